@@ -1,0 +1,115 @@
+// Package ring moves fixed-size messages between threads and between processes,
+// through memory that the garbage collector never looks at. It knows nothing of
+// trading and imports the standard library and x/sys/unix only. Linux.
+//
+// # What is here
+//
+//	Region     a mapped range: Anonymous, Memfd (sealed), File, Attach
+//	Slab       a slice outside the heap: hot tables
+//	SPSC       one producer, one consumer
+//	MPSC       many producers, one consumer; full means refused, never waited for
+//	Fanout     one producer, one gating reader, any number of free readers
+//	Sequence   a padded number raised by one goroutine: a watermark
+//	Idler      what a consumer does while there is nothing to do; Waiter is where it parks
+//	SeqLock    rows that one goroutine rewrites and others read, without locks
+//
+// # A region
+//
+// The layout is the same in private and in shared memory. Spacing is 128 bytes,
+// because the prefetcher fetches 64-byte lines in pairs.
+//
+//	0       header page   magic version kind slotBytes creator capacity bytes generation
+//	4096    head          published (of an MPSC: claimed)     written by the producer(s)
+//	4224    tail          consumed                            written by the consumer
+//	4352    waiter        awake, parked, nudged               written by consumer and wakers
+//	4608    laps          MPSC only: one uint32 a slot        written by the producers
+//	page    slots         capacity times 64 or 128 bytes
+//
+// Positions are int64, start at 0 and only grow; position p lies in slot
+// p & (capacity-1). A cursor is a count: slots in [consumed, published) are
+// ready, so a fresh ring has both at 0 and everything is half-open.
+//
+//	consumed          seen          published        claimed          limit
+//	   |---- shown -----|--- ready ----|--- written ----|---- free ------|
+//	   tail         consumer's       head           producer's      producer's
+//	 (shared)       private        (shared)          private         private
+//
+// # Invariants
+//
+//   - consumed <= seen <= published <= claimed <= limit <= consumed+capacity.
+//   - Each shared word has one writer, except an MPSC's claim cursor (compare and
+//     swap) and the waiter (exchange).
+//   - A slot belongs to the producer from claim to publish, to the consumer from
+//     Ready to Release, and to nobody otherwise. Publish and Release are release
+//     stores, reading a cursor is an acquire load; that is all the ordering there is.
+//   - Each side keeps its own position and its last look at the other's in its
+//     handle, and reads the other's line only when that look is used up.
+//   - In an MPSC position p is published exactly when its lap word is
+//     p>>log2(capacity) + 1, in 32 bits. Neighbouring laps differ, which is enough.
+//   - The producer of a Fanout never writes further than half a lap beyond what
+//     is published, so slots of the half lap before that are whole.
+//
+// # Who calls what
+//
+// Every handle is for one producer goroutine and one consumer goroutine, or for
+// many producers where the type says so; Depth, Cap, Published, Corrupt and
+// Wake are for everyone. New… formats the region, Open… attaches another process
+// or another handle. Whoever made a Region closes it, after both sides stopped.
+//
+// # Parking without lost wake-ups
+//
+// The publisher wants to pay for a wake only when somebody is parked, and for
+// nothing but two plain instructions otherwise:
+//
+//	publisher                          consumer
+//	P1  store head (release)           C1  waiter = parked
+//	P2  load waiter                    C2  barrier on all cores
+//	P3  if parked: exchange, wake      C3  load head; if it moved: awake, return
+//	                                   C4  futex wait while waiter == parked
+//
+// A wake-up is lost only if P2 reads "awake" and C3 reads the old head. On arm64
+// and under the race detector P1, P2, C1 and C3 are sequentially consistent,
+// and in any one order of the four one of the loads comes after both stores: not
+// possible. On amd64 P1 is a plain MOV that P2 may overtake. There C2 is
+// membarrier(2): it makes every core that runs a thread of a registered process
+// pass a full barrier between C1 and C3. If that core's barrier comes after P1,
+// P1 is visible before C3. If it comes before P1, then P2, later still, follows C1 and reads
+// "parked". Every process registers when it makes or opens a ring. So the price of a StoreLoad
+// barrier, some 20 cycles a message, is paid once a park and not once a publish.
+//
+// Where the kernel refuses membarrier, C2 is a sleep of 0.1 ms, far longer than
+// a store buffer takes to drain, and C3 comes after it. Between P3 and C4 the
+// kernel compares the word under its own lock. Every sleep also ends by itself
+// after 50 ms, against peers that crash or lie; IdleStats.Rescues counts the
+// sleeps that ended so although there was work, and stays 0 otherwise.
+//
+// # Peers that lie
+//
+// A region that another process can write is sealed against shrinking, so no
+// access faults. Its header is checked once, field by field, from single loads;
+// addresses come from the checked copies, and positions are masked, so nothing in
+// the region leads outside it. A cursor that no correct peer can have written
+// stops the ring: Claim is nil, Ready is empty, Corrupt is true. What a slot
+// contains is the reader's to check, after copying it out. A peer can make our
+// publishes pay for a wake, by leaving the word at "parked": keep such rings off
+// the matcher's thread.
+//
+// # Threads
+//
+// A goroutine that spins or sleeps here holds its P, for as long as it spins and
+// until the runtime's monitor notices that it sleeps, up to some 10 ms. A process
+// sets GOMAXPROCS to the number of cores plus the number of such goroutines, or
+// its other goroutines wait for them.
+//
+// # The race detector
+//
+// It watches Go memory only. Under -race, Anonymous and small slabs are Go
+// memory, so it sees every slot; memfds and files stay invisible to it, and
+// what one goroutine hands to another through those looks unsynchronised.
+//
+// # What it does not do
+//
+// No blocking calls with a deadline, no resizing, no variable-size messages, no
+// recovery of an MPSC whose producer died between claim and publish, no check
+// of what is in a slot.
+package ring

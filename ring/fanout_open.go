@@ -1,0 +1,57 @@
+package ring
+
+// NewFanout formats the region as an empty ring of capacity slots; T, capacity
+// and errors are those of NewSPSC, the size is FanoutBytes[T](capacity).
+func NewFanout[T any](region *Region, capacity int) (*Fanout[T], error) {
+	v, err := format[T](region, kindFanout, capacity)
+	if err != nil {
+		return nil, err
+	}
+	return newFanout(region, v, 0, 0), nil
+}
+
+// OpenFanout attaches to a ring that NewFanout formatted; the errors are those
+// of OpenSPSC. On a read-only region only free readers may be used.
+func OpenFanout[T any](region *Region) (*Fanout[T], error) {
+	v, err := open[T](region, kindFanout, true)
+	if err != nil {
+		return nil, err
+	}
+	head, tail, err := v.cursors(kindFanout)
+	if err != nil {
+		return nil, err
+	}
+	return newFanout(region, v, head, tail), nil
+}
+
+func newFanout[T any](region *Region, v parts[T], head, tail int64) *Fanout[T] {
+	registerBarrier()
+	capacity := int64(len(v.slots))
+	r := &Fanout[T]{
+		slots: v.slots, mask: capacity - 1, region: region, waiter: &v.lines.waiter,
+		sent: head, limit: tail + capacity,
+		published: &v.lines.head, gate: &v.lines.tail, parked: v.lines.waiter.addr(),
+	}
+	r.consumer.start(v.lines, capacity, head, tail)
+	return r
+}
+
+// Reader returns a free reader that starts at the oldest slot that is certainly
+// whole. It may belong to any one goroutine, also of a process with a read-only mapping.
+func (r *Fanout[T]) Reader() *Reader[T] {
+	words := int(r.capacity) * wordsOf[T]()
+	rd := &Reader[T]{
+		words: sliceAs[uint64](r.slots, words), region: r.region, published: r.published,
+		mask: r.mask, slotWords: wordsOf[T](),
+	}
+	rd.pos = rd.oldest(r.Published())
+	return rd
+}
+
+// Waiter is the word on which the gating reader parks; it lies in the region.
+// For the reader's Idler, and for Wake when it is to stop.
+func (r *Fanout[T]) Waiter() *Waiter { return r.waiter }
+
+// Corrupt reports that the other side wrote a cursor that no correct peer can
+// write. The ring then moves no further; drop the peer. Any goroutine.
+func (r *Fanout[T]) Corrupt() bool { return r.foul.Load() || r.broken.Load() }

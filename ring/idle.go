@@ -1,0 +1,42 @@
+//perf:hot
+
+package ring
+
+// Source is what an idle consumer looks at once more before it parks. The rings
+// and Reader are Sources.
+type Source interface{ Empty() bool }
+
+// Idler decides what a consumer does while it has nothing to do. It belongs to
+// one consumer goroutine, which calls
+// Idle after a look that found nothing, Reset after one that found work (see
+// the example).
+type Idler struct {
+	step    int // idle calls since the last Reset, up to spins+yields
+	spins   int // constant, as is the rest: calls that pause
+	yields  int // calls after them that yield; the ones after those park
+	forever bool
+	locked  bool // the goroutine owns its thread: yield the thread, not the goroutine
+	barrier bool
+	waiter  *Waiter
+	napNs   int64
+	stats   IdleStats
+}
+
+// pausesPerSpin keeps a spin step near 100 ns, so that spinning does not flood the
+// publisher's line with requests.
+const pausesPerSpin = 2
+
+// Idle spends one step: it spins, yields or parks as the strategy says and
+// returns, early or late, for the consumer to look at its ring again. q is the
+// ring. No allocation. Consumer only.
+func (i *Idler) Idle(q Source) {
+	if i.step < i.spins {
+		i.step++
+		pause(pausesPerSpin)
+		return
+	}
+	i.rest(q)
+}
+
+// Reset is called after work was found: the next idle spell starts from its beginning.
+func (i *Idler) Reset() { i.step = 0 }

@@ -1,0 +1,239 @@
+package ring
+
+import (
+	"runtime"
+	"sync"
+	"testing"
+)
+
+func TestStrategiesHaveNames(t *testing.T) {
+	for s, name := range strategies {
+		got, err := ParseStrategy(name)
+		if err != nil || got != Strategy(s) || got.String() != name {
+			t.Errorf("%q: got %v %v, want %d", name, got, err, s)
+		}
+	}
+	for _, name := range []string{"", "SPIN", "sleep"} {
+		if _, err := ParseStrategy(name); err == nil {
+			t.Errorf("%q was accepted", name)
+		}
+	}
+	if got := Strategy(9).String(); got != "Strategy(9)" {
+		t.Errorf("unknown strategy reads %q", got)
+	}
+}
+
+func TestSpinPhaseFitsTheMachine(t *testing.T) {
+	tests := []struct {
+		name     string
+		strategy Strategy
+		cores    int
+		want     int
+	}{
+		{"one core never spins", Adaptive, 1, 0},
+		{"two cores spin some microseconds", Adaptive, 2, 50},
+		{"many cores spin longer", Adaptive, 16, 500},
+		{"spin never ends", Spin, 1, 1 << 62},
+	}
+	for _, tt := range tests {
+		if got := spinsFor(tt.strategy, tt.cores); got != tt.want {
+			t.Errorf("%s: %d steps, want %d", tt.name, got, tt.want)
+		}
+	}
+}
+
+// asked is a Source that counts how often it was looked at.
+type asked struct {
+	empty bool
+	times int
+}
+
+func (a *asked) Empty() bool { a.times++; return a.empty }
+
+func TestIdlerGoesFromSpinToPark(t *testing.T) {
+	i := NewIdler(Adaptive, new(Waiter))
+	i.napNs = 1
+	q := &asked{empty: true}
+	for range i.spins + i.yields {
+		i.Idle(q)
+	}
+	if i.Stats().Parks != 0 || q.times != 0 {
+		t.Fatalf("parked %d times during the spin and yield phases", i.Stats().Parks)
+	}
+	i.Idle(q)
+	i.Idle(q)
+	if got := i.Stats(); got.Parks != 2 || got.Rescues != 0 {
+		t.Errorf("stats %+v, want 2 parks", got)
+	}
+	i.Reset()
+	i.Idle(q)
+	if got := i.Stats(); i.spins > 0 && got.Parks != 2 {
+		t.Errorf("parked right after Reset")
+	}
+	for _, s := range []Strategy{Spin, Yield} {
+		i := NewIdler(s, new(Waiter))
+		for range 1000 {
+			i.Idle(q)
+		}
+		if got := i.Stats().Parks; got != 0 {
+			t.Errorf("%v parked %d times", s, got)
+		}
+	}
+}
+
+func TestParkLooksOnceMore(t *testing.T) {
+	w := new(Waiter)
+	const forever = 3600 * 1_000_000_000
+	q := &asked{empty: false}
+	if w.park(q, forever, registerBarrier()) || q.times != 1 || w.word.Load() != awake {
+		t.Errorf("looked %d times, word %d", q.times, w.word.Load())
+	}
+	// Without membarrier the first look comes before a short sleep.
+	if w.park(q, forever, false) || w.word.Load() != awake {
+		t.Errorf("word %d", w.word.Load())
+	}
+}
+
+// One goroutine parks for an hour at a time, the other wakes it: a lost wake-up
+// hangs the test.
+func TestWakeEndsThisParkOrTheNext(t *testing.T) {
+	const forever = 3600 * 1_000_000_000
+	w, q := new(Waiter), &asked{empty: true}
+	barrier := registerBarrier()
+	w.Wake()
+	w.park(q, forever, barrier) // the nudge was there before
+	if q.times != 0 {
+		t.Error("a nudged waiter looked at its ring")
+	}
+	n := rounds(20_000)
+	var turn Sequence
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for i := range n {
+			for turn.Load() < int64(i) {
+				runtime.Gosched()
+			}
+			w.Wake()
+		}
+	})
+	for i := range n {
+		w.park(q, forever, barrier)
+		turn.Store(int64(i + 1))
+	}
+	wg.Wait()
+}
+
+// Two goroutines pass one message to and fro, parking at once whenever there is
+// none. Sleeps have no end worth the name, so one lost wake-up hangs the test.
+func TestParkLosesNoWakeUp(t *testing.T) {
+	const hour = 3600 * 1_000_000_000
+	tests := []struct {
+		name     string
+		strategy Strategy
+		n        int
+	}{
+		{"park", Park, 100_000},
+		{"adaptive", Adaptive, 200_000},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			rng, n := seeded(t), rounds(tt.n)
+			there, back := newTestSPSC(t, 2), newTestSPSC(t, 2)
+			delays := [64]uint8{}
+			for i := range delays {
+				delays[i] = uint8(rng.IntN(100))
+			}
+			echo := func(in, out *SPSC[msg], serve bool) IdleStats {
+				idler := NewIdler(tt.strategy, in.Waiter())
+				idler.napNs = hour
+				for i := 0; i < n; {
+					if serve {
+						pause(int(delays[i%len(delays)])) // meet the other side at every stage of its park
+						out.Claim().fill(uint64(i))
+						out.Publish()
+					}
+					lo, hi := in.Ready(1)
+					for lo == hi {
+						idler.Idle(in)
+						lo, hi = in.Ready(1)
+					}
+					idler.Reset()
+					if !in.At(lo).ok(uint64(i)) {
+						t.Errorf("message %d reads %v", i, *in.At(lo))
+					}
+					in.Release(hi)
+					if !serve {
+						out.Claim().fill(uint64(i))
+						out.Publish()
+					}
+					i++
+				}
+				return idler.Stats()
+			}
+			var wg sync.WaitGroup
+			var a, b IdleStats
+			wg.Go(func() { a = echo(back, there, true) })
+			wg.Go(func() { b = echo(there, back, false) })
+			wg.Wait()
+			if a.Rescues+b.Rescues != 0 {
+				t.Errorf("rescued %d and %d times", a.Rescues, b.Rescues)
+			}
+			t.Logf("%+v %+v", a, b)
+		})
+	}
+}
+
+func TestNotifyWakesAfterASequence(t *testing.T) {
+	const hour = 3600 * 1_000_000_000
+	n := int64(rounds(50_000))
+	var s, seen Sequence
+	w := new(Waiter)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for i := int64(1); i <= n; i++ {
+			s.Release(i)
+			w.Notify()
+			for seen.Load() < i {
+				runtime.Gosched()
+			}
+		}
+	})
+	q := &behind{s: &s}
+	idler := NewIdler(Park, w)
+	idler.napNs = hour
+	for q.at < n {
+		if q.Empty() {
+			idler.Idle(q)
+			continue
+		}
+		q.at = s.Load()
+		seen.Store(q.at)
+	}
+	wg.Wait()
+}
+
+// behind is a Source over a Sequence.
+type behind struct {
+	s  *Sequence
+	at int64
+}
+
+func (b *behind) Empty() bool { return b.s.Load() == b.at }
+
+func TestPinThreadRefusesCoresThatAreNot(t *testing.T) {
+	for _, cpu := range []int{-2, 1 << 20} {
+		if err := PinThread(cpu); err == nil {
+			t.Errorf("cpu %d was accepted", cpu)
+		}
+	}
+	if err := PinThread(-1); err != nil {
+		t.Error(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { // the thread dies with the goroutine, and its pinning with it
+		if err := NewIdler(Spin, nil).Lock(0); err != nil {
+			t.Error(err)
+		}
+	})
+	wg.Wait()
+}

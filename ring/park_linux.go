@@ -1,0 +1,120 @@
+package ring
+
+import (
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Futex operations, without the private flag: the word may be shared between processes.
+const (
+	futexWait = 0
+	futexWake = 1
+)
+
+// Commands of membarrier(2).
+const (
+	membarrierGlobalExpedited         = 1 << 1
+	membarrierRegisterGlobalExpedited = 1 << 2
+)
+
+const (
+	// backstopNs bounds one sleep: no wake-up is lost between correct peers, but
+	// a peer in another process may crash or misbehave.
+	backstopNs = 50_000_000
+	// drainNs is the first sleep where membarrier is not available: much longer
+	// than any store buffer takes to drain.
+	drainNs = 100_000
+)
+
+// wakeParked is the slow path of publish: the consumer has announced that it
+// parks. The winner of the exchange pays for the wake. The first two arguments
+// are those of publish and already stored.
+func wakeParked(_ *int64, _ int64, word *uint32) {
+	if atomic.CompareAndSwapUint32(word, parked, awake) {
+		futexWakeAll(word)
+	}
+}
+
+// Wake makes the consumer return from its park, or from its next one if it is
+// not parked: for stopping, after the stop flag is set. Any goroutine.
+func (w *Waiter) Wake() {
+	w.word.Store(nudged)
+	futexWakeAll(w.addr())
+}
+
+// park sleeps until a publisher or Wake ends it, or timeoutNs have passed. It
+// returns at once when q has something. Consumer only.
+//
+// rescued reports a sleep that ran to its timeout although q had something: a
+// lost wake-up, which between correct peers does not happen.
+func (w *Waiter) park(q Source, timeoutNs int64, barrier bool) (rescued bool) {
+	if !w.word.CompareAndSwap(awake, parked) {
+		w.word.Store(awake) // nudged, or left over from a crash
+		return false
+	}
+	if needsBarrier {
+		if !barrier || !membarrier(membarrierGlobalExpedited) {
+			w.drain(q)
+			if w.word.Load() != parked {
+				w.word.Store(awake)
+				return false
+			}
+		}
+	}
+	if !q.Empty() {
+		w.settle()
+		return false
+	}
+	timedOut := futexWaitFor(w.addr(), timeoutNs)
+	if timedOut && w.word.Load() == parked && !q.Empty() {
+		rescued = true
+	}
+	w.settle()
+	return rescued
+}
+
+// settle leaves the parked state; a nudge that came meanwhile is used up by the
+// return that follows.
+func (w *Waiter) settle() { w.word.Store(awake) }
+
+// drain is the ordering without membarrier: one short sleep, after which any
+// store that preceded a publisher's look at the word has become visible.
+func (w *Waiter) drain(q Source) {
+	if q.Empty() {
+		futexWaitFor(w.addr(), drainNs)
+	}
+}
+
+// futexWaitFor sleeps while the word says parked; true when the time ran out.
+func futexWaitFor(word *uint32, timeoutNs int64) bool {
+	ts := unix.NsecToTimespec(timeoutNs)
+	_, _, errno := unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)),
+		futexWait, parked, uintptr(unsafe.Pointer(&ts)), 0, 0)
+	return errno == syscall.ETIMEDOUT
+}
+
+// futexWakeAll wakes whoever sleeps on the word. It never blocks, so the
+// scheduler need not hear of it.
+func futexWakeAll(word *uint32) {
+	const everyone = 1<<31 - 1
+	unix.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWake, everyone, 0, 0, 0)
+}
+
+// registerBarrier makes this process take part in the barriers of parking
+// consumers, its own and those of other processes; false when the kernel refuses.
+func registerBarrier() bool {
+	return needsBarrier && membarrier(membarrierRegisterGlobalExpedited)
+}
+
+func membarrier(command uintptr) bool {
+	_, _, errno := unix.RawSyscall(unix.SYS_MEMBARRIER, command, 0, 0)
+	return errno == 0
+}
+
+// yieldThread gives the core to another thread; the goroutine keeps its thread.
+func yieldThread() {
+	unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+}

@@ -1,0 +1,24 @@
+package ring
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// PinThread binds the calling thread to one core; -1 leaves it where it is. The
+// caller holds runtime.LockOSThread, or the binding strays to other goroutines.
+func PinThread(cpu int) error {
+	if cpu == -1 {
+		return nil
+	}
+	var set unix.CPUSet
+	if cpu < 0 || cpu >= len(set)*64 {
+		return fmt.Errorf("ring: pin cpu=%d: %w", cpu, unix.EINVAL)
+	}
+	set.Set(cpu)
+	if err := unix.SchedSetaffinity(0, &set); err != nil {
+		return fmt.Errorf("ring: pin cpu=%d: %w", cpu, err)
+	}
+	return nil
+}

@@ -1,0 +1,272 @@
+package ring
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestRegionsAreZeroedAndClosedOnce(t *testing.T) {
+	const bytes = 3 * pageBytes
+	makers := map[string]func() (*Region, error){
+		"anonymous": func() (*Region, error) { return Anonymous(bytes) },
+		"memfd":     func() (*Region, error) { return Memfd("test", bytes) },
+		"file":      func() (*Region, error) { return File(filepath.Join(t.TempDir(), "r"), bytes) },
+	}
+	for name, create := range makers {
+		t.Run(name, func(t *testing.T) {
+			r, err := create()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := r.Populate(); err != nil {
+				t.Error(err)
+			}
+			mem := r.Bytes()
+			if len(mem) != bytes || uintptr(unsafe.Pointer(&mem[0]))%pageBytes != 0 {
+				t.Errorf("%d bytes at %p, want %d on a page boundary", len(mem), &mem[0], bytes)
+			}
+			for i, b := range mem {
+				if b != 0 {
+					t.Fatalf("byte %d is %d, want 0", i, b)
+				}
+			}
+			mem[bytes-1] = 1
+			for range 2 {
+				if err := r.Close(); err != nil {
+					t.Errorf("close: %v", err)
+				}
+			}
+			if r.Bytes() != nil || r.Fd() != -1 {
+				t.Errorf("after close: %d bytes, fd %d", len(r.Bytes()), r.Fd())
+			}
+		})
+	}
+}
+
+func TestRegionRefusesUnusableSizes(t *testing.T) {
+	for _, bytes := range []int{-1, 0, maxRegionBytes + 1} {
+		_, anonymous := Anonymous(bytes)
+		_, memfd := Memfd("test", bytes)
+		_, file := File(filepath.Join(t.TempDir(), "r"), bytes)
+		_, readOnly := FileReadOnly(filepath.Join(t.TempDir(), "r"), bytes)
+		for _, err := range []error{anonymous, memfd, file, readOnly} {
+			if !errors.Is(err, ErrSize) {
+				t.Errorf("bytes %d: got %v, want %v", bytes, err, ErrSize)
+			}
+		}
+	}
+}
+
+func TestMemfdIsSealedBothWays(t *testing.T) {
+	r, err := Memfd("test", 2*pageBytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for _, size := range []int64{pageBytes, 3 * pageBytes} {
+		if err := unix.Ftruncate(r.Fd(), size); !errors.Is(err, unix.EPERM) {
+			t.Errorf("truncate to %d: got %v, want EPERM", size, err)
+		}
+	}
+	if _, err := unix.FcntlInt(uintptr(r.Fd()), unix.F_ADD_SEALS, unix.F_SEAL_WRITE); err == nil {
+		t.Error("another seal was accepted")
+	}
+}
+
+func TestAttachSharesMemory(t *testing.T) {
+	a, err := Memfd("test", pageBytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	b, err := Attach(dup(t, a.Fd()), pageBytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	a.Bytes()[17] = 42
+	if got := b.Bytes()[17]; got != 42 {
+		t.Errorf("got %d through the second mapping, want 42", got)
+	}
+}
+
+func TestAttachRefusesWhatItCannotTrust(t *testing.T) {
+	sealed, err := Memfd("sealed", pageBytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sealed.Close()
+	unsealed, err := unix.MemfdCreate("unsealed", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(unsealed)
+	if err := unix.Ftruncate(unsealed, pageBytes); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Create(filepath.Join(t.TempDir(), "plain"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	tests := []struct {
+		name  string
+		fd    int
+		bytes int
+		want  error
+	}{
+		{"no descriptor", -1, pageBytes, unix.EBADF},
+		{"closed descriptor", 1 << 19, pageBytes, unix.EBADF},
+		{"no bytes", dup(t, sealed.Fd()), 0, ErrSize},
+		{"shorter than promised", dup(t, sealed.Fd()), pageBytes + 1, ErrSize},
+		{"not sealed", dup(t, unsealed), pageBytes, ErrUnsealed},
+		{"a plain file", dup(t, int(file.Fd())), pageBytes, ErrUnsealed},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if _, err := Attach(tt.fd, tt.bytes); !errors.Is(err, tt.want) {
+				t.Errorf("got %v, want %v", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestFileKeepsItsBytesAndIsPrivate(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "r")
+	if _, err := FileReadOnly(path, pageBytes); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("missing file: got %v, want %v", err, fs.ErrNotExist)
+	}
+	a, err := File(path, pageBytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Bytes()[5] = 7
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b, err := File(path, 2*pageBytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if got := b.Bytes()[5]; got != 7 {
+		t.Errorf("byte 5 is %d after reopening, want 7", got)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Mode().Perm() != 0o600 || info.Size() != 2*pageBytes {
+		t.Errorf("mode %v, size %d, want 0600, %d", info.Mode(), info.Size(), 2*pageBytes)
+	}
+	if _, err := FileReadOnly(path, 3*pageBytes); !errors.Is(err, ErrSize) {
+		t.Errorf("short file: got %v, want %v", err, ErrSize)
+	}
+}
+
+func TestSlabIsZeroedAndAligned(t *testing.T) {
+	s, err := NewSlab[event](100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slice := s.Slice()
+	if len(slice) != 100 || uintptr(unsafe.Pointer(&slice[0]))%pageBytes != 0 {
+		t.Errorf("%d elements at %p, want 100 on a page boundary", len(slice), &slice[0])
+	}
+	for i := range slice {
+		if slice[i] != (event{}) {
+			t.Fatalf("element %d is not zero", i)
+		}
+	}
+	slice[99].b.w[7] = 1
+	for range 2 {
+		if err := s.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	}
+	if s.Slice() != nil {
+		t.Error("the slice is still there after Close")
+	}
+}
+
+func TestSlabRefusesBadSizes(t *testing.T) {
+	for _, n := range []int{-1, 0, 1 << 62, maxRegionBytes} {
+		if _, err := NewSlab[event](n); !errors.Is(err, ErrSize) {
+			t.Errorf("n %d: got %v, want %v", n, err, ErrSize)
+		}
+	}
+	if _, err := NewSlab[struct{}](1); !errors.Is(err, ErrSize) {
+		t.Errorf("empty element: got %v, want %v", err, ErrSize)
+	}
+}
+
+func TestPointersAreFoundWhereverTheyHide(t *testing.T) {
+	tests := []struct {
+		name  string
+		value any
+		want  error
+	}{
+		{"number", uint32(0), nil},
+		{"nested numbers", struct{ A [3]struct{ B float64 } }{}, nil},
+		{"array of no pointers", [0]*int{}, nil},
+		{"string", "", ErrPointers},
+		{"slice", []int{}, ErrPointers},
+		{"map", map[int]int{}, ErrPointers},
+		{"channel", make(chan int), ErrPointers},
+		{"function", func() {}, ErrPointers},
+		{"unsafe pointer", unsafe.Pointer(nil), ErrPointers},
+		{"interface field", struct{ E error }{}, ErrPointers},
+		{"pointer in an array in a struct", struct{ A [2]struct{ P *int } }{}, ErrPointers},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if err := pointerFree(reflect.TypeOf(tt.value)); !errors.Is(err, tt.want) {
+				t.Errorf("got %v, want %v", err, tt.want)
+			}
+		})
+	}
+	if _, err := NewSlab[*int](1); !errors.Is(err, ErrPointers) {
+		t.Errorf("slab of pointers: got %v, want %v", err, ErrPointers)
+	}
+}
+
+func TestForgottenSlabIsUnmapped(t *testing.T) {
+	if raceEnabled {
+		t.Skip("slabs are Go memory under the race detector")
+	}
+	s, err := NewSlab[uint64](1 << 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := uintptr(unsafe.Pointer(&s.Slice()[0]))
+	runtime.KeepAlive(s)
+	s = nil
+	for range 1000 {
+		runtime.GC()
+		runtime.Gosched()
+		var resident [1 << 23 / pageBytes]byte
+		_, _, errno := unix.Syscall(unix.SYS_MINCORE, at, 1<<23, uintptr(unsafe.Pointer(&resident[0])))
+		if errno == unix.ENOMEM { // not mapped any more
+			return
+		}
+	}
+	t.Error("the slab is still mapped after 1000 collections")
+}
+
+// dup returns a descriptor that Attach may take over.
+func dup(t *testing.T, fd int) int {
+	t.Helper()
+	n, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}

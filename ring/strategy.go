@@ -1,0 +1,112 @@
+package ring
+
+import (
+	"fmt"
+	"runtime"
+)
+
+// Strategy is how a consumer waits: what it burns against how fast it reacts.
+type Strategy uint8
+
+// The strategies, from fast and hungry to slow and frugal.
+const (
+	Spin     Strategy = iota // never gives its core away: tens of nanoseconds
+	Yield                    // lets others run between looks
+	Adaptive                 // spins briefly, yields, then parks: the default everywhere
+	Park                     // parks at once: a few microseconds to wake, nothing burnt
+)
+
+var strategies = [...]string{Spin: "spin", Yield: "yield", Adaptive: "adaptive", Park: "park"}
+
+// ParseStrategy reads spin, yield, adaptive or park.
+func ParseStrategy(name string) (Strategy, error) {
+	for s, known := range strategies {
+		if name == known {
+			return Strategy(s), nil
+		}
+	}
+	return 0, fmt.Errorf("ring: unknown idle strategy %q, want spin, yield, adaptive or park", name)
+}
+
+func (s Strategy) String() string {
+	if int(s) < len(strategies) {
+		return strategies[s]
+	}
+	return fmt.Sprintf("Strategy(%d)", uint8(s))
+}
+
+// napNs is how long a consumer without a waiter sleeps when its strategy parks.
+const napNs = 500_000
+
+// IdleStats counts what an Idler did; its writer is the consumer.
+type IdleStats struct {
+	Parks   uint64 // sleeps begun
+	Rescues uint64 // sleeps that ran out although there was work: 0 between correct peers
+}
+
+// NewIdler returns the Idler of one consumer. The waiter is that of the
+// consumer's ring; nil, for a free reader, makes parking a nap of half a
+// millisecond that nobody cuts short.
+func NewIdler(s Strategy, waiter *Waiter) *Idler {
+	i := &Idler{waiter: waiter, napNs: backstopNs, barrier: registerBarrier()}
+	if waiter == nil {
+		i.waiter, i.napNs = new(Waiter), napNs
+	}
+	switch s {
+	case Spin:
+		i.spins, i.forever = spinsFor(s, runtime.NumCPU()), true
+	case Yield:
+		i.yields, i.forever = 1, true
+	case Adaptive:
+		i.spins, i.yields = spinsFor(s, runtime.NumCPU()), 4
+	}
+	return i
+}
+
+// spinsFor is the length of the spin phase in steps of some 20 to 100 ns. With
+// one core spinning only delays the producer; with two, everything else of the
+// process waits for the spinner, so a few microseconds must do.
+func spinsFor(s Strategy, cores int) int {
+	switch {
+	case s == Spin:
+		return 1 << 62
+	case cores <= 1:
+		return 0
+	case cores == 2:
+		return 50
+	default:
+		return 500
+	}
+}
+
+// Lock ties the calling goroutine to its thread and the thread to a core (-1:
+// any). Yielding then gives the core to other threads by sched_yield instead of
+// handing the goroutine over, which costs a locked thread tens of
+// microseconds. Call it first on the consumer goroutine.
+func (i *Idler) Lock(cpu int) error {
+	runtime.LockOSThread()
+	i.locked = true
+	return PinThread(cpu)
+}
+
+// Stats is what the Idler did so far. Consumer only.
+func (i *Idler) Stats() IdleStats { return i.stats }
+
+// rest is what Idle does after its spin phase.
+func (i *Idler) rest(q Source) {
+	if i.step < i.spins+i.yields || i.forever {
+		if !i.forever {
+			i.step++
+		}
+		if i.locked {
+			yieldThread()
+		} else {
+			runtime.Gosched()
+		}
+		return
+	}
+	i.stats.Parks++
+	if i.waiter.park(q, i.napNs, i.barrier) {
+		i.stats.Rescues++
+	}
+}
