@@ -8,10 +8,10 @@ import (
 )
 
 type (
-	slot63  struct{ b [63]byte }
+	slot63  struct{ _ [63]byte }
 	pointed struct {
-		p *int
-		b [56]byte
+		_ *int
+		_ [56]byte
 	}
 )
 

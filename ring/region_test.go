@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"runtime"
 	"testing"
 	"unsafe"
 
@@ -236,29 +235,6 @@ func TestPointersAreFoundWhereverTheyHide(t *testing.T) {
 	if _, err := NewSlab[*int](1); !errors.Is(err, ErrPointers) {
 		t.Errorf("slab of pointers: got %v, want %v", err, ErrPointers)
 	}
-}
-
-func TestForgottenSlabIsUnmapped(t *testing.T) {
-	if raceEnabled {
-		t.Skip("slabs are Go memory under the race detector")
-	}
-	s, err := NewSlab[uint64](1 << 20)
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := uintptr(unsafe.Pointer(&s.Slice()[0]))
-	runtime.KeepAlive(s)
-	s = nil
-	for range 1000 {
-		runtime.GC()
-		runtime.Gosched()
-		var resident [1 << 23 / pageBytes]byte
-		_, _, errno := unix.Syscall(unix.SYS_MINCORE, at, 1<<23, uintptr(unsafe.Pointer(&resident[0])))
-		if errno == unix.ENOMEM { // not mapped any more
-			return
-		}
-	}
-	t.Error("the slab is still mapped after 1000 collections")
 }
 
 // dup returns a descriptor that Attach may take over.

@@ -1,0 +1,11 @@
+//go:build amd64 || arm64
+
+package ring
+
+import "unsafe"
+
+// Prefetch asks for four cache lines and waits for none. The addresses may be
+// any, even nil: a line that cannot be had is not an error.
+//
+//go:noescape
+func Prefetch(a, b, c, d unsafe.Pointer)

@@ -1,0 +1,8 @@
+//go:build !amd64 && !arm64
+
+package ring
+
+import "unsafe"
+
+// Prefetch does nothing where we know no instruction for it.
+func Prefetch(_, _, _, _ unsafe.Pointer) {}
