@@ -1,0 +1,97 @@
+//perf:hot
+
+package matcher
+
+import "math/bits"
+
+// account is the risk state of one account: half a cache line.
+type account struct {
+	executed int64    // x 1e6: paid for purchases less received for sales
+	open     [2]int64 // x 1e6, by side: what open orders could still pay or receive
+	id       uint32
+	enabled  uint32 // 0 or 1
+}
+
+// accounts is the table of all accounts, in the order in which they appeared.
+// An account's index never changes; rows and positions are addressed by it.
+type accounts struct {
+	rows  []account // the first count are in use
+	slots []uint64  // open addressing: id in the upper half, index + 1 in the lower; 0 is empty
+	shift uint
+	count int
+}
+
+func newAccounts(a *arena, capacity int) accounts {
+	slots := 1 << bits.Len(uint(2*capacity-1))
+	return accounts{
+		rows:  carve[account](a, capacity),
+		slots: carve[uint64](a, slots),
+		shift: uint(32 - bits.Len(uint(slots-1))),
+	}
+}
+
+// find returns the index of an account, -1 if there is none of that id.
+func (t *accounts) find(id uint32) int {
+	mask := len(t.slots) - 1
+	for at := t.home(id); ; at++ {
+		slot := t.slots[at&mask]
+		if uint32(slot>>32) == id && slot != 0 {
+			return int(uint32(slot)) - 1
+		}
+		if slot == 0 {
+			return -1
+		}
+	}
+}
+
+// add appends an account that find does not know. False when the table is full.
+func (t *accounts) add(id uint32, enabled bool) bool {
+	if t.count == len(t.rows) {
+		return false
+	}
+	t.rows[t.count] = account{id: id, enabled: oneIf(enabled)}
+	t.count++
+	mask := len(t.slots) - 1
+	at := t.home(id)
+	for t.slots[at&mask] != 0 {
+		at++
+	}
+	t.slots[at&mask] = uint64(id)<<32 | uint64(t.count)
+	return true
+}
+
+// home spreads ids over the slots: consecutive ids must not cluster.
+func (t *accounts) home(id uint32) int { return int((id * 2654435769) >> t.shift) }
+
+// reserve sets aside notional for an order that rests on side.
+func (a *account) reserve(side Side, notional int64) { a.open[side&1] += notional }
+
+// release undoes reserve.
+func (a *account) release(side Side, notional int64) { a.open[side&1] -= notional }
+
+// settle books the cash of a fill. At the end of the range it stands still
+// rather than wrap: see doc.go.
+func (a *account) settle(side Side, notional int64) {
+	m := mirror(side)
+	notional = notional ^ m - m // negated for a seller
+	sum := a.executed + notional
+	if (a.executed^sum)&(notional^sum) < 0 || sum == minInt64 {
+		sum = maxInt64
+		if notional < 0 {
+			sum = -maxInt64
+		}
+	}
+	a.executed = sum
+}
+
+const (
+	maxInt64 = 1<<63 - 1
+	minInt64 = -1 << 63
+)
+
+func oneIf(b bool) uint32 {
+	if b {
+		return 1
+	}
+	return 0
+}

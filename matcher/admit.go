@@ -1,0 +1,264 @@
+//perf:hot
+
+package matcher
+
+// orderNew decides an ORDER_NEW.
+func (e *Engine) orderNew(c *Command) {
+	key, slot := uint64(c.PriceTicks), keySlot{}
+	if key != 0 {
+		var entry *remembered
+		if entry, slot = e.keys.find(orderKeys, key); entry != nil {
+			e.rejectDuplicate(c, entry)
+			return
+		}
+	}
+	if e.nextRef > maxOrderRef {
+		e.rejectUnnumbered(c)
+		return
+	}
+	ref := uint32(e.nextRef)
+	e.nextRef++
+
+	var q request
+	reason := e.screenOrder(c, &q)
+	if key != 0 {
+		e.keys.remember(slot, remembered{key: key, ref: uint64(ref), decision: uint64(reason)})
+	}
+	if reason != Accepted {
+		e.refuse(c, ref, reason)
+		return
+	}
+	i, o, cold := e.newOrder(c, ref)
+	o.account = uint32(q.account) + 1
+	cold.reason = Accepted
+	e.stamp++
+	cold.stamp = e.stamp
+
+	rests := !q.market && c.Flags&(FlagIOC|FlagFOK) == 0
+	ladder := &e.ladders[c.SecurityID-1]
+	if !q.crosses && rests {
+		e.rest(ladder, i, o, &q)
+		e.orderEvent(c, o, cold, head(EventAccepted, c.Side, Accepted, StatusNew, EventRests|EventLast))
+		return
+	}
+	e.orderEvent(c, o, cold, head(EventAccepted, c.Side, Accepted, StatusNew, 0))
+	if q.crosses && (c.Flags&FlagFOK == 0 ||
+		ladder.fillable(c.Side, q.limit, c.Qty, o.account)) {
+		e.take(ladder, i, o, cold, &q)
+	}
+	e.finish(ladder, i, o, cold, &q, rests)
+}
+
+// maxOrderRef is the last reference a 32-bit column can hold.
+const maxOrderRef = 1<<32 - 1
+
+// screenOrder decides whether an order is let in: the gate's verdict first, then
+// everything again, as the authority.
+func (e *Engine) screenOrder(c *Command, q *request) RiskReason {
+	if c.OrderRef != 0 {
+		return gateVerdict(c.OrderRef)
+	}
+	if r := e.standing(c.AccountID, c.SecurityID, q); r != Accepted {
+		return r
+	}
+	q.market = c.LimitPx <= 0
+	if c.Qty <= 0 || c.Side > Sell || !coherent(c.Flags, q.market) {
+		return Invalid
+	}
+	if !q.market {
+		ticks, ok := e.policy.toTicks(c.LimitPx)
+		if !ok {
+			return Invalid
+		}
+		q.limit = ticks
+	} else if q.limit = maxInt64; c.Side == Sell {
+		q.limit = minInt64
+	}
+	best, any := e.ladders[c.SecurityID-1].best(c.Side.Opposite())
+	q.crosses = any && within(c.Side, q.limit, best)
+	if q.crosses && c.Flags&FlagPostOnly != 0 {
+		return Invalid
+	}
+	if int64(c.Qty) > e.policy.maxOrderQty {
+		return OrderSize
+	}
+	if q.market {
+		if r := e.priceMarket(q, best, any); r != Accepted {
+			return r
+		}
+	} else {
+		if r := e.policy.collar(q.security, c.LimitPx); r != Accepted {
+			return r
+		}
+		q.price = c.LimitPx
+	}
+	var ok bool
+	if q.notional, ok = e.policy.worth(q.price, c.Qty); !ok {
+		return OrderNotional
+	}
+	if r := e.exposure(q, c.Side, int64(c.Qty)); r != Accepted {
+		return r
+	}
+	if e.openOrders == e.maxOpen && !q.market && c.Flags&(FlagIOC|FlagFOK) == 0 {
+		return Capacity
+	}
+	return Accepted
+}
+
+// gateVerdict is what the gate decided, as far as it can have decided it.
+func gateVerdict(verdict uint32) RiskReason {
+	if verdict >= uint32(ReasonCount) || RiskReason(verdict) == Duplicate {
+		return InternalPolicyError
+	}
+	return RiskReason(verdict)
+}
+
+// coherent reports that the flags do not contradict each other.
+func coherent(flags uint16, market bool) bool {
+	switch flags & (FlagIOC | FlagFOK | FlagPostOnly) {
+	case 0, FlagIOC, FlagFOK:
+		return true
+	case FlagPostOnly:
+		return !market
+	}
+	return false
+}
+
+// within reports that a limit on side reaches the opposite price px. Ticks.
+func within(side Side, limit, px int64) bool {
+	m := mirror(side)
+	return px^m <= limit^m
+}
+
+// priceMarket finds the price that a MARKET order is judged at: the market
+// price, or the opposite best where there never was one.
+func (e *Engine) priceMarket(q *request, best int64, any bool) RiskReason {
+	switch r := e.policy.fresh(q.security, e.now); {
+	case r == PriceMissing && any:
+		q.price = best * e.policy.tickPx
+	case r != Accepted:
+		return r
+	default:
+		q.price = q.security.lastPx
+	}
+	return Accepted
+}
+
+// newOrder takes an order from the pool and fills in what every order has. Its
+// account stays 0, nobody's, for one that is refused.
+func (e *Engine) newOrder(c *Command, ref uint32) (ix, *order, *orderCold) {
+	i, ok := e.orders.take(ref)
+	if !ok {
+		panicPool(ref)
+	}
+	o := e.orders.hot(i)
+	o.tag = c.SecurityID<<8 | uint32(c.Side&1) // status NEW; of a refused order cold has the id
+	o.leaves = c.Qty
+	cold := e.orders.cold(i)
+	cold.accountID, cold.securityID = c.AccountID, c.SecurityID
+	cold.qty = c.Qty
+	cold.limit = max(c.LimitPx, 0)
+	cold.lastPx, cold.lastQty = 0, 0
+	cold.created, cold.updated = e.now, e.now
+	return i, o, cold
+}
+
+// refuse makes a refused order: it has a reference, and is terminal at once.
+func (e *Engine) refuse(c *Command, ref uint32, reason RiskReason) {
+	i, o, cold := e.newOrder(c, ref)
+	o.setStatus(StatusRejected)
+	cold.reason = reason
+	e.orderEvent(c, o, cold, head(EventRejected, c.Side, reason, StatusRejected, EventLast))
+	e.retire(i)
+}
+
+// rejectUnnumbered refuses an order for which there is no reference left.
+func (e *Engine) rejectUnnumbered(c *Command) {
+	ev := e.first(c, head(EventRejected, c.Side, Capacity, StatusRejected, EventLast))
+	ev.Px = c.LimitPx
+	ev.OrderRef = 0
+	ev.AccountID = c.AccountID
+	ev.SecurityID = c.SecurityID
+	ev.Qty = c.Qty
+}
+
+// orderEvent writes the first event of a command about an order: its whole quantity at its limit.
+func (e *Engine) orderEvent(c *Command, o *order, cold *orderCold, head uint64) *Event {
+	ev := e.first(c, head)
+	ev.Px = cold.limit
+	ev.OrderRef = o.ref
+	ev.AccountID = cold.accountID
+	ev.SecurityID = cold.securityID
+	ev.Qty = cold.qty
+	return ev
+}
+
+// rest puts what is left of an order onto the book and sets aside what it needs.
+func (e *Engine) rest(ladder *ladder, i ix, o *order, q *request) {
+	notional := e.orders.cold(i).limit * int64(o.leaves)
+	e.accounts.rows[q.account].reserve(o.side(), notional)
+	e.positions.rows[q.row].reserve(o.side(), int64(o.leaves))
+	e.openOrders++
+	ladder.rest(i, o.side(), q.limit)
+}
+
+// finish ends the decision on an order that may have traded: what is left rests
+// or is cancelled.
+func (e *Engine) finish(ladder *ladder, i ix, o *order, cold *orderCold, q *request, rests bool) {
+	switch {
+	case o.leaves == 0:
+		e.retire(i)
+	case rests:
+		ev, detail := e.next(head(EventRested, o.side(), Accepted, o.status(), 0))
+		e.aboutOrder(ev, detail, o, cold)
+		e.rest(ladder, i, o, q)
+	default:
+		o.setStatus(StatusCanceled)
+		ev, detail := e.next(head(EventCanceled, o.side(), Accepted, StatusCanceled, 0))
+		e.aboutOrder(ev, detail, o, cold)
+		e.retire(i)
+	}
+	e.last.Flags |= EventLast
+}
+
+// aboutOrder fills in a later event about the leaves of an order.
+func (e *Engine) aboutOrder(ev *Event, detail *Detail, o *order, cold *orderCold) {
+	ev.Px = cold.limit
+	ev.TradeSeq = 0
+	ev.OrderRef = o.ref
+	ev.AccountID = cold.accountID
+	ev.SecurityID = cold.securityID
+	ev.Qty = o.leaves
+	detail.Leaves = o.leaves
+	detail.LimitPx = cold.limit
+}
+
+// retired is the ring of terminal orders that are still kept, oldest first.
+type retired struct {
+	ring  []uint32
+	next  int // where the next one goes
+	count int
+}
+
+// retire keeps a terminal order and drops the oldest for it when the ring is full.
+func (e *Engine) retire(i ix) {
+	r := &e.retired
+	if len(r.ring) == 0 {
+		e.orders.drop(i)
+		return
+	}
+	if r.count == len(r.ring) {
+		e.orders.drop(ix(r.ring[r.next]))
+	} else {
+		r.count++
+	}
+	r.ring[r.next] = uint32(i)
+	if r.next++; r.next == len(r.ring) {
+		r.next = 0
+	}
+}
+
+// at is the i-th oldest retired order.
+func (r *retired) at(i int) ix {
+	return ix(r.ring[(r.next-r.count+i+len(r.ring))%len(r.ring)])
+}

@@ -1,0 +1,168 @@
+//perf:hot
+
+package matcher
+
+// owned returns the open order that a command names, if it is the account's.
+func (e *Engine) owned(c *Command) (i ix, o *order, cold *orderCold, ok bool) {
+	i = e.orders.find(c.OrderRef)
+	if i == 0 {
+		return
+	}
+	o, cold = e.orders.hot(i), e.orders.cold(i)
+	ok = !o.status().Terminal() && cold.accountID == c.AccountID
+	return
+}
+
+// orderCancel decides an ORDER_CANCEL. No limit and no control stands in its
+// way: an owner can always take an order back.
+func (e *Engine) orderCancel(c *Command) {
+	i, o, cold, ok := e.owned(c)
+	if !ok {
+		e.reject(c, Invalid)
+		return
+	}
+	e.ladders[o.security()-1].remove(i)
+	e.cancelOpen(o, cold, Accepted)
+	ev := e.orderEvent(c, o, cold, head(EventCanceled, o.side(), Accepted, StatusCanceled, EventLast))
+	ev.Qty = o.leaves
+	e.retire(i)
+}
+
+// orderReplace decides an ORDER_REPLACE. A refusal leaves the order, and its
+// place in the queue, as they were.
+func (e *Engine) orderReplace(c *Command) {
+	key, slot := uint64(c.PriceTicks), keySlot{}
+	if key != 0 {
+		var entry *remembered
+		if entry, slot = e.keys.find(orderKeys, key); entry != nil {
+			e.rejectDuplicate(c, entry)
+			return
+		}
+	}
+	i, o, cold, ok := e.owned(c)
+	ok = ok && o.security() == c.SecurityID && o.side() == c.Side
+	reason := Invalid
+	var q request
+	if ok {
+		e.releaseOpen(o, cold)
+		reason = e.screenReplace(c, &q, o, cold)
+		if reason != Accepted {
+			e.reserveOpen(o, cold)
+		}
+	}
+	if key != 0 && uint64(c.OrderRef) < e.nextRef && c.OrderRef != 0 {
+		e.keys.remember(slot, remembered{key: key, ref: uint64(c.OrderRef), decision: uint64(reason)})
+	}
+	if reason != Accepted {
+		e.reject(c, reason)
+		return
+	}
+	e.replace(c, &q, i, o, cold)
+}
+
+// screenReplace judges the order as it would be, with its own reservations given back.
+func (e *Engine) screenReplace(c *Command, q *request, o *order, cold *orderCold) RiskReason {
+	if r := e.standing(c.AccountID, c.SecurityID, q); r != Accepted {
+		return r
+	}
+	filled := cold.qty - o.leaves
+	if c.Qty <= filled || c.LimitPx <= 0 || c.Flags&(FlagIOC|FlagFOK) != 0 {
+		return Invalid
+	}
+	var ok bool
+	if q.limit, ok = e.policy.toTicks(c.LimitPx); !ok {
+		return Invalid
+	}
+	best, any := e.ladders[c.SecurityID-1].best(c.Side.Opposite())
+	q.crosses = any && within(c.Side, q.limit, best)
+	if q.crosses && c.Flags&FlagPostOnly != 0 {
+		return Invalid
+	}
+	if int64(c.Qty) > e.policy.maxOrderQty {
+		return OrderSize
+	}
+	if r := e.policy.collar(q.security, c.LimitPx); r != Accepted {
+		return r
+	}
+	if _, ok = e.policy.worth(c.LimitPx, c.Qty); !ok {
+		return OrderNotional
+	}
+	q.price = c.LimitPx
+	q.notional = c.LimitPx * int64(c.Qty-filled)
+	return e.exposure(q, c.Side, int64(c.Qty-filled))
+}
+
+// replace carries out what screenReplace has let through.
+func (e *Engine) replace(c *Command, q *request, i ix, o *order, cold *orderCold) {
+	ladder := &e.ladders[o.security()-1]
+	less := cold.qty - c.Qty
+	keeps := c.LimitPx == cold.limit && less >= 0
+	cold.qty = c.Qty
+	cold.updated = e.now
+	if keeps {
+		if less > 0 {
+			ladder.reduce(i, less)
+		}
+		e.reserveOpen(o, cold)
+		e.orderEvent(c, o, cold,
+			head(EventReplaced, o.side(), Accepted, o.status(), EventKeptPlace|EventRests|EventLast))
+		return
+	}
+	ladder.remove(i)
+	e.openOrders--
+	o.leaves -= less
+	cold.limit = c.LimitPx
+	e.stamp++
+	cold.stamp = e.stamp
+	if !q.crosses {
+		e.rest(ladder, i, o, q)
+		e.orderEvent(c, o, cold, head(EventReplaced, o.side(), Accepted, o.status(), EventRests|EventLast))
+		return
+	}
+	e.orderEvent(c, o, cold, head(EventReplaced, o.side(), Accepted, o.status(), 0))
+	e.take(ladder, i, o, cold, q)
+	e.finish(ladder, i, o, cold, q, true)
+}
+
+// reserveOpen undoes releaseOpen.
+func (e *Engine) reserveOpen(o *order, cold *orderCold) {
+	e.accounts.rows[o.account-1].reserve(o.side(), cold.limit*int64(o.leaves))
+	row := e.positions.at(int(o.account)-1, o.security())
+	e.positions.rows[row].reserve(o.side(), int64(o.leaves))
+}
+
+// forceFill decides a FORCE_FILL: the operator executes an open order, whole or
+// in part, at a given price, with nobody on the other side.
+func (e *Engine) forceFill(c *Command) {
+	i, o, cold, ok := e.owned(c)
+	if !ok || c.Qty <= 0 || c.Qty > o.leaves || c.LimitPx <= 0 {
+		e.reject(c, Invalid)
+		return
+	}
+	_, ok = e.policy.toTicks(c.LimitPx)
+	if !ok || c.LimitPx > maxInt64/int64(c.Qty) {
+		e.reject(c, Invalid)
+		return
+	}
+	ev := e.applyEvent(c, c.LimitPx, 0)
+	ev.SecurityID = cold.securityID
+
+	account := &e.accounts.rows[o.account-1]
+	account.release(o.side(), cold.limit*int64(c.Qty))
+	account.settle(o.side(), c.LimitPx*int64(c.Qty))
+	row := e.positions.at(int(o.account)-1, o.security())
+	e.positions.rows[row].release(o.side(), int64(c.Qty))
+	ladder := &e.ladders[o.security()-1]
+	if c.Qty < o.leaves {
+		ladder.reduce(i, c.Qty)
+	} else {
+		ladder.remove(i)
+		o.leaves = 0
+		e.openOrders--
+	}
+	e.orderFilled(o, cold, row, c.LimitPx, c.Qty, 0, EventForced|EventLast)
+	e.securities.rows[o.security()-1].traded(c.LimitPx, e.now)
+	if o.leaves == 0 {
+		e.retire(i)
+	}
+}

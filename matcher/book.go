@@ -1,0 +1,261 @@
+//perf:hot
+
+package matcher
+
+// Book is the order book of one security as a library: price and time priority,
+// any int64 as a price, no risk, no positions. The engine is built on the same
+// ladder. NewBook makes one with a memory of its own; books of many securities
+// share the memory of a Shelf.
+//
+// Orders are named by the caller: any uint32 but 0 that no resting order of the
+// shelf has. A finished order is forgotten and its id may be used again.
+// Ids that ascend in steps of one are the cheapest: an order lies where its id
+// says, as in an array, until an older order is found there.
+//
+// What a call does to its own order is its Outcome; what it does to resting
+// orders the BookSink hears. Apply does the same and writes everything down as
+// events instead.
+//
+// One goroutine at a time. No call allocates.
+type Book struct {
+	ladder   ladder
+	sink     BookSink
+	homeMask uint32 // pool.homes - 1
+	number   uint32 // of this book on its shelf, kept as its orders' security
+	taker    uint32 // id of the order being matched
+	tape     bookTape
+	shelf    *Shelf // made by NewBook for this book alone, else nil
+}
+
+// BookSink hears what an order does to resting ones, before the call that
+// brought the order returns. It must not call the book.
+type BookSink interface {
+	// Filled: taker traded qty with maker at px, the maker's price.
+	Filled(maker, taker uint32, px int64, qty int32)
+	// Prevented: maker, which has the taker's owner, was taken off with leaves open.
+	Prevented(maker, taker uint32, leaves int32)
+}
+
+// BookOrder is an order to a Book.
+type BookOrder struct {
+	ID    uint32 // the caller's, not 0
+	Owner uint32 // for self-trade prevention; 0 trades with anybody
+	Px    int64  // in whatever the caller counts; ignored with FlagMarket
+	Qty   int32  // at least 1
+	Side  Side
+	Flags uint16 // FlagIOC, FlagFOK, FlagPostOnly, FlagMarket
+}
+
+// FlagMarket marks a BookOrder that takes any price and never rests. It is not a
+// flag of a Command, where the lack of a price says it.
+const FlagMarket uint16 = 1 << 15
+
+// BookReject says why a Book refused a call. The numbers are stable.
+type BookReject uint8
+
+// The refusals. Nothing has changed when one is returned.
+const (
+	BookOK          BookReject = 0
+	BookInvalid     BookReject = 1 // id 0, quantity below 1, unknown flags, or flags that contradict each other
+	BookDuplicateID BookReject = 2 // an order of that id is resting
+	BookUnknownID   BookReject = 3 // no order of that id rests in this book
+	BookWouldCross  BookReject = 4 // post-only, and the price would trade
+	BookFull        BookReject = 5 // the order might rest and there is no room
+)
+
+// Outcome is what became of the order of a call.
+type Outcome struct {
+	Reject BookReject // BookOK: accepted
+	Rests  bool       // Leaves rest on the book; else they were cancelled
+	Kept   bool       // of Modify: the order kept its place
+	Leaves int32      // what has not traded
+}
+
+// New enters an order: it trades as far as it can, and what is left rests,
+// unless its flags say otherwise.
+func (b *Book) New(o BookOrder) Outcome {
+	if o.Flags != 0 {
+		return b.newFlagged(o)
+	}
+	return b.Limit(o.ID, o.Owner, o.Side, o.Px, o.Qty)
+}
+
+// Limit is New of an order without flags, with its arguments in registers.
+//
+// One look at the home of the id says both that it is not in use and where the
+// order will rest.
+func (b *Book) Limit(id, owner uint32, side Side, px int64, qty int32) Outcome {
+	if id == 0 || qty < 1 {
+		return Outcome{Reject: BookInvalid}
+	}
+	i, pool := b.home(id), b.ladder.pool
+	if b.ladder.order(i).ref != 0 || pool.away != 0 {
+		if pool.find(id) != 0 {
+			return Outcome{Reject: BookDuplicateID}
+		}
+	}
+	if pool.count == pool.room {
+		return Outcome{Reject: BookFull}
+	}
+	if b.ladder.crosses(side, px) {
+		b.taker = id
+		qty = b.ladder.match(side, px, qty, owner, b)
+		if qty == 0 {
+			return Outcome{}
+		}
+	}
+	pool.count++
+	h := b.ladder.order(i)
+	if h.ref != 0 {
+		i = pool.lodge(id)
+		h = b.ladder.order(i)
+	}
+	h.ref = id
+	h.account = owner
+	h.leaves = qty
+	h.tag = b.number << 8
+	b.ladder.rest(i, side, px)
+	return Outcome{Rests: true, Leaves: qty}
+}
+
+// home is pool.homeOf without a load.
+func (b *Book) home(id uint32) ix { return ix(id&b.homeMask) + 1 }
+
+// newFlagged is New of an order that may not rest, or may do nothing else.
+func (b *Book) newFlagged(o BookOrder) Outcome {
+	switch o.Flags {
+	case FlagMarket, FlagMarket | FlagIOC, FlagMarket | FlagFOK:
+		o.Px = mirror(o.Side) ^ maxPx
+	case FlagIOC, FlagFOK, FlagPostOnly:
+	default:
+		return Outcome{Reject: BookInvalid}
+	}
+	if o.ID == 0 || o.Qty < 1 {
+		return Outcome{Reject: BookInvalid}
+	}
+	if b.ladder.pool.find(o.ID) != 0 {
+		return Outcome{Reject: BookDuplicateID}
+	}
+	if o.Flags == FlagPostOnly {
+		if b.ladder.crosses(o.Side, o.Px) {
+			return Outcome{Reject: BookWouldCross}
+		}
+		return b.Limit(o.ID, o.Owner, o.Side, o.Px, o.Qty)
+	}
+	if o.Flags&FlagFOK != 0 && !b.ladder.fillable(o.Side, o.Px, o.Qty, o.Owner) {
+		return Outcome{Leaves: o.Qty}
+	}
+	b.taker = o.ID
+	return Outcome{Leaves: b.ladder.match(o.Side, o.Px, o.Qty, o.Owner, b)}
+}
+
+const maxPx = 1<<63 - 1
+
+// Cancel takes a resting order off the book; Leaves is what was still open.
+func (b *Book) Cancel(id uint32) Outcome {
+	i := b.home(id)
+	o := b.ladder.order(i)
+	if o.ref != id || o.security() != b.number || id == 0 {
+		if i = b.find(id); i == 0 {
+			return Outcome{Reject: BookUnknownID}
+		}
+		o = b.ladder.order(i)
+	}
+	leaves := o.leaves
+	b.ladder.remove(i)
+	b.drop(i, o)
+	return Outcome{Leaves: leaves}
+}
+
+// Modify gives a resting order a new price and a new open quantity. It keeps its
+// place if the price stays and the quantity does not grow; else it is taken off
+// and enters again like a new one, and may trade at once.
+func (b *Book) Modify(id uint32, px int64, qty int32) Outcome {
+	i := b.find(id)
+	if i == 0 {
+		return Outcome{Reject: BookUnknownID}
+	}
+	if qty < 1 {
+		return Outcome{Reject: BookInvalid}
+	}
+	h := b.ladder.order(i)
+	if qty <= h.leaves && b.ladder.price(i) == px {
+		if qty < h.leaves {
+			b.ladder.reduce(i, h.leaves-qty)
+		}
+		return Outcome{Rests: true, Kept: true, Leaves: qty}
+	}
+	side := h.side()
+	b.ladder.remove(i)
+	left := qty
+	if b.ladder.crosses(side, px) {
+		b.taker = id
+		left = b.ladder.match(side, px, qty, h.account, b)
+		if left == 0 {
+			b.ladder.pool.drop(i)
+			return Outcome{}
+		}
+	}
+	h.leaves = left
+	b.ladder.rest(i, side, px)
+	return Outcome{Rests: true, Leaves: left}
+}
+
+// find returns the order of an id if it rests in this book.
+func (b *Book) find(id uint32) ix {
+	i := b.ladder.pool.find(id)
+	if i != 0 && b.ladder.order(i).security() != b.number {
+		return 0
+	}
+	return i
+}
+
+// drop is pool.drop with the usual case in line.
+func (b *Book) drop(i ix, o *order) {
+	if i-1 > ix(b.homeMask) {
+		b.ladder.pool.drop(i)
+		return
+	}
+	b.ladder.pool.count--
+	o.ref = 0
+}
+
+func (b *Book) filled(maker ix, px int64, qty int32) {
+	h := b.ladder.order(maker)
+	id := h.ref
+	if h.leaves == 0 {
+		b.drop(maker, h)
+	}
+	b.sink.Filled(id, b.taker, px, qty)
+}
+
+func (b *Book) prevented(maker ix) {
+	pool := b.ladder.pool
+	h := b.ladder.order(maker)
+	id := h.ref
+	pool.drop(maker)
+	b.sink.Prevented(id, b.taker, h.leaves)
+}
+
+// Best returns the best price of a side, false when nobody is there.
+func (b *Book) Best(side Side) (px int64, ok bool) { return b.ladder.best(side) }
+
+// BookLevel is one price of a book.
+type BookLevel struct {
+	Px     int64
+	Qty    int64 // the open quantity of all orders there
+	Orders int
+}
+
+// Depth writes the best levels of a side into dst, best first, and returns how
+// many there were. It counts the orders of each level: not for the path of an order.
+func (b *Book) Depth(side Side, dst []BookLevel) int {
+	n := 0
+	l := &b.ladder
+	for at := l.tops[side&1].level; at != 0 && n < len(dst); at = l.worse(side&1, at) {
+		qty, orders := l.queue(at)
+		dst[n] = BookLevel{Px: l.pages.price(at), Qty: qty, Orders: orders}
+		n++
+	}
+	return n
+}

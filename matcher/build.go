@@ -1,0 +1,188 @@
+package matcher
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+)
+
+// defaultTickPx is the tick of a genesis record that names none in particular.
+const defaultTickPx = 1000
+
+// ErrGenesis reports a genesis record that no engine can be built from.
+var ErrGenesis = errors.New("unusable genesis record")
+
+// New returns an engine in the state that the genesis record describes: nothing
+// applied yet. Close gives its memory back.
+//
+// Errors: ErrGenesis, naming the field, or what mapping memory said.
+func New(g *Genesis) (*Engine, error) {
+	e, err := newEngine(g)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range g.Accounts {
+		e.accounts.add(a.ID, a.Enabled)
+	}
+	for _, s := range g.Securities {
+		e.securities.rows[e.registerTicker(s.Ticker)-1].control(s.Enabled, s.Halted)
+	}
+	return e, nil
+}
+
+// newEngine returns an engine with the limits of a genesis record and without its universe.
+func newEngine(g *Genesis) (*Engine, error) {
+	if err := g.verify(); err != nil {
+		return nil, err
+	}
+	l := &g.Limits
+	e := &Engine{
+		nextRef: 1,
+		maxOpen: l.MaxOpenOrders,
+		policy: policy{
+			maxOrderQty: l.MaxOrderQty, maxOrderNotional: l.MaxOrderNotional,
+			creditLimit: l.CreditLimit, maxAgeMillis: l.PriceMaxAgeMillis,
+			collarBps: l.PriceCollarBps, tickPx: g.TickPx,
+			maxPosition: l.MaxPositionQty, maxConcentration: l.MaxConcentrationNotional,
+		},
+		genesis: *g,
+	}
+	e.genesis.Accounts = slices.Clone(g.Accounts)
+	e.genesis.Securities = slices.Clone(g.Securities)
+
+	a := &e.arena
+	e.accounts = newAccounts(a, l.MaxAccounts)
+	e.securities = newSecurities(a, l.MaxSecurities)
+	e.positions = newPositions(a, l.MaxAccounts, l.MaxSecurities)
+	// The salt spreads the table's slots; no decision depends on it.
+	e.keys = newKeys(a, l.IdempotencyCapacity, rand.Uint64())
+	e.contracts = newContracts(a, l.MaxContracts)
+	e.scratch = carve[uint32](a, l.MaxOpenOrders)
+	if l.RetainedOrders > 0 {
+		e.retired.ring = carve[uint32](a, l.RetainedOrders)
+	}
+	pool, err := newOrderPool(l.MaxOpenOrders + l.RetainedOrders + 1) // one is being decided
+	if err != nil {
+		return nil, errors.Join(err, a.close())
+	}
+	a.hold(pool)
+	pages, err := newPages(l.MaxOpenOrders)
+	if err != nil {
+		return nil, errors.Join(err, a.close())
+	}
+	a.hold(pages)
+	if a.err != nil {
+		return nil, errors.Join(a.err, a.close())
+	}
+	e.orders = pool
+	e.ladders = make([]ladder, l.MaxSecurities)
+	for i := range e.ladders {
+		e.ladders[i] = newLadder(pool, pages)
+	}
+	return e, nil
+}
+
+// Close gives the engine's memory back. The engine must not be used afterwards.
+func (e *Engine) Close() error { return e.arena.close() }
+
+// Genesis is the record that the engine was built from; it must not be changed.
+func (e *Engine) Genesis() *Genesis { return &e.genesis }
+
+// registerTicker is securities.register for a string that is a valid ticker.
+func (e *Engine) registerTicker(ticker string) uint32 {
+	var b [MaxTicker]byte
+	copy(b[:], ticker)
+	return e.securities.register(&b)
+}
+
+// Replay decides a command that has its sequence: it must be the next one.
+//
+// Errors name the sequence: a record of no known form (see Decode), or a hole.
+// Nothing has changed then. Cost: no allocation. Owner only.
+func (e *Engine) Replay(c *Command, out *Outlet) error {
+	if err := c.Verify(); err != nil {
+		return fmt.Errorf("matcher: replay sequence=%d: %w", c.InputSeq, err)
+	}
+	if c.InputSeq != e.applied+1 {
+		return fmt.Errorf("matcher: replay sequence=%d after %d: %w", c.InputSeq, e.applied, ErrSequence)
+	}
+	e.correlation = 0
+	e.decide(c, out)
+	return nil
+}
+
+// ErrSequence reports a command that is not the next one.
+var ErrSequence = errors.New("not the next sequence")
+
+// verify reports the first field that makes a genesis record unusable.
+func (g *Genesis) verify() error {
+	l := &g.Limits
+	bounds := []struct {
+		name            string
+		value, min, max int64
+	}{
+		{"format", int64(g.Format), GenesisFormat, GenesisFormat},
+		{"tickPx", g.TickPx, 1, maxInt64},
+		{"limits.maxOrderQty", l.MaxOrderQty, 1, 1<<31 - 1},
+		{"limits.maxOrderNotional", l.MaxOrderNotional, 1, maxInt64},
+		{"limits.maxPositionQty", l.MaxPositionQty, 1, maxInt64},
+		{"limits.maxConcentrationNotional", l.MaxConcentrationNotional, 1, maxInt64},
+		{"limits.creditLimit", l.CreditLimit, 1, maxInt64},
+		{"limits.priceMaxAgeMillis", l.PriceMaxAgeMillis, 1, maxInt64},
+		{"limits.priceCollarBps", l.PriceCollarBps, 0, maxInt64},
+		{"limits.idempotencyCapacity", int64(l.IdempotencyCapacity), 1, 1 << 28},
+		{"limits.maxAccounts", int64(l.MaxAccounts), 1, maxPositions},
+		{"limits.maxSecurities", int64(l.MaxSecurities), 1, maxSecurity},
+		{"limits.maxContracts", int64(l.MaxContracts), 1, 1 << 28},
+		{"limits.maxOpenOrders", int64(l.MaxOpenOrders), 1, MaxOrders},
+		{"limits.retainedOrders", int64(l.RetainedOrders), 0, MaxOrders},
+		{"limits.maxAccounts x maxSecurities",
+			int64(l.MaxAccounts) * int64(l.MaxSecurities), 1, maxPositions},
+		{"limits.maxOpenOrders + retainedOrders",
+			int64(l.MaxOpenOrders) + int64(l.RetainedOrders), 1, MaxOrders - 1},
+		{"accounts", int64(len(g.Accounts)), 0, int64(l.MaxAccounts)},
+		{"securities", int64(len(g.Securities)), 0, int64(l.MaxSecurities)},
+	}
+	for _, b := range bounds {
+		if b.value < b.min || b.value > b.max {
+			return fmt.Errorf("matcher: genesis %s=%d, allowed are %d to %d: %w",
+				b.name, b.value, b.min, b.max, ErrGenesis)
+		}
+	}
+	ids := make(map[uint32]bool, len(g.Accounts))
+	for _, a := range g.Accounts {
+		if ids[a.ID] {
+			return fmt.Errorf("matcher: genesis account %d is there twice: %w", a.ID, ErrGenesis)
+		}
+		ids[a.ID] = true
+	}
+	tickers := make(map[string]bool, len(g.Securities))
+	for _, s := range g.Securities {
+		if !validTicker(s.Ticker) {
+			return fmt.Errorf("matcher: genesis security %q: %w: %w", s.Ticker, ErrTicker, ErrGenesis)
+		}
+		if tickers[s.Ticker] {
+			return fmt.Errorf("matcher: genesis security %q is there twice: %w", s.Ticker, ErrGenesis)
+		}
+		tickers[s.Ticker] = true
+	}
+	return nil
+}
+
+// validTicker reports whether a symbol registration could carry the ticker.
+func validTicker(ticker string) bool {
+	var b [MaxTicker]byte
+	return len(ticker) <= MaxTicker && copy(b[:], ticker) == len(ticker) && tickerLen(&b) == len(ticker) &&
+		ticker != ""
+}
+
+// panicUnknown ends a caller that has not decoded what it hands in.
+func panicUnknown(c *Command) {
+	panic(fmt.Sprintf("matcher: apply: %v; Decode refuses such a record", c.Verify()))
+}
+
+// panicPool reports that the pool's size and the limits disagree: a bug.
+func panicPool(ref uint32) {
+	panic(fmt.Sprintf("matcher: no room in the pool for order %d, although open and retained orders are within their limits", ref))
+}

@@ -1,0 +1,169 @@
+package matcher
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+)
+
+// The ways in which 64 bytes are no command. Decode wraps exactly one of them.
+var (
+	ErrLength      = errors.New("record is not 64 bytes long")
+	ErrSchema      = errors.New("schema is not 111")
+	ErrVersion     = errors.New("schema version is not 1")
+	ErrTemplate    = errors.New("unknown template")
+	ErrBlockLength = errors.New("block length is not the template's")
+	ErrCommandType = errors.New("unknown command type")
+	ErrSide        = errors.New("side is out of range")
+	ErrFlags       = errors.New("unknown flag bits")
+	ErrPadding     = errors.New("padding is not zero")
+	ErrTicker      = errors.New("ticker is not 1 to 32 printable ASCII characters")
+)
+
+// Decode reads one record strictly: every byte must have a meaning. It judges
+// the record's form only; what it asks for is the engine's to judge.
+func Decode(b []byte) (Command, error) {
+	if len(b) != CommandBytes {
+		return Command{}, fmt.Errorf("matcher: decode bytes=%d: %w", len(b), ErrLength)
+	}
+	var c Command
+	copy(c.Bytes()[:], b)
+	if err := c.Verify(); err != nil {
+		return Command{}, err
+	}
+	return c, nil
+}
+
+// Verify reports what is wrong with the record's form, nil if nothing is.
+func (c *Command) Verify() error {
+	switch {
+	case c.SchemaID != SchemaID:
+		return fmt.Errorf("matcher: decode schema=%d: %w", c.SchemaID, ErrSchema)
+	case c.Version != SchemaVersion:
+		return fmt.Errorf("matcher: decode version=%d: %w", c.Version, ErrVersion)
+	}
+	switch c.TemplateID {
+	case TemplateCommand:
+		return c.verifyCommand()
+	case TemplateSymbolRegister:
+		if c.BlockLength != blockSymbolRegister {
+			return c.badBlockLength()
+		}
+		return c.verifySymbol()
+	case TemplateRiskExtract:
+		if c.BlockLength != blockRiskExtract {
+			return c.badBlockLength()
+		}
+		return c.verifyExtract()
+	}
+	return fmt.Errorf("matcher: decode template=%d: %w", c.TemplateID, ErrTemplate)
+}
+
+func (c *Command) verifyCommand() error {
+	if c.BlockLength != blockCommand {
+		return c.badBlockLength()
+	}
+	if c.Type < OrderNew || c.Type > SwaptionBook {
+		return fmt.Errorf("matcher: decode type=%d: %w", c.Type, ErrCommandType)
+	}
+	most := Sell
+	if c.Type == SecurityControl {
+		most = SecurityEnabled | SecurityHalted
+	}
+	if c.Side > most {
+		return fmt.Errorf("matcher: decode type=%d side=%d: %w", c.Type, c.Side, ErrSide)
+	}
+	if c.Flags&^flagsKnown != 0 {
+		return fmt.Errorf("matcher: decode flags=%#x: %w", c.Flags, ErrFlags)
+	}
+	return nil
+}
+
+func (c *Command) verifySymbol() error {
+	if _, err := c.Symbol(); err != nil {
+		return err
+	}
+	return c.verifyTail(16 + MaxTicker)
+}
+
+func (c *Command) verifyExtract() error {
+	if c.extractWords().reserved != 0 {
+		return fmt.Errorf("matcher: decode reserved=%d: %w", c.extractWords().reserved, ErrPadding)
+	}
+	return c.verifyTail(8 + blockRiskExtract)
+}
+
+// verifyTail asks for zeros from byte offset on.
+func (c *Command) verifyTail(offset int) error {
+	for i, b := range c.Bytes()[offset:] {
+		if b != 0 {
+			return fmt.Errorf("matcher: decode offset=%d: %w", offset+i, ErrPadding)
+		}
+	}
+	return nil
+}
+
+func (c *Command) badBlockLength() error {
+	return fmt.Errorf("matcher: decode template=%d length=%d: %w", c.TemplateID, c.BlockLength, ErrBlockLength)
+}
+
+// Symbol is the ticker that a template 7 record registers. The error is
+// ErrTemplate for any other record, ErrTicker for a ticker that is empty, not
+// printable or not padded with zeros.
+func (c *Command) Symbol() (string, error) {
+	if c.TemplateID != TemplateSymbolRegister {
+		return "", fmt.Errorf("matcher: symbol template=%d: %w", c.TemplateID, ErrTemplate)
+	}
+	b := c.symbolBytes()
+	n := tickerLen(b)
+	if n == 0 {
+		bad := *b // the record itself must not escape
+		return "", fmt.Errorf("matcher: symbol %q: %w", bad[:], ErrTicker)
+	}
+	return string(b[:n]), nil
+}
+
+// tickerLen is the length of a zero-padded ticker, 0 if it is not one.
+func tickerLen(b *[MaxTicker]byte) int {
+	n := 0
+	for n < len(b) && b[n] > ' ' && b[n] <= '~' {
+		n++
+	}
+	for _, pad := range b[n:] {
+		if pad != 0 {
+			return 0
+		}
+	}
+	return n
+}
+
+// extract is the block of a template 8 record behind its request id.
+type extract struct {
+	sessionDateEpochDay int64
+	priceVersion        uint32
+	reserved            uint32
+}
+
+func (c *Command) extractWords() *extract {
+	return (*extract)(unsafe.Pointer(&c.EventTimeMillis))
+}
+
+// NewRiskExtract returns a template 8 record: the marker at which the cut of a
+// session date is taken.
+func NewRiskExtract(sessionDateEpochDay int64, priceVersion uint32) Command {
+	c := Command{
+		BlockLength: blockRiskExtract, TemplateID: TemplateRiskExtract,
+		SchemaID: SchemaID, Version: SchemaVersion,
+	}
+	*c.extractWords() = extract{sessionDateEpochDay: sessionDateEpochDay, priceVersion: priceVersion}
+	return c
+}
+
+// Extract reads a template 8 record; the error is ErrTemplate for any other.
+func (c *Command) Extract() (sessionDateEpochDay int64, priceVersion uint32, err error) {
+	if c.TemplateID != TemplateRiskExtract {
+		return 0, 0, fmt.Errorf("matcher: extract template=%d: %w", c.TemplateID, ErrTemplate)
+	}
+	x := c.extractWords()
+	return x.sessionDateEpochDay, x.priceVersion, nil
+}

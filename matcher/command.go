@@ -1,0 +1,155 @@
+package matcher
+
+import "unsafe"
+
+// PriceScale is how many ticks of a price column make one currency unit: every
+// price, rate and notional in this package is a whole number of millionths.
+const PriceScale = 1_000_000
+
+// The identity of the record on the wire: SBE schema 111, version 1.
+const (
+	SchemaID      = 111
+	SchemaVersion = 1
+
+	TemplateCommand        = 1
+	TemplateSymbolRegister = 7
+	TemplateRiskExtract    = 8
+
+	blockCommand        = 56
+	blockSymbolRegister = 40
+	blockRiskExtract    = 24
+)
+
+// CommandBytes is the size of a command in a ring slot, in the journal and on
+// the wire: one cache line.
+const CommandBytes = 64
+
+// CommandType says what a command of template 1 asks for. The number is stored.
+type CommandType uint8
+
+// The types of template 1.
+const (
+	OrderNew           CommandType = 1
+	OrderCancel        CommandType = 2
+	ForceFill          CommandType = 3
+	PriceTick          CommandType = 4
+	TradeNew           CommandType = 5
+	SnapshotMark       CommandType = 6
+	AccountControl     CommandType = 7
+	SecurityControl    CommandType = 8
+	PolicyControl      CommandType = 9
+	RestrictionControl CommandType = 10
+	OrderReplace       CommandType = 11
+	SwapBook           CommandType = 12
+	SwaptionBook       CommandType = 13
+)
+
+// Side is the direction of an order, a trade or a swap.
+type Side uint8
+
+// The two sides. For a swap Buy is Receive and Sell is Pay.
+const (
+	Buy  Side = 0
+	Sell Side = 1
+)
+
+// What Command.Side holds in a SECURITY_CONTROL, and the stored column of a security.
+const (
+	SecurityEnabled Side = 1 << 0
+	SecurityHalted  Side = 1 << 1
+)
+
+// Opposite returns the other side.
+func (s Side) Opposite() Side { return s ^ 1 }
+
+// The bits of Command.Flags. Any other bit makes the record unreadable.
+const (
+	FlagShadow   uint16 = 1 << 0
+	FlagIOC      uint16 = 1 << 1
+	FlagFOK      uint16 = 1 << 2
+	FlagPostOnly uint16 = 1 << 3
+
+	flagsKnown = FlagShadow | FlagIOC | FlagFOK | FlagPostOnly
+)
+
+// Command is one 64-byte record, exactly as it lies in a ring slot, in the
+// journal and on the wire (SBE template 1, little endian). Templates 7 and 8
+// share its header and its InputSeq and are read through Symbol and Extract.
+//
+// What each type carries beside account, security, side, quantity and flags:
+//
+//	ORDER_NEW            LimitPx (0 or less = market), PriceTicks = idempotency key (0 none),
+//	                     OrderRef = the gate's refusal as a RiskReason (0 = let through)
+//	ORDER_CANCEL         OrderRef; AccountID must be the order's
+//	ORDER_REPLACE        OrderRef, Qty = the new total, LimitPx, PriceTicks = idempotency key;
+//	                     AccountID, SecurityID and Side must be the order's
+//	FORCE_FILL           OrderRef, Qty, LimitPx = the execution price; AccountID must be the order's
+//	PRICE_TICK           SecurityID, PriceTicks = the price
+//	TRADE_NEW            like ORDER_NEW without a price: booked at the last known price
+//	ACCOUNT_CONTROL      Side = enabled, PriceTicks = control version
+//	SECURITY_CONTROL     Side: bit 0 enabled, bit 1 halted; PriceTicks = control version
+//	RESTRICTION_CONTROL  Side = restricted, PriceTicks = control version
+//	POLICY_CONTROL       Side = kill switch, PriceTicks = policy version, Qty = maximum position
+//	                     (0 = unchanged), LimitPx = maximum concentration notional x 1e6 (0 = unchanged)
+type Command struct {
+	BlockLength uint16
+	TemplateID  uint16
+	SchemaID    uint16
+	Version     uint16
+
+	// InputSeq is the sequence once the engine has given it; before that it is
+	// the submitter's correlation id (0 = nobody waits).
+	InputSeq        uint64
+	EventTimeMillis int64
+	LimitPx         int64
+	PriceTicks      int64
+	OrderRef        uint32
+	AccountID       uint32
+	SecurityID      uint32
+	Qty             int32
+	LeaderEpoch     uint32
+	Type            CommandType
+	Side            Side
+	Flags           uint16
+}
+
+// Compile-time check: a command is one line, and its fields lie where the wire has them.
+var (
+	_ = [1]struct{}{}[unsafe.Sizeof(Command{})-CommandBytes]
+	_ = [1]struct{}{}[unsafe.Offsetof(Command{}.InputSeq)-8]
+	_ = [1]struct{}{}[unsafe.Offsetof(Command{}.OrderRef)-(8+32)]
+	_ = [1]struct{}{}[unsafe.Offsetof(Command{}.Type)-(8+52)]
+	_ = [1]struct{}{}[unsafe.Offsetof(Command{}.Flags)-(8+54)]
+)
+
+// MaxTicker is the longest ticker a symbol registration can carry, in bytes.
+const MaxTicker = 32
+
+// NewCommand returns a template 1 record of the given type with its header filled.
+func NewCommand(t CommandType) Command {
+	return Command{
+		BlockLength: blockCommand, TemplateID: TemplateCommand,
+		SchemaID: SchemaID, Version: SchemaVersion, Type: t,
+	}
+}
+
+// NewSymbolRegister returns a template 7 record. The ticker must be 1 to
+// MaxTicker bytes of printable ASCII; the caller has checked it.
+func NewSymbolRegister(ticker string) Command {
+	c := Command{
+		BlockLength: blockSymbolRegister, TemplateID: TemplateSymbolRegister,
+		SchemaID: SchemaID, Version: SchemaVersion,
+	}
+	copy(c.symbolBytes()[:], ticker)
+	return c
+}
+
+// symbolBytes is the char[32] of a template 7 record: it lies behind the request id.
+func (c *Command) symbolBytes() *[MaxTicker]byte {
+	return (*[MaxTicker]byte)(unsafe.Pointer(&c.EventTimeMillis))
+}
+
+// Bytes returns the record's own memory, in wire order on a little-endian machine.
+func (c *Command) Bytes() *[CommandBytes]byte {
+	return (*[CommandBytes]byte)(unsafe.Pointer(c))
+}

@@ -1,0 +1,120 @@
+package matcher
+
+import "slices"
+
+// accountControl decides an ACCOUNT_CONTROL: it opens an account that is not
+// known and enables or disables one that is.
+func (e *Engine) accountControl(c *Command) {
+	if c.Side > 1 {
+		e.reject(c, Invalid)
+		return
+	}
+	if i := e.accounts.find(c.AccountID); i >= 0 {
+		e.accounts.rows[i].enabled = uint32(c.Side)
+	} else if !e.accounts.add(c.AccountID, c.Side == 1) {
+		e.reject(c, Capacity)
+		return
+	}
+	e.applyEvent(c, 0, EventLast)
+}
+
+// securityControl decides a SECURITY_CONTROL: it makes a registered security
+// tradable, or not. Resting orders stay where they are.
+func (e *Engine) securityControl(c *Command) {
+	switch {
+	case c.Side > SecurityEnabled|SecurityHalted:
+		e.reject(c, Invalid)
+	case c.SecurityID-1 >= uint32(e.securities.count):
+		e.reject(c, UnknownSecurity)
+	default:
+		s := &e.securities.rows[c.SecurityID-1]
+		s.control(c.Side&SecurityEnabled != 0, c.Side&SecurityHalted != 0)
+		e.applyEvent(c, 0, EventLast)
+	}
+}
+
+// policyControl decides a POLICY_CONTROL.
+func (e *Engine) policyControl(c *Command) {
+	if c.Side > 1 || c.Qty < 0 || c.LimitPx < 0 {
+		e.reject(c, Invalid)
+		return
+	}
+	e.policyVersion = c.PriceTicks
+	e.policy.kill = c.Side == 1
+	if c.Qty > 0 {
+		e.policy.maxPosition = int64(c.Qty)
+	}
+	if c.LimitPx > 0 {
+		e.policy.maxConcentration = c.LimitPx
+	}
+	e.applyEvent(c, c.LimitPx, EventLast)
+}
+
+// restrictionControl decides a RESTRICTION_CONTROL. Restricting a security
+// cancels its resting orders, ascending by reference.
+func (e *Engine) restrictionControl(c *Command) {
+	s := e.securities.at(c.SecurityID)
+	switch {
+	case s == nil:
+		e.reject(c, UnknownSecurity)
+		return
+	case c.Side > 1:
+		e.reject(c, Invalid)
+		return
+	}
+	s.flags = s.flags&^securityRestricted | uint32(c.Side)*securityRestricted
+	e.applyEvent(c, 0, 0)
+	if c.Side == 1 {
+		e.cancelResting(c.SecurityID)
+	}
+	e.last.Flags |= EventLast
+}
+
+// cancelResting cancels every resting order of a security.
+func (e *Engine) cancelResting(security uint32) {
+	ladder := &e.ladders[security-1]
+	refs := e.scratch[:0]
+	collect := func(i ix) bool {
+		refs = append(refs, e.orders.hot(i).ref)
+		return true
+	}
+	ladder.eachOrder(Buy, collect)
+	ladder.eachOrder(Sell, collect)
+	slices.Sort(refs)
+	for _, ref := range refs {
+		i := e.orders.find(ref)
+		o, cold := e.orders.hot(i), e.orders.cold(i)
+		ladder.remove(i)
+		e.cancelOpen(o, cold, Restricted)
+		ev, detail := e.next(head(EventCanceled, o.side(), Restricted, StatusCanceled, 0))
+		e.aboutOrder(ev, detail, o, cold)
+		e.retire(i)
+	}
+}
+
+// symbolRegister decides a template 7 record. A ticker that is known keeps its id.
+func (e *Engine) symbolRegister(c *Command) {
+	reason := Accepted
+	id := uint32(0)
+	switch ticker := c.symbolBytes(); {
+	case tickerLen(ticker) == 0:
+		reason = Invalid
+	default:
+		if id = e.securities.register(ticker); id == 0 {
+			reason = Capacity
+		}
+	}
+	kind := EventApplied
+	if reason != Accepted {
+		kind = EventRejected
+	}
+	ev := e.first(c, head(kind, 0, reason, 0, EventLast))
+	ev.Px, ev.OrderRef, ev.AccountID, ev.SecurityID, ev.Qty = 0, 0, 0, id, 0
+}
+
+// mark decides what changes nothing and is there for its sequence: a SNAPSHOT
+// or a risk-extract marker.
+func (e *Engine) mark(c *Command) {
+	ev := e.first(c, head(EventApplied, 0, Accepted, 0, EventLast))
+	ev.Px, ev.OrderRef, ev.AccountID, ev.SecurityID, ev.Qty = 0, 0, 0, 0, 0
+}

@@ -1,0 +1,90 @@
+package desk
+
+import "posttrade/matcher"
+
+// Unstated is the Leaves of an answer whose events do not state them: that of a
+// replace that neither traded nor failed. The read view of the order has them.
+const Unstated = -1
+
+// Answer is what became of one command.
+//
+// Kind, Px, Qty and the ids are those of the command's first event; Status,
+// Reason and Leaves are those after its last event about the command's own order.
+type Answer struct {
+	Kind       matcher.EventKind
+	Side       matcher.Side
+	Status     matcher.OrderStatus
+	Reason     matcher.RiskReason
+	Rests      bool // the order is on the book at the end of the command
+	DupKind    matcher.IdempotencyKind
+	DupReason  matcher.RiskReason // of the first decision
+	InputSeq   uint64
+	TradeSeq   uint64 // of the last own fill, 0 for none
+	DupRef     uint64 // a DUPLICATE: OrderRef or InputSeq of the first decision, see DupKind
+	TimeMillis int64
+	Px         int64 // limit of the order, price of a booking, a tick or a force fill; x 1e6
+	LastPx     int64 // of the last own fill, 0 for none
+	OrderRef   uint32
+	AccountID  uint32
+	SecurityID uint32
+	Qty        int32
+	Leaves     int32 // open quantity, of a cancelled order what was not executed; or Unstated
+	LastQty    int32
+	Fills      []AnswerFill // own fills, in order; valid until Release
+}
+
+// AnswerFill is one execution of the command's own order.
+type AnswerFill struct {
+	TradeSeq uint64
+	Px       int64
+	Qty      int32
+}
+
+// Refused reports that the command was refused, for Reason.
+func (a *Answer) Refused() bool { return a.Kind == matcher.EventRejected }
+
+// Duplicate reports that the key was met before: DupKind, DupRef and DupReason
+// tell of the first decision.
+func (a *Answer) Duplicate() bool { return a.Refused() && a.Reason == matcher.Duplicate }
+
+// reset forgets an earlier answer, but not the room for its fills.
+func (a *Answer) reset() {
+	fills := a.Fills[:0]
+	if cap(fills) > keptFills {
+		fills = nil
+	}
+	*a = Answer{Fills: fills}
+}
+
+// first notes the command's first event.
+func (a *Answer) first(ev *matcher.Event) {
+	a.Kind, a.Side, a.Status, a.Reason = ev.Kind, ev.Side, ev.Status, ev.Reason
+	a.Rests = ev.Flags&matcher.EventRests != 0
+	a.InputSeq, a.TimeMillis = ev.InputSeq, ev.TimeMillis
+	a.OrderRef, a.AccountID, a.SecurityID = ev.OrderRef, ev.AccountID, ev.SecurityID
+	a.Px, a.Qty, a.Leaves = ev.Px, ev.Qty, ev.Qty
+	switch ev.Kind {
+	case matcher.EventReplaced:
+		a.Leaves = Unstated
+	case matcher.EventRejected:
+		if ev.Reason == matcher.Duplicate {
+			a.Px = 0
+			a.DupReason = matcher.RiskReason(ev.Px & 0xff)
+			a.DupKind = matcher.IdempotencyKind(ev.Px >> 8 & 0xff)
+			a.DupRef = ev.TradeSeq
+		}
+	}
+}
+
+// later notes a further event about the command's own order.
+func (a *Answer) later(ev *matcher.Event) {
+	a.Status, a.Reason = ev.Status, ev.Reason
+	a.Leaves = ev.Detail().Leaves
+	switch ev.Kind {
+	case matcher.EventFilled:
+		a.TradeSeq, a.LastPx, a.LastQty = ev.TradeSeq, ev.Px, ev.Qty
+		a.Fills = append(a.Fills, AnswerFill{TradeSeq: ev.TradeSeq, Px: ev.Px, Qty: ev.Qty})
+	case matcher.EventRested:
+		a.Rests = true
+	}
+}

@@ -1,0 +1,857 @@
+package desk
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"posttrade/matcher"
+	"posttrade/ring"
+)
+
+const px = 1_000_000 // a price of 1
+
+func TestAnswersTellWhatBecameOfTheCommand(t *testing.T) {
+	r := newRig(t, 64, 4)
+	type want struct {
+		kind   matcher.EventKind
+		status matcher.OrderStatus
+		reason matcher.RiskReason
+		ref    uint32
+		qty    int32
+		leaves int32
+		fills  string
+		rests  bool
+	}
+	keyed := func(c matcher.Command, key int64) matcher.Command { c.PriceTicks = key; return c }
+	replace := func(ref uint32, account uint32, side matcher.Side, qty int32, px int64) matcher.Command {
+		c := newOrder(account, side, qty, px, 0)
+		c.Type, c.OrderRef = matcher.OrderReplace, ref
+		return c
+	}
+	cancel := replace(1, 1, matcher.Sell, 0, 0)
+	cancel.Type = matcher.OrderCancel
+	trade := newOrder(7, matcher.Buy, 5, 0, 0)
+	trade.Type = matcher.TradeNew
+	force := replace(9, 6, matcher.Buy, 2, 2*px)
+	force.Type = matcher.ForceFill
+	tick := newOrder(0, 0, 0, 0, 0)
+	tick.Type, tick.PriceTicks = matcher.PriceTick, 3*px
+	restrict := newOrder(0, 1, 0, 0, 0)
+	restrict.Type = matcher.RestrictionControl
+
+	steps := []struct {
+		name string
+		c    matcher.Command
+		want want
+	}{
+		{"rests", newOrder(1, matcher.Sell, 10, 5*px, 0), want{matcher.EventAccepted, matcher.StatusNew, 0, 1, 10, 10, "", true}},
+		{"rests behind", newOrder(2, matcher.Sell, 10, 6*px, 0), want{matcher.EventAccepted, matcher.StatusNew, 0, 2, 10, 10, "", true}},
+		{"fills partly and rests", newOrder(3, matcher.Buy, 15, 5*px, 0), want{matcher.EventAccepted, matcher.StatusPartiallyFilled, 0, 3, 15, 5, "1:10@5000000", true}},
+		{"fills over two levels", keyed(newOrder(4, matcher.Sell, 5, 4*px, 0), 77), want{matcher.EventAccepted, matcher.StatusFilled, 0, 4, 5, 0, "3:5@5000000", false}},
+		{"duplicate", keyed(newOrder(4, matcher.Sell, 5, 4*px, 0), 77), want{matcher.EventRejected, 0, matcher.Duplicate, 4, 5, 5, "", false}},
+		{"IOC remainder is cancelled", newOrder(5, matcher.Buy, 12, 6*px, matcher.FlagIOC), want{matcher.EventAccepted, matcher.StatusCanceled, 0, 5, 12, 2, "5:10@6000000", false}},
+		{"FOK cannot fill", newOrder(5, matcher.Buy, 12, 6*px, matcher.FlagFOK), want{matcher.EventAccepted, matcher.StatusCanceled, 0, 6, 12, 12, "", false}},
+		{"refused", newOrder(5000, matcher.Buy, 12, 6*px, 0), want{matcher.EventRejected, matcher.StatusRejected, matcher.UnknownAccount, 7, 12, 12, "", false}},
+		{"market trade", trade, want{matcher.EventBooked, matcher.StatusFilled, 0, 0, 5, 0, "7:5@6000000", false}},
+		{"market trade, keyed", keyed(trade, 78), want{matcher.EventBooked, matcher.StatusFilled, 0, 0, 5, 0, "8:5@6000000", false}},
+		{"market trade, again", keyed(trade, 78), want{matcher.EventRejected, 0, matcher.Duplicate, 0, 5, 5, "", false}},
+		{"own resting order is cancelled, not ours", newOrder(8, matcher.Sell, 3, 9*px, 0), want{matcher.EventAccepted, matcher.StatusNew, 0, 8, 3, 3, "", true}},
+		{"bid", newOrder(6, matcher.Buy, 6, 2*px, 0), want{matcher.EventAccepted, matcher.StatusNew, 0, 9, 6, 6, "", true}},
+		{"forced", force, want{matcher.EventApplied, matcher.StatusPartiallyFilled, 0, 9, 2, 4, "9:2@2000000", false}},
+		{"replace keeps its place", replace(9, 6, matcher.Buy, 5, 2*px), want{matcher.EventReplaced, matcher.StatusPartiallyFilled, 0, 9, 5, Unstated, "", true}},
+		{"replace trades", replace(9, 6, matcher.Buy, 9, 9*px), want{matcher.EventReplaced, matcher.StatusPartiallyFilled, 0, 9, 9, 4, "10:3@9000000", true}},
+		{"replace of a gone order", replace(8, 8, matcher.Sell, 9, 9*px), want{matcher.EventRejected, 0, matcher.Invalid, 8, 9, 9, "", false}},
+		{"cancel of a gone order", cancel, want{matcher.EventRejected, 0, matcher.Invalid, 1, 0, 0, "", false}},
+		{"tick", tick, want{matcher.EventApplied, 0, 0, 0, 0, 0, "", false}},
+		{"symbol", matcher.NewSymbolRegister("TSLA"), want{matcher.EventApplied, 0, 0, 0, 0, 0, "", false}},
+		{"another resting order", newOrder(8, matcher.Buy, 3, px, 0), want{matcher.EventAccepted, matcher.StatusNew, 0, 10, 3, 3, "", true}},
+		{"meets account 6 before itself", newOrder(8, matcher.Sell, 3, px, 0), want{matcher.EventAccepted, matcher.StatusFilled, 0, 11, 3, 0, "12:3@9000000", false}},
+		{"meets itself", newOrder(8, matcher.Sell, 4, px, 0), want{matcher.EventAccepted, matcher.StatusPartiallyFilled, 0, 12, 4, 3, "14:1@9000000", true}},
+		{"restriction cancels others", restrict, want{matcher.EventApplied, 0, 0, 0, 0, 0, "", false}},
+	}
+	for i, s := range steps {
+		ticket := r.decide(s.c)
+		a := ticket.Answer(0)
+		fills := ""
+		for j, f := range a.Fills {
+			if j > 0 {
+				fills += " "
+			}
+			fills += fmt.Sprintf("%d:%d@%d", f.TradeSeq, f.Qty, f.Px)
+		}
+		got := want{a.Kind, a.Status, a.Reason, a.OrderRef, a.Qty, a.Leaves, fills, a.Rests}
+		if got != s.want {
+			t.Errorf("%s: got %+v, want %+v", s.name, got, s.want)
+		}
+		if a.InputSeq != uint64(i+1) || a.Refused() != (a.Kind == matcher.EventRejected) {
+			t.Errorf("%s: sequence %d, want %d", s.name, a.InputSeq, i+1)
+		}
+		if n := len(a.Fills); n > 0 && (a.LastPx != a.Fills[n-1].Px || a.LastQty != a.Fills[n-1].Qty || a.TradeSeq != a.Fills[n-1].TradeSeq) {
+			t.Errorf("%s: last fill is %d@%d, want that of %+v", s.name, a.LastQty, a.LastPx, a.Fills)
+		}
+		switch s.name {
+		case "duplicate":
+			if !a.Duplicate() || a.DupKind != matcher.KeyOrder || a.DupRef != 4 || a.DupReason != matcher.Accepted || a.TradeSeq != 0 || a.Px != 0 {
+				t.Errorf("%s: got %+v", s.name, a)
+			}
+		case "market trade, again":
+			if !a.Duplicate() || a.DupKind != matcher.KeyTrade || a.DupRef != 10 {
+				t.Errorf("%s: got %+v", s.name, a)
+			}
+		case "market trade":
+			if a.Px != 6*px || a.TradeSeq != 7 || a.TimeMillis != testTime || a.AccountID != 7 {
+				t.Errorf("%s: got %+v", s.name, a)
+			}
+		case "symbol":
+			if a.SecurityID != 4 {
+				t.Errorf("%s: security %d, want 4", s.name, a.SecurityID)
+			}
+		}
+		ticket.Release()
+	}
+}
+
+func TestBatchIsOnePieceAndWaitsForItsLastCommand(t *testing.T) {
+	r := newRig(t, 16, 4)
+	ticket := r.submit(newOrder(1, matcher.Buy, 1, px, 0), newOrder(2, matcher.Buy, 2, px, 0), newOrder(3, matcher.Buy, 3, px, 0))
+	other := r.submit(newOrder(4, matcher.Buy, 4, px, 0))
+	for done := 1; done <= 2; done++ {
+		r.step(1)
+		r.durable()
+		if ticket.Ready() || ticket.Answer(0) != nil {
+			t.Fatalf("answered after %d of 3 commands", done)
+		}
+		if err := ticket.Wait(time.Microsecond); err != ErrTimeout {
+			t.Fatalf("after %d of 3 commands: got %v, want %v", done, err, ErrTimeout)
+		}
+	}
+	r.step(1)
+	r.desk.Durable(2) // the recorder is ahead of the disk
+	if ticket.Ready() {
+		t.Fatal("answered before it was durable")
+	}
+	r.desk.Durable(3)
+	if !ticket.Ready() || other.Ready() {
+		t.Fatalf("ready: %v, %v, want the first only", ticket.Ready(), other.Ready())
+	}
+	for range 2 { // waiting again changes nothing
+		if err := ticket.Wait(0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range ticket.Len() {
+		if a := ticket.Answer(i); a.InputSeq != uint64(i+1) || a.Qty != int32(i+1) {
+			t.Errorf("command %d: sequence %d quantity %d", i, a.InputSeq, a.Qty)
+		}
+	}
+	ticket.Release()
+	r.step(1)
+	r.durable()
+	if err := other.Wait(time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	other.Release()
+	if r.desk.Out() != 0 {
+		t.Errorf("%d tickets out, want 0", r.desk.Out())
+	}
+}
+
+func TestOneDurableWakesAllUpToIt(t *testing.T) {
+	r := newRig(t, 16, 8)
+	var tickets []*Ticket
+	for i := range 8 {
+		tickets = append(tickets, r.submit(newOrder(uint32(i), matcher.Buy, 1, px, 0)))
+	}
+	r.step(8)
+	r.desk.Durable(5)
+	for i, ticket := range tickets {
+		if ticket.Ready() != (i < 5) {
+			t.Errorf("ticket %d: ready %v", i, ticket.Ready())
+		}
+	}
+	r.desk.Durable(5)
+	r.desk.Durable(8)
+	for _, ticket := range tickets {
+		if err := ticket.Wait(0); err != nil {
+			t.Error(err)
+		}
+		ticket.Release()
+	}
+}
+
+func TestFullRingSequencesNothing(t *testing.T) {
+	r := newRig(t, 4, 4)
+	order := newOrder(1, matcher.Buy, 1, px, 0)
+	first := r.submit(order, order, order)
+	second := r.acquire(2)
+	*second.Command(0), *second.Command(1) = order, order
+	for range 3 {
+		if err := second.Submit(); err != ErrFull {
+			t.Fatalf("got %v, want %v", err, ErrFull)
+		}
+		if r.in.Depth() != 3 {
+			t.Fatalf("%d commands in the ring, want 3", r.in.Depth())
+		}
+	}
+	r.step(4)
+	if err := second.Submit(); err != nil {
+		t.Fatal(err)
+	}
+	r.step(4)
+	r.durable()
+	for i, ticket := range []*Ticket{first, second} {
+		if err := ticket.Wait(0); err != nil {
+			t.Fatal(err)
+		}
+		if got := ticket.Answer(0).InputSeq; got != uint64(3*i+1) {
+			t.Errorf("ticket %d starts at %d, want %d", i, got, 3*i+1)
+		}
+		ticket.Release()
+	}
+	tooLarge := r.acquire(5)
+	if err := tooLarge.Submit(); err != ErrFull {
+		t.Errorf("5 commands into 4 slots: got %v, want %v", err, ErrFull)
+	}
+	tooLarge.Release()
+}
+
+func TestBusyDesk(t *testing.T) {
+	r := newRig(t, 64, 2)
+	if r.desk.Cap() != 2 {
+		t.Errorf("capacity %d, want 2", r.desk.Cap())
+	}
+	a, b := r.acquire(1), r.acquire(3)
+	for _, n := range []int{1, 3} {
+		if _, err := r.desk.Acquire(n); err != ErrBusy {
+			t.Errorf("got %v, want %v", err, ErrBusy)
+		}
+	}
+	b.Release()
+	c := r.acquire(1) // the batch ticket, because no small one is left
+	if c != b || c.Len() != 1 {
+		t.Errorf("got another ticket, of %d commands", c.Len())
+	}
+	c.Release()
+	a.Release()
+	if again := r.acquire(2); again != b {
+		t.Error("a batch took a small ticket although one with room was there")
+	}
+}
+
+func TestSizes(t *testing.T) {
+	r := newRig(t, 2048, 1)
+	for _, n := range []int{-1, 0, MaxBatch + 1} {
+		if _, err := r.desk.Acquire(n); !errors.Is(err, ErrSize) {
+			t.Errorf("acquire %d: got %v, want %v", n, err, ErrSize)
+		}
+	}
+	for _, n := range []int{0, -1, MaxTickets + 1} {
+		if _, err := New(r.in, n); !errors.Is(err, ErrSize) {
+			t.Errorf("new %d: got %v, want %v", n, err, ErrSize)
+		}
+	}
+	batch := make([]matcher.Command, MaxBatch)
+	for i := range batch {
+		batch[i] = newOrder(1, matcher.Buy, int32(i+1), px, 0)
+	}
+	ticket := r.decide(batch...)
+	for i := range batch {
+		if a := ticket.Answer(i); a.InputSeq != uint64(i+1) || a.Qty != int32(i+1) {
+			t.Fatalf("command %d: sequence %d quantity %d", i, a.InputSeq, a.Qty)
+		}
+	}
+}
+
+// mustPanic runs what is a bug of the caller.
+func mustPanic(t *testing.T, name string, f func()) {
+	t.Helper()
+	defer func() {
+		if recover() == nil {
+			t.Errorf("%s does not panic", name)
+		}
+	}()
+	f()
+}
+
+func TestMisuseIsNoticed(t *testing.T) {
+	r := newRig(t, 16, 4)
+	held := r.acquire(2)
+	mustPanic(t, "a command outside", func() { held.Command(2) })
+	mustPanic(t, "wait before submit", func() { held.Wait(0) })
+	mustPanic(t, "a long client id", func() { held.SetClientID(0, make([]byte, MaxClientIDBytes+1)) })
+	mustPanic(t, "shorten to nothing", func() { held.Shorten(0) })
+	mustPanic(t, "shorten to more", func() { held.Shorten(3) })
+	if held.Answer(0) != nil {
+		t.Error("an answer before submit")
+	}
+	held.Release()
+	mustPanic(t, "release twice", held.Release)
+	sent := r.submit(newOrder(1, matcher.Buy, 1, px, 0))
+	mustPanic(t, "submit twice", func() { sent.Submit() })
+}
+
+func TestTicketGivenUpComesBackWithItsAnswer(t *testing.T) {
+	r := newRig(t, 16, 1)
+	ticket := r.submit(newOrder(1, matcher.Buy, 1, px, 0))
+	ticket.SetClientID(0, nil)
+	if err := ticket.Wait(time.Microsecond); err != ErrTimeout {
+		t.Fatalf("got %v, want %v", err, ErrTimeout)
+	}
+	ticket.Release()
+	if _, err := r.desk.Acquire(1); err != ErrBusy {
+		t.Fatalf("before the answer: got %v, want %v", err, ErrBusy)
+	}
+	r.step(1)
+	if _, err := r.desk.Acquire(1); err != ErrBusy {
+		t.Fatalf("before it is durable: got %v, want %v", err, ErrBusy)
+	}
+	r.durable()
+	if r.desk.Out() != 0 {
+		t.Fatalf("%d tickets out, want 0", r.desk.Out())
+	}
+	next := r.decide(newOrder(2, matcher.Buy, 7, px, 0))
+	if a := next.Answer(0); a.Qty != 7 || a.InputSeq != 2 || len(a.Fills) != 0 {
+		t.Errorf("got %+v, want the second order's answer", a)
+	}
+	next.Release()
+}
+
+// The answer comes between the holder's time-out and its Release.
+func TestAnswerBetweenTimeoutAndRelease(t *testing.T) {
+	r := newRig(t, 16, 1)
+	for range 3 {
+		ticket := r.submit(newOrder(1, matcher.Buy, 1, px, 0))
+		if err := ticket.Wait(time.Microsecond); err != ErrTimeout {
+			t.Fatalf("got %v, want %v", err, ErrTimeout)
+		}
+		r.step(1)
+		r.durable()
+		ticket.Release()
+		if r.desk.Out() != 0 {
+			t.Fatalf("%d tickets out, want 0", r.desk.Out())
+		}
+	}
+	// No token of theirs is left: the next Wait is not woken by it.
+	ticket := r.submit(newOrder(1, matcher.Buy, 1, px, 0))
+	if err := ticket.Wait(time.Microsecond); err != ErrTimeout {
+		t.Errorf("got %v, want %v", err, ErrTimeout)
+	}
+	r.step(1)
+	r.durable()
+	if err := ticket.Wait(time.Minute); err != nil { // and it can wait again
+		t.Error(err)
+	}
+	ticket.Release()
+}
+
+func TestEventsOfAnEarlierUseMeanNothing(t *testing.T) {
+	r := newRig(t, 16, 1)
+	var events []matcher.Event
+	r.watch = func(ev *matcher.Event) { events = append(events, *ev) }
+	r.decide(newOrder(1, matcher.Buy, 1, px, 0)).Release()
+	old := events[0]
+
+	ticket := r.acquire(1)
+	if r.desk.Observe(&old); r.desk.ClientID(old.Ref) != nil {
+		t.Error("a client id for an earlier use")
+	}
+	*ticket.Command(0) = newOrder(2, matcher.Buy, 2, px, 0)
+	if err := ticket.Submit(); err != nil {
+		t.Fatal(err)
+	}
+	for _, ref := range []uint64{old.Ref, old.Ref | foreignBit, old.Ref + 1<<commandBits, 1, 1 << commandBits, foreignBit, ^uint64(0), old.Ref&^(MaxBatch-1) | 5} {
+		stray := old
+		stray.Ref, stray.InputSeq = ref, 1000
+		r.desk.Observe(&stray)
+		r.desk.Durable(1000)
+		if ticket.Ready() || r.desk.ClientID(ref) != nil {
+			t.Fatalf("correlation %x was taken for ours", ref)
+		}
+	}
+	mine := old
+	mine.Ref = ticket.generation.Load()<<(commandBits+ticketBits) | 1 // a place behind the last command
+	r.desk.Observe(&mine)
+	r.step(1)
+	again := events[len(events)-1] // an event that comes twice counts once
+	r.desk.Observe(&again)
+	if queued := r.desk.done.head.Load() - r.desk.done.tail.Load(); queued != 1 {
+		t.Errorf("%d tickets are queued, want 1", queued)
+	}
+	r.durable()
+	if err := ticket.Wait(0); err != nil || ticket.Answer(0).Qty != 2 {
+		t.Fatalf("got %v, %+v", err, ticket.Answer(0))
+	}
+	ticket.Release()
+	if r.desk.done.head.Load() != r.desk.done.tail.Load() {
+		t.Error("a ticket is still queued")
+	}
+}
+
+func TestGenerationWraps(t *testing.T) {
+	r := newRig(t, 16, 1)
+	r.desk.tickets[0].generation.Store(1<<generationBits - 2)
+	for i, want := range []uint64{1<<generationBits - 1, 1, 2} {
+		var ref uint64
+		r.watch = func(ev *matcher.Event) { ref = ev.Ref }
+		r.decide(newOrder(1, matcher.Buy, 1, px, 0)).Release()
+		if got := ref >> (commandBits + ticketBits); got != want || ref&foreignBit != 0 || ref == 0 {
+			t.Errorf("use %d: correlation %x has generation %d, want %d", i, ref, got, want)
+		}
+	}
+}
+
+func TestClientIDsReachTheRecorder(t *testing.T) {
+	r := newRig(t, 16, 2)
+	var got []string
+	r.watch = func(ev *matcher.Event) {
+		if ev.Flags&matcher.EventFirst != 0 {
+			got = append(got, string(r.desk.ClientID(ev.Ref)))
+		}
+	}
+	ticket := r.acquire(3)
+	for i := range 3 {
+		*ticket.Command(i) = newOrder(1, matcher.Buy, 1, px, 0)
+	}
+	long := make([]byte, MaxClientIDBytes)
+	for i := range long {
+		long[i] = 'x'
+	}
+	ticket.SetClientID(0, []byte("first"))
+	ticket.SetClientID(2, long)
+	if string(ticket.ClientID(0)) != "first" {
+		t.Errorf("got %q", ticket.ClientID(0))
+	}
+	if err := ticket.Submit(); err != nil {
+		t.Fatal(err)
+	}
+	r.step(3)
+	r.durable()
+	ticket.Release()
+	r.decide(newOrder(1, matcher.Buy, 1, px, 0)).Release() // the ids of an earlier use are gone
+	if want := []string{"first", "", string(long), ""}; fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if r.desk.ClientID(0) != nil {
+		t.Error("a client id for nobody")
+	}
+}
+
+func TestCommandsThatNobodyWaitsForPass(t *testing.T) {
+	r := newRig(t, 16, 1)
+	lo, _ := r.in.ClaimN(1)
+	*r.in.At(lo) = newOrder(9, matcher.Buy, 1, px, 0)
+	r.in.Publish(lo, 1)
+	ticket := r.submit(newOrder(1, matcher.Sell, 1, px, 0))
+	r.step(2)
+	r.durable()
+	if err := ticket.Wait(0); err != nil || ticket.Answer(0).InputSeq != 2 || len(ticket.Answer(0).Fills) != 1 {
+		t.Errorf("got %v, %+v", err, ticket.Answer(0))
+	}
+}
+
+func TestFailWakesAllAndRefusesAll(t *testing.T) {
+	r := newRig(t, 64, 8)
+	cause := errors.New("disk is gone")
+	held := r.acquire(1)
+	*held.Command(0) = newOrder(1, matcher.Buy, 1, px, 0)
+	answeredBefore := r.submit(newOrder(1, matcher.Buy, 1, px, 0))
+	r.step(1)
+	r.durable()
+	waiting := r.submit(newOrder(1, matcher.Buy, 1, px, 0))
+	givenUp := r.submit(newOrder(1, matcher.Buy, 1, px, 0))
+	givenUp.Release()
+	var parked sync.WaitGroup
+	parked.Go(func() {
+		if err := waiting.Wait(0); err != ErrFailed {
+			t.Errorf("parked: got %v, want %v", err, ErrFailed)
+		}
+	})
+	if r.desk.Cause() != nil {
+		t.Error("a cause before the failure")
+	}
+	r.desk.Fail(cause)
+	r.desk.Fail(errors.New("later"))
+	parked.Wait()
+	if err := waiting.Wait(time.Minute); err != ErrFailed || waiting.Answer(0) != nil || !waiting.Ready() {
+		t.Errorf("again: got %v, %v", err, waiting.Answer(0))
+	}
+	if err := answeredBefore.Wait(0); err != nil {
+		t.Errorf("answered before: %v", err)
+	}
+	if err := held.Submit(); err != ErrFailed || r.in.Depth() != 2 {
+		t.Errorf("submit: got %v, %d in the ring", err, r.in.Depth())
+	}
+	if _, err := r.desk.Acquire(1); err != ErrFailed {
+		t.Errorf("acquire: got %v, want %v", err, ErrFailed)
+	}
+	if r.desk.Cause() != cause {
+		t.Errorf("cause: got %v, want %v", r.desk.Cause(), cause)
+	}
+	// The recorder goes on for a while: nothing of it reaches anybody.
+	waiting.Release()
+	held.Release()
+	answeredBefore.Release()
+	r.step(64)
+	r.durable()
+	r.desk.Close()
+	if _, err := r.desk.Acquire(1); err != ErrFailed {
+		t.Errorf("close after fail: got %v, want %v", err, ErrFailed)
+	}
+}
+
+func TestCloseRefusesNewAndAnswersOld(t *testing.T) {
+	r := newRig(t, 64, 8)
+	held, sent := r.acquire(1), r.submit(newOrder(1, matcher.Buy, 1, px, 0))
+	r.desk.Close()
+	if err := held.Submit(); err != ErrClosed || r.in.Depth() != 1 {
+		t.Errorf("submit: got %v, want %v", err, ErrClosed)
+	}
+	held.Release()
+	if _, err := r.desk.Acquire(1); err != ErrClosed {
+		t.Errorf("acquire: got %v, want %v", err, ErrClosed)
+	}
+	r.step(1)
+	r.durable()
+	if err := sent.Wait(0); err != nil {
+		t.Error(err)
+	}
+	sent.Release()
+	if r.desk.Out() != 0 {
+		t.Errorf("%d tickets out, want 0", r.desk.Out())
+	}
+}
+
+// TestManyCallers: every caller gets the answers to its own commands, in one
+// piece, also when others give up and come back.
+func TestManyCallers(t *testing.T) {
+	const callers = 64
+	rounds := 2000
+	if testing.Short() {
+		rounds = 150
+	}
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := newRig(t, 256, 48) // fewer tickets than callers: ErrBusy happens
+	var wrongIDs, seen, busy, full, late atomic.Int64
+	var lastSeq uint64
+	r.watch = func(ev *matcher.Event) {
+		if ev.Flags&matcher.EventFirst == 0 {
+			return
+		}
+		if ev.InputSeq != lastSeq+1 {
+			wrongIDs.Add(1)
+		}
+		lastSeq = ev.InputSeq
+		seen.Add(1)
+		if c := ev.Cmd(); string(r.desk.ClientID(ev.Ref)) != fmt.Sprintf("%d/%d", c.AccountID, c.Qty) {
+			wrongIDs.Add(1)
+		}
+	}
+	r.run()
+	var all sync.WaitGroup
+	var sent atomic.Int64
+	for caller := range callers {
+		all.Go(func() {
+			random := rand.New(rand.NewPCG(seed, uint64(caller)))
+			next := int32(1)
+			for range rounds {
+				n := 1
+				if random.IntN(8) == 0 {
+					n = 1 + random.IntN(32)
+				}
+				ticket, err := r.desk.Acquire(n)
+				if err != nil {
+					busy.Add(1)
+					continue
+				}
+				for i := range n {
+					side := matcher.Side(random.IntN(2))
+					*ticket.Command(i) = newOrder(uint32(caller), side, next+int32(i), px*int64(1+random.IntN(3)), matcher.FlagIOC*uint16(random.IntN(2)))
+					ticket.SetClientID(i, fmt.Appendf(nil, "%d/%d", caller, next+int32(i)))
+				}
+				if err := ticket.Submit(); err != nil {
+					if err != ErrFull {
+						t.Errorf("submit: %v", err)
+					}
+					full.Add(1)
+					ticket.Release()
+					continue
+				}
+				sent.Add(int64(n))
+				timeout := time.Minute
+				if random.IntN(20) == 0 {
+					timeout = time.Microsecond
+				}
+				switch err := ticket.Wait(timeout); err {
+				case nil:
+					base := ticket.Answer(0).InputSeq
+					for i := range n {
+						a := ticket.Answer(i)
+						filled := int32(0)
+						for _, f := range a.Fills {
+							filled += f.Qty
+						}
+						if a.AccountID != uint32(caller) || a.Qty != next+int32(i) || a.InputSeq != base+uint64(i) ||
+							a.Kind != matcher.EventAccepted && a.Reason != matcher.Capacity || a.Kind == matcher.EventAccepted && filled+a.Leaves != a.Qty {
+							t.Errorf("caller %d command %d of %d from %d: got %+v", caller, i, n, base, *a)
+						}
+					}
+				case ErrTimeout:
+					late.Add(1)
+				default:
+					t.Errorf("wait: %v", err)
+				}
+				next += int32(n)
+				ticket.Release()
+			}
+		})
+	}
+	all.Wait()
+	for deadline := time.Now().Add(time.Minute); r.desk.Out() > 0 && time.Now().Before(deadline); {
+		last, err := r.desk.Acquire(1) // answers come in order: when this one has come, all have
+		if err != nil {
+			continue
+		}
+		*last.Command(0) = newOrder(99, matcher.Buy, 1, px, 0)
+		last.SetClientID(0, []byte("99/1"))
+		if err := last.Submit(); err == nil {
+			sent.Add(1)
+			last.Wait(0)
+		}
+		last.Release()
+	}
+	if r.desk.Out() != 0 || wrongIDs.Load() != 0 || seen.Load() != sent.Load() {
+		t.Errorf("%d tickets out, %d wrong client ids or sequences, %d commands sequenced of %d", r.desk.Out(), wrongIDs.Load(), seen.Load(), sent.Load())
+	}
+	t.Logf("%d commands, busy %d, full %d, given up %d", sent.Load(), busy.Load(), full.Load(), late.Load())
+}
+
+// TestFailUnderLoad: whenever the journal fails, everybody comes back at once
+// and nobody's command is sequenced after its Submit was refused.
+func TestFailUnderLoad(t *testing.T) {
+	rounds := 30
+	if testing.Short() {
+		rounds = 10
+	}
+	for round := range rounds {
+		r := newRig(t, 64, 32)
+		r.run()
+		var callers sync.WaitGroup
+		var answers, failures atomic.Int64
+		for caller := range 16 {
+			callers.Go(func() {
+				for {
+					ticket, err := r.desk.Acquire(1 + caller%3)
+					if err == ErrFailed {
+						return
+					}
+					if err != nil {
+						continue
+					}
+					for i := range ticket.Len() {
+						*ticket.Command(i) = newOrder(uint32(caller), matcher.Buy, 1, px, 0)
+					}
+					err = ticket.Submit()
+					if err == nil {
+						err = ticket.Wait(0)
+					}
+					switch err {
+					case nil:
+						if answers.Add(1) == int64(20*round) {
+							r.desk.Fail(errors.New("planted"))
+						}
+					case ErrFailed:
+						failures.Add(1)
+					case ErrFull:
+					default:
+						t.Errorf("got %v", err)
+					}
+					ticket.Release()
+				}
+			})
+		}
+		if round == 0 {
+			r.desk.Fail(errors.New("planted"))
+		}
+		callers.Wait()
+		r.stop.Store(true)
+		r.stopped.Wait()
+	}
+}
+
+func TestWindowHandsInAStream(t *testing.T) {
+	for _, size := range []struct{ batch, depth, slots, tickets int }{{1, 1, 4, 1}, {7, 3, 16, 2}, {64, 4, 128, 8}, {0, 0, 4, 1}} {
+		r := newRig(t, size.slots, size.tickets)
+		r.run()
+		const n = 500
+		next := int32(1)
+		w := r.desk.NewWindow(size.batch, size.depth, func(a *Answer) {
+			if a.Qty != next || a.InputSeq != uint64(next) {
+				t.Fatalf("batch %d depth %d: answer %d at %d, want %d", size.batch, size.depth, a.Qty, a.InputSeq, next)
+			}
+			next++
+		})
+		for i := range n {
+			c, err := w.Next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			*c = newOrder(1, matcher.Buy, int32(i+1), px, 0)
+		}
+		for range 2 {
+			if err := w.Flush(); err != nil || next != n+1 || r.desk.Out() != 0 {
+				t.Errorf("batch %d depth %d: %v, %d answers, %d tickets out", size.batch, size.depth, err, next-1, r.desk.Out())
+			}
+		}
+	}
+}
+
+func TestWindowEndsWithTheDesk(t *testing.T) {
+	r := newRig(t, 64, 8)
+	w := r.desk.NewWindow(2, 2, nil)
+	for range 4 { // two tickets out, the second not submitted yet
+		c, err := w.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		*c = newOrder(1, matcher.Buy, 1, px, 0)
+	}
+	r.desk.Fail(errors.New("planted"))
+	if _, err := w.Next(); err != ErrFailed {
+		t.Errorf("next: got %v, want %v", err, ErrFailed)
+	}
+	for range 2 {
+		if err := w.Flush(); err != ErrFailed {
+			t.Errorf("flush: got %v, want %v", err, ErrFailed)
+		}
+	}
+
+	r = newRig(t, 64, 8)
+	w = r.desk.NewWindow(2, 1, nil)
+	c, err := w.Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	*c = newOrder(1, matcher.Buy, 1, px, 0)
+	r.desk.Close()
+	if err := w.Flush(); err != ErrClosed || r.desk.Out() != 0 {
+		t.Errorf("flush: got %v, %d tickets out", err, r.desk.Out())
+	}
+	if _, err := w.Next(); err != ErrClosed {
+		t.Errorf("next: got %v, want %v", err, ErrClosed)
+	}
+
+	r = newRig(t, 64, 8)
+	w = r.desk.NewWindow(1, 1, nil)
+	for range 2 {
+		if c, err = w.Next(); err != nil {
+			break
+		}
+		*c = newOrder(1, matcher.Buy, 1, px, 0)
+		if w.filled == 1 && len(w.waiting) == 0 {
+			w.submit()
+			r.desk.Fail(errors.New("planted")) // the wait for room ends with it
+		}
+	}
+	if err != ErrFailed {
+		t.Errorf("next: got %v, want %v", err, ErrFailed)
+	}
+}
+
+// roundTrip is one order there and back.
+func roundTrip(t testing.TB, d *Desk, order *matcher.Command, timeout time.Duration) {
+	ticket, err := d.Acquire(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	*ticket.Command(0) = *order
+	ticket.SetClientID(0, []byte("c-000000000123"))
+	if err := ticket.Submit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := ticket.Wait(timeout); err != nil {
+		t.Fatal(err)
+	}
+	if ticket.Answer(0).AccountID != order.AccountID {
+		t.Fatalf("got %+v", ticket.Answer(0))
+	}
+	ticket.Release()
+}
+
+func TestRoundTripDoesNotAllocate(t *testing.T) {
+	r := newRig(t, 64, 4)
+	r.run()
+	order := newOrder(1, matcher.Buy, 1, px, matcher.FlagIOC)
+	for _, timeout := range []time.Duration{0, time.Minute} {
+		for range 100 {
+			roundTrip(t, r.desk, &order, timeout)
+		}
+		if n := testing.AllocsPerRun(1000, func() { roundTrip(t, r.desk, &order, timeout) }); n != 0 {
+			t.Errorf("timeout %s: %v allocations a round trip, want 0", timeout, n)
+		}
+	}
+}
+
+func BenchmarkDesk(b *testing.B) {
+	b.Run("op=round-trip/producers=1", func(b *testing.B) {
+		r := newRig(b, 1024, 64)
+		r.run()
+		order := newOrder(1, matcher.Buy, 1, px, matcher.FlagIOC)
+		b.ReportAllocs()
+		for b.Loop() {
+			roundTrip(b, r.desk, &order, 10*time.Second)
+		}
+	})
+	b.Run("op=round-trip/producers=64", func(b *testing.B) {
+		r := newRig(b, 1024, 256)
+		r.run()
+		order := newOrder(1, matcher.Buy, 1, px, matcher.FlagIOC)
+		b.ReportAllocs()
+		b.SetParallelism(32)
+		b.RunParallel(func(p *testing.PB) {
+			for p.Next() {
+				roundTrip(b, r.desk, &order, 10*time.Second)
+			}
+		})
+	})
+	b.Run("op=window/batch=64/depth=8", func(b *testing.B) {
+		r := newRig(b, 4096, 64)
+		r.run()
+		order := newOrder(1, matcher.Buy, 1, px, matcher.FlagIOC)
+		w := r.desk.NewWindow(64, 8, nil)
+		for b.Loop() {
+			c, err := w.Next()
+			if err != nil {
+				b.Fatal(err)
+			}
+			*c = order
+		}
+		if err := w.Flush(); err != nil {
+			b.Fatal(err)
+		}
+	})
+	b.Run("op=observe/waiters=0", func(b *testing.B) {
+		region, err := ring.Anonymous(ring.MPSCBytes[matcher.Command](64))
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer region.Close()
+		in, err := ring.NewMPSC[matcher.Command](region, 64)
+		if err != nil {
+			b.Fatal(err)
+		}
+		d, err := New(in, 16)
+		if err != nil {
+			b.Fatal(err)
+		}
+		ev := matcher.Event{Kind: matcher.EventAccepted, Flags: matcher.EventFirst | matcher.EventLast}
+		for b.Loop() {
+			d.Observe(&ev)
+		}
+	})
+}

@@ -1,0 +1,107 @@
+//perf:hot
+
+package desk
+
+import (
+	"sync/atomic"
+
+	"posttrade/matcher"
+)
+
+// recorder is what Observe keeps from one event to the next. Writer: the recorder.
+type recorder struct {
+	_      [64]byte
+	answer *Answer // of the command whose events are passing, nil if nobody waits
+	ticket *Ticket
+	_      [64]byte
+}
+
+// done says that the last command of a ticket had its last event.
+type done struct {
+	inputSeq uint64
+	ticket   uint32
+}
+
+// doneQueue takes finished tickets from the recorder to the committer, in
+// sequence. It has room for every ticket, and a ticket is in it at most once.
+type doneQueue struct {
+	slots []done
+	mask  uint64
+	_     [64]byte
+	head  atomic.Uint64 // writer: the recorder
+	_     [64]byte
+	tail  atomic.Uint64 // writer: the committer
+	_     [64]byte
+}
+
+// Observe takes what an event says about a command of a ticket. It is to see
+// every event, in order. Recorder only.
+func (d *Desk) Observe(ev *matcher.Event) {
+	r := &d.recorder
+	if ev.Flags&matcher.EventFirst != 0 {
+		r.answer = nil
+		if ev.Ref == 0 {
+			return
+		}
+		t, i := d.find(ev.Ref)
+		if t == nil || t.unsaid == 0 {
+			return
+		}
+		r.ticket, r.answer = t, &t.answers[i]
+		r.answer.first(ev)
+	} else if r.answer == nil {
+		return
+	} else if a := r.answer; ev.OrderRef == a.OrderRef { // of a market trade both are 0
+		a.later(ev)
+	}
+	if ev.Flags&matcher.EventLast != 0 {
+		r.answer = nil
+		d.said(r.ticket, ev.InputSeq)
+	}
+}
+
+// find returns the ticket and the place that a correlation id stands for, nil
+// if it is not ours or of an earlier use.
+func (d *Desk) find(ref uint64) (t *Ticket, i int) {
+	index := ref >> commandBits & (MaxTickets - 1)
+	if ref&foreignBit != 0 || index >= uint64(len(d.tickets)) {
+		return nil, 0
+	}
+	t = &d.tickets[index]
+	if t.generation.Load() != ref>>(commandBits+ticketBits) {
+		return nil, 0
+	}
+	if s := t.state.Load(); s != submitted && s != abandoned && s != lost {
+		return nil, 0
+	}
+	i = int(ref & (MaxBatch - 1))
+	if i >= t.n {
+		return nil, 0
+	}
+	return t, i
+}
+
+// said counts a command of a ticket as finished and passes on a ticket that is done.
+func (d *Desk) said(t *Ticket, inputSeq uint64) {
+	t.unsaid--
+	if t.unsaid > 0 {
+		return
+	}
+	q := &d.done
+	head := q.head.Load()
+	q.slots[head&q.mask] = done{inputSeq: inputSeq, ticket: t.index}
+	q.head.Store(head + 1)
+}
+
+// ClientID is the caller's name of the command with this correlation id, nil if
+// it has none. Valid until Durable reaches the command. Recorder only.
+func (d *Desk) ClientID(ref uint64) []byte {
+	if ref == 0 {
+		return nil
+	}
+	t, i := d.find(ref)
+	if t == nil || t.ids[i].length == 0 {
+		return nil
+	}
+	return t.ids[i].bytes()
+}

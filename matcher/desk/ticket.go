@@ -1,0 +1,233 @@
+package desk
+
+import (
+	"fmt"
+	"math/bits"
+	"sync/atomic"
+	"time"
+
+	"posttrade/matcher"
+)
+
+// States of a ticket. Writers are named by the arrow's label:
+//
+//	free ─Acquire─► held ─Submit─► submitted ─Durable─► answered ─Release─► free
+//	        held ─Release─► free      │ └─Fail─► lost
+//	                                  └─Release─► abandoned ─Durable─► free
+const (
+	free uint32 = iota
+	held
+	submitted
+	answered
+	abandoned
+	lost
+)
+
+// Ticket carries commands to the engine and their answers back. It belongs to
+// whoever acquired it until Release.
+type Ticket struct {
+	desk       *Desk
+	index      uint32
+	n          int // commands of this use
+	state      atomic.Uint32
+	generation atomic.Uint64 // writer: the holder, in prepare; the recorder compares
+
+	commands []matcher.Command
+	ids      []clientID
+	answers  []Answer // writer: the recorder, between Submit and the last event
+	unsaid   int      // commands without their last event; writer: Submit, then the recorder
+
+	wake  chan struct{} // one token for the end of each submission
+	woken bool          // the token has been taken
+	timer *time.Timer
+
+	_ [64]byte // the next ticket's holder is someone else
+}
+
+// clientID is the caller's own name of a command.
+type clientID struct {
+	length uint8
+	text   [MaxClientIDBytes]byte
+}
+
+// keptFills is how many fills of one answer a ticket keeps room for.
+const keptFills = 256
+
+// prepare makes a ticket from the pool the caller's.
+func (t *Ticket) prepare(n int) {
+	if n > len(t.commands) {
+		size := 1 << bits.Len(uint(n-1))
+		t.commands = make([]matcher.Command, size)
+		t.ids = make([]clientID, size)
+		t.answers = make([]Answer, size)
+	}
+	t.n = n
+	for i := range n {
+		t.ids[i].length = 0
+		t.answers[i].reset()
+	}
+	next := t.generation.Load() + 1
+	if next >= 1<<generationBits {
+		next = 1
+	}
+	t.generation.Store(next)
+	t.woken = false
+	t.state.Store(held)
+}
+
+// Len is the number of commands.
+func (t *Ticket) Len() int { return t.n }
+
+// Command is the place to write command i to, before Submit. What it holds is
+// left over from an earlier use; its InputSeq is set by Submit.
+func (t *Ticket) Command(i int) *matcher.Command { return &t.commands[:t.n][i] }
+
+// SetClientID keeps the caller's name of command i, at most MaxClientIDBytes,
+// for the recorder. None is the default.
+func (t *Ticket) SetClientID(i int, id []byte) {
+	if len(id) > MaxClientIDBytes {
+		panic(fmt.Sprintf("desk: client id of %d bytes, at most %d", len(id), MaxClientIDBytes))
+	}
+	c := &t.ids[:t.n][i]
+	c.length = uint8(copy(c.text[:], id))
+}
+
+// ClientID is what SetClientID was given.
+func (t *Ticket) ClientID(i int) []byte { return t.ids[:t.n][i].bytes() }
+
+func (c *clientID) bytes() []byte { return c.text[:c.length:c.length] }
+
+// Shorten drops all commands behind the first n, before Submit.
+func (t *Ticket) Shorten(n int) {
+	if n < 1 || n > t.n {
+		panic(fmt.Sprintf("desk: shorten a ticket of %d commands to %d", t.n, n))
+	}
+	t.n = n
+}
+
+// Submit hands the commands to the engine, all or none, side by side.
+//
+// Errors: ErrFull when the ring has no room now, ErrClosed, ErrFailed. Nothing
+// was sequenced then, and the ticket can be submitted again or released.
+func (t *Ticket) Submit() error {
+	if state := t.state.Load(); state != held {
+		panic(fmt.Sprintf("desk: submit of a ticket in state %d", state))
+	}
+	d := t.desk
+	t.unsaid = t.n
+	t.state.Store(submitted)
+	// From here Fail sees the ticket; if it came before, this load sees Fail.
+	err := d.refusal()
+	if err == nil {
+		lo, ok := d.in.ClaimN(t.n)
+		if ok {
+			first := t.generation.Load()<<(commandBits+ticketBits) | uint64(t.index)<<commandBits
+			for i := range t.n {
+				c := d.in.At(lo + int64(i))
+				*c = t.commands[i]
+				c.InputSeq = first | uint64(i)
+			}
+			d.in.Publish(lo, t.n)
+			return nil
+		}
+		err = ErrFull
+	}
+	if !t.state.CompareAndSwap(submitted, held) {
+		<-t.wake // Fail has been here
+		t.state.Store(held)
+		return ErrFailed
+	}
+	return err
+}
+
+// Wait parks until every command of the ticket is durable and its Answer can be
+// read. A timeout of 0 or less is none.
+//
+// Errors: ErrTimeout, after which Wait may be called again; ErrFailed. Either
+// way the outcome is unknown and no Answer may be read.
+func (t *Ticket) Wait(timeout time.Duration) error {
+	if !t.woken && !t.await(timeout) {
+		return ErrTimeout
+	}
+	switch t.state.Load() {
+	case answered:
+		return nil
+	case lost:
+		return ErrFailed
+	}
+	panic("desk: wait for a ticket that was not submitted")
+}
+
+// Ready reports that Wait would return at once. For a holder that polls several tickets.
+func (t *Ticket) Ready() bool {
+	state := t.state.Load()
+	return state == answered || state == lost
+}
+
+// await takes the token, or returns false when it has not come in time.
+func (t *Ticket) await(timeout time.Duration) bool {
+	if t.state.Load() == held {
+		panic("desk: wait for a ticket that was not submitted")
+	}
+	if timeout <= 0 {
+		<-t.wake
+		t.woken = true
+		return true
+	}
+	select {
+	case <-t.wake:
+		t.woken = true
+		return true
+	default:
+	}
+	if t.timer == nil {
+		t.timer = time.NewTimer(timeout)
+	} else {
+		t.timer.Reset(timeout)
+	}
+	select {
+	case <-t.wake:
+		t.woken = true
+		t.timer.Stop()
+		return true
+	case <-t.timer.C:
+		return false
+	}
+}
+
+// Answer is the answer to command i. Only after Wait returned nil and before
+// Release; nil otherwise.
+func (t *Ticket) Answer(i int) *Answer {
+	if t.state.Load() != answered {
+		return nil
+	}
+	return &t.answers[:t.n][i]
+}
+
+// Release gives the ticket up; it must not be touched afterwards. After
+// ErrTimeout it returns to the pool when its answer has come.
+func (t *Ticket) Release() {
+	for {
+		switch state := t.state.Load(); state {
+		case held:
+			t.state.Store(free)
+			t.desk.back(t)
+			return
+		case submitted:
+			if t.state.CompareAndSwap(submitted, abandoned) {
+				return
+			}
+		case answered:
+			if !t.woken {
+				<-t.wake // sent, or about to be
+			}
+			t.state.Store(free)
+			t.desk.back(t)
+			return
+		case lost:
+			return // the recorder may still write to it: never again in the pool
+		default:
+			panic(fmt.Sprintf("desk: release of a ticket in state %d", state))
+		}
+	}
+}

@@ -1,0 +1,182 @@
+//perf:hot
+
+package matcher
+
+import "unsafe"
+
+// Engine is the whole state that decisions depend on. See doc.go for what must
+// hold; one goroutine owns it.
+type Engine struct {
+	// Of the command being decided.
+	out         *Outlet
+	last        *Event // the event written last: the one to be marked EventLast
+	now         int64  // its event time
+	correlation uint64 // whoever waits for it; 0 in a replay
+	applied     uint64 // its InputSeq; between commands the last one applied
+	tradeSeq    uint64 // last issued
+	nextRef     uint64 // the next order's reference
+	stamp       uint64 // last priority stamp given to an order
+
+	policy        policy
+	policyVersion int64
+
+	keys       keys
+	accounts   accounts
+	securities securities
+	positions  positions
+	orders     *orderPool
+	ladders    []ladder // of security id - 1
+	retired    retired
+	openOrders int
+	maxOpen    int
+	contracts  contracts
+
+	taker   taker
+	scratch []uint32 // orders collected by a restriction; capacity maxOpen
+	arena   arena
+	genesis Genesis
+}
+
+// AppliedSeq is the last sequence applied, 0 before the first.
+func (e *Engine) AppliedSeq() uint64 { return e.applied }
+
+// TradeSeq is the last trade sequence issued, 0 before the first fill.
+func (e *Engine) TradeSeq() uint64 { return e.tradeSeq }
+
+// Apply gives the command the next sequence and decides it. On entry
+// c.InputSeq is the submitter's correlation id; c itself is not changed, the
+// first event carries the sequenced command.
+//
+// c has passed Decode or is made by this package's constructors; a record of no
+// known form is a bug of the caller and panics before anything has changed.
+// Cost: no allocation. Owner only.
+func (e *Engine) Apply(c *Command, out *Outlet) {
+	e.correlation = c.InputSeq
+	e.decide(c, out)
+}
+
+func (e *Engine) decide(c *Command, out *Outlet) {
+	if e.out != out {
+		e.out = out
+	}
+	e.applied++
+	if c.TemplateID != TemplateCommand {
+		e.now = 0
+		e.decideOther(c)
+		return
+	}
+	e.now = c.EventTimeMillis
+	switch c.Type {
+	case OrderNew:
+		e.orderNew(c)
+	case OrderCancel:
+		e.orderCancel(c)
+	case OrderReplace:
+		e.orderReplace(c)
+	case PriceTick:
+		e.priceTick(c)
+	case TradeNew:
+		e.tradeNew(c)
+	case ForceFill:
+		e.forceFill(c)
+	case AccountControl:
+		e.accountControl(c)
+	case SecurityControl:
+		e.securityControl(c)
+	case PolicyControl:
+		e.policyControl(c)
+	case RestrictionControl:
+		e.restrictionControl(c)
+	case SnapshotMark:
+		e.mark(c)
+	case SwapBook, SwaptionBook:
+		e.reject(c, Invalid)
+	default:
+		e.applied--
+		panicUnknown(c)
+	}
+}
+
+// decideOther decides templates 7 and 8, which have no event time.
+func (e *Engine) decideOther(c *Command) {
+	switch c.TemplateID {
+	case TemplateSymbolRegister:
+		e.symbolRegister(c)
+	case TemplateRiskExtract:
+		e.mark(c)
+	default:
+		e.applied--
+		panicUnknown(c)
+	}
+}
+
+// head packs the first eight bytes of an event.
+func head(kind EventKind, side Side, reason RiskReason, status OrderStatus, flags uint16) uint64 {
+	return uint64(kind) | uint64(side)<<8 | uint64(reason)<<16 | uint64(status)<<24 | uint64(flags)<<32
+}
+
+// first writes the event that carries the command, all but Px, OrderRef,
+// AccountID, SecurityID and Qty, which the caller must set.
+func (e *Engine) first(c *Command, head uint64) *Event {
+	ev := e.out.claim()
+	*(*uint64)(unsafe.Pointer(ev)) = head | uint64(EventFirst)<<32
+	ev.InputSeq = e.applied
+	ev.TimeMillis = e.now
+	ev.TradeSeq = 0
+	ev.Ref = e.correlation
+	cmd := ev.Cmd()
+	*cmd = *c
+	cmd.InputSeq = e.applied
+	e.last = ev
+	return ev
+}
+
+// next writes a later event of the command, all but Px, TradeSeq, OrderRef,
+// AccountID, SecurityID and Qty, which the caller must set, and returns its
+// cleared second line.
+func (e *Engine) next(head uint64) (*Event, *Detail) {
+	ev := e.out.claim()
+	*(*uint64)(unsafe.Pointer(ev)) = head
+	ev.InputSeq = e.applied
+	ev.TimeMillis = e.now
+	ev.Ref = 0
+	detail := ev.Detail()
+	*detail = Detail{}
+	e.last = ev
+	return ev, detail
+}
+
+// reject refuses a command that made no order of its own, as it stands.
+func (e *Engine) reject(c *Command, reason RiskReason) {
+	ev := e.first(c, head(EventRejected, c.Side, reason, 0, EventLast))
+	ev.Px = c.LimitPx
+	ev.OrderRef = c.OrderRef
+	ev.AccountID = c.AccountID
+	ev.SecurityID = c.SecurityID
+	ev.Qty = c.Qty
+}
+
+// rejectDuplicate answers a key that was met before with the first decision on it.
+func (e *Engine) rejectDuplicate(c *Command, entry *remembered) {
+	ev := e.first(c, head(EventRejected, c.Side, Duplicate, 0, EventLast))
+	ev.Px = int64(entry.decision)
+	ev.TradeSeq = entry.ref
+	ev.OrderRef = 0
+	if entry.decision>>8 == uint64(KeyOrder) {
+		ev.OrderRef = uint32(entry.ref)
+	}
+	ev.AccountID = c.AccountID
+	ev.SecurityID = c.SecurityID
+	ev.Qty = c.Qty
+}
+
+// applyEvent states that a control, a tick, a symbol or a marker took effect.
+func (e *Engine) applyEvent(c *Command, px int64, flags uint16) *Event {
+	ev := e.first(c, head(EventApplied, c.Side, Accepted, 0, flags))
+	ev.Px = px
+	ev.OrderRef = c.OrderRef
+	ev.AccountID = c.AccountID
+	ev.SecurityID = c.SecurityID
+	ev.Qty = c.Qty
+	return ev
+}

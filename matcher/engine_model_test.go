@@ -1,0 +1,752 @@
+package matcher
+
+import (
+	"math/big"
+	"slices"
+)
+
+// naive is the engine once more, written to be obviously right: slices that are
+// scanned whole, sums that are made anew for every question, big integers. It
+// shares the nouns with the engine and nothing else.
+type naive struct {
+	limits     Limits
+	tick       int64
+	seq        uint64
+	tradeSeq   uint64
+	nextRef    uint32
+	kill       bool
+	maxPos     int64
+	maxConc    int64
+	accounts   map[uint32]*naiveAccount
+	securities []*naiveSecurity
+	positions  map[[2]uint32]*naivePosition
+	open       []*naiveOrder // by priority
+	retained   []*naiveOrder // oldest first
+	keys       []naiveKey    // oldest first
+
+	cmd  Command
+	said []Event
+}
+
+type naiveAccount struct {
+	enabled  bool
+	executed *big.Int
+}
+
+type naiveSecurity struct {
+	ticker                             string
+	known, enabled, halted, restricted bool
+	lastPx, lastTime, lastTrade        int64
+	oneSided                           int64 // what market trades and force fills put into positions
+}
+
+type naivePosition struct{ qty, avg int64 }
+
+type naiveOrder struct {
+	ref, account, security uint32
+	side                   Side
+	qty, leaves            int32
+	limit                  int64
+	lastPx                 int64
+	lastQty                int32
+	created, updated       int64
+	reason                 RiskReason
+	canceled, refused      bool
+}
+
+func (o *naiveOrder) info() OrderInfo {
+	return OrderInfo{
+		Ref: o.ref, AccountID: o.account, SecurityID: o.security, Side: o.side, Status: o.status(), Reason: o.reason,
+		Qty: o.qty, Leaves: o.leaves, LimitPx: o.limit, LastPx: o.lastPx, LastQty: o.lastQty,
+		CreatedMillis: o.created, UpdatedMillis: o.updated,
+	}
+}
+
+func (o *naiveOrder) status() OrderStatus {
+	switch {
+	case o.refused:
+		return StatusRejected
+	case o.canceled:
+		return StatusCanceled
+	}
+	switch o.leaves {
+	case o.qty:
+		return StatusNew
+	case 0:
+		return StatusFilled
+	}
+	return StatusPartiallyFilled
+}
+
+type naiveKey struct {
+	key, ref uint64
+	kind     IdempotencyKind
+	reason   RiskReason
+}
+
+func newNaive(g *Genesis) *naive {
+	m := &naive{
+		limits: g.Limits, tick: g.TickPx, nextRef: 1,
+		maxPos: g.Limits.MaxPositionQty, maxConc: g.Limits.MaxConcentrationNotional,
+		accounts:  map[uint32]*naiveAccount{},
+		positions: map[[2]uint32]*naivePosition{},
+	}
+	for _, a := range g.Accounts {
+		m.accounts[a.ID] = &naiveAccount{enabled: a.Enabled, executed: new(big.Int)}
+	}
+	for _, s := range g.Securities {
+		m.securities = append(m.securities, &naiveSecurity{
+			ticker: s.Ticker, known: true, enabled: s.Enabled, halted: s.Halted,
+		})
+	}
+	return m
+}
+
+// apply returns the events of one command.
+func (m *naive) apply(c Command) []Event {
+	m.seq++
+	m.said = nil
+	m.cmd = c
+	switch {
+	case c.TemplateID == TemplateSymbolRegister:
+		m.symbol()
+	case c.TemplateID == TemplateRiskExtract:
+		m.say(Event{Kind: EventApplied})
+	default:
+		m.command()
+	}
+	m.said[len(m.said)-1].Flags |= EventLast
+	return m.said
+}
+
+func (m *naive) command() {
+	c := &m.cmd
+	applied := Event{
+		Kind: EventApplied, Side: c.Side, OrderRef: c.OrderRef,
+		AccountID: c.AccountID, SecurityID: c.SecurityID, Qty: c.Qty,
+	}
+	switch c.Type {
+	case OrderNew:
+		m.orderNew()
+	case OrderCancel:
+		o := m.find(c)
+		if o == nil {
+			m.reject(Invalid)
+			return
+		}
+		m.say(Event{
+			Kind: EventCanceled, Side: o.side, Status: StatusCanceled, Px: o.limit, OrderRef: o.ref,
+			AccountID: o.account, SecurityID: o.security, Qty: o.leaves,
+		})
+		m.cancel(o, Accepted)
+	case OrderReplace:
+		m.replace()
+	case ForceFill:
+		o := m.find(c)
+		worth := new(big.Int).Mul(big.NewInt(c.LimitPx), big.NewInt(int64(c.Qty)))
+		if o == nil || c.Qty < 1 || c.Qty > o.leaves || c.LimitPx < 1 || c.LimitPx%m.tick != 0 || !worth.IsInt64() {
+			m.reject(Invalid)
+			return
+		}
+		applied.Px, applied.SecurityID = c.LimitPx, o.security
+		m.say(applied)
+		o.leaves -= c.Qty
+		if o.leaves == 0 {
+			m.remove(o)
+		}
+		m.securities[o.security-1].oneSided += signed(o.side, c.Qty)
+		m.fill(o, c.LimitPx, c.Qty, 0, EventForced)
+		if o.leaves == 0 {
+			m.retain(o)
+		}
+	case PriceTick:
+		s := m.security(c.SecurityID)
+		switch {
+		case s == nil:
+			m.reject(UnknownSecurity)
+		case c.PriceTicks < 1:
+			m.reject(Invalid)
+		default:
+			s.lastPx, s.lastTime = c.PriceTicks, c.EventTimeMillis
+			applied.Px = c.PriceTicks
+			m.say(applied)
+		}
+	case TradeNew:
+		m.trade()
+	case AccountControl:
+		a := m.accounts[c.AccountID]
+		switch {
+		case c.Side > 1:
+			m.reject(Invalid)
+		case a == nil && len(m.accounts) == m.limits.MaxAccounts:
+			m.reject(Capacity)
+		case a == nil:
+			m.accounts[c.AccountID] = &naiveAccount{enabled: c.Side == 1, executed: new(big.Int)}
+			m.say(applied)
+		default:
+			a.enabled = c.Side == 1
+			m.say(applied)
+		}
+	case SecurityControl:
+		switch {
+		case c.Side > 3:
+			m.reject(Invalid)
+		case c.SecurityID < 1 || int(c.SecurityID) > len(m.securities):
+			m.reject(UnknownSecurity)
+		default:
+			s := m.securities[c.SecurityID-1]
+			s.known, s.enabled, s.halted = true, c.Side&1 != 0, c.Side&2 != 0
+			m.say(applied)
+		}
+	case PolicyControl:
+		if c.Side > 1 || c.Qty < 0 || c.LimitPx < 0 {
+			m.reject(Invalid)
+			return
+		}
+		m.kill = c.Side == 1
+		if c.Qty > 0 {
+			m.maxPos = int64(c.Qty)
+		}
+		if c.LimitPx > 0 {
+			m.maxConc = c.LimitPx
+		}
+		applied.Px = c.LimitPx
+		m.say(applied)
+	case RestrictionControl:
+		s := m.security(c.SecurityID)
+		switch {
+		case s == nil:
+			m.reject(UnknownSecurity)
+		case c.Side > 1:
+			m.reject(Invalid)
+		default:
+			m.say(applied)
+			s.restricted = c.Side == 1
+			var gone []*naiveOrder
+			for _, o := range m.open {
+				if s.restricted && o.security == c.SecurityID {
+					gone = append(gone, o)
+				}
+			}
+			slices.SortFunc(gone, func(a, b *naiveOrder) int { return int(a.ref) - int(b.ref) })
+			for _, o := range gone {
+				m.canceled(o, RiskReason(Restricted))
+			}
+		}
+	case SnapshotMark:
+		m.say(Event{Kind: EventApplied})
+	default:
+		m.reject(Invalid)
+	}
+}
+
+func (m *naive) symbol() {
+	ticker, err := m.cmd.Symbol()
+	if err != nil {
+		m.say(Event{Kind: EventRejected, Reason: Invalid})
+		return
+	}
+	i := slices.IndexFunc(m.securities, func(s *naiveSecurity) bool { return s.ticker == ticker })
+	if i < 0 && len(m.securities) == m.limits.MaxSecurities {
+		m.say(Event{Kind: EventRejected, Reason: Capacity})
+		return
+	}
+	if i < 0 {
+		i = len(m.securities)
+		m.securities = append(m.securities, &naiveSecurity{ticker: ticker})
+	}
+	m.say(Event{Kind: EventApplied, SecurityID: uint32(i + 1)})
+}
+
+// say adds an event; the first one carries the command.
+func (m *naive) say(ev Event) *Event {
+	ev.InputSeq = m.seq
+	if m.cmd.TemplateID == TemplateCommand {
+		ev.TimeMillis = m.cmd.EventTimeMillis
+	}
+	if len(m.said) == 0 {
+		ev.Flags |= EventFirst
+		ev.Ref = m.cmd.InputSeq
+		*ev.Cmd() = m.cmd
+		ev.Cmd().InputSeq = m.seq
+	}
+	m.said = append(m.said, ev)
+	return &m.said[len(m.said)-1]
+}
+
+func (m *naive) reject(reason RiskReason) {
+	c := &m.cmd
+	m.say(Event{
+		Kind: EventRejected, Side: c.Side, Reason: reason, Px: c.LimitPx, OrderRef: c.OrderRef,
+		AccountID: c.AccountID, SecurityID: c.SecurityID, Qty: c.Qty,
+	})
+}
+
+func (m *naive) security(id uint32) *naiveSecurity {
+	if id < 1 || int(id) > len(m.securities) || !m.securities[id-1].known {
+		return nil
+	}
+	return m.securities[id-1]
+}
+
+func (m *naive) find(c *Command) *naiveOrder {
+	for _, o := range m.open {
+		if o.ref == c.OrderRef && o.account == c.AccountID {
+			return o
+		}
+	}
+	return nil
+}
+
+func (m *naive) remove(o *naiveOrder) {
+	m.open = slices.DeleteFunc(m.open, func(x *naiveOrder) bool { return x == o })
+}
+
+// cancel takes an order out of the open ones, if it is there, and retains it.
+func (m *naive) cancel(o *naiveOrder, reason RiskReason) {
+	m.remove(o)
+	o.canceled, o.reason, o.updated = true, reason, m.cmd.EventTimeMillis
+	m.retain(o)
+}
+
+func (m *naive) retain(o *naiveOrder) {
+	m.retained = append(m.retained, o)
+	if len(m.retained) > m.limits.RetainedOrders {
+		m.retained = m.retained[1:]
+	}
+}
+
+func (m *naive) canceled(o *naiveOrder, reason RiskReason) {
+	m.cancel(o, reason)
+	ev := m.say(Event{
+		Kind: EventCanceled, Side: o.side, Status: StatusCanceled, Reason: reason, Px: o.limit,
+		OrderRef: o.ref, AccountID: o.account, SecurityID: o.security, Qty: o.leaves,
+	})
+	ev.Detail().Leaves, ev.Detail().LimitPx = o.leaves, o.limit
+}
+
+// known answers a repeated key.
+func (m *naive) known() bool {
+	c := &m.cmd
+	for _, k := range m.keys {
+		if c.PriceTicks != 0 && k.key == uint64(c.PriceTicks) {
+			ev := Event{
+				Kind: EventRejected, Side: c.Side, Reason: Duplicate, TradeSeq: k.ref,
+				Px: int64(k.reason) | int64(k.kind)<<8, AccountID: c.AccountID, SecurityID: c.SecurityID, Qty: c.Qty,
+			}
+			if k.kind == KeyOrder {
+				ev.OrderRef = uint32(k.ref)
+			}
+			m.say(ev)
+			return true
+		}
+	}
+	return false
+}
+
+func (m *naive) remember(kind IdempotencyKind, ref uint64, reason RiskReason) {
+	if m.cmd.PriceTicks == 0 {
+		return
+	}
+	m.keys = append(m.keys, naiveKey{key: uint64(m.cmd.PriceTicks), ref: ref, kind: kind, reason: reason})
+	if len(m.keys) > m.limits.IdempotencyCapacity {
+		m.keys = m.keys[1:]
+	}
+}
+
+// best is the best resting price against a side, 0 if nobody is there.
+func (m *naive) best(security uint32, side Side) (px int64) {
+	for _, o := range m.open {
+		if o.security == security && o.side != side && (px == 0 || side == Buy && o.limit < px || side == Sell && o.limit > px) {
+			px = o.limit
+		}
+	}
+	return px
+}
+
+func crosses(side Side, limit, px int64) bool {
+	return px != 0 && (limit == 0 || side == Buy && px <= limit || side == Sell && px >= limit)
+}
+
+// who judges kill switch, account and security.
+func (m *naive) who() RiskReason {
+	a, s := m.accounts[m.cmd.AccountID], m.security(m.cmd.SecurityID)
+	switch {
+	case m.kill:
+		return KillSwitch
+	case a == nil:
+		return UnknownAccount
+	case !a.enabled:
+		return AccountDisabled
+	case s == nil:
+		return UnknownSecurity
+	case !s.enabled || s.halted:
+		return SecurityDisabled
+	case s.restricted:
+		return Restricted
+	}
+	return Accepted
+}
+
+// exposure judges credit, position and concentration from the open orders, all but one.
+func (m *naive) exposure(but *naiveOrder, qty int32, price int64) RiskReason {
+	c := &m.cmd
+	used := new(big.Int).Set(m.accounts[c.AccountID].executed)
+	held := big.NewInt(m.position(c.AccountID, c.SecurityID).qty)
+	if c.Side == Sell {
+		used.Neg(used)
+		held.Neg(held)
+	}
+	add := func(sum *big.Int, a, b int64) { sum.Add(sum, new(big.Int).Mul(big.NewInt(a), big.NewInt(b))) }
+	for _, o := range m.open {
+		if o == but || o.account != c.AccountID || o.side != c.Side {
+			continue
+		}
+		add(used, o.limit, int64(o.leaves))
+		if o.security == c.SecurityID {
+			add(held, int64(o.leaves), 1)
+		}
+	}
+	add(used, price, int64(qty))
+	add(held, int64(qty), 1)
+	worth := new(big.Int).Mul(new(big.Int).Abs(held), big.NewInt(price))
+	switch {
+	case used.Cmp(big.NewInt(m.limits.CreditLimit)) > 0:
+		return CreditLimit
+	case held.Cmp(big.NewInt(m.maxPos)) > 0:
+		return PositionLimit
+	case worth.Cmp(big.NewInt(m.maxConc)) > 0:
+		return ConcentrationLimit
+	}
+	return Accepted
+}
+
+// collar judges a limit price against the market price.
+func (m *naive) collar() RiskReason {
+	s := m.security(m.cmd.SecurityID)
+	off := new(big.Int).Abs(new(big.Int).Sub(big.NewInt(m.cmd.LimitPx), big.NewInt(s.lastPx)))
+	off.Mul(off, big.NewInt(10_000))
+	most := new(big.Int).Mul(big.NewInt(s.lastPx), big.NewInt(m.limits.PriceCollarBps))
+	if s.lastPx != 0 && m.limits.PriceCollarBps != 0 && off.Cmp(most) > 0 {
+		return PriceCollar
+	}
+	return Accepted
+}
+
+func (m *naive) tooMuch(px int64, qty int32) bool {
+	worth := new(big.Int).Mul(big.NewInt(px), big.NewInt(int64(qty)))
+	return worth.Cmp(big.NewInt(m.limits.MaxOrderNotional)) > 0
+}
+
+func (m *naive) fresh(s *naiveSecurity) RiskReason {
+	switch {
+	case s.lastPx == 0:
+		return PriceMissing
+	case m.cmd.EventTimeMillis-s.lastTime > m.limits.PriceMaxAgeMillis:
+		return PriceStale
+	}
+	return Accepted
+}
+
+func (m *naive) verdict() RiskReason {
+	v := m.cmd.OrderRef
+	if v >= uint32(ReasonCount) || v == uint32(Duplicate) {
+		return InternalPolicyError
+	}
+	return RiskReason(v)
+}
+
+func (m *naive) judge() RiskReason {
+	c := &m.cmd
+	if c.OrderRef != 0 {
+		return m.verdict()
+	}
+	if r := m.who(); r != Accepted {
+		return r
+	}
+	tif := c.Flags &^ FlagShadow
+	best := m.best(c.SecurityID, c.Side)
+	isMarket := c.LimitPx <= 0
+	switch {
+	case c.Qty < 1, c.Side > 1, tif != 0 && tif != FlagIOC && tif != FlagFOK && tif != FlagPostOnly,
+		isMarket && tif == FlagPostOnly, !isMarket && c.LimitPx%m.tick != 0,
+		tif == FlagPostOnly && crosses(c.Side, c.LimitPx, best):
+		return Invalid
+	case int64(c.Qty) > m.limits.MaxOrderQty:
+		return OrderSize
+	}
+	price := c.LimitPx
+	if isMarket {
+		s := m.security(c.SecurityID)
+		price = s.lastPx
+		if r := m.fresh(s); r == PriceMissing && best != 0 {
+			price = best
+		} else if r != Accepted {
+			return r
+		}
+	} else if r := m.collar(); r != Accepted {
+		return r
+	}
+	if m.tooMuch(price, c.Qty) {
+		return OrderNotional
+	}
+	if r := m.exposure(nil, c.Qty, price); r != Accepted {
+		return r
+	}
+	if len(m.open) == m.limits.MaxOpenOrders && !isMarket && tif&(FlagIOC|FlagFOK) == 0 {
+		return Capacity
+	}
+	return Accepted
+}
+
+func (m *naive) orderNew() {
+	if m.known() {
+		return
+	}
+	c := &m.cmd
+	o := &naiveOrder{
+		ref: m.nextRef, account: c.AccountID, security: c.SecurityID, side: c.Side,
+		qty: c.Qty, leaves: c.Qty, limit: max(c.LimitPx, 0),
+		created: c.EventTimeMillis, updated: c.EventTimeMillis,
+	}
+	m.nextRef++
+	reason := m.judge()
+	m.remember(KeyOrder, uint64(o.ref), reason)
+	ev := Event{
+		Kind: EventAccepted, Side: o.side, Px: o.limit, OrderRef: o.ref,
+		AccountID: o.account, SecurityID: o.security, Qty: o.qty,
+	}
+	if reason != Accepted {
+		ev.Kind, ev.Reason, ev.Status = EventRejected, reason, StatusRejected
+		m.say(ev)
+		o.refused, o.reason = true, reason
+		m.retain(o)
+		return
+	}
+	rests := o.limit != 0 && c.Flags&(FlagIOC|FlagFOK) == 0
+	if rests && !crosses(o.side, o.limit, m.best(o.security, o.side)) {
+		ev.Flags = EventRests
+		m.say(ev)
+		m.open = append(m.open, o)
+		return
+	}
+	m.say(ev)
+	if c.Flags&FlagFOK != 0 && m.available(o) < int64(o.qty) {
+		m.canceled(o, Accepted)
+		return
+	}
+	m.match(o, rests)
+}
+
+// available is what others offer within an order's limit.
+func (m *naive) available(o *naiveOrder) (qty int64) {
+	for _, x := range m.open {
+		if x.security == o.security && x.side != o.side && x.account != o.account && crosses(o.side, o.limit, x.limit) {
+			qty += int64(x.leaves)
+		}
+	}
+	return qty
+}
+
+// match trades an order that is not on the book, rests or cancels what is left.
+func (m *naive) match(o *naiveOrder, rests bool) {
+	for o.leaves > 0 {
+		best := m.best(o.security, o.side)
+		if !crosses(o.side, o.limit, best) {
+			break
+		}
+		i := slices.IndexFunc(m.open, func(x *naiveOrder) bool {
+			return x.security == o.security && x.side != o.side && x.limit == best
+		})
+		maker := m.open[i]
+		if maker.account == o.account {
+			m.canceled(maker, SelfTradePrevented)
+			continue
+		}
+		qty := min(o.leaves, maker.leaves)
+		o.leaves -= qty
+		maker.leaves -= qty
+		if maker.leaves == 0 {
+			m.remove(maker)
+		}
+		m.fill(o, best, qty, maker.ref, EventAggressor)
+		m.fill(maker, best, qty, o.ref, 0)
+		if maker.leaves == 0 {
+			m.retain(maker)
+		}
+	}
+	switch {
+	case o.leaves == 0:
+		m.retain(o)
+	case rests:
+		ev := m.say(Event{
+			Kind: EventRested, Side: o.side, Status: o.status(), Px: o.limit, OrderRef: o.ref,
+			AccountID: o.account, SecurityID: o.security, Qty: o.leaves,
+		})
+		ev.Detail().Leaves, ev.Detail().LimitPx = o.leaves, o.limit
+		m.open = append(m.open, o)
+	default:
+		m.canceled(o, Accepted)
+	}
+}
+
+func signed(side Side, qty int32) int64 {
+	if side == Sell {
+		return -int64(qty)
+	}
+	return int64(qty)
+}
+
+func (m *naive) position(account, security uint32) *naivePosition {
+	key := [2]uint32{account, security}
+	if m.positions[key] == nil {
+		m.positions[key] = &naivePosition{}
+	}
+	return m.positions[key]
+}
+
+// fill books an execution and says so.
+func (m *naive) fill(o *naiveOrder, px int64, qty int32, counter uint32, flags uint16) {
+	m.tradeSeq++
+	p := m.position(o.account, o.security)
+	p.trade(signed(o.side, qty), px)
+	cash := big.NewInt(px)
+	m.accounts[o.account].executed.Add(m.accounts[o.account].executed, cash.Mul(cash, big.NewInt(signed(o.side, qty))))
+	s := m.securities[o.security-1]
+	s.lastPx, s.lastTime, s.lastTrade = px, m.cmd.EventTimeMillis, px
+	o.lastPx, o.lastQty, o.updated = px, qty, m.cmd.EventTimeMillis
+	ev := m.say(Event{
+		Kind: EventFilled, Side: o.side, Status: o.status(), Flags: flags, Px: px, TradeSeq: m.tradeSeq,
+		OrderRef: o.ref, AccountID: o.account, SecurityID: o.security, Qty: qty,
+	})
+	*ev.Detail() = Detail{
+		Leaves: o.leaves, CounterRef: counter, PositionQty: p.qty, AverageCost: p.avg, LimitPx: o.limit,
+	}
+}
+
+func (p *naivePosition) trade(qty, px int64) {
+	was := p.qty
+	p.qty += qty
+	switch {
+	case p.qty == 0:
+		p.avg = 0
+	case was == 0 || was < 0 != (p.qty < 0):
+		p.avg = px
+	case was < 0 == (qty < 0):
+		cost := new(big.Int).Mul(big.NewInt(was), big.NewInt(p.avg))
+		cost.Add(cost, new(big.Int).Mul(big.NewInt(qty), big.NewInt(px)))
+		// Half away from zero: twice the quotient, and one, halved.
+		cost.Abs(cost).Mul(cost, big.NewInt(2))
+		by := new(big.Int).Abs(big.NewInt(p.qty))
+		cost.Add(cost, by).Quo(cost, by.Mul(by, big.NewInt(2)))
+		p.avg = cost.Int64()
+	}
+}
+
+func (m *naive) trade() {
+	if m.known() {
+		return
+	}
+	c := &m.cmd
+	reason := m.judgeTrade()
+	m.remember(KeyTrade, m.seq, reason)
+	ev := Event{
+		Kind: EventBooked, Side: c.Side, AccountID: c.AccountID, SecurityID: c.SecurityID, Qty: c.Qty,
+	}
+	if reason != Accepted {
+		ev.Kind, ev.Reason = EventRejected, reason
+		m.say(ev)
+		return
+	}
+	s := m.security(c.SecurityID)
+	ev.Px = s.lastPx
+	m.say(ev)
+	s.oneSided += signed(c.Side, c.Qty)
+	o := &naiveOrder{account: c.AccountID, security: c.SecurityID, side: c.Side, qty: c.Qty}
+	m.fill(o, s.lastPx, c.Qty, 0, EventMarket)
+}
+
+func (m *naive) judgeTrade() RiskReason {
+	c := &m.cmd
+	if c.OrderRef != 0 {
+		return m.verdict()
+	}
+	if r := m.who(); r != Accepted {
+		return r
+	}
+	s := m.security(c.SecurityID)
+	switch {
+	case c.Qty < 1 || c.Side > 1:
+		return Invalid
+	case int64(c.Qty) > m.limits.MaxOrderQty:
+		return OrderSize
+	case m.fresh(s) != Accepted:
+		return m.fresh(s)
+	case m.tooMuch(s.lastPx, c.Qty):
+		return OrderNotional
+	}
+	return m.exposure(nil, c.Qty, s.lastPx)
+}
+
+func (m *naive) replace() {
+	if m.known() {
+		return
+	}
+	c := &m.cmd
+	o := m.find(c)
+	if o != nil && (o.security != c.SecurityID || o.side != c.Side) {
+		o = nil
+	}
+	reason := Invalid
+	if o != nil {
+		reason = m.judgeReplace(o)
+	}
+	if c.OrderRef > 0 && c.OrderRef < m.nextRef {
+		m.remember(KeyOrder, uint64(c.OrderRef), reason)
+	}
+	if reason != Accepted {
+		m.reject(reason)
+		return
+	}
+	filled := o.qty - o.leaves
+	keeps := c.LimitPx == o.limit && c.Qty <= o.qty
+	o.qty, o.leaves, o.limit, o.updated = c.Qty, c.Qty-filled, c.LimitPx, c.EventTimeMillis
+	ev := Event{
+		Kind: EventReplaced, Side: o.side, Status: o.status(), Px: o.limit, OrderRef: o.ref,
+		AccountID: o.account, SecurityID: o.security, Qty: o.qty,
+	}
+	if keeps {
+		ev.Flags = EventKeptPlace | EventRests
+		m.say(ev)
+		return
+	}
+	m.remove(o)
+	if crosses(o.side, o.limit, m.best(o.security, o.side)) {
+		m.say(ev)
+		m.match(o, true)
+		return
+	}
+	ev.Flags = EventRests
+	m.say(ev)
+	m.open = append(m.open, o)
+}
+
+func (m *naive) judgeReplace(o *naiveOrder) RiskReason {
+	c := &m.cmd
+	if r := m.who(); r != Accepted {
+		return r
+	}
+	filled := o.qty - o.leaves
+	switch {
+	case c.Qty <= filled, c.LimitPx < 1, c.LimitPx%m.tick != 0, c.Flags&(FlagIOC|FlagFOK) != 0,
+		c.Flags&FlagPostOnly != 0 && crosses(c.Side, c.LimitPx, m.best(c.SecurityID, c.Side)):
+		return Invalid
+	case int64(c.Qty) > m.limits.MaxOrderQty:
+		return OrderSize
+	case m.collar() != Accepted:
+		return PriceCollar
+	case m.tooMuch(c.LimitPx, c.Qty):
+		return OrderNotional
+	}
+	return m.exposure(o, c.Qty-filled, c.LimitPx)
+}

@@ -1,0 +1,219 @@
+package matcher
+
+import "unsafe"
+
+// EventBytes is the size of an event in the output ring: two cache lines.
+const EventBytes = 128
+
+// EventKind says what an event states.
+type EventKind uint8
+
+// The kinds. The first event of every command carries the sequenced command
+// itself (EventFirst); the last one is marked (EventLast); often it is the same.
+const (
+	// EventAccepted: a new order was accepted. With EventRests it went straight
+	// onto the book, whole.
+	EventAccepted EventKind = 1
+	// EventRejected: the command was refused, see Reason. A refused new order has
+	// an OrderRef all the same, except a DUPLICATE: read what it repeats with Duplicated.
+	EventRejected EventKind = 2
+	// EventFilled: one executed fill, one side of a match, a market trade or a force fill.
+	EventFilled EventKind = 3
+	// EventCanceled: an order's remainder (Qty) was cancelled. Reason is Accepted
+	// when the owner asked or time in force ended it, else why.
+	EventCanceled EventKind = 4
+	// EventReplaced: an order has a new total quantity and limit. With
+	// EventKeptPlace it kept its priority; else it was taken off the book and is
+	// matched and rested again like a new one. With EventRests it rests, whole.
+	EventReplaced EventKind = 5
+	// EventRested: what is left of an order that has traded, or lost a maker to
+	// self-trade prevention, first went onto the book: Qty at Px.
+	EventRested EventKind = 6
+	// EventApplied: a control command, a tick, a symbol or a marker took effect.
+	EventApplied EventKind = 7
+	// EventBooked: a market trade was accepted; its fill follows.
+	EventBooked EventKind = 8
+)
+
+// The bits of Event.Flags.
+const (
+	EventFirst     uint16 = 1 << 0 // Cmd holds the command
+	EventLast      uint16 = 1 << 1 // no further event of this command
+	EventAggressor uint16 = 1 << 2 // a fill of the incoming side
+	EventRests     uint16 = 1 << 3 // the order now rests on the book
+	EventKeptPlace uint16 = 1 << 4 // a replace that kept its priority
+	EventMarket    uint16 = 1 << 5 // a fill of a market trade: there is no order
+	EventForced    uint16 = 1 << 6 // a force fill
+)
+
+// OrderStatus is an order's state. The number is stored.
+type OrderStatus uint8
+
+// The states of an order.
+const (
+	StatusNew             OrderStatus = 0
+	StatusPartiallyFilled OrderStatus = 1
+	StatusFilled          OrderStatus = 2
+	StatusCanceled        OrderStatus = 3
+	StatusRejected        OrderStatus = 4
+)
+
+var statusNames = [...]string{"NEW", "PARTIALLY_FILLED", "FILLED", "CANCELED", "REJECTED"}
+
+// String returns the name that JSON answers carry.
+func (s OrderStatus) String() string {
+	if int(s) < len(statusNames) {
+		return statusNames[s]
+	}
+	return "UNKNOWN"
+}
+
+// Terminal reports whether an order in this state can never change again.
+func (s OrderStatus) Terminal() bool { return s >= StatusFilled }
+
+// Event is one 128-byte statement of the engine. The matcher writes it into the
+// output ring; the recorder and every other reader only read it.
+//
+// The second line is a union: the command itself with EventFirst (read Cmd),
+// the position and order behind a fill otherwise (read Detail).
+type Event struct {
+	Kind   EventKind
+	Side   Side
+	Reason RiskReason
+	Status OrderStatus // of the order, after this event
+	Flags  uint16
+	_      uint16
+
+	InputSeq   uint64
+	TimeMillis int64
+	Px         int64  // execution price of a fill; limit price of anything else; of a DUPLICATE see Duplicated
+	TradeSeq   uint64 // of a fill, else 0; of a DUPLICATE see Duplicated
+	Ref        uint64 // EventFirst: the submitter's correlation id. Else 0
+
+	OrderRef   uint32
+	AccountID  uint32
+	SecurityID uint32
+	Qty        int32 // filled, cancelled, rested or ordered quantity
+
+	tail [64]byte
+}
+
+// Detail is the second line of an event that is not the first of its command.
+type Detail struct {
+	Leaves      int32  // of the order, after this event
+	CounterRef  uint32 // a fill: the order on the other side; 0 for a market trade
+	PositionQty int64  // a fill: the account's position after it
+	AverageCost int64  // a fill: that position's average cost x 1e6
+	LimitPx     int64  // the order's limit: the level a resting order stands on
+	_           [32]byte
+}
+
+// IdempotencyKind says what a remembered key refers to. The number is stored.
+type IdempotencyKind uint8
+
+// What an idempotency entry's reference names.
+const (
+	KeyOrder    IdempotencyKind = 0 // Ref is an OrderRef
+	KeyTrade    IdempotencyKind = 1 // Ref is the InputSeq of a market trade's booking
+	KeyContract IdempotencyKind = 2 // Ref is the InputSeq of an OTC booking
+)
+
+// Duplicated is the first decision that a DUPLICATE refusal repeats: what kind
+// of thing it was about, its reference and what was decided. TradeSeq holds the
+// reference and Px the kind (bits 8-9) and the reason (bits 0-7); OrderRef is
+// the reference again when it is an order.
+func (e *Event) Duplicated() (kind IdempotencyKind, ref uint64, decision RiskReason) {
+	return IdempotencyKind(e.Px >> 8), e.TradeSeq, RiskReason(e.Px)
+}
+
+// Compile-time checks: an event is two lines, and the union starts on the second.
+var (
+	_ = [1]struct{}{}[unsafe.Sizeof(Event{})-EventBytes]
+	_ = [1]struct{}{}[unsafe.Offsetof(Event{}.tail)-64]
+	_ = [1]struct{}{}[unsafe.Sizeof(Detail{})-64]
+)
+
+// Cmd is the sequenced command of an event with EventFirst.
+func (e *Event) Cmd() *Command { return (*Command)(unsafe.Pointer(&e.tail)) }
+
+// Detail is the second line of an event without EventFirst.
+func (e *Event) Detail() *Detail { return (*Detail)(unsafe.Pointer(&e.tail)) }
+
+// FillBytes is the size of a fill in the journal's fill blocks and in the blotter.
+const FillBytes = 64
+
+// Fill is one executed fill: one side of a match, of a market trade or of a
+// force fill. It is the record that everything after the trade is built on.
+type Fill struct {
+	TradeSeq   uint64
+	InputSeq   uint64
+	TimeMillis int64
+	Px         int64
+	OrderRef   uint32 // 0 for a market trade
+	AccountID  uint32
+	SecurityID uint32
+	Qty        int32
+	CounterRef uint32 // the order on the other side, 0 for none
+	Side       Side
+	_          uint8
+	Flags      uint16 // EventAggressor, EventMarket, EventForced
+	_          uint64
+}
+
+var _ = [1]struct{}{}[unsafe.Sizeof(Fill{})-FillBytes]
+
+// Bytes returns the fill's own memory, little endian.
+func (f *Fill) Bytes() *[FillBytes]byte { return (*[FillBytes]byte)(unsafe.Pointer(f)) }
+
+// Fill returns the executed fill that an EventFilled states.
+func (e *Event) Fill() Fill {
+	return Fill{
+		TradeSeq: e.TradeSeq, InputSeq: e.InputSeq, TimeMillis: e.TimeMillis, Px: e.Px,
+		OrderRef: e.OrderRef, AccountID: e.AccountID, SecurityID: e.SecurityID, Qty: e.Qty,
+		CounterRef: e.Detail().CounterRef, Side: e.Side,
+		Flags: e.Flags & (EventAggressor | EventMarket | EventForced),
+	}
+}
+
+// Outlet is where the engine writes its events: a window of power-of-two slots,
+// either the output ring's own memory or a private buffer. The owner is the
+// engine's goroutine.
+//
+// When the window is used up the engine calls More, which must make room by
+// raising Limit (the live engine publishes what is written and waits for the
+// recorder; a replay hands the events to its reader and starts over).
+type Outlet struct {
+	Slots []Event
+	Mask  int64
+	Next  int64 // the position written next
+	Limit int64 // positions below it may be written
+	More  func(o *Outlet)
+}
+
+// NewOutlet returns a private window of capacity slots (a power of two) that
+// hands its events to drain whenever it is full. Call Flush at the end of a command.
+func NewOutlet(capacity int, drain func(events []Event)) *Outlet {
+	o := &Outlet{Slots: make([]Event, capacity), Mask: int64(capacity - 1), Limit: int64(capacity)}
+	o.More = func(o *Outlet) {
+		drain(o.Slots[:o.Next])
+		o.Next = 0
+	}
+	return o
+}
+
+// Flush hands on what a private window still holds.
+func (o *Outlet) Flush() {
+	if o.Next > 0 {
+		o.More(o)
+	}
+}
+
+// claim returns the next slot. Its old content is whatever was there before.
+func (o *Outlet) claim() *Event {
+	if o.Next == o.Limit {
+		o.More(o)
+	}
+	e := &o.Slots[o.Next&o.Mask]
+	o.Next++
+	return e
+}

@@ -1,0 +1,123 @@
+package gate
+
+import (
+	"slices"
+
+	"posttrade/matcher/strictjson"
+)
+
+// Claims are who a verified caller is. They may be shared: never write to Accounts.
+type Claims struct {
+	Subject  string
+	Admin    bool
+	Accounts []uint32 // ascending, each once
+}
+
+// Entitled reports whether the caller may act for an account: an admin for any,
+// everyone else for those in the token.
+func (c *Claims) Entitled(account uint32) bool {
+	if c.Admin {
+		return true
+	}
+	_, found := slices.BinarySearch(c.Accounts, account)
+	return found
+}
+
+// payload is what the second part of a token says.
+type payload struct {
+	claims   Claims
+	expires  int64 // seconds since the epoch
+	starts   int64 // of nbf, or as early as can be
+	issuer   []byte
+	hasIss   bool
+	subject  []byte
+	hasExp   bool
+	otherSub []byte // "subject", another word for "sub"
+	hasSub   bool
+	hasOther bool
+}
+
+// earliest is the starts of a token without nbf.
+const earliest = -1 << 63
+
+// readHeader checks a token's header: {"alg":"HS256"}, no critical extensions.
+func readHeader(r *strictjson.Reader, b []byte) error {
+	alg := false
+	r.Reset(b)
+	for r.BeginObject(); ; {
+		key, ok := r.NextKey()
+		if !ok {
+			break
+		}
+		switch string(key) {
+		case "alg":
+			alg = string(r.String()) == "HS256"
+		case "typ":
+			r.String()
+		case "crit":
+			return ErrTokenHeader
+		default:
+			r.Skip()
+		}
+	}
+	if r.End() != nil || !alg {
+		return ErrTokenHeader
+	}
+	return nil
+}
+
+// readPayload reads the claims, each of its exact type, and copies what outlives b.
+func readPayload(r *strictjson.Reader, b []byte) (payload, error) {
+	p := payload{starts: earliest}
+	r.Reset(b)
+	for r.BeginObject(); ; {
+		key, ok := r.NextKey()
+		if !ok {
+			break
+		}
+		switch string(key) {
+		case "sub":
+			p.subject, p.hasSub = r.String(), true
+		case "subject":
+			p.otherSub, p.hasOther = r.String(), true
+		case "accounts":
+			p.claims.Accounts = readAccounts(r)
+		case "admin":
+			p.claims.Admin = r.Bool()
+		case "exp":
+			p.expires, p.hasExp = r.Int(), true
+		case "nbf":
+			p.starts = r.Int()
+		case "iat":
+			r.Int()
+		case "iss":
+			p.issuer, p.hasIss = r.String(), true
+		default:
+			r.Skip()
+		}
+	}
+	if !p.hasSub {
+		p.subject = p.otherSub
+	}
+	switch {
+	case r.End() != nil, !p.hasExp, len(p.subject) == 0:
+		return payload{}, ErrTokenClaims
+	case p.hasSub && p.hasOther && string(p.subject) != string(p.otherSub):
+		return payload{}, ErrTokenClaims
+	}
+	p.claims.Subject = string(p.subject)
+	return p, nil
+}
+
+func readAccounts(r *strictjson.Reader) []uint32 {
+	accounts := []uint32{}
+	for r.BeginArray(); r.NextItem(); {
+		id := r.Int()
+		if id < 0 || id > 1<<32-1 {
+			r.Fail(ErrTokenClaims)
+		}
+		accounts = append(accounts, uint32(id))
+	}
+	slices.Sort(accounts)
+	return slices.Compact(accounts)
+}

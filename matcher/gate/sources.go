@@ -1,0 +1,156 @@
+package gate
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// SourceState is how far a control source has come.
+type SourceState uint8
+
+// The states. Only Ready lets orders in.
+const (
+	Bootstrapping SourceState = iota
+	Installed
+	Ready
+	Quarantined
+)
+
+var stateNames = [...]string{"bootstrapping", "installed", "ready", "quarantined"}
+
+// String returns the name that JSON answers and metrics carry.
+func (s SourceState) String() string {
+	if int(s) < len(stateNames) {
+		return stateNames[s]
+	}
+	return "unknown"
+}
+
+// MarshalText is String, for JSON.
+func (s SourceState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// The names of the sources.
+const (
+	AccountSource  = "account"
+	SecuritySource = "security"
+
+	sourceCount = 2
+)
+
+var sourceNames = [sourceCount]string{AccountSource, SecuritySource}
+
+// Source is the standing of one control source.
+type Source struct {
+	Name          string      `json:"source"`
+	State         SourceState `json:"state"`
+	Epoch         uint64      `json:"epoch"`
+	Watermark     uint64      `json:"watermark"`
+	HighWatermark uint64      `json:"highWatermark"`
+	LastReason    string      `json:"lastReason"` // of the last quarantine, "" for none
+}
+
+// SetSource notes where a source stands. When the last one becomes Ready, so
+// does the gate; when one leaves Ready, the gate does so before SetSource returns.
+// An empty reason leaves the last one standing. ErrSource for an unknown name.
+func (g *Gate) SetSource(name string, state SourceState, epoch, watermark, high uint64, reason string) error {
+	i := slices.Index(sourceNames[:], name)
+	if i < 0 || state > Quarantined {
+		return fmt.Errorf("gate: set source name=%q state=%d: %w", name, state, ErrSource)
+	}
+	w := g.writers
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := &w.sources[i]
+	s.State, s.Epoch, s.Watermark, s.HighWatermark = state, epoch, watermark, high
+	if reason != "" {
+		s.LastReason = reason
+	}
+	g.judgeReady()
+	return nil
+}
+
+// SetReady makes every source ready at once: the image comes from seeds and
+// the journal alone.
+func (g *Gate) SetReady() {
+	w := g.writers
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range w.sources {
+		w.sources[i].State = Ready
+	}
+	g.judgeReady()
+}
+
+func (g *Gate) judgeReady() {
+	ready := uint32(1)
+	for i := range g.writers.sources {
+		if g.writers.sources[i].State != Ready {
+			ready = 0
+		}
+	}
+	g.policy.ready.Store(ready)
+}
+
+// Snapshot is the whole image at one moment, in the shape of the JSON answer.
+type Snapshot struct {
+	Ready         bool              `json:"ready"`
+	KillSwitch    bool              `json:"killSwitch"`
+	PolicyVersion int64             `json:"policyVersion"`
+	Sources       []Source          `json:"sources"`
+	Accounts      []AccountControl  `json:"accounts"`   // by id
+	Securities    []SecurityControl `json:"securities"` // by ticker
+}
+
+// AccountControl is an account's row of a Snapshot.
+type AccountControl struct {
+	ID      uint32 `json:"id"`
+	Enabled bool   `json:"enabled"`
+	Version int64  `json:"version"`
+}
+
+// SecurityControl is a security's row of a Snapshot.
+type SecurityControl struct {
+	ID         uint32 `json:"-"`
+	Ticker     string `json:"ticker"`
+	Enabled    bool   `json:"enabled"`
+	Halted     bool   `json:"halted"`
+	Restricted bool   `json:"restricted"`
+	Version    int64  `json:"version"`
+}
+
+// Snapshot copies the image while no writer moves it. Cold.
+func (g *Gate) Snapshot() Snapshot {
+	w := g.writers
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := Snapshot{
+		Ready:         g.Ready(),
+		KillSwitch:    g.policy.kill.Load() != 0,
+		PolicyVersion: g.policy.version.Load(),
+		Sources:       slices.Clone(w.sources[:]),
+		Accounts:      make([]AccountControl, 0, w.accounts),
+		Securities:    []SecurityControl{},
+	}
+	for i := range g.accounts {
+		if word := g.accounts[i].word.Load(); word != 0 {
+			out.Accounts = append(out.Accounts, AccountControl{
+				ID: uint32(word), Enabled: word&accountEnabled != 0, Version: g.accounts[i].version.Load(),
+			})
+		}
+	}
+	slices.SortFunc(out.Accounts, func(a, b AccountControl) int { return cmp.Compare(a.ID, b.ID) })
+	for id := range g.securities {
+		s := &g.securities[id]
+		if flags := s.flags.Load(); flags&securityRegistered != 0 {
+			out.Securities = append(out.Securities, SecurityControl{
+				ID: uint32(id), Ticker: g.names[id], Version: s.version.Load(),
+				Enabled:    flags&securityEnabled != 0,
+				Halted:     flags&securityHalted != 0,
+				Restricted: flags&securityRestricted != 0,
+			})
+		}
+	}
+	slices.SortFunc(out.Securities, func(a, b SecurityControl) int { return cmp.Compare(a.Ticker, b.Ticker) })
+	return out
+}

@@ -1,0 +1,213 @@
+package gate
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"hash/maphash"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"posttrade/matcher/strictjson"
+)
+
+// Why a token is refused. They carry nothing of the token; to the caller all are 401.
+var (
+	ErrTokenLength    = errors.New("token too long")
+	ErrTokenFormat    = errors.New("not a compact JWT")
+	ErrTokenHeader    = errors.New("token header is not HS256")
+	ErrTokenSignature = errors.New("token signature does not match")
+	ErrTokenClaims    = errors.New("token claims are malformed or incomplete")
+	ErrTokenIssuer    = errors.New("token of another issuer")
+	ErrTokenExpired   = errors.New("token has expired")
+	ErrTokenEarly     = errors.New("token is not valid yet")
+)
+
+// Errors of NewVerifier.
+var (
+	ErrSecret = errors.New("secret is shorter than 32 bytes")
+	ErrLeeway = errors.New("leeway is not 0 to 30 s")
+)
+
+// Limits of tokens.
+const (
+	MaxTokenBytes  = 4096
+	MinSecretBytes = 32
+	MaxLeeway      = 30 * time.Second
+
+	rememberedTokens = 1024 // a power of two
+	signatureChars   = 43   // 32 bytes in base64url
+)
+
+// Verifier checks tokens. Any number of goroutines may use one.
+//
+// It remembers the tokens it has verified, so that a caller who comes again
+// costs a look-up; their times are judged anew each time. A remembered token is
+// found by a seeded 64-bit hash of all of it and then compared whole.
+type Verifier struct {
+	issuer string
+	leeway time.Duration
+	now    func() time.Time
+	seed   maphash.Seed
+	bench  sync.Pool // of *bench
+	known  [rememberedTokens]atomic.Pointer[verified]
+}
+
+// verified is a token whose signature, form and issuer are right. Never changed.
+type verified struct {
+	hash            uint64
+	token           []byte
+	claims          Claims
+	starts, expires int64
+}
+
+// bench is what one verification works with.
+type bench struct {
+	mac    hash.Hash
+	reader strictjson.Reader
+	text   [MaxTokenBytes]byte
+	sum    [sha256.Size]byte
+	given  [sha256.Size]byte
+}
+
+// NewVerifier returns a Verifier of tokens signed with secret. With an issuer
+// other than "" tokens must name it. now is the clock, nil for the system's.
+func NewVerifier(secret []byte, issuer string, leeway time.Duration, now func() time.Time) (*Verifier, error) {
+	if len(secret) < MinSecretBytes {
+		return nil, fmt.Errorf("gate: new verifier bytes=%d: %w", len(secret), ErrSecret)
+	}
+	if leeway < 0 || leeway > MaxLeeway {
+		return nil, fmt.Errorf("gate: new verifier leeway=%s: %w", leeway, ErrLeeway)
+	}
+	if now == nil {
+		now = time.Now
+	}
+	secret = bytes.Clone(secret)
+	v := &Verifier{issuer: issuer, leeway: leeway, now: now, seed: maphash.MakeSeed()}
+	v.bench.New = func() any { return &bench{mac: hmac.New(sha256.New, secret)} }
+	return v, nil
+}
+
+// Verify returns the claims of a token in compact form that is signed with
+// HS256, complete and valid now. The signature is judged before any claim is read.
+//
+// The errors are the ErrToken sentinels, as they are. Cost: no allocation for a
+// token that was verified before, or that is refused before its claims are read.
+func (v *Verifier) Verify(token []byte) (Claims, error) {
+	if len(token) > MaxTokenBytes {
+		return Claims{}, ErrTokenLength
+	}
+	hash := maphash.Bytes(v.seed, token)
+	slot := &v.known[hash%rememberedTokens]
+	t := slot.Load()
+	if t == nil || t.hash != hash || !bytes.Equal(t.token, token) {
+		var err error
+		if t, err = v.verify(token); err != nil {
+			return Claims{}, err
+		}
+		t.hash = hash
+		slot.Store(t)
+	}
+	now := v.now()
+	if now.Add(-v.leeway).Unix() >= t.expires {
+		return Claims{}, ErrTokenExpired
+	}
+	if now.Add(v.leeway).Unix() < t.starts {
+		return Claims{}, ErrTokenEarly
+	}
+	return t.claims, nil
+}
+
+// verify judges everything but the times.
+func (v *Verifier) verify(token []byte) (*verified, error) {
+	first := bytes.IndexByte(token, '.')
+	last := bytes.LastIndexByte(token, '.')
+	if first <= 0 || last <= first+1 || last == len(token)-1 ||
+		bytes.IndexByte(token[first+1:last], '.') >= 0 {
+		return nil, ErrTokenFormat
+	}
+	b := v.bench.Get().(*bench)
+	defer v.bench.Put(b)
+
+	header, ok := decode(b.text[:], token[:first])
+	if !ok {
+		return nil, ErrTokenFormat
+	}
+	if err := readHeader(&b.reader, header); err != nil {
+		return nil, err
+	}
+	if signature := token[last+1:]; len(signature) != signatureChars {
+		return nil, ErrTokenSignature
+	} else if _, ok := decode(b.given[:], signature); !ok {
+		return nil, ErrTokenFormat
+	}
+	b.mac.Reset()
+	b.mac.Write(token[:last])
+	if !hmac.Equal(b.mac.Sum(b.sum[:0]), b.given[:]) {
+		return nil, ErrTokenSignature
+	}
+	body, ok := decode(b.text[:], token[first+1:last])
+	if !ok {
+		return nil, ErrTokenFormat
+	}
+	p, err := readPayload(&b.reader, body)
+	if err != nil {
+		return nil, err
+	}
+	if v.issuer != "" && (!p.hasIss || string(p.issuer) != v.issuer) {
+		return nil, ErrTokenIssuer
+	}
+	return &verified{
+		token: bytes.Clone(token), claims: p.claims, starts: p.starts, expires: p.expires,
+	}, nil
+}
+
+// encoding refuses padding and trailing bits that are not zero.
+var encoding = base64.RawURLEncoding.Strict()
+
+// decode reads one part of a token into dst. The standard decoder skips line
+// breaks, which a token must not hold.
+func decode(dst, part []byte) ([]byte, bool) {
+	if bytes.IndexByte(part, '\n') >= 0 || bytes.IndexByte(part, '\r') >= 0 {
+		return nil, false
+	}
+	n, err := encoding.Decode(dst, part)
+	return dst[:n], err == nil
+}
+
+// Mint returns a token for the claims that is valid from now for ttl. It names
+// the issuer unless that is "". The caller has checked the subject: not empty,
+// UTF-8, no control characters; and that the token is at most MaxTokenBytes long.
+func Mint(secret []byte, c Claims, issuer string, ttl time.Duration, now time.Time) string {
+	accounts := slices.Clone(c.Accounts)
+	if accounts == nil {
+		accounts = []uint32{}
+	}
+	body, err := json.Marshal(struct {
+		Issuer   string   `json:"iss,omitempty"`
+		Subject  string   `json:"sub"`
+		Accounts []uint32 `json:"accounts"`
+		Admin    bool     `json:"admin"`
+		IssuedAt int64    `json:"iat"`
+		Expires  int64    `json:"exp"`
+	}{issuer, c.Subject, accounts, c.Admin, now.Unix(), now.Add(ttl).Unix()})
+	if err != nil {
+		panic(fmt.Sprintf("gate: claims of plain types do not marshal: %v", err))
+	}
+	return sign(secret, []byte(`{"alg":"HS256","typ":"JWT"}`), body)
+}
+
+// sign puts a token together.
+func sign(secret, header, body []byte) string {
+	text := encoding.EncodeToString(header) + "." + encoding.EncodeToString(body)
+	mac := hmac.New(sha256.New, secret)
+	mac.Write([]byte(text))
+	return text + "." + encoding.EncodeToString(mac.Sum(nil))
+}

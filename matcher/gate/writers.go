@@ -1,0 +1,367 @@
+package gate
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"sync"
+	"sync/atomic"
+
+	"posttrade/matcher"
+)
+
+// Errors of the writers; test them by errors.Is.
+var (
+	ErrCapacity = errors.New("table is full")
+	ErrSecurity = errors.New("not a security of this gate")
+	ErrTicker   = errors.New("ticker and id belong to others")
+	ErrSource   = errors.New("unknown source")
+	ErrLimit    = errors.New("limit is out of range")
+)
+
+// writers is what only writers touch.
+type writers struct {
+	mu       sync.Mutex // held by every writer, never by a reader
+	accounts int
+	limit    int // of accounts
+	observed uint64
+	priced   []bool // by security: an event has brought its price
+	sources  [sourceCount]Source
+	missed   atomic.Uint64
+}
+
+// New returns an empty gate that is not ready, with limits of 0: it lets nothing
+// in. Capacities are those of the engine behind it, at least 1 each.
+func New(maxAccounts, maxSecurities int) *Gate {
+	maxAccounts, maxSecurities = max(maxAccounts, 1), max(maxSecurities, 1)
+	slots := 1 << bits.Len(uint(2*maxAccounts-1))
+	g := &Gate{
+		accounts:   make([]accountRow, slots),
+		shift:      uint(33 - bits.Len(uint(slots))),
+		securities: make([]security, maxSecurities+1),
+		names:      make([]string, maxSecurities+1),
+		tickers:    make([]atomic.Uint64, 1<<bits.Len(uint(2*maxSecurities-1))),
+		writers:    &writers{limit: maxAccounts, priced: make([]bool, maxSecurities+1)},
+		refusals:   new([matcher.ReasonCount]counter),
+	}
+	g.policy.tickPx.Store(defaultTickPx)
+	for i := range g.writers.sources {
+		g.writers.sources[i].Name = sourceNames[i]
+	}
+	return g
+}
+
+// defaultTickPx is the price grid unless SetTick says otherwise: 0.001.
+const defaultTickPx = 1000
+
+// Load fills the gate with what an engine starts from: the limits, the grid and
+// the initial universe, all at version 0.
+func (g *Gate) Load(genesis *matcher.Genesis) error {
+	if err := g.SetLimits(genesis.Limits); err != nil {
+		return err
+	}
+	if genesis.TickPx != 0 {
+		if err := g.SetTick(genesis.TickPx); err != nil {
+			return err
+		}
+	}
+	for _, a := range genesis.Accounts {
+		if err := g.SetAccount(a.ID, a.Enabled, 0); err != nil {
+			return err
+		}
+	}
+	for i, s := range genesis.Securities {
+		if err := g.SetSecurity(uint32(i+1), s.Ticker, s.Enabled, s.Halted, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// SetLimits sets what orders are judged by. Capacities are fixed by New.
+func (g *Gate) SetLimits(l matcher.Limits) error {
+	if min(l.MaxOrderQty, l.MaxOrderNotional, l.PriceMaxAgeMillis, l.PriceCollarBps,
+		l.MaxPositionQty, l.MaxConcentrationNotional) < 0 {
+		return fmt.Errorf("gate: set limits %+v: %w", l, ErrLimit)
+	}
+	g.writers.mu.Lock()
+	defer g.writers.mu.Unlock()
+	g.policy.maxOrderQty.Store(l.MaxOrderQty)
+	g.policy.maxOrderNotional.Store(l.MaxOrderNotional)
+	g.policy.maxAgeMillis.Store(l.PriceMaxAgeMillis)
+	g.policy.collarBps.Store(l.PriceCollarBps)
+	g.policy.maxPosition.Store(l.MaxPositionQty)
+	g.policy.maxConcentration.Store(l.MaxConcentrationNotional)
+	return nil
+}
+
+// SetTick sets the grid that limit prices lie on, x 1e6.
+func (g *Gate) SetTick(px int64) error {
+	if px <= 0 {
+		return fmt.Errorf("gate: set tick px=%d: %w", px, ErrLimit)
+	}
+	g.writers.mu.Lock()
+	defer g.writers.mu.Unlock()
+	g.policy.tickPx.Store(px)
+	return nil
+}
+
+// SetAccount opens an account, or enables or disables one that is known.
+// ErrCapacity when a new one finds no room.
+func (g *Gate) SetAccount(id uint32, enabled bool, version int64) error {
+	g.writers.mu.Lock()
+	defer g.writers.mu.Unlock()
+	return g.setAccount(id, enabled, version)
+}
+
+func (g *Gate) setAccount(id uint32, enabled bool, version int64) error {
+	word := uint64(id) | accountTaken
+	if enabled {
+		word |= accountEnabled
+	}
+	mask := uint32(len(g.accounts) - 1)
+	for at := id * 2654435769 >> g.shift; ; at++ {
+		row := &g.accounts[at&mask]
+		old := row.word.Load()
+		if old == 0 {
+			if g.writers.accounts == g.writers.limit {
+				return fmt.Errorf("gate: set account id=%d: %d accounts: %w", id, g.writers.limit, ErrCapacity)
+			}
+			g.writers.accounts++
+		} else if uint32(old) != id {
+			continue
+		}
+		row.version.Store(version)
+		row.word.Store(word)
+		return nil
+	}
+}
+
+// SetSecurity makes a security tradable, or not, under the id that the engine
+// gave its ticker. With ticker "" the id must be registered already.
+//
+// Errors: ErrSecurity for an id out of range or unregistered, ErrTicker when
+// either of ticker and id is already paired with another.
+func (g *Gate) SetSecurity(id uint32, ticker string, enabled, halted bool, version int64) error {
+	g.writers.mu.Lock()
+	defer g.writers.mu.Unlock()
+	if ticker != "" {
+		if err := g.register(id, ticker); err != nil {
+			return err
+		}
+	}
+	return g.control(id, enabled, halted, version)
+}
+
+func (g *Gate) control(id uint32, enabled, halted bool, version int64) error {
+	s, err := g.registered(id)
+	if err != nil {
+		return err
+	}
+	flags := s.flags.Load()&(securityRegistered|securityRestricted) | securityKnown
+	if enabled {
+		flags |= securityEnabled
+	}
+	if halted {
+		flags |= securityHalted
+	}
+	s.version.Store(version)
+	s.flags.Store(flags)
+	return nil
+}
+
+// Register publishes a ticker under its id without making it tradable.
+func (g *Gate) Register(id uint32, ticker string) error {
+	g.writers.mu.Lock()
+	defer g.writers.mu.Unlock()
+	return g.register(id, ticker)
+}
+
+func (g *Gate) register(id uint32, ticker string) error {
+	fail := func(err error) error {
+		return fmt.Errorf("gate: register id=%d ticker=%q: %w", id, ticker, err)
+	}
+	if id == 0 || uint64(id) >= uint64(len(g.securities)) {
+		return fail(ErrSecurity)
+	}
+	if len(ticker) == 0 || len(ticker) > matcher.MaxTicker {
+		return fail(ErrTicker)
+	}
+	known, found := g.Security([]byte(ticker))
+	if found || g.names[id] != "" {
+		if known != id {
+			return fail(ErrTicker)
+		}
+		return nil
+	}
+	hash := hashTicker(ticker)
+	mask := uint32(len(g.tickers) - 1)
+	at := hash
+	for g.tickers[at&mask].Load() != 0 {
+		at++
+	}
+	g.names[id] = ticker
+	s := &g.securities[id]
+	s.flags.Store(s.flags.Load() | securityRegistered) // publishes the name to Ticker
+	g.tickers[at&mask].Store(uint64(hash)<<32 | uint64(id))
+	return nil
+}
+
+// registered returns the row of a registered id.
+func (g *Gate) registered(id uint32) (*security, error) {
+	if g.Ticker(id) == "" {
+		return nil, fmt.Errorf("gate: id=%d: %w", id, ErrSecurity)
+	}
+	return &g.securities[id], nil
+}
+
+// SetRestricted restricts a registered security, or lifts the restriction.
+func (g *Gate) SetRestricted(id uint32, restricted bool, version int64) error {
+	g.writers.mu.Lock()
+	defer g.writers.mu.Unlock()
+	return g.restrict(id, restricted, version)
+}
+
+func (g *Gate) restrict(id uint32, restricted bool, version int64) error {
+	s, err := g.registered(id)
+	if err != nil {
+		return err
+	}
+	flags := s.flags.Load() &^ securityRestricted
+	if restricted {
+		flags |= securityRestricted
+	}
+	s.version.Store(version)
+	s.flags.Store(flags)
+	return nil
+}
+
+// SetPolicy sets kill switch and policy limits; a limit of 0 stays as it is.
+func (g *Gate) SetPolicy(version int64, kill bool, maxPosition, maxConcentration int64) {
+	g.writers.mu.Lock()
+	defer g.writers.mu.Unlock()
+	g.setPolicy(version, kill, maxPosition, maxConcentration)
+}
+
+func (g *Gate) setPolicy(version int64, kill bool, maxPosition, maxConcentration int64) {
+	var on uint32
+	if kill {
+		on = 1
+	}
+	g.policy.kill.Store(on)
+	g.policy.version.Store(version)
+	if maxPosition > 0 {
+		g.policy.maxPosition.Store(maxPosition)
+	}
+	if maxConcentration > 0 {
+		g.policy.maxConcentration.Store(maxConcentration)
+	}
+}
+
+// SetPrice gives a registered security the price it had when the engine's state
+// was restored. Once an event has brought a price, that one stands: SetPrice
+// then changes nothing. A price of 0 or less is none.
+func (g *Gate) SetPrice(id uint32, px, timeMillis int64) error {
+	g.writers.mu.Lock()
+	defer g.writers.mu.Unlock()
+	s, err := g.registered(id)
+	if err != nil {
+		return err
+	}
+	if px > 0 && !g.writers.priced[id] {
+		s.setPrice(px, timeMillis)
+	}
+	return nil
+}
+
+// Observe takes over what an event of the engine changes: the price of a fill
+// or a tick, a control, a new ticker. Events come in sequence; one of an earlier
+// command than the last that changed anything is ignored, so no price and no
+// flag ever goes back. Recorder goroutine; a few ns for most events.
+func (g *Gate) Observe(ev *matcher.Event) {
+	switch ev.Kind {
+	case matcher.EventFilled:
+		// The resting side's fill repeats the price of the aggressor's before it.
+		if ev.Flags&(matcher.EventAggressor|matcher.EventMarket|matcher.EventForced) != 0 {
+			g.observePrice(ev, ev.Px)
+		}
+	case matcher.EventApplied:
+		if ev.Flags&matcher.EventFirst != 0 {
+			g.observeApplied(ev, ev.Cmd())
+		}
+	}
+}
+
+func (g *Gate) observePrice(ev *matcher.Event, px int64) {
+	w := g.writers
+	w.mu.Lock()
+	switch {
+	case ev.InputSeq < w.observed:
+	case ev.SecurityID == 0 || uint64(ev.SecurityID) >= uint64(len(g.securities)):
+		w.missed.Add(1)
+	default:
+		w.observed = ev.InputSeq
+		w.priced[ev.SecurityID] = true
+		g.securities[ev.SecurityID].setPrice(px, ev.TimeMillis)
+	}
+	w.mu.Unlock()
+}
+
+func (g *Gate) observeApplied(ev *matcher.Event, c *matcher.Command) {
+	if c.TemplateID == matcher.TemplateCommand {
+		switch c.Type {
+		case matcher.PriceTick:
+			g.observePrice(ev, c.PriceTicks)
+			return
+		case matcher.AccountControl, matcher.SecurityControl, matcher.RestrictionControl, matcher.PolicyControl:
+		default:
+			return
+		}
+	} else if c.TemplateID != matcher.TemplateSymbolRegister {
+		return
+	}
+	w := g.writers
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if ev.InputSeq < w.observed {
+		return
+	}
+	w.observed = ev.InputSeq
+	if err := g.apply(ev, c); err != nil {
+		w.missed.Add(1)
+	}
+}
+
+// apply carries out a control that the engine has applied.
+func (g *Gate) apply(ev *matcher.Event, c *matcher.Command) error {
+	if c.TemplateID == matcher.TemplateSymbolRegister {
+		ticker, err := c.Symbol()
+		if err != nil {
+			return err
+		}
+		return g.register(ev.SecurityID, ticker)
+	}
+	switch c.Type {
+	case matcher.AccountControl:
+		return g.setAccount(c.AccountID, c.Side == 1, c.PriceTicks)
+	case matcher.SecurityControl:
+		return g.control(c.SecurityID, c.Side&matcher.SecurityEnabled != 0,
+			c.Side&matcher.SecurityHalted != 0, c.PriceTicks)
+	case matcher.RestrictionControl:
+		return g.restrict(c.SecurityID, c.Side == 1, c.PriceTicks)
+	}
+	g.setPolicy(c.PriceTicks, c.Side == 1, int64(c.Qty), c.LimitPx)
+	return nil
+}
+
+// Missed counts events of the engine that did not fit this image: 0 unless the
+// gate was filled with another universe than the engine.
+func (g *Gate) Missed() uint64 { return g.writers.missed.Load() }
+
+// Refusals returns how often each reason was given, by its ordinal.
+func (g *Gate) Refusals() (n [matcher.ReasonCount]uint64) {
+	for i := range n {
+		n[i] = g.refusals[i].n.Load()
+	}
+	return n
+}

@@ -1,0 +1,45 @@
+package matcher
+
+// Genesis is everything outside the commands that a decision depends on. It is
+// written once, when a journal is created, so that nothing outside the journal
+// can alter a replay; its SHA-256 is the seed of every report.
+type Genesis struct {
+	Format     int               `json:"format"` // GenesisFormat
+	Accounts   []GenesisAccount  `json:"accounts"`
+	Securities []GenesisSecurity `json:"securities"` // ids are positions: the first is security 1
+	Limits     Limits            `json:"limits"`
+	TickPx     int64             `json:"tickPx"` // default tick x 1e6: 1000 is 0.001
+}
+
+// GenesisFormat is the version of the genesis record.
+const GenesisFormat = 1
+
+// GenesisAccount is an account of the initial universe.
+type GenesisAccount struct {
+	ID      uint32 `json:"id"`
+	Enabled bool   `json:"enabled"`
+}
+
+// GenesisSecurity is a security of the initial universe.
+type GenesisSecurity struct {
+	Ticker  string `json:"ticker"`
+	Enabled bool   `json:"enabled"`
+	Halted  bool   `json:"halted"`
+}
+
+// Limits bound what the engine admits and how much it remembers. Money is x 1e6.
+type Limits struct {
+	MaxOrderQty              int64 `json:"maxOrderQty"`
+	MaxOrderNotional         int64 `json:"maxOrderNotional"`
+	MaxPositionQty           int64 `json:"maxPositionQty"`
+	MaxConcentrationNotional int64 `json:"maxConcentrationNotional"`
+	CreditLimit              int64 `json:"creditLimit"`
+	PriceMaxAgeMillis        int64 `json:"priceMaxAgeMillis"`
+	PriceCollarBps           int64 `json:"priceCollarBps"` // 0 = no collar
+	IdempotencyCapacity      int   `json:"idempotencyCapacity"`
+	MaxAccounts              int   `json:"maxAccounts"`
+	MaxSecurities            int   `json:"maxSecurities"`
+	MaxContracts             int   `json:"maxContracts"`
+	MaxOpenOrders            int   `json:"maxOpenOrders"`
+	RetainedOrders           int   `json:"retainedOrders"` // terminal orders kept, oldest out first
+}

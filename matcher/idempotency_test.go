@@ -1,0 +1,131 @@
+package matcher
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+func TestEngineAnswersARepeatedKeyWithTheFirstDecision(t *testing.T) {
+	r := newRig(t, testGenesis())
+	duplicate := func(c Command, kind IdempotencyKind, ref uint64, orderRef uint32, decision RiskReason) {
+		t.Helper()
+		refs := r.e.nextRef
+		said := r.do(c)
+		ev := &said[0]
+		k, rf, d := ev.Duplicated()
+		if len(said) != 1 || ev.Kind != EventRejected || ev.Reason != Duplicate ||
+			k != kind || rf != ref || d != decision || ev.OrderRef != orderRef {
+			t.Errorf("%+v\n got %q: %d %d %v order %d", c, describe(said), k, rf, d, ev.OrderRef)
+		}
+		if r.e.nextRef != refs {
+			t.Error("a duplicate took an order reference")
+		}
+	}
+	r.must(keyed(buy(1, 5, 100), 77))                                     // 1: order 1
+	duplicate(keyed(buy(1, 5, 100), 77), KeyOrder, 1, 1, Accepted)        // 2
+	duplicate(keyed(sell(3, 9, 50), 77), KeyOrder, 1, 1, Accepted)        // 3: whatever its terms
+	r.refused(keyed(buy(4, 5, 100), 78), AccountDisabled)                 // 4: order 2
+	r.must(control(AccountControl, 4, 0, 1))                              // 5
+	duplicate(keyed(buy(4, 5, 100), 78), KeyOrder, 2, 2, AccountDisabled) // 6
+	r.refused(keyed(trade(1, Buy, 1), 79), PriceMissing)                  // 7
+	r.must(tick(aaa, 100))                                                // 8
+	duplicate(keyed(trade(1, Buy, 1), 79), KeyTrade, 7, 0, PriceMissing)
+	r.must(keyed(trade(1, Buy, 1), 80)) // 10
+	duplicate(keyed(trade(1, Buy, 1), 80), KeyTrade, 10, 0, Accepted)
+	duplicate(keyed(buy(1, 1, 100), 80), KeyTrade, 10, 0, Accepted) // orders and trades share a key space
+	r.must(keyed(replace(1, Buy, 1, 4, 100), 81))
+	duplicate(keyed(replace(1, Buy, 1, 4, 100), 81), KeyOrder, 1, 1, Accepted)
+	r.refused(keyed(replace(1, Buy, 1, 0, 100), 82), Invalid)
+	duplicate(keyed(replace(1, Buy, 1, 3, 100), 82), KeyOrder, 1, 1, Invalid)
+	// The key comes before the gate's verdict and before everything else.
+	r.must(control(PolicyControl, 0, 0, 1))
+	duplicate(with(keyed(buy(1, 5, 100), 77), func(c *Command) { c.OrderRef = uint32(NotEntitled) }), KeyOrder, 1, 1, Accepted)
+	r.must(control(PolicyControl, 0, 0, 0))
+	// A replaced order that is gone is still the first decision's.
+	r.must(cancel(1, 1))
+	duplicate(keyed(replace(1, Buy, 1, 4, 100), 81), KeyOrder, 1, 1, Accepted)
+	// A reference that never was names nothing to remember.
+	r.refused(keyed(replace(1, Buy, 500, 4, 100), 83), Invalid)
+	r.refused(keyed(replace(1, Buy, 500, 4, 100), 83), Invalid)
+	r.refused(keyed(replace(1, Buy, 0, 4, 100), 83), Invalid)
+	r.must(keyed(buy(1, 1, 100), 83))
+	// 0 is no key.
+	r.must(keyed(buy(1, 1, 100), noKey))
+	r.must(keyed(buy(1, 1, 100), noKey))
+}
+
+func TestEngineForgetsTheOldestKeys(t *testing.T) {
+	g := testGenesis()
+	g.Limits.IdempotencyCapacity = 3
+	r := newRig(t, g)
+	order := func(key int64) RiskReason {
+		return r.do(keyed(flags(buy(1, 1, 100), FlagIOC), key))[0].Reason
+	}
+	for key := int64(1); key <= 4; key++ {
+		if got := order(key); got != Accepted {
+			t.Errorf("key %d: %v", key, got)
+		}
+	}
+	for _, tt := range []struct {
+		key  int64
+		want RiskReason
+	}{{2, Duplicate}, {3, Duplicate}, {4, Duplicate}, {1, Accepted}, {2, Accepted}, {4, Duplicate}} {
+		if got := order(tt.key); got != tt.want {
+			t.Errorf("key %d: %v, want %v", tt.key, got, tt.want)
+		}
+	}
+}
+
+// The table against a map and a slice. A salt of 1 puts small keys into one
+// bucket, so that most of them spill, and numbers start just before they wrap around.
+func TestKeysMatchAModel(t *testing.T) {
+	for _, capacity := range []int{1, 2, 3, 7, 64, 1000} {
+		for _, salt := range []uint64{0, 1, rand.Uint64()} {
+			t.Logf("capacity %d, salt %d", capacity, salt)
+			rnd := seeded(t)
+			var a arena
+			k := newKeys(&a, capacity, salt)
+			if a.err != nil {
+				t.Fatal(a.err)
+			}
+			if rnd.IntN(2) == 0 {
+				k.number = -uint32(capacity) - uint32(rnd.IntN(500))
+			}
+			type id struct{ family, key uint64 }
+			model := map[id]uint64{}
+			var order []id
+			for step := range 4000 {
+				want := id{rnd.Uint64N(2), 1 + rnd.Uint64N(uint64(3*capacity))}
+				if rnd.IntN(2) == 0 {
+					want.key <<= 40 // equal lower halves
+				}
+				entry, slot := k.find(want.family, want.key)
+				ref, known := model[want]
+				if known != (entry != nil) || known && entry.ref != ref {
+					t.Fatalf("step %d: key %v found %+v, want %v %d", step, want, entry, known, ref)
+				}
+				if known {
+					continue
+				}
+				k.remember(slot, remembered{want.key, uint64(step), want.family << 9})
+				model[want] = uint64(step)
+				if order = append(order, want); len(order) > capacity {
+					delete(model, order[0])
+					order = order[1:]
+				}
+				if k.count != len(order) || k.place(0).key != order[0].key {
+					t.Fatalf("step %d: oldest of %d is %+v, want %v of %d", step, k.count, k.place(0), order[0], len(order))
+				}
+				if capacity > 64 && step%100 != 0 {
+					continue
+				}
+				if err := (&Engine{keys: k}).checkKeys(); err != nil {
+					t.Fatalf("step %d: %v", step, err)
+				}
+			}
+			if err := a.close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}

@@ -1,0 +1,212 @@
+package matcher
+
+// What follows reads an engine out, for views that start from a snapshot. It is
+// all cold, and for the engine's owner only, between two commands.
+
+// OrderInfo is an order as the engine knows it.
+type OrderInfo struct {
+	Ref           uint32
+	AccountID     uint32
+	SecurityID    uint32
+	Side          Side
+	Status        OrderStatus
+	Reason        RiskReason // why it was refused, or cancelled by somebody else than its owner
+	Qty           int32
+	Leaves        int32 // what has not been executed, of a cancelled order too
+	LimitPx       int64 // x 1e6; 0 = market
+	LastPx        int64
+	LastQty       int32
+	CreatedMillis int64
+	UpdatedMillis int64
+}
+
+// Open reports whether the order rests on the book.
+func (o *OrderInfo) Open() bool { return !o.Status.Terminal() }
+
+// EachOrder calls f for the open orders by priority, then for the retained
+// terminal ones, oldest first, until it says false.
+func (e *Engine) EachOrder(f func(OrderInfo) bool) {
+	for _, i := range e.openByPriority() {
+		if !f(e.orderInfo(i)) {
+			return
+		}
+	}
+	for n := range e.retired.count {
+		if !f(e.orderInfo(e.retired.at(n))) {
+			return
+		}
+	}
+}
+
+// Order returns one order that is open or retained.
+func (e *Engine) Order(ref uint32) (OrderInfo, bool) {
+	i := e.orders.find(ref)
+	if ref == 0 || i == 0 {
+		return OrderInfo{}, false
+	}
+	return e.orderInfo(i), true
+}
+
+func (e *Engine) orderInfo(i ix) OrderInfo {
+	o, cold := e.orders.hot(i), e.orders.cold(i)
+	return OrderInfo{
+		Ref: o.ref, AccountID: cold.accountID, SecurityID: cold.securityID,
+		Side: o.side(), Status: o.status(), Reason: cold.reason,
+		Qty: cold.qty, Leaves: o.leaves, LimitPx: cold.limit, LastPx: cold.lastPx, LastQty: cold.lastQty,
+		CreatedMillis: cold.created, UpdatedMillis: cold.updated,
+	}
+}
+
+// PositionInfo is what an account holds of a security.
+type PositionInfo struct {
+	AccountID   uint32
+	SecurityID  uint32
+	Qty         int64 // negative = short
+	AverageCost int64 // x 1e6; 0 when flat
+}
+
+// EachPosition calls f for every position that ever had a fill, flat ones too,
+// in the order of the first, until it says false.
+func (e *Engine) EachPosition(f func(PositionInfo) bool) {
+	for _, row := range e.positions.held[:e.positions.count] {
+		p := &e.positions.rows[row]
+		if !f(PositionInfo{
+			AccountID:  e.accounts.rows[e.positions.account(row)].id,
+			SecurityID: e.positions.security(row), Qty: p.quantity, AverageCost: p.average,
+		}) {
+			return
+		}
+	}
+}
+
+// AccountInfo is an account's risk state. Money is x 1e6.
+type AccountInfo struct {
+	ID            uint32
+	Enabled       bool
+	Executed      int64 // paid for purchases less received for sales
+	ReservedBuys  int64 // what open orders could still pay
+	ReservedSells int64 // and receive
+}
+
+// EachAccount calls f for every account, in the order in which they appeared, until it says false.
+func (e *Engine) EachAccount(f func(AccountInfo) bool) {
+	for i := range e.accounts.rows[:e.accounts.count] {
+		a := &e.accounts.rows[i]
+		if !f(AccountInfo{
+			ID: a.id, Enabled: a.enabled != 0,
+			Executed: a.executed, ReservedBuys: a.open[Buy], ReservedSells: a.open[Sell],
+		}) {
+			return
+		}
+	}
+}
+
+// SecurityInfo is a security's state.
+type SecurityInfo struct {
+	ID               uint32
+	Ticker           string
+	Controlled       bool // a control has made it known to trading
+	Enabled          bool
+	Halted           bool
+	Restricted       bool
+	LastPx           int64 // the market price x 1e6: the latest of trade and tick; 0 = none yet
+	LastPxTimeMillis int64
+	LastTradePx      int64 // of the last executed fill; 0 = none yet
+}
+
+// EachSecurity calls f for every registered security, ascending by id, until it says false.
+func (e *Engine) EachSecurity(f func(SecurityInfo) bool) {
+	for i := range e.securities.rows[:e.securities.count] {
+		s := &e.securities.rows[i]
+		if !f(SecurityInfo{
+			ID: uint32(i + 1), Ticker: e.Ticker(uint32(i + 1)),
+			Controlled: s.flags&securityKnown != 0, Enabled: s.flags&securityEnabled != 0,
+			Halted: s.flags&securityHalted != 0, Restricted: s.flags&securityRestricted != 0,
+			LastPx: s.lastPx, LastPxTimeMillis: s.lastTime, LastTradePx: s.lastTrade,
+		}) {
+			return
+		}
+	}
+}
+
+// Security returns the id of a registered ticker.
+func (e *Engine) Security(ticker string) (id uint32, ok bool) {
+	if !validTicker(ticker) {
+		return 0, false
+	}
+	var b [MaxTicker]byte
+	copy(b[:], ticker)
+	id, _ = e.securities.find(&b)
+	return id, id != 0
+}
+
+// Ticker returns the ticker of a security, empty when there is none of that id.
+func (e *Engine) Ticker(id uint32) string {
+	if id-1 >= uint32(e.securities.count) {
+		return ""
+	}
+	b := &e.securities.tickers[id-1]
+	return string(b[:tickerLen(b)])
+}
+
+// PolicyInfo is the policy in force.
+type PolicyInfo struct {
+	Version                  int64
+	KillSwitch               bool
+	MaxPositionQty           int64
+	MaxConcentrationNotional int64 // x 1e6
+}
+
+// Policy returns the policy in force.
+func (e *Engine) Policy() PolicyInfo {
+	return PolicyInfo{
+		Version: e.policyVersion, KillSwitch: e.policy.kill,
+		MaxPositionQty: e.policy.maxPosition, MaxConcentrationNotional: e.policy.maxConcentration,
+	}
+}
+
+// KeyInfo is a remembered idempotency key and the first decision on it.
+type KeyInfo struct {
+	Key      uint64
+	Kind     IdempotencyKind
+	Ref      uint64
+	Decision RiskReason
+}
+
+// EachKey calls f for every remembered key, the oldest first, until it says false.
+func (e *Engine) EachKey(f func(KeyInfo) bool) {
+	for i := range e.keys.count {
+		k := e.keys.place(i)
+		if !f(KeyInfo{
+			Key: k.key, Ref: k.ref,
+			Kind: IdempotencyKind(k.decision >> 8), Decision: RiskReason(k.decision),
+		}) {
+			return
+		}
+	}
+}
+
+// EachLevel calls f for the levels of one side of a security's book, best first,
+// until it says false. Prices are x 1e6.
+func (e *Engine) EachLevel(securityID uint32, side Side, f func(px, qty int64, orders int) bool) {
+	if securityID-1 >= uint32(e.securities.count) || side > Sell {
+		return
+	}
+	e.ladders[securityID-1].eachLevel(side, func(ticks, qty int64, orders int) bool {
+		return f(ticks*e.policy.tickPx, qty, orders)
+	})
+}
+
+// Counts are sizes of the state, for metrics and logs.
+type Counts struct {
+	OpenOrders, RetainedOrders, Accounts, Securities, Positions, Keys, Contracts int
+}
+
+// Counts returns the sizes of the state.
+func (e *Engine) Counts() Counts {
+	return Counts{
+		OpenOrders: e.openOrders, RetainedOrders: e.retired.count,
+		Accounts: e.accounts.count, Securities: e.securities.count,
+		Positions: e.positions.count, Keys: e.keys.count, Contracts: e.contracts.count,
+	}
+}

@@ -1,0 +1,282 @@
+//perf:hot
+
+package matcher
+
+import "unsafe"
+
+// fillSink is told what a taker does to resting orders, as it happens. It may
+// drop the order it is told about from the pool; it must not touch the ladder.
+type fillSink interface {
+	// filled: a maker traded qty at px, in ticks. Its leaves are reduced already,
+	// and with none left it is off the book, but still in the pool.
+	filled(maker ix, px int64, qty int32)
+	// prevented: a maker of the taker's own account was taken off the book, its
+	// leaves untouched. It is still in the pool.
+	prevented(maker ix)
+}
+
+// top is the best level of one side: its number, 0 when the side is empty, and its price.
+type top struct {
+	px    int64
+	level uint32
+}
+
+// ladder is the book of one security: both sides in one tree of prices, which
+// are in ticks and may be any int64. It has no limits of its own and allocates
+// nothing; orders and pages are those of its engine.
+//
+// Who calls: the goroutine that owns the engine. A new ladder is newLadder(pool, pages).
+//
+// Invariants (ladder.check): every bid is below every ask; tops names the
+// highest bid and the lowest ask; and those of order, level and page.
+//
+// The first order and the first leaf of the memory are nobody's: links that lead
+// nowhere lead there, so that they can be followed and written without asking.
+type ladder struct {
+	orders unsafe.Pointer // pool.orders, pages.levels, leaves and kids: the memory never moves,
+	levels unsafe.Pointer // and one load and no bounds check less at each step is a quarter of
+	leaves unsafe.Pointer // the time of a command. Every index comes from this memory itself.
+	kids   unsafe.Pointer
+	tops   [2]top // by side
+	root   node
+	pool   *orderPool
+	pages  *pages
+}
+
+// newLadder returns an empty ladder over the engine's orders and pages.
+func newLadder(pool *orderPool, pages *pages) ladder {
+	return ladder{
+		orders: unsafe.Pointer(unsafe.SliceData(pool.orders)),
+		levels: unsafe.Pointer(unsafe.SliceData(pages.levels)),
+		leaves: unsafe.Pointer(unsafe.SliceData(pages.leaves)),
+		kids:   unsafe.Pointer(unsafe.SliceData(pages.kids)),
+		pool:   pool,
+		pages:  pages,
+	}
+}
+
+func (l *ladder) order(i ix) *order {
+	return (*order)(unsafe.Add(l.orders, uintptr(i)*unsafe.Sizeof(order{})))
+}
+
+func (l *ladder) level(at uint32) *level {
+	return (*level)(unsafe.Add(l.levels, uintptr(at)*unsafe.Sizeof(level{})))
+}
+
+func (l *ladder) leaf(n uint32) *page {
+	return (*page)(unsafe.Add(l.leaves, uintptr(n)*unsafe.Sizeof(page{})))
+}
+
+func (l *ladder) kid(n node, key uint64) node {
+	at := n.number()*fanout + digit(key, n.shift())
+	return *(*node)(unsafe.Add(l.kids, uintptr(at)*unsafe.Sizeof(node(0))))
+}
+
+// mirror is 0 for a buyer and all ones for a seller: a^mirror > b^mirror says
+// that price a is better than price b for an order resting on that side.
+func mirror(side Side) int64 { return -int64(side & 1) }
+
+// best returns the best price of one side in ticks, false when the side is empty.
+func (l *ladder) best(side Side) (px int64, ok bool) {
+	t := &l.tops[side&1]
+	return t.px, t.level != 0
+}
+
+// crosses reports whether an order of that side and limit would meet a resting one.
+func (l *ladder) crosses(side Side, limit int64) bool {
+	t, m := &l.tops[side.Opposite()&1], mirror(side)
+	return t.level != 0 && t.px^m <= limit^m
+}
+
+// price is the price in ticks of an order that rests.
+func (l *ladder) price(i ix) int64 { return l.pages.price(l.order(i).level) }
+
+// rest puts an order behind the others at a price. The caller has matched it:
+// its leaves are at least 1 and the price does not cross.
+//
+// The way to the leaf follows the digits of the key blindly and compares only
+// where it arrives: one load a step.
+func (l *ladder) rest(i ix, side Side, tickPx int64) {
+	key := uint64(tickPx) ^ signBit
+	n := l.root
+	for n.shift() != 0 {
+		n = l.kid(n, key)
+	}
+	leaf := l.leaf(uint32(n))
+	if leaf.base != key&^(fanout-1) {
+		n = l.pages.plant(&l.root, key)
+		leaf = l.leaf(uint32(n))
+	}
+	slot := uint32(key) % fanout
+	at := uint32(n)*fanout + slot
+	leaf.bits |= 1 << slot
+
+	o, lv := l.order(i), l.level(at)
+	tail, head := lv.tail, lv.head
+	o.setSide(side)
+	o.level = at
+	o.next = 0
+	o.prev = tail
+	l.order(tail).next = i
+	if head == 0 {
+		head = i
+	}
+	lv.head = head
+	lv.tail = i
+	lv.open += int64(o.leaves)
+	t, m := &l.tops[side&1], mirror(side)
+	if tickPx^m > t.px^m || t.level == 0 {
+		t.px, t.level = tickPx, at
+	}
+}
+
+// remove takes a resting order off the book. It stays in the pool, leaves untouched.
+func (l *ladder) remove(i ix) {
+	o := l.order(i)
+	at, next, prev := o.level, o.next, o.prev
+	lv := l.level(at)
+	l.order(prev).next = next
+	l.order(next).prev = prev
+	head, tail := lv.head, lv.tail
+	if head == i {
+		head = next
+	}
+	if tail == i {
+		tail = prev
+	}
+	lv.head = head
+	lv.tail = tail
+	lv.open -= int64(o.leaves)
+	o.level = 0
+	if head == 0 {
+		l.vacate(at, o.side())
+	}
+}
+
+// vacate clears a level that has lost its last order.
+func (l *ladder) vacate(at uint32, side Side) {
+	g := l.pages
+	if t := &l.tops[side&1]; t.level == at {
+		t.level = l.worse(side, at)
+		t.px = g.price(t.level)
+	}
+	leaf := l.leaf(at / fanout)
+	leaf.bits &^= 1 << (at % fanout)
+	if leaf.bits == 0 {
+		g.prune(&l.root, node(at/fanout))
+	}
+}
+
+// reduce takes quantity off a resting order, which keeps its place: 0 < by < leaves.
+func (l *ladder) reduce(i ix, by int32) {
+	o := l.order(i)
+	o.leaves -= by
+	l.level(o.level).open -= int64(by)
+}
+
+// match trades a taker against the other side, best price first and oldest order
+// first, as far as limit (ticks; math.MaxInt64 and math.MinInt64 for a buyer and
+// a seller at any price), and returns what is left of qty. Resting orders of
+// owner (0 = nobody's) are taken off instead of traded with.
+func (l *ladder) match(side Side, limit int64, qty int32, owner uint32, s fillSink) (left int32) {
+	t, m := &l.tops[side.Opposite()&1], mirror(side)
+	for qty > 0 && t.level != 0 && t.px^m <= limit^m {
+		px, lv := t.px, l.level(t.level)
+		for i := lv.head; i != 0 && qty > 0; i = lv.head {
+			o := l.order(i)
+			if o.account == owner && owner != 0 {
+				l.remove(i)
+				s.prevented(i)
+				continue
+			}
+			traded := min(qty, o.leaves)
+			qty -= traded
+			o.leaves -= traded
+			lv.open -= int64(traded)
+			if o.leaves == 0 {
+				l.shift(lv, o)
+			}
+			s.filled(i, px, traded)
+		}
+	}
+	return qty
+}
+
+// shift takes the filled first order o off its level.
+func (l *ladder) shift(lv *level, o *order) {
+	at, next := o.level, o.next
+	o.level = 0
+	lv.head = next
+	l.order(next).prev = 0
+	if next == 0 {
+		lv.tail = 0
+		l.vacate(at, o.side())
+	}
+}
+
+// fillable reports whether match would fill all of qty. It stops as soon as it
+// is enough; without an owner it looks at levels only, with one at each order.
+func (l *ladder) fillable(side Side, limit int64, qty int32, owner uint32) bool {
+	against := side.Opposite() & 1
+	need, m := int64(qty), mirror(side)
+	for at := l.tops[against].level; at != 0; at = l.worse(against, at) {
+		if l.pages.price(at)^m > limit^m {
+			return false
+		}
+		lv := l.level(at)
+		if owner == 0 {
+			need -= lv.open
+		} else {
+			for i := lv.head; i != 0 && need > 0; i = l.order(i).next {
+				if o := l.order(i); o.account != owner {
+					need -= int64(o.leaves)
+				}
+			}
+		}
+		if need <= 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// worse returns the next occupied level behind one of the same side, 0 when it was the last.
+func (l *ladder) worse(side Side, at uint32) uint32 {
+	g := l.pages
+	if side == Buy {
+		return g.below(at)
+	}
+	return g.above(at)
+}
+
+// eachLevel calls f for every price of a side, best first, until it says false.
+// Counting the orders walks the queue: not for the path of an order.
+func (l *ladder) eachLevel(side Side, f func(px, qty int64, orders int) bool) {
+	for at := l.tops[side&1].level; at != 0; at = l.worse(side&1, at) {
+		qty, orders := l.queue(at)
+		if !f(l.pages.price(at), qty, orders) {
+			return
+		}
+	}
+}
+
+// queue returns the open quantity of a level and walks it to count its orders.
+func (l *ladder) queue(at uint32) (qty int64, orders int) {
+	lv := l.level(at)
+	for i := lv.head; i != 0; i = l.order(i).next {
+		orders++
+	}
+	return lv.open, orders
+}
+
+// eachOrder calls f for every order of a side, best price first and oldest first
+// at a price, until it says false. f must not touch the ladder.
+func (l *ladder) eachOrder(side Side, f func(i ix) bool) {
+	for at := l.tops[side&1].level; at != 0; at = l.worse(side&1, at) {
+		for i := l.level(at).head; i != 0; i = l.order(i).next {
+			if !f(i) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,177 @@
+//perf:hot
+
+package matcher
+
+// ix is an order in the pool, 0 none. Four bytes where a pointer has eight,
+// nothing for the garbage collector to follow, and half a cache line per order.
+type ix uint32
+
+// order is the hot half of a resting order: all that matching and cancelling touch.
+//
+// Invariants (orderPool.check): a live record has ref != 0 and is in its home or
+// on its chain; level != 0 exactly while the order rests, and then next and prev are
+// its neighbours in the queue of that level and leaves is at least 1.
+type order struct {
+	next, prev ix     // neighbours at the level, older is prev; next links the free list too
+	chain      ix     // the next guest of the same chain
+	level      uint32 // leaf*64 + slot of the level it rests on, 0 = not on the book
+	ref        uint32 // the caller's reference, 0 = free
+	account    uint32
+	leaves     int32
+	tag        uint32 // security << 8 | status << 4 | side
+}
+
+// orderCold is what matching does not touch.
+type orderCold struct {
+	limit   int64 // limit price, x 1e6
+	lastPx  int64
+	created int64
+	updated int64
+	stamp   uint64 // priority: renewed by a replace that loses its place
+	qty     int32
+	lastQty int32
+
+	accountID  uint32 // as the command names them: those of a refused order may not exist
+	securityID uint32
+	reason     RiskReason
+	_          [7]byte
+}
+
+// maxSecurity is the highest security id that an order's tag can hold.
+const maxSecurity = 1<<24 - 1
+
+func (o *order) side() Side          { return Side(o.tag & 1) }
+func (o *order) setSide(s Side)      { o.tag = o.tag&^1 | uint32(s&1) }
+func (o *order) status() OrderStatus { return OrderStatus(o.tag >> 4 & 15) }
+func (o *order) security() uint32    { return o.tag >> 8 }
+func (o *order) rests() bool         { return o.level != 0 }
+func (o *order) setStatus(s OrderStatus) {
+	o.tag = o.tag&^0xf0 | uint32(s&15)<<4
+}
+
+// orderPool holds the open orders of an engine, by index and by reference. One
+// goroutine owns it. Nothing is allocated after its construction, and memory is
+// touched only as orders come: an idle pool costs next to nothing.
+// The first order is nobody's: a ladder writes to it what has nowhere to go.
+//
+// An order's home is its reference modulo the number of homes, so orders that
+// came one after the other lie side by side, and finding one is one load. When
+// the home is still taken, by an order that has been there for a whole lap, the
+// newcomer gets a guest room, which is found through a table of chains. Each lap
+// is turned by a constant of its own there, so that references in even steps do
+// not pile up on one chain.
+type orderPool struct {
+	orders []order     // by ix: the first unused, then the homes, then the guest rooms
+	colds  []orderCold // by ix
+	guests []ix        // heads of chains, by chainOf
+	homes  uint32      // a power of two
+	lap    uint8       // log2(len(guests))
+	free   ix          // guest rooms given back, through next
+	high   ix          // highest guest room ever used
+	away   int         // orders in guest rooms
+	count  int         // orders taken and not dropped
+	room   int         // how many there may be
+
+	arena arena
+}
+
+// homeOf is where the order of a reference belongs.
+func (p *orderPool) homeOf(ref uint32) ix { return ix(ref&(p.homes-1)) + 1 }
+
+// chainOf is where the chain of a reference starts among the guests.
+func (p *orderPool) chainOf(ref uint32) *ix {
+	turn := (ref >> p.lap) * 0x9e3779b1 >> (32 - p.lap)
+	return &p.guests[(ref^turn)&uint32(len(p.guests)-1)]
+}
+
+// take returns a fresh order of the given reference, zero but for that, or
+// false when the pool is full. The reference is not 0 and not in the pool.
+func (p *orderPool) take(ref uint32) (ix, bool) {
+	if p.count == p.room {
+		return 0, false
+	}
+	p.count++
+	i := p.homeOf(ref)
+	if p.orders[i].ref != 0 {
+		return p.lodge(ref), true
+	}
+	p.orders[i] = order{ref: ref}
+	return i, true
+}
+
+// lodge is the slow path of take: the home is taken.
+func (p *orderPool) lodge(ref uint32) ix {
+	i := p.free
+	if i == 0 {
+		p.high++
+		i = p.high
+	} else {
+		p.free = p.orders[i].next
+	}
+	head := p.chainOf(ref)
+	p.orders[i] = order{ref: ref, chain: *head}
+	*head = i
+	p.away++
+	return i
+}
+
+// drop forgets an order that is not on the book; its ix is free for another one.
+func (p *orderPool) drop(i ix) {
+	p.count--
+	if i > ix(p.homes) {
+		p.leave(i)
+		return
+	}
+	p.orders[i].ref = 0
+}
+
+// leave is the slow path of drop: a guest goes.
+func (p *orderPool) leave(i ix) {
+	o := &p.orders[i]
+	at := p.chainOf(o.ref)
+	for *at != i {
+		at = &p.orders[*at].chain
+	}
+	*at = o.chain
+	o.ref, o.chain = 0, 0
+	o.next = p.free
+	p.free = i
+	p.away--
+}
+
+// find returns the order of a reference, 0 when there is none; there is none of 0.
+func (p *orderPool) find(ref uint32) ix {
+	if i := p.homeOf(ref); p.orders[i].ref == ref && ref != 0 {
+		return i
+	}
+	if p.away == 0 {
+		return 0
+	}
+	return p.findGuest(ref)
+}
+
+// findGuest is the slow path of find.
+func (p *orderPool) findGuest(ref uint32) ix {
+	i := *p.chainOf(ref)
+	for i != 0 && p.orders[i].ref != ref {
+		i = p.orders[i].chain
+	}
+	return i
+}
+
+// hot and cold are the two halves of an order.
+func (p *orderPool) hot(i ix) *order      { return &p.orders[i] }
+func (p *orderPool) cold(i ix) *orderCold { return &p.colds[i] }
+
+// live is how many orders are in the pool, full whether it takes another one.
+func (p *orderPool) live() int  { return p.count }
+func (p *orderPool) full() bool { return p.count == p.room }
+
+// each calls f for every order in the pool, in no useful order, until it says false.
+func (p *orderPool) each(f func(ix) bool) {
+	for i := ix(1); i <= p.high; i++ {
+		if p.orders[i].ref != 0 && !f(i) {
+			return
+		}
+	}
+}

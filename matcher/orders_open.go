@@ -1,0 +1,78 @@
+package matcher
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"unsafe"
+)
+
+// MaxOrders is the largest capacity that an order pool can be given: a level is
+// named by 26 bits of leaf and 6 of slot, and there is a leaf for every order.
+const MaxOrders = 1<<26 - 2
+
+// ErrCapacity reports a capacity for orders that is less than 1 or more than MaxOrders.
+var ErrCapacity = errors.New("capacity out of range")
+
+// Compile-time checks: two orders, two pages and four levels are a cache line.
+var (
+	_ = [1]struct{}{}[unsafe.Sizeof(order{})-32]
+	_ = [1]struct{}{}[unsafe.Sizeof(orderCold{})-64]
+	_ = [1]struct{}{}[unsafe.Sizeof(page{})-32]
+	_ = [1]struct{}{}[unsafe.Sizeof(level{})-16]
+)
+
+func validCapacity(what string, capacity int) error {
+	if capacity < 1 || capacity > MaxOrders {
+		return fmt.Errorf("matcher: %s for %d orders, allowed are 1 to %d: %w",
+			what, capacity, MaxOrders, ErrCapacity)
+	}
+	return nil
+}
+
+// newOrderPool returns an empty pool for capacity orders (1 to MaxOrders).
+func newOrderPool(capacity int) (*orderPool, error) {
+	if err := validCapacity("pool", capacity); err != nil {
+		return nil, err
+	}
+	lap := bits.Len(uint(capacity)) // guests and homes: a power of two each
+	p := &orderPool{homes: 1 << (lap - 1), lap: uint8(lap), room: capacity}
+	p.high = ix(p.homes)
+	p.orders = carve[order](&p.arena, 1+int(p.homes)+capacity)
+	p.colds = carve[orderCold](&p.arena, 1+int(p.homes)+capacity)
+	p.guests = carve[ix](&p.arena, 1<<lap)
+	if p.arena.err != nil {
+		return nil, errors.Join(p.arena.err, p.arena.close())
+	}
+	return p, nil
+}
+
+// Close gives the memory back; the pool must not be used afterwards.
+func (p *orderPool) Close() error {
+	p.orders, p.colds, p.guests = nil, nil, nil
+	return p.arena.close()
+}
+
+// newPages returns the pages for ladders that together hold at most capacity
+// resting orders (1 to MaxOrders).
+func newPages(capacity int) (*pages, error) {
+	if err := validCapacity("pages", capacity); err != nil {
+		return nil, err
+	}
+	g := &pages{}
+	g.levels = carve[level](&g.arena, (capacity+1)*fanout)
+	g.leaves = carve[page](&g.arena, capacity+1)
+	g.inners = carve[page](&g.arena, capacity+1)
+	g.kids = carve[node](&g.arena, (capacity+1)*fanout)
+	if g.arena.err != nil {
+		return nil, errors.Join(g.arena.err, g.arena.close())
+	}
+	g.leaves[0].base = nowhere
+	return g, nil
+}
+
+// Close gives the memory back; the ladders must not be used afterwards.
+func (g *pages) Close() error {
+	g.levels, g.leaves, g.inners, g.kids = nil, nil, nil, nil
+	return g.arena.close()
+}

@@ -1,0 +1,270 @@
+//perf:hot
+
+package matcher
+
+import "math/bits"
+
+// The prices of a security are the leaves of a radix tree: 64 children a node,
+// six bits of the key a step, and only where prices are. A node exists only
+// where two prices part, so the tree is as high as the spread of its prices
+// asks for and no higher: one leaf for 64 neighbouring ticks, one step more for
+// 4,096, two for 262,144, ten for the whole of int64.
+
+// node names a page: its shift in the upper 6 bits, its number below. A page of
+// shift s tells its children apart by bits s to s+5 of the key; that of a leaf,
+// whose children are levels, is 0. Numbers start at 1: node 0 is no page.
+type node uint32
+
+const (
+	fanout    = 64
+	digitBits = 6
+	numBits   = 26
+	numMask   = 1<<numBits - 1
+	nowhere   = 1       // the base of leaf 0: no leaf's key has it
+	signBit   = 1 << 63 // a key is a price with its sign bit flipped: unsigned order
+)
+
+func (n node) shift() uint    { return uint(n) >> numBits }
+func (n node) number() uint32 { return uint32(n) & numMask }
+
+// digit is which child of a page of the given shift the key belongs to.
+func digit(key uint64, shift uint) uint32 {
+	return uint32(key>>(shift&63)) & (fanout - 1)
+}
+
+// level is the queue of resting orders at one price, oldest first. All of them
+// are of one side.
+//
+// Invariants (ladder.check): head == 0 exactly when tail == 0 and open == 0;
+// open is the sum of leaves from head to tail; an empty level is all zero.
+type level struct {
+	head, tail ix
+	open       int64
+}
+
+// page is the head of a leaf or of an inner node.
+//
+// Invariants (ladder.check): bits says which levels or children are not empty
+// and is never 0; an inner page has at least two children; base is the lowest
+// key below it.
+type page struct {
+	bits uint64
+	base uint64
+	up   node // the page above, 0 for the root; links the free list too
+	_    [12]byte
+}
+
+// pages is the memory of all ladders of an engine: levels, leaves and inner
+// nodes by number. It never runs out: a leaf holds at least one resting order
+// and inner pages are fewer than leaves, so both are reserved for as many as
+// there can be orders, and memory is touched only as pages are used.
+//
+// A freed page is all zero but for its link, so it needs no clearing.
+type pages struct {
+	levels []level // leaf number * 64 + slot
+	leaves []page
+	inners []page
+	kids   []node // inner number * 64 + slot
+
+	freeLeaf, freeInner node
+	highLeaf, highInner uint32 // highest numbers ever used
+
+	// visits counts the pages that descents and climbs looked at. The tests
+	// bound it where others would bound time.
+	visits uint64
+
+	arena arena
+}
+
+func (g *pages) newLeaf(base uint64) node {
+	n := g.freeLeaf
+	if n == 0 {
+		g.highLeaf++
+		n = node(g.highLeaf)
+	} else {
+		g.freeLeaf = g.leaves[n].up
+	}
+	g.leaves[n] = page{base: base}
+	return n
+}
+
+func (g *pages) newInner(base uint64, shift uint) node {
+	n := g.freeInner
+	if n == 0 {
+		g.highInner++
+		n = node(g.highInner)
+	} else {
+		g.freeInner = g.inners[n].up
+	}
+	g.inners[n] = page{base: base}
+	return n | node(shift<<numBits)
+}
+
+// head returns the head of any page.
+func (g *pages) head(n node) *page {
+	if n.shift() == 0 {
+		return &g.leaves[n]
+	}
+	return &g.inners[n.number()]
+}
+
+// adopt makes child the child of the inner page parent at its digit.
+func (g *pages) adopt(parent, child node) {
+	h := g.head(child)
+	h.up = parent
+	slot := digit(h.base, parent.shift())
+	number := parent.number()
+	g.kids[number*fanout+slot] = child
+	g.inners[number].bits |= 1 << slot
+}
+
+// replace puts young where old is: in the page above it, or at the root.
+func (g *pages) replace(root *node, old, young node) {
+	up := g.head(old).up
+	if up == 0 {
+		*root = young
+		g.head(young).up = 0
+		return
+	}
+	g.adopt(up, young)
+}
+
+// plant returns the leaf of key, and makes it if need be. It is the slow path
+// of ladder.leafOf.
+func (g *pages) plant(root *node, key uint64) node {
+	n := *root
+	if n == 0 {
+		*root = g.newLeaf(key &^ (fanout - 1))
+		return *root
+	}
+	for {
+		g.visits++
+		h := g.head(n)
+		shift := n.shift()
+		if apart := h.base ^ key; apart>>(shift+digitBits) != 0 {
+			return g.part(root, n, key, apart)
+		}
+		if shift == 0 {
+			return n
+		}
+		kid := g.kids[n.number()*fanout+digit(key, shift)]
+		if kid == 0 {
+			leaf := g.newLeaf(key &^ (fanout - 1))
+			g.adopt(n, leaf)
+			return leaf
+		}
+		n = kid
+	}
+}
+
+// part puts an inner page where page n is, with n and a new leaf for key below
+// it. apart is where the keys of the two differ.
+func (g *pages) part(root *node, n node, key, apart uint64) node {
+	shift := uint(bits.Len64(apart)-1) / digitBits * digitBits
+	over := shift + digitBits
+	inner := g.newInner(key>>over<<over, shift)
+	leaf := g.newLeaf(key &^ (fanout - 1))
+	g.replace(root, n, inner)
+	g.adopt(inner, n)
+	g.adopt(inner, leaf)
+	return leaf
+}
+
+// prune takes out a leaf whose last level has become empty, and the page above
+// it when that is left with one child.
+func (g *pages) prune(root *node, leaf node) {
+	h := &g.leaves[leaf]
+	up, base := h.up, h.base
+	h.up = g.freeLeaf
+	g.freeLeaf = leaf
+	if up == 0 {
+		*root = 0
+		return
+	}
+	g.visits++
+	number, slot := up.number(), digit(base, up.shift())
+	parent := &g.inners[number]
+	g.kids[number*fanout+slot] = 0
+	parent.bits &^= 1 << slot
+	if parent.bits&(parent.bits-1) != 0 {
+		return
+	}
+	last := &g.kids[number*fanout+uint32(bits.TrailingZeros64(parent.bits))]
+	g.replace(root, up, *last)
+	*last = 0
+	parent.bits = 0
+	parent.up = g.freeInner
+	g.freeInner = node(number)
+}
+
+// above returns the next occupied level over one, 0 when there is none.
+func (g *pages) above(at uint32) uint32 {
+	if m := g.leaves[at/fanout].bits & (^uint64(1) << (at % fanout)); m != 0 {
+		return at&^(fanout-1) | uint32(bits.TrailingZeros64(m))
+	}
+	return g.climbAbove(at / fanout)
+}
+
+// below returns the next occupied level under one, 0 when there is none.
+func (g *pages) below(at uint32) uint32 {
+	if m := g.leaves[at/fanout].bits & (1<<(at%fanout) - 1); m != 0 {
+		return at&^(fanout-1) | uint32(bits.Len64(m)-1)
+	}
+	return g.climbBelow(at / fanout)
+}
+
+// climbAbove is the slow path of above: up until a page has a later child, and
+// down again by the first.
+func (g *pages) climbAbove(leaf uint32) uint32 {
+	h := &g.leaves[leaf]
+	base, n := h.base, h.up
+	for n != 0 {
+		g.visits++
+		p := &g.inners[n.number()]
+		if m := p.bits & (^uint64(1) << digit(base, n.shift())); m != 0 {
+			return g.lowest(g.kids[n.number()*fanout+uint32(bits.TrailingZeros64(m))])
+		}
+		n = p.up
+	}
+	return 0
+}
+
+// climbBelow is the slow path of below.
+func (g *pages) climbBelow(leaf uint32) uint32 {
+	h := &g.leaves[leaf]
+	base, n := h.base, h.up
+	for n != 0 {
+		g.visits++
+		p := &g.inners[n.number()]
+		if m := p.bits & (1<<digit(base, n.shift()) - 1); m != 0 {
+			return g.highest(g.kids[n.number()*fanout+uint32(bits.Len64(m)-1)])
+		}
+		n = p.up
+	}
+	return 0
+}
+
+// lowest returns the lowest occupied level below a page.
+func (g *pages) lowest(n node) uint32 {
+	for n.shift() != 0 {
+		g.visits++
+		m := g.inners[n.number()].bits
+		n = g.kids[n.number()*fanout+uint32(bits.TrailingZeros64(m))]
+	}
+	return uint32(n)*fanout + uint32(bits.TrailingZeros64(g.leaves[n].bits))
+}
+
+// highest returns the highest occupied level below a page.
+func (g *pages) highest(n node) uint32 {
+	for n.shift() != 0 {
+		g.visits++
+		m := g.inners[n.number()].bits
+		n = g.kids[n.number()*fanout+uint32(bits.Len64(m)-1)]
+	}
+	return uint32(n)*fanout + uint32(bits.Len64(g.leaves[n].bits)-1)
+}
+
+// price is the price of a level in ticks.
+func (g *pages) price(at uint32) int64 {
+	return int64((g.leaves[at/fanout].base | uint64(at%fanout)) ^ signBit)
+}

@@ -1,0 +1,126 @@
+//perf:hot
+
+package matcher
+
+import "math/bits"
+
+// position is what one account holds of one security: half a cache line.
+//
+// Invariants: average is 0 exactly when quantity is 0; open are the leaves of
+// the account's open orders in the security.
+type position struct {
+	quantity int64    // negative = short
+	average  int64    // x 1e6
+	open     [2]int64 // by side
+}
+
+// maxPositions bounds accounts times securities: the table is reserved densely.
+const maxPositions = 1 << 28
+
+// positions holds a row for every pair of account and security: the accounts of
+// one security lie side by side, because those are who trades with each other.
+// Rows cost memory when they are first touched; held lists those that ever had a
+// fill, in the order of the first.
+//
+// The stride is an odd number of cache lines, so that an account's rows in many
+// securities do not all fall into the same few sets of the caches.
+type positions struct {
+	rows   []position
+	seen   []uint64 // a bit a row: it is in held
+	held   []uint32 // the first count are row numbers
+	count  int
+	stride int
+}
+
+func newPositions(a *arena, accounts, securities int) positions {
+	stride := 2 * (accounts/2 | 1) // two rows a line
+	if stride < accounts {
+		stride += 4
+	}
+	n := stride * securities
+	return positions{
+		rows:   carveSparse[position](a, n),
+		seen:   carve[uint64](a, (n+63)/64),
+		held:   carve[uint32](a, n),
+		stride: stride,
+	}
+}
+
+// at is the row of an account index and a security id (from 1).
+func (t *positions) at(account int, security uint32) uint32 {
+	return (security-1)*uint32(t.stride) + uint32(account)
+}
+
+// account and security take a row number apart again.
+func (t *positions) account(row uint32) int     { return int(row) % t.stride }
+func (t *positions) security(row uint32) uint32 { return row/uint32(t.stride) + 1 }
+
+// fill books an execution into a row.
+func (t *positions) fill(row uint32, side Side, px int64, qty int32) *position {
+	p := &t.rows[row]
+	if p.quantity == 0 {
+		t.touch(row)
+	}
+	p.trade(side, px, int64(qty))
+	return p
+}
+
+// touch lists a row that is not listed yet.
+func (t *positions) touch(row uint32) {
+	word, bit := &t.seen[row/64], uint64(1)<<(row%64)
+	if *word&bit == 0 {
+		*word |= bit
+		t.held[t.count] = row
+		t.count++
+	}
+}
+
+// trade moves quantity and average: the average runs while the position grows,
+// stays while it shrinks, is the trade's price after a flip and 0 when flat.
+func (p *position) trade(side Side, px, qty int64) {
+	m := mirror(side)
+	qty = qty ^ m - m // negated for a seller
+	was, now := p.quantity, p.quantity+qty
+	p.quantity = now
+	switch {
+	case now == 0:
+		p.average = 0
+	case was == 0 || was^now < 0:
+		p.average = px
+	case was^qty >= 0:
+		p.average = average(abs(was), p.average, abs(qty), px)
+	}
+}
+
+// average is (q1*px1 + q2*px2) / (q1+q2) for positive numbers, half away from
+// zero, exact in 128 bits. It lies between the prices, so it always fits.
+func average(q1, px1, q2, px2 int64) int64 {
+	h1, l1 := bits.Mul64(uint64(q1), uint64(px1))
+	h2, l2 := bits.Mul64(uint64(q2), uint64(px2))
+	lo, carry := bits.Add64(l1, l2, 0)
+	hi := h1 + h2 + carry
+	by := uint64(q1) + uint64(q2)
+	var quo, rem uint64
+	if hi == 0 {
+		quo, rem = lo/by, lo%by
+	} else {
+		quo, rem = bits.Div64(hi, lo, by)
+	}
+	if rem >= by-rem {
+		quo++
+	}
+	return int64(quo)
+}
+
+func abs(n int64) int64 {
+	if n < 0 {
+		return -n
+	}
+	return n
+}
+
+// reserve sets aside quantity for an order that rests on side.
+func (p *position) reserve(side Side, qty int64) { p.open[side&1] += qty }
+
+// release undoes reserve.
+func (p *position) release(side Side, qty int64) { p.open[side&1] -= qty }

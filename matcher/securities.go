@@ -1,0 +1,99 @@
+//perf:hot
+
+package matcher
+
+import "math/bits"
+
+// security is the state of one security beside its ladder: half a cache line.
+type security struct {
+	lastPx     int64 // the market price x 1e6: the latest of trade and tick; 0 = none yet
+	lastTime   int64 // event time of lastPx, epoch milliseconds
+	lastTrade  int64 // price of the last executed fill x 1e6; 0 = none yet
+	flags      uint32
+	multiplier uint32
+}
+
+// The bits of security.flags.
+const (
+	securityKnown      uint32 = 1 << 0 // a control has made it tradable at all
+	securityEnabled    uint32 = 1 << 1
+	securityHalted     uint32 = 1 << 2
+	securityRestricted uint32 = 1 << 3
+
+	securityTradable = securityKnown | securityEnabled
+)
+
+// traded notes an execution: it is also the market price from now on.
+func (s *security) traded(px, time int64) {
+	s.lastPx, s.lastTime, s.lastTrade = px, time, px
+}
+
+// control sets what a SECURITY_CONTROL carries.
+func (s *security) control(enabled, halted bool) {
+	s.flags &^= securityEnabled | securityHalted
+	s.flags |= securityKnown | oneIf(enabled)*securityEnabled | oneIf(halted)*securityHalted
+}
+
+// securities is the table of all securities and their tickers. Ids are
+// positions: the first registered is 1. A security without a control is
+// registered but unknown to trading.
+type securities struct {
+	rows    []security
+	tickers [][MaxTicker]byte // zero padded
+	slots   []uint32          // open addressing over the tickers: id, 0 is empty
+	count   int
+}
+
+func newSecurities(a *arena, capacity int) securities {
+	return securities{
+		rows:    carve[security](a, capacity),
+		tickers: carve[[MaxTicker]byte](a, capacity),
+		slots:   carve[uint32](a, 1<<bits.Len(uint(2*capacity-1))),
+	}
+}
+
+// at is the row of a tradable id, nil if there is none.
+func (t *securities) at(id uint32) *security {
+	if id-1 >= uint32(t.count) {
+		return nil
+	}
+	s := &t.rows[id-1]
+	if s.flags&securityKnown == 0 {
+		return nil
+	}
+	return s
+}
+
+// find returns the id of a registered ticker (0 if there is none) and the slot to put it at.
+func (t *securities) find(ticker *[MaxTicker]byte) (id uint32, slot uint64) {
+	mask := uint64(len(t.slots) - 1)
+	for at := hashTicker(ticker); ; at++ {
+		at &= mask
+		id := t.slots[at]
+		if id == 0 || t.tickers[id-1] == *ticker {
+			return id, at
+		}
+	}
+}
+
+// register returns the id of a ticker, the next free one if it is new, 0 when the table is full.
+func (t *securities) register(ticker *[MaxTicker]byte) uint32 {
+	id, slot := t.find(ticker)
+	if id == 0 && t.count < len(t.rows) {
+		t.tickers[t.count] = *ticker
+		t.rows[t.count].multiplier = 1
+		t.count++
+		id = uint32(t.count)
+		t.slots[slot] = id
+	}
+	return id
+}
+
+// hashTicker is FNV-1a.
+func hashTicker(ticker *[MaxTicker]byte) uint64 {
+	h := uint64(14695981039346656037)
+	for _, b := range ticker {
+		h = (h ^ uint64(b)) * 1099511628211
+	}
+	return h
+}

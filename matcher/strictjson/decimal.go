@@ -1,0 +1,154 @@
+//perf:hot
+
+package strictjson
+
+import "math/bits"
+
+const (
+	decimals    = 6  // digits behind the point that a value of millionths holds
+	maxExponent = 99 // larger ones, either way, are out of range whatever the digits
+)
+
+// powers are the powers of ten that fit 64 bits.
+var powers = [20]uint64{
+	1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10,
+	1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19,
+}
+
+// ParseDecimal turns a number in JSON's grammar (no sign +, no leading zeros, no
+// white space) into millionths, exactly: "101.25" is 101250000.
+//
+// Errors: ErrNumber, ErrPrecision, ErrRange. No allocation.
+func ParseDecimal(n []byte) (int64, error) {
+	if end := numberEnd(n); end == 0 || end != len(n) {
+		return 0, ErrNumber
+	}
+	return decimal(n)
+}
+
+// decimal is ParseDecimal of a text whose grammar has been checked.
+//
+// It gathers the significant digits without the zeros behind the last of them,
+// so that what is left over below a millionth is never zero.
+func decimal(n []byte) (int64, error) {
+	i, negative := 0, false
+	if n[0] == '-' {
+		i, negative = 1, true
+	}
+	var (
+		value    uint64 // the significant digits so far
+		zeros    int    // zeros met behind them
+		power    = decimals
+		fraction bool
+		overflow bool
+	)
+	for ; i < len(n); i++ {
+		c := n[i]
+		if c == '.' {
+			fraction = true
+			continue
+		}
+		if c == 'e' || c == 'E' {
+			break
+		}
+		if fraction {
+			power--
+		}
+		if c == '0' {
+			zeros++
+			continue
+		}
+		if !overflow {
+			value, overflow = shift(value, zeros+1, uint64(c-'0'))
+		}
+		zeros = 0
+	}
+	if i < len(n) {
+		e, err := exponent(n[i+1:])
+		if err != nil {
+			return 0, err
+		}
+		power += e
+	}
+	power += zeros
+	switch {
+	case value == 0 && !overflow:
+		return 0, nil
+	case power < 0:
+		return 0, ErrPrecision
+	}
+	if !overflow {
+		value, overflow = shift(value, power, 0)
+	}
+	limit := uint64(1)<<63 - 1
+	if negative {
+		limit++
+	}
+	switch {
+	case overflow || value > limit:
+		return 0, ErrRange
+	case negative:
+		return -int64(value), nil
+	}
+	return int64(value), nil
+}
+
+// shift returns value * 10^by + digit, or true if 64 bits do not hold it.
+func shift(value uint64, by int, digit uint64) (uint64, bool) {
+	if value == 0 {
+		return digit, false
+	}
+	if by >= len(powers) {
+		return 0, true
+	}
+	high, low := bits.Mul64(value, powers[by])
+	low, carry := bits.Add64(low, digit, 0)
+	return low, high+carry != 0
+}
+
+// exponent reads the digits behind an e.
+func exponent(n []byte) (int, error) {
+	negative := n[0] == '-'
+	if negative || n[0] == '+' {
+		n = n[1:]
+	}
+	e := 0
+	for _, c := range n {
+		if e = e*10 + int(c-'0'); e > maxExponent {
+			return 0, ErrRange
+		}
+	}
+	if negative {
+		return -e, nil
+	}
+	return e, nil
+}
+
+// FormatDecimal appends v millionths as a JSON number without trailing zeros:
+// 101250000 is 101.25. No allocation when dst has room for 21 bytes.
+func FormatDecimal(dst []byte, v int64) []byte {
+	u := uint64(v)
+	if v < 0 {
+		dst, u = append(dst, '-'), -u
+	}
+	whole, rest := u/powers[decimals], u%powers[decimals]
+	var text [20]byte
+	at := len(text)
+	for {
+		at--
+		text[at] = byte('0' + whole%10)
+		if whole /= 10; whole == 0 {
+			break
+		}
+	}
+	dst = append(dst, text[at:]...)
+	if rest == 0 {
+		return dst
+	}
+	dst = append(dst, '.')
+	for place := powers[decimals-1]; rest != 0; place /= 10 {
+		dst = append(dst, byte('0'+rest/place))
+		rest %= place
+	}
+	return dst
+}

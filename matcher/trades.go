@@ -1,0 +1,176 @@
+//perf:hot
+
+package matcher
+
+// taker is the incoming side of a match while it runs. The engine is the
+// ladder's fillSink: filled and prevented work on this.
+type taker struct {
+	order   *order
+	cold    *orderCold
+	account *account
+	row     uint32
+	lastPx  int64 // x 1e6, 0 before the first fill
+}
+
+// take matches an order against the other side of the book and notes the last price.
+func (e *Engine) take(ladder *ladder, i ix, o *order, cold *orderCold, q *request) {
+	t := &e.taker // field by field: a composite would be built aside and copied
+	t.order, t.cold, t.account = o, cold, &e.accounts.rows[q.account]
+	t.row, t.lastPx = q.row, 0
+	ladder.match(o.side(), q.limit, o.leaves, o.account, e)
+	if t.lastPx != 0 {
+		q.security.traded(t.lastPx, e.now)
+	}
+}
+
+// filled books one match: first the incoming order's fill, then the resting
+// order's, each with a trade sequence of its own.
+func (e *Engine) filled(maker ix, px int64, qty int32) {
+	t := &e.taker
+	px *= e.policy.tickPx
+	t.lastPx = px
+	notional := px * int64(qty)
+
+	m, mCold := e.orders.hot(maker), e.orders.cold(maker)
+	t.order.leaves -= qty
+	t.account.settle(t.order.side(), notional)
+	e.orderFilled(t.order, t.cold, t.row, px, qty, m.ref, EventAggressor)
+
+	account := &e.accounts.rows[m.account-1]
+	account.release(m.side(), notional)
+	account.settle(m.side(), notional)
+	row := e.positions.at(int(m.account)-1, m.security())
+	e.positions.rows[row].release(m.side(), int64(qty))
+	e.orderFilled(m, mCold, row, px, qty, t.order.ref, 0)
+	if m.leaves == 0 {
+		e.openOrders--
+		e.retire(maker)
+	}
+}
+
+// orderFilled moves an order's status and the position behind it and states the fill.
+func (e *Engine) orderFilled(o *order, cold *orderCold, row uint32, px int64, qty int32, counter uint32, flags uint16) {
+	status := StatusPartiallyFilled
+	if o.leaves == 0 {
+		status = StatusFilled
+	}
+	o.setStatus(status)
+	cold.lastPx, cold.lastQty = px, qty
+	cold.updated = e.now
+	p := e.positions.fill(row, o.side(), px, qty)
+	ev, detail := e.next(head(EventFilled, o.side(), Accepted, status, flags))
+	e.tradeSeq++
+	ev.Px = px
+	ev.TradeSeq = e.tradeSeq
+	ev.OrderRef = o.ref
+	ev.AccountID = cold.accountID
+	ev.SecurityID = cold.securityID
+	ev.Qty = qty
+	detail.Leaves = o.leaves
+	detail.CounterRef = counter
+	detail.PositionQty = p.quantity
+	detail.AverageCost = p.average
+	detail.LimitPx = cold.limit
+}
+
+// prevented cancels a resting order that the incoming order of the same account has met.
+func (e *Engine) prevented(maker ix) {
+	m, cold := e.orders.hot(maker), e.orders.cold(maker)
+	e.cancelOpen(m, cold, SelfTradePrevented)
+	ev, detail := e.next(head(EventCanceled, m.side(), SelfTradePrevented, StatusCanceled, 0))
+	e.aboutOrder(ev, detail, m, cold)
+	e.retire(maker)
+}
+
+// cancelOpen makes an open order, already off the book, a cancelled one.
+func (e *Engine) cancelOpen(o *order, cold *orderCold, reason RiskReason) {
+	e.releaseOpen(o, cold)
+	e.openOrders--
+	o.setStatus(StatusCanceled)
+	cold.reason = reason
+	cold.updated = e.now
+}
+
+// releaseOpen gives back what an open order has set aside.
+func (e *Engine) releaseOpen(o *order, cold *orderCold) {
+	e.accounts.rows[o.account-1].release(o.side(), cold.limit*int64(o.leaves))
+	row := e.positions.at(int(o.account)-1, o.security())
+	e.positions.rows[row].release(o.side(), int64(o.leaves))
+}
+
+// tradeNew decides a TRADE_NEW: a market trade at the last known price, no
+// order, no crossing.
+func (e *Engine) tradeNew(c *Command) {
+	key, slot := uint64(c.PriceTicks), keySlot{}
+	if key != 0 {
+		var entry *remembered
+		if entry, slot = e.keys.find(orderKeys, key); entry != nil {
+			e.rejectDuplicate(c, entry)
+			return
+		}
+	}
+	var q request
+	reason := e.screenTrade(c, &q)
+	if key != 0 {
+		e.keys.remember(slot, remembered{
+			key: key, ref: e.applied, decision: uint64(KeyTrade)<<8 | uint64(reason),
+		})
+	}
+	if reason != Accepted {
+		ev := e.first(c, head(EventRejected, c.Side, reason, 0, EventLast))
+		ev.Px, ev.OrderRef = 0, 0
+		ev.AccountID, ev.SecurityID, ev.Qty = c.AccountID, c.SecurityID, c.Qty
+		return
+	}
+	ev := e.first(c, head(EventBooked, c.Side, Accepted, 0, 0))
+	ev.Px, ev.OrderRef = q.price, 0
+	ev.AccountID, ev.SecurityID, ev.Qty = c.AccountID, c.SecurityID, c.Qty
+
+	e.accounts.rows[q.account].settle(c.Side, q.notional)
+	p := e.positions.fill(q.row, c.Side, q.price, c.Qty)
+	ev, detail := e.next(head(EventFilled, c.Side, Accepted, StatusFilled, EventMarket|EventLast))
+	e.tradeSeq++
+	ev.Px, ev.TradeSeq, ev.OrderRef = q.price, e.tradeSeq, 0
+	ev.AccountID, ev.SecurityID, ev.Qty = c.AccountID, c.SecurityID, c.Qty
+	detail.PositionQty, detail.AverageCost = p.quantity, p.average
+	q.security.traded(q.price, e.now)
+}
+
+// screenTrade is screenOrder for a market trade.
+func (e *Engine) screenTrade(c *Command, q *request) RiskReason {
+	if c.OrderRef != 0 {
+		return gateVerdict(c.OrderRef)
+	}
+	if r := e.standing(c.AccountID, c.SecurityID, q); r != Accepted {
+		return r
+	}
+	if c.Qty <= 0 || c.Side > Sell {
+		return Invalid
+	}
+	if int64(c.Qty) > e.policy.maxOrderQty {
+		return OrderSize
+	}
+	if r := e.policy.fresh(q.security, e.now); r != Accepted {
+		return r
+	}
+	q.price = q.security.lastPx
+	var ok bool
+	if q.notional, ok = e.policy.worth(q.price, c.Qty); !ok {
+		return OrderNotional
+	}
+	return e.exposure(q, c.Side, int64(c.Qty))
+}
+
+// priceTick decides a PRICE_TICK. A feed's price need not lie on the order grid.
+func (e *Engine) priceTick(c *Command) {
+	s := e.securities.at(c.SecurityID)
+	switch {
+	case s == nil:
+		e.reject(c, UnknownSecurity)
+	case c.PriceTicks <= 0:
+		e.reject(c, Invalid)
+	default:
+		s.lastPx, s.lastTime = c.PriceTicks, e.now
+		e.applyEvent(c, c.PriceTicks, EventLast)
+	}
+}
