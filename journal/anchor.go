@@ -1,0 +1,275 @@
+package journal
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// The anchor is a file of four checksummed slots, each on a page of its own:
+// two cold ones that alternate and are synced, two hot ones that alternate and
+// are only written (they live in the operating system's memory and so survive
+// the process). FORMAT.md has the bytes.
+const (
+	anchorName    = "anchor"
+	anchorMagic   = 0x524f48434e415450 // "PTANCHOR"
+	anchorVersion = 1
+	anchorPage    = 4096
+	anchorSlots   = 4
+	slotBytes     = 144
+	slotCRC       = 140
+	bootBytes     = 36
+)
+
+// What a slot promises.
+const (
+	slotSynced uint32 = 0 // written after the history up to it was on disk
+	slotCalled uint32 = 1 // the history up to it had been handed to the operating system
+)
+
+// writeCategory labels our own files in the file system's statistics.
+const writeCategory vfs.DiskWriteCategory = "posttrade-journal"
+
+// Errors of the anchor.
+var (
+	// ErrAnchorMissing: the store holds history, but nothing says how far it reached.
+	ErrAnchorMissing = errors.New("anchor missing")
+	// ErrAnchorDamaged: no slot of the anchor can be read.
+	ErrAnchorDamaged = errors.New("anchor damaged")
+	// ErrShortened: the history ends before the point that the anchor has seen.
+	ErrShortened = errors.New("history is shorter than the anchor")
+	// ErrDiverged: the history at the anchor's sequence is not the one it has seen.
+	ErrDiverged = errors.New("history is not the anchor's")
+)
+
+// point is a place in the history, at the end of a commit.
+type point struct {
+	inputSeq uint64
+	tradeSeq uint64
+	chain    [chainBytes]byte
+}
+
+// anchor writes points. Hot is called by the committer, Sync by the ticker, at
+// opening and at closing; they use different slots and a mutex each.
+type anchor struct {
+	file vfs.File
+	name string
+	seed [chainBytes]byte
+	boot string
+	mode uint32 // of hot slots
+
+	hotMu   sync.Mutex
+	hotGen  uint64
+	hotBuf  [slotBytes]byte
+	coldMu  sync.Mutex
+	coldGen uint64
+	coldBuf [slotBytes]byte
+	synced  atomic.Uint64 // writer: Sync. The input sequence that it last made durable
+}
+
+// bootID names this run of the operating system; empty when it has no name.
+func bootID() string {
+	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// createAnchor makes the file with four slots at p, synced, and its directory synced.
+func createAnchor(fs vfs.FS, dir string, seed [chainBytes]byte, boot string, mode uint32, p point) (*anchor, error) {
+	name := fs.PathJoin(dir, anchorName)
+	temp := name + ".new"
+	f, err := fs.Create(temp, writeCategory)
+	if err != nil {
+		return nil, fmt.Errorf("journal: create file=%s: %w", temp, err)
+	}
+	if _, err := f.Write(make([]byte, anchorPage*anchorSlots)); err != nil {
+		return nil, errors.Join(fmt.Errorf("journal: write file=%s: %w", temp, err), f.Close())
+	}
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		return nil, fmt.Errorf("journal: sync file=%s: %w", temp, err)
+	}
+	if f, err = fs.OpenReadWrite(temp, writeCategory); err != nil {
+		return nil, fmt.Errorf("journal: open file=%s: %w", temp, err)
+	}
+	a := &anchor{file: f, name: name, seed: seed, boot: boot, mode: mode}
+	if err := a.reset(p); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	if err := f.Close(); err != nil {
+		return nil, fmt.Errorf("journal: close file=%s: %w", temp, err)
+	}
+	if err := fs.Rename(temp, name); err != nil {
+		return nil, fmt.Errorf("journal: rename file=%s: %w", temp, err)
+	}
+	if err := syncDir(fs, dir); err != nil {
+		return nil, err
+	}
+	if a.file, err = fs.OpenReadWrite(name, writeCategory); err != nil {
+		return nil, fmt.Errorf("journal: open file=%s: %w", name, err)
+	}
+	return a, nil
+}
+
+// openAnchor opens the existing file for writing.
+func openAnchor(fs vfs.FS, dir string, seed [chainBytes]byte, boot string, mode uint32, p point) (*anchor, error) {
+	name := fs.PathJoin(dir, anchorName)
+	f, err := fs.OpenReadWrite(name, writeCategory)
+	if err != nil {
+		return nil, fmt.Errorf("journal: open file=%s: %w", name, err)
+	}
+	a := &anchor{file: f, name: name, seed: seed, boot: boot, mode: mode}
+	if err := a.reset(p); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return a, nil
+}
+
+// reset puts p into every slot, one cold slot at a time so that a torn write
+// leaves the other one.
+func (a *anchor) reset(p point) error {
+	if err := a.Sync(p); err != nil {
+		return err
+	}
+	for range 2 {
+		if err := a.Hot(p); err != nil {
+			return err
+		}
+	}
+	return a.Sync(p)
+}
+
+// fill writes a slot's bytes.
+func (a *anchor) fill(b *[slotBytes]byte, promise uint32, gen uint64, p *point) {
+	binary.LittleEndian.PutUint64(b[0:], anchorMagic)
+	binary.LittleEndian.PutUint32(b[8:], anchorVersion)
+	binary.LittleEndian.PutUint32(b[12:], promise)
+	binary.LittleEndian.PutUint64(b[16:], gen)
+	binary.LittleEndian.PutUint64(b[24:], p.inputSeq)
+	binary.LittleEndian.PutUint64(b[32:], p.tradeSeq)
+	copy(b[40:72], p.chain[:])
+	copy(b[72:104], a.seed[:])
+	clear(b[104:slotCRC])
+	copy(b[104:slotCRC], a.boot)
+	binary.LittleEndian.PutUint32(b[slotCRC:], crc32.Checksum(b[:slotCRC], castagnoli))
+}
+
+// Hot writes p without syncing: it survives the process, and the machine only
+// when the system has written it back. Costs one pwrite.
+func (a *anchor) Hot(p point) error {
+	a.hotMu.Lock()
+	defer a.hotMu.Unlock()
+	a.hotGen++
+	a.fill(&a.hotBuf, a.mode, a.hotGen, &p)
+	return a.write(&a.hotBuf, int64(2+a.hotGen&1)*anchorPage)
+}
+
+// Sync writes p, which must be on disk in the store, and syncs the file.
+func (a *anchor) Sync(p point) error {
+	a.coldMu.Lock()
+	defer a.coldMu.Unlock()
+	a.coldGen++
+	a.fill(&a.coldBuf, slotSynced, a.coldGen, &p)
+	if err := a.write(&a.coldBuf, int64(a.coldGen&1)*anchorPage); err != nil {
+		return err
+	}
+	if err := a.file.SyncData(); err != nil {
+		return fmt.Errorf("journal: sync file=%s inputSeq=%d: %w", a.name, p.inputSeq, err)
+	}
+	a.synced.Store(p.inputSeq)
+	return nil
+}
+
+// syncedSeq is the input sequence of the last Sync.
+func (a *anchor) syncedSeq() uint64 { return a.synced.Load() }
+
+func (a *anchor) write(b *[slotBytes]byte, offset int64) error {
+	if n, err := a.file.WriteAt(b[:], offset); err != nil || n != slotBytes {
+		if err == nil {
+			err = io.ErrShortWrite
+		}
+		return fmt.Errorf("journal: write file=%s offset=%d: %w", a.name, offset, err)
+	}
+	return nil
+}
+
+func (a *anchor) Close() error {
+	if err := a.file.Close(); err != nil {
+		return fmt.Errorf("journal: close file=%s: %w", a.name, err)
+	}
+	return nil
+}
+
+// reading is what an anchor file says.
+type reading struct {
+	point
+	seed   [chainBytes]byte
+	offset int64 // of the slot, for messages
+	slots  int   // readable ones
+}
+
+// readAnchor returns the farthest point that the file vouches for. Slots that
+// were only handed to the operating system count while it is the same run of it.
+func readAnchor(fs vfs.FS, dir, boot string) (reading, error) {
+	name := fs.PathJoin(dir, anchorName)
+	f, err := fs.Open(name)
+	if err != nil {
+		return reading{}, fmt.Errorf("journal: open file=%s: %w", name, err)
+	}
+	defer func() { _ = f.Close() }() // read only: nothing to lose
+	var best reading
+	cold := 0
+	for slot := range int64(anchorSlots) {
+		var b [slotBytes]byte
+		n, err := f.ReadAt(b[:], slot*anchorPage)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return reading{}, fmt.Errorf("journal: read file=%s offset=%d: %w", name, slot*anchorPage, err)
+		}
+		if n < slotBytes || binary.LittleEndian.Uint64(b[0:]) != anchorMagic ||
+			binary.LittleEndian.Uint32(b[8:]) != anchorVersion ||
+			binary.LittleEndian.Uint32(b[slotCRC:]) != crc32.Checksum(b[:slotCRC], castagnoli) {
+			continue
+		}
+		if slot < 2 {
+			cold++
+		}
+		if binary.LittleEndian.Uint32(b[12:]) == slotCalled {
+			if boot == "" || strings.TrimRight(string(b[104:104+bootBytes]), "\x00") != boot {
+				continue
+			}
+		}
+		best.slots++
+		if at := binary.LittleEndian.Uint64(b[24:]); best.slots == 1 || at > best.inputSeq {
+			best.inputSeq, best.tradeSeq = at, binary.LittleEndian.Uint64(b[32:])
+			copy(best.chain[:], b[40:72])
+			copy(best.seed[:], b[72:104])
+			best.offset = slot * anchorPage
+		}
+	}
+	if cold == 0 {
+		// One cold slot is always whole, whatever moment the power went.
+		return reading{}, fmt.Errorf("journal: read file=%s: no readable slot: %w", name, ErrAnchorDamaged)
+	}
+	return best, nil
+}
+
+// syncDir makes the names in dir durable.
+func syncDir(fs vfs.FS, dir string) error {
+	d, err := fs.OpenDir(dir)
+	if err != nil {
+		return fmt.Errorf("journal: open dir=%s: %w", dir, err)
+	}
+	if err := errors.Join(d.Sync(), d.Close()); err != nil {
+		return fmt.Errorf("journal: sync dir=%s: %w", dir, err)
+	}
+	return nil
+}

@@ -1,0 +1,360 @@
+package journal
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash"
+	"hash/crc32"
+	"slices"
+
+	"github.com/klauspost/compress/s2"
+	"github.com/klauspost/compress/zstd"
+
+	"posttrade/matcher"
+)
+
+// Key prefixes of the store. Keys are the prefix and a big-endian sequence.
+const (
+	keyGenesis  = 'g'
+	keyCommands = 'c'
+	keyFills    = 'f'
+	keyIDs      = 'i'
+	keySnapshot = 's'
+)
+
+// Codec says how a block's payload is packed. The number is stored.
+type Codec uint8
+
+// The codecs. S2 and Zstd of command and fill blocks work on the records
+// transposed byte by byte; client ids are packed as they are.
+const (
+	CodecNone Codec = 0
+	CodecS2   Codec = 1
+	CodecZstd Codec = 2
+)
+
+// MaxBlockCommands is the most commands that one block holds, and
+// maxBlockRaw the most bytes of one payload before packing.
+const (
+	MaxBlockCommands = 16384
+	maxBlockRaw      = 64 << 20
+)
+
+const (
+	envelopeVersion = 1
+	envelopeBytes   = 96
+	chainBytes      = sha256.Size
+	crcOffset       = 92
+)
+
+// Errors of a block. All of them wrap ErrCorrupt.
+var (
+	// ErrCorrupt reports bytes that cannot be what was written. Never retry it.
+	ErrCorrupt = errors.New("corrupt")
+
+	errShort    = fmt.Errorf("block shorter than its envelope: %w", ErrCorrupt)
+	errVersion  = fmt.Errorf("unknown block version: %w", ErrCorrupt)
+	errKind     = fmt.Errorf("block of another kind: %w", ErrCorrupt)
+	errChecksum = fmt.Errorf("checksum mismatch: %w", ErrCorrupt)
+	errSizes    = fmt.Errorf("block sizes disagree: %w", ErrCorrupt)
+	errCodec    = fmt.Errorf("unknown codec: %w", ErrCorrupt)
+	errUnpack   = fmt.Errorf("payload does not unpack: %w", ErrCorrupt)
+)
+
+// castagnoli is the CRC-32C table: a constant of the format.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// flagGrouped: the command records are sorted by type, see group.
+const flagGrouped = 1
+
+// envelope is what stands before every payload. FORMAT.md has the offsets.
+type envelope struct {
+	kind      byte
+	codec     Codec
+	count     uint32 // records: commands, fills or client ids
+	first     uint64 // input sequence of the first command, or trade sequence of the first fill
+	firstTime int64
+	lastTime  int64
+	chain     [chainBytes]byte
+	raw       uint32 // payload bytes before packing
+	packed    uint32 // payload bytes as stored
+	fills     uint32 // command block: fills of the same commit
+	ids       uint32 // command block: client ids of the same commit
+	link      uint64 // command block: trade sequence its first fill has or would have; others: first input sequence of the commit
+	flags     uint32
+}
+
+// last is the sequence of the last record of a command or fill block.
+func (e *envelope) last() uint64 { return e.first + uint64(e.count) - 1 }
+
+// lastTrade is the last trade sequence issued up to the end of a command block.
+func (e *envelope) lastTrade() uint64 { return e.link + uint64(e.fills) - 1 }
+
+// put writes the envelope with its checksum; payload is what follows it.
+func (e *envelope) put(b []byte, payload []byte) {
+	b[0], b[1], b[2], b[3] = envelopeVersion, byte(e.codec), e.kind, 0
+	binary.LittleEndian.PutUint32(b[4:], e.count)
+	binary.LittleEndian.PutUint64(b[8:], e.first)
+	binary.LittleEndian.PutUint64(b[16:], uint64(e.firstTime))
+	binary.LittleEndian.PutUint64(b[24:], uint64(e.lastTime))
+	copy(b[32:64], e.chain[:])
+	binary.LittleEndian.PutUint32(b[64:], e.raw)
+	binary.LittleEndian.PutUint32(b[68:], e.packed)
+	binary.LittleEndian.PutUint32(b[72:], e.fills)
+	binary.LittleEndian.PutUint32(b[76:], e.ids)
+	binary.LittleEndian.PutUint64(b[80:], e.link)
+	binary.LittleEndian.PutUint32(b[88:], e.flags)
+	crc := crc32.Update(0, castagnoli, b[:crcOffset])
+	binary.LittleEndian.PutUint32(b[crcOffset:], crc32.Update(crc, castagnoli, payload))
+}
+
+// parseEnvelope reads and checks an envelope of the given kind and returns its payload.
+func parseEnvelope(b []byte, kind byte) (e envelope, payload []byte, err error) {
+	if len(b) < envelopeBytes {
+		return e, nil, errShort
+	}
+	if b[0] != envelopeVersion {
+		return e, nil, fmt.Errorf("version %d: %w", b[0], errVersion)
+	}
+	payload = b[envelopeBytes:]
+	crc := crc32.Update(0, castagnoli, b[:crcOffset])
+	crc = crc32.Update(crc, castagnoli, payload)
+	if want := binary.LittleEndian.Uint32(b[crcOffset:]); crc != want {
+		return e, nil, fmt.Errorf("crc %08x, want %08x: %w", crc, want, errChecksum)
+	}
+	e = envelope{
+		kind: b[2], codec: Codec(b[1]),
+		count:     binary.LittleEndian.Uint32(b[4:]),
+		first:     binary.LittleEndian.Uint64(b[8:]),
+		firstTime: int64(binary.LittleEndian.Uint64(b[16:])),
+		lastTime:  int64(binary.LittleEndian.Uint64(b[24:])),
+		raw:       binary.LittleEndian.Uint32(b[64:]),
+		packed:    binary.LittleEndian.Uint32(b[68:]),
+		fills:     binary.LittleEndian.Uint32(b[72:]),
+		ids:       binary.LittleEndian.Uint32(b[76:]),
+		link:      binary.LittleEndian.Uint64(b[80:]),
+		flags:     binary.LittleEndian.Uint32(b[88:]),
+	}
+	copy(e.chain[:], b[32:64])
+	if e.kind != kind {
+		return e, nil, fmt.Errorf("kind %q, want %q: %w", e.kind, kind, errKind)
+	}
+	if e.codec > CodecZstd {
+		return e, nil, fmt.Errorf("codec %d: %w", e.codec, errCodec)
+	}
+	fixed := kind == keyCommands || kind == keyFills
+	switch {
+	case int(e.packed) != len(payload), e.count == 0, e.raw > maxBlockRaw, e.first == 0,
+		fixed && uint64(e.raw) != uint64(e.count)*recordBytes,
+		e.codec == CodecNone && e.raw != e.packed,
+		kind == keyCommands && e.count > MaxBlockCommands,
+		e.first > 1<<62, b[3] != 0,
+		e.flags&^flagGrouped != 0, e.flags != 0 && (kind != keyCommands || e.codec == CodecNone):
+		return e, nil, fmt.Errorf("count %d raw %d packed %d of %d bytes: %w",
+			e.count, e.raw, e.packed, len(payload), errSizes)
+	}
+	return e, payload, nil
+}
+
+// packer packs payloads and computes chains. One goroutine; its buffers are
+// reused, so that a block in steady state allocates nothing.
+type packer struct {
+	codec  Codec
+	rows   []byte
+	planes []byte
+	types  []byte
+	out    []byte
+	zenc   *zstd.Encoder
+	sum    hash.Hash
+}
+
+func newPacker(codec Codec) (*packer, error) {
+	p := &packer{codec: codec, sum: sha256.New()}
+	if codec == CodecZstd {
+		var err error
+		p.zenc, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest))
+		if err != nil {
+			return nil, fmt.Errorf("journal: zstd: %w", err)
+		}
+	}
+	return p, nil
+}
+
+// link sets chain to SHA-256(prev, records).
+func (p *packer) link(chain *[chainBytes]byte, prev *[chainBytes]byte, records []byte) {
+	link(p.sum, chain, prev, records)
+}
+
+func link(sum hash.Hash, chain *[chainBytes]byte, prev *[chainBytes]byte, records []byte) {
+	sum.Reset()
+	sum.Write(prev[:])
+	sum.Write(records)
+	sum.Sum(chain[:0])
+}
+
+// pack packs raw into p's buffer behind room for the envelope, and sets codec,
+// flags, raw and packed of e. Records that do not shrink are stored plain. Seal follows.
+func (p *packer) pack(e *envelope, raw []byte) {
+	limit := envelopeBytes + max(s2.MaxEncodedLen(len(raw)), len(raw))
+	p.out = slices.Grow(p.out[:0], limit)[:limit]
+	body, flags := raw, uint32(0)
+	if p.codec != CodecNone && e.kind != keyIDs {
+		n := len(raw) / recordBytes
+		p.planes = slices.Grow(p.planes[:0], len(raw))[:len(raw)]
+		rows := raw
+		if e.kind == keyCommands {
+			flags = flagGrouped
+			p.rows = slices.Grow(p.rows[:0], len(raw))[:len(raw)]
+			p.types = slices.Grow(p.types[:0], n)[:n]
+			group(p.rows, p.types, raw, n)
+			rows = p.rows
+		}
+		transpose(p.planes, rows, n)
+		if flags != 0 {
+			copy(p.planes[typeOffset*n:], p.types)
+		}
+		body = p.planes
+	}
+	var packed []byte
+	switch p.codec {
+	case CodecS2:
+		packed = s2.Encode(p.out[envelopeBytes:], body)
+	case CodecZstd:
+		packed = p.zenc.EncodeAll(body, p.out[envelopeBytes:envelopeBytes])
+	}
+	e.codec, e.flags, e.raw, e.packed = p.codec, flags, uint32(len(raw)), uint32(len(packed))
+	if p.codec == CodecNone || len(packed) >= len(raw) {
+		e.codec, e.flags, e.packed = CodecNone, 0, uint32(len(raw))
+		copy(p.out[envelopeBytes:], raw)
+	}
+}
+
+// seal writes the envelope before what pack packed and returns both, valid until the next pack.
+func (p *packer) seal(e *envelope) []byte {
+	out := p.out[:envelopeBytes+int(e.packed)]
+	e.put(out, out[envelopeBytes:])
+	return out
+}
+
+// unpacker is the inverse of packer. One goroutine.
+type unpacker struct {
+	planes []byte
+	rows   []byte
+	zdec   *zstd.Decoder
+	sum    hash.Hash
+}
+
+func newUnpacker() *unpacker { return &unpacker{sum: sha256.New()} }
+
+// close frees what the zstd decoder holds.
+func (u *unpacker) close() {
+	if u.zdec != nil {
+		u.zdec.Close()
+	}
+}
+
+// unpack writes the payload's raw bytes into dst, which must have e.raw bytes.
+func (u *unpacker) unpack(dst []byte, e *envelope, payload []byte) error {
+	if e.codec == CodecNone {
+		copy(dst, payload)
+		return nil
+	}
+	body := dst
+	if e.kind != keyIDs {
+		u.planes = slices.Grow(u.planes[:0], int(e.raw))[:e.raw]
+		body = u.planes
+	}
+	switch e.codec {
+	case CodecS2:
+		if n, err := s2.DecodedLen(payload); err != nil || n != int(e.raw) {
+			return fmt.Errorf("s2: %d bytes, want %d: %w", n, e.raw, errUnpack)
+		}
+		got, err := s2.Decode(body, payload)
+		if err != nil || len(got) != int(e.raw) {
+			return fmt.Errorf("s2: %v: %w", err, errUnpack)
+		}
+	case CodecZstd:
+		if u.zdec == nil {
+			var err error
+			u.zdec, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxBlockRaw))
+			if err != nil {
+				return fmt.Errorf("zstd: %v: %w", err, errUnpack)
+			}
+		}
+		got, err := u.zdec.DecodeAll(payload, body[:0])
+		if err != nil || len(got) != int(e.raw) {
+			return fmt.Errorf("zstd: %d bytes, want %d: %v: %w", len(got), e.raw, err, errUnpack)
+		}
+		copy(body, got)
+	}
+	n := int(e.count)
+	switch {
+	case e.kind == keyIDs:
+	case e.flags&flagGrouped != 0:
+		u.rows = slices.Grow(u.rows[:0], int(e.raw))[:e.raw]
+		untranspose(u.rows, body, n)
+		ungroup(dst, body[typeOffset*n:], u.rows, n, e.first)
+	default:
+		untranspose(dst, body, n)
+	}
+	return nil
+}
+
+// linked reports whether e.chain is SHA-256(prev, raw).
+func (u *unpacker) linked(e *envelope, prev *[chainBytes]byte, raw []byte) bool {
+	var chain [chainBytes]byte
+	link(u.sum, &chain, prev, raw)
+	return chain == e.chain
+}
+
+// Block is what one commit holds: commands in sequence, the fills they caused,
+// and the client ids of those that brought one. It is filled by one goroutine,
+// handed to Append, and may be filled again when Append has returned.
+type Block struct {
+	records []byte
+	fills   []byte
+	ids     []byte
+
+	first     uint64 // input sequence of the first command
+	idCount   uint32
+	lastIDSeq uint64
+	fillCount uint32
+}
+
+// Reset empties the block and keeps its memory.
+func (b *Block) Reset() {
+	b.records, b.fills, b.ids = b.records[:0], b.fills[:0], b.ids[:0]
+	b.first, b.idCount, b.lastIDSeq, b.fillCount = 0, 0, 0, 0
+}
+
+// Commands is the number of commands in the block.
+func (b *Block) Commands() int { return len(b.records) / recordBytes }
+
+// Command appends a sequenced command.
+func (b *Block) Command(c *matcher.Command) {
+	if len(b.records) == 0 {
+		b.first, b.lastIDSeq = c.InputSeq, c.InputSeq
+	}
+	b.records = append(b.records, c.Bytes()[:]...)
+}
+
+// Fill appends a fill that the block's commands caused.
+func (b *Block) Fill(f *matcher.Fill) {
+	b.fills = append(b.fills, f.Bytes()[:]...)
+	b.fillCount++
+}
+
+// MaxClientID is the longest client id, in bytes.
+const MaxClientID = 64
+
+// ClientID appends the client id (1 to MaxClientID bytes) of a command that is
+// already in the block. Calls are in ascending order of inputSeq.
+func (b *Block) ClientID(inputSeq uint64, id []byte) {
+	b.ids = binary.AppendUvarint(b.ids, inputSeq-b.lastIDSeq)
+	b.ids = append(b.ids, byte(len(id)))
+	b.ids = append(b.ids, id...)
+	b.lastIDSeq = inputSeq
+	b.idCount++
+}

@@ -1,0 +1,42 @@
+// Package journal makes the engine's input safe and gives it back. Every
+// sequenced command goes into one append-only history in an embedded Pebble
+// store; an answer that promises durability is given when its command's commit
+// has been synced.
+//
+//	output ring ─► Recorder ─► Block ─► Append ─► one Pebble batch ─► committer ─► Durable(inputSeq)
+//	                  │                (encode,     c  command block      (SyncWait in order,
+//	                  ▼                 chain)      f  fill block          anchor, then the answer)
+//	             observers                          i  client ids
+//	                                                                    Snapshotter: Replay ─► shadow
+//	                                                                    engine ─► snapshot, views image
+//
+// What holds (each has a test that would fail without it):
+//
+//   - Input sequences and trade sequences are contiguous from 1: a block that does not
+//     continue the history is refused before anything is written (ErrGap).
+//   - A command block carries a SHA-256 chain over everything before it, starting from
+//     the genesis hash; the fill and client-id blocks of the same commit are bound to it.
+//   - Durable never runs ahead of the disk: in "fsync" mode a number at or below it has
+//     been synced; in "os" mode it has been handed to the operating system by write(2)
+//     and is synced at most FlushInterval later, so killing the process loses nothing
+//     and a power cut only a suffix.
+//   - The first error of a write, a sync or the store's own background work is final: the
+//     journal is poisoned, nothing is acknowledged for that commit or after it, nothing is
+//     retried, and the Fatal hook ends the process.
+//   - The anchor, a small file beside the store, says how far the history reached. It is
+//     written before the answer and synced at most 100 ms later. Open first reads the store
+//     without changing a byte of it, compares, and refuses a history that is shorter than
+//     the anchor, or different, naming the file, the key and the sequence.
+//
+// What the anchor cannot see: if a power cut and damage to synced bytes of the log's tail
+// come together, the commits of the last 100 ms before the cut may be missing without
+// being noticed. Without a power cut (the process was killed, files were damaged or lost
+// afterwards) there is no such window. FORMAT.md has the bytes.
+//
+// Goroutines: one appender (the Recorder's locked thread) calls Append; the committer
+// goroutine waits for syncs and calls back in order; a ticker syncs the anchor. Replay,
+// Fills and Snapshots may run on any goroutine at any time and read only what is durable.
+//
+// The package does not decide anything, does not know of HTTP, views or blotters, and
+// never deletes history.
+package journal

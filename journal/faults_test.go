@@ -1,0 +1,507 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+)
+
+var (
+	powerCuts = flag.Int("powercuts", 300, "points at which the power is cut")
+	faultSeed = flag.Uint64("faultseed", 1, "seed of the fault tests")
+)
+
+// scenario is one scripted run of a journal: commits of many sizes, a snapshot,
+// a flush that turns the log over, a second opening. acked and submitted may be
+// read at any moment.
+type scenario struct {
+	fs        vfs.FS
+	mode      string
+	flow      flow
+	submitted atomic.Uint64
+	acked     atomic.Uint64
+	synced    atomic.Uint64 // what the anchor has vouched for
+	fatals    *fatals
+}
+
+func newScenario(fs vfs.FS, mode string, seed uint64) *scenario {
+	return &scenario{fs: fs, mode: mode, flow: flow{seed: seed, idsEvery: 4}, fatals: newFatals()}
+}
+
+func (s *scenario) options() Options {
+	return Options{FS: s.fs, Durability: s.mode, Fatal: s.fatals.fatal, boot: "boot-1", FlushInterval: time.Millisecond}
+}
+
+// run is the script. It ends at the first error.
+func (s *scenario) run() error {
+	j, err := s.open()
+	if err != nil {
+		return err
+	}
+	if err := j.Create(testGenesis); err != nil {
+		return errors.Join(err, j.Close())
+	}
+	if err := s.commits(j, []int{1, 3, 1, 40, 1, 1}); err != nil {
+		return errors.Join(err, j.Close())
+	}
+	if _, err := j.WriteSnapshot(j.Durable(), s.image("state"), s.image("views")); err != nil {
+		return errors.Join(err, j.Close())
+	}
+	if err := s.flush(j); err != nil {
+		return errors.Join(err, j.Close())
+	}
+	if err := s.commits(j, []int{2, 300, 1, 7}); err != nil {
+		return errors.Join(err, j.Close())
+	}
+	if err := j.Close(); err != nil {
+		return err
+	}
+	if j, err = s.open(); err != nil {
+		return err
+	}
+	if err := s.commits(j, []int{1, 1, 20}); err != nil {
+		return errors.Join(err, j.Close())
+	}
+	if _, err := j.WriteSnapshot(j.Durable(), s.image("state"), nil); err != nil {
+		return errors.Join(err, j.Close())
+	}
+	if err := s.commits(j, []int{5, 1}); err != nil {
+		return errors.Join(err, j.Close())
+	}
+	return j.Close()
+}
+
+func (s *scenario) image(name string) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "%s at %d", name, s.acked.Load())
+		return err
+	}
+}
+
+// flush makes the store write its tables, which rotates the log and edits the manifest.
+func (s *scenario) flush(j *Journal) error {
+	flushed, err := j.db.AsyncFlush()
+	if err != nil {
+		return err
+	}
+	select {
+	case <-flushed:
+	case <-j.latch.dead:
+	}
+	return j.Err()
+}
+
+// open opens the journal and listens to its answers.
+func (s *scenario) open() (*Journal, error) {
+	j, err := Open("j", s.options())
+	if err == nil {
+		j.OnDurable(func(inputSeq uint64) { s.acked.Store(inputSeq) }, func(error) {})
+	}
+	return j, err
+}
+
+func (s *scenario) commits(j *Journal, sizes []int) error {
+	var b Block
+	for _, n := range sizes {
+		s.submitted.Store(s.flow.inputSeq + uint64(n))
+		c, err := j.Append(s.flow.block(&b, n))
+		if err != nil {
+			return err
+		}
+		if n%2 == 1 { // every other one is pipelined with the next
+			if err := c.Wait(); err != nil {
+				return err
+			}
+			j.mu.Lock()
+			a := j.anchor
+			j.mu.Unlock()
+			s.synced.Store(max(s.synced.Load(), a.syncedSeq()))
+		}
+	}
+	return nil
+}
+
+// recovered opens what is left, checks that it is a history of whole commits
+// from atLeast up to atMost of the same commands, and that it goes on from there.
+func recovered(fs vfs.FS, boot string, f flow, atLeast, atMost uint64) (uint64, error) {
+	var fatal atomic.Int32
+	o := Options{FS: fs, boot: boot, Fatal: func(error) { fatal.Add(1) }}
+	j, err := Open("j", o)
+	if err != nil {
+		return 0, fmt.Errorf("reopen: %w", err)
+	}
+	if _, ok := j.Genesis(); !ok {
+		if atLeast > 0 {
+			return 0, fmt.Errorf("genesis lost, %d was acked", atLeast)
+		}
+		if err := j.Create(testGenesis); err != nil {
+			return 0, err
+		}
+	}
+	head, trades := j.Head()
+	if head < atLeast || head > atMost {
+		return 0, fmt.Errorf("head %d, want %d to %d", head, atLeast, atMost)
+	}
+	if err := compareHistory(j, &f, head); err != nil {
+		return head, err
+	}
+	if _, err := j.Restore(func(error) {}, func(s Snapshot, state, views io.Reader) error {
+		text, err := io.ReadAll(state)
+		if err != nil || s.InputSeq > head || !strings.HasPrefix(string(text), "state at ") {
+			return fmt.Errorf("snapshot %d: %q, %w", s.InputSeq, text, err)
+		}
+		return nil
+	}); err != nil && !errors.Is(err, ErrNoSnapshot) {
+		return head, err
+	}
+	f.inputSeq, f.tradeSeq = head, trades
+	c, err := j.Append(f.block(&Block{}, 3))
+	if err != nil {
+		return head, err
+	}
+	if err := errors.Join(c.Wait(), compareHistory(j, &f, head+3), j.Close()); err != nil {
+		return head, err
+	}
+	if n := fatal.Load(); n != 0 {
+		return head, fmt.Errorf("%d fatal errors after recovery", n)
+	}
+	return head, nil
+}
+
+// finish waits for the script, or, when the store's own goroutine met the error
+// and will never go on (in production the process has ended), for the poison.
+func (s *scenario) finish(done <-chan error) error {
+	select {
+	case err := <-done:
+		return err
+	case <-s.fatals.hit:
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(5 * time.Millisecond):
+		return ErrPoisoned
+	}
+}
+
+func TestNothingIsAckedAfterAnIOError(t *testing.T) {
+	for _, tt := range []struct {
+		mode   string
+		cause  syscall.Errno
+		sticky bool
+	}{
+		{DurabilityFsync, syscall.EIO, false},
+		{DurabilityFsync, syscall.ENOSPC, true},
+		{DurabilityOS, syscall.ENOSPC, false},
+		{DurabilityOS, syscall.EIO, true},
+	} {
+		t.Run(fmt.Sprintf("%s %v sticky %v", tt.mode, tt.cause, tt.sticky), func(t *testing.T) {
+			t.Parallel()
+			everyIndex(t, tt.mode, tt.cause, tt.sticky)
+		})
+	}
+}
+
+// everyIndex fails the i-th writing operation (and all after it, if sticky), for
+// every i; with -short for every tenth.
+func everyIndex(t *testing.T, mode string, cause error, sticky bool) {
+	injected, step := 0, int32(1)
+	if testing.Short() {
+		step = 10
+	}
+	for i := int32(0); ; i += step {
+		mem := vfs.NewCrashableMem()
+		var n, hits atomic.Int32
+		inject := errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if op.Kind.ReadOrWrite() != errorfs.OpIsWrite {
+				return nil
+			}
+			at := n.Add(1) - 1
+			if at == i || sticky && at > i {
+				hits.Add(1)
+				return cause
+			}
+			return nil
+		})
+		s := newScenario(errorfs.Wrap(mem, inject), mode, uint64(i)+1)
+		done := make(chan error, 1)
+		go func() { done <- s.run() }()
+		err := s.finish(done)
+		acked, synced := s.acked.Load(), s.synced.Load()
+		if hits.Load() == 0 {
+			must(t, err)
+			if int(i) < 60 {
+				t.Fatalf("only %d writing operations", i)
+			}
+			break
+		}
+		injected++
+		if s.fatals.count() > 1 {
+			t.Fatalf("operation %d: the Fatal hook was called %d times", i, s.fatals.count())
+		}
+		for _, unsynced := range []int{100, 0, 50} {
+			clone := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: unsynced, RNG: rand.New(rand.NewPCG(uint64(i), 7))})
+			atLeast, boot := acked, "boot-1"
+			if unsynced < 100 {
+				boot = "boot-2"
+				if mode == DurabilityOS {
+					atLeast = synced
+				}
+			}
+			head, cloneErr := recovered(clone, boot, flow{seed: s.flow.seed, idsEvery: 4}, atLeast, s.submitted.Load())
+			if cloneErr != nil {
+				t.Fatalf("operation %d, %d%% of unsynced data kept, error was %v: %v", i, unsynced, err, cloneErr)
+			}
+			// What is acked after the failure was already there when it happened.
+			if late := s.acked.Load(); unsynced == 100 && late > head {
+				t.Fatalf("operation %d: %d acked after the error, which left %d", i, late, head)
+			}
+		}
+	}
+	t.Logf("%d operations failed", injected)
+}
+
+func TestPowerCutsLoseNothingAcked(t *testing.T) {
+	t.Logf("-args -powercuts=%d -faultseed=%d", *powerCuts, *faultSeed)
+	points := *powerCuts
+	if testing.Short() {
+		points /= 5
+	}
+	for _, mode := range []string{DurabilityFsync, DurabilityOS} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			r := rand.New(rand.NewPCG(*faultSeed, uint64(len(mode))))
+			shortened := 0
+			for cut := 0; cut < points; {
+				cuts, lost := cutPower(t, mode, r)
+				cut += cuts
+				shortened += lost
+			}
+			t.Logf("%d of %d cuts lost what was on its way", shortened, points)
+		})
+	}
+}
+
+// cutPower runs the script once and cuts the power a few times on the way, in
+// the middle of operations. It returns how often, and how often something was lost.
+func cutPower(t *testing.T, mode string, r *rand.Rand) (cuts, lost int) {
+	type cut struct {
+		fs                       *vfs.MemFS
+		acked, synced, submitted func() uint64
+		op                       int32
+		percent                  int
+	}
+	var (
+		mem  = vfs.NewCrashableMem()
+		mu   sync.Mutex
+		all  []cut
+		n    atomic.Int32
+		s    *scenario
+		at   = map[int32]int{}
+		seed = r.Uint64()
+		fix  = func(v uint64) func() uint64 { return func() uint64 { return v } }
+	)
+	for range 6 {
+		at[r.Int32N(220)] = []int{0, 0, 10, 50, 90, 100}[r.IntN(6)]
+	}
+	inject := errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind.ReadOrWrite() != errorfs.OpIsWrite {
+			return nil
+		}
+		i := n.Add(1)
+		percent, now := at[i]
+		if !now {
+			return nil
+		}
+		c := cut{op: i, percent: percent, acked: fix(s.acked.Load()), synced: fix(s.synced.Load())}
+		c.fs = mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(seed, uint64(i)))})
+		c.submitted = fix(s.submitted.Load())
+		mu.Lock()
+		all = append(all, c)
+		mu.Unlock()
+		return nil
+	})
+	s = newScenario(errorfs.Wrap(mem, inject), mode, seed)
+	must(t, s.run())
+	mu.Lock()
+	defer mu.Unlock()
+	for _, c := range all {
+		atLeast := c.acked()
+		if mode == DurabilityOS {
+			atLeast = c.synced()
+		}
+		if _, err := recovered(c.fs, "boot-2", flow{seed: seed, idsEvery: 4}, atLeast, c.submitted()); err != nil {
+			t.Fatalf("seed %d, operation %d, %d%% of unsynced data kept: %v", seed, c.op, c.percent, err)
+		}
+		a, err := readAnchor(c.fs, "j", "boot-2")
+		if err == nil && a.inputSeq < c.submitted()+3 {
+			lost++
+		}
+	}
+	return len(all), lost
+}
+
+func TestKilledProcessLosesNothing(t *testing.T) {
+	for _, mode := range []string{DurabilityFsync, DurabilityOS} {
+		t.Run(mode, func(t *testing.T) {
+			mem := vfs.NewCrashableMem()
+			s := newScenario(mem, mode, 5)
+			j, err := s.open()
+			must(t, err)
+			must(t, j.Create(testGenesis))
+			for range 20 {
+				must(t, s.commits(j, []int{1, 2, 3}))
+				acked := s.acked.Load()
+				clone := kill(mem)
+				_, err = recovered(clone, "boot-1", flow{seed: 5, idsEvery: 4}, acked, s.submitted.Load())
+				must(t, err)
+			}
+			must(t, j.Close())
+		})
+	}
+}
+
+func TestBackgroundErrorPoisons(t *testing.T) {
+	toggle := &errorfs.Toggle{Injector: errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if strings.HasSuffix(op.Path, ".sst") && op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
+			return syscall.ENOSPC
+		}
+		return nil
+	})}
+	fatals := newFatals()
+	j := openNew(t, "j", Options{FS: errorfs.Wrap(vfs.NewMem(), toggle), Fatal: fatals.fatal})
+	f := &flow{seed: 1}
+	appendAll(t, j, f, 10)
+	failed := make(chan error, 1)
+	j.OnDurable(func(uint64) {}, func(err error) { failed <- err })
+	toggle.On()
+	_, err := j.db.AsyncFlush()
+	must(t, err)
+	<-fatals.hit
+	err = <-failed
+	mustFail(t, err, ErrPoisoned)
+	mustFail(t, err, syscall.ENOSPC)
+	_, err = j.Append(f.block(&Block{}, 1))
+	mustFail(t, err, ErrPoisoned)
+	_, err = j.WriteSnapshot(1, func(io.Writer) error { return nil }, nil)
+	mustFail(t, err, ErrPoisoned)
+	if !j.Metrics().Poisoned {
+		t.Error("metrics do not say poisoned")
+	}
+	must(t, compareHistory(j, &flow{seed: 1}, 10)) // reads go on
+	mustFail(t, j.Close(), ErrPoisoned)
+}
+
+func TestReadsGoOnWhenStorageIsFull(t *testing.T) {
+	mem := vfs.NewMem()
+	mem.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: 1 << 30})
+	o := strict(t, mem)
+	j := openNew(t, "j", o)
+	f := &flow{seed: 1}
+	appendAll(t, j, f, 10)
+	if j.StorageFull() {
+		t.Fatal("full with 1 GiB free")
+	}
+	mem.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: DefaultReserveBytes - 1})
+	j.checkSpace()
+	if !j.StorageFull() || !j.Metrics().StorageFull {
+		t.Fatal("not full below the reserve")
+	}
+	appendAll(t, j, f, 5) // what is in flight still fits: that is what the reserve is for
+	expectHistory(t, j, f, 15)
+	mem.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: DefaultReserveBytes})
+	j.checkSpace()
+	if j.StorageFull() {
+		t.Fatal("still full after space came back")
+	}
+	must(t, j.Close())
+}
+
+func TestReplayOfAPoisonedContextEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	j := openNew(t, "j", strict(t, vfs.NewMem()))
+	mustFail(t, j.Export(ctx, io.Discard, 1, 0), context.Canceled)
+	must(t, j.Close())
+}
+
+// TestPowerCutInOSModeLeavesAPrefix cuts the power while much of the log has
+// been handed to the system and nothing synced: any of its pages may be on the
+// disk. The tail is cut, at a commit; it is never taken for damage.
+func TestPowerCutInOSModeLeavesAPrefix(t *testing.T) {
+	mem := vfs.NewCrashableMem()
+	f := &flow{seed: 3, idsEvery: 4}
+	var heads []uint64
+	o := Options{FS: mem, Durability: DurabilityOS, FlushInterval: time.Hour, boot: "boot-1", Fatal: func(err error) { t.Error(err) }}
+	j := openNew(t, "j", o)
+	for range 150 {
+		appendAll(t, j, f, 100)
+	}
+	must(t, j.lazy.Flush())
+	synced := f.inputSeq
+	for range 150 {
+		appendAll(t, j, f, 100)
+	}
+	for i := range 40 {
+		percent := []int{0, 30, 60, 95}[i%4]
+		clone := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(*faultSeed, uint64(i)))})
+		head, err := recovered(clone, "boot-2", flow{seed: 3, idsEvery: 4}, synced, f.inputSeq)
+		if err != nil {
+			t.Fatalf("clone %d, %d%% of unsynced data kept: %v", i, percent, err)
+		}
+		heads = append(heads, head)
+	}
+	t.Logf("synced %d, written %d, recovered %v", synced, f.inputSeq, heads)
+	_, err := recovered(kill(mem), "boot-1", flow{seed: 3, idsEvery: 4}, f.inputSeq, f.inputSeq)
+	must(t, err)
+	must(t, j.Close())
+}
+
+// TestLogsTurnOverWhileTheTickerSyncs closes logs as fast as it can while
+// another goroutine syncs them: a sync must never meet a closed file.
+func TestLogsTurnOverWhileTheTickerSyncs(t *testing.T) {
+	dir := t.TempDir()
+	lazy := newLazyFS(vfs.Default)
+	stop, done := make(chan struct{}), make(chan error, 1)
+	go func() {
+		for {
+			select {
+			case <-stop:
+				done <- nil
+				return
+			default:
+			}
+			if err := lazy.Flush(); err != nil {
+				done <- err
+				return
+			}
+		}
+	}()
+	for i := range 100 {
+		f, err := lazy.Create(fmt.Sprintf("%s/%d.log", dir, i), writeCategory)
+		must(t, err)
+		for range 5 {
+			_, err = f.Write([]byte("x"))
+			must(t, err)
+			must(t, errors.Join(f.Sync(), f.SyncData()))
+		}
+		must(t, f.Close())
+	}
+	close(stop)
+	must(t, <-done)
+	if len(lazy.logs) != 0 {
+		t.Errorf("%d logs left open", len(lazy.logs))
+	}
+}

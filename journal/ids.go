@@ -1,0 +1,77 @@
+package journal
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// ClientIDs are the client ids of one commit, ascending by input sequence.
+// The zero value has none. Its memory is the caller's only during the callback.
+type ClientIDs struct {
+	first uint64
+	raw   []byte
+}
+
+// Next takes the first id off; ok is false when there is none left.
+func (c *ClientIDs) Next() (inputSeq uint64, id []byte, ok bool) {
+	if len(c.raw) == 0 {
+		return 0, nil, false
+	}
+	delta, n := binary.Uvarint(c.raw)
+	size := int(c.raw[n])
+	inputSeq, id = c.first+delta, c.raw[n+1:n+1+size]
+	c.first, c.raw = inputSeq, c.raw[n+1+size:]
+	return inputSeq, id, true
+}
+
+// Of returns the id of inputSeq, nil for none, and drops those before it: for
+// callers that go through the commands in order.
+func (c *ClientIDs) Of(inputSeq uint64) []byte {
+	for {
+		rest := *c
+		at, id, ok := rest.Next()
+		if !ok || at > inputSeq {
+			return nil
+		}
+		*c = rest
+		if at == inputSeq {
+			return id
+		}
+	}
+}
+
+// until drops the ids after inputSeq.
+func (c *ClientIDs) until(inputSeq uint64) {
+	rest := *c
+	for len(rest.raw) > 0 {
+		before := len(rest.raw)
+		if at, _, _ := rest.Next(); at > inputSeq {
+			c.raw = c.raw[:len(c.raw)-before]
+			return
+		}
+	}
+}
+
+// check walks the entries once, so that Next need not look out for damage.
+func (c ClientIDs) check(last uint64, count uint32) error {
+	at, n := c.first, uint32(0)
+	for raw := c.raw; len(raw) > 0; n++ {
+		delta, w := binary.Uvarint(raw)
+		if w <= 0 || w == len(raw) {
+			return fmt.Errorf("client id %d: truncated: %w", n, errSizes)
+		}
+		size := int(raw[w])
+		if size == 0 || size > MaxClientID || w+1+size > len(raw) {
+			return fmt.Errorf("client id %d: %d bytes of %d: %w", n, size, len(raw)-w-1, errSizes)
+		}
+		if (delta == 0 && n > 0) || delta > last-at {
+			return fmt.Errorf("client id %d: delta %d after %d, commit ends at %d: %w", n, delta, at, last, errSizes)
+		}
+		at += delta
+		raw = raw[w+1+size:]
+	}
+	if n != count {
+		return fmt.Errorf("%d client ids, want %d: %w", n, count, errSizes)
+	}
+	return nil
+}

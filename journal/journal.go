@@ -1,0 +1,467 @@
+package journal
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/errors/oserror"
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"posttrade/ring"
+)
+
+// Errors of opening and creating.
+var (
+	// ErrLocked: another process has the journal open.
+	ErrLocked = errors.New("journal is in use by another process")
+	// ErrNoGenesis: the journal has not been created yet.
+	ErrNoGenesis = errors.New("journal has no genesis")
+	// ErrExists: the journal has a genesis already; it is written once.
+	ErrExists = errors.New("journal has a genesis already")
+	// ErrDurability: the durability is neither "fsync" nor "os".
+	ErrDurability = errors.New("unknown durability")
+	// ErrClosed: the journal has been closed.
+	ErrClosed = errors.New("journal closed")
+)
+
+// The values of Options.Durability.
+const (
+	DurabilityFsync = "fsync"
+	DurabilityOS    = "os"
+)
+
+// Defaults of Options.
+const (
+	DefaultFlushInterval = 50 * time.Millisecond
+	DefaultReserveBytes  = 256 << 20
+	DefaultMaxInFlight   = 2
+
+	// anchorInterval is how often progress is anchored in "fsync" mode: well within the promised 100 ms.
+	anchorInterval = 50 * time.Millisecond
+	spaceInterval  = time.Second
+)
+
+// Options of Open. The zero value is a journal with real syncs on the real disk.
+type Options struct {
+	Durability    string        // DurabilityFsync (default) or DurabilityOS
+	FlushInterval time.Duration // "os": how often the log is really synced; default 50 ms
+	ReserveBytes  uint64        // free space at which StorageFull turns true; default 256 MiB
+	MaxInFlight   int           // commits being synced at the same time; default 2
+	Codec         Codec         // CodecS2 unless set through WithCodec
+	codecSet      bool
+	FS            vfs.FS      // tests; default the operating system's
+	Logger        Logger      // default: silent
+	Fatal         func(error) // called once, on the goroutine that met the first failure; default: one line on stderr, exit 1
+
+	boot string // tests: the name of this run of the system
+}
+
+// WithCodec returns o with a codec for new blocks.
+func (o Options) WithCodec(c Codec) Options {
+	o.Codec, o.codecSet = c, true
+	return o
+}
+
+func (o *Options) defaults() error {
+	switch o.Durability {
+	case "":
+		o.Durability = DurabilityFsync
+	case DurabilityFsync, DurabilityOS:
+	default:
+		return fmt.Errorf("journal: durability=%q: %w", o.Durability, ErrDurability)
+	}
+	if o.FlushInterval <= 0 {
+		o.FlushInterval = DefaultFlushInterval
+	}
+	if o.ReserveBytes == 0 {
+		o.ReserveBytes = DefaultReserveBytes
+	}
+	if o.MaxInFlight <= 0 {
+		o.MaxInFlight = DefaultMaxInFlight
+	}
+	if !o.codecSet {
+		o.Codec = CodecS2
+	}
+	if o.FS == nil {
+		o.FS = vfs.Default
+	}
+	if o.Logger == nil {
+		o.Logger = quiet{}
+	}
+	if o.Fatal == nil {
+		o.Fatal = exit
+	}
+	if o.boot == "" {
+		o.boot = bootID()
+	}
+	return nil
+}
+
+// Journal is an open journal. Append belongs to one goroutine; everything else
+// may be called from any.
+type Journal struct {
+	dir   string
+	o     Options
+	fs    vfs.FS
+	lazy  *lazyFS // "os" mode only
+	lock  io.Closer
+	db    *pebble.DB
+	latch *latch
+
+	genesis []byte // constant once set; guarded by mu until then
+	seed    [chainBytes]byte
+	anchor  *anchor
+	mu      sync.Mutex // guards genesis, seed, anchor, safe
+
+	safe point // the durable head; writer: the committer
+
+	// Appender only.
+	tip       point // what has been handed in
+	packC     *packer
+	packF     *packer
+	packI     *packer
+	key       [keyBytes]byte
+	onDurable func(inputSeq uint64)
+	onRoom    func() // called by the committer when a commit has ended
+
+	hashing chan hashJob
+	hashed  chan struct{}
+
+	commits  chan *Commit
+	room     chan struct{}
+	applied  ring.Sequence // writer: the appender
+	durable  ring.Sequence // writer: the committer
+	inFlight atomic.Int64
+	full     atomic.Bool
+	metrics  counters
+
+	snapshots snapshots
+
+	stop     chan struct{}
+	stopOnce sync.Once
+	closed   atomic.Bool
+	workers  sync.WaitGroup // committer
+	tickers  sync.WaitGroup // anchor, space
+}
+
+// Open opens the journal in dir, making the directory if need be. A new journal
+// has no genesis: Create comes next. An existing one is first read without
+// changing it; whatever does not hold is an error that names file or key and
+// sequence, and everything is left as found.
+func Open(dir string, o Options) (_ *Journal, err error) {
+	if err := o.defaults(); err != nil {
+		return nil, err
+	}
+	j := &Journal{dir: dir, o: o, fs: o.FS, latch: newLatch(o.Fatal), stop: make(chan struct{})}
+	if o.Durability == DurabilityOS {
+		j.lazy = newLazyFS(o.FS)
+		j.fs = j.lazy
+	}
+	for _, p := range []**packer{&j.packC, &j.packF, &j.packI} {
+		if *p, err = newPacker(o.Codec); err != nil {
+			return nil, err
+		}
+	}
+	if err := o.FS.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("journal: make dir=%s: %w", dir, err)
+	}
+	if err := syncDir(o.FS, o.FS.PathDir(dir)); err != nil {
+		return nil, err
+	}
+	if j.lock, err = lockDir(o.FS, dir); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, j.abandon())
+		}
+	}()
+	found, err := inspect(dir, o.FS, o.boot, j.latch, o.Logger)
+	if err != nil {
+		return nil, err
+	}
+	if err := j.openForWriting(found); err != nil {
+		return nil, err
+	}
+	if found.created {
+		j.genesis, j.seed, j.tip, j.safe = found.genesis, found.seed, found.head, found.head
+		j.anchor, err = openAnchor(o.FS, dir, j.seed, o.boot, j.slotPromise(), found.head)
+		if err != nil {
+			return nil, err
+		}
+	}
+	j.applied.Store(int64(j.tip.inputSeq))
+	j.durable.Store(int64(j.tip.inputSeq))
+	j.start()
+	return j, nil
+}
+
+// openForWriting opens the store. A new one is opened twice: its first log
+// predates the store's own format mark and would be less well protected.
+func (j *Journal) openForWriting(found finding) (err error) {
+	store := j.fs.PathJoin(j.dir, storeName)
+	options := storeOptions(j.fs, j.latch, j.o.Logger)
+	if !found.store {
+		db, err := openStore(store, options, j.latch)
+		if err != nil {
+			return err
+		}
+		if err := closeStore(db, j.latch); err != nil {
+			return err
+		}
+		if err := syncDir(j.o.FS, j.dir); err != nil {
+			return err
+		}
+	}
+	options.ErrorIfNotExists = true
+	j.db, err = openStore(store, options, j.latch)
+	return err
+}
+
+// abandon closes what a failed Open has opened.
+func (j *Journal) abandon() error {
+	var err error
+	if j.db != nil && j.latch.Err() == nil {
+		err = closeStore(j.db, j.latch)
+	}
+	return errors.Join(err, j.lock.Close())
+}
+
+func (j *Journal) slotPromise() uint32 {
+	if j.lazy != nil {
+		return slotCalled
+	}
+	return slotSynced
+}
+
+// lockDir takes the journal's own lock, which covers anchor and snapshots too.
+func lockDir(fs vfs.FS, dir string) (io.Closer, error) {
+	name := fs.PathJoin(dir, lockName)
+	lock, err := fs.Lock(name)
+	if err != nil {
+		return nil, fmt.Errorf("journal: lock file=%s: %w: %w", name, ErrLocked, err)
+	}
+	return lock, nil
+}
+
+// Genesis returns the genesis record, and false when the journal is new.
+func (j *Journal) Genesis() ([]byte, bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.genesis, j.genesis != nil
+}
+
+// Seed is the SHA-256 of the genesis: where the chain starts, and the seed of every report.
+func (j *Journal) Seed() [32]byte {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.seed
+}
+
+// Create writes the genesis, synced, and with it makes the journal ready for
+// Append. It is written once: ErrExists.
+func (j *Journal) Create(genesis []byte) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err := j.usable(); err != nil {
+		return err
+	}
+	if j.genesis != nil {
+		return fmt.Errorf("journal: create dir=%s: %w", j.dir, ErrExists)
+	}
+	err := j.latch.orPoison(func() error { return j.db.Set([]byte{keyGenesis}, putGenesis(genesis), pebble.Sync) })
+	if err == nil {
+		err = j.latch.Err()
+	}
+	if err == nil && j.lazy != nil {
+		err = j.lazy.Flush()
+	}
+	if err != nil {
+		return j.latch.Poison(fmt.Errorf("journal: write key=g: %w", err))
+	}
+	j.seed = sha256.Sum256(genesis)
+	j.tip = point{chain: j.seed}
+	j.safe = j.tip
+	if j.anchor, err = createAnchor(j.o.FS, j.dir, j.seed, j.o.boot, j.slotPromise(), j.tip); err != nil {
+		return j.latch.Poison(err)
+	}
+	j.genesis = append([]byte{}, genesis...)
+	return nil
+}
+
+// Head returns the last durable input sequence and the last trade sequence issued by then.
+func (j *Journal) Head() (inputSeq, tradeSeq uint64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.safe.inputSeq, j.safe.tradeSeq
+}
+
+// Durability is the mode: "fsync" or "os".
+func (j *Journal) Durability() string { return j.o.Durability }
+
+// Dir is the journal's directory.
+func (j *Journal) Dir() string { return j.dir }
+
+// Applied is the last input sequence handed to Append. Any goroutine, no lock.
+func (j *Journal) Applied() uint64 { return uint64(j.applied.Load()) }
+
+// Durable is the last input sequence that is durable. Any goroutine, no lock.
+func (j *Journal) Durable() uint64 { return uint64(j.durable.Load()) }
+
+// Err is the poison, or nil.
+func (j *Journal) Err() error { return j.latch.Err() }
+
+// usable reports why nothing may be written, if so.
+func (j *Journal) usable() error {
+	if err := j.latch.Err(); err != nil {
+		return err
+	}
+	if j.closed.Load() {
+		return ErrClosed
+	}
+	return nil
+}
+
+// start runs the committer and the tickers.
+func (j *Journal) start() {
+	j.commits = make(chan *Commit, j.o.MaxInFlight)
+	j.room = make(chan struct{}, j.o.MaxInFlight)
+	j.hashing, j.hashed = make(chan hashJob), make(chan struct{})
+	j.workers.Go(j.commitLoop)
+	j.workers.Go(j.hashLoop)
+	interval := anchorInterval
+	if j.lazy != nil {
+		interval = j.o.FlushInterval
+	}
+	j.checkSpace()
+	j.every(interval, j.anchorTick)
+	j.every(spaceInterval, j.checkSpace)
+}
+
+// every calls f until Close.
+func (j *Journal) every(d time.Duration, f func()) {
+	j.tickers.Go(func() {
+		t := time.NewTicker(d)
+		defer t.Stop()
+		for {
+			select {
+			case <-t.C:
+				f()
+			case <-j.stop:
+				return
+			}
+		}
+	})
+}
+
+// anchorTick makes progress durable outside the log. In "os" mode the log is synced first.
+func (j *Journal) anchorTick() {
+	if err := j.anchorNow(false); err != nil {
+		_ = j.latch.Poison(err)
+	}
+}
+
+func (j *Journal) anchorNow(force bool) error {
+	j.mu.Lock()
+	safe, a := j.safe, j.anchor
+	j.mu.Unlock()
+	if a == nil || j.latch.Err() != nil || (!force && safe.inputSeq == a.syncedSeq()) {
+		return nil
+	}
+	if j.lazy != nil {
+		if err := j.lazy.Flush(); err != nil {
+			return fmt.Errorf("journal: sync log inputSeq=%d: %w", safe.inputSeq, err)
+		}
+	}
+	return a.Sync(safe)
+}
+
+// checkSpace compares the free space with the reserve. A file system that does
+// not say counts as roomy: running full is then met as an error, and is final.
+func (j *Journal) checkSpace() {
+	avail, err := diskUsage(j.o.FS, j.dir)
+	full := err == nil && avail < j.o.ReserveBytes
+	if full != j.full.Swap(full) {
+		j.o.Logger.Infof("journal: free space %d bytes, reserve %d, storage full: %v", avail, j.o.ReserveBytes, full)
+	}
+}
+
+// StorageFull reports that the free space is down to the reserve: admit nothing
+// more, reads go on. Looked at once a second; any goroutine.
+func (j *Journal) StorageFull() bool { return j.full.Load() }
+
+// Close waits for the commits in flight, anchors the head and closes the store.
+// A poisoned journal is left as it is, and its error returned. No Append may be
+// under way or follow.
+func (j *Journal) Close() error {
+	if j.closed.Swap(true) {
+		return ErrClosed
+	}
+	j.stopOnce.Do(func() { close(j.stop) })
+	j.tickers.Wait()
+	close(j.commits)
+	close(j.hashing)
+	settled := make(chan struct{})
+	go func() { j.workers.Wait(); close(settled) }()
+	select {
+	case <-settled:
+	case <-j.latch.dead: // the committer may wait for a sync that never comes
+	}
+	if j.latch.Err() == nil {
+		if err := j.anchorNow(true); err != nil {
+			_ = j.latch.Poison(err)
+		}
+	}
+	if err := j.latch.Err(); err != nil {
+		return errors.Join(err, j.lock.Close())
+	}
+	err := closeStore(j.db, j.latch)
+	if j.anchor != nil {
+		err = errors.Join(err, j.anchor.Close())
+	}
+	return errors.Join(err, j.lock.Close())
+}
+
+// Version of the genesis value, and where its parts lie.
+const (
+	genesisVersion = 1
+	genesisHeader  = 8 + sha256.Size
+)
+
+// putGenesis wraps the genesis for its key: version u8, three zero bytes,
+// CRC-32C of the rest, SHA-256 of the genesis, the genesis.
+func putGenesis(genesis []byte) []byte {
+	v := make([]byte, genesisHeader+len(genesis))
+	v[0] = genesisVersion
+	sum := sha256.Sum256(genesis)
+	copy(v[8:], sum[:])
+	copy(v[genesisHeader:], genesis)
+	binary.LittleEndian.PutUint32(v[4:], crc32.Checksum(v[8:], castagnoli))
+	return v
+}
+
+// parseGenesis is the inverse of putGenesis; it copies.
+func parseGenesis(v []byte) ([]byte, error) {
+	if len(v) < genesisHeader || v[0] != genesisVersion || v[1]|v[2]|v[3] != 0 {
+		return nil, fmt.Errorf("genesis of %d bytes: %w", len(v), errVersion)
+	}
+	if crc, want := crc32.Checksum(v[8:], castagnoli), binary.LittleEndian.Uint32(v[4:]); crc != want {
+		return nil, fmt.Errorf("genesis crc %08x, want %08x: %w", crc, want, errChecksum)
+	}
+	genesis := append([]byte{}, v[genesisHeader:]...)
+	if sum := sha256.Sum256(genesis); string(sum[:]) != string(v[8:genesisHeader]) {
+		return nil, fmt.Errorf("genesis hash %x, want %x: %w", sum, v[8:genesisHeader], errChecksum)
+	}
+	return genesis, nil
+}
+
+// notExist reports a missing file under any file system.
+func notExist(err error) bool { return oserror.IsNotExist(err) }

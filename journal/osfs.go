@@ -1,0 +1,186 @@
+package journal
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+	"strings"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// lazyFS is the file system of "os" mode. Log files of the store are written as
+// always, so a commit that "syncs" has been handed to the operating system, but
+// the sync itself reaches the disk only in Flush, which a ticker calls. All
+// other files (tables, manifests) sync at once.
+//
+// The store writes into every log chunk how far the log was synced, and takes
+// an unreadable chunk below such an offset for corruption. The wrapper replaces
+// that number by how far it really was: after a power cut the tail is then a
+// tail, and before it damage is damage.
+type lazyFS struct {
+	vfs.FS
+	mu   sync.Mutex
+	logs map[*lazyFile]struct{}
+}
+
+func newLazyFS(fs vfs.FS) *lazyFS {
+	return &lazyFS{FS: fs, logs: map[*lazyFile]struct{}{}}
+}
+
+func isLog(name string) bool { return strings.HasSuffix(name, ".log") }
+
+// Create wraps log files.
+func (l *lazyFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	f, err := l.FS.Create(name, category)
+	if err != nil || !isLog(name) {
+		return f, err
+	}
+	return l.wrap(f), nil
+}
+
+// ReuseForWrite wraps log files.
+func (l *lazyFS) ReuseForWrite(from, to string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	f, err := l.FS.ReuseForWrite(from, to, category)
+	if err != nil || !isLog(to) {
+		return f, err
+	}
+	return l.wrap(f), nil
+}
+
+// Unwrap returns the file system below.
+func (l *lazyFS) Unwrap() vfs.FS { return l.FS }
+
+func (l *lazyFS) wrap(f vfs.File) vfs.File {
+	file := &lazyFile{File: f, fs: l}
+	l.mu.Lock()
+	l.logs[file] = struct{}{}
+	l.mu.Unlock()
+	return file
+}
+
+// Flush syncs every log that has unsynced bytes.
+func (l *lazyFS) Flush() error {
+	l.mu.Lock()
+	files := make([]*lazyFile, 0, len(l.logs))
+	for f := range l.logs {
+		files = append(files, f)
+	}
+	l.mu.Unlock()
+	for _, f := range files {
+		if err := f.flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lazyFile is one log. The store's log writer is the only one to write.
+type lazyFile struct {
+	vfs.File
+	fs *lazyFS
+
+	ending sync.Mutex // held across a sync and across the closing, which must not meet
+	closed bool       // guarded by ending
+
+	mu      sync.Mutex // guards the two below
+	written int64
+	synced  int64
+}
+
+func (f *lazyFile) Write(p []byte) (int, error) {
+	f.mu.Lock()
+	written, synced := f.written, f.synced
+	f.mu.Unlock()
+	restampChunks(p, written, synced)
+	n, err := f.File.Write(p)
+	f.mu.Lock()
+	f.written += int64(n)
+	f.mu.Unlock()
+	return n, err
+}
+
+func (f *lazyFile) Sync() error { return nil }
+
+func (f *lazyFile) SyncData() error { return nil }
+
+func (f *lazyFile) SyncTo(int64) (bool, error) { return false, nil }
+
+// Fd hides the descriptor: nothing may sync or preallocate behind the wrapper.
+func (f *lazyFile) Fd() uintptr { return vfs.InvalidFd }
+
+// Close syncs what is left: the next log must never be on disk without the end of this one.
+func (f *lazyFile) Close() error {
+	f.ending.Lock()
+	defer f.ending.Unlock()
+	err := f.sync()
+	f.closed = true
+	f.fs.mu.Lock()
+	delete(f.fs.logs, f)
+	f.fs.mu.Unlock()
+	if closeErr := f.File.Close(); err == nil {
+		err = closeErr
+	}
+	return err
+}
+
+// flush syncs, unless the file has been closed meanwhile, which has synced it.
+func (f *lazyFile) flush() error {
+	f.ending.Lock()
+	defer f.ending.Unlock()
+	if f.closed {
+		return nil
+	}
+	return f.sync()
+}
+
+func (f *lazyFile) sync() error {
+	f.mu.Lock()
+	target, todo := f.written, f.written > f.synced
+	f.mu.Unlock()
+	if !todo {
+		return nil
+	}
+	if err := f.File.SyncData(); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	f.synced = target
+	f.mu.Unlock()
+	return nil
+}
+
+// The store's log format, as far as restampChunks needs it: 32 KiB blocks of
+// chunks; a chunk of the synced kinds is crc u32, length u16, kind u8, log
+// number u32, synced offset u64, payload. The CRC-32C over everything behind
+// the length is stored masked.
+const (
+	walBlock     = 32 << 10
+	walHeader    = 19
+	walKindFirst = 9
+	walKindLast  = 12
+	walMask      = 0xa282ead8
+)
+
+// restampChunks replaces the synced offsets in p, which starts at a chunk
+// boundary at offset at of the log. Bytes that are no such chunk stay as they are.
+func restampChunks(p []byte, at, synced int64) {
+	for i := 0; i+walHeader <= len(p); {
+		room := walBlock - int(at+int64(i))%walBlock
+		if room < walHeader {
+			i += room
+			continue
+		}
+		c := p[i:]
+		n := walHeader + int(binary.LittleEndian.Uint16(c[4:]))
+		if c[6] < walKindFirst || c[6] > walKindLast || n > room || n > len(c) {
+			return
+		}
+		if claimed := int64(binary.LittleEndian.Uint64(c[11:])); claimed > synced {
+			binary.LittleEndian.PutUint64(c[11:], uint64(synced))
+			crc := crc32.Checksum(c[6:n], castagnoli)
+			binary.LittleEndian.PutUint32(c, (crc>>15|crc<<17)+walMask)
+		}
+		i += n
+	}
+}

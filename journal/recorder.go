@@ -1,0 +1,130 @@
+//perf:hot
+
+package journal
+
+import (
+	"sync/atomic"
+
+	"posttrade/matcher"
+	"posttrade/ring"
+)
+
+// recorderBatch is how many events are taken before their slots go back.
+const recorderBatch = 256
+
+// Recorder is the output ring's gating reader: it turns events into blocks,
+// hands them to the journal, feeds the observers and lets the answers go.
+//
+// One goroutine, Run, owns everything but stop. A block is cut at the end of a
+// command as soon as a commit may start: while one is synced the next is built,
+// and under load a block holds what came in meanwhile. When every commit is
+// under way and the block is full the ring fills up, and the edge says so.
+//
+// Invariant: the block holds whole commands whenever open is false.
+type Recorder struct {
+	j         *Journal
+	out       *ring.Fanout[matcher.Event]
+	answers   Answers
+	observers []Observer
+	flush     func() (more bool) // nil: nobody asks
+	idler     *ring.Idler
+	maxBlock  int
+
+	block  Block
+	id     []byte // client id of the command whose events are being read
+	open   bool   // the command's last event has not come yet
+	last   *Commit
+	failed error
+	events ring.Sequence // writer: Run. Events taken
+	stop   atomic.Uint32
+	cpu    int
+}
+
+// loop runs until Stop, or for ever.
+func (r *Recorder) loop() {
+	for {
+		lo, hi := r.out.Ready(recorderBatch)
+		if lo == hi {
+			if r.cuttable() {
+				r.cut()
+				continue
+			}
+			if r.stop.Load() != 0 && r.out.Empty() {
+				return
+			}
+			if r.flush == nil || !r.flush() {
+				r.idler.Idle(r)
+			}
+			continue
+		}
+		r.idler.Reset()
+		if r.failed == nil {
+			for pos := lo; pos < hi && r.failed == nil; pos++ {
+				r.record(r.out.At(pos))
+			}
+		}
+		// After a failure events are dropped: nobody will be told that they
+		// happened, and the matcher must not wait for a reader that is gone.
+		r.out.Release(hi)
+		r.events.Release(hi)
+		if r.cuttable() {
+			r.cut()
+		}
+		if r.flush != nil {
+			r.flush()
+		}
+	}
+}
+
+// record takes one event.
+func (r *Recorder) record(ev *matcher.Event) {
+	if ev.Flags&matcher.EventFirst != 0 {
+		if r.block.Commands() == r.maxBlock {
+			if r.cut(); r.failed != nil {
+				return
+			}
+		}
+		r.begin(ev)
+	}
+	if ev.Kind == matcher.EventFilled {
+		fill := ev.Fill()
+		r.block.Fill(&fill)
+	}
+	for _, o := range r.observers {
+		o.Observe(ev, r.id)
+	}
+	r.answers.Observe(ev)
+	r.open = ev.Flags&matcher.EventLast == 0
+}
+
+// begin appends the command of a first event.
+func (r *Recorder) begin(ev *matcher.Event) {
+	cmd := ev.Cmd()
+	r.block.Command(cmd)
+	r.id = nil
+	if ev.Ref != 0 {
+		if id := r.answers.ClientID(ev.Ref); len(id) > 0 {
+			r.id = id
+			r.block.ClientID(cmd.InputSeq, id)
+		}
+	}
+}
+
+// cuttable reports whether a commit may start now.
+func (r *Recorder) cuttable() bool {
+	return !r.open && r.failed == nil && len(r.block.records) > 0 && r.j.Room()
+}
+
+// Empty tells the Idler that there is neither an event nor a block to hand over.
+func (r *Recorder) Empty() bool { return r.out.Empty() && !r.cuttable() }
+
+// cut hands the block over; it waits while too many commits are under way.
+func (r *Recorder) cut() {
+	c, err := r.j.Append(&r.block)
+	if err != nil {
+		r.fail(err)
+		return
+	}
+	r.last = c
+	r.block.Reset()
+}

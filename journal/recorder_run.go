@@ -1,0 +1,106 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/pprof"
+
+	"posttrade/matcher"
+	"posttrade/ring"
+)
+
+// Observer follows the events as they are recorded, before they are durable:
+// views, blotter, the gate's image. clientID is that of the event's command,
+// nil for none, and the observer's only during the call. Recorder goroutine.
+type Observer interface {
+	Observe(ev *matcher.Event, clientID []byte)
+}
+
+// Answers is who waits for durable answers. Observe and ClientID are called by
+// the recorder goroutine, Durable by the committer, in order; Fail once, by
+// whoever met the failure.
+type Answers interface {
+	Observe(ev *matcher.Event)
+	ClientID(ref uint64) []byte
+	Durable(inputSeq uint64)
+	Fail(err error)
+}
+
+// DefaultBlockCommands is the most commands of a block that the recorder cuts.
+const DefaultBlockCommands = 8192
+
+// RecorderOptions of NewRecorder. The zero value is adaptive, not pinned.
+type RecorderOptions struct {
+	Idle          ring.Strategy
+	IdleSet       bool // use Idle; otherwise adaptive
+	CPU           int  // used when Pinned
+	Pinned        bool
+	BlockCommands int // at most MaxBlockCommands; 0 = DefaultBlockCommands
+
+	// Flush, if set, is called after every batch of events and whenever there is
+	// none: readers that ask the observers' own goroutine for something get it
+	// then. It reports that there is more to do. Wake makes an idle recorder call it.
+	Flush func() (more bool)
+}
+
+// NewRecorder makes the gating reader of out. The journal must have its genesis
+// and no other appender; the ring's first event must be that of the command after the head.
+func NewRecorder(j *Journal, out *ring.Fanout[matcher.Event], answers Answers, o RecorderOptions, observers ...Observer) *Recorder {
+	idle := ring.Adaptive
+	if o.IdleSet {
+		idle = o.Idle
+	}
+	r := &Recorder{
+		j: j, out: out, answers: answers, observers: observers, flush: o.Flush,
+		idler: ring.NewIdler(idle, out.Waiter()), maxBlock: DefaultBlockCommands, cpu: -1,
+	}
+	if o.Pinned {
+		r.cpu = o.CPU
+	}
+	if o.BlockCommands > 0 {
+		r.maxBlock = min(o.BlockCommands, MaxBlockCommands)
+	}
+	j.OnDurable(answers.Durable, answers.Fail)
+	j.onRoom = out.Waiter().Notify
+	return r
+}
+
+// Run records until Stop, on its own locked thread, then hands over what is
+// left and waits until it is durable. The error is the journal's poison.
+func (r *Recorder) Run() error {
+	if err := r.idler.Lock(r.cpu); err != nil {
+		return fmt.Errorf("journal: recorder: %w", err)
+	}
+	pprof.Do(context.Background(), pprof.Labels("stage", "recorder"), func(context.Context) { r.loop() })
+	if r.failed == nil && !r.open && r.block.Commands() > 0 {
+		r.cut()
+	}
+	if r.failed == nil && r.last != nil {
+		if err := r.last.Wait(); err != nil {
+			r.failed = err
+		}
+	}
+	return r.failed
+}
+
+// Stop makes Run end once the ring is empty: stop the matcher first. Any goroutine.
+func (r *Recorder) Stop() {
+	r.stop.Store(1)
+	r.out.Waiter().Wake()
+}
+
+// Wake makes an idle recorder look around once. Any goroutine.
+func (r *Recorder) Wake() { r.out.Waiter().Wake() }
+
+// Events is how many events have been taken off the ring. Any goroutine.
+func (r *Recorder) Events() int64 { return r.events.Load() }
+
+// fail ends recording. A block that does not continue the history is a bug of
+// the engine's side, and as final as a broken disk.
+func (r *Recorder) fail(err error) {
+	if !errors.Is(err, ErrPoisoned) {
+		err = r.j.latch.Poison(err)
+	}
+	r.failed = err
+}

@@ -1,0 +1,70 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"posttrade/matcher"
+)
+
+// Recovered is the state at the journal's head.
+type Recovered struct {
+	Engine   Engine
+	Views    Views
+	Snapshot uint64 // the snapshot it starts from, 0 = genesis
+	Replayed uint64 // commands applied after that
+}
+
+// Recover brings an engine and its views to the journal's head, as a start
+// needs them: from the newest snapshot that holds, or from genesis, and the
+// commands after it. report hears of every snapshot that is passed over.
+func Recover(ctx context.Context, j *Journal, rebuild Rebuild, report func(error)) (Recovered, error) {
+	sh, base, err := newShadow(j, rebuild, report)
+	if err != nil {
+		return Recovered{}, err
+	}
+	return sh.toHead(ctx, j, base.InputSeq)
+}
+
+// toHead replays what follows and hands engine and views over; after an error
+// they are closed.
+func (sh *shadow) toHead(ctx context.Context, j *Journal, base uint64) (_ Recovered, err error) {
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, sh.close())
+		}
+	}()
+	head, _ := j.Head()
+	if err := sh.follow(ctx, j, head); err != nil {
+		return Recovered{}, err
+	}
+	if at := sh.engine.AppliedSeq(); at != head {
+		return Recovered{}, fmt.Errorf("journal: the history ends at inputSeq=%d, its replay at %d: %w", head, at, ErrCorrupt)
+	}
+	return Recovered{sh.engine, sh.views, base, head - base}, nil
+}
+
+// RecoverFrom is Recover from one particular snapshot, nil for genesis: to show
+// that every way leads to the same state. A snapshot that does not hold is an error.
+func RecoverFrom(ctx context.Context, j *Journal, rebuild Rebuild, from *Snapshot) (_ Recovered, err error) {
+	sh := &shadow{}
+	sh.out = matcher.NewOutlet(shadowEvents, sh.drain)
+	start := func(_ Snapshot, state, image io.Reader) error { return sh.restore(rebuild, state, image) }
+	var base uint64
+	if from == nil {
+		err = start(Snapshot{}, nil, nil)
+	} else {
+		base = from.InputSeq
+		var damaged error
+		err = j.offer(*from, func(err error) { damaged = err }, start)
+		if err == nil {
+			err = damaged
+		}
+	}
+	if err != nil {
+		return Recovered{}, err
+	}
+	return sh.toHead(ctx, j, base)
+}

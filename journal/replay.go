@@ -1,0 +1,231 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"posttrade/matcher"
+)
+
+// replayDepth is how many unpacked commits wait for the reader.
+const replayDepth = 4
+
+// Replay gives every durable command from inputSeq from on, in order, a commit
+// at a time, to fn, and verifies checksum, contiguity, chain, fills and client
+// ids on the way. It stops at the head as it was at the call. The slices are
+// fn's only until it returns. Reading and unpacking run ahead on a goroutine of
+// their own. from may lie inside a commit; beyond the head there is nothing.
+func (j *Journal) Replay(ctx context.Context, from uint64, fn func(cmds []matcher.Command, ids ClientIDs) error) error {
+	return j.replay(ctx, from, 0, func(d *decoded) error { return fn(d.commands, d.ids) })
+}
+
+// ReplayTo is Replay up to and including inputSeq to, or the head if that comes first.
+func (j *Journal) ReplayTo(ctx context.Context, from, to uint64, fn func(cmds []matcher.Command, ids ClientIDs) error) error {
+	return j.replay(ctx, from, to, func(d *decoded) error { return fn(d.commands, d.ids) })
+}
+
+func (j *Journal) replay(ctx context.Context, from, to uint64, fn func(*decoded) error) error {
+	head, _ := j.Head()
+	if to == 0 || to > head {
+		to = head
+	}
+	return replay(ctx, j.db, j.Seed(), max(from, 1), to, fn)
+}
+
+// replay walks the commits that hold [from, to] and cuts the first and the last to size.
+func replay(ctx context.Context, db *pebble.DB, seed [chainBytes]byte, from, to uint64, fn func(*decoded) error) error {
+	if from > to {
+		return ctx.Err()
+	}
+	w := newWalker(db, seed)
+	if err := w.seek(from); err != nil {
+		w.close()
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ready := make(chan *decoded, replayDepth)
+	free := make(chan *decoded, replayDepth+2)
+	for range replayDepth + 1 {
+		free <- &decoded{}
+	}
+	var walkErr error
+	go func() {
+		defer close(ready)
+		defer w.close()
+		walkErr = w.walk(to, func(d *decoded) error {
+			select {
+			case ready <- d:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			select {
+			case w.block = <-free:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+	}()
+	var err error
+	end := from - 1
+	for d := range ready {
+		if err == nil {
+			if err = ctx.Err(); err == nil {
+				d.cut(from, to)
+				end = d.first + uint64(len(d.commands)) - 1
+				err = fn(d)
+			}
+			if err != nil {
+				cancel()
+			}
+		}
+		free <- d
+	}
+	canceled := ctx.Err()
+	cancel()
+	switch {
+	case err != nil:
+		return err
+	case walkErr != nil && canceled == nil:
+		return walkErr
+	case canceled != nil:
+		return canceled
+	case end < to:
+		return fmt.Errorf("journal: replay ends at inputSeq=%d, head is %d: %w", end, to, errSizes)
+	}
+	return nil
+}
+
+// cut drops the commands outside [from, to], and ids with them.
+func (d *decoded) cut(from, to uint64) {
+	if d.first < from {
+		skip := from - d.first
+		d.commands = d.commands[skip:]
+		for {
+			rest := d.ids
+			at, _, ok := rest.Next()
+			if !ok || at >= from {
+				break
+			}
+			d.ids = rest
+		}
+		d.first = from
+	}
+	if last := d.first + uint64(len(d.commands)) - 1; last > to {
+		d.commands = d.commands[:uint64(len(d.commands))-(last-to)]
+		d.ids.until(to)
+	}
+}
+
+// Fills gives every durable fill from tradeSeq from on to fn, in order, a
+// block at a time, verifying checksums and contiguity.
+func (j *Journal) Fills(from uint64, fn func([]matcher.Fill) error) error {
+	_, head := j.Head()
+	from = max(from, 1)
+	if from > head {
+		return nil
+	}
+	u := newUnpacker()
+	defer u.close()
+	var fills []matcher.Fill
+	next := from
+	for next <= head {
+		n := 0
+		start, err := blockHolding(j.db, keyFills, next)
+		if err != nil {
+			return err
+		}
+		before := next
+		err = iterate(j.db, newKey(keyFills, start), []byte{keyFills + 1}, func(it *pebble.Iterator) error {
+			for ok := it.First(); ok && next <= head; ok = it.Next() {
+				if fills, err = readFills(u, it, fills); err != nil {
+					return err
+				}
+				part := fills
+				first := fills[0].TradeSeq
+				if first < next {
+					part = fills[min(next-first, uint64(len(fills))):]
+				}
+				if len(part) == 0 || part[0].TradeSeq != next {
+					return fmt.Errorf("journal: key=%s: starts at tradeSeq=%d, want %d: %w",
+						keyName(it.Key()), first, next, errSizes)
+				}
+				if err := fn(part); err != nil {
+					return err
+				}
+				next += uint64(len(part))
+				if n++; n == blocksPerIterator {
+					return errEnough
+				}
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errEnough) {
+			return err
+		}
+		if next == before {
+			return fmt.Errorf("journal: fills end at tradeSeq=%d, head is %d: %w", next-1, head, errSizes)
+		}
+	}
+	return nil
+}
+
+// LastFills returns the last n durable fills in ascending order, fewer if there are fewer.
+func (j *Journal) LastFills(n int) ([]matcher.Fill, error) {
+	_, head := j.Head()
+	if n <= 0 || head == 0 {
+		return nil, nil
+	}
+	from := uint64(1)
+	if head > uint64(n) {
+		from = head - uint64(n) + 1
+	}
+	out := make([]matcher.Fill, 0, head-from+1)
+	err := j.Fills(from, func(f []matcher.Fill) error {
+		if room := cap(out) - len(out); len(f) > room {
+			f = f[:room] // committed while we read
+		}
+		out = append(out, f...)
+		return nil
+	})
+	return out, err
+}
+
+// blockHolding is the first sequence of the block of a kind that holds seq.
+func blockHolding(db *pebble.DB, kind byte, seq uint64) (first uint64, err error) {
+	err = iterate(db, []byte{kind}, newKey(kind, seq+1), func(it *pebble.Iterator) error {
+		if !it.Last() {
+			return fmt.Errorf("journal: no block %c holds %d: %w", kind, seq, errSizes)
+		}
+		at, ok := keySeq(it.Key())
+		if !ok {
+			return fmt.Errorf("journal: key=%s: %w", keyName(it.Key()), errSizes)
+		}
+		first = at
+		return nil
+	})
+	return first, err
+}
+
+// readFills unpacks the fill block under the iterator.
+func readFills(u *unpacker, it *pebble.Iterator, fills []matcher.Fill) ([]matcher.Fill, error) {
+	v, err := it.ValueAndErr()
+	if err != nil {
+		return fills, err
+	}
+	e, payload, err := parseEnvelope(v, keyFills)
+	if err == nil {
+		fills = resize(fills, int(e.count))
+		err = u.unpack(fillBytesOf(fills), &e, payload)
+	}
+	if err == nil && (fills[0].TradeSeq != e.first || fills[len(fills)-1].TradeSeq != e.last()) {
+		err = errSizes
+	}
+	if err != nil {
+		return fills, fmt.Errorf("journal: key=%s: %w", keyName(it.Key()), err)
+	}
+	return fills, nil
+}

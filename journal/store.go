@@ -1,0 +1,231 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+const (
+	storeName = "store"
+	lockName  = "lock"
+
+	// memTableBytes bounds a memtable; the store starts at 256 KiB and doubles as it fills.
+	memTableBytes = 32 << 20
+	memTables     = 4
+	cacheBytes    = 8 << 20
+	tableBytes    = 64 << 20 // a memtable gives one table for each prefix, and stays that
+)
+
+// ErrPoisoned reports that an earlier error ended the journal: nothing is
+// acknowledged any more. The error that carries it also carries the cause.
+var ErrPoisoned = errors.New("journal poisoned")
+
+// errStore is what a fatal message of the store is turned into.
+var errStore = errors.New("store failed")
+
+// latch remembers the first failure, for ever, and runs its consequences once.
+type latch struct {
+	cause  atomic.Pointer[error]
+	dead   chan struct{}               // closed with the first failure
+	onFail atomic.Pointer[func(error)] // answers waiting callers, before fatal
+	fatal  func(error)                 // ends the process in production
+}
+
+func newLatch(fatal func(error)) *latch {
+	return &latch{dead: make(chan struct{}), fatal: fatal}
+}
+
+// Err is nil until the first failure.
+func (l *latch) Err() error {
+	if p := l.cause.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// Poison latches cause and returns the latched error, which may be an earlier one.
+func (l *latch) Poison(cause error) error {
+	err := fmt.Errorf("%w: %w", ErrPoisoned, cause)
+	if errors.Is(cause, ErrPoisoned) {
+		err = cause // met again on its way up
+	}
+	if l.cause.CompareAndSwap(nil, &err) {
+		close(l.dead)
+		if f := l.onFail.Load(); f != nil {
+			(*f)(err)
+		}
+		l.fatal(err)
+	}
+	return l.Err()
+}
+
+// Logger receives one line per notable thing. *slog.Logger fits through a
+// method value; the journal never logs a command.
+type Logger interface {
+	Infof(format string, args ...any)
+	Errorf(format string, args ...any)
+}
+
+// quiet drops everything.
+type quiet struct{}
+
+func (quiet) Infof(string, ...any)  {}
+func (quiet) Errorf(string, ...any) {}
+
+// exit is the Fatal hook of a process that has not set one.
+func exit(err error) {
+	_, _ = fmt.Fprintln(os.Stderr, "posttrade: "+err.Error())
+	os.Exit(1)
+}
+
+// storeLog is the store's logger. Its Fatalf never reports success to the
+// store: it poisons, which ends the process; where the hook returns (tests) it
+// unwinds to guard, or stops the store's own goroutine for good.
+type storeLog struct {
+	Logger
+	latch *latch
+}
+
+// Infof drops the store's chatter.
+func (s storeLog) Infof(string, ...any) {}
+
+func (s storeLog) Fatalf(format string, args ...any) {
+	err := s.latch.Poison(fmt.Errorf("journal: %w: %s", errStore, fmt.Sprintf(format, args...)))
+	if guarded() {
+		panic(unwinding{err})
+	}
+	select {}
+}
+
+// unwinding carries a latched error through the store's frames to guard.
+type unwinding struct{ err error }
+
+// guard runs a call into the store and turns a fatal message on this goroutine into an error.
+func guard(call func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			u, ours := r.(unwinding)
+			if !ours {
+				panic(r)
+			}
+			err = u.err
+		}
+	}()
+	return call()
+}
+
+// guarded reports whether guard is on this goroutine's stack. Cold: only after a fatal error.
+func guarded() bool {
+	pcs := make([]uintptr, 128)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
+	for {
+		f, more := frames.Next()
+		if strings.HasSuffix(f.Function, "/journal.guard") {
+			return true
+		}
+		if !more {
+			return false
+		}
+	}
+}
+
+// spans keeps the prefixes in tables of their own, so that tables of successive
+// flushes never overlap and compactions move them without rewriting.
+func spans(start []byte) (pebble.SpanPolicy, []byte, error) {
+	if len(start) == 0 {
+		return pebble.SpanPolicy{}, nil, nil
+	}
+	return pebble.SpanPolicy{ValueStoragePolicy: pebble.ValueStorageLowReadLatency}, []byte{start[0] + 1}, nil
+}
+
+// storeOptions are the settings of every opening of the store.
+func storeOptions(fs vfs.FS, l *latch, log Logger) *pebble.Options {
+	o := &pebble.Options{
+		FS:                          watch(fs, l),
+		FormatMajorVersion:          pebble.FormatNewest,
+		Logger:                      storeLog{log, l},
+		MemTableSize:                memTableBytes,
+		MemTableStopWritesThreshold: memTables,
+		CacheSize:                   cacheBytes,
+		BytesPerSync:                1 << 20,
+		L0CompactionFileThreshold:   64,
+		L0StopWritesThreshold:       1000,
+		WALMinSyncInterval:          nil,
+		DisableWAL:                  false,
+	}
+	o.TargetFileSizes[0] = tableBytes
+	o.Experimental.SpanPolicyFunc = spans
+	o.Experimental.ReadSamplingMultiplier = -1
+	o.Experimental.FileCacheShards = 1
+	for i := range o.Levels {
+		o.Levels[i].BlockSize = 32 << 10
+		o.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.NoCompression }
+	}
+	o.EventListener = &pebble.EventListener{
+		BackgroundError: func(err error) {
+			if errors.Is(err, pebble.ErrCancelledCompaction) {
+				return
+			}
+			_ = l.Poison(fmt.Errorf("journal: store background: %w", err))
+			if !guarded() {
+				select {} // the hook has returned: no retry all the same
+			}
+		},
+		DataCorruption: func(info pebble.DataCorruptionInfo) {
+			log.Errorf("journal: store corruption file=%s: %v", info.Path, info.Details)
+		},
+	}
+	return o
+}
+
+// openStore opens the store in dir.
+func openStore(dir string, o *pebble.Options, l *latch) (*pebble.DB, error) {
+	opened := make(chan *pebble.DB, 1)
+	err := l.orPoison(func() error {
+		db, err := pebble.Open(dir, o)
+		opened <- db
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("journal: open store=%s: %w", dir, err)
+	}
+	return <-opened, nil
+}
+
+// closeStore closes it.
+func closeStore(db *pebble.DB, l *latch) error {
+	if err := l.orPoison(db.Close); err != nil {
+		return fmt.Errorf("journal: close store: %w", err)
+	}
+	return nil
+}
+
+// orPoison runs a call that may wait for the store's own goroutines, and gives
+// up on it when one of them has met the failure that ended the journal.
+func (l *latch) orPoison(call func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- guard(call) }()
+	select {
+	case err := <-done:
+		return err
+	case <-l.dead:
+		return l.Err()
+	}
+}
+
+// diskUsage is what a file system says about its space.
+func diskUsage(fs vfs.FS, dir string) (avail uint64, err error) {
+	u, err := fs.GetDiskUsage(dir)
+	if err != nil {
+		return 0, fmt.Errorf("journal: disk usage dir=%s: %w", dir, err)
+	}
+	return u.AvailBytes, nil
+}

@@ -1,0 +1,261 @@
+package journal
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"posttrade/matcher"
+)
+
+// ErrFills reports fill blocks that a replay of the commands does not give.
+var ErrFills = errors.New("fills are not those of a replay")
+
+// VerifyOptions of Verify, Stats and Export.
+type VerifyOptions struct {
+	FS vfs.FS // tests; default the operating system's
+	// Engine, if set, makes an engine at the genesis: Verify then replays every
+	// command and compares the fills with the fill blocks, byte for byte.
+	Engine func(genesis []byte) (Engine, error)
+
+	boot string
+}
+
+// Report is what Verify and Stats saw.
+type Report struct {
+	Seed      [32]byte
+	InputSeq  uint64 // head
+	TradeSeq  uint64
+	Chain     [32]byte
+	Anchored  uint64 // the anchor's input sequence
+	Blocks    uint64
+	Fills     uint64
+	ClientIDs uint64
+	FirstTime int64 // event times, milliseconds
+	LastTime  int64
+	RawBytes  uint64 // of command payloads, before packing
+	Packed    uint64 // of all blocks, as stored, with envelopes
+	Replayed  bool   // fills were recomputed
+	Snapshots []Snapshot
+}
+
+// Verify reads the whole journal in dir, changing nothing, and checks genesis,
+// every checksum, every chain link, contiguity of both sequences, client ids,
+// and the anchor. The error names the first thing that does not hold by key and
+// sequence; the report is as far as it got. The journal must not be open: ErrLocked.
+func Verify(ctx context.Context, dir string, o VerifyOptions) (Report, error) {
+	var r Report
+	err := readOnly(dir, &o, func(db *pebble.DB, genesis []byte, a reading) error {
+		r.Seed, r.Anchored = hashOf(genesis), a.inputSeq
+		check, err := newFillCheck(genesis, o.Engine)
+		if err != nil {
+			return err
+		}
+		r.Replayed = check != nil
+		return errors.Join(verifyAll(ctx, db, o.FS, dir, a, &r, check), check.close())
+	})
+	return r, err
+}
+
+func verifyAll(ctx context.Context, db *pebble.DB, fs vfs.FS, dir string, a reading, r *Report, check *fillCheck) error {
+	if r.Seed != a.seed {
+		return fmt.Errorf("journal: key=g: genesis hash %x, anchor has %x: %w", r.Seed, a.seed, ErrDiverged)
+	}
+	w := newWalker(db, r.Seed)
+	defer w.close()
+	met := a.inputSeq == 0
+	err := w.walk(0, func(b *decoded) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		r.add(b)
+		r.InputSeq, r.TradeSeq, r.Chain = w.at.inputSeq, w.at.tradeSeq, w.at.chain
+		if w.at.inputSeq == a.inputSeq {
+			if met = w.at.chain == a.chain && w.at.tradeSeq == a.tradeSeq; !met {
+				return fmt.Errorf("journal: key=%s inputSeq=%d: file=%s offset=%d has another chain: %w",
+					w.lastKey(), b.last(), fs.PathJoin(dir, anchorName), a.offset, ErrDiverged)
+			}
+		}
+		return check.commit(b)
+	})
+	if err != nil {
+		return err
+	}
+	switch name := fs.PathJoin(dir, anchorName); {
+	case w.at.inputSeq < a.inputSeq:
+		return fmt.Errorf("journal: last key=%s ends at inputSeq=%d, file=%s offset=%d has seen inputSeq=%d: %w",
+			w.lastKey(), w.at.inputSeq, name, a.offset, a.inputSeq, ErrShortened)
+	case !met:
+		return fmt.Errorf("journal: no block ends at inputSeq=%d, as file=%s offset=%d has seen: %w",
+			a.inputSeq, name, a.offset, ErrDiverged)
+	}
+	if err := checkStrays(db, w.at); err != nil {
+		return err
+	}
+	list, bad, err := listSnapshots(db)
+	r.Snapshots = list
+	return errors.Join(err, errors.Join(bad...))
+}
+
+// add counts one commit.
+func (r *Report) add(b *decoded) {
+	if r.Blocks++; r.Blocks == 1 {
+		r.FirstTime = b.firstTime
+	}
+	r.Fills += uint64(b.envelope.fills)
+	r.ClientIDs += uint64(b.envelope.ids)
+	if b.lastTime != 0 {
+		r.LastTime = b.lastTime
+	}
+	r.RawBytes += uint64(b.raw)
+	r.Packed += b.stored
+}
+
+// fillCheck recomputes fills. A nil one checks nothing.
+type fillCheck struct {
+	engine Engine
+	out    *matcher.Outlet
+	fills  []byte
+}
+
+func newFillCheck(genesis []byte, make func([]byte) (Engine, error)) (*fillCheck, error) {
+	if make == nil {
+		return nil, nil
+	}
+	engine, err := make(genesis)
+	if err != nil {
+		return nil, fmt.Errorf("journal: verify: %w", err)
+	}
+	c := &fillCheck{engine: engine}
+	c.out = matcher.NewOutlet(shadowEvents, func(events []matcher.Event) {
+		for i := range events {
+			if events[i].Kind == matcher.EventFilled {
+				f := events[i].Fill()
+				c.fills = append(c.fills, f.Bytes()[:]...)
+			}
+		}
+	})
+	return c, nil
+}
+
+func (c *fillCheck) commit(b *decoded) error {
+	if c == nil {
+		return nil
+	}
+	c.fills = c.fills[:0]
+	if n, err := c.engine.ReplayBatch(b.commands, c.out); err != nil {
+		return fmt.Errorf("journal: verify inputSeq=%d: %w", b.commands[n].InputSeq, err)
+	}
+	c.out.Flush()
+	stored := fillBytesOf(b.fills)
+	if bytes.Equal(c.fills, stored) {
+		return nil
+	}
+	at := 0
+	for at < min(len(stored), len(c.fills)) && stored[at] == c.fills[at] {
+		at++
+	}
+	return fmt.Errorf("journal: key=%s: %d fills from inputSeq=%d, a replay gives %d, first difference at tradeSeq=%d: %w",
+		keyName(newKey(keyFills, b.link)), len(b.fills), b.first, len(c.fills)/recordBytes,
+		b.link+uint64(at/recordBytes), ErrFills)
+}
+
+func (c *fillCheck) close() error {
+	if c == nil {
+		return nil
+	}
+	return c.engine.Close()
+}
+
+// Stats reads what Verify reads without recomputing fills, and reports it.
+func Stats(ctx context.Context, dir string, o VerifyOptions) (Report, error) {
+	o.Engine = nil
+	return Verify(ctx, dir, o)
+}
+
+// readOnly opens an existing journal without changing it.
+func readOnly(dir string, o *VerifyOptions, f func(db *pebble.DB, genesis []byte, a reading) error) (err error) {
+	if o.FS == nil {
+		o.FS = vfs.Default
+	}
+	if o.boot == "" {
+		o.boot = bootID()
+	}
+	if _, err := o.FS.Stat(dir); err != nil {
+		return fmt.Errorf("journal: stat dir=%s: %w", dir, err)
+	}
+	if _, err := o.FS.Stat(o.FS.PathJoin(dir, storeName)); err != nil {
+		return fmt.Errorf("journal: open dir=%s: %w: %w", dir, ErrNoGenesis, err)
+	}
+	lock, err := lockDir(o.FS, dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	l := newLatch(func(error) {}) // nothing is written: a failure is this call's error
+	po := storeOptions(o.FS, l, quiet{})
+	po.ReadOnly, po.ErrorIfNotExists = true, true
+	db, err := openStore(o.FS.PathJoin(dir, storeName), po, l)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeStore(db, l)) }()
+	a, err := readAnchor(o.FS, dir, o.boot)
+	if notExist(err) {
+		return fmt.Errorf("%w: %w", err, ErrAnchorMissing)
+	}
+	if err != nil {
+		return err
+	}
+	genesis, err := readGenesis(db)
+	if err != nil {
+		return err
+	}
+	return f(db, genesis, a)
+}
+
+// Export writes the commands from..to (0 = the head) of the journal in dir as
+// ndjson, one object a line, with stable field names; see exportCommand. It
+// verifies what it reads.
+func Export(ctx context.Context, dir string, w io.Writer, from, to uint64, o VerifyOptions) error {
+	return readOnly(dir, &o, func(db *pebble.DB, genesis []byte, a reading) error {
+		seed := hashOf(genesis)
+		head, err := checkTail(db, seed, a, o.FS.PathJoin(dir, anchorName))
+		if err != nil {
+			return err
+		}
+		if to == 0 || to > head.inputSeq {
+			to = head.inputSeq
+		}
+		return export(ctx, db, seed, w, max(from, 1), to)
+	})
+}
+
+// Export is Export of an open journal, up to its durable head.
+func (j *Journal) Export(ctx context.Context, w io.Writer, from, to uint64) error {
+	head, _ := j.Head()
+	if to == 0 || to > head {
+		to = head
+	}
+	return export(ctx, j.db, j.Seed(), w, max(from, 1), to)
+}
+
+func export(ctx context.Context, db *pebble.DB, seed [chainBytes]byte, w io.Writer, from, to uint64) error {
+	var line []byte
+	return replay(ctx, db, seed, from, to, func(d *decoded) error {
+		line = line[:0]
+		for i := range d.commands {
+			c := &d.commands[i]
+			line = exportCommand(line, c, d.ids.Of(c.InputSeq))
+		}
+		if _, err := w.Write(line); err != nil {
+			return fmt.Errorf("journal: export inputSeq=%d: %w", d.first, err)
+		}
+		return nil
+	})
+}

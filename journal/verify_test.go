@@ -1,0 +1,309 @@
+package journal
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"posttrade/matcher"
+)
+
+func verifying(fs vfs.FS, f flow) VerifyOptions {
+	return VerifyOptions{FS: fs, boot: "boot-1", Engine: func([]byte) (Engine, error) { return &toy{flow: f}, nil }}
+}
+
+func TestVerifyReadsEverything(t *testing.T) {
+	fs := vfs.NewMem()
+	j := openNew(t, "j", strict(t, fs))
+	f := &flow{seed: 1, idsEvery: 2}
+	appendAll(t, j, f, 1, 100, 7, 1)
+	_, err := j.WriteSnapshot(100, text("x"), nil)
+	must(t, err)
+	_, err = Verify(context.Background(), "j", verifying(fs, *f))
+	mustFail(t, err, ErrLocked)
+	seed := j.Seed()
+	must(t, j.Close())
+	r, err := Verify(context.Background(), "j", verifying(fs, *f))
+	must(t, err)
+	if r.InputSeq != 109 || r.TradeSeq != f.tradeSeq || r.Fills != f.tradeSeq || r.Blocks != 4 || r.ClientIDs != 54 ||
+		r.Anchored != 109 || r.RawBytes != 109*64 || r.Packed == 0 || !r.Replayed || r.Seed != seed ||
+		len(r.Snapshots) != 1 || r.FirstTime != flowStart || r.LastTime != flowStart {
+		t.Errorf("report %+v", r)
+	}
+	r, err = Stats(context.Background(), "j", verifying(fs, *f))
+	must(t, err)
+	if r.Replayed || r.InputSeq != 109 {
+		t.Errorf("stats %+v", r)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err = Verify(ctx, "j", verifying(fs, *f))
+	mustFail(t, err, context.Canceled)
+}
+
+func TestVerifyWithoutAJournal(t *testing.T) {
+	fs := vfs.NewMem()
+	_, err := Verify(context.Background(), "none", VerifyOptions{FS: fs})
+	if !notExist(err) {
+		t.Errorf("no directory: %v", err)
+	}
+	must(t, fs.MkdirAll("empty", 0o755))
+	_, err = Verify(context.Background(), "empty", VerifyOptions{FS: fs})
+	mustFail(t, err, ErrNoGenesis)
+	j, err := Open("new", strict(t, fs))
+	must(t, err)
+	must(t, j.Close())
+	_, err = Verify(context.Background(), "new", VerifyOptions{FS: fs})
+	mustFail(t, err, ErrAnchorMissing)
+}
+
+// TestVerifyNamesTheFirstBadBlock changes one value behind the journal's back,
+// in ways that the store's own checksums cannot see.
+func TestVerifyNamesTheFirstBadBlock(t *testing.T) {
+	f := flow{seed: 1, idsEvery: 2}
+	reseal := func(v []byte, kind byte, change func(e *envelope)) []byte {
+		e, payload, err := parseEnvelope(v, kind)
+		must(t, err)
+		change(&e)
+		out := append(make([]byte, envelopeBytes), payload...)
+		e.put(out, payload)
+		return out
+	}
+	tests := []struct {
+		name   string
+		key    []byte
+		change func(v []byte) []byte // nil result: the key is deleted
+		about  string
+		want   error
+	}{
+		{"a command block lost", newKey(keyCommands, 11), func([]byte) []byte { return nil }, "c/21", ErrCorrupt},
+		{"a fill block lost", newKey(keyFills, 1), func([]byte) []byte { return nil }, "f/1", pebble.ErrNotFound},
+		{"an id block lost", newKey(keyIDs, 11), func([]byte) []byte { return nil }, "i/11", pebble.ErrNotFound},
+		{"the genesis lost", []byte{keyGenesis}, func([]byte) []byte { return nil }, "key=g", ErrNoGenesis},
+		{"a bit of a command block", newKey(keyCommands, 11), func(v []byte) []byte { v[100] ^= 1; return v }, "c/11", ErrCorrupt},
+		{"a bit of an id block", newKey(keyIDs, 11), func(v []byte) []byte { v[100] ^= 1; return v }, "i/11", ErrCorrupt},
+		{"a bit of the genesis", []byte{keyGenesis}, func(v []byte) []byte { v[50] ^= 1; return v }, "key=g", ErrCorrupt},
+		{"another chain", newKey(keyCommands, 11), func(v []byte) []byte {
+			return reseal(v, keyCommands, func(e *envelope) { e.chain[0] ^= 1 })
+		}, "c/11", ErrCorrupt},
+		{"another fill chain", newKey(keyFills, 1), func(v []byte) []byte {
+			return reseal(v, keyFills, func(e *envelope) { e.chain[0] ^= 1 })
+		}, "f/1", ErrCorrupt},
+		{"fewer ids", newKey(keyCommands, 11), func(v []byte) []byte {
+			return reseal(v, keyCommands, func(e *envelope) { e.ids-- })
+		}, "i/11", ErrCorrupt},
+		{"another trade sequence", newKey(keyCommands, 11), func(v []byte) []byte {
+			return reseal(v, keyCommands, func(e *envelope) { e.link++ })
+		}, "c/11", ErrCorrupt},
+		{"a stray key", []byte("c"), func([]byte) []byte { return []byte("x") }, "c", ErrCorrupt},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			fs := vfs.NewMem()
+			j := openNew(t, "j", strict(t, fs))
+			own := f
+			appendAll(t, j, &own, 10, 10, 10, 10)
+			var v []byte
+			old, closer, err := j.db.Get(tt.key)
+			if err == nil {
+				v = append(v, old...)
+				must(t, closer.Close())
+			}
+			if v = tt.change(v); v == nil {
+				must(t, j.db.Delete(tt.key, pebble.Sync))
+			} else {
+				must(t, j.db.Set(tt.key, v, pebble.Sync))
+			}
+			must(t, j.Close())
+			_, err = Verify(context.Background(), "j", verifying(fs, f))
+			if !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.about) {
+				t.Errorf("verify: %v, want %v about %s", err, tt.want, tt.about)
+			}
+			// Everything is near enough to the end for Open to see it too.
+			if _, err = Open("j", Options{FS: fs, Fatal: func(error) {}}); !errors.Is(err, tt.want) {
+				t.Errorf("open: %v, want %v", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestVerifyRecomputesTheFills(t *testing.T) {
+	fs := vfs.NewMem()
+	j := openNew(t, "j", strict(t, fs))
+	f := &flow{seed: 1}
+	var b Block
+	f.block(&b, 50)
+	b.fills[64+24]++ // the price of the second fill
+	c, err := j.Append(&b)
+	must(t, err)
+	must(t, c.Wait())
+	must(t, j.Close())
+	_, err = Verify(context.Background(), "j", verifying(fs, *f))
+	mustFail(t, err, ErrFills)
+	if !strings.Contains(err.Error(), "f/1") || !strings.Contains(err.Error(), "tradeSeq=2") {
+		t.Errorf("%v", err)
+	}
+	o := verifying(fs, *f)
+	o.Engine = func([]byte) (Engine, error) { return &toy{applied: 7}, nil }
+	_, err = Verify(context.Background(), "j", o)
+	mustFail(t, err, errToy)
+	o.Engine = func([]byte) (Engine, error) { return nil, errToy }
+	_, err = Verify(context.Background(), "j", o)
+	mustFail(t, err, errToy)
+}
+
+func TestExportHasEveryCommandOnce(t *testing.T) {
+	fs := vfs.NewMem()
+	j := openNew(t, "j", strict(t, fs))
+	f := &flow{seed: 1, idsEvery: 3}
+	appendAll(t, j, f, 10, 1, 30)
+	symbol, mark := matcher.NewSymbolRegister(`A"B`), matcher.NewCommand(matcher.SwapBook)
+	mark.BlockLength, mark.TemplateID, mark.EventTimeMillis, mark.LimitPx = 24, matcher.TemplateRiskExtract, 20000, 7
+	unknown := matcher.NewCommand(99)
+	var b Block
+	for i, c := range []*matcher.Command{&symbol, &mark, &unknown} {
+		c.InputSeq = f.inputSeq + 1 + uint64(i)
+		b.Command(c)
+	}
+	c, err := j.Append(&b)
+	must(t, err)
+	must(t, c.Wait())
+	var live, cold bytes.Buffer
+	must(t, j.Export(context.Background(), &live, 1, 0))
+	must(t, j.Close())
+	must(t, Export(context.Background(), "j", &cold, 0, 1000, verifying(fs, *f)))
+	if live.String() != cold.String() {
+		t.Error("live and cold export differ")
+	}
+	next := uint64(0)
+	lines := bufio.NewScanner(&cold)
+	for lines.Scan() {
+		var row map[string]any
+		d := json.NewDecoder(strings.NewReader(lines.Text()))
+		d.UseNumber()
+		must(t, d.Decode(&row))
+		next++
+		want := f.command(next)
+		if row["sequence"] != json.Number(jsonInt(int64(next))) {
+			t.Fatalf("line %d: %s", next, lines.Text())
+		}
+		id, _ := row["clientOrderId"].(string)
+		switch {
+		case next <= 41 && (row["priceTicks"] != json.Number(jsonInt(want.PriceTicks)) || row["type"] != typeNames[want.Type] ||
+			id != string(f.clientID(next))):
+			t.Fatalf("line %d: %s, want %+v", next, lines.Text(), want)
+		case next == 42 && (row["type"] != "SYMBOL_REGISTER" || row["ticker"] != `A"B`),
+			next == 43 && (row["type"] != "RISK_EXTRACT" || row["sessionDateEpochDay"] != json.Number("20000") || row["priceVersion"] != json.Number("7")),
+			next == 44 && row["type"] != "99":
+			t.Fatalf("line %d: %s", next, lines.Text())
+		}
+	}
+	if next != 44 {
+		t.Fatalf("%d lines", next)
+	}
+	cold.Reset()
+	must(t, Export(context.Background(), "j", &cold, 10, 12, verifying(fs, *f)))
+	if got := strings.Count(cold.String(), "\n"); got != 3 || !strings.HasPrefix(cold.String(), `{"sequence":10,`) {
+		t.Errorf("10..12: %s", cold.String())
+	}
+	must(t, Export(context.Background(), "j", &cold, 500, 0, verifying(fs, *f)))
+	if err := Export(context.Background(), "j", failing{}, 1, 0, verifying(fs, *f)); !errors.Is(err, errToy) {
+		t.Errorf("writer that fails: %v", err)
+	}
+}
+
+func jsonInt(v int64) string { return string(appendInt(nil, "x", v)[len(`,"x":`):]) }
+
+type failing struct{}
+
+func (failing) Write([]byte) (int, error) { return 0, errToy }
+
+func TestComparatorsMeasure(t *testing.T) {
+	for _, run := range []func(dir string) (Measured, error){
+		func(dir string) (Measured, error) {
+			return CompareKeyPerRecord(context.Background(), dir+"/a", 20*time.Millisecond)
+		},
+		func(dir string) (Measured, error) {
+			return CompareBlockAsValue(context.Background(), dir+"/b", 20*time.Millisecond, 1024)
+		},
+		func(dir string) (Measured, error) {
+			return CompareBlockPacked(context.Background(), dir+"/c", 20*time.Millisecond, 1024)
+		},
+		func(dir string) (Measured, error) {
+			return CompareRawWrites(context.Background(), dir, 20*time.Millisecond, 64<<10)
+		},
+	} {
+		m, err := run(t.TempDir())
+		must(t, err)
+		if m.Records == 0 || m.PerSecond() <= 0 || m.P50 <= 0 || m.P50 > m.P99 || m.P99 > m.Max || m.Name == "" {
+			t.Errorf("%+v", m)
+		}
+		t.Logf("%s: %.2f M/s, p50 %v", m.Name, m.PerSecond()/1e6, m.P50)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err := CompareKeyPerRecord(ctx, t.TempDir()+"/d", time.Second)
+	mustFail(t, err, context.Canceled)
+	_, err = CompareRawWrites(ctx, t.TempDir(), time.Second, 64)
+	mustFail(t, err, context.Canceled)
+	if _, err := CompareRawWrites(ctx, "does/not/exist", time.Second, 64); err == nil {
+		t.Error("no error without a directory")
+	}
+}
+
+func TestAcceptedHistoryOpens(t *testing.T) {
+	for name, d := range wrecks(t) {
+		lost := d.restore(t, "j/anchor", nil)
+		_, err := Open("j", Options{FS: lost, boot: "boot-1", Fatal: func(error) {}})
+		mustFail(t, err, ErrAnchorMissing)
+		r, err := AcceptHistory(context.Background(), "j", verifying(lost, d.flow))
+		must(t, err)
+		if r.InputSeq != d.head || r.Anchored != d.head || !r.Replayed {
+			t.Errorf("%s: report %+v, want head %d", name, r, d.head)
+		}
+		must(t, d.outcome(lost))
+	}
+}
+
+func TestShortHistoryIsAcceptedOnlyByHand(t *testing.T) {
+	d := wrecks(t)["grown killed"]
+	var log string
+	for _, file := range d.files() {
+		if isLog(file) {
+			log = file
+		}
+	}
+	fs := d.restore(t, log, d.image[log][:len(d.image[log])/2])
+	_, err := Open("j", Options{FS: fs, boot: "boot-1", Fatal: func(error) {}})
+	mustFail(t, err, ErrShortened)
+	r, err := AcceptHistory(context.Background(), "j", verifying(fs, d.flow))
+	must(t, err)
+	if r.InputSeq == 0 || r.InputSeq >= d.head {
+		t.Fatalf("accepted %d of %d", r.InputSeq, d.head)
+	}
+	_, err = recovered(fs, "boot-1", flow{seed: d.flow.seed, idsEvery: d.flow.idsEvery}, r.InputSeq, r.InputSeq)
+	must(t, err)
+}
+
+func TestBrokenHistoryIsNotAccepted(t *testing.T) {
+	fs := vfs.NewMem()
+	_, err := AcceptHistory(context.Background(), "none", VerifyOptions{FS: fs})
+	mustFail(t, err, ErrNoGenesis)
+	j := openNew(t, "j", strict(t, fs))
+	f := &flow{seed: 1}
+	appendAll(t, j, f, 10, 10, 10)
+	_, err = AcceptHistory(context.Background(), "j", verifying(fs, *f))
+	mustFail(t, err, ErrLocked)
+	must(t, j.db.Delete(newKey(keyCommands, 11), pebble.Sync))
+	must(t, j.Close())
+	_, err = AcceptHistory(context.Background(), "j", verifying(fs, *f))
+	mustFail(t, err, ErrCorrupt)
+}

@@ -1,0 +1,292 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"unsafe"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"posttrade/matcher"
+)
+
+// iterate runs f with an iterator over [lower, upper) and joins its errors.
+func iterate(db *pebble.DB, lower, upper []byte, f func(*pebble.Iterator) error) error {
+	return guard(func() error {
+		it, err := db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+		if err != nil {
+			return fmt.Errorf("journal: iterate: %w", err)
+		}
+		err = f(it)
+		if itErr := it.Error(); itErr != nil {
+			err = errors.Join(err, fmt.Errorf("journal: iterate from key=%s: %w", keyName(lower), itErr))
+		}
+		if closeErr := it.Close(); closeErr != nil && it.Error() == nil {
+			err = errors.Join(err, fmt.Errorf("journal: iterate: %w", closeErr))
+		}
+		return err
+	})
+}
+
+// get reads one key.
+func get(db *pebble.DB, key []byte) (v []byte, closer io.Closer, err error) {
+	err = guard(func() error {
+		v, closer, err = db.Get(key)
+		return err
+	})
+	return v, closer, err
+}
+
+// decoded is one commit, unpacked: memory of the walker that gave it, valid
+// until it is given the next one.
+type decoded struct {
+	envelope
+	commands []matcher.Command
+	fills    []matcher.Fill
+	ids      ClientIDs
+
+	idBytes []byte
+	stored  uint64 // bytes of all its blocks in the store
+}
+
+// walker reads commits in order and checks everything about them: checksum,
+// contiguity, chain, and that fills and client ids are those of the commit.
+type walker struct {
+	db     *pebble.DB
+	seed   [chainBytes]byte
+	at     point // the end of the last commit read
+	lastAt uint64
+	unpack *unpacker
+	block  *decoded
+	bare   bool // leave fills and ids unread
+}
+
+func newWalker(db *pebble.DB, seed [chainBytes]byte) *walker {
+	return &walker{db: db, seed: seed, at: point{chain: seed}, unpack: newUnpacker(), block: &decoded{}}
+}
+
+func (w *walker) close() { w.unpack.close() }
+
+// lastKey names the key of the last command block read.
+func (w *walker) lastKey() string {
+	if w.lastAt == 0 {
+		return "none"
+	}
+	return keyName(newKey(keyCommands, w.lastAt))
+}
+
+// startAt makes the commit whose first sequence is first the next one, taking
+// the chain from the block before it.
+func (w *walker) startAt(first uint64) error {
+	if first == 1 {
+		return nil
+	}
+	return iterate(w.db, []byte{keyCommands}, newKey(keyCommands, first), func(it *pebble.Iterator) error {
+		if !it.Last() {
+			return fmt.Errorf("journal: no block before key=%s: %w",
+				keyName(newKey(keyCommands, first)), errSizes)
+		}
+		v, err := it.ValueAndErr()
+		if err != nil {
+			return err
+		}
+		e, _, err := parseEnvelope(v, keyCommands)
+		if err != nil {
+			return fmt.Errorf("journal: key=%s: %w", keyName(it.Key()), err)
+		}
+		w.at = point{inputSeq: e.last(), tradeSeq: e.lastTrade(), chain: e.chain}
+		w.lastAt = e.first
+		return nil
+	})
+}
+
+// seek makes the commit that holds inputSeq the next one.
+func (w *walker) seek(inputSeq uint64) error {
+	if inputSeq <= 1 {
+		return nil
+	}
+	var first uint64
+	err := iterate(w.db, []byte{keyCommands}, newKey(keyCommands, inputSeq+1), func(it *pebble.Iterator) error {
+		if !it.Last() {
+			return nil
+		}
+		seq, ok := keySeq(it.Key())
+		if !ok {
+			return fmt.Errorf("journal: key=%s: %w", keyName(it.Key()), errSizes)
+		}
+		first = seq
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if first == 0 {
+		return fmt.Errorf("journal: no block holds inputSeq=%d: %w", inputSeq, errSizes)
+	}
+	return w.startAt(first)
+}
+
+// blocksPerIterator bounds how long one iterator pins memtables and tables.
+const blocksPerIterator = 256
+
+// errEnough ends an iteration without being an error.
+var errEnough = errors.New("enough")
+
+// walk reads commits from where the walker stands up to the one that ends at
+// limit (0 = the last one there is) and gives each to f.
+func (w *walker) walk(limit uint64, f func(*decoded) error) error {
+	for {
+		n, from := 0, []byte{keyCommands}
+		if w.at.inputSeq > 0 {
+			from = newKey(keyCommands, w.at.inputSeq+1)
+		}
+		err := iterate(w.db, from, []byte{keyCommands + 1}, func(it *pebble.Iterator) error {
+			for ok := it.First(); ok; ok = it.Next() {
+				if limit > 0 && w.at.inputSeq >= limit {
+					return nil
+				}
+				v, err := it.ValueAndErr()
+				if err != nil {
+					return fmt.Errorf("journal: read key=%s: %w", keyName(it.Key()), err)
+				}
+				if err := w.read(it.Key(), v); err != nil {
+					return err
+				}
+				if err := f(w.block); err != nil {
+					return err
+				}
+				if n++; n == blocksPerIterator {
+					return errEnough
+				}
+			}
+			return nil
+		})
+		if !errors.Is(err, errEnough) {
+			return err
+		}
+	}
+}
+
+// read unpacks and checks one commit.
+func (w *walker) read(key, value []byte) error {
+	b := w.block
+	e, payload, err := parseEnvelope(value, keyCommands)
+	if err != nil {
+		return fmt.Errorf("journal: key=%s inputSeq=%d: %w", keyName(key), w.at.inputSeq+1, err)
+	}
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("journal: key=%s inputSeq=%d: %w", keyName(key), w.at.inputSeq+1,
+			fmt.Errorf(format, args...))
+	}
+	seq, ok := keySeq(key)
+	if !ok || seq != e.first {
+		return bad("envelope starts at %d: %w", e.first, errSizes)
+	}
+	if e.first != w.at.inputSeq+1 {
+		return bad("block starts at %d, the one before ends at %d: %w", e.first, w.at.inputSeq, errSizes)
+	}
+	if e.link != w.at.tradeSeq+1 {
+		return bad("trade sequence %d, the one before ends at %d: %w", e.link, w.at.tradeSeq, errSizes)
+	}
+	b.envelope, b.stored = e, uint64(len(value))
+	b.commands = resize(b.commands, int(e.count))
+	raw := recordsOf(b.commands)
+	if err := w.unpack.unpack(raw, &e, payload); err != nil {
+		return bad("%w", err)
+	}
+	if !w.unpack.linked(&e, &w.at.chain, raw) {
+		return bad("chain %x does not follow: %w", e.chain[:4], errChecksum)
+	}
+	for i := range b.commands {
+		if got, want := b.commands[i].InputSeq, e.first+uint64(i); got != want {
+			return bad("record %d has inputSeq %d, want %d: %w", i, got, want, errSizes)
+		}
+	}
+	if !w.bare {
+		if err := w.companions(b); err != nil {
+			return err
+		}
+	}
+	w.at = point{inputSeq: e.last(), tradeSeq: e.lastTrade(), chain: e.chain}
+	w.lastAt = e.first
+	return nil
+}
+
+// companions reads the fill and the client-id block of the commit.
+func (w *walker) companions(b *decoded) error {
+	b.fills = resize(b.fills, int(b.envelope.fills))
+	if b.envelope.fills > 0 {
+		raw := fillBytesOf(b.fills)
+		if err := w.companion(keyFills, b.link, b.envelope.fills, b, func(*envelope) []byte { return raw }); err != nil {
+			return err
+		}
+		for i := range b.fills {
+			if got, want := b.fills[i].TradeSeq, b.link+uint64(i); got != want {
+				return fmt.Errorf("journal: key=%s: record %d has tradeSeq %d, want %d: %w",
+					keyName(newKey(keyFills, b.link)), i, got, want, errSizes)
+			}
+		}
+	}
+	b.ids = ClientIDs{}
+	if b.envelope.ids > 0 {
+		err := w.companion(keyIDs, b.first, b.envelope.ids, b, func(e *envelope) []byte {
+			b.idBytes = resize(b.idBytes, int(e.raw))
+			return b.idBytes
+		})
+		if err != nil {
+			return err
+		}
+		b.ids = ClientIDs{first: b.first, raw: b.idBytes}
+		if err := b.ids.check(b.last(), b.envelope.ids); err != nil {
+			return fmt.Errorf("journal: key=%s: %w", keyName(newKey(keyIDs, b.first)), err)
+		}
+	}
+	return nil
+}
+
+// companion reads one block that belongs to b's commit.
+func (w *walker) companion(kind byte, seq uint64, count uint32, b *decoded, room func(*envelope) []byte) error {
+	key := newKey(kind, seq)
+	v, closer, err := get(w.db, key)
+	if err != nil {
+		return fmt.Errorf("journal: read key=%s of inputSeq=%d: %w", keyName(key), b.first, err)
+	}
+	b.stored += uint64(len(v))
+	err = func() error {
+		e, payload, err := parseEnvelope(v, kind)
+		if err != nil {
+			return err
+		}
+		if e.first != seq || e.count != count || e.link != b.first {
+			return fmt.Errorf("first %d count %d of commit %d, want %d, %d, %d: %w",
+				e.first, e.count, e.link, seq, count, b.first, errSizes)
+		}
+		raw := room(&e)
+		if err := w.unpack.unpack(raw, &e, payload); err != nil {
+			return err
+		}
+		if !w.unpack.linked(&e, &b.chain, raw) {
+			return fmt.Errorf("chain %x does not follow its commands: %w", e.chain[:4], errChecksum)
+		}
+		return nil
+	}()
+	if err != nil {
+		err = fmt.Errorf("journal: key=%s of inputSeq=%d: %w", keyName(key), b.first, err)
+	}
+	return errors.Join(err, closer.Close())
+}
+
+// resize returns a slice of n elements in s's memory if it is large enough.
+func resize[T any](s []T, n int) []T { return slices.Grow(s[:0], n)[:n] }
+
+// recordsOf is the commands' own memory, in wire order on a little-endian machine.
+func recordsOf(c []matcher.Command) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(c))), len(c)*recordBytes)
+}
+
+// fillBytesOf is the fills' own memory.
+func fillBytesOf(f []matcher.Fill) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(f))), len(f)*recordBytes)
+}

@@ -1,0 +1,252 @@
+package journal
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"posttrade/matcher"
+)
+
+// ErrGap reports a block that does not continue the history. Nothing was
+// written; the journal is as before.
+var ErrGap = errors.New("block does not continue the history")
+
+// Commit is one block on its way to the disk.
+type Commit struct {
+	end     point
+	bytes   int
+	batch   *pebble.Batch
+	started time.Time
+	err     error // writer: the committer, before done is closed
+	done    chan struct{}
+	latch   *latch
+}
+
+// Wait blocks until the commit is durable, or returns why it will never be.
+func (c *Commit) Wait() error {
+	select {
+	case <-c.done:
+		return c.err
+	case <-c.latch.dead:
+		return c.latch.Err()
+	}
+}
+
+// InputSeq is the last input sequence of the commit.
+func (c *Commit) InputSeq() uint64 { return c.end.inputSeq }
+
+// OnDurable sets the function that the committer calls after every commit, in
+// order, with the input sequence up to which everything is durable, and the one
+// that is called once, with the poison, before the process is ended. Before the first Append.
+func (j *Journal) OnDurable(durable func(inputSeq uint64), fail func(error)) {
+	j.onDurable = durable
+	j.latch.onFail.Store(&fail)
+}
+
+// Room reports whether Append would go ahead without waiting for a commit.
+func (j *Journal) Room() bool { return j.inFlight.Load() < int64(j.o.MaxInFlight) }
+
+// Append hands one block to the store as one atomic batch, synced, and returns
+// without waiting for the sync; at most MaxInFlight commits are under way, and
+// with that many it waits for one.
+//
+//   - Shape: 1 to MaxBlockCommands commands, the first at head+1, contiguous; fills from the
+//     next trade sequence, contiguous; client ids ascending, of commands in the block.
+//   - Errors: ErrGap, ErrNoGenesis, ErrClosed: nothing is written. Anything else poisons.
+//   - Cost: packing on the caller's thread, then the store's memtable; one Commit allocated.
+//   - Source: FORMAT.md, section 2. Appender goroutine only.
+func (j *Journal) Append(b *Block) (*Commit, error) {
+	if err := j.usable(); err != nil {
+		return nil, err
+	}
+	if j.anchor == nil {
+		return nil, fmt.Errorf("journal: append inputSeq=%d: %w", b.first, ErrNoGenesis)
+	}
+	if err := j.continues(b); err != nil {
+		return nil, err
+	}
+	select {
+	case j.room <- struct{}{}:
+	case <-j.latch.dead:
+		return nil, j.latch.Err()
+	}
+	j.inFlight.Add(1)
+	c := &Commit{started: time.Now(), done: make(chan struct{}), latch: j.latch}
+	if err := j.apply(b, c); err != nil {
+		<-j.room
+		j.inFlight.Add(-1)
+		return nil, j.latch.Poison(fmt.Errorf("journal: append inputSeq=%d: %w", b.first, err))
+	}
+	j.tip = c.end
+	j.applied.Store(int64(c.end.inputSeq))
+	j.commits <- c
+	return c, nil
+}
+
+// apply packs the block and puts it into the store's log and memtable.
+func (j *Journal) apply(b *Block, c *Commit) error {
+	n := b.Commands()
+	first, last := b.timeSpan()
+	cmds := envelope{
+		kind: keyCommands, count: uint32(n), first: b.first, firstTime: first, lastTime: last,
+		fills: b.fillCount, ids: b.idCount, link: j.tip.tradeSeq + 1,
+	}
+	if n >= hashApart {
+		j.hashing <- hashJob{&cmds.chain, &j.tip.chain, b.records}
+		j.packC.pack(&cmds, b.records)
+		<-j.hashed
+	} else {
+		j.packC.link(&cmds.chain, &j.tip.chain, b.records)
+		j.packC.pack(&cmds, b.records)
+	}
+	c.end = point{inputSeq: cmds.last(), tradeSeq: cmds.lastTrade(), chain: cmds.chain}
+
+	value := j.packC.seal(&cmds)
+	size := len(value)
+	batch := j.db.NewBatchWithSize(len(value) + 4096)
+	err := batch.Set(putKey(&j.key, keyCommands, b.first), value, nil)
+	if err == nil && b.fillCount > 0 {
+		e := envelope{
+			kind: keyFills, count: b.fillCount, first: cmds.link, firstTime: first, lastTime: last, link: b.first,
+		}
+		j.packF.link(&e.chain, &cmds.chain, b.fills)
+		j.packF.pack(&e, b.fills)
+		value = j.packF.seal(&e)
+		size += len(value)
+		err = batch.Set(putKey(&j.key, keyFills, e.first), value, nil)
+	}
+	if err == nil && b.idCount > 0 {
+		e := envelope{
+			kind: keyIDs, count: b.idCount, first: b.first, firstTime: first, lastTime: last, link: b.first,
+		}
+		j.packI.link(&e.chain, &cmds.chain, b.ids)
+		j.packI.pack(&e, b.ids)
+		value = j.packI.seal(&e)
+		size += len(value)
+		err = batch.Set(putKey(&j.key, keyIDs, e.first), value, nil)
+	}
+	if err == nil {
+		err = guard(func() error { return j.db.ApplyNoSyncWait(batch, pebble.Sync) })
+	}
+	if err == nil {
+		err = j.latch.Err() // a fatal message inside the call is answered with success
+	}
+	c.batch, c.bytes = batch, size
+	return err
+}
+
+// hashApart is the size of a block, in commands, from which its hash is worth a
+// goroutine of its own: hashing takes as long as packing.
+const hashApart = 1024
+
+// hashJob is one hash for hashLoop. The appender leaves all three alone until hashed.
+type hashJob struct {
+	chain, prev *[chainBytes]byte
+	records     []byte
+}
+
+// hashLoop hashes large blocks while the appender packs them.
+func (j *Journal) hashLoop() {
+	sum := sha256.New()
+	for job := range j.hashing {
+		link(sum, job.chain, job.prev, job.records)
+		j.hashed <- struct{}{}
+	}
+}
+
+// timeSpan is the event time of the first and the last command that has one.
+func (b *Block) timeSpan() (first, last int64) {
+	n := b.Commands()
+	for i := 0; i < n; i++ {
+		if t, ok := b.time(i); ok {
+			first = t
+			break
+		}
+	}
+	for i := n - 1; i >= 0; i-- {
+		if t, ok := b.time(i); ok {
+			last = t
+			break
+		}
+	}
+	return first, last
+}
+
+func (b *Block) time(i int) (int64, bool) {
+	r := b.records[i*recordBytes:]
+	return int64(binary.LittleEndian.Uint64(r[16:])), binary.LittleEndian.Uint16(r[2:]) == matcher.TemplateCommand
+}
+
+// continues checks that the block follows the tip without a hole.
+func (j *Journal) continues(b *Block) error {
+	n := b.Commands()
+	if n == 0 || n > MaxBlockCommands {
+		return fmt.Errorf("journal: append commands=%d, want 1 to %d: %w", n, MaxBlockCommands, ErrGap)
+	}
+	for i := range n {
+		want := j.tip.inputSeq + 1 + uint64(i)
+		if got := binary.LittleEndian.Uint64(b.records[i*recordBytes+8:]); got != want {
+			return fmt.Errorf("journal: append inputSeq=%d, want %d: %w", got, want, ErrGap)
+		}
+	}
+	for i := range int(b.fillCount) {
+		want := j.tip.tradeSeq + 1 + uint64(i)
+		if got := binary.LittleEndian.Uint64(b.fills[i*recordBytes:]); got != want {
+			return fmt.Errorf("journal: append tradeSeq=%d, want %d: %w", got, want, ErrGap)
+		}
+	}
+	if b.idCount > 0 && (b.lastIDSeq < b.first || b.lastIDSeq >= b.first+uint64(n)) {
+		return fmt.Errorf("journal: append client id inputSeq=%d outside %d..%d: %w",
+			b.lastIDSeq, b.first, b.first+uint64(n)-1, ErrGap)
+	}
+	return nil
+}
+
+// commitLoop waits for the syncs, in order. After the first failure it only
+// hands out the poison.
+func (j *Journal) commitLoop() {
+	for c := range j.commits {
+		j.settle(c)
+		<-j.room
+		j.inFlight.Add(-1)
+		if j.onRoom != nil {
+			j.onRoom()
+		}
+		close(c.done)
+	}
+}
+
+func (j *Journal) settle(c *Commit) {
+	if c.err = j.latch.Err(); c.err != nil {
+		return
+	}
+	err := guard(c.batch.SyncWait)
+	if err == nil {
+		err = j.latch.Err() // poisoned meanwhile: a sync that came after it proves nothing
+	}
+	if err == nil {
+		err = j.anchor.Hot(c.end)
+	}
+	if err != nil {
+		c.err = j.latch.Poison(fmt.Errorf("journal: commit inputSeq=%d: %w", c.end.inputSeq, err))
+		return
+	}
+	if err := c.batch.Close(); err != nil {
+		c.err = j.latch.Poison(fmt.Errorf("journal: release batch inputSeq=%d: %w", c.end.inputSeq, err))
+		return
+	}
+	c.batch = nil
+	j.mu.Lock()
+	j.safe = c.end
+	j.mu.Unlock()
+	j.durable.Store(int64(c.end.inputSeq))
+	j.metrics.committed(time.Since(c.started), c.bytes)
+	if j.onDurable != nil {
+		j.onDurable(c.end.inputSeq)
+	}
+}
