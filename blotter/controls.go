@@ -1,0 +1,197 @@
+//perf:hot
+
+package blotter
+
+import (
+	"unsafe"
+
+	"posttrade/matcher"
+	"posttrade/ring"
+)
+
+// accountRow is one account. It never moves: positions are addressed by its index.
+type accountRow struct {
+	id      uint32
+	enabled uint32 // 0 or 1
+	version int64
+	held    int64 // securities in which it ever had a fill
+}
+
+type accountSlot struct {
+	lock ring.SeqLock
+	row  accountRow
+}
+
+// accounts is the table of all accounts, in the order in which they appeared.
+type accounts struct {
+	slots []accountSlot // the first count are in use
+	index []uint64      // open addressing: id << 32 | index + 1, 0 is empty; entries never move
+	shift uint
+	count ring.Sequence
+}
+
+// home spreads ids over the index: consecutive ids must not cluster.
+func (t *accounts) home(id uint32) int { return int((id * 2654435769) >> t.shift) }
+
+// find returns the index of an account, -1 if there is none. Writer only.
+func (t *accounts) find(id uint32) int {
+	mask := len(t.index) - 1
+	for at := t.home(id); ; at++ {
+		word := t.index[at&mask]
+		if word == 0 {
+			return -1
+		}
+		if uint32(word>>32) == id {
+			return int(uint32(word)) - 1
+		}
+	}
+}
+
+// set publishes a row.
+func (s *accountSlot) set(row *accountRow) {
+	s.lock.Begin()
+	ring.CopyIn(wordsOf(&s.row), wordsOf(row))
+	s.lock.End()
+}
+
+// control opens an account that is not known and sets one that is.
+func (t *accounts) control(id, enabled uint32, version int64) {
+	at := t.find(id)
+	if at < 0 {
+		t.add(accountRow{id: id, enabled: enabled, version: version})
+		return
+	}
+	row := t.slots[at].row
+	row.enabled, row.version = enabled, version
+	t.slots[at].set(&row)
+}
+
+// add appends an account that is not known. The engine refuses one too many,
+// so none left is a bug.
+func (t *accounts) add(row accountRow) {
+	at := int(t.count.Load())
+	if at == len(t.slots) {
+		tableFull("account", row.id, at)
+	}
+	t.slots[at].set(&row)
+	mask := len(t.index) - 1
+	home := t.home(row.id)
+	for t.index[home&mask] != 0 {
+		home++
+	}
+	publish(&t.index[home&mask], uint64(row.id)<<32|uint64(at+1))
+	t.count.Release(int64(at + 1))
+}
+
+// securityRow is one security.
+type securityRow struct {
+	market      int64 // market price x 1e6: the latest of trade and tick, 0 = none yet
+	marketTime  int64 // its event time
+	traded      int64 // price of the last fill x 1e6, 0 = none yet
+	flags       uint64
+	version     int64
+	tickerBytes int64
+	ticker      [matcher.MaxTicker]byte // zero padded
+}
+
+// The bits of securityRow.flags.
+const (
+	flagKnown      uint64 = 1 << 0 // a control has made it tradable at all
+	flagEnabled    uint64 = 1 << 1
+	flagHalted     uint64 = 1 << 2
+	flagRestricted uint64 = 1 << 3
+)
+
+type securitySlot struct {
+	lock ring.SeqLock
+	row  securityRow
+	_    [5]uint64
+}
+
+// Compile-time check: a slot is two lines, and the prices are in the first.
+var _ = [1]struct{}{}[unsafe.Sizeof(securitySlot{})-128]
+
+// securities is the table of all securities; ids are positions from 1.
+type securities struct {
+	slots []securitySlot // by id - 1
+	count ring.Sequence
+}
+
+// at is the slot of a registered id. The engine applies nothing to another, so
+// that is a bug.
+func (t *securities) at(id uint32) *securitySlot {
+	if count := t.count.Load(); int64(id)-1 >= count || id == 0 {
+		notRegistered(id, count)
+	}
+	return &t.slots[id-1]
+}
+
+// set publishes a row.
+func (s *securitySlot) set(row *securityRow) {
+	s.lock.Begin()
+	ring.CopyIn(wordsOf(&s.row), wordsOf(row))
+	s.lock.End()
+}
+
+// price publishes prices alone: market, its time, and the last fill's.
+func (s *securitySlot) price(market, time, traded int64) {
+	prices := [3]int64{market, time, traded}
+	s.lock.Begin()
+	ring.CopyIn(wordsOf(&s.row)[:3], wordsOf(&prices))
+	s.lock.End()
+}
+
+// register adds a security under the next id; one that is there stays as it is.
+func (t *securities) register(id uint32, ticker *[matcher.MaxTicker]byte) {
+	count := t.count.Load()
+	if int64(id) <= count && id != 0 {
+		return
+	}
+	if int(count) == len(t.slots) || int64(id) != count+1 {
+		tableFull("security", id, int(count))
+	}
+	row := securityRow{ticker: *ticker}
+	for row.tickerBytes < matcher.MaxTicker && ticker[row.tickerBytes] != 0 {
+		row.tickerBytes++
+	}
+	t.slots[id-1].set(&row)
+	t.count.Release(count + 1)
+}
+
+// flag sets the bits of mask to bits and notes the version of the control.
+func (s *securitySlot) flag(mask, bits uint64, version int64) {
+	row := s.row
+	row.flags, row.version = row.flags&^mask|bits, version
+	s.set(&row)
+}
+
+// policyRow is what POLICY_CONTROL moves.
+type policyRow struct {
+	version          int64
+	kill             int64 // 0 or 1
+	maxPosition      int64
+	maxConcentration int64
+}
+
+type policySlot struct {
+	lock ring.SeqLock
+	row  policyRow
+}
+
+// control sets the policy; 0 leaves a limit as it is.
+func (s *policySlot) control(version int64, kill bool, maxPosition, maxConcentration int64) {
+	row := s.row
+	row.version, row.kill = version, 0
+	if kill {
+		row.kill = 1
+	}
+	if maxPosition > 0 {
+		row.maxPosition = maxPosition
+	}
+	if maxConcentration > 0 {
+		row.maxConcentration = maxConcentration
+	}
+	s.lock.Begin()
+	ring.CopyIn(wordsOf(&s.row), wordsOf(&row))
+	s.lock.End()
+}

@@ -1,0 +1,157 @@
+package blotter
+
+import (
+	"cmp"
+	"slices"
+	"sync/atomic"
+
+	"posttrade/ring"
+)
+
+// Account is an account's control flag, and the version of the control that set it.
+type Account struct {
+	ID      uint32
+	Enabled bool
+	Version int64
+}
+
+// Security is a security's control flags and prices. Version is that of the
+// latest security or restriction control.
+type Security struct {
+	ID           uint32
+	Ticker       string
+	Known        bool // a control or the genesis record has made it tradable at all
+	Enabled      bool
+	Halted       bool
+	Restricted   bool
+	Version      int64
+	MarketPx     int64 // the latest of last trade and last tick x 1e6, 0 = none yet
+	MarketMillis int64 // its event time
+	LastTradePx  int64 // price of the last fill x 1e6, 0 = none yet
+}
+
+// Policy is what POLICY_CONTROL moves. Money is x 1e6.
+type Policy struct {
+	Version                  int64
+	KillSwitch               bool
+	MaxPositionQty           int64
+	MaxConcentrationNotional int64
+}
+
+// copyRow copies an account, whole.
+func (s *accountSlot) copyRow(row *accountRow) {
+	for {
+		stamp, ok := s.lock.Read()
+		if !ok {
+			continue // the writer is a few stores away
+		}
+		ring.CopyOut(wordsOf(row), wordsOf(&s.row))
+		if !s.lock.Retry(stamp) {
+			return
+		}
+	}
+}
+
+// copyRow copies a security, whole.
+func (s *securitySlot) copyRow(row *securityRow) {
+	for {
+		stamp, ok := s.lock.Read()
+		if !ok {
+			continue // the writer is a few stores away
+		}
+		ring.CopyOut(wordsOf(row), wordsOf(&s.row))
+		if !s.lock.Retry(stamp) {
+			return
+		}
+	}
+}
+
+// read finds an account; entries of the index are only ever added.
+func (t *accounts) read(id uint32) (at int, row accountRow, ok bool) {
+	mask := len(t.index) - 1
+	for home := t.home(id); ; home++ {
+		word := atomic.LoadUint64(&t.index[home&mask])
+		if word == 0 {
+			return 0, row, false
+		}
+		if uint32(word>>32) == id {
+			at = int(uint32(word)) - 1
+			t.slots[at].copyRow(&row)
+			return at, row, true
+		}
+	}
+}
+
+func (r *accountRow) account() Account {
+	return Account{ID: r.id, Enabled: r.enabled == 1, Version: r.version}
+}
+
+// Account returns an account, false if nothing has announced it. Any goroutine.
+func (v *Views) Account(id uint32) (Account, bool) {
+	_, row, ok := v.accounts.read(id)
+	if !ok {
+		return Account{}, false
+	}
+	return row.account(), true
+}
+
+// Accounts returns all accounts, ascending. Any goroutine.
+func (v *Views) Accounts() []Account {
+	all := make([]Account, v.accounts.count.Load())
+	var row accountRow
+	for i := range all {
+		v.accounts.slots[i].copyRow(&row)
+		all[i] = row.account()
+	}
+	slices.SortFunc(all, func(a, b Account) int { return cmp.Compare(a.ID, b.ID) })
+	return all
+}
+
+// registered reports whether an id names a security.
+func (v *Views) registered(id uint32) bool {
+	return id != 0 && int64(id) <= v.securities.count.Load()
+}
+
+// Security returns a security, false if none is registered under the id. Any goroutine.
+func (v *Views) Security(id uint32) (Security, bool) {
+	if !v.registered(id) {
+		return Security{}, false
+	}
+	var row securityRow
+	v.securities.slots[id-1].copyRow(&row)
+	return Security{
+		ID: id, Ticker: string(row.ticker[:row.tickerBytes]),
+		Known:   row.flags&flagKnown != 0,
+		Enabled: row.flags&flagEnabled != 0, Halted: row.flags&flagHalted != 0,
+		Restricted: row.flags&flagRestricted != 0, Version: row.version,
+		MarketPx: row.market, MarketMillis: row.marketTime, LastTradePx: row.traded,
+	}, true
+}
+
+// Securities returns all securities, ascending by id. Any goroutine.
+func (v *Views) Securities() []Security {
+	all := make([]Security, v.securities.count.Load())
+	for i := range all {
+		all[i], _ = v.Security(uint32(i + 1))
+	}
+	return all
+}
+
+// Policy returns the policy in force. Any goroutine.
+func (v *Views) Policy() Policy {
+	var row policyRow
+	for {
+		stamp, ok := v.policy.lock.Read()
+		if !ok {
+			continue // the writer is a few stores away
+		}
+		ring.CopyOut(wordsOf(&row), wordsOf(&v.policy.row))
+		if !v.policy.lock.Retry(stamp) {
+			break
+		}
+	}
+	return Policy{
+		Version: row.version, KillSwitch: row.kill == 1,
+		MaxPositionQty: row.maxPosition, MaxConcentrationNotional: row.maxConcentration,
+	}
+}

@@ -1,0 +1,48 @@
+// Package blotter is the memory that readers look into: the executed fills of
+// the recent past and the views of orders, positions, depth, keys and controls.
+//
+//	              ┌──► Blotter   ring of fills by tradeSeq, oldest out first
+//	recorder ─────┤
+//	  Observe     └──► Views     orders ── chained index by ref, retained FIFO
+//	  Flush                      levels ── one ordered tree a side a security
+//	                             positions, keys, accounts, securities, policy
+//	                                     ▲
+//	any goroutine ───────────────────────┘  copies rows, never locks the writer
+//
+// One goroutine writes: the recorder of the live process, or the reader of a
+// replay. Any number read at the same time, and none of them can stop or slow
+// the writer. Nothing here decides anything: Views and Blotter are functions of
+// the event stream, so two that saw the same events hold the same bytes, and an
+// image of one (WriteTo, ReadImage) continues exactly where it was taken.
+//
+// How readers see whole rows:
+//
+//   - A row has a sequence lock. The writer makes it odd, copies words in, makes
+//     it even; a reader copies words out and starts again when the stamp moved.
+//   - The indexes by ref and by key are chained. The writer only ever inserts at
+//     the head of a chain, so a reader that checks of every row it passes that it
+//     belongs there finds every row that stays; on an order that has moved to
+//     another chain it starts again at the head.
+//   - The blotter is a ring: a reader copies a fill and then looks whether the
+//     writer has come round to it meanwhile. One slot more than the capacity
+//     keeps the slot being written out of every reader's range.
+//   - Depth is no row. A reader leaves a request, and the writer fills it in at
+//     the end of its batch (Flush), so bids and asks are of one sequence.
+//
+// What must hold after every command (Views.check asserts exactly this list):
+//
+//  1. Every row in use is found under its ref, and under no other.
+//  2. A row is terminal exactly when it is in the retained queue.
+//  3. An open row names the level of its security, side and limit.
+//  4. The quantity and the count of a level are the sums over its open rows.
+//  5. The levels of a side are in order, each is in use, and none is empty.
+//  6. Every key in the retention queue is found under its family.
+//
+// All tables are slabs: outside the heap, without pointers, bounded by the
+// limits of the genesis record, resident only where touched. Hot calls allocate
+// nothing.
+//
+// The package does not know names of accounts, does not verify callers, does not
+// wait for durability and stores nothing: whoever shows a row notes Applied and
+// waits for the durable sequence to pass it.
+package blotter

@@ -1,0 +1,233 @@
+package blotter
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"slices"
+)
+
+// The image is a file of its own beside the engine's snapshot: everything that
+// the views hold and the snapshot does not. Little endian:
+//
+//	magic "PTVIEWS\n", version u32, zero u32
+//	sections 1 to 9 in order, each
+//	    id u32, width of a record u32, count u64, records, CRC-32C of all that u32
+//
+//	1 HEAD       applied, tradeSeq, lastRef u64; SHA-256 of the genesis record
+//	2 POLICY     version, kill, maxPosition, maxConcentration i64
+//	3 ACCOUNT    id, enabled u32; version i64; in order of appearance
+//	4 SECURITY   flags u64 (known, enabled, halted, restricted); version, market price,
+//	             its time, last fill's price i64; ticker [32]; by id from 1
+//	5 POSITION   account, security u32; quantity, average cost i64; by order of account, security
+//	6 OPEN       order, ascending by reference
+//	7 RETAINED   order, in order of eviction
+//	8 KEY        key, inputSeq, terms hash, reference u64; kind, reason u8; zero [6]; in order of eviction
+//	9 END        no records
+//
+//	order        ref, account, security u32; qty, leaves, last qty i32; inputSeq u64; created,
+//	             updated, limit, last price i64; side, type, time in force, status, reason,
+//	             length of the client id u8; zero [2]; client id [64], zero padded
+//
+// Levels are not in it: they are the sums of the open orders.
+const (
+	imageMagic   = "PTVIEWS\n"
+	imageVersion = 1
+	imageHeader  = 16
+)
+
+// section describes one section of the image.
+type section struct {
+	id    uint32
+	name  string
+	width int
+}
+
+var (
+	headSection     = section{1, "head", 56}
+	policySection   = section{2, "policy", 32}
+	accountSection  = section{3, "account", 16}
+	securitySection = section{4, "security", 72}
+	positionSection = section{5, "position", 24}
+	openSection     = section{6, "open order", 136}
+	retainedSection = section{7, "retained order", 136}
+	keySection      = section{8, "key", 40}
+	endSection      = section{9, "end", 0}
+)
+
+// ErrMidCommand reports an image asked for between two events of one command.
+var ErrMidCommand = errors.New("a command's events are not all in")
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// imageWriter writes sections; the first error sticks.
+type imageWriter struct {
+	out     *bufio.Writer
+	crc     uint32
+	written int64
+	err     error
+	record  []byte // the record being built
+}
+
+func newImageWriter(out io.Writer) *imageWriter {
+	return &imageWriter{out: bufio.NewWriterSize(out, 1<<16)}
+}
+
+func (w *imageWriter) write(b []byte) {
+	if w.err != nil {
+		return
+	}
+	n, err := w.out.Write(b)
+	w.written += int64(n)
+	w.crc = crc32.Update(w.crc, castagnoli, b)
+	w.err = err
+}
+
+func (w *imageWriter) begin(s section, count int) {
+	w.crc = 0
+	w.u32(s.id).u32(uint32(s.width)).u64(uint64(count)).flush()
+}
+
+func (w *imageWriter) end() { w.u32(w.crc).flush() }
+
+func (w *imageWriter) u8(n uint8) *imageWriter {
+	w.record = append(w.record, n)
+	return w
+}
+
+func (w *imageWriter) u32(n uint32) *imageWriter {
+	w.record = binary.LittleEndian.AppendUint32(w.record, n)
+	return w
+}
+
+func (w *imageWriter) u64(n uint64) *imageWriter {
+	w.record = binary.LittleEndian.AppendUint64(w.record, n)
+	return w
+}
+
+func (w *imageWriter) i64(n int64) *imageWriter { return w.u64(uint64(n)) }
+
+func (w *imageWriter) bytes(b []byte) *imageWriter {
+	w.record = append(w.record, b...)
+	return w
+}
+
+// flush ends a record.
+func (w *imageWriter) flush() {
+	w.write(w.record)
+	w.record = w.record[:0]
+}
+
+// WriteTo writes the image of the views as they stand after the last command.
+// Two views that observed the same events write the same bytes.
+//
+// Errors: ErrMidCommand, or what w said. Observer's goroutine only.
+func (v *Views) WriteTo(out io.Writer) (int64, error) {
+	if v.current != v.Applied() {
+		return 0, fmt.Errorf("blotter: write image inputSeq=%d: %w", v.current, ErrMidCommand)
+	}
+	w := newImageWriter(out)
+	w.bytes([]byte(imageMagic)).u32(imageVersion).u32(0).flush()
+
+	w.begin(headSection, 1)
+	w.u64(v.current).u64(v.tradeSeq).i64(v.orders.lastRef.Load()).bytes(v.genesis[:]).flush()
+	w.end()
+	p := &v.policy.row
+	w.begin(policySection, 1)
+	w.i64(p.version).i64(p.kill).i64(p.maxPosition).i64(p.maxConcentration).flush()
+	w.end()
+	v.writeControls(w)
+	v.writeOrders(w)
+	w.begin(keySection, v.keys.count)
+	for i := range v.keys.count {
+		k := v.keys.oldest(i)
+		w.u64(k.Key).u64(k.InputSeq).u64(k.TermsHash).u64(k.Ref)
+		w.u8(uint8(k.Kind)).u8(uint8(k.Reason)).bytes(make([]byte, 6)).flush()
+	}
+	w.end()
+	w.begin(endSection, 0)
+	w.end()
+	if w.err == nil {
+		w.err = w.out.Flush()
+	}
+	if w.err != nil {
+		return w.written, fmt.Errorf("blotter: write image: %w", w.err)
+	}
+	return w.written, nil
+}
+
+// writeControls writes the sections ACCOUNT, SECURITY and POSITION.
+func (v *Views) writeControls(w *imageWriter) {
+	accounts := v.accounts.slots[:v.accounts.count.Load()]
+	held := 0
+	w.begin(accountSection, len(accounts))
+	for i := range accounts {
+		a := &accounts[i].row
+		w.u32(a.id).u32(a.enabled).i64(a.version).flush()
+		held += int(a.held)
+	}
+	w.end()
+	securities := v.securities.slots[:v.securities.count.Load()]
+	w.begin(securitySection, len(securities))
+	for i := range securities {
+		s := &securities[i].row
+		w.u64(s.flags).i64(s.version).i64(s.market).i64(s.marketTime).i64(s.traded)
+		w.bytes(s.ticker[:]).flush()
+	}
+	w.end()
+	w.begin(positionSection, held)
+	for i := range accounts {
+		left := accounts[i].row.held
+		for security := uint32(1); left > 0; security++ {
+			if p := &v.positions.at(i, security).row; p.used != 0 {
+				w.u32(accounts[i].row.id).u32(security).i64(p.qty).i64(p.cost).flush()
+				left--
+			}
+		}
+	}
+	w.end()
+}
+
+// writeOrders writes the sections OPEN and RETAINED.
+func (v *Views) writeOrders(w *imageWriter) {
+	o := &v.orders
+	open := make([]uint64, 0, o.open) // ref << 32 | slot
+	for at := uint32(1); at <= o.top; at++ {
+		if row := &o.slots[at].row; row.Ref != 0 && row.Open() {
+			open = append(open, uint64(row.Ref)<<32|uint64(at))
+		}
+	}
+	slices.Sort(open)
+	w.begin(openSection, len(open))
+	for _, word := range open {
+		w.order(&o.slots[uint32(word)].row)
+	}
+	w.end()
+	w.begin(retainedSection, o.kept)
+	for i := range o.kept {
+		w.order(&o.slots[o.retainedAt(i)].row)
+	}
+	w.end()
+}
+
+func (w *imageWriter) order(r *OrderRow) {
+	w.u32(r.Ref).u32(r.AccountID).u32(r.SecurityID)
+	w.u32(uint32(r.Qty)).u32(uint32(r.Leaves)).u32(uint32(r.LastQty)).u64(r.InputSeq)
+	w.i64(r.CreatedMillis).i64(r.UpdatedMillis).i64(r.LimitPx).i64(r.LastPx)
+	w.u8(uint8(r.Side)).u8(uint8(r.Type)).u8(uint8(r.TimeInForce)).u8(uint8(r.Status))
+	w.u8(uint8(r.Reason)).u8(r.idLen).u8(0).u8(0)
+	w.bytes(r.ClientID()).bytes(make([]byte, MaxClientID-int(r.idLen))).flush()
+}
+
+// retainedAt is the slot of the i-th oldest terminal order.
+func (o *orders) retainedAt(i int) uint32 { return o.retained[(o.oldest+i)%len(o.retained)] }
+
+// oldest is the row of the i-th oldest key.
+func (k *keys) oldest(i int) *KeyRow {
+	capacity := len(k.slots) - 1
+	at := (int(k.next) - 1 + capacity - k.count + i) % capacity
+	return &k.slots[at+1].row
+}

@@ -1,0 +1,63 @@
+package blotter
+
+import (
+	"math/bits"
+	"sync/atomic"
+
+	"posttrade/matcher"
+	"posttrade/ring"
+)
+
+// newKeys carves the tables for capacity keys.
+func newKeys(a *arena, capacity int) keys {
+	log := max(4, bits.Len(uint(capacity-1)))
+	return keys{
+		slots: carve[keySlot](a, capacity+1),
+		heads: carve[uint32](a, 1<<log),
+		shift: uint(64 - log),
+		next:  1,
+	}
+}
+
+// copyRow copies a row, whole.
+func (k *keys) copyRow(at uint32, row *KeyRow) {
+	s := &k.slots[at]
+	for {
+		stamp, ok := s.lock.Read()
+		if !ok {
+			continue // the writer is a few stores away
+		}
+		ring.CopyOut(wordsOf(row), wordsOf(&s.row))
+		if !s.lock.Retry(stamp) {
+			return
+		}
+	}
+}
+
+// read finds a key. A key that is there all the time is found: a slot behind
+// which a younger key lies was used again, and the slots of older keys, to
+// which it would have led, were used again before that.
+func (k *keys) read(space, key uint64, row *KeyRow) bool {
+	younger := ^uint64(0)
+	for at := atomic.LoadUint32(&k.heads[k.headOf(space, key)]); at != 0; at = row.next {
+		k.copyRow(at, row)
+		if row.InputSeq >= younger {
+			return false
+		}
+		if row.Key == key && family(row.Kind) == space {
+			return true
+		}
+		younger = row.InputSeq
+	}
+	return false
+}
+
+// Key returns the first decision on an idempotency key, false if none is
+// remembered. Orders, replaces and market trades share one key space, so for
+// KeyOrder and KeyTrade the row's own Kind says what it was. Any goroutine.
+func (v *Views) Key(kind matcher.IdempotencyKind, key uint64) (row KeyRow, ok bool) {
+	if key == 0 || !v.keys.read(family(kind), key, &row) {
+		return KeyRow{}, false
+	}
+	return row, true
+}

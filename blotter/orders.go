@@ -1,0 +1,205 @@
+//perf:hot
+
+package blotter
+
+import (
+	"unsafe"
+
+	"posttrade/matcher"
+	"posttrade/ring"
+)
+
+// orderSlot is a row and its lock: three cache lines, of which an order with a
+// client id of up to 40 bytes touches two.
+type orderSlot struct {
+	lock ring.SeqLock
+	row  OrderRow
+	_    [5]uint64
+}
+
+// Compile-time checks: a slot is three lines, and a row is whole words.
+var (
+	_ = [1]struct{}{}[unsafe.Sizeof(orderSlot{})-192]
+	_ = [1]struct{}{}[unsafe.Sizeof(OrderRow{})-144]
+	_ = [1]struct{}{}[unsafe.Offsetof(OrderRow{}.OrderState)-32]
+	_ = [1]struct{}{}[unsafe.Sizeof(OrderState{})-48]
+)
+
+// orders holds the open orders and the last terminal ones.
+//
+// The index is a table of chains whose slot is the reference itself, turned by
+// a constant a lap, so that neighbours in time share lines and neither old
+// orders nor references in even steps pile up. A head holds the reference in
+// its upper half and the slot in its lower half, so that the writer mostly
+// finds, links and unlinks an order without touching another one.
+type orders struct {
+	slots []orderSlot // the first is never used
+	heads []uint64    // ref << 32 | slot, 0 is empty
+	lap   uint8       // log2(len(heads))
+	free  uint32      // head of the free list through row.next
+	high  ring.Sequence
+	top   uint32 // highest slot ever used; high publishes it
+
+	retained []uint32 // ring of the slots of terminal orders
+	oldest   int      // index of the oldest
+	kept     int      // how many
+	open     int      // open orders
+	lastRef  ring.Sequence
+}
+
+// headOf is where the chain of ref starts. Any goroutine.
+func (o *orders) headOf(ref uint32) uint32 {
+	turn := (ref >> o.lap) * 0x9e3779b1 >> (32 - o.lap)
+	return (ref ^ turn) & uint32(len(o.heads)-1)
+}
+
+// find returns the slot of an order, 0 when there is none. Writer only.
+func (o *orders) find(ref uint32) uint32 {
+	head := o.heads[o.headOf(ref)]
+	if uint32(head>>32) == ref {
+		return uint32(head)
+	}
+	at := uint32(head)
+	for at != 0 && o.slots[at].row.Ref != ref {
+		at = o.slots[at].row.next
+	}
+	return at
+}
+
+// take returns a free slot. The limits of the genesis record leave room for
+// every open and every retained order, so none left is a bug.
+func (o *orders) take() uint32 {
+	at := o.free
+	if at != 0 {
+		o.free = o.slots[at].row.next
+		return at
+	}
+	if int(o.top)+1 >= len(o.slots) {
+		noSlotLeft(o.open, o.kept, len(o.slots)-1)
+	}
+	o.top++
+	return o.top
+}
+
+// insert publishes a new row and returns its slot. id is cut at MaxClientID.
+func (o *orders) insert(row *OrderRow, id []byte) uint32 {
+	at := o.take()
+	head := &o.heads[o.headOf(row.Ref)]
+	row.next = uint32(*head)
+	row.idLen = uint8(copy(row.clientID[:], id))
+	s := &o.slots[at]
+	words := 10 + (int(row.idLen)+7)/8 // the rest of the id is never read
+	s.lock.Begin()
+	ring.CopyIn(wordsOf(&s.row), wordsOf(row)[:words])
+	s.lock.End()
+	publish(head, uint64(row.Ref)<<32|uint64(at))
+	if int64(o.top) != o.high.Load() {
+		o.high.Release(int64(o.top))
+	}
+	o.lastRef.Release(int64(row.Ref))
+	return at
+}
+
+// update publishes the changed half of a row.
+func (o *orders) update(at uint32, state *OrderState) {
+	s := &o.slots[at]
+	s.lock.Begin()
+	ring.CopyIn(wordsOf(&s.row.OrderState), wordsOf(state))
+	s.lock.End()
+}
+
+// retire puts an order that has become terminal at the end of the retained
+// ones and forgets the oldest when there are too many.
+func (o *orders) retire(at uint32) {
+	if len(o.retained) == 0 {
+		o.drop(at)
+		return
+	}
+	if o.kept == len(o.retained) {
+		o.drop(o.retained[o.oldest])
+		o.retained[o.oldest] = at
+		if o.oldest++; o.oldest == len(o.retained) {
+			o.oldest = 0
+		}
+		o.expect()
+		return
+	}
+	to := o.oldest + o.kept
+	if to >= len(o.retained) {
+		to -= len(o.retained)
+	}
+	o.retained[to] = at
+	o.kept++
+}
+
+// dropsAhead is how many drops before its own a row is fetched: it has not been
+// touched for as long as there are retained orders.
+const dropsAhead = 4
+
+// expect fetches the row that will be dropped dropsAhead drops from now.
+func (o *orders) expect() {
+	if at := o.oldest + dropsAhead; at < len(o.retained) {
+		s := unsafe.Pointer(&o.slots[o.retained[at]])
+		ring.Prefetch(s, nil, nil, nil)
+	}
+}
+
+// drop takes an order out of the index and frees its slot.
+func (o *orders) drop(at uint32) {
+	s := &o.slots[at]
+	head := &o.heads[o.headOf(s.row.Ref)]
+	if uint32(*head) == at {
+		var follower uint64
+		if next := s.row.next; next != 0 {
+			follower = uint64(o.slots[next].row.Ref)<<32 | uint64(next)
+		}
+		publish(head, follower)
+	} else {
+		o.unchain(at, uint32(*head))
+	}
+	o.rename(at, 0, o.free)
+	o.free = at
+}
+
+// unchain is the slow path of drop: the order is not the first of its chain.
+func (o *orders) unchain(at, before uint32) {
+	for o.slots[before].row.next != at {
+		before = o.slots[before].row.next
+	}
+	o.rename(before, o.slots[before].row.Ref, o.slots[at].row.next)
+}
+
+// rename rewrites the first word of a row: its reference (0 = free) and the
+// next slot of its chain or of the free list.
+func (o *orders) rename(at, ref, next uint32) {
+	s := &o.slots[at]
+	word := [1]uint64{uint64(next)<<32 | uint64(ref)}
+	s.lock.Begin()
+	ring.CopyIn(wordsOf(&s.row)[:1], word[:])
+	s.lock.End()
+}
+
+// newRow fills a row from the first event of an ORDER_NEW.
+func newRow(ev *matcher.Event) OrderRow {
+	cmd := ev.Cmd()
+	row := OrderRow{
+		Ref: ev.OrderRef, AccountID: cmd.AccountID, SecurityID: cmd.SecurityID,
+		InputSeq: ev.InputSeq, CreatedMillis: ev.TimeMillis,
+		OrderState: OrderState{
+			Qty: cmd.Qty, Leaves: cmd.Qty, Side: cmd.Side & 1, Status: ev.Status, Reason: ev.Reason,
+			LimitPx: ev.Px, UpdatedMillis: ev.TimeMillis,
+		},
+	}
+	if cmd.LimitPx <= 0 {
+		row.Type = Market
+	}
+	switch {
+	case cmd.Flags&matcher.FlagFOK != 0:
+		row.TimeInForce = FOK
+	case cmd.Flags&matcher.FlagIOC != 0:
+		row.TimeInForce = IOC
+	case cmd.Flags&matcher.FlagPostOnly != 0:
+		row.TimeInForce = PostOnly
+	}
+	return row
+}

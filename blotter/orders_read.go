@@ -1,0 +1,211 @@
+package blotter
+
+import (
+	"math/bits"
+	"slices"
+	"sync/atomic"
+
+	"posttrade/matcher"
+	"posttrade/ring"
+)
+
+// StatusSet is a set of order states, one bit each. The empty set means all.
+type StatusSet uint8
+
+// OpenOrders is the set of the states in which an order can still trade.
+const OpenOrders = StatusSet(1<<matcher.StatusNew | 1<<matcher.StatusPartiallyFilled)
+
+// StatusOf is the set of one state.
+func StatusOf(s matcher.OrderStatus) StatusSet { return 1 << s }
+
+// Has reports whether the set holds a state.
+func (s StatusSet) Has(status matcher.OrderStatus) bool { return s == 0 || s>>status&1 != 0 }
+
+// OrderFilter selects orders for a list.
+type OrderFilter struct {
+	Accounts   []uint32 // nil = all
+	SecurityID uint32   // 0 = all
+	Statuses   StatusSet
+}
+
+// keeps reports whether a row is in the list. accounts are f.Accounts, sorted.
+func (f *OrderFilter) keeps(row *OrderRow, accounts []uint32) bool {
+	if row.Ref == 0 || f.SecurityID != 0 && row.SecurityID != f.SecurityID || !f.Statuses.Has(row.Status) {
+		return false
+	}
+	if f.Accounts == nil {
+		return true
+	}
+	_, found := slices.BinarySearch(accounts, row.AccountID)
+	return found
+}
+
+// copyRow copies the first words of a row, whole.
+func (o *orders) copyRow(at uint32, row *OrderRow, words int) {
+	s := &o.slots[at]
+	for {
+		stamp, ok := s.lock.Read()
+		if !ok {
+			continue // the writer is a few stores away
+		}
+		ring.CopyOut(wordsOf(row)[:words], wordsOf(&s.row))
+		if !s.lock.Retry(stamp) {
+			return
+		}
+	}
+}
+
+// The words of a row: all of it, and what a filter looks at.
+const (
+	rowWords    = 18
+	filterWords = 6
+)
+
+// read copies the order of a reference, false if there is none.
+//
+// Chains grow at the head only. So an order that is there all the time lies
+// behind every row of its chain that this loop arrives at; a row that belongs
+// to another chain, or to none, has moved, and the loop starts again.
+func (o *orders) read(ref uint32, row *OrderRow) bool {
+	if ref == 0 {
+		return false
+	}
+	chain := o.headOf(ref)
+	for {
+		at := uint32(atomic.LoadUint64(&o.heads[chain]))
+		for at != 0 {
+			o.copyRow(at, row, rowWords)
+			if row.Ref == ref {
+				clear(row.clientID[row.idLen:]) // another order's
+				return true
+			}
+			if row.Ref == 0 || o.headOf(row.Ref) != chain {
+				break
+			}
+			at = row.next
+		}
+		if at == 0 {
+			return false
+		}
+	}
+}
+
+// Order returns the order of a reference, false if there is none or it is
+// terminal and was dropped. Any goroutine.
+func (v *Views) Order(ref uint32) (row OrderRow, ok bool) {
+	if !v.orders.read(ref, &row) {
+		return OrderRow{}, false
+	}
+	return row, true
+}
+
+// Orders appends to dst up to limit orders with a reference above after,
+// ascending. next is the after of the following page, 0 at the end. An order
+// that matches the filter all the time is in the list exactly once; one that
+// changes meanwhile may be in it or not.
+//
+// Cost: it walks the references when they are dense, as the recent ones are,
+// else it scans every order once. Any goroutine.
+func (v *Views) Orders(f OrderFilter, after uint32, limit int, dst []OrderRow) (rows []OrderRow, next uint32) {
+	if limit <= 0 {
+		return dst, 0
+	}
+	accounts := slices.Clone(f.Accounts)
+	slices.Sort(accounts)
+	last, slots := uint32(v.orders.lastRef.Load()), v.orders.high.Load()
+	if last <= after {
+		return dst, 0
+	}
+	if int64(last-after) <= 2*slots {
+		return v.orders.walk(&f, accounts, after, last, limit, dst)
+	}
+	return v.orders.scan(&f, accounts, after, uint32(slots), limit, dst)
+}
+
+// walk tries every reference in turn.
+func (o *orders) walk(f *OrderFilter, accounts []uint32, after, last uint32, limit int, dst []OrderRow) (rows []OrderRow, next uint32) {
+	rows = dst
+	var row OrderRow
+	for ref := uint64(after) + 1; ref <= uint64(last); ref++ {
+		if !o.read(uint32(ref), &row) || !f.keeps(&row, accounts) {
+			continue
+		}
+		if len(rows)-len(dst) == limit {
+			return rows, rows[len(rows)-1].Ref
+		}
+		rows = append(rows, row)
+	}
+	return rows, 0
+}
+
+// scan looks at every slot and keeps the limit+1 lowest references: the one too
+// many says that there is a following page.
+func (o *orders) scan(f *OrderFilter, accounts []uint32, after, slots uint32, limit int, dst []OrderRow) (rows []OrderRow, next uint32) {
+	var lowest lowestRefs
+	var row OrderRow
+	for at := uint32(1); at <= slots; at++ {
+		o.copyRow(at, &row, filterWords)
+		if row.Ref > after && f.keeps(&row, accounts) {
+			lowest.offer(row.Ref, limit+1)
+		}
+	}
+	slices.Sort(lowest)
+	if len(lowest) > limit {
+		lowest = lowest[:limit]
+		next = lowest[limit-1]
+	}
+	rows = dst
+	for _, ref := range lowest {
+		if o.read(ref, &row) && f.keeps(&row, accounts) {
+			rows = append(rows, row)
+		}
+	}
+	return rows, next
+}
+
+// lowestRefs is a heap with the highest reference on top.
+type lowestRefs []uint32
+
+// offer adds a reference and drops the highest when there are more than limit.
+func (l *lowestRefs) offer(ref uint32, limit int) {
+	h := *l
+	if len(h) < limit {
+		h = append(h, ref)
+		for i := len(h) - 1; i > 0 && h[(i-1)/2] < h[i]; i = (i - 1) / 2 {
+			h[i], h[(i-1)/2] = h[(i-1)/2], h[i]
+		}
+		*l = h
+		return
+	}
+	if ref >= h[0] {
+		return
+	}
+	h[0] = ref
+	for i := 0; 2*i+1 < len(h); {
+		child := 2*i + 1
+		if child+1 < len(h) && h[child+1] > h[child] {
+			child++
+		}
+		if h[i] >= h[child] {
+			return
+		}
+		h[i], h[child] = h[child], h[i]
+		i = child
+	}
+}
+
+// newOrders carves the tables for open and retained orders. Besides those there
+// is room for the ones that a command in the making has neither finished nor dropped.
+func newOrders(a *arena, maxOpen, retained int) orders {
+	slots := maxOpen + retained + transitOrders
+	lap := uint8(max(4, bits.Len(uint(slots-1))))
+	return orders{
+		slots:    carve[orderSlot](a, slots+1),
+		heads:    carve[uint64](a, 1<<lap),
+		lap:      lap,
+		retained: carve[uint32](a, retained),
+	}
+}
+
+// transitOrders is room for the order that a command is about.
+const transitOrders = 8

@@ -1,0 +1,69 @@
+package blotter
+
+import "posttrade/ring"
+
+// Position is what one account holds of one security. It stays in the list when it is flat.
+type Position struct {
+	AccountID   uint32
+	SecurityID  uint32
+	Qty         int64 // negative = short
+	AverageCost int64 // x 1e6, 0 when flat
+}
+
+// copyRow copies a position, whole; false if there never was one.
+func (s *positionSlot) copyRow(row *positionRow) bool {
+	for {
+		stamp, ok := s.lock.Read()
+		if !ok {
+			continue // the writer is a few stores away
+		}
+		ring.CopyOut(wordsOf(row), wordsOf(&s.row))
+		if !s.lock.Retry(stamp) {
+			return row.used != 0
+		}
+	}
+}
+
+// Position returns what an account holds of a security, false if it never
+// traded it. Any goroutine.
+func (v *Views) Position(account, security uint32) (Position, bool) {
+	at, _, ok := v.accounts.read(account)
+	if !ok || security == 0 || int(security) > v.positions.stride {
+		return Position{}, false
+	}
+	return v.positionAt(at, account, security)
+}
+
+func (v *Views) positionAt(at int, account, security uint32) (Position, bool) {
+	var row positionRow
+	if !v.positions.at(at, security).copyRow(&row) {
+		return Position{}, false
+	}
+	return Position{AccountID: account, SecurityID: security, Qty: row.qty, AverageCost: row.cost}, true
+}
+
+// Positions appends to dst what an account holds, ascending by security. An
+// account that is not known holds nothing. Any goroutine.
+func (v *Views) Positions(account uint32, dst []Position) []Position {
+	at, row, ok := v.accounts.read(account)
+	if !ok {
+		return dst
+	}
+	most := uint32(v.securities.count.Load())
+	for security, left := uint32(1), row.held; security <= most && left > 0; security++ {
+		if p, ok := v.positionAt(at, account, security); ok {
+			dst = append(dst, p)
+			left--
+		}
+	}
+	return dst
+}
+
+// AllPositions appends to dst what every account holds, ascending by account
+// and security. Any goroutine.
+func (v *Views) AllPositions(dst []Position) []Position {
+	for _, a := range v.Accounts() {
+		dst = v.Positions(a.ID, dst)
+	}
+	return dst
+}

@@ -1,0 +1,277 @@
+//perf:hot
+
+package blotter
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"posttrade/matcher"
+	"posttrade/ring"
+)
+
+// Views are the orders, positions, depth, keys and controls as the events so
+// far have left them. See doc.go for who may call what, and for what must hold.
+type Views struct {
+	orders     orders
+	levels     levels
+	positions  positions
+	keys       keys
+	accounts   accounts
+	securities securities
+	policy     policySlot
+
+	applied  ring.Sequence // writer: the observer. Last InputSeq whose events are all in
+	current  uint64        // writer: the observer. InputSeq of the command being observed
+	tradeSeq uint64        // writer: the observer. Last trade sequence
+	finished uint32        // slot of the order that its own command has filled: it retires last
+
+	asked   atomic.Pointer[depthRequest] // writers: readers push, the observer takes all
+	backlog *depthRequest                // writer: the observer. Taken, not yet answered
+	asking  atomic.Int64                 // requests that are neither answered nor dropped
+	wake    func()                       // constant after SetWake
+	arena   arena
+	genesis [32]byte // SHA-256 of the genesis record
+}
+
+// Applied is the last sequence whose events have all been observed; rows may
+// already show part of the one after it. Any goroutine.
+func (v *Views) Applied() uint64 { return uint64(v.applied.Load()) }
+
+// Observe takes in one event. clientID is the caller's own id of an ORDER_NEW's
+// order, at its first event; it is copied. Events come in order and without a
+// hole: anything else is a bug and panics. Cost: no allocation. Observer only.
+func (v *Views) Observe(ev *matcher.Event, clientID []byte) {
+	if ev.Flags&matcher.EventFirst != 0 {
+		if ev.InputSeq != v.current+1 || v.current != uint64(v.applied.Load()) {
+			holeInEvents(ev.InputSeq, v.current, v.Applied())
+		}
+		v.current = ev.InputSeq
+	}
+	switch ev.Kind {
+	case matcher.EventAccepted:
+		v.accepted(ev, clientID)
+	case matcher.EventRejected:
+		v.rejected(ev, clientID)
+	case matcher.EventFilled:
+		v.filled(ev)
+	case matcher.EventCanceled:
+		v.canceled(ev)
+	case matcher.EventReplaced:
+		v.replaced(ev)
+	case matcher.EventRested:
+		v.rested(ev)
+	case matcher.EventApplied:
+		v.control(ev)
+	case matcher.EventBooked:
+		v.remember(ev, matcher.KeyTrade, ev.InputSeq)
+	default:
+		unknownEvent(ev)
+	}
+	if ev.Flags&matcher.EventLast != 0 {
+		if v.finished != 0 {
+			v.orders.retire(v.finished)
+			v.finished = 0
+		}
+		v.applied.Release(int64(ev.InputSeq))
+	}
+}
+
+// Flush answers the readers that have asked for depth. The observer calls it
+// after every batch of events and whenever it is idle; it reports that there is
+// more to do, and then the observer does not park. Costs two loads when nobody asks.
+func (v *Views) Flush() (more bool) {
+	if v.backlog == nil && v.asked.Load() == nil {
+		return false
+	}
+	return v.answerDepth()
+}
+
+// accepted makes a new order.
+func (v *Views) accepted(ev *matcher.Event, clientID []byte) {
+	v.remember(ev, matcher.KeyOrder, uint64(ev.OrderRef))
+	row := newRow(ev)
+	if ev.Flags&matcher.EventRests != 0 {
+		row.level = v.levels.add(row.SecurityID, row.Side, row.LimitPx, row.Leaves)
+	}
+	v.orders.insert(&row, clientID)
+	v.orders.open++
+}
+
+// rejected makes the order that a refused ORDER_NEW leaves behind, and
+// remembers refusals that carry a key.
+func (v *Views) rejected(ev *matcher.Event, clientID []byte) {
+	cmd := ev.Cmd()
+	if ev.Reason == matcher.Duplicate || cmd.TemplateID != matcher.TemplateCommand {
+		return
+	}
+	switch cmd.Type {
+	case matcher.OrderNew:
+		if ev.OrderRef == 0 {
+			return // there was no reference left for it
+		}
+		v.remember(ev, matcher.KeyOrder, uint64(ev.OrderRef))
+		row := newRow(ev)
+		v.orders.retire(v.orders.insert(&row, clientID))
+	case matcher.OrderReplace:
+		v.rememberReplace(ev)
+	case matcher.TradeNew:
+		v.remember(ev, matcher.KeyTrade, ev.InputSeq)
+	}
+}
+
+// rememberReplace remembers the key of a replace, unless it names an order that never was.
+func (v *Views) rememberReplace(ev *matcher.Event) {
+	if ref := ev.Cmd().OrderRef; ref != 0 && int64(ref) <= v.orders.lastRef.Load() {
+		v.remember(ev, matcher.KeyOrder, uint64(ref))
+	}
+}
+
+// remember keeps the decision of a first event whose command carries a key.
+func (v *Views) remember(ev *matcher.Event, kind matcher.IdempotencyKind, ref uint64) {
+	cmd := ev.Cmd()
+	if cmd.PriceTicks == 0 {
+		return
+	}
+	v.keys.remember(&KeyRow{
+		Key: uint64(cmd.PriceTicks), InputSeq: ev.InputSeq, TermsHash: TermsHash(cmd),
+		Ref: ref, Kind: kind, Reason: ev.Reason,
+	})
+}
+
+// order returns the slot of an order that an event is about. The engine knows
+// it, so a row that is missing is a bug.
+func (v *Views) order(ev *matcher.Event) uint32 {
+	at := v.orders.find(ev.OrderRef)
+	if at == 0 {
+		missingOrder(ev)
+	}
+	return at
+}
+
+// filled moves the order, the position and the prices behind one executed fill.
+func (v *Views) filled(ev *matcher.Event) {
+	detail := ev.Detail()
+	v.tradeSeq = ev.TradeSeq
+	account := v.accounts.find(ev.AccountID)
+	if account < 0 {
+		missingAccount(ev)
+	}
+	if v.positions.at(account, ev.SecurityID).set(detail.PositionQty, detail.AverageCost) {
+		row := v.accounts.slots[account].row
+		row.held++
+		v.accounts.slots[account].set(&row)
+	}
+	// The fill of the other side follows at the same price.
+	if ev.Flags&matcher.EventAggressor == 0 {
+		v.securities.at(ev.SecurityID).price(ev.Px, ev.TimeMillis, ev.Px)
+	}
+	if ev.OrderRef == 0 {
+		return
+	}
+	at := v.order(ev)
+	state := v.orders.slots[at].row.OrderState
+	state.Leaves, state.Status = detail.Leaves, ev.Status
+	state.LastPx, state.LastQty, state.UpdatedMillis = ev.Px, ev.Qty, ev.TimeMillis
+	if state.level != 0 {
+		if state.Leaves == 0 {
+			v.levels.leave(state.level, ev.Qty)
+			state.level = 0
+		} else {
+			v.levels.reduce(state.level, ev.Qty)
+		}
+	}
+	v.orders.update(at, &state)
+	if state.Leaves != 0 {
+		return
+	}
+	v.orders.open--
+	if ev.Flags&matcher.EventAggressor != 0 {
+		v.finished = at
+	} else {
+		v.orders.retire(at)
+	}
+}
+
+// canceled ends an order; Qty is what was not executed.
+func (v *Views) canceled(ev *matcher.Event) {
+	at := v.order(ev)
+	state := v.orders.slots[at].row.OrderState
+	if state.level != 0 {
+		v.levels.leave(state.level, state.Leaves)
+		state.level = 0
+	}
+	state.Leaves, state.Status, state.Reason = ev.Qty, ev.Status, ev.Reason
+	state.UpdatedMillis = ev.TimeMillis
+	v.orders.update(at, &state)
+	v.orders.open--
+	v.orders.retire(at)
+}
+
+// replaced gives an order a new total quantity and limit. Unless it rests
+// whole, fills and a rest or a cancel follow.
+func (v *Views) replaced(ev *matcher.Event) {
+	v.rememberReplace(ev)
+	at := v.order(ev)
+	row := &v.orders.slots[at].row
+	state := row.OrderState
+	if state.level != 0 {
+		v.levels.leave(state.level, state.Leaves)
+		state.level = 0
+	}
+	state.Leaves += ev.Qty - state.Qty
+	state.Qty, state.LimitPx = ev.Qty, ev.Px
+	state.Status, state.UpdatedMillis = ev.Status, ev.TimeMillis
+	if ev.Flags&(matcher.EventRests|matcher.EventKeptPlace) != 0 {
+		state.level = v.levels.add(row.SecurityID, state.Side, state.LimitPx, state.Leaves)
+	}
+	v.orders.update(at, &state)
+}
+
+// rested puts what is left of an order onto the book.
+func (v *Views) rested(ev *matcher.Event) {
+	at := v.order(ev)
+	row := &v.orders.slots[at].row
+	state := row.OrderState
+	state.level = v.levels.add(row.SecurityID, state.Side, state.LimitPx, state.Leaves)
+	v.orders.update(at, &state)
+}
+
+// control takes in what a control, a tick or a symbol has changed. Markers
+// change nothing, and the fill of a force fill follows in an event of its own.
+func (v *Views) control(ev *matcher.Event) {
+	cmd := ev.Cmd()
+	if cmd.TemplateID == matcher.TemplateSymbolRegister {
+		v.securities.register(ev.SecurityID, tickerOf(cmd))
+		return
+	}
+	if cmd.TemplateID != matcher.TemplateCommand {
+		return
+	}
+	switch cmd.Type {
+	case matcher.PriceTick:
+		s := v.securities.at(cmd.SecurityID)
+		s.price(cmd.PriceTicks, ev.TimeMillis, s.row.traded)
+	case matcher.AccountControl:
+		v.accounts.control(cmd.AccountID, uint32(cmd.Side&1), cmd.PriceTicks)
+	case matcher.SecurityControl:
+		bits := flagKnown
+		if cmd.Side&matcher.SecurityEnabled != 0 {
+			bits |= flagEnabled
+		}
+		if cmd.Side&matcher.SecurityHalted != 0 {
+			bits |= flagHalted
+		}
+		v.securities.at(cmd.SecurityID).flag(flagEnabled|flagHalted, bits, cmd.PriceTicks)
+	case matcher.RestrictionControl:
+		bits := uint64(cmd.Side&1) * flagRestricted
+		v.securities.at(cmd.SecurityID).flag(flagRestricted, bits, cmd.PriceTicks)
+	case matcher.PolicyControl:
+		v.policy.control(cmd.PriceTicks, cmd.Side == 1, int64(cmd.Qty), cmd.LimitPx)
+	}
+}
+
+// tickerOf is the char[32] of a template 7 record: it lies behind the request id.
+func tickerOf(cmd *matcher.Command) *[matcher.MaxTicker]byte {
+	return (*[matcher.MaxTicker]byte)(unsafe.Pointer(&cmd.EventTimeMillis))
+}

@@ -1,0 +1,412 @@
+package blotter
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+
+	"posttrade/matcher"
+)
+
+// model is what the views say that the engine does not know, kept in maps.
+type model struct {
+	orders     map[uint32]*OrderRow // every order there ever was
+	ids        map[uint32][]byte
+	keys       []KeyRow
+	accounts   map[uint32]int64 // versions
+	securities map[uint32]int64
+}
+
+func newModel(g *matcher.Genesis) *model {
+	m := &model{
+		orders: map[uint32]*OrderRow{}, ids: map[uint32][]byte{},
+		accounts: map[uint32]int64{}, securities: map[uint32]int64{},
+	}
+	for _, a := range g.Accounts {
+		m.accounts[a.ID] = 0
+	}
+	return m
+}
+
+// first takes in the first event of a command.
+func (m *model) first(ev *matcher.Event, capacity int) {
+	c := ev.Cmd()
+	if c.TemplateID != matcher.TemplateCommand || ev.Reason == matcher.Duplicate {
+		return
+	}
+	key := KeyRow{Key: uint64(c.PriceTicks), InputSeq: ev.InputSeq, TermsHash: TermsHash(c), Ref: uint64(ev.OrderRef), Reason: ev.Reason}
+	switch c.Type {
+	case matcher.OrderNew:
+		row := &OrderRow{Ref: ev.OrderRef, InputSeq: ev.InputSeq}
+		if c.LimitPx <= 0 {
+			row.Type = Market
+		}
+		row.TimeInForce = map[uint16]TimeInForce{
+			matcher.FlagIOC: IOC, matcher.FlagFOK: FOK, matcher.FlagPostOnly: PostOnly,
+		}[c.Flags]
+		m.orders[ev.OrderRef], m.ids[ev.OrderRef] = row, clientID(ev.InputSeq)
+	case matcher.OrderReplace:
+		if m.orders[c.OrderRef] == nil {
+			return
+		}
+	case matcher.TradeNew:
+		key.Kind, key.Ref = matcher.KeyTrade, ev.InputSeq
+	case matcher.AccountControl:
+		if ev.Kind == matcher.EventApplied {
+			m.accounts[c.AccountID] = c.PriceTicks
+		}
+		return
+	case matcher.SecurityControl, matcher.RestrictionControl:
+		if ev.Kind == matcher.EventApplied {
+			m.securities[c.SecurityID] = c.PriceTicks
+		}
+		return
+	default:
+		return
+	}
+	if key.Key != 0 {
+		m.keys = append(m.keys, key)
+		m.keys = m.keys[max(0, len(m.keys)-capacity):]
+	}
+}
+
+// compare asserts that the views show what the model holds, through their read side.
+func (m *model) compare(t *testing.T, v *Views) {
+	t.Helper()
+	var held []uint32
+	for ref, want := range m.orders {
+		row, ok := v.Order(ref)
+		if !ok {
+			continue // Check has seen that the right ones are there
+		}
+		held = append(held, ref)
+		if row.InputSeq != want.InputSeq || row.Type != want.Type || row.TimeInForce != want.TimeInForce ||
+			!bytes.Equal(row.ClientID(), m.ids[ref]) {
+			t.Fatalf("order %d: %d %v %v %x, want %d %v %v %x", ref, row.InputSeq, row.Type, row.TimeInForce,
+				row.ClientID(), want.InputSeq, want.Type, want.TimeInForce, m.ids[ref])
+		}
+	}
+	slices.Sort(held)
+	rows, next := v.Orders(OrderFilter{}, 0, 1<<20, nil)
+	listed := make([]uint32, len(rows))
+	for i := range rows {
+		listed[i] = rows[i].Ref
+	}
+	if !slices.Equal(listed, held) || next != 0 {
+		t.Fatalf("listed %v and then %d, want %v", listed, next, held)
+	}
+	for key := range uint64(82) {
+		row, ok := v.Key(matcher.KeyOrder, key)
+		trade, tradeOK := v.Key(matcher.KeyTrade, key)
+		at := slices.IndexFunc(m.keys, func(k KeyRow) bool { return k.Key == key })
+		if ok != (at >= 0) || tradeOK != ok || trade != row {
+			t.Fatalf("key %d: %v %+v and as a trade %v %+v, want %d", key, ok, row, tradeOK, trade, at)
+		}
+		row.next = 0
+		if ok && row != m.keys[at] {
+			t.Fatalf("key %d is %+v, want %+v", key, row, m.keys[at])
+		}
+		if _, ok := v.Key(matcher.KeyContract, key); ok {
+			t.Fatalf("key %d is there as a contract's", key)
+		}
+	}
+	for _, a := range v.Accounts() {
+		if version, ok := m.accounts[a.ID]; !ok || a.Version != version {
+			t.Fatalf("account %+v, want version %d (%v)", a, version, ok)
+		}
+	}
+	for _, s := range v.Securities() {
+		if s.Version != m.securities[s.ID] {
+			t.Fatalf("security %+v, want version %d", s, m.securities[s.ID])
+		}
+	}
+}
+
+func TestViewsMatchEngineAndModel(t *testing.T) {
+	for _, spread := range []int64{12, 4000} {
+		g := smallGenesis()
+		s, v, m := newSource(t, g, 20_260_101), newTestViews(t, g), newModel(g)
+		s.spread = spread
+		seen := map[matcher.EventKind]int{}
+		reasons := map[matcher.RiskReason]int{}
+		steps := 20_000
+		if testing.Short() {
+			steps = 5000
+		}
+		for step := range steps {
+			events := s.step()
+			for i := range events {
+				seen[events[i].Kind]++
+				reasons[events[i].Reason]++
+			}
+			m.first(&events[0], g.Limits.IdempotencyCapacity)
+			observe(v, events)
+			if step%16 != 0 && step > 1000 {
+				continue
+			}
+			if err := v.check(); err != nil {
+				t.Fatalf("spread %d, step %d: %v", spread, step, err)
+			}
+			if err := v.Check(s.engine); err != nil {
+				t.Fatalf("spread %d, step %d: %v", spread, step, err)
+			}
+			if step%64 == 0 {
+				m.compare(t, v)
+			}
+		}
+		for kind := matcher.EventAccepted; kind <= matcher.EventBooked; kind++ {
+			if seen[kind] == 0 {
+				t.Errorf("no event of kind %d in %v: the stream is too tame", kind, seen)
+			}
+		}
+		for _, reason := range []matcher.RiskReason{matcher.Duplicate, matcher.Capacity, matcher.SelfTradePrevented, matcher.Restricted} {
+			if reasons[reason] == 0 {
+				t.Errorf("reason %v never met: %v", reason, reasons)
+			}
+		}
+	}
+}
+
+func TestViewsWithoutRetainedOrdersKeepOpenOnesOnly(t *testing.T) {
+	g := smallGenesis()
+	g.Limits.RetainedOrders = 0
+	s, v := newSource(t, g, 4), newTestViews(t, g)
+	for range 4000 {
+		observe(v, s.step())
+	}
+	if err := v.check(); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Check(s.engine); err != nil {
+		t.Fatal(err)
+	}
+	rows, _ := v.Orders(OrderFilter{}, 0, 1000, nil)
+	for i := range rows {
+		if !rows[i].Open() {
+			t.Errorf("order %d is %v and still there", rows[i].Ref, rows[i].Status)
+		}
+	}
+}
+
+func TestFilledTakerIsRetainedAfterItsMakers(t *testing.T) {
+	g := smallGenesis()
+	s, v := newSource(t, g, 1), newTestViews(t, g)
+	order := func(account uint32, side matcher.Side, qty int32) {
+		c := matcher.NewCommand(matcher.OrderNew)
+		c.AccountID, c.SecurityID, c.Side, c.Qty, c.LimitPx = account, 1, side, qty, 10_000_000
+		observe(v, s.apply(c))
+	}
+	order(7, matcher.Sell, 5)
+	order(7, matcher.Sell, 5)
+	order(3, matcher.Buy, 10)
+	var refs []uint32
+	for i := range v.orders.kept {
+		refs = append(refs, v.orders.slots[v.orders.retainedAt(i)].row.Ref)
+	}
+	if !slices.Equal(refs, []uint32{1, 2, 3}) {
+		t.Errorf("retained %v, want makers 1 and 2 before taker 3", refs)
+	}
+	if err := v.Check(s.engine); err != nil {
+		t.Error(err)
+	}
+}
+
+// differing returns the views after some events, and the engine behind them.
+func differing(t *testing.T, change func(v *Views)) error {
+	t.Helper()
+	g := smallGenesis()
+	s, v := newSource(t, g, 77), newTestViews(t, g)
+	for range 600 {
+		observe(v, s.step())
+	}
+	if err := v.Check(s.engine); err != nil {
+		t.Fatal(err)
+	}
+	change(v)
+	return v.Check(s.engine)
+}
+
+// firstOpen is the slot of an open order.
+func firstOpen(v *Views) uint32 {
+	for at := uint32(1); at <= v.orders.top; at++ {
+		if row := &v.orders.slots[at].row; row.Ref != 0 && row.Open() {
+			return at
+		}
+	}
+	return 0
+}
+
+func TestCheckNoticesEveryDifference(t *testing.T) {
+	for name, change := range map[string]func(v *Views){
+		"an applied command": func(v *Views) { v.applied.Store(v.applied.Load() + 1) },
+		"a trade sequence":   func(v *Views) { v.tradeSeq++ },
+		"an order's leaves":  func(v *Views) { v.orders.slots[firstOpen(v)].row.Leaves++ },
+		"a missing order":    func(v *Views) { v.orders.drop(firstOpen(v)) },
+		"the order of eviction": func(v *Views) {
+			v.orders.retained[0], v.orders.retained[1] = v.orders.retained[1], v.orders.retained[0]
+		},
+		"an open order too many": func(v *Views) { v.orders.open++ },
+		"a level's quantity":     func(v *Views) { v.levels.all[v.orders.slots[firstOpen(v)].row.level].qty++ },
+		"a level too many":       func(v *Views) { v.levels.add(1, matcher.Sell, 1<<40, 1) },
+		"a position":             func(v *Views) { v.positions.at(0, 1).set(123_456, 1) },
+		"a position too many": func(v *Views) {
+			v.positions.at(5, 6).set(1, 1)
+			v.accounts.slots[5].row.held++
+			v.accounts.count.Store(6)
+		},
+		"an account's flag":   func(v *Views) { v.accounts.slots[0].row.enabled ^= 1 },
+		"an account too many": func(v *Views) { v.accounts.slots = append(v.accounts.slots, accountSlot{}); v.accounts.count.Store(7) },
+		"a security's flag":   func(v *Views) { v.securities.slots[0].row.flags ^= flagHalted },
+		"a security's price":  func(v *Views) { v.securities.slots[0].row.market++ },
+		"the policy":          func(v *Views) { v.policy.row.maxPosition++ },
+		"a key":               func(v *Views) { v.keys.oldest(0).Ref++ },
+		"a key less":          func(v *Views) { v.keys.count-- },
+	} {
+		if differing(t, change) == nil {
+			t.Errorf("%s goes unnoticed", name)
+		}
+	}
+}
+
+func TestCheckOfInvariantsNoticesDamage(t *testing.T) {
+	for name, change := range map[string]func(v *Views){
+		"an incomplete command":  func(v *Views) { v.current++ },
+		"a chain's head":         func(v *Views) { v.orders.heads[v.orders.headOf(1<<20)] = 1<<52 | 1 },
+		"a retained slot twice":  func(v *Views) { v.orders.retained[0] = v.orders.retained[1] },
+		"an open order retained": func(v *Views) { v.orders.slots[v.orders.retained[0]].row.Status = matcher.StatusNew },
+		"an order's level":       func(v *Views) { v.levels.all[v.orders.slots[firstOpen(v)].row.level].px++ },
+		"the count of open":      func(v *Views) { v.orders.open++ },
+		"a level's sum":          func(v *Views) { v.levels.all[v.orders.slots[firstOpen(v)].row.level].qty++ },
+		"a tree's count":         func(v *Views) { v.levels.trees[2].count++ },
+		"a key's chain":          func(v *Views) { v.keys.heads[v.keys.headOf(0, v.keys.oldest(3).Key)] = 0 },
+		"a key's age":            func(v *Views) { v.keys.oldest(3).InputSeq = ^uint64(0) },
+	} {
+		g := smallGenesis()
+		s, v := newSource(t, g, 78), newTestViews(t, g)
+		for range 600 {
+			observe(v, s.step())
+		}
+		if err := v.check(); err != nil {
+			t.Fatal(err)
+		}
+		if change(v); v.check() == nil {
+			t.Errorf("%s goes unnoticed", name)
+		}
+	}
+}
+
+func mustPanic(t *testing.T, what string, f func()) {
+	t.Helper()
+	defer func() {
+		if recover() == nil {
+			t.Errorf("%s: no panic", what)
+		}
+	}()
+	f()
+}
+
+func TestBrokenEventStreamsPanic(t *testing.T) {
+	last := uint16(matcher.EventFirst | matcher.EventLast)
+	control := func(kind matcher.CommandType, security uint32) matcher.Event {
+		ev := matcher.Event{Kind: matcher.EventApplied, Flags: last, InputSeq: 1, SecurityID: security}
+		*ev.Cmd() = matcher.NewCommand(kind)
+		ev.Cmd().SecurityID = security
+		return ev
+	}
+	register := control(matcher.PriceTick, 9)
+	*register.Cmd() = matcher.NewSymbolRegister("NEW")
+	for name, ev := range map[string]matcher.Event{
+		"a hole":              {Kind: matcher.EventApplied, Flags: last, InputSeq: 2},
+		"no such kind":        {Kind: 99, Flags: last, InputSeq: 1},
+		"no such order":       {Kind: matcher.EventCanceled, Flags: last, InputSeq: 1, OrderRef: 5},
+		"no such account":     {Kind: matcher.EventFilled, InputSeq: 1, AccountID: 55, SecurityID: 1},
+		"security 0":          control(matcher.SecurityControl, 0),
+		"no such security":    control(matcher.PriceTick, 6),
+		"a symbol too far on": register,
+	} {
+		v := newTestViews(t, smallGenesis())
+		mustPanic(t, name, func() { v.Observe(&ev, nil) })
+	}
+	v := newTestViews(t, smallGenesis())
+	half := control(matcher.SnapshotMark, 1)
+	half.Flags = matcher.EventFirst
+	v.Observe(&half, nil)
+	half.InputSeq = 2
+	mustPanic(t, "a command that has no end", func() { v.Observe(&half, nil) })
+
+	v = newTestViews(t, smallGenesis())
+	mustPanic(t, "an account too many", func() {
+		for id := range uint32(7) {
+			v.accounts.control(100+id, 1, 0)
+		}
+	})
+	v = newTestViews(t, smallGenesis())
+	mustPanic(t, "an open order too many", func() {
+		for ref := uint32(1); ref < 1000; ref++ {
+			v.orders.insert(&OrderRow{Ref: ref}, nil)
+		}
+	})
+}
+
+func TestNewViewsRefusesUnusableLimits(t *testing.T) {
+	for name, change := range map[string]func(l *matcher.Limits){
+		"no accounts":            func(l *matcher.Limits) { l.MaxAccounts = 2 },
+		"no securities":          func(l *matcher.Limits) { l.MaxSecurities = 0 },
+		"no orders":              func(l *matcher.Limits) { l.MaxOpenOrders = 0 },
+		"fewer than no retained": func(l *matcher.Limits) { l.RetainedOrders = -1 },
+		"no keys":                func(l *matcher.Limits) { l.IdempotencyCapacity = 0 },
+		"too many orders":        func(l *matcher.Limits) { l.MaxOpenOrders = 1 << 40 },
+	} {
+		g := smallGenesis()
+		change(&g.Limits)
+		if v, err := NewViews(g); err == nil {
+			v.Close()
+			t.Errorf("%s: no error", name)
+		}
+	}
+	g := smallGenesis()
+	g.Limits.MaxAccounts, g.Limits.MaxSecurities = 1<<28, 1<<24-1
+	if v, err := NewViews(g); err == nil {
+		v.Close()
+		t.Error("more positions than there is memory for: no error")
+	}
+}
+
+func TestTermsHashTellsTermsApart(t *testing.T) {
+	base := matcher.NewCommand(matcher.OrderNew)
+	base.AccountID, base.SecurityID, base.Qty, base.LimitPx, base.PriceTicks = 7, 1, 10, 5_000_000, 42
+	replace := base
+	replace.Type, replace.OrderRef = matcher.OrderReplace, 3
+	seen := map[uint64]string{TermsHash(&base): "base", TermsHash(&replace): "replace"}
+	for name, change := range map[string]func(c *matcher.Command){
+		"type": func(c *matcher.Command) { c.Type = matcher.TradeNew }, "account": func(c *matcher.Command) { c.AccountID++ },
+		"security": func(c *matcher.Command) { c.SecurityID++ }, "side": func(c *matcher.Command) { c.Side = matcher.Sell },
+		"qty": func(c *matcher.Command) { c.Qty++ }, "limit": func(c *matcher.Command) { c.LimitPx += 1000 },
+		"flags": func(c *matcher.Command) { c.Flags = matcher.FlagIOC },
+	} {
+		c := base
+		change(&c)
+		if other, ok := seen[TermsHash(&c)]; ok {
+			t.Errorf("%s does not tell terms apart from %s", name, other)
+		}
+		seen[TermsHash(&c)] = name
+	}
+	again := base
+	again.OrderRef, again.PriceTicks, again.EventTimeMillis, again.InputSeq = 8, 1, 99, 12
+	if TermsHash(&again) != TermsHash(&base) {
+		t.Error("the gate's verdict, the key, the time or the sequence is part of the terms")
+	}
+	other := replace
+	other.OrderRef++
+	if TermsHash(&other) == TermsHash(&replace) {
+		t.Error("replaces of two orders have the same terms")
+	}
+}
+
+func TestNamesOfTypesAndTimesInForce(t *testing.T) {
+	got := []string{Limit.String(), Market.String(), GTC.String(), IOC.String(), FOK.String(), PostOnly.String(), TimeInForce(9).String()}
+	want := []string{"LIMIT", "MARKET", "GTC", "IOC", "FOK", "POST_ONLY", "UNKNOWN"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
