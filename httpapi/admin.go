@@ -1,0 +1,153 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Part is one thing that must be ready before the process is.
+type Part struct {
+	Name   string `json:"name"`
+	Ready  bool   `json:"ready"`
+	Detail string `json:"detail"`
+}
+
+// AdminConfig is what the admin listener shows.
+type AdminConfig struct {
+	Parts   func() []Part           // /readyz; nil: no part, ready
+	Version any                     // /version, as JSON
+	Metrics Metrics                 // /metrics
+	Admit   func(token string) bool // guards every path but /healthz; nil: no guard
+	Logger  *slog.Logger            // may be nil
+	Extra   map[string]http.Handler // further paths of the caller; may be nil
+}
+
+// Admin is the listener of operators: health, readiness, metrics, profiles. It
+// is net/http, because the standard pprof and Prometheus handlers are.
+type Admin struct {
+	http    http.Server
+	guarded bool
+}
+
+// ErrPublicAdmin reports an admin listener that would be reachable from other
+// machines without a token.
+var ErrPublicAdmin = errors.New("admin listener beyond loopback needs a token")
+
+// NewAdmin builds the admin listener.
+func NewAdmin(cfg AdminConfig) *Admin {
+	log := cfg.Logger
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	guard := func(h http.Handler) http.Handler { return h }
+	if cfg.Admit != nil {
+		guard = tokenGuard(cfg.Admit)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		adminJSON(w, http.StatusOK, map[string]string{"status": "ok"})
+	})
+	mux.Handle("GET /readyz", guard(readiness(cfg.Parts)))
+	mux.Handle("GET /version", guard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		adminJSON(w, http.StatusOK, cfg.Version)
+	})))
+	mux.Handle("GET /metrics", guard(promhttp.HandlerFor(newRegistry(cfg.Metrics), promhttp.HandlerOpts{
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelError),
+	})))
+	mux.Handle("GET /debug/pprof/", guard(http.HandlerFunc(pprof.Index)))
+	mux.Handle("GET /debug/pprof/cmdline", guard(http.HandlerFunc(pprof.Cmdline)))
+	mux.Handle("GET /debug/pprof/profile", guard(http.HandlerFunc(pprof.Profile)))
+	mux.Handle("GET /debug/pprof/symbol", guard(http.HandlerFunc(pprof.Symbol)))
+	mux.Handle("GET /debug/pprof/trace", guard(http.HandlerFunc(pprof.Trace)))
+	for path, h := range cfg.Extra {
+		mux.Handle(path, guard(h))
+	}
+	return &Admin{
+		guarded: cfg.Admit != nil,
+		http: http.Server{
+			Handler:           mux,
+			ReadHeaderTimeout: readTimeout,
+			ReadTimeout:       readTimeout,
+			IdleTimeout:       idleTimeout,
+			MaxHeaderBytes:    maxHeaderBlockBytes,
+			ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		},
+	}
+}
+
+// Serve answers on ln until Shutdown; it then returns nil. An address beyond
+// loopback without a token is refused with ErrPublicAdmin.
+func (a *Admin) Serve(ln net.Listener) error {
+	if !a.guarded && !loopback(ln.Addr()) {
+		return fmt.Errorf("httpapi: serve admin address=%s: %w", ln.Addr(), ErrPublicAdmin)
+	}
+	if err := a.http.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("httpapi: serve admin: %w", err)
+	}
+	return nil
+}
+
+// Shutdown stops accepting and waits for requests under way until ctx ends.
+func (a *Admin) Shutdown(ctx context.Context) error { return a.http.Shutdown(ctx) }
+
+func loopback(addr net.Addr) bool {
+	tcp, ok := addr.(*net.TCPAddr)
+	return !ok || tcp.IP.IsLoopback() // a pipe or a unix socket does not leave the machine
+}
+
+// tokenGuard lets through whose bearer token is admitted.
+func tokenGuard(admit func(string) bool) func(http.Handler) http.Handler {
+	return func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+			if !strings.EqualFold(scheme, "Bearer") || !admit(strings.TrimSpace(token)) {
+				w.Header().Set("WWW-Authenticate", "Bearer")
+				w.Header().Set("Content-Type", contentProblem)
+				w.WriteHeader(http.StatusUnauthorized)
+				_, _ = w.Write(append(problemToken.append(nil), '}')) // the peer may be gone
+				return
+			}
+			h.ServeHTTP(w, r)
+		})
+	}
+}
+
+// readiness answers 200 when every part is ready, else 503; the parts either way.
+func readiness(parts func() []Part) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		answer := struct {
+			Ready bool   `json:"ready"`
+			Parts []Part `json:"parts"`
+		}{Ready: true, Parts: []Part{}}
+		if parts != nil {
+			answer.Parts = append(answer.Parts, parts()...)
+		}
+		for _, p := range answer.Parts {
+			answer.Ready = answer.Ready && p.Ready
+		}
+		status := http.StatusOK
+		if !answer.Ready {
+			status = http.StatusServiceUnavailable
+			w.Header().Set("Retry-After", "1")
+		}
+		adminJSON(w, status, answer)
+	})
+}
+
+func adminJSON(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", contentJSON)
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(v) // the head is out: a peer that is gone cannot be told
+}

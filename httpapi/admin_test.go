@@ -1,0 +1,198 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// adminGet asks an admin listener without a socket.
+func adminGet(a *Admin, path, token string) *httptest.ResponseRecorder {
+	req := httptest.NewRequest(http.MethodGet, path, nil)
+	if token != "" {
+		req.Header.Set("Authorization", token)
+	}
+	w := httptest.NewRecorder()
+	a.http.Handler.ServeHTTP(w, req)
+	return w
+}
+
+func TestAdminAnswers(t *testing.T) {
+	ready := true
+	a := NewAdmin(AdminConfig{
+		Parts: func() []Part {
+			return []Part{{"journal", true, "durable 7"}, {"account", ready, "quarantined: gap"}}
+		},
+		Version: map[string]string{"version": "1.2.3"},
+		Extra: map[string]http.Handler{"GET /extra": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			io.WriteString(w, "more")
+		})},
+	})
+	for _, tt := range []struct {
+		path   string
+		status int
+		text   string
+	}{
+		{"/healthz", 200, `{"status":"ok"}`},
+		{"/readyz", 200, `{"ready":true,"parts":[{"name":"journal","ready":true,"detail":"durable 7"},`},
+		{"/version", 200, `{"version":"1.2.3"}`},
+		{"/metrics", 200, "go_goroutines"},
+		{"/debug/pprof/", 200, "goroutine"},
+		{"/debug/pprof/cmdline", 200, ""},
+		{"/debug/pprof/goroutine?debug=1", 200, "goroutine profile"},
+		{"/debug/pprof/symbol", 200, "num_symbols"},
+		{"/extra", 200, "more"},
+		{"/nothing", 404, ""},
+	} {
+		w := adminGet(a, tt.path, "")
+		if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.text) {
+			t.Errorf("%s: %d %.200s, want %d with %q", tt.path, w.Code, w.Body, tt.status, tt.text)
+		}
+	}
+	ready = false
+	w := adminGet(a, "/readyz", "")
+	if w.Code != 503 || !strings.HasPrefix(w.Body.String(), `{"ready":false`) || w.Header().Get("Retry-After") == "" {
+		t.Errorf("not ready: %d %s", w.Code, w.Body)
+	}
+	if w := adminGet(NewAdmin(AdminConfig{}), "/readyz", ""); w.Code != 200 || w.Body.String() != `{"ready":true,"parts":[]}`+"\n" {
+		t.Errorf("no parts: %d %s", w.Code, w.Body)
+	}
+}
+
+// only admits one token.
+func only(token string) func(string) bool { return func(given string) bool { return given == token } }
+
+func TestAdminTokenGuardsAllButHealth(t *testing.T) {
+	a := NewAdmin(AdminConfig{Admit: only("let-me-in")})
+	for _, path := range []string{"/readyz", "/metrics", "/version", "/debug/pprof/", "/debug/pprof/cmdline"} {
+		for _, token := range []string{"", "let-me-in", "Bearer", "Bearer let-me", "Bearer let-me-in-2", "Basic let-me-in"} {
+			w := adminGet(a, path, token)
+			if w.Code != 401 || w.Header().Get("WWW-Authenticate") != "Bearer" || !json.Valid(w.Body.Bytes()) {
+				t.Errorf("%s with %q: %d %s", path, token, w.Code, w.Body)
+			}
+		}
+		if w := adminGet(a, path, "bearer let-me-in"); w.Code != 200 {
+			t.Errorf("%s with the token: %d", path, w.Code)
+		}
+	}
+	if w := adminGet(a, "/healthz", ""); w.Code != 200 {
+		t.Errorf("/healthz: %d", w.Code)
+	}
+}
+
+// addressed is a listener that says it is somewhere else.
+type addressed struct {
+	net.Listener
+	addr net.Addr
+}
+
+func (l addressed) Addr() net.Addr { return l.addr }
+
+func TestAdminBeyondLoopbackNeedsAToken(t *testing.T) {
+	public := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 18111}
+	for _, ip := range []net.IP{public.IP, net.IPv4zero, net.IPv6zero} {
+		err := NewAdmin(AdminConfig{}).Serve(addressed{nil, &net.TCPAddr{IP: ip}})
+		if !errors.Is(err, ErrPublicAdmin) {
+			t.Errorf("%v without a token: %v", ip, err)
+		}
+	}
+	for _, tt := range []struct {
+		admit func(string) bool
+		addr  net.Addr
+	}{{only("secret"), public}, {nil, &net.TCPAddr{IP: net.IPv6loopback}}, {nil, &net.UnixAddr{Name: "x"}}} {
+		ln := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
+		a := NewAdmin(AdminConfig{Admit: tt.admit})
+		var group sync.WaitGroup
+		group.Go(func() {
+			if err := a.Serve(addressed{ln, tt.addr}); err != nil {
+				t.Error(err)
+			}
+		})
+		resp, err := http.Get("http://" + ln.Addr().String() + "/healthz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != 200 {
+			t.Errorf("status %d", resp.StatusCode)
+		}
+		if err := a.Shutdown(context.Background()); err != nil {
+			t.Error(err)
+		}
+		group.Wait()
+	}
+	ln := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
+	ln.Close()
+	if err := NewAdmin(AdminConfig{}).Serve(ln); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("a closed listener: %v", err)
+	}
+}
+
+func TestMetricsHaveTheContractsNames(t *testing.T) {
+	r := newRig(t)
+	r.price("AAA", "100")
+	r.order("1", "Buy", "1", "100", `,"clientOrderId":"k"`).want(t, 201, "")
+	r.order("1", "Buy", "1", "100", `,"clientOrderId":"k"`).want(t, 201, "")
+	r.order("9", "Buy", "1", "100", "").want(t, 422, "")
+	m := r.m.Metrics()
+	m.Rings = func(emit func(string, uint64)) { emit("input", 3) }
+	m.Stages = func(emit func(string, uint64)) { emit("matcher", 4) }
+	m.JournalCommits = func() Histogram {
+		return Histogram{Count: 3, Sum: 0.5, Buckets: map[float64]uint64{0.1: 2, 1: 3}}
+	}
+	m.JournalBytes = func() uint64 { return 1234 }
+	text := adminGet(NewAdmin(AdminConfig{Metrics: m}), "/metrics", "").Body.String()
+	for _, line := range []string{
+		`svc_ring_depth{ring="input"} 3`,
+		`svc_stage_sequence{stage="matcher"} 4`,
+		`svc_stage_latency_seconds_count{stage="http"} 2`,
+		`svc_orders_total{decision="accepted"} 1`,
+		`svc_orders_total{decision="rejected"} 1`,
+		`svc_orders_total{decision="duplicate"} 1`,
+		`svc_gate_rejections_total{reason="UNKNOWN_ACCOUNT"} 1`,
+		`svc_journal_commit_seconds_count 3`,
+		`svc_journal_bytes_total 1234`,
+		`svc_http_faults_total{fault="panic"} 0`,
+		`# TYPE svc_journal_commit_seconds histogram`,
+		`go_gc_duration_seconds`,
+	} {
+		if !strings.Contains(text, line) {
+			t.Errorf("%s is not in\n%s", line, text)
+		}
+	}
+}
+
+// TestLatencyBucketsHoldWhatTheySay checks the bounds of every bucket index.
+func TestLatencyBucketsHoldWhatTheySay(t *testing.T) {
+	for _, ns := range []int64{-5, 0, 1, 2, 3, 999, 1000, 12_345, 1 << 20, 1e9, 1e9 + 1, 60e9, 1e12, math.MaxInt64} {
+		var l Latency
+		l.Record(ns)
+		d := l.Distribution()
+		if d.Count != 1 || len(d.Positive) != 1 {
+			t.Fatalf("%d ns: %+v", ns, d)
+		}
+		for i := range d.Positive {
+			seconds := float64(max(ns, 1)) / 1e9
+			upper, lower := math.Exp2(float64(i)/4), math.Exp2(float64(i-1)/4)
+			if inside := seconds > lower*(1-1e-12) && seconds <= upper*(1+1e-12); !inside && ns < 1e12 && ns > 1 {
+				t.Errorf("%d ns is in bucket %d, (%g, %g] s", ns, i, lower, upper)
+			}
+		}
+	}
+}
+
+// TestBrokenDistributionShowsInTheScrape plants a histogram whose buckets do not add up.
+func TestBrokenDistributionShowsInTheScrape(t *testing.T) {
+	m := Metrics{Latencies: func(emit func(string, Distribution)) { emit("http", Distribution{Count: 7, Schema: 99}) }}
+	if w := adminGet(NewAdmin(AdminConfig{Metrics: m}), "/metrics", ""); w.Code == 200 {
+		t.Errorf("%d %.300s", w.Code, w.Body)
+	}
+}

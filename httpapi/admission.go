@@ -1,0 +1,192 @@
+package httpapi
+
+import (
+	"posttrade/blotter"
+	"posttrade/matcher"
+	"posttrade/matcher/desk"
+)
+
+// createOrder is POST /orders.
+func (x *exchange) createOrder() problem {
+	if p := x.admit(); p.status != 0 {
+		return p
+	}
+	if p := x.readBody(); p.status != 0 {
+		return p
+	}
+	x.body.order(&x.order)
+	if p := x.bodyRead(); p.status != 0 {
+		return p
+	}
+	return x.decide(matcher.OrderNew)
+}
+
+// bookTrade is POST /trades.
+func (x *exchange) bookTrade() problem {
+	if p := x.admit(); p.status != 0 {
+		return p
+	}
+	if p := x.readBody(); p.status != 0 {
+		return p
+	}
+	x.body.trade(&x.order)
+	if p := x.bodyRead(); p.status != 0 {
+		return p
+	}
+	return x.decide(matcher.TradeNew)
+}
+
+// decide carries a decoded admission of one command from the entitlement to the answer.
+func (x *exchange) decide(kind matcher.CommandType) problem {
+	o := &x.order
+	if !x.entitled(o.accountID) {
+		return problemEntitled
+	}
+	var probe matcher.Command
+	securityID, _ := x.m.Gate.Security(o.security)
+	o.command(kind, securityID, x.m.Clock(), &probe)
+	if row, p, ok := x.known(&probe); ok {
+		if p.status != 0 {
+			return p
+		}
+		x.m.duplicates.n.Add(1)
+		return x.answerKnown(&row)
+	}
+	if p := x.ready(); p.status != 0 {
+		return p
+	}
+	reason := x.m.Gate.Screen(&probe)
+	if reason != matcher.Accepted && !x.m.SequenceRefusals {
+		x.refused(reason)
+		return x.answerRefusal(o, reason, 0, 0)
+	}
+	if p := x.acquire(1); p.status != 0 {
+		return p
+	}
+	probe.OrderRef = uint32(reason)
+	*x.ticket.Command(0) = probe
+	x.ticket.SetClientID(0, o.clientID)
+	if p := x.sequence(); p.status != 0 {
+		return p
+	}
+	a := x.ticket.Answer(0)
+	p := x.answerDecision(kind, &probe, a)
+	x.took()
+	return p
+}
+
+// answerDecision renders what the engine decided on a new order or a market trade.
+func (x *exchange) answerDecision(kind matcher.CommandType, cmd *matcher.Command, a *desk.Answer) problem {
+	o := &x.order
+	switch {
+	case a.Duplicate():
+		return x.answerDuplicate(cmd)
+	case a.Refused():
+		x.refused(a.Reason)
+		return x.answerRefusal(o, a.Reason, a.InputSeq, a.OrderRef)
+	}
+	x.m.accepted.n.Add(1)
+	b := x.begin()
+	if kind == matcher.TradeNew {
+		b = appendTrade(b, o, a.Fills[0].TradeSeq, a.Fills[0].Px, a.InputSeq, a.TimeMillis)
+	} else {
+		b = appendAnswer(b, o, a)
+	}
+	return x.send(201, b)
+}
+
+// refused counts a refusal.
+func (x *exchange) refused(reason matcher.RiskReason) {
+	x.m.rejected.n.Add(1)
+	x.m.rejections[min(reason, matcher.ReasonCount-1)].n.Add(1)
+}
+
+// answerRefusal is the 422 of an order or trade that was refused. A sequence of
+// 0 is shown as null: nothing was sequenced.
+func (x *exchange) answerRefusal(o *orderRequest, reason matcher.RiskReason, inputSeq uint64, ref uint32) problem {
+	b := problem{status: 422, code: CodeRiskRefused, reason: reason,
+		detail: "the risk gate refused the request"}.append(x.begin())
+	b = append(b, `,"decision":"REJECTED","orderId":`...)
+	b = appendOrderID(b, ref)
+	b = append(b, `,"clientOrderId":`...)
+	b = appendOptional(b, o.clientID)
+	b = append(b, `,"accountId":`...)
+	b = appendUint(b, uint64(o.accountID))
+	b = append(b, `,"security":`...)
+	b = appendString(b, o.security)
+	b = append(b, `,"sequence":`...)
+	b = appendPresent(b, inputSeq)
+	return x.sendProblem(422, append(b, '}'))
+}
+
+// known looks an admission's key up among the first decisions. ok: the request
+// was decided before; p says so when its terms were others.
+func (x *exchange) known(cmd *matcher.Command) (row blotter.KeyRow, p problem, ok bool) {
+	if cmd.PriceTicks == 0 {
+		return row, p, false
+	}
+	row, ok = x.m.Views.Key(matcher.KeyOrder, uint64(cmd.PriceTicks))
+	if ok && row.TermsHash != blotter.TermsHash(cmd) {
+		p = problemTerms
+	}
+	return row, p, ok
+}
+
+// answerDuplicate answers an admission that the engine found to be a repetition
+// of one that was still under way when this one passed the edge.
+func (x *exchange) answerDuplicate(cmd *matcher.Command) problem {
+	x.m.duplicates.n.Add(1)
+	known, p, ok := x.known(cmd)
+	switch {
+	case !ok: // the key was forgotten between the decision and now
+		return problemTerms
+	case p.status != 0:
+		return p
+	}
+	return x.answerKnown(&known)
+}
+
+// answerKnown answers with the first decision on the request: its status code,
+// id and sequence, the other fields as the order now stands.
+func (x *exchange) answerKnown(row *blotter.KeyRow) problem {
+	o := &x.order
+	if row.Kind == matcher.KeyTrade {
+		return x.answerKnownTrade(row)
+	}
+	// The key can be visible before its order; once the command is durable both are.
+	if p := x.durable(row.InputSeq); p.status != 0 {
+		return p
+	}
+	if row.Reason != matcher.Accepted {
+		return x.answerRefusal(o, row.Reason, row.InputSeq, uint32(row.Ref))
+	}
+	order, held := x.m.Views.Order(uint32(row.Ref))
+	if p := x.shown(); p.status != 0 {
+		return p
+	}
+	b := x.begin()
+	if !held {
+		return x.send(201, appendForgotten(b, o, row))
+	}
+	x.fills = x.m.Blotter.ByInputSeq(row.InputSeq, x.fills[:0])
+	b = x.appendRow(b, &order)
+	b = appendFills(b[:len(b)-1], order.Ref, x.fills)
+	return x.send(201, append(b, '}'))
+}
+
+// answerKnownTrade is answerKnown for a market trade.
+func (x *exchange) answerKnownTrade(row *blotter.KeyRow) problem {
+	o := &x.order
+	if p := x.durable(row.InputSeq); p.status != 0 {
+		return p
+	}
+	if row.Reason != matcher.Accepted {
+		return x.answerRefusal(o, row.Reason, row.InputSeq, 0)
+	}
+	x.fills = x.m.Blotter.ByInputSeq(row.InputSeq, x.fills[:0])
+	if len(x.fills) == 0 { // older than the blotter reaches
+		return x.send(201, appendTrade(x.begin(), o, 0, 0, row.InputSeq, 0))
+	}
+	fill := &x.fills[0]
+	return x.send(201, appendTrade(x.begin(), o, fill.TradeSeq, fill.Px, fill.InputSeq, fill.TimeMillis))
+}

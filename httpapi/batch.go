@@ -1,0 +1,185 @@
+package httpapi
+
+import (
+	"posttrade/blotter"
+	"posttrade/matcher"
+)
+
+// batchItem is one order of a batch on its way.
+type batchItem struct {
+	order   orderRequest
+	command matcher.Command
+	reason  matcher.RiskReason // the gate's
+	known   blotter.KeyRow     // the first decision, when it was decided before
+	repeats bool
+	ticket  int // its place on the ticket, -1 = it is not sequenced
+}
+
+// createBatch is POST /orders/batch. Reading, entitlement and conflicts with
+// known keys refuse the whole batch before anything is sequenced; after that
+// every order is decided by itself.
+func (x *exchange) createBatch() problem {
+	if p := x.admit(); p.status != 0 {
+		return p
+	}
+	if p := x.readBody(); p.status != 0 {
+		return p
+	}
+	if p := x.readBatch(); p.status != 0 {
+		return p
+	}
+	for i := range x.batch {
+		if !x.entitled(x.batch[i].order.accountID) {
+			return problemEntitled
+		}
+	}
+	sequenced, p := x.screenBatch()
+	if p.status != 0 {
+		return p
+	}
+	if sequenced > 0 {
+		if p := x.acquire(sequenced); p.status != 0 {
+			return p
+		}
+		for i := range x.batch {
+			if item := &x.batch[i]; item.ticket >= 0 {
+				*x.ticket.Command(item.ticket) = item.command
+				x.ticket.SetClientID(item.ticket, item.order.clientID)
+			}
+		}
+		if p := x.sequence(); p.status != 0 {
+			return p
+		}
+	}
+	p = x.answerBatch()
+	x.took()
+	return p
+}
+
+// readBatch decodes the array.
+func (x *exchange) readBatch() problem {
+	x.batch = x.batch[:0]
+	for x.body.json.BeginArray(); x.body.json.NextItem(); {
+		if len(x.batch) == maxBatch {
+			x.body.field = ""
+			x.body.fail(errBatchSize)
+			break
+		}
+		x.batch = append(x.batch, batchItem{})
+		x.body.order(&x.batch[len(x.batch)-1].order)
+	}
+	if err := x.body.end(); err != nil {
+		return x.body.bodyProblem(err, len(x.batch)-1)
+	}
+	if len(x.batch) == 0 {
+		return x.body.bodyProblem(errBatchSize, -1)
+	}
+	return problem{}
+}
+
+// screenBatch finds what is known already, screens the rest and says how many
+// orders go to the engine.
+func (x *exchange) screenBatch() (sequenced int, p problem) {
+	now, fresh := x.m.Clock(), false
+	for i := range x.batch {
+		item := &x.batch[i]
+		securityID, _ := x.m.Gate.Security(item.order.security)
+		item.order.command(matcher.OrderNew, securityID, now, &item.command)
+		known, p, ok := x.known(&item.command)
+		if p.status != 0 {
+			p.detail = "item " + itoa(uint64(i)) + ": " + p.detail
+			return 0, p
+		}
+		item.known, item.repeats = known, ok
+		fresh = fresh || !ok
+	}
+	if fresh {
+		if p := x.ready(); p.status != 0 {
+			return 0, p
+		}
+	}
+	for i := range x.batch {
+		item := &x.batch[i]
+		item.ticket = -1
+		if item.repeats {
+			continue
+		}
+		item.reason = x.m.Gate.Screen(&item.command)
+		if item.reason != matcher.Accepted && !x.m.SequenceRefusals {
+			continue
+		}
+		item.command.OrderRef = uint32(item.reason)
+		item.ticket = sequenced
+		sequenced++
+	}
+	return sequenced, problem{}
+}
+
+// answerBatch renders the decisions in the order of the request.
+func (x *exchange) answerBatch() problem {
+	if p := x.shownBatch(); p.status != 0 {
+		return p
+	}
+	b := append(x.begin(), '[')
+	for i := range x.batch {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = x.appendItem(b, &x.batch[i])
+	}
+	return x.send(201, append(b, ']'))
+}
+
+// shownBatch waits for what repeated orders show beside the batch's own decisions.
+func (x *exchange) shownBatch() problem {
+	for i := range x.batch {
+		item := &x.batch[i]
+		if !item.repeats && (item.ticket < 0 || !x.ticket.Answer(item.ticket).Duplicate()) {
+			continue
+		}
+		return x.shown()
+	}
+	return problem{}
+}
+
+// appendItem appends the Order of one item.
+func (x *exchange) appendItem(b []byte, item *batchItem) []byte {
+	o, cmd := &item.order, &item.command
+	switch {
+	case item.repeats:
+		x.m.duplicates.n.Add(1)
+		return x.appendKnown(b, o, cmd, &item.known)
+	case item.ticket < 0:
+		x.refused(item.reason)
+		return appendRefusedItem(b, o, item.reason, 0, cmd.EventTimeMillis)
+	}
+	a := x.ticket.Answer(item.ticket)
+	switch {
+	case a.Duplicate():
+		x.m.duplicates.n.Add(1)
+		row, p, ok := x.known(cmd)
+		if !ok || p.status != 0 {
+			return appendRefusedItem(b, o, matcher.Duplicate, a.InputSeq, a.TimeMillis)
+		}
+		return x.appendKnown(b, o, cmd, &row)
+	case a.Refused():
+		x.refused(a.Reason)
+	default:
+		x.m.accepted.n.Add(1)
+	}
+	return appendAnswer(b, o, a)
+}
+
+// appendKnown appends the Order behind a key that was decided before.
+func (x *exchange) appendKnown(b []byte, o *orderRequest, cmd *matcher.Command, key *blotter.KeyRow) []byte {
+	row, held := x.m.Views.Order(uint32(key.Ref))
+	switch {
+	case held:
+		x.fills = x.m.Blotter.ByInputSeq(key.InputSeq, x.fills[:0])
+		b = x.appendRow(b, &row)
+		return append(appendFills(b[:len(b)-1], row.Ref, x.fills), '}')
+	case key.Reason != matcher.Accepted:
+		return appendRefusedItem(b, o, key.Reason, key.InputSeq, cmd.EventTimeMillis)
+	}
+	return appendForgotten(b, o, key)
+}

@@ -1,0 +1,175 @@
+package httpapi
+
+import (
+	"errors"
+
+	"posttrade/matcher"
+)
+
+// What a body can have wrong beside its JSON. They carry nothing of the input.
+var (
+	errUnknownField   = errors.New("unknown field")
+	errMissingField   = errors.New("required field is missing")
+	errChoice         = errors.New("not one of the allowed values")
+	errText           = errors.New("not printable ASCII of the allowed length")
+	errLimitPrice     = errors.New("LIMIT needs limitPrice, MARKET refuses it")
+	errPostOnlyMarket = errors.New("MARKET cannot be POST_ONLY")
+	errBatchSize      = errors.New("an array of the allowed length is expected")
+	errNoBody         = errors.New("no body is expected")
+)
+
+// accountControl is the body of POST /risk/control/account.
+type accountControl struct {
+	accountID uint32
+	enabled   bool
+}
+
+func (d *decoder) accountControl() (c accountControl) {
+	var account, enabled bool
+	for d.json.BeginObject(); ; {
+		key, ok := d.json.NextKey()
+		if !ok {
+			break
+		}
+		switch string(key) {
+		case "accountId":
+			c.accountID, account = d.accountID(), true
+		case "enabled":
+			c.enabled, enabled = d.flag("enabled"), true
+		default:
+			d.fail(errUnknownField)
+		}
+	}
+	d.require("accountId", account)
+	d.require("enabled", enabled)
+	return c
+}
+
+// securityControl is the body of POST /risk/control/security.
+type securityControl struct {
+	security        []byte
+	enabled, halted bool
+}
+
+func (d *decoder) securityControl() (c securityControl) {
+	var security, enabled, halted bool
+	for d.json.BeginObject(); ; {
+		key, ok := d.json.NextKey()
+		if !ok {
+			break
+		}
+		switch string(key) {
+		case "security":
+			c.security, security = d.security(), true
+		case "enabled":
+			c.enabled, enabled = d.flag("enabled"), true
+		case "halted":
+			c.halted, halted = d.flag("halted"), true
+		default:
+			d.fail(errUnknownField)
+		}
+	}
+	d.require("security", security)
+	d.require("enabled", enabled)
+	d.require("halted", halted)
+	return c
+}
+
+// restriction is the body of POST /risk/control/restriction.
+type restriction struct {
+	security   []byte
+	restricted bool
+}
+
+func (d *decoder) restriction() (c restriction) {
+	var security, restricted bool
+	for d.json.BeginObject(); ; {
+		key, ok := d.json.NextKey()
+		if !ok {
+			break
+		}
+		switch string(key) {
+		case "security":
+			c.security, security = d.security(), true
+		case "restricted":
+			c.restricted, restricted = d.flag("restricted"), true
+		default:
+			d.fail(errUnknownField)
+		}
+	}
+	d.require("security", security)
+	d.require("restricted", restricted)
+	return c
+}
+
+// policy is the body of POST /risk/control/policy. 0 leaves a limit as it is.
+type policy struct {
+	version          int64
+	killSwitch       bool
+	maxPosition      int32
+	maxConcentration int64 // x 1e6
+}
+
+func (d *decoder) policy() (p policy) {
+	var version, kill bool
+	for d.json.BeginObject(); ; {
+		key, ok := d.json.NextKey()
+		if !ok {
+			break
+		}
+		switch string(key) {
+		case "policyVersion":
+			d.field = "policyVersion"
+			p.version, version = d.json.Int(), true
+			if p.version < 1 {
+				d.fail(errChoice)
+			}
+		case "killSwitch":
+			p.killSwitch, kill = d.flag("killSwitch"), true
+		case "maxPositionQuantity":
+			p.maxPosition = d.quantity()
+			d.field = "maxPositionQuantity"
+		case "maxConcentrationNotional":
+			p.maxConcentration = d.price("maxConcentrationNotional")
+		default:
+			d.fail(errUnknownField)
+		}
+	}
+	d.require("policyVersion", version)
+	d.require("killSwitch", kill)
+	return p
+}
+
+func (d *decoder) flag(field string) bool {
+	d.field = field
+	return d.json.Bool()
+}
+
+func (d *decoder) require(field string, seen bool) {
+	if !seen && d.json.Err() == nil {
+		d.field = field
+		d.fail(errMissingField)
+	}
+}
+
+// bodyProblem words a body that cannot be read.
+func (d *decoder) bodyProblem(err error, index int) problem {
+	detail := err.Error()
+	if d.field != "" {
+		detail = "field " + d.field + ": " + detail
+	}
+	if index >= 0 {
+		detail = "item " + itoa(uint64(index)) + ": " + detail
+	}
+	return problem{status: 400, code: CodeMalformedBody, detail: detail}
+}
+
+// command builds the record of an admission. The security is the gate's id, 0 if unknown.
+func (o *orderRequest) command(kind matcher.CommandType, securityID uint32, timeMillis int64, cmd *matcher.Command) {
+	*cmd = matcher.NewCommand(kind)
+	cmd.EventTimeMillis = timeMillis
+	cmd.LimitPx = o.limitPx
+	cmd.PriceTicks = int64(matcher.IdempotencyKey(o.accountID, o.clientID))
+	cmd.AccountID, cmd.SecurityID = o.accountID, securityID
+	cmd.Qty, cmd.Side, cmd.Flags = o.qty, o.side, o.flags
+}

@@ -1,0 +1,146 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// Config is how a Client reaches a server.
+type Config struct {
+	Address string // host:port
+	Prefix  string // routing path prefix, such as /om, or empty
+	TLS     bool
+	Token   string // bearer token, or empty
+
+	Timeout  time.Duration // of one attempt; 0: 35 s, above the server's own
+	MaxConns int           // 0: 512
+	Retries  int           // further attempts of what is safe to repeat; 0: none
+	// Pause is what happens before attempt n (from 1) of a repetition; nil
+	// sleeps 10 ms, doubling, at most 1 s.
+	Pause func(n int)
+	Dial  func(address string) (net.Conn, error) // nil: TCP
+}
+
+// Client calls one server. Any number of goroutines may use it.
+type Client struct {
+	http    fasthttp.HostClient
+	host    string // with a scheme, no slash at the end
+	bearer  string
+	timeout time.Duration
+	retries int
+	pause   func(n int)
+	buffers sync.Pool // of *[]byte: request bodies
+}
+
+// New returns a Client. It connects with the first request.
+func New(cfg Config) *Client {
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = 35 * time.Second
+	}
+	if cfg.MaxConns <= 0 {
+		cfg.MaxConns = 512
+	}
+	if cfg.Pause == nil {
+		cfg.Pause = pause
+	}
+	scheme := "http://"
+	if cfg.TLS {
+		scheme = "https://"
+	}
+	c := &Client{
+		host: scheme + cfg.Address + cfg.Prefix, timeout: cfg.Timeout,
+		retries: cfg.Retries, pause: cfg.Pause,
+		http: fasthttp.HostClient{
+			Addr: cfg.Address, IsTLS: cfg.TLS, MaxConns: cfg.MaxConns, Dial: cfg.Dial,
+			MaxIdemponentCallAttempts:     1, // repeating is decided here
+			MaxConnWaitTimeout:            cfg.Timeout,
+			NoDefaultUserAgentHeader:      true,
+			DisablePathNormalizing:        true,
+			DisableHeaderNamesNormalizing: false,
+			ReadBufferSize:                8 << 10,
+			MaxIdleConnDuration:           30 * time.Second, // below the server's idle time-out
+		},
+	}
+	if cfg.Token != "" {
+		c.bearer = "Bearer " + cfg.Token
+	}
+	c.buffers.New = func() any { b := make([]byte, 0, 512); return &b }
+	return c
+}
+
+// pause is the default of Config.Pause.
+func pause(n int) { time.Sleep(min(10*time.Millisecond<<min(n-1, 7), time.Second)) }
+
+// Close closes the idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// call is one request on its way.
+type call struct {
+	method string
+	path   string // with its query
+	body   []byte
+	want   int  // the status of success
+	repeat bool // safe to send again although the outcome is unknown
+}
+
+// do sends a request, again where that is safe, and hands the body of a success to read.
+func (c *Client) do(r *call, read func(body []byte) error) error {
+	for attempt := 1; ; attempt++ {
+		err := c.once(r, read)
+		if err == nil || attempt > c.retries || !safe(r, err) {
+			return err
+		}
+		c.pause(attempt)
+	}
+}
+
+// safe reports that the request may be sent again after err.
+func safe(r *call, err error) bool {
+	var p *Problem
+	if errors.As(err, &p) {
+		return p.NotSequenced() || r.repeat && p.Status >= 500
+	}
+	return r.repeat && !errors.Is(err, ErrAnswer)
+}
+
+func (c *Client) once(r *call, read func(body []byte) error) error {
+	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
+	defer fasthttp.ReleaseRequest(req)
+	defer fasthttp.ReleaseResponse(resp)
+	req.Header.SetMethod(r.method)
+	req.SetRequestURI(c.host + r.path)
+	if c.bearer != "" {
+		req.Header.Set("Authorization", c.bearer)
+	}
+	if r.body != nil {
+		req.Header.SetContentType("application/json")
+		req.SetBodyRaw(r.body)
+	}
+	if err := c.http.DoTimeout(req, resp, c.timeout); err != nil {
+		return fmt.Errorf("client: %s %s: %w", r.method, r.path, err)
+	}
+	if status := resp.StatusCode(); status != r.want {
+		return readProblem(status, resp.Body())
+	}
+	if err := read(resp.Body()); err != nil {
+		return fmt.Errorf("%w: %s %s: %w", ErrAnswer, r.method, r.path, err)
+	}
+	return nil
+}
+
+// buffer returns a request buffer; give it back with put.
+func (c *Client) buffer() *[]byte {
+	b := c.buffers.Get().(*[]byte)
+	*b = (*b)[:0]
+	return b
+}
+
+func (c *Client) put(b *[]byte) { c.buffers.Put(b) }
+
+func appendUint(b []byte, n uint64) []byte { return strconv.AppendUint(b, n, 10) }

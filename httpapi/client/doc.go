@@ -1,0 +1,22 @@
+// Package client calls the order-matcher's HTTP interface: typed requests and
+// answers over keep-alive connections, for users, the replay command, the load
+// generators and the crash harness.
+//
+//	c := client.New(client.Config{Address: "127.0.0.1:18110"})
+//	defer c.Close()
+//	order, err := c.CreateOrder(&client.OrderRequest{
+//		ClientOrderID: "a-1", AccountID: 7, Security: "ACME",
+//		Side: matcher.Buy, Quantity: 100, LimitPrice: client.Units(101) + 250_000,
+//	})
+//
+// An answer that is not a success is a *Problem, to be found with errors.As; its
+// Reason says why the risk gate refused. Any other error is the transport's.
+//
+// A request is sent again, at most Config.Retries times, only when that cannot
+// decide twice: the answer said "sequenced":false, or the request reads, or every
+// order in it has a clientOrderId. What remains unknown after that is returned;
+// Unknown reports it.
+//
+// Hot methods take no context: Config.Timeout bounds every attempt. A Client may
+// be used by any number of goroutines. It verifies nothing and logs nothing.
+package client

@@ -1,0 +1,61 @@
+package client
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// Problem is an answer that is not a success (RFC 9457).
+type Problem struct {
+	Status int    `json:"status"`
+	Title  string `json:"title"`
+	Code   string `json:"code"`
+	Reason string `json:"reason"` // the RiskReason of a refusal
+	Detail string `json:"detail"`
+
+	// Of a refused admission.
+	OrderID  string `json:"orderId"`
+	Sequence uint64 `json:"sequence"` // 0: the refusal was not sequenced
+
+	// Sequenced is false in an answer that says so: the request may be sent again.
+	Sequenced *bool `json:"sequenced"`
+}
+
+// Error names status, code, reason and detail.
+func (p *Problem) Error() string {
+	if p.Reason != "" {
+		return fmt.Sprintf("client: %d %s reason=%s: %s", p.Status, p.Code, p.Reason, p.Detail)
+	}
+	return fmt.Sprintf("client: %d %s: %s", p.Status, p.Code, p.Detail)
+}
+
+// NotSequenced reports that the server says nothing was sequenced.
+func (p *Problem) NotSequenced() bool { return p.Sequenced != nil && !*p.Sequenced }
+
+// ErrAnswer reports an answer that this client cannot read.
+var ErrAnswer = errors.New("client: unreadable answer")
+
+// Unknown reports that err leaves it open whether the request was sequenced: a
+// transport error, or a 5xx that does not say it was not. Repeat such a request
+// with the same clientOrderId.
+func Unknown(err error) bool {
+	if err == nil {
+		return false
+	}
+	var p *Problem
+	if !errors.As(err, &p) {
+		return true
+	}
+	return p.Status >= 500 && !p.NotSequenced()
+}
+
+// readProblem turns an error answer into a *Problem, whatever its body.
+func readProblem(status int, body []byte) error {
+	p := &Problem{}
+	if err := json.Unmarshal(body, p); err != nil || p.Code == "" {
+		*p = Problem{Code: "UNREADABLE", Detail: "the answer is no problem document"}
+	}
+	p.Status = status
+	return p
+}

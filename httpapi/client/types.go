@@ -1,0 +1,272 @@
+package client
+
+import (
+	"fmt"
+	"time"
+
+	"posttrade/matcher"
+	"posttrade/matcher/strictjson"
+)
+
+// Price is a price, rate or average cost in millionths: exact, never a float.
+type Price int64
+
+// Units is a whole number of currency units as a Price.
+func Units(n int64) Price { return Price(n * matcher.PriceScale) }
+
+// String is the price as the interface writes it: without trailing zeros.
+func (p Price) String() string { return string(strictjson.FormatDecimal(nil, int64(p))) }
+
+// MarshalJSON writes a JSON number.
+func (p Price) MarshalJSON() ([]byte, error) { return strictjson.FormatDecimal(nil, int64(p)), nil }
+
+// UnmarshalJSON reads a JSON number exactly; null is 0.
+func (p *Price) UnmarshalJSON(b []byte) error {
+	if string(b) == "null" {
+		*p = 0
+		return nil
+	}
+	v, err := strictjson.ParseDecimal(b)
+	if err != nil {
+		return fmt.Errorf("client: read price: %w", err)
+	}
+	*p = Price(v)
+	return nil
+}
+
+// OrderType is LIMIT or MARKET.
+type OrderType string
+
+// The order types; "" is LIMIT.
+const (
+	Limit  OrderType = "LIMIT"
+	Market OrderType = "MARKET"
+)
+
+// TimeInForce says how long an order stays.
+type TimeInForce string
+
+// The times in force; "" is GTC.
+const (
+	GTC      TimeInForce = "GTC"
+	IOC      TimeInForce = "IOC"
+	FOK      TimeInForce = "FOK"
+	PostOnly TimeInForce = "POST_ONLY"
+)
+
+// OrderRequest is a createOrder. Empty members are left out.
+type OrderRequest struct {
+	ClientOrderID string
+	AccountID     uint32
+	Security      string
+	Side          matcher.Side
+	Quantity      int32
+	LimitPrice    Price // 0: none
+	Type          OrderType
+	TimeInForce   TimeInForce
+}
+
+// TradeRequest is a bookMarketTrade.
+type TradeRequest struct {
+	ClientOrderID string
+	AccountID     uint32
+	Security      string
+	Side          matcher.Side
+	Quantity      int32
+}
+
+// ReplaceRequest is a replace: Quantity is the new total, what is filled included.
+type ReplaceRequest struct {
+	ClientOrderID string
+	Quantity      int32
+	LimitPrice    Price
+}
+
+// PriceRequest is a market price of one security.
+type PriceRequest struct {
+	Security string
+	Price    Price
+}
+
+// Fill is one executed fill of an order that was just created.
+type Fill struct {
+	TradeID  string `json:"tradeId"`
+	Price    Price  `json:"price"`
+	Quantity int32  `json:"quantity"`
+}
+
+// Order is an order as an answer shows it. Members that are null are zero.
+type Order struct {
+	OrderID            string      `json:"orderId"`
+	ClientOrderID      string      `json:"clientOrderId"`
+	AccountID          uint32      `json:"accountId"`
+	Security           string      `json:"security"`
+	Side               string      `json:"side"`
+	Type               OrderType   `json:"type"`
+	TimeInForce        TimeInForce `json:"timeInForce"`
+	Quantity           int32       `json:"quantity"`
+	RemainingQuantity  int32       `json:"remainingQuantity"`
+	LimitPrice         Price       `json:"limitPrice"`
+	Status             string      `json:"status"`
+	RiskReason         string      `json:"riskReason"`
+	LastExecutionPrice Price       `json:"lastExecutionPrice"`
+	LastFillQuantity   int32       `json:"lastFillQuantity"`
+	CreatedAt          time.Time   `json:"createdAt"`
+	UpdatedAt          time.Time   `json:"updatedAt"`
+	Sequence           uint64      `json:"sequence"`
+	Fills              []Fill      `json:"fills"`
+}
+
+// Trade is a booked market trade.
+type Trade struct {
+	TradeID       string    `json:"tradeId"`
+	Sequence      uint64    `json:"sequence"`
+	Price         Price     `json:"price"`
+	ClientOrderID string    `json:"clientOrderId"`
+	AccountID     uint32    `json:"accountId"`
+	Security      string    `json:"security"`
+	Side          string    `json:"side"`
+	Quantity      int32     `json:"quantity"`
+	ExecutedAt    time.Time `json:"executedAt"`
+}
+
+// PricesAccepted is the answer to prices.
+type PricesAccepted struct {
+	Accepted int    `json:"accepted"`
+	Sequence uint64 `json:"sequence"`
+}
+
+// OrdersQuery selects orders. Zero members do not select.
+type OrdersQuery struct {
+	Status    string // open, all or a state's name
+	AccountID *uint32
+	Security  string
+	Limit     int
+	Cursor    string
+}
+
+// OrderPage is a page of orders; NextCursor "" is the last one.
+type OrderPage struct {
+	Items      []Order `json:"items"`
+	NextCursor string  `json:"nextCursor"`
+}
+
+// PositionsQuery selects positions.
+type PositionsQuery struct {
+	AccountID *uint32
+	Limit     int
+	Cursor    string
+}
+
+// Position is what an account holds of a security.
+type Position struct {
+	AccountID   uint32 `json:"accountId"`
+	Security    string `json:"security"`
+	Quantity    int64  `json:"quantity"`
+	AverageCost Price  `json:"averageCost"`
+}
+
+// PositionPage is a page of positions; NextCursor "" is the last one.
+type PositionPage struct {
+	Items      []Position `json:"items"`
+	NextCursor string     `json:"nextCursor"`
+}
+
+// Level is what rests at one price.
+type Level struct {
+	Price    Price `json:"price"`
+	Quantity int64 `json:"quantity"`
+	Orders   int   `json:"orders"`
+}
+
+// Book is the book of one security, best levels first.
+type Book struct {
+	Security string  `json:"security"`
+	Sequence uint64  `json:"sequence"`
+	Bids     []Level `json:"bids"`
+	Asks     []Level `json:"asks"`
+}
+
+// BlotterEntry is one executed fill.
+type BlotterEntry struct {
+	ID             string `json:"id"`
+	TradeSeq       uint64 `json:"tradeSeq"`
+	AccountID      uint32 `json:"accountId"`
+	Security       string `json:"security"`
+	Side           string `json:"side"`
+	Quantity       int32  `json:"quantity"`
+	Price          Price  `json:"price"`
+	ExecTimeMillis int64  `json:"execTimeMillis"`
+	OrderID        string `json:"orderId"`
+	Sequence       uint64 `json:"sequence"`
+}
+
+// BlotterPage is a page of the blotter.
+type BlotterPage struct {
+	Items        []BlotterEntry `json:"items"`
+	NextSinceSeq uint64         `json:"nextSinceSeq"`
+	Evicted      uint64         `json:"evicted"`
+	Capacity     int            `json:"capacity"`
+}
+
+// ControlApplied is the answer to a risk control.
+type ControlApplied struct {
+	Applied  bool   `json:"applied"`
+	Version  int64  `json:"version"`
+	Sequence uint64 `json:"sequence"`
+}
+
+// Policy is a policy control. Zero limits stay as they are.
+type Policy struct {
+	PolicyVersion            int64 `json:"policyVersion"`
+	KillSwitch               bool  `json:"killSwitch"`
+	MaxPositionQuantity      int32 `json:"maxPositionQuantity,omitempty"`
+	MaxConcentrationNotional Price `json:"maxConcentrationNotional,omitempty"`
+}
+
+// Controls is the gate's image.
+type Controls struct {
+	Ready         bool              `json:"ready"`
+	KillSwitch    bool              `json:"killSwitch"`
+	PolicyVersion int64             `json:"policyVersion"`
+	Sources       []ControlSource   `json:"sources"`
+	Accounts      []AccountControl  `json:"accounts"`
+	Securities    []SecurityControl `json:"securities"`
+}
+
+// ControlSource is the standing of one control source.
+type ControlSource struct {
+	Source        string `json:"source"`
+	State         string `json:"state"`
+	Epoch         uint64 `json:"epoch"`
+	Watermark     uint64 `json:"watermark"`
+	HighWatermark uint64 `json:"highWatermark"`
+	LastReason    string `json:"lastReason"`
+}
+
+// AccountControl is an account in the gate's image.
+type AccountControl struct {
+	ID      uint32 `json:"id"`
+	Enabled bool   `json:"enabled"`
+	Version int64  `json:"version"`
+}
+
+// SecurityControl is a security in the gate's image.
+type SecurityControl struct {
+	Ticker     string `json:"ticker"`
+	Enabled    bool   `json:"enabled"`
+	Halted     bool   `json:"halted"`
+	Restricted bool   `json:"restricted"`
+	Version    int64  `json:"version"`
+}
+
+// Health is the answer of /health.
+type Health struct {
+	Service    string  `json:"service"`
+	Status     string  `json:"status"`
+	Role       string  `json:"role"`
+	Durability string  `json:"durability"`
+	Applied    uint64  `json:"applied"`
+	Durable    uint64  `json:"durable"`
+	Projected  *uint64 `json:"projected"`
+}

@@ -1,0 +1,360 @@
+package httpapi
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+// Bodies that are fine, for rows about something else.
+const (
+	goodOrder       = `{"accountId":1,"security":"AAA","side":"Buy","quantity":10,"limitPrice":100}`
+	goodTrade       = `{"accountId":1,"security":"AAA","side":"Buy","quantity":10}`
+	goodReplace     = `{"quantity":8,"limitPrice":101}`
+	goodPrices      = `[{"security":"AAA","price":100.5}]`
+	goodAccount     = `{"accountId":2,"enabled":true}`
+	goodSecurity    = `{"security":"BBB","enabled":true,"halted":false}`
+	goodRestriction = `{"security":"BBB","restricted":false}`
+	goodPolicy      = `{"policyVersion":3,"killSwitch":false}`
+)
+
+// row is one request and the answer that the contract says. token: "" none,
+// "admin", "one" entitled to account 1, "two" to account 2, "bad", "expired".
+type row struct {
+	request string // METHOD path
+	body    string
+	token   string
+	status  int
+	code    Code
+}
+
+// The endpoints that need an admin token always, with a good body.
+var adminRequests = []struct{ request, body string }{
+	{"POST /prices", goodPrices},
+	{"GET /recon/trades/blotter", ""},
+	{"POST /risk/control/account", goodAccount},
+	{"POST /risk/control/security", goodSecurity},
+	{"POST /risk/control/restriction", goodRestriction},
+	{"POST /risk/control/policy", goodPolicy},
+	{"GET /risk/control/snapshot", ""},
+}
+
+// The endpoints of accounts, which need a token where entitlements are enforced.
+// The last two are about ord-1, which is account 1's.
+var accountRequests = []struct{ request, body string }{
+	{"POST /orders", goodOrder},
+	{"POST /orders/batch", "[" + goodOrder + "]"},
+	{"POST /trades", goodTrade},
+	{"GET /orders?accountId=1", ""},
+	{"GET /positions?accountId=1", ""},
+	{"GET /orders/ord-1", ""},
+	{"POST /orders/ord-1/replace", goodReplace},
+	{"POST /orders/ord-1/cancel", ""},
+}
+
+// bodied are the endpoints that read a body, with a token that suffices.
+var bodied = []string{
+	"/orders", "/orders/batch", "/trades", "/orders/ord-1/replace", "/orders/ord-1/cancel", "/prices",
+	"/risk/control/account", "/risk/control/security", "/risk/control/restriction", "/risk/control/policy",
+}
+
+// seed gives a rig an open order ord-1 (account 1, Sell 10 AAA at 101), a filled
+// ord-2 and ord-3 of account 2 and 1, and a price of AAA.
+func seed(r *rig) {
+	r.t.Helper()
+	r.price("AAA", "100")
+	r.order("1", "Sell", "10", "101", `,"clientOrderId":"seed-1"`).want(r.t, 201, "")
+	r.post("/orders", orderBody("2", "Sell", "5", "100", ""), "").want(r.t, 201, "")
+	r.order("1", "Buy", "5", "100", "").want(r.t, 201, "")
+}
+
+func enforcedRows() (rows []row) {
+	for _, q := range accountRequests {
+		rows = append(rows,
+			row{q.request, q.body, "", 401, CodeUnauthorized},
+			row{q.request, q.body, "bad", 401, CodeUnauthorized},
+			row{q.request, q.body, "expired", 401, CodeUnauthorized},
+			row{q.request, q.body, "two", 403, CodeNotEntitled})
+	}
+	for _, q := range accountRequests {
+		status := 200
+		if strings.HasPrefix(q.request, "POST") && !strings.Contains(q.request, "ord-1") {
+			status = 201
+		}
+		rows = append(rows, row{q.request, q.body, "one", status, ""})
+	}
+	return append(rows,
+		row{"GET /orders", "", "two", 200, ""},
+		row{"GET /orders/ord-99", "", "two", 404, CodeOrderNotFound},
+		row{"POST /orders/ord-99/cancel", "", "two", 404, CodeOrderNotFound},
+		row{"POST /orders", goodOrder, "admin", 201, ""},
+		row{"GET /book/AAA", "", "", 200, ""},
+		row{"GET /health", "", "", 200, ""},
+		row{"GET /openapi.json", "", "", 200, ""},
+		// The order of checks: a token before the body, the body before the entitlement.
+		row{"POST /orders", "{", "", 401, CodeUnauthorized},
+		row{"POST /orders", "{", "two", 400, CodeMalformedBody},
+		row{"POST /prices", "{", "one", 403, CodeAdminRequired},
+		row{"POST /nowhere", "{", "", 404, CodeNotFound},
+		row{"DELETE /orders", "", "", 405, CodeMethodNotAllowed},
+		row{"POST /orders/batch", `[` + goodOrder + `,{"accountId":2,"security":"AAA","side":"Buy","quantity":1,"limitPrice":1}]`,
+			"one", 403, CodeNotEntitled})
+}
+
+func openRows() (rows []row) {
+	for _, q := range adminRequests {
+		rows = append(rows,
+			row{q.request, q.body, "", 401, CodeUnauthorized},
+			row{q.request, q.body, "bad", 401, CodeUnauthorized},
+			row{q.request, q.body, "one", 403, CodeAdminRequired})
+		status := 200
+		if q.request == "POST /prices" {
+			status = 202
+		}
+		rows = append(rows, row{q.request, q.body, "admin", status, ""})
+	}
+	for _, path := range bodied {
+		rows = append(rows,
+			row{"POST " + path, "{", "admin", 400, CodeMalformedBody},
+			row{"POST " + path, `{"nonsense":1}`, "admin", 400, CodeMalformedBody})
+	}
+	return append(rows,
+		row{"POST /orders", goodOrder, "", 201, ""},
+		row{"POST /orders", goodOrder, "bad", 201, ""}, // ignored while entitlements are off
+		row{"POST /orders", orderBody("1", "Buy", "10", "100", `,"clientOrderId":"c-1"`), "", 201, ""},
+		row{"POST /orders", orderBody("1", "Buy", "11", "100", `,"clientOrderId":"c-1"`), "", 409, CodeTermsDiffer},
+		row{"POST /orders", orderBody("9", "Buy", "10", "100", ""), "", 422, CodeRiskRefused},
+		row{"POST /orders/batch", "[" + goodOrder + "," + orderBody("9", "Buy", "1", "1", "") + "]", "", 201, ""},
+		row{"POST /orders/batch", "[" + orderBody("1", "Buy", "12", "100", `,"clientOrderId":"c-1"`) + "]", "", 409, CodeTermsDiffer},
+		row{"POST /orders/batch", "[]", "", 400, CodeMalformedBody},
+		row{"POST /trades", goodTrade, "", 201, ""},
+		row{"POST /trades", `{"accountId":1,"security":"BBB","side":"Buy","quantity":1}`, "", 422, CodeRiskRefused},
+		row{"POST /trades", `{"clientOrderId":"c-1","accountId":1,"security":"AAA","side":"Buy","quantity":1}`, "", 409, CodeTermsDiffer},
+		row{"GET /orders", "", "", 200, ""},
+		row{"GET /orders?status=open&limit=1", "", "", 200, ""},
+		row{"GET /orders?status=FILLED&security=AAA&accountId=1", "", "", 200, ""},
+		row{"GET /orders?security=NONE", "", "", 200, ""},
+		row{"GET /orders?status=OPEN", "", "", 400, CodeBadRequest},
+		row{"GET /orders?limit=0", "", "", 400, CodeBadRequest},
+		row{"GET /orders?limit=1001", "", "", 400, CodeBadRequest},
+		row{"GET /orders?limit=1&limit=1", "", "", 400, CodeBadRequest},
+		row{"GET /orders?accountId=-1", "", "", 400, CodeBadRequest},
+		row{"GET /orders?accountId=4294967296", "", "", 400, CodeBadRequest},
+		row{"GET /orders?cursor=AAAA", "", "", 400, CodeBadRequest},
+		row{"GET /orders?nonsense=1", "", "", 400, CodeBadRequest},
+		row{"GET /orders?security=%4", "", "", 400, CodeBadRequest},
+		row{"GET /orders?security=", "", "", 400, CodeBadRequest},
+		row{"GET /orders?a=1&b=1&c=1&d=1&e=1&f=1&g=1&h=1&i=1", "", "", 400, CodeBadRequest},
+		row{"GET /orders/ord-1", "", "", 200, ""},
+		row{"GET /orders/ord-99", "", "", 404, CodeOrderNotFound},
+		row{"GET /orders/ord-01", "", "", 404, CodeOrderNotFound},
+		row{"GET /orders/ord-4294967297", "", "", 404, CodeOrderNotFound},
+		row{"GET /orders/ord-99999999999999999999", "", "", 404, CodeOrderNotFound},
+		row{"GET /orders/x", "", "", 404, CodeOrderNotFound},
+		row{"GET /orders/" + strings.Repeat("a", 65), "", "", 400, CodeBadRequest},
+		row{"POST /orders/ord-99/cancel", "", "", 404, CodeOrderNotFound},
+		row{"POST /orders/ord-2/cancel", "", "", 409, CodeOrderTerminal},
+		row{"POST /orders/ord-99/replace", goodReplace, "", 404, CodeOrderNotFound},
+		row{"POST /orders/ord-2/replace", goodReplace, "", 409, CodeOrderTerminal},
+		row{"POST /orders/ord-1/replace", `{"quantity":8,"limitPrice":101.0005}`, "", 422, CodeRiskRefused},
+		row{"POST /orders/ord-1/replace", goodReplace, "", 200, ""},
+		row{"POST /orders/ord-1/cancel", "{}", "", 200, ""},
+		row{"POST /orders/ord-1/cancel", "", "", 409, CodeOrderTerminal},
+		row{"GET /positions", "", "", 200, ""},
+		row{"GET /positions?accountId=1&limit=1", "", "", 200, ""},
+		row{"GET /positions?accountId=99", "", "", 200, ""},
+		row{"GET /positions?cursor=x", "", "", 400, CodeBadRequest},
+		row{"GET /book/AAA", "", "", 200, ""},
+		row{"GET /book/BRK.B?depth=1", "", "", 200, ""},
+		row{"GET /book/NONE", "", "", 404, CodeSecurityNotFound},
+		row{"GET /book/AAA?depth=0", "", "", 400, CodeBadRequest},
+		row{"GET /recon/trades/blotter?sinceSeq=1&limit=1", "", "admin", 200, ""},
+		row{"GET /recon/trades/blotter?sinceSeq=-1", "", "admin", 400, CodeBadRequest},
+		row{"POST /prices", `[{"security":"AAA","price":1},{"security":"NONE","price":1}]`, "admin", 404, CodeSecurityNotFound},
+		row{"POST /prices", `[]`, "admin", 400, CodeMalformedBody},
+		row{"POST /risk/control/account", `{"accountId":99,"enabled":true}`, "admin", 404, CodeAccountNotFound},
+		row{"POST /risk/control/security", `{"security":"NONE","enabled":true,"halted":false}`, "admin", 404, CodeSecurityNotFound},
+		row{"POST /risk/control/restriction", `{"security":"NONE","restricted":true}`, "admin", 404, CodeSecurityNotFound},
+		row{"POST /risk/control/policy", `{"policyVersion":0,"killSwitch":false}`, "admin", 400, CodeMalformedBody},
+		row{"GET /health", "", "", 200, ""},
+		row{"GET /openapi.json", "", "", 200, ""},
+		row{"GET /", "", "", 404, CodeNotFound},
+		row{"GET /orders/", "", "", 404, CodeNotFound},
+		row{"GET /orders/ord-1/nothing", "", "", 404, CodeNotFound},
+		row{"GET /orders//ord-1", "", "", 400, CodeBadRequest},
+		row{"GET //orders", "", "", 400, CodeBadRequest},
+		row{"GET /orders/./ord-1", "", "", 400, CodeBadRequest},
+		row{"GET /orders/../health", "", "", 400, CodeBadRequest},
+		row{"GET /orders/ord%2D1", "", "", 400, CodeBadRequest},
+		row{"GET /orders/ord-1;a=b", "", "", 400, CodeBadRequest},
+		row{"GET /orders/batch", "", "", 405, CodeMethodNotAllowed},
+		row{"PUT /orders/ord-1", "", "", 405, CodeMethodNotAllowed},
+		row{"HEAD /health", "", "", 405, ""},
+	)
+}
+
+// unsafeRows answers 503 or 504 while what was decided last is not durable.
+func unsafeRows(status int, admission, read Code) (rows []row) {
+	for _, q := range accountRequests {
+		rows = append(rows, row{q.request, q.body, "admin", status, admissionCode(q.request, admission, read)})
+	}
+	for _, q := range adminRequests {
+		rows = append(rows, row{q.request, q.body, "admin", status, admissionCode(q.request, admission, read)})
+	}
+	return append(rows, row{"GET /book/AAA", "", "", status, read})
+}
+
+func admissionCode(request string, admission, read Code) Code {
+	if strings.HasPrefix(request, "GET") {
+		return read
+	}
+	return admission
+}
+
+// storageRows: admissions stop, reads go on.
+func storageRows(status int, code Code) (rows []row) {
+	for _, q := range append(slices.Clone(accountRequests), adminRequests...) {
+		if strings.HasPrefix(q.request, "GET") {
+			rows = append(rows, row{q.request, q.body, "admin", 200, ""})
+		} else {
+			rows = append(rows, row{q.request, q.body, "admin", status, code})
+		}
+	}
+	return rows
+}
+
+// TestContract drives every endpoint through every status that its handler can
+// answer, holds each answer to the OpenAPI document (rig.call does), and then
+// asks whether the document names a status that no row has met.
+func TestContract(t *testing.T) {
+	tests := []struct {
+		name    string
+		options []option
+		prepare func(r *rig)
+		rows    []row
+	}{
+		{"open", nil, func(*rig) {}, openRows()},
+		{"enforced", nil, func(r *rig) { r.serve(func(d *Deps) { d.Enforced = true }) }, enforcedRows()},
+		{"not ready", nil, notReady, []row{
+			{"POST /orders", goodOrder, "", 503, CodeNotReady},
+			{"POST /orders/batch", "[" + goodOrder + "]", "", 503, CodeNotReady},
+			{"POST /trades", goodTrade, "", 503, CodeNotReady},
+			{"POST /orders/ord-1/replace", goodReplace, "", 503, CodeNotReady},
+			{"POST /orders/ord-1/cancel", "", "", 200, ""},
+			{"POST /risk/control/policy", goodPolicy, "admin", 200, ""},
+			{"POST /prices", goodPrices, "admin", 202, ""},
+			{"POST /orders", orderBody("1", "Sell", "10", "101", `,"clientOrderId":"seed-1"`), "", 201, ""},
+			{"GET /health", "", "", 200, ""},
+		}},
+		{"storage full", nil, func(r *rig) { r.full.Store(true) }, storageRows(503, CodeStorageFull)},
+		{"tickets out", []option{slots(1)}, takeTicket, storageRows(429, CodeTooManyRequests)},
+		{"journal slow", nil, holdBack, unsafeRows(504, CodeOutcomeUnknown, CodeOutcomeUnknown)},
+		{"journal failed", nil, failBehind, unsafeRows(503, CodeJournalFailed, CodeJournalFailed)},
+	}
+	met := map[string][]int{}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRig(t, tt.options...)
+			seed(r)
+			tt.prepare(r)
+			for _, q := range tt.rows {
+				a := r.row(q)
+				method, path, _ := strings.Cut(q.request, " ")
+				key := method + " " + templateOf(path)
+				met[key] = append(met[key], a.status)
+			}
+		})
+	}
+	doc := must[*openapi3.T](t)(document())
+	for path, item := range doc.Paths.Map() {
+		for method, op := range item.Operations() {
+			for status := range op.Responses.Map() {
+				code, err := strconv.Atoi(status)
+				if err != nil {
+					t.Errorf("%s %s: %v", method, path, err)
+				}
+				if !slices.Contains(met[method+" "+path], code) && !slices.Contains(transportStatuses, code) {
+					t.Errorf("%s %s documents %d, and no row meets it", method, path, code)
+				}
+			}
+		}
+	}
+}
+
+// transportStatuses are answered before a handler runs, the same way for every
+// endpoint; TestTransportAnswers meets them.
+var transportStatuses = []int{400, 405, 408, 413, 414, 415, 429, 431, 500}
+
+// row makes the request of a row and checks its answer, and that a 4xx other
+// than 422 has sequenced nothing.
+func (r *rig) row(q row) answer {
+	r.t.Helper()
+	method, path, _ := strings.Cut(q.request, " ")
+	before := r.sequence()
+	a := r.call(request{method: method, path: path, body: q.body, token: r.named(q.token)})
+	name := fmt.Sprintf("%s %.80s token=%q", q.request, q.body, q.token)
+	if a.status != q.status {
+		r.t.Errorf("%s: status %d, want %d: %s", name, a.status, q.status, a.body)
+		return a
+	}
+	if q.code != "" && a.field(r.t, "code") != string(q.code) {
+		r.t.Errorf("%s: code %v, want %s", name, a.field(r.t, "code"), q.code)
+	}
+	if a.status >= 400 && a.status < 500 && a.status != 422 && r.sequence() != before {
+		r.t.Errorf("%s: answered %d and sequenced %d", name, a.status, r.sequence())
+	}
+	return a
+}
+
+// named is the token that a row means.
+func (r *rig) named(name string) string {
+	switch name {
+	case "admin":
+		return r.token("admin")
+	case "one":
+		return r.token("", 1)
+	case "two":
+		return r.token("", 2)
+	case "expired":
+		return r.token("expired", 1)
+	case "bad":
+		good := r.token("admin")
+		return good[:len(good)-2] + "xx"
+	}
+	return ""
+}
+
+func notReady(r *rig) {
+	if err := r.gate.SetSource("account", 3, 1, 1, 1, "gap"); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func takeTicket(r *rig) {
+	ticket, err := r.desk.Acquire(1)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(ticket.Release)
+}
+
+// holdBack leaves a fill decided that is not durable.
+func holdBack(r *rig) {
+	r.recorder.hold()
+	r.serve(func(d *Deps) { d.AnswerTimeout = 20 * time.Millisecond })
+	last := r.sequence()
+	r.order("2", "Buy", "1", "101", "").want(r.t, 504, CodeOutcomeUnknown)
+	r.recorder.waitApplied(last + 1)
+}
+
+// failBehind fails the journal with a fill decided that is not durable.
+func failBehind(r *rig) {
+	holdBack(r)
+	r.fail(errors.New("no space left on device"))
+}

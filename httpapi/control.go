@@ -1,0 +1,226 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"posttrade/matcher"
+	"posttrade/matcher/desk"
+)
+
+// priceTick is one decoded and known price.
+type priceTick struct {
+	securityID uint32
+	px         int64
+}
+
+// prices is POST /prices. All securities must be known before anything is sequenced.
+func (x *exchange) prices() problem {
+	if p := x.admin(); p.status != 0 {
+		return p
+	}
+	if p := x.readBody(); p.status != 0 {
+		return p
+	}
+	x.ticks = x.ticks[:0]
+	var unknown []byte
+	for x.body.json.BeginArray(); x.body.json.NextItem(); {
+		security, px := x.body.tick()
+		id, ok := x.m.Gate.Security(security)
+		if !ok && unknown == nil {
+			unknown = security
+		}
+		x.ticks = append(x.ticks, priceTick{id, px})
+	}
+	if err := x.body.end(); err != nil {
+		return x.body.bodyProblem(err, len(x.ticks)-1)
+	}
+	if len(x.ticks) == 0 {
+		return x.body.bodyProblem(errBatchSize, -1)
+	}
+	if unknown != nil {
+		return problemSecurity(unknown)
+	}
+	if p := x.open(); p.status != 0 {
+		return p
+	}
+	return x.sequencePrices()
+}
+
+// sequencePrices sends the ticks through the engine, a ticket at a time.
+func (x *exchange) sequencePrices() problem {
+	now, last := x.m.Clock(), uint64(0)
+	for from := 0; from < len(x.ticks); from += desk.MaxBatch {
+		chunk := x.ticks[from:min(len(x.ticks), from+desk.MaxBatch)]
+		p := x.acquire(len(chunk))
+		if p.status == 0 {
+			for i, tick := range chunk {
+				cmd := x.ticket.Command(i)
+				*cmd = matcher.NewCommand(matcher.PriceTick)
+				cmd.EventTimeMillis, cmd.SecurityID, cmd.PriceTicks = now, tick.securityID, tick.px
+			}
+			p = x.sequence()
+		}
+		if p.status != 0 {
+			p.notSequenced = p.notSequenced && from == 0 // the chunks before this one were
+			return p
+		}
+		for i := range chunk {
+			mustApply(x.ticket.Answer(i))
+		}
+		last = x.ticket.Answer(len(chunk) - 1).InputSeq
+		x.release()
+	}
+	b := append(x.begin(), `{"accepted":`...)
+	b = appendUint(b, uint64(len(x.ticks)))
+	b = append(b, `,"sequence":`...)
+	return x.send(202, append(appendUint(b, last), '}'))
+}
+
+// mustApply ends the request of a control or tick that the engine refused: the
+// edge checks everything that the engine does, so gate and engine would disagree.
+func mustApply(a *desk.Answer) {
+	if a.Kind != matcher.EventApplied {
+		panic(fmt.Sprintf("httpapi: the gate knows what the engine refused: sequence=%d reason=%v", a.InputSeq, a.Reason))
+	}
+}
+
+// controlBody checks the admin claim and makes the body ready.
+func (x *exchange) controlBody() problem {
+	if p := x.admin(); p.status != 0 {
+		return p
+	}
+	return x.readBody()
+}
+
+// controlAccount is POST /risk/control/account.
+func (x *exchange) controlAccount() problem {
+	if p := x.controlBody(); p.status != 0 {
+		return p
+	}
+	c := x.body.accountControl()
+	if p := x.bodyRead(); p.status != 0 {
+		return p
+	}
+	account, ok := x.m.Views.Account(c.accountID)
+	if !ok {
+		return problem{status: 404, code: CodeAccountNotFound, detail: "no such account"}
+	}
+	cmd := matcher.NewCommand(matcher.AccountControl)
+	cmd.AccountID, cmd.PriceTicks = c.accountID, account.Version+1
+	if c.enabled {
+		cmd.Side = 1
+	}
+	return x.control(&cmd)
+}
+
+// controlSecurity is POST /risk/control/security.
+func (x *exchange) controlSecurity() problem {
+	if p := x.controlBody(); p.status != 0 {
+		return p
+	}
+	c := x.body.securityControl()
+	if p := x.bodyRead(); p.status != 0 {
+		return p
+	}
+	cmd := matcher.NewCommand(matcher.SecurityControl)
+	if p := x.versioned(&cmd, c.security); p.status != 0 {
+		return p
+	}
+	if c.enabled {
+		cmd.Side |= matcher.SecurityEnabled
+	}
+	if c.halted {
+		cmd.Side |= matcher.SecurityHalted
+	}
+	return x.control(&cmd)
+}
+
+// controlRestriction is POST /risk/control/restriction.
+func (x *exchange) controlRestriction() problem {
+	if p := x.controlBody(); p.status != 0 {
+		return p
+	}
+	c := x.body.restriction()
+	if p := x.bodyRead(); p.status != 0 {
+		return p
+	}
+	cmd := matcher.NewCommand(matcher.RestrictionControl)
+	if p := x.versioned(&cmd, c.security); p.status != 0 {
+		return p
+	}
+	if c.restricted {
+		cmd.Side = 1
+	}
+	return x.control(&cmd)
+}
+
+// versioned fills in the security of a control and the version after its last one.
+func (x *exchange) versioned(cmd *matcher.Command, ticker []byte) problem {
+	id, ok := x.m.Gate.Security(ticker)
+	if !ok {
+		return problemSecurity(ticker)
+	}
+	security, ok := x.m.Views.Security(id)
+	if !ok {
+		return problemSecurity(ticker) // known to the gate, not yet to the views
+	}
+	cmd.SecurityID, cmd.PriceTicks = id, security.Version+1
+	return problem{}
+}
+
+// controlPolicy is POST /risk/control/policy.
+func (x *exchange) controlPolicy() problem {
+	if p := x.controlBody(); p.status != 0 {
+		return p
+	}
+	c := x.body.policy()
+	if p := x.bodyRead(); p.status != 0 {
+		return p
+	}
+	cmd := matcher.NewCommand(matcher.PolicyControl)
+	cmd.PriceTicks, cmd.Qty, cmd.LimitPx = c.version, c.maxPosition, c.maxConcentration
+	if c.killSwitch {
+		cmd.Side = 1
+	}
+	return x.control(&cmd)
+}
+
+// control sequences a control command. The gate takes it over from the
+// recorder's events, before this answer leaves. Readiness is not asked for:
+// controls are how a stale or runaway state is stopped.
+func (x *exchange) control(cmd *matcher.Command) problem {
+	if p := x.open(); p.status != 0 {
+		return p
+	}
+	if p := x.acquire(1); p.status != 0 {
+		return p
+	}
+	cmd.EventTimeMillis = x.m.Clock()
+	*x.ticket.Command(0) = *cmd
+	if p := x.sequence(); p.status != 0 {
+		return p
+	}
+	a := x.ticket.Answer(0)
+	mustApply(a)
+	b := append(x.begin(), `{"applied":true,"version":`...)
+	b = appendInt(b, cmd.PriceTicks)
+	b = append(b, `,"sequence":`...)
+	return x.send(200, append(appendUint(b, a.InputSeq), '}'))
+}
+
+// showControls is GET /risk/control/snapshot.
+func (x *exchange) showControls() problem {
+	if p := x.admin(); p.status != 0 {
+		return p
+	}
+	image := x.m.Gate.Snapshot()
+	if p := x.shown(); p.status != 0 {
+		return p
+	}
+	b, err := json.Marshal(image)
+	if err != nil {
+		panic("httpapi: the gate's image does not marshal: " + err.Error()) // plain types: a bug
+	}
+	return x.send(200, append(x.begin(), b...))
+}

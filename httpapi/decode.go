@@ -1,0 +1,301 @@
+//perf:hot
+
+package httpapi
+
+import (
+	"posttrade/matcher"
+	"posttrade/matcher/strictjson"
+)
+
+// maxClientID is the longest clientOrderId, in bytes.
+const maxClientID = 64
+
+// maxBatch is the largest order batch.
+const maxBatch = 1024
+
+// orderRequest is a decoded createOrder or bookMarketTrade. The byte slices
+// point into the request's body.
+type orderRequest struct {
+	clientID  []byte
+	security  []byte
+	limitPx   int64 // 0 for MARKET
+	accountID uint32
+	qty       int32
+	side      matcher.Side
+	flags     uint16 // time in force, as in matcher.Command
+	market    bool
+}
+
+// The bits of what an object has shown so far.
+const (
+	sawAccount uint8 = 1 << iota
+	sawSecurity
+	sawSide
+	sawQuantity
+	sawLimit
+	sawPostOnly
+)
+
+// decoder reads request bodies. It is kept with its Reader, so that decoding an
+// order allocates nothing. field is the member that was read last, for the
+// detail of a refusal.
+type decoder struct {
+	json  strictjson.Reader
+	field string
+}
+
+func (d *decoder) reset(body []byte) {
+	d.field = ""
+	d.json.Reset(body)
+}
+
+// end checks that the body was read whole and without an error.
+func (d *decoder) end() error { return d.json.End() }
+
+func (d *decoder) fail(err error) { d.json.Fail(err) }
+
+// order reads one createOrder object.
+func (d *decoder) order(o *orderRequest) {
+	*o = orderRequest{}
+	var saw uint8
+	for d.json.BeginObject(); ; {
+		key, ok := d.json.NextKey()
+		if !ok {
+			break
+		}
+		switch string(key) {
+		case "clientOrderId":
+			o.clientID = d.clientID()
+		case "accountId":
+			o.accountID, saw = d.accountID(), saw|sawAccount
+		case "security":
+			o.security, saw = d.security(), saw|sawSecurity
+		case "side":
+			o.side, saw = d.side(), saw|sawSide
+		case "quantity":
+			o.qty, saw = d.quantity(), saw|sawQuantity
+		case "limitPrice":
+			o.limitPx, saw = d.price("limitPrice"), saw|sawLimit
+		case "type":
+			o.market = d.market()
+		case "timeInForce":
+			o.flags = d.timeInForce()
+		default:
+			d.fail(errUnknownField)
+		}
+	}
+	const required = sawAccount | sawSecurity | sawSide | sawQuantity
+	switch {
+	case d.json.Err() != nil:
+	case saw&required != required:
+		d.missing(saw)
+	case o.market == (saw&sawLimit != 0):
+		d.field = "limitPrice"
+		d.fail(errLimitPrice)
+	case o.market && o.flags == matcher.FlagPostOnly:
+		d.field = "timeInForce"
+		d.fail(errPostOnlyMarket)
+	}
+}
+
+// trade reads a bookMarketTrade object.
+func (d *decoder) trade(o *orderRequest) {
+	*o = orderRequest{market: true}
+	var saw uint8
+	for d.json.BeginObject(); ; {
+		key, ok := d.json.NextKey()
+		if !ok {
+			break
+		}
+		switch string(key) {
+		case "clientOrderId":
+			o.clientID = d.clientID()
+		case "accountId":
+			o.accountID, saw = d.accountID(), saw|sawAccount
+		case "security":
+			o.security, saw = d.security(), saw|sawSecurity
+		case "side":
+			o.side, saw = d.side(), saw|sawSide
+		case "quantity":
+			o.qty, saw = d.quantity(), saw|sawQuantity
+		default:
+			d.fail(errUnknownField)
+		}
+	}
+	const required = sawAccount | sawSecurity | sawSide | sawQuantity
+	if saw&required != required {
+		d.missing(saw)
+	}
+}
+
+// replacement reads a replace object into qty, limitPx and clientID of o.
+func (d *decoder) replacement(o *orderRequest) {
+	*o = orderRequest{}
+	var saw uint8
+	for d.json.BeginObject(); ; {
+		key, ok := d.json.NextKey()
+		if !ok {
+			break
+		}
+		switch string(key) {
+		case "clientOrderId":
+			o.clientID = d.clientID()
+		case "quantity":
+			o.qty, saw = d.quantity(), saw|sawQuantity
+		case "limitPrice":
+			o.limitPx, saw = d.price("limitPrice"), saw|sawLimit
+		default:
+			d.fail(errUnknownField)
+		}
+	}
+	if saw != sawQuantity|sawLimit {
+		d.missing(saw | sawAccount | sawSecurity | sawSide)
+	}
+}
+
+// tick reads a {security, price} object.
+func (d *decoder) tick() (security []byte, px int64) {
+	var saw uint8
+	for d.json.BeginObject(); ; {
+		key, ok := d.json.NextKey()
+		if !ok {
+			break
+		}
+		switch string(key) {
+		case "security":
+			security, saw = d.security(), saw|sawSecurity
+		case "price":
+			px, saw = d.price("price"), saw|sawLimit
+		default:
+			d.fail(errUnknownField)
+		}
+	}
+	if saw != sawSecurity|sawLimit {
+		d.missing(saw | sawAccount | sawSide | sawQuantity)
+	}
+	return security, px
+}
+
+// missing refuses an object for the first required member that it does not have.
+func (d *decoder) missing(saw uint8) {
+	if d.json.Err() != nil {
+		return
+	}
+	switch {
+	case saw&sawAccount == 0:
+		d.field = "accountId"
+	case saw&sawSecurity == 0:
+		d.field = "security"
+	case saw&sawSide == 0:
+		d.field = "side"
+	case saw&sawQuantity == 0:
+		d.field = "quantity"
+	default:
+		d.field = "price"
+	}
+	d.fail(errMissingField)
+}
+
+// clientID reads 1 to 64 bytes of printable ASCII.
+func (d *decoder) clientID() []byte {
+	d.field = "clientOrderId"
+	s := d.json.String()
+	if d.json.Err() == nil && !printable(s, maxClientID) {
+		d.fail(errText)
+	}
+	return s
+}
+
+// security reads a ticker that a record can carry; whether it is known is the gate's to say.
+func (d *decoder) security() []byte {
+	d.field = "security"
+	s := d.json.String()
+	if d.json.Err() == nil && !printable(s, matcher.MaxTicker) {
+		d.fail(errText)
+	}
+	return s
+}
+
+// printable reports 1 to limit bytes of printable ASCII.
+func printable(s []byte, limit int) bool {
+	if len(s) == 0 || len(s) > limit {
+		return false
+	}
+	for _, ch := range s {
+		if ch < ' ' || ch > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+func (d *decoder) accountID() uint32 {
+	d.field = "accountId"
+	n := d.json.Int()
+	if n < 0 || n > 1<<32-1 {
+		d.fail(strictjson.ErrRange)
+	}
+	return uint32(n)
+}
+
+// quantity reads a whole number of 1 to 2147483647.
+func (d *decoder) quantity() int32 {
+	d.field = "quantity"
+	n := d.json.Int()
+	if d.json.Err() == nil && (n < 1 || n > 1<<31-1) {
+		d.fail(strictjson.ErrRange)
+	}
+	return int32(n)
+}
+
+// price reads a price of more than zero, in millionths.
+func (d *decoder) price(field string) int64 {
+	d.field = field
+	px := d.json.Decimal()
+	if d.json.Err() == nil && px <= 0 {
+		d.fail(strictjson.ErrRange)
+	}
+	return px
+}
+
+// side reads Buy or Sell in any case.
+func (d *decoder) side() matcher.Side {
+	d.field = "side"
+	s := d.json.String()
+	switch {
+	case equalFold(s, "buy"):
+		return matcher.Buy
+	case equalFold(s, "sell"):
+		return matcher.Sell
+	}
+	d.fail(errChoice)
+	return matcher.Buy
+}
+
+func (d *decoder) market() bool {
+	d.field = "type"
+	switch string(d.json.String()) {
+	case "LIMIT":
+		return false
+	case "MARKET":
+		return true
+	}
+	d.fail(errChoice)
+	return false
+}
+
+func (d *decoder) timeInForce() uint16 {
+	d.field = "timeInForce"
+	switch string(d.json.String()) {
+	case "GTC":
+		return 0
+	case "IOC":
+		return matcher.FlagIOC
+	case "FOK":
+		return matcher.FlagFOK
+	case "POST_ONLY":
+		return matcher.FlagPostOnly
+	}
+	d.fail(errChoice)
+	return 0
+}

@@ -1,0 +1,451 @@
+package httpapi
+
+import (
+	"bytes"
+	"errors"
+	"net"
+	"sync/atomic"
+	"time"
+)
+
+// Sizes that the framing enforces before the HTTP library sees a byte.
+const (
+	maxURIBytes         = 4 << 10
+	maxHeaderBlockBytes = 8 << 10
+	maxMethodBytes      = 16
+	// maxRequestLineBytes is a method, a URI at its limit, the version and what separates them.
+	maxRequestLineBytes = maxMethodBytes + 1 + maxURIBytes + len(" HTTP/1.1\r\n")
+	// readBufferBytes holds the largest head that the framing lets through.
+	readBufferBytes = maxRequestLineBytes + maxHeaderBlockBytes + 64
+)
+
+// fault says why the framing gave up on a connection.
+type fault int32
+
+const (
+	faultNone    fault = iota
+	faultFraming       // 400
+	faultURI           // 414
+	faultHeader        // 431
+)
+
+// errFraming is what the HTTP library reads once the framing has given up.
+var errFraming = errors.New("httpapi: request framing refused")
+
+// phase is where in a message the framing stands.
+type phase uint8
+
+const (
+	phaseRequestLine phase = iota
+	phaseHeader
+	phaseBody       // left bytes of a body with Content-Length
+	phaseChunkSize  // the line in front of a chunk
+	phaseChunk      // left bytes of a chunk, its CRLF included
+	phaseChunkFinal // the empty line behind the last chunk
+)
+
+// framedConn checks the framing of every request on its way from the socket to
+// the HTTP library, which lets some ambiguous forms pass: it follows messages
+// byte by byte, pipelined ones too, and at the first ambiguous byte hands on
+// what came before and then reports errFraming, so that requests before the bad
+// one are answered and nothing after it is read.
+//
+// What it accepts is narrower than RFC 9112 and means the same to every reader:
+// CRLF only, one space twice in the request line, an origin-form target,
+// HTTP/1.0 or 1.1, no folded header, no space before a colon, at most one of
+// Content-Length and Transfer-Encoding and each once, `chunked` alone, no chunk
+// extensions, no trailers, Authorization and Content-Type at most once.
+//
+// One goroutine reads; only why and linger are read by others.
+type framedConn struct {
+	net.Conn
+
+	phase   phase
+	fresh   bool  // nothing of this message but an empty line was read
+	hasCL   bool  // Content-Length seen
+	hasTE   bool  // Transfer-Encoding seen
+	hasAuth bool  // Authorization seen
+	hasType bool  // Content-Type seen
+	http10  bool  // the message is HTTP/1.0
+	left    int64 // body or chunk bytes still to come, and the Content-Length while in the header
+	block   int   // header bytes of this message so far
+
+	carry []byte // the start of a line whose end has not arrived
+
+	why    atomic.Int32 // a fault
+	linger atomic.Bool  // unread input may be waiting: see Close
+
+	open   *atomic.Int64 // the listener's count of open connections; may be nil
+	closed atomic.Bool   // Close has run
+}
+
+func newFramedConn(c net.Conn) *framedConn { return &framedConn{Conn: c, fresh: true} }
+
+// Read reads from the socket and checks what came. See framedConn.
+func (c *framedConn) Read(p []byte) (int, error) {
+	if c.why.Load() != int32(faultNone) {
+		return 0, errFraming
+	}
+	n, err := c.Conn.Read(p)
+	if n == 0 {
+		return n, err
+	}
+	good, why := c.follow(p[:n])
+	if why == faultNone {
+		return n, err
+	}
+	c.why.Store(int32(why))
+	if good == 0 {
+		return 0, errFraming
+	}
+	return good, nil
+}
+
+// Close closes the connection. After an error answer it first lets the peer
+// read that answer: closing a socket with unread input resets it, and a reset
+// can overtake the answer.
+func (c *framedConn) Close() error {
+	if c.open != nil && !c.closed.Swap(true) {
+		c.open.Add(-1)
+	}
+	if c.linger.Swap(false) {
+		if half, ok := c.Conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
+			c.discard()
+		}
+	}
+	return c.Conn.Close()
+}
+
+// What a lingering close is ready to throw away, and for how long.
+const (
+	lingerBytes = 4 << 20
+	lingerTime  = time.Second
+)
+
+func (c *framedConn) discard() {
+	if c.Conn.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
+		return
+	}
+	var sink [4096]byte
+	for total := 0; total < lingerBytes; {
+		n, err := c.Conn.Read(sink[:])
+		if err != nil {
+			return
+		}
+		total += n
+	}
+}
+
+// follow runs the state machine over b. It returns how many bytes may be handed
+// on: all of them, or those before the fault and one more that cannot complete
+// the bad line, because the library answers only a message it has seen a byte of.
+func (c *framedConn) follow(b []byte) (good int, why fault) {
+	for at := 0; at < len(b); {
+		switch c.phase {
+		case phaseBody, phaseChunk:
+			n := min(int64(len(b)-at), c.left)
+			if c.phase == phaseChunk && !c.chunkEnds(b[at:at+int(n)]) {
+				return at, faultFraming
+			}
+			at += int(n)
+			c.left -= n
+			if c.left == 0 {
+				if c.phase == phaseBody {
+					c.reset()
+				} else {
+					c.phase = phaseChunkSize
+				}
+			}
+		default:
+			end := bytes.IndexByte(b[at:], '\n')
+			if end < 0 {
+				if why = c.keep(b[at:]); why != faultNone {
+					b[at] = '?'
+					return at + 1, why
+				}
+				return len(b), faultNone
+			}
+			line := b[at : at+end+1]
+			if len(c.carry) > 0 {
+				if why = c.keep(line); why != faultNone {
+					b[at] = '?'
+					return at + 1, why
+				}
+				line = c.carry
+			}
+			if why = c.line(line); why != faultNone {
+				b[at+end] = '?'
+				return at + end + 1, why
+			}
+			c.carry = c.carry[:0]
+			at += end + 1
+		}
+	}
+	return len(b), faultNone
+}
+
+// chunkEnds checks the CRLF behind a chunk, in whatever pieces it arrives.
+func (c *framedConn) chunkEnds(b []byte) bool {
+	for i := max(0, int64(len(b))-2); i < int64(len(b)); i++ {
+		switch c.left - i {
+		case 2:
+			if b[i] != '\r' {
+				return false
+			}
+		case 1:
+			if b[i] != '\n' {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// keep remembers an unfinished line, up to what its place allows.
+func (c *framedConn) keep(b []byte) fault {
+	switch c.phase {
+	case phaseRequestLine:
+		if len(c.carry)+len(b) > maxRequestLineBytes {
+			return longRequestLine(c.carry, b)
+		}
+	case phaseHeader:
+		if c.block+len(c.carry)+len(b) > maxHeaderBlockBytes {
+			return faultHeader
+		}
+	default:
+		if len(c.carry)+len(b) > maxChunkLine {
+			return faultFraming
+		}
+	}
+	c.carry = append(c.carry, b...)
+	return faultNone
+}
+
+// longRequestLine tells a URI that is too long from something that is no request line.
+func longRequestLine(carry, rest []byte) fault {
+	head := carry
+	if len(head) < maxMethodBytes+1 {
+		head = append(append([]byte(nil), carry...), rest[:min(len(rest), maxMethodBytes+1)]...)
+	}
+	if i := bytes.IndexByte(head, ' '); i > 0 && i <= maxMethodBytes && isToken(head[:i]) {
+		return faultURI
+	}
+	return faultFraming
+}
+
+// maxChunkLine is eight hexadecimal digits and CRLF.
+const maxChunkLine = 10
+
+// line checks one line, its LF included.
+func (c *framedConn) line(line []byte) fault {
+	end := len(line) - 2
+	if end < 0 || line[end] != '\r' || bytes.IndexByte(line[:end], '\r') >= 0 {
+		return faultFraming
+	}
+	body := line[:end]
+	switch c.phase {
+	case phaseRequestLine:
+		return c.requestLine(body)
+	case phaseHeader:
+		c.block += len(line)
+		if c.block > maxHeaderBlockBytes {
+			return faultHeader
+		}
+		if len(body) == 0 {
+			return c.headEnds()
+		}
+		return c.headerLine(body)
+	case phaseChunkSize:
+		return c.chunkSize(body)
+	default: // phaseChunkFinal: trailers are not accepted
+		if len(body) != 0 {
+			return faultFraming
+		}
+		c.reset()
+		return faultNone
+	}
+}
+
+// requestLine checks `METHOD SP /target SP HTTP/1.x`.
+func (c *framedConn) requestLine(b []byte) fault {
+	if len(b) == 0 && c.fresh { // RFC 9112 section 2.2: one empty line is forgiven
+		c.fresh = false
+		return faultNone
+	}
+	i := bytes.IndexByte(b, ' ')
+	if i <= 0 || i > maxMethodBytes || !isToken(b[:i]) {
+		return faultFraming
+	}
+	rest := b[i+1:]
+	j := bytes.IndexByte(rest, ' ')
+	if j <= 0 || rest[0] != '/' {
+		return faultFraming
+	}
+	for _, ch := range rest[:j] {
+		if ch <= ' ' || ch >= 0x7f {
+			return faultFraming
+		}
+	}
+	if j > maxURIBytes {
+		return faultURI
+	}
+	version := rest[j+1:]
+	if len(version) != 8 || string(version[:7]) != "HTTP/1." || version[7] != '0' && version[7] != '1' {
+		return faultFraming
+	}
+	c.http10 = version[7] == '0'
+	c.phase = phaseHeader
+	return faultNone
+}
+
+// headerLine checks `Name: value` and remembers what decides the framing.
+func (c *framedConn) headerLine(b []byte) fault {
+	colon := bytes.IndexByte(b, ':')
+	if colon <= 0 || !isToken(b[:colon]) { // a folded line starts with a space: no token
+		return faultFraming
+	}
+	name := b[:colon]
+	switch len(name) {
+	case len("content-length"):
+		if equalFold(name, "content-length") {
+			n, ok := parseLength(trimSpace(b[colon+1:]))
+			if !ok || c.hasCL {
+				return faultFraming
+			}
+			c.hasCL, c.left = true, n
+		}
+	case len("transfer-encoding"):
+		if equalFold(name, "transfer-encoding") {
+			if c.hasTE || !equalFold(trimSpace(b[colon+1:]), "chunked") {
+				return faultFraming
+			}
+			c.hasTE = true
+		}
+	case len("authorization"):
+		if equalFold(name, "authorization") {
+			if c.hasAuth {
+				return faultFraming
+			}
+			c.hasAuth = true
+		}
+	case len("content-type"):
+		if equalFold(name, "content-type") {
+			if c.hasType {
+				return faultFraming
+			}
+			c.hasType = true
+		}
+	}
+	return faultNone
+}
+
+// headEnds decides how long the body is.
+func (c *framedConn) headEnds() fault {
+	switch {
+	case c.hasCL && c.hasTE, c.hasTE && c.http10:
+		return faultFraming
+	case c.hasTE:
+		c.phase = phaseChunkSize
+	case c.hasCL && c.left > 0:
+		c.phase = phaseBody
+	default:
+		c.reset()
+	}
+	return faultNone
+}
+
+// chunkSize checks the line in front of a chunk: hexadecimal digits, nothing else.
+func (c *framedConn) chunkSize(b []byte) fault {
+	if len(b) == 0 || len(b) > 8 {
+		return faultFraming
+	}
+	var n int64
+	for _, ch := range b {
+		var d byte
+		switch {
+		case ch >= '0' && ch <= '9':
+			d = ch - '0'
+		case ch|0x20 >= 'a' && ch|0x20 <= 'f':
+			d = ch | 0x20 - 'a' + 10
+		default:
+			return faultFraming
+		}
+		n = n<<4 | int64(d)
+	}
+	if n == 0 {
+		c.phase = phaseChunkFinal
+		return faultNone
+	}
+	c.phase, c.left = phaseChunk, n+2
+	return faultNone
+}
+
+// reset makes ready for the next message of the connection.
+func (c *framedConn) reset() {
+	c.phase, c.fresh, c.left, c.block = phaseRequestLine, true, 0, 0
+	c.hasCL, c.hasTE, c.hasAuth, c.hasType, c.http10 = false, false, false, false, false
+}
+
+// parseLength reads 1*DIGIT, at most 15 of them.
+func parseLength(b []byte) (int64, bool) {
+	if len(b) == 0 || len(b) > 15 {
+		return 0, false
+	}
+	var n int64
+	for _, ch := range b {
+		if ch < '0' || ch > '9' {
+			return 0, false
+		}
+		n = n*10 + int64(ch-'0')
+	}
+	return n, true
+}
+
+func trimSpace(b []byte) []byte {
+	for len(b) > 0 && (b[0] == ' ' || b[0] == '\t') {
+		b = b[1:]
+	}
+	for len(b) > 0 && (b[len(b)-1] == ' ' || b[len(b)-1] == '\t') {
+		b = b[:len(b)-1]
+	}
+	return b
+}
+
+// equalFold compares with a lower-case ASCII word, in any case.
+func equalFold(b []byte, lower string) bool {
+	if len(b) != len(lower) {
+		return false
+	}
+	for i, ch := range b {
+		if ch >= 'A' && ch <= 'Z' {
+			ch |= 0x20
+		}
+		if ch != lower[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// tokenBytes marks the bytes of an RFC 9110 token.
+var tokenBytes = func() (t [256]bool) {
+	for ch := byte('0'); ch <= '9'; ch++ {
+		t[ch] = true
+	}
+	for ch := byte('a'); ch <= 'z'; ch++ {
+		t[ch], t[ch&^0x20] = true, true
+	}
+	for _, ch := range []byte("!#$%&'*+-.^_`|~") {
+		t[ch] = true
+	}
+	return t
+}()
+
+func isToken(b []byte) bool {
+	for _, ch := range b {
+		if !tokenBytes[ch] {
+			return false
+		}
+	}
+	return len(b) > 0
+}

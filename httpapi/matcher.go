@@ -1,0 +1,239 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"posttrade/blotter"
+	"posttrade/matcher"
+	"posttrade/matcher/desk"
+	"posttrade/matcher/gate"
+)
+
+// DurableWaiter is the number up to which commands are on stable storage.
+type DurableWaiter interface {
+	// Durable is the last durable input sequence.
+	Durable() uint64
+	// WaitDurable blocks until Durable is at least inputSeq. An error means that
+	// it was not within timeout, or never will be.
+	WaitDurable(inputSeq uint64, timeout time.Duration) error
+}
+
+// Deps is everything that the order-matcher's handlers use. main fills it.
+type Deps struct {
+	Gate     *gate.Gate
+	Desk     *desk.Desk
+	Views    *blotter.Views
+	Blotter  *blotter.Blotter
+	Verifier *gate.Verifier
+	Durable  DurableWaiter
+
+	// Seen is a sequence at or above everything that Views and Blotter show at
+	// the moment of the call, such as the last one the matcher has published:
+	// an answer that shows them waits until Durable has reached it. It must not
+	// count commands that nobody has decided yet.
+	Seen func() uint64
+	// Clock is the edge's wall clock in epoch milliseconds: event times.
+	Clock func() int64
+
+	StorageFull func() bool   // the journal's reserve is used up: admissions answer 503
+	Failed      func() error  // why the journal has failed, nil while it has not
+	Projected   func() uint64 // last input sequence of the SQL projection; nil: none is there
+
+	Enforced         bool   // risk.entitlement.enforced
+	SequenceRefusals bool   // audit.sequence-refusals
+	PathPrefix       string // order-matcher.path-prefix: "/om", or empty
+	Durability       string // fsync, os or quorum: X-Durability
+	Role             string // /health; empty: single
+	MaxInflight      int    // http.max-inflight; 0: DefaultMaxInflight
+	BlotterPage      int    // recon.blotter.page-size; 0: 1000
+
+	// AnswerTimeout is how long a request waits for its durable decision before
+	// it answers 504. 0: DefaultAnswerTimeout.
+	AnswerTimeout time.Duration
+	Logger        *slog.Logger // nil: none
+}
+
+// DefaultAnswerTimeout leaves a margin below the write time-out.
+const DefaultAnswerTimeout = 10 * time.Second
+
+// OrderMatcher is the order-matcher's HTTP edge.
+type OrderMatcher struct {
+	Deps
+	server    *server
+	prefix    string
+	exchanges sync.Pool
+	openAPI   []byte
+
+	latency    Latency // handler, admissions only: from the request read to the answer rendered
+	accepted   counter
+	rejected   counter
+	duplicates counter
+	rejections [matcher.ReasonCount]counter
+}
+
+// counter has a cache line to itself.
+type counter struct {
+	n atomic.Uint64
+	_ [56]byte
+}
+
+// NewOrderMatcher builds the edge; Serve starts it.
+func NewOrderMatcher(d Deps) *OrderMatcher {
+	if d.AnswerTimeout <= 0 {
+		d.AnswerTimeout = DefaultAnswerTimeout
+	}
+	if d.BlotterPage <= 0 || d.BlotterPage > maxPage {
+		d.BlotterPage = maxPage
+	}
+	if d.Role == "" {
+		d.Role = "single"
+	}
+	m := &OrderMatcher{
+		Deps:    d,
+		prefix:  cleanPrefix(d.PathPrefix),
+		openAPI: openAPIOrderMatcher,
+	}
+	m.exchanges.New = func() any { return &exchange{m: m} }
+	m.server = newServer(serverConfig{
+		handler: m.handle, bodyLimit: m.bodyLimit, maxInflight: d.MaxInflight,
+		durability: []byte(d.Durability), log: d.Logger,
+	})
+	return m
+}
+
+// cleanPrefix makes "om/" and "/om" the same.
+func cleanPrefix(prefix string) string {
+	prefix = strings.Trim(prefix, "/")
+	if prefix == "" {
+		return ""
+	}
+	return "/" + prefix
+}
+
+// Serve answers requests on ln until Shutdown; it then returns nil.
+func (m *OrderMatcher) Serve(ln net.Listener) error {
+	if err := m.server.Serve(ln); err != nil {
+		return fmt.Errorf("httpapi: serve order-matcher address=%s: %w", ln.Addr(), err)
+	}
+	return nil
+}
+
+// Shutdown stops accepting and waits for the requests in flight until ctx ends.
+func (m *OrderMatcher) Shutdown(ctx context.Context) error { return m.server.Shutdown(ctx) }
+
+// Metrics are the edge's own sources; main adds those of the other stages.
+func (m *OrderMatcher) Metrics() Metrics {
+	return Metrics{
+		Latencies: func(emit func(string, Distribution)) { emit("http", m.latency.Distribution()) },
+		Orders: func(emit func(string, uint64)) {
+			emit("accepted", m.accepted.n.Load())
+			emit("rejected", m.rejected.n.Load())
+			emit("duplicate", m.duplicates.n.Load())
+		},
+		Rejections: func(emit func(matcher.RiskReason, uint64)) {
+			for reason := matcher.Invalid; reason < matcher.ReasonCount; reason++ {
+				emit(reason, m.rejections[reason].n.Load())
+			}
+		},
+		Server: func(emit func(string, uint64)) {
+			emit("panic", m.server.panics.Load())
+			emit("refused", m.server.refused.Load())
+		},
+	}
+}
+
+// bodyLimit is the largest body that a request target accepts.
+func (m *OrderMatcher) bodyLimit(target []byte) int {
+	path, _ := splitTarget(target)
+	switch r, _ := routeOf(stripPrefix(path, m.prefix)); r {
+	case routeBatch, routePrices:
+		return maxLargeBodyBytes
+	}
+	return maxBodyBytes
+}
+
+// handle answers one request.
+func (m *OrderMatcher) handle(ctx *fasthttp.RequestCtx) {
+	x := m.exchanges.Get().(*exchange)
+	x.ctx = ctx
+	defer x.finish()
+	if p := x.serve(); p.status != 0 {
+		p.write(ctx)
+	}
+	x.done = true
+}
+
+// serve checks the path, finds the endpoint and runs it.
+func (x *exchange) serve() problem {
+	path, query := splitTarget(x.ctx.Request.Header.RequestURI())
+	if !plainPath(path) {
+		return problemPath
+	}
+	x.query = query
+	r, id := routeOf(stripPrefix(path, x.m.prefix))
+	if r == routeNone {
+		return problemRoute
+	}
+	if len(id) > maxID {
+		return problemPath
+	}
+	method := methodOf(x.ctx.Method())
+	if allowed[r]&method == 0 {
+		problemMethod.write(x.ctx)
+		x.ctx.Response.Header.SetCanonical(headerAllow, allowNames[allowed[r]])
+		return problem{}
+	}
+	switch r {
+	case routeOrders:
+		if method == methodPost {
+			return x.createOrder()
+		}
+		return x.listOrders()
+	case routeBatch:
+		return x.createBatch()
+	case routeTrades:
+		return x.bookTrade()
+	case routeOrder:
+		return x.showOrder(id)
+	case routeCancel:
+		return x.cancelOrder(id)
+	case routeReplace:
+		return x.replaceOrder(id)
+	case routePrices:
+		return x.prices()
+	case routePositions:
+		return x.listPositions()
+	case routeBook:
+		return x.showBook(id)
+	case routeBlotter:
+		return x.showBlotter()
+	case routeRiskAccount:
+		return x.controlAccount()
+	case routeRiskSecurity:
+		return x.controlSecurity()
+	case routeRiskRestriction:
+		return x.controlRestriction()
+	case routeRiskPolicy:
+		return x.controlPolicy()
+	case routeRiskSnapshot:
+		return x.showControls()
+	case routeOpenAPI:
+		return x.showOpenAPI()
+	default:
+		return x.showHealth()
+	}
+}
+
+// allowNames are allowValues as header bytes.
+var allowNames = [len(allowValues)][]byte{
+	[]byte(allowValues[0]), []byte(allowValues[1]), []byte(allowValues[2]), []byte(allowValues[3]),
+}

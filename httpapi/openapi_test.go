@@ -1,0 +1,161 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+// document is the order-matcher's OpenAPI document, loaded and validated once.
+var document = sync.OnceValues(func() (*openapi3.T, error) {
+	doc, err := openapi3.NewLoader().LoadFromData(openAPIOrderMatcher)
+	if err != nil {
+		return nil, err
+	}
+	return doc, nil
+})
+
+// templateOf is the path of the document that a request's path is an instance of.
+func templateOf(path string) string {
+	path, _, _ = strings.Cut(path, "?")
+	path = strings.TrimPrefix(path, "/om")
+	switch {
+	case path == "/orders/batch":
+		return path
+	case strings.HasPrefix(path, "/orders/"):
+		_, tail, _ := strings.Cut(path[len("/orders/"):], "/")
+		if tail != "" {
+			tail = "/" + tail
+		}
+		return "/orders/{orderId}" + tail
+	case strings.HasPrefix(path, "/book/"):
+		return "/book/{security}"
+	}
+	return path
+}
+
+// operationOf finds the documented operation of a request, nil if there is none.
+func operationOf(t testing.TB, method, path string) *openapi3.Operation {
+	t.Helper()
+	item := must[*openapi3.T](t)(document()).Paths.Value(templateOf(path))
+	if item == nil {
+		return nil
+	}
+	return item.GetOperation(method)
+}
+
+// checkAnswer holds an answer to what the document says of its endpoint: the
+// status is documented, the media type is, and the body fits the schema.
+func checkAnswer(t testing.TB, method, path string, a answer) {
+	t.Helper()
+	op := operationOf(t, method, path)
+	if op == nil {
+		return // no such endpoint or method: a problem, whose shape other tests check
+	}
+	if err := answerFits(op, a); err != "" {
+		t.Errorf("%s %s answered %d: %s\n%s", method, path, a.status, err, a.body)
+	}
+}
+
+// answerFits says what is wrong with an answer of an operation, "" for nothing.
+func answerFits(op *openapi3.Operation, a answer) string {
+	response := op.Responses.Value(strconv.Itoa(a.status))
+	if response == nil {
+		return "the status is not documented"
+	}
+	for name := range response.Value.Headers {
+		if a.header.Get(name) == "" {
+			return "the header " + name + " is missing"
+		}
+	}
+	media := response.Value.Content.Get(a.header.Get("Content-Type"))
+	if media == nil {
+		return "the content type " + a.header.Get("Content-Type") + " is not documented"
+	}
+	var v any
+	if err := json.NewDecoder(bytes.NewReader(a.body)).Decode(&v); err != nil {
+		return err.Error()
+	}
+	if err := media.Schema.Value.VisitJSON(v, openapi3.EnableJSONSchema2020()); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+func TestOpenAPIDocumentIsValid(t *testing.T) {
+	doc := must[*openapi3.T](t)(document())
+	if err := doc.Validate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if doc.OpenAPI != "3.1.0" {
+		t.Errorf("version %s, want 3.1.0", doc.OpenAPI)
+	}
+}
+
+// TestEveryRouteIsDocumented compares the router with the document, both ways.
+func TestEveryRouteIsDocumented(t *testing.T) {
+	doc := must[*openapi3.T](t)(document())
+	var documented, routed []string
+	for path, item := range doc.Paths.Map() {
+		instance := strings.NewReplacer("{orderId}", "ord-1", "{security}", "AAA").Replace(path)
+		r, _ := routeOf([]byte(instance))
+		for method := range item.Operations() {
+			documented = append(documented, method+" "+path)
+			if allowed[r]&methodOf([]byte(method)) == 0 {
+				t.Errorf("%s %s is documented and not routed", method, path)
+			}
+		}
+	}
+	for r := routeNone + 1; r < routeCount; r++ {
+		for _, method := range []string{"GET", "POST"} {
+			if allowed[r]&methodOf([]byte(method)) != 0 {
+				routed = append(routed, method)
+			}
+		}
+	}
+	if len(routed) != len(documented) {
+		slices.Sort(documented)
+		t.Errorf("%d operations are routed, %d documented: %v", len(routed), len(documented), documented)
+	}
+}
+
+// TestSchemasCanFail plants wrong answers and expects the check to see them.
+func TestSchemasCanFail(t *testing.T) {
+	r := newRig(t)
+	good := r.order("1", "Buy", "10", "100", "").want(t, 201, "")
+	op := operationOf(t, "POST", "/orders")
+	if err := answerFits(op, good); err != "" {
+		t.Fatalf("a good answer does not fit: %s", err)
+	}
+	plant := func(name string, change func(a *answer)) {
+		a := good
+		a.body = slices.Clone(good.body)
+		a.header = good.header.Clone()
+		change(&a)
+		if answerFits(op, a) == "" {
+			t.Errorf("%s passes the check", name)
+		}
+	}
+	replace := func(old, new string) func(a *answer) {
+		return func(a *answer) {
+			if !bytes.Contains(a.body, []byte(old)) {
+				t.Fatalf("%q is not in %s", old, a.body)
+			}
+			a.body = bytes.Replace(a.body, []byte(old), []byte(new), 1)
+		}
+	}
+	plant("an undocumented status", func(a *answer) { a.status = 299 })
+	plant("an unknown member", replace(`{"orderId"`, `{"extra":1,"orderId"`))
+	plant("a missing member", replace(`"quantity":10,`, ``))
+	plant("a quantity as text", replace(`"quantity":10`, `"quantity":"10"`))
+	plant("an unknown state", replace(`"NEW"`, `"OPEN"`))
+	plant("a null side", replace(`"Buy"`, `null`))
+	plant("a missing header", func(a *answer) { a.header.Del("X-Durability") })
+	plant("another media type", func(a *answer) { a.header.Set("Content-Type", "text/plain") })
+}

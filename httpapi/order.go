@@ -1,0 +1,264 @@
+//perf:hot
+
+package httpapi
+
+import (
+	"posttrade/blotter"
+	"posttrade/matcher"
+	"posttrade/matcher/desk"
+)
+
+// appendOrderID appends an order's id, null for none.
+func appendOrderID(b []byte, ref uint32) []byte {
+	if ref == 0 {
+		return append(b, "null"...)
+	}
+	b = append(b, `"ord-`...)
+	return append(appendUint(b, uint64(ref)), '"')
+}
+
+// appendTradeID appends a trade's id, null for none.
+func appendTradeID(b []byte, tradeSeq uint64) []byte {
+	if tradeSeq == 0 {
+		return append(b, "null"...)
+	}
+	b = append(b, `"trd-`...)
+	return append(appendUint(b, tradeSeq), '"')
+}
+
+// appendOptional appends text as a string, null when it is empty.
+func appendOptional(b []byte, text []byte) []byte {
+	if len(text) == 0 {
+		return append(b, "null"...)
+	}
+	return appendString(b, text)
+}
+
+// appendPresent appends a number, null for 0.
+func appendPresent(b []byte, n uint64) []byte {
+	if n == 0 {
+		return append(b, "null"...)
+	}
+	return appendUint(b, n)
+}
+
+// appendPrice appends a price in millionths, null for 0 or less.
+func appendPrice(b []byte, px int64) []byte {
+	if px <= 0 {
+		return append(b, "null"...)
+	}
+	return appendDecimal(b, px)
+}
+
+func appendSide(b []byte, side matcher.Side) []byte {
+	if side == matcher.Sell {
+		return append(b, `"Sell"`...)
+	}
+	return append(b, `"Buy"`...)
+}
+
+// appendReason appends a refusal's name, null for none.
+func appendReason(b []byte, reason matcher.RiskReason) []byte {
+	if reason == matcher.Accepted {
+		return append(b, "null"...)
+	}
+	b = append(b, '"')
+	return append(append(b, reason.String()...), '"')
+}
+
+// orderState is what an Order document shows, wherever it comes from.
+type orderState struct {
+	clientID, security []byte
+	ticker             string // instead of security
+	orderType, tif     string
+	inputSeq           uint64
+	limitPx, lastPx    int64
+	created, updated   int64
+	ref, accountID     uint32
+	qty, leaves        int32
+	lastQty            int32
+	side               matcher.Side
+	status             matcher.OrderStatus
+	reason             matcher.RiskReason
+}
+
+// append renders the Order document without its closing brace.
+func (o *orderState) append(b []byte) []byte {
+	b = append(b, `{"orderId":`...)
+	b = appendOrderID(b, o.ref)
+	b = append(b, `,"clientOrderId":`...)
+	b = appendOptional(b, o.clientID)
+	b = append(b, `,"accountId":`...)
+	b = appendUint(b, uint64(o.accountID))
+	b = append(b, `,"security":`...)
+	switch {
+	case o.ticker != "":
+		b = appendString(b, o.ticker)
+	default:
+		b = appendOptional(b, o.security)
+	}
+	b = append(b, `,"side":`...)
+	b = appendSide(b, o.side)
+	b = append(b, `,"type":"`...)
+	b = append(b, o.orderType...)
+	b = append(b, `","timeInForce":"`...)
+	b = append(b, o.tif...)
+	b = append(b, `","quantity":`...)
+	b = appendInt(b, int64(o.qty))
+	b = append(b, `,"remainingQuantity":`...)
+	b = appendInt(b, int64(o.leaves))
+	b = append(b, `,"limitPrice":`...)
+	b = appendPrice(b, o.limitPx)
+	b = append(b, `,"status":"`...)
+	b = append(b, o.status.String()...)
+	b = append(b, `","riskReason":`...)
+	b = appendReason(b, o.reason)
+	b = append(b, `,"lastExecutionPrice":`...)
+	b = appendPrice(b, o.lastPx)
+	b = append(b, `,"lastFillQuantity":`...)
+	b = appendPresent(b, uint64(o.lastQty))
+	b = append(b, `,"createdAt":`...)
+	b = appendTime(b, o.created)
+	b = append(b, `,"updatedAt":`...)
+	b = appendTime(b, o.updated)
+	b = append(b, `,"sequence":`...)
+	return appendPresent(b, o.inputSeq)
+}
+
+// terms fills in what the request itself says.
+func (o *orderState) terms(r *orderRequest) {
+	o.clientID, o.security = r.clientID, r.security
+	o.accountID, o.side, o.qty, o.limitPx = r.accountID, r.side, r.qty, r.limitPx
+	o.orderType, o.tif = "LIMIT", timeInForceName(r.flags)
+	if r.market {
+		o.orderType = "MARKET"
+	}
+}
+
+func timeInForceName(flags uint16) string {
+	switch flags {
+	case matcher.FlagIOC:
+		return "IOC"
+	case matcher.FlagFOK:
+		return "FOK"
+	case matcher.FlagPostOnly:
+		return "POST_ONLY"
+	}
+	return "GTC"
+}
+
+// appendAnswer appends the Order of a fresh decision, with its fills.
+func appendAnswer(b []byte, r *orderRequest, a *desk.Answer) []byte {
+	o := orderState{
+		ref: a.OrderRef, inputSeq: a.InputSeq, leaves: a.Leaves, status: a.Status, reason: a.Reason,
+		lastPx: a.LastPx, lastQty: a.LastQty, created: a.TimeMillis, updated: a.TimeMillis,
+	}
+	o.terms(r)
+	b = o.append(b)
+	b = append(b, `,"fills":[`...)
+	for i := range a.Fills {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		f := &a.Fills[i]
+		b = appendFill(b, f.TradeSeq, f.Px, f.Qty)
+	}
+	return append(b, ']', '}')
+}
+
+func appendFill(b []byte, tradeSeq uint64, px int64, qty int32) []byte {
+	b = append(b, `{"tradeId":`...)
+	b = appendTradeID(b, tradeSeq)
+	b = append(b, `,"price":`...)
+	b = appendDecimal(b, px)
+	b = append(b, `,"quantity":`...)
+	b = appendInt(b, int64(qty))
+	return append(b, '}')
+}
+
+// appendFills appends the member fills: those of one order among the fills of a command.
+func appendFills(b []byte, ref uint32, fills []matcher.Fill) []byte {
+	b = append(b, `,"fills":[`...)
+	first := true
+	for i := range fills {
+		f := &fills[i]
+		if f.OrderRef != ref {
+			continue
+		}
+		if !first {
+			b = append(b, ',')
+		}
+		first = false
+		b = appendFill(b, f.TradeSeq, f.Px, f.Qty)
+	}
+	return append(b, ']')
+}
+
+// appendRow appends the Order document of a row, closed.
+func (x *exchange) appendRow(b []byte, row *blotter.OrderRow) []byte {
+	o := orderState{
+		ref: row.Ref, inputSeq: row.InputSeq, clientID: row.ClientID(), accountID: row.AccountID,
+		ticker: x.m.Gate.Ticker(row.SecurityID), side: row.Side, orderType: row.Type.String(),
+		tif: row.TimeInForce.String(), qty: row.Qty, leaves: row.Leaves, limitPx: row.LimitPx,
+		status: row.Status, reason: row.Reason, lastPx: row.LastPx, lastQty: row.LastQty,
+		created: row.CreatedMillis, updated: row.UpdatedMillis,
+	}
+	return append(o.append(b), '}')
+}
+
+// appendForgotten appends what is still known of an order that was accepted and
+// has since left the views: its terms, its id and its sequence. It can only have
+// left as a terminal one; how it ended and when is null.
+func appendForgotten(b []byte, r *orderRequest, key *blotter.KeyRow) []byte {
+	b = append(b, `{"orderId":`...)
+	b = appendOrderID(b, uint32(key.Ref))
+	b = append(b, `,"clientOrderId":`...)
+	b = appendOptional(b, r.clientID)
+	b = append(b, `,"accountId":`...)
+	b = appendUint(b, uint64(r.accountID))
+	b = append(b, `,"security":`...)
+	b = appendString(b, r.security)
+	b = append(b, `,"side":`...)
+	b = appendSide(b, r.side)
+	b = append(b, `,"quantity":`...)
+	b = appendInt(b, int64(r.qty))
+	b = append(b, `,"limitPrice":`...)
+	b = appendPrice(b, r.limitPx)
+	b = append(b, `,"status":null,"sequence":`...)
+	return append(appendUint(b, key.InputSeq), '}')
+}
+
+// appendTrade appends the answer to a market trade. A trade that has left the
+// blotter shows null for what only the blotter knows.
+func appendTrade(b []byte, r *orderRequest, tradeSeq uint64, px int64, inputSeq uint64, millis int64) []byte {
+	b = append(b, `{"tradeId":`...)
+	b = appendTradeID(b, tradeSeq)
+	b = append(b, `,"sequence":`...)
+	b = appendUint(b, inputSeq)
+	b = append(b, `,"price":`...)
+	b = appendPrice(b, px)
+	b = append(b, `,"clientOrderId":`...)
+	b = appendOptional(b, r.clientID)
+	b = append(b, `,"accountId":`...)
+	b = appendUint(b, uint64(r.accountID))
+	b = append(b, `,"security":`...)
+	b = appendString(b, r.security)
+	b = append(b, `,"side":`...)
+	b = appendSide(b, r.side)
+	b = append(b, `,"quantity":`...)
+	b = appendInt(b, int64(r.qty))
+	b = append(b, `,"executedAt":`...)
+	if tradeSeq == 0 {
+		return append(b, "null}"...)
+	}
+	return append(appendTime(b, millis), '}')
+}
+
+// appendRefusedItem appends the Order of a batch item that the gate refused and
+// that was not sequenced, or that repeats a key of the same batch with other terms.
+func appendRefusedItem(b []byte, r *orderRequest, reason matcher.RiskReason, inputSeq uint64, millis int64) []byte {
+	o := orderState{inputSeq: inputSeq, leaves: r.qty, status: matcher.StatusRejected, reason: reason,
+		created: millis, updated: millis}
+	o.terms(r)
+	return append(o.append(b), `,"fills":[]}`...)
+}

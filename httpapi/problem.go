@@ -1,0 +1,162 @@
+package httpapi
+
+import (
+	"strconv"
+
+	"github.com/valyala/fasthttp"
+
+	"posttrade/matcher"
+)
+
+// Code is the stable, upper snake case name of an error that every problem
+// document carries. Programs are written against it: names are never changed.
+type Code string
+
+// The codes.
+const (
+	CodeBadRequest           Code = "BAD_REQUEST"        // framing, path, query
+	CodeMalformedBody        Code = "MALFORMED_BODY"     // the body cannot be read or represented
+	CodeUnauthorized         Code = "UNAUTHORIZED"       // token missing, malformed, badly signed, expired
+	CodeNotEntitled          Code = "NOT_ENTITLED"       // token valid, not for this account
+	CodeAdminRequired        Code = "ADMIN_REQUIRED"     // token valid, not admin
+	CodeNotFound             Code = "NOT_FOUND"          // no such route
+	CodeOrderNotFound        Code = "ORDER_NOT_FOUND"    //
+	CodeAccountNotFound      Code = "ACCOUNT_NOT_FOUND"  //
+	CodeSecurityNotFound     Code = "SECURITY_NOT_FOUND" //
+	CodeMethodNotAllowed     Code = "METHOD_NOT_ALLOWED"
+	CodeRequestTimeout       Code = "REQUEST_TIMEOUT" // the request did not arrive in time
+	CodeOrderTerminal        Code = "ORDER_TERMINAL"  // the order can no longer change
+	CodeTermsDiffer          Code = "TERMS_DIFFER"    // a known clientOrderId with other terms
+	CodeBodyTooLarge         Code = "BODY_TOO_LARGE"
+	CodeURITooLong           Code = "URI_TOO_LONG"
+	CodeUnsupportedMediaType Code = "UNSUPPORTED_MEDIA_TYPE"
+	CodeRiskRefused          Code = "RISK_REFUSED" // see reason
+	CodeTooManyRequests      Code = "TOO_MANY_REQUESTS"
+	CodeHeaderTooLarge       Code = "HEADER_TOO_LARGE"
+	CodeInternal             Code = "INTERNAL_ERROR"
+	CodeNotReady             Code = "NOT_READY"       // control state stale: not sequenced
+	CodeOverloaded           Code = "OVERLOADED"      // the input ring is full: not sequenced
+	CodeStorageFull          Code = "STORAGE_FULL"    // not sequenced
+	CodeJournalFailed        Code = "JOURNAL_FAILED"  // with sequenced:false safe to repeat, else unknown
+	CodeOutcomeUnknown       Code = "OUTCOME_UNKNOWN" // repeat with the same clientOrderId
+)
+
+// problemType is the URI prefix of a problem document's type.
+const problemType = "urn:posttrade:problem:"
+
+const (
+	contentProblem = "application/problem+json"
+	contentJSON    = "application/json"
+)
+
+// problem is an answer that is not a success.
+type problem struct {
+	status int
+	code   Code
+	detail string
+	reason matcher.RiskReason // 0 = none
+
+	// notSequenced adds "sequenced":false: the request may be sent again.
+	notSequenced bool
+}
+
+// append renders the document without its closing brace, so that a caller can
+// add members; close it with '}'.
+func (p problem) append(b []byte) []byte {
+	b = append(b, `{"type":"`+problemType...)
+	for i := 0; i < len(p.code); i++ {
+		ch := p.code[i]
+		switch {
+		case ch == '_':
+			ch = '-'
+		case ch >= 'A' && ch <= 'Z':
+			ch |= 0x20
+		}
+		b = append(b, ch)
+	}
+	b = append(b, `","title":"`...)
+	b = append(b, fasthttp.StatusMessage(p.status)...)
+	b = append(b, `","status":`...)
+	b = strconv.AppendInt(b, int64(p.status), 10)
+	b = append(b, `,"detail":`...)
+	b = appendString(b, p.detail)
+	b = append(b, `,"code":"`...)
+	b = append(b, p.code...)
+	b = append(b, '"')
+	if p.reason != matcher.Accepted {
+		b = append(b, `,"reason":"`...)
+		b = append(b, p.reason.String()...)
+		b = append(b, '"')
+	}
+	if p.notSequenced {
+		b = append(b, `,"sequenced":false`...)
+	}
+	return b
+}
+
+// write makes p the answer of ctx.
+func (p problem) write(ctx *fasthttp.RequestCtx) {
+	ctx.Response.Reset()
+	ctx.Response.SetStatusCode(p.status)
+	ctx.Response.Header.SetContentType(contentProblem)
+	switch p.status {
+	case fasthttp.StatusUnauthorized:
+		ctx.Response.Header.SetCanonical(headerAuthenticate, valueBearer)
+	case fasthttp.StatusServiceUnavailable, fasthttp.StatusTooManyRequests:
+		ctx.Response.Header.SetCanonical(headerRetryAfter, valueOne)
+	}
+	ctx.Response.SetBody(append(p.append(nil), '}'))
+}
+
+var (
+	headerAuthenticate = []byte("Www-Authenticate")
+	headerRetryAfter   = []byte("Retry-After")
+	headerDurability   = []byte("X-Durability")
+	headerAllow        = []byte("Allow")
+	valueBearer        = []byte("Bearer")
+	valueOne           = []byte("1")
+)
+
+// The problems that carry no detail of the request.
+var (
+	problemFraming = problem{status: 400, code: CodeBadRequest,
+		detail: "the request's framing is malformed or ambiguous"}
+	problemPath = problem{status: 400, code: CodeBadRequest,
+		detail: "paths are plain: no percent-encoding, no empty or dot segments, ids of 1 to 64 of A-Z a-z 0-9 . _ -"}
+	problemURI     = problem{status: 414, code: CodeURITooLong, detail: "the URI is longer than 4096 bytes"}
+	problemHeader  = problem{status: 431, code: CodeHeaderTooLarge, detail: "the header block is larger than 8192 bytes"}
+	problemBody    = problem{status: 413, code: CodeBodyTooLarge, detail: "the body is larger than this endpoint accepts"}
+	problemTimeout = problem{status: 408, code: CodeRequestTimeout, detail: "the request did not arrive in time"}
+	problemMedia   = problem{status: 415, code: CodeUnsupportedMediaType, detail: "the body must be application/json"}
+	problemRoute   = problem{status: 404, code: CodeNotFound, detail: "no such endpoint"}
+	problemMethod  = problem{status: 405, code: CodeMethodNotAllowed, detail: "the endpoint does not know this method"}
+	problemCrash   = problem{status: 500, code: CodeInternal, detail: "internal error; the outcome is unknown"}
+
+	problemInflight = problem{status: 429, code: CodeTooManyRequests,
+		detail: "too many requests in flight", notSequenced: true}
+	problemToken = problem{status: 401, code: CodeUnauthorized,
+		detail: "a valid bearer token is required"}
+	problemAdmin = problem{status: 403, code: CodeAdminRequired,
+		detail: "the token does not carry the admin claim"}
+	problemEntitled = problem{status: 403, code: CodeNotEntitled, reason: matcher.NotEntitled,
+		detail: "the token does not cover this account"}
+	problemOrder = problem{status: 404, code: CodeOrderNotFound, detail: "no such order"}
+	problemDone  = problem{status: 409, code: CodeOrderTerminal,
+		detail: "the order is filled, cancelled or rejected and can no longer change"}
+	problemTerms = problem{status: 409, code: CodeTermsDiffer,
+		detail: "this clientOrderId was used before with other terms"}
+	problemReady = problem{status: 503, code: CodeNotReady, reason: matcher.ControlStateStale,
+		detail: "the control state is not current", notSequenced: true}
+	problemRing = problem{status: 503, code: CodeOverloaded,
+		detail: "the input ring is full", notSequenced: true}
+	problemStorage = problem{status: 503, code: CodeStorageFull,
+		detail: "the journal's reserve is used up", notSequenced: true}
+	problemJournal = problem{status: 503, code: CodeJournalFailed,
+		detail: "the journal has failed", notSequenced: true}
+	problemJournalUnknown = problem{status: 503, code: CodeJournalFailed,
+		detail: "the journal failed before it confirmed this request: the outcome is unknown"}
+	problemUnknown = problem{status: 504, code: CodeOutcomeUnknown,
+		detail: "no durable decision in time: the outcome is unknown, repeat with the same clientOrderId"}
+	problemReadUnknown = problem{status: 504, code: CodeOutcomeUnknown,
+		detail: "what was read did not become durable in time"}
+)

@@ -1,0 +1,155 @@
+package httpapi
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+
+	"posttrade/matcher"
+)
+
+// Paging of list answers.
+const (
+	defaultPage = 100
+	maxPage     = 1000
+)
+
+// queryValue is the longest decoded value.
+const queryValue = 256
+
+// eachParameter calls f with every parameter of the query, each of which must be
+// there once. f reports whether it knows the name and accepts the value.
+func (x *exchange) eachParameter(f func(name string, value []byte) bool) problem {
+	rest := x.query
+	var names [8]string
+	n := 0
+	for len(rest) > 0 {
+		pair := rest
+		rest = nil
+		for i, ch := range pair {
+			if ch == '&' {
+				pair, rest = pair[:i], pair[i+1:]
+				break
+			}
+		}
+		name, value := pair, []byte(nil)
+		for i, ch := range pair {
+			if ch == '=' {
+				name, value = pair[:i], pair[i+1:]
+				break
+			}
+		}
+		key := string(name)
+		for _, other := range names[:n] {
+			if other == key {
+				return badQuery("a parameter is there twice")
+			}
+		}
+		if n == len(names) {
+			return badQuery("too many parameters")
+		}
+		names[n] = key
+		n++
+		decoded, ok := unescape(value)
+		if !ok || !f(key, decoded) {
+			return badQuery("a parameter is unknown or its value is not allowed")
+		}
+	}
+	return problem{}
+}
+
+func badQuery(detail string) problem {
+	return problem{status: 400, code: CodeBadRequest, detail: detail}
+}
+
+// unescape undoes percent-encoding; what comes out is printable ASCII.
+func unescape(value []byte) ([]byte, bool) {
+	if len(value) > 3*queryValue {
+		return nil, false
+	}
+	out := make([]byte, 0, len(value))
+	for i := 0; i < len(value); i++ {
+		ch := value[i]
+		if ch == '%' {
+			if i+2 >= len(value) {
+				return nil, false
+			}
+			hi, lo := unhex(value[i+1]), unhex(value[i+2])
+			if hi > 15 || lo > 15 {
+				return nil, false
+			}
+			ch = hi<<4 | lo
+			i += 2
+		}
+		if ch < ' ' || ch > '~' {
+			return nil, false
+		}
+		out = append(out, ch)
+	}
+	return out, len(out) > 0
+}
+
+func unhex(ch byte) byte {
+	switch {
+	case ch >= '0' && ch <= '9':
+		return ch - '0'
+	case ch|0x20 >= 'a' && ch|0x20 <= 'f':
+		return ch | 0x20 - 'a' + 10
+	}
+	return 255
+}
+
+// number reads a whole number of lo to hi.
+func number(value []byte, lo, hi uint64) (uint64, bool) {
+	n, ok := parseUint(value)
+	return n, ok && n >= lo && n <= hi
+}
+
+// The lists that a cursor can belong to.
+const (
+	cursorOrders    byte = 'o'
+	cursorPositions byte = 'p'
+)
+
+// appendCursor appends an opaque cursor as a JSON string: the list it belongs
+// to, the last item shown, and a check byte.
+func appendCursor(b []byte, list byte, last uint64) []byte {
+	var raw [10]byte
+	raw[0] = list
+	binary.BigEndian.PutUint64(raw[1:9], last)
+	raw[9] = checkByte(raw[:9])
+	b = append(b, '"')
+	b = base64.RawURLEncoding.AppendEncode(b, raw[:])
+	return append(b, '"')
+}
+
+// parseCursor reads a cursor of the given list.
+func parseCursor(value []byte, list byte) (last uint64, ok bool) {
+	var raw [16]byte
+	if len(value) != base64.RawURLEncoding.EncodedLen(10) {
+		return 0, false
+	}
+	n, err := base64.RawURLEncoding.Strict().Decode(raw[:], value)
+	if err != nil || n != 10 || raw[0] != list || raw[9] != checkByte(raw[:9]) {
+		return 0, false
+	}
+	return binary.BigEndian.Uint64(raw[1:9]), true
+}
+
+func checkByte(b []byte) byte {
+	sum := byte(0x5a)
+	for _, ch := range b {
+		sum = sum<<1 | sum>>7
+		sum ^= ch
+	}
+	return sum
+}
+
+// statusOf reads the name of an order's state.
+func statusOf(value string) (matcher.OrderStatus, bool) {
+	for s := matcher.StatusNew; s <= matcher.StatusRejected; s++ {
+		if s.String() == value {
+			return s, true
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,352 @@
+package httpapi
+
+import (
+	"errors"
+	"slices"
+
+	"posttrade/blotter"
+)
+
+// accountScope is whose rows a list shows: one account that was asked for, the
+// caller's, or all (nil).
+func (x *exchange) accountScope(asked bool, accountID uint32) (accounts []uint32, p problem) {
+	switch {
+	case asked && !x.entitled(accountID):
+		return nil, problemEntitled
+	case asked:
+		return []uint32{accountID}, problem{}
+	case x.m.Enforced && !x.claims.Admin:
+		return append([]uint32{}, x.claims.Accounts...), problem{} // never nil: nil is all
+	}
+	return nil, problem{}
+}
+
+// listOrders is GET /orders.
+func (x *exchange) listOrders() problem {
+	if p := x.admit(); p.status != 0 {
+		return p
+	}
+	var (
+		filter   blotter.OrderFilter
+		account  uint64
+		asked    bool
+		security []byte
+		after    uint64
+		limit    = uint64(defaultPage)
+	)
+	if p := x.eachParameter(func(name string, value []byte) (ok bool) {
+		switch name {
+		case "status":
+			filter.Statuses, ok = statusFilter(string(value))
+		case "accountId":
+			account, ok = number(value, 0, 1<<32-1)
+			asked = ok
+		case "security":
+			security, ok = value, true
+		case "limit":
+			limit, ok = number(value, 1, maxPage)
+		case "cursor":
+			after, ok = parseCursor(value, cursorOrders)
+			ok = ok && after <= 1<<32-1
+		}
+		return ok
+	}); p.status != 0 {
+		return p
+	}
+	accounts, p := x.accountScope(asked, uint32(account))
+	if p.status != 0 {
+		return p
+	}
+	filter.Accounts = accounts
+	var next uint32
+	x.rows = x.rows[:0]
+	known := true
+	if security != nil {
+		filter.SecurityID, known = x.m.Gate.Security(security)
+	}
+	if known {
+		x.rows, next = x.m.Views.Orders(filter, uint32(after), int(limit), x.rows)
+	}
+	if p := x.shown(); p.status != 0 {
+		return p
+	}
+	b := append(x.begin(), `{"items":[`...)
+	for i := range x.rows {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = x.appendRow(b, &x.rows[i])
+	}
+	return x.send(200, endList(b, cursorOrders, uint64(next)))
+}
+
+// statusFilter reads open, all or the name of a state.
+func statusFilter(value string) (blotter.StatusSet, bool) {
+	switch value {
+	case "open":
+		return blotter.OpenOrders, true
+	case "all":
+		return 0, true
+	}
+	status, ok := statusOf(value)
+	return blotter.StatusOf(status), ok
+}
+
+// endList closes a list answer; next 0 is its last page.
+func endList(b []byte, list byte, next uint64) []byte {
+	b = append(b, `],"nextCursor":`...)
+	if next == 0 {
+		return append(b, "null}"...)
+	}
+	return append(appendCursor(b, list, next), '}')
+}
+
+// showOrder is GET /orders/{orderId}.
+func (x *exchange) showOrder(id []byte) problem {
+	if p := x.admit(); p.status != 0 {
+		return p
+	}
+	row, p := x.ownOrder(id)
+	if p.status != 0 {
+		return p
+	}
+	if p := x.shown(); p.status != 0 {
+		return p
+	}
+	return x.send(200, x.appendRow(x.begin(), &row))
+}
+
+// listPositions is GET /positions.
+func (x *exchange) listPositions() problem {
+	if p := x.admit(); p.status != 0 {
+		return p
+	}
+	var (
+		account, after uint64
+		asked          bool
+		limit          = uint64(defaultPage)
+	)
+	if p := x.eachParameter(func(name string, value []byte) (ok bool) {
+		switch name {
+		case "accountId":
+			account, ok = number(value, 0, 1<<32-1)
+			asked = ok
+		case "limit":
+			limit, ok = number(value, 1, maxPage)
+		case "cursor":
+			after, ok = parseCursor(value, cursorPositions)
+		}
+		return ok
+	}); p.status != 0 {
+		return p
+	}
+	accounts, p := x.accountScope(asked, uint32(account))
+	if p.status != 0 {
+		return p
+	}
+	page, next := x.positionPage(accounts, after, int(limit))
+	if p := x.shown(); p.status != 0 {
+		return p
+	}
+	b := append(x.begin(), `{"items":[`...)
+	for i, position := range page {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, `{"accountId":`...)
+		b = appendUint(b, uint64(position.AccountID))
+		b = append(b, `,"security":`...)
+		b = appendString(b, x.m.Gate.Ticker(position.SecurityID))
+		b = append(b, `,"quantity":`...)
+		b = appendInt(b, position.Qty)
+		b = append(b, `,"averageCost":`...)
+		b = append(appendDecimal(b, position.AverageCost), '}')
+	}
+	return x.send(200, endList(b, cursorPositions, next))
+}
+
+// positionPage returns up to limit positions behind the cursor after, by account
+// and security, and the cursor of the next page. A cursor is the account and
+// the security of the last position shown.
+func (x *exchange) positionPage(accounts []uint32, after uint64, limit int) (page []blotter.Position, next uint64) {
+	if accounts == nil {
+		for _, a := range x.m.Views.Accounts() {
+			accounts = append(accounts, a.ID)
+		}
+	}
+	slices.Sort(accounts)
+	var held []blotter.Position
+	for _, account := range slices.Compact(accounts) {
+		if uint64(account) < after>>32 {
+			continue
+		}
+		held = x.m.Views.Positions(account, held[:0])
+		for _, p := range held {
+			at := uint64(p.AccountID)<<32 | uint64(p.SecurityID)
+			if at <= after {
+				continue
+			}
+			if len(page) == limit {
+				last := page[limit-1]
+				return page, uint64(last.AccountID)<<32 | uint64(last.SecurityID)
+			}
+			page = append(page, p)
+		}
+	}
+	return page, 0
+}
+
+// showBook is GET /book/{security}. Depth is nobody's in particular: it needs no token.
+func (x *exchange) showBook(ticker []byte) problem {
+	depth := uint64(defaultPage)
+	if p := x.eachParameter(func(name string, value []byte) (ok bool) {
+		if name == "depth" {
+			depth, ok = number(value, 1, maxPage)
+		}
+		return ok
+	}); p.status != 0 {
+		return p
+	}
+	id, ok := x.m.Gate.Security(ticker)
+	if !ok {
+		return problemSecurity(ticker)
+	}
+	book, err := x.m.Views.Depth(id, int(depth), x.m.AnswerTimeout)
+	switch {
+	case errors.Is(err, blotter.ErrBusy):
+		return problemInflight
+	case errors.Is(err, blotter.ErrSecurity):
+		return problemSecurity(ticker) // known to the gate, not yet to the views
+	case err != nil && x.m.Failed() != nil:
+		return problemJournal
+	case err != nil:
+		return problemReadUnknown
+	}
+	if p := x.durable(book.Sequence); p.status != 0 {
+		return p
+	}
+	b := append(x.begin(), `{"security":`...)
+	b = appendString(b, ticker)
+	b = append(b, `,"sequence":`...)
+	b = appendUint(b, book.Sequence)
+	b = append(b, `,"bids":`...)
+	b = appendLevels(b, book.Bids)
+	b = append(b, `,"asks":`...)
+	return x.send(200, append(appendLevels(b, book.Asks), '}'))
+}
+
+func appendLevels(b []byte, levels []blotter.Level) []byte {
+	b = append(b, '[')
+	for i, level := range levels {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, `{"price":`...)
+		b = appendDecimal(b, level.Px)
+		b = append(b, `,"quantity":`...)
+		b = appendInt(b, level.Qty)
+		b = append(b, `,"orders":`...)
+		b = append(appendUint(b, uint64(level.Orders)), '}')
+	}
+	return append(b, ']')
+}
+
+func problemSecurity(ticker []byte) problem {
+	return problem{status: 404, code: CodeSecurityNotFound, detail: "no such security: " + string(ticker)}
+}
+
+// showBlotter is GET /recon/trades/blotter.
+func (x *exchange) showBlotter() problem {
+	if p := x.admin(); p.status != 0 {
+		return p
+	}
+	since, limit := uint64(0), uint64(x.m.BlotterPage)
+	if p := x.eachParameter(func(name string, value []byte) (ok bool) {
+		switch name {
+		case "sinceSeq":
+			since, ok = number(value, 0, 1<<63-1)
+		case "limit":
+			limit, ok = number(value, 1, uint64(x.m.BlotterPage))
+		}
+		return ok
+	}); p.status != 0 {
+		return p
+	}
+	fills, next, evicted := x.m.Blotter.Page(since, int(limit), x.fills[:0])
+	x.fills = fills
+	if n := len(fills); n > 0 {
+		if p := x.durable(fills[n-1].InputSeq); p.status != 0 {
+			return p
+		}
+	}
+	b := append(x.begin(), `{"items":[`...)
+	for i := range fills {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		f := &fills[i]
+		b = append(b, `{"id":`...)
+		b = appendTradeID(b, f.TradeSeq)
+		b = append(b, `,"tradeSeq":`...)
+		b = appendUint(b, f.TradeSeq)
+		b = append(b, `,"accountId":`...)
+		b = appendUint(b, uint64(f.AccountID))
+		b = append(b, `,"security":`...)
+		b = appendString(b, x.m.Gate.Ticker(f.SecurityID))
+		b = append(b, `,"side":`...)
+		b = appendSide(b, f.Side)
+		b = append(b, `,"quantity":`...)
+		b = appendInt(b, int64(f.Qty))
+		b = append(b, `,"price":`...)
+		b = appendDecimal(b, f.Px)
+		b = append(b, `,"execTimeMillis":`...)
+		b = appendInt(b, f.TimeMillis)
+		b = append(b, `,"orderId":`...)
+		b = appendOrderID(b, f.OrderRef)
+		b = append(b, `,"sequence":`...)
+		b = append(appendUint(b, f.InputSeq), '}')
+	}
+	b = append(b, `],"nextSinceSeq":`...)
+	b = appendUint(b, next)
+	b = append(b, `,"evicted":`...)
+	b = appendUint(b, evicted)
+	b = append(b, `,"capacity":`...)
+	return x.send(200, append(appendUint(b, uint64(x.m.Blotter.Capacity())), '}'))
+}
+
+// showHealth is GET /health.
+func (x *exchange) showHealth() problem {
+	m := x.m
+	status := "ok"
+	switch {
+	case m.Failed() != nil:
+		status = "failed"
+	case m.StorageFull():
+		status = "storage-full"
+	case !m.Gate.Ready():
+		status = "not-ready"
+	}
+	b := append(x.begin(), `{"service":"order-matcher","status":"`...)
+	b = append(b, status...)
+	b = append(b, `","role":`...)
+	b = appendString(b, m.Role)
+	b = append(b, `,"durability":`...)
+	b = appendString(b, m.Durability)
+	durable := m.Durable.Durable()
+	b = append(b, `,"applied":`...)
+	b = appendUint(b, max(m.Views.Applied(), durable))
+	b = append(b, `,"durable":`...)
+	b = appendUint(b, durable)
+	b = append(b, `,"projected":`...)
+	if m.Projected == nil {
+		b = append(b, "null"...)
+	} else {
+		b = appendUint(b, m.Projected())
+	}
+	return x.send(200, append(b, '}'))
+}
+
+// showOpenAPI is GET /openapi.json.
+func (x *exchange) showOpenAPI() problem {
+	return x.send(200, append(x.begin(), x.m.openAPI...))
+}

@@ -1,0 +1,102 @@
+//perf:hot
+
+package httpapi
+
+import (
+	"unicode/utf8"
+
+	"posttrade/matcher/strictjson"
+)
+
+// appendDecimal appends millionths as a number without trailing zeros.
+func appendDecimal(b []byte, v int64) []byte { return strictjson.FormatDecimal(b, v) }
+
+// appendUint appends a decimal number.
+func appendUint(b []byte, n uint64) []byte {
+	var digits [20]byte
+	at := len(digits)
+	for {
+		at--
+		digits[at] = byte('0' + n%10)
+		if n /= 10; n == 0 {
+			return append(b, digits[at:]...)
+		}
+	}
+}
+
+func appendInt(b []byte, n int64) []byte {
+	if n < 0 {
+		return appendUint(append(b, '-'), -uint64(n))
+	}
+	return appendUint(b, uint64(n))
+}
+
+const hexDigits = "0123456789abcdef"
+
+// appendString appends text as a JSON string. What is not valid UTF-8 becomes U+FFFD.
+func appendString[T string | []byte](b []byte, text T) []byte {
+	b = append(b, '"')
+	for i := 0; i < len(text); {
+		ch := text[i]
+		switch {
+		case ch == '"' || ch == '\\':
+			b = append(b, '\\', ch)
+		case ch < ' ':
+			b = append(b, '\\', 'u', '0', '0', hexDigits[ch>>4], hexDigits[ch&15])
+		case ch < utf8.RuneSelf:
+			b = append(b, ch)
+		default:
+			end := min(len(text), i+utf8.UTFMax)
+			r, width := utf8.DecodeRuneInString(string(text[i:end]))
+			b = utf8.AppendRune(b, r)
+			i += width
+			continue
+		}
+		i++
+	}
+	return append(b, '"')
+}
+
+// appendTime appends epoch milliseconds as an RFC 3339 UTC string with
+// milliseconds. Times from year 0 to 9999 are four digits, others are clipped.
+func appendTime(b []byte, millis int64) []byte {
+	const (
+		earliest = -62167219200000 // 0000-01-01T00:00:00Z
+		latest   = 253402300799999 // 9999-12-31T23:59:59.999Z
+		dayMs    = 86_400_000
+	)
+	millis = min(max(millis, earliest), latest)
+	days := millis / dayMs
+	rest := millis % dayMs
+	if rest < 0 {
+		days, rest = days-1, rest+dayMs
+	}
+	// Days to civil date, with years that start in March (H. Hinnant's algorithm).
+	days += 719468
+	era := days / 146097
+	if days < 0 {
+		era = (days - 146096) / 146097
+	}
+	dayOfEra := days - era*146097
+	yearOfEra := (dayOfEra - dayOfEra/1460 + dayOfEra/36524 - dayOfEra/146096) / 365
+	dayOfYear := dayOfEra - (365*yearOfEra + yearOfEra/4 - yearOfEra/100)
+	shifted := (5*dayOfYear + 2) / 153
+	day := dayOfYear - (153*shifted+2)/5 + 1
+	month := shifted + 3
+	year := yearOfEra + era*400
+	if month > 12 {
+		month, year = month-12, year+1
+	}
+	b = append(b, '"', byte('0'+year/1000), byte('0'+year/100%10), byte('0'+year/10%10), byte('0'+year%10), '-')
+	b = append2(b, month)
+	b = append2(append(b, '-'), day)
+	b = append2(append(b, 'T'), rest/3_600_000)
+	b = append2(append(b, ':'), rest/60_000%60)
+	b = append2(append(b, ':'), rest/1000%60)
+	ms := rest % 1000
+	return append(b, '.', byte('0'+ms/100), byte('0'+ms/10%10), byte('0'+ms%10), 'Z', '"')
+}
+
+func append2(b []byte, n int64) []byte {
+	return append(b, byte('0'+n/10), byte('0'+n%10))
+}

@@ -1,0 +1,515 @@
+package httpapi
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"posttrade/blotter"
+	"posttrade/matcher"
+	"posttrade/matcher/desk"
+	"posttrade/matcher/gate"
+	"posttrade/ring"
+)
+
+var testSecret = []byte("0123456789abcdef0123456789abcdef")
+
+// testStart is the clock's first reading: 2026-03-02T10:00:00.000Z.
+const testStart = 1772445600000
+
+// testGenesis: account 4 is disabled, XOFF disabled, XHLT halted.
+func testGenesis() *matcher.Genesis {
+	return &matcher.Genesis{
+		Format: matcher.GenesisFormat, TickPx: 1000,
+		Accounts: []matcher.GenesisAccount{
+			{ID: 1, Enabled: true}, {ID: 2, Enabled: true}, {ID: 3, Enabled: true}, {ID: 4},
+		},
+		Securities: []matcher.GenesisSecurity{
+			{Ticker: "AAA", Enabled: true}, {Ticker: "BBB", Enabled: true},
+			{Ticker: "XOFF"}, {Ticker: "XHLT", Enabled: true, Halted: true}, {Ticker: "BRK.B", Enabled: true},
+		},
+		Limits: matcher.Limits{
+			MaxOrderQty: 100_000, MaxOrderNotional: 1e14, MaxPositionQty: 1_000_000,
+			MaxConcentrationNotional: 1e15, CreditLimit: 1e15, PriceMaxAgeMillis: 30_000, PriceCollarBps: 5000,
+			IdempotencyCapacity: 4096, MaxAccounts: 16, MaxSecurities: 16, MaxContracts: 16,
+			MaxOpenOrders: 4096, RetainedOrders: 4096,
+		},
+	}
+}
+
+// rig is the whole path without a disk: real gate, desk, rings, engine, views
+// and blotter, and a recorder loop that calls everything durable at once,
+// unless hold says otherwise.
+type rig struct {
+	t        testing.TB
+	deps     Deps
+	m        *OrderMatcher
+	ln       net.Listener
+	address  string
+	gate     *gate.Gate
+	desk     *desk.Desk
+	in       *ring.MPSC[matcher.Command]
+	out      *ring.Fanout[matcher.Event]
+	views    *blotter.Views
+	blotter  *blotter.Blotter
+	stage    *matcher.Stage
+	recorder *fakeRecorder
+	now      atomic.Int64
+	full     atomic.Bool
+	failure  atomic.Pointer[error]
+}
+
+// option changes a rig before it starts.
+type option func(r *rig)
+
+func enforced(r *rig)      { r.deps.Enforced = true }
+func unsequenced(r *rig)   { r.deps.SequenceRefusals = false }
+func prefixed(r *rig)      { r.deps.PathPrefix = "/om/" }
+func withoutEngine(r *rig) { r.stage = nil }
+func slots(tickets int) option {
+	return func(r *rig) { r.desk = mustDesk(r.t, r.in, tickets) }
+}
+
+func mustDesk(t testing.TB, in *ring.MPSC[matcher.Command], tickets int) *desk.Desk {
+	t.Helper()
+	d, err := desk.New(in, tickets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// must fails the test on an error.
+func must[T any](t testing.TB) func(v T, err error) T {
+	return func(v T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+func newRig(t testing.TB, options ...option) *rig { return newRigWith(t, testGenesis(), options...) }
+
+func newRigWith(t testing.TB, g *matcher.Genesis, options ...option) *rig {
+	t.Helper()
+	region := func(bytes int) *ring.Region {
+		r := must[*ring.Region](t)(ring.Anonymous(bytes))
+		t.Cleanup(func() { r.Close() })
+		return r
+	}
+	r := &rig{t: t}
+	r.now.Store(testStart)
+	r.in = must[*ring.MPSC[matcher.Command]](t)(ring.NewMPSC[matcher.Command](region(ring.MPSCBytes[matcher.Command](4096)), 4096))
+	r.out = must[*ring.Fanout[matcher.Event]](t)(ring.NewFanout[matcher.Event](region(ring.FanoutBytes[matcher.Event](8192)), 8192))
+	engine := must[*matcher.Engine](t)(matcher.New(g))
+	r.gate = gate.New(g.Limits.MaxAccounts, g.Limits.MaxSecurities)
+	if err := r.gate.Load(g); err != nil {
+		t.Fatal(err)
+	}
+	r.gate.SetReady()
+	r.desk = mustDesk(t, r.in, 256)
+	r.views = must[*blotter.Views](t)(blotter.NewViews(g))
+	r.blotter = must[*blotter.Blotter](t)(blotter.New(1000))
+	r.stage = matcher.NewStage(engine, r.in, r.out, ring.Park, -1)
+	verifier := must[*gate.Verifier](t)(gate.NewVerifier(testSecret, "", 0, func() time.Time { return time.UnixMilli(r.now.Load()) }))
+	r.recorder = newFakeRecorder(r)
+	r.deps = Deps{
+		Gate: r.gate, Desk: r.desk, Views: r.views, Blotter: r.blotter, Verifier: verifier,
+		Durable: r.recorder, Seen: r.stage.Applied, Clock: r.now.Load,
+		StorageFull: r.full.Load,
+		Failed: func() error {
+			if p := r.failure.Load(); p != nil {
+				return *p
+			}
+			return nil
+		},
+		SequenceRefusals: true, Durability: "fsync", AnswerTimeout: 20 * time.Second,
+	}
+	for _, o := range options {
+		o(r)
+	}
+	r.deps.Desk = r.desk
+	r.views.SetWake(r.out.Waiter().Wake)
+	r.start(engine)
+	return r
+}
+
+// start runs the stages and the server and stops them, in order, at the end of the test.
+func (r *rig) start(engine *matcher.Engine) {
+	var stages sync.WaitGroup
+	if r.stage != nil {
+		stages.Go(func() {
+			if err := r.stage.Run(); err != nil {
+				r.t.Error(err)
+			}
+		})
+		stages.Go(r.recorder.run)
+	}
+	r.t.Cleanup(func() {
+		if r.stage != nil {
+			r.stage.Stop()
+			r.recorder.stop()
+		}
+		stages.Wait()
+		for _, c := range []io.Closer{engine, r.views, r.blotter} {
+			if err := c.Close(); err != nil {
+				r.t.Error(err)
+			}
+		}
+	})
+	r.serve(func(*Deps) {})
+}
+
+// serve puts an edge with changed dependencies in front of the same engine; from
+// now on the rig talks to that one.
+func (r *rig) serve(change func(d *Deps), tune ...func(m *OrderMatcher)) {
+	r.t.Helper()
+	deps := r.deps
+	change(&deps)
+	r.m = NewOrderMatcher(deps)
+	for _, f := range tune {
+		f(r.m)
+	}
+	r.ln = must[net.Listener](r.t)(net.Listen("tcp", "127.0.0.1:0"))
+	r.address = r.ln.Addr().String()
+	m, ln := r.m, r.ln
+	var server sync.WaitGroup
+	server.Go(func() {
+		if err := m.Serve(ln); err != nil {
+			r.t.Error(err)
+		}
+	})
+	r.t.Cleanup(func() {
+		r.recorder.letGo()
+		ctx, stop := context.WithTimeout(context.Background(), 10*time.Second)
+		defer stop()
+		if err := m.Shutdown(ctx); err != nil {
+			r.t.Errorf("shutdown: %v", err)
+		}
+		server.Wait()
+	})
+}
+
+// fakeRecorder reads the output ring like the recorder does, and is its own
+// committer: what it has observed is durable, unless it is told to hold.
+type fakeRecorder struct {
+	rig      *rig
+	stopping atomic.Bool
+	done     chan struct{}
+
+	mu      sync.Mutex
+	moved   *sync.Cond
+	applied uint64
+	durable uint64
+	held    bool
+	waiting int // readers in WaitDurable
+	broken  error
+}
+
+func newFakeRecorder(r *rig) *fakeRecorder {
+	f := &fakeRecorder{rig: r, done: make(chan struct{})}
+	f.moved = sync.NewCond(&f.mu)
+	return f
+}
+
+func (f *fakeRecorder) run() {
+	defer close(f.done)
+	r := f.rig
+	idle := ring.NewIdler(ring.Park, r.out.Waiter())
+	for {
+		lo, hi := r.out.Ready(256)
+		if lo == hi {
+			more := r.views.Flush()
+			if f.stopping.Load() && r.out.Empty() {
+				return
+			}
+			if !more {
+				idle.Idle(r.out)
+			}
+			continue
+		}
+		idle.Reset()
+		var last uint64
+		var id []byte
+		for at := lo; at < hi; at++ {
+			ev := r.out.At(at)
+			if ev.Flags&matcher.EventFirst != 0 {
+				id = r.desk.ClientID(ev.Ref)
+			}
+			r.gate.Observe(ev)
+			r.blotter.Observe(ev, id)
+			r.views.Observe(ev, id)
+			r.desk.Observe(ev)
+			last = ev.InputSeq
+		}
+		r.out.Release(hi)
+		f.commit(last)
+		r.views.Flush()
+	}
+}
+
+// commit makes everything up to inputSeq durable, unless it is held.
+func (f *fakeRecorder) commit(inputSeq uint64) {
+	f.mu.Lock()
+	f.applied = inputSeq
+	if !f.held {
+		f.durable = inputSeq
+	}
+	durable := f.durable
+	f.mu.Unlock()
+	f.moved.Broadcast()
+	f.rig.desk.Durable(durable)
+}
+
+// hold stops durability where it stands; letGo catches up and goes on. letGo
+// runs while the recorder is idle or finished, as the tests that hold ensure.
+func (f *fakeRecorder) hold() {
+	f.mu.Lock()
+	f.held = true
+	f.mu.Unlock()
+}
+
+func (f *fakeRecorder) letGo() {
+	f.mu.Lock()
+	wasHeld := f.held
+	f.held = false
+	f.durable = max(f.durable, f.applied)
+	durable := f.durable
+	f.mu.Unlock()
+	f.moved.Broadcast()
+	if wasHeld {
+		f.rig.desk.Durable(durable)
+	}
+}
+
+// waitApplied blocks until the recorder has observed a sequence.
+func (f *fakeRecorder) waitApplied(inputSeq uint64) {
+	f.mu.Lock()
+	for f.applied < inputSeq {
+		f.moved.Wait()
+	}
+	f.mu.Unlock()
+}
+
+// waitWaiting blocks until n readers wait for durability; false if they do not come.
+func (f *fakeRecorder) waitWaiting(n int) bool {
+	late := false
+	timer := time.AfterFunc(3*time.Second, func() {
+		f.mu.Lock()
+		late = true
+		f.mu.Unlock()
+		f.moved.Broadcast()
+	})
+	defer timer.Stop()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for f.waiting < n && !late {
+		f.moved.Wait()
+	}
+	return f.waiting >= n
+}
+
+func (f *fakeRecorder) stop() {
+	f.stopping.Store(true)
+	f.rig.out.Waiter().Wake()
+	<-f.done
+}
+
+// Durable implements DurableWaiter.
+func (f *fakeRecorder) Durable() uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.durable
+}
+
+// errHeld is WaitDurable's time-out.
+var errHeld = errors.New("not durable in time")
+
+// WaitDurable implements DurableWaiter.
+func (f *fakeRecorder) WaitDurable(inputSeq uint64, timeout time.Duration) error {
+	late := false
+	timer := time.AfterFunc(timeout, func() {
+		f.mu.Lock()
+		late = true
+		f.mu.Unlock()
+		f.moved.Broadcast()
+	})
+	defer timer.Stop()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.waiting++
+	defer func() { f.waiting-- }()
+	f.moved.Broadcast()
+	for f.durable < inputSeq {
+		if late {
+			return errHeld
+		}
+		if f.broken != nil {
+			return f.broken
+		}
+		f.moved.Wait()
+	}
+	return nil
+}
+
+// fail makes the journal fail.
+func (r *rig) fail(cause error) {
+	r.failure.Store(&cause)
+	r.recorder.mu.Lock()
+	r.recorder.broken = cause
+	r.recorder.mu.Unlock()
+	r.recorder.moved.Broadcast()
+	r.desk.Fail(cause)
+}
+
+// token mints a token: "admin", "expired", or for the accounts given.
+func (r *rig) token(kind string, accounts ...uint32) string {
+	now := time.UnixMilli(r.now.Load())
+	claims := gate.Claims{Subject: "tester", Admin: kind == "admin", Accounts: accounts}
+	if kind == "expired" {
+		now = now.Add(-2 * time.Hour)
+	}
+	return gate.Mint(testSecret, claims, "", time.Hour, now)
+}
+
+// answer is a response as a test looks at it.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+	closes bool // it says that the connection ends with it
+}
+
+// json decodes the body into a generic value.
+func (a answer) json(t testing.TB) any {
+	t.Helper()
+	var v any
+	d := json.NewDecoder(bytes.NewReader(a.body))
+	d.UseNumber()
+	if err := d.Decode(&v); err != nil {
+		t.Fatalf("answer %d is no JSON: %v: %q", a.status, err, a.body)
+	}
+	return v
+}
+
+// field is a member of the body, an object.
+func (a answer) field(t testing.TB, name string) any {
+	t.Helper()
+	o, ok := a.json(t).(map[string]any)
+	if !ok {
+		t.Fatalf("answer %d is no object: %q", a.status, a.body)
+	}
+	if n, ok := o[name].(json.Number); ok {
+		return n.String()
+	}
+	return o[name]
+}
+
+// request is one call of a test.
+type request struct {
+	method, path, body, token string
+	header                    map[string]string
+}
+
+// call makes one request over a connection of its own.
+func (r *rig) call(q request) answer {
+	r.t.Helper()
+	return r.callAt(r.address, q)
+}
+
+func (r *rig) callAt(address string, q request) answer {
+	r.t.Helper()
+	conn := must[net.Conn](r.t)(net.Dial("tcp", address))
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		r.t.Fatal(err)
+	}
+	var b bytes.Buffer
+	b.WriteString(q.method + " " + q.path + " HTTP/1.1\r\nHost: test\r\n")
+	if q.token != "" {
+		b.WriteString("Authorization: Bearer " + q.token + "\r\n")
+	}
+	for name, value := range q.header {
+		b.WriteString(name + ": " + value + "\r\n")
+	}
+	if q.body != "" || q.method == "POST" {
+		b.WriteString("Content-Length: " + itoa(uint64(len(q.body))) + "\r\n")
+	}
+	b.WriteString("\r\n" + q.body)
+	if _, err := conn.Write(b.Bytes()); err != nil {
+		r.t.Fatal(err)
+	}
+	a := readAnswer(r.t, bufio.NewReader(conn), q.method)
+	checkAnswer(r.t, q.method, q.path, a)
+	return a
+}
+
+func readAnswer(t testing.TB, br *bufio.Reader, method string) answer {
+	t.Helper()
+	resp, err := http.ReadResponse(br, &http.Request{Method: method})
+	if err != nil {
+		t.Fatalf("read answer: %v", err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatalf("read answer's body: %v", err)
+	}
+	return answer{status: resp.StatusCode, header: resp.Header, body: body, closes: resp.Close}
+}
+
+func (r *rig) post(path, body, token string) answer {
+	r.t.Helper()
+	return r.call(request{method: "POST", path: path, body: body, token: token})
+}
+
+func (r *rig) get(path, token string) answer {
+	r.t.Helper()
+	return r.call(request{method: "GET", path: path, token: token})
+}
+
+// sequence is the last sequence that the engine has given.
+func (r *rig) sequence() uint64 { return r.stage.Applied() }
+
+// price sequences a market price.
+func (r *rig) price(security, price string) {
+	r.t.Helper()
+	a := r.post("/prices", `[{"security":"`+security+`","price":`+price+`}]`, r.token("admin"))
+	if a.status != 202 {
+		r.t.Fatalf("price: %d %s", a.status, a.body)
+	}
+}
+
+// order posts an order of AAA with further members and returns its answer.
+func (r *rig) order(account, side, qty, price, more string) answer {
+	r.t.Helper()
+	return r.post("/orders", orderBody(account, side, qty, price, more), "")
+}
+
+func orderBody(account, side, qty, price, more string) string {
+	return `{"accountId":` + account + `,"security":"AAA","side":"` + side + `","quantity":` + qty +
+		`,"limitPrice":` + price + more + `}`
+}
+
+// want checks status and code of a problem, or status alone for code "".
+func (a answer) want(t testing.TB, status int, code Code) answer {
+	t.Helper()
+	if a.status != status {
+		t.Fatalf("status %d, want %d: %s", a.status, status, a.body)
+	}
+	if code != "" && a.field(t, "code") != string(code) {
+		t.Fatalf("code %v, want %s: %s", a.field(t, "code"), code, a.body)
+	}
+	return a
+}

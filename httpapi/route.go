@@ -1,0 +1,208 @@
+//perf:hot
+
+package httpapi
+
+// route is an endpoint of the order-matcher.
+type route uint8
+
+// The endpoints.
+const (
+	routeNone   route = iota
+	routeOrders       // GET lists, POST creates
+	routeBatch
+	routeOrder
+	routeCancel
+	routeReplace
+	routeTrades
+	routePrices
+	routePositions
+	routeBook
+	routeBlotter
+	routeRiskAccount
+	routeRiskSecurity
+	routeRiskRestriction
+	routeRiskPolicy
+	routeRiskSnapshot
+	routeHealth
+	routeOpenAPI
+	routeCount
+)
+
+// methods is a set of HTTP methods.
+type methods uint8
+
+const (
+	methodGet methods = 1 << iota
+	methodPost
+)
+
+// allowed is what each endpoint answers to.
+var allowed = [routeCount]methods{
+	routeOrders: methodGet | methodPost, routeBatch: methodPost, routeOrder: methodGet,
+	routeCancel: methodPost, routeReplace: methodPost, routeTrades: methodPost,
+	routePrices: methodPost, routePositions: methodGet, routeBook: methodGet,
+	routeBlotter: methodGet, routeRiskAccount: methodPost, routeRiskSecurity: methodPost,
+	routeRiskRestriction: methodPost, routeRiskPolicy: methodPost, routeRiskSnapshot: methodGet,
+	routeHealth: methodGet, routeOpenAPI: methodGet,
+}
+
+// allowValues are the values of the header Allow, by set.
+var allowValues = [4]string{"", "GET", "POST", "GET, POST"}
+
+// methodOf returns the set of one that a request's method is, or none.
+func methodOf(name []byte) methods {
+	switch string(name) {
+	case "GET":
+		return methodGet
+	case "POST":
+		return methodPost
+	}
+	return 0
+}
+
+// maxID is the longest id in a path.
+const maxID = 64
+
+// splitTarget cuts a raw request target at its query.
+func splitTarget(target []byte) (path, query []byte) {
+	for i, ch := range target {
+		if ch == '?' {
+			return target[:i], target[i+1:]
+		}
+	}
+	return target, nil
+}
+
+// plainPath reports whether path is made of plain segments: nothing encoded, no
+// segment empty (but the last), none that is a dot or two.
+func plainPath(path []byte) bool {
+	if len(path) == 0 || path[0] != '/' {
+		return false
+	}
+	start := 1
+	for i := 1; i <= len(path); i++ {
+		if i < len(path) && path[i] != '/' {
+			if !idByte(path[i]) {
+				return false
+			}
+			continue
+		}
+		switch segment := path[start:i]; {
+		case len(segment) == 0 && i < len(path), string(segment) == ".", string(segment) == "..":
+			return false
+		}
+		start = i + 1
+	}
+	return true
+}
+
+func idByte(ch byte) bool {
+	return ch >= 'a' && ch <= 'z' || ch >= 'A' && ch <= 'Z' || ch >= '0' && ch <= '9' ||
+		ch == '-' || ch == '_' || ch == '.'
+}
+
+// stripPrefix removes a routing prefix ("/om", or empty) from a path that has it.
+func stripPrefix(path []byte, prefix string) []byte {
+	n := len(prefix)
+	if n > 0 && len(path) > n && path[n] == '/' && string(path[:n]) == prefix {
+		return path[n:]
+	}
+	return path
+}
+
+// routeOf finds the endpoint of a plain path and the id in it.
+func routeOf(path []byte) (r route, id []byte) {
+	switch string(path) {
+	case "/orders":
+		return routeOrders, nil
+	case "/orders/batch":
+		return routeBatch, nil
+	case "/trades":
+		return routeTrades, nil
+	case "/prices":
+		return routePrices, nil
+	case "/positions":
+		return routePositions, nil
+	case "/recon/trades/blotter":
+		return routeBlotter, nil
+	case "/risk/control/account":
+		return routeRiskAccount, nil
+	case "/risk/control/security":
+		return routeRiskSecurity, nil
+	case "/risk/control/restriction":
+		return routeRiskRestriction, nil
+	case "/risk/control/policy":
+		return routeRiskPolicy, nil
+	case "/risk/control/snapshot":
+		return routeRiskSnapshot, nil
+	case "/health":
+		return routeHealth, nil
+	case "/openapi.json":
+		return routeOpenAPI, nil
+	}
+	if rest, ok := cutPrefix(path, "/orders/"); ok {
+		id, tail := cutSegment(rest)
+		switch {
+		case len(id) == 0:
+			return routeNone, nil
+		case len(tail) == 0:
+			return routeOrder, id
+		case string(tail) == "/cancel":
+			return routeCancel, id
+		case string(tail) == "/replace":
+			return routeReplace, id
+		}
+		return routeNone, nil
+	}
+	if rest, ok := cutPrefix(path, "/book/"); ok {
+		if id, tail := cutSegment(rest); len(id) > 0 && len(tail) == 0 {
+			return routeBook, id
+		}
+	}
+	return routeNone, nil
+}
+
+func cutPrefix(b []byte, prefix string) (rest []byte, ok bool) {
+	if len(b) >= len(prefix) && string(b[:len(prefix)]) == prefix {
+		return b[len(prefix):], true
+	}
+	return nil, false
+}
+
+// cutSegment cuts b in front of its first slash.
+func cutSegment(b []byte) (segment, tail []byte) {
+	for i, ch := range b {
+		if ch == '/' {
+			return b[:i], b[i:]
+		}
+	}
+	return b, nil
+}
+
+// parsePrefixed reads an id such as ord-17: the prefix and 1 to 20 digits
+// without leading zeros.
+func parsePrefixed(id []byte, prefix string) (n uint64, ok bool) {
+	digits, ok := cutPrefix(id, prefix)
+	if !ok {
+		return 0, false
+	}
+	return parseUint(digits)
+}
+
+// parseUint reads a decimal number without sign or leading zeros.
+func parseUint(b []byte) (n uint64, ok bool) {
+	if len(b) == 0 || len(b) > 20 || b[0] == '0' && len(b) > 1 {
+		return 0, false
+	}
+	for _, ch := range b {
+		if ch < '0' || ch > '9' {
+			return 0, false
+		}
+		d := uint64(ch - '0')
+		if n > (1<<64-1-d)/10 {
+			return 0, false
+		}
+		n = n*10 + d
+	}
+	return n, true
+}

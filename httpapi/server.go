@@ -1,0 +1,227 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// The limits of every listener; those of the head are in framing.go.
+const (
+	maxBodyBytes      = 64 << 10
+	maxLargeBodyBytes = 1 << 20 // order batches, prices
+
+	readTimeout  = 10 * time.Second
+	writeTimeout = 30 * time.Second
+	idleTimeout  = 60 * time.Second
+
+	// DefaultMaxInflight is http.max-inflight.
+	DefaultMaxInflight = 4096
+
+	// connectionsPerInflight bounds open connections: most of them idle.
+	connectionsPerInflight = 16
+)
+
+// serverConfig is what one hardened listener needs to know.
+type serverConfig struct {
+	handler     func(ctx *fasthttp.RequestCtx)
+	bodyLimit   func(uri []byte) int // by raw request target
+	maxInflight int
+	durability  []byte // value of X-Durability; nil: no such header
+	log         *slog.Logger
+}
+
+// server is a fasthttp server with every limit set, ambiguous framing refused
+// (see framedConn), all errors as problem documents, and no panic that ends the
+// process.
+type server struct {
+	serverConfig
+	http fasthttp.Server
+
+	inflight atomic.Int64
+	open     atomic.Int64
+	panics   atomic.Uint64 // handlers that panicked
+	refused  atomic.Uint64 // requests refused before a handler saw them
+}
+
+func newServer(cfg serverConfig) *server {
+	if cfg.maxInflight <= 0 {
+		cfg.maxInflight = DefaultMaxInflight
+	}
+	if cfg.log == nil {
+		cfg.log = slog.New(slog.DiscardHandler)
+	}
+	s := &server{serverConfig: cfg}
+	s.http = fasthttp.Server{
+		Handler:                      s.serve,
+		ErrorHandler:                 s.readError,
+		HeaderReceived:               s.headerReceived,
+		Concurrency:                  s.maxConnections() + 64, // framedListener refuses first
+		ReadBufferSize:               readBufferBytes,
+		WriteBufferSize:              4096,
+		ReadTimeout:                  readTimeout,
+		WriteTimeout:                 writeTimeout,
+		IdleTimeout:                  idleTimeout,
+		MaxRequestBodySize:           maxBodyBytes,
+		DisablePreParseMultipartForm: true,
+		NoDefaultServerHeader:        true,
+		NoDefaultContentType:         true,
+		SecureErrorLogMessage:        true,
+		CloseOnShutdown:              true,
+		Logger:                       quietLogger{cfg.log},
+	}
+	return s
+}
+
+func (s *server) maxConnections() int { return s.maxInflight * connectionsPerInflight }
+
+// Serve answers requests on ln until Shutdown; it then returns nil.
+func (s *server) Serve(ln net.Listener) error {
+	return s.http.Serve(&framedListener{Listener: ln, server: s})
+}
+
+// Shutdown stops accepting, waits for the requests in flight and closes the
+// idle connections, at most until ctx ends.
+func (s *server) Shutdown(ctx context.Context) error {
+	if err := s.http.ShutdownWithContext(ctx); !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil // somebody else has closed the listener before
+}
+
+// headerReceived sets the body limit of a request from its raw target.
+func (s *server) headerReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
+	return fasthttp.RequestConfig{MaxRequestBodySize: s.bodyLimit(h.RequestURI())}
+}
+
+// serve runs the handler of one request within the limit of requests in flight.
+func (s *server) serve(ctx *fasthttp.RequestCtx) {
+	defer s.finish(ctx)
+	if s.inflight.Add(1) > int64(s.maxInflight) {
+		s.problem(ctx, problemInflight)
+		return
+	}
+	s.handler(ctx)
+	s.mark(ctx)
+}
+
+// problem answers with p on behalf of no handler.
+func (s *server) problem(ctx *fasthttp.RequestCtx, p problem) {
+	p.write(ctx)
+	s.mark(ctx)
+}
+
+// mark names the durability mode on an answer.
+func (s *server) mark(ctx *fasthttp.RequestCtx) {
+	if len(s.durability) > 0 {
+		ctx.Response.Header.SetCanonical(headerDurability, s.durability)
+	}
+}
+
+// finish ends a request; a panic becomes a 500, a count and a log line with the
+// stack but nothing of the request.
+func (s *server) finish(ctx *fasthttp.RequestCtx) {
+	s.inflight.Add(-1)
+	cause := recover()
+	if cause == nil {
+		return
+	}
+	s.panics.Add(1)
+	what := "panic" // a panic's value may hold a caller's bytes; a runtime error's does not
+	if e, ok := cause.(runtime.Error); ok {
+		what = e.Error()
+	}
+	s.log.Error("httpapi: handler panicked", "cause", what, "stack", string(debug.Stack()))
+	s.problem(ctx, problemCrash)
+	ctx.SetConnectionClose()
+}
+
+// readError answers a request that could not be read. The library closes the
+// connection afterwards.
+func (s *server) readError(ctx *fasthttp.RequestCtx, err error) {
+	s.refused.Add(1)
+	p := problemFraming
+	var small *fasthttp.ErrSmallBuffer
+	var timeout net.Error
+	conn, framed := ctx.Conn().(*framedConn)
+	switch {
+	case framed && conn.why.Load() == int32(faultURI):
+		p = problemURI
+	case framed && conn.why.Load() == int32(faultHeader), errors.As(err, &small):
+		p = problemHeader
+	case framed && conn.why.Load() == int32(faultFraming):
+	case errors.Is(err, fasthttp.ErrBodyTooLarge):
+		p = problemBody
+	case errors.As(err, &timeout) && timeout.Timeout():
+		p = problemTimeout
+	}
+	s.problem(ctx, p)
+	if framed {
+		conn.linger.Store(true)
+	}
+}
+
+// framedListener checks the framing of every connection it accepts and refuses
+// those beyond the limit.
+type framedListener struct {
+	net.Listener
+	server *server
+}
+
+// acceptPause is how long accepting rests when the process is out of descriptors.
+const acceptPause = 20 * time.Millisecond
+
+// Accept returns the next connection within the limit. Running out of
+// descriptors, or a peer that is gone again, must not end the listener.
+func (l *framedListener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		switch {
+		case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+			l.server.refused.Add(1)
+			time.Sleep(acceptPause)
+			continue
+		case errors.Is(err, syscall.ECONNABORTED):
+			continue
+		case err != nil:
+			return nil, err
+		}
+		if l.server.open.Add(1) <= int64(l.server.maxConnections()) {
+			framed := newFramedConn(c)
+			framed.open = &l.server.open
+			return framed, nil
+		}
+		l.server.open.Add(-1)
+		l.server.refused.Add(1)
+		if c.SetWriteDeadline(time.Now().Add(time.Second)) == nil {
+			_, _ = c.Write(tooManyConnections) // the peer may be gone: nothing to do about it
+		}
+		_ = c.Close()
+	}
+}
+
+// tooManyConnections is the whole answer to a connection over the limit.
+var tooManyConnections = func() []byte {
+	body := append(problemInflight.append(nil), '}')
+	head := "HTTP/1.1 429 Too Many Requests\r\nConnection: close\r\nRetry-After: 1\r\nContent-Type: " +
+		contentProblem + "\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n"
+	return append([]byte(head), body...)
+}()
+
+// quietLogger receives what the HTTP library logs: errors of connections. They
+// can quote what a caller sent, so only the fact is passed on.
+type quietLogger struct{ log *slog.Logger }
+
+// Printf notes that something was said.
+func (l quietLogger) Printf(format string, _ ...any) {
+	l.log.Debug("httpapi: connection error", "format", format)
+}
