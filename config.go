@@ -1,0 +1,263 @@
+package main
+
+import (
+	"crypto/tls"
+	"fmt"
+	"math"
+	"net"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// setting is one line of the configuration. Its dotted name is the same in a
+// file, on the command line and, in capitals with underscores, in the environment.
+type setting struct {
+	Name    string
+	Default string
+	Kind    kind
+	Empty   string // what an empty value stands for; shown in brackets
+	Help    string
+}
+
+// maxCurrency is the largest amount of money that fits an int64 x 1e6.
+const maxCurrency = math.MaxInt64 / 1_000_000
+
+// settings is the one flat list of everything that can be set, in the order in
+// which `posttrade config` shows it.
+var settings = []setting{
+	{"profile", "dev", oneOf("dev", "production"), "", "production refuses unsafe settings by name"},
+	{"data.dir", "./data", required(text), "", "where the journal, secrets and ports.json live"},
+
+	{"order-matcher.listen", "127.0.0.1:18110", address, "", "address of the order-matcher, port 0 = any free port"},
+	{"trade-processor.listen", "127.0.0.1:18091", address, "", "address of the trade-processor"},
+	{"account-service.listen", "127.0.0.1:18088", address, "", "address of the account-service"},
+	{"reference-data.listen", "127.0.0.1:18085", address, "", "address of the reference-data service"},
+	{"admin.listen", "127.0.0.1:18111", address, "", "address of metrics, health and profiles; loopback unless admin.token-guard"},
+	{"admin.token-guard", "false", boolean, "", "ask for an admin token on the admin listener"},
+	{"order-matcher.path-prefix", "", pathPrefix, "none", "routing prefix that the order-matcher strips, such as /matcher"},
+	{"http.max-inflight", "4096", whole(1, 65536), "", "requests in work at once, 429 beyond"},
+	{"http.behind-proxy", "false", boolean, "", "a proxy in front ends TLS"},
+	{"http.tls-cert", "", text, "no TLS", "certificate chain (PEM) of the service listeners"},
+	{"http.tls-key", "", text, "no TLS", "private key (PEM) of http.tls-cert"},
+
+	{"journal.durability", "fsync", oneOf("fsync", "os"), "", "what a 2xx promises: on stable storage, or handed to the operating system"},
+	{"journal.flush-interval", "50ms", duration(time.Millisecond, 10*time.Second), "", "in mode os: what a power cut may remove, at most"},
+	{"journal.reserve-bytes", "256MiB", bytesOf(0, 1<<50), "", "free disk space below which orders are refused"},
+	{"snapshot.interval-commands", "1000000", whole(0, math.MaxInt64), "", "commands between two snapshots, 0 = only when asked"},
+
+	{"ring.input-slots", "65536", powerOfTwo(1<<10, 1<<24), "", "commands that may wait for the matcher"},
+	{"ring.output-slots", "131072", powerOfTwo(1<<10, 1<<24), "", "events that may wait for the recorder"},
+	{"ring.idle", "adaptive", oneOf("spin", "yield", "adaptive", "park"), "", "how an idle stage waits"},
+	{"matcher.cpu", "none", cpu, "", "processor the matcher's thread is pinned to"},
+	{"recorder.cpu", "none", cpu, "", "processor the recorder's thread is pinned to"},
+	{"session.socket", "", text, "off", "unix socket of the shared-memory sessions"},
+
+	{"database.url", "", urlOf("postgres", "postgresql"), "SQLite in data.dir", "postgres://... of the post-trade tables"},
+	{"nats.url", "", urlOf("nats", "tls"), "embedded server", "nats://... of the message broker"},
+
+	{"auth.jwt.secret", "", secret(32), "generated in data.dir", "HS256 secret of the access tokens, at least 32 bytes"},
+	{"auth.jwt.issuer", "", text, "not checked", "issuer a token must carry"},
+	{"auth.jwt.leeway", "0s", duration(0, 30*time.Second), "", "clock difference tolerated in a token's times"},
+	{"auth.dev-token.master-secret", "", secret(1), "generated in dev", "master secret of POST /auth/dev-token"},
+	{"risk.entitlement.enforced", "false", boolean, "", "an order needs a token entitled to its account"},
+	{"reference.write-auth.enforced", "false", boolean, "", "account and stock writes need an admin token"},
+	{"controlfeed.snapshot-auth", "false", boolean, "", "control snapshots need an admin token"},
+
+	{"risk.bootstrap.enabled", "true", boolean, "", "take accounts and securities from the control feeds; false = seeds only"},
+	{"risk.bootstrap.buffer-capacity", "8192", whole(1, 1<<24), "", "deltas kept while a snapshot is fetched"},
+	{"risk.feed.max-silence-ms", "10000", whole(100, dayMillis), "", "silence after which a source counts as disconnected"},
+	{"audit.sequence-refusals", "true", boolean, "", "the gate's refusals are sequenced, so that the audit has them"},
+	{"sidecars.enabled", "true", boolean, "", "run the post-trade services beside the engine"},
+
+	{"risk.seed.accounts", "", accountIDs, "all of seed.accounts", "accounts of a new journal, such as 1,2,22214"},
+	{"risk.seed.securities", "", tickers, "all of seed.securities", "tickers of a new journal, such as AAPL,MSFT"},
+	{"seed.accounts", "", text, "built in", "CSV file: id,displayName,enabled"},
+	{"seed.securities", "", text, "built in", "CSV file: ticker,companyName,enabled,halted"},
+
+	{"risk.max-order-quantity", "1000000", whole(1, math.MaxInt32), "", "largest quantity of an order"},
+	{"risk.max-order-notional", "1000000000", money, "", "largest notional of an order, currency units"},
+	{"risk.max-position-quantity", "1000000", whole(1, math.MaxInt32), "", "largest position, open orders included"},
+	{"risk.max-concentration-notional", "5000000000", money, "", "largest value of one security in an account, currency units"},
+	{"risk.credit-limit", "5000000000", money, "", "net cash an account may use, open orders included, currency units"},
+	{"risk.price.max-age-ms", "30000", whole(1, 365*dayMillis), "", "age at which a market price is stale"},
+	{"risk.price.collar-bps", "5000", whole(0, 1_000_000), "", "distance of a limit from the market price, 0 = no collar"},
+	{"risk.idempotency.capacity", "65536", whole(1, 1<<26), "", "client order ids remembered, oldest out first"},
+	{"risk.max-accounts", "4096", whole(1, 1<<22), "", "accounts the engine has room for"},
+	{"risk.max-securities", "4096", whole(1, 1<<20), "", "securities the engine has room for"},
+	{"risk.max-contracts", "1048576", whole(1, 1<<26), "", "OTC contracts the engine has room for"},
+	{"risk.max-open-orders", "1048576", whole(1, 1<<26), "", "orders that may rest at once"},
+	{"risk.retained-orders", "65536", whole(1, 1<<26), "", "finished orders kept, oldest out first"},
+
+	{"recon.blotter.capacity", "500000", whole(1, 1<<28), "", "fills the blotter keeps, oldest out first"},
+	{"recon.blotter.page-size", "1000", whole(1, 100_000), "", "fills on a page of the blotter"},
+	{"recon.poll.interval-ms", "1000", whole(1, dayMillis), "", "time between two reconciliation sweeps"},
+	{"recon.grace-ms", "5000", whole(0, dayMillis), "", "time before an absent trade counts as missing"},
+	{"recon.verify.interval-ms", "60000", whole(1, 365*dayMillis), "", "time in which every trade is compared again"},
+
+	{"settlement.t-plus-days", "1", whole(0, 365), "", "business days from execution to settlement"},
+	{"settlement.calendar", "US-SETTLEMENT", oneOf("US-SETTLEMENT", "XNYS", "TARGET", "weekdays"), "", "which days are business days"},
+	{"settlement.timezone", "America/New_York", zone, "", "time zone of the execution date"},
+	{"settlement.sweep.interval-ms", "5000", whole(1, dayMillis), "", "time between two settlement sweeps"},
+	{"tca.window-minutes", "5", whole(1, 24*60), "", "length of the TWAP window"},
+	{"outbox.poll-interval-ms", "250", whole(1, dayMillis), "", "time between two looks into the outbox"},
+
+	{"cluster.member-id", "", memberID, "single", "this member's number in cluster.members"},
+	{"cluster.members", "", members, "single", "1=host:raftport@host:httpport,2=..."},
+
+	{"extract.sink", "", text, "data.dir/extracts", "directory of the risk extracts"},
+	{"extract.counterparties", "", text, "built in", "CSV file: accountId,counterpartyId,nettingSetId,currency"},
+	{"extract.instruments", "", text, "built in", "CSV file of instrument terms"},
+}
+
+const dayMillis = 24 * 60 * 60 * 1000
+
+// serviceListeners are the settings that name a port with orders or trades behind it.
+var serviceListeners = []string{
+	"order-matcher.listen", "trade-processor.listen", "account-service.listen", "reference-data.listen",
+}
+
+// check refuses what each setting alone cannot: combinations, and what the
+// profile forbids. Every message names a setting.
+func (c *config) check() error {
+	if (c.String("http.tls-cert") == "") != (c.String("http.tls-key") == "") {
+		return usagef("http.tls-cert and http.tls-key: set both or none")
+	}
+	if !loopback(c.Addr("admin.listen")) && !c.Bool("admin.token-guard") {
+		return usagef("admin.listen: %s is not a loopback address; set admin.token-guard=true to allow it",
+			c.Addr("admin.listen"))
+	}
+	if err := c.checkCluster(); err != nil {
+		return err
+	}
+	if c.String("profile") != "production" {
+		return nil
+	}
+	return c.checkProduction()
+}
+
+func (c *config) checkProduction() error {
+	for _, name := range []string{"risk.entitlement.enforced", "reference.write-auth.enforced"} {
+		if !c.Bool(name) {
+			return usagef("%s: profile=production needs true", name)
+		}
+	}
+	for _, name := range serviceListeners {
+		if !loopback(c.Addr(name)) && c.String("http.tls-cert") == "" && !c.Bool("http.behind-proxy") {
+			return usagef("%s: profile=production needs http.tls-cert or http.behind-proxy on the public address %s",
+				name, c.Addr(name))
+		}
+	}
+	if m := c.String("auth.dev-token.master-secret"); m != "" && len(m) < 32 {
+		return usagef("auth.dev-token.master-secret: profile=production needs at least 32 bytes")
+	}
+	return nil
+}
+
+func (c *config) checkCluster() error {
+	list, id := c.Members(), c.Int("cluster.member-id")
+	switch {
+	case len(list) == 0 && id == 0:
+		return nil
+	case len(list) == 0:
+		return usagef("cluster.member-id: needs cluster.members")
+	case id == 0:
+		return usagef("cluster.members: needs cluster.member-id")
+	}
+	known := false
+	for _, m := range list {
+		known = known || m.ID == id
+	}
+	if !known {
+		return usagef("cluster.member-id: %d is not in cluster.members", id)
+	}
+	if c.Bool("sidecars.enabled") {
+		for _, name := range []string{"database.url", "nats.url"} {
+			if c.String(name) == "" {
+				return usagef("%s: a cluster with sidecars.enabled=true needs it", name)
+			}
+		}
+	}
+	return nil
+}
+
+// tls loads the certificate of the service listeners, or nil without one.
+func (c *config) tls() (*tls.Config, error) {
+	if c.String("http.tls-cert") == "" {
+		return nil, nil
+	}
+	pair, err := tls.LoadX509KeyPair(c.String("http.tls-cert"), c.String("http.tls-key"))
+	if err != nil {
+		return nil, fmt.Errorf("http.tls-cert: %w", err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
+}
+
+// inDataDir returns the path of a file in data.dir.
+func (c *config) inDataDir(name string) string {
+	return filepath.Join(c.String("data.dir"), name)
+}
+
+// jwtSecret is what access tokens are signed with: the setting, or a random
+// secret made once in data.dir.
+func (c *config) jwtSecret() ([]byte, error) {
+	if s := c.String("auth.jwt.secret"); s != "" {
+		return []byte(s), nil
+	}
+	return secretFile(c.inDataDir("jwt.secret"))
+}
+
+// masterSecret is what POST /auth/dev-token asks for: the setting, or in the
+// dev profile a random one made once in data.dir, at path. In production there
+// is none unless it is set.
+func (c *config) masterSecret() (secret []byte, path string, err error) {
+	if s := c.String("auth.dev-token.master-secret"); s != "" {
+		return []byte(s), "", nil
+	}
+	if c.String("profile") != "dev" {
+		return nil, "", nil
+	}
+	path = c.inDataDir("dev-token.secret")
+	secret, err = secretFile(path)
+	return secret, path, err
+}
+
+// extractSink is the directory of the risk extracts.
+func (c *config) extractSink() string {
+	if s := c.String("extract.sink"); s != "" {
+		return s
+	}
+	return c.inDataDir("extracts")
+}
+
+// loopback reports whether only this machine can reach addr. A host name other
+// than localhost counts as public: what it resolves to is not ours to know.
+func loopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return false
+	}
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+// masked returns a value as it may be shown: secrets as stars, the password of
+// a URL as xxxxx.
+func (s *setting) masked(value string) string {
+	switch {
+	case value == "":
+		return ""
+	case s.Kind.secret:
+		return "********"
+	case s.Kind.url:
+		if u, err := url.Parse(value); err == nil {
+			return u.Redacted()
+		}
+		return "********"
+	}
+	return value
+}

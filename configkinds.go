@@ -1,0 +1,305 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	_ "time/tzdata" // settlement.timezone works on a machine without zone files
+
+	"posttrade/matcher/strictjson"
+)
+
+// kind is how the text of a setting is read and which texts it allows.
+type kind struct {
+	allowed string // in words, for help and messages
+	parse   func(string) (any, error)
+	boolean bool
+	secret  bool
+	url     bool
+}
+
+// The kinds that need no bounds. What each parses to is what its accessor returns.
+var (
+	text       = kind{allowed: "text", parse: parseText}
+	boolean    = kind{allowed: "true or false", parse: parseBool, boolean: true}
+	address    = kind{allowed: "host:port", parse: parseAddress}
+	cpu        = kind{allowed: "none or 0..1023", parse: parseCPU}
+	pathPrefix = kind{allowed: "empty or /segment...", parse: parsePathPrefix}
+	money      = kind{allowed: fmt.Sprintf("above 0 to %d, at most 6 decimals", int64(maxCurrency)), parse: parseMoney}
+	accountIDs = kind{allowed: "account ids 1..4294967295, comma separated", parse: parseAccountIDs}
+	tickers    = kind{allowed: "tickers, comma separated", parse: parseTickers}
+	zone       = kind{allowed: "a time zone such as America/New_York", parse: parseZone}
+	memberID   = kind{allowed: "empty or 1..255", parse: parseMemberID}
+	members    = kind{allowed: "empty or id=host:raftport@host:httpport,...", parse: parseMembers}
+)
+
+var errNotAllowed = errors.New("not allowed")
+
+func parseText(s string) (any, error) {
+	if strings.ContainsAny(s, "\x00\n\r") {
+		return nil, errNotAllowed
+	}
+	return s, nil
+}
+
+// required is a kind whose text may not be empty.
+func required(k kind) kind {
+	inner := k.parse
+	k.allowed = "non-empty " + k.allowed
+	k.parse = func(s string) (any, error) {
+		if s == "" {
+			return nil, errNotAllowed
+		}
+		return inner(s)
+	}
+	return k
+}
+
+func parseBool(s string) (any, error) {
+	switch s {
+	case "true", "on", "yes", "1":
+		return true, nil
+	case "false", "off", "no", "0":
+		return false, nil
+	}
+	return nil, errNotAllowed
+}
+
+func oneOf(words ...string) kind {
+	return kind{allowed: strings.Join(words, ", "), parse: func(s string) (any, error) {
+		if !slices.Contains(words, s) {
+			return nil, errNotAllowed
+		}
+		return s, nil
+	}}
+}
+
+// whole is a whole number within inclusive bounds.
+func whole(lo, hi int64) kind {
+	allowed := fmt.Sprintf("%d..%d", lo, hi)
+	if hi == math.MaxInt64 {
+		allowed = fmt.Sprintf("%d or more", lo)
+	}
+	return kind{allowed: allowed, parse: func(s string) (any, error) {
+		n, err := strconv.ParseInt(s, 10, 64)
+		if err != nil || n < lo || n > hi {
+			return nil, errNotAllowed
+		}
+		return n, nil
+	}}
+}
+
+func powerOfTwo(lo, hi int64) kind {
+	k := whole(lo, hi)
+	inner := k.parse
+	k.allowed = "a power of two " + k.allowed
+	k.parse = func(s string) (any, error) {
+		v, err := inner(s)
+		if err == nil && bits.OnesCount64(uint64(v.(int64))) != 1 {
+			return nil, errNotAllowed
+		}
+		return v, err
+	}
+	return k
+}
+
+// duration is a Go duration such as 50ms or 1m30s, within inclusive bounds.
+func duration(lo, hi time.Duration) kind {
+	return kind{allowed: fmt.Sprintf("%s..%s", lo, hi), parse: func(s string) (any, error) {
+		d, err := time.ParseDuration(s)
+		if err != nil || d < lo || d > hi {
+			return nil, errNotAllowed
+		}
+		return d, nil
+	}}
+}
+
+// byteUnits are the suffixes of a size, longest first so that "B" is tried last.
+var byteUnits = []struct {
+	suffix string
+	shift  uint
+}{{"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"TiB", 40}, {"B", 0}, {"", 0}}
+
+// bytesOf is a size such as 4096, 64KiB or 256MiB, within inclusive bounds.
+func bytesOf(lo, hi int64) kind {
+	return kind{allowed: fmt.Sprintf("%d..%d bytes, such as 256MiB", lo, hi), parse: func(s string) (any, error) {
+		for _, u := range byteUnits {
+			digits, ok := strings.CutSuffix(s, u.suffix)
+			if !ok {
+				continue
+			}
+			n, err := strconv.ParseInt(digits, 10, 64)
+			if err != nil || n < 0 || n > math.MaxInt64>>u.shift {
+				return nil, errNotAllowed
+			}
+			if n <<= u.shift; n < lo || n > hi {
+				return nil, errNotAllowed
+			}
+			return n, nil
+		}
+		return nil, errNotAllowed
+	}}
+}
+
+// secret is a text of at least minBytes that is never shown.
+func secret(minBytes int) kind {
+	return kind{allowed: fmt.Sprintf("at least %d bytes", minBytes), secret: true, parse: func(s string) (any, error) {
+		if s != "" && len(s) < minBytes {
+			return nil, errNotAllowed
+		}
+		return parseText(s)
+	}}
+}
+
+// urlOf is empty or a URL of one of the schemes; its password is never shown.
+func urlOf(schemes ...string) kind {
+	return kind{allowed: "empty or " + strings.Join(schemes, "://... or ") + "://...", url: true,
+		parse: func(s string) (any, error) {
+			if s == "" {
+				return s, nil
+			}
+			u, err := url.Parse(s)
+			if err != nil || !slices.Contains(schemes, u.Scheme) || u.Host == "" {
+				return nil, errNotAllowed
+			}
+			return s, nil
+		}}
+}
+
+func parseAddress(s string) (any, error) {
+	host, port, err := net.SplitHostPort(s)
+	if err != nil || strings.ContainsAny(host, " /\t") {
+		return nil, errNotAllowed
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(n, 10) != port {
+		return nil, errNotAllowed
+	}
+	return s, nil
+}
+
+func parseCPU(s string) (any, error) {
+	if s == "none" {
+		return int64(-1), nil
+	}
+	return whole(0, 1023).parse(s)
+}
+
+func parsePathPrefix(s string) (any, error) {
+	if s == "" {
+		return s, nil
+	}
+	for _, segment := range strings.Split(s[1:], "/") {
+		if segment == "" || segment == "." || segment == ".." {
+			return nil, errNotAllowed
+		}
+		for _, b := range []byte(segment) {
+			if !(b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || b == '.' || b == '_' || b == '-') {
+				return nil, errNotAllowed
+			}
+		}
+	}
+	if s[0] != '/' {
+		return nil, errNotAllowed
+	}
+	return s, nil
+}
+
+// parseMoney reads currency units into millionths, exactly.
+func parseMoney(s string) (any, error) {
+	micros, err := strictjson.ParseDecimal([]byte(s))
+	if err != nil || micros <= 0 {
+		return nil, errNotAllowed
+	}
+	return micros, nil
+}
+
+func parseAccountIDs(s string) (any, error) {
+	var ids []uint32
+	for _, field := range fields(s) {
+		n, err := strconv.ParseUint(field, 10, 32)
+		if err != nil || n == 0 || slices.Contains(ids, uint32(n)) {
+			return nil, errNotAllowed
+		}
+		ids = append(ids, uint32(n))
+	}
+	return ids, nil
+}
+
+func parseTickers(s string) (any, error) {
+	var list []string
+	for _, field := range fields(s) {
+		if !validTicker(field) || slices.Contains(list, field) {
+			return nil, errNotAllowed
+		}
+		list = append(list, field)
+	}
+	return list, nil
+}
+
+// fields splits a comma separated list and trims each part; an empty text has none.
+func fields(s string) []string {
+	if strings.TrimSpace(s) == "" {
+		return nil
+	}
+	parts := strings.Split(s, ",")
+	for i := range parts {
+		parts[i] = strings.TrimSpace(parts[i])
+	}
+	return parts
+}
+
+func parseZone(s string) (any, error) {
+	if s == "" || s == "Local" {
+		return nil, errNotAllowed
+	}
+	if _, err := time.LoadLocation(s); err != nil {
+		return nil, errNotAllowed
+	}
+	return s, nil
+}
+
+func parseMemberID(s string) (any, error) {
+	if s == "" {
+		return int64(0), nil
+	}
+	return whole(1, 255).parse(s)
+}
+
+// member is one machine of a cluster.
+type member struct {
+	ID         int
+	Raft, HTTP string // host:port
+}
+
+func parseMembers(s string) (any, error) {
+	var list []member
+	for _, field := range fields(s) {
+		number, addresses, ok := strings.Cut(field, "=")
+		raft, http, ok2 := strings.Cut(addresses, "@")
+		if !ok || !ok2 {
+			return nil, errNotAllowed
+		}
+		id, err := whole(1, 255).parse(number)
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range []string{raft, http} {
+			if _, err := parseAddress(a); err != nil || strings.HasPrefix(a, ":") || strings.HasSuffix(a, ":0") {
+				return nil, errNotAllowed
+			}
+		}
+		m := member{ID: int(id.(int64)), Raft: raft, HTTP: http}
+		if slices.ContainsFunc(list, func(o member) bool { return o.ID == m.ID || o.Raft == m.Raft || o.HTTP == m.HTTP }) {
+			return nil, errNotAllowed
+		}
+		list = append(list, m)
+	}
+	return list, nil
+}

@@ -1,0 +1,325 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"time"
+
+	"posttrade/blotter"
+	"posttrade/journal"
+	"posttrade/matcher"
+	"posttrade/matcher/desk"
+	"posttrade/matcher/gate"
+	"posttrade/ring"
+)
+
+// The Go scheduler's processors on top of the machine's cores. The matcher's and
+// the recorder's threads hold one each also while they sleep in the kernel, and
+// so does every goroutine inside an fdatasync, until the runtime's monitor takes
+// it back, which can be 10 ms later. With none to spare the goroutine that a
+// finished sync wakes has nowhere to run; with many, threads fight for the cores.
+const (
+	hotThreads = 2
+	spareProcs = 2
+)
+
+// coreOptions are what a core depends on beside its data.
+type coreOptions struct {
+	dir              string
+	durability       string
+	flushInterval    time.Duration
+	reserveBytes     int64
+	snapshotInterval int64
+	inputSlots       int
+	outputSlots      int
+	idle             ring.Strategy
+	matcherCPU       int
+	recorderCPU      int
+	blotterCapacity  int
+	tickets          int
+	genesis          func() (*matcher.Genesis, error) // of a new journal
+	fatal            func(error)
+}
+
+// core is the path of an order without its edges: gate, desk, rings, matcher,
+// recorder, journal, blotter and views, recovered and running.
+type core struct {
+	o       coreOptions
+	genesis *matcher.Genesis
+
+	journal  *journal.Journal
+	engine   *matcher.Engine
+	views    *blotter.Views
+	blotter  *blotter.Blotter
+	gate     *gate.Gate
+	desk     *desk.Desk
+	regions  []*ring.Region
+	in       *ring.MPSC[matcher.Command]
+	out      *ring.Fanout[matcher.Event]
+	stage    *matcher.Stage
+	recorder *journal.Recorder
+	shadow   *journal.Snapshotter
+
+	watermark   watermark
+	recovered   recovery
+	stageDone   chan error
+	recordDone  chan error
+	oldProcs    int
+	stopShadow  context.CancelFunc
+	shadowEnded chan struct{}
+
+	beforeDiscard func() // tests look at the engine here, when nobody owns it any more
+}
+
+// recovery says what a start found.
+type recovery struct {
+	sequence, tradeSeq uint64
+	snapshot           uint64 // 0: replayed from the first command
+	replayed           uint64
+	took               time.Duration
+	notes              []string // snapshots that were skipped, and why
+}
+
+// openCore recovers what the journal holds and starts the stages. The order of
+// the steps is the order in which they depend on each other; stop undoes them
+// in reverse.
+func openCore(o coreOptions) (_ *core, err error) {
+	c := &core{o: o, stageDone: make(chan error, 1), recordDone: make(chan error, 1), shadowEnded: make(chan struct{})}
+	defer func() {
+		if err != nil {
+			c.discard()
+		}
+	}()
+	begun := time.Now()
+	// 1. The journal, verified against its anchor; a new one gets its genesis.
+	if c.journal, err = journal.Open(o.dir, journal.Options{
+		Durability: o.durability, FlushInterval: o.flushInterval, ReserveBytes: uint64(o.reserveBytes), Fatal: o.fatal,
+	}); err != nil {
+		return nil, err
+	}
+	if err = c.readGenesis(); err != nil {
+		return nil, err
+	}
+	// 2. Engine, views and blotter as of the journal's head.
+	if err = c.recover(); err != nil {
+		return nil, err
+	}
+	c.recovered.took = time.Since(begun)
+	// 3. The gate's image of them.
+	if err = c.fillGate(); err != nil {
+		return nil, err
+	}
+	// 4. Rings, desk, matcher, recorder: the last one first, so that nothing is produced unread.
+	if err = c.buildPath(); err != nil {
+		return nil, err
+	}
+	c.start()
+	return c, nil
+}
+
+func (c *core) readGenesis() error {
+	if text, ok := c.journal.Genesis(); ok {
+		g, err := matcher.ParseGenesis(text)
+		c.genesis = g
+		return err
+	}
+	g, err := c.o.genesis()
+	if err != nil {
+		return err
+	}
+	c.genesis = g
+	return c.journal.Create(g.Marshal())
+}
+
+// recover brings engine and views to the journal's head and reads the newest
+// fills. A snapshot without its views image, or a damaged one, is passed over;
+// with none left the journal is replayed from its first command.
+func (c *core) recover() error {
+	r, err := journal.Recover(context.Background(), c.journal, rebuildFrom(c.genesis), func(err error) {
+		c.recovered.notes = append(c.recovered.notes, err.Error())
+	})
+	if err != nil {
+		return err
+	}
+	c.engine, c.views = r.Engine.(*matcher.Engine), r.Views.(viewsImage).Views
+	c.recovered.snapshot, c.recovered.replayed = r.Snapshot, r.Replayed
+	c.recovered.sequence, c.recovered.tradeSeq = c.journal.Head()
+	if trades := c.engine.TradeSeq(); trades != c.recovered.tradeSeq {
+		return fmt.Errorf("recovery: the journal ends with trade %d, its replay with %d", c.recovered.tradeSeq, trades)
+	}
+	return c.recoverBlotter()
+}
+
+// viewsImage gives the views the form in which the journal writes them beside a snapshot.
+type viewsImage struct{ *blotter.Views }
+
+func (v viewsImage) Write(w io.Writer) error {
+	_, err := v.WriteTo(w)
+	return err
+}
+
+// rebuildFrom makes engines and views for recovery, snapshots and verification.
+func rebuildFrom(g *matcher.Genesis) journal.Rebuild {
+	return journal.Rebuild{
+		Engine: func(state io.Reader) (journal.Engine, error) {
+			if state == nil {
+				return matcher.New(g)
+			}
+			return matcher.ReadSnapshot(g, state)
+		},
+		Views: func(image io.Reader) (journal.Views, error) {
+			var v *blotter.Views
+			var err error
+			if image == nil {
+				v, err = blotter.NewViews(g)
+			} else {
+				v, err = blotter.ReadImage(g, image)
+			}
+			return viewsImage{v}, err
+		},
+	}
+}
+
+func (c *core) recoverBlotter() (err error) {
+	if c.blotter, err = blotter.New(c.o.blotterCapacity); err != nil {
+		return err
+	}
+	fills, err := c.journal.LastFills(c.o.blotterCapacity)
+	if err != nil {
+		return err
+	}
+	for i := range fills {
+		c.blotter.Append(&fills[i])
+	}
+	return nil
+}
+
+// fillGate gives the gate the universe, the limits and the last prices.
+// Until the control feeds drive it, the journal's own universe is the source:
+// both sources are ready at once.
+func (c *core) fillGate() error {
+	l := c.genesis.Limits
+	g := gate.New(l.MaxAccounts, l.MaxSecurities)
+	err := errors.Join(g.SetLimits(l), g.SetTick(c.genesis.TickPx))
+	for _, a := range c.views.Accounts() {
+		err = errors.Join(err, g.SetAccount(a.ID, a.Enabled, a.Version))
+	}
+	for _, s := range c.views.Securities() {
+		err = errors.Join(err, g.Register(s.ID, s.Ticker))
+		if s.Known {
+			err = errors.Join(err, g.SetSecurity(s.ID, s.Ticker, s.Enabled, s.Halted, s.Version))
+		}
+		if s.Restricted {
+			err = errors.Join(err, g.SetRestricted(s.ID, true, s.Version))
+		}
+		if s.MarketPx > 0 {
+			err = errors.Join(err, g.SetPrice(s.ID, s.MarketPx, s.MarketMillis))
+		}
+	}
+	p := c.views.Policy()
+	g.SetPolicy(p.Version, p.KillSwitch, p.MaxPositionQty, p.MaxConcentrationNotional)
+	g.SetReady()
+	c.gate = g
+	return err
+}
+
+func (c *core) buildPath() (err error) {
+	inRegion, err := c.region(ring.MPSCBytes[matcher.Command](c.o.inputSlots))
+	if err != nil {
+		return err
+	}
+	if c.in, err = ring.NewMPSC[matcher.Command](inRegion, c.o.inputSlots); err != nil {
+		return err
+	}
+	outRegion, err := c.region(ring.FanoutBytes[matcher.Event](c.o.outputSlots))
+	if err != nil {
+		return err
+	}
+	if c.out, err = ring.NewFanout[matcher.Event](outRegion, c.o.outputSlots); err != nil {
+		return err
+	}
+	if c.desk, err = desk.New(c.in, c.o.tickets); err != nil {
+		return err
+	}
+	c.stage = matcher.NewStage(c.engine, c.in, c.out, c.o.idle, c.o.matcherCPU)
+	c.recorder = journal.NewRecorder(c.journal, c.out, c, journal.RecorderOptions{
+		Idle: c.o.idle, IdleSet: true, CPU: c.o.recorderCPU, Pinned: c.o.recorderCPU >= 0, Flush: c.views.Flush,
+	}, c.blotter, c.views, gateObserver{c.gate})
+	c.watermark.durable.Store(c.recovered.sequence)
+	c.views.SetWake(c.recorder.Wake)
+	c.shadow, err = journal.NewSnapshotter(c.journal, rebuildFrom(c.genesis), uint64(c.o.snapshotInterval))
+	return err
+}
+
+// gateObserver keeps the gate's image true from the engine's own events.
+type gateObserver struct{ gate *gate.Gate }
+
+func (g gateObserver) Observe(ev *matcher.Event, _ []byte) { g.gate.Observe(ev) }
+
+// Observe, ClientID, Durable and Fail are the answers' side of the recorder: the
+// desk's tickets, and the readers that wait for what they saw to be durable.
+func (c *core) Observe(ev *matcher.Event)  { c.desk.Observe(ev) }
+func (c *core) ClientID(ref uint64) []byte { return c.desk.ClientID(ref) }
+func (c *core) Durable(inputSeq uint64)    { c.desk.Durable(inputSeq); c.watermark.raise(inputSeq) }
+func (c *core) Fail(err error)             { c.desk.Fail(err); c.watermark.fail(err) }
+
+func (c *core) region(bytes int) (*ring.Region, error) {
+	r, err := ring.Anonymous(bytes)
+	if err == nil {
+		c.regions = append(c.regions, r)
+	}
+	return r, err
+}
+
+func (c *core) start() {
+	c.oldProcs = runtime.GOMAXPROCS(runtime.NumCPU() + hotThreads + spareProcs)
+	go func() { c.recordDone <- c.recorder.Run() }()
+	go func() { c.stageDone <- c.stage.Run() }()
+	ctx, cancel := context.WithCancel(context.Background())
+	c.stopShadow = cancel
+	go func() {
+		defer close(c.shadowEnded)
+		c.shadow.Run(ctx)
+	}()
+}
+
+// stop ends the stages in the order of the path, so that every command that was
+// handed in is decided, journaled and answered, and closes the journal.
+func (c *core) stop() error {
+	c.stopShadow()
+	<-c.shadowEnded
+	c.stage.Stop()
+	err := <-c.stageDone
+	c.recorder.Stop()
+	err = errors.Join(err, <-c.recordDone, c.journal.Close())
+	c.journal = nil
+	runtime.GOMAXPROCS(c.oldProcs)
+	if c.beforeDiscard != nil {
+		c.beforeDiscard()
+	}
+	c.discard()
+	return err
+}
+
+// discard gives back what a start has taken; it does not wait for anything.
+func (c *core) discard() {
+	if c.journal != nil {
+		c.journal.Close()
+	}
+	if c.blotter != nil {
+		c.blotter.Close()
+	}
+	if c.views != nil {
+		c.views.Close()
+	}
+	if c.engine != nil {
+		c.engine.Close()
+	}
+	for _, r := range slices.Backward(c.regions) {
+		r.Close()
+	}
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"posttrade/journal"
+	"posttrade/matcher"
+)
+
+const journalUsage = "journal verify|stats|export [flags]"
+
+// runJournal is `posttrade journal`: what can be done with a journal that no
+// server has open.
+func runJournal(args []string, stdout, stderr io.Writer) int {
+	var from, to uint64
+	f := newFlags(journalUsage, "Reads the journal in data.dir while no server has it open, and changes nothing.\n"+
+		"  verify   every checksum, link and sequence; replays all of it, compares fills, snapshots and anchor; exit 3 names the first that differs\n"+
+		"  stats    what there is and how much of it\n"+
+		"  export   the commands as ndjson, --from to --to")
+	f.Uint64Var(&from, "from", 1, "first `sequence` of export")
+	f.Uint64Var(&to, "to", 0, "last `sequence` of export, 0 = the head")
+	c, err := f.read(args, 1, stdout)
+	if err != nil {
+		return exit(stderr, err)
+	}
+	if len(f.rest) == 0 {
+		return exit(stderr, usagef("usage: posttrade %s", journalUsage))
+	}
+	dir := c.inDataDir("journal")
+	switch f.rest[0] {
+	case "verify":
+		return exit(stderr, verifyJournal(dir, stdout))
+	case "stats":
+		r, err := journal.Stats(context.Background(), dir, journal.VerifyOptions{})
+		if err != nil {
+			return exit(stderr, err)
+		}
+		printReport(stdout, r)
+		return exitOK
+	case "export":
+		out := bufio.NewWriterSize(stdout, 1<<16)
+		err := journal.Export(context.Background(), dir, out, from, to, journal.VerifyOptions{})
+		return exit(stderr, errors.Join(err, out.Flush()))
+	}
+	return exit(stderr, usagef("unknown journal command %s; there are verify, stats and export", printable(f.rest[0])))
+}
+
+// verifyJournal is a mismatch for everything that the journal itself gets wrong.
+// A journal that cannot be read at all (absent, in use) is a plain failure.
+func verifyJournal(dir string, stdout io.Writer) error {
+	ctx := context.Background()
+	report, err := journal.Verify(ctx, dir, journal.VerifyOptions{
+		Engine: func(genesis []byte) (journal.Engine, error) {
+			g, err := matcher.ParseGenesis(genesis)
+			if err != nil {
+				return nil, err
+			}
+			return matcher.New(g)
+		},
+	})
+	if err != nil {
+		if errors.Is(err, journal.ErrLocked) || errors.Is(err, journal.ErrNoGenesis) {
+			return err
+		}
+		return fmt.Errorf("%w: %w", errMismatch, err)
+	}
+	printReport(stdout, report)
+	hash, compared, err := compareSnapshots(ctx, dir)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errMismatch, err)
+	}
+	fmt.Fprintf(stdout, "state      %x\nverified   every block, fill and link; %d snapshots lead to the same state\n", hash, compared)
+	return nil
+}
+
+// compareSnapshots replays the journal from its first command and from every
+// snapshot, and holds state hash and views against each other.
+func compareSnapshots(ctx context.Context, dir string) (hash [32]byte, compared int, err error) {
+	j, err := journal.Open(dir, journal.Options{})
+	if err != nil {
+		return hash, 0, err
+	}
+	defer func() { err = errors.Join(err, j.Close()) }()
+	text, _ := j.Genesis()
+	g, err := matcher.ParseGenesis(text)
+	if err != nil {
+		return hash, 0, err
+	}
+	head, _ := j.Head()
+	whole, err := replayed(ctx, j, g, nil)
+	if err != nil {
+		return hash, 0, err
+	}
+	list, err := j.Snapshots()
+	if err != nil {
+		return hash, 0, err
+	}
+	for _, s := range list {
+		state, err := replayed(ctx, j, g, &s)
+		if err != nil {
+			return hash, compared, fmt.Errorf("from the snapshot at sequence %d: %w", s.InputSeq, err)
+		}
+		if state != whole {
+			return hash, compared, fmt.Errorf("state at sequence %d is %x from the snapshot at %d, and %x from the first command",
+				head, state, s.InputSeq, whole)
+		}
+		compared++
+	}
+	return whole, compared, nil
+}
+
+// replayed is the state hash at the head, from a snapshot or from the first command.
+func replayed(ctx context.Context, j *journal.Journal, g *matcher.Genesis, s *journal.Snapshot) ([32]byte, error) {
+	r, err := journal.RecoverFrom(ctx, j, rebuildFrom(g), s)
+	if err != nil {
+		return [32]byte{}, err
+	}
+	engine, views := r.Engine.(*matcher.Engine), r.Views.(viewsImage).Views
+	defer engine.Close()
+	defer views.Close()
+	if err := views.Check(engine); err != nil {
+		return [32]byte{}, err
+	}
+	return engine.StateHash(), nil
+}
+
+func printReport(w io.Writer, r journal.Report) {
+	fmt.Fprintf(w, "commands   %d in %d blocks, sequences 1 to %d\n", r.InputSeq, r.Blocks, r.InputSeq)
+	fmt.Fprintf(w, "fills      %d\nclient ids %d\n", r.Fills, r.ClientIDs)
+	fmt.Fprintf(w, "seed       %x\nchain      %x\nanchored   %d\n", r.Seed, r.Chain, r.Anchored)
+	if r.InputSeq > 0 {
+		fmt.Fprintf(w, "times      %s to %s\n", day(r.FirstTime), day(r.LastTime))
+		fmt.Fprintf(w, "stored     %d bytes, %.1f a command\n", r.Packed, float64(r.Packed)/float64(r.InputSeq))
+	}
+	for _, s := range r.Snapshots {
+		fmt.Fprintf(w, "snapshot   sequence %d, format %d, %d bytes, sha256 %s\n", s.InputSeq, s.Format, s.State.Bytes, s.State.SHA256)
+	}
+}
+
+func day(millis int64) string {
+	return time.UnixMilli(millis).UTC().Format("2006-01-02T15:04:05.000Z07:00")
+}
+
+// runSnapshot is `posttrade snapshot`.
+func runSnapshot(args []string, stdout, stderr io.Writer) int {
+	f := newFlags("snapshot [flags]", "Writes a snapshot at the head of the journal in data.dir, while no server has it open.\n"+
+		"A running server writes its own, every snapshot.interval-commands.")
+	c, err := f.read(args, 0, stdout)
+	if err != nil {
+		return exit(stderr, err)
+	}
+	return exit(stderr, takeSnapshot(c, stdout))
+}
+
+func takeSnapshot(c *config, stdout io.Writer) (err error) {
+	j, err := journal.Open(c.inDataDir("journal"), journal.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, j.Close()) }()
+	text, ok := j.Genesis()
+	if !ok {
+		return journal.ErrNoGenesis
+	}
+	g, err := matcher.ParseGenesis(text)
+	if err != nil {
+		return err
+	}
+	shadow, err := journal.NewSnapshotter(j, rebuildFrom(g), 0)
+	if err != nil {
+		return err
+	}
+	s, err := shadow.Take(context.Background())
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "snapshot at sequence %d: %d bytes, sha256 %s\n", s.InputSeq, s.State.Bytes, s.State.SHA256)
+	return nil
+}

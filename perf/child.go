@@ -1,0 +1,110 @@
+package perf
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// child is a process of this program that a row measures from outside.
+type child struct {
+	cmd  *exec.Cmd
+	addr string // where it listens
+	dir  string
+}
+
+// startServer starts `posttrade serve` on free ports with an empty data
+// directory and returns when it is ready.
+func (r *Run) startServer(name string, flags ...string) (*child, error) {
+	dir := filepath.Join(r.o.Dir, name)
+	args := append([]string{"serve", "--data.dir=" + dir,
+		"--order-matcher.listen=127.0.0.1:0", "--trade-processor.listen=127.0.0.1:0",
+		"--account-service.listen=127.0.0.1:0", "--reference-data.listen=127.0.0.1:0",
+		"--admin.listen=127.0.0.1:0"}, flags...)
+	c := &child{cmd: exec.Command(r.o.Binary, args...), dir: dir}
+	c.cmd.Stderr = os.Stderr
+	if err := c.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start server: %w", err)
+	}
+	var ports map[string]string
+	for range 3000 {
+		text, err := os.ReadFile(filepath.Join(dir, "ports.json"))
+		if err == nil && json.Unmarshal(text, &ports) == nil && ports["order-matcher"] != "" {
+			c.addr = ports["order-matcher"]
+			return c, nil
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	c.stop()
+	return nil, fmt.Errorf("server did not come up within 30 s")
+}
+
+// startHello starts the bare fasthttp server that answers every request with the same bytes.
+func (r *Run) startHello() (*child, error) {
+	c := &child{cmd: exec.Command(r.o.Binary, "perf", "--hello-server")}
+	out, err := c.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start hello: %w", err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		c.stop()
+		return nil, fmt.Errorf("start hello: %w", err)
+	}
+	c.addr = strings.TrimSpace(line)
+	return c, nil
+}
+
+// stop ends the child in order and waits for it.
+func (c *child) stop() error {
+	c.cmd.Process.Signal(syscall.SIGTERM)
+	return c.cmd.Wait()
+}
+
+// cpu is the processor time the child has used so far.
+func (c *child) cpu() (time.Duration, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.cmd.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+	user, err := strconv.ParseInt(fields[11], 10, 64)
+	if err != nil {
+		return 0, err
+	}
+	system, err := strconv.ParseInt(fields[12], 10, 64)
+	if err != nil {
+		return 0, err
+	}
+	const ticksPerSecond = 100 // USER_HZ, the same on every Linux that Go runs on
+	return time.Duration(user+system) * time.Second / ticksPerSecond, nil
+}
+
+// residentBytes is the child's resident set.
+func (c *child) residentBytes() (int64, error) {
+	return residentBytes(c.cmd.Process.Pid)
+}
+
+func residentBytes(pid int) (int64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
+	}
+	for _, line := range strings.Split(string(text), "\n") {
+		if rest, found := strings.CutPrefix(line, "VmRSS:"); found {
+			kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+			return kib << 10, err
+		}
+	}
+	return 0, fmt.Errorf("no VmRSS of process %d", pid)
+}

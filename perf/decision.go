@@ -1,0 +1,128 @@
+package perf
+
+import (
+	"fmt"
+	"runtime"
+	"time"
+
+	"posttrade/matcher"
+	"posttrade/perf/flow"
+)
+
+// wideLimits never refuse an order of a generated flow: the checks are made, and pass.
+func wideLimits() matcher.Limits {
+	return matcher.Limits{
+		MaxOrderQty: 1_000_000, MaxOrderNotional: 1 << 60, MaxPositionQty: 1 << 40,
+		MaxConcentrationNotional: 1 << 61, CreditLimit: 1 << 61, PriceMaxAgeMillis: 30_000, PriceCollarBps: 5_000,
+		IdempotencyCapacity: 65_536, MaxAccounts: 4_096, MaxSecurities: 4_096, MaxContracts: 1_024,
+		MaxOpenOrders: 1 << 20, RetainedOrders: 65_536,
+	}
+}
+
+// flowAccounts is how many accounts a flow's orders are spread over.
+const flowAccounts = 64
+
+// flowGenesis is a universe for a flow: its symbols and flowAccounts accounts.
+func flowGenesis(symbols int) *matcher.Genesis {
+	g := &matcher.Genesis{Format: matcher.GenesisFormat, TickPx: 1000, Limits: wideLimits()}
+	for a := range flowAccounts {
+		g.Accounts = append(g.Accounts, matcher.GenesisAccount{ID: uint32(a + 1), Enabled: true})
+	}
+	for s := range symbols {
+		g.Securities = append(g.Securities, matcher.GenesisSecurity{Ticker: fmt.Sprintf("S%02d", s), Enabled: true})
+	}
+	return g
+}
+
+// flowCommands turns a flow into the engine's commands. Prices become cents;
+// every order carries an idempotency key. Makers are odd accounts and takers
+// even ones, so that self-trade prevention is looked at and never strikes.
+func flowCommands(f *flow.Flow) []matcher.Command {
+	random := flow.NewRandom(7)
+	commands := make([]matcher.Command, 0, len(f.Commands))
+	refs := make([]uint32, f.MaxID+1) // the engine numbers new orders from 1, as they come
+	owners := make([]uint32, f.MaxID+1)
+	next := uint32(1)
+	for i := range f.Commands {
+		in := &f.Commands[i]
+		var c matcher.Command
+		if in.Op == flow.Cancel {
+			c = matcher.NewCommand(matcher.OrderCancel)
+			c.OrderRef, c.AccountID = refs[in.ID], owners[in.ID]
+		} else {
+			c = matcher.NewCommand(matcher.OrderNew)
+			c.LimitPx = in.Px * 10_000
+			c.Qty = in.Qty
+			c.Side = matcher.Side(in.Side)
+			c.PriceTicks = int64(random.Uint64() | 1)
+			c.AccountID = uint32(random.N(flowAccounts/2))*2 + 1
+			if in.Op == flow.Take {
+				c.AccountID++
+			}
+			refs[in.ID], owners[in.ID] = next, c.AccountID
+			next++
+		}
+		c.SecurityID = uint32(in.Symbol) + 1
+		c.EventTimeMillis = 1_700_000_000_000 + int64(i/1000)
+		commands = append(commands, c)
+	}
+	return commands
+}
+
+// measureDecision is row P4: the whole decision step, from a command to its
+// events in the slots of an output ring, beside the bare ladder.
+func measureDecision(r *Run) error {
+	for _, o := range publishedFlows {
+		o.N *= 2 // the first half warms engine and ladder up: pages, tables, retained orders
+		f := r.flowFor(o)
+		f.Prefill += len(f.Timed()) / 2
+		commands := flowCommands(f)
+		var ours, bare []float64
+		var allocs float64
+		for range 5 {
+			elapsed, mallocs, err := runEngine(f, commands)
+			if err != nil {
+				return err
+			}
+			ours, allocs = append(ours, elapsed), max(allocs, mallocs)
+			bare = append(bare, runLadder(f))
+		}
+		step, floor := median(ours), median(bare)
+		n := len(f.Timed())
+		r.bench(fmt.Sprintf("Engine/op=flow/symbols=%d", o.Symbols), n, time.Duration(step*float64(n)),
+			metric{floor, "ladder-ns/op"}, metric{step / floor, "x-ladder"}, metric{allocs, "allocs/op"})
+		r.atMost("P4", fmt.Sprintf("decision step against the bare ladder, %d symbols", o.Symbols), step/floor, 2.5)
+		r.atMost("P4", "decision step, allocations a command", allocs, 0)
+	}
+	return nil
+}
+
+// stageBatch is how many commands the matcher's stage decides before it publishes.
+const stageBatch = 256
+
+// runEngine decides a flow with the events going round a ring of the default
+// output ring's size, and returns nanoseconds and allocations a command.
+func runEngine(f *flow.Flow, commands []matcher.Command) (perCommand, allocs float64, err error) {
+	e, err := matcher.New(flowGenesis(f.Symbols))
+	if err != nil {
+		return 0, 0, err
+	}
+	defer e.Close()
+	const slots = 1 << 17
+	out := &matcher.Outlet{Slots: make([]matcher.Event, slots), Mask: slots - 1, Limit: 1 << 62}
+	e.ApplyBatch(commands[:f.Prefill], out)
+	timed := commands[f.Prefill:]
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	start := time.Now()
+	for i := 0; i < len(timed); i += stageBatch {
+		e.ApplyBatch(timed[i:min(i+stageBatch, len(timed))], out)
+	}
+	elapsed := time.Since(start)
+	runtime.ReadMemStats(&after)
+	if got := e.TradeSeq(); got != 2*f.Result.Trades {
+		return 0, 0, fmt.Errorf("engine made %d fills, want %d", got, 2*f.Result.Trades)
+	}
+	n := float64(len(timed))
+	return float64(elapsed.Nanoseconds()) / n, float64((after.Mallocs - before.Mallocs) / uint64(len(timed))), nil
+}

@@ -1,0 +1,243 @@
+package perf
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"posttrade/journal"
+	"posttrade/matcher"
+	"posttrade/matcher/desk"
+	"posttrade/matcher/gate"
+	"posttrade/perf/flow"
+)
+
+// Engine is a whole engine in this process, as the wiring builds it: gate, rings,
+// matcher, recorder, journal.
+type Engine interface {
+	Gate() *gate.Gate
+	Desk() *desk.Desk
+	Durable() uint64
+	Snapshot() error // writes one at the head
+	Stop() error     // and leave the data where it is
+	Close() error    // and remove the data
+}
+
+// measureEndToEnd is row P6: command to durable answer through gate, input
+// ring, matcher, output ring, journal and back, at saturation and at a tenth of it.
+func measureEndToEnd(r *Run) error {
+	floor, err := journal.CompareRawWrites(context.Background(), r.o.Dir, r.duration(2*time.Second), 64<<10)
+	if err != nil {
+		return err
+	}
+	raw := float64(floor.P50.Nanoseconds()) / 1e3
+	r.figures("Disk/op=write+fdatasync/bytes=65536", metric{raw, "p50-us"}, metric{float64(floor.P99.Nanoseconds()) / 1e3, "p99-us"})
+	for _, durability := range []string{"fsync", "os"} {
+		rate, err := r.saturate(durability)
+		if err != nil {
+			return err
+		}
+		ns, err := r.openLoop(durability, rate/10)
+		if err != nil {
+			return err
+		}
+		p50 := float64(percentile(ns, 50)) / 1e3
+		r.figures("EndToEnd/op=command/durability="+durability,
+			metric{rate, "commands/s"}, metric{p50, "p50-us-at-10%"},
+			metric{float64(percentile(ns, 99)) / 1e3, "p99-us-at-10%"},
+			metric{float64(percentile(ns, 99.9)) / 1e3, "p99.9-us-at-10%"},
+			metric{float64(percentile(ns, 100)) / 1e3, "max-us-at-10%"})
+		if durability == "fsync" {
+			r.atLeast("P6", "commands/s to a durable answer, mode fsync", rate, 2e6)
+			r.atMost("P6", "p50 at 10 % of saturation, mode fsync, against fdatasync", p50/raw, 2)
+		} else {
+			r.atMost("P6", "p50 at 10 % of saturation, mode os, us", p50, 5)
+		}
+	}
+	return nil
+}
+
+// flowSource gives out a sell and a buy at the same price in turn, so that every
+// second order trades and the book stays small however long the flow.
+type flowSource struct {
+	random *flow.Random
+	n      uint64
+}
+
+func (s *flowSource) next(c *matcher.Command) {
+	*c = matcher.NewCommand(matcher.OrderNew)
+	s.n++
+	buy := s.n&1 == 0
+	c.AccountID = uint32(s.random.N(flowAccounts/2))*2 + 1
+	c.Side = matcher.Sell
+	if buy {
+		c.AccountID++
+		c.Side = matcher.Buy
+	}
+	c.SecurityID = 1
+	c.Qty = 10
+	c.LimitPx = 187_000_000 + int64(s.n/2%8)*10_000
+	c.PriceTicks = int64(s.random.Uint64() | 1)
+	c.EventTimeMillis = 1_700_000_000_000 + int64(s.n/1000)
+}
+
+// saturate pushes batches from two goroutines as fast as they are answered.
+func (r *Run) saturate(durability string) (perSecond float64, err error) {
+	e, err := r.o.Open(EngineOptions{Dir: filepath.Join(r.o.Dir, "saturate-"+durability), Durability: durability, Genesis: flowGenesis(1)})
+	if err != nil {
+		return 0, err
+	}
+	defer e.Close()
+	const producers, window, batch = 2, 16, 512
+	perProducer := r.scale(8_000_000) / producers / batch * batch
+	errs := make([]error, producers)
+	var wg sync.WaitGroup
+	start := time.Now()
+	for p := range producers {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			errs[p] = pump(e, uint64(p+1), perProducer, window, batch)
+		}()
+	}
+	wg.Wait()
+	elapsed := time.Since(start)
+	for _, err := range errs {
+		if err != nil {
+			return 0, err
+		}
+	}
+	if want := uint64(perProducer * producers); e.Durable() < want {
+		return 0, fmt.Errorf("%d commands durable, %d were answered", e.Durable(), want)
+	}
+	return float64(perProducer*producers) / elapsed.Seconds(), nil
+}
+
+// pump keeps window tickets of batch commands in flight until n are answered.
+func pump(e Engine, seed uint64, n, window, batch int) error {
+	source := &flowSource{random: flow.NewRandom(seed), n: seed}
+	var inFlight []*desk.Ticket
+	finish := func() error {
+		t := inFlight[0]
+		inFlight = append(inFlight[:0], inFlight[1:]...)
+		defer t.Release()
+		if err := t.Wait(0); err != nil {
+			return err
+		}
+		for i := range t.Len() {
+			if a := t.Answer(i); a.Kind != matcher.EventAccepted {
+				return fmt.Errorf("command refused: %v", a.Reason)
+			}
+		}
+		return nil
+	}
+	for sent := 0; sent < n; sent += batch {
+		if len(inFlight) == window {
+			if err := finish(); err != nil {
+				return err
+			}
+		}
+		t, err := e.Desk().Acquire(batch)
+		if err != nil {
+			return err
+		}
+		for i := range batch {
+			c := t.Command(i)
+			source.next(c)
+			if reason := e.Gate().Screen(c); reason != matcher.Accepted {
+				return fmt.Errorf("gate refused: %v", reason)
+			}
+		}
+		for t.Submit() == desk.ErrFull {
+			runtime.Gosched()
+		}
+		inFlight = append(inFlight, t)
+	}
+	for len(inFlight) > 0 {
+		if err := finish(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nap lets the calling thread sleep for as short a time as the kernel allows.
+// The runtime's own timers are a millisecond late when the process is idle.
+func nap() {
+	short := unix.NsecToTimespec(int64(10 * time.Microsecond))
+	_ = unix.Nanosleep(&short, nil) // a signal ends it early, which does no harm
+}
+
+// openLoop sends single commands at a fixed rate from one goroutine, which also
+// polls for the answers, and returns each one's time from when it should have started.
+func (r *Run) openLoop(durability string, perSecond float64) ([]int64, error) {
+	e, err := r.o.Open(EngineOptions{Dir: filepath.Join(r.o.Dir, "open-loop-"+durability), Durability: durability, Genesis: flowGenesis(1)})
+	if err != nil {
+		return nil, err
+	}
+	defer e.Close()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0); err != nil {
+		return nil, err
+	}
+	type sent struct {
+		ticket *desk.Ticket
+		due    time.Duration
+	}
+	var (
+		n        = int(perSecond * r.duration(5*time.Second).Seconds())
+		gap      = time.Duration(float64(time.Second) / perSecond)
+		source   = &flowSource{random: flow.NewRandom(3)}
+		pending  = make([]sent, 0, 1<<16)
+		first    int // of pending
+		ns       = make([]int64, 0, n)
+		start    = time.Now()
+		due      time.Duration
+		launched int
+	)
+	for len(ns) < n {
+		now := time.Since(start)
+		for first < len(pending) && pending[first].ticket.Ready() {
+			s := pending[first]
+			first++
+			if err := s.ticket.Wait(0); err != nil {
+				return nil, err
+			}
+			ns = append(ns, (now - s.due).Nanoseconds())
+			s.ticket.Release()
+		}
+		if first == len(pending) {
+			pending, first = pending[:0], 0
+		}
+		if launched < n && now >= due && len(pending) < cap(pending) {
+			t, err := e.Desk().Acquire(1)
+			if err == desk.ErrBusy {
+				continue // its wait counts: due stays
+			}
+			if err != nil {
+				return nil, err
+			}
+			source.next(t.Command(0))
+			if reason := e.Gate().Screen(t.Command(0)); reason != matcher.Accepted {
+				return nil, fmt.Errorf("gate refused: %v", reason)
+			}
+			if err := t.Submit(); err != nil {
+				return nil, err
+			}
+			pending = append(pending, sent{t, due})
+			due += gap
+			launched++
+		} else {
+			// A client that spins would be one more thread that the stages wait for
+			// on a small machine. What the sleep is late by counts: due stays.
+			nap()
+		}
+	}
+	return ns, nil
+}

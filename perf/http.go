@@ -1,0 +1,154 @@
+package perf
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// httpConnections is how many keep-alive connections the HTTP rows use.
+const httpConnections = 64
+
+// httpRounds is how often server and comparator are measured in turn; the median counts.
+const httpRounds = 3
+
+// httpPhase is one server under one load, measured in turn with the others.
+type httpPhase struct {
+	name     string
+	server   *child
+	load     load
+	perCall  int // orders in one request
+	rate     []float64
+	cpu      []float64 // microseconds of server time an order
+	ns       []int64
+	requests int
+}
+
+// measureHTTP is row P8: orders over 64 keep-alive connections beside a bare
+// fasthttp server under the same load, in the same run, in turn.
+func measureHTTP(r *Run) error {
+	hello, err := r.startHello()
+	if err != nil {
+		return err
+	}
+	defer hello.stop()
+	servers := map[string]*child{}
+	for _, durability := range []string{"os", "fsync"} {
+		s, err := r.startServer("http-"+durability, "--journal.durability="+durability,
+			"--risk.max-position-quantity=2000000000", "--risk.credit-limit=4000000000000",
+			"--risk.max-concentration-notional=4000000000000")
+		if err != nil {
+			return err
+		}
+		defer s.stop()
+		servers[durability] = s
+	}
+	phases := []*httpPhase{
+		{name: "hello", server: hello, perCall: 1, load: load{status: 200, request: helloRequest}},
+		{name: "orders/durability=os", server: servers["os"], perCall: 1, load: load{status: 201, request: orderRequest}},
+		{name: "orders/durability=fsync", server: servers["fsync"], perCall: 1, load: load{status: 201, request: orderRequest}},
+		{name: "batches/durability=fsync", server: servers["fsync"], perCall: 100, load: load{status: 201, request: batchRequest}},
+	}
+	for round := range httpRounds {
+		for _, p := range phases {
+			if err := p.measure(r, round); err != nil {
+				return fmt.Errorf("%s: %w", p.name, err)
+			}
+		}
+	}
+	for _, p := range phases {
+		rate := median(p.rate)
+		r.bench("HTTP/op="+p.name, p.requests, time.Duration(float64(time.Second)/rate*float64(p.requests)),
+			metric{rate * float64(p.perCall), "orders/s"}, metric{median(p.cpu), "server-us/order"},
+			metric{float64(percentile(p.ns, 50)) / 1e3, "p50-us"}, metric{float64(percentile(p.ns, 99)) / 1e3, "p99-us"})
+	}
+	bare := median(phases[0].rate)
+	r.atLeast("P8", "HTTP orders, mode os, against fasthttp hello", median(phases[1].rate)/bare, 0.8)
+	r.atLeast("P8", "HTTP orders, mode fsync, against fasthttp hello", median(phases[2].rate)/bare, 0.6)
+	r.atLeast("P8", "orders/s in batches of 100, mode fsync", median(phases[3].rate)*100, 500_000)
+	r.atMost("P8", "server CPU per order, mode os, against hello", median(phases[1].cpu)/median(phases[0].cpu), 1.6)
+	return nil
+}
+
+func (p *httpPhase) measure(r *Run, round int) error {
+	p.load.addr, p.load.connections = p.server.addr, httpConnections
+	request := p.load.request
+	timed := p.load
+	timed.request = func(buf []byte, connection, n int) []byte {
+		return request(buf, round*httpConnections+connection, n)
+	}
+	before, err := p.server.cpu()
+	if err != nil {
+		return err
+	}
+	result, err := timed.run(r.duration(4 * time.Second))
+	if err != nil {
+		return err
+	}
+	after, err := p.server.cpu()
+	if err != nil {
+		return err
+	}
+	p.requests += result.requests
+	p.ns = append(p.ns, result.ns...)
+	p.rate = append(p.rate, float64(result.requests)/result.elapsed.Seconds())
+	p.cpu = append(p.cpu, float64((after-before).Microseconds())/float64(result.requests*p.perCall))
+	return nil
+}
+
+func helloRequest(buf []byte, _, _ int) []byte {
+	return appendPost(buf, "/orders", func(b []byte) []byte { return appendOrder(b, 0, 0, 0) })
+}
+
+func orderRequest(buf []byte, connection, n int) []byte {
+	return appendPost(buf, "/orders", func(b []byte) []byte { return appendOrder(b, connection, n, 0) })
+}
+
+func batchRequest(buf []byte, connection, n int) []byte {
+	return appendPost(buf, "/orders/batch", func(b []byte) []byte {
+		b = append(b, '[')
+		for i := range 100 {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = appendOrder(b, connection, n, i+1)
+		}
+		return append(b, ']')
+	})
+}
+
+// appendOrder appends a limit order near the touch: buys and sells in turn, so
+// that about every second one trades and the book stays small. The client order
+// id is unique to the round, connection, request and place in the batch.
+func appendOrder(b []byte, connection, n, i int) []byte {
+	b = append(b, `{"clientOrderId":"p-`...)
+	b = strconv.AppendInt(b, int64(connection), 36)
+	b = append(b, '-')
+	b = strconv.AppendInt(b, int64(n), 36)
+	b = append(b, '-')
+	b = strconv.AppendInt(b, int64(i), 36)
+	b = append(b, `","accountId":`...)
+	b = strconv.AppendInt(b, int64((connection+n)%4*2+(n+i)%2+1), 10)
+	side, px := `,"security":"AAPL","side":"Buy","quantity":10,"limitPrice":187.`, 50
+	if (n+i)%2 == 1 {
+		side = `,"security":"AAPL","side":"Sell","quantity":10,"limitPrice":187.`
+	}
+	b = append(b, side...)
+	b = strconv.AppendInt(b, int64(px+(n+i)/2%8), 10)
+	return append(b, '}')
+}
+
+func median(v []float64) float64 {
+	s := slices.Sorted(slices.Values(v))
+	return s[len(s)/2]
+}
+
+// percentile sorts ns and returns its pth percentile.
+func percentile(ns []int64, p float64) int64 {
+	if len(ns) == 0 {
+		return 0
+	}
+	slices.Sort(ns)
+	return ns[min(int(float64(len(ns))*p/100), len(ns)-1)]
+}

@@ -1,0 +1,134 @@
+package perf
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// load is a closed-loop load on one address: every connection sends the next
+// request when the answer to the last one is complete. It is as bare as a
+// client can be, so that its own cost hides as little as possible of the server's.
+type load struct {
+	addr        string
+	connections int
+	// request appends the nth request of a connection to buf, headers and all.
+	request func(buf []byte, connection, n int) []byte
+	// status that every answer must have.
+	status int
+}
+
+type loadResult struct {
+	requests int
+	elapsed  time.Duration
+	ns       []int64 // every request's time to its complete answer, unsorted
+}
+
+// run sends for about the given time and returns what came back. The first
+// answer with another status ends it with an error.
+func (l load) run(d time.Duration) (loadResult, error) {
+	var (
+		stop     atomic.Bool
+		wg       sync.WaitGroup
+		mu       sync.Mutex
+		total    loadResult
+		firstErr error
+	)
+	start := time.Now()
+	for c := range l.connections {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			ns, err := l.one(c, &stop)
+			mu.Lock()
+			defer mu.Unlock()
+			total.requests += len(ns)
+			total.ns = append(total.ns, ns...)
+			if err != nil && firstErr == nil {
+				firstErr = err
+				stop.Store(true)
+			}
+		}()
+	}
+	timer := time.AfterFunc(d, func() { stop.Store(true) })
+	wg.Wait()
+	timer.Stop()
+	total.elapsed = time.Since(start)
+	return total, firstErr
+}
+
+func (l load) one(connection int, stop *atomic.Bool) ([]int64, error) {
+	conn, err := net.Dial("tcp", l.addr)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	in := bufio.NewReaderSize(conn, 256<<10)
+	var out []byte
+	ns := make([]int64, 0, 1<<16)
+	for n := 0; !stop.Load(); n++ {
+		out = l.request(out[:0], connection, n)
+		begun := time.Now()
+		if _, err := conn.Write(out); err != nil {
+			return ns, err
+		}
+		status, err := readAnswer(in)
+		if err != nil {
+			return ns, err
+		}
+		if status != l.status {
+			return ns, fmt.Errorf("answer %d, want %d, to %s", status, l.status, out)
+		}
+		ns = append(ns, time.Since(begun).Nanoseconds())
+	}
+	return ns, nil
+}
+
+var contentLength = []byte("Content-Length: ")
+
+// readAnswer reads one whole HTTP/1.1 answer with a Content-Length and returns its status.
+func readAnswer(in *bufio.Reader) (status int, err error) {
+	length := -1
+	for first := true; ; first = false {
+		line, err := in.ReadSlice('\n')
+		if err != nil {
+			return 0, err
+		}
+		switch {
+		case first:
+			if len(line) < 12 {
+				return 0, fmt.Errorf("short status line %q", line)
+			}
+			if status, err = strconv.Atoi(string(line[9:12])); err != nil {
+				return 0, err
+			}
+		case len(line) == 2:
+			if length < 0 {
+				return 0, fmt.Errorf("answer without Content-Length")
+			}
+			_, err = in.Discard(length)
+			return status, err
+		case bytes.HasPrefix(line, contentLength):
+			if length, err = strconv.Atoi(string(bytes.TrimSpace(line[len(contentLength):]))); err != nil {
+				return 0, err
+			}
+		}
+	}
+}
+
+// appendPost appends a POST with a JSON body that body appends.
+func appendPost(buf []byte, path string, body func([]byte) []byte) []byte {
+	buf = append(buf, "POST "...)
+	buf = append(buf, path...)
+	buf = append(buf, " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length:      \r\n\r\n"...)
+	at := len(buf)
+	buf = body(buf)
+	length := strconv.AppendInt(nil, int64(len(buf)-at), 10)
+	copy(buf[at-4-len(length):], length) // right-aligned into the blank field
+	return buf
+}

@@ -1,0 +1,129 @@
+package perf
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"posttrade/journal"
+	"posttrade/matcher"
+	"posttrade/perf/flow"
+)
+
+// measureJournal is row P5: durable commands through the journal alone, beside
+// one Pebble key per record, and the floor of a commit on this disk.
+func measureJournal(r *Run) error {
+	ctx := context.Background()
+	d := r.duration(5 * time.Second)
+	var ours, peer []float64
+	var last journalRun
+	for round := range 3 {
+		dir := filepath.Join(r.o.Dir, fmt.Sprintf("key-per-record-%d", round))
+		m, err := journal.CompareKeyPerRecord(ctx, dir, d)
+		if err != nil {
+			return err
+		}
+		peer = append(peer, m.PerSecond())
+		if last, err = r.runJournal(fmt.Sprintf("journal-%d", round), d, 8192, 64); err != nil {
+			return err
+		}
+		ours = append(ours, last.perSecond)
+	}
+	raw, err := journal.CompareRawWrites(ctx, r.o.Dir, d/2, 64<<10)
+	if err != nil {
+		return err
+	}
+	small, err := r.runJournal("journal-commit", d, 256, 1)
+	if err != nil {
+		return err
+	}
+	rate, key := median(ours), median(peer)
+	r.figures("Journal/op=append/batch=8192", metric{rate / 1e6, "M/s"}, metric{key / 1e6, "key-per-record-M/s"},
+		metric{last.bytesPerCommand, "bytes/command"}, metric{last.max.Seconds() * 1e3, "max-ms"})
+	r.figures("Journal/op=commit/batch=256", metric{small.p50.Seconds() * 1e6, "p50-us"}, metric{small.p99.Seconds() * 1e6, "p99-us"},
+		metric{float64(raw.P50.Microseconds()), "raw-64KiB-p50-us"})
+	r.atLeast("P5", "journal against one Pebble key per record", rate/key, 3)
+	r.atLeast("P5", "journal, durable M commands/s", rate/1e6, 8)
+	r.atMost("P5", "bytes a command on disk", last.bytesPerCommand, 15)
+	r.atMost("P5", "longest commit in the run, ms", last.max.Seconds()*1e3, 10)
+	r.atMost("P5", "commit p50 against a raw 64 KiB write and fdatasync", float64(small.p50)/float64(raw.P50), 2)
+	return nil
+}
+
+type journalRun struct {
+	perSecond, bytesPerCommand float64
+	p50, p99, max              time.Duration
+}
+
+// runJournal appends blocks of n commands for d, with inFlight of them not yet
+// durable, and waits for the last.
+func (r *Run) runJournal(name string, d time.Duration, n, inFlight int) (out journalRun, err error) {
+	dir := filepath.Join(r.o.Dir, name)
+	j, err := journal.Open(dir, journal.Options{Durability: journal.DurabilityFsync, Fatal: func(error) {}})
+	if err != nil {
+		return out, err
+	}
+	defer j.Close()
+	if err := j.Create(flowGenesis(1).Marshal()); err != nil {
+		return out, err
+	}
+	const distinct = 1 << 18
+	source := &flowSource{random: flow.NewRandom(5)}
+	commands := make([]matcher.Command, distinct)
+	for i := range commands {
+		source.next(&commands[i])
+	}
+	type flight struct {
+		commit *journal.Commit
+		begun  time.Time
+	}
+	flights := make(chan flight, inFlight)
+	room := make(chan struct{}, inFlight)
+	var took []int64
+	done := make(chan error, 1)
+	go func() {
+		var first error
+		for f := range flights {
+			if err := f.commit.Wait(); err != nil && first == nil {
+				first = err
+			}
+			took = append(took, time.Since(f.begun).Nanoseconds())
+			<-room
+		}
+		done <- first
+	}()
+	var block journal.Block
+	var seq uint64
+	start := time.Now()
+	for time.Since(start) < d {
+		block.Reset()
+		for range n {
+			c := commands[seq%distinct]
+			seq++
+			c.InputSeq = seq
+			c.EventTimeMillis += int64(seq / 1000)
+			block.Command(&c)
+		}
+		room <- struct{}{}
+		begun := time.Now()
+		commit, err := j.Append(&block)
+		if err != nil {
+			return out, err
+		}
+		flights <- flight{commit, begun}
+	}
+	close(flights)
+	if err := <-done; err != nil {
+		return out, err
+	}
+	elapsed := time.Since(start)
+	if j.Durable() != seq {
+		return out, fmt.Errorf("%d commands durable, %d appended", j.Durable(), seq)
+	}
+	m := j.Metrics()
+	return journalRun{
+		perSecond: float64(seq) / elapsed.Seconds(), bytesPerCommand: float64(m.CommitBytes) / float64(seq),
+		p50: time.Duration(percentile(took, 50)), p99: time.Duration(percentile(took, 99)), max: m.MaxCommit,
+	}, nil
+}

@@ -1,0 +1,79 @@
+package perf
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// measureMemory is row P14: the resident set of an idle server with defaults, and
+// of an engine while ten million commands go through its journal.
+func measureMemory(r *Run) error {
+	idle, err := r.startServer("idle")
+	if err != nil {
+		return err
+	}
+	time.Sleep(r.duration(5 * time.Second)) // what start-up touched has been given back or not
+	resident, err := idle.residentBytes()
+	if err = errors.Join(err, idle.stop()); err != nil {
+		return err
+	}
+	r.figures("Memory/op=idle", metric{float64(resident) / (1 << 20), "MiB-resident"})
+	r.atMost("P14", "resident set, idle with defaults, MiB", float64(resident)/(1<<20), 256)
+
+	n := r.scale(10_000_000)
+	early, late, err := r.residentUnderLoad(n)
+	if err != nil {
+		return err
+	}
+	r.figures("Memory/op=flow", metric{early / (1 << 20), "MiB-after-a-quarter"}, metric{late / (1 << 20), "MiB-at-the-end"})
+	if !r.o.Smoke {
+		r.atMost("P14", fmt.Sprintf("resident set at the end of %d commands against a quarter of the way", n), late/early, 1.1)
+	}
+	return nil
+}
+
+// residentUnderLoad runs a synthetic flow through a child's engine and samples
+// its resident set: the largest of the second quarter and of the last one.
+func (r *Run) residentUnderLoad(n int) (early, late float64, err error) {
+	cmd := exec.Command(r.o.Binary, "replay", "--synthetic", strconv.Itoa(n),
+		"--data.dir="+filepath.Join(r.o.Dir, "memory"))
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		return 0, 0, err
+	}
+	exited := make(chan error, 1)
+	go func() { exited <- cmd.Wait() }()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	var samples []float64
+	for {
+		select {
+		case err := <-exited:
+			if err != nil {
+				return 0, 0, fmt.Errorf("replay: %w", err)
+			}
+			if len(samples) == 0 {
+				return 0, 0, errors.New("replay ended before its memory could be read")
+			}
+			q := len(samples) / 4
+			return maximum(samples[q : 2*q+1]), maximum(samples[3*q:]), nil
+		case <-tick.C:
+			if b, err := residentBytes(cmd.Process.Pid); err == nil {
+				samples = append(samples, float64(b))
+			}
+		}
+	}
+}
+
+func maximum(v []float64) float64 {
+	m := v[0]
+	for _, x := range v[1:] {
+		m = max(m, x)
+	}
+	return m
+}

@@ -1,0 +1,99 @@
+package orderflow
+
+import "posttrade/matcher"
+
+// Action says what a step asks the venue for.
+type Action uint8
+
+// The actions.
+const (
+	New     Action = iota // a new order
+	Cancel                // of the order Ref
+	Replace               // of the order Ref: new total quantity and limit price
+	Trade                 // a market trade, booked at the last known price
+	Price                 // a price tick of the security
+)
+
+var actionNames = [...]string{"new", "cancel", "replace", "trade", "price"}
+
+// String returns the word of the CSV form.
+func (a Action) String() string { return name(actionNames[:], int(a)) }
+
+// OrderType is limit or market.
+type OrderType uint8
+
+// The order types.
+const (
+	Limit OrderType = iota
+	Market
+)
+
+var orderTypeNames = [...]string{"LIMIT", "MARKET"}
+
+// String returns the contract's word.
+func (t OrderType) String() string { return name(orderTypeNames[:], int(t)) }
+
+// TimeInForce is how long an order lives.
+type TimeInForce uint8
+
+// The times in force.
+const (
+	GTC TimeInForce = iota
+	IOC
+	FOK
+	PostOnly
+)
+
+var timeInForceNames = [...]string{"GTC", "IOC", "FOK", "POST_ONLY"}
+
+// String returns the contract's word.
+func (t TimeInForce) String() string { return name(timeInForceNames[:], int(t)) }
+
+var sideNames = [...]string{matcher.Buy: "Buy", matcher.Sell: "Sell"}
+
+// SideName returns the contract's word for a side.
+func SideName(s matcher.Side) string { return name(sideNames[:], int(s)) }
+
+func name(names []string, i int) string {
+	if i < len(names) {
+		return names[i]
+	}
+	return "UNKNOWN"
+}
+
+// Step is one request of a flow. Which fields count depends on the action:
+//
+//	New      all but Ref; LimitPx 0 for a market order; ClientOrderID required
+//	Cancel   Ref
+//	Replace  Ref, Quantity (the new total), LimitPx; ClientOrderID optional
+//	Trade    ClientOrderID, AccountID, Security, Side, Quantity
+//	Price    Security, LimitPx
+type Step struct {
+	Action        Action
+	ClientOrderID string
+	AccountID     uint32
+	Security      string
+	Side          matcher.Side
+	Type          OrderType
+	TimeInForce   TimeInForce
+	Quantity      int32
+	LimitPx       int64  // x 1e6
+	Ref           string // ClientOrderID of the order that a cancel or replace names
+}
+
+// Source yields a flow step by step; io.EOF ends it. The step's strings stay
+// valid, the step itself is overwritten by the next call.
+type Source interface {
+	Next(step *Step) error
+}
+
+// Level is one price of a book. Px is x 1e6.
+type Level struct {
+	Px  int64
+	Qty int64
+}
+
+// Depth is the best levels of a book, best first on each side.
+type Depth struct {
+	Bids, Asks []Level
+}

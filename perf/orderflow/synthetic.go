@@ -1,0 +1,162 @@
+package orderflow
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strconv"
+
+	"posttrade/matcher"
+)
+
+// SyntheticOptions describe a made-up flow. The same options give the same flow.
+type SyntheticOptions struct {
+	Seed       uint64
+	Steps      int64    // how many; 0 = without end
+	Accounts   []uint32 // at least one; each trades both ways
+	Securities []string // at least one; the first are the busiest
+	Prefix     string   // opens every client order id
+	MidPx      int64    // start of every price walk, x 1e6; 0 = 100
+	TickPx     int64    // distance of two prices, x 1e6; 0 = 0.01
+	Live       int      // orders alive at most, as far as the flow knows; 0 = 4096
+}
+
+// Synthetic makes up a flow: half new orders near a price that wanders, forty
+// in a hundred cancels of orders still alive, mostly young ones, and one in
+// ten that crosses the spread (IOC limits and market orders).
+//
+// Both sides are equally likely for every account, so positions and cash wander
+// around zero and no limit is used up; prices stay within a fifth of where they
+// started, inside the price collar. Memory is the table of live orders. Whether
+// an order was filled before its cancel only the venue knows: a cancel may meet
+// an order that is gone.
+type Synthetic struct {
+	options SyntheticOptions
+	rng     *rand.Rand
+	mids    []int64 // per security
+	live    []int64 // numbers of orders that may still rest, oldest first from head
+	head    int     // live[head:] counts
+	number  int64   // of the last new order
+	steps   int64
+}
+
+// NewSynthetic returns the flow that the options describe.
+func NewSynthetic(o SyntheticOptions) (*Synthetic, error) {
+	if len(o.Accounts) == 0 || len(o.Securities) == 0 {
+		return nil, fmt.Errorf("orderflow: synthetic flow needs accounts and securities, got %d and %d",
+			len(o.Accounts), len(o.Securities))
+	}
+	if o.MidPx == 0 {
+		o.MidPx = 100 * matcher.PriceScale
+	}
+	if o.TickPx == 0 {
+		o.TickPx = matcher.PriceScale / 100
+	}
+	if o.Live == 0 {
+		o.Live = 4096
+	}
+	if o.MidPx < 1000*o.TickPx || o.MidPx%o.TickPx != 0 || o.TickPx < 0 || o.Live < 1 || o.Steps < 0 {
+		return nil, fmt.Errorf("orderflow: synthetic flow: mid %d, tick %d, live %d, steps %d", o.MidPx, o.TickPx, o.Live, o.Steps)
+	}
+	s := &Synthetic{
+		options: o, rng: rand.New(rand.NewPCG(o.Seed, 0x706f7374)),
+		mids: make([]int64, len(o.Securities)), live: make([]int64, 0, 2*o.Live),
+	}
+	for i := range s.mids {
+		s.mids[i] = o.MidPx
+	}
+	return s, nil
+}
+
+// Next makes the next step, or returns io.EOF after the last one.
+func (s *Synthetic) Next(step *Step) error {
+	if s.options.Steps > 0 && s.steps == s.options.Steps {
+		return io.EOF
+	}
+	s.steps++
+	alive := len(s.live) - s.head
+	switch draw := s.rng.IntN(100); {
+	case alive > 0 && draw < 40, alive == s.options.Live:
+		s.cancel(step, alive)
+	case draw < 90:
+		s.passive(step)
+	default:
+		s.marketable(step)
+	}
+	return nil
+}
+
+// security draws one, the first being the busiest, and moves its price.
+func (s *Synthetic) security() (at int, mid int64) {
+	n := len(s.mids)
+	at = min(s.rng.IntN(n), s.rng.IntN(n))
+	o := &s.options
+	switch s.rng.IntN(40) {
+	case 0:
+		s.mids[at] += o.TickPx
+	case 1:
+		s.mids[at] -= o.TickPx
+	}
+	s.mids[at] = min(max(s.mids[at], o.MidPx-o.MidPx/5), o.MidPx+o.MidPx/5)
+	return at, s.mids[at] / o.TickPx * o.TickPx
+}
+
+// order fills what every new order has.
+func (s *Synthetic) order(step *Step) (mid int64) {
+	at, mid := s.security()
+	s.number++
+	*step = Step{
+		Action: New, ClientOrderID: s.clientID(s.number), Security: s.options.Securities[at],
+		AccountID: s.options.Accounts[s.rng.IntN(len(s.options.Accounts))],
+		Side:      matcher.Side(s.rng.IntN(2)), Quantity: int32(1+s.rng.IntN(10)) * 10,
+	}
+	return mid
+}
+
+func (s *Synthetic) clientID(number int64) string {
+	return s.options.Prefix + strconv.FormatInt(number, 36)
+}
+
+// passive rests 1 to 20 ticks from the mid.
+func (s *Synthetic) passive(step *Step) {
+	mid := s.order(step)
+	offset := int64(1+min(s.rng.IntN(20), s.rng.IntN(20))) * s.options.TickPx
+	if step.Side == matcher.Buy {
+		offset = -offset
+	}
+	step.LimitPx = mid + offset
+	if len(s.live) == cap(s.live) { // twice Live: at least half of it is behind head
+		s.live = s.live[:copy(s.live, s.live[s.head:])]
+		s.head = 0
+	}
+	s.live = append(s.live, s.number)
+}
+
+// marketable crosses the spread: three IOC limits for one market order.
+func (s *Synthetic) marketable(step *Step) {
+	mid := s.order(step)
+	step.TimeInForce = IOC
+	if s.rng.IntN(4) == 0 {
+		step.Type = Market
+		return
+	}
+	reach := 5 * s.options.TickPx
+	if step.Side == matcher.Sell {
+		reach = -reach
+	}
+	step.LimitPx = mid + reach
+}
+
+// cancel names one of the youngest hundred, or the oldest when the table is full.
+func (s *Synthetic) cancel(step *Step, alive int) {
+	at := s.head
+	if alive < s.options.Live {
+		at = len(s.live) - 1 - s.rng.IntN(min(alive, 100))
+	}
+	*step = Step{Action: Cancel, Ref: s.clientID(s.live[at])}
+	if at == s.head {
+		s.head++
+		return
+	}
+	s.live = append(s.live[:at], s.live[at+1:]...)
+}

@@ -1,0 +1,239 @@
+package orderflow
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"posttrade/matcher"
+)
+
+// seedBook is rule 1: the levels of row 1 as seeds, and the order of message 1.
+func (l *Lobster) seedBook(m message) error {
+	if r := &l.row; len(r.Asks) > 0 && len(r.Bids) > 0 && r.Asks[0].Px <= r.Bids[0].Px {
+		return l.rows.errorf("the book is crossed: ask %d, bid %d", r.Asks[0].Px, r.Bids[0].Px)
+	}
+	for _, side := range []matcher.Side{matcher.Buy, matcher.Sell} {
+		for _, level := range levelsOf(&l.row, side) {
+			qty := level.Qty
+			own := m.kind == lobsterAdd && m.side == side && m.px == level.Px && m.qty <= qty
+			if own {
+				qty -= m.qty
+			}
+			if qty > 0 {
+				l.addSeed(side, level.Px, qty)
+				l.stats.SeedLevels++
+			}
+			if own {
+				l.add(m)
+			}
+		}
+	}
+	return nil
+}
+
+// openWindow is rule 4: it makes the levels that come into sight with row k
+// hold what row k says, and touches nothing else.
+func (l *Lobster) openWindow(m message) {
+	for _, side := range []matcher.Side{matcher.Buy, matcher.Sell} {
+		before := levelsOf(&l.previous, side)
+		if len(before) < l.Levels() {
+			continue // the whole side was in sight
+		}
+		edge := before[len(before)-1].Px
+		now := levelsOf(&l.row, side)
+		for _, level := range now {
+			if better(side, edge, level.Px) {
+				l.correct(side, level.Px, max(level.Qty-l.effect(m, side, level.Px), 0))
+			}
+		}
+		l.clearGhosts(side, edge, now)
+	}
+}
+
+// effect is what the message itself will add at a price: only an add can reach
+// beyond the window's edge.
+func (l *Lobster) effect(m message, side matcher.Side, px int64) int64 {
+	if m.kind == lobsterAdd && m.side == side && m.px == px {
+		return m.qty
+	}
+	return 0
+}
+
+// correct makes the level at px hold want.
+func (l *Lobster) correct(side matcher.Side, px, want int64) {
+	have := int64(0)
+	if r := l.book.at(side, px); r != nil {
+		have = r.open()
+	}
+	switch {
+	case want > have:
+		l.addSeed(side, px, want-have)
+		l.stats.EdgeSeeds++
+	case want < have:
+		l.reduceLevel(side, px, have-want, nil)
+		l.stats.EdgeRemovals++
+	}
+}
+
+// clearGhosts removes the levels between the old edge and the worst level now
+// in sight that row k does not have: they went while nobody was told. If row k
+// shows the side to its end, everything beyond the old edge is in sight.
+func (l *Lobster) clearGhosts(side matcher.Side, edge int64, now []Level) {
+	var ghosts []*rung
+	for _, r := range l.book.sides[side] {
+		if !better(side, edge, r.px) {
+			continue
+		}
+		inSight := len(now) < l.Levels() || better(side, r.px, now[len(now)-1].Px)
+		published := slices.ContainsFunc(now, func(level Level) bool { return level.Px == r.px })
+		if inSight && !published {
+			ghosts = append(ghosts, r)
+		}
+	}
+	for _, r := range ghosts {
+		l.reduceLevel(side, r.px, r.open(), nil)
+		l.stats.EdgeRemovals++
+	}
+}
+
+// translate is rules 2 and 3.
+func (l *Lobster) translate(m message) error {
+	if !m.visible() {
+		l.stats.Silent++
+		return nil
+	}
+	if m.kind == lobsterAdd {
+		if l.byID[m.id] != nil {
+			return l.messages.errorf("order %d is added twice", m.id)
+		}
+		if other := l.book.best(m.side.Opposite()); other != nil && !better(m.side, other.px, m.px) {
+			return l.messages.errorf("order %d at %d would trade: the other side stands at %d", m.id, m.px, other.px)
+		}
+		l.add(m)
+		return nil
+	}
+	known := l.byID[m.id]
+	if known != nil && (known.side != m.side || known.px != m.px) {
+		return l.messages.errorf("order %d is a %s at %d, not a %s at %d",
+			m.id, SideName(known.side), known.px, SideName(m.side), m.px)
+	}
+	if known == nil {
+		l.stats.Unknown++
+	}
+	if m.kind == lobsterExecution {
+		return l.execute(m, known)
+	}
+	r := l.book.at(m.side, m.px)
+	if r == nil || r.open() < m.qty {
+		return l.messages.errorf("%d taken off order %d at %d, where less is open", m.qty, m.id, m.px)
+	}
+	l.reduceLevel(m.side, m.px, m.qty, known)
+	l.settle(m, known)
+	return nil
+}
+
+// add sends a message's order under its own id.
+func (l *Lobster) add(m message) {
+	o := &resting{
+		clientID: l.options.Prefix + "o" + strconv.FormatUint(m.id, 10),
+		side:     m.side, px: m.px, total: m.qty, leaves: m.qty, unnamed: m.qty,
+	}
+	l.byID[m.id] = o
+	l.send(o)
+}
+
+// addSeed sends an order that stands for those no message added.
+func (l *Lobster) addSeed(side matcher.Side, px, qty int64) {
+	for qty > 0 { // a level may hold more than an order can
+		part := min(qty, maxQty)
+		qty -= part
+		l.seeds++
+		l.send(&resting{
+			clientID: l.options.Prefix + "seed" + strconv.Itoa(l.seeds),
+			side:     side, px: px, total: part, leaves: part, seed: true,
+		})
+	}
+}
+
+func (l *Lobster) send(o *resting) {
+	l.book.rest(o)
+	l.event.Steps = append(l.event.Steps, Step{
+		Action: New, ClientOrderID: o.clientID, AccountID: l.options.Maker, Security: l.options.Security,
+		Side: o.side, Quantity: int32(o.total), LimitPx: o.px,
+	})
+}
+
+// execute sends the aggressor of a visible execution.
+func (l *Lobster) execute(m message, known *resting) error {
+	front := l.book.best(m.side)
+	if front == nil || front.px != m.px || front.open() < m.qty {
+		return l.messages.errorf("%d executed at %d, which is not the touch or holds less", m.qty, m.px)
+	}
+	oldest := front.queue[0]
+	if known != nil && known != oldest || known == nil && !oldest.seed {
+		l.stats.OutOfTurn++
+	}
+	l.event.Steps = append(l.event.Steps, Step{
+		Action: New, AccountID: l.options.Taker, Security: l.options.Security, Side: m.side.Opposite(),
+		ClientOrderID: l.options.Prefix + "x" + strconv.Itoa(l.stats.Events),
+		TimeInForce:   IOC, Quantity: int32(m.qty), LimitPx: m.px,
+	})
+	if left := l.book.take(m.side, m.px, m.qty); left != 0 {
+		panic(fmt.Sprintf("orderflow: %d of %d found no maker at a rung that holds enough", left, m.qty))
+	}
+	l.settle(m, known)
+	return nil
+}
+
+// settle notes how much of an order the messages have taken and drops its id at
+// the end, so that memory follows the book. What the venue then still holds of
+// it (an older order was filled in its place) nobody will name again: a seed.
+func (l *Lobster) settle(m message, known *resting) {
+	if known == nil {
+		return
+	}
+	known.unnamed -= m.qty
+	if known.unnamed <= 0 || m.kind == lobsterDelete {
+		known.seed = true
+		delete(l.byID, m.id)
+	}
+}
+
+// reduceLevel takes qty off the orders at one price: the named one first, then
+// seeds, then the youngest. The level must hold that much.
+func (l *Lobster) reduceLevel(side matcher.Side, px, qty int64, named *resting) {
+	if named != nil && named.leaves > 0 {
+		qty -= l.reduce(named, qty)
+	}
+	for qty > 0 {
+		queue := l.book.at(side, px).queue
+		victim := queue[len(queue)-1]
+		if i := slices.IndexFunc(queue, func(o *resting) bool { return o.seed }); i >= 0 {
+			victim = queue[i]
+		}
+		qty -= l.reduce(victim, qty)
+	}
+}
+
+// reduce cancels an order, or shrinks it by a replace, and returns by how much.
+func (l *Lobster) reduce(o *resting, qty int64) int64 {
+	qty = min(qty, o.leaves)
+	if qty == o.leaves {
+		l.event.Steps = append(l.event.Steps, Step{Action: Cancel, AccountID: l.options.Maker,
+			Security: l.options.Security, Side: o.side, Ref: o.clientID})
+	} else {
+		o.total -= qty
+		l.event.Steps = append(l.event.Steps, Step{Action: Replace, AccountID: l.options.Maker,
+			Security: l.options.Security, Side: o.side, Ref: o.clientID, Quantity: int32(o.total), LimitPx: o.px})
+	}
+	l.book.shrink(o, qty)
+	return qty
+}
+
+func levelsOf(d *Depth, side matcher.Side) []Level {
+	if side == matcher.Buy {
+		return d.Bids
+	}
+	return d.Asks
+}

@@ -1,0 +1,164 @@
+package perf
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"posttrade/perf/flow"
+)
+
+func TestResultsFileIsInBenchmarkFormat(t *testing.T) {
+	var shown bytes.Buffer
+	r := &Run{o: Options{Stdout: &shown, Out: filepath.Join(t.TempDir(), "deep", "results.txt")},
+		env: Environment{OS: "linux", Arch: "amd64", CPU: "Some CPU", Commit: "abc", Cores: 2}}
+	r.bench("Ring/op=spsc/batch=1", 1000, time.Millisecond, metric{2.5, "M/s"})
+	r.figures("Memory/op=idle", metric{27.5, "MiB-resident"})
+	r.atMost("P0", "a figure that is met", 1, 2)
+	r.atLeast("P0", "a figure that is missed", 1, 2)
+	if err := r.write(); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(r.o.Out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"\ncpu: Some CPU\n", "\ncommit: abc\n",
+		"\nBenchmarkRing/op=spsc/batch=1 1000 1000 ns/op 2.5 M/s\n", "\nBenchmarkMemory/op=idle 1 27.5 MiB-resident\n",
+		"| P0 | a figure that is met | 1 | <= 2 | met |", "| P0 | a figure that is missed | 1 | >= 2 | missed |",
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("results lack %q:\n%s", want, text)
+		}
+	}
+	line := regexp.MustCompile(`^Benchmark\S+ \d+( \S+ \S+)+$`)
+	for _, l := range strings.Split(string(text), "\n") {
+		if strings.HasPrefix(l, "Benchmark") && !line.MatchString(l) {
+			t.Errorf("not a benchmark line: %q", l)
+		}
+	}
+}
+
+func TestResultsFileThatCannotBeWrittenIsAnError(t *testing.T) {
+	blocked := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := &Run{o: Options{Stdout: io.Discard, Out: filepath.Join(blocked, "results.txt")}}
+	if err := r.write(); err == nil {
+		t.Error("no error")
+	}
+}
+
+func TestFileNameNamesCommitAndProcessor(t *testing.T) {
+	e := Environment{Commit: "v1-3-gabc", CPU: "AMD EPYC (tm) 9000"}
+	if got, want := e.fileName(), "v1-3-gabc.amd-epyc--tm--9000.txt"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestPercentilesAndMedian(t *testing.T) {
+	var ns []int64
+	for i := range 1000 {
+		ns = append(ns, int64((i*7)%1000))
+	}
+	for _, tt := range []struct {
+		p    float64
+		want int64
+	}{{0, 0}, {50, 500}, {99, 990}, {99.9, 999}, {100, 999}} {
+		if got := percentile(ns, tt.p); got != tt.want {
+			t.Errorf("p%v is %d, want %d", tt.p, got, tt.want)
+		}
+	}
+	if percentile(nil, 50) != 0 || median([]float64{3, 1, 2}) != 2 {
+		t.Error("empty percentile or median is wrong")
+	}
+}
+
+// TestLoadSendsWellFormedOrders lets Go's own server read what the load
+// generator sends.
+func TestLoadSendsWellFormedOrders(t *testing.T) {
+	var served atomic.Int64
+	seen := make(chan string, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil || int64(len(body)) != r.ContentLength || r.Method != "POST" {
+			t.Errorf("request %s, %d bytes announced, %d read, %v", r.Method, r.ContentLength, len(body), err)
+		}
+		select {
+		case seen <- string(body):
+		default:
+		}
+		served.Add(1)
+		w.WriteHeader(http.StatusCreated)
+		io.WriteString(w, `{"ok":true}`)
+	}))
+	defer server.Close()
+	l := load{addr: strings.TrimPrefix(server.URL, "http://"), connections: 4, request: batchRequest, status: 201}
+	result, err := l.run(20 * time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if int64(result.requests) != served.Load() || result.requests == 0 || len(result.ns) != result.requests {
+		t.Errorf("%d requests counted, %d timed, %d served", result.requests, len(result.ns), served.Load())
+	}
+	if body := <-seen; strings.Count(body, `"clientOrderId"`) != 100 {
+		t.Errorf("batch: %s", body)
+	}
+	l.status = http.StatusOK
+	if _, err := l.run(time.Minute); err == nil {
+		t.Error("an answer of another status is no error")
+	}
+}
+
+func TestReadAnswerRefusesWhatItCannotFrame(t *testing.T) {
+	for _, text := range []string{"", "HTTP/1.1\n", "HTTP/1.1 abc\r\n", "HTTP/1.1 200 OK\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabc"} {
+		if _, err := readAnswer(bufio.NewReader(strings.NewReader(text))); err == nil {
+			t.Errorf("%q is read", text)
+		}
+	}
+}
+
+// TestEngineRowCountsItsTrades runs the row's own check on a small flow, and
+// sees it fail on one command too many.
+func TestEngineRowCountsItsTrades(t *testing.T) {
+	f := flow.Generate(flow.Options{Seed: 1, Symbols: 4, Prefill: 400, N: 2000})
+	commands := flowCommands(f)
+	if _, allocs, err := runEngine(f, commands); err != nil || allocs != 0 {
+		t.Errorf("allocs %v, %v", allocs, err)
+	}
+	if _, _, err := runBook(f, true); err != nil {
+		t.Error(err)
+	}
+	f.Result.Trades++
+	if _, _, err := runEngine(f, commands); err == nil {
+		t.Error("a wrong number of trades is no error")
+	}
+	if _, _, err := runBook(f, false); err == nil {
+		t.Error("a wrong trade sum is no error")
+	}
+}
+
+func TestMeasureNamesTheRowThatFails(t *testing.T) {
+	cause := errors.New("planted")
+	err := Measure(Options{Smoke: true, Only: "end-to-end", Dir: t.TempDir(), Out: filepath.Join(t.TempDir(), "r.txt"),
+		Stdout: io.Discard, Open: func(EngineOptions) (Engine, error) { return nil, cause }})
+	if !errors.Is(err, cause) || !strings.Contains(err.Error(), "end-to-end") {
+		t.Errorf("got %v", err)
+	}
+	if err := Measure(Options{Dir: filepath.Join(t.TempDir(), "absent"), Stdout: io.Discard}); err == nil {
+		t.Error("an absent work folder is no error")
+	}
+}

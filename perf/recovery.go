@@ -1,0 +1,54 @@
+package perf
+
+import (
+	"fmt"
+	"path/filepath"
+	"time"
+)
+
+// measureRecovery is row P9: a journal replayed through the engine from its
+// first command, and a start from a snapshot of it.
+func measureRecovery(r *Run) error {
+	dir := filepath.Join(r.o.Dir, "recovery")
+	o := EngineOptions{Dir: dir, Durability: "os", Genesis: flowGenesis(1)}
+	e, err := r.o.Open(o)
+	if err != nil {
+		return err
+	}
+	const batch, window = 512, 16
+	n := r.scale(20_000_000) / batch * batch
+	if err := pump(e, 1, n, window, batch); err != nil {
+		return err
+	}
+	if err := e.Stop(); err != nil {
+		return err
+	}
+	start := time.Now()
+	if e, err = r.o.Open(o); err != nil {
+		return err
+	}
+	replay := time.Since(start)
+	if got := e.Durable(); got != uint64(n) {
+		return fmt.Errorf("%d commands after the start, %d before", got, n)
+	}
+	if err := e.Snapshot(); err != nil {
+		return err
+	}
+	if err := e.Stop(); err != nil {
+		return err
+	}
+	start = time.Now()
+	if e, err = r.o.Open(o); err != nil {
+		return err
+	}
+	restart := time.Since(start)
+	if got := e.Durable(); got != uint64(n) {
+		return fmt.Errorf("%d commands after the restart, %d before", got, n)
+	}
+	rate := float64(n) / replay.Seconds() / 1e6
+	r.bench("Recovery/op=replay", n, replay, metric{rate, "M/s"})
+	r.figures(fmt.Sprintf("Recovery/op=restart-from-snapshot/commands=%d", n), metric{restart.Seconds(), "s"})
+	r.atLeast("P9", "M commands/s from the journal through engine and views to a verified state", rate, 5)
+	r.atMost("P9", fmt.Sprintf("restart with %d commands and a snapshot, s", n), restart.Seconds(), 5)
+	return e.Close()
+}

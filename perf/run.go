@@ -1,0 +1,196 @@
+package perf
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"posttrade/matcher"
+)
+
+// Options say what to measure and where.
+type Options struct {
+	Smoke  bool   // a hundredth of the work: checks that every row runs, not how fast
+	Only   string // only rows whose name contains it
+	Dir    string // where journals are written; removed afterwards
+	Out    string // the results file; empty: perf/results/<commit>.<cpu>.txt
+	Commit string
+	Binary string // this program, for the rows that need a process of their own
+	Stdout io.Writer
+	Open   func(EngineOptions) (Engine, error)
+}
+
+// EngineOptions ask the wiring for a whole engine in this process.
+type EngineOptions struct {
+	Dir        string
+	Durability string // fsync or os
+	Genesis    *matcher.Genesis
+}
+
+// Run collects the figures of one run.
+type Run struct {
+	o       Options
+	env     Environment
+	lines   []string
+	targets []target
+	section string
+}
+
+type metric struct {
+	value float64
+	unit  string
+}
+
+type target struct {
+	row, text  string
+	got, limit float64
+	atMost     bool
+}
+
+func (t target) met() bool {
+	if t.atMost {
+		return t.got <= t.limit
+	}
+	return t.got >= t.limit
+}
+
+type row struct {
+	name    string
+	measure func(*Run) error
+}
+
+// rows is every row in the order it runs.
+func rows() []row {
+	return []row{
+		{"ring", measureRing},
+		{"book", measureBook},
+		{"decision", measureDecision},
+		{"journal", measureJournal},
+		{"end-to-end", measureEndToEnd},
+		{"http", measureHTTP},
+		{"recovery", measureRecovery},
+		{"memory", measureMemory},
+	}
+}
+
+// Measure runs the rows and writes the results file. It returns an error when a
+// row could not be measured or measured something wrong, never because it was slow.
+func Measure(o Options) error {
+	dir, err := os.MkdirTemp(o.Dir, "posttrade-perf-")
+	if err != nil {
+		return fmt.Errorf("perf: make work folder: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	o.Dir = dir
+	r := &Run{o: o, env: readEnvironment(o.Commit, dir)}
+	if r.env.LineRoundTripNs, err = lineRoundTrip(r.scale(200_000)); err != nil {
+		return err
+	}
+	fmt.Fprint(o.Stdout, r.env.header())
+	for _, row := range rows() {
+		if !strings.Contains(row.name, o.Only) {
+			continue
+		}
+		r.section = row.name
+		fmt.Fprintf(o.Stdout, "\n== %s\n", row.name)
+		if err := row.measure(r); err != nil {
+			return fmt.Errorf("perf: row %s: %w", row.name, err)
+		}
+	}
+	r.summary(o.Stdout)
+	return r.write()
+}
+
+// scale shrinks a count for a smoke run.
+func (r *Run) scale(n int) int {
+	if r.o.Smoke {
+		return max(n/100, 1)
+	}
+	return n
+}
+
+// duration shrinks a measuring time for a smoke run.
+func (r *Run) duration(d time.Duration) time.Duration {
+	if r.o.Smoke {
+		return d / 50
+	}
+	return d
+}
+
+// bench records one line in Go's benchmark format: a name, how many operations
+// were measured, nanoseconds an operation, and whatever else was counted.
+func (r *Run) bench(name string, n int, elapsed time.Duration, more ...metric) {
+	line := fmt.Sprintf("Benchmark%s %d %.4g ns/op", name, n, float64(elapsed.Nanoseconds())/float64(max(n, 1)))
+	for _, m := range more {
+		line += fmt.Sprintf(" %.5g %s", m.value, m.unit)
+	}
+	r.lines = append(r.lines, line)
+	fmt.Fprintln(r.o.Stdout, line)
+}
+
+// figures records a line that has no time per operation.
+func (r *Run) figures(name string, more ...metric) {
+	line := "Benchmark" + name + " 1"
+	for _, m := range more {
+		line += fmt.Sprintf(" %.5g %s", m.value, m.unit)
+	}
+	r.lines = append(r.lines, line)
+	fmt.Fprintln(r.o.Stdout, line)
+}
+
+func (r *Run) atMost(row, text string, got, limit float64) {
+	r.targets = append(r.targets, target{row, text, got, limit, true})
+}
+
+func (r *Run) atLeast(row, text string, got, limit float64) {
+	r.targets = append(r.targets, target{row, text, got, limit, false})
+}
+
+// summary prints the targets as a table that goes into the README as it is.
+func (r *Run) summary(w io.Writer) {
+	fmt.Fprintf(w, "\n| row | figure | measured | target | |\n|---|---|---:|---:|---|\n")
+	for _, t := range r.targets {
+		fmt.Fprintln(w, t)
+	}
+}
+
+// String is one row of the table.
+func (t target) String() string {
+	sign, verdict := ">=", "met"
+	if t.atMost {
+		sign = "<="
+	}
+	if !t.met() {
+		verdict = "missed"
+	}
+	return fmt.Sprintf("| %s | %s | %.4g | %s %.4g | %s |", t.row, t.text, t.got, sign, t.limit, verdict)
+}
+
+// write puts the header, the lines and the targets into the results file.
+func (r *Run) write() error {
+	name := r.o.Out
+	if name == "" {
+		name = filepath.Join("perf", "results", r.env.fileName())
+	}
+	var b strings.Builder
+	b.WriteString(r.env.header())
+	fmt.Fprintf(&b, "load-after: %s\n\n", firstLine("/proc/loadavg"))
+	for _, line := range r.lines {
+		fmt.Fprintln(&b, line)
+	}
+	b.WriteString("\n")
+	for _, t := range r.targets {
+		fmt.Fprintf(&b, "# %s\n", t)
+	}
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return fmt.Errorf("perf: make results folder: %w", err)
+	}
+	if err := os.WriteFile(name, []byte(b.String()), 0o644); err != nil {
+		return fmt.Errorf("perf: write results: %w", err)
+	}
+	fmt.Fprintf(r.o.Stdout, "\nwritten to %s\n", name)
+	return nil
+}

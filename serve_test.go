@@ -1,0 +1,370 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"posttrade/journal"
+	"posttrade/matcher"
+	"posttrade/matcher/desk"
+)
+
+// served is a server running in this process.
+type served struct {
+	url, admin string
+	cancel     context.CancelFunc
+	ended      chan error
+}
+
+// anyPorts are the flags of a server that must not get into anybody's way.
+func anyPorts(data string) []string {
+	return []string{
+		"data.dir", data, "order-matcher.listen", "127.0.0.1:0", "admin.listen", "127.0.0.1:0",
+		"recon.blotter.capacity", "1000", "journal.reserve-bytes", "0",
+	}
+}
+
+// startServer serves on data and returns when both listeners are announced.
+func startServer(t *testing.T, data string, nameValue ...string) *served {
+	t.Helper()
+	c := mustConfig(t, append(anyPorts(data), nameValue...)...)
+	ctx, cancel := context.WithCancel(context.Background())
+	reader, writer := io.Pipe()
+	s := &served{cancel: cancel, ended: make(chan error, 1)}
+	go func() {
+		err := serve(ctx, c, writer, io.Discard)
+		writer.CloseWithError(err)
+		s.ended <- err
+	}()
+	t.Cleanup(cancel)
+	lines := bufio.NewScanner(reader)
+	for s.url == "" || s.admin == "" {
+		if !lines.Scan() {
+			t.Fatalf("server did not start: %v", <-s.ended)
+		}
+		if at, ok := strings.CutPrefix(lines.Text(), "order-matcher listening on "); ok {
+			s.url = "http://" + at
+		}
+		if at, ok := strings.CutPrefix(lines.Text(), "admin listening on "); ok {
+			s.admin = "http://" + at
+		}
+	}
+	go io.Copy(io.Discard, reader)
+	return s
+}
+
+func (s *served) stop(t *testing.T) {
+	t.Helper()
+	s.cancel()
+	if err := <-s.ended; err != nil {
+		t.Fatalf("stop: %v", err)
+	}
+}
+
+// call sends a request and returns status and body.
+func call(t *testing.T, method, url, body string) (int, string) {
+	t.Helper()
+	request, err := http.NewRequest(method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body != "" {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(text)
+}
+
+const (
+	sellOrder = `{"clientOrderId":"s","accountId":1,"security":"AAPL","side":"Sell","quantity":100,"limitPrice":187.25}`
+	buyOrder  = `{"clientOrderId":"b","accountId":2,"security":"AAPL","side":"Buy","quantity":40,"limitPrice":187.30}`
+)
+
+func TestServerRecoversWhatItAnswered(t *testing.T) {
+	data := t.TempDir()
+	reads := []string{"/orders?status=all", "/orders/ord-1", "/positions?accountId=2", "/book/AAPL?depth=5"}
+	s := startServer(t, data)
+	for _, order := range []string{sellOrder, buyOrder} {
+		if status, body := call(t, "POST", s.url+"/orders", order); status != http.StatusCreated {
+			t.Fatalf("order: %d %s", status, body)
+		}
+	}
+	var before []string
+	for _, path := range reads {
+		_, body := call(t, "GET", s.url+path, "")
+		before = append(before, body)
+	}
+	s.stop(t)
+
+	var ports map[string]string
+	text, err := os.ReadFile(filepath.Join(data, "ports.json"))
+	if err != nil || json.Unmarshal(text, &ports) != nil || "http://"+ports["order-matcher"] != s.url {
+		t.Errorf("ports.json: %s, %v", text, err)
+	}
+
+	s = startServer(t, data)
+	defer s.stop(t)
+	for i, path := range reads {
+		if _, body := call(t, "GET", s.url+path, ""); body != before[i] {
+			t.Errorf("%s after the restart:\n%s\nbefore:\n%s", path, body, before[i])
+		}
+	}
+	if status, body := call(t, "POST", s.url+"/orders", buyOrder); status != http.StatusCreated || !strings.Contains(body, `"sequence":2`) {
+		t.Errorf("repeated order after the restart: %d %s", status, body)
+	}
+	if status, body := call(t, "GET", s.admin+"/readyz", ""); status != http.StatusOK || !strings.Contains(body, `"journal"`) {
+		t.Errorf("readyz: %d %s", status, body)
+	}
+	_, metrics := call(t, "GET", s.admin+"/metrics", "")
+	for _, name := range []string{"svc_ring_depth", "svc_stage_sequence", "svc_journal_bytes_total", "svc_journal_commit_seconds",
+		"svc_orders_total", "svc_stage_latency_seconds", "go_goroutines"} {
+		if !strings.Contains(metrics, "\n"+name) {
+			t.Errorf("/metrics has no %s", name)
+		}
+	}
+}
+
+func TestStartIsRefusedByName(t *testing.T) {
+	data := t.TempDir()
+	s := startServer(t, data)
+	tests := []struct {
+		name     string
+		settings []string
+		want     string
+		usage    bool
+	}{
+		{"journal in use", nil, journal.ErrLocked.Error(), false},
+		{"part of a later version", []string{"cluster.member-id", "1", "cluster.members", "1=a:1@a:2", "sidecars.enabled", "false"},
+			"cluster.members", true},
+		{"data directory is a file", []string{"data.dir", filepath.Join(data, "ports.json")}, "data.dir", false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) { wantNoStart(t, append(anyPorts(data), tt.settings...), tt.want, tt.usage) })
+	}
+	s.stop(t)
+	wantNoStart(t, append(anyPorts(data), "risk.credit-limit", "17"), "risk.credit-limit", true)
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for _, name := range []string{"order-matcher.listen", "admin.listen"} {
+		wantNoStart(t, append(anyPorts(data), name, taken.Addr().String()), name, false)
+	}
+}
+
+func wantNoStart(t *testing.T, nameValue []string, want string, usage bool) {
+	t.Helper()
+	c, err := readConfig(configSources{flags: pairs(nameValue)})
+	if err == nil {
+		err = serve(context.Background(), c, io.Discard, io.Discard)
+	}
+	var u usageError
+	if err == nil || !strings.Contains(err.Error(), want) || errors.As(err, &u) != usage {
+		t.Errorf("start: %v, want one that names %q (usage error: %v)", err, want, usage)
+	}
+}
+
+// TestDamagedJournalIsNamed flips one byte of the stored history and expects verify
+// to say so with exit code 3, and the server not to start.
+func TestDamagedJournalIsNamed(t *testing.T) {
+	data := t.TempDir()
+	s := startServer(t, data)
+	call(t, "POST", s.url+"/orders", sellOrder)
+	s.stop(t)
+	if code, out, errs := run(runJournal, "verify", "--data.dir="+data); code != exitOK || !strings.Contains(out, "verified") {
+		t.Fatalf("verify of a good journal: %d %s %s", code, out, errs)
+	}
+	damaged := 0
+	for _, pattern := range []string{"*.log", "*.sst"} {
+		names, err := filepath.Glob(filepath.Join(data, "journal", "store", pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(text) < 200 {
+				continue
+			}
+			text[150] ^= 0x40
+			damaged++
+			if err := os.WriteFile(name, text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if damaged == 0 {
+		t.Fatal("no file was long enough to damage")
+	}
+	if code, out, errs := run(runJournal, "verify", "--data.dir="+data); code != exitMismatch || errs == "" {
+		t.Errorf("verify of a damaged journal: %d %s %s", code, out, errs)
+	}
+	c := mustConfig(t, anyPorts(data)...)
+	if err := serve(context.Background(), c, io.Discard, io.Discard); err == nil {
+		t.Error("the server starts on a damaged journal")
+	}
+}
+
+func run(command func([]string, io.Writer, io.Writer) int, args ...string) (code int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	code = command(args, &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+func TestJournalCommands(t *testing.T) {
+	data := t.TempDir()
+	if code, _, errs := run(runJournal, "stats", "--data.dir="+data); code != exitFailed || strings.Count(errs, "\n") != 1 {
+		t.Errorf("stats without a journal: %d %q", code, errs)
+	}
+	s := startServer(t, data)
+	call(t, "POST", s.url+"/orders", sellOrder)
+	call(t, "POST", s.url+"/orders", buyOrder)
+	if code, _, errs := run(runJournal, "verify", "--data.dir="+data); code != exitFailed || !strings.Contains(errs, "in use") {
+		t.Errorf("verify of a journal in use: %d %q", code, errs)
+	}
+	s.stop(t)
+	if code, out, _ := run(runJournal, "export", "--data.dir="+data, "--from=2"); code != exitOK ||
+		strings.Count(out, "\n") != 1 || !strings.Contains(out, `"clientOrderId":"b"`) {
+		t.Errorf("export: %d %s", code, out)
+	}
+	if code, out, _ := run(runSnapshot, "--data.dir="+data); code != exitOK || !strings.Contains(out, "sequence 2") {
+		t.Errorf("snapshot: %d %s", code, out)
+	}
+	if code, out, _ := run(runJournal, "verify", "--data.dir="+data); code != exitOK || !strings.Contains(out, "1 snapshots lead to the same state") {
+		t.Errorf("verify with a snapshot: %d %s", code, out)
+	}
+	if code, out, _ := run(runJournal, "stats", "--data.dir="+data); code != exitOK || !strings.Contains(out, "commands   2 in") {
+		t.Errorf("stats: %d %s", code, out)
+	}
+	for _, args := range [][]string{{}, {"repair"}, {"verify", "extra"}} {
+		if code, _, errs := run(runJournal, append(args, "--data.dir="+data)...); code != exitUsage || strings.Count(errs, "\n") != 1 {
+			t.Errorf("journal %v: %d %q", args, code, errs)
+		}
+	}
+}
+
+// TestSnapshotCarriesTheStart restores from the snapshot and not from the first command.
+func TestSnapshotCarriesTheStart(t *testing.T) {
+	dir := t.TempDir()
+	k := testCore(t, dir)
+	submit(t, k, 500)
+	s, err := k.shadow.Take(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	submit(t, k, 7)
+	hash := stopAndHash(t, k)
+
+	k = testCore(t, dir)
+	if k.recovered.snapshot != s.InputSeq || k.recovered.replayed != 7 {
+		t.Errorf("started from snapshot %d with %d replayed, want %d and 7", k.recovered.snapshot, k.recovered.replayed, s.InputSeq)
+	}
+	if err := k.views.Check(k.engine); err != nil {
+		t.Error(err)
+	}
+	if got := stopAndHash(t, k); got != hash {
+		t.Errorf("state %x after the restart, %x before", got, hash)
+	}
+
+	// A damaged snapshot is passed over, and said so.
+	files, err := filepath.Glob(filepath.Join(dir, s.State.Path))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("snapshot file: %v %v", files, err)
+	}
+	if err := os.Truncate(files[0], s.State.Bytes-1); err != nil {
+		t.Fatal(err)
+	}
+	k = testCore(t, dir)
+	if k.recovered.snapshot != 0 || len(k.recovered.notes) == 0 {
+		t.Errorf("started from snapshot %d, notes %v: want none, and a note", k.recovered.snapshot, k.recovered.notes)
+	}
+	if got := stopAndHash(t, k); got != hash {
+		t.Errorf("state %x from the first command, %x before", got, hash)
+	}
+}
+
+// testCore opens a core on small limits.
+func testCore(t *testing.T, dir string) *core {
+	t.Helper()
+	c := mustConfig(t, anyPorts(dir)...)
+	o := coreOptionsFrom(c)
+	o.dir = dir
+	o.fatal = func(err error) { t.Errorf("journal failed: %v", err) }
+	k, err := openCore(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// submit sends n orders through the desk and waits for their answers.
+func submit(t *testing.T, k *core, n int) {
+	t.Helper()
+	ticket, err := k.desk.Acquire(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ticket.Release()
+	for i := range n {
+		c := ticket.Command(i)
+		*c = matcher.NewCommand(matcher.OrderNew)
+		c.AccountID, c.SecurityID, c.Qty = uint32(i%2+1), 1, 10
+		c.Side, c.LimitPx = matcher.Side(i%2), 100_000_000+int64(i%5)*1_000_000
+	}
+	if err := ticket.Submit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := ticket.Wait(0); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// stopAndHash stops the stages, takes the engine's state hash and closes everything.
+func stopAndHash(t *testing.T, k *core) [32]byte {
+	t.Helper()
+	hash := [32]byte{}
+	k.beforeDiscard = func() { hash = k.engine.StateHash() }
+	if err := k.stop(); err != nil {
+		t.Fatal(err)
+	}
+	return hash
+}
+
+// TestJournalFailureEndsEverything poisons the journal and expects waiting
+// callers to hear of it and new ones to be refused.
+func TestJournalFailureEndsEverything(t *testing.T) {
+	k := testCore(t, t.TempDir())
+	cause := errors.New("planted")
+	k.Fail(cause)
+	if _, err := k.desk.Acquire(1); !errors.Is(err, desk.ErrFailed) {
+		t.Errorf("acquire after the failure: %v", err)
+	}
+	if err := k.watermark.WaitDurable(1<<40, time.Minute); !errors.Is(err, cause) {
+		t.Errorf("a reader waits on: %v", err)
+	}
+	if err := k.stop(); err != nil {
+		t.Error(err)
+	}
+}
