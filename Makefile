@@ -53,7 +53,7 @@ perf: build
 	./$(BIN) perf
 
 perf-smoke: build
-	./$(BIN) perf --smoke
+	./$(BIN) perf --smoke --out bin/smoke.txt
 
 # A CPU profile of the decision path with the stages labelled.
 profile: build

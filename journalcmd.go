@@ -12,16 +12,18 @@ import (
 	"posttrade/matcher"
 )
 
-const journalUsage = "journal verify|stats|export [flags]"
+const journalUsage = "journal verify|stats|export|accept [flags]"
 
 // runJournal is `posttrade journal`: what can be done with a journal that no
 // server has open.
 func runJournal(args []string, stdout, stderr io.Writer) int {
 	var from, to uint64
-	f := newFlags(journalUsage, "Reads the journal in data.dir while no server has it open, and changes nothing.\n"+
+	f := newFlags(journalUsage, "Reads the journal in data.dir while no server has it open; all but accept change nothing.\n"+
 		"  verify   every checksum, link and sequence; replays all of it, compares fills, snapshots and anchor; exit 3 names the first that differs\n"+
 		"  stats    what there is and how much of it\n"+
-		"  export   the commands as ndjson, --from to --to")
+		"  export   the commands as ndjson, --from to --to\n"+
+		"  accept   after a start was refused: take what the store holds as the whole history, if all of it verifies;\n"+
+		"           gives up acknowledged commands beyond its end, and changes the anchor")
 	f.Uint64Var(&from, "from", 1, "first `sequence` of export")
 	f.Uint64Var(&to, "to", 0, "last `sequence` of export, 0 = the head")
 	c, err := f.read(args, 1, stdout)
@@ -42,12 +44,19 @@ func runJournal(args []string, stdout, stderr io.Writer) int {
 		}
 		printReport(stdout, r)
 		return exitOK
+	case "accept":
+		r, err := journal.AcceptHistory(context.Background(), dir, journal.VerifyOptions{})
+		if err != nil {
+			return exit(stderr, err)
+		}
+		printReport(stdout, r)
+		return exitOK
 	case "export":
 		out := bufio.NewWriterSize(stdout, 1<<16)
 		err := journal.Export(context.Background(), dir, out, from, to, journal.VerifyOptions{})
 		return exit(stderr, errors.Join(err, out.Flush()))
 	}
-	return exit(stderr, usagef("unknown journal command %s; there are verify, stats and export", printable(f.rest[0])))
+	return exit(stderr, usagef("unknown journal command %s; there are verify, stats, export and accept", printable(f.rest[0])))
 }
 
 // verifyJournal is a mismatch for everything that the journal itself gets wrong.

@@ -258,6 +258,15 @@ func TestJournalCommands(t *testing.T) {
 	if code, out, _ := run(runJournal, "stats", "--data.dir="+data); code != exitOK || !strings.Contains(out, "commands   2 in") {
 		t.Errorf("stats: %d %s", code, out)
 	}
+	// Without its anchor the start is refused, until an operator accepts what is there.
+	if err := os.Remove(filepath.Join(data, "journal", "anchor")); err != nil {
+		t.Fatal(err)
+	}
+	wantNoStart(t, anyPorts(data), journal.ErrAnchorMissing.Error(), false)
+	if code, out, errs := run(runJournal, "accept", "--data.dir="+data); code != exitOK || !strings.Contains(out, "commands   2 in") {
+		t.Errorf("accept: %d %s %s", code, out, errs)
+	}
+	startServer(t, data).stop(t)
 	for _, args := range [][]string{{}, {"repair"}, {"verify", "extra"}} {
 		if code, _, errs := run(runJournal, append(args, "--data.dir="+data)...); code != exitUsage || strings.Count(errs, "\n") != 1 {
 			t.Errorf("journal %v: %d %q", args, code, errs)

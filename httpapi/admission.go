@@ -55,7 +55,7 @@ func (x *exchange) decide(kind matcher.CommandType) problem {
 	if p := x.ready(); p.status != 0 {
 		return p
 	}
-	reason := x.m.Gate.Screen(&probe)
+	reason := x.screen(&probe)
 	if reason != matcher.Accepted && !x.m.SequenceRefusals {
 		x.refused(reason)
 		return x.answerRefusal(o, reason, 0, 0)

@@ -104,7 +104,7 @@ func (x *exchange) screenBatch() (sequenced int, p problem) {
 		if item.repeats {
 			continue
 		}
-		item.reason = x.m.Gate.Screen(&item.command)
+		item.reason = x.screen(&item.command)
 		if item.reason != matcher.Accepted && !x.m.SequenceRefusals {
 			continue
 		}

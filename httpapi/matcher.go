@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"runtime/pprof"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -71,6 +72,7 @@ type OrderMatcher struct {
 	server    *server
 	prefix    string
 	exchanges sync.Pool
+	stages    stages
 	openAPI   []byte
 
 	latency    Latency // handler, admissions only: from the request read to the answer rendered
@@ -101,6 +103,7 @@ func NewOrderMatcher(d Deps) *OrderMatcher {
 		Deps:    d,
 		prefix:  cleanPrefix(d.PathPrefix),
 		openAPI: openAPIOrderMatcher,
+		stages:  newStages(),
 	}
 	m.exchanges.New = func() any { return &exchange{m: m} }
 	m.server = newServer(serverConfig{
@@ -165,6 +168,7 @@ func (m *OrderMatcher) bodyLimit(target []byte) int {
 func (m *OrderMatcher) handle(ctx *fasthttp.RequestCtx) {
 	x := m.exchanges.Get().(*exchange)
 	x.ctx = ctx
+	pprof.SetGoroutineLabels(m.stages.http)
 	defer x.finish()
 	if p := x.serve(); p.status != 0 {
 		p.write(ctx)
