@@ -57,7 +57,7 @@ perf-smoke: build
 
 # A CPU profile of the decision path with the stages labelled.
 profile: build
-	./$(BIN) perf --only end-to-end --cpuprofile bin/cpu.prof
+	./$(BIN) perf --only end-to-end --cpuprofile bin/cpu.prof --out bin/profile.txt
 	$(GO) tool pprof -top -nodecount 40 $(BIN) bin/cpu.prof
 
 # kill -9 under load, CYCLES times.

@@ -1,7 +1,7 @@
 // Package perf measures the engine against its floors and its peers in one run
 // and writes the figures where the next run can be compared with them.
 //
-//	posttrade perf ──► Run ──► rows (ring, book, decision, journal, end-to-end, http, recovery, memory)
+//	posttrade perf ──► Run ──► rows (ring, book, decision, gate, codec, journal, end-to-end, http, ...)
 //	                    │         each row: our figure, its comparator in the same run, the target as a ratio
 //	                    └──► perf/results/<commit>.<cpu>.txt   Go benchmark format, benchstat reads it
 //

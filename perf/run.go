@@ -68,6 +68,8 @@ func rows() []row {
 		{"ring", measureRing},
 		{"book", measureBook},
 		{"decision", measureDecision},
+		{"gate", measureGate},
+		{"codec", measureCodec},
 		{"journal", measureJournal},
 		{"end-to-end", measureEndToEnd},
 		{"http", measureHTTP},

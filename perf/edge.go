@@ -1,0 +1,74 @@
+package perf
+
+import (
+	"fmt"
+	"time"
+
+	"posttrade/matcher"
+	"posttrade/matcher/gate"
+	"posttrade/matcher/strictjson"
+	"posttrade/perf/flow"
+)
+
+// measureGate is what the edge asks of memory before an order is handed in.
+func measureGate(r *Run) error {
+	g := gate.New(4096, 4096)
+	if err := g.Load(flowGenesis(32)); err != nil {
+		return err
+	}
+	g.SetReady()
+	source := &flowSource{random: flow.NewRandom(1)}
+	commands := make([]matcher.Command, 1<<12)
+	for i := range commands {
+		source.next(&commands[i])
+	}
+	n := r.scale(20_000_000)
+	refused := 0
+	start := time.Now()
+	for i := range n {
+		if g.Screen(&commands[i&(len(commands)-1)]) != matcher.Accepted {
+			refused++
+		}
+	}
+	elapsed := time.Since(start)
+	if refused > 0 {
+		return fmt.Errorf("the gate refused %d good orders", refused)
+	}
+	r.bench("Gate/op=screen", n, elapsed)
+	return nil
+}
+
+// measureCodec is the reading of an order from JSON, and of a record from the wire.
+func measureCodec(r *Run) error {
+	n := r.scale(5_000_000)
+	body := appendOrder(nil, 1, 1, 1)
+	reader := strictjson.NewReader(body)
+	start := time.Now()
+	for range n {
+		reader.Reset(body)
+		reader.BeginObject()
+		for {
+			if _, more := reader.NextKey(); !more {
+				break
+			}
+			reader.Skip()
+		}
+		if err := reader.End(); err != nil {
+			return err
+		}
+	}
+	r.bench("Codec/op=read-order-json", n, time.Since(start), metric{float64(len(body)), "bytes"})
+
+	source := &flowSource{random: flow.NewRandom(1)}
+	var c matcher.Command
+	source.next(&c)
+	record := c.Bytes()[:]
+	start = time.Now()
+	for range n {
+		if _, err := matcher.Decode(record); err != nil {
+			return err
+		}
+	}
+	r.bench("Codec/op=decode-record", n, time.Since(start))
+	return nil
+}
