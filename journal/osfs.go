@@ -136,9 +136,9 @@ func (f *lazyFile) flush() error {
 
 func (f *lazyFile) sync() error {
 	f.mu.Lock()
-	target, todo := f.written, f.written > f.synced
+	target, due := f.written, f.written > f.synced
 	f.mu.Unlock()
-	if !todo {
+	if !due {
 		return nil
 	}
 	if err := f.File.SyncData(); err != nil {
