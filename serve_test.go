@@ -377,3 +377,54 @@ func TestJournalFailureEndsEverything(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestLobsterBookMatchesThroughEngineAndServer sends the published order flow
+// through a whole engine in this process and through the server, and compares
+// ten levels with the published book after every event.
+func TestLobsterBookMatchesThroughEngineAndServer(t *testing.T) {
+	dir := sharedData(t, filepath.Join("data", "lobster"))
+	if dir == "" {
+		return
+	}
+	send := replayCommand{inProcess: inProcessVenues}.run
+	data := t.TempDir()
+	s := startServer(t, data)
+	defer s.stop(t)
+	for name, args := range map[string][]string{
+		"in process":       {"--data.dir=" + t.TempDir(), "--journal.reserve-bytes=0"},
+		"through a server": {"--url=" + s.url},
+	} {
+		code, out, errs := run(send, append(args, "--lobster="+dir, "--check")...)
+		if code != exitOK || !strings.Contains(out, "998 of 998 transitions match") {
+			t.Errorf("%s: exit %d\n%s%s", name, code, out, errs)
+		}
+	}
+}
+
+// sharedData finds the data beside the project, "" when there is none. In CI its
+// absence is a failure.
+func sharedData(t *testing.T, name string) string {
+	t.Helper()
+	roots := []string{os.Getenv("POSTTRADE_SHARED")}
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for dir != filepath.Dir(dir) {
+		dir = filepath.Dir(dir)
+		roots = append(roots, filepath.Join(dir, "shared"))
+	}
+	for _, root := range roots {
+		found := filepath.Join(root, name)
+		if root != "" {
+			if _, err := os.Stat(found); err == nil {
+				return found
+			}
+		}
+	}
+	if os.Getenv("CI") == "true" {
+		t.Fatalf("no %s in %v", name, roots)
+	}
+	t.Logf("no %s in %v: nothing was compared", name, roots)
+	return ""
+}
