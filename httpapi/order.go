@@ -206,12 +206,8 @@ func (x *exchange) appendRow(b []byte, row *blotter.OrderRow) []byte {
 	return append(o.append(b), '}')
 }
 
-// appendForgotten appends what is still known of an order that was accepted and
-// has since left the views: its terms, its id and its sequence. It can only have
-// left as a terminal one; how it ended and when is null.
-func appendForgotten(b []byte, r *orderRequest, key *blotter.KeyRow) []byte {
-	b = append(b, `{"orderId":`...)
-	b = appendOrderID(b, uint32(key.Ref))
+// appendTerms appends the members that every answer to an admission repeats.
+func (r *orderRequest) appendTerms(b []byte) []byte {
 	b = append(b, `,"clientOrderId":`...)
 	b = appendOptional(b, r.clientID)
 	b = append(b, `,"accountId":`...)
@@ -221,7 +217,16 @@ func appendForgotten(b []byte, r *orderRequest, key *blotter.KeyRow) []byte {
 	b = append(b, `,"side":`...)
 	b = appendSide(b, r.side)
 	b = append(b, `,"quantity":`...)
-	b = appendInt(b, int64(r.qty))
+	return appendInt(b, int64(r.qty))
+}
+
+// appendForgotten appends what is still known of an order that was accepted and
+// has since left the views: its terms, its id and its sequence. It can only have
+// left as a terminal one; how it ended and when is null.
+func appendForgotten(b []byte, r *orderRequest, key *blotter.KeyRow) []byte {
+	b = append(b, `{"orderId":`...)
+	b = appendOrderID(b, uint32(key.Ref))
+	b = r.appendTerms(b)
 	b = append(b, `,"limitPrice":`...)
 	b = appendPrice(b, r.limitPx)
 	b = append(b, `,"status":null,"sequence":`...)
@@ -237,16 +242,7 @@ func appendTrade(b []byte, r *orderRequest, tradeSeq uint64, px int64, inputSeq 
 	b = appendUint(b, inputSeq)
 	b = append(b, `,"price":`...)
 	b = appendPrice(b, px)
-	b = append(b, `,"clientOrderId":`...)
-	b = appendOptional(b, r.clientID)
-	b = append(b, `,"accountId":`...)
-	b = appendUint(b, uint64(r.accountID))
-	b = append(b, `,"security":`...)
-	b = appendString(b, r.security)
-	b = append(b, `,"side":`...)
-	b = appendSide(b, r.side)
-	b = append(b, `,"quantity":`...)
-	b = appendInt(b, int64(r.qty))
+	b = r.appendTerms(b)
 	b = append(b, `,"executedAt":`...)
 	if tradeSeq == 0 {
 		return append(b, "null}"...)
