@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"sync/atomic"
-
-	"posttrade/ring"
 )
 
 // Account is an account's control flag, and the version of the control that set it.
@@ -38,34 +36,6 @@ type Policy struct {
 	MaxConcentrationNotional int64
 }
 
-// copyRow copies an account, whole.
-func (s *accountSlot) copyRow(row *accountRow) {
-	for {
-		stamp, ok := s.lock.Read()
-		if !ok {
-			continue // the writer is a few stores away
-		}
-		ring.CopyOut(wordsOf(row), wordsOf(&s.row))
-		if !s.lock.Retry(stamp) {
-			return
-		}
-	}
-}
-
-// copyRow copies a security, whole.
-func (s *securitySlot) copyRow(row *securityRow) {
-	for {
-		stamp, ok := s.lock.Read()
-		if !ok {
-			continue // the writer is a few stores away
-		}
-		ring.CopyOut(wordsOf(row), wordsOf(&s.row))
-		if !s.lock.Retry(stamp) {
-			return
-		}
-	}
-}
-
 // read finds an account; entries of the index are only ever added.
 func (t *accounts) read(id uint32) (at int, row accountRow, ok bool) {
 	mask := len(t.index) - 1
@@ -76,7 +46,8 @@ func (t *accounts) read(id uint32) (at int, row accountRow, ok bool) {
 		}
 		if uint32(word>>32) == id {
 			at = int(uint32(word)) - 1
-			t.slots[at].copyRow(&row)
+			slot := &t.slots[at]
+			copyWhole(&slot.lock, wordsOf(&row), wordsOf(&slot.row))
 			return at, row, true
 		}
 	}
@@ -100,7 +71,8 @@ func (v *Views) Accounts() []Account {
 	all := make([]Account, v.accounts.count.Load())
 	var row accountRow
 	for i := range all {
-		v.accounts.slots[i].copyRow(&row)
+		slot := &v.accounts.slots[i]
+		copyWhole(&slot.lock, wordsOf(&row), wordsOf(&slot.row))
 		all[i] = row.account()
 	}
 	slices.SortFunc(all, func(a, b Account) int { return cmp.Compare(a.ID, b.ID) })
@@ -118,7 +90,8 @@ func (v *Views) Security(id uint32) (Security, bool) {
 		return Security{}, false
 	}
 	var row securityRow
-	v.securities.slots[id-1].copyRow(&row)
+	slot := &v.securities.slots[id-1]
+	copyWhole(&slot.lock, wordsOf(&row), wordsOf(&slot.row))
 	return Security{
 		ID: id, Ticker: string(row.ticker[:row.tickerBytes]),
 		Known:   row.flags&flagKnown != 0,
@@ -140,16 +113,7 @@ func (v *Views) Securities() []Security {
 // Policy returns the policy in force. Any goroutine.
 func (v *Views) Policy() Policy {
 	var row policyRow
-	for {
-		stamp, ok := v.policy.lock.Read()
-		if !ok {
-			continue // the writer is a few stores away
-		}
-		ring.CopyOut(wordsOf(&row), wordsOf(&v.policy.row))
-		if !v.policy.lock.Retry(stamp) {
-			break
-		}
-	}
+	copyWhole(&v.policy.lock, wordsOf(&row), wordsOf(&v.policy.row))
 	return Policy{
 		Version: row.version, KillSwitch: row.kill == 1,
 		MaxPositionQty: row.maxPosition, MaxConcentrationNotional: row.maxConcentration,

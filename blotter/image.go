@@ -14,7 +14,7 @@ import (
 // the views hold and the snapshot does not. Little endian:
 //
 //	magic "PTVIEWS\n", version u32, zero u32
-//	sections 1 to 9 in order, each
+//	sections 1 to 10 in order, each
 //	    id u32, width of a record u32, count u64, records, CRC-32C of all that u32
 //
 //	1 HEAD       applied, tradeSeq, lastRef u64; SHA-256 of the genesis record
@@ -26,7 +26,8 @@ import (
 //	6 OPEN       order, ascending by reference
 //	7 RETAINED   order, in order of eviction
 //	8 KEY        key, inputSeq, terms hash, reference u64; kind, reason u8; zero [6]; in order of eviction
-//	9 END        no records
+//	9 SOURCE     mark u32, zero u32; watermark i64; accounts, then securities
+//	10 END       no records
 //
 //	order        ref, account, security u32; qty, leaves, last qty i32; inputSeq u64; created,
 //	             updated, limit, last price i64; side, type, time in force, status, reason,
@@ -35,7 +36,7 @@ import (
 // Levels are not in it: they are the sums of the open orders.
 const (
 	imageMagic   = "PTVIEWS\n"
-	imageVersion = 1
+	imageVersion = 2
 	imageHeader  = 16
 )
 
@@ -55,7 +56,8 @@ var (
 	openSection     = section{6, "open order", 136}
 	retainedSection = section{7, "retained order", 136}
 	keySection      = section{8, "key", 40}
-	endSection      = section{9, "end", 0}
+	sourceSection   = section{9, "source", 16}
+	endSection      = section{10, "end", 0}
 )
 
 // ErrMidCommand reports an image asked for between two events of one command.
@@ -146,6 +148,12 @@ func (v *Views) WriteTo(out io.Writer) (int64, error) {
 		k := v.keys.oldest(i)
 		w.u64(k.Key).u64(k.InputSeq).u64(k.TermsHash).u64(k.Ref)
 		w.u8(uint8(k.Kind)).u8(uint8(k.Reason)).bytes(make([]byte, 6)).flush()
+	}
+	w.end()
+	w.begin(sourceSection, controlSources)
+	for s := range ControlSource(controlSources) {
+		m := v.SourceMark(s)
+		w.u32(m.Mark).u32(0).i64(m.Watermark).flush()
 	}
 	w.end()
 	w.begin(endSection, 0)

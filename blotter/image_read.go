@@ -158,6 +158,7 @@ func (v *Views) restore(g *matcher.Genesis, r *imageReader) error {
 		{openSection, 0, l.MaxOpenOrders, v.openRestorer()},
 		{retainedSection, 0, len(o.retained), v.restoreRetained},
 		{keySection, 0, l.IdempotencyCapacity, v.keyRestorer()},
+		{sourceSection, controlSources, controlSources, v.sourceRestorer()},
 		{endSection, 0, 0, nil},
 	} {
 		if err := r.section(part.section, part.least, part.most, func() error { return part.record(r) }); err != nil {

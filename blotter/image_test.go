@@ -123,7 +123,7 @@ func TestDamagedImagesAreRefused(t *testing.T) {
 // sectionsOf finds where the sections of an image start.
 func sectionsOf(image []byte) (starts []int) {
 	at := imageHeader
-	for range 9 {
+	for range 10 {
 		starts = append(starts, at)
 		width, count := binary.LittleEndian.Uint32(image[at+4:]), binary.LittleEndian.Uint64(image[at+8:])
 		at += 16 + int(width)*int(count) + 4
@@ -164,7 +164,7 @@ func TestHostileImagesAreRefused(t *testing.T) {
 		at   int
 		with []byte
 	}{
-		{"another version", 8, u32(2)},
+		{"another version", 8, u32(1)},
 		{"a reserved field", 12, u32(1)},
 		{"a section out of order", starts[2], u32(4)},
 		{"another width", starts[2] + 4, u32(8)},
@@ -173,7 +173,11 @@ func TestHostileImagesAreRefused(t *testing.T) {
 		{"more orders than memory", starts[5] + 8, u64(1 << 60)},
 		{"more keys than there can be", starts[7] + 8, u64(none)},
 		{"two heads", starts[0] + 8, u64(2)},
-		{"an end with records", starts[8] + 8, u64(1)},
+		{"an end with records", starts[9] + 8, u64(1)},
+		{"one source", starts[8] + 8, u64(1)},
+		{"a watermark without a mark", record(9, 0, 0), u32(0)},
+		{"a negative watermark", record(9, 0, 8), u64(none)},
+		{"a mark with padding", record(9, 1, 4), u32(1)},
 		{"applied beyond the range", record(1, 0, 0), u64(none)},
 		{"applied before the orders", record(1, 0, 0), u64(1)},
 		{"a last trade beyond the range", record(1, 0, 8), u64(none)},

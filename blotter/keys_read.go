@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 
 	"posttrade/matcher"
-	"posttrade/ring"
 )
 
 // newKeys carves the tables for capacity keys.
@@ -22,16 +21,7 @@ func newKeys(a *arena, capacity int) keys {
 // copyRow copies a row, whole.
 func (k *keys) copyRow(at uint32, row *KeyRow) {
 	s := &k.slots[at]
-	for {
-		stamp, ok := s.lock.Read()
-		if !ok {
-			continue // the writer is a few stores away
-		}
-		ring.CopyOut(wordsOf(row), wordsOf(&s.row))
-		if !s.lock.Retry(stamp) {
-			return
-		}
-	}
+	copyWhole(&s.lock, wordsOf(row), wordsOf(&s.row))
 }
 
 // read finds a key. A key that is there all the time is found: a slot behind

@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 
 	"posttrade/matcher"
-	"posttrade/ring"
 )
 
 // StatusSet is a set of order states, one bit each. The empty set means all.
@@ -43,16 +42,7 @@ func (f *OrderFilter) keeps(row *OrderRow, accounts []uint32) bool {
 // copyRow copies the first words of a row, whole.
 func (o *orders) copyRow(at uint32, row *OrderRow, words int) {
 	s := &o.slots[at]
-	for {
-		stamp, ok := s.lock.Read()
-		if !ok {
-			continue // the writer is a few stores away
-		}
-		ring.CopyOut(wordsOf(row)[:words], wordsOf(&s.row))
-		if !s.lock.Retry(stamp) {
-			return
-		}
-	}
+	copyWhole(&s.lock, wordsOf(row)[:words], wordsOf(&s.row))
 }
 
 // The words of a row: all of it, and what a filter looks at.

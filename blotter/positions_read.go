@@ -1,7 +1,5 @@
 package blotter
 
-import "posttrade/ring"
-
 // Position is what one account holds of one security. It stays in the list when it is flat.
 type Position struct {
 	AccountID   uint32
@@ -12,16 +10,8 @@ type Position struct {
 
 // copyRow copies a position, whole; false if there never was one.
 func (s *positionSlot) copyRow(row *positionRow) bool {
-	for {
-		stamp, ok := s.lock.Read()
-		if !ok {
-			continue // the writer is a few stores away
-		}
-		ring.CopyOut(wordsOf(row), wordsOf(&s.row))
-		if !s.lock.Retry(stamp) {
-			return row.used != 0
-		}
-	}
+	copyWhole(&s.lock, wordsOf(row), wordsOf(&s.row))
+	return row.used != 0
 }
 
 // Position returns what an account holds of a security, false if it never

@@ -147,10 +147,12 @@ func (s *source) draw() matcher.Command {
 	case n < 93:
 		c := of(matcher.AccountControl)
 		c.Side, c.PriceTicks = matcher.Side(1-s.rng.IntN(5)/4), s.rng.Int64N(1000)
+		c.OrderRef = uint32(c.PriceTicks % 3) // two epochs, and by hand
 		return c
 	case n < 96:
 		c := of(matcher.SecurityControl)
 		c.Side, c.PriceTicks = matcher.Side(s.pick(0, 1, 1, 1, 1, 3)), s.rng.Int64N(1000)
+		c.OrderRef = uint32(c.PriceTicks % 3)
 		return c
 	case n < 97:
 		c := of(matcher.RestrictionControl)

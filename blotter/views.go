@@ -31,6 +31,7 @@ type Views struct {
 	asking  atomic.Int64                 // requests that are neither answered nor dropped
 	wake    func()                       // constant after SetWake
 	arena   arena
+	sources [controlSources]sourceMark
 	genesis [32]byte // SHA-256 of the genesis record
 }
 
@@ -254,6 +255,7 @@ func (v *Views) control(ev *matcher.Event) {
 		s.price(cmd.PriceTicks, ev.TimeMillis, s.row.traded)
 	case matcher.AccountControl:
 		v.accounts.control(cmd.AccountID, uint32(cmd.Side&1), cmd.PriceTicks)
+		v.noteSource(AccountSource, cmd)
 	case matcher.SecurityControl:
 		bits := flagKnown
 		if cmd.Side&matcher.SecurityEnabled != 0 {
@@ -263,6 +265,7 @@ func (v *Views) control(ev *matcher.Event) {
 			bits |= flagHalted
 		}
 		v.securities.at(cmd.SecurityID).flag(flagEnabled|flagHalted, bits, cmd.PriceTicks)
+		v.noteSource(SecuritySource, cmd)
 	case matcher.RestrictionControl:
 		bits := uint64(cmd.Side&1) * flagRestricted
 		v.securities.at(cmd.SecurityID).flag(flagRestricted, bits, cmd.PriceTicks)

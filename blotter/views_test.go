@@ -15,6 +15,14 @@ type model struct {
 	keys       []KeyRow
 	accounts   map[uint32]int64 // versions
 	securities map[uint32]int64
+	sources    [controlSources]SourceMark
+}
+
+// control notes a control that came from a source.
+func (m *model) control(s ControlSource, c *matcher.Command) {
+	if c.OrderRef != 0 {
+		m.sources[s] = SourceMark{Mark: c.OrderRef, Watermark: c.PriceTicks}
+	}
 }
 
 func newModel(g *matcher.Genesis) *model {
@@ -54,11 +62,15 @@ func (m *model) first(ev *matcher.Event, capacity int) {
 	case matcher.AccountControl:
 		if ev.Kind == matcher.EventApplied {
 			m.accounts[c.AccountID] = c.PriceTicks
+			m.control(AccountSource, c)
 		}
 		return
 	case matcher.SecurityControl, matcher.RestrictionControl:
 		if ev.Kind == matcher.EventApplied {
 			m.securities[c.SecurityID] = c.PriceTicks
+			if c.Type == matcher.SecurityControl {
+				m.control(SecuritySource, c)
+			}
 		}
 		return
 	default:
@@ -73,6 +85,11 @@ func (m *model) first(ev *matcher.Event, capacity int) {
 // compare asserts that the views show what the model holds, through their read side.
 func (m *model) compare(t *testing.T, v *Views) {
 	t.Helper()
+	for s, want := range m.sources {
+		if got := v.SourceMark(ControlSource(s)); got != want {
+			t.Fatalf("source %d is at %+v, want %+v", s, got, want)
+		}
+	}
 	var held []uint32
 	for ref, want := range m.orders {
 		row, ok := v.Order(ref)

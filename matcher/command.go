@@ -86,8 +86,9 @@ const (
 //	FORCE_FILL           OrderRef, Qty, LimitPx = the execution price; AccountID must be the order's
 //	PRICE_TICK           SecurityID, PriceTicks = the price
 //	TRADE_NEW            like ORDER_NEW without a price: booked at the last known price
-//	ACCOUNT_CONTROL      Side = enabled, PriceTicks = control version
-//	SECURITY_CONTROL     Side: bit 0 enabled, bit 1 halted; PriceTicks = control version
+//	ACCOUNT_CONTROL      Side = enabled, PriceTicks = control version, OrderRef = the mark of the
+//	                     source's epoch when it comes from the control feed, 0 by hand
+//	SECURITY_CONTROL     Side: bit 0 enabled, bit 1 halted; PriceTicks and OrderRef as above
 //	RESTRICTION_CONTROL  Side = restricted, PriceTicks = control version
 //	POLICY_CONTROL       Side = kill switch, PriceTicks = policy version, Qty = maximum position
 //	                     (0 = unchanged), LimitPx = maximum concentration notional x 1e6 (0 = unchanged)

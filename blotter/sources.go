@@ -1,0 +1,69 @@
+package blotter
+
+import (
+	"sync/atomic"
+
+	"posttrade/matcher"
+)
+
+// ControlSource is where control changes come from.
+type ControlSource uint8
+
+// The sources.
+const (
+	AccountSource  ControlSource = 0
+	SecuritySource ControlSource = 1
+	controlSources               = 2
+)
+
+// SourceMark says how far a control source has been sequenced: every change of
+// it up to Watermark is among the commands. Mark is what the feed writes into
+// the OrderRef of its control commands for the source's epoch; 0 before the first.
+//
+// It makes the journal itself remember where a feed stood, so that a start takes
+// over what is new and leaves alone what an operator has set by hand since.
+type SourceMark struct {
+	Mark      uint32
+	Watermark int64
+}
+
+// sourceMark is written by the observer. Readers take the two words one by one:
+// only the feed itself asks, when none of its commands is on its way.
+type sourceMark struct {
+	mark      atomic.Uint32
+	watermark atomic.Int64
+}
+
+// sequenced notes a control that came from a source: 0 is one by hand. A source
+// whose epoch changes starts over.
+func (s *sourceMark) sequenced(mark uint32, version int64) {
+	if mark != 0 {
+		s.mark.Store(mark)
+		s.watermark.Store(version)
+	}
+}
+
+// SourceMark returns how far a source has been sequenced. Any goroutine.
+func (v *Views) SourceMark(s ControlSource) SourceMark {
+	m := &v.sources[s]
+	return SourceMark{Mark: m.mark.Load(), Watermark: m.watermark.Load()}
+}
+
+// sourceRestorer takes the marks of the sources, in order.
+func (v *Views) sourceRestorer() func(*imageReader) error {
+	next := AccountSource
+	return func(r *imageReader) error {
+		mark, padded, watermark := r.u32(), r.zeros(4), r.i64()
+		if !padded || watermark < 0 || mark == 0 && watermark != 0 {
+			return bad("source %d with mark %08x and watermark %d", next, mark, watermark)
+		}
+		v.sources[next].sequenced(mark, watermark)
+		next++
+		return nil
+	}
+}
+
+// noteSource takes in a control's mark.
+func (v *Views) noteSource(s ControlSource, cmd *matcher.Command) {
+	v.sources[s].sequenced(cmd.OrderRef, cmd.PriceTicks)
+}
