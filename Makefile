@@ -6,7 +6,7 @@ BIN        := bin/posttrade
 COMMIT     := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS    := -X main.buildCommit=$(COMMIT)
 STATICCHECK := $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
-CONCURRENT := ./ring ./matcher/... ./journal ./blotter ./httpapi/...
+CONCURRENT := ./ring ./matcher/... ./journal/... ./blotter ./sidecars/... ./httpapi/...
 FUZZTIME   ?= 30s
 RUNARGS    ?=
 

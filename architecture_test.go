@@ -25,14 +25,34 @@ var rooms = map[string][]string{
 	"matcher/desk":       {"ring", "matcher"},
 	"journal":            {"ring", "matcher"},
 	"blotter":            {"ring", "matcher"},
-	"httpapi/client":     {"matcher", "matcher/strictjson"},
-	"httpapi": {"ring", "matcher", "matcher/strictjson", "matcher/gate", "matcher/desk", "blotter",
-		"httpapi/client"},
+	"journal/audit":      {"ring", "matcher", "matcher/strictjson", "journal"},
+
+	"sidecars/store":             {"matcher", "matcher/strictjson"},
+	"sidecars/store/storetest":   {"sidecars/store"},
+	"sidecars/broker":            {},
+	"sidecars/broker/brokertest": {"sidecars/broker"},
+	"sidecars/projection":        {"matcher", "matcher/strictjson", "sidecars/store"},
+	"sidecars/settlement":        {"sidecars/store"},
+	"sidecars/recon":             {"matcher", "matcher/strictjson", "sidecars/store"},
+	"sidecars/tca":               {"matcher", "matcher/strictjson", "sidecars/store"},
+	"sidecars/control":           {"matcher/strictjson"},
+	"sidecars/source":            {"sidecars/control", "sidecars/store"},
+	"sidecars/accounts":          {"sidecars/control", "sidecars/source", "sidecars/store"},
+	"sidecars/securities":        {"sidecars/control", "sidecars/source", "sidecars/store"},
+	"sidecars/outbox":            {"sidecars/control", "sidecars/store"},
+	"sidecars/bootstrap":         {"sidecars/control"},
+
+	"httpapi/client": {"matcher", "matcher/strictjson"},
+	"httpapi": {"ring", "matcher", "matcher/strictjson", "matcher/gate", "matcher/desk", "blotter", "journal/audit",
+		"sidecars/store", "sidecars/settlement", "sidecars/recon", "sidecars/tca",
+		"sidecars/control", "sidecars/accounts", "sidecars/securities", "httpapi/client"},
+
 	"perf/flow":      {},
 	"perf/latency":   {},
 	"perf/orderflow": {"matcher"},
 	"perf": {"ring", "matcher", "matcher/strictjson", "matcher/gate", "matcher/desk", "journal", "blotter",
-		"httpapi", "httpapi/client", "perf/flow", "perf/latency", "perf/orderflow"},
+		"journal/audit", "sidecars/store", "sidecars/projection", "sidecars/recon", "sidecars/tca",
+		"sidecars/control", "sidecars/bootstrap", "httpapi", "httpapi/client", "perf/flow", "perf/latency", "perf/orderflow"},
 	".": nil, // package main knows everyone
 }
 
@@ -42,7 +62,7 @@ var soleImporters = map[string][]string{
 	"github.com/cockroachdb/pebble": {"journal"},
 	"github.com/valyala/fasthttp":   {"httpapi", "httpapi/client"},
 	"github.com/hashicorp/raft":     {"journal/quorum"},
-	"github.com/nats-io":            {"sidecars/broker"},
+	"github.com/nats-io":            {"sidecars/broker", "sidecars/broker/brokertest"},
 	"database/sql":                  {"sidecars/store"},
 	"zombiezen.com/go/sqlite":       {"sidecars/store"},
 	"github.com/jackc/pgx":          {"sidecars/store"},
@@ -51,7 +71,7 @@ var soleImporters = map[string][]string{
 // hotBans are what a file that opens with //perf:hot may not import.
 var hotBans = []string{"fmt", "log", "log/slog", "time", "errors", "strings", "reflect", "bytes"}
 
-type source struct {
+type sourceFile struct {
 	name string // slash separated, from the module root
 	file *ast.File
 	fset *token.FileSet
@@ -60,9 +80,9 @@ type source struct {
 }
 
 // sources parses every Go file of the module.
-func sources(t *testing.T) []source {
+func sources(t *testing.T) []sourceFile {
 	t.Helper()
-	var all []source
+	var all []sourceFile
 	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -85,7 +105,7 @@ func sources(t *testing.T) []source {
 		if err != nil {
 			return err
 		}
-		all = append(all, source{
+		all = append(all, sourceFile{
 			name: filepath.ToSlash(name), file: file, fset: fset,
 			hot:  strings.HasPrefix(string(text), "//perf:hot\n"),
 			test: strings.HasSuffix(name, "_test.go"),
@@ -98,7 +118,7 @@ func sources(t *testing.T) []source {
 	return all
 }
 
-func importsOf(s source) []string {
+func importsOf(s sourceFile) []string {
 	var out []string
 	for _, spec := range s.file.Imports {
 		name, _ := strconv.Unquote(spec.Path.Value)

@@ -1,0 +1,236 @@
+package bootstrap
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"posttrade/sidecars/control"
+)
+
+// State is how far a source has come.
+type State uint8
+
+// The states.
+const (
+	Bootstrapping State = iota
+	Installed
+	Ready
+	Quarantined
+)
+
+// String returns the state's name.
+func (s State) String() string {
+	return [...]string{"bootstrapping", "installed", "ready", "quarantined"}[s]
+}
+
+// Reason says why a source was quarantined. Metrics carry it.
+type Reason string
+
+// The reasons.
+const (
+	Gap               Reason = "gap"
+	VersionRegression Reason = "version_regression"
+	EpochChange       Reason = "epoch_change"
+	ChecksumFailure   Reason = "checksum_failure"
+	CountMismatch     Reason = "count_mismatch"
+	BufferOverflow    Reason = "buffer_overflow"
+	Malformed         Reason = "malformed"
+	Disconnected      Reason = "disconnected"
+)
+
+// Reasons lists them all.
+func Reasons() []Reason {
+	return []Reason{Gap, VersionRegression, EpochChange, ChecksumFailure, CountMismatch, BufferOverflow, Malformed, Disconnected}
+}
+
+// ErrGap is what Feed.Next fails with when the stream itself has lost messages.
+var ErrGap = errors.New("the stream has lost messages")
+
+// Feed is a confirmed subscription to the source's stream that delivers only
+// what was published after it.
+type Feed interface {
+	// Last is the message that was the stream's last when the subscription was
+	// confirmed: its version and its payload, 0 and nil for none.
+	Last() (version uint64, payload []byte)
+	// Next waits for messages and returns their payloads in stream order. Any
+	// error but ctx's means that the subscription is lost; ErrGap says why.
+	Next(ctx context.Context) ([][]byte, error)
+	// LastHeard is when a message or a heartbeat last came.
+	LastHeard() time.Time
+	Close() error
+}
+
+// Sink is where the universe goes. Run's goroutine calls Install and Apply; SetState
+// may also come from the reader.
+type Sink interface {
+	// Install makes the universe that of a verified snapshot.
+	Install(ctx context.Context, s control.Snapshot) error
+	// Apply takes over deltas, in their order.
+	Apply(ctx context.Context, deltas []control.Delta) error
+	// SetState shows where the source stands.
+	SetState(state State, epoch, watermark, highWatermark uint64, reason Reason)
+}
+
+// Defaults of Options.
+const (
+	DefaultBufferCapacity = 8192
+	DefaultMaxSilence     = 10 * time.Second
+	DefaultFetchTimeout   = 60 * time.Second
+
+	firstBackoff = 100 * time.Millisecond
+	lastBackoff  = 30 * time.Second
+)
+
+// Options of New.
+type Options struct {
+	Source         control.Source
+	Tail           func(ctx context.Context) (Feed, error)             // a feed, confirmed
+	Fetch          func(ctx context.Context) (control.Snapshot, error) // read and verified; control's errors by errors.Is
+	Sink           Sink
+	BufferCapacity int
+	MaxSilence     time.Duration
+	FetchTimeout   time.Duration
+	Jitter         func() float64 // 0 to 1; nil: random
+	Logger         *slog.Logger
+}
+
+// Status is where a source stands.
+type Status struct {
+	State         State
+	Epoch         uint64
+	Watermark     uint64 // the last version that is applied
+	HighWatermark uint64 // the last version that was seen
+	LastReason    Reason // of the last quarantine, "" for none
+	Detail        string // what LastReason was about
+	Quarantines   map[Reason]uint64
+	Late          uint64 // deltas at or below the watermark: skipped
+	Repeated      uint64 // the last delta again: ignored
+	Applied       uint64 // deltas applied
+	LastHeard     time.Time
+}
+
+// Bootstrap follows one source.
+type Bootstrap struct {
+	o Options
+
+	mu     sync.Mutex // guards what follows
+	status Status
+	round  *round // the one under way
+}
+
+// New returns a Bootstrap; Run starts it.
+func New(o Options) *Bootstrap {
+	if o.BufferCapacity <= 0 {
+		o.BufferCapacity = DefaultBufferCapacity
+	}
+	if o.MaxSilence <= 0 {
+		o.MaxSilence = DefaultMaxSilence
+	}
+	if o.FetchTimeout <= 0 {
+		o.FetchTimeout = DefaultFetchTimeout
+	}
+	if o.Jitter == nil {
+		o.Jitter = rand.Float64
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Bootstrap{o: o, status: Status{Quarantines: map[Reason]uint64{}}}
+}
+
+// Status returns where the source stands. Any goroutine.
+func (b *Bootstrap) Status() Status {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.status
+	s.Quarantines = make(map[Reason]uint64, len(b.status.Quarantines))
+	for reason, n := range b.status.Quarantines {
+		s.Quarantines[reason] = n
+	}
+	if b.round != nil {
+		s.LastHeard = b.round.feed.LastHeard()
+	}
+	return s
+}
+
+// Run bootstraps the source and follows it until ctx ends, for as many rounds as
+// it takes.
+func (b *Bootstrap) Run(ctx context.Context) error {
+	backoff := firstBackoff
+	for ctx.Err() == nil {
+		reached, err := b.once(ctx)
+		if ctx.Err() != nil {
+			break
+		}
+		if reached {
+			backoff = firstBackoff
+		}
+		b.ended(err)
+		wait := backoff/2 + time.Duration(b.o.Jitter()*float64(backoff/2))
+		backoff = min(2*backoff, lastBackoff)
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+	}
+	return nil
+}
+
+// ended takes in how a round ended. A fault of the source has quarantined it
+// already, at the place where it was found.
+func (b *Bootstrap) ended(err error) {
+	var f *fault
+	if errors.As(err, &f) {
+		b.quarantine(f)
+		return
+	}
+	b.o.Logger.Error("control feed: the engine did not take a change", "source", string(b.o.Source), "error", err)
+	b.move(Bootstrapping)
+}
+
+// fault is what quarantines a source.
+type fault struct {
+	reason  Reason
+	detail  string
+	counted bool
+}
+
+func (f *fault) Error() string { return string(f.reason) + ": " + f.detail }
+
+// quarantine revokes readiness. Only the first call with a fault counts.
+func (b *Bootstrap) quarantine(f *fault) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if f.counted {
+		return
+	}
+	f.counted = true
+	b.status.State, b.status.LastReason, b.status.Detail = Quarantined, f.reason, f.detail
+	b.status.Quarantines[f.reason]++
+	b.show()
+	b.o.Logger.Warn("control feed quarantined", "source", string(b.o.Source), "reason", string(f.reason), "detail", f.detail)
+}
+
+// move changes the state of a source that is not quarantined by its own round.
+func (b *Bootstrap) move(state State) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.round != nil && b.round.fault != nil {
+		return // the reader has found a fault meanwhile
+	}
+	if state == Ready && b.status.State != Ready {
+		b.o.Logger.Info("control feed ready", "source", string(b.o.Source), "epoch", b.status.Epoch, "watermark", b.status.Watermark)
+	}
+	b.status.State = state
+	b.show()
+}
+
+// show hands the standing on. Called under mu, so that it is never overtaken.
+func (b *Bootstrap) show() {
+	s := &b.status
+	b.o.Sink.SetState(s.State, s.Epoch, s.Watermark, s.HighWatermark, s.LastReason)
+}

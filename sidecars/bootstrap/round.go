@@ -1,0 +1,329 @@
+package bootstrap
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"posttrade/sidecars/control"
+)
+
+// round is one bootstrap and the time of following after it.
+type round struct {
+	b    *Bootstrap
+	feed Feed
+
+	deltas  chan control.Delta // from the reader; as deep as the buffer may be
+	faulted chan struct{}      // closed when fault is set
+	fault   *fault             // of the reader; guarded by b.mu until faulted is closed
+	live    chan struct{}      // closed when the snapshot is installed: the reader may wait from then on
+	waiting chan struct{}      // holds a token while the reader is inside Next
+	batch   []control.Delta    // taken, not yet applied
+
+	high        uint64 // the stream's last version when the subscription was confirmed
+	highPayload []byte
+	epoch       uint64 // of the snapshot
+	watermark   uint64 // of the snapshot, then of what was applied
+}
+
+// once runs one round. It reports whether the source became ready, and why it ended.
+func (b *Bootstrap) once(ctx context.Context) (reached bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	b.move(Bootstrapping)
+	feed, err := b.o.Tail(ctx)
+	if err != nil {
+		return false, &fault{reason: Disconnected, detail: err.Error()}
+	}
+	r := &round{
+		b: b, feed: feed, deltas: make(chan control.Delta, b.o.BufferCapacity),
+		faulted: make(chan struct{}), live: make(chan struct{}), waiting: make(chan struct{}, 1),
+	}
+	r.high, r.highPayload = feed.Last()
+	b.mu.Lock()
+	b.round = r
+	b.status.HighWatermark = max(b.status.HighWatermark, r.high)
+	b.mu.Unlock()
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		r.read(ctx)
+	}()
+	reached, err = r.run(ctx)
+	// What was found wrong counts before anything is waited for.
+	if f := (*fault)(nil); errors.As(err, &f) {
+		b.quarantine(f)
+	}
+	cancel()
+	<-read
+	b.mu.Lock()
+	b.round = nil
+	b.mu.Unlock()
+	_ = feed.Close() // it may be lost already: there is nothing to do about it
+	return reached, err
+}
+
+// read is the reader: it judges deltas by the order of the stream and buffers them.
+func (r *round) read(ctx context.Context) {
+	order := streamOrder{source: r.b.o.Source, last: r.high, payload: r.highPayload}
+	for {
+		r.waiting <- struct{}{}
+		messages, err := r.feed.Next(ctx)
+		<-r.waiting
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			reason := Disconnected
+			if errors.Is(err, ErrGap) {
+				reason = Gap
+			}
+			r.fail(&fault{reason: reason, detail: err.Error()})
+			return
+		}
+		for _, payload := range messages {
+			d, fresh, f := order.judge(payload)
+			if f != nil {
+				r.fail(f)
+				return
+			}
+			if !fresh {
+				r.b.count(func(s *Status) { s.Repeated++ })
+				continue
+			}
+			r.b.count(func(s *Status) { s.HighWatermark = max(s.HighWatermark, d.Version) })
+			if !r.put(ctx, d) {
+				return
+			}
+		}
+	}
+}
+
+// put buffers a delta. While the snapshot is under way a full buffer is a fault;
+// afterwards it is a reason to wait.
+func (r *round) put(ctx context.Context, d control.Delta) bool {
+	select {
+	case r.deltas <- d:
+		return true
+	default:
+	}
+	select {
+	case <-r.live:
+	default:
+		r.fail(&fault{reason: BufferOverflow, detail: fmt.Sprintf("more than %d deltas before the snapshot", cap(r.deltas))})
+		return false
+	}
+	select {
+	case r.deltas <- d:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// fail revokes readiness on behalf of the reader and ends the round.
+func (r *round) fail(f *fault) {
+	r.b.mu.Lock()
+	r.fault = f
+	r.b.mu.Unlock()
+	r.b.quarantine(f)
+	close(r.faulted)
+}
+
+// count changes the counters of the status.
+func (b *Bootstrap) count(change func(*Status)) {
+	b.mu.Lock()
+	change(&b.status)
+	b.mu.Unlock()
+}
+
+// run fetches, installs, catches up and follows.
+func (r *round) run(ctx context.Context) (reached bool, err error) {
+	snapshot, err := r.fetch(ctx)
+	if err != nil {
+		return false, err
+	}
+	if snapshot.Watermark < r.high { // caught up is then out of reach: the stream has what the source does not know
+		return false, &fault{reason: VersionRegression,
+			detail: fmt.Sprintf("the snapshot's watermark %d is below version %d, which the stream has", snapshot.Watermark, r.high)}
+	}
+	if err := r.b.o.Sink.Install(ctx, snapshot); err != nil {
+		return false, err
+	}
+	r.epoch, r.watermark = snapshot.Epoch, snapshot.Watermark
+	r.b.count(func(s *Status) {
+		s.Epoch, s.Watermark, s.HighWatermark = r.epoch, r.watermark, max(s.HighWatermark, r.watermark)
+	})
+	close(r.live)
+	r.b.move(Installed)
+	if err := r.apply(ctx, len(r.deltas)); err != nil {
+		return false, err
+	}
+	r.b.move(Ready)
+	return true, r.follow(ctx)
+}
+
+// fetch gets the snapshot while the reader buffers.
+func (r *round) fetch(ctx context.Context) (control.Snapshot, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.b.o.FetchTimeout)
+	defer cancel()
+	type result struct {
+		snapshot control.Snapshot
+		err      error
+	}
+	fetched := make(chan result, 1)
+	go func() {
+		s, err := r.b.o.Fetch(ctx)
+		fetched <- result{s, err}
+	}()
+	select {
+	case <-r.faulted:
+		return control.Snapshot{}, r.fault
+	case f := <-fetched:
+		if f.err != nil {
+			return control.Snapshot{}, &fault{reason: snapshotReason(f.err), detail: f.err.Error()}
+		}
+		return f.snapshot, nil
+	}
+}
+
+func snapshotReason(err error) Reason {
+	switch {
+	case errors.Is(err, control.ErrChecksum):
+		return ChecksumFailure
+	case errors.Is(err, control.ErrCount):
+		return CountMismatch
+	case errors.Is(err, control.ErrMalformed):
+		return Malformed
+	}
+	return Disconnected
+}
+
+// follow applies deltas as they come, and looks after the silence.
+func (r *round) follow(ctx context.Context) error {
+	look := time.NewTicker(r.b.o.MaxSilence / 4)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-r.faulted:
+			return r.fault
+		case d := <-r.deltas:
+			if err := r.take(&d); err != nil {
+				return err
+			}
+			if err := r.apply(ctx, len(r.deltas)); err != nil {
+				return err
+			}
+		case <-look.C:
+			if err := r.silent(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// silent is the fault of a feed from which nothing has come for too long. A
+// reader that is not waiting for the feed has not been listening.
+func (r *round) silent() error {
+	if len(r.waiting) == 0 {
+		return nil
+	}
+	if quiet := time.Since(r.feed.LastHeard()); quiet > r.b.o.MaxSilence {
+		return &fault{reason: Disconnected, detail: fmt.Sprintf("neither a delta nor a heartbeat for %v", quiet.Round(time.Millisecond))}
+	}
+	return nil
+}
+
+// maxApply is how many deltas are handed on together.
+const maxApply = 1024
+
+// apply takes over n buffered deltas, behind those that are in the batch.
+func (r *round) apply(ctx context.Context, n int) error {
+	for ; n > 0; n-- {
+		select {
+		case <-r.faulted:
+			return r.fault // what came before the fault is in the next snapshot
+		case d := <-r.deltas:
+			if err := r.take(&d); err != nil {
+				return err
+			}
+		}
+		if len(r.batch) == maxApply {
+			if err := r.flush(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return r.flush(ctx)
+}
+
+// flush hands the batch on and shows the new watermark.
+func (r *round) flush(ctx context.Context) error {
+	if len(r.batch) == 0 {
+		return nil
+	}
+	if err := r.b.o.Sink.Apply(ctx, r.batch); err != nil {
+		return err
+	}
+	applied := uint64(len(r.batch))
+	r.batch = r.batch[:0]
+	r.b.count(func(s *Status) {
+		s.Applied += applied
+		s.Watermark, s.HighWatermark = r.watermark, max(s.HighWatermark, r.watermark)
+	})
+	if r.b.stateIs(Ready) {
+		r.b.move(Ready)
+	}
+	return nil
+}
+
+func (b *Bootstrap) stateIs(s State) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.status.State == s
+}
+
+// take adds a delta to the batch, unless it is late.
+func (r *round) take(d *control.Delta) error {
+	switch {
+	case d.Epoch != r.epoch:
+		return &fault{reason: EpochChange, detail: fmt.Sprintf("version %d has epoch %d, the snapshot %d", d.Version, d.Epoch, r.epoch)}
+	case d.Version <= r.watermark:
+		r.b.count(func(s *Status) { s.Late++ })
+		return nil
+	case d.Version > r.watermark+1:
+		return &fault{reason: Gap, detail: fmt.Sprintf("version %d after the watermark %d", d.Version, r.watermark)}
+	}
+	r.watermark = d.Version
+	r.batch = append(r.batch, *d)
+	return nil
+}
+
+// streamOrder judges the deltas of a stream one after the other.
+type streamOrder struct {
+	source  control.Source
+	last    uint64 // version of the predecessor, 0 for none
+	payload []byte // of the predecessor
+}
+
+// judge reads a payload. fresh is false for the predecessor once more.
+func (o *streamOrder) judge(payload []byte) (d control.Delta, fresh bool, f *fault) {
+	d, err := control.ParseDelta(o.source, payload)
+	switch {
+	case err != nil:
+		return d, false, &fault{reason: Malformed, detail: err.Error()}
+	case o.last == 0 || d.Version == o.last+1:
+	case d.Version == o.last && bytes.Equal(payload, o.payload):
+		return d, false, nil
+	case d.Version <= o.last:
+		return d, false, &fault{reason: VersionRegression, detail: fmt.Sprintf("version %d after %d", d.Version, o.last)}
+	default:
+		return d, false, &fault{reason: Gap, detail: fmt.Sprintf("version %d after %d", d.Version, o.last)}
+	}
+	o.last, o.payload = d.Version, append(o.payload[:0], payload...)
+	return d, true, nil
+}

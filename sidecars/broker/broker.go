@@ -1,0 +1,243 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// DefaultStoreLimitBytes bounds the embedded server's files when Options does not.
+// Deltas and legacy bookings are some hundred bytes each.
+const DefaultStoreLimitBytes = 4 << 30
+
+const (
+	// requestTimeout ends a request whose context has no earlier deadline.
+	requestTimeout = 5 * time.Second
+	// startWait is how long Open lets the embedded server start before it goes on without.
+	startWait = 2 * time.Second
+	// stopWait bounds what Close waits for a server that does not stop.
+	stopWait = 10 * time.Second
+	// Retries begin at retryFirst and double up to retryMost.
+	retryFirst = 100 * time.Millisecond
+	retryMost  = 5 * time.Second
+)
+
+// Options says where the messages go.
+type Options struct {
+	// URL names external servers, nats://[user:password@]host:port or tls://…, several
+	// separated by commas. Empty: a server in this process.
+	URL string
+	// Dir is the folder of the embedded server's streams; it is made when missing.
+	Dir string
+	// Logger hears of changes, one line each, and of what the embedded server warns of.
+	// Nil is silence.
+	Logger *slog.Logger
+	// Name is how the servers see this client; "posttrade" when empty.
+	Name string
+	// StoreLimitBytes bounds the embedded server's streams together; 0 is DefaultStoreLimitBytes.
+	StoreLimitBytes int64
+	// Now is the clock of Tail.LastHeard; nil is time.Now.
+	Now func() time.Time
+}
+
+// Broker is a connection to a NATS server, in this process or elsewhere.
+type Broker struct {
+	o      Options
+	log    *slog.Logger
+	now    func() time.Time
+	places string // host:port of the external servers, without credentials
+	urls   string
+
+	ctx    context.Context // ends at Close
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	state  atomic.Pointer[state]
+
+	embedded *embedded // nil with an external server
+
+	mu     sync.Mutex
+	closed bool
+	dialed chan struct{} // nil before the first use; closed when conn is set
+	conn   *nats.Conn
+	js     jetstream.JetStream
+	live   *session      // the connection of now; nil while there is none
+	turned chan struct{} // closed and replaced at every change of live
+	early  []*subscription
+}
+
+// state is what State answers; it is replaced as a whole.
+type state struct {
+	ready  bool
+	detail string
+}
+
+// session is one connection, from its making to its loss. What must not miss a
+// message holds on to the session it began with.
+type session struct {
+	conn *nats.Conn
+	js   jetstream.JetStream
+	ctx  context.Context // ends, with errLost, when the connection is gone
+	end  context.CancelCauseFunc
+}
+
+// Open makes a Broker. With an external server it makes no connection, and an
+// error is a malformed URL. The embedded server is started; should it not run
+// within two seconds, or not at all, Open returns all the same and State says why.
+func Open(o Options) (*Broker, error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Name == "" {
+		o.Name = "posttrade"
+	}
+	if o.StoreLimitBytes <= 0 {
+		o.StoreLimitBytes = DefaultStoreLimitBytes
+	}
+	b := &Broker{o: o, log: o.Logger, now: o.Now, turned: make(chan struct{})}
+	b.ctx, b.cancel = context.WithCancel(context.Background())
+	if o.URL != "" {
+		var err error
+		if b.urls, b.places, err = parseURLs(o.URL); err != nil {
+			return nil, err
+		}
+		b.state.Store(&state{detail: "no connection made yet to " + b.places})
+		return b, nil
+	}
+	if o.Dir == "" {
+		return nil, errors.New("broker: open: neither a URL nor a folder for the embedded server")
+	}
+	b.places = "the embedded server"
+	b.state.Store(&state{detail: "embedded server is starting"})
+	b.embedded = newEmbedded(b)
+	started := make(chan struct{})
+	b.wg.Go(func() { b.embedded.run(b.ctx, started) })
+	timer := time.NewTimer(startWait)
+	defer timer.Stop()
+	select {
+	case <-started:
+	case <-timer.C:
+	}
+	return b, nil
+}
+
+// parseURLs checks a list of servers and returns it as nats.go wants it, and
+// the same without credentials. The list itself is never part of an error.
+func parseURLs(list string) (urls, places string, err error) {
+	var all, shown []string
+	for i, one := range strings.Split(list, ",") {
+		one = strings.TrimSpace(one)
+		u, err := url.Parse(one)
+		if err != nil {
+			// url.Parse repeats its input, and with it a password.
+			return "", "", fmt.Errorf("broker: open url=#%d: not a URL", i+1)
+		}
+		if u.Scheme != "nats" && u.Scheme != "tls" {
+			return "", "", fmt.Errorf("broker: open url=#%d: scheme is neither nats nor tls", i+1)
+		}
+		if u.Hostname() == "" {
+			return "", "", fmt.Errorf("broker: open url=#%d: no host", i+1)
+		}
+		if u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" {
+			return "", "", fmt.Errorf("broker: open url=#%d: more than scheme, user, host and port", i+1)
+		}
+		if u.Port() == "" {
+			u.Host += ":4222"
+		}
+		all = append(all, u.Scheme+"://"+userinfo(u)+u.Host)
+		shown = append(shown, u.Host)
+	}
+	return strings.Join(all, ","), strings.Join(shown, ","), nil
+}
+
+func userinfo(u *url.URL) string {
+	if u.User == nil {
+		return ""
+	}
+	return u.User.String() + "@"
+}
+
+// State says whether messages can be expected to get through, and if not, why.
+// It does no I/O; any goroutine. With an external server it is not ready before
+// the first use has made a connection.
+func (b *Broker) State() (ready bool, detail string) {
+	s := b.state.Load()
+	return s.ready, s.detail
+}
+
+// setState replaces the state and logs the change of ready, not every retry.
+func (b *Broker) setState(ready bool, detail string) {
+	if b.ctx.Err() != nil {
+		return // nats.go's handlers may still run while Close does
+	}
+	old := b.state.Swap(&state{ready, detail})
+	switch {
+	case ready && !old.ready:
+		b.log.Info("broker ready", "detail", detail)
+	case !ready && (old.ready || old.detail != detail):
+		b.log.Warn("broker not ready", "detail", detail)
+	}
+}
+
+// Close ends consumers, tails and subscriptions, closes the connection and stops
+// the embedded server. It returns when all of that has happened.
+func (b *Broker) Close() error {
+	b.mu.Lock()
+	if b.closed {
+		b.mu.Unlock()
+		return nil
+	}
+	b.closed = true
+	dialed, conn := b.dialed, b.conn
+	b.mu.Unlock()
+
+	if conn != nil {
+		conn.Close()
+	}
+	b.cancel()
+	if dialed != nil {
+		// A dial under way is cut short by the context, and closes what it made.
+		<-dialed
+	}
+	b.lose()
+	b.wg.Wait()
+	b.state.Store(&state{detail: "closed"})
+	return nil
+}
+
+// backOff is the time between two attempts: 100 ms doubling to 5 s.
+type backOff struct{ next time.Duration }
+
+// step returns the time to wait now.
+func (r *backOff) step() time.Duration {
+	d := max(r.next, retryFirst)
+	r.next = min(2*d, retryMost)
+	return d
+}
+
+func (r *backOff) reset() { r.next = 0 }
+
+// pause waits d, or until ctx ends or one of the channels closes; it says
+// whether ctx is still alive.
+func pause(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-wake:
+	case <-timer.C:
+	}
+	return ctx.Err() == nil
+}

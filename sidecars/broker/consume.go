@@ -1,0 +1,232 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	consumeExpires   = 20 * time.Second
+	consumeHeartbeat = 2 * time.Second
+	// gatherWait is how long a batch waits for the next of the messages that the
+	// consumer says it has.
+	gatherWait = 5 * time.Millisecond
+)
+
+// ConsumerConfig says which messages a durable consumer gets.
+type ConsumerConfig struct {
+	Stream  Stream // made when missing, as by EnsureStream
+	Durable string
+	Subject string // a filter; "" is the whole stream
+	// AckWait is when a message that was neither acknowledged nor handed back is
+	// delivered again; it should be well above the time fn takes for a batch. 0 is 30 s.
+	AckWait time.Duration
+	// MaxAckPending bounds what is delivered and not acknowledged; 0 is 1024.
+	MaxAckPending int
+	// BatchMessages bounds what fn gets at once; 0 is 256.
+	BatchMessages int
+}
+
+// Consume calls fn with batches of the stream's messages, in order, until ctx
+// ends; then it returns nil. An error is a configuration that cannot work. It
+// waits, with back-off, for a server or a stream that is not there, and goes on
+// after every loss of the connection.
+//
+// When fn returns nil, what it did not settle itself is acknowledged. When it
+// returns an error, what it did not settle is handed back and delivered again
+// after a pause of 100 ms doubling to 5 s; so a message may come more than once
+// and, after an error, out of order. fn terminates what is malformed (Message.Term)
+// and returns nil; else it would come for ever. fn's ctx is Consume's.
+func (b *Broker) Consume(ctx context.Context, c ConsumerConfig, fn func(context.Context, []Message) error) error {
+	if c.Stream.Name == "" || c.Durable == "" {
+		return errors.New("broker: consume: a stream and a durable name are needed")
+	}
+	if c.AckWait <= 0 {
+		c.AckWait = 30 * time.Second
+	}
+	if c.MaxAckPending <= 0 {
+		c.MaxAckPending = 1024
+	}
+	if c.BatchMessages <= 0 {
+		c.BatchMessages = 256
+	}
+	c.BatchMessages = min(c.BatchMessages, c.MaxAckPending)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(b.ctx, cancel)()
+	r := &consumption{b: b, c: c, fn: fn}
+	for ctx.Err() == nil {
+		changed := b.changed()
+		err := r.session(ctx)
+		if ctx.Err() != nil {
+			break
+		}
+		if text := err.Error(); text != r.trouble {
+			r.trouble = text
+			b.log.Warn("consumer interrupted", "stream", c.Stream.Name, "durable", c.Durable, "err", err)
+		}
+		pause(ctx, r.retry.step(), changed)
+	}
+	return nil
+}
+
+// consumption is one Consume under way.
+type consumption struct {
+	b       *Broker
+	c       ConsumerConfig
+	fn      func(context.Context, []Message) error
+	trouble string  // what was logged last; "" when all is well
+	retry   backOff // of the consumer
+	failing backOff // of fn
+	failed  string  // fn's error that was logged last; "" when all is well
+}
+
+// session consumes on one connection until that is lost; it never returns nil.
+func (r *consumption) session(ctx context.Context) error {
+	s, err := r.b.session(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.prepare(ctx, s); err != nil {
+		return err
+	}
+	p, err := newPull(s, r.c.Stream.Name, r.c.Durable, r.c.BatchMessages)
+	if err != nil {
+		return sorted(err)
+	}
+	defer p.stop()
+	batch := make([]Message, 0, r.c.BatchMessages)
+	for {
+		batch, err = r.gather(ctx, p, batch[:0])
+		if len(batch) > 0 {
+			r.well()
+			if failed := r.hand(ctx, batch); failed != nil && !r.handBack(ctx, batch, failed) {
+				return ctx.Err()
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// prepare makes stream and consumer, or finds them.
+func (r *consumption) prepare(ctx context.Context, s *session) error {
+	ctx, cancel := deadline(ctx)
+	defer cancel()
+	ctx, unbind := s.bound(ctx)
+	defer unbind()
+	if err := s.ensure(ctx, r.c.Stream); err != nil {
+		return fmt.Errorf("stream=%s: %w", r.c.Stream.Name, err)
+	}
+	_, err := s.js.CreateOrUpdateConsumer(ctx, r.c.Stream.Name, jetstream.ConsumerConfig{
+		Durable: r.c.Durable, FilterSubject: r.c.Subject,
+		DeliverPolicy: jetstream.DeliverAllPolicy, AckPolicy: jetstream.AckExplicitPolicy,
+		AckWait: r.c.AckWait, MaxDeliver: -1, MaxAckPending: r.c.MaxAckPending,
+	})
+	if err != nil {
+		return fmt.Errorf("consumer=%s: %w", r.c.Durable, asked(ctx, err))
+	}
+	return nil
+}
+
+// well notes that the consumer works again.
+func (r *consumption) well() {
+	r.retry.reset()
+	if r.trouble != "" {
+		r.trouble = ""
+		r.b.log.Info("consumer goes on", "stream", r.c.Stream.Name, "durable", r.c.Durable)
+	}
+}
+
+// hand gives a batch to fn and acknowledges what fn left unsettled.
+func (r *consumption) hand(ctx context.Context, batch []Message) error {
+	if err := r.fn(ctx, batch); err != nil {
+		return err
+	}
+	r.failing.reset()
+	if r.failed != "" {
+		r.failed = ""
+		r.b.log.Info("consumer callback works again", "durable", r.c.Durable)
+	}
+	for i := range batch {
+		if err := batch[i].Ack(); err != nil && !errors.Is(err, ErrSettled) {
+			return nil // the connection is lost; the messages come again
+		}
+	}
+	return nil
+}
+
+// handBack returns what fn could not use, and waits before more is asked for;
+// false: ctx has ended.
+func (r *consumption) handBack(ctx context.Context, batch []Message, failed error) bool {
+	var delay time.Duration
+	if ctx.Err() == nil {
+		delay = r.failing.step()
+		if text := failed.Error(); text != r.failed {
+			r.failed = text
+			r.b.log.Warn("consumer callback fails", "durable", r.c.Durable, "messages", len(batch), "err", failed)
+		}
+	}
+	for i := range batch {
+		// An error is a lost connection; AckWait brings the message back then.
+		_ = batch[i].Nak(delay)
+	}
+	return pause(ctx, delay, nil)
+}
+
+// gather waits for messages and returns what comes together. With an error it
+// may return messages too: those that had arrived before.
+func (r *consumption) gather(ctx context.Context, p *pull, batch []Message) ([]Message, error) {
+	silence := time.NewTimer(3 * consumeHeartbeat)
+	defer silence.Stop()
+	for len(batch) < cap(batch) {
+		if p.left == 0 {
+			if len(batch) > 0 {
+				return batch, nil
+			}
+			if err := p.ask(cap(batch), consumeExpires, consumeHeartbeat); err != nil {
+				return batch, sorted(err)
+			}
+		}
+		wait := 3 * consumeHeartbeat
+		if n := len(batch); n > 0 {
+			if wait = gatherWait; batch[n-1].pending == 0 {
+				wait = 0
+			}
+		}
+		silence.Reset(wait)
+		var msg *nats.Msg
+		select {
+		case msg = <-p.arrived:
+		default:
+			select {
+			case msg = <-p.arrived:
+			case <-silence.C:
+				if len(batch) > 0 {
+					return batch, nil
+				}
+				return batch, fmt.Errorf("%w: no heartbeat of the consumer", ErrUnavailable)
+			case <-p.s.ctx.Done():
+				return batch, fmt.Errorf("%w: %w", ErrUnavailable, errLost)
+			case <-ctx.Done():
+				return batch[:0], ctx.Err()
+			}
+		}
+		m, ok, err := p.sort(msg, true)
+		if err != nil {
+			return batch, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+		if ok {
+			batch = append(batch, m)
+		} else if len(batch) == 0 {
+			r.well() // a heartbeat
+		}
+	}
+	return batch, nil
+}

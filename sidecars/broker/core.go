@@ -1,0 +1,119 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/nats-io/nats.go"
+)
+
+// Notify sends a message to whoever listens now; nothing is stored and nobody
+// confirms it. It waits for the first connection, at most five seconds, and not
+// for later ones: ErrUnavailable.
+func (b *Broker) Notify(subject string, data []byte) error {
+	ctx, cancel := deadline(b.ctx)
+	defer cancel()
+	s, err := b.session(ctx)
+	if err == nil {
+		err = s.conn.Publish(subject, data)
+	}
+	if err != nil {
+		return fmt.Errorf("broker: notify subject=%s: %w", subject, sorted(err))
+	}
+	return nil
+}
+
+// Subscribe calls fn for every message of the subject, which may have wildcards,
+// in the order of their arrival. It works before the server is there and goes on
+// after it was away; what was sent meanwhile is lost. data is fn's to keep. After
+// stop has returned fn is not called any more; fn itself must not call stop. A
+// slow fn makes the client drop messages, which is logged.
+func (b *Broker) Subscribe(subject string, fn func(subject string, data []byte)) (stop func(), err error) {
+	if err := checkSubject(subject); err != nil {
+		return nil, fmt.Errorf("broker: subscribe subject=%q: %w", subject, err)
+	}
+	if _, err := b.dial(); err != nil {
+		return nil, fmt.Errorf("broker: subscribe subject=%s: %w", subject, err)
+	}
+	s := &subscription{b: b, subject: subject, fn: fn}
+	b.mu.Lock()
+	conn := b.conn
+	if conn == nil {
+		b.early = append(b.early, s)
+	}
+	b.mu.Unlock()
+	if conn != nil {
+		s.begin(conn)
+	}
+	return s.stop, nil
+}
+
+// checkSubject refuses what a server would refuse later, out of sight.
+func checkSubject(subject string) error {
+	if strings.ContainsAny(subject, " \t\r\n") {
+		return fmt.Errorf("%w: white space", nats.ErrBadSubject)
+	}
+	tokens := strings.Split(subject, ".")
+	for i, token := range tokens {
+		if token == "" {
+			return fmt.Errorf("%w: empty token", nats.ErrBadSubject)
+		}
+		if token == ">" && i != len(tokens)-1 {
+			return fmt.Errorf("%w: > before the end", nats.ErrBadSubject)
+		}
+	}
+	return nil
+}
+
+// subscription is one Subscribe; nats.go renews it after every reconnection.
+type subscription struct {
+	b       *Broker
+	subject string
+
+	mu      sync.Mutex // held while fn runs, so that stop waits for it
+	fn      func(subject string, data []byte)
+	stopped bool
+	sub     *nats.Subscription
+}
+
+func (s *subscription) begin(conn *nats.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return
+	}
+	sub, err := conn.Subscribe(s.subject, func(msg *nats.Msg) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if !s.stopped {
+			s.fn(msg.Subject, msg.Data)
+		}
+	})
+	if err != nil {
+		// The subject was checked: the connection is closed, and so is the Broker.
+		return
+	}
+	s.sub = sub
+}
+
+func (s *subscription) stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopped = true
+	if s.sub != nil {
+		// An error means that the connection is closed, and the subscription with it.
+		_ = s.sub.Unsubscribe()
+	}
+}
+
+// flush waits until the server has seen everything sent before; tests of
+// subscriptions need it.
+func (b *Broker) flush(ctx context.Context) error {
+	s, err := b.session(ctx)
+	if err != nil {
+		return err
+	}
+	return s.conn.FlushWithContext(ctx)
+}

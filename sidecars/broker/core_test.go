@@ -1,0 +1,150 @@
+package broker
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"posttrade/sidecars/broker/brokertest"
+)
+
+// heard collects what a subscription gets.
+type heard struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (h *heard) add(subject string, data []byte) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lines = append(h.lines, subject+" "+string(data))
+}
+
+func (h *heard) all() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.lines)
+}
+
+func TestSubscribeGetsWhatIsNotified(t *testing.T) {
+	both(t, func(t *testing.T, b *Broker) {
+		ctx := patience(t)
+		var prices, other heard
+		stop, err := b.Subscribe("pricing.*", prices.add)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stopOther, err := b.Subscribe("other", other.add)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stopOther()
+		until(t, ctx, "subscribed", func() bool { return subscribed(b) == 2 })
+		if err := b.flush(ctx); err != nil {
+			t.Fatal(err)
+		}
+		want := []string{"pricing.AAPL 1", "pricing.MSFT 2", "pricing.AAPL 3"}
+		for _, m := range [][2]string{
+			{"pricing.AAPL", "1"}, {"pricing.MSFT", "2"}, {"pricing", "x"}, {"pricing.a.b", "x"}, {"pricing.AAPL", "3"},
+		} {
+			if err := b.Notify(m[0], []byte(m[1])); err != nil {
+				t.Fatal(err)
+			}
+		}
+		until(t, ctx, "all heard", func() bool { return len(prices.all()) >= 3 })
+		stop()
+		stop() // once more does no harm
+		if err := errors.Join(b.Notify("pricing.AAPL", []byte("4")), b.Notify("other", nil), b.flush(ctx)); err != nil {
+			t.Fatal(err)
+		}
+		until(t, ctx, "the other still hears", func() bool { return len(other.all()) == 1 })
+		if got := prices.all(); !slices.Equal(got, want) {
+			t.Errorf("heard %q, want %q", got, want)
+		}
+	})
+}
+
+// subscribed counts the connection's subscriptions.
+func subscribed(b *Broker) int {
+	b.mu.Lock()
+	conn := b.conn
+	b.mu.Unlock()
+	if conn == nil {
+		return 0
+	}
+	return conn.NumSubscriptions()
+}
+
+func TestSubscribeBeforeTheServerIsThereAndAfterItWasAway(t *testing.T) {
+	srv := brokertest.ExternalWith(t, brokertest.Config{Stopped: true})
+	b := open(t, Options{URL: srv.URL()})
+	ctx := patience(t)
+	var prices heard
+	stop, err := b.Subscribe("pricing.*", prices.add)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	forgotten, err := b.Subscribe("pricing.*", func(string, []byte) { t.Error("called after stop") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	forgotten()
+	for round := range 3 {
+		srv.Restart()
+		until(t, ctx, "heard", func() bool {
+			// What is sent before the subscription is renewed is lost, which is what core NATS is.
+			return b.Notify("pricing.AAPL", []byte{byte('0' + round)}) == nil && b.flush(ctx) == nil &&
+				slices.Contains(prices.all(), "pricing.AAPL "+string(rune('0'+round)))
+		})
+		srv.Stop()
+		until(t, ctx, "gone", func() bool { return errors.Is(b.Notify("pricing.AAPL", nil), ErrUnavailable) })
+	}
+}
+
+func TestSubscribeRefusesBadSubjects(t *testing.T) {
+	b := open(t, Options{URL: "nats://127.0.0.1:1"})
+	for _, subject := range []string{"", "a..b", ".a", "a.", "a b", "a.>.b", "a\r\nPUB x"} {
+		if _, err := b.Subscribe(subject, func(string, []byte) {}); !errors.Is(err, nats.ErrBadSubject) {
+			t.Errorf("%q gives %v", subject, err)
+		}
+	}
+}
+
+// fn is never called again once stop has returned, not even by a message that
+// had arrived before.
+func TestSubscribeStopWaitsForTheCallback(t *testing.T) {
+	b := open(t, Options{Dir: t.TempDir()})
+	ctx := patience(t)
+	for range 20 {
+		var mu sync.Mutex
+		stopped, calls := false, 0
+		stop, err := b.Subscribe("x", func(string, []byte) {
+			mu.Lock()
+			defer mu.Unlock()
+			calls++
+			if stopped {
+				t.Error("called after stop")
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.flush(ctx); err != nil {
+			t.Fatal(err)
+		}
+		for range 200 {
+			if err := b.Notify("x", nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		until(t, ctx, "a call", func() bool { mu.Lock(); defer mu.Unlock(); return calls > 0 })
+		stop()
+		mu.Lock()
+		stopped = true
+		mu.Unlock()
+	}
+}

@@ -1,0 +1,42 @@
+// Package broker is the one place that knows NATS. It gives the rest of the
+// program streams that survive a power cut, publishing that the stream itself
+// keeps in order, a durable consumer, and a tail that says when it may have
+// missed something.
+//
+//	             ┌ embedded: a server in this process, no listener, JetStream in Options.Dir
+//	Broker ──────┤
+//	             └ external: nats:// or tls://, first connection made on first use
+//	   │
+//	   ├─ EnsureStream, StreamInfo, Message, LastMessage    what a stream is and holds
+//	   ├─ Publish, PublishBatch                             acknowledged, in order, or an error
+//	   ├─ Consume                                           durable: every message until it is acknowledged
+//	   ├─ Tail                                              new messages only, or ErrDisconnected
+//	   └─ Notify, Subscribe                                 core NATS: at most once, nothing stored
+//
+// What holds (each has a test that would fail without it):
+//
+//   - Open never waits for a server elsewhere and never fails because of one. The
+//     embedded server starts in the background when its store is slow or damaged; until
+//     it runs State says why, and every call answers ErrUnavailable.
+//   - The embedded server syncs every write before it acknowledges it (SyncAlways), so
+//     what Publish returned survives a power cut. It is started again, with back-off,
+//     when JetStream gives up (a full disk) or does not start.
+//   - An Ack is the stream's own word. After ErrUnavailable the message may or may not be
+//     in the stream: publish it again with the same MsgID. Within the duplicates window
+//     the stream drops the second copy and says so in Ack.Duplicate.
+//   - PublishBatch stops at the first failure. When every message names its predecessor
+//     (ExpectLastMsgID) the stream refuses what follows a message that was lost.
+//   - Consume loses nothing: a message is acknowledged only after the callback returned
+//     nil or acknowledged it; anything else is delivered again.
+//   - Tail's consumer exists before Tail returns, so nothing published afterwards is
+//     missed; a lost connection, a deleted consumer or three heartbeats that did not come
+//     end it with ErrDisconnected, a hole in the stream's sequences with ErrGap.
+//   - Credentials in a URL appear in no log line, error or State.
+//
+// Goroutines: every method may be called from any goroutine; a Tail belongs to one.
+// Callbacks of Subscribe run one at a time for each subscription. Close ends everything
+// and leaves no goroutine behind.
+//
+// The package does not decide what is in a message, keeps no outbox, and never deletes a
+// stream or what is in it.
+package broker

@@ -1,0 +1,271 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"posttrade/sidecars/broker/brokertest"
+)
+
+func TestEmbeddedStartsFastAndListensNowhere(t *testing.T) {
+	best := time.Hour
+	for range 5 { // the machine may be busy with something else
+		began := time.Now()
+		b := open(t, Options{Dir: t.TempDir()})
+		best = min(best, time.Since(began))
+		if ready, detail := b.State(); !ready {
+			t.Errorf("not ready after Open: %s", detail)
+		}
+		if addr := b.embedded.now.Addr(); addr != nil {
+			t.Errorf("the embedded server listens on %v", addr)
+		}
+		if c := b.embedded.now.JetStreamConfig(); !c.SyncAlways || c.MaxStore != DefaultStoreLimitBytes {
+			t.Errorf("sync always is %v, limit %d", c.SyncAlways, c.MaxStore)
+		}
+	}
+	if best > 300*time.Millisecond {
+		t.Errorf("the fastest of five starts took %v", best)
+	}
+}
+
+func TestEmbeddedKeepsWhatItAcknowledgedOverARestart(t *testing.T) {
+	dir := t.TempDir()
+	ctx := patience(t)
+	last := 0
+	for range 5 {
+		b, err := Open(Options{Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ensure(t, ctx, b, deltas())
+		if _, _, err := b.PublishBatch(ctx, chained(last+1, last+150)); err != nil {
+			t.Fatal(err)
+		}
+		last += 150
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	holds(t, ctx, open(t, Options{Dir: dir}), last)
+}
+
+// The files are copied while the server runs and is not told: what a killed
+// process leaves. Everything acknowledged before the copy is in it.
+func TestEmbeddedKeepsWhatItAcknowledgedWhenKilled(t *testing.T) {
+	dir, ctx := t.TempDir(), patience(t)
+	b := open(t, Options{Dir: dir})
+	ensure(t, ctx, b, deltas())
+	for _, last := range []int{1, 2, 40, 41, 300} {
+		info, err := b.StreamInfo(ctx, deltas().Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := b.PublishBatch(ctx, chained(int(info.LastSeq)+1, last)); err != nil {
+			t.Fatal(err)
+		}
+		left := t.TempDir()
+		if err := os.CopyFS(left, os.DirFS(dir)); err != nil {
+			t.Fatal(err)
+		}
+		after := open(t, Options{Dir: left})
+		holds(t, ctx, after, last)
+		// Its memory of message ids is back too.
+		if ack := put(t, ctx, after, last); !ack.Duplicate {
+			t.Errorf("after the restart a second copy of %d is stored again: %+v", last, ack)
+		}
+	}
+}
+
+// Files are cut, flipped, emptied, replaced by folders and made of garbage. Open
+// always returns, the process lives, and State says how things are; whatever
+// the store is like, calls end.
+func TestEmbeddedSurvivesADamagedStore(t *testing.T) {
+	good, ctx := t.TempDir(), patience(t)
+	b, err := Open(Options{Dir: good})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ensure(t, ctx, b, deltas())
+	if _, _, err := b.PublishBatch(ctx, chained(1, 50)); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var files []string
+	err = filepath.WalkDir(good, func(name string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			name, err = filepath.Rel(good, name)
+			files = append(files, name)
+		}
+		return err
+	})
+	if err != nil || len(files) < 3 {
+		t.Fatalf("files %v, %v", files, err)
+	}
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 5))
+	damages := map[string]func(name string, data []byte) error{
+		"cut":     func(name string, data []byte) error { return os.Truncate(name, int64(len(data)/2)) },
+		"emptied": func(name string, _ []byte) error { return os.Truncate(name, 0) },
+		"flipped": func(name string, data []byte) error {
+			data[random.IntN(len(data))] ^= 1 << random.IntN(8)
+			return os.WriteFile(name, data, 0o600)
+		},
+		"garbage": func(name string, data []byte) error {
+			for i := range data {
+				data[i] = byte(random.Uint32())
+			}
+			return os.WriteFile(name, data, 0o600)
+		},
+		"a folder": func(name string, _ []byte) error { return errors.Join(os.Remove(name), os.Mkdir(name, 0o700)) },
+		"gone":     func(name string, _ []byte) error { return os.Remove(name) },
+	}
+	kept := 0
+	for _, file := range files {
+		for kind, damage := range damages {
+			dir := t.TempDir()
+			if err := os.CopyFS(dir, os.DirFS(good)); err != nil {
+				t.Fatal(err)
+			}
+			name := filepath.Join(dir, file)
+			data, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(data) == 0 {
+				continue
+			}
+			if err := damage(name, data); err != nil {
+				t.Fatal(err)
+			}
+			b, err := Open(Options{Dir: dir})
+			if err != nil {
+				t.Fatalf("%s %s: %v", file, kind, err)
+			}
+			ready, detail := b.State()
+			if !ready && !strings.Contains(detail, "embedded server") {
+				t.Errorf("%s %s: not ready, and the detail is %q", file, kind, detail)
+			}
+			short, cancel := context.WithTimeout(ctx, 5*time.Second)
+			info, err := b.StreamInfo(short, deltas().Name)
+			if err == nil && info.LastSeq == 50 {
+				kept++
+			} else if err != nil && !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrNotFound) {
+				t.Errorf("%s %s: %v", file, kind, err)
+			}
+			if err := b.EnsureStream(short, deltas()); err != nil && short.Err() != nil {
+				t.Errorf("%s %s: ensure hangs: %v", file, kind, err)
+			}
+			cancel()
+			if err := b.Close(); err != nil {
+				t.Errorf("%s %s: close: %v", file, kind, err)
+			}
+		}
+	}
+	t.Logf("%d files x %d damages, all messages there after %d", len(files), len(damages), kept)
+}
+
+// A folder that cannot be used is reported, calls are answered, and the server
+// starts by itself when the obstacle is gone.
+func TestEmbeddedThatCannotStartSaysSoAndTriesAgain(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "nats")
+	if err := os.WriteFile(dir, []byte("in the way"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var log record
+	b := open(t, Options{Dir: dir, Logger: log.logger()})
+	ready, detail := b.State()
+	if ready || !strings.Contains(detail, "does not start") {
+		t.Fatalf("State is %v %q", ready, detail)
+	}
+	ctx := patience(t)
+	err := b.EnsureStream(ctx, deltas())
+	if !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "does not start") {
+		t.Errorf("a call meanwhile gives %v", err)
+	}
+	stopped, err := b.Subscribe("pricing.*", func(string, []byte) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stopped()
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	until(t, ctx, "ready", func() bool { ready, _ := b.State(); return ready })
+	until(t, ctx, "in use", func() bool { return b.EnsureStream(ctx, deltas()) == nil })
+	put(t, ctx, b, 1)
+	if n := strings.Count(log.String(), "broker not ready"); n != 1 {
+		t.Errorf("the state is logged %d times, want once:\n%s", n, log.String())
+	}
+}
+
+// JetStream shuts itself down when a disk is full; nothing but a restart of the
+// server brings it back, so that is what happens, without losing a message.
+func TestEmbeddedRestartsJetStreamThatGaveUp(t *testing.T) {
+	b := open(t, Options{Dir: t.TempDir()})
+	ctx := patience(t)
+	ensure(t, ctx, b, deltas())
+	if _, _, err := b.PublishBatch(ctx, chained(1, 20)); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.embedded.now.ShutdownJetStream(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := b.Publish(ctx, deltaSubject, payload(21), PublishOptions{MsgID: id(21)})
+	if !errors.Is(err, ErrUnavailable) {
+		t.Errorf("publish without JetStream gives %v, want ErrUnavailable", err)
+	}
+	until(t, ctx, "published again", func() bool {
+		_, err := b.Publish(ctx, deltaSubject, payload(21), PublishOptions{MsgID: id(21)})
+		return err == nil
+	})
+	holds(t, ctx, b, 21)
+	if ready, detail := b.State(); !ready {
+		t.Error(detail)
+	}
+}
+
+// The limit was lowered below what is stored: that stays readable, and new
+// messages are refused.
+func TestEmbeddedWithLessSpaceThanItHolds(t *testing.T) {
+	dir, ctx := t.TempDir(), patience(t)
+	b, err := Open(Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ensure(t, ctx, b, deltas())
+	if _, _, err := b.PublishBatch(ctx, chained(1, 1000)); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	less := open(t, Options{Dir: dir, StoreLimitBytes: 10 << 10})
+	_, err = less.Publish(ctx, deltaSubject, payload(1001), PublishOptions{MsgID: id(1001)})
+	if !errors.Is(err, ErrFull) {
+		t.Errorf("got %v, want ErrFull", err)
+	}
+	holds(t, ctx, less, 1000)
+}
+
+func TestEmbeddedFolderOfTheLibrarysOwnServerIsReadable(t *testing.T) {
+	// The external test server has other settings; the files are the same.
+	srv := brokertest.External(t)
+	b := open(t, Options{URL: srv.URL()})
+	ctx := patience(t)
+	ensure(t, ctx, b, deltas())
+	if _, _, err := b.PublishBatch(ctx, chained(1, 30)); err != nil {
+		t.Fatal(err)
+	}
+	srv.Stop()
+	holds(t, ctx, open(t, Options{Dir: srv.Dir()}), 30)
+}

@@ -1,0 +1,131 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// What callers test with errors.Is.
+var (
+	// ErrUnavailable: no server, no answer in time, or no stream behind the subject. The
+	// outcome of a publish is unknown; try again later with the same MsgID.
+	ErrUnavailable = errors.New("broker unavailable")
+	// ErrFull: the stream refuses new messages for want of space. Nothing was stored.
+	ErrFull = errors.New("stream full")
+	// ErrSequence: the stream's last message is not the expected one. Nothing was stored.
+	ErrSequence = errors.New("unexpected last message")
+	// ErrStream: the stream exists with a setting that breaks what is promised of it.
+	ErrStream = errors.New("stream differs")
+	// ErrNotFound: no such stream, or no such message in it.
+	ErrNotFound = errors.New("not found")
+	// ErrDisconnected: a Tail may have missed messages. Close it and begin again.
+	ErrDisconnected = errors.New("disconnected")
+	// ErrGap: a Tail saw that messages of the stream are missing between two it was given.
+	ErrGap = errors.New("gap in stream")
+	// ErrSettled: the message was acknowledged, refused or terminated before, or it was
+	// never delivered by a consumer.
+	ErrSettled = errors.New("message already settled")
+	// ErrClosed: the Broker was closed. It is also an ErrUnavailable.
+	ErrClosed = fmt.Errorf("%w: closed", ErrUnavailable)
+)
+
+// JetStream's error codes that mean something to callers; the rest is passed on in words.
+const (
+	codeAccountLimits    = 10002
+	codeClusterNotReady  = 10008
+	codeConsumerMissing  = 10014
+	codeNoResources      = 10023
+	codeNoMemory         = 10028
+	codeNoMessage        = 10037
+	codeNotForAccount    = 10039
+	codeNoStorage        = 10047
+	codeStreamNameInUse  = 10058
+	codeStreamMissing    = 10059
+	codeWrongLastMsgID   = 10070
+	codeWrongLastSeq     = 10071
+	codeNotEnabled       = 10076
+	codeStoreFailed      = 10077
+	codeTooManyInFlight  = 10167
+	codeStreamOffline    = 10118
+	codeConsumerOffline  = 10119
+	codeSubjectsOverlap  = 10065
+	codeWrongLastSeqTail = 10164
+)
+
+// apiError is what JetStream answers inside a response.
+type apiError struct {
+	Code        int    `json:"code"`
+	ErrCode     int    `json:"err_code"`
+	Description string `json:"description"`
+}
+
+func (e *apiError) Error() string { return fmt.Sprintf("%s (%d)", e.Description, e.ErrCode) }
+
+// Unwrap sorts the code into the package's sentinels.
+func (e *apiError) Unwrap() error {
+	switch e.ErrCode {
+	case codeNoResources, codeNoStorage, codeNoMemory, codeAccountLimits:
+		return ErrFull
+	case codeWrongLastMsgID, codeWrongLastSeq, codeWrongLastSeqTail:
+		return ErrSequence
+	case codeStreamMissing, codeNoMessage, codeConsumerMissing:
+		return ErrNotFound
+	case codeNotEnabled, codeNotForAccount, codeClusterNotReady, codeStreamOffline, codeConsumerOffline,
+		codeTooManyInFlight:
+		return ErrUnavailable
+	case codeStoreFailed:
+		// A stream with a limit of its own answers so; other causes share the code.
+		if strings.HasPrefix(e.Description, "maximum ") || strings.Contains(e.Description, "no space left") {
+			return ErrFull
+		}
+		return ErrUnavailable
+	}
+	return nil
+}
+
+// asked is sorted for a request made under ctx: it says why that ended.
+func asked(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		return fmt.Errorf("%w: %v", ErrUnavailable, cause)
+	}
+	return sorted(err)
+}
+
+// sorted makes what nats.go returns an error of this package: the sentinel
+// first, the cause's own words behind it.
+func sorted(err error) error {
+	if err == nil {
+		return nil
+	}
+	for _, ours := range []error{ErrUnavailable, ErrFull, ErrSequence, ErrStream, ErrNotFound} {
+		if errors.Is(err, ours) {
+			return err
+		}
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		// In words only: the context may be one of this package, and a caller that finds
+		// context.Canceled would take it for its own. It knows its own.
+		return fmt.Errorf("%w: %v", ErrUnavailable, err)
+	}
+	var js jetstream.JetStreamError
+	if errors.As(err, &js) && js.APIError() != nil {
+		a := js.APIError()
+		return &apiError{Code: a.Code, ErrCode: int(a.ErrorCode), Description: a.Description}
+	}
+	for _, gone := range []error{
+		nats.ErrTimeout, nats.ErrNoResponders, nats.ErrConnectionClosed, nats.ErrConnectionDraining,
+		nats.ErrDisconnected, nats.ErrReconnectBufExceeded, nats.ErrConnectionReconnecting, nats.ErrNoServers,
+		nats.ErrHeadersNotSupported, nats.ErrStaleConnection, nats.ErrInvalidConnection,
+		jetstream.ErrNoStreamResponse, jetstream.ErrJetStreamNotEnabled, jetstream.ErrJetStreamNotEnabledForAccount,
+	} {
+		if errors.Is(err, gone) {
+			return fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+	}
+	return err
+}

@@ -1,0 +1,42 @@
+package broker
+
+import (
+	"fmt"
+	"log/slog"
+	"sync"
+)
+
+// serverLog hands the embedded server's words to slog. Its notices are details
+// here; a fatal one is kept for State and ends nothing: the server returns from
+// its start instead of leaving the process.
+type serverLog struct {
+	log   *slog.Logger
+	mu    sync.Mutex
+	fatal error
+}
+
+func (l *serverLog) Noticef(format string, v ...any) {
+	l.log.Debug("nats: " + fmt.Sprintf(format, v...))
+}
+func (l *serverLog) Debugf(string, ...any) {}
+func (l *serverLog) Tracef(string, ...any) {}
+
+func (l *serverLog) Warnf(format string, v ...any) { l.log.Warn("nats: " + fmt.Sprintf(format, v...)) }
+
+func (l *serverLog) Errorf(format string, v ...any) {
+	l.log.Error("nats: " + fmt.Sprintf(format, v...))
+}
+
+func (l *serverLog) Fatalf(format string, v ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.fatal == nil {
+		l.fatal = fmt.Errorf(format, v...)
+	}
+}
+
+func (l *serverLog) failure() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.fatal
+}

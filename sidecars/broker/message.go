@@ -1,0 +1,96 @@
+package broker
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// Header names of the NATS protocol.
+const (
+	headerMsgID       = "Nats-Msg-Id"
+	headerLastMsgID   = "Nats-Expected-Last-Msg-Id"
+	headerLastSeq     = "Nats-Expected-Last-Sequence"
+	headerStream      = "Nats-Expected-Stream"
+	headerStatus      = "Status"
+	headerDescription = "Description"
+)
+
+// Message is one message of a stream.
+type Message struct {
+	Subject     string
+	Data        []byte
+	Sequence    uint64 // the stream's
+	MsgID       string // "" when it was published without one
+	PublishedAt time.Time
+	Delivered   uint64 // how often, this time included; 0 when it was read, not delivered
+
+	consumerSeq uint64 // its number in the consumer's deliveries
+	pending     uint64 // how many messages the consumer has left
+	delivery    *delivery
+}
+
+// delivery is a message's way back to its consumer.
+type delivery struct {
+	msg     *nats.Msg
+	settled atomic.Bool
+}
+
+// Ack tells the consumer that the message is done with. Like Nak and Term it is
+// sent, not confirmed: when it is lost the message comes again.
+func (m *Message) Ack() error { return m.settle("acknowledge", "+ACK") }
+
+// Nak hands the message back; it is delivered again after the delay.
+func (m *Message) Nak(delay time.Duration) error {
+	return m.settle("hand back", fmt.Sprintf(`-NAK {"delay":%d}`, max(delay, 0).Nanoseconds()))
+}
+
+// Term ends deliveries of the message, for good: it is not usable. The reason
+// shows in the server's advisories.
+func (m *Message) Term(reason string) error { return m.settle("terminate", "+TERM "+reason) }
+
+func (m *Message) settle(verb, answer string) error {
+	if m.delivery == nil || !m.delivery.settled.CompareAndSwap(false, true) {
+		return fmt.Errorf("broker: %s sequence=%d: %w", verb, m.Sequence, ErrSettled)
+	}
+	if err := m.delivery.msg.Respond([]byte(answer)); err != nil {
+		return fmt.Errorf("broker: %s sequence=%d: %w", verb, m.Sequence, sorted(err))
+	}
+	return nil
+}
+
+// delivered reads what a consumer sent: the message and, from its reply
+// subject, the numbers:
+//
+//	$JS.ACK.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<time ns>.<pending>
+//
+// and the same with <domain>.<account hash> before the stream and perhaps a token at the end.
+func delivered(msg *nats.Msg, ackable bool) (Message, bool) {
+	part := strings.Split(msg.Reply, ".")
+	if len(part) < 9 || part[0] != "$JS" || part[1] != "ACK" {
+		return Message{}, false
+	}
+	number := part[4:]
+	if len(part) >= 11 {
+		number = part[6:]
+	}
+	var n [5]uint64
+	for i := range n {
+		var err error
+		if n[i], err = strconv.ParseUint(number[i], 10, 64); err != nil {
+			return Message{}, false
+		}
+	}
+	m := Message{
+		Subject: msg.Subject, Data: msg.Data, MsgID: msg.Header.Get(headerMsgID),
+		Delivered: n[0], Sequence: n[1], consumerSeq: n[2], PublishedAt: time.Unix(0, int64(n[3])), pending: n[4],
+	}
+	if ackable {
+		m.delivery = &delivery{msg: msg}
+	}
+	return m, true
+}

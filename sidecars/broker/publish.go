@@ -1,0 +1,203 @@
+package broker
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+const (
+	// A batch keeps at most this much unacknowledged in flight. JetStream refuses
+	// when ten thousand messages wait for a stream.
+	windowMessages = 512
+	windowBytes    = 1 << 20
+)
+
+// PublishOptions are the conditions of one message.
+type PublishOptions struct {
+	// MsgID makes a second copy within the stream's duplicates window an
+	// acknowledged no-op, with Ack.Duplicate.
+	MsgID string
+	// ExpectLastMsgID is the MsgID the stream's last message must have, "" for any.
+	// It holds after the duplicates window too. The server looks for duplicates first:
+	// a repeated message is an Ack with Duplicate, wherever the stream has got to.
+	ExpectLastMsgID string
+	// ExpectLastSeq is the stream's last sequence, nil for any. The server checks it before
+	// it looks for duplicates: a repeated message is ErrSequence, not a duplicate.
+	ExpectLastSeq *uint64
+	// ExpectStream is the stream that must answer, "" for any.
+	ExpectStream string
+}
+
+// Ack is the stream's word that a message is stored.
+type Ack struct {
+	Stream   string
+	Sequence uint64
+	// Duplicate: the message id was there already, at Sequence; nothing was stored now.
+	Duplicate bool
+}
+
+// Outgoing is one message of a batch.
+type Outgoing struct {
+	Subject string
+	Data    []byte
+	PublishOptions
+}
+
+// Publish stores one message and returns the stream's acknowledgement.
+//
+//   - ErrSequence: the stream's end is not the expected one. ErrFull: no space. Neither
+//     stored anything.
+//   - ErrUnavailable: no connection, no stream behind the subject, or no answer within five
+//     seconds or ctx. The message may be stored.
+func (b *Broker) Publish(ctx context.Context, subject string, data []byte, o PublishOptions) (Ack, error) {
+	_, acks, err := b.PublishBatch(ctx, []Outgoing{{Subject: subject, Data: data, PublishOptions: o}})
+	if err != nil {
+		return Ack{}, err
+	}
+	return acks[0], nil
+}
+
+// PublishBatch stores messages in order, many in flight at a time, and returns
+// how many were acknowledged before the first that was not; acks has that many.
+// The error, if any, is that first failure's, as of Publish.
+//
+// Messages behind a failed one may have been sent already. Give each its
+// predecessor's id in ExpectLastMsgID, and the stream refuses them.
+func (b *Broker) PublishBatch(ctx context.Context, out []Outgoing) (acked int, acks []Ack, err error) {
+	if len(out) == 0 {
+		return 0, nil, nil
+	}
+	s, err := b.session(ctx)
+	if err != nil {
+		return 0, nil, fmt.Errorf("broker: publish subject=%s: %w", out[0].Subject, err)
+	}
+	f := &flight{out: out, acks: make([]Ack, len(out)), done: make([]bool, len(out)), end: len(out)}
+	err = f.fly(ctx, s)
+	if f.acked < len(out) {
+		if err == nil {
+			err = f.failure // else the flight ended before it was certain that this is the first
+		}
+		o := &out[f.acked]
+		return f.acked, f.acks[:f.acked],
+			fmt.Errorf("broker: publish subject=%s msgID=%s: %w", o.Subject, o.MsgID, sorted(err))
+	}
+	return f.acked, f.acks, nil
+}
+
+// flight is one batch under way. Acknowledgements may come in any order;
+// [0, acked) have come without a gap.
+type flight struct {
+	out     []Outgoing
+	acks    []Ack
+	done    []bool
+	acked   int
+	sent    int
+	bytes   int // of [acked, sent)
+	end     int // nothing from here on counts: the first failure, or len(out)
+	failure error
+}
+
+func (f *flight) fly(ctx context.Context, s *session) error {
+	inbox := s.conn.NewRespInbox()
+	answers := make(chan *nats.Msg, windowMessages)
+	sub, err := s.conn.ChanSubscribe(inbox+".*", answers)
+	if err != nil {
+		return err
+	}
+	defer sub.Unsubscribe()
+	silence := time.NewTimer(requestTimeout)
+	defer silence.Stop()
+	for f.acked < f.end {
+		for f.sent < f.end && f.sent-f.acked < windowMessages && (f.bytes < windowBytes || f.sent == f.acked) {
+			if err := f.send(s, inbox); err != nil {
+				f.fail(f.sent, err)
+				break
+			}
+		}
+		if f.acked >= f.end {
+			break
+		}
+		select {
+		case msg := <-answers:
+			f.take(msg, len(inbox)+1)
+			silence.Reset(requestTimeout)
+		case <-s.ctx.Done():
+			return fmt.Errorf("%w: %w", ErrUnavailable, errLost)
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-silence.C:
+			return nats.ErrTimeout
+		}
+	}
+	return nil
+}
+
+func (f *flight) send(s *session, inbox string) error {
+	o := &f.out[f.sent]
+	header := make(nats.Header, 4)
+	set := func(name, value string) {
+		if value != "" {
+			header[name] = []string{value}
+		}
+	}
+	set(headerMsgID, o.MsgID)
+	set(headerLastMsgID, o.ExpectLastMsgID)
+	set(headerStream, o.ExpectStream)
+	if o.ExpectLastSeq != nil {
+		set(headerLastSeq, strconv.FormatUint(*o.ExpectLastSeq, 10))
+	}
+	err := s.conn.PublishMsg(&nats.Msg{
+		Subject: o.Subject, Reply: inbox + "." + strconv.Itoa(f.sent), Header: header, Data: o.Data,
+	})
+	if err == nil {
+		f.sent++
+		f.bytes += len(o.Data)
+	}
+	return err
+}
+
+// fail makes i the first failure unless there is an earlier one.
+func (f *flight) fail(i int, err error) {
+	if i < f.end {
+		f.end, f.failure = i, err
+	}
+}
+
+type pubAck struct {
+	Error     *apiError `json:"error"`
+	Stream    string    `json:"stream"`
+	Sequence  uint64    `json:"seq"`
+	Duplicate bool      `json:"duplicate"`
+}
+
+// take files one answer; its subject ends with the message's number.
+func (f *flight) take(msg *nats.Msg, prefix int) {
+	i, err := strconv.Atoi(msg.Subject[prefix:])
+	if err != nil || i < 0 || i >= f.sent || f.done[i] {
+		return
+	}
+	f.done[i] = true
+	var ack pubAck
+	switch {
+	case msg.Header.Get(headerStatus) != "" && len(msg.Data) == 0:
+		f.fail(i, fmt.Errorf("%w: no stream answers (%s)", ErrUnavailable, msg.Header.Get(headerStatus)))
+	case json.Unmarshal(msg.Data, &ack) != nil:
+		f.fail(i, fmt.Errorf("%w: unreadable acknowledgement", ErrUnavailable))
+	case ack.Error != nil:
+		f.fail(i, ack.Error)
+	case ack.Stream == "" || ack.Sequence == 0:
+		// Some service that is no stream answered.
+		f.fail(i, fmt.Errorf("%w: the answer is no acknowledgement", ErrUnavailable))
+	default:
+		f.acks[i] = Ack{Stream: ack.Stream, Sequence: ack.Sequence, Duplicate: ack.Duplicate}
+	}
+	for f.acked < f.end && f.done[f.acked] {
+		f.bytes -= len(f.out[f.acked].Data)
+		f.acked++
+	}
+}

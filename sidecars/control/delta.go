@@ -1,0 +1,83 @@
+package control
+
+import (
+	"fmt"
+	"strconv"
+
+	"posttrade/matcher/strictjson"
+)
+
+// Delta is one change of one record, as it travels on the source's stream.
+type Delta struct {
+	Source  Source
+	Epoch   uint64
+	Version uint64
+	Record  Record // carries the same version
+}
+
+// AppendJSON appends the message's payload.
+func (d *Delta) AppendJSON(b []byte) []byte {
+	b = append(b, `{"epoch":`...)
+	b = strconv.AppendUint(b, d.Epoch, 10)
+	b = append(b, `,"record":`...)
+	b = d.Record.appendJSON(b, d.Source)
+	b = append(b, `,"schemaVersion":1,"source":"`...)
+	b = append(b, d.Source...)
+	b = append(b, `","version":`...)
+	return append(strconv.AppendUint(b, d.Version, 10), '}')
+}
+
+// ParseDelta reads a payload of a source. ErrMalformed for anything that
+// AppendJSON could not have written, members in another order apart.
+func ParseDelta(s Source, data []byte) (Delta, error) {
+	d := Delta{Source: s}
+	r := strictjson.NewReader(data)
+	var met fields
+	for r.BeginObject(); ; {
+		key, ok := r.NextKey()
+		if !ok {
+			break
+		}
+		switch string(key) {
+		case "schemaVersion":
+			met |= 1
+			schema(r)
+		case "source":
+			met |= 2
+			source(r, s)
+		case "epoch":
+			met |= 4
+			d.Epoch = number(r, 1, MaxEpoch)
+		case "version":
+			met |= 8
+			d.Version = number(r, 1, MaxVersion)
+		case "record":
+			met |= 16
+			d.Record = readRecord(r, s)
+		default:
+			r.Fail(errUnknown)
+		}
+	}
+	met.need(r, 5)
+	if err := r.End(); err != nil {
+		return Delta{}, malformed("delta", s, err)
+	}
+	if d.Version != d.Record.Version {
+		return Delta{}, malformed("delta", s, fmt.Errorf("version %d with a record of version %d: %w", d.Version, d.Record.Version, ErrMalformed))
+	}
+	return d, nil
+}
+
+// schema reads the schema version, of which there is one.
+func schema(r *strictjson.Reader) {
+	if n := r.Int(); n != SchemaVersion {
+		r.Fail(fmt.Errorf("schema version %d, known is %d: %w", n, SchemaVersion, ErrMalformed))
+	}
+}
+
+// source reads the name of the source, which is known beforehand.
+func source(r *strictjson.Reader, want Source) {
+	if string(r.String()) != string(want) {
+		r.Fail(fmt.Errorf("it is of another source: %w", ErrMalformed))
+	}
+}

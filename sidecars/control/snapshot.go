@@ -1,0 +1,137 @@
+package control
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"posttrade/matcher/strictjson"
+)
+
+// Snapshot is a source's whole universe at one moment.
+type Snapshot struct {
+	Source    Source
+	Epoch     uint64
+	Watermark uint64   // the highest version it includes
+	Records   []Record // ascending by id, by the ticker's bytes; each once
+}
+
+const checksumPrefix = "sha256:"
+
+// Checksum is the SHA-256 over the RFC 8785 canonical JSON of the records, the
+// schema version, the source, its epoch and the watermark.
+func (s *Snapshot) Checksum() [sha256.Size]byte {
+	b := append(make([]byte, 0, 128+96*len(s.Records)), `{"records":`...)
+	b = s.appendRecords(b)
+	b = append(b, `,"schemaVersion":1,"source":"`...)
+	b = append(b, s.Source...)
+	b = append(b, `","sourceEpoch":`...)
+	b = strconv.AppendUint(b, s.Epoch, 10)
+	b = append(b, `,"watermark":`...)
+	b = append(strconv.AppendUint(b, s.Watermark, 10), '}')
+	return sha256.Sum256(b)
+}
+
+func (s *Snapshot) appendRecords(b []byte) []byte {
+	b = append(b, '[')
+	for i := range s.Records {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = s.Records[i].appendJSON(b, s.Source)
+	}
+	return append(b, ']')
+}
+
+// AppendJSON appends the snapshot as its service answers with it.
+func (s *Snapshot) AppendJSON(b []byte) []byte {
+	sum := s.Checksum()
+	b = append(b, `{"schemaVersion":1,"source":"`...)
+	b = append(b, s.Source...)
+	b = append(b, `","sourceEpoch":`...)
+	b = strconv.AppendUint(b, s.Epoch, 10)
+	b = append(b, `,"watermark":`...)
+	b = strconv.AppendUint(b, s.Watermark, 10)
+	b = append(b, `,"count":`...)
+	b = strconv.AppendInt(b, int64(len(s.Records)), 10)
+	b = append(b, `,"checksum":"`+checksumPrefix...)
+	b = hex.AppendEncode(b, sum[:])
+	b = append(b, `","records":`...)
+	return append(s.appendRecords(b), '}')
+}
+
+// ParseSnapshot reads and verifies a snapshot of a source.
+//
+// Errors: ErrMalformed for a text that is no such snapshot, or whose records are
+// out of order or newer than its watermark; ErrCount; ErrChecksum.
+func ParseSnapshot(s Source, data []byte) (Snapshot, error) {
+	snap := Snapshot{Source: s}
+	var count uint64
+	var checksum string
+	r := strictjson.NewReader(data)
+	var met fields
+	for r.BeginObject(); ; {
+		key, ok := r.NextKey()
+		if !ok {
+			break
+		}
+		switch string(key) {
+		case "schemaVersion":
+			met |= 1
+			schema(r)
+		case "source":
+			met |= 2
+			source(r, s)
+		case "sourceEpoch":
+			met |= 4
+			snap.Epoch = number(r, 1, MaxEpoch)
+		case "watermark":
+			met |= 8
+			snap.Watermark = number(r, 0, MaxVersion)
+		case "count":
+			met |= 16
+			count = number(r, 0, MaxVersion)
+		case "checksum":
+			met |= 32
+			checksum = string(r.String())
+		case "records":
+			met |= 64
+			for r.BeginArray(); r.NextItem(); {
+				snap.Records = append(snap.Records, readRecord(r, s))
+			}
+		default:
+			r.Fail(errUnknown)
+		}
+	}
+	met.need(r, 7)
+	if err := r.End(); err != nil {
+		return Snapshot{}, malformed("snapshot", s, err)
+	}
+	if err := snap.verify(count, checksum); err != nil {
+		return Snapshot{}, fmt.Errorf("control: read snapshot source=%s: %w", s, err)
+	}
+	return snap, nil
+}
+
+// verify compares what a snapshot says of itself with what it holds.
+func (s *Snapshot) verify(count uint64, checksum string) error {
+	if count != uint64(len(s.Records)) {
+		return fmt.Errorf("%d records, it says %d: %w", len(s.Records), count, ErrCount)
+	}
+	sum := s.Checksum()
+	if given, ok := strings.CutPrefix(checksum, checksumPrefix); !ok || given != hex.EncodeToString(sum[:]) {
+		return ErrChecksum
+	}
+	for i := range s.Records {
+		r := &s.Records[i]
+		if i > 0 && s.Records[i-1].compare(r, s.Source) >= 0 {
+			return fmt.Errorf("record %s is out of order: %w", r.Key(s.Source), ErrMalformed)
+		}
+		if r.Version > s.Watermark {
+			return fmt.Errorf("record %s has version %d above the watermark %d: %w", r.Key(s.Source), r.Version, s.Watermark, ErrMalformed)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,200 @@
+package projection
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"posttrade/matcher/strictjson"
+	"posttrade/sidecars/store"
+)
+
+// MaxMessageBytes is the largest booking message that is read, as of every other body.
+const MaxMessageBytes = 64 << 10
+
+// maxTickerBytes is the longest security.
+const maxTickerBytes = 16
+
+// Why a message is malformed, where strictjson has no word for it.
+var (
+	errLong    = errors.New("message too long")
+	errUnknown = errors.New("unknown field")
+	errMissing = errors.New("missing")
+	errValue   = errors.New("not a valid value")
+	errOtherID = errors.New("not the number of the id")
+)
+
+// field is a member of a booking message.
+type field uint8
+
+const (
+	fieldID field = iota
+	fieldAccount
+	fieldSecurity
+	fieldSide
+	fieldQuantity
+	fieldPrice
+	fieldTimestamp
+	fieldTradeSeq
+	fieldOrder
+	fieldStatus
+	fieldSettlement
+	fieldUpdated
+	fields
+	noField
+)
+
+// required is the first field that may be absent.
+const required = fieldTradeSeq
+
+// fieldNames are the members' names in the message.
+var fieldNames = [fields]string{
+	"id", "accountId", "security", "side", "quantity", "price", "timestamp",
+	"tradeSeq", "orderId", "status", "settlementDate", "updatedAt",
+}
+
+// fieldOf finds a member's name, exactly as it is written.
+func fieldOf(name []byte) field {
+	for f, known := range fieldNames {
+		if string(name) == known {
+			return field(f)
+		}
+	}
+	return noField
+}
+
+// message reads booking messages, one after the other.
+type message struct {
+	r     strictjson.Reader
+	trade store.Trade // of the last message; status, dates of settlement and booking are not set
+}
+
+// read reads body into m.trade. Its error is an ErrMalformed that names the field
+// it is about and carries nothing of the body.
+func (m *message) read(body []byte) error {
+	m.trade = store.Trade{}
+	if len(body) > MaxMessageBytes {
+		return malformed(noField, errLong)
+	}
+	r := &m.r
+	r.Reset(body)
+	at, met := noField, uint(0)
+	var tradeSeq int64
+	for r.BeginObject(); ; {
+		name, ok := r.NextKey()
+		if !ok {
+			break
+		}
+		if at = fieldOf(name); at == noField {
+			r.Fail(errUnknown)
+			break
+		}
+		met |= 1 << at
+		if at == fieldTradeSeq {
+			tradeSeq = r.Int()
+		} else {
+			m.member(at)
+		}
+		if r.Err() != nil {
+			break
+		}
+		at = noField
+	}
+	if err := r.End(); err != nil {
+		return malformed(at, err)
+	}
+	for f := field(0); f < required; f++ {
+		if met&(1<<f) == 0 {
+			return malformed(f, errMissing)
+		}
+	}
+	if met&(1<<fieldTradeSeq) != 0 && uint64(tradeSeq) != m.trade.Seq {
+		return malformed(fieldTradeSeq, errOtherID)
+	}
+	return nil
+}
+
+// malformed words the reason.
+func malformed(f field, reason error) error {
+	if f == noField {
+		return fmt.Errorf("projection: %w: %w", ErrMalformed, reason)
+	}
+	return fmt.Errorf("projection: %w: %s: %w", ErrMalformed, fieldNames[f], reason)
+}
+
+// member reads the value of one field. What is computed anew is read as strictly as the rest.
+func (m *message) member(f field) {
+	t, ok := &m.trade, true
+	switch f {
+	case fieldID:
+		t.ID = string(m.r.String())
+		t.Seq, ok = store.ParseTradeID(t.ID)
+	case fieldAccount:
+		t.AccountID = uint32(m.whole(math.MaxUint32))
+	case fieldSecurity:
+		t.Security = string(m.r.String())
+		ok = ticker(t.Security)
+	case fieldSide:
+		t.Side, ok = sideOf(m.r.String())
+	case fieldQuantity:
+		t.Quantity = m.whole(math.MaxInt32)
+	case fieldPrice:
+		t.Price = m.r.Decimal()
+		ok = t.Price > 0
+	case fieldTimestamp:
+		t.ExecutedAt, ok = parseTime(m.r.String())
+	case fieldOrder:
+		if m.r.Null() { // as Trade JSON writes it for a market trade
+			return
+		}
+		t.OrderID = string(m.r.String())
+		ok = orderID(t.OrderID)
+	case fieldStatus:
+		_, err := store.ParseStatus(string(m.r.String()))
+		ok = err == nil
+	case fieldSettlement:
+		_, err := store.ParseDate(string(m.r.String()))
+		ok = err == nil
+	case fieldUpdated:
+		_, ok = parseTime(m.r.String())
+	}
+	if !ok {
+		m.r.Fail(errValue) // unless the reader has found something itself
+	}
+}
+
+// whole reads a whole number from 1 to most.
+func (m *message) whole(most int64) int64 {
+	v := m.r.Int()
+	if m.r.Err() == nil && (v < 1 || v > most) {
+		m.r.Fail(strictjson.ErrRange)
+	}
+	return v
+}
+
+// ticker reports whether s is a security's name, [A-Z0-9.-]{1,16}.
+func ticker(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '.' && c != '-' {
+			return false
+		}
+	}
+	return len(s) >= 1 && len(s) <= maxTickerBytes
+}
+
+// orderID reports whether s is ord-<n> with n in 1..2^32-1 and no leading zero.
+func orderID(s string) bool {
+	const prefix = "ord-"
+	if len(s) <= len(prefix) || len(s) > len(prefix)+10 || s[:len(prefix)] != prefix || s[len(prefix)] == '0' {
+		return false
+	}
+	n := uint64(0)
+	for i := len(prefix); i < len(s); i++ {
+		c := s[i]
+		if c < '0' || c > '9' {
+			return false
+		}
+		n = n*10 + uint64(c-'0')
+	}
+	return n <= math.MaxUint32
+}

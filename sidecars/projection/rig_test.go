@@ -1,0 +1,262 @@
+package projection
+
+import (
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"posttrade/matcher"
+	"posttrade/sidecars/store"
+)
+
+// bookedAt is when every trade of a test is booked.
+const bookedAt = 1_790_000_000_123
+
+// tickers are the names of the securities 1..3; the others have none.
+var tickers = []string{"", "AAPL", "BRK.B", "X-1"}
+
+func tickerOf(id uint32) string {
+	if int(id) < len(tickers) {
+		return tickers[id]
+	}
+	return ""
+}
+
+// settlesOn is a calendar that is easy to check: the second day after the execution's UTC date.
+func settlesOn(millis int64) store.Date { return store.Date(millis/86_400_000 + 2) }
+
+// history is a Source in memory. Fills come in blocks, as they do from a journal.
+type history struct {
+	mu    sync.Mutex
+	fills []matcher.Fill // what Fills gives; only a test that damages it breaks the order
+	input uint64         // head
+	trade uint64
+	block int
+	fail  error // of the next calls of Fills
+	reads int   // calls of Fills
+
+	looked chan struct{} // holds a token when Head was called since the last one was taken; may be nil
+}
+
+func (h *history) Head() (inputSeq, tradeSeq uint64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	select {
+	case h.looked <- struct{}{}:
+	default:
+	}
+	return h.input, h.trade
+}
+
+func (h *history) Fills(from uint64, fn func([]matcher.Fill) error) error {
+	h.mu.Lock()
+	h.reads++
+	fills, block, err := h.fills, h.block, h.fail
+	h.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	for i := int(max(from, 1)) - 1; i < len(fills); {
+		end := min((i/block+1)*block, len(fills)) // of the block that holds i
+		part := slices.Clone(fills[i:end])
+		if err := fn(part); err != nil {
+			return err
+		}
+		clear(part) // what fn was shown was its own only until it returned
+		i = end
+	}
+	return nil
+}
+
+// newHistory is a history of n fills.
+func newHistory(random *rand.Rand, n int) *history {
+	h := &history{block: 1 + random.IntN(300)}
+	h.grow(random, n)
+	return h
+}
+
+// grow adds n durable fills, of commands that have none, one or several.
+func (h *history) grow(random *rand.Rand, n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	fills := slices.Clip(h.fills) // readers keep what they have
+	millis := int64(1_700_000_000_000 + len(fills))
+	for range n {
+		if h.trade == 0 || random.IntN(3) > 0 {
+			h.input += 1 + uint64(random.IntN(3))
+			millis += int64(random.IntN(400_000))
+		}
+		h.trade++
+		f := matcher.Fill{
+			TradeSeq: h.trade, InputSeq: h.input, TimeMillis: millis, Px: 1 + random.Int64N(1<<40),
+			OrderRef: uint32(random.IntN(4)) * random.Uint32() % 5_000_000, AccountID: 1 + random.Uint32N(1<<32-1),
+			SecurityID: 1 + random.Uint32N(3), Qty: 1 + random.Int32N(1<<31-1), CounterRef: random.Uint32(),
+			Side: matcher.Side(random.IntN(2)), Flags: uint16(random.IntN(8)),
+		}
+		fills = append(fills, f)
+	}
+	h.fills = fills
+	h.input += uint64(random.IntN(3))
+}
+
+// row is the row of a fill, made without the code under test.
+func row(f matcher.Fill) store.Trade {
+	t := store.Trade{
+		ID: fmt.Sprintf("trd-%d", f.TradeSeq), Seq: f.TradeSeq, AccountID: f.AccountID, Security: tickers[f.SecurityID],
+		Side: f.Side, Quantity: int64(f.Qty), Price: f.Px, Status: store.Processing,
+		SettlementDate: settlesOn(f.TimeMillis), ExecutedAt: f.TimeMillis, BookedAt: bookedAt, UpdatedAt: bookedAt,
+		Sequence: f.InputSeq,
+	}
+	if f.OrderRef != 0 {
+		t.OrderID = fmt.Sprintf("ord-%d", f.OrderRef)
+	}
+	return t
+}
+
+// legacyRow is the row of a fill that came as a message without an order id.
+func legacyRow(f matcher.Fill) store.Trade {
+	t := row(f)
+	t.OrderID, t.Sequence = "", 0
+	return t
+}
+
+// body is the message of a fill.
+func body(f matcher.Fill) []byte {
+	return fmt.Appendf(nil, `{"id":"trd-%d","accountId":%d,"security":%q,"side":%q,"quantity":%d,"price":%d.%06d,"timestamp":%q}`,
+		f.TradeSeq, f.AccountID, tickers[f.SecurityID], [2]string{"Buy", "Sell"}[f.Side], f.Qty, f.Px/1e6, f.Px%1e6,
+		time.UnixMilli(f.TimeMillis).UTC().Format("2006-01-02T15:04:05.000Z"))
+}
+
+func rows(fills []matcher.Fill) []store.Trade {
+	out := make([]store.Trade, len(fills))
+	for i, f := range fills {
+		out[i] = row(f)
+	}
+	return out
+}
+
+// options are those of a test, with small batches.
+func options(h Source, db *store.DB) Options {
+	return Options{
+		Source: h, DB: db, Ticker: tickerOf, SettlementDate: settlesOn, BatchRows: 256,
+		Now: func() time.Time { return time.UnixMilli(bookedAt) },
+	}
+}
+
+// drain steps until there is nothing left to do.
+func drain(t *testing.T, p *Projection) {
+	t.Helper()
+	for {
+		n, err := p.Step(t.Context())
+		if err != nil {
+			t.Fatalf("step: %v", err)
+		}
+		if n == 0 {
+			return
+		}
+	}
+}
+
+// table is every row, by trade sequence.
+func table(t *testing.T, db *store.DB) []store.Trade {
+	t.Helper()
+	var all []store.Trade
+	err := db.Read(t.Context(), func(tx *store.Tx) error {
+		all = all[:0]
+		return tx.TradesBySeq(0, 1<<63-1, func(r *store.Trade) error {
+			all = append(all, *r)
+			return nil
+		})
+	})
+	if err != nil {
+		t.Fatalf("read the table: %v", err)
+	}
+	return all
+}
+
+// wantTable compares the table with want, row for row.
+func wantTable(t *testing.T, db *store.DB, want []store.Trade) {
+	t.Helper()
+	got := table(t, db)
+	for i := range min(len(got), len(want)) {
+		if got[i] != want[i] {
+			t.Fatalf("row %d:\n got %+v\nwant %+v", i, got[i], want[i])
+		}
+	}
+	if len(got) != len(want) {
+		t.Fatalf("%d rows, want %d", len(got), len(want))
+	}
+}
+
+// cursor is a cursor as the database has it.
+func cursor(t *testing.T, db *store.DB, name string) (value uint64) {
+	t.Helper()
+	err := db.Read(t.Context(), func(tx *store.Tx) (err error) {
+		value, err = tx.Cursor(name)
+		return err
+	})
+	if err != nil {
+		t.Fatalf("read the cursor: %v", err)
+	}
+	return value
+}
+
+func setCursor(t *testing.T, db *store.DB, name string, value uint64) {
+	t.Helper()
+	err := db.Write(t.Context(), func(tx *store.Tx) error { return tx.SetCursor(name, value) })
+	if err != nil {
+		t.Fatalf("set the cursor: %v", err)
+	}
+}
+
+// wantProjected compares what Projected says.
+func wantProjected(t *testing.T, p *Projection, trade, input uint64) {
+	t.Helper()
+	if gotTrade, gotInput := p.Projected(); gotTrade != trade || gotInput != input {
+		t.Fatalf("projected tradeSeq=%d inputSeq=%d, want %d and %d", gotTrade, gotInput, trade, input)
+	}
+}
+
+// seeded is a source of randomness whose seed the test prints when it fails.
+func seeded(t *testing.T) *rand.Rand {
+	t.Helper()
+	seed := rand.Uint64()
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("seed %d", seed)
+		}
+	})
+	return rand.New(rand.NewPCG(seed, 3))
+}
+
+// diary is a logger that keeps level and message of what it is told.
+type diary struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (d *diary) Write(b []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.lines = append(d.lines, string(b))
+	return len(b), nil
+}
+
+func (d *diary) all() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.lines)
+}
+
+func (d *diary) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(d, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}}))
+}

@@ -1,0 +1,82 @@
+package projection
+
+import (
+	"strconv"
+
+	"posttrade/matcher"
+	"posttrade/sidecars/store"
+)
+
+// batch is the rows of one transaction. Its memory is used again; per batch only
+// the text of the ids is new, in one piece.
+type batch struct {
+	rows []store.Trade
+	text []byte   // the ids of the rows, one behind the other, and their order ids
+	ends []uint32 // where each row's id and order id end in text
+	date datedMillis
+	last matcher.Fill // of the last row
+}
+
+// datedMillis remembers the last settlement date: fills of one moment come together.
+type datedMillis struct {
+	millis int64
+	date   store.Date
+	valid  bool
+}
+
+func (b *batch) reset() {
+	b.rows, b.text, b.ends = b.rows[:0], b.text[:0], b.ends[:0]
+	b.date.valid = false // the calendar may have been changed between two batches
+}
+
+// add appends the row of f; the ids follow in name.
+func (b *batch) add(f *matcher.Fill, ticker string, settlement func(int64) store.Date, bookedMillis int64) {
+	if !b.date.valid || b.date.millis != f.TimeMillis {
+		b.date = datedMillis{millis: f.TimeMillis, date: settlement(f.TimeMillis), valid: true}
+	}
+	b.rows = append(b.rows, store.Trade{
+		Seq: f.TradeSeq, AccountID: f.AccountID, Security: ticker, Side: f.Side,
+		Quantity: int64(f.Qty), Price: f.Px, Status: store.Processing, SettlementDate: b.date.date,
+		ExecutedAt: f.TimeMillis, BookedAt: bookedMillis, UpdatedAt: bookedMillis, Sequence: f.InputSeq,
+	})
+	b.text = strconv.AppendUint(append(b.text, "trd-"...), f.TradeSeq, 10)
+	b.ends = append(b.ends, uint32(len(b.text)))
+	if f.OrderRef != 0 { // a market trade has no order
+		b.text = strconv.AppendUint(append(b.text, "ord-"...), uint64(f.OrderRef), 10)
+	}
+	b.ends = append(b.ends, uint32(len(b.text)))
+	b.last = *f
+}
+
+// name gives the rows their ids, which share one string.
+func (b *batch) name() {
+	text, from := string(b.text), uint32(0)
+	for i := range b.rows {
+		id, order := b.ends[2*i], b.ends[2*i+1]
+		b.rows[i].ID, b.rows[i].OrderID = text[from:id], text[id:order]
+		from = order
+	}
+}
+
+// markOf is a digest of a fill that fits a cursor: 47 bits of FNV-1a over its
+// fields, and below them the low 16 bits of its trade sequence.
+func markOf(f *matcher.Fill) uint64 {
+	const offset, prime = 14695981039346656037, 1099511628211
+	h := uint64(offset)
+	for _, v := range [...]uint64{
+		f.TradeSeq, f.InputSeq, uint64(f.TimeMillis), uint64(f.Px),
+		uint64(f.OrderRef)<<32 | uint64(f.AccountID), uint64(f.SecurityID)<<32 | uint64(uint32(f.Qty)),
+		uint64(f.CounterRef), uint64(f.Side)<<16 | uint64(f.Flags),
+	} {
+		for range 8 {
+			h = (h ^ v&0xff) * prime
+			v >>= 8
+		}
+	}
+	return h>>17<<16 | f.TradeSeq&0xffff
+}
+
+// marks reports whether a stored mark is of the fill at tradeSeq at all.
+func marks(mark, tradeSeq uint64) bool {
+	return mark != 0 && tradeSeq != 0 && mark&0xffff == tradeSeq&0xffff
+}

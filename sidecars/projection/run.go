@@ -1,0 +1,93 @@
+package projection
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// The pause after a failure doubles from the first to the second.
+const (
+	minPause = 100 * time.Millisecond
+	maxPause = 5 * time.Second
+)
+
+// phase is what the last step found.
+type phase uint8
+
+const (
+	starting  phase = iota // no step has ended yet
+	following              // the last step succeeded
+	failing                // the last step failed and will be retried
+	stopped                // ErrSequence or ErrForeign
+)
+
+// Run projects until ctx ends, and then returns nil. It returns ErrSequence or
+// ErrForeign when it must not go on; anything else is retried after a pause.
+func (p *Projection) Run(ctx context.Context) error {
+	failures := 0
+	timer := time.NewTimer(p.o.Poll)
+	defer timer.Stop()
+	for {
+		rows, err := p.Step(ctx)
+		wake, wait := p.wake, p.o.Poll
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case final(err):
+			return err
+		case err != nil:
+			wake, wait = nil, pause(failures)
+			failures++
+		default:
+			failures = 0
+			if rows >= p.o.BatchRows {
+				continue // behind
+			}
+		}
+		timer.Reset(wait)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-wake:
+		case <-timer.C:
+		}
+	}
+}
+
+// pause is how long to wait after so many failures in a row before this one.
+func pause(failures int) time.Duration {
+	if failures > 6 {
+		return maxPause
+	}
+	return min(minPause<<failures, maxPause)
+}
+
+// final reports whether err can only become worse by going on.
+func final(err error) bool { return errors.Is(err, ErrSequence) || errors.Is(err, ErrForeign) }
+
+// note keeps what a step found for State and logs it if it is news.
+func (p *Projection) note(err error) {
+	to, detail := following, ""
+	switch {
+	case final(err):
+		to, detail = stopped, err.Error()
+	case err != nil:
+		to, detail = failing, err.Error()
+	}
+	p.mu.Lock()
+	from, at := p.phase, p.shown
+	p.phase, p.detail = to, detail
+	p.mu.Unlock()
+	if from == to {
+		return
+	}
+	switch to {
+	case following:
+		p.log.Info("projection follows the journal", "tradeSeq", at.trade, "inputSeq", at.input)
+	case failing:
+		p.log.Warn("projection is interrupted and will be retried", "tradeSeq", at.trade, "error", err)
+	case stopped:
+		p.log.Error("projection has stopped", "tradeSeq", at.trade, "error", err)
+	}
+}

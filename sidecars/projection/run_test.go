@@ -1,0 +1,220 @@
+package projection
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"posttrade/sidecars/store"
+	"posttrade/sidecars/store/storetest"
+)
+
+// running starts p.Run and returns what ends it and its result.
+func running(t *testing.T, p *Projection) (stop func() error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- p.Run(ctx) }()
+	stop = func() error {
+		cancel()
+		err, open := <-done
+		if open {
+			close(done)
+		}
+		return err
+	}
+	t.Cleanup(func() { _ = stop() })
+	return stop
+}
+
+// await waits until cond holds, looking once for every step that Run begins.
+func await(t *testing.T, h *history, cond func() bool) {
+	t.Helper()
+	for !cond() {
+		select {
+		case <-h.looked:
+		case <-t.Context().Done():
+			t.Fatal("the test ended first")
+		}
+	}
+}
+
+// at reports whether p stands at the head of h.
+func at(p *Projection, h *history) bool {
+	trade, input := p.Projected()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return trade == h.trade && input == h.input
+}
+
+func TestRunFollowsTheHead(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		random := seeded(t)
+		h := newHistory(random, 1500)
+		h.looked = make(chan struct{}, 1)
+		var log diary
+		o := options(h, db)
+		o.Poll, o.Logger = time.Millisecond, log.logger()
+		p := New(o)
+		stop := running(t, p)
+		for range 20 {
+			await(t, h, func() bool { return at(p, h) })
+			h.grow(random, random.IntN(20))
+		}
+		await(t, h, func() bool { return at(p, h) })
+		if err := stop(); err != nil {
+			t.Errorf("run: %v", err)
+		}
+		wantTable(t, db, rows(h.fills))
+		if lines := log.all(); len(lines) != 1 || count(lines, "follows") != 1 {
+			t.Errorf("logged %q", lines)
+		}
+	})
+}
+
+func TestWakeSparesThePoll(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		random := seeded(t)
+		h := newHistory(random, 10)
+		h.looked = make(chan struct{}, 1)
+		o := options(h, db)
+		o.Poll = 24 * time.Hour
+		p := New(o)
+		stop := running(t, p)
+		for range 10 {
+			h.grow(random, 3)
+			await(t, h, func() bool { p.Wake(); return at(p, h) })
+		}
+		if err := stop(); err != nil { // out of a wait of a day
+			t.Errorf("run: %v", err)
+		}
+		wantTable(t, db, rows(h.fills))
+		for range 1000 {
+			p.Wake() // nobody is there, and nothing blocks
+		}
+	})
+}
+
+// impatient is a database that gives up on a lock at once.
+func impatient(t *testing.T, d store.Dialect) *store.DB {
+	o := storetest.Options(t, d)
+	o.BusyTimeout = 20 * time.Millisecond
+	return storetest.OpenWith(t, o)
+}
+
+func TestLockedDatabaseIsWaitedFor(t *testing.T) {
+	for _, d := range storetest.Dialects(t) {
+		t.Run(d.String(), func(t *testing.T) {
+			db := impatient(t, d)
+			random := seeded(t)
+			h := newHistory(random, 700)
+			h.looked = make(chan struct{}, 1)
+			var log diary
+			o := options(h, db)
+			o.Poll, o.Logger = time.Millisecond, log.logger()
+			p := New(o)
+			stop := running(t, p)
+			await(t, h, func() bool { return at(p, h) })
+			for outage := range uint64(2) {
+				unlock := storetest.Lock(t, db)
+				h.grow(random, 600)
+				failures := p.Metrics().Failures + 3
+				await(t, h, func() bool { return p.failed.Load() >= failures })
+				if booked, err := p.BookLegacy(t.Context(), body(h.fills[len(h.fills)-1])); booked || !errors.Is(err, store.ErrUnavailable) {
+					t.Errorf("message while locked: %v, %v", booked, err)
+				}
+				if ready, detail := p.State(); ready || detail == "" {
+					t.Errorf("state while locked: %v, %q", ready, detail)
+				}
+				wantProjected(t, p, 700+600*outage, p.shown.input)
+				wantTable(t, db, rows(h.fills[:700+600*outage]))
+				unlock()
+				await(t, h, func() bool { return at(p, h) })
+				wantTable(t, db, rows(h.fills))
+				if ready, _ := p.State(); !ready {
+					t.Error("not ready after the outage")
+				}
+			}
+			if err := stop(); err != nil {
+				t.Errorf("run: %v", err)
+			}
+			lines := log.all()
+			if count(lines, "follows") != 3 || count(lines, "interrupted") != 2 || len(lines) != 5 {
+				t.Errorf("logged more or less than each change once: %q", lines)
+			}
+			if m := p.Metrics(); m.Booked != 1900 || m.Duplicates != 0 {
+				t.Errorf("metrics %+v", m)
+			}
+		})
+	}
+}
+
+func TestRunEndsWhileItWaits(t *testing.T) {
+	for _, d := range storetest.Dialects(t) {
+		t.Run(d.String(), func(t *testing.T) {
+			db := storetest.Open(t, d)
+			h := newHistory(seeded(t), 10)
+			h.looked = make(chan struct{}, 1)
+			p := New(options(h, db))
+			unlock := storetest.Lock(t, db) // Run waits for it inside of a transaction, for seconds
+			stop := running(t, p)
+			<-h.looked
+			asked := time.Now()
+			if err := stop(); err != nil {
+				t.Errorf("run: %v", err)
+			}
+			if took := time.Since(asked); took > 3*time.Second {
+				t.Errorf("it took %v to end", took)
+			}
+			unlock()
+			if got := table(t, db); len(got) != 0 {
+				t.Errorf("%d rows after a stop", len(got))
+			}
+
+			h.fail = errors.New("broken") // held up by the pause after a failure
+			p = New(options(h, db))
+			stop = running(t, p)
+			await(t, h, func() bool { return p.failed.Load() > 0 })
+			if err := stop(); err != nil {
+				t.Errorf("run: %v", err)
+			}
+		})
+	}
+}
+
+func TestPauseDoublesUpToFiveSeconds(t *testing.T) {
+	want := []time.Duration{100, 200, 400, 800, 1600, 3200, 5000, 5000}
+	for i, ms := range want {
+		if got := pause(i); got != ms*time.Millisecond {
+			t.Errorf("pause after %d failures: %v, want %v", i, got, ms*time.Millisecond)
+		}
+	}
+	if got := pause(1 << 40); got != maxPause {
+		t.Errorf("pause after many failures: %v", got)
+	}
+}
+
+func TestNewNeedsItsParts(t *testing.T) {
+	db := storetest.Open(t, store.SQLite)
+	whole := options(&history{block: 1}, db)
+	for name, without := range map[string]func(*Options){
+		"Source": func(o *Options) { o.Source = nil }, "DB": func(o *Options) { o.DB = nil },
+		"Ticker": func(o *Options) { o.Ticker = nil }, "SettlementDate": func(o *Options) { o.SettlementDate = nil },
+	} {
+		o := whole
+		without(&o)
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("taken without %s", name)
+				}
+			}()
+			New(o)
+		}()
+	}
+	whole.Poll, whole.BatchRows, whole.Now, whole.Logger = 0, 0, nil, nil
+	if o := New(whole).o; o.Poll != defaultPoll || o.BatchRows != defaultBatchRows || o.Now == nil || o.Logger == nil {
+		t.Errorf("defaults %+v", o)
+	}
+}

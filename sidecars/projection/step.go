@@ -1,0 +1,227 @@
+package projection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"posttrade/matcher"
+	"posttrade/sidecars/store"
+)
+
+// errEnough ends a reading of fills that has what it wanted.
+var errEnough = errors.New("enough fills")
+
+// holdCursor creates the cursor or writes its value over itself. It is there for
+// the row's lock: from here to the end of the transaction no other projection
+// moves the cursor that is read next, on PostgreSQL too.
+const holdCursor = `insert into cursors (name, value) values ($1, 0)
+	on conflict (name) do update set value = cursors.value`
+
+// maxMoves bounds how often one Step begins again because somebody else moved the cursor.
+const maxMoves = 4
+
+// Step projects one batch and returns how many fills it moved the cursor by, 0
+// when there are none.
+//
+//   - Errors: ErrSequence and ErrForeign are final, everything else is worth another
+//     call. After any error the next call starts from the cursor in the database.
+//   - Cost: nothing but a look at the head when there is nothing to do, else one
+//     transaction. Blocks; calls exclude one another.
+func (p *Projection) Step(ctx context.Context) (rows int, err error) {
+	p.stepping.Lock()
+	defer p.stepping.Unlock()
+	rows, err = p.step(ctx)
+	if err != nil {
+		p.known = false // what the transaction did is unknown
+		if ctx.Err() != nil {
+			return rows, err // a stop is no finding
+		}
+		p.failed.Add(1)
+	}
+	p.note(err)
+	return rows, err
+}
+
+func (p *Projection) step(ctx context.Context) (rows int, err error) {
+	for range maxMoves {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		inputHead, tradeHead := p.o.Source.Head()
+		head := position{trade: tradeHead, input: inputHead}
+		if !p.known {
+			if err := p.resume(ctx, head); err != nil {
+				return 0, err
+			}
+		}
+		if p.at.trade >= head.trade {
+			p.advance(position{trade: p.at.trade, input: max(p.at.input, head.input)})
+			return 0, nil
+		}
+		reached, err := p.gather(ctx, head)
+		if err != nil {
+			return 0, err
+		}
+		inserted, moved, err := p.commit(ctx, reached)
+		if err != nil {
+			return 0, err
+		}
+		if moved {
+			p.known = false
+			continue
+		}
+		rows := len(p.batch.rows)
+		p.booked.Add(uint64(inserted))
+		p.duplicates.Add(uint64(rows - inserted))
+		p.batches.Add(1)
+		p.input = p.batch.last.InputSeq
+		p.advance(reached)
+		return rows, nil
+	}
+	return 0, nil // another projection is at work; let it
+}
+
+// advance makes at the position.
+func (p *Projection) advance(at position) {
+	p.at = at
+	p.mu.Lock()
+	p.shown = at
+	p.mu.Unlock()
+}
+
+// resume takes the position over from the database, if the journal bears it out.
+func (p *Projection) resume(ctx context.Context, head position) error {
+	var at position
+	var mark uint64
+	err := p.o.DB.Read(ctx, func(tx *store.Tx) (err error) {
+		if at.trade, err = tx.Cursor(cursorTrades); err != nil {
+			return err
+		}
+		if at.input, err = tx.Cursor(cursorInput); err != nil {
+			return err
+		}
+		mark, err = tx.Cursor(cursorMark)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("projection: read cursors: %w", err)
+	}
+	p.input = 0
+	switch {
+	case at.trade > head.trade:
+		return fmt.Errorf("projection: cursor=%d head=%d: %w", at.trade, head.trade, ErrAhead)
+	case at.trade == 0:
+		at.input = 0
+	default:
+		f, err := p.fill(at.trade)
+		if err != nil {
+			return err
+		}
+		p.input = f.InputSeq
+		switch marked := marks(mark, at.trade); {
+		case marked && markOf(&f) != mark:
+			return fmt.Errorf("projection: cursor=%d: the fill there is not the one that was booked: %w",
+				at.trade, ErrForeign)
+		case !marked: // the cursor was set by hand, and the input sequence is of another one
+			at.input = f.InputSeq - 1
+		}
+	}
+	p.known = true
+	p.advance(position{trade: at.trade, input: min(at.input, head.input)})
+	return nil
+}
+
+// fill reads one durable fill.
+func (p *Projection) fill(tradeSeq uint64) (f matcher.Fill, err error) {
+	err = p.o.Source.Fills(tradeSeq, func(fills []matcher.Fill) error {
+		if len(fills) > 0 {
+			f = fills[0]
+			return errEnough
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return f, fmt.Errorf("projection: read fill tradeSeq=%d: %w", tradeSeq, err)
+	}
+	if f.TradeSeq != tradeSeq || f.InputSeq == 0 {
+		return f, fmt.Errorf("projection: read fill tradeSeq=%d: got tradeSeq=%d inputSeq=%d: %w",
+			tradeSeq, f.TradeSeq, f.InputSeq, ErrSequence)
+	}
+	return f, nil
+}
+
+// gather makes the rows of the fills behind the position, at most a batch and
+// none beyond head, and returns the position that they lead to.
+func (p *Projection) gather(ctx context.Context, head position) (position, error) {
+	p.batch.reset()
+	next, input := p.at.trade+1, p.input
+	booked := p.o.Now().UnixMilli()
+	err := p.o.Source.Fills(next, func(fills []matcher.Fill) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		for i := range fills {
+			f := &fills[i]
+			if f.TradeSeq != next || f.InputSeq < max(input, 1) || f.InputSeq > head.input {
+				return fmt.Errorf("got tradeSeq=%d inputSeq=%d, want tradeSeq=%d inputSeq=%d..%d: %w",
+					f.TradeSeq, f.InputSeq, next, max(input, 1), head.input, ErrSequence)
+			}
+			ticker := p.o.Ticker(f.SecurityID)
+			if ticker == "" {
+				return fmt.Errorf("tradeSeq=%d security=%d: %w", f.TradeSeq, f.SecurityID, errTicker)
+			}
+			p.batch.add(f, ticker, p.o.SettlementDate, booked)
+			next, input = next+1, f.InputSeq
+			if next > head.trade || len(p.batch.rows) == p.o.BatchRows {
+				return errEnough
+			}
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, errEnough):
+	case err != nil:
+		return position{}, fmt.Errorf("projection: read fills from=%d: %w", p.at.trade+1, err)
+	default:
+		return position{}, fmt.Errorf("projection: fills end at tradeSeq=%d, head is %d: %w", next-1, head.trade, ErrSequence)
+	}
+	p.batch.name()
+	if next > head.trade {
+		return head, nil
+	}
+	// The last command may have more fills than these: it is not complete.
+	return position{trade: next - 1, input: max(p.at.input, input-1)}, nil
+}
+
+// commit books the batch and moves the cursors to reached, all or nothing. moved
+// reports that somebody else had moved the cursor, and that nothing was done.
+func (p *Projection) commit(ctx context.Context, reached position) (inserted int, moved bool, err error) {
+	err = p.o.DB.Write(ctx, func(tx *store.Tx) error {
+		inserted, moved = 0, false // this may be a second attempt
+		if _, err := tx.Exec(holdCursor, cursorTrades); err != nil {
+			return err
+		}
+		found, err := tx.Cursor(cursorTrades)
+		if err != nil {
+			return err
+		}
+		if moved = found != p.at.trade; moved {
+			return nil
+		}
+		if inserted, err = tx.InsertTrades(p.batch.rows); err != nil {
+			return err
+		}
+		if err := tx.SetCursor(cursorTrades, reached.trade); err != nil {
+			return err
+		}
+		if err := tx.SetCursor(cursorInput, reached.input); err != nil {
+			return err
+		}
+		return tx.SetCursor(cursorMark, markOf(&p.batch.last))
+	})
+	if err != nil {
+		return 0, false, fmt.Errorf("projection: book tradeSeq=%d..%d: %w", p.at.trade+1, reached.trade, err)
+	}
+	return inserted, moved, nil
+}

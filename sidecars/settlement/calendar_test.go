@@ -1,0 +1,282 @@
+package settlement
+
+import (
+	"bufio"
+	"errors"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"posttrade/sidecars/store"
+)
+
+func newYork(t testing.TB) *time.Location { return mustZone(t, "America/New_York") }
+
+func mustZone(t testing.TB, name string) *time.Location {
+	t.Helper()
+	where, err := time.LoadLocation(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return where
+}
+
+func mustCalendar(t testing.TB, name string, where *time.Location, tPlus int) *Calendar {
+	t.Helper()
+	c, err := NewCalendar(name, where, tPlus)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func mustDate(t testing.TB, text string) store.Date {
+	t.Helper()
+	d, err := store.ParseDate(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// publishedHolidays reads testdata/holidays.txt: by calendar, the weekdays on
+// which nothing settles.
+func publishedHolidays(t *testing.T) map[string]map[string]bool {
+	t.Helper()
+	file, err := os.Open("testdata/holidays.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	table := map[string]map[string]bool{"US-SETTLEMENT": {}, "XNYS": {}, "FED": {}, "TARGET": {}, "weekdays": {}}
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		fields := strings.Fields(lines.Text())
+		if len(fields) == 0 || fields[0] == "#" {
+			continue
+		}
+		name, date := fields[0], fields[1]
+		day, err := time.Parse(time.DateOnly, date)
+		if err != nil || day.Weekday().String() != fields[2] || table[name] == nil || table[name][date] {
+			t.Fatalf("testdata: bad line %q", lines.Text())
+		}
+		table[name][date] = true
+		if name == "XNYS" || name == "FED" {
+			table["US-SETTLEMENT"][date] = true
+		}
+	}
+	for name, want := range map[string]int{"US-SETTLEMENT": 49, "XNYS": 41, "FED": 41, "TARGET": 20, "weekdays": 0} {
+		if got := len(table[name]); got != want {
+			t.Fatalf("testdata: %d holidays of %s, want %d", got, name, want)
+		}
+	}
+	return table
+}
+
+// settlesSlowly is the rule as it is written down, on the published table.
+func settlesSlowly(closed map[string]bool, day time.Time, tPlus int) string {
+	business := func() bool {
+		w := day.Weekday()
+		return w != time.Saturday && w != time.Sunday && !closed[day.Format(time.DateOnly)]
+	}
+	for range tPlus {
+		day = day.AddDate(0, 0, 1)
+		for !business() {
+			day = day.AddDate(0, 0, 1)
+		}
+	}
+	for !business() { // T+0
+		day = day.AddDate(0, 0, 1)
+	}
+	return day.Format(time.DateOnly)
+}
+
+func TestCalendarsEqualThePublishedOnes(t *testing.T) {
+	table, where := publishedHolidays(t), newYork(t)
+	from, to := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2027, 12, 31, 0, 0, 0, 0, time.UTC)
+	compared := 0
+	for _, name := range names {
+		for tPlus := range 6 {
+			c := mustCalendar(t, name, where, tPlus)
+			for day := from; !day.After(to); day = day.AddDate(0, 0, 1) {
+				y, m, d := day.Date()
+				want := settlesSlowly(table[name], day, tPlus)
+				for _, at := range []time.Time{
+					time.Date(y, m, d, 0, 0, 0, 0, where),
+					time.Date(y, m, d, 12, 0, 0, 0, where),
+					time.Date(y, m, d, 23, 59, 59, 999e6, where),
+				} {
+					if got := c.SettlementDate(at.UnixMilli()).String(); got != want {
+						t.Fatalf("%s T+%d of %s: %s, want %s", name, tPlus, at, got, want)
+					}
+					compared++
+				}
+				open := day.Weekday() != time.Saturday && day.Weekday() != time.Sunday &&
+					!table[name][day.Format(time.DateOnly)]
+				if got := c.BusinessDay(store.DateOf(y, m, d)); got != open {
+					t.Fatalf("%s: %s is a business day: %v, want %v", name, day.Format("Mon 2006-01-02"), got, open)
+				}
+			}
+		}
+	}
+	t.Logf("%d settlement dates compared", compared)
+}
+
+func TestSettlementDateExamples(t *testing.T) {
+	tests := []struct {
+		what, calendar, executed string
+		tPlus                    int
+		want                     string
+	}{
+		{"plain day", "US-SETTLEMENT", "2024-06-04T10:00:00", 1, "2024-06-05"},
+		{"over a weekend", "US-SETTLEMENT", "2024-06-07T10:00:00", 1, "2024-06-10"},
+		{"Maundy Thursday over Good Friday", "US-SETTLEMENT", "2024-03-28T15:59:59", 1, "2024-04-01"},
+		{"Maundy Thursday, Easter Monday too", "TARGET", "2024-03-28T15:59:59", 1, "2024-04-02"},
+		{"banks rest on Columbus Day", "US-SETTLEMENT", "2024-10-11T10:00:00", 1, "2024-10-15"},
+		{"the exchange does not", "XNYS", "2024-10-11T10:00:00", 1, "2024-10-14"},
+		{"Veterans Day", "US-SETTLEMENT", "2025-11-10T10:00:00", 1, "2025-11-12"},
+		{"execution on Columbus Day counts from it", "US-SETTLEMENT", "2024-10-14T10:00:00", 1, "2024-10-15"},
+		{"and two days", "US-SETTLEMENT", "2024-10-14T10:00:00", 2, "2024-10-16"},
+		{"and none", "US-SETTLEMENT", "2024-10-14T10:00:00", 0, "2024-10-15"},
+		{"Saturday", "US-SETTLEMENT", "2024-06-08T10:00:00", 1, "2024-06-10"},
+		{"Saturday, T+2", "US-SETTLEMENT", "2024-06-08T10:00:00", 2, "2024-06-11"},
+		{"Saturday, T+0", "US-SETTLEMENT", "2024-06-08T10:00:00", 0, "2024-06-10"},
+		{"Sunday", "weekdays", "2024-06-09T10:00:00", 1, "2024-06-10"},
+		{"T+0 on a business day", "US-SETTLEMENT", "2024-06-04T23:59:59", 0, "2024-06-04"},
+		{"Christmas Eve that is the holiday", "XNYS", "2027-12-23T10:00:00", 1, "2027-12-27"},
+		{"banks open on 2027-12-24, exchange not", "US-SETTLEMENT", "2027-12-23T10:00:00", 1, "2027-12-27"},
+		{"over the year's end", "US-SETTLEMENT", "2027-12-31T10:00:00", 1, "2028-01-03"},
+		{"New Year on a Saturday moves nothing", "XNYS", "2021-12-30T10:00:00", 1, "2021-12-31"},
+		{"leap day", "US-SETTLEMENT", "2024-02-28T10:00:00", 1, "2024-02-29"},
+		{"day of mourning", "US-SETTLEMENT", "2025-01-08T10:00:00", 1, "2025-01-10"},
+		{"five days with a holiday", "US-SETTLEMENT", "2026-11-20T10:00:00", 5, "2026-11-30"},
+	}
+	where := newYork(t)
+	for _, tt := range tests {
+		at, err := time.ParseInLocation("2006-01-02T15:04:05", tt.executed, where)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := mustCalendar(t, tt.calendar, where, tt.tPlus)
+		if got := c.SettlementDate(at.UnixMilli()).String(); got != tt.want {
+			t.Errorf("%s: %s T+%d of %s is %s, want %s", tt.what, tt.calendar, tt.tPlus, tt.executed, got, tt.want)
+		}
+	}
+}
+
+func TestYearAfterExecutionIsCounted(t *testing.T) {
+	table := publishedHolidays(t)
+	c := mustCalendar(t, "US-SETTLEMENT", time.UTC, MaxTPlus)
+	for day := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC); day.Year() < 2026; day = day.AddDate(0, 0, 1) {
+		want := settlesSlowly(table["US-SETTLEMENT"], day, MaxTPlus)
+		if got := c.SettlementDate(day.UnixMilli()).String(); got != want {
+			t.Fatalf("T+%d of %s: %s, want %s", MaxTPlus, day.Format(time.DateOnly), got, want)
+		}
+	}
+}
+
+// Sessions of the exchange a year, as statistics of it count them.
+func TestExchangeSessionsAYear(t *testing.T) {
+	sessions := map[int]int{
+		1994: 252, 1995: 252, 1996: 254, 1997: 253, 1998: 252, 1999: 252, 2000: 252, 2001: 248, 2002: 252,
+		2003: 252, 2004: 252, 2005: 252, 2006: 251, 2007: 251, 2008: 253, 2009: 252, 2010: 252, 2011: 252,
+		2012: 250, 2013: 252, 2014: 252, 2015: 252, 2016: 252, 2017: 251, 2018: 251, 2019: 252, 2020: 253,
+		2021: 252, 2022: 251, 2023: 250, 2024: 252, 2025: 250,
+	}
+	c := mustCalendar(t, "XNYS", time.UTC, 1)
+	for year, want := range sessions {
+		got := 0
+		for d := store.DateOf(year, 1, 1); d < store.DateOf(year+1, 1, 1); d++ {
+			if c.BusinessDay(d) {
+				got++
+			}
+		}
+		if got != want {
+			t.Errorf("%d sessions in %d, want %d", got, year, want)
+		}
+	}
+}
+
+func TestHistoryOfTheRules(t *testing.T) {
+	tests := []struct {
+		calendar, date string
+		open           bool
+	}{
+		{"XNYS", "1970-02-23", false}, {"XNYS", "1970-05-29", true}, {"XNYS", "1971-05-31", false},
+		{"XNYS", "1972-11-07", false}, {"XNYS", "1984-11-06", true}, {"XNYS", "1977-07-14", false},
+		{"XNYS", "1997-01-20", true}, {"XNYS", "1998-01-19", false}, {"XNYS", "1999-12-31", true},
+		{"XNYS", "2001-09-10", true}, {"XNYS", "2001-09-11", false}, {"XNYS", "2001-09-14", false},
+		{"XNYS", "2001-09-17", true}, {"XNYS", "2012-10-30", false}, {"XNYS", "2012-10-31", true},
+		{"XNYS", "2018-12-05", false}, {"XNYS", "2021-06-18", true}, {"XNYS", "2022-06-20", false},
+		{"XNYS", "2010-12-31", true}, {"XNYS", "2017-01-02", false}, {"XNYS", "2020-07-03", false},
+		{"US-SETTLEMENT", "2021-06-18", true}, {"US-SETTLEMENT", "2022-06-20", false},
+		{"US-SETTLEMENT", "1975-10-27", false}, {"US-SETTLEMENT", "1975-11-11", true},
+		{"US-SETTLEMENT", "1978-10-23", true}, {"US-SETTLEMENT", "1978-11-10", true},
+		{"US-SETTLEMENT", "1986-01-20", false}, {"US-SETTLEMENT", "1985-01-21", true},
+		{"US-SETTLEMENT", "2023-11-10", true}, {"US-SETTLEMENT", "2018-11-12", false},
+		{"TARGET", "1999-04-02", true}, {"TARGET", "1999-12-31", false}, {"TARGET", "2000-04-21", false},
+		{"TARGET", "2001-12-31", false}, {"TARGET", "2002-12-31", true}, {"TARGET", "2021-12-24", true},
+		{"weekdays", "2024-12-25", true}, {"weekdays", "2024-12-28", false},
+	}
+	for _, tt := range tests {
+		c := mustCalendar(t, tt.calendar, time.UTC, 1)
+		if got := c.BusinessDay(mustDate(t, tt.date)); got != tt.open {
+			t.Errorf("%s %s: business day %v, want %v", tt.calendar, tt.date, got, tt.open)
+		}
+	}
+}
+
+func TestEveryMomentHasASettlementDate(t *testing.T) {
+	for _, where := range []string{"UTC", "America/New_York", "Pacific/Kiritimati", "Etc/GMT+12"} {
+		for _, tPlus := range []int{0, 1, MaxTPlus} {
+			c := mustCalendar(t, "US-SETTLEMENT", mustZone(t, where), tPlus)
+			end := time.Date(lastYear, 12, 31, 12, 0, 0, 0, mustZone(t, where)).UnixMilli()
+			last := c.SettlementDate(end)
+			previous := store.Date(math.MinInt32)
+			for _, at := range []int64{math.MinInt64, -1e15, -1, 0, 1, 1e12, end, end + 400*dayMillis,
+				end + 1000*dayMillis, 1e15, math.MaxInt64} {
+				d := c.SettlementDate(at)
+				if d < previous || !c.BusinessDay(d) || d < c.LocalDate(min(at, end)) {
+					t.Errorf("%s T+%d of %d is %s, before it %s", where, tPlus, at, d, previous)
+				}
+				if at >= end && d != last {
+					t.Errorf("%s T+%d of %d is %s, want that of the last day, %s", where, tPlus, at, d, last)
+				}
+				previous = d
+			}
+			if today := c.LocalDate(math.MaxInt64); today < last {
+				t.Errorf("%s: the last today is %s, but trades settle on %s", where, today, last)
+			}
+		}
+	}
+	c := mustCalendar(t, "US-SETTLEMENT", time.UTC, 1)
+	for _, from := range []string{"0001-01-01", "1960-01-01", "1969-12-24", "2202-01-01", "9999-12-24"} {
+		for d := mustDate(t, from); d < mustDate(t, from)+7; d++ {
+			w := d.Time().Weekday()
+			if want := w != time.Saturday && w != time.Sunday; c.BusinessDay(d) != want {
+				t.Errorf("%s %s: business day %v outside the tables", w, d, !want)
+			}
+		}
+	}
+}
+
+func TestNewCalendarRefuses(t *testing.T) {
+	tests := []struct {
+		name  string
+		where *time.Location
+		tPlus int
+	}{
+		{"", time.UTC, 1}, {"us-settlement", time.UTC, 1}, {"US-FEDERAL-RESERVE", time.UTC, 1},
+		{"XNYS", nil, 1}, {"XNYS", time.UTC, -1}, {"XNYS", time.UTC, MaxTPlus + 1},
+	}
+	for _, tt := range tests {
+		if c, err := NewCalendar(tt.name, tt.where, tt.tPlus); !errors.Is(err, ErrCalendar) || c != nil {
+			t.Errorf("NewCalendar(%q, %v, %d) = %v, %v", tt.name, tt.where, tt.tPlus, c, err)
+		}
+	}
+	if !slices.IsSorted(mustCalendar(t, "XNYS", time.UTC, 3).settles) {
+		t.Error("settlement dates fall as executions get later")
+	}
+}

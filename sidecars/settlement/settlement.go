@@ -1,0 +1,118 @@
+package settlement
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	"posttrade/sidecars/store"
+)
+
+// Options say what to settle and when.
+type Options struct {
+	DB       *store.DB
+	Calendar *Calendar
+	Now      func() time.Time // nil = time.Now
+	Interval time.Duration    // from the end of a sweep to the start of the next; 0 = 5 s
+	// BatchRows bounds one transaction of a sweep; 0 = 1000.
+	BatchRows int
+	Logger    *slog.Logger // nil = none
+}
+
+// Settlement moves trades from Processing to Settled: all that are due, on a
+// schedule, and single ones on demand. Any goroutine may use it.
+type Settlement struct {
+	o     Options
+	write func(ctx context.Context, fn func(*store.Tx) error) error // Options.DB.Write, but for tests
+
+	turn  chan struct{} // holds a token while a sweep runs; guards marks
+	marks marks
+
+	swept           atomic.Uint64 // written by the sweep whose turn it is
+	forced          atomic.Uint64 // written by Force
+	failures        atomic.Uint64 // written by the sweep whose turn it is
+	lastSweepMillis atomic.Int64  // written by the sweep whose turn it is
+	seen            func(error)   // called after each sweep of Run, for tests
+}
+
+// Metrics are the counters of one process, each zero when it starts.
+type Metrics struct {
+	Swept           uint64 // trades settled by the schedule
+	Forced          uint64 // trades settled by Force
+	Failures        uint64 // sweeps that ended with an error
+	LastSweepMillis int64  // when the last sweep ended without one; 0 before the first
+}
+
+// New returns a Settlement that does nothing until it is called. DB and Calendar
+// must be given.
+func New(o Options) *Settlement {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Interval <= 0 {
+		o.Interval = 5 * time.Second
+	}
+	if o.BatchRows <= 0 {
+		o.BatchRows = 1000
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Settlement{
+		o:     o,
+		write: o.DB.Write,
+		turn:  make(chan struct{}, 1),
+		marks: newMarks(),
+		seen:  func(error) {},
+	}
+}
+
+// forceSQL settles one trade whatever its date. A time before the row's own last
+// change is not taken: updated_at never falls.
+const forceSQL = settleSQL + ` where status = 'Processing' and id = $2`
+
+// Force settles the trade of that id now, whatever its settlement date, and
+// returns its row. A trade that is Settled already is returned unchanged; found
+// is false when there is none. After an error the trade may be Settled or not:
+// calling again is safe, and finds out.
+func (s *Settlement) Force(ctx context.Context, tradeID string) (t store.Trade, found bool, err error) {
+	if !utf8.ValidString(tradeID) || strings.ContainsRune(tradeID, 0) {
+		return store.Trade{}, false, nil // PostgreSQL has no such text, so it can be no id
+	}
+	var moved int64
+	err = s.write(ctx, func(tx *store.Tx) error {
+		var err error
+		if moved, err = tx.Exec(forceSQL, s.o.Now().UnixMilli(), tradeID); err != nil {
+			return err
+		}
+		t, found, err = tx.Trade(tradeID)
+		return err
+	})
+	if err != nil {
+		return store.Trade{}, false, fmt.Errorf("settlement: force id=%q: %w", tradeID, err)
+	}
+	s.forced.Add(uint64(moved))
+	return t, found, nil
+}
+
+// Swept returns how many trades scheduled sweeps of this process have settled:
+// svc_settlement_swept_total. Each is counted once, when its commit is known.
+func (s *Settlement) Swept() uint64 { return s.swept.Load() }
+
+// Forced returns how many trades Force has settled in this process. A force whose
+// commit was not answered is not counted.
+func (s *Settlement) Forced() uint64 { return s.forced.Load() }
+
+// Metrics returns all counters. They are not of one moment.
+func (s *Settlement) Metrics() Metrics {
+	return Metrics{
+		Swept:           s.swept.Load(),
+		Forced:          s.forced.Load(),
+		Failures:        s.failures.Load(),
+		LastSweepMillis: s.lastSweepMillis.Load(),
+	}
+}

@@ -1,0 +1,135 @@
+package settlement
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"posttrade/sidecars/store"
+)
+
+// The pause after a failed sweep doubles from the first to the second.
+const (
+	minPause = 100 * time.Millisecond
+	maxPause = 5 * time.Second
+)
+
+// The rows of a batch are chosen once, before any is changed, and then found by
+// their ids, so that a batch costs the same however many rows the table has. On
+// PostgreSQL the array is what makes it choose only once; there the rows are also
+// locked as they are chosen, and those that another transaction holds are left to
+// it. The condition on the status is repeated for the row itself: it is what makes
+// the transition happen once.
+const (
+	sweepSQLite   = settleSQL + ` where status = 'Processing' and id in (` + dueSQL + `)`
+	sweepPostgres = settleSQL + ` where status = 'Processing' and id = any(array(` + dueSQL + ` for update skip locked))`
+
+	settleSQL = `update trades set status = 'Settled',
+	updated_at = case when updated_at > $1 then updated_at else $1 end`
+	dueSQL = `select id from trades where status = 'Processing' and settlement_date <= $2
+	order by settlement_date limit $3`
+)
+
+// Run sweeps at once and then again and again until ctx ends, and then returns
+// nil. A sweep that fails is tried again after a pause.
+func (s *Settlement) Run(ctx context.Context) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	failures := 0 // in a row
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+		}
+		_, err := s.Sweep(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			if failures == 0 {
+				s.o.Logger.Warn("settlement sweep is interrupted and will be retried", "error", err)
+			}
+			timer.Reset(pause(failures))
+			failures++
+		default:
+			if failures > 0 {
+				s.o.Logger.Info("settlement sweep works again", "failures", failures)
+			}
+			failures = 0
+			timer.Reset(s.o.Interval)
+		}
+		s.seen(err)
+	}
+}
+
+// pause is how long to wait after so many failures in a row before this one.
+func pause(failures int) time.Duration {
+	if failures > 6 {
+		return maxPause
+	}
+	return min(minPause<<failures, maxPause)
+}
+
+// Sweep settles every trade that is due, in transactions of at most BatchRows
+// rows, and returns how many of them are known to be committed. Sweeps of one
+// process take turns. After an error, what was settled stays settled and the rest
+// is left to the next sweep.
+func (s *Settlement) Sweep(ctx context.Context) (settled int, err error) {
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-ctx.Done():
+		return 0, fmt.Errorf("settlement: sweep: %w", ctx.Err())
+	}
+	for {
+		moved, err := s.batch(ctx)
+		settled += moved
+		switch {
+		case err != nil:
+			if ctx.Err() == nil {
+				s.failures.Add(1)
+			}
+			return settled, fmt.Errorf("settlement: sweep: %w", err)
+		case moved < s.o.BatchRows:
+			s.lastSweepMillis.Store(s.o.Now().UnixMilli())
+			return settled, nil
+		}
+	}
+}
+
+// batch settles up to BatchRows due trades in one transaction and counts them.
+func (s *Settlement) batch(ctx context.Context) (moved int, err error) {
+	var rows int64
+	var late uint64
+	var toCommit bool // the transaction's function succeeded: only the commit is left
+	err = s.write(ctx, func(tx *store.Tx) error {
+		rows, late, toCommit = 0, 0, false
+		// The clock is read in here, for each batch and each try: what a clock that
+		// was stepped back no longer shows as due is not settled.
+		now := s.o.Now().UnixMilli()
+		sql := sweepSQLite
+		if tx.Dialect() == store.Postgres {
+			sql = sweepPostgres
+		}
+		var err error
+		if rows, err = tx.Exec(sql, now, s.o.Calendar.LocalDate(now), s.o.BatchRows); err != nil {
+			return err
+		}
+		if late, err = s.marks.resolve(tx); err != nil {
+			return err
+		}
+		if rows > 0 {
+			err = s.marks.leave(tx, now)
+		}
+		toCommit = err == nil
+		return err
+	})
+	s.marks.end(err == nil, toCommit, uint64(rows))
+	s.swept.Add(late)
+	if err != nil {
+		return 0, err
+	}
+	s.swept.Add(uint64(rows))
+	return int(rows), nil
+}

@@ -1,0 +1,74 @@
+package settlement
+
+import (
+	"math"
+	"time"
+
+	"posttrade/sidecars/store"
+)
+
+const dayMillis = 24 * 60 * 60 * 1000
+
+// A zone turns moments into local dates without a time.Time: it knows in advance
+// every change of the offset from UTC between 1970 and the end of its tables.
+//
+// Invariants: spans is in ascending order of from, its last one begins at no
+// moment at all; spanAt[i] is the span in force when day i in UTC begins.
+type zone struct {
+	spans      []span
+	spanAt     []uint16
+	lastMillis int64 // the last moment of the tables
+}
+
+// A span is a time during which the zone's offset stays the same.
+type span struct {
+	fromMillis   int64
+	offsetMillis int64 // local = UTC + offset
+}
+
+// newZone reads where up to the end of last in UTC, less a day, so that the
+// local date there is not after last in any zone.
+func newZone(where *time.Location, last store.Date) zone {
+	z := zone{lastMillis: int64(last)*dayMillis - 1}
+	for t := time.UnixMilli(0).In(where); !t.IsZero() && t.UnixMilli() <= z.lastMillis; t = nextBound(t) {
+		_, seconds := t.Zone()
+		offset := int64(seconds) * 1000
+		if n := len(z.spans); n == 0 || z.spans[n-1].offsetMillis != offset {
+			z.spans = append(z.spans, span{t.UnixMilli(), offset})
+		}
+	}
+	z.spans = append(z.spans, span{fromMillis: math.MaxInt64})
+	z.spanAt = make([]uint16, last)
+	at := 0
+	for day := range z.spanAt {
+		for z.spans[at+1].fromMillis <= int64(day)*dayMillis {
+			at++
+		}
+		z.spanAt[day] = uint16(at)
+	}
+	return z
+}
+
+// nextBound returns a later time up to which the offset at t holds, or zero when
+// it holds for ever. Where a zone goes by a rule, ZoneBounds takes every year for
+// one of 365 days: on the last day of a leap year it names a time that is not
+// later, and the offset holds until that day is over.
+func nextBound(t time.Time) time.Time {
+	_, end := t.ZoneBounds()
+	if end.IsZero() || end.After(t) {
+		return end
+	}
+	return t.Truncate(dayMillis * time.Millisecond).Add(dayMillis * time.Millisecond)
+}
+
+// date returns the local date of a moment, held to the tables. It reads two
+// arrays and allocates nothing.
+func (z *zone) date(millis int64) store.Date {
+	millis = min(max(millis, 0), z.lastMillis)
+	at := int(z.spanAt[millis/dayMillis])
+	for z.spans[at+1].fromMillis <= millis {
+		at++
+	}
+	local := millis + z.spans[at].offsetMillis
+	return store.Date((local+dayMillis)/dayMillis - 1) // floor: west of Greenwich 1970 begins in 1969
+}

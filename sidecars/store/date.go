@@ -1,0 +1,34 @@
+package store
+
+import (
+	"fmt"
+	"time"
+)
+
+// Date is a day of the proleptic Gregorian calendar: days since 1970-01-01.
+type Date int32
+
+// unreadableDate stands for a text in a date column that is no date.
+const unreadableDate Date = -1 << 31
+
+// DateOf returns the given day. Months and days beyond their range are carried on.
+func DateOf(year int, month time.Month, day int) Date {
+	return Date(time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Unix() / secondsPerDay)
+}
+
+const secondsPerDay = 24 * 60 * 60
+
+// ParseDate reads yyyy-MM-dd, exactly.
+func ParseDate(text string) (Date, error) {
+	t, err := time.Parse(time.DateOnly, text)
+	if err != nil || len(text) != len(time.DateOnly) {
+		return 0, fmt.Errorf("store: date %q is not yyyy-MM-dd", text)
+	}
+	return DateOf(t.Date()), nil
+}
+
+// Time returns midnight UTC of the day.
+func (d Date) Time() time.Time { return time.Unix(int64(d)*secondsPerDay, 0).UTC() }
+
+// String renders yyyy-MM-dd.
+func (d Date) String() string { return d.Time().Format(time.DateOnly) }

@@ -1,0 +1,43 @@
+package store
+
+import (
+	"context"
+	"io/fs"
+	"time"
+)
+
+// SetPostgresLimits shortens how long a silent server is waited for.
+func SetPostgresLimits(d *DB, connect, control, stalled time.Duration) {
+	l := &d.engine.(*pgEngine).limits
+	l.connect, l.control, l.stalled = connect, control, stalled
+}
+
+// SetPlan replaces the migrations by those of files and forgets that any were applied.
+func SetPlan(d *DB, files fs.FS) (err error) {
+	d.plan, err = plan(files, d.dialect)
+	d.prepared.Store(false)
+	return err
+}
+
+// MigrationFiles are the embedded ones.
+func MigrationFiles() fs.FS { return migrationFiles }
+
+// Idle says how many connections lie in the pool of a PostgreSQL DB.
+func Idle(d *DB) int { return len(d.engine.(*pgEngine).idle) }
+
+// CheckTrade is the check of one row.
+func CheckTrade(t *Trade) error { return t.check() }
+
+// Scrubbed is what is left of an error text next to a password.
+func Scrubbed(databaseURL string, err error) (error, error) {
+	e, failed := openPostgres(Options{URL: databaseURL, ReadConns: 1, BusyTimeout: time.Second})
+	if failed != nil {
+		return nil, failed
+	}
+	return e.scrubbed(err), nil
+}
+
+// WriteAlone runs an empty write transaction without preparing the schema.
+func WriteAlone(ctx context.Context, d *DB) error {
+	return d.engine.write(ctx, func(*Tx) error { return nil })
+}

@@ -1,0 +1,167 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"path"
+	"regexp"
+	"strconv"
+	"time"
+)
+
+// migrationFiles hold one folder a dialect, with files NNNN_name.sql. A file that has been
+// released is never edited: a change is a new file.
+//
+//go:embed migrations/*/*.sql
+var migrationFiles embed.FS
+
+// migration is one step of the schema.
+type migration struct {
+	version  int64
+	name     string // the file's, without .sql
+	sql      string
+	checksum string // hex SHA-256 of sql
+}
+
+var migrationName = regexp.MustCompile(`^(\d{4})_[a-z0-9_]+\.sql$`)
+
+// plan reads a dialect's migrations, in order of their versions.
+func plan(files fs.FS, d Dialect) ([]migration, error) {
+	folder := "migrations/" + d.String()
+	entries, err := fs.ReadDir(files, folder) // sorted by name, and so by version
+	if err != nil {
+		return nil, fmt.Errorf("store: read %s: %w", folder, err)
+	}
+	var all []migration
+	for _, e := range entries {
+		match := migrationName.FindStringSubmatch(e.Name())
+		if match == nil {
+			return nil, fmt.Errorf("store: migration %s/%s is not named NNNN_name.sql", folder, e.Name())
+		}
+		text, err := fs.ReadFile(files, path.Join(folder, e.Name()))
+		if err != nil {
+			return nil, fmt.Errorf("store: read migration %s: %w", e.Name(), err)
+		}
+		version, _ := strconv.ParseInt(match[1], 10, 64)
+		if len(all) > 0 && all[len(all)-1].version == version {
+			return nil, fmt.Errorf("store: migrations %s and %s have one number", all[len(all)-1].name, e.Name())
+		}
+		sum := sha256.Sum256(text)
+		all = append(all, migration{version, e.Name()[:len(e.Name())-len(".sql")], string(text), hex.EncodeToString(sum[:])})
+	}
+	return all, nil
+}
+
+// migrationLock is the key of PostgreSQL's advisory lock: the bytes of "migrate" as a number.
+const migrationLock int64 = 0x6d696772617465
+
+// migrate applies what is missing, one transaction a migration. Processes that start at
+// once take turns: each looks again once it holds the lock.
+func migrate(ctx context.Context, e engine, plan []migration, log *slog.Logger) error {
+	for {
+		// A look without the lock first, so that a start needs no lock when there is nothing to do.
+		missing := -1
+		err := e.read(ctx, func(t *Tx) (err error) { missing, err = nextMigration(t, plan); return err })
+		if err != nil {
+			return fmt.Errorf("store: look at the schema: %w", err)
+		}
+		if missing < 0 {
+			return nil
+		}
+		err = e.write(ctx, func(t *Tx) (err error) { missing, err = applyNext(t, plan); return err })
+		if err != nil {
+			return err
+		}
+		if missing >= 0 {
+			log.Info("database migrated", "migration", plan[missing].name)
+		}
+	}
+}
+
+// nextMigration compares what was applied with the plan and returns the index of the first
+// migration that is missing, -1 when none is.
+func nextMigration(t *Tx, plan []migration) (int, error) {
+	exists := false
+	catalog := "select 1 from sqlite_schema where type = 'table' and name = 'schema_migrations'"
+	if t.dialect == Postgres {
+		// Not to_regclass: within a transaction it answers from a cache that may be older than
+		// the lock which the transaction waited for.
+		catalog = "select 1 from pg_catalog.pg_class where relname = 'schema_migrations' " +
+			"and relnamespace = (select oid from pg_catalog.pg_namespace where nspname = current_schema())"
+	}
+	if err := t.Query(catalog, func(*Row) error { exists = true; return nil }); err != nil {
+		return 0, err
+	}
+	if !exists {
+		return 0, nil
+	}
+	known := make(map[int64]*migration, len(plan))
+	for i := range plan {
+		known[plan[i].version] = &plan[i]
+	}
+	applied := make(map[int64]bool, len(plan))
+	err := t.Query("select version, name, checksum from schema_migrations order by version", func(r *Row) error {
+		version, name, checksum := r.Int64(0), r.Text(1), r.Text(2)
+		switch m := known[version]; {
+		case m == nil:
+			return refused("the database has %s, which this build does not know", name)
+		case m.name != name:
+			return refused("the database has %s where this build has %s", name, m.name)
+		case m.checksum != checksum:
+			return refused("%s is not what was applied: checksum %.12s, applied %.12s", name, m.checksum, checksum)
+		}
+		applied[version] = true
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	for i := range plan {
+		if !applied[plan[i].version] {
+			return i, nil
+		}
+	}
+	return -1, nil
+}
+
+// applyNext applies the first missing migration and returns its index, -1 when somebody
+// else was faster. The transaction holds the lock that lets one do so at a time.
+func applyNext(t *Tx, plan []migration) (int, error) {
+	if t.dialect == Postgres {
+		// SQLite's BEGIN IMMEDIATE is such a lock already.
+		err := t.Query("select pg_advisory_xact_lock($1)", func(*Row) error { return nil }, migrationLock)
+		if err != nil {
+			return 0, err
+		}
+	}
+	i, err := nextMigration(t, plan)
+	if err != nil || i < 0 {
+		return i, err
+	}
+	m := plan[i]
+	_, err = t.Exec("create table if not exists schema_migrations (version bigint primary key not null, " +
+		"name text not null, checksum text not null, applied_at bigint not null)")
+	if err != nil {
+		return 0, err
+	}
+	if err := t.conn.script(t.ctx, m.sql); err != nil {
+		if !errors.Is(err, ErrUnavailable) { // a database that cannot hold the schema needs a person
+			err = refused("%s: %w", m.name, err)
+		}
+		return 0, t.fail("migrate", m.name, err)
+	}
+	_, err = t.Exec("insert into schema_migrations (version, name, checksum, applied_at) values ($1, $2, $3, $4)",
+		m.version, m.name, m.checksum, time.Now().UnixMilli())
+	return i, err
+}
+
+// refused is the error of a schema that cannot be used.
+func refused(format string, args ...any) error {
+	return fmt.Errorf("store: %w: %w: "+format, append([]any{ErrUnavailable, ErrMigration}, args...)...)
+}

@@ -1,0 +1,278 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// pgLimits bound what a server, or the network before it, can do to a caller. The server
+// enforces the first three; the rest are this side's own, for a server that does not answer at all.
+type pgLimits struct {
+	lock, statement, idle     time.Duration
+	connect, control, stalled time.Duration // dialling; begin, commit, rollback; any other statement
+}
+
+func defaultPgLimits(busy time.Duration) pgLimits {
+	return pgLimits{
+		lock: busy, statement: 2 * time.Minute, idle: 2 * time.Minute,
+		connect: 5 * time.Second, control: 20 * time.Second, stalled: 150 * time.Second,
+	}
+}
+
+// pgWriters is how many Writes run at once. Each follower has one; more would only wait for
+// each other's rows.
+const pgWriters = 4
+
+// pgEngine is a small pool. Connections are made when they are needed and kept while they
+// are good; readers and writers have slots of their own, so that long reads hold up nobody.
+type pgEngine struct {
+	config  *pgx.ConnConfig
+	limits  pgLimits
+	writers chan struct{} // a token a slot
+	readers chan struct{}
+	idle    chan *pgConn
+}
+
+func openPostgres(o Options) (*pgEngine, error) {
+	config, err := pgConfig(o.URL)
+	if err != nil {
+		return nil, err
+	}
+	e := &pgEngine{
+		config: config, limits: defaultPgLimits(o.BusyTimeout),
+		writers: make(chan struct{}, pgWriters), readers: make(chan struct{}, o.ReadConns),
+		idle: make(chan *pgConn, pgWriters+o.ReadConns),
+	}
+	fill(e.writers)
+	fill(e.readers)
+	return e, nil
+}
+
+func fill(slots chan struct{}) {
+	for range cap(slots) {
+		slots <- struct{}{}
+	}
+}
+
+// pgConfig reads a URL. The causes that the parsers give may quote any part of it, the
+// password too, so none of them is passed on.
+func pgConfig(text string) (*pgx.ConnConfig, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
+		return nil, errors.New("store: open: database.url is not of the form postgres://user:password@host:port/database")
+	}
+	config, err := pgx.ParseConfig(text)
+	if err != nil {
+		return nil, errors.New("store: open: a part of database.url cannot be read: port, sslmode or another option")
+	}
+	dialer := &net.Dialer{
+		// A peer that vanished without a word is noticed by the kernel in half a minute.
+		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3},
+	}
+	config.DialFunc = dialer.DialContext
+	if config.RuntimeParams["application_name"] == "" {
+		config.RuntimeParams["application_name"] = "posttrade"
+	}
+	return config, nil
+}
+
+// dial makes one connection and gives its session the server's share of the limits, unless
+// the URL has its own.
+func (e *pgEngine) dial(ctx context.Context) (*pgConn, error) {
+	timed, cancel := context.WithTimeout(ctx, e.limits.connect)
+	defer cancel()
+	raw, err := pgx.ConnectConfig(timed, e.config)
+	if err == nil {
+		set := ""
+		for name, limit := range map[string]time.Duration{"lock_timeout": e.limits.lock,
+			"statement_timeout": e.limits.statement, "idle_in_transaction_session_timeout": e.limits.idle} {
+			if e.config.RuntimeParams[name] == "" {
+				set += "set " + name + " = " + strconv.FormatInt(limit.Milliseconds(), 10) + "; "
+			}
+		}
+		if _, err = raw.Exec(timed, set); err != nil {
+			_ = raw.Close(timed)
+		}
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ended(ctx)
+		}
+		if timed.Err() != nil {
+			err = fmt.Errorf("%w for %v", errStalled, e.limits.connect)
+		}
+		return nil, fmt.Errorf("store: connect: %w: %w", ErrUnavailable, e.scrubbed(err))
+	}
+	return &pgConn{raw: raw, limits: &e.limits}, nil
+}
+
+// scrubbed returns err unless it holds the password; then only its text is left, without it.
+func (e *pgEngine) scrubbed(err error) error {
+	if p := e.config.Password; p != "" && strings.Contains(err.Error(), p) {
+		return errors.New(strings.ReplaceAll(err.Error(), p, "***"))
+	}
+	return err
+}
+
+func (e *pgEngine) connect(ctx context.Context) error {
+	return e.read(ctx, func(*Tx) error { return nil })
+}
+
+// check is an empty read: PostgreSQL looks after its own files.
+func (e *pgEngine) check(ctx context.Context) error { return e.connect(ctx) }
+
+func (e *pgEngine) read(ctx context.Context, fn func(*Tx) error) error {
+	err, _ := e.transact(ctx, e.readers, "begin isolation level repeatable read, read only", fn)
+	return err
+}
+
+// pgTries is how often a Write runs when the database asks for another try.
+const pgTries = 6
+
+func (e *pgEngine) write(ctx context.Context, fn func(*Tx) error) error {
+	for try := 1; ; try++ {
+		err, again := e.transact(ctx, e.writers, "begin isolation level read committed, read write", fn)
+		if !again {
+			return err
+		}
+		if try == pgTries {
+			return fmt.Errorf("store: %d tries: %w: %w", try, ErrUnavailable, err)
+		}
+		// A random pause, so that two who met once do not meet again.
+		pause := time.NewTimer(time.Duration(rand.Int64N(int64(5*time.Millisecond) << try)))
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return ended(ctx)
+		}
+	}
+}
+
+// transact runs fn in a transaction on a connection of the pool. again says that the
+// database asked for another try.
+func (e *pgEngine) transact(ctx context.Context, slots chan struct{}, begin string,
+	fn func(*Tx) error) (err error, again bool) {
+	select {
+	case <-slots:
+		defer func() { slots <- struct{}{} }()
+	case <-ctx.Done():
+		return ended(ctx), false
+	}
+	c, err := e.begin(ctx, begin)
+	if err != nil {
+		return err, false
+	}
+	defer func() { e.giveBack(ctx, c) }() // also when fn panics
+	tx := &Tx{ctx: ctx, dialect: Postgres, conn: c}
+	if err := tx.finish(fn(tx)); err != nil {
+		return err, asksAgain(tx.failed)
+	}
+	if ctx.Err() != nil {
+		return ended(ctx), false
+	}
+	if err := c.control(context.WithoutCancel(ctx), "commit"); err != nil {
+		return fmt.Errorf("store: commit: %w", err), asksAgain(err)
+	}
+	return nil, false
+}
+
+// begin starts a transaction on an idle connection. One that went bad while it lay idle has
+// done nothing yet, so a new one takes its place.
+func (e *pgEngine) begin(ctx context.Context, begin string) (*pgConn, error) {
+	select {
+	case c := <-e.idle:
+		if err := c.control(ctx, begin); err == nil {
+			return c, nil
+		}
+		c.close()
+		if ctx.Err() != nil {
+			return nil, ended(ctx)
+		}
+	default:
+	}
+	c, err := e.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.control(ctx, begin); err != nil {
+		c.close()
+		if ctx.Err() != nil {
+			return nil, ended(ctx)
+		}
+		return nil, fmt.Errorf("store: begin: %w", err)
+	}
+	return c, nil
+}
+
+// giveBack rolls back what is open and keeps the connection when it is still good.
+func (e *pgEngine) giveBack(ctx context.Context, c *pgConn) {
+	const idle = 'I' // no transaction is open
+	if !c.raw.IsClosed() && c.raw.PgConn().TxStatus() != idle {
+		// When even this fails the connection is closed below, and the server rolls back.
+		_ = c.control(context.WithoutCancel(ctx), "rollback")
+	}
+	if c.raw.IsClosed() || c.raw.PgConn().TxStatus() != idle {
+		c.close()
+		return
+	}
+	e.idle <- c
+}
+
+func (e *pgEngine) close() error {
+	close(e.idle) // nobody is left who could give one back
+	for c := range e.idle {
+		c.close()
+	}
+	return nil
+}
+
+// asksAgain recognises a serialization failure and a deadlock.
+func asksAgain(err error) bool {
+	var refused *pgconn.PgError
+	return errors.As(err, &refused) && (refused.Code == "40001" || refused.Code == "40P01")
+}
+
+// isAway says whether the server's code tells of a state that may pass: connection trouble, no
+// resources, operator intervention, a system error, a lock not had in time, a session ended
+// in its transaction, a server that is read-only after a failover, an end of the server-side
+// transaction for its time.
+func isAway(code string) bool {
+	switch code {
+	case "55P03", "25P03", "25P04", "25006":
+		return true
+	}
+	switch code[:min(2, len(code))] {
+	case "08", "53", "57", "58":
+		return true
+	}
+	return false
+}
+
+// Administer runs one statement outside of any transaction on the server that a PostgreSQL
+// URL names: to make or to drop a database, which no transaction can.
+func Administer(ctx context.Context, databaseURL, sql string) error {
+	e, err := openPostgres(Options{URL: databaseURL, ReadConns: 1, BusyTimeout: 30 * time.Second})
+	if err != nil {
+		return err
+	}
+	c, err := e.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	if _, err := c.raw.Exec(ctx, sql); err != nil {
+		return fmt.Errorf("store: administer %q: %w", brief(sql), c.mark(err))
+	}
+	return nil
+}

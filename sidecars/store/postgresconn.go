@@ -1,0 +1,262 @@
+package store
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// pgConn is one connection. One goroutine at a time.
+type pgConn struct {
+	raw    *pgx.Conn
+	limits *pgLimits // the pool's
+	cells  pgCells
+	copier tradeCopier
+}
+
+// errStalled is the cause of a statement that this side gave up.
+var errStalled = errors.New("the server does not answer")
+
+// close says good-bye if the server still listens.
+func (c *pgConn) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	// A connection that cannot be closed in order is gone as well, which is all we want.
+	_ = c.raw.Close(ctx)
+}
+
+// mark classifies an error: the server's by its code, any other by what it did to the
+// connection. An argument that cannot be encoded leaves it open, a dead network does not.
+func (c *pgConn) mark(err error) error {
+	if err == nil {
+		return nil
+	}
+	var refused *pgconn.PgError
+	away := c.raw.IsClosed()
+	if errors.As(err, &refused) {
+		away = away || isAway(refused.Code)
+	}
+	if away {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return err
+}
+
+// timed runs one exchange with the server and gives it up after limit.
+func (c *pgConn) timed(ctx context.Context, limit time.Duration, fn func(context.Context) error) error {
+	bounded, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	err := fn(bounded)
+	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
+		return fmt.Errorf("%w: %w for %v", ErrUnavailable, errStalled, limit)
+	}
+	return err
+}
+
+// control runs begin, commit or rollback. A commit that the server turned into a rollback is an error.
+func (c *pgConn) control(ctx context.Context, sql string) error {
+	return c.timed(ctx, c.limits.control, func(ctx context.Context) error {
+		tag, err := c.raw.Exec(ctx, sql)
+		if err == nil && sql == "commit" && tag.String() != "COMMIT" {
+			err = fmt.Errorf("the server answered %q", tag.String())
+		}
+		return c.mark(err)
+	})
+}
+
+func (c *pgConn) exec(ctx context.Context, sql string, args []any) (int64, error) {
+	args, err := pgArgs(args)
+	if err != nil {
+		return 0, err
+	}
+	var tag pgconn.CommandTag
+	err = c.timed(ctx, c.limits.stalled, func(ctx context.Context) (err error) {
+		tag, err = c.raw.Exec(ctx, sql, args...)
+		return c.mark(err)
+	})
+	return tag.RowsAffected(), err
+}
+
+// script runs the statements of a migration, which have no arguments.
+func (c *pgConn) script(ctx context.Context, sql string) error {
+	_, err := c.exec(ctx, sql, nil)
+	return err
+}
+
+func (c *pgConn) query(ctx context.Context, sql string, each func(*Row) error, args []any) error {
+	args, err := pgArgs(args)
+	if err != nil {
+		return err
+	}
+	return c.timed(ctx, c.limits.stalled, func(ctx context.Context) error { return c.walk(ctx, sql, each, args) })
+}
+
+func (c *pgConn) walk(ctx context.Context, sql string, each func(*Row) error, args []any) error {
+	rows, err := c.raw.Query(ctx, sql, args...)
+	if err != nil {
+		return c.mark(err)
+	}
+	defer rows.Close() // also when each panics
+	c.cells = pgCells{fields: rows.FieldDescriptions(), types: c.raw.TypeMap()}
+	row := &Row{cells: &c.cells}
+	for rows.Next() {
+		c.cells.values = rows.RawValues()
+		if err := each(row); err != nil {
+			return err
+		}
+	}
+	return c.mark(rows.Err())
+}
+
+// pgArgs replaces what pgx does not know.
+func pgArgs(args []any) ([]any, error) {
+	out := make([]any, len(args))
+	for i, arg := range args {
+		if n, ok, err := integer(arg); ok {
+			if err != nil {
+				return nil, fmt.Errorf("$%d: %w", i+1, err)
+			}
+			out[i] = n
+			continue
+		}
+		switch a := arg.(type) {
+		case nil, string, bool:
+			out[i] = a
+		case []byte:
+			if a != nil {
+				out[i] = a
+			}
+		case Date:
+			out[i] = pgtype.Date{Time: a.Time(), Valid: true}
+		case numbers:
+			list := make([]int64, len(a))
+			for i, v := range a {
+				list[i] = int64(v)
+			}
+			out[i] = list
+		default:
+			return nil, fmt.Errorf("$%d: argument of type %T", i+1, arg)
+		}
+	}
+	return out, nil
+}
+
+// pgCells reads the raw values of the current row. The usual types are read here, without
+// an allocation; pgx reads the others (a sum of bigint is a numeric).
+type pgCells struct {
+	fields []pgconn.FieldDescription
+	values [][]byte
+	types  *pgtype.Map
+}
+
+// of returns the raw value of column i; nil for NULL.
+func (r *pgCells) of(i int) ([]byte, error) {
+	if i < 0 || i >= len(r.values) {
+		return nil, errColumn
+	}
+	return r.values[i], nil
+}
+
+func (r *pgCells) null(i int) bool { return i >= 0 && i < len(r.values) && r.values[i] == nil }
+
+func (r *pgCells) int64(i int) (int64, error) {
+	b, err := r.of(i)
+	if b == nil || err != nil {
+		return 0, err
+	}
+	binaryForm := r.fields[i].Format == pgx.BinaryFormatCode
+	switch oid := r.fields[i].DataTypeOID; {
+	case binaryForm && oid == pgtype.Int8OID && len(b) == 8:
+		return int64(binary.BigEndian.Uint64(b)), nil
+	case binaryForm && oid == pgtype.Int4OID && len(b) == 4:
+		return int64(int32(binary.BigEndian.Uint32(b))), nil
+	case !binaryForm && (oid == pgtype.Int8OID || oid == pgtype.Int4OID):
+		return strconv.ParseInt(string(b), 10, 64)
+	case oid == pgtype.Int2OID || oid == pgtype.NumericOID:
+		return scanned[int64](r, i, b)
+	default:
+		return 0, r.holds(i)
+	}
+}
+
+// holds is the error of a column of another type.
+func (r *pgCells) holds(i int) error {
+	if t, ok := r.types.TypeForOID(r.fields[i].DataTypeOID); ok {
+		return fmt.Errorf("it holds %s", t.Name)
+	}
+	return fmt.Errorf("it holds type %d", r.fields[i].DataTypeOID)
+}
+
+func (r *pgCells) scratch(i int) ([]byte, error) {
+	b, err := r.of(i)
+	if b == nil || err != nil {
+		return nil, err
+	}
+	switch r.fields[i].DataTypeOID {
+	case pgtype.TextOID, pgtype.VarcharOID, pgtype.BPCharOID, pgtype.NameOID, pgtype.UnknownOID:
+		return b, nil
+	}
+	return nil, r.holds(i)
+}
+
+func (r *pgCells) text(i int) (string, error) {
+	b, err := r.scratch(i)
+	return string(b), err
+}
+
+func (r *pgCells) bool(i int) (bool, error) {
+	b, err := r.of(i)
+	if b == nil || err != nil {
+		return false, err
+	}
+	if r.fields[i].DataTypeOID != pgtype.BoolOID {
+		return false, r.holds(i)
+	}
+	return scanned[bool](r, i, b)
+}
+
+// pgEpoch is the day 0 of PostgreSQL's dates: 2000-01-01.
+const pgEpoch Date = 10957
+
+func (r *pgCells) date(i int) (Date, error) {
+	b, err := r.of(i)
+	if b == nil || err != nil {
+		return 0, err
+	}
+	if r.fields[i].DataTypeOID != pgtype.DateOID {
+		return 0, r.holds(i)
+	}
+	if r.fields[i].Format != pgx.BinaryFormatCode {
+		return ParseDate(string(b))
+	}
+	days := int32(binary.BigEndian.Uint32(b))
+	if days == math.MaxInt32 || days == math.MinInt32 {
+		return 0, errors.New("it holds infinity")
+	}
+	return Date(days) + pgEpoch, nil
+}
+
+func (r *pgCells) bytes(i int) ([]byte, error) {
+	b, err := r.of(i)
+	if b == nil || err != nil {
+		return nil, err
+	}
+	if r.fields[i].DataTypeOID != pgtype.ByteaOID {
+		return nil, r.holds(i)
+	}
+	return scanned[[]byte](r, i, b)
+}
+
+// scanned reads a value of the rarer kinds the way pgx does, for an allocation.
+func scanned[T any](r *pgCells, i int, b []byte) (v T, err error) {
+	err = r.types.Scan(r.fields[i].DataTypeOID, r.fields[i].Format, b, &v)
+	return v, err
+}

@@ -1,0 +1,67 @@
+package store
+
+import "fmt"
+
+// Row is one row of a query. Columns count from 0. A column that does not hold what is
+// asked for gives the zero value, and the query ends with an error after its each returned.
+type Row struct {
+	cells cells
+	err   error // the first column that could not be read
+}
+
+// cells reads the columns of the current row. NULL reads as the zero value.
+type cells interface {
+	null(i int) bool
+	int64(i int) (int64, error)
+	text(i int) (string, error)
+	bool(i int) (bool, error)
+	date(i int) (Date, error)
+	bytes(i int) ([]byte, error)
+	// scratch returns the bytes of a text column, valid until the next column is read.
+	scratch(i int) ([]byte, error)
+}
+
+// Null says whether column i is NULL.
+func (r *Row) Null(i int) bool { return r.cells.null(i) }
+
+// Int64 returns the whole number in column i; 0 for NULL.
+func (r *Row) Int64(i int) int64 {
+	v, err := r.cells.int64(i)
+	r.note(i, "a whole number", err)
+	return v
+}
+
+// Text returns the text in column i; "" for NULL.
+func (r *Row) Text(i int) string {
+	v, err := r.cells.text(i)
+	r.note(i, "text", err)
+	return v
+}
+
+// Bool returns the boolean in column i; false for NULL.
+func (r *Row) Bool(i int) bool {
+	v, err := r.cells.bool(i)
+	r.note(i, "a boolean", err)
+	return v
+}
+
+// Date returns the date in column i; 1970-01-01 for NULL.
+func (r *Row) Date(i int) Date {
+	v, err := r.cells.date(i)
+	r.note(i, "a date", err)
+	return v
+}
+
+// Bytes returns a copy of the bytes in column i; nil for NULL.
+func (r *Row) Bytes(i int) []byte {
+	v, err := r.cells.bytes(i)
+	r.note(i, "bytes", err)
+	return v
+}
+
+// note keeps the first column that could not be read.
+func (r *Row) note(i int, what string, err error) {
+	if err != nil && r.err == nil {
+		r.err = fmt.Errorf("column %d is not %s: %w", i, what, err)
+	}
+}

@@ -1,0 +1,267 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+)
+
+// sqliteConn is one connection and its prepared statements. One goroutine at a time.
+type sqliteConn struct {
+	db    *sqlite.Conn
+	busy  time.Duration // how long somebody else's lock is waited for
+	stmts map[string]*sqliteStmt
+
+	day      Date // the settlement date rendered last: rows come in runs of one date
+	dayText  string
+	textRoom []byte // what a column is read into when nobody keeps it
+}
+
+// sqliteStmt is a prepared statement. Its parameter i takes argument order[i].
+type sqliteStmt struct {
+	*sqlite.Stmt
+	order []int
+}
+
+// rest unties the connection from the call that used it.
+func (c *sqliteConn) rest() {
+	if c != nil {
+		c.db.SetInterrupt(nil)
+	}
+}
+
+func (c *sqliteConn) close() error {
+	if c == nil {
+		return nil
+	}
+	if err := c.db.Close(); err != nil {
+		return fmt.Errorf("store: close: %w", err)
+	}
+	return nil
+}
+
+// transact runs fn between begin and commit.
+func (c *sqliteConn) transact(ctx context.Context, begin string, fn func(*Tx) error) (err error) {
+	if err := c.patiently(ctx, func() error { return c.run(begin) }); err != nil {
+		return fmt.Errorf("store: %s: %w", begin, err)
+	}
+	committed := false
+	defer func() { // also when fn panics
+		if !committed {
+			c.db.SetInterrupt(nil)
+			// Its own error says nothing new: SQLite has rolled back by itself then.
+			_ = c.run("rollback")
+		}
+	}()
+	tx := &Tx{ctx: ctx, conn: c}
+	if err := tx.finish(fn(tx)); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return ended(ctx)
+	}
+	c.db.SetInterrupt(nil) // a commit that has begun is seen through: its outcome is known
+	if err := c.patiently(context.WithoutCancel(ctx), func() error { return c.run("commit") }); err != nil {
+		return fmt.Errorf("store: commit: %w", err)
+	}
+	committed = true
+	return nil
+}
+
+// patiently repeats what somebody else's lock refuses, until the busy timeout. SQLite's own
+// busy handler would sleep through the end of the context.
+func (c *sqliteConn) patiently(ctx context.Context, try func() error) error {
+	err := try()
+	if err != nil && ctx.Err() != nil {
+		return ended(ctx)
+	}
+	if !isBusy(err) {
+		return sqliteError(err)
+	}
+	const longest = 25 * time.Millisecond
+	deadline := time.NewTimer(c.busy)
+	defer deadline.Stop()
+	for wait := time.Millisecond; isBusy(err); wait = min(2*wait, longest) {
+		pause := time.NewTimer(wait)
+		select {
+		case <-pause.C:
+			err = try()
+		case <-deadline.C:
+			pause.Stop()
+			return sqliteError(err)
+		case <-ctx.Done():
+			pause.Stop()
+			return ended(ctx)
+		}
+	}
+	return sqliteError(err)
+}
+
+func isBusy(err error) bool { return sqlite.ErrCode(err).ToPrimary() == sqlite.ResultBusy }
+
+// sqliteError marks what may go away by itself: a lock, a full or failing disk, a file that
+// somebody moved.
+func sqliteError(err error) error {
+	if err == nil {
+		return nil
+	}
+	switch sqlite.ErrCode(err).ToPrimary() {
+	case sqlite.ResultBusy, sqlite.ResultLocked, sqlite.ResultFull, sqlite.ResultIOErr, sqlite.ResultCantOpen,
+		sqlite.ResultReadOnly, sqlite.ResultNoMem, sqlite.ResultProtocol, sqlite.ResultPerm:
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	case sqlite.ResultCorrupt, sqlite.ResultNotADB:
+		return fmt.Errorf("%w: %w: %w", ErrUnavailable, ErrDamaged, err)
+	}
+	return err
+}
+
+// prepare returns the statement for sql, from the cache if it was used before. SQLite numbers
+// named parameters by first appearance; their names say which argument each takes.
+func (c *sqliteConn) prepare(sql string) (*sqliteStmt, error) {
+	if s := c.stmts[sql]; s != nil {
+		return s, nil
+	}
+	stmt, err := c.db.Prepare(sql)
+	if err != nil {
+		return nil, err
+	}
+	s := &sqliteStmt{Stmt: stmt, order: make([]int, stmt.BindParamCount())}
+	for i := range s.order {
+		name := stmt.BindParamName(i + 1)
+		if name != "" {
+			s.order[i], err = strconv.Atoi(name[1:])
+		}
+		if name == "" || name[0] != '$' || err != nil || s.order[i] < 1 {
+			return nil, fmt.Errorf("placeholder %q is not $1..$n", name)
+		}
+		s.order[i]--
+	}
+	c.stmts[sql] = s
+	return s, nil
+}
+
+// bound prepares sql and binds args to it.
+func (c *sqliteConn) bound(sql string, args []any) (*sqliteStmt, error) {
+	s, err := c.prepare(sql)
+	if err != nil {
+		return nil, err
+	}
+	if len(s.order) != len(args) {
+		return nil, fmt.Errorf("%d placeholders, %d arguments", len(s.order), len(args))
+	}
+	for i, at := range s.order {
+		if at >= len(args) {
+			return nil, fmt.Errorf("placeholder $%d, %d arguments", at+1, len(args))
+		}
+		if err := s.bind(i+1, args[at]); err != nil {
+			return nil, fmt.Errorf("$%d: %w", at+1, err)
+		}
+	}
+	return s, nil
+}
+
+func (s *sqliteStmt) bind(param int, arg any) error {
+	if n, ok, err := integer(arg); ok {
+		s.BindInt64(param, n)
+		return err
+	}
+	switch a := arg.(type) {
+	case nil:
+		s.BindNull(param)
+	case string:
+		s.BindText(param, a)
+	case bool:
+		s.BindBool(param, a)
+	case []byte:
+		if a == nil {
+			s.BindNull(param)
+		} else {
+			s.BindBytes(param, a)
+		}
+	case Date:
+		s.BindText(param, a.String())
+	case numbers:
+		s.BindText(param, a.json())
+	default:
+		return fmt.Errorf("argument of type %T", arg)
+	}
+	return nil
+}
+
+// run executes a statement that has no parameters and whose rows nobody wants.
+func (c *sqliteConn) run(sql string) error {
+	s, err := c.prepare(sql)
+	if err != nil {
+		return err
+	}
+	for more := true; more && err == nil; {
+		more, err = s.Step()
+	}
+	return errors.Join(err, quiet(s.Reset(), err))
+}
+
+// quiet drops the error of a reset that repeats the error of the step before it.
+func quiet(reset, step error) error {
+	if step != nil {
+		return nil
+	}
+	return reset
+}
+
+func (c *sqliteConn) exec(_ context.Context, sql string, args []any) (int64, error) {
+	s, err := c.bound(sql, args)
+	if err != nil {
+		return 0, sqliteError(err)
+	}
+	for more := true; more && err == nil; {
+		more, err = s.Step()
+	}
+	affected := int64(c.db.Changes())
+	if err = errors.Join(err, quiet(s.Reset(), err)); err != nil {
+		return 0, sqliteError(err)
+	}
+	return affected, nil
+}
+
+func (c *sqliteConn) query(_ context.Context, sql string, each func(*Row) error, args []any) error {
+	s, err := c.bound(sql, args)
+	if err != nil {
+		return sqliteError(err)
+	}
+	defer s.Reset() // also when each panics; its error would repeat that of the step
+	row := &Row{cells: sqliteCells{s.Stmt, c}}
+	for {
+		more, err := s.Step()
+		if err != nil || !more {
+			return sqliteError(err)
+		}
+		if err := each(row); err != nil {
+			return err
+		}
+	}
+}
+
+// script runs the statements of a migration, which must not end in a comment.
+func (c *sqliteConn) script(_ context.Context, sql string) error {
+	for {
+		if sql = strings.TrimSpace(sql); sql == "" {
+			return nil
+		}
+		stmt, rest, err := c.db.PrepareTransient(sql)
+		if err != nil {
+			return sqliteError(err)
+		}
+		for more := true; more && err == nil; {
+			more, err = stmt.Step()
+		}
+		if err = errors.Join(err, quiet(stmt.Finalize(), err)); err != nil {
+			return sqliteError(err)
+		}
+		sql = sql[len(sql)-rest:]
+	}
+}

@@ -1,0 +1,108 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"os"
+	"testing"
+
+	"posttrade/sidecars/store"
+)
+
+// havePostgres says whether PostgreSQL can be tested. A server that is there but does not
+// work is a failure, never a reason to test less.
+func havePostgres(t testing.TB) bool {
+	t.Helper()
+	_, err := theServer()
+	switch {
+	case err == nil:
+		return true
+	case !sqliteAlone(err, os.Getenv("CI")):
+		t.Fatal(err)
+	}
+	t.Logf("only SQLite is tested: %v", err)
+	return false
+}
+
+// sqliteAlone says whether testing SQLite alone will do, given why there is no PostgreSQL.
+func sqliteAlone(err error, ci string) bool { return errors.Is(err, errNoPostgres) && ci != "true" }
+
+// freshPostgres makes a database that is removed with the test and returns its URL.
+func freshPostgres(t testing.TB) string {
+	t.Helper()
+	s, err := theServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := fmt.Sprintf("posttrade_test_%d_%x", os.Getpid(), rand.Uint64())
+	if err := s.administer(within(t), "create database "+name); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := s.administer(ctx, "drop database "+name+" with (force)"); err != nil {
+			t.Errorf("remove the database: %v", err)
+		}
+	})
+	fresh := *s.admin
+	fresh.Path = "/" + name
+	return fresh.String()
+}
+
+func (s *server) administer(ctx context.Context, sql string) error {
+	return store.Administer(ctx, s.admin.String(), sql)
+}
+
+// Terminate ends every session of a PostgreSQL database but the one that says so, the way an
+// operator or a restart of the server does: those in a transaction lose it.
+func Terminate(t testing.TB, db *store.DB) {
+	t.Helper()
+	other := twin(t, db)
+	defer closeDB(t, other)
+	err := other.Write(within(t), func(tx *store.Tx) error {
+		return tx.Query("select pg_terminate_backend(pid, 10000) from pg_stat_activity "+
+			"where datname = current_database() and pid <> pg_backend_pid()",
+			func(r *store.Row) error {
+				if !r.Bool(0) {
+					return errors.New("a session did not end")
+				}
+				return nil
+			})
+	})
+	if err != nil {
+		t.Fatalf("end the sessions: %v", err)
+	}
+}
+
+// Cut opens a fresh PostgreSQL database through a network that can be cut. It fails where
+// there is no PostgreSQL: ask Dialects first.
+func Cut(t testing.TB) (*store.DB, *Proxy) {
+	t.Helper()
+	o, proxy := CutOptions(t)
+	return OpenWith(t, o), proxy
+}
+
+// CutOptions is Cut without the opening.
+func CutOptions(t testing.TB) (store.Options, *Proxy) {
+	t.Helper()
+	through, err := url.Parse(freshPostgres(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	network, address := "tcp", through.Host
+	query := through.Query()
+	if dir := query.Get("host"); dir != "" {
+		network, address = "unix", dir+"/.s.PGSQL.5432"
+		query.Del("host")
+	} else if through.Port() == "" {
+		address += ":5432"
+	}
+	proxy := newProxy(t, network, address)
+	query.Set("sslmode", "disable")
+	through.Host, through.RawQuery = proxy.Address(), query.Encode()
+	return store.Options{URL: through.String()}, proxy
+}

@@ -1,0 +1,143 @@
+package storetest
+
+import (
+	"errors"
+	"net"
+	"sync"
+	"testing"
+)
+
+// Proxy is a stretch of network: a listener on loopback before a server. It begins whole.
+type Proxy struct {
+	listener         net.Listener
+	network, address string // of the server
+	ends             sync.WaitGroup
+
+	mu     sync.Mutex // guards what follows
+	moved  *sync.Cond // broken or held changed
+	broken bool
+	held   bool
+	conns  map[net.Conn]struct{}
+}
+
+// newProxy listens on a free port; it ends with the test.
+func newProxy(t testing.TB, network, address string) *Proxy {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Proxy{listener: listener, network: network, address: address, conns: make(map[net.Conn]struct{})}
+	p.moved = sync.NewCond(&p.mu)
+	p.ends.Go(p.accept)
+	t.Cleanup(func() {
+		p.Cut()
+		if err := listener.Close(); err != nil {
+			t.Errorf("close the proxy: %v", err)
+		}
+		p.ends.Wait()
+	})
+	return p
+}
+
+// Address is where clients connect.
+func (p *Proxy) Address() string { return p.listener.Addr().String() }
+
+// Cut ends every connection, and every new one at once, until Heal.
+func (p *Proxy) Cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.broken = true
+	p.moved.Broadcast()
+	for c := range p.conns {
+		_ = c.Close() // both ends are closed by whoever sees it first
+	}
+}
+
+// Hold lets nothing through until Heal, and tells nobody: a network that swallows.
+func (p *Proxy) Hold() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.held = true
+}
+
+// Heal makes the network whole again: what was held goes on, new connections come through.
+func (p *Proxy) Heal() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.broken, p.held = false, false
+	p.moved.Broadcast()
+}
+
+// pass waits while the network holds; false when it is cut.
+func (p *Proxy) pass() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.held && !p.broken {
+		p.moved.Wait()
+	}
+	return !p.broken
+}
+
+func (p *Proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			continue
+		}
+		p.ends.Go(func() { p.serve(client) })
+	}
+}
+
+// serve carries bytes both ways until either end closes.
+func (p *Proxy) serve(client net.Conn) {
+	server, err := net.Dial(p.network, p.address)
+	if err != nil {
+		_ = client.Close() // the client sees a server that is not there
+		return
+	}
+	if p.register(client, server) {
+		var back sync.WaitGroup
+		back.Go(func() { p.carry(client, server) })
+		p.carry(server, client)
+		back.Wait()
+	}
+	p.forget(client, server)
+}
+
+// carry copies until one end closes, and then closes both. How a connection ends is the
+// test's business, so no error is reported.
+func (p *Proxy) carry(to, from net.Conn) {
+	room := make([]byte, 64<<10)
+	for open := true; open; {
+		n, err := from.Read(room)
+		open = err == nil && p.pass()
+		if open {
+			_, err = to.Write(room[:n])
+			open = err == nil
+		}
+	}
+	_, _ = to.Close(), from.Close()
+}
+
+// register notes a pair of connections; false when the network is cut.
+func (p *Proxy) register(pair ...net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range pair {
+		p.conns[c] = struct{}{}
+	}
+	return !p.broken
+}
+
+func (p *Proxy) forget(pair ...net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range pair {
+		_ = c.Close() // closed already unless the network is cut
+		delete(p.conns, c)
+	}
+}

@@ -1,0 +1,153 @@
+package storetest
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"posttrade/sidecars/store"
+)
+
+// patience bounds what the rig itself waits for; it ends a test that hangs.
+const patience = 60 * time.Second
+
+// Each runs test once a dialect, on a fresh database that is migrated already.
+func Each(t *testing.T, test func(t *testing.T, db *store.DB)) {
+	t.Helper()
+	for _, d := range Dialects(t) {
+		t.Run(d.String(), func(t *testing.T) { test(t, Open(t, d)) })
+	}
+}
+
+// Dialects returns the dialects that can be tested here. One without PostgreSQL is told once
+// a test, and is a failure where CI=true.
+func Dialects(t testing.TB) []store.Dialect {
+	t.Helper()
+	if !havePostgres(t) {
+		return []store.Dialect{store.SQLite}
+	}
+	return []store.Dialect{store.SQLite, store.Postgres}
+}
+
+// Open returns a fresh, migrated database of the dialect. It is closed and removed with the test.
+func Open(t testing.TB, dialect store.Dialect) *store.DB {
+	t.Helper()
+	return OpenWith(t, Options(t, dialect))
+}
+
+// Options names a fresh, empty database of the dialect. It is removed with the test.
+func Options(t testing.TB, dialect store.Dialect) store.Options {
+	t.Helper()
+	if dialect == store.SQLite {
+		return store.Options{Dir: t.TempDir()}
+	}
+	return store.Options{URL: freshPostgres(t)}
+}
+
+// OpenWith opens and migrates what o names, and closes it with the test.
+func OpenWith(t testing.TB, o store.Options) *store.DB {
+	t.Helper()
+	db, err := store.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Errorf("close the database: %v", err)
+		}
+	})
+	if err := db.Ready(within(t)); err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+// Edit changes rows by hand, through connections of its own.
+func Edit(t testing.TB, db *store.DB, sql string, args ...any) {
+	t.Helper()
+	other := twin(t, db)
+	defer closeDB(t, other)
+	err := other.Write(within(t), func(tx *store.Tx) error {
+		_, err := tx.Exec(sql, args...)
+		return err
+	})
+	if err != nil {
+		t.Fatalf("edit by hand: %v", err)
+	}
+}
+
+// Lock takes the write lock from a second connection and holds it until unlock: the whole
+// database in SQLite; in PostgreSQL every table, against writers but not against readers.
+func Lock(t testing.TB, db *store.DB) (unlock func()) {
+	t.Helper()
+	other := twin(t, db)
+	held, release, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() {
+		done <- other.Write(context.Background(), func(tx *store.Tx) error {
+			if err := lockTables(tx); err != nil {
+				return err
+			}
+			close(held)
+			<-release
+			return nil
+		})
+	}()
+	select {
+	case <-held:
+	case err := <-done:
+		t.Fatalf("take the write lock: %v", err)
+	}
+	var once sync.Once
+	unlock = func() {
+		once.Do(func() {
+			close(release)
+			if err := <-done; err != nil {
+				t.Errorf("hold the write lock: %v", err)
+			}
+			closeDB(t, other)
+		})
+	}
+	t.Cleanup(unlock)
+	return unlock
+}
+
+// lockTables locks every table of the schema against writers; SQLite's transaction has
+// done so by beginning.
+func lockTables(tx *store.Tx) error {
+	if tx.Dialect() == store.SQLite {
+		return nil
+	}
+	var tables []string
+	err := tx.Query("select format('%I.%I', schemaname, tablename) from pg_tables where schemaname = current_schema()",
+		func(r *store.Row) error { tables = append(tables, r.Text(0)); return nil })
+	for _, name := range tables {
+		if err == nil {
+			_, err = tx.Exec("lock table " + name + " in exclusive mode")
+		}
+	}
+	return err
+}
+
+func twin(t testing.TB, db *store.DB) *store.DB {
+	t.Helper()
+	other, err := db.Twin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return other
+}
+
+func closeDB(t testing.TB, db *store.DB) {
+	t.Helper()
+	if err := db.Close(); err != nil {
+		t.Errorf("close a second connection: %v", err)
+	}
+}
+
+// within returns a context that bounds one step of the rig.
+func within(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}

@@ -1,0 +1,208 @@
+package storetest_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"slices"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"posttrade/sidecars/store"
+	"posttrade/sidecars/store/storetest"
+)
+
+// price is the price of the one trade that one inserts.
+func price(t *testing.T, db *store.DB) (price int64) {
+	t.Helper()
+	err := db.Read(t.Context(), func(tx *store.Tx) error {
+		trade, found, err := tx.Trade("trd-1")
+		if price = trade.Price; err == nil && !found {
+			price = -1
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return price
+}
+
+// one inserts a trade.
+func one(tx *store.Tx) error {
+	_, err := tx.InsertTrades([]store.Trade{{ID: "trd-1", Seq: 1, Security: "IBM", Quantity: 1, Price: 5}})
+	return err
+}
+
+func TestEachGivesFreshDatabases(t *testing.T) {
+	seen := map[store.Dialect]int{}
+	for range 2 {
+		storetest.Each(t, func(t *testing.T, db *store.DB) {
+			seen[db.Dialect()]++
+			if p := price(t, db); p != -1 {
+				t.Errorf("a trade at %d is there already", p)
+			}
+			if err := db.Write(t.Context(), one); err != nil {
+				t.Fatal(err)
+			}
+			storetest.Edit(t, db, "update trades set price = $1 where id = $2", 77, "trd-1")
+			if p := price(t, db); p != 77 {
+				t.Errorf("after the edit the price is %d", p)
+			}
+		})
+	}
+	for _, d := range storetest.Dialects(t) {
+		if seen[d] != 2 {
+			t.Errorf("%s was tested %d times", d, seen[d])
+		}
+	}
+	if len(seen) != len(storetest.Dialects(t)) {
+		t.Errorf("tested %v", seen)
+	}
+}
+
+func TestLockHoldsWritersOnly(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		if err := db.Write(t.Context(), one); err != nil {
+			t.Fatal(err)
+		}
+		unlock := storetest.Lock(t, db)
+		done := make(chan error, 1)
+		go func() {
+			done <- db.Write(t.Context(), func(tx *store.Tx) error {
+				_, err := tx.Exec("update trades set price = 6")
+				return err
+			})
+		}()
+		if p := price(t, db); p != 5 {
+			t.Errorf("price %d under the lock", p)
+		}
+		select {
+		case err := <-done:
+			t.Errorf("a writer passed the lock: %v", err)
+		default:
+		}
+		unlock()
+		unlock()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if p := price(t, db); p != 6 {
+			t.Errorf("price %d after the lock", p)
+		}
+	})
+}
+
+func TestTheRigLeavesNoGoroutine(t *testing.T) {
+	storetest.Dialects(t) // the server has been started
+	before := goleak.IgnoreCurrent()
+	t.Run("all of it", func(t *testing.T) {
+		storetest.Each(t, func(t *testing.T, db *store.DB) { storetest.Lock(t, db) })
+		if slices.Contains(storetest.Dialects(t), store.Postgres) {
+			db, network := storetest.Cut(t)
+			network.Hold()
+			network.Cut()
+			if err := db.Write(t.Context(), one); !errors.Is(err, store.ErrUnavailable) {
+				t.Errorf("through a cut network: %v", err)
+			}
+			network.Heal()
+			if err := db.Write(t.Context(), one); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	goleak.VerifyNone(t, before)
+}
+
+// childVariable makes this binary the process whose end is watched.
+const childVariable = "STORETEST_CHILD"
+
+// TestTheServerEndsWithTheProcess runs a test process that starts a private server and ends in
+// one of several ways, and watches the server's folder and its keeper go.
+func TestTheServerEndsWithTheProcess(t *testing.T) {
+	if way := os.Getenv(childVariable); way != "" {
+		child(t, way)
+		return
+	}
+	if len(storetest.Dialects(t)) == 1 {
+		return // there is no server to watch; Dialects has said so
+	}
+	for _, way := range []string{"return", "exit", "panic", "kill"} {
+		t.Run(way, func(t *testing.T) {
+			alive, inherited, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.Command(os.Args[0], "-test.run=^TestTheServerEndsWithTheProcess$")
+			cmd.Env = append(os.Environ(), childVariable+"="+way)
+			cmd.ExtraFiles = []*os.File{inherited} // number 3, which the child hands to the keeper
+			in, err1 := cmd.StdinPipe()
+			out, err2 := cmd.StdoutPipe()
+			if err := errors.Join(err1, err2, cmd.Start(), inherited.Close()); err != nil {
+				t.Fatal(err)
+			}
+			var folder string
+			if _, err := fmt.Fscanf(out, "folder %s\n", &folder); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := os.Stat(folder + "/data/postmaster.pid"); err != nil {
+				t.Errorf("the server does not run: %v", err)
+			}
+			if way == "kill" {
+				err = cmd.Process.Kill()
+			} else {
+				_, err = io.WriteString(in, "go\n")
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = io.Copy(io.Discard, out) // what a panic prints
+			_ = cmd.Wait()                  // the way it ended is the one we asked for
+			// The keeper and the server hold the pipe's other end until they have ended.
+			if _, err := io.Copy(io.Discard, alive); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := os.Stat(folder); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("the folder is left behind: %v", err)
+			}
+			if err := alive.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// child starts a server, says where, and ends.
+func child(t *testing.T, way string) {
+	folder, err := storetest.StartPrivate(os.NewFile(3, "alive"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Printf("folder %s\n", folder)
+	if _, err := fmt.Scanln(new(string)); err != nil {
+		t.Fatal(err)
+	}
+	switch way {
+	case "exit":
+		os.Exit(3)
+	case "panic":
+		panic("asked for")
+	}
+}
+
+func TestWithoutPostgresTheRigSaysSo(t *testing.T) {
+	if storetest.Allowed(storetest.ErrNoPostgres, "true") || !storetest.Allowed(storetest.ErrNoPostgres, "") {
+		t.Error("without PostgreSQL CI must fail, and only CI")
+	}
+	if storetest.Allowed(errors.New("broken"), "") {
+		t.Error("a broken server is no reason to test less")
+	}
+	t.Setenv("PATH", t.TempDir())
+	if folder, err := storetest.FindPrograms(t.TempDir()); !errors.Is(err, storetest.ErrNoPostgres) {
+		t.Errorf("found %q, %v", folder, err)
+	}
+}

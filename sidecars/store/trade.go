@@ -1,0 +1,117 @@
+package store
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"posttrade/matcher"
+)
+
+// Status is where a trade is in its settlement.
+type Status uint8
+
+// A trade is Processing until its settlement date is reached or someone forces it.
+const (
+	Processing Status = iota
+	Settled
+)
+
+// String returns the word of the status column and of the JSON field.
+func (s Status) String() string {
+	switch s {
+	case Processing:
+		return "Processing"
+	case Settled:
+		return "Settled"
+	}
+	return "Status(" + strconv.Itoa(int(s)) + ")"
+}
+
+// ParseStatus reads the word of a status, in exactly this spelling.
+func ParseStatus(text string) (Status, error) {
+	switch text {
+	case "Processing":
+		return Processing, nil
+	case "Settled":
+		return Settled, nil
+	}
+	return 0, fmt.Errorf("store: status %q is neither Processing nor Settled", text)
+}
+
+// Trade is one row of the table trades.
+type Trade struct {
+	ID             string // trd-<Seq> for every trade of this system
+	Seq            uint64
+	AccountID      uint32
+	Security       string
+	Side           matcher.Side
+	Quantity       int64
+	Price          int64 // x 1e6
+	Status         Status
+	SettlementDate Date
+	ExecutedAt     int64 // epoch milliseconds, like the next two
+	BookedAt       int64
+	UpdatedAt      int64
+	OrderID        string // "" = none
+	Sequence       uint64 // the inputSeq of the command that executed it; 0 = unknown
+}
+
+// tradeIDPrefix opens every trade id.
+const tradeIDPrefix = "trd-"
+
+// TradeID returns the id of a trade sequence.
+func TradeID(tradeSeq uint64) string {
+	b := make([]byte, len(tradeIDPrefix), len(tradeIDPrefix)+20)
+	copy(b, tradeIDPrefix)
+	return string(strconv.AppendUint(b, tradeSeq, 10))
+}
+
+// ParseTradeID returns the trade sequence of an id; false for anything that TradeID
+// would not have written, and for a number that no column can hold.
+func ParseTradeID(id string) (tradeSeq uint64, ok bool) {
+	digits, found := strings.CutPrefix(id, tradeIDPrefix)
+	if !found || digits == "" || digits[0] < '1' || digits[0] > '9' {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(digits, 10, 64)
+	return n, err == nil && n <= math.MaxInt64
+}
+
+// sideText is the word of the side column.
+func sideText(s matcher.Side) (string, bool) {
+	switch s {
+	case matcher.Buy:
+		return "Buy", true
+	case matcher.Sell:
+		return "Sell", true
+	}
+	return "", false
+}
+
+// check says why a trade cannot be a row, before anything of its batch is written.
+func (t *Trade) check() error {
+	_, side := sideText(t.Side)
+	switch {
+	case t.ID == "":
+		return fmt.Errorf("store: trade_seq=%d has no id", t.Seq)
+	case t.Seq == 0 || t.Seq > math.MaxInt64:
+		return fmt.Errorf("store: trade id=%q: trade_seq %d is not in 1..%d", t.ID, t.Seq, int64(math.MaxInt64))
+	case t.Sequence > math.MaxInt64:
+		return fmt.Errorf("store: trade id=%q: sequence %d is above %d", t.ID, t.Sequence, int64(math.MaxInt64))
+	case !side:
+		return fmt.Errorf("store: trade id=%q: side %d is neither Buy nor Sell", t.ID, t.Side)
+	case t.Status > Settled:
+		return fmt.Errorf("store: trade id=%q: unknown status %d", t.ID, t.Status)
+	case t.SettlementDate < firstDate || t.SettlementDate > lastDate:
+		return fmt.Errorf("store: trade id=%q: settlement date out of 0001-01-01..9999-12-31", t.ID)
+	}
+	return nil
+}
+
+// What a date column of either dialect holds.
+const (
+	firstDate Date = -719162 // 0001-01-01
+	lastDate  Date = 2932896 // 9999-12-31
+)

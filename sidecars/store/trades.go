@@ -1,0 +1,184 @@
+package store
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// TradeFilter selects trades. Its zero value selects all of them.
+type TradeFilter struct {
+	Accounts             []uint32 // nil = all; empty, not nil = none
+	Security             string   // "" = all
+	Status               *Status
+	SettlementDate       *Date
+	FromMillis, ToMillis int64  // executed_at in [From, To); 0 = open
+	AfterSeq             uint64 // trade_seq above it
+	Limit                int    // 0 = no limit
+}
+
+// tradeColumns are the columns of a Trade, in the order in which everything here has them.
+const tradeColumns = "id, trade_seq, account_id, security, side, quantity, price, status, settlement_date, " +
+	"executed_at, booked_at, updated_at, order_id, sequence"
+
+const selectTrades = "select " + tradeColumns + " from trades"
+
+// InsertTrades adds rows and returns how many it added. A row whose id or trade sequence is
+// there already, in the table or earlier in rows, changes nothing. Nothing is added when a row is not one
+// (no id, a number no column can hold). Cost: one statement a row on SQLite, one COPY on PostgreSQL.
+func (t *Tx) InsertTrades(rows []Trade) (inserted int, err error) {
+	if err := t.usable("insert trades"); err != nil {
+		return 0, err
+	}
+	for i := range rows {
+		if err := rows[i].check(); err != nil {
+			return 0, err
+		}
+	}
+	if len(rows) == 0 {
+		return 0, nil
+	}
+	inserted, err = t.conn.insertTrades(t.ctx, rows)
+	return inserted, t.fail("insert trades", "trade_seq="+TradeID(rows[0].Seq), err)
+}
+
+// Trade returns the trade with this id; false when there is none.
+func (t *Tx) Trade(id string) (trade Trade, found bool, err error) {
+	err = t.walk(selectTrades+" where id = $1", func(row *Trade) error {
+		trade, found = *row, true
+		return nil
+	}, id)
+	return trade, found, err
+}
+
+// TradesBySeq gives the trades with lo <= trade_seq <= hi to each, ascending. The Trade is
+// used again for the next call; its strings may be kept.
+func (t *Tx) TradesBySeq(lo, hi uint64, each func(*Trade) error) error {
+	if lo > hi || lo > math.MaxInt64 {
+		return nil
+	}
+	return t.walk(selectTrades+" where trade_seq between $1 and $2 order by trade_seq", each,
+		lo, min(hi, math.MaxInt64))
+}
+
+// Trades gives the trades that f selects to each, by ascending trade_seq. The Trade is used
+// again for the next call; its strings may be kept.
+func (t *Tx) Trades(f TradeFilter, each func(*Trade) error) error {
+	if f.Accounts != nil && len(f.Accounts) == 0 || f.AfterSeq >= math.MaxInt64 {
+		return nil
+	}
+	var sql strings.Builder
+	var args []any
+	sql.WriteString(selectTrades)
+	// One text per set of conditions, so that a statement cache stays small: numbers are
+	// arguments, and so is a list of accounts.
+	where := func(condition string, arg any) {
+		args = append(args, arg)
+		word := " and "
+		if len(args) == 1 {
+			word = " where "
+		}
+		fmt.Fprintf(&sql, "%s%s", word, strings.Replace(condition, "$", fmt.Sprintf("$%d", len(args)), 1))
+	}
+	switch {
+	case len(f.Accounts) == 1:
+		where("account_id = $", f.Accounts[0])
+	case f.Accounts != nil && t.dialect == Postgres:
+		where("account_id = any($)", numbers(f.Accounts))
+	case f.Accounts != nil:
+		where("account_id in (select value from json_each($))", numbers(f.Accounts))
+	}
+	if f.Security != "" {
+		where("security = $", f.Security)
+	}
+	if f.Status != nil {
+		where("status = $", f.Status.String())
+	}
+	if f.SettlementDate != nil {
+		where("settlement_date = $", *f.SettlementDate)
+	}
+	if f.FromMillis != 0 {
+		where("executed_at >= $", f.FromMillis)
+	}
+	if f.ToMillis != 0 {
+		where("executed_at < $", f.ToMillis)
+	}
+	where("trade_seq > $", f.AfterSeq)
+	sql.WriteString(" order by trade_seq")
+	if f.Limit > 0 {
+		args = append(args, f.Limit)
+		fmt.Fprintf(&sql, " limit $%d", len(args))
+	}
+	return t.walk(sql.String(), each, args...)
+}
+
+// CountTrades returns how many trades there are. It reads all of an index.
+func (t *Tx) CountTrades() (n int64, err error) {
+	err = t.Query("select count(*) from trades", func(r *Row) error { n = r.Int64(0); return nil })
+	return n, err
+}
+
+// walk reads trades. Securities are few and come again and again: each is kept once.
+func (t *Tx) walk(sql string, each func(*Trade) error, args ...any) error {
+	var trade Trade
+	tickers := make(map[string]string)
+	return t.Query(sql, func(r *Row) error {
+		if err := r.trade(&trade, tickers); err != nil {
+			return err
+		}
+		return each(&trade)
+	}, args...)
+}
+
+// trade reads the columns of tradeColumns.
+func (r *Row) trade(trade *Trade, tickers map[string]string) error {
+	trade.ID = r.Text(0)
+	trade.Seq = uint64(r.Int64(1))
+	trade.AccountID = uint32(r.Int64(2))
+	trade.Security = r.interned(3, tickers)
+	trade.Side = 0
+	if r.is(4, "Sell") {
+		trade.Side = 1
+	}
+	trade.Quantity, trade.Price = r.Int64(5), r.Int64(6)
+	trade.Status = Processing
+	if r.is(7, "Settled") {
+		trade.Status = Settled
+	}
+	date, err := r.cells.date(8)
+	if err != nil {
+		date = unreadableDate // edited by hand; one such row must not stop a sweep over all
+	}
+	trade.SettlementDate = date
+	trade.ExecutedAt, trade.BookedAt, trade.UpdatedAt = r.Int64(9), r.Int64(10), r.Int64(11)
+	trade.OrderID = r.Text(12)
+	trade.Sequence = uint64(r.Int64(13))
+	return r.err
+}
+
+// is compares a text column without a copy of it.
+func (r *Row) is(i int, word string) bool {
+	b, err := r.cells.scratch(i)
+	r.note(i, "text", err)
+	return string(b) == word
+}
+
+// interned returns a text column as one string per value.
+func (r *Row) interned(i int, seen map[string]string) string {
+	b, err := r.cells.scratch(i)
+	r.note(i, "text", err)
+	if s, ok := seen[string(b)]; ok {
+		return s
+	}
+	s := string(b)
+	if len(seen) < maxTickers {
+		seen[s] = s
+	}
+	return s
+}
+
+// maxTickers bounds what one walk keeps.
+const maxTickers = 4096
+
+// numbers is an argument that only this file uses: a list of whole numbers.
+type numbers []uint32

@@ -1,0 +1,145 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+)
+
+// Tx is one transaction or one snapshot. It belongs to the function it was given to.
+type Tx struct {
+	ctx     context.Context
+	dialect Dialect
+	conn    conn
+	failed  error // the first statement that failed; it dooms the transaction
+	walking bool  // a query's rows are being walked
+}
+
+// conn is a connection inside of a transaction. Its errors are classified already.
+type conn interface {
+	exec(ctx context.Context, sql string, args []any) (affected int64, err error)
+	query(ctx context.Context, sql string, each func(*Row) error, args []any) error
+	script(ctx context.Context, sql string) error
+	insertTrades(ctx context.Context, rows []Trade) (inserted int, err error)
+}
+
+// errWalking is the mistake of using a Tx inside of a query's each.
+var errWalking = errors.New("a statement while the rows of a query are being walked")
+
+// Dialect says which kind of database this transaction is on.
+func (t *Tx) Dialect() Dialect { return t.dialect }
+
+// Exec runs one statement and returns how many rows it touched. Placeholders are $1..$n in
+// order of first appearance; arguments are int, int64, uint32, uint64 up to MaxInt64, string,
+// bool, []byte, Date and nil.
+func (t *Tx) Exec(sql string, args ...any) (affected int64, err error) {
+	if err := t.usable(sql); err != nil {
+		return 0, err
+	}
+	affected, err = t.conn.exec(t.ctx, sql, args)
+	return affected, t.fail("exec", sql, err)
+}
+
+// Query runs one statement and gives each of its rows to each, in order. The Row is valid
+// during the call only. An error of each ends the query and is returned as it is.
+func (t *Tx) Query(sql string, each func(*Row) error, args ...any) error {
+	if err := t.usable(sql); err != nil {
+		return err
+	}
+	t.walking = true
+	defer func() { t.walking = false }()
+	var stopped error
+	err := t.conn.query(t.ctx, sql, func(r *Row) error {
+		stopped = each(r)
+		if stopped == nil {
+			return r.err
+		}
+		return stopped
+	}, args)
+	if stopped != nil {
+		return stopped
+	}
+	return t.fail("query", sql, err)
+}
+
+// Cursor returns how far the named follower has come: 0 when it has not begun.
+func (t *Tx) Cursor(name string) (value uint64, err error) {
+	err = t.Query("select value from cursors where name = $1", func(r *Row) error {
+		value = uint64(r.Int64(0))
+		return nil
+	}, name)
+	return value, err
+}
+
+// SetCursor notes how far the named follower has come, in this transaction.
+func (t *Tx) SetCursor(name string, value uint64) error {
+	_, err := t.Exec("insert into cursors (name, value) values ($1, $2) "+
+		"on conflict (name) do update set value = excluded.value", name, value)
+	return err
+}
+
+// usable refuses a statement on a transaction that cannot take one.
+func (t *Tx) usable(sql string) error {
+	if t.failed != nil {
+		return t.failed
+	}
+	if t.walking {
+		return t.fail("exec", sql, errWalking)
+	}
+	return nil
+}
+
+// fail wraps the error of a statement and dooms the transaction with it.
+func (t *Tx) fail(verb, sql string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if t.ctx.Err() != nil {
+		err = ended(t.ctx)
+	} else {
+		err = fmt.Errorf("store: %s %q: %w", verb, brief(sql), err)
+	}
+	if t.failed == nil {
+		t.failed = err
+	}
+	return err
+}
+
+// finish is what a transaction ends with, given what its function returned: a failed
+// statement is an error even when the function swallowed it.
+func (t *Tx) finish(err error) error {
+	if err == nil {
+		return t.failed
+	}
+	return err
+}
+
+// brief is enough of a statement to recognise it by.
+func brief(sql string) string {
+	const most = 60
+	sql = strings.Join(strings.Fields(sql), " ")
+	if len(sql) > most {
+		sql = sql[:most] + "..."
+	}
+	return sql
+}
+
+// integer returns the value of an argument that is a whole number.
+func integer(arg any) (n int64, ok bool, err error) {
+	switch a := arg.(type) {
+	case int:
+		return int64(a), true, nil
+	case int64:
+		return a, true, nil
+	case uint32:
+		return int64(a), true, nil
+	case uint64:
+		if a > math.MaxInt64 {
+			return 0, true, fmt.Errorf("argument %d is above %d", a, int64(math.MaxInt64))
+		}
+		return int64(a), true, nil
+	}
+	return 0, false, nil
+}

@@ -1,0 +1,88 @@
+package tca
+
+import "fmt"
+
+// arrival is what an order met when it was accepted: the price in force, 0 when
+// there was none, and the event time.
+type arrival struct {
+	px     int64
+	millis int64
+}
+
+// execution is what is kept of a fill: its order's arrival, and a fingerprint by
+// which a row of another content is told from the fill's own.
+type execution struct {
+	arrival
+	print uint64
+}
+
+const (
+	executionWords  = 3
+	blockExecutions = (blockBytes - headBytes) / (8 * executionWords) // 169
+)
+
+// executions is one entry a fill, ascending by tradeSeq without a hole. Full
+// blocks are in the file, the rest is here.
+type executions struct {
+	file *blockFile
+	tail []execution // fewer than blockExecutions
+}
+
+// count is the last tradeSeq known.
+func (x *executions) count() uint64 {
+	return x.file.blocks*blockExecutions + uint64(len(x.tail))
+}
+
+// add appends the fill tradeSeq, which must be the next.
+func (x *executions) add(tradeSeq uint64, e execution) error {
+	if want := x.count() + 1; tradeSeq != want {
+		return fmt.Errorf("tca: tradeSeq=%d, want %d: %w", tradeSeq, want, ErrDamaged)
+	}
+	x.tail = append(x.tail, e)
+	if len(x.tail) < blockExecutions {
+		return nil
+	}
+	b := &x.file.spare
+	b.begin(0, len(x.tail), 0, x.file.blocks*blockExecutions)
+	for i, e := range x.tail {
+		at := i * executionWords
+		b.setWord(at, uint64(e.px))
+		b.setWord(at+1, uint64(e.millis))
+		b.setWord(at+2, e.print)
+	}
+	if _, err := x.file.append(); err != nil {
+		return err
+	}
+	x.tail = x.tail[:0]
+	return nil
+}
+
+// at returns the entry of a fill; false when the index does not have it.
+func (x *executions) at(tradeSeq uint64) (e execution, found bool, err error) {
+	if tradeSeq == 0 || tradeSeq > x.count() {
+		return execution{}, false, nil
+	}
+	number, i := (tradeSeq-1)/blockExecutions, int((tradeSeq-1)%blockExecutions)
+	if number == x.file.blocks {
+		return x.tail[i], true, nil
+	}
+	b, err := x.file.read(number)
+	if err != nil {
+		return execution{}, false, err
+	}
+	at := i * executionWords
+	return execution{arrival{int64(b.word(at)), int64(b.word(at + 1))}, b.word(at + 2)}, true, nil
+}
+
+// fingerprint is a hash of what a fill and its row have in common. It guards
+// against an edit by hand, not against somebody who searches for a collision.
+func fingerprint(account, security uint32, side uint8, qty, px, millis int64) uint64 {
+	h := uint64(side)
+	for _, word := range [...]uint64{uint64(account)<<32 | uint64(security), uint64(qty), uint64(px), uint64(millis)} {
+		h = (h ^ word) * 0x9e3779b97f4a7c15
+		h ^= h >> 32
+		h *= 0xd6e8feb86659fd93
+		h ^= h >> 29
+	}
+	return h
+}

@@ -1,0 +1,295 @@
+package tca
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"posttrade/matcher"
+)
+
+// The files of the index.
+const (
+	samplesName    = "samples"
+	arrivalsName   = "arrivals"
+	checkpointName = "checkpoint"
+)
+
+// checkpointMagic names the format and its version.
+const checkpointMagic = "PTTCA001"
+
+// errCheckpoint reports a checkpoint that cannot be used.
+var errCheckpoint = errors.New("unusable checkpoint")
+
+// A checkpoint, in words of 64 bits, little endian, behind the magic and the
+// SHA-256 of the genesis record:
+//
+//	inputSeq, the 8 words of that command
+//	blocks of the file arrivals, entries behind them, px, millis and print of each
+//	blocks of the file samples, securities with a sample; of each:
+//	  id, first millis, full leaves, entries behind them, millis, px and sum (2) of each
+//	  levels above the leaves; of each: full blocks, entries behind them, millis and number of each
+//	open orders; of each, ascending: orderRef, px, millis
+//
+// and at the end the SHA-256 of all that. It is a function of the commands alone:
+// the same history gives the same bytes.
+
+// wordWriter writes words and remembers the first error.
+type wordWriter struct {
+	w   *bufio.Writer
+	sum hash.Hash
+	err error
+}
+
+func (w *wordWriter) bytes(b []byte) {
+	if w.err == nil {
+		w.sum.Write(b)
+		_, w.err = w.w.Write(b)
+	}
+}
+
+func (w *wordWriter) words(words ...uint64) {
+	var b [8]byte
+	for _, word := range words {
+		binary.LittleEndian.PutUint64(b[:], word)
+		w.bytes(b[:])
+	}
+}
+
+// write writes the index as a checkpoint.
+func (x *index) write(to io.Writer, genesis [sha256.Size]byte) error {
+	w := &wordWriter{w: bufio.NewWriterSize(to, 1<<16), sum: sha256.New()}
+	w.bytes([]byte(checkpointMagic))
+	w.bytes(genesis[:])
+	w.words(x.applied)
+	w.bytes(x.last.Bytes()[:])
+	w.words(x.executions.file.blocks, uint64(len(x.executions.tail)))
+	for _, e := range x.executions.tail {
+		w.words(uint64(e.px), uint64(e.millis), e.print)
+	}
+	known := 0
+	for id := range x.samples.of {
+		known += min(1, len(x.samples.of[id].tail))
+	}
+	w.words(x.samples.file.blocks, uint64(known))
+	for id := range x.samples.of {
+		h := &x.samples.of[id]
+		if len(h.tail) == 0 {
+			continue
+		}
+		w.words(uint64(id), uint64(h.firstMillis), h.leaves, uint64(len(h.tail)))
+		for _, s := range h.tail {
+			w.words(uint64(s.millis), uint64(s.px), uint64(s.sum.hi), s.sum.lo)
+		}
+		w.words(uint64(len(h.nodes)))
+		for _, e := range h.nodes {
+			w.words(e.blocks, uint64(len(e.tail)))
+			for _, b := range e.tail {
+				w.words(uint64(b.millis), b.number)
+			}
+		}
+	}
+	w.words(uint64(len(x.open)))
+	for _, ref := range slices.Sorted(maps.Keys(x.open)) {
+		w.words(uint64(ref), uint64(x.open[ref].px), uint64(x.open[ref].millis))
+	}
+	if w.err == nil {
+		_, w.err = w.w.Write(w.sum.Sum(nil))
+	}
+	return errors.Join(w.err, w.w.Flush())
+}
+
+// wordReader reads words of a checkpoint whose checksum holds. It does not trust
+// the counts all the same: what does not fit what is left makes it bad.
+type wordReader struct {
+	b   []byte
+	bad bool
+}
+
+func (r *wordReader) word() uint64 {
+	if len(r.b) < 8 {
+		r.bad, r.b = true, nil
+		return 0
+	}
+	word := binary.LittleEndian.Uint64(r.b)
+	r.b = r.b[8:]
+	return word
+}
+
+// count reads how many entries of so many words follow; at most most.
+func (r *wordReader) count(words int, most uint64) int {
+	n := r.word()
+	if n > most || n > uint64(len(r.b)/(8*words)) {
+		r.bad, r.b = true, nil
+		return 0
+	}
+	return int(n)
+}
+
+// maxSecurity is the largest id that the engine gives.
+const maxSecurity = 1<<24 - 1
+
+// read makes the index what a checkpoint says. It changes no file; executions
+// and samples are given the numbers of blocks that their files must have.
+func (x *index) read(text []byte, genesis [sha256.Size]byte) (sampleBlocks, arrivalBlocks uint64, err error) {
+	body := len(text) - sha256.Size
+	head := len(checkpointMagic) + sha256.Size
+	if body < head || sha256.Sum256(text[:body]) != [sha256.Size]byte(text[body:]) {
+		return 0, 0, fmt.Errorf("tca: checkpoint of %d bytes does not match its checksum: %w", len(text), errCheckpoint)
+	}
+	if string(text[:len(checkpointMagic)]) != checkpointMagic {
+		return 0, 0, fmt.Errorf("tca: checkpoint format %q, want %q: %w",
+			text[:len(checkpointMagic)], checkpointMagic, errCheckpoint)
+	}
+	if !bytes.Equal(text[len(checkpointMagic):head], genesis[:]) {
+		return 0, 0, fmt.Errorf("tca: checkpoint of another genesis: %w", errCheckpoint)
+	}
+	r := &wordReader{b: text[head:body]}
+	x.applied = r.word()
+	if len(r.b) >= matcher.CommandBytes {
+		r.b = r.b[copy(x.last.Bytes()[:], r.b):]
+	}
+	arrivalBlocks = r.word()
+	for range r.count(executionWords, blockExecutions-1) {
+		x.executions.tail = append(x.executions.tail, execution{arrival{int64(r.word()), int64(r.word())}, r.word()})
+	}
+	sampleBlocks = r.word()
+	for range r.count(8, maxSecurity) {
+		id := r.word()
+		if id > maxSecurity {
+			r.bad = true
+			break
+		}
+		r.history(x.samples.history(uint32(id)))
+	}
+	for range r.count(3, 1<<32-1) {
+		ref := uint32(r.word())
+		x.open[ref] = arrival{int64(r.word()), int64(r.word())}
+	}
+	if r.bad || len(r.b) != 0 {
+		return 0, 0, fmt.Errorf("tca: checkpoint inputSeq=%d is not well formed: %w", x.applied, errCheckpoint)
+	}
+	return sampleBlocks, arrivalBlocks, nil
+}
+
+func (r *wordReader) history(h *history) {
+	h.firstMillis, h.leaves = int64(r.word()), r.word()
+	for range r.count(sampleWords, leafSamples) {
+		h.tail = append(h.tail, sample{int64(r.word()), int64(r.word()), wide{int64(r.word()), r.word()}})
+	}
+	for range r.count(2, maxLevel) {
+		e := edge{blocks: r.word()}
+		for range r.count(branchWords, nodeBranches) {
+			e.tail = append(e.tail, branch{int64(r.word()), r.word()})
+		}
+		h.nodes = append(h.nodes, e)
+		r.bad = r.bad || len(e.tail) == 0
+	}
+	r.bad = r.bad || len(h.tail) == 0
+}
+
+// save writes a checkpoint of the index: first the blocks it counts on, then the
+// file under another name, then its name. Run's goroutine, or Close.
+func (t *TCA) save() error {
+	if err := errors.Join(t.index.samples.file.sync(), t.index.executions.file.sync()); err != nil {
+		return err
+	}
+	name := filepath.Join(t.o.Dir, checkpointName)
+	f, err := os.OpenFile(name+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return fmt.Errorf("tca: create checkpoint: %w", err)
+	}
+	if err := errors.Join(t.index.write(f, t.genesis), f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("tca: write checkpoint inputSeq=%d: %w", t.index.applied, err)
+	}
+	if err := os.Rename(name+".new", name); err != nil {
+		return fmt.Errorf("tca: name checkpoint: %w", err)
+	}
+	if err := syncDir(t.o.Dir); err != nil {
+		return err
+	}
+	t.saved = t.index.applied
+	return nil
+}
+
+// load makes the index what the checkpoint says, and empty when there is none
+// that can be used.
+func (t *TCA) load() error {
+	text, err := os.ReadFile(filepath.Join(t.o.Dir, checkpointName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return t.reset()
+	} else if err != nil {
+		return fmt.Errorf("tca: read checkpoint: %w", err)
+	}
+	t.mu.Lock()
+	t.clear()
+	sampleBlocks, arrivalBlocks, err := t.index.read(text, t.genesis)
+	if err == nil {
+		err = errors.Join(t.index.samples.file.cut(sampleBlocks), t.index.executions.file.cut(arrivalBlocks))
+	}
+	t.torn = err != nil
+	t.mu.Unlock()
+	if errors.Is(err, errCheckpoint) {
+		t.o.Logger.Warn("tca: builds the price history again", "cause", err)
+		return t.reset()
+	} else if err != nil {
+		return err
+	}
+	t.saved = t.index.applied
+	t.applied.Store(t.index.applied)
+	return nil
+}
+
+// reset empties the index and its files. The checkpoint goes first: it must not
+// vouch for what will be written next.
+func (t *TCA) reset() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.torn = true
+	t.applied.Store(0)
+	t.saved = 0
+	err := os.Remove(filepath.Join(t.o.Dir, checkpointName))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("tca: remove checkpoint: %w", err)
+	}
+	if err := syncDir(t.o.Dir); err != nil {
+		return err
+	}
+	t.clear()
+	if err := errors.Join(t.index.samples.file.cut(0), t.index.executions.file.cut(0)); err != nil {
+		return err
+	}
+	t.torn = false
+	t.damaged.Store(false)
+	return nil
+}
+
+// clear empties the index but for its files. t.mu is held.
+func (t *TCA) clear() {
+	t.index = index{
+		samples:    samples{file: t.index.samples.file},
+		executions: executions{file: t.index.executions.file},
+		open:       map[uint32]arrival{},
+	}
+}
+
+func syncDir(name string) error {
+	d, err := os.Open(name)
+	if err != nil {
+		return fmt.Errorf("tca: open folder: %w", err)
+	}
+	if err := errors.Join(d.Sync(), d.Close()); err != nil {
+		return fmt.Errorf("tca: sync folder=%s: %w", name, err)
+	}
+	return nil
+}

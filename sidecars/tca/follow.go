@@ -1,0 +1,244 @@
+package tca
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"posttrade/matcher"
+)
+
+// ErrClosed reports a Run after Close.
+var ErrClosed = errors.New("closed")
+
+const (
+	// stepCommands is how far the shadow goes before anything else is looked at.
+	stepCommands = 8192
+
+	// lockEvents is how many events are taken in while readers wait.
+	lockEvents = 256
+
+	firstPause = 100 * time.Millisecond
+	lastPause  = 5 * time.Second
+)
+
+// errHistory reports that the journal does not hold what the index was built from.
+var errHistory = errors.New("the journal has another history")
+
+// Run follows the durable head until ctx ends, then returns nil. What goes wrong
+// is logged once and tried again after a pause; the shadow is made anew then.
+//
+// It spends most of its time in the shadow engine: run it on a thread of low
+// priority (journal.Politely).
+func (t *TCA) Run(ctx context.Context) error {
+	t.running.Lock()
+	defer t.running.Unlock()
+	if t.closed {
+		return fmt.Errorf("tca: run: %w", ErrClosed)
+	}
+	for wait := firstPause; ctx.Err() == nil; wait = min(2*wait, lastPause) {
+		before := t.applied.Load()
+		err := t.follow(ctx)
+		if ctx.Err() != nil {
+			break
+		}
+		t.follows.ring(err)
+		if errors.Is(err, ErrDamaged) || errors.Is(err, errHistory) {
+			t.damaged.Store(true)
+		}
+		if t.applied.Load() > before {
+			wait = firstPause
+		}
+		pause(ctx, wait)
+	}
+	return nil
+}
+
+// follow takes the index up to the durable head again and again. It returns
+// when ctx ends or something is wrong.
+func (t *TCA) follow(ctx context.Context) (err error) {
+	if err := t.mend(); err != nil {
+		return err
+	}
+	shadow, err := t.attach(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, shadow.Close()) }()
+	for {
+		moved, err := t.step(ctx, shadow)
+		if err != nil {
+			return err
+		}
+		t.follows.still()
+		t.checkpoint(!moved)
+		if !moved {
+			pause(ctx, t.o.Poll)
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+}
+
+// mend puts the index in order before it is continued.
+func (t *TCA) mend() error {
+	switch {
+	case t.damaged.Load():
+		return t.reset()
+	case t.torn:
+		return t.load()
+	}
+	return nil
+}
+
+// attach makes a shadow that stands where the index does. The index's last
+// command passes by once more and must be the same: a journal that has lost it, or
+// has another one in its place, is another history.
+func (t *TCA) attach(ctx context.Context) (_ Shadow, err error) {
+	applied := t.index.applied
+	before := max(applied, 1) - 1
+	shadow, err := t.o.Shadow(before)
+	if err != nil {
+		return nil, fmt.Errorf("tca: shadow before=%d: %w", before, err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, shadow.Close())
+		}
+	}()
+	if at := shadow.Applied(); at > before {
+		return nil, fmt.Errorf("tca: shadow is at inputSeq=%d, want at most %d", at, before)
+	}
+	for shadow.Applied() < before && ctx.Err() == nil {
+		at := shadow.Applied()
+		if err := shadow.Follow(ctx, min(at+stepCommands, before), nil); err != nil {
+			return nil, fmt.Errorf("tca: skip ahead to inputSeq=%d: %w", before, err)
+		}
+		if shadow.Applied() == at {
+			return nil, fmt.Errorf("tca: the journal ends at inputSeq=%d, the index at %d: %w", at, applied, errHistory)
+		}
+	}
+	if applied == 0 || ctx.Err() != nil {
+		return shadow, ctx.Err()
+	}
+	same := false
+	err = shadow.Follow(ctx, applied, func(events []matcher.Event) error {
+		for i := range events {
+			ev := &events[i]
+			same = same || ev.Flags&matcher.EventFirst != 0 && *ev.Cmd() == t.index.last
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("tca: follow to inputSeq=%d: %w", applied, err)
+	}
+	if !same || shadow.Applied() != applied {
+		return nil, fmt.Errorf("tca: inputSeq=%d is not the command that the index has: %w", applied, errHistory)
+	}
+	return shadow, nil
+}
+
+// step takes in some more commands, if there are any.
+func (t *TCA) step(ctx context.Context, shadow Shadow) (moved bool, err error) {
+	if t.damaged.Load() {
+		return false, fmt.Errorf("tca: builds the price history again: %w", ErrDamaged)
+	}
+	from := t.index.applied
+	to := min(from+stepCommands, t.o.Durable())
+	if to <= from {
+		return false, nil
+	}
+	if err := shadow.Follow(ctx, to, t.observe); err != nil {
+		return false, fmt.Errorf("tca: follow from inputSeq=%d: %w", from+1, err)
+	}
+	if at := shadow.Applied(); at != t.index.applied {
+		return false, fmt.Errorf("tca: shadow is at inputSeq=%d, its events at %d: %w", at, t.index.applied, ErrDamaged)
+	}
+	return t.index.applied > from, nil
+}
+
+// observe puts the events of whole commands into the index, some commands at a
+// time: a thread of low priority should not keep the lock for long.
+func (t *TCA) observe(events []matcher.Event) error {
+	for len(events) > 0 {
+		n := min(lockEvents, len(events))
+		for n < len(events) && events[n].Flags&matcher.EventFirst == 0 {
+			n++
+		}
+		if err := t.take(events[:n]); err != nil {
+			return err
+		}
+		events = events[n:]
+	}
+	return nil
+}
+
+func (t *TCA) take(events []matcher.Event) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	err := t.index.observe(events)
+	if t.torn = err != nil; t.torn {
+		return err
+	}
+	t.applied.Store(t.index.applied)
+	if t.waiting != nil {
+		close(t.waiting)
+		t.waiting = nil
+	}
+	return nil
+}
+
+// checkpoint takes one when it is due: often enough that a restart has little to
+// do again, and seldom enough that the disk is the journal's. One that cannot be
+// written is no reason to stop following.
+func (t *TCA) checkpoint(idle bool) {
+	if t.index.applied == t.saved {
+		return
+	}
+	now := t.o.Now()
+	due := t.index.applied-min(t.tried, t.index.applied) >= t.o.CheckpointCommands ||
+		idle && now.Sub(t.triedAt) >= t.o.CheckpointInterval
+	if !due {
+		return
+	}
+	t.tried, t.triedAt = t.index.applied, now
+	if err := t.save(); err != nil {
+		t.saves.ring(err)
+		return
+	}
+	t.saves.still()
+}
+
+// pause waits for d or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// alarm logs that something does not work, once, and that it works again.
+type alarm struct {
+	log  *slog.Logger
+	what string
+	on   bool
+}
+
+func (a *alarm) ring(err error) {
+	if !a.on {
+		a.on = true
+		a.log.Warn(a.what+" does not work and is tried again", "err", err)
+	}
+}
+
+func (a *alarm) still() {
+	if a.on {
+		a.on = false
+		a.log.Info(a.what + " works again")
+	}
+}

@@ -1,0 +1,213 @@
+package tca
+
+import (
+	"fmt"
+	"sort"
+)
+
+// sample is a price and the millisecond at which it took force. sum is the area
+// under the price, px x ms, from the security's first sample up to that moment.
+type sample struct {
+	millis int64
+	px     int64
+	sum    wide
+}
+
+// until is the area up to millis, which this sample is the last to precede.
+func (s sample) until(millis int64) wide { return s.sum.add(weigh(s.px, span(s.millis, millis))) }
+
+// branch is an entry of a block above the leaves: a block one level further
+// down, and the first millisecond in it.
+type branch struct {
+	millis int64
+	number uint64
+}
+
+const (
+	sampleWords = 4
+	branchWords = 2
+
+	leafSamples  = (blockBytes - headBytes) / (8 * sampleWords) // 127
+	nodeBranches = (blockBytes - headBytes) / (8 * branchWords) // 254
+
+	// maxLevel is beyond what 2^64 milliseconds can fill.
+	maxLevel = 16
+)
+
+// history is the samples of one security, ascending by time, one a millisecond:
+// a tree whose full blocks are in the file and whose right edge is here.
+//
+// A tail is written as a block when it is full and another entry comes. So once
+// there is a sample, the leaf's tail is never empty, its last sample, the only
+// one that may still change its price, is in memory, and so is the price in force.
+type history struct {
+	firstMillis int64    // of the first sample
+	leaves      uint64   // full leaf blocks in the file
+	tail        []sample // at most leafSamples
+	nodes       []edge   // of the levels 1, 2, ...
+}
+
+// edge is the right edge of one level above the leaves.
+type edge struct {
+	blocks uint64   // full blocks of this level in the file
+	tail   []branch // at most nodeBranches, never empty
+}
+
+// samples is the price history of every security.
+type samples struct {
+	file *blockFile
+	of   []history // by security id
+}
+
+// history returns a security's history; its place is made when there is none yet.
+func (x *samples) history(security uint32) *history {
+	if int(security) >= len(x.of) {
+		x.of = append(x.of, make([]history, int(security)+1-len(x.of))...)
+	}
+	return &x.of[security]
+}
+
+// latest is the price in force by sequence, 0 when there was none yet.
+func (x *samples) latest(security uint32) int64 {
+	if int(security) >= len(x.of) {
+		return 0
+	}
+	if tail := x.of[security].tail; len(tail) > 0 {
+		return tail[len(tail)-1].px
+	}
+	return 0
+}
+
+// add appends a sample whose own time is millis.
+func (x *samples) add(security uint32, millis, px int64) error {
+	h := x.history(security)
+	if len(h.tail) == 0 {
+		h.firstMillis = millis
+		h.tail = append(h.tail, sample{millis: millis, px: px})
+		return nil
+	}
+	last := &h.tail[len(h.tail)-1]
+	if millis <= last.millis {
+		last.px = px // the one before was in force for no time
+		return nil
+	}
+	next := sample{millis: millis, px: px, sum: last.until(millis)}
+	if len(h.tail) == leafSamples {
+		if err := x.writeLeaf(security, h); err != nil {
+			return err
+		}
+	}
+	h.tail = append(h.tail, next)
+	return nil
+}
+
+// writeLeaf turns the full tail into a block and empties it.
+func (x *samples) writeLeaf(security uint32, h *history) error {
+	b := &x.file.spare
+	b.begin(0, len(h.tail), security, h.leaves*leafSamples)
+	for i := range h.tail {
+		s, at := &h.tail[i], i*sampleWords
+		b.setWord(at, uint64(s.millis))
+		b.setWord(at+1, uint64(s.px))
+		b.setWord(at+2, uint64(s.sum.hi))
+		b.setWord(at+3, s.sum.lo)
+	}
+	number, err := x.file.append()
+	if err != nil {
+		return err
+	}
+	up := branch{h.tail[0].millis, number}
+	h.leaves++
+	h.tail = h.tail[:0]
+	return x.link(security, h, 1, up)
+}
+
+// link adds a finished block to the level above it.
+func (x *samples) link(security uint32, h *history, level int, up branch) error {
+	if level > len(h.nodes) {
+		h.nodes = append(h.nodes, edge{})
+	}
+	e := &h.nodes[level-1]
+	if len(e.tail) == nodeBranches {
+		b := &x.file.spare
+		b.begin(level, len(e.tail), security, e.blocks*nodeBranches)
+		for i, child := range e.tail {
+			b.setWord(i*branchWords, uint64(child.millis))
+			b.setWord(i*branchWords+1, child.number)
+		}
+		number, err := x.file.append()
+		if err != nil {
+			return err
+		}
+		first := e.tail[0].millis
+		e.blocks++
+		e.tail = e.tail[:0]
+		if err := x.link(security, h, level+1, branch{first, number}); err != nil {
+			return err
+		}
+		e = &h.nodes[level-1] // link may have moved the levels
+	}
+	e.tail = append(e.tail, up)
+	return nil
+}
+
+// at finds the last sample that took force at millis or before, and its number
+// among the security's. None when the history begins later.
+//
+// Cost: a binary search per level; what is not near the end of the history reads
+// a block a level, from the cache when it is there.
+func (x *samples) at(security uint32, millis int64) (s sample, ordinal uint64, found bool, err error) {
+	if int(security) >= len(x.of) {
+		return sample{}, 0, false, nil
+	}
+	h := &x.of[security]
+	if len(h.tail) == 0 || millis < h.firstMillis {
+		return sample{}, 0, false, nil
+	}
+	if h.tail[0].millis <= millis {
+		i := lastNotAfter(len(h.tail), millis, func(i int) int64 { return h.tail[i].millis })
+		return h.tail[i], h.leaves*leafSamples + uint64(i), true, nil
+	}
+	for level := range h.nodes {
+		tail := h.nodes[level].tail
+		if tail[0].millis <= millis {
+			i := lastNotAfter(len(tail), millis, func(i int) int64 { return tail[i].millis })
+			s, ordinal, err = x.descend(security, level, tail[i].number, millis)
+			return s, ordinal, err == nil, err
+		}
+	}
+	return sample{}, 0, false, fmt.Errorf("tca: security=%d has no block for %d: %w", security, millis, ErrDamaged)
+}
+
+// descend goes from a block of the given level down to the sample.
+func (x *samples) descend(security uint32, level int, number uint64, millis int64) (sample, uint64, error) {
+	for {
+		b, err := x.file.read(number)
+		if err != nil {
+			return sample{}, 0, err
+		}
+		words, most := branchWords, nodeBranches
+		if level == 0 {
+			words, most = sampleWords, leafSamples
+		}
+		if b.owner() != security || b.level() != level || b.entries() != most {
+			return sample{}, 0, fmt.Errorf("tca: block=%d is of security=%d level=%d, want %d and %d: %w",
+				number, b.owner(), b.level(), security, level, ErrDamaged)
+		}
+		i := lastNotAfter(most, millis, func(i int) int64 { return int64(b.word(i * words)) })
+		at := i * words
+		if level == 0 {
+			return sample{
+				millis: int64(b.word(at)), px: int64(b.word(at + 1)),
+				sum: wide{int64(b.word(at + 2)), b.word(at + 3)},
+			}, b.ordinal() + uint64(i), nil
+		}
+		level, number = level-1, b.word(at+1)
+	}
+}
+
+// lastNotAfter is the index of the last of n ascending times that is not after
+// millis; the first one is known not to be.
+func lastNotAfter(n int, millis int64, time func(i int) int64) int {
+	return sort.Search(n-1, func(i int) bool { return time(i+1) > millis })
+}

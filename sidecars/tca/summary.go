@@ -1,0 +1,157 @@
+package tca
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"posttrade/sidecars/store"
+)
+
+// SummaryQuery chooses the trades of a summary.
+type SummaryQuery struct {
+	Accounts   []uint32 // nil = all, empty = none
+	FromMillis int64    // executed at or after; 0 = open
+	ToMillis   int64    // executed before; 0 = open
+}
+
+// Summary aggregates the reports of many trades. A trade with a TWAP has a
+// benchmark; one without is counted and not averaged. The average over the arrival
+// slippages is over the trades that have one.
+//
+// An average is that of the reported, rounded values, exact, rounded half up to
+// two decimals; absent when there is nothing to average.
+type Summary struct {
+	Costs
+	BySecurity []SecurityCosts // ascending by ticker
+}
+
+// Costs are the counts and averages of a set of trades.
+type Costs struct {
+	Trades                    uint64
+	WithBenchmark             uint64
+	AverageSlippageBps        Bps
+	AverageArrivalSlippageBps Bps
+}
+
+// SecurityCosts are the Costs of one security's trades.
+type SecurityCosts struct {
+	Security string
+	Costs
+}
+
+// tally is what an average is made of.
+type tally struct {
+	trades     uint64
+	twaps      uint64
+	twapSum    wide
+	arrivals   uint64
+	arrivalSum wide
+}
+
+func (a *tally) add(r *Report) {
+	a.trades++
+	if r.SlippageBps.known {
+		a.twaps++
+		a.twapSum = a.twapSum.add(r.SlippageBps.hundredths)
+	}
+	if r.ArrivalSlippageBps.known {
+		a.arrivals++
+		a.arrivalSum = a.arrivalSum.add(r.ArrivalSlippageBps.hundredths)
+	}
+}
+
+func (a *tally) costs() Costs {
+	c := Costs{Trades: a.trades, WithBenchmark: a.twaps}
+	if a.twaps > 0 {
+		c.AverageSlippageBps = Bps{true, average(a.twapSum, a.twaps)}
+	}
+	if a.arrivals > 0 {
+		c.AverageArrivalSlippageBps = Bps{true, average(a.arrivalSum, a.arrivals)}
+	}
+	return c
+}
+
+// Summary reports on every trade that the query chooses, from one consistent
+// reading of the table.
+//
+// Errors: those of the database and of Report; the context's.
+// Cost: one pass over the chosen rows, about a microsecond a row beside the
+// database's own; memory for a line per security.
+func (t *TCA) Summary(ctx context.Context, q SummaryQuery) (Summary, error) {
+	if t.o.DB == nil {
+		return Summary{}, errors.New("tca: summary without a database")
+	}
+	var (
+		total      tally
+		bySecurity map[string]*tally
+		complete   uint64
+	)
+	one := func(trade *store.Trade) error {
+		if total.trades%1024 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		r, reached, err := t.report(trade, complete)
+		if !reached && err == nil && complete == never {
+			// The rows are of one moment, which lies before what is durable now:
+			// once the index is there it has every fill they can come from.
+			if complete, err = t.await(ctx); err != nil {
+				return err
+			}
+			r, reached, err = t.report(trade, complete)
+		}
+		if err != nil {
+			return err
+		}
+		if !reached {
+			return fmt.Errorf("tca: report trade=%q: %w", trade.ID, ErrBehind)
+		}
+		total.add(&r)
+		of := bySecurity[r.Security]
+		if of == nil {
+			of = &tally{}
+			bySecurity[strings.Clone(r.Security)] = of
+		}
+		of.add(&r)
+		return nil
+	}
+	err := t.o.DB.Read(ctx, func(tx *store.Tx) error {
+		total, bySecurity, complete = tally{}, map[string]*tally{}, never // a read may be begun again
+		filter := store.TradeFilter{Accounts: q.Accounts, FromMillis: q.FromMillis, ToMillis: q.ToMillis}
+		return tx.Trades(filter, one)
+	})
+	if err != nil {
+		return Summary{}, fmt.Errorf("tca: summary: %w", err)
+	}
+	s := Summary{Costs: total.costs()}
+	for security, of := range bySecurity {
+		s.BySecurity = append(s.BySecurity, SecurityCosts{security, of.costs()})
+	}
+	slices.SortFunc(s.BySecurity, func(a, b SecurityCosts) int { return strings.Compare(a.Security, b.Security) })
+	return s, nil
+}
+
+// AppendJSON appends the summary as a JSON object.
+func (s *Summary) AppendJSON(b []byte) []byte {
+	b = s.Costs.appendFields(append(b, '{'))
+	b = append(b, `,"bySecurity":[`...)
+	for i := range s.BySecurity {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendText(append(b, `{"security":`...), s.BySecurity[i].Security)
+		b = s.BySecurity[i].Costs.appendFields(append(b, ','))
+		b = append(b, '}')
+	}
+	return append(b, "]}"...)
+}
+
+func (c *Costs) appendFields(b []byte) []byte {
+	b = strconv.AppendUint(append(b, `"trades":`...), c.Trades, 10)
+	b = strconv.AppendUint(append(b, `,"withBenchmark":`...), c.WithBenchmark, 10)
+	b = c.AverageSlippageBps.AppendJSON(append(b, `,"averageSlippageBps":`...))
+	return c.AverageArrivalSlippageBps.AppendJSON(append(b, `,"averageArrivalSlippageBps":`...))
+}
