@@ -1,5 +1,6 @@
 // Package blotter is the memory that readers look into: the executed fills of
-// the recent past and the views of orders, positions, depth, keys and controls.
+// the recent past and the views of orders, positions, depth, keys and controls;
+// and beside it, on disk and only on demand, the executed fills of all time.
 //
 //	              ┌──► Blotter   ring of fills by tradeSeq, oldest out first
 //	recorder ─────┤
@@ -15,6 +16,8 @@
 // the event stream, so two that saw the same events hold the same bytes, and an
 // image of one (WriteTo, ReadImage) continues exactly where it was taken.
 //
+//	fills of the journal ──► History.Reindex ──► file of 64-byte fills ──► Page, Range
+//
 // How readers see whole rows:
 //
 //   - A row has a sequence lock. The writer makes it odd, copies words in, makes
@@ -28,6 +31,14 @@
 //     keeps the slot being written out of every reader's range.
 //   - Depth is no row. A reader leaves a request, and the writer fills it in at
 //     the end of its batch (Flush), so bids and asks are of one sequence.
+//
+// History is not part of this stream. Reindex reads every fill from the source it is
+// given into a new file, of which fill n is record n, with a checksum in memory for
+// every 1024 of them, and swaps it for the old one at once. Readers count themselves in
+// and out of an index, so one that is replaced closes behind its last reader. A block
+// is checked before anything of it is shown; one that is damaged ends the index, and
+// there is none until the next Reindex. Files are read, not mapped: a disk that fails
+// is then an error of one read and not the end of the process.
 //
 // What must hold after every command (Views.check asserts exactly this list):
 //

@@ -28,6 +28,12 @@
 //     without changing a byte of it, compares, and refuses a history that is shorter than
 //     the anchor, or different, naming the file, the key and the sequence.
 //
+// A Shadow is a second engine that starts from a snapshot, or from genesis, and follows
+// what is durable: it gives every event of the history again, to whoever asks, without
+// the running engine taking part. The Snapshotter writes one out with its views; the
+// package audit renders another's events; arrival prices come from a third. A shadow's
+// long runs belong on a thread of their own (Politely).
+//
 // What the anchor cannot see: if a power cut and damage to synced bytes of the log's tail
 // come together, the commits of the last 100 ms before the cut may be missing without
 // being noticed. Without a power cut (the process was killed, files were damaged or lost
@@ -35,7 +41,8 @@
 //
 // Goroutines: one appender (the Recorder's locked thread) calls Append; the committer
 // goroutine waits for syncs and calls back in order; a ticker syncs the anchor. Replay,
-// Fills and Snapshots may run on any goroutine at any time and read only what is durable.
+// Fills, Snapshots and Shadows may run on any goroutine at any time, before Close, and
+// read only what is durable.
 //
 // The package does not decide anything, does not know of HTTP, views or blotters, and
 // never deletes history.

@@ -9,11 +9,11 @@ import (
 // lowestPriority is the nice value of a thread that gets what nobody else wants.
 const lowestPriority = 19
 
-// politely runs f on a thread of its own at the lowest priority, so that on a
-// machine with few cores the shadow engine takes only the time that the path of
+// Politely runs f on a thread of its own at the lowest priority, so that on a
+// machine with few cores a shadow engine takes only the time that the path of
 // an order leaves over. The thread ends with f: its priority cannot stay with
 // the runtime. A system that does not allow it runs f as it is.
-func politely(f func() error) error {
+func Politely(f func() error) error {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // never unlocked

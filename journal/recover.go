@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-
-	"posttrade/matcher"
 )
 
 // Recovered is the state at the journal's head.
@@ -21,23 +19,23 @@ type Recovered struct {
 // needs them: from the newest snapshot that holds, or from genesis, and the
 // commands after it. report hears of every snapshot that is passed over.
 func Recover(ctx context.Context, j *Journal, rebuild Rebuild, report func(error)) (Recovered, error) {
-	sh, base, err := newShadow(j, rebuild, report)
+	sh, base, err := newShadow(j, rebuild, newest, report)
 	if err != nil {
 		return Recovered{}, err
 	}
-	return sh.toHead(ctx, j, base.InputSeq)
+	return sh.toHead(ctx, base.InputSeq)
 }
 
 // toHead replays what follows and hands engine and views over; after an error
 // they are closed.
-func (sh *shadow) toHead(ctx context.Context, j *Journal, base uint64) (_ Recovered, err error) {
+func (sh *Shadow) toHead(ctx context.Context, base uint64) (_ Recovered, err error) {
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, sh.close())
+			err = errors.Join(err, sh.Close())
 		}
 	}()
-	head, _ := j.Head()
-	if err := sh.follow(ctx, j, head); err != nil {
+	head, _ := sh.j.Head()
+	if err := sh.Follow(ctx, head, nil); err != nil {
 		return Recovered{}, err
 	}
 	if at := sh.engine.AppliedSeq(); at != head {
@@ -49,8 +47,7 @@ func (sh *shadow) toHead(ctx context.Context, j *Journal, base uint64) (_ Recove
 // RecoverFrom is Recover from one particular snapshot, nil for genesis: to show
 // that every way leads to the same state. A snapshot that does not hold is an error.
 func RecoverFrom(ctx context.Context, j *Journal, rebuild Rebuild, from *Snapshot) (_ Recovered, err error) {
-	sh := &shadow{}
-	sh.out = matcher.NewOutlet(shadowEvents, sh.drain)
+	sh := shadowOf(j)
 	start := func(_ Snapshot, state, image io.Reader) error { return sh.restore(rebuild, state, image) }
 	var base uint64
 	if from == nil {
@@ -66,5 +63,5 @@ func RecoverFrom(ctx context.Context, j *Journal, rebuild Rebuild, from *Snapsho
 	if err != nil {
 		return Recovered{}, err
 	}
-	return sh.toHead(ctx, j, base)
+	return sh.toHead(ctx, base)
 }

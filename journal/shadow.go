@@ -5,14 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
-	"sync/atomic"
-	"time"
 
 	"posttrade/matcher"
 )
 
-// Engine is what the shadow needs of an engine: *matcher.Engine is one.
+// Engine is what a shadow needs of an engine: *matcher.Engine is one.
 type Engine interface {
 	ReplayBatch(batch []matcher.Command, out *matcher.Outlet) (int, error)
 	AppliedSeq() uint64
@@ -20,7 +17,7 @@ type Engine interface {
 	Close() error
 }
 
-// Views is what the shadow needs of the read views: an image of everything that
+// Views is what a shadow needs of the read views: an image of everything that
 // the engine's snapshot does not hold, built from the same events.
 type Views interface {
 	Observer
@@ -36,139 +33,53 @@ type Rebuild struct {
 	Views func(image io.Reader) (Views, error)
 }
 
-// Snapshotter takes snapshots beside the running engine: a second engine starts
-// from the newest snapshot, or from genesis, replays what is durable, and is
-// written out. The matcher never stops. The shadow lives only while a snapshot
-// is taken, so it costs no memory otherwise.
-type Snapshotter struct {
-	j        *Journal
-	rebuild  Rebuild
-	interval uint64
-
-	mu    sync.Mutex // one snapshot at a time
-	last  atomic.Uint64
-	taken atomic.Uint64
-	fails atomic.Uint64
-}
-
-// NewSnapshotter takes a snapshot whenever interval commands have become
-// durable since the last; 0 = only on demand.
-func NewSnapshotter(j *Journal, rebuild Rebuild, interval uint64) (*Snapshotter, error) {
-	s := &Snapshotter{j: j, rebuild: rebuild, interval: interval}
-	list, _, err := listSnapshots(j.db)
-	if err != nil {
-		return nil, err
-	}
-	if len(list) > 0 {
-		s.last.Store(list[0].InputSeq)
-	}
-	return s, nil
-}
-
-// Last is the sequence of the newest snapshot, 0 for none; Taken and Failed
-// count what this Snapshotter did. Any goroutine.
-func (s *Snapshotter) Last() uint64 { return s.last.Load() }
-
-// Taken is the number of snapshots written.
-func (s *Snapshotter) Taken() uint64 { return s.taken.Load() }
-
-// Failed is the number of attempts that ended in an error.
-func (s *Snapshotter) Failed() uint64 { return s.fails.Load() }
-
-// snapshotPoll is how often Run looks at the durable head.
-const snapshotPoll = time.Second
-
-// Run takes snapshots as they fall due until ctx ends. A failure is logged and
-// counted, and tried again when as many commands have come again.
-func (s *Snapshotter) Run(ctx context.Context) {
-	if s.interval == 0 {
-		<-ctx.Done()
-		return
-	}
-	t := time.NewTicker(snapshotPoll)
-	defer t.Stop()
-	next := s.last.Load() + s.interval
-	for {
-		if s.j.Durable() >= next {
-			if _, err := s.Take(ctx); err != nil && ctx.Err() == nil {
-				s.j.o.Logger.Errorf("journal: snapshot: %v", err)
-			}
-			next = s.j.Durable() + s.interval
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.C:
-		}
-	}
-}
-
-// Take writes a snapshot at the durable head and returns it. If the newest one
-// is already there, that one.
-func (s *Snapshotter) Take(ctx context.Context) (Snapshot, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var snap Snapshot
-	err := politely(func() (err error) {
-		snap, err = s.take(ctx)
-		return err
-	})
-	if err != nil {
-		s.fails.Add(1)
-		return snap, err
-	}
-	s.last.Store(snap.InputSeq)
-	s.taken.Add(1)
-	return snap, nil
-}
-
-func (s *Snapshotter) take(ctx context.Context) (_ Snapshot, err error) {
-	sh, base, err := newShadow(s.j, s.rebuild, func(err error) { s.j.o.Logger.Errorf("%v", err) })
-	if err != nil {
-		return Snapshot{}, err
-	}
-	defer func() { err = errors.Join(err, sh.close()) }()
-	target, _ := s.j.Head()
-	if base.InputSeq == target && target > 0 && (base.Views != nil || s.rebuild.Views == nil) {
-		return base, nil
-	}
-	if err := sh.follow(ctx, s.j, target); err != nil {
-		return Snapshot{}, err
-	}
-	var views func(io.Writer) error
-	if sh.views != nil {
-		views = sh.views.Write
-	}
-	return s.j.WriteSnapshot(target, sh.engine.WriteSnapshot, views)
-}
-
-// shadow is a second engine and its views.
-type shadow struct {
+// Shadow is a second engine that follows the durable history beside the running
+// one, and with it everything that the history decided can be seen again: the
+// snapshots, the audit report and the arrival prices are made with one. The
+// matcher never stops for it and never knows of it.
+//
+// A Shadow belongs to one goroutine. It holds the memory of a whole engine until
+// Close.
+type Shadow struct {
+	j      *Journal
 	engine Engine
 	views  Views // nil: none wanted
-	out    *matcher.Outlet
-	ids    ClientIDs // of the block being replayed
-	id     []byte    // of the command whose events are passing by
+	out    matcher.Outlet
+	window []matcher.Event // out's slots, unless a command has needed more
+	ids    ClientIDs       // of the block being replayed
+	id     []byte          // of the command whose events are passing by
+
+	fn  func([]matcher.Event) error // of the Follow under way, may be nil
+	err error                       // of fn: events are lost, the shadow is of no more use
 }
 
-// shadowEvents is the window through which the shadow's events pass.
+// shadowEvents is the window through which a shadow's events pass: 128 KiB, so
+// that they are still in a near cache when they are looked at.
 const shadowEvents = 1024
 
-// newShadow restores the newest usable snapshot, or starts at genesis. Views
-// that cannot be restored make the whole shadow start at genesis: their image
-// is a function of all events.
-func newShadow(j *Journal, rebuild Rebuild, report func(error)) (*shadow, Snapshot, error) {
-	sh := &shadow{}
-	sh.out = matcher.NewOutlet(shadowEvents, sh.drain)
-	base, err := j.Restore(report, func(s Snapshot, state, image io.Reader) error {
-		if rebuild.Views != nil && image == nil {
+// NewShadow returns a shadow that stands at the newest usable snapshot at or
+// before a sequence, or at genesis. Of a snapshot only the engine's state is
+// read. One that is damaged or refused by engine is logged, and the next older
+// one taken. engine makes an engine at its genesis (state nil) or from a state.
+func NewShadow(j *Journal, engine func(state io.Reader) (Engine, error), before uint64) (*Shadow, error) {
+	sh, _, err := newShadow(j, Rebuild{Engine: engine}, before, j.report)
+	return sh, err
+}
+
+// newShadow is NewShadow with views, if they are wanted. Views that cannot be
+// restored count as a damaged snapshot: their image is a function of all events.
+func newShadow(j *Journal, rebuild Rebuild, before uint64, report func(error)) (*Shadow, Snapshot, error) {
+	sh := shadowOf(j)
+	wantViews := rebuild.Views != nil
+	base, err := j.restore(before, wantViews, report, func(s Snapshot, state, image io.Reader) error {
+		if wantViews && image == nil {
 			return fmt.Errorf("no views image: %w", ErrSnapshot)
 		}
 		if err := sh.restore(rebuild, state, image); err != nil {
 			return err
 		}
 		if at := sh.engine.AppliedSeq(); at != s.InputSeq {
-			return errors.Join(fmt.Errorf("state is at inputSeq=%d: %w", at, ErrSnapshot), sh.close())
+			return errors.Join(fmt.Errorf("state is at inputSeq=%d: %w", at, ErrSnapshot), sh.Close())
 		}
 		return nil
 	})
@@ -184,8 +95,21 @@ func newShadow(j *Journal, rebuild Rebuild, report func(error)) (*shadow, Snapsh
 	return sh, Snapshot{}, nil
 }
 
+// shadowOf is a shadow without an engine.
+func shadowOf(j *Journal) *Shadow {
+	sh := &Shadow{j: j, window: make([]matcher.Event, shadowEvents)}
+	sh.out.More = func(*matcher.Outlet) { sh.pass() }
+	sh.look(sh.window)
+	return sh
+}
+
+// look makes slots the window. Their number is a power of two.
+func (sh *Shadow) look(slots []matcher.Event) {
+	sh.out.Slots, sh.out.Mask, sh.out.Limit = slots, int64(len(slots)-1), int64(len(slots))
+}
+
 // restore makes engine and views, from genesis when state and image are nil.
-func (sh *shadow) restore(rebuild Rebuild, state, image io.Reader) (err error) {
+func (sh *Shadow) restore(rebuild Rebuild, state, image io.Reader) (err error) {
 	if sh.engine, err = rebuild.Engine(state); err != nil {
 		return err
 	}
@@ -197,36 +121,80 @@ func (sh *shadow) restore(rebuild Rebuild, state, image io.Reader) (err error) {
 	return nil
 }
 
-func (sh *shadow) drain(events []matcher.Event) {
-	if sh.views == nil {
-		return
-	}
-	for i := range events {
-		if events[i].Flags&matcher.EventFirst != 0 {
-			sh.id = sh.ids.Of(events[i].InputSeq)
-		}
-		sh.views.Observe(&events[i], sh.id)
-	}
-}
+// Applied is the last command the shadow has replayed, 0 for none.
+func (sh *Shadow) Applied() uint64 { return sh.engine.AppliedSeq() }
 
-// follow replays up to target.
-func (sh *shadow) follow(ctx context.Context, j *Journal, target uint64) error {
-	from := sh.engine.AppliedSeq() + 1
-	if from > target {
-		return nil
+// Follow replays every command after Applied up to and including inputSeq to, or
+// the durable head as it is at the call if that comes first, and gives what they
+// decided to fn: the events of whole commands, in order, none left out, in memory
+// that is fn's only until it returns. With fn nil the commands are only replayed.
+//
+// When ctx ends, the shadow stands behind the last command whose events fn has
+// had, and another Follow goes on from there. After an error of fn itself there
+// is nothing to go on with: the same error is returned from then on.
+func (sh *Shadow) Follow(ctx context.Context, to uint64, fn func(events []matcher.Event) error) error {
+	if sh.err != nil {
+		return sh.err
 	}
-	return j.ReplayTo(ctx, from, target, func(cmds []matcher.Command, ids ClientIDs) error {
+	from := sh.Applied() + 1
+	if from > to {
+		return ctx.Err()
+	}
+	sh.fn = fn
+	defer func() { sh.fn = nil }()
+	return sh.j.ReplayTo(ctx, from, to, func(cmds []matcher.Command, ids ClientIDs) error {
 		sh.ids = ids
-		n, err := sh.engine.ReplayBatch(cmds, sh.out)
+		n, err := sh.engine.ReplayBatch(cmds, &sh.out)
 		if err != nil {
-			return fmt.Errorf("journal: shadow inputSeq=%d: %w", cmds[n].InputSeq, err)
+			sh.err = fmt.Errorf("journal: shadow inputSeq=%d: %w", cmds[n].InputSeq, err)
+			return sh.err
 		}
-		sh.out.Flush() // the ids are only this block's
-		return nil
+		sh.pass() // the ids are only this block's
+		return sh.err
 	})
 }
 
-func (sh *shadow) close() error {
+// pass hands on the whole commands in the window and makes room behind what is
+// left: the beginning of the command being decided. One that fills the window by
+// itself gets one of twice the size; the next that does not gets the old one.
+func (sh *Shadow) pass() {
+	o := &sh.out
+	whole := o.Next
+	for whole > 0 && o.Slots[whole-1].Flags&matcher.EventLast == 0 {
+		whole--
+	}
+	if whole == 0 && o.Next == int64(len(o.Slots)) {
+		sh.look(append(make([]matcher.Event, 0, 2*len(o.Slots)), o.Slots...)[:2*len(o.Slots)])
+		return
+	}
+	sh.deliver(o.Slots[:whole])
+	rest := o.Slots[whole:o.Next]
+	if len(rest) < len(sh.window) {
+		sh.look(sh.window)
+	}
+	o.Next = int64(copy(o.Slots, rest))
+}
+
+// deliver gives events to those who want them.
+func (sh *Shadow) deliver(events []matcher.Event) {
+	if len(events) == 0 || sh.err != nil {
+		return
+	}
+	if sh.views != nil {
+		for i := range events {
+			if events[i].Flags&matcher.EventFirst != 0 {
+				sh.id = sh.ids.Of(events[i].InputSeq)
+			}
+			sh.views.Observe(&events[i], sh.id)
+		}
+	}
+	if sh.fn != nil {
+		sh.err = sh.fn(events)
+	}
+}
+
+// Close frees the engine and the views.
+func (sh *Shadow) Close() error {
 	err := sh.engine.Close()
 	if sh.views != nil {
 		err = errors.Join(err, sh.views.Close())

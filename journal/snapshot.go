@@ -10,6 +10,7 @@ import (
 	"hash"
 	"hash/crc32"
 	"io"
+	"math"
 	"strings"
 	"sync"
 
@@ -272,6 +273,16 @@ func (j *Journal) prune(dir string) error {
 // image is reported, and the state offered with views nil. ErrNoSnapshot when
 // none is left: replay from genesis.
 func (j *Journal) Restore(report func(error), use func(s Snapshot, state, views io.Reader) error) (Snapshot, error) {
+	return j.restore(newest, true, report, use)
+}
+
+// newest is the bound of a search for a snapshot that takes any.
+const newest = math.MaxUint64
+
+// restore is Restore among the snapshots at or before a sequence; without
+// wantViews no views image is opened.
+func (j *Journal) restore(before uint64, wantViews bool, report func(error),
+	use func(s Snapshot, state, views io.Reader) error) (Snapshot, error) {
 	list, bad, err := listSnapshots(j.db)
 	if err != nil {
 		return Snapshot{}, err
@@ -281,18 +292,42 @@ func (j *Journal) Restore(report func(error), use func(s Snapshot, state, views 
 	}
 	head, _ := j.Head()
 	for _, s := range list {
+		if s.InputSeq > before {
+			continue
+		}
 		if s.InputSeq > head {
 			report(fmt.Errorf("journal: snapshot inputSeq=%d beyond head %d: %w", s.InputSeq, head, ErrSnapshot))
 			continue
 		}
+		if !wantViews {
+			s.Views = nil
+		}
 		if err := j.offer(s, report, use); err != nil {
-			report(err)
+			if !j.pruned(s, err) {
+				report(err)
+			}
 			continue
 		}
 		return s, nil
 	}
 	return Snapshot{}, ErrNoSnapshot
 }
+
+// pruned reports that the file of a snapshot is missing because newer ones have
+// taken its place since it was listed: that is no damage.
+func (j *Journal) pruned(s Snapshot, cause error) bool {
+	if !notExist(cause) {
+		return false
+	}
+	_, closer, err := get(j.db, newKey(keySnapshot, s.InputSeq))
+	if err == nil {
+		err = closer.Close()
+	}
+	return errors.Is(err, pebble.ErrNotFound)
+}
+
+// report logs what a shadow has passed over.
+func (j *Journal) report(err error) { j.o.Logger.Errorf("%v", err) }
 
 // offer opens one snapshot and passes it to use.
 func (j *Journal) offer(s Snapshot, report func(error), use func(Snapshot, io.Reader, io.Reader) error) error {

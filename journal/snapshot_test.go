@@ -320,7 +320,7 @@ func TestPolitelyLowersOnlyItsOwnThread(t *testing.T) {
 	}
 	var inside int
 	cause := errors.New("planted")
-	if err := politely(func() (err error) {
+	if err := Politely(func() (err error) {
 		if inside, err = unix.Getpriority(unix.PRIO_PROCESS, 0); err == nil {
 			err = cause
 		}

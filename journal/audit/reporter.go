@@ -1,0 +1,176 @@
+package audit
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+
+	"posttrade/journal"
+	"posttrade/matcher"
+)
+
+// Errors of a report.
+var (
+	// ErrRange: the range begins after its end.
+	ErrRange = errors.New("fromSeq is after toSeq")
+	// ErrBusy: as many reports as may be are being made.
+	ErrBusy = errors.New("too many reports at a time")
+	// ErrEngine: the engine cannot name its securities.
+	ErrEngine = errors.New("engine does not know tickers")
+)
+
+// DefaultMaxConcurrent is how many reports are made at a time unless told
+// otherwise. Each holds an engine of its own.
+const DefaultMaxConcurrent = 2
+
+// Options of New. The zero value is fine.
+type Options struct {
+	MaxConcurrent int // reports at a time, beyond that ErrBusy; 0 = DefaultMaxConcurrent
+}
+
+// Reporter makes reports over one journal. Any goroutine may use it.
+type Reporter struct {
+	j      *journal.Journal
+	engine func(state io.Reader) (journal.Engine, error)
+	places chan struct{}
+}
+
+// New returns a Reporter. engine makes an engine at its genesis (state nil) or
+// from a snapshot's state, as for journal.NewShadow; it must be able to name its
+// securities, as *matcher.Engine does with Ticker.
+func New(j *journal.Journal, engine func(state io.Reader) (journal.Engine, error), o Options) *Reporter {
+	if o.MaxConcurrent <= 0 {
+		o.MaxConcurrent = DefaultMaxConcurrent
+	}
+	return &Reporter{j: j, engine: engine, places: make(chan struct{}, o.MaxConcurrent)}
+}
+
+// Genesis is the seed of every report: the genesis record's JSON text, nil
+// before the journal has one. It must not be changed.
+func (r *Reporter) Genesis() []byte {
+	genesis, _ := r.j.Genesis()
+	return genesis
+}
+
+// Clip turns the bounds as they were asked for into the range that Write takes:
+// a from of 0, absent, is the first sequence, a to of 0, absent, the durable
+// head, and a to beyond the head becomes the head. A from beyond the head leaves
+// an empty range. ErrRange when both were given and from is after to.
+func (r *Reporter) Clip(from, to uint64) (first, last uint64, err error) {
+	if to != 0 && from > to {
+		return 0, 0, fmt.Errorf("audit: report fromSeq=%d toSeq=%d: %w", from, to, ErrRange)
+	}
+	head, _ := r.j.Head()
+	if to == 0 || to > head {
+		to = head
+	}
+	return max(from, 1), to, nil
+}
+
+// Total is what a report amounts to.
+type Total struct {
+	Count  uint64            // records
+	SHA256 [sha256.Size]byte // of all lines, newlines included
+}
+
+// Write makes the report of [from, to], both inclusive and as Clip gives them,
+// and hands it to chunk in pieces of whole lines, at most ChunkBytes each, with
+// the number of records in each. The bytes are chunk's only until it returns, and
+// its error ends the report. An empty range gives no chunk.
+//
+// It blocks while chunk does, keeps a shadow engine as long, and ends soon after
+// ctx has. ErrBusy at once when MaxConcurrent reports are under way. The journal
+// must stay open until it has returned.
+func (r *Reporter) Write(ctx context.Context, from, to uint64,
+	chunk func(records []byte, count int) error) (total Total, err error) {
+	select {
+	case r.places <- struct{}{}:
+		defer func() { <-r.places }()
+	default:
+		return Total{}, fmt.Errorf("audit: report fromSeq=%d toSeq=%d: %w", from, to, ErrBusy)
+	}
+	if head, _ := r.j.Head(); to > head {
+		to = head
+	}
+	p := &press{sum: sha256.New(), chunk: chunk, page: make([]byte, 0, ChunkBytes)}
+	if from = max(from, 1); from <= to {
+		err = journal.Politely(func() error { return r.print(ctx, from, to, p) })
+	}
+	if err != nil {
+		return Total{}, fmt.Errorf("audit: report fromSeq=%d toSeq=%d: %w", from, to, err)
+	}
+	total.Count = p.total
+	p.sum.Sum(total.SHA256[:0])
+	return total, nil
+}
+
+// print replays the history up to the end of the range, the range itself to p.
+func (r *Reporter) print(ctx context.Context, from, to uint64, p *press) (err error) {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	var names namer
+	shadow, err := journal.NewShadow(r.j, func(state io.Reader) (e journal.Engine, err error) {
+		e, err = r.engine(state)
+		names, _ = e.(namer)
+		return e, err
+	}, from-1)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, shadow.Close()) }()
+	if names == nil {
+		return ErrEngine
+	}
+	if err := shadow.Follow(ctx, from-1, nil); err != nil {
+		return err
+	}
+	p.securities.load(names)
+	if err := shadow.Follow(ctx, to, p.print); err != nil {
+		return err
+	}
+	return p.flush()
+}
+
+// ChunkBytes is the most that Write hands over at a time.
+const ChunkBytes = 64 << 10
+
+// press collects rendered records in a page and hands full pages on.
+type press struct {
+	renderer
+	sum   hash.Hash
+	chunk func(records []byte, count int) error
+	page  []byte
+	count int    // records on the page
+	total uint64 // records so far
+}
+
+// print renders the events of whole commands.
+func (p *press) print(events []matcher.Event) error {
+	for i := range events {
+		if len(p.page) > ChunkBytes-maxRecords {
+			if err := p.flush(); err != nil {
+				return err
+			}
+		}
+		var n int
+		p.page, n = p.render(p.page, &events[i])
+		p.count += n
+	}
+	return nil
+}
+
+// flush hands the page on.
+func (p *press) flush() error {
+	if p.count == 0 {
+		return nil
+	}
+	p.sum.Write(p.page)
+	p.total += uint64(p.count)
+	err := p.chunk(p.page, p.count)
+	p.page, p.count = p.page[:0], 0
+	return err
+}

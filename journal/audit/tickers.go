@@ -1,0 +1,52 @@
+package audit
+
+import "posttrade/matcher"
+
+// namer is what a report needs of an engine beside its events.
+type namer interface {
+	Ticker(id uint32) string // empty when there is none of that id
+}
+
+// tickers are the names of the securities as JSON text, by id - 1. They grow
+// with the registrations in the range itself: an engine that is some commands
+// ahead would name a security before it had its name.
+type tickers [][]byte
+
+// load takes the names that stand before the range.
+func (t *tickers) load(names namer) {
+	*t = (*t)[:0]
+	for id := uint32(1); ; id++ {
+		name := names.Ticker(id)
+		if name == "" {
+			return
+		}
+		*t = append(*t, quote(name))
+	}
+}
+
+// register takes the name of a SYMBOL_REGISTER that was applied.
+func (t *tickers) register(ev *matcher.Event) {
+	if name, err := ev.Cmd().Symbol(); err == nil && ev.SecurityID == uint32(len(*t))+1 {
+		*t = append(*t, quote(name))
+	}
+}
+
+// text is the name as JSON, null for an id without one.
+func (t tickers) text(id uint32) []byte {
+	if id-1 < uint32(len(t)) {
+		return t[id-1]
+	}
+	return null
+}
+
+// quote is a JSON string of printable ASCII, which is all that a ticker holds.
+func quote(name string) []byte {
+	text := []byte{'"'}
+	for i := range len(name) {
+		if name[i] == '"' || name[i] == '\\' {
+			text = append(text, '\\')
+		}
+		text = append(text, name[i])
+	}
+	return append(text, '"')
+}

@@ -1,0 +1,116 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Snapshotter takes snapshots beside the running engine: a second engine starts
+// from the newest snapshot, or from genesis, replays what is durable, and is
+// written out. The matcher never stops. The shadow lives only while a snapshot
+// is taken, so it costs no memory otherwise.
+type Snapshotter struct {
+	j        *Journal
+	rebuild  Rebuild
+	interval uint64
+
+	mu    sync.Mutex // one snapshot at a time
+	last  atomic.Uint64
+	taken atomic.Uint64
+	fails atomic.Uint64
+}
+
+// NewSnapshotter takes a snapshot whenever interval commands have become
+// durable since the last; 0 = only on demand.
+func NewSnapshotter(j *Journal, rebuild Rebuild, interval uint64) (*Snapshotter, error) {
+	s := &Snapshotter{j: j, rebuild: rebuild, interval: interval}
+	list, _, err := listSnapshots(j.db)
+	if err != nil {
+		return nil, err
+	}
+	if len(list) > 0 {
+		s.last.Store(list[0].InputSeq)
+	}
+	return s, nil
+}
+
+// Last is the sequence of the newest snapshot, 0 for none; Taken and Failed
+// count what this Snapshotter did. Any goroutine.
+func (s *Snapshotter) Last() uint64 { return s.last.Load() }
+
+// Taken is the number of snapshots written.
+func (s *Snapshotter) Taken() uint64 { return s.taken.Load() }
+
+// Failed is the number of attempts that ended in an error.
+func (s *Snapshotter) Failed() uint64 { return s.fails.Load() }
+
+// snapshotPoll is how often Run looks at the durable head.
+const snapshotPoll = time.Second
+
+// Run takes snapshots as they fall due until ctx ends. A failure is logged and
+// counted, and tried again when as many commands have come again.
+func (s *Snapshotter) Run(ctx context.Context) {
+	if s.interval == 0 {
+		<-ctx.Done()
+		return
+	}
+	t := time.NewTicker(snapshotPoll)
+	defer t.Stop()
+	next := s.last.Load() + s.interval
+	for {
+		if s.j.Durable() >= next {
+			if _, err := s.Take(ctx); err != nil && ctx.Err() == nil {
+				s.j.o.Logger.Errorf("journal: snapshot: %v", err)
+			}
+			next = s.j.Durable() + s.interval
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+	}
+}
+
+// Take writes a snapshot at the durable head and returns it. If the newest one
+// is already there, that one.
+func (s *Snapshotter) Take(ctx context.Context) (Snapshot, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var snap Snapshot
+	err := Politely(func() (err error) {
+		snap, err = s.take(ctx)
+		return err
+	})
+	if err != nil {
+		s.fails.Add(1)
+		return snap, err
+	}
+	s.last.Store(snap.InputSeq)
+	s.taken.Add(1)
+	return snap, nil
+}
+
+func (s *Snapshotter) take(ctx context.Context) (_ Snapshot, err error) {
+	sh, base, err := newShadow(s.j, s.rebuild, newest, s.j.report)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	defer func() { err = errors.Join(err, sh.Close()) }()
+	target, _ := s.j.Head()
+	if base.InputSeq == target && target > 0 && (base.Views != nil || s.rebuild.Views == nil) {
+		return base, nil
+	}
+	if err := sh.Follow(ctx, target, nil); err != nil {
+		return Snapshot{}, err
+	}
+	var views func(io.Writer) error
+	if sh.views != nil {
+		views = sh.views.Write
+	}
+	return s.j.WriteSnapshot(target, sh.engine.WriteSnapshot, views)
+}
