@@ -1,0 +1,219 @@
+package recon
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"posttrade/matcher"
+	"posttrade/sidecars/store"
+)
+
+// The bounds of a page of breaks.
+const (
+	DefaultBreaks = 100
+	MaxBreaks     = 1000
+)
+
+// ErrKey reports a page key that no page gave.
+var ErrKey = errors.New("not a key of a page of breaks")
+
+// BreakQuery selects a page of the open breaks.
+type BreakQuery struct {
+	Class    Class  // "" = all of them, class by class
+	AfterKey string // the next of the page before, "" for the first page
+	Limit    int    // 0 = DefaultBreaks, at most MaxBreaks
+}
+
+// classes are the classes in the order of the list.
+var classes = [...]Class{MissingInProjection, FieldMismatch, OrphanInProjection}
+
+// place is where a page begins: behind a break of a class.
+type place struct {
+	class int    // index in classes
+	seq   uint64 // behind this entry
+	id    string // of an orphan; it may be empty
+	from  string // how ids are compared with id: ">", or ">=" for all of them
+}
+
+func (p place) key() string {
+	text := strconv.Itoa(p.class) + strconv.FormatUint(p.seq, 10)
+	if classes[p.class] == OrphanInProjection {
+		text = strconv.Itoa(p.class) + p.id
+	}
+	return base64.RawURLEncoding.EncodeToString([]byte(text))
+}
+
+// placeOf is where the page that q asks for begins.
+func placeOf(q BreakQuery) (p place, err error) {
+	if q.Class != "" {
+		if p.class = slices.Index(classes[:], q.Class); p.class < 0 {
+			return p, fmt.Errorf("class %q: %w", q.Class, ErrKey)
+		}
+	}
+	if p.from = ">="; q.AfterKey == "" {
+		return p, nil
+	}
+	text, err := base64.RawURLEncoding.DecodeString(q.AfterKey)
+	if err != nil || len(text) == 0 {
+		return p, ErrKey
+	}
+	class := int(text[0]) - '0'
+	if class < 0 || class >= len(classes) || q.Class != "" && class != p.class {
+		return p, ErrKey
+	}
+	if p.class = class; classes[class] == OrphanInProjection {
+		p.id, p.from = string(text[1:]), ">"
+		return p, nil
+	}
+	if p.seq, err = strconv.ParseUint(string(text[1:]), 10, 62); err != nil {
+		return p, ErrKey
+	}
+	return p, nil
+}
+
+// Breaks returns a page of the open breaks: those of one class by trade sequence,
+// orphans by id. next is the AfterKey of the page behind it, "" when there is
+// none. Errors: ErrKey, store.ErrUnavailable, what reading the journal says.
+func (r *Recon) Breaks(ctx context.Context, q BreakQuery) (page []Break, next string, err error) {
+	from, err := placeOf(q)
+	if err != nil {
+		return nil, "", fmt.Errorf("recon: list breaks: %w", err)
+	}
+	limit := q.Limit
+	if limit <= 0 {
+		limit = DefaultBreaks
+	}
+	limit = min(limit, MaxBreaks)
+	l := list{r: r, limit: limit + 1} // one more shows whether there is a next page
+	err = r.o.DB.Read(ctx, func(tx *store.Tx) error {
+		l.items = nil
+		return l.read(tx, from, q.Class == "")
+	})
+	if err != nil {
+		return nil, "", fmt.Errorf("recon: read breaks: %w", err)
+	}
+	if len(l.items) > limit {
+		l.items = l.items[:limit]
+		last := &l.items[limit-1]
+		next = place{class: slices.Index(classes[:], last.Class), seq: last.TradeSeq, id: last.TradeID}.key()
+	}
+	if err := r.showJournal(l.items); err != nil {
+		return nil, "", fmt.Errorf("recon: read fills of breaks: %w", err)
+	}
+	return l.items, next, nil
+}
+
+// list gathers a page of breaks.
+type list struct {
+	r     *Recon
+	limit int
+	round int64 // start of the last complete round of the re-check
+	items []Break
+}
+
+func (l *list) read(tx *store.Tx, from place, onward bool) error {
+	b, err := readBooks(tx)
+	if err != nil {
+		return err
+	}
+	l.round = max(b.recheckedMillis, l.r.lastRound.Load())
+	for class := from.class; class < len(classes) && len(l.items) < l.limit; class++ {
+		switch classes[class] {
+		case MissingInProjection:
+			err = l.missing(tx, from.seq)
+		case FieldMismatch:
+			err = l.mismatches(tx, from.seq)
+		case OrphanInProjection:
+			err = l.orphans(tx, from)
+		}
+		if err != nil || !onward {
+			return err
+		}
+		from = place{from: ">="}
+	}
+	return nil
+}
+
+// seen is when a break was last seen: by whoever wrote it, or by the last
+// complete round of the re-check, which found it open as well.
+func (l *list) seen(first, last int64) int64 {
+	if l.round >= first {
+		return max(last, l.round)
+	}
+	return last
+}
+
+func (l *list) missing(tx *store.Tx, after uint64) error {
+	return tx.Query(selectGaps+" and counted = 1 order by lo limit $2", func(row *store.Row) error {
+		g := scanGap(row)
+		for seq := max(g.lo, after+1); seq <= g.hi && len(l.items) < l.limit; seq++ {
+			l.items = append(l.items, Break{
+				Class: MissingInProjection, TradeID: store.TradeID(seq), TradeSeq: seq,
+				FirstSeenMillis: g.firstSeen, LastSeenMillis: l.seen(g.firstSeen, g.firstSeen),
+			})
+		}
+		return nil
+	}, after+1, l.limit-len(l.items))
+}
+
+func (l *list) mismatches(tx *store.Tx, after uint64) error {
+	return tx.Query(selectDiffers+" order by trade_seq limit $2", func(row *store.Row) error {
+		m := scanMismatch(row)
+		l.items = append(l.items, Break{
+			Class: FieldMismatch, TradeID: store.TradeID(m.seq), TradeSeq: m.seq,
+			Fields: m.fields.names(), Projection: &m.row,
+			FirstSeenMillis: m.firstSeen, LastSeenMillis: l.seen(m.firstSeen, m.lastMillis),
+		})
+		return nil
+	}, after+1, l.limit-len(l.items))
+}
+
+func (l *list) orphans(tx *store.Tx, from place) error {
+	return tx.Query("select id, trade_seq, "+tradeColumns+" from recon_orphans where id "+from.from+" $1 "+
+		"order by id limit $2",
+		func(row *store.Row) error {
+			trade := scanTrade(row, 2)
+			l.items = append(l.items, Break{
+				Class: OrphanInProjection, TradeID: row.Text(0), TradeSeq: uint64(row.Int64(1)), Projection: &trade,
+				FirstSeenMillis: row.Int64(8), LastSeenMillis: row.Int64(9),
+			})
+			return nil
+		}, from.id, l.limit-len(l.items))
+}
+
+// showJournal adds the fills of the breaks that have one. The items of each
+// class are ascending, so neighbours are read together.
+func (r *Recon) showJournal(items []Break) error {
+	e := entries{source: r.o.Source, blotter: r.o.Blotter} // r's own belongs to the walks
+	_, head := r.o.Source.Head()
+	for len(items) > 0 {
+		if items[0].Class == OrphanInProjection || items[0].TradeSeq > head {
+			items = items[1:]
+			continue
+		}
+		n := 1
+		for n < len(items) && items[n].Class == items[0].Class && items[n].TradeSeq <= head &&
+			items[n].TradeSeq-items[n-1].TradeSeq <= r.bounds.near {
+			n++
+		}
+		rest := items[:n]
+		err := e.fromBlotter(items[0].TradeSeq, items[n-1].TradeSeq, func(fills []matcher.Fill) error {
+			for i := range fills {
+				if len(rest) > 0 && rest[0].TradeSeq == fills[i].TradeSeq {
+					trade := tradeOfFill(&fills[i], r.o.Ticker(fills[i].SecurityID))
+					rest[0].Journal, rest = &trade, rest[1:]
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		items = items[n:]
+	}
+	return nil
+}

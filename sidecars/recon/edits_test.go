@@ -1,0 +1,142 @@
+package recon
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"posttrade/sidecars/store"
+	"posttrade/sidecars/store/storetest"
+)
+
+// handEdits are the ways in which randomEdit changes a row; $1 is its trade_seq.
+var handEdits = [...]struct {
+	sql   string
+	class Class
+	field string // that must be named
+}{
+	{"delete from trades where trade_seq = $1", MissingInProjection, ""},
+	{"update trades set account_id = account_id + 1 where trade_seq = $1", FieldMismatch, "account"},
+	{"update trades set security = security || 'X' where trade_seq = $1", FieldMismatch, "security"},
+	{"update trades set side = case side when 'Buy' then 'Sell' else 'Buy' end where trade_seq = $1",
+		FieldMismatch, "side"},
+	{"update trades set quantity = -quantity where trade_seq = $1", FieldMismatch, "quantity"},
+	{"update trades set price = price - 1 where trade_seq = $1", FieldMismatch, "price"},
+	{"update trades set executed_at = executed_at + 1 where trade_seq = $1", FieldMismatch, "timestamp"},
+	{"update trades set id = 'x' || id where trade_seq = $1", OrphanInProjection, ""},
+	{"update trades set trade_seq = trade_seq + 1000000 where trade_seq = $1", OrphanInProjection, ""},
+	{"", OrphanInProjection, ""}, // insert
+}
+
+// edit is one of them, made.
+type edit struct {
+	seq   uint64 // the entry
+	id    string // of the row that remains, if one does
+	class Class
+	field string
+}
+
+// randomEdit changes the row of entry seq, or inserts one that belongs to nothing.
+func (g *rig) randomEdit(seq uint64, run func(sql string, args ...any)) edit {
+	e := handEdits[g.rng.IntN(len(handEdits))]
+	out := edit{seq, store.TradeID(seq), e.class, e.field}
+	switch {
+	case e.sql == "":
+		free := 2_000_000 + g.rng.Uint64N(1_000_000)
+		if out.id = store.TradeID(free); g.rng.IntN(2) == 0 {
+			out.id = fmt.Sprintf("booked-by-hand-%d", free)
+		}
+		run("insert into trades (id, trade_seq, account_id, security, side, quantity, price, status, settlement_date, "+
+			"executed_at, booked_at, updated_at) values ($1, $2, 1, 'T1', 'Buy', 5, 5, 'Processing', $3, 1, 1, 1)",
+			out.id, free, store.Date(20000))
+	case e.class == OrphanInProjection && e.sql == handEdits[7].sql:
+		out.id = "x" + out.id
+		run(e.sql, seq)
+	default:
+		run(e.sql, seq)
+	}
+	return out
+}
+
+// A hundred random edits by hand, each found, classified and named; then healed.
+func TestHundredHandEditsAreFoundAndNamed(t *testing.T) {
+	for _, seed := range []uint64{40, 41} {
+		each(t, 500, seed, func(t *testing.T, g *rig) {
+			const n = 2000
+			g.bounds = bounds{page: 64, rows: 200, findings: 10, rechecks: 1000, orphans: 1000, near: 4}
+			g.journal.add(g.rng, n)
+			g.project(1, n)
+			g.sweep()
+			g.want(tallies{cursor: n, matched: n})
+			var edits []edit
+			for _, at := range g.rng.Perm(n)[:100] {
+				edits = append(edits, g.randomEdit(uint64(at+1), func(sql string, args ...any) {
+					storetest.Edit(t, g.db, sql, args...)
+				}))
+			}
+			g.pass(time.Minute)
+			if g.rng.IntN(2) == 0 { // the orphan sweep finds everything; the verification all but orphans
+				g.verifyAll()
+			}
+			result := g.sweepOrphans()
+			got := g.breaks("")
+			for _, e := range edits {
+				if !named(got, e) {
+					t.Errorf("edit %+v is not among the breaks", e)
+				}
+			}
+			want, matched := g.full()
+			sameBreaks(t, got, want)
+			s := g.tallies()
+			if s.cursor != n || s.matched != matched || s.matched+s.missing+s.mismatch != n || result.OrphanCount != s.orphans {
+				t.Errorf("tallies %+v, want %d matched; result %+v", s, matched, result)
+			}
+			if m := g.Metrics(); m.MissingInProjectionTotal != s.missing || m.FieldMismatchTotal != s.mismatch ||
+				m.OrphanTotal != s.orphans || m.MatchedTotal != n || m.OpenBreaks != uint64(len(want)) {
+				t.Errorf("metrics %+v, tallies %+v", m, s)
+			}
+			g.check()
+			g.restart()
+			storetest.Edit(t, g.db, "delete from trades")
+			g.project(1, n)
+			g.sweep()
+			g.want(tallies{cursor: n, matched: n})
+			if m := g.Metrics(); m.OpenBreaks != 0 || m.MatchedTotal != s.missing+s.mismatch {
+				t.Errorf("metrics %+v after healing", m)
+			}
+		})
+	}
+}
+
+// named says whether the breaks name what e did.
+func named(breaks []Break, e edit) bool {
+	missing, found := false, false
+	for _, b := range breaks {
+		missing = missing || b.Class == MissingInProjection && b.TradeSeq == e.seq
+		switch {
+		case b.Class != e.class:
+		case e.class == FieldMismatch:
+			found = found || b.TradeSeq == e.seq && len(b.Fields) == 1 && b.Fields[0] == e.field
+		default:
+			found = found || b.TradeID == e.id
+		}
+	}
+	if e.id == "x"+store.TradeID(e.seq) { // the entry of a row whose id was edited is missing
+		return found && missing
+	}
+	return found
+}
+
+// rowsNow reads all rows by trade sequence.
+func (g *rig) rowsNow() map[uint64]store.Trade {
+	g.t.Helper()
+	rows := map[uint64]store.Trade{}
+	g.must(g.db.Read(context.Background(), func(tx *store.Tx) error {
+		return tx.Trades(store.TradeFilter{}, func(t *store.Trade) error {
+			rows[t.Seq] = *t
+			return nil
+		})
+	}))
+	return rows
+}

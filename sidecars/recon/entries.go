@@ -1,0 +1,132 @@
+package recon
+
+import (
+	"errors"
+	"fmt"
+
+	"posttrade/matcher"
+)
+
+// errHole reports a history that does not give the fills it was asked for.
+var errHole = errors.New("the history of fills has a hole")
+
+// errEnough ends a walk over the journal's fills.
+var errEnough = errors.New("enough fills")
+
+// fillsPerPage is how many fills are asked of the blotter at once.
+const fillsPerPage = 4096
+
+// entries is the history of fills in its three forms. It belongs to one goroutine
+// at a time.
+type entries struct {
+	source  Source
+	blotter Blotter
+	index   History
+	room    []matcher.Fill // reused between pages of the blotter
+}
+
+// reader gives the fills from..to, in order and without a hole, to fn.
+type reader func(from, to uint64, fn func([]matcher.Fill) error) error
+
+// fromJournal reads durable fills from the journal.
+func (e *entries) fromJournal(from, to uint64, fn func([]matcher.Fill) error) error {
+	next := from
+	err := e.source.Fills(from, func(fills []matcher.Fill) error {
+		if over := int64(next) + int64(len(fills)) - 1 - int64(to); over > 0 {
+			fills = fills[:max(len(fills)-int(over), 0)]
+		}
+		if err := inOrder(fills, &next); err != nil {
+			return err
+		}
+		if err := fn(fills); err != nil {
+			return err
+		}
+		if next > to {
+			return errEnough
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return err
+	}
+	return reached(next, to)
+}
+
+// fromBlotter reads from the blotter what it still holds. What has been evicted,
+// or was never in it, comes from the journal. to must be durable.
+func (e *entries) fromBlotter(from, to uint64, fn func([]matcher.Fill) error) error {
+	for next := from; next <= to; {
+		limit := int(min(to-next+1, fillsPerPage))
+		fills, _, _ := e.blotter.Page(next-1, limit, e.room[:0])
+		e.room = fills[:0]
+		if len(fills) == 0 || fills[0].TradeSeq != next {
+			end := to
+			if len(fills) > 0 {
+				end = min(to, fills[0].TradeSeq-1)
+			}
+			if err := e.fromJournal(next, end, fn); err != nil {
+				return err
+			}
+			next = end + 1
+			continue
+		}
+		if err := inOrder(fills, &next); err != nil {
+			return err
+		}
+		if err := fn(fills); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fromHistory reads from the full-history index.
+func (e *entries) fromHistory(from, to uint64, fn func([]matcher.Fill) error) error {
+	next := from
+	err := e.index.Range(from, to, func(fills []matcher.Fill) error {
+		if err := inOrder(fills, &next); err != nil {
+			return err
+		}
+		return fn(fills)
+	})
+	if err != nil {
+		return err
+	}
+	return reached(next, to)
+}
+
+// inOrder checks that fills continue at next, and moves it behind them.
+func inOrder(fills []matcher.Fill, next *uint64) error {
+	for i := range fills {
+		if fills[i].TradeSeq != *next {
+			return fmt.Errorf("tradeSeq=%d where %d was asked for: %w", fills[i].TradeSeq, *next, errHole)
+		}
+		*next++
+	}
+	return nil
+}
+
+func reached(next, to uint64) error {
+	if next <= to {
+		return fmt.Errorf("it ends before tradeSeq=%d, %d was asked for: %w", next, to, errHole)
+	}
+	return nil
+}
+
+// maxTickers bounds the memory of tickers by security id.
+const maxTickers = 1 << 20
+
+// ticker asks for the ticker of a security once. Called with mu held.
+func (r *Recon) ticker(securityID uint32) string {
+	if int(securityID) < len(r.tickers) && r.tickers[securityID] != "" {
+		return r.tickers[securityID]
+	}
+	name := r.o.Ticker(securityID)
+	if securityID < maxTickers && name != "" {
+		if grow := int(securityID) + 1 - len(r.tickers); grow > 0 {
+			r.tickers = append(r.tickers, make([]string, grow)...)
+		}
+		r.tickers[securityID] = name
+	}
+	return name
+}

@@ -1,0 +1,186 @@
+package recon
+
+// gap is a range of entries without a row. All of them were first seen absent at
+// one time; they are pending until counted.
+type gap struct {
+	span
+	firstSeen int64 // epoch millis
+	counted   bool
+}
+
+// exceptions are what the books say about a range of entries: all others of it
+// are matched. Both lists are ascending, the gaps disjoint.
+type exceptions struct {
+	gaps       []gap
+	mismatches []mismatch
+}
+
+// change is what one judgement does to the tallies and to the counters.
+type change struct {
+	missing, pending, mismatches       int64  // by how much the tallies move
+	nowMatched, nowMissing, nowDiffers uint64 // how many entries came into the class
+}
+
+func (c *change) add(d change) {
+	c.missing += d.missing
+	c.pending += d.pending
+	c.mismatches += d.mismatches
+	c.nowMatched += d.nowMatched
+	c.nowMissing += d.nowMissing
+	c.nowDiffers += d.nowDiffers
+}
+
+// clock is the time of a judgement, in epoch millis, and the grace of an entry.
+type clock struct{ now, grace int64 }
+
+// judge turns findings into the exceptions that take the place of old, and says
+// what that changes. old holds every gap that overlaps or touches the span of
+// the findings and every mismatch inside it; swept is the last entry that had
+// been swept before. It is a function of its arguments.
+func judge(old exceptions, f *findings, swept uint64, c clock) (exceptions, change) {
+	out := exceptions{
+		gaps:       judgeGaps(old.gaps, f, swept, c),
+		mismatches: judgeMismatches(old.mismatches, f.differs, c.now),
+	}
+	return out, compareBooks(old, out, f, swept)
+}
+
+// judgeGaps lays the absent runs over the old gaps: what was absent before keeps
+// its first-seen time and counts after the grace. What lies outside the span
+// stays as it is.
+func judgeGaps(old []gap, f *findings, swept uint64, c clock) []gap {
+	var out gapList
+	for _, g := range old {
+		if g.lo < f.lo {
+			g.hi = min(g.hi, f.lo-1)
+			out.add(g)
+		}
+	}
+	rest := old
+	for _, a := range f.absent {
+		for len(rest) > 0 && rest[0].hi < a.lo {
+			rest = rest[1:]
+		}
+		next := a.lo
+		for _, g := range rest {
+			if g.lo > a.hi {
+				break
+			}
+			if g.lo > next {
+				out.addNew(span{next, g.lo - 1}, swept, c)
+			}
+			g.lo, g.hi = max(g.lo, next), min(g.hi, a.hi)
+			g.counted = g.counted || c.now-g.firstSeen >= c.grace
+			out.add(g)
+			next = g.hi + 1
+		}
+		if next <= a.hi {
+			out.addNew(span{next, a.hi}, swept, c)
+		}
+	}
+	for _, g := range old {
+		if g.hi > f.hi {
+			g.lo = max(g.lo, f.hi+1)
+			out.add(g)
+		}
+	}
+	return out
+}
+
+// gapList is gaps in ascending order; neighbours that say the same are one.
+type gapList []gap
+
+func (l *gapList) add(g gap) {
+	if n := len(*l); n > 0 {
+		if last := &(*l)[n-1]; last.hi+1 == g.lo && last.firstSeen == g.firstSeen && last.counted == g.counted {
+			last.hi = g.hi
+			return
+		}
+	}
+	*l = append(*l, g)
+}
+
+// addNew adds entries that were not known to be absent. Those that have been
+// swept had a row: its absence is not the projection's delay and counts at once.
+func (l *gapList) addNew(s span, swept uint64, c clock) {
+	if s.lo <= swept {
+		l.add(gap{span{s.lo, min(s.hi, swept)}, c.now, true})
+	}
+	if s.hi > swept {
+		l.add(gap{span{max(s.lo, swept+1), s.hi}, c.now, c.grace <= 0})
+	}
+}
+
+// judgeMismatches gives the entries that differ their times: one that is known
+// keeps its first, and its last too while row and fields stay as they were.
+func judgeMismatches(old, differs []mismatch, now int64) []mismatch {
+	out := make([]mismatch, 0, len(differs))
+	for _, m := range differs {
+		for len(old) > 0 && old[0].seq < m.seq {
+			old = old[1:]
+		}
+		m.firstSeen, m.lastMillis = now, now
+		if len(old) > 0 && old[0].seq == m.seq {
+			m.firstSeen = old[0].firstSeen
+			if old[0].fields == m.fields && old[0].row == m.row {
+				m.lastMillis = old[0].lastMillis
+			}
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// compareBooks says what the change from old to out does to tallies and counters.
+func compareBooks(old, out exceptions, f *findings, swept uint64) (c change) {
+	was, is := countGaps(old.gaps), countGaps(out.gaps)
+	c.missing = int64(total(is.counted)) - int64(total(was.counted))
+	c.pending = int64(total(is.pending)) - int64(total(was.pending))
+	c.mismatches = int64(len(out.mismatches)) - int64(len(old.mismatches))
+
+	wasDiffering, isDiffering := points(old.mismatches), points(out.mismatches)
+	c.nowMissing = total(is.counted) - overlap(is.counted, was.counted)
+	c.nowDiffers = total(isDiffering) - overlap(isDiffering, wasDiffering)
+
+	// What was not matched before, and is no exception now, has become matched.
+	open := append(clip(old.gaps, f.span), wasDiffering...)
+	if f.hi > swept {
+		open = append(open, span{max(f.lo, swept+1), f.hi})
+	}
+	stays := append(append([]span{}, f.absent...), isDiffering...)
+	c.nowMatched = total(open) - overlap(ascending(open), ascending(stays))
+	return c
+}
+
+// gapSpans are the ranges of gaps by whether they count.
+type gapSpans struct{ counted, pending []span }
+
+func countGaps(gaps []gap) (s gapSpans) {
+	for _, g := range gaps {
+		if g.counted {
+			s.counted = append(s.counted, g.span)
+		} else {
+			s.pending = append(s.pending, g.span)
+		}
+	}
+	return s
+}
+
+// clip returns what of the gaps is inside s.
+func clip(gaps []gap, s span) (out []span) {
+	for _, g := range gaps {
+		if lo, hi := max(g.lo, s.lo), min(g.hi, s.hi); lo <= hi {
+			out = append(out, span{lo, hi})
+		}
+	}
+	return out
+}
+
+// points returns the entries of mismatches as spans of one.
+func points(mismatches []mismatch) []span {
+	out := make([]span, 0, len(mismatches))
+	for _, m := range mismatches {
+		out = append(out, span{m.seq, m.seq})
+	}
+	return out
+}

@@ -1,0 +1,164 @@
+package recon
+
+import (
+	"context"
+	"fmt"
+
+	"posttrade/sidecars/store"
+)
+
+// orphan is a row that no fill gives.
+type orphan struct {
+	id  string
+	seq uint64
+	row Trade
+}
+
+func orphanOf(t *store.Trade) orphan { return orphan{t.ID, t.Seq, tradeOf(t)} }
+
+// scan is one orphan sweep under way. Its walks run one after the other.
+type scan struct {
+	r      *Recon
+	number uint64 // of this sweep, to tell what it found from what older ones did
+	last   uint64 // the index's last trade sequence
+	local  uint64 // rows judged
+
+	chunkLocal uint64   // those of the chunk under way
+	strays     []orphan // and its orphans
+}
+
+// OrphanSweep brings the full-history index up to date and compares every local
+// row with it. Errors: ErrBusy while another one runs; what Reindex and the
+// database say. A sweep that fails leaves what it has found so far as open
+// breaks, and the result of the last complete one.
+func (r *Recon) OrphanSweep(ctx context.Context) (SweepResult, error) {
+	if !r.orphanSweep.TryLock() {
+		return SweepResult{}, ErrBusy
+	}
+	defer r.orphanSweep.Unlock()
+	result, err := r.sweepOrphans(ctx)
+	if err != nil {
+		return SweepResult{}, fmt.Errorf("recon: orphan sweep: %w", err)
+	}
+	return result, nil
+}
+
+func (r *Recon) sweepOrphans(ctx context.Context) (SweepResult, error) {
+	info, err := r.o.History.Reindex(ctx)
+	if err != nil {
+		return SweepResult{}, err
+	}
+	s := scan{r: r, last: info.LastTradeSeq}
+	if err := s.begin(ctx); err != nil {
+		return SweepResult{}, err
+	}
+	if err := s.walkIndex(ctx); err != nil {
+		return SweepResult{}, err
+	}
+	if err := s.walkBeyond(ctx); err != nil {
+		return SweepResult{}, err
+	}
+	if err := s.closeOthers(ctx); err != nil {
+		return SweepResult{}, err
+	}
+	return s.end(ctx, info.IndexedTrades)
+}
+
+// begin takes a number. It is used up even when the sweep fails, so that what a
+// later one did not find can always be told from what it did.
+func (s *scan) begin(ctx context.Context) error {
+	return s.r.amend(ctx, nil, func(_ *store.Tx, b *books) error {
+		b.orphanSweeps++
+		s.number = b.orphanSweeps
+		return nil
+	})
+}
+
+// walkIndex compares the rows up to the index's last trade sequence with it. What
+// it says about entries that have been swept goes into the books as well.
+func (s *scan) walkIndex(ctx context.Context) error {
+	next := uint64(1)
+	w := walk{
+		name: "orphans", fills: s.r.entries.fromHistory, maxRows: 1,
+		plan: func(*store.Tx, *books) ([]span, error) {
+			s.chunkLocal, s.strays = 0, s.strays[:0]
+			if next > s.last {
+				return nil, nil
+			}
+			return []span{{next, s.last}}, nil
+		},
+		rows:  func(n int) { s.chunkLocal += uint64(n) },
+		stray: func(t *store.Trade) { s.strays = append(s.strays, orphanOf(t)) },
+		adds: func() func(*store.Tx, *books) error {
+			if len(s.strays) == 0 {
+				return nil
+			}
+			return s.note
+		},
+	}
+	for {
+		c := clock{s.r.nowMillis(), s.r.o.Grace.Milliseconds()}
+		p, err := again(func() (progress, error) { return s.r.chunk(ctx, &w, c) })
+		if err != nil {
+			return err
+		}
+		s.local += s.chunkLocal
+		if p.all {
+			return nil
+		}
+		next = p.done + 1
+	}
+}
+
+// walkBeyond judges the rows above the index by the durable head as it is after
+// they were read: a row at or below it may have a fill that is newer than the index.
+func (s *scan) walkBeyond(ctx context.Context) error {
+	after, limit := s.last, int(s.r.bounds.page)
+	for {
+		read, last, strays := 0, after, []orphan(nil)
+		err := s.r.o.DB.Read(ctx, func(tx *store.Tx) error {
+			read, last, strays = 0, after, nil
+			return tx.Trades(store.TradeFilter{AfterSeq: after, Limit: limit}, func(t *store.Trade) error {
+				read, last = read+1, t.Seq
+				strays = append(strays, orphanOf(t))
+				return nil
+			})
+		})
+		if err != nil {
+			return err
+		}
+		_, head := s.r.o.Source.Head()
+		s.strays = s.strays[:0]
+		for _, o := range strays {
+			if o.seq > head || !ownID(o.id, o.seq) {
+				s.strays = append(s.strays, o)
+			}
+		}
+		s.local += uint64(len(s.strays))
+		if len(s.strays) > 0 {
+			if err := s.r.amend(ctx, nil, s.note); err != nil {
+				return err
+			}
+		}
+		if read < limit {
+			return nil
+		}
+		after = last
+	}
+}
+
+// closeOthers closes the orphans of earlier sweeps that this one did not find.
+func (s *scan) closeOthers(ctx context.Context) error {
+	for {
+		var closed int64
+		err := s.r.amend(ctx, nil, func(tx *store.Tx, b *books) (err error) {
+			closed, err = tx.Exec("delete from recon_orphans where id in "+
+				"(select id from recon_orphans where sweep < $1 limit $2)", s.number, s.r.bounds.orphans)
+			b.orphans -= uint64(closed)
+			return err
+		})
+		if err != nil || closed == 0 {
+			return err
+		}
+	}
+}

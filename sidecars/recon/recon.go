@@ -1,0 +1,151 @@
+package recon
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"posttrade/matcher"
+	"posttrade/sidecars/store"
+)
+
+// The defaults of Options.
+const (
+	DefaultInterval       = time.Second
+	DefaultGrace          = 5 * time.Second
+	DefaultVerifyInterval = time.Minute
+)
+
+// The two durable cursors.
+const (
+	cursorFast   = "recon"        // the last entry that the fast sweep has passed
+	cursorVerify = "recon.verify" // the last entry of the verification's present round, 0 between rounds
+)
+
+// ErrBusy reports that an orphan sweep is running.
+var ErrBusy = errors.New("an orphan sweep is running")
+
+// errMoved reports that the books changed between reading and writing them.
+var errMoved = errors.New("the books were changed meanwhile")
+
+// Source is the durable history of fills. *journal.Journal fits.
+type Source interface {
+	// Head returns the last durable input sequence and the last trade sequence issued by then.
+	Head() (inputSeq, tradeSeq uint64)
+	// Fills gives every durable fill from tradeSeq from on to fn, in order.
+	Fills(from uint64, fn func([]matcher.Fill) error) error
+}
+
+// Blotter is the memory of recent fills, durable or not. *blotter.Blotter fits.
+type Blotter interface {
+	Page(sinceSeq uint64, limit int, dst []matcher.Fill) (items []matcher.Fill, nextSince, evicted uint64)
+}
+
+// HistoryInfo is what a rebuilt full-history index holds.
+type HistoryInfo struct {
+	IndexedTrades uint64
+	LastSequence  uint64 // inputSeq
+	LastTradeSeq  uint64
+}
+
+// History is the full-history index.
+type History interface {
+	// Reindex brings the index up to the durable head.
+	Reindex(ctx context.Context) (HistoryInfo, error)
+	// Range gives the indexed fills with tradeSeq from..to, inclusive, to fn, in order.
+	Range(from, to uint64, fn func([]matcher.Fill) error) error
+}
+
+// Options configure a Recon. Source, Blotter, History, DB and Ticker are required.
+type Options struct {
+	Source  Source
+	Blotter Blotter
+	History History
+	DB      *store.DB
+	Ticker  func(securityID uint32) string // "" when the id is not known (yet)
+
+	Now            func() time.Time
+	Interval       time.Duration // between fast sweeps
+	Grace          time.Duration // how long an entry may be without a row before it counts; negative = none
+	VerifyInterval time.Duration // for one full round of the verification
+	Logger         *slog.Logger
+}
+
+// Recon is the reconciliation of fills with rows.
+type Recon struct {
+	o      Options
+	bounds bounds
+
+	mu      sync.Mutex // one chunk of any walk at a time; guards the fields below
+	rows    []row      // reused between chunks
+	entries entries
+	tickers []string // by security id, filled on demand
+
+	sweep   sync.Mutex // one Sweep at a time; guards recheck
+	recheck recheck
+
+	orphanSweep sync.Mutex // held for the whole of one orphan sweep
+
+	lastSweep  atomic.Int64 // writer: Sweep. Epoch millis of the last complete one, 0 for none
+	lastRound  atomic.Int64 // writer: Sweep. Start of the last complete round of the re-check
+	cursor     atomic.Uint64
+	openBreaks atomic.Uint64
+	counters   counters
+}
+
+// counters count transitions into a class since the process started. Written
+// after a chunk has been committed, by whoever holds mu.
+type counters struct {
+	matched, missing, mismatch, orphan atomic.Uint64
+}
+
+// New returns a Recon. It makes no call yet.
+func New(o Options) *Recon {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Interval <= 0 {
+		o.Interval = DefaultInterval
+	}
+	if o.Grace == 0 {
+		o.Grace = DefaultGrace
+	}
+	o.Grace = max(o.Grace, 0)
+	if o.VerifyInterval <= 0 {
+		o.VerifyInterval = DefaultVerifyInterval
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Recon{o: o, bounds: defaultBounds, entries: entries{source: o.Source, blotter: o.Blotter, index: o.History}}
+}
+
+func (r *Recon) nowMillis() int64 { return r.o.Now().UnixMilli() }
+
+// Metrics are the numbers of the metrics page. The totals count transitions into
+// a class since the process started; they never fall.
+type Metrics struct {
+	MatchedTotal             uint64
+	MissingInProjectionTotal uint64
+	FieldMismatchTotal       uint64
+	OrphanTotal              uint64
+	Lag                      uint64 // durable fills that have no class yet
+	OpenBreaks               uint64
+}
+
+// Metrics returns the present numbers without any I/O.
+func (r *Recon) Metrics() Metrics {
+	_, head := r.o.Source.Head()
+	cursor := r.cursor.Load()
+	return Metrics{
+		MatchedTotal:             r.counters.matched.Load(),
+		MissingInProjectionTotal: r.counters.missing.Load(),
+		FieldMismatchTotal:       r.counters.mismatch.Load(),
+		OrphanTotal:              r.counters.orphan.Load(),
+		Lag:                      head - min(cursor, head),
+		OpenBreaks:               r.openBreaks.Load(),
+	}
+}

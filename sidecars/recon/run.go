@@ -1,0 +1,87 @@
+package recon
+
+import (
+	"context"
+	"time"
+)
+
+// The pauses after an error, and the shortest between two steps of the verification.
+const (
+	firstPause = 100 * time.Millisecond
+	maxPause   = 5 * time.Second
+	minPause   = time.Millisecond
+)
+
+// Run sweeps every Interval and verifies at the pace of VerifyInterval, until
+// ctx ends. While the database or the history cannot be read it waits and tries
+// again; the cursors have not moved, so nothing is lost. It returns nil.
+func (r *Recon) Run(ctx context.Context) error {
+	sweep := task{name: "sweep", run: r.Sweep, pause: r.sweepPause}
+	verify := task{name: "verify", run: r.VerifyStep, pause: r.verifyPause}
+	verify.at = time.Now().Add(min(r.o.Interval, r.verifyPause(0)))
+	for {
+		next := &sweep
+		if verify.at.Before(sweep.at) {
+			next = &verify
+		}
+		timer := time.NewTimer(time.Until(next.at))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-timer.C:
+		}
+		next.do(ctx, r)
+		if ctx.Err() != nil {
+			return nil
+		}
+	}
+}
+
+// task is work that Run repeats.
+type task struct {
+	name   string
+	run    func(ctx context.Context) error
+	pause  func(took time.Duration) time.Duration
+	at     time.Time // when it is due; the zero time is at once
+	failed time.Duration
+}
+
+// do runs the task once and says when it is due again.
+func (t *task) do(ctx context.Context, r *Recon) {
+	start := time.Now()
+	err := t.run(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	took := time.Since(start)
+	if err != nil {
+		if t.failed == 0 {
+			r.o.Logger.Warn("recon: "+t.name+" is held up", "error", err)
+			t.failed = firstPause
+		} else {
+			t.failed = min(2*t.failed, maxPause)
+		}
+		t.at = time.Now().Add(t.failed)
+		return
+	}
+	if t.failed != 0 {
+		r.o.Logger.Info("recon: " + t.name + " goes on")
+		t.failed = 0
+	}
+	t.at = time.Now().Add(t.pause(took))
+}
+
+// sweepPause leaves Interval between the starts of two sweeps, and a tenth of it at least between
+// the end of one and the start of the next.
+func (r *Recon) sweepPause(took time.Duration) time.Duration {
+	return max(r.o.Interval-took, r.o.Interval/10)
+}
+
+// verifyPause spreads one round over VerifyInterval, and leaves the disk alone
+// for three times as long as a step took: a history that cannot be read in a
+// quarter of VerifyInterval takes longer for its round.
+func (r *Recon) verifyPause(took time.Duration) time.Duration {
+	steps := max((r.cursor.Load()+r.bounds.page-1)/r.bounds.page, 1)
+	return max(r.o.VerifyInterval/time.Duration(steps)-took, 3*took, minPause)
+}

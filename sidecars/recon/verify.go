@@ -1,0 +1,35 @@
+package recon
+
+import (
+	"context"
+
+	"posttrade/sidecars/store"
+)
+
+// VerifyStep compares a page of swept entries again, with the journal
+// itself, and wraps round behind the last of them. Its cursor is durable.
+func (r *Recon) VerifyStep(ctx context.Context) error {
+	c := clock{r.nowMillis(), r.o.Grace.Milliseconds()}
+	_, head := r.o.Source.Head()
+	w := walk{
+		name: "verify", fills: r.entries.fromJournal, maxRows: 1,
+		plan: func(_ *store.Tx, b *books) ([]span, error) {
+			last := min(b.swept, head) // a shorter journal is the sweep's affair
+			from := b.verified + 1
+			if from > last {
+				from = 1
+			}
+			if last == 0 {
+				return nil, nil
+			}
+			return []span{{from, min(last, from+r.bounds.page-1)}}, nil
+		},
+		moved: func(b *books, done uint64) {
+			if b.verified = done; done >= b.swept {
+				b.verified = 0
+			}
+		},
+	}
+	_, err := again(func() (progress, error) { return r.chunk(ctx, &w, c) })
+	return err
+}
