@@ -41,11 +41,12 @@ var rooms = map[string][]string{
 	"sidecars/securities":        {"sidecars/control", "sidecars/source", "sidecars/store"},
 	"sidecars/outbox":            {"sidecars/control", "sidecars/store"},
 	"sidecars/bootstrap":         {"sidecars/control"},
+	"sidecars/riskextract":       {"matcher", "matcher/strictjson", "sidecars/store"},
 
 	"httpapi/client": {"matcher", "matcher/strictjson"},
 	"httpapi": {"ring", "matcher", "matcher/strictjson", "matcher/gate", "matcher/desk", "blotter", "journal/audit",
 		"sidecars/store", "sidecars/settlement", "sidecars/recon", "sidecars/tca",
-		"sidecars/control", "sidecars/accounts", "sidecars/securities", "httpapi/client"},
+		"sidecars/control", "sidecars/accounts", "sidecars/securities", "sidecars/riskextract", "httpapi/client"},
 
 	"perf/flow":      {},
 	"perf/latency":   {},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"strings"
 	"time"
@@ -88,6 +89,18 @@ func (c *config) set(name, value, source string) error {
 	}
 	c.values[name] = resolved{setting: s, text: value, parsed: parsed, source: source}
 	return nil
+}
+
+// with returns a copy in which other values stand, for an installation that is
+// part of something else. The values are the program's own: a bad one is a bug.
+func (c *config) with(values map[string]string) *config {
+	other := &config{values: maps.Clone(c.values)}
+	for name, value := range values {
+		if err := other.set(name, value, "program"); err != nil {
+			panic(err)
+		}
+	}
+	return other
 }
 
 // maxConfigBytes bounds a configuration file; ours is about 4 KiB.

@@ -41,6 +41,7 @@ type coreOptions struct {
 	recorderCPU      int
 	blotterCapacity  int
 	tickets          int
+	feeds            bool                             // control feeds make the gate ready; else it is at once
 	genesis          func() (*matcher.Genesis, error) // of a new journal
 	fatal            func(error)
 }
@@ -198,9 +199,9 @@ func (c *core) recoverBlotter() (err error) {
 	return nil
 }
 
-// fillGate gives the gate the universe, the limits and the last prices.
-// Until the control feeds drive it, the journal's own universe is the source:
-// both sources are ready at once.
+// fillGate gives the gate the universe, the limits and the last prices, as the
+// journal knows them. Without control feeds that is all there is, and both
+// sources are ready at once; with them each becomes ready when it has caught up.
 func (c *core) fillGate() error {
 	l := c.genesis.Limits
 	g := gate.New(l.MaxAccounts, l.MaxSecurities)
@@ -222,7 +223,9 @@ func (c *core) fillGate() error {
 	}
 	p := c.views.Policy()
 	g.SetPolicy(p.Version, p.KillSwitch, p.MaxPositionQty, p.MaxConcentrationNotional)
-	g.SetReady()
+	if !c.o.feeds {
+		g.SetReady()
+	}
 	c.gate = g
 	return err
 }

@@ -272,7 +272,7 @@ func loadUntilKilled(t *testing.T, s *crashServer, cycle int, seed uint64, delay
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			mine := client(s.url, fmt.Sprintf("c%d-%d", cycle, c), rand.New(rand.NewPCG(seed, uint64(c))), &killed)
+			mine := crashClient(s.url, fmt.Sprintf("c%d-%d", cycle, c), rand.New(rand.NewPCG(seed, uint64(c))), &killed)
 			mu.Lock()
 			results = append(results, mine...)
 			mu.Unlock()
@@ -287,7 +287,7 @@ func loadUntilKilled(t *testing.T, s *crashServer, cycle int, seed uint64, delay
 }
 
 // client sends orders and cancels its own until the server stops answering.
-func client(url, name string, random *rand.Rand, killed *atomic.Bool) []outcome {
+func crashClient(url, name string, random *rand.Rand, killed *atomic.Bool) []outcome {
 	transport := &http.Transport{MaxIdleConnsPerHost: 1}
 	defer transport.CloseIdleConnections()
 	c := &http.Client{Transport: transport, Timeout: 20 * time.Second}

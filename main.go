@@ -15,6 +15,9 @@ func commands() []command {
 		{"replay", "send an order flow and show throughput and latency", replayCommand{inProcess: inProcessVenues}.run},
 		{"journal", "verify, measure or export the journal", runJournal},
 		{"snapshot", "write a snapshot at the journal's head", runSnapshot},
+		{"recon", "show how the projection compares with the journal", runRecon},
+		{"tca", "show what a trade cost against its benchmarks", runTCA},
+		{"source", "show the control sources, or begin a new epoch of one", runSource},
 		{"perf", "measure this build on this machine", runPerf},
 		{"version", "print commit, Go version and platform", runVersion},
 	}

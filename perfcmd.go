@@ -1,19 +1,13 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
-	"path/filepath"
 	"runtime/pprof"
 
 	"posttrade/httpapi"
-	"posttrade/matcher"
-	"posttrade/matcher/desk"
-	"posttrade/matcher/gate"
 	"posttrade/perf"
 )
 
@@ -30,6 +24,7 @@ func runPerf(args []string, stdout, stderr io.Writer) int {
 	f.StringVar(&o.Only, "only", "", "only the rows whose `name` contains this")
 	f.StringVar(&o.Out, "out", "", "results `file` (default perf/results/<commit>.<cpu>.txt)")
 	f.StringVar(&o.Dir, "dir", "", "`folder` for the journals of the run (default: the system's for temporary files)")
+	f.StringVar(&o.Postgres, "postgres", "", "`URL` of a PostgreSQL server to measure beside SQLite, in a database of its own")
 	f.StringVar(&cpuProfile, "cpuprofile", "", "write a CPU profile of the run to this `file`")
 	f.BoolVar(&hello, "hello-server", false, "be the bare HTTP server that orders are compared with")
 	c, err := f.read(args, 0, stdout)
@@ -66,26 +61,4 @@ func serveHello(stdout io.Writer) error {
 	}
 	fmt.Fprintln(stdout, l.Addr())
 	return httpapi.ServeHello(l)
-}
-
-// coreForPerf is a whole core as the end-to-end rows use it.
-type coreForPerf struct{ *core }
-
-func (c coreForPerf) Gate() *gate.Gate { return c.gate }
-func (c coreForPerf) Desk() *desk.Desk { return c.desk }
-func (c coreForPerf) Durable() uint64  { return c.watermark.Durable() }
-func (c coreForPerf) Stop() error      { return c.stop() }
-func (c coreForPerf) Snapshot() error  { _, err := c.shadow.Take(context.Background()); return err }
-func (c coreForPerf) Close() error     { return errors.Join(c.stop(), os.RemoveAll(c.o.dir)) }
-
-func openForPerf(c *config, e perf.EngineOptions, stderr io.Writer) (perf.Engine, error) {
-	o := coreOptionsFrom(c)
-	o.dir, o.durability = filepath.Join(e.Dir, "journal"), e.Durability
-	o.genesis = func() (*matcher.Genesis, error) { return e.Genesis, nil }
-	o.fatal = func(err error) { exitOnJournalFailure(stderr, err) }
-	k, err := openCore(o)
-	if err != nil {
-		return nil, err
-	}
-	return coreForPerf{k}, nil
 }

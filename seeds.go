@@ -41,11 +41,11 @@ const defaultTickPx = 1000
 // of the seed files, or those that risk.seed.accounts and risk.seed.securities
 // name. A named id that the file does not have is enabled.
 func genesisFrom(c *config) (*matcher.Genesis, error) {
-	accounts, err := c.seedAccounts()
+	accounts, err := c.genesisAccounts()
 	if err != nil {
 		return nil, err
 	}
-	securities, err := c.seedSecurities()
+	securities, err := c.genesisSecurities()
 	if err != nil {
 		return nil, err
 	}
@@ -86,9 +86,14 @@ func (c *config) limits() matcher.Limits {
 	}
 }
 
-// seedAccounts returns the accounts of a new journal, by id.
+// seedAccounts are the rows of the accounts file.
 func (c *config) seedAccounts() ([]seedAccount, error) {
-	rows, err := readSeeds(c, "seed.accounts", "seeds/accounts.csv", parseAccounts)
+	return readSeeds(c, "seed.accounts", "seeds/accounts.csv", parseAccounts)
+}
+
+// genesisAccounts returns the accounts of a new journal, by id.
+func (c *config) genesisAccounts() ([]seedAccount, error) {
+	rows, err := c.seedAccounts()
 	if err != nil {
 		return nil, err
 	}
@@ -107,9 +112,14 @@ func (c *config) seedAccounts() ([]seedAccount, error) {
 	return rows, nil
 }
 
-// seedSecurities returns the securities of a new journal, by ticker.
+// seedSecurities are the rows of the securities file.
 func (c *config) seedSecurities() ([]seedSecurity, error) {
-	rows, err := readSeeds(c, "seed.securities", "seeds/securities.csv", parseSecurities)
+	return readSeeds(c, "seed.securities", "seeds/securities.csv", parseSecurities)
+}
+
+// genesisSecurities returns the securities of a new journal, by ticker.
+func (c *config) genesisSecurities() ([]seedSecurity, error) {
+	rows, err := c.seedSecurities()
 	if err != nil {
 		return nil, err
 	}

@@ -27,11 +27,13 @@ type served struct {
 	ended      chan error
 }
 
-// anyPorts are the flags of a server that must not get into anybody's way.
+// anyPorts are the flags of a server that must not get into anybody's way, and
+// that is ready at once.
 func anyPorts(data string) []string {
 	return []string{
-		"data.dir", data, "order-matcher.listen", "127.0.0.1:0", "admin.listen", "127.0.0.1:0",
-		"recon.blotter.capacity", "1000", "journal.reserve-bytes", "0",
+		"data.dir", data, "order-matcher.listen", "127.0.0.1:0", "trade-processor.listen", "127.0.0.1:0",
+		"account-service.listen", "127.0.0.1:0", "reference-data.listen", "127.0.0.1:0", "admin.listen", "127.0.0.1:0",
+		"recon.blotter.capacity", "1000", "journal.reserve-bytes", "0", "risk.bootstrap.enabled", "false",
 	}
 }
 

@@ -10,25 +10,27 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"strings"
-
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Part is one thing that must be ready before the process is.
+// Part is one thing that must be ready before the process is, or one that works
+// beside it: orders are admitted without it, so it is shown and does not decide.
 type Part struct {
 	Name   string `json:"name"`
 	Ready  bool   `json:"ready"`
 	Detail string `json:"detail"`
+	Beside bool   `json:"-"`
 }
 
 // AdminConfig is what the admin listener shows.
 type AdminConfig struct {
 	Parts   func() []Part           // /readyz; nil: no part, ready
 	Version any                     // /version, as JSON
-	Metrics Metrics                 // /metrics
+	Metrics Metrics                 // /metrics, unless Registry is given
 	Admit   func(token string) bool // guards every path but /healthz; nil: no guard
 	Logger  *slog.Logger            // may be nil
-	Extra   map[string]http.Handler // further paths of the caller; may be nil
+	// Registry is /metrics, shared with whoever shows the same; nil: one of Metrics.
+	Registry *Registry
+	Extra    map[string]http.Handler // further paths of the caller; may be nil
 }
 
 // Admin is the listener of operators: health, readiness, metrics, profiles. It
@@ -60,9 +62,10 @@ func NewAdmin(cfg AdminConfig) *Admin {
 	mux.Handle("GET /version", guard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		adminJSON(w, http.StatusOK, cfg.Version)
 	})))
-	mux.Handle("GET /metrics", guard(promhttp.HandlerFor(newRegistry(cfg.Metrics), promhttp.HandlerOpts{
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelError),
-	})))
+	if cfg.Registry == nil {
+		cfg.Registry = NewRegistry(cfg.Metrics, log)
+	}
+	mux.Handle("GET /metrics", guard(cfg.Registry))
 	mux.Handle("GET /debug/pprof/", guard(http.HandlerFunc(pprof.Index)))
 	mux.Handle("GET /debug/pprof/cmdline", guard(http.HandlerFunc(pprof.Cmdline)))
 	mux.Handle("GET /debug/pprof/profile", guard(http.HandlerFunc(pprof.Profile)))
@@ -121,7 +124,8 @@ func tokenGuard(admit func(string) bool) func(http.Handler) http.Handler {
 	}
 }
 
-// readiness answers 200 when every part is ready, else 503; the parts either way.
+// readiness answers 200 when every part that decides is ready, else 503; all
+// parts either way.
 func readiness(parts func() []Part) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		answer := struct {
@@ -132,7 +136,7 @@ func readiness(parts func() []Part) http.Handler {
 			answer.Parts = append(answer.Parts, parts()...)
 		}
 		for _, p := range answer.Parts {
-			answer.Ready = answer.Ready && p.Ready
+			answer.Ready = answer.Ready && (p.Ready || p.Beside)
 		}
 		status := http.StatusOK
 		if !answer.Ready {

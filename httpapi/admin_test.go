@@ -29,7 +29,11 @@ func TestAdminAnswers(t *testing.T) {
 	ready := true
 	a := NewAdmin(AdminConfig{
 		Parts: func() []Part {
-			return []Part{{"journal", true, "durable 7"}, {"account", ready, "quarantined: gap"}}
+			return []Part{
+				{Name: "journal", Ready: true, Detail: "durable 7"},
+				{Name: "account", Ready: ready, Detail: "quarantined: gap"},
+				{Name: "database", Detail: "cannot be reached", Beside: true}, // shown, decides nothing
+			}
 		},
 		Version: map[string]string{"version": "1.2.3"},
 		Extra: map[string]http.Handler{"GET /extra": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -160,7 +164,7 @@ func TestMetricsHaveTheContractsNames(t *testing.T) {
 		`svc_gate_rejections_total{reason="UNKNOWN_ACCOUNT"} 1`,
 		`svc_journal_commit_seconds_count 3`,
 		`svc_journal_bytes_total 1234`,
-		`svc_http_faults_total{fault="panic"} 0`,
+		`svc_http_faults_total{fault="panic",service="order-matcher"} 0`,
 		`# TYPE svc_journal_commit_seconds histogram`,
 		`go_gc_duration_seconds`,
 	} {

@@ -26,11 +26,7 @@ type accountControl struct {
 
 func (d *decoder) accountControl() (c accountControl) {
 	var account, enabled bool
-	for d.json.BeginObject(); ; {
-		key, ok := d.json.NextKey()
-		if !ok {
-			break
-		}
+	for key := range d.members {
 		switch string(key) {
 		case "accountId":
 			c.accountID, account = d.accountID(), true
@@ -53,11 +49,7 @@ type securityControl struct {
 
 func (d *decoder) securityControl() (c securityControl) {
 	var security, enabled, halted bool
-	for d.json.BeginObject(); ; {
-		key, ok := d.json.NextKey()
-		if !ok {
-			break
-		}
+	for key := range d.members {
 		switch string(key) {
 		case "security":
 			c.security, security = d.security(), true
@@ -83,11 +75,7 @@ type restriction struct {
 
 func (d *decoder) restriction() (c restriction) {
 	var security, restricted bool
-	for d.json.BeginObject(); ; {
-		key, ok := d.json.NextKey()
-		if !ok {
-			break
-		}
+	for key := range d.members {
 		switch string(key) {
 		case "security":
 			c.security, security = d.security(), true
@@ -112,11 +100,7 @@ type policy struct {
 
 func (d *decoder) policy() (p policy) {
 	var version, kill bool
-	for d.json.BeginObject(); ; {
-		key, ok := d.json.NextKey()
-		if !ok {
-			break
-		}
+	for key := range d.members {
 		switch string(key) {
 		case "policyVersion":
 			d.field = "policyVersion"

@@ -1,8 +1,11 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
+	"io"
 	"testing"
+	"time"
 
 	"posttrade/httpapi/client"
 	"posttrade/matcher"
@@ -61,6 +64,94 @@ func TestTypedClientTalksToTheRealServer(t *testing.T) {
 		t.Errorf("controls %+v", image)
 	}
 	if h := must[client.Health](t)(c.Health()); h.Durability != "fsync" || h.Durable == 0 || h.Projected != nil {
+		t.Errorf("health %+v", h)
+	}
+}
+
+// TestTypedClientReadsTheHistory drives the order-matcher's methods over history.
+func TestTypedClientReadsTheHistory(t *testing.T) {
+	r := newRig(t)
+	c := client.New(client.Config{Address: r.address, Token: r.token("admin")})
+	defer c.Close()
+	if info := must[client.Reindexed](t)(c.Reindex()); info.IndexedTrades != 3 || info.DurationMillis != 12 {
+		t.Errorf("reindexed %+v", info)
+	}
+	if page := must[client.BlotterPage](t)(c.FullHistory(1, 1)); len(page.Items) != 1 || page.Items[0].ID != "trd-2" || page.NextSinceSeq != 2 {
+		t.Errorf("history %+v", page)
+	}
+	report := must[*client.Report](t)(c.RegulatoryReport(t.Context(), 2, 99))
+	defer report.Close()
+	text := must[[]byte](t)(io.ReadAll(report))
+	if string(text) != wantLines(2, 5) || report.FromSeq != 2 || report.ToSeq != 5 || report.Count() != 4 {
+		t.Errorf("report %+v\n%s", report, text)
+	}
+	r.report.each = func(_ context.Context, n int) error {
+		if n == 1 {
+			return errPlanted
+		}
+		return nil
+	}
+	cut := must[*client.Report](t)(c.RegulatoryReport(t.Context(), 0, 0))
+	defer cut.Close()
+	if text, err := io.ReadAll(cut); err == nil {
+		t.Errorf("a cut report reads as whole: %s", text)
+	}
+}
+
+// TestTypedClientTalksToTheTradeProcessor drives every method once.
+func TestTypedClientTalksToTheTradeProcessor(t *testing.T) {
+	r := newProcessorRig(t)
+	open := client.New(client.Config{Address: r.address})
+	defer open.Close()
+	token := must[client.Token](t)(open.DevToken(testMaster, client.TokenRequest{Subject: "t", Admin: true, TTLSeconds: 60}))
+	if !token.ExpiresAt.Equal(time.UnixMilli(testStart+60_000)) || token.TokenType != "Bearer" {
+		t.Errorf("token %+v", token)
+	}
+	var p *client.Problem
+	if _, err := open.DevToken("wrong", client.TokenRequest{Subject: "t", TTLSeconds: 60}); !errors.As(err, &p) || p.Status != 401 {
+		t.Errorf("a wrong master secret: %v", err)
+	}
+	c := client.New(client.Config{Address: r.address, Token: token.Token})
+	defer c.Close()
+	account := uint32(1)
+	page := must[client.TradePage](t)(c.Trades(client.TradesQuery{AccountID: &account, Status: "Settled", SettlementDate: "2026-03-04", Limit: 1}))
+	if len(page.Items) != 1 || page.Items[0].ID != "trd-2" || page.Items[0].OrderID != "" || page.NextCursor == "" {
+		t.Errorf("trades %+v", page)
+	}
+	if row := must[client.TradeRow](t)(c.TradeRow("trd-1")); row.Price != client.Units(100)+250_000 || row.OrderID != "ord-1" || row.Status != "Processing" {
+		t.Errorf("row %+v", row)
+	}
+	if row := must[client.TradeRow](t)(c.ForceSettlement("trd-1")); row.Status != "Settled" {
+		t.Errorf("forced %+v", row)
+	}
+	if _, err := c.ForceSettlement("trd-99"); !errors.As(err, &p) || p.Status != 404 || p.Code != string(CodeTradeNotFound) {
+		t.Errorf("an unknown trade: %v", err)
+	}
+	if s := must[client.ReconStatus](t)(c.ReconStatus()); s.Matched != 3 || !s.LastSweepAt.IsZero() {
+		t.Errorf("status %+v", s)
+	}
+	breaks := must[client.BreakPage](t)(c.ReconBreaks("", 0, ""))
+	if len(breaks.Items) != 3 || breaks.Items[0].Projection != nil || breaks.Items[1].Projection.Price != -1_500_000 || breaks.NextCursor != "page2" {
+		t.Errorf("breaks %+v", breaks)
+	}
+	if _, err := c.LastOrphanSweep(); !errors.As(err, &p) || p.Code != string(CodeSweepNotFound) {
+		t.Errorf("no sweep yet: %v", err)
+	}
+	if s := must[client.OrphanSweep](t)(c.OrphanSweep()); s.OrphanCount != 1 || s.OrphanIDs[0] != "trd-6" {
+		t.Errorf("sweep %+v", s)
+	}
+	must[client.OrphanSweep](t)(c.LastOrphanSweep())
+	if s := must[client.ReconStatus](t)(c.ReconStatus()); s.LastSweepAt.IsZero() {
+		t.Errorf("status %+v", s)
+	}
+	if report := must[client.TCAReport](t)(c.TCAReport("trd-1")); report.Twap != 99_500_000 || report.SlippageBps != nil || report.ArrivalAt.IsZero() {
+		t.Errorf("report %+v", report)
+	}
+	summary := must[client.TCASummary](t)(c.TCASummary(client.TCAQuery{AccountID: &account, To: time.UnixMilli(testStart)}))
+	if summary.Trades != 3 || len(summary.BySecurity) != 2 || summary.BySecurity[1].Trades != 2 || r.fakes.summary.ToMillis != testStart {
+		t.Errorf("summary %+v", summary)
+	}
+	if h := must[client.Health](t)(c.Health()); h.Service != "trade-processor" || *h.Projected != 10 {
 		t.Errorf("health %+v", h)
 	}
 }

@@ -54,15 +54,22 @@ func (d *decoder) end() error { return d.json.End() }
 
 func (d *decoder) fail(err error) { d.json.Fail(err) }
 
+// members yields the name of every member of the object that comes next. Its
+// value must be read, or the object refused, before the next name is asked for.
+func (d *decoder) members(yield func(key []byte) bool) {
+	for d.json.BeginObject(); ; {
+		key, ok := d.json.NextKey()
+		if !ok || !yield(key) {
+			return
+		}
+	}
+}
+
 // order reads one createOrder object.
 func (d *decoder) order(o *orderRequest) {
 	*o = orderRequest{}
 	var saw uint8
-	for d.json.BeginObject(); ; {
-		key, ok := d.json.NextKey()
-		if !ok {
-			break
-		}
+	for key := range d.members {
 		switch string(key) {
 		case "clientOrderId":
 			o.clientID = d.clientID()
@@ -102,11 +109,7 @@ func (d *decoder) order(o *orderRequest) {
 func (d *decoder) trade(o *orderRequest) {
 	*o = orderRequest{market: true}
 	var saw uint8
-	for d.json.BeginObject(); ; {
-		key, ok := d.json.NextKey()
-		if !ok {
-			break
-		}
+	for key := range d.members {
 		switch string(key) {
 		case "clientOrderId":
 			o.clientID = d.clientID()
@@ -132,11 +135,7 @@ func (d *decoder) trade(o *orderRequest) {
 func (d *decoder) replacement(o *orderRequest) {
 	*o = orderRequest{}
 	var saw uint8
-	for d.json.BeginObject(); ; {
-		key, ok := d.json.NextKey()
-		if !ok {
-			break
-		}
+	for key := range d.members {
 		switch string(key) {
 		case "clientOrderId":
 			o.clientID = d.clientID()
@@ -156,11 +155,7 @@ func (d *decoder) replacement(o *orderRequest) {
 // tick reads a {security, price} object.
 func (d *decoder) tick() (security []byte, px int64) {
 	var saw uint8
-	for d.json.BeginObject(); ; {
-		key, ok := d.json.NextKey()
-		if !ok {
-			break
-		}
+	for key := range d.members {
 		switch string(key) {
 		case "security":
 			security, saw = d.security(), saw|sawSecurity

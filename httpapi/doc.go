@@ -1,16 +1,26 @@
-// Package httpapi is the HTTP edge: it turns requests into commands, waits until
-// the decision is durable, and answers.
+// Package httpapi is the HTTP edge: it turns requests into commands and queries,
+// waits for what they need, and answers.
 //
-//	socket ─► framedConn ─► fasthttp ─► server ─► route ─► handler ─► gate ─► desk ─► answer
-//	          ambiguous     limits      in-flight  raw     token,     screen  ring,
-//	          framing: 400              limit,     bytes   body,              journal
-//	                                    recover            404, 403
+//	socket ─► framedConn ─► fasthttp ─► server ─► route ─► handler ─┬─► gate ─► desk ─► answer
+//	          ambiguous     limits      in-flight  raw     token,   │   screen  ring,
+//	          framing: 400              limit,     bytes   body,    │           journal
+//	                                    recover            404, 403 └─► SQL, index, history
+//
+// Four services stand on the same hardened server. OrderMatcher admits, controls
+// and reads what the engine has decided; it also shows the journal's history: the
+// regulatory report, which streams, and the full-history index. TradeProcessor
+// shows and settles the trade rows, reconciles, analyses costs and mints tokens
+// for development. AccountService and ReferenceData, the two control sources,
+// list and change their tables and show the snapshot that a replica starts from;
+// they ask for tokens where they are told to. A service embeds service, its
+// requests embed visit: the token, the body, the query and the answer are read
+// and written in one place.
 //
 // The order of checks is the contract's: sizes, route and method, 401, 403 for
-// a missing admin claim, the body (400), 404 for the object, 403 for its
-// account, readiness (503), screening, sequencing. Everything before sequencing
-// reads memory only. A handler runs on the goroutine of its connection and
-// blocks there, without spinning, until the desk has the durable answer.
+// a missing admin claim, the body and the query (400), 404 for the object, 403
+// for its account, readiness (503), screening, sequencing. An admission reads
+// memory only before it is sequenced. A handler runs on the goroutine of its
+// connection and blocks there, without spinning, until it has the answer.
 //
 // What holds:
 //   - A 2xx of an admission leaves only after the command is durable; a read
@@ -19,9 +29,14 @@
 //     refusals of the engine behind a 404 or 409 that the edge could not see.
 //   - A 503 with "sequenced":false can be repeated; other 5xx are unknown.
 //   - Between the decoded order and its answer this package allocates nothing.
+//   - The trade-processor asks for a token wherever a trade or an account shows,
+//     also while admission does not. Whatever it asks has a deadline.
+//   - A report that cannot be finished ends its connection without the last
+//     chunk: it never looks whole. Its memory does not depend on its length.
 //
 // It does not know who makes sequences durable (desk and Durability are handed
 // in), keeps no state of its own but counters, and never logs what a caller
-// sent. fasthttp is imported here and in the client only; the admin listener is
-// net/http, for the standard pprof and Prometheus handlers.
+// sent, but for the subject of a minted token. fasthttp is imported here and in
+// the client only; the admin listener is net/http, for the standard pprof and
+// Prometheus handlers.
 package httpapi

@@ -1,10 +1,7 @@
 package httpapi
 
 import (
-	"context"
-	"fmt"
 	"log/slog"
-	"net"
 	"runtime/pprof"
 	"strings"
 	"sync"
@@ -47,6 +44,8 @@ type Deps struct {
 
 	StorageFull func() bool   // the journal's reserve is used up: admissions answer 503
 	Failed      func() error  // why the journal has failed, nil while it has not
+	Report      Reporter      // GET /regulatory/report; nil: it is not there
+	History     History       // /recon/full-history; nil: it is not there
 	Projected   func() uint64 // last input sequence of the SQL projection; nil: none is there
 
 	Enforced         bool   // risk.entitlement.enforced
@@ -69,11 +68,10 @@ const DefaultAnswerTimeout = 10 * time.Second
 // OrderMatcher is the order-matcher's HTTP edge.
 type OrderMatcher struct {
 	Deps
-	server    *server
+	service
 	prefix    string
 	exchanges sync.Pool
 	stages    stages
-	openAPI   []byte
 
 	latency    Latency // handler, admissions only: from the request read to the answer rendered
 	accepted   counter
@@ -100,13 +98,12 @@ func NewOrderMatcher(d Deps) *OrderMatcher {
 		d.Role = "single"
 	}
 	m := &OrderMatcher{
-		Deps:    d,
-		prefix:  cleanPrefix(d.PathPrefix),
-		openAPI: openAPIOrderMatcher,
-		stages:  newStages(),
+		Deps:   d,
+		prefix: cleanPrefix(d.PathPrefix),
+		stages: newStages(),
 	}
-	m.exchanges.New = func() any { return &exchange{m: m} }
-	m.server = newServer(serverConfig{
+	m.exchanges.New = func() any { return &exchange{m: m, visit: visit{verifier: d.Verifier}} }
+	m.service = newService("order-matcher", serverConfig{
 		handler: m.handle, bodyLimit: m.bodyLimit, maxInflight: d.MaxInflight,
 		durability: []byte(d.Durability), log: d.Logger,
 	})
@@ -122,17 +119,6 @@ func cleanPrefix(prefix string) string {
 	return "/" + prefix
 }
 
-// Serve answers requests on ln until Shutdown; it then returns nil.
-func (m *OrderMatcher) Serve(ln net.Listener) error {
-	if err := m.server.Serve(ln); err != nil {
-		return fmt.Errorf("httpapi: serve order-matcher address=%s: %w", ln.Addr(), err)
-	}
-	return nil
-}
-
-// Shutdown stops accepting and waits for the requests in flight until ctx ends.
-func (m *OrderMatcher) Shutdown(ctx context.Context) error { return m.server.Shutdown(ctx) }
-
 // Metrics are the edge's own sources; main adds those of the other stages.
 func (m *OrderMatcher) Metrics() Metrics {
 	return Metrics{
@@ -147,10 +133,7 @@ func (m *OrderMatcher) Metrics() Metrics {
 				emit(reason, m.rejections[reason].n.Load())
 			}
 		},
-		Server: func(emit func(string, uint64)) {
-			emit("panic", m.server.panics.Load())
-			emit("refused", m.server.refused.Load())
-		},
+		Faults: []func(func(string, string, uint64)){m.Faults},
 	}
 }
 
@@ -178,23 +161,9 @@ func (m *OrderMatcher) handle(ctx *fasthttp.RequestCtx) {
 
 // serve checks the path, finds the endpoint and runs it.
 func (x *exchange) serve() problem {
-	path, query := splitTarget(x.ctx.Request.Header.RequestURI())
-	if !plainPath(path) {
-		return problemPath
-	}
-	x.query = query
-	r, id := routeOf(stripPrefix(path, x.m.prefix))
-	if r == routeNone {
-		return problemRoute
-	}
-	if len(id) > maxID {
-		return problemPath
-	}
-	method := methodOf(x.ctx.Method())
-	if allowed[r]&method == 0 {
-		problemMethod.write(x.ctx)
-		x.ctx.Response.Header.SetCanonical(headerAllow, allowNames[allowed[r]])
-		return problem{}
+	r, id, method, p := x.enter(x.m.prefix, routeOf)
+	if p.status != 0 {
+		return p
 	}
 	switch r {
 	case routeOrders:
@@ -230,14 +199,15 @@ func (x *exchange) serve() problem {
 		return x.controlPolicy()
 	case routeRiskSnapshot:
 		return x.showControls()
+	case routeReport:
+		return x.showReport()
+	case routeReindex:
+		return x.reindex()
+	case routeHistory:
+		return x.showHistory()
 	case routeOpenAPI:
-		return x.showOpenAPI()
+		return x.showDocument(openAPIOrderMatcher)
 	default:
 		return x.showHealth()
 	}
-}
-
-// allowNames are allowValues as header bytes.
-var allowNames = [len(allowValues)][]byte{
-	[]byte(allowValues[0]), []byte(allowValues[1]), []byte(allowValues[2]), []byte(allowValues[3]),
 }

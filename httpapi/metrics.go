@@ -1,10 +1,13 @@
 package httpapi
 
 import (
+	"log/slog"
+	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"posttrade/matcher"
 )
@@ -40,10 +43,17 @@ type Metrics struct {
 
 	Orders     func(emit func(decision string, count uint64))
 	Rejections func(emit func(reason matcher.RiskReason, count uint64))
-	Server     func(emit func(name string, count uint64)) // panicked, refused
+	// Faults are the services' own: requests that reached no handler (refused),
+	// or whose handler panicked.
+	Faults []func(emit func(service, fault string, count uint64))
 
 	JournalCommits func() Histogram
 	JournalBytes   func() uint64
+
+	// More are the metrics of parts that this package does not know. labels are
+	// pairs of name and value; names of the same metric always have the same help,
+	// kind and label names. Values are classifications, never an id.
+	More func(emit func(name, help string, counter bool, value float64, labels ...string))
 }
 
 // collector turns Metrics into the contract's metrics.
@@ -61,13 +71,13 @@ var (
 	descRejections = desc("svc_gate_rejections_total", "Orders refused, by reason.", "reason")
 	descCommit     = desc("svc_journal_commit_seconds", "Time from a block's append to its durability.")
 	descBytes      = desc("svc_journal_bytes_total", "Bytes appended to the journal.")
-	descServer     = desc("svc_http_faults_total", "Requests that reached no handler, or whose handler panicked.", "fault")
+	descFaults     = desc("svc_http_faults_total", "Requests without a handler, or whose handler panicked.", "service", "fault")
 )
 
 // Describe names every metric.
 func (c collector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		descRing, descStage, descLatency, descOrders, descRejections, descCommit, descBytes, descServer,
+		descRing, descStage, descLatency, descOrders, descRejections, descCommit, descBytes, descFaults,
 	} {
 		out <- d
 	}
@@ -96,8 +106,10 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 			value(descRejections, prometheus.CounterValue, n, r.String())
 		})
 	}
-	if m.Server != nil {
-		m.Server(func(name string, n uint64) { value(descServer, prometheus.CounterValue, n, name) })
+	for _, faults := range m.Faults {
+		faults(func(service, fault string, n uint64) {
+			value(descFaults, prometheus.CounterValue, n, service, fault)
+		})
 	}
 	if m.JournalCommits != nil {
 		out <- m.JournalCommits().metric(descCommit)
@@ -129,10 +141,54 @@ func (h Histogram) metric(of *prometheus.Desc) prometheus.Metric {
 	return prometheus.MustNewConstHistogram(of, h.Count, h.Sum, h.Buckets)
 }
 
-// newRegistry returns a registry with the engine's metrics and the Go runtime's.
-func newRegistry(m Metrics) *prometheus.Registry {
+// moreCollector is Metrics.More. It describes nothing in advance, because it
+// does not know what will come; the registry then checks each scrape by itself.
+type moreCollector struct{ m Metrics }
+
+// Describe names nothing.
+func (moreCollector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect reads the sources. A metric that is not well-formed fails the scrape.
+func (c moreCollector) Collect(out chan<- prometheus.Metric) {
+	if c.m.More == nil {
+		return
+	}
+	c.m.More(func(name, help string, counter bool, value float64, labels ...string) {
+		kind := prometheus.GaugeValue
+		if counter {
+			kind = prometheus.CounterValue
+		}
+		var names, values []string
+		for i, text := range labels {
+			if i%2 == 0 {
+				names = append(names, text)
+			} else {
+				values = append(values, text)
+			}
+		}
+		d := desc(name, help, names...)
+		m, err := prometheus.NewConstMetric(d, kind, value, values...)
+		if err != nil {
+			m = prometheus.NewInvalidMetric(d, err)
+		}
+		out <- m
+	})
+}
+
+// Registry is the process's metrics. It is the handler of /metrics on the admin
+// listener and of /actuator/prometheus on the trade-processor: both show the same.
+type Registry struct{ http.Handler }
+
+// NewRegistry returns the registry of m and of the Go runtime's metrics. log, if
+// not nil, hears of scrapes that fail.
+func NewRegistry(m Metrics, log *slog.Logger) *Registry {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
 	r := prometheus.NewRegistry()
-	r.MustRegister(collector{m}, collectors.NewGoCollector(),
+	r.MustRegister(collector{m}, moreCollector{m}, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return r
+	return &Registry{promhttp.HandlerFor(r, promhttp.HandlerOpts{
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelError),
+	})}
 }

@@ -20,6 +20,8 @@ const (
 	CodeNotEntitled          Code = "NOT_ENTITLED"       // token valid, not for this account
 	CodeAdminRequired        Code = "ADMIN_REQUIRED"     // token valid, not admin
 	CodeNotFound             Code = "NOT_FOUND"          // no such route
+	CodeTradeNotFound        Code = "TRADE_NOT_FOUND"    //
+	CodeSweepNotFound        Code = "SWEEP_NOT_FOUND"    // no orphan sweep was made yet
 	CodeOrderNotFound        Code = "ORDER_NOT_FOUND"    //
 	CodeAccountNotFound      Code = "ACCOUNT_NOT_FOUND"  //
 	CodeSecurityNotFound     Code = "SECURITY_NOT_FOUND" //
@@ -41,12 +43,26 @@ const (
 	CodeOutcomeUnknown       Code = "OUTCOME_UNKNOWN" // repeat with the same clientOrderId
 )
 
+// The codes of what follows the journal.
+const (
+	CodeDatabaseUnavailable Code = "DATABASE_UNAVAILABLE" // SQL cannot be reached
+	CodeNotCaughtUp         Code = "NOT_CAUGHT_UP"        // the price history is behind the trade
+	CodeNotIndexed          Code = "NOT_INDEXED"          // no full-history index was made yet
+	CodeSweepRunning        Code = "SWEEP_RUNNING"        // an orphan sweep is under way
+	CodeReindexRunning      Code = "REINDEX_RUNNING"      // a full-history reindex is under way
+	CodeStopping            Code = "STOPPING"             // the service is being stopped
+)
+
 // problemType is the URI prefix of a problem document's type.
 const problemType = "urn:posttrade:problem:"
 
 const (
 	contentProblem = "application/problem+json"
 	contentJSON    = "application/json"
+	contentNDJSON  = "application/x-ndjson"
+	contentText    = "text/plain"
+
+	contentTextUTF8 = contentText + "; charset=utf-8"
 )
 
 // problem is an answer that is not a success.
@@ -55,6 +71,8 @@ type problem struct {
 	code   Code
 	detail string
 	reason matcher.RiskReason // 0 = none
+
+	allow methods // of a 405: what the endpoint answers to
 
 	// notSequenced adds "sequenced":false: the request may be sent again.
 	notSequenced bool
@@ -102,6 +120,8 @@ func (p problem) write(ctx *fasthttp.RequestCtx) {
 	switch p.status {
 	case fasthttp.StatusUnauthorized:
 		ctx.Response.Header.SetCanonical(headerAuthenticate, valueBearer)
+	case fasthttp.StatusMethodNotAllowed:
+		ctx.Response.Header.SetCanonical(headerAllow, []byte(allowValues[p.allow]))
 	case fasthttp.StatusServiceUnavailable, fasthttp.StatusTooManyRequests:
 		ctx.Response.Header.SetCanonical(headerRetryAfter, valueOne)
 	}
@@ -159,4 +179,28 @@ var (
 		detail: "no durable decision in time: the outcome is unknown, repeat with the same clientOrderId"}
 	problemReadUnknown = problem{status: 504, code: CodeOutcomeUnknown,
 		detail: "what was read did not become durable in time"}
+
+	problemMaster = problem{status: 401, code: CodeUnauthorized,
+		detail: "the header X-Auth-Master-Secret is missing or wrong"}
+	problemTrade    = problem{status: 404, code: CodeTradeNotFound, detail: "no such trade"}
+	problemNoSweep  = problem{status: 404, code: CodeSweepNotFound, detail: "no orphan sweep was made yet"}
+	problemSweeping = problem{status: 409, code: CodeSweepRunning, detail: "an orphan sweep is under way"}
+	problemIndexing = problem{status: 409, code: CodeReindexRunning,
+		detail: "a reindex of the full history is under way"}
+	problemReports = problem{status: 429, code: CodeTooManyRequests,
+		detail: "as many reports as may be are being made", notSequenced: true}
+	problemDatabase = problem{status: 503, code: CodeDatabaseUnavailable,
+		detail: "the database cannot be reached", notSequenced: true}
+	problemBehind = problem{status: 503, code: CodeNotCaughtUp,
+		detail: "the price history has not caught up with this trade", notSequenced: true}
+	problemNotIndexed = problem{status: 503, code: CodeNotIndexed,
+		detail: "the full history was not indexed yet", notSequenced: true}
+	problemStopping = problem{status: 503, code: CodeStopping,
+		detail: "the service is being stopped", notSequenced: true}
+	problemLate = problem{status: 504, code: CodeOutcomeUnknown,
+		detail: "no answer in time: the outcome is unknown; the request may be repeated"}
+
+	problemAccount   = problem{status: 404, code: CodeAccountNotFound, detail: "no such account"}
+	problemAccountID = problem{status: 400, code: CodeBadRequest,
+		detail: "an account id is a whole number of 1 to 4294967295 without leading zeros"}
 )

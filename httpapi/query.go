@@ -18,8 +18,8 @@ const queryValue = 256
 
 // eachParameter calls f with every parameter of the query, each of which must be
 // there once. f reports whether it knows the name and accepts the value.
-func (x *exchange) eachParameter(f func(name string, value []byte) bool) problem {
-	rest := x.query
+func (v *visit) eachParameter(f func(name string, value []byte) bool) problem {
+	rest := v.query
 	var names [8]string
 	n := 0
 	for len(rest) > 0 {
@@ -108,6 +108,7 @@ func number(value []byte, lo, hi uint64) (uint64, bool) {
 const (
 	cursorOrders    byte = 'o'
 	cursorPositions byte = 'p'
+	cursorTrades    byte = 't'
 )
 
 // appendCursor appends an opaque cursor as a JSON string: the list it belongs

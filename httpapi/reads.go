@@ -5,18 +5,28 @@ import (
 	"slices"
 
 	"posttrade/blotter"
+	"posttrade/matcher"
+	"posttrade/matcher/gate"
 )
 
 // accountScope is whose rows a list shows: one account that was asked for, the
 // caller's, or all (nil).
 func (x *exchange) accountScope(asked bool, accountID uint32) (accounts []uint32, p problem) {
+	claims := x.claims
+	if !x.m.Enforced {
+		claims.Admin = true
+	}
+	return accountScope(&claims, asked, accountID)
+}
+
+func accountScope(c *gate.Claims, asked bool, accountID uint32) (accounts []uint32, p problem) {
 	switch {
-	case asked && !x.entitled(accountID):
+	case asked && !c.Entitled(accountID):
 		return nil, problemEntitled
 	case asked:
 		return []uint32{accountID}, problem{}
-	case x.m.Enforced && !x.claims.Admin:
-		return append([]uint32{}, x.claims.Accounts...), problem{} // never nil: nil is all
+	case !c.Admin:
+		return append([]uint32{}, c.Accounts...), problem{} // never nil: nil is all
 	}
 	return nil, problem{}
 }
@@ -255,63 +265,79 @@ func problemSecurity(ticker []byte) problem {
 	return problem{status: 404, code: CodeSecurityNotFound, detail: "no such security: " + string(ticker)}
 }
 
+// fillPage reads the parameters of a page of fills.
+func (x *exchange) fillPage() (since uint64, limit int, p problem) {
+	n := uint64(x.m.BlotterPage)
+	p = x.eachParameter(func(name string, value []byte) (ok bool) {
+		switch name {
+		case "sinceSeq":
+			since, ok = number(value, 0, 1<<63-1)
+		case "limit":
+			n, ok = number(value, 1, uint64(x.m.BlotterPage))
+		}
+		return ok
+	})
+	return since, int(n), p
+}
+
 // showBlotter is GET /recon/trades/blotter.
 func (x *exchange) showBlotter() problem {
 	if p := x.admin(); p.status != 0 {
 		return p
 	}
-	since, limit := uint64(0), uint64(x.m.BlotterPage)
-	if p := x.eachParameter(func(name string, value []byte) (ok bool) {
-		switch name {
-		case "sinceSeq":
-			since, ok = number(value, 0, 1<<63-1)
-		case "limit":
-			limit, ok = number(value, 1, uint64(x.m.BlotterPage))
-		}
-		return ok
-	}); p.status != 0 {
+	since, limit, p := x.fillPage()
+	if p.status != 0 {
 		return p
 	}
-	fills, next, evicted := x.m.Blotter.Page(since, int(limit), x.fills[:0])
+	fills, next, evicted := x.m.Blotter.Page(since, limit, x.fills[:0])
 	x.fills = fills
 	if n := len(fills); n > 0 {
 		if p := x.durable(fills[n-1].InputSeq); p.status != 0 {
 			return p
 		}
 	}
-	b := append(x.begin(), `{"items":[`...)
-	for i := range fills {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		f := &fills[i]
-		b = append(b, `{"id":`...)
-		b = appendTradeID(b, f.TradeSeq)
-		b = append(b, `,"tradeSeq":`...)
-		b = appendUint(b, f.TradeSeq)
-		b = append(b, `,"accountId":`...)
-		b = appendUint(b, uint64(f.AccountID))
-		b = append(b, `,"security":`...)
-		b = appendString(b, x.m.Gate.Ticker(f.SecurityID))
-		b = append(b, `,"side":`...)
-		b = appendSide(b, f.Side)
-		b = append(b, `,"quantity":`...)
-		b = appendInt(b, int64(f.Qty))
-		b = append(b, `,"price":`...)
-		b = appendDecimal(b, f.Px)
-		b = append(b, `,"execTimeMillis":`...)
-		b = appendInt(b, f.TimeMillis)
-		b = append(b, `,"orderId":`...)
-		b = appendOrderID(b, f.OrderRef)
-		b = append(b, `,"sequence":`...)
-		b = append(appendUint(b, f.InputSeq), '}')
-	}
-	b = append(b, `],"nextSinceSeq":`...)
-	b = appendUint(b, next)
+	b := x.appendEntries(x.begin(), fills, next)
 	b = append(b, `,"evicted":`...)
 	b = appendUint(b, evicted)
 	b = append(b, `,"capacity":`...)
 	return x.send(200, append(appendUint(b, uint64(x.m.Blotter.Capacity())), '}'))
+}
+
+// appendEntries appends a page of fills, without the closing brace.
+func (x *exchange) appendEntries(b []byte, fills []matcher.Fill, next uint64) []byte {
+	b = append(b, `{"items":[`...)
+	for i := range fills {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = x.appendEntry(b, &fills[i])
+	}
+	b = append(b, `],"nextSinceSeq":`...)
+	return appendUint(b, next)
+}
+
+// appendEntry appends an executed fill as the blotter shows it.
+func (x *exchange) appendEntry(b []byte, f *matcher.Fill) []byte {
+	b = append(b, `{"id":`...)
+	b = appendTradeID(b, f.TradeSeq)
+	b = append(b, `,"tradeSeq":`...)
+	b = appendUint(b, f.TradeSeq)
+	b = append(b, `,"accountId":`...)
+	b = appendUint(b, uint64(f.AccountID))
+	b = append(b, `,"security":`...)
+	b = appendString(b, x.m.Gate.Ticker(f.SecurityID))
+	b = append(b, `,"side":`...)
+	b = appendSide(b, f.Side)
+	b = append(b, `,"quantity":`...)
+	b = appendInt(b, int64(f.Qty))
+	b = append(b, `,"price":`...)
+	b = appendDecimal(b, f.Px)
+	b = append(b, `,"execTimeMillis":`...)
+	b = appendInt(b, f.TimeMillis)
+	b = append(b, `,"orderId":`...)
+	b = appendOrderID(b, f.OrderRef)
+	b = append(b, `,"sequence":`...)
+	return append(appendUint(b, f.InputSeq), '}')
 }
 
 // showHealth is GET /health.
@@ -326,27 +352,8 @@ func (x *exchange) showHealth() problem {
 	case !m.Gate.Ready():
 		status = "not-ready"
 	}
-	b := append(x.begin(), `{"service":"order-matcher","status":"`...)
-	b = append(b, status...)
-	b = append(b, `","role":`...)
-	b = appendString(b, m.Role)
-	b = append(b, `,"durability":`...)
-	b = appendString(b, m.Durability)
 	durable := m.Durable.Durable()
-	b = append(b, `,"applied":`...)
-	b = appendUint(b, max(m.Views.Applied(), durable))
-	b = append(b, `,"durable":`...)
-	b = appendUint(b, durable)
-	b = append(b, `,"projected":`...)
-	if m.Projected == nil {
-		b = append(b, "null"...)
-	} else {
-		b = appendUint(b, m.Projected())
-	}
-	return x.send(200, append(b, '}'))
-}
-
-// showOpenAPI is GET /openapi.json.
-func (x *exchange) showOpenAPI() problem {
-	return x.send(200, append(x.begin(), x.m.openAPI...))
+	h := health{service: m.name, status: status, role: m.Role, durability: m.Durability,
+		applied: max(m.Views.Applied(), durable), durable: durable, projected: m.Projected}
+	return x.send(200, h.append(x.begin()))
 }

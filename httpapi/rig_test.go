@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -63,6 +62,8 @@ type rig struct {
 	blotter  *blotter.Blotter
 	stage    *matcher.Stage
 	recorder *fakeRecorder
+	report   *fakeReporter
+	history  *fakeHistory
 	now      atomic.Int64
 	full     atomic.Bool
 	failure  atomic.Pointer[error]
@@ -124,7 +125,9 @@ func newRigWith(t testing.TB, g *matcher.Genesis, options ...option) *rig {
 	r.stage = matcher.NewStage(engine, r.in, r.out, ring.Park, -1)
 	verifier := must[*gate.Verifier](t)(gate.NewVerifier(testSecret, "", 0, func() time.Time { return time.UnixMilli(r.now.Load()) }))
 	r.recorder = newFakeRecorder(r)
+	r.report, r.history = newFakeReporter(5), &fakeHistory{}
 	r.deps = Deps{
+		Report: r.report, History: r.history,
 		Gate: r.gate, Desk: r.desk, Views: r.views, Blotter: r.blotter, Verifier: verifier,
 		Durable: r.recorder, Seen: r.stage.Applied, Clock: r.now.Load,
 		StorageFull: r.full.Load,
@@ -201,168 +204,6 @@ func (r *rig) serve(change func(d *Deps), tune ...func(m *OrderMatcher)) {
 	})
 }
 
-// fakeRecorder reads the output ring like the recorder does, and is its own
-// committer: what it has observed is durable, unless it is told to hold.
-type fakeRecorder struct {
-	rig      *rig
-	stopping atomic.Bool
-	done     chan struct{}
-
-	mu      sync.Mutex
-	moved   *sync.Cond
-	applied uint64
-	durable uint64
-	held    bool
-	waiting int // readers in WaitDurable
-	broken  error
-}
-
-func newFakeRecorder(r *rig) *fakeRecorder {
-	f := &fakeRecorder{rig: r, done: make(chan struct{})}
-	f.moved = sync.NewCond(&f.mu)
-	return f
-}
-
-func (f *fakeRecorder) run() {
-	defer close(f.done)
-	r := f.rig
-	idle := ring.NewIdler(ring.Park, r.out.Waiter())
-	for {
-		lo, hi := r.out.Ready(256)
-		if lo == hi {
-			more := r.views.Flush()
-			if f.stopping.Load() && r.out.Empty() {
-				return
-			}
-			if !more {
-				idle.Idle(r.out)
-			}
-			continue
-		}
-		idle.Reset()
-		var last uint64
-		var id []byte
-		for at := lo; at < hi; at++ {
-			ev := r.out.At(at)
-			if ev.Flags&matcher.EventFirst != 0 {
-				id = r.desk.ClientID(ev.Ref)
-			}
-			r.gate.Observe(ev)
-			r.blotter.Observe(ev, id)
-			r.views.Observe(ev, id)
-			r.desk.Observe(ev)
-			last = ev.InputSeq
-		}
-		r.out.Release(hi)
-		f.commit(last)
-		r.views.Flush()
-	}
-}
-
-// commit makes everything up to inputSeq durable, unless it is held.
-func (f *fakeRecorder) commit(inputSeq uint64) {
-	f.mu.Lock()
-	f.applied = inputSeq
-	if !f.held {
-		f.durable = inputSeq
-	}
-	durable := f.durable
-	f.mu.Unlock()
-	f.moved.Broadcast()
-	f.rig.desk.Durable(durable)
-}
-
-// hold stops durability where it stands; letGo catches up and goes on. letGo
-// runs while the recorder is idle or finished, as the tests that hold ensure.
-func (f *fakeRecorder) hold() {
-	f.mu.Lock()
-	f.held = true
-	f.mu.Unlock()
-}
-
-func (f *fakeRecorder) letGo() {
-	f.mu.Lock()
-	wasHeld := f.held
-	f.held = false
-	f.durable = max(f.durable, f.applied)
-	durable := f.durable
-	f.mu.Unlock()
-	f.moved.Broadcast()
-	if wasHeld {
-		f.rig.desk.Durable(durable)
-	}
-}
-
-// waitApplied blocks until the recorder has observed a sequence.
-func (f *fakeRecorder) waitApplied(inputSeq uint64) {
-	f.mu.Lock()
-	for f.applied < inputSeq {
-		f.moved.Wait()
-	}
-	f.mu.Unlock()
-}
-
-// waitWaiting blocks until n readers wait for durability; false if they do not come.
-func (f *fakeRecorder) waitWaiting(n int) bool {
-	late := false
-	timer := time.AfterFunc(3*time.Second, func() {
-		f.mu.Lock()
-		late = true
-		f.mu.Unlock()
-		f.moved.Broadcast()
-	})
-	defer timer.Stop()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for f.waiting < n && !late {
-		f.moved.Wait()
-	}
-	return f.waiting >= n
-}
-
-func (f *fakeRecorder) stop() {
-	f.stopping.Store(true)
-	f.rig.out.Waiter().Wake()
-	<-f.done
-}
-
-// Durable implements DurableWaiter.
-func (f *fakeRecorder) Durable() uint64 {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.durable
-}
-
-// errHeld is WaitDurable's time-out.
-var errHeld = errors.New("not durable in time")
-
-// WaitDurable implements DurableWaiter.
-func (f *fakeRecorder) WaitDurable(inputSeq uint64, timeout time.Duration) error {
-	late := false
-	timer := time.AfterFunc(timeout, func() {
-		f.mu.Lock()
-		late = true
-		f.mu.Unlock()
-		f.moved.Broadcast()
-	})
-	defer timer.Stop()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.waiting++
-	defer func() { f.waiting-- }()
-	f.moved.Broadcast()
-	for f.durable < inputSeq {
-		if late {
-			return errHeld
-		}
-		if f.broken != nil {
-			return f.broken
-		}
-		f.moved.Wait()
-	}
-	return nil
-}
-
 // fail makes the journal fail.
 func (r *rig) fail(cause error) {
 	r.failure.Store(&cause)
@@ -375,7 +216,11 @@ func (r *rig) fail(cause error) {
 
 // token mints a token: "admin", "expired", or for the accounts given.
 func (r *rig) token(kind string, accounts ...uint32) string {
-	now := time.UnixMilli(r.now.Load())
+	return testToken(r.now.Load(), kind, accounts...)
+}
+
+func testToken(nowMillis int64, kind string, accounts ...uint32) string {
+	now := time.UnixMilli(nowMillis)
 	claims := gate.Claims{Subject: "tester", Admin: kind == "admin", Accounts: accounts}
 	if kind == "expired" {
 		now = now.Add(-2 * time.Hour)
@@ -430,10 +275,18 @@ func (r *rig) call(q request) answer {
 
 func (r *rig) callAt(address string, q request) answer {
 	r.t.Helper()
-	conn := must[net.Conn](r.t)(net.Dial("tcp", address))
+	a := roundTrip(r.t, address, q)
+	matcherAPI.checkAnswer(r.t, q.method, q.path, a)
+	return a
+}
+
+// roundTrip makes one request over a connection of its own.
+func roundTrip(t testing.TB, address string, q request) answer {
+	t.Helper()
+	conn := must[net.Conn](t)(net.Dial("tcp", address))
 	defer conn.Close()
 	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
-		r.t.Fatal(err)
+		t.Fatal(err)
 	}
 	var b bytes.Buffer
 	b.WriteString(q.method + " " + q.path + " HTTP/1.1\r\nHost: test\r\n")
@@ -448,11 +301,9 @@ func (r *rig) callAt(address string, q request) answer {
 	}
 	b.WriteString("\r\n" + q.body)
 	if _, err := conn.Write(b.Bytes()); err != nil {
-		r.t.Fatal(err)
+		t.Fatal(err)
 	}
-	a := readAnswer(r.t, bufio.NewReader(conn), q.method)
-	checkAnswer(r.t, q.method, q.path, a)
-	return a
+	return readAnswer(t, bufio.NewReader(conn), q.method)
 }
 
 func readAnswer(t testing.TB, br *bufio.Reader, method string) answer {

@@ -2,13 +2,17 @@
 
 package httpapi
 
-// route is an endpoint of the order-matcher.
+// route is an endpoint of a service.
 type route uint8
 
-// The endpoints.
+// The endpoints: of every service, of the order-matcher, of the trade-processor,
+// of the account-service, of the reference-data service.
 const (
-	routeNone   route = iota
-	routeOrders       // GET lists, POST creates
+	routeNone route = iota
+	routeHealth
+	routeOpenAPI
+
+	routeOrders // GET lists, POST creates
 	routeBatch
 	routeOrder
 	routeCancel
@@ -23,8 +27,29 @@ const (
 	routeRiskRestriction
 	routeRiskPolicy
 	routeRiskSnapshot
-	routeHealth
-	routeOpenAPI
+	routeReport
+	routeReindex
+	routeHistory
+
+	routeDevToken
+	routeTradeList
+	routeTrade
+	routeSettle
+	routeReconStatus
+	routeBreaks
+	routeSweep
+	routeLastSweep
+	routeTCAReport
+	routeTCASummary
+	routeScrape
+
+	routeAccounts // GET lists, POST and PUT change
+	routeAccount
+	routeAccountSnapshot
+
+	routeStocks // GET lists, POST changes
+	routeStock
+	routeStockSnapshot
 	routeCount
 )
 
@@ -34,6 +59,7 @@ type methods uint8
 const (
 	methodGet methods = 1 << iota
 	methodPost
+	methodPut
 )
 
 // allowed is what each endpoint answers to.
@@ -44,10 +70,18 @@ var allowed = [routeCount]methods{
 	routeBlotter: methodGet, routeRiskAccount: methodPost, routeRiskSecurity: methodPost,
 	routeRiskRestriction: methodPost, routeRiskPolicy: methodPost, routeRiskSnapshot: methodGet,
 	routeHealth: methodGet, routeOpenAPI: methodGet,
+	routeReport: methodGet, routeReindex: methodPost, routeHistory: methodGet,
+
+	routeDevToken: methodPost, routeTradeList: methodGet, routeTrade: methodGet, routeSettle: methodPost,
+	routeReconStatus: methodGet, routeBreaks: methodGet, routeSweep: methodPost, routeLastSweep: methodGet,
+	routeTCAReport: methodGet, routeTCASummary: methodGet, routeScrape: methodGet,
+
+	routeAccounts: methodGet | methodPost | methodPut, routeAccount: methodGet, routeAccountSnapshot: methodGet,
+	routeStocks: methodGet | methodPost, routeStock: methodGet, routeStockSnapshot: methodGet,
 }
 
 // allowValues are the values of the header Allow, by set.
-var allowValues = [4]string{"", "GET", "POST", "GET, POST"}
+var allowValues = [8]string{"", "GET", "POST", "GET, POST", "PUT", "GET, PUT", "POST, PUT", "GET, POST, PUT"}
 
 // methodOf returns the set of one that a request's method is, or none.
 func methodOf(name []byte) methods {
@@ -56,6 +90,8 @@ func methodOf(name []byte) methods {
 		return methodGet
 	case "POST":
 		return methodPost
+	case "PUT":
+		return methodPut
 	}
 	return 0
 }
@@ -110,7 +146,7 @@ func stripPrefix(path []byte, prefix string) []byte {
 	return path
 }
 
-// routeOf finds the endpoint of a plain path and the id in it.
+// routeOf finds the order-matcher's endpoint of a plain path and the id in it.
 func routeOf(path []byte) (r route, id []byte) {
 	switch string(path) {
 	case "/orders":
@@ -135,6 +171,12 @@ func routeOf(path []byte) (r route, id []byte) {
 		return routeRiskPolicy, nil
 	case "/risk/control/snapshot":
 		return routeRiskSnapshot, nil
+	case "/regulatory/report":
+		return routeReport, nil
+	case "/recon/full-history/reindex":
+		return routeReindex, nil
+	case "/recon/full-history/trades":
+		return routeHistory, nil
 	case "/health":
 		return routeHealth, nil
 	case "/openapi.json":

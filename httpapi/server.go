@@ -47,6 +47,7 @@ type server struct {
 	serverConfig
 	http fasthttp.Server
 
+	stopping atomic.Bool // Shutdown was called: no connection is accepted any more
 	inflight atomic.Int64
 	open     atomic.Int64
 	panics   atomic.Uint64 // handlers that panicked
@@ -84,7 +85,8 @@ func newServer(cfg serverConfig) *server {
 
 func (s *server) maxConnections() int { return s.maxInflight * connectionsPerInflight }
 
-// Serve answers requests on ln until Shutdown; it then returns nil.
+// Serve answers requests on ln until Shutdown, which may come first; it then
+// returns nil.
 func (s *server) Serve(ln net.Listener) error {
 	return s.http.Serve(&framedListener{Listener: ln, server: s})
 }
@@ -92,6 +94,7 @@ func (s *server) Serve(ln net.Listener) error {
 // Shutdown stops accepting, waits for the requests in flight and closes the
 // idle connections, at most until ctx ends.
 func (s *server) Shutdown(ctx context.Context) error {
+	s.stopping.Store(true)
 	if err := s.http.ShutdownWithContext(ctx); !errors.Is(err, net.ErrClosed) {
 		return err
 	}
@@ -184,6 +187,12 @@ const acceptPause = 20 * time.Millisecond
 // descriptors, or a peer that is gone again, must not end the listener.
 func (l *framedListener) Accept() (net.Conn, error) {
 	for {
+		if l.server.stopping.Load() {
+			// The library closes the listeners it knows. One that it gets to know
+			// after Shutdown would be served for ever.
+			_ = l.Listener.Close()
+			return nil, net.ErrClosed
+		}
 		c, err := l.Listener.Accept()
 		switch {
 		case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):

@@ -16,9 +16,33 @@ const lowestPriority = 19
 func Politely(f func() error) error {
 	done := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // never unlocked
-		_ = unix.Setpriority(unix.PRIO_PROCESS, 0, lowestPriority)
+		lower()
 		done <- f()
 	}()
 	return <-done
+}
+
+// lower gives the goroutine a thread of its own, for good, at the lowest priority.
+func lower() {
+	runtime.LockOSThread() // never unlocked
+	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, lowestPriority)
+}
+
+// alike starts f on a goroutine that is as polite as the caller: what a polite
+// caller hands to a helper must not come back at full priority.
+func alike(f func()) {
+	polite := lowered()
+	go func() {
+		if polite {
+			lower()
+		}
+		f()
+	}()
+}
+
+// lowered reports whether the calling thread has the lowest priority. The system
+// call gives 20 less the nice value.
+func lowered() bool {
+	p, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+	return err == nil && p == 20-lowestPriority
 }

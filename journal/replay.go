@@ -52,7 +52,7 @@ func replay(ctx context.Context, db *pebble.DB, seed [chainBytes]byte, from, to 
 		free <- &decoded{}
 	}
 	var walkErr error
-	go func() {
+	alike(func() {
 		defer close(ready)
 		defer w.close()
 		walkErr = w.walk(to, func(d *decoded) error {
@@ -68,7 +68,7 @@ func replay(ctx context.Context, db *pebble.DB, seed [chainBytes]byte, from, to 
 				return ctx.Err()
 			}
 		})
-	}()
+	})
 	var err error
 	end := from - 1
 	for d := range ready {

@@ -336,3 +336,30 @@ func TestPolitelyLowersOnlyItsOwnThread(t *testing.T) {
 		t.Errorf("the caller's thread went from nice %d to %d", 20-before, 20-after)
 	}
 }
+
+// TestHelpersAreAsPoliteAsTheirCaller: what reads ahead for a polite replay must
+// not take the processor at full priority.
+func TestHelpersAreAsPoliteAsTheirCaller(t *testing.T) {
+	priority := func() int {
+		at := make(chan int, 1)
+		alike(func() {
+			p, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+			if err != nil {
+				t.Error(err)
+			}
+			at <- p
+		})
+		return <-at
+	}
+	if p := priority(); p == 20-lowestPriority {
+		t.Errorf("the helper of a caller that is not polite runs at nice %d", 20-p)
+	}
+	if err := Politely(func() error {
+		if p := priority(); p != 20-lowestPriority {
+			t.Errorf("the helper of a polite caller runs at nice %d, want %d", 20-p, lowestPriority)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -3,7 +3,9 @@ package perf
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,8 +18,10 @@ import (
 // child is a process of this program that a row measures from outside.
 type child struct {
 	cmd  *exec.Cmd
-	addr string // where it listens
+	addr string // where it listens, the order-matcher of a server
 	dir  string
+
+	ports map[string]string // of a server
 }
 
 // startServer starts `posttrade serve` on free ports with an empty data
@@ -33,17 +37,39 @@ func (r *Run) startServer(name string, flags ...string) (*child, error) {
 	if err := c.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start server: %w", err)
 	}
-	var ports map[string]string
-	for range 3000 {
-		text, err := os.ReadFile(filepath.Join(dir, "ports.json"))
-		if err == nil && json.Unmarshal(text, &ports) == nil && ports["order-matcher"] != "" {
-			c.addr = ports["order-matcher"]
+	for range 6000 {
+		if text, err := os.ReadFile(filepath.Join(dir, "ports.json")); err == nil && json.Unmarshal(text, &c.ports) == nil && c.ready() {
+			c.addr = c.ports["order-matcher"]
 			return c, nil
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	c.stop()
-	return nil, fmt.Errorf("server did not come up within 30 s")
+	return nil, errors.Join(fmt.Errorf("server did not come up within 60 s"), c.stop())
+}
+
+// ready asks the server whether it lets orders in.
+func (c *child) ready() bool {
+	answer, err := http.Get("http://" + c.ports["admin"] + "/readyz")
+	if err != nil {
+		return false
+	}
+	answer.Body.Close()
+	return answer.StatusCode == http.StatusOK
+}
+
+// metric reads a metric of one control source.
+func (c *child) metric(name, source string) (float64, error) {
+	answer, err := http.Get("http://" + c.ports["admin"] + "/metrics")
+	if err != nil {
+		return 0, err
+	}
+	defer answer.Body.Close()
+	for lines := bufio.NewScanner(answer.Body); lines.Scan(); {
+		if value, ok := strings.CutPrefix(lines.Text(), name+`{source="`+source+`"} `); ok {
+			return strconv.ParseFloat(value, 64)
+		}
+	}
+	return 0, fmt.Errorf("the server shows no %s of %s", name, source)
 }
 
 // startHello starts the bare fasthttp server that answers every request with the same bytes.

@@ -42,7 +42,7 @@ func measureEndToEnd(r *Run) error {
 		if err != nil {
 			return err
 		}
-		ns, err := r.openLoop(durability, rate/10)
+		ns, err := r.openLoop(EngineOptions{Dir: filepath.Join(r.o.Dir, "open-loop-"+durability), Durability: durability}, rate/10)
 		if err != nil {
 			return err
 		}
@@ -175,8 +175,9 @@ func nap() {
 
 // openLoop sends single commands at a fixed rate from one goroutine, which also
 // polls for the answers, and returns each one's time from when it should have started.
-func (r *Run) openLoop(durability string, perSecond float64) ([]int64, error) {
-	e, err := r.o.Open(EngineOptions{Dir: filepath.Join(r.o.Dir, "open-loop-"+durability), Durability: durability, Genesis: flowGenesis(1)})
+func (r *Run) openLoop(o EngineOptions, perSecond float64) ([]int64, error) {
+	o.Genesis = flowGenesis(1)
+	e, err := r.o.Open(o)
 	if err != nil {
 		return nil, err
 	}

@@ -19,8 +19,11 @@ type Options struct {
 	Out    string // the results file; empty: perf/results/<commit>.<cpu>.txt
 	Commit string
 	Binary string // this program, for the rows that need a process of their own
-	Stdout io.Writer
-	Open   func(EngineOptions) (Engine, error)
+	// Postgres is the URL of a server for the rows of a database, "" for none: they
+	// make tables of their own in it.
+	Postgres string
+	Stdout   io.Writer
+	Open     func(EngineOptions) (Engine, error)
 }
 
 // EngineOptions ask the wiring for a whole engine in this process.
@@ -28,6 +31,8 @@ type EngineOptions struct {
 	Dir        string
 	Durability string // fsync or os
 	Genesis    *matcher.Genesis
+	Everything bool // with every service beside it, and a report running all the time
+	HoldSQL    bool // and somebody else holding the database's write lock
 }
 
 // Run collects the figures of one run.
@@ -75,6 +80,9 @@ func rows() []row {
 		{"http", measureHTTP},
 		{"recovery", measureRecovery},
 		{"memory", measureMemory},
+		{"downstream", measureDownstream},
+		{"everything", measureEverything},
+		{"feeds", measureFeeds},
 	}
 }
 

@@ -86,7 +86,13 @@ type call struct {
 	path   string // with its query
 	body   []byte
 	want   int  // the status of success
+	also   int  // another one; 0: none
 	repeat bool // safe to send again although the outcome is unknown
+
+	timeout time.Duration // instead of the client's; 0: that
+	secret  string        // master secret, or empty
+
+	status int // of the answer, once there is one
 }
 
 // do sends a request, again where that is safe, and hands the body of a success to read.
@@ -122,11 +128,18 @@ func (c *Client) once(r *call, read func(body []byte) error) error {
 		req.Header.SetContentType("application/json")
 		req.SetBodyRaw(r.body)
 	}
-	if err := c.http.DoTimeout(req, resp, c.timeout); err != nil {
+	if r.secret != "" {
+		req.Header.Set("X-Auth-Master-Secret", r.secret)
+	}
+	timeout := c.timeout
+	if r.timeout > 0 {
+		timeout = r.timeout
+	}
+	if err := c.http.DoTimeout(req, resp, timeout); err != nil {
 		return fmt.Errorf("client: %s %s: %w", r.method, r.path, err)
 	}
-	if status := resp.StatusCode(); status != r.want {
-		return readProblem(status, resp.Body())
+	if r.status = resp.StatusCode(); r.status != r.want && r.status != r.also {
+		return readProblem(r.status, resp.Body())
 	}
 	if err := read(resp.Body()); err != nil {
 		return fmt.Errorf("%w: %s %s: %w", ErrAnswer, r.method, r.path, err)

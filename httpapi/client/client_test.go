@@ -32,8 +32,12 @@ type reply struct {
 func (s *script) handle(ctx *fasthttp.RequestCtx) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.asked = append(s.asked, fmt.Sprintf("%s %s %s %s", ctx.Method(), ctx.RequestURI(),
-		ctx.Request.Header.Peek("Authorization"), ctx.Request.Body()))
+	asked := fmt.Sprintf("%s %s %s %s", ctx.Method(), ctx.RequestURI(),
+		ctx.Request.Header.Peek("Authorization"), ctx.Request.Body())
+	if secret := ctx.Request.Header.Peek("X-Auth-Master-Secret"); len(secret) > 0 {
+		asked += " " + string(secret)
+	}
+	s.asked = append(s.asked, asked)
 	if len(s.answers) == 0 {
 		ctx.Error("no more answers", 599)
 		return
@@ -135,6 +139,33 @@ func TestRequestsAreWhatTheInterfaceSays(t *testing.T) {
 			`POST /om/risk/control/policy Bearer tok {"policyVersion":1,"killSwitch":true,"maxPositionQuantity":5,"maxConcentrationNotional":1}`},
 		{"controls", func(c *Client) error { _, err := c.RiskControls(); return err }, 200, `{}`, `GET /om/risk/control/snapshot Bearer tok `},
 		{"health", func(c *Client) error { _, err := c.Health(); return err }, 200, `{}`, `GET /om/health Bearer tok `},
+		{"reindex", func(c *Client) error { _, err := c.Reindex(); return err }, 200, `{}`, `POST /om/recon/full-history/reindex Bearer tok `},
+		{"history", func(c *Client) error { _, err := c.FullHistory(9, 10); return err }, 200, `{}`,
+			`GET /om/recon/full-history/trades?limit=10&sinceSeq=9 Bearer tok `},
+		{"dev token", func(c *Client) error {
+			_, err := c.DevToken("master", TokenRequest{Subject: "a", TTLSeconds: 5})
+			return err
+		}, 200, `{}`,
+			`POST /om/auth/dev-token Bearer tok {"subject":"a","accounts":[],"admin":false,"ttlSeconds":5} master`},
+		{"trades", func(c *Client) error {
+			_, err := c.Trades(TradesQuery{&account, "A", "Settled", "2026-03-02", 5, "x"})
+			return err
+		}, 200, `{}`,
+			`GET /om/trades?accountId=1&cursor=x&limit=5&security=A&settlementDate=2026-03-02&status=Settled Bearer tok `},
+		{"trade row", func(c *Client) error { _, err := c.TradeRow("trd-1"); return err }, 200, `{}`, `GET /om/trades/trd-1 Bearer tok `},
+		{"force", func(c *Client) error { _, err := c.ForceSettlement("trd-1"); return err }, 200, `{}`,
+			`POST /om/trades/trd-1/settlement/force Bearer tok `},
+		{"recon", func(c *Client) error { _, err := c.ReconStatus(); return err }, 200, `{"lastSweepAt":null}`, `GET /om/recon/status Bearer tok `},
+		{"breaks", func(c *Client) error { _, err := c.ReconBreaks("FIELD_MISMATCH", 3, "y"); return err }, 200, `{}`,
+			`GET /om/recon/breaks?class=FIELD_MISMATCH&cursor=y&limit=3 Bearer tok `},
+		{"sweep", func(c *Client) error { _, err := c.OrphanSweep(); return err }, 200, `{}`, `POST /om/recon/orphan-sweep Bearer tok `},
+		{"last sweep", func(c *Client) error { _, err := c.LastOrphanSweep(); return err }, 200, `{}`, `GET /om/recon/orphan-sweep/last Bearer tok `},
+		{"tca", func(c *Client) error { _, err := c.TCAReport("trd-1"); return err }, 200, `{"twap":null,"slippageBps":null}`,
+			`GET /om/tca/report/trd-1 Bearer tok `},
+		{"summary", func(c *Client) error {
+			_, err := c.TCASummary(TCAQuery{AccountID: &account, From: time.UnixMilli(1772445600001)})
+			return err
+		}, 200, `{}`, `GET /om/tca/summary?accountId=1&from=2026-03-02T10%3A00%3A00.001Z Bearer tok `},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

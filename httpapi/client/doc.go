@@ -1,6 +1,8 @@
-// Package client calls the order-matcher's HTTP interface: typed requests and
-// answers over keep-alive connections, for users, the replay command, the load
-// generators and the crash harness.
+// Package client calls the HTTP interfaces of the order-matcher, the
+// trade-processor, the account-service and the reference-data service: typed
+// requests and answers over keep-alive connections, for users, the replay
+// command, the load generators and the crash harness. A Client calls the service
+// at its address.
 //
 //	c := client.New(client.Config{Address: "127.0.0.1:18110"})
 //	defer c.Close()
@@ -17,6 +19,9 @@
 // order in it has a clientOrderId. What remains unknown after that is returned;
 // Unknown reports it.
 //
-// Hot methods take no context: Config.Timeout bounds every attempt. A Client may
-// be used by any number of goroutines. It verifies nothing and logs nothing.
+// Methods take no context: Config.Timeout bounds every attempt, and those that go
+// through the whole history have a bound of their own. RegulatoryReport alone
+// streams, as long as its context lasts; what it has read to the end is whole and
+// has the server's checksum. A Client may be used by any number of goroutines. It
+// verifies nothing else and logs nothing.
 package client

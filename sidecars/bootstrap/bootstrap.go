@@ -50,6 +50,10 @@ func Reasons() []Reason {
 // ErrGap is what Feed.Next fails with when the stream itself has lost messages.
 var ErrGap = errors.New("the stream has lost messages")
 
+// ErrRegression is what Sink.Install fails with when the sink has applied a later
+// version of the snapshot's epoch before: the source has lost its memory.
+var ErrRegression = errors.New("the snapshot is older than what was applied")
+
 // Feed is a confirmed subscription to the source's stream that delivers only
 // what was published after it.
 type Feed interface {
@@ -67,7 +71,7 @@ type Feed interface {
 // Sink is where the universe goes. Run's goroutine calls Install and Apply; SetState
 // may also come from the reader.
 type Sink interface {
-	// Install makes the universe that of a verified snapshot.
+	// Install makes the universe that of a verified snapshot, or is ErrRegression.
 	Install(ctx context.Context, s control.Snapshot) error
 	// Apply takes over deltas, in their order.
 	Apply(ctx context.Context, deltas []control.Delta) error
@@ -87,10 +91,14 @@ const (
 
 // Options of New.
 type Options struct {
-	Source         control.Source
-	Tail           func(ctx context.Context) (Feed, error)             // a feed, confirmed
-	Fetch          func(ctx context.Context) (control.Snapshot, error) // read and verified; control's errors by errors.Is
-	Sink           Sink
+	Source control.Source
+	Tail   func(ctx context.Context) (Feed, error)             // a feed, confirmed
+	Fetch  func(ctx context.Context) (control.Snapshot, error) // read and verified; control's errors by errors.Is
+	Sink   Sink
+	// Behind is asked before the source becomes ready and while it is: an error says
+	// that changes above a watermark do not reach the stream, which is then quiet for
+	// the wrong reason. nil: nobody knows.
+	Behind         func(ctx context.Context, watermark uint64) error
 	BufferCapacity int
 	MaxSilence     time.Duration
 	FetchTimeout   time.Duration
@@ -111,6 +119,7 @@ type Status struct {
 	Repeated      uint64 // the last delta again: ignored
 	Applied       uint64 // deltas applied
 	LastHeard     time.Time
+	Took          time.Duration // the last bootstrap, from before the subscription to ready; 0 before the first
 }
 
 // Bootstrap follows one source.
@@ -132,6 +141,9 @@ func New(o Options) *Bootstrap {
 	}
 	if o.FetchTimeout <= 0 {
 		o.FetchTimeout = DefaultFetchTimeout
+	}
+	if o.Behind == nil {
+		o.Behind = func(context.Context, uint64) error { return nil }
 	}
 	if o.Jitter == nil {
 		o.Jitter = rand.Float64

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"posttrade/sidecars/control"
@@ -12,8 +13,9 @@ import (
 
 // round is one bootstrap and the time of following after it.
 type round struct {
-	b    *Bootstrap
-	feed Feed
+	b     *Bootstrap
+	feed  Feed
+	begun time.Time
 
 	deltas  chan control.Delta // from the reader; as deep as the buffer may be
 	faulted chan struct{}      // closed when fault is set
@@ -30,15 +32,17 @@ type round struct {
 
 // once runs one round. It reports whether the source became ready, and why it ended.
 func (b *Bootstrap) once(ctx context.Context) (reached bool, err error) {
+	outer := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	b.move(Bootstrapping)
+	begun := time.Now()
 	feed, err := b.o.Tail(ctx)
 	if err != nil {
 		return false, &fault{reason: Disconnected, detail: err.Error()}
 	}
 	r := &round{
-		b: b, feed: feed, deltas: make(chan control.Delta, b.o.BufferCapacity),
+		b: b, feed: feed, begun: begun, deltas: make(chan control.Delta, b.o.BufferCapacity),
 		faulted: make(chan struct{}), live: make(chan struct{}), waiting: make(chan struct{}, 1),
 	}
 	r.high, r.highPayload = feed.Last()
@@ -53,7 +57,7 @@ func (b *Bootstrap) once(ctx context.Context) (reached bool, err error) {
 	}()
 	reached, err = r.run(ctx)
 	// What was found wrong counts before anything is waited for.
-	if f := (*fault)(nil); errors.As(err, &f) {
+	if f := (*fault)(nil); outer.Err() == nil && errors.As(err, &f) {
 		b.quarantine(f)
 	}
 	cancel()
@@ -67,7 +71,7 @@ func (b *Bootstrap) once(ctx context.Context) (reached bool, err error) {
 
 // read is the reader: it judges deltas by the order of the stream and buffers them.
 func (r *round) read(ctx context.Context) {
-	order := streamOrder{source: r.b.o.Source, last: r.high, payload: r.highPayload}
+	order := streamOrder{source: r.b.o.Source, last: r.high, payload: bytes.Clone(r.highPayload)} // it writes there
 	for {
 		r.waiting <- struct{}{}
 		messages, err := r.feed.Next(ctx)
@@ -145,11 +149,12 @@ func (r *round) run(ctx context.Context) (reached bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if snapshot.Watermark < r.high { // caught up is then out of reach: the stream has what the source does not know
-		return false, &fault{reason: VersionRegression,
-			detail: fmt.Sprintf("the snapshot's watermark %d is below version %d, which the stream has", snapshot.Watermark, r.high)}
+	if err := r.sameHistory(&snapshot); err != nil {
+		return false, err
 	}
-	if err := r.b.o.Sink.Install(ctx, snapshot); err != nil {
+	if err := r.b.o.Sink.Install(ctx, snapshot); errors.Is(err, ErrRegression) {
+		return false, &fault{reason: VersionRegression, detail: err.Error()}
+	} else if err != nil {
 		return false, err
 	}
 	r.epoch, r.watermark = snapshot.Epoch, snapshot.Watermark
@@ -161,8 +166,54 @@ func (r *round) run(ctx context.Context) (reached bool, err error) {
 	if err := r.apply(ctx, len(r.deltas)); err != nil {
 		return false, err
 	}
+	r.b.count(func(s *Status) { s.Took = time.Since(r.begun) })
+	if err := r.behind(ctx); err != nil {
+		return false, err
+	}
 	r.b.move(Ready)
 	return true, r.follow(ctx)
+}
+
+// sameHistory checks that the snapshot goes on where the stream ends, and where
+// this replica has been: a source whose database was restored from a backup gives
+// versions a second time, to other changes.
+func (r *round) sameHistory(s *control.Snapshot) error {
+	regression := func(format string, args ...any) error {
+		return &fault{reason: VersionRegression, detail: fmt.Sprintf(format, args...)}
+	}
+	r.b.mu.Lock()
+	epoch, watermark := r.b.status.Epoch, r.b.status.Watermark
+	r.b.mu.Unlock()
+	if s.Watermark < r.high { // caught up is then out of reach: the stream has what the source does not know
+		return regression("the snapshot's watermark %d is below version %d, which the stream has", s.Watermark, r.high)
+	}
+	if s.Epoch == epoch && s.Watermark < watermark {
+		return regression("the snapshot's watermark %d is below version %d, which was applied", s.Watermark, watermark)
+	}
+	last, err := control.ParseDelta(s.Source, r.highPayload)
+	if r.high == 0 || err != nil { // what is no delta is judged when it comes
+		return nil
+	}
+	if last.Epoch != s.Epoch {
+		return &fault{reason: EpochChange,
+			detail: fmt.Sprintf("the stream's last version %d has epoch %d, the snapshot %d", r.high, last.Epoch, s.Epoch)}
+	}
+	key := last.Record.Key(s.Source)
+	at := slices.IndexFunc(s.Records, func(x control.Record) bool { return x.Key(s.Source) == key })
+	if at < 0 || s.Records[at].Version < r.high || s.Records[at].Version == r.high && s.Records[at] != last.Record {
+		return regression("the stream's version %d of %s is not in the snapshot's history", r.high, key)
+	}
+	return nil
+}
+
+// behind is the fault of a source whose changes do not reach the stream.
+func (r *round) behind(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if err := r.b.o.Behind(ctx, r.watermark); err != nil {
+		return &fault{reason: Disconnected, detail: err.Error()}
+	}
+	return nil
 }
 
 // fetch gets the snapshot while the reader buffers.
@@ -220,6 +271,9 @@ func (r *round) follow(ctx context.Context) error {
 			}
 		case <-look.C:
 			if err := r.silent(); err != nil {
+				return err
+			}
+			if err := r.behind(ctx); err != nil {
 				return err
 			}
 		}

@@ -38,6 +38,7 @@ const (
 const (
 	defaultPoll      = 20 * time.Millisecond
 	defaultBatchRows = 8192
+	defaultRest      = 4
 )
 
 // Source is the durable history of fills, ascending by trade sequence and
@@ -58,6 +59,7 @@ type Options struct {
 	Now            func() time.Time // time.Now
 	Poll           time.Duration    // between looks at the head while there is nothing to do; 20 ms
 	BatchRows      int              // most rows of one transaction; 8192
+	Rest           int              // times what a batch took that pass before the next one while trades come; 4, negative = none
 	Logger         *slog.Logger     // none
 }
 
@@ -115,6 +117,9 @@ func New(o Options) *Projection {
 	}
 	if o.BatchRows <= 0 {
 		o.BatchRows = defaultBatchRows
+	}
+	if o.Rest == 0 {
+		o.Rest = defaultRest
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

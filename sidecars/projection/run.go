@@ -29,6 +29,8 @@ func (p *Projection) Run(ctx context.Context) error {
 	timer := time.NewTimer(p.o.Poll)
 	defer timer.Stop()
 	for {
+		begun := time.Now()
+		_, before := p.o.Source.Head()
 		rows, err := p.Step(ctx)
 		wake, wait := p.wake, p.o.Poll
 		switch {
@@ -41,7 +43,9 @@ func (p *Projection) Run(ctx context.Context) error {
 			failures++
 		default:
 			failures = 0
-			if rows >= p.o.BatchRows {
+			if rest := p.rest(rows, before, time.Since(begun)); rest > 0 {
+				wake, wait = nil, max(rest, wait)
+			} else if rows >= p.o.BatchRows {
 				continue // behind
 			}
 		}
@@ -53,6 +57,17 @@ func (p *Projection) Run(ctx context.Context) error {
 		case <-timer.C:
 		}
 	}
+}
+
+// rest is how long to leave the disk alone after a batch, when trades came while
+// it was written. The journal's syncs wait behind the database's: on one disk a
+// projection at full speed would make every order wait for its commits. A rest
+// costs nothing when trades are few, and when they stop coming there is none.
+func (p *Projection) rest(rows int, before uint64, took time.Duration) time.Duration {
+	if _, now := p.o.Source.Head(); rows == 0 || now == before {
+		return 0
+	}
+	return took * time.Duration(p.o.Rest)
 }
 
 // pause is how long to wait after so many failures in a row before this one.

@@ -1,0 +1,241 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"posttrade/sidecars/bootstrap"
+	"posttrade/sidecars/broker"
+	"posttrade/sidecars/control"
+	"posttrade/sidecars/outbox"
+)
+
+// controlStream is a source's durable stream as its outbox publishes on it. A
+// full stream refuses: rows wait in the outbox, and nothing old is dropped.
+type controlStream struct {
+	broker *broker.Broker
+	source control.Source
+}
+
+func streamOf(s control.Source) broker.Stream {
+	return broker.Stream{Name: s.Stream(), Subjects: []string{s.Subject()}, RefuseWhenFull: true}
+}
+
+func (s controlStream) Ensure(ctx context.Context) error {
+	return s.broker.EnsureStream(ctx, streamOf(s.source))
+}
+
+func (s controlStream) Last(ctx context.Context) (m outbox.Message, sequence uint64, found bool, err error) {
+	info, err := s.broker.StreamInfo(ctx, s.source.Stream())
+	if err != nil || info.LastSeq == 0 {
+		return m, 0, false, err
+	}
+	m, found, err = s.At(ctx, info.LastSeq)
+	return m, info.LastSeq, found, err
+}
+
+func (s controlStream) At(ctx context.Context, sequence uint64) (outbox.Message, bool, error) {
+	m, err := s.broker.Message(ctx, s.source.Stream(), sequence)
+	if errors.Is(err, broker.ErrNotFound) {
+		return outbox.Message{}, false, nil
+	}
+	return outbox.Message{Sequence: m.Sequence, MsgID: m.MsgID, Data: m.Data}, err == nil, err
+}
+
+func (s controlStream) Publish(ctx context.Context, messages []outbox.Outgoing) ([]outbox.Ack, error) {
+	out := make([]broker.Outgoing, len(messages))
+	for i, m := range messages {
+		out[i] = broker.Outgoing{Subject: s.source.Subject(), Data: m.Data, PublishOptions: broker.PublishOptions{
+			MsgID: m.MsgID, ExpectLastMsgID: m.AfterMsgID, ExpectLastSeq: m.AfterSequence, ExpectStream: s.source.Stream(),
+		}}
+	}
+	n, given, err := s.broker.PublishBatch(ctx, out)
+	acks := make([]outbox.Ack, n)
+	for i := range acks {
+		acks[i] = outbox.Ack{Sequence: given[i].Sequence, Duplicate: given[i].Duplicate}
+	}
+	if errors.Is(err, broker.ErrSequence) {
+		err = fmt.Errorf("%w: %w", outbox.ErrConflict, err)
+	}
+	return acks, err
+}
+
+// controlTail is a confirmed subscription as the replica's bootstrap reads it.
+type controlTail struct {
+	*broker.Tail
+	version uint64
+	payload []byte
+}
+
+// maxHeartbeat is how often a feed without deltas is heard at least. A replica
+// that is less patient is heard more often.
+const maxHeartbeat = 2 * time.Second
+
+// tailOf subscribes to a source's stream, for a replica that takes so much silence
+// for a disconnection. The stream is made when it is not there: a replica may be
+// first.
+func tailOf(b *broker.Broker, s control.Source, silence time.Duration) func(context.Context) (bootstrap.Feed, error) {
+	return func(ctx context.Context) (bootstrap.Feed, error) {
+		if err := b.EnsureStream(ctx, streamOf(s)); err != nil {
+			return nil, err
+		}
+		tail, err := b.Tail(ctx, s.Stream(), s.Subject(), broker.TailOptions{Heartbeat: min(maxHeartbeat, silence/4)})
+		if err != nil {
+			return nil, err
+		}
+		feed := &controlTail{Tail: tail}
+		if last := tail.LastSequence(); last > 0 {
+			m, found, err := controlStream{b, s}.At(ctx, last)
+			if err != nil {
+				return nil, errors.Join(err, tail.Close())
+			}
+			if d, err := control.ParseDelta(s, m.Data); found && err == nil {
+				feed.version, feed.payload = d.Version, m.Data
+			}
+		}
+		return feed, nil
+	}
+}
+
+func (t *controlTail) Last() (uint64, []byte) { return t.version, t.payload }
+
+func (t *controlTail) Next(ctx context.Context) ([][]byte, error) {
+	messages, err := t.Tail.Next(ctx)
+	if errors.Is(err, broker.ErrGap) {
+		err = fmt.Errorf("%w: %w", bootstrap.ErrGap, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	payloads := make([][]byte, len(messages))
+	for i := range messages {
+		payloads[i] = messages[i].Data
+	}
+	return payloads, nil
+}
+
+// snapshotPaths are where the sources show their control snapshots.
+var snapshotPaths = map[control.Source]string{
+	control.Account:  "/account/control-snapshot",
+	control.Security: "/stocks/control-snapshot",
+}
+
+// snapshotFetcher gets control snapshots over HTTP from this installation's services.
+type snapshotFetcher struct {
+	client *http.Client
+	scheme string
+	token  func() (string, error) // "" when the endpoints ask for none
+}
+
+// maxSnapshotBytes bounds what a source may answer with.
+const maxSnapshotBytes = 32 << 20
+
+// newSnapshotFetcher talks TLS when the services do; the certificate is then
+// the very one they were given, whatever name it carries.
+func newSnapshotFetcher(serverTLS *tls.Config, token func() (string, error)) *snapshotFetcher {
+	f := &snapshotFetcher{client: &http.Client{}, scheme: "http", token: token}
+	if serverTLS != nil {
+		own := serverTLS.Certificates[0].Certificate[0]
+		f.scheme = "https"
+		f.client.Transport = &http.Transport{TLSClientConfig: &tls.Config{
+			MinVersion:         tls.VersionTLS12,
+			InsecureSkipVerify: true, // VerifyConnection is stricter: it wants this one certificate
+			VerifyConnection: func(state tls.ConnectionState) error {
+				if string(state.PeerCertificates[0].Raw) != string(own) {
+					return errors.New("another certificate than http.tls-cert")
+				}
+				return nil
+			},
+		}}
+	}
+	return f
+}
+
+// fetch reads and verifies the snapshot of a source whose service listens on address.
+func (f *snapshotFetcher) fetch(ctx context.Context, s control.Source, address string) (control.Snapshot, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, f.scheme+"://"+reachable(address)+snapshotPaths[s], nil)
+	if err != nil {
+		return control.Snapshot{}, err
+	}
+	token, err := f.token()
+	if err != nil {
+		return control.Snapshot{}, err
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	answer, err := f.client.Do(request)
+	if err != nil {
+		return control.Snapshot{}, err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return control.Snapshot{}, fmt.Errorf("control snapshot of %s: status %d", s, answer.StatusCode)
+	}
+	body, err := io.ReadAll(io.LimitReader(answer.Body, maxSnapshotBytes+1))
+	if err != nil {
+		return control.Snapshot{}, err
+	}
+	return control.ParseSnapshot(s, body)
+}
+
+// reachable is an address at which a listener can be called: one on all
+// interfaces is called over the loopback.
+func reachable(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if ip := net.ParseIP(host); err == nil && ip.IsUnspecified() {
+		return net.JoinHostPort("127.0.0.1", port)
+	}
+	return address
+}
+
+// controlFeed is one source on its way into the replica: seeding, publishing,
+// following.
+type controlFeed struct {
+	source    control.Source
+	stream    controlStream
+	seed      func(context.Context) (int, error)
+	outbox    *outbox.Outbox
+	bootstrap *bootstrap.Bootstrap // nil: seeds only
+	log       *slog.Logger
+}
+
+// The back-off of seeding, which waits for a database that is not there yet.
+const (
+	seedBackoff    = 100 * time.Millisecond
+	seedBackoffMax = 5 * time.Second
+)
+
+// follow seeds the source's tables when they are empty, then follows the source:
+// a replica must never take the universe of tables that are not filled yet.
+func (f *controlFeed) follow(ctx context.Context) error {
+	for backoff := seedBackoff; ; backoff = min(2*backoff, seedBackoffMax) {
+		n, err := f.seed(ctx)
+		if err == nil {
+			if n > 0 {
+				f.log.Info("seeded", "source", string(f.source), "records", n)
+			}
+			break
+		}
+		if backoff == seedBackoff && ctx.Err() == nil { // a stop is no finding
+			f.log.Warn("seeding waits", "source", string(f.source), "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(backoff):
+		}
+	}
+	if f.bootstrap == nil {
+		<-ctx.Done()
+		return nil
+	}
+	return f.bootstrap.Run(ctx)
+}

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"posttrade/blotter"
+	"posttrade/matcher"
+	"posttrade/matcher/desk"
+	"posttrade/matcher/gate"
+	"posttrade/sidecars/bootstrap"
+	"posttrade/sidecars/control"
+)
+
+// controlSink carries what a control feed says into the engine: every change is
+// a sequenced command, so that the journal and every replay know it, and the
+// gate takes it over from the engine's own events. One goroutine uses it.
+type controlSink struct {
+	source control.Source
+	k      *core
+	now    func() time.Time
+
+	regressed uint32 // the mark of an epoch whose source has lost its memory
+}
+
+// errNoRoom is an engine that was created with fewer places than the source has records.
+var errNoRoom = errors.New("the engine has no room for another one: see risk.max-accounts and risk.max-securities")
+
+// mark is what a command that comes from a source of this epoch carries: never 0,
+// which stands for a control by hand.
+func epochMark(epoch uint64) uint32 {
+	h := epoch * 0x9E3779B97F4A7C15
+	return uint32(h>>32) | 1
+}
+
+func (s *controlSink) viewOf() blotter.ControlSource {
+	if s.source == control.Account {
+		return blotter.AccountSource
+	}
+	return blotter.SecuritySource
+}
+
+// Install makes the engine's universe that of a snapshot. What the journal holds
+// of this epoch already is left alone, so that a control which an operator has
+// set by hand stands until the source itself changes the record again. Records
+// are sequenced in the order of their versions: the journal then knows how far
+// it has come, whenever this ends.
+func (s *controlSink) Install(ctx context.Context, snapshot control.Snapshot) error {
+	at, mark := s.k.views.SourceMark(s.viewOf()), epochMark(snapshot.Epoch)
+	if at.Mark == mark && (s.regressed == mark || snapshot.Watermark < uint64(at.Watermark)) {
+		s.regressed = mark // however far it comes now: its versions mean something else
+		return fmt.Errorf("controls: source %s: version %d was sequenced: %w", s.source, at.Watermark, bootstrap.ErrRegression)
+	}
+	changes := make([]control.Record, 0, len(snapshot.Records))
+	for _, r := range snapshot.Records {
+		if at.Mark != mark || r.Version > uint64(at.Watermark) || !s.known(&r) {
+			changes = append(changes, r)
+		}
+	}
+	slices.SortFunc(changes, func(a, b control.Record) int { return cmp.Compare(a.Version, b.Version) })
+	for _, r := range s.absent(snapshot.Records) {
+		r.Version = snapshot.Watermark
+		changes = append(changes, r)
+	}
+	return s.sequence(ctx, mark, changes)
+}
+
+// Apply sequences deltas in their order.
+func (s *controlSink) Apply(ctx context.Context, deltas []control.Delta) error {
+	changes := make([]control.Record, len(deltas))
+	for i := range deltas {
+		changes[i] = deltas[i].Record
+	}
+	return s.sequence(ctx, epochMark(deltas[0].Epoch), changes)
+}
+
+// SetState shows the source's standing on the gate, which lets orders in only
+// while every source is ready.
+func (s *controlSink) SetState(state bootstrap.State, epoch, watermark, high uint64, reason bootstrap.Reason) {
+	at := map[bootstrap.State]gate.SourceState{
+		bootstrap.Bootstrapping: gate.Bootstrapping, bootstrap.Installed: gate.Installed,
+		bootstrap.Ready: gate.Ready, bootstrap.Quarantined: gate.Quarantined,
+	}[state]
+	if err := s.k.gate.SetSource(string(s.source), at, epoch, watermark, high, string(reason)); err != nil {
+		panic(err) // the gate knows both sources: a bug
+	}
+}
+
+// known reports whether the engine has met the record's account or security.
+func (s *controlSink) known(r *control.Record) bool {
+	if s.source == control.Account {
+		_, ok := s.k.views.Account(r.ID)
+		return ok
+	}
+	id, ok := s.k.gate.Security([]byte(r.Ticker))
+	if !ok {
+		return false
+	}
+	row, ok := s.k.views.Security(id)
+	return ok && row.Known
+}
+
+// absent are the accounts or securities that are open in the engine and not in
+// the source: they are closed.
+func (s *controlSink) absent(records []control.Record) (closed []control.Record) {
+	there := make(map[string]bool, len(records))
+	for i := range records {
+		there[records[i].Key(s.source)] = true
+	}
+	add := func(r control.Record) {
+		if !there[r.Key(s.source)] {
+			closed = append(closed, r)
+		}
+	}
+	if s.source == control.Account {
+		for _, a := range s.k.views.Accounts() {
+			if a.Enabled {
+				add(control.Record{ID: a.ID})
+			}
+		}
+		return closed
+	}
+	for _, x := range s.k.views.Securities() {
+		if x.Enabled {
+			add(control.Record{Ticker: x.Ticker})
+		}
+	}
+	return closed
+}
+
+// sequence hands changes to the engine, as many at a time as a ticket holds.
+func (s *controlSink) sequence(ctx context.Context, mark uint32, changes []control.Record) error {
+	for chunk := range slices.Chunk(changes, desk.MaxBatch) {
+		if s.source == control.Security {
+			if err := s.register(ctx, chunk); err != nil {
+				return err
+			}
+		}
+		err := s.submit(ctx, len(chunk), func(i int, c *matcher.Command) error { return s.control(c, &chunk[i], mark) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// register gives the tickers that the engine has not met their ids.
+func (s *controlSink) register(ctx context.Context, chunk []control.Record) error {
+	var unknown []string
+	for i := range chunk {
+		if _, ok := s.k.gate.Security([]byte(chunk[i].Ticker)); !ok && !slices.Contains(unknown, chunk[i].Ticker) {
+			unknown = append(unknown, chunk[i].Ticker)
+		}
+	}
+	if len(unknown) == 0 {
+		return nil
+	}
+	return s.submit(ctx, len(unknown), func(i int, c *matcher.Command) error {
+		*c = matcher.NewSymbolRegister(unknown[i])
+		return nil
+	})
+}
+
+// control fills in the command that a record asks for.
+func (s *controlSink) control(c *matcher.Command, r *control.Record, mark uint32) error {
+	now := s.now().UnixMilli()
+	if s.source == control.Account {
+		*c = matcher.NewCommand(matcher.AccountControl)
+		c.AccountID = r.ID
+		if r.Enabled {
+			c.Side = 1
+		}
+	} else {
+		id, ok := s.k.gate.Security([]byte(r.Ticker))
+		if !ok {
+			return fmt.Errorf("controls: ticker %s: %w", r.Ticker, gate.ErrSecurity)
+		}
+		*c = matcher.NewCommand(matcher.SecurityControl)
+		c.SecurityID = id
+		if r.Enabled {
+			c.Side |= matcher.SecurityEnabled
+		}
+		if r.Halted {
+			c.Side |= matcher.SecurityHalted
+		}
+	}
+	c.EventTimeMillis, c.PriceTicks, c.OrderRef = now, int64(r.Version), mark
+	return nil
+}
+
+// submit sequences n commands and waits until they are durable. A desk that has
+// no room is asked again until ctx ends.
+func (s *controlSink) submit(ctx context.Context, n int, fill func(i int, c *matcher.Command) error) error {
+	told := false
+	return submitUntil(ctx, s.k.desk, n, fill, func(a *desk.Answer) error {
+		if a.Kind == matcher.EventApplied || told {
+			return nil
+		}
+		told = true // the first refusal speaks for all
+		if a.Reason == matcher.Capacity {
+			return fmt.Errorf("controls: source %s: %w", s.source, errNoRoom)
+		}
+		return fmt.Errorf("controls: source %s: sequence %d was refused: %v", s.source, a.InputSeq, a.Reason)
+	})
+}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"time"
+
+	"posttrade/blotter"
+	"posttrade/journal"
+	"posttrade/matcher"
+	"posttrade/sidecars/broker"
+	"posttrade/sidecars/projection"
+	"posttrade/sidecars/recon"
+	"posttrade/sidecars/settlement"
+	"posttrade/sidecars/store"
+	"posttrade/sidecars/tca"
+)
+
+// downstream is everything that follows the journal: the relational projection,
+// settlement, reconciliation, transaction-cost analysis, the legacy bookings and
+// the prices from the message broker; and the two control sources. None of it
+// can slow an order, and only a source that is not ready can refuse one.
+type downstream struct {
+	db         *store.DB
+	broker     *broker.Broker
+	projection *projection.Projection
+	settlement *settlement.Settlement
+	recon      *recon.Recon
+	tca        *tca.TCA
+	prices     *priceFeed
+	sources    *controlSources
+	loops      *loops
+}
+
+// openDownstream opens the database and the broker, makes the sidecars and
+// starts them. Neither an absent PostgreSQL nor an absent NATS fails the start.
+func openDownstream(c *config, k *core, history *fullHistory, log *slog.Logger) (_ *downstream, err error) {
+	d := &downstream{loops: newLoops(log)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.stop())
+		}
+	}()
+	// 1. Database and broker: embedded, or the servers that are set.
+	if d.db, err = store.Open(store.Options{URL: c.String("database.url"), Dir: c.String("data.dir"), Logger: log}); err != nil {
+		return nil, err
+	}
+	if d.broker, err = broker.Open(broker.Options{
+		URL: c.String("nats.url"), Dir: c.inDataDir("broker"), Name: "posttrade", Logger: log,
+	}); err != nil {
+		return nil, err
+	}
+	// 2. The sidecars, each a function of the journal and the database.
+	if err := d.makeSidecars(c, k, history, log); err != nil {
+		return nil, err
+	}
+	d.sources = newControlSources(d.db, d.broker, c.Millis("outbox.poll-interval-ms"), log)
+	if err := d.sources.seeding(c); err != nil {
+		return nil, err
+	}
+	// 3. Their loops.
+	legacy := &legacyBookings{broker: d.broker, book: d.projection, log: log}
+	d.loops.startPolitely("projection", d.projection.Run)
+	d.loops.startPolitely("settlement", d.settlement.Run)
+	d.loops.startPolitely("recon", d.recon.Run)
+	d.loops.startPolitely("tca", d.tca.Run)
+	d.loops.start("legacy bookings", legacy.run)
+	d.loops.start("prices", d.prices.run)
+	for name, feed := range d.sources.feeds {
+		d.loops.start("outbox "+string(name), feed.outbox.Run)
+	}
+	// 4. What the broker calls; closing the broker ends it.
+	_, err = d.broker.Subscribe(pricingSubject, d.prices.take)
+	return d, err
+}
+
+// follow starts the replicas, when the services that they fetch from are open.
+func (d *downstream) follow(c *config, k *core, l *listeners) {
+	if k.o.feeds {
+		d.sources.replicate(c, k, d.broker, l)
+	}
+	for name, feed := range d.sources.feeds {
+		d.loops.start("feed "+string(name), feed.follow)
+	}
+}
+
+func (d *downstream) makeSidecars(c *config, k *core, history *fullHistory, log *slog.Logger) (err error) {
+	calendar, err := c.settlementCalendar()
+	if err != nil {
+		return err
+	}
+	d.projection = projection.New(projection.Options{
+		Source: k.journal, DB: d.db, Ticker: k.gate.Ticker, SettlementDate: calendar.SettlementDate, Now: time.Now, Logger: log,
+	})
+	d.settlement = settlement.New(settlement.Options{
+		DB: d.db, Calendar: calendar, Now: time.Now, Interval: c.Millis("settlement.sweep.interval-ms"), Logger: log,
+	})
+	d.recon = recon.New(recon.Options{
+		Source: k.journal, Blotter: k.blotter, History: historyOfRecon{history}, DB: d.db, Ticker: k.gate.Ticker, Now: time.Now,
+		Interval: c.Millis("recon.poll.interval-ms"), Grace: noneIsNegative(c.Millis("recon.grace-ms")),
+		VerifyInterval: c.Millis("recon.verify.interval-ms"), Logger: log,
+	})
+	d.prices = newPriceFeed(k)
+	d.tca, err = tca.Open(tca.Options{
+		Dir: c.inDataDir("tca"), Window: time.Duration(c.Int("tca.window-minutes")) * time.Minute, Genesis: k.genesis.Marshal(),
+		Shadow:     func(before uint64) (tca.Shadow, error) { return k.shadowBefore(before) },
+		Durable:    k.journal.Durable,
+		SecurityID: func(ticker string) (uint32, bool) { return k.gate.Security([]byte(ticker)) },
+		DB:         d.db, Now: time.Now, Logger: log,
+	})
+	return err
+}
+
+// noneIsNegative turns a setting of 0, which means none, into what recon calls
+// none: its own 0 is the default.
+func noneIsNegative(d time.Duration) time.Duration {
+	if d == 0 {
+		return -1
+	}
+	return d
+}
+
+// settlementCalendar is the calendar that the settings name.
+func (c *config) settlementCalendar() (*settlement.Calendar, error) {
+	zone, err := time.LoadLocation(c.String("settlement.timezone"))
+	if err != nil {
+		return nil, err
+	}
+	return settlement.NewCalendar(c.String("settlement.calendar"), zone, c.Int("settlement.t-plus-days"))
+}
+
+// stop ends the loops, then closes what they used, in the reverse order.
+func (d *downstream) stop() (err error) {
+	d.loops.stop()
+	if d.tca != nil {
+		err = errors.Join(err, d.tca.Close())
+	}
+	if d.broker != nil {
+		err = errors.Join(err, d.broker.Close())
+	}
+	if d.db != nil {
+		err = errors.Join(err, d.db.Close())
+	}
+	return err
+}
+
+// shadowBefore is a second engine at or before a sequence.
+func (k *core) shadowBefore(before uint64) (*journal.Shadow, error) {
+	return journal.NewShadow(k.journal, rebuildFrom(k.genesis).Engine, before)
+}
+
+// fullHistory is the on-demand index over the journal's own fills.
+type fullHistory struct {
+	*blotter.History
+	journal *journal.Journal
+}
+
+func newFullHistory(c *config, k *core) (*fullHistory, error) {
+	dir := c.inDataDir("history")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	return &fullHistory{blotter.NewHistory(dir), k.journal}, nil
+}
+
+// Reindex goes through the whole journal, on a thread that gets what the path of
+// an order leaves over.
+func (h *fullHistory) Reindex(ctx context.Context) (info blotter.HistoryInfo, err error) {
+	err = journal.Politely(func() (err error) {
+		info, err = h.History.Reindex(ctx, h.journal.Fills, h.journal.Head)
+		return err
+	})
+	return info, err
+}
+
+// historyOfRecon is the full history as the orphan sweep reads it.
+type historyOfRecon struct{ *fullHistory }
+
+func (h historyOfRecon) Reindex(ctx context.Context) (recon.HistoryInfo, error) {
+	info, err := h.fullHistory.Reindex(ctx)
+	return recon.HistoryInfo{
+		IndexedTrades: info.IndexedTrades, LastSequence: info.LastSequence, LastTradeSeq: info.LastTradeSeq,
+	}, err
+}
+
+func (h historyOfRecon) Range(from, to uint64, fn func([]matcher.Fill) error) error {
+	return h.History.Range(from, to, fn)
+}

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"posttrade/httpapi"
+	"posttrade/journal/audit"
+	"posttrade/matcher/gate"
+)
+
+// openEdges opens every listener: the order-matcher, the trade-processor when
+// there are sidecars, and the admin listener, which shows them all.
+func openEdges(c *config, in *installation, log *slog.Logger) error {
+	k, d, l := in.core, in.downstream, in.listeners
+	verifier, err := c.verifier()
+	if err != nil {
+		return err
+	}
+	orders := newOrderMatcher(c, k, d, in.history, verifier, log)
+	if err := l.start("order-matcher", orders); err != nil {
+		return err
+	}
+	m := coreMetrics(k, orders)
+	if d != nil {
+		if err := openServices(c, k, d, l, verifier, &m, log); err != nil {
+			return err
+		}
+	}
+	// The trade-processor shows the registry that counts its own faults.
+	var processor *httpapi.TradeProcessor
+	m.Faults = append(m.Faults, func(emit func(service, fault string, count uint64)) {
+		if processor != nil {
+			processor.Faults(emit)
+		}
+	})
+	registry := httpapi.NewRegistry(m, log)
+	if d != nil {
+		if processor, err = newTradeProcessor(c, k, d, verifier, registry, log); err != nil {
+			return err
+		}
+		if err := l.start("trade-processor", processor); err != nil {
+			return err
+		}
+	}
+	admin := newAdmin(c, k, d, verifier, registry, log)
+	listener, err := l.listen("admin")
+	if err != nil {
+		return err
+	}
+	l.serve("admin", admin, listener, false)
+	return nil
+}
+
+// openServices opens the account-service and the reference-data service.
+func openServices(c *config, k *core, d *downstream, l *listeners, verifier *gate.Verifier, m *httpapi.Metrics, log *slog.Logger) error {
+	writeAuth, snapshotAuth := c.Bool("reference.write-auth.enforced"), c.Bool("controlfeed.snapshot-auth")
+	durability, inflight := c.String("journal.durability"), c.Int("http.max-inflight")
+	accounts := httpapi.NewAccountService(httpapi.AccountDeps{
+		Accounts: d.sources.accounts, Verifier: verifier, WriteAuth: writeAuth, SnapshotAuth: snapshotAuth,
+		Applied: k.views.Applied, Durable: k.watermark.Durable, Projected: d.projected, State: d.state,
+		Durability: durability, MaxInflight: inflight, Logger: log,
+	})
+	securities := httpapi.NewReferenceData(httpapi.ReferenceDeps{
+		Securities: d.sources.securities, Verifier: verifier, WriteAuth: writeAuth, SnapshotAuth: snapshotAuth,
+		Applied: k.views.Applied, Durable: k.watermark.Durable, Projected: d.projected, State: d.state,
+		Durability: durability, MaxInflight: inflight, Logger: log,
+	})
+	m.More = d.metrics
+	m.Faults = append(m.Faults, accounts.Faults, securities.Faults)
+	if err := l.start("account-service", accounts); err != nil {
+		return err
+	}
+	return l.start("reference-data", securities)
+}
+
+// verifier checks access tokens as the settings say.
+func (c *config) verifier() (*gate.Verifier, error) {
+	secret, err := c.jwtSecret()
+	if err != nil {
+		return nil, err
+	}
+	return gate.NewVerifier(secret, c.String("auth.jwt.issuer"), c.Duration("auth.jwt.leeway"), time.Now)
+}
+
+func newOrderMatcher(c *config, k *core, d *downstream, history *fullHistory, verifier *gate.Verifier, log *slog.Logger) *httpapi.OrderMatcher {
+	deps := httpapi.Deps{
+		Gate: k.gate, Desk: k.desk, Views: k.views, Blotter: k.blotter, Verifier: verifier,
+		Durable: &k.watermark, Seen: k.stage.Applied,
+		Clock:       func() int64 { return time.Now().UnixMilli() },
+		StorageFull: k.journal.StorageFull, Failed: k.journal.Err,
+		Report: audit.New(k.journal, rebuildFrom(k.genesis).Engine, audit.Options{}), History: history,
+		Enforced: c.Bool("risk.entitlement.enforced"), SequenceRefusals: c.Bool("audit.sequence-refusals"),
+		PathPrefix: c.String("order-matcher.path-prefix"), Durability: c.String("journal.durability"),
+		MaxInflight: c.Int("http.max-inflight"), BlotterPage: c.Int("recon.blotter.page-size"), Logger: log,
+	}
+	if d != nil {
+		deps.Projected = d.projected
+	}
+	return httpapi.NewOrderMatcher(deps)
+}
+
+func newTradeProcessor(c *config, k *core, d *downstream, verifier *gate.Verifier, registry *httpapi.Registry, log *slog.Logger) (*httpapi.TradeProcessor, error) {
+	mint, err := c.tokenMint(log)
+	if err != nil {
+		return nil, err
+	}
+	return httpapi.NewTradeProcessor(httpapi.ProcessorDeps{
+		Trades: httpapi.StoreTrades{DB: d.db}, Settlement: d.settlement, Recon: d.recon, TCA: d.tca,
+		Verifier: verifier, Mint: mint, Metrics: registry,
+		Applied: k.views.Applied, Durable: k.watermark.Durable, Projected: d.projected, State: d.state,
+		Durability: c.String("journal.durability"), MaxInflight: c.Int("http.max-inflight"), Logger: log,
+	}), nil
+}
+
+// tokenMint is POST /auth/dev-token as the settings want it: not there without a
+// master secret.
+func (c *config) tokenMint(log *slog.Logger) (httpapi.TokenMint, error) {
+	master, path, err := c.masterSecret()
+	if err != nil || master == nil {
+		return httpapi.TokenMint{}, err
+	}
+	if path != "" {
+		log.Info("the master secret of POST /auth/dev-token is in a file", "path", path)
+	}
+	secret, err := c.jwtSecret()
+	return httpapi.TokenMint{MasterSecret: master, Secret: secret, Issuer: c.String("auth.jwt.issuer")}, err
+}
+
+func newAdmin(c *config, k *core, d *downstream, verifier *gate.Verifier, registry *httpapi.Registry, log *slog.Logger) *httpapi.Admin {
+	a := httpapi.AdminConfig{
+		Parts:   func() []httpapi.Part { return append(coreParts(k), d.parts()...) },
+		Version: map[string]string{"version": version()}, Registry: registry, Logger: log,
+	}
+	if c.Bool("admin.token-guard") {
+		a.Admit = func(token string) bool {
+			claims, err := verifier.Verify([]byte(token))
+			return err == nil && claims.Admin
+		}
+	}
+	return httpapi.NewAdmin(a)
+}
+
+// coreParts is what must hold for an order to be admitted.
+func coreParts(k *core) []httpapi.Part {
+	list := []httpapi.Part{{Name: "recovery", Ready: true,
+		Detail: fmt.Sprintf("sequence %d in %s", k.recovered.sequence, k.recovered.took.Round(time.Millisecond))}}
+	switch err := k.journal.Err(); {
+	case err != nil:
+		list = append(list, httpapi.Part{Name: "journal", Detail: err.Error()})
+	case k.journal.StorageFull():
+		list = append(list, httpapi.Part{Name: "journal", Detail: "storage full"})
+	default:
+		list = append(list, httpapi.Part{Name: "journal", Ready: true,
+			Detail: fmt.Sprintf("durable %d, mode %s", k.journal.Durable(), k.o.durability)})
+	}
+	for _, s := range k.gate.Snapshot().Sources {
+		list = append(list, httpapi.Part{Name: "source " + s.Name, Ready: s.State == gate.Ready, Detail: s.State.String()})
+	}
+	return list
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"posttrade/httpapi"
+	"posttrade/journal"
+)
+
+// coreMetrics adds the stages' counters to those of the edge.
+func coreMetrics(k *core, edge *httpapi.OrderMatcher) httpapi.Metrics {
+	m := edge.Metrics()
+	m.Rings = func(emit func(string, uint64)) {
+		emit("input", uint64(k.in.Depth()))
+		emit("output", uint64(k.out.Depth()))
+	}
+	m.Stages = func(emit func(string, uint64)) {
+		emit("matcher", k.stage.Applied())
+		emit("recorder", k.journal.Applied())
+		emit("views", k.views.Applied())
+		emit("durable", k.journal.Durable())
+	}
+	m.JournalCommits = func() httpapi.Histogram { return commitHistogram(k.journal.Metrics()) }
+	m.JournalBytes = func() uint64 { return k.journal.Metrics().CommitBytes }
+	return m
+}
+
+func commitHistogram(m journal.Metrics) httpapi.Histogram {
+	h := httpapi.Histogram{Sum: m.CommitSeconds, Buckets: make(map[float64]uint64, len(journal.CommitBuckets))}
+	for i, n := range m.CommitCounts {
+		h.Count += n
+		if i < len(journal.CommitBuckets) {
+			h.Buckets[journal.CommitBuckets[i]] = h.Count
+		}
+	}
+	return h
+}
+
+// metrics shows what the sidecars count, by the contract's names.
+func (d *downstream) metrics(emit func(name, help string, counter bool, value float64, labels ...string)) {
+	counter := func(name, help string, n uint64, labels ...string) { emit(name, help, true, float64(n), labels...) }
+	gauge := func(name, help string, n uint64, labels ...string) { emit(name, help, false, float64(n), labels...) }
+	r, s, p := d.recon.Metrics(), d.settlement.Metrics(), d.projection.Metrics()
+	counter("svc_recon_matched_total", "Blotter entries whose row agrees.", r.MatchedTotal)
+	counter("svc_recon_missing_in_projection_total", "Blotter entries without a row, after the grace.", r.MissingInProjectionTotal)
+	counter("svc_recon_field_mismatch_total", "Blotter entries whose row differs.", r.FieldMismatchTotal)
+	counter("svc_recon_orphan_total", "Rows without a fill.", r.OrphanTotal)
+	gauge("svc_recon_lag_records", "Durable fills that reconciliation has not classified.", r.Lag)
+	gauge("svc_recon_open_breaks", "Breaks that are open.", r.OpenBreaks)
+	counter("svc_settlement_swept_total", "Trades settled by the schedule.", s.Swept)
+	counter("svc_settlement_forced_total", "Trades settled by hand.", s.Forced)
+	gauge("svc_projection_lag_records", "Durable fills that are not in SQL yet.", p.LagRecords)
+	booked := "Trades booked into SQL, by path and outcome."
+	counter("svc_projection_trades_total", booked, p.Booked, "path", "journal", "outcome", "booked")
+	counter("svc_projection_trades_total", booked, p.Duplicates, "path", "journal", "outcome", "duplicate")
+	counter("svc_projection_trades_total", booked, p.LegacyBooked, "path", "legacy", "outcome", "booked")
+	counter("svc_projection_trades_total", booked, p.LegacyDuplicates, "path", "legacy", "outcome", "duplicate")
+	counter("svc_projection_trades_total", booked, p.LegacyMalformed, "path", "legacy", "outcome", "malformed")
+	gauge("svc_tca_lag_records", "Durable commands that the price history has not taken in.", d.tca.Lag())
+	prices := "Prices from the message broker, by outcome."
+	counter("svc_price_feed_total", prices, d.prices.sequenced.Load(), "outcome", "sequenced")
+	counter("svc_price_feed_total", prices, d.prices.malformed.Load(), "outcome", "malformed")
+	counter("svc_price_feed_total", prices, d.prices.unknown.Load(), "outcome", "unknown")
+	counter("svc_price_feed_total", prices, d.prices.dropped.Load(), "outcome", "dropped")
+	d.sources.metrics(emit)
+}
+
+// projected is the input sequence up to which every fill is in SQL.
+func (d *downstream) projected() uint64 {
+	_, inputSeq := d.projection.Projected()
+	return inputSeq
+}
+
+// state is /health of the trade-processor.
+func (d *downstream) state() string {
+	if ready, _ := d.db.State(); !ready {
+		return "degraded"
+	}
+	for _, name := range d.loops.names() {
+		if d.loops.err(name) != nil {
+			return "failed"
+		}
+	}
+	return "ok"
+}
+
+// parts are the sidecars on /readyz. Orders are admitted without them.
+func (d *downstream) parts() []httpapi.Part {
+	if d == nil {
+		return nil
+	}
+	part := func(name string, ready bool, detail string) httpapi.Part {
+		return httpapi.Part{Name: name, Ready: ready, Detail: detail, Beside: true}
+	}
+	ready, detail := d.db.State()
+	list := []httpapi.Part{part("database", ready, detail)}
+	ready, detail = d.broker.State()
+	list = append(list, part("broker", ready, detail))
+	for _, name := range d.loops.names() {
+		if err := d.loops.err(name); err != nil {
+			list = append(list, part(name, false, err.Error()))
+		}
+	}
+	return list
+}

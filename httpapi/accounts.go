@@ -1,0 +1,196 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"posttrade/matcher/gate"
+	"posttrade/matcher/strictjson"
+	"posttrade/sidecars/accounts"
+	"posttrade/sidecars/control"
+)
+
+// Accounts are the accounts behind the account-service; *accounts.Accounts is one.
+type Accounts interface {
+	// List returns every account, by id.
+	List(ctx context.Context) ([]accounts.Account, error)
+	// Get returns an account, false for none.
+	Get(ctx context.Context, id uint32) (accounts.Account, bool, error)
+	// Upsert makes or changes an account; accounts.ErrAccount changes nothing.
+	Upsert(ctx context.Context, a accounts.Account) (version uint64, err error)
+	// Snapshot returns all accounts as of one moment.
+	Snapshot(ctx context.Context) (control.Snapshot, error)
+}
+
+// AccountDeps is everything that the account-service's handlers use. main fills it.
+type AccountDeps struct {
+	Accounts     Accounts
+	Verifier     *gate.Verifier
+	WriteAuth    bool // reference.write-auth.enforced: writes need an admin token
+	SnapshotAuth bool // controlfeed.snapshot-auth: the control snapshot needs one
+
+	// What /health shows. Applied, Durable and Projected are input sequences.
+	State                       func() string // nil: always ok
+	Applied, Durable, Projected func() uint64
+	Durability                  string // fsync, os or quorum: X-Durability
+	Role                        string // empty: single
+
+	MaxInflight int          // http.max-inflight; 0: DefaultMaxInflight
+	Logger      *slog.Logger // nil: none
+}
+
+// AccountService is the account-service's HTTP edge.
+type AccountService struct {
+	source
+	accounts Accounts
+}
+
+// NewAccountService builds the edge; Serve starts it.
+func NewAccountService(d AccountDeps) *AccountService {
+	s := &AccountService{accounts: d.Accounts}
+	s.source = newSource("account-service", sourceDeps{
+		verifier: d.Verifier, writeAuth: d.WriteAuth, snapshotAuth: d.SnapshotAuth,
+		state: d.State, applied: d.Applied, durable: d.Durable, projected: d.Projected,
+		durability: d.Durability, role: d.Role, maxInflight: d.MaxInflight, log: d.Logger,
+		document: openAPIAccountService, find: accountRouteOf, snapshot: d.Accounts.Snapshot,
+	}, s.answer)
+	return s
+}
+
+// accountRouteOf finds the endpoint of a plain path and the id in it. The list
+// has a slash at its end; without it is taken for the same.
+func accountRouteOf(path []byte) (r route, id []byte) {
+	switch string(path) {
+	case "/account/", "/account":
+		return routeAccounts, nil
+	case "/account/control-snapshot":
+		return routeAccountSnapshot, nil
+	case "/health":
+		return routeHealth, nil
+	case "/openapi.json":
+		return routeOpenAPI, nil
+	}
+	if rest, ok := cutPrefix(path, "/account/"); ok {
+		if id, tail := cutSegment(rest); len(tail) == 0 {
+			return routeAccount, id
+		}
+	}
+	return routeNone, nil
+}
+
+// answer runs the endpoint of a request.
+func (s *AccountService) answer(e *errand, r route, id []byte, method methods) problem {
+	switch {
+	case r == routeAccounts && method == methodGet:
+		return s.list(e)
+	case r == routeAccounts:
+		return s.upsert(e)
+	case r == routeAccount:
+		return s.show(e, id)
+	case r == routeAccountSnapshot:
+		return e.showSnapshot(&s.source)
+	case r == routeOpenAPI:
+		return e.showDocument(s.deps.document)
+	default:
+		return e.showSourceHealth(&s.source)
+	}
+}
+
+// list is GET /account/.
+func (s *AccountService) list(e *errand) problem {
+	return e.showWhole(&s.source, func(ctx context.Context, b []byte) ([]byte, error) {
+		all, err := s.accounts.List(ctx)
+		if err != nil {
+			return nil, err
+		}
+		b = append(b, '[')
+		for i := range all {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = appendAccount(b, &all[i])
+		}
+		return append(b, ']'), nil
+	})
+}
+
+// show is GET /account/{accountId}.
+func (s *AccountService) show(e *errand, text []byte) problem {
+	id, ok := number(text, 1, 1<<32-1)
+	if !ok {
+		return problemAccountID
+	}
+	ctx, cancel := quick()
+	defer cancel()
+	account, found, err := s.accounts.Get(ctx, uint32(id))
+	switch {
+	case err != nil:
+		return s.failed(err)
+	case !found:
+		return problemAccount
+	}
+	return e.send(200, appendAccount(e.begin(), &account))
+}
+
+// upsert is POST /account/ and PUT /account/, which say the same.
+func (s *AccountService) upsert(e *errand) problem {
+	if p := e.writing(&s.source); p.status != 0 {
+		return p
+	}
+	account := e.body.account()
+	if p := e.bodyRead(); p.status != 0 {
+		return p
+	}
+	ctx, cancel := quick()
+	defer cancel()
+	_, err := s.accounts.Upsert(ctx, account)
+	switch {
+	case errors.Is(err, accounts.ErrAccount):
+		e.body.field = ""
+		return e.body.bodyProblem(accounts.ErrAccount, -1)
+	case err != nil:
+		return s.changed(err)
+	}
+	return e.send(200, appendAccount(e.begin(), &account))
+}
+
+// account reads the body of an upsert. An account is enabled unless the body
+// says that it is not, also one that is there and disabled.
+func (d *decoder) account() accounts.Account {
+	a := accounts.Account{Enabled: true}
+	var id, name bool
+	for key := range d.members {
+		switch string(key) {
+		case "id":
+			a.ID, id = d.accountKey(), true
+		case "displayName":
+			a.DisplayName, name = d.name("displayName"), true
+		case "enabled":
+			a.Enabled = d.flag("enabled")
+		default:
+			d.fail(errUnknownField)
+		}
+	}
+	d.require("id", id)
+	d.require("displayName", name)
+	return a
+}
+
+// accountKey reads an id that an account can have: 0 is nobody's.
+func (d *decoder) accountKey() uint32 {
+	d.field = "id"
+	n := d.json.Int()
+	if d.json.Err() == nil && (n < 1 || n > 1<<32-1) {
+		d.fail(strictjson.ErrRange)
+	}
+	return uint32(n)
+}
+
+// appendAccount appends the document of an account.
+func appendAccount(b []byte, a *accounts.Account) []byte {
+	b = append(b, `{"id":`...)
+	b = appendUint(b, uint64(a.ID))
+	b = append(b, `,"displayName":`...)
+	return append(appendString(b, a.DisplayName), '}')
+}

@@ -1,0 +1,153 @@
+package client
+
+import "time"
+
+// TokenRequest is what a development token shall say.
+type TokenRequest struct {
+	Subject    string   `json:"subject"`
+	Accounts   []uint32 `json:"accounts"`
+	Admin      bool     `json:"admin"`
+	TTLSeconds int      `json:"ttlSeconds"`
+}
+
+// Token is a minted token.
+type Token struct {
+	Token     string    `json:"token"`
+	TokenType string    `json:"tokenType"`
+	ExpiresAt time.Time `json:"expiresAt"`
+}
+
+// TradesQuery selects trade rows. Zero members do not select.
+type TradesQuery struct {
+	AccountID      *uint32
+	Security       string
+	Status         string // Processing or Settled
+	SettlementDate string // yyyy-MM-dd
+	Limit          int
+	Cursor         string
+}
+
+// TradeRow is a row of the projection.
+type TradeRow struct {
+	ID             string    `json:"id"`
+	TradeSeq       uint64    `json:"tradeSeq"`
+	AccountID      uint32    `json:"accountId"`
+	Security       string    `json:"security"`
+	Side           string    `json:"side"`
+	Quantity       int64     `json:"quantity"`
+	Price          Price     `json:"price"`
+	Status         string    `json:"status"`
+	SettlementDate string    `json:"settlementDate"`
+	Timestamp      time.Time `json:"timestamp"`
+	OrderID        string    `json:"orderId"`
+	UpdatedAt      time.Time `json:"updatedAt"`
+}
+
+// TradePage is a page of trade rows; NextCursor "" is the last one.
+type TradePage struct {
+	Items      []TradeRow `json:"items"`
+	NextCursor string     `json:"nextCursor"`
+}
+
+// ReconStatus is the reconciliation's summary. Times are zero before the first.
+type ReconStatus struct {
+	Cursor              uint64    `json:"cursor"`
+	Matched             uint64    `json:"matched"`
+	MissingInProjection uint64    `json:"missingInProjection"`
+	FieldMismatch       uint64    `json:"fieldMismatch"`
+	Orphans             uint64    `json:"orphans"`
+	Lag                 uint64    `json:"lag"`
+	LastSweepAt         time.Time `json:"lastSweepAt"`
+	LastOrphanSweepAt   time.Time `json:"lastOrphanSweepAt"`
+}
+
+// BreakTrade is one side of a break.
+type BreakTrade struct {
+	AccountID uint32    `json:"accountId"`
+	Security  string    `json:"security"`
+	Side      string    `json:"side"`
+	Quantity  int64     `json:"quantity"`
+	Price     Price     `json:"price"`
+	Timestamp time.Time `json:"timestamp"`
+}
+
+// Break is an open difference between the journal and the projection.
+type Break struct {
+	Class       string      `json:"class"`
+	TradeID     string      `json:"tradeId"`
+	TradeSeq    uint64      `json:"tradeSeq"`
+	Fields      []string    `json:"fields"`
+	Journal     *BreakTrade `json:"journal"`    // nil of an orphan
+	Projection  *BreakTrade `json:"projection"` // nil of a missing one
+	FirstSeenAt time.Time   `json:"firstSeenAt"`
+	LastSeenAt  time.Time   `json:"lastSeenAt"`
+}
+
+// BreakPage is a page of breaks; NextCursor "" is the last one.
+type BreakPage struct {
+	Items      []Break `json:"items"`
+	NextCursor string  `json:"nextCursor"`
+}
+
+// OrphanSweep is what an orphan sweep found.
+type OrphanSweep struct {
+	SweptAt               time.Time `json:"sweptAt"`
+	LocalTradeCount       uint64    `json:"localTradeCount"`
+	FullHistoryTradeCount uint64    `json:"fullHistoryTradeCount"`
+	OrphanCount           uint64    `json:"orphanCount"`
+	OrphanIDs             []string  `json:"orphanIds"`
+	Truncated             bool      `json:"truncated"`
+}
+
+// TCAReport is what one trade has cost. Prices are 0 and slippages nil where
+// there is no benchmark.
+type TCAReport struct {
+	TradeID            string    `json:"tradeId"`
+	AccountID          uint32    `json:"accountId"`
+	Security           string    `json:"security"`
+	Side               string    `json:"side"`
+	Quantity           int64     `json:"quantity"`
+	ExecutionPrice     Price     `json:"executionPrice"`
+	ArrivalPrice       Price     `json:"arrivalPrice"`
+	ArrivalAt          time.Time `json:"arrivalAt"`
+	Twap               Price     `json:"twap"`
+	TwapWindowStart    time.Time `json:"twapWindowStart"`
+	TwapWindowEnd      time.Time `json:"twapWindowEnd"`
+	TwapSampleCount    uint64    `json:"twapSampleCount"`
+	SlippageBps        *Price    `json:"slippageBps"` // in millionths of a basis point
+	ArrivalSlippageBps *Price    `json:"arrivalSlippageBps"`
+}
+
+// TCAQuery selects the trades of a summary. Zero members do not select.
+type TCAQuery struct {
+	AccountID *uint32
+	From, To  time.Time
+}
+
+// Costs are the counts and averages of a set of trades.
+type Costs struct {
+	Trades                    uint64 `json:"trades"`
+	WithBenchmark             uint64 `json:"withBenchmark"`
+	AverageSlippageBps        *Price `json:"averageSlippageBps"` // in millionths of a basis point
+	AverageArrivalSlippageBps *Price `json:"averageArrivalSlippageBps"`
+}
+
+// SecurityCosts are the costs of one security's trades.
+type SecurityCosts struct {
+	Security string `json:"security"`
+	Costs
+}
+
+// TCASummary is what many trades have cost.
+type TCASummary struct {
+	Costs
+	BySecurity []SecurityCosts `json:"bySecurity"`
+}
+
+// Reindexed is what a full-history index holds.
+type Reindexed struct {
+	IndexedTrades  uint64 `json:"indexedTrades"`
+	LastSequence   uint64 `json:"lastSequence"`
+	LastTradeSeq   uint64 `json:"lastTradeSeq"`
+	DurationMillis int64  `json:"durationMillis"`
+}

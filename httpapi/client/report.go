@@ -1,0 +1,118 @@
+package client
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+)
+
+// Report is a regulatory report as it streams in: lines of JSON, a record each.
+// Read returns io.EOF only when the report is whole and is what the server made.
+type Report struct {
+	FromSeq, ToSeq uint64 // the range that it covers
+
+	body io.ReadCloser
+	resp *http.Response
+	done func()
+	sum  hash.Hash
+	last byte
+	n    uint64 // records so far
+}
+
+// RegulatoryReport asks the order-matcher for every lifecycle event in a range of
+// input sequences, both inclusive; 0 leaves a bound open. It needs an admin
+// token. A report has no time limit but ctx's; close it.
+func (c *Client) RegulatoryReport(ctx context.Context, fromSeq, toSeq uint64) (*Report, error) {
+	v := url.Values{}
+	for name, bound := range map[string]uint64{"fromSeq": fromSeq, "toSeq": toSeq} {
+		if bound > 0 {
+			v.Set(name, strconv.FormatUint(bound, 10))
+		}
+	}
+	path := "/regulatory/report?" + v.Encode()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.host+path, nil)
+	if err != nil {
+		return nil, fmt.Errorf("client: GET %s: %w", path, err)
+	}
+	r.Header.Set("Accept", "application/x-ndjson")
+	if c.bearer != "" {
+		r.Header.Set("Authorization", c.bearer)
+	}
+	// The other requests' client reads an answer whole; this one streams it, and
+	// asks for and undoes the compression by itself.
+	transport := &http.Transport{}
+	if dial := c.http.Dial; dial != nil {
+		transport.DialContext = func(_ context.Context, _, address string) (net.Conn, error) { return dial(address) }
+	}
+	resp, err := transport.RoundTrip(r)
+	if err != nil {
+		transport.CloseIdleConnections()
+		return nil, fmt.Errorf("client: GET %s: %w", path, err)
+	}
+	report := &Report{body: resp.Body, resp: resp, done: transport.CloseIdleConnections, sum: sha256.New(), last: '\n'}
+	if resp.StatusCode != http.StatusOK {
+		defer report.Close()
+		body, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+		if err != nil {
+			return nil, fmt.Errorf("client: GET %s: %w", path, err)
+		}
+		return nil, readProblem(resp.StatusCode, body)
+	}
+	for name, bound := range map[string]*uint64{"X-Report-From-Seq": &report.FromSeq, "X-Report-To-Seq": &report.ToSeq} {
+		if *bound, err = strconv.ParseUint(resp.Header.Get(name), 10, 64); err != nil {
+			return nil, fmt.Errorf("%w: GET %s: header %s: %w", ErrAnswer, path, name, errors.Join(err, report.Close()))
+		}
+	}
+	return report, nil
+}
+
+// Read implements io.Reader.
+func (r *Report) Read(b []byte) (int, error) {
+	n, err := r.body.Read(b)
+	r.sum.Write(b[:n])
+	for _, ch := range b[:n] {
+		if ch == '\n' {
+			r.n++
+		}
+	}
+	if n > 0 {
+		r.last = b[n-1]
+	}
+	if err == io.EOF {
+		if bad := r.check(); bad != nil {
+			return n, bad
+		}
+	}
+	return n, err
+}
+
+// check compares a report that has ended with what its trailers say.
+func (r *Report) check() error {
+	count, sum := r.resp.Trailer.Get("X-Report-Count"), r.resp.Trailer.Get("X-Report-Sha256")
+	if r.last != '\n' || count != strconv.FormatUint(r.n, 10) || sum != r.SHA256() {
+		return fmt.Errorf("%w: report of %d records with sha256 %s, the server says %q with %q",
+			ErrAnswer, r.n, r.SHA256(), count, sum)
+	}
+	return nil
+}
+
+// Count is how many records were read.
+func (r *Report) Count() uint64 { return r.n }
+
+// SHA256 is the sum of what was read, in hexadecimal.
+func (r *Report) SHA256() string { return hex.EncodeToString(r.sum.Sum(nil)) }
+
+// Close ends the report, whole or not.
+func (r *Report) Close() error {
+	err := r.body.Close()
+	r.done()
+	return err
+}

@@ -1,0 +1,132 @@
+package httpapi
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+
+	"posttrade/matcher/gate"
+	"posttrade/matcher/strictjson"
+)
+
+// TokenMint is how the trade-processor mints tokens for local development.
+type TokenMint struct {
+	// MasterSecret is what a caller must present. Without one nothing is minted
+	// and the endpoint is not there.
+	MasterSecret []byte
+	Secret       []byte           // the tokens are signed with it
+	Issuer       string           // auth.jwt.issuer, or empty
+	Now          func() time.Time // nil: time.Now
+}
+
+// MaxTokenLife is the longest ttlSeconds of a minted token.
+const MaxTokenLife = 24 * time.Hour
+
+// headerMasterSecret carries the master secret.
+const headerMasterSecret = "X-Auth-Master-Secret"
+
+// What a dev-token body can have wrong beside its form.
+var (
+	errBlank    = errors.New("must not be blank")
+	errTooLarge = errors.New("the token would be longer than 4096 bytes")
+)
+
+// tokenRequest is the body of POST /auth/dev-token.
+type tokenRequest struct {
+	claims gate.Claims
+	life   time.Duration
+}
+
+func (d *decoder) tokenRequest() (q tokenRequest) {
+	var subject, life bool
+	for key := range d.members {
+		switch string(key) {
+		case "subject":
+			d.field = "subject"
+			q.claims.Subject, subject = string(d.json.String()), true
+			if strings.TrimSpace(q.claims.Subject) == "" {
+				d.fail(errBlank)
+			}
+		case "accounts":
+			q.claims.Accounts = d.accounts()
+		case "admin":
+			q.claims.Admin = d.flag("admin")
+		case "ttlSeconds":
+			d.field = "ttlSeconds"
+			n := d.json.Int()
+			if d.json.Err() == nil && (n < 1 || n > int64(MaxTokenLife/time.Second)) {
+				d.fail(strictjson.ErrRange)
+			}
+			q.life, life = time.Duration(n)*time.Second, true
+		default:
+			d.fail(errUnknownField)
+		}
+	}
+	d.require("subject", subject)
+	d.require("ttlSeconds", life)
+	return q
+}
+
+// accounts reads an array of account ids.
+func (d *decoder) accounts() (ids []uint32) {
+	d.field = "accounts"
+	for d.json.BeginArray(); d.json.NextItem(); {
+		n := d.json.Int()
+		if d.json.Err() == nil && (n < 1 || n > 1<<32-1) {
+			d.fail(strictjson.ErrRange)
+		}
+		ids = append(ids, uint32(n))
+	}
+	return ids
+}
+
+// mintToken is POST /auth/dev-token.
+func (q *inquiry) mintToken() problem {
+	mint := &q.p.Mint
+	if len(mint.MasterSecret) == 0 {
+		return problemRoute
+	}
+	if !q.knowsSecret(mint.MasterSecret) {
+		return problemMaster
+	}
+	if p := q.readBody(); p.status != 0 {
+		return p
+	}
+	ask := q.body.tokenRequest()
+	if p := q.bodyRead(); p.status != 0 {
+		return p
+	}
+	now := mint.Now()
+	token := gate.Mint(mint.Secret, ask.claims, mint.Issuer, ask.life, now)
+	if len(token) > gate.MaxTokenBytes {
+		q.body.field = ""
+		return q.body.bodyProblem(errTooLarge, -1)
+	}
+	q.p.log.Info("httpapi: development token minted", "subject", ask.claims.Subject,
+		"accounts", len(ask.claims.Accounts), "admin", ask.claims.Admin, slog.Duration("ttl", ask.life))
+	q.ctx.Response.Header.Set("Cache-Control", "no-store")
+	if prefer(&q.ctx.Request.Header, "Accept", contentJSON, contentText) == 1 {
+		q.send(200, append(q.begin(), token...))
+		q.ctx.Response.Header.SetContentType(contentTextUTF8)
+		return problem{}
+	}
+	b := append(q.begin(), `{"token":"`...)
+	b = append(b, token...)
+	b = append(b, `","tokenType":"Bearer","expiresAt":`...)
+	expires := now.Add(ask.life).Unix() // as in the claim exp, which has whole seconds
+	return q.send(200, append(appendTime(b, expires*1000), '}'))
+}
+
+// knowsSecret reports that the request carries the master secret, once. The time
+// it takes says nothing of where a wrong one differs, nor of the secret's length.
+func (q *inquiry) knowsSecret(secret []byte) bool {
+	given := q.ctx.Request.Header.PeekAll(headerMasterSecret)
+	if len(given) != 1 {
+		return false
+	}
+	got, want := sha256.Sum256(given[0]), sha256.Sum256(secret)
+	return subtle.ConstantTimeCompare(got[:], want[:]) == 1
+}

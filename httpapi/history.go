@@ -1,0 +1,67 @@
+package httpapi
+
+import (
+	"context"
+
+	"posttrade/blotter"
+	"posttrade/matcher"
+)
+
+// History is the on-demand index of every fill; *blotter.History pages, and main
+// gives its Reindex the journal.
+type History interface {
+	// Reindex goes through the whole journal.
+	Reindex(ctx context.Context) (blotter.HistoryInfo, error)
+	// Page appends fills with a trade sequence above sinceSeq; ok is false when
+	// there is no index.
+	Page(sinceSeq uint64, limit int, dst []matcher.Fill) (items []matcher.Fill, next uint64, ok bool)
+}
+
+// reindex is POST /recon/full-history/reindex.
+func (x *exchange) reindex() problem {
+	if p := x.admin(); p.status != 0 {
+		return p
+	}
+	if x.m.History == nil {
+		return problemRoute
+	}
+	if p := x.emptyBody(); p.status != 0 {
+		return p
+	}
+	ctx, cancel := x.m.long()
+	defer cancel()
+	info, err := x.m.History.Reindex(ctx)
+	if err != nil {
+		return x.m.failed(err)
+	}
+	b := append(x.begin(), `{"indexedTrades":`...)
+	b = appendUint(b, info.IndexedTrades)
+	b = append(b, `,"lastSequence":`...)
+	b = appendUint(b, info.LastSequence)
+	b = append(b, `,"lastTradeSeq":`...)
+	b = appendUint(b, info.LastTradeSeq)
+	b = append(b, `,"durationMillis":`...)
+	return x.send(200, append(appendInt(b, info.DurationMillis), '}'))
+}
+
+// showHistory is GET /recon/full-history/trades. The index holds durable fills
+// only, so nothing is waited for.
+func (x *exchange) showHistory() problem {
+	if p := x.admin(); p.status != 0 {
+		return p
+	}
+	if x.m.History == nil {
+		return problemRoute
+	}
+	since, limit, p := x.fillPage()
+	if p.status != 0 {
+		return p
+	}
+	fills, next, ok := x.m.History.Page(since, limit, x.fills[:0])
+	x.fills = fills
+	if !ok {
+		return problemNotIndexed
+	}
+	b := x.appendEntries(x.begin(), fills, next)
+	return x.send(200, append(b, '}'))
+}

@@ -1,0 +1,176 @@
+package httpapi
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"posttrade/matcher/gate"
+	"posttrade/sidecars/store"
+)
+
+// Trades are the rows of the SQL projection.
+type Trades interface {
+	// Trade finds one row.
+	Trade(ctx context.Context, id string) (t store.Trade, found bool, err error)
+	// Trades lists rows, ascending by trade sequence.
+	Trades(ctx context.Context, f store.TradeFilter) ([]store.Trade, error)
+}
+
+// Settlement settles a trade before its time; *settlement.Settlement is one.
+type Settlement interface {
+	Force(ctx context.Context, tradeID string) (t store.Trade, found bool, err error)
+}
+
+// ProcessorDeps is everything that the trade-processor's handlers use. main fills it.
+type ProcessorDeps struct {
+	Trades     Trades
+	Settlement Settlement
+	Recon      Recon
+	TCA        TCA
+	Verifier   *gate.Verifier
+	Mint       TokenMint    // POST /auth/dev-token; the zero value: it is not there
+	Metrics    http.Handler // GET /actuator/prometheus: the *Registry that /metrics shows
+
+	// What /health shows. Applied, Durable and Projected are input sequences.
+	Applied, Durable, Projected func() uint64
+	State                       func() string // "ok", "degraded" or "failed"; nil: always ok
+	Durability                  string        // fsync, os or quorum: X-Durability
+	Role                        string        // empty: single
+
+	MaxInflight int          // http.max-inflight; 0: DefaultMaxInflight
+	Logger      *slog.Logger // nil: none
+}
+
+// TradeProcessor is the trade-processor's HTTP edge. Unlike admission, which
+// asks memory only, it waits for SQL; every endpoint of a trade or an account
+// needs a token, also where admission does not enforce entitlements.
+type TradeProcessor struct {
+	ProcessorDeps
+	service
+	log *slog.Logger
+}
+
+// NewTradeProcessor builds the edge; Serve starts it.
+func NewTradeProcessor(d ProcessorDeps) *TradeProcessor {
+	if d.Role == "" {
+		d.Role = "single"
+	}
+	if d.Mint.Now == nil {
+		d.Mint.Now = time.Now
+	}
+	p := &TradeProcessor{ProcessorDeps: d}
+	p.service = newService("trade-processor", serverConfig{
+		handler: p.handle, bodyLimit: func([]byte) int { return maxBodyBytes },
+		maxInflight: d.MaxInflight, durability: []byte(d.Durability), log: d.Logger,
+	})
+	p.log = p.server.log
+	return p
+}
+
+// inquiry is one request to the trade-processor.
+type inquiry struct {
+	visit
+	p *TradeProcessor
+}
+
+// handle answers one request.
+func (p *TradeProcessor) handle(ctx *fasthttp.RequestCtx) {
+	q := inquiry{p: p, visit: visit{ctx: ctx, verifier: p.Verifier}}
+	if problem := q.serve(); problem.status != 0 {
+		problem.write(ctx)
+	}
+}
+
+// serve finds the endpoint and runs it.
+func (q *inquiry) serve() problem {
+	r, id, _, p := q.enter("", processorRouteOf)
+	if p.status != 0 {
+		return p
+	}
+	switch r {
+	case routeDevToken:
+		return q.mintToken()
+	case routeTradeList:
+		return q.listTrades()
+	case routeTrade:
+		return q.showTrade(string(id))
+	case routeSettle:
+		return q.forceSettlement(string(id))
+	case routeReconStatus:
+		return q.showReconStatus()
+	case routeBreaks:
+		return q.listBreaks()
+	case routeSweep:
+		return q.sweepOrphans()
+	case routeLastSweep:
+		return q.showLastSweep()
+	case routeTCAReport:
+		return q.showTCAReport(string(id))
+	case routeTCASummary:
+		return q.showTCASummary()
+	case routeScrape:
+		return q.scrape()
+	case routeOpenAPI:
+		return q.showDocument(openAPITradeProcessor)
+	default:
+		return q.showHealth()
+	}
+}
+
+// processorRouteOf finds the endpoint of a plain path and the id in it.
+func processorRouteOf(path []byte) (r route, id []byte) {
+	switch string(path) {
+	case "/auth/dev-token":
+		return routeDevToken, nil
+	case "/trades":
+		return routeTradeList, nil
+	case "/recon/status":
+		return routeReconStatus, nil
+	case "/recon/breaks":
+		return routeBreaks, nil
+	case "/recon/orphan-sweep":
+		return routeSweep, nil
+	case "/recon/orphan-sweep/last":
+		return routeLastSweep, nil
+	case "/tca/summary":
+		return routeTCASummary, nil
+	case "/actuator/prometheus":
+		return routeScrape, nil
+	case "/health":
+		return routeHealth, nil
+	case "/openapi.json":
+		return routeOpenAPI, nil
+	}
+	if rest, ok := cutPrefix(path, "/trades/"); ok {
+		id, tail := cutSegment(rest)
+		switch {
+		case len(id) == 0:
+			return routeNone, nil
+		case len(tail) == 0:
+			return routeTrade, id
+		case string(tail) == "/settlement/force":
+			return routeSettle, id
+		}
+	}
+	if rest, ok := cutPrefix(path, "/tca/report/"); ok {
+		if id, tail := cutSegment(rest); len(id) > 0 && len(tail) == 0 {
+			return routeTCAReport, id
+		}
+	}
+	return routeNone, nil
+}
+
+// showHealth is GET /health.
+func (q *inquiry) showHealth() problem {
+	state := "ok"
+	if q.p.State != nil {
+		state = q.p.State()
+	}
+	h := health{service: q.p.name, status: state, role: q.p.Role, durability: q.p.Durability,
+		applied: q.p.Applied(), durable: q.p.Durable(), projected: q.p.Projected}
+	return q.send(200, h.append(q.begin()))
+}

@@ -1,0 +1,200 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"posttrade/sidecars/store"
+)
+
+// TestRowsComeFromTheDatabase drives the lists over a real database.
+func TestRowsComeFromTheDatabase(t *testing.T) {
+	db := must[*store.DB](t)(store.Open(store.Options{Dir: t.TempDir()}))
+	closed := false
+	defer func() {
+		if !closed {
+			db.Close()
+		}
+	}()
+	rows := testTrades()
+	if err := db.Write(t.Context(), func(tx *store.Tx) error {
+		_, err := tx.InsertTrades(rows)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	r := newProcessorRig(t, func(d *ProcessorDeps) { d.Trades = StoreTrades{db} })
+	// Every page of every size adds up to the whole list, for everybody.
+	for _, token := range []string{"admin", "one", "two"} {
+		for limit := 1; limit <= len(rows)+1; limit++ {
+			var ids []string
+			cursor := ""
+			for {
+				a := r.get(fmt.Sprintf("/trades?limit=%d%s", limit, cursor), token).want(t, 200, "")
+				items := a.field(t, "items").([]any)
+				for _, item := range items {
+					ids = append(ids, item.(map[string]any)["id"].(string))
+				}
+				next, more := a.field(t, "nextCursor").(string)
+				if !more {
+					break
+				}
+				if len(items) != limit {
+					t.Errorf("%s: a page of %d items, limit %d", token, len(items), limit)
+				}
+				cursor = "&cursor=" + next
+			}
+			var want []string
+			for i := range rows {
+				if token == "admin" || token == "one" && rows[i].AccountID == 1 || token == "two" && rows[i].AccountID == 2 {
+					want = append(want, rows[i].ID)
+				}
+			}
+			if !slices.Equal(ids, want) {
+				t.Errorf("%s, limit %d: %v, want %v", token, limit, ids, want)
+			}
+		}
+	}
+	fake := newProcessorRig(t)
+	for _, path := range []string{"/trades/trd-1", "/trades/trd-2", "/trades/trd-6", "/trades?status=Processing&settlementDate=2026-03-03&security=AAA"} {
+		if got, want := r.get(path, "admin"), fake.get(path, "admin"); string(got.body) != string(want.body) {
+			t.Errorf("%s: %s\nwant %s", path, got.body, want.body)
+		}
+	}
+	closed = true
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if a := r.get("/trades", "admin"); a.status < 500 {
+		t.Errorf("closed: %d %s", a.status, a.body)
+	}
+}
+
+// TestSweepOutlivesTheWriteTimeout: the time-out begins with the answer.
+func TestSweepOutlivesTheWriteTimeout(t *testing.T) {
+	r := newTunedRig(t, func(p *TradeProcessor) { p.server.http.WriteTimeout = 50 * time.Millisecond })
+	r.fakes.block, r.fakes.entered = make(chan struct{}), make(chan struct{}, 1)
+	go func() {
+		<-r.fakes.entered
+		<-time.After(150 * time.Millisecond)
+		close(r.fakes.block)
+	}()
+	r.post("/recon/orphan-sweep", "", "admin").want(t, 200, "")
+	if n := r.fakes.timeless.Load(); n != 0 {
+		t.Errorf("%d calls may take for ever", n)
+	}
+}
+
+// TestShutdownEndsTheSweep that is under way, and answers it.
+func TestShutdownEndsTheSweep(t *testing.T) {
+	r := newProcessorRig(t)
+	r.fakes.block, r.fakes.entered = make(chan struct{}), make(chan struct{}, 1)
+	go func() {
+		<-r.fakes.entered
+		ctx, stop := context.WithTimeout(context.Background(), 5*time.Second)
+		defer stop()
+		if err := r.p.Shutdown(ctx); err != nil {
+			t.Errorf("shutdown: %v", err)
+		}
+	}()
+	r.post("/recon/orphan-sweep", "", "admin").want(t, 503, CodeStopping)
+}
+
+// TestShutdownMayComeBeforeServe: a service that is stopped as it starts must not
+// serve for ever.
+func TestShutdownMayComeBeforeServe(t *testing.T) {
+	p := NewTradeProcessor(ProcessorDeps{})
+	if err := p.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ln := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
+	done := make(chan error, 1)
+	go func() { done <- p.Serve(ln) }()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("still serving")
+	}
+	if conn, err := net.Dial("tcp", ln.Addr().String()); err == nil {
+		conn.Close()
+		t.Error("the listener is open")
+	}
+}
+
+// TestScrapesShowTheSameRegistry on both listeners, what main has added included.
+func TestScrapesShowTheSameRegistry(t *testing.T) {
+	registry := NewRegistry(Metrics{More: func(emit func(name, help string, counter bool, value float64, labels ...string)) {
+		emit("svc_recon_matched_total", "Entries matched.", true, 7)
+		emit("svc_recon_orphan_total", "Orphans.", true, 0)
+		emit("svc_projection_lag_records", "Fills not projected.", false, 3)
+		emit("svc_replica_quarantine_total", "Quarantines.", true, 1, "source", "account", "reason", "gap")
+		emit("svc_replica_quarantine_total", "Quarantines.", true, 2, "source", "security", "reason", "gap")
+	}}, nil)
+	r := newProcessorRig(t, func(d *ProcessorDeps) { d.Metrics = registry })
+	text := string(r.get("/actuator/prometheus", "").want(t, 200, "").body)
+	other := adminGet(NewAdmin(AdminConfig{Registry: registry}), "/metrics", "").Body.String()
+	for _, line := range []string{
+		"# TYPE svc_recon_matched_total counter", "svc_recon_matched_total 7", "svc_recon_orphan_total 0",
+		"# TYPE svc_projection_lag_records gauge", "# HELP svc_projection_lag_records Fills not projected.", "svc_projection_lag_records 3",
+		`svc_replica_quarantine_total{reason="gap",source="account"} 1`, `svc_replica_quarantine_total{reason="gap",source="security"} 2`, "go_goroutines",
+	} {
+		if !strings.Contains(text, line+"\n") && !strings.Contains(text, line+" ") || !strings.Contains(other, line) {
+			t.Errorf("%s is not in both\n%s", line, text)
+		}
+	}
+	// What a scraper asks for reaches the registry.
+	a := r.call(request{method: "GET", path: "/actuator/prometheus", header: map[string]string{"Accept-Encoding": "gzip"}})
+	if a.header.Get("Content-Encoding") != "gzip" || !strings.Contains(string(a.unpack(t)), "svc_recon_matched_total 7") {
+		t.Errorf("%v", a.header)
+	}
+}
+
+// TestMalformedMetricFailsTheScrape instead of being left out.
+func TestMalformedMetricFailsTheScrape(t *testing.T) {
+	for name, labels := range map[string][]string{"a label without a value": {"source"}, "a label twice": {"a", "1", "a", "2"}} {
+		r := newProcessorRig(t, func(d *ProcessorDeps) {
+			d.Metrics = NewRegistry(Metrics{More: func(emit func(string, string, bool, float64, ...string)) {
+				emit("svc_x_total", "X.", true, 1, labels...)
+			}}, nil)
+		})
+		if a := r.get("/actuator/prometheus", ""); a.status != http.StatusInternalServerError {
+			t.Errorf("%s: %d %.200s", name, a.status, a.body)
+		}
+	}
+}
+
+// TestBothServicesCountTheirFaults in one metric.
+func TestBothServicesCountTheirFaults(t *testing.T) {
+	m, p := newRig(t), newProcessorRig(t, func(d *ProcessorDeps) { d.Recon = nil })
+	p.get("/recon/status", "admin").want(t, 500, CodeInternal)
+	metrics := m.m.Metrics()
+	metrics.Faults = append(metrics.Faults, p.p.Faults)
+	text := adminGet(NewAdmin(AdminConfig{Metrics: metrics}), "/metrics", "").Body.String()
+	for _, line := range []string{`{fault="panic",service="order-matcher"} 0`, `{fault="panic",service="trade-processor"} 1`} {
+		if !strings.Contains(text, "svc_http_faults_total"+line) {
+			t.Errorf("%s is not in\n%s", line, text)
+		}
+	}
+}
+
+// TestProcessorHealthSaysWhatMainSays about its parts.
+func TestProcessorHealthSaysWhatMainSays(t *testing.T) {
+	r := newProcessorRig(t, func(d *ProcessorDeps) {
+		d.State, d.Role, d.Projected = func() string { return "degraded" }, "leader", nil
+	})
+	a := r.get("/health", "").want(t, 200, "")
+	want := `{"service":"trade-processor","status":"degraded","role":"leader","durability":"fsync",` +
+		`"applied":12,"durable":11,"projected":null}`
+	if string(a.body) != want {
+		t.Errorf("%s", a.body)
+	}
+}

@@ -1,0 +1,317 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"posttrade/journal/audit"
+	"posttrade/matcher"
+	"posttrade/matcher/gate"
+	"posttrade/sidecars/recon"
+	"posttrade/sidecars/settlement"
+	"posttrade/sidecars/store"
+	"posttrade/sidecars/tca"
+)
+
+// What main hands in fits.
+var (
+	_ Trades       = StoreTrades{}
+	_ Settlement   = (*settlement.Settlement)(nil)
+	_ Recon        = (*recon.Recon)(nil)
+	_ TCA          = (*tca.TCA)(nil)
+	_ Reporter     = (*audit.Reporter)(nil)
+	_ http.Handler = (*Registry)(nil)
+)
+
+const testMaster = "a master secret of the tests"
+
+// farAccount is the largest account id.
+const farAccount = 1<<32 - 1
+
+// testTrades are the rows of a processorRig: accounts 1, 2 and farAccount.
+func testTrades() (rows []store.Trade) {
+	for i, account := range []uint32{1, 1, 2, 1, 2, farAccount} {
+		seq := uint64(i + 1)
+		t := store.Trade{ID: store.TradeID(seq), Seq: seq, AccountID: account, Security: "AAA", Side: matcher.Buy,
+			Quantity: 10 * int64(seq), Price: 100_250_000, SettlementDate: store.DateOf(2026, 3, 3),
+			ExecutedAt: testStart + int64(seq), BookedAt: testStart + 50, UpdatedAt: testStart + 60,
+			OrderID: "ord-" + itoa(seq), Sequence: 10 + seq}
+		if seq%2 == 0 {
+			t.Security, t.Side, t.Status, t.OrderID = "BRK.B", matcher.Sell, store.Settled, ""
+			t.SettlementDate = store.DateOf(2026, 3, 4)
+		}
+		rows = append(rows, t)
+	}
+	return rows
+}
+
+// processorRig is a trade-processor in front of fakes.
+type processorRig struct {
+	t       testing.TB
+	p       *TradeProcessor
+	address string
+	now     atomic.Int64
+	fakes   *fakes
+	log     *lockedBuffer
+}
+
+// fakes are everything behind the handlers. Every call is counted.
+type fakes struct {
+	calls    atomic.Int64
+	timeless atomic.Int64 // calls without a deadline
+
+	mu      sync.Mutex
+	rows    []store.Trade
+	err     error             // of everything
+	gone    bool              // Force does not find what Trade has found
+	swept   bool              // there was an orphan sweep
+	last    recon.BreakQuery  // asked for
+	summary tca.SummaryQuery  // asked for
+	filter  store.TradeFilter // asked for
+	block   chan struct{}     // OrphanSweep waits for it or the context's end; nil: it does not
+	entered chan struct{}     // OrphanSweep has begun
+}
+
+// call counts a call and returns the error that everything has.
+func (f *fakes) call(ctx context.Context) error {
+	f.calls.Add(1)
+	if _, ok := ctx.Deadline(); !ok {
+		f.timeless.Add(1)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.err
+}
+
+func (f *fakes) set(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+}
+
+func (f *fakes) Trade(ctx context.Context, id string) (store.Trade, bool, error) {
+	if err := f.call(ctx); err != nil {
+		return store.Trade{}, false, err
+	}
+	at := slices.IndexFunc(f.rows, func(t store.Trade) bool { return t.ID == id })
+	if at < 0 {
+		return store.Trade{}, false, nil
+	}
+	return f.rows[at], true, nil
+}
+
+func (f *fakes) Trades(ctx context.Context, q store.TradeFilter) (rows []store.Trade, err error) {
+	if err := f.call(ctx); err != nil {
+		return nil, err
+	}
+	f.set(func() { f.filter = q })
+	for _, t := range f.rows {
+		if (q.Accounts == nil || slices.Contains(q.Accounts, t.AccountID)) && (q.Security == "" || q.Security == t.Security) &&
+			(q.Status == nil || *q.Status == t.Status) && (q.SettlementDate == nil || *q.SettlementDate == t.SettlementDate) &&
+			t.Seq > q.AfterSeq && (q.Limit == 0 || len(rows) < q.Limit) {
+			rows = append(rows, t)
+		}
+	}
+	return rows, nil
+}
+
+// settler is the Settlement of fakes.
+type settler struct{ *fakes }
+
+func (f settler) Force(ctx context.Context, id string) (t store.Trade, found bool, err error) {
+	t, found, err = f.Trade(ctx, id)
+	if f.gone {
+		return store.Trade{}, false, nil
+	}
+	t.Status = store.Settled
+	return t, found, err
+}
+
+// reconciler is the Recon of fakes.
+type reconciler struct{ *fakes }
+
+func (f reconciler) Status(ctx context.Context) (recon.Status, error) {
+	if err := f.call(ctx); err != nil {
+		return recon.Status{}, err
+	}
+	s := recon.Status{Cursor: 6, Matched: 3, MissingInProjection: 2, FieldMismatch: 1, Orphans: 4, Lag: 7}
+	if f.swept {
+		s.LastSweepMillis, s.LastOrphanSweepMillis = testStart, testStart+1
+	}
+	return s, nil
+}
+
+func (f reconciler) Breaks(ctx context.Context, q recon.BreakQuery) ([]recon.Break, string, error) {
+	if err := f.call(ctx); err != nil {
+		return nil, "", err
+	}
+	f.set(func() { f.last = q })
+	switch q.AfterKey {
+	case "":
+	case "page2":
+		return []recon.Break{}, "", nil
+	default:
+		return nil, "", recon.ErrKey
+	}
+	fill := &recon.Trade{AccountID: 1, Side: matcher.Sell, Security: "AAA", Quantity: 5, Price: 1_500_000, TimeMillis: testStart}
+	row := &recon.Trade{AccountID: 2, Side: matcher.Buy, Security: `A"A`, Quantity: -5, Price: -1_500_000, TimeMillis: testStart + 1}
+	return []recon.Break{
+		{Class: recon.MissingInProjection, TradeID: "trd-1", TradeSeq: 1, Journal: fill, FirstSeenMillis: testStart, LastSeenMillis: testStart + 2},
+		{Class: recon.FieldMismatch, TradeID: "trd-2", TradeSeq: 2, Fields: []string{"account", "price"}, Journal: fill, Projection: row},
+		{Class: recon.OrphanInProjection, TradeID: "trd-9\u00e9", TradeSeq: 9, Projection: row},
+	}, "page2", nil
+}
+
+func (f reconciler) OrphanSweep(ctx context.Context) (recon.SweepResult, error) {
+	if err := f.call(ctx); err != nil {
+		return recon.SweepResult{}, err
+	}
+	if f.block != nil {
+		f.entered <- struct{}{}
+		select {
+		case <-f.block:
+		case <-ctx.Done():
+			return recon.SweepResult{}, ctx.Err()
+		}
+	}
+	f.set(func() { f.swept = true })
+	return f.result(), nil
+}
+
+func (f reconciler) result() recon.SweepResult {
+	return recon.SweepResult{SweptMillis: testStart, LocalTradeCount: 6, FullHistoryTradeCount: 5, OrphanCount: 1,
+		OrphanIDs: []string{"trd-6"}}
+}
+
+func (f reconciler) LastOrphanSweep(ctx context.Context) (recon.SweepResult, bool, error) {
+	if err := f.call(ctx); err != nil || !f.swept {
+		return recon.SweepResult{}, false, err
+	}
+	return f.result(), true, nil
+}
+
+// judge is the TCA of fakes.
+type judge struct{ *fakes }
+
+func (f judge) Report(ctx context.Context, t store.Trade) (tca.Report, error) {
+	if err := f.call(ctx); err != nil {
+		return tca.Report{}, err
+	}
+	return tca.Report{TradeID: t.ID, AccountID: t.AccountID, Security: t.Security, Side: t.Side, Quantity: t.Quantity,
+		ExecutionPrice: t.Price, Arrived: t.Seq%2 == 1, ArrivalPrice: 99_000_000 * int64(t.Seq%2), ArrivalAt: testStart,
+		Twap: 99_500_000 * int64(t.Seq%2), TwapWindowStart: testStart - 300_000, TwapWindowEnd: testStart, TwapSampleCount: 4}, nil
+}
+
+func (f judge) Summary(ctx context.Context, q tca.SummaryQuery) (tca.Summary, error) {
+	if err := f.call(ctx); err != nil {
+		return tca.Summary{}, err
+	}
+	f.set(func() { f.summary = q })
+	return tca.Summary{Costs: tca.Costs{Trades: 3}, BySecurity: []tca.SecurityCosts{
+		{Security: "AAA", Costs: tca.Costs{Trades: 1}}, {Security: "BRK.B", Costs: tca.Costs{Trades: 2}},
+	}}, nil
+}
+
+// lockedBuffer is a log that a test reads.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func newProcessorRig(t testing.TB, changes ...func(d *ProcessorDeps)) *processorRig {
+	t.Helper()
+	return newTunedRig(t, func(*TradeProcessor) {}, changes...)
+}
+
+// newTunedRig is newProcessorRig with a change to the service before it starts.
+func newTunedRig(t testing.TB, tune func(p *TradeProcessor), changes ...func(d *ProcessorDeps)) *processorRig {
+	t.Helper()
+	r := &processorRig{t: t, fakes: &fakes{rows: testTrades()}, log: &lockedBuffer{}}
+	r.now.Store(testStart)
+	clock := func() time.Time { return time.UnixMilli(r.now.Load()) }
+	d := ProcessorDeps{
+		Trades: r.fakes, Settlement: settler{r.fakes}, Recon: reconciler{r.fakes}, TCA: judge{r.fakes},
+		Verifier: must[*gate.Verifier](t)(gate.NewVerifier(testSecret, "", 0, clock)),
+		Mint:     TokenMint{MasterSecret: []byte(testMaster), Secret: testSecret, Now: clock},
+		Metrics:  NewRegistry(Metrics{}, nil),
+		Applied:  func() uint64 { return 12 }, Durable: func() uint64 { return 11 }, Projected: func() uint64 { return 10 },
+		Durability: "fsync", Logger: slog.New(slog.NewTextHandler(r.log, nil)),
+	}
+	for _, change := range changes {
+		change(&d)
+	}
+	r.p = NewTradeProcessor(d)
+	tune(r.p)
+	ln := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
+	r.address = ln.Addr().String()
+	var server sync.WaitGroup
+	server.Go(func() {
+		if err := r.p.Serve(ln); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(func() {
+		ctx, stop := context.WithTimeout(context.Background(), 10*time.Second)
+		defer stop()
+		if err := r.p.Shutdown(ctx); err != nil {
+			t.Errorf("shutdown: %v", err)
+		}
+		server.Wait()
+		if n := r.fakes.timeless.Load(); n > 0 {
+			t.Errorf("%d calls had no deadline", n)
+		}
+	})
+	return r
+}
+
+// call makes one request and holds the answer to the document.
+func (r *processorRig) call(q request) answer {
+	r.t.Helper()
+	a := roundTrip(r.t, r.address, q)
+	processorAPI.checkAnswer(r.t, q.method, q.path, a)
+	return a
+}
+
+func (r *processorRig) get(path, token string) answer {
+	r.t.Helper()
+	return r.call(request{method: "GET", path: path, token: namedToken(r.now.Load(), token)})
+}
+
+func (r *processorRig) post(path, body, token string) answer {
+	r.t.Helper()
+	return r.call(request{method: "POST", path: path, body: body, token: namedToken(r.now.Load(), token)})
+}
+
+// mint asks for a token.
+func (r *processorRig) mint(body string, header map[string]string) answer {
+	r.t.Helper()
+	all := map[string]string{headerMasterSecret: testMaster}
+	for name, value := range header {
+		all[name] = value
+	}
+	return r.call(request{method: "POST", path: "/auth/dev-token", body: body, header: all})
+}
+
+var errPlanted = errors.New("planted")

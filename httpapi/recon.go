@@ -1,0 +1,196 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"posttrade/sidecars/recon"
+)
+
+// Recon compares the journal with the projection; *recon.Recon is one.
+type Recon interface {
+	Status(ctx context.Context) (recon.Status, error)
+	// Breaks lists what is open; recon.ErrKey for an AfterKey that it did not give.
+	Breaks(ctx context.Context, q recon.BreakQuery) (page []recon.Break, next string, err error)
+	OrphanSweep(ctx context.Context) (recon.SweepResult, error)
+	LastOrphanSweep(ctx context.Context) (r recon.SweepResult, found bool, err error)
+}
+
+// showReconStatus is GET /recon/status: anybody's with a token, it shows counts only.
+func (q *inquiry) showReconStatus() problem {
+	if p := q.authenticate(); p.status != 0 {
+		return p
+	}
+	ctx, cancel := quick()
+	defer cancel()
+	s, err := q.p.Recon.Status(ctx)
+	if err != nil {
+		return q.p.failed(err)
+	}
+	b := append(q.begin(), `{"cursor":`...)
+	b = appendUint(b, s.Cursor)
+	b = append(b, `,"matched":`...)
+	b = appendUint(b, s.Matched)
+	b = append(b, `,"missingInProjection":`...)
+	b = appendUint(b, s.MissingInProjection)
+	b = append(b, `,"fieldMismatch":`...)
+	b = appendUint(b, s.FieldMismatch)
+	b = append(b, `,"orphans":`...)
+	b = appendUint(b, s.Orphans)
+	b = append(b, `,"lag":`...)
+	b = appendUint(b, s.Lag)
+	b = append(b, `,"lastSweepAt":`...)
+	b = appendMoment(b, s.LastSweepMillis)
+	b = append(b, `,"lastOrphanSweepAt":`...)
+	return q.send(200, append(appendMoment(b, s.LastOrphanSweepMillis), '}'))
+}
+
+// appendMoment appends a time, null for 0: not yet.
+func appendMoment(b []byte, millis int64) []byte {
+	if millis == 0 {
+		return append(b, "null"...)
+	}
+	return appendTime(b, millis)
+}
+
+// listBreaks is GET /recon/breaks.
+func (q *inquiry) listBreaks() problem {
+	if p := q.admin(); p.status != 0 {
+		return p
+	}
+	query := recon.BreakQuery{Limit: defaultPage}
+	if p := q.eachParameter(func(name string, value []byte) (ok bool) {
+		switch name {
+		case "class":
+			query.Class, ok = recon.ParseClass(string(value))
+		case "limit":
+			var limit uint64
+			limit, ok = number(value, 1, maxPage)
+			query.Limit = int(limit)
+		case "cursor":
+			query.AfterKey, ok = string(value), true
+		}
+		return ok
+	}); p.status != 0 {
+		return p
+	}
+	ctx, cancel := quick()
+	defer cancel()
+	page, next, err := q.p.Recon.Breaks(ctx, query)
+	switch {
+	case errors.Is(err, recon.ErrKey):
+		return badQuery("the cursor is not one of this list")
+	case err != nil:
+		return q.p.failed(err)
+	}
+	b := append(q.begin(), `{"items":[`...)
+	for i := range page {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendBreak(b, &page[i])
+	}
+	b = append(b, `],"nextCursor":`...)
+	return q.send(200, append(appendOptional(b, []byte(next)), '}'))
+}
+
+// appendBreak appends the document of an open break.
+func appendBreak(b []byte, k *recon.Break) []byte {
+	b = append(b, `{"class":`...)
+	b = appendString(b, string(k.Class))
+	b = append(b, `,"tradeId":`...)
+	b = appendString(b, k.TradeID)
+	b = append(b, `,"tradeSeq":`...)
+	b = appendUint(b, k.TradeSeq)
+	b = append(b, `,"fields":`...)
+	b = appendStrings(b, k.Fields)
+	b = append(b, `,"journal":`...)
+	b = appendSideOfBreak(b, k.Journal)
+	b = append(b, `,"projection":`...)
+	b = appendSideOfBreak(b, k.Projection)
+	b = append(b, `,"firstSeenAt":`...)
+	b = appendTime(b, k.FirstSeenMillis)
+	b = append(b, `,"lastSeenAt":`...)
+	return append(appendTime(b, k.LastSeenMillis), '}')
+}
+
+// appendSideOfBreak appends the fill or the row of a break, null for none.
+func appendSideOfBreak(b []byte, t *recon.Trade) []byte {
+	if t == nil {
+		return append(b, "null"...)
+	}
+	b = append(b, `{"accountId":`...)
+	b = appendUint(b, uint64(t.AccountID))
+	b = append(b, `,"security":`...)
+	b = appendString(b, t.Security)
+	b = append(b, `,"side":`...)
+	b = appendSide(b, t.Side)
+	b = append(b, `,"quantity":`...)
+	b = appendInt(b, t.Quantity)
+	b = append(b, `,"price":`...)
+	b = appendDecimal(b, t.Price)
+	b = append(b, `,"timestamp":`...)
+	return append(appendTime(b, t.TimeMillis), '}')
+}
+
+// appendStrings appends an array of strings.
+func appendStrings(b []byte, texts []string) []byte {
+	b = append(b, '[')
+	for i, text := range texts {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendString(b, text)
+	}
+	return append(b, ']')
+}
+
+// sweepOrphans is POST /recon/orphan-sweep.
+func (q *inquiry) sweepOrphans() problem {
+	if p := q.admin(); p.status != 0 {
+		return p
+	}
+	if p := q.emptyBody(); p.status != 0 {
+		return p
+	}
+	ctx, cancel := q.p.long()
+	defer cancel()
+	r, err := q.p.Recon.OrphanSweep(ctx)
+	if err != nil {
+		return q.p.failed(err)
+	}
+	return q.send(200, appendSweep(q.begin(), &r))
+}
+
+// showLastSweep is GET /recon/orphan-sweep/last.
+func (q *inquiry) showLastSweep() problem {
+	if p := q.admin(); p.status != 0 {
+		return p
+	}
+	ctx, cancel := quick()
+	defer cancel()
+	r, found, err := q.p.Recon.LastOrphanSweep(ctx)
+	switch {
+	case err != nil:
+		return q.p.failed(err)
+	case !found:
+		return problemNoSweep
+	}
+	return q.send(200, appendSweep(q.begin(), &r))
+}
+
+func appendSweep(b []byte, r *recon.SweepResult) []byte {
+	b = append(b, `{"sweptAt":`...)
+	b = appendTime(b, r.SweptMillis)
+	b = append(b, `,"localTradeCount":`...)
+	b = appendUint(b, r.LocalTradeCount)
+	b = append(b, `,"fullHistoryTradeCount":`...)
+	b = appendUint(b, r.FullHistoryTradeCount)
+	b = append(b, `,"orphanCount":`...)
+	b = appendUint(b, r.OrphanCount)
+	b = append(b, `,"orphanIds":`...)
+	b = appendStrings(b, r.OrphanIDs)
+	b = append(b, `,"truncated":`...)
+	return append(strconv.AppendBool(b, r.Truncated), '}')
+}

@@ -1,0 +1,96 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"posttrade/blotter"
+	"posttrade/sidecars/recon"
+	"posttrade/sidecars/store"
+	"posttrade/sidecars/tca"
+)
+
+// How long a handler may take that asks something else than memory.
+const (
+	// queryTimeout is below the write time-out, so that the answer still leaves.
+	queryTimeout = 10 * time.Second
+	// lastingTimeout bounds what goes through the whole history. The write
+	// time-out of the connection begins with the answer, so it does not cut these.
+	lastingTimeout = 30 * time.Minute
+)
+
+// service is what every service of this package has: a listener and the end of
+// its long-running requests. The services embed it.
+type service struct {
+	name   string
+	server *server
+
+	// lasting ends with Shutdown: what goes through the whole history must not
+	// hold it up. Quick requests are left to finish.
+	lasting    context.Context
+	endLasting context.CancelCauseFunc
+}
+
+// errStopping is why the long-running requests of a service end early.
+var errStopping = errors.New("service is stopping")
+
+func newService(name string, cfg serverConfig) service {
+	s := service{name: name, server: newServer(cfg)}
+	s.lasting, s.endLasting = context.WithCancelCause(context.Background())
+	return s
+}
+
+// Serve answers requests on ln until Shutdown; it then returns nil.
+func (s *service) Serve(ln net.Listener) error {
+	if err := s.server.Serve(ln); err != nil {
+		return fmt.Errorf("httpapi: serve %s address=%s: %w", s.name, ln.Addr(), err)
+	}
+	return nil
+}
+
+// Shutdown stops accepting, ends what goes through the whole history, and waits
+// for the requests in flight until ctx ends.
+func (s *service) Shutdown(ctx context.Context) error {
+	s.endLasting(errStopping)
+	return s.server.Shutdown(ctx)
+}
+
+// Faults counts the requests that no handler answered; see Metrics.Faults.
+func (s *service) Faults(emit func(service, fault string, count uint64)) {
+	emit(s.name, "panic", s.server.panics.Load())
+	emit(s.name, "refused", s.server.refused.Load())
+}
+
+// long is the context of a request that goes through the whole history.
+func (s *service) long() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(s.lasting, lastingTimeout)
+}
+
+// quick is the context of a request that asks a database.
+func quick() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), queryTimeout)
+}
+
+// failed is the problem of an error that a dependency returned. What has no
+// answer of its own is logged: the dependencies' errors hold no caller's bytes.
+func (s *service) failed(err error) problem {
+	switch {
+	case errors.Is(err, store.ErrUnavailable):
+		return problemDatabase
+	case errors.Is(err, blotter.ErrReindexing):
+		return problemIndexing
+	case errors.Is(err, recon.ErrBusy):
+		return problemSweeping
+	case errors.Is(err, tca.ErrBehind), errors.Is(err, tca.ErrDamaged): // it is being built again
+		return problemBehind
+	case errors.Is(err, context.DeadlineExceeded):
+		return problemLate
+	case errors.Is(err, context.Canceled), errors.Is(err, errStopping):
+		return problemStopping
+	}
+	s.server.log.Error("httpapi: request failed", "service", s.name, "error", err)
+	return problemCrash
+}

@@ -1,0 +1,158 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"unicode"
+
+	"github.com/valyala/fasthttp"
+
+	"posttrade/matcher/gate"
+	"posttrade/sidecars/control"
+)
+
+// sourceDeps is what the account-service and the reference-data service need
+// alike. The constructors fill it.
+type sourceDeps struct {
+	verifier                    *gate.Verifier
+	writeAuth, snapshotAuth     bool
+	state                       func() string // nil: always ok
+	applied, durable, projected func() uint64
+	durability, role            string
+	maxInflight                 int
+	log                         *slog.Logger
+
+	document []byte // GET /openapi.json
+	find     func(path []byte) (r route, id []byte)
+	snapshot func(ctx context.Context) (control.Snapshot, error)
+}
+
+// source is a service of control records: a table that everybody may read and
+// that an admin changes, with its control snapshot.
+type source struct {
+	service
+	deps sourceDeps
+
+	// making holds a value for every answer in the making that shows a whole
+	// table. Of a large one there is room in memory for a few copies.
+	making chan struct{}
+}
+
+// maxMaking is how many answers that show a whole table are made at one time.
+const maxMaking = 4
+
+// newSource builds the edge of a source. answer runs the endpoints that are not
+// every source's.
+func newSource(name string, d sourceDeps, answer func(e *errand, r route, id []byte, method methods) problem) source {
+	if d.role == "" {
+		d.role = "single"
+	}
+	s := source{deps: d, making: make(chan struct{}, maxMaking)}
+	s.service = newService(name, serverConfig{
+		bodyLimit: func([]byte) int { return maxBodyBytes }, maxInflight: d.maxInflight,
+		durability: []byte(d.durability), log: d.log,
+		handler: func(ctx *fasthttp.RequestCtx) {
+			e := errand{visit: visit{ctx: ctx, verifier: d.verifier}}
+			r, id, method, p := e.enter("", d.find)
+			if p.status == 0 {
+				p = answer(&e, r, id, method)
+			}
+			if p.status != 0 {
+				p.write(ctx)
+			}
+		},
+	})
+	return s
+}
+
+// What a record can have wrong beside its JSON. They carry nothing of the input.
+var (
+	errName   = errors.New("not a name: 1 to 256 bytes, not blank, without control characters")
+	errTicker = errors.New("not a ticker: 1 to 16 of A-Z 0-9 . -")
+)
+
+// errand is one request to a source.
+type errand struct{ visit }
+
+// writing checks who writes, before the body is looked at.
+func (e *errand) writing(s *source) problem {
+	if s.deps.writeAuth {
+		if p := e.admin(); p.status != 0 {
+			return p
+		}
+	}
+	return e.readBody()
+}
+
+// showWhole answers with a whole table, which render reads and appends.
+func (e *errand) showWhole(s *source, render func(ctx context.Context, b []byte) ([]byte, error)) problem {
+	ctx, cancel := quick()
+	defer cancel()
+	b := e.begin()
+	if err := s.whole(ctx, func() (err error) {
+		b, err = render(ctx, b)
+		return err
+	}); err != nil {
+		return s.failed(err)
+	}
+	return e.send(200, b)
+}
+
+// whole runs what makes an answer that shows a whole table, when there is room for one more.
+func (s *source) whole(ctx context.Context, answer func() error) error {
+	select {
+	case s.making <- struct{}{}:
+		defer func() { <-s.making }()
+		return answer()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// showSnapshot is GET /account/control-snapshot and GET /stocks/control-snapshot.
+func (e *errand) showSnapshot(s *source) problem {
+	if s.deps.snapshotAuth {
+		if p := e.admin(); p.status != 0 {
+			return p
+		}
+	}
+	return e.showWhole(s, func(ctx context.Context, b []byte) ([]byte, error) {
+		snapshot, err := s.deps.snapshot(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return snapshot.AppendJSON(b), nil
+	})
+}
+
+// showSourceHealth is GET /health.
+func (e *errand) showSourceHealth(s *source) problem {
+	h := health{service: s.name, status: "ok", role: s.deps.role, durability: s.deps.durability,
+		applied: s.deps.applied(), durable: s.deps.durable(), projected: s.deps.projected}
+	if s.deps.state != nil {
+		h.status = s.deps.state()
+	}
+	return e.send(200, h.append(e.begin()))
+}
+
+// changed is the problem of a write that a source has not confirmed. Where the
+// database went during the commit the outcome is unknown, so none of them says
+// "sequenced":false; setting a record twice is as good as once.
+func (s *source) changed(err error) problem {
+	p := s.failed(err)
+	p.notSequenced = false
+	return p
+}
+
+// name reads a display or company name.
+func (d *decoder) name(field string) string {
+	d.field = field
+	text := string(d.json.String())
+	if d.json.Err() == nil && (strings.TrimSpace(text) == "" || len(text) > control.MaxName ||
+		strings.ContainsFunc(text, unicode.IsControl)) {
+		d.fail(errName)
+	}
+	return text
+}

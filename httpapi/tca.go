@@ -1,0 +1,142 @@
+package httpapi
+
+import (
+	"context"
+	"time"
+
+	"posttrade/sidecars/store"
+	"posttrade/sidecars/tca"
+)
+
+// TCA judges what trades have cost; *tca.TCA is one.
+type TCA interface {
+	Report(ctx context.Context, t store.Trade) (tca.Report, error)
+	Summary(ctx context.Context, q tca.SummaryQuery) (tca.Summary, error)
+}
+
+// showTCAReport is GET /tca/report/{tradeId}.
+func (q *inquiry) showTCAReport(id string) problem {
+	if p := q.authenticate(); p.status != 0 {
+		return p
+	}
+	ctx, cancel := quick()
+	defer cancel()
+	t, p := q.ownTrade(ctx, id)
+	if p.status != 0 {
+		return p
+	}
+	r, err := q.p.TCA.Report(ctx, t)
+	if err != nil {
+		return q.p.failed(err)
+	}
+	b := append(q.begin(), `{"tradeId":`...)
+	b = appendString(b, r.TradeID)
+	b = append(b, `,"accountId":`...)
+	b = appendUint(b, uint64(r.AccountID))
+	b = append(b, `,"security":`...)
+	b = appendString(b, r.Security)
+	b = append(b, `,"side":`...)
+	b = appendSide(b, r.Side)
+	b = append(b, `,"quantity":`...)
+	b = appendInt(b, r.Quantity)
+	b = append(b, `,"executionPrice":`...)
+	b = appendDecimal(b, r.ExecutionPrice)
+	b = append(b, `,"arrivalPrice":`...)
+	b = appendPrice(b, r.ArrivalPrice)
+	b = append(b, `,"arrivalAt":`...)
+	if r.Arrived {
+		b = appendTime(b, r.ArrivalAt)
+	} else {
+		b = append(b, "null"...)
+	}
+	b = append(b, `,"twap":`...)
+	b = appendPrice(b, r.Twap)
+	b = append(b, `,"twapWindowStart":`...)
+	b = appendTime(b, r.TwapWindowStart)
+	b = append(b, `,"twapWindowEnd":`...)
+	b = appendTime(b, r.TwapWindowEnd)
+	b = append(b, `,"twapSampleCount":`...)
+	b = appendUint(b, r.TwapSampleCount)
+	b = append(b, `,"slippageBps":`...)
+	b = r.SlippageBps.AppendJSON(b)
+	b = append(b, `,"arrivalSlippageBps":`...)
+	return q.send(200, append(r.ArrivalSlippageBps.AppendJSON(b), '}'))
+}
+
+// showTCASummary is GET /tca/summary: of the trades executed in [from, to).
+func (q *inquiry) showTCASummary() problem {
+	if p := q.authenticate(); p.status != 0 {
+		return p
+	}
+	var (
+		query   tca.SummaryQuery
+		account uint64
+		asked   bool
+	)
+	if p := q.eachParameter(func(name string, value []byte) (ok bool) {
+		switch name {
+		case "accountId":
+			account, ok = number(value, 0, 1<<32-1)
+			asked = ok
+		case "from":
+			query.FromMillis, ok = moment(string(value))
+		case "to":
+			query.ToMillis, ok = moment(string(value))
+		}
+		return ok
+	}); p.status != 0 {
+		return p
+	}
+	if query.ToMillis != 0 && query.FromMillis > query.ToMillis {
+		return badQuery("from is after to")
+	}
+	var p problem
+	if query.Accounts, p = accountScope(&q.claims, asked, uint32(account)); p.status != 0 {
+		return p
+	}
+	ctx, cancel := quick()
+	defer cancel()
+	s, err := q.p.TCA.Summary(ctx, query)
+	if err != nil {
+		return q.p.failed(err)
+	}
+	b := appendCosts(append(q.begin(), '{'), &s.Costs)
+	b = append(b, `,"bySecurity":[`...)
+	for i := range s.BySecurity {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, `{"security":`...)
+		b = appendString(b, s.BySecurity[i].Security)
+		b = append(appendCosts(append(b, ','), &s.BySecurity[i].Costs), '}')
+	}
+	return q.send(200, append(b, ']', '}'))
+}
+
+// appendCosts appends the members of a set of trades' costs.
+func appendCosts(b []byte, c *tca.Costs) []byte {
+	b = append(b, `"trades":`...)
+	b = appendUint(b, c.Trades)
+	b = append(b, `,"withBenchmark":`...)
+	b = appendUint(b, c.WithBenchmark)
+	b = append(b, `,"averageSlippageBps":`...)
+	b = c.AverageSlippageBps.AppendJSON(b)
+	b = append(b, `,"averageArrivalSlippageBps":`...)
+	return c.AverageArrivalSlippageBps.AppendJSON(b)
+}
+
+// moment reads an RFC 3339 time, or a date as the midnight in UTC that it begins
+// with, as epoch milliseconds: those of a time within a millisecond are the next
+// one's, so that a bound never takes in what it leaves out. Times up to the epoch
+// are refused; 0 would be no bound.
+func moment(text string) (millis int64, ok bool) {
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		if t, err = time.Parse(time.DateOnly, text); err != nil {
+			return 0, false
+		}
+	}
+	t = t.Add(time.Millisecond - 1)
+	millis = t.UnixMilli()
+	return millis, millis > 0 && t.Year() <= 9999
+}

@@ -1,0 +1,174 @@
+package httpapi
+
+import (
+	"context"
+
+	"posttrade/sidecars/store"
+)
+
+// StoreTrades reads the rows of a database.
+type StoreTrades struct{ DB *store.DB }
+
+// Trade implements Trades.
+func (s StoreTrades) Trade(ctx context.Context, id string) (t store.Trade, found bool, err error) {
+	err = s.DB.Read(ctx, func(tx *store.Tx) (err error) {
+		t, found, err = tx.Trade(id)
+		return err
+	})
+	return t, found, err
+}
+
+// Trades implements Trades.
+func (s StoreTrades) Trades(ctx context.Context, f store.TradeFilter) (rows []store.Trade, err error) {
+	err = s.DB.Read(ctx, func(tx *store.Tx) error {
+		rows = rows[:0] // what a first attempt has read
+		return tx.Trades(f, func(t *store.Trade) error {
+			rows = append(rows, *t)
+			return nil
+		})
+	})
+	return rows, err
+}
+
+// listTrades is GET /trades.
+func (q *inquiry) listTrades() problem {
+	if p := q.authenticate(); p.status != 0 {
+		return p
+	}
+	var (
+		filter  store.TradeFilter
+		account uint64
+		asked   bool
+		limit   = uint64(defaultPage)
+	)
+	if p := q.eachParameter(func(name string, value []byte) (ok bool) {
+		switch name {
+		case "accountId":
+			account, ok = number(value, 0, 1<<32-1)
+			asked = ok
+		case "security":
+			filter.Security, ok = string(value), true
+		case "status":
+			status, err := store.ParseStatus(string(value))
+			filter.Status, ok = &status, err == nil
+		case "settlementDate":
+			date, err := store.ParseDate(string(value))
+			filter.SettlementDate, ok = &date, err == nil
+		case "limit":
+			limit, ok = number(value, 1, maxPage)
+		case "cursor":
+			filter.AfterSeq, ok = parseCursor(value, cursorTrades)
+			ok = ok && filter.AfterSeq <= 1<<63-1
+		}
+		return ok
+	}); p.status != 0 {
+		return p
+	}
+	var p problem
+	if filter.Accounts, p = accountScope(&q.claims, asked, uint32(account)); p.status != 0 {
+		return p
+	}
+	filter.Limit = int(limit) + 1 // one more says that there is a next page
+	ctx, cancel := quick()
+	defer cancel()
+	rows, err := q.p.Trades.Trades(ctx, filter)
+	if err != nil {
+		return q.p.failed(err)
+	}
+	next := uint64(0)
+	if len(rows) > int(limit) {
+		rows = rows[:limit]
+		next = rows[limit-1].Seq
+	}
+	b := append(q.begin(), `{"items":[`...)
+	for i := range rows {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendTradeRow(b, &rows[i])
+	}
+	return q.send(200, endList(b, cursorTrades, next))
+}
+
+// ownTrade finds the trade of a path's id, if the caller may see its account.
+func (q *inquiry) ownTrade(ctx context.Context, id string) (t store.Trade, p problem) {
+	if _, ok := store.ParseTradeID(id); !ok {
+		return t, problemTrade
+	}
+	t, found, err := q.p.Trades.Trade(ctx, id)
+	switch {
+	case err != nil:
+		return t, q.p.failed(err)
+	case !found:
+		return t, problemTrade
+	case !q.claims.Entitled(t.AccountID):
+		return t, problemEntitled
+	}
+	return t, problem{}
+}
+
+// showTrade is GET /trades/{tradeId}.
+func (q *inquiry) showTrade(id string) problem {
+	if p := q.authenticate(); p.status != 0 {
+		return p
+	}
+	ctx, cancel := quick()
+	defer cancel()
+	t, p := q.ownTrade(ctx, id)
+	if p.status != 0 {
+		return p
+	}
+	return q.send(200, appendTradeRow(q.begin(), &t))
+}
+
+// forceSettlement is POST /trades/{tradeId}/settlement/force. A trade that is
+// settled already stays as it is, and so it may be repeated.
+func (q *inquiry) forceSettlement(id string) problem {
+	if p := q.authenticate(); p.status != 0 {
+		return p
+	}
+	if p := q.emptyBody(); p.status != 0 {
+		return p
+	}
+	ctx, cancel := quick()
+	defer cancel()
+	if _, p := q.ownTrade(ctx, id); p.status != 0 {
+		return p
+	}
+	t, found, err := q.p.Settlement.Force(ctx, id)
+	switch {
+	case err != nil:
+		return q.p.failed(err)
+	case !found:
+		return problemTrade // the row went between the two looks
+	}
+	return q.send(200, appendTradeRow(q.begin(), &t))
+}
+
+// appendTradeRow appends the document of a trade.
+func appendTradeRow(b []byte, t *store.Trade) []byte {
+	b = append(b, `{"id":`...)
+	b = appendString(b, t.ID)
+	b = append(b, `,"tradeSeq":`...)
+	b = appendUint(b, t.Seq)
+	b = append(b, `,"accountId":`...)
+	b = appendUint(b, uint64(t.AccountID))
+	b = append(b, `,"security":`...)
+	b = appendString(b, t.Security)
+	b = append(b, `,"side":`...)
+	b = appendSide(b, t.Side)
+	b = append(b, `,"quantity":`...)
+	b = appendInt(b, t.Quantity)
+	b = append(b, `,"price":`...)
+	b = appendDecimal(b, t.Price)
+	b = append(b, `,"status":`...)
+	b = appendString(b, t.Status.String())
+	b = append(b, `,"settlementDate":`...)
+	b = appendString(b, t.SettlementDate.String())
+	b = append(b, `,"timestamp":`...)
+	b = appendTime(b, t.ExecutedAt)
+	b = append(b, `,"orderId":`...)
+	b = appendOptional(b, []byte(t.OrderID))
+	b = append(b, `,"updatedAt":`...)
+	return append(appendTime(b, t.UpdatedAt), '}')
+}

@@ -1,0 +1,154 @@
+package httpapi
+
+import (
+	"github.com/valyala/fasthttp"
+
+	"posttrade/matcher/gate"
+)
+
+// visit is one request to any service: what was asked, by whom, and the means to
+// answer. The services' own requests embed it. One goroutine uses it.
+type visit struct {
+	ctx      *fasthttp.RequestCtx
+	verifier *gate.Verifier // fixed; the rest is of this request
+	query    []byte
+	claims   gate.Claims
+	body     decoder
+}
+
+// clear forgets the request.
+func (v *visit) clear() {
+	v.ctx, v.query, v.claims = nil, nil, gate.Claims{}
+	v.body.reset(nil)
+}
+
+// enter checks a request's path and method and finds its endpoint among those
+// of a service. method is the one of the endpoint's that was asked for.
+func (v *visit) enter(prefix string, find func(path []byte) (r route, id []byte)) (
+	r route, id []byte, method methods, p problem,
+) {
+	path, query := splitTarget(v.ctx.Request.Header.RequestURI())
+	if !plainPath(path) {
+		return 0, nil, 0, problemPath
+	}
+	v.query = query
+	if r, id = find(stripPrefix(path, prefix)); r == routeNone {
+		return 0, nil, 0, problemRoute
+	}
+	if len(id) > maxID {
+		return 0, nil, 0, problemPath
+	}
+	if method = methodOf(v.ctx.Method()); allowed[r]&method == 0 {
+		p = problemMethod
+		p.allow = allowed[r]
+	}
+	return r, id, method, p
+}
+
+// begin takes the response's buffer to append an answer to; send gives it back.
+func (v *visit) begin() []byte { return v.ctx.Response.SwapBody(nil)[:0] }
+
+// send makes b the body of a JSON answer.
+func (v *visit) send(status int, b []byte) problem {
+	v.ctx.Response.SwapBody(b)
+	v.ctx.Response.SetStatusCode(status)
+	v.ctx.Response.Header.SetContentType(contentJSON)
+	return problem{}
+}
+
+// sendProblem makes b, rendered by problem.append and closed, the answer.
+func (v *visit) sendProblem(status int, b []byte) problem {
+	v.ctx.Response.SwapBody(b)
+	v.ctx.Response.SetStatusCode(status)
+	v.ctx.Response.Header.SetContentType(contentProblem)
+	return problem{}
+}
+
+// authenticate verifies the caller's token.
+func (v *visit) authenticate() problem {
+	token := bearer(v.ctx.Request.Header.Peek("Authorization"))
+	if token == nil {
+		return problemToken
+	}
+	claims, err := v.verifier.Verify(token)
+	if err != nil {
+		return problemToken
+	}
+	v.claims = claims
+	return problem{}
+}
+
+// maxToken is the longest token that is looked at.
+const maxToken = 4 << 10
+
+// bearer returns the token of an Authorization header, nil if there is none.
+func bearer(header []byte) []byte {
+	const scheme = "bearer "
+	if len(header) <= len(scheme) || !equalFold(header[:len(scheme)], scheme) {
+		return nil
+	}
+	token := trimSpace(header[len(scheme):])
+	if len(token) == 0 || len(token) > maxToken {
+		return nil
+	}
+	return token
+}
+
+// admin verifies a token and its admin claim, always.
+func (v *visit) admin() problem {
+	if p := v.authenticate(); p.status != 0 {
+		return p
+	}
+	if !v.claims.Admin {
+		return problemAdmin
+	}
+	return problem{}
+}
+
+// readBody makes the body ready to decode, if its type is JSON or not said.
+func (v *visit) readBody() problem {
+	if !jsonType(v.ctx.Request.Header.ContentType()) || len(v.ctx.Request.Header.ContentEncoding()) > 0 {
+		return problemMedia
+	}
+	v.body.reset(v.ctx.Request.Body())
+	return problem{}
+}
+
+// jsonType reports that a Content-Type is absent or JSON, in UTF-8 if it says.
+func jsonType(value []byte) bool {
+	if len(value) == 0 {
+		return true
+	}
+	kind, rest := value, []byte(nil)
+	for i, ch := range value {
+		if ch == ';' {
+			kind, rest = value[:i], trimSpace(value[i+1:])
+			break
+		}
+	}
+	return equalFold(trimSpace(kind), contentJSON) &&
+		(len(rest) == 0 || equalFold(rest, "charset=utf-8") || equalFold(rest, `charset="utf-8"`))
+}
+
+// emptyBody refuses a body where none is expected; {} passes for none.
+func (v *visit) emptyBody() problem {
+	if p := v.readBody(); p.status != 0 {
+		return p
+	}
+	if len(v.ctx.Request.Body()) == 0 {
+		return problem{}
+	}
+	v.body.json.BeginObject()
+	if _, more := v.body.json.NextKey(); more {
+		v.body.fail(errNoBody)
+	}
+	return v.bodyRead()
+}
+
+// bodyRead is the problem of what was decoded, if there is one.
+func (v *visit) bodyRead() problem {
+	if err := v.body.end(); err != nil {
+		return v.body.bodyProblem(err, -1)
+	}
+	return problem{}
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+)
+
+// edge is a server that answers on one listener.
+type edge interface {
+	Serve(net.Listener) error
+	Shutdown(context.Context) error
+}
+
+// listening is an edge and where it answers.
+type listening struct {
+	name     string
+	edge     edge
+	listener net.Listener
+}
+
+// listeners are the edges that are open, in the order in which they were opened.
+type listeners struct {
+	c      *config
+	tls    *tls.Config // of the services; nil: plain
+	open   []listening
+	failed chan error // the first edge that ended by itself
+}
+
+func newListeners(c *config) (*listeners, error) {
+	tlsConfig, err := c.tls()
+	return &listeners{c: c, tls: tlsConfig, failed: make(chan error, 8)}, err
+}
+
+// listen takes the address of a service's setting. Nothing is answered on it yet.
+func (l *listeners) listen(service string) (net.Listener, error) {
+	setting := service + ".listen"
+	listener, err := net.Listen("tcp", l.c.Addr(setting))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", setting, err)
+	}
+	return listener, nil
+}
+
+// serve answers with e on a listener, over TLS when the services have a certificate.
+func (l *listeners) serve(name string, e edge, listener net.Listener, secured bool) {
+	l.open = append(l.open, listening{name, e, listener})
+	serving := listener
+	if secured && l.tls != nil {
+		serving = tls.NewListener(listener, l.tls)
+	}
+	go func() {
+		if err := e.Serve(serving); err != nil {
+			l.failed <- err
+		}
+	}()
+}
+
+// start listens for a service and answers.
+func (l *listeners) start(service string, e edge) error {
+	listener, err := l.listen(service)
+	if err == nil {
+		l.serve(service, e, listener, true)
+	}
+	return err
+}
+
+// addresses is where each edge listens, by name.
+func (l *listeners) addresses() map[string]string {
+	at := make(map[string]string, len(l.open))
+	for _, e := range l.open {
+		at[e.name] = e.listener.Addr().String()
+	}
+	return at
+}
+
+// shutdown ends the edges, the last one first.
+func (l *listeners) shutdown(ctx context.Context) (err error) {
+	for _, e := range slices.Backward(l.open) {
+		err = errors.Join(err, e.edge.Shutdown(ctx))
+	}
+	return err
+}

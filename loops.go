@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	"posttrade/journal"
+)
+
+// loops are the goroutines that work beside the path of an order. Each is one
+// sidecar's owner. None of them can stop the engine: a loop that ends with an
+// error is logged and shown on /readyz, and everything else goes on.
+type loops struct {
+	log    *slog.Logger
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	all    []string // names, in the order of their start
+	failed sync.Map // name: error
+}
+
+func newLoops(log *slog.Logger) *loops {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &loops{log: log, ctx: ctx, cancel: cancel}
+}
+
+// start runs a sidecar's loop until stop.
+func (l *loops) start(name string, run func(context.Context) error) {
+	l.all = append(l.all, name)
+	l.wg.Add(1)
+	go func() {
+		defer l.wg.Done()
+		if err := run(l.ctx); err != nil && l.ctx.Err() == nil {
+			l.failed.Store(name, err)
+			l.log.Error("sidecar stopped", "sidecar", name, "error", err)
+		}
+	}()
+}
+
+// startPolitely is start for a loop with much to do: its thread gets the
+// processor time which the path of an order leaves over. What the gate waits
+// for is not among them.
+func (l *loops) startPolitely(name string, run func(context.Context) error) {
+	l.start(name, func(ctx context.Context) error {
+		return journal.Politely(func() error { return run(ctx) })
+	})
+}
+
+// names lists the loops. No loop may be started at the same time.
+func (l *loops) names() []string { return l.all }
+
+// err is why a loop has ended, nil while it runs.
+func (l *loops) err(name string) error {
+	if err, ok := l.failed.Load(name); ok {
+		return err.(error)
+	}
+	return nil
+}
+
+// stop ends every loop and waits for it.
+func (l *loops) stop() {
+	l.cancel()
+	l.wg.Wait()
+}

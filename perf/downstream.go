@@ -1,0 +1,286 @@
+package perf
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"posttrade/blotter"
+	"posttrade/journal"
+	"posttrade/journal/audit"
+	"posttrade/matcher"
+	"posttrade/perf/flow"
+	"posttrade/sidecars/projection"
+	"posttrade/sidecars/recon"
+	"posttrade/sidecars/store"
+	"posttrade/sidecars/tca"
+)
+
+// Downstream is what the rows behind the trade need of a whole engine.
+type Downstream interface {
+	Engine
+	Journal() *journal.Journal
+	Rebuild() journal.Rebuild
+	Ticker(securityID uint32) string
+	SecurityID(ticker string) (uint32, bool)
+}
+
+// measureDownstream is row P10: projection, reconciliation, report, reindex and
+// transaction-cost reports over one journal, each beside its bare comparator.
+func measureDownstream(r *Run) (err error) {
+	dir := filepath.Join(r.o.Dir, "downstream")
+	e, err := r.o.Open(EngineOptions{Dir: dir, Durability: "os", Genesis: flowGenesis(8)})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	d, ok := e.(Downstream)
+	if !ok {
+		return errors.New("the engine shows no journal")
+	}
+	const batch, window = 512, 16
+	n := r.scale(1_000_000) / batch * batch
+	if err := pump(e, 1, n, window, batch); err != nil {
+		return err
+	}
+	_, fills := d.Journal().Head()
+	if err := r.projectAndReconcile(d, "sqlite", "", fills); err != nil {
+		return err
+	}
+	if r.o.Postgres != "" {
+		if err := r.onPostgres(func(url string) error { return r.projectAndReconcile(d, "postgres", url, fills) }); err != nil {
+			return err
+		}
+	}
+	if err := r.report(d); err != nil {
+		return err
+	}
+	if err := r.reindex(d); err != nil {
+		return err
+	}
+	return r.costs(d)
+}
+
+// onPostgres runs measure on a database that is made for it and dropped afterwards.
+func (r *Run) onPostgres(measure func(url string) error) (err error) {
+	ctx := context.Background()
+	server, err := url.Parse(r.o.Postgres)
+	if err != nil {
+		return errors.New("--postgres is not a URL")
+	}
+	name := fmt.Sprintf("posttrade_perf_%d", os.Getpid())
+	if err := store.Administer(ctx, r.o.Postgres, "create database "+name); err != nil {
+		return err
+	}
+	defer func() {
+		err = errors.Join(err, store.Administer(ctx, r.o.Postgres, "drop database "+name+" with (force)"))
+	}()
+	own := *server
+	own.Path = "/" + name
+	return measure(own.String())
+}
+
+// bookedRows are the rows of every fill, as the projection makes them.
+func bookedRows(d Downstream) (rows []store.Trade, err error) {
+	err = d.Journal().Fills(1, func(fills []matcher.Fill) error {
+		for i := range fills {
+			f := &fills[i]
+			rows = append(rows, store.Trade{
+				ID: store.TradeID(f.TradeSeq), Seq: f.TradeSeq, AccountID: f.AccountID, Security: d.Ticker(f.SecurityID),
+				Side: f.Side, Quantity: int64(f.Qty), Price: f.Px, SettlementDate: 20000, ExecutedAt: f.TimeMillis,
+				BookedAt: f.TimeMillis, UpdatedAt: f.TimeMillis, OrderID: "ord-1", Sequence: f.InputSeq,
+			})
+		}
+		return nil
+	})
+	return rows, err
+}
+
+// batchRows is the batch of the comparators: that of the projection.
+const batchRows = 8192
+
+// projectAndReconcile measures the projection against a bare insert or COPY of
+// the same rows into the same table, then reconciles all of them.
+func (r *Run) projectAndReconcile(d Downstream, dialect, databaseURL string, fills uint64) (err error) {
+	ctx := context.Background()
+	rows, err := bookedRows(d)
+	if err != nil {
+		return err
+	}
+	var bare store.Measured
+	if databaseURL == "" {
+		bare, err = store.CompareBareInsert(ctx, filepath.Join(r.o.Dir, "bare-"+dialect), rows, batchRows)
+	} else {
+		bare, err = store.CompareBareCopy(ctx, databaseURL, rows, batchRows)
+	}
+	if err != nil {
+		return err
+	}
+	db, err := store.Open(store.Options{URL: databaseURL, Dir: filepath.Join(r.o.Dir, "rows-"+dialect)})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if err := db.Ready(ctx); err != nil {
+		return err
+	}
+	p := projection.New(projection.Options{Source: d.Journal(), DB: db, Ticker: d.Ticker, Now: time.Now,
+		SettlementDate: func(int64) store.Date { return 20000 }})
+	start := time.Now()
+	done := 0
+	for uint64(done) < fills {
+		step, err := p.Step(ctx)
+		if err != nil {
+			return err
+		}
+		done += step
+	}
+	took := time.Since(start)
+	bareRate := bare.PerSecond()
+	r.bench("Projection/op=rows/database="+dialect, done, took, metric{float64(done) / took.Seconds(), "rows/s"}, metric{bareRate, "bare-rows/s"})
+	r.atLeast("P10", "projection against a bare insert of the same rows, "+dialect, float64(done)/took.Seconds()/bareRate, 0.8)
+
+	reconciled, took, err := r.reconcile(d, db, fills)
+	if err != nil {
+		return err
+	}
+	perHalfMillion := took.Seconds() * 500_000 / float64(reconciled)
+	r.bench("Recon/op=sweep/database="+dialect, int(reconciled), took, metric{perHalfMillion, "s-per-500k"})
+	r.atMost("P10", "recon of 500,000 entries, s, "+dialect, perHalfMillion, 1)
+	return nil
+}
+
+// reconcile sweeps until every fill has a class, and checks that it is the right one.
+func (r *Run) reconcile(d Downstream, db *store.DB, fills uint64) (entries uint64, took time.Duration, err error) {
+	ctx := context.Background()
+	entriesBlotter, err := blotter.New(blotter.DefaultCapacity)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { err = errors.Join(err, entriesBlotter.Close()) }()
+	last, err := d.Journal().LastFills(blotter.DefaultCapacity)
+	if err != nil {
+		return 0, 0, err
+	}
+	for i := range last {
+		entriesBlotter.Append(&last[i])
+	}
+	c := recon.New(recon.Options{Source: d.Journal(), Blotter: entriesBlotter, DB: db, Ticker: d.Ticker, Now: time.Now,
+		Interval: time.Second, Grace: -1, VerifyInterval: time.Minute})
+	start := time.Now()
+	for {
+		if err := c.Sweep(ctx); err != nil {
+			return 0, 0, err
+		}
+		s, err := c.Status(ctx)
+		if err != nil {
+			return 0, 0, err
+		}
+		if s.Cursor == fills {
+			if s.Matched != fills {
+				return 0, 0, fmt.Errorf("%d of %d entries match", s.Matched, fills)
+			}
+			return fills, time.Since(start), nil
+		}
+	}
+}
+
+// report measures the regulatory report over everything, and the memory it takes.
+func (r *Run) report(d Downstream) error {
+	reporter := audit.New(d.Journal(), d.Rebuild().Engine, audit.Options{})
+	from, to, err := reporter.Clip(0, 0)
+	if err != nil {
+		return err
+	}
+	runtime.GC()
+	var before, now runtime.MemStats
+	runtime.ReadMemStats(&before)
+	most, bytes, chunks := uint64(0), 0, 0
+	start := time.Now()
+	total, err := reporter.Write(context.Background(), from, to, func(records []byte, _ int) error {
+		bytes += len(records)
+		if chunks++; chunks%256 == 0 {
+			runtime.ReadMemStats(&now)
+			most = max(most, now.HeapAlloc)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	took := time.Since(start)
+	rate := float64(total.Count) / took.Seconds()
+	r.bench("Report/op=records", int(total.Count), took, metric{rate, "records/s"}, metric{float64(bytes) / (1 << 20), "MiB-written"},
+		metric{float64(max(most, before.HeapAlloc)-before.HeapAlloc) / (1 << 20), "MiB-heap-above"})
+	r.atLeast("P10", "report, records/s", rate, 1e6)
+	return nil
+}
+
+// reindex measures the full-history index.
+func (r *Run) reindex(d Downstream) error {
+	h := blotter.NewHistory(filepath.Join(r.o.Dir, "history"))
+	start := time.Now()
+	info, err := h.Reindex(context.Background(), d.Journal().Fills, d.Journal().Head)
+	if err != nil {
+		return err
+	}
+	took := time.Since(start)
+	rate := float64(info.IndexedTrades) / took.Seconds()
+	r.bench("Reindex/op=fills", int(info.IndexedTrades), took, metric{rate, "fills/s"})
+	r.atLeast("P10", "reindex, fills/s", rate, 3e6)
+	return h.Close()
+}
+
+// costs measures building the price history, and single reports on random trades.
+func (r *Run) costs(d Downstream) (err error) {
+	ctx := context.Background()
+	t, err := tca.Open(tca.Options{
+		Dir: filepath.Join(r.o.Dir, "tca"), Window: 5 * time.Minute, Genesis: []byte("perf"), Durable: d.Journal().Durable,
+		Shadow: func(before uint64) (tca.Shadow, error) {
+			return journal.NewShadow(d.Journal(), d.Rebuild().Engine, before)
+		},
+		SecurityID: d.SecurityID,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.Close()) }()
+	following, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	start := time.Now()
+	go func() { ended <- t.Run(following) }()
+	head := d.Journal().Durable()
+	if err := t.CatchUp(ctx, head); err != nil {
+		stop()
+		return errors.Join(err, <-ended)
+	}
+	built := time.Since(start)
+	r.bench("TCA/op=follow", int(head), built, metric{float64(head) / built.Seconds(), "commands/s"})
+	stop()
+	if err := <-ended; err != nil {
+		return err
+	}
+	rows, err := bookedRows(d)
+	if err != nil {
+		return err
+	}
+	random := flow.NewRandom(11)
+	ns := make([]int64, 0, 10_000)
+	for range r.scale(10_000) {
+		trade := rows[random.N(uint64(len(rows)))]
+		begun := time.Now()
+		if _, err := t.Report(ctx, trade); err != nil {
+			return err
+		}
+		ns = append(ns, time.Since(begun).Nanoseconds())
+	}
+	p50, p99 := float64(percentile(ns, 50))/1e6, float64(percentile(ns, 99))/1e6
+	r.figures("TCA/op=report", metric{p50, "p50-ms"}, metric{p99, "p99-ms"})
+	r.atMost("P10", "one TCA report, p50, ms", p50, 1)
+	return nil
+}

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"posttrade/journal"
+	"posttrade/journal/audit"
+	"posttrade/matcher"
+	"posttrade/matcher/desk"
+	"posttrade/matcher/gate"
+	"posttrade/perf"
+	"posttrade/sidecars/control"
+	"posttrade/sidecars/store"
+)
+
+// coreForPerf is a whole core as the rows of the performance table use it.
+type coreForPerf struct{ *core }
+
+func (c coreForPerf) Gate() *gate.Gate                        { return c.gate }
+func (c coreForPerf) Desk() *desk.Desk                        { return c.desk }
+func (c coreForPerf) Durable() uint64                         { return c.watermark.Durable() }
+func (c coreForPerf) Journal() *journal.Journal               { return c.journal }
+func (c coreForPerf) Rebuild() journal.Rebuild                { return rebuildFrom(c.genesis) }
+func (c coreForPerf) Ticker(id uint32) string                 { return c.gate.Ticker(id) }
+func (c coreForPerf) SecurityID(ticker string) (uint32, bool) { return c.gate.Security([]byte(ticker)) }
+func (c coreForPerf) Snapshot() error                         { _, err := c.shadow.Take(context.Background()); return err }
+func (c coreForPerf) Stop() error                             { return c.stop() }
+func (c coreForPerf) Close() error                            { return errors.Join(c.stop(), os.RemoveAll(c.o.dir)) }
+
+// NewControls returns what carries a source's changes into the engine.
+func (c coreForPerf) NewControls(s control.Source) perf.Controls {
+	return &controlSink{source: s, k: c.core, now: time.Now}
+}
+
+// openForPerf opens an engine, or with Everything a whole installation around it.
+func openForPerf(c *config, e perf.EngineOptions, stderr io.Writer) (perf.Engine, error) {
+	c = c.with(map[string]string{"data.dir": e.Dir, "journal.durability": e.Durability})
+	o := coreOptionsFrom(c)
+	o.genesis = func() (*matcher.Genesis, error) { return e.Genesis, nil }
+	o.fatal = func(err error) { exitOnJournalFailure(stderr, err) }
+	if e.Everything {
+		return openEverything(c, o, e)
+	}
+	k, err := openCore(o)
+	if err != nil {
+		return nil, err
+	}
+	return coreForPerf{k}, nil
+}
+
+// everythingForPerf is an installation with a regulatory report running all the time.
+type everythingForPerf struct {
+	coreForPerf
+	in     *installation
+	cancel context.CancelFunc
+	ended  chan error // of the report, and of the lock
+}
+
+// readyTimeout is how long the control sources may take.
+const readyTimeout = 30 * time.Second
+
+func openEverything(c *config, o coreOptions, options perf.EngineOptions) (_ *everythingForPerf, err error) {
+	accounts, securities, err := writeUniverse(c.String("data.dir"), options.Genesis)
+	if err != nil {
+		return nil, err
+	}
+	c = c.with(map[string]string{
+		"seed.accounts": accounts, "seed.securities": securities,
+		"order-matcher.listen": "127.0.0.1:0", "trade-processor.listen": "127.0.0.1:0",
+		"account-service.listen": "127.0.0.1:0", "reference-data.listen": "127.0.0.1:0", "admin.listen": "127.0.0.1:0",
+	})
+	in, err := openInstallation(c, o, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	e := &everythingForPerf{coreForPerf: coreForPerf{in.core}, in: in, ended: make(chan error, 2)}
+	for begun := time.Now(); !in.core.gate.Ready(); time.Sleep(time.Millisecond) {
+		if time.Since(begun) > readyTimeout {
+			return nil, errors.Join(fmt.Errorf("the control sources are not ready after %v", readyTimeout), in.stop())
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	e.cancel = cancel
+	held := make(chan struct{})
+	go func() { e.ended <- e.report(ctx) }()
+	go func() { e.ended <- e.hold(ctx, options.HoldSQL, held) }()
+	select {
+	case <-held:
+		return e, nil
+	case err := <-e.ended:
+		e.ended <- err // Stop takes both ends in
+		return nil, e.Stop()
+	}
+}
+
+// hold takes the database's write lock, as somebody else would, until ctx ends.
+func (e *everythingForPerf) hold(ctx context.Context, wanted bool, held chan<- struct{}) (err error) {
+	if !wanted {
+		close(held)
+		return nil
+	}
+	other, err := e.in.downstream.db.Twin()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, other.Close()) }()
+	return other.Write(context.WithoutCancel(ctx), func(*store.Tx) error {
+		close(held)
+		<-ctx.Done()
+		return nil
+	})
+}
+
+// report makes one report after the other, as long as ctx lasts.
+func (e *everythingForPerf) report(ctx context.Context) error {
+	reporter := audit.New(e.Journal(), e.Rebuild().Engine, audit.Options{})
+	for ctx.Err() == nil {
+		from, to, err := reporter.Clip(0, 0)
+		if err == nil {
+			_, err = reporter.Write(ctx, from, to, func([]byte, int) error { return nil })
+		}
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *everythingForPerf) Stop() error {
+	e.cancel()
+	return errors.Join(<-e.ended, <-e.ended, e.in.stop())
+}
+
+func (e *everythingForPerf) Close() error {
+	dir := filepath.Dir(e.core.o.dir)
+	return errors.Join(e.Stop(), os.RemoveAll(dir))
+}
+
+// writeUniverse writes the seed files of a genesis record's universe.
+func writeUniverse(dir string, g *matcher.Genesis) (accounts, securities string, err error) {
+	rows := [][]string{{"id", "displayName", "enabled"}}
+	for _, a := range g.Accounts {
+		rows = append(rows, []string{strconv.Itoa(int(a.ID)), fmt.Sprint("Account ", a.ID), strconv.FormatBool(a.Enabled)})
+	}
+	if accounts, err = writeRows(dir, "accounts.csv", rows); err != nil {
+		return "", "", err
+	}
+	rows = [][]string{{"ticker", "companyName", "enabled", "halted"}}
+	for _, s := range g.Securities {
+		rows = append(rows, []string{s.Ticker, s.Ticker, strconv.FormatBool(s.Enabled), strconv.FormatBool(s.Halted)})
+	}
+	securities, err = writeRows(dir, "securities.csv", rows)
+	return accounts, securities, err
+}
+
+func writeRows(dir, name string, rows [][]string) (path string, err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	path = filepath.Join(dir, name)
+	file, err := os.Create(path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	return path, csv.NewWriter(file).WriteAll(rows)
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"posttrade/matcher"
+	"posttrade/matcher/desk"
+	"posttrade/matcher/gate"
+	"posttrade/matcher/strictjson"
+)
+
+// pricingSubject is where prices are published, one subject a ticker.
+const pricingSubject = "pricing.*"
+
+// priceFeed sequences the prices that other programs publish on the message
+// broker, {"ticker","price","asOf"?}, as POST /prices does those it is sent.
+//
+// A feed is not a caller: nobody waits for an answer, a message that cannot be
+// used is counted and dropped, and so is one that finds the feed full, because a
+// later price replaces it.
+type priceFeed struct {
+	gate  *gate.Gate
+	desk  *desk.Desk
+	now   func() time.Time
+	ticks chan feedTick
+
+	sequenced, malformed, unknown, dropped atomic.Uint64
+}
+
+// feedTick is one price on its way to the engine.
+type feedTick struct {
+	securityID uint32
+	px         int64
+	asOfMillis int64
+}
+
+// feedBacklog is how many prices may wait for the engine.
+const feedBacklog = 8192
+
+func newPriceFeed(k *core) *priceFeed {
+	return &priceFeed{gate: k.gate, desk: k.desk, now: time.Now, ticks: make(chan feedTick, feedBacklog)}
+}
+
+// take is called by the broker with every message of pricingSubject. It never waits.
+func (f *priceFeed) take(subject string, data []byte) {
+	ticker, px, asOf, err := readPrice(data)
+	if err != nil || strings.TrimPrefix(subject, "pricing.") != ticker {
+		f.malformed.Add(1)
+		return
+	}
+	id, ok := f.gate.Security([]byte(ticker))
+	if !ok {
+		f.unknown.Add(1)
+		return
+	}
+	now := f.now().UnixMilli()
+	if asOf == 0 || asOf > now { // a price from the future would stay fresh for too long
+		asOf = now
+	}
+	select {
+	case f.ticks <- feedTick{id, px, asOf}:
+	default:
+		f.dropped.Add(1)
+	}
+}
+
+var errPrice = errors.New("price is not above 0")
+
+// readPrice reads {"ticker","price","asOf"?}. Fields that the publisher has
+// beside them are its own business. asOf is 0 when it is absent.
+func readPrice(data []byte) (ticker string, px, asOfMillis int64, err error) {
+	r := strictjson.NewReader(data)
+	for r.BeginObject(); ; {
+		key, ok := r.NextKey()
+		if !ok {
+			break
+		}
+		switch string(key) {
+		case "ticker":
+			ticker = string(r.String())
+		case "price":
+			if px = r.Decimal(); px <= 0 {
+				r.Fail(errPrice)
+			}
+		case "asOf":
+			at, err := time.Parse(time.RFC3339, string(r.String()))
+			if err != nil {
+				r.Fail(err)
+			}
+			asOfMillis = at.UnixMilli()
+		default:
+			r.Skip()
+		}
+	}
+	if err := r.End(); err != nil {
+		return "", 0, 0, err
+	}
+	if ticker == "" || px == 0 {
+		return "", 0, 0, errPrice
+	}
+	return ticker, px, asOfMillis, nil
+}
+
+// run sequences what take has put aside, as many at a time as there are, until ctx ends.
+func (f *priceFeed) run(ctx context.Context) error {
+	batch := make([]feedTick, 0, desk.MaxBatch)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case tick := <-f.ticks:
+			batch = append(batch[:0], tick)
+		}
+		for more := true; more && len(batch) < cap(batch); {
+			select {
+			case tick := <-f.ticks:
+				batch = append(batch, tick)
+			default:
+				more = false
+			}
+		}
+		if err := f.sequence(ctx, batch); err != nil {
+			return err
+		}
+	}
+}
+
+// sequence hands a batch to the engine and waits until it is durable.
+func (f *priceFeed) sequence(ctx context.Context, batch []feedTick) error {
+	err := submitUntil(ctx, f.desk, len(batch), func(i int, c *matcher.Command) error {
+		*c = matcher.NewCommand(matcher.PriceTick)
+		c.EventTimeMillis, c.SecurityID, c.PriceTicks = batch[i].asOfMillis, batch[i].securityID, batch[i].px
+		return nil
+	}, func(a *desk.Answer) error {
+		if a.Kind != matcher.EventApplied {
+			return fmt.Errorf("prices: sequence %d was refused: %v", a.InputSeq, a.Reason)
+		}
+		f.sequenced.Add(1)
+		return nil
+	})
+	if errors.Is(err, desk.ErrClosed) || errors.Is(err, desk.ErrFailed) || ctx.Err() != nil {
+		return nil // the engine is stopping: there is nobody left to price for
+	}
+	return err
+}

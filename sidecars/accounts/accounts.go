@@ -1,0 +1,101 @@
+package accounts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"posttrade/sidecars/control"
+	"posttrade/sidecars/source"
+	"posttrade/sidecars/store"
+)
+
+// Account is one account.
+type Account struct {
+	ID          uint32
+	DisplayName string
+	Enabled     bool
+}
+
+// ErrAccount reports an account that cannot be: no id, or no source.ValidName.
+var ErrAccount = errors.New("not an account")
+
+// Accounts is the service. Any goroutine may call.
+type Accounts struct{ table *source.Table }
+
+// New returns the service. It does no I/O.
+func New(o source.Options) *Accounts {
+	return &Accounts{source.New(control.Account, source.Columns{
+		Select: "select id, display_name, enabled, version from accounts",
+		Key:    "id",
+		Upsert: `insert into accounts (id, display_name, enabled, version) values ($1, $2, $3, $4)
+			on conflict (id) do update set display_name = excluded.display_name,
+			enabled = excluded.enabled, version = excluded.version`,
+		Args: func(r *control.Record) []any { return []any{r.ID, r.Name, r.Enabled, r.Version} },
+		Scan: func(row *store.Row) control.Record {
+			return control.Record{ID: uint32(row.Int64(0)), Name: row.Text(1), Enabled: row.Bool(2), Version: uint64(row.Int64(3))}
+		},
+	}, o)}
+}
+
+func ofRecord(r control.Record) Account {
+	return Account{ID: r.ID, DisplayName: r.Name, Enabled: r.Enabled}
+}
+
+// record checks an account and returns its record.
+func (a Account) record() (control.Record, error) {
+	if a.ID == 0 || !source.ValidName(a.DisplayName) {
+		return control.Record{}, fmt.Errorf("accounts: id=%d: %w", a.ID, ErrAccount)
+	}
+	return control.Record{ID: a.ID, Name: a.DisplayName, Enabled: a.Enabled}, nil
+}
+
+// List returns every account, by id.
+func (s *Accounts) List(ctx context.Context) ([]Account, error) {
+	records, err := s.table.List(ctx)
+	all := make([]Account, len(records))
+	for i, r := range records {
+		all[i] = ofRecord(r)
+	}
+	return all, err
+}
+
+// Get returns an account, false for none.
+func (s *Accounts) Get(ctx context.Context, id uint32) (Account, bool, error) {
+	r, found, err := s.table.Get(ctx, id)
+	return ofRecord(r), found, err
+}
+
+// Upsert makes an account or changes the one of its id, and returns the change's
+// version. ErrAccount changes nothing.
+func (s *Accounts) Upsert(ctx context.Context, a Account) (version uint64, err error) {
+	r, err := a.record()
+	if err != nil {
+		return 0, err
+	}
+	version, _, err = s.table.Upsert(ctx, r, r.ID)
+	return version, err
+}
+
+// Seed fills an empty table and returns how many accounts it wrote: none when
+// there are some, or when one is ErrAccount.
+func (s *Accounts) Seed(ctx context.Context, all []Account) (int, error) {
+	records := make([]control.Record, len(all))
+	for i, a := range all {
+		var err error
+		if records[i], err = a.record(); err != nil {
+			return 0, err
+		}
+	}
+	return s.table.Seed(ctx, records)
+}
+
+// Snapshot returns all accounts as of one moment, with the version of the last change.
+func (s *Accounts) Snapshot(ctx context.Context) (control.Snapshot, error) {
+	return s.table.Snapshot(ctx)
+}
+
+// BumpEpoch begins a new epoch of the source; see source.Table.
+func (s *Accounts) BumpEpoch(ctx context.Context, last store.OutboxRow) (epoch uint64, err error) {
+	return s.table.BumpEpoch(ctx, last)
+}

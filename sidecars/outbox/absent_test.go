@@ -1,0 +1,298 @@
+package outbox
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"posttrade/sidecars/broker"
+	"posttrade/sidecars/broker/brokertest"
+	"posttrade/sidecars/store"
+	"posttrade/sidecars/store/storetest"
+)
+
+// logged is a log that a test can read while it is written.
+type logged struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logged) count(what string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.text.String(), what)
+}
+
+// NATS is absent when the program starts: changes are committed all the same, the
+// metrics tell how many wait and for how long, the log says so once, and all of
+// it goes out in order when the server comes.
+func TestBrokerAbsentAtTheStart(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		srv := brokertest.ExternalWith(t, brokertest.Config{Stopped: true})
+		r := newRig(t, db, openBroker(t, broker.Options{URL: srv.URL()}))
+		var log logged
+		r.b = New(Options{
+			Source: account, DB: db, Stream: r.stream, Poll: 5 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		})
+		began := time.Now()
+		stop := r.run()
+		r.upsert(300)
+		until(t, "the backlog shows", func() bool { return r.b.Unpublished() == 300 && log.count("outbox waits") == 1 })
+		until(t, "the lag shows", func() bool { return r.b.LagSeconds() > 0.3 })
+		if most := time.Since(began).Seconds() + 0.01; r.b.LagSeconds() > most {
+			t.Errorf("%v s of at most %v", r.b.LagSeconds(), most)
+		}
+		if err := r.b.Behind(t.Context(), 0, 100*time.Millisecond); !errors.Is(err, ErrBehind) {
+			t.Errorf("a replica beside it is told %v", err)
+		}
+		srv.Restart()
+		until(t, "all is published", func() bool { return r.b.Published() == 300 && r.b.Unpublished() == 0 })
+		stop()
+		r.has(span(1, 300))
+		if n, m := log.count("outbox waits"), log.count("outbox goes on"); n != 1 || m != 1 || r.b.Alarms() != 0 {
+			t.Errorf("logged %d and %d times, %d alarms", n, m, r.b.Alarms())
+		}
+	})
+}
+
+// The server hangs: no call of ours waits longer than it may, nothing is lost, and
+// what the server took while it was not heard is not published a second time.
+func TestBrokerHangs(t *testing.T) {
+	hangs := map[string]func(*brokertest.Server){
+		"deaf and mute":    (*brokertest.Server).Hang,
+		"mute":             (*brokertest.Server).Mute,
+		"mute, then a cut": (*brokertest.Server).Mute,
+	}
+	for name, hang := range hangs {
+		t.Run(name, func(t *testing.T) {
+			elsewhere(t, func(t *testing.T, r *rig, srv *brokertest.Server) {
+				r.upsert(10)
+				r.step()
+				r.stream.impatient = 150 * time.Millisecond
+				hang(srv)
+				r.upsert(20)
+				began := time.Now()
+				if n, err := r.b.Step(t.Context()); n != 0 || !errors.Is(err, broker.ErrUnavailable) {
+					t.Errorf("published %d, %v", n, err)
+				}
+				if took := time.Since(began); took > 3*time.Second {
+					t.Errorf("waited %v", took)
+				}
+				if r.b.Unpublished() != 20 {
+					t.Errorf("%d rows wait", r.b.Unpublished())
+				}
+				if name != "deaf and mute" {
+					srv.AwaitLastSequence(t.Context(), account.Stream(), 30)
+				}
+				if name == "mute, then a cut" {
+					srv.Cut()
+				}
+				srv.Resume()
+				r.stream.impatient = 0
+				r.drain()
+				r.has(span(1, 30))
+				if r.b.Alarms() != 0 {
+					t.Error(r.b.Alarm())
+				}
+			})
+		})
+	}
+}
+
+// Run ends when it is told to, also from the middle of a call that hangs.
+func TestRunEndsWhileTheBrokerHangs(t *testing.T) {
+	srv := brokertest.External(t)
+	r := newRig(t, storetest.Open(t, store.SQLite), openBroker(t, broker.Options{URL: srv.URL()}))
+	r.upsert(1)
+	r.step()
+	srv.Hang()
+	r.upsert(5)
+	stop := r.run()
+	until(t, "under way", func() bool { return r.b.Unpublished() == 5 })
+	began := time.Now()
+	stop()
+	if took := time.Since(began); took > 3*time.Second {
+		t.Errorf("took %v", took)
+	}
+	srv.Resume()
+}
+
+// The server is restarted again and again while changes are made.
+func TestBrokerRestartsUnderWay(t *testing.T) {
+	elsewhere(t, func(t *testing.T, r *rig, srv *brokertest.Server) {
+		stop := r.run()
+		for range 5 {
+			r.upsert(30)
+			srv.Restart()
+			r.upsert(30)
+		}
+		stop()
+		r.drain()
+		r.has(span(1, 300))
+	})
+}
+
+// A full stream refuses: rows stay, in order, and go out as space is made.
+func TestFullStream(t *testing.T) {
+	elsewhere(t, func(t *testing.T, r *rig, srv *brokertest.Server) {
+		r.stream.config.MaxMessages = 10
+		r.upsert(25)
+		if n, err := r.b.Step(t.Context()); n != 10 || !errors.Is(err, broker.ErrFull) {
+			t.Fatalf("published %d, %v", n, err)
+		}
+		for range 3 {
+			if n, err := r.b.Step(t.Context()); n != 0 || !errors.Is(err, broker.ErrFull) {
+				t.Fatalf("published %d, %v", n, err)
+			}
+		}
+		if got := r.versions(); !slices.Equal(got, span(1, 10)) || r.b.Unpublished() != 15 {
+			t.Fatalf("the stream has %v, %d wait", got, r.b.Unpublished())
+		}
+		for first := uint64(1); first <= 15; first += 5 {
+			for sequence := first; sequence < first+5; sequence++ {
+				srv.DeleteMessage(account.Stream(), sequence)
+			}
+			if n, err := r.b.Step(t.Context()); n != 5 {
+				t.Fatalf("published %d, %v", n, err)
+			}
+		}
+		r.step()
+		r.has(span(16, 25))
+	})
+}
+
+// The embedded server's files are at their limit; then they get more space.
+func TestFullStore(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		dir := t.TempDir()
+		small, err := broker.Open(broker.Options{Dir: dir, StoreLimitBytes: 8 << 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := newRig(t, db, small)
+		r.upsert(100)
+		n, err := r.b.Step(t.Context())
+		if n == 0 || n == 100 || !errors.Is(err, broker.ErrFull) {
+			t.Fatalf("published %d, %v", n, err)
+		}
+		if err := small.Close(); err != nil {
+			t.Fatal(err)
+		}
+		r.stream.broker = openBroker(t, broker.Options{Dir: dir})
+		r.drain()
+		r.has(span(1, 100))
+	})
+}
+
+// Files of the embedded server are damaged while it is down. Whatever it makes of
+// them, rows wait or are on the stream, in order, and a replica gets everything.
+func TestDamagedFilesOfTheStream(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 3))
+	damages := map[string]func(name string, data []byte) error{
+		"cut":      func(name string, data []byte) error { return os.Truncate(name, int64(len(data)/2)) },
+		"end gone": func(name string, data []byte) error { return os.Truncate(name, int64(len(data)*19/20)) },
+		"emptied":  func(name string, _ []byte) error { return os.Truncate(name, 0) },
+		"gone":     func(name string, _ []byte) error { return os.Remove(name) },
+		"flipped": func(name string, data []byte) error {
+			data[random.IntN(len(data))] ^= 1 << random.IntN(8)
+			return os.WriteFile(name, data, 0o600)
+		},
+		"zeroed in the middle": func(name string, data []byte) error {
+			clear(data[len(data)/3 : len(data)/2])
+			return os.WriteFile(name, data, 0o600)
+		},
+	}
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		good := t.TempDir()
+		b, err := broker.Open(broker.Options{Dir: good})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := newRig(t, db, b)
+		r.upsert(60)
+		r.step()
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+		outcomes := map[string]int{}
+		for _, file := range blocks(t, good) {
+			for kind, damage := range damages {
+				dir := copyOf(t, good)
+				data, err := os.ReadFile(filepath.Join(dir, file))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := damage(filepath.Join(dir, file), data); err != nil {
+					t.Fatal(err)
+				}
+				if b, err = broker.Open(broker.Options{Dir: dir}); err != nil {
+					t.Fatal(err)
+				}
+				r.stream.broker = b
+				outcomes[r.heals(kind+" "+filepath.Base(file))]++
+				if err := b.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		t.Logf("%v", outcomes)
+	})
+}
+
+// blocks are the files that hold the stream's messages and their index.
+func blocks(t *testing.T, dir string) (files []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && strings.Contains(name, account.Stream()) && filepath.Base(filepath.Dir(name)) == "msgs" {
+			name, err = filepath.Rel(dir, name)
+			files = append(files, name)
+		}
+		return err
+	})
+	if err != nil || len(files) == 0 {
+		t.Fatalf("files %v, %v", files, err)
+	}
+	return files
+}
+
+// heals runs a publisher over a damaged stream, which is to end with the last
+// version, and have what it has in order; it says what was found.
+func (r *rig) heals(what string) string {
+	r.t.Helper()
+	had := len(r.versions())
+	r.fresh()
+	r.drain()
+	got := r.versions()
+	if len(got) == 0 || got[len(got)-1] != uint64(r.n) || !slices.IsSorted(got) || len(slices.Compact(slices.Clone(got))) != len(got) {
+		r.t.Errorf("%s: the stream has %v of %d versions", what, got, r.n)
+	}
+	for _, row := range r.rows() {
+		if !row.Published {
+			r.t.Errorf("%s: version %d waits", what, row.Version)
+		}
+	}
+	switch {
+	case had == r.n:
+		return "nothing lost"
+	case len(got) == r.n:
+		return "published again"
+	}
+	return "lost in the middle"
+}

@@ -1,0 +1,218 @@
+package outbox
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"posttrade/sidecars/control"
+	"posttrade/sidecars/store"
+)
+
+// Compare holds the end of the stream against the marks of the outbox, repairs
+// what can be repaired, and finds out behind what the next row is published. See
+// doc.go for what it may find.
+func (b *Outbox) Compare(ctx context.Context) error {
+	if err := b.o.Stream.Ensure(ctx); err != nil {
+		return err
+	}
+	// Another publisher may be at work, in a hand-over. So the marks are read before
+	// the stream, which has whatever was marked by then, and the source's counter
+	// after it, which has given whatever is on the stream by then.
+	var marked store.OutboxRow
+	if err := b.o.DB.Read(ctx, func(tx *store.Tx) (err error) {
+		marked, _, err = tx.LastPublished(string(b.o.Source))
+		return err
+	}); err != nil {
+		return err
+	}
+	end, err := lastOwn(ctx, b.o.Stream, b.o.Source)
+	if err != nil {
+		return err
+	}
+	var epoch, version uint64 // of the source
+	if err := b.o.DB.Read(ctx, func(tx *store.Tx) (err error) {
+		epoch, version, _, err = tx.Source(string(b.o.Source))
+		return err
+	}); err != nil {
+		return err
+	}
+	found := ""
+	switch {
+	case end.version > version:
+		return b.foreign(fmt.Sprintf("the stream has version %d, the source has only given %d", end.version, version))
+	case end.version > marked.Version:
+		found, err = b.markAcknowledged(ctx, marked.Version, &end)
+	case end.version > 0:
+		err = b.checkRow(ctx, end.version, &end.message)
+	}
+	if err == nil && end.version < marked.Version {
+		err = b.republish(ctx, end.version+1, marked.Version, epoch)
+	}
+	if err != nil {
+		return err
+	}
+	if end.foreign > 0 {
+		found = fmt.Sprintf("somebody else has written to the stream: %d messages behind version %d", end.foreign, end.version)
+	}
+	if b.finding = found; found != "" {
+		b.raise(found)
+	}
+	b.last, b.after, b.compared = end.version, Outgoing{AfterSequence: &end.sequence}, true
+	b.end = mark{end.sequence, end.version}
+	if b.refusal != nil && *b.refusal == b.end {
+		// A server that has lost messages from a damaged file may say of its end what it
+		// then does not accept, until it is started again. Nobody has written meanwhile: one
+		// row goes without a condition. Its id keeps it from being there twice.
+		b.after = Outgoing{}
+	}
+	return nil
+}
+
+// mark is an end of the stream.
+type mark struct{ sequence, version uint64 }
+
+// end is what a stream ends with.
+type end struct {
+	sequence uint64 // of the stream's last message, whoever wrote it
+	version  uint64 // of our last message, 0 for none
+	message  Message
+	foreign  int // messages of others behind it
+}
+
+// versionOf reads a message id of ours; false for anybody else's.
+func versionOf(s control.Source, m *Message) (uint64, bool) {
+	digits, ok := strings.CutPrefix(m.MsgID, string(s)+":")
+	if !ok {
+		return 0, false
+	}
+	version, err := strconv.ParseUint(digits, 10, 64)
+	if err != nil || version == 0 || version > control.MaxVersion || s.MsgID(version) != m.MsgID {
+		return 0, false
+	}
+	return version, true
+}
+
+// lastOwn finds a source's last message on its stream, from the end backwards.
+func lastOwn(ctx context.Context, stream Stream, s control.Source) (e end, err error) {
+	m, sequence, found, err := stream.Last(ctx)
+	e.sequence = sequence
+	if err != nil || !found {
+		return e, err
+	}
+	for at := m.Sequence; ; {
+		if version, ok := versionOf(s, &m); found && ok {
+			e.version, e.message = version, m
+			return e, nil
+		}
+		if found {
+			e.foreign++
+		}
+		if at--; at == 0 {
+			return e, nil
+		}
+		if m, found, err = stream.At(ctx, at); err != nil {
+			return e, err
+		}
+	}
+}
+
+// LastOnStream returns a source's last message on its stream as the row that
+// BumpEpoch of the source wants; Version 0 for none.
+func LastOnStream(ctx context.Context, stream Stream, s control.Source) (row store.OutboxRow, err error) {
+	if err := stream.Ensure(ctx); err != nil {
+		return row, err
+	}
+	e, err := lastOwn(ctx, stream, s)
+	if err != nil || e.version == 0 {
+		return row, err
+	}
+	row = store.OutboxRow{
+		Version: e.version, Epoch: 1, Payload: e.message.Data, Published: true, StreamSequence: e.message.Sequence,
+	}
+	if d, err := control.ParseDelta(s, e.message.Data); err == nil { // else somebody used our ids, and no epoch is known
+		row.Epoch = d.Epoch
+	}
+	return row, nil
+}
+
+// checkRow asserts that the outbox has a message's bytes under a version.
+func (b *Outbox) checkRow(ctx context.Context, version uint64, m *Message) error {
+	row, found, err := b.row(ctx, version)
+	if err == nil && (!found || string(row.Payload) != string(m.Data)) {
+		err = b.foreign(fmt.Sprintf("the stream's version %d is not the outbox's", version))
+	}
+	return err
+}
+
+// row reads the row of a version.
+func (b *Outbox) row(ctx context.Context, version uint64) (row store.OutboxRow, found bool, err error) {
+	err = b.o.DB.Read(ctx, func(tx *store.Tx) error {
+		found = false
+		return tx.OutboxFrom(string(b.o.Source), version, 1, func(r store.OutboxRow) error {
+			row, found = r, r.Version == version
+			return nil
+		})
+	})
+	return row, found, err
+}
+
+// republish makes the rows wait again that the stream had and has lost.
+func (b *Outbox) republish(ctx context.Context, from, to, epoch uint64) (err error) {
+	var waiting int64
+	if err = b.o.DB.Write(ctx, func(tx *store.Tx) error {
+		waiting, err = tx.MarkLost(string(b.o.Source), from, epoch)
+		return err
+	}); err == nil {
+		b.o.Logger.Warn("outbox: the stream has lost messages, those of this epoch are published again",
+			"source", string(b.o.Source), "from", from, "to", to, "again", waiting)
+	}
+	return err
+}
+
+// markAcknowledged marks the rows after a version that the stream turns out to
+// have, up to its last, each if it is the same bytes. One that is missing there
+// cannot be brought back to its place: replicas meet the gap and take a snapshot.
+func (b *Outbox) markAcknowledged(ctx context.Context, after uint64, e *end) (found string, err error) {
+	at := map[uint64]uint64{}
+	m, there := e.message, true
+	for sequence := e.message.Sequence; ; {
+		version, ours := versionOf(b.o.Source, &m)
+		if there && ours {
+			if version <= after {
+				break
+			}
+			if _, again := at[version]; !again {
+				if err := b.checkRow(ctx, version, &m); err != nil {
+					return "", err
+				}
+				at[version] = sequence
+			}
+		}
+		if sequence--; sequence == 0 {
+			break
+		}
+		if m, there, err = b.o.Stream.At(ctx, sequence); err != nil {
+			return "", err
+		}
+	}
+	var lost int64
+	now := b.o.Now().UnixMilli()
+	err = b.o.DB.Write(ctx, func(tx *store.Tx) (err error) {
+		for version, sequence := range at {
+			if err := tx.MarkPublished(string(b.o.Source), version, version, sequence, now); err != nil {
+				return err
+			}
+		}
+		lost, err = tx.Supersede(string(b.o.Source), 1, e.version, now)
+		return err
+	})
+	if err == nil {
+		b.published.Add(uint64(len(at)))
+	}
+	if lost > 0 {
+		found = fmt.Sprintf("the stream has lost %d messages before version %d", lost, e.version)
+	}
+	return found, err
+}

@@ -1,0 +1,332 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"posttrade/sidecars/broker"
+	"posttrade/sidecars/broker/brokertest"
+	"posttrade/sidecars/store"
+	"posttrade/sidecars/store/storetest"
+)
+
+// elsewhere runs a test on both databases with a server whose stream can be damaged.
+func elsewhere(t *testing.T, test func(t *testing.T, r *rig, srv *brokertest.Server)) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		srv := brokertest.External(t)
+		test(t, newRig(t, db, openBroker(t, broker.Options{URL: srv.URL()})), srv)
+	})
+}
+
+// put publishes a message of somebody else's.
+func (r *rig) put(msgID, data string) {
+	r.t.Helper()
+	_, err := r.stream.broker.Publish(r.t.Context(), account.Subject(), []byte(data), broker.PublishOptions{MsgID: msgID})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func TestVersionsGoOutInOrder(t *testing.T) {
+	both(t, func(t *testing.T, db *store.DB, b *broker.Broker) {
+		r := newRig(t, db, b)
+		r.step()
+		r.has(nil)
+		r.upsert(1)
+		r.step()
+		r.upsert(700) // more than a batch
+		r.step()
+		r.has(span(1, 701))
+		if r.b.Published() != 701 || r.b.Alarms() != 0 {
+			t.Errorf("published %d, %d alarms", r.b.Published(), r.b.Alarms())
+		}
+		r.fresh()
+		r.step()
+		r.upsert(2)
+		r.step()
+		r.has(span(1, 703))
+	})
+}
+
+func TestLostStreamIsPublishedAgain(t *testing.T) {
+	elsewhere(t, func(t *testing.T, r *rig, srv *brokertest.Server) {
+		r.upsert(300)
+		r.step()
+		srv.DeleteStream(account.Stream())
+		r.fresh() // it was lost while this program was down
+		r.step()
+		r.has(span(1, 300))
+		srv.DeleteStream(account.Stream()) // and while it runs
+		r.upsert(1)
+		if _, err := r.b.Step(t.Context()); !errors.Is(err, broker.ErrUnavailable) {
+			t.Errorf("published on a stream that is not there: %v", err)
+		}
+		r.step()
+		r.has(span(1, 301))
+		srv.DeleteStream(account.Stream()) // somebody made it anew
+		if err := r.stream.Ensure(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		r.upsert(1)
+		if _, err := r.b.Step(t.Context()); !errors.Is(err, ErrConflict) {
+			t.Errorf("published on another stream: %v", err)
+		}
+		r.step()
+		r.has(span(1, 302))
+		if r.b.Alarms() != 0 {
+			t.Error(r.b.Alarm())
+		}
+	})
+}
+
+// An emptied stream goes on with its sequences, and remembers the ids of what it
+// has dropped for as long as its window lasts: until then it calls versions duplicates.
+func TestPurgedStreamIsPublishedAgainAfterTheWindow(t *testing.T) {
+	elsewhere(t, func(t *testing.T, r *rig, srv *brokertest.Server) {
+		r.stream.config.Duplicates = 700 * time.Millisecond
+		r.upsert(20)
+		r.step()
+		for sequence := uint64(1); sequence <= 20; sequence++ {
+			srv.DeleteMessage(account.Stream(), sequence)
+		}
+		r.fresh()
+		if n, err := r.b.Step(t.Context()); n != 0 || err == nil || errors.Is(err, ErrForeign) {
+			t.Errorf("a duplicate of nothing was taken for published: %d, %v", n, err)
+		}
+		if r.b.Unpublished() == 0 {
+			t.Error("no row waits")
+		}
+		stop := r.run()
+		until(t, "published again", func() bool { return r.b.Published() == 20 && r.b.Unpublished() == 0 })
+		stop()
+		r.has(span(1, 20))
+		if m := r.messages(); m[0].Sequence != 21 {
+			t.Errorf("the first is at %d", m[0].Sequence)
+		}
+	})
+}
+
+// The last message alone is gone: the one before it is the end, not an empty stream.
+func TestDeletedLastMessageIsPublishedAgain(t *testing.T) {
+	elsewhere(t, func(t *testing.T, r *rig, srv *brokertest.Server) {
+		r.upsert(10)
+		r.step()
+		srv.Restart() // its memory of ids goes with the message
+		until(t, "connected", func() bool { return r.stream.Ensure(t.Context()) == nil })
+		srv.DeleteMessage(account.Stream(), 10)
+		srv.Restart()
+		until(t, "connected", func() bool { return r.stream.Ensure(t.Context()) == nil })
+		r.fresh()
+		r.step()
+		r.has(span(1, 10))
+		if m := r.messages(); m[9].Sequence != 11 {
+			t.Errorf("version 10 is at sequence %d", m[9].Sequence)
+		}
+	})
+}
+
+// A server over the files of an older backup: the stream ends earlier.
+func TestTruncatedStreamGetsItsEndBack(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		dir := t.TempDir()
+		b, err := broker.Open(broker.Options{Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := newRig(t, db, b)
+		r.upsert(40)
+		r.step()
+		old := copyOf(t, dir)
+		r.upsert(25)
+		r.step()
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+		r.stream.broker = openBroker(t, broker.Options{Dir: old})
+		if got := r.versions(); len(got) != 40 {
+			t.Fatalf("the backup has %v", got)
+		}
+		r.fresh()
+		r.step()
+		r.has(span(1, 65))
+	})
+}
+
+// Acknowledged, and then the process died before the mark: nothing goes out twice.
+func TestAcknowledgedRowsAreMarkedNotRepeated(t *testing.T) {
+	both(t, func(t *testing.T, db *store.DB, b *broker.Broker) {
+		r := newRig(t, db, b)
+		r.upsert(5)
+		r.step()
+		died := errors.New("died")
+		r.b = New(Options{Source: account, DB: db, Stream: r.stream, Marked: func(uint64) error { return died }})
+		r.upsert(300)
+		if _, err := r.b.Step(t.Context()); !errors.Is(err, died) {
+			t.Fatal(err)
+		}
+		if got := r.versions(); !slices.Equal(got, span(1, 261)) {
+			t.Fatalf("the stream has %v", got)
+		}
+		r.fresh()
+		r.step()
+		r.has(span(1, 305))
+	})
+}
+
+func TestMessagesOfOthersAreAnAlarmAndNoMore(t *testing.T) {
+	elsewhere(t, func(t *testing.T, r *rig, srv *brokertest.Server) {
+		r.upsert(3)
+		r.step()
+		r.put("", "no id")
+		r.put("security:4", "another source's")
+		r.put("account:04", "almost ours")
+		r.upsert(2)
+		if _, err := r.b.Step(t.Context()); !errors.Is(err, ErrConflict) {
+			t.Errorf("published behind what it does not know: %v", err)
+		}
+		r.step()
+		r.has([]uint64{1, 2, 3, 0, 0, 0, 4, 5})
+		if r.b.Alarms() != 1 || r.b.Alarm() == "" {
+			t.Errorf("%d alarms, %q", r.b.Alarms(), r.b.Alarm())
+		}
+		r.put("zzz", "again") // and while nothing of ours follows
+		for range 3 {
+			r.fresh()
+			r.step()
+			if r.b.Alarms() != 1 {
+				t.Errorf("%d alarms, %q", r.b.Alarms(), r.b.Alarm())
+			}
+			r.step()
+		}
+		r.upsert(1)
+		r.step()
+		r.fresh()
+		r.step()
+		if r.b.Alarm() != "" {
+			t.Errorf("ours is the last again, and the alarm stands: %s", r.b.Alarm())
+		}
+		r.has([]uint64{1, 2, 3, 0, 0, 0, 4, 5, 0, 6})
+	})
+}
+
+// The server is started again after its window: it remembers no ids. What it has
+// last is still what we expect.
+func TestServerThatHasForgottenItsIDs(t *testing.T) {
+	elsewhere(t, func(t *testing.T, r *rig, srv *brokertest.Server) {
+		r.stream.config.Duplicates = 100 * time.Millisecond
+		died := errors.New("died")
+		for round := range uint64(3) {
+			r.upsert(10)
+			r.b = New(Options{Source: account, DB: r.db, Stream: r.stream, Marked: func(uint64) error { return died }})
+			if _, err := r.b.Step(t.Context()); !errors.Is(err, died) { // acknowledged, not marked
+				t.Fatal(err)
+			}
+			srv.Stop()
+			<-time.After(150 * time.Millisecond) // the window passes while it is down
+			srv.Restart()
+			until(t, "connected", func() bool { return r.stream.Ensure(t.Context()) == nil })
+			r.fresh()
+			r.step()
+			r.has(span(1, 10*(round+1)))
+		}
+	})
+}
+
+// A message lost in the middle of those that are not marked cannot be put back:
+// it is said, and publishing goes on.
+func TestHoleAmongAcknowledgedRows(t *testing.T) {
+	elsewhere(t, func(t *testing.T, r *rig, srv *brokertest.Server) {
+		r.upsert(2)
+		r.step()
+		died := errors.New("died")
+		r.b = New(Options{Source: account, DB: r.db, Stream: r.stream, Marked: func(uint64) error { return died }})
+		r.upsert(8)
+		if _, err := r.b.Step(t.Context()); !errors.Is(err, died) {
+			t.Fatal(err)
+		}
+		srv.DeleteMessage(account.Stream(), 5)
+		srv.DeleteMessage(account.Stream(), 6)
+		r.fresh()
+		r.upsert(1)
+		r.step()
+		r.has([]uint64{1, 2, 3, 4, 7, 8, 9, 10, 11})
+		if r.b.Alarms() != 1 || r.b.Alarm() == "" {
+			t.Errorf("%d alarms, %q", r.b.Alarms(), r.b.Alarm())
+		}
+		replica, u := r.replica(false)
+		r.converges(replica, u)
+	})
+}
+
+// Two publishers of one source, as in a hand-over: the stream itself keeps order.
+func TestTwoPublishersDoNotDouble(t *testing.T) {
+	both(t, func(t *testing.T, db *store.DB, b *broker.Broker) {
+		r := newRig(t, db, b)
+		stop := r.run()
+		first := r.b
+		r.fresh()
+		stopOther := r.run()
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		for ctx.Err() == nil {
+			r.upsert(1)
+		}
+		stop()
+		stopOther()
+		r.drain()
+		r.has(span(1, uint64(r.n)))
+		if first.Alarms()+r.b.Alarms() != 0 {
+			t.Error(first.Alarm(), r.b.Alarm())
+		}
+	})
+}
+
+// meddled is a stream at whose end somebody works while it is asked for.
+type meddled struct {
+	*natsStream
+	before, after func()
+}
+
+func (m *meddled) Last(ctx context.Context) (Message, uint64, bool, error) {
+	m.before()
+	last, sequence, found, err := m.natsStream.Last(ctx)
+	m.after()
+	return last, sequence, found, err
+}
+
+// In a hand-over the one before publishes and marks while the new one compares:
+// that is neither a lost stream nor a foreign one.
+func TestCompareWhileAnotherPublishes(t *testing.T) {
+	both(t, func(t *testing.T, db *store.DB, b *broker.Broker) {
+		r := newRig(t, db, b)
+		r.step()
+		other := r.b
+		publish := func() {
+			r.upsert(5)
+			if _, err := other.Step(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		var log logged
+		for range 3 {
+			m := &meddled{r.stream, publish, publish}
+			r.b = New(Options{Source: account, DB: db, Stream: m, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			r.upsert(1)
+			_, _ = r.b.Step(t.Context()) // it may meet the other's messages
+			m.before, m.after = func() {}, func() {}
+			r.drain()
+			if r.b.Alarms() != 0 || log.count("lost") != 0 {
+				t.Errorf("taken for more: %q, %s", r.b.Alarm(), log.text.String())
+			}
+			other = New(Options{Source: account, DB: db, Stream: r.stream})
+			if _, err := other.Step(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		r.has(span(1, uint64(r.n)))
+	})
+}

@@ -1,0 +1,212 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"posttrade/sidecars/control"
+	"posttrade/sidecars/store"
+)
+
+// Defaults of Options.
+const (
+	DefaultPoll  = 250 * time.Millisecond
+	batchRows    = 256
+	firstBackoff = 100 * time.Millisecond
+	lastBackoff  = 5 * time.Second
+)
+
+// Options of New.
+type Options struct {
+	Source control.Source
+	DB     *store.DB
+	Stream Stream
+	Poll   time.Duration
+	Now    func() time.Time
+	Logger *slog.Logger
+
+	// Marked is called between an acknowledgement and its mark; tests fail there. nil: nothing.
+	Marked func(version uint64) error
+}
+
+// Outbox is the publisher of one source.
+type Outbox struct {
+	o        Options
+	wake     chan struct{}
+	compared bool     // what the stream ends with is known: last and after hold
+	last     uint64   // the last version on the stream, 0 for none
+	after    Outgoing // what the next message must say of the stream's last
+	finding  string   // what Compare found that is no reason to stop
+	end      mark     // where Compare found the stream to end
+	refusal  *mark    // where it ended when it refused what was to follow there; nil for none
+	troubled bool     // said in the log, once
+
+	// Run's goroutine writes these, anybody reads them.
+	published atomic.Uint64
+	backlog   atomic.Pointer[store.Backlog]
+	alarms    atomic.Uint64
+	alarm     atomic.Pointer[string]
+	refused   atomic.Bool // the alarm is an ErrForeign
+}
+
+// New returns a publisher; Run starts it.
+func New(o Options) *Outbox {
+	if o.Poll <= 0 {
+		o.Poll = DefaultPoll
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Marked == nil {
+		o.Marked = func(uint64) error { return nil }
+	}
+	b := &Outbox{o: o, wake: make(chan struct{}, 1)}
+	b.backlog.Store(&store.Backlog{})
+	return b
+}
+
+// Wake makes Run look for rows now. Any goroutine, no waiting.
+func (b *Outbox) Wake() {
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Published counts the rows that were marked as published since the start.
+func (b *Outbox) Published() uint64 { return b.published.Load() }
+
+// Unpublished is how many rows waited when Run last looked.
+func (b *Outbox) Unpublished() int64 { return int64(b.backlog.Load().Rows) }
+
+// LagSeconds is how long the oldest unpublished row has been waiting, 0 for none.
+func (b *Outbox) LagSeconds() float64 {
+	at := b.backlog.Load()
+	if at.Rows == 0 {
+		return 0
+	}
+	return max(0, float64(b.o.Now().UnixMilli()-at.OldestMillis)/1000)
+}
+
+// Alarms counts what an operator should know of; a finding that lasts counts once.
+func (b *Outbox) Alarms() uint64 { return b.alarms.Load() }
+
+// Alarm is what an operator should know of now, "" for nothing.
+func (b *Outbox) Alarm() string {
+	if text := b.alarm.Load(); text != nil {
+		return *text
+	}
+	return ""
+}
+
+// raise counts and logs a finding, unless it is the one that stands.
+func (b *Outbox) raise(text string) {
+	if b.Alarm() == text {
+		return
+	}
+	b.alarms.Add(1)
+	b.alarm.Store(&text)
+	b.o.Logger.Error("outbox alarm", "source", string(b.o.Source), "alarm", text)
+}
+
+// ErrForeign says that stream and database belong to different histories. An
+// operator bumps the source's epoch; until then nothing is published.
+var ErrForeign = errors.New("stream and database have different histories: " +
+	"was the database restored from a backup? bump the source's epoch")
+
+// foreign stops publishing: every Step compares again until the two agree.
+func (b *Outbox) foreign(what string) error {
+	b.refused.Store(true)
+	b.raise(what)
+	return fmt.Errorf("outbox: source=%s: %s: %w", b.o.Source, what, ErrForeign)
+}
+
+// settle ends an alarm when publishing goes on, but for what Compare found.
+func (b *Outbox) settle() {
+	b.refused.Store(false)
+	if b.finding == "" {
+		b.alarm.Store(nil)
+	} else {
+		b.raise(b.finding)
+	}
+}
+
+// ErrBehind says that a change has been waiting for too long.
+var ErrBehind = errors.New("changes do not reach the stream")
+
+// Behind tells a replica beside the publisher what the stream cannot tell it: that
+// there are changes above its watermark which the stream refuses, or has not been
+// given for longer than patience. It is ErrForeign, ErrBehind or nil. Any goroutine.
+func (b *Outbox) Behind(ctx context.Context, watermark uint64, patience time.Duration) error {
+	if b.refused.Load() {
+		return fmt.Errorf("outbox: source=%s: %s: %w", b.o.Source, b.Alarm(), ErrForeign)
+	}
+	late := b.o.Now().Add(-patience).UnixMilli()
+	at := b.backlog.Load()
+	if at.Rows == 0 || at.Version <= watermark || at.OldestMillis >= late {
+		return nil
+	}
+	if at.First <= watermark { // the oldest is in the replica's snapshot: look at the first that is not
+		row, found, err := b.row(ctx, watermark+1)
+		if err != nil || !found || row.Published || row.CreatedAt >= late {
+			return nil // a database that cannot be read takes no change either
+		}
+	}
+	return fmt.Errorf("outbox: source=%s: %w: %d wait, from version %d on", b.o.Source, ErrBehind, at.Rows, at.First)
+}
+
+// Run publishes until ctx ends. Neither an absent database nor an absent broker
+// ends it: rows wait.
+func (b *Outbox) Run(ctx context.Context) error {
+	backoff := firstBackoff
+	for ctx.Err() == nil {
+		n, err := b.Step(ctx)
+		wait := b.o.Poll
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			b.trouble(err)
+			wait, backoff = backoff, min(2*backoff, lastBackoff)
+		default:
+			b.trouble(nil)
+			backoff = firstBackoff
+			if n == batchRows {
+				continue // there is more
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		case <-b.woken(err):
+		}
+	}
+	return nil
+}
+
+// woken is the channel on which Wake is heard: not while there is trouble, or a
+// busy source would turn the back-off into a tight loop.
+func (b *Outbox) woken(err error) <-chan struct{} {
+	if err != nil {
+		return nil
+	}
+	return b.wake
+}
+
+// trouble logs that publishing has stopped, and that it goes on, once each.
+func (b *Outbox) trouble(err error) {
+	switch {
+	case err != nil && !b.troubled:
+		b.o.Logger.Warn("outbox waits", "source", string(b.o.Source), "error", err)
+	case err == nil && b.troubled:
+		b.o.Logger.Info("outbox goes on", "source", string(b.o.Source))
+	}
+	b.troubled = err != nil
+}

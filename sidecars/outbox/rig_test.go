@@ -1,0 +1,352 @@
+package outbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"posttrade/sidecars/accounts"
+	"posttrade/sidecars/broker"
+	"posttrade/sidecars/broker/brokertest"
+	"posttrade/sidecars/control"
+	"posttrade/sidecars/source"
+	"posttrade/sidecars/store"
+	"posttrade/sidecars/store/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const account = control.Account
+
+// natsStream is a source's stream on a broker. impatient, if any, bounds every call.
+type natsStream struct {
+	broker    *broker.Broker
+	config    broker.Stream
+	impatient time.Duration
+}
+
+func streamOn(b *broker.Broker) *natsStream {
+	return &natsStream{broker: b, config: broker.Stream{
+		Name: account.Stream(), Subjects: []string{account.Subject()}, RefuseWhenFull: true,
+	}}
+}
+
+func (s *natsStream) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if s.impatient == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, s.impatient)
+}
+
+func (s *natsStream) Ensure(ctx context.Context) error {
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	return s.broker.EnsureStream(ctx, s.config)
+}
+
+func (s *natsStream) Last(ctx context.Context) (m Message, sequence uint64, found bool, err error) {
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	info, err := s.broker.StreamInfo(ctx, s.config.Name)
+	if err != nil || info.Messages == 0 {
+		return m, info.LastSeq, false, err
+	}
+	last, err := s.broker.LastMessage(ctx, s.config.Name, account.Subject()) // the subject: ">" is only the last sequence
+	if err == nil {
+		return Message{Sequence: last.Sequence, MsgID: last.MsgID, Data: last.Data}, max(info.LastSeq, last.Sequence), true, nil
+	}
+	// From damaged files it counts messages that it does not find by their subject.
+	for at := info.LastSeq; errors.Is(err, broker.ErrNotFound) && at >= max(info.FirstSeq, 1); at-- {
+		if m, found, failed := s.At(ctx, at); found || failed != nil {
+			return m, info.LastSeq, found, failed
+		}
+	}
+	if errors.Is(err, broker.ErrNotFound) {
+		err = nil
+	}
+	return m, info.LastSeq, false, err
+}
+
+func (s *natsStream) At(ctx context.Context, sequence uint64) (Message, bool, error) {
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	m, err := s.broker.Message(ctx, s.config.Name, sequence)
+	if errors.Is(err, broker.ErrNotFound) {
+		return Message{}, false, nil
+	}
+	return Message{Sequence: m.Sequence, MsgID: m.MsgID, Data: m.Data}, err == nil, err
+}
+
+func (s *natsStream) Publish(ctx context.Context, messages []Outgoing) ([]Ack, error) {
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	out := make([]broker.Outgoing, len(messages))
+	for i, m := range messages {
+		out[i] = broker.Outgoing{Subject: account.Subject(), Data: m.Data, PublishOptions: broker.PublishOptions{
+			MsgID: m.MsgID, ExpectLastMsgID: m.AfterMsgID, ExpectLastSeq: m.AfterSequence, ExpectStream: s.config.Name,
+		}}
+	}
+	n, given, err := s.broker.PublishBatch(ctx, out)
+	acks := make([]Ack, n)
+	for i := range acks {
+		acks[i] = Ack{Sequence: given[i].Sequence, Duplicate: given[i].Duplicate}
+	}
+	if errors.Is(err, broker.ErrSequence) {
+		err = fmt.Errorf("%w: %w", ErrConflict, err)
+	}
+	return acks, err
+}
+
+// openBroker makes a Broker that is closed with the test.
+func openBroker(t *testing.T, o broker.Options) *broker.Broker {
+	t.Helper()
+	b, err := broker.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Errorf("close the broker: %v", err)
+		}
+	})
+	return b
+}
+
+// rig is an account-service with its outbox and a stream.
+type rig struct {
+	t      *testing.T
+	db     *store.DB
+	stream *natsStream
+	s      *accounts.Accounts
+	b      *Outbox
+	n      int // upserts so far
+}
+
+func newRig(t *testing.T, db *store.DB, b *broker.Broker) *rig {
+	r := &rig{t: t, db: db, stream: streamOn(b), s: accounts.New(source.Options{DB: db})}
+	r.fresh()
+	return r
+}
+
+// fresh is a publisher that knows nothing, as after a restart.
+func (r *rig) fresh() {
+	r.b = New(Options{Source: account, DB: r.db, Stream: r.stream, Poll: 5 * time.Millisecond})
+}
+
+// upsert commits n changes of ten accounts.
+func (r *rig) upsert(n int) {
+	r.t.Helper()
+	for range n {
+		r.n++
+		a := accounts.Account{ID: uint32(r.n%10 + 1), DisplayName: fmt.Sprint("change ", r.n), Enabled: r.n%3 > 0}
+		if _, err := r.s.Upsert(r.t.Context(), a); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+}
+
+// step publishes what waits, and fails on any error.
+func (r *rig) step() {
+	r.t.Helper()
+	for {
+		n, err := r.b.Step(r.t.Context())
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		if n == 0 {
+			return
+		}
+	}
+}
+
+// refuses asserts that nothing is published, now and later, because of histories
+// that differ, and that it is said once.
+func (r *rig) refuses() {
+	r.t.Helper()
+	before, alarms := r.messages(), r.b.Alarms()
+	for range 3 {
+		if n, err := r.b.Step(r.t.Context()); n != 0 || !errors.Is(err, ErrForeign) {
+			r.t.Fatalf("published %d, %v", n, err)
+		}
+	}
+	if r.b.Alarm() == "" || r.b.Alarms() != alarms+1 {
+		r.t.Errorf("%d alarms more, %q", r.b.Alarms()-alarms, r.b.Alarm())
+	}
+	if err := r.b.Behind(r.t.Context(), 1<<50, time.Hour); !errors.Is(err, ErrForeign) {
+		r.t.Errorf("a replica beside it is told %v", err)
+	}
+	if after := r.messages(); len(after) != len(before) {
+		r.t.Errorf("%d messages were published", len(after)-len(before))
+	}
+}
+
+// bump begins an epoch, as an operator would.
+func (r *rig) bump() {
+	r.t.Helper()
+	last, err := LastOnStream(r.t.Context(), r.stream, account)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if _, err := r.s.BumpEpoch(r.t.Context(), last); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// messages reads the whole stream.
+func (r *rig) messages() (all []Message) {
+	r.t.Helper()
+	ctx := r.t.Context()
+	info, err := r.stream.broker.StreamInfo(ctx, r.stream.config.Name)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for sequence := info.FirstSeq; sequence <= info.LastSeq; sequence++ {
+		m, found, err := r.stream.At(ctx, sequence)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		if found {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// versions are those of our messages on the stream, in its order; 0 for somebody else's.
+func (r *rig) versions() (all []uint64) {
+	for _, m := range r.messages() {
+		version, _ := versionOf(account, &m)
+		all = append(all, version)
+	}
+	return all
+}
+
+// span is the versions first to last.
+func span(first, last uint64) (all []uint64) {
+	for v := first; v <= last; v++ {
+		all = append(all, v)
+	}
+	return all
+}
+
+// has asserts what is on the stream, and that the outbox agrees with it.
+func (r *rig) has(want []uint64) {
+	r.t.Helper()
+	if got := r.versions(); !slices.Equal(got, want) {
+		r.t.Fatalf("the stream has %v, want %v", got, want)
+	}
+	rows := map[uint64]store.OutboxRow{}
+	for _, row := range r.rows() {
+		rows[row.Version] = row
+		if !row.Published {
+			r.t.Errorf("version %d waits", row.Version)
+		}
+	}
+	for _, m := range r.messages() {
+		version, ours := versionOf(account, &m)
+		if row := rows[version]; ours && (!bytes.Equal(row.Payload, m.Data) || row.StreamSequence != m.Sequence) {
+			r.t.Errorf("sequence %d has %s, the row is %+v", m.Sequence, m.Data, row)
+		}
+	}
+	if n, lag := r.b.Unpublished(), r.b.LagSeconds(); n != 0 || lag != 0 {
+		r.t.Errorf("%d rows wait, for %v s", n, lag)
+	}
+}
+
+func (r *rig) rows() (all []store.OutboxRow) {
+	r.t.Helper()
+	err := r.db.Read(r.t.Context(), func(tx *store.Tx) error {
+		all = nil
+		return tx.OutboxFrom(string(account), 1, 1<<30, func(row store.OutboxRow) error {
+			all = append(all, row)
+			return nil
+		})
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return all
+}
+
+// run runs the publisher in the background until stop.
+func (r *rig) run() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	b := r.b
+	go func() { ended <- b.Run(ctx) }()
+	var once sync.Once
+	stop = func() {
+		once.Do(func() {
+			cancel()
+			if err := <-ended; err != nil {
+				r.t.Errorf("Run: %v", err)
+			}
+		})
+	}
+	r.t.Cleanup(stop)
+	return stop
+}
+
+// drain publishes what waits, however often it takes: what a publisher before had
+// under way may still arrive.
+func (r *rig) drain() {
+	r.t.Helper()
+	var failure error
+	failures := 0
+	until(r.t, "drained", func() bool {
+		_, err := r.b.Step(r.t.Context())
+		if err != nil {
+			failure = err
+			if failures++; failures == 1000 {
+				r.t.Fatalf("it goes on failing: %v", failure)
+			}
+		}
+		return err == nil && r.b.Unpublished() == 0
+	})
+}
+
+// until polls a condition that no channel announces.
+func until(t *testing.T, what string, reached func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	patience := time.NewTimer(60 * time.Second)
+	defer patience.Stop()
+	for !reached() {
+		select {
+		case <-tick.C:
+		case <-patience.C:
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+// both runs a test on both databases, with the embedded server and with one elsewhere.
+func both(t *testing.T, test func(t *testing.T, db *store.DB, b *broker.Broker)) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		if db.Dialect() == store.SQLite { // each broker meets one database: the other pairs show nothing else
+			test(t, db, openBroker(t, broker.Options{Dir: t.TempDir()}))
+		} else {
+			test(t, db, openBroker(t, broker.Options{URL: brokertest.External(t).URL()}))
+		}
+	})
+}
+
+// copyOf is a copy of a folder, as a backup would be.
+func copyOf(t *testing.T, dir string) string {
+	t.Helper()
+	to := filepath.Join(t.TempDir(), "copy")
+	if err := os.CopyFS(to, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}

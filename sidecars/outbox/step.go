@@ -1,0 +1,172 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"posttrade/sidecars/store"
+)
+
+// Step publishes the next unpublished rows, 256 at most, marks them, and returns
+// how many those were.
+func (b *Outbox) Step(ctx context.Context) (published int, err error) {
+	if err := b.look(ctx); err != nil {
+		return 0, err
+	}
+	fresh := !b.compared
+	if fresh {
+		if err := b.Compare(ctx); err != nil {
+			return 0, err
+		}
+		if err := b.look(ctx); err != nil { // there may be more to publish now
+			return 0, err
+		}
+	}
+	if b.Unpublished() == 0 {
+		b.settle()
+		return 0, nil
+	}
+	rows, err := b.rows(ctx, fresh)
+	if err != nil || len(rows) == 0 {
+		return 0, err
+	}
+	if b.after.unconditional() {
+		rows = rows[:1]
+	}
+	acks, sendErr := b.o.Stream.Publish(ctx, b.messages(rows))
+	b.refusal = nil
+	if fresh && len(acks) == 0 && errors.Is(sendErr, ErrConflict) {
+		at := b.end
+		b.refusal = &at
+	}
+	published, err = b.mark(ctx, rows, acks)
+	if err == nil {
+		err = sendErr
+	}
+	if err != nil {
+		b.compared = false // what the stream has is in doubt
+		failed := rows[min(published, len(rows)-1)].Version
+		return published, fmt.Errorf("outbox: publish source=%s version=%d: %w", b.o.Source, failed, err)
+	}
+	b.settle()
+	return published, b.look(ctx)
+}
+
+// look reads the backlog.
+func (b *Outbox) look(ctx context.Context) error {
+	return b.o.DB.Read(ctx, func(tx *store.Tx) error {
+		at, err := tx.OutboxBacklog(string(b.o.Source))
+		if err == nil {
+			b.backlog.Store(&at)
+		}
+		return err
+	})
+}
+
+// rows reads the next unpublished rows, with a check that none is missing among
+// them or before them: publishing would only hide that. Only what is so right
+// after Compare is a reason to stop.
+func (b *Outbox) rows(ctx context.Context, fresh bool) (rows []store.OutboxRow, err error) {
+	var before store.OutboxRow
+	err = b.o.DB.Read(ctx, func(tx *store.Tx) (err error) {
+		rows, before = rows[:0], store.OutboxRow{}
+		if err := tx.Unpublished(string(b.o.Source), batchRows, func(row store.OutboxRow) error {
+			rows = append(rows, row)
+			return nil
+		}); err != nil || len(rows) == 0 {
+			return err
+		}
+		before, _, err = tx.OutboxBefore(string(b.o.Source), rows[0].Version)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i := range rows {
+		row, wrong := &rows[i], ""
+		switch {
+		case row.Version <= b.last:
+			wrong = fmt.Sprintf("version %d waits, and the stream has version %d already", row.Version, b.last)
+		case row.Version != before.Version+1 && (before.Version == 0 || row.Epoch <= before.Epoch): // an epoch may begin higher
+			wrong = fmt.Sprintf("version %d follows %d in the outbox", row.Version, before.Version)
+		}
+		switch {
+		case wrong != "" && fresh:
+			err = b.foreign(wrong)
+		case wrong != "":
+			err = fmt.Errorf("outbox: source=%s: %s", b.o.Source, wrong)
+		}
+		if err != nil {
+			b.compared = false
+			return nil, err
+		}
+		before = *row
+	}
+	return rows, nil
+}
+
+// messages chains rows: each names its predecessor as the stream's last message.
+func (b *Outbox) messages(rows []store.OutboxRow) []Outgoing {
+	out := make([]Outgoing, len(rows))
+	before := b.after
+	for i, row := range rows {
+		out[i] = before
+		out[i].Data, out[i].MsgID = row.Payload, b.o.Source.MsgID(row.Version)
+		before = Outgoing{AfterMsgID: out[i].MsgID}
+	}
+	return out
+}
+
+// mark notes where the stream has the rows that it acknowledged. A duplicate is
+// an acknowledgement only of the same bytes.
+func (b *Outbox) mark(ctx context.Context, rows []store.OutboxRow, acks []Ack) (marked int, doubt error) {
+	for i, ack := range acks {
+		if ack.Duplicate {
+			if doubt = b.sameBytes(ctx, &rows[i], ack.Sequence); doubt != nil {
+				acks = acks[:i]
+				break
+			}
+		}
+	}
+	if len(acks) == 0 {
+		return 0, doubt
+	}
+	now := b.o.Now().UnixMilli()
+	err := b.o.DB.Write(ctx, func(tx *store.Tx) error {
+		for i := 0; i < len(acks); {
+			run := 1 // rows that lie one behind the other in the stream too
+			for i+run < len(acks) && acks[i+run].Sequence == acks[i].Sequence+uint64(run) &&
+				rows[i+run].Version == rows[i].Version+uint64(run) {
+				run++
+			}
+			first, last := rows[i].Version, rows[i+run-1].Version
+			if err := tx.MarkPublished(string(b.o.Source), first, last, acks[i].Sequence, now); err != nil {
+				return err
+			}
+			i += run
+		}
+		return b.o.Marked(rows[len(acks)-1].Version)
+	})
+	if err != nil {
+		return 0, err
+	}
+	b.published.Add(uint64(len(acks)))
+	b.last = rows[len(acks)-1].Version
+	b.after = Outgoing{AfterMsgID: b.o.Source.MsgID(b.last)}
+	return len(acks), doubt
+}
+
+// sameBytes checks that the stream has a row's payload at a sequence.
+func (b *Outbox) sameBytes(ctx context.Context, row *store.OutboxRow, sequence uint64) error {
+	m, found, err := b.o.Stream.At(ctx, sequence)
+	switch {
+	case err != nil:
+		return err
+	case !found: // it remembers the id of a message that it has dropped since, for as long as its window lasts
+		return fmt.Errorf("the stream calls version %d a duplicate and does not have it", row.Version)
+	case m.MsgID != b.o.Source.MsgID(row.Version) || string(m.Data) != string(row.Payload):
+		return b.foreign(fmt.Sprintf("the stream's version %d, at its sequence %d, is not the outbox's", row.Version, sequence))
+	}
+	return nil
+}

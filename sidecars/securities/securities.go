@@ -1,0 +1,116 @@
+package securities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"posttrade/sidecars/control"
+	"posttrade/sidecars/source"
+	"posttrade/sidecars/store"
+)
+
+// Stock is one security. It is tradable when it is enabled and not halted.
+type Stock struct {
+	Ticker      string
+	CompanyName string
+	Enabled     bool
+	Halted      bool
+}
+
+// ErrStock reports a security that cannot be: a ticker that is not
+// [A-Z0-9.-]{1,16} when trimmed and in capitals, or no source.ValidName.
+var ErrStock = errors.New("not a stock")
+
+// Securities is the service. Any goroutine may call.
+type Securities struct{ table *source.Table }
+
+// New returns the service. It does no I/O.
+func New(o source.Options) *Securities {
+	return &Securities{source.New(control.Security, source.Columns{
+		Select: "select ticker, company_name, enabled, halted, version from stocks",
+		Key:    "ticker",
+		Upsert: `insert into stocks (ticker, company_name, enabled, halted, version) values ($1, $2, $3, $4, $5)
+			on conflict (ticker) do update set company_name = excluded.company_name, enabled = excluded.enabled,
+			halted = excluded.halted, version = excluded.version`,
+		Args: func(r *control.Record) []any { return []any{r.Ticker, r.Name, r.Enabled, r.Halted, r.Version} },
+		Scan: func(row *store.Row) control.Record {
+			return control.Record{
+				Ticker: row.Text(0), Name: row.Text(1), Enabled: row.Bool(2), Halted: row.Bool(3), Version: uint64(row.Int64(4)),
+			}
+		},
+	}, o)}
+}
+
+func ofRecord(r control.Record) Stock {
+	return Stock{Ticker: r.Ticker, CompanyName: r.Name, Enabled: r.Enabled, Halted: r.Halted}
+}
+
+// record checks a stock and returns its record, with the ticker as it is stored.
+func (s Stock) record() (control.Record, error) {
+	ticker := strings.Map(capital, strings.TrimSpace(s.Ticker))
+	if !control.ValidTicker(ticker) || !source.ValidName(s.CompanyName) {
+		return control.Record{}, fmt.Errorf("securities: ticker=%.40q: %w", s.Ticker, ErrStock)
+	}
+	return control.Record{Ticker: ticker, Name: s.CompanyName, Enabled: s.Enabled, Halted: s.Halted}, nil
+}
+
+// capital turns an ASCII letter into its capital. Other letters have capitals
+// that are ASCII too, and must not become somebody's ticker.
+func capital(r rune) rune {
+	if r >= 'a' && r <= 'z' {
+		return r - 'a' + 'A'
+	}
+	return r
+}
+
+// List returns every stock, by the bytes of the ticker.
+func (s *Securities) List(ctx context.Context) ([]Stock, error) {
+	records, err := s.table.List(ctx)
+	all := make([]Stock, len(records))
+	for i, r := range records {
+		all[i] = ofRecord(r)
+	}
+	return all, err
+}
+
+// Get returns the stock of a ticker, exactly as it is stored; false for none.
+func (s *Securities) Get(ctx context.Context, ticker string) (Stock, bool, error) {
+	r, found, err := s.table.Get(ctx, ticker)
+	return ofRecord(r), found, err
+}
+
+// Upsert makes a stock or changes the one of its ticker. It returns the stock as
+// it is stored, the change's version, and whether it is new. ErrStock changes nothing.
+func (s *Securities) Upsert(ctx context.Context, stock Stock) (stored Stock, version uint64, created bool, err error) {
+	r, err := stock.record()
+	if err != nil {
+		return Stock{}, 0, false, err
+	}
+	version, created, err = s.table.Upsert(ctx, r, r.Ticker)
+	return ofRecord(r), version, created, err
+}
+
+// Seed fills an empty table and returns how many stocks it wrote: none when
+// there are some, or when one is ErrStock.
+func (s *Securities) Seed(ctx context.Context, all []Stock) (int, error) {
+	records := make([]control.Record, len(all))
+	for i, stock := range all {
+		var err error
+		if records[i], err = stock.record(); err != nil {
+			return 0, err
+		}
+	}
+	return s.table.Seed(ctx, records)
+}
+
+// Snapshot returns all stocks as of one moment, with the version of the last change.
+func (s *Securities) Snapshot(ctx context.Context) (control.Snapshot, error) {
+	return s.table.Snapshot(ctx)
+}
+
+// BumpEpoch begins a new epoch of the source; see source.Table.
+func (s *Securities) BumpEpoch(ctx context.Context, last store.OutboxRow) (epoch uint64, err error) {
+	return s.table.BumpEpoch(ctx, last)
+}

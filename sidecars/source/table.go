@@ -1,0 +1,232 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"posttrade/sidecars/control"
+	"posttrade/sidecars/store"
+)
+
+// Options of New, shared by the services.
+type Options struct {
+	DB      *store.DB
+	Now     func() time.Time // nil: the system's clock
+	Changed func()           // called after a change is committed; nil: nobody waits for it
+}
+
+// Columns say how records of a source lie in their table.
+type Columns struct {
+	Select string // all columns of all records, without condition or order
+	Key    string // the column that names a record
+	Upsert string // one record, with the arguments that Args gives
+	Args   func(r *control.Record) []any
+	Scan   func(row *store.Row) control.Record
+}
+
+// ValidName reports whether a name can be stored and sent: not blank, no more than
+// control.MaxName bytes, and text without control characters. A replica would
+// take the others for a malformed message, and never become ready.
+func ValidName(name string) bool {
+	isControl := func(r rune) bool { return r < ' ' }
+	return strings.TrimSpace(name) != "" && len(name) <= control.MaxName &&
+		utf8.ValidString(name) && !strings.ContainsFunc(name, isControl)
+}
+
+// Table is the records of one source.
+type Table struct {
+	source  control.Source
+	columns Columns
+	o       Options
+}
+
+// New returns a source's table. It does no I/O.
+func New(s control.Source, c Columns, o Options) *Table {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Changed == nil {
+		o.Changed = func() {}
+	}
+	return &Table{source: s, columns: c, o: o}
+}
+
+// List returns every record in the order of their keys.
+func (t *Table) List(ctx context.Context) (all []control.Record, err error) {
+	err = t.o.DB.Read(ctx, func(tx *store.Tx) (err error) {
+		all, err = t.all(tx)
+		return err
+	})
+	return all, err
+}
+
+func (t *Table) all(tx *store.Tx) (all []control.Record, err error) {
+	err = tx.Query(t.columns.Select+" order by "+t.columns.Key, func(row *store.Row) error {
+		all = append(all, t.columns.Scan(row))
+		return nil
+	})
+	return all, err
+}
+
+// Get returns the record of a key, false for none.
+func (t *Table) Get(ctx context.Context, key any) (r control.Record, found bool, err error) {
+	err = t.o.DB.Read(ctx, func(tx *store.Tx) error {
+		found = false
+		return tx.Query(t.columns.Select+" where "+t.columns.Key+" = $1", func(row *store.Row) error {
+			r, found = t.columns.Scan(row), true
+			return nil
+		}, key)
+	})
+	return r, found, err
+}
+
+// Upsert makes a record or changes the one of its key, and puts the change into
+// the outbox in the same transaction. It returns the change's version, and
+// whether the record is new. The caller has checked the record.
+func (t *Table) Upsert(ctx context.Context, r control.Record, key any) (version uint64, created bool, err error) {
+	err = t.o.DB.Write(ctx, func(tx *store.Tx) error {
+		// The counter row first: whether the record is new is then nobody else's to change.
+		if _, _, err := tx.LockSource(string(t.source), t.o.Now().UnixMilli()); err != nil {
+			return err
+		}
+		created = true
+		err := tx.Query(t.columns.Select+" where "+t.columns.Key+" = $1", func(*store.Row) error {
+			created = false
+			return nil
+		}, key)
+		if err == nil {
+			err = t.change(tx, &r)
+		}
+		return err
+	})
+	if err != nil {
+		return 0, false, err
+	}
+	t.o.Changed()
+	return r.Version, created, nil
+}
+
+// change writes a record and its outbox row under the next version.
+func (t *Table) change(tx *store.Tx, r *control.Record) error {
+	now := t.o.Now().UnixMilli()
+	_, err := tx.Change(string(t.source), now, func(epoch, version uint64) []byte {
+		r.Version = version
+		d := control.Delta{Source: t.source, Epoch: epoch, Version: version, Record: *r}
+		return d.AppendJSON(nil)
+	})
+	if err == nil {
+		_, err = tx.Exec(t.columns.Upsert, t.columns.Args(r)...)
+	}
+	return err
+}
+
+// Seed fills an empty table with records, each with its outbox row, in one
+// transaction, and returns how many it wrote: none when there are records. The
+// caller has checked them.
+func (t *Table) Seed(ctx context.Context, records []control.Record) (written int, err error) {
+	err = t.o.DB.Write(ctx, func(tx *store.Tx) error {
+		written = 0
+		// Of two that seed at once, one waits for the other here.
+		if _, _, err := tx.LockSource(string(t.source), t.o.Now().UnixMilli()); err != nil {
+			return err
+		}
+		if _, found, err := t.first(tx); err != nil || found {
+			return err
+		}
+		for i := range records {
+			if err := t.change(tx, &records[i]); err != nil {
+				return err
+			}
+			written++
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	if written > 0 {
+		t.o.Changed()
+	}
+	return written, nil
+}
+
+// Snapshot returns the whole universe as of one moment.
+func (t *Table) Snapshot(ctx context.Context) (control.Snapshot, error) {
+	snapshot := control.Snapshot{Source: t.source}
+	for {
+		found := false
+		err := t.o.DB.Read(ctx, func(tx *store.Tx) (err error) {
+			if snapshot.Epoch, snapshot.Watermark, found, err = tx.Source(string(t.source)); err != nil || !found {
+				return err
+			}
+			snapshot.Records, err = t.all(tx)
+			return err
+		})
+		if err != nil || found {
+			return snapshot, err
+		}
+		// A source that has never changed has no epoch yet: it is drawn once.
+		if err := t.o.DB.Write(ctx, func(tx *store.Tx) error {
+			return tx.DrawEpoch(string(t.source), t.o.Now().UnixMilli())
+		}); err != nil {
+			return snapshot, err
+		}
+	}
+}
+
+// ErrLast reports a last message of the stream that cannot be one.
+var ErrLast = errors.New("not a message of the stream")
+
+// BumpEpoch begins a new epoch: after the database was restored from a backup, or
+// when stream and database have parted for any other reason. last is the last
+// message of this source on the stream, as outbox.LastOnStream finds it, Version 0
+// for none: versions go on above it. What was waiting to be published is
+// superseded, and one record is changed to what it is, so that every replica
+// hears of the epoch and takes a snapshot.
+func (t *Table) BumpEpoch(ctx context.Context, last store.OutboxRow) (epoch uint64, err error) {
+	if last.Version > 0 && (last.Epoch == 0 || last.StreamSequence == 0 || len(last.Payload) == 0) {
+		return 0, fmt.Errorf("source: bump epoch source=%s version=%d: %w", t.source, last.Version, ErrLast)
+	}
+	name := string(t.source)
+	err = t.o.DB.Write(ctx, func(tx *store.Tx) (err error) {
+		now := t.o.Now().UnixMilli()
+		if epoch, err = tx.BumpEpoch(name, last.Epoch, now); err != nil {
+			return err
+		}
+		if _, err := tx.Supersede(name, 1, math.MaxInt64, now); err != nil {
+			return err
+		}
+		if last.Version > 0 {
+			if err := tx.RaiseVersion(name, last.Version); err != nil {
+				return err
+			}
+			if err := tx.PutStreamRow(name, last, now); err != nil {
+				return err
+			}
+		}
+		first, found, err := t.first(tx)
+		if err != nil || !found {
+			return err
+		}
+		return t.change(tx, &first)
+	})
+	if err != nil {
+		return 0, err
+	}
+	t.o.Changed()
+	return epoch, nil
+}
+
+// first returns the record with the lowest key, false for none.
+func (t *Table) first(tx *store.Tx) (r control.Record, found bool, err error) {
+	err = tx.Query(t.columns.Select+" order by "+t.columns.Key+" limit 1", func(row *store.Row) error {
+		r, found = t.columns.Scan(row), true
+		return nil
+	})
+	return r, found, err
+}

@@ -1,0 +1,217 @@
+package store
+
+import "math"
+
+// OutboxRow is one change of a control source, waiting to be published or
+// published already.
+type OutboxRow struct {
+	Version        uint64
+	Epoch          uint64 // of the source when the change was committed
+	Payload        []byte
+	CreatedAt      int64 // epoch milliseconds
+	Published      bool
+	StreamSequence uint64 // where the stream has it, 0 for nowhere
+}
+
+// Superseded reports that the row will never be on the stream: an epoch began
+// after it, whose snapshot holds what it said.
+func (r *OutboxRow) Superseded() bool { return r.Published && r.StreamSequence == 0 }
+
+// Source returns a control source's epoch and the version of its last change;
+// false when it has drawn no epoch yet.
+func (t *Tx) Source(source string) (epoch, version uint64, found bool, err error) {
+	err = t.Query("select epoch, version from sources where source = $1", func(r *Row) error {
+		epoch, version, found = uint64(r.Int64(0)), uint64(r.Int64(1)), true
+		return nil
+	}, source)
+	return epoch, version, found, err
+}
+
+// DrawEpoch makes sure that a control source has its epoch: the time, so that the
+// tables of a database made anew never show the epoch of the one before.
+func (t *Tx) DrawEpoch(source string, nowMillis int64) error {
+	_, err := t.Exec("insert into sources (source, epoch, version) values ($1, $2, 0) on conflict do nothing",
+		source, nowMillis)
+	return err
+}
+
+// LockSource holds the counter row of a control source until the transaction
+// ends: whoever else writes to the source waits.
+func (t *Tx) LockSource(source string, nowMillis int64) (epoch, version uint64, err error) {
+	return t.raise(source, 0, nowMillis)
+}
+
+// NextVersion takes the next version of a control source. The counter row is
+// held until the transaction ends, so whoever writes to the source waits here
+// for whoever wrote before: versions have no hole, and a later one is never
+// visible before an earlier one.
+func (t *Tx) NextVersion(source string, nowMillis int64) (epoch, version uint64, err error) {
+	return t.raise(source, 1, nowMillis)
+}
+
+func (t *Tx) raise(source string, by int, nowMillis int64) (epoch, version uint64, err error) {
+	for drawn := false; epoch == 0 && err == nil; drawn = true {
+		if drawn {
+			if err = t.DrawEpoch(source, nowMillis); err != nil {
+				break
+			}
+		}
+		err = t.Query("update sources set version = version + $1 where source = $2 returning epoch, version", func(r *Row) error {
+			epoch, version = uint64(r.Int64(0)), uint64(r.Int64(1))
+			return nil
+		}, by, source)
+	}
+	return epoch, version, err
+}
+
+// BumpEpoch gives a control source a new epoch, above its last one and above
+// another that is known of: for a database that was restored from a backup.
+// Versions go on, they never start over.
+func (t *Tx) BumpEpoch(source string, above uint64, nowMillis int64) (epoch uint64, err error) {
+	if epoch, _, err = t.LockSource(source, nowMillis); err != nil {
+		return 0, err
+	}
+	epoch = max(epoch+1, above+1, uint64(max(nowMillis, 0)))
+	_, err = t.Exec("update sources set epoch = $1 where source = $2", epoch, source)
+	return epoch, err
+}
+
+// RaiseVersion makes the next version of a control source come after version,
+// if it does not already: the stream knows changes that a restored database has
+// forgotten.
+func (t *Tx) RaiseVersion(source string, version uint64) error {
+	_, err := t.Exec("update sources set version = $1 where source = $2 and version < $3", version, source, version)
+	return err
+}
+
+// AddOutbox adds the row of a change, in the change's own transaction.
+func (t *Tx) AddOutbox(source string, epoch, version uint64, payload []byte, nowMillis int64) error {
+	_, err := t.Exec("insert into outbox (source, version, epoch, payload, created_at) values ($1, $2, $3, $4, $5)",
+		source, version, epoch, string(payload), nowMillis)
+	return err
+}
+
+const outboxColumns = "version, epoch, payload, created_at, published_at, stream_sequence"
+
+func outboxRow(r *Row) OutboxRow {
+	return OutboxRow{
+		Version: uint64(r.Int64(0)), Epoch: uint64(r.Int64(1)), Payload: []byte(r.Text(2)), CreatedAt: r.Int64(3),
+		Published: !r.Null(4), StreamSequence: uint64(r.Int64(5)),
+	}
+}
+
+// Unpublished gives up to limit rows that are not published, by ascending version.
+func (t *Tx) Unpublished(source string, limit int, each func(OutboxRow) error) error {
+	return t.Query("select "+outboxColumns+" from outbox where source = $1 and published_at is null order by version limit $2",
+		func(r *Row) error { return each(outboxRow(r)) }, source, limit)
+}
+
+// OutboxFrom gives up to limit rows from a version on, published or not.
+func (t *Tx) OutboxFrom(source string, version uint64, limit int, each func(OutboxRow) error) error {
+	return t.Query("select "+outboxColumns+" from outbox where source = $1 and version >= $2 order by version limit $3",
+		func(r *Row) error { return each(outboxRow(r)) }, source, version, limit)
+}
+
+// OutboxBefore returns the row with the highest version below one, false for none.
+func (t *Tx) OutboxBefore(source string, version uint64) (row OutboxRow, found bool, err error) {
+	err = t.Query("select "+outboxColumns+" from outbox where source = $1 and version < $2 order by version desc limit 1",
+		func(r *Row) error {
+			row, found = outboxRow(r), true
+			return nil
+		}, source, version)
+	return row, found, err
+}
+
+// LastPublished returns the row with the highest version that the stream has,
+// false for none. Rows are published in their order, so it is sought below those
+// that wait: there may be a million of them.
+func (t *Tx) LastPublished(source string) (row OutboxRow, found bool, err error) {
+	waiting := int64(math.MaxInt64)
+	err = t.Query(firstWaiting, func(r *Row) error {
+		waiting = r.Int64(0)
+		return nil
+	}, source)
+	if err != nil {
+		return row, false, err
+	}
+	err = t.Query("select "+outboxColumns+` from outbox where source = $1 and version < $2
+		and stream_sequence is not null order by version desc limit 1`,
+		func(r *Row) error {
+			row, found = outboxRow(r), true
+			return nil
+		}, source, waiting)
+	return row, found, err
+}
+
+const firstWaiting = `select version, created_at from outbox where source = $1 and published_at is null
+	order by version limit 1`
+
+// Supersede takes what waits of the versions first to last out of the queue.
+func (t *Tx) Supersede(source string, first, last uint64, nowMillis int64) (rows int64, err error) {
+	return t.Exec(`update outbox set published_at = $1 where source = $2 and published_at is null
+		and version >= $3 and version <= $4`, nowMillis, source, first, last)
+}
+
+// PutStreamRow makes a row say what the stream has under its version, whatever
+// the outbox had there before.
+func (t *Tx) PutStreamRow(source string, row OutboxRow, nowMillis int64) error {
+	_, err := t.Exec(`insert into outbox (source, version, epoch, payload, created_at, published_at, stream_sequence)
+		values ($1, $2, $3, $4, $5, $6, $7) on conflict (source, version) do update set epoch = excluded.epoch,
+		payload = excluded.payload, published_at = excluded.published_at, stream_sequence = excluded.stream_sequence`,
+		source, row.Version, row.Epoch, string(row.Payload), nowMillis, nowMillis, row.StreamSequence)
+	return err
+}
+
+// MarkPublished notes where the stream has the versions first to last, which it
+// has one after the other: sequence is the first's.
+func (t *Tx) MarkPublished(source string, first, last, sequence uint64, nowMillis int64) error {
+	_, err := t.Exec(`update outbox set published_at = $1, stream_sequence = version + $2
+		where source = $3 and version >= $4 and version <= $5`,
+		nowMillis, int64(sequence)-int64(first), source, first, last)
+	return err
+}
+
+// MarkLost notes that the stream has none of the rows from a version on any more.
+// Those of the source's epoch wait again; older ones are superseded.
+func (t *Tx) MarkLost(source string, from, epoch uint64) (waiting int64, err error) {
+	const lost = " where source = $1 and version >= $2 and stream_sequence is not null"
+	waiting, err = t.Exec("update outbox set published_at = null, stream_sequence = null"+lost+" and epoch = $3",
+		source, from, epoch)
+	if err == nil {
+		_, err = t.Exec("update outbox set stream_sequence = null"+lost, source, from)
+	}
+	return waiting, err
+}
+
+// Backlog is what of a source is not published.
+type Backlog struct {
+	Rows         uint64
+	First        uint64 // the version of the oldest, 0 for none
+	OldestMillis int64  // when that was committed
+	Version      uint64 // the last the source has given
+	Epoch        uint64
+}
+
+// OutboxBacklog returns what waits. Rows wait from a version on, up to the last
+// the source has given, so they are not counted one by one.
+func (t *Tx) OutboxBacklog(source string) (b Backlog, err error) {
+	if b.Epoch, b.Version, _, err = t.Source(source); err != nil {
+		return b, err
+	}
+	err = t.Query(firstWaiting, func(r *Row) error {
+		b.First, b.OldestMillis = uint64(r.Int64(0)), r.Int64(1)
+		b.Rows = max(b.Version, b.First) - b.First + 1
+		return nil
+	}, source)
+	return b, err
+}
+
+// Change takes the next version of a source and adds the outbox row whose payload
+// the caller renders for it.
+func (t *Tx) Change(source string, nowMillis int64, payload func(epoch, version uint64) []byte) (version uint64, err error) {
+	epoch, version, err := t.NextVersion(source, nowMillis)
+	if err != nil {
+		return 0, err
+	}
+	return version, t.AddOutbox(source, epoch, version, payload(epoch, version), nowMillis)
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"posttrade/matcher/gate"
+	"posttrade/sidecars/accounts"
+	"posttrade/sidecars/bootstrap"
+	"posttrade/sidecars/broker"
+	"posttrade/sidecars/control"
+	"posttrade/sidecars/outbox"
+	"posttrade/sidecars/securities"
+	"posttrade/sidecars/source"
+	"posttrade/sidecars/store"
+)
+
+// controlSources are the account-service and the reference-data service: their tables,
+// the publishers of their changes, and the replica that follows them into the gate.
+type controlSources struct {
+	accounts   *accounts.Accounts
+	securities *securities.Securities
+	feeds      map[control.Source]*controlFeed
+}
+
+// newControlSources makes both services and their publishers. Nothing runs yet.
+func newControlSources(db *store.DB, b *broker.Broker, poll time.Duration, log *slog.Logger) *controlSources {
+	s := &controlSources{feeds: map[control.Source]*controlFeed{}}
+	for _, name := range control.Sources() {
+		stream := controlStream{b, name}
+		s.feeds[name] = &controlFeed{source: name, stream: stream, log: log, outbox: outbox.New(outbox.Options{
+			Source: name, DB: db, Stream: stream, Poll: poll, Logger: log,
+		})}
+	}
+	s.accounts = accounts.New(source.Options{DB: db, Changed: s.feeds[control.Account].outbox.Wake})
+	s.securities = securities.New(source.Options{DB: db, Changed: s.feeds[control.Security].outbox.Wake})
+	return s
+}
+
+// seeding fills empty tables from the seed files.
+func (s *controlSources) seeding(c *config) error {
+	accountRows, err := c.seedAccounts()
+	if err != nil {
+		return err
+	}
+	securityRows, err := c.seedSecurities()
+	if err != nil {
+		return err
+	}
+	s.feeds[control.Account].seed = func(ctx context.Context) (int, error) {
+		rows := make([]accounts.Account, len(accountRows))
+		for i, a := range accountRows {
+			rows[i] = accounts.Account{ID: a.ID, DisplayName: a.DisplayName, Enabled: a.Enabled}
+		}
+		return s.accounts.Seed(ctx, rows)
+	}
+	s.feeds[control.Security].seed = func(ctx context.Context) (int, error) {
+		rows := make([]securities.Stock, len(securityRows))
+		for i, x := range securityRows {
+			rows[i] = securities.Stock{Ticker: x.Ticker, CompanyName: x.CompanyName, Enabled: x.Enabled, Halted: x.Halted}
+		}
+		return s.securities.Seed(ctx, rows)
+	}
+	return nil
+}
+
+// replicate makes the replicas of both sources: each subscribes, fetches its
+// snapshot from where the service listens, and goes on by itself.
+func (s *controlSources) replicate(c *config, k *core, b *broker.Broker, l *listeners) {
+	fetcher := newSnapshotFetcher(l.tls, func() (string, error) { return c.snapshotToken(time.Now()) })
+	at := map[control.Source]string{
+		control.Account:  l.addresses()["account-service"],
+		control.Security: l.addresses()["reference-data"],
+	}
+	silence := c.Millis("risk.feed.max-silence-ms")
+	for name, feed := range s.feeds {
+		feed.bootstrap = bootstrap.New(bootstrap.Options{
+			Source: name, Tail: tailOf(b, name, silence),
+			Fetch:          func(ctx context.Context) (control.Snapshot, error) { return fetcher.fetch(ctx, name, at[name]) },
+			Sink:           &controlSink{source: name, k: k, now: time.Now},
+			Behind:         func(ctx context.Context, watermark uint64) error { return feed.outbox.Behind(ctx, watermark, silence) },
+			BufferCapacity: c.Int("risk.bootstrap.buffer-capacity"),
+			MaxSilence:     silence,
+			Logger:         feed.log,
+		})
+	}
+}
+
+// snapshotTokenLife is how long a replica's own token lives: one fetch.
+const snapshotTokenLife = 2 * time.Minute
+
+// snapshotToken is what the replica shows to the sources, "" when they do not ask.
+func (c *config) snapshotToken(now time.Time) (string, error) {
+	if !c.Bool("controlfeed.snapshot-auth") {
+		return "", nil
+	}
+	secret, err := c.jwtSecret()
+	if err != nil {
+		return "", err
+	}
+	return gate.Mint(secret, gate.Claims{Subject: "replica", Admin: true}, c.String("auth.jwt.issuer"), snapshotTokenLife, now), nil
+}
+
+// metrics shows what outboxes and replicas count, by the contract's names.
+func (s *controlSources) metrics(emit func(name, help string, counter bool, value float64, labels ...string)) {
+	for _, name := range control.Sources() {
+		f, label := s.feeds[name], string(name)
+		emit("svc_outbox_publish_lag_seconds", "Age of the oldest change that is not published.", false, f.outbox.LagSeconds(), "source", label)
+		emit("svc_outbox_unpublished_rows", "Changes that are not published.", false, float64(f.outbox.Unpublished()), "source", label)
+		emit("svc_outbox_published_total", "Changes published since the start.", true, float64(f.outbox.Published()), "source", label)
+		emit("svc_outbox_alarms_total", "Findings on the stream that an operator should know of.", true, float64(f.outbox.Alarms()), "source", label)
+		if f.bootstrap == nil {
+			emit("svc_replica_ready", "1 when the source is ready.", false, 1, "source", label)
+			continue
+		}
+		status := f.bootstrap.Status()
+		ready := 0.0
+		if status.State == bootstrap.Ready {
+			ready = 1
+		}
+		emit("svc_replica_ready", "1 when the source is ready.", false, ready, "source", label)
+		emit("svc_replica_source_watermark", "Last version of the source that is applied.", false, float64(status.Watermark), "source", label)
+		emit("svc_replica_bootstrap_seconds", "Time that the last bootstrap took, from the subscription to ready.", false,
+			status.Took.Seconds(), "source", label)
+		emit("svc_replica_lag_records", "Versions that were seen and are not applied.", false,
+			float64(status.HighWatermark-min(status.Watermark, status.HighWatermark)), "source", label)
+		emit("svc_replica_deltas_total", "Deltas, by what became of them.", true, float64(status.Applied), "source", label, "outcome", "applied")
+		emit("svc_replica_deltas_total", "Deltas, by what became of them.", true, float64(status.Late), "source", label, "outcome", "late")
+		emit("svc_replica_deltas_total", "Deltas, by what became of them.", true, float64(status.Repeated), "source", label, "outcome", "repeated")
+		for _, reason := range bootstrap.Reasons() {
+			emit("svc_replica_quarantine_total", "Quarantines, by reason.", true, float64(status.Quarantines[reason]),
+				"source", label, "reason", string(reason))
+		}
+	}
+}
+
+// bump begins a new epoch of a source, above everything that its stream has.
+func (s *controlSources) bump(ctx context.Context, name control.Source) (epoch uint64, err error) {
+	stream := s.feeds[name].stream
+	if err := stream.Ensure(ctx); err != nil {
+		return 0, err
+	}
+	last, err := outbox.LastOnStream(ctx, stream, name)
+	if err != nil {
+		return 0, err
+	}
+	if name == control.Account {
+		return s.accounts.BumpEpoch(ctx, last)
+	}
+	return s.securities.BumpEpoch(ctx, last)
+}
