@@ -166,11 +166,17 @@ func urlOf(schemes ...string) kind {
 				return s, nil
 			}
 			u, err := url.Parse(s)
-			if err != nil || !slices.Contains(schemes, u.Scheme) || u.Host == "" {
+			if err != nil || !slices.Contains(schemes, u.Scheme) || u.Host == "" && !unixSocket(u) {
 				return nil, errNotAllowed
 			}
 			return s, nil
 		}}
+}
+
+// unixSocket says that a URL names PostgreSQL's socket by its folder, as in
+// postgres://user@/database?host=/var/run/postgresql.
+func unixSocket(u *url.URL) bool {
+	return strings.HasPrefix(u.Scheme, "postgres") && strings.HasPrefix(u.Query().Get("host"), "/")
 }
 
 func parseAddress(s string) (any, error) {

@@ -32,13 +32,39 @@ func (s controlStream) Ensure(ctx context.Context) error {
 	return s.broker.EnsureStream(ctx, streamOf(s.source))
 }
 
+// Last asks for the newest message of the subject: the one at the stream's last
+// sequence may have been deleted, which does not make the stream empty. From a
+// damaged file the server counts messages that it does not find by their subject;
+// they are looked for one by one.
 func (s controlStream) Last(ctx context.Context) (m outbox.Message, sequence uint64, found bool, err error) {
 	info, err := s.broker.StreamInfo(ctx, s.source.Stream())
-	if err != nil || info.LastSeq == 0 {
+	if err != nil || info.Messages == 0 {
+		return m, info.LastSeq, false, err
+	}
+	last, err := s.broker.LastMessage(ctx, s.source.Stream(), s.source.Subject())
+	switch {
+	case err == nil:
+		return messageOf(&last), max(info.LastSeq, last.Sequence), true, nil
+	case !errors.Is(err, broker.ErrNotFound):
 		return m, 0, false, err
 	}
-	m, found, err = s.At(ctx, info.LastSeq)
+	m, found, err = s.lastFrom(ctx, info.LastSeq, max(info.FirstSeq, 1), func(*outbox.Message) bool { return true })
 	return m, info.LastSeq, found, err
+}
+
+// lastFrom walks back from a sequence to another and returns the first message
+// that is wanted.
+func (s controlStream) lastFrom(ctx context.Context, from, to uint64, wanted func(*outbox.Message) bool) (outbox.Message, bool, error) {
+	for at := from; at >= to; at-- {
+		if m, found, err := s.At(ctx, at); err != nil || found && wanted(&m) {
+			return m, found, err
+		}
+	}
+	return outbox.Message{}, false, nil
+}
+
+func messageOf(m *broker.Message) outbox.Message {
+	return outbox.Message{Sequence: m.Sequence, MsgID: m.MsgID, Data: m.Data}
 }
 
 func (s controlStream) At(ctx context.Context, sequence uint64) (outbox.Message, bool, error) {
@@ -46,7 +72,7 @@ func (s controlStream) At(ctx context.Context, sequence uint64) (outbox.Message,
 	if errors.Is(err, broker.ErrNotFound) {
 		return outbox.Message{}, false, nil
 	}
-	return outbox.Message{Sequence: m.Sequence, MsgID: m.MsgID, Data: m.Data}, err == nil, err
+	return messageOf(&m), err == nil, err
 }
 
 func (s controlStream) Publish(ctx context.Context, messages []outbox.Outgoing) ([]outbox.Ack, error) {
@@ -78,6 +104,10 @@ type controlTail struct {
 // that is less patient is heard more often.
 const maxHeartbeat = 2 * time.Second
 
+// lookBack is how many messages at the stream's end may be somebody else's before
+// a subscription does without knowing the source's last version.
+const lookBack = 1000
+
 // tailOf subscribes to a source's stream, for a replica that takes so much silence
 // for a disconnection. The stream is made when it is not there: a replica may be
 // first.
@@ -91,14 +121,16 @@ func tailOf(b *broker.Broker, s control.Source, silence time.Duration) func(cont
 			return nil, err
 		}
 		feed := &controlTail{Tail: tail}
-		if last := tail.LastSequence(); last > 0 {
-			m, found, err := controlStream{b, s}.At(ctx, last)
-			if err != nil {
-				return nil, errors.Join(err, tail.Close())
-			}
-			if d, err := control.ParseDelta(s, m.Data); found && err == nil {
+		last := tail.LastSequence()
+		_, _, err = controlStream{b, s}.lastFrom(ctx, last, max(last, lookBack)-lookBack+1, func(m *outbox.Message) bool {
+			d, err := control.ParseDelta(s, m.Data)
+			if err == nil {
 				feed.version, feed.payload = d.Version, m.Data
 			}
+			return err == nil
+		})
+		if err != nil {
+			return nil, errors.Join(err, tail.Close())
 		}
 		return feed, nil
 	}

@@ -46,7 +46,10 @@ func (v *Views) check() error {
 	if err := v.levels.check(sums); err != nil {
 		return err
 	}
-	return v.keys.check()
+	if err := v.keys.check(); err != nil {
+		return err
+	}
+	return v.contracts.check(v.current)
 }
 
 // check asserts that rows and index name each other, and returns the slots in the retained queue.
@@ -134,7 +137,7 @@ func (v *Views) Check(e *matcher.Engine) error {
 			v.Applied(), v.tradeSeq, e.AppliedSeq(), e.TradeSeq())
 	}
 	for _, compare := range []func(*matcher.Engine) error{
-		v.checkOrders, v.checkDepth, v.checkPositions, v.checkControls, v.checkKeys,
+		v.checkOrders, v.checkDepth, v.checkPositions, v.checkControls, v.checkKeys, v.checkContracts,
 	} {
 		if err := compare(e); err != nil {
 			return fmt.Errorf("blotter: views and engine differ at inputSeq=%d: %w", v.Applied(), err)

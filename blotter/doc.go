@@ -1,12 +1,13 @@
 // Package blotter is the memory that readers look into: the executed fills of
-// the recent past and the views of orders, positions, depth, keys and controls;
-// and beside it, on disk and only on demand, the executed fills of all time.
+// the recent past and the views of orders, positions, depth, keys, OTC
+// contracts and controls; and beside it, on disk and only on demand, the executed
+// fills of all time.
 //
 //	              ┌──► Blotter   ring of fills by tradeSeq, oldest out first
 //	recorder ─────┤
 //	  Observe     └──► Views     orders ── chained index by ref, retained FIFO
 //	  Flush                      levels ── one ordered tree a side a security
-//	                             positions, keys, accounts, securities, policy
+//	                             positions, keys, contracts, accounts, securities, policy
 //	                                     ▲
 //	any goroutine ───────────────────────┘  copies rows, never locks the writer
 //
@@ -29,6 +30,8 @@
 //   - The blotter is a ring: a reader copies a fill and then looks whether the
 //     writer has come round to it meanwhile. One slot more than the capacity
 //     keeps the slot being written out of every reader's range.
+//   - A contract never changes and is never dropped: rows below the count that a
+//     reader has loaded are read without a lock.
 //   - Depth is no row. A reader leaves a request, and the writer fills it in at
 //     the end of its batch (Flush), so bids and asks are of one sequence.
 //
@@ -48,6 +51,7 @@
 //  4. The quantity and the count of a level are the sums over its open rows.
 //  5. The levels of a side are in order, each is in use, and none is empty.
 //  6. Every key in the retention queue is found under its family.
+//  7. Contracts ascend by id up to the last command, each listed under its account.
 //
 // All tables are slabs: outside the heap, without pointers, bounded by the
 // limits of the genesis record, resident only where touched. Hot calls allocate

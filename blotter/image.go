@@ -14,7 +14,7 @@ import (
 // the views hold and the snapshot does not. Little endian:
 //
 //	magic "PTVIEWS\n", version u32, zero u32
-//	sections 1 to 10 in order, each
+//	sections 1 to 11 in order, each
 //	    id u32, width of a record u32, count u64, records, CRC-32C of all that u32
 //
 //	1 HEAD       applied, tradeSeq, lastRef u64; SHA-256 of the genesis record
@@ -27,16 +27,20 @@ import (
 //	7 RETAINED   order, in order of eviction
 //	8 KEY        key, inputSeq, terms hash, reference u64; kind, reason u8; zero [6]; in order of eviction
 //	9 SOURCE     mark u32, zero u32; watermark i64; accounts, then securities
-//	10 END       no records
+//	10 CONTRACT  contract, ascending by id
+//	11 END       no records
 //
 //	order        ref, account, security u32; qty, leaves, last qty i32; inputSeq u64; created,
 //	             updated, limit, last price i64; side, type, time in force, status, reason,
 //	             length of the client id u8; zero [2]; client id [64], zero padded
+//	contract     id u64; created, fixed rate i64; account u32; notional i32; convention, effective day,
+//	             maturity day, expiry day u32; side, product (0 swap, 1 swaption), style, length of the
+//	             client id u8; client id [64], zero padded
 //
 // Levels are not in it: they are the sums of the open orders.
 const (
 	imageMagic   = "PTVIEWS\n"
-	imageVersion = 2
+	imageVersion = 3
 	imageHeader  = 16
 )
 
@@ -57,7 +61,8 @@ var (
 	retainedSection = section{7, "retained order", 136}
 	keySection      = section{8, "key", 40}
 	sourceSection   = section{9, "source", 16}
-	endSection      = section{10, "end", 0}
+	contractSection = section{10, "contract", 116}
+	endSection      = section{11, "end", 0}
 )
 
 // ErrMidCommand reports an image asked for between two events of one command.
@@ -156,6 +161,7 @@ func (v *Views) WriteTo(out io.Writer) (int64, error) {
 		w.u32(m.Mark).u32(0).i64(m.Watermark).flush()
 	}
 	w.end()
+	v.writeContracts(w)
 	w.begin(endSection, 0)
 	w.end()
 	if w.err == nil {
@@ -195,6 +201,24 @@ func (v *Views) writeControls(w *imageWriter) {
 				left--
 			}
 		}
+	}
+	w.end()
+}
+
+// writeContracts writes the section CONTRACT.
+func (v *Views) writeContracts(w *imageWriter) {
+	rows := v.contracts.rows[:v.contracts.count.Load()]
+	w.begin(contractSection, len(rows))
+	for i := range rows {
+		r := &rows[i]
+		product := uint8(0)
+		if r.Swaption {
+			product = 1
+		}
+		w.u64(r.ID).i64(r.CreatedMillis).i64(r.FixedRate).u32(r.AccountID).u32(uint32(r.Notional))
+		w.u32(r.Convention).u32(uint32(r.Effective)).u32(uint32(r.Maturity)).u32(uint32(r.Expiry))
+		w.u8(uint8(r.Side)).u8(product).u8(uint8(r.Style)).u8(r.idLen)
+		w.bytes(r.ClientID()).bytes(make([]byte, MaxClientID-int(r.idLen))).flush()
 	}
 	w.end()
 }

@@ -159,6 +159,7 @@ func (v *Views) restore(g *matcher.Genesis, r *imageReader) error {
 		{retainedSection, 0, len(o.retained), v.restoreRetained},
 		{keySection, 0, l.IdempotencyCapacity, v.keyRestorer()},
 		{sourceSection, controlSources, controlSources, v.sourceRestorer()},
+		{contractSection, 0, l.MaxContracts, v.contractRestorer()},
 		{endSection, 0, 0, nil},
 	} {
 		if err := r.section(part.section, part.least, part.most, func() error { return part.record(r) }); err != nil {

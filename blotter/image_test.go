@@ -52,11 +52,13 @@ func compareReads(t *testing.T, a, b *Views) {
 	t.Helper()
 	rowsA, _ := a.Orders(OrderFilter{}, 0, 1000, nil)
 	rowsB, _ := b.Orders(OrderFilter{}, 0, 1000, nil)
+	contractsA, _ := a.Contracts(ContractFilter{}, 0, 1000, nil)
+	contractsB, _ := b.Contracts(ContractFilter{}, 0, 1000, nil)
 	same := slices.EqualFunc(rowsA, rowsB, func(a, b OrderRow) bool {
 		a.next, a.level, b.next, b.level = 0, 0, 0, 0 // places in memory
 		return a == b
 	})
-	if !same || !slices.Equal(a.Accounts(), b.Accounts()) || !slices.Equal(a.Securities(), b.Securities()) ||
+	if !same || !slices.Equal(contractsA, contractsB) || !slices.Equal(a.Accounts(), b.Accounts()) || !slices.Equal(a.Securities(), b.Securities()) ||
 		!slices.Equal(a.AllPositions(nil), b.AllPositions(nil)) || a.Policy() != b.Policy() || a.Applied() != b.Applied() {
 		t.Fatal("restored views answer differently")
 	}
@@ -123,7 +125,7 @@ func TestDamagedImagesAreRefused(t *testing.T) {
 // sectionsOf finds where the sections of an image start.
 func sectionsOf(image []byte) (starts []int) {
 	at := imageHeader
-	for range 10 {
+	for range 11 {
 		starts = append(starts, at)
 		width, count := binary.LittleEndian.Uint32(image[at+4:]), binary.LittleEndian.Uint64(image[at+8:])
 		at += 16 + int(width)*int(count) + 4
@@ -159,12 +161,27 @@ func TestHostileImagesAreRefused(t *testing.T) {
 		at := record(section, n, offset)
 		return image[at : at+length]
 	}
+	// A swap, a swaption, and a contract with a client id.
+	plain, option, named := -1, -1, -1
+	for n := range int(binary.LittleEndian.Uint64(image[starts[9]+8:])) {
+		if image[record(10, n, 49)] == 0 {
+			plain = n
+		} else {
+			option = n
+		}
+		if image[record(10, n, 51)] != 0 {
+			named = n
+		}
+	}
+	if plain < 0 || option < 0 || named < 0 {
+		t.Fatalf("number %d is a swap, %d a swaption, %d has a client id", plain, option, named)
+	}
 	for _, tt := range []struct {
 		what string
 		at   int
 		with []byte
 	}{
-		{"another version", 8, u32(1)},
+		{"another version", 8, u32(1)}, {"the version before", 8, u32(2)},
 		{"a reserved field", 12, u32(1)},
 		{"a section out of order", starts[2], u32(4)},
 		{"another width", starts[2] + 4, u32(8)},
@@ -173,7 +190,8 @@ func TestHostileImagesAreRefused(t *testing.T) {
 		{"more orders than memory", starts[5] + 8, u64(1 << 60)},
 		{"more keys than there can be", starts[7] + 8, u64(none)},
 		{"two heads", starts[0] + 8, u64(2)},
-		{"an end with records", starts[9] + 8, u64(1)},
+		{"an end with records", starts[10] + 8, u64(1)},
+		{"more contracts than there can be", starts[9] + 8, u64(41)},
 		{"one source", starts[8] + 8, u64(1)},
 		{"a watermark without a mark", record(9, 0, 0), u32(0)},
 		{"a negative watermark", record(9, 0, 8), u64(none)},
@@ -231,6 +249,27 @@ func TestHostileImagesAreRefused(t *testing.T) {
 		{"a fourth kind", record(8, 0, 32), []byte{3}},
 		{"a key's reason that is none", record(8, 0, 33), []byte{22}},
 		{"key padding", record(8, 0, 39), []byte{1}},
+		{"contract 0", record(10, 0, 0), u64(0)},
+		{"a contract twice", record(10, 1, 0), copyOf(10, 0, 0, 8)},
+		{"contracts out of order", record(10, 1, 0), u64(1)},
+		{"a contract from the future", record(10, 0, 0), u64(none)},
+		{"a contract at no rate", record(10, 0, 16), u64(0)},
+		{"a contract of nobody", record(10, 0, 24), u32(555)},
+		{"a contract over nothing", record(10, 0, 28), u32(0)},
+		{"a contract over less than nothing", record(10, 0, 28), u32(1 << 31)},
+		{"an unknown convention", record(10, 0, 32), u32(5)},
+		{"an effective day out of range", record(10, 0, 36), u32(1 << 16)},
+		{"a maturity before it", record(10, 0, 40), u32(0)},
+		{"a maturity out of range", record(10, 0, 40), u32(1 << 17)},
+		{"an expiry out of range", record(10, option, 44), u32(1 << 16)},
+		{"an option on a swap", record(10, plain, 44), u32(1)},
+		{"a style of a swap", record(10, plain, 50), []byte{1}},
+		{"an expiry behind its swap", record(10, option, 44), u32(65_535)},
+		{"a contract's third side", record(10, 0, 48), []byte{2}},
+		{"a third product", record(10, option, 49), []byte{2}},
+		{"an unknown style", record(10, option, 50), []byte{3}},
+		{"a contract's client id that is too long", record(10, 0, 51), []byte{65}},
+		{"a contract's client id padding", record(10, named, 51), []byte{0}},
 	} {
 		hostile := slices.Clone(image)
 		copy(hostile[tt.at:], tt.with)

@@ -80,7 +80,8 @@ func TermsHash(c *matcher.Command) uint64 {
 	h = fold(h, uint64(c.Type)|uint64(c.Side)<<8|uint64(c.Flags)<<16|uint64(c.AccountID)<<32)
 	h = fold(h, uint64(c.SecurityID)|uint64(uint32(c.Qty))<<32)
 	h = fold(h, uint64(c.LimitPx))
-	if c.Type == matcher.OrderReplace {
+	switch c.Type {
+	case matcher.OrderReplace, matcher.SwapBook, matcher.SwaptionBook: // the order, or the days of the contract
 		h = fold(h, uint64(c.OrderRef))
 	}
 	return h

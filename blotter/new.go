@@ -61,6 +61,7 @@ func emptyViews(g *matcher.Genesis) (*Views, error) {
 		{"limits.maxOpenOrders", l.MaxOpenOrders, 1, matcher.MaxOrders},
 		{"limits.retainedOrders", l.RetainedOrders, 0, matcher.MaxOrders},
 		{"limits.idempotencyCapacity", l.IdempotencyCapacity, 1, 1 << 28},
+		{"limits.maxContracts", l.MaxContracts, 0, 1 << 28},
 	} {
 		if b.value < b.min || b.value > b.max {
 			return nil, fmt.Errorf("blotter: genesis %s=%d, allowed are %d to %d: %w",
@@ -87,6 +88,7 @@ func emptyViews(g *matcher.Genesis) (*Views, error) {
 		shift: uint(32 - log),
 	}
 	v.securities.slots = carve[securitySlot](a, l.MaxSecurities)
+	v.contracts = contracts{rows: carve[ContractRow](a, l.MaxContracts), accounts: carve[uint32](a, l.MaxContracts)}
 	if a.err != nil {
 		return nil, errors.Join(fmt.Errorf("blotter: new views: %w", a.err), a.close())
 	}

@@ -40,6 +40,10 @@ func tableFull(what string, id uint32, count int) {
 	panic(fmt.Sprintf("blotter: no room for %s %d after %d", what, id, count))
 }
 
+func noContractLeft(id uint64, count int) {
+	panic(fmt.Sprintf("blotter: no room for contract %d after %d", id, count))
+}
+
 func noSlotLeft(open, kept, slots int) {
 	panic(fmt.Sprintf("blotter: no slot left for an order beside %d open and %d retained in %d",
 		open, kept, slots))

@@ -22,7 +22,7 @@ func smallGenesis() *matcher.Genesis {
 		Limits: matcher.Limits{
 			MaxOrderQty: 1_000, MaxOrderNotional: 1e15, MaxPositionQty: 1_000_000,
 			MaxConcentrationNotional: 1e17, CreditLimit: 1e17, PriceMaxAgeMillis: 10_000,
-			IdempotencyCapacity: 24, MaxAccounts: 6, MaxSecurities: 6, MaxContracts: 4,
+			IdempotencyCapacity: 24, MaxAccounts: 6, MaxSecurities: 6, MaxContracts: 40,
 			MaxOpenOrders: 60, RetainedOrders: 20,
 		},
 	}
@@ -136,10 +136,12 @@ func (s *source) draw() matcher.Command {
 			c.AccountID = o.AccountID
 		}
 		return c
-	case n < 87:
+	case n < 85:
 		c := of(matcher.TradeNew)
 		c.Qty, c.PriceTicks = 1+s.rng.Int32N(50), s.key()
 		return c
+	case n < 87:
+		return s.booking()
 	case n < 91:
 		c := of(matcher.PriceTick)
 		c.PriceTicks = s.px()
@@ -171,6 +173,20 @@ func (s *source) draw() matcher.Command {
 		}
 		return matcher.NewRiskExtract(19_000, 1)
 	}
+}
+
+// booking is an OTC booking, mostly one that can be made.
+func (s *source) booking() matcher.Command {
+	effective := uint16(s.rng.IntN(1000))
+	terms := matcher.ContractTerms{
+		AccountID: s.account(), Side: matcher.Side(s.rng.IntN(2)), Notional: s.rng.Int32N(1e6),
+		FixedRate: s.rng.Int64N(100_000) - 50_000, Effective: effective, Maturity: effective + uint16(s.rng.IntN(50)),
+		Convention: s.rng.Uint32N(6), Swaption: s.rng.IntN(2) == 0, Expiry: uint16(s.rng.IntN(200)),
+		Style: matcher.ExerciseStyle(s.rng.IntN(4)),
+	}
+	c := terms.Command()
+	c.PriceTicks = s.key()
+	return c
 }
 
 // clientID is the id that the order of a command carries in these tests: of

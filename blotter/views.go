@@ -10,7 +10,7 @@ import (
 	"posttrade/ring"
 )
 
-// Views are the orders, positions, depth, keys and controls as the events so
+// Views are the orders, positions, depth, keys, contracts and controls as the events so
 // far have left them. See doc.go for who may call what, and for what must hold.
 type Views struct {
 	orders     orders
@@ -20,6 +20,7 @@ type Views struct {
 	accounts   accounts
 	securities securities
 	policy     policySlot
+	contracts  contracts
 
 	applied  ring.Sequence // writer: the observer. Last InputSeq whose events are all in
 	current  uint64        // writer: the observer. InputSeq of the command being observed
@@ -39,8 +40,8 @@ type Views struct {
 // already show part of the one after it. Any goroutine.
 func (v *Views) Applied() uint64 { return uint64(v.applied.Load()) }
 
-// Observe takes in one event. clientID is the caller's own id of an ORDER_NEW's
-// order, at its first event; it is copied. Events come in order and without a
+// Observe takes in one event. clientID is the caller's own id of what an
+// ORDER_NEW or an OTC booking makes, at its first event; it is copied. Events come in order and without a
 // hole: anything else is a bug and panics. Cost: no allocation. Observer only.
 func (v *Views) Observe(ev *matcher.Event, clientID []byte) {
 	if ev.Flags&matcher.EventFirst != 0 {
@@ -66,6 +67,8 @@ func (v *Views) Observe(ev *matcher.Event, clientID []byte) {
 		v.control(ev)
 	case matcher.EventBooked:
 		v.remember(ev, matcher.KeyTrade, ev.InputSeq)
+	case matcher.EventContract:
+		v.booked(ev, clientID)
 	default:
 		unknownEvent(ev)
 	}
@@ -118,6 +121,8 @@ func (v *Views) rejected(ev *matcher.Event, clientID []byte) {
 		v.rememberReplace(ev)
 	case matcher.TradeNew:
 		v.remember(ev, matcher.KeyTrade, ev.InputSeq)
+	case matcher.SwapBook, matcher.SwaptionBook:
+		v.remember(ev, matcher.KeyContract, ev.InputSeq)
 	}
 }
 

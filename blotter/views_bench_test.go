@@ -230,8 +230,19 @@ func TestObserveDoesNotAllocate(t *testing.T) {
 	if n != 0 || v.Applied() != 6000 {
 		t.Errorf("observing allocates %v times up to %d, want 0", n, v.Applied())
 	}
-	if n := testing.AllocsPerRun(100, func() { v.Order(s.issued); v.Key(matcher.KeyOrder, 5); v.Position(7, 1); v.Account(7) }); n != 0 {
+	contract := v.contracts.rows[0].ID
+	if n := testing.AllocsPerRun(100, func() {
+		v.Order(s.issued)
+		v.Key(matcher.KeyOrder, 5)
+		v.Position(7, 1)
+		v.Account(7)
+		v.Contract(contract)
+	}); n != 0 {
 		t.Errorf("reading rows allocates %v times, want 0", n)
+	}
+	contracts := make([]ContractRow, 0, 100)
+	if n := testing.AllocsPerRun(100, func() { v.Contracts(ContractFilter{}, contract-1, 50, contracts) }); n != 0 || contract == 0 {
+		t.Errorf("a page of contracts from %d into enough memory allocates %v times, want 0", contract, n)
 	}
 	rows := make([]OrderRow, 0, 100)
 	f := OrderFilter{Statuses: OpenOrders}

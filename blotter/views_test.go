@@ -13,6 +13,7 @@ type model struct {
 	orders     map[uint32]*OrderRow // every order there ever was
 	ids        map[uint32][]byte
 	keys       []KeyRow
+	contracts  []ContractRow
 	accounts   map[uint32]int64 // versions
 	securities map[uint32]int64
 	sources    [controlSources]SourceMark
@@ -59,6 +60,9 @@ func (m *model) first(ev *matcher.Event, capacity int) {
 		}
 	case matcher.TradeNew:
 		key.Kind, key.Ref = matcher.KeyTrade, ev.InputSeq
+	case matcher.SwapBook, matcher.SwaptionBook:
+		key.Kind, key.Ref = matcher.KeyContract, ev.InputSeq
+		m.contract(ev)
 	case matcher.AccountControl:
 		if ev.Kind == matcher.EventApplied {
 			m.accounts[c.AccountID] = c.PriceTicks
@@ -115,7 +119,10 @@ func (m *model) compare(t *testing.T, v *Views) {
 	for key := range uint64(82) {
 		row, ok := v.Key(matcher.KeyOrder, key)
 		trade, tradeOK := v.Key(matcher.KeyTrade, key)
-		at := slices.IndexFunc(m.keys, func(k KeyRow) bool { return k.Key == key })
+		of := func(contract bool) int {
+			return slices.IndexFunc(m.keys, func(k KeyRow) bool { return k.Key == key && (k.Kind == matcher.KeyContract) == contract })
+		}
+		at := of(false)
 		if ok != (at >= 0) || tradeOK != ok || trade != row {
 			t.Fatalf("key %d: %v %+v and as a trade %v %+v, want %d", key, ok, row, tradeOK, trade, at)
 		}
@@ -123,10 +130,13 @@ func (m *model) compare(t *testing.T, v *Views) {
 		if ok && row != m.keys[at] {
 			t.Fatalf("key %d is %+v, want %+v", key, row, m.keys[at])
 		}
-		if _, ok := v.Key(matcher.KeyContract, key); ok {
-			t.Fatalf("key %d is there as a contract's", key)
+		row, ok = v.Key(matcher.KeyContract, key)
+		row.next = 0
+		if at = of(true); ok != (at >= 0) || ok && row != m.keys[at] {
+			t.Fatalf("key %d of a contract is %v %+v, want number %d of %+v", key, ok, row, at, m.keys)
 		}
 	}
+	m.compareContracts(t, v)
 	for _, a := range v.Accounts() {
 		if version, ok := m.accounts[a.ID]; !ok || a.Version != version {
 			t.Fatalf("account %+v, want version %d (%v)", a, version, ok)
@@ -171,7 +181,7 @@ func TestViewsMatchEngineAndModel(t *testing.T) {
 				m.compare(t, v)
 			}
 		}
-		for kind := matcher.EventAccepted; kind <= matcher.EventBooked; kind++ {
+		for kind := matcher.EventAccepted; kind <= matcher.EventContract; kind++ {
 			if seen[kind] == 0 {
 				t.Errorf("no event of kind %d in %v: the stream is too tame", kind, seen)
 			}
@@ -278,6 +288,10 @@ func TestCheckNoticesEveryDifference(t *testing.T) {
 		"the policy":          func(v *Views) { v.policy.row.maxPosition++ },
 		"a key":               func(v *Views) { v.keys.oldest(0).Ref++ },
 		"a key less":          func(v *Views) { v.keys.count-- },
+		"a contract's terms":  func(v *Views) { v.contracts.rows[1].FixedRate++ },
+		"a contract's id":     func(v *Views) { v.contracts.rows[1].ID++ },
+		"a contract less":     func(v *Views) { v.contracts.count.Store(v.contracts.count.Load() - 1) },
+		"a contract too many": func(v *Views) { v.contracts.count.Store(v.contracts.count.Load() + 1) },
 	} {
 		if differing(t, change) == nil {
 			t.Errorf("%s goes unnoticed", name)
@@ -296,6 +310,9 @@ func TestCheckOfInvariantsNoticesDamage(t *testing.T) {
 		"a level's sum":          func(v *Views) { v.levels.all[v.orders.slots[firstOpen(v)].row.level].qty++ },
 		"a tree's count":         func(v *Views) { v.levels.trees[2].count++ },
 		"a key's chain":          func(v *Views) { v.keys.heads[v.keys.headOf(0, v.keys.oldest(3).Key)] = 0 },
+		"a contract's order":     func(v *Views) { v.contracts.rows[1].ID = v.contracts.rows[0].ID },
+		"a contract of tomorrow": func(v *Views) { v.contracts.rows[v.contracts.count.Load()-1].ID = v.current + 1 },
+		"a contract's account":   func(v *Views) { v.contracts.accounts[0]++ },
 		"a key's age":            func(v *Views) { v.keys.oldest(3).InputSeq = ^uint64(0) },
 	} {
 		g := smallGenesis()
@@ -358,6 +375,12 @@ func TestBrokenEventStreamsPanic(t *testing.T) {
 		}
 	})
 	v = newTestViews(t, smallGenesis())
+	mustPanic(t, "a contract too many", func() {
+		for id := range uint64(41) {
+			v.contracts.add(&matcher.ContractInfo{ID: id + 1}, 0, nil)
+		}
+	})
+	v = newTestViews(t, smallGenesis())
 	mustPanic(t, "an open order too many", func() {
 		for ref := uint32(1); ref < 1000; ref++ {
 			v.orders.insert(&OrderRow{Ref: ref}, nil)
@@ -367,12 +390,14 @@ func TestBrokenEventStreamsPanic(t *testing.T) {
 
 func TestNewViewsRefusesUnusableLimits(t *testing.T) {
 	for name, change := range map[string]func(l *matcher.Limits){
-		"no accounts":            func(l *matcher.Limits) { l.MaxAccounts = 2 },
-		"no securities":          func(l *matcher.Limits) { l.MaxSecurities = 0 },
-		"no orders":              func(l *matcher.Limits) { l.MaxOpenOrders = 0 },
-		"fewer than no retained": func(l *matcher.Limits) { l.RetainedOrders = -1 },
-		"no keys":                func(l *matcher.Limits) { l.IdempotencyCapacity = 0 },
-		"too many orders":        func(l *matcher.Limits) { l.MaxOpenOrders = 1 << 40 },
+		"no accounts":             func(l *matcher.Limits) { l.MaxAccounts = 2 },
+		"no securities":           func(l *matcher.Limits) { l.MaxSecurities = 0 },
+		"no orders":               func(l *matcher.Limits) { l.MaxOpenOrders = 0 },
+		"fewer than no retained":  func(l *matcher.Limits) { l.RetainedOrders = -1 },
+		"no keys":                 func(l *matcher.Limits) { l.IdempotencyCapacity = 0 },
+		"fewer than no contracts": func(l *matcher.Limits) { l.MaxContracts = -1 },
+		"too many contracts":      func(l *matcher.Limits) { l.MaxContracts = 1<<28 + 1 },
+		"too many orders":         func(l *matcher.Limits) { l.MaxOpenOrders = 1 << 40 },
 	} {
 		g := smallGenesis()
 		change(&g.Limits)
@@ -412,6 +437,32 @@ func TestTermsHashTellsTermsApart(t *testing.T) {
 	again.OrderRef, again.PriceTicks, again.EventTimeMillis, again.InputSeq = 8, 1, 99, 12
 	if TermsHash(&again) != TermsHash(&base) {
 		t.Error("the gate's verdict, the key, the time or the sequence is part of the terms")
+	}
+	terms := matcher.ContractTerms{
+		AccountID: 7, Notional: 10, FixedRate: 5_000_000, Effective: 20_000, Maturity: 21_000, Convention: 1,
+		Swaption: true, Expiry: 19_000, Style: matcher.Bermudan,
+	}
+	booking := terms.Command()
+	seen[TermsHash(&booking)] = "a contract"
+	for name, change := range map[string]func(t *matcher.ContractTerms){
+		"a contract's account": func(t *matcher.ContractTerms) { t.AccountID++ }, "direction": func(t *matcher.ContractTerms) { t.Side++ },
+		"notional": func(t *matcher.ContractTerms) { t.Notional++ }, "rate": func(t *matcher.ContractTerms) { t.FixedRate++ },
+		"effective": func(t *matcher.ContractTerms) { t.Effective++ }, "maturity": func(t *matcher.ContractTerms) { t.Maturity++ },
+		"convention": func(t *matcher.ContractTerms) { t.Convention++ }, "product": func(t *matcher.ContractTerms) { t.Swaption = false },
+		"expiry": func(t *matcher.ContractTerms) { t.Expiry++ }, "style": func(t *matcher.ContractTerms) { t.Style++ },
+	} {
+		changed := terms
+		change(&changed)
+		c := changed.Command()
+		if other, ok := seen[TermsHash(&c)]; ok {
+			t.Errorf("%s does not tell terms apart from %s", name, other)
+		}
+		seen[TermsHash(&c)] = name
+	}
+	later := booking
+	later.PriceTicks, later.EventTimeMillis, later.InputSeq, later.LeaderEpoch = 1, 99, 12, 3
+	if TermsHash(&later) != TermsHash(&booking) {
+		t.Error("the key, the time, the sequence or the epoch is part of a contract's terms")
 	}
 	other := replace
 	other.OrderRef++

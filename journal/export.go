@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"strconv"
+	"time"
 
 	"posttrade/matcher"
 )
@@ -26,8 +27,13 @@ var typeNames = [...]string{
 //	 "quantity":100,"limitPx":0,"priceTicks":0,"orderRef":0,"leaderEpoch":0,"flags":0,"clientOrderId":"a"}
 //	{"sequence":2,"type":"SYMBOL_REGISTER","ticker":"ABC"}
 //	{"sequence":3,"type":"RISK_EXTRACT","sessionDateEpochDay":20000,"priceVersion":1}
+//	{"sequence":4,"type":"SWAPTION_BOOK","eventTimeMillis":0,"accountId":1,"payReceive":"Receive",
+//	 "notional":25000000,"fixedRateTicks":41250,"effectiveDate":"2026-01-05","maturityDate":"2031-01-05",
+//	 "conventions":"USD-SOFR-1Y-ACT360","expiryDate":"2025-12-30","exerciseStyle":"Bermudan",
+//	 "priceTicks":0,"leaderEpoch":0,"flags":0}
 //
-// A type that this build does not know is written as its number in quotes.
+// A SWAP_BOOK is the same without the two members of the option. A type, a
+// convention or a style that this build does not know is its number in quotes.
 func exportCommand(b []byte, c *matcher.Command, id []byte) []byte {
 	b = strconv.AppendUint(append(b, `{"sequence":`...), c.InputSeq, 10)
 	switch c.TemplateID {
@@ -45,6 +51,13 @@ func exportCommand(b []byte, c *matcher.Command, id []byte) []byte {
 		b = append(append(append(b, `,"type":"`...), name...), '"')
 		b = appendInt(b, "eventTimeMillis", c.EventTimeMillis)
 		b = appendInt(b, "accountId", int64(c.AccountID))
+		if terms, ok := c.ContractTerms(); ok {
+			b = appendTerms(b, &terms)
+			b = appendInt(b, "priceTicks", c.PriceTicks)
+			b = appendInt(b, "leaderEpoch", int64(c.LeaderEpoch))
+			b = appendInt(b, "flags", int64(c.Flags))
+			break
+		}
 		b = appendInt(b, "securityId", int64(c.SecurityID))
 		b = appendInt(b, "side", int64(c.Side))
 		b = appendInt(b, "quantity", int64(c.Qty))
@@ -58,6 +71,41 @@ func exportCommand(b []byte, c *matcher.Command, id []byte) []byte {
 		b = appendString(append(b, `,"clientOrderId":`...), id)
 	}
 	return append(b, "}\n"...)
+}
+
+// appendTerms appends what a booking's record packs into few words.
+func appendTerms(b []byte, t *matcher.ContractTerms) []byte {
+	direction := "Receive"
+	if t.Side == matcher.Sell {
+		direction = "Pay"
+	}
+	b = appendText(b, "payReceive", direction)
+	b = appendInt(b, "notional", int64(t.Notional))
+	b = appendInt(b, "fixedRateTicks", t.FixedRate)
+	b = appendText(b, "effectiveDate", dayText(t.Effective))
+	b = appendText(b, "maturityDate", dayText(t.Maturity))
+	name := strconv.FormatUint(uint64(t.Convention), 10)
+	if known, ok := matcher.ConventionAt(t.Convention); ok {
+		name = known.Name
+	}
+	b = appendText(b, "conventions", name)
+	if !t.Swaption {
+		return b
+	}
+	style := strconv.Itoa(int(t.Style))
+	if t.Style.Known() {
+		style = t.Style.String()
+	}
+	return appendText(appendText(b, "expiryDate", dayText(t.Expiry)), "exerciseStyle", style)
+}
+
+// dayText is an epoch day as yyyy-MM-dd.
+func dayText(day uint16) string { return time.Unix(int64(day)*86_400, 0).UTC().Format(time.DateOnly) }
+
+// appendText appends a member whose value needs no escaping.
+func appendText(b []byte, name, value string) []byte {
+	b = append(append(append(b, ',', '"'), name...), `":"`...)
+	return append(append(b, value...), '"')
 }
 
 func appendInt(b []byte, name string, v int64) []byte {

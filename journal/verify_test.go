@@ -168,8 +168,14 @@ func TestExportHasEveryCommandOnce(t *testing.T) {
 	symbol, mark := matcher.NewSymbolRegister(`A"B`), matcher.NewCommand(matcher.SwapBook)
 	mark.BlockLength, mark.TemplateID, mark.EventTimeMillis, mark.LimitPx = 24, matcher.TemplateRiskExtract, 20000, 7
 	unknown := matcher.NewCommand(99)
+	terms := matcher.ContractTerms{AccountID: 7, Side: matcher.Sell, Notional: 25, FixedRate: -500, Effective: 20_458, Maturity: 65_535}
+	swap := terms.Command()
+	terms.Swaption, terms.Expiry, terms.Style, terms.Convention, terms.Side = true, 0, matcher.Bermudan, 4, matcher.Buy
+	swaption := terms.Command()
+	terms.Style, terms.Convention = 9, 200
+	odd := terms.Command()
 	var b Block
-	for i, c := range []*matcher.Command{&symbol, &mark, &unknown} {
+	for i, c := range []*matcher.Command{&symbol, &mark, &unknown, &swap, &swaption, &odd} {
 		c.InputSeq = f.inputSeq + 1 + uint64(i)
 		b.Command(c)
 	}
@@ -205,8 +211,11 @@ func TestExportHasEveryCommandOnce(t *testing.T) {
 			next == 44 && row["type"] != "99":
 			t.Fatalf("line %d: %s", next, lines.Text())
 		}
+		if next > 44 && lines.Text() != bookings[next-45] {
+			t.Errorf("line %d:\n got %s\nwant %s", next, lines.Text(), bookings[next-45])
+		}
 	}
-	if next != 44 {
+	if next != 47 {
 		t.Fatalf("%d lines", next)
 	}
 	cold.Reset()
@@ -218,6 +227,21 @@ func TestExportHasEveryCommandOnce(t *testing.T) {
 	if err := Export(context.Background(), "j", failing{}, 1, 0, verifying(fs, *f)); !errors.Is(err, errToy) {
 		t.Errorf("writer that fails: %v", err)
 	}
+}
+
+// bookings are the lines of a swap, a swaption, and one in terms that no build knows.
+var bookings = [3]string{
+	`{"sequence":45,"type":"SWAP_BOOK","eventTimeMillis":0,"accountId":7,"payReceive":"Pay","notional":25,` +
+		`"fixedRateTicks":-500,"effectiveDate":"2026-01-05","maturityDate":"2149-06-06",` +
+		`"conventions":"USD-SOFR-1Y-ACT360","priceTicks":0,"leaderEpoch":0,"flags":0}`,
+	`{"sequence":46,"type":"SWAPTION_BOOK","eventTimeMillis":0,"accountId":7,"payReceive":"Receive","notional":25,` +
+		`"fixedRateTicks":-500,"effectiveDate":"2026-01-05","maturityDate":"2149-06-06",` +
+		`"conventions":"JPY-TONA-1Y-ACT365F","expiryDate":"1970-01-01","exerciseStyle":"Bermudan",` +
+		`"priceTicks":0,"leaderEpoch":0,"flags":0}`,
+	`{"sequence":47,"type":"SWAPTION_BOOK","eventTimeMillis":0,"accountId":7,"payReceive":"Receive","notional":25,` +
+		`"fixedRateTicks":-500,"effectiveDate":"2026-01-05","maturityDate":"2149-06-06",` +
+		`"conventions":"200","expiryDate":"1970-01-01","exerciseStyle":"9",` +
+		`"priceTicks":0,"leaderEpoch":0,"flags":0}`,
 }
 
 func jsonInt(v int64) string { return string(appendInt(nil, "x", v)[len(`,"x":`):]) }

@@ -4,7 +4,9 @@ import "testing"
 
 // Each row is a round that leaves the engine ready for the next one.
 func TestApplyDoesNotAllocate(t *testing.T) {
-	r := newRig(t, testGenesis())
+	g := testGenesis()
+	g.Limits.MaxContracts = 4096
+	r := newRig(t, g)
 	e := r.e
 	out := NewOutlet(64, func([]Event) {})
 	apply := func(c Command) uint32 {
@@ -56,7 +58,10 @@ func TestApplyDoesNotAllocate(t *testing.T) {
 			apply(control(RestrictionControl, 0, aaa, 1))
 			apply(control(RestrictionControl, 0, aaa, 0))
 		}},
-		{"SWAP_BOOK", func() { apply(NewCommand(SwapBook)) }},
+		{"SWAP_BOOK", func() { apply(booked(swap(), noKey)) }},
+		{"SWAPTION_BOOK with a key", func() { key++; apply(booked(swaption(), key)) }},
+		{"SWAPTION_BOOK repeated", func() { apply(booked(swaption(), key)) }},
+		{"SWAP_BOOK refused", func() { apply(NewCommand(SwapBook)) }},
 	}
 	for _, round := range rounds {
 		if n := testing.AllocsPerRun(200, round.round); n != 0 {
@@ -69,12 +74,16 @@ func TestApplyDoesNotAllocate(t *testing.T) {
 			t.Errorf("%s leaves %d orders open", round.name, got)
 		}
 	}
+	if n := e.Counts().Contracts; n < 400 {
+		t.Errorf("%d contracts: the rounds did not book", n)
+	}
+	terms := swaption()
 	symbol := NewSymbolRegister("NEW")
 	marker := NewRiskExtract(1, 1)
 	sequenced := NewCommand(SnapshotMark)
 	batch := make([]Command, 3*farAhead)
 	for i := range batch {
-		batch[i] = []Command{buy(1, 1, 100), cancel(1, 1), trade(1, Buy, 1)}[i%3]
+		batch[i] = []Command{buy(1, 1, 100), cancel(1, 1), trade(1, Buy, 1), booked(swap(), 5)}[i%4]
 	}
 	for name, f := range map[string]func(){
 		"SymbolRegister": func() { out.Next = 0; e.Apply(&symbol, out) },
@@ -87,6 +96,12 @@ func TestApplyDoesNotAllocate(t *testing.T) {
 			}
 		},
 		"ApplyBatch": func() { out.Next = 0; e.ApplyBatch(batch, out) },
+		"terms of a contract": func() {
+			c := terms.Command()
+			if back, ok := c.ContractTerms(); !ok || back != terms {
+				t.Fatal(back)
+			}
+		},
 		"Decode": func() {
 			if _, err := Decode(sequenced.Bytes()[:]); err != nil {
 				t.Fatal(err)

@@ -63,6 +63,14 @@ func (e *Engine) expectFar(c *Command) {
 		)
 		return
 	}
+	if c.Type == SwapBook || c.Type == SwaptionBook {
+		t := &e.contracts
+		row := min(t.count+farAhead, len(t.rows)-1)
+		ring.Prefetch(
+			unsafe.Pointer(e.keys.home(uint64(c.PriceTicks))), unsafe.Pointer(&t.rows[row]), nil, nil,
+		)
+		return
+	}
 	home := p.homeOf(c.OrderRef)
 	ring.Prefetch(
 		unsafe.Pointer(p.hot(home)), unsafe.Pointer(p.cold(home)),

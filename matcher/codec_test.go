@@ -139,6 +139,10 @@ func FuzzDecodeCommand(f *testing.F) {
 	} {
 		f.Add(c.Bytes()[:])
 	}
+	for _, terms := range []ContractTerms{swap(), swaption()} {
+		c := terms.Command()
+		f.Add(c.Bytes()[:])
+	}
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c, err := Decode(b)
@@ -150,6 +154,14 @@ func FuzzDecodeCommand(f *testing.F) {
 		}
 		if !bytes.Equal(c.Bytes()[:], b) {
 			t.Errorf("decoded and encoded again\n got %x\nwant %x", c.Bytes()[:], b)
+		}
+		// Terms that a contract can have are packed in one way only.
+		if terms, ok := c.ContractTerms(); ok && terms.Representable() {
+			again := terms.Command()
+			again.InputSeq, again.EventTimeMillis, again.PriceTicks = c.InputSeq, c.EventTimeMillis, c.PriceTicks
+			if again.LeaderEpoch, again.Flags = c.LeaderEpoch, c.Flags; again != c {
+				t.Errorf("%+v packed again\n got %x\nwant %x", terms, again.Bytes()[:], b)
+			}
 		}
 	})
 }

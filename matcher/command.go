@@ -92,6 +92,9 @@ const (
 //	RESTRICTION_CONTROL  Side = restricted, PriceTicks = control version
 //	POLICY_CONTROL       Side = kill switch, PriceTicks = policy version, Qty = maximum position
 //	                     (0 = unchanged), LimitPx = maximum concentration notional x 1e6 (0 = unchanged)
+//	SWAP_BOOK            Qty = notional, LimitPx = fixed rate, PriceTicks = idempotency key, OrderRef =
+//	                     effective and maturity day, SecurityID = convention; see ContractTerms
+//	SWAPTION_BOOK        like SWAP_BOOK; SecurityID = convention, exercise style and expiry day
 type Command struct {
 	BlockLength uint16
 	TemplateID  uint16

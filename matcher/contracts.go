@@ -43,3 +43,87 @@ func (t *contracts) append(c contract) bool {
 	t.count++
 	return true
 }
+
+// book decides a SWAP_BOOK or SWAPTION_BOOK. A booking makes a contract and
+// nothing else: no order, no position, no use of credit.
+//
+// Its OrderRef and SecurityID hold terms, so there is no room for a verdict of
+// the gate: what the gate would refuse, the engine refuses by itself.
+func (e *Engine) book(c *Command) {
+	key, slot := uint64(c.PriceTicks), keySlot{}
+	if key != 0 {
+		var entry *remembered
+		if entry, slot = e.keys.find(contractKeys, key); entry != nil {
+			e.rejectDuplicate(c, entry)
+			e.last.SecurityID = 0
+			return
+		}
+	}
+	terms, _ := c.ContractTerms()
+	reason := e.screenBooking(c, &terms)
+	if key != 0 {
+		e.keys.remember(slot, remembered{
+			key: key, ref: e.applied, decision: uint64(KeyContract)<<8 | uint64(reason),
+		})
+	}
+	kind := EventRejected
+	if reason == Accepted {
+		kind = EventContract
+		e.contracts.append(contract{
+			id: e.applied, notional: int64(terms.Notional), fixedRate: terms.FixedRate,
+			account: terms.AccountID, convention: terms.Convention,
+			effective: terms.Effective, maturity: terms.Maturity, expiry: terms.Expiry,
+			payFixed: uint8(terms.Side), product: uint8(oneIf(terms.Swaption)), style: uint8(terms.Style),
+		})
+	}
+	ev := e.first(c, head(kind, c.Side, reason, 0, EventLast))
+	ev.Px, ev.OrderRef = c.LimitPx, 0
+	ev.AccountID, ev.SecurityID, ev.Qty = c.AccountID, 0, c.Qty
+}
+
+// screenBooking judges a booking in the order of the reasons. The notional
+// counts in full and the rate is not a price; security, market price, position
+// and concentration have no say.
+func (e *Engine) screenBooking(c *Command, terms *ContractTerms) RiskReason {
+	if e.policy.kill {
+		return KillSwitch
+	}
+	i := e.accounts.find(c.AccountID)
+	if i < 0 {
+		return UnknownAccount
+	}
+	account := &e.accounts.rows[i]
+	if account.enabled == 0 {
+		return AccountDisabled
+	}
+	if !terms.Representable() || c.Flags&^FlagShadow != 0 {
+		return Invalid
+	}
+	notional := int64(terms.Notional) * PriceScale // below 2^52
+	if notional > e.policy.maxOrderNotional {
+		return OrderNotional
+	}
+	if used := account.used(); used > e.policy.creditLimit-notional {
+		return CreditLimit
+	}
+	if e.contracts.count == len(e.contracts.rows) {
+		return Capacity
+	}
+	return Accepted
+}
+
+// used is the credit that an account uses, never less than nothing: of its
+// purchases or of its sales, whichever is more, because neither direction of a
+// swap pays for the other.
+func (a *account) used() int64 {
+	buys, sells := a.executed, -a.executed // never minInt64, see settle
+	return max(sumUp(buys, a.open[Buy]), sumUp(sells, a.open[Sell]))
+}
+
+// sumUp is a + b for a b that is not negative, at most the end of the range.
+func sumUp(a, b int64) int64 {
+	if a > 0 && b > maxInt64-a {
+		return maxInt64
+	}
+	return a + b
+}

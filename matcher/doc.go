@@ -29,12 +29,22 @@
 //  4. Reservations of every account and position equal what its open orders need.
 //  5. Every remembered key is found under its family, and the oldest are forgotten first.
 //  6. The retained terminal orders are exactly the terminal orders in the pool.
+//  7. Contracts ascend by id, up to the last sequence applied.
 //
 // Money is whole millionths in an int64. Every sum and product that a decision
 // depends on is checked, and one that does not fit is a refusal with the reason
 // of the limit that was being judged. Only the cash that an account has paid or
 // received stands at the end of the int64 range instead of passing it: both
 // sides' credit checks refuse from there on.
+//
+// An OTC booking makes a contract and nothing else: no order, no position, no use
+// of credit. Contracts are terms that are kept for good; nothing values, nets or
+// exercises them. The cost of a booking does not depend on how many there are.
+//
+// Builds before bookings were decided knew their records and refused each as
+// INVALID, and no edge of theirs could write one. A journal without any replays
+// to the same events and state as it did there; one that somebody else put such
+// a record into does not, and the comparison with its snapshots says so.
 //
 // The package does not verify tokens, keep client order ids, know names of
 // accounts, or store anything: the edge, the recorder and the journal do.

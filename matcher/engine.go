@@ -90,7 +90,7 @@ func (e *Engine) decide(c *Command, out *Outlet) {
 	case SnapshotMark:
 		e.mark(c)
 	case SwapBook, SwaptionBook:
-		e.reject(c, Invalid)
+		e.book(c)
 	default:
 		e.applied--
 		panicUnknown(c)

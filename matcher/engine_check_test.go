@@ -120,7 +120,22 @@ func (e *Engine) checkBooks(open int) error {
 	if open != 0 {
 		return fmt.Errorf("%d open orders are on no book", open)
 	}
+	if err := e.checkContracts(); err != nil {
+		return err
+	}
 	return e.checkKeys()
+}
+
+// checkContracts checks that contracts ascend by id, up to the last command.
+func (e *Engine) checkContracts() error {
+	last := uint64(0)
+	for i := range e.contracts.rows[:e.contracts.count] {
+		if c := &e.contracts.rows[i]; c.id <= last || c.id > e.applied {
+			return fmt.Errorf("contract %d after %d, applied are %d", c.id, last, e.applied)
+		}
+		last = e.contracts.rows[i].id
+	}
+	return nil
 }
 
 func (e *Engine) checkKeys() error {

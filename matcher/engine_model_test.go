@@ -23,6 +23,7 @@ type naive struct {
 	open       []*naiveOrder // by priority
 	retained   []*naiveOrder // oldest first
 	keys       []naiveKey    // oldest first
+	contracts  []ContractInfo
 
 	cmd  Command
 	said []Event
@@ -236,7 +237,7 @@ func (m *naive) command() {
 	case SnapshotMark:
 		m.say(Event{Kind: EventApplied})
 	default:
-		m.reject(Invalid)
+		m.book()
 	}
 }
 
@@ -329,7 +330,7 @@ func (m *naive) canceled(o *naiveOrder, reason RiskReason) {
 func (m *naive) known() bool {
 	c := &m.cmd
 	for _, k := range m.keys {
-		if c.PriceTicks != 0 && k.key == uint64(c.PriceTicks) {
+		if c.PriceTicks != 0 && k.key == uint64(c.PriceTicks) && (k.kind == KeyContract) == (c.Type >= SwapBook) {
 			ev := Event{
 				Kind: EventRejected, Side: c.Side, Reason: Duplicate, TradeSeq: k.ref,
 				Px: int64(k.reason) | int64(k.kind)<<8, AccountID: c.AccountID, SecurityID: c.SecurityID, Qty: c.Qty,

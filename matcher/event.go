@@ -33,6 +33,10 @@ const (
 	EventApplied EventKind = 7
 	// EventBooked: a market trade was accepted; its fill follows.
 	EventBooked EventKind = 8
+	// EventContract: an OTC contract was booked. Its id is InputSeq, Cmd holds its
+	// terms (read ContractTerms); Px is the fixed rate, Qty the notional, OrderRef
+	// and SecurityID are 0.
+	EventContract EventKind = 9
 )
 
 // The bits of Event.Flags.

@@ -53,6 +53,7 @@ func crowded() *Genesis {
 	g.Limits.MaxAccounts, g.Limits.MaxSecurities = 12, 8
 	g.Limits.MaxOpenOrders, g.Limits.RetainedOrders = 48, 24
 	g.Limits.IdempotencyCapacity = 40
+	g.Limits.MaxContracts = 300
 	return g
 }
 
@@ -90,12 +91,14 @@ func (p *pilot) command(w []byte) Command {
 		p.aim(&c, w)
 		c.PriceTicks = int64(max(w[5], 215) - 215)
 		c.Flags = []uint16{0, 0, 0, 0, 0, FlagPostOnly, FlagIOC, FlagFOK}[w[6]%8]
-	case t < 210:
+	case t < 200:
 		c.Type = TradeNew
 		c.PriceTicks = int64(max(w[5], 215) - 215)
 		if w[6] > 250 {
 			c.OrderRef = uint32(w[5] % 24)
 		}
+	case t < 210:
+		p.booking(&c, w)
 	case t < 228:
 		c.Type, c.PriceTicks = PriceTick, c.LimitPx
 		if w[6] > 245 {
@@ -129,8 +132,6 @@ func (p *pilot) command(w []byte) Command {
 		p.now += int64(w[3]) * 200 // prices grow old
 	case t < 253:
 		p.now -= int64(w[3]) * 100 // and times step back
-	case t < 254:
-		c.Type, c.PriceTicks = SwapBook+CommandType(w[3]&1), 0
 	default:
 		p.order(&c, w)
 	}

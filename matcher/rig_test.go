@@ -130,7 +130,7 @@ func describe(events []Event) []string {
 		line := map[EventKind]string{
 			EventAccepted: "accepted", EventRejected: "rejected", EventFilled: "filled",
 			EventCanceled: "canceled", EventReplaced: "replaced", EventRested: "rested",
-			EventApplied: "applied", EventBooked: "booked",
+			EventApplied: "applied", EventBooked: "booked", EventContract: "contract",
 		}[ev.Kind]
 		add := func(format string, value any, show bool) {
 			if show {

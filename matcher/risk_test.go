@@ -85,7 +85,7 @@ func TestEngineRefusesWithEachReason(t *testing.T) {
 		{"concentration at the order's own price", []Command{tick(aaa, 100), trade(1, Buy, 100)}, buy(1, 10, 120), ConcentrationLimit},
 		{"concentration short", []Command{tick(aaa, 100), trade(1, Sell, 100)}, trade(1, Sell, 21), ConcentrationLimit},
 		{"capacity", []Command{buy(1, 1, 1), buy(2, 1, 1), buy(3, 1, 1)}, buy(1, 1, 1), Capacity},
-		{"contracts are not booked here", nil, NewCommand(SwapBook), Invalid},
+		{"a contract in no terms", nil, control(SwapBook, 1, 0, 0), Invalid},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -582,6 +582,7 @@ func FuzzReadSnapshot(f *testing.F) {
 		r.out = NewOutlet(8, func(events []Event) { r.said = append(r.said, events...) })
 		for _, c := range []Command{
 			keyed(buy(1, 5, 100), 7), sell(2, 7, 99), trade(1, Sell, 3), cancel(1, 2), control(RestrictionControl, 0, 1, 1),
+			booked(swap(), 7), booked(swaption(), 8), booked(swap(), 8),
 		} {
 			r.do(c)
 		}

@@ -68,6 +68,14 @@ func price(px int64) any {
 	return json.Number(strings.TrimSuffix(strings.TrimRight(text, "0"), "."))
 }
 
+// rate is price for a number that may be negative.
+func rate(fixed int64) any {
+	if fixed < 0 {
+		return json.Number("-" + string(price(-fixed).(json.Number)))
+	}
+	return price(fixed)
+}
+
 func orderID(ref uint32) any {
 	if ref == 0 {
 		return nil
@@ -126,6 +134,16 @@ func (n *naive) event(ev *matcher.Event) {
 			record["tradeId"] = fmt.Sprintf("trd-%d", ev.TradeSeq)
 			n.line(record)
 		}
+	case matcher.EventContract:
+		record := map[string]any{
+			"kind": "trade-booked", "sequence": ev.InputSeq, "accountId": n.cmd.AccountID, "side": side(n.cmd.Side),
+			"quantity": n.cmd.Qty, "price": rate(n.cmd.LimitPx), "timestampMillis": n.cmd.EventTimeMillis,
+			"orderId": fmt.Sprintf("SW-%d", ev.InputSeq),
+		}
+		if n.cmd.Type == matcher.SwaptionBook {
+			record["orderId"] = fmt.Sprintf("SWPT-%d", ev.InputSeq)
+		}
+		n.line(record)
 	case matcher.EventRejected:
 		n.rejected(ev)
 	case matcher.EventApplied:
@@ -163,9 +181,7 @@ func (n *naive) rejected(ev *matcher.Event) {
 		delete(record, "price")
 	case matcher.SwapBook, matcher.SwaptionBook:
 		delete(record, "security")
-		if rate := c.LimitPx; rate < 0 {
-			record["price"] = json.Number("-" + string(price(-rate).(json.Number)))
-		}
+		record["price"] = rate(c.LimitPx)
 	default:
 		return
 	}

@@ -28,7 +28,7 @@ func widest(kind matcher.EventKind) *matcher.Event {
 
 func TestNoEventRendersToMoreThanIsReserved(t *testing.T) {
 	r := renderer{securities: tickers{quote(strings.Repeat(`"`, matcher.MaxTicker))}}
-	for kind := matcher.EventAccepted; kind <= matcher.EventBooked; kind++ {
+	for kind := matcher.EventAccepted; kind <= matcher.EventContract; kind++ {
 		b, n := r.render(nil, widest(kind))
 		if len(b) > maxRecords || strings.Count(string(b), "\n") != n {
 			t.Errorf("kind %d: %d records of %d bytes, %d are reserved", kind, n, len(b), maxRecords)
@@ -46,7 +46,7 @@ func TestNoEventRendersToMoreThanIsReserved(t *testing.T) {
 }
 
 // TestBookedContractsAreRendered feeds events as the booking of a contract gives
-// them, whatever kind the first one has.
+// them.
 func TestBookedContractsAreRendered(t *testing.T) {
 	swap := matcher.NewCommand(matcher.SwapBook)
 	swap.InputSeq, swap.EventTimeMillis, swap.AccountID, swap.SecurityID = 42, 1_700_000_000_123, 7, 1
@@ -60,10 +60,10 @@ func TestBookedContractsAreRendered(t *testing.T) {
 		why  matcher.RiskReason
 		want string
 	}{
-		{"swap", swap, matcher.EventBooked, 0,
+		{"swap", swap, matcher.EventContract, 0,
 			`{"kind":"trade-booked","sequence":42,"orderId":"SW-42","tradeId":null,"accountId":7,"security":null,` +
 				`"side":"Sell","quantity":25000000,"price":0.04125,"timestampMillis":1700000000123,"riskReason":null}`},
-		{"swaption", swaption, matcher.EventApplied, 0,
+		{"swaption", swaption, matcher.EventContract, 0,
 			`{"kind":"trade-booked","sequence":42,"orderId":"SWPT-42","tradeId":null,"accountId":7,"security":null,` +
 				`"side":"Buy","quantity":25000000,"price":-0.0005,"timestampMillis":1700000000123,"riskReason":null}`},
 		{"refused", swap, matcher.EventRejected, matcher.CreditLimit,

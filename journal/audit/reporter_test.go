@@ -126,10 +126,14 @@ func TestEveryCommandIsAccountedFor(t *testing.T) {
 			t.Errorf("no %s in this history", kind)
 		}
 	}
+	contracts := 0
 	for i := range v.events {
 		ev := &v.events[i]
 		if ev.Flags&matcher.EventFirst == 0 {
 			continue
+		}
+		if ev.Kind == matcher.EventContract {
+			contracts++
 		}
 		c, got := ev.Cmd(), kinds[ev.InputSeq]
 		silent := c.TemplateID != matcher.TemplateCommand
@@ -150,6 +154,9 @@ func TestEveryCommandIsAccountedFor(t *testing.T) {
 		case !silent && (ev.Kind == matcher.EventRejected) != (got["reject"] == 1):
 			t.Fatalf("inputSeq=%d of type %d: %v", ev.InputSeq, c.Type, got)
 		}
+	}
+	if contracts != v.engine.Counts().Contracts || contracts == 0 {
+		t.Errorf("%d bookings are in this history, the engine holds %d", contracts, v.engine.Counts().Contracts)
 	}
 }
 

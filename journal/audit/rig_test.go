@@ -35,7 +35,7 @@ func smallGenesis() *matcher.Genesis {
 		Limits: matcher.Limits{
 			MaxOrderQty: 1_000, MaxOrderNotional: 1e15, MaxPositionQty: 1_000_000,
 			MaxConcentrationNotional: 1e17, CreditLimit: 1e17, PriceMaxAgeMillis: 10_000,
-			IdempotencyCapacity: 24, MaxAccounts: 6, MaxSecurities: 6, MaxContracts: 4,
+			IdempotencyCapacity: 24, MaxAccounts: 6, MaxSecurities: 6, MaxContracts: 40,
 			MaxOpenOrders: 60, RetainedOrders: 20,
 		},
 	}
@@ -236,9 +236,7 @@ func (f *flow) draw(e *matcher.Engine) matcher.Command {
 		c.PriceTicks = f.px() + f.rng.Int64N(1000) // a feed's price need not be on the grid
 		return c
 	case n < 92:
-		c := f.of(matcher.CommandType(f.pick(uint32(matcher.SwapBook), uint32(matcher.SwaptionBook))))
-		c.Qty, c.LimitPx, c.OrderRef = 1+f.rng.Int32N(1e6), f.rng.Int64N(100_000)-50_000, 19_000|23_000<<16
-		return c
+		return f.booking()
 	case n < 97:
 		return f.control()
 	case n < 99:
@@ -288,6 +286,20 @@ func (f *flow) about(e *matcher.Engine, n int) matcher.Command {
 			c.LimitPx = o.LimitPx
 		}
 	}
+	return c
+}
+
+// booking is an OTC booking, mostly one that can be made.
+func (f *flow) booking() matcher.Command {
+	effective := uint16(f.rng.IntN(1000))
+	terms := matcher.ContractTerms{
+		AccountID: f.of(matcher.SwapBook).AccountID, Side: matcher.Side(f.rng.IntN(2)),
+		Notional: 1 + f.rng.Int32N(1e6), FixedRate: f.rng.Int64N(100_000) - 50_000,
+		Effective: effective, Maturity: effective + uint16(f.rng.IntN(50)), Convention: f.rng.Uint32N(6),
+		Swaption: f.rng.IntN(2) == 0, Expiry: uint16(f.rng.IntN(200)), Style: matcher.ExerciseStyle(f.rng.IntN(4)),
+	}
+	c := terms.Command()
+	c.PriceTicks = f.key()
 	return c
 }
 

@@ -105,9 +105,33 @@ func (s *scenario) lifecycle() {
 	s.do("a control of a security that is not there: refused, no record", typed(matcher.SecurityControl,
 		func(c *matcher.Command) { c.SecurityID = 99 }))
 	s.do("a marker: no record", matcher.NewRiskExtract(19_000, 1))
-	s.do("a swap", typed(matcher.SwapBook, func(c *matcher.Command) {
-		c.AccountID, c.Side, c.Qty, c.LimitPx, c.OrderRef = 7, sell, 25_000_000, -12_500, 19_000|23_000<<16
-	}))
+	s.bookings()
+}
+
+// bookings is every kind of record that an OTC booking gives.
+func (s *scenario) bookings() {
+	terms := matcher.ContractTerms{
+		AccountID: 7, Side: matcher.Sell, Notional: 25_000_000, FixedRate: -12_500,
+		Effective: 19_000, Maturity: 23_000, Convention: 3,
+	}
+	book := func(sentence string, key int64, change func(t *matcher.ContractTerms)) {
+		t := terms
+		change(&t)
+		c := t.Command()
+		c.PriceTicks = key
+		s.do(sentence, c)
+	}
+	option := func(t *matcher.ContractTerms) {
+		t.Swaption, t.Expiry, t.Style, t.Side, t.FixedRate = true, 18_900, matcher.Bermudan, matcher.Buy, 41_250
+	}
+	book("a swap", 0, func(*matcher.ContractTerms) {})
+	book("a swaption under a key", 77, option)
+	book("the same again", 77, option)
+	book("a swap that ends before it begins", 0, func(t *matcher.ContractTerms) { t.Maturity = 100 })
+	book("a swaption in a style that this build does not know", 0, func(t *matcher.ContractTerms) { option(t); t.Style = 3 })
+	book("a swap for more than an order may be worth", 0, func(t *matcher.ContractTerms) { t.Notional = 1_000_000_001 })
+	book("a swap of an account that is disabled", 0, func(t *matcher.ContractTerms) { t.AccountID = 3 })
+	book("a swap of nobody", 0, func(t *matcher.ContractTerms) { t.AccountID = 55 })
 }
 
 // TestLifecycleReadsAsItShould compares the report of the scenario with a file

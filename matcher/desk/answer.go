@@ -10,6 +10,7 @@ const Unstated = -1
 //
 // Kind, Px, Qty and the ids are those of the command's first event; Status,
 // Reason and Leaves are those after its last event about the command's own order.
+// Of a booked OTC contract (Kind EventContract) InputSeq is the contract's id.
 type Answer struct {
 	Kind       matcher.EventKind
 	Side       matcher.Side

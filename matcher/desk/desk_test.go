@@ -44,6 +44,10 @@ func TestAnswersTellWhatBecameOfTheCommand(t *testing.T) {
 	restrict := newOrder(0, 1, 0, 0, 0)
 	restrict.Type = matcher.RestrictionControl
 
+	swap := matcher.ContractTerms{AccountID: 7, Side: matcher.Sell, Notional: 900, FixedRate: -2, Effective: 3, Maturity: 4}
+	fee := swap
+	fee.FixedRate = 0
+
 	steps := []struct {
 		name string
 		c    matcher.Command
@@ -73,6 +77,9 @@ func TestAnswersTellWhatBecameOfTheCommand(t *testing.T) {
 		{"meets account 6 before itself", newOrder(8, matcher.Sell, 3, px, 0), want{matcher.EventAccepted, matcher.StatusFilled, 0, 11, 3, 0, "12:3@9000000", false}},
 		{"meets itself", newOrder(8, matcher.Sell, 4, px, 0), want{matcher.EventAccepted, matcher.StatusPartiallyFilled, 0, 12, 4, 3, "14:1@9000000", true}},
 		{"restriction cancels others", restrict, want{matcher.EventApplied, 0, 0, 0, 0, 0, "", false}},
+		{"contract", keyed(swap.Command(), 77), want{matcher.EventContract, 0, 0, 0, 900, 900, "", false}},
+		{"contract, again", keyed(swap.Command(), 77), want{matcher.EventRejected, 0, matcher.Duplicate, 0, 900, 900, "", false}},
+		{"contract, refused", fee.Command(), want{matcher.EventRejected, 0, matcher.Invalid, 0, 900, 900, "", false}},
 	}
 	for i, s := range steps {
 		ticket := r.decide(s.c)
@@ -95,6 +102,14 @@ func TestAnswersTellWhatBecameOfTheCommand(t *testing.T) {
 			t.Errorf("%s: last fill is %d@%d, want that of %+v", s.name, a.LastQty, a.LastPx, a.Fills)
 		}
 		switch s.name {
+		case "contract":
+			if a.Px != -2 || a.Side != matcher.Sell || a.AccountID != 7 || a.SecurityID != 0 || a.TimeMillis != 0 {
+				t.Errorf("%s: got %+v", s.name, a)
+			}
+		case "contract, again":
+			if !a.Duplicate() || a.DupKind != matcher.KeyContract || a.DupRef != uint64(i) || a.DupReason != matcher.Accepted {
+				t.Errorf("%s: got %+v", s.name, a)
+			}
 		case "duplicate":
 			if !a.Duplicate() || a.DupKind != matcher.KeyOrder || a.DupRef != 4 || a.DupReason != matcher.Accepted || a.TradeSeq != 0 || a.Px != 0 {
 				t.Errorf("%s: got %+v", s.name, a)

@@ -10,7 +10,9 @@
 // securities with their tickers, limits, policy, and the last price of each
 // security. The engine is the authority and judges everything again; the gate
 // only spares it what is hopeless, and its verdict travels inside the command
-// (Command.OrderRef), so that a replay repeats it.
+// (Command.OrderRef), so that a replay repeats it. The record of an OTC booking
+// has no room for a verdict: it is handed in as it is, and what the engine says
+// about it stands, whatever the gate said.
 //
 // What holds:
 //   - Readers take no lock, allocate nothing, and do a bounded amount of work
@@ -21,7 +23,8 @@
 //   - Tickers are only ever added. An id that Security has returned keeps its meaning.
 //   - Ready is false as long as one source is not ready.
 //
-// Screen leaves out what only the engine knows: positions, credit, the book. A
+// Screen leaves out what only the engine knows: positions, credit, the book, how
+// many contracts there are. A
 // MARKET order without a market price passes, because the book may price it.
 //
 // Verifier checks tokens (JWT, HS256) with the standard library's cryptography;

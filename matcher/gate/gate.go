@@ -90,9 +90,9 @@ type counter struct {
 // Ready reports that every source is ready: orders may be let in. One load.
 func (g *Gate) Ready() bool { return g.policy.ready.Load() == 1 }
 
-// Screen judges an ORDER_NEW, TRADE_NEW or ORDER_REPLACE in the engine's order
-// of checks and returns the first reason against it, Accepted for none. Any
-// other command passes. Readiness is the caller's to ask, before.
+// Screen judges an ORDER_NEW, TRADE_NEW, ORDER_REPLACE or an OTC booking in the
+// engine's order of checks and returns the first reason against it, Accepted for
+// none. Any other command passes. Readiness is the caller's to ask, before.
 //
 // The command's event time is the clock that prices are aged by. A refusal is
 // counted. No allocation, no lock; under 50 ns.
@@ -113,10 +113,12 @@ func (g *Gate) CountRefusal(r matcher.RiskReason) {
 }
 
 func (g *Gate) screen(c *matcher.Command) matcher.RiskReason {
-	switch {
-	case c.TemplateID != matcher.TemplateCommand:
+	if c.TemplateID != matcher.TemplateCommand {
 		return matcher.Accepted
-	case c.Type != matcher.OrderNew && c.Type != matcher.TradeNew && c.Type != matcher.OrderReplace:
+	}
+	booking := c.Type == matcher.SwapBook || c.Type == matcher.SwaptionBook
+	switch {
+	case c.Type != matcher.OrderNew && c.Type != matcher.TradeNew && c.Type != matcher.OrderReplace && !booking:
 		return matcher.Accepted
 	case g.policy.kill.Load() != 0:
 		return matcher.KillSwitch
@@ -127,6 +129,9 @@ func (g *Gate) screen(c *matcher.Command) matcher.RiskReason {
 	}
 	if account&accountEnabled == 0 {
 		return matcher.AccountDisabled
+	}
+	if booking {
+		return g.screenBooking(c)
 	}
 	if c.SecurityID == 0 || uint64(c.SecurityID) >= uint64(len(g.securities)) {
 		return matcher.UnknownSecurity
@@ -165,6 +170,19 @@ func (g *Gate) screen(c *matcher.Command) matcher.RiskReason {
 	}
 	hi, lo := bits.Mul64(uint64(px), uint64(c.Qty))
 	if hi != 0 || lo > uint64(g.policy.maxOrderNotional.Load()) {
+		return matcher.OrderNotional
+	}
+	return matcher.Accepted
+}
+
+// screenBooking judges the terms and the notional of an OTC booking. It has no
+// security and no price.
+func (g *Gate) screenBooking(c *matcher.Command) matcher.RiskReason {
+	terms, _ := c.ContractTerms()
+	if !terms.Representable() || c.Flags&^matcher.FlagShadow != 0 {
+		return matcher.Invalid
+	}
+	if int64(terms.Notional)*matcher.PriceScale > g.policy.maxOrderNotional.Load() {
 		return matcher.OrderNotional
 	}
 	return matcher.Accepted

@@ -63,6 +63,17 @@ func TestScreenNamesTheFirstReason(t *testing.T) {
 	kind := func(k matcher.CommandType) edit { return func(c *matcher.Command) { c.Type = k } }
 	at := func(ms int64) edit { return func(c *matcher.Command) { c.EventTimeMillis = ms } }
 	side := func(s matcher.Side) edit { return func(c *matcher.Command) { c.Side = s } }
+	type terms = func(*matcher.ContractTerms)
+	booking := func(changes ...terms) edit {
+		return func(c *matcher.Command) {
+			x := matcher.ContractTerms{AccountID: 1, Notional: 1000, FixedRate: -5, Effective: 20_000, Maturity: 21_000}
+			for _, change := range changes {
+				change(&x)
+			}
+			*c = x.Command()
+		}
+	}
+	option := func(x *matcher.ContractTerms) { x.Swaption, x.Expiry, x.Style = true, 20_000, matcher.American }
 	const trade, replace = matcher.TradeNew, matcher.OrderReplace
 
 	// AAPL (1) last traded at 100 at noon; A (4) never; 5 is registered only; 6 is restricted.
@@ -79,6 +90,22 @@ func TestScreenNamesTheFirstReason(t *testing.T) {
 		{"shadow", []edit{flags(matcher.FlagShadow | matcher.FlagIOC)}, matcher.Accepted}, {"post-only", []edit{flags(matcher.FlagPostOnly)}, matcher.Accepted},
 		{"cancel of anything", []edit{kind(matcher.OrderCancel), account(99), security(99)}, matcher.Accepted},
 		{"tick", []edit{kind(matcher.PriceTick), account(99)}, matcher.Accepted},
+		{"swap", []edit{booking()}, matcher.Accepted}, {"swaption", []edit{booking(option)}, matcher.Accepted},
+		{"swap in a security that is halted, far from any price", []edit{booking(), limit(1), security(2)}, matcher.Accepted},
+		{"largest notional of a swap", []edit{booking(), qty(50_000)}, matcher.Accepted},
+		{"shadow swap", []edit{booking(), flags(matcher.FlagShadow)}, matcher.Accepted},
+		{"swap of nobody", []edit{booking(), account(99), qty(0)}, matcher.UnknownAccount},
+		{"swaption of a disabled account", []edit{booking(option), account(3), qty(0)}, matcher.AccountDisabled},
+		{"swap without a rate", []edit{booking(), limit(0)}, matcher.Invalid}, {"swap of nothing", []edit{booking(), qty(0)}, matcher.Invalid},
+		{"swap under an unknown convention", []edit{booking(), security(5)}, matcher.Invalid},
+		{"swap that ends at once", []edit{booking(func(x *matcher.ContractTerms) { x.Maturity = x.Effective })}, matcher.Invalid},
+		{"swaption after its swap", []edit{booking(option, func(x *matcher.ContractTerms) { x.Expiry = 20_001 })}, matcher.Invalid},
+		{"swaption in an unknown style", []edit{booking(option, func(x *matcher.ContractTerms) { x.Style = 3 })}, matcher.Invalid},
+		{"swap or cancel", []edit{booking(), flags(matcher.FlagIOC)}, matcher.Invalid},
+		{"swap, terms before notional", []edit{booking(), limit(0), qty(50_001)}, matcher.Invalid},
+		{"swap's notional", []edit{booking(), qty(50_001)}, matcher.OrderNotional},
+		{"swap's whole notional", []edit{booking(), qty(math.MaxInt32)}, matcher.OrderNotional},
+
 		{"another template", []edit{func(c *matcher.Command) { *c = matcher.NewSymbolRegister("X") }}, matcher.Accepted},
 
 		{"unknown account", []edit{account(99)}, matcher.UnknownAccount}, {"largest account", []edit{account(math.MaxUint32)}, matcher.UnknownAccount},
@@ -500,7 +527,7 @@ func TestGateAgreesWithTheEngine(t *testing.T) {
 			g.Observe(&events[i])
 		}
 	})
-	var seen [matcher.ReasonCount]int
+	var seen, booked [matcher.ReasonCount]int
 	now := int64(noon)
 	oneIn := func(n int) matcher.Side { // 1 once in n times, else 0
 		if random.IntN(n) == 0 {
@@ -544,18 +571,31 @@ func TestGateAgreesWithTheEngine(t *testing.T) {
 			c.Type, c.Side, c.Qty, c.LimitPx = matcher.PolicyControl, oneIn(8), 1<<30, 0
 		case 5:
 			c = matcher.NewSymbolRegister([]string{"AAPL", "X1", "X2", "X3", "X4", "X5"}[random.IntN(6)])
+		case 6, 7:
+			terms := matcher.ContractTerms{
+				AccountID: c.AccountID, Side: c.Side, Notional: int32(random.IntN(56_000)), FixedRate: int64(random.IntN(40)) - 2,
+				Effective: uint16(random.IntN(40)), Maturity: uint16(20 + random.IntN(40)), Convention: uint32(random.IntN(6)),
+				Swaption: random.IntN(2) == 0, Expiry: uint16(random.IntN(30)), Style: matcher.ExerciseStyle(random.IntN(4)),
+			}
+			flags := c.Flags
+			c = terms.Command()
+			c.Flags = flags
 		}
 		c.PriceTicks = map[bool]int64{true: c.PriceTicks, false: 0}[c.Type == matcher.PriceTick]
 		verdict := g.Screen(&c)
 		isOrder := c.TemplateID == matcher.TemplateCommand && (c.Type == matcher.OrderNew || c.Type == matcher.TradeNew)
-		postOnly := c.Flags&matcher.FlagPostOnly != 0
+		booking := c.TemplateID == matcher.TemplateCommand && c.Type >= matcher.SwapBook
+		postOnly := c.Flags&matcher.FlagPostOnly != 0 && !booking
 		engine.Apply(&c, out)
 		out.Flush()
-		if !isOrder {
+		if !isOrder && !booking {
 			continue
 		}
 		reason := first.Reason
 		seen[reason]++
+		if booking {
+			booked[reason]++
+		}
 		switch {
 		case postOnly && reason == matcher.Invalid && verdict != matcher.Invalid:
 			crossesPostOnly = true // only the book knows, and it is judged early
@@ -586,6 +626,12 @@ func TestGateAgreesWithTheEngine(t *testing.T) {
 		matcher.SecurityDisabled, matcher.Restricted, matcher.KillSwitch, matcher.PriceStale, matcher.PriceCollar, matcher.OrderSize, matcher.OrderNotional} {
 		if seen[r] == 0 {
 			t.Errorf("seed %d: %v never happened; the stream is too tame: %v", seed, r, seen)
+		}
+	}
+	for _, r := range []matcher.RiskReason{matcher.Accepted, matcher.Invalid, matcher.UnknownAccount, matcher.AccountDisabled,
+		matcher.KillSwitch, matcher.OrderNotional, matcher.Capacity} {
+		if booked[r] == 0 {
+			t.Errorf("seed %d: no booking with %v; the stream is too tame: %v", seed, r, booked)
 		}
 	}
 	if !crossesPostOnly {
@@ -688,9 +734,12 @@ func TestGateDoesNotAllocate(t *testing.T) {
 		t.Fatal(err)
 	}
 	good, bad, name := order(), order(), []byte("AAPL")
+	terms := matcher.ContractTerms{AccountID: 1, Notional: 1000, FixedRate: -5, Maturity: 1, Swaption: true}
+	booking := terms.Command()
 	bad.AccountID = 99
 	ev := event(matcher.EventApplied, 1, tick(1, 100*unit, noon))
 	if n := testing.AllocsPerRun(1000, func() {
+		g.Screen(&booking)
 		g.Screen(&good)
 		g.Screen(&bad)
 		g.Ready()

@@ -18,6 +18,12 @@
 //
 // What holds:
 //   - Nothing of a snapshot is used before all of it has been verified.
+//   - Nor is a snapshot of another history: one whose epoch is not the stream's, that is
+//     below the stream's last version or below what was applied, or that does not have
+//     what the stream's last message says. A source whose database was restored from a
+//     backup stays out until its epoch is bumped.
+//   - Where the publisher is at hand (Options.Behind), a stream that is quiet because
+//     changes do not reach it is not taken for a source without changes.
 //   - Whoever finds the fault, the reader or the applier, revokes readiness in
 //     the same call, before anything else is done.
 //   - Between two deltas that are applied there is never a version missing, and

@@ -29,7 +29,8 @@ type Options struct {
 	Now    func() time.Time
 	Logger *slog.Logger
 
-	// Marked is called between an acknowledgement and its mark; tests fail there. nil: nothing.
+	// Marked is called between an acknowledgement and the commit of its mark, with the
+	// highest version; tests fail there. nil: nothing.
 	Marked func(version uint64) error
 }
 

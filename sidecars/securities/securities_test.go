@@ -2,8 +2,11 @@ package securities_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"posttrade/sidecars/control"
@@ -124,6 +127,32 @@ func TestUpsertSaysWhatIsNew(t *testing.T) {
 		}
 		if _, found, err := s.Get(t.Context(), "new"); found || err != nil {
 			t.Fatal("a ticker is found in another case", err)
+		}
+	})
+}
+
+// Of many that make the same stock at once, one has made it.
+func TestOneOfManyMakesTheStock(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		s := securities.New(source.Options{DB: db})
+		for round := range 10 {
+			var made atomic.Int64
+			var wg sync.WaitGroup
+			for range 8 {
+				wg.Go(func() {
+					_, _, created, err := s.Upsert(t.Context(), securities.Stock{Ticker: fmt.Sprint("R", round), CompanyName: "x"})
+					if err != nil {
+						t.Error(err)
+					}
+					if created {
+						made.Add(1)
+					}
+				})
+			}
+			wg.Wait()
+			if made.Load() != 1 {
+				t.Fatalf("round %d: %d made it", round, made.Load())
+			}
 		}
 	})
 }

@@ -161,3 +161,43 @@ func TestSnapshotOfAnEmptySource(t *testing.T) {
 		}
 	})
 }
+
+// Who waits for changes is told of those that are committed, when they are.
+func TestChangedIsToldAfterTheCommit(t *testing.T) {
+	for _, s := range control.Sources() {
+		storetest.Each(t, func(t *testing.T, db *store.DB) {
+			reader := serviceOf(s, source.Options{DB: db})
+			var told []uint64
+			cancel := func() {}
+			one := serviceOf(s, source.Options{
+				DB: db,
+				Changed: func() {
+					snapshot, err := reader.snapshot(t.Context())
+					if err != nil {
+						t.Error(err)
+					}
+					told = append(told, snapshot.Watermark)
+				},
+				Now: func() time.Time { cancel(); return time.Now() },
+			})
+			if _, err := one.seed(t.Context(), 3); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := one.upsert(t.Context(), 1, "one", true); err != nil {
+				t.Fatal(err)
+			}
+			ctx, end := context.WithCancel(t.Context())
+			cancel = end
+			if _, err := one.upsert(ctx, 1, "never", true); err == nil {
+				t.Fatal("committed after its context had ended")
+			}
+			cancel = func() {}
+			if _, err := one.bump(t.Context(), store.OutboxRow{}); err != nil {
+				t.Fatal(err)
+			}
+			if want := []uint64{3, 4, 5}; !slices.Equal(told, want) {
+				t.Errorf("told at %v, want %v", told, want)
+			}
+		})
+	}
+}

@@ -114,14 +114,21 @@ func (t *Table) Upsert(ctx context.Context, r control.Record, key any) (version 
 // change writes a record and its outbox row under the next version.
 func (t *Table) change(tx *store.Tx, r *control.Record) error {
 	now := t.o.Now().UnixMilli()
-	_, err := tx.Change(string(t.source), now, func(epoch, version uint64) []byte {
-		r.Version = version
-		d := control.Delta{Source: t.source, Epoch: epoch, Version: version, Record: *r}
-		return d.AppendJSON(nil)
-	})
-	if err == nil {
-		_, err = tx.Exec(t.columns.Upsert, t.columns.Args(r)...)
+	epoch, version, err := tx.NextVersion(string(t.source), now)
+	if err != nil {
+		return err
 	}
+	return t.put(tx, r, epoch, version, now)
+}
+
+// put writes a record and its outbox row under a version.
+func (t *Table) put(tx *store.Tx, r *control.Record, epoch, version uint64, nowMillis int64) error {
+	r.Version = version
+	d := control.Delta{Source: t.source, Epoch: epoch, Version: version, Record: *r}
+	if err := tx.AddOutbox(string(t.source), epoch, version, d.AppendJSON(nil), nowMillis); err != nil {
+		return err
+	}
+	_, err := tx.Exec(t.columns.Upsert, t.columns.Args(r)...)
 	return err
 }
 
@@ -138,8 +145,12 @@ func (t *Table) Seed(ctx context.Context, records []control.Record) (written int
 		if _, found, err := t.first(tx); err != nil || found {
 			return err
 		}
+		epoch, version, err := tx.NextVersions(string(t.source), len(records), t.o.Now().UnixMilli())
+		if err != nil {
+			return err
+		}
 		for i := range records {
-			if err := t.change(tx, &records[i]); err != nil {
+			if err := t.put(tx, &records[i], epoch, version+uint64(i), t.o.Now().UnixMilli()); err != nil {
 				return err
 			}
 			written++

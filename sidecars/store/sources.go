@@ -49,6 +49,13 @@ func (t *Tx) NextVersion(source string, nowMillis int64) (epoch, version uint64,
 	return t.raise(source, 1, nowMillis)
 }
 
+// NextVersions takes n versions at once, and returns the first: PostgreSQL goes
+// through every version of a row that one transaction has updated so many times.
+func (t *Tx) NextVersions(source string, n int, nowMillis int64) (epoch, first uint64, err error) {
+	epoch, last, err := t.raise(source, n, nowMillis)
+	return epoch, last - uint64(n) + 1, err
+}
+
 func (t *Tx) raise(source string, by int, nowMillis int64) (epoch, version uint64, err error) {
 	for drawn := false; epoch == 0 && err == nil; drawn = true {
 		if drawn {
@@ -204,14 +211,4 @@ func (t *Tx) OutboxBacklog(source string) (b Backlog, err error) {
 		return nil
 	}, source)
 	return b, err
-}
-
-// Change takes the next version of a source and adds the outbox row whose payload
-// the caller renders for it.
-func (t *Tx) Change(source string, nowMillis int64, payload func(epoch, version uint64) []byte) (version uint64, err error) {
-	epoch, version, err := t.NextVersion(source, nowMillis)
-	if err != nil {
-		return 0, err
-	}
-	return version, t.AddOutbox(source, epoch, version, payload(epoch, version), nowMillis)
 }

@@ -19,10 +19,19 @@ func commit(t *testing.T, db *store.DB, source string, n int) {
 	t.Helper()
 	for range n {
 		inTx(t, db, func(tx *store.Tx) error {
-			_, err := tx.Change(source, sourceNow, func(epoch, version uint64) []byte { return fmt.Appendf(nil, "%d/%d", epoch, version) })
+			_, err := change(tx, source, func(epoch, version uint64) []byte { return fmt.Appendf(nil, "%d/%d", epoch, version) })
 			return err
 		})
 	}
+}
+
+// change takes a version and adds the outbox row that is rendered for it.
+func change(tx *store.Tx, source string, payload func(epoch, version uint64) []byte) (version uint64, err error) {
+	epoch, version, err := tx.NextVersion(source, sourceNow)
+	if err != nil {
+		return 0, err
+	}
+	return version, tx.AddOutbox(source, epoch, version, payload(epoch, version), sourceNow)
 }
 
 func inTx(t *testing.T, db *store.DB, fn func(*store.Tx) error) {
@@ -96,7 +105,7 @@ func TestRolledBackVersionsAreGivenAgain(t *testing.T) {
 				for i := range 25 {
 					var version uint64
 					err := db.Write(t.Context(), func(tx *store.Tx) (err error) {
-						version, err = tx.Change("account", sourceNow, func(_, v uint64) []byte { return fmt.Append(nil, v) })
+						version, err = change(tx, "account", func(_, v uint64) []byte { return fmt.Append(nil, v) })
 						if err == nil && (w+i)%3 == 0 {
 							err = no
 						}
@@ -161,9 +170,17 @@ func TestEpochsOnlyRise(t *testing.T) {
 			if err := tx.RaiseVersion("account", 40); err != nil {
 				return err
 			}
-			_, version, err := tx.NextVersion("account", sourceNow)
-			if version != 41 {
-				t.Errorf("version %d after 40", version)
+			if _, version, err := tx.NextVersion("account", sourceNow); version != 41 || err != nil {
+				t.Errorf("version %d after 40, %v", version, err)
+			}
+			for _, n := range []int{0, 5} { // none leaves the counter alone
+				if _, first, err := tx.NextVersions("account", n, sourceNow); first != 42 || err != nil {
+					t.Errorf("%d versions from %d, %v", n, first, err)
+				}
+			}
+			_, version, _, err := tx.Source("account")
+			if version != 46 {
+				t.Errorf("the counter is at %d", version)
 			}
 			return err
 		})

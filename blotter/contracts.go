@@ -1,0 +1,58 @@
+//perf:hot
+
+package blotter
+
+import (
+	"unsafe"
+
+	"posttrade/matcher"
+	"posttrade/ring"
+)
+
+// ContractRow is one OTC contract. It never changes.
+type ContractRow struct {
+	matcher.ContractInfo
+	CreatedMillis int64 // the event time of its booking
+	clientID      [MaxClientID]byte
+	idLen         uint8
+	_             [7]uint8
+}
+
+// Compile-time check: a row is two cache lines.
+var _ = [1]struct{}{}[unsafe.Sizeof(ContractRow{})-128]
+
+// ClientID is the caller's own id of the booking, empty if there is none. It
+// points into the row.
+func (r *ContractRow) ClientID() []byte { return r.clientID[:r.idLen] }
+
+// contracts holds every contract, ascending by id.
+//
+// Rows are only ever appended, and none changes once count has passed it. So a
+// reader that stays below the count it has loaded needs no lock.
+type contracts struct {
+	rows     []ContractRow
+	accounts []uint32 // of each row: what a list by account looks at
+	count    ring.Sequence
+}
+
+// add publishes a contract whose id is above all others. id is cut at
+// MaxClientID. The engine refuses one too many, so no room left is a bug.
+func (t *contracts) add(info *matcher.ContractInfo, createdMillis int64, id []byte) {
+	at := t.count.Load()
+	if int(at) == len(t.rows) {
+		noContractLeft(info.ID, len(t.rows))
+	}
+	row := &t.rows[at]
+	row.ContractInfo, row.CreatedMillis = *info, createdMillis
+	row.idLen = uint8(copy(row.clientID[:], id))
+	t.accounts[at] = info.AccountID
+	t.count.Release(at + 1)
+}
+
+// booked takes in a booking.
+func (v *Views) booked(ev *matcher.Event, clientID []byte) {
+	v.remember(ev, matcher.KeyContract, ev.InputSeq)
+	info := matcher.ContractInfo{ID: ev.InputSeq}
+	info.ContractTerms, _ = ev.Cmd().ContractTerms()
+	v.contracts.add(&info, ev.TimeMillis, clientID)
+}
