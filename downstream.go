@@ -31,6 +31,7 @@ type downstream struct {
 	tca        *tca.TCA
 	prices     *priceFeed
 	sources    *controlSources
+	extracts   *extracts
 	loops      *loops
 }
 
@@ -56,16 +57,19 @@ func openDownstream(c *config, k *core, history *fullHistory, log *slog.Logger) 
 	if err := d.makeSidecars(c, k, history, log); err != nil {
 		return nil, err
 	}
+	d.extracts = newExtracts(c, k, d.db, d.broker, log)
 	d.sources = newControlSources(d.db, d.broker, c.Millis("outbox.poll-interval-ms"), log)
 	if err := d.sources.seeding(c); err != nil {
 		return nil, err
 	}
 	// 3. Their loops.
 	legacy := &legacyBookings{broker: d.broker, book: d.projection, log: log}
-	d.loops.startPolitely("projection", d.projection.Run)
-	d.loops.startPolitely("settlement", d.settlement.Run)
-	d.loops.startPolitely("recon", d.recon.Run)
-	d.loops.startPolitely("tca", d.tca.Run)
+	d.loops.startAt(journal.Background, "projection", d.projection.Run)
+	d.loops.startAt(journal.Background, "settlement", d.settlement.Run)
+	d.loops.startAt(journal.Background, "recon", d.recon.Run)
+	d.loops.startAt(journal.Bulk, "tca", d.tca.Run)
+	d.loops.startAt(journal.Bulk, "risk extract", d.extracts.extractor.Run)
+	d.loops.start("end of day", d.extracts.follow)
 	d.loops.start("legacy bookings", legacy.run)
 	d.loops.start("prices", d.prices.run)
 	for name, feed := range d.sources.feeds {
@@ -168,7 +172,7 @@ func newFullHistory(c *config, k *core) (*fullHistory, error) {
 // Reindex goes through the whole journal, on a thread that gets what the path of
 // an order leaves over.
 func (h *fullHistory) Reindex(ctx context.Context) (info blotter.HistoryInfo, err error) {
-	err = journal.Politely(func() (err error) {
+	err = journal.Politely(journal.Bulk, func() (err error) {
 		info, err = h.History.Reindex(ctx, h.journal.Fills, h.journal.Head)
 		return err
 	})

@@ -107,7 +107,7 @@ func newTradeProcessor(c *config, k *core, d *downstream, verifier *gate.Verifie
 		return nil, err
 	}
 	return httpapi.NewTradeProcessor(httpapi.ProcessorDeps{
-		Trades: httpapi.StoreTrades{DB: d.db}, Settlement: d.settlement, Recon: d.recon, TCA: d.tca,
+		Trades: httpapi.StoreTrades{DB: d.db}, Marks: d.extracts.marks, Settlement: d.settlement, Recon: d.recon, TCA: d.tca,
 		Verifier: verifier, Mint: mint, Metrics: registry,
 		Applied: k.views.Applied, Durable: k.watermark.Durable, Projected: d.projected, State: d.state,
 		Durability: c.String("journal.durability"), MaxInflight: c.Int("http.max-inflight"), Logger: log,

@@ -38,12 +38,12 @@ func (l *loops) start(name string, run func(context.Context) error) {
 	}()
 }
 
-// startPolitely is start for a loop with much to do: its thread gets the
-// processor time which the path of an order leaves over. What the gate waits
-// for is not among them.
-func (l *loops) startPolitely(name string, run func(context.Context) error) {
+// startAt is start for a loop with much to do: its thread gets the processor
+// time which the path of an order leaves over, as journal.Politely says. What
+// the gate waits for is not among them.
+func (l *loops) startAt(nice int, name string, run func(context.Context) error) {
 	l.start(name, func(ctx context.Context) error {
-		return journal.Politely(func() error { return run(ctx) })
+		return journal.Politely(nice, func() error { return run(ctx) })
 	})
 }
 

@@ -17,6 +17,8 @@ func commands() []command {
 		{"snapshot", "write a snapshot at the journal's head", runSnapshot},
 		{"recon", "show how the projection compares with the journal", runRecon},
 		{"tca", "show what a trade cost against its benchmarks", runTCA},
+		{"risk-extract", "render the files of a stored cut again", runRiskExtract},
+		{"RiskExtractMain", "the same, as --rebuild", runRiskExtractMain},
 		{"source", "show the control sources, or begin a new epoch of one", runSource},
 		{"perf", "measure this build on this machine", runPerf},
 		{"version", "print commit, Go version and platform", runVersion},

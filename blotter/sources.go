@@ -35,10 +35,15 @@ type sourceMark struct {
 }
 
 // sequenced notes a control that came from a source: 0 is one by hand. A source
-// whose epoch changes starts over.
+// whose epoch changes starts over; within one the watermark never falls, also
+// when a record that the engine had not met is taken in late.
 func (s *sourceMark) sequenced(mark uint32, version int64) {
-	if mark != 0 {
+	switch {
+	case mark == 0:
+	case mark != s.mark.Load():
 		s.mark.Store(mark)
+		s.watermark.Store(version)
+	case version > s.watermark.Load():
 		s.watermark.Store(version)
 	}
 }

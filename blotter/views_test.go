@@ -21,8 +21,9 @@ type model struct {
 
 // control notes a control that came from a source.
 func (m *model) control(s ControlSource, c *matcher.Command) {
-	if c.OrderRef != 0 {
-		m.sources[s] = SourceMark{Mark: c.OrderRef, Watermark: c.PriceTicks}
+	now := SourceMark{Mark: c.OrderRef, Watermark: c.PriceTicks}
+	if now.Mark != 0 && (now.Mark != m.sources[s].Mark || now.Watermark > m.sources[s].Watermark) {
+		m.sources[s] = now
 	}
 }
 

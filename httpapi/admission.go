@@ -125,7 +125,11 @@ func (x *exchange) known(cmd *matcher.Command) (row blotter.KeyRow, p problem, o
 	if cmd.PriceTicks == 0 {
 		return row, p, false
 	}
-	row, ok = x.m.Views.Key(matcher.KeyOrder, uint64(cmd.PriceTicks))
+	space := matcher.KeyOrder
+	if cmd.Type == matcher.SwapBook || cmd.Type == matcher.SwaptionBook {
+		space = matcher.KeyContract
+	}
+	row, ok = x.m.Views.Key(space, uint64(cmd.PriceTicks))
 	if ok && row.TermsHash != blotter.TermsHash(cmd) {
 		p = problemTerms
 	}

@@ -23,6 +23,11 @@ const (
 	goodSecurity    = `{"security":"BBB","enabled":true,"halted":false}`
 	goodRestriction = `{"security":"BBB","restricted":false}`
 	goodPolicy      = `{"policyVersion":3,"killSwitch":false}`
+	goodSwap        = `{"accountId":1,"payReceive":"Pay","notional":1000000,"fixedRate":0.0425,` +
+		`"effectiveDate":"2026-03-04","maturityDate":"2031-03-04","conventions":"USD-SOFR-1Y-ACT360"}`
+	goodSwaption = `{"accountId":1,"payReceive":"Receive","notional":250000,"fixedRate":-0.001,"effectiveDate":"2026-09-04",` +
+		`"maturityDate":"2036-09-04","conventions":"EUR-ESTR-1Y-ACT360","expiryDate":"2026-09-02","exerciseStyle":"Bermudan"}`
+	goodExtract = `{"sessionDate":"2026-03-02"}`
 )
 
 // row is one request and the answer that the contract says. token: "" none,
@@ -44,16 +49,21 @@ var adminRequests = []struct{ request, body string }{
 	{"POST /risk/control/restriction", goodRestriction},
 	{"POST /risk/control/policy", goodPolicy},
 	{"GET /risk/control/snapshot", ""},
+	{"POST /risk/extract", goodExtract},
 }
 
 // The endpoints of accounts, which need a token where entitlements are enforced.
-// The last two are about ord-1, which is account 1's.
+// Those of ord-1 and SW-5 are about account 1's.
 var accountRequests = []struct{ request, body string }{
 	{"POST /orders", goodOrder},
 	{"POST /orders/batch", "[" + goodOrder + "]"},
 	{"POST /trades", goodTrade},
 	{"GET /orders?accountId=1", ""},
 	{"GET /positions?accountId=1", ""},
+	{"POST /swaps", goodSwap},
+	{"POST /swaptions", goodSwaption},
+	{"GET /contracts?accountId=1", ""},
+	{"GET /contracts/SW-5", ""},
 	{"GET /orders/ord-1", ""},
 	{"POST /orders/ord-1/replace", goodReplace},
 	{"POST /orders/ord-1/cancel", ""},
@@ -69,17 +79,22 @@ var historyRequests = []string{
 var bodied = []string{
 	"/orders", "/orders/batch", "/trades", "/orders/ord-1/replace", "/orders/ord-1/cancel", "/prices",
 	"/risk/control/account", "/risk/control/security", "/risk/control/restriction", "/risk/control/policy",
+	"/swaps", "/swaptions", "/risk/extract",
 }
 
 // seed gives a rig an open order ord-1 (account 1, Sell 10 AAA at 101), a filled
-// ord-2 and ord-3 of account 2 and 1, and a price of AAA.
+// ord-2 and ord-3 of account 2 and 1, a price of AAA, and a swap SW-5 of account 1.
 func seed(r *rig) {
 	r.t.Helper()
 	r.price("AAA", "100")
 	r.order("1", "Sell", "10", "101", `,"clientOrderId":"seed-1"`).want(r.t, 201, "")
 	r.post("/orders", orderBody("2", "Sell", "5", "100", ""), "").want(r.t, 201, "")
 	r.order("1", "Buy", "5", "100", "").want(r.t, 201, "")
+	r.post("/swaps", keyed(goodSwap, "seed-1"), "").want(r.t, 200, "")
 }
+
+// keyed is a body with a clientOrderId.
+func keyed(body, id string) string { return `{"clientOrderId":"` + id + `",` + body[1:] }
 
 func enforcedRows() (rows []row) {
 	for _, q := range accountRequests {
@@ -91,13 +106,17 @@ func enforcedRows() (rows []row) {
 	}
 	for _, q := range accountRequests {
 		status := 200
-		if strings.HasPrefix(q.request, "POST") && !strings.Contains(q.request, "ord-1") {
+		if strings.HasPrefix(q.request, "POST") && !strings.Contains(q.request, "ord-1") && !strings.Contains(q.request, "/swap") {
 			status = 201
 		}
 		rows = append(rows, row{q.request, q.body, "one", status, ""})
 	}
 	return append(rows,
 		row{"GET /orders", "", "two", 200, ""},
+		row{"GET /contracts", "", "two", 200, ""},
+		row{"GET /contracts/SW-99", "", "two", 404, CodeContractNotFound},
+		row{"POST /swaps", "{", "two", 400, CodeMalformedBody},
+		row{"POST /risk/extract", "{", "one", 403, CodeAdminRequired},
 		row{"GET /orders/ord-99", "", "two", 404, CodeOrderNotFound},
 		row{"POST /orders/ord-99/cancel", "", "two", 404, CodeOrderNotFound},
 		row{"POST /orders", goodOrder, "admin", 201, ""},
@@ -121,7 +140,7 @@ func openRows() (rows []row) {
 			row{q.request, q.body, "bad", 401, CodeUnauthorized},
 			row{q.request, q.body, "one", 403, CodeAdminRequired})
 		status := 200
-		if q.request == "POST /prices" {
+		if q.request == "POST /prices" || q.request == "POST /risk/extract" {
 			status = 202
 		}
 		rows = append(rows, row{q.request, q.body, "admin", status, ""})
@@ -274,7 +293,7 @@ func TestContract(t *testing.T) {
 		prepare func(r *rig)
 		rows    []row
 	}{
-		{"open", nil, func(*rig) {}, openRows()},
+		{"open", nil, func(*rig) {}, append(openRows(), contractRows()...)},
 		{"enforced", nil, func(r *rig) { r.serve(func(d *Deps) { d.Enforced = true }) }, enforcedRows()},
 		{"not ready", nil, notReady, []row{
 			{"POST /orders", goodOrder, "", 503, CodeNotReady},
@@ -284,6 +303,11 @@ func TestContract(t *testing.T) {
 			{"POST /orders/ord-1/cancel", "", "", 200, ""},
 			{"POST /risk/control/policy", goodPolicy, "admin", 200, ""},
 			{"POST /prices", goodPrices, "admin", 202, ""},
+			{"POST /swaps", goodSwap, "", 503, CodeNotReady},
+			{"POST /swaptions", goodSwaption, "", 503, CodeNotReady},
+			{"POST /swaps", keyed(goodSwap, "seed-1"), "", 200, ""},
+			{"GET /contracts/SW-5", "", "", 200, ""},
+			{"POST /risk/extract", goodExtract, "admin", 202, ""},
 			{"POST /orders", orderBody("1", "Sell", "10", "101", `,"clientOrderId":"seed-1"`), "", 201, ""},
 			{"GET /health", "", "", 200, ""},
 		}},

@@ -6,11 +6,12 @@
 //	          framing: 400              limit,     bytes   body,    │           journal
 //	                                    recover            404, 403 └─► SQL, index, history
 //
-// Four services stand on the same hardened server. OrderMatcher admits, controls
-// and reads what the engine has decided; it also shows the journal's history: the
-// regulatory report, which streams, and the full-history index. TradeProcessor
-// shows and settles the trade rows, reconciles, analyses costs and mints tokens
-// for development. AccountService and ReferenceData, the two control sources,
+// Four services stand on the same hardened server. OrderMatcher admits orders,
+// trades and bookings of swaps and swaptions, controls, sets the marker of the
+// risk extract, and reads what the engine has decided; it also shows the journal's
+// history: the regulatory report, which streams, and the full-history index.
+// TradeProcessor shows and settles the trade rows, reconciles, analyses costs,
+// takes closing marks and mints tokens for development. AccountService and ReferenceData, the two control sources,
 // list and change their tables and show the snapshot that a replica starts from;
 // they ask for tokens where they are told to. A service embeds service, its
 // requests embed visit: the token, the body, the query and the answer are read
@@ -28,7 +29,8 @@
 //   - A request that is answered with 4xx was not sequenced, except 422 and the
 //     refusals of the engine behind a 404 or 409 that the edge could not see.
 //   - A 503 with "sequenced":false can be repeated; other 5xx are unknown.
-//   - Between the decoded order and its answer this package allocates nothing.
+//   - Between the decoded order or booking and its answer this package allocates
+//     nothing.
 //   - The trade-processor asks for a token wherever a trade or an account shows,
 //     also while admission does not. Whatever it asks has a deadline.
 //   - A report that cannot be finished ends its connection without the last

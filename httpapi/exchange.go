@@ -16,13 +16,15 @@ type exchange struct {
 	m    *OrderMatcher
 	done bool // the handler returned
 
-	order  orderRequest
-	ticket *desk.Ticket // what is out, so that a panic gives it back
+	order    orderRequest
+	contract contractRequest
+	ticket   *desk.Ticket // what is out, so that a panic gives it back
 
-	batch []batchItem
-	ticks []priceTick
-	rows  []blotter.OrderRow
-	fills []matcher.Fill
+	batch     []batchItem
+	ticks     []priceTick
+	rows      []blotter.OrderRow
+	fills     []matcher.Fill
+	contracts []blotter.ContractRow
 
 	ticker [matcher.MaxTicker]byte // of the order that a replace is about
 }
@@ -36,7 +38,7 @@ func (x *exchange) finish() {
 	}
 	x.done = false
 	x.visit.clear()
-	x.order = orderRequest{}
+	x.order, x.contract = orderRequest{}, contractRequest{}
 	x.m.exchanges.Put(x)
 }
 

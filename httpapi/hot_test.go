@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -59,6 +60,10 @@ func TestOrderPathDoesNotAllocate(t *testing.T) {
 		{"repeated key", "/orders", orderBody("1", "Buy", "1", "100", `,"clientOrderId":"k"`), nil, 201},
 		{"refused", "/orders", orderBody("9", "Buy", "1", "100", ""), nil, 422},
 		{"batch", "/orders/batch", "[" + goodOrder + "," + goodOrder + "," + goodOrder + "]", nil, 201},
+		{"swap", "/swaps", goodSwap, nil, 200},
+		{"swaption with a token", "/swaptions", goodSwaption, []option{enforced}, 200},
+		{"repeated booking", "/swaptions", keyed(goodSwaption, "k"), nil, 200},
+		{"refused booking", "/swaps", strings.Replace(goodSwap, ":1,", ":9,", 1), nil, 422},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newBench(t, tt.path, tt.body, tt.options...)
@@ -88,6 +93,19 @@ func BenchmarkHandler(b *testing.B) {
 		for b.Loop() {
 			d.reset(body)
 			d.order(&o)
+			if d.end() != nil {
+				b.Fatal(d.end())
+			}
+		}
+	})
+	b.Run("op=decode-swaption", func(b *testing.B) {
+		var d decoder
+		var c contractRequest
+		body := []byte(goodSwaption)
+		b.ReportAllocs()
+		for b.Loop() {
+			d.reset(body)
+			d.contract(&c, true)
 			if d.end() != nil {
 				b.Fatal(d.end())
 			}

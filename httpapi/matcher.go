@@ -205,6 +205,16 @@ func (x *exchange) serve() problem {
 		return x.reindex()
 	case routeHistory:
 		return x.showHistory()
+	case routeSwaps:
+		return x.bookContract(false)
+	case routeSwaptions:
+		return x.bookContract(true)
+	case routeContracts:
+		return x.listContracts()
+	case routeContract:
+		return x.showContract(id)
+	case routeExtract:
+		return x.riskExtract()
 	case routeOpenAPI:
 		return x.showDocument(openAPIOrderMatcher)
 	default:

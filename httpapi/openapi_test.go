@@ -23,8 +23,8 @@ type api struct {
 
 // The documented services.
 var (
-	matcherAPI   = api{loaded(openAPIOrderMatcher), routeOf, routeOrders, routeHistory}
-	processorAPI = api{loaded(openAPITradeProcessor), processorRouteOf, routeDevToken, routeScrape}
+	matcherAPI   = api{loaded(openAPIOrderMatcher), routeOf, routeOrders, routeExtract}
+	processorAPI = api{loaded(openAPITradeProcessor), processorRouteOf, routeDevToken, routeMarks}
 	accountAPI   = api{loaded(openAPIAccountService), accountRouteOf, routeAccounts, routeAccountSnapshot}
 	referenceAPI = api{loaded(openAPIReferenceData), referenceRouteOf, routeStocks, routeStockSnapshot}
 )
@@ -48,6 +48,10 @@ func templateOf(path string) string {
 		return "/orders/{orderId}" + tail
 	case strings.HasPrefix(path, "/book/"):
 		return "/book/{security}"
+	case strings.HasPrefix(path, "/contracts/"):
+		return "/contracts/{contractId}"
+	case strings.HasPrefix(path, "/eod/prices/"):
+		return "/eod/prices/{sessionDate}/v{version}"
 	case strings.HasPrefix(path, "/tca/report/"):
 		return "/tca/report/{tradeId}"
 	case strings.HasPrefix(path, "/trades/"):
@@ -166,7 +170,7 @@ func TestEveryRouteIsDocumented(t *testing.T) {
 		var documented []string
 		for path, item := range doc.Paths.Map() {
 			instance := strings.NewReplacer("{orderId}", "ord-1", "{security}", "AAA", "{tradeId}", "trd-1",
-				"{accountId}", "1", "{ticker}", "AAA").Replace(path)
+				"{accountId}", "1", "{ticker}", "AAA", "{contractId}", "SW-1", "{sessionDate}", "2026-03-02", "{version}", "1").Replace(path)
 			r, _ := d.routeOf([]byte(instance))
 			for method := range item.Operations() {
 				documented = append(documented, method+" "+path)

@@ -23,12 +23,14 @@ const (
 	CodeTradeNotFound        Code = "TRADE_NOT_FOUND"    //
 	CodeSweepNotFound        Code = "SWEEP_NOT_FOUND"    // no orphan sweep was made yet
 	CodeOrderNotFound        Code = "ORDER_NOT_FOUND"    //
+	CodeContractNotFound     Code = "CONTRACT_NOT_FOUND" //
 	CodeAccountNotFound      Code = "ACCOUNT_NOT_FOUND"  //
 	CodeSecurityNotFound     Code = "SECURITY_NOT_FOUND" //
 	CodeMethodNotAllowed     Code = "METHOD_NOT_ALLOWED"
 	CodeRequestTimeout       Code = "REQUEST_TIMEOUT" // the request did not arrive in time
 	CodeOrderTerminal        Code = "ORDER_TERMINAL"  // the order can no longer change
 	CodeTermsDiffer          Code = "TERMS_DIFFER"    // a known clientOrderId with other terms
+	CodeMarksDiffer          Code = "MARKS_DIFFER"    // other closing marks are published under this version
 	CodeBodyTooLarge         Code = "BODY_TOO_LARGE"
 	CodeURITooLong           Code = "URI_TOO_LONG"
 	CodeUnsupportedMediaType Code = "UNSUPPORTED_MEDIA_TYPE"
@@ -199,6 +201,12 @@ var (
 		detail: "the service is being stopped", notSequenced: true}
 	problemLate = problem{status: 504, code: CodeOutcomeUnknown,
 		detail: "no answer in time: the outcome is unknown; the request may be repeated"}
+
+	problemContract = problem{status: 404, code: CodeContractNotFound, detail: "no such contract"}
+	problemMarks    = problem{status: 409, code: CodeMarksDiffer,
+		detail: "other closing marks are published under this date and version; they stay"}
+	problemMarksPath = problem{status: 400, code: CodeBadRequest,
+		detail: "the path is a date, yyyy-MM-dd, of 1970-01-01 to 2149-06-06 and v with a version of 1 to 4294967295"}
 
 	problemAccount   = problem{status: 404, code: CodeAccountNotFound, detail: "no such account"}
 	problemAccountID = problem{status: 400, code: CodeBadRequest,

@@ -31,6 +31,7 @@ type ProcessorDeps struct {
 	Settlement Settlement
 	Recon      Recon
 	TCA        TCA
+	Marks      Marks // nil: PUT /eod/prices is not there
 	Verifier   *gate.Verifier
 	Mint       TokenMint    // POST /auth/dev-token; the zero value: it is not there
 	Metrics    http.Handler // GET /actuator/prometheus: the *Registry that /metrics shows
@@ -64,11 +65,20 @@ func NewTradeProcessor(d ProcessorDeps) *TradeProcessor {
 	}
 	p := &TradeProcessor{ProcessorDeps: d}
 	p.service = newService("trade-processor", serverConfig{
-		handler: p.handle, bodyLimit: func([]byte) int { return maxBodyBytes },
+		handler: p.handle, bodyLimit: p.bodyLimit,
 		maxInflight: d.MaxInflight, durability: []byte(d.Durability), log: d.Logger,
 	})
 	p.log = p.server.log
 	return p
+}
+
+// bodyLimit is the largest body that a request target accepts.
+func (p *TradeProcessor) bodyLimit(target []byte) int {
+	path, _ := splitTarget(target)
+	if r, _ := processorRouteOf(path); r == routeMarks {
+		return maxLargeBodyBytes
+	}
+	return maxBodyBytes
 }
 
 // inquiry is one request to the trade-processor.
@@ -114,6 +124,8 @@ func (q *inquiry) serve() problem {
 		return q.showTCASummary()
 	case routeScrape:
 		return q.scrape()
+	case routeMarks:
+		return q.putMarks(id)
 	case routeOpenAPI:
 		return q.showDocument(openAPITradeProcessor)
 	default:
@@ -159,6 +171,13 @@ func processorRouteOf(path []byte) (r route, id []byte) {
 	if rest, ok := cutPrefix(path, "/tca/report/"); ok {
 		if id, tail := cutSegment(rest); len(id) > 0 && len(tail) == 0 {
 			return routeTCAReport, id
+		}
+	}
+	if rest, ok := cutPrefix(path, "/eod/prices/"); ok {
+		date, tail := cutSegment(rest)
+		version, ok := cutPrefix(tail, "/v")
+		if _, more := cutSegment(version); ok && len(date) > 0 && len(version) > 0 && len(more) == 0 {
+			return routeMarks, rest // both: the handler cuts them once more
 		}
 	}
 	return routeNone, nil

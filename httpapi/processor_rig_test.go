@@ -17,6 +17,7 @@ import (
 	"posttrade/matcher"
 	"posttrade/matcher/gate"
 	"posttrade/sidecars/recon"
+	"posttrade/sidecars/riskextract"
 	"posttrade/sidecars/settlement"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/tca"
@@ -29,6 +30,7 @@ var (
 	_ Recon        = (*recon.Recon)(nil)
 	_ TCA          = (*tca.TCA)(nil)
 	_ Reporter     = (*audit.Reporter)(nil)
+	_ Marks        = (*riskextract.SQLMarks)(nil)
 	_ http.Handler = (*Registry)(nil)
 )
 
@@ -79,6 +81,8 @@ type fakes struct {
 	filter  store.TradeFilter // asked for
 	block   chan struct{}     // OrphanSweep waits for it or the context's end; nil: it does not
 	entered chan struct{}     // OrphanSweep has begun
+
+	marks map[string][]store.Mark // published, by date and version
 }
 
 // call counts a call and returns the error that everything has.
@@ -252,7 +256,7 @@ func newTunedRig(t testing.TB, tune func(p *TradeProcessor), changes ...func(d *
 	r.now.Store(testStart)
 	clock := func() time.Time { return time.UnixMilli(r.now.Load()) }
 	d := ProcessorDeps{
-		Trades: r.fakes, Settlement: settler{r.fakes}, Recon: reconciler{r.fakes}, TCA: judge{r.fakes},
+		Trades: r.fakes, Settlement: settler{r.fakes}, Recon: reconciler{r.fakes}, TCA: judge{r.fakes}, Marks: marker{r.fakes},
 		Verifier: must[*gate.Verifier](t)(gate.NewVerifier(testSecret, "", 0, clock)),
 		Mint:     TokenMint{MasterSecret: []byte(testMaster), Secret: testSecret, Now: clock},
 		Metrics:  NewRegistry(Metrics{}, nil),

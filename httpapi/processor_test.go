@@ -107,7 +107,8 @@ func failingRows(status int, code Code) (rows []row) {
 			rows = append(rows, row{request, "", "admin", status, code}, row{request, "", "", 401, CodeUnauthorized})
 		}
 	}
-	return append(rows, row{"GET /health", "", "", 200, ""}, row{"GET /actuator/prometheus", "", "", 200, ""})
+	return append(rows, row{"GET /health", "", "", 200, ""}, row{"GET /actuator/prometheus", "", "", 200, ""},
+		row{putMarksRequest, goodMarks, "admin", status, code}, row{putMarksRequest, goodMarks, "", 401, CodeUnauthorized})
 }
 
 // TestProcessorContract drives every endpoint of the trade-processor through
@@ -123,7 +124,7 @@ func TestProcessorContract(t *testing.T) {
 		prepare func(r *processorRig)
 		rows    []row
 	}{
-		{"all is well", nil, nil, processorRows()},
+		{"all is well", nil, nil, append(processorRows(), marksRows()...)},
 		{"no database", nil, wrapped(store.ErrUnavailable), failingRows(503, CodeDatabaseUnavailable)},
 		{"too slow", nil, wrapped(context.DeadlineExceeded), failingRows(504, CodeOutcomeUnknown)},
 		{"stopping", nil, wrapped(context.Canceled), failingRows(503, CodeStopping)},
@@ -137,7 +138,8 @@ func TestProcessorContract(t *testing.T) {
 			{"GET /tca/report/trd-1", "", "one", 503, CodeNotCaughtUp}}},
 		{"the row goes", nil, func(r *processorRig) { r.fakes.gone = true }, []row{
 			{"POST /trades/trd-1/settlement/force", "", "one", 404, CodeTradeNotFound}}},
-		{"bare", func(d *ProcessorDeps) { d.Metrics, d.Mint.MasterSecret = nil, nil }, nil, []row{
+		{"bare", func(d *ProcessorDeps) { d.Metrics, d.Mint.MasterSecret, d.Marks = nil, nil, nil }, nil, []row{
+			{putMarksRequest, goodMarks, "", 404, CodeNotFound},
 			{"GET /actuator/prometheus", "", "", 404, CodeNotFound}, {"POST /auth/dev-token", "", "", 404, CodeNotFound}}},
 	}
 	met := map[string][]int{"POST /auth/dev-token": {200}} // see TestDevToken
@@ -181,7 +183,7 @@ func (r *processorRig) row(q row) answer {
 	if early && r.fakes.calls.Load() != before {
 		r.t.Errorf("%s: answered %d and asked behind the edge", name, a.status)
 	}
-	if allow := a.header.Get("Allow"); a.status == 405 && allow != "GET" && allow != "POST" {
+	if allow := a.header.Get("Allow"); a.status == 405 && allow != "GET" && allow != "POST" && allow != "PUT" {
 		r.t.Errorf("%s: Allow %q", name, allow)
 	}
 	if a.status == 503 && a.header.Get("Retry-After") == "" {

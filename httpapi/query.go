@@ -109,6 +109,7 @@ const (
 	cursorOrders    byte = 'o'
 	cursorPositions byte = 'p'
 	cursorTrades    byte = 't'
+	cursorContracts byte = 'c'
 )
 
 // appendCursor appends an opaque cursor as a JSON string: the list it belongs

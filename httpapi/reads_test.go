@@ -73,7 +73,7 @@ func TestBookAndBlotterShowWhatHappened(t *testing.T) {
 	r.order("3", "Buy", "7", "99.5", "").want(t, 201, "")
 	r.order("3", "Buy", "1", "99.5", "").want(t, 201, "")
 	book := r.get("/book/AAA?depth=5", "").want(t, 200, "")
-	if got, want := string(book.body), `{"security":"AAA","sequence":6,"bids":[{"price":99.5,"quantity":8,"orders":2}],`+
+	if got, want := string(book.body), `{"security":"AAA","sequence":7,"bids":[{"price":99.5,"quantity":8,"orders":2}],`+
 		`"asks":[{"price":101,"quantity":10,"orders":1}]}`; got != want {
 		t.Errorf("book %s\nwant %s", got, want)
 	}
@@ -118,8 +118,8 @@ func TestReadsWaitForDurability(t *testing.T) {
 	r.recorder.hold()
 	done := make(chan answer, 1)
 	go func() { done <- r.order("2", "Buy", "1", "101", "") }()
-	r.recorder.waitApplied(5)
-	paths := []string{"/orders", "/orders/ord-1", "/positions", "/book/AAA", "/recon/trades/blotter", "/risk/control/snapshot"}
+	r.recorder.waitApplied(6)
+	paths := []string{"/orders", "/orders/ord-1", "/positions", "/book/AAA", "/recon/trades/blotter", "/risk/control/snapshot", "/contracts", "/contracts/SW-5"}
 	answers := make(chan string, len(paths))
 	for _, path := range paths {
 		go func() {

@@ -71,7 +71,19 @@ func appendTime(b []byte, millis int64) []byte {
 	if rest < 0 {
 		days, rest = days-1, rest+dayMs
 	}
-	// Days to civil date, with years that start in March (H. Hinnant's algorithm).
+	year, month, day := civil(days)
+	b = append(b, '"', byte('0'+year/1000), byte('0'+year/100%10), byte('0'+year/10%10), byte('0'+year%10), '-')
+	b = append2(b, month)
+	b = append2(append(b, '-'), day)
+	b = append2(append(b, 'T'), rest/3_600_000)
+	b = append2(append(b, ':'), rest/60_000%60)
+	b = append2(append(b, ':'), rest/1000%60)
+	ms := rest % 1000
+	return append(b, '.', byte('0'+ms/100), byte('0'+ms/10%10), byte('0'+ms%10), 'Z', '"')
+}
+
+// civil is the date of an epoch day, with years that start in March (H. Hinnant's algorithm).
+func civil(days int64) (year, month, day int64) {
 	days += 719468
 	era := days / 146097
 	if days < 0 {
@@ -81,20 +93,13 @@ func appendTime(b []byte, millis int64) []byte {
 	yearOfEra := (dayOfEra - dayOfEra/1460 + dayOfEra/36524 - dayOfEra/146096) / 365
 	dayOfYear := dayOfEra - (365*yearOfEra + yearOfEra/4 - yearOfEra/100)
 	shifted := (5*dayOfYear + 2) / 153
-	day := dayOfYear - (153*shifted+2)/5 + 1
-	month := shifted + 3
-	year := yearOfEra + era*400
+	day = dayOfYear - (153*shifted+2)/5 + 1
+	month = shifted + 3
+	year = yearOfEra + era*400
 	if month > 12 {
 		month, year = month-12, year+1
 	}
-	b = append(b, '"', byte('0'+year/1000), byte('0'+year/100%10), byte('0'+year/10%10), byte('0'+year%10), '-')
-	b = append2(b, month)
-	b = append2(append(b, '-'), day)
-	b = append2(append(b, 'T'), rest/3_600_000)
-	b = append2(append(b, ':'), rest/60_000%60)
-	b = append2(append(b, ':'), rest/1000%60)
-	ms := rest % 1000
-	return append(b, '.', byte('0'+ms/100), byte('0'+ms/10%10), byte('0'+ms%10), 'Z', '"')
+	return year, month, day
 }
 
 func append2(b []byte, n int64) []byte {

@@ -39,7 +39,7 @@ func testGenesis() *matcher.Genesis {
 		Limits: matcher.Limits{
 			MaxOrderQty: 100_000, MaxOrderNotional: 1e14, MaxPositionQty: 1_000_000,
 			MaxConcentrationNotional: 1e15, CreditLimit: 1e15, PriceMaxAgeMillis: 30_000, PriceCollarBps: 5000,
-			IdempotencyCapacity: 4096, MaxAccounts: 16, MaxSecurities: 16, MaxContracts: 16,
+			IdempotencyCapacity: 4096, MaxAccounts: 16, MaxSecurities: 16, MaxContracts: 4096,
 			MaxOpenOrders: 4096, RetainedOrders: 4096,
 		},
 	}

@@ -30,6 +30,11 @@ const (
 	routeReport
 	routeReindex
 	routeHistory
+	routeSwaps
+	routeSwaptions
+	routeContracts
+	routeContract
+	routeExtract
 
 	routeDevToken
 	routeTradeList
@@ -42,6 +47,7 @@ const (
 	routeTCAReport
 	routeTCASummary
 	routeScrape
+	routeMarks
 
 	routeAccounts // GET lists, POST and PUT change
 	routeAccount
@@ -71,10 +77,13 @@ var allowed = [routeCount]methods{
 	routeRiskRestriction: methodPost, routeRiskPolicy: methodPost, routeRiskSnapshot: methodGet,
 	routeHealth: methodGet, routeOpenAPI: methodGet,
 	routeReport: methodGet, routeReindex: methodPost, routeHistory: methodGet,
+	routeSwaps: methodPost, routeSwaptions: methodPost, routeContracts: methodGet, routeContract: methodGet,
+	routeExtract: methodPost,
 
 	routeDevToken: methodPost, routeTradeList: methodGet, routeTrade: methodGet, routeSettle: methodPost,
 	routeReconStatus: methodGet, routeBreaks: methodGet, routeSweep: methodPost, routeLastSweep: methodGet,
 	routeTCAReport: methodGet, routeTCASummary: methodGet, routeScrape: methodGet,
+	routeMarks: methodPut,
 
 	routeAccounts: methodGet | methodPost | methodPut, routeAccount: methodGet, routeAccountSnapshot: methodGet,
 	routeStocks: methodGet | methodPost, routeStock: methodGet, routeStockSnapshot: methodGet,
@@ -177,6 +186,14 @@ func routeOf(path []byte) (r route, id []byte) {
 		return routeReindex, nil
 	case "/recon/full-history/trades":
 		return routeHistory, nil
+	case "/swaps":
+		return routeSwaps, nil
+	case "/swaptions":
+		return routeSwaptions, nil
+	case "/contracts":
+		return routeContracts, nil
+	case "/risk/extract":
+		return routeExtract, nil
 	case "/health":
 		return routeHealth, nil
 	case "/openapi.json":
@@ -199,6 +216,11 @@ func routeOf(path []byte) (r route, id []byte) {
 	if rest, ok := cutPrefix(path, "/book/"); ok {
 		if id, tail := cutSegment(rest); len(id) > 0 && len(tail) == 0 {
 			return routeBook, id
+		}
+	}
+	if rest, ok := cutPrefix(path, "/contracts/"); ok {
+		if id, tail := cutSegment(rest); len(id) > 0 && len(tail) == 0 {
+			return routeContract, id
 		}
 	}
 	return routeNone, nil

@@ -174,6 +174,9 @@ func TestTokensAreRefusedEverywhere(t *testing.T) {
 	admin := sign(tokenHead, tokenBody(who))
 	matching.post("/prices", `[{"security":"AAA","price":100}]`, admin).want(t, 202, "")
 	matching.order("1", "Sell", "10", "101", "").want(t, 201, "")
+	for matching.sequence() < 5 { // SW-5 is one of the endpoints
+		matching.post("/swaps", goodSwap, "").want(t, 200, "")
+	}
 	matching.serve(func(d *Deps) { d.Verifier, d.Enforced = verifier, true })
 	processing := newProcessorRig(t, func(d *ProcessorDeps) { d.Verifier = verifier })
 
@@ -198,6 +201,7 @@ func TestTokensAreRefusedEverywhere(t *testing.T) {
 	for _, request := range processorAccount {
 		targets = append(targets, target{request, "", false, processing.call})
 	}
+	targets = append(targets, target{putMarksRequest, goodMarks, true, processing.call})
 	refused := refusedHeaders()
 	t.Logf("%d refused and %d insufficient tokens at %d endpoints", len(refused), len(insufficient), len(targets))
 	if len(refused) < 60 {

@@ -82,7 +82,7 @@ func (s *Snapshotter) Take(ctx context.Context) (Snapshot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var snap Snapshot
-	err := Politely(func() (err error) {
+	err := Politely(Bulk, func() (err error) {
 		snap, err = s.take(ctx)
 		return err
 	})

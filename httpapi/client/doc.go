@@ -16,7 +16,7 @@
 //
 // A request is sent again, at most Config.Retries times, only when that cannot
 // decide twice: the answer said "sequenced":false, or the request reads, or every
-// order in it has a clientOrderId. What remains unknown after that is returned;
+// order or booking in it has a clientOrderId. What remains unknown after that is returned;
 // Unknown reports it.
 //
 // Methods take no context: Config.Timeout bounds every attempt, and those that go

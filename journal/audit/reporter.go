@@ -97,7 +97,7 @@ func (r *Reporter) Write(ctx context.Context, from, to uint64,
 	}
 	p := &press{sum: sha256.New(), chunk: chunk, page: make([]byte, 0, ChunkBytes)}
 	if from = max(from, 1); from <= to {
-		err = journal.Politely(func() error { return r.print(ctx, from, to, p) })
+		err = journal.Politely(journal.Bulk, func() error { return r.print(ctx, from, to, p) })
 	}
 	if err != nil {
 		return Total{}, fmt.Errorf("audit: report fromSeq=%d toSeq=%d: %w", from, to, err)

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"posttrade/journal"
+	"posttrade/matcher"
+	"posttrade/matcher/desk"
+	"posttrade/matcher/strictjson"
+	"posttrade/sidecars/broker"
+	"posttrade/sidecars/riskextract"
+	"posttrade/sidecars/store"
+)
+
+// Subjects of the end of the day.
+const (
+	extractReadySubject = "risk.extract.ready"
+	eodSubject          = "eod.pnl.done"
+	eodDurable          = "risk-extract"
+)
+
+// eodStream carries the word that a day's profit and loss is done.
+var eodStream = broker.Stream{Name: "SVC_EOD", Subjects: []string{eodSubject}}
+
+// extracts makes the risk extract of every marker in the journal, and sequences
+// a marker when the end of a day is announced.
+type extracts struct {
+	k         *core
+	broker    *broker.Broker
+	marks     *riskextract.SQLMarks
+	extractor *riskextract.Extractor
+	log       *slog.Logger
+
+	sequenced map[uint64]uint64 // of a word that is not done yet, by its stream sequence: the marker's
+}
+
+func newExtracts(c *config, k *core, db *store.DB, b *broker.Broker, log *slog.Logger) *extracts {
+	x := &extracts{k: k, broker: b, marks: &riskextract.SQLMarks{DB: db}, log: log, sequenced: map[uint64]uint64{}}
+	x.extractor = riskextract.New(riskextract.Options{
+		Sink: c.extractSink(), Counterparties: c.String("extract.counterparties"), Instruments: c.String("extract.instruments"),
+		Marks: x.marks, Engine: x.engineAt, Announce: x.announce, Markers: x.markers, DB: db, Now: time.Now, Logger: log,
+	})
+	return x
+}
+
+// engineAt is a second engine that stands exactly at a sequence.
+func (x *extracts) engineAt(ctx context.Context, seq uint64) (riskextract.State, func() error, error) {
+	var engine *matcher.Engine // the last one made is the one that the shadow keeps
+	shadow, err := journal.NewShadow(x.k.journal, func(state io.Reader) (journal.Engine, error) {
+		e, err := rebuildFrom(x.k.genesis).Engine(state)
+		if err == nil {
+			engine = e.(*matcher.Engine)
+		}
+		return e, err
+	}, seq)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := shadow.Follow(ctx, seq, nil); err != nil {
+		return nil, nil, errors.Join(err, shadow.Close())
+	}
+	return engine, shadow.Close, nil
+}
+
+// announce tells whoever listens that the artifacts of a cut are there.
+func (x *extracts) announce(_ context.Context, a riskextract.Announcement) error {
+	return x.broker.Notify(extractReadySubject, a.AppendJSON(nil))
+}
+
+// markers finds the extract markers among the durable commands from a sequence on.
+func (x *extracts) markers(ctx context.Context, from uint64) (list []riskextract.Marker, next uint64, err error) {
+	head, _ := x.k.journal.Head()
+	err = x.k.journal.ReplayTo(ctx, from, head, func(commands []matcher.Command, _ journal.ClientIDs) error {
+		for i := range commands {
+			c := &commands[i]
+			if c.TemplateID != matcher.TemplateRiskExtract {
+				continue
+			}
+			day, version, err := c.Extract()
+			if err != nil {
+				return err
+			}
+			list = append(list, riskextract.Marker{Seq: c.InputSeq, SessionDate: store.Date(day), PriceVersion: version})
+		}
+		return nil
+	})
+	return list, max(from, head+1), err
+}
+
+// follow takes the word that a day is done from the broker, until ctx ends.
+func (x *extracts) follow(ctx context.Context) error {
+	return x.broker.Consume(ctx, broker.ConsumerConfig{
+		Stream: eodStream, Durable: eodDurable, Subject: eodSubject, AckWait: eodPatience + time.Minute, BatchMessages: 1,
+	}, x.take)
+}
+
+// eodPatience is how long one extract may take before its trigger is delivered again.
+const eodPatience = 5 * time.Minute
+
+// take sequences the marker of a day and acknowledges the word of it when the
+// extract has been announced. A word that is delivered again, because the
+// extract was refused or late, waits for the same marker; after a restart it
+// gets a marker of its own.
+func (x *extracts) take(ctx context.Context, messages []broker.Message) error {
+	for i := range messages {
+		m := &messages[i]
+		day, version, err := readEndOfDay(m.Data)
+		if err != nil {
+			x.log.Warn("the word of a day's end is malformed", "stream", eodStream.Name, "sequence", m.Sequence, "error", err)
+			if err := m.Term(err.Error()); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := x.endOfDay(ctx, m.Sequence, day, version); err != nil {
+			return err
+		}
+		if err := m.Ack(); err != nil {
+			return err
+		}
+		delete(x.sequenced, m.Sequence)
+	}
+	return nil
+}
+
+func (x *extracts) endOfDay(ctx context.Context, word uint64, day store.Date, version uint32) error {
+	ctx, cancel := context.WithTimeout(ctx, eodPatience)
+	defer cancel()
+	if x.sequenced[word] == 0 {
+		err := submitUntil(ctx, x.k.desk, 1, func(_ int, c *matcher.Command) error {
+			*c = matcher.NewRiskExtract(int64(day), version)
+			return nil
+		}, func(a *desk.Answer) error {
+			x.sequenced[word] = a.InputSeq
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return x.extractor.Wait(ctx, x.sequenced[word])
+}
+
+var errEndOfDay = errors.New("not {sessionDate, version}")
+
+// readEndOfDay reads {"sessionDate":"yyyy-MM-dd","version":n}.
+func readEndOfDay(data []byte) (day store.Date, version uint32, err error) {
+	r := strictjson.NewReader(data)
+	var dated, versioned bool
+	for r.BeginObject(); ; {
+		key, ok := r.NextKey()
+		if !ok {
+			break
+		}
+		switch string(key) {
+		case "sessionDate":
+			dated = true
+			if day, err = store.ParseDate(string(r.String())); err != nil {
+				r.Fail(fmt.Errorf("%w: %w", errEndOfDay, err))
+			}
+		case "version":
+			versioned = true
+			n := r.Int()
+			if n < 1 || n > 1<<31-1 {
+				r.Fail(errEndOfDay)
+			}
+			version = uint32(n)
+		default:
+			r.Skip()
+		}
+	}
+	if err := r.End(); err != nil {
+		return 0, 0, err
+	}
+	if !dated || !versioned {
+		return 0, 0, errEndOfDay
+	}
+	return day, version, nil
+}
+
+const rebuildUsage = "risk-extract rebuild <cut> <positions.csv> <contracts.csv>"
+
+// runRiskExtractMain is `posttrade RiskExtractMain --rebuild ...`, by which name
+// other programs call it.
+func runRiskExtractMain(args []string, stdout, stderr io.Writer) int {
+	if len(args) > 0 && args[0] == "--rebuild" {
+		args = append([]string{"rebuild"}, args[1:]...)
+	}
+	return runRiskExtract(args, stdout, stderr)
+}
+
+// runRiskExtract is `posttrade risk-extract rebuild`.
+func runRiskExtract(args []string, stdout, stderr io.Writer) int {
+	f := newFlags(rebuildUsage, "Renders the two files of a stored cut again, from the cut's folder alone. Exit 3 when anything in it\n"+
+		"is not what it was.")
+	if _, err := f.read(args, 4, stdout); err != nil {
+		return exit(stderr, err)
+	}
+	if len(f.rest) != 4 || f.rest[0] != "rebuild" {
+		return exit(stderr, usagef("usage: posttrade %s", rebuildUsage))
+	}
+	err := riskextract.Rebuild(f.rest[1], f.rest[2], f.rest[3])
+	if errors.Is(err, riskextract.ErrMismatch) {
+		err = fmt.Errorf("%w: %w", errMismatch, err)
+	}
+	return exit(stderr, err)
+}

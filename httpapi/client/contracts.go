@@ -1,0 +1,146 @@
+package client
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strconv"
+)
+
+// Direction says what the account does with the fixed rate.
+type Direction string
+
+// The directions.
+const (
+	Pay     Direction = "Pay"
+	Receive Direction = "Receive"
+)
+
+// SwapRequest asks for an interest-rate swap. Dates are yyyy-MM-dd.
+type SwapRequest struct {
+	ClientOrderID string    `json:"clientOrderId,omitempty"`
+	AccountID     uint32    `json:"accountId"`
+	PayReceive    Direction `json:"payReceive"`
+	Notional      int32     `json:"notional"`
+	FixedRate     Price     `json:"fixedRate"`
+	EffectiveDate string    `json:"effectiveDate"`
+	MaturityDate  string    `json:"maturityDate"`
+	Conventions   string    `json:"conventions"`
+}
+
+// SwaptionRequest asks for an option on a swap.
+type SwaptionRequest struct {
+	SwapRequest
+	ExpiryDate    string `json:"expiryDate"`
+	ExerciseStyle string `json:"exerciseStyle"` // European, Bermudan or American
+}
+
+// Booked is the answer to a booking: Sequence is the number in ContractID.
+type Booked struct {
+	ContractID string `json:"contractId"`
+	Sequence   uint64 `json:"sequence"`
+	Booked     bool   `json:"booked"`
+}
+
+// Contract is an OTC contract. The members of the option are "" for a swap.
+type Contract struct {
+	ContractID    string    `json:"contractId"`
+	ProductType   string    `json:"productType"` // SWAP or SWAPTION
+	ClientOrderID string    `json:"clientOrderId"`
+	AccountID     uint32    `json:"accountId"`
+	PayReceive    Direction `json:"payReceive"`
+	Notional      int32     `json:"notional"`
+	FixedRate     Price     `json:"fixedRate"`
+	EffectiveDate string    `json:"effectiveDate"`
+	MaturityDate  string    `json:"maturityDate"`
+	Conventions   string    `json:"conventions"`
+	ExpiryDate    string    `json:"expiryDate"`
+	ExerciseStyle string    `json:"exerciseStyle"`
+	Sequence      uint64    `json:"sequence"`
+}
+
+// ContractsQuery selects contracts. Zero members do not select.
+type ContractsQuery struct {
+	AccountID *uint32
+	Limit     int
+	Cursor    string
+}
+
+// ContractPage is a page of contracts; NextCursor "" is the last one.
+type ContractPage struct {
+	Items      []Contract `json:"items"`
+	NextCursor string     `json:"nextCursor"`
+}
+
+// Mark is the closing price of one security; Quality "" is left out.
+type Mark struct {
+	Security string `json:"security"`
+	Price    Price  `json:"price"`
+	Quality  string `json:"quality,omitempty"`
+}
+
+// MarksPublished is the answer to PutMarks.
+type MarksPublished struct {
+	SessionDate  string `json:"sessionDate"`
+	PriceVersion uint32 `json:"priceVersion"`
+	Marks        int    `json:"marks"`
+}
+
+// Swap books an interest-rate swap. A refusal is a *Problem with status 422.
+func (c *Client) Swap(q *SwapRequest) (booked Booked, err error) {
+	return c.book("/swaps", q, q.ClientOrderID != "")
+}
+
+// Swaption books an option on a swap.
+func (c *Client) Swaption(q *SwaptionRequest) (booked Booked, err error) {
+	return c.book("/swaptions", q, q.ClientOrderID != "")
+}
+
+func (c *Client) book(path string, terms any, repeat bool) (booked Booked, err error) {
+	err = c.send(&call{method: "POST", path: path, want: 200, repeat: repeat}, terms, &booked)
+	return booked, err
+}
+
+// send makes a call with a JSON body and reads its JSON answer.
+func (c *Client) send(r *call, body, answer any) (err error) {
+	if r.body, err = json.Marshal(body); err != nil {
+		return fmt.Errorf("client: %s %s: %w", r.method, r.path, err)
+	}
+	return c.do(r, into(answer))
+}
+
+// Contracts lists OTC contracts, ascending by sequence.
+func (c *Client) Contracts(q ContractsQuery) (page ContractPage, err error) {
+	err = c.get("/contracts", list(url.Values{}, q.AccountID, q.Limit, q.Cursor), &page)
+	return page, err
+}
+
+// Contract shows one OTC contract.
+func (c *Client) Contract(contractID string) (contract Contract, err error) {
+	err = c.get("/contracts/"+url.PathEscape(contractID), nil, &contract)
+	return contract, err
+}
+
+// RiskExtract sequences the marker of a session's risk extract and returns its
+// sequence; it needs an admin token. priceVersion 0 is the server's default, 1.
+// Sent again it is another marker, so it is not repeated while it may have come through.
+func (c *Client) RiskExtract(sessionDate string, priceVersion uint32) (sequence uint64, err error) {
+	body := struct {
+		SessionDate  string `json:"sessionDate"`
+		PriceVersion uint32 `json:"priceVersion,omitempty"`
+	}{sessionDate, priceVersion}
+	var answer struct {
+		Sequence uint64 `json:"sequence"`
+	}
+	err = c.send(&call{method: "POST", path: "/risk/extract", want: 202}, body, &answer)
+	return answer.Sequence, err
+}
+
+// PutMarks publishes the closing marks of a session under a version, at the
+// trade-processor; it needs an admin token. The same again changes nothing,
+// others are a 409.
+func (c *Client) PutMarks(sessionDate string, version uint32, marks []Mark) (published MarksPublished, err error) {
+	path := "/eod/prices/" + url.PathEscape(sessionDate) + "/v" + strconv.FormatUint(uint64(version), 10)
+	err = c.send(&call{method: "PUT", path: path, want: 200, repeat: true}, marks, &published)
+	return published, err
+}

@@ -1,0 +1,222 @@
+package httpapi
+
+import (
+	"fmt"
+
+	"posttrade/blotter"
+	"posttrade/matcher"
+)
+
+// bookContract is POST /swaps and POST /swaptions: one path, and one validator.
+func (x *exchange) bookContract(swaption bool) problem {
+	if p := x.admit(); p.status != 0 {
+		return p
+	}
+	if p := x.readBody(); p.status != 0 {
+		return p
+	}
+	c := &x.contract
+	x.body.contract(c, swaption)
+	if p := x.bodyRead(); p.status != 0 {
+		return p
+	}
+	if !x.entitled(c.terms.AccountID) {
+		return problemEntitled
+	}
+	probe := c.command(x.m.Clock())
+	if row, p, ok := x.known(&probe); ok {
+		if p.status != 0 {
+			return p
+		}
+		x.m.duplicates.n.Add(1)
+		return x.answerKnownContract(&row)
+	}
+	if p := x.ready(); p.status != 0 {
+		return p
+	}
+	// The record of a booking has no room for the gate's verdict, and the engine
+	// refuses by itself what the gate refuses: all that the gate knows, it has
+	// from the engine's events. So a refusal that goes on is judged once more.
+	if reason := x.screen(&probe); reason != matcher.Accepted && !x.m.SequenceRefusals {
+		x.refused(reason)
+		return x.answerContractRefusal(reason, 0)
+	}
+	if p := x.acquire(1); p.status != 0 {
+		return p
+	}
+	*x.ticket.Command(0) = probe
+	x.ticket.SetClientID(0, c.clientID)
+	if p := x.sequence(); p.status != 0 {
+		return p
+	}
+	p := x.answerContract(&probe)
+	x.took()
+	return p
+}
+
+// answerContract renders what the engine decided on a booking.
+func (x *exchange) answerContract(cmd *matcher.Command) problem {
+	a := x.ticket.Answer(0)
+	switch {
+	case a.Duplicate(): // of one that was still under way when this one passed the edge
+		x.m.duplicates.n.Add(1)
+		row, p, ok := x.known(cmd)
+		switch {
+		case !ok: // the key was forgotten between the decision and now
+			return problemTerms
+		case p.status != 0:
+			return p
+		}
+		return x.answerKnownContract(&row)
+	case a.Refused():
+		x.refused(a.Reason)
+		return x.answerContractRefusal(a.Reason, a.InputSeq)
+	}
+	x.m.accepted.n.Add(1)
+	return x.answerBooked(a.InputSeq)
+}
+
+// answerKnownContract answers with the first decision on the booking.
+func (x *exchange) answerKnownContract(row *blotter.KeyRow) problem {
+	if p := x.durable(row.InputSeq); p.status != 0 {
+		return p
+	}
+	if row.Reason != matcher.Accepted {
+		return x.answerContractRefusal(row.Reason, row.InputSeq)
+	}
+	return x.answerBooked(row.InputSeq)
+}
+
+// answerBooked is the 200 of a booking: its sequence is the number in its id.
+func (x *exchange) answerBooked(inputSeq uint64) problem {
+	b := append(x.begin(), `{"contractId":`...)
+	b = appendContractID(b, x.contract.terms.Swaption, inputSeq)
+	b = append(b, `,"sequence":`...)
+	b = appendUint(b, inputSeq)
+	return x.send(200, append(b, `,"booked":true}`...))
+}
+
+// answerContractRefusal is the 422 of a booking. A sequence of 0 is shown as
+// null: nothing was sequenced.
+func (x *exchange) answerContractRefusal(reason matcher.RiskReason, inputSeq uint64) problem {
+	c := &x.contract
+	b := problem{status: 422, code: CodeRiskRefused, reason: reason,
+		detail: "the risk gate refused the booking"}.append(x.begin())
+	b = append(b, `,"booked":false,"clientOrderId":`...)
+	b = appendOptional(b, c.clientID)
+	b = append(b, `,"accountId":`...)
+	b = appendUint(b, uint64(c.terms.AccountID))
+	b = append(b, `,"sequence":`...)
+	b = appendPresent(b, inputSeq)
+	return x.sendProblem(422, append(b, '}'))
+}
+
+// listContracts is GET /contracts.
+func (x *exchange) listContracts() problem {
+	if p := x.admit(); p.status != 0 {
+		return p
+	}
+	var (
+		account, after uint64
+		asked          bool
+		limit          = uint64(defaultPage)
+	)
+	if p := x.eachParameter(func(name string, value []byte) (ok bool) {
+		switch name {
+		case "accountId":
+			account, ok = number(value, 0, 1<<32-1)
+			asked = ok
+		case "limit":
+			limit, ok = number(value, 1, maxPage)
+		case "cursor":
+			after, ok = parseCursor(value, cursorContracts)
+		}
+		return ok
+	}); p.status != 0 {
+		return p
+	}
+	accounts, p := x.accountScope(asked, uint32(account))
+	if p.status != 0 {
+		return p
+	}
+	var next uint64
+	x.contracts, next = x.m.Views.Contracts(blotter.ContractFilter{Accounts: accounts}, after, int(limit), x.contracts[:0])
+	if p := x.shown(); p.status != 0 {
+		return p
+	}
+	b := append(x.begin(), `{"items":[`...)
+	for i := range x.contracts {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendContract(b, &x.contracts[i])
+	}
+	return x.send(200, endList(b, cursorContracts, next))
+}
+
+// showContract is GET /contracts/{contractId}. The prefix is part of the id: the
+// number of a swap behind that of a swaption is nobody's.
+func (x *exchange) showContract(id []byte) problem {
+	if p := x.admit(); p.status != 0 {
+		return p
+	}
+	swaption, n, ok := matcher.ParseContractID(string(id))
+	if !ok {
+		return problemContract
+	}
+	row, ok := x.m.Views.Contract(n)
+	if !ok || row.Swaption != swaption {
+		return problemContract
+	}
+	if !x.entitled(row.AccountID) {
+		return problemEntitled
+	}
+	if p := x.shown(); p.status != 0 {
+		return p
+	}
+	return x.send(200, appendContract(x.begin(), &row))
+}
+
+// appendContract appends the document of a contract: the terms as they were
+// asked for. A name that this build does not know has no default.
+func appendContract(b []byte, c *blotter.ContractRow) []byte {
+	convention, ok := matcher.ConventionAt(c.Convention)
+	if !ok || !c.Style.Known() {
+		panic(fmt.Sprintf("httpapi: contract %d has terms that this build does not know: convention=%d style=%d",
+			c.ID, c.Convention, c.Style))
+	}
+	b = append(b, `{"contractId":`...)
+	b = appendContractID(b, c.Swaption, c.ID)
+	if c.Swaption {
+		b = append(b, `,"productType":"SWAPTION","clientOrderId":`...)
+	} else {
+		b = append(b, `,"productType":"SWAP","clientOrderId":`...)
+	}
+	b = appendOptional(b, c.ClientID())
+	b = append(b, `,"accountId":`...)
+	b = appendUint(b, uint64(c.AccountID))
+	if c.Side == matcher.Sell {
+		b = append(b, `,"payReceive":"Pay","notional":`...)
+	} else {
+		b = append(b, `,"payReceive":"Receive","notional":`...)
+	}
+	b = appendInt(b, int64(c.Notional))
+	b = append(b, `,"fixedRate":`...)
+	b = appendDecimal(b, c.FixedRate)
+	b = append(b, `,"effectiveDate":`...)
+	b = appendDay(b, c.Effective)
+	b = append(b, `,"maturityDate":`...)
+	b = appendDay(b, c.Maturity)
+	b = append(b, `,"conventions":`...)
+	b = appendString(b, convention.Name)
+	if c.Swaption {
+		b = append(b, `,"expiryDate":`...)
+		b = appendDay(b, c.Expiry)
+		b = append(b, `,"exerciseStyle":`...)
+		b = appendString(b, c.Style.String())
+	} else {
+		b = append(b, `,"expiryDate":null,"exerciseStyle":null`...)
+	}
+	b = append(b, `,"sequence":`...)
+	return append(appendUint(b, c.ID), '}')
+}

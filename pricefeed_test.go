@@ -1,0 +1,99 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"posttrade/httpapi/client"
+	"posttrade/matcher"
+	"posttrade/sidecars/broker/brokertest"
+)
+
+// say publishes on a subject; nobody acknowledges.
+func (p *otherProgram) say(subject, body string) {
+	p.t.Helper()
+	if err := p.broker.Notify(subject, []byte(body)); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// TestPublishedPricesMoveTheMarket publishes prices as another program does.
+func TestPublishedPricesMoveTheMarket(t *testing.T) {
+	nats := brokertest.External(t)
+	in := install(t, t.TempDir(), "nats.url", nats.URL())
+	other := newOtherProgram(t, nats.URL())
+	until(t, "the feed listens", func() (bool, any) {
+		err := other.broker.Notify("pricing.ABT", []byte(`{"ticker":"ABT","price":1}`))
+		return in.downstream.prices.sequenced.Load() > 0, err
+	})
+	book := func(security string) (client.Trade, error) {
+		return in.orders.BookMarketTrade(&client.TradeRequest{
+			AccountID: 1, Security: security, Side: matcher.Buy, Quantity: 10,
+		})
+	}
+	if _, err := book("MSFT"); reasonOf(err) != "PRICE_MISSING" {
+		t.Errorf("a trade without a price: %v", err)
+	}
+	for i, price := range []string{"187.25", "187.251", "0.5"} {
+		other.say("pricing.AAPL", `{"ticker":"AAPL","price":`+price+`,"exchange":"X","volume":[1,2]}`)
+		until(t, "the price is "+price, func() (bool, any) {
+			trade, err := book("AAPL")
+			return err == nil && trade.Price.String() == price, fmt.Sprint(i, trade.Price, err)
+		})
+	}
+	// A price of an hour ago is known and too old; one of the future is of now.
+	other.say("pricing.MSFT", fmt.Sprintf(`{"ticker":"MSFT","price":"400","asOf":%q}`,
+		time.Now().Add(-time.Hour).Format(time.RFC3339)))
+	until(t, "an old price is there", func() (bool, any) {
+		_, err := book("MSFT")
+		return reasonOf(err) == "PRICE_STALE", err
+	})
+	other.say("pricing.MSFT", `{"ticker":"MSFT","price":401,"asOf":"2099-01-01T00:00:00Z"}`)
+	id, _ := in.core.gate.Security([]byte("MSFT"))
+	until(t, "a price of the future is there, as one of now", func() (bool, any) {
+		px, at, ok := in.core.gate.Price(id)
+		if ok && px == 401_000_000 && at > time.Now().UnixMilli() {
+			t.Fatalf("the price is of %s", time.UnixMilli(at))
+		}
+		return ok && px == 401_000_000, px
+	})
+	if trade, err := book("MSFT"); err != nil || trade.Price != client.Units(401) {
+		t.Errorf("a trade at the price of the future: %+v, %v", trade, err)
+	}
+
+	// What cannot be used is counted and changes nothing.
+	head := in.core.journal.Durable()
+	malformed := []string{
+		`{"ticker":"MSFT"}`, `{"price":1}`, `{"ticker":"MSFT","price":0}`, `{"ticker":"MSFT","price":-1}`,
+		`{"ticker":"MSFT","price":1.0000001}`, `{"ticker":"AAPL","price":1}`, `{"ticker":"MSFT","price":1,"asOf":"noon"}`,
+		`{"ticker":"MSFT","price":1,"price":2}`, `MSFT 1`, ``,
+	}
+	for _, body := range malformed {
+		other.say("pricing.MSFT", body)
+	}
+	other.say("pricing.NOSUCH", `{"ticker":"NOSUCH","price":1}`)
+	in.awaitMetrics(fmt.Sprintf(`svc_price_feed_total{outcome="malformed"} %d`, len(malformed)),
+		`svc_price_feed_total{outcome="unknown"} 1`, `svc_price_feed_total{outcome="dropped"} 0`)
+	if n := in.core.journal.Durable(); n != head {
+		t.Errorf("%d commands came of messages that mean nothing", n-head)
+	}
+
+	// The feed survives a restart of the broker.
+	nats.Restart()
+	until(t, "the price after the restart is there", func() (bool, any) {
+		_ = other.broker.Notify("pricing.MSFT", []byte(`{"ticker":"MSFT","price":402}`)) // lost while there is no broker
+		trade, err := book("MSFT")
+		return err == nil && trade.Price == client.Units(402), err
+	})
+}
+
+// reasonOf is the RiskReason of a refusal, "" of anything else.
+func reasonOf(err error) string {
+	var p *client.Problem
+	if errors.As(err, &p) {
+		return p.Reason
+	}
+	return ""
+}

@@ -1,0 +1,46 @@
+package riskextract
+
+import (
+	"encoding/json"
+	"strconv"
+)
+
+// Announcement is what risk.extract.ready says.
+type Announcement struct {
+	URI               string // of the positions file
+	SHA256            string
+	ContractsURI      string
+	ContractsSHA256   string
+	ConsensusSequence uint64
+	SessionDate       string // yyyy-MM-dd
+	CutSHA256         string
+
+	Schema          int // of the positions file
+	Rows            int
+	Contracts       int
+	ContractsSchema int
+	PriceVersion    uint32
+}
+
+// AppendJSON appends the announcement as a JSON object.
+func (a *Announcement) AppendJSON(b []byte) []byte {
+	b = appendText(append(b, `{"uri":`...), a.URI)
+	b = appendText(append(b, `,"sha256":`...), a.SHA256)
+	b = appendText(append(b, `,"contractsUri":`...), a.ContractsURI)
+	b = appendText(append(b, `,"contractsSha256":`...), a.ContractsSHA256)
+	b = strconv.AppendUint(append(b, `,"consensusSequence":`...), a.ConsensusSequence, 10)
+	b = appendText(append(b, `,"sessionDate":`...), a.SessionDate)
+	b = appendText(append(b, `,"cutSha256":`...), a.CutSHA256)
+	b = strconv.AppendInt(append(b, `,"schema":`...), int64(a.Schema), 10)
+	b = strconv.AppendInt(append(b, `,"rows":`...), int64(a.Rows), 10)
+	b = strconv.AppendInt(append(b, `,"contracts":`...), int64(a.Contracts), 10)
+	b = strconv.AppendInt(append(b, `,"contractsSchema":`...), int64(a.ContractsSchema), 10)
+	b = strconv.AppendUint(append(b, `,"priceVersion":`...), uint64(a.PriceVersion), 10)
+	return append(b, '}')
+}
+
+// appendText appends a JSON string. A text always has one.
+func appendText(b []byte, text string) []byte {
+	quoted, _ := json.Marshal(text)
+	return append(b, quoted...)
+}

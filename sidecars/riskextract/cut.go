@@ -1,0 +1,219 @@
+package riskextract
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"posttrade/matcher"
+	"posttrade/sidecars/store"
+)
+
+// Versions of what is written.
+const (
+	CutSchema       = 3
+	PositionsSchema = 3
+	ContractsSchema = 2
+)
+
+var (
+	// ErrRefused reports a value that the extract cannot state exactly, or something that it
+	// would need and that is not there: the text names it. Trying again is of use only after
+	// somebody has changed the reference files or published marks.
+	ErrRefused = errors.New("the extract stops")
+	// ErrMismatch reports a stored file that is not what it has to be.
+	ErrMismatch = errors.New("stored bytes and expected bytes differ")
+)
+
+// State is the state of an engine that stands exactly at a marker's sequence.
+// *matcher.Engine fits.
+type State interface {
+	EachPosition(func(matcher.PositionInfo) bool)
+	EachSecurity(func(matcher.SecurityInfo) bool)
+	EachContract(func(matcher.ContractInfo) bool)
+}
+
+// Marker is a sequenced RiskExtract record.
+type Marker struct {
+	Seq          uint64 // its inputSeq
+	SessionDate  store.Date
+	PriceVersion uint32
+}
+
+// Cut is a rendered cut.
+type Cut struct {
+	Bytes     []byte
+	SHA256    string // lower-case hex: cutSha256
+	Rows      int    // positions
+	Contracts int
+}
+
+// The lines of a cut that are the same in every one.
+const (
+	cutColumns = "accountId,security,quantity,avgCostTicks,contractMultiplier,lastTradePxTicks\n"
+	cutSection = "#contracts\n"
+	cutTerms   = "contractId,accountId,payFixed,notional,fixedRateTicks,conventionIndex," +
+		"effectiveEpochDay,maturityEpochDay,productType,expiryEpochDay,exerciseStyle\n"
+)
+
+// engineMultiplier is the multiplier of every security in an engine: no command sets
+// another. What an instrument multiplies by is reference data.
+const engineMultiplier = 1
+
+// lastDay is 9999-12-31, the last day that yyyy-MM-dd can say.
+const lastDay store.Date = 2932896
+
+// RenderCut renders the state as the cut of a marker.
+//
+//   - Shape: formats.md, section 4. Positions by (accountId, securityId), flat ones too, then
+//     contracts ascending by id.
+//   - Errors: ErrRefused for a security that is unknown or whose ticker a line cannot hold,
+//     for a convention, style or side that this build does not know, and for a marker without
+//     a sequence or a day of the years 1970 to 9999.
+//   - Cost: two passes, a sort of the positions, one buffer. Never on the decision path.
+func RenderCut(m Marker, s State) (Cut, error) {
+	if err := m.check(); err != nil {
+		return Cut{}, err
+	}
+	securities := securitiesOf(s)
+	positions := positionsOf(s)
+	contracts := 0
+	s.EachContract(func(matcher.ContractInfo) bool { contracts++; return true })
+
+	const headerBytes, positionBytes, contractBytes = 512, 64, 72 // about
+	b := make([]byte, 0, headerBytes+positionBytes*len(positions)+contractBytes*contracts)
+	b = m.appendHeader(b, len(positions), contracts)
+	b = append(b, cutColumns...)
+	for i, p := range positions {
+		if i > 0 && p.AccountID == positions[i-1].AccountID && p.SecurityID == positions[i-1].SecurityID {
+			return Cut{}, refuse("accountId=%d securityId=%d has two positions", p.AccountID, p.SecurityID)
+		}
+		security, known := securities[p.SecurityID]
+		if !known || !plainTicker(security.Ticker) {
+			return Cut{}, refuse("accountId=%d securityId=%d: no ticker, or one that a line cannot hold: %q",
+				p.AccountID, p.SecurityID, security.Ticker)
+		}
+		b = append(strconv.AppendUint(b, uint64(p.AccountID), 10), ',')
+		b = append(append(b, security.Ticker...), ',')
+		b = append(strconv.AppendInt(b, p.Qty, 10), ',')
+		b = append(strconv.AppendInt(b, p.AverageCost, 10), ',')
+		b = append(strconv.AppendUint(b, engineMultiplier, 10), ',')
+		b = append(strconv.AppendInt(b, security.LastTradePx, 10), '\n')
+	}
+	b = append(append(b, cutSection...), cutTerms...)
+	var err error
+	last := uint64(0)
+	s.EachContract(func(c matcher.ContractInfo) bool {
+		if err = checkContract(&c, last); err == nil {
+			b, last = appendContract(b, &c), c.ID
+		}
+		return err == nil
+	})
+	if err != nil {
+		return Cut{}, err
+	}
+	return Cut{Bytes: b, SHA256: sumOf(b), Rows: len(positions), Contracts: contracts}, nil
+}
+
+// securitiesOf returns the securities by id.
+func securitiesOf(s State) map[uint32]matcher.SecurityInfo {
+	all := make(map[uint32]matcher.SecurityInfo)
+	s.EachSecurity(func(i matcher.SecurityInfo) bool {
+		all[i.ID] = i
+		return true
+	})
+	return all
+}
+
+// positionsOf returns the positions in the order of the cut.
+func positionsOf(s State) []matcher.PositionInfo {
+	count := 0
+	s.EachPosition(func(matcher.PositionInfo) bool { count++; return true })
+	all := make([]matcher.PositionInfo, 0, count)
+	s.EachPosition(func(p matcher.PositionInfo) bool {
+		all = append(all, p)
+		return true
+	})
+	key := func(p matcher.PositionInfo) uint64 { return uint64(p.AccountID)<<32 | uint64(p.SecurityID) }
+	slices.SortFunc(all, func(a, b matcher.PositionInfo) int { return cmp.Compare(key(a), key(b)) })
+	return all
+}
+
+// check refuses a marker that no file could be named after.
+func (m Marker) check() error {
+	if m.Seq == 0 || m.SessionDate < 0 || m.SessionDate > lastDay {
+		return refuse("marker seq=%d sessionDateEpochDay=%d", m.Seq, m.SessionDate)
+	}
+	return nil
+}
+
+func (m Marker) appendHeader(b []byte, rows, contracts int) []byte {
+	b = strconv.AppendUint(append(b, "#cut schema="...), CutSchema, 10)
+	b = strconv.AppendUint(append(b, " seq="...), m.Seq, 10)
+	b = strconv.AppendInt(append(b, " sessionDateEpochDay="...), int64(m.SessionDate), 10)
+	b = strconv.AppendUint(append(b, " priceVersion="...), uint64(m.PriceVersion), 10)
+	b = strconv.AppendInt(append(b, " rows="...), int64(rows), 10)
+	b = strconv.AppendInt(append(b, " contracts="...), int64(contracts), 10)
+	return append(b, '\n')
+}
+
+// checkContract refuses terms that this build cannot read.
+func checkContract(c *matcher.ContractInfo, last uint64) error {
+	_, known := matcher.ConventionAt(c.Convention)
+	switch {
+	case c.ID <= last:
+		return refuse("contract id=%d is not above %d", c.ID, last)
+	case !known:
+		return refuse("contract id=%d has conventionIndex=%d, which this build does not know", c.ID, c.Convention)
+	case !c.Style.Known():
+		return refuse("contract id=%d has exerciseStyle=%d, which this build does not know", c.ID, c.Style)
+	case c.Side > matcher.Sell:
+		return refuse("contract id=%d has side=%d", c.ID, c.Side)
+	case c.Notional < 1:
+		return refuse("contract id=%d has notional=%d", c.ID, c.Notional)
+	}
+	return nil
+}
+
+func appendContract(b []byte, c *matcher.ContractInfo) []byte {
+	product := uint64(0)
+	if c.Swaption {
+		product = 1
+	}
+	b = append(strconv.AppendUint(b, c.ID, 10), ',')
+	b = append(strconv.AppendUint(b, uint64(c.AccountID), 10), ',')
+	b = append(strconv.AppendUint(b, uint64(c.Side), 10), ',') // Sell pays
+	b = append(strconv.AppendInt(b, int64(c.Notional), 10), ',')
+	b = append(strconv.AppendInt(b, c.FixedRate, 10), ',')
+	b = append(strconv.AppendUint(b, uint64(c.Convention), 10), ',')
+	b = append(strconv.AppendUint(b, uint64(c.Effective), 10), ',')
+	b = append(strconv.AppendUint(b, uint64(c.Maturity), 10), ',')
+	b = append(strconv.AppendUint(b, product, 10), ',')
+	b = append(strconv.AppendUint(b, uint64(c.Expiry), 10), ',')
+	return append(strconv.AppendUint(b, uint64(c.Style), 10), '\n')
+}
+
+// plainTicker says whether a ticker can stand between two commas.
+func plainTicker(ticker string) bool {
+	for i := range len(ticker) {
+		if c := ticker[i]; c <= ' ' || c > '~' || c == ',' || c == '"' {
+			return false
+		}
+	}
+	return ticker != ""
+}
+
+// sumOf is the lower-case hex SHA-256 of b.
+func sumOf(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// refuse is an ErrRefused with its reason.
+func refuse(format string, args ...any) error {
+	return fmt.Errorf("riskextract: %s: %w", fmt.Sprintf(format, args...), ErrRefused)
+}

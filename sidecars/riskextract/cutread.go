@@ -1,0 +1,185 @@
+package riskextract
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"posttrade/matcher"
+	"posttrade/sidecars/store"
+)
+
+// position is a row of a cut.
+type position struct {
+	account    uint32
+	security   string
+	quantity   int64
+	average    int64 // x 1e6
+	multiplier uint32
+	lastTrade  int64 // x 1e6, 0 = none
+}
+
+// cutRows are the rows of a cut's text.
+type cutRows struct {
+	Marker
+	positions []position
+	contracts []matcher.ContractInfo
+}
+
+// parseCut reads the text of a cut. Whether the text is the one that was rendered
+// is for its SHA-256 to say; here nothing is read that a cut cannot hold.
+func parseCut(text string) (*cutRows, error) {
+	r := cutReader{rest: text}
+	var cut cutRows
+	rows, contracts := r.header(&cut.Marker)
+	r.expect(cutColumns)
+	cut.positions = make([]position, 0, min(rows, len(text)))
+	for range rows {
+		p, ok := r.position()
+		if !ok {
+			break
+		}
+		cut.positions = append(cut.positions, p)
+	}
+	r.expect(cutSection)
+	r.expect(cutTerms)
+	cut.contracts = make([]matcher.ContractInfo, 0, min(contracts, len(text)))
+	last := uint64(0)
+	for range contracts {
+		c, ok := r.contract(last)
+		if !ok {
+			break
+		}
+		cut.contracts, last = append(cut.contracts, c), c.ID
+	}
+	if r.err == nil && r.rest != "" {
+		r.fail("more than the rows it announces")
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	return &cut, nil
+}
+
+// cutReader walks a cut's text. The first error stays.
+type cutReader struct {
+	rest string
+	line int // the one being read
+	err  error
+}
+
+func (r *cutReader) fail(what string) {
+	if r.err == nil {
+		r.err = fmt.Errorf("riskextract: read cut line=%d: %s: %w", r.line, what, ErrRefused)
+	}
+}
+
+// next returns the next line.
+func (r *cutReader) next() string {
+	r.line++
+	line, rest, found := strings.Cut(r.rest, "\n")
+	if !found {
+		r.fail("the text ends")
+		return ""
+	}
+	r.rest = rest
+	return line
+}
+
+func (r *cutReader) expect(line string) {
+	if got := r.next(); r.err == nil && got+"\n" != line {
+		r.fail("not " + strings.TrimSuffix(line, "\n"))
+	}
+}
+
+// header reads the first line, by writing what it has to be.
+func (r *cutReader) header(m *Marker) (rows, contracts int) {
+	line := r.next()
+	var session int64
+	_, err := fmt.Sscanf(line, "#cut schema=3 seq=%d sessionDateEpochDay=%d priceVersion=%d rows=%d contracts=%d",
+		&m.Seq, &session, &m.PriceVersion, &rows, &contracts)
+	m.SessionDate = store.Date(session)
+	if err != nil || rows < 0 || contracts < 0 || int64(m.SessionDate) != session || m.check() != nil ||
+		string(m.appendHeader(nil, rows, contracts)) != line+"\n" {
+		r.fail("not the header of a cut of schema 3")
+		return 0, 0
+	}
+	return rows, contracts
+}
+
+func (r *cutReader) position() (p position, ok bool) {
+	c := columns{rest: r.next()}
+	p.account = uint32(c.unsigned(math.MaxUint32))
+	p.security = c.text()
+	p.quantity = c.signed()
+	p.average = c.signed()
+	p.multiplier = uint32(c.unsigned(math.MaxUint32))
+	p.lastTrade = c.signed()
+	if !c.done() || !plainTicker(p.security) || p.lastTrade < 0 || p.multiplier == 0 {
+		r.fail("not a position")
+	}
+	return p, r.err == nil
+}
+
+func (r *cutReader) contract(last uint64) (info matcher.ContractInfo, ok bool) {
+	c := columns{rest: r.next()}
+	info.ID = c.unsigned(math.MaxUint64)
+	info.AccountID = uint32(c.unsigned(math.MaxUint32))
+	info.Side = matcher.Side(c.unsigned(uint64(matcher.Sell)))
+	info.Notional = int32(c.unsigned(math.MaxInt32))
+	info.FixedRate = c.signed()
+	info.Convention = uint32(c.unsigned(math.MaxUint32))
+	info.Effective = uint16(c.unsigned(math.MaxUint16))
+	info.Maturity = uint16(c.unsigned(math.MaxUint16))
+	info.Swaption = c.unsigned(1) == 1
+	info.Expiry = uint16(c.unsigned(math.MaxUint16))
+	info.Style = matcher.ExerciseStyle(c.unsigned(math.MaxUint8))
+	if !c.done() {
+		r.fail("not a contract")
+	} else if err := checkContract(&info, last); err != nil && r.err == nil {
+		r.err = err
+	}
+	return info, r.err == nil
+}
+
+// columns walks one line. Numbers have one form only, the shortest.
+type columns struct {
+	rest string
+	over bool // the last column has been read
+	bad  bool
+}
+
+func (c *columns) text() string {
+	if c.over {
+		c.bad = true
+		return ""
+	}
+	column, rest, more := strings.Cut(c.rest, ",")
+	c.rest, c.over = rest, !more
+	return column
+}
+
+func (c *columns) unsigned(most uint64) uint64 {
+	text := c.text()
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || n > most || len(text) > 1 && text[0] == '0' || text[0] == '+' {
+		c.bad = true
+		return 0
+	}
+	return n
+}
+
+func (c *columns) signed() int64 {
+	text := c.text()
+	n, err := strconv.ParseInt(text, 10, 64)
+	digits := strings.TrimPrefix(text, "-")
+	if err != nil || digits[0] == '0' && text != "0" || text[0] == '+' {
+		c.bad = true
+		return 0
+	}
+	return n
+}
+
+// done reports whether the line had all its columns, readable, and no more.
+func (c *columns) done() bool { return c.over && !c.bad }

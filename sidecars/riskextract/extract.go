@@ -1,0 +1,222 @@
+package riskextract
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"path/filepath"
+	"time"
+
+	"posttrade/sidecars/store"
+)
+
+// The roles that Options.Role knows.
+const (
+	RoleSingle   = "SINGLE"
+	RoleLeader   = "LEADER"
+	RoleFollower = "FOLLOWER"
+)
+
+// ErrFollower reports that this member keeps the cut and leaves the rest to the leader.
+var ErrFollower = errors.New("only the leader writes and announces")
+
+// Options configure an Extractor. Sink, Engine, Announce and Markers are required.
+type Options struct {
+	Sink           string // the directory; it is made
+	Counterparties string // path, "" = built in
+	Instruments    string // path, "" = built in
+	Marks          Marks  // nil = none is ever published
+
+	// Engine returns an engine that stands exactly at a durable sequence, and what ends it.
+	Engine func(ctx context.Context, seq uint64) (s State, closeEngine func() error, err error)
+	// Announce publishes risk.extract.ready. It may be called again for the same extract.
+	Announce func(ctx context.Context, a Announcement) error
+	// Markers returns the durable markers from a sequence on, ascending, and the sequence
+	// from which to go on: it has seen everything before it.
+	Markers func(ctx context.Context, from uint64) (markers []Marker, next uint64, err error)
+	Role    func() string // nil = always SINGLE
+
+	DB     *store.DB        // keeps the cursor; nil = a file in the sink does
+	Poll   time.Duration    // how often to look for markers; 0 = 1 s
+	Now    func() time.Time // nil = time.Now
+	Logger *slog.Logger     // nil = none
+}
+
+// Extractor makes the extracts of all markers.
+type Extractor struct {
+	o    Options
+	turn chan struct{}     // holds a token while an extract is made; guards kept
+	kept map[uint64]string // cutSha256 of the markers whose cut this process has stored
+	step func(string) error
+
+	progress  progress
+	cursor    cursor
+	saved     uint64 // what the cursor durably is; of Run, as is the next
+	announced bool   // something behind saved
+}
+
+// New returns an Extractor. It does nothing until it is called.
+func New(o Options) *Extractor {
+	if o.Role == nil {
+		o.Role = func() string { return RoleSingle }
+	}
+	if o.Poll <= 0 {
+		o.Poll = time.Second
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	x := &Extractor{o: o, turn: make(chan struct{}, 1), kept: make(map[uint64]string), progress: newProgress()}
+	if x.cursor = cursor(fileCursor{o.Sink}); o.DB != nil {
+		x.cursor = sqlCursor{o.DB}
+	}
+	return x
+}
+
+// Extract makes the extract of one marker and announces it.
+//
+//   - It may be repeated at any time, after a crash too: the bytes are the same, and it announces again.
+//   - Errors: ErrRefused and ErrMismatch name what is wrong; ErrFollower on a follower, whose
+//     part is done then. Anything else is the engine, the disk, the database or the broker:
+//     try again later.
+//   - Cost: an engine brought to the marker, about 20 MB for 100,000 positions and 100,000 contracts.
+func (x *Extractor) Extract(ctx context.Context, m Marker) (Announcement, error) {
+	select {
+	case x.turn <- struct{}{}:
+		defer func() { <-x.turn }()
+	case <-ctx.Done():
+		return Announcement{}, fmt.Errorf("riskextract: extract seq=%d: %w", m.Seq, ctx.Err())
+	}
+	if err := m.check(); err != nil {
+		return Announcement{}, err
+	}
+	if x.kept[m.Seq] != "" && x.o.Role() == RoleFollower {
+		return Announcement{}, ErrFollower
+	}
+	dir, err := folderOf(x.o.Sink, m, x.step)
+	if err != nil {
+		return Announcement{}, err
+	}
+	text, sum, err := x.cut(ctx, m, dir)
+	if err != nil {
+		return Announcement{}, err
+	}
+	if x.o.Role() == RoleFollower {
+		return Announcement{}, ErrFollower
+	}
+	a, err := x.artifacts(ctx, m, dir, text, sum)
+	if err != nil {
+		return Announcement{}, err
+	}
+	if err = x.o.Announce(ctx, a); err != nil {
+		return Announcement{}, fmt.Errorf("riskextract: announce seq=%d: %w", m.Seq, err)
+	}
+	delete(x.kept, m.Seq)
+	return a, dir.at("announced")
+}
+
+// cut stores the cut of a marker and returns its text and SHA-256.
+func (x *Extractor) cut(ctx context.Context, m Marker, dir *folder) (text, sum string, err error) {
+	if sum = x.kept[m.Seq]; sum != "" {
+		if text, err = dir.read(cutName(m.Seq), sum); err == nil {
+			return text, sum, nil
+		}
+	}
+	state, closeEngine, err := x.o.Engine(ctx, m.Seq)
+	if err != nil {
+		return "", "", fmt.Errorf("riskextract: engine at seq=%d: %w", m.Seq, err)
+	}
+	cut, err := RenderCut(m, state)
+	if err = errors.Join(err, closeEngine()); err != nil {
+		return "", "", err
+	}
+	if err = dir.put(cutName(m.Seq), cut.Bytes); err != nil {
+		return "", "", err
+	}
+	x.kept[m.Seq] = cut.SHA256
+	x.o.Logger.Info(fmt.Sprintf("RISK-EXTRACT-CUT seq=%d rows=%d contracts=%d sha256=%s role=%s",
+		m.Seq, cut.Rows, cut.Contracts, cut.SHA256, x.o.Role()))
+	return string(cut.Bytes), cut.SHA256, nil
+}
+
+// artifacts stores the two files, and all they are made from, and says what to announce.
+func (x *Extractor) artifacts(ctx context.Context, m Marker, dir *folder, text, sum string) (Announcement, error) {
+	cut, err := parseCut(text)
+	if err != nil {
+		return Announcement{}, err
+	}
+	pins, in, err := x.inputs(ctx, m, dir)
+	if err != nil {
+		return Announcement{}, err
+	}
+	made, err := dir.render(cut, sum, in, pins)
+	if err != nil {
+		return Announcement{}, err
+	}
+	// The manifest comes first: once it is there, a repetition takes the inputs that it pins.
+	for _, file := range []struct {
+		name    string
+		content []byte
+	}{
+		{manifestName(m.Seq), []byte(pins.text(m.Seq))},
+		{positionsFile(m.Seq), made.positions},
+		{contractsFile(m.Seq), made.contracts},
+	} {
+		if err := dir.put(file.name, file.content); err != nil {
+			return Announcement{}, err
+		}
+	}
+	a := Announcement{
+		SHA256: pins.positions, ContractsSHA256: pins.contracts,
+		ConsensusSequence: m.Seq, SessionDate: m.SessionDate.String(), CutSHA256: sum,
+		Schema: PositionsSchema, Rows: len(cut.positions),
+		Contracts: len(cut.contracts), ContractsSchema: ContractsSchema, PriceVersion: m.PriceVersion,
+	}
+	if a.URI, err = fileURI(dir.path, positionsFile(m.Seq)); err != nil {
+		return Announcement{}, err
+	}
+	a.ContractsURI, err = fileURI(dir.path, contractsFile(m.Seq))
+	return a, err
+}
+
+// inputs returns what is pinned for a marker; else what is in force now, stored
+// and named in a manifest that is yet to be stored.
+func (x *Extractor) inputs(ctx context.Context, m Marker, dir *folder) (*manifest, *inputs, error) {
+	pins, found, err := dir.manifest(m.Seq)
+	if err != nil {
+		return nil, nil, err
+	}
+	if found {
+		in, err := dir.inputs(pins, m)
+		return pins, in, err
+	}
+	in := new(inputs)
+	if in.reference, err = LoadReference(x.o.Counterparties, x.o.Instruments); err != nil {
+		return nil, nil, err
+	}
+	var marks []store.Mark
+	if x.o.Marks != nil {
+		if marks, found, err = x.o.Marks.Marks(ctx, m.SessionDate, m.PriceVersion); err != nil {
+			return nil, nil, fmt.Errorf("riskextract: marks sessionDate=%s version=%d: %w", m.SessionDate, m.PriceVersion, err)
+		}
+	}
+	if in.marks, err = markSetOf(m.SessionDate, m.PriceVersion, marks, found); err != nil {
+		return nil, nil, err
+	}
+	pins, err = dir.keep(in)
+	return pins, in, err
+}
+
+// fileURI is where a stored file can be read.
+func fileURI(dir, name string) (string, error) {
+	path, err := filepath.Abs(filepath.Join(dir, name))
+	if err != nil {
+		return "", fmt.Errorf("riskextract: uri: %w", err)
+	}
+	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(path)}).String(), nil
+}

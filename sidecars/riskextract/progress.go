@@ -1,0 +1,147 @@
+package riskextract
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"posttrade/sidecars/store"
+)
+
+// progress is how far the markers have been dealt with, for Run and those who wait.
+type progress struct {
+	nudge chan struct{} // has room for one: somebody waits
+
+	mu      sync.Mutex    // guards what follows; Run alone changes next and open
+	changed chan struct{} // closed, and replaced, when something has
+	next    uint64        // every marker before it is known: done, or in open. 0 = nothing is known yet
+	open    []*attempt    // by ascending sequence
+}
+
+// attempt is a marker that is not announced yet.
+type attempt struct {
+	Marker
+	refusals int
+	err      error     // the last refusal
+	due      time.Time // when to try again
+}
+
+func newProgress() progress {
+	return progress{changed: make(chan struct{}), nudge: make(chan struct{}, 1)}
+}
+
+// change runs f under the lock and wakes those who wait.
+func (p *progress) change(f func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f()
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// wake has those who wait look again.
+func (p *progress) wake() { p.change(func() {}) }
+
+// find returns the open attempt of a sequence, nil for none. The lock is held.
+func (p *progress) find(seq uint64) *attempt {
+	i, found := slices.BinarySearchFunc(p.open, seq, func(a *attempt, seq uint64) int { return cmp.Compare(a.Seq, seq) })
+	if !found {
+		return nil
+	}
+	return p.open[i]
+}
+
+// passed is the last sequence that the cursor may stand at. The lock is held.
+func (p *progress) passed() uint64 {
+	if len(p.open) > 0 {
+		return p.open[0].Seq - 1
+	}
+	return max(p.next, 1) - 1
+}
+
+// due returns the first attempt behind a sequence whose time has come.
+func (p *progress) due(after uint64, now time.Time) (a Marker, found bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, a := range p.open {
+		if a.Seq > after && !a.due.After(now) {
+			return a.Marker, true
+		}
+	}
+	return Marker{}, false
+}
+
+// drop forgets the open attempts of a range: they are announced. It wakes nobody.
+func (p *progress) drop(from, to uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.open = slices.DeleteFunc(p.open, func(a *attempt) bool { return from <= a.Seq && a.Seq <= to })
+}
+
+// cursor keeps the sequence up to which every marker is announced.
+type cursor interface {
+	load(ctx context.Context) (uint64, error)
+	save(ctx context.Context, seq uint64) error
+}
+
+// cursorName is its name in the table, and that of the file.
+const cursorName = "riskextract"
+
+// sqlCursor is a cursor in the database, which all members share.
+type sqlCursor struct{ db *store.DB }
+
+func (c sqlCursor) load(ctx context.Context) (seq uint64, err error) {
+	err = c.db.Read(ctx, func(tx *store.Tx) error {
+		seq, err = tx.Cursor(cursorName)
+		return err
+	})
+	return seq, err
+}
+
+func (c sqlCursor) save(ctx context.Context, seq uint64) error {
+	return c.db.Write(ctx, func(tx *store.Tx) error { return tx.SetCursor(cursorName, seq) })
+}
+
+// fileCursor is a cursor in a directory, for a member without a database.
+type fileCursor struct{ dir string }
+
+func (c fileCursor) load(context.Context) (uint64, error) {
+	text, err := os.ReadFile(c.path())
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("riskextract: cursor: %w", err)
+	}
+	seq, err := strconv.ParseUint(string(text), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("riskextract: cursor file=%s holds %q", c.path(), text)
+	}
+	return seq, nil
+}
+
+func (c fileCursor) save(_ context.Context, seq uint64) error {
+	if err := os.MkdirAll(c.dir, 0o755); err != nil {
+		return fmt.Errorf("riskextract: cursor: %w", err)
+	}
+	dir := folder{path: c.dir, mode: 0o644}
+	temp, err := dir.writeTemp(cursorName, strconv.AppendUint(nil, seq, 10))
+	if err != nil {
+		return err
+	}
+	if err = os.Rename(temp, c.path()); err != nil {
+		return fmt.Errorf("riskextract: cursor: %w", err)
+	}
+	dir.tidy(cursorName)
+	return syncDir(c.dir)
+}
+
+func (c fileCursor) path() string { return filepath.Join(c.dir, cursorName+".cursor") }

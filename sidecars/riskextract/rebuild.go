@@ -1,0 +1,119 @@
+package riskextract
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Rebuild makes the positions and contracts files of a stored cut again, from the
+// folder that the cut lies in and nothing else.
+//
+//   - cutPath is seq-<N>.cut. Beside it have to be seq-<N>.sha256 and the inputs that it names; the
+//     stored artifacts may be gone.
+//   - Both outputs are written, or neither is begun. A file that is there already is not replaced.
+//   - Errors: ErrMismatch when anything stored, or already there under an output's name, is not
+//     what it has to be; then nothing is written. Anything else is a file that cannot be read or written.
+func Rebuild(cutPath, positionsOut, contractsOut string) error {
+	seq, err := cutSeq(cutPath)
+	if err != nil {
+		return err
+	}
+	stored := &folder{path: filepath.Dir(cutPath)}
+	made, err := stored.again(seq)
+	if err != nil {
+		return err
+	}
+	if filepath.Clean(positionsOut) == filepath.Clean(contractsOut) {
+		return fmt.Errorf("riskextract: rebuild: both files would be %s", positionsOut)
+	}
+	outputs := []struct {
+		path    string
+		content []byte
+	}{{positionsOut, made.positions}, {contractsOut, made.contracts}}
+	for _, o := range outputs {
+		out := &folder{path: filepath.Dir(o.path)}
+		if _, err := out.holds(filepath.Base(o.path), o.content); err != nil {
+			return err
+		}
+	}
+	for _, o := range outputs {
+		out := &folder{path: filepath.Dir(o.path), mode: 0o644}
+		if err := out.put(filepath.Base(o.path), o.content); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cutSeq reads the sequence out of a cut's name.
+func cutSeq(path string) (uint64, error) {
+	name := filepath.Base(path)
+	digits := strings.TrimSuffix(strings.TrimPrefix(name, "seq-"), ".cut")
+	seq, err := strconv.ParseUint(digits, 10, 64)
+	if err != nil || cutName(seq) != name {
+		return 0, fmt.Errorf("riskextract: rebuild: %s is not named seq-<N>.cut", path)
+	}
+	return seq, nil
+}
+
+// again renders the artifacts of a stored cut and holds everything stored against its manifest.
+func (f *folder) again(seq uint64) (artifacts, error) {
+	m, found, err := f.manifest(seq)
+	if err == nil && !found {
+		err = fmt.Errorf("riskextract: rebuild: there is no %s", filepath.Join(f.path, manifestName(seq)))
+	}
+	if err != nil {
+		return artifacts{}, err
+	}
+	text, err := f.read(cutName(seq), m.cut)
+	if err != nil {
+		return artifacts{}, err
+	}
+	cut, err := parseCut(text)
+	if err != nil {
+		return artifacts{}, fmt.Errorf("%w: %w", err, ErrMismatch)
+	}
+	if cut.Seq != seq {
+		return artifacts{}, fmt.Errorf("riskextract: rebuild: %s is of seq=%d: %w", cutName(seq), cut.Seq, ErrMismatch)
+	}
+	in, err := f.inputs(m, cut.Marker)
+	if errors.Is(err, ErrRefused) {
+		err = fmt.Errorf("%w: %w", err, ErrMismatch)
+	}
+	if err != nil {
+		return artifacts{}, err
+	}
+	made, err := f.render(cut, m.cut, in, m)
+	if err != nil {
+		return artifacts{}, fmt.Errorf("%w: %w", err, ErrMismatch)
+	}
+	return made, nil
+}
+
+// render makes the artifacts and holds them, and those that are stored, against a
+// manifest; what the manifest does not know yet, it then knows.
+func (f *folder) render(cut *cutRows, cutSum string, in *inputs, m *manifest) (artifacts, error) {
+	made, err := render(cut, cutSum, in, m.referenceSHA256())
+	if err != nil {
+		return artifacts{}, err
+	}
+	now := *m
+	now.cut, now.positions, now.contracts = cutSum, sumOf(made.positions), sumOf(made.contracts)
+	if m.cut != "" && now != *m {
+		return artifacts{}, fmt.Errorf("riskextract: rendered seq=%d is not what %s says: %w",
+			cut.Seq, manifestName(cut.Seq), ErrMismatch)
+	}
+	*m = now
+	for _, file := range []struct {
+		name    string
+		content []byte
+	}{{positionsFile(cut.Seq), made.positions}, {contractsFile(cut.Seq), made.contracts}} {
+		if _, err := f.holds(file.name, file.content); err != nil {
+			return artifacts{}, err
+		}
+	}
+	return made, nil
+}

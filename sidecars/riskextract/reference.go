@@ -1,0 +1,133 @@
+package riskextract
+
+import (
+	_ "embed"
+	"fmt"
+	"io"
+	"math"
+	"os"
+)
+
+// The built-in files: a counterparty for every account of the built-in universe,
+// and some instruments that are no plain shares.
+var (
+	//go:embed reference/counterparties.csv
+	builtInCounterparties string
+	//go:embed reference/instruments.csv
+	builtInInstruments string
+)
+
+// Reference is what the two reference files say. It does not change.
+type Reference struct {
+	counterpartiesText string
+	instrumentsText    string
+	counterparties     map[uint32]counterparty
+	instruments        map[string]instrument
+}
+
+// counterparty is who stands behind an account.
+type counterparty struct {
+	id         string
+	nettingSet string
+	currency   string
+}
+
+const counterpartiesHeader = "accountId,counterpartyId,nettingSetId,currency"
+
+// LoadReference reads the reference files; an empty path stands for the one that
+// is built in. A file whose content is refused is ErrRefused, with the line.
+func LoadReference(counterparties, instruments string) (*Reference, error) {
+	first, err := readReference(counterparties, builtInCounterparties)
+	if err != nil {
+		return nil, err
+	}
+	second, err := readReference(instruments, builtInInstruments)
+	if err != nil {
+		return nil, err
+	}
+	return ParseReference(first, second)
+}
+
+func readReference(path, builtIn string) (string, error) {
+	if path == "" {
+		return builtIn, nil
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("riskextract: read reference: %w", err)
+	}
+	defer file.Close() // read only
+	text, err := io.ReadAll(io.LimitReader(file, MaxReferenceBytes+1))
+	if err != nil {
+		return "", fmt.Errorf("riskextract: read reference: %w", err)
+	}
+	return string(text), nil
+}
+
+// ParseReference reads the texts of the two files.
+func ParseReference(counterparties, instruments string) (*Reference, error) {
+	r := &Reference{
+		counterpartiesText: counterparties, counterparties: make(map[uint32]counterparty),
+		instrumentsText: instruments, instruments: make(map[string]instrument),
+	}
+	if err := table("counterparties", counterpartiesHeader, counterparties, r.addCounterparties()); err != nil {
+		return nil, err
+	}
+	if err := table("instruments", instrumentsHeader, instruments, r.addInstrument); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// addCounterparties returns what takes in a line of the counterparties. A netting
+// set is an agreement with one counterparty, so it cannot name two.
+func (r *Reference) addCounterparties() func(columns []string) error {
+	parties := make(map[string]string) // of the netting sets
+	return func(columns []string) error {
+		account, err := whole("accountId", columns[0], 1, math.MaxUint32)
+		if err != nil {
+			return err
+		}
+		c := counterparty{}
+		if c.id, err = identifier("counterpartyId", columns[1]); err != nil {
+			return err
+		}
+		if c.nettingSet, err = identifier("nettingSetId", columns[2]); err != nil {
+			return err
+		}
+		if c.currency, err = currency(columns[3]); err != nil {
+			return err
+		}
+		if _, there := r.counterparties[uint32(account)]; there {
+			return fmt.Errorf("accountId=%d %w", account, errTwice)
+		}
+		if party, there := parties[c.nettingSet]; there && party != c.id {
+			return fmt.Errorf("nettingSetId=%s has two counterparties: %w", c.nettingSet, errValue)
+		}
+		parties[c.nettingSet] = c.id
+		r.counterparties[uint32(account)] = c
+		return nil
+	}
+}
+
+// currency reads a code of three capital letters.
+func currency(text string) (string, error) {
+	const letters = 3
+	bad := len(text) != letters
+	for i := range len(text) {
+		bad = bad || text[i] < 'A' || text[i] > 'Z'
+	}
+	if bad {
+		return "", fmt.Errorf("currency=%q: %w", text, errValue)
+	}
+	return text, nil
+}
+
+// counterparty returns who stands behind an account; one that is not mapped stops the extract.
+func (r *Reference) counterparty(accountID uint32) (counterparty, error) {
+	c, ok := r.counterparties[accountID]
+	if !ok {
+		return c, refuse("accountId=%d is mapped to no counterparty", accountID)
+	}
+	return c, nil
+}

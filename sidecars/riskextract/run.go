@@ -1,0 +1,171 @@
+package riskextract
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// The pauses after an error of the surroundings, and that before a refused marker is tried again.
+const (
+	firstPause = 100 * time.Millisecond
+	maxPause   = 5 * time.Second
+	retryPause = 5 * time.Second
+)
+
+// saveEvery bounds how many sequences without a marker a restart looks through again.
+const saveEvery = 1 << 20
+
+// Run makes the extract of every durable marker, in order, until ctx ends; then it
+// returns nil. It begins behind the durable cursor, which passes a marker only
+// when its announcement is out. While the engine, the database, the disk or the
+// broker fail, it waits and tries again; a marker that is refused is tried again
+// later, and the next ones do not wait for it.
+func (x *Extractor) Run(ctx context.Context) error {
+	failed := time.Duration(0)
+	for {
+		err := x.round(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		pause, nudge := x.o.Poll, x.progress.nudge
+		switch {
+		case err != nil:
+			if failed == 0 {
+				x.o.Logger.Warn("riskextract: held up", "error", err)
+			}
+			failed = min(max(2*failed, firstPause), maxPause)
+			pause, nudge = failed, nil // who waits does not make it try more often
+		case failed != 0:
+			x.o.Logger.Info("riskextract: goes on")
+			failed = 0
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+		case <-nudge:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// Wait returns nil once the marker of that sequence has been announced. A refusal
+// ends it with ErrRefused or ErrMismatch, after a new try. Where there is no
+// marker, it returns nil when Run has come past the sequence.
+func (x *Extractor) Wait(ctx context.Context, seq uint64) error {
+	p := &x.progress
+	refusals := -1 // of the marker, when the waiting began
+	for {
+		p.mu.Lock()
+		changed, a := p.changed, p.find(seq)
+		var done bool
+		var refused error
+		switch {
+		case a == nil:
+			done, refusals = seq < p.next, max(refusals, 0)
+		case refusals < 0:
+			refusals, a.due = a.refusals, time.Time{}
+		case a.refusals > refusals:
+			refused = a.err
+		}
+		p.mu.Unlock()
+		if done || refused != nil {
+			return refused
+		}
+		select {
+		case p.nudge <- struct{}{}:
+		default: // Run has been told already
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("riskextract: wait seq=%d: %w", seq, ctx.Err())
+		}
+	}
+}
+
+// round looks for new markers once, tries those that are due and moves the cursor.
+func (x *Extractor) round(ctx context.Context) error {
+	follows := x.o.Role() == RoleFollower
+	if x.progress.next == 0 || follows {
+		saved, err := x.cursor.load(ctx)
+		if err != nil {
+			return err
+		}
+		x.saved = saved
+		x.progress.drop(0, saved) // look wakes
+	}
+	if err := x.look(ctx); err != nil {
+		return err
+	}
+	now := x.o.Now()
+	for m, found := x.progress.due(0, now); found; m, found = x.progress.due(m.Seq, now) {
+		if err := x.try(ctx, m, now); err != nil {
+			return err
+		}
+	}
+	return x.save(ctx)
+}
+
+// look takes in the markers that have become durable.
+func (x *Extractor) look(ctx context.Context) error {
+	p := &x.progress
+	from := max(p.next, x.saved+1)
+	markers, next, err := x.o.Markers(ctx, from)
+	if err != nil {
+		return fmt.Errorf("riskextract: markers from=%d: %w", from, err)
+	}
+	p.change(func() {
+		for _, m := range markers {
+			if m.Seq >= from && m.Seq < next { // the others come again
+				p.open = append(p.open, &attempt{Marker: m})
+				from = m.Seq + 1
+			}
+		}
+		p.next = max(next, from)
+	})
+	return nil
+}
+
+// try makes one extract. An error is one of the surroundings: later markers would meet it, too.
+func (x *Extractor) try(ctx context.Context, m Marker, now time.Time) error {
+	_, err := x.Extract(ctx, m)
+	switch {
+	case err == nil:
+		x.progress.drop(m.Seq, m.Seq)
+		x.announced = true
+		// A cursor that cannot be saved is no reason to let anybody wait.
+		defer x.progress.wake()
+		return x.save(ctx)
+	case errors.Is(err, ErrFollower):
+		return nil
+	case errors.Is(err, ErrRefused), errors.Is(err, ErrMismatch):
+		x.progress.change(func() {
+			a := x.progress.find(m.Seq)
+			if a.err == nil || a.err.Error() != err.Error() {
+				x.o.Logger.Error("riskextract: refused", "seq", m.Seq, "error", err)
+			}
+			a.err, a.due = err, now.Add(retryPause)
+			a.refusals++
+		})
+		return nil
+	}
+	return err
+}
+
+// save moves the durable cursor up to the first open marker, if that is of use.
+func (x *Extractor) save(ctx context.Context) error {
+	x.progress.mu.Lock()
+	passed := x.progress.passed()
+	x.progress.mu.Unlock()
+	if passed <= x.saved || !x.announced && passed-x.saved < saveEvery || x.o.Role() == RoleFollower {
+		return nil
+	}
+	if err := x.cursor.save(ctx, passed); err != nil {
+		return err
+	}
+	x.saved, x.announced = passed, false
+	return nil
+}

@@ -1,0 +1,303 @@
+package riskextract
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"posttrade/matcher"
+	"posttrade/sidecars/store"
+	"posttrade/sidecars/store/storetest"
+)
+
+// running is an Extractor whose Run goes on until stop, or the end of the test.
+func running(t *testing.T, x *Extractor) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- x.Run(ctx) }()
+	stopped := false
+	stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Errorf("Run ended with %v", err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Error("Run does not end")
+		}
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+// wait is Wait, for a while.
+func wait(t *testing.T, x *Extractor, seq uint64) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	return x.Wait(ctx, seq)
+}
+
+// seqs are the sequences that were announced, in order.
+func (r *rig) seqs() (all []uint64) {
+	for _, a := range r.announcements() {
+		all = append(all, a.ConsensusSequence)
+	}
+	return all
+}
+
+func at(seq uint64) Marker { return Marker{Seq: seq, SessionDate: 20_000, PriceVersion: 1} }
+
+func TestRunFollowsTheMarkers(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		r := newRig(t)
+		r.o.DB, r.o.Poll = db, time.Hour // only those who wait make it look
+		x := New(r.o)
+		r.mark(at(5), goldenEmpty)
+		r.mark(at(9), goldenEmpty)
+		stop := running(t, x)
+		if err := wait(t, x, 9); err != nil || !slices.Equal(r.seqs(), []uint64{5, 9}) {
+			t.Fatalf("%v, announced %d", err, r.seqs())
+		}
+		r.mark(at(12), goldenEmpty)
+		for _, seq := range []uint64{12, 5, 9, 1, 11} { // and what is long done, or no marker
+			if err := wait(t, x, seq); err != nil {
+				t.Fatalf("wait %d: %v", seq, err)
+			}
+		}
+		stop()
+		// A new process begins behind the last announcement.
+		r.mark(at(20), goldenEmpty)
+		x = New(r.o)
+		stop = running(t, x)
+		if err := wait(t, x, 20); err != nil || !slices.Equal(r.seqs(), []uint64{5, 9, 12, 20}) {
+			t.Fatalf("%v, announced %d", err, r.seqs())
+		}
+		stop()
+		if cursor := cursorOf(t, db); cursor != 20 {
+			t.Errorf("the cursor is at %d", cursor)
+		}
+	})
+}
+
+// goldenEmpty is a state in which nothing ever happened.
+var goldenEmpty = new(fakeState)
+
+func cursorOf(t *testing.T, db *store.DB) (seq uint64) {
+	t.Helper()
+	err := db.Read(t.Context(), func(tx *store.Tx) (err error) {
+		seq, err = tx.Cursor("riskextract")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seq
+}
+
+// TestRunGoesOnBehindARefusal has one marker refused: the next one does not wait,
+// the cursor does, and it is made when what it needs is there.
+func TestRunGoesOnBehindARefusal(t *testing.T) {
+	db := storetest.Open(t, store.SQLite)
+	r := newRig(t)
+	marks := &SQLMarks{DB: db}
+	r.o.DB, r.o.Marks, r.o.Poll = db, marks, time.Hour
+	naked := &fakeState{securities: []matcher.SecurityInfo{{ID: 1, Ticker: "NAKED"}},
+		positions: []matcher.PositionInfo{{AccountID: 1, SecurityID: 1, Qty: 2}}}
+	r.mark(at(5), naked)
+	r.mark(at(9), goldenEmpty)
+	x := New(r.o)
+	stop := running(t, x)
+	for range 3 {
+		if err := wait(t, x, 5); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "security=NAKED ") {
+			t.Fatalf("got %v", err)
+		}
+	}
+	if err := wait(t, x, 9); err != nil || !slices.Equal(r.seqs(), []uint64{9}) {
+		t.Fatalf("%v, announced %d", err, r.seqs())
+	}
+	if cursor := cursorOf(t, db); cursor != 0 && cursor != 4 {
+		t.Errorf("the cursor is at %d", cursor)
+	}
+	if !containsOnce(r.log.String(), "riskextract: refused") {
+		t.Errorf("the log is %s", r.log)
+	}
+	if engines, closed := r.cuts(); engines != 2 || closed != 2 {
+		t.Errorf("%d engines, %d closed, for two cuts", engines, closed)
+	}
+	stop()
+	x = New(r.o)
+	stop = running(t, x)
+	if err := wait(t, x, 5); !errors.Is(err, ErrRefused) {
+		t.Fatalf("after a restart: %v", err)
+	}
+	if err := marks.PutMarks(t.Context(), 20_000, 1, []store.Mark{{Security: "NAKED", Price: 3_000_000}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := wait(t, x, 5); err != nil || !slices.Equal(r.seqs()[:3], []uint64{9, 9, 5}) {
+		t.Fatalf("%v, announced %d", err, r.seqs())
+	}
+	stop()
+	if cursor := cursorOf(t, db); cursor != 9 {
+		t.Errorf("the cursor is at %d", cursor)
+	}
+	row := files(t, r.o.Sink)[filepath.Join(store.Date(20_000).String(), "v1", "seq-5.csv")]
+	if !strings.Contains(row, "\n1,NAKED,EQUITY,2,1,0.000000,3.000000,EOD_SNAPSHOT,OFFICIAL,6.000000,6.000000,USD,") {
+		t.Errorf("the file is\n%s", row)
+	}
+}
+
+// TestRunSurvivesItsSurroundings has engine and broker down, and then the database locked.
+func TestRunSurvivesItsSurroundings(t *testing.T) {
+	eachImpatient(t, func(t *testing.T, db *store.DB) {
+		r := newRig(t)
+		r.o.DB, r.o.Poll = db, time.Millisecond
+		r.mark(at(5), goldenEmpty)
+		r.fail(errors.New("down"))
+		x := New(r.o)
+		stop := running(t, x)
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		if err := x.Wait(ctx, 5); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("got %v", err)
+		}
+		r.fail(nil)
+		if err := wait(t, x, 5); err != nil {
+			t.Fatal(err)
+		}
+		if !containsOnce(r.log.String(), "riskextract: held up") {
+			t.Errorf("the log is %s", r.log)
+		}
+		stop()
+		x = New(r.o)
+		r.mark(at(8), goldenEmpty)
+		unlock := storetest.Lock(t, db)
+		stop = running(t, x)
+		if err := wait(t, x, 8); err != nil { // reading goes on; the cursor cannot be saved
+			t.Fatal(err)
+		}
+		unlock()
+		r.mark(at(9), goldenEmpty)
+		if err := wait(t, x, 9); err != nil {
+			t.Fatal(err)
+		}
+		stop()
+		if cursor := cursorOf(t, db); cursor != 9 {
+			t.Errorf("the cursor is at %d", cursor)
+		}
+	})
+}
+
+// eachImpatient is storetest.Each with databases that give up a lock soon.
+func eachImpatient(t *testing.T, test func(t *testing.T, db *store.DB)) {
+	t.Helper()
+	for _, d := range storetest.Dialects(t) {
+		t.Run(d.String(), func(t *testing.T) {
+			o := storetest.Options(t, d)
+			o.BusyTimeout = 50 * time.Millisecond
+			test(t, storetest.OpenWith(t, o))
+		})
+	}
+}
+
+// TestLeaderTakesOver has a follower become the leader: what the old one did not
+// announce is announced, what it did is not.
+func TestLeaderTakesOver(t *testing.T) {
+	db := storetest.Open(t, store.SQLite)
+	old, next := newRig(t), newRig(t)
+	old.o.DB, next.o.DB = db, db
+	old.o.Poll, next.o.Poll = time.Millisecond, time.Millisecond
+	old.o.Role = func() string { return RoleLeader }
+	var leads atomic.Bool
+	next.o.Role = func() string {
+		if leads.Load() {
+			return RoleLeader
+		}
+		return RoleFollower
+	}
+	for _, r := range []*rig{old, next} {
+		r.mark(at(5), goldenEmpty)
+	}
+	x, y := New(old.o), New(next.o)
+	stop := running(t, x)
+	running(t, y)
+	if err := wait(t, x, 5); err != nil {
+		t.Fatal(err)
+	}
+	if err := wait(t, y, 5); err != nil { // the shared cursor says so
+		t.Fatal(err)
+	}
+	stop()
+	next.mark(at(7), goldenEmpty)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if err := y.Wait(ctx, 7); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("a follower says that it is announced: %v", err)
+	}
+	leads.Store(true)
+	if err := wait(t, y, 7); err != nil || !slices.Equal(next.seqs(), []uint64{7}) || !slices.Equal(old.seqs(), []uint64{5}) {
+		t.Errorf("%v, announced %d, then %d", err, old.seqs(), next.seqs())
+	}
+}
+
+// TestRunWithoutADatabase keeps its cursor in the sink.
+func TestRunWithoutADatabase(t *testing.T) {
+	r := newRig(t)
+	r.o.Poll = time.Hour
+	for _, seq := range []uint64{3, 4} {
+		r.mark(at(seq), goldenEmpty)
+		x := New(r.o)
+		stop := running(t, x)
+		if err := wait(t, x, seq); err != nil {
+			t.Fatal(err)
+		}
+		stop()
+	}
+	if !slices.Equal(r.seqs(), []uint64{3, 4}) {
+		t.Errorf("announced %d", r.seqs())
+	}
+	path := filepath.Join(r.o.Sink, "riskextract.cursor")
+	if text, err := os.ReadFile(path); err != nil || string(text) != "4" {
+		t.Errorf("the cursor is %q, %v", text, err)
+	}
+	write(t, path, "four")
+	if err := New(r.o).round(t.Context()); err == nil || !strings.Contains(err.Error(), `"four"`) {
+		t.Errorf("a cursor that is none: %v", err)
+	}
+}
+
+// TestCursorPassesLongStretches saves the cursor without a marker too, but rarely.
+func TestCursorPassesLongStretches(t *testing.T) {
+	r := newRig(t)
+	x := New(r.o)
+	for _, tt := range []struct{ durable, want uint64 }{{saveEvery - 1, 0}, {saveEvery, saveEvery}, {saveEvery + 5, saveEvery}} {
+		r.durable = tt.durable
+		if err := x.round(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if saved, err := x.cursor.load(t.Context()); err != nil || saved != tt.want {
+			t.Errorf("at %d the cursor is %d, %v; want %d", tt.durable, saved, err, tt.want)
+		}
+	}
+	r.o.Role = func() string { return RoleFollower }
+	r.durable = 9 * saveEvery
+	x = New(r.o)
+	if err := x.round(t.Context()); err != nil || x.saved != saveEvery {
+		t.Fatalf("saved %d, %v", x.saved, err)
+	}
+	if saved, err := x.cursor.load(t.Context()); err != nil || saved != saveEvery {
+		t.Errorf("a follower moved the cursor to %d, %v", saved, err)
+	}
+}

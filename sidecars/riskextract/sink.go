@@ -1,0 +1,162 @@
+package riskextract
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// folder is the directory of one session and price version in the sink. What is
+// stored there is never replaced.
+type folder struct {
+	path string
+	mode fs.FileMode
+	step func(name string) error // called between the steps of put, for tests; nil = not
+}
+
+// folderOf makes the directory of a marker, durably.
+func folderOf(sink string, m Marker, step func(string) error) (*folder, error) {
+	session := filepath.Join(sink, m.SessionDate.String())
+	f := &folder{path: filepath.Join(session, "v"+strconv.FormatUint(uint64(m.PriceVersion), 10)),
+		mode: 0o444, step: step}
+	for _, path := range []string{sink, session, f.path} {
+		if err := os.MkdirAll(path, 0o755); err != nil {
+			return nil, fmt.Errorf("riskextract: make sink: %w", err)
+		}
+		if err := syncDir(filepath.Dir(path)); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+// The names of a marker's files.
+func cutName(seq uint64) string       { return seqName(seq) + ".cut" }
+func positionsFile(seq uint64) string { return seqName(seq) + ".csv" }
+func contractsFile(seq uint64) string { return seqName(seq) + "-contracts.csv" }
+func manifestName(seq uint64) string  { return seqName(seq) + ".sha256" }
+func seqName(seq uint64) string       { return "seq-" + strconv.FormatUint(seq, 10) }
+
+// put stores a file. When it returns nil, the file is there with exactly this
+// content, on the disk, under its name; a name that stands for other content is
+// ErrMismatch and stays as it is.
+func (f *folder) put(name string, content []byte) error {
+	path := filepath.Join(f.path, name)
+	same, err := f.holds(name, content)
+	if err != nil {
+		return err
+	}
+	if !same {
+		if err = f.add(name, content); err != nil {
+			return err
+		}
+	}
+	f.tidy(name)
+	return errors.Join(syncDir(filepath.Dir(path)), f.at(name+" stored"))
+}
+
+// add writes a temporary file and gives it its name, which must not be taken.
+func (f *folder) add(name string, content []byte) error {
+	path := filepath.Join(f.path, name)
+	temp, err := f.writeTemp(name, content)
+	if err != nil {
+		return err
+	}
+	if err = f.at(name + " written"); err != nil {
+		return err // a crash would leave the temporary file there, too
+	}
+	err = os.Link(temp, path)
+	_ = os.Remove(temp) // left behind it harms nobody, and tidy tries again
+	if err != nil {
+		// Another process has stored it meanwhile, and perhaps tidied up; or this failed.
+		if same, check := f.holds(name, content); check != nil || !same {
+			return errors.Join(fmt.Errorf("riskextract: store %s: %w", path, err), check)
+		}
+	}
+	return f.at(name + " linked")
+}
+
+// writeTemp writes a new file next to the one it is to become, and syncs it.
+func (f *folder) writeTemp(name string, content []byte) (path string, err error) {
+	file, err := os.CreateTemp(f.path, tempPrefix(name)+"*")
+	if err != nil {
+		return "", fmt.Errorf("riskextract: store %s: %w", name, err)
+	}
+	_, err = file.Write(content)
+	if err == nil {
+		err = file.Chmod(f.mode)
+	}
+	if err == nil {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return "", errors.Join(fmt.Errorf("riskextract: store %s: %w", name, err), os.Remove(file.Name()))
+	}
+	return file.Name(), nil
+}
+
+// tempPrefix starts the name of what is to become a file of that name.
+func tempPrefix(name string) string { return "." + name + ".new-" }
+
+// tidy removes what was to become a file that is there now. What cannot be
+// removed is left: it has no name that anybody reads.
+func (f *folder) tidy(name string) {
+	entries, _ := os.ReadDir(f.path)
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), tempPrefix(name)) {
+			_ = os.Remove(filepath.Join(f.path, e.Name()))
+		}
+	}
+}
+
+// holds reports whether a file is there; other content is ErrMismatch.
+func (f *folder) holds(name string, content []byte) (bool, error) {
+	got, err := os.ReadFile(filepath.Join(f.path, name))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("riskextract: read stored: %w", err)
+	case !bytes.Equal(got, content):
+		return false, fmt.Errorf("riskextract: stored file=%s has sha256=%s, expected %s: %w",
+			filepath.Join(f.path, name), sumOf(got), sumOf(content), ErrMismatch)
+	}
+	return true, nil
+}
+
+// read returns a stored file whose SHA-256 is known.
+func (f *folder) read(name, sum string) (string, error) {
+	content, err := os.ReadFile(filepath.Join(f.path, name))
+	if err != nil {
+		return "", fmt.Errorf("riskextract: read stored: %w", err)
+	}
+	if got := sumOf(content); got != sum {
+		return "", fmt.Errorf("riskextract: stored file=%s has sha256=%s, expected %s: %w",
+			filepath.Join(f.path, name), got, sum, ErrMismatch)
+	}
+	return string(content), nil
+}
+
+func (f *folder) at(step string) error {
+	if f.step == nil {
+		return nil
+	}
+	return f.step(step)
+}
+
+// syncDir makes the names in a directory durable.
+func syncDir(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("riskextract: sync: %w", err)
+	}
+	if err = errors.Join(dir.Sync(), dir.Close()); err != nil {
+		return fmt.Errorf("riskextract: sync %s: %w", path, err)
+	}
+	return nil
+}

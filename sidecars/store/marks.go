@@ -1,0 +1,145 @@
+package store
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+)
+
+// Mark is the closing price of one security.
+type Mark struct {
+	Security string
+	Price    int64  // x 1e6, above 0
+	Quality  string // the publisher's word for it: at most 32 of A-Z a-z 0-9 . _ -; "" = none
+}
+
+// What PutMarks refuses.
+var (
+	// ErrMark reports marks that cannot be a set: a bad value, or a security twice.
+	ErrMark = errors.New("not a set of closing marks")
+	// ErrConflict reports that other marks stand under this date and version. They stay.
+	ErrConflict = errors.New("other closing marks are published under this date and version")
+	// ErrMarksChanged reports that a published set is not what was published.
+	ErrMarksChanged = errors.New("the published closing marks were changed")
+)
+
+// MaxQualityBytes bounds Mark.Quality.
+const MaxQualityBytes = 32
+
+// maxSecurityBytes bounds Mark.Security, as it does the tickers of the engine.
+const maxSecurityBytes = 32
+
+// PutMarks publishes the closing marks of a session under a version, in any
+// order. What is published never changes: the same marks again are accepted and
+// change nothing, others are ErrConflict. A value that cannot be a mark is ErrMark.
+func (t *Tx) PutMarks(session Date, version uint32, marks []Mark, nowMillis int64) error {
+	sorted := slices.SortedFunc(slices.Values(marks), func(a, b Mark) int { return cmp.Compare(a.Security, b.Security) })
+	if version == 0 {
+		return fmt.Errorf("store: put marks version=0: %w", ErrMark)
+	}
+	for i, m := range sorted {
+		switch {
+		case !markTicker(m.Security):
+			return fmt.Errorf("store: put marks security=%q: %w", m.Security, ErrMark)
+		case m.Price <= 0:
+			return fmt.Errorf("store: put marks security=%s price=%d: %w", m.Security, m.Price, ErrMark)
+		case !markQuality(m.Quality):
+			return fmt.Errorf("store: put marks security=%s quality=%q: %w", m.Security, m.Quality, ErrMark)
+		case i > 0 && sorted[i-1].Security == m.Security:
+			return fmt.Errorf("store: put marks security=%s is there twice: %w", m.Security, ErrMark)
+		}
+	}
+	sum := marksSHA256(sorted)
+	// Two writers meet at this row: the second waits for the first and then finds it.
+	added, err := t.Exec("insert into eod_price_sets (session_date, version, marks, sha256, published_at) "+
+		"values ($1, $2, $3, $4, $5) on conflict do nothing", session, version, len(sorted), sum, nowMillis)
+	if err != nil {
+		return err
+	}
+	if added == 0 {
+		_, published, _, err := t.marksHeader(session, version)
+		if err == nil && published != sum {
+			err = fmt.Errorf("store: put marks sessionDate=%s version=%d: %w", session, version, ErrConflict)
+		}
+		return err
+	}
+	for _, m := range sorted {
+		_, err := t.Exec("insert into eod_prices (session_date, version, security, price, quality) "+
+			"values ($1, $2, $3, $4, $5)", session, version, m.Security, m.Price, m.Quality)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Marks returns the closing marks published under a session date and version, by
+// ascending security; found is false when none are. A set that somebody changed
+// in the database is ErrMarksChanged.
+func (t *Tx) Marks(session Date, version uint32) (marks []Mark, found bool, err error) {
+	count, published, found, err := t.marksHeader(session, version)
+	if err != nil || !found {
+		return nil, false, err
+	}
+	marks = make([]Mark, 0, min(count, 1<<16))
+	err = t.Query("select security, price, quality from eod_prices where session_date = $1 and version = $2",
+		func(r *Row) error {
+			marks = append(marks, Mark{Security: r.Text(0), Price: r.Int64(1), Quality: r.Text(2)})
+			return nil
+		}, session, version)
+	if err != nil {
+		return nil, false, err
+	}
+	slices.SortFunc(marks, func(a, b Mark) int { return cmp.Compare(a.Security, b.Security) })
+	if int64(len(marks)) != count || marksSHA256(marks) != published {
+		return nil, false, fmt.Errorf("store: marks sessionDate=%s version=%d: %w", session, version, ErrMarksChanged)
+	}
+	return marks, true, nil
+}
+
+func (t *Tx) marksHeader(session Date, version uint32) (count int64, sum string, found bool, err error) {
+	err = t.Query("select marks, sha256 from eod_price_sets where session_date = $1 and version = $2",
+		func(r *Row) error {
+			count, sum, found = r.Int64(0), r.Text(1), true
+			return nil
+		}, session, version)
+	return count, sum, found, err
+}
+
+// marksSHA256 is the digest of a set's canonical text: one line for each mark, by
+// ascending security, security,price,quality.
+func marksSHA256(sorted []Mark) string {
+	h := sha256.New()
+	var line []byte
+	for _, m := range sorted {
+		line = append(append(line[:0], m.Security...), ',')
+		line = append(strconv.AppendInt(line, m.Price, 10), ',')
+		line = append(append(line, m.Quality...), '\n')
+		h.Write(line)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// markTicker says whether a text can be a ticker and needs no quotes in a line of CSV.
+func markTicker(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; c <= ' ' || c > '~' || c == ',' || c == '"' {
+			return false
+		}
+	}
+	return text != "" && len(text) <= maxSecurityBytes
+}
+
+func markQuality(text string) bool {
+	for i := range len(text) {
+		c := text[i]
+		if !('A' <= c && c <= 'Z' || 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '.' || c == '_' || c == '-') {
+			return false
+		}
+	}
+	return len(text) <= MaxQualityBytes
+}
