@@ -288,12 +288,6 @@ func (s *universe) SetState(state State, _, _, _ uint64, reason Reason) {
 	s.states, s.reasons = append(s.states, state), append(s.reasons, reason)
 }
 
-func (s *universe) state() State {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.states[len(s.states)-1]
-}
-
 // rig is a source with its replica, in a bubble of virtual time.
 type rig struct {
 	t    *testing.T
