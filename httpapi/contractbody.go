@@ -3,7 +3,6 @@
 package httpapi
 
 import (
-	"errors"
 	"math/bits"
 
 	"posttrade/matcher"
@@ -37,15 +36,6 @@ var termNames = [...]string{
 	"accountId", "payReceive", "notional", "fixedRate", "effectiveDate", "maturityDate", "conventions",
 	"expiryDate", "exerciseStyle",
 }
-
-// What a booking can have wrong beside its JSON.
-var (
-	errDate       = errors.New("not a date, yyyy-MM-dd, of 1970-01-01 to 2149-06-06")
-	errZeroRate   = errors.New("a rate of 0 cannot be booked")
-	errConvention = errors.New("not the name of a set of conventions; the case counts")
-	errMaturity   = errors.New("the maturity must be after the effective date")
-	errExpiry     = errors.New("the expiry must not be after the effective date")
-)
 
 // contract reads the body of POST /swaps or, with its two more terms, of POST
 // /swaptions. What it lets pass is a contract that the record can carry; whether

@@ -1,10 +1,20 @@
 package httpapi
 
 import (
+	"errors"
 	"fmt"
 
 	"posttrade/blotter"
 	"posttrade/matcher"
+)
+
+// What a booking can have wrong beside its JSON.
+var (
+	errDate       = errors.New("not a date, yyyy-MM-dd, of 1970-01-01 to 2149-06-06")
+	errZeroRate   = errors.New("a rate of 0 cannot be booked")
+	errConvention = errors.New("not the name of a set of conventions; the case counts")
+	errMaturity   = errors.New("the maturity must be after the effective date")
+	errExpiry     = errors.New("the expiry must not be after the effective date")
 )
 
 // bookContract is POST /swaps and POST /swaptions: one path, and one validator.
