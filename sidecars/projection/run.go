@@ -44,7 +44,7 @@ func (p *Projection) Run(ctx context.Context) error {
 		default:
 			failures = 0
 			if rest := p.rest(rows, before, time.Since(begun)); rest > 0 {
-				wake, wait = nil, max(rest, wait)
+				wake, wait = nil, rest // there is more already: the poll is not waited for
 			} else if rows >= p.o.BatchRows {
 				continue // behind
 			}
