@@ -66,7 +66,7 @@ func TestKillUnderLoad(t *testing.T) {
 	t.Logf("seed %d, %d cycles", *crashSeed, *crashCycles)
 	repeated := 0
 	for cycle := range *crashCycles {
-		server := startForCrash(t, binary, data)
+		server := startForCrash(t, binary, data, besideEngine(cycle)...)
 		repeated += o.repeatUnknown(t, server.url)
 		delay := time.Duration(random.IntN(400)) * time.Millisecond
 		results := loadUntilKilled(t, server, cycle, random.Uint64(), delay)
@@ -213,6 +213,15 @@ func buildBinary(t *testing.T) string {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	return binary
+}
+
+// besideEngine lets every tenth cycle run with everything on: a start is then
+// slower, and TestKillWithEverythingOn looks after the rest of it.
+func besideEngine(cycle int) []string {
+	if cycle%10 == 9 {
+		return nil
+	}
+	return []string{"--sidecars.enabled=false"}
 }
 
 // startForCrash starts the server on its data directory and waits until it is ready.

@@ -21,7 +21,7 @@ func runPerf(args []string, stdout, stderr io.Writer) int {
 	f := newFlags("perf [flags]", "Measures every row of the performance table on this machine, beside floors and peers in the same run,\n"+
 		"and writes one results file. A slow row is shown, not an error.")
 	f.BoolVar(&o.Smoke, "smoke", false, "a hundredth of the work: do all rows run?")
-	f.StringVar(&o.Only, "only", "", "only the rows whose `name` contains this")
+	f.StringVar(&o.Only, "only", "", "only the rows whose `name` contains this, or one of several behind commas")
 	f.StringVar(&o.Out, "out", "", "results `file` (default perf/results/<commit>.<cpu>.txt)")
 	f.StringVar(&o.Dir, "dir", "", "`folder` for the journals of the run (default: the system's for temporary files)")
 	f.StringVar(&o.Postgres, "postgres", "", "`URL` of a PostgreSQL server to measure beside SQLite, in a database of its own")

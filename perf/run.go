@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 // Options say what to measure and where.
 type Options struct {
 	Smoke  bool   // a hundredth of the work: checks that every row runs, not how fast
-	Only   string // only rows whose name contains it
+	Only   string // only rows whose name contains it, or one of several behind commas
 	Dir    string // where journals are written; removed afterwards
 	Out    string // the results file; empty: perf/results/<commit>.<cpu>.txt
 	Commit string
@@ -101,7 +102,7 @@ func Measure(o Options) error {
 	}
 	fmt.Fprint(o.Stdout, r.env.header())
 	for _, row := range rows() {
-		if !strings.Contains(row.name, o.Only) {
+		if !wanted(row.name, o.Only) {
 			continue
 		}
 		r.section = row.name
@@ -112,6 +113,11 @@ func Measure(o Options) error {
 	}
 	r.summary(o.Stdout)
 	return r.write()
+}
+
+// wanted reports whether a row's name contains one of the words.
+func wanted(name, words string) bool {
+	return slices.ContainsFunc(strings.Split(words, ","), func(word string) bool { return strings.Contains(name, word) })
 }
 
 // scale shrinks a count for a smoke run.
