@@ -64,7 +64,8 @@ func (e Environment) fileName() string {
 		}
 		return '-'
 	}, e.CPU)
-	return e.Commit + "." + strings.Trim(clean, "-") + ".txt"
+	words := strings.FieldsFunc(clean, func(r rune) bool { return r == '-' })
+	return e.Commit + "." + strings.Join(words, "-") + ".txt"
 }
 
 func cpuModel() string {
