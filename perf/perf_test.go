@@ -63,7 +63,7 @@ func TestResultsFileThatCannotBeWrittenIsAnError(t *testing.T) {
 
 func TestFileNameNamesCommitAndProcessor(t *testing.T) {
 	e := Environment{Commit: "v1-3-gabc", CPU: "AMD EPYC (tm) 9000"}
-	if got, want := e.fileName(), "v1-3-gabc.amd-epyc--tm--9000.txt"; got != want {
+	if got, want := e.fileName(), "v1-3-gabc.amd-epyc-tm-9000.txt"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
