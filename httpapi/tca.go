@@ -29,38 +29,7 @@ func (q *inquiry) showTCAReport(id string) problem {
 	if err != nil {
 		return q.p.failed(err)
 	}
-	b := append(q.begin(), `{"tradeId":`...)
-	b = appendString(b, r.TradeID)
-	b = append(b, `,"accountId":`...)
-	b = appendUint(b, uint64(r.AccountID))
-	b = append(b, `,"security":`...)
-	b = appendString(b, r.Security)
-	b = append(b, `,"side":`...)
-	b = appendSide(b, r.Side)
-	b = append(b, `,"quantity":`...)
-	b = appendInt(b, r.Quantity)
-	b = append(b, `,"executionPrice":`...)
-	b = appendDecimal(b, r.ExecutionPrice)
-	b = append(b, `,"arrivalPrice":`...)
-	b = appendPrice(b, r.ArrivalPrice)
-	b = append(b, `,"arrivalAt":`...)
-	if r.Arrived {
-		b = appendTime(b, r.ArrivalAt)
-	} else {
-		b = append(b, "null"...)
-	}
-	b = append(b, `,"twap":`...)
-	b = appendPrice(b, r.Twap)
-	b = append(b, `,"twapWindowStart":`...)
-	b = appendTime(b, r.TwapWindowStart)
-	b = append(b, `,"twapWindowEnd":`...)
-	b = appendTime(b, r.TwapWindowEnd)
-	b = append(b, `,"twapSampleCount":`...)
-	b = appendUint(b, r.TwapSampleCount)
-	b = append(b, `,"slippageBps":`...)
-	b = r.SlippageBps.AppendJSON(b)
-	b = append(b, `,"arrivalSlippageBps":`...)
-	return q.send(200, append(r.ArrivalSlippageBps.AppendJSON(b), '}'))
+	return q.send(200, r.AppendJSON(q.begin()))
 }
 
 // showTCASummary is GET /tca/summary: of the trades executed in [from, to).
@@ -100,29 +69,7 @@ func (q *inquiry) showTCASummary() problem {
 	if err != nil {
 		return q.p.failed(err)
 	}
-	b := appendCosts(append(q.begin(), '{'), &s.Costs)
-	b = append(b, `,"bySecurity":[`...)
-	for i := range s.BySecurity {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, `{"security":`...)
-		b = appendString(b, s.BySecurity[i].Security)
-		b = append(appendCosts(append(b, ','), &s.BySecurity[i].Costs), '}')
-	}
-	return q.send(200, append(b, ']', '}'))
-}
-
-// appendCosts appends the members of a set of trades' costs.
-func appendCosts(b []byte, c *tca.Costs) []byte {
-	b = append(b, `"trades":`...)
-	b = appendUint(b, c.Trades)
-	b = append(b, `,"withBenchmark":`...)
-	b = appendUint(b, c.WithBenchmark)
-	b = append(b, `,"averageSlippageBps":`...)
-	b = c.AverageSlippageBps.AppendJSON(b)
-	b = append(b, `,"averageArrivalSlippageBps":`...)
-	return c.AverageArrivalSlippageBps.AppendJSON(b)
+	return q.send(200, s.AppendJSON(q.begin()))
 }
 
 // moment reads an RFC 3339 time, or a date as the midnight in UTC that it begins
