@@ -10,7 +10,7 @@ CONCURRENT := ./ring ./matcher/... ./journal/... ./blotter ./sidecars/... ./http
 FUZZTIME   ?= 30s
 RUNARGS    ?=
 
-.PHONY: run build test check race checks fuzz bench perf perf-smoke profile crash
+.PHONY: run build test check race checks fuzz fuzz-package bench perf perf-smoke perf-gate perf-report profile crash
 
 run: build
 	./$(BIN) serve $(RUNARGS)
@@ -29,7 +29,8 @@ check:
 	$(STATICCHECK) ./...
 	$(GO) mod tidy -diff
 
-# The packages where more than one goroutine touches a word.
+# The packages where more than one goroutine touches a word. With -short everything still
+# happens at the same time, of less; tests of what is above the database take one of the two.
 race:
 	$(GO) test -race -short $(CONCURRENT)
 
@@ -37,23 +38,51 @@ race:
 checks:
 	$(GO) test -tags checks -short ./ring ./matcher/...
 
+# Every fuzz target for FUZZTIME, two packages at a time. A package is compiled once for all
+# its targets; an input that fails stays where go test would put it, in testdata/fuzz.
 fuzz:
-	@for pkg in $$($(GO) list ./...); do \
-	  for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
+	@files=$$($(GO) list -f '{{range .TestGoFiles}}{{$$.Dir}}/{{.}} {{end}}{{range .XTestGoFiles}}{{$$.Dir}}/{{.}} {{end}}' ./...) && \
+	files=$$(grep -l '^func Fuzz' $$files) && \
+	dirname $$files | sort -u | xargs -P 2 -I '{}' $(MAKE) --no-print-directory fuzz-package DIR='{}'
+
+# The targets of the package in DIR; what they say is shown when all of them are through.
+fuzz-package:
+	@mkdir -p bin/fuzz && cd '$(DIR)' && pkg=$$($(GO) list .) && out='$(CURDIR)'/bin/fuzz/$$(echo $$pkg | tr / -) && \
+	( $(GO) test -c -fuzz . -o $$out.test . && targets=$$($$out.test -test.list '^Fuzz') && \
+	  for target in $$targets; do \
 	    echo "== $$pkg $$target"; \
-	    $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 5x $$pkg || exit 1; \
-	  done; \
-	done
+	    $$out.test -test.run '^$$' -test.fuzz "^$$target$$" -test.fuzztime $(FUZZTIME) -test.fuzzminimizetime 5x \
+	      -test.fuzzcachedir "$$($(GO) env GOCACHE)/fuzz/$$pkg" || exit 1; \
+	  done ) >$$out.log 2>&1; status=$$?; cat $$out.log; exit $$status
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem -count 1 ./...
 
 # Every row of the performance table, with machine, commit and load beside it.
+# A day of a real book is one of them when there are LOBSTER files.
+LOBSTER ?= $(wildcard ../shared/data/lobster)
 perf: build
-	./$(BIN) perf
+	./$(BIN) perf $(if $(LOBSTER),--lobster=$(LOBSTER))
 
 perf-smoke: build
-	./$(BIN) perf --smoke --out bin/smoke.txt
+	./$(BIN) perf --smoke --out bin/smoke.txt $(if $(LOBSTER),--lobster=$(LOBSTER))
+
+# Is this tree slower than BASE, or does it allocate more? Both are built with the same
+# flags and measured in turns. Exit 1 names the row; what was measured is in GATEOUT.
+BASE    ?= HEAD
+GATEOUT ?= bin/gate.txt
+perf-gate:
+	@set -e; dir=$$(mktemp -d); \
+	trap 'git worktree remove --force '$$dir'/base 2>/dev/null || true; rm -rf '$$dir'; git worktree prune' EXIT; \
+	git worktree add --quiet --detach $$dir/base $(BASE); \
+	(cd $$dir/base && $(GO) build -trimpath -ldflags '-X main.buildCommit=base' -o $$dir/posttrade-base .); \
+	$(GO) build -trimpath -ldflags '-X main.buildCommit=$(COMMIT)' -o $$dir/posttrade-head .; \
+	$$dir/posttrade-head perf gate --base $$dir/posttrade-base --out $(GATEOUT) $(GATEARGS)
+
+# One page of plots over results files: RESULTS is a file or a folder of them.
+RESULTS ?= perf/results
+perf-report: build
+	./$(BIN) perf report --out bin/report.html $(RESULTS)
 
 # A CPU profile of the decision path with the stages labelled.
 profile: build

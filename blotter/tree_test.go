@@ -134,21 +134,25 @@ func TestLevelsMatchMap(t *testing.T) {
 // tree, so that branches run empty beside full ones and keys come back below
 // the lowest that a branch has seen.
 func TestTreeMatchesMapInWaves(t *testing.T) {
-	const seed, most, waves = 12, 8000, 3000
+	const seed = 12
+	most, waves := 8000, 3000
+	if testing.Short() {
+		most, waves = 2000, 800
+	}
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 6))
 	m, tr := &branches{all: make([]branch, most)}, &tree{}
 	var keys []uint64 // sorted; key k has level k%most+1
 	turn := func(k uint64) {
 		at, there := slices.BinarySearch(keys, k)
-		if got := m.search(tr, k); (got != 0) != there || there && got != uint32(k%most)+1 {
+		if got := m.search(tr, k); (got != 0) != there || there && got != uint32(k%uint64(most))+1 {
 			t.Fatalf("key %d leads to %d, there %v", k, got, there)
 		}
 		if there {
 			m.remove(tr)
 			keys = slices.Delete(keys, at, at+1)
 		} else {
-			m.insert(tr, k, uint32(k%most)+1)
+			m.insert(tr, k, uint32(k%uint64(most))+1)
 			keys = slices.Insert(keys, at, k)
 		}
 	}
@@ -176,7 +180,7 @@ func TestTreeMatchesMapInWaves(t *testing.T) {
 			}
 			got := make([]uint32, 0, len(keys))
 			m.each(tr, func(level uint32) bool { got = append(got, level); return true })
-			if !slices.EqualFunc(got, keys, func(level uint32, k uint64) bool { return level == uint32(k%most)+1 }) {
+			if !slices.EqualFunc(got, keys, func(level uint32, k uint64) bool { return level == uint32(k%uint64(most))+1 }) {
 				t.Fatalf("wave %d: %d levels out of order", wave, len(got))
 			}
 		}

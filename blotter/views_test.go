@@ -159,7 +159,7 @@ func TestViewsMatchEngineAndModel(t *testing.T) {
 		reasons := map[matcher.RiskReason]int{}
 		steps := 20_000
 		if testing.Short() {
-			steps = 5000
+			steps = 3000
 		}
 		for step := range steps {
 			events := s.step()

@@ -250,7 +250,7 @@ func TestEngineRestoredBeforeEveryCommandMatchesTheModel(t *testing.T) {
 	rnd := seeded(t)
 	r := newRig(t, crowded())
 	r.reread = true
-	tape := make([]byte, min(runLength(), 3000)*wordBytes)
+	tape := make([]byte, min(runLength()/10, 3000)*wordBytes)
 	for i := range tape {
 		tape[i] = byte(rnd.Uint32())
 	}

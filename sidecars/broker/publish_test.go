@@ -146,7 +146,7 @@ func TestPublishKilledBeforeTheAckIsStoredOnce(t *testing.T) {
 	witness := open(t, Options{URL: srv.URL()})
 	ctx := patience(t)
 	ensure(t, ctx, b, deltas())
-	const rounds = 20
+	rounds := size(20, 8)
 	for n := 1; n <= rounds; n++ {
 		until(t, ctx, "connected", func() bool {
 			_, err := b.StreamInfo(ctx, deltas().Name)
@@ -224,11 +224,7 @@ func fill(t *testing.T, b *Broker, s Stream) {
 func TestPublishGoesOnWhenTheFullServerHasSpace(t *testing.T) {
 	dir := t.TempDir()
 	ctx := patience(t)
-	small, err := Open(Options{Dir: dir, StoreLimitBytes: 64 << 10})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer small.Close()
+	small := open(t, Options{Dir: dir, StoreLimitBytes: 64 << 10})
 	ensure(t, ctx, small, deltas())
 	out := chained(1, 2000)
 	acked, _, err := small.PublishBatch(ctx, out)
@@ -274,11 +270,11 @@ func TestPublishBatchOfNothingIsNothing(t *testing.T) {
 	}
 }
 
-// Ten thousand messages in batches, while the connection is cut, the server is
+// Thousands of messages in batches, while the connection is cut, the server is
 // muted and restarted, at random: the publisher goes on after what was
 // acknowledged, and the stream has each message once and in order.
 func TestPublishBatchKeepsOrderThroughFailures(t *testing.T) {
-	const total, batch = 10_000, 700
+	total, batch := size(10_000, 2500), 700
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 3))

@@ -27,7 +27,7 @@ const deltaSubject = "svc.control.account.deltas"
 // patience is a context that fails the test instead of letting it hang.
 func patience(t testing.TB) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -46,8 +46,20 @@ func until(t testing.TB, ctx context.Context, what string, reached func() bool) 
 	}
 }
 
-// open makes a Broker that is closed before the server and the folder go.
+// open makes a Broker that is closed before the server and the folder go. It waits for
+// the embedded server, which Open does for two seconds only.
 func open(t testing.TB, o Options) *Broker {
+	t.Helper()
+	b := opened(t, o)
+	until(t, patience(t), "the embedded server runs", func() bool {
+		ready, _ := b.State()
+		return ready || o.URL != ""
+	})
+	return b
+}
+
+// opened is a Broker as Open leaves it.
+func opened(t testing.TB, o Options) *Broker {
 	t.Helper()
 	b, err := Open(o)
 	if err != nil {
@@ -59,6 +71,14 @@ func open(t testing.TB, o Options) *Broker {
 		}
 	})
 	return b
+}
+
+// size is how much of something a test does: less with -short.
+func size(full, short int) int {
+	if testing.Short() {
+		return short
+	}
+	return full
 }
 
 // external is a Broker at a server of its own.

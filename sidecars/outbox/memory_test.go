@@ -45,17 +45,18 @@ func (m *memory) Publish(_ context.Context, out []Outgoing) (acks []Ack, err err
 }
 
 func TestStepsOverAStreamInMemory(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
+	changes := size(600, 300) // more than a batch
+	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
 		s := accounts.New(source.Options{DB: db})
 		stream := &memory{}
 		b := New(Options{Source: control.Account, DB: db, Stream: stream})
-		for i := range 600 {
+		for i := range changes {
 			a := accounts.Account{ID: uint32(i%50 + 1), DisplayName: fmt.Sprint("n", i), Enabled: true}
 			if _, err := s.Upsert(t.Context(), a); err != nil {
 				t.Fatal(err)
 			}
 		}
-		for total := 0; total < 600; {
+		for total := 0; total < changes; {
 			n, err := b.Step(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -79,7 +80,7 @@ func TestStepsOverAStreamInMemory(t *testing.T) {
 			t.Fatal(n, err)
 		}
 		snap, err := s.Snapshot(t.Context())
-		if err != nil || snap.Watermark != 601 || len(snap.Records) != 50 {
+		if err != nil || snap.Watermark != uint64(changes)+1 || len(snap.Records) != 50 {
 			t.Fatal(snap.Watermark, len(snap.Records), err)
 		}
 	})

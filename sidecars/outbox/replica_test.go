@@ -14,11 +14,11 @@ import (
 	"posttrade/sidecars/store/storetest"
 )
 
-// From upsert to replica through everything there is: 1,000 changes, the server
+// From upsert to replica through everything there is: many changes, the server
 // restarted twice in the middle, connections cut; at the end the replica equals
 // the table, and it never applied a version out of order.
 func TestEveryChangeReachesTheReplica(t *testing.T) {
-	seed := rand.Uint64()
+	seed, changes := rand.Uint64(), size(1000, 300)
 	t.Logf("seed %d", seed)
 	elsewhere(t, func(t *testing.T, r *rig, srv *brokertest.Server) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -26,24 +26,24 @@ func TestEveryChangeReachesTheReplica(t *testing.T) {
 		stop := r.run()
 		defer stop()
 		replica, u := r.replica(false)
-		for i := range 1000 {
+		for i := range changes {
 			a := accounts.Account{ID: uint32(1 + random.IntN(50)), DisplayName: "x", Enabled: random.IntN(2) == 0}
 			if _, err := r.s.Upsert(t.Context(), a); err != nil {
 				t.Fatal(err)
 			}
 			switch i {
-			case 300, 700:
+			case changes * 3 / 10, changes * 7 / 10:
 				srv.Restart()
-			case 500:
+			case changes / 2:
 				srv.Cut()
-			case 150, 600:
+			case changes * 3 / 20, changes * 6 / 10:
 				r.converges(replica, u)
 			}
 		}
 		r.converges(replica, u)
-		until(t, "all is published", func() bool { return r.b.Unpublished() == 0 && r.b.Published() >= 1000 })
+		until(t, "all is published", func() bool { return r.b.Unpublished() == 0 && r.b.Published() >= uint64(changes) })
 		stop()
-		r.has(span(1, 1000))
+		r.has(span(1, uint64(changes)))
 		s := replica.Status()
 		for reason, n := range s.Quarantines { // what a restart is allowed to cost
 			if reason != bootstrap.Disconnected && n > 0 {
@@ -54,20 +54,18 @@ func TestEveryChangeReachesTheReplica(t *testing.T) {
 	})
 }
 
-// Disabled and enabled: the replica knows within half a second, and its universe
-// is never between two changes.
+// Disabled and enabled: the replica is told at once, not at the publisher's next look,
+// and its universe is never between two changes.
 func TestDisabledAccountIsKnownSoon(t *testing.T) {
 	both(t, func(t *testing.T, db *store.DB, b *broker.Broker) {
 		r := newRig(t, db, b)
-		r.b = New(Options{Source: account, DB: db, Stream: r.stream}) // polls as it does by default: Wake makes it fast
+		r.b = New(Options{Source: account, DB: db, Stream: r.stream, Poll: 24 * time.Hour}) // Wake alone makes it look
 		r.s = accounts.New(source.Options{DB: db, Changed: r.b.Wake})
 		r.upsert(20)
 		r.run()
 		replica, u := r.replica(false)
 		r.converges(replica, u)
-		best := time.Hour
 		for i := range 20 {
-			began := time.Now()
 			a := accounts.Account{ID: 3, DisplayName: "three", Enabled: i%2 == 0}
 			if _, err := r.s.Upsert(t.Context(), a); err != nil {
 				t.Fatal(err)
@@ -77,10 +75,6 @@ func TestDisabledAccountIsKnownSoon(t *testing.T) {
 				defer u.mu.Unlock()
 				return u.records[3].Enabled == a.Enabled && u.at == uint64(21+i)
 			})
-			best = min(best, time.Since(began))
-		}
-		if best > 500*time.Millisecond { // the fastest of them: the machine may be busy
-			t.Errorf("took %v", best)
 		}
 		if s := replica.Status(); len(s.Quarantines) != 0 {
 			t.Errorf("%+v", s)
@@ -91,15 +85,16 @@ func TestDisabledAccountIsKnownSoon(t *testing.T) {
 // Deltas that were committed before the snapshot and published after it are
 // skipped, without a quarantine.
 func TestLateDeltasAreNoFault(t *testing.T) {
+	late := size(300, 60)
 	both(t, func(t *testing.T, db *store.DB, b *broker.Broker) {
 		r := newRig(t, db, b)
 		r.upsert(5)
 		r.step()
-		r.upsert(300) // the publisher is late
+		r.upsert(late) // the publisher is late
 		replica, u := r.replica(false)
 		r.converges(replica, u)
 		r.run()
-		until(t, "late deltas were skipped", func() bool { return replica.Status().Late == 300 })
+		until(t, "late deltas were skipped", func() bool { return replica.Status().Late == uint64(late) })
 		r.upsert(3)
 		r.converges(replica, u)
 		if s := replica.Status(); len(s.Quarantines) != 0 || s.Applied != 3 {
@@ -110,7 +105,7 @@ func TestLateDeltasAreNoFault(t *testing.T) {
 
 // A replica that started first, with neither stream nor records.
 func TestReplicaMayBeFirst(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
+	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
 		srv := brokertest.ExternalWith(t, brokertest.Config{Stopped: true})
 		r := newRig(t, db, openBroker(t, broker.Options{URL: srv.URL()}))
 		replica, u := r.replica(false)
@@ -127,7 +122,7 @@ func TestReplicaMayBeFirst(t *testing.T) {
 // A full stream is silent and beats: beside its publisher the replica knows that
 // what it has is old, and takes the changes from snapshots until there is space.
 func TestFullStreamRevokesReadiness(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
+	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
 		r := newRig(t, db, openBroker(t, broker.Options{Dir: t.TempDir()}))
 		r.stream.config.MaxMessages = 10
 		r.upsert(10)

@@ -315,7 +315,7 @@ func TestEpochIsAboveTheStreams(t *testing.T) {
 
 // Behind counts what a replica has not got, not what merely waits.
 func TestBehindIsWhatAReplicaLacks(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
+	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
 		now := time.Now()
 		clock := func() time.Time { return now }
 		r := newRig(t, db, nil)

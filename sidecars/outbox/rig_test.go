@@ -106,13 +106,25 @@ func (s *natsStream) Publish(ctx context.Context, messages []Outgoing) ([]Ack, e
 	return acks, err
 }
 
-// openBroker makes a Broker that is closed with the test.
-func openBroker(t *testing.T, o broker.Options) *broker.Broker {
+// running makes a Broker and waits until its embedded server, if that is the one,
+// runs: Open itself goes on without after two seconds.
+func running(t *testing.T, o broker.Options) *broker.Broker {
 	t.Helper()
 	b, err := broker.Open(o)
 	if err != nil {
 		t.Fatal(err)
 	}
+	until(t, "the embedded server runs", func() bool {
+		ready, _ := b.State()
+		return ready || o.URL != ""
+	})
+	return b
+}
+
+// openBroker is a running Broker that is closed with the test.
+func openBroker(t *testing.T, o broker.Options) *broker.Broker {
+	t.Helper()
+	b := running(t, o)
 	t.Cleanup(func() {
 		if err := b.Close(); err != nil {
 			t.Errorf("close the broker: %v", err)
@@ -319,26 +331,39 @@ func until(t *testing.T, what string, reached func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	patience := time.NewTimer(60 * time.Second)
-	defer patience.Stop()
+	hangs := time.NewTimer(2 * time.Minute)
+	defer hangs.Stop()
 	for !reached() {
 		select {
 		case <-tick.C:
-		case <-patience.C:
+		case <-hangs.C:
 			t.Fatalf("never: %s", what)
 		}
 	}
 }
 
-// both runs a test on both databases, with the embedded server and with one elsewhere.
+// both runs a test on both databases, with the embedded server and with one elsewhere;
+// with -short on one of the two pairs.
 func both(t *testing.T, test func(t *testing.T, db *store.DB, b *broker.Broker)) {
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		if db.Dialect() == store.SQLite { // each broker meets one database: the other pairs show nothing else
-			test(t, db, openBroker(t, broker.Options{Dir: t.TempDir()}))
-		} else {
-			test(t, db, openBroker(t, broker.Options{URL: brokertest.External(t).URL()}))
-		}
-	})
+	storetest.EachInFull(t, func(t *testing.T, db *store.DB) { test(t, db, beside(t, db)) })
+}
+
+// beside is the broker that goes with a database: each meets one, the other pairs show
+// nothing else.
+func beside(t *testing.T, db *store.DB) *broker.Broker {
+	t.Helper()
+	if db.Dialect() == store.SQLite {
+		return openBroker(t, broker.Options{Dir: t.TempDir()})
+	}
+	return openBroker(t, broker.Options{URL: brokertest.External(t).URL()})
+}
+
+// size is how much of something a test does: less with -short.
+func size(full, short int) int {
+	if testing.Short() {
+		return short
+	}
+	return full
 }
 
 // copyOf is a copy of a folder, as a backup would be.

@@ -13,7 +13,7 @@ import (
 )
 
 func TestMessageGivesTheRowOfTheFill(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
+	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
 		h := newHistory(seeded(t), 40)
 		p := New(options(h, db))
 		var want []store.Trade
@@ -45,7 +45,7 @@ func TestMessageGivesTheRowOfTheFill(t *testing.T) {
 }
 
 func TestBatchOfMessages(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
+	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
 		var log diary
 		h := newHistory(seeded(t), 9)
 		o := options(h, db)
@@ -78,7 +78,7 @@ func TestBatchOfMessages(t *testing.T) {
 }
 
 func TestMessageOutlivesTheDatabase(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
+	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
 		h := newHistory(seeded(t), 3)
 		p := New(options(h, db))
 		ctx, cancel := context.WithCancel(t.Context())
@@ -107,10 +107,7 @@ func TestMessageOutlivesTheDatabase(t *testing.T) {
 // message, each in an order of its own and in batches of its own, while the
 // projection books the same trades from the journal.
 func TestConcurrentDeliveriesBookOnce(t *testing.T) {
-	trades, workers := 10_000, 16
-	if testing.Short() {
-		trades = 500
-	}
+	trades, workers := size(10_000, 400), 16
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		random := seeded(t)
 		h := newHistory(random, trades)

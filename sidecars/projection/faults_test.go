@@ -26,7 +26,7 @@ func failCommits(t *testing.T, db *store.DB) (heal func()) {
 }
 
 func TestFailureInsideATransactionLeavesNothing(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
+	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
 		h := newHistory(seeded(t), 600)
 		p := New(options(h, db))
 		if _, err := p.Step(t.Context()); err != nil {
@@ -56,7 +56,7 @@ func TestFailureInsideATransactionLeavesNothing(t *testing.T) {
 }
 
 func TestCursorMovedBySomebodyElse(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
+	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
 		random := seeded(t)
 		h := newHistory(random, 900)
 		p, other := New(options(h, db)), New(options(h, db))
@@ -100,8 +100,9 @@ func TestCursorMovedBySomebodyElse(t *testing.T) {
 }
 
 func TestTwoProjectionsOnOneTable(t *testing.T) {
+	trades := size(6000, 1500)
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		h := newHistory(seeded(t), 6000)
+		h := newHistory(seeded(t), trades)
 		twin, err := db.Twin()
 		if err != nil {
 			t.Fatal(err)
@@ -126,17 +127,17 @@ func TestTwoProjectionsOnOneTable(t *testing.T) {
 			m := p.Metrics()
 			booked, duplicates = booked+m.Booked, duplicates+m.Duplicates
 		}
-		if booked != 6000 || duplicates != 0 {
-			t.Errorf("%d rows booked and %d met again, want 6000 and 0", booked, duplicates)
+		if booked != uint64(trades) || duplicates != 0 {
+			t.Errorf("%d rows booked and %d met again, want %d and 0", booked, duplicates, trades)
 		}
-		if got := cursor(t, db, cursorTrades); got != 6000 {
-			t.Errorf("cursor %d, want 6000", got)
+		if got := cursor(t, db, cursorTrades); got != uint64(trades) {
+			t.Errorf("cursor %d, want %d", got, trades)
 		}
 	})
 }
 
 func TestStepEndsWithItsContext(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
+	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
 		h := newHistory(seeded(t), 100)
 		var log diary
 		o := options(h, db)
@@ -166,7 +167,7 @@ func TestAnyInterleavingGivesTheSameTable(t *testing.T) {
 	if testing.Short() {
 		steps = 60
 	}
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
+	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
 		random := seeded(t)
 		h := newHistory(random, 50)
 		o := options(h, db)

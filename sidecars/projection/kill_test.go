@@ -54,8 +54,8 @@ func victim(text string) error {
 	o := options(h, db)
 	o.BatchRows = 100
 	p := New(o)
-	fmt.Println("up")
 	for p.Lag() > 0 {
+		fmt.Println("step")
 		if _, err := p.Step(context.Background()); err != nil {
 			return err
 		}
@@ -66,25 +66,23 @@ func victim(text string) error {
 			}
 		}
 	}
+	fmt.Println("done")
 	_, err = io.Copy(io.Discard, os.Stdin) // until it is killed
 	return err
 }
 
 func TestKilledProcessLeavesNothingHalf(t *testing.T) {
-	kills := 25
-	if testing.Short() {
-		kills = 4
-	}
+	kills, steps := size(25, 4), size(15, 8)
+	fills := kills * steps * 60 // a step is 100 fills: it gets through most of them
 	for _, d := range storetest.Dialects(t) {
 		t.Run(d.String(), func(t *testing.T) {
 			random := seeded(t)
 			seed := random.Uint64()
-			const fills = 60_000
 			h := killedHistory(seed, fills)
 			o := storetest.Options(t, d)
 			inside := 0
 			for range kills {
-				kill(t, fmt.Sprintf("%d %d|%s|%s", seed, fills, o.URL, o.Dir), time.Duration(random.IntN(150))*time.Millisecond)
+				kill(t, fmt.Sprintf("%d %d|%s|%s", seed, fills, o.URL, o.Dir), 1+random.IntN(steps))
 				db := storetest.OpenWith(t, o)
 				inside += checkKilled(t, db, h.fills)
 				if err := db.Close(); err != nil {
@@ -102,8 +100,9 @@ func TestKilledProcessLeavesNothingHalf(t *testing.T) {
 	}
 }
 
-// kill starts a victim and kills it a while after it is up.
-func kill(t *testing.T, text string, after time.Duration) {
+// kill starts a victim and kills it at some moment of the given step, or of those that
+// follow it, or when it is through.
+func kill(t *testing.T, text string, step int) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), victimEnv+"="+text)
@@ -119,13 +118,16 @@ func kill(t *testing.T, text string, after time.Duration) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	line, err := bufio.NewReader(stdout).ReadString('\n')
-	if err == nil && line == "up\n" {
-		<-time.After(after)
-		err = cmd.Process.Kill()
+	said, line := bufio.NewReader(stdout), "step\n"
+	for ; step > 0 && line == "step\n" && err == nil; step-- {
+		line, err = said.ReadString('\n')
 	}
-	if err != nil || line != "up\n" {
+	if err != nil || line != "step\n" && line != "done\n" {
+		_ = cmd.Process.Kill()
 		t.Fatalf("victim says %q: %v", line, err)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
 	}
 	_ = cmd.Wait() // killed, as it should be
 	if state := cmd.ProcessState.String(); !strings.Contains(state, "killed") {
@@ -160,19 +162,17 @@ func checkKilled(t *testing.T, db *store.DB, fills []matcher.Fill) int {
 }
 
 // TestSessionsCutInMidTransaction ends the connections of a projection again and
-// again, by the network and by the server, while every write to the cursors takes a while.
+// again, by the network and by the server, each time while it waits for a lock with one of
+// its cursors written or not yet.
 func TestSessionsCutInMidTransaction(t *testing.T) {
 	if len(storetest.Dialects(t)) < 2 {
 		return // SQLite has no connections to cut
 	}
-	cuts := 12
-	if testing.Short() {
-		cuts = 3
-	}
+	cuts := size(12, 3)
 	random := seeded(t)
 	db, network := storetest.Cut(t)
 	storetest.Edit(t, db, `create function linger() returns trigger language plpgsql as
-		'begin perform pg_sleep(0.01); return new; end'`)
+		'begin perform pg_advisory_xact_lock_shared(hashtext(new.name)); return new; end'`)
 	storetest.Edit(t, db, "create trigger linger before insert on cursors for each row execute function linger()")
 	h := newHistory(random, 300)
 	h.looked = make(chan struct{}, 1)
@@ -181,9 +181,10 @@ func TestSessionsCutInMidTransaction(t *testing.T) {
 	p := New(o)
 	stop := running(t, p)
 	for i := range cuts {
+		await(t, h, func() bool { return at(p, h) })
+		held := holdUp(t, db, []string{cursorTrades, cursorInput, cursorMark}[random.IntN(3)])
 		h.grow(random, 256)
-		<-h.looked // a step begins; it takes 40 ms and more
-		<-time.After(time.Duration(random.IntN(50)) * time.Millisecond)
+		held.awaitWaiter(t, db)
 		if i%2 == 0 {
 			network.Cut()
 			legacy := h.fills[random.IntN(len(h.fills))]
@@ -194,6 +195,7 @@ func TestSessionsCutInMidTransaction(t *testing.T) {
 		} else {
 			storetest.Terminate(t, db)
 		}
+		held.end(t)
 		await(t, h, func() bool { return at(p, h) })
 		wantTable(t, db, rows(h.fills))
 	}
@@ -204,5 +206,62 @@ func TestSessionsCutInMidTransaction(t *testing.T) {
 	t.Logf("%d cuts, %d failures", cuts, m.Failures)
 	if m.Failures < uint64(cuts) {
 		t.Errorf("%d failures, want at least one a cut", m.Failures)
+	}
+}
+
+// holdup is a session that holds the lock of a cursor's name.
+type holdup struct {
+	db   *store.DB
+	free chan struct{}
+	done chan error
+}
+
+// holdUp takes the lock that whoever writes the cursor waits for. A cut ends it as well.
+func holdUp(t *testing.T, db *store.DB, name string) *holdup {
+	t.Helper()
+	other, err := db.Twin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, has := &holdup{db: other, free: make(chan struct{}), done: make(chan error, 1)}, make(chan struct{})
+	go func() {
+		h.done <- other.Write(t.Context(), func(tx *store.Tx) error {
+			_, err := tx.Exec("select pg_advisory_xact_lock(hashtext($1))", name)
+			if err == nil {
+				close(has)
+				<-h.free
+			}
+			return err
+		})
+	}()
+	select {
+	case <-has:
+	case err := <-h.done:
+		t.Fatalf("take the lock of %s: %v", name, err)
+	}
+	return h
+}
+
+// awaitWaiter returns when somebody waits for such a lock.
+func (h *holdup) awaitWaiter(t *testing.T, db *store.DB) {
+	t.Helper()
+	for waiting := int64(0); waiting == 0; {
+		err := db.Read(t.Context(), func(tx *store.Tx) error {
+			return tx.Query("select count(*) from pg_stat_activity where datname = current_database() and wait_event = 'advisory'",
+				func(r *store.Row) error { waiting = r.Int64(0); return nil })
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// end lets the lock go, if the cut has not.
+func (h *holdup) end(t *testing.T) {
+	t.Helper()
+	close(h.free)
+	<-h.done // its connection may be gone: that is an error
+	if err := h.db.Close(); err != nil {
+		t.Error(err)
 	}
 }

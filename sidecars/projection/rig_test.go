@@ -131,6 +131,14 @@ func body(f matcher.Fill) []byte {
 		time.UnixMilli(f.TimeMillis).UTC().Format("2006-01-02T15:04:05.000Z"))
 }
 
+// size is how much of something a test does: less with -short.
+func size(full, short int) int {
+	if testing.Short() {
+		return short
+	}
+	return full
+}
+
 func rows(fills []matcher.Fill) []store.Trade {
 	out := make([]store.Trade, len(fills))
 	for i, f := range fills {

@@ -49,7 +49,7 @@ func at(p *Projection, h *history) bool {
 }
 
 func TestRunFollowsTheHead(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
+	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
 		random := seeded(t)
 		h := newHistory(random, 1500)
 		h.looked = make(chan struct{}, 1)
@@ -74,7 +74,7 @@ func TestRunFollowsTheHead(t *testing.T) {
 }
 
 func TestWakeSparesThePoll(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
+	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
 		random := seeded(t)
 		h := newHistory(random, 10)
 		h.looked = make(chan struct{}, 1)
@@ -116,10 +116,11 @@ func TestLockedDatabaseIsWaitedFor(t *testing.T) {
 			p := New(o)
 			stop := running(t, p)
 			await(t, h, func() bool { return at(p, h) })
+			enough := uint64(size(3, 1)) // the pauses between failures double
 			for outage := range uint64(2) {
 				unlock := storetest.Lock(t, db)
 				h.grow(random, 600)
-				failures := p.Metrics().Failures + 3
+				failures := p.Metrics().Failures + enough
 				await(t, h, func() bool { return p.failed.Load() >= failures })
 				if booked, err := p.BookLegacy(t.Context(), body(h.fills[len(h.fills)-1])); booked || !errors.Is(err, store.ErrUnavailable) {
 					t.Errorf("message while locked: %v, %v", booked, err)
@@ -153,19 +154,17 @@ func TestLockedDatabaseIsWaitedFor(t *testing.T) {
 func TestRunEndsWhileItWaits(t *testing.T) {
 	for _, d := range storetest.Dialects(t) {
 		t.Run(d.String(), func(t *testing.T) {
-			db := storetest.Open(t, d)
+			o := storetest.Options(t, d)
+			o.BusyTimeout = time.Hour
+			db := storetest.OpenWith(t, o)
 			h := newHistory(seeded(t), 10)
 			h.looked = make(chan struct{}, 1)
 			p := New(options(h, db))
-			unlock := storetest.Lock(t, db) // Run waits for it inside of a transaction, for seconds
+			unlock := storetest.Lock(t, db) // Run waits for it inside of a transaction, for an hour
 			stop := running(t, p)
 			<-h.looked
-			asked := time.Now()
 			if err := stop(); err != nil {
 				t.Errorf("run: %v", err)
-			}
-			if took := time.Since(asked); took > 3*time.Second {
-				t.Errorf("it took %v to end", took)
 			}
 			unlock()
 			if got := table(t, db); len(got) != 0 {

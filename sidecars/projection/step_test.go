@@ -1,11 +1,9 @@
 package projection
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"posttrade/matcher"
 	"posttrade/sidecars/store"
@@ -13,26 +11,26 @@ import (
 )
 
 func TestStepProjectsEveryFillOnce(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		random := seeded(t)
-		h := newHistory(random, 3000)
+	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
+		random, all := seeded(t), size(3000, 1000)
+		h := newHistory(random, all)
 		o := options(h, db)
 		p := New(o)
 		if ready, detail := p.State(); ready || detail == "" {
 			t.Errorf("before the first step: %v, %q", ready, detail)
 		}
-		if lag := p.Lag(); lag != 3000 {
-			t.Errorf("lag %d before the first step, want 3000", lag)
+		if lag := p.Lag(); lag != uint64(all) {
+			t.Errorf("lag %d before the first step, want %d", lag, all)
 		}
-		for done := 0; done < 3000; {
+		for done := 0; done < all; {
 			n, err := p.Step(t.Context())
-			if want := min(256, 3000-done); n != want || err != nil {
+			if want := min(256, all-done); n != want || err != nil {
 				t.Fatalf("step at %d: %d rows, %v, want %d", done, n, err, want)
 			}
 			done += n
 			wantTable(t, db, rows(h.fills[:done]))
 			input := h.fills[done-1].InputSeq - 1 // the last command may have more fills
-			if done == 3000 {
+			if done == all {
 				input, _ = h.Head()
 			}
 			wantProjected(t, p, uint64(done), input)
@@ -62,7 +60,7 @@ func TestStepProjectsEveryFillOnce(t *testing.T) {
 }
 
 func TestStepNeverPassesTheDurableHead(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
+	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
 		h := newHistory(seeded(t), 500)
 		all := h.trade
 		h.block = 97
@@ -79,7 +77,7 @@ func TestStepNeverPassesTheDurableHead(t *testing.T) {
 }
 
 func TestIdleStepsCostNoTransaction(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
+	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
 		h := newHistory(seeded(t), 10)
 		p := New(options(h, db))
 		drain(t, p)
@@ -136,7 +134,7 @@ func TestStepStopsWhereFillsDoNotFollow(t *testing.T) {
 		}},
 		{"ends too early", func(h *history) { h.fills = h.fills[:at] }},
 	}
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
+	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
 		for _, tt := range tests {
 			t.Run(tt.name, func(t *testing.T) {
 				db := storetest.Open(t, db.Dialect())
@@ -151,10 +149,8 @@ func TestStepStopsWhereFillsDoNotFollow(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-				defer cancel()
 				for range 3 {
-					if err := p.Run(ctx); !errors.Is(err, ErrSequence) {
+					if err := p.Run(t.Context()); !errors.Is(err, ErrSequence) {
 						t.Fatalf("run ended with %v", err)
 					}
 				}
@@ -187,7 +183,7 @@ func TestFirstFillMustBeNumberOne(t *testing.T) {
 }
 
 func TestUnnamedSecurityWaits(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
+	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
 		h := newHistory(seeded(t), 20)
 		o := options(h, db)
 		named := false
@@ -213,7 +209,7 @@ func TestUnnamedSecurityWaits(t *testing.T) {
 }
 
 func TestSourceErrorIsRetried(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
+	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
 		h := newHistory(seeded(t), 300)
 		p := New(options(h, db))
 		if _, err := p.Step(t.Context()); err != nil {
@@ -234,7 +230,7 @@ func TestSourceErrorIsRetried(t *testing.T) {
 }
 
 func TestDatabaseOfAnotherHistoryIsRefused(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
+	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
 		random := seeded(t)
 		h := newHistory(random, 300)
 		drain(t, New(options(h, db)))
@@ -256,9 +252,7 @@ func TestDatabaseOfAnotherHistoryIsRefused(t *testing.T) {
 		if _, err := p.Step(t.Context()); !errors.Is(err, ErrForeign) {
 			t.Fatalf("step of another history: %v", err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		defer cancel()
-		if err := p.Run(ctx); !errors.Is(err, ErrForeign) {
+		if err := p.Run(t.Context()); !errors.Is(err, ErrForeign) {
 			t.Fatalf("run of another history: %v", err)
 		}
 		wantTable(t, db, before)

@@ -61,14 +61,15 @@ func (g *rig) randomEdit(seq uint64, run func(sql string, args ...any)) edit {
 
 // A hundred random edits by hand, each found, classified and named; then healed.
 func TestHundredHandEditsAreFoundAndNamed(t *testing.T) {
+	n := size(2000, 500)
+	all := uint64(n)
 	for _, seed := range []uint64{40, 41} {
 		each(t, 500, seed, func(t *testing.T, g *rig) {
-			const n = 2000
 			g.bounds = bounds{page: 64, rows: 200, findings: 10, rechecks: 1000, orphans: 1000, near: 4}
 			g.journal.add(g.rng, n)
-			g.project(1, n)
+			g.project(1, all)
 			g.sweep()
-			g.want(tallies{cursor: n, matched: n})
+			g.want(tallies{cursor: all, matched: all})
 			var edits []edit
 			for _, at := range g.rng.Perm(n)[:100] {
 				edits = append(edits, g.randomEdit(uint64(at+1), func(sql string, args ...any) {
@@ -89,19 +90,19 @@ func TestHundredHandEditsAreFoundAndNamed(t *testing.T) {
 			want, matched := g.full()
 			sameBreaks(t, got, want)
 			s := g.tallies()
-			if s.cursor != n || s.matched != matched || s.matched+s.missing+s.mismatch != n || result.OrphanCount != s.orphans {
+			if s.cursor != all || s.matched != matched || s.matched+s.missing+s.mismatch != all || result.OrphanCount != s.orphans {
 				t.Errorf("tallies %+v, want %d matched; result %+v", s, matched, result)
 			}
 			if m := g.Metrics(); m.MissingInProjectionTotal != s.missing || m.FieldMismatchTotal != s.mismatch ||
-				m.OrphanTotal != s.orphans || m.MatchedTotal != n || m.OpenBreaks != uint64(len(want)) {
+				m.OrphanTotal != s.orphans || m.MatchedTotal != all || m.OpenBreaks != uint64(len(want)) {
 				t.Errorf("metrics %+v, tallies %+v", m, s)
 			}
 			g.check()
 			g.restart()
 			storetest.Edit(t, g.db, "delete from trades")
-			g.project(1, n)
+			g.project(1, all)
 			g.sweep()
-			g.want(tallies{cursor: n, matched: n})
+			g.want(tallies{cursor: all, matched: all})
 			if m := g.Metrics(); m.OpenBreaks != 0 || m.MatchedTotal != s.missing+s.mismatch {
 				t.Errorf("metrics %+v after healing", m)
 			}

@@ -24,16 +24,14 @@ func TestLockedDatabaseLosesNothing(t *testing.T) {
 			g.insert(stray("x", 500))
 			unlock := storetest.Lock(t, g.db)
 			for range 3 {
-				ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
-				if err := g.Sweep(ctx); err == nil {
+				if err := g.Sweep(context.Background()); err == nil {
 					t.Error("a sweep succeeded while the database was locked")
 				} else if dialect == store.SQLite && !errors.Is(err, store.ErrUnavailable) {
 					t.Errorf("%v, want ErrUnavailable", err)
 				}
-				if _, err := g.OrphanSweep(ctx); err == nil {
+				if _, err := g.OrphanSweep(context.Background()); err == nil {
 					t.Error("an orphan sweep succeeded while the database was locked")
 				}
-				cancel()
 			}
 			if m := g.Metrics(); m != (Metrics{Lag: 100}) {
 				t.Errorf("metrics %+v while locked", m)

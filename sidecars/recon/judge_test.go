@@ -70,7 +70,7 @@ func entriesOf(t *testing.T, gaps []gap, mismatches []mismatch, swept uint64, n 
 // the tallies and counters move as the entries do.
 func TestJudgeMatchesEntryByEntry(t *testing.T) {
 	const n = 40
-	for seed := range uint64(400) {
+	for seed := range uint64(size(400, 60)) {
 		rng := rand.New(rand.NewPCG(seed, 4))
 		var (
 			gaps       []gap

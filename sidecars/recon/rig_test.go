@@ -400,10 +400,19 @@ func shown(list []Break, i int) string {
 		b.Class, b.TradeID, b.TradeSeq, b.Fields, b.Journal, b.Projection)
 }
 
-// each runs test on every dialect with a rig whose blotter keeps the given number of fills.
+// each runs test on every dialect, with -short on one, with a rig whose blotter keeps the
+// given number of fills.
 func each(t *testing.T, kept int, seed uint64, test func(t *testing.T, g *rig)) {
 	t.Helper()
-	storetest.Each(t, func(t *testing.T, db *store.DB) { test(t, newRig(t, db, kept, seed)) })
+	storetest.EachInFull(t, func(t *testing.T, db *store.DB) { test(t, newRig(t, db, kept, seed)) })
+}
+
+// size is how much of something a test does: less with -short.
+func size(full, short int) int {
+	if testing.Short() {
+		return short
+	}
+	return full
 }
 
 var errFake = errors.New("a fake failure")

@@ -45,7 +45,7 @@ func TestRunSweepsVerifiesWaitsAndEnds(t *testing.T) {
 		default:
 		}
 	}
-	limit, stop := context.WithTimeout(context.Background(), time.Minute)
+	limit, stop := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer stop()
 	until := func(what string, is func() bool) {
 		t.Helper()
@@ -136,7 +136,8 @@ func TestBackOffDoublesToItsLimit(t *testing.T) {
 
 // All calls at once, for the race detector; the books are right in the end.
 func TestConcurrentCalls(t *testing.T) {
-	each(t, 20, 61, func(t *testing.T, g *rig) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		g := newRig(t, db, 20, 61)
 		g.journal.add(g.rng, 300)
 		g.project(1, 300)
 		g.insert(stray("x", 500))

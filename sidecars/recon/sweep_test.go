@@ -175,30 +175,32 @@ func TestEntriesThatAreNotDurableAreNotCompared(t *testing.T) {
 // A projection that is far behind costs one range, not an entry each, and no
 // fill is read for an entry that has no row.
 func TestProjectionFarBehindIsOneRange(t *testing.T) {
+	n := size(60_000, 9_000)
+	all, third := uint64(n), uint64(n/3)
 	each(t, 0, 8, func(t *testing.T, g *rig) {
 		g.Recon.bounds = defaultBounds
 		g.journal.block = 1000
-		g.journal.add(g.rng, 60_000)
+		g.journal.add(g.rng, n)
 		g.sweep()
-		g.want(tallies{lag: 60_000})
+		g.want(tallies{lag: all})
 		g.pass(DefaultGrace)
 		g.sweep()
-		g.want(tallies{cursor: 60_000, missing: 60_000})
-		if n := g.count("recon_gaps"); n != 1 || g.journal.read != 0 {
-			t.Errorf("%d ranges and %d fills read, want one and none", n, g.journal.read)
+		g.want(tallies{cursor: all, missing: all})
+		if ranges := g.count("recon_gaps"); ranges != 1 || g.journal.read != 0 {
+			t.Errorf("%d ranges and %d fills read, want one and none", ranges, g.journal.read)
 		}
 		if b := g.books(); b.generation != 2 {
 			t.Errorf("%d transactions, want 2", b.generation)
 		}
-		for to := uint64(20_000); to <= 60_000; to += 20_000 {
-			g.project(to-19_999, to)
+		for to := third; to <= all; to += third {
+			g.project(to-third+1, to)
 			g.sweep()
-			g.want(tallies{cursor: 60_000, matched: to, missing: 60_000 - to})
+			g.want(tallies{cursor: all, matched: to, missing: all - to})
 		}
-		if n := g.count("recon_gaps"); n != 0 {
-			t.Errorf("%d ranges after everything has arrived", n)
+		if ranges := g.count("recon_gaps"); ranges != 0 {
+			t.Errorf("%d ranges after everything has arrived", ranges)
 		}
-		if m := g.Metrics(); m != (Metrics{MatchedTotal: 60_000, MissingInProjectionTotal: 60_000}) {
+		if m := g.Metrics(); m != (Metrics{MatchedTotal: all, MissingInProjectionTotal: all}) {
 			t.Errorf("metrics %+v", m)
 		}
 	})

@@ -6,8 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
-	"time"
 
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
@@ -46,7 +46,7 @@ func settledRows(t *testing.T, db *store.DB) (n uint64) {
 // cursorNames lists the cursors table.
 func cursorNames(t *testing.T, db *store.DB) (names []string) {
 	t.Helper()
-	err := db.Read(context60(t), func(tx *store.Tx) error {
+	err := db.Read(bounded(t), func(tx *store.Tx) error {
 		return tx.Query("select name from cursors order by name", func(r *store.Row) error {
 			names = append(names, r.Text(0))
 			return nil
@@ -59,9 +59,10 @@ func cursorNames(t *testing.T, db *store.DB) (names []string) {
 }
 
 func TestLostAnswersAreCountedOnce(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		const seed, n = 5, 1_000
-		random := rand.New(rand.NewPCG(seed, n))
+	n := size(1_000, 200)
+	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
+		const seed = 5
+		random := rand.New(rand.NewPCG(seed, 1_000))
 		trades := make([]store.Trade, n)
 		for i := range trades {
 			trades[i] = aTrade(uint64(i+1), mustDate(t, "2026-03-06"))
@@ -87,19 +88,19 @@ func TestLostAnswersAreCountedOnce(t *testing.T) {
 		}
 		for range n { // sweeps; far fewer are needed
 			before := settledRows(t, db)
-			_, err := s.Sweep(context60(t))
+			_, err := s.Sweep(bounded(t))
 			if err != nil && !errors.Is(err, errCut) {
 				t.Fatal(err)
 			}
 			if after := settledRows(t, db); s.Swept() > after || s.Swept() < before {
 				t.Fatalf("seed %d: counted %d, settled %d before and %d after", seed, s.Swept(), before, after)
 			}
-			if s.Swept() == n {
+			if s.Swept() == uint64(n) {
 				break
 			}
 		}
 		expectOneTransitionEach(t, db, n)
-		if got := s.Swept(); got != n {
+		if got := s.Swept(); got != uint64(n) {
 			t.Errorf("seed %d: counted %d of %d", seed, got, n)
 		}
 		s.write = db.Write
@@ -114,7 +115,7 @@ func TestLostAnswersAreCountedOnce(t *testing.T) {
 // Two lost answers in a row, one of a batch that did commit and one that did not,
 // and a restart of the database between.
 func TestLostAnswerIsFoundAfterOneThatWasUndone(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
+	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
 		for seq := range uint64(5) {
 			insert(t, db, aTrade(seq+1, mustDate(t, "2026-03-06")))
 		}
@@ -126,7 +127,7 @@ func TestLostAnswerIsFoundAfterOneThatWasUndone(t *testing.T) {
 		}{{lose, 0, 1}, {undo, 2, 1}, {lose, 2, 1}, {undo, 4, 1}, {undo, 4, 1}}
 		for i, step := range steps {
 			s.write = func(ctx context.Context, fn func(*store.Tx) error) error { return step.write(ctx, db, fn) }
-			if n, err := s.Sweep(context60(t)); n != 0 || !errors.Is(err, errCut) {
+			if n, err := s.Sweep(bounded(t)); n != 0 || !errors.Is(err, errCut) {
 				t.Fatalf("step %d: %d, %v", i, n, err)
 			}
 			if s.Swept() != uint64(step.swept) || len(cursorNames(t, db)) != step.marks {
@@ -148,7 +149,7 @@ func TestUnansweredCommitsThatAreLookedForAreBounded(t *testing.T) {
 	s := newTest(t, db, newClock(noon("2026-03-06")), 0)
 	s.write = func(ctx context.Context, fn func(*store.Tx) error) error { return undo(ctx, db, fn) }
 	for range 3 * maxLost {
-		if _, err := s.Sweep(context60(t)); !errors.Is(err, errCut) {
+		if _, err := s.Sweep(bounded(t)); !errors.Is(err, errCut) {
 			t.Fatal(err)
 		}
 	}
@@ -165,7 +166,7 @@ func TestUnansweredCommitsThatAreLookedForAreBounded(t *testing.T) {
 // Marks of processes that ended long ago go; those of others and the cursors of
 // other packages stay.
 func TestOldMarksAreDeleted(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
+	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
 		c := newClock(noon("2026-03-06"))
 		now := c.Now().UnixMilli()
 		for name, value := range map[string]int64{"settlement/OLD/0": now - 8*dayMillis,
@@ -190,15 +191,13 @@ func TestOldMarksAreDeleted(t *testing.T) {
 	})
 }
 
-// A real connection, cut again and again while a sweep runs through it.
+// A real connection, cut again and again while a sweep runs through it: at the beginning
+// of a transaction, at its end, or at any moment of its commit.
 func TestCountsHoldWhenTheNetworkIsCut(t *testing.T) {
 	if !slices.Contains(storetest.Dialects(t), store.Postgres) {
 		return // SQLite has no network
 	}
-	n := 4_000
-	if testing.Short() {
-		n = 800
-	}
+	n := size(4_000, 800)
 	db, network := storetest.Cut(t)
 	trades := make([]store.Trade, n)
 	for i := range trades {
@@ -208,29 +207,33 @@ func TestCountsHoldWhenTheNetworkIsCut(t *testing.T) {
 	witness(t, db)
 	s := newTest(t, db, newClock(noon("2026-03-06")), 20)
 	random := rand.New(rand.NewPCG(3, uint64(n)))
+	var cutting sync.WaitGroup
 	cuts, failed := 0, 0
-	ctx := context60(t)
-	for s.Swept() < uint64(n) && ctx.Err() == nil {
-		ended := make(chan struct{})
-		go func() {
-			cut := time.NewTimer(time.Duration(random.IntN(8_000)) * time.Microsecond)
-			defer cut.Stop()
-			select {
-			case <-cut.C:
-				network.Cut()
-				cuts++
-			case <-ended:
+	cut := func() { network.Cut(); network.Heal() }
+	s.write = func(ctx context.Context, fn func(*store.Tx) error) error {
+		defer cutting.Wait()
+		when := random.IntN(6) // never in half of them
+		if when < 3 {
+			cuts++
+		}
+		return db.Write(ctx, func(tx *store.Tx) error {
+			if when == 0 {
+				cut()
 			}
-			network.Heal()
-			ended <- struct{}{}
-		}()
+			err := fn(tx)
+			switch when {
+			case 1:
+				cut()
+			case 2:
+				cutting.Go(cut)
+			}
+			return err
+		})
+	}
+	ctx := bounded(t)
+	for s.Swept() < uint64(n) && ctx.Err() == nil {
 		if _, err := s.Sweep(ctx); err != nil {
 			failed++
-		}
-		select {
-		case ended <- struct{}{}:
-			<-ended
-		case <-ended:
 		}
 	}
 	expectOneTransitionEach(t, db, n)
@@ -238,4 +241,7 @@ func TestCountsHoldWhenTheNetworkIsCut(t *testing.T) {
 		t.Errorf("counted %d of %d", got, n)
 	}
 	t.Logf("%d cuts, %d sweeps failed", cuts, failed)
+	if failed == 0 {
+		t.Error("no sweep met a cut")
+	}
 }

@@ -14,10 +14,7 @@ import (
 // force, and someone who books every trade a second time: each trade is settled
 // once and counted once, under one of the two counters of one of the processes.
 func TestRaceOfSweepForceAndProcesses(t *testing.T) {
-	n := 10_000
-	if testing.Short() {
-		n = 1_000
-	}
+	n := size(10_000, 1_000)
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		const seed = 11
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -38,7 +35,7 @@ func TestRaceOfSweepForceAndProcesses(t *testing.T) {
 		})
 		c := newClock(noon("2026-03-06"))
 		processes := []*Settlement{newTest(t, db, c, 64), newTest(t, other, c, 64)}
-		ctx := context60(t)
+		ctx := bounded(t)
 		var work sync.WaitGroup
 		for p, s := range processes {
 			for worker := range 2 {
@@ -92,7 +89,7 @@ func TestSweepPassesOverHeldRows(t *testing.T) {
 		s := newTest(t, db, newClock(noon("2026-03-06")), 4)
 		holds, release, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 		go func() {
-			done <- db.Write(context60(t), func(tx *store.Tx) error {
+			done <- db.Write(bounded(t), func(tx *store.Tx) error {
 				_, err := tx.Exec("update trades set quantity = quantity + 1 where trade_seq in (1, 2, 7)")
 				close(holds)
 				<-release
@@ -113,11 +110,8 @@ func TestSweepPassesOverHeldRows(t *testing.T) {
 // either direction, while trades arrive; each is settled by the first sweep whose
 // clock shows its date, and by no earlier or later one.
 func TestClockStepsNeverSettleEarlyOrTwice(t *testing.T) {
-	schedules := 10_000
-	if testing.Short() {
-		schedules = 500
-	}
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
+	schedules := size(10_000, 250)
+	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
 		const seed = 365
 		random := rand.New(rand.NewPCG(seed, uint64(schedules)))
 		witness(t, db)
@@ -150,7 +144,7 @@ func TestClockStepsNeverSettleEarlyOrTwice(t *testing.T) {
 						due++
 					}
 				}
-				if got, err := s.Sweep(context60(t)); err != nil || got != due {
+				if got, err := s.Sweep(bounded(t)); err != nil || got != due {
 					t.Fatalf("seed %d schedule %d at %s: settled %d, %v; want %d", seed, schedule, c.Now(), got, err, due)
 				}
 				settled += due
@@ -163,7 +157,7 @@ func TestClockStepsNeverSettleEarlyOrTwice(t *testing.T) {
 			t.Errorf("seed %d: counted %d, want %d", seed, s.Swept(), settled)
 		}
 		c.step(60 * 24 * time.Hour)
-		left, err := s.Sweep(context60(t))
+		left, err := s.Sweep(bounded(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -182,7 +176,7 @@ func compareAndForget(t *testing.T, db *store.DB, model map[uint64]store.Trade) 
 		lowest = min(lowest, seq)
 	}
 	seen := 0
-	err := db.Read(context60(t), func(tx *store.Tx) error {
+	err := db.Read(bounded(t), func(tx *store.Tx) error {
 		return tx.TradesBySeq(lowest, 1<<62, func(row *store.Trade) error {
 			want, known := model[row.Seq]
 			if known {

@@ -26,8 +26,17 @@ func (c *clock) Now() time.Time        { return time.UnixMilli(c.millis.Load()) 
 func (c *clock) step(by time.Duration) { c.millis.Add(by.Milliseconds()) }
 func noon(day string) time.Time        { return at(day + "T12:00:00") }
 
-func context60(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+// size is how much of something a test does: less with -short.
+func size(full, short int) int {
+	if testing.Short() {
+		return short
+	}
+	return full
+}
+
+// bounded is a context that ends a test instead of letting it hang.
+func bounded(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -62,7 +71,7 @@ func aTrade(seq uint64, settles store.Date) store.Trade {
 
 func insert(t testing.TB, db *store.DB, trades ...store.Trade) {
 	t.Helper()
-	err := db.Write(context60(t), func(tx *store.Tx) error {
+	err := db.Write(bounded(t), func(tx *store.Tx) error {
 		_, err := tx.InsertTrades(trades)
 		return err
 	})
@@ -75,7 +84,7 @@ func insert(t testing.TB, db *store.DB, trades ...store.Trade) {
 func rows(t testing.TB, db *store.DB) map[uint64]store.Trade {
 	t.Helper()
 	all := map[uint64]store.Trade{}
-	err := db.Read(context60(t), func(tx *store.Tx) error {
+	err := db.Read(bounded(t), func(tx *store.Tx) error {
 		return tx.Trades(store.TradeFilter{}, func(row *store.Trade) error { all[row.Seq] = *row; return nil })
 	})
 	if err != nil {
@@ -93,7 +102,7 @@ func expectRow(t testing.TB, got, want store.Trade) {
 
 func mustSweep(t testing.TB, s *Settlement, want int) {
 	t.Helper()
-	if got, err := s.Sweep(context60(t)); err != nil || got != want {
+	if got, err := s.Sweep(bounded(t)); err != nil || got != want {
 		t.Fatalf("sweep settled %d, %v; want %d", got, err, want)
 	}
 }
@@ -117,7 +126,7 @@ func witness(t testing.TB, db *store.DB) {
 func expectOneTransitionEach(t testing.TB, db *store.DB, n int) {
 	t.Helper()
 	var updates, trades, others, left int64
-	err := db.Read(context60(t), func(tx *store.Tx) error {
+	err := db.Read(bounded(t), func(tx *store.Tx) error {
 		return tx.Query(`select count(*), count(distinct id),
 			count(case when was <> 'Processing' or became <> 'Settled' then 1 end),
 			(select count(*) from trades where status <> 'Settled') from changes`, func(r *store.Row) error {

@@ -84,7 +84,7 @@ func TestRunSettlesOnceTheDatabaseIsFree(t *testing.T) {
 			insert(t, db, aTrade(1, mustDate(t, "2026-03-06")), aTrade(2, mustDate(t, "2026-03-09")))
 			c := newClock(noon("2026-03-06"))
 			s := New(Options{DB: db, Calendar: mustCalendar(t, "XNYS", newYork(t), 1), Now: c.Now, Interval: time.Millisecond})
-			ctx, cancel := context.WithCancel(context60(t))
+			ctx, cancel := context.WithCancel(bounded(t))
 			unlock := storetest.Lock(t, db)
 			s.seen = func(err error) {
 				switch s.Metrics() {

@@ -12,7 +12,7 @@ import (
 )
 
 func TestSweepSettlesWhatIsDueAndNothingElse(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
+	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
 		before := map[uint64]store.Trade{}
 		for seq, day := range []string{"2026-03-05", "2026-03-06", "2026-03-06", "2026-03-09", "2026-03-10", "2027-01-04"} {
 			trade := aTrade(uint64(seq+1), mustDate(t, day))
@@ -57,7 +57,7 @@ func TestSweepSettlesWhatIsDueAndNothingElse(t *testing.T) {
 // The clock is stepped back while a sweep is under way: what it no longer shows
 // as due stays.
 func TestClockSteppedBackWithinASweep(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
+	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
 		for seq := range uint64(6) {
 			insert(t, db, aTrade(seq+1, mustDate(t, "2026-03-06")))
 		}
@@ -74,7 +74,7 @@ func TestClockSteppedBackWithinASweep(t *testing.T) {
 }
 
 func TestClockAtTheEndOfTimeSettlesEverything(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
+	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
 		last := mustCalendar(t, "US-SETTLEMENT", newYork(t), MaxTPlus).SettlementDate(1 << 62)
 		insert(t, db, aTrade(1, last))
 		c := newClock(last.Time().Add(-12 * time.Hour))
@@ -86,7 +86,7 @@ func TestClockAtTheEndOfTimeSettlesEverything(t *testing.T) {
 }
 
 func TestSweepWorksInBoundedTransactions(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
+	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
 		c := newClock(noon("2026-03-06"))
 		s := newTest(t, db, c, 10)
 		var sizes []int64 // rows that each transaction of the sweep settled
@@ -129,8 +129,8 @@ func settledIn(t *testing.T, tx *store.Tx) (n int64) {
 
 // A batch must not read the table: its cost is that of its own rows.
 func TestSweepUsesTheIndexes(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		const n = 20_000
+	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
+		n := size(20_000, 5_000)
 		trades := make([]store.Trade, n)
 		for i := range trades {
 			trades[i] = aTrade(uint64(i+1), store.Date(20_000+i/10))
@@ -140,7 +140,7 @@ func TestSweepUsesTheIndexes(t *testing.T) {
 		}
 		insert(t, db, trades...)
 		var plan strings.Builder
-		err := db.Write(context60(t), func(tx *store.Tx) error {
+		err := db.Write(bounded(t), func(tx *store.Tx) error {
 			sql, column := "explain query plan "+sweepSQLite, 3
 			if db.Dialect() == store.Postgres {
 				sql, column = "explain "+sweepPostgres, 0
@@ -159,7 +159,7 @@ func TestSweepUsesTheIndexes(t *testing.T) {
 }
 
 func TestUpdatedAtNeverFalls(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
+	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
 		c := newClock(noon("2026-03-06"))
 		later := c.Now().UnixMilli() + 5000 // booked by a clock that was ahead
 		for seq := range uint64(4) {
@@ -171,7 +171,7 @@ func TestUpdatedAtNeverFalls(t *testing.T) {
 		}
 		s := newTest(t, db, c, 0)
 		for seq, want := range map[uint64]int64{1: later, 3: c.Now().UnixMilli()} {
-			if row, _, err := s.Force(context60(t), store.TradeID(seq)); err != nil || row.UpdatedAt != want {
+			if row, _, err := s.Force(bounded(t), store.TradeID(seq)); err != nil || row.UpdatedAt != want {
 				t.Errorf("force of %d: %+v, %v; want updated at %d", seq, row, err, want)
 			}
 		}
@@ -185,7 +185,7 @@ func TestUpdatedAtNeverFalls(t *testing.T) {
 }
 
 func TestForce(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
+	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
 		trade := aTrade(41, mustDate(t, "2030-01-04")) // years ahead
 		other := aTrade(4, mustDate(t, "2030-01-04"))
 		insert(t, db, trade, other)
@@ -193,13 +193,13 @@ func TestForce(t *testing.T) {
 		s := newTest(t, db, c, 0)
 		for _, unknown := range []string{"", "trd-", "trd-4 ", "trd-042", "trd-42", "TRD-41", "trd-41\x00", "trd-\xff",
 			"trd-41' or '1'='1", "%", strings.Repeat("9", 100_000)} {
-			if row, found, err := s.Force(context60(t), unknown); found || err != nil || row != (store.Trade{}) {
+			if row, found, err := s.Force(bounded(t), unknown); found || err != nil || row != (store.Trade{}) {
 				t.Errorf("force of %.20q: %+v, %v, %v", unknown, row, found, err)
 			}
 		}
 		trade.Status, trade.UpdatedAt = store.Settled, c.Now().UnixMilli()
 		for range 3 { // the second and the third change nothing
-			row, found, err := s.Force(context60(t), "trd-41")
+			row, found, err := s.Force(bounded(t), "trd-41")
 			if !found || err != nil {
 				t.Fatalf("force: %v, %v", found, err)
 			}
@@ -229,10 +229,10 @@ func TestLockedDatabaseIsAnErrorAndLaterNone(t *testing.T) {
 			insert(t, db, aTrade(1, mustDate(t, "2026-03-06")), aTrade(2, mustDate(t, "2026-03-07")))
 			s := newTest(t, db, newClock(noon("2026-03-06")), 0)
 			unlock := storetest.Lock(t, db)
-			if n, err := s.Sweep(context60(t)); n != 0 || !errors.Is(err, store.ErrUnavailable) {
+			if n, err := s.Sweep(bounded(t)); n != 0 || !errors.Is(err, store.ErrUnavailable) {
 				t.Errorf("sweep of a locked database: %d, %v", n, err)
 			}
-			if _, found, err := s.Force(context60(t), "trd-2"); found || !errors.Is(err, store.ErrUnavailable) {
+			if _, found, err := s.Force(bounded(t), "trd-2"); found || !errors.Is(err, store.ErrUnavailable) {
 				t.Errorf("force in a locked database: %v, %v", found, err)
 			}
 			if got, want := s.Metrics(), (Metrics{Failures: 1}); got != want {
@@ -240,7 +240,7 @@ func TestLockedDatabaseIsAnErrorAndLaterNone(t *testing.T) {
 			}
 			unlock()
 			mustSweep(t, s, 1)
-			if _, found, err := s.Force(context60(t), "trd-2"); !found || err != nil {
+			if _, found, err := s.Force(bounded(t), "trd-2"); !found || err != nil {
 				t.Errorf("force: %v, %v", found, err)
 			}
 		})

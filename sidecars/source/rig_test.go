@@ -81,12 +81,12 @@ func pause(random *rand.Rand) {
 var names = []string{"Plain", "Ünïcødé ☃ 😀", `quote " and \ slash /`, "<a href='x'>&</a>", "DEL\x7f", "D'Arcy & Sons"}
 
 // write is one of several writers: n upserts of random records, some in slow
-// transactions, some of which are rolled back. It returns the versions that were committed.
-func write(t *testing.T, db *store.DB, s control.Source, random *rand.Rand, keys, n int) (committed map[uint64]string) {
+// transactions, some of which are rolled back. It returns the versions that were committed; changed hears of each.
+func write(t *testing.T, db *store.DB, s control.Source, changed func(), random *rand.Rand, keys, n int) (committed map[uint64]string) {
 	committed = map[uint64]string{}
 	var cancel context.CancelFunc
 	roll := false
-	one := serviceOf(s, source.Options{DB: db, Now: func() time.Time { // called inside of the transaction
+	one := serviceOf(s, source.Options{DB: db, Changed: changed, Now: func() time.Time { // called inside of the transaction
 		pause(random)
 		if roll {
 			cancel()
@@ -113,13 +113,13 @@ func write(t *testing.T, db *store.DB, s control.Source, random *rand.Rand, keys
 }
 
 // writers runs 16 of them and returns all versions.
-func writers(t *testing.T, db *store.DB, s control.Source, seed uint64, keys, each int) map[uint64]string {
+func writers(t *testing.T, db *store.DB, s control.Source, changed func(), seed uint64, keys, each int) map[uint64]string {
 	all := map[uint64]string{}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	for w := range uint64(16) {
 		wg.Go(func() {
-			committed := write(t, db, s, rand.New(rand.NewPCG(seed, w)), keys, each)
+			committed := write(t, db, s, changed, rand.New(rand.NewPCG(seed, w)), keys, each)
 			mu.Lock()
 			defer mu.Unlock()
 			for version := range committed {

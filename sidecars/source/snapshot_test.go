@@ -41,11 +41,18 @@ func TestSnapshotsDuringWritesAreOfOneMoment(t *testing.T) {
 // readers, for as long as it takes while writers write.
 func snapshotsDuringWrites(t *testing.T, db *store.DB, s control.Source, seed uint64, count int) (all []control.Snapshot) {
 	reader := serviceOf(s, source.Options{DB: db})
+	committed := make(chan struct{}, 1)
+	changed := func() {
+		select {
+		case committed <- struct{}{}:
+		default:
+		}
+	}
 	writing, stop := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for turn := uint64(0); writing.Err() == nil; turn++ {
-			writers(t, db, s, seed+turn*1000, 40, 3)
+			writers(t, db, s, changed, seed+turn*1000, 40, 3)
 		}
 	})
 	var mu sync.Mutex
@@ -61,7 +68,7 @@ func snapshotsDuringWrites(t *testing.T, db *store.DB, s control.Source, seed ui
 				mu.Lock()
 				all = append(all, snapshot)
 				mu.Unlock()
-				<-time.After(time.Millisecond) // else all of them are of the first commits
+				<-committed // else all of them are of the first commits
 			}
 		})
 	}
@@ -123,7 +130,7 @@ func TestVersionsHaveNoHole(t *testing.T) {
 	t.Logf("seed %d", seed)
 	for _, s := range control.Sources() {
 		storetest.Each(t, func(t *testing.T, db *store.DB) {
-			committed := writers(t, db, s, seed, 10, 20)
+			committed := writers(t, db, s, nil, seed, 10, 20)
 			outbox := rows(t, db, s)
 			if len(outbox) != len(committed) {
 				t.Fatalf("%d rows of %d commits", len(outbox), len(committed))

@@ -46,8 +46,8 @@ func TestALockHeldBySomebodyElseIsUnavailable(t *testing.T) {
 				if !errors.Is(err, store.ErrUnavailable) {
 					t.Fatalf("got %v", err)
 				}
-				if took := time.Since(began); took < busy || took > 5*time.Second {
-					t.Errorf("gave up after %v, want %v", took, busy)
+				if took := time.Since(began); took < busy {
+					t.Errorf("gave up after %v, before %v", took, busy)
 				}
 				// Readers are not held up, and what they find does not make a writer ready.
 				mustBe(t, allTrades(t, db), someTrades(1, 5))
@@ -74,14 +74,13 @@ func TestALockHeldBySomebodyElseIsUnavailable(t *testing.T) {
 func TestAWaitForALockHearsItsContext(t *testing.T) {
 	for _, d := range storetest.Dialects(t) {
 		t.Run(d.String(), func(t *testing.T) {
-			db, _ := logged(t, d, time.Minute)
+			db, _ := logged(t, d, time.Hour)
 			unlock := storetest.Lock(t, db)
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(30*time.Millisecond, cancel)
-			began := time.Now()
 			err := db.Write(ctx, func(tx *store.Tx) error { return tx.SetCursor("c", 1) })
-			if !errors.Is(err, context.Canceled) || time.Since(began) > 10*time.Second {
-				t.Errorf("got %v after %v", err, time.Since(began))
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("got %v", err)
 			}
 			// One that waits when the lock goes away succeeds.
 			time.AfterFunc(30*time.Millisecond, unlock)

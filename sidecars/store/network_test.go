@@ -85,9 +85,8 @@ func TestACommitThatGetsNoAnswerIsAnError(t *testing.T) {
 		if !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "commit") {
 			t.Errorf("got %v", err)
 		}
-		began := time.Now()
-		if err := db.Ready(t.Context()); !errors.Is(err, store.ErrUnavailable) || time.Since(began) > 10*time.Second {
-			t.Errorf("while the network is cut: %v after %v", err, time.Since(began))
+		if err := db.Ready(t.Context()); !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("while the network is cut: %v", err)
 		}
 		if ready, detail := db.State(); ready || !strings.Contains(detail, "connect") {
 			t.Errorf("state: %v, %q", ready, detail)
@@ -168,7 +167,6 @@ func TestAServerThatFallsSilentIsGivenUp(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				db, network := storetest.Cut(t)
 				store.SetPostgresLimits(db, limit, limit, limit)
-				began := time.Now()
 				err := db.Write(t.Context(), func(tx *store.Tx) error { return fn(network, tx) })
 				if !errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
 					t.Errorf("got %v", err)
@@ -176,9 +174,6 @@ func TestAServerThatFallsSilentIsGivenUp(t *testing.T) {
 				// The next one cannot even connect.
 				if err := db.Ready(t.Context()); !errors.Is(err, store.ErrUnavailable) {
 					t.Errorf("connect: got %v", err)
-				}
-				if took := time.Since(began); took > 10*time.Second {
-					t.Errorf("given up after %v", took)
 				}
 				network.Cut()
 				network.Heal()

@@ -152,13 +152,17 @@ func TestNothingOfABatchWithoutARowIsWritten(t *testing.T) {
 
 // TestFilterSelectsAsAModelDoes tries random filters and compares all that they select.
 func TestFilterSelectsAsAModelDoes(t *testing.T) {
+	trades, filters := 3000, 80
+	if testing.Short() {
+		trades, filters = 800, 50
+	}
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		rows := someTrades(1, 3000)
+		rows := someTrades(1, trades)
 		insert(t, db, rows)
 		seed := rand.Uint64()
 		t.Logf("seed %d", seed)
 		r := rand.New(rand.NewPCG(seed, 2))
-		for range 80 {
+		for range filters {
 			f := randomFilter(r, rows)
 			var want []store.Trade
 			for _, row := range rows {

@@ -356,7 +356,6 @@ func TestTheEndOfTheContextEndsAStatement(t *testing.T) {
 		type call = func(context.Context, func(*store.Tx) error) error
 		for name, run := range map[string]call{"read": db.Read, "write": db.Write} {
 			ctx, cancel := context.WithCancel(t.Context())
-			began := time.Now()
 			err := run(ctx, func(tx *store.Tx) error {
 				if err := tx.Query("select 1", func(*store.Row) error { return nil }); err != nil {
 					return err
@@ -366,9 +365,6 @@ func TestTheEndOfTheContextEndsAStatement(t *testing.T) {
 			})
 			if !errors.Is(err, context.Canceled) || errors.Is(err, store.ErrUnavailable) {
 				t.Errorf("%s: got %v", name, err)
-			}
-			if took := time.Since(began); took > 5*time.Second {
-				t.Errorf("%s: ended after %v", name, took)
 			}
 			if err := run(ctx, func(*store.Tx) error { t.Error("ran"); return nil }); !errors.Is(err, context.Canceled) {
 				t.Errorf("%s with an ended context: %v", name, err)

@@ -150,7 +150,7 @@ func TestADamagedIndexNeverAnswersWrongly(t *testing.T) {
 			want[i] = oracle.report(trade)
 		}
 	}
-	o.Patience = 5 * time.Second
+	o.Patience = time.Minute
 	damaged := 0
 	for n, dir := range copies {
 		o.Dir = dir

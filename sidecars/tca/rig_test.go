@@ -262,7 +262,7 @@ func follow(t testing.TB, x *TCA, v *venue) {
 
 func caughtUp(t testing.TB, x *TCA, v *venue) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	if err := x.CatchUp(ctx, v.head()); err != nil {
 		t.Fatal(err)

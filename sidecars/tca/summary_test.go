@@ -93,7 +93,7 @@ func summarize(t *testing.T, reports []string) string {
 func TestSummariesEqualTheOracle(t *testing.T) {
 	rnd := seeded(t)
 	v := newVenue(t)
-	(&flow{v: v, rnd: rnd}).steps(3_000)
+	(&flow{v: v, rnd: rnd}).steps(max(scaled(3_000), 1_000))
 	o := v.options()
 	oracle := newOracle(o.Window, v.events)
 	// Rows by hand: one edited, one of no fill, one of no security.
@@ -116,7 +116,7 @@ func TestSummariesEqualTheOracle(t *testing.T) {
 	reports = append(reports, oracle.render(odd[0], id, 0, nil), oracle.render(odd[1], 99, 0, nil))
 	rows = append(rows, odd...)
 
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
+	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
 		o := o
 		o.DB, o.Dir = db, t.TempDir()
 		insert(t, db, rows)

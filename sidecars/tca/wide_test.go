@@ -44,7 +44,7 @@ func TestWideMatchesBigIntegers(t *testing.T) {
 func TestMeanAndSlippageAreExactForAnyNumbers(t *testing.T) {
 	rnd := seeded(t)
 	beyond := 0
-	for range 100_000 {
+	for range scaled(100_000) {
 		px, low, den := number(rnd), 1+number(rnd)>>1, 1+rnd.Uint64()>>(1+rnd.IntN(62))
 		switch rnd.IntN(4) {
 		case 0: // small numbers meet ties often

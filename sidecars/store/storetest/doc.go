@@ -2,6 +2,7 @@
 // that are fresh, on both dialects, and the faults they must survive.
 //
 //	storetest.Each(t, func(t *testing.T, db *store.DB) { ... })   // SQLite and PostgreSQL
+//	storetest.EachInFull(t, ...)                                  // with -short on one of them
 //	storetest.Edit(t, db, "update trades set price = $1", 1)      // a hand edit
 //	unlock := storetest.Lock(t, db)                               // somebody else writes
 //	db, network := storetest.Cut(t)                               // network.Cut, Hold, Heal; PostgreSQL only

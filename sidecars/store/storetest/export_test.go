@@ -7,6 +7,7 @@ var (
 	ErrNoPostgres = errNoPostgres
 	FindPrograms  = findPrograms
 	Allowed       = sqliteAlone
+	Chosen        = chosen
 )
 
 // StartPrivate starts a private server that inherits alive, and returns its folder.

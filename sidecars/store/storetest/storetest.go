@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"hash/fnv"
 	"sync"
 	"testing"
 	"time"
@@ -18,6 +19,26 @@ func Each(t *testing.T, test func(t *testing.T, db *store.DB)) {
 	for _, d := range Dialects(t) {
 		t.Run(d.String(), func(t *testing.T) { test(t, Open(t, d)) })
 	}
+}
+
+// EachInFull is Each, but with -short the test runs on one dialect only, which its name
+// chooses: of many tests every dialect gets its share. It is for tests of what is above
+// the database; those of concurrency want Each.
+func EachInFull(t *testing.T, test func(t *testing.T, db *store.DB)) {
+	t.Helper()
+	if !testing.Short() {
+		Each(t, test)
+		return
+	}
+	d := chosen(t.Name(), Dialects(t))
+	t.Run(d.String(), func(t *testing.T) { test(t, Open(t, d)) })
+}
+
+// chosen is one of all, always the same for a name.
+func chosen(name string, all []store.Dialect) store.Dialect {
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(name)) // it never fails
+	return all[sum.Sum32()%uint32(len(all))]
 }
 
 // Dialects returns the dialects that can be tested here. One without PostgreSQL is told once
@@ -37,12 +58,16 @@ func Open(t testing.TB, dialect store.Dialect) *store.DB {
 }
 
 // Options names a fresh, empty database of the dialect. It is removed with the test.
+// A lock is waited for as long as a slow machine may need: a test that wants less says so.
 func Options(t testing.TB, dialect store.Dialect) store.Options {
 	t.Helper()
+	o := store.Options{BusyTimeout: patience}
 	if dialect == store.SQLite {
-		return store.Options{Dir: t.TempDir()}
+		o.Dir = t.TempDir()
+	} else {
+		o.URL = freshPostgres(t)
 	}
-	return store.Options{URL: freshPostgres(t)}
+	return o
 }
 
 // OpenWith opens and migrates what o names, and closes it with the test.

@@ -65,6 +65,33 @@ func TestEachGivesFreshDatabases(t *testing.T) {
 	}
 }
 
+// With -short one dialect a test, and over the tests all of them.
+func TestEachInFullSamplesWithShort(t *testing.T) {
+	all := storetest.Dialects(t)
+	var seen []store.Dialect
+	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
+		seen = append(seen, db.Dialect())
+		if p := price(t, db); p != -1 {
+			t.Errorf("a trade at %d is there already", p)
+		}
+	})
+	want := all
+	if testing.Short() {
+		want = []store.Dialect{storetest.Chosen(t.Name(), all)}
+	}
+	if !slices.Equal(seen, want) {
+		t.Errorf("tested %v, want %v", seen, want)
+	}
+	both := []store.Dialect{store.SQLite, store.Postgres}
+	times := map[store.Dialect]int{}
+	for i := range 100 {
+		times[storetest.Chosen(fmt.Sprint("Test", i), both)]++
+	}
+	if times[store.SQLite] < 30 || times[store.Postgres] < 30 {
+		t.Errorf("of 100 names: %v", times)
+	}
+}
+
 func TestLockHoldsWritersOnly(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		if err := db.Write(t.Context(), one); err != nil {
