@@ -34,6 +34,11 @@
 // package audit renders another's events; arrival prices come from a third. A shadow's
 // long runs belong on a thread of their own (Politely).
 //
+// A Transfer is the whole journal as a stream, up to its durable head, while it is
+// appended to; Receive makes a journal of its own of it, and Replace puts that in the
+// place of another. WaitStable tells whoever keeps the same commands elsewhere from when
+// on a power cut cannot take them from here.
+//
 // What the anchor cannot see: if a power cut and damage to synced bytes of the log's tail
 // come together, the commits of the last 100 ms before the cut may be missing without
 // being noticed. Without a power cut (the process was killed, files were damaged or lost
@@ -41,8 +46,8 @@
 //
 // Goroutines: one appender (the Recorder's locked thread) calls Append; the committer
 // goroutine waits for syncs and calls back in order; a ticker syncs the anchor. Replay,
-// Fills, Snapshots and Shadows may run on any goroutine at any time, before Close, and
-// read only what is durable.
+// Fills, Snapshots, Shadows and Transfers may run on any goroutine at any time, before
+// Close, and read only what is durable; a Transfer may also be open across Close.
 //
 // The package does not decide anything, does not know of HTTP, views or blotters, and
 // never deletes history.

@@ -44,12 +44,10 @@ func realCommand(r *rand.Rand, n uint64) matcher.Command {
 	return c
 }
 
-// TestRealEngineIsWhatTheJournalGivesBack drives the real engine through ring
-// and recorder, and expects the same engine from the journal: by replay, by a
-// shadow's snapshot, and fill for fill from Verify.
-func TestRealEngineIsWhatTheJournalGivesBack(t *testing.T) {
+// realRun drives the real engine through ring and recorder into a new journal in dir.
+func realRun(t *testing.T, dir string, g *matcher.Genesis, n uint64) (*Journal, *matcher.Engine) {
+	t.Helper()
 	t.Logf("-args -faultseed=%d", *faultSeed)
-	dir, g := t.TempDir(), realGenesis()
 	genesis, err := json.Marshal(g)
 	must(t, err)
 	j, err := Open(dir, Options{Fatal: func(err error) { t.Error(err) }})
@@ -64,8 +62,7 @@ func TestRealEngineIsWhatTheJournalGivesBack(t *testing.T) {
 		r.out.PublishTo(o.Next)
 		until(t, "room in the ring", func() bool { o.Limit = r.out.Limit(); return o.Next < o.Limit })
 	}
-	const n = 20_000
-	for i := range uint64(n) {
+	for i := range n {
 		c := realCommand(rng, i)
 		engine.Apply(&c, &r.outlet)
 		r.out.PublishTo(r.outlet.Next)
@@ -75,6 +72,26 @@ func TestRealEngineIsWhatTheJournalGivesBack(t *testing.T) {
 	if seq, trades := j.Head(); seq != n || trades != engine.TradeSeq() || trades == 0 {
 		t.Fatalf("head %d, %d trades; the engine is at %d, %d", seq, trades, engine.AppliedSeq(), engine.TradeSeq())
 	}
+	return j, engine
+}
+
+// realRebuild makes real engines.
+func realRebuild(g *matcher.Genesis) Rebuild {
+	return Rebuild{Engine: func(state io.Reader) (Engine, error) {
+		if state == nil {
+			return matcher.New(g)
+		}
+		return matcher.ReadSnapshot(g, state)
+	}}
+}
+
+// TestRealEngineIsWhatTheJournalGivesBack drives the real engine through ring
+// and recorder, and expects the same engine from the journal: by replay, by a
+// shadow's snapshot, and fill for fill from Verify.
+func TestRealEngineIsWhatTheJournalGivesBack(t *testing.T) {
+	const n = 20_000
+	dir, g := t.TempDir(), realGenesis()
+	j, engine := realRun(t, dir, g, n)
 
 	again, err := matcher.New(g)
 	must(t, err)
@@ -92,12 +109,7 @@ func TestRealEngineIsWhatTheJournalGivesBack(t *testing.T) {
 	if again.StateHash() != engine.StateHash() {
 		t.Error("a replay gives another state")
 	}
-	shadows, err := NewSnapshotter(j, Rebuild{Engine: func(state io.Reader) (Engine, error) {
-		if state == nil {
-			return matcher.New(g)
-		}
-		return matcher.ReadSnapshot(g, state)
-	}}, 0)
+	shadows, err := NewSnapshotter(j, realRebuild(g), 0)
 	must(t, err)
 	_, err = shadows.Take(context.Background())
 	must(t, err)
@@ -119,4 +131,37 @@ func TestRealEngineIsWhatTheJournalGivesBack(t *testing.T) {
 		t.Errorf("report %+v", report)
 	}
 	must(t, errors.Join(engine.Close(), again.Close()))
+}
+
+// TestRealEngineIsWhatATransferGivesBack expects the real engine from a copy of
+// its journal: from the copy's snapshot, and from genesis.
+func TestRealEngineIsWhatATransferGivesBack(t *testing.T) {
+	dir, g := t.TempDir(), realGenesis()
+	j, engine := realRun(t, dir+"/j", g, 5000)
+	shadows, err := NewSnapshotter(j, realRebuild(g), 0)
+	must(t, err)
+	_, err = shadows.Take(t.Context())
+	must(t, err)
+	tr, err := j.Transfer()
+	must(t, err)
+	_, err = Receive(dir+"/copy", tr, Options{Fatal: func(err error) { t.Error(err) }})
+	must(t, errors.Join(err, tr.Close()))
+	c, err := Open(dir+"/copy", Options{Fatal: func(err error) { t.Error(err) }})
+	must(t, err)
+	list, err := c.Snapshots()
+	must(t, err)
+	if len(list) != 1 {
+		t.Fatalf("snapshots %+v", list)
+	}
+	for _, from := range []*Snapshot{nil, &list[0]} {
+		got, err := RecoverFrom(t.Context(), c, realRebuild(g), from)
+		must(t, err)
+		if got.Engine.(*matcher.Engine).StateHash() != engine.StateHash() {
+			t.Errorf("another state, from snapshot %d", got.Snapshot)
+		}
+		must(t, got.Engine.Close())
+	}
+	must(t, errors.Join(c.Close(), j.Close(), engine.Close()))
+	_, err = Verify(t.Context(), dir+"/copy", VerifyOptions{Engine: func([]byte) (Engine, error) { return matcher.New(g) }})
+	must(t, err)
 }

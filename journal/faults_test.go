@@ -446,15 +446,19 @@ func TestPowerCutInOSModeLeavesAPrefix(t *testing.T) {
 	var heads []uint64
 	o := Options{FS: mem, Durability: DurabilityOS, FlushInterval: time.Hour, boot: "boot-1", Fatal: func(err error) { t.Error(err) }}
 	j := openNew(t, "j", o)
-	for range 150 {
+	blocks, clones := 150, 40
+	if testing.Short() {
+		blocks, clones = 60, 8
+	}
+	for range blocks {
 		appendAll(t, j, f, 100)
 	}
 	must(t, j.lazy.Flush())
 	synced := f.inputSeq
-	for range 150 {
+	for range blocks {
 		appendAll(t, j, f, 100)
 	}
-	for i := range 40 {
+	for i := range clones {
 		percent := []int{0, 30, 60, 95}[i%4]
 		clone := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(*faultSeed, uint64(i)))})
 		head, err := recovered(clone, "boot-2", flow{seed: 3, idsEvery: 4}, synced, f.inputSeq)

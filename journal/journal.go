@@ -119,9 +119,13 @@ type Journal struct {
 	genesis []byte // constant once set; guarded by mu until then
 	seed    [chainBytes]byte
 	anchor  *anchor
-	mu      sync.Mutex // guards genesis, seed, anchor, safe
+	mu      sync.Mutex // guards genesis, seed, anchor, safe, moved
 
-	safe point // the durable head; writer: the committer
+	safe    point         // the durable head; writer: the committer
+	moved   chan struct{} // closed when safe moves; nil while nobody waits
+	syncing sync.Mutex    // held across a sync of the log
+	stable  ring.Sequence // "os" mode; writer: who holds syncing
+	reading sync.RWMutex  // held shared by a Transfer that reads the store, for good by Close
 
 	// Appender only.
 	tip       point // what has been handed in
@@ -184,6 +188,9 @@ func Open(dir string, o Options) (_ *Journal, err error) {
 			err = errors.Join(err, j.abandon())
 		}
 	}()
+	if err := whole(o.FS, dir); err != nil {
+		return nil, err
+	}
 	found, err := inspect(dir, o.FS, o.boot, j.latch, o.Logger)
 	if err != nil {
 		return nil, err
@@ -200,6 +207,7 @@ func Open(dir string, o Options) (_ *Journal, err error) {
 	}
 	j.applied.Store(int64(j.tip.inputSeq))
 	j.durable.Store(int64(j.tip.inputSeq))
+	j.stable.Store(int64(j.tip.inputSeq)) // opening a store rewrites what was in its logs, synced
 	j.start()
 	return j, nil
 }
@@ -371,15 +379,14 @@ func (j *Journal) anchorTick() {
 
 func (j *Journal) anchorNow(force bool) error {
 	j.mu.Lock()
-	safe, a := j.safe, j.anchor
+	head, a := j.safe.inputSeq, j.anchor
 	j.mu.Unlock()
-	if a == nil || j.latch.Err() != nil || (!force && safe.inputSeq == a.syncedSeq()) {
+	if a == nil || j.latch.Err() != nil || (!force && head == a.syncedSeq()) {
 		return nil
 	}
-	if j.lazy != nil {
-		if err := j.lazy.Flush(); err != nil {
-			return fmt.Errorf("journal: sync log inputSeq=%d: %w", safe.inputSeq, err)
-		}
+	safe, err := j.stabilize()
+	if err != nil {
+		return err
 	}
 	return a.Sync(safe)
 }
@@ -405,6 +412,7 @@ func (j *Journal) Close() error {
 	if j.closed.Swap(true) {
 		return ErrClosed
 	}
+	j.reading.Lock() // never unlocked: from here on no Transfer reads
 	j.stopOnce.Do(func() { close(j.stop) })
 	j.tickers.Wait()
 	close(j.commits)

@@ -20,8 +20,9 @@ import (
 // tail, and before it damage is damage.
 type lazyFS struct {
 	vfs.FS
-	mu   sync.Mutex
-	logs map[*lazyFile]struct{}
+	mu     sync.Mutex // guards the two below
+	logs   map[*lazyFile]struct{}
+	failed error // the first sync that failed, of a log that may be closed by now
 }
 
 func newLazyFS(fs vfs.FS) *lazyFS {
@@ -59,7 +60,8 @@ func (l *lazyFS) wrap(f vfs.File) vfs.File {
 	return file
 }
 
-// Flush syncs every log that has unsynced bytes.
+// Flush syncs every log that has unsynced bytes. After a sync has failed, of any
+// log at any time, it is an error: the system may have dropped what it could not write.
 func (l *lazyFS) Flush() error {
 	l.mu.Lock()
 	files := make([]*lazyFile, 0, len(l.logs))
@@ -72,7 +74,17 @@ func (l *lazyFS) Flush() error {
 			return err
 		}
 	}
-	return nil
+	return l.failure(nil)
+}
+
+// failure remembers err, if it is the first one, and returns the first one.
+func (l *lazyFS) failure(err error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.failed == nil {
+		l.failed = err
+	}
+	return l.failed
 }
 
 // lazyFile is one log. The store's log writer is the only one to write.
@@ -142,7 +154,7 @@ func (f *lazyFile) sync() error {
 		return nil
 	}
 	if err := f.File.SyncData(); err != nil {
-		return err
+		return f.fs.failure(err)
 	}
 	f.mu.Lock()
 	f.synced = target

@@ -54,6 +54,11 @@ type Snapshot struct {
 // SnapshotFormat is the format of the state inside (formats of the engine).
 const SnapshotFormat = 6
 
+// stateName and viewsName are the names of the files of a snapshot.
+func stateName(inputSeq uint64) string { return fmt.Sprintf("%020d.state.zst", inputSeq) }
+
+func viewsName(inputSeq uint64) string { return fmt.Sprintf("%020d.views.zst", inputSeq) }
+
 // snapshots serialises writers of snapshots.
 type snapshots struct{ mu sync.Mutex }
 
@@ -98,7 +103,20 @@ func putManifest(s Snapshot) ([]byte, error) {
 	return v, nil
 }
 
-func parseManifest(key, v []byte) (s Snapshot, err error) {
+// parseManifest reads the manifest under key.
+func parseManifest(key, v []byte) (Snapshot, error) {
+	s, err := readManifest(v)
+	if err != nil {
+		return s, err
+	}
+	if seq, ok := keySeq(key); !ok || seq != s.InputSeq {
+		return s, fmt.Errorf("manifest of inputSeq=%d: %w", s.InputSeq, errSizes)
+	}
+	return s, nil
+}
+
+// readManifest is the inverse of putManifest.
+func readManifest(v []byte) (s Snapshot, err error) {
 	if len(v) < snapshotHeader || v[0] != snapshotVersion {
 		return s, errVersion
 	}
@@ -107,9 +125,6 @@ func parseManifest(key, v []byte) (s Snapshot, err error) {
 	}
 	if err := json.Unmarshal(v[snapshotHeader:], &s); err != nil {
 		return s, fmt.Errorf("%w: %w", err, ErrCorrupt)
-	}
-	if seq, ok := keySeq(key); !ok || seq != s.InputSeq {
-		return s, fmt.Errorf("manifest of inputSeq=%d: %w", s.InputSeq, errSizes)
 	}
 	return s, nil
 }
@@ -136,12 +151,12 @@ func (j *Journal) WriteSnapshot(inputSeq uint64, state, views func(io.Writer) er
 		return s, err
 	}
 	var err error
-	if s.State, err = j.snapshotFile(dir, fmt.Sprintf("%020d.state.zst", inputSeq), state); err != nil {
+	if s.State, err = j.snapshotFile(dir, stateName(inputSeq), state); err != nil {
 		return s, err
 	}
 	if views != nil {
 		var f SnapshotFile
-		if f, err = j.snapshotFile(dir, fmt.Sprintf("%020d.views.zst", inputSeq), views); err != nil {
+		if f, err = j.snapshotFile(dir, viewsName(inputSeq), views); err != nil {
 			return s, err
 		}
 		s.Views = &f
@@ -153,22 +168,10 @@ func (j *Journal) WriteSnapshot(inputSeq uint64, state, views func(io.Writer) er
 	if err != nil {
 		return s, err
 	}
-	if err := j.storeWrite(func() error { return j.db.Set(newKey(keySnapshot, inputSeq), v, pebble.Sync) }); err != nil {
+	if err := j.latch.write(func() error { return j.db.Set(newKey(keySnapshot, inputSeq), v, pebble.Sync) }); err != nil {
 		return s, fmt.Errorf("journal: snapshot inputSeq=%d: %w", inputSeq, err)
 	}
 	return s, j.prune(dir)
-}
-
-// storeWrite runs a write of this goroutine's own into the store; its failure poisons.
-func (j *Journal) storeWrite(f func() error) error {
-	err := j.latch.orPoison(f)
-	if err == nil {
-		err = j.latch.Err()
-	}
-	if err != nil {
-		return j.latch.Poison(err)
-	}
-	return nil
 }
 
 // snapshotFile writes one file under a temporary name, syncs it and renames it.
@@ -247,7 +250,7 @@ func (j *Journal) prune(dir string) error {
 			}
 			continue
 		}
-		if err := j.storeWrite(func() error { return j.db.Delete(newKey(keySnapshot, s.InputSeq), pebble.Sync) }); err != nil {
+		if err := j.latch.write(func() error { return j.db.Delete(newKey(keySnapshot, s.InputSeq), pebble.Sync) }); err != nil {
 			return fmt.Errorf("journal: drop snapshot inputSeq=%d: %w", s.InputSeq, err)
 		}
 	}
@@ -386,11 +389,17 @@ func checkSnapshotFile(fs vfs.FS, path string, s SnapshotFile) error {
 	if err != nil {
 		return fmt.Errorf("journal: open file=%s: %w", path, err)
 	}
-	sum := sha256.New()
-	n, err := io.Copy(sum, f)
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
+	err = s.check(path, f)
+	if closeErr := f.Close(); err == nil && closeErr != nil {
+		err = fmt.Errorf("journal: close file=%s: %w", path, closeErr)
 	}
+	return err
+}
+
+// check reads r to its end and compares it with the manifest; path is for messages.
+func (s SnapshotFile) check(path string, r io.Reader) error {
+	sum := sha256.New()
+	n, err := io.Copy(sum, r)
 	if err != nil {
 		return fmt.Errorf("journal: read file=%s: %w", path, err)
 	}

@@ -221,6 +221,22 @@ func (l *latch) orPoison(call func() error) error {
 	}
 }
 
+// write is orPoison for what changes the disk: its failure is the journal's.
+// After a failure nothing is tried.
+func (l *latch) write(f func() error) error {
+	err := l.Err()
+	if err == nil {
+		err = l.orPoison(f)
+	}
+	if err == nil {
+		err = l.Err()
+	}
+	if err != nil {
+		return l.Poison(err)
+	}
+	return nil
+}
+
 // diskUsage is what a file system says about its space.
 func diskUsage(fs vfs.FS, dir string) (avail uint64, err error) {
 	u, err := fs.GetDiskUsage(dir)

@@ -197,6 +197,9 @@ func readOnly(dir string, o *VerifyOptions, f func(db *pebble.DB, genesis []byte
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
+	if err := whole(o.FS, dir); err != nil {
+		return err
+	}
 	l := newLatch(func(error) {}) // nothing is written: a failure is this call's error
 	po := storeOptions(o.FS, l, quiet{})
 	po.ReadOnly, po.ErrorIfNotExists = true, true

@@ -61,10 +61,16 @@ type walker struct {
 	unpack *unpacker
 	block  *decoded
 	bare   bool // leave fills and ids unread
+
+	// get reads a block that belongs to the commit being read: from db, unless set otherwise.
+	get func(key []byte) ([]byte, io.Closer, error)
 }
 
 func newWalker(db *pebble.DB, seed [chainBytes]byte) *walker {
-	return &walker{db: db, seed: seed, at: point{chain: seed}, unpack: newUnpacker(), block: &decoded{}}
+	return &walker{
+		db: db, seed: seed, at: point{chain: seed}, unpack: newUnpacker(), block: &decoded{},
+		get: func(key []byte) ([]byte, io.Closer, error) { return get(db, key) },
+	}
 }
 
 func (w *walker) close() { w.unpack.close() }
@@ -249,7 +255,7 @@ func (w *walker) companions(b *decoded) error {
 // companion reads one block that belongs to b's commit.
 func (w *walker) companion(kind byte, seq uint64, count uint32, b *decoded, room func(*envelope) []byte) error {
 	key := newKey(kind, seq)
-	v, closer, err := get(w.db, key)
+	v, closer, err := w.get(key)
 	if err != nil {
 		return fmt.Errorf("journal: read key=%s of inputSeq=%d: %w", keyName(key), b.first, err)
 	}

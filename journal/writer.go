@@ -241,10 +241,7 @@ func (j *Journal) settle(c *Commit) {
 		return
 	}
 	c.batch = nil
-	j.mu.Lock()
-	j.safe = c.end
-	j.mu.Unlock()
-	j.durable.Store(int64(c.end.inputSeq))
+	j.advance(c.end)
 	j.metrics.committed(time.Since(c.started), c.bytes)
 	if j.onDurable != nil {
 		j.onDurable(c.end.inputSeq)

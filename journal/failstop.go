@@ -1,0 +1,178 @@
+package journal
+
+import (
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// FailStop is this package's rule for a disk that fails, for another store that
+// lives by it: the first failed write or sync, or a failure of the store's own
+// background work, is final. It is remembered, reported once to the Fatal hook,
+// and answers every call from then on; nothing is retried.
+type FailStop struct {
+	latch *latch
+	log   Logger
+}
+
+// NewFailStop returns a rule that nothing has broken yet. fatal is called once,
+// on the goroutine that meets the first failure; nil means one line on stderr
+// and exit 1. A nil log drops everything.
+func NewFailStop(fatal func(error), log Logger) *FailStop {
+	if fatal == nil {
+		fatal = exit
+	}
+	if log == nil {
+		log = quiet{}
+	}
+	return &FailStop{latch: newLatch(fatal), log: log}
+}
+
+// Err is nil until the first failure, then ErrPoisoned with the cause.
+func (f *FailStop) Err() error { return f.latch.Err() }
+
+// Poison makes cause the first failure, unless there was one, and returns the first.
+func (f *FailStop) Poison(cause error) error { return f.latch.Poison(cause) }
+
+// Options are the settings of a store under the rule, those of the journal's own
+// store: a log of many records that is written once and read rarely. The caller
+// may change sizes; format, logger, listener and file system stay as they are.
+func (f *FailStop) Options(fs vfs.FS) *pebble.Options { return storeOptions(fs, f.latch, f.log) }
+
+// Open opens the store in dir, making the directory if need be. A store that is
+// not there yet is made, and opened a second time: its first log predates the
+// store's own format mark and would be less well protected.
+func (f *FailStop) Open(dir string, o *pebble.Options) (db *pebble.DB, err error) {
+	opened := make(chan *pebble.DB, 1)
+	err = f.await(func() error {
+		db, err := openTwice(dir, o)
+		opened <- db
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("journal: open store=%s: %w", dir, err)
+	}
+	return <-opened, nil
+}
+
+func openTwice(dir string, o *pebble.Options) (*pebble.DB, error) {
+	if err := o.FS.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	if err := syncDir(o.FS, o.FS.PathDir(dir)); err != nil {
+		return nil, err
+	}
+	found, err := pebble.Peek(dir, o.FS)
+	if err == nil && !found.Exists {
+		var db *pebble.DB
+		if db, err = pebble.Open(dir, o); err == nil {
+			err = db.Close()
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return pebble.Open(dir, o)
+}
+
+// Close closes a store that Open has opened. A poisoned one is left as it is.
+func (f *FailStop) Close(db *pebble.DB) error {
+	if err := f.await(db.Close); err != nil {
+		return fmt.Errorf("journal: close store: %w", err)
+	}
+	return nil
+}
+
+// Write runs a call that changes the store. Its error is the first failure, and
+// so is success that the store reports after one.
+func (f *FailStop) Write(call func() error) error {
+	err := f.await(call)
+	if err != nil {
+		return f.latch.Poison(err)
+	}
+	return nil
+}
+
+// await runs a call into the store unless something has failed. It returns although
+// the call may never do: where the Fatal hook returns (tests), a goroutine that
+// meets the failure inside the store stops there, with the locks that it holds.
+func (f *FailStop) await(call func() error) error {
+	if err := f.latch.Err(); err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	go func() { done <- call() }()
+	select {
+	case err := <-done:
+		if err == nil {
+			err = f.latch.Err()
+		}
+		return err
+	case <-f.latch.dead:
+		return f.latch.Err()
+	}
+}
+
+// Read runs a call that only reads the store. Its error is the caller's to judge.
+func (f *FailStop) Read(call func() error) error {
+	if err := f.latch.Err(); err != nil {
+		return err
+	}
+	return guard(call)
+}
+
+// Anchor says, beside a store, how far a log in it has reached, so that a log
+// whose end has been lost is noticed. It is a file of the same bytes as the
+// journal's own anchor, with an index and a term where that has sequences.
+type Anchor struct{ a *anchor }
+
+// ReadAnchor returns the farthest entry that the anchor in dir vouches for; found
+// is false when there is no anchor.
+func ReadAnchor(fs vfs.FS, dir string) (index, term uint64, found bool, err error) {
+	if _, err := fs.Stat(fs.PathJoin(dir, anchorName)); notExist(err) {
+		return 0, 0, false, nil
+	}
+	r, err := readAnchor(fs, dir, "")
+	if err != nil {
+		return 0, 0, false, err
+	}
+	return r.inputSeq, r.tradeSeq, true, nil
+}
+
+// OpenAnchor opens the anchor in dir, or makes it, and sets it to an entry that
+// is on disk.
+func OpenAnchor(fs vfs.FS, dir string, index, term uint64) (*Anchor, error) {
+	_, _, found, err := ReadAnchor(fs, dir)
+	if err != nil {
+		return nil, err
+	}
+	open := createAnchor
+	if found {
+		open = openAnchor
+	}
+	a, err := open(fs, dir, [chainBytes]byte{}, "", slotSynced, point{inputSeq: index, tradeSeq: term})
+	if err != nil {
+		return nil, err
+	}
+	return &Anchor{a}, nil
+}
+
+// Raise vouches for an entry that is on disk, without a sync: that survives the process.
+func (a *Anchor) Raise(index, term uint64) error {
+	return a.a.Hot(point{inputSeq: index, tradeSeq: term})
+}
+
+// Sync vouches for an entry that is on disk so that it survives the machine.
+func (a *Anchor) Sync(index, term uint64) error {
+	return a.a.Sync(point{inputSeq: index, tradeSeq: term})
+}
+
+// Lower takes back, durably, what was said of entries behind index. It comes
+// before their deletion. No Raise or Sync may be under way.
+func (a *Anchor) Lower(index, term uint64) error {
+	return a.a.reset(point{inputSeq: index, tradeSeq: term})
+}
+
+// Close closes the file. The anchor stays as it is.
+func (a *Anchor) Close() error { return a.a.Close() }

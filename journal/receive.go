@@ -1,0 +1,417 @@
+package journal
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// receivingName marks a journal that is being received.
+const receivingName = "receiving"
+
+// receiveBatch is how many bytes of blocks go to the store at a time, about.
+const receiveBatch = 1 << 20
+
+// Errors of receiving.
+var (
+	// ErrUnfinished: the directory holds a journal that was not received in full.
+	ErrUnfinished = errors.New("journal was not received in full")
+	// ErrNotEmpty: a journal is received into an empty directory only.
+	ErrNotEmpty = errors.New("directory is not empty")
+)
+
+// Received says what Receive has written.
+type Received struct {
+	Genesis  []byte
+	InputSeq uint64 // head
+	TradeSeq uint64
+}
+
+// Receive writes the stream of a Transfer as a journal of its own into dir,
+// which is made if need be. When it returns nil everything is on stable
+// storage, and Open finds a journal with that head, as after a clean close.
+//
+// Everything is verified on the way: framing, checksums, the chain, that both
+// sequences have no hole, that fills and client ids are those of their commits,
+// the snapshot's files, and the hash over the stream.
+//
+//   - While it works, dir holds a file "receiving", which is made durable before
+//     anything else and removed, durably, when all is done. With it Open refuses
+//     dir (ErrUnfinished), whatever moment the power went, and another Receive
+//     throws away what is there and starts again.
+//   - Errors: ErrNotEmpty, ErrLocked: dir is as it was. ErrTransfer and r's own
+//     error: nothing is left in dir but its lock file. An error of the disk is as
+//     final as in an open journal: ErrPoisoned, o.Fatal is called, the mark stays,
+//     unless removing it was the last thing to do: then all is there.
+//   - Cost: what is received is written once, without a log, and read ahead of
+//     the disk by at most four memtables. Blocks; any goroutine. r must end where
+//     the stream does.
+func Receive(dir string, r io.Reader, o Options) (_ Received, err error) {
+	if err := o.defaults(); err != nil {
+		return Received{}, err
+	}
+	rc := &receiver{
+		dir: dir, fs: o.FS, boot: o.boot, log: o.Logger, latch: newLatch(o.Fatal), in: newFrames(r),
+	}
+	if err := rc.lockEmpty(); err != nil {
+		return Received{}, err
+	}
+	defer func() { err = errors.Join(err, rc.lock.Close()) }()
+	if err := rc.receive(); err != nil {
+		return Received{}, errors.Join(err, rc.discard())
+	}
+	return Received{rc.genesis, rc.walk.at.inputSeq, rc.walk.at.tradeSeq}, nil
+}
+
+// whole refuses a journal that was not received in full.
+func whole(fs vfs.FS, dir string) error {
+	name := fs.PathJoin(dir, receivingName)
+	_, err := fs.Stat(name)
+	switch {
+	case err == nil:
+		return fmt.Errorf("journal: file=%s: %w", name, ErrUnfinished)
+	case notExist(err):
+		return nil
+	}
+	return fmt.Errorf("journal: stat file=%s: %w", name, err)
+}
+
+// receiver is one Receive.
+type receiver struct {
+	dir   string
+	fs    vfs.FS
+	boot  string
+	log   Logger
+	lock  io.Closer
+	latch *latch
+
+	in      *frames
+	genesis []byte
+	walk    *walker // checks the commits; it reads the fills and ids off the stream
+	db      *pebble.DB
+	batch   *pebble.Batch
+}
+
+// lockEmpty takes the directory, unless there is something in it.
+func (r *receiver) lockEmpty() error {
+	if err := r.fs.MkdirAll(r.dir, 0o755); err != nil {
+		return fmt.Errorf("journal: make dir=%s: %w", r.dir, err)
+	}
+	if err := syncDir(r.fs, r.fs.PathDir(r.dir)); err != nil {
+		return err
+	}
+	var err error
+	if r.lock, err = lockDir(r.fs, r.dir); err != nil {
+		return err
+	}
+	names, err := r.fs.List(r.dir)
+	if err != nil {
+		err = fmt.Errorf("journal: list dir=%s: %w", r.dir, err)
+	} else if !slices.Contains(names, receivingName) && slices.ContainsFunc(names, func(n string) bool { return n != lockName }) {
+		err = fmt.Errorf("journal: receive dir=%s: %w", r.dir, ErrNotEmpty)
+	}
+	if err != nil {
+		return errors.Join(err, r.lock.Close())
+	}
+	return nil
+}
+
+// receive does everything between the lock and its release.
+func (r *receiver) receive() error {
+	if err := r.latch.write(r.mark); err != nil {
+		return err
+	}
+	if err := r.begin(); err != nil {
+		return err
+	}
+	defer r.walk.close()
+	if err := r.body(); err != nil {
+		return err
+	}
+	return r.latch.write(r.finish)
+}
+
+// mark makes the mark, then an empty directory around it.
+func (r *receiver) mark() error {
+	name := r.fs.PathJoin(r.dir, receivingName)
+	f, err := r.fs.Create(name, writeCategory)
+	if err != nil {
+		return fmt.Errorf("journal: create file=%s: %w", name, err)
+	}
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("journal: sync file=%s: %w", name, err)
+	}
+	return r.clear() // what there is to clear has a mark that is durable already
+}
+
+// clear removes what an earlier attempt has left, but for mark and lock, and
+// syncs the directory.
+func (r *receiver) clear() error {
+	names, err := r.fs.List(r.dir)
+	if err != nil {
+		return fmt.Errorf("journal: list dir=%s: %w", r.dir, err)
+	}
+	for _, name := range names {
+		if name == lockName || name == receivingName {
+			continue
+		}
+		path := r.fs.PathJoin(r.dir, name)
+		if err := r.fs.RemoveAll(path); err != nil {
+			return fmt.Errorf("journal: remove file=%s: %w", path, err)
+		}
+	}
+	return syncDir(r.fs, r.dir)
+}
+
+// unmark removes the mark: from here on the directory is what it looks like.
+func (r *receiver) unmark() error {
+	name := r.fs.PathJoin(r.dir, receivingName)
+	if err := r.fs.Remove(name); err != nil {
+		return fmt.Errorf("journal: remove file=%s: %w", name, err)
+	}
+	return syncDir(r.fs, r.dir)
+}
+
+// begin reads header and genesis and opens the store. It has no log: until the
+// flush at the end the store is worth nothing anyway.
+func (r *receiver) begin() error {
+	if err := r.in.begin(); err != nil {
+		return err
+	}
+	v, err := r.in.expect(keyGenesis, maxGenesis+genesisHeader)
+	if err != nil {
+		return err
+	}
+	if r.genesis, err = parseGenesis(v); err != nil {
+		return r.in.bad("key=g: %w", err)
+	}
+	o := storeOptions(r.fs, r.latch, r.log)
+	o.DisableWAL = true
+	if r.db, err = openStore(r.fs.PathJoin(r.dir, storeName), o, r.latch); err != nil {
+		return r.latch.Poison(err)
+	}
+	r.walk = newWalker(r.db, sha256.Sum256(r.genesis))
+	r.walk.get = r.companion
+	r.batch = r.db.NewBatch()
+	return r.put([]byte{keyGenesis}, v)
+}
+
+// body reads the frames behind the genesis, to the end.
+func (r *receiver) body() error {
+	snapshot := false
+	for {
+		kind, length, err := r.in.next()
+		switch {
+		case err != nil:
+			return err
+		case kind == keyCommands && !snapshot:
+			err = r.commit(length)
+		case kind == keySnapshot && !snapshot:
+			snapshot = true
+			err = r.snapshot(length)
+		case kind == frameEnd:
+			return r.in.end(length)
+		default:
+			return r.in.bad("frame %q out of place", kind)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// commit reads one commit and hands it over when it holds.
+func (r *receiver) commit(length uint64) error {
+	v, err := r.in.body(length, maxBlock)
+	if err != nil {
+		return err
+	}
+	key := newKey(keyCommands, r.walk.at.inputSeq+1)
+	if err := r.put(key, v); err != nil {
+		return err
+	}
+	if err := r.walk.read(key, v); err != nil {
+		if errors.Is(err, ErrCorrupt) {
+			return r.in.bad("%w", err)
+		}
+		return err
+	}
+	if r.batch.Len() < receiveBatch {
+		return nil
+	}
+	return r.apply()
+}
+
+// companion gives the walker a block of the commit that it is reading.
+func (r *receiver) companion(key []byte) ([]byte, io.Closer, error) {
+	v, err := r.in.expect(key[0], maxBlock)
+	if err != nil {
+		return nil, nil, err
+	}
+	return v, io.NopCloser(nil), r.put(key, v)
+}
+
+// put adds a block to the batch.
+func (r *receiver) put(key, value []byte) error {
+	if err := r.batch.Set(key, value, nil); err != nil {
+		return fmt.Errorf("journal: receive key=%s: %w", keyName(key), err)
+	}
+	return nil
+}
+
+// apply hands the batch to the store.
+func (r *receiver) apply() error {
+	err := r.latch.write(func() error { return r.db.Apply(r.batch, pebble.NoSync) })
+	if err != nil {
+		return err
+	}
+	if err := r.batch.Close(); err != nil {
+		return r.latch.Poison(fmt.Errorf("journal: release batch: %w", err))
+	}
+	r.batch = r.db.NewBatch()
+	return nil
+}
+
+// snapshot reads the manifest and the files that it names.
+func (r *receiver) snapshot(length uint64) error {
+	v, err := r.in.body(length, maxManifest)
+	if err != nil {
+		return err
+	}
+	s, err := readManifest(v)
+	if err != nil {
+		return r.in.bad("manifest: %w", err)
+	}
+	names := []string{stateName(s.InputSeq)}
+	files := []SnapshotFile{s.State}
+	if s.Views != nil {
+		names, files = append(names, viewsName(s.InputSeq)), append(files, *s.Views)
+	}
+	for i, f := range files {
+		if f.Path != snapshotsName+"/"+names[i] || s.InputSeq > r.walk.at.inputSeq {
+			return r.in.bad("manifest of inputSeq=%d, head is %d, names file=%q: %w",
+				s.InputSeq, r.walk.at.inputSeq, f.Path, errSizes)
+		}
+	}
+	if err := r.put(newKey(keySnapshot, s.InputSeq), v); err != nil {
+		return err
+	}
+	dir := r.fs.PathJoin(r.dir, snapshotsName)
+	if err := r.latch.write(func() error { return r.fs.MkdirAll(dir, 0o755) }); err != nil {
+		return err
+	}
+	for _, f := range files {
+		if err := r.file(f); err != nil {
+			return err
+		}
+	}
+	return r.latch.write(func() error { return syncDir(r.fs, dir) })
+}
+
+// file reads one file of the snapshot.
+func (r *receiver) file(s SnapshotFile) error {
+	kind, length, err := r.in.next()
+	if err != nil {
+		return err
+	}
+	if kind != frameFile || length != uint64(s.Bytes) {
+		return r.in.bad("frame %q of %d bytes, want file=%s of %d", kind, length, s.Path, s.Bytes)
+	}
+	w := &fileWriter{latch: r.latch, name: r.fs.PathJoin(r.dir, s.Path), sum: sha256.New()}
+	if w.f, err = r.fs.Create(w.name, writeCategory); err != nil {
+		return w.failed("create", err)
+	}
+	err = r.in.copy(w, length)
+	if err == nil {
+		err = w.failed("sync", w.f.Sync())
+	}
+	if closeErr := w.f.Close(); err == nil {
+		err = w.failed("close", closeErr)
+	}
+	if err == nil && hex.EncodeToString(w.sum.Sum(nil)) != s.SHA256 {
+		err = r.in.bad("file=%s: sha256 %x, want %s: %w", s.Path, w.sum.Sum(nil), s.SHA256, ErrSnapshot)
+	}
+	return err
+}
+
+// fileWriter writes and hashes; a write that fails is the disk's failure.
+type fileWriter struct {
+	latch *latch
+	name  string
+	f     vfs.File
+	sum   hash.Hash
+}
+
+func (w *fileWriter) Write(p []byte) (int, error) {
+	// The file system may change p while writing it.
+	w.sum.Write(p)
+	n, err := w.f.Write(p)
+	if err == nil && n < len(p) {
+		err = io.ErrShortWrite
+	}
+	return n, w.failed("write", err)
+}
+
+// failed makes an error of the file the journal's.
+func (w *fileWriter) failed(verb string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return w.latch.Poison(fmt.Errorf("journal: %s file=%s: %w", verb, w.name, err))
+}
+
+// finish makes everything durable, in this order: blocks, anchor, the absence of the mark.
+func (r *receiver) finish() error {
+	if err := r.db.Apply(r.batch, pebble.NoSync); err != nil {
+		return fmt.Errorf("journal: receive inputSeq=%d: %w", r.walk.at.inputSeq, err)
+	}
+	if err := r.batch.Close(); err != nil {
+		return fmt.Errorf("journal: release batch: %w", err)
+	}
+	r.batch = nil
+	if err := r.db.Flush(); err != nil {
+		return fmt.Errorf("journal: flush inputSeq=%d: %w", r.walk.at.inputSeq, err)
+	}
+	err := r.db.Close()
+	r.db = nil
+	if err != nil {
+		return fmt.Errorf("journal: close store: %w", err)
+	}
+	if err := r.latch.Err(); err != nil {
+		return err // of the store's own work
+	}
+	a, err := createAnchor(r.fs, r.dir, r.walk.seed, r.boot, slotSynced, r.walk.at)
+	if err != nil {
+		return err
+	}
+	if err := a.Close(); err != nil {
+		return err
+	}
+	return r.unmark()
+}
+
+// discard leaves nothing of an attempt that has failed. When the disk has
+// failed nothing more is done to it, and the mark says what the rest is worth.
+func (r *receiver) discard() error {
+	if r.latch.Err() != nil {
+		return nil
+	}
+	if r.batch != nil {
+		if err := r.batch.Close(); err != nil {
+			return r.latch.Poison(fmt.Errorf("journal: release batch: %w", err))
+		}
+	}
+	if r.db != nil {
+		if err := closeStore(r.db, r.latch); err != nil {
+			return r.latch.Poison(err)
+		}
+	}
+	return r.latch.write(func() error { return errors.Join(r.clear(), r.unmark()) })
+}

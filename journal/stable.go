@@ -1,0 +1,98 @@
+package journal
+
+import (
+	"context"
+	"fmt"
+)
+
+// Stable is the last input sequence that a power cut cannot take away. In
+// "fsync" mode that is Durable; in "os" mode it is what a flush of the log has
+// really synced, at most FlushInterval behind. Any goroutine, no lock.
+func (j *Journal) Stable() uint64 {
+	if j.lazy == nil {
+		return j.Durable()
+	}
+	return uint64(j.stable.Load())
+}
+
+// WaitStable returns nil when everything up to inputSeq is on stable storage:
+// whoever keeps the same commands elsewhere may then let go of them. It waits
+// for the commit, if that is still to come, and in "os" mode syncs the log
+// itself rather than wait for the ticker.
+//
+//   - Errors: the poison, ErrClosed, ctx's own. What is stable already is
+//     answered with nil, also after any of these.
+//   - Cost: in "os" mode one sync, shared by all who wait. Blocks; any goroutine.
+func (j *Journal) WaitStable(ctx context.Context, inputSeq uint64) error {
+	for j.Stable() < inputSeq {
+		if err := j.usable(); err != nil {
+			return err
+		}
+		moved := j.behind(inputSeq)
+		if moved == nil {
+			if _, err := j.stabilize(); err != nil {
+				return err
+			}
+			continue
+		}
+		select {
+		case <-moved:
+		case <-j.latch.dead:
+		case <-j.stop:
+		case <-ctx.Done():
+			return fmt.Errorf("journal: wait inputSeq=%d: %w", inputSeq, ctx.Err())
+		}
+	}
+	return nil
+}
+
+// behind returns a channel that is closed when the durable head moves on, or
+// nil when it has reached inputSeq.
+func (j *Journal) behind(inputSeq uint64) <-chan struct{} {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.safe.inputSeq >= inputSeq {
+		return nil
+	}
+	if j.moved == nil {
+		j.moved = make(chan struct{})
+	}
+	return j.moved
+}
+
+// advance makes end the durable head and wakes who waits for it. Committer only.
+func (j *Journal) advance(end point) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.safe = end
+	j.durable.Store(int64(end.inputSeq))
+	if j.moved != nil {
+		close(j.moved)
+		j.moved = nil
+	}
+}
+
+// stabilize brings the durable head to stable storage and returns it. In "fsync"
+// mode it is there. A failed sync poisons, and is never tried again.
+func (j *Journal) stabilize() (point, error) {
+	j.syncing.Lock()
+	defer j.syncing.Unlock()
+	j.mu.Lock()
+	safe := j.safe
+	j.mu.Unlock()
+	if j.lazy == nil || safe.inputSeq <= j.Stable() {
+		return safe, j.latch.Err()
+	}
+	err := j.latch.Err()
+	if err == nil {
+		err = j.lazy.Flush()
+	}
+	if err == nil {
+		err = j.latch.Err() // poisoned meanwhile: a sync that came after it proves nothing
+	}
+	if err != nil {
+		return safe, j.latch.Poison(fmt.Errorf("journal: sync log inputSeq=%d: %w", safe.inputSeq, err))
+	}
+	j.stable.Store(int64(safe.inputSeq))
+	return safe, nil
+}

@@ -1,0 +1,194 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+)
+
+// waiting starts a WaitStable that has to wait, and gives its answer.
+func waiting(t *testing.T, ctx context.Context, j *Journal, inputSeq uint64) <-chan error {
+	t.Helper()
+	answer := make(chan error, 1)
+	go func() { answer <- j.WaitStable(ctx, inputSeq) }()
+	until(t, "somebody waits", func() bool {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		return j.moved != nil
+	})
+	return answer
+}
+
+// powerCut is what a power cut at this moment leaves.
+func powerCut(fs *vfs.MemFS) *vfs.MemFS {
+	return fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 0, RNG: rand.New(rand.NewPCG(1, 1))})
+}
+
+func TestStableSurvivesAPowerCut(t *testing.T) {
+	for _, mode := range []string{DurabilityFsync, DurabilityOS} {
+		t.Run(mode, func(t *testing.T) {
+			mem := vfs.NewCrashableMem()
+			o := strict(t, mem)
+			o.Durability, o.FlushInterval = mode, time.Hour
+			f := flow{seed: 1, idsEvery: 4}
+			j, made := openNew(t, "j", o), f
+			for _, n := range []int{1, 30, 2} {
+				appendAll(t, j, &made, n)
+				if before := j.Stable(); mode == DurabilityOS && before >= made.inputSeq {
+					t.Errorf("stable %d before anything was synced", before)
+				}
+				must(t, j.WaitStable(context.Background(), made.inputSeq))
+				if got := j.Stable(); got != made.inputSeq {
+					t.Errorf("stable %d, want %d", got, made.inputSeq)
+				}
+				_, err := recovered(powerCut(mem), "boot-2", f, made.inputSeq, made.inputSeq)
+				must(t, err)
+			}
+			must(t, j.Close())
+			must(t, j.WaitStable(context.Background(), made.inputSeq)) // still true
+			mustFail(t, j.WaitStable(context.Background(), made.inputSeq+1), ErrClosed)
+			j, err := Open("j", o)
+			must(t, err)
+			if got := j.Stable(); got != made.inputSeq {
+				t.Errorf("stable %d after opening, want %d", got, made.inputSeq)
+			}
+			must(t, j.Close())
+		})
+	}
+}
+
+func TestCloseLeavesEverythingStable(t *testing.T) {
+	o := strict(t, vfs.NewMem())
+	o.Durability, o.FlushInterval = DurabilityOS, time.Hour
+	j, made := openNew(t, "j", o), flow{seed: 1}
+	appendAll(t, j, &made, 5)
+	must(t, j.Close())
+	if got := j.Stable(); got != 5 {
+		t.Errorf("stable %d, want 5", got)
+	}
+}
+
+func TestWaitStableWaitsForCommitsToCome(t *testing.T) {
+	for _, mode := range []string{DurabilityFsync, DurabilityOS} {
+		t.Run(mode, func(t *testing.T) {
+			o := strict(t, vfs.NewMem())
+			o.Durability, o.FlushInterval = mode, time.Hour
+			j, made := openNew(t, "j", o), flow{seed: 1}
+			answer := waiting(t, context.Background(), j, 12)
+			appendAll(t, j, &made, 5, 5)
+			again := waiting(t, context.Background(), j, 11)
+			select {
+			case err := <-answer:
+				t.Fatalf("answered at %d: %v", made.inputSeq, err)
+			default:
+			}
+			appendAll(t, j, &made, 5)
+			must(t, errors.Join(<-answer, <-again))
+			if got := j.Stable(); got < 12 {
+				t.Errorf("stable %d, want 12", got)
+			}
+			must(t, j.Close())
+		})
+	}
+}
+
+func TestWaitStableEndsWithItsContext(t *testing.T) {
+	j := openNew(t, "j", strict(t, vfs.NewMem()))
+	ctx, cancel := context.WithCancel(context.Background())
+	answer := waiting(t, ctx, j, 1)
+	cancel()
+	mustFail(t, <-answer, context.Canceled)
+	must(t, j.Close())
+}
+
+func TestWaitStableEndsWithTheJournal(t *testing.T) {
+	j := openNew(t, "j", strict(t, vfs.NewMem()))
+	answer := waiting(t, context.Background(), j, 1)
+	must(t, j.Close())
+	mustFail(t, <-answer, ErrClosed)
+}
+
+// failingSyncs fails the syncs of logs while it is on, and counts them.
+func failingSyncs(n *int) *errorfs.Toggle {
+	return &errorfs.Toggle{Injector: errorfs.InjectorFunc(func(op errorfs.Op) error {
+		switch op.Kind {
+		case errorfs.OpFileSync, errorfs.OpFileSyncData, errorfs.OpFileSyncTo:
+			if strings.HasSuffix(op.Path, ".log") {
+				*n++
+				return syscall.EIO
+			}
+		}
+		return nil
+	})}
+}
+
+func TestAFailedSyncIsNeverTriedAgain(t *testing.T) {
+	n := 0
+	toggle, fatals := failingSyncs(&n), newFatals()
+	o := Options{FS: errorfs.Wrap(vfs.NewMem(), toggle), Fatal: fatals.fatal, Durability: DurabilityOS, FlushInterval: time.Hour}
+	j, made := openNew(t, "j", o), flow{seed: 1}
+	appendAll(t, j, &made, 5)
+	must(t, j.WaitStable(context.Background(), 5))
+	appendAll(t, j, &made, 5)
+	late := waiting(t, context.Background(), j, 11)
+	toggle.On()
+	err := j.WaitStable(context.Background(), 10)
+	mustFail(t, err, ErrPoisoned)
+	mustFail(t, err, syscall.EIO)
+	mustFail(t, <-late, ErrPoisoned)
+	toggle.Off()
+	mustFail(t, j.WaitStable(context.Background(), 10), ErrPoisoned)
+	must(t, j.WaitStable(context.Background(), 5))
+	if got := j.Stable(); got != 5 || n != 1 || fatals.count() != 1 {
+		t.Errorf("stable %d, %d failed syncs, %d fatal errors", got, n, fatals.count())
+	}
+	mustFail(t, j.Close(), ErrPoisoned)
+}
+
+func TestALogThatCouldNotBeClosedIsNotSynced(t *testing.T) {
+	n := 0
+	toggle := failingSyncs(&n)
+	lazy := newLazyFS(errorfs.Wrap(vfs.NewMem(), toggle))
+	f, err := lazy.Create("1.log", writeCategory)
+	must(t, err)
+	_, err = f.Write([]byte("x"))
+	must(t, err)
+	toggle.On()
+	mustFail(t, f.Close(), syscall.EIO)
+	toggle.Off()
+	mustFail(t, lazy.Flush(), syscall.EIO)
+}
+
+func TestManyWaitForStableWhileCommitsCome(t *testing.T) {
+	for _, mode := range []string{DurabilityFsync, DurabilityOS} {
+		t.Run(mode, func(t *testing.T) {
+			o := strict(t, vfs.NewMem())
+			o.Durability, o.FlushInterval = mode, time.Millisecond
+			j, made := openNew(t, "j", o), flow{seed: 1}
+			const last = 300
+			var all sync.WaitGroup
+			for i := range 8 {
+				all.Go(func() {
+					for seq := uint64(i + 1); seq <= last; seq += 8 {
+						if err := j.WaitStable(context.Background(), seq); err != nil || j.Stable() < seq {
+							t.Errorf("seq %d: stable %d, %v", seq, j.Stable(), err)
+						}
+					}
+				})
+			}
+			for range last {
+				appendAll(t, j, &made, 1)
+			}
+			all.Wait()
+			must(t, j.Close())
+		})
+	}
+}

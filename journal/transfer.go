@@ -1,0 +1,391 @@
+package journal
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// The stream of a transfer: a header, then frames, each a kind, zeros and a
+// length before its body. FORMAT.md, section 6.
+const (
+	transferMagic   = "PTJSTREA"
+	transferVersion = 1
+	transferHeader  = 16
+	frameHeader     = 16
+
+	// Besides the prefixes of the store's keys:
+	frameFile = 'd' // a file of the snapshot
+	frameEnd  = 'e'
+
+	endBytes = 8 + sha256.Size // frames before this one, hash of every byte before the hash
+
+	// transferChunk is how much is read ahead of the reader, about.
+	transferChunk = 1 << 20
+)
+
+// Transfer is the whole journal as a stream, for Receive: genesis, every block
+// up to the head as it is stored, and the newest snapshot that holds with its
+// views image. The journal may be appended to meanwhile, and take snapshots.
+//
+// It shows the journal as it was when it was opened, without holding a version
+// of the store: blocks are never changed or removed, so the head is view enough,
+// and nothing is pinned between two reads. The snapshot's files are kept open,
+// so that they may be pruned. What is read, is read on the caller's thread: see
+// Politely.
+//
+// One goroutine; Close it before or after the journal. Its memory is about a
+// MiB, and one commit.
+type Transfer struct {
+	j    *Journal
+	head point
+	size int64
+
+	at    point  // the end of the last commit that was given
+	parts []part // of the snapshot, still to give
+	ended bool
+	err   error // why nothing more comes
+
+	out    []byte // read, but not given yet; in buf
+	buf    []byte
+	sum    hash.Hash // of all before out's end
+	made   int64     // bytes made so far
+	frames uint64
+}
+
+// part is one frame of the snapshot: bytes, or a file.
+type part struct {
+	kind   byte
+	body   []byte
+	file   vfs.File
+	name   string
+	length int64 // of the file
+	given  int64
+}
+
+// Transfer opens a stream of the journal as it is now. It reads the newest
+// snapshot's files in full, to know that they hold, and otherwise only counts.
+// ErrNoGenesis when there is nothing to transfer yet.
+func (j *Journal) Transfer() (_ *Transfer, err error) {
+	t := &Transfer{j: j, sum: sha256.New()}
+	if err := j.share(); err != nil {
+		return nil, err
+	}
+	defer j.reading.RUnlock()
+	if _, created := j.Genesis(); !created {
+		return nil, fmt.Errorf("journal: transfer dir=%s: %w", j.dir, ErrNoGenesis)
+	}
+	j.mu.Lock()
+	t.head, t.at = j.safe, point{chain: j.seed}
+	j.mu.Unlock()
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, t.Close())
+		}
+	}()
+	if err := t.begin(); err != nil {
+		return nil, err
+	}
+	if err := t.pick(); err != nil {
+		return nil, err
+	}
+	return t, t.measure()
+}
+
+// share takes the right to read the store, which Close waits for; RUnlock gives it back.
+func (j *Journal) share() error {
+	if !j.reading.TryRLock() {
+		return ErrClosed
+	}
+	return nil
+}
+
+// Size is the exact number of bytes that Read gives in all.
+func (t *Transfer) Size() int64 { return t.size }
+
+// Head is the last input sequence in the stream, and the last trade sequence issued by then.
+func (t *Transfer) Head() (inputSeq, tradeSeq uint64) { return t.head.inputSeq, t.head.tradeSeq }
+
+// Read gives the next bytes. An error is final: damage, named by its key, or
+// ErrClosed when the journal or the Transfer has been closed.
+func (t *Transfer) Read(p []byte) (int, error) {
+	for len(t.out) == 0 && len(p) > 0 {
+		if t.err == nil {
+			t.err = t.fill()
+		}
+		if t.err != nil {
+			return 0, t.err
+		}
+	}
+	n := copy(p, t.out)
+	t.out = t.out[n:]
+	return n, nil
+}
+
+// Close lets go of the snapshot's files.
+func (t *Transfer) Close() error {
+	var err error
+	for _, p := range t.parts {
+		err = errors.Join(err, p.close())
+	}
+	t.parts, t.out, t.err = nil, nil, ErrClosed
+	return err
+}
+
+func (p *part) close() error {
+	if p.file == nil {
+		return nil
+	}
+	if err := p.file.Close(); err != nil {
+		return fmt.Errorf("journal: close file=%s: %w", p.name, err)
+	}
+	return nil
+}
+
+// fill makes the next bytes.
+func (t *Transfer) fill() error {
+	if t.made > 0 {
+		t.buf = t.buf[:0]
+	}
+	var err error
+	switch {
+	case t.made == 0: // begin has made them
+	case t.at.inputSeq < t.head.inputSeq:
+		err = t.commits()
+	case len(t.parts) > 0:
+		err = t.next()
+	case !t.ended:
+		return t.end()
+	default:
+		return io.EOF
+	}
+	if err != nil {
+		return err
+	}
+	t.sum.Write(t.buf)
+	t.made += int64(len(t.buf))
+	t.out = t.buf
+	return nil
+}
+
+// begin makes the stream's header and the genesis.
+func (t *Transfer) begin() error {
+	t.buf = append(t.buf, transferMagic...)
+	t.buf = binary.LittleEndian.AppendUint32(t.buf, transferVersion)
+	t.buf = append(t.buf, 0, 0, 0, 0)
+	v, closer, err := get(t.j.db, []byte{keyGenesis})
+	if err != nil {
+		return fmt.Errorf("journal: read key=g: %w", err)
+	}
+	if _, err := parseGenesis(v); err != nil {
+		return errors.Join(fmt.Errorf("journal: read key=g: %w", err), closer.Close())
+	}
+	t.frame(keyGenesis, v)
+	return closer.Close()
+}
+
+// frame makes a whole frame.
+func (t *Transfer) frame(kind byte, body []byte) {
+	t.open(kind, int64(len(body)))
+	t.buf = append(t.buf, body...)
+}
+
+// open makes the header of a frame.
+func (t *Transfer) open(kind byte, length int64) {
+	t.buf = append(t.buf, kind, 0, 0, 0, 0, 0, 0, 0)
+	t.buf = binary.LittleEndian.AppendUint64(t.buf, uint64(length))
+	t.frames++
+}
+
+// commits makes the frames of the next commits, about a chunk of them: each
+// commit's commands, then its fills, then its client ids.
+func (t *Transfer) commits() error {
+	if err := t.j.share(); err != nil {
+		return err
+	}
+	defer t.j.reading.RUnlock()
+	db, from, to := t.j.db, t.at, t.head
+	return iterate(db, newKey(keyCommands, from.inputSeq+1), newKey(keyCommands, to.inputSeq+1), func(c *pebble.Iterator) error {
+		return iterate(db, newKey(keyFills, from.tradeSeq+1), newKey(keyFills, to.tradeSeq+1), func(f *pebble.Iterator) error {
+			return iterate(db, newKey(keyIDs, from.inputSeq+1), newKey(keyIDs, to.inputSeq+1), func(i *pebble.Iterator) error {
+				return t.chunk(&lane{it: c, kind: keyCommands}, &lane{it: f, kind: keyFills}, &lane{it: i, kind: keyIDs})
+			})
+		})
+	})
+}
+
+// chunk makes whole commits until there is enough, or they are at the head.
+func (t *Transfer) chunk(commands, fills, ids *lane) error {
+	for len(t.buf) < transferChunk && t.at.inputSeq < t.head.inputSeq {
+		e, err := t.block(commands, t.at.inputSeq+1)
+		if err != nil {
+			return err
+		}
+		if e.fills > 0 {
+			if _, err := t.block(fills, e.link); err != nil {
+				return err
+			}
+		}
+		if e.ids > 0 {
+			if _, err := t.block(ids, e.first); err != nil {
+				return err
+			}
+		}
+		t.at = point{inputSeq: e.last(), tradeSeq: e.lastTrade(), chain: e.chain}
+	}
+	if t.at.inputSeq >= t.head.inputSeq && t.at != t.head {
+		return fmt.Errorf("journal: transfer ends at inputSeq=%d tradeSeq=%d, head is %d, %d: %w",
+			t.at.inputSeq, t.at.tradeSeq, t.head.inputSeq, t.head.tradeSeq, errSizes)
+	}
+	return nil
+}
+
+// block makes the frame of the block that starts at seq, which is the lane's next.
+func (t *Transfer) block(l *lane, seq uint64) (envelope, error) {
+	key := newKey(l.kind, seq)
+	v, err := l.next(key)
+	if err != nil {
+		return envelope{}, err
+	}
+	e, _, err := parseEnvelope(v, l.kind)
+	if err == nil && e.first != seq {
+		err = errSizes
+	}
+	if err != nil {
+		return e, fmt.Errorf("journal: key=%s: %w", keyName(key), err)
+	}
+	t.frame(l.kind, v)
+	return e, nil
+}
+
+// lane goes through the blocks of one kind.
+type lane struct {
+	it    *pebble.Iterator
+	kind  byte
+	begun bool
+}
+
+// next is the value under key, which must be the next one.
+func (l *lane) next(key []byte) ([]byte, error) {
+	var ok bool
+	if l.begun {
+		ok = l.it.Next()
+	} else {
+		ok = l.it.First()
+		l.begun = true
+	}
+	if err := l.it.Error(); err != nil {
+		return nil, fmt.Errorf("journal: read key=%s: %w", keyName(key), err)
+	}
+	if !ok || string(l.it.Key()) != string(key) {
+		return nil, fmt.Errorf("journal: key=%s is not there: %w", keyName(key), errSizes)
+	}
+	v, err := l.it.ValueAndErr()
+	if err != nil {
+		return nil, fmt.Errorf("journal: read key=%s: %w", keyName(key), err)
+	}
+	return v, nil
+}
+
+// next makes the next piece of the snapshot's first part that is left.
+func (t *Transfer) next() error {
+	p := &t.parts[0]
+	if p.file == nil {
+		t.frame(p.kind, p.body)
+		t.parts = t.parts[1:]
+		return nil
+	}
+	if p.given == 0 {
+		t.open(p.kind, p.length)
+	}
+	n := min(p.length-p.given, transferChunk)
+	at := len(t.buf)
+	t.buf = append(t.buf, make([]byte, n)...)
+	if got, err := p.file.ReadAt(t.buf[at:], p.given); int64(got) < n {
+		return fmt.Errorf("journal: read file=%s offset=%d: %w", p.name, p.given, err)
+	}
+	if p.given += n; p.given < p.length {
+		return nil
+	}
+	t.parts = t.parts[1:]
+	return p.close()
+}
+
+// end makes the last frame.
+func (t *Transfer) end() error {
+	frames := t.frames
+	t.open(frameEnd, endBytes)
+	t.buf = binary.LittleEndian.AppendUint64(t.buf, frames)
+	t.sum.Write(t.buf)
+	t.buf = t.sum.Sum(t.buf)
+	t.made += int64(len(t.buf))
+	if t.made != t.size {
+		return fmt.Errorf("journal: transfer of inputSeq=%d has %d bytes, %d were counted: %w",
+			t.head.inputSeq, t.made, t.size, errSizes)
+	}
+	t.ended, t.out = true, t.buf
+	return nil
+}
+
+// pick opens the newest snapshot whose files hold; there may be none.
+func (t *Transfer) pick() error {
+	list, bad, err := listSnapshots(t.j.db)
+	if err != nil {
+		return err
+	}
+	for _, b := range bad {
+		t.j.report(b)
+	}
+	for _, s := range list {
+		if s.InputSeq > t.head.inputSeq {
+			continue
+		}
+		parts, err := t.j.openParts(s)
+		if err == nil {
+			t.parts = parts
+			return nil
+		}
+		if !t.j.pruned(s, err) {
+			t.j.report(err)
+		}
+	}
+	return nil
+}
+
+// openParts opens the files of a snapshot, checks them and keeps them open.
+func (j *Journal) openParts(s Snapshot) (parts []part, err error) {
+	manifest, err := putManifest(s)
+	if err != nil {
+		return nil, err
+	}
+	parts = []part{{kind: keySnapshot, body: manifest}}
+	defer func() {
+		if err != nil {
+			for _, p := range parts {
+				err = errors.Join(err, p.close())
+			}
+		}
+	}()
+	files := []SnapshotFile{s.State}
+	if s.Views != nil {
+		files = append(files, *s.Views)
+	}
+	for _, file := range files {
+		path := j.o.FS.PathJoin(j.dir, file.Path)
+		f, err := j.o.FS.Open(path, vfs.SequentialReadsOption)
+		if err != nil {
+			return parts, fmt.Errorf("journal: open file=%s: %w", path, err)
+		}
+		parts = append(parts, part{kind: frameFile, file: f, name: path, length: file.Bytes})
+		if err := file.check(path, f); err != nil {
+			return parts, err
+		}
+	}
+	return parts, nil
+}

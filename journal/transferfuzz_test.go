@@ -1,0 +1,95 @@
+package journal
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"slices"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// FuzzReceive gives any bytes to Receive: it refuses them and leaves nothing, or
+// they are a journal that opens, verifies and can be sent on. Half of them are
+// given right checksums first, so that what is behind those is reached too.
+func FuzzReceive(f *testing.F) {
+	stream, _ := smallStream(f)
+	for _, sign := range []bool{false, true} {
+		f.Add(stream, sign)
+		f.Add(stream[:len(stream)/2], sign)
+		f.Add(signed(framesOf(stream)[:1]), sign)
+	}
+	f.Fuzz(func(t *testing.T, stream []byte, sign bool) {
+		if sign {
+			stream = resigned(stream)
+		}
+		fs := vfs.NewMem()
+		o := strict(t, fs)
+		got, err := Receive("copy", bytes.NewReader(stream), o)
+		if err != nil {
+			mustFail(t, err, ErrTransfer)
+			expectNothing(t, fs, "copy")
+			return
+		}
+		report, err := Verify(t.Context(), "copy", VerifyOptions{FS: fs, boot: "boot-1"})
+		must(t, err)
+		c, err := Open("copy", o)
+		must(t, err)
+		again, inputSeq, tradeSeq := streamOf(t, c)
+		must(t, c.Close())
+		if got.InputSeq != inputSeq || got.TradeSeq != tradeSeq || report.InputSeq != inputSeq {
+			t.Fatalf("received %d, %d; opened %d, %d", got.InputSeq, got.TradeSeq, inputSeq, tradeSeq)
+		}
+		_, err = Receive("again", bytes.NewReader(again), o)
+		must(t, err)
+	})
+}
+
+// resigned cuts a stream into frames as far as it goes, gives each a checksum
+// that fits, and ends it properly.
+func resigned(stream []byte) []byte {
+	if len(stream) < transferHeader {
+		return stream
+	}
+	b := slices.Clone(stream[transferHeader:])
+	var all []frame
+	for len(b) >= frameHeader && b[0] != frameEnd {
+		n := binary.LittleEndian.Uint64(b[8:])
+		if n > uint64(len(b)-frameHeader) {
+			break
+		}
+		body := b[frameHeader : frameHeader+n]
+		recheck(b[0], body)
+		all = append(all, frame{b[0], body})
+		b = b[frameHeader+n:]
+	}
+	return signed(all)
+}
+
+// recheck puts right checksums into what would be a body of its kind.
+func recheck(kind byte, body []byte) {
+	switch {
+	case kind == keyGenesis && len(body) >= genesisHeader:
+		sum := sha256.Sum256(body[genesisHeader:])
+		copy(body[8:], sum[:])
+		binary.LittleEndian.PutUint32(body[4:], crc32.Checksum(body[8:], castagnoli))
+	case kind == keySnapshot && len(body) >= snapshotHeader:
+		binary.LittleEndian.PutUint32(body[4:], crc32.Checksum(body[snapshotHeader:], castagnoli))
+	case (kind == keyCommands || kind == keyFills || kind == keyIDs) && len(body) >= envelopeBytes:
+		crc := crc32.Update(0, castagnoli, body[:crcOffset])
+		binary.LittleEndian.PutUint32(body[crcOffset:], crc32.Update(crc, castagnoli, body[envelopeBytes:]))
+	}
+}
+
+func TestResigningKeepsAGoodStream(t *testing.T) {
+	stream, _ := smallStream(t)
+	if !bytes.Equal(resigned(stream), stream) {
+		t.Error("another stream")
+	}
+	if _, err := Receive("copy", bytes.NewReader(resigned(nil)), strict(t, vfs.NewMem())); !errors.Is(err, ErrTransfer) {
+		t.Errorf("nothing at all: %v", err)
+	}
+}

@@ -1,0 +1,108 @@
+package journal
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// measure counts the bytes of the stream.
+func (t *Transfer) measure() error {
+	size := int64(len(t.buf)) + frameHeader + endBytes
+	for _, p := range t.parts {
+		size += frameHeader + int64(len(p.body)) + p.length
+	}
+	for _, kind := range []byte{keyCommands, keyFills, keyIDs} {
+		last := t.head.inputSeq
+		if kind == keyFills {
+			last = t.head.tradeSeq
+		}
+		x, err := measureBlocks(t.j.db, kind, last)
+		if err != nil {
+			return err
+		}
+		size += int64(x.blocks*frameHeader + x.bytes)
+	}
+	t.size = size
+	return nil
+}
+
+// extent is a number of blocks, and of the bytes of their values.
+type extent struct{ blocks, bytes uint64 }
+
+func (x *extent) add(y extent) {
+	x.blocks += y.blocks
+	x.bytes += y.bytes
+}
+
+// measureBlocks counts the blocks of a kind up to the one that holds sequence
+// last. The store's tables know how much is in them; only what lies between
+// those that are wholly in the range, and behind them, is looked at key by key.
+func measureBlocks(db *pebble.DB, kind byte, last uint64) (extent, error) {
+	lower, upper := newKey(kind, 1), newKey(kind, last+1)
+	tables, err := tablesIn(db, lower, upper)
+	if err != nil {
+		return extent{}, err
+	}
+	var all extent
+	for _, table := range tables {
+		between, err := countBlocks(db, lower, table.Smallest.UserKey)
+		if err != nil {
+			return all, err
+		}
+		all.add(between)
+		all.add(extent{table.Properties.NumEntries, table.Properties.RawValueSize})
+		lower = append(bytes.Clone(table.Largest.UserKey), 0) // right behind it
+	}
+	rest, err := countBlocks(db, lower, upper)
+	all.add(rest)
+	return all, err
+}
+
+// tablesIn returns the tables that lie wholly in [lower, upper), in order. When
+// tables overlap, which those of blocks do not, there are none to rely on.
+func tablesIn(db *pebble.DB, lower, upper []byte) ([]pebble.SSTableInfo, error) {
+	if bytes.Compare(lower, upper) >= 0 {
+		return nil, nil
+	}
+	var levels [][]pebble.SSTableInfo
+	err := guard(func() (err error) {
+		levels, err = db.SSTables(pebble.WithKeyRangeFilter(lower, upper), pebble.WithProperties())
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("journal: count tables from key=%s: %w", keyName(lower), err)
+	}
+	all := slices.Concat(levels...)
+	slices.SortFunc(all, func(a, b pebble.SSTableInfo) int {
+		return bytes.Compare(a.Smallest.UserKey, b.Smallest.UserKey)
+	})
+	var within []pebble.SSTableInfo
+	for i, t := range all {
+		if i > 0 && bytes.Compare(t.Smallest.UserKey, all[i-1].Largest.UserKey) <= 0 {
+			return nil, nil
+		}
+		if bytes.Compare(t.Smallest.UserKey, lower) >= 0 && bytes.Compare(t.Largest.UserKey, upper) < 0 &&
+			!t.Virtual && t.Properties.NumDeletions == 0 && t.Properties.NumRangeKeys() == 0 {
+			within = append(within, t)
+		}
+	}
+	return within, nil
+}
+
+// countBlocks counts what is in [lower, upper) key by key.
+func countBlocks(db *pebble.DB, lower, upper []byte) (x extent, err error) {
+	if bytes.Compare(lower, upper) >= 0 {
+		return x, nil
+	}
+	err = iterate(db, lower, upper, func(it *pebble.Iterator) error {
+		for ok := it.First(); ok; ok = it.Next() {
+			v := it.LazyValue()
+			x.add(extent{1, uint64(v.Len())})
+		}
+		return nil
+	})
+	return x, err
+}
