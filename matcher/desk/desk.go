@@ -17,6 +17,7 @@ var (
 	ErrFull    = errors.New("input ring is full")
 	ErrClosed  = errors.New("desk is closed")
 	ErrFailed  = errors.New("journal has failed")
+	ErrRefused = errors.New("not sequenced: this member does not lead any more")
 	ErrTimeout = errors.New("no answer in time")
 	ErrSize    = errors.New("size is out of range")
 )
@@ -34,8 +35,10 @@ const (
 	commandBits    = 10
 	ticketBits     = 20
 	generationBits = 33
-	foreignBit     = 1 << 63
 )
+
+// Foreign is set in the correlation ids that are not a desk's.
+const Foreign = 1 << 63
 
 // Desk hands tickets out and wakes their holders.
 type Desk struct {

@@ -379,7 +379,7 @@ func TestEventsOfAnEarlierUseMeanNothing(t *testing.T) {
 	if err := ticket.Submit(); err != nil {
 		t.Fatal(err)
 	}
-	for _, ref := range []uint64{old.Ref, old.Ref | foreignBit, old.Ref + 1<<commandBits, 1, 1 << commandBits, foreignBit, ^uint64(0), old.Ref&^(MaxBatch-1) | 5} {
+	for _, ref := range []uint64{old.Ref, old.Ref | Foreign, old.Ref + 1<<commandBits, 1, 1 << commandBits, Foreign, ^uint64(0), old.Ref&^(MaxBatch-1) | 5} {
 		stray := old
 		stray.Ref, stray.InputSeq = ref, 1000
 		r.desk.Observe(&stray)
@@ -414,7 +414,7 @@ func TestGenerationWraps(t *testing.T) {
 		var ref uint64
 		r.watch = func(ev *matcher.Event) { ref = ev.Ref }
 		r.decide(newOrder(1, matcher.Buy, 1, px, 0)).Release()
-		if got := ref >> (commandBits + ticketBits); got != want || ref&foreignBit != 0 || ref == 0 {
+		if got := ref >> (commandBits + ticketBits); got != want || ref&Foreign != 0 || ref == 0 {
 			t.Errorf("use %d: correlation %x has generation %d, want %d", i, ref, got, want)
 		}
 	}

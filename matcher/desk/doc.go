@@ -28,7 +28,8 @@
 //     returns to the pool by itself.
 //   - Wait returns nil only after Durable has reached the last command's sequence.
 //   - After ErrFull, ErrClosed or ErrFailed of Submit nothing was sequenced. After
-//     ErrTimeout or ErrFailed of Wait the outcome is unknown.
+//     ErrTimeout or ErrFailed of Wait the outcome is unknown; after ErrRefused
+//     nothing was sequenced, and never will be.
 //   - After Fail nobody waits any more, nothing is submitted any more, and no
 //     ticket that was out is used again.
 //   - A round trip of a used ticket allocates nothing. Observe costs a few

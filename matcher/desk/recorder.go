@@ -64,7 +64,7 @@ func (d *Desk) Observe(ev *matcher.Event) {
 // if it is not ours or of an earlier use.
 func (d *Desk) find(ref uint64) (t *Ticket, i int) {
 	index := ref >> commandBits & (MaxTickets - 1)
-	if ref&foreignBit != 0 || index >= uint64(len(d.tickets)) {
+	if ref&Foreign != 0 || index >= uint64(len(d.tickets)) {
 		return nil, 0
 	}
 	t = &d.tickets[index]

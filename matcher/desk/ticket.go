@@ -12,8 +12,9 @@ import (
 // States of a ticket. Writers are named by the arrow's label:
 //
 //	free ─Acquire─► held ─Submit─► submitted ─Durable─► answered ─Release─► free
-//	        held ─Release─► free      │ └─Fail─► lost
-//	                                  └─Release─► abandoned ─Durable─► free
+//	        held ─Release─► free      │ ├─Refuse─► refused ─Release─► free
+//	                                  │ └─Fail─► lost
+//	                                  └─Release─► abandoned ─Durable, Refuse─► free
 const (
 	free uint32 = iota
 	held
@@ -21,6 +22,7 @@ const (
 	answered
 	abandoned
 	lost
+	refused
 )
 
 // Ticket carries commands to the engine and their answers back. It belongs to
@@ -144,7 +146,8 @@ func (t *Ticket) Submit() error {
 // read. A timeout of 0 or less is none.
 //
 // Errors: ErrTimeout, after which Wait may be called again; ErrFailed. Either
-// way the outcome is unknown and no Answer may be read.
+// way the outcome is unknown. ErrRefused: nothing was sequenced, and never will
+// be. No Answer may be read after an error.
 func (t *Ticket) Wait(timeout time.Duration) error {
 	if !t.woken && !t.await(timeout) {
 		return ErrTimeout
@@ -154,6 +157,8 @@ func (t *Ticket) Wait(timeout time.Duration) error {
 		return nil
 	case lost:
 		return ErrFailed
+	case refused:
+		return ErrRefused
 	}
 	panic("desk: wait for a ticket that was not submitted")
 }
@@ -161,7 +166,7 @@ func (t *Ticket) Wait(timeout time.Duration) error {
 // Ready reports that Wait would return at once. For a holder that polls several tickets.
 func (t *Ticket) Ready() bool {
 	state := t.state.Load()
-	return state == answered || state == lost
+	return state == answered || state == lost || state == refused
 }
 
 // await takes the token, or returns false when it has not come in time.
@@ -217,7 +222,7 @@ func (t *Ticket) Release() {
 			if t.state.CompareAndSwap(submitted, abandoned) {
 				return
 			}
-		case answered:
+		case answered, refused:
 			if !t.woken {
 				<-t.wake // sent, or about to be
 			}
