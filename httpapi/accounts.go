@@ -33,8 +33,8 @@ type AccountDeps struct {
 	// What /health shows. Applied, Durable and Projected are input sequences.
 	State                       func() string // nil: always ok
 	Applied, Durable, Projected func() uint64
-	Durability                  string // fsync, os or quorum: X-Durability
-	Role                        string // empty: single
+	Durability                  string  // fsync, os or quorum: X-Durability
+	Cluster                     Cluster // nil: this is the only member
 
 	MaxInflight int          // http.max-inflight; 0: DefaultMaxInflight
 	Logger      *slog.Logger // nil: none
@@ -52,7 +52,7 @@ func NewAccountService(d AccountDeps) *AccountService {
 	s.source = newSource("account-service", sourceDeps{
 		verifier: d.Verifier, writeAuth: d.WriteAuth, snapshotAuth: d.SnapshotAuth,
 		state: d.State, applied: d.Applied, durable: d.Durable, projected: d.Projected,
-		durability: d.Durability, role: d.Role, maxInflight: d.MaxInflight, log: d.Logger,
+		durability: d.Durability, cluster: d.Cluster, maxInflight: d.MaxInflight, log: d.Logger,
 		document: openAPIAccountService, find: accountRouteOf, snapshot: d.Accounts.Snapshot,
 	}, s.answer)
 	return s

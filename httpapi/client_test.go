@@ -155,3 +155,32 @@ func TestTypedClientTalksToTheTradeProcessor(t *testing.T) {
 		t.Errorf("health %+v", h)
 	}
 }
+
+// TestTypedClientTalksToACluster of which it knows every member, one of them gone.
+func TestTypedClientTalksToACluster(t *testing.T) {
+	engine := newRig(t)
+	leader := newLeader(t, "order-matcher", engine.m)
+	follower := newFollower(t, "order-matcher", "1", leader.address)
+	gone := newFollower(t, "order-matcher", "1", leader.address)
+	gone.stop()
+	c := client.New(client.Config{Address: gone.address, Others: []string{follower.address, leader.address}})
+	defer c.Close()
+	order := client.OrderRequest{ClientOrderID: "a", AccountID: 1, Security: "AAA", Quantity: 1, LimitPrice: client.Units(100)}
+	first := must[client.Order](t)(c.CreateOrder(&order))
+	if h := must[client.Health](t)(c.Health()); h.Role != "FOLLOWER" || h.Member != "2" || h.Leader != "1" {
+		t.Errorf("health %+v", h)
+	}
+	follower.cluster.lead("", nil) // it has lost sight of the leader: the client goes there by itself
+	again := must[client.Order](t)(c.CreateOrder(&order))
+	if again.OrderID != first.OrderID || engine.sequence() != 1 {
+		t.Errorf("%+v, first %+v; %d commands", again, first, engine.sequence())
+	}
+	if h := must[client.Health](t)(c.Health()); h.Role != "LEADER" && h.Role != "SINGLE" {
+		t.Errorf("health %+v", h)
+	}
+	leader.cluster.lead("", nil)
+	var p *client.Problem
+	if _, err := c.CreateOrder(&order); !errors.As(err, &p) || p.Code != string(CodeNoLeader) || client.Unknown(err) {
+		t.Errorf("%v", err)
+	}
+}

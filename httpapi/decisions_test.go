@@ -429,10 +429,10 @@ func TestForgottenTradeIsStillAnswered(t *testing.T) {
 
 func TestHealthNamesTheState(t *testing.T) {
 	r := newRig(t)
-	r.serve(func(d *Deps) { d.Projected = func() uint64 { return 42 }; d.Role = "leader" })
+	r.serve(func(d *Deps) { d.Projected = func() uint64 { return 42 }; d.Cluster = leading("2") })
 	status := func(want string) {
 		t.Helper()
-		if a := r.get("/health", "").want(t, 200, ""); a.field(t, "status") != want || a.field(t, "role") != "leader" ||
+		if a := r.get("/health", "").want(t, 200, ""); a.field(t, "status") != want || a.field(t, "role") != "LEADER" || a.field(t, "member") != "2" ||
 			a.field(t, "projected") != "42" {
 			t.Errorf("%s, want %s", a.body, want)
 		}

@@ -17,6 +17,17 @@
 // requests embed visit: the token, the body, the query and the answer are read
 // and written in one place.
 //
+// In a cluster a Relay stands in front of each service and keeps its listener open
+// while the member's role changes:
+//
+//	                                             ┌─► the service that stands here
+//	listener ─► server ─► route, method ─► Relay ┤
+//	                                             └─► forwarder ─► the leader's Relay
+//
+// Writes, reads with X-Consistency: confirmed and all of what runs on the leader
+// only go to the leader, as they came, and its answers come back as they are,
+// streamed when they are long.
+//
 // The order of checks is the contract's: sizes, route and method, 401, 403 for
 // a missing admin claim, the body and the query (400), 404 for the object, 403
 // for its account, readiness (503), screening, sequencing. An admission reads
@@ -33,6 +44,10 @@
 //     nothing.
 //   - The trade-processor asks for a token wherever a trade or an account shows,
 //     also while admission does not. Whatever it asks has a deadline.
+//   - What a member sends on is sent once. A second time it goes out only when the
+//     first member has said NOT_LEADER and "sequenced":false. Where not a byte of
+//     it was handed to a connection the answer is 503; where one was and no whole
+//     answer came, 504.
 //   - A report that cannot be finished ends its connection without the last
 //     chunk: it never looks whole. Its memory does not depend on its length.
 //
@@ -40,5 +55,6 @@
 // in), keeps no state of its own but counters, and never logs what a caller
 // sent, but for the subject of a minted token. fasthttp is imported here and in
 // the client only; the admin listener is net/http, for the standard pprof and
-// Prometheus handlers.
+// Prometheus handlers, and so is the forwarder's transport, which tells the connection
+// that a request goes out on and streams trailers.
 package httpapi

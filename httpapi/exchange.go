@@ -104,6 +104,8 @@ func (x *exchange) sequence() problem {
 	switch err := x.ticket.Wait(x.m.AnswerTimeout); {
 	case err == nil:
 		return problem{}
+	case errors.Is(err, desk.ErrRefused):
+		return problemNotLeader
 	case errors.Is(err, desk.ErrFailed):
 		return problemJournalUnknown
 	default:
@@ -118,6 +120,8 @@ func notSubmitted(err error) problem {
 		return problemInflight
 	case errors.Is(err, desk.ErrFull):
 		return problemRing
+	case errors.Is(err, desk.ErrRefused):
+		return problemNotLeader
 	default:
 		return problemJournal
 	}

@@ -2,9 +2,10 @@ package httpapi
 
 // health is what /health shows of any service.
 type health struct {
-	service, status, role, durability string
-	applied, durable                  uint64        // input sequences
-	projected                         func() uint64 // the same; nil: nothing is projected
+	service, status, durability string
+	cluster                     Cluster       // nil: this is the only member
+	applied, durable            uint64        // input sequences
+	projected                   func() uint64 // the same; nil: nothing is projected
 }
 
 func (h *health) append(b []byte) []byte {
@@ -12,8 +13,7 @@ func (h *health) append(b []byte) []byte {
 	b = appendString(b, h.service)
 	b = append(b, `,"status":`...)
 	b = appendString(b, h.status)
-	b = append(b, `,"role":`...)
-	b = appendString(b, h.role)
+	b = h.appendRole(b)
 	b = append(b, `,"durability":`...)
 	b = appendString(b, h.durability)
 	b = append(b, `,"applied":`...)
@@ -25,4 +25,23 @@ func (h *health) append(b []byte) []byte {
 		return append(b, "null}"...)
 	}
 	return append(appendUint(b, h.projected()), '}')
+}
+
+// appendRole appends what the member is among the others. One that was made the
+// leader is a FOLLOWER until it has applied what was agreed before.
+func (h *health) appendRole(b []byte) []byte {
+	if h.cluster == nil {
+		return append(b, `,"role":"SINGLE"`...)
+	}
+	role := "FOLLOWER"
+	if h.cluster.Leads() {
+		role = "LEADER"
+	}
+	leader, _ := h.cluster.Leader(h.service)
+	b = append(b, `,"role":"`...)
+	b = append(b, role...)
+	b = append(b, `","member":`...)
+	b = appendString(b, h.cluster.Member())
+	b = append(b, `,"leader":`...)
+	return appendOptional(b, []byte(leader))
 }

@@ -48,13 +48,13 @@ type Deps struct {
 	History     History       // /recon/full-history; nil: it is not there
 	Projected   func() uint64 // last input sequence of the SQL projection; nil: none is there
 
-	Enforced         bool   // risk.entitlement.enforced
-	SequenceRefusals bool   // audit.sequence-refusals
-	PathPrefix       string // order-matcher.path-prefix: "/om", or empty
-	Durability       string // fsync, os or quorum: X-Durability
-	Role             string // /health; empty: single
-	MaxInflight      int    // http.max-inflight; 0: DefaultMaxInflight
-	BlotterPage      int    // recon.blotter.page-size; 0: 1000
+	Enforced         bool    // risk.entitlement.enforced
+	SequenceRefusals bool    // audit.sequence-refusals
+	PathPrefix       string  // order-matcher.path-prefix: "/om", or empty
+	Durability       string  // fsync, os or quorum: X-Durability
+	Cluster          Cluster // for /health; nil: this is the only member
+	MaxInflight      int     // http.max-inflight; 0: DefaultMaxInflight
+	BlotterPage      int     // recon.blotter.page-size; 0: 1000
 
 	// AnswerTimeout is how long a request waits for its durable decision before
 	// it answers 504. 0: DefaultAnswerTimeout.
@@ -94,9 +94,6 @@ func NewOrderMatcher(d Deps) *OrderMatcher {
 	if d.BlotterPage <= 0 || d.BlotterPage > maxPage {
 		d.BlotterPage = maxPage
 	}
-	if d.Role == "" {
-		d.Role = "single"
-	}
 	m := &OrderMatcher{
 		Deps:   d,
 		prefix: cleanPrefix(d.PathPrefix),
@@ -104,7 +101,7 @@ func NewOrderMatcher(d Deps) *OrderMatcher {
 	}
 	m.exchanges.New = func() any { return &exchange{m: m, visit: visit{verifier: d.Verifier}} }
 	m.service = newService("order-matcher", serverConfig{
-		handler: m.handle, bodyLimit: m.bodyLimit, maxInflight: d.MaxInflight,
+		handler: m.handle, bodyLimit: bodyLimitOf(m.prefix, routeOf), maxInflight: d.MaxInflight,
 		durability: []byte(d.Durability), log: d.Logger,
 	})
 	return m
@@ -135,16 +132,6 @@ func (m *OrderMatcher) Metrics() Metrics {
 		},
 		Faults: []func(func(string, string, uint64)){m.Faults},
 	}
-}
-
-// bodyLimit is the largest body that a request target accepts.
-func (m *OrderMatcher) bodyLimit(target []byte) int {
-	path, _ := splitTarget(target)
-	switch r, _ := routeOf(stripPrefix(path, m.prefix)); r {
-	case routeBatch, routePrices:
-		return maxLargeBodyBytes
-	}
-	return maxBodyBytes
 }
 
 // handle answers one request.

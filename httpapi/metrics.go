@@ -50,6 +50,9 @@ type Metrics struct {
 	JournalCommits func() Histogram
 	JournalBytes   func() uint64
 
+	// ClusterCommits is how long commands took to be agreed on by a majority; nil on a single node.
+	ClusterCommits func() Histogram
+
 	// More are the metrics of parts that this package does not know. labels are
 	// pairs of name and value; names of the same metric always have the same help,
 	// kind and label names. Values are classifications, never an id.
@@ -70,6 +73,7 @@ var (
 	descOrders     = desc("svc_orders_total", "Orders decided.", "decision")
 	descRejections = desc("svc_gate_rejections_total", "Orders refused, by reason.", "reason")
 	descCommit     = desc("svc_journal_commit_seconds", "Time from a block's append to its durability.")
+	descAgreed     = desc("svc_cluster_commit_seconds", "Time from a proposal to its agreement by a majority and application.")
 	descBytes      = desc("svc_journal_bytes_total", "Bytes appended to the journal.")
 	descFaults     = desc("svc_http_faults_total", "Requests without a handler, or whose handler panicked.", "service", "fault")
 )
@@ -77,7 +81,7 @@ var (
 // Describe names every metric.
 func (c collector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		descRing, descStage, descLatency, descOrders, descRejections, descCommit, descBytes, descFaults,
+		descRing, descStage, descLatency, descOrders, descRejections, descCommit, descAgreed, descBytes, descFaults,
 	} {
 		out <- d
 	}
@@ -110,6 +114,9 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 		faults(func(service, fault string, n uint64) {
 			value(descFaults, prometheus.CounterValue, n, service, fault)
 		})
+	}
+	if m.ClusterCommits != nil {
+		out <- m.ClusterCommits().metric(descAgreed)
 	}
 	if m.JournalCommits != nil {
 		out <- m.JournalCommits().metric(descCommit)

@@ -143,12 +143,22 @@ func (d api) checkMet(t *testing.T, met map[string][]int) {
 				if err != nil {
 					t.Errorf("%s %s: %v", method, path, err)
 				}
-				if !slices.Contains(met[method+" "+path], code) && !slices.Contains(transportStatuses, code) {
+				if !slices.Contains(met[method+" "+path], code) && !slices.Contains(transportStatuses, code) &&
+					!slices.Contains(relayStatuses[method+" "+path], code) {
 					t.Errorf("%s %s documents %d, and no row meets it", method, path, code)
 				}
 			}
 		}
 	}
+}
+
+// relayStatuses are answered by a member's relay alone; TestEveryOperationIsRelayed
+// meets them, of every operation.
+var relayStatuses = map[string][]int{
+	"GET /regulatory/report":         {504},
+	"GET /recon/full-history/trades": {504},
+	"GET /actuator/prometheus":       {503, 504},
+	"POST /auth/dev-token":           {503, 504},
 }
 
 func TestOpenAPIDocumentsAreValid(t *testing.T) {

@@ -55,6 +55,12 @@ const (
 	CodeStopping            Code = "STOPPING"             // the service is being stopped
 )
 
+// The codes of a cluster, both of a 503 with "sequenced":false.
+const (
+	CodeNotLeader Code = "NOT_LEADER" // the member that was asked does not lead
+	CodeNoLeader  Code = "NO_LEADER"  // the leader is not known, cannot be reached or is not confirmed; see leader
+)
+
 // problemType is the URI prefix of a problem document's type.
 const problemType = "urn:posttrade:problem:"
 
@@ -135,6 +141,7 @@ var (
 	headerRetryAfter   = []byte("Retry-After")
 	headerDurability   = []byte("X-Durability")
 	headerAllow        = []byte("Allow")
+	headerMemberBytes  = []byte(headerMember)
 	valueBearer        = []byte("Bearer")
 	valueOne           = []byte("1")
 )

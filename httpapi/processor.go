@@ -40,7 +40,7 @@ type ProcessorDeps struct {
 	Applied, Durable, Projected func() uint64
 	State                       func() string // "ok", "degraded" or "failed"; nil: always ok
 	Durability                  string        // fsync, os or quorum: X-Durability
-	Role                        string        // empty: single
+	Cluster                     Cluster       // nil: this is the only member
 
 	MaxInflight int          // http.max-inflight; 0: DefaultMaxInflight
 	Logger      *slog.Logger // nil: none
@@ -57,28 +57,16 @@ type TradeProcessor struct {
 
 // NewTradeProcessor builds the edge; Serve starts it.
 func NewTradeProcessor(d ProcessorDeps) *TradeProcessor {
-	if d.Role == "" {
-		d.Role = "single"
-	}
 	if d.Mint.Now == nil {
 		d.Mint.Now = time.Now
 	}
 	p := &TradeProcessor{ProcessorDeps: d}
 	p.service = newService("trade-processor", serverConfig{
-		handler: p.handle, bodyLimit: p.bodyLimit,
+		handler: p.handle, bodyLimit: bodyLimitOf("", processorRouteOf),
 		maxInflight: d.MaxInflight, durability: []byte(d.Durability), log: d.Logger,
 	})
 	p.log = p.server.log
 	return p
-}
-
-// bodyLimit is the largest body that a request target accepts.
-func (p *TradeProcessor) bodyLimit(target []byte) int {
-	path, _ := splitTarget(target)
-	if r, _ := processorRouteOf(path); r == routeMarks {
-		return maxLargeBodyBytes
-	}
-	return maxBodyBytes
 }
 
 // inquiry is one request to the trade-processor.
@@ -189,7 +177,7 @@ func (q *inquiry) showHealth() problem {
 	if q.p.State != nil {
 		state = q.p.State()
 	}
-	h := health{service: q.p.name, status: state, role: q.p.Role, durability: q.p.Durability,
+	h := health{service: q.p.name, status: state, cluster: q.p.Cluster, durability: q.p.Durability,
 		applied: q.p.Applied(), durable: q.p.Durable(), projected: q.p.Projected}
 	return q.send(200, h.append(q.begin()))
 }

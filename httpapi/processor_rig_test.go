@@ -277,7 +277,7 @@ func newTunedRig(t testing.TB, tune func(p *TradeProcessor), changes ...func(d *
 		}
 	})
 	t.Cleanup(func() {
-		ctx, stop := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 		defer stop()
 		if err := r.p.Shutdown(ctx); err != nil {
 			t.Errorf("shutdown: %v", err)

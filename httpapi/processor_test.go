@@ -241,7 +241,7 @@ func TestProcessorDocuments(t *testing.T) {
 		{"GET /tca/report/trd-2", "one", `{"tradeId":"trd-2","accountId":1,"security":"BRK.B","side":"Sell","quantity":20,"executionPrice":100.25,` +
 			`"arrivalPrice":null,"arrivalAt":null,"twap":null,` + window},
 		{"GET /tca/summary", "one", `{` + costs(3) + `,"bySecurity":[{"security":"AAA",` + costs(1) + `},{"security":"BRK.B",` + costs(2) + `}]}`},
-		{"GET /health", "", `{"service":"trade-processor","status":"ok","role":"single","durability":"fsync","applied":12,"durable":11,"projected":10}`},
+		{"GET /health", "", `{"service":"trade-processor","status":"ok","role":"SINGLE","durability":"fsync","applied":12,"durable":11,"projected":10}`},
 		{"GET /openapi.json", "", string(openAPITradeProcessor)},
 	} {
 		method, path, _ := strings.Cut(tt.request, " ")

@@ -353,7 +353,7 @@ func (x *exchange) showHealth() problem {
 		status = "not-ready"
 	}
 	durable := m.Durable.Durable()
-	h := health{service: m.name, status: status, role: m.Role, durability: m.Durability,
+	h := health{service: m.name, status: status, cluster: m.Cluster, durability: m.Durability,
 		applied: max(m.Views.Applied(), durable), durable: durable, projected: m.Projected}
 	return x.send(200, h.append(x.begin()))
 }

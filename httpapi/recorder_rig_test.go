@@ -114,7 +114,7 @@ func (f *fakeRecorder) waitApplied(inputSeq uint64) {
 // waitWaiting blocks until n readers wait for durability; false if they do not come.
 func (f *fakeRecorder) waitWaiting(n int) bool {
 	late := false
-	timer := time.AfterFunc(3*time.Second, func() {
+	timer := time.AfterFunc(time.Minute, func() {
 		f.mu.Lock()
 		late = true
 		f.mu.Unlock()

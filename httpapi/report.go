@@ -39,6 +39,9 @@ const (
 	headerReportSHA256 = "X-Report-Sha256"
 )
 
+// problemChunks is why there is no report for an old version of HTTP.
+var problemChunks = badQuery("the report is sent in chunks, which HTTP/1.0 does not have")
+
 // errReaderGone ends a report whose connection has closed.
 var errReaderGone = errors.New("httpapi: the report's reader is gone")
 
@@ -71,7 +74,7 @@ func (x *exchange) showReport() problem {
 	case err != nil:
 		return x.m.failed(err)
 	case !x.ctx.Request.Header.IsHTTP11():
-		return badQuery("the report is sent in chunks, which HTTP/1.0 does not have")
+		return problemChunks
 	}
 	head := &x.ctx.Request.Header
 	press := &reportPress{
@@ -224,6 +227,7 @@ type reportStream struct {
 	conn   net.Conn
 	cancel context.CancelFunc
 	ended  sync.WaitGroup
+	leave  func() // the service that makes it has one request less
 
 	timeout time.Duration // of one write
 }
@@ -233,7 +237,7 @@ func (m *OrderMatcher) stream(p *reportPress, request *fasthttp.RequestCtx) *rep
 	ctx, cancel := context.WithCancel(m.lasting)
 	reader, writer := io.Pipe()
 	s := &reportStream{PipeReader: reader, press: p, ctx: request, conn: request.Conn(), cancel: cancel,
-		timeout: m.server.http.WriteTimeout}
+		timeout: m.server.http.WriteTimeout, leave: holdStand(request)}
 	s.ended.Go(func() {
 		err := errors.New("httpapi: the report panicked")
 		defer func() {
@@ -273,5 +277,6 @@ func (s *reportStream) Close() error {
 	s.cancel()
 	err := s.PipeReader.CloseWithError(errReaderGone)
 	s.ended.Wait()
+	s.leave()
 	return err
 }

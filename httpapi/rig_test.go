@@ -195,7 +195,7 @@ func (r *rig) serve(change func(d *Deps), tune ...func(m *OrderMatcher)) {
 	})
 	r.t.Cleanup(func() {
 		r.recorder.letGo()
-		ctx, stop := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 		defer stop()
 		if err := m.Shutdown(ctx); err != nil {
 			r.t.Errorf("shutdown: %v", err)
@@ -285,7 +285,7 @@ func roundTrip(t testing.TB, address string, q request) answer {
 	t.Helper()
 	conn := must[net.Conn](t)(net.Dial("tcp", address))
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer

@@ -37,6 +37,7 @@ type serverConfig struct {
 	bodyLimit   func(uri []byte) int // by raw request target
 	maxInflight int
 	durability  []byte // value of X-Durability; nil: no such header
+	member      []byte // value of X-Member; nil: no such header, this is no cluster
 	log         *slog.Logger
 }
 
@@ -101,6 +102,19 @@ func (s *server) Shutdown(ctx context.Context) error {
 	return nil // somebody else has closed the listener before
 }
 
+// bodyLimitOf returns the largest body that a request target accepts, by the
+// endpoint that it names.
+func bodyLimitOf(prefix string, find func(path []byte) (r route, id []byte)) func(target []byte) int {
+	return func(target []byte) int {
+		path, _ := splitTarget(target)
+		switch r, _ := find(stripPrefix(path, prefix)); r {
+		case routeBatch, routePrices, routeMarks:
+			return maxLargeBodyBytes
+		}
+		return maxBodyBytes
+	}
+}
+
 // headerReceived sets the body limit of a request from its raw target.
 func (s *server) headerReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	return fasthttp.RequestConfig{MaxRequestBodySize: s.bodyLimit(h.RequestURI())}
@@ -123,8 +137,15 @@ func (s *server) problem(ctx *fasthttp.RequestCtx, p problem) {
 	s.mark(ctx)
 }
 
-// mark names the durability mode on an answer.
+// mark names the member that answers and its durability mode on an answer, unless
+// it is another member's: that one has marked it.
 func (s *server) mark(ctx *fasthttp.RequestCtx) {
+	if len(s.member) > 0 {
+		if len(ctx.Response.Header.Peek(headerMember)) > 0 {
+			return
+		}
+		ctx.Response.Header.SetCanonical(headerMemberBytes, s.member)
+	}
 	if len(s.durability) > 0 {
 		ctx.Response.Header.SetCanonical(headerDurability, s.durability)
 	}

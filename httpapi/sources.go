@@ -20,7 +20,8 @@ type sourceDeps struct {
 	writeAuth, snapshotAuth     bool
 	state                       func() string // nil: always ok
 	applied, durable, projected func() uint64
-	durability, role            string
+	durability                  string
+	cluster                     Cluster // nil: this is the only member
 	maxInflight                 int
 	log                         *slog.Logger
 
@@ -46,12 +47,9 @@ const maxMaking = 4
 // newSource builds the edge of a source. answer runs the endpoints that are not
 // every source's.
 func newSource(name string, d sourceDeps, answer func(e *errand, r route, id []byte, method methods) problem) source {
-	if d.role == "" {
-		d.role = "single"
-	}
 	s := source{deps: d, making: make(chan struct{}, maxMaking)}
 	s.service = newService(name, serverConfig{
-		bodyLimit: func([]byte) int { return maxBodyBytes }, maxInflight: d.maxInflight,
+		bodyLimit: bodyLimitOf("", d.find), maxInflight: d.maxInflight,
 		durability: []byte(d.durability), log: d.log,
 		handler: func(ctx *fasthttp.RequestCtx) {
 			e := errand{visit: visit{ctx: ctx, verifier: d.verifier}}
@@ -129,7 +127,7 @@ func (e *errand) showSnapshot(s *source) problem {
 
 // showSourceHealth is GET /health.
 func (e *errand) showSourceHealth(s *source) problem {
-	h := health{service: s.name, status: "ok", role: s.deps.role, durability: s.deps.durability,
+	h := health{service: s.name, status: "ok", cluster: s.deps.cluster, durability: s.deps.durability,
 		applied: s.deps.applied(), durable: s.deps.durable(), projected: s.deps.projected}
 	if s.deps.state != nil {
 		h.status = s.deps.state()

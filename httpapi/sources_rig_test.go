@@ -184,7 +184,7 @@ func newReferenceRig(t testing.TB, a auth) *sourceRig {
 	r.snapshot = table.Snapshot
 	r.serve(NewReferenceData(ReferenceDeps{
 		Securities: countedSecurities{r.tally, table}, Verifier: a.verifier, WriteAuth: a.write, SnapshotAuth: a.snapshot,
-		State: func() string { return "degraded" }, Role: "leader", Projected: func() uint64 { return 10 },
+		State: func() string { return "degraded" }, Cluster: leading("2"), Projected: func() uint64 { return 10 },
 		Applied: func() uint64 { return 12 }, Durable: func() uint64 { return 11 }, Durability: "os",
 	}))
 	return r
@@ -205,7 +205,7 @@ func (r *sourceRig) serve(s interface {
 		}
 	})
 	r.t.Cleanup(func() {
-		ctx, stop := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 		defer stop()
 		if err := s.Shutdown(ctx); err != nil {
 			r.t.Errorf("shutdown: %v", err)

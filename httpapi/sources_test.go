@@ -272,7 +272,7 @@ func TestSourceDocuments(t *testing.T) {
 		{"GET /account/4294967295", "", 200, `{"id":4294967295,"displayName":"Größte \"Bank\" \\ 😀"}`},
 		{"GET /account", "", 200, `[{"id":1,"displayName":"` + long + `"},{"id":7,"displayName":" 7th "},` +
 			`{"id":4294967295,"displayName":"Größte \"Bank\" \\ 😀"}]`},
-		{"GET /health", "", 200, `{"service":"account-service","status":"ok","role":"single","durability":"fsync","applied":12,"durable":11,"projected":null}`},
+		{"GET /health", "", 200, `{"service":"account-service","status":"ok","role":"SINGLE","durability":"fsync","applied":12,"durable":11,"projected":null}`},
 		{"GET /openapi.json", "", 200, string(openAPIAccountService)},
 	} {
 		r.document(tt.request, tt.body, tt.status, tt.want, "fsync")
@@ -292,7 +292,7 @@ func TestSourceDocuments(t *testing.T) {
 		{"GET /stocks/BRK.B", "", 200, `{"ticker":"BRK.B","companyName":"Berkshire"}`},
 		{"GET /stocks", "", 200, `[{"ticker":"1234567890.-ABCD","companyName":"Sixteen"},{"ticker":"AAA","companyName":"Triple A"},` +
 			`{"ticker":"BRK.B","companyName":"Berkshire"},{"ticker":"CONTROL-SNAPSHOT","companyName":"Words"}]`},
-		{"GET /health", "", 200, `{"service":"reference-data","status":"degraded","role":"leader","durability":"os","applied":12,"durable":11,"projected":10}`},
+		{"GET /health", "", 200, `{"service":"reference-data","status":"degraded","role":"LEADER","member":"2","leader":"2","durability":"os","applied":12,"durable":11,"projected":10}`},
 		{"GET /openapi.json", "", 200, string(openAPIReferenceData)},
 	} {
 		r.document(tt.request, tt.body, tt.status, tt.want, "os")

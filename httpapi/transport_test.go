@@ -25,7 +25,7 @@ func (r *rig) dial() *wire {
 	r.t.Helper()
 	conn := must[net.Conn](r.t)(net.Dial("tcp", r.address))
 	r.t.Cleanup(func() { conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		r.t.Fatal(err)
 	}
 	return &wire{t: r.t, conn: conn, br: bufio.NewReaderSize(conn, 1<<16)}

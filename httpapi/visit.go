@@ -27,18 +27,25 @@ func (v *visit) clear() {
 func (v *visit) enter(prefix string, find func(path []byte) (r route, id []byte)) (
 	r route, id []byte, method methods, p problem,
 ) {
-	path, query := splitTarget(v.ctx.Request.Header.RequestURI())
+	_, v.query = splitTarget(v.ctx.Request.Header.RequestURI())
+	return enter(v.ctx, prefix, find)
+}
+
+// enter is visit.enter for who has no visit.
+func enter(ctx *fasthttp.RequestCtx, prefix string, find func(path []byte) (r route, id []byte)) (
+	r route, id []byte, method methods, p problem,
+) {
+	path, _ := splitTarget(ctx.Request.Header.RequestURI())
 	if !plainPath(path) {
 		return 0, nil, 0, problemPath
 	}
-	v.query = query
 	if r, id = find(stripPrefix(path, prefix)); r == routeNone {
 		return 0, nil, 0, problemRoute
 	}
 	if len(id) > maxID {
 		return 0, nil, 0, problemPath
 	}
-	if method = methodOf(v.ctx.Method()); allowed[r]&method == 0 {
+	if method = methodOf(ctx.Method()); allowed[r]&method == 0 {
 		p = problemMethod
 		p.allow = allowed[r]
 	}

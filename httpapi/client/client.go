@@ -6,6 +6,7 @@ import (
 	"net"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -14,9 +15,12 @@ import (
 // Config is how a Client reaches a server.
 type Config struct {
 	Address string // host:port
-	Prefix  string // routing path prefix, such as /om, or empty
-	TLS     bool
-	Token   string // bearer token, or empty
+	// Others are where the same service listens at the other members of a cluster.
+	// What one of them cannot answer goes to the next; see Client.
+	Others []string
+	Prefix string // routing path prefix, such as /om, or empty
+	TLS    bool
+	Token  string // bearer token, or empty
 
 	Timeout  time.Duration // of one attempt; 0: 35 s, above the server's own
 	MaxConns int           // 0: 512
@@ -27,15 +31,27 @@ type Config struct {
 	Dial  func(address string) (net.Conn, error) // nil: TCP
 }
 
-// Client calls one server. Any number of goroutines may use it.
+// Client calls one service, at one member at a time: the one that answered last. It
+// goes on to the next when that one refuses the connection, breaks it, or says
+// that it has no leader to turn to, if the request may be sent again; a round
+// through all members is one attempt.
+//
+// Any number of goroutines may use it.
 type Client struct {
-	http    fasthttp.HostClient
-	host    string // with a scheme, no slash at the end
+	members []*member
+	at      atomic.Uint32 // the member in use, modulo their number
+	dial    func(address string) (net.Conn, error)
 	bearer  string
 	timeout time.Duration
 	retries int
 	pause   func(n int)
 	buffers sync.Pool // of *[]byte: request bodies
+}
+
+// member is one address of the service.
+type member struct {
+	http fasthttp.HostClient
+	host string // with a scheme, no slash at the end
 }
 
 // New returns a Client. It connects with the first request.
@@ -53,19 +69,12 @@ func New(cfg Config) *Client {
 	if cfg.TLS {
 		scheme = "https://"
 	}
-	c := &Client{
-		host: scheme + cfg.Address + cfg.Prefix, timeout: cfg.Timeout,
-		retries: cfg.Retries, pause: cfg.Pause,
-		http: fasthttp.HostClient{
-			Addr: cfg.Address, IsTLS: cfg.TLS, MaxConns: cfg.MaxConns, Dial: cfg.Dial,
-			MaxIdemponentCallAttempts:     1, // repeating is decided here
-			MaxConnWaitTimeout:            cfg.Timeout,
-			NoDefaultUserAgentHeader:      true,
-			DisablePathNormalizing:        true,
-			DisableHeaderNamesNormalizing: false,
-			ReadBufferSize:                8 << 10,
-			MaxIdleConnDuration:           30 * time.Second, // below the server's idle time-out
-		},
+	if cfg.Dial == nil {
+		cfg.Dial = fasthttp.Dial
+	}
+	c := &Client{timeout: cfg.Timeout, retries: cfg.Retries, pause: cfg.Pause, dial: cfg.Dial}
+	for _, address := range append([]string{cfg.Address}, cfg.Others...) {
+		c.members = append(c.members, &member{host: scheme + address + cfg.Prefix, http: hostClient(cfg, address)})
 	}
 	if cfg.Token != "" {
 		c.bearer = "Bearer " + cfg.Token
@@ -74,11 +83,29 @@ func New(cfg Config) *Client {
 	return c
 }
 
+// hostClient returns the connections to one address.
+func hostClient(cfg Config, address string) fasthttp.HostClient {
+	return fasthttp.HostClient{
+		Addr: address, IsTLS: cfg.TLS, MaxConns: cfg.MaxConns, Dial: noting(cfg.Dial),
+		MaxIdemponentCallAttempts:     1, // repeating is decided here
+		MaxConnWaitTimeout:            cfg.Timeout,
+		NoDefaultUserAgentHeader:      true,
+		DisablePathNormalizing:        true,
+		DisableHeaderNamesNormalizing: false,
+		ReadBufferSize:                8 << 10,
+		MaxIdleConnDuration:           30 * time.Second, // below the server's idle time-out
+	}
+}
+
 // pause is the default of Config.Pause.
 func pause(n int) { time.Sleep(min(10*time.Millisecond<<min(n-1, 7), time.Second)) }
 
 // Close closes the idle connections.
-func (c *Client) Close() { c.http.CloseIdleConnections() }
+func (c *Client) Close() {
+	for _, m := range c.members {
+		m.http.CloseIdleConnections()
+	}
+}
 
 // call is one request on its way.
 type call struct {
@@ -98,7 +125,7 @@ type call struct {
 // do sends a request, again where that is safe, and hands the body of a success to read.
 func (c *Client) do(r *call, read func(body []byte) error) error {
 	for attempt := 1; ; attempt++ {
-		err := c.once(r, read)
+		err := c.round(r, read)
 		if err == nil || attempt > c.retries || !safe(r, err) {
 			return err
 		}
@@ -106,21 +133,39 @@ func (c *Client) do(r *call, read func(body []byte) error) error {
 	}
 }
 
+// round sends a request to one member after the other, from the one in use, while
+// they send it on to the next.
+func (c *Client) round(r *call, read func(body []byte) error) (err error) {
+	for range c.members {
+		at := c.at.Load()
+		if err = c.once(c.member(at), r, read); err == nil || !elsewhere(err) {
+			return err
+		}
+		c.at.CompareAndSwap(at, at+1) // or somebody else has moved on
+		if !safe(r, err) {
+			return err
+		}
+	}
+	return err
+}
+
+func (c *Client) member(at uint32) *member { return c.members[int(at)%len(c.members)] }
+
 // safe reports that the request may be sent again after err.
 func safe(r *call, err error) bool {
 	var p *Problem
 	if errors.As(err, &p) {
 		return p.NotSequenced() || r.repeat && p.Status >= 500
 	}
-	return r.repeat && !errors.Is(err, ErrAnswer)
+	return errors.Is(err, errUnsent) || r.repeat && !errors.Is(err, ErrAnswer)
 }
 
-func (c *Client) once(r *call, read func(body []byte) error) error {
+func (c *Client) once(m *member, r *call, read func(body []byte) error) error {
 	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
 	defer fasthttp.ReleaseRequest(req)
 	defer fasthttp.ReleaseResponse(resp)
 	req.Header.SetMethod(r.method)
-	req.SetRequestURI(c.host + r.path)
+	req.SetRequestURI(m.host + r.path)
 	if c.bearer != "" {
 		req.Header.Set("Authorization", c.bearer)
 	}
@@ -135,7 +180,7 @@ func (c *Client) once(r *call, read func(body []byte) error) error {
 	if r.timeout > 0 {
 		timeout = r.timeout
 	}
-	if err := c.http.DoTimeout(req, resp, timeout); err != nil {
+	if err := m.http.DoTimeout(req, resp, timeout); err != nil {
 		return fmt.Errorf("client: %s %s: %w", r.method, r.path, err)
 	}
 	if r.status = resp.StatusCode(); r.status != r.want && r.status != r.also {

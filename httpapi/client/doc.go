@@ -2,7 +2,8 @@
 // trade-processor, the account-service and the reference-data service: typed
 // requests and answers over keep-alive connections, for users, the replay
 // command, the load generators and the crash harness. A Client calls the service
-// at its address.
+// at its address; of a cluster it may know every member's, and then goes from one
+// that is gone, or knows no leader, to the next.
 //
 //	c := client.New(client.Config{Address: "127.0.0.1:18110"})
 //	defer c.Close()
@@ -15,9 +16,9 @@
 // Reason says why the risk gate refused. Any other error is the transport's.
 //
 // A request is sent again, at most Config.Retries times, only when that cannot
-// decide twice: the answer said "sequenced":false, or the request reads, or every
-// order or booking in it has a clientOrderId. What remains unknown after that is returned;
-// Unknown reports it.
+// decide twice: there was no connection, the answer said "sequenced":false, the
+// request reads, or every order or booking in it has a clientOrderId, which stays
+// the same. What remains unknown after that is returned; Unknown reports it.
 //
 // Methods take no context: Config.Timeout bounds every attempt, and those that go
 // through the whole history have a bound of their own. RegulatoryReport alone

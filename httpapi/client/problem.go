@@ -20,6 +20,8 @@ type Problem struct {
 
 	// Sequenced is false in an answer that says so: the request may be sent again.
 	Sequenced *bool `json:"sequenced"`
+
+	Leader string `json:"leader"` // in a cluster: who leads, where the answer says so
 }
 
 // Error names status, code, reason and detail.
@@ -36,16 +38,16 @@ func (p *Problem) NotSequenced() bool { return p.Sequenced != nil && !*p.Sequenc
 // ErrAnswer reports an answer that this client cannot read.
 var ErrAnswer = errors.New("client: unreadable answer")
 
-// Unknown reports that err leaves it open whether the request was sequenced: a
-// transport error, or a 5xx that does not say it was not. Repeat such a request
-// with the same clientOrderId.
+// Unknown reports that err leaves it open whether the request was sequenced: an
+// error of the transport on a connection that stood, or a 5xx that does not say
+// it was not. Repeat such a request with the same clientOrderId.
 func Unknown(err error) bool {
 	if err == nil {
 		return false
 	}
 	var p *Problem
 	if !errors.As(err, &p) {
-		return true
+		return !errors.Is(err, errUnsent)
 	}
 	return p.Status >= 500 && !p.NotSequenced()
 }

@@ -38,7 +38,8 @@ func (c *Client) RegulatoryReport(ctx context.Context, fromSeq, toSeq uint64) (*
 		}
 	}
 	path := "/regulatory/report?" + v.Encode()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.host+path, nil)
+	at := c.at.Load()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.member(at).host+path, nil)
 	if err != nil {
 		return nil, fmt.Errorf("client: GET %s: %w", path, err)
 	}
@@ -48,12 +49,12 @@ func (c *Client) RegulatoryReport(ctx context.Context, fromSeq, toSeq uint64) (*
 	}
 	// The other requests' client reads an answer whole; this one streams it, and
 	// asks for and undoes the compression by itself.
-	transport := &http.Transport{}
-	if dial := c.http.Dial; dial != nil {
-		transport.DialContext = func(_ context.Context, _, address string) (net.Conn, error) { return dial(address) }
+	transport := &http.Transport{
+		DialContext: func(_ context.Context, _, address string) (net.Conn, error) { return c.dial(address) },
 	}
 	resp, err := transport.RoundTrip(r)
 	if err != nil {
+		c.at.CompareAndSwap(at, at+1) // the next report asks the next member
 		transport.CloseIdleConnections()
 		return nil, fmt.Errorf("client: GET %s: %w", path, err)
 	}

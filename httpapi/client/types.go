@@ -264,7 +264,9 @@ type SecurityControl struct {
 type Health struct {
 	Service    string  `json:"service"`
 	Status     string  `json:"status"`
-	Role       string  `json:"role"`
+	Role       string  `json:"role"`   // SINGLE, LEADER or FOLLOWER
+	Member     string  `json:"member"` // in a cluster
+	Leader     string  `json:"leader"` // in a cluster; "": not known
 	Durability string  `json:"durability"`
 	Applied    uint64  `json:"applied"`
 	Durable    uint64  `json:"durable"`

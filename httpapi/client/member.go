@@ -1,0 +1,39 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+)
+
+// The codes of a member that has no leader to turn to.
+const (
+	codeNotLeader = "NOT_LEADER"
+	codeNoLeader  = "NO_LEADER"
+)
+
+// errUnsent marks an error of connecting: not a byte of a request has gone out.
+var errUnsent = errors.New("not connected")
+
+// noting marks the errors of dial with errUnsent.
+func noting(dial func(address string) (net.Conn, error)) func(address string) (net.Conn, error) {
+	return func(address string) (net.Conn, error) {
+		conn, err := dial(address)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", errUnsent, err)
+		}
+		return conn, nil
+	}
+}
+
+// elsewhere reports that another member may have the answer that err is not. It
+// does not say that the request may be sent again: see safe.
+func elsewhere(err error) bool {
+	var p *Problem
+	if !errors.As(err, &p) {
+		return !errors.Is(err, ErrAnswer)
+	}
+	return p.Status == http.StatusServiceUnavailable && p.NotSequenced() &&
+		(p.Code == codeNotLeader || p.Code == codeNoLeader)
+}

@@ -1,0 +1,106 @@
+package httpapi
+
+import (
+	"context"
+
+	"github.com/valyala/fasthttp"
+)
+
+// Cluster is what the services of a member know of all members. Its methods are
+// asked on the way of every request: but for Confirm they look at memory only.
+type Cluster interface {
+	// Leads reports that writes run here: this member leads and has applied
+	// everything that was agreed before it did.
+	Leads() bool
+	// Leader names the leader and where a service of it listens, host:port. Both
+	// are "" while it is not known.
+	Leader(service string) (member, address string)
+	// Confirm returns nil when a majority still takes this member for its leader.
+	Confirm(ctx context.Context) error
+	// Member is this member's name.
+	Member() string
+}
+
+// The headers of a cluster.
+const (
+	// headerMember names the member that answered.
+	headerMember = "X-Member"
+	// headerRelayed names the member that sent a request on. Whoever gets such a
+	// request and does not lead says so, instead of sending it round in circles.
+	headerRelayed = "X-Relayed-By"
+	// headerConsistency says how current a read has to be.
+	headerConsistency = "X-Consistency"
+)
+
+// valueConfirmed asks for a read by a leader that a majority has confirmed.
+const valueConfirmed = "confirmed"
+
+// shape is what a service looks like from outside: enough to refuse what no
+// member of it would take.
+type shape struct {
+	find       func(path []byte) (r route, id []byte)
+	document   []byte
+	leaderOnly bool // it runs on the leader only: reads go there too
+}
+
+// shapes are the services that can stand behind a relay, by name.
+var shapes = map[string]shape{
+	"order-matcher":   {find: routeOf, document: openAPIOrderMatcher},
+	"trade-processor": {find: processorRouteOf, document: openAPITradeProcessor, leaderOnly: true},
+	"account-service": {find: accountRouteOf, document: openAPIAccountService, leaderOnly: true},
+	"reference-data":  {find: referenceRouteOf, document: openAPIReferenceData, leaderOnly: true},
+}
+
+// ownRoute reports an endpoint that is about the member it is asked of. The
+// full-history index is one: it is a file of its member, made from the member's
+// own journal, and it is read where it was made.
+func ownRoute(r route) bool {
+	switch r {
+	case routeHealth, routeOpenAPI, routeReindex:
+		return true
+	}
+	return false
+}
+
+// lastingRoute reports an endpoint that goes through the whole history.
+func lastingRoute(r route) bool { return r == routeSweep || r == routeReport }
+
+// consistency reads how current a read has to be. A write is always the leader's.
+func consistency(ctx *fasthttp.RequestCtx, method methods) (confirmed bool, p problem) {
+	value := ctx.Request.Header.Peek(headerConsistency)
+	switch {
+	case method != methodGet || value == nil:
+		return false, problem{}
+	case string(value) == valueConfirmed:
+		return true, problem{}
+	}
+	return false, problemConsistency
+}
+
+// appendLeader renders a problem of the cluster with the leader's name in it.
+func (p problem) appendLeader(b []byte, leader string) []byte {
+	b = append(p.append(b), `,"leader":`...)
+	return append(appendOptional(b, []byte(leader)), '}')
+}
+
+// writeLeader makes p the answer of ctx and says who leads, "" for not known.
+func (p problem) writeLeader(ctx *fasthttp.RequestCtx, leader string) {
+	p.write(ctx)
+	ctx.Response.SetBody(p.appendLeader(nil, leader))
+}
+
+// The problems of a cluster.
+var (
+	problemNotLeader = problem{status: 503, code: CodeNotLeader,
+		detail: "this member does not lead: the request was not sequenced", notSequenced: true}
+	problemNoLeader = problem{status: 503, code: CodeNoLeader,
+		detail: "the leader is not known or cannot be reached: the request was not sequenced", notSequenced: true}
+	problemUnconfirmed = problem{status: 503, code: CodeNoLeader,
+		detail: "no majority confirms that this member leads", notSequenced: true}
+	problemRelayLost = problem{status: 504, code: CodeOutcomeUnknown,
+		detail: "the leader did not answer: the outcome is unknown, repeat with the same clientOrderId"}
+	problemConsistency = problem{status: 400, code: CodeBadRequest,
+		detail: "X-Consistency is confirmed or absent"}
+	problemHeaderValue = problem{status: 400, code: CodeBadRequest,
+		detail: "a header's value holds a control character"}
+)

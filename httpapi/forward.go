@@ -1,0 +1,306 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// The forwarder's bounds beside its options.
+const (
+	dialTimeout      = 2 * time.Second  // to connect to another member, and as much for TLS
+	relayIdleTimeout = 30 * time.Second // below the server's own, so that it is we who close
+	maxWholeAnswer   = 64 << 10         // a larger one streams
+	maxRelayHeader   = 64 << 10         // header block of an answer
+)
+
+// forwarder sends requests on to other members. Whether any of a request can
+// have arrived is known to the byte: that decides between 503 and 504.
+type forwarder struct {
+	member    string
+	transport http.Transport
+	slots     chan struct{}   // a value for every request under way
+	lasting   context.Context // ends with the service
+	log       *slog.Logger
+	after     func(time.Duration, func()) *time.Timer // time.AfterFunc; tests change it
+	stall     time.Duration                           // between two pieces of a streamed answer
+	failing   atomic.Bool                             // the last attempt to connect failed, and it was logged
+	counts    relayCounts
+}
+
+func newForwarder(member string, secured *tls.Config, most int, lasting context.Context, log *slog.Logger) *forwarder {
+	if secured != nil {
+		secured = secured.Clone()
+		secured.NextProtos = nil // HTTP/1.1 only: a connection has one request at a time
+	}
+	f := &forwarder{member: member, slots: make(chan struct{}, most), lasting: lasting, after: time.AfterFunc, stall: writeTimeout, log: log}
+	f.transport = http.Transport{
+		DialContext: f.dial, TLSClientConfig: secured, TLSHandshakeTimeout: dialTimeout,
+		MaxIdleConnsPerHost: most, IdleConnTimeout: relayIdleTimeout,
+		DisableCompression: true, MaxResponseHeaderBytes: maxRelayHeader,
+	}
+	return f
+}
+
+func (f *forwarder) close() { f.transport.CloseIdleConnections() }
+
+func (f *forwarder) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return &meteredConn{Conn: conn}, nil
+}
+
+// exchangeToLeader is one request on its way to the leader, and the answer's way back.
+type exchangeToLeader struct {
+	f      *forwarder
+	ctx    *fasthttp.RequestCtx
+	header http.Header
+	body   []byte
+	again  bool // it was asked once, and not sequenced
+
+	upstream context.Context // of the request; ends with end, or with the stream
+	cancel   context.CancelFunc
+	timer    *time.Timer // calls cancel when the answer does not come
+	streams  bool        // the answer's body holds on to all this
+
+	conn *meteredConn // that the request went out on; nil: it did not get that far
+	base int64        // bytes that were written to it before
+}
+
+// begin takes a place among the requests under way and copies the request: the
+// transport may read it until after the answer. Call end when the handler ends.
+func (f *forwarder) begin(ctx *fasthttp.RequestCtx, at route, timeout time.Duration) (*exchangeToLeader, problem) {
+	if at == routeReport && !ctx.Request.Header.IsHTTP11() {
+		return nil, problemChunks
+	}
+	header, ok := endToEnd(&ctx.Request.Header)
+	if !ok {
+		return nil, problemHeaderValue
+	}
+	select {
+	case f.slots <- struct{}{}:
+	default:
+		f.counts.busy.Add(1)
+		return nil, problemInflight
+	}
+	header[headerRelayed] = []string{f.member}
+	x := &exchangeToLeader{f: f, ctx: ctx, header: header, body: bytes.Clone(ctx.Request.Body())}
+	parent := context.Background()
+	if lastingRoute(at) {
+		parent, timeout = f.lasting, max(timeout, lastingTimeout+writeTimeout)
+	}
+	x.upstream, x.cancel = context.WithCancel(parent)
+	x.timer = f.after(timeout, x.cancel)
+	return x, problem{}
+}
+
+// end gives the place back, unless the answer's body still needs it.
+func (x *exchangeToLeader) end() {
+	if !x.streams {
+		x.release()
+	}
+}
+
+func (x *exchangeToLeader) release() {
+	x.timer.Stop()
+	x.cancel()
+	<-x.f.slots
+}
+
+// ask sends the request to a member and makes its answer the answer. True: that
+// member does not lead and has sequenced nothing, and the request may go to
+// another one. That is said once.
+func (x *exchangeToLeader) ask(member, address string) (again bool) {
+	x.conn, x.base = nil, 0
+	response, err := x.f.transport.RoundTrip(x.request(address))
+	if err != nil {
+		x.failed(member, err)
+		return false
+	}
+	x.f.reached(member)
+	if response.StatusCode == http.StatusServiceUnavailable && !x.again {
+		if x.again = refusedByMember(response); x.again {
+			x.f.counts.again.Add(1)
+			return true
+		}
+	}
+	x.pass(member, response)
+	return false
+}
+
+// request is what is sent.
+func (x *exchangeToLeader) request(address string) *http.Request {
+	head := &x.ctx.Request.Header
+	path, query, queried := bytes.Cut(head.RequestURI(), []byte("?"))
+	scheme := "http"
+	if x.f.transport.TLSClientConfig != nil {
+		scheme = "https"
+	}
+	r := &http.Request{
+		Method: string(head.Method()), Host: string(head.Host()), Header: x.header,
+		URL: &url.URL{Scheme: scheme, Host: address, Path: string(path), RawQuery: string(query),
+			ForceQuery: queried && len(query) == 0},
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+	}
+	if len(x.body) > 0 {
+		r.ContentLength = int64(len(x.body))
+		r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(x.body)), nil }
+		r.Body = io.NopCloser(bytes.NewReader(x.body))
+	}
+	return r.WithContext(httptrace.WithClientTrace(x.upstream, &httptrace.ClientTrace{GotConn: x.gotConn}))
+}
+
+// gotConn notes the connection that the request will be written to.
+func (x *exchangeToLeader) gotConn(info httptrace.GotConnInfo) {
+	conn := info.Conn
+	if secured, ok := conn.(*tls.Conn); ok {
+		conn = secured.NetConn()
+	}
+	x.conn = conn.(*meteredConn)
+	x.base = x.conn.written()
+}
+
+// failed answers a request that was not. Where not a byte of it has gone out it
+// was not sequenced, and now it never will be.
+func (x *exchangeToLeader) failed(member string, cause error) {
+	if x.conn != nil && x.conn.seal() != x.base {
+		x.lost()
+		return
+	}
+	x.f.counts.unreached.Add(1)
+	if !x.f.failing.Swap(true) {
+		x.f.log.Warn("httpapi: the leader cannot be reached", "leader", member, "error", cause)
+	}
+	problemNoLeader.writeLeader(x.ctx, member)
+}
+
+// lost answers a request whose outcome is not known.
+func (x *exchangeToLeader) lost() {
+	x.f.counts.lost.Add(1)
+	problemRelayLost.write(x.ctx)
+}
+
+// reached notes that the leader answers.
+func (f *forwarder) reached(member string) {
+	if f.failing.Load() && f.failing.Swap(false) {
+		f.log.Info("httpapi: the leader can be reached again", "leader", member)
+	}
+}
+
+// refusedByMember reports that a 503 says: not sequenced, because this member
+// does not lead. The body is read, and put back for whoever reads it next.
+func refusedByMember(response *http.Response) bool {
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxWholeAnswer))
+	rest := response.Body
+	response.Body = &partlyRead{Reader: io.MultiReader(bytes.NewReader(text), rest), Closer: rest}
+	var said struct {
+		Code      Code  `json:"code"`
+		Sequenced *bool `json:"sequenced"`
+	}
+	if err != nil || json.Unmarshal(text, &said) != nil {
+		return false
+	}
+	if said.Code != CodeNotLeader || said.Sequenced == nil || *said.Sequenced {
+		return false
+	}
+	return rest.Close() == nil
+}
+
+// partlyRead is a body of which something was read and put back.
+type partlyRead struct {
+	io.Reader
+	io.Closer
+}
+
+// pass makes an answer of another member the answer, as it is.
+func (x *exchangeToLeader) pass(member string, response *http.Response) {
+	answer := &x.ctx.Response
+	answer.SetStatusCode(response.StatusCode)
+	named := response.Header.Get("Connection")
+	for name, values := range response.Header {
+		if hopByHop(name) || listed(named, name) {
+			continue
+		}
+		for _, value := range values {
+			answer.Header.Add(name, value)
+		}
+	}
+	if response.Header.Get(headerMember) == "" {
+		answer.Header.Set(headerMember, member)
+	}
+	if response.ContentLength < 0 || response.ContentLength > maxWholeAnswer {
+		x.stream(response)
+		return
+	}
+	body, err := io.ReadAll(response.Body)
+	if err = errors.Join(err, response.Body.Close()); err != nil {
+		x.lost()
+		return
+	}
+	x.f.counts.answered.Add(1)
+	answer.SetBodyRaw(body)
+}
+
+// stream makes the body of an answer the body of ours, piece by piece.
+func (x *exchangeToLeader) stream(response *http.Response) {
+	x.f.counts.answered.Add(1)
+	x.streams = true
+	answer := &x.ctx.Response
+	for name := range response.Trailer {
+		if answer.Header.AddTrailer(name) != nil {
+			delete(response.Trailer, name) // one that may not be there
+		}
+	}
+	answer.ImmediateHeaderFlush = true
+	answer.SetBodyStream(&relayedBody{x: x, response: response, conn: x.ctx.Conn()}, int(response.ContentLength))
+}
+
+// relayedBody is the body of an answer on its way through. The HTTP library reads
+// and closes it on the connection's goroutine. One that breaks off breaks our
+// answer off, so that it never looks whole.
+type relayedBody struct {
+	x        *exchangeToLeader
+	response *http.Response
+	conn     net.Conn
+}
+
+// Read implements io.Reader. Every piece has a time-out of its own, on both sides.
+func (b *relayedBody) Read(p []byte) (int, error) {
+	b.x.timer.Reset(b.x.f.stall)
+	n, err := b.response.Body.Read(p)
+	if deadline := b.conn.SetWriteDeadline(time.Now().Add(b.x.f.stall)); deadline != nil && err == nil {
+		return n, deadline
+	}
+	if err == io.EOF {
+		for name, values := range b.response.Trailer {
+			b.x.ctx.Response.Header.Set(name, strings.Join(values, ", "))
+		}
+	}
+	return n, err
+}
+
+// Close ends the answer, whole or not.
+func (b *relayedBody) Close() error {
+	b.x.cancel()
+	err := b.response.Body.Close()
+	b.x.release()
+	return err
+}

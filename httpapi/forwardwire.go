@@ -1,0 +1,129 @@
+package httpapi
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/valyala/fasthttp"
+)
+
+// meteredConn counts what is written to a connection, and can put an end to it.
+type meteredConn struct {
+	net.Conn
+	mu     sync.Mutex // orders seal against the beginning of a Write
+	bytes  int64      // handed to the connection, written or not
+	sealed bool
+}
+
+// errSealed is what a sealed connection answers a Write.
+var errSealed = errors.New("httpapi: the request was given up")
+
+// Write implements net.Conn.
+func (c *meteredConn) Write(b []byte) (int, error) {
+	c.mu.Lock()
+	if c.sealed {
+		c.mu.Unlock()
+		return 0, errSealed
+	}
+	c.bytes += int64(len(b))
+	c.mu.Unlock()
+	return c.Conn.Write(b)
+}
+
+// written is how many bytes were handed to the connection so far.
+func (c *meteredConn) written() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.bytes
+}
+
+// seal is written, and nothing more will be.
+func (c *meteredConn) seal() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sealed = true
+	return c.bytes
+}
+
+// relayCounts count requests to the leader by how they ended.
+type relayCounts struct {
+	answered  atomic.Uint64
+	again     atomic.Uint64 // refused by a member that does not lead, and asked once more
+	unreached atomic.Uint64 // 503: nothing went out
+	lost      atomic.Uint64 // 504: the outcome is unknown
+	busy      atomic.Uint64 // 429: too many are under way
+}
+
+func (c *relayCounts) each(emit func(outcome string, n uint64)) {
+	emit("answered", c.answered.Load())
+	emit("again", c.again.Load())
+	emit("unreached", c.unreached.Load())
+	emit("lost", c.lost.Load())
+	emit("busy", c.busy.Load())
+}
+
+// hopByHop reports a header that is about one connection, in canonical form.
+func hopByHop(name string) bool {
+	switch name {
+	case "Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection",
+		"Te", "Trailer", "Transfer-Encoding", "Upgrade", "Content-Length", "Host", "Expect":
+		return true
+	}
+	return false
+}
+
+// endToEnd copies the headers of a request that are for whoever answers it. ok is
+// false when a value holds what may not be in one.
+func endToEnd(head *fasthttp.RequestHeader) (h http.Header, ok bool) {
+	h = make(http.Header)
+	named := string(head.Peek("Connection"))
+	for key, value := range head.All() {
+		name := http.CanonicalHeaderKey(string(key))
+		if hopByHop(name) || listed(named, name) {
+			continue
+		}
+		if !fieldValue(value) {
+			return nil, false
+		}
+		h[spelled(name)] = append(h[spelled(name)], string(value))
+	}
+	if _, said := h["User-Agent"]; !said {
+		h["User-Agent"] = []string{""} // or the library names itself
+	}
+	return h, true
+}
+
+// spelled is how a header is written to the wire. The library repeats a POST by
+// itself when it sees one of these, which the interface does not promise: in
+// small letters it does not see them.
+func spelled(name string) string {
+	switch name {
+	case "Idempotency-Key", "X-Idempotency-Key":
+		return strings.ToLower(name)
+	}
+	return name
+}
+
+// listed reports that a Connection header names a header.
+func listed(connection, name string) bool {
+	for option := range strings.SplitSeq(connection, ",") {
+		if strings.EqualFold(strings.TrimSpace(option), name) {
+			return true
+		}
+	}
+	return false
+}
+
+// fieldValue reports that a header's value is free of control characters.
+func fieldValue(value []byte) bool {
+	for _, ch := range value {
+		if ch < ' ' && ch != '\t' || ch == 0x7f {
+			return false
+		}
+	}
+	return true
+}

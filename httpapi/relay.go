@@ -1,0 +1,306 @@
+package httpapi
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// RelayOptions are the settings of a Relay.
+type RelayOptions struct {
+	Cluster    Cluster
+	PathPrefix string // order-matcher.path-prefix, of that service
+	Durability string // X-Durability; in a cluster quorum
+
+	// What /health shows while no service stands here. Applied, Durable and
+	// Projected are input sequences; Projected may be nil.
+	State                       func() string // nil: always ok
+	Applied, Durable, Projected func() uint64
+
+	TLS         *tls.Config   // how the other members' services are dialled; nil: plain
+	MaxInflight int           // http.max-inflight; 0: DefaultMaxInflight
+	MaxRelayed  int           // requests under way to the leader; 0: DefaultMaxRelayed
+	Timeout     time.Duration // of one of them, until it is answered; 0: DefaultRelayTimeout
+	Logger      *slog.Logger  // nil: none
+}
+
+const (
+	// DefaultMaxRelayed bounds the connections to the leader.
+	DefaultMaxRelayed = 1024
+	// DefaultRelayTimeout is above what the leader takes for its own answer at
+	// most, and below what a caller waits for.
+	DefaultRelayTimeout = 30 * time.Second
+	// confirmTimeout is how long a leader tries to be confirmed.
+	confirmTimeout = 5 * time.Second
+)
+
+// Servant is a service that can stand behind a Relay: *OrderMatcher,
+// *TradeProcessor, *AccountService or *ReferenceData.
+type Servant interface{ base() *service }
+
+func (s *service) base() *service { return s }
+
+// Relay is the edge of one service of a member. Its listener stays open while
+// the member's role changes:
+//
+//	listener ─► sizes, framing, ─┬─► the service that stands here: what may run on this member
+//	            route, method    └─► the leader's same service, with method, target, headers
+//	                                 and body as they came; its answer comes back as it is
+//
+// To the leader go an order-matcher's writes and its reads with X-Consistency:
+// confirmed, and everything that is asked of the other services, which run on
+// the leader only. /health and /openapi.json are always answered here.
+//
+// Nothing is sent a second time but what a member has refused as not sequenced.
+// Any number of goroutines may use a Relay.
+type Relay struct {
+	service
+	shape
+	o         RelayOptions
+	prefix    string
+	forwarder *forwarder
+
+	swap  sync.Mutex
+	stand atomic.Pointer[stand] // never nil; writer: Swap
+
+	// Of services that have left; writer: Swap.
+	panics, refused atomic.Uint64
+}
+
+// NewRelay builds the edge of a service, by its name, with nobody behind it yet:
+// Swap puts a service there.
+func NewRelay(name string, o RelayOptions) (*Relay, error) {
+	shape, ok := shapes[name]
+	if !ok {
+		return nil, fmt.Errorf("httpapi: relay service=%q: %w", name, errServiceName)
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = DefaultRelayTimeout
+	}
+	if o.MaxRelayed <= 0 {
+		o.MaxRelayed = DefaultMaxRelayed
+	}
+	r := &Relay{shape: shape, o: o, prefix: cleanPrefix(o.PathPrefix)}
+	r.service = newService(name, serverConfig{
+		handler: r.handle, bodyLimit: bodyLimitOf(r.prefix, shape.find), maxInflight: o.MaxInflight,
+		durability: []byte(o.Durability), member: []byte(o.Cluster.Member()), log: o.Logger,
+	})
+	r.forwarder = newForwarder(o.Cluster.Member(), o.TLS, o.MaxRelayed, r.lasting, r.server.log)
+	r.stand.Store(newStand(nil))
+	return r, nil
+}
+
+// errServiceName is why there is no relay of a service.
+var errServiceName = errors.New("no such service")
+
+// Shutdown stops accepting, ends what goes through the whole history, and waits
+// for the requests in flight until ctx ends. The service behind it is left alone.
+func (r *Relay) Shutdown(ctx context.Context) error {
+	if s := r.stand.Load(); s.to != nil {
+		s.to.endLasting(errStopping)
+	}
+	err := r.service.Shutdown(ctx)
+	r.forwarder.close()
+	return err
+}
+
+// Faults counts the requests that no handler answered, here and in the services
+// that have stood here: use it instead of theirs. See Metrics.Faults.
+func (r *Relay) Faults(emit func(service, fault string, count uint64)) {
+	r.swap.Lock()
+	defer r.swap.Unlock()
+	panics, refused := r.stand.Load().faults()
+	emit(r.name, "panic", r.server.panics.Load()+r.panics.Load()+panics)
+	emit(r.name, "refused", r.server.refused.Load()+r.refused.Load()+refused)
+}
+
+// Metrics emits how the requests fared that went to the leader; see Metrics.More.
+func (r *Relay) Metrics(emit func(name, help string, counter bool, value float64, labels ...string)) {
+	r.forwarder.counts.each(func(outcome string, n uint64) {
+		emit("svc_cluster_relayed_total", "Requests that this member has sent on to the leader, by outcome.",
+			true, float64(n), "service", r.name, "outcome", outcome)
+	})
+}
+
+// Swap puts next where requests go that run on this member, nil for nothing: then
+// all go to the leader. Not a request is dropped. Those that have begun end on the
+// service they began on; ended is closed when the last of them has. What goes
+// through the whole history may take long: Shutdown of the service that leaves ends it.
+//
+// A service other than the relay's own is a bug of the caller.
+func (r *Relay) Swap(next Servant) (ended <-chan struct{}) {
+	var to *service
+	if next != nil {
+		if to = next.base(); to.name != r.name {
+			panic("httpapi: relay of " + r.name + " in front of " + to.name)
+		}
+	}
+	r.swap.Lock()
+	defer r.swap.Unlock()
+	old := r.stand.Swap(newStand(to))
+	panics, refused := old.faults()
+	r.panics.Add(panics)
+	r.refused.Add(refused)
+	old.leave()
+	return old.ended
+}
+
+// handle answers one request.
+func (r *Relay) handle(ctx *fasthttp.RequestCtx) {
+	at, _, method, p := enter(ctx, r.prefix, r.find)
+	if p.status == 0 {
+		p = r.answer(ctx, at, method)
+	}
+	if p.status != 0 {
+		p.write(ctx)
+	}
+}
+
+// answer finds where a request runs, and has it answered there.
+func (r *Relay) answer(ctx *fasthttp.RequestCtx, at route, method methods) problem {
+	confirmed, p := consistency(ctx, method)
+	own := ownRoute(at)
+	switch {
+	case p.status != 0:
+		return p
+	case own, !r.leaderOnly && method == methodGet && !confirmed:
+		if r.here(ctx) {
+			return problem{}
+		}
+	}
+	switch {
+	case at == routeHealth:
+		return r.showHealth(ctx)
+	case at == routeOpenAPI:
+		v := visit{ctx: ctx}
+		return v.showDocument(r.document)
+	}
+	return r.atLeader(ctx, at, confirmed)
+}
+
+// atLeader has a request answered by the leader, be it this member or another one.
+func (r *Relay) atLeader(ctx *fasthttp.RequestCtx, at route, confirmed bool) problem {
+	relayed := ctx.Request.Header.Peek(headerRelayed) != nil
+	var x *exchangeToLeader
+	for {
+		if r.o.Cluster.Leads() {
+			if confirmed && !r.confirm() {
+				problemUnconfirmed.writeLeader(ctx, "")
+				return problem{}
+			}
+			if r.here(ctx) {
+				return problem{}
+			}
+		}
+		leader, address := r.o.Cluster.Leader(r.name)
+		switch {
+		case relayed:
+			problemNotLeader.writeLeader(ctx, leader)
+			return problem{}
+		case address == "" || leader == r.o.Cluster.Member(): // it has not taken over yet
+			problemNoLeader.writeLeader(ctx, leader)
+			return problem{}
+		}
+		if x == nil {
+			var p problem
+			if x, p = r.forwarder.begin(ctx, at, r.o.Timeout); p.status != 0 {
+				return p
+			}
+			defer x.end()
+		}
+		if !x.ask(leader, address) {
+			return problem{}
+		}
+	}
+}
+
+// confirm reports that a majority takes this member for its leader.
+func (r *Relay) confirm() bool {
+	ctx, cancel := context.WithTimeout(r.lasting, confirmTimeout)
+	defer cancel()
+	return r.o.Cluster.Confirm(ctx) == nil
+}
+
+// here has a request answered by the service that stands here. False: none does.
+func (r *Relay) here(ctx *fasthttp.RequestCtx) bool {
+	s := r.join()
+	defer s.leave()
+	if s.to == nil {
+		return false
+	}
+	ctx.SetUserValue(standKey{}, s)
+	s.to.server.handler(ctx)
+	return true
+}
+
+// showHealth is GET /health of a member where the service does not run.
+func (r *Relay) showHealth(ctx *fasthttp.RequestCtx) problem {
+	h := health{service: r.name, status: "ok", cluster: r.o.Cluster, durability: r.o.Durability,
+		applied: r.o.Applied(), durable: r.o.Durable(), projected: r.o.Projected}
+	if r.o.State != nil {
+		h.status = r.o.State()
+	}
+	v := visit{ctx: ctx}
+	return v.send(200, h.append(v.begin()))
+}
+
+// stand is the place behind a relay, with the service that has it and the
+// requests that are on it.
+type stand struct {
+	to    *service      // nil: nobody
+	users atomic.Int64  // requests under way, and one until the stand is given up
+	ended chan struct{} // closed when users gets to 0
+}
+
+func newStand(to *service) *stand {
+	s := &stand{to: to, ended: make(chan struct{})}
+	s.users.Store(1)
+	return s
+}
+
+// join returns the stand of the moment with one more user, who leaves it again.
+func (r *Relay) join() *stand {
+	for {
+		s := r.stand.Load()
+		for n := s.users.Load(); n > 0; n = s.users.Load() {
+			if s.users.CompareAndSwap(n, n+1) {
+				return s
+			}
+		}
+		// It was given up and the last user has gone: there is another one.
+	}
+}
+
+func (s *stand) leave() {
+	if s.users.Add(-1) == 0 {
+		close(s.ended)
+	}
+}
+
+func (s *stand) faults() (panics, refused uint64) {
+	if s.to == nil {
+		return 0, 0
+	}
+	return s.to.server.panics.Load(), s.to.server.refused.Load()
+}
+
+// standKey is the user value of a request on a stand.
+type standKey struct{}
+
+// holdStand keeps the service of a request in use beyond its handler, for an
+// answer that streams, until the function that it returns is called, once.
+func holdStand(ctx *fasthttp.RequestCtx) (leave func()) {
+	s, ok := ctx.UserValue(standKey{}).(*stand)
+	if !ok {
+		return func() {}
+	}
+	s.users.Add(1)
+	return s.leave
+}
