@@ -39,6 +39,7 @@ type Options struct {
 	Role    func() string // nil = always SINGLE
 
 	DB     *store.DB        // keeps the cursor; nil = a file in the sink does
+	Own    string           // of a member that always follows: the directory with its own cursor, over the cuts it has made
 	Poll   time.Duration    // how often to look for markers; 0 = 1 s
 	Now    func() time.Time // nil = time.Now
 	Logger *slog.Logger     // nil = none
@@ -72,7 +73,10 @@ func New(o Options) *Extractor {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	x := &Extractor{o: o, turn: make(chan struct{}, 1), kept: make(map[uint64]string), progress: newProgress()}
-	if x.cursor = cursor(fileCursor{o.Sink}); o.DB != nil {
+	switch x.cursor = cursor(fileCursor{o.Sink}); {
+	case o.Own != "":
+		x.cursor = fileCursor{o.Own}
+	case o.DB != nil:
 		x.cursor = sqlCursor{o.DB}
 	}
 	return x

@@ -88,7 +88,7 @@ func (x *Extractor) Wait(ctx context.Context, seq uint64) error {
 
 // round looks for new markers once, tries those that are due and moves the cursor.
 func (x *Extractor) round(ctx context.Context) error {
-	follows := x.o.Role() == RoleFollower
+	follows := x.o.Role() == RoleFollower && x.o.Own == ""
 	if x.progress.next == 0 || follows {
 		saved, err := x.cursor.load(ctx)
 		if err != nil {
@@ -133,7 +133,7 @@ func (x *Extractor) look(ctx context.Context) error {
 func (x *Extractor) try(ctx context.Context, m Marker, now time.Time) error {
 	_, err := x.Extract(ctx, m)
 	switch {
-	case err == nil:
+	case err == nil, x.o.Own != "" && errors.Is(err, ErrFollower):
 		x.progress.drop(m.Seq, m.Seq)
 		x.announced = true
 		// A cursor that cannot be saved is no reason to let anybody wait.

@@ -34,7 +34,7 @@ func running(t *testing.T, x *Extractor) (stop func()) {
 			if err != nil {
 				t.Errorf("Run ended with %v", err)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(2 * time.Minute):
 			t.Error("Run does not end")
 		}
 	}
@@ -45,7 +45,7 @@ func running(t *testing.T, x *Extractor) (stop func()) {
 // wait is Wait, for a while.
 func wait(t *testing.T, x *Extractor, seq uint64) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	return x.Wait(ctx, seq)
 }
@@ -61,7 +61,7 @@ func (r *rig) seqs() (all []uint64) {
 func at(seq uint64) Marker { return Marker{Seq: seq, SessionDate: 20_000, PriceVersion: 1} }
 
 func TestRunFollowsTheMarkers(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, db *store.DB) {
+	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
 		r := newRig(t)
 		r.o.DB, r.o.Poll = db, time.Hour // only those who wait make it look
 		x := New(r.o)
@@ -168,10 +168,12 @@ func TestRunSurvivesItsSurroundings(t *testing.T) {
 		r.fail(errors.New("down"))
 		x := New(r.o)
 		stop := running(t, x)
-		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		defer cancel()
-		if err := x.Wait(ctx, 5); !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatalf("got %v", err)
+		for !strings.Contains(r.log.String(), "riskextract: held up") {
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			if err := x.Wait(ctx, 5); !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatalf("got %v", err)
+			}
+			cancel()
 		}
 		r.fail(nil)
 		if err := wait(t, x, 5); err != nil {

