@@ -1,0 +1,354 @@
+package quorum
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// How often a member that does not take part yet looks for the others, and how long
+// one question may take.
+const (
+	joinPause  = 100 * time.Millisecond
+	askTimeout = 2 * time.Second
+)
+
+// promoteWithin is how many entries a new member may lack when it gets its vote.
+const promoteWithin = 256
+
+// The questions that members put to each other.
+const (
+	askStatus = "status"
+	askJoin   = "join"
+	askAdd    = "add"
+	askRemove = "remove"
+)
+
+// question is what one member, or the command line, asks another.
+type question struct {
+	Ask     string `json:"ask"`
+	Member  string `json:"member,omitempty"`
+	Server  string `json:"server,omitempty"`  // askJoin: the id of the asking disk
+	Address string `json:"address,omitempty"` // askJoin: where it listens; askAdd: of the member
+	Applied uint64 `json:"applied,omitempty"` // askJoin: how far it has come
+}
+
+// Status is what a member knows of the cluster and of itself.
+type Status struct {
+	Member   string   `json:"member"`
+	Server   string   `json:"server"`
+	Role     string   `json:"role"` // as the consensus library names it
+	Leader   string   `json:"leader"`
+	Term     uint64   `json:"term"`
+	Last     uint64   `json:"last"`    // index of the log's last entry
+	Applied  uint64   `json:"applied"` // index
+	Servers  []Server `json:"servers"` // empty: it does not take part yet
+	Refusal  string   `json:"refusal,omitempty"`
+	Sequence uint64   `json:"sequence"` // of the last command that the journal has
+}
+
+// Server is one line of the cluster's configuration.
+type Server struct {
+	ID      string `json:"id"`
+	Member  string `json:"member"`
+	Address string `json:"address"`
+	Voter   bool   `json:"voter"`
+}
+
+// Progress is the part of Status that costs nothing to read. Any goroutine.
+func (n *Node) Progress() Status {
+	return Status{
+		Member: n.o.Member, Server: string(n.id), Role: n.raft.State().String(), Term: n.raft.CurrentTerm(),
+		Last: n.raft.LastIndex(), Applied: n.raft.AppliedIndex(),
+	}
+}
+
+// Status tells how this member sees the cluster.
+func (n *Node) Status() Status {
+	s := n.Progress()
+	_, leader := n.raft.LeaderWithID()
+	s.Leader = memberOf(leader)
+	select {
+	case <-n.attached:
+		s.Sequence = n.host.Head()
+	default:
+	}
+	for _, server := range n.servers() {
+		hostPort, _ := hostPortOf(server.Address)
+		s.Servers = append(s.Servers, Server{string(server.ID), memberOf(server.ID), hostPort, server.Suffrage == raft.Voter})
+	}
+	return s
+}
+
+// servers is the latest configuration, empty before this member has one.
+func (n *Node) servers() []raft.Server {
+	f := n.raft.GetConfiguration()
+	if f.Error() != nil {
+		return nil
+	}
+	return f.Configuration().Servers
+}
+
+// join brings a member with an empty disk into the cluster: it asks the others until
+// it is one of them. A disk that has taken part before needs nothing.
+func (n *Node) join() {
+	said := ""
+	for !n.joined() {
+		if why := n.tryJoin(); why != said {
+			said = why
+			n.o.Logger.Info("cluster: not part of it yet", "member", n.o.Member, "because", why)
+		}
+		select {
+		case <-time.After(joinPause):
+		case <-n.ctx.Done():
+			return
+		}
+	}
+}
+
+// joined reports that this disk has a vote.
+func (n *Node) joined() bool {
+	return slices.ContainsFunc(n.servers(), func(s raft.Server) bool { return s.ID == n.id && s.Suffrage == raft.Voter })
+}
+
+// tryJoin takes one step towards the cluster and says what it waits for.
+//
+// Where one of the others takes part, this disk asks to. Where none does and all of
+// them have answered, the cluster has never been, and the first member begins it with
+// the disks that it has met. While one is silent nothing may begin: its disk could
+// hold what this one has lost.
+func (n *Node) tryJoin() string {
+	all := n.askAll()
+	var silent string
+	for i, m := range n.o.Members {
+		switch s := all[i]; {
+		case s == nil:
+			silent = m.ID
+		case len(s.Servers) > 0:
+			return n.askToJoin()
+		}
+	}
+	if silent != "" {
+		return "member " + silent + " does not answer"
+	}
+	if n.o.Members[0].ID != n.o.Member {
+		return "member " + n.o.Members[0].ID + " has yet to begin"
+	}
+	var c raft.Configuration
+	for i, m := range n.o.Members {
+		id := raft.ServerID(all[i].Server)
+		c.Servers = append(c.Servers, raft.Server{Suffrage: raft.Voter, ID: id, Address: addressOf(m.Raft, id)})
+	}
+	if err := n.raft.BootstrapCluster(c).Error(); err != nil {
+		return "it could not begin: " + err.Error()
+	}
+	n.o.Logger.Info("cluster: begins", "members", len(c.Servers))
+	return ""
+}
+
+// askAll asks every member for its status at once; nil for one that does not answer.
+func (n *Node) askAll() []*Status {
+	all := make([]*Status, len(n.o.Members))
+	var asking sync.WaitGroup
+	for i, m := range n.o.Members {
+		asking.Go(func() {
+			if m.ID == n.o.Member {
+				s := n.Status()
+				all[i] = &s
+				return
+			}
+			if s, err := n.ask(m.Raft, question{Ask: askStatus}); err == nil && s.Member == m.ID {
+				all[i] = &s
+			}
+		})
+	}
+	asking.Wait()
+	return all
+}
+
+// askToJoin asks every member to let this disk take part; the leader will.
+func (n *Node) askToJoin() (why string) {
+	q := question{
+		Ask: askJoin, Member: n.o.Member, Server: string(n.id), Address: n.self.Raft, Applied: n.raft.AppliedIndex(),
+	}
+	why = "no leader is known"
+	for _, m := range n.o.Members {
+		if m.ID == n.o.Member {
+			continue
+		}
+		s, err := n.ask(m.Raft, q)
+		switch {
+		case err != nil:
+		case s.Refusal == "":
+			return "it is catching up"
+		case s.Role == raft.Leader.String():
+			return s.Refusal
+		}
+	}
+	return why
+}
+
+// ask puts a question to the member at an address.
+func (n *Node) ask(hostPort string, q question) (Status, error) {
+	ctx, cancel := context.WithTimeout(n.ctx, askTimeout)
+	defer cancel()
+	return ask(ctx, n.network, hostPort, q)
+}
+
+// asker puts a question to the member at an address.
+type asker interface {
+	Ask(ctx context.Context, hostPort string, request []byte) ([]byte, error)
+}
+
+func ask(ctx context.Context, w asker, hostPort string, q question) (s Status, err error) {
+	text, err := json.Marshal(q)
+	if err != nil {
+		return s, err
+	}
+	answer, err := w.Ask(ctx, hostPort, text)
+	if err != nil {
+		return s, err
+	}
+	if err := json.Unmarshal(answer, &s); err != nil {
+		return s, fmt.Errorf("quorum: answer of %s: %w", hostPort, err)
+	}
+	return s, nil
+}
+
+// errQuestion reports a question that this version does not know.
+var errQuestion = errors.New("unknown question")
+
+// answer answers the others.
+func (n *Node) answer(request []byte) ([]byte, error) {
+	var q question
+	if err := json.Unmarshal(request, &q); err != nil {
+		return nil, fmt.Errorf("quorum: question: %w", err)
+	}
+	var refused error
+	switch q.Ask {
+	case askStatus:
+	case askJoin:
+		refused = n.admit(q)
+	case askAdd:
+		refused = n.expect(q)
+	case askRemove:
+		refused = n.remove(q.Member)
+	default:
+		return nil, fmt.Errorf("quorum: ask=%q: %w", q.Ask, errQuestion)
+	}
+	s := n.Status()
+	if refused != nil {
+		s.Refusal = refused.Error()
+	}
+	return json.Marshal(s)
+}
+
+// admissions are members that an operator has added and that have not come yet.
+type admissions struct {
+	mu       sync.Mutex
+	expected map[string]string // by member: where it listens
+}
+
+// changeTimeout bounds a change of the configuration.
+const changeTimeout = 10 * time.Second
+
+var (
+	errNotLeader = errors.New("this member does not lead")
+	errStranger  = errors.New("not a member of this cluster; `posttrade cluster add` makes it one")
+	errImpostor  = errors.New("another disk answers at that address")
+	errLastOne   = errors.New("the last member cannot be removed")
+)
+
+// admit lets a disk take part: first as one who listens, with a vote when it has
+// caught up. A disk of the same member that was here before is put out first, so
+// that no majority is counted with what is gone.
+func (n *Node) admit(q question) error {
+	if !n.leads.Load() {
+		return errNotLeader
+	}
+	n.admits.mu.Lock() // one change at a time
+	defer n.admits.mu.Unlock()
+	id, hostPort := raft.ServerID(q.Server), q.Address
+	if number(q.Member) == 0 || memberOf(id) != q.Member {
+		return fmt.Errorf("member %q server %q: %w", q.Member, q.Server, ErrMembers)
+	}
+	known := n.admits.expected[q.Member] == hostPort
+	var former raft.ServerID
+	for _, s := range n.servers() {
+		if s.ID == id {
+			if s.Suffrage == raft.Voter || n.raft.LastIndex() > q.Applied+promoteWithin {
+				return nil
+			}
+			return n.raft.AddVoter(id, addressOf(hostPort, id), 0, changeTimeout).Error()
+		}
+		if memberOf(s.ID) == q.Member {
+			former, known = s.ID, true
+		}
+	}
+	if !known {
+		return fmt.Errorf("member %s at %s: %w", q.Member, hostPort, errStranger)
+	}
+	// Whoever lives at the address must be the one who asks: two processes that take
+	// themselves for the same member would replace each other for ever.
+	if s, err := n.ask(hostPort, question{Ask: askStatus}); err != nil || s.Server != q.Server {
+		return errors.Join(fmt.Errorf("member %s at %s: %w", q.Member, hostPort, errImpostor), err)
+	}
+	if former != "" {
+		n.o.Logger.Warn("cluster: a member comes back with another disk", "member", q.Member, "was", string(former), "is", q.Server)
+		if err := n.raft.RemoveServer(former, 0, changeTimeout).Error(); err != nil {
+			return err
+		}
+	}
+	delete(n.admits.expected, q.Member)
+	return n.raft.AddNonvoter(id, addressOf(hostPort, id), 0, changeTimeout).Error()
+}
+
+// expect notes a member that is to be added: it joins when its process asks.
+func (n *Node) expect(q question) error {
+	if !n.leads.Load() {
+		return errNotLeader
+	}
+	if number(q.Member) == 0 || q.Address == "" {
+		return fmt.Errorf("member %q at %q: %w", q.Member, q.Address, ErrMembers)
+	}
+	n.admits.mu.Lock()
+	defer n.admits.mu.Unlock()
+	if n.admits.expected == nil {
+		n.admits.expected = map[string]string{}
+	}
+	n.admits.expected[q.Member] = q.Address
+	return nil
+}
+
+// remove puts a member out of the cluster.
+func (n *Node) remove(member string) error {
+	if !n.leads.Load() {
+		return errNotLeader
+	}
+	n.admits.mu.Lock()
+	defer n.admits.mu.Unlock()
+	servers := n.servers()
+	found := false
+	for _, s := range servers {
+		if memberOf(s.ID) != member {
+			continue
+		}
+		if len(servers) == 1 {
+			return errLastOne
+		}
+		found = true
+		if err := n.raft.RemoveServer(s.ID, 0, changeTimeout).Error(); err != nil {
+			return err
+		}
+	}
+	if !found {
+		return fmt.Errorf("member %q: %w", member, errStranger)
+	}
+	return nil
+}

@@ -1,0 +1,53 @@
+// Package quorum makes several members of one engine: whatever is submitted on the
+// leader is agreed on by a majority before any member's engine sees it. It is the
+// only importer of the consensus library, github.com/hashicorp/raft.
+//
+//	leader    desk ─► PROPOSAL RING ─► proposer ─► entry ─► raft log ═══════════╗ to the others
+//	                                                           │ a majority has it on disk
+//	every     ◄── its own journal ◄─ recorder ◄─ matcher ◄─ INPUT RING ◄─ fsm ◄─┘
+//	member
+//
+// An entry holds many commands of 64 bytes, whole submissions only, and the client ids
+// that came with them. The engine counts: the first command of an entry has the
+// sequence after the last one of the entry before, on every member. Entries of two
+// other kinds carry the genesis (the first one counts) and the word of a new leader.
+//
+// # What a member has on its disk
+//
+//	quorum/identity    the server's id: the member's number and digits drawn when the disk was empty
+//	quorum/log         the raft log, its term and vote, and an anchor: a Pebble store of its own
+//	quorum/snapshots   records: up to this entry, the journal holds the commands up to this sequence
+//	journal            the member's journal, in mode "os": what a power cut takes from it is in the log
+//	journal.incoming   a journal that the leader has sent, until the next start puts it in place
+//
+// The log is cut off only behind a record, and a record is written only when the
+// journal has on stable storage what it stands for. So after any crash log and journal
+// together have every command that this member has ever confirmed. Commands that the
+// journal has are not applied again: their sequences say so.
+//
+// A member that is too far behind for the log gets the leader's whole journal, behind
+// a record, as a snapshot of the library. It is put in place by a restart of the
+// installation, and ordinary recovery follows: every member has the whole history, and
+// gives the same reports.
+//
+// # Who takes part
+//
+// The first start begins the cluster when every member of the list has answered and
+// none has any state; the one with the lowest number does it. While one is silent
+// nothing begins: its disk could hold what the others have lost. A member whose disk
+// was lost draws a new identity and asks to join; the leader puts the lost one out
+// first. Streams are opened to an identity, not to an address, so what is meant for a
+// lost disk is never answered by the one in its place, which could give a vote that
+// the lost one has given already.
+//
+// # What holds
+//
+//   - A submission is agreed on as a whole, once, or not at all. Host.Refuse is called
+//     only when it is certain that it never will be. What the node cannot know
+//     (leadership lost on the way) stays open until the log tells.
+//   - Leads is true only when everything agreed before has been handed to this member's engine.
+//   - The first failure of the log's disk, or an entry that this version cannot read, is
+//     final: Fatal is called, nothing is confirmed or applied after it.
+//   - What follows a lost leadership needs no clock: a leader that cannot reach a majority
+//     cannot have anything agreed, and Confirm asks the majority.
+package quorum

@@ -1,0 +1,72 @@
+package quorum
+
+import (
+	"slices"
+	"sync"
+)
+
+// doubt is about entries of this process that were in the log when it lost its
+// leadership: they may yet be agreed. It ends when one is applied, or when it is
+// certain that it never will be, because the log is past its place, because a later
+// term has begun, or because a later entry of this process is applied: this
+// process's entries lie in the log in the order of their numbers.
+type doubt struct {
+	mu    sync.Mutex // guards what follows
+	own   uint64     // number of the last entry of this process that was applied
+	gaps  []uint64   // numbers below own that were not
+	index uint64     // of the last entry applied
+	term  uint64     // and its term
+	open  []doubtful
+}
+
+type doubtful struct {
+	number, index uint64
+	term          uint64 // not before the one in which it was proposed
+	refs          []uint64
+}
+
+// add doubts an entry. It returns the submissions that are known never to be agreed.
+func (d *doubt) add(x doubtful) (dead []uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.gaps = slices.DeleteFunc(d.gaps, func(n uint64) bool { return n < x.number }) // they come in order
+	switch {
+	case x.number <= d.own:
+		if slices.Contains(d.gaps, x.number) {
+			return x.refs
+		}
+		return nil // agreed after all
+	case d.passed(&x):
+		return x.refs
+	}
+	d.open = append(d.open, x)
+	return nil
+}
+
+// passed reports that the place of an entry is taken, or its term over.
+func (d *doubt) passed(x *doubtful) bool { return d.index >= x.index || d.term > x.term }
+
+// applied notes an entry: own is its number if it is this process's, else 0. It
+// returns the submissions that are known never to be agreed.
+func (d *doubt) applied(own, index, term uint64) (dead []uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.index, d.term = index, term
+	if own != 0 {
+		for n := d.own + 1; n < own; n++ {
+			d.gaps = append(d.gaps, n)
+		}
+		d.own = own
+	}
+	d.open = slices.DeleteFunc(d.open, func(x doubtful) bool {
+		switch {
+		case own != 0 && x.number == own:
+			return true
+		case own != 0 && x.number < own, d.passed(&x):
+			dead = append(dead, x.refs...)
+			return true
+		}
+		return false
+	})
+	return dead
+}

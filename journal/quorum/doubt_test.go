@@ -1,0 +1,70 @@
+package quorum
+
+import (
+	"slices"
+	"testing"
+)
+
+// TestDoubtEndsWithCertainty walks through what can become of entries that were in the
+// log when their leader lost its leadership.
+func TestDoubtEndsWithCertainty(t *testing.T) {
+	type applied struct{ own, index, term uint64 }
+	entry := func(number, index, term uint64) doubtful {
+		return doubtful{number, index, term, []uint64{1000 + number}}
+	}
+	for _, x := range []struct {
+		name    string
+		before  []applied  // when the doubt comes up
+		doubts  []doubtful // in order
+		after   []applied
+		refused []uint64 // numbers
+		open    int
+	}{
+		{name: "nothing is known", doubts: []doubtful{entry(1, 10, 1)}, open: 1},
+		{name: "agreed after all", doubts: []doubtful{entry(1, 10, 1)}, after: []applied{{1, 10, 1}}},
+		{name: "agreed before it was doubted", before: []applied{{1, 10, 1}}, doubts: []doubtful{entry(1, 10, 1)}},
+		{name: "another in its place", doubts: []doubtful{entry(1, 10, 1)}, after: []applied{{0, 10, 2}}, refused: []uint64{1}},
+		{name: "another further on", doubts: []doubtful{entry(1, 10, 1)}, after: []applied{{0, 12, 2}}, refused: []uint64{1}},
+		{name: "a later term in a shorter log", doubts: []doubtful{entry(1, 10, 1)}, after: []applied{{0, 8, 2}}, refused: []uint64{1}},
+		{name: "an entry before it", doubts: []doubtful{entry(2, 10, 1)}, after: []applied{{1, 9, 1}}, open: 1},
+		{name: "the first agreed, the second not", doubts: []doubtful{entry(1, 10, 1), entry(2, 11, 1)},
+			after: []applied{{1, 10, 1}, {0, 11, 2}}, refused: []uint64{2}},
+		{name: "a later one of its own", doubts: []doubtful{entry(1, 10, 1)}, after: []applied{{2, 9, 1}}, refused: []uint64{1}},
+		{name: "a later one, before it was doubted", before: []applied{{3, 9, 1}}, doubts: []doubtful{entry(1, 10, 1), entry(2, 11, 1)}, refused: []uint64{1, 2}},
+		{name: "the place is taken when it is doubted", before: []applied{{0, 10, 1}}, doubts: []doubtful{entry(1, 10, 1)}, refused: []uint64{1}},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			var d doubt
+			var refused []uint64
+			note := func(refs []uint64) {
+				for _, ref := range refs {
+					refused = append(refused, ref-1000)
+				}
+			}
+			for _, a := range x.before {
+				note(d.applied(a.own, a.index, a.term))
+			}
+			for _, e := range x.doubts {
+				note(d.add(e))
+			}
+			for _, a := range x.after {
+				note(d.applied(a.own, a.index, a.term))
+			}
+			if !slices.Equal(refused, x.refused) || len(d.open) != x.open {
+				t.Errorf("refused %v, %d open, want %v and %d", refused, len(d.open), x.refused, x.open)
+			}
+		})
+	}
+}
+
+// What is not needed any more is forgotten.
+func TestDoubtDoesNotGrow(t *testing.T) {
+	var d doubt
+	for number := uint64(2); number < 10_000; number += 2 {
+		d.applied(number, number, 1) // the odd ones were lost
+		d.add(doubtful{number: number - 1, index: number - 1, term: 1})
+	}
+	if len(d.gaps) > 2 || len(d.open) != 0 {
+		t.Errorf("%d gaps and %d open entries are kept", len(d.gaps), len(d.open))
+	}
+}

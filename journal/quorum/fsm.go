@@ -1,0 +1,168 @@
+package quorum
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/hashicorp/raft"
+
+	"posttrade/matcher"
+)
+
+// IDs are the client ids of commands, ascending. The zero value has none.
+type IDs struct {
+	raw  []byte
+	at   int // offset that the next distance counts from
+	from int // offset of the first command
+}
+
+// Next takes the first id off: the place of its command among those of the call.
+func (d *IDs) Next() (i int, id []byte, ok bool) {
+	for len(d.raw) > 0 {
+		var distance int
+		distance, id, d.raw = nextID(d.raw)
+		if d.at += distance; d.at >= d.from {
+			return d.at - d.from, id, true
+		}
+	}
+	return 0, nil, false
+}
+
+// fsm is the library's view of this member: what entries are applied to. The
+// library calls it on one goroutine, except for Persist.
+type fsm struct {
+	n        *Node
+	sequence uint64 // of the last command of the entries so far
+	head     uint64 // what the journal had when the host was attached: it is not applied again
+	replaced bool   // a received journal waits to be installed: this one's entries mean nothing any more
+}
+
+// Apply is the library's.
+func (f *fsm) Apply(l *raft.Log) any {
+	if f.replaced || f.n.ctx.Err() != nil {
+		return nil
+	}
+	if err := f.apply(l); err != nil {
+		f.replaced = true // nothing after it may be applied
+		f.n.fail(fmt.Errorf("quorum: entry index=%d: %w", l.Index, err))
+	}
+	return nil
+}
+
+func (f *fsm) apply(l *raft.Log) error {
+	kind, err := kindOf(l.Data)
+	if err != nil {
+		return err
+	}
+	var own uint64
+	switch kind {
+	case entryGenesis:
+		f.n.agree(l.Data[2:])
+	case entryLead:
+		who, err := decodeLead(l.Data)
+		if err != nil {
+			return err
+		}
+		f.n.leader.Store(&who)
+	case entryCommands:
+		e, err := decodeCommands(l.Data)
+		if err != nil {
+			return err
+		}
+		if e.author == f.n.author {
+			own = e.number
+		}
+		if !f.commands(&e, l, own != 0) {
+			return nil
+		}
+	default:
+		return fmt.Errorf("kind=%d, this member does not know it, upgrade it: %w", kind, ErrEntry)
+	}
+	if dead := f.n.doubt.applied(own, l.Index, l.Term); dead != nil {
+		f.n.refuse(dead)
+	}
+	f.n.compactor.count(len(l.Data))
+	return nil
+}
+
+// commands hands agreed commands to the host, without those that its journal has
+// already. False when the node is closed before there is a host.
+func (f *fsm) commands(e *commandsEntry, l *raft.Log, own bool) bool {
+	if !f.n.awaitHost() {
+		return false
+	}
+	first := f.sequence + 1
+	f.sequence += uint64(e.count)
+	defer f.n.handed.Store(max(f.sequence, f.head))
+	skip := 0
+	if f.head >= first {
+		skip = int(min(f.head-first+1, uint64(e.count)))
+	}
+	commands := e.commands[skip:]
+	if len(commands) == 0 {
+		return true
+	}
+	for i := range commands {
+		c := &commands[i]
+		if !own {
+			c.InputSeq = 0 // nobody waits here
+		}
+		if c.TemplateID == matcher.TemplateCommand {
+			c.LeaderEpoch = uint32(l.Term)
+		}
+	}
+	f.n.host.Apply(first+uint64(skip), commands, IDs{raw: e.ids, from: skip})
+	return true
+}
+
+// errReplaced: no record can be made of a state that another has replaced.
+var errReplaced = errors.New("quorum: a received journal waits to be installed")
+
+// Snapshot is the library's.
+func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
+	if f.replaced {
+		return nil, errReplaced
+	}
+	return &fsmSnapshot{n: f.n, sequence: f.sequence}, nil
+}
+
+// Restore is the library's, when the leader has sent a snapshot. Either a journal came
+// with it, which the next start installs; or this member had everything already, and
+// only counts again from there: the library gives it the entries since once more.
+func (f *fsm) Restore(r io.ReadCloser) error {
+	defer r.Close()
+	header := make([]byte, snapshotHeader)
+	if _, err := io.ReadFull(r, header); err != nil {
+		return err
+	}
+	sequence, err := readHeader(header)
+	if err != nil || f.replaced {
+		return err
+	}
+	if f.n.snapshots.received.Load() == nil {
+		f.head, f.sequence = max(f.head, f.sequence), sequence
+		return nil
+	}
+	f.replaced = true
+	f.n.workers.Go(f.n.askForRestart)
+	return nil
+}
+
+// fsmSnapshot is how far the entries were applied.
+type fsmSnapshot struct {
+	n        *Node
+	sequence uint64
+}
+
+// Persist writes the record: the sink keeps it when the journal has everything that
+// it counts on. The library deletes those entries next.
+func (s *fsmSnapshot) Persist(sink raft.SnapshotSink) error {
+	if _, err := sink.Write(appendHeader(nil, s.sequence)); err != nil {
+		return err
+	}
+	return sink.Close()
+}
+
+// Release is the library's.
+func (s *fsmSnapshot) Release() {}

@@ -1,0 +1,35 @@
+package quorum
+
+import (
+	"context"
+	"io"
+	"log/slog"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+// quietLogger lets the library's warnings and errors through to the program's log,
+// and what it tells beside them at the debug level only.
+func quietLogger(log *slog.Logger) hclog.Logger {
+	level := hclog.Warn
+	if log.Enabled(context.Background(), slog.LevelDebug) {
+		level = hclog.Debug
+	}
+	l := hclog.NewInterceptLogger(&hclog.LoggerOptions{Output: io.Discard, Level: level})
+	l.RegisterSink(slogSink{log})
+	return l
+}
+
+// slogSink writes the library's lines as the program's.
+type slogSink struct{ log *slog.Logger }
+
+func (s slogSink) Accept(_ string, level hclog.Level, text string, args ...any) {
+	to := slog.LevelDebug
+	switch {
+	case level >= hclog.Error:
+		to = slog.LevelError
+	case level == hclog.Warn:
+		to = slog.LevelWarn
+	}
+	s.log.Log(context.Background(), to, "cluster: "+text, args...)
+}

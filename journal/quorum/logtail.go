@@ -1,0 +1,88 @@
+package quorum
+
+import (
+	"sync"
+
+	"github.com/hashicorp/raft"
+)
+
+// logTail holds the newest entries of the log, so that replication and the state
+// machine read them from memory. It is bounded by number and by bytes of data.
+//
+// It keeps the entry by value, with the data it points to: whoever stores an
+// entry leaves its data alone from then on. Entries are contiguous: those of
+// first..last, at entries[index % len].
+type logTail struct {
+	mu          sync.RWMutex
+	entries     []raft.Log
+	first, last uint64 // empty when first > last; writer: whoever stores
+	bytes       int
+	budget      int
+}
+
+func newLogTail(entries, budget int) *logTail {
+	return &logTail{entries: make([]raft.Log, entries), first: 1, budget: budget}
+}
+
+// Get copies the entry at index into l, if the tail holds it.
+func (t *logTail) Get(index uint64, l *raft.Log) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if index < t.first || index > t.last {
+		return false
+	}
+	*l = t.entries[index%uint64(len(t.entries))]
+	return true
+}
+
+// Append adds entries that follow the last, and starts anew with others.
+func (t *logTail) Append(logs ...*raft.Log) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, l := range logs {
+		if l.Index != t.last+1 || t.first > t.last {
+			t.reset(l.Index)
+		}
+		if l.Index-t.first == uint64(len(t.entries)) {
+			t.dropFirst()
+		}
+		*t.at(l.Index) = *l
+		t.last = l.Index
+		t.bytes += len(l.Data) + len(l.Extensions)
+		for t.bytes > t.budget && t.first < t.last {
+			t.dropFirst()
+		}
+	}
+}
+
+// Delete forgets the entries of lo..hi, one end of the log or all of it.
+func (t *logTail) Delete(lo, hi uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for t.first <= t.last && lo <= t.first && t.first <= hi {
+		t.dropFirst()
+	}
+	for t.first <= t.last && lo <= t.last && t.last <= hi {
+		t.drop(t.last)
+		t.last--
+	}
+}
+
+func (t *logTail) at(index uint64) *raft.Log { return &t.entries[index%uint64(len(t.entries))] }
+
+func (t *logTail) dropFirst() {
+	t.drop(t.first)
+	t.first++
+}
+
+func (t *logTail) drop(index uint64) {
+	l := t.at(index)
+	t.bytes -= len(l.Data) + len(l.Extensions)
+	*l = raft.Log{}
+}
+
+// reset empties the tail and makes next the index that it goes on with.
+func (t *logTail) reset(next uint64) {
+	clear(t.entries)
+	t.first, t.last, t.bytes = next, next-1, 0
+}

@@ -1,0 +1,443 @@
+package quorum
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/errors/oserror"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/hashicorp/raft"
+
+	"posttrade/matcher"
+	"posttrade/ring"
+)
+
+var (
+	// ErrClosed: the node has been closed.
+	ErrClosed = errors.New("quorum closed")
+	// ErrBehind: the member's journal ends before what its consensus state counts on.
+	ErrBehind = errors.New("the journal ends before the member's consensus state begins; empty its data directory and let it join again")
+	// ErrForeign: the member has a journal, and no consensus state that it came from.
+	ErrForeign = errors.New("a journal without consensus state is not this cluster's; empty the data directory to join as a new disk")
+)
+
+// DefaultHeartbeat is after how much silence a member doubts its leader.
+const DefaultHeartbeat = 150 * time.Millisecond
+
+// Host is the member's engine, journal and desk, as the node sees them.
+type Host interface {
+	// Head is the sequence of the last command that the journal has; before Attach it stands still.
+	Head() uint64
+	// Apply takes agreed commands, the first of which will get sequence first. It
+	// waits for room, in order, on one goroutine.
+	Apply(first uint64, commands []matcher.Command, ids IDs)
+
+	// Refuse tells a submitter that its commands were not sequenced and never will be.
+	Refuse(ref uint64)
+	// ClientID and Size tell of a submission: the client id of a command, nil for
+	// none, and how many commands were handed in side by side.
+	ClientID(ref uint64) []byte
+	Size(ref uint64) int
+
+	// WaitStable returns when the journal has everything up to a sequence on stable storage.
+	WaitStable(ctx context.Context, sequence uint64) error
+	// Transfer is the whole journal as it is now.
+	Transfer() (Transfer, error)
+}
+
+// Options of Open. Dir, Member, Members, Storage and Genesis are required.
+type Options struct {
+	Dir     string      // the consensus state's own directory
+	Member  string      // this one's number
+	Members []Member    // all of them
+	TLS     *tls.Config // nil = plain, which is refused unless every address is loopback
+
+	Storage    Storage
+	Has        []byte                         // the genesis text of the journal that is there; nil = none
+	Genesis    func() ([]byte, error)         // what this member proposes when it leads a cluster without one
+	Services   func() map[string]string       // where the member's services listen, asked when it begins to lead
+	OnRole     func(leads bool)               // told in turn, on one goroutine; may be nil
+	Idle       ring.Strategy                  // how the proposer waits for commands
+	Heartbeat  time.Duration                  // 0 = DefaultHeartbeat
+	Fatal      func(error)                    // the first failure that the member cannot go on after; called once
+	Logger     *slog.Logger                   // nil = none
+	FS         vfs.FS                         // tests; nil = the disk
+	newNetwork func(Options) (network, error) // tests; nil = TCP
+}
+
+// network is what members reach each other by.
+type network interface {
+	// Transport carries the consensus library's traffic for a server.
+	Transport(self raft.ServerID, logger *slog.Logger) (raft.Transport, error)
+	// Ask puts a question to the member at an address.
+	Ask(ctx context.Context, hostPort string, request []byte) ([]byte, error)
+	// Answer sets what answers the others' questions.
+	Answer(func(request []byte) ([]byte, error))
+	Close() error
+}
+
+// Node is this member of the cluster.
+type Node struct {
+	o         Options
+	author    author
+	id        raft.ServerID
+	self      Member
+	log       *logStore
+	snapshots *snapshotStore
+	network   network
+	transport raft.Transport
+	raft      *raft.Raft
+	fsm       *fsm
+	doubt     doubt
+	compactor compactor
+
+	genesis   []byte        // constant once known is closed
+	known     chan struct{} // closed when genesis is
+	host      Host          // constant once attached is closed
+	proposals *ring.MPSC[matcher.Command]
+	attached  chan struct{}
+	restart   chan struct{} // closed when a received journal waits to be installed
+
+	handed  atomic.Uint64 // the last command that the host was given; writer: the goroutine that applies
+	leads   atomic.Bool
+	leader  atomic.Pointer[lead] // the last that was agreed
+	admits  admissions
+	commits commitTimes
+
+	ctx      context.Context
+	cancel   context.CancelFunc
+	workers  sync.WaitGroup
+	failed   sync.Once
+	stopping atomic.Bool // of the proposer
+}
+
+// Open puts a received journal in place, opens this member's consensus state and
+// begins to take part: at once if it has ever done so, else when the others agree.
+// A cluster begins when all its members have met; nothing waits for that here.
+func Open(o Options) (_ *Node, err error) {
+	if err := o.defaults(); err != nil {
+		return nil, err
+	}
+	n := &Node{
+		o: o, known: make(chan struct{}), attached: make(chan struct{}), restart: make(chan struct{}),
+	}
+	n.ctx, n.cancel = context.WithCancel(context.Background())
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, n.Close())
+		}
+	}()
+	if n.self, err = o.self(); err != nil {
+		return nil, err
+	}
+	if err := o.FS.MkdirAll(o.Dir, 0o755); err != nil {
+		return nil, fmt.Errorf("quorum: %w", err)
+	}
+	n.author = author(binary.LittleEndian.Uint64(randomBytes(8)))
+	if n.id, err = n.identity(); err != nil {
+		return nil, err
+	}
+	if n.log, err = openLogStore(o.FS.PathJoin(o.Dir, "log"), logStoreOptions{FS: o.FS, Fatal: n.fail}); err != nil {
+		return nil, err
+	}
+	n.snapshots, err = openSnapshots(o.FS, o.FS.PathJoin(o.Dir, "snapshots"), o.Storage, n)
+	if err != nil {
+		return nil, err
+	}
+	base, err := n.snapshots.newest()
+	if err != nil {
+		return nil, err
+	}
+	if base.Index > 0 {
+		n.begins(base.Index, base.Term)
+	}
+	n.fsm = &fsm{n: n, sequence: base.Sequence}
+	has, err := raft.HasExistingState(n.log, n.log, n.snapshots)
+	if err != nil {
+		return nil, fmt.Errorf("quorum: %w", err)
+	}
+	if o.Has != nil {
+		if !has {
+			return nil, fmt.Errorf("quorum: %w", ErrForeign)
+		}
+		n.agree(o.Has)
+		n.handed.Store(base.Sequence) // at least, says the record; Attach knows the rest
+	}
+	if n.network, err = o.newNetwork(o); err != nil {
+		return nil, err
+	}
+	if n.transport, err = n.network.Transport(n.id, o.Logger); err != nil {
+		return nil, err
+	}
+	if n.raft, err = raft.NewRaft(n.config(), n.fsm, n.log, n.log, n.snapshots, n.transport); err != nil {
+		return nil, fmt.Errorf("quorum: %w", err)
+	}
+	n.network.Answer(n.answer)
+	n.workers.Go(n.role)
+	n.workers.Go(n.compactor.run(n))
+	n.workers.Go(n.join)
+	return n, nil
+}
+
+func (o *Options) defaults() error {
+	if o.FS == nil {
+		o.FS = vfs.Default
+	}
+	if o.Heartbeat <= 0 {
+		o.Heartbeat = DefaultHeartbeat
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Fatal == nil {
+		o.Fatal = func(error) {}
+	}
+	if o.OnRole == nil {
+		o.OnRole = func(bool) {}
+	}
+	if o.Services == nil {
+		o.Services = func() map[string]string { return nil }
+	}
+	if o.newNetwork == nil {
+		o.newNetwork = openTCP
+	}
+	return nil
+}
+
+// self is the entry of this member in the list.
+func (o *Options) self() (Member, error) {
+	for _, m := range o.Members {
+		if m.ID == o.Member {
+			return m, nil
+		}
+	}
+	return Member{}, fmt.Errorf("quorum: member %q is not in the list of members: %w", o.Member, ErrMembers)
+}
+
+// identity is this disk's server id, drawn when it was empty.
+func (n *Node) identity() (raft.ServerID, error) {
+	const name = "identity"
+	text, err := readFile(n.o.FS, n.o.FS.PathJoin(n.o.Dir, name))
+	if err == nil {
+		if id := raft.ServerID(text); memberOf(id) == n.o.Member {
+			return id, nil
+		}
+		return "", fmt.Errorf("quorum: this data directory is that of member %q: %w", memberOf(raft.ServerID(text)), ErrMembers)
+	}
+	if !oserror.IsNotExist(err) {
+		return "", fmt.Errorf("quorum: identity: %w", err)
+	}
+	id := raft.ServerID(n.o.Member + "." + hex.EncodeToString(randomBytes(8)))
+	if err := writeFile(n.o.FS, n.o.Dir, name, []byte(id)); err != nil {
+		return "", fmt.Errorf("quorum: identity: %w", err)
+	}
+	return id, nil
+}
+
+func randomBytes(n int) []byte {
+	b := make([]byte, n)
+	rand.Read(b) // never fails
+	return b
+}
+
+// config is the library's. The library judges silence, elections and membership;
+// compaction of the log is ours, by bytes (see compactor).
+func (n *Node) config() *raft.Config {
+	c := raft.DefaultConfig()
+	c.LocalID = n.id
+	c.HeartbeatTimeout, c.ElectionTimeout = n.o.Heartbeat, n.o.Heartbeat
+	c.LeaderLeaseTimeout = n.o.Heartbeat * 2 / 3
+	c.CommitTimeout = max(n.o.Heartbeat/10, time.Millisecond)
+	c.BatchApplyCh = true
+	c.SnapshotInterval, c.SnapshotThreshold = neverByItself, 1<<62
+	c.NoSnapshotRestoreOnStart = true // the journal is the state
+	c.ShutdownOnRemove = false
+	c.Logger = quietLogger(n.o.Logger)
+	c.NoLegacyTelemetry = true
+	return c
+}
+
+// neverByItself is the library's own pace of snapshots.
+const neverByItself = 1000 * time.Hour
+
+// Agreed waits for the genesis text: that of the journal, or what the cluster has
+// agreed on. Restart may come instead, see there.
+func (n *Node) Agreed(ctx context.Context) ([]byte, error) {
+	select {
+	case <-n.known:
+		return n.genesis, nil
+	case <-n.restart:
+		return nil, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-n.ctx.Done():
+		return nil, ErrClosed
+	}
+}
+
+// agree notes the genesis; the first one counts.
+func (n *Node) agree(text []byte) {
+	select {
+	case <-n.known:
+	default:
+		n.genesis = text
+		close(n.known)
+	}
+}
+
+// Restart is closed when the leader has sent this member a journal in place of its
+// own: close everything and open it again, which installs it. Nothing is applied until then.
+func (n *Node) Restart() <-chan struct{} { return n.restart }
+
+// Attach gives the node its host, once; agreed commands flow from then on. The
+// commands that the host's callers submit are taken from proposals.
+func (n *Node) Attach(host Host, proposals *ring.MPSC[matcher.Command]) error {
+	if head := host.Head(); head < n.fsm.sequence {
+		return fmt.Errorf("quorum: journal=%d state=%d: %w", head, n.fsm.sequence, ErrBehind)
+	}
+	n.host, n.proposals = host, proposals
+	n.fsm.head = host.Head()
+	n.handed.Store(n.fsm.head)
+	close(n.attached)
+	n.workers.Go(n.propose)
+	return nil
+}
+
+// awaitHost returns false when the node is closed first.
+func (n *Node) awaitHost() bool {
+	select {
+	case <-n.attached:
+		return true
+	default:
+	}
+	select {
+	case <-n.attached:
+		return true
+	case <-n.ctx.Done():
+		return false
+	}
+}
+
+// askForRestart closes restart when the library is done with the snapshot that was
+// received, so that the leader has its answer.
+func (n *Node) askForRestart() {
+	defer close(n.restart)
+	record, err := n.snapshots.newest()
+	for err == nil && n.raft.AppliedIndex() < record.Index {
+		select {
+		case <-time.After(time.Millisecond):
+		case <-n.ctx.Done():
+			return
+		}
+	}
+}
+
+// has, begins, stable and transfer are the member's journal, as snapshots see it.
+func (n *Node) has() uint64 { return n.handed.Load() }
+
+func (n *Node) begins(index, term uint64) { n.log.Base(index, term) }
+
+func (n *Node) stable(sequence uint64) error {
+	if !n.awaitHost() {
+		return ErrClosed
+	}
+	return n.host.WaitStable(n.ctx, sequence)
+}
+
+func (n *Node) transfer() (Transfer, error) {
+	if !n.awaitHost() {
+		return nil, ErrClosed
+	}
+	return n.host.Transfer()
+}
+
+// fail is fail-stop: what this member has promised cannot be kept any more.
+func (n *Node) fail(err error) {
+	n.failed.Do(func() {
+		n.leads.Store(false)
+		n.o.Fatal(err)
+	})
+}
+
+// Leads reports that this member decides: it leads, and has applied all that was
+// agreed before. Any goroutine.
+func (n *Node) Leads() bool { return n.leads.Load() }
+
+// Member is this member's number.
+func (n *Node) Member() string { return n.o.Member }
+
+// Leader is the member that leads, as this one knows, and where a service of it
+// listens; empty when it is not known.
+func (n *Node) Leader(service string) (member, address string) {
+	_, id := n.raft.LeaderWithID()
+	if id == "" {
+		return "", ""
+	}
+	if l := n.leader.Load(); l != nil && l.ID == string(id) {
+		return l.Member, l.Services[service]
+	}
+	return memberOf(id), ""
+}
+
+// Confirm asks a majority whether this member still leads. A read that a decision
+// will rest on comes after it.
+func (n *Node) Confirm(ctx context.Context) error {
+	f := n.raft.VerifyLeader()
+	done := make(chan error, 1)
+	go func() { done <- f.Error() }()
+	select {
+	case err := <-done:
+		if err == nil && !n.leads.Load() {
+			err = raft.ErrNotLeader
+		}
+		if err != nil {
+			return fmt.Errorf("quorum: confirm: %w", err)
+		}
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Close ends this member's part: leadership is handed on if there is somebody to
+// take it, what was handed in is answered or refused, and nothing is applied any
+// more when it returns. The host must run until then.
+func (n *Node) Close() (err error) {
+	n.stopping.Store(true)
+	if n.raft != nil {
+		if n.raft.State() == raft.Leader {
+			_ = n.raft.LeadershipTransfer().Error() // else the others notice by themselves
+		}
+		n.network.Answer(nil)
+	}
+	n.cancel()
+	if n.raft != nil {
+		err = n.raft.Shutdown().Error()
+	}
+	n.leads.Store(false)
+	if n.proposals != nil {
+		n.proposals.Waiter().Wake()
+	}
+	n.workers.Wait()
+	if n.transport != nil {
+		if c, ok := n.transport.(raft.WithClose); ok {
+			err = errors.Join(err, c.Close())
+		}
+	}
+	if n.network != nil {
+		err = errors.Join(err, n.network.Close())
+	}
+	if n.log != nil {
+		err = errors.Join(err, n.log.Close())
+	}
+	return err
+}

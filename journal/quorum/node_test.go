@@ -1,0 +1,177 @@
+package quorum
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// alike waits until all members have n commands, and holds them against each other.
+func (c *cluster) alike(n int) {
+	c.t.Helper()
+	want, ids := c.members[0].disk.history()
+	for _, m := range c.members {
+		m.disk.until(c.t, fmt.Sprintf("%d commands on member %s", n, m.o.Member), func() bool { return len(m.disk.commands) >= n })
+		got, gotIDs := m.disk.history()
+		if m == c.members[0] {
+			want, ids = got, gotIDs
+		}
+		if len(got) != n {
+			c.t.Fatalf("member %s has %d commands, want %d", m.o.Member, len(got), n)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			c.t.Errorf("member %s differs: %s", m.o.Member, d)
+		}
+		if d := cmp.Diff(ids, gotIDs); d != "" {
+			c.t.Errorf("member %s has other client ids: %s", m.o.Member, d)
+		}
+	}
+}
+
+func TestThreeMembersAgree(t *testing.T) {
+	c := newCluster(t, 3)
+	c.start()
+	for i := range 100 {
+		c.book(1+i%7, fmt.Sprint("id-", i))
+	}
+	leader := c.leader()
+	want := 0
+	for i := range 100 {
+		want += 1 + i%7
+	}
+	c.alike(want)
+	if _, ids := leader.disk.history(); len(ids) != 100 {
+		t.Errorf("%d client ids, want 100", len(ids))
+	}
+	// The author knows whom to tell, nobody else does.
+	for i := range want {
+		knowing := 0
+		for _, m := range c.members {
+			if m.disk.commands[i].InputSeq != 0 {
+				knowing++
+			}
+			if m.disk.commands[i].LeaderEpoch == 0 {
+				t.Fatalf("member %s: command %d has no epoch", m.o.Member, i)
+			}
+		}
+		if knowing != 1 {
+			t.Fatalf("%d members know who waits for command %d", knowing, i)
+		}
+	}
+	for _, m := range c.members {
+		if name, at := m.node.Leader("order-matcher"); name != leader.o.Member || at != "http of "+name {
+			t.Errorf("member %s: the leader is %q at %q", m.o.Member, name, at)
+		}
+		if text, err := m.node.Agreed(t.Context()); err != nil || string(text) != string(leader.genesis(t)) {
+			t.Errorf("member %s: genesis %q, %v", m.o.Member, text, err)
+		}
+		if err := m.node.Confirm(t.Context()); (err == nil) != (m == leader) {
+			t.Errorf("member %s: confirm: %v", m.o.Member, err)
+		}
+	}
+}
+
+func (m *member) genesis(t *testing.T) []byte {
+	t.Helper()
+	text, err := m.node.Agreed(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// What is handed in where nobody leads is refused, and is nowhere.
+func TestFollowerRefuses(t *testing.T) {
+	c := newCluster(t, 3)
+	c.start()
+	leader := c.leader()
+	for _, m := range c.members {
+		if m == leader {
+			continue
+		}
+		ref := m.submit(3, "")
+		m.disk.until(t, "the refusal", func() bool { return len(m.disk.refused) == 1 && m.disk.refused[0] == ref })
+	}
+	c.book(1, "")
+	c.alike(1)
+}
+
+// The leader goes, the two that are left go on, and it catches up when it is back.
+func TestLeaderGoesAndComesBack(t *testing.T) {
+	c := newCluster(t, 3)
+	c.start()
+	first := c.leader()
+	c.book(10, "a")
+	c.alike(10)
+	first.stop()
+	second := c.leader()
+	if second == first {
+		t.Fatal("a stopped member leads")
+	}
+	c.book(5, "b")
+	first.start()
+	c.alike(15)
+	all := c.members
+	c.stop()
+	for _, m := range all {
+		m.start()
+	}
+	c.book(1, "")
+	c.alike(16)
+}
+
+// A member whose disk is lost comes back as another server, with everything.
+func TestLostDisk(t *testing.T) {
+	for _, compact := range []bool{false, true} {
+		t.Run(fmt.Sprint("compacted=", compact), func(t *testing.T) {
+			c := newCluster(t, 3)
+			c.start()
+			for range 50 {
+				c.book(9, "x")
+			}
+			c.alike(450)
+			lost := c.members[0]
+			former := lost.node.id
+			lost.stop()
+			if compact {
+				for _, m := range c.members {
+					if m.node != nil {
+						m.compactAll()
+					}
+				}
+			}
+			lost.o.Dir, lost.disk = t.TempDir(), newMemory()
+			lost.start()
+			if compact {
+				<-lost.node.Restart()
+				lost.stop()
+				lost.start()
+			}
+			c.book(1, "y")
+			c.alike(451)
+			await(t, "a vote for the new disk", lost.node.joined)
+			for _, s := range lost.node.Status().Servers {
+				if s.ID == string(former) {
+					t.Errorf("the lost disk still counts: %+v", s)
+				}
+			}
+			if lost.node.id == former {
+				t.Error("the new disk has the old one's name")
+			}
+		})
+	}
+}
+
+// compactAll leaves nothing of the log that the journal has.
+func (m *member) compactAll() {
+	m.t.Helper()
+	c := m.node.raft.ReloadableConfig()
+	c.TrailingLogs = 0
+	if err := m.node.raft.ReloadConfig(c); err != nil {
+		m.t.Fatal(err)
+	}
+	if err := m.node.raft.Snapshot().Error(); err != nil {
+		m.t.Fatal(err)
+	}
+}

@@ -1,0 +1,113 @@
+package quorum
+
+import (
+	"errors"
+	"sync"
+	"time"
+	"unsafe"
+
+	"github.com/hashicorp/raft"
+
+	"posttrade/matcher"
+	"posttrade/ring"
+)
+
+// maxInFlight is how many entries may be under way: enough to keep the log busy
+// while one is synced, few enough that a full pipeline shows as a full ring.
+const maxInFlight = 64
+
+// pending is an entry under way.
+type pending struct {
+	number uint64
+	refs   []uint64 // the first of each submission
+	future raft.ApplyFuture
+	begun  time.Time
+}
+
+// propose puts what the callers hand in into the log, until the node is closed and
+// nothing is left. What comes while this member does not lead is refused.
+func (n *Node) propose() {
+	flight := make(chan pending, maxInFlight)
+	var reaper sync.WaitGroup
+	reaper.Go(func() { n.reap(flight) })
+	defer reaper.Wait()
+	defer close(flight)
+	idler := ring.NewIdler(n.o.Idle, n.proposals.Waiter())
+	number := uint64(0)
+	for {
+		lo, hi := n.proposals.Ready(maxCommands)
+		if lo == hi {
+			if n.stopping.Load() && n.ctx.Err() != nil && n.proposals.Empty() {
+				return
+			}
+			idler.Idle(n.proposals)
+			continue
+		}
+		idler.Reset()
+		p, end := n.gather(lo, hi)
+		if end == lo {
+			continue // the rest of the first submission is about to be published
+		}
+		if n.leads.Load() {
+			number++
+			p.number = number
+			n.put(&p, lo, end)
+			n.proposals.Release(end)
+			flight <- p
+			continue
+		}
+		for _, ref := range p.refs {
+			n.host.Refuse(ref)
+		}
+		n.proposals.Release(end)
+	}
+}
+
+// gather takes whole submissions from the ring: an entry holds each entirely or not
+// at all, so that it is agreed, or refused, in one piece.
+func (n *Node) gather(lo, hi int64) (p pending, end int64) {
+	for end = lo; end < hi; {
+		ref := n.proposals.At(end).InputSeq
+		size := int64(max(n.host.Size(ref), 1))
+		if end+size > hi {
+			break
+		}
+		p.refs = append(p.refs, ref)
+		end += size
+	}
+	return p, end
+}
+
+// put proposes the commands of the slots [lo, hi), which may lie around the ring's end.
+func (n *Node) put(p *pending, lo, hi int64) {
+	p.begun = time.Now()
+	size := int64(n.proposals.Cap())
+	turn := min(hi, (lo/size+1)*size)
+	first := unsafe.Slice(n.proposals.At(lo), int(turn-lo))
+	var second []matcher.Command
+	if turn < hi {
+		second = unsafe.Slice(n.proposals.At(turn), int(hi-turn))
+	}
+	p.future = n.raft.Apply(appendCommands(nil, n.author, p.number, first, second, n.host.ClientID), 0)
+}
+
+// reap sees entries end, in order.
+func (n *Node) reap(flight <-chan pending) {
+	for p := range flight {
+		err := p.future.Error()
+		switch {
+		case err == nil:
+			n.commits.observe(time.Since(p.begun))
+		case errors.Is(err, raft.ErrNotLeader), errors.Is(err, raft.ErrLeadershipTransferInProgress), p.future.Index() == 0:
+			n.refuse(p.refs) // it never was in the log
+		default:
+			n.refuse(n.doubt.add(doubtful{p.number, p.future.Index(), n.raft.CurrentTerm(), p.refs}))
+		}
+	}
+}
+
+func (n *Node) refuse(refs []uint64) {
+	for _, ref := range refs {
+		n.host.Refuse(ref)
+	}
+}

@@ -1,0 +1,45 @@
+package quorum
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+)
+
+// Remote asks members from outside of the cluster, for the command line.
+type Remote struct {
+	TLS *tls.Config // MemberTLS; nil = plain, on loopback addresses only
+}
+
+// ErrRefused is a member's refusal of a change; the text is its reason.
+var ErrRefused = errors.New("refused")
+
+// Status asks the member at an address what it knows.
+func (r Remote) Status(ctx context.Context, hostPort string) (Status, error) {
+	return r.ask(ctx, hostPort, question{Ask: askStatus})
+}
+
+// Add tells the leader, at an address, that a member will join: it does when its
+// process is started with an empty disk.
+func (r Remote) Add(ctx context.Context, hostPort string, m Member) error {
+	return r.change(ctx, hostPort, question{Ask: askAdd, Member: m.ID, Address: m.Raft})
+}
+
+// Remove tells the leader, at an address, to go on without a member.
+func (r Remote) Remove(ctx context.Context, hostPort, member string) error {
+	return r.change(ctx, hostPort, question{Ask: askRemove, Member: member})
+}
+
+func (r Remote) change(ctx context.Context, hostPort string, q question) error {
+	s, err := r.ask(ctx, hostPort, q)
+	if err == nil && s.Refusal != "" {
+		err = errors.Join(ErrRefused, errors.New(s.Refusal))
+	}
+	return err
+}
+
+func (r Remote) ask(ctx context.Context, hostPort string, q question) (Status, error) {
+	w := newWire(wireOptions{TLS: r.TLS})
+	defer w.Close() // it has nothing to lose
+	return ask(ctx, w, hostPort, q)
+}

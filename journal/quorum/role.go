@@ -1,0 +1,172 @@
+package quorum
+
+import (
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// role follows the library's word on who leads. Leading takes more than being
+// elected: see lead.
+func (n *Node) role() {
+	for {
+		select {
+		case elected := <-n.raft.LeaderCh():
+			n.follow()
+			if elected {
+				n.take()
+			}
+		case <-n.ctx.Done():
+			n.follow()
+			return
+		}
+	}
+}
+
+// follow ends this member's leadership, if it has it.
+func (n *Node) follow() {
+	if n.leads.Swap(false) {
+		n.o.Logger.Info("cluster: this member leads no longer", "member", n.o.Member)
+		n.o.OnRole(false)
+	}
+}
+
+// take makes an elected member lead. A cluster without a genesis gets one; when the
+// member has its host, it says in the log that it leads, and when that is applied it
+// has applied all that was agreed before.
+func (n *Node) take() {
+	err := n.raft.Barrier(0).Error()
+	if err == nil {
+		err = n.propose1stGenesis()
+	}
+	if err == nil && n.awaitHost() {
+		err = n.announce()
+	}
+	if err != nil || n.raft.State() != raft.Leader {
+		n.o.Logger.Info("cluster: elected, but not for long", "member", n.o.Member, "error", err)
+		return
+	}
+	n.leads.Store(true)
+	n.o.Logger.Info("cluster: this member leads", "member", n.o.Member, "term", n.raft.CurrentTerm())
+	n.o.OnRole(true)
+}
+
+// announce says in the log that this member leads.
+func (n *Node) announce() error {
+	entry, err := lead{n.author, n.o.Member, string(n.id), n.o.Services()}.append(nil)
+	if err != nil {
+		return err
+	}
+	return n.raft.Apply(entry, 0).Error()
+}
+
+// propose1stGenesis proposes a genesis if nothing before has agreed on one.
+func (n *Node) propose1stGenesis() error {
+	select {
+	case <-n.known:
+		return nil
+	default:
+	}
+	text, err := n.o.Genesis()
+	if err != nil {
+		n.fail(err)
+		return err
+	}
+	return n.raft.Apply(appendGenesis(nil, text), 0).Error()
+}
+
+// The log is compacted when it has grown by compactBytes or compactEntries since the
+// last time; of what is older keptBytes stay, for members that were away.
+const (
+	compactBytes   = 256 << 20
+	compactEntries = 1 << 16
+	keptBytes      = 64 << 20
+	leastKept      = 64
+)
+
+// compactor decides when the log is compacted.
+type compactor struct {
+	bytes, entries atomic.Uint64 // since the last time; writer: the goroutine that applies, and run
+	nudge          chan struct{}
+	made           sync.Once
+}
+
+func (c *compactor) wake() chan struct{} {
+	c.made.Do(func() { c.nudge = make(chan struct{}, 1) })
+	return c.nudge
+}
+
+// count notes an applied entry.
+func (c *compactor) count(bytes int) {
+	entries, sum := c.entries.Add(1), c.bytes.Add(uint64(bytes))
+	if entries < compactEntries && sum < compactBytes {
+		return
+	}
+	select {
+	case c.wake() <- struct{}{}:
+	default: // it has been told
+	}
+}
+
+// run compacts until the node is closed.
+func (c *compactor) run(n *Node) func() {
+	nudge := c.wake()
+	return func() {
+		for {
+			select {
+			case <-nudge:
+				if err := n.Compact(); err != nil && n.ctx.Err() == nil {
+					n.o.Logger.Warn("cluster: the log was not compacted", "error", err)
+				}
+			case <-n.ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// Compact has the member's journal stand for the entries that it has taken in, and
+// deletes those, but for some that a member which was away for a moment may need.
+func (n *Node) Compact() error {
+	entries, bytes := max(n.compactor.entries.Swap(0), 1), n.compactor.bytes.Swap(0)
+	kept := max(keptBytes/max(bytes/entries, 1), leastKept)
+	c := n.raft.ReloadableConfig()
+	c.TrailingLogs = kept
+	if err := n.raft.ReloadConfig(c); err != nil {
+		return err
+	}
+	return n.raft.Snapshot().Error()
+}
+
+// CommitBuckets are the upper bounds of the buckets of Status.Commits, in seconds.
+var CommitBuckets = [...]float64{
+	.0001, .0002, .0005, .001, .002, .005, .01, .02, .05, .1, .2, .5, 1, math.Inf(1),
+}
+
+// commitTimes count how long entries took from proposal to agreement and application.
+type commitTimes struct {
+	buckets [len(CommitBuckets)]atomic.Uint64
+	nanos   atomic.Uint64
+}
+
+func (c *commitTimes) observe(d time.Duration) {
+	c.nanos.Add(uint64(d))
+	for i := range CommitBuckets {
+		if d.Seconds() <= CommitBuckets[i] {
+			c.buckets[i].Add(1)
+			return
+		}
+	}
+}
+
+// Commits is how long entries of this member took from proposal to agreement: the
+// number in each bucket, and the sum of seconds.
+func (n *Node) Commits() (counts [len(CommitBuckets)]uint64, seconds float64) {
+	for i := range counts {
+		counts[i] = n.commits.buckets[i].Load()
+	}
+	return counts, time.Duration(n.commits.nanos.Load()).Seconds()
+}

@@ -1,0 +1,297 @@
+package quorum
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/errors/oserror"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/hashicorp/raft"
+)
+
+// A snapshot of the consensus library is a small record on this member: up to this
+// index of the log, the member's journal holds the commands up to this sequence. To
+// a member that needs it the whole journal goes behind the record.
+//
+//	the stream:  magic "PTQS", version u32, sequence u64, then nothing, or a journal transfer
+const (
+	snapshotMagic  = "PTQS"
+	snapshotHeader = 16
+	recordSuffix   = ".snapshot"
+)
+
+// keptSnapshots is how many records stay: the last one counts.
+const keptSnapshots = 2
+
+// ErrSnapshot reports a snapshot record or stream that cannot be read.
+var ErrSnapshot = errors.New("unreadable snapshot")
+
+// Storage is where a received journal goes.
+type Storage interface {
+	// Receive writes a journal transfer beside the journal, whole and durable.
+	Receive(r io.Reader) error
+	// Install puts a received journal in the place of the member's own; without one it does nothing.
+	Install() error
+}
+
+// Transfer is a journal on its way to another member.
+type Transfer interface {
+	io.ReadCloser
+	Size() int64
+}
+
+// snapshotRecord is the content of a record's file.
+type snapshotRecord struct {
+	Index, Term        uint64
+	Configuration      []byte // as the library encodes it
+	ConfigurationIndex uint64
+	Sequence           uint64
+}
+
+// snapshotStore is the library's store of snapshots.
+type snapshotStore struct {
+	fs       vfs.FS
+	dir      string
+	storage  Storage
+	journal  ownJournal
+	received atomic.Pointer[string] // the snapshot whose journal waits to be installed
+
+	mu sync.Mutex // one writer of records at a time
+}
+
+// ownJournal is the member's journal, as snapshots see it.
+type ownJournal interface {
+	// has is the last command that was handed to the journal.
+	has() uint64
+	// stable waits until the journal has everything up to a sequence on stable storage.
+	stable(sequence uint64) error
+	// begins tells the log which entry the newest record stands for.
+	begins(index, term uint64)
+	// transfer is the whole journal as it is now.
+	transfer() (Transfer, error)
+}
+
+func openSnapshots(fs vfs.FS, dir string, storage Storage, own ownJournal) (*snapshotStore, error) {
+	if err := fs.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("quorum: snapshots: %w", err)
+	}
+	return &snapshotStore{fs: fs, dir: dir, storage: storage, journal: own}, nil
+}
+
+// name orders records by index and term; it is the snapshot's id, too.
+func (r *snapshotRecord) name() string { return fmt.Sprintf("%016x-%016x", r.Index, r.Term) }
+
+func (r *snapshotRecord) meta() *raft.SnapshotMeta {
+	return &raft.SnapshotMeta{
+		Version: raft.SnapshotVersionMax, ID: r.name(), Index: r.Index, Term: r.Term, Size: snapshotHeader,
+		Configuration: raft.DecodeConfiguration(r.Configuration), ConfigurationIndex: r.ConfigurationIndex,
+	}
+}
+
+// records reads all records, the newest first.
+func (s *snapshotStore) records() (list []snapshotRecord, err error) {
+	names, err := s.fs.List(s.dir)
+	if err != nil {
+		return nil, fmt.Errorf("quorum: snapshots: %w", err)
+	}
+	for _, name := range names {
+		if !strings.HasSuffix(name, recordSuffix) {
+			continue
+		}
+		text, err := readFile(s.fs, s.fs.PathJoin(s.dir, name))
+		if err != nil {
+			return nil, fmt.Errorf("quorum: snapshot %s: %w", name, err)
+		}
+		var r snapshotRecord
+		if err := json.Unmarshal(text, &r); err != nil || r.name()+recordSuffix != name {
+			return nil, fmt.Errorf("quorum: snapshot %s: %w", name, ErrSnapshot)
+		}
+		list = append(list, r)
+	}
+	slices.SortFunc(list, func(a, b snapshotRecord) int { return cmp.Compare(b.name(), a.name()) })
+	return list, nil
+}
+
+// newest is the record from which this member goes on, the zero value for none.
+func (s *snapshotStore) newest() (snapshotRecord, error) {
+	list, err := s.records()
+	if err != nil || len(list) == 0 {
+		return snapshotRecord{}, err
+	}
+	return list[0], nil
+}
+
+// List is the library's.
+func (s *snapshotStore) List() ([]*raft.SnapshotMeta, error) {
+	list, err := s.records()
+	metas := make([]*raft.SnapshotMeta, len(list))
+	for i := range list {
+		metas[i] = list[i].meta()
+	}
+	return metas, err
+}
+
+// Create is the library's: a sink for a record of this member's own, or for a stream
+// from the leader.
+func (s *snapshotStore) Create(_ raft.SnapshotVersion, index, term uint64, c raft.Configuration, at uint64, _ raft.Transport) (raft.SnapshotSink, error) {
+	if s.received.Load() != nil {
+		return nil, errReplaced
+	}
+	return &snapshotSink{store: s, record: snapshotRecord{
+		Index: index, Term: term, Configuration: raft.EncodeConfiguration(c), ConfigurationIndex: at,
+	}}, nil
+}
+
+// Open is the library's: the record, and this member's journal as it is now, which
+// holds everything up to the record, and maybe more of what is agreed.
+func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
+	list, err := s.records()
+	if err != nil {
+		return nil, nil, err
+	}
+	i := slices.IndexFunc(list, func(r snapshotRecord) bool { return r.name() == id })
+	if i < 0 {
+		return nil, nil, fmt.Errorf("quorum: snapshot %s: %w", id, oserror.ErrNotExist)
+	}
+	t, err := s.journal.transfer()
+	if err != nil {
+		return nil, nil, fmt.Errorf("quorum: snapshot %s: %w", id, err)
+	}
+	meta := list[i].meta()
+	meta.Size += t.Size()
+	return meta, streamOut{io.MultiReader(bytes.NewReader(appendHeader(nil, list[i].Sequence)), t), t}, nil
+}
+
+// streamOut is a header and a transfer.
+type streamOut struct {
+	io.Reader
+	io.Closer
+}
+
+func appendHeader(b []byte, sequence uint64) []byte {
+	b = append(b, snapshotMagic...)
+	b = binary.LittleEndian.AppendUint32(b, 1)
+	return binary.LittleEndian.AppendUint64(b, sequence)
+}
+
+func readHeader(b []byte) (sequence uint64, err error) {
+	if len(b) != snapshotHeader || string(b[:4]) != snapshotMagic || binary.LittleEndian.Uint32(b[4:]) != 1 {
+		return 0, fmt.Errorf("quorum: snapshot header: %w", ErrSnapshot)
+	}
+	return binary.LittleEndian.Uint64(b[8:]), nil
+}
+
+// put makes a record durable and drops old ones.
+func (s *snapshotStore) put(r *snapshotRecord) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	if err := writeFile(s.fs, s.dir, r.name()+recordSuffix, text); err != nil {
+		return fmt.Errorf("quorum: snapshot %s: %w", r.name(), err)
+	}
+	list, err := s.records()
+	if err != nil {
+		return err
+	}
+	s.journal.begins(list[0].Index, list[0].Term)
+	for _, old := range list[min(len(list), keptSnapshots):] {
+		if err := s.fs.Remove(s.fs.PathJoin(s.dir, old.name()+recordSuffix)); err != nil {
+			return fmt.Errorf("quorum: snapshot %s: %w", old.name(), err)
+		}
+	}
+	return nil
+}
+
+// snapshotSink takes a stream: of this member's own a header alone, from the leader
+// a header and a journal. The journal goes to the storage as it comes, unless this
+// member has all of it.
+type snapshotSink struct {
+	store  *snapshotStore
+	record snapshotRecord
+	header []byte
+	skip   bool // what follows the header is not needed
+
+	journal  *io.PipeWriter // of a stream with more than a header
+	received chan error
+}
+
+func (k *snapshotSink) ID() string { return k.record.name() }
+
+func (k *snapshotSink) Write(b []byte) (n int, err error) {
+	if missing := snapshotHeader - len(k.header); missing > 0 {
+		n = min(missing, len(b))
+		if k.header = append(k.header, b[:n]...); len(k.header) == snapshotHeader {
+			if k.record.Sequence, err = readHeader(k.header); err != nil {
+				return n, err
+			}
+			k.skip = k.record.Sequence <= k.store.journal.has()
+		}
+	}
+	if n == len(b) || k.skip {
+		return len(b), nil
+	}
+	if k.journal == nil {
+		k.receive()
+	}
+	m, err := k.journal.Write(b[n:])
+	return n + m, err
+}
+
+// receive starts what takes the journal off the stream.
+func (k *snapshotSink) receive() {
+	r, w := io.Pipe()
+	k.journal, k.received = w, make(chan error, 1)
+	go func() {
+		err := k.store.storage.Receive(r)
+		if err == nil { // it may not have read the end of the stream
+			_, err = io.Copy(io.Discard, r)
+		}
+		r.CloseWithError(err)
+		k.received <- err
+	}()
+}
+
+// Close keeps what was written: first the journal that the record counts on, then
+// the record.
+func (k *snapshotSink) Close() error {
+	if len(k.header) < snapshotHeader {
+		return fmt.Errorf("quorum: snapshot %s ends after %d bytes: %w", k.ID(), len(k.header), ErrSnapshot)
+	}
+	if k.journal != nil {
+		k.journal.Close()
+		if err := <-k.received; err != nil {
+			return err
+		}
+		k.journal = nil
+		id := k.ID()
+		k.store.received.Store(&id)
+	} else if err := k.store.journal.stable(k.record.Sequence); err != nil {
+		return err
+	}
+	return k.store.put(&k.record)
+}
+
+// errCanceled ends the reader of a stream that is given up.
+var errCanceled = errors.New("snapshot given up")
+
+// Cancel forgets what was written.
+func (k *snapshotSink) Cancel() error {
+	if k.journal != nil {
+		k.journal.CloseWithError(errCanceled)
+		<-k.received
+		k.journal = nil
+	}
+	return nil
+}

@@ -1,0 +1,72 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// Limits of the library's connections.
+const (
+	pooledConns = 3
+	rpcTimeout  = 5 * time.Second
+
+	// unpipelined has the library send entries to a follower one request at a time.
+	// Its pipeline can hang for good when a request is refused or its connection ends
+	// (v1.8.0: a send that races the decoder's end waits for nobody), and an entry of
+	// ours holds so many commands that there is nothing to gain.
+	unpipelined = 1
+)
+
+// tcp is the members' network: one port a member.
+type tcp struct {
+	wire   *wire
+	answer atomic.Pointer[func([]byte) ([]byte, error)]
+}
+
+// openTCP listens for the other members.
+func openTCP(o Options) (network, error) {
+	self, err := o.self()
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range o.Members {
+		if err := wireAllows(o.TLS, m.Raft); err != nil {
+			return nil, fmt.Errorf("quorum: member %s at %s: %w", m.ID, m.Raft, err)
+		}
+	}
+	t := new(tcp)
+	t.wire, err = openWire(self.Raft, wireOptions{TLS: o.TLS, Answer: t.reply})
+	return t, err
+}
+
+// errNotYet is the answer of a member that is starting or stopping.
+var errNotYet = errors.New("not now")
+
+func (t *tcp) reply(request []byte) ([]byte, error) {
+	if f := t.answer.Load(); f != nil && *f != nil {
+		return (*f)(request)
+	}
+	return nil, errNotYet
+}
+
+func (t *tcp) Answer(f func(request []byte) ([]byte, error)) { t.answer.Store(&f) }
+
+func (t *tcp) Transport(self raft.ServerID, log *slog.Logger) (raft.Transport, error) {
+	t.wire.Serve(self)
+	return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+		Stream: t.wire, MaxPool: pooledConns, MaxRPCsInFlight: unpipelined, Timeout: rpcTimeout, Logger: quietLogger(log),
+		MsgpackUseNewTimeFormat: true,
+	}), nil
+}
+
+func (t *tcp) Ask(ctx context.Context, hostPort string, request []byte) ([]byte, error) {
+	return t.wire.Ask(ctx, hostPort, request)
+}
+
+func (t *tcp) Close() error { return t.wire.Close() }

@@ -1,0 +1,361 @@
+package quorum
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// Errors of the members' port.
+var (
+	// ErrPlain: members may talk without TLS only where nobody else can listen.
+	ErrPlain = errors.New("members on other machines need TLS")
+	// ErrQuestion: a question or an answer that is longer than it may be.
+	ErrQuestion = errors.New("question too long")
+	// ErrAnswer: the other member has refused the question; the text is its reason.
+	ErrAnswer = errors.New("member answered with an error")
+)
+
+// The first byte of a connection says what it is for. Behind that of a raft stream
+// comes the server that is meant (length u8, text), and the same byte back when the
+// other side is that server and has let the stream in.
+const (
+	wireRaft     = 'R'
+	wireQuestion = 'Q'
+)
+
+// The first byte of an answer.
+const (
+	wireRefused = 0
+	wireOK      = 1
+)
+
+// Limits of the members' port.
+const (
+	wireMaxBytes   = 1 << 20         // of a question and of an answer
+	wireMaxPending = 64              // connections that have not said yet what they are for
+	wireTimeout    = 5 * time.Second // for the first words of a connection, a question, an answer
+)
+
+// wireOptions are the options of openWire.
+type wireOptions struct {
+	TLS    *tls.Config                          // MemberTLS; nil = plain, on loopback addresses only
+	Answer func(request []byte) ([]byte, error) // any goroutine; nil refuses every question
+
+	timeout time.Duration // tests
+}
+
+// wire is the one port of a member: the raft library's streams and the members'
+// own questions come in over it, told apart by their first byte.
+//
+// One goroutine accepts and does nothing else; what a connection says first is
+// read by a goroutine of its own, within a time and, together, a number. Who is
+// slow loses the connection to who comes later, so neither a silent nor a hostile
+// peer keeps the others out. Close ends every connection, raft's too.
+type wire struct {
+	address  string // as configured, with the port that is really used
+	o        wireOptions
+	listener net.Listener
+	streams  chan net.Conn // raft streams on their way to Accept
+	stop     context.Context
+	cancel   context.CancelFunc
+
+	self atomic.Pointer[raft.ServerID] // whom raft streams have to be meant for; nil = nobody yet
+
+	mu      sync.Mutex
+	closed  bool
+	conns   map[*wireConn]struct{} // every open connection
+	pending []*wireConn            // those that have not said what they are for, oldest first
+	serving sync.WaitGroup
+}
+
+var _ raft.StreamLayer = (*wire)(nil)
+
+// openWire listens on addr, the address by which the other members know this one.
+func openWire(addr string, o wireOptions) (*wire, error) {
+	if err := wireAllows(o.TLS, addr); err != nil {
+		return nil, fmt.Errorf("quorum: listen address=%s: %w", addr, err)
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("quorum: listen address=%s: %w", addr, err)
+	}
+	w := newWire(o)
+	w.listener, w.address = l, wireAddress(addr, l.Addr())
+	w.serving.Go(w.acceptLoop)
+	return w, nil
+}
+
+// newWire is a wire that nobody can reach: it can ask.
+func newWire(o wireOptions) *wire {
+	if o.timeout == 0 {
+		o.timeout = wireTimeout
+	}
+	w := &wire{o: o, streams: make(chan net.Conn), conns: make(map[*wireConn]struct{})}
+	w.stop, w.cancel = context.WithCancel(context.Background())
+	return w
+}
+
+// wireAddress is the configured host with the port that the system gave, if it was asked for one.
+func wireAddress(configured string, actual net.Addr) string {
+	host, _, err := net.SplitHostPort(configured)
+	_, port, err2 := net.SplitHostPort(actual.String())
+	if err != nil || err2 != nil {
+		return configured
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// wireAllows refuses to talk plainly to another machine.
+func wireAllows(config *tls.Config, address string) error {
+	if config == nil && !IsLoopback(address) {
+		return ErrPlain
+	}
+	return nil
+}
+
+// IsLoopback reports whether address, a host with or without a port, can only be
+// reached from this machine: a loopback IP address or the name localhost.
+func IsLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		host = address
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// acceptLoop takes connections and hands each to a goroutine of its own.
+func (w *wire) acceptLoop() {
+	wait := time.Millisecond
+	for {
+		conn, err := w.listener.Accept()
+		if err == nil {
+			wait = time.Millisecond
+			w.admit(conn)
+			continue
+		}
+		// Too many open files, most likely: that passes.
+		select {
+		case <-w.stop.Done():
+			return
+		case <-time.After(wait):
+			wait = min(2*wait, time.Second)
+		}
+	}
+}
+
+// admit makes a connection pending. When there are too many, the one that has been
+// silent longest goes.
+func (w *wire) admit(raw net.Conn) {
+	conn := raw
+	if w.o.TLS != nil {
+		conn = tls.Server(raw, w.o.TLS)
+	}
+	c := w.track(raw, conn)
+	if c == nil {
+		return
+	}
+	w.mu.Lock()
+	w.pending = append(w.pending, c)
+	var oldest *wireConn
+	if len(w.pending) > wireMaxPending {
+		oldest = w.pending[0]
+	}
+	w.mu.Unlock()
+	if oldest != nil {
+		_ = oldest.Close()
+	}
+	w.serving.Go(func() { w.serve(c) })
+}
+
+// track remembers an open connection for Close; nil, and the connection is closed,
+// when that has come already.
+func (w *wire) track(raw, conn net.Conn) *wireConn {
+	c := &wireConn{Conn: conn, raw: raw, wire: w}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		_ = raw.Close()
+		return nil
+	}
+	w.conns[c] = struct{}{}
+	return c
+}
+
+// settled takes the connection off the pending ones.
+func (w *wire) settled(c *wireConn) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, p := range w.pending {
+		if p == c {
+			w.pending = append(w.pending[:i], w.pending[i+1:]...)
+			return
+		}
+	}
+}
+
+// serve finds out what a connection is for, and does it. A peer that does not keep
+// to the protocol is closed without a word: whatever it is, it is no member.
+func (w *wire) serve(c *wireConn) {
+	var kind [1]byte
+	err := c.SetDeadline(time.Now().Add(w.o.timeout))
+	if err == nil {
+		_, err = io.ReadFull(c, kind[:])
+	}
+	switch {
+	case err == nil && kind[0] == wireRaft && w.meant(c):
+		w.deliver(c)
+	case err == nil && kind[0] == wireQuestion:
+		w.answer(c)
+	default:
+		_ = c.Close()
+	}
+}
+
+// meant reads whom a raft stream is for.
+func (w *wire) meant(c *wireConn) bool {
+	var text [256]byte
+	if _, err := io.ReadFull(c, text[:1]); err != nil {
+		return false
+	}
+	id := text[1 : 1+int(text[0])]
+	if _, err := io.ReadFull(c, id); err != nil {
+		return false
+	}
+	self := w.self.Load()
+	return self != nil && string(id) == string(*self)
+}
+
+// deliver confirms a raft stream and hands it to Accept.
+func (w *wire) deliver(c *wireConn) {
+	_, err := c.Write([]byte{wireRaft})
+	if err == nil {
+		err = c.SetDeadline(time.Time{})
+	}
+	w.settled(c)
+	if err != nil {
+		_ = c.Close()
+		return
+	}
+	select {
+	case w.streams <- c:
+	case <-w.stop.Done():
+		_ = c.Close()
+	}
+}
+
+// answer reads one question and answers it.
+func (w *wire) answer(c *wireConn) {
+	defer func() { _ = c.Close() }()
+	request, err := readFrame(c)
+	w.settled(c)
+	if err != nil {
+		return
+	}
+	reply := []byte{wireOK}
+	body, err := w.ask(request)
+	if err == nil && len(body) > wireMaxBytes {
+		err = fmt.Errorf("answer of %d bytes: %w", len(body), ErrQuestion)
+	}
+	if err != nil {
+		reply[0], body = wireRefused, []byte(err.Error())
+		body = body[:min(len(body), wireMaxBytes)]
+	}
+	if c.SetDeadline(time.Now().Add(w.o.timeout)) == nil {
+		_, _ = c.Write(appendFrame(reply, body)) // whoever has gone away asks again
+	}
+}
+
+func (w *wire) ask(request []byte) ([]byte, error) {
+	if w.o.Answer == nil {
+		return nil, errors.New("no answers here")
+	}
+	return w.o.Answer(request)
+}
+
+// appendFrame appends the length of body, u32 little endian, and body.
+func appendFrame(dst, body []byte) []byte {
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(body)))
+	return append(dst, body...)
+}
+
+// readFrame is the inverse of appendFrame.
+func readFrame(r io.Reader) ([]byte, error) {
+	var head [4]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return nil, err
+	}
+	n := binary.LittleEndian.Uint32(head[:])
+	if n > wireMaxBytes {
+		return nil, fmt.Errorf("%d bytes: %w", n, ErrQuestion)
+	}
+	body := make([]byte, n)
+	_, err := io.ReadFull(r, body)
+	return body, err
+}
+
+// Accept returns the next raft stream, or net.ErrClosed after Close.
+func (w *wire) Accept() (net.Conn, error) {
+	select {
+	case c := <-w.streams:
+		return c, nil
+	case <-w.stop.Done():
+		return nil, net.ErrClosed
+	}
+}
+
+// Serve lets raft streams in that are meant for self; there are none before.
+func (w *wire) Serve(self raft.ServerID) { w.self.Store(&self) }
+
+// Addr is the address by which the other members know this one: the configured
+// host, not what it resolves to, because certificates are made out to it, and the
+// server that Serve has named.
+func (w *wire) Addr() net.Addr {
+	if self := w.self.Load(); self != nil {
+		return wireAddr(addressOf(w.address, *self))
+	}
+	return wireAddr(w.address)
+}
+
+type wireAddr string
+
+func (wireAddr) Network() string  { return "tcp" }
+func (a wireAddr) String() string { return string(a) }
+
+// Close stops listening, closes every connection and waits for the answers under
+// way; what Answer waits for has to end first.
+func (w *wire) Close() error {
+	w.mu.Lock()
+	if w.closed {
+		w.mu.Unlock()
+		return nil
+	}
+	w.closed = true
+	conns := w.conns
+	w.conns = nil
+	w.mu.Unlock()
+
+	w.cancel()
+	var err error
+	if w.listener != nil {
+		err = w.listener.Close()
+	}
+	for c := range conns {
+		_ = c.raw.Close() // at once: there is nothing left to say
+	}
+	w.serving.Wait()
+	if err != nil {
+		return fmt.Errorf("quorum: close address=%s: %w", w.address, err)
+	}
+	return nil
+}
