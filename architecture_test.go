@@ -26,6 +26,7 @@ var rooms = map[string][]string{
 	"journal":            {"ring", "matcher"},
 	"blotter":            {"ring", "matcher"},
 	"journal/audit":      {"ring", "matcher", "matcher/strictjson", "journal"},
+	"journal/quorum":     {"ring", "matcher", "journal"},
 
 	"sidecars/store":             {"matcher", "matcher/strictjson"},
 	"sidecars/store/storetest":   {"sidecars/store"},
@@ -60,7 +61,7 @@ var rooms = map[string][]string{
 // soleImporters names the one folder that may import each outside engine, so
 // that replacing it is a matter of one folder.
 var soleImporters = map[string][]string{
-	"github.com/cockroachdb/pebble": {"journal"},
+	"github.com/cockroachdb/pebble": {"journal", "journal/quorum"},
 	"github.com/valyala/fasthttp":   {"httpapi", "httpapi/client"},
 	"github.com/hashicorp/raft":     {"journal/quorum"},
 	"github.com/nats-io":            {"sidecars/broker", "sidecars/broker/brokertest"},

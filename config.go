@@ -7,8 +7,13 @@ import (
 	"net"
 	"net/url"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"posttrade/journal"
+	"posttrade/journal/quorum"
 )
 
 // setting is one line of the configuration. Its dotted name is the same in a
@@ -42,7 +47,7 @@ var settings = []setting{
 	{"http.tls-cert", "", text, "no TLS", "certificate chain (PEM) of the service listeners"},
 	{"http.tls-key", "", text, "no TLS", "private key (PEM) of http.tls-cert"},
 
-	{"journal.durability", "fsync", oneOf("fsync", "os"), "", "what a 2xx promises: on stable storage, or handed to the operating system"},
+	{"journal.durability", "fsync", oneOf("fsync", "os", "quorum"), "", "what a 2xx promises: on stable storage, handed to the operating system; a cluster's is quorum"},
 	{"journal.flush-interval", "50ms", duration(time.Millisecond, 10*time.Second), "", "in mode os: what a power cut may remove, at most"},
 	{"journal.reserve-bytes", "256MiB", bytesOf(0, 1<<50), "", "free disk space below which orders are refused"},
 	{"snapshot.interval-commands", "1000000", whole(0, math.MaxInt64), "", "commands between two snapshots, 0 = only when asked"},
@@ -103,8 +108,16 @@ var settings = []setting{
 	{"tca.window-minutes", "5", whole(1, 24*60), "", "length of the TWAP window"},
 	{"outbox.poll-interval-ms", "250", whole(1, dayMillis), "", "time between two looks into the outbox"},
 
+	{"flight.budget-ms", "0", whole(0, 60_000), "", "time in a stage above which the last second's trace is saved, 0 = off"},
+	{"flight.dir", "", text, "data.dir/flight", "directory of those traces, the newest ten"},
+	{"profile.contention", "false", boolean, "", "profile waits for mutexes and channels too"},
+
 	{"cluster.member-id", "", memberID, "single", "this member's number in cluster.members"},
 	{"cluster.members", "", members, "single", "1=host:raftport@host:httpport,2=..."},
+	{"cluster.heartbeat-ms", "150", whole(10, 60_000), "", "silence after which a member doubts its leader"},
+	{"cluster.tls-cert", "", text, "loopback only", "certificate chain (PEM) of this member on the members' port"},
+	{"cluster.tls-key", "", text, "loopback only", "private key (PEM) of cluster.tls-cert"},
+	{"cluster.tls-ca", "", text, "loopback only", "certificate authority (PEM) of all members"},
 
 	{"extract.sink", "", text, "data.dir/extracts", "directory of the risk extracts"},
 	{"extract.counterparties", "", text, "built in", "CSV file: accountId,counterpartyId,nettingSetId,currency"},
@@ -157,7 +170,11 @@ func (c *config) checkProduction() error {
 
 func (c *config) checkCluster() error {
 	list, id := c.Members(), c.Int("cluster.member-id")
-	switch {
+	switch durability := c.String("journal.durability"); {
+	case len(list) == 0 && durability == "quorum":
+		return usagef("journal.durability: quorum needs cluster.members")
+	case len(list) > 0 && durability == "os":
+		return usagef("journal.durability: in a cluster it is quorum: on stable storage of a majority")
 	case len(list) == 0 && id == 0:
 		return nil
 	case len(list) == 0:
@@ -165,11 +182,8 @@ func (c *config) checkCluster() error {
 	case id == 0:
 		return usagef("cluster.members: needs cluster.member-id")
 	}
-	known := false
-	for _, m := range list {
-		known = known || m.ID == id
-	}
-	if !known {
+	self := strconv.Itoa(id)
+	if !slices.ContainsFunc(list, func(m quorum.Member) bool { return m.ID == self }) {
 		return usagef("cluster.member-id: %d is not in cluster.members", id)
 	}
 	if c.Bool("sidecars.enabled") {
@@ -179,7 +193,59 @@ func (c *config) checkCluster() error {
 			}
 		}
 	}
+	return c.checkMemberTLS(list)
+}
+
+// checkMemberTLS refuses members that would talk to each other in the open.
+func (c *config) checkMemberTLS(list []quorum.Member) error {
+	set := 0
+	for _, name := range memberTLS {
+		if c.String(name) != "" {
+			set++
+		}
+	}
+	if set != 0 && set != len(memberTLS) {
+		return usagef("%s: set all three or none", strings.Join(memberTLS, ", "))
+	}
+	for _, m := range list {
+		if set == 0 && !quorum.IsLoopback(m.Raft) {
+			return usagef("cluster.members: member %s at %s needs cluster.tls-cert: only loopback addresses may do without", m.ID, m.Raft)
+		}
+	}
 	return nil
+}
+
+// memberTLS are the settings of the members' own port.
+var memberTLS = []string{"cluster.tls-cert", "cluster.tls-key", "cluster.tls-ca"}
+
+// clustered reports that this process is one of several members.
+func (c *config) clustered() bool { return len(c.Members()) > 0 }
+
+// durability is what a 2xx promises.
+func (c *config) durability() string {
+	if c.clustered() {
+		return "quorum"
+	}
+	return c.String("journal.durability")
+}
+
+// listenAddr is where a service listens. A member's order-matcher listens where the
+// list of members says, unless its own setting says otherwise.
+func (c *config) listenAddr(service string) string {
+	setting := service + ".listen"
+	if c.clustered() && service == "order-matcher" && c.Source(setting) == "default" {
+		return c.self().HTTP
+	}
+	return c.Addr(setting)
+}
+
+// journalDurability is how this process writes its own journal. A member's is behind
+// what a majority has on stable storage, and is brought up from there.
+func (c *config) journalDurability() string {
+	if c.clustered() {
+		return journal.DurabilityOS
+	}
+	return c.String("journal.durability")
 }
 
 // tls loads the certificate of the service listeners, or nil without one.

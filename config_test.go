@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"posttrade/journal/quorum"
 )
 
 // mustConfig settles a configuration from flags alone.
@@ -55,7 +57,9 @@ func TestDefaultsAreTheContract(t *testing.T) {
 		"recon.grace-ms": "5000", "settlement.t-plus-days": "1", "settlement.calendar": "US-SETTLEMENT",
 		"settlement.timezone": "America/New_York", "settlement.sweep.interval-ms": "5000",
 		"tca.window-minutes": "5", "outbox.poll-interval-ms": "250",
-		"cluster.member-id": "", "cluster.members": "",
+		"cluster.member-id": "", "cluster.members": "", "cluster.heartbeat-ms": "150",
+		"cluster.tls-cert": "", "cluster.tls-key": "", "cluster.tls-ca": "",
+		"flight.budget-ms": "0", "flight.dir": "", "profile.contention": "false",
 		"extract.sink": "", "extract.counterparties": "", "extract.instruments": "",
 	}
 	for name, want := range contract {
@@ -220,7 +224,7 @@ func TestAccessorsReturnWhatWasSet(t *testing.T) {
 	c := mustConfig(t, "journal.reserve-bytes", "64KiB", "risk.credit-limit", "12.5", "auth.jwt.leeway", "3s",
 		"recon.grace-ms", "1500", "risk.seed.accounts", "3, 7", "risk.seed.securities", "B,A", "http.behind-proxy", "on",
 		"sidecars.enabled", "false", "cluster.member-id", "2",
-		"cluster.members", "1=a:7001@a:8001,2=b:7001@b:8001")
+		"cluster.members", "1=127.0.0.1:7001@a:8001,2=127.0.0.1:7002@b:8001")
 	check := func(name string, got, want any) {
 		t.Helper()
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -236,7 +240,7 @@ func TestAccessorsReturnWhatWasSet(t *testing.T) {
 	check("bool", c.Bool("http.behind-proxy"), true)
 	check("cpu", c.Int("matcher.cpu"), -1)
 	check("address", c.Addr("admin.listen"), "127.0.0.1:18111")
-	check("members", c.Members(), []member{{1, "a:7001", "a:8001"}, {2, "b:7001", "b:8001"}})
+	check("members", c.Members(), []quorum.Member{{ID: "1", Raft: "127.0.0.1:7001", HTTP: "a:8001"}, {ID: "2", Raft: "127.0.0.1:7002", HTTP: "b:8001"}})
 	check("sink", c.extractSink(), "data/extracts")
 	check("own sink", mustConfig(t, "extract.sink", "/x").extractSink(), "/x")
 }
@@ -259,7 +263,7 @@ func TestAccessorsPanicOnBugs(t *testing.T) {
 }
 
 func TestCombinationsAreChecked(t *testing.T) {
-	const members = "1=a:7001@a:8001,2=b:7001@b:8001"
+	const members = "1=127.0.0.1:7001@a:8001,2=127.0.0.1:7002@b:8001"
 	tests := []struct {
 		name string
 		set  []string
@@ -278,6 +282,13 @@ func TestCombinationsAreChecked(t *testing.T) {
 		{"cluster engine alone", []string{"cluster.members", members, "cluster.member-id", "1", "sidecars.enabled", "false"}, ""},
 		{"cluster with everything", []string{"cluster.members", members, "cluster.member-id", "1",
 			"database.url", "postgres://h/d", "nats.url", "nats://h"}, ""},
+		{"cluster in the open", []string{"cluster.members", "1=a:7001@a:8001,2=b:7001@b:8001", "cluster.member-id", "1", "sidecars.enabled", "false"}, "cluster.tls-cert"},
+		{"cluster with certificates", []string{"cluster.members", "1=a:7001@a:8001,2=b:7001@b:8001", "cluster.member-id", "1", "sidecars.enabled", "false",
+			"cluster.tls-cert", "c.pem", "cluster.tls-key", "k.pem", "cluster.tls-ca", "a.pem"}, ""},
+		{"half a certificate", []string{"cluster.members", members, "cluster.member-id", "1", "sidecars.enabled", "false", "cluster.tls-cert", "c.pem"}, "cluster.tls-key"},
+		{"cluster in mode os", []string{"cluster.members", members, "cluster.member-id", "1", "sidecars.enabled", "false", "journal.durability", "os"}, "journal.durability"},
+		{"cluster in mode quorum", []string{"cluster.members", members, "cluster.member-id", "1", "sidecars.enabled", "false", "journal.durability", "quorum"}, ""},
+		{"quorum without cluster", []string{"journal.durability", "quorum"}, "journal.durability"},
 		{"member twice", []string{"cluster.members", "1=a:1@a:2,1=b:1@b:2"}, "cluster.members"},
 		{"address twice", []string{"cluster.members", "1=a:1@a:2,2=a:1@b:2"}, "cluster.members"},
 		{"no http address", []string{"cluster.members", "1=a:1"}, "cluster.members"},

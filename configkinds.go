@@ -13,6 +13,7 @@ import (
 	"time"
 	_ "time/tzdata" // settlement.timezone works on a machine without zone files
 
+	"posttrade/journal/quorum"
 	"posttrade/matcher/strictjson"
 )
 
@@ -278,34 +279,9 @@ func parseMemberID(s string) (any, error) {
 	return whole(1, 255).parse(s)
 }
 
-// member is one machine of a cluster.
-type member struct {
-	ID         int
-	Raft, HTTP string // host:port
-}
-
 func parseMembers(s string) (any, error) {
-	var list []member
-	for _, field := range fields(s) {
-		number, addresses, ok := strings.Cut(field, "=")
-		raft, http, ok2 := strings.Cut(addresses, "@")
-		if !ok || !ok2 {
-			return nil, errNotAllowed
-		}
-		id, err := whole(1, 255).parse(number)
-		if err != nil {
-			return nil, err
-		}
-		for _, a := range []string{raft, http} {
-			if _, err := parseAddress(a); err != nil || strings.HasPrefix(a, ":") || strings.HasSuffix(a, ":0") {
-				return nil, errNotAllowed
-			}
-		}
-		m := member{ID: int(id.(int64)), Raft: raft, HTTP: http}
-		if slices.ContainsFunc(list, func(o member) bool { return o.ID == m.ID || o.Raft == m.Raft || o.HTTP == m.HTTP }) {
-			return nil, errNotAllowed
-		}
-		list = append(list, m)
+	if s == "" {
+		return []quorum.Member(nil), nil
 	}
-	return list, nil
+	return quorum.ParseMembers(s)
 }

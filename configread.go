@@ -10,6 +10,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"posttrade/journal/quorum"
 )
 
 // config is the settled value of every setting and where each came from. It is
@@ -205,7 +207,7 @@ func (c *config) AccountIDs(name string) []uint32 { return value[[]uint32](c, na
 func (c *config) Tickers(name string) []string { return value[[]string](c, name) }
 
 // Members returns the members of the cluster, nil for a single process.
-func (c *config) Members() []member { return value[[]member](c, "cluster.members") }
+func (c *config) Members() []quorum.Member { return value[[]quorum.Member](c, "cluster.members") }
 
 // Source says where a setting's value came from.
 func (c *config) Source(name string) string { return c.values[name].source }

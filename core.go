@@ -41,6 +41,7 @@ type coreOptions struct {
 	recorderCPU      int
 	blotterCapacity  int
 	tickets          int
+	member           bool                             // of a cluster: what the desk takes is agreed on first
 	feeds            bool                             // control feeds make the gate ready; else it is at once
 	genesis          func() (*matcher.Genesis, error) // of a new journal
 	fatal            func(error)
@@ -64,6 +65,11 @@ type core struct {
 	stage    *matcher.Stage
 	recorder *journal.Recorder
 	shadow   *journal.Snapshotter
+
+	// Of a member: where the desk's commands wait for agreement, nil on a single node,
+	// and the client ids of what other members have proposed.
+	proposals *ring.MPSC[matcher.Command]
+	foreign   foreign
 
 	watermark   watermark
 	recovered   recovery
@@ -230,13 +236,29 @@ func (c *core) fillGate() error {
 	return err
 }
 
+// unready closes the gate until the control sources have been followed again;
+// without feeds the gate needs none.
+func (c *core) unready() {
+	if !c.o.feeds {
+		return
+	}
+	for _, s := range c.gate.Snapshot().Sources {
+		if err := c.gate.SetSource(s.Name, gate.Bootstrapping, s.Epoch, s.Watermark, s.HighWatermark, ""); err != nil {
+			panic(err) // the names are the gate's own
+		}
+	}
+}
+
 func (c *core) buildPath() (err error) {
-	inRegion, err := c.region(ring.MPSCBytes[matcher.Command](c.o.inputSlots))
-	if err != nil {
+	if c.in, err = c.commandRing(); err != nil {
 		return err
 	}
-	if c.in, err = ring.NewMPSC[matcher.Command](inRegion, c.o.inputSlots); err != nil {
-		return err
+	submissions := c.in
+	if c.o.member {
+		if c.proposals, err = c.commandRing(); err != nil {
+			return err
+		}
+		submissions = c.proposals
 	}
 	outRegion, err := c.region(ring.FanoutBytes[matcher.Event](c.o.outputSlots))
 	if err != nil {
@@ -245,7 +267,7 @@ func (c *core) buildPath() (err error) {
 	if c.out, err = ring.NewFanout[matcher.Event](outRegion, c.o.outputSlots); err != nil {
 		return err
 	}
-	if c.desk, err = desk.New(c.in, c.o.tickets); err != nil {
+	if c.desk, err = desk.New(submissions, c.o.tickets); err != nil {
 		return err
 	}
 	c.stage = matcher.NewStage(c.engine, c.in, c.out, c.o.idle, c.o.matcherCPU)
@@ -265,10 +287,27 @@ func (g gateObserver) Observe(ev *matcher.Event, _ []byte) { g.gate.Observe(ev) 
 
 // Observe, ClientID, Durable and Fail are the answers' side of the recorder: the
 // desk's tickets, and the readers that wait for what they saw to be durable.
-func (c *core) Observe(ev *matcher.Event)  { c.desk.Observe(ev) }
-func (c *core) ClientID(ref uint64) []byte { return c.desk.ClientID(ref) }
-func (c *core) Durable(inputSeq uint64)    { c.desk.Durable(inputSeq); c.watermark.raise(inputSeq) }
-func (c *core) Fail(err error)             { c.desk.Fail(err); c.watermark.fail(err) }
+func (c *core) Observe(ev *matcher.Event) { c.desk.Observe(ev) }
+func (c *core) Durable(inputSeq uint64)   { c.desk.Durable(inputSeq); c.watermark.raise(inputSeq) }
+func (c *core) Fail(err error)            { c.desk.Fail(err); c.watermark.fail(err) }
+
+// ClientID is the client id of a command: the desk has it, or it came with the
+// agreed commands of another member.
+func (c *core) ClientID(ref uint64) []byte {
+	if ref == desk.Foreign {
+		return c.foreign.pop()
+	}
+	return c.desk.ClientID(ref)
+}
+
+// commandRing is a ring of commands with room for ring.input-slots.
+func (c *core) commandRing() (*ring.MPSC[matcher.Command], error) {
+	region, err := c.region(ring.MPSCBytes[matcher.Command](c.o.inputSlots))
+	if err != nil {
+		return nil, err
+	}
+	return ring.NewMPSC[matcher.Command](region, c.o.inputSlots)
+}
 
 func (c *core) region(bytes int) (*ring.Region, error) {
 	r, err := ring.Anonymous(bytes)

@@ -36,8 +36,8 @@ type downstream struct {
 }
 
 // openDownstream opens the database and the broker, makes the sidecars and
-// starts them. Neither an absent PostgreSQL nor an absent NATS fails the start.
-func openDownstream(c *config, k *core, history *fullHistory, log *slog.Logger) (_ *downstream, err error) {
+// starts them; role is this process's in an extract. Neither an absent PostgreSQL nor an absent NATS fails the start.
+func openDownstream(c *config, k *core, history *fullHistory, role string, log *slog.Logger) (_ *downstream, err error) {
 	d := &downstream{loops: newLoops(log)}
 	defer func() {
 		if err != nil {
@@ -57,7 +57,7 @@ func openDownstream(c *config, k *core, history *fullHistory, log *slog.Logger) 
 	if err := d.makeSidecars(c, k, history, log); err != nil {
 		return nil, err
 	}
-	d.extracts = newExtracts(c, k, d.db, d.broker, log)
+	d.extracts = newExtracts(c, k, d.db, d.broker, role, log)
 	d.sources = newControlSources(d.db, d.broker, c.Millis("outbox.poll-interval-ms"), log)
 	if err := d.sources.seeding(c); err != nil {
 		return nil, err

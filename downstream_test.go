@@ -80,7 +80,7 @@ func checkDay(
 	in.awaitMatched()
 	until(t, "every trade is settled", func() (bool, any) {
 		n := -1
-		err := in.downstream.db.Read(t.Context(), func(tx *store.Tx) error {
+		err := in.beside.Load().db.Read(t.Context(), func(tx *store.Tx) error {
 			return tx.Query("select count(*) from trades where status = $1", func(r *store.Row) error {
 				n = int(r.Int64(0))
 				return nil

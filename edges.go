@@ -12,20 +12,20 @@ import (
 
 // openEdges opens every listener: the order-matcher, the trade-processor when
 // there are sidecars, and the admin listener, which shows them all.
-func openEdges(c *config, in *installation, log *slog.Logger) error {
-	k, d, l := in.core, in.downstream, in.listeners
+func openEdges(c *config, in *installation, log *slog.Logger) (m httpapi.Metrics, err error) {
+	k, d, l := in.core, in.beside.Load(), in.listeners
 	verifier, err := c.verifier()
 	if err != nil {
-		return err
+		return m, err
 	}
-	orders := newOrderMatcher(c, k, d, in.history, verifier, log)
+	orders := newOrderMatcher(c, in, verifier, log)
 	if err := l.start("order-matcher", orders); err != nil {
-		return err
+		return m, err
 	}
-	m := coreMetrics(k, orders)
+	m = coreMetrics(k, orders)
 	if d != nil {
-		if err := openServices(c, k, d, l, verifier, &m, log); err != nil {
-			return err
+		if err := openSources(c, in, verifier, &m, log); err != nil {
+			return m, err
 		}
 	}
 	// The trade-processor shows the registry that counts its own faults.
@@ -37,42 +37,68 @@ func openEdges(c *config, in *installation, log *slog.Logger) error {
 	})
 	registry := httpapi.NewRegistry(m, log)
 	if d != nil {
-		if processor, err = newTradeProcessor(c, k, d, verifier, registry, log); err != nil {
-			return err
+		if processor, err = newTradeProcessor(c, in, d, verifier, registry, log); err != nil {
+			return m, err
 		}
 		if err := l.start("trade-processor", processor); err != nil {
-			return err
+			return m, err
 		}
 	}
-	admin := newAdmin(c, k, d, verifier, registry, log)
-	listener, err := l.listen("admin")
+	return m, openAdmin(c, in, verifier, registry, log)
+}
+
+// openAdmin opens the admin listener.
+func openAdmin(c *config, in *installation, verifier *gate.Verifier, registry *httpapi.Registry, log *slog.Logger) error {
+	listener, err := in.listeners.listen("admin")
 	if err != nil {
 		return err
 	}
-	l.serve("admin", admin, listener, false)
+	in.listeners.serve("admin", newAdmin(c, in, verifier, registry, log), listener, false)
 	return nil
 }
 
-// openServices opens the account-service and the reference-data service.
-func openServices(c *config, k *core, d *downstream, l *listeners, verifier *gate.Verifier, m *httpapi.Metrics, log *slog.Logger) error {
-	writeAuth, snapshotAuth := c.Bool("reference.write-auth.enforced"), c.Bool("controlfeed.snapshot-auth")
-	durability, inflight := c.String("journal.durability"), c.Int("http.max-inflight")
-	accounts := httpapi.NewAccountService(httpapi.AccountDeps{
-		Accounts: d.sources.accounts, Verifier: verifier, WriteAuth: writeAuth, SnapshotAuth: snapshotAuth,
-		Applied: k.views.Applied, Durable: k.watermark.Durable, Projected: d.projected, State: d.state,
-		Durability: durability, MaxInflight: inflight, Logger: log,
-	})
-	securities := httpapi.NewReferenceData(httpapi.ReferenceDeps{
-		Securities: d.sources.securities, Verifier: verifier, WriteAuth: writeAuth, SnapshotAuth: snapshotAuth,
-		Applied: k.views.Applied, Durable: k.watermark.Durable, Projected: d.projected, State: d.state,
-		Durability: durability, MaxInflight: inflight, Logger: log,
-	})
+// openSources opens the account-service and the reference-data service.
+func openSources(c *config, in *installation, verifier *gate.Verifier, m *httpapi.Metrics, log *slog.Logger) error {
+	d := in.beside.Load()
+	accounts, securities := newSources(c, in, d, verifier, log)
 	m.More = d.metrics
 	m.Faults = append(m.Faults, accounts.Faults, securities.Faults)
-	if err := l.start("account-service", accounts); err != nil {
+	if err := in.listeners.start("account-service", accounts); err != nil {
 		return err
 	}
-	return l.start("reference-data", securities)
+	return in.listeners.start("reference-data", securities)
+}
+
+// newSources makes the account-service and the reference-data service.
+func newSources(c *config, in *installation, d *downstream, verifier *gate.Verifier, log *slog.Logger) (*httpapi.AccountService, *httpapi.ReferenceData) {
+	k := in.core
+	writeAuth, snapshotAuth := c.Bool("reference.write-auth.enforced"), c.Bool("controlfeed.snapshot-auth")
+	durability, inflight := c.durability(), c.Int("http.max-inflight")
+	return httpapi.NewAccountService(httpapi.AccountDeps{
+			Accounts: d.sources.accounts, Verifier: verifier, WriteAuth: writeAuth, SnapshotAuth: snapshotAuth,
+			Applied: k.views.Applied, Durable: k.watermark.Durable, Projected: d.projected, State: d.state,
+			Durability: durability, Cluster: in.cluster(), MaxInflight: inflight, Logger: log,
+		}), httpapi.NewReferenceData(httpapi.ReferenceDeps{
+			Securities: d.sources.securities, Verifier: verifier, WriteAuth: writeAuth, SnapshotAuth: snapshotAuth,
+			Applied: k.views.Applied, Durable: k.watermark.Durable, Projected: d.projected, State: d.state,
+			Durability: durability, Cluster: in.cluster(), MaxInflight: inflight, Logger: log,
+		})
+}
+
+// cluster is what the services know of the other members, nil on a single node.
+func (in *installation) cluster() httpapi.Cluster {
+	if in.member == nil {
+		return nil
+	}
+	return in.member.node
+}
+
+// projected is the input sequence up to which every fill is in SQL, 0 where nothing is projected.
+func (in *installation) projected() uint64 {
+	if d := in.beside.Load(); d != nil {
+		return d.projected()
+	}
+	return 0
 }
 
 // verifier checks access tokens as the settings say.
@@ -84,33 +110,35 @@ func (c *config) verifier() (*gate.Verifier, error) {
 	return gate.NewVerifier(secret, c.String("auth.jwt.issuer"), c.Duration("auth.jwt.leeway"), time.Now)
 }
 
-func newOrderMatcher(c *config, k *core, d *downstream, history *fullHistory, verifier *gate.Verifier, log *slog.Logger) *httpapi.OrderMatcher {
+func newOrderMatcher(c *config, in *installation, verifier *gate.Verifier, log *slog.Logger) *httpapi.OrderMatcher {
+	k := in.core
 	deps := httpapi.Deps{
 		Gate: k.gate, Desk: k.desk, Views: k.views, Blotter: k.blotter, Verifier: verifier,
 		Durable: &k.watermark, Seen: k.stage.Applied,
 		Clock:       func() int64 { return time.Now().UnixMilli() },
 		StorageFull: k.journal.StorageFull, Failed: k.journal.Err,
-		Report: audit.New(k.journal, rebuildFrom(k.genesis).Engine, audit.Options{}), History: history,
+		Report: audit.New(k.journal, rebuildFrom(k.genesis).Engine, audit.Options{}), History: in.history,
 		Enforced: c.Bool("risk.entitlement.enforced"), SequenceRefusals: c.Bool("audit.sequence-refusals"),
-		PathPrefix: c.String("order-matcher.path-prefix"), Durability: c.String("journal.durability"),
+		PathPrefix: c.String("order-matcher.path-prefix"), Durability: c.durability(), Cluster: in.cluster(),
 		MaxInflight: c.Int("http.max-inflight"), BlotterPage: c.Int("recon.blotter.page-size"), Logger: log,
 	}
-	if d != nil {
-		deps.Projected = d.projected
+	if c.Bool("sidecars.enabled") {
+		deps.Projected = in.projected
 	}
 	return httpapi.NewOrderMatcher(deps)
 }
 
-func newTradeProcessor(c *config, k *core, d *downstream, verifier *gate.Verifier, registry *httpapi.Registry, log *slog.Logger) (*httpapi.TradeProcessor, error) {
+func newTradeProcessor(c *config, in *installation, d *downstream, verifier *gate.Verifier, registry *httpapi.Registry, log *slog.Logger) (*httpapi.TradeProcessor, error) {
 	mint, err := c.tokenMint(log)
 	if err != nil {
 		return nil, err
 	}
+	k := in.core
 	return httpapi.NewTradeProcessor(httpapi.ProcessorDeps{
 		Trades: httpapi.StoreTrades{DB: d.db}, Marks: d.extracts.marks, Settlement: d.settlement, Recon: d.recon, TCA: d.tca,
 		Verifier: verifier, Mint: mint, Metrics: registry,
 		Applied: k.views.Applied, Durable: k.watermark.Durable, Projected: d.projected, State: d.state,
-		Durability: c.String("journal.durability"), MaxInflight: c.Int("http.max-inflight"), Logger: log,
+		Durability: c.durability(), Cluster: in.cluster(), MaxInflight: c.Int("http.max-inflight"), Logger: log,
 	}), nil
 }
 
@@ -128,9 +156,11 @@ func (c *config) tokenMint(log *slog.Logger) (httpapi.TokenMint, error) {
 	return httpapi.TokenMint{MasterSecret: master, Secret: secret, Issuer: c.String("auth.jwt.issuer")}, err
 }
 
-func newAdmin(c *config, k *core, d *downstream, verifier *gate.Verifier, registry *httpapi.Registry, log *slog.Logger) *httpapi.Admin {
+func newAdmin(c *config, in *installation, verifier *gate.Verifier, registry *httpapi.Registry, log *slog.Logger) *httpapi.Admin {
 	a := httpapi.AdminConfig{
-		Parts:   func() []httpapi.Part { return append(coreParts(k), d.parts()...) },
+		Parts: func() []httpapi.Part {
+			return append(append(coreParts(in.core), in.member.parts()...), in.beside.Load().parts()...)
+		},
 		Version: map[string]string{"version": version()}, Registry: registry, Logger: log,
 	}
 	if c.Bool("admin.token-guard") {

@@ -39,12 +39,23 @@ type extracts struct {
 	sequenced map[uint64]uint64 // of a word that is not done yet, by its stream sequence: the marker's
 }
 
-func newExtracts(c *config, k *core, db *store.DB, b *broker.Broker, log *slog.Logger) *extracts {
-	x := &extracts{k: k, broker: b, marks: &riskextract.SQLMarks{DB: db}, log: log, sequenced: map[uint64]uint64{}}
-	x.extractor = riskextract.New(riskextract.Options{
+// newExtracts makes the extracts of a process. Without a database there are no closing
+// marks, and a file keeps how far it has come; without a broker the log announces.
+func newExtracts(c *config, k *core, db *store.DB, b *broker.Broker, role string, log *slog.Logger) *extracts {
+	x := &extracts{k: k, broker: b, log: log, sequenced: map[uint64]uint64{}}
+	o := riskextract.Options{
 		Sink: c.extractSink(), Counterparties: c.String("extract.counterparties"), Instruments: c.String("extract.instruments"),
-		Marks: x.marks, Engine: x.engineAt, Announce: x.announce, Markers: x.markers, DB: db, Now: time.Now, Logger: log,
-	})
+		Engine: x.engineAt, Announce: x.announce, Markers: x.markers,
+		Role: func() string { return role }, DB: db, Now: time.Now, Logger: log,
+	}
+	if db != nil {
+		x.marks = &riskextract.SQLMarks{DB: db}
+		o.Marks = x.marks
+	}
+	if role == riskextract.RoleFollower {
+		o.Own = c.inDataDir("extracts.followed")
+	}
+	x.extractor = riskextract.New(o)
 	return x
 }
 
@@ -69,7 +80,12 @@ func (x *extracts) engineAt(ctx context.Context, seq uint64) (riskextract.State,
 
 // announce tells whoever listens that the artifacts of a cut are there.
 func (x *extracts) announce(_ context.Context, a riskextract.Announcement) error {
-	return x.broker.Notify(extractReadySubject, a.AppendJSON(nil))
+	text := a.AppendJSON(nil)
+	if x.broker == nil {
+		x.log.Info("extract ready", "announcement", string(text))
+		return nil
+	}
+	return x.broker.Notify(extractReadySubject, text)
 }
 
 // markers finds the extract markers among the durable commands from a sequence on.

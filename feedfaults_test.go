@@ -18,7 +18,7 @@ var feedRepeats = flag.Int("feed.repeats", 10, "how often each fault of a contro
 // publishByHand puts bytes on a source's stream behind the source's back.
 func publishByHand(i *installed, s control.Source, payload []byte) {
 	i.t.Helper()
-	if _, err := i.downstream.broker.Publish(i.t.Context(), s.Subject(), payload, broker.PublishOptions{}); err != nil {
+	if _, err := i.beside.Load().broker.Publish(i.t.Context(), s.Subject(), payload, broker.PublishOptions{}); err != nil {
 		i.t.Fatal(err)
 	}
 }

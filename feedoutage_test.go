@@ -65,9 +65,9 @@ func wantStreams(t *testing.T, i *installed, accounts, securities uint64) {
 	t.Helper()
 	for _, s := range control.Sources() {
 		want := map[control.Source]uint64{control.Account: accounts, control.Security: securities}[s]
-		stream, next := controlStream{i.downstream.broker, s}, uint64(1)
+		stream, next := controlStream{i.beside.Load().broker, s}, uint64(1)
 		until(t, "everything is on the stream", func() (bool, any) {
-			n := i.downstream.sources.feeds[s].outbox.Unpublished()
+			n := i.beside.Load().sources.feeds[s].outbox.Unpublished()
 			last, _, _, err := stream.Last(t.Context())
 			return n == 0 && err == nil && last.MsgID == s.MsgID(want), fmt.Sprint(n, last.MsgID, err)
 		})
@@ -202,7 +202,7 @@ func TestFullStream(t *testing.T) {
 	awaitFed(i)
 	postAccount(i, 2, false)
 	postAccount(i, 3, false)
-	outbox := i.downstream.sources.feeds[control.Account].outbox
+	outbox := i.beside.Load().sources.feeds[control.Account].outbox
 	until(t, "rows wait", func() (bool, any) { return outbox.Unpublished() == 2, outbox.Unpublished() })
 	until(t, "the account's source does not stay ready while its changes wait", func() (bool, any) {
 		s := feedStatus(i, control.Account)
@@ -220,7 +220,7 @@ func TestFullStream(t *testing.T) {
 	server.DeleteMessage(control.Account.Stream(), 2)
 	awaitFed(i)
 	until(t, "the outbox is empty", func() (bool, any) { return outbox.Unpublished() == 0, outbox.Unpublished() })
-	last, _, _, err := controlStream{i.downstream.broker, control.Account}.Last(t.Context())
+	last, _, _, err := controlStream{i.beside.Load().broker, control.Account}.Last(t.Context())
 	if err != nil || last.MsgID != control.Account.MsgID(16) {
 		t.Errorf("the stream ends with %s, %v", last.MsgID, err)
 	}

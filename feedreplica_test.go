@@ -47,6 +47,7 @@ func newReplicaRig(t *testing.T, n int, change func(*bootstrap.Options)) *replic
 	if r.broker, err = broker.Open(broker.Options{Dir: t.TempDir(), Name: "test", Logger: log}); err != nil {
 		t.Fatal(err)
 	}
+	until(t, "the embedded server runs", func() (bool, any) { ready, detail := r.broker.State(); return ready, detail })
 	service := httptest.NewServer(http.HandlerFunc(r.serve))
 	fetcher := newSnapshotFetcher(nil, func() (string, error) { return "", nil })
 	tail := tailOf(r.broker, control.Account, bootstrap.DefaultMaxSilence)

@@ -1,8 +1,12 @@
 package main
 
 import (
+	"fmt"
+	"math"
+
 	"posttrade/httpapi"
 	"posttrade/journal"
+	"posttrade/journal/quorum"
 )
 
 // coreMetrics adds the stages' counters to those of the edge.
@@ -21,6 +25,48 @@ func coreMetrics(k *core, edge *httpapi.OrderMatcher) httpapi.Metrics {
 	m.JournalCommits = func() httpapi.Histogram { return commitHistogram(k.journal.Metrics()) }
 	m.JournalBytes = func() uint64 { return k.journal.Metrics().CommitBytes }
 	return m
+}
+
+// memberMetrics adds what a member knows of its cluster, and what runs on the leader only.
+func (in *installation) memberMetrics(orders *httpapi.OrderMatcher) httpapi.Metrics {
+	m := coreMetrics(in.core, orders)
+	rings := m.Rings
+	m.Rings = func(emit func(string, uint64)) {
+		rings(emit)
+		emit("proposals", uint64(in.core.proposals.Depth()))
+	}
+	m.Faults = nil
+	for _, relay := range in.member.relays {
+		m.Faults = append(m.Faults, relay.Faults)
+	}
+	m.ClusterCommits = func() httpapi.Histogram { return quorumHistogram(in.member.node) }
+	m.More = func(emit func(name, help string, counter bool, value float64, labels ...string)) {
+		leads := 0.0
+		if in.member.node.Leads() {
+			leads = 1
+		}
+		emit("svc_cluster_role", "1 for the role that this member has.", false, leads, "role", "leader")
+		emit("svc_cluster_role", "1 for the role that this member has.", false, 1-leads, "role", "follower")
+		for _, relay := range in.member.relays {
+			relay.Metrics(emit)
+		}
+		if d := in.beside.Load(); d != nil {
+			d.metrics(emit)
+		}
+	}
+	return m
+}
+
+func quorumHistogram(n *quorum.Node) httpapi.Histogram {
+	counts, seconds := n.Commits()
+	h := httpapi.Histogram{Sum: seconds, Buckets: map[float64]uint64{}}
+	for i, count := range counts {
+		h.Count += count
+		if bound := quorum.CommitBuckets[i]; !math.IsInf(bound, 1) {
+			h.Buckets[bound] = h.Count
+		}
+	}
+	return h
 }
 
 func commitHistogram(m journal.Metrics) httpapi.Histogram {
@@ -100,4 +146,19 @@ func (d *downstream) parts() []httpapi.Part {
 		}
 	}
 	return list
+}
+
+// parts is the cluster on /readyz.
+func (m *member) parts() []httpapi.Part {
+	if m == nil {
+		return nil
+	}
+	leader, _ := m.node.Leader("order-matcher")
+	switch {
+	case m.node.Leads():
+		return []httpapi.Part{{Name: "cluster", Ready: true, Detail: fmt.Sprintf("member %s leads", leader)}}
+	case leader != "":
+		return []httpapi.Part{{Name: "cluster", Ready: true, Detail: fmt.Sprintf("follows member %s", leader)}}
+	}
+	return []httpapi.Part{{Name: "cluster", Detail: "no leader is known"}}
 }

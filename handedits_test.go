@@ -185,7 +185,7 @@ func TestHandEditsAreFoundAndHeal(t *testing.T) {
 		end := flowing()
 		for _, e := range all {
 			for _, s := range e.do {
-				storetest.Edit(t, in.downstream.db, s.sql, s.args...)
+				storetest.Edit(t, in.beside.Load().db, s.sql, s.args...)
 			}
 			want = append(want, e.want...)
 		}
@@ -195,7 +195,7 @@ func TestHandEditsAreFoundAndHeal(t *testing.T) {
 		end = flowing()
 		for _, e := range all {
 			for _, s := range slices.Backward(e.undo) {
-				storetest.Edit(t, in.downstream.db, s.sql, s.args...)
+				storetest.Edit(t, in.beside.Load().db, s.sql, s.args...)
 			}
 		}
 		end()

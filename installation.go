@@ -6,20 +6,26 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"sync/atomic"
 	"time"
+
+	"posttrade/sidecars/riskextract"
 )
 
 // installation is everything that `posttrade serve` runs, in one process.
 type installation struct {
-	core       *core
-	history    *fullHistory
-	downstream *downstream // nil without sidecars
-	listeners  *listeners
+	core      *core
+	history   *fullHistory
+	beside    atomic.Pointer[downstream] // nil without sidecars, and on a member that does not lead
+	listeners *listeners
+	member    *member // nil on a single node
+	watching  *watching
 }
 
 // openInstallation starts everything in the order in which the parts depend on
-// each other; stop ends them in reverse. Nothing is left running after an error.
-func openInstallation(c *config, o coreOptions, log *slog.Logger) (_ *installation, err error) {
+// each other; stop ends them in reverse. Nothing is left running after an error. A
+// member that is new to its cluster waits for the others until ctx ends.
+func openInstallation(ctx context.Context, c *config, o coreOptions, log *slog.Logger) (_ *installation, err error) {
 	in := &installation{}
 	defer func() {
 		if err != nil {
@@ -29,37 +35,63 @@ func openInstallation(c *config, o coreOptions, log *slog.Logger) (_ *installati
 	if err := os.MkdirAll(c.String("data.dir"), 0o700); err != nil {
 		return nil, fmt.Errorf("data.dir: %w", err)
 	}
-	sidecars := c.Bool("sidecars.enabled")
 	// 1. The core: journal, recovery, rings, matcher, recorder.
-	o.feeds = sidecars && c.Bool("risk.bootstrap.enabled")
-	if in.core, err = openCore(o); err != nil {
+	o.feeds = c.Bool("sidecars.enabled") && c.Bool("risk.bootstrap.enabled")
+	if o.member {
+		err = in.joinCluster(ctx, c, o, log)
+	} else {
+		in.core, err = openCore(o)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if err := c.sameLimits(in.core.genesis); err != nil {
 		return nil, err
 	}
 	logRecovery(log, in.core)
-	// 2. What follows the journal: database, broker, sidecars, control sources.
 	if in.history, err = newFullHistory(c, in.core); err != nil {
 		return nil, err
 	}
-	if sidecars {
-		if in.downstream, err = openDownstream(c, in.core, in.history, log); err != nil {
-			return nil, err
-		}
-	}
-	// 3. The services and the admin listener.
 	if in.listeners, err = newListeners(c); err != nil {
 		return nil, err
 	}
-	if err := openEdges(c, in, log); err != nil {
-		return nil, err
+	// 2. What follows the journal, the services and the admin listener. A member's
+	// agreed commands begin to flow when all is open.
+	if o.member {
+		err = in.openMember(c, log)
+	} else {
+		err = in.openSingle(c, log)
 	}
-	// 4. The replicas of the control sources, which fetch from those services.
-	if sidecars {
-		in.downstream.follow(c, in.core, in.listeners)
+	return in, err
+}
+
+// openSingle opens database, broker, sidecars and control sources, the services
+// over them, and last the replicas of the sources, which fetch from those services.
+func (in *installation) openSingle(c *config, log *slog.Logger) error {
+	if c.Bool("sidecars.enabled") {
+		d, err := openDownstream(c, in.core, in.history, riskextract.RoleSingle, log)
+		if err != nil {
+			return err
+		}
+		in.beside.Store(d)
 	}
-	return in, nil
+	m, err := openEdges(c, in, log)
+	if err != nil {
+		return err
+	}
+	if d := in.beside.Load(); d != nil {
+		d.follow(c, in.core, in.listeners)
+	}
+	in.watching = startWatching(c, statsSourcesOf(in, m), log)
+	return nil
+}
+
+// restart is closed when the installation has to be opened again; nil when that cannot be.
+func (in *installation) restart() <-chan struct{} {
+	if in.member == nil {
+		return nil
+	}
+	return in.member.node.Restart()
 }
 
 // How long the announcement of the listeners waits for the control sources, and
@@ -76,7 +108,7 @@ func (in *installation) awaitReady(ctx context.Context) {
 	late := time.After(announceWait)
 	look := time.NewTicker(announceLook)
 	defer look.Stop()
-	for !in.core.gate.Ready() {
+	for !in.ready() {
 		select {
 		case <-ctx.Done():
 			return
@@ -87,19 +119,33 @@ func (in *installation) awaitReady(ctx context.Context) {
 	}
 }
 
+// ready reports that orders are let in, here or at the leader's.
+func (in *installation) ready() bool {
+	if in.member == nil || in.member.node.Leads() {
+		return in.core.gate.Ready()
+	}
+	_, address := in.member.node.Leader("order-matcher")
+	return address != ""
+}
+
 // shutdownTimeout is how long requests in flight may take to end.
 const shutdownTimeout = 10 * time.Second
 
 // stop ends what was started: first the callers, last the core, so that
 // everything that was handed in is decided, journaled and answered.
 func (in *installation) stop() (err error) {
+	if in.watching != nil {
+		in.watching.stop()
+	}
 	if in.listeners != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 		defer cancel()
 		err = in.listeners.shutdown(ctx)
 	}
-	if in.downstream != nil {
-		err = errors.Join(err, in.downstream.stop())
+	if in.member != nil {
+		err = errors.Join(err, in.member.stop())
+	} else if d := in.beside.Load(); d != nil {
+		err = errors.Join(err, d.stop())
 	}
 	if in.history != nil {
 		err = errors.Join(err, in.history.Close())

@@ -24,7 +24,7 @@ func TestEngineAloneReportsAndReindexes(t *testing.T) {
 	for _, l := range in.listeners.open {
 		names = append(names, l.name)
 	}
-	if !slices.Equal(names, []string{"order-matcher", "admin"}) || in.downstream != nil {
+	if !slices.Equal(names, []string{"order-matcher", "admin"}) || in.beside.Load() != nil {
 		t.Errorf("%v listen", names)
 	}
 	day := newTradingDay(t, in.core, *daySeed)
@@ -118,7 +118,7 @@ func TestStopEndsWhileTheNetworkSwallows(t *testing.T) {
 	data := t.TempDir()
 	in := install(t, data, "database.url", o.URL, "nats.url", nats.URL())
 	_, end := ordersFlow(t, in, *daySeed)
-	until(t, "the projection has begun", func() (bool, any) { return in.downstream.projected() > 0, nil })
+	until(t, "the projection has begun", func() (bool, any) { return in.beside.Load().projected() > 0, nil })
 	network.Hold()
 	nats.Hang()
 	awaitFills(t, in, in.tradeSeq()+awayTrades)

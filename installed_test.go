@@ -39,7 +39,7 @@ func install(t *testing.T, data string, nameValue ...string) *installed {
 	c := mustConfig(t, append(append(anyPorts(data), quick...), nameValue...)...)
 	o := coreOptionsFrom(c)
 	o.fatal = func(err error) { t.Errorf("journal failed: %v", err) }
-	in, err := openInstallation(c, o, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	in, err := openInstallation(t.Context(), c, o, slog.New(slog.NewTextHandler(t.Output(), nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func install(t *testing.T, data string, nameValue ...string) *installed {
 	}
 	i.token = gate.Mint(secret, gate.Claims{Subject: "test", Admin: true}, "", time.Hour, time.Now())
 	i.orders = client.New(client.Config{Address: i.at("order-matcher"), Token: i.token})
-	if i.downstream != nil {
+	if i.beside.Load() != nil {
 		i.processor = client.New(client.Config{Address: i.at("trade-processor"), Token: i.token})
 	}
 	i.stop = sync.OnceFunc(func() {
@@ -112,7 +112,7 @@ func (i *installed) awaitMatched() {
 func (i *installed) rows() []store.Trade {
 	i.t.Helper()
 	var all []store.Trade
-	err := i.downstream.db.Read(i.t.Context(), func(tx *store.Tx) error {
+	err := i.beside.Load().db.Read(i.t.Context(), func(tx *store.Tx) error {
 		all = all[:0]
 		return tx.TradesBySeq(0, 1<<62, func(row *store.Trade) error {
 			all = append(all, *row)

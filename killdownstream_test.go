@@ -87,7 +87,9 @@ func openKilled(t *testing.T, data string, settings []string) (*truth, []store.T
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := (&installed{t: t, installation: &installation{downstream: &downstream{db: db}}}).rows()
+	in := &installed{t: t, installation: &installation{}}
+	in.beside.Store(&downstream{db: db})
+	rows := in.rows()
 	if err := db.Close(); err != nil {
 		t.Error(err)
 	}

@@ -100,7 +100,7 @@ func (i *installed) awaitRow(id string) {
 	i.t.Helper()
 	until(i.t, id+" is booked", func() (bool, any) {
 		found := false
-		err := i.downstream.db.Read(i.t.Context(), func(tx *store.Tx) (err error) {
+		err := i.beside.Load().db.Read(i.t.Context(), func(tx *store.Tx) (err error) {
 			_, found, err = tx.Trade(id)
 			return err
 		})
@@ -133,7 +133,7 @@ func TestBookingsByMessageAndByJournalAreOne(t *testing.T) {
 		for k := range crossings {
 			if k == crossings/2 {
 				until(t, "what was published is dealt with", func() (bool, any) {
-					m := in.downstream.projection.Metrics()
+					m := in.beside.Load().projection.Metrics()
 					return m.LegacyMalformed == uint64(k) && m.LegacyBooked+m.LegacyDuplicates == uint64(2*k+len(byMessage)), m
 				})
 				nats.Stop()
@@ -164,7 +164,7 @@ func TestBookingsByMessageAndByJournalAreOne(t *testing.T) {
 		in.awaitMetrics(booked, malformed,
 			fmt.Sprintf(`svc_projection_trades_total{outcome="duplicate",path="journal"} %d`, len(byMessage)))
 		until(t, "what came second is a duplicate", func() (bool, any) {
-			n := in.downstream.projection.Metrics().LegacyDuplicates
+			n := in.beside.Load().projection.Metrics().LegacyDuplicates
 			return n >= 2*crossings, n // a message whose acknowledgement was lost comes again
 		})
 		in.awaitMatched()

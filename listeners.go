@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"slices"
 )
 
@@ -35,10 +37,30 @@ func newListeners(c *config) (*listeners, error) {
 	return &listeners{c: c, tls: tlsConfig, failed: make(chan error, 8)}, err
 }
 
+// dialTLS is how the services of other members are reached: their certificates are
+// vouched for by the system's authorities or by that of the members. Nil: plain.
+func (l *listeners) dialTLS() (*tls.Config, error) {
+	if l.tls == nil {
+		return nil, nil
+	}
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		roots = x509.NewCertPool()
+	}
+	if name := l.c.String("cluster.tls-ca"); name != "" {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return nil, fmt.Errorf("cluster.tls-ca: %w", err)
+		}
+		roots.AppendCertsFromPEM(text)
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}, nil
+}
+
 // listen takes the address of a service's setting. Nothing is answered on it yet.
 func (l *listeners) listen(service string) (net.Listener, error) {
 	setting := service + ".listen"
-	listener, err := net.Listen("tcp", l.c.Addr(setting))
+	listener, err := net.Listen("tcp", l.c.listenAddr(service))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", setting, err)
 	}

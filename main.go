@@ -20,6 +20,8 @@ func commands() []command {
 		{"risk-extract", "render the files of a stored cut again", runRiskExtract},
 		{"RiskExtractMain", "the same, as --rebuild", runRiskExtractMain},
 		{"source", "show the control sources, or begin a new epoch of one", runSource},
+		{"top", "watch what a running server is doing", runTop},
+		{"cluster", "show the members of a cluster, add or remove one", runCluster},
 		{"perf", "measure this build on this machine", runPerf},
 		{"version", "print commit, Go version and platform", runVersion},
 	}

@@ -62,13 +62,13 @@ func TestLockedDatabaseRefusesNoOrder(t *testing.T) {
 		answered, end := ordersFlow(t, in, *daySeed)
 		defer end()
 		awaitFills(t, in, 200)
-		until(t, "the projection has begun", func() (bool, any) { return in.downstream.projected() > 0, nil })
-		unlock := storetest.Lock(t, in.downstream.db)
+		until(t, "the projection has begun", func() (bool, any) { return in.beside.Load().projected() > 0, nil })
+		unlock := storetest.Lock(t, in.beside.Load().db)
 		rows, before := len(in.rows()), in.tradeSeq()
 		awaitFills(t, in, before+awayTrades)
 		if d == store.SQLite && !testing.Short() {
 			until(t, "a writer has waited in vain", func() (bool, any) {
-				ready, detail := in.downstream.db.State()
+				ready, detail := in.beside.Load().db.State()
 				return !ready, detail
 			})
 		}
@@ -115,20 +115,20 @@ func TestPostgresAwayRefusesNoOrder(t *testing.T) {
 	defer end()
 	awaitFills(t, in, awayTrades)
 	wantReady(t, in)
-	if n := in.downstream.projected(); n != 0 {
+	if n := in.beside.Load().projected(); n != 0 {
 		t.Errorf("projected up to %d without a database", n)
 	}
 	network.Heal()
-	until(t, "the projection has begun", func() (bool, any) { return in.downstream.projected() > 0, nil })
+	until(t, "the projection has begun", func() (bool, any) { return in.beside.Load().projected() > 0, nil })
 	for name, fault := range map[string]func(){"cut": network.Cut, "swallowed": network.Hold, "cut again": network.Cut} {
 		fault()
 		before := in.tradeSeq()
 		awaitFills(t, in, before+awayTrades)
 		wantReady(t, in)
 		network.Heal()
-		at := in.downstream.projected()
+		at := in.beside.Load().projected()
 		until(t, "the projection goes on after the network was "+name, func() (bool, any) {
-			n := in.downstream.projected()
+			n := in.beside.Load().projected()
 			return n > at, n
 		})
 	}
@@ -163,9 +163,9 @@ func TestPostgresEndsTransactionsUnderWay(t *testing.T) {
 			killed += n
 			return n > 0 && err == nil, err
 		})
-		at := in.downstream.projected()
+		at := in.beside.Load().projected()
 		until(t, "the projection goes on", func() (bool, any) {
-			n := in.downstream.projected()
+			n := in.beside.Load().projected()
 			return n > at, n
 		})
 	}

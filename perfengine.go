@@ -78,7 +78,7 @@ func openEverything(c *config, o coreOptions, options perf.EngineOptions) (_ *ev
 		"order-matcher.listen": "127.0.0.1:0", "trade-processor.listen": "127.0.0.1:0",
 		"account-service.listen": "127.0.0.1:0", "reference-data.listen": "127.0.0.1:0", "admin.listen": "127.0.0.1:0",
 	})
-	in, err := openInstallation(c, o, slog.New(slog.DiscardHandler))
+	in, err := openInstallation(context.Background(), c, o, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (e *everythingForPerf) hold(ctx context.Context, wanted bool, held chan<- s
 		close(held)
 		return nil
 	}
-	other, err := e.in.downstream.db.Twin()
+	other, err := e.in.beside.Load().db.Twin()
 	if err != nil {
 		return err
 	}

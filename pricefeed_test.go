@@ -26,7 +26,7 @@ func TestPublishedPricesMoveTheMarket(t *testing.T) {
 	other := newOtherProgram(t, nats.URL())
 	until(t, "the feed listens", func() (bool, any) {
 		err := other.broker.Notify("pricing.ABT", []byte(`{"ticker":"ABT","price":1}`))
-		return in.downstream.prices.sequenced.Load() > 0, err
+		return in.beside.Load().prices.sequenced.Load() > 0, err
 	})
 	book := func(security string) (client.Trade, error) {
 		return in.orders.BookMarketTrade(&client.TradeRequest{

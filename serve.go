@@ -36,7 +36,17 @@ func serve(ctx context.Context, c *config, stdout, stderr io.Writer) (err error)
 	}
 	o := coreOptionsFrom(c)
 	o.fatal = func(err error) { exitOnJournalFailure(stderr, err) }
-	in, err := openInstallation(c, o, log)
+	for {
+		if err := serveOnce(ctx, c, o, log, stdout); !errors.Is(err, errRestart) {
+			return err
+		}
+		log.Warn("starting again", "because", errRestart)
+	}
+}
+
+// serveOnce is serve until the installation has to be opened again: errRestart.
+func serveOnce(ctx context.Context, c *config, o coreOptions, log *slog.Logger, stdout io.Writer) (err error) {
+	in, err := openInstallation(ctx, c, o, log)
 	if err != nil {
 		return err
 	}
@@ -54,6 +64,8 @@ func serve(ctx context.Context, c *config, stdout, stderr io.Writer) (err error)
 		return nil
 	case err := <-in.listeners.failed:
 		return err
+	case <-in.restart():
+		return errRestart
 	}
 }
 
@@ -76,7 +88,8 @@ func coreOptionsFrom(c *config) coreOptions {
 	}
 	return coreOptions{
 		dir:              c.inDataDir("journal"),
-		durability:       c.String("journal.durability"),
+		member:           c.clustered(),
+		durability:       c.journalDurability(),
 		flushInterval:    c.Duration("journal.flush-interval"),
 		reserveBytes:     c.Bytes("journal.reserve-bytes"),
 		snapshotInterval: c.Int64("snapshot.interval-commands"),
@@ -94,9 +107,9 @@ func coreOptionsFrom(c *config) coreOptions {
 // onlyWhatIsThere refuses settings that ask for a part which this version does
 // not have: they would be ignored, and nobody may think they are not.
 func (c *config) onlyWhatIsThere() error {
-	for _, name := range []string{"cluster.members", "session.socket"} {
+	for _, name := range []string{"session.socket"} {
 		if c.Source(name) != "default" {
-			return usagef("%s: this version runs on one node, and is reached over HTTP", name)
+			return usagef("%s: this version is reached over HTTP alone", name)
 		}
 	}
 	return nil

@@ -155,8 +155,6 @@ func TestStartIsRefusedByName(t *testing.T) {
 		usage    bool
 	}{
 		{"journal in use", nil, journal.ErrLocked.Error(), false},
-		{"part of a later version", []string{"cluster.member-id", "1", "cluster.members", "1=a:1@a:2", "sidecars.enabled", "false"},
-			"cluster.members", true},
 		{"data directory is a file", []string{"data.dir", filepath.Join(data, "ports.json")}, "data.dir", false},
 	}
 	for _, tt := range tests {

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"posttrade/httpapi"
+	"posttrade/journal"
+	"posttrade/journal/quorum"
+	"posttrade/matcher"
+)
+
+// errRestart ends an installation that is to be opened again at once, with the
+// journal that the leader has sent.
+var errRestart = errors.New("the leader has sent a journal in place of this member's own")
+
+// memberTLS is how members know each other, nil on loopback.
+func (c *config) memberTLS() (*tls.Config, error) {
+	if c.String("cluster.tls-cert") == "" {
+		return nil, nil
+	}
+	return quorum.MemberTLS(c.String("cluster.tls-cert"), c.String("cluster.tls-key"), c.String("cluster.tls-ca"))
+}
+
+// self is this member among all.
+func (c *config) self() quorum.Member {
+	id := strconv.Itoa(c.Int("cluster.member-id"))
+	for _, m := range c.Members() {
+		if m.ID == id {
+			return m
+		}
+	}
+	return quorum.Member{} // checkCluster has seen that it is there
+}
+
+// member is this process as one of several: its node, and what it does while it
+// leads and while it does not.
+type member struct {
+	node   *quorum.Node
+	roles  *roles
+	count  int                       // of members in the list
+	relays map[string]*httpapi.Relay // of each service, by name
+	stops  []func()                  // in the order of the starts
+}
+
+// stop ends the member's part: what runs on the leader only, then the consensus.
+func (m *member) stop() (err error) {
+	for _, stop := range slices.Backward(m.stops) {
+		stop()
+	}
+	if m.node != nil {
+		err = errors.Join(err, m.node.Close())
+	}
+	return err
+}
+
+// joinCluster opens the consensus state and the core over it. A member with an
+// empty disk waits here until the cluster has agreed on a genesis or has sent it a journal.
+func (in *installation) joinCluster(ctx context.Context, c *config, o coreOptions, log *slog.Logger) (err error) {
+	storage := journalStorage{dir: o.dir, incoming: c.inDataDir("journal.incoming"), fatal: o.fatal}
+	for {
+		if err := storage.Install(); err != nil {
+			return err
+		}
+		created, err := journal.Created(o.dir, nil)
+		if err != nil {
+			return err
+		}
+		if created {
+			return in.resumeMember(c, o, storage, log)
+		}
+		if err := in.newMember(ctx, c, o, storage, log); !errors.Is(err, errRestart) {
+			return err
+		}
+		err = in.member.node.Close()
+		in.member = nil
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// resumeMember opens a member that has a journal.
+func (in *installation) resumeMember(c *config, o coreOptions, storage quorum.Storage, log *slog.Logger) (err error) {
+	if in.core, err = openCore(o); err != nil {
+		return err
+	}
+	return in.openNode(c, o, storage, in.core.genesis.Marshal(), log)
+}
+
+// newMember opens a member without a journal: errRestart when one has come.
+func (in *installation) newMember(ctx context.Context, c *config, o coreOptions, storage quorum.Storage, log *slog.Logger) error {
+	if err := in.openNode(c, o, storage, nil, log); err != nil {
+		return err
+	}
+	text, err := in.member.node.Agreed(ctx)
+	if err != nil {
+		return err
+	}
+	if text == nil {
+		return errRestart
+	}
+	o.genesis = func() (*matcher.Genesis, error) { return matcher.ParseGenesis(text) }
+	in.core, err = openCore(o)
+	return err
+}
+
+func (in *installation) openNode(c *config, o coreOptions, storage quorum.Storage, has []byte, log *slog.Logger) error {
+	memberTLS, err := c.memberTLS()
+	if err != nil {
+		return err
+	}
+	in.member = &member{roles: newRoles(), count: len(c.Members())}
+	in.member.node, err = quorum.Open(quorum.Options{
+		Dir: c.inDataDir("quorum"), Member: strconv.Itoa(c.Int("cluster.member-id")), Members: c.Members(), TLS: memberTLS,
+		Storage: storage, Has: has, Services: in.services, OnRole: in.member.roles.set,
+		Genesis: func() ([]byte, error) {
+			g, err := genesisFrom(c)
+			if err != nil {
+				return nil, err
+			}
+			return g.Marshal(), nil
+		},
+		Idle: o.idle, Heartbeat: c.Millis("cluster.heartbeat-ms"), Fatal: o.fatal, Logger: log,
+	})
+	return err
+}
+
+// roles passes on whether this member leads: the last word counts, and those
+// before it may be skipped.
+type roles struct {
+	mu     sync.Mutex
+	leads  bool
+	change chan struct{} // has room for one
+}
+
+func newRoles() *roles { return &roles{change: make(chan struct{}, 1)} }
+
+func (r *roles) set(leads bool) {
+	r.mu.Lock()
+	r.leads = leads
+	r.mu.Unlock()
+	select {
+	case r.change <- struct{}{}:
+	default: // it has been told
+	}
+}
+
+func (r *roles) now() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.leads
+}
+
+// leadRetry is how long a leader waits when what only it runs could not be started.
+const leadRetry = time.Second
+
+// follow starts what runs on the leader only when this member begins to lead, and
+// ends it when it does no longer, until ctx ends.
+func (r *roles) follow(ctx context.Context, begin func() error, end func(), log *slog.Logger) {
+	began := false
+	defer func() {
+		if began {
+			end()
+		}
+	}()
+	for {
+		var retry <-chan time.Time
+		switch leads := r.now(); {
+		case leads && !began:
+			if err := begin(); err != nil {
+				log.Error("what runs on the leader was not started", "error", err)
+				retry = time.After(leadRetry)
+			} else {
+				began = true
+			}
+		case !leads && began:
+			end()
+			began = false
+		}
+		select {
+		case <-r.change:
+		case <-retry:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"time"
+
+	"posttrade/httpapi"
+	"posttrade/matcher/gate"
+	"posttrade/sidecars/riskextract"
+)
+
+// leaderServices run on the leader only: they write outside of the process.
+var leaderServices = []string{"account-service", "reference-data", "trade-processor"}
+
+// openMember opens the services of a member: the order-matcher, whose writes the
+// leader takes, and, in front of what the leader alone runs, what sends requests
+// there. Then the member takes its part.
+func (in *installation) openMember(c *config, log *slog.Logger) error {
+	verifier, err := c.verifier()
+	if err != nil {
+		return err
+	}
+	orders := newOrderMatcher(c, in, verifier, log)
+	if err := in.openRelays(c, log); err != nil {
+		return err
+	}
+	in.member.relays["order-matcher"].Swap(orders)
+	m := in.memberMetrics(orders)
+	registry := httpapi.NewRegistry(m, log)
+	if err := openAdmin(c, in, verifier, registry, log); err != nil {
+		return err
+	}
+	in.watching = startWatching(c, statsSourcesOf(in, m), log)
+	extracts := &memberExtracts{c: c, in: in, log: log}
+	extracts.follow()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		l := leading{c: c, in: in, verifier: verifier, registry: registry, extracts: extracts, log: log}
+		in.member.roles.follow(ctx, l.begin, l.end, log)
+	}()
+	in.member.stops = append(in.member.stops, func() { cancel(); <-ended; extracts.stop() })
+	return in.member.node.Attach(clusterHost{in.core}, in.core.proposals)
+}
+
+// openRelays listens for every service.
+func (in *installation) openRelays(c *config, log *slog.Logger) error {
+	k := in.core
+	dialTLS, err := in.listeners.dialTLS()
+	if err != nil {
+		return err
+	}
+	in.member.relays = map[string]*httpapi.Relay{}
+	services := []string{"order-matcher"}
+	if c.Bool("sidecars.enabled") {
+		services = append(services, leaderServices...)
+	}
+	for _, name := range services {
+		relay, err := httpapi.NewRelay(name, httpapi.RelayOptions{
+			Cluster: in.member.node, PathPrefix: relayPrefix(c, name), Durability: c.durability(),
+			Applied: k.views.Applied, Durable: k.watermark.Durable, Projected: in.projected,
+			TLS: dialTLS, MaxInflight: c.Int("http.max-inflight"), Logger: log,
+		})
+		if err != nil {
+			return err
+		}
+		in.member.relays[name] = relay
+		if err := in.listeners.start(name, relay); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// relayPrefix is the routing prefix of a service.
+func relayPrefix(c *config, service string) string {
+	if service == "order-matcher" {
+		return c.String("order-matcher.path-prefix")
+	}
+	return ""
+}
+
+// services is where the other members reach this one's: at the host of its HTTP
+// address, the order-matcher at that address.
+func (in *installation) services() map[string]string {
+	at := in.listeners.addresses()
+	self := in.listeners.c.self()
+	host, _, _ := net.SplitHostPort(self.HTTP)
+	for name, address := range at {
+		if _, port, err := net.SplitHostPort(address); err == nil {
+			at[name] = net.JoinHostPort(host, port)
+		}
+	}
+	return at
+}
+
+// leading is what runs on the leader only.
+type leading struct {
+	c        *config
+	in       *installation
+	verifier *gate.Verifier
+	registry *httpapi.Registry
+	extracts *memberExtracts
+	log      *slog.Logger
+}
+
+// begin opens the sidecars and puts their services where the relays stand.
+func (l *leading) begin() (err error) {
+	l.extracts.lead()
+	if !l.c.Bool("sidecars.enabled") {
+		return nil
+	}
+	defer func() {
+		if err != nil {
+			l.extracts.follow()
+		}
+	}()
+	d, err := openDownstream(l.c, l.in.core, l.in.history, riskextract.RoleLeader, l.log)
+	if err != nil {
+		return err
+	}
+	processor, err := newTradeProcessor(l.c, l.in, d, l.verifier, l.registry, l.log)
+	if err != nil {
+		return errors.Join(err, d.stop())
+	}
+	l.in.beside.Store(d)
+	accounts, securities := newSources(l.c, l.in, d, l.verifier, l.log)
+	l.in.member.relays["account-service"].Swap(accounts)
+	l.in.member.relays["reference-data"].Swap(securities)
+	l.in.member.relays["trade-processor"].Swap(processor)
+	d.follow(l.c, l.in.core, l.in.listeners)
+	return nil
+}
+
+// leaveTimeout is how long requests may take that began while this member led.
+const leaveTimeout = 5 * time.Second
+
+// end takes the services away, and closes the sidecars when nobody is on them any
+// more. The gate lets nothing in until the sources have been followed again.
+func (l *leading) end() {
+	defer l.extracts.follow()
+	d := l.in.beside.Swap(nil)
+	if d == nil {
+		return
+	}
+	late := time.After(leaveTimeout)
+	for _, name := range leaderServices {
+		select {
+		case <-l.in.member.relays[name].Swap(nil):
+		case <-late:
+		}
+	}
+	if err := d.stop(); err != nil {
+		l.log.Warn("what ran on the leader did not end well", "error", err)
+	}
+	l.in.core.unready()
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"io"
+	"sync"
+	"time"
+
+	"posttrade/journal"
+	"posttrade/journal/quorum"
+	"posttrade/matcher"
+	"posttrade/matcher/desk"
+)
+
+// clusterHost is this member's engine as the consensus sees it: agreed commands go
+// into the input ring, where on a single node the desk's go.
+type clusterHost struct{ *core }
+
+// foreign carries the client ids of commands that other members have proposed from
+// the goroutine that hands them to the matcher to the recorder.
+type foreign struct {
+	mu  sync.Mutex
+	ids [][]byte // in the order of their commands; each is the log entry's own memory
+}
+
+func (f *foreign) push(id []byte) {
+	f.mu.Lock()
+	f.ids = append(f.ids, id)
+	f.mu.Unlock()
+}
+
+func (f *foreign) pop() []byte {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	id := f.ids[0]
+	if f.ids = f.ids[1:]; len(f.ids) == 0 {
+		f.ids = nil // the array of a burst is not kept
+	}
+	return id
+}
+
+// Head is the last command that the journal has.
+func (h clusterHost) Head() uint64 {
+	inputSeq, _ := h.journal.Head()
+	return inputSeq
+}
+
+// ringPause is how long agreed commands wait before they look for room again.
+const ringPause = 20 * time.Microsecond
+
+// Apply hands agreed commands to the matcher. Nobody here waits for those that
+// another member has proposed; those with a client id carry a mark, so that the
+// recorder asks for it.
+func (h clusterHost) Apply(_ uint64, commands []matcher.Command, ids quorum.IDs) {
+	for i, id, ok := ids.Next(); ok; i, id, ok = ids.Next() {
+		if commands[i].InputSeq == 0 {
+			commands[i].InputSeq = desk.Foreign
+			h.foreign.push(id)
+		}
+	}
+	for len(commands) > 0 {
+		n := min(len(commands), h.in.Cap()/2)
+		lo, ok := h.in.ClaimN(n)
+		if !ok {
+			time.Sleep(ringPause)
+			continue
+		}
+		for i := range n {
+			*h.in.At(lo + int64(i)) = commands[i]
+		}
+		h.in.Publish(lo, n)
+		commands = commands[n:]
+	}
+}
+
+// Refuse, ClientID and Size are the desk's.
+func (h clusterHost) Refuse(ref uint64)          { h.desk.Refuse(ref) }
+func (h clusterHost) ClientID(ref uint64) []byte { return h.desk.ClientID(ref) }
+func (h clusterHost) Size(ref uint64) int        { return h.desk.Size(ref) }
+
+// WaitStable returns when the journal has a sequence on stable storage.
+func (h clusterHost) WaitStable(ctx context.Context, sequence uint64) error {
+	return h.journal.WaitStable(ctx, sequence)
+}
+
+// Transfer is the whole journal, for a member that needs it.
+func (h clusterHost) Transfer() (quorum.Transfer, error) { return h.journal.Transfer() }
+
+// journalStorage is where a journal from the leader goes.
+type journalStorage struct {
+	dir, incoming string
+	fatal         func(error)
+}
+
+// Receive writes a journal beside this member's own.
+func (s journalStorage) Receive(r io.Reader) error {
+	_, err := journal.Receive(s.incoming, r, journal.Options{Fatal: s.fatal})
+	return err
+}
+
+// Install puts it in the place of this member's own.
+func (s journalStorage) Install() error { return journal.Replace(s.dir, s.incoming, nil) }
