@@ -63,6 +63,9 @@ func (m *member) stop() (err error) {
 // joinCluster opens the consensus state and the core over it. A member with an
 // empty disk waits here until the cluster has agreed on a genesis or has sent it a journal.
 func (in *installation) joinCluster(ctx context.Context, c *config, o coreOptions, log *slog.Logger) (err error) {
+	if c.String("auth.jwt.secret") == "" {
+		log.Warn("auth.jwt.secret is not set: a token is good on the member that minted it only")
+	}
 	storage := journalStorage{dir: o.dir, incoming: c.inDataDir("journal.incoming"), fatal: o.fatal}
 	for {
 		if err := storage.Install(); err != nil {
@@ -116,12 +119,16 @@ func (in *installation) openNode(c *config, o coreOptions, storage quorum.Storag
 	if err != nil {
 		return err
 	}
+	var adopt uint64
+	if has != nil && c.Bool("cluster.adopt") {
+		adopt = clusterHost{in.core}.Head()
+	}
 	in.member = &member{roles: newRoles(), count: len(c.Members())}
 	in.member.node, err = quorum.Open(quorum.Options{
 		Dir: c.inDataDir("quorum"), Member: strconv.Itoa(c.Int("cluster.member-id")), Members: c.Members(), TLS: memberTLS,
-		Storage: storage, Has: has, Services: in.services, OnRole: in.member.roles.set,
+		Storage: storage, Has: has, Adopt: adopt, Services: in.services, OnRole: in.member.roles.set,
 		Genesis: func() ([]byte, error) {
-			g, err := genesisFrom(c)
+			g, err := o.genesis()
 			if err != nil {
 				return nil, err
 			}

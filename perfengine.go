@@ -43,6 +43,9 @@ func (c coreForPerf) NewControls(s control.Source) perf.Controls {
 
 // openForPerf opens an engine, or with Everything a whole installation around it.
 func openForPerf(c *config, e perf.EngineOptions, stderr io.Writer) (perf.Engine, error) {
+	if e.Members > 0 {
+		return openClusterForPerf(c, e, func(err error) { exitOnJournalFailure(stderr, err) })
+	}
 	c = c.with(map[string]string{"data.dir": e.Dir, "journal.durability": e.Durability})
 	o := coreOptionsFrom(c)
 	o.genesis = func() (*matcher.Genesis, error) { return e.Genesis, nil }

@@ -187,3 +187,33 @@ func TestUnreadableEntryIsFinal(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A cluster begins with the journal of a single node, or of a backup: the others join
+// with empty disks and get all of it.
+func TestJournalIsAdopted(t *testing.T) {
+	c := newCluster(t, 3)
+	first := c.members[0]
+	for i := range 10 {
+		first.disk.commands = append(first.disk.commands, someCommands(1, 0)...)
+		first.disk.ids[uint64(i+1)] = "old"
+	}
+	first.o.Adopt = 10
+	first.start()
+	c.book(2, "new")
+	for _, m := range c.members[1:] {
+		m.start()
+		<-m.node.Restart()
+		m.stop()
+		m.start()
+		await(t, "a vote for member "+m.o.Member, m.node.joined)
+	}
+	c.book(1, "newer")
+	c.alike(13)
+	first.stop() // the setting may stay: there is consensus state now
+	first.start()
+	c.book(1, "")
+	c.alike(14)
+	if text := first.genesis(t); string(text) != "has one" {
+		t.Errorf("genesis %q", text)
+	}
+}

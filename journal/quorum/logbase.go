@@ -8,10 +8,17 @@ import "github.com/hashicorp/raft"
 // entries with the entry before them, and looks for that in the log alone when the
 // log goes on behind the snapshot: a member that has the snapshot and what follows,
 // and not the one entry between, would be sent the snapshot again, for ever.
+//
+// Nobody is ever sent the base as an entry: a leader looks for the entry before it
+// first, and does not find that. Entry 1 has none before it, so it is never a base.
 type logBase struct{ index, term uint64 }
 
 // Base notes the newest snapshot. Any goroutine.
-func (s *logStore) Base(index, term uint64) { s.base.Store(&logBase{index, term}) }
+func (s *logStore) Base(index, term uint64) {
+	if index > 1 {
+		s.base.Store(&logBase{index, term})
+	}
+}
 
 // continued keeps what follows a snapshot. After taking one in from the leader the
 // library deletes the whole log; but where the log has the snapshot's own entry, what

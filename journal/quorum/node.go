@@ -27,7 +27,7 @@ var (
 	// ErrBehind: the member's journal ends before what its consensus state counts on.
 	ErrBehind = errors.New("the journal ends before the member's consensus state begins; empty its data directory and let it join again")
 	// ErrForeign: the member has a journal, and no consensus state that it came from.
-	ErrForeign = errors.New("a journal without consensus state is not this cluster's; empty the data directory to join as a new disk")
+	ErrForeign = errors.New("a journal without consensus state is not this cluster's; empty the data directory to join as a new disk, or have the cluster adopt it")
 )
 
 // DefaultHeartbeat is after how much silence a member doubts its leader.
@@ -63,6 +63,7 @@ type Options struct {
 
 	Storage    Storage
 	Has        []byte                         // the genesis text of the journal that is there; nil = none
+	Adopt      uint64                         // without consensus state: begin a cluster with that journal, which ends here; 0 = refuse
 	Genesis    func() ([]byte, error)         // what this member proposes when it leads a cluster without one
 	Services   func() map[string]string       // where the member's services listen, asked when it begins to lead
 	OnRole     func(leads bool)               // told in turn, on one goroutine; may be nil
@@ -157,21 +158,23 @@ func Open(o Options) (_ *Node, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if base.Index > 0 {
-		n.begins(base.Index, base.Term)
-	}
-	n.fsm = &fsm{n: n, sequence: base.Sequence}
 	has, err := raft.HasExistingState(n.log, n.log, n.snapshots)
 	if err != nil {
 		return nil, fmt.Errorf("quorum: %w", err)
 	}
 	if o.Has != nil {
 		if !has {
-			return nil, fmt.Errorf("quorum: %w", ErrForeign)
+			if base, err = n.adopt(); err != nil {
+				return nil, err
+			}
 		}
 		n.agree(o.Has)
 		n.handed.Store(base.Sequence) // at least, says the record; Attach knows the rest
 	}
+	if base.Index > 0 {
+		n.begins(base.Index, base.Term)
+	}
+	n.fsm = &fsm{n: n, sequence: base.Sequence}
 	if n.network, err = o.newNetwork(o); err != nil {
 		return nil, err
 	}

@@ -59,10 +59,15 @@ func (t *tcp) Answer(f func(request []byte) ([]byte, error)) { t.answer.Store(&f
 
 func (t *tcp) Transport(self raft.ServerID, log *slog.Logger) (raft.Transport, error) {
 	t.wire.Serve(self)
+	return transportOver(t.wire, log), nil
+}
+
+// transportOver is the library's traffic over the members' port.
+func transportOver(w *wire, log *slog.Logger) *raft.NetworkTransport {
 	return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream: t.wire, MaxPool: pooledConns, MaxRPCsInFlight: unpipelined, Timeout: rpcTimeout, Logger: quietLogger(log),
+		Stream: w, MaxPool: pooledConns, MaxRPCsInFlight: unpipelined, Timeout: rpcTimeout, Logger: quietLogger(log),
 		MsgpackUseNewTimeFormat: true,
-	}), nil
+	})
 }
 
 func (t *tcp) Ask(ctx context.Context, hostPort string, request []byte) ([]byte, error) {

@@ -1,0 +1,130 @@
+package perf
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"posttrade/journal/quorum"
+	"posttrade/matcher"
+	"posttrade/perf/flow"
+	"posttrade/perf/latency"
+)
+
+// Cluster is the leader of three members in this process.
+type Cluster interface {
+	Engine
+	// Rebuild destroys a member's disk and says how long it took until it had
+	// everything again, from its start.
+	Rebuild() (time.Duration, error)
+}
+
+// measureCluster is row P12: three members on one machine, beside three of the
+// consensus library alone over the same log store and network.
+func measureCluster(r *Run) error {
+	serial, perSecond, err := r.bareCluster()
+	if err != nil {
+		return err
+	}
+	r.figures("Cluster/op=library/entry=64x64B", metric{perSecond, "commands/s"})
+	r.figures("Cluster/op=library/one at a time", metric{microseconds(serial.At(50)), "p50-us"}, metric{microseconds(serial.At(99)), "p99-us"})
+	e, err := r.o.Open(EngineOptions{Dir: filepath.Join(r.o.Dir, "cluster"), Durability: "quorum", Members: 3, Genesis: flowGenesis(1)})
+	if err != nil {
+		return err
+	}
+	return errors.Join(r.members(e.(Cluster), serial, perSecond), e.Close())
+}
+
+func (r *Run) members(e Cluster, bare *latency.Summary, barePerSecond float64) error {
+	took, err := r.oneAtATime(e)
+	if err != nil {
+		return err
+	}
+	p50, barep50 := microseconds(took.At(50)), microseconds(bare.At(50))
+	r.figures("Cluster/op=command/one at a time", metric{p50, "p50-us"}, metric{microseconds(took.At(99)), "p99-us"})
+	r.atMost("P12", "one command at a time through three members, p50, against the library alone", p50/barep50, 1.3)
+	for _, batch := range []int{64, 512} {
+		n := r.scale(4_000_000) / batch * batch
+		begun := time.Now()
+		if err := pump(e, uint64(batch), n, 64, batch); err != nil {
+			return err
+		}
+		rate := float64(n) / time.Since(begun).Seconds()
+		r.figures(fmt.Sprintf("Cluster/op=command/batch=%d", batch), metric{rate, "commands/s"})
+		if batch == 64 {
+			r.atLeast("P12", "commands/s in batches of 64, against the library with 64 an entry", rate/barePerSecond, 0.8)
+			r.atLeast("P12", "orders/s through three members", rate, 500e3)
+		}
+	}
+	rebuilt, err := e.Rebuild()
+	if err != nil {
+		return err
+	}
+	r.figures("Cluster/op=empty member catches up", metric{float64(e.Durable()), "commands"}, metric{rebuilt.Seconds(), "s"},
+		metric{float64(e.Durable()) / rebuilt.Seconds(), "commands/s"})
+	return nil
+}
+
+// oneAtATime submits commands each after the answer to the one before.
+func (r *Run) oneAtATime(e Engine) (*latency.Summary, error) {
+	source := &flowSource{random: flow.NewRandom(9)}
+	took := latency.NewRecorder()
+	for range r.scale(5_000) {
+		begun := time.Now()
+		t, err := e.Desk().Acquire(1)
+		if err != nil {
+			return nil, err
+		}
+		source.next(t.Command(0))
+		if err := t.Submit(); err != nil {
+			return nil, err
+		}
+		if err := t.Wait(0); err != nil {
+			return nil, err
+		}
+		if a := t.Answer(0); a.Kind != matcher.EventAccepted {
+			return nil, fmt.Errorf("command refused: %v", a.Reason)
+		}
+		t.Release()
+		took.Record(time.Since(begun))
+	}
+	return latency.Merge(took), nil
+}
+
+// bareCluster measures the library: entries of one command, each after the one
+// before, and entries of 64 with 64 of them under way.
+func (r *Run) bareCluster() (serial *latency.Summary, perSecond float64, err error) {
+	b, err := quorum.OpenBare(filepath.Join(r.o.Dir, "bare"))
+	if err != nil {
+		return nil, 0, err
+	}
+	defer b.Close()
+	took := latency.NewRecorder()
+	for range r.scale(5_000) {
+		begun := time.Now()
+		if err := b.Propose(make([]byte, matcher.CommandBytes))(); err != nil {
+			return nil, 0, err
+		}
+		took.Record(time.Since(begun))
+	}
+	const entry, window = 64, 64
+	entries := r.scale(4_000_000) / entry
+	var flight []func() error
+	begun := time.Now()
+	for range entries {
+		if len(flight) == window {
+			if err := flight[0](); err != nil {
+				return nil, 0, err
+			}
+			flight = append(flight[:0], flight[1:]...)
+		}
+		flight = append(flight, b.Propose(make([]byte, entry*matcher.CommandBytes)))
+	}
+	for _, wait := range flight {
+		if err := wait(); err != nil {
+			return nil, 0, err
+		}
+	}
+	return latency.Merge(took), float64(entries*entry) / time.Since(begun).Seconds(), nil
+}
