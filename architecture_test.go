@@ -25,8 +25,13 @@ var rooms = map[string][]string{
 	"matcher/desk":       {"ring", "matcher"},
 	"journal":            {"ring", "matcher"},
 	"blotter":            {"ring", "matcher"},
-	"journal/audit":      {"ring", "matcher", "matcher/strictjson", "journal"},
-	"journal/quorum":     {"ring", "matcher", "journal"},
+
+	"matcher/session/wire":   {"ring", "matcher"},
+	"matcher/session/client": {"ring", "matcher", "matcher/session/wire"},
+	"matcher/session":        {"ring", "matcher", "matcher/gate", "matcher/desk", "blotter", "matcher/session/wire"},
+
+	"journal/audit":  {"ring", "matcher", "matcher/strictjson", "journal"},
+	"journal/quorum": {"ring", "matcher", "journal"},
 
 	"sidecars/store":             {"matcher", "matcher/strictjson"},
 	"sidecars/store/storetest":   {"sidecars/store"},
@@ -52,9 +57,13 @@ var rooms = map[string][]string{
 	"perf/flow":      {},
 	"perf/latency":   {},
 	"perf/orderflow": {"matcher"},
+	"perf/load":      {"perf/latency"},
+	"perf/regress":   {},
+	"perf/report":    {},
 	"perf": {"ring", "matcher", "matcher/strictjson", "matcher/gate", "matcher/desk", "journal", "blotter",
-		"journal/audit", "sidecars/store", "sidecars/projection", "sidecars/recon", "sidecars/tca",
-		"sidecars/control", "sidecars/bootstrap", "httpapi", "httpapi/client", "perf/flow", "perf/latency", "perf/orderflow"},
+		"journal/audit", "journal/quorum", "sidecars/store", "sidecars/projection", "sidecars/recon", "sidecars/tca",
+		"sidecars/control", "sidecars/bootstrap", "httpapi", "httpapi/client", "perf/flow", "perf/latency", "perf/orderflow",
+		"perf/load", "perf/regress", "perf/report"},
 	".": nil, // package main knows everyone
 }
 

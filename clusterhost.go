@@ -74,7 +74,7 @@ func (h clusterHost) Apply(_ uint64, commands []matcher.Command, ids quorum.IDs)
 }
 
 // Refuse, ClientID and Size are the desk's.
-func (h clusterHost) Refuse(ref uint64)          { h.desk.Refuse(ref) }
+func (h clusterHost) Refuse(ref uint64)          { h.desk.Refuse(ref); h.wakeSessions() }
 func (h clusterHost) ClientID(ref uint64) []byte { return h.desk.ClientID(ref) }
 func (h clusterHost) Size(ref uint64) int        { return h.desk.Size(ref) }
 

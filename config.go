@@ -59,6 +59,9 @@ var settings = []setting{
 	{"recorder.cpu", "none", cpu, "", "processor the recorder's thread is pinned to"},
 	{"session.socket", "", text, "off", "unix socket of the shared-memory sessions"},
 
+	{"session.quota", "1024", whole(1, 65536), "", "commands of one session that may wait for their answers"},
+	{"session.max-sessions", "64", whole(1, 100), "", "sessions for order entry, and as many that only read"},
+
 	{"database.url", "", urlOf("postgres", "postgresql"), "SQLite in data.dir", "postgres://... of the post-trade tables"},
 	{"nats.url", "", urlOf("nats", "tls"), "embedded server", "nats://... of the message broker"},
 

@@ -42,7 +42,7 @@ func TestDefaultsAreTheContract(t *testing.T) {
 		"journal.durability": "fsync", "journal.flush-interval": "50ms", "journal.reserve-bytes": "256MiB",
 		"snapshot.interval-commands": "1000000",
 		"ring.input-slots":           "65536", "ring.output-slots": "131072", "ring.idle": "adaptive",
-		"matcher.cpu": "none", "recorder.cpu": "none", "session.socket": "", "database.url": "", "nats.url": "",
+		"matcher.cpu": "none", "recorder.cpu": "none", "session.socket": "", "session.quota": "1024", "session.max-sessions": "64", "database.url": "", "nats.url": "",
 		"auth.jwt.secret": "", "auth.jwt.issuer": "", "auth.jwt.leeway": "0s", "auth.dev-token.master-secret": "",
 		"risk.entitlement.enforced": "false", "reference.write-auth.enforced": "false", "controlfeed.snapshot-auth": "false",
 		"risk.bootstrap.enabled": "true", "risk.bootstrap.buffer-capacity": "8192", "risk.feed.max-silence-ms": "10000",

@@ -14,6 +14,7 @@ import (
 	"posttrade/matcher"
 	"posttrade/matcher/desk"
 	"posttrade/matcher/gate"
+	"posttrade/matcher/session"
 	"posttrade/ring"
 )
 
@@ -23,8 +24,9 @@ import (
 // it back, which can be 10 ms later. With none to spare the goroutine that a
 // finished sync wakes has nowhere to run; with many, threads fight for the cores.
 const (
-	hotThreads = 2
-	spareProcs = 2
+	hotThreads     = 2
+	spareProcs     = 2
+	sessionThreads = 2 // its poller and its feeder
 )
 
 // coreOptions are what a core depends on beside its data.
@@ -41,9 +43,10 @@ type coreOptions struct {
 	recorderCPU      int
 	blotterCapacity  int
 	tickets          int
-	member           bool                             // of a cluster: what the desk takes is agreed on first
-	feeds            bool                             // control feeds make the gate ready; else it is at once
-	genesis          func() (*matcher.Genesis, error) // of a new journal
+	member           bool                                 // of a cluster: what the desk takes is agreed on first
+	feeds            bool                                 // control feeds make the gate ready; else it is at once
+	session          func(*core) (*session.Server, error) // shared-memory order entry; nil: off
+	genesis          func() (*matcher.Genesis, error)     // of a new journal
 	fatal            func(error)
 }
 
@@ -65,6 +68,7 @@ type core struct {
 	stage    *matcher.Stage
 	recorder *journal.Recorder
 	shadow   *journal.Snapshotter
+	session  *session.Server // nil: off
 
 	// Of a member: where the desk's commands wait for agreement, nil on a single node,
 	// and the client ids of what other members have proposed.
@@ -75,6 +79,7 @@ type core struct {
 	recovered   recovery
 	stageDone   chan error
 	recordDone  chan error
+	sessionDone chan error
 	oldProcs    int
 	stopShadow  context.CancelFunc
 	shadowEnded chan struct{}
@@ -95,7 +100,7 @@ type recovery struct {
 // the steps is the order in which they depend on each other; stop undoes them
 // in reverse.
 func openCore(o coreOptions) (_ *core, err error) {
-	c := &core{o: o, stageDone: make(chan error, 1), recordDone: make(chan error, 1), shadowEnded: make(chan struct{})}
+	c := &core{o: o, stageDone: make(chan error, 1), recordDone: make(chan error, 1), sessionDone: make(chan error, 1), shadowEnded: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			c.discard()
@@ -270,10 +275,17 @@ func (c *core) buildPath() (err error) {
 	if c.desk, err = desk.New(submissions, c.o.tickets); err != nil {
 		return err
 	}
+	observers := []journal.Observer{c.blotter, c.views, gateObserver{c.gate}}
+	if c.o.session != nil {
+		if c.session, err = c.o.session(c); err != nil {
+			return err
+		}
+		observers = append(observers, c.session)
+	}
 	c.stage = matcher.NewStage(c.engine, c.in, c.out, c.o.idle, c.o.matcherCPU)
 	c.recorder = journal.NewRecorder(c.journal, c.out, c, journal.RecorderOptions{
 		Idle: c.o.idle, IdleSet: true, CPU: c.o.recorderCPU, Pinned: c.o.recorderCPU >= 0, Flush: c.views.Flush,
-	}, c.blotter, c.views, gateObserver{c.gate})
+	}, observers...)
 	c.watermark.durable.Store(c.recovered.sequence)
 	c.views.SetWake(c.recorder.Wake)
 	c.shadow, err = journal.NewSnapshotter(c.journal, rebuildFrom(c.genesis), uint64(c.o.snapshotInterval))
@@ -288,8 +300,25 @@ func (g gateObserver) Observe(ev *matcher.Event, _ []byte) { g.gate.Observe(ev) 
 // Observe, ClientID, Durable and Fail are the answers' side of the recorder: the
 // desk's tickets, and the readers that wait for what they saw to be durable.
 func (c *core) Observe(ev *matcher.Event) { c.desk.Observe(ev) }
-func (c *core) Durable(inputSeq uint64)   { c.desk.Durable(inputSeq); c.watermark.raise(inputSeq) }
-func (c *core) Fail(err error)            { c.desk.Fail(err); c.watermark.fail(err) }
+
+func (c *core) Durable(inputSeq uint64) {
+	c.desk.Durable(inputSeq)
+	c.watermark.raise(inputSeq)
+	c.wakeSessions()
+}
+
+func (c *core) Fail(err error) {
+	c.desk.Fail(err)
+	c.watermark.fail(err)
+	c.wakeSessions()
+}
+
+// wakeSessions has the sessions look at their answers.
+func (c *core) wakeSessions() {
+	if c.session != nil {
+		c.session.Wake()
+	}
+}
 
 // ClientID is the client id of a command: the desk has it, or it came with the
 // agreed commands of another member.
@@ -318,7 +347,12 @@ func (c *core) region(bytes int) (*ring.Region, error) {
 }
 
 func (c *core) start() {
-	c.oldProcs = runtime.GOMAXPROCS(runtime.NumCPU() + hotThreads + spareProcs)
+	procs := runtime.NumCPU() + hotThreads + spareProcs
+	if c.session != nil {
+		procs += sessionThreads
+		go func() { c.sessionDone <- c.session.Run() }()
+	}
+	c.oldProcs = runtime.GOMAXPROCS(procs)
 	go func() { c.recordDone <- c.recorder.Run() }()
 	go func() { c.stageDone <- c.stage.Run() }()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -334,8 +368,12 @@ func (c *core) start() {
 func (c *core) stop() error {
 	c.stopShadow()
 	<-c.shadowEnded
+	var err error
+	if c.session != nil {
+		err = errors.Join(c.session.Close(), <-c.sessionDone)
+	}
 	c.stage.Stop()
-	err := <-c.stageDone
+	err = errors.Join(err, <-c.stageDone)
 	c.recorder.Stop()
 	err = errors.Join(err, <-c.recordDone, c.journal.Close())
 	c.journal = nil
@@ -343,12 +381,16 @@ func (c *core) stop() error {
 	if c.beforeDiscard != nil {
 		c.beforeDiscard()
 	}
+	c.session = nil // it is closed
 	c.discard()
 	return err
 }
 
 // discard gives back what a start has taken; it does not wait for anything.
 func (c *core) discard() {
+	if c.session != nil {
+		c.session.Close()
+	}
 	if c.journal != nil {
 		c.journal.Close()
 	}

@@ -61,7 +61,7 @@ func openAdmin(c *config, in *installation, verifier *gate.Verifier, registry *h
 func openSources(c *config, in *installation, verifier *gate.Verifier, m *httpapi.Metrics, log *slog.Logger) error {
 	d := in.beside.Load()
 	accounts, securities := newSources(c, in, d, verifier, log)
-	m.More = d.metrics
+	m.More = together(m.More, d.metrics)
 	m.Faults = append(m.Faults, accounts.Faults, securities.Faults)
 	if err := in.listeners.start("account-service", accounts); err != nil {
 		return err

@@ -24,7 +24,35 @@ func coreMetrics(k *core, edge *httpapi.OrderMatcher) httpapi.Metrics {
 	}
 	m.JournalCommits = func() httpapi.Histogram { return commitHistogram(k.journal.Metrics()) }
 	m.JournalBytes = func() uint64 { return k.journal.Metrics().CommitBytes }
+	if k.session != nil {
+		m.More = k.sessionMetrics
+	}
 	return m
+}
+
+// emitMore is one metric of a part that httpapi does not know; see httpapi.Metrics.More.
+type emitMore = func(name, help string, counter bool, value float64, labels ...string)
+
+// together emits what several parts do; nil ones are left out.
+func together(parts ...func(emitMore)) func(emitMore) {
+	return func(emit emitMore) {
+		for _, part := range parts {
+			if part != nil {
+				part(emit)
+			}
+		}
+	}
+}
+
+// sessionMetrics shows what the shared-memory sessions count.
+func (k *core) sessionMetrics(emit emitMore) {
+	m := k.session.Metrics()
+	emit("svc_sessions", "Sessions that are open, by kind.", false, float64(m.Orders), "kind", "orders")
+	emit("svc_sessions", "Sessions that are open, by kind.", false, float64(m.Feeds), "kind", "feeds")
+	emit("svc_session_commands_total", "Commands taken from sessions.", true, float64(m.Commands))
+	emit("svc_session_records_total", "Records given to sessions that read, and those they were too slow for.", true, float64(m.Copies), "feed", "drop-copy")
+	emit("svc_session_records_total", "Records given to sessions that read, and those they were too slow for.", true, float64(m.Trades), "feed", "trades")
+	emit("svc_session_records_total", "Records given to sessions that read, and those they were too slow for.", true, float64(m.Missed), "feed", "missed")
 }
 
 // memberMetrics adds what a member knows of its cluster, and what runs on the leader only.
@@ -40,7 +68,7 @@ func (in *installation) memberMetrics(orders *httpapi.OrderMatcher) httpapi.Metr
 		m.Faults = append(m.Faults, relay.Faults)
 	}
 	m.ClusterCommits = func() httpapi.Histogram { return quorumHistogram(in.member.node) }
-	m.More = func(emit func(name, help string, counter bool, value float64, labels ...string)) {
+	m.More = together(m.More, func(emit emitMore) {
 		leads := 0.0
 		if in.member.node.Leads() {
 			leads = 1
@@ -53,7 +81,7 @@ func (in *installation) memberMetrics(orders *httpapi.OrderMatcher) httpapi.Metr
 		if d := in.beside.Load(); d != nil {
 			d.metrics(emit)
 		}
-	}
+	})
 	return m
 }
 

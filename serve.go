@@ -31,9 +31,6 @@ func runServe(args []string, stdout, stderr io.Writer) int {
 // serve starts the installation, waits for ctx or a failure, and stops it.
 func serve(ctx context.Context, c *config, stdout, stderr io.Writer) (err error) {
 	log := slog.New(slog.NewTextHandler(stderr, nil))
-	if err := c.onlyWhatIsThere(); err != nil {
-		return err
-	}
 	o := coreOptionsFrom(c)
 	o.fatal = func(err error) { exitOnJournalFailure(stderr, err) }
 	for {
@@ -100,19 +97,9 @@ func coreOptionsFrom(c *config) coreOptions {
 		recorderCPU:      c.Int("recorder.cpu"),
 		blotterCapacity:  c.Int("recon.blotter.capacity"),
 		tickets:          c.Int("http.max-inflight"),
+		session:          c.sessions(),
 		genesis:          func() (*matcher.Genesis, error) { return genesisFrom(c) },
 	}
-}
-
-// onlyWhatIsThere refuses settings that ask for a part which this version does
-// not have: they would be ignored, and nobody may think they are not.
-func (c *config) onlyWhatIsThere() error {
-	for _, name := range []string{"session.socket"} {
-		if c.Source(name) != "default" {
-			return usagef("%s: this version is reached over HTTP alone", name)
-		}
-	}
-	return nil
 }
 
 // limitSettings are the settings that a journal's genesis record fixes.

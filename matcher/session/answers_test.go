@@ -1,0 +1,372 @@
+package session
+
+import (
+	"errors"
+	"testing"
+
+	"posttrade/matcher"
+	"posttrade/matcher/desk"
+	"posttrade/matcher/gate"
+	"posttrade/matcher/session/client"
+	"posttrade/matcher/session/wire"
+)
+
+// send is ask for a command.
+func send(t testing.TB, c *client.Client, correlation uint64, cmd matcher.Command, id string) wire.Record {
+	t.Helper()
+	return ask(t, c, c.Send(correlation, &cmd, id))
+}
+
+// A repeated client id is answered with the first decision, a refusal too, from any
+// session; with other terms it is a conflict.
+func TestRepeatedClientIDs(t *testing.T) {
+	for _, sequenced := range []bool{true, false} {
+		r := newRig(t, func(r *rig) { r.o.SequenceRefusals = sequenced })
+		a, b := r.dial("", client.Options{}), r.dial("", client.Options{})
+		ioc := with(order(), func(c *matcher.Command) { c.Flags = matcher.FlagIOC })
+		postOnly := with(order(), func(c *matcher.Command) { c.Flags, c.LimitPx, c.Side = matcher.FlagPostOnly, 90_000_000, matcher.Sell })
+		first := send(t, a, 1, order(), "first")
+		again := send(t, b, 2, order(), "first")
+		want := first
+		want.Correlation, want.Flags = 2, first.Flags|wire.FlagDuplicate
+		if again != want {
+			t.Errorf("repeated\n got %+v\nwant %+v", again, want)
+		}
+		if got := send(t, b, 3, ioc, "first"); got.Code != wire.Conflict || got.Correlation != 3 {
+			t.Errorf("other terms: %+v", got)
+		}
+		refused := send(t, a, 4, postOnly, "post") // it would trade with the first
+		if refused.Code != wire.Decided || refused.Reason != matcher.Invalid || refused.InputSeq == 0 {
+			t.Fatalf("refused: %+v", refused)
+		}
+		got := send(t, b, 5, postOnly, "post")
+		if got.Reason != refused.Reason || got.InputSeq != refused.InputSeq || got.OrderRef != refused.OrderRef || got.Flags != wire.FlagDuplicate {
+			t.Errorf("refusal repeated\n got %+v\nwant %+v", got, refused)
+		}
+		// The order as it now stands.
+		send(t, a, 6, typed(matcher.OrderCancel, func(c *matcher.Command) { c.AccountID, c.OrderRef = 1, first.OrderRef }), "")
+		if got := send(t, a, 7, order(), "first"); got.Status != matcher.StatusCanceled || got.InputSeq != first.InputSeq || got.Flags != wire.FlagDuplicate {
+			t.Errorf("after its cancel: %+v", got)
+		}
+		// Whatever the gate says meanwhile.
+		r.gate.SetPolicy(1, true, 0, 0)
+		if got := send(t, a, 8, order(), "first"); got.Reason != matcher.Accepted || got.InputSeq != first.InputSeq {
+			t.Errorf("under the kill switch: %+v", got)
+		}
+		if err := r.gate.SetSource(gate.AccountSource, gate.Bootstrapping, 0, 0, 0, "gone"); err != nil {
+			t.Fatal(err)
+		}
+		if got := send(t, a, 9, order(), "first"); got.Reason != matcher.Accepted || got.InputSeq != first.InputSeq {
+			t.Errorf("not ready: %+v", got)
+		}
+		if got := send(t, a, 10, order(), "other"); got.Code != wire.NotReady || got.InputSeq != 0 {
+			t.Errorf("another one, not ready: %+v", got)
+		}
+		m := r.server.Metrics()
+		if m.Duplicates != 5 || m.Accepted != 2 || m.Rejections[matcher.Invalid] != 1 || m.Answers[wire.Conflict] != 1 || m.Answers[wire.NotReady] != 1 {
+			t.Errorf("metrics %+v", m)
+		}
+	}
+}
+
+// A booking and a trade remember their keys too, and a booking's id is its sequence.
+func TestBookingsAndTrades(t *testing.T) {
+	r := newRig(t)
+	c := r.dial("", client.Options{})
+	booked := send(t, c, 1, swap(), "swap")
+	if booked.Code != wire.Decided || booked.Reason != matcher.Accepted || booked.InputSeq != 1 {
+		t.Fatalf("booked: %+v", booked)
+	}
+	if row, ok := r.views.Contract(1); !ok || row.AccountID != 1 {
+		t.Errorf("contract %+v", row)
+	}
+	if got := send(t, c, 2, swap(), "swap"); got.InputSeq != 1 || got.Flags != wire.FlagDuplicate || got.Reason != matcher.Accepted {
+		t.Errorf("booked again: %+v", got)
+	}
+	other := with(swap(), func(c *matcher.Command) { c.Qty++ })
+	if got := send(t, c, 3, other, "swap"); got.Code != wire.Conflict {
+		t.Errorf("booked with other terms: %+v", got)
+	}
+	r.tick(aaa, 100_000_000)
+	trade := typed(matcher.TradeNew, func(c *matcher.Command) { c.AccountID, c.SecurityID, c.Qty = 1, aaa, 5 })
+	traded := send(t, c, 4, trade, "trade")
+	fill := next(t, c)
+	if traded.Code != wire.Decided || traded.Fills != 1 || traded.Flags != wire.FlagMarket || fill.Kind != wire.Fill ||
+		fill.Px != 100_000_000 || fill.Qty != 5 || fill.Flags != wire.FlagMarket || fill.TradeSeq != traded.TradeSeq {
+		t.Errorf("traded %+v, %+v", traded, fill)
+	}
+	if got := send(t, c, 5, trade, "trade"); got.InputSeq != traded.InputSeq || got.Flags != wire.FlagDuplicate|wire.FlagMarket || got.Fills != 0 {
+		t.Errorf("traded again: %+v", got)
+	}
+}
+
+// tick gives a security a price, by way of the desk.
+func (r *rig) tick(security uint32, px int64) {
+	r.t.Helper()
+	ticket, err := r.desk.Acquire(1)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	c := ticket.Command(0)
+	*c = matcher.NewCommand(matcher.PriceTick)
+	c.EventTimeMillis, c.SecurityID, c.PriceTicks = testTime, security, px
+	if err := errors.Join(ticket.Submit(), ticket.Wait(0)); err != nil {
+		r.t.Fatal(err)
+	}
+	ticket.Release()
+}
+
+// Replaces keep or lose their place, and a post-only order stays one.
+func TestReplaces(t *testing.T) {
+	r := newRig(t)
+	c := r.dial("", client.Options{})
+	sell := with(order(), func(c *matcher.Command) { c.Side, c.LimitPx = matcher.Sell, 110_000_000 })
+	send(t, c, 1, sell, "")
+	ref := send(t, c, 2, with(order(), func(c *matcher.Command) { c.Flags = matcher.FlagPostOnly }), "").OrderRef
+	replace := func(correlation uint64, px int64, id string) wire.Record {
+		return ask(t, c, c.Replace(correlation, 1, ref, 7, px, id))
+	}
+	if got := replace(3, 101_000_000, "r"); got.Code != wire.Decided || got.Reason != matcher.Accepted || got.Qty != 7 || got.Px != 101_000_000 {
+		t.Errorf("replaced: %+v", got)
+	}
+	if got := replace(4, 101_000_000, "r"); got.Flags&wire.FlagDuplicate == 0 || got.OrderRef != ref || got.Qty != 7 {
+		t.Errorf("replaced again: %+v", got)
+	}
+	if got := replace(5, 110_000_000, ""); got.Reason != matcher.Invalid || got.Code != wire.Decided {
+		t.Errorf("post-only across the spread: %+v", got)
+	}
+	send(t, c, 6, typed(matcher.OrderCancel, func(c *matcher.Command) { c.AccountID, c.OrderRef = 1, ref }), "")
+	if got := replace(7, 102_000_000, ""); got.Code != wire.Conflict || got.Reason != matcher.Invalid {
+		t.Errorf("replace of a cancelled order: %+v", got)
+	}
+	if got := ask(t, c, c.Cancel(8, 1, ref)); got.Code != wire.Conflict {
+		t.Errorf("cancel of a cancelled order: %+v", got)
+	}
+}
+
+// No answer leaves before it is durable; then they come in order. What is turned down
+// does not wait.
+func TestAnswersWaitForDurability(t *testing.T) {
+	r := newRig(t)
+	c := r.dial("", client.Options{})
+	send(t, c, 1, order(), "first")
+	r.hold()
+	const n = 20
+	for i := range n {
+		cmd := order()
+		if err := c.Send(uint64(100+i), &cmd, ""); err != nil {
+			t.Fatal(err)
+		}
+		c.Flush()
+	}
+	until(t, "recorded", func() bool { return r.recorded.Load() == n+1 })
+	if got := ask(t, c, c.Order(5, &client.NewOrder{}, "")); got.Code != wire.Malformed || got.Correlation != 5 {
+		t.Fatalf("while nothing is durable: %+v", got)
+	}
+	if got := r.server.Metrics(); got.Answers[wire.Decided] != 1 {
+		t.Fatalf("%d answers before they were durable", got.Answers[wire.Decided])
+	}
+	r.letGo()
+	for i := range n {
+		if got := next(t, c); got.Correlation != uint64(100+i) || got.InputSeq != uint64(2+i) {
+			t.Fatalf("answer %d: %+v", i, got)
+		}
+	}
+}
+
+// An answer that shows what a view shows is held until that is durable.
+func TestRepeatedAnswerWaitsForWhatItShows(t *testing.T) {
+	r := newRig(t)
+	a, b := r.dial("", client.Options{}), r.dial("", client.Options{})
+	first := send(t, a, 1, order(), "first")
+	// The repeat becomes durable alone; the cancel behind it is recorded, not durable.
+	r.hold()
+	cmd := order()
+	if err := b.Send(2, &cmd, "first"); err != nil {
+		t.Fatal(err)
+	}
+	b.Flush()
+	until(t, "repeat recorded", func() bool { return r.recorded.Load() == 2 })
+	if err := a.Cancel(3, 1, first.OrderRef); err != nil {
+		t.Fatal(err)
+	}
+	a.Flush()
+	until(t, "cancel recorded", func() bool { return r.recorded.Load() == 3 })
+	r.allow(2)
+	until(t, "durable", func() bool { return r.durable.Load() == 2 })
+	// Another answer of the same poller shows that it has had its turn.
+	if got := ask(t, a, a.Order(9, &client.NewOrder{}, "")); got.Code != wire.Malformed {
+		t.Fatalf("malformed: %+v", got)
+	}
+	if got := ask(t, b, b.Order(9, &client.NewOrder{}, "")); got.Code != wire.Malformed {
+		t.Fatalf("the held answer came: %+v", got)
+	}
+	r.letGo()
+	if got := next(t, b); got.Correlation != 2 || got.Status != matcher.StatusCanceled || got.InputSeq != first.InputSeq {
+		t.Errorf("repeated: %+v", got)
+	}
+	if got := next(t, a); got.Correlation != 3 || got.Status != matcher.StatusCanceled {
+		t.Errorf("cancelled: %+v", got)
+	}
+}
+
+// When the journal fails, what is on its way is unknown and nothing more is let in.
+func TestJournalFailure(t *testing.T) {
+	r := newRig(t)
+	c := r.dial("", client.Options{})
+	r.hold()
+	cmd := order()
+	if err := c.Send(1, &cmd, ""); err != nil {
+		t.Fatal(err)
+	}
+	c.Flush()
+	until(t, "recorded", func() bool { return r.recorded.Load() == 1 })
+	cause := errors.New("disk on fire")
+	r.failure.Store(&cause)
+	r.desk.Fail(cause)
+	r.server.Wake()
+	if got := next(t, c); got.Code != wire.Unknown || got.Correlation != 1 || got.InputSeq != 0 {
+		t.Errorf("on its way: %+v", got)
+	}
+	if got := send(t, c, 2, order(), ""); got.Code != wire.Unavailable {
+		t.Errorf("afterwards: %+v", got)
+	}
+	r.failure.Store(nil) // the desk knows too
+	if got := send(t, c, 3, order(), ""); got.Code != wire.Unavailable {
+		t.Errorf("desk failed: %+v", got)
+	}
+}
+
+// A full disk, a full desk and a full ring are said at once, and pass.
+func TestNoRoomIsSaidAtOnce(t *testing.T) {
+	r := newRig(t, func(r *rig) {
+		d, err := desk.New(r.in, 2)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		r.desk, r.o.Desk = d, d
+	})
+	c := r.dial("", client.Options{})
+	r.full.Store(true)
+	if got := send(t, c, 1, order(), ""); got.Code != wire.Unavailable {
+		t.Errorf("full disk: %+v", got)
+	}
+	r.full.Store(false)
+	var out []*desk.Ticket
+	for range 2 {
+		ticket, err := r.desk.Acquire(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, ticket)
+	}
+	if got := send(t, c, 2, order(), ""); got.Code != wire.Busy {
+		t.Errorf("full desk: %+v", got)
+	}
+	out[0].Release()
+	out[1].Release()
+	if got := send(t, c, 3, order(), ""); got.Code != wire.Decided {
+		t.Errorf("with room: %+v", got)
+	}
+	if got := r.server.Metrics(); got.Answers[wire.Busy] != 1 || got.Answers[wire.Unavailable] != 1 {
+		t.Errorf("metrics %+v", got)
+	}
+}
+
+// A ticket that a cluster's leader could not hand on was certainly not sequenced.
+func TestRefusedTicketIsNotSequenced(t *testing.T) {
+	r := newRig(t)
+	c := r.dial("", client.Options{})
+	r.hold()
+	cmd := order()
+	if err := c.Send(1, &cmd, ""); err != nil {
+		t.Fatal(err)
+	}
+	c.Flush()
+	until(t, "recorded", func() bool { return r.recorded.Load() == 1 })
+	r.desk.Refuse(r.lastRef.Load())
+	r.server.Wake()
+	if got := next(t, c); got.Code != wire.NotReady || got.Correlation != 1 || got.InputSeq != 0 {
+		t.Errorf("refused: %+v", got)
+	}
+	for err, want := range map[error]wire.Code{
+		desk.ErrRefused: wire.NotReady, desk.ErrFull: wire.Busy, desk.ErrBusy: wire.Busy,
+		desk.ErrClosed: wire.Unavailable, desk.ErrFailed: wire.Unavailable,
+	} {
+		if got := codeOf(err); got != want {
+			t.Errorf("%v: %s, want %s", err, got, want)
+		}
+	}
+}
+
+// A client that floods gets its quota on the way and no more; another one notices nothing.
+func TestFloodStopsAtTheQuota(t *testing.T) {
+	r := newRig(t, func(r *rig) { r.o.Quota = 24 })
+	flood, calm := r.dial("", client.Options{CommandSlots: 512, EventSlots: 16}), r.dial("", client.Options{})
+	r.hold()
+	sent := 0
+	for {
+		cmd := order()
+		err := flood.Send(uint64(sent), &cmd, "")
+		if err == client.ErrFull {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		sent++
+	}
+	flood.Flush()
+	until(t, "quota", func() bool { return r.recorded.Load() == 24 })
+	if got := send(t, calm, 1, with(order(), func(c *matcher.Command) { c.Qty = 0 }), ""); got.Code != wire.Malformed {
+		t.Errorf("calm: %+v", got)
+	}
+	if got := r.recorded.Load(); got != 24 || r.server.Metrics().Commands != 25 {
+		t.Errorf("%d commands recorded, metrics %+v", got, r.server.Metrics())
+	}
+	r.letGo()
+	// Its answers fill a ring of 16; the calm one goes on, and nothing is lost.
+	until(t, "answers", func() bool { return r.server.Metrics().Answers[wire.Decided] == 16 })
+	if got := send(t, calm, 2, order(), ""); got.Code != wire.Decided {
+		t.Errorf("calm: %+v", got)
+	}
+	for i := range sent {
+		if got := next(t, flood); got.Correlation != uint64(i) || got.Code != wire.Decided {
+			t.Fatalf("answer %d: %+v", i, got)
+		}
+	}
+}
+
+// An order that trades with many others has more fills than the event ring has slots.
+func TestMoreFillsThanSlots(t *testing.T) {
+	r := newRig(t)
+	c := r.dial("", client.Options{EventSlots: 16})
+	const n = 100
+	for i := range n {
+		sell := with(order(), func(c *matcher.Command) { c.AccountID, c.Side, c.Qty = 2, matcher.Sell, 1 })
+		send(t, c, uint64(i), sell, "")
+	}
+	sweep := with(order(), func(c *matcher.Command) { c.Qty = n })
+	if err := c.Send(500, &sweep, ""); err != nil {
+		t.Fatal(err)
+	}
+	behind := order()
+	if err := c.Send(501, &behind, ""); err != nil {
+		t.Fatal(err)
+	}
+	c.Flush()
+	if got := next(t, c); got.Correlation != 500 || got.Fills != n || got.Status != matcher.StatusFilled {
+		t.Fatalf("swept: %+v", got)
+	}
+	var last uint64
+	for i := range n {
+		got := next(t, c)
+		if got.Kind != wire.Fill || got.Correlation != 500 || got.Qty != 1 || got.TradeSeq <= last {
+			t.Fatalf("fill %d: %+v", i, got)
+		}
+		last = got.TradeSeq
+	}
+	if got := next(t, c); got.Correlation != 501 || got.Kind != wire.Answer {
+		t.Errorf("behind: %+v", got)
+	}
+}

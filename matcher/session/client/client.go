@@ -1,0 +1,302 @@
+package client
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"posttrade/matcher/session/wire"
+	"posttrade/ring"
+)
+
+// Errors of a client; test by errors.Is.
+var (
+	ErrRefused  = errors.New("session refused")
+	ErrEnded    = errors.New("session has ended")
+	ErrFull     = errors.New("command ring is full")
+	ErrClientID = errors.New("client id is longer than 64 bytes")
+	ErrRole     = errors.New("a feed takes no commands")
+)
+
+// Options of Dial. The zero value is an order session with the server's ring sizes.
+type Options struct {
+	Role         wire.Role     // 0: wire.Orders
+	CommandSlots int           // 0: the server chooses
+	EventSlots   int           // 0: the server chooses
+	Idle         ring.Strategy // how Next waits, when IdleSet; otherwise adaptive
+	IdleSet      bool
+}
+
+// Client is one session.
+type Client struct {
+	conn    *net.UnixConn
+	welcome wire.WelcomeFrame
+	role    wire.Role
+	regions [2]*ring.Region
+	send    *ring.SPSC[wire.Request]
+	inbox   *wire.Inbox
+	page    wire.Page
+	idler   *ring.Idler
+
+	one [1]wire.Record // of Next
+
+	ended   atomic.Pointer[error] // why; writer: the reading goroutine of the socket, Close
+	replies chan reply
+	asking  sync.Mutex // one question at a time
+	done    chan struct{}
+	closing sync.Once
+	closed  error
+}
+
+// reply is the answer to a Renew or a Lookup.
+type reply struct {
+	kind   wire.Frame
+	status wire.Status
+	body   [4]byte
+}
+
+// Dial connects, says hello and maps the rings. ErrRefused wraps a server's refusal;
+// its text says why.
+func Dial(ctx context.Context, socket, token string, o Options) (_ *Client, err error) {
+	if o.Role == 0 {
+		o.Role = wire.Orders
+	}
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unixpacket", socket)
+	if err != nil {
+		return nil, fmt.Errorf("client: dial socket=%s: %w", socket, err)
+	}
+	c := &Client{conn: conn.(*net.UnixConn), role: o.Role, replies: make(chan reply, 1), done: make(chan struct{})}
+	defer func() {
+		if err != nil {
+			c.discard()
+		}
+	}()
+	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	hello := wire.HelloFrame{Role: o.Role, CommandSlots: uint32(o.CommandSlots), EventSlots: uint32(o.EventSlots), Token: []byte(token)}
+	if _, err = conn.Write(hello.Append(nil)); err != nil {
+		return nil, fmt.Errorf("client: hello socket=%s: %w", socket, err)
+	}
+	fds, err := c.hear()
+	if err != nil {
+		return nil, fmt.Errorf("client: hello socket=%s: %w", socket, errors.Join(err, ctx.Err()))
+	}
+	if !o.IdleSet {
+		o.Idle = ring.Adaptive
+	}
+	if err = c.attach(fds, o.Idle); err != nil {
+		return nil, fmt.Errorf("client: attach socket=%s: %w", socket, err)
+	}
+	if !stop() {
+		return nil, fmt.Errorf("client: dial socket=%s: %w", socket, ctx.Err())
+	}
+	go c.listen()
+	return c, nil
+}
+
+// hear reads the welcome and the two descriptors that come with it.
+func (c *Client) hear() (fds []int, err error) {
+	frame := make([]byte, wire.MaxFrameBytes)
+	rights := make([]byte, unix.CmsgSpace(4*4))
+	n, rn, _, _, err := c.conn.ReadMsgUnix(frame, rights)
+	if errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%w: the server hung up", ErrRefused)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if fds, err = descriptors(rights[:rn]); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			closeAll(fds)
+		}
+	}()
+	kind, status, body, err := wire.Parse(frame[:n])
+	switch {
+	case err != nil:
+		return fds, err
+	case kind != wire.Welcome || status != wire.OK:
+		return fds, fmt.Errorf("%w: %s: %s", ErrRefused, status, wire.Reason(status, body))
+	}
+	if c.welcome, err = wire.ParseWelcome(body); err == nil && len(fds) != 2 {
+		err = fmt.Errorf("welcome with %d descriptors: %w", len(fds), wire.ErrFrame)
+	}
+	return fds, err
+}
+
+// descriptors takes the descriptors out of a control message.
+func descriptors(rights []byte) (fds []int, err error) {
+	messages, err := unix.ParseSocketControlMessage(rights)
+	if err != nil {
+		return nil, err
+	}
+	for i := range messages {
+		some, err := unix.ParseUnixRights(&messages[i])
+		if err != nil {
+			closeAll(fds)
+			return nil, err
+		}
+		fds = append(fds, some...)
+	}
+	return fds, nil
+}
+
+func closeAll(fds []int) {
+	for _, fd := range fds {
+		unix.Close(fd)
+	}
+}
+
+// attach maps the two regions: the commands to write, the events to read only.
+func (c *Client) attach(fds []int, idle ring.Strategy) (err error) {
+	w := &c.welcome
+	total, at := wire.CommandBytes(int(w.CommandSlots))
+	if uint64(total) != w.CommandBytes || uint64(at) != w.ClientPage || uint64(wire.EventBytes(int(w.EventSlots))) != w.EventBytes {
+		closeAll(fds)
+		return fmt.Errorf("layout %+v: %w", *w, wire.ErrFrame)
+	}
+	if c.regions[0], err = ring.Attach(fds[0], total); err != nil {
+		unix.Close(fds[1])
+		return err
+	}
+	if c.regions[1], err = ring.AttachReadOnly(fds[1], int(w.EventBytes)); err != nil {
+		return err
+	}
+	if c.send, err = ring.OpenSPSC[wire.Request](c.regions[0]); err != nil {
+		return err
+	}
+	c.page = wire.PageAt(c.regions[0], at)
+	if c.inbox, err = wire.OpenInbox(c.regions[1], w, c.page); err != nil {
+		return err
+	}
+	c.idler = ring.NewIdler(idle, c.page.Waiter)
+	return nil
+}
+
+// listen reads the socket until it ends, so that the end of the session is noticed.
+func (c *Client) listen() {
+	defer close(c.done)
+	frame := make([]byte, wire.MaxFrameBytes)
+	for {
+		n, err := c.conn.Read(frame)
+		if err != nil || n == 0 {
+			c.end(fmt.Errorf("client: session=%d: %w: the connection is closed", c.welcome.Session, ErrEnded))
+			return
+		}
+		kind, status, body, err := wire.Parse(frame[:n])
+		switch {
+		case err != nil:
+			c.end(fmt.Errorf("client: session=%d: %w: %w", c.welcome.Session, ErrEnded, err))
+			return
+		case kind == wire.Goodbye:
+			c.end(fmt.Errorf("client: session=%d: %w: %s", c.welcome.Session, ErrEnded, wire.Reason(status, body)))
+			return
+		}
+		r := reply{kind: kind, status: status}
+		copy(r.body[:], body)
+		select {
+		case c.replies <- r:
+		default: // nobody asked
+		}
+	}
+}
+
+// end notes why the session is over and wakes the reader.
+func (c *Client) end(why error) {
+	if c.ended.CompareAndSwap(nil, &why) {
+		c.page.Waiter.Wake()
+	}
+}
+
+// Err is why the session has ended, nil while it has not.
+func (c *Client) Err() error {
+	if why := c.ended.Load(); why != nil {
+		return *why
+	}
+	return nil
+}
+
+// Idle is how Next has waited so far. Reader only.
+func (c *Client) Idle() ring.IdleStats { return c.idler.Stats() }
+
+// Session is the session's number at the server.
+func (c *Client) Session() uint64 { return c.welcome.Session }
+
+// Quota is how many commands may be on their way; more wait in the ring.
+func (c *Client) Quota() int { return int(c.welcome.Quota) }
+
+// Close ends the session and unmaps the rings: nothing of the client may be in use
+// any more. What was not answered is unknown. Idempotent.
+func (c *Client) Close() error {
+	c.closing.Do(func() {
+		c.end(fmt.Errorf("client: session=%d: %w: closed here", c.welcome.Session, ErrEnded))
+		c.conn.Close()
+		<-c.done
+		c.closed = c.discard()
+	})
+	return c.closed
+}
+
+// discard closes what there is.
+func (c *Client) discard() error {
+	errs := []error{nil, nil}
+	for i, r := range c.regions {
+		if r != nil {
+			errs[i] = r.Close()
+		}
+	}
+	c.conn.Close()
+	return errors.Join(errs...)
+}
+
+// Security is the id of a ticker, 0 when the server knows none by it.
+func (c *Client) Security(ctx context.Context, ticker string) (uint32, error) {
+	r, err := c.ask(ctx, wire.Lookup, wire.Found, []byte(ticker))
+	return binary.LittleEndian.Uint32(r.body[:]), err
+}
+
+// Renew gives the session another token of the same subject. ErrRefused leaves the
+// one that it has.
+func (c *Client) Renew(ctx context.Context, token string) error {
+	r, err := c.ask(ctx, wire.Renew, wire.Renewed, []byte(token))
+	if err == nil && r.status != wire.OK {
+		err = fmt.Errorf("client: renew session=%d: %w: %s", c.welcome.Session, ErrRefused, r.status)
+	}
+	return err
+}
+
+// ask sends a frame and waits for its reply.
+func (c *Client) ask(ctx context.Context, question, answer wire.Frame, body []byte) (reply, error) {
+	c.asking.Lock()
+	defer c.asking.Unlock()
+	select {
+	case <-c.replies: // to a question that was given up
+	default:
+	}
+	if _, err := c.conn.Write(wire.AppendText(nil, question, wire.OK, body)); err != nil {
+		return reply{}, fmt.Errorf("client: ask session=%d: %w", c.welcome.Session, errors.Join(ErrEnded, err))
+	}
+	for {
+		select {
+		case r := <-c.replies:
+			if r.kind == answer {
+				return r, nil
+			}
+		case <-c.done:
+			return reply{}, c.Err()
+		case <-ctx.Done():
+			return reply{}, ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package client
+
+import (
+	"fmt"
+	"time"
+
+	"posttrade/matcher/session/wire"
+)
+
+// Load is a flow that keeps Window commands on their way and takes the time of each
+// from its Flush to its answer.
+type Load struct {
+	Count  int // commands
+	Window int // at most so many unanswered; 1 is ping-pong
+	Batch  int // commands a Flush, at most Window; 0: 1
+
+	// Write writes command i by Order, Cancel and so on, with correlation id i.
+	Write func(c *Client, i int) error
+	// Answered sees every answer and fill, may be nil; the record is valid during the call.
+	Answered func(r *wire.Record) error
+}
+
+// LoadResult is what a Load has measured.
+type LoadResult struct {
+	Took     time.Duration
+	Answers  int
+	Fills    int
+	Codes    [wire.Codes]int // answers by code
+	RoundNs  []int64         // by command: round trip in nanoseconds
+	begun    []int64
+	inFlight int
+}
+
+// Run sends the load over a session on which nothing else is sent. It allocates
+// before the first command only.
+func (l *Load) Run(c *Client) (*LoadResult, error) {
+	if l.Count < 1 || l.Window < 1 || l.Batch > l.Window {
+		return nil, fmt.Errorf("client: load count=%d window=%d batch=%d: out of range", l.Count, l.Window, l.Batch)
+	}
+	res := &LoadResult{RoundNs: make([]int64, l.Count), begun: make([]int64, l.Count)}
+	records := make([]wire.Record, 256)
+	start := time.Now()
+	for sent := 0; res.Answers < l.Count; {
+		next, err := l.send(c, res, sent, start)
+		if err != nil {
+			return res, err
+		}
+		sent = next
+		if err := l.receive(c, res, records, start); err != nil {
+			return res, err
+		}
+	}
+	res.Took = time.Since(start)
+	return res, nil
+}
+
+// send writes as many batches as window and ring have room for.
+func (l *Load) send(c *Client, res *LoadResult, sent int, start time.Time) (int, error) {
+	batch := max(l.Batch, 1)
+	for sent < l.Count && res.inFlight+min(batch, l.Count-sent) <= l.Window {
+		begun := int64(time.Since(start))
+		for range min(batch, l.Count-sent) {
+			err := l.Write(c, sent)
+			if err == ErrFull {
+				break
+			}
+			if err != nil {
+				return sent, err
+			}
+			res.begun[sent] = begun
+			sent++
+			res.inFlight++
+		}
+		c.Flush()
+		if res.inFlight > 0 && c.send.Depth() == c.send.Cap() {
+			break // the ring is the window: read first
+		}
+	}
+	return sent, nil
+}
+
+// receive waits for records and takes what is there.
+func (l *Load) receive(c *Client, res *LoadResult, records []wire.Record, start time.Time) error {
+	n := c.Poll(records)
+	if n == 0 {
+		r, err := c.Next()
+		if err != nil {
+			return err
+		}
+		records[0] = *r
+		n = 1 + c.Poll(records[1:])
+	}
+	now := int64(time.Since(start))
+	for i := range records[:n] {
+		r := &records[i]
+		switch r.Kind {
+		case wire.Answer:
+			if r.Correlation >= uint64(l.Count) {
+				return fmt.Errorf("client: load answer=%d of %d commands: %w", r.Correlation, l.Count, wire.ErrFrame)
+			}
+			res.RoundNs[r.Correlation] = now - res.begun[r.Correlation]
+			res.Codes[min(int(r.Code), wire.Codes-1)]++
+			res.Answers++
+			res.inFlight--
+		case wire.Fill:
+			res.Fills++
+		}
+		if l.Answered != nil {
+			if err := l.Answered(r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

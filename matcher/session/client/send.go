@@ -1,0 +1,110 @@
+//perf:hot
+
+package client
+
+import (
+	"posttrade/matcher"
+	"posttrade/matcher/session/wire"
+)
+
+// NewOrder is a new order. LimitPx is x 1e6; 0 makes it a market order.
+type NewOrder struct {
+	Account  uint32
+	Security uint32
+	Side     matcher.Side
+	Qty      int32
+	LimitPx  int64
+	Flags    uint16 // at most one of matcher.FlagIOC, FlagFOK, FlagPostOnly
+}
+
+// Order writes a new order into the ring, to be seen after Flush. clientID may be
+// empty. Errors: ErrFull, ErrClientID, ErrRole, the session's end. No allocation.
+func (c *Client) Order(correlation uint64, o *NewOrder, clientID string) error {
+	cmd := matcher.NewCommand(matcher.OrderNew)
+	cmd.AccountID, cmd.SecurityID, cmd.Side = o.Account, o.Security, o.Side
+	cmd.Qty, cmd.LimitPx, cmd.Flags = o.Qty, o.LimitPx, o.Flags
+	return c.Send(correlation, &cmd, clientID)
+}
+
+// Cancel asks for an order to be taken off the book. The errors are those of Order.
+func (c *Client) Cancel(correlation uint64, account, orderRef uint32) error {
+	cmd := matcher.NewCommand(matcher.OrderCancel)
+	cmd.AccountID, cmd.OrderRef = account, orderRef
+	return c.Send(correlation, &cmd, "")
+}
+
+// Replace gives an order a new total quantity and limit. The errors are those of Order.
+func (c *Client) Replace(correlation uint64, account, orderRef uint32, qty int32, limitPx int64, clientID string) error {
+	cmd := matcher.NewCommand(matcher.OrderReplace)
+	cmd.AccountID, cmd.OrderRef, cmd.Qty, cmd.LimitPx = account, orderRef, qty, limitPx
+	return c.Send(correlation, &cmd, clientID)
+}
+
+// Trade books a trade at the last known price. The errors are those of Order.
+func (c *Client) Trade(correlation uint64, account, security uint32, side matcher.Side, qty int32, clientID string) error {
+	cmd := matcher.NewCommand(matcher.TradeNew)
+	cmd.AccountID, cmd.SecurityID, cmd.Side, cmd.Qty = account, security, side, qty
+	return c.Send(correlation, &cmd, clientID)
+}
+
+// Send writes any command that a client may send, an OTC booking for one
+// (matcher.ContractTerms.Command). The errors are those of Order.
+func (c *Client) Send(correlation uint64, cmd *matcher.Command, clientID string) error {
+	if err := c.sendable(clientID); err != nil {
+		return err
+	}
+	slot := c.send.Claim()
+	if slot == nil {
+		return c.full()
+	}
+	slot.Command = *cmd
+	slot.Command.InputSeq = correlation
+	n := copy(slot.ClientID[:], clientID)
+	clear(slot.ClientID[n:])
+	return nil
+}
+
+// sendable is why nothing can be sent, or not with this client id.
+func (c *Client) sendable(clientID string) error {
+	switch {
+	case len(clientID) > wire.MaxClientID:
+		return ErrClientID
+	case c.role != wire.Orders:
+		return ErrRole
+	}
+	return nil
+}
+
+// full is why there is no free slot: the ring is full, or the session is over.
+func (c *Client) full() error {
+	if why := c.ended.Load(); why != nil {
+		return *why
+	}
+	return ErrFull
+}
+
+// Flush shows the server every command that was written, in one store, and wakes it
+// if it sleeps.
+func (c *Client) Flush() { c.send.Publish() }
+
+// Poll copies the records that are there into dst, at most as many as fit, and returns
+// how many. It never waits. Reader only.
+func (c *Client) Poll(dst []wire.Record) int { return c.inbox.Next(dst) }
+
+// Next waits for a record. It is valid until the next call. The error is the end of
+// the session, after every record that came before it. No allocation. Reader only.
+func (c *Client) Next() (*wire.Record, error) {
+	for {
+		if c.inbox.Next(c.one[:]) == 1 {
+			c.idler.Reset()
+			return &c.one[0], nil
+		}
+		if why := c.ended.Load(); why != nil {
+			if c.inbox.Next(c.one[:]) == 1 {
+				return &c.one[0], nil
+			}
+			return nil, *why
+		}
+		c.idler.Idle(c.inbox)
+	}
+}

@@ -1,0 +1,148 @@
+// Package session lets processes of the same machine hand in commands and read answers
+// through shared memory.
+//
+//	client process                     │ this process
+//	                                   │
+//	Order ─► command ring ─────────────┼─► poller ─► judge ─► gate ─► desk ─► INPUT RING ─► …
+//	 (the client writes, the server    │      ▲
+//	  copies out, then judges)         │      └── Wake, when the committer has raised the watermark
+//	Next ◄── event ring ◄──────────────┼── poller: what is durable, oldest first
+//	 (read-only in the client)         │
+//	DropCopy, Trades ◄─ event ring ◄───┼── feeder ◄── tap ◄── recorder (Observe)
+//	                                   │
+//	socket: hello, token, descriptors ─┼── one goroutine a connection; its end is the session's end
+//
+// What holds:
+//
+//   - Nothing that a client can write is believed. A command is copied out of its slot
+//     before it is looked at, and decoded strictly from the copy; a cursor is loaded once
+//     and compared with what the server knows itself; positions are masked. A cursor that
+//     no correct client writes ends that session, with a reason, and disturbs nobody.
+//   - What the client only reads lies in a region of its own, sealed so that nobody but
+//     the server can ever write it. Both regions are sealed against shrinking and growing
+//     before they are shared: no access to them faults.
+//   - Every check of the HTTP interface is made here, in its order: form, order, account,
+//     readiness, gate. Only ORDER_NEW, ORDER_CANCEL, ORDER_REPLACE, TRADE_NEW, SWAP_BOOK
+//     and SWAPTION_BOOK are a client's. A token is judged at hello and again every second
+//     in which the session sends; one that has run out ends the session unless it was renewed.
+//   - A Decided is as durable as a 2xx when it can be read. Every command that was
+//     taken has exactly one Answer. Answers to commands that were handed in come in the
+//     order of the commands; one that was turned down is answered at once.
+//   - A session has at most Options.Quota commands on their way. More stay in its ring,
+//     which fills up: the client sees a full ring, the engine sees nothing. A client that
+//     does not read its answers gets no more commands taken, and holds up nobody.
+//   - Nobody waits for a feed's reader: it loses records and is told how many (Gap).
+//   - A session takes two mappings and two descriptors, one goroutine, its place among
+//     Options.MaxSessions and its tickets; all of it is given back when its socket ends.
+//
+// A client that dies, at whatever point, ends like one that closes its socket: commands
+// that were handed in are decided and stand, resting orders stay on the book (cancel them
+// over another session or HTTP), and commands that were not taken yet are dropped. As after
+// a closed HTTP connection, what was not answered is settled by the client id: the same one
+// sent again tells the first decision.
+//
+// # Why a slot has 128 bytes
+//
+// A command is 64 bytes and a client id up to 64. They share one slot, rather than a second
+// slot behind the first, so that nothing spans two slots: one position is one command is one
+// answer, a client that dies between two slots leaves no half command, and the server needs
+// no state between looks. The price is one more cache line to copy where there is no id.
+//
+// # Who calls what
+//
+// main: Open, Run on a goroutine of its own, Close before it stops the matcher. The recorder:
+// Observe, for every event. Whoever calls desk.Durable, Refuse or Fail: Wake afterwards. The
+// poller keeps a thread and one of Go's processors; main counts it among its hot threads.
+//
+// The poller looks at its sessions by turns and idles like every other stage (ring.Strategy).
+// While there is no session, poller and feeder rest as ordinary goroutines and cost nothing.
+// It parks on one word of its own and on the doorbell of each session at once (futex_waitv,
+// Linux 5.16; before that it naps half a millisecond), so a client can wake the server
+// without sharing a word with any other client. An eventfd would be one more descriptor a
+// session on either side, and the client would have to look at the same word first.
+//
+// # The socket
+//
+// SOCK_SEQPACKET, one frame a message, little endian. Every frame starts with 16 bytes:
+//
+//	0  u32 magic 0x31535450 "PTS1"   4 u16 version 1   6 u16 kind   8 u32 bytes of the frame   12 u32 status
+//
+//	kind         sent by  body, from offset 16
+//	1 Hello      client   u32 role (1 orders, 2 drop copy, 3 trades), u32 command slots, u32 event slots
+//	                      (0 = the server chooses; rounded up to a power of two, 16 to 16384), u32 0, token
+//	2 Welcome    server   status 0: u64 session, u64 bytes of region 1, u64 offset of the client's page,
+//	                      u64 bytes of region 2, u32 command slots, u32 event slots, u32 quota, 3 x u32 0;
+//	                      with it SCM_RIGHTS: region 1 (commands), region 2 (events).
+//	                      Any other status: the reason as text, and the connection is closed
+//	3 Renew      client   a token of the same subject
+//	4 Renewed    server   status 0 or 3, the reason as text
+//	5 Lookup     client   a ticker
+//	6 Found      server   u32 security id, 0 = none
+//	7 Goodbye    server   status and reason: the session is over
+//
+// Statuses: 0 ok, 1 bad frame, 2 version, 3 token, 4 too many sessions, 5 impossible cursor,
+// 6 shutdown, 7 no memory, 8 unknown role, 9 token expired. A hello must come within 2 s.
+//
+// # Region 1: commands, written by the client
+//
+//	0      header page (package ring), for checks
+//	4096   i64 published   the client: number of commands written, ever; store with release
+//	4224   i64 consumed    the server: number of commands taken; their slots are free
+//	4352   u32 doorbell    see below
+//	8192   slots           command n (from 0) at 8192 + 128 * (n & (slots-1))
+//	page   i64 consumed    the client: number of records read, ever; store with release
+//	+128   u32 waiter      the client's own doorbell
+//
+// A slot, 128 bytes:
+//
+//	0   u16 56, u16 1, u16 111, u16 1          header of the command record
+//	8   u64 correlation id                     the client's; comes back in every record about it
+//	16  i64 0
+//	24  i64 limit x 1e6                        0 = market order; of a booking the fixed rate
+//	32  i64 0
+//	40  u32 order                              cancel and replace; of a booking its days; else 0
+//	44  u32 account
+//	48  u32 security                           of a booking its convention; of cancel and replace 0
+//	52  i32 quantity                           of a replace the new total; of a cancel 0
+//	56  u32 0
+//	60  u8 type                                1 new, 2 cancel, 5 trade, 11 replace, 12 swap, 13 swaption
+//	61  u8 side                                0 buy, 1 sell; of cancel and replace 0
+//	62  u16 flags                              of a new order at most one of 2 IOC, 4 FOK, 8 post only; else 0
+//	64  64 bytes client id                     printable ASCII, padded with zeros; of a cancel none
+//
+// # Region 2: events, read-only in the client
+//
+//	0      u64 magic "PSTDEVT1", u32 version 1, u32 slot bytes 128, u64 slots, u64 bytes, u64 session
+//	4096   i64 published   the server: number of records written, ever; load with acquire
+//	8192   slots           record n at 8192 + 128 * (n & (slots-1))
+//
+// A record, 128 bytes (wire.Record has the words):
+//
+//	0   u8 kind        1 answer, 2 fill, 3 copy, 4 trade, 5 gap, 6 name (a copy's client id, from offset 64)
+//	1   u8 code        of an answer: 0 decided, 1 malformed, 2 not entitled, 3 not found, 4 conflict, 5 not
+//	                   ready, 6 busy, 7 unavailable, 8 unknown, 9 refused by the gate and not sequenced
+//	2   u8 type of the command; of a copy the kind of the event
+//	3   u8 side        4 u8 status        5 u8 reason        6 u16 flags
+//	8   u64 correlation id                16 u64 sequence, 0 = not sequenced
+//	24  i64 time, epoch milliseconds      32 i64 price x 1e6: execution or limit
+//	40  i64 last price x 1e6              48 u64 trade sequence
+//	56  u32 order      60 u32 account     64 u32 security    68 i32 quantity
+//	72  i32 leaves, -1 = not stated       76 i32 last quantity
+//	80  u32 fills that follow             84 u32 0           88 u64 records missed (gap)
+//	96  i64 position   104 i64 average cost x 1e6            112 i64 limit x 1e6       120 u64 0
+//
+// An answer's fills follow it directly, in order, with nothing between. Of a repeated
+// client id (flag 256) the sequence, order and reason are those of the first decision, the
+// rest is the order as it now stands, without fills.
+//
+// # Doorbells
+//
+// A doorbell is 0 (awake), 1 (parked) or 2 (woken early). To ring one: store the cursor, then
+// a full memory barrier, then load the doorbell; if it is 1, compare and swap it to 0 and on
+// success FUTEX_WAKE it, without the private flag. To park: swap it from 0 to 1, a full barrier,
+// look at the cursor once more, then FUTEX_WAIT for 1 with a time-out, then store 0. A server
+// that waits for room in an event ring looks again by itself, every half millisecond.
+//
+// The package does not decide, does not store, does not know of HTTP, and does not keep
+// client ids: the recorder takes them from the desk.
+package session

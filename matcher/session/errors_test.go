@@ -1,0 +1,265 @@
+package session
+
+import (
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"posttrade/matcher"
+	"posttrade/matcher/desk"
+	"posttrade/matcher/gate"
+	"posttrade/matcher/session/client"
+	"posttrade/matcher/session/wire"
+	"posttrade/ring"
+)
+
+// The input ring of an engine that does not keep up is full: said at once.
+func TestFullInputRing(t *testing.T) {
+	r := newRig(t, func(r *rig) {
+		stuck := region(r.t, ring.MPSCBytes[matcher.Command](2))
+		in, err := ring.NewMPSC[matcher.Command](stuck, 2)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		if r.desk, err = desk.New(in, 16); err != nil {
+			r.t.Fatal(err)
+		}
+		r.o.Desk = r.desk
+	})
+	c := r.dial("", client.Options{})
+	for i := range 3 {
+		cmd := order()
+		if err := c.Send(uint64(i), &cmd, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.Flush() // three at once do not fit, and none is handed in
+	for i := range 3 {
+		if got := next(t, c); got.Code != wire.Busy || got.Correlation != uint64(i) {
+			t.Errorf("%+v", got)
+		}
+	}
+	if r.desk.Out() != 0 {
+		t.Errorf("%d tickets out", r.desk.Out())
+	}
+}
+
+// Without descriptors to spare there is no session, and with them again there is. In a
+// process of its own, where nothing else gives descriptors back meanwhile.
+func TestNoDescriptors(t *testing.T) {
+	const alone = "POSTTRADE_SESSION_ALONE"
+	if os.Getenv(alone) == "" {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestNoDescriptors$", "-test.count=1", "-test.timeout=1m")
+		cmd.Env = append(os.Environ(), alone+"=1")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+		return
+	}
+	log := &logged{}
+	r := newRig(t, func(r *rig) { r.o.Logger = slog.New(slog.NewTextHandler(log, nil)) })
+	r.before()
+	connections := func(n int) func() bool {
+		return func() bool {
+			r.server.mu.Lock()
+			defer r.server.mu.Unlock()
+			return len(r.server.conns) == n
+		}
+	}
+	until(t, "left", connections(0))
+	waiting := r.raw()
+	until(t, "accepted", connections(1))
+	late, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(late)
+
+	restore := limitDescriptors(t)
+	t.Cleanup(restore)
+	// A connection that cannot be accepted now is accepted later.
+	if err := unix.Connect(late, &unix.SockaddrUnix{Name: r.o.Socket}); err != nil {
+		t.Error(err)
+	}
+	until(t, "not accepted", func() bool { return strings.Contains(log.text(), "session: accept") })
+	if _, err := waiting.Write(helloOf(wire.Orders, "")); err != nil {
+		t.Error(err)
+	}
+	if kind, status := hear(t, waiting); kind != wire.Welcome || status != wire.NoMemory {
+		t.Errorf("frame %d, %s", kind, status)
+	}
+	restore()
+	until(t, "left", func() bool { return r.server.Metrics().Orders == 0 })
+	if got := send(t, r.dial("", client.Options{}), 1, order(), ""); got.Code != wire.Decided {
+		t.Errorf("afterwards: %+v", got)
+	}
+}
+
+// logged keeps what is logged.
+type logged struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logged) text() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// limitDescriptors lets the process open no further descriptor until restore.
+func limitDescriptors(t *testing.T) (restore func()) {
+	t.Helper()
+	var old unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &old); err != nil {
+		t.Fatal(err)
+	}
+	limit := old
+	for limit.Cur = 0; ; limit.Cur++ {
+		if _, err := unix.FcntlInt(uintptr(limit.Cur), unix.F_GETFD, 0); err != nil {
+			break
+		}
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &old); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A session that is made while the server ends is told so.
+func TestJoiningAfterTheEnd(t *testing.T) {
+	r := newRig(t)
+	o := r.o
+	o.Socket += "2"
+	s, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	path := r.o.Socket + "3"
+	l, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: path, Net: "unixpacket"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, before := range []bool{true, false} {
+		conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: path, Net: "unixpacket"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		one, status := s.newSession(conn, &wire.HelloFrame{Role: wire.Orders}, gate.Claims{})
+		if status != wire.OK {
+			t.Fatal(status)
+		}
+		if before {
+			s.join(one)
+			s.refuseJoining()
+		} else {
+			s.join(one)
+		}
+		<-one.ended
+		one.unmap()
+		if one.status != wire.Shutdown || s.Metrics().Orders != 0 {
+			t.Errorf("status %s, metrics %+v", one.status, s.Metrics())
+		}
+	}
+}
+
+// Where the kernel cannot wait on several words the poller naps.
+func TestWithoutFutexWaitv(t *testing.T) {
+	r := newRig(t, func(r *rig) { r.prepare = func(s *Server) { s.park.plain = true } })
+	c := r.dial("", client.Options{})
+	for i := range 20 {
+		if got := send(t, c, uint64(i), order(), ""); got.Code != wire.Decided {
+			t.Fatal(got)
+		}
+	}
+	until(t, "a nap", func() bool { return r.server.Metrics().Sleeps > 0 })
+	send(t, c, 99, order(), "")
+}
+
+// Every strategy serves, and Trade books at the last price.
+func TestStrategies(t *testing.T) {
+	for _, idle := range []ring.Strategy{ring.Yield, ring.Spin, ring.Park} {
+		t.Run(idle.String(), func(t *testing.T) {
+			r := newRig(t, func(r *rig) { r.o.Idle = idle })
+			c := r.dial("", client.Options{})
+			r.tick(aaa, 100_000_000)
+			if got := ask(t, c, c.Trade(7, 1, aaa, matcher.Sell, 3, "t")); got.Fills != 1 || got.Flags != wire.FlagMarket || got.Side != matcher.Sell {
+				t.Errorf("%+v", got)
+			}
+			if c.Err() != nil || c.Quota() != DefaultQuota || c.Session() == 0 {
+				t.Errorf("err %v, quota %d, session %d", c.Err(), c.Quota(), c.Session())
+			}
+		})
+	}
+	for cores, want := range map[int]int{1: 0, 2: 50, 8: 500} {
+		if got := spinsFor(cores); got != want {
+			t.Errorf("%d cores: %d spins", cores, got)
+		}
+	}
+}
+
+// A closed client says so everywhere, and its load ends with the session's end.
+func TestLoadAndClosedClient(t *testing.T) {
+	r := newRig(t)
+	c := r.dial("", client.Options{CommandSlots: 16})
+	write := func(c *client.Client, i int) error {
+		cmd := order()
+		return c.Send(uint64(i), &cmd, "")
+	}
+	for _, l := range []client.Load{{}, {Count: 1}, {Count: 1, Window: 1, Batch: 2}} {
+		if _, err := l.Run(c); err == nil {
+			t.Errorf("%+v: no error", l)
+		}
+	}
+	// A window beyond the ring is as large as the ring.
+	l := client.Load{Count: 500, Window: 200, Write: write}
+	if res, err := l.Run(c); err != nil || res.Answers != 500 || res.Codes[wire.Decided] != 500 {
+		t.Errorf("%+v, %v", res, err)
+	}
+	stop := errors.New("enough")
+	l = client.Load{Count: 5, Window: 1, Write: write, Answered: func(*wire.Record) error { return stop }}
+	if _, err := l.Run(c); err != stop {
+		t.Errorf("stopped: %v", err)
+	}
+	l = client.Load{Count: 5, Window: 1, Write: func(*client.Client, int) error { return stop }}
+	if _, err := l.Run(c); err != stop {
+		t.Errorf("not written: %v", err)
+	}
+	l = client.Load{Count: 2, Window: 1, Write: func(c *client.Client, i int) error { return write(c, 9) }}
+	if _, err := l.Run(c); !errors.Is(err, wire.ErrFrame) {
+		t.Errorf("foreign answer: %v", err)
+	}
+	r.server.Close()
+	l = client.Load{Count: 100, Window: 100, Write: write}
+	if _, err := l.Run(c); !errors.Is(err, client.ErrEnded) {
+		t.Errorf("ended: %v", err)
+	}
+	if _, err := c.Security(t.Context(), "AAA"); !errors.Is(err, client.ErrEnded) {
+		t.Errorf("lookup: %v", err)
+	}
+	for range 2 {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,259 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"runtime/pprof"
+	"sync/atomic"
+
+	"posttrade/matcher"
+	"posttrade/matcher/session/wire"
+	"posttrade/ring"
+)
+
+// newTap makes the ring between recorder and feeder. Its memory is touched when the
+// first feed is attached, and unmapped when nobody refers to it any more: the recorder
+// may be in the middle of Observe while the server closes.
+func newTap(slots int) (*tap, error) {
+	bytes := ring.FanoutBytes[matcher.Event](slots)
+	if bytes == 0 {
+		return nil, fmt.Errorf("session: open tap=%d: %w", slots, ErrOptions)
+	}
+	region, err := ring.Memfd("posttrade-tap", bytes)
+	if err != nil {
+		return nil, err
+	}
+	events, err := ring.NewFanout[matcher.Event](region, slots)
+	if err != nil {
+		region.Close()
+		return nil, err
+	}
+	t := &tap{region: region, events: events, limit: events.Limit()}
+	runtime.AddCleanup(t, func(r *ring.Region) { r.Close() }, region)
+	return t, nil
+}
+
+// feeder is the goroutine that serves drop copies and market data: what the recorder
+// has observed, as soon as it is durable, to whoever may see it.
+type feeder struct {
+	server   *Server
+	sessions []*session
+	attached atomic.Int64  // feed sessions; the recorder taps while there are any
+	knock    atomic.Bool   // sessions wait to join
+	joined   chan struct{} // a token when one does: the feeder rests here while there is no session
+	waiter   ring.Waiter
+	reader   *ring.Reader[matcher.Event]
+	batch    []matcher.Event
+	at, n    int // batch[at:n] is not told yet
+}
+
+// feedBatch is how many events are taken off the tap at a time.
+const feedBatch = 128
+
+func (f *feeder) init(s *Server) {
+	f.joined = make(chan struct{}, 1)
+	f.server, f.reader, f.batch = s, s.tap.events.Reader(), make([]matcher.Event, feedBatch)
+}
+
+// run serves until the server is stopped.
+func (f *feeder) run() {
+	strategy := ring.Adaptive
+	if f.server.o.Idle == ring.Park {
+		strategy = ring.Park
+	}
+	idler := ring.NewIdler(strategy, &f.waiter)
+	pprof.Do(context.Background(), pprof.Labels("stage", "feeds"), func(context.Context) {
+		for !f.server.stopping.Load() {
+			switch {
+			case f.pump():
+				idler.Reset()
+			case len(f.sessions) == 0:
+				f.server.rest(f.joined)
+			default:
+				idler.Idle(f)
+			}
+		}
+	})
+	f.takeIn()
+	for _, one := range f.sessions {
+		one.finish(wire.Shutdown)
+	}
+	f.sessions = nil
+	f.attached.Store(0)
+}
+
+// Empty is the last look before parking.
+func (f *feeder) Empty() bool {
+	if f.knock.Load() || f.server.stopping.Load() {
+		return false
+	}
+	for _, one := range f.sessions {
+		if one.leaving.Load() {
+			return false
+		}
+	}
+	if f.at < f.n {
+		return f.batch[f.at].InputSeq > f.server.o.Durable()
+	}
+	return f.reader.Empty()
+}
+
+// takeIn takes the sessions over that have joined.
+func (f *feeder) takeIn() {
+	if f.knock.Load() {
+		f.knock.Store(false)
+		f.sessions = append(f.sessions, f.server.joiners(wire.DropCopy)...)
+	}
+}
+
+// pump tells what has become durable since the last time.
+func (f *feeder) pump() (worked bool) {
+	f.takeIn()
+	now := f.server.o.Clock()
+	if f.at == f.n {
+		f.read()
+		f.takeIn() // whoever caused what was read has been welcomed before
+	}
+	durable, from := f.server.o.Durable(), f.at
+	for f.at < f.n && (f.batch[f.at].InputSeq <= durable || len(f.sessions) == 0) {
+		f.tell(&f.batch[f.at])
+		f.at++
+	}
+	for _, one := range f.sessions {
+		f.settle(one, now)
+	}
+	before := len(f.sessions)
+	f.sessions = withoutDone(f.sessions)
+	f.attached.Add(int64(len(f.sessions) - before))
+	return f.at > from || len(f.sessions) != before
+}
+
+// read takes the next events off the tap. What it comes too late for is missing in
+// every feed.
+func (f *feeder) read() {
+	missed := f.reader.Missed()
+	n, err := f.reader.Next(f.batch)
+	f.at, f.n = 0, n
+	if err != nil {
+		for _, one := range f.sessions {
+			one.missed += uint64(f.reader.Missed() - missed)
+		}
+	}
+}
+
+// settle shows one session what it was told and ends it when it is over.
+func (f *feeder) settle(one *session, nowMillis int64) {
+	switch {
+	case one.leaving.Load():
+		one.finish(wire.OK)
+		return
+	case !one.out.Refresh():
+		one.finish(wire.BadCursor)
+		return
+	case !one.current(nowMillis):
+		one.finish(wire.TokenExpired)
+		return
+	}
+	if one.missed > 0 && one.out.Room() > 0 {
+		one.tellGap()
+	}
+	one.out.Flush()
+}
+
+// tell writes an event to every feed that it belongs to.
+func (f *feeder) tell(ev *matcher.Event) {
+	if len(f.sessions) == 0 {
+		return
+	}
+	copied, traded := copyOf(ev), tradeOf(ev)
+	accounted := ev.Kind != matcher.EventApplied
+	public := ev.Kind == matcher.EventFilled && ev.Flags&(matcher.EventAggressor|matcher.EventMarket|matcher.EventForced) != 0
+	name := wire.Record{Kind: wire.Copy, InputSeq: ev.InputSeq, OrderRef: ev.OrderRef, AccountID: ev.AccountID}
+	for _, one := range f.sessions {
+		switch {
+		case one.role == wire.DropCopy && accounted && one.may(ev.AccountID):
+			f.server.counts.copies.Add(1)
+			one.feed(&copied)
+			if ev.Kind == matcher.EventAccepted && f.named(ev, &name) {
+				one.feed(&name)
+			}
+		case one.role == wire.Trades && public:
+			f.server.counts.trades.Add(1)
+			one.feed(&traded)
+		}
+	}
+}
+
+// named makes name the Name of a new order, if it has one that the views still know.
+func (f *feeder) named(ev *matcher.Event, name *wire.Record) bool {
+	if name.Kind == wire.Name {
+		return true
+	}
+	row, ok := f.server.o.Views.Order(ev.OrderRef)
+	if !ok || row.InputSeq != ev.InputSeq || len(row.ClientID()) == 0 {
+		return false
+	}
+	name.SetClientID(row.ClientID())
+	return true
+}
+
+// feed writes a record, behind what was lost before it; or loses it, when the reader
+// has left no room. Nobody waits for a feed's reader.
+func (one *session) feed(r *wire.Record) {
+	if one.out.Room() < 2 && !one.out.Refresh() {
+		return // settle ends it
+	}
+	need := 1
+	if one.missed > 0 {
+		need = 2
+	}
+	if one.out.Room() < need {
+		one.missed++
+		return
+	}
+	if one.missed > 0 {
+		one.tellGap()
+	}
+	one.out.Put(r)
+}
+
+func (one *session) tellGap() {
+	one.server.counts.missed.Add(one.missed)
+	one.out.Put(&wire.Record{Kind: wire.Gap, Leaves: wire.Unstated, Missed: one.missed})
+	one.missed = 0
+}
+
+// copyOf is an event as its account's own sessions see it: without who handed it in
+// and who was on the other side.
+func copyOf(ev *matcher.Event) wire.Record {
+	r := wire.Record{
+		Kind: wire.Copy, What: uint8(ev.Kind), Side: ev.Side, Status: ev.Status, Reason: ev.Reason, Flags: ev.Flags,
+		InputSeq: ev.InputSeq, TimeMillis: ev.TimeMillis, Px: ev.Px, TradeSeq: ev.TradeSeq,
+		OrderRef: ev.OrderRef, AccountID: ev.AccountID, SecurityID: ev.SecurityID, Qty: ev.Qty, Leaves: wire.Unstated,
+	}
+	if ev.Reason == matcher.Duplicate {
+		r.Px, r.TradeSeq = 0, 0
+	}
+	if ev.Flags&matcher.EventFirst != 0 {
+		r.LimitPx = ev.Cmd().LimitPx
+		return r
+	}
+	d := ev.Detail()
+	r.Leaves, r.LimitPx = d.Leaves, d.LimitPx
+	if ev.Kind == matcher.EventFilled {
+		r.PositionQty, r.AverageCost, r.LastPx, r.LastQty = d.PositionQty, d.AverageCost, ev.Px, ev.Qty
+	}
+	return r
+}
+
+// tradeOf is an execution as everybody may see it. Of a match it is told once, with
+// the side of the incoming order.
+func tradeOf(ev *matcher.Event) wire.Record {
+	return wire.Record{
+		Kind: wire.Trade, What: uint8(ev.Kind), Side: ev.Side,
+		Flags:    ev.Flags & (matcher.EventAggressor | matcher.EventMarket | matcher.EventForced),
+		InputSeq: ev.InputSeq, TimeMillis: ev.TimeMillis, Px: ev.Px, TradeSeq: ev.TradeSeq,
+		SecurityID: ev.SecurityID, Qty: ev.Qty, Leaves: wire.Unstated,
+	}
+}

@@ -1,0 +1,62 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// listen binds the socket with its mode from the first moment on: the kernel takes
+// it from the descriptor when it makes the file, so nobody else can connect in between.
+func listen(path string, mode os.FileMode) (*net.UnixListener, error) {
+	if err := clearStale(path); err != nil {
+		return nil, err
+	}
+	config := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
+		var failed error
+		if err := raw.Control(func(fd uintptr) { failed = unix.Fchmod(int(fd), uint32(mode.Perm())) }); err != nil {
+			return err
+		}
+		return failed
+	}}
+	l, err := config.Listen(context.Background(), "unixpacket", path)
+	if err != nil {
+		return nil, fmt.Errorf("session: listen socket=%s: %w", path, err)
+	}
+	if err := os.Chmod(path, mode.Perm()); err != nil { // what the umask has taken
+		l.Close()
+		return nil, fmt.Errorf("session: listen socket=%s mode=%o: %w", path, mode.Perm(), err)
+	}
+	return l.(*net.UnixListener), nil
+}
+
+// clearStale removes a socket file that nobody listens on any more.
+func clearStale(path string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("session: listen socket=%s: %w", path, err)
+	case info.Mode().Type() != fs.ModeSocket:
+		return fmt.Errorf("session: listen socket=%s: %w", path, ErrNotSocket)
+	}
+	c, err := net.Dial("unixpacket", path)
+	switch {
+	case err == nil:
+		c.Close()
+		return fmt.Errorf("session: listen socket=%s: %w", path, ErrInUse)
+	case !errors.Is(err, syscall.ECONNREFUSED): // a full backlog, another socket type: somebody is there
+		return fmt.Errorf("session: listen socket=%s: %w: %w", path, ErrInUse, err)
+	}
+	if err := os.Remove(path); err != nil {
+		return fmt.Errorf("session: remove stale socket=%s: %w", path, err)
+	}
+	return nil
+}

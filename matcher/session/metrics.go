@@ -1,0 +1,83 @@
+package session
+
+import (
+	"sync/atomic"
+
+	"posttrade/matcher"
+	"posttrade/matcher/session/wire"
+)
+
+// statuses is how many statuses are counted one by one.
+const statuses = int(wire.TokenExpired) + 1
+
+// counts are the server's counters. Their writers are its goroutines.
+type counts struct {
+	begun    atomic.Uint64
+	ended    [statuses]atomic.Uint64
+	refusals [statuses]atomic.Uint64 // hellos
+	commands atomic.Uint64
+	answers  [wire.Codes]atomic.Uint64
+	repeats  atomic.Uint64
+	accepted atomic.Uint64
+	reasons  [matcher.ReasonCount]atomic.Uint64
+	copies   atomic.Uint64
+	trades   atomic.Uint64
+	missed   atomic.Uint64
+}
+
+// answer counts an answer.
+func (c *counts) answer(r *wire.Record) {
+	c.answers[r.Code].Add(1)
+	switch {
+	case r.Flags&wire.FlagDuplicate != 0:
+		c.repeats.Add(1)
+	case r.Reason != matcher.Accepted:
+		c.reasons[min(r.Reason, matcher.ReasonCount-1)].Add(1)
+	case r.Code == wire.Decided:
+		c.accepted.Add(1)
+	}
+}
+
+// over counts the end of a session.
+func (c *counts) over(s wire.Status) { c.ended[min(int(s), statuses-1)].Add(1) }
+
+// Metrics is what the server has done so far.
+type Metrics struct {
+	Orders, Feeds int                // sessions that exist
+	Begun         uint64             // sessions
+	Ended         [statuses]uint64   // sessions, by wire.Status; OK: the client left
+	Refused       [statuses]uint64   // hellos, by wire.Status
+	Commands      uint64             // taken from command rings
+	Answers       [wire.Codes]uint64 // by wire.Code
+	Accepted      uint64             // commands that the engine accepted
+	Duplicates    uint64             // answered with the first decision on their client id
+	Rejections    [matcher.ReasonCount]uint64
+	Copies        uint64 // drop copy records
+	Trades        uint64 // market data records
+	Missed        uint64 // feed records that their readers were too slow for
+	Sleeps        uint64 // of the poller
+	Rescues       uint64 // sleeps that ran out although there was something to do: 0 between correct peers
+}
+
+// Metrics reads the counters. Any goroutine.
+func (s *Server) Metrics() Metrics {
+	c := &s.counts
+	m := Metrics{
+		Begun: c.begun.Load(), Commands: c.commands.Load(), Copies: c.copies.Load(), Trades: c.trades.Load(),
+		Missed: c.missed.Load(), Sleeps: s.park.sleeps.Load(), Rescues: s.park.rescues.Load(),
+	}
+	s.mu.Lock()
+	m.Orders, m.Feeds = s.orders, s.readers
+	s.mu.Unlock()
+	for i := range c.ended {
+		m.Ended[i], m.Refused[i] = c.ended[i].Load(), c.refusals[i].Load()
+	}
+	m.Accepted, m.Duplicates = c.accepted.Load(), c.repeats.Load()
+	for i := range c.reasons {
+		m.Rejections[i] = c.reasons[i].Load()
+	}
+	for i := range c.answers {
+		m.Answers[i] = c.answers[i].Load()
+	}
+	return m
+}

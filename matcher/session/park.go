@@ -1,0 +1,150 @@
+package session
+
+import (
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"posttrade/ring"
+)
+
+// States of a doorbell, which is the waiter word of package ring: what a publisher
+// in another process looks at, and wakes.
+const (
+	awake  = 0
+	parked = 1
+)
+
+const (
+	// sleepNs bounds one sleep of the poller, against peers that crash or lie.
+	sleepNs = 50_000_000
+	// napNs is the sleep while a client has left no room for its answers, and where
+	// the kernel cannot wait on several words.
+	napNs = 500_000
+
+	futexWake       = 1
+	futex2Size32    = 2
+	globalExpedited = 1 << 1 // of membarrier(2); each ring registers its process
+)
+
+// waitWord is struct futex_waitv.
+type waitWord struct {
+	value uint64
+	addr  uint64
+	flags uint32
+	_     uint32
+}
+
+// parker is where the poller sleeps: on its own word, which the committer and the
+// connections ring, and on the doorbell of every session.
+//
+// A client wakes the server only by the doorbell in its own command region, so it
+// can delay, wake and stop nobody but itself. The kernel waits on all of them at
+// once. The order that loses no wake-up is the ring's: doorbells set, then a barrier
+// on all cores, then a last look, then sleep; the publisher stores its cursor, then
+// looks at its doorbell.
+type parker struct {
+	_       [128]byte
+	word    atomic.Uint32 // writers: the poller, and whoever wakes it
+	_       [128]byte
+	words   [MaxSessions + 1]waitWord
+	waits   [MaxSessions]*session // whose doorbells they are, from words[1] on
+	plain   bool                  // the kernel has no such wait: nap
+	sleeps  atomic.Uint64
+	rescues atomic.Uint64 // sleeps that ran out although there was something to do
+}
+
+// wake ends the poller's sleep, if it sleeps. Any goroutine.
+func (p *parker) wake() {
+	if p.word.Load() == parked && p.word.CompareAndSwap(parked, awake) {
+		futexWakeOne(&p.word)
+	}
+}
+
+// sleep waits until wake, a doorbell or the time-out; not at all when busy, asked
+// after everything is armed, says that there is something to do.
+func (p *parker) sleep(sessions []*session, busy func() bool) {
+	p.word.Store(parked)
+	n, ns := 0, int64(sleepNs)
+	for _, one := range sessions {
+		if !one.roomy() {
+			ns = napNs // its client makes room without ringing
+		}
+		if one.alarms >= falseAlarms {
+			continue // its doorbell is not to be trusted: it is looked at after every sleep
+		}
+		one.doorbell.Store(parked)
+		p.waits[n] = one
+		n++
+	}
+	membarrier()
+	if !busy() && p.wait(n, ns) && ns == sleepNs && p.word.Load() == parked && busy() {
+		p.rescues.Add(1)
+	}
+	p.word.Store(awake)
+	for _, one := range p.waits[:n] {
+		if one.doorbell.Swap(awake) == parked {
+			continue
+		}
+		if one.alarms++; !one.commands.Empty() {
+			one.alarms = 0
+		}
+	}
+	clear(p.waits[:n])
+}
+
+// falseAlarms is how often in a row a doorbell may wake the poller without a command
+// behind it before it is no longer waited on.
+const falseAlarms = 64
+
+// wait sleeps on the poller's word and n doorbells, and reports that the time ran out.
+func (p *parker) wait(n int, ns int64) (late bool) {
+	p.sleeps.Add(1)
+	if p.plain {
+		nap()
+		return false
+	}
+	p.words[0] = waitWord{value: parked, addr: addressOf(&p.word), flags: futex2Size32}
+	for i, one := range p.waits[:n] {
+		p.words[i+1] = waitWord{value: parked, addr: addressOf(one.doorbell), flags: futex2Size32}
+	}
+	var until unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &until); err != nil {
+		nap()
+		return false
+	}
+	until = unix.NsecToTimespec(until.Nano() + ns)
+	_, _, errno := unix.Syscall6(unix.SYS_FUTEX_WAITV, uintptr(unsafe.Pointer(&p.words[0])), uintptr(n+1), 0,
+		uintptr(unsafe.Pointer(&until)), unix.CLOCK_MONOTONIC, 0)
+	if errno == syscall.ENOSYS || errno == syscall.EPERM {
+		p.plain = true
+	}
+	return errno == syscall.ETIMEDOUT
+}
+
+// nap sleeps a moment.
+func nap() {
+	ts := unix.NsecToTimespec(napNs)
+	unix.Nanosleep(&ts, nil)
+}
+
+// word is the waiter's state, its first field, which lies in shared memory.
+func word(w *ring.Waiter) *atomic.Uint32 { return (*atomic.Uint32)(unsafe.Pointer(w)) }
+
+func addressOf(word *atomic.Uint32) uint64 { return uint64(uintptr(unsafe.Pointer(word))) }
+
+// futexWakeOne wakes the sleeper. It never blocks.
+func futexWakeOne(word *atomic.Uint32) {
+	unix.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWake, 1, 0, 0, 0)
+}
+
+// membarrier makes every core that runs a thread of a registered process pass a full
+// barrier. Where the kernel refuses it, the sleep's time-out stands in.
+func membarrier() {
+	unix.RawSyscall(unix.SYS_MEMBARRIER, globalExpedited, 0, 0)
+}
+
+// yieldThread gives the core to another thread; the goroutine keeps its thread.
+func yieldThread() { unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }

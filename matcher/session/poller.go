@@ -1,0 +1,152 @@
+package session
+
+import (
+	"context"
+	"runtime"
+	"runtime/pprof"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"posttrade/matcher/session/wire"
+	"posttrade/ring"
+)
+
+// poller is the goroutine that serves all order sessions, a turn each.
+type poller struct {
+	server   *Server
+	sessions []*session
+	knock    atomic.Bool   // sessions wait to join; writer: join, the poller
+	joined   chan struct{} // a token when one does: the poller rests here while there is no session
+	now      int64         // the clock of this turn
+
+	step          int // looks that found nothing since the last that found something
+	spins, yields int // of an idle spell, before it sleeps
+	forever       bool
+	drained       time.Time // when a stopping server gives up waiting for answers
+}
+
+// drainTime is how long a stopping server waits for answers that are on their way.
+const drainTime = time.Second
+
+func (p *poller) init(s *Server) {
+	p.server, p.joined = s, make(chan struct{}, 1)
+	switch s.o.Idle {
+	case ring.Spin, ring.Yield:
+		p.forever = true
+		p.yields = int(s.o.Idle) // Spin is 0, Yield is 1
+	case ring.Adaptive:
+		p.spins, p.yields = spinsFor(runtime.NumCPU()), 4
+	}
+}
+
+// spinsFor is how many looks an idle poller takes before it gives its core away: a
+// few microseconds' worth with two cores, where all else waits for the spinner.
+func spinsFor(cores int) int {
+	switch {
+	case cores <= 1:
+		return 0
+	case cores == 2:
+		return 50
+	}
+	return 500
+}
+
+// run serves until the server is stopped and every session has ended.
+func (p *poller) run() (err error) {
+	runtime.LockOSThread() // for good: the thread ends with the goroutine
+	if err = ring.PinThread(p.server.o.CPU); err != nil {
+		return err
+	}
+	pprof.Do(context.Background(), pprof.Labels("stage", "sessions"), func(context.Context) { p.loop() })
+	return nil
+}
+
+func (p *poller) loop() {
+	for {
+		if p.knock.Load() {
+			p.knock.Store(false)
+			p.sessions = append(p.sessions, p.server.joiners(wire.Orders)...)
+		}
+		worked := p.turn()
+		if p.server.stopping.Load() && p.wind() {
+			return
+		}
+		if worked {
+			p.step = 0
+			continue
+		}
+		p.idle()
+	}
+}
+
+// turn serves every session once. Those that have ended leave the list.
+func (p *poller) turn() (worked bool) {
+	ended := false
+	for _, one := range p.sessions {
+		did, status, over := p.serve(one)
+		worked = worked || did
+		if over {
+			one.finish(status)
+			ended = true
+		}
+	}
+	if ended {
+		p.sessions = withoutDone(p.sessions)
+	}
+	return worked || ended
+}
+
+// wind ends the sessions of a stopping server that have nothing on its way, or all
+// of them when it has waited long enough, and reports that none is left.
+func (p *poller) wind() bool {
+	now := time.Now()
+	if p.drained.IsZero() {
+		p.drained = now.Add(drainTime)
+	}
+	for _, one := range p.sessions {
+		if one.inFlight == 0 || !one.roomy() || now.After(p.drained) {
+			one.finish(wire.Shutdown)
+		}
+	}
+	p.sessions = withoutDone(p.sessions)
+	return len(p.sessions) == 0
+}
+
+// withoutDone drops the sessions that have ended.
+func withoutDone(list []*session) []*session {
+	return slices.DeleteFunc(list, func(one *session) bool { return one.done })
+}
+
+// idle spends one step of an idle spell: look again, yield the core, sleep. Without a
+// session it rests like any goroutine, whatever the strategy.
+func (p *poller) idle() {
+	if len(p.sessions) == 0 {
+		p.server.rest(p.joined)
+		return
+	}
+	switch {
+	case p.step < p.spins:
+		p.step++
+	case p.forever && p.yields == 0:
+	case p.forever || p.step < p.spins+p.yields:
+		p.step++
+		yieldThread()
+	default:
+		p.server.park.sleep(p.sessions, p.busy)
+	}
+}
+
+// busy is the last look before sleeping.
+func (p *poller) busy() bool {
+	stopping := p.server.stopping.Load()
+	if p.knock.Load() || stopping && p.drained.IsZero() {
+		return true
+	}
+	for _, one := range p.sessions {
+		if one.leaving.Load() || one.answerable() || !stopping && one.takeable() || one.commands.Corrupt() {
+			return true
+		}
+	}
+	return false
+}

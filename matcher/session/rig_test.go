@@ -1,0 +1,302 @@
+package session
+
+import (
+	"context"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"posttrade/blotter"
+	"posttrade/matcher"
+	"posttrade/matcher/desk"
+	"posttrade/matcher/gate"
+	"posttrade/matcher/session/client"
+	"posttrade/matcher/session/wire"
+	"posttrade/ring"
+)
+
+const testTime = 1_772_445_600_000
+
+// Ids of testGenesis: account 4 is disabled, security 3 halted.
+const (
+	aaa = 1
+	bbb = 2
+)
+
+func testSecret() []byte { return []byte("0123456789abcdef0123456789abcdef") }
+
+func testGenesis() *matcher.Genesis {
+	return &matcher.Genesis{
+		Format: matcher.GenesisFormat, TickPx: 1000,
+		Accounts: []matcher.GenesisAccount{
+			{ID: 1, Enabled: true}, {ID: 2, Enabled: true}, {ID: 3, Enabled: true}, {ID: 4},
+		},
+		Securities: []matcher.GenesisSecurity{
+			{Ticker: "AAA", Enabled: true}, {Ticker: "BBB", Enabled: true}, {Ticker: "XHLT", Enabled: true, Halted: true},
+		},
+		Limits: matcher.Limits{
+			MaxOrderQty: 100_000, MaxOrderNotional: 1e15, MaxPositionQty: 1 << 40,
+			MaxConcentrationNotional: 1 << 60, CreditLimit: 1 << 61, PriceMaxAgeMillis: 30_000,
+			IdempotencyCapacity: 4096, MaxAccounts: 16, MaxSecurities: 16, MaxContracts: 64,
+			MaxOpenOrders: 1 << 14, RetainedOrders: 1 << 12,
+		},
+	}
+}
+
+// rig is the whole path in one process, without a disk: real gate, desk, rings, engine
+// and views, and a recorder that calls everything durable at once unless it holds.
+type rig struct {
+	t       testing.TB
+	o       Options
+	server  *Server
+	gate    *gate.Gate
+	desk    *desk.Desk
+	in      *ring.MPSC[matcher.Command]
+	out     *ring.Fanout[matcher.Event]
+	views   *blotter.Views
+	stage   *matcher.Stage
+	now     atomic.Int64 // the clock: edge and verifier
+	full    atomic.Bool
+	failure atomic.Pointer[error]
+
+	durable  atomic.Uint64
+	recorded atomic.Uint64
+	limit    atomic.Uint64 // the recorder makes nothing durable beyond it
+	lastRef  atomic.Uint64 // the desk's id of the last command
+	stopping atomic.Bool
+	done     chan struct{}
+
+	prepare                func(*Server) // between Open and Run
+	recorder, stopRecorder func()        // start and end whoever reads the output ring
+}
+
+// region is private memory that the test gives back.
+func region(t testing.TB, bytes int) *ring.Region {
+	t.Helper()
+	r, err := ring.Anonymous(bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// rigOptions changes a rig before its server opens.
+type rigOptions func(r *rig)
+
+func enforced(r *rig) { r.o.Enforced = true }
+
+func newRig(t testing.TB, change ...rigOptions) *rig {
+	t.Helper()
+	g := testGenesis()
+	r := &rig{t: t, done: make(chan struct{})}
+	r.recorder = func() { go r.record() }
+	r.stopRecorder = func() {
+		r.stopping.Store(true)
+		r.out.Waiter().Wake()
+	}
+	r.now.Store(testTime)
+	r.limit.Store(math.MaxUint64)
+	var err error
+	regions := []*ring.Region{region(t, ring.MPSCBytes[matcher.Command](4096)), region(t, ring.FanoutBytes[matcher.Event](8192))}
+	if r.in, err = ring.NewMPSC[matcher.Command](regions[0], 4096); err != nil {
+		t.Fatal(err)
+	}
+	if r.out, err = ring.NewFanout[matcher.Event](regions[1], 8192); err != nil {
+		t.Fatal(err)
+	}
+	engine, err := matcher.New(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.gate = gate.New(g.Limits.MaxAccounts, g.Limits.MaxSecurities)
+	if err := r.gate.Load(g); err != nil {
+		t.Fatal(err)
+	}
+	r.gate.SetReady()
+	if r.desk, err = desk.New(r.in, 256); err != nil {
+		t.Fatal(err)
+	}
+	if r.views, err = blotter.NewViews(g); err != nil {
+		t.Fatal(err)
+	}
+	r.stage = matcher.NewStage(engine, r.in, r.out, ring.Adaptive, -1)
+	verifier, err := gate.NewVerifier(testSecret(), "", 0, func() time.Time { return time.UnixMilli(r.now.Load()) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.o = Options{
+		Socket: filepath.Join(socketDir(t), "s"), Gate: r.gate, Desk: r.desk, Views: r.views, Verifier: verifier,
+		Clock: r.now.Load, Durable: r.durable.Load, Seen: r.stage.Applied, StorageFull: r.full.Load,
+		Failed: func() error {
+			if p := r.failure.Load(); p != nil {
+				return *p
+			}
+			return nil
+		},
+		SequenceRefusals: true, Idle: ring.Adaptive, TapSlots: 1 << 12,
+	}
+	for _, f := range change {
+		f(r)
+	}
+	if r.server, err = Open(r.o); err != nil {
+		t.Fatal(err)
+	}
+	if r.prepare != nil {
+		r.prepare(r.server)
+	}
+	r.run(regions, engine)
+	return r
+}
+
+// socketDir is a short path: a socket's may have 107 bytes.
+func socketDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "pts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+// run starts everything, and stops it in the reverse order when the test ends.
+func (r *rig) run(regions []*ring.Region, engine *matcher.Engine) {
+	old := runtime.GOMAXPROCS(runtime.NumCPU() + 4)
+	staged := make(chan error, 1)
+	served := make(chan error, 1)
+	r.recorder()
+	go func() { staged <- r.stage.Run() }()
+	go func() { served <- r.server.Run() }()
+	var once sync.Once
+	r.t.Cleanup(func() {
+		once.Do(func() {
+			r.server.Close()
+			if err := <-served; err != nil {
+				r.t.Error(err)
+			}
+			r.stage.Stop()
+			if err := <-staged; err != nil {
+				r.t.Error(err)
+			}
+			r.stopRecorder()
+			<-r.done
+			engine.Close()
+			r.views.Close()
+			for _, one := range regions {
+				one.Close()
+			}
+			runtime.GOMAXPROCS(old)
+		})
+	})
+}
+
+// record is recorder and committer in one.
+func (r *rig) record() {
+	defer close(r.done)
+	idle := ring.NewIdler(ring.Adaptive, r.out.Waiter())
+	var id []byte
+	for {
+		lo, hi := r.out.Ready(256)
+		if lo == hi {
+			more := r.views.Flush()
+			r.catchUp()
+			if r.stopping.Load() && r.out.Empty() {
+				return
+			}
+			if !more {
+				idle.Idle(r.out)
+			}
+			continue
+		}
+		idle.Reset()
+		for at := lo; at < hi; at++ {
+			ev := r.out.At(at)
+			if ev.Flags&matcher.EventFirst != 0 {
+				id = r.desk.ClientID(ev.Ref)
+			}
+			r.gate.Observe(ev)
+			r.views.Observe(ev, id)
+			r.server.Observe(ev, id)
+			r.desk.Observe(ev)
+			if ev.Ref != 0 {
+				r.lastRef.Store(ev.Ref)
+			}
+			r.recorded.Store(ev.InputSeq)
+		}
+		r.out.Release(hi)
+		r.views.Flush()
+		r.catchUp()
+	}
+}
+
+// catchUp makes everything that is recorded durable, unless the rig holds.
+func (r *rig) catchUp() {
+	if seq := min(r.recorded.Load(), r.limit.Load()); seq > r.durable.Load() {
+		r.durable.Store(seq)
+		r.desk.Durable(seq)
+		r.server.Wake()
+	}
+}
+
+// hold stops durability where it stands, allow lets it go on to a sequence, letGo for good.
+// hold must not be called while commands are on their way.
+func (r *rig) hold()  { r.limit.Store(r.durable.Load()) }
+func (r *rig) letGo() { r.allow(math.MaxUint64) }
+func (r *rig) allow(seq uint64) {
+	r.limit.Store(seq)
+	r.out.Waiter().Wake()
+}
+
+// token is one for the accounts.
+func (r *rig) token(admin bool, accounts ...uint32) string {
+	return gate.Mint(testSecret(), gate.Claims{Subject: "someone", Admin: admin, Accounts: accounts}, "",
+		time.Hour, time.UnixMilli(r.now.Load()))
+}
+
+// dial opens a session that the test closes.
+func (r *rig) dial(token string, o client.Options) *client.Client {
+	r.t.Helper()
+	c, err := client.Dial(context.Background(), r.o.Socket, token, o)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// until waits for a condition that others bring about.
+func until(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for range 20_000_000 {
+		if ok() {
+			return
+		}
+		runtime.Gosched()
+	}
+	t.Fatalf("never: %s", what)
+}
+
+// next is the next record, which must come.
+func next(t testing.TB, c *client.Client) wire.Record {
+	t.Helper()
+	r, err := c.Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return *r
+}
+
+// ask sends what send writes and returns its answer.
+func ask(t testing.TB, c *client.Client, send error) wire.Record {
+	t.Helper()
+	if send != nil {
+		t.Fatal(send)
+	}
+	c.Flush()
+	return next(t, c)
+}

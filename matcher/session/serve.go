@@ -1,0 +1,365 @@
+//perf:hot
+
+package session
+
+import (
+	"posttrade/blotter"
+	"posttrade/matcher"
+	"posttrade/matcher/desk"
+	"posttrade/matcher/session/wire"
+)
+
+// serve gives one session its turn: answers out, then commands in. over: the session
+// has ended, with status. Poller only.
+func (p *poller) serve(one *session) (worked bool, status wire.Status, over bool) {
+	if one.leaving.Load() {
+		return true, wire.OK, true
+	}
+	answers, commands := one.answerable(), !p.server.stopping.Load() && one.takeable()
+	if !answers && !commands {
+		return false, wire.BadCursor, one.commands.Corrupt()
+	}
+	if !one.out.Refresh() {
+		return true, wire.BadCursor, true
+	}
+	if answers {
+		worked = p.deliver(one)
+	}
+	if commands {
+		p.now = p.server.o.Clock()
+		if !one.current(p.now) {
+			return true, wire.TokenExpired, true
+		}
+		worked = p.take(one) || worked
+	}
+	if one.out.Pending() {
+		one.out.Flush()
+	}
+	return worked, wire.BadCursor, one.commands.Corrupt()
+}
+
+// answerable reports that the oldest ticket has its answers, and there may be room for them.
+func (one *session) answerable() bool {
+	switch {
+	case one.tickets == 0:
+		return false
+	case one.holds && one.server.o.Durable() < one.heldUntil:
+		return false
+	}
+	return one.flights[one.head].ticket.Ready() && one.roomy()
+}
+
+// takeable reports that there is a command to take and a place to keep it.
+func (one *session) takeable() bool {
+	if one.inFlight == len(one.flights) || one.filled >= 0 {
+		return false
+	}
+	lo, hi := one.commands.Ready(1)
+	return lo != hi && one.roomy()
+}
+
+// roomy reports that a record can be written, or that the client's cursor is
+// impossible, which serve is to see.
+func (one *session) roomy() bool {
+	return one.out.Room() > 0 || !one.out.Refresh() || one.out.Room() > 0
+}
+
+// take copies commands out of the client's ring, gives their slots back, and decides
+// for each whether it is handed in. Nothing is read from shared memory twice.
+func (p *poller) take(one *session) bool {
+	n := min(takeAtMost, len(one.flights)-one.inFlight, one.out.Room())
+	if n <= 0 {
+		return false
+	}
+	lo, hi := one.commands.Ready(n)
+	if lo == hi {
+		return false
+	}
+	n = int(hi - lo)
+	for i := range n {
+		one.requests[i] = one.ring[(lo+int64(i))&int64(len(one.ring)-1)]
+	}
+	one.commands.Release(hi)
+	one.alarms = 0
+	p.server.counts.commands.Add(uint64(n))
+
+	closed := p.server.unavailable()
+	kept := 0
+	for i := range n {
+		code := closed
+		if code == wire.Decided {
+			code = p.judge(one, &one.requests[i])
+		}
+		if one.outcomes[i] = code; code == wire.Decided {
+			kept++
+		}
+	}
+	if kept > 0 {
+		p.submit(one, n, kept)
+	}
+	for i := range n {
+		if one.outcomes[i] != wire.Decided {
+			p.turnDown(one, &one.requests[i], one.outcomes[i])
+		}
+	}
+	return true
+}
+
+// unavailable is why nothing at all can be sequenced, Decided if something can.
+func (s *Server) unavailable() wire.Code {
+	if s.o.Failed() != nil || s.o.StorageFull() {
+		return wire.Unavailable
+	}
+	return wire.Decided
+}
+
+// submit hands in, side by side, the kept ones of n requests. When there is no room
+// they are turned down: nothing waits.
+func (p *poller) submit(one *session, n, kept int) {
+	t, err := p.server.o.Desk.Acquire(kept)
+	if err != nil {
+		one.refuseKept(n, codeOf(err))
+		return
+	}
+	at := 0
+	for i := range n {
+		if one.outcomes[i] != wire.Decided {
+			continue
+		}
+		r := &one.requests[i]
+		one.numbers[(one.first+one.inFlight+at)%len(one.numbers)] = r.Command.InputSeq
+		*t.Command(at) = r.Command
+		t.SetClientID(at, r.ClientID[:clientIDLen(r)])
+		at++
+	}
+	if err := t.Submit(); err != nil {
+		t.Release()
+		one.refuseKept(n, codeOf(err))
+		return
+	}
+	one.flights[one.tail] = flight{ticket: t, n: kept}
+	one.tail = one.after(one.tail)
+	one.inFlight += kept
+	one.tickets++
+}
+
+// refuseKept turns the requests down that were to be handed in.
+func (one *session) refuseKept(n int, code wire.Code) {
+	for i := range n {
+		if one.outcomes[i] == wire.Decided {
+			one.outcomes[i] = code
+		}
+	}
+}
+
+// codeOf is what a client is told of a command that did not reach the engine.
+func codeOf(err error) wire.Code {
+	switch err {
+	case desk.ErrBusy, desk.ErrFull:
+		return wire.Busy
+	case desk.ErrRefused:
+		return wire.NotReady
+	}
+	return wire.Unavailable
+}
+
+// turnDown answers a command that was not handed in.
+func (p *poller) turnDown(one *session, r *wire.Request, code wire.Code) {
+	c := &r.Command
+	answer := wire.Record{
+		Kind: wire.Answer, Code: code, What: uint8(c.Type), Side: c.Side, Status: matcher.StatusRejected,
+		Correlation: c.InputSeq, TimeMillis: p.now, Px: c.LimitPx, AccountID: c.AccountID,
+		SecurityID: c.SecurityID, Qty: c.Qty, Leaves: wire.Unstated,
+	}
+	if code == wire.Refused {
+		answer.Reason = matcher.RiskReason(c.OrderRef)
+	}
+	p.server.counts.answer(&answer)
+	one.out.Put(&answer)
+}
+
+// deliver tells the client what is durable, oldest first, as far as there is room,
+// and releases the tickets that are told.
+func (p *poller) deliver(one *session) (worked bool) {
+	for one.tickets > 0 {
+		f := &one.flights[one.head]
+		if !f.ticket.Ready() {
+			return worked
+		}
+		for one.next < f.n {
+			if !p.tell(one, f.ticket) {
+				return worked
+			}
+			worked = true
+		}
+		f.ticket.Release()
+		*f = flight{}
+		one.head = one.after(one.head)
+		one.tickets--
+		one.next = 0
+	}
+	return worked
+}
+
+// tell writes the answer to the next command, then its fills. False: there is no
+// room, or it shows something that is not durable yet; it goes on there next time.
+func (p *poller) tell(one *session, t *desk.Ticket) bool {
+	if one.out.Room() == 0 {
+		return false
+	}
+	a := t.Answer(one.next)
+	if one.filled < 0 {
+		if !p.tellAnswer(one, t, a) {
+			return false
+		}
+		one.filled = 0
+	}
+	for a != nil && one.filled < len(a.Fills) {
+		if one.out.Room() == 0 {
+			return false
+		}
+		one.putFill(a, &a.Fills[one.filled], uint8(t.Command(one.next).Type))
+		one.filled++
+	}
+	one.filled = -1
+	one.next++
+	one.first++
+	if one.first == len(one.numbers) {
+		one.first = 0
+	}
+	one.inFlight--
+	return true
+}
+
+// tellAnswer writes the Answer of one command; without a desk's answer its outcome
+// is unknown, or it was certainly not sequenced.
+func (p *poller) tellAnswer(one *session, t *desk.Ticket, a *desk.Answer) bool {
+	if one.holds {
+		if p.server.o.Durable() < one.heldUntil {
+			return false
+		}
+		one.holds = false
+		p.server.counts.answer(&one.held)
+		one.out.Put(&one.held)
+		return true
+	}
+	c := t.Command(one.next)
+	r := wire.Record{Kind: wire.Answer, What: uint8(c.Type), Correlation: one.numbers[one.first]}
+	switch {
+	case a == nil:
+		p.lost(&r, c, t)
+	case a.Duplicate():
+		p.repeat(&r, c)
+	default:
+		p.fresh(&r, c, a)
+	}
+	if r.Flags&wire.FlagDuplicate != 0 || r.Code == wire.Conflict { // it shows what the views show
+		if until := p.server.o.Seen(); p.server.o.Durable() < until {
+			one.held, one.holds, one.heldUntil = r, true, until
+			return false
+		}
+	}
+	p.server.counts.answer(&r)
+	one.out.Put(&r)
+	return true
+}
+
+// fresh fills in what the engine decided.
+func (p *poller) fresh(r *wire.Record, c *matcher.Command, a *desk.Answer) {
+	r.Side, r.Status, r.Reason = a.Side, a.Status, a.Reason
+	r.InputSeq, r.TimeMillis, r.Px, r.LastPx, r.TradeSeq = a.InputSeq, a.TimeMillis, a.Px, a.LastPx, a.TradeSeq
+	r.OrderRef, r.AccountID, r.SecurityID, r.Qty = a.OrderRef, a.AccountID, a.SecurityID, a.Qty
+	r.Leaves, r.LastQty, r.Fills = a.Leaves, a.LastQty, uint32(len(a.Fills))
+	if a.Rests {
+		r.Flags |= wire.FlagRests
+	}
+	if c.Type == matcher.TradeNew {
+		r.Flags |= wire.FlagMarket
+	}
+	if !a.Refused() {
+		return
+	}
+	r.Leaves = wire.Unstated
+	if r.Status == matcher.StatusNew {
+		r.Status = matcher.StatusRejected
+	}
+	if c.Type == matcher.OrderCancel || c.Type == matcher.OrderReplace && a.Reason == matcher.Invalid && !p.open(c.OrderRef) {
+		r.Code = wire.Conflict // the order ended before the command came through
+	}
+}
+
+// open reports that an order is on the book, as far as the views know.
+func (p *poller) open(ref uint32) bool {
+	row, ok := p.server.o.Views.Order(ref)
+	return ok && row.Open()
+}
+
+// repeat fills in the first decision on a key, its order as it now stands; or says
+// that the key was used with other terms.
+func (p *poller) repeat(r *wire.Record, c *matcher.Command) {
+	r.Side, r.AccountID, r.SecurityID, r.Qty, r.Px = c.Side, c.AccountID, c.SecurityID, c.Qty, c.LimitPx
+	r.TimeMillis, r.Leaves, r.Status = c.EventTimeMillis, wire.Unstated, matcher.StatusRejected
+	key, ok := p.known(c)
+	if !ok || key.TermsHash != blotter.TermsHash(c) {
+		r.Code = wire.Conflict
+		return
+	}
+	r.Flags |= wire.FlagDuplicate
+	r.InputSeq, r.Reason = key.InputSeq, key.Reason
+	if key.Kind == matcher.KeyOrder {
+		r.OrderRef = uint32(key.Ref)
+	}
+	if key.Reason != matcher.Accepted {
+		return
+	}
+	if c.Type == matcher.TradeNew {
+		r.Flags |= wire.FlagMarket
+	}
+	r.Status = matcher.StatusNew
+	if key.Kind != matcher.KeyOrder {
+		return
+	}
+	if row, held := p.server.o.Views.Order(r.OrderRef); held {
+		r.Status, r.Leaves, r.Qty, r.Px = row.Status, row.Leaves, row.Qty, row.LimitPx
+		r.LastPx, r.LastQty, r.TimeMillis = row.LastPx, row.LastQty, row.UpdatedMillis
+		if row.Open() {
+			r.Flags |= wire.FlagRests
+		}
+	}
+}
+
+// known looks up what a key was decided as first.
+func (p *poller) known(c *matcher.Command) (key blotter.KeyRow, ok bool) {
+	if c.PriceTicks == 0 {
+		return key, false
+	}
+	space := matcher.KeyOrder
+	if books(c) {
+		space = matcher.KeyContract
+	}
+	return p.server.o.Views.Key(space, uint64(c.PriceTicks))
+}
+
+// lost fills in a command whose ticket came back without answers.
+func (p *poller) lost(r *wire.Record, c *matcher.Command, t *desk.Ticket) {
+	r.Code = wire.Unknown
+	if t.Wait(0) == desk.ErrRefused {
+		r.Code = wire.NotReady
+	}
+	r.Side, r.AccountID, r.SecurityID, r.Qty, r.Px = c.Side, c.AccountID, c.SecurityID, c.Qty, c.LimitPx
+	r.TimeMillis, r.Leaves, r.Status = c.EventTimeMillis, wire.Unstated, matcher.StatusRejected
+}
+
+// putFill writes one execution of a command's own order.
+func (one *session) putFill(a *desk.Answer, f *desk.AnswerFill, what uint8) {
+	flags := wire.FlagAggressor
+	if what == uint8(matcher.TradeNew) {
+		flags = wire.FlagMarket
+	}
+	one.out.Put(&wire.Record{
+		Kind: wire.Fill, What: what, Side: a.Side, Status: a.Status, Flags: flags,
+		Correlation: one.numbers[one.first], InputSeq: a.InputSeq, TimeMillis: a.TimeMillis,
+		Px: f.Px, TradeSeq: f.TradeSeq, OrderRef: a.OrderRef, AccountID: a.AccountID, SecurityID: a.SecurityID,
+		Qty: f.Qty, Leaves: wire.Unstated,
+	})
+}

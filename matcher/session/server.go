@@ -1,0 +1,232 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"posttrade/blotter"
+	"posttrade/matcher"
+	"posttrade/matcher/desk"
+	"posttrade/matcher/gate"
+	"posttrade/matcher/session/wire"
+	"posttrade/ring"
+)
+
+// Limits of a server.
+const (
+	MaxSessions   = 100     // order sessions: the kernel waits on 128 words at once
+	MaxSlots      = 1 << 14 // of a ring
+	minSlots      = 16
+	DefaultSlots  = 2048
+	DefaultQuota  = 1024
+	DefaultMode   = 0o600
+	defaultMost   = 64
+	feedSlots     = 1 << 13 // of a feed's ring, unless its reader asks for others
+	defaultTap    = 1 << 16 // events between recorder and feeder
+	unusedSlots   = minSlots
+	handshakeRoom = 16 // connections that have not said hello yet, beside the sessions
+)
+
+// Errors of Open; test by errors.Is.
+var (
+	ErrOptions   = errors.New("option is missing or out of range")
+	ErrInUse     = errors.New("another process listens on the socket")
+	ErrNotSocket = errors.New("the path is taken by something that is not a socket")
+)
+
+// Options of a server. Socket, Gate, Desk, Views, Verifier, Clock, Durable and Seen
+// are needed; the zero value of the others is a sensible default.
+type Options struct {
+	Socket   string      // session.socket: path of the unix socket
+	Mode     os.FileMode // of the socket file; 0: DefaultMode
+	Gate     *gate.Gate
+	Desk     *desk.Desk
+	Views    *blotter.Views
+	Verifier *gate.Verifier
+
+	Clock   func() int64  // epoch milliseconds: event times
+	Durable func() uint64 // the last durable input sequence
+	Seen    func() uint64 // at or above everything that Views shows at the moment of the call
+
+	StorageFull func() bool  // nil: never
+	Failed      func() error // why the journal has failed; nil: it cannot
+
+	Enforced         bool // risk.entitlement.enforced: tokens are required and say what a session may do
+	SequenceRefusals bool // audit.sequence-refusals
+
+	Idle        ring.Strategy // how the poller waits for commands; the zero value spins
+	CPU         int           // the core of the poller's thread when Pinned
+	Pinned      bool
+	Quota       int // commands of one session on their way; 0: DefaultQuota
+	MaxSessions int // of each kind, orders and feeds; 0: 64, at most MaxSessions
+	TapSlots    int // events that the feeds may be behind; 0: 65536, a power of two
+	Logger      *slog.Logger
+}
+
+// check fills in defaults and says what is missing.
+func (o *Options) check() error {
+	switch {
+	case o.Socket == "":
+		return fmt.Errorf("session: open socket=%q: %w", o.Socket, ErrOptions)
+	case o.Gate == nil || o.Desk == nil || o.Views == nil || o.Verifier == nil:
+		return fmt.Errorf("session: open gate, desk, views, verifier: %w", ErrOptions)
+	case o.Clock == nil || o.Durable == nil || o.Seen == nil:
+		return fmt.Errorf("session: open clock, durable, seen: %w", ErrOptions)
+	case o.Quota < 0 || o.Quota > MaxSlots:
+		return fmt.Errorf("session: open quota=%d: %w", o.Quota, ErrOptions)
+	case o.MaxSessions < 0 || o.MaxSessions > MaxSessions:
+		return fmt.Errorf("session: open sessions=%d: %w", o.MaxSessions, ErrOptions)
+	}
+	if o.Mode == 0 {
+		o.Mode = DefaultMode
+	}
+	if o.Quota == 0 {
+		o.Quota = DefaultQuota
+	}
+	if o.MaxSessions == 0 {
+		o.MaxSessions = defaultMost
+	}
+	if o.TapSlots == 0 {
+		o.TapSlots = defaultTap
+	}
+	if !o.Pinned {
+		o.CPU = -1
+	}
+	if o.StorageFull == nil {
+		o.StorageFull = func() bool { return false }
+	}
+	if o.Failed == nil {
+		o.Failed = func() error { return nil }
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return nil
+}
+
+// Server lets processes of this machine hand in commands through shared memory.
+type Server struct {
+	o        Options
+	listener *net.UnixListener
+	tap      *tap
+	counts   counts
+	park     parker
+	poll     poller
+	feeds    feeder
+
+	stopping atomic.Bool
+	stopped  chan struct{} // closed by Close: nobody says hello any more
+	closing  sync.Once
+	running  atomic.Bool
+	over     chan struct{} // closed when Run has returned
+
+	mu      sync.Mutex
+	conns   map[*net.UnixConn]struct{} // every open connection; guarded by mu
+	orders  int                        // order sessions that exist; guarded by mu
+	readers int                        // feed sessions that exist; guarded by mu
+	nextID  uint64                     // guarded by mu
+	joining []*session                 // made, not yet with their goroutine; guarded by mu
+	closed  bool                       // poller and feeder have ended; guarded by mu
+
+	talking sync.WaitGroup // one goroutine a connection
+}
+
+// Open binds the socket and prepares everything; clients are let in by Run. A file
+// that a server left behind is replaced; a socket that somebody listens on is ErrInUse.
+func Open(o Options) (*Server, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	t, err := newTap(o.TapSlots)
+	if err != nil {
+		return nil, err
+	}
+	l, err := listen(o.Socket, o.Mode)
+	if err != nil {
+		return nil, errors.Join(err, t.region.Close())
+	}
+	s := &Server{
+		o: o, listener: l, tap: t, stopped: make(chan struct{}), over: make(chan struct{}),
+		conns: map[*net.UnixConn]struct{}{},
+	}
+	s.poll.init(s)
+	s.feeds.init(s)
+	return s, nil
+}
+
+// Run serves until Close. It ties one goroutine to its thread, which polls the
+// sessions' command rings, and starts two more, for the socket and for the feeds.
+// The error is that of a thread that cannot be bound to its core.
+func (s *Server) Run() error {
+	s.running.Store(true)
+	defer close(s.over)
+	var others sync.WaitGroup
+	others.Go(s.accept)
+	others.Go(s.feeds.run)
+	err := s.poll.run()
+	if err != nil {
+		s.stop()
+	}
+	others.Wait()
+	s.refuseJoining()
+	s.talking.Wait()
+	return err
+}
+
+// Close ends every session and makes Run return: what a session has handed in is
+// answered first, for as long as its answers come within a second. Close the server
+// while matcher, recorder and committer still run. Idempotent, any goroutine.
+func (s *Server) Close() error {
+	s.stop()
+	if s.running.Load() {
+		<-s.over
+	}
+	return nil
+}
+
+// stop takes the socket away and tells everyone to end.
+func (s *Server) stop() {
+	s.closing.Do(func() {
+		s.stopping.Store(true)
+		close(s.stopped)
+		s.listener.Close() // and removes the file
+		s.mu.Lock()
+		for c := range s.conns {
+			interrupt(c)
+		}
+		s.mu.Unlock()
+		s.Wake()
+	})
+}
+
+// Wake tells the server that answers may have come: call it after every
+// desk.Durable, Refuse and Fail. It costs two loads when nobody waits. Any goroutine.
+func (s *Server) Wake() {
+	s.park.wake()
+	s.feeds.waiter.Notify()
+}
+
+// Observe takes an event for the feeds. Recorder only, in order; the shape is
+// journal.Observer's. It costs one load when no feed is attached, a copy of 128
+// bytes when one is, and never waits.
+func (s *Server) Observe(ev *matcher.Event, _ []byte) {
+	if s.feeds.attached.Load() != 0 {
+		s.tap.put(ev)
+	}
+}
+
+// refuseJoining ends the sessions that were made while the server stopped, and from
+// then on join does.
+func (s *Server) refuseJoining() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	for _, one := range s.joiners(0) {
+		one.finish(wire.Shutdown)
+	}
+}

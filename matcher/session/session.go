@@ -1,0 +1,317 @@
+package session
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"posttrade/matcher/desk"
+	"posttrade/matcher/gate"
+	"posttrade/matcher/session/wire"
+	"posttrade/ring"
+)
+
+// session is one client. From join to finish it belongs to one goroutine: the
+// poller for orders, the feeder for feeds. Its connection's goroutine only sets
+// leaving, fault and pass, and reads status after ended.
+type session struct {
+	server *Server
+	id     uint64
+	role   wire.Role
+	conn   *net.UnixConn
+	pass   atomic.Pointer[pass] // writer: the connection's goroutine
+
+	regions  [2]*ring.Region // commands with the client's page; events
+	commands *ring.SPSC[wire.Request]
+	ring     []wire.Request // its slots: whoever reads one copies it, and masks the position
+	doorbell *atomic.Uint32 // the command ring's waiter, in shared memory: 1 asks the client for a wake
+	out      *wire.Outbox
+	slots    [2]int
+
+	leaving atomic.Bool   // the socket has ended; writer: the connection's goroutine
+	fault   atomic.Uint32 // a wire.Status: why the socket's side ended it
+	ended   chan struct{} // closed by finish
+	status  wire.Status   // why; OK: the client left. Written before ended is closed
+
+	done    bool  // finish has run
+	checked int64 // the second in which the token was last judged
+
+	// Of an order session.
+	requests   []wire.Request // copied out of the ring, before anything is judged
+	outcomes   []wire.Code
+	flights    []flight // on their way, a ring in the order of submission
+	head, tail int      // positions in flights: oldest, next free
+	tickets    int      // in flights
+	numbers    []uint64 // correlation ids of commands on their way, a ring beside them
+	first      int      // position in numbers of the oldest command that is not answered
+	inFlight   int      // commands on their way
+	next       int      // command of the head flight to answer next
+	filled     int      // fills of that command that are told; -1: its answer is not
+	held       wire.Record
+	holds      bool   // held is an answer that waits for
+	heldUntil  uint64 // this durable sequence
+	alarms     int    // waits in a row that its doorbell cut short for nothing
+
+	// Of a feed.
+	missed uint64 // records lost since the last that was written
+}
+
+// flight is one ticket on its way.
+type flight struct {
+	ticket *desk.Ticket
+	n      int
+}
+
+// pass is a token and what it says.
+type pass struct {
+	token  []byte
+	claims gate.Claims
+}
+
+func newPass(token []byte, claims gate.Claims) *pass {
+	return &pass{token: bytes.Clone(token), claims: claims}
+}
+
+// takeAtMost is how many commands of one session are taken in one turn, so that the
+// next session has its turn soon.
+const takeAtMost = 64
+
+// Compile-time check: what a turn takes fits a ticket.
+var _ = [1]struct{}{}[max(takeAtMost, desk.MaxBatch)-desk.MaxBatch]
+
+// newSession makes a session with its two regions. It is counted until finish.
+func (s *Server) newSession(c *net.UnixConn, h *wire.HelloFrame, claims gate.Claims) (*session, wire.Status) {
+	commands, events := slotsFor(h.CommandSlots, DefaultSlots), slotsFor(h.EventSlots, DefaultSlots)
+	count := &s.orders
+	if h.Role != wire.Orders {
+		commands, events, count = unusedSlots, slotsFor(h.EventSlots, feedSlots), &s.readers
+	}
+	s.mu.Lock()
+	if *count >= s.o.MaxSessions {
+		s.mu.Unlock()
+		return nil, wire.TooMany
+	}
+	*count++
+	s.nextID++
+	one := &session{server: s, id: s.nextID, role: h.Role, conn: c, ended: make(chan struct{}), slots: [2]int{commands, events}}
+	s.mu.Unlock()
+	one.pass.Store(newPass(h.Token, claims))
+	s.counts.begun.Add(1)
+	if err := one.build(s.o.Quota); err != nil {
+		s.o.Logger.Error("session: rings", "error", err)
+		one.finish(wire.NoMemory)
+		one.unmap()
+		return nil, wire.NoMemory
+	}
+	return one, wire.OK
+}
+
+// slotsFor is a ring size that a client may have: what it wants, rounded up to a
+// power of two within the limits.
+func slotsFor(want uint32, usual int) int {
+	if want == 0 {
+		return usual
+	}
+	n := minSlots
+	for n < int(min(want, MaxSlots)) {
+		n *= 2
+	}
+	return n
+}
+
+// build maps and seals the regions and makes the server's ends of the rings.
+func (one *session) build(quota int) error {
+	total, at := wire.CommandBytes(one.slots[0])
+	var err error
+	if one.regions[0], err = ring.Memfd("posttrade-commands", total); err != nil {
+		return err
+	}
+	if one.regions[1], err = eventRegion(wire.EventBytes(one.slots[1])); err != nil {
+		return err
+	}
+	for _, r := range one.regions {
+		if err = r.Populate(); err != nil {
+			return err
+		}
+	}
+	if one.commands, err = ring.NewSPSC[wire.Request](one.regions[0], one.slots[0]); err != nil {
+		return err
+	}
+	one.ring = wire.Slots(one.regions[0], one.slots[0])
+	one.doorbell = word(one.commands.Waiter())
+	if one.out, err = wire.NewOutbox(one.regions[1], one.slots[1], wire.PageAt(one.regions[0], at), one.id); err != nil {
+		return err
+	}
+	if one.role == wire.Orders {
+		one.requests = make([]wire.Request, takeAtMost)
+		one.outcomes = make([]wire.Code, takeAtMost)
+		one.flights = make([]flight, quota)
+		one.numbers = make([]uint64, quota)
+		one.filled = -1
+	}
+	return nil
+}
+
+// eventRegion is shared memory that the server maps for writing and nobody else can:
+// the seal against later writing comes after our own mapping.
+func eventRegion(size int) (*ring.Region, error) {
+	const name = "posttrade-events"
+	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return nil, fmt.Errorf("session: create memfd=%s: %w", name, err)
+	}
+	if err := unix.Ftruncate(fd, int64(size)); err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("session: size memfd=%s bytes=%d: %w", name, size, err)
+	}
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW); err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("session: seal memfd=%s: %w", name, err)
+	}
+	region, err := ring.Attach(fd, size)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_FUTURE_WRITE|unix.F_SEAL_SEAL); err != nil {
+		region.Close()
+		return nil, fmt.Errorf("session: seal memfd=%s: %w", name, err)
+	}
+	return region, nil
+}
+
+// layout is the welcome of the session.
+func (one *session) layout() wire.WelcomeFrame {
+	total, at := wire.CommandBytes(one.slots[0])
+	return wire.WelcomeFrame{
+		Session: one.id, CommandBytes: uint64(total), ClientPage: uint64(at),
+		EventBytes:   uint64(wire.EventBytes(one.slots[1])),
+		CommandSlots: uint32(one.slots[0]), EventSlots: uint32(one.slots[1]), Quota: uint32(len(one.flights)),
+	}
+}
+
+// join hands the session to its goroutine.
+func (s *Server) join(one *session) {
+	s.mu.Lock()
+	closed := s.closed
+	if !closed {
+		s.joining = append(s.joining, one)
+	}
+	s.mu.Unlock()
+	if closed {
+		one.finish(wire.Shutdown)
+		return
+	}
+	if one.role == wire.Orders {
+		s.poll.knock.Store(true)
+		leave(s.poll.joined)
+	} else {
+		s.feeds.attached.Add(1)
+		s.feeds.knock.Store(true)
+		leave(s.feeds.joined)
+	}
+	s.Wake()
+}
+
+// leave leaves a token for whoever rests, if there is none yet.
+func leave(token chan struct{}) {
+	select {
+	case token <- struct{}{}:
+	default:
+	}
+}
+
+// rest waits for a token, or for the server's end.
+func (s *Server) rest(token chan struct{}) {
+	select {
+	case <-token:
+	case <-s.stopped:
+	}
+}
+
+// joiners takes the sessions that wait for a goroutine: of one role, of any feed, or
+// (0) all that are left.
+func (s *Server) joiners(role wire.Role) (taken []*session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	rest := s.joining[:0]
+	for _, one := range s.joining {
+		if role == 0 || (role == wire.Orders) == (one.role == wire.Orders) {
+			taken = append(taken, one)
+		} else {
+			rest = append(rest, one)
+		}
+	}
+	clear(s.joining[len(rest):])
+	s.joining = rest
+	return taken
+}
+
+// finish ends the session: tickets on their way return to the desk by themselves, and
+// what they decide stands; the place in the count is free. Its goroutine only, once; it
+// does not touch the shared memory any more.
+func (one *session) finish(status wire.Status) {
+	if fault := wire.Status(one.fault.Load()); fault != wire.OK {
+		status = fault
+	}
+	one.done = true
+	for ; one.tickets > 0; one.tickets-- {
+		one.flights[one.head].ticket.Release()
+		one.head = one.after(one.head)
+	}
+	s := one.server
+	s.mu.Lock()
+	if one.role == wire.Orders {
+		s.orders--
+	} else {
+		s.readers--
+	}
+	s.mu.Unlock()
+	s.counts.over(status)
+	one.status = status
+	close(one.ended)
+	interrupt(one.conn)
+}
+
+// unmap gives mappings and descriptors back, after ended: on the connection's goroutine,
+// because it takes the kernel longer than the other sessions should wait.
+func (one *session) unmap() {
+	for _, r := range one.regions {
+		if r == nil {
+			continue
+		}
+		if err := r.Close(); err != nil {
+			one.server.o.Logger.Error("session: unmap", "session", one.id, "error", err)
+		}
+	}
+}
+
+// current reports that the token still holds. It is judged once a second of the clock.
+func (one *session) current(nowMillis int64) bool {
+	if second := nowMillis / 1000; one.server.o.Enforced && second != one.checked {
+		if _, err := one.server.o.Verifier.Verify(one.pass.Load().token); err != nil {
+			return false
+		}
+		one.checked = second
+	}
+	return true
+}
+
+// may reports that the session may act for an account and see it.
+func (one *session) may(account uint32) bool {
+	if !one.server.o.Enforced {
+		return true
+	}
+	claims := &one.pass.Load().claims
+	return claims.Admin || claims.Entitled(account)
+}
+
+// after is the position behind i in flights.
+func (one *session) after(i int) int {
+	if i++; i == len(one.flights) {
+		return 0
+	}
+	return i
+}

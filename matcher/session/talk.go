@@ -1,0 +1,243 @@
+package session
+
+import (
+	"errors"
+	"net"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"posttrade/matcher/gate"
+	"posttrade/matcher/session/wire"
+)
+
+// helloTime is how long a connection may take to say hello, and a frame to leave.
+const helloTime = 2 * time.Second
+
+// accept lets clients in until the listener is closed.
+func (s *Server) accept() {
+	for pause := time.Millisecond; ; {
+		c, err := s.listener.AcceptUnix()
+		switch {
+		case err == nil:
+			pause = time.Millisecond
+			s.welcome(c)
+		case s.stopping.Load() || errors.Is(err, net.ErrClosed):
+			return
+		default: // out of descriptors, for one: others may give some back
+			s.o.Logger.Warn("session: accept", "error", err)
+			select {
+			case <-s.stopped:
+				return
+			case <-time.After(pause):
+			}
+			pause = min(2*pause, time.Second)
+		}
+	}
+}
+
+// welcome starts a connection's goroutine, unless there are too many.
+func (s *Server) welcome(c *net.UnixConn) {
+	s.mu.Lock()
+	crowded := len(s.conns) >= 2*s.o.MaxSessions+handshakeRoom
+	if !crowded {
+		s.conns[c] = struct{}{}
+	}
+	s.mu.Unlock()
+	if crowded {
+		s.counts.refusals[wire.TooMany].Add(1)
+		say(c, wire.AppendRefusal(nil, wire.Welcome, wire.TooMany), nil)
+		c.Close()
+		return
+	}
+	s.talking.Go(func() { s.talk(c) })
+}
+
+// talk is a connection's goroutine, from hello to the end of its session.
+func (s *Server) talk(c *net.UnixConn) {
+	defer func() {
+		c.Close()
+		s.mu.Lock()
+		delete(s.conns, c)
+		s.mu.Unlock()
+	}()
+	one, status := s.greet(c)
+	if status != wire.OK {
+		s.counts.refusals[status].Add(1)
+		s.o.Logger.Info("session: refused", "reason", status.String())
+		say(c, wire.AppendRefusal(nil, wire.Welcome, status), nil)
+		return
+	}
+	if one == nil {
+		return // it hung up, or the server stopped, before there was a session
+	}
+	s.o.Logger.Info("session: begins", "session", one.id, "role", uint32(one.role), "peer", peerOf(c))
+	if s.listenTo(one) {
+		one.leaving.Store(true)
+		s.Wake()
+	}
+	<-one.ended
+	one.unmap()
+	if one.status != wire.OK {
+		say(c, wire.AppendRefusal(nil, wire.Goodbye, one.status), nil)
+	}
+	s.o.Logger.Info("session: ends", "session", one.id, "reason", one.status.String())
+}
+
+// greet reads the hello, makes the session and sends the welcome with its regions.
+// Without a session and a status the client is gone.
+func (s *Server) greet(c *net.UnixConn) (*session, wire.Status) {
+	buffer := make([]byte, wire.MaxFrameBytes+1)
+	c.SetReadDeadline(time.Now().Add(helloTime))
+	if s.stopping.Load() { // the interruption of stop may have come before the deadline
+		return nil, wire.Shutdown
+	}
+	n, err := c.Read(buffer)
+	if s.stopping.Load() {
+		return nil, wire.Shutdown
+	}
+	if err != nil || n == 0 {
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return nil, wire.BadFrame
+		}
+		return nil, wire.OK
+	}
+	h, claims, status := s.judgeHello(buffer[:n])
+	if status != wire.OK {
+		return nil, status
+	}
+	one, status := s.newSession(c, &h, claims)
+	if status != wire.OK {
+		return nil, status
+	}
+	c.SetReadDeadline(time.Time{})
+	if err := s.introduce(one); err != nil {
+		s.o.Logger.Warn("session: welcome", "session", one.id, "error", err)
+	}
+	return one, wire.OK
+}
+
+// introduce hands the session to its goroutine and then sends the welcome, so that a
+// feed misses nothing that its reader causes. The descriptors that travel are copies,
+// because from join on the session may end at any time. After an error the client is
+// gone, and the connection's next Read says so.
+func (s *Server) introduce(one *session) error {
+	w := one.layout()
+	var copies []int
+	var err error
+	for _, r := range one.regions {
+		fd, failed := unix.FcntlInt(uintptr(r.Fd()), unix.F_DUPFD_CLOEXEC, 0)
+		if err = failed; err != nil {
+			break
+		}
+		copies = append(copies, fd)
+	}
+	s.join(one)
+	if err == nil {
+		err = say(one.conn, w.Append(nil), unix.UnixRights(copies...))
+	}
+	for _, fd := range copies {
+		unix.Close(fd)
+	}
+	if err != nil {
+		one.conn.Close()
+	}
+	return err
+}
+
+// judgeHello reads a hello and verifies its token.
+func (s *Server) judgeHello(frame []byte) (h wire.HelloFrame, claims gate.Claims, status wire.Status) {
+	kind, _, body, err := wire.Parse(frame)
+	switch {
+	case errors.Is(err, wire.ErrVersion):
+		return h, claims, wire.BadVersion
+	case err != nil || kind != wire.Hello:
+		return h, claims, wire.BadFrame
+	}
+	if h, err = wire.ParseHello(body); err != nil {
+		return h, claims, wire.BadFrame
+	}
+	if h.Role != wire.Orders && h.Role != wire.DropCopy && h.Role != wire.Trades {
+		return h, claims, wire.NoSuchRole
+	}
+	if s.o.Enforced {
+		if claims, err = s.o.Verifier.Verify(h.Token); err != nil {
+			return h, claims, wire.BadToken
+		}
+	}
+	return h, claims, wire.OK
+}
+
+// listenTo answers a session's frames until the client hangs up or misbehaves; or, gone
+// being false, until the session's own goroutine has ended it or is about to.
+func (s *Server) listenTo(one *session) (gone bool) {
+	buffer := make([]byte, wire.MaxFrameBytes+1)
+	for {
+		n, err := one.conn.Read(buffer)
+		if errors.Is(err, os.ErrDeadlineExceeded) { // finish or stop: nobody else sets one
+			return false
+		}
+		if err != nil || n == 0 {
+			return true
+		}
+		kind, _, body, err := wire.Parse(buffer[:n])
+		switch {
+		case err != nil:
+			one.fault.Store(uint32(wire.BadFrame))
+			return true
+		case kind == wire.Renew:
+			err = say(one.conn, wire.AppendRefusal(nil, wire.Renewed, s.renew(one, body)), nil)
+		case kind == wire.Lookup:
+			id, _ := s.o.Gate.Security(body)
+			err = say(one.conn, wire.AppendText(nil, wire.Found, wire.OK, littleEndian(id)), nil)
+		default:
+			one.fault.Store(uint32(wire.BadFrame))
+			return true
+		}
+		if err != nil {
+			return true
+		}
+	}
+}
+
+func littleEndian(v uint32) []byte {
+	return []byte{byte(v), byte(v >> 8), byte(v >> 16), byte(v >> 24)}
+}
+
+// renew gives the session another token, if it is one of the same subject.
+func (s *Server) renew(one *session, token []byte) wire.Status {
+	if !s.o.Enforced {
+		return wire.OK
+	}
+	claims, err := s.o.Verifier.Verify(token)
+	if err != nil || claims.Subject != one.pass.Load().claims.Subject {
+		return wire.BadToken
+	}
+	one.pass.Store(newPass(token, claims))
+	return wire.OK
+}
+
+// say sends one frame; a client that does not take it in time is as good as gone.
+func say(c *net.UnixConn, frame, rights []byte) error {
+	c.SetWriteDeadline(time.Now().Add(helloTime))
+	_, _, err := c.WriteMsgUnix(frame, rights, nil)
+	return err
+}
+
+// interrupt makes a connection's Read return.
+func interrupt(c *net.UnixConn) { c.SetReadDeadline(time.Unix(1, 0)) }
+
+// peerOf is the process at the other end, for the log; 0 when the kernel does not say.
+func peerOf(c *net.UnixConn) (pid int32) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	raw.Control(func(fd uintptr) {
+		if who, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
+			pid = who.Pid
+		}
+	})
+	return pid
+}

@@ -1,0 +1,145 @@
+package wire
+
+import (
+	"unsafe"
+
+	"posttrade/matcher"
+)
+
+// RequestBytes and RecordBytes are the sizes of a slot in either direction.
+const (
+	RequestBytes = 128
+	RecordBytes  = 128
+
+	MaxClientID = 64
+)
+
+// Request is a slot of the command ring: the 64-byte command, then the client's
+// own name of it. One slot is one command is one answer; nothing spans two.
+//
+// The command's InputSeq is the client's correlation id, handed back in every
+// record about the command. What the server fills in must be 0: EventTimeMillis,
+// PriceTicks, LeaderEpoch, and the OrderRef of a new order or trade; of a cancel
+// and a replace SecurityID, Side and Flags, which are the order's.
+type Request struct {
+	Command  matcher.Command
+	ClientID [MaxClientID]byte // 0 to 64 bytes of printable ASCII, padded with zeros
+}
+
+// RecordKind says what a record in the event ring is.
+type RecordKind uint8
+
+// The kinds of records.
+const (
+	Answer RecordKind = 1 // what became of one command; always exactly one
+	Fill   RecordKind = 2 // one execution of that command's order; Record.Fills of them follow its Answer
+	Copy   RecordKind = 3 // drop copy: one event of an entitled account; What is the matcher's event kind
+	Trade  RecordKind = 4 // market data: one execution, without accounts and orders
+	Gap    RecordKind = 5 // a feed has lost Missed records here, because its reader was too slow
+	Name   RecordKind = 6 // drop copy: the client id of the order accepted just before; read ClientID
+)
+
+// Code says how far a command came.
+type Code uint8
+
+// The codes of an Answer, and the status of the HTTP interface that says the same.
+const (
+	Decided     Code = 0 // sequenced: Reason is Accepted, or why it was refused (2xx, 422)
+	Malformed   Code = 1 // the record cannot be read; never sequenced (400)
+	NotEntitled Code = 2 // the token does not cover the account; never sequenced (403)
+	NotFound    Code = 3 // no such order; never sequenced (404)
+	Conflict    Code = 4 // the client id was used with other terms, or the order can no longer change (409)
+	NotReady    Code = 5 // not sequenced, safe to send again (503)
+	Busy        Code = 6 // not sequenced, too much is in flight, safe to send again (429)
+	Unavailable Code = 7 // not sequenced: the journal has failed or is full (503)
+	Unknown     Code = 8 // once or not at all: send it again with the same client id (504)
+	Refused     Code = 9 // refused by the gate for Reason, and not sequenced (422 with sequence null)
+)
+
+var codeNames = [...]string{"DECIDED", "MALFORMED", "NOT_ENTITLED", "NOT_FOUND", "CONFLICT",
+	"NOT_READY", "BUSY", "UNAVAILABLE", "UNKNOWN", "REFUSED"}
+
+// Codes is the number of codes.
+const Codes = len(codeNames)
+
+func (c Code) String() string {
+	if int(c) < len(codeNames) {
+		return codeNames[c]
+	}
+	return "CODE"
+}
+
+// The bits of Record.Flags. The lower ones are the matcher's event flags.
+const (
+	FlagAggressor = matcher.EventAggressor // a fill of the incoming side
+	FlagRests     = matcher.EventRests     // the order rests on the book
+	FlagKeptPlace = matcher.EventKeptPlace // a replace that kept its priority
+	FlagMarket    = matcher.EventMarket    // a market trade: there is no order
+	FlagForced    = matcher.EventForced    // a force fill
+	FlagDuplicate = uint16(1 << 8)         // the first decision, told again
+)
+
+// Unstated is Record.Leaves where nothing says what is left of the order.
+const Unstated = -1
+
+// Record is a slot of the event ring. Its writer is the server; the client maps it read-only.
+type Record struct {
+	Kind        RecordKind
+	Code        Code
+	What        uint8 // Answer: the command's type. Copy: the matcher's event kind
+	Side        matcher.Side
+	Status      matcher.OrderStatus
+	Reason      matcher.RiskReason
+	Flags       uint16
+	Correlation uint64 // Answer and Fill: the client's number of the command
+	InputSeq    uint64 // 0: not sequenced. Of a booked contract its id
+	TimeMillis  int64
+	Px          int64  // x 1e6: of a Fill, Trade or filling Copy the execution price, else the limit
+	LastPx      int64  // Answer: of the last execution, 0 for none
+	TradeSeq    uint64 // of the fill; of an Answer its last one, 0 for none
+	OrderRef    uint32
+	AccountID   uint32
+	SecurityID  uint32
+	Qty         int32
+	Leaves      int32 // open quantity, of a cancelled order what was not executed; or Unstated
+	LastQty     int32
+	Fills       uint32 // Answer: Fill records that follow it
+	_           uint32
+	Missed      uint64 // Gap: records that are not here
+	PositionQty int64  // Copy of a fill: the account's position after it
+	AverageCost int64  // Copy of a fill: that position's average cost x 1e6
+	LimitPx     int64  // Copy: the order's limit
+	_           uint64
+}
+
+// nameAt is where a Name holds the client id instead of numbers.
+const nameAt = RecordBytes - MaxClientID
+
+// text is the second line of a Name.
+func (r *Record) text() *[MaxClientID]byte {
+	return (*[MaxClientID]byte)(unsafe.Add(unsafe.Pointer(r), nameAt))
+}
+
+// SetClientID makes the record the Name of an order. At most MaxClientID bytes.
+func (r *Record) SetClientID(id []byte) {
+	r.Kind = Name
+	clear(r.text()[copy(r.text()[:], id):])
+}
+
+// ClientID is the client id that a Name holds. It points into the record.
+func (r *Record) ClientID() []byte {
+	n := 0
+	for n < MaxClientID && r.text()[n] != 0 {
+		n++
+	}
+	return r.text()[:n]
+}
+
+// Compile-time checks: slots are two lines, and fields lie where the page says.
+var (
+	_ = [1]struct{}{}[unsafe.Sizeof(Request{})-RequestBytes]
+	_ = [1]struct{}{}[unsafe.Sizeof(Record{})-RecordBytes]
+	_ = [1]struct{}{}[unsafe.Offsetof(Record{}.OrderRef)-56]
+	_ = [1]struct{}{}[unsafe.Offsetof(Record{}.Fills)-80]
+	_ = [1]struct{}{}[unsafe.Offsetof(Record{}.LimitPx)-112]
+)

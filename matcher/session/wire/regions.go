@@ -1,0 +1,116 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"unsafe"
+
+	"posttrade/ring"
+)
+
+// PageBytes is the unit in which regions are laid out.
+const PageBytes = 4096
+
+// Offsets in the event region, and in the client's page of the command region.
+const (
+	eventPublished = PageBytes     // the server's cursor
+	eventSlots     = 2 * PageBytes // the records
+
+	pageConsumed = 0
+	pageWaiter   = 128
+)
+
+const eventMagic = 0x3154564544545350 // "PSTDEVT1"
+
+// ErrEvents reports a region that does not hold an event ring.
+var ErrEvents = errors.New("region does not hold this event ring")
+
+// eventHead is the first page of the event region. Its writer is the server, once.
+type eventHead struct {
+	magic     uint64
+	version   uint32
+	slotBytes uint32
+	capacity  uint64
+	bytes     uint64
+	session   uint64
+}
+
+// CommandBytes is the size of a command region and the offset of the client's page in it.
+func CommandBytes(slots int) (total, page int) {
+	page = (ring.SPSCBytes[Request](slots) + PageBytes - 1) &^ (PageBytes - 1)
+	return page + PageBytes, page
+}
+
+// Slots views the slots of a command region. They are the last of the ring, and what
+// is in them may change while one looks.
+func Slots(region *ring.Region, slots int) []Request {
+	end := ring.SPSCBytes[Request](slots)
+	mem := region.Bytes()[end-slots*RequestBytes : end]
+	return unsafe.Slice((*Request)(unsafe.Pointer(&mem[0])), slots)
+}
+
+// EventBytes is the size of an event region.
+func EventBytes(slots int) int { return eventSlots + slots*RecordBytes }
+
+// Page is the client's page: everything about the event ring that the client writes.
+type Page struct {
+	consumed *atomic.Int64
+	Waiter   *ring.Waiter // where the client parks
+}
+
+// PageAt views the client's page of a command region.
+func PageAt(region *ring.Region, offset int) Page {
+	mem := region.Bytes()
+	_ = mem[offset+PageBytes-1]
+	return Page{
+		consumed: (*atomic.Int64)(unsafe.Pointer(&mem[offset+pageConsumed])),
+		Waiter:   (*ring.Waiter)(unsafe.Pointer(&mem[offset+pageWaiter])),
+	}
+}
+
+// NewOutbox makes the writing end of a fresh event ring over a zeroed region. The
+// region is the server's alone to write, so nothing in it is ever read back.
+func NewOutbox(region *ring.Region, slots int, page Page, session uint64) (*Outbox, error) {
+	mem := region.Bytes()
+	if err := usable(mem, slots); err != nil {
+		return nil, err
+	}
+	head := (*eventHead)(unsafe.Pointer(&mem[0]))
+	*head = eventHead{magic: eventMagic, version: Version, slotBytes: RecordBytes,
+		capacity: uint64(slots), bytes: uint64(len(mem)), session: session}
+	return &Outbox{
+		slots: unsafe.Slice((*Record)(unsafe.Pointer(&mem[eventSlots])), slots),
+		mask:  int64(slots - 1), page: page,
+		cursor: (*atomic.Int64)(unsafe.Pointer(&mem[eventPublished])),
+	}, nil
+}
+
+// OpenInbox makes the reading end of the event ring that the welcome describes.
+func OpenInbox(region *ring.Region, w *WelcomeFrame, page Page) (*Inbox, error) {
+	mem, slots := region.Bytes(), int(w.EventSlots)
+	if err := usable(mem, slots); err != nil {
+		return nil, err
+	}
+	want := eventHead{magic: eventMagic, version: Version, slotBytes: RecordBytes,
+		capacity: uint64(slots), bytes: w.EventBytes, session: w.Session}
+	if got := *(*eventHead)(unsafe.Pointer(&mem[0])); got != want {
+		return nil, fmt.Errorf("session: open events head=%+v, want %+v: %w", got, want, ErrEvents)
+	}
+	return &Inbox{
+		slots: unsafe.Slice((*Record)(unsafe.Pointer(&mem[eventSlots])), slots),
+		mask:  int64(slots - 1), page: page,
+		cursor: (*atomic.Int64)(unsafe.Pointer(&mem[eventPublished])),
+	}, nil
+}
+
+// usable reports why a mapping cannot hold an event ring of so many slots.
+func usable(mem []byte, slots int) error {
+	if slots < 2 || slots&(slots-1) != 0 {
+		return fmt.Errorf("session: events slots=%d: %w", slots, ring.ErrCapacity)
+	}
+	if len(mem) < EventBytes(slots) {
+		return fmt.Errorf("session: events bytes=%d slots=%d: %w", len(mem), slots, ErrEvents)
+	}
+	return nil
+}
