@@ -84,9 +84,10 @@ RESULTS ?= perf/results
 perf-report: build
 	./$(BIN) perf report --out bin/report.html $(RESULTS)
 
-# A CPU profile of the decision path with the stages labelled.
+# A CPU profile of the decision path, by stage and by function.
 profile: build
 	./$(BIN) perf --only end-to-end --cpuprofile bin/cpu.prof --out bin/profile.txt
+	$(GO) tool pprof -tags $(BIN) bin/cpu.prof
 	$(GO) tool pprof -top -nodecount 40 $(BIN) bin/cpu.prof
 
 # kill -9 under load, CYCLES times.

@@ -59,7 +59,7 @@ var rooms = map[string][]string{
 	"perf/orderflow": {"matcher"},
 	"perf/load":      {"perf/latency"},
 	"perf/regress":   {},
-	"perf/report":    {},
+	"perf/report":    {"perf/latency"},
 	"perf": {"ring", "matcher", "matcher/strictjson", "matcher/gate", "matcher/desk", "journal", "blotter",
 		"journal/audit", "journal/quorum", "sidecars/store", "sidecars/projection", "sidecars/recon", "sidecars/tca",
 		"sidecars/control", "sidecars/bootstrap", "httpapi", "httpapi/client", "perf/flow", "perf/latency", "perf/orderflow",

@@ -302,8 +302,8 @@ func (g gateObserver) Observe(ev *matcher.Event, _ []byte) { g.gate.Observe(ev) 
 func (c *core) Observe(ev *matcher.Event) { c.desk.Observe(ev) }
 
 func (c *core) Durable(inputSeq uint64) {
-	c.desk.Durable(inputSeq)
 	c.watermark.raise(inputSeq)
+	c.desk.Durable(inputSeq)
 	c.wakeSessions()
 }
 

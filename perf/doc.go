@@ -1,14 +1,21 @@
 // Package perf measures the engine against its floors and its peers in one run
 // and writes the figures where the next run can be compared with them.
 //
-//	posttrade perf ──► Run ──► rows (ring, book, decision, gate, codec, journal, end-to-end, http, ...)
-//	                    │         each row: our figure, its comparator in the same run, the target as a ratio
-//	                    └──► perf/results/<commit>.<cpu>.txt   Go benchmark format, benchstat reads it
+//	posttrade perf ──► Measure ──► rows (jitter, ring, book, realistic, decision, journal, end-to-end, curve, ...)
+//	                     │            each row: our figure, its comparator in the same run, the target as a ratio
+//	                     ├──► perf/results/<commit>.<cpu>.txt    Go benchmark format, benchstat reads it
+//	                     └──► perf/results/<commit>.<cpu>/       .hgrm and .hlog of every point of a curve
+//	posttrade perf gate ──► Gate ──► base and head in turns as short processes (Sample) ──► regress: exit 0 or 1
+//	posttrade perf report ──► WriteReport ──► one page of plots over results files
 //
 // Absolute figures drift on shared machines, so a target is a ratio taken within
 // one run; the core-to-core line round trip and the load stand beside it. A row
 // never fails the run because it is slow: it says what was missed. It fails the
 // run when what it measured was wrong (an order lost, a count that is off).
+//
+// The gate is the other way round: it fails a build that is slower than another one, on
+// processor time of small pieces that do not depend on a second core, and on nothing
+// that its own noise could explain.
 //
 // Rows run one after the other on the caller's goroutine; what they start they
 // stop. Nothing here is on the path of an order.

@@ -2,19 +2,20 @@ package perf
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"runtime"
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"posttrade/journal"
 	"posttrade/matcher"
 	"posttrade/matcher/desk"
 	"posttrade/matcher/gate"
 	"posttrade/perf/flow"
+	"posttrade/perf/latency"
+	"posttrade/perf/load"
 )
 
 // Engine is a whole engine in this process, as the wiring builds it: gate, rings,
@@ -42,16 +43,16 @@ func measureEndToEnd(r *Run) error {
 		if err != nil {
 			return err
 		}
-		ns, err := r.openLoop(EngineOptions{Dir: filepath.Join(r.o.Dir, "open-loop-"+durability), Durability: durability}, rate/10)
+		took, err := r.openLoop(EngineOptions{Dir: filepath.Join(r.o.Dir, "open-loop-"+durability), Durability: durability}, rate/10)
 		if err != nil {
 			return err
 		}
-		p50 := float64(percentile(ns, 50)) / 1e3
+		p50 := microseconds(took.At(50))
 		r.figures("EndToEnd/op=command/durability="+durability,
 			metric{rate, "commands/s"}, metric{p50, "p50-us-at-10%"},
-			metric{float64(percentile(ns, 99)) / 1e3, "p99-us-at-10%"},
-			metric{float64(percentile(ns, 99.9)) / 1e3, "p99.9-us-at-10%"},
-			metric{float64(percentile(ns, 100)) / 1e3, "max-us-at-10%"})
+			metric{microseconds(took.At(99)), "p99-us-at-10%"},
+			metric{microseconds(took.At(99.9)), "p99.9-us-at-10%"},
+			metric{microseconds(took.Max()), "max-us-at-10%"})
 		if durability == "fsync" {
 			r.atLeast("P6", "commands/s to a durable answer, mode fsync", rate, 2e6)
 			r.atMost("P6", "p50 at 10 % of saturation, mode fsync, against fdatasync", p50/raw, 2)
@@ -112,10 +113,22 @@ func (r *Run) saturate(durability string) (perSecond float64, err error) {
 			return 0, err
 		}
 	}
-	if want := uint64(perProducer * producers); e.Durable() < want {
-		return 0, fmt.Errorf("%d commands durable, %d were answered", e.Durable(), want)
+	if err := awaitDurable(e, uint64(perProducer*producers)); err != nil {
+		return 0, err
 	}
 	return float64(perProducer*producers) / elapsed.Seconds(), nil
+}
+
+// awaitDurable holds what was answered against what the engine says is durable. The
+// answers of a commit leave just before its number does, hence the wait.
+func awaitDurable(e interface{ Durable() uint64 }, answered uint64) error {
+	const patience = 10 * time.Second
+	for begun := time.Now(); e.Durable() < answered; time.Sleep(time.Millisecond) {
+		if time.Since(begun) > patience {
+			return fmt.Errorf("%d commands durable, %d were answered", e.Durable(), answered)
+		}
+	}
+	return nil
 }
 
 // pump keeps window tickets of batch commands in flight until n are answered.
@@ -166,79 +179,25 @@ func pump(e Engine, seed uint64, n, window, batch int) error {
 	return nil
 }
 
-// nap lets the calling thread sleep for as short a time as the kernel allows.
-// The runtime's own timers are a millisecond late when the process is idle.
-func nap() {
-	short := unix.NsecToTimespec(int64(10 * time.Microsecond))
-	_ = unix.Nanosleep(&short, nil) // a signal ends it early, which does no harm
-}
-
-// openLoop sends single commands at a fixed rate from one goroutine, which also
-// polls for the answers, and returns each one's time from when it should have started.
-func (r *Run) openLoop(o EngineOptions, perSecond float64) ([]int64, error) {
+// openLoop sends single commands at a fixed rate to an engine of its own and returns
+// each one's time from when it was due.
+func (r *Run) openLoop(o EngineOptions, perSecond float64) (_ *latency.Summary, err error) {
 	o.Genesis = flowGenesis(1)
 	e, err := r.o.Open(o)
 	if err != nil {
 		return nil, err
 	}
-	defer e.Close()
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0); err != nil {
+	defer func() { err = errors.Join(err, e.Close()) }()
+	arrivals, err := load.Constant(perSecond)
+	if err != nil {
 		return nil, err
 	}
-	type sent struct {
-		ticket *desk.Ticket
-		due    time.Duration
+	clock := load.NewClock()
+	result, err := load.Run(newEngineTarget(e, clock), load.Options{
+		Arrivals: arrivals, For: r.duration(5 * time.Second), Clock: clock,
+	})
+	if err != nil {
+		return nil, err
 	}
-	var (
-		n        = int(perSecond * r.duration(5*time.Second).Seconds())
-		gap      = time.Duration(float64(time.Second) / perSecond)
-		source   = &flowSource{random: flow.NewRandom(3)}
-		pending  = make([]sent, 0, 1<<16)
-		first    int // of pending
-		ns       = make([]int64, 0, n)
-		start    = time.Now()
-		due      time.Duration
-		launched int
-	)
-	for len(ns) < n {
-		now := time.Since(start)
-		for first < len(pending) && pending[first].ticket.Ready() {
-			s := pending[first]
-			first++
-			if err := s.ticket.Wait(0); err != nil {
-				return nil, err
-			}
-			ns = append(ns, (now - s.due).Nanoseconds())
-			s.ticket.Release()
-		}
-		if first == len(pending) {
-			pending, first = pending[:0], 0
-		}
-		if launched < n && now >= due && len(pending) < cap(pending) {
-			t, err := e.Desk().Acquire(1)
-			if err == desk.ErrBusy {
-				continue // its wait counts: due stays
-			}
-			if err != nil {
-				return nil, err
-			}
-			source.next(t.Command(0))
-			if reason := e.Gate().Screen(t.Command(0)); reason != matcher.Accepted {
-				return nil, fmt.Errorf("gate refused: %v", reason)
-			}
-			if err := t.Submit(); err != nil {
-				return nil, err
-			}
-			pending = append(pending, sent{t, due})
-			due += gap
-			launched++
-		} else {
-			// A client that spins would be one more thread that the stages wait for
-			// on a small machine. What the sleep is late by counts: due stays.
-			nap()
-		}
-	}
-	return ns, nil
+	return result.Latency, nil
 }

@@ -1,56 +1,114 @@
 package perf
 
 import (
+	"cmp"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // Environment is what a figure means nothing without.
 type Environment struct {
 	OS, Arch, CPU, Go, Kernel string
-	Cores                     int
+	Cores, Procs              int // of the machine, and what Go uses at once
 	Commit                    string
+	Date                      time.Time // when the run began
 	LoadBefore                string
 	LineRoundTripNs           float64
 	FileSystem                string
+	Governor                  string // what decides the clock rate
+	ClockSource               string
+	Hypervisor                string // yes or no
+	HugePages                 string
+	MemoryMiB                 string
+	CgroupCPU, CgroupMemory   string // the limits of this process
+	JitterBefore              string
+	Work                      string // full, or smoke: a hundredth of it
+
+	stolen ticks // of all cores when the run began
 }
 
+// unknown is what stands for a thing that this system does not show.
+const unknown = "unknown"
+
 // readEnvironment describes this machine; dir is where the journals of the run lie.
-func readEnvironment(commit, dir string) Environment {
+func readEnvironment(commit, dir string) Environment { return host{"/"}.environment(commit, dir) }
+
+// host reads what a system shows of itself below its root; tests have a root of their own.
+type host struct{ root string }
+
+func (h host) environment(commit, dir string) Environment {
 	env := Environment{
-		OS: runtime.GOOS, Arch: runtime.GOARCH, Go: runtime.Version(), Cores: runtime.NumCPU(),
-		CPU: cpuModel(), Kernel: firstLine("/proc/sys/kernel/osrelease"), Commit: commit,
-		LoadBefore: firstLine("/proc/loadavg"), FileSystem: mountOf(dir),
+		OS: runtime.GOOS, Arch: runtime.GOARCH, Go: runtime.Version(), Cores: runtime.NumCPU(), Procs: runtime.GOMAXPROCS(0),
+		CPU: h.field("proc/cpuinfo", "model name", runtime.GOARCH), Kernel: h.first("proc/sys/kernel/osrelease"),
+		Commit: commitOf(commit), Date: time.Now(), LoadBefore: h.first("proc/loadavg"), FileSystem: h.mountOf(dir),
+		Governor:     h.first("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+		ClockSource:  h.first("sys/devices/system/clocksource/clocksource0/current_clocksource"),
+		HugePages:    chosen(h.first("sys/kernel/mm/transparent_hugepage/enabled")),
+		MemoryMiB:    mebibytes(h.field("proc/meminfo", "MemTotal", unknown)),
+		CgroupCPU:    h.limit("cpu.max", "cpu/cpu.cfs_quota_us"),
+		CgroupMemory: h.limit("memory.max", "memory/memory.limit_in_bytes"),
+		Hypervisor:   "no",
+		Work:         "full",
+		stolen:       h.ticks(),
 	}
-	if env.Commit == "" {
-		if info, ok := debug.ReadBuildInfo(); ok {
-			for _, s := range info.Settings {
-				if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-					env.Commit = s.Value[:12]
-				}
+	if slices.Contains(strings.Fields(h.field("proc/cpuinfo", "flags", "")), "hypervisor") {
+		env.Hypervisor = "yes"
+	}
+	return env
+}
+
+// commitOf is the commit that was given, else the one that the build remembers.
+func commitOf(commit string) string {
+	if commit != "" {
+		return commit
+	}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+				return s.Value[:12]
 			}
 		}
 	}
-	if env.Commit == "" {
-		env.Commit = "unknown"
-	}
-	return env
+	return unknown
 }
 
 // header is the configuration block that opens a results file.
 func (e Environment) header() string {
 	var b strings.Builder
 	for _, line := range [][2]string{
-		{"goos", e.OS}, {"goarch", e.Arch}, {"cpu", e.CPU}, {"go", e.Go}, {"cores", fmt.Sprint(e.Cores)},
-		{"kernel", e.Kernel}, {"filesystem", e.FileSystem}, {"commit", e.Commit}, {"load", e.LoadBefore},
-		{"line-round-trip-ns", fmt.Sprintf("%.0f", e.LineRoundTripNs)},
+		{"goos", e.OS}, {"goarch", e.Arch}, {"cpu", e.CPU}, {"go", e.Go}, {"cores", fmt.Sprint(e.Cores)}, {"gomaxprocs", fmt.Sprint(e.Procs)},
+		{"kernel", e.Kernel}, {"hypervisor", e.Hypervisor}, {"governor", e.Governor}, {"clock-source", e.ClockSource},
+		{"huge-pages", e.HugePages}, {"memory-mib", e.MemoryMiB}, {"cgroup-cpu", e.CgroupCPU}, {"cgroup-memory", e.CgroupMemory},
+		{"filesystem", e.FileSystem}, {"commit", e.Commit}, {"date", e.Date.UTC().Format(time.RFC3339)}, {"work", e.Work},
+		{"load", e.LoadBefore},
+		{"line-round-trip-ns", orUnknown(e.LineRoundTripNs)}, {"jitter", e.JitterBefore},
 	} {
-		fmt.Fprintf(&b, "%s: %s\n", line[0], line[1])
+		fmt.Fprintf(&b, "%s: %s\n", line[0], cmp.Or(line[1], unknown))
 	}
 	return b.String()
+}
+
+// orUnknown is a figure without decimals, unknown when nobody measured it.
+func orUnknown(figure float64) string {
+	if figure == 0 {
+		return unknown
+	}
+	return fmt.Sprintf("%.0f", figure)
+}
+
+// footer is what has become of the machine during the run.
+func (e Environment) footer(jitter string) string { return host{"/"}.footer(e.stolen, jitter) }
+
+func (h host) footer(before ticks, jitter string) string {
+	return fmt.Sprintf("load-after: %s\njitter-after: %s\nstolen-share: %s\n",
+		h.first("proc/loadavg"), cmp.Or(jitter, unknown), h.ticks().stolenSince(before))
 }
 
 // fileName is the results file's name for this machine: commit and processor.
@@ -68,40 +126,107 @@ func (e Environment) fileName() string {
 	return e.Commit + "." + strings.Join(words, "-") + ".txt"
 }
 
-func cpuModel() string {
-	text, err := os.ReadFile("/proc/cpuinfo")
-	if err != nil {
-		return runtime.GOARCH
+// first is the first line of a file.
+func (h host) first(name string) string {
+	text, err := os.ReadFile(filepath.Join(h.root, name))
+	line, _, _ := strings.Cut(string(text), "\n")
+	if line = strings.TrimSpace(line); err != nil || line == "" {
+		return unknown
 	}
-	for _, line := range strings.Split(string(text), "\n") {
-		if name, value, found := strings.Cut(line, ":"); found && strings.TrimSpace(name) == "model name" {
+	return line
+}
+
+// firstLine is the first line of a file of this system.
+func firstLine(path string) string { return host{"/"}.first(path) }
+
+// field is the value of the first line "key: value" of a file, or other.
+func (h host) field(name, key, other string) string {
+	text, _ := os.ReadFile(filepath.Join(h.root, name)) // what cannot be read has no such line
+	for line := range strings.Lines(string(text)) {
+		if k, value, found := strings.Cut(line, ":"); found && strings.TrimSpace(k) == key {
 			return strings.TrimSpace(value)
 		}
 	}
-	return runtime.GOARCH
+	return other
 }
 
-func firstLine(path string) string {
-	text, err := os.ReadFile(path)
+// mebibytes turns "123456 kB" into 120.
+func mebibytes(text string) string {
+	kib, err := strconv.ParseUint(strings.TrimSuffix(text, " kB"), 10, 64)
 	if err != nil {
-		return "unknown"
+		return unknown
 	}
-	line, _, _ := strings.Cut(string(text), "\n")
-	return strings.TrimSpace(line)
+	return strconv.FormatUint(kib>>10, 10)
+}
+
+// chosen is the word in brackets: "always [madvise] never".
+func chosen(text string) string {
+	_, rest, _ := strings.Cut(text, "[")
+	if word, _, found := strings.Cut(rest, "]"); found {
+		return word
+	}
+	return unknown
+}
+
+// limit is what this process's control group allows, "max" for anything; old is the
+// file's name where the system still has the first kind of control groups.
+func (h host) limit(name, old string) string {
+	text, _ := os.ReadFile(filepath.Join(h.root, "proc/self/cgroup")) // unreadable: the root group
+	group := ""
+	for line := range strings.Lines(string(text)) {
+		if rest, found := strings.CutPrefix(line, "0::"); found {
+			group = strings.TrimSpace(rest)
+		}
+	}
+	for {
+		if value := h.first(filepath.Join("sys/fs/cgroup", group, name)); value != unknown {
+			return value
+		}
+		if group == "" || group == "/" {
+			return h.first(filepath.Join("sys/fs/cgroup", old))
+		}
+		group = filepath.Dir(group) // a group below the delegated one may not show its own
+	}
+}
+
+// ticks are the processor times of all cores together since the start of the machine.
+type ticks struct{ all, stolen uint64 }
+
+func (h host) ticks() (t ticks) {
+	for i, word := range strings.Fields(h.first("proc/stat")) {
+		n, err := strconv.ParseUint(word, 10, 64)
+		if i == 0 || i > 8 || err != nil { // its name; guest time is in the others already
+			continue
+		}
+		if t.all += n; i == 8 {
+			t.stolen = n
+		}
+	}
+	return t
+}
+
+// stolenSince is the share of the time that the machine below gave to others.
+func (t ticks) stolenSince(before ticks) string {
+	if t.all <= before.all {
+		return unknown
+	}
+	return fmt.Sprintf("%.2f %%", 100*float64(t.stolen-before.stolen)/float64(t.all-before.all))
 }
 
 // mountOf names the file system that holds dir: its type, not its path.
-func mountOf(dir string) string {
-	text, err := os.ReadFile("/proc/mounts")
-	if err != nil {
-		return "unknown"
-	}
-	best, kind := "", "unknown"
-	for _, line := range strings.Split(string(text), "\n") {
+func (h host) mountOf(dir string) string {
+	text, _ := os.ReadFile(filepath.Join(h.root, "proc/mounts")) // unreadable: no mounts
+	best, kind := "", unknown
+	for line := range strings.Lines(string(text)) {
 		f := strings.Fields(line)
-		if len(f) > 2 && strings.HasPrefix(dir, f[1]) && len(f[1]) >= len(best) {
+		if len(f) > 2 && holds(f[1], dir) && len(f[1]) >= len(best) {
 			best, kind = f[1], f[2]
 		}
 	}
 	return kind
+}
+
+// holds reports whether dir lies at or below a mount point.
+func holds(mount, dir string) bool {
+	return mount == "/" || dir == mount || strings.HasPrefix(dir, mount+"/")
 }

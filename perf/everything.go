@@ -18,16 +18,16 @@ func measureEverything(r *Run) error {
 	best := map[string]float64{}
 	for round := range rounds {
 		for _, beside := range []string{"nothing", "everything", "everything-sql-held"} {
-			ns, err := r.openLoop(EngineOptions{
+			took, err := r.openLoop(EngineOptions{
 				Dir: filepath.Join(r.o.Dir, fmt.Sprintf("beside-%s-%d", beside, round)), Durability: "fsync",
 				Everything: beside != "nothing", HoldSQL: beside == "everything-sql-held",
 			}, rate/10)
 			if err != nil {
 				return err
 			}
-			p99 := float64(percentile(ns, 99)) / 1e3
+			p99 := microseconds(took.At(99))
 			r.figures(fmt.Sprintf("Everything/op=command/beside=%s/round=%d", beside, round),
-				metric{rate / 10, "commands/s"}, metric{float64(percentile(ns, 50)) / 1e3, "p50-us"}, metric{p99, "p99-us"})
+				metric{rate / 10, "commands/s"}, metric{microseconds(took.At(50)), "p50-us"}, metric{p99, "p99-us"})
 			if low, met := best[beside]; !met || p99 < low {
 				best[beside] = p99
 			}

@@ -13,11 +13,15 @@ const httpConnections = 64
 // httpRounds is how often server and comparator are measured in turn; the median counts.
 const httpRounds = 3
 
+// wideFlags let the orders of a load pass every risk check: the checks are made.
+var wideFlags = []string{"--risk.max-position-quantity=2000000000", "--risk.credit-limit=4000000000000",
+	"--risk.max-concentration-notional=4000000000000"}
+
 // httpPhase is one server under one load, measured in turn with the others.
 type httpPhase struct {
 	name     string
 	server   *child
-	load     load
+	load     httpLoad
 	perCall  int // orders in one request
 	rate     []float64
 	cpu      []float64 // microseconds of server time an order
@@ -35,9 +39,7 @@ func measureHTTP(r *Run) error {
 	defer hello.stop()
 	servers := map[string]*child{}
 	for _, durability := range []string{"os", "fsync"} {
-		s, err := r.startServer("http-"+durability, "--journal.durability="+durability,
-			"--risk.max-position-quantity=2000000000", "--risk.credit-limit=4000000000000",
-			"--risk.max-concentration-notional=4000000000000")
+		s, err := r.startServer("http-"+durability, append([]string{"--journal.durability=" + durability}, wideFlags...)...)
 		if err != nil {
 			return err
 		}
@@ -45,10 +47,10 @@ func measureHTTP(r *Run) error {
 		servers[durability] = s
 	}
 	phases := []*httpPhase{
-		{name: "hello", server: hello, perCall: 1, load: load{status: 200, request: helloRequest}},
-		{name: "orders/durability=os", server: servers["os"], perCall: 1, load: load{status: 201, request: orderRequest}},
-		{name: "orders/durability=fsync", server: servers["fsync"], perCall: 1, load: load{status: 201, request: orderRequest}},
-		{name: "batches/durability=fsync", server: servers["fsync"], perCall: 100, load: load{status: 201, request: batchRequest}},
+		{name: "hello", server: hello, perCall: 1, load: httpLoad{status: 200, request: helloRequest}},
+		{name: "orders/durability=os", server: servers["os"], perCall: 1, load: httpLoad{status: 201, request: orderRequest}},
+		{name: "orders/durability=fsync", server: servers["fsync"], perCall: 1, load: httpLoad{status: 201, request: orderRequest}},
+		{name: "batches/durability=fsync", server: servers["fsync"], perCall: 100, load: httpLoad{status: 201, request: batchRequest}},
 	}
 	for round := range httpRounds {
 		for _, p := range phases {

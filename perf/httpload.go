@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// load is a closed-loop load on one address: every connection sends the next
+// httpLoad is a closed-loop load on one address: every connection sends the next
 // request when the answer to the last one is complete. It is as bare as a
 // client can be, so that its own cost hides as little as possible of the server's.
-type load struct {
+type httpLoad struct {
 	addr        string
 	connections int
 	// request appends the nth request of a connection to buf, headers and all.
@@ -31,7 +31,7 @@ type loadResult struct {
 
 // run sends for about the given time and returns what came back. The first
 // answer with another status ends it with an error.
-func (l load) run(d time.Duration) (loadResult, error) {
+func (l httpLoad) run(d time.Duration) (loadResult, error) {
 	var (
 		stop     atomic.Bool
 		wg       sync.WaitGroup
@@ -62,7 +62,7 @@ func (l load) run(d time.Duration) (loadResult, error) {
 	return total, firstErr
 }
 
-func (l load) one(connection int, stop *atomic.Bool) ([]int64, error) {
+func (l httpLoad) one(connection int, stop *atomic.Bool) ([]int64, error) {
 	conn, err := net.Dial("tcp", l.addr)
 	if err != nil {
 		return nil, err
@@ -72,21 +72,26 @@ func (l load) one(connection int, stop *atomic.Bool) ([]int64, error) {
 	var out []byte
 	ns := make([]int64, 0, 1<<16)
 	for n := 0; !stop.Load(); n++ {
-		out = l.request(out[:0], connection, n)
 		begun := time.Now()
-		if _, err := conn.Write(out); err != nil {
+		if out, err = l.exchange(conn, in, out[:0], connection, n); err != nil {
 			return ns, err
-		}
-		status, err := readAnswer(in)
-		if err != nil {
-			return ns, err
-		}
-		if status != l.status {
-			return ns, fmt.Errorf("answer %d, want %d, to %s", status, l.status, out)
 		}
 		ns = append(ns, time.Since(begun).Nanoseconds())
 	}
 	return ns, nil
+}
+
+// exchange sends the nth request of a connection from buf and reads the whole answer.
+func (l httpLoad) exchange(conn net.Conn, in *bufio.Reader, buf []byte, connection, n int) ([]byte, error) {
+	buf = l.request(buf, connection, n)
+	if _, err := conn.Write(buf); err != nil {
+		return buf, err
+	}
+	status, err := readAnswer(in)
+	if err == nil && status != l.status {
+		err = fmt.Errorf("answer %d, want %d, to %s", status, l.status, buf)
+	}
+	return buf, err
 }
 
 var contentLength = []byte("Content-Length: ")

@@ -105,7 +105,7 @@ func TestLoadSendsWellFormedOrders(t *testing.T) {
 		io.WriteString(w, `{"ok":true}`)
 	}))
 	defer server.Close()
-	l := load{addr: strings.TrimPrefix(server.URL, "http://"), connections: 4, request: batchRequest, status: 201}
+	l := httpLoad{addr: strings.TrimPrefix(server.URL, "http://"), connections: 4, request: batchRequest, status: 201}
 	result, err := l.run(20 * time.Millisecond)
 	if err != nil {
 		t.Fatal(err)

@@ -23,6 +23,7 @@ type Options struct {
 	// Postgres is the URL of a server for the rows of a database, "" for none: they
 	// make tables of their own in it.
 	Postgres string
+	Lobster  string // a folder with LOBSTER files, "" for none
 	Stdout   io.Writer
 	Open     func(EngineOptions) (Engine, error)
 }
@@ -32,6 +33,7 @@ type EngineOptions struct {
 	Dir        string
 	Durability string // fsync or os
 	Genesis    *matcher.Genesis
+	Members    int  // so many members of a cluster in this process, 0 = a single node; then the engine is a Cluster
 	Everything bool // with every service beside it, and a report running all the time
 	HoldSQL    bool // and somebody else holding the database's write lock
 }
@@ -43,6 +45,8 @@ type Run struct {
 	lines   []string
 	targets []target
 	section string
+
+	jitterAfter string
 }
 
 type metric struct {
@@ -71,14 +75,19 @@ type row struct {
 // rows is every row in the order it runs.
 func rows() []row {
 	return []row{
+		{"jitter", measureJitter},
 		{"ring", measureRing},
 		{"book", measureBook},
+		{"realistic", measureRealistic},
+		{"lobster", measureLobster},
 		{"decision", measureDecision},
 		{"gate", measureGate},
 		{"codec", measureCodec},
 		{"journal", measureJournal},
 		{"end-to-end", measureEndToEnd},
+		{"cluster", measureCluster},
 		{"http", measureHTTP},
+		{"curve", measureCurves},
 		{"recovery", measureRecovery},
 		{"memory", measureMemory},
 		{"downstream", measureDownstream},
@@ -97,9 +106,13 @@ func Measure(o Options) error {
 	defer os.RemoveAll(dir)
 	o.Dir = dir
 	r := &Run{o: o, env: readEnvironment(o.Commit, dir)}
+	if o.Smoke {
+		r.env.Work = "smoke"
+	}
 	if r.env.LineRoundTripNs, err = lineRoundTrip(r.scale(200_000)); err != nil {
 		return err
 	}
+	r.env.JitterBefore = r.jitter()
 	fmt.Fprint(o.Stdout, r.env.header())
 	for _, row := range rows() {
 		if !wanted(row.name, o.Only) {
@@ -111,6 +124,7 @@ func Measure(o Options) error {
 			return fmt.Errorf("perf: row %s: %w", row.name, err)
 		}
 	}
+	r.jitterAfter = r.jitter()
 	r.summary(o.Stdout)
 	return r.write()
 }
@@ -185,15 +199,21 @@ func (t target) String() string {
 	return fmt.Sprintf("| %s | %s | %.4g | %s %.4g | %s |", t.row, t.text, t.got, sign, t.limit, verdict)
 }
 
+// outFile is where the results go.
+func (r *Run) outFile() string {
+	if r.o.Out != "" {
+		return r.o.Out
+	}
+	return filepath.Join("perf", "results", r.env.fileName())
+}
+
 // write puts the header, the lines and the targets into the results file.
 func (r *Run) write() error {
-	name := r.o.Out
-	if name == "" {
-		name = filepath.Join("perf", "results", r.env.fileName())
-	}
+	name := r.outFile()
 	var b strings.Builder
 	b.WriteString(r.env.header())
-	fmt.Fprintf(&b, "load-after: %s\n\n", firstLine("/proc/loadavg"))
+	b.WriteString(r.env.footer(r.jitterAfter))
+	b.WriteString("\n")
 	for _, line := range r.lines {
 		fmt.Fprintln(&b, line)
 	}

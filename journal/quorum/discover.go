@@ -262,17 +262,21 @@ var (
 	errNotLeader = errors.New("this member does not lead")
 	errStranger  = errors.New("not a member of this cluster; `posttrade cluster add` makes it one")
 	errImpostor  = errors.New("another disk answers at that address")
+	errUnderWay  = errors.New("another change is under way")
 	errLastOne   = errors.New("the last member cannot be removed")
 )
 
 // admit lets a disk take part: first as one who listens, with a vote when it has
-// caught up. A disk of the same member that was here before is put out first, so
-// that no majority is counted with what is gone.
+// caught up. A disk of the same member that was here before is put out in between, so
+// that the member is never without a place: a leader that falls on the way leaves
+// something from which the next one goes on.
 func (n *Node) admit(q question) error {
 	if !n.leads.Load() {
 		return errNotLeader
 	}
-	n.admits.mu.Lock() // one change at a time
+	if !n.admits.mu.TryLock() {
+		return errUnderWay
+	}
 	defer n.admits.mu.Unlock()
 	id, hostPort := raft.ServerID(q.Server), q.Address
 	if number(q.Member) == 0 || memberOf(id) != q.Member {
@@ -280,24 +284,28 @@ func (n *Node) admit(q question) error {
 	}
 	known := n.admits.expected[q.Member] == hostPort
 	var former raft.ServerID
+	var present, voter bool
 	for _, s := range n.servers() {
-		if s.ID == id {
-			if s.Suffrage == raft.Voter || n.raft.LastIndex() > q.Applied+promoteWithin {
-				return nil
-			}
-			return n.raft.AddVoter(id, addressOf(hostPort, id), 0, changeTimeout).Error()
-		}
-		if memberOf(s.ID) == q.Member {
+		switch {
+		case s.ID == id:
+			present, voter = true, s.Suffrage == raft.Voter
+		case memberOf(s.ID) == q.Member:
 			former, known = s.ID, true
 		}
 	}
-	if !known {
-		return fmt.Errorf("member %s at %s: %w", q.Member, hostPort, errStranger)
-	}
-	// Whoever lives at the address must be the one who asks: two processes that take
-	// themselves for the same member would replace each other for ever.
-	if s, err := n.ask(hostPort, question{Ask: askStatus}); err != nil || s.Server != q.Server {
-		return errors.Join(fmt.Errorf("member %s at %s: %w", q.Member, hostPort, errImpostor), err)
+	if !present {
+		if !known {
+			return fmt.Errorf("member %s at %s: %w", q.Member, hostPort, errStranger)
+		}
+		// Whoever lives at the address must be the one who asks: two processes that take
+		// themselves for the same member would replace each other for ever.
+		if s, err := n.ask(hostPort, question{Ask: askStatus}); err != nil || s.Server != q.Server {
+			return errors.Join(fmt.Errorf("member %s at %s: %w", q.Member, hostPort, errImpostor), err)
+		}
+		if err := n.raft.AddNonvoter(id, addressOf(hostPort, id), 0, changeTimeout).Error(); err != nil {
+			return err
+		}
+		delete(n.admits.expected, q.Member)
 	}
 	if former != "" {
 		n.o.Logger.Warn("cluster: a member comes back with another disk", "member", q.Member, "was", string(former), "is", q.Server)
@@ -305,8 +313,10 @@ func (n *Node) admit(q question) error {
 			return err
 		}
 	}
-	delete(n.admits.expected, q.Member)
-	return n.raft.AddNonvoter(id, addressOf(hostPort, id), 0, changeTimeout).Error()
+	if voter || n.raft.LastIndex() > q.Applied+promoteWithin {
+		return nil
+	}
+	return n.raft.AddVoter(id, addressOf(hostPort, id), 0, changeTimeout).Error()
 }
 
 // expect notes a member that is to be added: it joins when its process asks.
@@ -317,7 +327,9 @@ func (n *Node) expect(q question) error {
 	if number(q.Member) == 0 || q.Address == "" {
 		return fmt.Errorf("member %q at %q: %w", q.Member, q.Address, ErrMembers)
 	}
-	n.admits.mu.Lock()
+	if !n.admits.mu.TryLock() {
+		return errUnderWay
+	}
 	defer n.admits.mu.Unlock()
 	if n.admits.expected == nil {
 		n.admits.expected = map[string]string{}
@@ -331,7 +343,9 @@ func (n *Node) remove(member string) error {
 	if !n.leads.Load() {
 		return errNotLeader
 	}
-	n.admits.mu.Lock()
+	if !n.admits.mu.TryLock() {
+		return errUnderWay
+	}
 	defer n.admits.mu.Unlock()
 	servers := n.servers()
 	found := false

@@ -396,7 +396,7 @@ func (n *Node) Leader(service string) (member, address string) {
 func (n *Node) Confirm(ctx context.Context) error {
 	f := n.raft.VerifyLeader()
 	done := make(chan error, 1)
-	go func() { done <- f.Error() }()
+	go func() { done <- f.Error() }() // as long as the process, if the library is shut down first
 	select {
 	case err := <-done:
 		if err == nil && !n.leads.Load() {
@@ -408,6 +408,8 @@ func (n *Node) Confirm(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
+	case <-n.ctx.Done(): // the library does not answer what it is shut down over
+		return ErrClosed
 	}
 }
 

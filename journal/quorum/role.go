@@ -84,7 +84,7 @@ const (
 	compactBytes   = 256 << 20
 	compactEntries = 1 << 16
 	keptBytes      = 64 << 20
-	leastKept      = 64
+	leastKept      = 128 // more than one request holds, or a lost answer would cost a snapshot
 )
 
 // compactor decides when the log is compacted.

@@ -65,7 +65,8 @@ type snapshotStore struct {
 	journal  ownJournal
 	received atomic.Pointer[string] // the snapshot whose journal waits to be installed
 
-	mu sync.Mutex // one writer of records at a time
+	mu        sync.Mutex // one writer of records at a time
+	restoring string     // the snapshot that came with a journal, until the library has opened it; guarded by mu
 }
 
 // ownJournal is the member's journal, as snapshots see it.
@@ -81,7 +82,7 @@ type ownJournal interface {
 }
 
 func openSnapshots(fs vfs.FS, dir string, storage Storage, own ownJournal) (*snapshotStore, error) {
-	if err := fs.MkdirAll(dir, 0o755); err != nil {
+	if err := makeLogDir(fs, dir); err != nil {
 		return nil, fmt.Errorf("quorum: snapshots: %w", err)
 	}
 	return &snapshotStore{fs: fs, dir: dir, storage: storage, journal: own}, nil
@@ -152,7 +153,9 @@ func (s *snapshotStore) Create(_ raft.SnapshotVersion, index, term uint64, c raf
 }
 
 // Open is the library's: the record, and this member's journal as it is now, which
-// holds everything up to the record, and maybe more of what is agreed.
+// holds everything up to the record, and maybe more of what is agreed. Of a snapshot
+// that has just come, which the library opens to restore it, there is the record alone:
+// its journal is in the storage already, and this member may have none of its own yet.
 func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
 	list, err := s.records()
 	if err != nil {
@@ -161,6 +164,13 @@ func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, erro
 	i := slices.IndexFunc(list, func(r snapshotRecord) bool { return r.name() == id })
 	if i < 0 {
 		return nil, nil, fmt.Errorf("quorum: snapshot %s: %w", id, oserror.ErrNotExist)
+	}
+	s.mu.Lock()
+	own := s.restoring == id
+	s.restoring = ""
+	s.mu.Unlock()
+	if own {
+		return list[i].meta(), io.NopCloser(bytes.NewReader(appendHeader(nil, list[i].Sequence))), nil
 	}
 	t, err := s.journal.transfer()
 	if err != nil {
@@ -207,6 +217,9 @@ func (s *snapshotStore) put(r *snapshotRecord) error {
 	}
 	s.journal.begins(list[0].Index, list[0].Term)
 	for _, old := range list[min(len(list), keptSnapshots):] {
+		if old.name() == r.name() {
+			continue // the library is about to open it, however old it is
+		}
 		if err := s.fs.Remove(s.fs.PathJoin(s.dir, old.name()+recordSuffix)); err != nil {
 			return fmt.Errorf("quorum: snapshot %s: %w", old.name(), err)
 		}
@@ -277,6 +290,9 @@ func (k *snapshotSink) Close() error {
 		k.journal = nil
 		id := k.ID()
 		k.store.received.Store(&id)
+		k.store.mu.Lock()
+		k.store.restoring = id
+		k.store.mu.Unlock()
 	} else if err := k.store.journal.stable(k.record.Sequence); err != nil {
 		return err
 	}

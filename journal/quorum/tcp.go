@@ -41,8 +41,10 @@ func openTCP(o Options) (network, error) {
 		}
 	}
 	t := new(tcp)
-	t.wire, err = openWire(self.Raft, wireOptions{TLS: o.TLS, Answer: t.reply})
-	return t, err
+	if t.wire, err = openWire(self.Raft, wireOptions{TLS: o.TLS, Answer: t.reply}); err != nil {
+		return nil, err
+	}
+	return t, nil
 }
 
 // errNotYet is the answer of a member that is starting or stopping.

@@ -79,7 +79,7 @@ func TestRealisticIsWhatItSays(t *testing.T) {
 			if share := 100 * ops[Modify] / len(f.Timed()); share < 15 || share > 25 {
 				t.Errorf("%d %% are modifies, want about 20", share)
 			}
-			if share := 100 * ops[Cancel] / ops[New]; share < 80 || share > 105 {
+			if share := 100 * ops[Cancel] / ops[New]; share < 93 || share > 101 {
 				t.Errorf("%d cancels for 100 orders, want about 95", share)
 			}
 			spread := map[Regime]int64{Swing25: 19_000, Swing40: 31_000, Crash: 39_000}[regime]
@@ -95,6 +95,32 @@ func TestRealisticIsWhatItSays(t *testing.T) {
 	}
 	if got := Regime(99).String(); got != "unknown" {
 		t.Errorf("no regime is called %q", got)
+	}
+}
+
+// TestRealisticCoversAWideMarket looks at the flows as they are measured, at half the length.
+func TestRealisticCoversAWideMarket(t *testing.T) {
+	for _, regime := range Regimes() {
+		t.Run(regime.String(), func(t *testing.T) {
+			f := Realistic(RealisticOptions{Seed: 42, Regime: regime, N: 1_000_000})
+			prices := map[int64]bool{}
+			var ops [4]int
+			for _, c := range f.Commands {
+				prices[c.Px] = true
+			}
+			for _, c := range f.Timed() {
+				ops[c.Op]++
+			}
+			if len(prices) < 15_000 { // of the whole flow more than 24,000
+				t.Errorf("%d prices are named, want tens of thousands", len(prices))
+			}
+			if share := 100 * ops[Cancel] / ops[New]; share < 94 || share > 97 {
+				t.Errorf("%d of 100 orders are cancelled, want 95", share)
+			}
+			if share := 100 * ops[Modify] / len(f.Timed()); share < 19 || share > 22 {
+				t.Errorf("%d %% of the messages modify, want 20", share)
+			}
+		})
 	}
 }
 

@@ -48,7 +48,7 @@ const (
 	octaves    = 10
 	lotQty     = 100
 	newest     = 1_000 // cancels and modifies prefer so many of the latest orders
-	sweepMost  = 40    // orders that one taker meets at most, while the mid runs away
+	sweepMost  = 3     // orders that one taker meets at most, while the mid runs away
 )
 
 // Realistic returns a flow of one symbol in which orders are mostly changed and

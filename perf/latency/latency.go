@@ -35,6 +35,9 @@ func (r *Recorder) Record(d time.Duration) {
 	_ = r.histogram.RecordValue(min(max(int64(d), 1), int64(Longest)))
 }
 
+// Count is how many durations were recorded.
+func (r *Recorder) Count() int64 { return r.histogram.TotalCount() }
+
 // Reset forgets everything, for a warm-up.
 func (r *Recorder) Reset() { r.histogram.Reset() }
 

@@ -1,0 +1,87 @@
+package journal
+
+import (
+	"errors"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+)
+
+func TestFailStopEndsAStoreAtItsFirstFailure(t *testing.T) {
+	toggle := &errorfs.Toggle{Injector: errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if strings.HasSuffix(op.Path, ".log") && op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
+			return syscall.EIO
+		}
+		return nil
+	})}
+	fs := errorfs.Wrap(vfs.NewMem(), toggle)
+	fatals := newFatals()
+	stop := NewFailStop(fatals.fatal, nil)
+	db, err := stop.Open("other", stop.Options(fs))
+	must(t, err)
+	set := func() error { return db.Set([]byte("k"), []byte("v"), pebble.Sync) }
+	must(t, stop.Write(set))
+	toggle.On()
+	err = stop.Write(set)
+	mustFail(t, err, ErrPoisoned)
+	mustFail(t, err, syscall.EIO)
+	toggle.Off()
+	for name, err := range map[string]error{
+		"write": stop.Write(func() error { t.Error("tried again"); return nil }),
+		"read":  stop.Read(func() error { t.Error("read all the same"); return nil }),
+		"close": stop.Close(db),
+		"err":   stop.Err(),
+	} {
+		if !errors.Is(err, syscall.EIO) {
+			t.Errorf("%s afterwards: %v", name, err)
+		}
+	}
+	if n := fatals.count(); n != 1 {
+		t.Errorf("the hook was called %d times", n)
+	}
+}
+
+func TestFailStopLeavesOtherErrorsToTheCaller(t *testing.T) {
+	stop := NewFailStop(func(err error) { t.Error(err) }, nil)
+	db, err := stop.Open("other", stop.Options(vfs.NewMem()))
+	must(t, err)
+	mustFail(t, stop.Read(func() error {
+		_, _, err := db.Get([]byte("absent"))
+		return err
+	}), pebble.ErrNotFound)
+	must(t, stop.Err())
+	must(t, stop.Close(db))
+}
+
+func TestAnchorOfAnotherStore(t *testing.T) {
+	fs := vfs.NewMem()
+	must(t, fs.MkdirAll("other", 0o755))
+	if _, _, found, err := ReadAnchor(fs, "other"); found || err != nil {
+		t.Fatalf("found %v, %v", found, err)
+	}
+	a, err := OpenAnchor(fs, "other", 5, 1)
+	must(t, err)
+	expect := func(index, term uint64) {
+		t.Helper()
+		i, n, found, err := ReadAnchor(fs, "other")
+		if must(t, err); !found || i != index || n != term {
+			t.Errorf("anchor at %d of term %d, %v, want %d of %d", i, n, found, index, term)
+		}
+	}
+	expect(5, 1)
+	must(t, a.Raise(9, 2))
+	expect(9, 2)
+	must(t, a.Sync(12, 2))
+	expect(12, 2)
+	must(t, a.Lower(7, 1))
+	expect(7, 1)
+	must(t, a.Close())
+	a, err = OpenAnchor(fs, "other", 8, 3)
+	must(t, err)
+	expect(8, 3)
+	must(t, a.Close())
+}

@@ -1,0 +1,187 @@
+package perf
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"posttrade/perf/latency"
+	"posttrade/perf/load"
+)
+
+// curveLoads are the points of a curve in hundredths of the saturation.
+func (r *Run) curveLoads() []int {
+	if r.o.Smoke {
+		return []int{10, 95}
+	}
+	return []int{10, 20, 30, 40, 50, 60, 70, 80, 90, 95}
+}
+
+// curveWindow is how many requests are under way when an engine is saturated.
+const curveWindow = 4096
+
+// measureCurves is latency against rate, from a tenth of what each target ends at up to
+// 95 %: single orders to an engine in this process and over HTTP, at constant distances
+// and as many independent callers send them.
+func measureCurves(r *Run) error {
+	for _, durability := range []string{"fsync", "os"} {
+		if err := r.curveInProcess(durability); err != nil {
+			return err
+		}
+		if err := r.curveHTTP(durability); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Run) curveInProcess(durability string) (err error) {
+	dir := filepath.Join(r.o.Dir, "curve-"+durability)
+	e, err := r.o.Open(EngineOptions{Dir: dir, Durability: durability, Genesis: flowGenesis(1)})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	clock := load.NewClock()
+	c := curve{name: "in-process/durability=" + durability, target: newEngineTarget(e, clock), clock: clock, window: curveWindow}
+	if d, ok := e.(Downstream); ok {
+		c.commits = func() (commits, commands uint64) {
+			m := d.Journal().Metrics()
+			return m.Commits, m.Durable
+		}
+	}
+	return r.curve(c)
+}
+
+func (r *Run) curveHTTP(durability string) (err error) {
+	s, err := r.startServer("curve-http-"+durability, append([]string{"--journal.durability=" + durability}, wideFlags...)...)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.stop()) }()
+	clock := load.NewClock()
+	t, err := newHTTPTarget(httpLoad{addr: s.addr, connections: httpConnections, status: 201, request: orderRequest}, clock)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.Close()) }()
+	return r.curve(curve{name: "http/durability=" + durability, target: &renumbered{target: t}, clock: clock, window: httpConnections})
+}
+
+// renumbered gives every request of several runs a number of its own, so that no
+// client order id comes twice.
+type renumbered struct {
+	target load.Target
+	base   int // of the run under way
+	next   int
+}
+
+func (r *renumbered) Send(n int) (bool, error) {
+	if n == 0 {
+		r.base = r.next
+	}
+	ok, err := r.target.Send(r.base + n)
+	if ok {
+		r.next = r.base + n + 1
+	}
+	return ok, err
+}
+
+func (r *renumbered) Poll(answered func(n int, at time.Duration)) error {
+	return r.target.Poll(func(n int, at time.Duration) { answered(n-r.base, at) })
+}
+
+// curve is a target and what is asked of it beside the answers.
+type curve struct {
+	name    string
+	target  load.Target
+	clock   load.Clock
+	window  int
+	commits func() (commits, commands uint64) // nil: unknown
+}
+
+// curve measures every point of one target.
+func (r *Run) curve(c curve) error {
+	saturation, err := load.Saturate(c.target, c.window, r.duration(3*time.Second), c.clock)
+	if err != nil {
+		return err
+	}
+	r.figures("Curve/op="+c.name+"/load=saturated", metric{saturation, "requests/s"})
+	for _, shape := range []string{"constant", "poisson"} {
+		for _, percent := range r.curveLoads() {
+			if err := r.curvePoint(c, shape, percent, saturation*float64(percent)/100); err != nil {
+				return fmt.Errorf("%s %s %d %%: %w", c.name, shape, percent, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (r *Run) curvePoint(c curve, shape string, percent int, perSecond float64) error {
+	arrivals, err := load.Constant(perSecond)
+	if shape == "poisson" {
+		arrivals, err = load.Poisson(perSecond, uint64(percent))
+	}
+	if err != nil {
+		return err
+	}
+	var commits, commands uint64
+	if c.commits != nil {
+		commits, commands = c.commits()
+	}
+	begun := time.Now()
+	result, err := load.Run(c.target, load.Options{Arrivals: arrivals, For: r.duration(2 * time.Second), Clock: c.clock})
+	if err != nil || result.Requests == 0 {
+		return err // a smoke run of a slow target may be too short for one request
+	}
+	more := append([]metric{{perSecond, "asked/s"}, {result.PerSecond(), "requests/s"}}, distribution(result.Latency)...)
+	more = append(more, metric{microseconds(result.Behind), "sent-late-us"})
+	if c.commits != nil {
+		now, durable := c.commits()
+		more = append(more, metric{float64(durable-commands) / float64(max(now-commits, 1)), "commands/commit"})
+	}
+	name := fmt.Sprintf("Curve/op=%s/arrivals=%s/load=%d", c.name, shape, percent)
+	r.figures(name, more...)
+	return r.histograms(name, begun, result)
+}
+
+// distribution are the figures of a latency.
+func distribution(s *latency.Summary) (more []metric) {
+	for _, p := range []float64{50, 90, 99, 99.9} {
+		more = append(more, metric{microseconds(s.At(p)), "p" + strconv.FormatFloat(p, 'g', -1, 64) + "-us"})
+	}
+	return append(more, metric{microseconds(s.Max()), "max-us"})
+}
+
+// microseconds is a duration as the figures have it.
+func microseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
+
+// histograms writes a run's distribution beside the results file, in the two forms that
+// HdrHistogram's tools read: <results without .txt>/<name>.hgrm and .hlog.
+func (r *Run) histograms(name string, begun time.Time, result *load.Result) error {
+	folder := strings.TrimSuffix(r.outFile(), ".txt")
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return fmt.Errorf("make histogram folder: %w", err)
+	}
+	tag := strings.NewReplacer("/", ".", "=", "-").Replace(name)
+	file := filepath.Join(folder, tag)
+	return errors.Join(
+		writeWith(file+".hgrm", result.Latency.WriteHgrm),
+		writeWith(file+".hlog", func(w io.Writer) error { return latency.WriteHlog(w, tag, begun, result.Intervals) }),
+	)
+}
+
+// writeWith creates a file and lets write fill it.
+func writeWith(name string, write func(io.Writer) error) (err error) {
+	file, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	return write(file)
+}

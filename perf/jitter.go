@@ -1,0 +1,105 @@
+package perf
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"time"
+
+	"posttrade/perf/latency"
+	"posttrade/ring"
+)
+
+// jitterBounds are the gaps that are counted: the machine's timer ticks, its exits, its
+// scheduler, and whoever else it works for.
+var (
+	jitterBounds = [...]time.Duration{
+		time.Microsecond, 10 * time.Microsecond, 100 * time.Microsecond, time.Millisecond, 10 * time.Millisecond,
+	}
+	jitterNames = [len(jitterBounds)]string{"1us", "10us", "100us", "1ms", "10ms"}
+)
+
+// jitter is what a thread that does nothing but read the clock did not see.
+type jitter struct {
+	took    time.Duration
+	longer  [len(jitterBounds)]int // gaps longer than each bound
+	longest time.Duration
+	lost    time.Duration // in gaps longer than the first bound
+}
+
+// meter reads now again and again for d. Every gap is recorded when gaps is not nil.
+func meter(d time.Duration, now func() time.Duration, gaps *latency.Recorder) (j jitter) {
+	start := now()
+	last := start
+	for last-start < d {
+		at := now()
+		gap := at - last
+		last = at
+		if gap <= jitterBounds[0] {
+			continue
+		}
+		j.add(gap)
+		if gaps != nil {
+			gaps.Record(gap)
+		}
+	}
+	j.took = last - start
+	return j
+}
+
+func (j *jitter) add(gap time.Duration) {
+	j.lost += gap
+	j.longest = max(j.longest, gap)
+	for i, bound := range jitterBounds {
+		if gap > bound {
+			j.longer[i]++
+		}
+	}
+}
+
+// perSecond is how many gaps a second are longer than a bound.
+func (j *jitter) perSecond(bound int) float64 { return float64(j.longer[bound]) / j.took.Seconds() }
+
+// String is one line of a results file's header.
+func (j jitter) String() string {
+	var b strings.Builder
+	for i, name := range jitterNames {
+		fmt.Fprintf(&b, ">%s %.4g/s ", name, j.perSecond(i))
+	}
+	fmt.Fprintf(&b, "longest %s lost %.2f %%", latency.Short(j.longest), 100*j.lost.Seconds()/j.took.Seconds())
+	return b.String()
+}
+
+// spinOn meters a core with a thread of its own.
+func spinOn(cpu int, d time.Duration, gaps *latency.Recorder) jitter {
+	result := make(chan jitter)
+	go func() {
+		runtime.LockOSThread()  // never unlocked: the thread ends with the goroutine and takes its pinning along
+		_ = ring.PinThread(cpu) // refused in a narrower cpuset: then wherever the kernel puts it
+		start := time.Now()
+		result <- meter(d, func() time.Duration { return time.Since(start) }, gaps)
+	}()
+	return <-result
+}
+
+// jitter is the header's line: half a second of the last core.
+func (r *Run) jitter() string {
+	return spinOn(runtime.NumCPU()-1, r.duration(500*time.Millisecond), nil).String()
+}
+
+// measureJitter is the floor of every latency here: what a spinning thread of each core
+// misses. Nothing is subtracted from anything; this is only shown.
+func measureJitter(r *Run) error {
+	for cpu := range runtime.NumCPU() {
+		gaps := latency.NewRecorder()
+		j := spinOn(cpu, r.duration(3*time.Second), gaps)
+		more := make([]metric, 0, len(jitterBounds)+3)
+		for i, name := range jitterNames {
+			more = append(more, metric{j.perSecond(i), "gaps>" + name + "/s"})
+		}
+		more = append(more, metric{microseconds(latency.Merge(gaps).At(99)), "p99-gap-us"},
+			metric{microseconds(j.longest), "max-us"}, metric{100 * j.lost.Seconds() / j.took.Seconds(), "lost-%"})
+		r.figures(fmt.Sprintf("Jitter/op=spin/cpu=%d", cpu), more...)
+	}
+	return nil
+}

@@ -1,0 +1,61 @@
+package load
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// Arrivals says when requests are due.
+type Arrivals interface {
+	// Next returns the next request's time after the start; it never decreases.
+	Next() time.Duration
+}
+
+// checkRate refuses what no schedule can be made of.
+func checkRate(perSecond float64) error {
+	if !(perSecond > 0) || perSecond > 1e9 {
+		return fmt.Errorf("load: make arrivals rate=%g: want more than 0 and at most 1e9 a second", perSecond)
+	}
+	return nil
+}
+
+// Constant returns requests at equal distances, the first at once.
+func Constant(perSecond float64) (Arrivals, error) {
+	if err := checkRate(perSecond); err != nil {
+		return nil, err
+	}
+	return &constant{gapNs: 1e9 / perSecond}, nil
+}
+
+type constant struct {
+	gapNs float64
+	n     int
+}
+
+func (c *constant) Next() time.Duration {
+	due := time.Duration(float64(c.n) * c.gapNs)
+	c.n++
+	return due
+}
+
+// Poisson returns requests of many independent callers: the distances are exponential
+// and perSecond is their long-term rate. The same seed gives the same times.
+func Poisson(perSecond float64, seed uint64) (Arrivals, error) {
+	if err := checkRate(perSecond); err != nil {
+		return nil, err
+	}
+	return &poisson{gapNs: 1e9 / perSecond, random: rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))}, nil
+}
+
+type poisson struct {
+	gapNs  float64
+	random *rand.Rand
+	at     float64
+}
+
+func (p *poisson) Next() time.Duration {
+	p.at += p.random.ExpFloat64() * p.gapNs
+	return time.Duration(math.Min(p.at, math.MaxInt64/2))
+}

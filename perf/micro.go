@@ -1,0 +1,261 @@
+package perf
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"posttrade/journal"
+	"posttrade/matcher"
+	"posttrade/matcher/gate"
+	"posttrade/matcher/strictjson"
+	"posttrade/perf/flow"
+	"posttrade/ring"
+)
+
+// micros are the rows of the gate: each a few milliseconds of processor time that do
+// not depend on a second core or, but for the journal's writes, on a device.
+func micros() []micro {
+	return []micro{
+		{"ring", unix.CLOCK_THREAD_CPUTIME_ID, microRing},
+		{"book", unix.CLOCK_THREAD_CPUTIME_ID, microBook},
+		{"decision", unix.CLOCK_THREAD_CPUTIME_ID, microDecision},
+		{"gate", unix.CLOCK_THREAD_CPUTIME_ID, microGate},
+		{"codec-json", unix.CLOCK_THREAD_CPUTIME_ID, microJSON},
+		{"codec-record", unix.CLOCK_THREAD_CPUTIME_ID, microRecord},
+		{"journal", unix.CLOCK_PROCESS_CPUTIME_ID, microJournal},
+	}
+}
+
+// microRing moves messages through a ring from one end to the other on one thread,
+// sixteen at a time: the instructions of both ends without the way between two cores.
+func microRing(string) (*laps, error) {
+	const slots, batch, n = 1 << 12, 16, 1 << 18
+	region, err := ring.Anonymous(ring.SPSCBytes[message](slots))
+	if err != nil {
+		return nil, err
+	}
+	q, err := ring.NewSPSC[message](region, slots)
+	if err != nil {
+		return nil, errors.Join(err, region.Close())
+	}
+	run := func() error {
+		var sum uint64
+		for i := 0; i < n; i += batch {
+			for k := range uint64(batch) {
+				q.Claim().words[0] = k
+			}
+			q.Publish()
+			lo, hi := q.Ready(batch)
+			for p := lo; p < hi; p++ {
+				sum += q.At(p).words[0]
+			}
+			q.Release(hi)
+		}
+		if want := uint64(n / batch * (batch - 1) * batch / 2); sum != want {
+			return fmt.Errorf("ring lost or invented messages: sum %d, want %d", sum, want)
+		}
+		return nil
+	}
+	return &laps{ops: n, run: run, close: region.Close}, nil
+}
+
+// microBook applies a flow to one book that starts every lap with the same orders.
+func microBook(string) (*laps, error) {
+	f := flow.Generate(flow.Options{Seed: 42, Symbols: 1, Prefill: 5_000, N: 40_000})
+	sum := &bookSum{}
+	shelf, err := matcher.NewShelf(1 << 16)
+	if err != nil {
+		return nil, err
+	}
+	book, err := shelf.NewBook(sum)
+	if err != nil {
+		return nil, errors.Join(err, shelf.Close())
+	}
+	books := []*matcher.Book{book}
+	ready := func() error {
+		for id := uint32(1); id <= f.MaxID; id++ {
+			book.Cancel(id)
+		}
+		sum.result = flow.NewResult()
+		for i := range f.Commands[:f.Prefill] {
+			applyToBook(books, &f.Commands[i])
+		}
+		return nil
+	}
+	timed := f.Timed()
+	run := func() error {
+		for i := range timed {
+			applyToBook(books, &timed[i])
+		}
+		if sum.result != f.Result {
+			return fmt.Errorf("book traded %+v, want %+v", sum.result, f.Result)
+		}
+		return nil
+	}
+	return &laps{ops: len(timed), ready: ready, run: run, close: shelf.Close}, nil
+}
+
+// steady is a flow without end that leaves the book as it was: an order, one that
+// takes it, an order far away, and its cancel. References follow the engine's.
+type steady struct {
+	random *flow.Random
+	n      uint64
+	ref    uint32 // of the last new order
+}
+
+func (s *steady) next(c *matcher.Command) {
+	step := s.n % 4
+	if s.n++; step == 3 {
+		*c = matcher.NewCommand(matcher.OrderCancel)
+		c.OrderRef, c.AccountID = s.ref, 1
+	} else {
+		*c = matcher.NewCommand(matcher.OrderNew)
+		c.AccountID, c.Side, c.Qty = uint32(step%2)+1, matcher.Sell, 10
+		c.LimitPx = 187_000_000 + int64(s.n%64)*10_000
+		c.PriceTicks = int64(s.random.Uint64() | 1)
+		switch step {
+		case 1:
+			c.Side, c.LimitPx = matcher.Buy, 188_000_000
+		case 2:
+			c.LimitPx += 5_000_000
+		}
+		s.ref++
+	}
+	c.SecurityID = 1
+	c.EventTimeMillis = 1_700_000_000_000 + int64(s.n/1000)
+}
+
+// microDecision is the engine's step, from commands to events in a ring's slots.
+func microDecision(string) (*laps, error) {
+	e, err := matcher.New(flowGenesis(1))
+	if err != nil {
+		return nil, err
+	}
+	const slots, n = 1 << 12, 20_000
+	out := &matcher.Outlet{Slots: make([]matcher.Event, slots), Mask: slots - 1, Limit: 1 << 62}
+	source := &steady{random: flow.NewRandom(9)}
+	commands := make([]matcher.Command, n)
+	fills := e.TradeSeq()
+	ready := func() error {
+		for i := range commands {
+			source.next(&commands[i])
+		}
+		return nil
+	}
+	run := func() error {
+		for i := 0; i < n; i += stageBatch {
+			e.ApplyBatch(commands[i:min(i+stageBatch, n)], out)
+		}
+		if fills += n / 2; e.TradeSeq() != fills {
+			return fmt.Errorf("engine made %d fills, want %d", e.TradeSeq(), fills)
+		}
+		return nil
+	}
+	return &laps{ops: n, ready: ready, run: run, close: e.Close}, nil
+}
+
+// microGate screens good orders.
+func microGate(string) (*laps, error) {
+	g := gate.New(4096, 4096)
+	if err := g.Load(flowGenesis(32)); err != nil {
+		return nil, err
+	}
+	g.SetReady()
+	source := &flowSource{random: flow.NewRandom(1)}
+	commands := make([]matcher.Command, 1<<12)
+	for i := range commands {
+		source.next(&commands[i])
+	}
+	const n = 1 << 16
+	run := func() error {
+		for i := range n {
+			if reason := g.Screen(&commands[i&(len(commands)-1)]); reason != matcher.Accepted {
+				return fmt.Errorf("the gate refused a good order: %v", reason)
+			}
+		}
+		return nil
+	}
+	return &laps{ops: n, run: run}, nil
+}
+
+// microJSON reads an order's body, key by key.
+func microJSON(string) (*laps, error) {
+	body := appendOrder(nil, 1, 1, 1)
+	reader := strictjson.NewReader(body)
+	const n = 4_000
+	run := func() error {
+		for range n {
+			reader.Reset(body)
+			reader.BeginObject()
+			for {
+				if _, more := reader.NextKey(); !more {
+					break
+				}
+				reader.Skip()
+			}
+			if err := reader.End(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return &laps{ops: n, run: run}, nil
+}
+
+// microRecord reads commands from their 64 bytes.
+func microRecord(string) (*laps, error) {
+	source := &flowSource{random: flow.NewRandom(1)}
+	commands := make([]matcher.Command, 1<<10)
+	for i := range commands {
+		source.next(&commands[i])
+	}
+	const n = 1 << 16
+	run := func() error {
+		for i := range n {
+			if _, err := matcher.Decode(commands[i&(len(commands)-1)].Bytes()[:]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return &laps{ops: n, run: run}, nil
+}
+
+// microJournal appends blocks of commands and waits until they are in the log. The
+// operation is a command, the time that of all threads.
+func microJournal(dir string) (*laps, error) {
+	j, err := journal.Open(dir+"/journal", journal.Options{Durability: journal.DurabilityOS, Fatal: func(error) {}})
+	if err != nil {
+		return nil, err
+	}
+	if err := j.Create(flowGenesis(1).Marshal()); err != nil {
+		return nil, errors.Join(err, j.Close())
+	}
+	const blocks, perBlock = 16, 1024
+	source := &flowSource{random: flow.NewRandom(5)}
+	commands := make([]matcher.Command, blocks*perBlock)
+	for i := range commands {
+		source.next(&commands[i])
+	}
+	var block journal.Block
+	seq := uint64(0)
+	run := func() error {
+		var last *journal.Commit
+		for b := range blocks {
+			block.Reset()
+			for i := range perBlock {
+				c := commands[b*perBlock+i]
+				seq++
+				c.InputSeq = seq
+				block.Command(&c)
+			}
+			if last, err = j.Append(&block); err != nil {
+				return err
+			}
+		}
+		return last.Wait()
+	}
+	return &laps{ops: blocks * perBlock, run: run, close: j.Close}, nil
+}

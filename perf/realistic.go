@@ -1,0 +1,235 @@
+package perf
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"posttrade/matcher"
+	"posttrade/perf/flow"
+	"posttrade/ring"
+)
+
+// bookReport is what a book tells the world, one cache line: the outcome of a message,
+// or a fill of one.
+type bookReport struct {
+	px           int64
+	order, maker uint32
+	qty, leaves  int32
+	kind         uint8 // the message's operation, or reportFill
+	reject       uint8
+	rests        bool
+	_            [37]byte
+}
+
+const (
+	reportFill  = 255
+	reportBatch = 32 // messages between two publications
+)
+
+// reporter puts a book's reports into a ring. It waits for room, so the slower of the
+// two cores sets the pace.
+type reporter struct {
+	ring *ring.SPSC[bookReport]
+}
+
+func (p *reporter) claim() *bookReport {
+	r := p.ring.Claim()
+	for r == nil {
+		p.ring.Publish()
+		r = p.ring.Claim()
+	}
+	return r
+}
+
+// Filled reports a fill.
+func (p *reporter) Filled(maker, taker uint32, px int64, qty int32) {
+	r := p.claim()
+	r.kind, r.reject = reportFill, 0
+	r.order, r.maker, r.px, r.qty = taker, maker, px, qty
+}
+
+// Prevented cannot happen: the orders of a flow have no owner.
+func (p *reporter) Prevented(uint32, uint32, int32) {}
+
+// outcome reports what became of a message.
+func (p *reporter) outcome(c *flow.Command, o matcher.Outcome) {
+	r := p.claim()
+	r.kind, r.reject, r.rests = uint8(c.Op), uint8(o.Reject), o.Rests
+	r.order, r.px, r.leaves = c.ID, c.Px, o.Leaves
+}
+
+// applyRealistic carries out one message of a realistic flow.
+func applyRealistic(b *matcher.Book, c *flow.Command) matcher.Outcome {
+	switch c.Op {
+	case flow.Cancel:
+		return b.Cancel(c.ID)
+	case flow.Modify:
+		return b.Modify(c.ID, c.Px, c.Qty)
+	}
+	return b.Limit(c.ID, 0, matcher.Side(c.Side), c.Px, c.Qty)
+}
+
+// reader is the other core: it adds up every report.
+type reader struct {
+	result             flow.Result
+	outcomes, rejected int
+}
+
+// read takes in reports until it has seen the outcomes of n messages.
+func (a *reader) read(q *ring.SPSC[bookReport], n int) {
+	idler := ring.NewIdler(ring.Spin, q.Waiter())
+	for a.outcomes < n {
+		if a.take(q) {
+			idler.Reset()
+		} else {
+			idler.Idle(q)
+		}
+	}
+}
+
+// take adds up what is there and reports whether that was anything.
+func (a *reader) take(q *ring.SPSC[bookReport]) bool {
+	lo, hi := q.Ready(256)
+	for at := lo; at < hi; at++ {
+		a.add(q.At(at))
+	}
+	if hi > lo {
+		q.Release(hi)
+	}
+	return hi > lo
+}
+
+func (a *reader) add(r *bookReport) {
+	if r.kind == reportFill {
+		a.result.Add(r.maker, r.order, r.px, r.qty)
+		return
+	}
+	a.outcomes++
+	if r.reject != 0 {
+		a.rejected++
+	}
+}
+
+// runRealistic runs a realistic flow through one book with every report handed to
+// another core, and returns how long the messages took and how many reports there were.
+func runRealistic(f *flow.Flow) (elapsed time.Duration, reports int, err error) {
+	const slots = 1 << 14
+	region, err := ring.Memfd("posttrade-perf", ring.SPSCBytes[bookReport](slots))
+	if err != nil {
+		return 0, 0, err
+	}
+	defer region.Close()
+	q, err := ring.NewSPSC[bookReport](region, slots)
+	if err != nil {
+		return 0, 0, err
+	}
+	sink := &reporter{q}
+	book, err := matcher.NewBook(matcher.BookOptions{Sink: sink})
+	if err != nil {
+		return 0, 0, err
+	}
+	defer book.Close()
+	for i := range f.Commands[:f.Prefill] {
+		applyRealistic(book, &f.Commands[i]) // these only rest: nothing to report
+	}
+	timed := f.Timed()
+	other := &reader{result: flow.NewResult()}
+	elapsed = pair(func() {
+		for i := range timed {
+			sink.outcome(&timed[i], applyRealistic(book, &timed[i]))
+			if i%reportBatch == 0 {
+				q.Publish()
+			}
+		}
+		q.Publish()
+	}, func() { other.read(q, len(timed)) })
+	if other.result != f.Result || other.rejected != 0 {
+		return 0, 0, fmt.Errorf("the other core read %+v with %d refusals, want %+v", other.result, other.rejected, f.Result)
+	}
+	return elapsed, len(timed) + int(f.Result.Trades), nil
+}
+
+// runAlone runs a realistic flow through one book that reports to nobody and returns
+// nanoseconds a message: what of the row's time is the book's.
+func runAlone(f *flow.Flow) (perMessage float64, err error) {
+	sum := &bookSum{flow.NewResult()}
+	book, err := matcher.NewBook(matcher.BookOptions{Sink: sum})
+	if err != nil {
+		return 0, err
+	}
+	defer book.Close()
+	for i := range f.Commands[:f.Prefill] {
+		applyRealistic(book, &f.Commands[i])
+	}
+	timed := f.Timed()
+	start := time.Now()
+	for i := range timed {
+		applyRealistic(book, &timed[i])
+	}
+	elapsed := time.Since(start)
+	if sum.result != f.Result {
+		return 0, fmt.Errorf("book traded %+v, want %+v", sum.result, f.Result)
+	}
+	return float64(elapsed.Nanoseconds()) / float64(len(timed)), nil
+}
+
+// shape is what a realistic flow covers.
+type shape struct {
+	prices    int // that any message names
+	cancelled int // of a hundred orders
+	modifies  int // of a hundred messages
+}
+
+func shapeOf(f *flow.Flow) shape {
+	var ops [4]int
+	prices := map[int64]bool{}
+	for i := range f.Commands {
+		prices[f.Commands[i].Px] = true
+	}
+	for _, c := range f.Timed() {
+		ops[c.Op]++
+	}
+	return shape{len(prices), 100 * ops[flow.Cancel] / max(ops[flow.New], 1), 100 * ops[flow.Modify] / len(f.Timed())}
+}
+
+// measureRealistic is row P3: mostly cancels and modifies in five regimes over tens of
+// thousands of prices, every report through a ring to another core.
+func measureRealistic(r *Run) error {
+	slowest, fastest := math.Inf(1), 0.0
+	for _, regime := range flow.Regimes() {
+		o := flow.RealisticOptions{Seed: 42, Regime: regime, N: r.scale(2_000_000)}
+		if r.o.Smoke {
+			o.Prefill = 1000
+		}
+		f := flow.Realistic(o)
+		var bare, alone, ours []float64
+		reports := 0
+		for range 3 {
+			one, err := runAlone(f)
+			if err != nil {
+				return fmt.Errorf("%v: %w", regime, err)
+			}
+			alone = append(alone, one)
+			elapsed, n, err := runRealistic(f)
+			if err != nil {
+				return fmt.Errorf("%v: %w", regime, err)
+			}
+			reports = n
+			ours = append(ours, float64(elapsed.Nanoseconds())/float64(len(f.Timed())))
+			bare = append(bare, runLadder(f))
+		}
+		per := slices.Min(ours)
+		rate := 1e3 / per
+		s := shapeOf(f)
+		r.bench(fmt.Sprintf("Book/op=realistic/regime=%s", regime), len(f.Timed()), time.Duration(per*float64(len(f.Timed()))),
+			metric{rate, "M/s"}, metric{float64(reports) / float64(len(f.Timed())), "reports/op"}, metric{slices.Min(alone), "one-core-ns/op"},
+			metric{slices.Min(bare), "ladder-ns/op"},
+			metric{float64(s.prices), "prices"}, metric{float64(s.cancelled), "cancelled-%"}, metric{float64(s.modifies), "modifies-%"})
+		slowest, fastest = min(slowest, rate), max(fastest, rate)
+	}
+	r.atLeast("P3", "realistic flow, worst of five regimes, M messages/s", slowest, 10)
+	r.atMost("P3", "realistic flow, the best regime against the worst", fastest/slowest, 2)
+	return nil
+}

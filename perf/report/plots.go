@@ -1,0 +1,267 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"html/template"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"posttrade/perf/latency"
+)
+
+// plot is a picture with what it shows.
+type plot struct {
+	Title string
+	Note  string
+	SVG   template.HTML // made by this package from numbers and escaped text only
+}
+
+// drawn makes a plot of a picture, if there is one.
+func drawn(plots []plot, title, note, svg string) []plot {
+	if svg == "" {
+		return plots
+	}
+	return append(plots, plot{title, note, template.HTML(svg)})
+}
+
+// rateUnits are what counts as a rate, the most telling first.
+var rateUnits = []string{"M/s", "orders/s", "commands/s", "rows/s", "records/s", "fills/s", "deltas/s"}
+
+// rates are bars of everything that a run did so and so often a second, by what did it.
+func rates(run *Run) (plots []plot) {
+	type kind struct{ group, unit string }
+	var order []kind
+	bars := map[kind][]bar{}
+	for i := range run.Rows {
+		row := &run.Rows[i]
+		for _, unit := range rateUnits {
+			value, found := row.get(unit)
+			if !found {
+				continue
+			}
+			k := kind{row.group(), unit}
+			if bars[k] == nil {
+				order = append(order, k)
+			}
+			name := strings.TrimPrefix(row.Name, row.group()+"/")
+			bars[k] = append(bars[k], bar{name, value, short(value) + " " + unit})
+			break
+		}
+	}
+	for _, k := range order {
+		plots = drawn(plots, k.group, "", barPlot(bars[k]))
+	}
+	return plots
+}
+
+// ranks and hues are the looks of series that have an order, and of those that have none.
+var (
+	ranks = []string{"r0", "r1", "r2", "r3"}
+	hues  = []string{"c0", "c1"}
+)
+
+// quantiles are the lines of a latency curve.
+var quantiles = []struct{ unit, name string }{{"p50-us", "p50"}, {"p90-us", "p90"}, {"p99-us", "p99"}, {"p99.9-us", "p99.9"}}
+
+// curves are latency against rate, a plot for each target and kind of arrivals.
+func curves(run *Run) (plots []plot) {
+	var order []string
+	points := map[string]*[4][]point{}
+	for i := range run.Rows {
+		row := &run.Rows[i]
+		asked, found := row.get("asked/s")
+		if row.group() != "Curve" || !found {
+			continue
+		}
+		title := curveTitle(row)
+		if points[title] == nil {
+			order = append(order, title)
+			points[title] = &[4][]point{}
+		}
+		for q := range quantiles {
+			us, _ := row.get(quantiles[q].unit)
+			note := fmt.Sprintf("%s of %s/s (%s %% of saturation): %s", quantiles[q].name, short(asked), row.key("load"), micros(us))
+			points[title][q] = append(points[title][q], point{asked, us, note})
+		}
+	}
+	for _, title := range order {
+		var all []series
+		for q := range quantiles {
+			all = append(all, series{quantiles[q].name, ranks[q], points[title][q]})
+		}
+		plots = drawn(plots, title, "", linePlot(
+			axis{label: "requests a second asked for", text: short}, axis{log: true, text: microsTick}, all))
+	}
+	return plots
+}
+
+func curveTitle(row *Row) string {
+	title := row.key("op") + ", " + row.key("durability")
+	if arrivals := row.key("arrivals"); arrivals != "" {
+		title += ", " + arrivals + " arrivals"
+	}
+	return title
+}
+
+// shownLoads are the points of a curve whose whole distribution is drawn.
+var shownLoads = []int{10, 50, 90, 95}
+
+// percentiles are whole distributions, a plot for each curve. The axis counts nines.
+func percentiles(run *Run) (plots []plot) {
+	lines := map[string][]series{}
+	for name, distribution := range run.Percentiles {
+		curve, text, _ := strings.Cut(name, ".load-")
+		load, err := strconv.Atoi(text)
+		rank := slices.Index(shownLoads, load)
+		if err != nil || rank < 0 {
+			continue
+		}
+		s := series{name: text + " % load", look: ranks[rank]}
+		for _, p := range distribution {
+			if p.Share < 1 {
+				s.points = append(s.points, point{x: 1 / (1 - p.Share), y: p.Micros})
+			}
+		}
+		lines[curve] = append(lines[curve], s)
+	}
+	var names []string
+	for name, all := range lines {
+		names = append(names, name)
+		slices.SortFunc(all, func(a, b series) int { return cmp.Compare(a.look, b.look) })
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		title := strings.NewReplacer("Curve.op-", "", ".durability-", ", ", ".arrivals-", ", ").Replace(name) + " arrivals"
+		plots = drawn(plots, title, "", linePlot(
+			axis{label: "percentile", log: true, text: nines, ticks: []float64{1, 10, 100, 1000, 10_000}}, axis{log: true, text: microsTick}, lines[name]))
+	}
+	return plots
+}
+
+// nines names 1/(1-share) as a percentile: 100 is 99 %.
+func nines(v float64) string {
+	if v <= 1 {
+		return "0 %"
+	}
+	return strconv.FormatFloat(100-100/v, 'f', max(int(math.Round(math.Log10(v)))-2, 0), 64) + " %"
+}
+
+// commits are how many commands share a commit at each load.
+func commits(run *Run) (plots []plot) {
+	var all []series
+	for i := range run.Rows {
+		row := &run.Rows[i]
+		per, found := row.get("commands/commit")
+		load, err := strconv.ParseFloat(row.key("load"), 64)
+		if !found || err != nil || row.key("arrivals") != "poisson" {
+			continue
+		}
+		name := row.key("durability")
+		at := slices.IndexFunc(all, func(s series) bool { return s.name == name })
+		if at < 0 {
+			at = len(all)
+			all = append(all, series{name: name, look: hues[at%len(hues)]})
+		}
+		all[at].points = append(all[at].points, point{load, per, fmt.Sprintf("%s at %g %%: %s commands in a commit", name, load, short(per))})
+	}
+	return drawn(nil, "Commands in a commit", "Poisson arrivals, in process", linePlot(
+		axis{label: "% of saturation", text: short}, axis{log: true, text: short}, all))
+}
+
+// gaps are how often a second a spinning thread was interrupted.
+func gaps(run *Run) (plots []plot) {
+	for i := range run.Rows {
+		row := &run.Rows[i]
+		if row.group() != "Jitter" {
+			continue
+		}
+		var bars []bar
+		for _, m := range row.Metrics {
+			if strings.HasPrefix(m.Unit, "gaps>") {
+				bars = append(bars, bar{strings.TrimSuffix(strings.TrimPrefix(m.Unit, "gaps"), "/s"), m.Value, short(m.Value) + "/s"})
+			}
+		}
+		longest, _ := row.get("max-us")
+		lost, _ := row.get("lost-%")
+		note := fmt.Sprintf("longest %s, %.2f %% of the time lost", micros(longest), lost)
+		plots = drawn(plots, "Gaps of a spinning thread, core "+row.key("cpu"), note, barPlot(bars))
+	}
+	return plots
+}
+
+// history is how each target that several runs have went from run to run.
+func history(runs []*Run) (plots []plot) {
+	type target struct{ row, figure string }
+	type line struct {
+		points []point
+		last   Target
+		first  string
+		to     string
+	}
+	var order []target
+	lines := map[target]*line{}
+	for _, run := range runs {
+		if run.field("work") == "smoke" {
+			continue // a hundredth of the work shows that rows run, not how fast
+		}
+		seen := map[target]bool{}
+		for _, t := range run.Targets {
+			if seen[target{t.Row, t.Figure}] {
+				continue // one point a run, also where a figure stands twice
+			}
+			seen[target{t.Row, t.Figure}] = true
+			key := target{t.Row, t.Figure}
+			l := lines[key]
+			if l == nil {
+				l = &line{first: run.field("commit")}
+				lines[key] = l
+				order = append(order, key)
+			}
+			l.last, l.to = t, run.field("commit")
+			note := fmt.Sprintf("%s on %s, %s: %s", run.field("commit"), run.field("cpu"), run.When.UTC().Format(time.DateOnly), short(t.Measured))
+			l.points = append(l.points, point{y: t.Measured, note: note})
+		}
+	}
+	for _, key := range order {
+		if l := lines[key]; len(l.points) > 1 {
+			note := fmt.Sprintf("%d runs, %s to %s; now %s, target %s %s", len(l.points), l.first, l.to, short(l.last.Measured), sign(l.last), short(l.last.Limit))
+			plots = drawn(plots, key.row+": "+key.figure, note, spark(l.points, l.last.Limit))
+		}
+	}
+	return plots
+}
+
+func sign(t Target) string {
+	if t.AtMost {
+		return "at most"
+	}
+	return "at least"
+}
+
+// short writes a number with three digits: 1.58M, 300k, 12.3.
+func short(v float64) string {
+	unit := ""
+	for _, next := range []string{"k", "M", "G"} {
+		if math.Abs(v) < 999.5 {
+			break
+		}
+		v, unit = v/1000, next
+	}
+	text := strconv.FormatFloat(v, 'g', 3, 64)
+	if strings.Contains(text, "e") {
+		text = strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	return text + unit
+}
+
+// microsTick writes a power of ten of microseconds: 10ms.
+func microsTick(us float64) string {
+	return strings.NewReplacer(".00", "", "0.0", "0").Replace(micros(us))
+}
+
+// micros writes microseconds as a duration.
+func micros(us float64) string { return latency.Short(time.Duration(us * 1000)) }

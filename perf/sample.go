@@ -1,0 +1,199 @@
+package perf
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"posttrade/perf/regress"
+)
+
+// micro is a small piece of the path that the regression gate measures in a process
+// of its own.
+type micro struct {
+	name string
+	// clock is what a lap is timed by: the processor time of its thread, or of the
+	// whole process for what works on several. Neither counts what others run on the core.
+	clock int32
+	// prepare makes what the laps need; dir is an empty folder.
+	prepare func(dir string) (*laps, error)
+}
+
+// laps is a prepared micro row. A lap is always the same work from the same state.
+type laps struct {
+	ops   int
+	ready func() error // before each lap, not timed; nil for none
+	run   func() error
+	close func() error // nil for none
+}
+
+// SampleOptions say what a child of the gate measures.
+type SampleOptions struct {
+	Row  string
+	Dir  string        // where a journal may be written; removed afterwards
+	For  time.Duration // how long the laps take together; 0: 80 ms
+	Burn float64       // this share of a lap's time is burnt in every lap on top of it
+}
+
+// leastLaps is how many laps a sample has however long they take.
+const leastLaps = 12
+
+// MicroRows names the rows of the gate in the order they run.
+func MicroRows() (names []string) {
+	for _, m := range micros() {
+		names = append(names, m.name)
+	}
+	return names
+}
+
+// Sample measures one micro row in this process: the least time and the least
+// allocations of an operation over its laps. The collector is off meanwhile.
+func Sample(o SampleOptions) (s regress.Sample, err error) {
+	m, err := microNamed(o.Row)
+	if err != nil {
+		return s, err
+	}
+	if o.Burn < 0 || o.Burn > 10 {
+		return s, fmt.Errorf("perf: sample row=%s: burn %v, want 0 to 10", o.Row, o.Burn)
+	}
+	dir, err := os.MkdirTemp(o.Dir, "posttrade-sample-")
+	if err != nil {
+		return s, fmt.Errorf("perf: sample row=%s: make work folder: %w", o.Row, err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	l, err := m.prepare(dir)
+	if err != nil {
+		return s, fmt.Errorf("perf: sample row=%s: prepare: %w", o.Row, err)
+	}
+	if l.close != nil {
+		defer func() { err = errors.Join(err, l.close()) }()
+	}
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	if s, err = l.measure(m.clock, o); err != nil {
+		return s, fmt.Errorf("perf: sample row=%s: %w", o.Row, err)
+	}
+	return s, nil
+}
+
+func microNamed(name string) (micro, error) {
+	for _, m := range micros() {
+		if m.name == name {
+			return m, nil
+		}
+	}
+	return micro{}, fmt.Errorf("perf: sample row=%s: no such row: want one of %s", name, strings.Join(MicroRows(), ", "))
+}
+
+// measure runs laps until they have taken long enough. The first ones warm up, and
+// tell how much is to be burnt.
+func (l *laps) measure(clock int32, o SampleOptions) (regress.Sample, error) {
+	enough := o.For
+	if enough == 0 {
+		enough = 80 * time.Millisecond
+	}
+	warm := regress.Sample{Ns: math.Inf(1)}
+	warmLaps := 3
+	if o.Burn > 0 {
+		warmLaps = leastLaps // a share of what the least lap takes, not of a disturbed one
+	}
+	for range warmLaps {
+		if err := l.lap(clock, 0, &warm); err != nil {
+			return warm, err
+		}
+	}
+	burn := burnFor(clock, o.Burn*warm.Ns*float64(l.ops))
+	least := regress.Sample{Ns: math.Inf(1), Allocs: math.Inf(1)}
+	for n, begun := 0, time.Now(); n < leastLaps || time.Since(begun) < enough; n++ {
+		if err := l.lap(clock, burn, &least); err != nil {
+			return least, err
+		}
+	}
+	return least, nil
+}
+
+// lap is one lap: it keeps the lesser of each figure.
+func (l *laps) lap(clock int32, burn uint64, least *regress.Sample) error {
+	if l.ready != nil {
+		if err := l.ready(); err != nil {
+			return err
+		}
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	begun := cpuTime(clock)
+	err := l.run()
+	spin(burn)
+	took := cpuTime(clock) - begun
+	runtime.ReadMemStats(&after)
+	least.Ns = min(least.Ns, float64(took)/float64(l.ops))
+	least.Allocs = min(least.Allocs, float64(after.Mallocs-before.Mallocs)/float64(l.ops))
+	return err
+}
+
+// cpuTime reads a processor-time clock in nanoseconds.
+func cpuTime(clock int32) int64 {
+	var t unix.Timespec
+	_ = unix.ClockGettime(clock, &t) // fails only for a clock that does not exist
+	return t.Nano()
+}
+
+// burnFor says how many turns of spin take ns.
+func burnFor(clock int32, ns float64) uint64 {
+	if ns <= 0 {
+		return 0
+	}
+	const turns = 1 << 18
+	per := math.Inf(1)
+	for range 10 {
+		begun := cpuTime(clock)
+		spin(turns)
+		per = min(per, float64(cpuTime(clock)-begun)/turns)
+	}
+	return uint64(ns / per)
+}
+
+// spin does nothing useful for a number of turns.
+//
+//go:noinline
+func spin(turns uint64) {
+	x := uint64(1)
+	for range turns {
+		x ^= x << 13
+		x ^= x >> 7
+		x ^= x << 17
+	}
+	runtime.KeepAlive(x)
+}
+
+// sampleForm is the line that a child of the gate answers with.
+const sampleForm = "sample ns=%g allocs=%g\n"
+
+// WriteSample writes a sample as a child of the gate does.
+func WriteSample(w io.Writer, s regress.Sample) error {
+	_, err := fmt.Fprintf(w, sampleForm, s.Ns, s.Allocs)
+	return err
+}
+
+// readSample reads what a child wrote.
+func readSample(text string) (s regress.Sample, err error) {
+	if _, err := fmt.Sscanf(text, sampleForm, &s.Ns, &s.Allocs); err != nil {
+		return s, fmt.Errorf("not a sample: %q", firstOf(text))
+	}
+	return s, nil
+}
+
+// firstOf is the first line of a text.
+func firstOf(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return line
+}

@@ -1,0 +1,170 @@
+package perf
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"posttrade/matcher"
+	"posttrade/matcher/desk"
+	"posttrade/perf/flow"
+	"posttrade/perf/load"
+)
+
+// engineTarget is an engine in this process as the target of a load: a request is one
+// command on a ticket of its own, answered when it is durable.
+type engineTarget struct {
+	engine Engine
+	clock  load.Clock
+	source *flowSource
+	queue  []engineRequest
+	first  int // of queue that is not answered
+}
+
+type engineRequest struct {
+	ticket *desk.Ticket
+	n      int
+}
+
+func newEngineTarget(e Engine, clock load.Clock) *engineTarget {
+	return &engineTarget{engine: e, clock: clock, source: &flowSource{random: flow.NewRandom(3)}, queue: make([]engineRequest, 0, 1<<16)}
+}
+
+// Send hands one command in. A ring or a desk without room asks for another try.
+func (t *engineTarget) Send(n int) (bool, error) {
+	ticket, err := t.engine.Desk().Acquire(1)
+	if errors.Is(err, desk.ErrBusy) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	c := ticket.Command(0)
+	before := *t.source
+	t.source.next(c)
+	if reason := t.engine.Gate().Screen(c); reason != matcher.Accepted {
+		return false, fmt.Errorf("gate refused: %v", reason)
+	}
+	if err := ticket.Submit(); err != nil {
+		if errors.Is(err, desk.ErrFull) {
+			*t.source = before
+			return false, nil
+		}
+		return false, err
+	}
+	t.queue = append(t.queue, engineRequest{ticket, n})
+	return true, nil
+}
+
+// Poll takes in what is durable. Answers come in the order of the commands.
+func (t *engineTarget) Poll(answered func(n int, at time.Duration)) error {
+	for t.first < len(t.queue) && t.queue[t.first].ticket.Ready() {
+		q := &t.queue[t.first]
+		t.first++
+		answered(q.n, t.clock.Now())
+		err := q.ticket.Wait(0)
+		a := *q.ticket.Answer(0)
+		q.ticket.Release()
+		if err != nil {
+			return err
+		}
+		if a.Kind != matcher.EventAccepted {
+			return fmt.Errorf("command refused: %v", a.Reason)
+		}
+	}
+	if t.first == len(t.queue) {
+		t.queue, t.first = t.queue[:0], 0
+	}
+	return nil
+}
+
+// httpTarget is keep-alive connections to a server as the target of a load: a request
+// waits for a connection that is free, and each has a goroutine of its own.
+type httpTarget struct {
+	load  httpLoad
+	clock load.Clock
+	conns []net.Conn
+	jobs  chan int // requests for whoever is free; one place a connection
+	free  int      // connections without a request
+	wg    sync.WaitGroup
+
+	mu   sync.Mutex
+	done []httpAnswer // written by the connections, taken by Poll
+	err  error        // the first of a connection
+	take []httpAnswer // of Poll
+}
+
+type httpAnswer struct {
+	n  int
+	at time.Duration
+}
+
+// newHTTPTarget opens the connections.
+func newHTTPTarget(l httpLoad, clock load.Clock) (*httpTarget, error) {
+	t := &httpTarget{load: l, clock: clock, jobs: make(chan int, l.connections), free: l.connections}
+	for c := range l.connections {
+		conn, err := net.Dial("tcp", l.addr)
+		if err != nil {
+			return nil, errors.Join(err, t.Close())
+		}
+		t.conns = append(t.conns, conn)
+		t.wg.Go(func() { t.connection(conn, c) })
+	}
+	return t, nil
+}
+
+// connection serves requests until there are no more, or one fails.
+func (t *httpTarget) connection(conn net.Conn, number int) {
+	in := bufio.NewReaderSize(conn, 64<<10)
+	var out []byte
+	for n := range t.jobs {
+		var err error
+		if out, err = t.load.exchange(conn, in, out[:0], number, n); err != nil {
+			t.mu.Lock()
+			t.err = errors.Join(t.err, fmt.Errorf("request=%d: %w", n, err))
+			t.mu.Unlock()
+			return
+		}
+		at := t.clock.Now()
+		t.mu.Lock()
+		t.done = append(t.done, httpAnswer{n, at})
+		t.mu.Unlock()
+	}
+}
+
+// Send gives a request to a free connection.
+func (t *httpTarget) Send(n int) (bool, error) {
+	if t.free == 0 {
+		return false, nil
+	}
+	t.free--
+	t.jobs <- n // there is a place for every connection
+	return true, nil
+}
+
+// Poll reports what the connections have read.
+func (t *httpTarget) Poll(answered func(n int, at time.Duration)) error {
+	t.mu.Lock()
+	t.done, t.take = t.take[:0], t.done
+	err := t.err
+	t.mu.Unlock()
+	for _, a := range t.take {
+		t.free++
+		answered(a.n, a.at)
+	}
+	return err
+}
+
+// Close ends the connections.
+func (t *httpTarget) Close() error {
+	close(t.jobs)
+	var err error
+	for _, conn := range t.conns {
+		err = errors.Join(err, conn.Close())
+	}
+	t.wg.Wait()
+	return err
+}

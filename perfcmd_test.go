@@ -1,0 +1,94 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"posttrade/perf"
+)
+
+func TestPerfCommandsRefuseWhatTheyCannotDo(t *testing.T) {
+	for _, tt := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"gate"}, exitUsage, "--base is required"},
+		{[]string{"gate", "--self-test", "--times=0"}, exitUsage, "--times must be at least 1"},
+		{[]string{"gate", "--nonsense"}, exitUsage, "unknown flag --nonsense"},
+		{[]string{"gate", "--base=/nowhere/build"}, exitFailed, "ask the base for its rows"},
+		{[]string{"sample"}, exitFailed, "no such row"},
+		{[]string{"sample", "--row=ring", "--burn=-1"}, exitFailed, "burn -1"},
+		{[]string{"sample", "extra"}, exitUsage, "unexpected argument"},
+		{[]string{"report"}, exitUsage, "needs a results file"},
+		{[]string{"report", "/nowhere/results"}, exitFailed, "no such file"},
+		{[]string{"report", "a", "b"}, exitUsage, "unexpected argument"},
+		{[]string{"nonsense"}, exitUsage, "unexpected argument"},
+	} {
+		var stdout, stderr bytes.Buffer
+		if code := runPerf(tt.args, &stdout, &stderr); code != tt.code || !strings.Contains(stderr.String(), tt.want) {
+			t.Errorf("perf %v: exit %d, %q; want %d and %q", tt.args, code, stderr.String(), tt.code, tt.want)
+		}
+	}
+}
+
+func TestPerfSampleAnswersAsTheGateAsks(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	if code := runPerf([]string{"sample", "--list"}, &stdout, &stderr); code != exitOK || !slices.Equal(strings.Fields(stdout.String()), perf.MicroRows()) {
+		t.Errorf("exit %d, %q, %q", code, stdout.String(), stderr.String())
+	}
+	stdout.Reset()
+	if code := runPerf([]string{"sample", "--row=gate", "--for=1ns", "--dir=" + t.TempDir()}, &stdout, &stderr); code != exitOK || !strings.HasPrefix(stdout.String(), "sample ns=") {
+		t.Errorf("exit %d, %q, %q", code, stdout.String(), stderr.String())
+	}
+}
+
+func TestPerfReportWritesAPage(t *testing.T) {
+	results := filepath.Join(t.TempDir(), "r.txt")
+	if err := os.WriteFile(results, []byte("commit: abc\n\nBenchmarkRing/op=spsc 1 2 ns/op 3 M/s\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	page := filepath.Join(t.TempDir(), "deep", "page.html")
+	var stdout, stderr bytes.Buffer
+	if code := runPerf([]string{"report", "--out", page, results}, &stdout, &stderr); code != exitOK {
+		t.Fatalf("exit %d: %s", code, stderr.String())
+	}
+	if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), "op=spsc") {
+		t.Errorf("%v: %s", err, text)
+	}
+}
+
+// TestPerfLoadsARealEngine runs a row through the wiring: every command of the load is
+// answered, and the engine is gone afterwards.
+func TestPerfLoadsARealEngine(t *testing.T) {
+	dir := t.TempDir()
+	c, err := readConfig(configSources{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stdout, stderr bytes.Buffer
+	results := filepath.Join(t.TempDir(), "r.txt")
+	err = perf.Measure(perf.Options{
+		Smoke: true, Only: "end-to-end", Dir: dir, Out: results, Stdout: &stdout,
+		Open: func(e perf.EngineOptions) (perf.Engine, error) { return openForPerf(c, e, &stderr) },
+	})
+	if err != nil {
+		t.Fatalf("%v\n%s%s", err, stdout.String(), stderr.String())
+	}
+	text, err := os.ReadFile(results)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"work: smoke\n", "BenchmarkEndToEnd/op=command/durability=fsync 1 ", " p99.9-us-at-10%"} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
