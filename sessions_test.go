@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -59,7 +58,7 @@ func TestSessionThroughAWholeInstallation(t *testing.T) {
 		t.Errorf("the socket is left behind: %v", err)
 	}
 	again := install(t, data, "sidecars.enabled", "false")
-	if _, body := again.get("order-matcher", "/orders"); !strings.Contains(fmt.Sprintf("%s", body), "through-memory") {
+	if _, body := again.get("order-matcher", "/orders"); !strings.Contains(string(body), "through-memory") {
 		t.Errorf("after a restart: %s", body)
 	}
 }

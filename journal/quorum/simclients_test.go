@@ -43,7 +43,7 @@ func (c *simClient) run(over <-chan struct{}) {
 		} else {
 			c.book()
 		}
-		time.Sleep(time.Duration(c.rng.Int64N(int64(40 * time.Millisecond))))
+		pause(time.Duration(c.rng.Int64N(int64(40 * time.Millisecond))))
 	}
 }
 
@@ -66,7 +66,7 @@ func (c *simClient) book() {
 			c.s.done(op)
 			return
 		}
-		time.Sleep(time.Duration(1 + c.rng.Int64N(int64(30*time.Millisecond))))
+		pause(time.Duration(1 + c.rng.Int64N(int64(30*time.Millisecond))))
 	}
 }
 
@@ -109,7 +109,7 @@ func (c *simClient) any() *simLife {
 			default:
 			}
 		}
-		time.Sleep(time.Duration(1 + c.rng.Int64N(int64(10*time.Millisecond))))
+		pause(time.Duration(1 + c.rng.Int64N(int64(10*time.Millisecond))))
 	}
 }
 

@@ -131,7 +131,7 @@ func (m *simMember) run(list []Member) {
 			life.close()
 		case k := <-m.kills:
 			m.kill(life, k)
-			time.Sleep(k.down)
+			pause(k.down)
 			m.s.tracef("member %d starts", m.index)
 		case <-m.s.stop:
 			life.close()
@@ -206,7 +206,7 @@ func (l *simLife) slow(op errorfs.Op) error {
 	switch op.Kind {
 	case errorfs.OpFileSync, errorfs.OpFileSyncData:
 		if d := l.m.slowSync.Load(); d > 0 && l.open.Load() && strings.HasSuffix(op.Path, ".log") {
-			time.Sleep(time.Duration(d))
+			pause(time.Duration(d))
 		}
 	}
 	return nil

@@ -64,14 +64,14 @@ func (s *simulation) inflict(faults []simFault) {
 	var under sync.WaitGroup
 	for _, f := range faults {
 		under.Go(func() {
-			time.Sleep(f.at - time.Since(s.start))
+			pause(f.at - time.Since(s.start))
 			victim := f.victim
 			if victim == simLeader {
 				victim = s.leader()
 			}
 			s.tracef("fault %v: member %d", f, victim)
 			undo := s.begin(f, victim)
-			time.Sleep(f.lasts)
+			pause(f.lasts)
 			undo()
 			s.tracef("over %v", f)
 		})

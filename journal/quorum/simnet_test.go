@@ -80,7 +80,7 @@ func (n *simNet) pass(l simLink) bool {
 	if lost {
 		return false
 	}
-	time.Sleep(delay)
+	pause(delay)
 	n.thaw(l.from)
 	n.thaw(l.to)
 	n.mu.Lock()
@@ -262,7 +262,7 @@ func (e *simEnd) exchange(target raft.ServerAddress, kind string, request func()
 		e.net.mu.Unlock()
 		late := time.Duration(rng.Int64N(int64(80 * time.Millisecond)))
 		go func() {
-			time.Sleep(late)
+			pause(late)
 			_, _ = peer.take(request(), nil)
 		}()
 	}

@@ -106,7 +106,7 @@ func simulate(t *testing.T, seed uint64) (s *simulation) {
 			clients.Go(func() { c.run(over) })
 		}
 		s.inflict(simSchedule(seed, simHorizon))
-		time.Sleep(time.Second)
+		pause(time.Second)
 		close(over)
 		s.within("every client has its answer", clients.Wait)
 		s.within("all members agree", s.converge)
@@ -114,7 +114,7 @@ func simulate(t *testing.T, seed uint64) (s *simulation) {
 		close(s.stop)
 		s.running.Wait()
 		s.zombies.Wait()
-		time.Sleep(time.Minute) // messages that are still on their way
+		pause(time.Minute) // messages that are still on their way
 		for _, r := range s.regions {
 			if err := r.Close(); err != nil {
 				t.Error(err)
@@ -166,7 +166,7 @@ func (s *simulation) converge() {
 				return
 			}
 		}
-		time.Sleep(20 * time.Millisecond)
+		pause(20 * time.Millisecond)
 	}
 }
 
@@ -267,3 +267,6 @@ func (s *simulation) checkAnswers(e *simEngine) {
 		refs[op.ref] = op.key
 	}
 }
+
+// pause lets time pass on the simulation's clock.
+func pause(d time.Duration) { <-time.After(d) }
