@@ -74,6 +74,7 @@ type core struct {
 	// and the client ids of what other members have proposed.
 	proposals *ring.MPSC[matcher.Command]
 	foreign   foreign
+	applied   appliedMark
 
 	watermark   watermark
 	recovered   recovery
@@ -284,7 +285,7 @@ func (c *core) buildPath() (err error) {
 	}
 	c.stage = matcher.NewStage(c.engine, c.in, c.out, c.o.idle, c.o.matcherCPU)
 	c.recorder = journal.NewRecorder(c.journal, c.out, c, journal.RecorderOptions{
-		Idle: c.o.idle, IdleSet: true, CPU: c.o.recorderCPU, Pinned: c.o.recorderCPU >= 0, Flush: c.views.Flush,
+		Idle: c.o.idle, IdleSet: true, CPU: c.o.recorderCPU, Pinned: c.o.recorderCPU >= 0, Flush: c.flush,
 	}, observers...)
 	c.watermark.durable.Store(c.recovered.sequence)
 	c.views.SetWake(c.recorder.Wake)
@@ -299,12 +300,40 @@ func (g gateObserver) Observe(ev *matcher.Event, _ []byte) { g.gate.Observe(ev) 
 
 // Observe, ClientID, Durable and Fail are the answers' side of the recorder: the
 // desk's tickets, and the readers that wait for what they saw to be durable.
-func (c *core) Observe(ev *matcher.Event) { c.desk.Observe(ev) }
+func (c *core) Observe(ev *matcher.Event) {
+	c.desk.Observe(ev)
+	if ev.Flags&matcher.EventLast != 0 {
+		c.applied.seen = ev.InputSeq
+	}
+}
 
+// Durable is what the journal has written. On a member it lets nothing go: what the
+// matcher is given there is on a majority's disks already, so its answers leave when
+// it is applied, without waiting for a journal that is brought up from there anyway.
 func (c *core) Durable(inputSeq uint64) {
+	if !c.o.member {
+		c.release(inputSeq)
+	}
+}
+
+// release lets the answers up to a sequence go. One goroutine calls it: the journal's
+// committer, on a member the recorder.
+func (c *core) release(inputSeq uint64) {
 	c.watermark.raise(inputSeq)
 	c.desk.Durable(inputSeq)
 	c.wakeSessions()
+}
+
+// appliedMark is how far a member has applied what was agreed; of the recorder.
+type appliedMark struct{ seen, released uint64 }
+
+// flush is called by the recorder after every batch of events.
+func (c *core) flush() (more bool) {
+	if m := &c.applied; c.o.member && m.seen > m.released {
+		m.released = m.seen
+		c.release(m.seen)
+	}
+	return c.views.Flush()
 }
 
 func (c *core) Fail(err error) {

@@ -139,10 +139,10 @@ func FuzzEntry(f *testing.F) {
 	})
 }
 
-func TestEntryCostsOneAllocation(t *testing.T) {
+func TestEntryDoesNotAllocateForEachCommand(t *testing.T) {
 	commands := someCommands(256, 1)
 	id := func(uint64) []byte { return nil }
-	if n := testing.AllocsPerRun(100, func() { appendCommands(nil, 1, 1, commands, nil, id) }); n > 1 {
+	if n := testing.AllocsPerRun(100, func() { appendCommands(nil, 1, 1, commands, nil, id) }); n > 2 { // the race detector has one of its own
 		t.Errorf("%v allocations for an entry of 256 commands", n)
 	}
 }

@@ -188,6 +188,7 @@ func Open(o Options) (_ *Node, err error) {
 	n.workers.Go(n.role)
 	n.workers.Go(n.compactor.run(n))
 	n.workers.Go(n.join)
+	n.workers.Go(n.watchLeader)
 	return n, nil
 }
 
@@ -413,6 +414,20 @@ func (n *Node) Confirm(ctx context.Context) error {
 	}
 }
 
+// handOnTimeout bounds what a leader that stops waits for the next one.
+const handOnTimeout = 2 * time.Second
+
+// handOn gives the leadership to another member, if one takes it in time; else the
+// others notice by themselves.
+func (n *Node) handOn() {
+	done := make(chan error, 1)
+	go func() { done <- n.raft.LeadershipTransfer().Error() }() // Shutdown ends it at the latest
+	select {
+	case <-done:
+	case <-time.After(handOnTimeout):
+	}
+}
+
 // Close ends this member's part: leadership is handed on if there is somebody to
 // take it, what was handed in is answered or refused, and nothing is applied any
 // more when it returns. The host must run until then.
@@ -420,7 +435,7 @@ func (n *Node) Close() (err error) {
 	n.stopping.Store(true)
 	if n.raft != nil {
 		if n.raft.State() == raft.Leader {
-			_ = n.raft.LeadershipTransfer().Error() // else the others notice by themselves
+			n.handOn()
 		}
 		n.network.Answer(nil)
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/raft"
 )
 
 // alike waits until all members have n commands, and holds them against each other.
@@ -173,5 +174,47 @@ func (m *member) compactAll() {
 	}
 	if err := m.node.raft.Snapshot().Error(); err != nil {
 		m.t.Fatal(err)
+	}
+}
+
+// When the leader's process is gone the others do not wait until its silence is
+// noticed, which here would be after the test's own patience.
+func TestLeaderThatIsGoneIsSucceededAtOnce(t *testing.T) {
+	c := newCluster(t, 3)
+	for _, m := range c.members {
+		m.heartbeat = 4 * patience
+	}
+	c.start()
+	first := c.members[1].node
+	await(t, "a configuration", func() bool { return len(first.servers()) == 3 || c.members[0].node.tryJoin() == "" })
+	await(t, "a leader that was asked to", func() bool {
+		if len(c.members[0].node.servers()) < 3 {
+			return false
+		}
+		n := c.members[0].node
+		request := raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax}}
+		if err := n.transport.TimeoutNow(n.id, addressOf(n.self.Raft, n.id), &request, &raft.TimeoutNowResponse{}); err != nil {
+			t.Fatal(err)
+		}
+		return true
+	})
+	leader := c.leader()
+	c.book(3, "a")
+	await(t, "both to follow", func() bool {
+		for _, m := range c.members {
+			if _, id := m.node.raft.LeaderWithID(); id != leader.node.id {
+				return false
+			}
+		}
+		return true
+	})
+	leader.node.cancel() // it ends without handing its leadership on
+	if err := leader.node.raft.Shutdown().Error(); err != nil {
+		t.Fatal(err)
+	}
+	leader.stop()
+	c.book(1, "b")
+	if c.leader() == leader {
+		t.Error("a process that is gone leads")
 	}
 }

@@ -159,8 +159,9 @@ type member struct {
 	node      *Node
 	region    *ring.Region
 	proposals *ring.MPSC[matcher.Command]
-	next      uint64      // correlation ids
-	fatal     func(error) // nil: an error of the test
+	next      uint64        // correlation ids
+	fatal     func(error)   // nil: an error of the test
+	heartbeat time.Duration // 0: a second
 }
 
 // cluster is members that reach each other over loopback.
@@ -210,7 +211,9 @@ func (m *member) start() {
 	m.t.Helper()
 	o := m.o
 	o.Storage, o.Idle = m.disk, ring.Park
-	o.Heartbeat = time.Second // a test machine may be busy
+	if o.Heartbeat = m.heartbeat; o.Heartbeat == 0 {
+		o.Heartbeat = time.Second // a test machine may be busy
+	}
 	o.Services = func() map[string]string { return map[string]string{"order-matcher": "http of " + o.Member} }
 	if o.Fatal = m.fatal; o.Fatal == nil {
 		o.Fatal = func(err error) { m.t.Errorf("member %s: %v", o.Member, err) }

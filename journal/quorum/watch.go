@@ -1,0 +1,99 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// leaderWatcher is a network that hears of the end of a process at once: the system
+// closes its connections and refuses new ones. A network without it is judged by
+// silence alone.
+type leaderWatcher interface {
+	// Watch returns when the connection to a server has ended, or could not be opened.
+	Watch(ctx context.Context, at raft.ServerAddress)
+	// Gone reports that the machine of a server answers, and that nobody listens there.
+	Gone(ctx context.Context, at raft.ServerAddress) bool
+}
+
+const (
+	watchPause = 20 * time.Millisecond // how often a leader is looked for
+	watchTurn  = 60 * time.Millisecond // between one member's attempt at succeeding and the next one's
+)
+
+// watchLeader starts an election when the leader's process is gone, before its silence
+// would. Members take turns, so that they do not vote for themselves all at once. What
+// a majority votes for is as right as after a silence; only the waiting is saved.
+func (n *Node) watchLeader() {
+	w, ok := n.network.(leaderWatcher)
+	if !ok {
+		return
+	}
+	for n.ctx.Err() == nil {
+		at, id := n.raft.LeaderWithID()
+		if id != "" && id != n.id {
+			w.Watch(n.ctx, at)
+			n.succeed(w, at, id)
+		}
+		n.wait(watchPause)
+	}
+}
+
+// succeed has this member stand for election in its turn, unless the leader turns out
+// to be there, or somebody else leads by then.
+func (n *Node) succeed(w leaderWatcher, at raft.ServerAddress, id raft.ServerID) {
+	turn, ok := n.turnAfter(id)
+	if !ok {
+		return
+	}
+	n.wait(time.Duration(turn) * watchTurn)
+	if _, now := n.raft.LeaderWithID(); n.ctx.Err() != nil || now != id || !w.Gone(n.ctx, at) {
+		return
+	}
+	n.o.Logger.Info("cluster: the leader's process is gone", "member", n.o.Member, "leader", memberOf(id))
+	request := raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax}}
+	if err := n.transport.TimeoutNow(n.id, addressOf(n.self.Raft, n.id), &request, &raft.TimeoutNowResponse{}); err != nil {
+		n.o.Logger.Warn("cluster: no election was started", "member", n.o.Member, "error", err)
+	}
+}
+
+// turnAfter is this member's place among those who can succeed a leader, false if it cannot.
+func (n *Node) turnAfter(leader raft.ServerID) (turn int, ok bool) {
+	voters := slices.DeleteFunc(n.servers(), func(s raft.Server) bool { return s.Suffrage != raft.Voter || s.ID == leader })
+	turn = slices.IndexFunc(voters, func(s raft.Server) bool { return s.ID == n.id })
+	return turn, turn >= 0
+}
+
+// wait lets time pass, or the node end.
+func (n *Node) wait(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-n.ctx.Done():
+	}
+}
+
+// Watch opens a stream and waits for its end.
+func (t *tcp) Watch(ctx context.Context, at raft.ServerAddress) {
+	c, err := t.wire.Dial(at, rpcTimeout)
+	if err != nil {
+		return
+	}
+	defer c.Close()
+	defer context.AfterFunc(ctx, func() { c.Close() })()
+	var b [1]byte
+	_, _ = c.Read(b[:]) // nothing is ever sent on it
+}
+
+// Gone dials once more: a process that is there accepts.
+func (t *tcp) Gone(ctx context.Context, at raft.ServerAddress) bool {
+	hostPort, _ := hostPortOf(at)
+	c, err := t.wire.dial(ctx, hostPort)
+	if err == nil {
+		c.Close()
+	}
+	return errors.Is(err, syscall.ECONNREFUSED)
+}
