@@ -81,6 +81,7 @@ func (in *installation) joinCluster(ctx context.Context, c *config, o coreOption
 		if err := in.newMember(ctx, c, o, storage, log); !errors.Is(err, errRestart) {
 			return err
 		}
+		log.Info("cluster: a journal has come from the leader", "member", c.Int("cluster.member-id"))
 		err = in.member.node.Close()
 		in.member = nil
 		if err != nil {

@@ -354,8 +354,18 @@ func TestThreeMembersAfterMixedCommands(t *testing.T) {
 	lost.stop()
 	lost.destroy()
 	batch(commands / 2)
+	for _, m := range c.members { // so that the log alone would not do
+		if in := m.open(); in != nil {
+			if err := in.member.node.Compact(0); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 	lost.start()
 	lost.awaitOpen()
+	if !testing.Short() && !strings.Contains(lost.log.String(), "a journal has come") {
+		t.Error("the lost disk's journal was not sent as a whole")
+	}
 	for _, m := range c.members {
 		if in := m.open(); in != nil && in.member.node.Leads() {
 			m.stop()

@@ -92,6 +92,16 @@ func TestSidecarsMoveWithTheLeader(t *testing.T) {
 	}
 	c.alike()
 	_, leader := c.leaderOf()
+	for _, m := range c.members {
+		until(t, fmt.Sprintf("member %d is ready", m.id), func() (bool, any) {
+			in := m.open()
+			if in == nil {
+				return false, nil
+			}
+			status, answer := call(t, "GET", "http://"+in.listeners.addresses()["admin"]+"/readyz", "")
+			return status == 200, answer
+		})
+	}
 	until(t, "every fill is projected", func() (bool, any) {
 		d := leader.beside.Load()
 		if d == nil {

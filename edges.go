@@ -159,7 +159,7 @@ func (c *config) tokenMint(log *slog.Logger) (httpapi.TokenMint, error) {
 func newAdmin(c *config, in *installation, verifier *gate.Verifier, registry *httpapi.Registry, log *slog.Logger) *httpapi.Admin {
 	a := httpapi.AdminConfig{
 		Parts: func() []httpapi.Part {
-			return append(append(coreParts(in.core), in.member.parts()...), in.beside.Load().parts()...)
+			return append(append(in.coreParts(), in.member.parts()...), in.beside.Load().parts()...)
 		},
 		Version: map[string]string{"version": version()}, Registry: registry, Logger: log,
 	}
@@ -172,8 +172,10 @@ func newAdmin(c *config, in *installation, verifier *gate.Verifier, registry *ht
 	return httpapi.NewAdmin(a)
 }
 
-// coreParts is what must hold for an order to be admitted.
-func coreParts(k *core) []httpapi.Part {
+// coreParts is what must hold for an order to be admitted. A member that follows
+// needs no control source of its own: the leader's gate judges.
+func (in *installation) coreParts() []httpapi.Part {
+	k := in.core
 	list := []httpapi.Part{{Name: "recovery", Ready: true,
 		Detail: fmt.Sprintf("sequence %d in %s", k.recovered.sequence, k.recovered.took.Round(time.Millisecond))}}
 	switch err := k.journal.Err(); {
@@ -184,6 +186,9 @@ func coreParts(k *core) []httpapi.Part {
 	default:
 		list = append(list, httpapi.Part{Name: "journal", Ready: true,
 			Detail: fmt.Sprintf("durable %d, mode %s", k.journal.Durable(), k.o.durability)})
+	}
+	if in.member != nil && !in.member.node.Leads() {
+		return list
 	}
 	for _, s := range k.gate.Snapshot().Sources {
 		list = append(list, httpapi.Part{Name: "source " + s.Name, Ready: s.State == gate.Ready, Detail: s.State.String()})

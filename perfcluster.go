@@ -110,7 +110,7 @@ func (p *clusterForPerf) Rebuild() (time.Duration, error) {
 	if err := os.RemoveAll(p.configs[lost].String("data.dir")); err != nil {
 		return 0, err
 	}
-	if err := p.members[p.leader].member.node.Compact(); err != nil { // or the log alone would do
+	if err := p.members[p.leader].member.node.Compact(0); err != nil { // or the log alone would do
 		return 0, err
 	}
 	want := p.Durable()

@@ -51,6 +51,8 @@ type Status struct {
 	Servers  []Server `json:"servers"` // empty: it does not take part yet
 	Refusal  string   `json:"refusal,omitempty"`
 	Sequence uint64   `json:"sequence"` // of the last command that the journal has
+
+	Services map[string]string `json:"services,omitempty"` // where this member's services listen
 }
 
 // Server is one line of the cluster's configuration.
@@ -76,7 +78,7 @@ func (n *Node) Status() Status {
 	s.Leader = memberOf(leader)
 	select {
 	case <-n.attached:
-		s.Sequence = n.host.Head()
+		s.Sequence, s.Services = n.host.Head(), n.o.Services()
 	default:
 	}
 	for _, server := range n.servers() {
@@ -86,13 +88,14 @@ func (n *Node) Status() Status {
 	return s
 }
 
-// servers is the latest configuration, empty before this member has one.
+// servers is a copy of the latest configuration, empty before this member has one: the
+// library gives out its own memory.
 func (n *Node) servers() []raft.Server {
 	f := n.raft.GetConfiguration()
 	if f.Error() != nil {
 		return nil
 	}
-	return f.Configuration().Servers
+	return slices.Clone(f.Configuration().Servers)
 }
 
 // join brings a member with an empty disk into the cluster: it asks the others until

@@ -217,4 +217,9 @@ func TestLeaderThatIsGoneIsSucceededAtOnce(t *testing.T) {
 	if c.leader() == leader {
 		t.Error("a process that is gone leads")
 	}
+	for _, s := range c.leader().node.servers() { // looking for a successor leaves the configuration as it is
+		if s.ID == "" || s.Address == "" {
+			t.Errorf("the configuration has %+v", s)
+		}
+	}
 }

@@ -118,7 +118,7 @@ func (c *compactor) run(n *Node) func() {
 		for {
 			select {
 			case <-nudge:
-				if err := n.Compact(); err != nil && n.ctx.Err() == nil {
+				if err := n.Compact(keptBytes); err != nil && n.ctx.Err() == nil {
 					n.o.Logger.Warn("cluster: the log was not compacted", "error", err)
 				}
 			case <-n.ctx.Done():
@@ -129,10 +129,10 @@ func (c *compactor) run(n *Node) func() {
 }
 
 // Compact has the member's journal stand for the entries that it has taken in, and
-// deletes those, but for some that a member which was away for a moment may need.
-func (n *Node) Compact() error {
+// deletes those, but for about so many bytes that a member which was away may need.
+func (n *Node) Compact(keep uint64) error {
 	entries, bytes := max(n.compactor.entries.Swap(0), 1), n.compactor.bytes.Swap(0)
-	kept := max(keptBytes/max(bytes/entries, 1), leastKept)
+	kept := max(keep/max(bytes/entries, 1), leastKept)
 	c := n.raft.ReloadableConfig()
 	c.TrailingLogs = kept
 	if err := n.raft.ReloadConfig(c); err != nil {

@@ -35,12 +35,28 @@ func (n *Node) watchLeader() {
 	}
 	for n.ctx.Err() == nil {
 		at, id := n.raft.LeaderWithID()
-		if id != "" && id != n.id {
+		if id != "" && id != n.id && n.learn(at, id) {
 			w.Watch(n.ctx, at)
 			n.succeed(w, at, id)
 		}
 		n.wait(watchPause)
 	}
+}
+
+// learn asks the leader where its services listen, if the log has not told: a member
+// that was sent a journal has not seen the entry that does. False: not yet.
+func (n *Node) learn(at raft.ServerAddress, id raft.ServerID) bool {
+	known := n.leader.Load()
+	if known != nil && known.ID == string(id) {
+		return true
+	}
+	hostPort, _ := hostPortOf(at)
+	s, err := n.ask(hostPort, question{Ask: askStatus})
+	if err != nil || s.Server != string(id) || s.Services == nil {
+		return false
+	}
+	n.leader.CompareAndSwap(known, &lead{Member: s.Member, ID: s.Server, Services: s.Services})
+	return true
 }
 
 // succeed has this member stand for election in its turn, unless the leader turns out
