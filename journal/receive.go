@@ -19,6 +19,13 @@ const receivingName = "receiving"
 // receiveBatch is how many bytes of blocks go to the store at a time, about.
 const receiveBatch = 1 << 20
 
+// A slow disk must not turn a large journal into a large heap: as much as these
+// memtables hold may wait for it, then the stream does.
+const (
+	receiveMemTable  = 8 << 20
+	receiveMemTables = 2
+)
+
 // Errors of receiving.
 var (
 	// ErrUnfinished: the directory holds a journal that was not received in full.
@@ -194,6 +201,7 @@ func (r *receiver) begin() error {
 	}
 	o := storeOptions(r.fs, r.latch, r.log)
 	o.DisableWAL = true
+	o.MemTableSize, o.MemTableStopWritesThreshold = receiveMemTable, receiveMemTables
 	if r.db, err = openStore(r.fs.PathJoin(r.dir, storeName), o, r.latch); err != nil {
 		return r.latch.Poison(err)
 	}

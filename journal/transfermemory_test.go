@@ -36,7 +36,8 @@ func heap() uint64 {
 }
 
 // TestAMillionCommandsAreCopiedInFlatMemory copies a journal whose stream is
-// several times as large as what sending and receiving may hold at any moment.
+// several times as large as what sending and receiving may hold at any moment,
+// however slow the disk is. The shorter copy is only compared: it would fit.
 func TestAMillionCommandsAreCopiedInFlatMemory(t *testing.T) {
 	commands := 1_000_000
 	if testing.Short() {
@@ -67,9 +68,9 @@ func TestAMillionCommandsAreCopiedInFlatMemory(t *testing.T) {
 	}
 	t.Logf("%d bytes in %v, opened in %v; %d bytes of heap at most, %d before",
 		w.read, time.Since(start), opened, w.most, before)
-	const bound = 16 << 20
-	if w.most > before+bound || w.read < bound {
-		t.Errorf("%d bytes of heap above what there was, for a stream of %d", w.most-before, w.read)
+	const bound = receiveMemTables*receiveMemTable + cacheBytes + 8<<20 // and batches, frames, tables being written
+	if !testing.Short() && (w.most > before+bound || w.read < 2*bound) {
+		t.Errorf("%d bytes of heap above what there was, for a stream of %d, want at most %d", w.most-before, w.read, bound)
 	}
 	must(t, j.Close())
 	c, err := Open(root+"/copy", o)
