@@ -25,6 +25,12 @@ func TestHotCallsDoNotAllocate(t *testing.T) {
 			_, hi := spsc.Ready(4)
 			spsc.Release(spsc.ReadyFrom(hi, 4))
 		},
+		"spsc some": func() {
+			_, hi := spsc.ClaimSome(4)
+			spsc.PublishTo(hi)
+			_, hi = spsc.Ready(8)
+			spsc.Release(hi)
+		},
 		"mpsc": func() {
 			lo, _ := mpsc.ClaimN(3)
 			mpsc.At(lo).fill(1)

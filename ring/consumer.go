@@ -18,6 +18,7 @@ type consumer struct {
 	capacity int64   // constant
 	head     *cursor // the producer's published cursor
 	tail     *cursor // our consumed cursor, read by the producer
+	pace     pacer
 	broken   atomic.Bool
 	_        [cacheLine]byte
 }
@@ -47,14 +48,23 @@ func (c *consumer) ReadyFrom(lo int64, max int) (hi int64) {
 	return min(hi, lo+int64(max))
 }
 
-// refresh reads the producer's line, a cache miss when it has changed. A cursor
+// refresh reads the producer's line, a cache miss when it has changed, and not more
+// often than is good for both while messages flow (pace.go). A cursor
 // that no correct producer can have written marks the ring corrupt and reads as unchanged.
 func (c *consumer) refresh() int64 {
+	if c.pace.flowing() {
+		c.pace.await()
+	}
 	head := c.head.v.Load()
+	if head == c.seen {
+		c.pace.short = 0
+		return head
+	}
 	if ahead := head - c.consumed; head < c.seen || ahead > c.capacity {
 		c.broken.Store(true)
 		return c.seen
 	}
+	c.pace.note(head - c.seen)
 	c.seen = head
 	return head
 }

@@ -64,7 +64,10 @@ func (r *Fanout[T]) PublishTo(pos int64) {
 		mustNotPass("publish", pos, r.sent, min(r.limit, r.sent+int64(len(r.slots))/2))
 	}
 	r.sent = pos
-	publish(word(&r.published.v), pos, r.parked)
+	storeRelease(word(&r.published.v), pos)
+	if atomic.LoadUint32(r.parked) != awake {
+		wakeParked(r.parked)
+	}
 	storeFence() // before the overwrites that this publication allows
 }
 

@@ -3,6 +3,7 @@ package ring
 import (
 	"errors"
 	"math"
+	"sync/atomic"
 	"testing"
 	"unsafe"
 )
@@ -218,7 +219,7 @@ func TestHostileCursorsStopTheRing(t *testing.T) {
 		}
 
 		r = newTestSPSC(t, 8)
-		(*r.published).v.Store(cursor)
+		atomic.StoreInt64(r.published, cursor)
 		lo, hi := r.Ready(8)
 		if lo != hi || !r.Corrupt() || !r.Empty() {
 			t.Errorf("published %d: ready [%d, %d), corrupt %v, want none, true", cursor, lo, hi, r.Corrupt())

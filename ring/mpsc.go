@@ -88,7 +88,7 @@ func (r *MPSC[T]) Publish(lo int64, n int) {
 		markLaps(&r.laps[0], int(min(rest, r.capacity)), lap+1)
 	}
 	if r.waiter.word.Load() != awake {
-		wakeParked(nil, 0, r.waiter.addr())
+		wakeParked(r.waiter.addr())
 	}
 }
 

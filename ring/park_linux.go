@@ -30,9 +30,10 @@ const (
 )
 
 // wakeParked is the slow path of publish: the consumer has announced that it
-// parks. The winner of the exchange pays for the wake. The first two arguments
-// are those of publish and already stored.
-func wakeParked(_ *int64, _ int64, word *uint32) {
+// parks. The winner of the exchange pays for the wake.
+//
+//go:noinline
+func wakeParked(word *uint32) {
 	if atomic.CompareAndSwapUint32(word, parked, awake) {
 		futexWakeAll(word)
 	}

@@ -9,3 +9,8 @@ import "unsafe"
 //
 //go:noescape
 func Prefetch(a, b, c, d unsafe.Pointer)
+
+// prefetchWrite asks for the lines of bytes from p on, to write to them, and waits for none.
+//
+//go:noescape
+func prefetchWrite(p unsafe.Pointer, bytes int64)

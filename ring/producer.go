@@ -2,25 +2,40 @@
 
 package ring
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+	"unsafe"
+)
 
 // producer is the writing end of an SPSC.
 //
-// claimed and limit are private to the producer goroutine: it never reads its
+// claimed, limit, free and warm are private to the producer goroutine: it never reads its
 // own shared cursor back, and what it reads of the consumer's is checked in
-// reopen before use.
+// look before use.
 //
-// Invariant: published <= claimed <= limit <= consumed+capacity.
+// Invariant: published <= claimed <= limit <= free <= consumed+capacity, warm <= free.
 type producer struct {
 	_         [cacheLine]byte
-	claimed   int64   // writer: the producer. The next position to claim
-	limit     int64   // writer: the producer. Positions before it are known to be free
-	room      int64   // constant: the capacity
-	published *cursor // our cursor, read by the consumer
-	parked    *uint32 // the consumer's word
-	gate      *cursor // the consumer's cursor
+	claimed   int64          // writer: the producer. The next position to claim
+	limit     int64          // writer: the producer. Positions before it are claimed without a look at anything
+	published *int64         // our cursor, read by the consumer
+	parked    *uint32        // the consumer's word
+	free      int64          // writer: the producer. Positions before it are known to be free
+	warm      int64          // writer: the producer. Lines before it have been asked for
+	gate      *cursor        // the consumer's cursor
+	room      int64          // constant: the capacity
+	base      unsafe.Pointer // constant: the first slot
+	slotBytes int64          // constant
 	foul      atomic.Bool
 }
+
+const (
+	// strideSlots is how many claims of one slot go by between two calls of reopen.
+	strideSlots = 16
+	// warmSlots is how far ahead of the claims lines are asked for: longer than the way
+	// from another core takes to fill as many slots.
+	warmSlots = strideSlots + 64
+)
 
 // ClaimN claims n slots, all or none, and returns the first position; reach them
 // by At. Producer only.
@@ -37,29 +52,80 @@ func (p *producer) ClaimN(n int) (lo int64, ok bool) {
 	return lo, true
 }
 
-// reopen is the slow path of the claims: it reads the consumer's line, which
-// costs a cache miss, about once a lap instead of once a slot. A cursor that no
-// correct consumer can have written marks the ring corrupt and frees nothing.
+// ClaimSome claims what is free, at most max slots, and returns them as [lo, hi); lo == hi
+// when the ring is full. It may give fewer than are free: ask again. For a
+// producer that has much to say: it writes its slots by At and publishes each, or some,
+// by PublishTo, and all that is left of a claim and a publication is one store. Producer only.
+func (p *producer) ClaimSome(max int) (lo, hi int64) {
+	if checks {
+		mustBePositive("claim", max)
+	}
+	lo = p.claimed
+	if lo == p.limit {
+		p.reopen(lo + 1)
+	}
+	hi = min(p.limit, lo+int64(max))
+	p.claimed = hi
+	return lo, hi
+}
+
+// reopen is the slow path of the claims, once every strideSlots: it makes sure that
+// there is room up to hi and asks for the lines of the slots to come.
 //
 //go:noinline
 func (p *producer) reopen(hi int64) bool {
+	if hi > p.free && !p.look(hi) {
+		return false
+	}
+	p.limit = max(hi, min(p.claimed+strideSlots, p.free))
+	p.warmUp(min(p.claimed+warmSlots, p.free))
+	return true
+}
+
+// look reads the consumer's line, which costs a cache miss, about once a lap
+// instead of once a slot. A cursor that no correct consumer can have written marks
+// the ring corrupt and frees nothing.
+func (p *producer) look(hi int64) bool {
 	gate := p.gate.v.Load()
-	if gate > p.claimed || gate+p.room < p.limit {
+	if gate > p.claimed || gate+p.room < p.free {
 		p.foul.Store(true)
 		return false
 	}
-	p.limit = gate + p.room
-	return hi <= p.limit
+	p.free = gate + p.room
+	return hi <= p.free
+}
+
+// warmUp asks for the lines of the free slots before to, to write to them. They are in the consumer's
+// cache since the last lap; a store that finds its line there holds up the stores after
+// it, and with them the next publication, so the lines are fetched side by side, ahead.
+func (p *producer) warmUp(to int64) {
+	from := max(p.warm, p.claimed)
+	if from >= to {
+		return
+	}
+	p.warm = to
+	at := from & (p.room - 1)
+	first := min(to-from, p.room-at)
+	prefetchWrite(unsafe.Add(p.base, at*p.slotBytes), first*p.slotBytes)
+	prefetchWrite(p.base, (to-from-first)*p.slotBytes)
 }
 
 // Publish makes every claimed slot visible to the consumer, in one store, and
 // wakes the consumer if it is parked. Producer only.
-func (p *producer) Publish() { publish(word(&p.published.v), p.claimed, p.parked) }
+func (p *producer) Publish() {
+	storeRelease(p.published, p.claimed)
+	if atomic.LoadUint32(p.parked) != awake {
+		wakeParked(p.parked)
+	}
+}
 
 // PublishTo makes the claimed slots before pos visible. Producer only.
 func (p *producer) PublishTo(pos int64) {
 	if checks {
-		mustNotPass("publish", pos, p.published.v.Load(), p.claimed)
+		mustNotPass("publish", pos, atomic.LoadInt64(p.published), p.claimed)
 	}
-	publish(word(&p.published.v), pos, p.parked)
+	storeRelease(p.published, pos)
+	if atomic.LoadUint32(p.parked) != awake {
+		wakeParked(p.parked)
+	}
 }

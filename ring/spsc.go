@@ -24,7 +24,7 @@ func (r *SPSC[T]) Claim() *T {
 	if pos == r.limit && !r.reopen(pos+1) {
 		return nil
 	}
-	r.claimed++
+	r.claimed = pos + 1
 	return &r.slots[pos&r.mask]
 }
 

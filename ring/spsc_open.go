@@ -1,5 +1,7 @@
 package ring
 
+import "unsafe"
+
 // NewSPSC formats the region as an empty ring of capacity slots.
 //
 //   - Shape: T is 64 or 128 bytes (ErrSlotSize) without pointers (ErrPointers); capacity is a power
@@ -34,19 +36,21 @@ func newSPSC[T any](region *Region, v parts[T], head, tail int64) *SPSC[T] {
 	capacity := int64(len(v.slots))
 	r := &SPSC[T]{slots: v.slots, mask: capacity - 1, region: region, waiter: &v.lines.waiter}
 	r.producer.start(v.lines, capacity, head, tail)
+	r.producer.base, r.producer.slotBytes = unsafe.Pointer(unsafe.SliceData(v.slots)), int64(unsafe.Sizeof(v.slots[0]))
 	r.consumer.start(v.lines, capacity, head, tail)
 	return r
 }
 
 // start gives the writing end its lines and the positions found there.
 func (p *producer) start(l *lines, capacity, head, tail int64) {
-	p.claimed, p.limit, p.room = head, tail+capacity, capacity
-	p.published, p.gate, p.parked = &l.head, &l.tail, l.waiter.addr()
+	p.claimed, p.limit, p.warm, p.free, p.room = head, head, head, tail+capacity, capacity
+	p.published, p.gate, p.parked = word(&l.head.v), &l.tail, l.waiter.addr()
 }
 
 // start gives the reading end its lines and the positions found there.
 func (c *consumer) start(l *lines, capacity, head, tail int64) {
 	c.consumed, c.seen, c.capacity, c.head, c.tail = tail, head, capacity, &l.head, &l.tail
+	c.pace = pacer{burst: min(burstSlots, capacity/4), apart: ticksIn(lookNs)}
 }
 
 // Waiter is the word on which the consumer parks; it lies in the region. For the consumer's Idler,

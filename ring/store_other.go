@@ -18,14 +18,6 @@ const needsBarrier = false
 // inlined STLR, cheaper than a call.
 func storeRelease(p *int64, v int64) { atomic.StoreInt64(p, v) }
 
-// publish stores v, then looks at the parked word and wakes its owner when it is set.
-func publish(p *int64, v int64, parked *uint32) {
-	atomic.StoreInt64(p, v)
-	if atomic.LoadUint32(parked) != 0 {
-		wakeParked(p, v, parked)
-	}
-}
-
 // markLaps stores lap into n words starting at p, each with release order.
 func markLaps(p *uint32, n int, lap uint32) {
 	words := unsafe.Slice(p, n)

@@ -121,6 +121,7 @@ func TestMPSCLosesAndDoublesNothing(t *testing.T) {
 func TestFanoutReadersSeeWholeSlots(t *testing.T) {
 	rng, n := seeded(t), int64(rounds(400_000))
 	r := newTestFanout(t, 256)
+	prompt, late := r.Reader(), r.Reader() // before anything is published: they begin at 0
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		var limit int64
@@ -185,7 +186,6 @@ func TestFanoutReadersSeeWholeSlots(t *testing.T) {
 		}
 		t.Logf("%s: %d read, %d missed, lapped %d times", name, got, rd.Missed(), laps)
 	}
-	prompt, late := r.Reader(), r.Reader()
 	wg.Go(func() { free("prompt reader", prompt, 0) })
 	wg.Go(func() { free("late reader", late, n/2) })
 	wg.Wait()

@@ -39,6 +39,6 @@ func (w *Waiter) addr() *uint32 { return (*uint32)(unsafe.Pointer(&w.word)) }
 // barrier for both (doc.go). Costs one load when nobody is parked. Any goroutine.
 func (w *Waiter) Notify() {
 	if w.word.Load() != awake {
-		wakeParked(nil, 0, w.addr())
+		wakeParked(w.addr())
 	}
 }
