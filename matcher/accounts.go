@@ -15,26 +15,31 @@ type account struct {
 // accounts is the table of all accounts, in the order in which they appeared.
 // An account's index never changes; rows and positions are addressed by it.
 type accounts struct {
-	rows  []account // the first count are in use
-	slots []uint64  // open addressing: id in the upper half, index + 1 in the lower; 0 is empty
+	table table[account]
+	index table[uint64] // slots
+	mask  uint32        // of slots
 	shift uint
+	rows  []account // table again; the first count are in use
+	slots []uint64  // open addressing: id in the upper half, index + 1 in the lower; 0 is empty
 	count int
 }
 
 func newAccounts(a *arena, capacity int) accounts {
 	slots := 1 << bits.Len(uint(2*capacity-1))
-	return accounts{
+	t := accounts{
 		rows:  carve[account](a, capacity),
 		slots: carve[uint64](a, slots),
+		mask:  uint32(slots - 1),
 		shift: uint(32 - bits.Len(uint(slots-1))),
 	}
+	t.table, t.index = tableOf(t.rows), tableOf(t.slots)
+	return t
 }
 
 // find returns the index of an account, -1 if there is none of that id.
 func (t *accounts) find(id uint32) int {
-	mask := len(t.slots) - 1
 	for at := t.home(id); ; at++ {
-		slot := t.slots[at&mask]
+		slot := *t.index.at(at & t.mask)
 		if uint32(slot>>32) == id && slot != 0 {
 			return int(uint32(slot)) - 1
 		}
@@ -51,17 +56,16 @@ func (t *accounts) add(id uint32, enabled bool) bool {
 	}
 	t.rows[t.count] = account{id: id, enabled: oneIf(enabled)}
 	t.count++
-	mask := len(t.slots) - 1
 	at := t.home(id)
-	for t.slots[at&mask] != 0 {
+	for t.slots[at&t.mask] != 0 {
 		at++
 	}
-	t.slots[at&mask] = uint64(id)<<32 | uint64(t.count)
+	t.slots[at&t.mask] = uint64(id)<<32 | uint64(t.count)
 	return true
 }
 
 // home spreads ids over the slots: consecutive ids must not cluster.
-func (t *accounts) home(id uint32) int { return int((id * 2654435769) >> t.shift) }
+func (t *accounts) home(id uint32) uint32 { return (id * 2654435769) >> (t.shift & 31) }
 
 // reserve sets aside notional for an order that rests on side.
 func (a *account) reserve(side Side, notional int64) { a.open[side&1] += notional }

@@ -22,26 +22,26 @@ func (e *Engine) orderNew(c *Command) {
 	var q request
 	reason := e.screenOrder(c, &q)
 	if key != 0 {
-		e.keys.remember(slot, remembered{key: key, ref: uint64(ref), decision: uint64(reason)})
+		e.keys.remember(slot, key, uint64(ref), uint64(reason))
 	}
 	if reason != Accepted {
 		e.refuse(c, ref, reason)
 		return
 	}
 	i, o, cold := e.newOrder(c, ref)
-	o.account = uint32(q.account) + 1
+	o.account = q.owner
 	cold.reason = Accepted
 	e.stamp++
 	cold.stamp = e.stamp
 
 	rests := !q.market && c.Flags&(FlagIOC|FlagFOK) == 0
-	ladder := &e.ladders[c.SecurityID-1]
+	ladder := q.ladder
 	if !q.crosses && rests {
 		e.rest(ladder, i, o, &q)
-		e.orderEvent(c, o, cold, head(EventAccepted, c.Side, Accepted, StatusNew, EventRests|EventLast))
+		e.first(c, head(EventAccepted, c.Side, Accepted, StatusNew, EventRests|EventLast), cold.limit).OrderRef = ref
 		return
 	}
-	e.orderEvent(c, o, cold, head(EventAccepted, c.Side, Accepted, StatusNew, 0))
+	e.first(c, head(EventAccepted, c.Side, Accepted, StatusNew, 0), cold.limit).OrderRef = ref
 	if q.crosses && (c.Flags&FlagFOK == 0 ||
 		ladder.fillable(c.Side, q.limit, c.Qty, o.account)) {
 		e.take(ladder, i, o, cold, &q)
@@ -74,7 +74,7 @@ func (e *Engine) screenOrder(c *Command, q *request) RiskReason {
 	} else if q.limit = maxInt64; c.Side == Sell {
 		q.limit = minInt64
 	}
-	best, any := e.ladders[c.SecurityID-1].best(c.Side.Opposite())
+	best, any := q.ladder.best(c.Side.Opposite())
 	q.crosses = any && within(c.Side, q.limit, best)
 	if q.crosses && c.Flags&FlagPostOnly != 0 {
 		return Invalid
@@ -147,20 +147,32 @@ func (e *Engine) priceMarket(q *request, best int64, any bool) RiskReason {
 // newOrder takes an order from the pool and fills in what every order has. Its
 // account stays 0, nobody's, for one that is refused.
 func (e *Engine) newOrder(c *Command, ref uint32) (ix, *order, *orderCold) {
+	p := e.orders
+	i := p.homeOf(ref)
+	o := p.hot(i)
+	if o.ref != 0 || p.full() {
+		i, o = e.newGuest(ref)
+	} else {
+		p.count++
+		o.ref, o.account = ref, 0
+	}
+	o.tag = c.SecurityID<<8 | uint32(c.Side&1) // status NEW; of a refused order cold has the id
+	o.leaves = c.Qty
+	cold := p.cold(i)
+	cold.accountID, cold.securityID = c.AccountID, c.SecurityID
+	cold.qty, cold.lastQty = c.Qty, 0
+	cold.limit, cold.lastPx = max(c.LimitPx, 0), 0
+	cold.created, cold.updated = e.now, e.now
+	return i, o, cold
+}
+
+// newGuest is the slow path of newOrder: the home of the reference is taken.
+func (e *Engine) newGuest(ref uint32) (ix, *order) {
 	i, ok := e.orders.take(ref)
 	if !ok {
 		panicPool(ref)
 	}
-	o := e.orders.hot(i)
-	o.tag = c.SecurityID<<8 | uint32(c.Side&1) // status NEW; of a refused order cold has the id
-	o.leaves = c.Qty
-	cold := e.orders.cold(i)
-	cold.accountID, cold.securityID = c.AccountID, c.SecurityID
-	cold.qty = c.Qty
-	cold.limit = max(c.LimitPx, 0)
-	cold.lastPx, cold.lastQty = 0, 0
-	cold.created, cold.updated = e.now, e.now
-	return i, o, cold
+	return i, e.orders.hot(i)
 }
 
 // refuse makes a refused order: it has a reference, and is terminal at once.
@@ -168,36 +180,20 @@ func (e *Engine) refuse(c *Command, ref uint32, reason RiskReason) {
 	i, o, cold := e.newOrder(c, ref)
 	o.setStatus(StatusRejected)
 	cold.reason = reason
-	e.orderEvent(c, o, cold, head(EventRejected, c.Side, reason, StatusRejected, EventLast))
+	e.first(c, head(EventRejected, c.Side, reason, StatusRejected, EventLast), cold.limit).OrderRef = ref
 	e.retire(i)
 }
 
 // rejectUnnumbered refuses an order for which there is no reference left.
 func (e *Engine) rejectUnnumbered(c *Command) {
-	ev := e.first(c, head(EventRejected, c.Side, Capacity, StatusRejected, EventLast))
-	ev.Px = c.LimitPx
-	ev.OrderRef = 0
-	ev.AccountID = c.AccountID
-	ev.SecurityID = c.SecurityID
-	ev.Qty = c.Qty
-}
-
-// orderEvent writes the first event of a command about an order: its whole quantity at its limit.
-func (e *Engine) orderEvent(c *Command, o *order, cold *orderCold, head uint64) *Event {
-	ev := e.first(c, head)
-	ev.Px = cold.limit
-	ev.OrderRef = o.ref
-	ev.AccountID = cold.accountID
-	ev.SecurityID = cold.securityID
-	ev.Qty = cold.qty
-	return ev
+	e.first(c, head(EventRejected, c.Side, Capacity, StatusRejected, EventLast), c.LimitPx).OrderRef = 0
 }
 
 // rest puts what is left of an order onto the book and sets aside what it needs.
 func (e *Engine) rest(ladder *ladder, i ix, o *order, q *request) {
 	notional := e.orders.cold(i).limit * int64(o.leaves)
-	e.accounts.rows[q.account].reserve(o.side(), notional)
-	e.positions.rows[q.row].reserve(o.side(), int64(o.leaves))
+	q.account.reserve(o.side(), notional)
+	q.held.reserve(o.side(), int64(o.leaves))
 	e.openOrders++
 	ladder.rest(i, o.side(), q.limit)
 }
@@ -247,15 +243,17 @@ func (e *Engine) retire(i ix) {
 		e.orders.drop(i)
 		return
 	}
-	if r.count == len(r.ring) {
-		e.orders.drop(ix(r.ring[r.next]))
-	} else {
-		r.count++
-	}
-	r.ring[r.next] = uint32(i)
+	place := &r.ring[r.next]
+	gone := ix(*place)
+	*place = uint32(i)
 	if r.next++; r.next == len(r.ring) {
 		r.next = 0
 	}
+	if r.count < len(r.ring) {
+		r.count++
+		return
+	}
+	e.orders.drop(gone)
 }
 
 // at is the i-th oldest retired order.

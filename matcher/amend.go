@@ -23,7 +23,8 @@ func (e *Engine) orderCancel(c *Command) {
 	}
 	e.ladders[o.security()-1].remove(i)
 	e.cancelOpen(o, cold, Accepted)
-	ev := e.orderEvent(c, o, cold, head(EventCanceled, o.side(), Accepted, StatusCanceled, EventLast))
+	ev := e.first(c, head(EventCanceled, o.side(), Accepted, StatusCanceled, EventLast), cold.limit)
+	ev.SecurityID = o.security()
 	ev.Qty = o.leaves
 	e.retire(i)
 }
@@ -44,14 +45,14 @@ func (e *Engine) orderReplace(c *Command) {
 	reason := Invalid
 	var q request
 	if ok {
-		e.releaseOpen(o, cold)
+		e.releaseOpen(o, cold.limit)
 		reason = e.screenReplace(c, &q, o, cold)
 		if reason != Accepted {
 			e.reserveOpen(o, cold)
 		}
 	}
 	if key != 0 && uint64(c.OrderRef) < e.nextRef && c.OrderRef != 0 {
-		e.keys.remember(slot, remembered{key: key, ref: uint64(c.OrderRef), decision: uint64(reason)})
+		e.keys.remember(slot, key, uint64(c.OrderRef), uint64(reason))
 	}
 	if reason != Accepted {
 		e.reject(c, reason)
@@ -73,7 +74,7 @@ func (e *Engine) screenReplace(c *Command, q *request, o *order, cold *orderCold
 	if q.limit, ok = e.policy.toTicks(c.LimitPx); !ok {
 		return Invalid
 	}
-	best, any := e.ladders[c.SecurityID-1].best(c.Side.Opposite())
+	best, any := q.ladder.best(c.Side.Opposite())
 	q.crosses = any && within(c.Side, q.limit, best)
 	if q.crosses && c.Flags&FlagPostOnly != 0 {
 		return Invalid
@@ -96,16 +97,13 @@ func (e *Engine) screenReplace(c *Command, q *request, o *order, cold *orderCold
 func (e *Engine) replace(c *Command, q *request, i ix, o *order, cold *orderCold) {
 	ladder := &e.ladders[o.security()-1]
 	less := cold.qty - c.Qty
-	keeps := c.LimitPx == cold.limit && less >= 0
+	keeps := c.LimitPx == cold.limit && less > 0
 	cold.qty = c.Qty
 	cold.updated = e.now
 	if keeps {
-		if less > 0 {
-			ladder.reduce(i, less)
-		}
+		ladder.reduce(i, less)
 		e.reserveOpen(o, cold)
-		e.orderEvent(c, o, cold,
-			head(EventReplaced, o.side(), Accepted, o.status(), EventKeptPlace|EventRests|EventLast))
+		e.first(c, head(EventReplaced, o.side(), Accepted, o.status(), EventKeptPlace|EventRests|EventLast), cold.limit)
 		return
 	}
 	ladder.remove(i)
@@ -116,19 +114,19 @@ func (e *Engine) replace(c *Command, q *request, i ix, o *order, cold *orderCold
 	cold.stamp = e.stamp
 	if !q.crosses {
 		e.rest(ladder, i, o, q)
-		e.orderEvent(c, o, cold, head(EventReplaced, o.side(), Accepted, o.status(), EventRests|EventLast))
+		e.first(c, head(EventReplaced, o.side(), Accepted, o.status(), EventRests|EventLast), cold.limit)
 		return
 	}
-	e.orderEvent(c, o, cold, head(EventReplaced, o.side(), Accepted, o.status(), 0))
+	e.first(c, head(EventReplaced, o.side(), Accepted, o.status(), 0), cold.limit)
 	e.take(ladder, i, o, cold, q)
 	e.finish(ladder, i, o, cold, q, true)
 }
 
 // reserveOpen undoes releaseOpen.
 func (e *Engine) reserveOpen(o *order, cold *orderCold) {
-	e.accounts.rows[o.account-1].reserve(o.side(), cold.limit*int64(o.leaves))
-	row := e.positions.at(int(o.account)-1, o.security())
-	e.positions.rows[row].reserve(o.side(), int64(o.leaves))
+	account, held := e.behind(o)
+	account.reserve(o.side(), cold.limit*int64(o.leaves))
+	held.reserve(o.side(), int64(o.leaves))
 }
 
 // forceFill decides a FORCE_FILL: the operator executes an open order, whole or
@@ -147,11 +145,10 @@ func (e *Engine) forceFill(c *Command) {
 	ev := e.applyEvent(c, c.LimitPx, 0)
 	ev.SecurityID = cold.securityID
 
-	account := &e.accounts.rows[o.account-1]
+	account, held := e.behind(o)
 	account.release(o.side(), cold.limit*int64(c.Qty))
 	account.settle(o.side(), c.LimitPx*int64(c.Qty))
-	row := e.positions.at(int(o.account)-1, o.security())
-	e.positions.rows[row].release(o.side(), int64(c.Qty))
+	held.release(o.side(), int64(c.Qty))
 	ladder := &e.ladders[o.security()-1]
 	if c.Qty < o.leaves {
 		ladder.reduce(i, c.Qty)
@@ -160,7 +157,10 @@ func (e *Engine) forceFill(c *Command) {
 		o.leaves = 0
 		e.openOrders--
 	}
-	e.orderFilled(o, cold, row, c.LimitPx, c.Qty, 0, EventForced|EventLast)
+	row := e.positions.at(int(o.account)-1, o.security())
+	fill, detail := e.orderFilled(o, cold, row, c.LimitPx, c.Qty, EventForced|EventLast)
+	fill.AccountID = cold.accountID
+	detail.CounterRef, detail.LimitPx = 0, cold.limit
 	e.securities.rows[o.security()-1].traded(c.LimitPx, e.now)
 	if o.leaves == 0 {
 		e.retire(i)

@@ -20,8 +20,11 @@ const (
 // ApplyBatch is Apply for commands that lie side by side, the fastest way to
 // decide many: while one is decided, the memory of those behind it is fetched.
 func (e *Engine) ApplyBatch(batch []Command, out *Outlet) {
+	e.out = out
 	for i := range batch {
-		e.lookAhead(batch[i:])
+		if len(batch)-i > farAhead {
+			e.lookAhead(&batch[i+farAhead], &batch[i+nearAhead])
+		}
 		e.Apply(&batch[i], out)
 	}
 }
@@ -29,8 +32,11 @@ func (e *Engine) ApplyBatch(batch []Command, out *Outlet) {
 // ReplayBatch is Replay for commands that lie side by side. It stops at the
 // first error and returns how many were decided.
 func (e *Engine) ReplayBatch(batch []Command, out *Outlet) (int, error) {
+	e.out = out
 	for i := range batch {
-		e.lookAhead(batch[i:])
+		if len(batch)-i > farAhead {
+			e.lookAhead(&batch[i+farAhead], &batch[i+nearAhead])
+		}
 		if err := e.Replay(&batch[i], out); err != nil {
 			return i, err
 		}
@@ -38,69 +44,41 @@ func (e *Engine) ReplayBatch(batch []Command, out *Outlet) (int, error) {
 	return len(batch), nil
 }
 
-// lookAhead fetches for the commands that come. It changes nothing, and what it
-// expects may turn out wrong.
-func (e *Engine) lookAhead(rest []Command) {
-	if len(rest) > farAhead {
-		e.expectFar(&rest[farAhead])
-		e.expectNear(&rest[nearAhead])
+// lookAhead fetches for the commands that come: of the far one the bucket of its
+// key and the order that it names; of the near one what that order leads to, and
+// the place and the position of a new order; and what the engine will need by
+// itself by then, the slot of an event and the retained order that goes. It
+// changes nothing, and what it expects may turn out wrong.
+//
+// It does not ask what the commands are, because that would have to be guessed: what a
+// field leads to that means something else is some line that nobody needs, and for
+// a new order, which names none, always the same one. The places that new orders
+// take lie side by side, and the processor fetches those by itself.
+func (e *Engine) lookAhead(far, near *Command) {
+	p := e.orders
+	home := p.homeOf(far.OrderRef)
+	ring.Prefetch(
+		unsafe.Pointer(e.keys.home(uint64(far.PriceTicks))),
+		unsafe.Pointer(p.hot(home)), unsafe.Pointer(p.cold(home)),
+		unsafe.Pointer(e.out.slot(e.out.Next+farAhead)),
+	)
+	o := p.hot(p.homeOf(near.OrderRef))
+	row := e.positions.at(int(o.account)-1, o.security())
+	ring.Prefetch(
+		unsafe.Pointer(e.positions.table.at(row)), unsafe.Pointer(e.ladders[0].level(o.level)),
+		unsafe.Pointer(p.hot(o.prev)), unsafe.Pointer(p.hot(o.next)),
+	)
+	if near.SecurityID-1 >= uint32(len(e.ladders)) {
+		return
 	}
-}
-
-// expectFar fetches the bucket of a key or the order that is named, and what the
-// engine will need by itself by then: the place of the next order, and the
-// retained order that goes.
-func (e *Engine) expectFar(c *Command) {
-	p, gone := e.orders, ix(0)
+	gone := ix(0)
 	if at := e.retired.next + farAhead; at < len(e.retired.ring) {
 		gone = ix(e.retired.ring[at])
 	}
-	if c.Type == OrderNew || c.Type == TradeNew {
-		home := p.homeOf(uint32(e.nextRef) + farAhead)
-		ring.Prefetch(
-			unsafe.Pointer(e.keys.home(uint64(c.PriceTicks))), unsafe.Pointer(p.cold(home)),
-			unsafe.Pointer(p.hot(home)), unsafe.Pointer(p.hot(gone)),
-		)
-		return
-	}
-	if c.Type == SwapBook || c.Type == SwaptionBook {
-		t := &e.contracts
-		row := min(t.count+farAhead, len(t.rows)-1)
-		ring.Prefetch(
-			unsafe.Pointer(e.keys.home(uint64(c.PriceTicks))), unsafe.Pointer(&t.rows[row]), nil, nil,
-		)
-		return
-	}
-	home := p.homeOf(c.OrderRef)
-	ring.Prefetch(
-		unsafe.Pointer(p.hot(home)), unsafe.Pointer(p.cold(home)),
-		unsafe.Pointer(p.hot(gone)), nil,
-	)
-}
-
-// expectNear fetches the position, the level, and the neighbours in its queue.
-func (e *Engine) expectNear(c *Command) {
-	if c.Type == OrderNew {
-		i := e.accounts.find(c.AccountID)
-		if i < 0 || c.SecurityID-1 >= uint32(len(e.ladders)) {
-			return
-		}
-		ticks, _ := e.policy.toTicks(c.LimitPx)
-		leaf, level := e.ladders[c.SecurityID-1].whereabouts(ticks)
-		row := e.positions.at(i, c.SecurityID)
-		ring.Prefetch(unsafe.Pointer(&e.positions.rows[row]), leaf, level, nil)
-		return
-	}
-	p := e.orders
-	o := p.hot(p.homeOf(c.OrderRef))
-	if o.ref != c.OrderRef || !o.rests() {
-		return
-	}
-	row := e.positions.at(int(o.account)-1, o.security())
-	ring.Prefetch(
-		unsafe.Pointer(&e.positions.rows[row]), unsafe.Pointer(e.ladders[0].level(o.level)),
-		unsafe.Pointer(p.hot(o.prev)), unsafe.Pointer(p.hot(o.next)),
-	)
+	ticks, _ := e.policy.toTicks(near.LimitPx)
+	leaf, level := e.ladders[near.SecurityID-1].whereabouts(ticks)
+	row = e.positions.at(max(e.accounts.find(near.AccountID), 0), near.SecurityID)
+	ring.Prefetch(leaf, level, unsafe.Pointer(p.hot(gone)), unsafe.Pointer(e.positions.table.at(row)))
 }
 
 // whereabouts is where the leaf and the level of a price are, if there are any:

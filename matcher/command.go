@@ -153,6 +153,9 @@ func (c *Command) symbolBytes() *[MaxTicker]byte {
 	return (*[MaxTicker]byte)(unsafe.Pointer(&c.EventTimeMillis))
 }
 
+// about is what Event.about is in an event.
+func (c *Command) about() *[16]byte { return (*[16]byte)(unsafe.Pointer(&c.OrderRef)) }
+
 // Bytes returns the record's own memory, in wire order on a little-endian machine.
 func (c *Command) Bytes() *[CommandBytes]byte {
 	return (*[CommandBytes]byte)(unsafe.Pointer(c))

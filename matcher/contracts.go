@@ -62,9 +62,7 @@ func (e *Engine) book(c *Command) {
 	terms, _ := c.ContractTerms()
 	reason := e.screenBooking(c, &terms)
 	if key != 0 {
-		e.keys.remember(slot, remembered{
-			key: key, ref: e.applied, decision: uint64(KeyContract)<<8 | uint64(reason),
-		})
+		e.keys.remember(slot, key, e.applied, uint64(KeyContract)<<8|uint64(reason))
 	}
 	kind := EventRejected
 	if reason == Accepted {
@@ -76,9 +74,8 @@ func (e *Engine) book(c *Command) {
 			payFixed: uint8(terms.Side), product: uint8(oneIf(terms.Swaption)), style: uint8(terms.Style),
 		})
 	}
-	ev := e.first(c, head(kind, c.Side, reason, 0, EventLast))
-	ev.Px, ev.OrderRef = c.LimitPx, 0
-	ev.AccountID, ev.SecurityID, ev.Qty = c.AccountID, 0, c.Qty
+	ev := e.first(c, head(kind, c.Side, reason, 0, EventLast), c.LimitPx)
+	ev.OrderRef, ev.SecurityID = 0, 0
 }
 
 // screenBooking judges a booking in the order of the reasons. The notional

@@ -108,13 +108,13 @@ func (e *Engine) symbolRegister(c *Command) {
 	if reason != Accepted {
 		kind = EventRejected
 	}
-	ev := e.first(c, head(kind, 0, reason, 0, EventLast))
-	ev.Px, ev.OrderRef, ev.AccountID, ev.SecurityID, ev.Qty = 0, 0, 0, id, 0
+	ev := e.first(c, head(kind, 0, reason, 0, EventLast), 0)
+	ev.OrderRef, ev.AccountID, ev.SecurityID, ev.Qty = 0, 0, id, 0
 }
 
 // mark decides what changes nothing and is there for its sequence: a SNAPSHOT
 // or a risk-extract marker.
 func (e *Engine) mark(c *Command) {
-	ev := e.first(c, head(EventApplied, 0, Accepted, 0, EventLast))
-	ev.Px, ev.OrderRef, ev.AccountID, ev.SecurityID, ev.Qty = 0, 0, 0, 0, 0
+	ev := e.first(c, head(EventApplied, 0, Accepted, 0, EventLast), 0)
+	ev.OrderRef, ev.AccountID, ev.SecurityID, ev.Qty = 0, 0, 0, 0
 }

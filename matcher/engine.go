@@ -115,15 +115,20 @@ func head(kind EventKind, side Side, reason RiskReason, status OrderStatus, flag
 	return uint64(kind) | uint64(side)<<8 | uint64(reason)<<16 | uint64(status)<<24 | uint64(flags)<<32
 }
 
-// first writes the event that carries the command, all but Px, OrderRef,
-// AccountID, SecurityID and Qty, which the caller must set.
-func (e *Engine) first(c *Command, head uint64) *Event {
+// first writes the event that carries the command. Its OrderRef, AccountID,
+// SecurityID and Qty are the command's; the caller changes what is not so.
+func (e *Engine) first(c *Command, head uint64, px int64) *Event {
+	if e.out.full() {
+		e.out.More(e.out)
+	}
 	ev := e.out.claim()
 	*(*uint64)(unsafe.Pointer(ev)) = head | uint64(EventFirst)<<32
 	ev.InputSeq = e.applied
 	ev.TimeMillis = e.now
+	ev.Px = px
 	ev.TradeSeq = 0
 	ev.Ref = e.correlation
+	*ev.about() = *c.about()
 	cmd := ev.Cmd()
 	*cmd = *c
 	cmd.InputSeq = e.applied
@@ -135,6 +140,9 @@ func (e *Engine) first(c *Command, head uint64) *Event {
 // AccountID, SecurityID and Qty, which the caller must set, and returns its
 // cleared second line.
 func (e *Engine) next(head uint64) (*Event, *Detail) {
+	if e.out.full() {
+		e.out.More(e.out)
+	}
 	ev := e.out.claim()
 	*(*uint64)(unsafe.Pointer(ev)) = head
 	ev.InputSeq = e.applied
@@ -148,35 +156,20 @@ func (e *Engine) next(head uint64) (*Event, *Detail) {
 
 // reject refuses a command that made no order of its own, as it stands.
 func (e *Engine) reject(c *Command, reason RiskReason) {
-	ev := e.first(c, head(EventRejected, c.Side, reason, 0, EventLast))
-	ev.Px = c.LimitPx
-	ev.OrderRef = c.OrderRef
-	ev.AccountID = c.AccountID
-	ev.SecurityID = c.SecurityID
-	ev.Qty = c.Qty
+	e.first(c, head(EventRejected, c.Side, reason, 0, EventLast), c.LimitPx)
 }
 
 // rejectDuplicate answers a key that was met before with the first decision on it.
 func (e *Engine) rejectDuplicate(c *Command, entry *remembered) {
-	ev := e.first(c, head(EventRejected, c.Side, Duplicate, 0, EventLast))
-	ev.Px = int64(entry.decision)
+	ev := e.first(c, head(EventRejected, c.Side, Duplicate, 0, EventLast), int64(entry.decision))
 	ev.TradeSeq = entry.ref
 	ev.OrderRef = 0
 	if entry.decision>>8 == uint64(KeyOrder) {
 		ev.OrderRef = uint32(entry.ref)
 	}
-	ev.AccountID = c.AccountID
-	ev.SecurityID = c.SecurityID
-	ev.Qty = c.Qty
 }
 
 // applyEvent states that a control, a tick, a symbol or a marker took effect.
 func (e *Engine) applyEvent(c *Command, px int64, flags uint16) *Event {
-	ev := e.first(c, head(EventApplied, c.Side, Accepted, 0, flags))
-	ev.Px = px
-	ev.OrderRef = c.OrderRef
-	ev.AccountID = c.AccountID
-	ev.SecurityID = c.SecurityID
-	ev.Qty = c.Qty
-	return ev
+	return e.first(c, head(EventApplied, c.Side, Accepted, 0, flags), px)
 }

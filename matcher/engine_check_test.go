@@ -154,8 +154,8 @@ func (e *Engine) checkKeys() error {
 		}
 	}
 	for _, b := range k.buckets {
-		for _, word := range b {
-			inRing(uint32(word))
+		for _, number := range b.numbers {
+			inRing(number)
 		}
 	}
 	for _, number := range k.spilled[:k.spillCount] {

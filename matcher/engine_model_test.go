@@ -710,7 +710,7 @@ func (m *naive) replace() {
 		return
 	}
 	filled := o.qty - o.leaves
-	keeps := c.LimitPx == o.limit && c.Qty <= o.qty
+	keeps := c.LimitPx == o.limit && c.Qty < o.qty
 	o.qty, o.leaves, o.limit, o.updated = c.Qty, c.Qty-filled, c.LimitPx, c.EventTimeMillis
 	ev := Event{
 		Kind: EventReplaced, Side: o.side, Status: o.status(), Px: o.limit, OrderRef: o.ref,

@@ -177,8 +177,8 @@ func TestEngineReplace(t *testing.T) {
 	}{
 		{"less at the same price keeps its place", replace(1, Buy, 1, 3, 100),
 			[]string{"replaced ref=1 acct=1 buy 3 @100 rests kept"}, []string{"1:3", "2:5"}},
-		{"the same again keeps its place", replace(1, Buy, 1, 5, 100),
-			[]string{"replaced ref=1 acct=1 buy 5 @100 rests kept"}, []string{"1:5", "2:5"}},
+		{"the same again goes to the back", replace(1, Buy, 1, 5, 100),
+			[]string{"replaced ref=1 acct=1 buy 5 @100 rests"}, []string{"2:5", "1:5"}},
 		{"more at the same price goes to the back", replace(1, Buy, 1, 6, 100),
 			[]string{"replaced ref=1 acct=1 buy 6 @100 rests"}, []string{"2:5", "1:6"}},
 		{"a better price goes to the front", replace(2, Buy, 2, 5, 101),

@@ -140,6 +140,10 @@ var (
 // Cmd is the sequenced command of an event with EventFirst.
 func (e *Event) Cmd() *Command { return (*Command)(unsafe.Pointer(&e.tail)) }
 
+// about is OrderRef, AccountID, SecurityID and Qty in one piece; a command has
+// the same four, one behind the other too.
+func (e *Event) about() *[16]byte { return (*[16]byte)(unsafe.Pointer(&e.OrderRef)) }
+
 // Detail is the second line of an event without EventFirst.
 func (e *Event) Detail() *Detail { return (*Detail)(unsafe.Pointer(&e.tail)) }
 
@@ -212,12 +216,19 @@ func (o *Outlet) Flush() {
 	}
 }
 
-// claim returns the next slot. Its old content is whatever was there before.
+// claim returns the next slot, which must be below Limit. Its old content is
+// whatever was there before.
 func (o *Outlet) claim() *Event {
-	if o.Next == o.Limit {
-		o.More(o)
-	}
-	e := &o.Slots[o.Next&o.Mask]
+	e := o.slot(o.Next)
 	o.Next++
 	return e
+}
+
+// full reports that More has to make room before the next claim.
+func (o *Outlet) full() bool { return o.Next == o.Limit }
+
+// slot is the slot of a position: one load and no bounds check, because the mask
+// is the size of the window less one.
+func (o *Outlet) slot(position int64) *Event {
+	return (*Event)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(o.Slots)), uintptr(position&o.Mask)*EventBytes))
 }

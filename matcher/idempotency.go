@@ -2,7 +2,10 @@
 
 package matcher
 
-import "math/bits"
+import (
+	"math/bits"
+	"unsafe"
+)
 
 // remembered is one idempotency entry: the first decision on a key.
 type remembered struct {
@@ -26,86 +29,113 @@ const (
 //
 // Entries are numbered as they come, and a slot of the table holds the number of
 // its entry, so a slot whose entry has left the ring is known to be free without
-// ever being cleared: forgetting costs nothing. A bucket is a cache line that is
-// looked through without a branch to guess. The few entries that find their
-// bucket full are listed in spilled.
+// ever being cleared: forgetting costs nothing. The slots of a bucket are used in
+// turns, so the next one holds its oldest entry, and the bucket is full when that
+// one is still in the ring. The few entries that find it so are listed in spilled.
 //
 // The hash is salted per engine, because callers choose their keys: the table's
 // layout is never visible in a decision.
 type keys struct {
-	ring    []remembered
-	buckets []bucket
-	spills  []uint64 // a bit a bucket: an entry of it may be in spilled
-	spilled []uint32 // numbers of entries that had no room; the first spillCount
-	salt    uint64
+	table   unsafe.Pointer // of buckets, reached by a hash that cannot pass its end
 	shift   uint
+	salt    uint64
 	number  uint32 // of the next entry; the ring holds the len(ring) before it
 	next    int    // its place in the ring
 	count   int    // entries in the ring
+	ring    []remembered
+	buckets []bucket
+	spilled []uint32 // numbers of entries that had no room; the first spillCount
 
 	spillCount int
 }
 
-// bucket is a line of slots: the upper half of an entry's hash, then its number.
-// A slot of zeros is free.
-type bucket [8]uint64
+// bucketSlots is how many entries a bucket has room for.
+const bucketSlots = 8
+
+// bucket is a cache line of slots. A tag is a part of the hash: one comparison of
+// words says of four slots that none of them has it, which is nearly always so.
+type bucket struct {
+	tags    [bucketSlots]uint16
+	numbers [bucketSlots]uint32 // 0 in a slot that was never used
+	turn    uint32              // which slot is next, counted on and on
+	spilled uint32              // number of the last entry that found no room here
+	_       [8]byte
+}
+
+var _ = [1]struct{}{}[unsafe.Sizeof(bucket{})-64]
 
 func newKeys(a *arena, capacity int, salt uint64) keys {
-	// Two entries a bucket on average: about one bucket in 4,000 spills.
-	n := 1 << bits.Len(uint(max(capacity/2, 1)-1))
-	return keys{
+	// Two entries a bucket on average: about one bucket in 4,000 spills. With two
+	// buckets or more the shift is one that a machine word has.
+	n := 1 << bits.Len(uint(max(capacity/2, 2)-1))
+	k := keys{
 		ring:    carve[remembered](a, capacity),
 		buckets: carve[bucket](a, n),
-		spills:  carve[uint64](a, (n+63)/64),
 		spilled: carve[uint32](a, capacity),
 		salt:    salt | 1,
 		shift:   uint(64 - bits.Len(uint(n-1))),
 		number:  uint32(capacity) + 1, // number 0, that of an empty slot, has left already
 	}
+	k.table = unsafe.Pointer(unsafe.SliceData(k.buckets))
+	return k
 }
-
-// find looks a key up. When it is unknown, slot is where remember puts it,
-// provided that nothing else happens to the table in between.
-func (k *keys) find(family, key uint64) (entry *remembered, slot keySlot) {
-	hash := key * k.salt
-	home := hash >> k.shift
-	tag := uint32(hash >> 16)
-	oldest := k.number - uint32(len(k.ring))
-	room := uint32(len(k.ring))
-
-	b := &k.buckets[home]
-	var same, free uint32
-	for i, word := range b {
-		// age < room says, in 32 bits that may wrap, that the entry is in the ring.
-		live := below(uint32(word)-oldest, room)
-		same |= equal(uint32(word>>32), tag) & live << i
-		free |= (live ^ 1) << i
-	}
-	slot = keySlot{home: uint32(home), tag: tag, free: uint8(free)}
-	for ; same != 0; same &= same - 1 {
-		if e := k.entry(uint32(b[bits.TrailingZeros32(same)])); e.key == key && e.family() == family {
-			return e, slot
-		}
-	}
-	if k.spillCount != 0 && k.spills[home/64]>>(home%64)&1 != 0 {
-		return k.findSpilled(family, key), slot
-	}
-	return nil, slot
-}
-
-// home is the bucket of a key.
-func (k *keys) home(key uint64) *bucket { return &k.buckets[key*k.salt>>k.shift] }
 
 // keySlot is where a key that find did not know belongs.
 type keySlot struct {
-	home uint32
-	tag  uint32
-	free uint8 // a bit for every slot of the bucket that may be taken
+	home *bucket
+	tag  uint16
 }
 
-// below and equal are 1 or 0 without a branch.
-func below(a, b uint32) uint32 { return uint32((uint64(a) - uint64(b)) >> 63) }
-func equal(a, b uint32) uint32 { return below(a^b, 1) }
+// find looks a key up. When it is unknown, slot is where remember puts it.
+func (k *keys) find(family, key uint64) (entry *remembered, slot keySlot) {
+	hash := key * k.salt
+	slot = keySlot{k.bucket(hash), tagOf(hash)}
+	tags := (*[2]uint64)(unsafe.Pointer(&slot.home.tags))
+	lanes := uint64(slot.tag) * eachLane
+	if zeroLane(tags[0]^lanes)|zeroLane(tags[1]^lanes) != 0 || k.live(slot.home.spilled) {
+		entry = k.findTagged(family, key, slot)
+	}
+	return entry, slot
+}
+
+// home is the bucket of a key.
+func (k *keys) home(key uint64) *bucket { return k.bucket(key * k.salt) }
+
+// bucket is the bucket of a hash: its upper bits.
+func (k *keys) bucket(hash uint64) *bucket {
+	return (*bucket)(unsafe.Add(k.table, uintptr(hash>>(k.shift&63))*unsafe.Sizeof(bucket{})))
+}
+
+// tagOf is the tag of a hash, bits that name no bucket: there are at most 2^27.
+func tagOf(hash uint64) uint16 { return uint16(hash >> 20) }
+
+// Four lanes of 16 bits in a word.
+const (
+	eachLane = 0x0001_0001_0001_0001
+	topBits  = eachLane << 15
+)
+
+// zeroLane is not 0 exactly when one of the four lanes of a word is.
+func zeroLane(word uint64) uint64 { return (word - eachLane) &^ word & topBits }
+
+// findTagged is the slow path of find: some slot has the key's tag, or an
+// entry of the bucket has spilled.
+func (k *keys) findTagged(family, key uint64, slot keySlot) *remembered {
+	for i, tag := range slot.home.tags {
+		if number := slot.home.numbers[i]; tag == slot.tag && k.live(number) {
+			if e := k.entry(number); e.key == key && e.family() == family {
+				return e
+			}
+		}
+	}
+	if k.live(slot.home.spilled) {
+		return k.findSpilled(family, key)
+	}
+	return nil
+}
+
+// live reports that the entry of a number is in the ring, unless 2^32 entries have come since.
+func (k *keys) live(number uint32) bool { return k.number-1-number < uint32(len(k.ring)) }
 
 // entry is the entry of a number that is in the ring. Its place counts back from
 // the next one, so numbers may wrap around and the ring be of any length.
@@ -119,14 +149,17 @@ func (k *keys) entry(number uint32) *remembered {
 
 // remember adds the decision on a key that find did not know, at find's slot,
 // and forgets the oldest when the ring is full.
-func (k *keys) remember(slot keySlot, entry remembered) {
-	if slot.free != 0 {
-		at := bits.TrailingZeros8(slot.free)
-		k.buckets[slot.home][at] = uint64(slot.tag)<<32 | uint64(k.number)
+func (k *keys) remember(slot keySlot, key, ref, decision uint64) {
+	b := slot.home
+	at := b.turn % bucketSlots
+	if !k.live(b.numbers[at]) {
+		b.tags[at] = slot.tag
+		b.numbers[at] = k.number
+		b.turn++
 	} else {
-		k.spill(slot)
+		k.spill(b)
 	}
-	k.ring[k.next] = entry
+	k.ring[k.next] = remembered{key, ref, decision}
 	k.number++
 	if k.next++; k.next == len(k.ring) {
 		k.next = 0
@@ -135,7 +168,7 @@ func (k *keys) remember(slot keySlot, entry remembered) {
 }
 
 // spill lists the next entry, and takes out those that have left the ring.
-func (k *keys) spill(slot keySlot) {
+func (k *keys) spill(b *bucket) {
 	kept := 0
 	for _, number := range k.spilled[:k.spillCount] {
 		// The next entry takes the oldest one's place.
@@ -144,15 +177,12 @@ func (k *keys) spill(slot keySlot) {
 			kept++
 		}
 	}
-	if kept == 0 {
-		clear(k.spills)
-	}
 	k.spilled[kept] = k.number
 	k.spillCount = kept + 1
-	k.spills[slot.home/64] |= 1 << (slot.home % 64)
+	b.spilled = k.number
 }
 
-// findSpilled is the slow path of find.
+// findSpilled looks through the entries that found no room in their bucket.
 func (k *keys) findSpilled(family, key uint64) *remembered {
 	for _, number := range k.spilled[:k.spillCount] {
 		if k.number-number > uint32(len(k.ring)) {

@@ -107,7 +107,7 @@ func TestKeysMatchAModel(t *testing.T) {
 				if known {
 					continue
 				}
-				k.remember(slot, remembered{want.key, uint64(step), want.family << 9})
+				k.remember(slot, want.key, uint64(step), want.family<<9)
 				model[want] = uint64(step)
 				if order = append(order, want); len(order) > capacity {
 					delete(model, order[0])

@@ -61,10 +61,12 @@ func (o *order) setStatus(s OrderStatus) {
 // is turned by a constant of its own there, so that references in even steps do
 // not pile up on one chain.
 type orderPool struct {
+	hots   table[order] // orders and colds again, for the path
+	chills table[orderCold]
+	homes  uint32      // a power of two
 	orders []order     // by ix: the first unused, then the homes, then the guest rooms
 	colds  []orderCold // by ix
 	guests []ix        // heads of chains, by chainOf
-	homes  uint32      // a power of two
 	lap    uint8       // log2(len(guests))
 	free   ix          // guest rooms given back, through next
 	high   ix          // highest guest room ever used
@@ -92,10 +94,11 @@ func (p *orderPool) take(ref uint32) (ix, bool) {
 	}
 	p.count++
 	i := p.homeOf(ref)
-	if p.orders[i].ref != 0 {
+	o := p.hot(i)
+	if o.ref != 0 {
 		return p.lodge(ref), true
 	}
-	p.orders[i] = order{ref: ref}
+	*o = order{ref: ref}
 	return i, true
 }
 
@@ -117,16 +120,17 @@ func (p *orderPool) lodge(ref uint32) ix {
 
 // drop forgets an order that is not on the book; its ix is free for another one.
 func (p *orderPool) drop(i ix) {
-	p.count--
 	if i > ix(p.homes) {
 		p.leave(i)
 		return
 	}
-	p.orders[i].ref = 0
+	p.count--
+	p.hot(i).ref = 0
 }
 
 // leave is the slow path of drop: a guest goes.
 func (p *orderPool) leave(i ix) {
+	p.count--
 	o := &p.orders[i]
 	at := p.chainOf(o.ref)
 	for *at != i {
@@ -141,17 +145,17 @@ func (p *orderPool) leave(i ix) {
 
 // find returns the order of a reference, 0 when there is none; there is none of 0.
 func (p *orderPool) find(ref uint32) ix {
-	if i := p.homeOf(ref); p.orders[i].ref == ref && ref != 0 {
+	if i := p.homeOf(ref); p.hot(i).ref == ref && ref != 0 {
 		return i
-	}
-	if p.away == 0 {
-		return 0
 	}
 	return p.findGuest(ref)
 }
 
 // findGuest is the slow path of find.
 func (p *orderPool) findGuest(ref uint32) ix {
+	if p.away == 0 {
+		return 0
+	}
 	i := *p.chainOf(ref)
 	for i != 0 && p.orders[i].ref != ref {
 		i = p.orders[i].chain
@@ -160,8 +164,8 @@ func (p *orderPool) findGuest(ref uint32) ix {
 }
 
 // hot and cold are the two halves of an order.
-func (p *orderPool) hot(i ix) *order      { return &p.orders[i] }
-func (p *orderPool) cold(i ix) *orderCold { return &p.colds[i] }
+func (p *orderPool) hot(i ix) *order      { return p.hots.at(uint32(i)) }
+func (p *orderPool) cold(i ix) *orderCold { return p.chills.at(uint32(i)) }
 
 // live is how many orders are in the pool, full whether it takes another one.
 func (p *orderPool) live() int  { return p.count }

@@ -44,6 +44,7 @@ func newOrderPool(capacity int) (*orderPool, error) {
 	if p.arena.err != nil {
 		return nil, errors.Join(p.arena.err, p.arena.close())
 	}
+	p.hots, p.chills = tableOf(p.orders), tableOf(p.colds)
 	return p, nil
 }
 

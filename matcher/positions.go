@@ -25,9 +25,10 @@ const maxPositions = 1 << 28
 // The stride is an odd number of cache lines, so that an account's rows in many
 // securities do not all fall into the same few sets of the caches.
 type positions struct {
-	rows   []position
-	seen   []uint64 // a bit a row: it is in held
-	held   []uint32 // the first count are row numbers
+	table  table[position]
+	rows   []position // the same
+	seen   []uint64   // a bit a row: it is in held
+	held   []uint32   // the first count are row numbers
 	count  int
 	stride int
 }
@@ -38,8 +39,10 @@ func newPositions(a *arena, accounts, securities int) positions {
 		stride += 4
 	}
 	n := stride * securities
+	rows := carveSparse[position](a, n)
 	return positions{
-		rows:   carveSparse[position](a, n),
+		table:  tableOf(rows),
+		rows:   rows,
 		seen:   carve[uint64](a, (n+63)/64),
 		held:   carve[uint32](a, n),
 		stride: stride,
@@ -57,7 +60,7 @@ func (t *positions) security(row uint32) uint32 { return row/uint32(t.stride) + 
 
 // fill books an execution into a row.
 func (t *positions) fill(row uint32, side Side, px int64, qty int32) *position {
-	p := &t.rows[row]
+	p := t.table.at(row)
 	if p.quantity == 0 {
 		t.touch(row)
 	}

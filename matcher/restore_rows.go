@@ -139,7 +139,7 @@ func (s *snapshotReader) idempotency() error {
 	if known != nil {
 		return fmt.Errorf("key %d: %w", key, ErrSnapshotTwice)
 	}
-	e.keys.remember(slot, entry)
+	e.keys.remember(slot, entry.key, entry.ref, entry.decision)
 	return nil
 }
 

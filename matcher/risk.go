@@ -22,8 +22,11 @@ type policy struct {
 // request is what screening finds out about a command on the way.
 type request struct {
 	security *security
-	account  int    // index
-	row      uint32 // of positions
+	account  *account
+	held     *position // of the account in the security
+	ladder   *ladder   // of the security
+	row      uint32    // of held
+	owner    uint32    // index of the account + 1
 	market   bool
 	crosses  bool  // the best opposite price is within the limit
 	limit    int64 // in ticks; of a market order the end of the range
@@ -36,24 +39,27 @@ func (e *Engine) standing(accountID, securityID uint32, q *request) RiskReason {
 	if e.policy.kill {
 		return KillSwitch
 	}
-	q.account = e.accounts.find(accountID)
-	if q.account < 0 {
+	index := e.accounts.find(accountID)
+	if index < 0 {
 		return UnknownAccount
 	}
-	if e.accounts.rows[q.account].enabled == 0 {
+	q.account, q.owner = e.accounts.table.at(uint32(index)), uint32(index)+1
+	if q.account.enabled == 0 {
 		return AccountDisabled
 	}
-	q.security = e.securities.at(securityID)
-	if q.security == nil {
+	s := e.securities.at(securityID)
+	if s == nil {
 		return UnknownSecurity
 	}
-	if q.security.flags != securityTradable {
-		if q.security.flags&^securityRestricted == securityTradable {
+	if s.flags != securityTradable {
+		if s.flags&^securityRestricted == securityTradable {
 			return Restricted
 		}
 		return SecurityDisabled
 	}
-	q.row = e.positions.at(q.account, securityID)
+	q.security, q.ladder = s, &e.ladders[securityID-1]
+	q.row = e.positions.at(index, securityID)
+	q.held = e.positions.table.at(q.row)
 	return Accepted
 }
 
@@ -102,10 +108,9 @@ func (p *policy) worth(px int64, qty int32) (notional int64, ok bool) {
 // exposure judges credit, position and concentration as they would stand if all
 // open orders on the side and this one were executed.
 func (e *Engine) exposure(q *request, side Side, qty int64) RiskReason {
-	account, row := &e.accounts.rows[q.account], &e.positions.rows[q.row]
 	m := mirror(side) // x ^ m - m is x for a buyer and -x for a seller: no branch to guess
-	used, open := account.executed^m-m, account.open[side&1]
-	held, leaves := row.quantity^m-m, row.open[side&1]
+	used, open := q.account.executed^m-m, q.account.open[side&1]
+	held, leaves := q.held.quantity^m-m, q.held.open[side&1]
 	// open and q.notional are not negative, so a sum that passed the end is negative.
 	open += q.notional
 	if open < 0 {

@@ -535,7 +535,7 @@ func TestSnapshotWriterErrorsArePassedOn(t *testing.T) {
 	}
 	for key := range uint64(10_000) {
 		_, slot := e.keys.find(orderKeys, key+1)
-		e.keys.remember(slot, remembered{key: key + 1, ref: 1})
+		e.keys.remember(slot, key+1, 1, 0)
 	}
 	if err := e.WriteSnapshot(&brokenWriter{room: 70_000}); !errors.Is(err, io.ErrShortWrite) {
 		t.Errorf("in the middle: %v", err)

@@ -15,7 +15,7 @@ type taker struct {
 // take matches an order against the other side of the book and notes the last price.
 func (e *Engine) take(ladder *ladder, i ix, o *order, cold *orderCold, q *request) {
 	t := &e.taker // field by field: a composite would be built aside and copied
-	t.order, t.cold, t.account = o, cold, &e.accounts.rows[q.account]
+	t.order, t.cold, t.account = o, cold, q.account
 	t.row, t.lastPx = q.row, 0
 	ladder.match(o.side(), q.limit, o.leaves, o.account, e)
 	if t.lastPx != 0 {
@@ -31,25 +31,34 @@ func (e *Engine) filled(maker ix, px int64, qty int32) {
 	t.lastPx = px
 	notional := px * int64(qty)
 
-	m, mCold := e.orders.hot(maker), e.orders.cold(maker)
+	m := e.orders.hot(maker)
 	t.order.leaves -= qty
 	t.account.settle(t.order.side(), notional)
-	e.orderFilled(t.order, t.cold, t.row, px, qty, m.ref, EventAggressor)
+	ev, detail := e.orderFilled(t.order, t.cold, t.row, px, qty, EventAggressor)
+	ev.AccountID = t.account.id
+	detail.CounterRef = m.ref
+	detail.LimitPx = t.cold.limit
 
-	account := &e.accounts.rows[m.account-1]
+	// Of the resting order's cold half nothing is read, so nobody waits for it: it
+	// is filled at its own limit, and its account knows its id.
+	account, held := e.behind(m)
 	account.release(m.side(), notional)
 	account.settle(m.side(), notional)
+	held.release(m.side(), int64(qty))
 	row := e.positions.at(int(m.account)-1, m.security())
-	e.positions.rows[row].release(m.side(), int64(qty))
-	e.orderFilled(m, mCold, row, px, qty, t.order.ref, 0)
+	ev, detail = e.orderFilled(m, e.orders.cold(maker), row, px, qty, 0)
+	ev.AccountID = account.id
+	detail.CounterRef = t.order.ref
+	detail.LimitPx = px
 	if m.leaves == 0 {
 		e.openOrders--
 		e.retire(maker)
 	}
 }
 
-// orderFilled moves an order's status and the position behind it and states the fill.
-func (e *Engine) orderFilled(o *order, cold *orderCold, row uint32, px int64, qty int32, counter uint32, flags uint16) {
+// orderFilled moves an order's status and the position behind it and states the
+// fill, all but AccountID, CounterRef and LimitPx, which the caller must set.
+func (e *Engine) orderFilled(o *order, cold *orderCold, row uint32, px int64, qty int32, flags uint16) (*Event, *Detail) {
 	status := StatusPartiallyFilled
 	if o.leaves == 0 {
 		status = StatusFilled
@@ -63,14 +72,18 @@ func (e *Engine) orderFilled(o *order, cold *orderCold, row uint32, px int64, qt
 	ev.Px = px
 	ev.TradeSeq = e.tradeSeq
 	ev.OrderRef = o.ref
-	ev.AccountID = cold.accountID
-	ev.SecurityID = cold.securityID
+	ev.SecurityID = o.security()
 	ev.Qty = qty
 	detail.Leaves = o.leaves
-	detail.CounterRef = counter
 	detail.PositionQty = p.quantity
 	detail.AverageCost = p.average
-	detail.LimitPx = cold.limit
+	return ev, detail
+}
+
+// behind is the account and the position of an order that was let in.
+func (e *Engine) behind(o *order) (*account, *position) {
+	row := e.positions.at(int(o.account)-1, o.security())
+	return e.accounts.table.at(o.account - 1), e.positions.table.at(row)
 }
 
 // prevented cancels a resting order that the incoming order of the same account has met.
@@ -84,18 +97,18 @@ func (e *Engine) prevented(maker ix) {
 
 // cancelOpen makes an open order, already off the book, a cancelled one.
 func (e *Engine) cancelOpen(o *order, cold *orderCold, reason RiskReason) {
-	e.releaseOpen(o, cold)
 	e.openOrders--
 	o.setStatus(StatusCanceled)
 	cold.reason = reason
 	cold.updated = e.now
+	e.releaseOpen(o, cold.limit)
 }
 
 // releaseOpen gives back what an open order has set aside.
-func (e *Engine) releaseOpen(o *order, cold *orderCold) {
-	e.accounts.rows[o.account-1].release(o.side(), cold.limit*int64(o.leaves))
-	row := e.positions.at(int(o.account)-1, o.security())
-	e.positions.rows[row].release(o.side(), int64(o.leaves))
+func (e *Engine) releaseOpen(o *order, limit int64) {
+	account, held := e.behind(o)
+	account.release(o.side(), limit*int64(o.leaves))
+	held.release(o.side(), int64(o.leaves))
 }
 
 // tradeNew decides a TRADE_NEW: a market trade at the last known price, no
@@ -112,21 +125,15 @@ func (e *Engine) tradeNew(c *Command) {
 	var q request
 	reason := e.screenTrade(c, &q)
 	if key != 0 {
-		e.keys.remember(slot, remembered{
-			key: key, ref: e.applied, decision: uint64(KeyTrade)<<8 | uint64(reason),
-		})
+		e.keys.remember(slot, key, e.applied, uint64(KeyTrade)<<8|uint64(reason))
 	}
 	if reason != Accepted {
-		ev := e.first(c, head(EventRejected, c.Side, reason, 0, EventLast))
-		ev.Px, ev.OrderRef = 0, 0
-		ev.AccountID, ev.SecurityID, ev.Qty = c.AccountID, c.SecurityID, c.Qty
+		e.first(c, head(EventRejected, c.Side, reason, 0, EventLast), 0).OrderRef = 0
 		return
 	}
-	ev := e.first(c, head(EventBooked, c.Side, Accepted, 0, 0))
-	ev.Px, ev.OrderRef = q.price, 0
-	ev.AccountID, ev.SecurityID, ev.Qty = c.AccountID, c.SecurityID, c.Qty
+	e.first(c, head(EventBooked, c.Side, Accepted, 0, 0), q.price).OrderRef = 0
 
-	e.accounts.rows[q.account].settle(c.Side, q.notional)
+	q.account.settle(c.Side, q.notional)
 	p := e.positions.fill(q.row, c.Side, q.price, c.Qty)
 	ev, detail := e.next(head(EventFilled, c.Side, Accepted, StatusFilled, EventMarket|EventLast))
 	e.tradeSeq++
