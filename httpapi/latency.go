@@ -11,7 +11,6 @@ import (
 // (schema 2), from about a nanosecond to about 17 minutes. Any goroutine
 // records; a scrape reads.
 type Latency struct {
-	count   atomic.Uint64
 	sumNs   atomic.Uint64
 	buckets [latencyBuckets]atomic.Uint64
 }
@@ -39,5 +38,4 @@ func (l *Latency) Record(ns int64) {
 	at += (exponent-1)<<latencySchema - latencyLowest
 	l.buckets[min(max(at, 0), latencyBuckets-1)].Add(1)
 	l.sumNs.Add(uint64(ns))
-	l.count.Add(1)
 }

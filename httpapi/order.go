@@ -117,12 +117,22 @@ func (o *orderState) append(b []byte) []byte {
 	b = appendPrice(b, o.lastPx)
 	b = append(b, `,"lastFillQuantity":`...)
 	b = appendPresent(b, uint64(o.lastQty))
-	b = append(b, `,"createdAt":`...)
-	b = appendTime(b, o.created)
-	b = append(b, `,"updatedAt":`...)
-	b = appendTime(b, o.updated)
+	b = o.appendTimes(b)
 	b = append(b, `,"sequence":`...)
 	return appendPresent(b, o.inputSeq)
+}
+
+// appendTimes appends when the order was made and changed: most of the time, as it was made.
+func (o *orderState) appendTimes(b []byte) []byte {
+	b = append(b, `,"createdAt":`...)
+	at := len(b)
+	b = appendTime(b, o.created)
+	end := len(b)
+	b = append(b, `,"updatedAt":`...)
+	if o.updated == o.created {
+		return append(b, b[at:end]...)
+	}
+	return appendTime(b, o.updated)
 }
 
 // terms fills in what the request itself says.

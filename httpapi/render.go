@@ -35,7 +35,25 @@ const hexDigits = "0123456789abcdef"
 
 // appendString appends text as a JSON string. What is not valid UTF-8 becomes U+FFFD.
 func appendString[T string | []byte](b []byte, text T) []byte {
+	plain := 0
+	for plain < len(text) && plainInString(text[plain]) {
+		plain++
+	}
 	b = append(b, '"')
+	b = append(b, text[:plain]...)
+	if plain < len(text) {
+		b = appendEscaped(b, text[plain:])
+	}
+	return append(b, '"')
+}
+
+// plainInString reports a byte that stands for itself within a JSON string.
+func plainInString(ch byte) bool {
+	return ch >= ' ' && ch < utf8.RuneSelf && ch != '"' && ch != '\\'
+}
+
+// appendEscaped appends what is between the quotes of a JSON string.
+func appendEscaped[T string | []byte](b []byte, text T) []byte {
 	for i := 0; i < len(text); {
 		ch := text[i]
 		switch {
@@ -54,7 +72,7 @@ func appendString[T string | []byte](b []byte, text T) []byte {
 		}
 		i++
 	}
-	return append(b, '"')
+	return b
 }
 
 // appendTime appends epoch milliseconds as an RFC 3339 UTC string with

@@ -19,7 +19,7 @@ func (d *Desk) Durable(seq uint64) {
 // answer ends a submission: to its holder, or to the pool if nobody holds it.
 func (t *Ticket) answer() {
 	if t.state.CompareAndSwap(submitted, answered) {
-		t.wake <- struct{}{}
+		t.wake <- ended
 		return
 	}
 	if t.state.CompareAndSwap(abandoned, free) {
@@ -37,7 +37,7 @@ func (d *Desk) Refuse(ref uint64) {
 		return
 	}
 	if t.state.CompareAndSwap(submitted, refused) {
-		t.wake <- struct{}{}
+		t.wake <- ended
 		return
 	}
 	if t.state.CompareAndSwap(abandoned, free) {

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"posttrade/matcher"
 	"posttrade/ring"
@@ -45,7 +46,7 @@ type Desk struct {
 	in      *ring.MPSC[matcher.Command]
 	tickets []Ticket
 	state   atomic.Uint32 // open, closed or failed; only rises
-	out     atomic.Int64  // tickets not in the pool
+	epoch   time.Time     // what the alarms count from
 
 	pool struct {
 		mu    sync.Mutex // Acquire and Release; the committer only for a ticket given up
@@ -71,12 +72,12 @@ func New(in *ring.MPSC[matcher.Command], maxTickets int) (*Desk, error) {
 	if maxTickets < 1 || maxTickets > MaxTickets {
 		return nil, fmt.Errorf("desk: new tickets=%d: %w", maxTickets, ErrSize)
 	}
-	d := &Desk{in: in, tickets: make([]Ticket, maxTickets)}
+	d := &Desk{in: in, tickets: make([]Ticket, maxTickets), epoch: time.Now()}
 	d.pool.small = make([]uint32, 0, maxTickets)
 	d.pool.large = make([]uint32, 0, maxTickets)
 	for i := maxTickets - 1; i >= 0; i-- {
 		t := &d.tickets[i]
-		t.desk, t.index, t.wake = d, uint32(i), make(chan struct{}, 1)
+		t.desk, t.index, t.wake = d, uint32(i), make(chan token, tokens)
 		d.pool.small = append(d.pool.small, uint32(i))
 	}
 	d.done.slots = make([]done, 1<<bits.Len(uint(maxTickets-1)))
@@ -112,7 +113,6 @@ func (d *Desk) Acquire(n int) (*Ticket, error) {
 	t := &d.tickets[(*list)[last]]
 	*list = (*list)[:last]
 	d.pool.mu.Unlock()
-	d.out.Add(1)
 	t.prepare(n)
 	return t, nil
 }
@@ -130,7 +130,6 @@ func (d *Desk) refusal() error {
 
 // back puts a ticket into the pool.
 func (d *Desk) back(t *Ticket) {
-	d.out.Add(-1)
 	list := &d.pool.small
 	if len(t.commands) > 1 {
 		list = &d.pool.large
@@ -142,7 +141,11 @@ func (d *Desk) back(t *Ticket) {
 
 // Out is how many tickets are out: held, waiting, or given up without an answer
 // yet. Any goroutine.
-func (d *Desk) Out() int { return int(d.out.Load()) }
+func (d *Desk) Out() int {
+	d.pool.mu.Lock()
+	defer d.pool.mu.Unlock()
+	return len(d.tickets) - len(d.pool.small) - len(d.pool.large)
+}
 
 // Cap is how many tickets there are.
 func (d *Desk) Cap() int { return len(d.tickets) }
@@ -162,7 +165,7 @@ func (d *Desk) Fail(cause error) {
 	for i := range d.tickets {
 		t := &d.tickets[i]
 		if t.state.CompareAndSwap(submitted, lost) {
-			t.wake <- struct{}{}
+			t.wake <- ended
 		}
 	}
 }

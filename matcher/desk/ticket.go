@@ -39,9 +39,9 @@ type Ticket struct {
 	answers  []Answer // writer: the recorder, between Submit and the last event
 	unsaid   int      // commands without their last event; writer: Submit, then the recorder
 
-	wake  chan struct{} // one token for the end of each submission
-	woken bool          // the token has been taken
-	timer *time.Timer
+	wake  chan token // one ended for each submission, and at most one nudge
+	woken bool       // the submission's ended has been taken
+	alarm alarm
 
 	_ [64]byte // the next ticket's holder is someone else
 }
@@ -135,7 +135,7 @@ func (t *Ticket) Submit() error {
 		err = ErrFull
 	}
 	if !t.state.CompareAndSwap(submitted, held) {
-		<-t.wake // Fail has been here
+		t.end() // Fail has been here
 		t.state.Store(held)
 		return ErrFailed
 	}
@@ -174,30 +174,19 @@ func (t *Ticket) await(timeout time.Duration) bool {
 	if t.state.Load() == held {
 		panic("desk: wait for a ticket that was not submitted")
 	}
-	if timeout <= 0 {
-		<-t.wake
-		t.woken = true
+	if timeout <= 0 || t.Ready() {
+		t.end()
 		return true
 	}
-	select {
-	case <-t.wake:
-		t.woken = true
-		return true
-	default:
+	due := t.alarm.begin(t, timeout)
+	for !t.take() {
+		if !t.alarm.again(t, due) {
+			t.alarm.rest()
+			return false
+		}
 	}
-	if t.timer == nil {
-		t.timer = time.NewTimer(timeout)
-	} else {
-		t.timer.Reset(timeout)
-	}
-	select {
-	case <-t.wake:
-		t.woken = true
-		t.timer.Stop()
-		return true
-	case <-t.timer.C:
-		return false
-	}
+	t.alarm.rest()
+	return true
 }
 
 // Answer is the answer to command i. Only after Wait returned nil and before
@@ -224,7 +213,7 @@ func (t *Ticket) Release() {
 			}
 		case answered, refused:
 			if !t.woken {
-				<-t.wake // sent, or about to be
+				t.end() // sent, or about to be
 			}
 			t.state.Store(free)
 			t.desk.back(t)

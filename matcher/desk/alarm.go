@@ -1,0 +1,92 @@
+package desk
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// token is what wakes the holder of a ticket.
+type token bool
+
+const (
+	ended token = true  // the submission has ended: the state says how
+	nudge token = false // the holder's time may be up: it looks at the clock
+)
+
+// tokens is the room in Ticket.wake: nobody who sends ever waits.
+const tokens = 2
+
+// take waits for the next token and reports whether the submission has ended.
+func (t *Ticket) take() bool {
+	if <-t.wake == nudge {
+		t.alarm.nudged.Store(false)
+		return false
+	}
+	t.woken = true
+	return true
+}
+
+// end waits until the submission has ended, however long that takes.
+func (t *Ticket) end() {
+	for !t.take() {
+	}
+}
+
+// alarm bounds how long the holder of a ticket waits. Setting a timer and stopping it
+// again would cost more than the rest of a wait that ends in time, as nearly all do. So
+// the timer runs on when a wait has ended, and the next wait leaves it alone if it goes
+// off early enough: then it nudges the holder, who looks at the clock and sets it anew.
+// A ticket in steady use so sets its timer once in a time-out.
+type alarm struct {
+	timer  *time.Timer  // writer: the holder
+	due    atomic.Int64 // when the holder's time is up; 0: it does not wait. Writer: the holder
+	set    atomic.Int64 // when the timer goes off, 0 if it does not; at worst 0 although it does
+	nudged atomic.Bool  // a nudge is in the channel
+}
+
+// now is a clock of the desk's own, cheaper than the time of day. Never 0.
+func (d *Desk) now() int64 { return int64(time.Since(d.epoch)) + 1 }
+
+// begin starts a wait and returns when its time is up.
+func (a *alarm) begin(t *Ticket, timeout time.Duration) (due int64) {
+	due = t.desk.now() + int64(timeout)
+	a.due.Store(due)
+	a.wind(t, due, timeout)
+	return due
+}
+
+// again looks at the clock after a nudge: false when the time is up.
+func (a *alarm) again(t *Ticket, due int64) bool {
+	left := due - t.desk.now()
+	if left <= 0 {
+		return false
+	}
+	a.wind(t, due, time.Duration(left))
+	return true
+}
+
+// rest ends a wait.
+func (a *alarm) rest() { a.due.Store(0) }
+
+// wind makes the timer go off at due or before. Between the holder's store of due and its
+// look at set, and ring's store of set and its look at due, one of the two sees the other.
+func (a *alarm) wind(t *Ticket, due int64, left time.Duration) {
+	if set := a.set.Load(); set != 0 && set <= due {
+		return
+	}
+	a.set.Store(due)
+	if a.timer == nil {
+		a.timer = time.AfterFunc(left, t.ring)
+		return
+	}
+	a.timer.Reset(left)
+}
+
+// ring is the timer's goroutine: it nudges a holder who waits.
+func (t *Ticket) ring() {
+	a := &t.alarm
+	a.set.Store(0)
+	if a.due.Load() != 0 && a.nudged.CompareAndSwap(false, true) {
+		t.wake <- nudge
+	}
+}
