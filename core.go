@@ -111,6 +111,7 @@ func openCore(o coreOptions) (_ *core, err error) {
 	// 1. The journal, verified against its anchor; a new one gets its genesis.
 	if c.journal, err = journal.Open(o.dir, journal.Options{
 		Durability: o.durability, FlushInterval: o.flushInterval, ReserveBytes: uint64(o.reserveBytes), Fatal: o.fatal,
+		Tail: o.durability == journal.DurabilityOS && !o.member, // a member's answers wait for a majority, not for its journal
 	}); err != nil {
 		return nil, err
 	}
@@ -307,7 +308,7 @@ func (c *core) Observe(ev *matcher.Event) {
 	}
 }
 
-// Durable is what the journal has written. On a member it lets nothing go: what the
+// Durable is what the journal answers for. On a member it lets nothing go: what the
 // matcher is given there is on a majority's disks already, so its answers leave when
 // it is applied, without waiting for a journal that is brought up from there anyway.
 func (c *core) Durable(inputSeq uint64) {
@@ -317,7 +318,7 @@ func (c *core) Durable(inputSeq uint64) {
 }
 
 // release lets the answers up to a sequence go. One goroutine calls it: the journal's
-// committer, on a member the recorder.
+// committer, or the recorder, on a member and in mode "os".
 func (c *core) release(inputSeq uint64) {
 	c.watermark.raise(inputSeq)
 	c.desk.Durable(inputSeq)

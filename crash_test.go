@@ -52,7 +52,8 @@ type exported struct {
 	OrderRef      uint32 `json:"orderRef"`
 }
 
-// TestKillUnderLoad kills the real binary with -9 while eight clients send, and
+// TestKillUnderLoad kills the real binary with -9 while eight clients send, in mode
+// "os" and in mode "fsync", which take each other's journal over, and
 // after every kill holds the journal's export against what was acknowledged:
 // everything acknowledged is there once (O1, O4), sequences have no hole and
 // never change their content (O2), a replay from the first command and from
@@ -66,7 +67,7 @@ func TestKillUnderLoad(t *testing.T) {
 	t.Logf("seed %d, %d cycles", *crashSeed, *crashCycles)
 	repeated := 0
 	for cycle := range *crashCycles {
-		server := startForCrash(t, binary, data, besideEngine(cycle)...)
+		server := startForCrash(t, binary, data, append(besideEngine(cycle), "--journal.durability="+[]string{"os", "fsync", "os"}[cycle%3])...)
 		repeated += o.repeatUnknown(t, server.url)
 		delay := time.Duration(random.IntN(400)) * time.Millisecond
 		results := loadUntilKilled(t, server, cycle, random.Uint64(), delay)

@@ -12,9 +12,9 @@ import (
 var errNotDurable = errors.New("not durable in time")
 
 // watermark is the number up to which commands are durable, for readers that
-// wait for it. The committer raises it and pays for a wake only when somebody waits.
+// wait for it. Who lets the answers go raises it, and pays for a wake only when somebody waits.
 type watermark struct {
-	durable atomic.Uint64 // writer: the committer
+	durable atomic.Uint64 // writer: who lets the answers go
 	waiting atomic.Int64  // readers that have asked for a wake
 	mu      sync.Mutex
 	raised  chan struct{} // closed and replaced at a raise that somebody waits for; guarded by mu

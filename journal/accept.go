@@ -61,7 +61,9 @@ func acceptable(ctx context.Context, dir string, o *VerifyOptions, r *Report) (h
 		return head, err
 	}
 	r.Seed, r.Replayed = hashOf(genesis), check != nil
-	head, err = readAll(ctx, db, r, check)
+	if head, err = readAll(ctx, db, r, check); err == nil {
+		err = keepTail(db, dir, o, r, head)
+	}
 	return head, errors.Join(err, check.close())
 }
 

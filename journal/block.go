@@ -321,12 +321,22 @@ type Block struct {
 	idCount   uint32
 	lastIDSeq uint64
 	fillCount uint32
+
+	told told // what of it lies in the tail
+}
+
+// told is how much of a block has been copied into the tail, and its answers let go.
+type told struct {
+	records, fills, ids int // bytes
+	idCount             uint32
+	idSeq               uint64 // the sequence that the next client id's distance is counted from
 }
 
 // Reset empties the block and keeps its memory.
 func (b *Block) Reset() {
 	b.records, b.fills, b.ids = b.records[:0], b.fills[:0], b.ids[:0]
 	b.first, b.idCount, b.lastIDSeq, b.fillCount = 0, 0, 0, 0
+	b.told = told{}
 }
 
 // Commands is the number of commands in the block.

@@ -5,8 +5,8 @@
 //
 //	output ring ─► Recorder ─► Block ─► Append ─► one Pebble batch ─► committer ─► Durable(inputSeq)
 //	                  │                (encode,     c  command block      (SyncWait in order,
-//	                  ▼                 chain)      f  fill block          anchor, then the answer)
-//	             observers                          i  client ids
+//	                  ├─► observers     chain)      f  fill block          anchor, then the answer)
+//	                  └─► tail ("os")               i  client ids
 //	                                                                    Snapshotter: Replay ─► shadow
 //	                                                                    engine ─► snapshot, views image
 //
@@ -20,6 +20,13 @@
 //     been synced; in "os" mode it has been handed to the operating system by write(2)
 //     and is synced at most FlushInterval later, so killing the process loses nothing
 //     and a power cut only a suffix.
+//   - With Options.Tail, in "os" mode, answers do not wait for the store: the recorder copies
+//     what it has into a mapped file, the tail, and lets the answers go itself. The memory of
+//     a mapped file outlives the process as a write does. The store gets the same commands a
+//     millisecond later, and the tail forgets them only then; what is in the tail alone when
+//     the process dies, the next Open puts into the store before anything reads the journal,
+//     in whatever mode. Answered is the tail's position; Durable and Head are the store's,
+//     and Head waits for what has been answered, so who has an answer finds it in the journal.
 //   - The first error of a write, a sync or the store's own background work is final: the
 //     journal is poisoned, nothing is acknowledged for that commit or after it, nothing is
 //     retried, and the Fatal hook ends the process.
@@ -44,8 +51,8 @@
 // being noticed. Without a power cut (the process was killed, files were damaged or lost
 // afterwards) there is no such window. FORMAT.md has the bytes.
 //
-// Goroutines: one appender (the Recorder's locked thread) calls Append; the committer
-// goroutine waits for syncs and calls back in order; a ticker syncs the anchor. Replay,
+// Goroutines: one appender (the Recorder's locked thread) calls Append, and lets the answers
+// go if there is a tail; the committer goroutine waits for syncs and calls back in order; a ticker syncs the anchor. Replay,
 // Fills, Snapshots, Shadows and Transfers may run on any goroutine at any time, before
 // Close, and read only what is durable; a Transfer may also be open across Close.
 //

@@ -29,6 +29,7 @@ var (
 type scenario struct {
 	fs        vfs.FS
 	mode      string
+	tail      *fakeTail // mode withTail
 	flow      flow
 	submitted atomic.Uint64
 	acked     atomic.Uint64
@@ -40,7 +41,16 @@ func newScenario(fs vfs.FS, mode string, seed uint64) *scenario {
 	return &scenario{fs: fs, mode: mode, flow: flow{seed: seed, idsEvery: 4}, fatals: newFatals()}
 }
 
+// withTail is a mode of these tests: "os" with a tail.
+const withTail = "os with a tail"
+
 func (s *scenario) options() Options {
+	if s.mode == withTail {
+		return Options{
+			FS: s.fs, Durability: DurabilityOS, Tail: true, Fatal: s.fatals.fatal, boot: "boot-1", FlushInterval: time.Millisecond,
+			tailShape: smallTail, mapTail: s.tail.open,
+		}
+	}
 	return Options{FS: s.fs, Durability: s.mode, Fatal: s.fatals.fatal, boot: "boot-1", FlushInterval: time.Millisecond}
 }
 
@@ -206,6 +216,8 @@ func TestNothingIsAckedAfterAnIOError(t *testing.T) {
 		{DurabilityFsync, syscall.ENOSPC, true},
 		{DurabilityOS, syscall.ENOSPC, false},
 		{DurabilityOS, syscall.EIO, true},
+		{withTail, syscall.EIO, false},
+		{withTail, syscall.ENOSPC, true},
 	} {
 		t.Run(fmt.Sprintf("%s %v sticky %v", tt.mode, tt.cause, tt.sticky), func(t *testing.T) {
 			t.Parallel()
@@ -236,6 +248,7 @@ func everyIndex(t *testing.T, mode string, cause error, sticky bool) {
 			return nil
 		})
 		s := newScenario(errorfs.Wrap(mem, inject), mode, uint64(i)+1)
+		s.tail = &fakeTail{fs: mem}
 		done := make(chan error, 1)
 		go func() { done <- s.run() }()
 		err := s.finish(done)
@@ -253,13 +266,14 @@ func everyIndex(t *testing.T, mode string, cause error, sticky bool) {
 		}
 		for _, unsynced := range []int{100, 0, 50} {
 			clone := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: unsynced, RNG: rand.New(rand.NewPCG(uint64(i), 7))})
-			atLeast, boot := acked, "boot-1"
+			atLeast, boot, r := acked, "boot-1", rand.New(rand.NewPCG(uint64(i), 8))
 			if unsynced < 100 {
 				boot = "boot-2"
-				if mode == DurabilityOS {
+				if mode != DurabilityFsync {
 					atLeast = synced
 				}
 			}
+			s.tail.into(t, clone, func() bool { return r.IntN(100) < unsynced })
 			head, cloneErr := recovered(clone, boot, flow{seed: s.flow.seed, idsEvery: 4}, atLeast, s.submitted.Load())
 			if cloneErr != nil {
 				t.Fatalf("operation %d, %d%% of unsynced data kept, error was %v: %v", i, unsynced, err, cloneErr)

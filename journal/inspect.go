@@ -20,6 +20,7 @@ type finding struct {
 	genesis []byte
 	seed    [chainBytes]byte
 	head    point
+	tail    *tailImage // nil: there is none
 }
 
 // inspect opens the store for reading only, verifies genesis, tail and anchor,
@@ -45,7 +46,18 @@ func inspect(dir string, fs vfs.FS, boot string, l *latch, log Logger) (finding,
 		return f, err
 	}
 	f, err = examine(db, dir, fs, boot, anchored)
+	if err == nil && f.created {
+		err = f.findTail(db, dir, fs, boot)
+	}
 	return f, errors.Join(err, closeStore(db, l))
+}
+
+// findTail reads the tail and holds it against the store.
+func (f *finding) findTail(db *pebble.DB, dir string, fs vfs.FS, boot string) (err error) {
+	if f.tail, err = readTail(fs, dir); err != nil || f.tail == nil {
+		return err
+	}
+	return f.tail.compare(db, f.seed, f.head, boot)
 }
 
 // examine is inspect with the store open.

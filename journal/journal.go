@@ -32,79 +32,6 @@ var (
 	ErrClosed = errors.New("journal closed")
 )
 
-// The values of Options.Durability.
-const (
-	DurabilityFsync = "fsync"
-	DurabilityOS    = "os"
-)
-
-// Defaults of Options.
-const (
-	DefaultFlushInterval = 50 * time.Millisecond
-	DefaultReserveBytes  = 256 << 20
-	DefaultMaxInFlight   = 2
-
-	// anchorInterval is how often progress is anchored in "fsync" mode: well within the promised 100 ms.
-	anchorInterval = 50 * time.Millisecond
-	spaceInterval  = time.Second
-)
-
-// Options of Open. The zero value is a journal with real syncs on the real disk.
-type Options struct {
-	Durability    string        // DurabilityFsync (default) or DurabilityOS
-	FlushInterval time.Duration // "os": how often the log is really synced; default 50 ms
-	ReserveBytes  uint64        // free space at which StorageFull turns true; default 256 MiB
-	MaxInFlight   int           // commits being synced at the same time; default 2
-	Codec         Codec         // CodecS2 unless set through WithCodec
-	codecSet      bool
-	FS            vfs.FS      // tests; default the operating system's
-	Logger        Logger      // default: silent
-	Fatal         func(error) // called once, on the goroutine that met the first failure; default: one line on stderr, exit 1
-
-	boot string // tests: the name of this run of the system
-}
-
-// WithCodec returns o with a codec for new blocks.
-func (o Options) WithCodec(c Codec) Options {
-	o.Codec, o.codecSet = c, true
-	return o
-}
-
-func (o *Options) defaults() error {
-	switch o.Durability {
-	case "":
-		o.Durability = DurabilityFsync
-	case DurabilityFsync, DurabilityOS:
-	default:
-		return fmt.Errorf("journal: durability=%q: %w", o.Durability, ErrDurability)
-	}
-	if o.FlushInterval <= 0 {
-		o.FlushInterval = DefaultFlushInterval
-	}
-	if o.ReserveBytes == 0 {
-		o.ReserveBytes = DefaultReserveBytes
-	}
-	if o.MaxInFlight <= 0 {
-		o.MaxInFlight = DefaultMaxInFlight
-	}
-	if !o.codecSet {
-		o.Codec = CodecS2
-	}
-	if o.FS == nil {
-		o.FS = vfs.Default
-	}
-	if o.Logger == nil {
-		o.Logger = quiet{}
-	}
-	if o.Fatal == nil {
-		o.Fatal = exit
-	}
-	if o.boot == "" {
-		o.boot = bootID()
-	}
-	return nil
-}
-
 // Journal is an open journal. Append belongs to one goroutine; everything else
 // may be called from any.
 type Journal struct {
@@ -133,6 +60,7 @@ type Journal struct {
 	packF     *packer
 	packI     *packer
 	key       [keyBytes]byte
+	tail      *tail // nil: answers wait for the store; set before Open or Create has returned
 	onDurable func(inputSeq uint64)
 	onRoom    func() // called by the committer when a commit has ended
 
@@ -143,7 +71,10 @@ type Journal struct {
 	room     chan struct{}
 	applied  ring.Sequence // writer: the appender
 	durable  ring.Sequence // writer: the committer
+	answered ring.Sequence // writer: the appender with a tail, otherwise the committer
 	inFlight atomic.Int64
+	resting  atomic.Bool   // writer: the committer. See rest
+	hurry    chan struct{} // ends a rest
 	full     atomic.Bool
 	metrics  counters
 
@@ -160,9 +91,21 @@ type Journal struct {
 // has no genesis: Create comes next. An existing one is first read without
 // changing it; whatever does not hold is an error that names file or key and
 // sequence, and everything is left as found.
-func Open(dir string, o Options) (_ *Journal, err error) {
-	if err := o.defaults(); err != nil {
+func Open(dir string, o Options) (*Journal, error) {
+	j, tail, err := open(dir, o)
+	if err != nil {
 		return nil, err
+	}
+	if err := j.takeTail(tail); err != nil {
+		return nil, errors.Join(err, j.Close())
+	}
+	return j, nil
+}
+
+// open opens anchor and store and returns what there is of a tail.
+func open(dir string, o Options) (_ *Journal, _ *tailImage, err error) {
+	if err := o.defaults(); err != nil {
+		return nil, nil, err
 	}
 	j := &Journal{dir: dir, o: o, fs: o.FS, latch: newLatch(o.Fatal), stop: make(chan struct{})}
 	if o.Durability == DurabilityOS {
@@ -171,17 +114,17 @@ func Open(dir string, o Options) (_ *Journal, err error) {
 	}
 	for _, p := range []**packer{&j.packC, &j.packF, &j.packI} {
 		if *p, err = newPacker(o.Codec); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	if err := o.FS.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("journal: make dir=%s: %w", dir, err)
+		return nil, nil, fmt.Errorf("journal: make dir=%s: %w", dir, err)
 	}
 	if err := syncDir(o.FS, o.FS.PathDir(dir)); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if j.lock, err = lockDir(o.FS, dir); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer func() {
 		if err != nil {
@@ -189,27 +132,33 @@ func Open(dir string, o Options) (_ *Journal, err error) {
 		}
 	}()
 	if err := whole(o.FS, dir); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	found, err := inspect(dir, o.FS, o.boot, j.latch, o.Logger)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	if !found.created {
+		if err := noTail(o.FS, dir); err != nil {
+			return nil, nil, err
+		}
 	}
 	if err := j.openForWriting(found); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if found.created {
 		j.genesis, j.seed, j.tip, j.safe = found.genesis, found.seed, found.head, found.head
 		j.anchor, err = openAnchor(o.FS, dir, j.seed, o.boot, j.slotPromise(), found.head)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	j.applied.Store(int64(j.tip.inputSeq))
 	j.durable.Store(int64(j.tip.inputSeq))
+	j.answered.Store(int64(j.tip.inputSeq))
 	j.stable.Store(int64(j.tip.inputSeq)) // opening a store rewrites what was in its logs, synced
 	j.start()
-	return j, nil
+	return j, found.tail, nil
 }
 
 // openForWriting opens the store. A new one is opened twice: its first log
@@ -301,12 +250,20 @@ func (j *Journal) Create(genesis []byte) error {
 	if j.anchor, err = createAnchor(j.o.FS, j.dir, j.seed, j.o.boot, j.slotPromise(), j.tip); err != nil {
 		return j.latch.Poison(err)
 	}
+	if j.o.Tail {
+		if err := j.openTail(nil, j.tip); err != nil {
+			return j.latch.Poison(err)
+		}
+	}
 	j.genesis = append([]byte{}, genesis...)
 	return nil
 }
 
-// Head returns the last durable input sequence and the last trade sequence issued by then.
+// Head returns the last durable input sequence and the last trade sequence issued by
+// then. With a tail it waits until the store has everything that was answered before
+// the call: what has been answered can be read.
 func (j *Journal) Head() (inputSeq, tradeSeq uint64) {
+	j.settled()
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.safe.inputSeq, j.safe.tradeSeq
@@ -321,8 +278,13 @@ func (j *Journal) Dir() string { return j.dir }
 // Applied is the last input sequence handed to Append. Any goroutine, no lock.
 func (j *Journal) Applied() uint64 { return uint64(j.applied.Load()) }
 
-// Durable is the last input sequence that is durable. Any goroutine, no lock.
+// Durable is the last input sequence that is durable in the store, where it can be
+// read. Any goroutine, no lock.
 func (j *Journal) Durable() uint64 { return uint64(j.durable.Load()) }
+
+// Answered is the last input sequence that answers may go for: Durable, or with a
+// tail what that has, which the store will have soon. Any goroutine, no lock.
+func (j *Journal) Answered() uint64 { return uint64(j.answered.Load()) }
 
 // Err is the poison, or nil.
 func (j *Journal) Err() error { return j.latch.Err() }
@@ -342,6 +304,7 @@ func (j *Journal) usable() error {
 func (j *Journal) start() {
 	j.commits = make(chan *Commit, j.o.MaxInFlight)
 	j.room = make(chan struct{}, j.o.MaxInFlight)
+	j.hurry = make(chan struct{}, 1)
 	j.hashing, j.hashed = make(chan hashJob), make(chan struct{})
 	j.workers.Go(j.commitLoop)
 	j.workers.Go(j.hashLoop)
@@ -428,10 +391,14 @@ func (j *Journal) Close() error {
 			_ = j.latch.Poison(err)
 		}
 	}
-	if err := j.latch.Err(); err != nil {
-		return errors.Join(err, j.lock.Close())
+	var err error
+	if j.tail != nil {
+		err = j.tail.file.Close()
 	}
-	err := closeStore(j.db, j.latch)
+	if poison := j.latch.Err(); poison != nil {
+		return errors.Join(poison, err, j.lock.Close())
+	}
+	err = errors.Join(err, closeStore(j.db, j.latch))
 	if j.anchor != nil {
 		err = errors.Join(err, j.anchor.Close())
 	}

@@ -67,6 +67,9 @@ func (r *Recorder) loop() {
 		// happened, and the matcher must not wait for a reader that is gone.
 		r.out.Release(hi)
 		r.events.Release(hi)
+		if r.j.tail != nil {
+			r.publish()
+		}
 		if r.cuttable() {
 			r.cut()
 		}
@@ -107,6 +110,22 @@ func (r *Recorder) begin(ev *matcher.Event) {
 			r.id = id
 			r.block.ClientID(cmd.InputSeq, id)
 		}
+	}
+}
+
+// publish lets the answers of the whole commands in the block go, if the tail has
+// room for them; if not, the block is cut and the store answers.
+func (r *Recorder) publish() {
+	if r.open || r.failed != nil || len(r.block.records) == r.block.told.records {
+		return
+	}
+	taken, err := r.j.publish(&r.block)
+	if err != nil {
+		r.fail(err)
+		return
+	}
+	if !taken {
+		r.cut()
 	}
 }
 

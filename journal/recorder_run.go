@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"runtime/pprof"
 
 	"posttrade/matcher"
@@ -18,8 +19,8 @@ type Observer interface {
 }
 
 // Answers is who waits for durable answers. Observe and ClientID are called by
-// the recorder goroutine, Durable by the committer, in order; Fail once, by
-// whoever met the failure.
+// the recorder goroutine, Durable by the committer, or with a tail by the recorder,
+// in order; Fail once, by whoever met the failure.
 type Answers interface {
 	Observe(ev *matcher.Event)
 	ClientID(ref uint64) []byte
@@ -72,7 +73,11 @@ func (r *Recorder) Run() error {
 	if err := r.idler.Lock(r.cpu); err != nil {
 		return fmt.Errorf("journal: recorder: %w", err)
 	}
-	pprof.Do(context.Background(), pprof.Labels("stage", "recorder"), func(context.Context) { r.loop() })
+	pprof.Do(context.Background(), pprof.Labels("stage", "recorder"), func(context.Context) {
+		if !r.loopMapped() {
+			r.loop() // drops events until Stop
+		}
+	})
 	if r.failed == nil && !r.open && r.block.Commands() > 0 {
 		r.cut()
 	}
@@ -83,6 +88,30 @@ func (r *Recorder) Run() error {
 	}
 	return r.failed
 }
+
+// loopMapped is loop, with a fault of the tail's memory as a failure of the disk: the
+// file has been cut short by somebody, or a page of it cannot be read again. It
+// reports whether the loop has ended by Stop.
+func (r *Recorder) loopMapped() (ended bool) {
+	old := debug.SetPanicOnFault(true)
+	defer debug.SetPanicOnFault(old)
+	defer func() {
+		met := recover()
+		if met == nil {
+			return
+		}
+		fault, ok := met.(interface{ Addr() uintptr })
+		if !ok {
+			panic(met)
+		}
+		r.fail(fmt.Errorf("journal: fault at %#x: %w", fault.Addr(), errTailFault))
+	}()
+	r.loop()
+	return true
+}
+
+// errTailFault is what a fault of mapped memory is turned into.
+var errTailFault = errors.New("mapped file failed")
 
 // Stop makes Run end once the ring is empty: stop the matcher first. Any goroutine.
 func (r *Recorder) Stop() {

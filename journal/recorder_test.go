@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"runtime"
 	"sync/atomic"
 	"syscall"
@@ -35,8 +37,8 @@ func (d *desk) Durable(inputSeq uint64) {
 		err := fmt.Errorf("durable %d after %d", inputSeq, before)
 		d.bad.Store(&err)
 	}
-	if d.journal.Durable() != inputSeq {
-		err := fmt.Errorf("told %d, the journal says %d", inputSeq, d.journal.Durable())
+	if d.journal.Answered() != inputSeq {
+		err := fmt.Errorf("told %d, the journal says %d", inputSeq, d.journal.Answered())
 		d.bad.Store(&err)
 	}
 }
@@ -97,11 +99,13 @@ func until(t testing.TB, what string, ok func() bool) {
 }
 
 func TestRecorderRecordsWhatTheEngineDid(t *testing.T) {
-	for _, mode := range []string{DurabilityFsync, DurabilityOS} {
+	for _, mode := range []string{DurabilityFsync, DurabilityOS, withTail} {
 		for _, capacity := range []int{16, 4096} {
 			t.Run(fmt.Sprintf("%s ring of %d", mode, capacity), func(t *testing.T) {
 				o := strict(t, vfs.NewMem())
-				o.Durability = mode
+				if o.Durability = mode; mode == withTail {
+					o, _ = tailed(t, o.FS)
+				}
 				j := openNew(t, "j", o)
 				f := flow{seed: 9, idsEvery: 3}
 				views := &tally{}
@@ -199,7 +203,14 @@ func TestRecorderDoesNotAllocatePerCommand(t *testing.T) {
 	if testing.Short() {
 		t.Log("a shorter measure with -short: the race detector allocates by itself")
 	}
-	j := openNew(t, t.TempDir(), Options{Fatal: func(err error) { t.Error(err) }})
+	t.Run("from the store", func(t *testing.T) {
+		recorderAllocations(t, Options{Fatal: func(err error) { t.Error(err) }})
+	})
+	t.Run("from the tail", func(t *testing.T) { recorderAllocations(t, onDisk(t)) })
+}
+
+func recorderAllocations(t *testing.T, o Options) {
+	j := openNew(t, t.TempDir(), o)
 	f := flow{seed: 9}
 	r := newRig(t, j, 1<<15, f, RecorderOptions{})
 	const n = 4096
@@ -228,6 +239,9 @@ func TestRecorderDoesNotAllocatePerCommand(t *testing.T) {
 				r.rec.record(r.out.At(pos))
 			}
 			r.out.Release(hi)
+			if j.tail != nil {
+				r.rec.publish()
+			}
 		}
 		r.outlet.Limit = r.out.Limit()
 		r.rec.cut()
@@ -299,4 +313,25 @@ func TestCommandIsCommittedWhole(t *testing.T) {
 	must(t, <-r.done)
 	expectHistory(t, j, &f, first)
 	must(t, j.Close())
+}
+
+// TestTruncatedTailIsAFailedDisk cuts the mapped file short while it is written to.
+func TestTruncatedTailIsAFailedDisk(t *testing.T) {
+	fatals, dir := newFatals(), t.TempDir()
+	o := onDisk(t)
+	o.Fatal = fatals.fatal
+	j := openNew(t, dir, o)
+	r := newRig(t, j, 64, flow{seed: 2}, RecorderOptions{})
+	r.run()
+	r.send(10)
+	until(t, "answered", func() bool { return r.desk.durable.Load() == 10 })
+	must(t, os.Truncate(filepath.Join(dir, tailName), 0))
+	r.send(500) // many times the ring: the recorder goes on taking events
+	<-fatals.hit
+	r.rec.Stop()
+	mustFail(t, <-r.done, errTailFault)
+	if n := r.desk.durable.Load(); n != 10 {
+		t.Errorf("%d answered", n)
+	}
+	mustFail(t, j.Close(), ErrPoisoned)
 }

@@ -40,6 +40,7 @@ type Report struct {
 	LastTime  int64
 	RawBytes  uint64 // of command payloads, before packing
 	Packed    uint64 // of all blocks, as stored, with envelopes
+	Tail      uint64 // commands that only the tail has: the next start puts them into the store
 	Replayed  bool   // fills were recomputed
 	Snapshots []Snapshot
 }
@@ -50,19 +51,19 @@ type Report struct {
 // sequence; the report is as far as it got. The journal must not be open: ErrLocked.
 func Verify(ctx context.Context, dir string, o VerifyOptions) (Report, error) {
 	var r Report
-	err := readOnly(dir, &o, func(db *pebble.DB, genesis []byte, a reading) error {
+	err := readOnly(dir, &o, func(db *pebble.DB, genesis []byte, a reading, t *tailImage) error {
 		r.Seed, r.Anchored = hashOf(genesis), a.inputSeq
 		check, err := newFillCheck(genesis, o.Engine)
 		if err != nil {
 			return err
 		}
 		r.Replayed = check != nil
-		return errors.Join(verifyAll(ctx, db, o.FS, dir, a, &r, check), check.close())
+		return errors.Join(verifyAll(ctx, db, &o, dir, a, t, &r, check), check.close())
 	})
 	return r, err
 }
 
-func verifyAll(ctx context.Context, db *pebble.DB, fs vfs.FS, dir string, a reading, r *Report, check *fillCheck) error {
+func verifyAll(ctx context.Context, db *pebble.DB, o *VerifyOptions, dir string, a reading, t *tailImage, r *Report, check *fillCheck) error {
 	if r.Seed != a.seed {
 		return fmt.Errorf("journal: key=g: genesis hash %x, anchor has %x: %w", r.Seed, a.seed, ErrDiverged)
 	}
@@ -78,7 +79,7 @@ func verifyAll(ctx context.Context, db *pebble.DB, fs vfs.FS, dir string, a read
 		if w.at.inputSeq == a.inputSeq {
 			if met = w.at.chain == a.chain && w.at.tradeSeq == a.tradeSeq; !met {
 				return fmt.Errorf("journal: key=%s inputSeq=%d: file=%s offset=%d has another chain: %w",
-					w.lastKey(), b.last(), fs.PathJoin(dir, anchorName), a.offset, ErrDiverged)
+					w.lastKey(), b.last(), o.FS.PathJoin(dir, anchorName), a.offset, ErrDiverged)
 			}
 		}
 		return check.commit(b)
@@ -86,7 +87,7 @@ func verifyAll(ctx context.Context, db *pebble.DB, fs vfs.FS, dir string, a read
 	if err != nil {
 		return err
 	}
-	switch name := fs.PathJoin(dir, anchorName); {
+	switch name := o.FS.PathJoin(dir, anchorName); {
 	case w.at.inputSeq < a.inputSeq:
 		return fmt.Errorf("journal: last key=%s ends at inputSeq=%d, file=%s offset=%d has seen inputSeq=%d: %w",
 			w.lastKey(), w.at.inputSeq, name, a.offset, a.inputSeq, ErrShortened)
@@ -97,9 +98,29 @@ func verifyAll(ctx context.Context, db *pebble.DB, fs vfs.FS, dir string, a read
 	if err := checkStrays(db, w.at); err != nil {
 		return err
 	}
+	if err := verifyTail(db, t, w.at, o.boot, r, check); err != nil {
+		return err
+	}
 	list, bad, err := listSnapshots(db)
 	r.Snapshots = list
 	return errors.Join(err, errors.Join(bad...))
+}
+
+// verifyTail checks what only the tail has, and counts it as commits that are still to
+// come. The chain stays the store's.
+func verifyTail(db *pebble.DB, t *tailImage, head point, boot string, r *Report, check *fillCheck) error {
+	if t == nil {
+		return nil
+	}
+	if err := t.compare(db, r.Seed, head, boot); err != nil {
+		return err
+	}
+	return t.commits(head, func(d *decoded) error {
+		r.add(d)
+		r.InputSeq, r.TradeSeq = d.last(), d.lastTrade()
+		r.Tail += uint64(d.count)
+		return check.commit(d)
+	})
 }
 
 // add counts one commit.
@@ -179,7 +200,7 @@ func Stats(ctx context.Context, dir string, o VerifyOptions) (Report, error) {
 }
 
 // readOnly opens an existing journal without changing it.
-func readOnly(dir string, o *VerifyOptions, f func(db *pebble.DB, genesis []byte, a reading) error) (err error) {
+func readOnly(dir string, o *VerifyOptions, f func(db *pebble.DB, genesis []byte, a reading, t *tailImage) error) (err error) {
 	if o.FS == nil {
 		o.FS = vfs.Default
 	}
@@ -219,23 +240,42 @@ func readOnly(dir string, o *VerifyOptions, f func(db *pebble.DB, genesis []byte
 	if err != nil {
 		return err
 	}
-	return f(db, genesis, a)
+	t, err := readTail(o.FS, dir)
+	if err != nil {
+		return err
+	}
+	return f(db, genesis, a, t)
 }
 
 // Export writes the commands from..to (0 = the head) of the journal in dir as
 // ndjson, one object a line, with stable field names; see exportCommand. It
 // verifies what it reads.
 func Export(ctx context.Context, dir string, w io.Writer, from, to uint64, o VerifyOptions) error {
-	return readOnly(dir, &o, func(db *pebble.DB, genesis []byte, a reading) error {
+	return readOnly(dir, &o, func(db *pebble.DB, genesis []byte, a reading, t *tailImage) error {
 		seed := hashOf(genesis)
 		head, err := checkTail(db, seed, a, o.FS.PathJoin(dir, anchorName))
 		if err != nil {
 			return err
 		}
-		if to == 0 || to > head.inputSeq {
-			to = head.inputSeq
+		if t != nil {
+			if err := t.compare(db, seed, head, o.boot); err != nil {
+				return err
+			}
 		}
-		return export(ctx, db, seed, w, max(from, 1), to)
+		if end := t.end(head.inputSeq); to == 0 || to > end {
+			to = end
+		}
+		from = max(from, 1)
+		if err := export(ctx, db, seed, w, from, min(to, head.inputSeq)); err != nil {
+			return err
+		}
+		return t.commits(head, func(d *decoded) error {
+			if d.last() < from || d.first > to {
+				return ctx.Err()
+			}
+			d.cut(from, to)
+			return exportCommit(w, &[]byte{}, d)
+		})
 	})
 }
 
@@ -252,13 +292,18 @@ func export(ctx context.Context, db *pebble.DB, seed [chainBytes]byte, w io.Writ
 	var line []byte
 	return replay(ctx, db, seed, from, to, func(d *decoded) error {
 		line = line[:0]
-		for i := range d.commands {
-			c := &d.commands[i]
-			line = exportCommand(line, c, d.ids.Of(c.InputSeq))
-		}
-		if _, err := w.Write(line); err != nil {
-			return fmt.Errorf("journal: export inputSeq=%d: %w", d.first, err)
-		}
-		return nil
+		return exportCommit(w, &line, d)
 	})
+}
+
+// exportCommit writes the lines of one commit, in line's memory.
+func exportCommit(w io.Writer, line *[]byte, d *decoded) error {
+	for i := range d.commands {
+		c := &d.commands[i]
+		*line = exportCommand(*line, c, d.ids.Of(c.InputSeq))
+	}
+	if _, err := w.Write(*line); err != nil {
+		return fmt.Errorf("journal: export inputSeq=%d: %w", d.first, err)
+	}
+	return nil
 }

@@ -40,16 +40,27 @@ func (c *Commit) Wait() error {
 // InputSeq is the last input sequence of the commit.
 func (c *Commit) InputSeq() uint64 { return c.end.inputSeq }
 
-// OnDurable sets the function that the committer calls after every commit, in
-// order, with the input sequence up to which everything is durable, and the one
+// OnDurable sets the function that is called in order with the input sequence up to which
+// answers may go, by the committer after every commit or, with a tail, by the appender
+// whenever that has more, and the one
 // that is called once, with the poison, before the process is ended. Before the first Append.
 func (j *Journal) OnDurable(durable func(inputSeq uint64), fail func(error)) {
 	j.onDurable = durable
 	j.latch.onFail.Store(&fail)
 }
 
-// Room reports whether Append would go ahead without waiting for a commit.
-func (j *Journal) Room() bool { return j.inFlight.Load() < int64(j.o.MaxInFlight) }
+// Room reports whether a commit may start now: Append would not wait for one, and
+// with a tail the last one is tailPace ago.
+func (j *Journal) Room() bool {
+	if j.resting.Load() {
+		return false
+	}
+	limit := int64(j.o.MaxInFlight)
+	if j.tail != nil {
+		limit = 1
+	}
+	return j.inFlight.Load() < limit
+}
 
 // Append hands one block to the store as one atomic batch, synced, and returns
 // without waiting for the sync; at most MaxInFlight commits are under way, and
@@ -58,6 +69,8 @@ func (j *Journal) Room() bool { return j.inFlight.Load() < int64(j.o.MaxInFlight
 //   - Shape: 1 to MaxBlockCommands commands, the first at head+1, contiguous; fills from the
 //     next trade sequence, contiguous; client ids ascending, of commands in the block.
 //   - Errors: ErrGap, ErrNoGenesis, ErrClosed: nothing is written. Anything else poisons.
+//   - With a tail the answers of the block go first, unless they have gone already; when it
+//     has no room, Append waits for the store and lets them go then.
 //   - Cost: packing on the caller's thread, then the store's memtable; one Commit allocated.
 //   - Source: FORMAT.md, section 2. Appender goroutine only.
 func (j *Journal) Append(b *Block) (*Commit, error) {
@@ -69,6 +82,14 @@ func (j *Journal) Append(b *Block) (*Commit, error) {
 	}
 	if err := j.continues(b); err != nil {
 		return nil, err
+	}
+	full := false
+	if j.tail != nil {
+		taken, err := j.publish(b)
+		if err != nil {
+			return nil, err
+		}
+		full = !taken
 	}
 	select {
 	case j.room <- struct{}{}:
@@ -85,6 +106,9 @@ func (j *Journal) Append(b *Block) (*Commit, error) {
 	j.tip = c.end
 	j.applied.Store(int64(c.end.inputSeq))
 	j.commits <- c
+	if full {
+		return c, j.answerFromStore(c)
+	}
 	return c, nil
 }
 
@@ -212,12 +236,17 @@ func (j *Journal) continues(b *Block) error {
 func (j *Journal) commitLoop() {
 	for c := range j.commits {
 		j.settle(c)
+		rests := j.tail != nil // read before done: a tail may begin when the last commit before it has ended
+		j.resting.Store(rests)
 		<-j.room
 		j.inFlight.Add(-1)
+		close(c.done)
+		if rests {
+			j.rest()
+		}
 		if j.onRoom != nil {
 			j.onRoom()
 		}
-		close(c.done)
 	}
 }
 
@@ -243,7 +272,7 @@ func (j *Journal) settle(c *Commit) {
 	c.batch = nil
 	j.advance(c.end)
 	j.metrics.committed(time.Since(c.started), c.bytes)
-	if j.onDurable != nil {
-		j.onDurable(c.end.inputSeq)
+	if j.tail == nil {
+		j.answer(c.end.inputSeq)
 	}
 }

@@ -1,0 +1,93 @@
+package journal
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// The values of Options.Durability.
+const (
+	DurabilityFsync = "fsync"
+	DurabilityOS    = "os"
+)
+
+// Defaults of Options.
+const (
+	DefaultFlushInterval = 50 * time.Millisecond
+	DefaultReserveBytes  = 256 << 20
+	DefaultMaxInFlight   = 2
+
+	// anchorInterval is how often progress is anchored in "fsync" mode: well within the promised 100 ms.
+	anchorInterval = 50 * time.Millisecond
+	spaceInterval  = time.Second
+)
+
+// Options of Open. The zero value is a journal with real syncs on the real disk.
+type Options struct {
+	Durability    string        // DurabilityFsync (default) or DurabilityOS
+	FlushInterval time.Duration // "os": how often the log is really synced; default 50 ms
+	ReserveBytes  uint64        // free space at which StorageFull turns true; default 256 MiB
+	MaxInFlight   int           // commits being synced at the same time; default 2
+	Tail          bool          // "os": answers wait for a mapped file beside the store, not for the store (tail.go)
+	Codec         Codec         // CodecS2 unless set through WithCodec
+	codecSet      bool
+	FS            vfs.FS      // tests; default the operating system's
+	Logger        Logger      // default: silent
+	Fatal         func(error) // called once, on the goroutine that met the first failure; default: one line on stderr, exit 1
+
+	boot      string                                       // tests: the name of this run of the system
+	tailShape tailShape                                    // tests: a small one
+	mapTail   func(name string, size int) (tailMap, error) // tests: memory that is no file's
+}
+
+// WithCodec returns o with a codec for new blocks.
+func (o Options) WithCodec(c Codec) Options {
+	o.Codec, o.codecSet = c, true
+	return o
+}
+
+func (o *Options) defaults() error {
+	switch o.Durability {
+	case "":
+		o.Durability = DurabilityFsync
+	case DurabilityFsync, DurabilityOS:
+	default:
+		return fmt.Errorf("journal: durability=%q: %w", o.Durability, ErrDurability)
+	}
+	if o.FlushInterval <= 0 {
+		o.FlushInterval = DefaultFlushInterval
+	}
+	if o.ReserveBytes == 0 {
+		o.ReserveBytes = DefaultReserveBytes
+	}
+	if o.MaxInFlight <= 0 {
+		o.MaxInFlight = DefaultMaxInFlight
+	}
+	if !o.codecSet {
+		o.Codec = CodecS2
+	}
+	if o.FS == nil {
+		o.FS = vfs.Default
+	}
+	if o.Logger == nil {
+		o.Logger = quiet{}
+	}
+	if o.Fatal == nil {
+		o.Fatal = exit
+	}
+	if o.boot == "" {
+		o.boot = bootID()
+	}
+	if o.Tail && o.Durability != DurabilityOS {
+		return fmt.Errorf("journal: durability=%q with a tail: %w", o.Durability, ErrDurability)
+	}
+	if o.tailShape == (tailShape{}) {
+		o.tailShape = defaultTail()
+	}
+	if o.mapTail == nil {
+		o.mapTail = mapTail
+	}
+	return nil
+}

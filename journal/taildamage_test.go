@@ -1,0 +1,439 @@
+package journal
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"io"
+	"math/rand/v2"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+)
+
+// left is a journal whose process was killed while the store had nothing of the
+// last commands: stored in the store and the tail, ahead in the tail alone.
+type left struct {
+	fs     *vfs.MemFS
+	tail   []byte
+	frames int // where the first frame that only the tail has begins
+	end    int // behind the last one
+	flow   *flow
+}
+
+const leftStored, leftAhead = 50, 40
+
+func leave(t testing.TB) *left {
+	t.Helper()
+	g, mem := newGate(), vfs.NewCrashableMem()
+	o, fake := tailed(t, g.fs(mem))
+	j := openNew(t, "j", o)
+	f, b := &flow{seed: 8, idsEvery: 2}, &Block{}
+	publishAll(t, j, f, b, leftStored)
+	c, err := j.Append(b)
+	must(t, err)
+	must(t, c.Wait())
+	b.Reset()
+	g.shut()
+	l := &left{frames: j.tail.at, flow: f}
+	publishAll(t, j, f, b, leftAhead)
+	_, err = j.Append(b)
+	must(t, err)
+	l.end, l.tail, l.fs = j.tail.at, bytes.Clone(fake.mem), kill(mem)
+	g.release()
+	must(t, j.Close())
+	return l
+}
+
+// with is what was left, with another tail.
+func (l *left) with(t testing.TB, tail []byte) *vfs.MemFS {
+	t.Helper()
+	fs := kill(l.fs)
+	must(t, putFile(fs, "j/tail", tail))
+	return fs
+}
+
+// open opens what was left, with this tail.
+func (l *left) open(t testing.TB, tail []byte, boot string) (*Journal, error) {
+	t.Helper()
+	o := strict(t, l.with(t, tail))
+	o.boot = boot
+	return Open("j", o)
+}
+
+// TestDamagedTailNeverShortensTheHistory flips a bit of every kind of byte: all
+// that was acknowledged is there, or the start is refused; never is it different.
+// After a power cut, when nothing was promised, it may be shorter.
+func TestDamagedTailNeverShortensTheHistory(t *testing.T) {
+	l, r := leave(t), rand.New(rand.NewPCG(*faultSeed, 77))
+	t.Logf("-args -faultseed=%d", *faultSeed)
+	all := uint64(leftStored + leftAhead)
+	refused, whole, shorter, flips := 0, 0, 0, 240
+	if testing.Short() {
+		flips = 40
+	}
+	for flip := range flips {
+		tail := bytes.Clone(l.tail)
+		at := []int{r.IntN(256), anchorPage + r.IntN(256), tailMarksAt + anchorPage + r.IntN(80), l.frames + r.IntN(l.end-l.frames), r.IntN(len(tail))}[flip%5]
+		tail[at] ^= 1 << r.IntN(8)
+		for _, boot := range []string{"boot-1", "boot-2"} {
+			j, err := l.open(t, tail, boot)
+			if err != nil {
+				if !errors.Is(err, ErrShortened) && !errors.Is(err, ErrTailDamaged) && !errors.Is(err, ErrDiverged) {
+					t.Fatalf("offset %d: %v", at, err)
+				}
+				refused++
+				continue
+			}
+			head, _ := j.Head()
+			if head == all {
+				whole++
+			} else if shorter++; boot == "boot-1" || head < leftStored {
+				t.Fatalf("offset %d, %s: opened at %d of %d", at, boot, head, all)
+			}
+			must(t, compareHistory(j, l.flow.begin(), head))
+			must(t, j.Close())
+		}
+	}
+	t.Logf("%d flips, twice each: %d refused, %d whole, %d shorter after a power cut", flips, refused, whole, shorter)
+	if refused == 0 || whole == 0 || shorter == 0 {
+		t.Error("not every case was met")
+	}
+}
+
+// TestTornFrameIsTheEndOfTheTail cuts what lies behind the mark anywhere: it was
+// never answered, whatever of it is there.
+func TestTornFrameIsTheEndOfTheTail(t *testing.T) {
+	g, mem := newGate(), vfs.NewCrashableMem()
+	o, fake := tailed(t, g.fs(mem))
+	j := openNew(t, "j", o)
+	f, b := &flow{seed: 8, idsEvery: 2}, &Block{}
+	g.shut()
+	publishAll(t, j, f, b, 9)
+	before, from := bytes.Clone(fake.mem[:tailSlots*tailHeader]), j.tail.at
+	publishAll(t, j, f, b, 3)
+	to := j.tail.at
+	for cut := from; cut <= to; cut++ {
+		tail := bytes.Clone(fake.mem)
+		copy(tail, before) // the mark had not been made
+		for i := cut; i < to; i++ {
+			tail[i] ^= 0x5a
+		}
+		image, err := parseTail(tail, "tail")
+		must(t, err)
+		_, err = image.reach(point{}, "boot-1")
+		must(t, err)
+		if end := image.end(0); end != 9 && end != 10 && end != 12 {
+			t.Fatalf("cut at %d: ends at %d", cut-from, end)
+		}
+	}
+	g.release()
+	must(t, j.Close())
+}
+
+func TestVerifyAndExportSeeTheTail(t *testing.T) {
+	l := leave(t)
+	all := uint64(leftStored + leftAhead)
+	o := VerifyOptions{FS: l.with(t, l.tail), boot: "boot-1", Engine: func([]byte) (Engine, error) { return &toy{flow: *l.flow.begin()}, nil }}
+	r, err := Verify(context.Background(), "j", o)
+	must(t, err)
+	if r.InputSeq != all || r.Tail != leftAhead || !r.Replayed || r.TradeSeq != l.flow.tradeSeq {
+		t.Errorf("report %+v", r)
+	}
+	text := func(from, to uint64) string {
+		var w bytes.Buffer
+		must(t, Export(context.Background(), "j", &w, from, to, VerifyOptions{FS: o.FS, boot: "boot-1"}))
+		return w.String()
+	}
+	offline := []string{text(1, 0), text(45, 60), text(70, 72), text(1, 10), text(91, 0)}
+	j, err := Open("j", Options{FS: o.FS, boot: "boot-1"})
+	must(t, err)
+	for i, of := range [][2]uint64{{1, 0}, {45, 60}, {70, 72}, {1, 10}, {91, 0}} {
+		var w bytes.Buffer
+		must(t, j.Export(context.Background(), &w, of[0], of[1]))
+		if w.String() != offline[i] {
+			t.Errorf("export of %v before and after the tail was taken in differs:\n%s\n%s", of, offline[i], w.String())
+		}
+	}
+	must(t, j.Close())
+	if _, err := o.FS.Stat("j/tail"); !notExist(err) {
+		t.Errorf("a tail that nobody uses is still there: %v", err)
+	}
+	if r, err = Verify(context.Background(), "j", o); err != nil || r.Tail != 0 || r.InputSeq != all {
+		t.Errorf("report %+v, %v", r, err)
+	}
+	bad := errorsOf(t, l, func(head *tailHead) { head.base.chain[0]++ })
+	_, err = Verify(context.Background(), "j", VerifyOptions{FS: bad, boot: "boot-1"})
+	mustFail(t, err, ErrDiverged)
+	mustFail(t, Export(context.Background(), "j", io.Discard, 1, 0, VerifyOptions{FS: bad, boot: "boot-1"}), ErrDiverged)
+}
+
+// errorsOf is what was left, with another header in force.
+func errorsOf(t testing.TB, l *left, change func(*tailHead)) *vfs.MemFS {
+	t.Helper()
+	return l.with(t, l.changed(change))
+}
+
+func (l *left) changed(change func(*tailHead)) []byte {
+	tail := bytes.Clone(l.tail)
+	head, _ := newestHead(tail)
+	slot, mark := int(head.run%tailSlots)*tailHeader, head.mark
+	change(&head)
+	head.put(tail[slot:])
+	for i := range tailMarks {
+		m := tail[slot+tailMarksAt+i*tailMarkGap:]
+		binary.LittleEndian.PutUint64(m, mark)
+		binary.LittleEndian.PutUint64(m[8:], markCheck(mark, head.run))
+	}
+	return tail
+}
+
+// reseal changes the frame at offset and gives it a good checksum again.
+func reseal(tail []byte, offset int, change func(f []byte)) []byte {
+	tail = bytes.Clone(tail)
+	f := tail[offset:]
+	n := tailFrame + int(binary.LittleEndian.Uint32(f[40:])+binary.LittleEndian.Uint32(f[44:]))*recordBytes + int(binary.LittleEndian.Uint32(f[52:]))
+	change(f[:n])
+	binary.LittleEndian.PutUint32(f[4:], crc32.Checksum(f[8:n], castagnoli))
+	return tail
+}
+
+func TestTailThatIsNotTheStoresIsRefused(t *testing.T) {
+	l := leave(t)
+	head, _ := newestHead(l.tail)
+	start := tailSlots * tailHeader
+	tests := []struct {
+		name string
+		tail []byte
+		want error
+	}{
+		{"of another journal", l.changed(func(h *tailHead) { h.seed[3]++ }), ErrDiverged},
+		{"began behind another commit", l.changed(func(h *tailHead) { h.base.chain[3]++ }), ErrDiverged},
+		{"began inside a commit", l.changed(func(h *tailHead) { h.base.inputSeq = leftStored - 1 }), ErrDiverged},
+		{"began behind the store's end", l.changed(func(h *tailHead) { h.base.inputSeq = leftStored + 1 }), ErrShortened},
+		{"no header", make([]byte, len(l.tail)), ErrTailDamaged},
+		{"empty", nil, ErrTailDamaged},
+		{"cut short", l.tail[:len(l.tail)-1], ErrTailDamaged},
+		{"segments without bytes", l.changed(func(h *tailHead) { h.bytes = 0 }), ErrTailDamaged},
+		{"one segment", l.changed(func(h *tailHead) { h.segments = 1 }), ErrTailDamaged},
+		{"of a later run than its header", reseal(l.tail, start, func(f []byte) { binary.LittleEndian.PutUint64(f[8:], head.run+1) }), ErrTailDamaged},
+		{"another command than the store's", reseal(l.tail, start, func(f []byte) { f[tailFrame+40]++ }), ErrDiverged},
+		{"other trades", reseal(l.tail, l.frames, func(f []byte) {
+			binary.LittleEndian.PutUint64(f[32:], 1+binary.LittleEndian.Uint64(f[32:]))
+			for at := tailFrame + int(binary.LittleEndian.Uint32(f[40:]))*recordBytes; at+recordBytes <= len(f); at += recordBytes {
+				binary.LittleEndian.PutUint64(f[at:], 1+binary.LittleEndian.Uint64(f[at:]))
+			}
+		}), ErrDiverged},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := l.open(t, tt.tail, "boot-1")
+			mustFail(t, err, tt.want)
+			fs := l.with(t, tt.tail)
+			r, err := AcceptHistory(context.Background(), "j", VerifyOptions{FS: fs, boot: "boot-1"})
+			must(t, err)
+			if _, err := fs.Stat("j/tail.refused"); err != nil || r.InputSeq != leftStored || r.Tail != 0 {
+				t.Errorf("accepted %+v, set aside: %v", r, err)
+			}
+			_, err = recovered(fs, "boot-1", *l.flow.begin(), leftStored, leftStored)
+			must(t, err)
+		})
+	}
+	t.Run("beside an empty store", func(t *testing.T) {
+		fs := vfs.NewMem()
+		must(t, fs.MkdirAll("j", 0o755))
+		must(t, putFile(fs, "j/tail", l.tail))
+		_, err := Open("j", strict(t, fs))
+		mustFail(t, err, ErrShortened)
+	})
+}
+
+func TestAcceptKeepsATailThatGoesOn(t *testing.T) {
+	l := leave(t)
+	fs := l.with(t, l.tail)
+	must(t, fs.Remove("j/anchor"))
+	r, err := AcceptHistory(context.Background(), "j", VerifyOptions{FS: fs, boot: "boot-1"})
+	must(t, err)
+	if r.Tail != leftAhead {
+		t.Errorf("accepted %+v", r)
+	}
+	_, err = recovered(fs, "boot-1", *l.flow.begin(), leftStored+leftAhead, leftStored+leftAhead)
+	must(t, err)
+}
+
+// TestFailedWriteAfterTheAnswer has the store fail when the answer is out: the
+// process ends, and the next start has the commands from the tail.
+func TestFailedWriteAfterTheAnswer(t *testing.T) {
+	mem := vfs.NewCrashableMem()
+	toggle := &errorfs.Toggle{Injector: errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpFileWrite && isLog(op.Path) {
+			return syscall.ENOSPC
+		}
+		return nil
+	})}
+	fatals := newFatals()
+	o, fake := tailed(t, errorfs.Wrap(mem, toggle))
+	o.Fatal = fatals.fatal
+	j := openNew(t, "j", o)
+	f, b := &flow{seed: 8, idsEvery: 2}, &Block{}
+	toggle.On()
+	publishAll(t, j, f, b, 20)
+	c, err := j.Append(b)
+	if err == nil {
+		err = c.Wait()
+	}
+	mustFail(t, err, ErrPoisoned)
+	<-fatals.hit
+	f.grow(b, 1)
+	_, err = j.publish(b)
+	mustFail(t, err, ErrPoisoned) // nothing is answered after it
+	if j.Answered() != 20 {
+		t.Errorf("%d answered", j.Answered())
+	}
+	j.Head() // does not wait for what will never come
+	_, err = recovered(fake.into(t, kill(mem), always), "boot-1", *f.begin(), 20, 20)
+	must(t, err)
+	mustFail(t, j.Close(), syscall.ENOSPC)
+}
+
+// TestStoreAnswersWhatTheTailHasNoRoomFor sends blocks that are larger than a segment.
+func TestStoreAnswersWhatTheTailHasNoRoomFor(t *testing.T) {
+	mem := vfs.NewCrashableMem()
+	o, fake := tailed(t, mem)
+	j := openNew(t, "j", o)
+	var told uint64
+	j.OnDurable(func(inputSeq uint64) { told = inputSeq }, nil)
+	f, b := &flow{seed: 8, idsEvery: 2}, &Block{}
+	for _, n := range []int{5, 400, 3, 300, 300, 1, 2} {
+		f.block(b, n)
+		_, err := j.Append(b)
+		must(t, err)
+		if told != f.inputSeq || n > smallTail.bytes/recordBytes && j.Durable() != told {
+			t.Fatalf("told %d of %d, the store has %d", told, f.inputSeq, j.Durable())
+		}
+		_, err = recovered(fake.into(t, kill(mem), always), "boot-1", *f.begin(), told, told)
+		must(t, err)
+	}
+	must(t, j.Close())
+}
+
+// TestTailKeepsWhatTheStoreDoesNotHave fills the ring while the store writes nothing:
+// it refuses rather than write over what only it has, and goes on when the store has it.
+func TestTailKeepsWhatTheStoreDoesNotHave(t *testing.T) {
+	g, mem := newGate(), vfs.NewCrashableMem()
+	o, fake := tailed(t, g.fs(mem))
+	j := openNew(t, "j", o)
+	f, b := &flow{seed: 8, idsEvery: 2}, &Block{}
+	for round := range 3 {
+		g.shut()
+		full := false
+		for !full {
+			f.grow(b, 2)
+			ok, err := j.publish(b)
+			must(t, err)
+			full = !ok
+		}
+		if round == 0 && f.inputSeq < 200 {
+			t.Fatalf("full after %d commands", f.inputSeq)
+		}
+		if j.Answered() != f.inputSeq-2 {
+			t.Fatalf("answered %d of %d", j.Answered(), f.inputSeq)
+		}
+		_, err := recovered(fake.into(t, kill(mem), always), "boot-1", *f.begin(), f.inputSeq-2, f.inputSeq-2)
+		must(t, err)
+		g.release()
+		_, err = j.Append(b)
+		must(t, err)
+		b.Reset()
+		if j.Answered() != f.inputSeq || j.Durable() != f.inputSeq {
+			t.Fatalf("answered %d, durable %d of %d", j.Answered(), j.Durable(), f.inputSeq)
+		}
+	}
+	must(t, j.Close())
+}
+
+func TestPublishRefusesAHole(t *testing.T) {
+	for _, what := range []string{"command", "fill"} {
+		o, _ := tailed(t, vfs.NewMem())
+		j := openNew(t, "j", o)
+		f, b := &flow{seed: 8}, &Block{}
+		f.grow(b, 20)
+		if what == "command" {
+			putLE64(b.records[8:], 2)
+		} else {
+			putLE64(b.fills, 2)
+		}
+		_, err := j.publish(b)
+		mustFail(t, err, ErrGap)
+		if j.Answered() != 0 {
+			t.Errorf("%d answered", j.Answered())
+		}
+		must(t, j.Close())
+	}
+}
+
+// TestTailThatCannotBeMade fails every operation on the file while it is made,
+// opened or removed: a clear error, and the next opening has everything.
+func TestTailThatCannotBeMade(t *testing.T) {
+	l := leave(t)
+	all := uint64(leftStored + leftAhead)
+	met := 0
+	for i := int32(0); ; i++ {
+		var n atomic.Int32
+		hit := false
+		fs := l.with(t, l.tail)
+		o, fake := tailed(t, errorfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if name := fs.PathBase(op.Path); name != "tail" && name != "tail.new" || n.Add(1)-1 != i {
+				return nil
+			}
+			hit = true
+			return syscall.ENOSPC
+		})))
+		o.tailShape.segments++ // made anew
+		fake.fs = fs
+		j, err := Open("j", o)
+		if !hit {
+			must(t, err)
+			must(t, j.Close())
+			break
+		}
+		met++
+		if err == nil {
+			err = j.Close()
+		}
+		mustFail(t, err, syscall.ENOSPC)
+		_, err = recovered(fs, "boot-1", *l.flow.begin(), all, all)
+		must(t, err)
+	}
+	t.Logf("%d operations failed", met)
+	if met < 8 {
+		t.Errorf("%d operations failed, want at least 8", met)
+	}
+}
+
+func TestTailThatCannotBeMapped(t *testing.T) {
+	l := leave(t)
+	for _, broken := range []fakeTail{{mapErr: syscall.ENOMEM}, {syncErr: syscall.EIO}} {
+		fs := l.with(t, l.tail)
+		o, fake := tailed(t, fs)
+		fake.mapErr, fake.syncErr = broken.mapErr, broken.syncErr
+		_, err := Open("j", o)
+		mustFail(t, err, errors.Join(broken.mapErr, broken.syncErr).(interface{ Unwrap() []error }).Unwrap()[0])
+		_, err = recovered(fs, "boot-1", *l.flow.begin(), leftStored+leftAhead, leftStored+leftAhead)
+		must(t, err)
+	}
+	fatals := newFatals()
+	o, fake := tailed(t, vfs.NewMem())
+	o.Fatal, fake.mapErr = fatals.fatal, syscall.ENOMEM
+	j, err := Open("j", o)
+	must(t, err)
+	mustFail(t, j.Create(testGenesis), syscall.ENOMEM)
+	mustFail(t, j.Close(), syscall.ENOMEM)
+	_, err = Open("j", Options{FS: vfs.NewMem(), Tail: true})
+	mustFail(t, err, ErrDurability)
+}

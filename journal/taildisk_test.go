@@ -1,0 +1,97 @@
+package journal
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// onDisk are options with the real thing.
+func onDisk(t testing.TB) Options {
+	return Options{Durability: DurabilityOS, Tail: true, Fatal: func(err error) { t.Error(err) }}
+}
+
+// TestTailOnDisk opens copies of a directory whose journal is in use.
+func TestTailOnDisk(t *testing.T) {
+	dir := t.TempDir()
+	j := openNew(t, filepath.Join(dir, "j"), onDisk(t))
+	f := &flow{seed: 4, idsEvery: 2}
+	for i := range 5 {
+		b := &Block{}
+		publishAll(t, j, f, b, 100)
+		if i%2 == 1 {
+			_, err := j.Append(b)
+			must(t, err)
+			j.Head()
+		} else {
+			_, err := j.Append(b)
+			must(t, err)
+		}
+		to := filepath.Join(dir, fmt.Sprint("copy-", i))
+		for _, name := range []string{"tail", "anchor"} { // what comes first may be older
+			b, err := os.ReadFile(filepath.Join(dir, "j", name))
+			must(t, err)
+			must(t, os.MkdirAll(to, 0o755))
+			must(t, os.WriteFile(filepath.Join(to, name), b, 0o644))
+		}
+		must(t, os.CopyFS(filepath.Join(to, "store"), os.DirFS(filepath.Join(dir, "j", "store"))))
+		c, err := Open(to, onDisk(t))
+		must(t, err)
+		expectHistory(t, c, f, f.inputSeq)
+		must(t, c.Close())
+	}
+	must(t, j.Close())
+	if _, err := mapTail(filepath.Join(dir, "none", "tail"), 4096); err == nil {
+		t.Error("a file in no directory is mapped")
+	}
+}
+
+// FuzzTailIsReadWithoutHarm changes a tail, with checksums that hold: it is read to
+// some end or refused, and what is read is what a tail may hold.
+func FuzzTailIsReadWithoutHarm(f *testing.F) {
+	l := leave(f)
+	base, err := parseTail(l.tail, "tail")
+	must(f, err)
+	f.Add(uint16(0), uint16(40), uint32(7), true)
+	f.Add(uint16(3), uint16(52), uint32(1<<30), true)
+	f.Add(uint16(5), uint16(24), uint32(1), true)
+	f.Add(uint16(1), uint16(64), uint32(9), false)
+	f.Fuzz(func(t *testing.T, which, at uint16, value uint32, sealed bool) {
+		tail := bytes.Clone(l.tail)
+		p := &base.frames[int(which)%len(base.frames)]
+		size := tailFrame + len(p.records) + len(p.fills) + len(p.ids.raw)
+		frame := tail[p.offset : p.offset+size]
+		binary.LittleEndian.PutUint32(frame[int(at)%(size-4):], value)
+		if sealed {
+			binary.LittleEndian.PutUint32(frame[4:], crc32.Checksum(frame[8:], castagnoli))
+		}
+		image, err := parseTail(tail, "tail")
+		if err != nil {
+			return
+		}
+		head := point{inputSeq: leftStored, tradeSeq: base.frames[0].link}
+		for i := range image.frames {
+			if image.frames[i].last() == leftStored {
+				head.tradeSeq = image.frames[i].lastTrade()
+			}
+		}
+		if _, err := image.reach(head, "boot-2"); err != nil {
+			return
+		}
+		next := head.inputSeq
+		must(t, image.commits(head, func(d *decoded) error {
+			if d.first != next+1 || d.link != head.tradeSeq+1 {
+				return fmt.Errorf("commit %d after %d", d.first, next)
+			}
+			next, head.tradeSeq = d.last(), d.lastTrade()
+			return d.ids.check(d.last(), d.envelope.ids)
+		}))
+		if next != image.end(leftStored) {
+			t.Fatalf("ends at %d, want %d", next, image.end(leftStored))
+		}
+	})
+}

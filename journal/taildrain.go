@@ -1,0 +1,170 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// takeTail puts what only the tail has into the store, brings it to the disk, and
+// begins a new run of the tail, or removes it when this opening has no use for one.
+// A crash on the way leaves the old tail in force until all of that is done.
+func (j *Journal) takeTail(found *tailImage) error {
+	if found != nil {
+		if err := j.drain(found); err != nil {
+			return err
+		}
+	}
+	switch {
+	case j.o.Tail && j.genesis != nil:
+		j.mu.Lock()
+		base := j.safe
+		j.mu.Unlock()
+		return j.openTail(found, base)
+	case found != nil:
+		return removeTail(j.o.FS, j.dir)
+	}
+	return nil
+}
+
+// noTail refuses a tail beside a journal that has no history yet: it is another's, or
+// the history has been lost.
+func noTail(fs vfs.FS, dir string) error {
+	t, err := readTail(fs, dir)
+	if err == nil && t != nil {
+		err = fmt.Errorf("journal: file=%s: has seen inputSeq=%d, the store is empty: %w", t.name, t.mark, ErrShortened)
+	}
+	return err
+}
+
+// drain appends the frames that the store does not have, as any block is appended:
+// checked for contiguity, chained, one atomic batch each.
+func (j *Journal) drain(t *tailImage) error {
+	head := j.tip.inputSeq
+	var last *Commit
+	err := t.blocks(DefaultBlockCommands, func(b *Block) (err error) {
+		last, err = j.Append(b)
+		return err
+	})
+	if err == nil && last != nil {
+		err = last.Wait()
+	}
+	if err != nil {
+		return fmt.Errorf("journal: recover file=%s behind inputSeq=%d: %w", t.name, head, err)
+	}
+	if want := t.end(head); j.tip.inputSeq != want {
+		return fmt.Errorf("journal: recover file=%s: history ends at inputSeq=%d, want %d: %w",
+			t.name, j.tip.inputSeq, want, errSizes)
+	}
+	if last != nil {
+		j.o.Logger.Infof("journal: inputSeq=%d..%d were in the tail only", head+1, j.tip.inputSeq)
+	}
+	// What the tail has forgotten must not be lost to a power cut that comes later.
+	_, err = j.stabilize()
+	return err
+}
+
+// publish copies what b has gained into the tail and lets its answers go. ok is
+// false when there is no room: Append then waits for the store.
+func (j *Journal) publish(b *Block) (ok bool, err error) {
+	if err := j.latch.Err(); err != nil {
+		return false, err
+	}
+	if len(b.records) == b.told.records {
+		return true, nil
+	}
+	switch j.tail.append(b, uint64(j.durable.Load())) {
+	case tailFull:
+		return false, nil
+	case tailGap:
+		return false, fmt.Errorf("journal: publish inputSeq=%d, want %d: %w", b.first, j.tail.next, ErrGap)
+	}
+	j.answer(j.tail.next - 1)
+	return true, nil
+}
+
+// answer lets the answers up to a sequence go. Only the appender does, if there is
+// a tail, and only the committer otherwise.
+func (j *Journal) answer(inputSeq uint64) {
+	j.answered.Store(int64(inputSeq))
+	if j.onDurable != nil {
+		j.onDurable(inputSeq)
+	}
+}
+
+// tailPace is the time between two commits when nobody waits for them: answers come
+// from the tail, and fewer, larger commits leave the processors to the path of an order.
+// It adds as much to what a power cut may remove.
+const tailPace = time.Millisecond
+
+// rest keeps the recorder from cutting another block for a while, unless a commit is
+// waiting already. Committer only.
+func (j *Journal) rest() {
+	if len(j.commits) == 0 {
+		t := time.NewTimer(tailPace)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-j.hurry:
+		case <-j.latch.dead:
+		}
+	}
+	j.resting.Store(false)
+}
+
+// answerFromStore waits for a commit that the tail had no room for.
+func (j *Journal) answerFromStore(c *Commit) error {
+	select {
+	case j.hurry <- struct{}{}:
+	default:
+	}
+	if err := c.Wait(); err != nil {
+		return err
+	}
+	j.tail.skip(&c.end)
+	j.answer(c.end.inputSeq)
+	return nil
+}
+
+// settled waits until the store has what has been answered for: whoever has had
+// an answer finds it in the journal. After a failure it does not wait.
+func (j *Journal) settled() {
+	for want := j.Answered(); ; {
+		moved := j.behind(want)
+		if moved == nil {
+			return
+		}
+		select {
+		case <-moved:
+		case <-j.latch.dead:
+			return
+		}
+	}
+}
+
+// keepTail says what AcceptHistory does with a tail: one that reaches on from the
+// store's history stays, for the next opening to take in; one that contradicts it,
+// or that cannot be read, is set aside, and what was only there is given up.
+func keepTail(db *pebble.DB, dir string, o *VerifyOptions, r *Report, head point) error {
+	t, err := readTail(o.FS, dir)
+	if err == nil && t != nil {
+		err = t.compare(db, r.Seed, head, o.boot)
+	}
+	if errors.Is(err, ErrTailDamaged) || errors.Is(err, ErrDiverged) || errors.Is(err, ErrShortened) {
+		name := o.FS.PathJoin(dir, tailName)
+		if err := o.FS.Rename(name, name+tailRefused); err != nil {
+			return fmt.Errorf("journal: rename file=%s: %w", name, err)
+		}
+		return syncDir(o.FS, dir)
+	}
+	if err == nil && t != nil {
+		r.Tail = t.end(head.inputSeq) - head.inputSeq
+	}
+	return err
+}
+
+// tailRefused is the end of the name of a tail that has been set aside.
+const tailRefused = ".refused"

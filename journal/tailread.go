@@ -1,0 +1,325 @@
+package journal
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"posttrade/matcher"
+)
+
+// ErrTailDamaged: the tail cannot be read, and what it held may have been acknowledged.
+var ErrTailDamaged = errors.New("tail damaged")
+
+// tailImage is what a tail's file holds: its header in force, and the frames of
+// that run, in the order in which they were written.
+type tailImage struct {
+	tailHead
+	name   string
+	frames []piece
+	beyond []piece // those that the store does not have; set by compare
+}
+
+// piece is a frame: what was answered at one time. Its slices are the image's.
+type piece struct {
+	offset      int // in the file, for messages
+	run, number uint64
+	first, link uint64 // as in a command block
+	records     []byte
+	fills       []byte
+	ids         ClientIDs // first is the sequence that distances count from
+	idCount     uint32
+}
+
+func (f *piece) commands() uint64  { return uint64(len(f.records) / recordBytes) }
+func (f *piece) last() uint64      { return f.first + f.commands() - 1 }
+func (f *piece) lastTrade() uint64 { return f.link + uint64(len(f.fills)/recordBytes) - 1 }
+
+// readTail reads the tail in dir; nil when there is none. Bytes that are no frame
+// of its run are where a segment ends, never an error.
+func readTail(fs vfs.FS, dir string) (*tailImage, error) {
+	name := fs.PathJoin(dir, tailName)
+	f, err := fs.Open(name, vfs.SequentialReadsOption)
+	if notExist(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("journal: open file=%s: %w", name, err)
+	}
+	b, err := io.ReadAll(io.LimitReader(f, maxTail+1))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return nil, fmt.Errorf("journal: read file=%s: %w", name, err)
+	}
+	return parseTail(b, name)
+}
+
+// maxTail bounds a file that somebody else has put there.
+const maxTail = 1 << 30
+
+func parseTail(b []byte, name string) (*tailImage, error) {
+	head, ok := newestHead(b)
+	if !ok {
+		return nil, fmt.Errorf("journal: read file=%s: no readable header: %w", name, ErrTailDamaged)
+	}
+	if head.segments < 2 || head.bytes < tailFrame || head.bytes > maxTail || head.segments > maxTail ||
+		uint64(len(b)) != uint64(tailSlots*tailHeader)+uint64(head.segments)*uint64(head.bytes) {
+		return nil, fmt.Errorf("journal: read file=%s: %d bytes for %d segments of %d: %w",
+			name, len(b), head.segments, head.bytes, ErrTailDamaged)
+	}
+	t := &tailImage{tailHead: head, name: name}
+	for segment := range head.segments {
+		from := tailSlots*tailHeader + segment*head.bytes
+		list := readSegment(b[from:from+head.bytes], from)
+		if len(list) == 0 || list[0].run < head.run || list[0].number%uint64(head.segments) != uint64(segment) {
+			continue // of an earlier life, or never written
+		}
+		if list[0].run > head.run {
+			return nil, fmt.Errorf("journal: read file=%s offset=%d: written in run %d, the header is of run %d: %w",
+				name, from, list[0].run, head.run, ErrTailDamaged)
+		}
+		t.frames = append(t.frames, list...)
+	}
+	slices.SortStableFunc(t.frames, func(a, b piece) int { return cmp.Compare(a.number, b.number) })
+	return t, nil
+}
+
+// readSegment returns the frames from the start of a segment to the first bytes
+// that are none of the same turn.
+func readSegment(b []byte, from int) (list []piece) {
+	for at := 0; ; {
+		f, size, ok := readFrame(b[at:])
+		if !ok || len(list) > 0 && (f.run != list[0].run || f.number != list[0].number || f.first <= list[len(list)-1].last()) {
+			return list
+		}
+		f.offset = from + at
+		list = append(list, f)
+		at += size
+	}
+}
+
+// readFrame reads the frame at the start of b; ok is false when there is none that holds.
+func readFrame(b []byte) (f piece, size int, ok bool) {
+	if len(b) < tailFrame || binary.LittleEndian.Uint32(b[0:]) != tailFrameSign {
+		return f, 0, false
+	}
+	records, fills := uint64(binary.LittleEndian.Uint32(b[40:]))*recordBytes, uint64(binary.LittleEndian.Uint32(b[44:]))*recordBytes
+	ids := uint64(binary.LittleEndian.Uint32(b[52:]))
+	end := tailFrame + records + fills + ids
+	if end > uint64(len(b)) || binary.LittleEndian.Uint32(b[4:]) != crc32.Checksum(b[8:end], castagnoli) {
+		return f, 0, false
+	}
+	f = piece{
+		run: binary.LittleEndian.Uint64(b[8:]), number: binary.LittleEndian.Uint64(b[16:]),
+		first: binary.LittleEndian.Uint64(b[24:]), link: binary.LittleEndian.Uint64(b[32:]),
+		records: b[tailFrame:][:records], fills: b[tailFrame+records:][:fills],
+		ids:     ClientIDs{first: binary.LittleEndian.Uint64(b[56:]), raw: b[tailFrame+records+fills:][:ids]},
+		idCount: binary.LittleEndian.Uint32(b[48:]),
+	}
+	return f, frameSize(int(records), int(fills), int(ids)), f.holds()
+}
+
+// holds checks that the frame is one that a tail writes, so that nobody who takes
+// it apart need look out.
+func (f *piece) holds() bool {
+	if len(f.records) == 0 || f.commands() > MaxBlockCommands || f.first == 0 || f.first > 1<<62 || f.link == 0 || f.link > 1<<62 {
+		return false
+	}
+	for i := 0; i < len(f.records); i += recordBytes {
+		if binary.LittleEndian.Uint64(f.records[i+8:]) != f.first+uint64(i/recordBytes) {
+			return false
+		}
+	}
+	for i := 0; i < len(f.fills); i += recordBytes {
+		if binary.LittleEndian.Uint64(f.fills[i:]) != f.link+uint64(i/recordBytes) {
+			return false
+		}
+	}
+	if f.idCount == 0 {
+		return len(f.ids.raw) == 0
+	}
+	if f.ids.first > f.first && f.ids.first > f.last() {
+		return false
+	}
+	return f.ids.check(f.last(), f.idCount) == nil && f.firstID() >= f.first
+}
+
+// firstID is the sequence of the first client id.
+func (f *piece) firstID() uint64 {
+	ids := f.ids
+	at, _, _ := ids.Next()
+	return at
+}
+
+// compare holds the tail against the store, whose history ends at head, and finds
+// what only the tail has. boot is this run of the operating system.
+//
+// Frames that do not reach on from the head are passed over: a power cut may leave
+// any of them. But the store must have the commit that the run began behind, and
+// the same commands where both have them; and while the system is the one under
+// which the tail was written, it must reach as far as its mark says.
+func (t *tailImage) compare(db *pebble.DB, seed [chainBytes]byte, head point, boot string) error {
+	if t.seed != seed {
+		return fmt.Errorf("journal: file=%s: genesis hash %x, store has %x: %w", t.name, t.seed, seed, ErrDiverged)
+	}
+	if head.inputSeq < t.base.inputSeq {
+		return fmt.Errorf("journal: history ends at inputSeq=%d, file=%s has seen inputSeq=%d: %w",
+			head.inputSeq, t.name, t.base.inputSeq, ErrShortened)
+	}
+	if err := t.begun(db, seed); err != nil {
+		return err
+	}
+	known, err := t.reach(head, boot)
+	if err != nil {
+		return err
+	}
+	return t.agree(db, seed, known)
+}
+
+// reach finds the frames that go on from head, and returns those that end at it or before.
+func (t *tailImage) reach(head point, boot string) ([]piece, error) {
+	end, trade, known := head.inputSeq, head.tradeSeq, 0
+	for i := range t.frames {
+		f := &t.frames[i]
+		if f.last() <= head.inputSeq && len(t.beyond) == 0 {
+			known = i + 1
+			continue
+		}
+		if f.first <= head.inputSeq || f.first == end+1 && f.link != trade+1 {
+			return nil, t.differs(f, head)
+		}
+		if f.first != end+1 {
+			break
+		}
+		end, trade = f.last(), f.lastTrade()
+		t.beyond = t.frames[known : i+1]
+	}
+	if t.boot == boot && boot != "" && end < t.mark {
+		return nil, fmt.Errorf("journal: file=%s: commands up to inputSeq=%d were acknowledged, store and file have them up to %d: %w",
+			t.name, t.mark, end, ErrShortened)
+	}
+	return t.frames[:known], nil
+}
+
+func (t *tailImage) differs(f *piece, head point) error {
+	return fmt.Errorf("journal: file=%s offset=%d: inputSeq=%d..%d tradeSeq from %d, store ends at inputSeq=%d tradeSeq=%d: %w",
+		t.name, f.offset, f.first, f.last(), f.link, head.inputSeq, head.tradeSeq, ErrDiverged)
+}
+
+// begun checks that the store has the commit behind which the run began.
+func (t *tailImage) begun(db *pebble.DB, seed [chainBytes]byte) error {
+	w := newWalker(db, seed)
+	defer w.close()
+	if t.base.inputSeq > 0 {
+		if err := w.startAt(t.base.inputSeq + 1); err != nil {
+			return err
+		}
+	}
+	if w.at != t.base {
+		return fmt.Errorf("journal: key=%s ends at inputSeq=%d chain=%x, file=%s began behind inputSeq=%d chain=%x: %w",
+			w.lastKey(), w.at.inputSeq, w.at.chain[:4], t.name, t.base.inputSeq, t.base.chain[:4], ErrDiverged)
+	}
+	return nil
+}
+
+// agree compares the commands that are in the store and in the tail.
+func (t *tailImage) agree(db *pebble.DB, seed [chainBytes]byte, known []piece) error {
+	if len(known) == 0 {
+		return nil
+	}
+	w := newWalker(db, seed)
+	defer w.close()
+	w.bare = true
+	if err := w.seek(known[0].first); err != nil {
+		return err
+	}
+	return w.walk(known[len(known)-1].last(), func(b *decoded) error {
+		stored := recordsOf(b.commands)
+		for len(known) > 0 && known[0].first <= b.last() {
+			f := &known[0]
+			known = known[1:]
+			at := int(f.first-b.first) * recordBytes
+			if f.first < b.first || at+len(f.records) > len(stored) || string(stored[at:at+len(f.records)]) != string(f.records) {
+				return fmt.Errorf("journal: key=%s differs from file=%s offset=%d inputSeq=%d: %w",
+					keyName(newKey(keyCommands, b.first)), t.name, f.offset, f.first, ErrDiverged)
+			}
+		}
+		return nil
+	})
+}
+
+// blocks gives the commands that only the tail has, as blocks of at most limit commands
+// unless one frame has more.
+func (t *tailImage) blocks(limit int, f func(*Block) error) error {
+	var b Block
+	for i := range t.beyond {
+		g := &t.beyond[i]
+		if b.Commands() > 0 && b.Commands()+int(g.commands()) > limit {
+			if err := f(&b); err != nil {
+				return err
+			}
+			b.Reset()
+		}
+		b.piece(g)
+	}
+	if b.Commands() == 0 {
+		return nil
+	}
+	return f(&b)
+}
+
+// piece appends what a frame holds.
+func (b *Block) piece(f *piece) {
+	if len(b.records) == 0 {
+		b.first, b.lastIDSeq = f.first, f.first
+	}
+	b.records = append(b.records, f.records...)
+	b.fills = append(b.fills, f.fills...)
+	b.fillCount += uint32(len(f.fills) / recordBytes)
+	ids := f.ids
+	for at, id, ok := ids.Next(); ok; at, id, ok = ids.Next() {
+		b.ClientID(at, id)
+	}
+}
+
+// decode is the commit that the block would be, in memory of its own.
+func (b *Block) decode(link uint64) *decoded {
+	n := b.Commands()
+	d := &decoded{commands: make([]matcher.Command, n), fills: make([]matcher.Fill, b.fillCount)}
+	copy(recordsOf(d.commands), b.records)
+	copy(fillBytesOf(d.fills), b.fills)
+	d.ids = ClientIDs{first: b.first, raw: slices.Clone(b.ids)}
+	first, last := b.timeSpan()
+	d.envelope = envelope{
+		kind: keyCommands, count: uint32(n), first: b.first, firstTime: first, lastTime: last, raw: uint32(len(b.records)),
+		fills: b.fillCount, ids: b.idCount, link: link,
+	}
+	return d
+}
+
+// commits gives the commands that only the tail has as if they were commits behind head.
+func (t *tailImage) commits(head point, f func(*decoded) error) error {
+	if t == nil {
+		return nil
+	}
+	trade := head.tradeSeq
+	return t.blocks(DefaultBlockCommands, func(b *Block) error {
+		d := b.decode(trade + 1)
+		trade = d.lastTrade()
+		return f(d)
+	})
+}
+
+// end is where the history ends, head without a tail. It has no chain there.
+func (t *tailImage) end(head uint64) uint64 {
+	if t == nil || len(t.beyond) == 0 {
+		return head
+	}
+	return t.beyond[len(t.beyond)-1].last()
+}
