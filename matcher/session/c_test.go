@@ -5,6 +5,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"posttrade/matcher"
+	"posttrade/matcher/session/client"
 )
 
 // The layout that doc.go draws is enough for a client in another language.
@@ -30,6 +33,12 @@ func TestClientInC(t *testing.T) {
 	}
 	if row, ok := r.views.Order(1); !ok || string(row.ClientID()) != "from-c" {
 		t.Errorf("order %+v", row)
+	}
+	trader := r.dial(r.token(true), client.Options{})
+	send(t, trader, 1, with(order(), func(c *matcher.Command) { c.SecurityID = bbb }), "")
+	out, err = exec.Command(binary, r.o.Socket, "market", r.token(false)).CombinedOutput()
+	if want := "security=2 bid=5x100000000 ask=0x0\n"; err != nil || string(out) != want {
+		t.Errorf("%v\n got %s\nwant %s", err, out, want)
 	}
 	out, err = exec.Command(binary, r.o.Socket, "1", "1", "no token").CombinedOutput()
 	if err == nil || string(out) != "refused: status 3\n" {

@@ -6,9 +6,10 @@
 //	Order ─► command ring ─────────────┼─► poller ─► judge ─► gate ─► desk ─► INPUT RING ─► …
 //	 (the client writes, the server    │      ▲
 //	  copies out, then judges)         │      └── Wake, when the committer has raised the watermark
-//	Next ◄── event ring ◄──────────────┼── poller: what is durable, oldest first
+//	Next ◄── event ring ◄──────────────┼── poller, or Wake while it rests: what is durable, oldest first
 //	 (read-only in the client)         │
-//	DropCopy, Trades ◄─ event ring ◄───┼── feeder ◄── tap ◄── recorder (Observe)
+//	DropCopy, Trades,                  │
+//	Market ◄─────────── event ring ◄───┼── feeder ◄── tap ◄── recorder (Observe)
 //	                                   │
 //	socket: hello, token, descriptors ─┼── one goroutine a connection; its end is the session's end
 //
@@ -32,6 +33,9 @@
 //     which fills up: the client sees a full ring, the engine sees nothing. A client that
 //     does not read its answers gets no more commands taken, and holds up nobody.
 //   - Nobody waits for a feed's reader: it loses records and is told how many (Gap).
+//   - A Top holds the best levels as they are after the command of its sequence, which is
+//     durable. A reader of Market gets those of every security that has had orders, then
+//     the end sign, then each change; after a Gap it gets all of them again.
 //   - A session takes two mappings and two descriptors, one goroutine, its place among
 //     Options.MaxSessions and its tickets; all of it is given back when its socket ends.
 //
@@ -51,7 +55,8 @@
 // # Who calls what
 //
 // main: Open, Run on a goroutine of its own, Close before it stops the matcher. The recorder:
-// Observe, for every event. Whoever calls desk.Durable, Refuse or Fail: Wake afterwards. The
+// Observe, for every event. Whoever calls desk.Durable, Refuse or Fail: Wake afterwards, which
+// writes a few answers itself when the poller rests (park.go has the rules of that loan). The
 // poller keeps a thread and one of Go's processors; main counts it among its hot threads.
 //
 // The poller looks at its sessions by turns and idles like every other stage (ring.Strategy).
@@ -68,7 +73,7 @@
 //	0  u32 magic 0x31535450 "PTS1"   4 u16 version 1   6 u16 kind   8 u32 bytes of the frame   12 u32 status
 //
 //	kind         sent by  body, from offset 16
-//	1 Hello      client   u32 role (1 orders, 2 drop copy, 3 trades), u32 command slots, u32 event slots
+//	1 Hello      client   u32 role (1 orders, 2 drop copy, 3 trades, 4 market), u32 command slots, u32 event slots
 //	                      (0 = the server chooses; rounded up to a power of two, 16 to 16384), u32 0, token
 //	2 Welcome    server   status 0: u64 session, u64 bytes of region 1, u64 offset of the client's page,
 //	                      u64 bytes of region 2, u32 command slots, u32 event slots, u32 quota, 3 x u32 0;
@@ -118,7 +123,8 @@
 //
 // A record, 128 bytes (wire.Record has the words):
 //
-//	0   u8 kind        1 answer, 2 fill, 3 copy, 4 trade, 5 gap, 6 name (a copy's client id, from offset 64)
+//	0   u8 kind        1 answer, 2 fill, 3 copy, 4 trade, 5 gap, 6 name (a copy's client id, from offset 64),
+//	                   7 top (below)
 //	1   u8 code        of an answer: 0 decided, 1 malformed, 2 not entitled, 3 not found, 4 conflict, 5 not
 //	                   ready, 6 busy, 7 unavailable, 8 unknown, 9 refused by the gate and not sequenced
 //	2   u8 type of the command; of a copy the kind of the event
@@ -135,6 +141,19 @@
 // client id (flag 256) the sequence, order and reason are those of the first decision, the
 // rest is the order as it now stands, without fills.
 //
+// A top is a security's best levels: kind, flags, sequence, time and security where every
+// record has them, and
+//
+//	88  i64 bid price x 1e6    96  i64 its quantity    104 i64 ask price x 1e6    112 i64 its quantity
+//	120 u32 orders at the bid  124 u32 at the ask
+//
+// A side without orders has 0 in its three. With flag 512 it is told again, not changed: one
+// for each security at the beginning and after a gap, then one of security 0, their end. It
+// comes behind the trades of its command; a command that changes no best level has none.
+//
+// The feeder keeps the book that this needs for itself, from the events and, when it
+// begins, from the rows of the views (tops.go); it does so only while somebody reads it.
+//
 // # Doorbells
 //
 // A doorbell is 0 (awake), 1 (parked) or 2 (woken early). To ring one: store the cursor, then
@@ -142,6 +161,11 @@
 // success FUTEX_WAKE it, without the private flag. To park: swap it from 0 to 1, a full barrier,
 // look at the cursor once more, then FUTEX_WAIT for 1 with a time-out, then store 0. A server
 // that waits for room in an event ring looks again by itself, every half millisecond.
+//
+// # Times
+//
+// Every command is timed from the look that found it in the ring to the flush that shows its
+// answer, in powers of two of a nanosecond: Sessions has them by session, Metrics in all.
 //
 // The package does not decide, does not store, does not know of HTTP, and does not keep
 // client ids: the recorder takes them from the desk.

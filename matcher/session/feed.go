@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/pprof"
+	"slices"
 	"sync/atomic"
 
 	"posttrade/matcher"
@@ -45,7 +46,8 @@ type feeder struct {
 	waiter   ring.Waiter
 	reader   *ring.Reader[matcher.Event]
 	batch    []matcher.Event
-	at, n    int // batch[at:n] is not told yet
+	at, n    int   // batch[at:n] is not told yet
+	tops     *tops // nil: nobody wants them
 }
 
 // feedBatch is how many events are taken off the tap at a time.
@@ -93,8 +95,12 @@ func (f *feeder) Empty() bool {
 			return false
 		}
 	}
+	durable := f.server.o.Durable()
+	if f.tops != nil && f.tops.awaits(durable) {
+		return false
+	}
 	if f.at < f.n {
-		return f.batch[f.at].InputSeq > f.server.o.Durable()
+		return f.batch[f.at].InputSeq > durable
 	}
 	return f.reader.Empty()
 }
@@ -103,7 +109,24 @@ func (f *feeder) Empty() bool {
 func (f *feeder) takeIn() {
 	if f.knock.Load() {
 		f.knock.Store(false)
-		f.sessions = append(f.sessions, f.server.joiners(wire.DropCopy)...)
+		come := f.server.joiners(wire.DropCopy)
+		f.sessions = append(f.sessions, come...)
+		f.keepTops()
+		for _, one := range come {
+			if one.readsTops() {
+				one.owe(f.tops)
+			}
+		}
+	}
+}
+
+// keepTops has best levels as long as somebody reads them, and no longer.
+func (f *feeder) keepTops() {
+	switch wanted := slices.ContainsFunc(f.sessions, (*session).readsTops); {
+	case !wanted:
+		f.tops = nil
+	case f.tops == nil:
+		f.tops = newTops(f.server.o.Views, f.server.o.Seen)
 	}
 }
 
@@ -120,11 +143,14 @@ func (f *feeder) pump() (worked bool) {
 		f.tell(&f.batch[f.at])
 		f.at++
 	}
+	f.settleTops(durable)
 	for _, one := range f.sessions {
 		f.settle(one, now)
 	}
 	before := len(f.sessions)
-	f.sessions = withoutDone(f.sessions)
+	if f.sessions = withoutDone(f.sessions); len(f.sessions) != before {
+		f.keepTops()
+	}
 	f.attached.Add(int64(len(f.sessions) - before))
 	return f.at > from || len(f.sessions) != before
 }
@@ -138,6 +164,9 @@ func (f *feeder) read() {
 	if err != nil {
 		for _, one := range f.sessions {
 			one.missed += uint64(f.reader.Missed() - missed)
+		}
+		if f.tops != nil {
+			f.tops.load()
 		}
 	}
 }
@@ -157,6 +186,9 @@ func (f *feeder) settle(one *session, nowMillis int64) {
 	}
 	if one.missed > 0 && one.out.Room() > 0 {
 		one.tellGap()
+	}
+	if one.owed > 0 {
+		one.payTops(f.tops)
 	}
 	one.out.Flush()
 }
@@ -178,10 +210,13 @@ func (f *feeder) tell(ev *matcher.Event) {
 			if ev.Kind == matcher.EventAccepted && f.named(ev, &name) {
 				one.feed(&name)
 			}
-		case one.role == wire.Trades && public:
+		case (one.role == wire.Trades || one.role == wire.Market) && public:
 			f.server.counts.trades.Add(1)
 			one.feed(&traded)
 		}
+	}
+	if f.tops != nil {
+		f.tellTops(ev)
 	}
 }
 
@@ -222,6 +257,9 @@ func (one *session) tellGap() {
 	one.server.counts.missed.Add(one.missed)
 	one.out.Put(&wire.Record{Kind: wire.Gap, Leaves: wire.Unstated, Missed: one.missed})
 	one.missed = 0
+	if one.readsTops() {
+		one.owe(one.server.feeds.tops)
+	}
 }
 
 // copyOf is an event as its account's own sessions see it: without who handed it in

@@ -71,6 +71,7 @@ func TestHellos(t *testing.T) {
 		{"orders", helloOf(wire.Orders, good), wire.OK},
 		{"drop copy", helloOf(wire.DropCopy, good), wire.OK},
 		{"trades", helloOf(wire.Trades, good), wire.OK},
+		{"market", helloOf(wire.Market, good), wire.OK},
 		{"no token", helloOf(wire.Orders, ""), wire.BadToken},
 		{"a word", helloOf(wire.Orders, "letmein"), wire.BadToken},
 		{"expired token", helloOf(wire.Orders, old), wire.BadToken},
@@ -78,7 +79,7 @@ func TestHellos(t *testing.T) {
 		{"cut signature", helloOf(wire.Orders, good[:len(good)-1]), wire.BadToken},
 		{"feed without a token", helloOf(wire.Trades, ""), wire.BadToken},
 		{"role 0", helloOf(0, good), wire.NoSuchRole},
-		{"role 4", helloOf(4, good), wire.NoSuchRole},
+		{"role 4", helloOf(5, good), wire.NoSuchRole},
 		{"magic", change(0, 'X'), wire.BadFrame},
 		{"version", change(4, 2), wire.BadVersion},
 		{"another frame", change(6, byte(wire.Renew)), wire.BadFrame},
@@ -108,7 +109,7 @@ func TestHellos(t *testing.T) {
 		})
 	}
 	m := r.server.Metrics()
-	if m.Begun != 3 || m.Ended[wire.OK] != 3 || m.Refused[wire.BadToken] != 7 || m.Refused[wire.BadVersion] != 1 {
+	if m.Begun != 4 || m.Ended[wire.OK] != 4 || m.Refused[wire.BadToken] != 7 || m.Refused[wire.BadVersion] != 1 {
 		t.Errorf("metrics %+v", m)
 	}
 }

@@ -22,6 +22,7 @@ type counts struct {
 	reasons  [matcher.ReasonCount]atomic.Uint64
 	copies   atomic.Uint64
 	trades   atomic.Uint64
+	tops     atomic.Uint64
 	missed   atomic.Uint64
 }
 
@@ -53,8 +54,10 @@ type Metrics struct {
 	Duplicates    uint64             // answered with the first decision on their client id
 	Rejections    [matcher.ReasonCount]uint64
 	Copies        uint64 // drop copy records
-	Trades        uint64 // market data records
+	Trades        uint64 // market data records: executions
+	Tops          uint64 // and best levels
 	Missed        uint64 // feed records that their readers were too slow for
+	Times         Times  // of all commands of all sessions
 	Sleeps        uint64 // of the poller
 	Rescues       uint64 // sleeps that ran out although there was something to do: 0 between correct peers
 }
@@ -63,11 +66,15 @@ type Metrics struct {
 func (s *Server) Metrics() Metrics {
 	c := &s.counts
 	m := Metrics{
-		Begun: c.begun.Load(), Commands: c.commands.Load(), Copies: c.copies.Load(), Trades: c.trades.Load(),
+		Begun: c.begun.Load(), Commands: c.commands.Load(), Copies: c.copies.Load(), Trades: c.trades.Load(), Tops: c.tops.Load(),
 		Missed: c.missed.Load(), Sleeps: s.park.sleeps.Load(), Rescues: s.park.rescues.Load(),
 	}
 	s.mu.Lock()
-	m.Orders, m.Feeds = s.orders, s.readers
+	m.Orders, m.Feeds, m.Times = s.orders, s.readers, s.past
+	for _, one := range s.live {
+		times := one.times.load()
+		m.Times.add(&times)
+	}
 	s.mu.Unlock()
 	for i := range c.ended {
 		m.Ended[i], m.Refused[i] = c.ended[i].Load(), c.refusals[i].Load()

@@ -36,9 +36,15 @@ func (p *poller) init(s *Server) {
 		p.forever = true
 		p.yields = int(s.o.Idle) // Spin is 0, Yield is 1
 	case ring.Adaptive:
-		p.spins, p.yields = spinsFor(runtime.NumCPU()), 4
+		p.spins, p.yields = spinsFor(runtime.NumCPU()), adaptiveYields
 	}
 }
+
+// adaptiveYields is how often an idle poller gives its core to others before it sleeps:
+// some fifty microseconds where nobody else wants it. A client that sends the next order
+// when it has read an answer then finds the poller awake, and so does the answer: a sleep
+// and a wake-up cost each of the two more than a round trip.
+const adaptiveYields = 100
 
 // spinsFor is how many looks an idle poller takes before it gives its core away: a
 // few microseconds' worth with two cores, where all else waits for the spinner.
@@ -131,7 +137,7 @@ func (p *poller) idle() {
 	case p.forever && p.yields == 0:
 	case p.forever || p.step < p.spins+p.yields:
 		p.step++
-		yieldThread()
+		p.server.park.yield()
 	default:
 		p.server.park.sleep(p.sessions, p.busy)
 	}

@@ -71,8 +71,9 @@ type rig struct {
 	stopping atomic.Bool
 	done     chan struct{}
 
-	prepare                func(*Server) // between Open and Run
-	recorder, stopRecorder func()        // start and end whoever reads the output ring
+	watch                  func(*matcher.Event) // what the recorder has seen; set before the rig runs
+	prepare                func(*Server)        // between Open and Run
+	recorder, stopRecorder func()               // start and end whoever reads the output ring
 }
 
 // region is private memory that the test gives back.
@@ -199,6 +200,9 @@ func (r *rig) run(regions []*ring.Region, engine *matcher.Engine) {
 func (r *rig) record() {
 	defer close(r.done)
 	idle := ring.NewIdler(ring.Adaptive, r.out.Waiter())
+	if err := idle.Lock(-1); err != nil { // as the recorder of a journal does
+		r.t.Error(err)
+	}
 	var id []byte
 	for {
 		lo, hi := r.out.Ready(256)
@@ -223,6 +227,9 @@ func (r *rig) record() {
 			r.views.Observe(ev, id)
 			r.server.Observe(ev, id)
 			r.desk.Observe(ev)
+			if r.watch != nil {
+				r.watch(ev)
+			}
 			if ev.Ref != 0 {
 				r.lastRef.Store(ev.Ref)
 			}

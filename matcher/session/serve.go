@@ -38,6 +38,27 @@ func (p *poller) serve(one *session) (worked bool, status wire.Status, over bool
 	return worked, wire.BadCursor, one.commands.Corrupt()
 }
 
+// answerFew is how many answers whoever has them writes for a poller that sleeps.
+const answerFew = 64
+
+// answer writes the answers that are there, if they are few, in place of the poller,
+// which sleeps and has lent its sessions. left: there is something for it to do.
+func (p *poller) answer() (left bool) {
+	few := answerFew
+	for _, one := range p.sessions {
+		if !one.answerable() {
+			continue
+		}
+		if few -= one.inFlight; few < 0 || !one.out.Refresh() {
+			return true
+		}
+		p.deliver(one)
+		one.out.Flush()
+		left = left || one.answerable() || one.takeable() || !one.roomy()
+	}
+	return left
+}
+
 // answerable reports that the oldest ticket has its answers, and there may be room for them.
 func (one *session) answerable() bool {
 	switch {
@@ -82,6 +103,7 @@ func (p *poller) take(one *session) bool {
 	one.commands.Release(hi)
 	one.alarms = 0
 	p.server.counts.commands.Add(uint64(n))
+	begun := p.server.nanos()
 
 	closed := p.server.unavailable()
 	kept := 0
@@ -95,12 +117,17 @@ func (p *poller) take(one *session) bool {
 		}
 	}
 	if kept > 0 {
-		p.submit(one, n, kept)
+		p.submit(one, n, kept, begun)
 	}
+	down := 0
 	for i := range n {
 		if one.outcomes[i] != wire.Decided {
 			p.turnDown(one, &one.requests[i], one.outcomes[i])
+			down++
 		}
+	}
+	if down > 0 {
+		one.times.count(p.server.nanos()-begun, down)
 	}
 	return true
 }
@@ -115,7 +142,7 @@ func (s *Server) unavailable() wire.Code {
 
 // submit hands in, side by side, the kept ones of n requests. When there is no room
 // they are turned down: nothing waits.
-func (p *poller) submit(one *session, n, kept int) {
+func (p *poller) submit(one *session, n, kept int, begun int64) {
 	t, err := p.server.o.Desk.Acquire(kept)
 	if err != nil {
 		one.refuseKept(n, codeOf(err))
@@ -137,7 +164,7 @@ func (p *poller) submit(one *session, n, kept int) {
 		one.refuseKept(n, codeOf(err))
 		return
 	}
-	one.flights[one.tail] = flight{ticket: t, n: kept}
+	one.flights[one.tail] = flight{ticket: t, n: kept, begun: begun}
 	one.tail = one.after(one.tail)
 	one.inFlight += kept
 	one.tickets++
@@ -181,6 +208,7 @@ func (p *poller) turnDown(one *session, r *wire.Request, code wire.Code) {
 // deliver tells the client what is durable, oldest first, as far as there is room,
 // and releases the tickets that are told.
 func (p *poller) deliver(one *session) (worked bool) {
+	now := p.server.nanos()
 	for one.tickets > 0 {
 		f := &one.flights[one.head]
 		if !f.ticket.Ready() {
@@ -192,6 +220,7 @@ func (p *poller) deliver(one *session) (worked bool) {
 			}
 			worked = true
 		}
+		one.times.count(now-f.begun, f.n)
 		f.ticket.Release()
 		*f = flight{}
 		one.head = one.after(one.head)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"posttrade/blotter"
 	"posttrade/matcher"
@@ -115,6 +116,7 @@ type Server struct {
 	listener *net.UnixListener
 	tap      *tap
 	counts   counts
+	born     time.Time
 	park     parker
 	poll     poller
 	feeds    feeder
@@ -131,6 +133,8 @@ type Server struct {
 	readers int                        // feed sessions that exist; guarded by mu
 	nextID  uint64                     // guarded by mu
 	joining []*session                 // made, not yet with their goroutine; guarded by mu
+	live    []*session                 // every session that exists; guarded by mu
+	past    Times                      // of the sessions that have ended; guarded by mu
 	closed  bool                       // poller and feeder have ended; guarded by mu
 
 	talking sync.WaitGroup // one goroutine a connection
@@ -151,7 +155,7 @@ func Open(o Options) (*Server, error) {
 		return nil, errors.Join(err, t.region.Close())
 	}
 	s := &Server{
-		o: o, listener: l, tap: t, stopped: make(chan struct{}), over: make(chan struct{}),
+		o: o, listener: l, tap: t, born: time.Now(), stopped: make(chan struct{}), over: make(chan struct{}),
 		conns: map[*net.UnixConn]struct{}{},
 	}
 	s.poll.init(s)
@@ -200,13 +204,29 @@ func (s *Server) stop() {
 			interrupt(c)
 		}
 		s.mu.Unlock()
-		s.Wake()
+		s.rouse()
 	})
 }
 
 // Wake tells the server that answers may have come: call it after every
-// desk.Durable, Refuse and Fail. It costs two loads when nobody waits. Any goroutine.
+// desk.Durable, Refuse and Fail. It costs three loads when nobody waits. When the poller
+// rests, a few answers are written here, which is sooner than its thread would run; many
+// are left to it. Any goroutine.
 func (s *Server) Wake() {
+	if s.park.borrow() {
+		left := s.poll.answer()
+		s.park.giveBack()
+		if left {
+			s.park.wake()
+		}
+	} else {
+		s.park.wake()
+	}
+	s.feeds.waiter.Notify()
+}
+
+// rouse has poller and feeder look around.
+func (s *Server) rouse() {
 	s.park.wake()
 	s.feeds.waiter.Notify()
 }

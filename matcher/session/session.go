@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net"
+	"slices"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
@@ -22,6 +23,7 @@ type session struct {
 	id     uint64
 	role   wire.Role
 	conn   *net.UnixConn
+	peer   int32                // the process at the other end
 	pass   atomic.Pointer[pass] // writer: the connection's goroutine
 
 	regions  [2]*ring.Region // commands with the client's page; events
@@ -53,16 +55,20 @@ type session struct {
 	held       wire.Record
 	holds      bool   // held is an answer that waits for
 	heldUntil  uint64 // this durable sequence
-	alarms     int    // waits in a row that its doorbell cut short for nothing
+	times      times
+	alarms     int // waits in a row that its doorbell cut short for nothing
 
 	// Of a feed.
 	missed uint64 // records lost since the last that was written
+	owed   int    // of market data: best levels that it is to be told, and their end
+	cursor int    // the security whose are told next
 }
 
 // flight is one ticket on its way.
 type flight struct {
 	ticket *desk.Ticket
 	n      int
+	begun  int64 // when its commands were seen, of Server.nanos
 }
 
 // pass is a token and what it says.
@@ -97,6 +103,8 @@ func (s *Server) newSession(c *net.UnixConn, h *wire.HelloFrame, claims gate.Cla
 	*count++
 	s.nextID++
 	one := &session{server: s, id: s.nextID, role: h.Role, conn: c, ended: make(chan struct{}), slots: [2]int{commands, events}}
+	one.peer = peerOf(c)
+	s.live = append(s.live, one)
 	s.mu.Unlock()
 	one.pass.Store(newPass(h.Token, claims))
 	s.counts.begun.Add(1)
@@ -212,7 +220,7 @@ func (s *Server) join(one *session) {
 		s.feeds.knock.Store(true)
 		leave(s.feeds.joined)
 	}
-	s.Wake()
+	s.rouse()
 }
 
 // leave leaves a token for whoever rests, if there is none yet.
@@ -268,6 +276,9 @@ func (one *session) finish(status wire.Status) {
 	} else {
 		s.readers--
 	}
+	s.live = slices.DeleteFunc(s.live, func(other *session) bool { return other == one })
+	ended := one.times.load()
+	s.past.add(&ended)
 	s.mu.Unlock()
 	s.counts.over(status)
 	one.status = status

@@ -72,10 +72,10 @@ func (s *Server) talk(c *net.UnixConn) {
 	if one == nil {
 		return // it hung up, or the server stopped, before there was a session
 	}
-	s.o.Logger.Info("session: begins", "session", one.id, "role", uint32(one.role), "peer", peerOf(c))
+	s.o.Logger.Info("session: begins", "session", one.id, "role", uint32(one.role), "peer", one.peer)
 	if s.listenTo(one) {
 		one.leaving.Store(true)
-		s.Wake()
+		s.rouse()
 	}
 	<-one.ended
 	one.unmap()
@@ -158,7 +158,7 @@ func (s *Server) judgeHello(frame []byte) (h wire.HelloFrame, claims gate.Claims
 	if h, err = wire.ParseHello(body); err != nil {
 		return h, claims, wire.BadFrame
 	}
-	if h.Role != wire.Orders && h.Role != wire.DropCopy && h.Role != wire.Trades {
+	if h.Role < wire.Orders || h.Role > wire.Market {
 		return h, claims, wire.NoSuchRole
 	}
 	if s.o.Enforced {

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -45,6 +47,9 @@ type Client struct {
 	inbox   *wire.Inbox
 	page    wire.Page
 	idler   *ring.Idler
+	looks   int // of Next that found nothing since the last that found something
+	spins   int // constant, as yields: looks at once, then looks after giving the core to others,
+	yields  int // before the idler's
 
 	one [1]wire.Record // of Next
 
@@ -181,7 +186,32 @@ func (c *Client) attach(fds []int, idle ring.Strategy) (err error) {
 		return err
 	}
 	c.idler = ring.NewIdler(idle, c.page.Waiter)
+	switch idle {
+	case ring.Adaptive:
+		c.spins, c.yields = spins(runtime.NumCPU()), adaptiveYields
+	case ring.Yield:
+		c.yields = math.MaxInt
+	}
 	return nil
+}
+
+// adaptiveYields is how often Next gives its core to others before it sleeps, which
+// costs a wake-up: as long as a round trip takes, and not much longer.
+const adaptiveYields = 100
+
+// spins is how many looks Next takes before it gives its core away. With two cores the
+// server needs both.
+func spins(cores int) int {
+	if cores <= 2 {
+		return 0
+	}
+	return 500
+}
+
+// yield gives the core to another thread, and to another goroutine.
+func yield() {
+	runtime.Gosched()
+	unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
 }
 
 // listen reads the socket until it ends, so that the end of the session is noticed.

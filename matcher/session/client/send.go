@@ -97,6 +97,7 @@ func (c *Client) Next() (*wire.Record, error) {
 	for {
 		if c.inbox.Next(c.one[:]) == 1 {
 			c.idler.Reset()
+			c.looks = 0
 			return &c.one[0], nil
 		}
 		if why := c.ended.Load(); why != nil {
@@ -105,6 +106,19 @@ func (c *Client) Next() (*wire.Record, error) {
 			}
 			return nil, *why
 		}
+		c.wait()
+	}
+}
+
+// wait spends one step of an idle spell: look again, give the core away, sleep.
+func (c *Client) wait() {
+	switch {
+	case c.looks < c.spins:
+		c.looks++
+	case c.looks < c.spins+c.yields:
+		c.looks++
+		yield()
+	default:
 		c.idler.Idle(c.inbox)
 	}
 }

@@ -1,7 +1,9 @@
 // The smallest client of a session, in C: it says hello, sends one resting order and one
-// cancel of it, and prints both answers. The layout is that of the package's doc.go.
+// cancel of it, and prints both answers; or it prints the best levels of all securities.
+// The layout is that of the package's doc.go.
 //
 //   client <socket> <account> <security> [token]
+//   client <socket> market [token]
 #define _GNU_SOURCE
 #include <linux/futex.h>
 #include <stdatomic.h>
@@ -47,7 +49,18 @@ struct record {
   int64_t position, average_cost, limit;
   uint64_t zero2;
 };
+struct top {  // the record of kind 7: a security's best levels
+  uint8_t kind, zero[5];
+  uint16_t flags;
+  uint64_t zero2, sequence;
+  int64_t time, zero3[4];
+  uint32_t security, zero4[5];
+  int64_t bid, bid_qty, ask, ask_qty;
+  uint32_t bid_orders, ask_orders;
+};
+enum { TOP = 7, SNAPSHOT = 512 };
 _Static_assert(sizeof(struct request) == 128, "a slot has 128 bytes");
+_Static_assert(sizeof(struct top) == 128, "a record has 128 bytes");
 _Static_assert(sizeof(struct record) == 128, "a record has 128 bytes");
 
 static struct welcome welcome;
@@ -61,7 +74,7 @@ static void die(const char *what) {
 
 static _Atomic int64_t *cursor(char *region, uint64_t at) { return (_Atomic int64_t *)(region + at); }
 
-static void connect_to(const char *path, const char *token) {
+static void connect_to(const char *path, uint32_t role, const char *token) {
   int s = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
   struct sockaddr_un to = {.sun_family = AF_UNIX};
   strncpy(to.sun_path, path, sizeof to.sun_path - 1);
@@ -69,7 +82,7 @@ static void connect_to(const char *path, const char *token) {
   static struct hello hello;
   size_t length = sizeof hello - sizeof hello.token + strlen(token);
   hello.head = (struct head){0x31535450, 1, 1, (uint32_t)length, 0};
-  hello.role = 1;
+  hello.role = role;
   memcpy(hello.token, token, strlen(token));
   if (send(s, &hello, length, 0) < 0) die("send");
 
@@ -125,9 +138,26 @@ static struct record ask(struct request r) {
   return a;
 }
 
+// watch prints the best levels that a market data session begins with.
+static int watch(void) {
+  for (;;) {
+    struct record r = receive();
+    struct top top;
+    memcpy(&top, &r, sizeof top);
+    if (top.kind != TOP) continue;
+    if (top.security == 0) return 0;
+    printf("security=%u bid=%lldx%lld ask=%lldx%lld\n", top.security, (long long)top.bid_qty, (long long)top.bid,
+           (long long)top.ask_qty, (long long)top.ask);
+  }
+}
+
 int main(int argc, char **argv) {
+  if (argc > 2 && strcmp(argv[2], "market") == 0) {
+    connect_to(argv[1], 4, argc > 3 ? argv[3] : "");
+    return watch();
+  }
   if (argc < 4) return 2;
-  connect_to(argv[1], argc > 4 ? argv[4] : "");
+  connect_to(argv[1], 1, argc > 4 ? argv[4] : "");
   uint32_t account = (uint32_t)atoi(argv[2]);
   struct request order = {.block = 56, .template_id = 1, .schema = 111, .version = 1, .correlation = 1, .limit = 99000000,
                           .account = account, .security = (uint32_t)atoi(argv[3]), .qty = 5, .type = 1, .client_id = "from-c"};

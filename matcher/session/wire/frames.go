@@ -69,6 +69,7 @@ const (
 	Orders   Role = 1 // commands in, answers out
 	DropCopy Role = 2 // every event of the entitled accounts
 	Trades   Role = 3 // every execution, without accounts and orders
+	Market   Role = 4 // the same, and the best levels of every security
 )
 
 // Why bytes are no frame. The Parse functions wrap ErrFrame or ErrVersion.

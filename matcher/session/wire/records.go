@@ -37,6 +37,7 @@ const (
 	Trade  RecordKind = 4 // market data: one execution, without accounts and orders
 	Gap    RecordKind = 5 // a feed has lost Missed records here, because its reader was too slow
 	Name   RecordKind = 6 // drop copy: the client id of the order accepted just before; read ClientID
+	Top    RecordKind = 7 // market data: the best levels of a security; read Best
 )
 
 // Code says how far a command came.
@@ -77,6 +78,7 @@ const (
 	FlagMarket    = matcher.EventMarket    // a market trade: there is no order
 	FlagForced    = matcher.EventForced    // a force fill
 	FlagDuplicate = uint16(1 << 8)         // the first decision, told again
+	FlagSnapshot  = uint16(1 << 9)         // a Top that is told again; of SecurityID 0 the end of them
 )
 
 // Unstated is Record.Leaves where nothing says what is left of the order.
@@ -135,6 +137,28 @@ func (r *Record) ClientID() []byte {
 	return r.text()[:n]
 }
 
+// bestAt is where a Top holds its levels instead of quantities.
+const bestAt = RecordBytes - int(unsafe.Sizeof(Best{}))
+
+// Best are the best levels of a security. A side without orders has the quantity 0.
+type Best struct {
+	BidPx     int64 // x 1e6
+	BidQty    int64 // all that rests at that price
+	AskPx     int64
+	AskQty    int64
+	BidOrders uint32
+	AskOrders uint32
+}
+
+// best is the end of a Top.
+func (r *Record) best() *Best { return (*Best)(unsafe.Add(unsafe.Pointer(r), bestAt)) }
+
+// SetBest makes the record the Top of its security.
+func (r *Record) SetBest(b Best) { r.Kind, *r.best() = Top, b }
+
+// Best are the levels that a Top holds.
+func (r *Record) Best() Best { return *r.best() }
+
 // Compile-time checks: slots are two lines, and fields lie where the page says.
 var (
 	_ = [1]struct{}{}[unsafe.Sizeof(Request{})-RequestBytes]
@@ -142,4 +166,5 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(Record{}.OrderRef)-56]
 	_ = [1]struct{}{}[unsafe.Offsetof(Record{}.Fills)-80]
 	_ = [1]struct{}{}[unsafe.Offsetof(Record{}.LimitPx)-112]
+	_ = [1]struct{}{}[bestAt-int(unsafe.Offsetof(Record{}.Missed))]
 )

@@ -1,0 +1,78 @@
+package session
+
+import (
+	"posttrade/matcher"
+	"posttrade/matcher/session/wire"
+)
+
+// readsTops reports that the session is told best levels.
+func (one *session) readsTops() bool { return one.role == wire.Market }
+
+// owe has the session told the best levels of everything: it has just come, or has
+// lost some.
+func (one *session) owe(t *tops) { one.owed = len(t.books) + 1 }
+
+// tellTops takes an event in and, at the end of its command, tells the best levels
+// that are not what they were.
+func (f *feeder) tellTops(ev *matcher.Event) {
+	t := f.tops
+	t.take(ev)
+	if t.within || !t.exact {
+		return
+	}
+	for _, security := range t.touched {
+		b := &t.books[security]
+		best := b.best()
+		if best == b.told {
+			continue
+		}
+		b.told = best
+		r := t.record(security, 0)
+		for _, one := range f.sessions {
+			if one.readsTops() {
+				f.server.counts.tops.Add(1)
+				one.feed(&r)
+			}
+		}
+	}
+}
+
+// settleTops looks whether best levels can be shown now, and who is owed them.
+func (f *feeder) settleTops(durable uint64) {
+	if f.tops == nil {
+		return
+	}
+	published, taken := f.server.tap.events.Published(), f.reader.Position()-int64(f.n-f.at)
+	if !f.tops.settle(durable, published, taken) {
+		return
+	}
+	for _, one := range f.sessions {
+		if one.readsTops() {
+			one.owe(f.tops)
+		}
+	}
+}
+
+// payTops tells the session what it is owed, as far as there is room. It goes round the
+// securities, so that a reader of a small ring which loses some gets to know all of them.
+func (one *session) payTops(t *tops) {
+	if !t.exact || t.within {
+		return
+	}
+	for one.owed > 1 && one.out.Room() > 1 {
+		if one.cursor >= len(t.books) {
+			one.cursor = 0
+		}
+		if security := one.cursor; t.books[security].used {
+			r := t.record(uint32(security), wire.FlagSnapshot)
+			one.server.counts.tops.Add(1)
+			one.out.Put(&r)
+		}
+		one.cursor++
+		one.owed--
+	}
+	if one.owed == 1 && one.out.Room() > 1 {
+		one.owed = 0
+		one.out.Put(&wire.Record{Kind: wire.Top, Flags: wire.FlagSnapshot, InputSeq: t.sequence, TimeMillis: t.millis})
+	}
+}

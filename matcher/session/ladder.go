@@ -1,0 +1,72 @@
+package session
+
+import (
+	"slices"
+
+	"posttrade/matcher"
+)
+
+// rung is what rests at one price.
+type rung struct {
+	rank   int64
+	qty    int64
+	orders uint32
+}
+
+// ladder is one side of a book: its levels by rank, the best at the end, where most
+// happens and where nothing has to be moved for it.
+type ladder struct{ levels []rung }
+
+// rankOf orders the prices of a side from worst to best; pxOf is its inverse.
+func rankOf(side matcher.Side, px int64) int64 { return px ^ -int64(side&1) }
+
+func pxOf(side matcher.Side, rank int64) int64 { return rankOf(side, rank) }
+
+// find is where a rank is, or belongs.
+func (l *ladder) find(rank int64) (at int, ok bool) {
+	if n := len(l.levels); n > 0 && l.levels[n-1].rank == rank {
+		return n - 1, true
+	}
+	return slices.BinarySearchFunc(l.levels, rank, func(r rung, rank int64) int {
+		switch {
+		case r.rank < rank:
+			return -1
+		case r.rank > rank:
+			return 1
+		}
+		return 0
+	})
+}
+
+// add puts an order onto a level.
+func (l *ladder) add(rank, qty int64) {
+	at, ok := l.find(rank)
+	if !ok {
+		l.levels = slices.Insert(l.levels, at, rung{rank: rank})
+	}
+	l.levels[at].qty += qty
+	l.levels[at].orders++
+}
+
+// take takes quantity of an order off a level, and the order itself when it leaves.
+func (l *ladder) take(rank, qty int64, leaves bool) {
+	at, ok := l.find(rank)
+	if !ok {
+		panic("session: an order left a level that is not there")
+	}
+	l.levels[at].qty -= qty
+	if !leaves {
+		return
+	}
+	if l.levels[at].orders--; l.levels[at].orders == 0 {
+		l.levels = slices.Delete(l.levels, at, at+1)
+	}
+}
+
+// best is the best level, if there is one.
+func (l *ladder) best() (r rung, ok bool) {
+	if n := len(l.levels); n > 0 {
+		return l.levels[n-1], true
+	}
+	return r, false
+}

@@ -1,0 +1,85 @@
+package session
+
+import (
+	"math/bits"
+	"sync/atomic"
+	"time"
+
+	"posttrade/matcher/session/wire"
+)
+
+// Times is how long commands took, from the moment the server saw them in the client's
+// ring to the moment their answers could be read: bucket b counts those below 2^b ns that
+// the one before does not, the last one those that are longer too. Commands that were taken
+// together count from the same moment, and answers that were shown together until the same.
+type Times [TimeBuckets]uint64
+
+// TimeBuckets is how many buckets Times have; the last begins at half a minute.
+const TimeBuckets = 36
+
+// Count is how many were timed.
+func (t *Times) Count() (n uint64) {
+	for _, c := range t {
+		n += c
+	}
+	return n
+}
+
+// At is an upper bound of the time that a share of the commands took at most, 0 for none.
+func (t *Times) At(share float64) time.Duration {
+	rest := share * float64(t.Count())
+	for b, n := range t {
+		if rest -= float64(n); n > 0 && rest <= 0 {
+			return time.Duration(1) << b
+		}
+	}
+	return 0
+}
+
+func (t *Times) add(other *Times) {
+	for b, n := range other {
+		t[b] += n
+	}
+}
+
+// times are Times that are being counted. Writer: whoever has the session.
+type times [TimeBuckets]atomic.Uint64
+
+// count counts n commands of one duration.
+func (t *times) count(nanos int64, n int) {
+	t[bucketOf(nanos)].Add(uint64(n))
+}
+
+// bucketOf is the bucket of a duration.
+func bucketOf(nanos int64) int {
+	return min(bits.Len64(uint64(max(nanos, 0))), TimeBuckets-1)
+}
+
+func (t *times) load() (out Times) {
+	for b := range t {
+		out[b] = t[b].Load()
+	}
+	return out
+}
+
+// nanos is a clock for durations.
+func (s *Server) nanos() int64 { return int64(time.Since(s.born)) }
+
+// SessionInfo is one session as operators see it.
+type SessionInfo struct {
+	ID    uint64
+	Role  wire.Role
+	Peer  int32 // process id, 0 when the kernel does not say
+	Times Times // of an order session's commands
+}
+
+// Sessions appends every session that exists to dst, in the order in which they came.
+// Any goroutine.
+func (s *Server) Sessions(dst []SessionInfo) []SessionInfo {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, one := range s.live {
+		dst = append(dst, SessionInfo{ID: one.id, Role: one.role, Peer: one.peer, Times: one.times.load()})
+	}
+	return dst
+}

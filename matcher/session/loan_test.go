@@ -1,0 +1,87 @@
+package session
+
+import (
+	"testing"
+
+	"posttrade/matcher"
+	"posttrade/matcher/session/client"
+	"posttrade/matcher/session/wire"
+	"posttrade/ring"
+)
+
+// lentPoller is a poller that nobody runs, with one session and n commands of it that
+// are decided and durable.
+func lentPoller(t *testing.T, n int) (*Server, *session) {
+	t.Helper()
+	r := newRig(t)
+	s, one := idleServer(t, wire.Orders, r.o)
+	s.poll.sessions = []*session{one}
+	for range n {
+		one.commands.Claim().Command = order()
+		one.commands.Publish()
+		s.poll.turn()
+	}
+	until(t, "durable", func() bool { return r.durable.Load() == uint64(n) && one.answerable() })
+	return s, one
+}
+
+// A few answers are written by whoever wakes a poller that rests. Many, and those of a
+// poller that works, are left to it.
+func TestWakeAnswersForAPollerThatRests(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		lent uint32
+		few  bool
+		want uint64 // answers
+	}{
+		{"it rests", open, true, 1},
+		{"it works", own, true, 0},
+		{"somebody else answers", borrowed, true, 0},
+		{"too many", open, false, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s, one := lentPoller(t, 1)
+			if !tt.few {
+				one.inFlight += answerFew
+			}
+			s.park.word.Store(parked)
+			s.park.lent.Store(tt.lent)
+			s.Wake()
+			if !tt.few {
+				one.inFlight -= answerFew
+			}
+			m := s.Metrics()
+			if m.Answers[wire.Decided] != tt.want || m.Times.Count() != tt.want || one.inFlight != 1-int(tt.want) {
+				t.Errorf("metrics %+v", m)
+			}
+			if got := s.park.lent.Load(); got != tt.lent {
+				t.Errorf("the loan is %d, want %d", got, tt.lent)
+			}
+			if woken := s.park.word.Load() == awake; woken != (tt.want == 0) {
+				t.Errorf("the poller is woken: %v", woken)
+			}
+		})
+	}
+}
+
+// Everything that a client sends is answered while the poller rests and works in turns
+// under a committer that answers for it.
+func TestAnswersFromBothSides(t *testing.T) {
+	for _, idle := range []ring.Strategy{ring.Adaptive, ring.Park, ring.Yield} {
+		t.Run(idle.String(), func(t *testing.T) {
+			r := newRig(t, func(r *rig) { r.o.Idle = idle })
+			c := r.dial("", client.Options{})
+			for _, window := range []int{1, 7, 200} {
+				l := client.Load{Count: 2_000, Window: window, Write: func(c *client.Client, i int) error {
+					return c.Order(uint64(i), &client.NewOrder{Account: 1 + uint32(i%2), Security: aaa, Side: matcher.Side(i % 2), Qty: 1, LimitPx: 100_000_000}, "")
+				}}
+				if res, err := l.Run(c); err != nil || res.Codes[wire.Decided] != 2_000 || res.Fills < 1_000 {
+					t.Fatalf("window %d: %+v, %v", window, res, err)
+				}
+			}
+			if got := r.server.Metrics(); got.Rescues > 2 {
+				t.Errorf("%d rescues in %d sleeps", got.Rescues, got.Sleeps)
+			}
+		})
+	}
+}

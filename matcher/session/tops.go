@@ -1,0 +1,257 @@
+package session
+
+import (
+	"slices"
+
+	"posttrade/blotter"
+	"posttrade/matcher"
+	"posttrade/matcher/session/wire"
+)
+
+// tops are the best levels of every security, as of what the feeder has told: a book of
+// its own from order events, so that neither matcher nor recorder is asked.
+//
+// It begins in the middle of the stream, with the rows of the views. A row is read
+// while the recorder goes on, so each order carries the commands between which it was
+// read: what was decided up to lo is in the row, what was decided after hi is not. An
+// event between them makes the row be read again. Until the stream has passed seen, rows
+// are ahead of it and no best level is shown.
+//
+// Invariants (check): a level is the sum of the orders that rest on it, ascends by
+// rank, and holds at least one; orders that rest are open.
+//
+// Feeder only.
+type tops struct {
+	views   *blotter.Views
+	seen    func() uint64 // at or above every sequence that a row may show
+	orders  map[uint32]openOrder
+	books   []book // by security
+	touched []uint32
+	rows    []blotter.OrderRow // of load, one page
+
+	exact   bool     // books are those of sequence
+	barrier int64    // position of the tap that has to be passed for it; -1: not known yet
+	until   uint64   // sequence that has to be durable for it
+	ended   []uint32 // orders that are in the map only because their rows had ended
+
+	sequence uint64 // the last command taken in
+	millis   int64  // its time
+	within   bool   // more of its events follow
+}
+
+// openOrder is an order that can still trade.
+type openOrder struct {
+	lo, hi      uint64 // what the row shows: all up to lo, nothing after hi
+	px          int64
+	security    uint32
+	qty, leaves int32
+	side        matcher.Side
+	rests       bool
+}
+
+// book is one security.
+type book struct {
+	sides   [2]ladder
+	told    wire.Best
+	used    bool // something has rested here
+	touched bool // by the command that is being taken in
+}
+
+// loadPage is how many rows are read at a time.
+const loadPage = 1 << 13
+
+func newTops(views *blotter.Views, seen func() uint64) *tops {
+	t := &tops{views: views, seen: seen, rows: make([]blotter.OrderRow, 0, loadPage)}
+	t.load()
+	return t
+}
+
+// load begins from the views' open orders; what was known before is forgotten.
+func (t *tops) load() {
+	t.exact, t.barrier, t.within = false, -1, false
+	t.orders, t.ended = map[uint32]openOrder{}, t.ended[:0]
+	for i := range t.books {
+		for side := range t.books[i].sides {
+			t.books[i].sides[side].levels = t.books[i].sides[side].levels[:0]
+		}
+	}
+	for after := uint32(0); ; {
+		lo := t.views.Applied()
+		rows, next := t.views.Orders(blotter.OrderFilter{Statuses: blotter.OpenOrders}, after, loadPage, t.rows[:0])
+		hi := t.views.Applied() + 1
+		for i := range rows {
+			t.enter(&rows[i], lo, hi)
+		}
+		if after = next; after == 0 {
+			break
+		}
+	}
+	t.until = t.seen()
+}
+
+// enter takes an open order's row over. Between two commands an open order rests.
+func (t *tops) enter(row *blotter.OrderRow, lo, hi uint64) {
+	o := openOrder{lo: lo, hi: hi, px: row.LimitPx, security: row.SecurityID, side: row.Side,
+		qty: row.Qty, leaves: row.Leaves}
+	t.rest(&o)
+	t.orders[row.Ref] = o
+}
+
+// again reads an order whose row may or may not show an event.
+func (t *tops) again(ref uint32, o *openOrder) {
+	t.leave(o)
+	lo := t.views.Applied()
+	row, ok := t.views.Order(ref)
+	hi := t.views.Applied() + 1
+	if ok && row.Open() {
+		t.enter(&row, lo, hi)
+	} else {
+		t.orders[ref] = openOrder{lo: lo, hi: hi}
+		t.ended = append(t.ended, ref)
+	}
+	t.exact, t.barrier, t.until = false, -1, max(t.until, t.seen())
+}
+
+// settle finds out whether the books are those of the stream's place, between two
+// commands: everything that a row may show is durable, so the recorder had tapped it,
+// and all that was tapped by then is taken in. It reports that they have become so.
+func (t *tops) settle(durable uint64, published, taken int64) bool {
+	if !t.awaits(durable) {
+		return false
+	}
+	if t.barrier < 0 {
+		t.barrier = published
+	}
+	if taken < t.barrier {
+		return false
+	}
+	for _, ref := range t.ended {
+		if o := t.orders[ref]; o.leaves == 0 {
+			delete(t.orders, ref)
+		}
+	}
+	t.ended = t.ended[:0]
+	t.sequence = max(t.sequence, t.until)
+	for i := range t.books {
+		t.books[i].told = t.books[i].best()
+	}
+	t.exact = true
+	return true
+}
+
+// awaits reports that settle has something to find out.
+func (t *tops) awaits(durable uint64) bool { return !t.exact && !t.within && durable >= t.until }
+
+// take takes in an event; the next one's command begins after an EventLast.
+func (t *tops) take(ev *matcher.Event) {
+	if ev.Flags&matcher.EventFirst != 0 {
+		t.begin()
+	}
+	if ev.OrderRef != 0 {
+		t.about(ev)
+	}
+	t.sequence, t.millis = ev.InputSeq, ev.TimeMillis
+	t.within = ev.Flags&matcher.EventLast == 0
+}
+
+// begin forgets what the command before has touched.
+func (t *tops) begin() {
+	for _, security := range t.touched {
+		t.books[security].touched = false
+	}
+	t.touched = t.touched[:0]
+}
+
+// about takes in what an event says of an order.
+func (t *tops) about(ev *matcher.Event) {
+	o, known := t.orders[ev.OrderRef]
+	if !t.exact && known && ev.InputSeq <= o.hi {
+		if ev.InputSeq > o.lo {
+			t.again(ev.OrderRef, &o)
+		}
+		return
+	}
+	switch {
+	case ev.Kind == matcher.EventAccepted:
+		o = openOrder{px: ev.Px, security: ev.SecurityID, side: ev.Side, qty: ev.Qty, leaves: ev.Qty}
+		if ev.Flags&matcher.EventRests != 0 {
+			t.rest(&o)
+		}
+	case !known:
+		return // it ended before its row was read, or never was open
+	case ev.Kind == matcher.EventFilled:
+		t.fill(&o, ev)
+	case ev.Kind == matcher.EventReplaced:
+		t.leave(&o)
+		o.leaves += ev.Qty - o.qty
+		o.qty, o.px = ev.Qty, ev.Px
+		if ev.Flags&(matcher.EventRests|matcher.EventKeptPlace) != 0 {
+			t.rest(&o)
+		}
+	case ev.Kind == matcher.EventRested:
+		t.rest(&o)
+	case ev.Kind == matcher.EventCanceled:
+		t.leave(&o)
+		o.leaves = 0
+	}
+	if o.leaves == 0 {
+		delete(t.orders, ev.OrderRef)
+		return
+	}
+	t.orders[ev.OrderRef] = o
+}
+
+// fill takes an execution off an order and its level.
+func (t *tops) fill(o *openOrder, ev *matcher.Event) {
+	left := ev.Detail().Leaves
+	if o.rests {
+		t.at(o).take(rankOf(o.side, o.px), int64(o.leaves-left), left == 0)
+		o.rests = left != 0
+	}
+	o.leaves = left
+}
+
+// rest puts an order onto its level, leave takes it off.
+func (t *tops) rest(o *openOrder) {
+	o.rests = true
+	t.at(o).add(rankOf(o.side, o.px), int64(o.leaves))
+}
+
+func (t *tops) leave(o *openOrder) {
+	if o.rests {
+		o.rests = false
+		t.at(o).take(rankOf(o.side, o.px), int64(o.leaves), true)
+	}
+}
+
+// at is the side of the book on which an order rests; its security is touched.
+func (t *tops) at(o *openOrder) *ladder {
+	if int(o.security) >= len(t.books) {
+		t.books = slices.Grow(t.books, int(o.security)+1-len(t.books))[:o.security+1]
+	}
+	b := &t.books[o.security]
+	b.used = true
+	if !b.touched {
+		b.touched = true
+		t.touched = append(t.touched, o.security)
+	}
+	return &b.sides[o.side&1]
+}
+
+// record is the best levels of a security.
+func (t *tops) record(security uint32, flags uint16) wire.Record {
+	r := wire.Record{Kind: wire.Top, Flags: flags, InputSeq: t.sequence, TimeMillis: t.millis, SecurityID: security}
+	r.SetBest(t.books[security].told)
+	return r
+}
+
+// best is what the book's best levels are.
+func (b *book) best() (best wire.Best) {
+	if l, ok := b.sides[matcher.Buy].best(); ok {
+		best.BidPx, best.BidQty, best.BidOrders = pxOf(matcher.Buy, l.rank), l.qty, l.orders
+	}
+	if l, ok := b.sides[matcher.Sell].best(); ok {
+		best.AskPx, best.AskQty, best.AskOrders = pxOf(matcher.Sell, l.rank), l.qty, l.orders
+	}
+	return best
+}
