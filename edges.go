@@ -22,7 +22,7 @@ func openEdges(c *config, in *installation, log *slog.Logger) (m httpapi.Metrics
 	if err := l.start("order-matcher", orders); err != nil {
 		return m, err
 	}
-	m = coreMetrics(k, orders)
+	m = singleMetrics(k, orders)
 	if d != nil {
 		if err := openSources(c, in, verifier, &m, log); err != nil {
 			return m, err
@@ -164,9 +164,9 @@ func newAdmin(c *config, in *installation, verifier *gate.Verifier, registry *ht
 		Version: map[string]string{"version": version()}, Registry: registry, Logger: log,
 	}
 	if c.Bool("admin.token-guard") {
-		a.Admit = func(token string) bool {
+		a.Admit = func(token string) (valid, admin bool) {
 			claims, err := verifier.Verify([]byte(token))
-			return err == nil && claims.Admin
+			return err == nil, err == nil && claims.Admin
 		}
 	}
 	return httpapi.NewAdmin(a)

@@ -67,14 +67,14 @@ func (in *installation) memberMetrics(orders *httpapi.OrderMatcher) httpapi.Metr
 	for _, relay := range in.member.relays {
 		m.Faults = append(m.Faults, relay.Faults)
 	}
-	m.ClusterCommits = func() httpapi.Histogram { return quorumHistogram(in.member.node) }
+	m.ClusterCommits = func() httpapi.Histogram { return quorumHistogram(in.member.node.Commits()) }
 	m.More = together(m.More, func(emit emitMore) {
 		leads := 0.0
 		if in.member.node.Leads() {
 			leads = 1
 		}
-		emit("svc_cluster_role", "1 for the role that this member has.", false, leads, "role", "leader")
-		emit("svc_cluster_role", "1 for the role that this member has.", false, 1-leads, "role", "follower")
+		emitRole(emit, "leader", leads)
+		emitRole(emit, "follower", 1-leads)
 		for _, relay := range in.member.relays {
 			relay.Metrics(emit)
 		}
@@ -85,8 +85,25 @@ func (in *installation) memberMetrics(orders *httpapi.OrderMatcher) httpapi.Metr
 	return m
 }
 
-func quorumHistogram(n *quorum.Node) httpapi.Histogram {
-	counts, seconds := n.Commits()
+// emitRole is one role of this member, 1 when it has it.
+func emitRole(emit emitMore, role string, has float64) {
+	emit("svc_cluster_role", "1 for the role that this member has.", false, has, "role", role)
+}
+
+// singleMetrics adds to coreMetrics what a node without a cluster says of it: its role,
+// and that it has agreed on nothing with anybody. Who watches finds every metric on
+// every installation.
+func singleMetrics(k *core, edge *httpapi.OrderMatcher) httpapi.Metrics {
+	m := coreMetrics(k, edge)
+	m.ClusterCommits = func() httpapi.Histogram { return quorumHistogram(quorumCounts{}, 0) }
+	m.More = together(m.More, func(emit emitMore) { emitRole(emit, "single", 1) })
+	return m
+}
+
+// quorumCounts are the buckets of quorum.Node.Commits.
+type quorumCounts = [len(quorum.CommitBuckets)]uint64
+
+func quorumHistogram(counts quorumCounts, seconds float64) httpapi.Histogram {
 	h := httpapi.Histogram{Sum: seconds, Buckets: map[float64]uint64{}}
 	for i, count := range counts {
 		h.Count += count

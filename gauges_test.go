@@ -63,6 +63,7 @@ func TestMetricsHaveTheContractsNamesAndTypes(t *testing.T) {
 		"svc_projection_lag_records": "gauge", "svc_recon_lag_records": "gauge", "svc_tca_lag_records": "gauge",
 		"svc_projection_trades_total": "counter", "svc_price_feed_total": "counter", "svc_settlement_forced_total": "counter",
 		"svc_recon_open_breaks": "gauge",
+		"svc_cluster_role":      "gauge", "svc_cluster_commit_seconds": "histogram",
 	}
 	labels := map[string][]string{ // classification labels only
 		"svc_recon_matched_total": nil, "svc_recon_missing_in_projection_total": nil, "svc_recon_orphan_total": nil,
@@ -70,6 +71,7 @@ func TestMetricsHaveTheContractsNamesAndTypes(t *testing.T) {
 		"svc_outbox_publish_lag_seconds": {"source"}, "svc_outbox_unpublished_rows": {"source"},
 		"svc_replica_ready": {"source"}, "svc_projection_trades_total": {"outcome", "path"},
 		"svc_price_feed_total": {"outcome"}, "svc_gate_rejections_total": {"reason"}, "svc_orders_total": {"decision"},
+		"svc_cluster_role": {"role"},
 	}
 	in := install(t, t.TempDir())
 	day := newTradingDay(t, in.core, *daySeed)
@@ -78,7 +80,8 @@ func TestMetricsHaveTheContractsNamesAndTypes(t *testing.T) {
 	n := in.tradeSeq()
 	in.awaitMetrics(sample("svc_recon_matched_total", n), sample("svc_settlement_swept_total", n),
 		sample(`svc_projection_trades_total{outcome="booked",path="journal"}`, n), sample("svc_projection_lag_records", 0),
-		sample("svc_recon_lag_records", 0), sample("svc_tca_lag_records", 0), sample("svc_recon_open_breaks", 0))
+		sample("svc_recon_lag_records", 0), sample("svc_tca_lag_records", 0), sample("svc_recon_open_breaks", 0),
+		sample(`svc_cluster_role{role="single"}`, 1), sample("svc_cluster_commit_seconds_count", 0))
 	for _, page := range [][2]string{{"admin", "/metrics"}, {"trade-processor", "/actuator/prometheus"}} {
 		status, text := in.get(page[0], page[1])
 		samples, kinds := scrape(string(text))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"posttrade/journal"
@@ -73,7 +74,8 @@ func verifyJournal(dir string, stdout io.Writer) error {
 		},
 	})
 	if err != nil {
-		if errors.Is(err, journal.ErrLocked) || errors.Is(err, journal.ErrNoGenesis) {
+		_, absent := os.Stat(dir)
+		if absent != nil || errors.Is(err, journal.ErrLocked) || errors.Is(err, journal.ErrNoGenesis) {
 			return err
 		}
 		return fmt.Errorf("%w: %w", errMismatch, err)
@@ -142,6 +144,9 @@ func printReport(w io.Writer, r journal.Report) {
 	fmt.Fprintf(w, "commands   %d in %d blocks, sequences 1 to %d\n", r.InputSeq, r.Blocks, r.InputSeq)
 	fmt.Fprintf(w, "fills      %d\nclient ids %d\n", r.Fills, r.ClientIDs)
 	fmt.Fprintf(w, "seed       %x\nchain      %x\nanchored   %d\n", r.Seed, r.Chain, r.Anchored)
+	if r.Tail > 0 {
+		fmt.Fprintf(w, "tail       the last %d commands are not in the store yet; the next start takes them in\n", r.Tail)
+	}
 	if r.InputSeq > 0 {
 		fmt.Fprintf(w, "times      %s to %s\n", day(r.FirstTime), day(r.LastTime))
 		fmt.Fprintf(w, "stored     %d bytes, %.1f a command\n", r.Packed, float64(r.Packed)/float64(r.InputSeq))

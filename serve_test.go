@@ -235,8 +235,10 @@ func run(command func([]string, io.Writer, io.Writer) int, args ...string) (code
 
 func TestJournalCommands(t *testing.T) {
 	data := t.TempDir()
-	if code, _, errs := run(runJournal, "stats", "--data.dir="+data); code != exitFailed || strings.Count(errs, "\n") != 1 {
-		t.Errorf("stats without a journal: %d %q", code, errs)
+	for _, command := range []string{"stats", "export", "verify"} { // no journal is no mismatch
+		if code, _, errs := run(runJournal, command, "--data.dir="+data); code != exitFailed || strings.Count(errs, "\n") != 1 {
+			t.Errorf("%s without a journal: %d %q", command, code, errs)
+		}
 	}
 	s := startServer(t, data)
 	call(t, "POST", s.url+"/orders", sellOrder)

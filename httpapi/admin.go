@@ -23,11 +23,12 @@ type Part struct {
 
 // AdminConfig is what the admin listener shows.
 type AdminConfig struct {
-	Parts   func() []Part           // /readyz; nil: no part, ready
-	Version any                     // /version, as JSON
-	Metrics Metrics                 // /metrics, unless Registry is given
-	Admit   func(token string) bool // guards every path but /healthz; nil: no guard
-	Logger  *slog.Logger            // may be nil
+	Parts   func() []Part // /readyz; nil: no part, ready
+	Version any           // /version, as JSON
+	Metrics Metrics       // /metrics, unless Registry is given
+	// Admit guards every path but /healthz: what a bearer token is worth; nil: no guard.
+	Admit  func(token string) (valid, admin bool)
+	Logger *slog.Logger // may be nil
 	// Registry is /metrics, shared with whoever shows the same; nil: one of Metrics.
 	Registry *Registry
 	Extra    map[string]http.Handler // further paths of the caller; may be nil
@@ -77,7 +78,7 @@ func NewAdmin(cfg AdminConfig) *Admin {
 	return &Admin{
 		guarded: cfg.Admit != nil,
 		http: http.Server{
-			Handler:           mux,
+			Handler:           problems(mux),
 			ReadHeaderTimeout: readTimeout,
 			ReadTimeout:       readTimeout,
 			IdleTimeout:       idleTimeout,
@@ -107,21 +108,60 @@ func loopback(addr net.Addr) bool {
 	return !ok || tcp.IP.IsLoopback() // a pipe or a unix socket does not leave the machine
 }
 
-// tokenGuard lets through whose bearer token is admitted.
-func tokenGuard(admit func(string) bool) func(http.Handler) http.Handler {
+// tokenGuard lets through whose bearer token carries the admin claim.
+func tokenGuard(admit func(string) (valid, admin bool)) func(http.Handler) http.Handler {
 	return func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-			if !strings.EqualFold(scheme, "Bearer") || !admit(strings.TrimSpace(token)) {
-				w.Header().Set("WWW-Authenticate", "Bearer")
-				w.Header().Set("Content-Type", contentProblem)
-				w.WriteHeader(http.StatusUnauthorized)
-				_, _ = w.Write(append(problemToken.append(nil), '}')) // the peer may be gone
-				return
+			valid, admin := false, false
+			if strings.EqualFold(scheme, "Bearer") {
+				valid, admin = admit(strings.TrimSpace(token))
 			}
-			h.ServeHTTP(w, r)
+			switch {
+			case !valid:
+				w.Header().Set("WWW-Authenticate", "Bearer")
+				adminProblem(w, problemToken)
+			case !admin:
+				adminProblem(w, problemAdmin)
+			default:
+				h.ServeHTTP(w, r)
+			}
 		})
 	}
+}
+
+// problems answers for mux where it has no handler, as the services do: its own
+// words are plain text.
+func problems(mux *http.ServeMux) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, pattern := mux.Handler(r); pattern == "" {
+			w = wordless{w}
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// wordless keeps the headers of a 404 or 405, Allow for one, and has a problem
+// document in the place of the body.
+type wordless struct{ http.ResponseWriter }
+
+func (w wordless) WriteHeader(status int) {
+	switch status {
+	case http.StatusNotFound:
+		adminProblem(w.ResponseWriter, problemRoute)
+	case http.StatusMethodNotAllowed:
+		adminProblem(w.ResponseWriter, problemMethod)
+	default:
+		w.ResponseWriter.WriteHeader(status)
+	}
+}
+
+func (w wordless) Write(text []byte) (int, error) { return len(text), nil }
+
+func adminProblem(w http.ResponseWriter, p problem) {
+	w.Header().Set("Content-Type", contentProblem)
+	w.WriteHeader(p.status)
+	_, _ = w.Write(append(p.append(nil), '}')) // the peer may be gone
 }
 
 // readiness answers 200 when every part that decides is ready, else 503; all

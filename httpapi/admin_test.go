@@ -71,8 +71,10 @@ func TestAdminAnswers(t *testing.T) {
 	}
 }
 
-// only admits one token.
-func only(token string) func(string) bool { return func(given string) bool { return given == token } }
+// only admits one token; "user" is one without the admin claim.
+func only(token string) func(string) (valid, admin bool) {
+	return func(given string) (valid, admin bool) { return given == token || given == "user", given == token }
+}
 
 func TestAdminTokenGuardsAllButHealth(t *testing.T) {
 	a := NewAdmin(AdminConfig{Admit: only("let-me-in")})
@@ -83,12 +85,44 @@ func TestAdminTokenGuardsAllButHealth(t *testing.T) {
 				t.Errorf("%s with %q: %d %s", path, token, w.Code, w.Body)
 			}
 		}
+		if w := adminGet(a, path, "Bearer user"); w.Code != 403 || w.Header().Get("Content-Type") != contentProblem ||
+			!strings.Contains(w.Body.String(), string(CodeAdminRequired)) {
+			t.Errorf("%s without the admin claim: %d %s", path, w.Code, w.Body)
+		}
 		if w := adminGet(a, path, "bearer let-me-in"); w.Code != 200 {
 			t.Errorf("%s with the token: %d", path, w.Code)
 		}
 	}
 	if w := adminGet(a, "/healthz", ""); w.Code != 200 {
 		t.Errorf("/healthz: %d", w.Code)
+	}
+}
+
+// TestAdminProblemsAreDocuments asks for what there is not, by the wrong method too.
+func TestAdminProblemsAreDocuments(t *testing.T) {
+	a := NewAdmin(AdminConfig{})
+	for _, tt := range []struct {
+		method, path string
+		status       int
+		code         Code
+		allow        string
+	}{
+		{"GET", "/nothing", 404, CodeNotFound, ""},
+		{"POST", "/nothing", 404, CodeNotFound, ""},
+		{"POST", "/metrics", 405, CodeMethodNotAllowed, "GET, HEAD"},
+		{"DELETE", "/healthz", 405, CodeMethodNotAllowed, "GET, HEAD"},
+	} {
+		w := httptest.NewRecorder()
+		a.http.Handler.ServeHTTP(w, httptest.NewRequest(tt.method, tt.path, nil))
+		var document struct {
+			Status int
+			Code   Code
+		}
+		err := json.Unmarshal(w.Body.Bytes(), &document)
+		if err != nil || w.Code != tt.status || document.Status != tt.status || document.Code != tt.code ||
+			w.Header().Get("Content-Type") != contentProblem || w.Header().Get("Allow") != tt.allow {
+			t.Errorf("%s %s: %d %v %s, want %d %s", tt.method, tt.path, w.Code, w.Header(), w.Body, tt.status, tt.code)
+		}
 	}
 }
 
@@ -109,7 +143,7 @@ func TestAdminBeyondLoopbackNeedsAToken(t *testing.T) {
 		}
 	}
 	for _, tt := range []struct {
-		admit func(string) bool
+		admit func(string) (valid, admin bool)
 		addr  net.Addr
 	}{{only("secret"), public}, {nil, &net.TCPAddr{IP: net.IPv6loopback}}, {nil, &net.UnixAddr{Name: "x"}}} {
 		ln := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))

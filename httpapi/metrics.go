@@ -50,7 +50,7 @@ type Metrics struct {
 	JournalCommits func() Histogram
 	JournalBytes   func() uint64
 
-	// ClusterCommits is how long commands took to be agreed on by a majority; nil on a single node.
+	// ClusterCommits is how long commands took to be agreed on by a majority; none on a single node.
 	ClusterCommits func() Histogram
 
 	// More are the metrics of parts that this package does not know. labels are
