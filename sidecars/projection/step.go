@@ -12,12 +12,6 @@ import (
 // errEnough ends a reading of fills that has what it wanted.
 var errEnough = errors.New("enough fills")
 
-// holdCursor creates the cursor or writes its value over itself. It is there for
-// the row's lock: from here to the end of the transaction no other projection
-// moves the cursor that is read next, on PostgreSQL too.
-const holdCursor = `insert into cursors (name, value) values ($1, 0)
-	on conflict (name) do update set value = cursors.value`
-
 // maxMoves bounds how often one Step begins again because somebody else moved the cursor.
 const maxMoves = 4
 
@@ -199,10 +193,8 @@ func (p *Projection) gather(ctx context.Context, head position) (position, error
 func (p *Projection) commit(ctx context.Context, reached position) (inserted int, moved bool, err error) {
 	err = p.o.DB.Write(ctx, func(tx *store.Tx) error {
 		inserted, moved = 0, false // this may be a second attempt
-		if _, err := tx.Exec(holdCursor, cursorTrades); err != nil {
-			return err
-		}
-		found, err := tx.Cursor(cursorTrades)
+		// From here to the end no other projection moves the cursor.
+		found, err := tx.HoldCursor(cursorTrades)
 		if err != nil {
 			return err
 		}
@@ -212,13 +204,9 @@ func (p *Projection) commit(ctx context.Context, reached position) (inserted int
 		if inserted, err = tx.InsertTrades(p.batch.rows); err != nil {
 			return err
 		}
-		if err := tx.SetCursor(cursorTrades, reached.trade); err != nil {
-			return err
-		}
-		if err := tx.SetCursor(cursorInput, reached.input); err != nil {
-			return err
-		}
-		return tx.SetCursor(cursorMark, markOf(&p.batch.last))
+		return tx.SetCursors(store.Cursor{Name: cursorTrades, Value: reached.trade},
+			store.Cursor{Name: cursorInput, Value: reached.input},
+			store.Cursor{Name: cursorMark, Value: markOf(&p.batch.last)})
 	})
 	if err != nil {
 		return 0, false, fmt.Errorf("projection: book tradeSeq=%d..%d: %w", p.at.trade+1, reached.trade, err)

@@ -73,10 +73,46 @@ func (t *Tx) Cursor(name string) (value uint64, err error) {
 	return value, err
 }
 
+// HoldCursor returns how far the named follower has come, as Cursor does, and keeps
+// everybody else from moving it until this transaction ends, on PostgreSQL too: the
+// row is made, or written over with what it holds, and so locked.
+func (t *Tx) HoldCursor(name string) (value uint64, err error) {
+	err = t.Query("insert into cursors (name, value) values ($1, 0) "+
+		"on conflict (name) do update set value = cursors.value returning value", func(r *Row) error {
+		value = uint64(r.Int64(0))
+		return nil
+	}, name)
+	return value, err
+}
+
 // SetCursor notes how far the named follower has come, in this transaction.
 func (t *Tx) SetCursor(name string, value uint64) error {
-	_, err := t.Exec("insert into cursors (name, value) values ($1, $2) "+
-		"on conflict (name) do update set value = excluded.value", name, value)
+	return t.SetCursors(Cursor{name, value})
+}
+
+// Cursor is how far the named follower has come.
+type Cursor struct {
+	Name  string
+	Value uint64
+}
+
+// SetCursors notes several cursors of different names, in this transaction and in one statement.
+func (t *Tx) SetCursors(cursors ...Cursor) error {
+	if len(cursors) == 0 {
+		return nil
+	}
+	var sql strings.Builder
+	args := make([]any, 0, 2*len(cursors))
+	sql.WriteString("insert into cursors (name, value) values ")
+	for i, c := range cursors {
+		if i > 0 {
+			sql.WriteString(", ")
+		}
+		fmt.Fprintf(&sql, "($%d, $%d)", 2*i+1, 2*i+2)
+		args = append(args, c.Name, c.Value)
+	}
+	sql.WriteString(" on conflict (name) do update set value = excluded.value")
+	_, err := t.Exec(sql.String(), args...)
 	return err
 }
 
