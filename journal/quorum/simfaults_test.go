@@ -3,9 +3,12 @@ package quorum
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/hashicorp/raft"
 )
 
 // simFault is one line of a fault schedule. Its victim is a member, or the leader
@@ -150,18 +153,27 @@ func (s *simulation) end(member int, k simKill) {
 	}
 }
 
-// mayWipe reports that a disk may be lost: all three take part, so that the other
-// two have whatever was agreed. It is taken back when the new disk takes part.
+// mayWipe reports that a disk may be lost: all three take part and know that of each
+// other, so that the other two have whatever was agreed and elect each other. It is
+// taken back when the new disk takes part.
 func (s *simulation) mayWipe() bool {
 	return s.whole() && s.wiping.CompareAndSwap(false, true)
 }
 
-// whole reports that all three members run and have a vote. The one who was wiped
-// last then has one again.
+// whole reports that all three members run and that each knows of all three votes: the
+// library gives none to a server that the voter, behind as it may be, has not yet seen
+// among the voters. The one who was wiped last then has its vote again.
 func (s *simulation) whole() bool {
-	for _, m := range s.members {
+	var voters []raft.Server
+	for i, m := range s.members {
 		l := m.life.Load()
 		if l == nil || l.end.gone() || !l.node.joined() {
+			return false
+		}
+		if i == 0 {
+			voters = l.node.servers()
+		}
+		if !slices.Equal(voters, l.node.servers()) {
 			return false
 		}
 		select {
