@@ -272,8 +272,8 @@ func TestSwapsAreOnEveryMember(t *testing.T) {
 	before := c.alike()
 	const terms = `"accountId":1,"notional":10000000,"effectiveDate":"2026-11-23","maturityDate":"2031-11-23","conventions":"USD-SOFR-1Y-ACT360"`
 	for i, body := range []string{
-		`{"payReceive":"Receive","fixedRate":4.2,` + terms + `}`,
-		`{"payReceive":"Pay","fixedRate":4.3,` + terms + `}`,
+		`{"payReceive":"Receive","fixedRate":0.042,` + terms + `}`,
+		`{"payReceive":"Pay","fixedRate":0.043,` + terms + `}`,
 	} {
 		want := fmt.Sprintf(`{"contractId":"SW-%d","sequence":%d,"booked":true}`, before+uint64(i)+1, before+uint64(i)+1)
 		if status, answer := c.post(i+1, "/swaps", body); status != 200 || answer != want {

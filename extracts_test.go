@@ -68,8 +68,8 @@ func TestEndOfDayMakesAnExtractThatCanBeRebuilt(t *testing.T) {
 	before := in.core.journal.Durable()
 	const terms = `"accountId":1,"notional":10000000,"effectiveDate":"2026-11-23","maturityDate":"2031-11-23","conventions":"USD-SOFR-1Y-ACT360"`
 	for i, body := range []string{
-		`{"payReceive":"Receive","fixedRate":4.2,` + terms + `}`,
-		`{"payReceive":"Pay","fixedRate":4.3,` + terms + `}`,
+		`{"payReceive":"Receive","fixedRate":0.042,` + terms + `}`,
+		`{"payReceive":"Pay","fixedRate":0.043,` + terms + `}`,
 	} {
 		want := fmt.Sprintf(`{"contractId":"SW-%d","sequence":%d,"booked":true}`, before+uint64(i)+1, before+uint64(i)+1)
 		if status, answer := call(t, "POST", base+"/swaps", body); status != 200 || answer != want {
@@ -81,9 +81,9 @@ func TestEndOfDayMakesAnExtractThatCanBeRebuilt(t *testing.T) {
 		status int
 		moves  uint64
 	}{
-		{`{"payReceive":"Pay","fixedRate":4.3,` + strings.Replace(terms, `"accountId":1`, `"accountId":999`, 1) + `}`, 422, 1},
+		{`{"payReceive":"Pay","fixedRate":0.043,` + strings.Replace(terms, `"accountId":1`, `"accountId":999`, 1) + `}`, 422, 1},
 		{`{"payReceive":"Pay","fixedRate":0,` + terms + `}`, 400, 0},
-		{`{"payReceive":"Pay","fixedRate":4.3,` + strings.Replace(terms, "ACT360", "ACT361", 1) + `}`, 400, 0},
+		{`{"payReceive":"Pay","fixedRate":0.043,` + strings.Replace(terms, "ACT360", "ACT361", 1) + `}`, 400, 0},
 	} {
 		at := in.core.journal.Durable()
 		if status, answer := call(t, "POST", base+"/swaps", refused.body); status != refused.status || in.core.journal.Durable() != at+refused.moves {
@@ -107,8 +107,8 @@ func TestEndOfDayMakesAnExtractThatCanBeRebuilt(t *testing.T) {
 	}
 	positions, positionsText := fileOf(t, a.URI, a.SHA256)
 	_, contractsText := fileOf(t, a.ContractsURI, a.ContractsSHA256)
-	if strings.Contains(string(positionsText), "SW-") || !strings.Contains(string(contractsText), fmt.Sprintf("SW-%d,1,RECEIVE_FIXED,10000000,4.200000,", before+1)) ||
-		!strings.Contains(string(contractsText), fmt.Sprintf("SW-%d,1,PAY_FIXED,10000000,4.300000,", before+2)) {
+	if strings.Contains(string(positionsText), "SW-") || !strings.Contains(string(contractsText), fmt.Sprintf("SW-%d,1,RECEIVE_FIXED,10000000,0.042000,", before+1)) ||
+		!strings.Contains(string(contractsText), fmt.Sprintf("SW-%d,1,PAY_FIXED,10000000,0.043000,", before+2)) {
 		t.Errorf("positions:\n%s\ncontracts:\n%s", positionsText, contractsText)
 	}
 	cut := filepath.Join(filepath.Dir(positions), fmt.Sprintf("seq-%d.cut", a.ConsensusSequence))
