@@ -10,6 +10,7 @@ import (
 
 	"posttrade/httpapi"
 	"posttrade/perf"
+	"posttrade/perf/load"
 )
 
 // runPerf is `posttrade perf`, and the commands behind it.
@@ -38,6 +39,7 @@ func runPerfRows(args []string, stdout, stderr io.Writer) error {
 	f.StringVar(&o.Dir, "dir", "", "`folder` for the journals of the run (default: the system's for temporary files)")
 	f.StringVar(&o.Postgres, "postgres", "", "`URL` of a PostgreSQL server to measure beside SQLite, in a database of its own")
 	f.StringVar(&o.Lobster, "lobster", "", "`folder` with LOBSTER files to replay")
+	f.DurationVar(&o.Pause, "pause", 0, "how `long` the matcher's thread is watched for pauses (default 20s)")
 	f.StringVar(&cpuProfile, "cpuprofile", "", "write a CPU profile of the run to this `file`")
 	f.BoolVar(&hello, "hello-server", false, "be the bare HTTP server that orders are compared with")
 	c, err := f.read(args, 0, stdout)
@@ -50,6 +52,9 @@ func runPerfRows(args []string, stdout, stderr io.Writer) error {
 	o.Commit, o.Stdout = buildCommit, stdout
 	if o.Binary, err = os.Executable(); err != nil {
 		return err
+	}
+	o.Session = func(socket, idle string, clock load.Clock) (perf.Session, error) {
+		return dialForPerf(socket, idle, clock)
 	}
 	o.Open = func(e perf.EngineOptions) (perf.Engine, error) { return openForPerf(c, e, stderr) }
 	if cpuProfile != "" {

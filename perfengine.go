@@ -19,6 +19,7 @@ import (
 	"posttrade/matcher/gate"
 	"posttrade/perf"
 	"posttrade/sidecars/control"
+	"posttrade/sidecars/riskextract"
 	"posttrade/sidecars/store"
 )
 
@@ -57,8 +58,45 @@ func openForPerf(c *config, e perf.EngineOptions, stderr io.Writer) (perf.Engine
 	if err != nil {
 		return nil, err
 	}
-	return coreForPerf{k}, nil
+	if e.Watch {
+		return watchCore(k)
+	}
+	x, err := withExtracts(c, k)
+	if err != nil {
+		return nil, errors.Join(err, k.stop())
+	}
+	return x, nil
 }
+
+// watchedForPerf is a core whose matcher's loop reads the clock.
+type watchedForPerf struct {
+	coreForPerf
+	loop *perf.WatchedLoop
+}
+
+// watchCore puts a watched loop in the place of a core's stage, which has decided nothing yet.
+func watchCore(k *core) (*watchedForPerf, error) {
+	k.stage.Stop()
+	if err := <-k.stageDone; err != nil {
+		k.stageDone <- err // stop takes it in
+		return nil, errors.Join(err, k.stop())
+	}
+	w := &watchedForPerf{coreForPerf{k}, perf.Watch(k.engine, k.in, k.out, k.o.idle, k.o.matcherCPU)}
+	go func() { k.stageDone <- w.loop.Run() }()
+	return w, nil
+}
+
+func (w *watchedForPerf) Loop() *perf.WatchedLoop { return w.loop }
+
+func (w *watchedForPerf) Stop() error {
+	if w.journal == nil {
+		return nil // it has been stopped
+	}
+	w.loop.Stop()
+	return w.stop()
+}
+
+func (w *watchedForPerf) Close() error { return errors.Join(w.Stop(), os.RemoveAll(w.o.dir)) }
 
 // everythingForPerf is an installation with a regulatory report running all the time.
 type everythingForPerf struct {
@@ -176,4 +214,48 @@ func writeRows(dir, name string, rows [][]string) (path string, err error) {
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	return path, csv.NewWriter(file).WriteAll(rows)
+}
+
+// extractDay is the day whose end the rows of the performance table make extracts of.
+const extractDay = 20_000
+
+// Extract sequences a marker and makes its extract on a thread as polite as the
+// service's. The counterparties are the genesis record's accounts.
+func (c extractingForPerf) Extract() (positions, contracts int, err error) {
+	ctx := context.Background()
+	var seq uint64
+	err = submitUntil(ctx, c.desk, 1, func(_ int, command *matcher.Command) error {
+		*command = matcher.NewRiskExtract(extractDay, 1)
+		return nil
+	}, func(a *desk.Answer) error {
+		seq = a.InputSeq
+		return nil
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	x := newExtracts(c.config, c.core, nil, nil, riskextract.RoleSingle, slog.New(slog.DiscardHandler))
+	err = journal.Politely(journal.Bulk, func() error {
+		a, err := x.extractor.Extract(ctx, riskextract.Marker{Seq: seq, SessionDate: extractDay, PriceVersion: 1})
+		positions, contracts = a.Rows, a.Contracts
+		return err
+	})
+	return positions, contracts, err
+}
+
+// extractingForPerf is a core with the settings of its extracts.
+type extractingForPerf struct {
+	coreForPerf
+	config *config
+}
+
+// withExtracts gives a core the counterparties of its accounts.
+func withExtracts(c *config, k *core) (extractingForPerf, error) {
+	rows := [][]string{{"accountId", "counterpartyId", "nettingSetId", "currency"}}
+	for _, a := range k.genesis.Accounts {
+		id := strconv.Itoa(int(a.ID))
+		rows = append(rows, []string{id, "CP" + id, "NS" + id, "USD"})
+	}
+	path, err := writeRows(k.o.dir+"-reference", "counterparties.csv", rows)
+	return extractingForPerf{coreForPerf{k}, c.with(map[string]string{"extract.counterparties": path})}, err
 }

@@ -58,18 +58,67 @@ func (c *child) ready() bool {
 }
 
 // metric reads a metric of one control source.
-func (c *child) metric(name, source string) (float64, error) {
+func (c *child) metric(name, source string) (value float64, err error) {
+	found := false
+	err = c.metrics(func(line string) error {
+		text, ok := strings.CutPrefix(line, name+`{source="`+source+`"} `)
+		if !ok {
+			return nil
+		}
+		found = true
+		value, err = strconv.ParseFloat(text, 64)
+		return err
+	})
+	if err == nil && !found {
+		err = fmt.Errorf("the server shows no %s of %s", name, source)
+	}
+	return value, err
+}
+
+// commitMetric is the histogram of the journal's commits.
+const commitMetric = "svc_journal_commit_seconds_"
+
+// commits reads the histogram of the server's commits.
+func (c *child) commits() (n commitCounts, err error) {
+	at, last := 0, uint64(0)
+	err = c.metrics(func(line string) error {
+		name, text, _ := strings.Cut(line, " ")
+		name, ours := strings.CutPrefix(name, commitMetric)
+		if !ours || name == "sum" {
+			return nil
+		}
+		value, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return err
+		}
+		if name == "count" {
+			n.commits = uint64(value)
+		} else if at < len(n.buckets) { // they count from the shortest time on, and come in order
+			n.buckets[at], last = uint64(value)-last, uint64(value)
+			at++
+		}
+		return nil
+	})
+	if err == nil && at != len(n.buckets) {
+		err = fmt.Errorf("the server shows %d buckets of commits, want %d", at, len(n.buckets))
+	}
+	return n, err
+}
+
+// metrics gives every line of the server's metrics to take.
+func (c *child) metrics(take func(line string) error) error {
 	answer, err := http.Get("http://" + c.ports["admin"] + "/metrics")
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer answer.Body.Close()
-	for lines := bufio.NewScanner(answer.Body); lines.Scan(); {
-		if value, ok := strings.CutPrefix(lines.Text(), name+`{source="`+source+`"} `); ok {
-			return strconv.ParseFloat(value, 64)
+	lines := bufio.NewScanner(answer.Body)
+	for lines.Scan() {
+		if err := take(lines.Text()); err != nil {
+			return fmt.Errorf("metrics line %q: %w", lines.Text(), err)
 		}
 	}
-	return 0, fmt.Errorf("the server shows no %s of %s", name, source)
+	return lines.Err()
 }
 
 // startHello starts the bare fasthttp server that answers every request with the same bytes.

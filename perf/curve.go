@@ -14,10 +14,14 @@ import (
 	"posttrade/perf/load"
 )
 
-// curveLoads are the points of a curve in hundredths of the saturation.
-func (r *Run) curveLoads() []int {
-	if r.o.Smoke {
+// curveLoads are the points of a curve in hundredths of the saturation: all tens at
+// constant distances, fewer for independent callers.
+func (r *Run) curveLoads(shape string) []int {
+	switch {
+	case r.o.Smoke:
 		return []int{10, 95}
+	case shape == "poisson":
+		return []int{10, 30, 50, 70, 90, 95}
 	}
 	return []int{10, 20, 30, 40, 50, 60, 70, 80, 90, 95}
 }
@@ -36,6 +40,9 @@ func measureCurves(r *Run) error {
 		if err := r.curveHTTP(durability); err != nil {
 			return err
 		}
+		if err := r.curveSession(durability); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -48,12 +55,9 @@ func (r *Run) curveInProcess(durability string) (err error) {
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
 	clock := load.NewClock()
-	c := curve{name: "in-process/durability=" + durability, target: newEngineTarget(e, clock), clock: clock, window: curveWindow}
+	c := curve{row: "P6", name: "in-process/durability=" + durability, target: newEngineTarget(e, clock), clock: clock, window: curveWindow}
 	if d, ok := e.(Downstream); ok {
-		c.commits = func() (commits, commands uint64) {
-			m := d.Journal().Metrics()
-			return m.Commits, m.Durable
-		}
+		c.commits = func() (commitCounts, error) { return countsOf(d.Journal().Metrics()), nil }
 	}
 	return r.curve(c)
 }
@@ -70,7 +74,7 @@ func (r *Run) curveHTTP(durability string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, t.Close()) }()
-	return r.curve(curve{name: "http/durability=" + durability, target: &renumbered{target: t}, clock: clock, window: httpConnections})
+	return r.curve(curve{row: "P8", name: "http/durability=" + durability, target: &renumbered{target: t}, clock: clock, window: httpConnections, commits: s.commits})
 }
 
 // renumbered gives every request of several runs a number of its own, so that no
@@ -98,11 +102,12 @@ func (r *renumbered) Poll(answered func(n int, at time.Duration)) error {
 
 // curve is a target and what is asked of it beside the answers.
 type curve struct {
+	row     string // of the performance table, "" for none
 	name    string
 	target  load.Target
 	clock   load.Clock
 	window  int
-	commits func() (commits, commands uint64) // nil: unknown
+	commits func() (commitCounts, error) // of the journal so far; nil: unknown
 }
 
 // curve measures every point of one target.
@@ -113,41 +118,49 @@ func (r *Run) curve(c curve) error {
 	}
 	r.figures("Curve/op="+c.name+"/load=saturated", metric{saturation, "requests/s"})
 	for _, shape := range []string{"constant", "poisson"} {
-		for _, percent := range r.curveLoads() {
-			if err := r.curvePoint(c, shape, percent, saturation*float64(percent)/100); err != nil {
+		var points []curvePoint
+		for _, percent := range r.curveLoads(shape) {
+			p, err := r.curvePoint(c, shape, percent, saturation*float64(percent)/100)
+			if err != nil {
 				return fmt.Errorf("%s %s %d %%: %w", c.name, shape, percent, err)
 			}
+			points = append(points, p)
 		}
+		r.flatness(c, shape, points)
 	}
 	return nil
 }
 
-func (r *Run) curvePoint(c curve, shape string, percent int, perSecond float64) error {
+func (r *Run) curvePoint(c curve, shape string, percent int, perSecond float64) (p curvePoint, err error) {
 	arrivals, err := load.Constant(perSecond)
 	if shape == "poisson" {
 		arrivals, err = load.Poisson(perSecond, uint64(percent))
 	}
 	if err != nil {
-		return err
+		return p, err
 	}
-	var commits, commands uint64
-	if c.commits != nil {
-		commits, commands = c.commits()
+	before, err := c.counts()
+	if err != nil {
+		return p, err
 	}
 	begun := time.Now()
 	result, err := load.Run(c.target, load.Options{Arrivals: arrivals, For: r.duration(2 * time.Second), Clock: c.clock})
 	if err != nil || result.Requests == 0 {
-		return err // a smoke run of a slow target may be too short for one request
+		return p, err // a smoke run of a slow target may be too short for one request
 	}
+	after, err := c.counts()
+	if err != nil {
+		return p, err
+	}
+	p = curvePoint{percent: percent, latency: result.Latency.At(99.9), commits: after.since(before)}
 	more := append([]metric{{perSecond, "asked/s"}, {result.PerSecond(), "requests/s"}}, distribution(result.Latency)...)
 	more = append(more, metric{microseconds(result.Behind), "sent-late-us"})
 	if c.commits != nil {
-		now, durable := c.commits()
-		more = append(more, metric{float64(durable-commands) / float64(max(now-commits, 1)), "commands/commit"})
+		more = append(more, p.commits.metrics(result.Requests)...)
 	}
 	name := fmt.Sprintf("Curve/op=%s/arrivals=%s/load=%d", c.name, shape, percent)
 	r.figures(name, more...)
-	return r.histograms(name, begun, result)
+	return p, r.histograms(name, begun, result)
 }
 
 // distribution are the figures of a latency.

@@ -77,18 +77,19 @@ func measureDecision(r *Run) error {
 		f := r.flowFor(o)
 		f.Prefill += len(f.Timed()) / 2
 		commands := flowCommands(f)
-		var ours, bare []float64
+		n := len(f.Timed())
+		ladder := newFlowLadder(f)
+		var ours, bare pieces
 		var allocs float64
-		for range 5 {
-			elapsed, mallocs, err := runEngine(f, commands)
+		for range flowRuns {
+			mallocs, err := runEngine(f, commands, ours.time)
 			if err != nil {
 				return err
 			}
-			ours, allocs = append(ours, elapsed), max(allocs, mallocs)
-			bare = append(bare, runLadder(f))
+			allocs = max(allocs, mallocs)
+			ladder.run(bare.time)
 		}
-		step, floor := median(ours), median(bare)
-		n := len(f.Timed())
+		step, floor := ours.perStep(n), bare.perStep(n)
 		r.bench(fmt.Sprintf("Engine/op=flow/symbols=%d", o.Symbols), n, time.Duration(step*float64(n)),
 			metric{floor, "ladder-ns/op"}, metric{step / floor, "x-ladder"}, metric{allocs, "allocs/op"})
 		r.atMost("P4", fmt.Sprintf("decision step against the bare ladder, %d symbols", o.Symbols), step/floor, 2.5)
@@ -101,28 +102,27 @@ func measureDecision(r *Run) error {
 const stageBatch = 256
 
 // runEngine decides a flow with the events going round a ring of the default
-// output ring's size, and returns nanoseconds and allocations a command.
-func runEngine(f *flow.Flow, commands []matcher.Command) (perCommand, allocs float64, err error) {
+// output ring's size, has the last part of it timed, and returns allocations a command.
+func runEngine(f *flow.Flow, commands []matcher.Command, timed func(n int, step func(lo, hi int))) (allocs float64, err error) {
 	e, err := matcher.New(flowGenesis(f.Symbols))
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	defer e.Close()
 	const slots = 1 << 17
 	out := &matcher.Outlet{Slots: make([]matcher.Event, slots), Mask: slots - 1, Limit: 1 << 62}
 	e.ApplyBatch(commands[:f.Prefill], out)
-	timed := commands[f.Prefill:]
+	rest := commands[f.Prefill:]
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	start := time.Now()
-	for i := 0; i < len(timed); i += stageBatch {
-		e.ApplyBatch(timed[i:min(i+stageBatch, len(timed))], out)
-	}
-	elapsed := time.Since(start)
+	timed(len(rest), func(lo, hi int) {
+		for ; lo < hi; lo += stageBatch {
+			e.ApplyBatch(rest[lo:min(lo+stageBatch, hi)], out)
+		}
+	})
 	runtime.ReadMemStats(&after)
 	if got := e.TradeSeq(); got != 2*f.Result.Trades {
-		return 0, 0, fmt.Errorf("engine made %d fills, want %d", got, 2*f.Result.Trades)
+		return 0, fmt.Errorf("engine made %d fills, want %d", got, 2*f.Result.Trades)
 	}
-	n := float64(len(timed))
-	return float64(elapsed.Nanoseconds()) / n, float64((after.Mallocs - before.Mallocs) / uint64(len(timed))), nil
+	return float64((after.Mallocs - before.Mallocs) / uint64(len(rest))), nil
 }

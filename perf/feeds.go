@@ -2,7 +2,6 @@ package perf
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 	"time"
 
 	"posttrade/sidecars/bootstrap"
@@ -87,86 +85,23 @@ func post(url string, body any) (status int, err error) {
 	return answer.StatusCode, err
 }
 
-// memoryFeed is a subscription whose messages are there already.
-type memoryFeed struct {
-	batches [][][]byte
-	next    int
-}
-
-func (f *memoryFeed) Last() (uint64, []byte) { return 0, nil }
-func (f *memoryFeed) LastHeard() time.Time   { return time.Now() }
-func (f *memoryFeed) Close() error           { return nil }
-func (f *memoryFeed) Next(ctx context.Context) ([][]byte, error) {
-	if f.next == len(f.batches) {
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}
-	f.next++
-	return f.batches[f.next-1], nil
-}
-
-// watched is Controls that notes when a version has been applied.
-type watched struct {
-	Controls
-	want    uint64
-	at      atomic.Uint64
-	reached chan struct{}
-}
-
-func (w *watched) Apply(ctx context.Context, deltas []control.Delta) error {
-	err := w.Controls.Apply(ctx, deltas)
-	if last := deltas[len(deltas)-1].Version; err == nil {
-		if w.at.Store(last); last >= w.want {
-			close(w.reached)
-		}
-	}
-	return err
-}
-
 // deltas pushes changes of accounts through the replica into the engine, sequenced and durable.
 func (r *Run) deltas() (err error) {
-	dir := filepath.Join(r.o.Dir, "deltas")
-	e, err := r.o.Open(EngineOptions{Dir: dir, Durability: "fsync", Genesis: flowGenesis(1)})
+	e, err := r.o.Open(EngineOptions{Dir: filepath.Join(r.o.Dir, "deltas"), Durability: "fsync", Genesis: flowGenesis(1)})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
-	engine, ok := e.(feedEngine)
-	if !ok {
-		return errors.New("the engine takes no control changes")
+	f, err := r.startFeed(e)
+	if err != nil {
+		return err
 	}
-	const batch = 256
-	n := r.scale(1_000_000) / batch * batch
-	feed := &memoryFeed{}
-	for v := 0; v < n; v += batch {
-		payloads := make([][]byte, batch)
-		for i := range payloads {
-			d := control.Delta{Source: control.Account, Epoch: 1, Version: uint64(v + i + 1)}
-			d.Record = control.Record{ID: uint32((v+i)%flowAccounts + 1), Name: "name of an account", Enabled: true, Version: d.Version}
-			payloads[i] = d.AppendJSON(nil)
-		}
-		feed.batches = append(feed.batches, payloads)
-	}
-	sink := &watched{Controls: engine.NewControls(control.Account), want: uint64(n), reached: make(chan struct{})}
-	b := bootstrap.New(bootstrap.Options{
-		Source: control.Account, Sink: sink, BufferCapacity: n,
-		Tail: func(context.Context) (bootstrap.Feed, error) { return feed, nil },
-		Fetch: func(context.Context) (control.Snapshot, error) {
-			return control.Snapshot{Source: control.Account, Epoch: 1}, nil
-		},
-	})
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
+	n := r.scale(1_000_000)
+	f.feed.prepare(n)
 	start := time.Now()
-	go func() { ended <- b.Run(ctx) }()
-	select {
-	case <-sink.reached:
-	case <-time.After(5 * time.Minute):
-		err = fmt.Errorf("version %d of %d is applied after five minutes: %+v", sink.at.Load(), n, b.Status())
-	}
+	err = f.replay(n)
 	took := time.Since(start)
-	cancel()
-	if err = errors.Join(err, <-ended); err != nil {
+	if err = errors.Join(err, f.stop()); err != nil {
 		return err
 	}
 	rate := float64(n) / took.Seconds()

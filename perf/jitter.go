@@ -60,6 +60,24 @@ func (j *jitter) add(gap time.Duration) {
 // perSecond is how many gaps a second are longer than a bound.
 func (j *jitter) perSecond(bound int) float64 { return float64(j.longer[bound]) / j.took.Seconds() }
 
+// metrics are the figures of gaps.
+func (j *jitter) metrics() (more []metric) {
+	for i, name := range jitterNames {
+		more = append(more, metric{j.perSecond(i), "gaps>" + name + "/s"})
+	}
+	return append(more, metric{microseconds(j.longest), "max-us"}, metric{100 * j.lost.Seconds() / j.took.Seconds(), "lost-%"})
+}
+
+// join adds what another period saw.
+func (j *jitter) join(other jitter) {
+	j.took += other.took
+	j.lost += other.lost
+	j.longest = max(j.longest, other.longest)
+	for i := range j.longer {
+		j.longer[i] += other.longer[i]
+	}
+}
+
 // String is one line of a results file's header.
 func (j jitter) String() string {
 	var b strings.Builder
@@ -93,13 +111,8 @@ func measureJitter(r *Run) error {
 	for cpu := range runtime.NumCPU() {
 		gaps := latency.NewRecorder()
 		j := spinOn(cpu, r.duration(3*time.Second), gaps)
-		more := make([]metric, 0, len(jitterBounds)+3)
-		for i, name := range jitterNames {
-			more = append(more, metric{j.perSecond(i), "gaps>" + name + "/s"})
-		}
-		more = append(more, metric{microseconds(latency.Merge(gaps).At(99)), "p99-gap-us"},
-			metric{microseconds(j.longest), "max-us"}, metric{100 * j.lost.Seconds() / j.took.Seconds(), "lost-%"})
-		r.figures(fmt.Sprintf("Jitter/op=spin/cpu=%d", cpu), more...)
+		r.figures(fmt.Sprintf("Jitter/op=spin/cpu=%d", cpu),
+			append(j.metrics(), metric{microseconds(latency.Merge(gaps).At(99)), "p99-gap-us"})...)
 	}
 	return nil
 }

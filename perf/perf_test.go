@@ -136,18 +136,49 @@ func TestReadAnswerRefusesWhatItCannotFrame(t *testing.T) {
 func TestEngineRowCountsItsTrades(t *testing.T) {
 	f := flow.Generate(flow.Options{Seed: 1, Symbols: 4, Prefill: 400, N: 2000})
 	commands := flowCommands(f)
-	if _, allocs, err := runEngine(f, commands); err != nil || allocs != 0 {
+	var took pieces
+	if allocs, err := runEngine(f, commands, took.time); err != nil || allocs != 0 {
 		t.Errorf("allocs %v, %v", allocs, err)
 	}
-	if _, _, err := runBook(f, true); err != nil {
-		t.Error(err)
+	if took.perStep(len(f.Timed())) <= 0 {
+		t.Error("the steps took no time")
 	}
 	f.Result.Trades++
-	if _, _, err := runEngine(f, commands); err == nil {
+	if _, err := runEngine(f, commands, took.time); err == nil {
 		t.Error("a wrong number of trades is no error")
 	}
-	if _, _, err := runBook(f, false); err == nil {
+}
+
+// TestBookRowComparesItsTrades runs the row's own check on a small flow twice, which
+// needs the book to be cleared in between, and sees it fail on a sum that is wrong.
+func TestBookRowComparesItsTrades(t *testing.T) {
+	f := flow.Generate(flow.Options{Seed: 1, Symbols: 4, Prefill: 400, N: 2000})
+	books, err := newFlowBooks(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer books.shelf.Close()
+	ns := make([]int64, len(f.Timed()))
+	for range 2 {
+		if err := books.run(func(_ int, step func(lo, hi int)) { each(ns, step) }); err != nil {
+			t.Error(err)
+		}
+	}
+	f.Result.Trades++
+	if err := books.run(new(pieces).time); err == nil {
 		t.Error("a wrong trade sum is no error")
+	}
+}
+
+// TestFlowLadderStartsEveryRunEmpty compares what the bare ladder trades in each run.
+func TestFlowLadderStartsEveryRunEmpty(t *testing.T) {
+	f := flow.Generate(flow.Options{Seed: 1, Symbols: 4, Prefill: 400, N: 2000})
+	l := newFlowLadder(f)
+	for range 2 {
+		l.ladder.Result = flow.NewResult()
+		if l.run(new(pieces).time); l.ladder.Result != f.Result {
+			t.Errorf("ladder traded %+v, want %+v", l.ladder.Result, f.Result)
+		}
 	}
 }
 

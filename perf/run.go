@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"posttrade/matcher"
+	"posttrade/perf/load"
 )
 
 // Options say what to measure and where.
@@ -23,9 +24,11 @@ type Options struct {
 	// Postgres is the URL of a server for the rows of a database, "" for none: they
 	// make tables of their own in it.
 	Postgres string
-	Lobster  string // a folder with LOBSTER files, "" for none
+	Lobster  string        // a folder with LOBSTER files, "" for none
+	Pause    time.Duration // how long the matcher's thread is watched for pauses; 0: as long as a full run allows
 	Stdout   io.Writer
 	Open     func(EngineOptions) (Engine, error)
+	Session  func(socket, idle string, clock load.Clock) (Session, error) // a client of a serving process
 }
 
 // EngineOptions ask the wiring for a whole engine in this process.
@@ -36,6 +39,7 @@ type EngineOptions struct {
 	Members    int  // so many members of a cluster in this process, 0 = a single node; then the engine is a Cluster
 	Everything bool // with every service beside it, and a report running all the time
 	HoldSQL    bool // and somebody else holding the database's write lock
+	Watch      bool // the matcher's loop reads the clock; then the engine is Watched
 }
 
 // Run collects the figures of one run.
@@ -47,6 +51,7 @@ type Run struct {
 	section string
 
 	jitterAfter string
+	servers     int // with sessions, so far
 }
 
 type metric struct {
@@ -85,14 +90,19 @@ func rows() []row {
 		{"codec", measureCodec},
 		{"journal", measureJournal},
 		{"end-to-end", measureEndToEnd},
+		{"session", measureSession},
 		{"cluster", measureCluster},
 		{"http", measureHTTP},
 		{"curve", measureCurves},
 		{"recovery", measureRecovery},
 		{"memory", measureMemory},
+		{"heap", measureHeap},
+		{"pause", measurePause},
 		{"downstream", measureDownstream},
 		{"everything", measureEverything},
 		{"feeds", measureFeeds},
+		{"feed-replay", measureFeedReplay},
+		{"cut", measureCut},
 	}
 }
 
@@ -120,13 +130,33 @@ func Measure(o Options) error {
 		}
 		r.section = row.name
 		fmt.Fprintf(o.Stdout, "\n== %s\n", row.name)
+		begun := time.Now()
 		if err := row.measure(r); err != nil {
 			return fmt.Errorf("perf: row %s: %w", row.name, err)
 		}
+		r.note(fmt.Sprintf("row %s took %.1f s", row.name, time.Since(begun).Seconds()))
 	}
 	r.jitterAfter = r.jitter()
 	r.summary(o.Stdout)
+	r.note(fmt.Sprintf("the run took %.0f s", time.Since(r.env.Date).Seconds()))
+	if missing := r.missing(); o.Only == "" && len(missing) > 0 {
+		r.note("rows of the table without a figure: " + strings.Join(missing, " "))
+	}
 	return r.write()
+}
+
+// tableRows is how many rows the performance table has, P1 to P14.
+const tableRows = 14
+
+// missing are the table's rows that no target of this run belongs to.
+func (r *Run) missing() (names []string) {
+	for n := range tableRows {
+		name := fmt.Sprint("P", n+1)
+		if !slices.ContainsFunc(r.targets, func(t target) bool { return t.row == name }) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // wanted reports whether a row's name contains one of the words.
@@ -169,6 +199,12 @@ func (r *Run) figures(name string, more ...metric) {
 	}
 	r.lines = append(r.lines, line)
 	fmt.Fprintln(r.o.Stdout, line)
+}
+
+// note puts a remark into the results.
+func (r *Run) note(text string) {
+	r.lines = append(r.lines, "# "+text)
+	fmt.Fprintln(r.o.Stdout, "# "+text)
 }
 
 func (r *Run) atMost(row, text string, got, limit float64) {

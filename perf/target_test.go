@@ -127,15 +127,20 @@ func TestCurveWritesEveryPointInThreeForms(t *testing.T) {
 	clock := &stepped{}
 	commits := uint64(0)
 	c := curve{name: "made-up", target: &instant{clock: clock}, clock: clock, window: 8,
-		commits: func() (uint64, uint64) { commits += 10; return commits, commits * 7 }}
+		commits: func() (commitCounts, error) {
+			commits += 10
+			n := commitCounts{commits: commits}
+			n.buckets[3] = commits
+			return n, nil
+		}}
 	if err := r.curve(c); err != nil {
 		t.Fatal(err)
 	}
-	if want := 1 + 2*len(r.curveLoads()); len(r.lines) != want {
+	if want := 1 + 2*(len(r.curveLoads("constant"))); len(r.lines) != want {
 		t.Errorf("%d lines, want %d", len(r.lines), want)
 	}
 	text := strings.Join(r.lines, "\n")
-	for _, want := range []string{"Curve/op=made-up/load=saturated 1 ", "Curve/op=made-up/arrivals=poisson/load=95 1 ", " asked/s ", " p99.9-us ", " 7 commands/commit"} {
+	for _, want := range []string{"Curve/op=made-up/load=saturated 1 ", "Curve/op=made-up/arrivals=poisson/load=95 1 ", " asked/s ", " p99.9-us ", " commands/commit ", " 200 commit-p99.9<=us"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

@@ -66,7 +66,10 @@ func sectionOf(run *Run, open bool) section {
 		{"Latency against rate", "Open loop: a request's time runs from when it was due, whether or not it could be sent then.", curves(run)},
 		{"Percentiles", "The same runs, every percentile.", percentiles(run)},
 		{"Rates", "", rates(run)},
-		{"Commits", "", commits(run)},
+		{"Commits", "", append(commits(run), commitTimes(run)...)},
+		{"Pauses of the matcher's thread", "The longest of each cause, beside a thread of the same process that only reads the clock. Rest the pointer on a bar for how often.", pauses(run)},
+		{"Orders beside other work", "p99 of single orders at a tenth of the saturation, alone and beside the work, in turns.", besides(run)},
+		{"What stages ask of the heap", "", allocations(run)},
 		{"The machine's own gaps", "What a thread sees that does nothing but read the clock. It is in every latency above.", gaps(run)},
 	} {
 		if len(g.Plots) > 0 {

@@ -273,3 +273,35 @@ func TestNumbersAreShort(t *testing.T) {
 		}
 	}
 }
+
+// TestPageDrawsWhatMadePausesAndWhatRanBeside draws the rows whose bars are causes.
+func TestPageDrawsWhatMadePausesAndWhatRanBeside(t *testing.T) {
+	const rows = `BenchmarkPause/op=orders 1 457 p50-us 127340 max-us
+BenchmarkPause/op=bare-thread 1 10 gaps>1ms/s 18481 max-us
+BenchmarkPause/op=matcher 1 23 gaps>1ms/s 20073 max-us
+BenchmarkPause/op=matcher/cause=preempted 1 1717.1 gaps/s 15007 max-us 21.6 lost-%
+BenchmarkBeside/op=orders/work=cut/beside=nothing/round=0 1 3000 p99-us
+BenchmarkBeside/op=orders/work=cut/beside=cut/round=0 1 4500 p99-us
+BenchmarkBeside/op=allocated/stage=desk 1 0 allocs/command 0 allocs/commit
+BenchmarkHeap/op=allocated/at=somewhere 1 9 allocs/command
+BenchmarkHeap/op=allocated/stage=commit 1 0.012 allocs/command 4.5 allocs/commit
+BenchmarkHeap/op=allocated/stage=desk 1 0 allocs/command 0 allocs/commit
+BenchmarkJournal/op=minute/batch=8192 1 8 M/s 12.5 max-ms 900 commits<=1ms 3 commits<=20ms
+`
+	page := written(t, parsed(t, "abc.txt", rows))
+	for _, want := range []string{
+		"<h3>Pauses of the matcher&#39;s thread</h3>", "bare-thread: 18.5ms", "preempted: 15.0ms, 1.72k/s",
+		"<figcaption>Orders beside: cut", "nothing, round 0: 3.00ms", "cut, round 0: 4.50ms",
+		"<figcaption>Allocations a command: Heap", "commit: 0.012", "desk: 0",
+		"<figcaption>Commits by how long they took<span class=\"note\">Journal/op=minute/batch=8192", "up to 1ms: 900", "up to 20ms: 3",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("no %q", want)
+		}
+	}
+	for _, not := range []string{"orders: 127ms", "somewhere: 9", "Allocations a command: Beside"} {
+		if strings.Contains(page, not) {
+			t.Errorf("%q is drawn", not)
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package perf
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"posttrade/matcher"
+	"posttrade/matcher/desk"
+	"posttrade/perf/load"
+)
+
+// Extracting is an engine that can make the extract of a day's end.
+type Extracting interface {
+	Engine
+	// Extract sequences a marker and makes its extract as the service beside an engine
+	// does: cut, files, announcement. It returns how many positions and contracts it has.
+	Extract() (positions, contracts int, err error)
+}
+
+// The universe of the cut: every account has a position in every security.
+const (
+	cutSecurities = 200
+	cutAccounts   = 500
+)
+
+// measureCut is the last part of row P12: orders while a cut of 100,000 positions and
+// 100,000 contracts is rendered.
+func measureCut(r *Run) (err error) {
+	accounts, securities := max(r.scale(cutAccounts)&^1, 2*flowAccounts), max(r.scale(cutSecurities), 4) // pairs, the load's among them
+	g := cutGenesis(accounts, securities)
+	e, err := r.o.Open(EngineOptions{Dir: filepath.Join(r.o.Dir, "cut"), Durability: "fsync", Genesis: g})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	x, ok := e.(Extracting)
+	if !ok {
+		return errors.New("the engine makes no extracts")
+	}
+	wanted := accounts * securities
+	err = errors.Join(submitAll(e, wanted, func(i int) matcher.Command { return positionOrder(i, accounts) }),
+		submitAll(e, wanted, func(i int) matcher.Command { return swap(i, accounts) }))
+	if err != nil {
+		return err
+	}
+	if err := e.Snapshot(); err != nil { // the cut's engine starts from it
+		return err
+	}
+	clock := load.NewClock()
+	c := beside{name: "cut", target: newEngineTarget(e, clock), clock: clock, alone: r.duration(3 * time.Second)}
+	c.work = func(int) error { return r.cuts(x, c.alone, wanted) }
+	if err := c.saturation(r); err != nil {
+		return err
+	}
+	alone, with, err := r.besideWork(c)
+	if err != nil {
+		return err
+	}
+	r.atMost("P12", fmt.Sprintf("p99 of orders while a cut of %d positions and %d contracts is rendered, against without", wanted, wanted),
+		with.Seconds()/alone.Seconds(), besideLimit)
+	return nil
+}
+
+// cuts makes extracts, one after the other, for about d.
+func (r *Run) cuts(x Extracting, d time.Duration, wanted int) error {
+	times := 0
+	begun := time.Now()
+	for times == 0 || time.Since(begun) < d {
+		positions, contracts, err := x.Extract()
+		if err != nil {
+			return err
+		}
+		if positions != wanted || contracts != wanted {
+			return fmt.Errorf("a cut of %d positions and %d contracts, want %d of both", positions, contracts, wanted)
+		}
+		times++
+	}
+	took := time.Since(begun)
+	r.bench(fmt.Sprintf("Cut/op=extract/positions=%d/contracts=%d", wanted, wanted), times, took)
+	return nil
+}
+
+// cutGenesis is a universe with room for so many positions and contracts.
+func cutGenesis(accounts, securities int) *matcher.Genesis {
+	g := flowGenesis(securities)
+	g.Limits.MaxContracts = 1 << 17
+	g.Accounts = nil
+	for a := range accounts {
+		g.Accounts = append(g.Accounts, matcher.GenesisAccount{ID: uint32(a + 1), Enabled: true})
+	}
+	return g
+}
+
+// positionOrder is one of the orders that give every account a position in every
+// security: for each security, accounts sell and buy in turn at one price.
+func positionOrder(i, accounts int) matcher.Command {
+	c := matcher.NewCommand(matcher.OrderNew)
+	c.AccountID, c.SecurityID = uint32(i%accounts+1), uint32(i/accounts+1)
+	c.Side = matcher.Sell
+	if i&1 == 1 {
+		c.Side = matcher.Buy
+	}
+	c.Qty, c.LimitPx = int32(10+i/2%90), 187_000_000
+	return keyed(c, i)
+}
+
+// swap is a contract.
+func swap(i, accounts int) matcher.Command {
+	t := matcher.ContractTerms{AccountID: uint32(i%accounts + 1), Side: matcher.Side(i & 1), Notional: int32(1_000_000 + i),
+		FixedRate: 42_000 + int64(i), Effective: 20_000, Maturity: 22_000}
+	return keyed(t.Command(), i)
+}
+
+// keyed gives a command a key and a time of its own.
+func keyed(c matcher.Command, i int) matcher.Command {
+	c.PriceTicks, c.EventTimeMillis = int64(i)<<8|int64(c.TemplateID), 1_700_000_000_000
+	return c
+}
+
+// submitAll hands in n commands and refuses an answer that is not acceptance.
+func submitAll(e Engine, n int, command func(i int) matcher.Command) error {
+	const batch = 500
+	for from := 0; from < n; from += batch {
+		t, err := e.Desk().Acquire(min(batch, n-from))
+		if err != nil {
+			return err
+		}
+		for i := range t.Len() {
+			*t.Command(i) = command(from + i)
+		}
+		if err := answersOf(t); err != nil {
+			return fmt.Errorf("commands from=%d: %w", from, err)
+		}
+	}
+	return nil
+}
+
+// answersOf submits a ticket, waits and gives it back.
+func answersOf(t *desk.Ticket) error {
+	defer t.Release()
+	if err := errors.Join(t.Submit(), t.Wait(0)); err != nil {
+		return err
+	}
+	for i := range t.Len() {
+		if a := t.Answer(i); a.Reason != matcher.Accepted {
+			return fmt.Errorf("command refused: %v", a.Reason)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,195 @@
+package perf
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"posttrade/perf/load"
+	"posttrade/sidecars/bootstrap"
+	"posttrade/sidecars/control"
+)
+
+// feedBatch is how many deltas a subscription gives at once.
+const feedBatch = 256
+
+// deltaFeed is a subscription that gives as many deltas as it is told to, one by one in
+// their versions, made when they are asked for or before.
+type deltaFeed struct {
+	more  chan int // deltas to give on top
+	next  uint64   // version; of the reader, as is left
+	left  int
+	ready [][]byte // deltas that are made already, the next ones; the writer of more gives them away
+}
+
+// prepare makes the next n deltas, so that making them is not part of a measurement.
+// Nobody has been told to read any yet.
+func (f *deltaFeed) prepare(n int) {
+	for i := range n {
+		f.ready = append(f.ready, accountDelta(f.next+uint64(i)+1))
+	}
+}
+
+func (f *deltaFeed) Last() (uint64, []byte) { return 0, nil }
+func (f *deltaFeed) LastHeard() time.Time   { return time.Now() }
+func (f *deltaFeed) Close() error           { return nil }
+
+func (f *deltaFeed) Next(ctx context.Context) ([][]byte, error) {
+	if f.left == 0 {
+		select {
+		case n := <-f.more:
+			f.left = n
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	n := min(f.left, feedBatch)
+	f.left -= n
+	if len(f.ready) >= n {
+		payloads := f.ready[:n]
+		f.ready, f.next = f.ready[n:], f.next+uint64(n)
+		return payloads, nil
+	}
+	payloads := make([][]byte, n)
+	for i := range payloads {
+		f.next++
+		payloads[i] = accountDelta(f.next)
+	}
+	return payloads, nil
+}
+
+// accountDelta changes one of the flow's accounts, which stays enabled.
+func accountDelta(version uint64) []byte {
+	d := control.Delta{Source: control.Account, Epoch: 1, Version: version, Record: accountRecord(version)}
+	return d.AppendJSON(nil)
+}
+
+func accountRecord(version uint64) control.Record {
+	return control.Record{ID: uint32((version-1)%flowAccounts + 1), Name: "name of an account", Enabled: true, Version: version}
+}
+
+// accountSnapshot is the source before its first delta: every account of the flow once.
+func accountSnapshot(context.Context) (control.Snapshot, error) {
+	s := control.Snapshot{Source: control.Account, Epoch: 1, Watermark: flowAccounts}
+	for version := range uint64(flowAccounts) {
+		s.Records = append(s.Records, accountRecord(version+1))
+	}
+	return s, nil
+}
+
+// marks is Controls that tells when the versions it waits for are applied.
+type marks struct {
+	Controls
+	want    atomic.Uint64
+	reached chan struct{} // one place
+}
+
+func (m *marks) Apply(ctx context.Context, deltas []control.Delta) error {
+	err := m.Controls.Apply(ctx, deltas)
+	if err == nil && deltas[len(deltas)-1].Version == m.want.Load() {
+		m.reached <- struct{}{}
+	}
+	return err
+}
+
+// feedReplays gives deltas through a replica into an engine.
+type feedReplays struct {
+	feed   *deltaFeed
+	sink   *marks
+	b      *bootstrap.Bootstrap
+	cancel context.CancelFunc
+	ended  chan error
+}
+
+// startFeed follows a source of the flow's accounts that gives deltas when it is told to.
+func (r *Run) startFeed(e Engine) (*feedReplays, error) {
+	engine, ok := e.(feedEngine)
+	if !ok {
+		return nil, errors.New("the engine takes no control changes")
+	}
+	f := &feedReplays{
+		feed:  &deltaFeed{more: make(chan int, 1), next: flowAccounts},
+		sink:  &marks{Controls: engine.NewControls(control.Account), reached: make(chan struct{}, 1)},
+		ended: make(chan error, 1),
+	}
+	f.sink.want.Store(flowAccounts)
+	f.b = bootstrap.New(bootstrap.Options{
+		Source: control.Account, Sink: f.sink,
+		Tail:  func(context.Context) (bootstrap.Feed, error) { return f.feed, nil },
+		Fetch: accountSnapshot,
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	f.cancel = cancel
+	go func() { f.ended <- f.b.Run(ctx) }()
+	for begun := time.Now(); f.b.Status().State != bootstrap.Ready; time.Sleep(time.Millisecond) {
+		if time.Since(begun) > feedPatience {
+			return nil, errors.Join(fmt.Errorf("the source is not ready after %v: %+v", feedPatience, f.b.Status()), f.stop())
+		}
+	}
+	return f, nil
+}
+
+// feedPatience is how long so small a source may take to be ready.
+const feedPatience = 30 * time.Second
+
+// stop ends the replica.
+func (f *feedReplays) stop() error {
+	f.cancel()
+	return <-f.ended
+}
+
+// replay gives n deltas and returns when they are sequenced and durable.
+func (f *feedReplays) replay(n int) error {
+	f.sink.want.Add(uint64(n))
+	f.feed.more <- n
+	select {
+	case <-f.sink.reached:
+		return nil
+	case <-time.After(longestPhase):
+		return fmt.Errorf("version %d of %d is applied after %v", f.b.Status().Watermark, f.sink.want.Load(), longestPhase)
+	}
+}
+
+// measureFeedReplay is the last part of row P11: orders while a control source is replayed.
+func measureFeedReplay(r *Run) error { return profiled(r.feedReplay) }
+
+func (r *Run) feedReplay() (err error) {
+	e, err := r.o.Open(EngineOptions{Dir: filepath.Join(r.o.Dir, "feed-beside"), Durability: "fsync", Genesis: flowGenesis(1)})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	f, err := r.startFeed(e)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.stop()) }()
+	n := r.scale(1_000_000)
+	clock := load.NewClock()
+	c := beside{name: "feed", target: newEngineTarget(e, clock), clock: clock, alone: r.duration(3 * time.Second),
+		work: func(int) error { return f.replay(n) }}
+	if err := c.saturation(r); err != nil {
+		return err
+	}
+	before, hot := readHeap(e), 0.0
+	c.after = func(name string, orders int) {
+		now := readHeap(e)
+		if name == c.name {
+			commands := orders + n // the deltas are commands too
+			hot = max(hot, r.allocatedBy("Beside", now.profile.since(before.profile), commands, now.commits-before.commits))
+		}
+		before = now
+	}
+	alone, with, err := r.besideWork(c)
+	if err != nil {
+		return err
+	}
+	r.atMost("P11", fmt.Sprintf("p99 of orders while %d deltas are replayed, against without", n), with.Seconds()/alone.Seconds(), besideLimit)
+	if !r.o.Smoke {
+		r.atMost("P11", "allocations a command in gate, desk, matcher and recorder meanwhile", roundTo(hot, allocNoise), 0)
+	}
+	return nil
+}

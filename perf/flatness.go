@@ -1,0 +1,126 @@
+package perf
+
+import (
+	"fmt"
+	"time"
+
+	"posttrade/journal"
+)
+
+// curvePoint is what the flatness of a curve is made of.
+type curvePoint struct {
+	percent int           // of saturation
+	latency time.Duration // p99.9 of the requests, 0 when there was none
+	commits commitCounts  // while it was measured
+}
+
+// The flat part of a curve, in hundredths of the saturation, and how much its highest
+// p99.9 may be above its lowest.
+const (
+	flatFrom, flatTo = 10, 70
+	flatLimit        = 2
+)
+
+// flatness states how much p99.9 differs between light and brisk load, and beside it
+// how much the commits' own does, which every durable answer waits for.
+func (r *Run) flatness(c curve, shape string, points []curvePoint) {
+	requests, low, high := spread(points, func(p curvePoint) time.Duration { return p.latency })
+	commits, _, _ := spread(points, func(p curvePoint) time.Duration { return p.commits.at(99.9) })
+	if requests == 0 {
+		return
+	}
+	r.figures(fmt.Sprintf("Curve/op=%s/arrivals=%s/flat=%d-%d", c.name, shape, flatFrom, flatTo),
+		metric{requests, "p99.9-highest/lowest"}, metric{float64(low), "%-of-the-lowest"}, metric{float64(high), "%-of-the-highest"},
+		metric{commits, "commit-p99.9-highest/lowest"})
+	if c.row != "" && shape == "constant" {
+		r.atMost(c.row, fmt.Sprintf("%s: highest against lowest p99.9 from %d to %d %% of saturation", c.name, flatFrom, flatTo), requests, flatLimit)
+	}
+}
+
+// spread is the highest of a figure over the lowest in the flat part, and where they
+// are; 0 when it is not known at two points.
+func spread(points []curvePoint, of func(curvePoint) time.Duration) (ratio float64, low, high int) {
+	var least, most time.Duration
+	n := 0
+	for _, p := range points {
+		v := of(p)
+		if p.percent < flatFrom || p.percent > flatTo || v == 0 {
+			continue
+		}
+		n++
+		if least == 0 || v < least {
+			least, low = v, p.percent
+		}
+		if v > most {
+			most, high = v, p.percent
+		}
+	}
+	if n < 2 {
+		return 0, 0, 0
+	}
+	return most.Seconds() / least.Seconds(), low, high
+}
+
+// commitCounts are a journal's commits by how long they took.
+type commitCounts struct {
+	commits uint64
+	buckets [len(journal.CommitBuckets) + 1]uint64
+}
+
+func countsOf(m journal.Metrics) commitCounts { return commitCounts{m.Commits, m.CommitCounts} }
+
+// counts are those of the curve's target so far.
+func (c *curve) counts() (n commitCounts, err error) {
+	if c.commits == nil {
+		return n, nil
+	}
+	return c.commits()
+}
+
+// since is what has come on top of an earlier reading.
+func (c commitCounts) since(before commitCounts) commitCounts {
+	c.commits -= before.commits
+	for i := range c.buckets {
+		c.buckets[i] -= before.buckets[i]
+	}
+	return c
+}
+
+// at is the time that percent of the commits did not exceed: the upper bound of its
+// bucket, twice the last bound when it has none, 0 without commits.
+func (c commitCounts) at(percent float64) time.Duration {
+	want, sum := float64(c.commits)*percent/100, uint64(0)
+	for i, n := range c.buckets {
+		if sum += n; n > 0 && float64(sum) >= want {
+			return commitBound(i)
+		}
+	}
+	return 0
+}
+
+// commitBound is a bucket's upper bound.
+func commitBound(i int) time.Duration {
+	last := len(journal.CommitBuckets) - 1
+	if i > last {
+		return time.Duration(2 * journal.CommitBuckets[last] * 1e9)
+	}
+	return time.Duration(journal.CommitBuckets[i] * 1e9)
+}
+
+// metrics are the figures of the commits that requests shared.
+func (c commitCounts) metrics(requests int) []metric {
+	return []metric{
+		{float64(requests) / float64(max(c.commits, 1)), "commands/commit"},
+		{microseconds(c.at(50)), "commit-p50<=us"}, {microseconds(c.at(99.9)), "commit-p99.9<=us"},
+	}
+}
+
+// histogram are the figures of every bucket that has commits in it.
+func (c commitCounts) histogram() (more []metric) {
+	for i, n := range c.buckets {
+		if n > 0 {
+			more = append(more, metric{float64(n), "commits<=" + commitBound(i).String()})
+		}
+	}
+	return more
+}

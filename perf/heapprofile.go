@@ -1,0 +1,184 @@
+package perf
+
+import (
+	"cmp"
+	"math"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// heapStages are whose allocations are told apart: a stack belongs to the first stage
+// that one of its functions names. A hot stage promises to allocate nothing; what a
+// commit takes is taken once for all commands in it.
+var heapStages = []struct {
+	name string
+	of   []string // parts of a function's name
+	hot  bool
+}{
+	{"shadow", []string{"journal.(*Snapshotter)", "journal.(*Shadow)", "journal.NewShadow"}, false}, // a second engine, beside the path
+	{"feed", []string{"sidecars/bootstrap", "sidecars/control", "perf.(*deltaFeed)", "controlSink"}, false},
+	{"matcher", []string{"posttrade/matcher.", "perf.(*WatchedLoop)"}, true},
+	{"commit", []string{"journal.(*Journal)", "cockroachdb/pebble"}, false},
+	{"recorder", []string{"journal.(*Recorder)", "posttrade/blotter."}, true},
+	{"reading", []string{"posttrade/journal."}, false}, // what follows the journal reads ahead
+	{"gate", []string{"matcher/gate."}, true},
+	{"desk", []string{"matcher/desk."}, true},
+	{"load", []string{"posttrade/perf"}, false},
+	{"other", []string{""}, false},
+}
+
+// stageOf is the stage that a stack belongs to.
+func stageOf(functions []string) string {
+	for _, stage := range heapStages {
+		for _, part := range stage.of {
+			if slices.ContainsFunc(functions, func(f string) bool { return strings.Contains(f, part) }) {
+				return stage.name
+			}
+		}
+	}
+	return "other" // a stack without a name
+}
+
+// heapSites is how many places of growth are named.
+const heapSites = 5
+
+// heapProfile is what the heap's samples stand for, by stack.
+type heapProfile map[string]heapSite
+
+// heapSite is one stack's share.
+type heapSite struct {
+	name    string // the function that asked, and where it was called from
+	stage   string
+	objects float64 // asked for so far
+	bytes   float64 // reachable now
+}
+
+// readHeapProfile reads the samples as of the last collection.
+func readHeapProfile() heapProfile {
+	var records []runtime.MemProfileRecord
+	for n, ok := runtime.MemProfile(nil, true); !ok; {
+		records = make([]runtime.MemProfileRecord, n+64)
+		if n, ok = runtime.MemProfile(records, true); ok {
+			records = records[:n]
+		}
+	}
+	p := heapProfile{}
+	for i := range records {
+		p.add(&records[i])
+	}
+	return p
+}
+
+// ownReader is this file's own: what counting asks for is not counted.
+const ownReader = "posttrade/perf.readHeap"
+
+// add takes in a record, scaled up from samples to what they stand for.
+func (p heapProfile) add(record *runtime.MemProfileRecord) {
+	functions := functionsOf(record.Stack())
+	if slices.ContainsFunc(functions, func(f string) bool { return strings.HasPrefix(f, ownReader) }) {
+		return
+	}
+	site := heapSite{name: siteName(functions), stage: stageOf(functions)}
+	site.objects, _ = unsampled(record.AllocObjects, record.AllocBytes)
+	_, site.bytes = unsampled(record.InUseObjects(), record.InUseBytes())
+	key := strings.Join(functions, "\n")
+	before := p[key]
+	site.objects += before.objects
+	site.bytes += before.bytes
+	p[key] = site
+}
+
+// unsampled is what sampled objects stand for: one of size s is sampled with
+// probability 1 - e^(-s/rate).
+func unsampled(objects, bytes int64) (allObjects, allBytes float64) {
+	if objects <= 0 || bytes <= 0 {
+		return 0, 0
+	}
+	size := float64(bytes) / float64(objects)
+	scale := 1 / (1 - math.Exp(-size/heapRate))
+	return float64(objects) * scale, float64(bytes) * scale
+}
+
+// functionsOf names a stack's functions, the innermost first.
+func functionsOf(stack []uintptr) (names []string) {
+	frames := runtime.CallersFrames(stack)
+	for {
+		frame, more := frames.Next()
+		if frame.Function != "" {
+			names = append(names, frame.Function)
+		}
+		if !more {
+			return names
+		}
+	}
+}
+
+// siteName is the function that asked, without the runtime's and the library's
+// own helpers, in one word.
+func siteName(functions []string) string {
+	for _, f := range functions {
+		if first, _, _ := strings.Cut(f, "."); strings.Contains(first, "/") || first == "main" {
+			return strings.ReplaceAll(f[strings.LastIndexByte(f, '/')+1:], " ", "")
+		}
+	}
+	return "runtime"
+}
+
+// since is what has come on top of an earlier profile.
+func (p heapProfile) since(before heapProfile) heapProfile {
+	out := heapProfile{}
+	for key, site := range p {
+		site.objects -= before[key].objects
+		site.bytes -= before[key].bytes
+		out[key] = site
+	}
+	for key, site := range before {
+		if _, still := p[key]; !still {
+			site.objects, site.bytes = 0, -site.bytes
+			out[key] = site
+		}
+	}
+	return out
+}
+
+// allocated is how many objects a stage has asked for.
+func (p heapProfile) allocated(stage string) (objects float64) {
+	for _, site := range p {
+		if site.stage == stage {
+			objects += site.objects
+		}
+	}
+	return objects
+}
+
+// growth are the n places that hold the most bytes more than before, the largest first.
+func (p heapProfile) growth(n int) []heapSite {
+	return p.largest(n, func(s heapSite) float64 { return s.bytes })
+}
+
+// askers are the n places that asked for the most objects, the largest first.
+func (p heapProfile) askers(n int) []heapSite {
+	return p.largest(n, func(s heapSite) float64 { return s.objects })
+}
+
+// largest adds up the stacks of a place and returns the n places with the most.
+func (p heapProfile) largest(n int, of func(heapSite) float64) (sites []heapSite) {
+	byName := map[string]heapSite{}
+	for _, site := range p {
+		sum := byName[site.name]
+		sum.name = site.name
+		sum.bytes += site.bytes
+		sum.objects += site.objects
+		byName[site.name] = sum
+	}
+	for _, site := range byName {
+		if of(site) > 0 {
+			sites = append(sites, site)
+		}
+	}
+	slices.SortFunc(sites, func(a, b heapSite) int {
+		return cmp.Or(cmp.Compare(of(b), of(a)), cmp.Compare(a.name, b.name))
+	})
+	return sites[:min(n, len(sites))]
+}

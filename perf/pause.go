@@ -1,0 +1,264 @@
+package perf
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"posttrade/perf/load"
+)
+
+// Watched is an engine whose matcher's loop reads the clock.
+type Watched interface {
+	Engine
+	Loop() *WatchedLoop
+}
+
+// defaultPause is how long the matcher's thread is watched.
+const defaultPause = 20 * time.Second
+
+// pauseRate is the flow while it is: orders come all the time, and never so many that
+// deciding them takes long.
+const pauseRate = 20_000
+
+// pauseLimit is how much longer than a bare thread's longest gap in the same period
+// the matcher's may be.
+const pauseLimit = 2
+
+// measurePause is the matcher's longest pause while orders come, by what made it,
+// beside the gaps of a thread in the same process that only reads the clock.
+func measurePause(r *Run) (err error) {
+	e, err := r.o.Open(EngineOptions{Dir: filepath.Join(r.o.Dir, "pause"), Durability: "fsync", Genesis: flowGenesis(1), Watch: true})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	w, ok := e.(Watched)
+	if !ok {
+		return errors.New("the engine's loop cannot be watched")
+	}
+	arrivals, err := load.Constant(pauseRate)
+	if err != nil {
+		return err
+	}
+	d := defaultPause
+	if r.o.Smoke {
+		d = time.Second
+	}
+	d = cmp.Or(r.o.Pause, d)
+	for w.Loop().thread.Load() == 0 {
+		runtime.Gosched() // the loop is being started
+	}
+	s := beginPauses(int(w.Loop().thread.Load()))
+	ctx, cancel := context.WithCancel(context.Background())
+	bare := make(chan jitter, 1)
+	go func() { bare <- bareThread(ctx) }()
+	followed := make(chan struct{})
+	go func() { s.follow(ctx); close(followed) }()
+	clock := load.NewClock()
+	result, err := load.Run(newEngineTarget(e, clock), load.Options{Arrivals: arrivals, For: d, Clock: clock})
+	cancel()
+	beside := <-bare
+	<-followed
+	if err != nil {
+		return err
+	}
+	s.end()
+	if err := w.Stop(); err != nil {
+		return err
+	}
+	r.pauseFigures(s, w.Loop().gaps, beside, result)
+	return nil
+}
+
+// The bare thread reads the clock for a tenth of the time: all of it would be a core
+// that the engine does not have.
+const (
+	bareWindow = 10 * time.Millisecond
+	bareEvery  = 100 * time.Millisecond
+)
+
+// bareThread meters a thread that any core may run, in windows, until ctx ends.
+func bareThread(ctx context.Context) (all jitter) {
+	runtime.LockOSThread() // never unlocked
+	tick := time.NewTicker(bareEvery)
+	defer tick.Stop()
+	start := time.Now()
+	now := func() time.Duration { return time.Since(start) }
+	for {
+		all.join(meter(bareWindow, now, nil))
+		select {
+		case <-ctx.Done():
+			return all
+		case <-tick.C:
+		}
+	}
+}
+
+// pauseSources is what else is known of a period: the collector's stops, the time the
+// thread waited for a core, what the machine below gave to others.
+type pauseSources struct {
+	thread  int
+	delay   time.Duration // that the thread was ready to run and did not
+	stolen  ticks
+	gc      []gcPause
+	pauses  *metrics.Float64Histogram // of all of the runtime's stops of the world
+	share   string                    // of the time that was stolen
+	longest time.Duration             // of the runtime's stops, at least
+	stops   uint64
+}
+
+// gcPause is a stop of the world by the collector, the last one of its cycle.
+type gcPause struct {
+	end  time.Time
+	took time.Duration
+}
+
+const pauseMetric = "/sched/pauses/total/gc:seconds"
+
+func beginPauses(thread int) *pauseSources {
+	return &pauseSources{thread: thread, delay: runDelay(thread), stolen: host{"/"}.ticks(), pauses: readPauses()}
+}
+
+func readPauses() *metrics.Float64Histogram {
+	sample := []metrics.Sample{{Name: pauseMetric}}
+	metrics.Read(sample)
+	return sample[0].Value.Float64Histogram()
+}
+
+// follow keeps the collector's pauses, of which the runtime remembers the last ones.
+func (s *pauseSources) follow(ctx context.Context) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		s.collect()
+		select {
+		case <-ctx.Done():
+			s.collect()
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (s *pauseSources) collect() {
+	var stats debug.GCStats
+	debug.ReadGCStats(&stats)
+	for i := range stats.Pause {
+		p := gcPause{stats.PauseEnd[i], stats.Pause[i]}
+		if !slices.ContainsFunc(s.gc, func(known gcPause) bool { return known.end.Equal(p.end) }) {
+			s.gc = append(s.gc, p)
+		}
+	}
+}
+
+// end takes the differences. The thread still exists.
+func (s *pauseSources) end() {
+	s.delay = runDelay(s.thread) - s.delay
+	s.share = host{"/"}.ticks().stolenSince(s.stolen)
+	now := readPauses()
+	for i, n := range now.Counts {
+		if n -= s.pauses.Counts[i]; n > 0 {
+			s.stops += n
+			s.longest = time.Duration(max(now.Buckets[i], 0) * 1e9)
+		}
+	}
+}
+
+// runDelay is how long a thread has waited for a core so far, 0 where the kernel does not say.
+func runDelay(thread int) time.Duration {
+	words := strings.Fields(firstLine(fmt.Sprintf("/proc/self/task/%d/schedstat", thread)))
+	if len(words) < 2 {
+		return 0
+	}
+	ns, err := strconv.ParseInt(words[1], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return time.Duration(ns)
+}
+
+// The causes of a gap.
+const (
+	causeFull      = "ring-full"  // it waited for the recorder
+	causeCollector = "collector"  // it slept while the collector stopped the world
+	causeRuntime   = "runtime"    // it slept otherwise: Go's scheduler took its turn away
+	causePreempted = "preempted"  // the kernel gave its core to another thread
+	causeFault     = "page-fault" // and nothing else
+	causeWork      = "deciding"   // as many commands as that takes
+	causeMachine   = "machine"    // nothing that the kernel knows of: interrupts, the machine below
+)
+
+var pauseCauses = [...]string{causeFull, causeCollector, causeRuntime, causePreempted, causeFault, causeWork, causeMachine}
+
+// longWork is a turn that takes as long as a gap that is kept.
+const longWork = stageBatch / 2
+
+// cause names what made a gap; start is when the log began.
+func (g *gap) cause(start time.Time, gc []gcPause) string {
+	switch {
+	case g.full:
+		return causeFull
+	case g.slept > 0 && slices.ContainsFunc(gc, func(p gcPause) bool { return g.holds(start, p) }):
+		return causeCollector
+	case g.slept > 0:
+		return causeRuntime
+	case g.preempted > 0:
+		return causePreempted
+	case g.faults > 0:
+		return causeFault
+	case g.decided >= longWork:
+		return causeWork
+	}
+	return causeMachine
+}
+
+// clockSlack is how far two readings of the time of one moment may be apart.
+const clockSlack = 200 * time.Microsecond
+
+// holds reports whether a stop of the world and the gap have a moment in common.
+func (g *gap) holds(start time.Time, p gcPause) bool {
+	end := start.Add(g.end)
+	return p.end.After(end.Add(-g.took-clockSlack)) && p.end.Add(-p.took).Before(end.Add(clockSlack))
+}
+
+// byCause are the kept gaps of each cause.
+func (l *gapLog) byCause(gc []gcPause) map[string]jitter {
+	out := map[string]jitter{}
+	for i := range l.gaps {
+		cause := l.gaps[i].cause(l.start, gc)
+		j := out[cause]
+		j.took = l.all.took
+		j.add(l.gaps[i].took)
+		out[cause] = j
+	}
+	return out
+}
+
+func (r *Run) pauseFigures(s *pauseSources, l *gapLog, bare jitter, result *load.Result) {
+	r.figures("Pause/op=orders", append(distribution(result.Latency), metric{result.PerSecond(), "requests/s"})...)
+	r.figures("Pause/op=bare-thread", bare.metrics()...)
+	r.figures("Pause/op=matcher", append(l.all.metrics(),
+		metric{1e3 * s.delay.Seconds() / l.all.took.Seconds(), "waited-for-a-core-ms/s"},
+		metric{float64(s.stops), "stops-of-the-world"}, metric{microseconds(s.longest), "longest-stop-us"},
+		metric{float64(l.lost), "gaps-not-kept"})...)
+	causes := l.byCause(s.gc)
+	for _, cause := range pauseCauses {
+		if j, met := causes[cause]; met {
+			r.figures("Pause/op=matcher/cause="+cause, metric{j.perSecond(0), "gaps/s"}, metric{microseconds(j.longest), "max-us"},
+				metric{100 * j.lost.Seconds() / j.took.Seconds(), "lost-%"})
+		}
+	}
+	r.note("pause: stolen from the machine meanwhile: " + s.share)
+	r.atMost("pause", fmt.Sprintf("longest pause of the matcher's thread in %v against a bare thread's longest gap", l.all.took.Round(time.Second)),
+		l.all.longest.Seconds()/bare.longest.Seconds(), pauseLimit)
+}

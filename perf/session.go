@@ -1,0 +1,118 @@
+package perf
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"posttrade/perf/latency"
+	"posttrade/perf/load"
+)
+
+// Session is a client of a serving process on this machine, over shared memory. As a
+// target it never waits.
+type Session interface {
+	load.Target
+	// RoundTrips sends n orders, each when the one before is answered.
+	RoundTrips(n int) (*latency.Summary, error)
+	// Window keeps up to window orders on their way until n are answered.
+	Window(n, window int) (perSecond float64, err error)
+	Close() error
+}
+
+// sessionWindow is how many orders are on their way when a session is saturated: its quota.
+const sessionWindow = 1024
+
+// coresToSpin is how many cores it takes for every thread of a round trip to have one: client,
+// poller, matcher, recorder, committer.
+const coresToSpin = 5
+
+// measureSession is row P7: orders of another process through shared memory.
+func measureSession(r *Run) error {
+	for _, at := range []struct{ durability, idle string }{{"os", "adaptive"}, {"os", "yield"}, {"os", "spin"}, {"fsync", "adaptive"}} {
+		if err := r.sessionRow(at.durability, at.idle); err != nil {
+			return fmt.Errorf("durability=%s idle=%s: %w", at.durability, at.idle, err)
+		}
+	}
+	return nil
+}
+
+func (r *Run) sessionRow(durability, idle string) error {
+	spins := idle == "spin"
+	crowded := spins && runtime.NumCPU() < coresToSpin
+	return r.withSession(durability, idle, load.NewClock(), func(s Session, _ *child) error {
+		trips := 50_000
+		switch {
+		case crowded:
+			trips = 1_000
+		case durability == "fsync":
+			trips = 5_000
+		}
+		if _, err := s.RoundTrips(r.scale(trips / 10)); err != nil { // warm
+			return err
+		}
+		took, err := s.RoundTrips(r.scale(trips))
+		if err != nil {
+			return err
+		}
+		name := "Session/durability=" + durability + "/idle=" + idle
+		r.figures(name+"/op=round trip", distribution(took)...)
+		p50 := microseconds(took.At(50))
+		switch {
+		case durability != "os":
+		case crowded:
+			r.note(fmt.Sprintf("P7 spinning needs a core for each of %d threads; %d are there: no verdict", coresToSpin, runtime.NumCPU()))
+		case spins:
+			r.atMost("P7", "round trip over shared memory, spinning, mode os, p50 us", p50, 1)
+		case idle == "adaptive":
+			r.atMost("P7", "round trip over shared memory, adaptive, mode os, p50 us", p50, 3)
+		}
+		if crowded {
+			return nil
+		}
+		rate, err := s.Window(r.scale(1_000_000), sessionWindow)
+		if err != nil {
+			return err
+		}
+		r.figures(fmt.Sprintf("%s/op=window of %d", name, sessionWindow), metric{rate, "commands/s"})
+		if durability == "os" && idle == "adaptive" {
+			r.atLeast("P7", "commands/s over shared memory in a window, mode os", rate, 1e6)
+		}
+		return nil
+	})
+}
+
+// curveSession is the latency against the rate of one session.
+func (r *Run) curveSession(durability string) error {
+	clock := load.NewClock()
+	return r.withSession(durability, "adaptive", clock, func(s Session, server *child) error {
+		return r.curve(curve{row: "P7", name: "session/durability=" + durability, target: s, clock: clock,
+			window: sessionWindow, commits: server.commits})
+	})
+}
+
+// withSession starts a server of its own and opens a session with it.
+func (r *Run) withSession(durability, idle string, clock load.Clock, use func(Session, *child) error) (err error) {
+	dir, err := os.MkdirTemp("", "pt") // a socket's path is short
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	socket := filepath.Join(dir, "s")
+	r.servers++
+	flags := append([]string{"--journal.durability=" + durability, "--ring.idle=" + idle, "--session.socket=" + socket,
+		"--sidecars.enabled=false"}, wideFlags...)
+	server, err := r.startServer(fmt.Sprintf("session-%d", r.servers), flags...)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, server.stop()) }()
+	s, err := r.o.Session(socket, idle, clock)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	return use(s, server)
+}

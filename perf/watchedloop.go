@@ -1,0 +1,179 @@
+package perf
+
+import (
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"posttrade/matcher"
+	"posttrade/ring"
+)
+
+// WatchedLoop decides an engine's commands in the place of matcher.Stage: the same
+// turns over the same rings, with the clock read in each. The time between two turns is
+// a gap, except where the loop went to sleep because there was nothing to decide.
+type WatchedLoop struct {
+	engine *matcher.Engine
+	in     *ring.MPSC[matcher.Command]
+	out    *ring.Fanout[matcher.Event]
+	outlet matcher.Outlet
+	idle   *ring.Idler
+	room   *ring.Idler
+	parks  uint64 // of idle, up to the last turn
+	cpu    int
+
+	stopping atomic.Bool  // writer: Stop
+	thread   atomic.Int64 // of Run, 0 before it
+	gaps     *gapLog      // of Run
+}
+
+// Watch ties an engine to its rings. The stage that ran it before has ended. Idle is how
+// it waits, cpu the core of the loop's thread, -1 for any.
+func Watch(engine *matcher.Engine, in *ring.MPSC[matcher.Command], out *ring.Fanout[matcher.Event], idle ring.Strategy, cpu int) *WatchedLoop {
+	l := &WatchedLoop{
+		engine: engine, in: in, out: out, cpu: cpu, gaps: newGapLog(),
+		idle: ring.NewIdler(idle, in.Waiter()), room: ring.NewIdler(ring.Yield, nil),
+	}
+	l.outlet = matcher.Outlet{Slots: out.Slots(), Mask: out.Mask(), Next: out.Published(), Limit: out.Limit(), More: l.more}
+	return l
+}
+
+// Run decides until Stop, on the calling goroutine, whose thread it keeps.
+func (l *WatchedLoop) Run() error {
+	if err := l.idle.Lock(l.cpu); err != nil {
+		return err
+	}
+	l.thread.Store(int64(unix.Gettid()))
+	l.gaps.begin(time.Now())
+	for {
+		lo, hi := l.in.Ready(stageBatch)
+		if lo == hi && l.stopping.Load() && l.in.Empty() {
+			return nil
+		}
+		l.turn(lo, hi)
+		if parks := l.idle.Stats().Parks; parks != l.parks {
+			l.parks = parks
+			l.gaps.rested()
+			continue
+		}
+		l.gaps.turn(int(hi - lo))
+	}
+}
+
+// turn decides what is there, and publishes it.
+func (l *WatchedLoop) turn(lo, hi int64) {
+	if lo == hi {
+		l.idle.Idle(l.in)
+		return
+	}
+	l.idle.Reset()
+	capacity := int64(l.in.Cap())
+	for slot := lo; slot < hi; {
+		n := min(hi-slot, capacity-slot&(capacity-1))
+		l.engine.ApplyBatch(unsafe.Slice(l.in.At(slot), int(n)), &l.outlet)
+		slot += n
+	}
+	l.out.PublishTo(l.outlet.Next)
+	l.in.Release(hi)
+}
+
+// more makes room in the output ring.
+func (l *WatchedLoop) more(o *matcher.Outlet) {
+	l.out.PublishTo(o.Next)
+	for o.Limit = l.out.Limit(); o.Limit <= o.Next; o.Limit = l.out.Limit() {
+		l.gaps.full = true
+		l.room.Idle(nil) // it never parks, so it asks nobody
+	}
+}
+
+// Stop asks Run to return when everything that was handed in is decided.
+func (l *WatchedLoop) Stop() { l.stopping.Store(true) }
+
+// A gap is looked into from gapLooked on, so that what the kernel did to the thread is
+// charged to the gap that it made; it is kept when it is longer than gapKept, which is
+// more than deciding a full batch takes.
+const (
+	gapLooked = 10 * time.Microsecond
+	gapKept   = 50 * time.Microsecond
+)
+
+// gap is a time between two turns.
+type gap struct {
+	end       time.Duration // since the log's start
+	took      time.Duration
+	decided   int  // commands in it
+	full      bool // it waited for room in the output ring
+	preempted int64
+	slept     int64
+	faults    int64 // what the kernel counted for the thread in it
+}
+
+// maxGaps is how many gaps are kept, the later ones are only counted.
+const maxGaps = 1 << 17
+
+// gapLog is what the loop's thread notes of itself. Its writer is the loop; it is read
+// when the loop has ended.
+type gapLog struct {
+	start time.Time
+	last  time.Duration
+	all   jitter
+	full  bool
+	gaps  []gap
+	lost  int // gaps that found no place
+	usage unix.Rusage
+}
+
+func newGapLog() *gapLog { return &gapLog{gaps: make([]gap, 0, maxGaps)} }
+
+func (l *gapLog) begin(start time.Time) {
+	l.start = start
+	l.ask()
+	l.last = time.Since(start)
+}
+
+// ask reads the kernel's account of the calling thread.
+func (l *gapLog) ask() {
+	_ = unix.Getrusage(unix.RUSAGE_THREAD, &l.usage) // it exists on every Linux that Go runs on
+}
+
+// rested begins anew behind a sleep that the loop had asked for.
+func (l *gapLog) rested() {
+	l.ask()
+	l.last = time.Since(l.start)
+	l.all.took = l.last
+}
+
+// turn notes the time since the last turn.
+func (l *gapLog) turn(decided int) {
+	at := time.Since(l.start)
+	took := at - l.last
+	l.all.took, l.last = at, at
+	if took <= jitterBounds[0] {
+		return
+	}
+	l.all.add(took)
+	if took > gapLooked {
+		l.look(gap{end: at, took: took, decided: decided, full: l.full})
+		l.full = false
+		l.last = time.Since(l.start) // what looking took is nobody's gap
+	}
+}
+
+// look asks the kernel what it has done to the thread, and keeps a long gap.
+func (l *gapLog) look(g gap) {
+	before := l.usage
+	l.ask()
+	if g.took <= gapKept {
+		return
+	}
+	if len(l.gaps) == cap(l.gaps) {
+		l.lost++
+		return
+	}
+	g.preempted = l.usage.Nivcsw - before.Nivcsw
+	g.slept = l.usage.Nvcsw - before.Nvcsw
+	g.faults = l.usage.Minflt - before.Minflt + l.usage.Majflt - before.Majflt
+	l.gaps = append(l.gaps, g)
+}
