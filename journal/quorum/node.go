@@ -428,6 +428,23 @@ func (n *Node) handOn() {
 	}
 }
 
+// awaitWorkers gives the workers the time to see what they wait for end while the library still
+// answers: an entry that it has not looked at when it is shut down is never
+// answered (v1.8.0). A leader whom nobody follows gives up by itself, after about a
+// heartbeat. What it returns is closed when all of them have ended.
+func (n *Node) awaitWorkers() (ended chan struct{}) {
+	ended = make(chan struct{})
+	go func() {
+		n.workers.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(handOnTimeout):
+	}
+	return ended
+}
+
 // Close ends this member's part: leadership is handed on if there is somebody to
 // take it, what was handed in is answered or refused, and nothing is applied any
 // more when it returns. The host must run until then.
@@ -440,14 +457,15 @@ func (n *Node) Close() (err error) {
 		n.network.Answer(nil)
 	}
 	n.cancel()
-	if n.raft != nil {
-		err = n.raft.Shutdown().Error()
-	}
-	n.leads.Store(false)
 	if n.proposals != nil {
 		n.proposals.Waiter().Wake()
 	}
-	n.workers.Wait()
+	ended := n.awaitWorkers()
+	if n.raft != nil {
+		err = n.raft.Shutdown().Error()
+	}
+	<-ended
+	n.leads.Store(false)
 	if n.transport != nil {
 		if c, ok := n.transport.(raft.WithClose); ok {
 			err = errors.Join(err, c.Close())
