@@ -1,0 +1,41 @@
+package quorum
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+)
+
+// TestWhatIsUnderWayAtTheEndIsSeenOut closes a leader whose disk is slow, so that
+// entries have piled up before the library has looked at them. What it has not looked
+// at when it is shut down it never answers, and who waits for that would never end.
+func TestWhatIsUnderWayAtTheEndIsSeenOut(t *testing.T) {
+	c := newCluster(t, 3)
+	var held atomic.Pointer[chan struct{}]
+	for _, m := range c.members {
+		m.o.FS = errorfs.Wrap(vfs.Default, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if gate := held.Load(); gate != nil && (op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData) {
+				<-*gate
+			}
+			return nil
+		}))
+	}
+	c.start()
+	c.book(1, "a")
+	leader := c.leader()
+	gate := make(chan struct{})
+	held.Store(&gate)
+	for i := range 40 {
+		leader.submit(1, "")
+		await(t, fmt.Sprintf("entry %d to be under way", i), leader.proposals.Empty)
+	}
+	context.AfterFunc(leader.node.ctx, func() {
+		held.Store(nil)
+		close(gate)
+	})
+	leader.stop()
+}
