@@ -30,8 +30,8 @@ func TestWhatIsUnderWayAtTheEndIsSeenOut(t *testing.T) {
 	gate := make(chan struct{})
 	held.Store(&gate)
 	for i := range 40 {
-		leader.submit(1, "")
-		await(t, fmt.Sprintf("entry %d to be under way", i), leader.proposals.Empty)
+		ref := leader.submit(1, "")
+		leader.disk.until(t, fmt.Sprintf("entry %d to be under way", i), func() bool { return leader.disk.gathered == ref })
 	}
 	context.AfterFunc(leader.node.ctx, func() {
 		held.Store(nil)

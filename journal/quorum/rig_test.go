@@ -31,6 +31,7 @@ type memory struct {
 
 	clientIDs map[uint64]string // of submissions, by correlation id
 	sizes     map[uint64]int
+	gathered  uint64 // the last submission that the proposer has asked for
 }
 
 func newMemory() *memory {
@@ -74,10 +75,9 @@ func (m *memory) ClientID(ref uint64) []byte {
 	return []byte(m.clientIDs[ref])
 }
 
-func (m *memory) Size(ref uint64) int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.sizes[ref]
+func (m *memory) Size(ref uint64) (n int) {
+	m.change(func() { n, m.gathered = m.sizes[ref], ref })
+	return n
 }
 
 func (m *memory) WaitStable(ctx context.Context, sequence uint64) error { return ctx.Err() }
