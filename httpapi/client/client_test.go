@@ -70,12 +70,13 @@ func scripted(t *testing.T, cfg Config, answers ...reply) (*Client, *script) {
 		t.Fatal(err)
 	}
 	server := fasthttp.Server{Handler: s.handle, Logger: quiet{}}
-	done := make(chan error, 1)
-	go func() { done <- server.Serve(ln) }()
+	done, waiting := make(chan error, 1), make(chan struct{})
+	go func() { done <- server.Serve(&announced{Listener: ln, accepts: waiting}) }()
 	cfg.Address = ln.Addr().String()
 	c := New(cfg)
 	t.Cleanup(func() {
 		c.Close()
+		<-waiting // a server that is shut down before it serves does so for ever
 		if err := server.Shutdown(); err != nil {
 			t.Error(err)
 		}
@@ -84,6 +85,18 @@ func scripted(t *testing.T, cfg Config, answers ...reply) (*Client, *script) {
 		}
 	})
 	return c, s
+}
+
+// announced closes accepts when its server first waits for a connection.
+type announced struct {
+	net.Listener
+	accepts chan struct{}
+	once    sync.Once
+}
+
+func (a *announced) Accept() (net.Conn, error) {
+	a.once.Do(func() { close(a.accepts) })
+	return a.Listener.Accept()
 }
 
 type quiet struct{}
