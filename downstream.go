@@ -33,7 +33,6 @@ type downstream struct {
 	sources    *controlSources
 	extracts   *extracts
 	loops      *loops
-	takeBack   func() // the scheduler's processors that were lent to the loops; nil: none
 }
 
 // openDownstream opens the database and the broker, makes the sidecars and
@@ -63,8 +62,7 @@ func openDownstream(c *config, k *core, history *fullHistory, role string, log *
 	if err := d.sources.seeding(c); err != nil {
 		return nil, err
 	}
-	// 3. Their loops, with processors of their own.
-	d.takeBack = lendProcessors()
+	// 3. Their loops.
 	legacy := &legacyBookings{broker: d.broker, book: d.projection, log: log}
 	d.loops.startAt(journal.Background, "projection", d.projection.Run)
 	d.loops.startAt(journal.Background, "settlement", d.settlement.Run)
@@ -148,9 +146,6 @@ func (d *downstream) stop() (err error) {
 	}
 	if d.db != nil {
 		err = errors.Join(err, d.db.Close())
-	}
-	if d.takeBack != nil {
-		d.takeBack()
 	}
 	return err
 }
