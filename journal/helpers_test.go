@@ -83,6 +83,12 @@ func (f *flow) clientID(seq uint64) []byte {
 // block fills b with the next n commands.
 func (f *flow) block(b *Block, n int) *Block {
 	b.Reset()
+	f.grow(b, n)
+	return b
+}
+
+// grow adds the next n commands to b.
+func (f *flow) grow(b *Block, n int) {
 	for range n {
 		f.inputSeq++
 		c := f.command(f.inputSeq)
@@ -94,7 +100,6 @@ func (f *flow) block(b *Block, n int) *Block {
 			b.ClientID(f.inputSeq, id)
 		}
 	}
-	return b
 }
 
 // fatals records what the Fatal hook was told, in place of ending the process.

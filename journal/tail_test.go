@@ -133,21 +133,6 @@ func (g *gate) fs(fs vfs.FS) vfs.FS {
 	}))
 }
 
-// grow adds the flow's next n commands to a block.
-func (f *flow) grow(b *Block, n int) {
-	for range n {
-		f.inputSeq++
-		c := f.command(f.inputSeq)
-		b.Command(&c)
-		for _, fill := range f.fills(&c, &f.tradeSeq) {
-			b.Fill(&fill)
-		}
-		if id := f.clientID(f.inputSeq); id != nil {
-			b.ClientID(f.inputSeq, id)
-		}
-	}
-}
-
 // publishAll publishes n commands in pieces of one to three, and fails when there is no room.
 func publishAll(t testing.TB, j *Journal, f *flow, b *Block, n int) {
 	t.Helper()
