@@ -66,37 +66,24 @@ func TestPerfReportWritesAPage(t *testing.T) {
 // TestPerfLoadsARealEngine runs a row through the wiring: every command of the load is
 // answered, and the engine is gone afterwards.
 func TestPerfLoadsARealEngine(t *testing.T) {
-	dir := t.TempDir()
-	c, err := readConfig(configSources{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var stdout, stderr bytes.Buffer
-	results := filepath.Join(t.TempDir(), "r.txt")
-	err = perf.Measure(perf.Options{
-		Smoke: true, Only: "end-to-end", Dir: dir, Out: results, Stdout: &stdout,
-		Open: func(e perf.EngineOptions) (perf.Engine, error) { return openForPerf(c, e, &stderr) },
-	})
-	if err != nil {
-		t.Fatalf("%v\n%s%s", err, stdout.String(), stderr.String())
-	}
-	text, err := os.ReadFile(results)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"work: smoke\n", "BenchmarkEndToEnd/op=command/durability=fsync 1 ", " p99.9-us-at-10%"} {
-		if !strings.Contains(string(text), want) {
-			t.Errorf("no %q in\n%s", want, text)
-		}
-	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
-	}
+	perfRows(t, "end-to-end", "work: smoke\n", "BenchmarkEndToEnd/op=command/durability=fsync 1 ", " p99.9-us-at-10%")
 }
 
 // TestPerfRowsOfAWholeEngine runs, through the wiring, the rows that ask more of an
 // engine than commands: its heap, its matcher's loop, its control changes, its extracts.
 func TestPerfRowsOfAWholeEngine(t *testing.T) {
+	perfRows(t, "heap,pause,feed-replay,cut",
+		"BenchmarkHeap/op=flow/commands=", "BenchmarkHeap/op=allocated/stage=matcher 1 0 allocs/command", "BenchmarkHeap/op=allocated/stage=desk 1 ",
+		"BenchmarkPause/op=matcher 1 ", "BenchmarkPause/op=bare-thread 1 ", "| pause | longest pause of the matcher's thread in ",
+		"/work=feed/beside=feed/round=2 1 ", "BenchmarkBeside/op=allocated/stage=feed 1 ", "| P11 | p99 of orders while 10000 deltas are replayed",
+		"BenchmarkCut/op=extract/positions=512/contracts=512 ", "/work=cut/beside=cut/round=2 1 ", "| P12 | p99 of orders while a cut of 512 positions",
+	)
+}
+
+// perfRows runs rows in smoke size and sees that the results have what is wanted, and
+// that nothing is left behind.
+func perfRows(t *testing.T, only string, wanted ...string) {
+	t.Helper()
 	dir := t.TempDir()
 	c, err := readConfig(configSources{})
 	if err != nil {
@@ -105,7 +92,7 @@ func TestPerfRowsOfAWholeEngine(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	results := filepath.Join(t.TempDir(), "r.txt")
 	err = perf.Measure(perf.Options{
-		Smoke: true, Only: "heap,pause,feed-replay,cut", Dir: dir, Out: results, Stdout: &stdout, Pause: 50 * time.Millisecond,
+		Smoke: true, Only: only, Dir: dir, Out: results, Stdout: &stdout, Pause: 50 * time.Millisecond,
 		Open: func(e perf.EngineOptions) (perf.Engine, error) { return openForPerf(c, e, &stderr) },
 	})
 	if err != nil {
@@ -115,12 +102,7 @@ func TestPerfRowsOfAWholeEngine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{
-		"BenchmarkHeap/op=flow/commands=", "BenchmarkHeap/op=allocated/stage=matcher 1 0 allocs/command", "BenchmarkHeap/op=allocated/stage=desk 1 ",
-		"BenchmarkPause/op=matcher 1 ", "BenchmarkPause/op=bare-thread 1 ", "| pause | longest pause of the matcher's thread in ",
-		"/work=feed/beside=feed/round=2 1 ", "BenchmarkBeside/op=allocated/stage=feed 1 ", "| P11 | p99 of orders while 10000 deltas are replayed",
-		"BenchmarkCut/op=extract/positions=512/contracts=512 ", "/work=cut/beside=cut/round=2 1 ", "| P12 | p99 of orders while a cut of 512 positions",
-	} {
+	for _, want := range wanted {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
