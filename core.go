@@ -288,6 +288,10 @@ func (c *core) buildPath() (err error) {
 	c.recorder = journal.NewRecorder(c.journal, c.out, c, journal.RecorderOptions{
 		Idle: c.o.idle, IdleSet: true, CPU: c.o.recorderCPU, Pinned: c.o.recorderCPU >= 0, Flush: c.flush,
 	}, observers...)
+	if !c.o.member {
+		c.stage.DriveNext(c.recorder.Drive)
+		c.desk.Drives(c.stage.Drive)
+	}
 	c.watermark.durable.Store(c.recovered.sequence)
 	c.views.SetWake(c.recorder.Wake)
 	c.shadow, err = journal.NewSnapshotter(c.journal, rebuildFrom(c.genesis), uint64(c.o.snapshotInterval))

@@ -57,7 +57,7 @@ func (v *coreVenue) send(n int, fill func(i int, c *matcher.Command) (clientID s
 			c.OrderRef = uint32(reason)
 		}
 	}
-	if err := t.Submit(); err != nil {
+	if err := t.SubmitAndDrive(); err != nil {
 		return busy(err)
 	}
 	if err := t.Wait(0); err != nil {

@@ -20,6 +20,9 @@ const recorderBatch = 256
 // and under load a block holds what came in meanwhile. When every commit is
 // under way and the block is full the ring fills up, and the edge says so.
 //
+// While Run's thread rests, Drive does the same on the goroutine that brought the events,
+// as long as nothing has to be waited for.
+//
 // Invariant: the block holds whole commands whenever open is false.
 type Recorder struct {
 	j         *Journal
@@ -35,7 +38,8 @@ type Recorder struct {
 	open   bool   // the command's last event has not come yet
 	last   *Commit
 	failed error
-	events ring.Sequence // writer: Run. Events taken
+	events ring.Sequence // writer: Run, a driver. Events taken
+	lease  ring.Lease    // of everything here but stop
 	stop   atomic.Uint32
 	cpu    int
 }
@@ -43,40 +47,49 @@ type Recorder struct {
 // loop runs until Stop, or for ever.
 func (r *Recorder) loop() {
 	for {
-		lo, hi := r.out.Ready(recorderBatch)
-		if lo == hi {
+		if r.take(recorderBatch) {
+			r.idler.Reset()
+			if r.j.tail != nil && !r.publish() {
+				r.cut() // no room in the tail: the store answers
+			}
 			if r.cuttable() {
 				r.cut()
-				continue
 			}
-			if r.stop.Load() != 0 && r.out.Empty() {
-				return
-			}
-			if r.flush == nil || !r.flush() {
-				r.idler.Idle(r)
+			if r.flush != nil {
+				r.flush()
 			}
 			continue
 		}
-		r.idler.Reset()
-		if r.failed == nil {
-			for pos := lo; pos < hi && r.failed == nil; pos++ {
-				r.record(r.out.At(pos))
-			}
-		}
-		// After a failure events are dropped: nobody will be told that they
-		// happened, and the matcher must not wait for a reader that is gone.
-		r.out.Release(hi)
-		r.events.Release(hi)
-		if r.j.tail != nil {
-			r.publish()
+		if r.j.tail != nil && !r.publish() { // left by a driver
+			r.cut()
 		}
 		if r.cuttable() {
 			r.cut()
+			continue
 		}
-		if r.flush != nil {
-			r.flush()
+		if r.stop.Load() != 0 && r.out.Empty() {
+			return
+		}
+		if r.flush == nil || !r.flush() {
+			r.idler.Idle(r)
 		}
 	}
+}
+
+// take records what is there, at most max events, false if nothing is.
+func (r *Recorder) take(max int) bool {
+	lo, hi := r.out.Ready(max)
+	if lo == hi {
+		return false
+	}
+	for pos := lo; pos < hi && r.failed == nil; pos++ {
+		r.record(r.out.At(pos))
+	}
+	// After a failure events are dropped: nobody will be told that they
+	// happened, and the matcher must not wait for a reader that is gone.
+	r.out.Release(hi)
+	r.events.Release(hi)
+	return true
 }
 
 // record takes one event.
@@ -113,26 +126,25 @@ func (r *Recorder) begin(ev *matcher.Event) {
 	}
 }
 
-// publish lets the answers of the whole commands in the block go, if the tail has
-// room for them; if not, the block is cut and the store answers.
-func (r *Recorder) publish() {
+// publish lets the answers of the whole commands in the block go, false if the tail has
+// no room for them.
+func (r *Recorder) publish() (taken bool) {
 	if r.open || r.failed != nil || len(r.block.records) == r.block.told.records {
-		return
+		return true
 	}
 	taken, err := r.j.publish(&r.block)
 	if err != nil {
 		r.fail(err)
-		return
+		return true
 	}
-	if !taken {
-		r.cut()
-	}
+	return taken
 }
 
+// pending reports whether there is a block to commit.
+func (r *Recorder) pending() bool { return !r.open && r.failed == nil && len(r.block.records) > 0 }
+
 // cuttable reports whether a commit may start now.
-func (r *Recorder) cuttable() bool {
-	return !r.open && r.failed == nil && len(r.block.records) > 0 && r.j.Room()
-}
+func (r *Recorder) cuttable() bool { return r.pending() && r.j.Room(r.block.Commands()) }
 
 // Empty tells the Idler that there is neither an event nor a block to hand over.
 func (r *Recorder) Empty() bool { return r.out.Empty() && !r.cuttable() }

@@ -56,6 +56,7 @@ func NewRecorder(j *Journal, out *ring.Fanout[matcher.Event], answers Answers, o
 		j: j, out: out, answers: answers, observers: observers, flush: o.Flush,
 		idler: ring.NewIdler(idle, out.Waiter()), maxBlock: DefaultBlockCommands, cpu: -1,
 	}
+	r.idler.Lends(&r.lease)
 	if o.Pinned {
 		r.cpu = o.CPU
 	}
@@ -63,7 +64,7 @@ func NewRecorder(j *Journal, out *ring.Fanout[matcher.Event], answers Answers, o
 		r.maxBlock = min(o.BlockCommands, MaxBlockCommands)
 	}
 	j.OnDurable(answers.Durable, answers.Fail)
-	j.onRoom = out.Waiter().Notify
+	j.onRoom = r.room
 	return r
 }
 
@@ -89,10 +90,16 @@ func (r *Recorder) Run() error {
 	return r.failed
 }
 
-// loopMapped is loop, with a fault of the tail's memory as a failure of the disk: the
-// file has been cut short by somebody, or a page of it cannot be read again. It
+// loopMapped is loop, with a fault of the tail's memory as a failure of the disk. It
 // reports whether the loop has ended by Stop.
 func (r *Recorder) loopMapped() (ended bool) {
+	return r.onFault(func() bool { r.loop(); return true })
+}
+
+// onFault does some work of the recorder. The file below the tail may have been cut short by
+// somebody, or a page of it cannot be read again: such a fault is a failure of the disk, and
+// the answer then is false.
+func (r *Recorder) onFault(work func() bool) (done bool) {
 	old := debug.SetPanicOnFault(true)
 	defer debug.SetPanicOnFault(old)
 	defer func() {
@@ -106,8 +113,7 @@ func (r *Recorder) loopMapped() (ended bool) {
 		}
 		r.fail(fmt.Errorf("journal: fault at %#x: %w", fault.Addr(), errTailFault))
 	}()
-	r.loop()
-	return true
+	return work()
 }
 
 // errTailFault is what a fault of mapped memory is turned into.

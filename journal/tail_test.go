@@ -246,10 +246,10 @@ func (l *lives) work(j *Journal) {
 			room, err = j.publish(b)
 			must(l.t, err)
 		}
-		if !room || !j.Room() {
+		if !room || !j.Room(1) {
 			l.hold(false)
 		}
-		if !room || l.r.IntN(5) == 0 && j.Room() {
+		if !room || l.r.IntN(5) == 0 && j.Room(1) {
 			_, err := j.Append(b)
 			must(l.t, err)
 			b.Reset()

@@ -49,18 +49,25 @@ func (j *Journal) OnDurable(durable func(inputSeq uint64), fail func(error)) {
 	j.latch.onFail.Store(&fail)
 }
 
-// Room reports whether a commit may start now: Append would not wait for one, and
-// with a tail the last one is tailPace ago.
-func (j *Journal) Room() bool {
+// Room reports whether a commit of so many commands may start now: Append would not wait,
+// and it is worth while. A second commit only waits for the sync of the first, with what
+// comes meanwhile left behind both; a small block had better wait and take that along. A
+// large one is packed while the first is being synced. With a tail the last
+// commit has to be tailPace ago.
+func (j *Journal) Room(commands int) bool {
 	if j.resting.Load() {
 		return false
 	}
 	limit := int64(j.o.MaxInFlight)
-	if j.tail != nil {
+	if j.tail != nil || commands < pipelinedFrom {
 		limit = 1
 	}
 	return j.inFlight.Load() < limit
 }
+
+// pipelinedFrom is the size of a block, in commands, from which packing it takes about as
+// long as the pause between two syncs when commits do not overlap.
+const pipelinedFrom = 512
 
 // Append hands one block to the store as one atomic batch, synced, and returns
 // without waiting for the sync; at most MaxInFlight commits are under way, and

@@ -14,7 +14,7 @@ import (
 const maxBatch = 256
 
 // Stage is the live engine's loop: input ring to engine to output ring. It owns
-// the engine from Run on.
+// the engine from Run on, and with a strategy that rests lends itself while it does (Drive).
 //
 // Nothing is published that is not whole, except that a command with more events
 // than the output ring has room for is published in parts; its last event says so.
@@ -27,6 +27,10 @@ type Stage struct {
 	wait   *ring.Idler // waits for room
 	cpu    int
 
+	lease  ring.Lease // of everything here but stopping
+	driven bool       // who has the lease is not Run
+	next   func()     // drives what reads the output ring; nil: it is woken
+
 	stopping atomic.Bool // writer: Stop
 	applied  ring.Sequence
 	stalls   ring.Sequence
@@ -35,23 +39,79 @@ type Stage struct {
 // loop decides until it is asked to stop and nothing is left to decide.
 func (s *Stage) loop() {
 	for {
-		lo, hi := s.in.Ready(maxBatch)
-		if lo == hi {
-			if s.stopping.Load() && s.in.Empty() {
-				return
-			}
-			s.idle.Idle(s.in)
+		if s.turn(maxBatch) {
+			s.idle.Reset()
 			continue
 		}
-		s.idle.Reset()
-		for slot := lo; slot < hi; {
-			batch := s.batch(slot, hi)
-			s.engine.ApplyBatch(batch, &s.outlet)
-			slot += int64(len(batch))
+		if s.stopping.Load() && s.in.Empty() {
+			return
 		}
-		s.publish()
-		s.in.Release(hi)
+		s.idle.Idle(s.in)
 	}
+}
+
+// turn decides what is there, at most max commands, false if nothing is.
+func (s *Stage) turn(max int) bool {
+	lo, hi := s.in.Ready(max)
+	if lo == hi {
+		return false
+	}
+	for slot := lo; slot < hi; {
+		batch := s.batch(slot, hi)
+		s.engine.ApplyBatch(batch, &s.outlet)
+		slot += int64(len(batch))
+	}
+	s.publish()
+	s.in.Release(hi)
+	return true
+}
+
+// A driver decides a few commands and leaves a flow of them to the stage's own thread.
+const (
+	drivenBatch = 64
+	drivenTurns = 4
+)
+
+// Drive decides on the calling goroutine what has been published quietly, if the
+// stage's thread rests; if it does not, the thread is told. It never waits for the thread,
+// and for nothing but room in the output ring. Any goroutine but those of a low priority,
+// which would make everybody else wait when they are interrupted.
+func (s *Stage) Drive() {
+	for range drivenTurns {
+		switch s.lease.Borrow() {
+		case ring.Lent:
+			return
+		case ring.Kept:
+			s.in.Waiter().Notify()
+			return
+		}
+		worked := s.roomy()
+		if worked {
+			s.driven = true
+			worked = s.turn(drivenBatch)
+			s.driven = false
+		}
+		next := s.in.Consumed()
+		s.lease.Return()
+		if worked && s.next != nil {
+			s.next()
+		}
+		if !s.in.PublishedAt(next) {
+			return
+		}
+		if !worked {
+			break
+		}
+	}
+	s.in.Waiter().Notify()
+}
+
+// roomy reports that a driver will hardly have to wait for room in the output ring.
+func (s *Stage) roomy() bool {
+	if s.outlet.Limit-s.outlet.Next < int64(len(s.outlet.Slots))/4 {
+		s.outlet.Limit = s.out.Limit()
+	}
+	return s.outlet.Limit-s.outlet.Next >= int64(len(s.outlet.Slots))/4
 }
 
 // batch is the slots from lo on, up to hi or to the end of the ring's memory.
@@ -65,6 +125,10 @@ func (s *Stage) batch(lo, hi int64) []Command {
 // before anybody can see it, so that Applied is never behind what a view shows.
 func (s *Stage) publish() {
 	s.applied.Release(int64(s.engine.applied))
+	if s.driven && s.next != nil {
+		s.out.PublishQuietlyTo(s.outlet.Next)
+		return
+	}
 	s.out.PublishTo(s.outlet.Next)
 }
 
@@ -74,6 +138,7 @@ func (s *Stage) more(o *Outlet) {
 	if o.Limit = s.out.Limit(); o.Limit > o.Next {
 		return
 	}
+	s.driven = false // the recorder's thread has to be woken
 	s.publish()
 	if o.Limit = s.out.Limit(); o.Limit > o.Next {
 		return

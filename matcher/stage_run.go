@@ -16,6 +16,7 @@ func NewStage(engine *Engine, in *ring.MPSC[Command], out *ring.Fanout[Event], i
 		idle: ring.NewIdler(idle, in.Waiter()),
 		wait: ring.NewIdler(idle, nil),
 	}
+	s.idle.Lends(&s.lease)
 	s.outlet = Outlet{
 		Slots: out.Slots(), Mask: out.Mask(),
 		Next: out.Published(), Limit: out.Limit(), More: s.more,
@@ -38,6 +39,10 @@ func (s *Stage) Run() (err error) {
 	})
 	return err
 }
+
+// DriveNext names what drives the reader of the output ring, for Drive to call
+// after its turns. Without it the reader is woken. Before Run.
+func (s *Stage) DriveNext(drive func()) { s.next = drive }
 
 // Stop asks Run to return. Any goroutine, any number of times, before Run too.
 func (s *Stage) Stop() {

@@ -94,6 +94,18 @@ func (p *pipeline) submit(commands ...Command) {
 	}
 }
 
+// drive puts a command into the input ring and decides it here, if the stage's thread rests.
+func (p *pipeline) drive(c Command) {
+	lo, ok := p.in.ClaimN(1)
+	for !ok {
+		runtime.Gosched()
+		lo, ok = p.in.ClaimN(1)
+	}
+	*p.in.At(lo) = c
+	p.in.PublishQuietly(lo, 1)
+	p.stage.Drive()
+}
+
 func (p *pipeline) stop() {
 	p.t.Helper()
 	p.stage.Stop()
@@ -123,7 +135,11 @@ func TestStageDecidesLikeAReplay(t *testing.T) {
 						}
 						c := pilot.command(word[:])
 						c.InputSeq = uint64(n*each + i + 1) // the correlation id
-						p.submit(c)
+						if (n+i)%2 == 0 {
+							p.submit(c)
+						} else {
+							p.drive(c)
+						}
 					}
 				})
 			}

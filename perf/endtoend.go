@@ -192,7 +192,7 @@ func (r *Run) openLoop(o EngineOptions, perSecond float64) (_ *latency.Summary, 
 	if err != nil {
 		return nil, err
 	}
-	clock := load.NewClock()
+	clock := load.NewBusyClock()
 	result, err := load.Run(newEngineTarget(e, clock), load.Options{
 		Arrivals: arrivals, For: r.duration(5 * time.Second), Clock: clock,
 	})

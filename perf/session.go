@@ -42,7 +42,7 @@ func measureSession(r *Run) error {
 func (r *Run) sessionRow(durability, idle string) error {
 	spins := idle == "spin"
 	crowded := spins && runtime.NumCPU() < coresToSpin
-	return r.withSession(durability, idle, load.NewClock(), func(s Session, _ *child) error {
+	return r.withSession(durability, idle, load.NewBusyClock(), func(s Session, _ *child) error {
 		trips := 50_000
 		switch {
 		case crowded:
@@ -86,7 +86,7 @@ func (r *Run) sessionRow(durability, idle string) error {
 
 // curveSession is the latency against the rate of one session.
 func (r *Run) curveSession(durability string) error {
-	clock := load.NewClock()
+	clock := load.NewBusyClock()
 	return r.withSession(durability, "adaptive", clock, func(s Session, server *child) error {
 		return r.curve(curve{row: "P7", name: "session/durability=" + durability, target: s, clock: clock,
 			window: sessionWindow, commits: server.commits})

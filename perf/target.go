@@ -48,7 +48,7 @@ func (t *engineTarget) Send(n int) (bool, error) {
 	if reason := t.engine.Gate().Screen(c); reason != matcher.Accepted {
 		return false, fmt.Errorf("gate refused: %v", reason)
 	}
-	if err := ticket.Submit(); err != nil {
+	if err := ticket.SubmitAndDrive(); err != nil {
 		if errors.Is(err, desk.ErrFull) {
 			*t.source = before
 			return false, nil

@@ -86,6 +86,9 @@ func (c *consumer) Empty() bool {
 	return head <= c.seen || head-c.consumed > c.capacity // the latter: corrupt, nothing to read
 }
 
+// Consumed is the end of the slots that have been released. Consumer only.
+func (c *consumer) Consumed() int64 { return c.consumed }
+
 // Cap is the capacity in slots. Any goroutine.
 func (c *consumer) Cap() int { return int(c.capacity) }
 

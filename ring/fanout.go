@@ -60,14 +60,19 @@ func (r *Fanout[T]) At(pos int64) *T { return &r.slots[pos&r.mask] }
 // PublishTo makes the slots before pos visible to all readers, in one store,
 // and wakes the gating reader if it is parked. Producer only.
 func (r *Fanout[T]) PublishTo(pos int64) {
+	r.PublishQuietlyTo(pos)
+	if atomic.LoadUint32(r.parked) != awake {
+		wakeParked(r.parked)
+	}
+}
+
+// PublishQuietlyTo is PublishTo without the wake, for a producer that borrows the reader next.
+func (r *Fanout[T]) PublishQuietlyTo(pos int64) {
 	if checks {
 		mustNotPass("publish", pos, r.sent, min(r.limit, r.sent+int64(len(r.slots))/2))
 	}
 	r.sent = pos
 	storeRelease(word(&r.published.v), pos)
-	if atomic.LoadUint32(r.parked) != awake {
-		wakeParked(r.parked)
-	}
 	storeFence() // before the overwrites that this publication allows
 }
 

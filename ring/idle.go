@@ -18,6 +18,7 @@ type Idler struct {
 	locked  bool // the goroutine owns its thread: yield the thread, not the goroutine
 	barrier bool
 	waiter  *Waiter
+	lease   *Lease // nil: the consumer is its own goroutine's alone
 	napNs   int64
 	stats   IdleStats
 }

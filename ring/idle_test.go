@@ -85,11 +85,11 @@ func TestParkLooksOnceMore(t *testing.T) {
 	w := new(Waiter)
 	const forever = 3600 * 1_000_000_000
 	q := &asked{empty: false}
-	if w.park(q, forever, registerBarrier()) || q.times != 1 || w.word.Load() != awake {
+	if w.park(q, forever, registerBarrier(), nil) || q.times != 1 || w.word.Load() != awake {
 		t.Errorf("looked %d times, word %d", q.times, w.word.Load())
 	}
 	// Without membarrier the first look comes before a short sleep.
-	if w.park(q, forever, false) || w.word.Load() != awake {
+	if w.park(q, forever, false, nil) || w.word.Load() != awake {
 		t.Errorf("word %d", w.word.Load())
 	}
 }
@@ -101,7 +101,7 @@ func TestWakeEndsThisParkOrTheNext(t *testing.T) {
 	w, q := new(Waiter), &asked{empty: true}
 	barrier := registerBarrier()
 	w.Wake()
-	w.park(q, forever, barrier) // the nudge was there before
+	w.park(q, forever, barrier, nil) // the nudge was there before
 	if q.times != 0 {
 		t.Error("a nudged waiter looked at its ring")
 	}
@@ -117,7 +117,7 @@ func TestWakeEndsThisParkOrTheNext(t *testing.T) {
 		}
 	})
 	for i := range n {
-		w.park(q, forever, barrier)
+		w.park(q, forever, barrier, nil)
 		turn.Store(int64(i + 1))
 	}
 	wg.Wait()

@@ -77,6 +77,14 @@ func (r *MPSC[T]) At(pos int64) *T {
 // Publish makes the n slots from lo, claimed by the caller, visible to the
 // consumer and wakes it if it is parked. Any order among producers is fine.
 func (r *MPSC[T]) Publish(lo int64, n int) {
+	r.PublishQuietly(lo, n)
+	if r.waiter.word.Load() != awake {
+		wakeParked(r.waiter.addr())
+	}
+}
+
+// PublishQuietly is Publish without the wake, for a producer that borrows the consumer next.
+func (r *MPSC[T]) PublishQuietly(lo int64, n int) {
 	if checks {
 		mustNotPass("publish", lo+int64(n), lo, r.claimed.v.Load())
 	}
@@ -86,9 +94,6 @@ func (r *MPSC[T]) Publish(lo int64, n int) {
 	markLaps(&r.laps[at], int(first), lap)
 	if rest := int64(n) - first; rest > 0 {
 		markLaps(&r.laps[0], int(min(rest, r.capacity)), lap+1)
-	}
-	if r.waiter.word.Load() != awake {
-		wakeParked(r.waiter.addr())
 	}
 }
 
@@ -146,6 +151,14 @@ func (r *MPSC[T]) Release(hi int64) {
 func (r *MPSC[T]) Empty() bool {
 	return r.seen-r.consumed == r.capacity || !r.published(r.seen)
 }
+
+// Consumed is the end of the slots that have been released. Consumer only.
+func (r *MPSC[T]) Consumed() int64 { return r.consumed }
+
+// PublishedAt reports that the slot at a position is published, asked by one who has been
+// the consumer until a moment ago and has released what was before it. A lap later it is
+// false again: somebody else has consumed it then. Any goroutine.
+func (r *MPSC[T]) PublishedAt(pos int64) bool { return r.published(pos) }
 
 // Cap is the capacity in slots. Any goroutine.
 func (r *MPSC[T]) Cap() int { return int(r.capacity) }

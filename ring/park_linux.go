@@ -51,7 +51,9 @@ func (w *Waiter) Wake() {
 //
 // rescued reports a sleep that ran to its timeout although q had something: a
 // lost wake-up, which between correct peers does not happen.
-func (w *Waiter) park(q Source, timeoutNs int64, barrier bool) (rescued bool) {
+//
+// With a lease the consumer is lent while it sleeps, from its last look on.
+func (w *Waiter) park(q Source, timeoutNs int64, barrier bool, lease *Lease) (rescued bool) {
 	if !w.word.CompareAndSwap(awake, parked) {
 		w.word.Store(awake) // nudged, or left over from a crash
 		return false
@@ -69,12 +71,15 @@ func (w *Waiter) park(q Source, timeoutNs int64, barrier bool) (rescued bool) {
 		w.settle()
 		return false
 	}
-	timedOut := futexWaitFor(w.addr(), timeoutNs)
-	if timedOut && w.word.Load() == parked && !q.Empty() {
-		rescued = true
+	if lease != nil {
+		lease.Lend()
 	}
+	timedOut := futexWaitFor(w.addr(), timeoutNs) && w.word.Load() == parked
 	w.settle()
-	return rescued
+	if lease != nil {
+		lease.Regain()
+	}
+	return timedOut && !q.Empty()
 }
 
 // settle leaves the parked state; a nudge that came meanwhile is used up by the
@@ -113,6 +118,12 @@ func registerBarrier() bool {
 func membarrier(command uintptr) bool {
 	_, _, errno := unix.RawSyscall(unix.SYS_MEMBARRIER, command, 0, 0)
 	return errno == 0
+}
+
+// nap sleeps for a while.
+func nap(ns int64) {
+	ts := unix.NsecToTimespec(ns)
+	unix.Nanosleep(&ts, nil)
 }
 
 // yieldThread gives the core to another thread; the goroutine keeps its thread.

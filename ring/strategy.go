@@ -89,6 +89,11 @@ func (i *Idler) Lock(cpu int) error {
 	return PinThread(cpu)
 }
 
+// Lends makes the consumer's lease open to others whenever its thread, which is locked,
+// gives its core away or sleeps. One that spins or yields without end never does:
+// whoever asked for that wants the work on this thread. Call it before the first Idle.
+func (i *Idler) Lends(l *Lease) { i.lease = l }
+
 // Stats is what the Idler did so far. Consumer only.
 func (i *Idler) Stats() IdleStats { return i.stats }
 
@@ -98,15 +103,26 @@ func (i *Idler) rest(q Source) {
 		if !i.forever {
 			i.step++
 		}
-		if i.locked {
-			yieldThread()
-		} else {
-			runtime.Gosched()
-		}
+		i.yield()
 		return
 	}
 	i.stats.Parks++
-	if i.waiter.park(q, i.napNs, i.barrier) {
+	if i.waiter.park(q, i.napNs, i.barrier, i.lease) {
 		i.stats.Rescues++
 	}
+}
+
+// yield gives the core, or the goroutine's turn, to others.
+func (i *Idler) yield() {
+	if !i.locked {
+		runtime.Gosched()
+		return
+	}
+	if i.lease == nil || i.forever {
+		yieldThread()
+		return
+	}
+	i.lease.Lend()
+	yieldThread()
+	i.lease.Regain()
 }

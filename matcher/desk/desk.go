@@ -45,6 +45,7 @@ const Foreign = 1 << 63
 type Desk struct {
 	in      *ring.MPSC[matcher.Command]
 	tickets []Ticket
+	drive   func()        // constant after Drives
 	state   atomic.Uint32 // open, closed or failed; only rises
 	epoch   time.Time     // what the alarms count from
 
@@ -84,6 +85,11 @@ func New(in *ring.MPSC[matcher.Command], maxTickets int) (*Desk, error) {
 	d.done.mask = uint64(len(d.done.slots) - 1)
 	return d, nil
 }
+
+// Drives names what decides and records quietly published commands on the goroutine that
+// submits them, while the threads that do so otherwise rest. Without it they are woken. Before the
+// first Submit.
+func (d *Desk) Drives(drive func()) { d.drive = drive }
 
 // Acquire returns a ticket for n commands, to be filled in and submitted.
 //

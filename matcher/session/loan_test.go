@@ -29,15 +29,17 @@ func lentPoller(t *testing.T, n int) (*Server, *session) {
 // poller that works, are left to it.
 func TestWakeAnswersForAPollerThatRests(t *testing.T) {
 	for _, tt := range []struct {
-		name string
-		lent uint32
-		few  bool
-		want uint64 // answers
+		name  string
+		rests bool
+		taken bool
+		few   bool
+		after ring.Loan // what the next one who asks is told
+		want  uint64    // answers
 	}{
-		{"it rests", open, true, 1},
-		{"it works", own, true, 0},
-		{"somebody else answers", borrowed, true, 0},
-		{"too many", open, false, 0},
+		{"it rests", true, false, true, ring.Taken, 1},
+		{"it works", false, false, true, ring.Kept, 0},
+		{"somebody else answers", true, true, true, ring.Lent, 0},
+		{"too many", true, false, false, ring.Taken, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s, one := lentPoller(t, 1)
@@ -45,7 +47,12 @@ func TestWakeAnswersForAPollerThatRests(t *testing.T) {
 				one.inFlight += answerFew
 			}
 			s.park.word.Store(parked)
-			s.park.lent.Store(tt.lent)
+			if tt.rests {
+				s.park.lease.Lend()
+			}
+			if tt.taken {
+				s.park.lease.Borrow()
+			}
 			s.Wake()
 			if !tt.few {
 				one.inFlight -= answerFew
@@ -54,8 +61,8 @@ func TestWakeAnswersForAPollerThatRests(t *testing.T) {
 			if m.Answers[wire.Decided] != tt.want || m.Times.Count() != tt.want || one.inFlight != 1-int(tt.want) {
 				t.Errorf("metrics %+v", m)
 			}
-			if got := s.park.lent.Load(); got != tt.lent {
-				t.Errorf("the loan is %d, want %d", got, tt.lent)
+			if got := s.park.lease.Borrow(); got != tt.after {
+				t.Errorf("a loan is answered %d, want %d", got, tt.after)
 			}
 			if woken := s.park.word.Load() == awake; woken != (tt.want == 0) {
 				t.Errorf("the poller is woken: %v", woken)

@@ -52,50 +52,31 @@ type parker struct {
 	words   [MaxSessions + 1]waitWord
 	waits   [MaxSessions]*session // whose doorbells they are, from words[1] on
 	plain   bool                  // the kernel has no such wait: nap
-	lent    atomic.Uint32         // who may touch the poller's sessions: a loan
+	lease   ring.Lease            // of the poller's sessions
 	sleeps  atomic.Uint64
 	rescues atomic.Uint64 // sleeps that ran out although there was something to do
 }
 
-// Loans. While the poller sleeps, or has given its core to others, its sessions are there
-// to be borrowed by whoever has answers for them, so that an answer does not have to wait
-// for the poller's thread.
-//
-//	own ─lend─► open ─borrow─► borrowed ─giveBack─► open ─end of the sleep─► own
-const (
-	own uint32 = iota
-	open
-	borrowed
-)
-
 // borrow takes the resting poller's sessions, false when it works or somebody else has
-// them.
-func (p *parker) borrow() bool {
-	return p.lent.Load() == open && p.lent.CompareAndSwap(open, borrowed)
-}
+// them: whoever has answers for them writes these itself, so that an answer does not have
+// to wait for the poller's thread.
+func (p *parker) borrow() bool { return p.lease.Borrow() == ring.Taken }
 
-func (p *parker) giveBack() { p.lent.Store(open) }
+func (p *parker) giveBack() { p.lease.Return() }
 
 // rest sleeps with the sessions open for loans.
 func (p *parker) rest(n int, ns int64) (late bool) {
-	p.lent.Store(open)
+	p.lease.Lend()
 	late = p.wait(n, ns)
-	p.regain()
+	p.lease.Regain()
 	return late
 }
 
 // yield gives the core to another thread, with the sessions open for loans.
 func (p *parker) yield() {
-	p.lent.Store(open)
+	p.lease.Lend()
 	yieldThread()
-	p.regain()
-}
-
-// regain ends a loan. Whoever has the sessions is writing some answers.
-func (p *parker) regain() {
-	for !p.lent.CompareAndSwap(open, own) {
-		yieldThread()
-	}
+	p.lease.Regain()
 }
 
 // wake ends the poller's sleep, if it sleeps. Any goroutine.

@@ -1,0 +1,65 @@
+package journal
+
+import "posttrade/ring"
+
+// drivenEvents is how many events a driver takes in a turn, drivenTurns how many turns it
+// takes: a flow belongs to the recorder's own thread.
+const (
+	drivenEvents = 256
+	drivenTurns  = 4
+)
+
+// Drive records on the calling goroutine what the matcher has published quietly, if the
+// recorder's thread rests; if it does not, or something has to be waited for, the thread is
+// told. With a tail the answers go on the spot, and the block is left to the thread; without one it goes to
+// the store, if a commit may start. Any goroutine but those of a low priority.
+func (r *Recorder) Drive() {
+	for range drivenTurns {
+		switch r.lease.Borrow() {
+		case ring.Lent:
+			return
+		case ring.Kept:
+			r.out.Waiter().Notify()
+			return
+		}
+		whole := r.onFault(r.driven)
+		next, pending, commands := r.out.Consumed(), r.pending(), r.block.Commands()
+		r.lease.Return()
+		if !whole {
+			break
+		}
+		if r.out.Published() == next && !(pending && r.j.Room(commands)) {
+			return
+		}
+	}
+	r.out.Waiter().Notify()
+}
+
+// driven is a turn of a driver. It waits for nothing, and reports that it has left nothing
+// that could have been done.
+func (r *Recorder) driven() (whole bool) {
+	free := r.maxBlock - r.block.Commands()
+	r.take(min(drivenEvents, free))
+	if r.j.tail != nil {
+		whole = r.publish() && !r.cuttable()
+	} else {
+		if r.cuttable() {
+			r.cut()
+		}
+		whole = true
+	}
+	if r.flush != nil && r.flush() {
+		whole = false
+	}
+	return whole && free > 0
+}
+
+// room is called by the committer when another commit may start. With a tail that is
+// the thread's business, because packing a block is much work; without one somebody waits.
+func (r *Recorder) room() {
+	if r.j.tail != nil {
+		r.out.Waiter().Notify()
+		return
+	}
+	r.Drive()
+}

@@ -1,0 +1,217 @@
+package journal
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"posttrade/ring"
+)
+
+// resting makes the rig's recorder one whose thread sleeps for ever.
+func (r *rig) resting() *rig {
+	r.rec.lease.Lend()
+	return r
+}
+
+// quietly applies the flow's next n commands without a wake.
+func (r *rig) quietly(n int) {
+	for range n {
+		c := r.toy.flow.command(r.toy.applied + 1)
+		r.outlet.Limit = r.out.Limit()
+		r.toy.apply(&c, &r.outlet)
+	}
+	r.out.PublishQuietlyTo(r.outlet.Next)
+}
+
+// end gives the recorder back to its thread and lets that finish.
+func (r *rig) end(t testing.TB) error {
+	t.Helper()
+	r.rec.lease.Regain()
+	r.rec.Stop()
+	r.run()
+	return <-r.done
+}
+
+// Who brings events to a recorder that rests records them; the store's answers come by
+// themselves, and what came while a commit was under way is taken along by the committer.
+func TestDriveRecordsOnTheCallersGoroutine(t *testing.T) {
+	g := newGate()
+	j := openNew(t, "j", strict(t, g.fs(vfs.NewMem())))
+	f := flow{seed: 9, idsEvery: 3}
+	views := &tally{}
+	r := newRig(t, j, 4096, f, RecorderOptions{}, views).resting()
+	g.shut()
+	r.quietly(3)
+	r.rec.Drive()
+	if views.events == 0 || uint64(r.rec.Events()) != views.events || j.Metrics().InFlight != 1 {
+		t.Errorf("%d events observed, metrics %+v", views.events, j.Metrics())
+	}
+	r.quietly(5)
+	r.rec.Drive()
+	if n := j.Metrics().InFlight; n != 1 || r.rec.block.Commands() != 5 {
+		t.Errorf("%d commits under way, %d commands wait", n, r.rec.block.Commands())
+	}
+	g.release()
+	until(t, "durable", func() bool { return r.desk.durable.Load() == 8 })
+	must(t, r.end(t))
+	if err := r.desk.bad.Load(); err != nil {
+		t.Error(*err)
+	}
+	expectHistory(t, j, &f, 8)
+	must(t, j.Close())
+}
+
+// With a tail the driver answers, and the store is left to the thread.
+func TestDriveAnswersFromTheTail(t *testing.T) {
+	o, _ := tailed(t, vfs.NewMem())
+	j := openNew(t, "j", o)
+	f := flow{seed: 9, idsEvery: 3}
+	r := newRig(t, j, 4096, f, RecorderOptions{}).resting()
+	r.quietly(3)
+	r.rec.Drive()
+	if got := r.desk.durable.Load(); got != 3 || j.Metrics().InFlight != 0 || r.rec.block.Commands() != 3 {
+		t.Errorf("answered %d, metrics %+v, %d commands wait", got, j.Metrics(), r.rec.block.Commands())
+	}
+	must(t, r.end(t))
+	expectHistory(t, j, &f, 3)
+	must(t, j.Close())
+}
+
+// What has to be waited for is left to the thread: a block that is full, and a tail that is.
+func TestDriverDoesNotWait(t *testing.T) {
+	t.Run("full block", func(t *testing.T) {
+		g := newGate()
+		j := openNew(t, "j", strict(t, g.fs(vfs.NewMem())))
+		f := flow{seed: 9}
+		const most = 8
+		r := newRig(t, j, 4096, f, RecorderOptions{BlockCommands: most}).resting()
+		g.shut()
+		for range 10 * most {
+			r.quietly(1)
+			r.rec.Drive()
+		}
+		if got := r.rec.block.Commands(); got != most {
+			t.Errorf("%d commands in a block of %d", got, most)
+		}
+		g.release()
+		must(t, r.end(t))
+		expectHistory(t, j, &f, 10*most)
+		must(t, j.Close())
+	})
+	t.Run("full tail", func(t *testing.T) {
+		o, _ := tailed(t, vfs.NewMem())
+		j := openNew(t, "j", o)
+		f := flow{seed: 9}
+		r := newRig(t, j, 4096, f, RecorderOptions{}).resting()
+		const n = 1000 // more than the small tail holds
+		for range n {
+			r.quietly(1)
+			r.rec.Drive()
+		}
+		if got := r.desk.durable.Load(); got == n || got == 0 {
+			t.Errorf("answered %d of %d without the store", got, n)
+		}
+		must(t, r.end(t))
+		if got := r.desk.durable.Load(); got != n {
+			t.Errorf("answered %d of %d", got, n)
+		}
+		expectHistory(t, j, &f, n)
+		must(t, j.Close())
+	})
+}
+
+// Nothing is taken from a recorder whose thread works, nor from another driver.
+func TestDriveLeavesTheRecorderToWhoHasIt(t *testing.T) {
+	for _, loan := range []ring.Loan{ring.Kept, ring.Lent} {
+		j := openNew(t, "j", strict(t, vfs.NewMem()))
+		f := flow{seed: 9}
+		r := newRig(t, j, 64, f, RecorderOptions{})
+		if loan == ring.Lent {
+			r.resting().rec.lease.Borrow()
+		}
+		r.quietly(1)
+		r.rec.Drive()
+		if got := r.rec.Events(); got != 0 {
+			t.Errorf("loan %d: %d events taken", loan, got)
+		}
+		if loan == ring.Lent {
+			r.rec.lease.Return()
+			must(t, r.end(t))
+		} else {
+			r.rec.Stop()
+			r.run()
+			must(t, <-r.done)
+		}
+		expectHistory(t, j, &f, 1)
+		must(t, j.Close())
+	}
+}
+
+// A flush that has more to do wakes the thread.
+func TestDriverFlushes(t *testing.T) {
+	j := openNew(t, "j", strict(t, vfs.NewMem()))
+	var flushed atomic.Int64
+	more := func() bool { return flushed.Add(1) < 3 }
+	r := newRig(t, j, 64, flow{seed: 9}, RecorderOptions{Flush: more}).resting()
+	r.quietly(1)
+	r.rec.Drive()
+	if got := flushed.Load(); got != 1 {
+		t.Errorf("flushed %d times", got)
+	}
+	r.rec.lease.Regain()
+	r.run()
+	until(t, "flushed by the thread", func() bool { return flushed.Load() >= 3 })
+	r.rec.Stop()
+	must(t, <-r.done)
+	must(t, j.Close())
+}
+
+// A mapped file that is cut short while a driver writes to it is a failed disk, not the end
+// of the driver.
+func TestTruncatedTailUnderADriver(t *testing.T) {
+	fatals, dir := newFatals(), t.TempDir()
+	o := onDisk(t)
+	o.Fatal = fatals.fatal
+	j := openNew(t, dir, o)
+	r := newRig(t, j, 1024, flow{seed: 2}, RecorderOptions{}).resting()
+	r.quietly(10)
+	r.rec.Drive()
+	must(t, os.Truncate(filepath.Join(dir, tailName), 0))
+	r.quietly(10)
+	r.rec.Drive()
+	<-fatals.hit
+	if err := r.desk.failed.Load(); err == nil || !errors.Is(*err, errTailFault) {
+		t.Errorf("those who wait were told %v", err)
+	}
+	mustFail(t, r.end(t), errTailFault)
+	if n := r.desk.durable.Load(); n != 10 {
+		t.Errorf("%d answered", n)
+	}
+	mustFail(t, j.Close(), ErrPoisoned)
+}
+
+// Commits do not overlap while blocks are small: the second would only wait longer.
+func TestSmallCommitsDoNotOverlap(t *testing.T) {
+	g := newGate()
+	j := openNew(t, "j", strict(t, g.fs(vfs.NewMem())))
+	f := &flow{seed: 9}
+	g.shut()
+	c, err := j.Append(f.block(&Block{}, 1))
+	must(t, err)
+	for commands, want := range map[int]bool{1: false, pipelinedFrom - 1: false, pipelinedFrom: true} {
+		if got := j.Room(commands); got != want {
+			t.Errorf("beside a commit under way: room for %d commands: %v, want %v", commands, got, want)
+		}
+	}
+	g.release()
+	must(t, c.Wait())
+	if !j.Room(1) {
+		t.Error("no room for a single command when none is under way")
+	}
+	must(t, j.Close())
+}

@@ -1,0 +1,75 @@
+package desk
+
+import (
+	"errors"
+	"testing"
+
+	"posttrade/matcher"
+)
+
+// A few commands are decided and answered by who submits them; many are for the threads.
+func TestSubmitAndDrive(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		n      int
+		driven bool
+	}{
+		{"one", 1, true},
+		{"a few", driveAtMost, true},
+		{"a flow", driveAtMost + 1, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRig(t, 64, 4)
+			drives := 0
+			r.desk.Drives(func() {
+				drives++
+				r.step(64)
+				r.durable()
+			})
+			ticket := r.acquire(tt.n)
+			for i := range tt.n {
+				*ticket.Command(i) = newOrder(1, matcher.Buy, 1, 1000, 0)
+			}
+			if err := ticket.SubmitAndDrive(); err != nil {
+				t.Fatal(err)
+			}
+			if got := ticket.Ready(); got != tt.driven || drives > 1 {
+				t.Errorf("answered: %v, driven %d times", got, drives)
+			}
+			if !tt.driven {
+				if got := r.step(64); got != tt.n {
+					t.Errorf("%d commands published, want %d", got, tt.n)
+				}
+				r.durable()
+			}
+			if err := ticket.Wait(0); err != nil {
+				t.Fatal(err)
+			}
+			ticket.Release()
+		})
+	}
+}
+
+// What cannot be handed in is refused before anybody drives.
+func TestSubmitAndDriveRefusesLikeSubmit(t *testing.T) {
+	drives := 0
+	full := newRig(t, 2, 4)
+	full.desk.Drives(func() { drives++ })
+	if err := full.acquire(2).Submit(); err != nil {
+		t.Fatal(err)
+	}
+	ticket := full.acquire(1)
+	if err := ticket.SubmitAndDrive(); !errors.Is(err, ErrFull) {
+		t.Errorf("full ring: %v", err)
+	}
+	ticket.Release()
+	ticket = full.acquire(1)
+	full.desk.Close()
+	if err := ticket.SubmitAndDrive(); !errors.Is(err, ErrClosed) {
+		t.Errorf("closed: %v", err)
+	}
+	ticket.Release()
+	if drives != 0 {
+		t.Errorf("driven %d times", drives)
+	}
+}

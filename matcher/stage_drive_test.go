@@ -1,0 +1,132 @@
+package matcher
+
+import (
+	"runtime"
+	"testing"
+
+	"posttrade/ring"
+)
+
+// quietly puts a command into the input ring without a wake.
+func (p *pipeline) quietly(c Command) {
+	p.t.Helper()
+	lo, ok := p.in.ClaimN(1)
+	if !ok {
+		p.t.Fatal("the input ring is full")
+	}
+	*p.in.At(lo) = c
+	p.in.PublishQuietly(lo, 1)
+}
+
+// resting is a pipeline whose stage has lent itself: its thread sleeps for ever.
+func resting(t *testing.T, inSlots, outSlots int) *pipeline {
+	t.Helper()
+	p := newPipeline(t, testGenesis(), inSlots, outSlots, ring.Park)
+	p.stage.lease.Lend()
+	return p
+}
+
+// Who brings work to a stage that rests does it, and then the same with what reads the events.
+func TestDriveDecidesOnTheCallersGoroutine(t *testing.T) {
+	p := resting(t, 512, 1024)
+	next := 0
+	p.stage.DriveNext(func() { next++ })
+	p.quietly(buy(1, 1, 1))
+	p.stage.Drive()
+	if p.stage.Applied() != 1 || p.out.Published() != 1 || next != 1 {
+		t.Errorf("applied %d, published %d, driven on %d times, want 1 each", p.stage.Applied(), p.out.Published(), next)
+	}
+	p.stage.Drive()
+	if next != 1 {
+		t.Error("the recorder was driven for nothing")
+	}
+	for range drivenBatch + 1 { // two turns
+		p.quietly(buy(1, 1, 1))
+	}
+	p.stage.Drive()
+	if got := p.stage.Applied(); got != drivenBatch+2 || next != 3 {
+		t.Errorf("applied %d, driven on %d times", got, next)
+	}
+}
+
+// A flow is left to the stage's thread.
+func TestDriverLeavesAFlowToTheThread(t *testing.T) {
+	const all = drivenBatch*drivenTurns + 1
+	p := resting(t, 512, 2048)
+	for range all {
+		p.quietly(buy(1, 1, 1))
+	}
+	p.stage.Drive()
+	if got := p.stage.Applied(); got != all-1 {
+		t.Errorf("applied %d, want %d", got, all-1)
+	}
+	p.stage.lease.Regain()
+	p.record(all)
+	p.start() // what is left is found without another publication
+	<-p.read
+	p.stop()
+}
+
+// A thread that works is told, and a driver that is at work is not waited for.
+func TestDriveLeavesTheStageToWhoHasIt(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		prepare func(*Stage)
+	}{
+		{"its thread works", func(s *Stage) { s.lease.Regain() }},
+		{"another one drives", func(s *Stage) { s.lease.Borrow() }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := resting(t, 64, 64)
+			tt.prepare(p.stage)
+			p.quietly(buy(1, 1, 1))
+			p.stage.Drive()
+			if got := p.stage.Applied(); got != 0 {
+				t.Errorf("applied %d commands of somebody else", got)
+			}
+		})
+	}
+}
+
+// Without much room for events a driver does not begin; a command that needs more than there
+// is wakes the reader's thread and waits for it.
+func TestDriverAndAFullOutputRing(t *testing.T) {
+	const slots, orders = 16, 60
+	p := resting(t, 128, slots)
+	p.stage.DriveNext(func() {})
+	for range slots {
+		p.quietly(buy(1, 1, 1))
+		p.stage.Drive()
+	}
+	stuck := p.stage.Applied()
+	if stuck == slots || stuck == 0 {
+		t.Errorf("%d commands decided with %d slots that nobody reads", stuck, slots)
+	}
+	p.stage.lease.Regain()
+	p.record(slots)
+	p.start()
+	<-p.read
+	p.stop()
+
+	p = resting(t, 128, slots)
+	p.stage.DriveNext(func() {})
+	for range orders {
+		p.quietly(buy(1, 1, 1))
+		p.stage.Drive()
+		_, hi := p.out.Ready(slots)
+		p.out.Release(hi)
+	}
+	p.quietly(control(RestrictionControl, 0, aaa, 1))
+	driven := make(chan struct{})
+	go func() { p.stage.Drive(); close(driven) }()
+	for p.stage.Stalls() == 0 {
+		runtime.Gosched()
+	}
+	p.read = make(chan struct{})
+	p.record(orders + 1)
+	<-driven
+	<-p.read
+	if got := len(p.said); got != orders+1 {
+		t.Errorf("%d events of the restriction, want %d", got, orders+1)
+	}
+}
