@@ -11,6 +11,7 @@
 //	Fanout     one producer, one gating reader, any number of free readers
 //	Sequence   a padded number raised by one goroutine: a watermark
 //	Idler      what a consumer does while there is nothing to do; Waiter is where it parks
+//	Lease      a consumer that rests, lent to whoever brings it work
 //	SeqLock    rows that one goroutine rewrites and others read, without locks
 //
 // # A region
@@ -106,6 +107,11 @@
 // kernel compares the word under its own lock. Every sleep also ends by itself
 // after 50 ms, against peers that crash or lie; IdleStats.Rescues counts the
 // sleeps that ended so although there was work, and stays 0 otherwise.
+//
+// A consumer with a Lease is lent from its last look (C3) until the sleep ends (C4). A producer
+// of the same process then does not wake it: it borrows the consumer and does the work itself,
+// which takes less than a wake-up. lease.go has the protocol; what follows from it for
+// an order is in the matcher's Stage.Drive.
 //
 // # Peers that lie
 //

@@ -19,7 +19,7 @@ func (p *poller) serve(one *session) (worked bool, status wire.Status, over bool
 	if !answers && !commands {
 		return false, wire.BadCursor, one.commands.Corrupt()
 	}
-	if !one.out.Refresh() {
+	if one.cramped() && !one.out.Refresh() {
 		return true, wire.BadCursor, true
 	}
 	if answers {
@@ -31,12 +31,19 @@ func (p *poller) serve(one *session) (worked bool, status wire.Status, over bool
 			return true, wire.TokenExpired, true
 		}
 		worked = p.take(one) || worked
+		if one.answerable() { // decided and answered by the hand-in itself
+			p.deliver(one)
+		}
 	}
 	if one.out.Pending() {
 		one.out.Flush()
 	}
-	return worked, wire.BadCursor, one.commands.Corrupt()
+	// The client's line is at the client, and fetched now, while that reads its answers.
+	return worked, wire.BadCursor, !one.out.Refresh() || one.commands.Corrupt()
 }
+
+// cramped reports that the room known of may not do for a turn.
+func (one *session) cramped() bool { return one.out.Room() < takeAtMost }
 
 // answerFew is how many answers whoever has them writes for a poller that sleeps.
 const answerFew = 64
@@ -49,7 +56,7 @@ func (p *poller) answer() (left bool) {
 		if !one.answerable() {
 			continue
 		}
-		if few -= one.inFlight; few < 0 || !one.out.Refresh() {
+		if few -= one.inFlight; few < 0 || one.cramped() && !one.out.Refresh() {
 			return true
 		}
 		p.deliver(one)
