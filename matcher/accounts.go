@@ -37,14 +37,14 @@ func newAccounts(a *arena, capacity int) accounts {
 }
 
 // find returns the index of an account, -1 if there is none of that id.
-func (t *accounts) find(id uint32) int {
+func (t *accounts) find(id uint32) int { return int(t.seek(id)) - 1 }
+
+// seek returns the index of an account + 1, 0 if there is none of that id.
+func (t *accounts) seek(id uint32) uint32 {
 	for at := t.home(id); ; at++ {
 		slot := *t.index.at(at & t.mask)
-		if uint32(slot>>32) == id && slot != 0 {
-			return int(uint32(slot)) - 1
-		}
-		if slot == 0 {
-			return -1
+		if uint32(slot>>32) == id || slot == 0 {
+			return uint32(slot)
 		}
 	}
 }

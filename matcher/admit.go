@@ -3,7 +3,7 @@
 package matcher
 
 // orderNew decides an ORDER_NEW.
-func (e *Engine) orderNew(c *Command) {
+func (e *Engine) orderNew(c *Command, q *request) {
 	key, slot := uint64(c.PriceTicks), keySlot{}
 	if key != 0 {
 		var entry *remembered
@@ -19,8 +19,7 @@ func (e *Engine) orderNew(c *Command) {
 	ref := uint32(e.nextRef)
 	e.nextRef++
 
-	var q request
-	reason := e.screenOrder(c, &q)
+	reason := e.screenOrder(c, q)
 	if key != 0 {
 		e.keys.remember(slot, key, uint64(ref), uint64(reason))
 	}
@@ -35,18 +34,18 @@ func (e *Engine) orderNew(c *Command) {
 	cold.stamp = e.stamp
 
 	rests := !q.market && c.Flags&(FlagIOC|FlagFOK) == 0
-	ladder := q.ladder
+	ladder := e.books.at(c.SecurityID - 1)
 	if !q.crosses && rests {
-		e.rest(ladder, i, o, &q)
+		e.rest(ladder, i, o, q, q.notional)
 		e.first(c, head(EventAccepted, c.Side, Accepted, StatusNew, EventRests|EventLast), cold.limit).OrderRef = ref
 		return
 	}
 	e.first(c, head(EventAccepted, c.Side, Accepted, StatusNew, 0), cold.limit).OrderRef = ref
 	if q.crosses && (c.Flags&FlagFOK == 0 ||
 		ladder.fillable(c.Side, q.limit, c.Qty, o.account)) {
-		e.take(ladder, i, o, cold, &q)
+		e.take(ladder, i, o, cold, q)
 	}
-	e.finish(ladder, i, o, cold, &q, rests)
+	e.finish(ladder, i, o, cold, q, rests)
 }
 
 // maxOrderRef is the last reference a 32-bit column can hold.
@@ -58,23 +57,19 @@ func (e *Engine) screenOrder(c *Command, q *request) RiskReason {
 	if c.OrderRef != 0 {
 		return gateVerdict(c.OrderRef)
 	}
-	if r := e.standing(c.AccountID, c.SecurityID, q); r != Accepted {
+	if r := e.standing(c, q); r != Accepted {
 		return r
 	}
 	q.market = c.LimitPx <= 0
 	if c.Qty <= 0 || c.Side > Sell || !coherent(c.Flags, q.market) {
 		return Invalid
 	}
-	if !q.market {
-		ticks, ok := e.policy.toTicks(c.LimitPx)
-		if !ok {
-			return Invalid
-		}
-		q.limit = ticks
-	} else if q.limit = maxInt64; c.Side == Sell {
-		q.limit = minInt64
+	if q.limit = q.ticks; q.market {
+		q.limit = maxInt64 ^ mirror(c.Side)
+	} else if !q.onGrid {
+		return Invalid
 	}
-	best, any := q.ladder.best(c.Side.Opposite())
+	best, any := e.books.at(c.SecurityID - 1).best(c.Side.Opposite())
 	q.crosses = any && within(c.Side, q.limit, best)
 	if q.crosses && c.Flags&FlagPostOnly != 0 {
 		return Invalid
@@ -82,12 +77,13 @@ func (e *Engine) screenOrder(c *Command, q *request) RiskReason {
 	if int64(c.Qty) > e.policy.maxOrderQty {
 		return OrderSize
 	}
+	security := e.securities.table.at(c.SecurityID - 1)
 	if q.market {
-		if r := e.priceMarket(q, best, any); r != Accepted {
+		if r := e.priceMarket(q, security, best, any); r != Accepted {
 			return r
 		}
 	} else {
-		if r := e.policy.collar(q.security, c.LimitPx); r != Accepted {
+		if r := e.policy.collar(security, c.LimitPx); r != Accepted {
 			return r
 		}
 		q.price = c.LimitPx
@@ -132,14 +128,14 @@ func within(side Side, limit, px int64) bool {
 
 // priceMarket finds the price that a MARKET order is judged at: the market
 // price, or the opposite best where there never was one.
-func (e *Engine) priceMarket(q *request, best int64, any bool) RiskReason {
-	switch r := e.policy.fresh(q.security, e.now); {
+func (e *Engine) priceMarket(q *request, s *security, best int64, any bool) RiskReason {
+	switch r := e.policy.fresh(s, e.now); {
 	case r == PriceMissing && any:
 		q.price = best * e.policy.tickPx
 	case r != Accepted:
 		return r
 	default:
-		q.price = q.security.lastPx
+		q.price = s.lastPx
 	}
 	return Accepted
 }
@@ -189,13 +185,14 @@ func (e *Engine) rejectUnnumbered(c *Command) {
 	e.first(c, head(EventRejected, c.Side, Capacity, StatusRejected, EventLast), c.LimitPx).OrderRef = 0
 }
 
-// rest puts what is left of an order onto the book and sets aside what it needs.
-func (e *Engine) rest(ladder *ladder, i ix, o *order, q *request) {
-	notional := e.orders.cold(i).limit * int64(o.leaves)
-	q.account.reserve(o.side(), notional)
-	q.held.reserve(o.side(), int64(o.leaves))
+// rest puts what is left of an order onto the book and sets aside what it needs:
+// notional is its limit price times its leaves.
+func (e *Engine) rest(ladder *ladder, i ix, o *order, q *request, notional int64) {
+	side := o.side()
+	e.accounts.table.at(q.owner-1).reserve(side, notional)
+	e.positions.table.at(q.row).reserve(side, int64(o.leaves))
 	e.openOrders++
-	ladder.rest(i, o.side(), q.limit)
+	ladder.rest(i, side, q.limit, ladder.start(q.leaf))
 }
 
 // finish ends the decision on an order that may have traded: what is left rests
@@ -207,14 +204,14 @@ func (e *Engine) finish(ladder *ladder, i ix, o *order, cold *orderCold, q *requ
 	case rests:
 		ev, detail := e.next(head(EventRested, o.side(), Accepted, o.status(), 0))
 		e.aboutOrder(ev, detail, o, cold)
-		e.rest(ladder, i, o, q)
+		e.rest(ladder, i, o, q, cold.limit*int64(o.leaves))
 	default:
 		o.setStatus(StatusCanceled)
 		ev, detail := e.next(head(EventCanceled, o.side(), Accepted, StatusCanceled, 0))
 		e.aboutOrder(ev, detail, o, cold)
 		e.retire(i)
 	}
-	e.last.Flags |= EventLast
+	e.out.last().Flags |= EventLast
 }
 
 // aboutOrder fills in a later event about the leaves of an order.
@@ -254,6 +251,14 @@ func (e *Engine) retire(i ix) {
 		return
 	}
 	e.orders.drop(gone)
+}
+
+// soon is the order that will go when nearAhead more have come, or none.
+func (r *retired) soon() ix {
+	if at := uint(r.next) + nearAhead; at < uint(len(r.ring)) {
+		return ix(r.ring[at])
+	}
+	return 0
 }
 
 // at is the i-th oldest retired order.

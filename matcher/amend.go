@@ -31,7 +31,7 @@ func (e *Engine) orderCancel(c *Command) {
 
 // orderReplace decides an ORDER_REPLACE. A refusal leaves the order, and its
 // place in the queue, as they were.
-func (e *Engine) orderReplace(c *Command) {
+func (e *Engine) orderReplace(c *Command, q *request) {
 	key, slot := uint64(c.PriceTicks), keySlot{}
 	if key != 0 {
 		var entry *remembered
@@ -43,10 +43,9 @@ func (e *Engine) orderReplace(c *Command) {
 	i, o, cold, ok := e.owned(c)
 	ok = ok && o.security() == c.SecurityID && o.side() == c.Side
 	reason := Invalid
-	var q request
 	if ok {
 		e.releaseOpen(o, cold.limit)
-		reason = e.screenReplace(c, &q, o, cold)
+		reason = e.screenReplace(c, q, o, cold)
 		if reason != Accepted {
 			e.reserveOpen(o, cold)
 		}
@@ -58,23 +57,22 @@ func (e *Engine) orderReplace(c *Command) {
 		e.reject(c, reason)
 		return
 	}
-	e.replace(c, &q, i, o, cold)
+	e.replace(c, q, i, o, cold)
 }
 
 // screenReplace judges the order as it would be, with its own reservations given back.
 func (e *Engine) screenReplace(c *Command, q *request, o *order, cold *orderCold) RiskReason {
-	if r := e.standing(c.AccountID, c.SecurityID, q); r != Accepted {
+	if r := e.standing(c, q); r != Accepted {
 		return r
 	}
 	filled := cold.qty - o.leaves
 	if c.Qty <= filled || c.LimitPx <= 0 || c.Flags&(FlagIOC|FlagFOK) != 0 {
 		return Invalid
 	}
-	var ok bool
-	if q.limit, ok = e.policy.toTicks(c.LimitPx); !ok {
+	if q.limit = q.ticks; !q.onGrid {
 		return Invalid
 	}
-	best, any := q.ladder.best(c.Side.Opposite())
+	best, any := e.books.at(c.SecurityID - 1).best(c.Side.Opposite())
 	q.crosses = any && within(c.Side, q.limit, best)
 	if q.crosses && c.Flags&FlagPostOnly != 0 {
 		return Invalid
@@ -82,10 +80,10 @@ func (e *Engine) screenReplace(c *Command, q *request, o *order, cold *orderCold
 	if int64(c.Qty) > e.policy.maxOrderQty {
 		return OrderSize
 	}
-	if r := e.policy.collar(q.security, c.LimitPx); r != Accepted {
+	if r := e.policy.collar(e.securities.table.at(c.SecurityID-1), c.LimitPx); r != Accepted {
 		return r
 	}
-	if _, ok = e.policy.worth(c.LimitPx, c.Qty); !ok {
+	if _, ok := e.policy.worth(c.LimitPx, c.Qty); !ok {
 		return OrderNotional
 	}
 	q.price = c.LimitPx
@@ -113,7 +111,7 @@ func (e *Engine) replace(c *Command, q *request, i ix, o *order, cold *orderCold
 	e.stamp++
 	cold.stamp = e.stamp
 	if !q.crosses {
-		e.rest(ladder, i, o, q)
+		e.rest(ladder, i, o, q, cold.limit*int64(o.leaves))
 		e.first(c, head(EventReplaced, o.side(), Accepted, o.status(), EventRests|EventLast), cold.limit)
 		return
 	}

@@ -21,11 +21,13 @@ const (
 // decide many: while one is decided, the memory of those behind it is fetched.
 func (e *Engine) ApplyBatch(batch []Command, out *Outlet) {
 	e.out = out
+	e.lookFirst(batch)
 	for i := range batch {
-		if len(batch)-i > farAhead {
-			e.lookAhead(&batch[i+farAhead], &batch[i+nearAhead])
+		if near := i + nearAhead; near < len(batch) {
+			e.lookAhead(&batch[min(i+farAhead, len(batch)-1)], &batch[near], e.request(near))
 		}
-		e.Apply(&batch[i], out)
+		e.correlation = batch[i].InputSeq
+		e.decide(&batch[i], e.request(i))
 	}
 }
 
@@ -33,61 +35,74 @@ func (e *Engine) ApplyBatch(batch []Command, out *Outlet) {
 // first error and returns how many were decided.
 func (e *Engine) ReplayBatch(batch []Command, out *Outlet) (int, error) {
 	e.out = out
+	e.correlation = 0
+	e.lookFirst(batch)
 	for i := range batch {
-		if len(batch)-i > farAhead {
-			e.lookAhead(&batch[i+farAhead], &batch[i+nearAhead])
+		if near := i + nearAhead; near < len(batch) {
+			e.lookAhead(&batch[min(i+farAhead, len(batch)-1)], &batch[near], e.request(near))
 		}
-		if err := e.Replay(&batch[i], out); err != nil {
+		if err := e.replayable(&batch[i]); err != nil {
 			return i, err
 		}
+		e.decide(&batch[i], e.request(i))
 	}
 	return len(batch), nil
 }
 
-// lookAhead fetches for the commands that come: of the far one the bucket of its
+// request is what was found out about the i-th command of a batch.
+func (e *Engine) request(i int) *request { return &e.requests[uint(i)%uint(len(e.requests))] }
+
+// lookFirst looks at the first commands of a batch, which nobody has looked ahead to.
+func (e *Engine) lookFirst(batch []Command) {
+	for i := range batch[:min(nearAhead, len(batch))] {
+		e.lookAhead(&batch[i], &batch[i], e.request(i))
+	}
+}
+
+// lookAhead finds out what holds of the near command whenever its turn comes, and
+// fetches memory for the commands that come: of the far one the bucket of its
 // key and the order that it names; of the near one what that order leads to, and
 // the place and the position of a new order; and what the engine will need by
 // itself by then, the slot of an event and the retained order that goes. It
-// changes nothing, and what it expects may turn out wrong.
+// changes nothing that a decision depends on, and what it fetches may turn out useless.
 //
 // It does not ask what the commands are, because that would have to be guessed: what a
 // field leads to that means something else is some line that nobody needs, and for
 // a new order, which names none, always the same one. The places that new orders
 // take lie side by side, and the processor fetches those by itself.
-func (e *Engine) lookAhead(far, near *Command) {
+func (e *Engine) lookAhead(far, near *Command, q *request) {
 	p := e.orders
 	home := p.homeOf(far.OrderRef)
 	ring.Prefetch(
 		unsafe.Pointer(e.keys.home(uint64(far.PriceTicks))),
 		unsafe.Pointer(p.hot(home)), unsafe.Pointer(p.cold(home)),
-		unsafe.Pointer(e.out.slot(e.out.Next+farAhead)),
+		unsafe.Pointer(e.keys.coming()),
+	)
+	slot, coming := e.out.slot(e.out.Next+farAhead), p.homeOf(uint32(e.nextRef)+farAhead)
+	ring.Prefetch(
+		unsafe.Pointer(slot), unsafe.Pointer(slot.Cmd()),
+		unsafe.Pointer(p.hot(coming)), unsafe.Pointer(p.cold(coming)),
 	)
 	o := p.hot(p.homeOf(near.OrderRef))
-	row := e.positions.at(int(o.account)-1, o.security())
+	q.owner = e.accounts.seek(near.AccountID)
+	q.row = e.positions.at(int(q.owner)-1, near.SecurityID)
+	q.ticks, q.onGrid = e.policy.toTicks(near.LimitPx)
+	row := q.row
+	if near.SecurityID == 0 { // a cancel need not say it
+		row = e.positions.at(int(o.account)-1, o.security())
+	}
 	ring.Prefetch(
-		unsafe.Pointer(e.positions.table.at(row)), unsafe.Pointer(e.ladders[0].level(o.level)),
+		unsafe.Pointer(e.positions.table.at(row)), unsafe.Pointer(e.levels.at(o.level)),
 		unsafe.Pointer(p.hot(o.prev)), unsafe.Pointer(p.hot(o.next)),
 	)
-	if near.SecurityID-1 >= uint32(len(e.ladders)) {
+	if near.SecurityID-1 >= uint32(e.securities.count) {
 		return
 	}
-	gone := ix(0)
-	if at := e.retired.next + farAhead; at < len(e.retired.ring) {
-		gone = ix(e.retired.ring[at])
-	}
-	ticks, _ := e.policy.toTicks(near.LimitPx)
-	leaf, level := e.ladders[near.SecurityID-1].whereabouts(ticks)
-	row = e.positions.at(max(e.accounts.find(near.AccountID), 0), near.SecurityID)
-	ring.Prefetch(leaf, level, unsafe.Pointer(p.hot(gone)), unsafe.Pointer(e.positions.table.at(row)))
-}
-
-// whereabouts is where the leaf and the level of a price are, if there are any:
-// the way of rest, with nothing planted.
-func (l *ladder) whereabouts(tickPx int64) (leaf, at unsafe.Pointer) {
-	key := uint64(tickPx) ^ signBit
-	n := l.root
-	for n.shift() != 0 {
-		n = l.kid(n, key)
-	}
-	return unsafe.Pointer(l.leaf(uint32(n))), unsafe.Pointer(l.level(uint32(n)*fanout + uint32(key)%fanout))
+	key := uint64(q.ticks) ^ signBit
+	leaf := uint32(e.books.at(near.SecurityID - 1).way(key))
+	q.leaf = leaf
+	ring.Prefetch(
+		unsafe.Pointer(e.leaves.at(leaf)), unsafe.Pointer(e.levels.at(leaf*fanout+uint32(key)%fanout)),
+		unsafe.Pointer(p.hot(e.retired.soon())), nil,
+	)
 }

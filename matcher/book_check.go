@@ -51,6 +51,9 @@ func (c *ladderCheck) page(n node) error {
 	}
 	if shift == 0 {
 		c.leaves++
+		if h.tree != c.tree {
+			return fmt.Errorf("leaf %x: of ladder %d, want %d", n, h.tree, c.tree)
+		}
 		return c.leaf(n, h)
 	}
 	c.inners++

@@ -80,6 +80,7 @@ func newEngine(g *Genesis) (*Engine, error) {
 	for i := range e.ladders {
 		e.ladders[i] = newLadder(pool, pages)
 	}
+	e.books, e.levels, e.leaves = tableOf(e.ladders), tableOf(pages.levels), tableOf(pages.leaves)
 	return e, nil
 }
 
@@ -101,14 +102,22 @@ func (e *Engine) registerTicker(ticker string) uint32 {
 // Errors name the sequence: a record of no known form (see Decode), or a hole.
 // Nothing has changed then. Cost: no allocation. Owner only.
 func (e *Engine) Replay(c *Command, out *Outlet) error {
+	if err := e.replayable(c); err != nil {
+		return err
+	}
+	e.correlation = 0
+	e.decideAlone(c, out)
+	return nil
+}
+
+// replayable says what keeps a record from being the next command.
+func (e *Engine) replayable(c *Command) error {
 	if err := c.Verify(); err != nil {
 		return fmt.Errorf("matcher: replay sequence=%d: %w", c.InputSeq, err)
 	}
 	if c.InputSeq != e.applied+1 {
 		return fmt.Errorf("matcher: replay sequence=%d after %d: %w", c.InputSeq, e.applied, ErrSequence)
 	}
-	e.correlation = 0
-	e.decide(c, out)
 	return nil
 }
 

@@ -55,7 +55,7 @@ func (e *Engine) book(c *Command) {
 		var entry *remembered
 		if entry, slot = e.keys.find(contractKeys, key); entry != nil {
 			e.rejectDuplicate(c, entry)
-			e.last.SecurityID = 0
+			e.out.last().SecurityID = 0
 			return
 		}
 	}

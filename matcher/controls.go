@@ -67,7 +67,7 @@ func (e *Engine) restrictionControl(c *Command) {
 	if c.Side == 1 {
 		e.cancelResting(c.SecurityID)
 	}
-	e.last.Flags |= EventLast
+	e.out.last().Flags |= EventLast
 }
 
 // cancelResting cancels every resting order of a security.

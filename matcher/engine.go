@@ -2,14 +2,17 @@
 
 package matcher
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"posttrade/ring"
+)
 
 // Engine is the whole state that decisions depend on. See doc.go for what must
 // hold; one goroutine owns it.
 type Engine struct {
 	// Of the command being decided.
 	out         *Outlet
-	last        *Event // the event written last: the one to be marked EventLast
 	now         int64  // its event time
 	correlation uint64 // whoever waits for it; 0 in a replay
 	applied     uint64 // its InputSeq; between commands the last one applied
@@ -25,16 +28,20 @@ type Engine struct {
 	securities securities
 	positions  positions
 	orders     *orderPool
-	ladders    []ladder // of security id - 1
+	ladders    []ladder      // of security id - 1
+	books      table[ladder] // ladders, pages.levels and pages.leaves, for the path
+	levels     table[level]
+	leaves     table[page]
 	retired    retired
 	openOrders int
 	maxOpen    int
 	contracts  contracts
 
-	taker   taker
-	scratch []uint32 // orders collected by a restriction; capacity maxOpen
-	arena   arena
-	genesis Genesis
+	taker    taker
+	requests [2 * nearAhead]request // of the command being decided and of those that come, in turns
+	scratch  []uint32               // orders collected by a restriction; capacity maxOpen
+	arena    arena
+	genesis  Genesis
 }
 
 // AppliedSeq is the last sequence applied, 0 before the first.
@@ -52,13 +59,19 @@ func (e *Engine) TradeSeq() uint64 { return e.tradeSeq }
 // Cost: no allocation. Owner only.
 func (e *Engine) Apply(c *Command, out *Outlet) {
 	e.correlation = c.InputSeq
-	e.decide(c, out)
+	e.decideAlone(c, out)
 }
 
-func (e *Engine) decide(c *Command, out *Outlet) {
-	if e.out != out {
-		e.out = out
-	}
+// decideAlone decides a command that nobody has looked at.
+func (e *Engine) decideAlone(c *Command, out *Outlet) {
+	e.out = out
+	q := &e.requests[0]
+	e.lookAhead(c, c, q)
+	e.decide(c, q)
+}
+
+// decide carries out a command; q is what lookAhead has found out about it.
+func (e *Engine) decide(c *Command, q *request) {
 	e.applied++
 	if c.TemplateID != TemplateCommand {
 		e.now = 0
@@ -68,15 +81,15 @@ func (e *Engine) decide(c *Command, out *Outlet) {
 	e.now = c.EventTimeMillis
 	switch c.Type {
 	case OrderNew:
-		e.orderNew(c)
+		e.orderNew(c, q)
 	case OrderCancel:
 		e.orderCancel(c)
 	case OrderReplace:
-		e.orderReplace(c)
+		e.orderReplace(c, q)
 	case PriceTick:
 		e.priceTick(c)
 	case TradeNew:
-		e.tradeNew(c)
+		e.tradeNew(c, q)
 	case ForceFill:
 		e.forceFill(c)
 	case AccountControl:
@@ -132,7 +145,6 @@ func (e *Engine) first(c *Command, head uint64, px int64) *Event {
 	cmd := ev.Cmd()
 	*cmd = *c
 	cmd.InputSeq = e.applied
-	e.last = ev
 	return ev
 }
 
@@ -148,9 +160,10 @@ func (e *Engine) next(head uint64) (*Event, *Detail) {
 	ev.InputSeq = e.applied
 	ev.TimeMillis = e.now
 	ev.Ref = 0
+	far := e.out.slot(e.out.Next + farAhead)
+	ring.Prefetch(unsafe.Pointer(far), unsafe.Pointer(far.Cmd()), nil, nil)
 	detail := ev.Detail()
 	*detail = Detail{}
-	e.last = ev
 	return ev, detail
 }
 

@@ -224,6 +224,9 @@ func (o *Outlet) claim() *Event {
 	return e
 }
 
+// last is the event written last.
+func (o *Outlet) last() *Event { return o.slot(o.Next - 1) }
+
 // full reports that More has to make room before the next claim.
 func (o *Outlet) full() bool { return o.Next == o.Limit }
 

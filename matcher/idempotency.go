@@ -42,7 +42,8 @@ type keys struct {
 	number  uint32 // of the next entry; the ring holds the len(ring) before it
 	next    int    // its place in the ring
 	count   int    // entries in the ring
-	ring    []remembered
+	entries table[remembered]
+	ring    []remembered // the same
 	buckets []bucket
 	spilled []uint32 // numbers of entries that had no room; the first spillCount
 
@@ -76,6 +77,7 @@ func newKeys(a *arena, capacity int, salt uint64) keys {
 		shift:   uint(64 - bits.Len(uint(n-1))),
 		number:  uint32(capacity) + 1, // number 0, that of an empty slot, has left already
 	}
+	k.entries = tableOf(k.ring)
 	k.table = unsafe.Pointer(unsafe.SliceData(k.buckets))
 	return k
 }
@@ -97,6 +99,9 @@ func (k *keys) find(family, key uint64) (entry *remembered, slot keySlot) {
 	}
 	return entry, slot
 }
+
+// coming is where the entry after the next few will be kept, if the ring does not end before.
+func (k *keys) coming() *remembered { return k.entries.at(uint32(k.next) + farAhead) }
 
 // home is the bucket of a key.
 func (k *keys) home(key uint64) *bucket { return k.bucket(key * k.salt) }
@@ -159,7 +164,8 @@ func (k *keys) remember(slot keySlot, key, ref, decision uint64) {
 	} else {
 		k.spill(b)
 	}
-	k.ring[k.next] = remembered{key, ref, decision}
+	entry := k.entries.at(uint32(k.next))
+	entry.key, entry.ref, entry.decision = key, ref, decision
 	k.number++
 	if k.next++; k.next == len(k.ring) {
 		k.next = 0

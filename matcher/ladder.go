@@ -39,13 +39,16 @@ type ladder struct {
 	kids   unsafe.Pointer
 	tops   [2]top // by side
 	root   node
+	tree   uint32 // of its own among those of the pages: its leaves bear it
 	pool   *orderPool
 	pages  *pages
 }
 
 // newLadder returns an empty ladder over the engine's orders and pages.
 func newLadder(pool *orderPool, pages *pages) ladder {
+	pages.trees++
 	return ladder{
+		tree:   pages.trees,
 		orders: unsafe.Pointer(unsafe.SliceData(pool.orders)),
 		levels: unsafe.Pointer(unsafe.SliceData(pages.levels)),
 		leaves: unsafe.Pointer(unsafe.SliceData(pages.leaves)),
@@ -94,17 +97,17 @@ func (l *ladder) price(i ix) int64 { return l.pages.price(l.order(i).level) }
 // rest puts an order behind the others at a price. The caller has matched it:
 // its leaves are at least 1 and the price does not cross.
 //
-// The way to the leaf follows the digits of the key blindly and compares only
-// where it arrives: one load a step.
-func (l *ladder) rest(i ix, side Side, tickPx int64) {
+// The way to the leaf begins at n: at the root, or at start, which may save it. It
+// follows the digits of the key blindly and compares only where it arrives: one
+// load a step.
+func (l *ladder) rest(i ix, side Side, tickPx int64, n node) {
 	key := uint64(tickPx) ^ signBit
-	n := l.root
 	for n.shift() != 0 {
 		n = l.kid(n, key)
 	}
 	leaf := l.leaf(uint32(n))
 	if leaf.base != key&^(fanout-1) {
-		n = l.pages.plant(&l.root, key)
+		n = l.pages.plant(&l.root, l.tree, key)
 		leaf = l.leaf(uint32(n))
 	}
 	slot := uint32(key) % fanout
@@ -128,6 +131,24 @@ func (l *ladder) rest(i ix, side Side, tickPx int64) {
 	if tickPx^m > t.px^m || t.level == 0 {
 		t.px, t.level = tickPx, at
 	}
+}
+
+// way is where the digits of a key lead from the root: to its leaf, if there is one.
+func (l *ladder) way(key uint64) node {
+	n := l.root
+	for n.shift() != 0 {
+		n = l.kid(n, key)
+	}
+	return n
+}
+
+// start is where rest may begin when a leaf was the right one a while ago: with
+// that leaf if it is still one of this ladder, else with the root.
+func (l *ladder) start(leaf uint32) node {
+	if l.leaf(leaf).tree == l.tree {
+		return node(leaf)
+	}
+	return l.root
 }
 
 // remove takes a resting order off the book. It stays in the pool, leaves untouched.

@@ -50,8 +50,9 @@ type level struct {
 type page struct {
 	bits uint64
 	base uint64
-	up   node // the page above, 0 for the root; links the free list too
-	_    [12]byte
+	up   node   // the page above, 0 for the root; links the free list too
+	tree uint32 // of a leaf in use its ladder's, else 0
+	_    [8]byte
 }
 
 // pages is the memory of all ladders of an engine: levels, leaves and inner
@@ -68,6 +69,7 @@ type pages struct {
 
 	freeLeaf, freeInner node
 	highLeaf, highInner uint32 // highest numbers ever used
+	trees               uint32 // numbers given to ladders
 
 	// visits counts the pages that descents and climbs looked at. The tests
 	// bound it where others would bound time.
@@ -76,7 +78,7 @@ type pages struct {
 	arena arena
 }
 
-func (g *pages) newLeaf(base uint64) node {
+func (g *pages) newLeaf(tree uint32, base uint64) node {
 	n := g.freeLeaf
 	if n == 0 {
 		g.highLeaf++
@@ -84,7 +86,7 @@ func (g *pages) newLeaf(base uint64) node {
 	} else {
 		g.freeLeaf = g.leaves[n].up
 	}
-	g.leaves[n] = page{base: base}
+	g.leaves[n] = page{base: base, tree: tree}
 	return n
 }
 
@@ -131,10 +133,10 @@ func (g *pages) replace(root *node, old, young node) {
 
 // plant returns the leaf of key, and makes it if need be. It is the slow path
 // of ladder.leafOf.
-func (g *pages) plant(root *node, key uint64) node {
+func (g *pages) plant(root *node, tree uint32, key uint64) node {
 	n := *root
 	if n == 0 {
-		*root = g.newLeaf(key &^ (fanout - 1))
+		*root = g.newLeaf(tree, key&^(fanout-1))
 		return *root
 	}
 	for {
@@ -142,14 +144,14 @@ func (g *pages) plant(root *node, key uint64) node {
 		h := g.head(n)
 		shift := n.shift()
 		if apart := h.base ^ key; apart>>(shift+digitBits) != 0 {
-			return g.part(root, n, key, apart)
+			return g.part(root, n, tree, key, apart)
 		}
 		if shift == 0 {
 			return n
 		}
 		kid := g.kids[n.number()*fanout+digit(key, shift)]
 		if kid == 0 {
-			leaf := g.newLeaf(key &^ (fanout - 1))
+			leaf := g.newLeaf(tree, key&^(fanout-1))
 			g.adopt(n, leaf)
 			return leaf
 		}
@@ -159,11 +161,11 @@ func (g *pages) plant(root *node, key uint64) node {
 
 // part puts an inner page where page n is, with n and a new leaf for key below
 // it. apart is where the keys of the two differ.
-func (g *pages) part(root *node, n node, key, apart uint64) node {
+func (g *pages) part(root *node, n node, tree uint32, key, apart uint64) node {
 	shift := uint(bits.Len64(apart)-1) / digitBits * digitBits
 	over := shift + digitBits
 	inner := g.newInner(key>>over<<over, shift)
-	leaf := g.newLeaf(key &^ (fanout - 1))
+	leaf := g.newLeaf(tree, key&^(fanout-1))
 	g.replace(root, n, inner)
 	g.adopt(inner, n)
 	g.adopt(inner, leaf)
@@ -175,7 +177,7 @@ func (g *pages) part(root *node, n node, key, apart uint64) node {
 func (g *pages) prune(root *node, leaf node) {
 	h := &g.leaves[leaf]
 	up, base := h.up, h.base
-	h.up = g.freeLeaf
+	h.up, h.tree = g.freeLeaf, 0
 	g.freeLeaf = leaf
 	if up == 0 {
 		*root = 0

@@ -400,6 +400,6 @@ func (s *snapshotReader) rest(i ix, o *order, cold *orderCold) error {
 	}
 	e.openOrders++
 	e.reserveOpen(o, cold)
-	ladder.rest(i, o.side(), ticks)
+	ladder.rest(i, o.side(), ticks, ladder.root)
 	return nil
 }

@@ -19,48 +19,56 @@ type policy struct {
 	maxConcentration int64
 }
 
-// request is what screening finds out about a command on the way.
+// request is what is found out about a command on the way: the first five by
+// lookAhead, before its turn, the rest by screening. It names rows by number: a pointer in
+// here would cost the collector's barrier each time it is set.
 type request struct {
-	security *security
-	account  *account
-	held     *position // of the account in the security
-	ladder   *ladder   // of the security
-	row      uint32    // of held
-	owner    uint32    // index of the account + 1
+	owner  uint32 // index of the account + 1; 0 is asked again, it may have been opened since
+	row    uint32 // of its position in the security
+	leaf   uint32 // where an order of this price would rest, if the leaf is still there then
+	onGrid bool   // the limit price is a whole number of ticks
+	ticks  int64  // the limit price
+
 	market   bool
 	crosses  bool  // the best opposite price is within the limit
 	limit    int64 // in ticks; of a market order the end of the range
 	price    int64 // x 1e6: what the order is judged at
 	notional int64 // price x the quantity that is still to trade
+	_        [8]byte
 }
 
 // standing judges who asks and what for: kill switch, account, security.
-func (e *Engine) standing(accountID, securityID uint32, q *request) RiskReason {
+func (e *Engine) standing(c *Command, q *request) RiskReason {
 	if e.policy.kill {
 		return KillSwitch
 	}
-	index := e.accounts.find(accountID)
-	if index < 0 {
-		return UnknownAccount
+	if q.owner == 0 {
+		if q.owner = e.accounts.seek(c.AccountID); q.owner == 0 {
+			return UnknownAccount
+		}
+		q.row = e.positions.at(int(q.owner)-1, c.SecurityID)
 	}
-	q.account, q.owner = e.accounts.table.at(uint32(index)), uint32(index)+1
-	if q.account.enabled == 0 {
+	if e.accounts.table.at(q.owner-1).enabled == 0 {
 		return AccountDisabled
 	}
-	s := e.securities.at(securityID)
-	if s == nil {
+	if c.SecurityID-1 >= uint32(e.securities.count) {
 		return UnknownSecurity
 	}
-	if s.flags != securityTradable {
-		if s.flags&^securityRestricted == securityTradable {
-			return Restricted
-		}
-		return SecurityDisabled
+	if flags := e.securities.table.at(c.SecurityID - 1).flags; flags != securityTradable {
+		return untradable(flags)
 	}
-	q.security, q.ladder = s, &e.ladders[securityID-1]
-	q.row = e.positions.at(index, securityID)
-	q.held = e.positions.table.at(q.row)
 	return Accepted
+}
+
+// untradable says why a security of these flags cannot be traded.
+func untradable(flags uint32) RiskReason {
+	switch {
+	case flags&securityKnown == 0:
+		return UnknownSecurity
+	case flags&^securityRestricted == securityTradable:
+		return Restricted
+	}
+	return SecurityDisabled
 }
 
 // toTicks takes a limit price to ticks of the grid. False when it is off the grid.
@@ -106,25 +114,27 @@ func (p *policy) worth(px int64, qty int32) (notional int64, ok bool) {
 }
 
 // exposure judges credit, position and concentration as they would stand if all
-// open orders on the side and this one were executed.
+// open orders on the side and this one, of quantity qty, were executed.
 func (e *Engine) exposure(q *request, side Side, qty int64) RiskReason {
+	account, p := e.accounts.table.at(q.owner-1), e.positions.table.at(q.row)
 	m := mirror(side) // x ^ m - m is x for a buyer and -x for a seller: no branch to guess
-	used, open := q.account.executed^m-m, q.account.open[side&1]
-	held, leaves := q.held.quantity^m-m, q.held.open[side&1]
+	used, open := account.executed^m-m, account.open[side&1]
+	held, leaves := p.quantity^m-m, p.open[side&1]
 	// open and q.notional are not negative, so a sum that passed the end is negative.
 	open += q.notional
 	if open < 0 {
 		return CreditLimit
 	}
-	if used > 0 && open > maxInt64-used || used+open > e.policy.creditLimit {
+	if sum := used + open; sum < used || sum > e.policy.creditLimit { // smaller: it passed the end
 		return CreditLimit
 	}
 	// quantities of at most 2^28 orders: only held can be near the end.
 	leaves += qty
-	if held > 0 && leaves > maxInt64-held || held+leaves > e.policy.maxPosition {
+	sum := held + leaves
+	if sum < held || sum > e.policy.maxPosition {
 		return PositionLimit
 	}
-	hi, lo := bits.Mul64(uint64(abs(held+leaves)), uint64(q.price))
+	hi, lo := bits.Mul64(uint64(abs(sum)), uint64(q.price))
 	if hi != 0 || lo > uint64(e.policy.maxConcentration) {
 		return ConcentrationLimit
 	}

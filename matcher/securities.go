@@ -38,15 +38,18 @@ func (s *security) control(enabled, halted bool) {
 // positions: the first registered is 1. A security without a control is
 // registered but unknown to trading.
 type securities struct {
-	rows    []security
+	table   table[security]
+	rows    []security        // the same
 	tickers [][MaxTicker]byte // zero padded
 	slots   []uint32          // open addressing over the tickers: id, 0 is empty
 	count   int
 }
 
 func newSecurities(a *arena, capacity int) securities {
+	rows := carve[security](a, capacity)
 	return securities{
-		rows:    carve[security](a, capacity),
+		table:   tableOf(rows),
+		rows:    rows,
 		tickers: carve[[MaxTicker]byte](a, capacity),
 		slots:   carve[uint32](a, 1<<bits.Len(uint(2*capacity-1))),
 	}

@@ -15,11 +15,11 @@ type taker struct {
 // take matches an order against the other side of the book and notes the last price.
 func (e *Engine) take(ladder *ladder, i ix, o *order, cold *orderCold, q *request) {
 	t := &e.taker // field by field: a composite would be built aside and copied
-	t.order, t.cold, t.account = o, cold, q.account
+	t.order, t.cold, t.account = o, cold, e.accounts.table.at(q.owner-1)
 	t.row, t.lastPx = q.row, 0
 	ladder.match(o.side(), q.limit, o.leaves, o.account, e)
 	if t.lastPx != 0 {
-		q.security.traded(t.lastPx, e.now)
+		e.securities.table.at(o.security()-1).traded(t.lastPx, e.now)
 	}
 }
 
@@ -113,7 +113,7 @@ func (e *Engine) releaseOpen(o *order, limit int64) {
 
 // tradeNew decides a TRADE_NEW: a market trade at the last known price, no
 // order, no crossing.
-func (e *Engine) tradeNew(c *Command) {
+func (e *Engine) tradeNew(c *Command, q *request) {
 	key, slot := uint64(c.PriceTicks), keySlot{}
 	if key != 0 {
 		var entry *remembered
@@ -122,8 +122,7 @@ func (e *Engine) tradeNew(c *Command) {
 			return
 		}
 	}
-	var q request
-	reason := e.screenTrade(c, &q)
+	reason := e.screenTrade(c, q)
 	if key != 0 {
 		e.keys.remember(slot, key, e.applied, uint64(KeyTrade)<<8|uint64(reason))
 	}
@@ -133,14 +132,14 @@ func (e *Engine) tradeNew(c *Command) {
 	}
 	e.first(c, head(EventBooked, c.Side, Accepted, 0, 0), q.price).OrderRef = 0
 
-	q.account.settle(c.Side, q.notional)
+	e.accounts.table.at(q.owner-1).settle(c.Side, q.notional)
 	p := e.positions.fill(q.row, c.Side, q.price, c.Qty)
 	ev, detail := e.next(head(EventFilled, c.Side, Accepted, StatusFilled, EventMarket|EventLast))
 	e.tradeSeq++
 	ev.Px, ev.TradeSeq, ev.OrderRef = q.price, e.tradeSeq, 0
 	ev.AccountID, ev.SecurityID, ev.Qty = c.AccountID, c.SecurityID, c.Qty
 	detail.PositionQty, detail.AverageCost = p.quantity, p.average
-	q.security.traded(q.price, e.now)
+	e.securities.table.at(c.SecurityID-1).traded(q.price, e.now)
 }
 
 // screenTrade is screenOrder for a market trade.
@@ -148,7 +147,7 @@ func (e *Engine) screenTrade(c *Command, q *request) RiskReason {
 	if c.OrderRef != 0 {
 		return gateVerdict(c.OrderRef)
 	}
-	if r := e.standing(c.AccountID, c.SecurityID, q); r != Accepted {
+	if r := e.standing(c, q); r != Accepted {
 		return r
 	}
 	if c.Qty <= 0 || c.Side > Sell {
@@ -157,10 +156,11 @@ func (e *Engine) screenTrade(c *Command, q *request) RiskReason {
 	if int64(c.Qty) > e.policy.maxOrderQty {
 		return OrderSize
 	}
-	if r := e.policy.fresh(q.security, e.now); r != Accepted {
+	security := e.securities.table.at(c.SecurityID - 1)
+	if r := e.policy.fresh(security, e.now); r != Accepted {
 		return r
 	}
-	q.price = q.security.lastPx
+	q.price = security.lastPx
 	var ok bool
 	if q.notional, ok = e.policy.worth(q.price, c.Qty); !ok {
 		return OrderNotional
