@@ -37,39 +37,83 @@ var _ = [1]struct{}{}[unsafe.Sizeof(keySlot{})-64]
 // Slots are used in a ring, and a chain leads from its newest key to ever older
 // ones. So nothing is ever unlinked: when the slot behind a key holds a younger
 // one, it has been used again, and so have all that were behind it.
+//
+// A head also holds marks of the keys in its chain and the lap in which its
+// newest was added. Nearly every key that is asked for is new, and its mark says
+// so without a look at the slots, which another core has just written.
 type keys struct {
 	slots []keySlot // a ring; the first is never used
-	heads []uint32  // slot, 0 is empty; few, so that they stay in cache: the writer walks no chain
+	heads []uint64  // lap << 60 | marks << 32 | slot, 0 is empty; few, so that they stay in cache: the writer walks no chain
 	shift uint
 	next  uint32 // the slot used next
+	lap   uint64 // how often the ring has been gone round
 	count int
 }
+
+// The parts of a head. Laps are told apart up to lapMask: a chain that looks alive
+// because all of them have passed keeps marks that it no longer needs, no more.
+const (
+	markShift = 32
+	markCount = 28
+	lapShift  = markShift + markCount
+	lapMask   = 1<<(64-lapShift) - 1
+	markMask  = (1<<markCount - 1) << markShift
+)
 
 // family tells the two key spaces apart.
 func family(kind matcher.IdempotencyKind) uint64 { return uint64(kind) >> 1 & 1 }
 
-// headOf is where the chain of a key starts. Any goroutine.
-func (k *keys) headOf(family, key uint64) uint64 {
-	return (key ^ family) * 0x9e3779b97f4a7c15 >> k.shift
+// headOf is where the chain of a key starts, and markOf its mark there. Any goroutine.
+func (k *keys) headOf(family, key uint64) uint64 { return spread(family, key) >> k.shift }
+
+func (k *keys) markOf(family, key uint64) uint64 {
+	const choices = 32 // of which markCount are left
+	return 1 << (markShift + spread(family, key)>>(k.shift-5)%choices*markCount/choices)
+}
+
+func spread(family, key uint64) uint64 { return (key ^ family) * 0x9e3779b97f4a7c15 }
+
+// alive reports that the newest key of a chain is still remembered, seen from
+// slot at, which is about to be used. It may say so of one that is long gone.
+func (k *keys) alive(head uint64, at uint32) bool {
+	slot := uint32(head)
+	switch behind := (k.lap - head>>lapShift) & lapMask; behind {
+	case 0:
+		return slot != 0 && slot < at
+	case 1:
+		return slot > at
+	}
+	return false
 }
 
 // remember adds the decision on a key that is not there, in place of the oldest
 // when the ring is full.
 func (k *keys) remember(row *KeyRow) {
-	at := k.next
-	if k.next++; int(k.next) == len(k.slots) {
-		k.next = 1
+	at, space := k.next, family(row.Kind)
+	head := &k.heads[k.headOf(space, row.Key)]
+	fresh := k.lap<<lapShift | k.markOf(space, row.Key) | uint64(at)
+	row.next = 0
+	if old := *head; k.alive(old, at) {
+		row.next = uint32(old)
+		fresh |= old & markMask
 	}
-	if k.count < len(k.slots)-1 {
-		k.count++
-	}
-	head := &k.heads[k.headOf(family(row.Kind), row.Key)]
-	row.next = *head
 	s := &k.slots[at]
 	s.lock.Begin()
 	ring.CopyIn(wordsOf(&s.row), wordsOf(row))
 	s.lock.End()
-	publish32(head, at)
+	publish(head, fresh)
+	k.advance()
+}
+
+// advance goes on to the slot that is used next.
+func (k *keys) advance() {
+	if k.count < len(k.slots)-1 {
+		k.count++
+	}
+	if k.next++; int(k.next) == len(k.slots) {
+		k.next = 1
+		k.lap++
+	}
 }
 
 // TermsHash is a hash of what an admission asks for, without its idempotency

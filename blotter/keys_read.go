@@ -3,8 +3,10 @@ package blotter
 import (
 	"math/bits"
 	"sync/atomic"
+	"unsafe"
 
 	"posttrade/matcher"
+	"posttrade/ring"
 )
 
 // newKeys carves the tables for capacity keys.
@@ -12,7 +14,7 @@ func newKeys(a *arena, capacity int) keys {
 	log := max(4, bits.Len(uint(capacity-1)))
 	return keys{
 		slots: carve[keySlot](a, capacity+1),
-		heads: carve[uint32](a, 1<<log),
+		heads: carve[uint64](a, 1<<log),
 		shift: uint(64 - log),
 		next:  1,
 	}
@@ -28,8 +30,12 @@ func (k *keys) copyRow(at uint32, row *KeyRow) {
 // which a younger key lies was used again, and the slots of older keys, to
 // which it would have led, were used again before that.
 func (k *keys) read(space, key uint64, row *KeyRow) bool {
+	head := atomic.LoadUint64(&k.heads[k.headOf(space, key)])
+	if head&k.markOf(space, key) == 0 {
+		return false
+	}
 	younger := ^uint64(0)
-	for at := atomic.LoadUint32(&k.heads[k.headOf(space, key)]); at != 0; at = row.next {
+	for at := uint32(head); at != 0; at = row.next {
 		k.copyRow(at, row)
 		if row.InputSeq >= younger {
 			return false
@@ -40,6 +46,12 @@ func (k *keys) read(space, key uint64, row *KeyRow) bool {
 		younger = row.InputSeq
 	}
 	return false
+}
+
+// ExpectKey fetches what Key will look at first, and waits for nothing: for who
+// asks for many. Any goroutine.
+func (v *Views) ExpectKey(kind matcher.IdempotencyKind, key uint64) {
+	ring.Prefetch(unsafe.Pointer(&v.keys.heads[v.keys.headOf(family(kind), key)]), nil, nil, nil)
 }
 
 // Key returns the first decision on an idempotency key, false if none is

@@ -90,7 +90,7 @@ func (x *exchange) answerDecision(kind matcher.CommandType, cmd *matcher.Command
 	if kind == matcher.TradeNew {
 		b = appendTrade(b, o, a.Fills[0].TradeSeq, a.Fills[0].Px, a.InputSeq, a.TimeMillis)
 	} else {
-		b = appendAnswer(b, o, a)
+		b = appendAnswer(b, o, a, &x.times)
 	}
 	return x.send(201, b)
 }

@@ -65,8 +65,7 @@ func (x *exchange) readBatch() problem {
 			x.body.fail(errBatchSize)
 			break
 		}
-		x.batch = append(x.batch, batchItem{})
-		x.body.order(&x.batch[len(x.batch)-1].order)
+		x.body.order(&x.nextItem().order)
 	}
 	if err := x.body.end(); err != nil {
 		return x.body.bodyProblem(err, len(x.batch)-1)
@@ -77,42 +76,68 @@ func (x *exchange) readBatch() problem {
 	return problem{}
 }
 
+// nextItem makes the batch one longer. What its item holds is left over, but for ticket.
+func (x *exchange) nextItem() *batchItem {
+	n := len(x.batch)
+	if n < cap(x.batch) {
+		x.batch = x.batch[:n+1]
+	} else {
+		x.batch = append(x.batch, batchItem{})
+	}
+	x.batch[n].ticket = -1
+	return &x.batch[n]
+}
+
 // screenBatch finds what is known already, screens the rest and says how many
 // orders go to the engine.
 func (x *exchange) screenBatch() (sequenced int, p problem) {
 	now, fresh := x.m.Clock(), false
-	for i := range x.batch {
+	for i := range x.batch { // the look-ups of all keys are under way before the first is needed
 		item := &x.batch[i]
 		securityID, _ := x.m.Gate.Security(item.order.security)
 		item.order.command(matcher.OrderNew, securityID, now, &item.command)
+		x.m.Views.ExpectKey(matcher.KeyOrder, uint64(item.command.PriceTicks))
+	}
+	for i := range x.batch {
+		item := &x.batch[i]
 		known, p, ok := x.known(&item.command)
 		if p.status != 0 {
 			p.detail = "item " + itoa(uint64(i)) + ": " + p.detail
 			return 0, p
 		}
-		item.known, item.repeats = known, ok
-		fresh = fresh || !ok
-	}
-	if fresh {
-		if p := x.ready(); p.status != 0 {
-			return 0, p
+		if item.repeats = ok; ok {
+			item.known = known
+		} else {
+			fresh = true
 		}
 	}
+	if !fresh {
+		return 0, problem{}
+	}
+	if p := x.ready(); p.status != 0 {
+		return 0, p
+	}
+	x.atGate()
 	for i := range x.batch {
-		item := &x.batch[i]
-		item.ticket = -1
-		if item.repeats {
-			continue
-		}
-		item.reason = x.screen(&item.command)
-		if item.reason != matcher.Accepted && !x.m.SequenceRefusals {
-			continue
-		}
-		item.command.OrderRef = uint32(item.reason)
-		item.ticket = sequenced
-		sequenced++
+		sequenced += x.screenItem(&x.batch[i], sequenced)
 	}
+	x.atEdge()
 	return sequenced, problem{}
+}
+
+// screenItem screens one order and returns 1 when it goes to the engine, at place
+// at of the ticket.
+func (x *exchange) screenItem(item *batchItem, at int) int {
+	if item.repeats {
+		return 0
+	}
+	item.reason = x.m.Gate.Screen(&item.command)
+	if item.reason != matcher.Accepted && !x.m.SequenceRefusals {
+		return 0
+	}
+	item.command.OrderRef = uint32(item.reason)
+	item.ticket = at
+	return 1
 }
 
 // answerBatch renders the decisions in the order of the request.
@@ -151,7 +176,7 @@ func (x *exchange) appendItem(b []byte, item *batchItem) []byte {
 		return x.appendKnown(b, o, cmd, &item.known)
 	case item.ticket < 0:
 		x.refused(item.reason)
-		return appendRefusedItem(b, o, item.reason, 0, cmd.EventTimeMillis)
+		return x.appendRefusedItem(b, o, item.reason, 0, cmd.EventTimeMillis)
 	}
 	a := x.ticket.Answer(item.ticket)
 	switch {
@@ -159,7 +184,7 @@ func (x *exchange) appendItem(b []byte, item *batchItem) []byte {
 		x.m.duplicates.n.Add(1)
 		row, p, ok := x.known(cmd)
 		if !ok || p.status != 0 {
-			return appendRefusedItem(b, o, matcher.Duplicate, a.InputSeq, a.TimeMillis)
+			return x.appendRefusedItem(b, o, matcher.Duplicate, a.InputSeq, a.TimeMillis)
 		}
 		return x.appendKnown(b, o, cmd, &row)
 	case a.Refused():
@@ -167,7 +192,7 @@ func (x *exchange) appendItem(b []byte, item *batchItem) []byte {
 	default:
 		x.m.accepted.n.Add(1)
 	}
-	return appendAnswer(b, o, a)
+	return appendAnswer(b, o, a, &x.times)
 }
 
 // appendKnown appends the Order behind a key that was decided before.
@@ -179,7 +204,7 @@ func (x *exchange) appendKnown(b []byte, o *orderRequest, cmd *matcher.Command, 
 		b = x.appendRow(b, &row)
 		return append(appendFills(b[:len(b)-1], row.Ref, x.fills), '}')
 	case key.Reason != matcher.Accepted:
-		return appendRefusedItem(b, o, key.Reason, key.InputSeq, cmd.EventTimeMillis)
+		return x.appendRefusedItem(b, o, key.Reason, key.InputSeq, cmd.EventTimeMillis)
 	}
 	return appendForgotten(b, o, key)
 }

@@ -67,6 +67,16 @@ func (d *decoder) members(yield func(key []byte) bool) {
 
 // order reads one createOrder object.
 func (d *decoder) order(o *orderRequest) {
+	if n, last := quickOrder(d.json.Ahead(), o); n > 0 {
+		d.field = last
+		d.json.Take(n)
+		return
+	}
+	d.slowOrder(o)
+}
+
+// slowOrder is order for what is not written in the usual way, or is wrong.
+func (d *decoder) slowOrder(o *orderRequest) {
 	*o = orderRequest{}
 	var saw uint8
 	for key := range d.members {

@@ -26,6 +26,7 @@ type exchange struct {
 	fills     []matcher.Fill
 	contracts []blotter.ContractRow
 
+	times  timeText                // of the last order shown
 	ticker [matcher.MaxTicker]byte // of the order that a replace is about
 }
 

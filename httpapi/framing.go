@@ -56,7 +56,7 @@ const (
 // Content-Length and Transfer-Encoding and each once, `chunked` alone, no chunk
 // extensions, no trailers, Authorization and Content-Type at most once.
 //
-// One goroutine reads; only why and linger are read by others.
+// One goroutine reads, writes and sets deadlines; only why and linger are read by others.
 type framedConn struct {
 	net.Conn
 
@@ -72,6 +72,8 @@ type framedConn struct {
 
 	carry []byte // the start of a line whose end has not arrived
 
+	reading, writing deadline
+
 	why    atomic.Int32 // a fault
 	linger atomic.Bool  // unread input may be waiting: see Close
 
@@ -86,7 +88,7 @@ func (c *framedConn) Read(p []byte) (int, error) {
 	if c.why.Load() != int32(faultNone) {
 		return 0, errFraming
 	}
-	n, err := c.Conn.Read(p)
+	n, err := c.receive(p)
 	if n == 0 {
 		return n, err
 	}

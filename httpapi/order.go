@@ -70,7 +70,6 @@ func appendReason(b []byte, reason matcher.RiskReason) []byte {
 type orderState struct {
 	clientID, security []byte
 	ticker             string // instead of security
-	orderType, tif     string
 	inputSeq           uint64
 	limitPx, lastPx    int64
 	created, updated   int64
@@ -78,12 +77,15 @@ type orderState struct {
 	qty, leaves        int32
 	lastQty            int32
 	side               matcher.Side
+	kind               blotter.OrderType
+	tif                blotter.TimeInForce
 	status             matcher.OrderStatus
 	reason             matcher.RiskReason
 }
 
-// append renders the Order document without its closing brace.
-func (o *orderState) append(b []byte) []byte {
+// append renders the Order document without its closing brace. text is the
+// caller's, from one document to the next.
+func (o *orderState) append(b []byte, text *timeText) []byte {
 	b = append(b, `{"orderId":`...)
 	b = appendOrderID(b, o.ref)
 	b = append(b, `,"clientOrderId":`...)
@@ -97,13 +99,7 @@ func (o *orderState) append(b []byte) []byte {
 	default:
 		b = appendOptional(b, o.security)
 	}
-	b = append(b, `,"side":`...)
-	b = appendSide(b, o.side)
-	b = append(b, `,"type":"`...)
-	b = append(b, o.orderType...)
-	b = append(b, `","timeInForce":"`...)
-	b = append(b, o.tif...)
-	b = append(b, `","quantity":`...)
+	b = append(b, termsText[o.side&1][o.kind&1][o.tif&3]...)
 	b = appendInt(b, int64(o.qty))
 	b = append(b, `,"remainingQuantity":`...)
 	b = appendInt(b, int64(o.leaves))
@@ -111,60 +107,75 @@ func (o *orderState) append(b []byte) []byte {
 	b = appendPrice(b, o.limitPx)
 	b = append(b, `,"status":"`...)
 	b = append(b, o.status.String()...)
-	b = append(b, `","riskReason":`...)
-	b = appendReason(b, o.reason)
-	b = append(b, `,"lastExecutionPrice":`...)
-	b = appendPrice(b, o.lastPx)
-	b = append(b, `,"lastFillQuantity":`...)
-	b = appendPresent(b, uint64(o.lastQty))
-	b = o.appendTimes(b)
-	b = append(b, `,"sequence":`...)
+	b = o.appendOutcome(b)
+	b = text.append(b, o.created, o.updated)
 	return appendPresent(b, o.inputSeq)
 }
 
-// appendTimes appends when the order was made and changed: most of the time, as it was made.
-func (o *orderState) appendTimes(b []byte) []byte {
-	b = append(b, `,"createdAt":`...)
-	at := len(b)
-	b = appendTime(b, o.created)
-	end := len(b)
-	b = append(b, `,"updatedAt":`...)
-	if o.updated == o.created {
-		return append(b, b[at:end]...)
+// appendOutcome appends the members behind the status up to the time of creation.
+func (o *orderState) appendOutcome(b []byte) []byte {
+	switch plain := o.reason == matcher.Accepted; {
+	case plain && o.lastPx <= 0 && o.lastQty == 0:
+		return append(b, `","riskReason":null,"lastExecutionPrice":null,"lastFillQuantity":null,"createdAt":`...)
+	case plain:
+		b = append(b, `","riskReason":null,"lastExecutionPrice":`...)
+	default:
+		b = append(b, `","riskReason":`...)
+		b = appendReason(b, o.reason)
+		b = append(b, `,"lastExecutionPrice":`...)
 	}
-	return appendTime(b, o.updated)
+	b = appendPrice(b, o.lastPx)
+	b = append(b, `,"lastFillQuantity":`...)
+	b = appendPresent(b, uint64(o.lastQty))
+	return append(b, `,"createdAt":`...)
 }
+
+// termsText are the members from side to quantity, by side, type and time in force.
+var termsText = func() (t [2][2][4]string) {
+	for side, name := range []string{"Buy", "Sell"} {
+		for kind := range t[side] {
+			for tif := range t[side][kind] {
+				t[side][kind][tif] = `,"side":"` + name + `","type":"` + blotter.OrderType(kind).String() +
+					`","timeInForce":"` + blotter.TimeInForce(tif).String() + `","quantity":`
+			}
+		}
+	}
+	return t
+}()
 
 // terms fills in what the request itself says.
 func (o *orderState) terms(r *orderRequest) {
 	o.clientID, o.security = r.clientID, r.security
 	o.accountID, o.side, o.qty, o.limitPx = r.accountID, r.side, r.qty, r.limitPx
-	o.orderType, o.tif = "LIMIT", timeInForceName(r.flags)
+	o.tif = timeInForce(r.flags)
 	if r.market {
-		o.orderType = "MARKET"
+		o.kind = blotter.Market
 	}
 }
 
-func timeInForceName(flags uint16) string {
+func timeInForce(flags uint16) blotter.TimeInForce {
 	switch flags {
 	case matcher.FlagIOC:
-		return "IOC"
+		return blotter.IOC
 	case matcher.FlagFOK:
-		return "FOK"
+		return blotter.FOK
 	case matcher.FlagPostOnly:
-		return "POST_ONLY"
+		return blotter.PostOnly
 	}
-	return "GTC"
+	return blotter.GTC
 }
 
 // appendAnswer appends the Order of a fresh decision, with its fills.
-func appendAnswer(b []byte, r *orderRequest, a *desk.Answer) []byte {
+func appendAnswer(b []byte, r *orderRequest, a *desk.Answer, text *timeText) []byte {
 	o := orderState{
 		ref: a.OrderRef, inputSeq: a.InputSeq, leaves: a.Leaves, status: a.Status, reason: a.Reason,
 		lastPx: a.LastPx, lastQty: a.LastQty, created: a.TimeMillis, updated: a.TimeMillis,
 	}
 	o.terms(r)
-	b = o.append(b)
+	b = o.append(b, text)
+	if len(a.Fills) == 0 {
+		return append(b, `,"fills":[]}`...)
+	}
 	b = append(b, `,"fills":[`...)
 	for i := range a.Fills {
 		if i > 0 {
@@ -177,9 +188,13 @@ func appendAnswer(b []byte, r *orderRequest, a *desk.Answer) []byte {
 }
 
 func appendFill(b []byte, tradeSeq uint64, px int64, qty int32) []byte {
-	b = append(b, `{"tradeId":`...)
-	b = appendTradeID(b, tradeSeq)
-	b = append(b, `,"price":`...)
+	if tradeSeq == 0 {
+		b = append(b, `{"tradeId":null,"price":`...)
+	} else {
+		b = append(b, `{"tradeId":"trd-`...)
+		b = appendUint(b, tradeSeq)
+		b = append(b, `","price":`...)
+	}
 	b = appendDecimal(b, px)
 	b = append(b, `,"quantity":`...)
 	b = appendInt(b, int64(qty))
@@ -208,12 +223,12 @@ func appendFills(b []byte, ref uint32, fills []matcher.Fill) []byte {
 func (x *exchange) appendRow(b []byte, row *blotter.OrderRow) []byte {
 	o := orderState{
 		ref: row.Ref, inputSeq: row.InputSeq, clientID: row.ClientID(), accountID: row.AccountID,
-		ticker: x.m.Gate.Ticker(row.SecurityID), side: row.Side, orderType: row.Type.String(),
-		tif: row.TimeInForce.String(), qty: row.Qty, leaves: row.Leaves, limitPx: row.LimitPx,
+		ticker: x.m.Gate.Ticker(row.SecurityID), side: row.Side, kind: row.Type,
+		tif: row.TimeInForce, qty: row.Qty, leaves: row.Leaves, limitPx: row.LimitPx,
 		status: row.Status, reason: row.Reason, lastPx: row.LastPx, lastQty: row.LastQty,
 		created: row.CreatedMillis, updated: row.UpdatedMillis,
 	}
-	return append(o.append(b), '}')
+	return append(o.append(b, &x.times), '}')
 }
 
 // appendTerms appends the members that every answer to an admission repeats.
@@ -262,9 +277,9 @@ func appendTrade(b []byte, r *orderRequest, tradeSeq uint64, px int64, inputSeq 
 
 // appendRefusedItem appends the Order of a batch item that the gate refused and
 // that was not sequenced, or that repeats a key of the same batch with other terms.
-func appendRefusedItem(b []byte, r *orderRequest, reason matcher.RiskReason, inputSeq uint64, millis int64) []byte {
+func (x *exchange) appendRefusedItem(b []byte, r *orderRequest, reason matcher.RiskReason, inputSeq uint64, millis int64) []byte {
 	o := orderState{inputSeq: inputSeq, leaves: r.qty, status: matcher.StatusRejected, reason: reason,
 		created: millis, updated: millis}
 	o.terms(r)
-	return append(o.append(b), `,"fills":[]}`...)
+	return append(o.append(b, &x.times), `,"fills":[]}`...)
 }

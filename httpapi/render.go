@@ -11,17 +11,29 @@ import (
 // appendDecimal appends millionths as a number without trailing zeros.
 func appendDecimal(b []byte, v int64) []byte { return strictjson.FormatDecimal(b, v) }
 
+// pairs are the numbers of two digits, one behind the other.
+const pairs = "00010203040506070809" + "10111213141516171819" + "20212223242526272829" +
+	"30313233343536373839" + "40414243444546474849" + "50515253545556575859" +
+	"60616263646566676869" + "70717273747576777879" + "80818283848586878889" + "90919293949596979899"
+
 // appendUint appends a decimal number.
 func appendUint(b []byte, n uint64) []byte {
 	var digits [20]byte
 	at := len(digits)
-	for {
+	for n >= 100 {
+		pair := n % 100 * 2
+		n /= 100
+		at -= 2
+		digits[at], digits[at+1] = pairs[pair], pairs[pair+1]
+	}
+	if n >= 10 {
 		at--
 		digits[at] = byte('0' + n%10)
-		if n /= 10; n == 0 {
-			return append(b, digits[at:]...)
-		}
+		n /= 10
 	}
+	at--
+	digits[at] = byte('0' + n)
+	return append(b, digits[at:]...)
 }
 
 func appendInt(b []byte, n int64) []byte {
@@ -98,6 +110,29 @@ func appendTime(b []byte, millis int64) []byte {
 	b = append2(append(b, ':'), rest/1000%60)
 	ms := rest % 1000
 	return append(b, '.', byte('0'+ms/100), byte('0'+ms/10%10), byte('0'+ms%10), 'Z', '"')
+}
+
+// timeText keeps the times of the order that was appended last, as text up to the
+// next member: the orders of a batch have them in common. The zero timeText is ready for use.
+type timeText struct {
+	created, updated int64
+	text             []byte // empty: nothing was appended yet
+}
+
+func (t *timeText) append(b []byte, created, updated int64) []byte {
+	if created != t.created || updated != t.updated || len(t.text) == 0 {
+		t.created, t.updated = created, updated
+		t.text = appendTime(t.text[:0], created)
+		one := t.text
+		t.text = append(t.text, `,"updatedAt":`...)
+		if updated == created {
+			t.text = append(t.text, one...)
+		} else {
+			t.text = appendTime(t.text, updated)
+		}
+		t.text = append(t.text, `,"sequence":`...)
+	}
+	return append(b, t.text...)
 }
 
 // civil is the date of an epoch day, with years that start in March (H. Hinnant's algorithm).

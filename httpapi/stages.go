@@ -21,8 +21,12 @@ func newStages() stages {
 // screen asks the gate, and says so in profiles. Setting a label stores one
 // pointer: about 10 ns, no allocation.
 func (x *exchange) screen(c *matcher.Command) matcher.RiskReason {
-	pprof.SetGoroutineLabels(x.m.stages.gate)
+	x.atGate()
 	reason := x.m.Gate.Screen(c)
-	pprof.SetGoroutineLabels(x.m.stages.http)
+	x.atEdge()
 	return reason
 }
+
+// atGate and atEdge label what follows.
+func (x *exchange) atGate() { pprof.SetGoroutineLabels(x.m.stages.gate) }
+func (x *exchange) atEdge() { pprof.SetGoroutineLabels(x.m.stages.http) }

@@ -127,28 +127,29 @@ func exponent(n []byte) (int, error) {
 // FormatDecimal appends v millionths as a JSON number without trailing zeros:
 // 101250000 is 101.25. No allocation when dst has room for 21 bytes.
 func FormatDecimal(dst []byte, v int64) []byte {
+	const one = 1_000_000
 	u := uint64(v)
 	if v < 0 {
 		dst, u = append(dst, '-'), -u
 	}
-	whole, rest := u/powers[decimals], u%powers[decimals]
-	var text [20]byte
-	at := len(text)
-	for {
+	var text [21]byte
+	at, end := len(text)-decimals, len(text)-decimals
+	if rest := uint32(u % one); rest != 0 {
+		for i := len(text) - 1; i >= at; i-- {
+			text[i] = byte('0' + rest%10)
+			rest /= 10
+		}
+		for end = len(text); text[end-1] == '0'; {
+			end--
+		}
+		at--
+		text[at] = '.'
+	}
+	for whole := u / one; ; {
 		at--
 		text[at] = byte('0' + whole%10)
 		if whole /= 10; whole == 0 {
-			break
+			return append(dst, text[at:end]...)
 		}
 	}
-	dst = append(dst, text[at:]...)
-	if rest == 0 {
-		return dst
-	}
-	dst = append(dst, '.')
-	for place := powers[decimals-1]; rest != 0; place /= 10 {
-		dst = append(dst, byte('0'+rest/place))
-		rest %= place
-	}
-	return dst
 }

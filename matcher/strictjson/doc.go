@@ -43,5 +43,9 @@
 // read, any other digit there is ErrPrecision; an exponent is read when the
 // value is exact and in range, and beyond 99 either way it is ErrRange.
 //
+// Who reads one shape of object all day may scan it (Ahead, ScanText, ScanInt,
+// ScanDecimal) and Take it when it is written in the usual way and all of it is
+// right. Scanning never refuses anything: what it does not know, the Reader reads.
+//
 // A Reader belongs to one goroutine. The package imports nothing of this module.
 package strictjson

@@ -2,7 +2,11 @@
 
 package strictjson
 
-import "unicode/utf8"
+import (
+	"encoding/binary"
+	"math/bits"
+	"unicode/utf8"
+)
 
 // Limits of what a Reader takes.
 const (
@@ -41,15 +45,14 @@ type Reader struct {
 	due     bool   // a value is due: at the start, behind a key, at an item
 	fresh   bool   // the innermost container has shown no member yet
 	base    [MaxDepth + 1]uint8
+	met     [MaxDepth + 1]uint64 // bit m of an object's: a key of mark m was met
 	keys    [MaxKeys]keyRef
 }
 
-// keyRef is a key that was met: where it lies and a mark that differs for most
-// others. Two keys with one mark are compared byte by byte.
+// keyRef is a key that was met: where it lies.
 type keyRef struct {
-	at   uint32 // in buf, or with inScratch in scratch
-	n    uint16
-	mark uint16
+	at uint32 // in buf, or with inScratch in scratch
+	n  uint32
 }
 
 const inScratch = 1 << 31
@@ -114,6 +117,16 @@ func (r *Reader) space() {
 
 // next skips white space and returns the byte there, 0 at the end of the text or after an error.
 func (r *Reader) next() byte {
+	if r.err == nil && r.pos < len(r.buf) {
+		if c := r.buf[r.pos]; c > ' ' {
+			return c
+		}
+	}
+	return r.look()
+}
+
+// look is next where there is white space, or nothing.
+func (r *Reader) look() byte {
 	if r.err != nil {
 		return 0
 	}
@@ -179,7 +192,7 @@ func (r *Reader) open(bracket byte, object uint32) {
 	r.pos++
 	r.depth++
 	r.objects = r.objects&^(1<<r.depth) | object<<r.depth
-	r.base[r.depth] = uint8(r.nkeys)
+	r.base[r.depth], r.met[r.depth] = uint8(r.nkeys), 0
 	r.due, r.fresh = false, true
 }
 
@@ -272,28 +285,40 @@ func (r *Reader) NextKey() (key []byte, ok bool) {
 }
 
 // remember notes a key of the innermost object, or fails if the object has it.
+// Few keys of one object share a mark; only those are compared.
 func (r *Reader) remember(key []byte, at uint32) {
-	k := keyRef{at: at, n: uint16(len(key)), mark: uint16(len(key)) << 8}
-	if len(key) > 0 {
-		k.mark ^= uint16(key[0])<<5 ^ uint16(key[len(key)/2])<<3 ^ uint16(key[len(key)-1])
+	mark := uint(len(key))
+	if n := len(key); n > 0 {
+		mark += uint(key[0])*3 + uint(key[n/2])*5 + uint(key[n-1])*11
 	}
-	for i := int(r.base[r.depth]); i < r.nkeys; i++ {
-		if o := r.keys[i]; o.mark == k.mark && o.n == k.n && string(r.key(o)) == string(key) {
-			r.fail(ErrDuplicateKey)
-			return
+	bit := uint64(1) << (mark % 64)
+	if met := &r.met[r.depth]; *met&bit == 0 {
+		*met |= bit
+	} else if r.has(key) {
+		r.fail(ErrDuplicateKey)
+		return
+	}
+	r.keys[r.nkeys] = keyRef{at: at, n: uint32(len(key))}
+	r.nkeys++
+}
+
+// has reports that the innermost object has shown a key.
+func (r *Reader) has(key []byte) bool {
+	for _, k := range r.keys[r.base[r.depth]:r.nkeys] {
+		if string(r.key(k)) == string(key) {
+			return true
 		}
 	}
-	r.keys[r.nkeys] = k
-	r.nkeys++
+	return false
 }
 
 // key is a remembered key's text.
 func (r *Reader) key(k keyRef) []byte {
 	if k.at&inScratch != 0 {
 		at := k.at &^ inScratch
-		return r.scratch[at : at+uint32(k.n)]
+		return r.scratch[at : at+k.n]
 	}
-	return r.buf[k.at : k.at+uint32(k.n)]
+	return r.buf[k.at : k.at+k.n]
 }
 
 // String reads a string. The bytes are valid until Reset and must not be written.
@@ -317,22 +342,42 @@ func (r *Reader) String() []byte {
 // text reads the string whose quote is at pos. control: it holds an escaped control character.
 func (r *Reader) text() (s []byte, control bool) {
 	b, start := r.buf, r.pos+1
-	for i := start; i < len(b); i++ {
-		switch c := b[i]; {
-		case c == '"':
-			r.pos = i + 1
-			return b[start:i:i], false
-		case c == '\\':
-			return r.unescape(start, i)
-		case c < ' ':
-			r.pos = i
-			r.fail(ErrControl)
-			return nil, false
+	i := plain(b, start)
+	if i == len(b) {
+		r.pos = i
+		r.fail(ErrTruncated)
+		return nil, false
+	}
+	switch b[i] {
+	case '"':
+		r.pos = i + 1
+		return b[start:i:i], false
+	case '\\':
+		return r.unescape(start, i)
+	}
+	r.pos = i
+	r.fail(ErrControl)
+	return nil, false
+}
+
+// plain is the index, from i on, of the first byte that does not stand for
+// itself within a string, len(b) if there is none. It looks at eight bytes at a
+// time: the lowest of them whose upper bit is set in special is one, bytes above
+// it may be marked for nothing.
+func plain(b []byte, i int) int {
+	const ones = 0x0101010101010101
+	for ; i+8 <= len(b); i += 8 {
+		w := binary.LittleEndian.Uint64(b[i:])
+		quote, slash := w^ones*'"', w^ones*'\\'
+		special := ((w-ones*' ')&^w | (quote-ones)&^quote | (slash-ones)&^slash) & (ones << 7)
+		if special != 0 {
+			return i + bits.TrailingZeros64(special)/8
 		}
 	}
-	r.pos = len(b)
-	r.fail(ErrTruncated)
-	return nil, false
+	for i < len(b) && b[i] >= ' ' && b[i] != '"' && b[i] != '\\' {
+		i++
+	}
+	return i
 }
 
 // unescape reads on behind the first backslash, at i, of the string from start.
@@ -452,144 +497,6 @@ func (r *Reader) word(w string) bool {
 	r.pos += len(w)
 	r.due = false
 	return true
-}
-
-// Int reads a whole number, written with digits only.
-func (r *Reader) Int() int64 {
-	c := r.value()
-	if kindOf(c) != KindNumber {
-		r.mismatch(c)
-		return 0
-	}
-	n := r.number()
-	if n == nil {
-		return 0
-	}
-	v, err := parseInt(n)
-	if err != nil {
-		r.fail(err)
-		return 0
-	}
-	r.due = false
-	return v
-}
-
-// parseInt turns a number in JSON's grammar into an integer.
-func parseInt(n []byte) (int64, error) {
-	negative := n[0] == '-'
-	if negative {
-		n = n[1:]
-	}
-	limit := uint64(1)<<63 - 1
-	if negative {
-		limit++
-	}
-	var v uint64
-	for _, c := range n {
-		if c < '0' || c > '9' {
-			return 0, ErrNotWhole
-		}
-		d := uint64(c - '0')
-		if v > (limit-d)/10 {
-			// The digits may yet be followed by a fraction: that error comes first.
-			for _, c := range n {
-				if c < '0' || c > '9' {
-					return 0, ErrNotWhole
-				}
-			}
-			return 0, ErrRange
-		}
-		v = v*10 + d
-	}
-	if negative {
-		return -int64(v), nil
-	}
-	return int64(v), nil
-}
-
-// Decimal reads a number, or a string that holds one in the same grammar, as
-// millionths; see the package comment for what is exact enough.
-func (r *Reader) Decimal() int64 {
-	c := r.value()
-	var n []byte
-	switch kindOf(c) {
-	case KindNumber:
-		n = r.number()
-	case KindString:
-		s, control := r.text()
-		if r.err == nil && (control || numberEnd(s) != len(s) || len(s) == 0) {
-			r.fail(ErrNumber)
-		}
-		n = s
-	default:
-		r.mismatch(c)
-	}
-	if r.err != nil {
-		return 0
-	}
-	v, err := decimal(n)
-	if err != nil {
-		r.fail(err)
-		return 0
-	}
-	r.due = false
-	return v
-}
-
-// number reads the number at pos and returns its text, nil if it is malformed.
-func (r *Reader) number() []byte {
-	rest := r.buf[r.pos:]
-	end := numberEnd(rest)
-	if end == 0 {
-		r.fail(ErrNumber)
-		return nil
-	}
-	r.pos += end
-	return rest[:end]
-}
-
-// numberEnd is the length of the number that b starts with, 0 if it starts with
-// none. Digits or letters right behind a number are not looked at.
-func numberEnd(b []byte) int {
-	i := 0
-	if i < len(b) && b[i] == '-' {
-		i++
-	}
-	switch {
-	case i == len(b) || b[i] < '0' || b[i] > '9':
-		return 0
-	case b[i] == '0':
-		i++
-	default:
-		i = digits(b, i)
-	}
-	if i < len(b) && b[i] == '.' {
-		end := digits(b, i+1)
-		if end == i+1 {
-			return 0
-		}
-		i = end
-	}
-	if i < len(b) && (b[i] == 'e' || b[i] == 'E') {
-		i++
-		if i < len(b) && (b[i] == '+' || b[i] == '-') {
-			i++
-		}
-		end := digits(b, i)
-		if end == i {
-			return 0
-		}
-		i = end
-	}
-	return i
-}
-
-// digits is the index behind the decimal digits of b from i on.
-func digits(b []byte, i int) int {
-	for i < len(b) && b[i] >= '0' && b[i] <= '9' {
-		i++
-	}
-	return i
 }
 
 // Skip reads the value that is due, whatever it is, as strictly as if it were

@@ -1,0 +1,88 @@
+package httpapi
+
+import (
+	"errors"
+	"os"
+	"time"
+)
+
+// deadline is a time by which a connection must have read or written something.
+// The HTTP library moves it three times a request, always further away but for
+// the change from waiting for a request to reading it, and each move of the
+// connection's own is a timer's. So the connection is told only when what it was
+// told last comes too late, and told again when that has passed too early: about
+// once in the shortest of the time-outs.
+//
+// Invariant: while a read or a write runs, told is zero if and only if due is,
+// and not after due.
+type deadline struct {
+	due  time.Time // zero: none
+	told time.Time // what the connection has; zero: nothing
+}
+
+// stale reports that the connection must be told before it may wait.
+func (d *deadline) stale() bool {
+	return d.told.After(d.due) || d.told.IsZero() != d.due.IsZero()
+}
+
+// early reports that an error says no more than that the connection was not told
+// of a later deadline.
+func (d *deadline) early(err error) bool {
+	return d.told != d.due && errors.Is(err, os.ErrDeadlineExceeded) && time.Now().Before(d.due)
+}
+
+// tell gives a connection the deadline by its method set.
+func (d *deadline) tell(set func(time.Time) error) error {
+	if err := set(d.due); err != nil {
+		return err
+	}
+	d.told = d.due
+	return nil
+}
+
+// SetReadDeadline implements net.Conn for the goroutine that reads.
+func (c *framedConn) SetReadDeadline(t time.Time) error {
+	c.reading.due = t
+	return nil
+}
+
+// SetWriteDeadline implements net.Conn for the goroutine that writes.
+func (c *framedConn) SetWriteDeadline(t time.Time) error {
+	c.writing.due = t
+	return nil
+}
+
+// SetDeadline implements net.Conn.
+func (c *framedConn) SetDeadline(t time.Time) error {
+	c.reading.due, c.writing.due = t, t
+	return nil
+}
+
+// receive reads from the socket within the deadline.
+func (c *framedConn) receive(p []byte) (n int, err error) {
+	for stale := c.reading.stale(); ; stale = true {
+		if stale {
+			if err := c.reading.tell(c.Conn.SetReadDeadline); err != nil {
+				return 0, err
+			}
+		}
+		if n, err = c.Conn.Read(p); n > 0 || err == nil || !c.reading.early(err) {
+			return n, err
+		}
+	}
+}
+
+// Write writes to the socket within the deadline.
+func (c *framedConn) Write(p []byte) (n int, err error) {
+	for stale := c.writing.stale(); ; stale = true {
+		if stale {
+			if err := c.writing.tell(c.Conn.SetWriteDeadline); err != nil {
+				return n, err
+			}
+		}
+		wrote, err := c.Conn.Write(p[n:])
+		if n += wrote; err == nil || !c.writing.early(err) {
+			return n, err
+		}
+	}
+}

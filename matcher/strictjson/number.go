@@ -1,0 +1,158 @@
+//perf:hot
+
+package strictjson
+
+// Int reads a whole number, written with digits only.
+func (r *Reader) Int() int64 {
+	if v, end := r.short(0); end != 0 {
+		r.pos, r.due = end, false
+		return v
+	}
+	c := r.value()
+	if kindOf(c) != KindNumber {
+		r.mismatch(c)
+		return 0
+	}
+	n := r.number()
+	if n == nil {
+		return 0
+	}
+	v, err := parseInt(n)
+	if err != nil {
+		r.fail(err)
+		return 0
+	}
+	r.due = false
+	return v
+}
+
+// short scans the number that is due, if it is written short, and reads nothing
+// otherwise: the index it returns is then 0.
+func (r *Reader) short(places int) (value int64, end int) {
+	if !r.due || r.err != nil {
+		return 0, 0
+	}
+	return scanNumber(r.buf, r.pos, places)
+}
+
+// parseInt turns a number in JSON's grammar into an integer.
+func parseInt(n []byte) (int64, error) {
+	negative := n[0] == '-'
+	if negative {
+		n = n[1:]
+	}
+	limit := uint64(1)<<63 - 1
+	if negative {
+		limit++
+	}
+	var v uint64
+	for _, c := range n {
+		if c < '0' || c > '9' {
+			return 0, ErrNotWhole
+		}
+		d := uint64(c - '0')
+		if v > (limit-d)/10 {
+			// The digits may yet be followed by a fraction: that error comes first.
+			for _, c := range n {
+				if c < '0' || c > '9' {
+					return 0, ErrNotWhole
+				}
+			}
+			return 0, ErrRange
+		}
+		v = v*10 + d
+	}
+	if negative {
+		return -int64(v), nil
+	}
+	return int64(v), nil
+}
+
+// Decimal reads a number, or a string that holds one in the same grammar, as
+// millionths; see the package comment for what is exact enough.
+func (r *Reader) Decimal() int64 {
+	if v, end := r.short(decimals); end != 0 {
+		r.pos, r.due = end, false
+		return v
+	}
+	c := r.value()
+	var n []byte
+	switch kindOf(c) {
+	case KindNumber:
+		n = r.number()
+	case KindString:
+		s, control := r.text()
+		if r.err == nil && (control || numberEnd(s) != len(s) || len(s) == 0) {
+			r.fail(ErrNumber)
+		}
+		n = s
+	default:
+		r.mismatch(c)
+	}
+	if r.err != nil {
+		return 0
+	}
+	v, err := decimal(n)
+	if err != nil {
+		r.fail(err)
+		return 0
+	}
+	r.due = false
+	return v
+}
+
+// number reads the number at pos and returns its text, nil if it is malformed.
+func (r *Reader) number() []byte {
+	rest := r.buf[r.pos:]
+	end := numberEnd(rest)
+	if end == 0 {
+		r.fail(ErrNumber)
+		return nil
+	}
+	r.pos += end
+	return rest[:end]
+}
+
+// numberEnd is the length of the number that b starts with, 0 if it starts with
+// none. Digits or letters right behind a number are not looked at.
+func numberEnd(b []byte) int {
+	i := 0
+	if i < len(b) && b[i] == '-' {
+		i++
+	}
+	switch {
+	case i == len(b) || b[i] < '0' || b[i] > '9':
+		return 0
+	case b[i] == '0':
+		i++
+	default:
+		i = digits(b, i)
+	}
+	if i < len(b) && b[i] == '.' {
+		end := digits(b, i+1)
+		if end == i+1 {
+			return 0
+		}
+		i = end
+	}
+	if i < len(b) && (b[i] == 'e' || b[i] == 'E') {
+		i++
+		if i < len(b) && (b[i] == '+' || b[i] == '-') {
+			i++
+		}
+		end := digits(b, i)
+		if end == i {
+			return 0
+		}
+		i = end
+	}
+	return i
+}
+
+// digits is the index behind the decimal digits of b from i on.
+func digits(b []byte, i int) int {
+	for i < len(b) && b[i] >= '0' && b[i] <= '9' {
+		i++
+	}
+	return i
+}
