@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -25,11 +26,12 @@ type clusterForPerf struct {
 	options []coreOptions
 	members []*installation
 	leader  int
+	procs   int // the scheduler's processors before
 }
 
 // openClusterForPerf opens three members with the engine and nothing beside it.
 func openClusterForPerf(c *config, o perf.EngineOptions, fatal func(error)) (_ perf.Engine, err error) {
-	p := &clusterForPerf{dir: o.Dir, members: make([]*installation, 3)}
+	p := &clusterForPerf{dir: o.Dir, members: make([]*installation, 3), procs: runtime.GOMAXPROCS(0)}
 	list, err := loopbackMembers(3)
 	if err != nil {
 		return nil, err
@@ -78,7 +80,15 @@ func (p *clusterForPerf) openAll() error {
 	for range p.members {
 		err = errors.Join(err, <-ends)
 	}
+	p.share()
 	return err
+}
+
+// share gives every member the scheduler's processors that it would have in a process
+// of its own: each has set them as if it were alone, and its hot threads hold some
+// also while they sleep.
+func (p *clusterForPerf) share() {
+	runtime.GOMAXPROCS(runtime.NumCPU() + len(p.members)*(hotThreads+spareProcs))
 }
 
 // open opens a member, again if it has been sent a journal.
@@ -118,6 +128,7 @@ func (p *clusterForPerf) Rebuild() (time.Duration, error) {
 	if err := p.open(lost); err != nil {
 		return 0, err
 	}
+	p.share()
 	for p.members[lost].core.watermark.Durable() < want {
 		if time.Since(begun) > 10*readyTimeout {
 			return 0, fmt.Errorf("the member has %d of %d commands", p.members[lost].core.watermark.Durable(), want)
@@ -135,6 +146,7 @@ func (p *clusterForPerf) Stop() (err error) {
 			p.members[i] = nil
 		}
 	}
+	runtime.GOMAXPROCS(p.procs)
 	return err
 }
 

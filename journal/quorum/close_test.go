@@ -27,6 +27,7 @@ func TestWhatIsUnderWayAtTheEndIsSeenOut(t *testing.T) {
 	c.start()
 	c.book(1, "a")
 	leader := c.leader()
+	leader.node.log.Lead(func() bool { return false }) // or the library would look at them all
 	gate := make(chan struct{})
 	held.Store(&gate)
 	for i := range 40 {

@@ -46,6 +46,10 @@
 //     only when it is certain that it never will be. What the node cannot know
 //     (leadership lost on the way) stays open until the log tells.
 //   - Leads is true only when everything agreed before has been handed to this member's engine.
+//   - An entry counts when a majority has it on disk. A leader's commands are on their way to
+//     the others while its own disk syncs them; no member applies them before (logahead.go).
+//   - A member that does not lead has handed over what it knows to be agreed 5 ms later,
+//     many commands at once (later.go).
 //   - The first failure of the log's disk, or an entry that this version cannot read, is
 //     final: Fatal is called, nothing is confirmed or applied after it.
 //   - What follows a lost leadership needs no clock: a leader that cannot reach a majority

@@ -33,6 +33,7 @@ func (d *IDs) Next() (i int, id []byte, ok bool) {
 // library calls it on one goroutine, except for Persist.
 type fsm struct {
 	n        *Node
+	later    later
 	sequence uint64 // of the last command of the entries so far
 	head     uint64 // what the journal had when the host was attached: it is not applied again
 	replaced bool   // a received journal waits to be installed: this one's entries mean nothing any more
@@ -43,7 +44,11 @@ func (f *fsm) Apply(l *raft.Log) any {
 	if f.replaced || f.n.ctx.Err() != nil {
 		return nil
 	}
-	if err := f.apply(l); err != nil {
+	err := f.n.log.AwaitSynced(l.Index)
+	if err == nil {
+		err = f.apply(l)
+	}
+	if err != nil {
 		f.replaced = true // nothing after it may be applied
 		f.n.fail(fmt.Errorf("quorum: entry index=%d: %w", l.Index, err))
 	}
@@ -64,6 +69,7 @@ func (f *fsm) apply(l *raft.Log) error {
 		if err != nil {
 			return err
 		}
+		f.flush() // whoever leads has handed over everything
 		f.n.leader.Store(&who)
 	case entryCommands:
 		e, err := decodeCommands(l.Data)
@@ -94,13 +100,12 @@ func (f *fsm) commands(e *commandsEntry, l *raft.Log, own bool) bool {
 	}
 	first := f.sequence + 1
 	f.sequence += uint64(e.count)
-	defer f.n.handed.Store(max(f.sequence, f.head))
 	skip := 0
 	if f.head >= first {
 		skip = int(min(f.head-first+1, uint64(e.count)))
 	}
 	commands := e.commands[skip:]
-	if len(commands) == 0 {
+	if len(commands) == 0 { // the journal has them all
 		return true
 	}
 	for i := range commands {
@@ -112,7 +117,12 @@ func (f *fsm) commands(e *commandsEntry, l *raft.Log, own bool) bool {
 			c.LeaderEpoch = uint32(l.Term)
 		}
 	}
-	f.n.host.Apply(first+uint64(skip), commands, IDs{raw: e.ids, from: skip})
+	p := part{first + uint64(skip), commands, IDs{raw: e.ids, from: skip}}
+	if own {
+		f.hand(p)
+	} else {
+		f.hold(p)
+	}
 	return true
 }
 
@@ -140,6 +150,7 @@ func (f *fsm) Restore(r io.ReadCloser) error {
 	if err != nil || f.replaced {
 		return err
 	}
+	f.flush()
 	if f.n.snapshots.received.Load() == nil {
 		f.head, f.sequence = max(f.head, f.sequence), sequence
 		return nil

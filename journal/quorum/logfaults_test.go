@@ -55,7 +55,9 @@ func logScript() []logStep {
 		for i := first; i <= state.last; i++ {
 			state.terms[i] = term
 		}
-		step(func(s *logStore) error { return s.StoreLogs(logEntries(first, first+n-1, term)) })
+		step(func(s *logStore) error {
+			return errors.Join(s.StoreLogs(logEntries(first, first+n-1, term)), s.AwaitSynced(first+n-1))
+		})
 	}
 	remove := func(lo, hi uint64) {
 		if hi == state.last {
@@ -97,11 +99,15 @@ type logRun struct {
 	steps  []logStep
 	done   atomic.Int32
 	fatals atomic.Int32
+	leads  bool // entries are stored ahead of the disk
 	log    *logStore
 }
 
 func (r *logRun) open() (err error) {
 	r.log, err = openLogStore("raft", logStoreOptions{FS: r.fs, Fatal: func(error) { r.fatals.Add(1) }})
+	if err == nil {
+		r.log.Lead(func() bool { return r.leads })
+	}
 	return err
 }
 
@@ -175,6 +181,16 @@ func isWrite(op errorfs.Op) bool { return op.Kind.ReadOrWrite() == errorfs.OpIsW
 // TestLogLosesNothingInAPowerCut cuts the power before every operation of the
 // script, with all, half and nothing kept of what was not synced.
 func TestLogLosesNothingInAPowerCut(t *testing.T) {
+	for _, leads := range []bool{false, true} {
+		t.Run(fmt.Sprintf("leads %v", leads), func(t *testing.T) {
+			t.Parallel()
+			cutLogEverywhere(t, leads)
+		})
+	}
+}
+
+func cutLogEverywhere(t *testing.T, leads bool) {
+	t.Helper()
 	type cut struct {
 		fs      *vfs.MemFS
 		done    int32
@@ -186,7 +202,7 @@ func TestLogLosesNothingInAPowerCut(t *testing.T) {
 		mu   sync.Mutex
 		n    int32
 		mem  = vfs.NewCrashableMem()
-		r    = &logRun{steps: logScript()}
+		r    = &logRun{steps: logScript(), leads: leads}
 	)
 	r.fs = errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if !isWrite(op) {
@@ -227,16 +243,16 @@ func TestLogLosesNothingInAPowerCut(t *testing.T) {
 // was acknowledged is lost.
 func TestLogStopsAtTheFirstFailure(t *testing.T) {
 	for _, tt := range []struct {
-		cause  syscall.Errno
-		sticky bool
-	}{{syscall.EIO, false}, {syscall.ENOSPC, true}} {
-		t.Run(fmt.Sprintf("%v sticky %v", tt.cause, tt.sticky), func(t *testing.T) {
+		cause         syscall.Errno
+		sticky, leads bool
+	}{{syscall.EIO, false, false}, {syscall.ENOSPC, true, false}, {syscall.EIO, false, true}} {
+		t.Run(fmt.Sprintf("%v sticky %v leads %v", tt.cause, tt.sticky, tt.leads), func(t *testing.T) {
 			t.Parallel()
 			i, step, failed := int32(0), int32(1), 0
 			if testing.Short() {
 				step = 7
 			}
-			for ; failLogAt(t, i, tt.cause, tt.sticky); i += step {
+			for ; failLogAt(t, i, tt.cause, tt.sticky, tt.leads); i += step {
 				failed++
 			}
 			if i < 80 {
@@ -249,11 +265,11 @@ func TestLogStopsAtTheFirstFailure(t *testing.T) {
 
 // failLogAt fails operation i, and every later one if sticky. It returns false
 // when the script has ended before.
-func failLogAt(t *testing.T, i int32, cause error, sticky bool) bool {
+func failLogAt(t *testing.T, i int32, cause error, sticky, leads bool) bool {
 	t.Helper()
 	var n, hits atomic.Int32
 	mem := vfs.NewCrashableMem()
-	r := &logRun{steps: logScript()}
+	r := &logRun{steps: logScript(), leads: leads}
 	r.fs = errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if !isWrite(op) {
 			return nil
@@ -273,6 +289,9 @@ func failLogAt(t *testing.T, i int32, cause error, sticky bool) bool {
 		t.Fatalf("operation %d failed and nobody was told", i)
 	}
 	mustBe(t, err, cause)
+	if r.log != nil { // the hook may be called on another goroutine than the one that is told
+		await(t, "the hook to be called", func() bool { return r.fatals.Load() > 0 })
+	}
 	checkPoisoned(t, r, i)
 	for _, percent := range []int{0, 50, 100} {
 		rng := rand.New(rand.NewPCG(uint64(i), uint64(percent)))

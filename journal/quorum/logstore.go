@@ -33,8 +33,8 @@ var (
 // Sizes of the log store.
 const (
 	logStoreDir    = "store"
-	logMemTable    = 64 << 20 // most entries are deleted before they leave a memtable
-	logBlockCache  = 4 << 20  // what the tail does not hold is read once, in order
+	logMemTable    = 128 << 20 // most entries are deleted before they leave a memtable
+	logBlockCache  = 4 << 20   // what the tail does not hold is read once, in order
 	logTailEntries = 4096
 	logTailBytes   = 32 << 20
 	logAnchorEvery = 50 * time.Millisecond
@@ -59,7 +59,8 @@ type logStoreOptions struct {
 //
 // What holds:
 //
-//   - When StoreLogs, Set or SetUint64 return nil, what they wrote is on stable storage.
+//   - When StoreLogs, Set or SetUint64 return nil, what they wrote is on stable storage. While
+//     this member leads, StoreLogs may return earlier: see logahead.go.
 //   - The first failure of a write or a sync is final: no call succeeds after it.
 //   - The log is contiguous: entries first..last and no other. A hole, or an entry that does
 //     not read back as written, is damage; it is named by index, at opening and at reading.
@@ -82,6 +83,8 @@ type logStore struct {
 
 	mu   sync.RWMutex // guards span
 	span logSpan      // writer: whoever holds write
+
+	ahead logAhead // what is in the log and not on disk yet
 
 	base atomic.Pointer[logBase] // the newest snapshot
 
@@ -142,7 +145,9 @@ func openLogStore(dir string, o logStoreOptions) (_ *logStore, err error) {
 		return nil, fmt.Errorf("quorum: open log dir=%s: %w", dir, err)
 	}
 	s.anchored = s.span
+	s.ahead.open(s.span)
 	s.anchoring.Go(s.anchorLoop)
+	s.anchoring.Go(s.syncLoop)
 	return s, nil
 }
 
@@ -312,10 +317,11 @@ func (s *logStore) Close() error {
 	if s.closed.Swap(true) {
 		return ErrLogClosed
 	}
-	close(s.stopAnchor)
-	s.anchoring.Wait()
 	s.write <- struct{}{} // a call under way ends first
 	defer func() { <-s.write }()
+	close(s.stopAnchor)
+	s.ahead.close()
+	s.anchoring.Wait()
 	if err := s.syncAnchor(); err != nil {
 		return errors.Join(err, s.anchor.Close())
 	}

@@ -19,7 +19,7 @@ func (s *logStore) StoreLog(l *raft.Log) error { return s.StoreLogs([]*raft.Log{
 //     a snapshot that it has installed, and what lies before the gap, which the snapshot
 //     covers, is deleted in the same batch. The data belongs to the store from then on.
 //   - Errors: ErrLogOrder, nothing is written; anything else poisons.
-//   - Cost: one fsync, no copy but into the batch.
+//   - Cost: one fsync, no copy but into the batch; of a leader's commands neither (logahead.go).
 func (s *logStore) StoreLogs(logs []*raft.Log) error {
 	if len(logs) == 0 {
 		return s.usable()
@@ -33,25 +33,41 @@ func (s *logStore) StoreLogs(logs []*raft.Log) error {
 	if err := inOrder(logs, span.last); err != nil {
 		return err
 	}
-	batch := s.db.NewBatchWithSize(batchSize(logs))
 	gap := span.last != 0 && logs[0].Index != span.last+1
-	err := s.put(batch, logs, gap)
-	if err == nil {
-		err = s.commit(batch, pebble.Sync)
-	}
-	if err != nil {
-		return s.stop.Poison(fmt.Errorf("quorum: write log index=%d: %w", logs[0].Index, err))
-	}
 	end := logs[len(logs)-1]
 	if span.last == 0 || gap {
 		span.first = logs[0].Index
 	}
 	span.last, span.lastTerm = end.Index, end.Term
-	if err := s.anchor.Raise(end.Index, end.Term); err != nil {
-		return s.stop.Poison(fmt.Errorf("quorum: write log index=%d: %w", end.Index, err))
+	if !gap && s.mayWait(logs) {
+		return s.storeAhead(logs, span)
+	}
+	if err := s.ahead.drain(); err != nil {
+		return err
+	}
+	if err := s.sync(logs, gap, span); err != nil {
+		return err
 	}
 	s.tail.Append(logs...)
 	s.setSpan(span)
+	return nil
+}
+
+// sync writes entries, after which the log is span, as one batch with one sync, and
+// has the anchor vouch for them.
+func (s *logStore) sync(logs []*raft.Log, gap bool, span logSpan) error {
+	batch := s.db.NewBatchWithSize(batchSize(logs))
+	err := s.put(batch, logs, gap)
+	if err == nil {
+		err = s.commit(batch, pebble.Sync)
+	}
+	if err == nil {
+		err = s.anchor.Raise(span.last, span.lastTerm)
+	}
+	if err != nil {
+		return s.stop.Poison(fmt.Errorf("quorum: write log index=%d..%d: %w", logs[0].Index, span.last, err))
+	}
+	s.ahead.reach(span)
 	return nil
 }
 
@@ -122,6 +138,9 @@ func (s *logStore) DeleteRange(lo, hi uint64) error {
 	if err := s.usable(); err != nil {
 		return err
 	}
+	if err := s.ahead.drain(); err != nil {
+		return err
+	}
 	span := s.span
 	lo, hi = max(lo, span.first), min(hi, s.continued(lo, hi), span.last)
 	if span.last == 0 || lo > hi {
@@ -182,6 +201,7 @@ func (s *logStore) lowerAnchor(span logSpan) error {
 	defer s.anchorMu.Unlock()
 	// The ticker must not raise it again before the deletion.
 	s.setSpan(span)
+	s.ahead.reach(span)
 	s.anchored = span
 	return s.anchor.Lower(span.last, span.lastTerm)
 }
@@ -209,7 +229,7 @@ func (s *logStore) syncAnchor() error {
 	if err := s.stop.Err(); err != nil {
 		return err
 	}
-	span := s.reach()
+	span := s.ahead.synced()
 	if span.last == s.anchored.last && span.lastTerm == s.anchored.lastTerm {
 		return nil
 	}

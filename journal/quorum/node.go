@@ -38,7 +38,7 @@ type Host interface {
 	// Head is the sequence of the last command that the journal has; before Attach it stands still.
 	Head() uint64
 	// Apply takes agreed commands, the first of which will get sequence first. It
-	// waits for room, in order, on one goroutine.
+	// waits for room. Calls come in order, one at a time.
 	Apply(first uint64, commands []matcher.Command, ids IDs)
 
 	// Refuse tells a submitter that its commands were not sequenced and never will be.
@@ -78,7 +78,7 @@ type Options struct {
 // network is what members reach each other by.
 type network interface {
 	// Transport carries the consensus library's traffic for a server.
-	Transport(self raft.ServerID, logger *slog.Logger) (raft.Transport, error)
+	Transport(self raft.ServerID, logger *slog.Logger) (transport, error)
 	// Ask puts a question to the member at an address.
 	Ask(ctx context.Context, hostPort string, request []byte) ([]byte, error)
 	// Answer sets what answers the others' questions.
@@ -95,7 +95,7 @@ type Node struct {
 	log       *logStore
 	snapshots *snapshotStore
 	network   network
-	transport raft.Transport
+	transport transport
 	raft      *raft.Raft
 	fsm       *fsm
 	doubt     doubt
@@ -108,7 +108,7 @@ type Node struct {
 	attached  chan struct{}
 	restart   chan struct{} // closed when a received journal waits to be installed
 
-	handed  atomic.Uint64 // the last command that the host was given; writer: the goroutine that applies
+	handed  atomic.Uint64 // the last command that the host was given; writer: who holds the fsm's later.mu, Attach before
 	leads   atomic.Bool
 	leader  atomic.Pointer[lead] // the last that was agreed
 	admits  admissions
@@ -181,9 +181,10 @@ func Open(o Options) (_ *Node, err error) {
 	if n.transport, err = n.network.Transport(n.id, o.Logger); err != nil {
 		return nil, err
 	}
-	if n.raft, err = raft.NewRaft(n.config(), n.fsm, n.log, n.log, n.snapshots, n.transport); err != nil {
+	if n.raft, err = raft.NewRaft(n.config(), n.fsm, n.log, n.log, n.snapshots, memberTransport{n.transport, n.log}); err != nil {
 		return nil, fmt.Errorf("quorum: %w", err)
 	}
+	n.log.Lead(func() bool { return n.raft.State() == raft.Leader })
 	n.network.Answer(n.answer)
 	n.workers.Go(n.role)
 	n.workers.Go(n.compactor.run(n))
@@ -346,7 +347,10 @@ func (n *Node) askForRestart() {
 }
 
 // has, begins, stable and transfer are the member's journal, as snapshots see it.
-func (n *Node) has() uint64 { return n.handed.Load() }
+func (n *Node) has() uint64 {
+	n.fsm.flush()
+	return n.handed.Load()
+}
 
 func (n *Node) begins(index, term uint64) { n.log.Base(index, term) }
 
@@ -465,11 +469,12 @@ func (n *Node) Close() (err error) {
 		err = n.raft.Shutdown().Error()
 	}
 	<-ended
+	if n.fsm != nil {
+		n.fsm.stop()
+	}
 	n.leads.Store(false)
 	if n.transport != nil {
-		if c, ok := n.transport.(raft.WithClose); ok {
-			err = errors.Join(err, c.Close())
-		}
+		err = errors.Join(err, n.transport.Close())
 	}
 	if n.network != nil {
 		err = errors.Join(err, n.network.Close())

@@ -81,9 +81,9 @@ func (n *Node) propose1stGenesis() error {
 // The log is compacted when it has grown by compactBytes or compactEntries since the
 // last time; of what is older keptBytes stay, for members that were away.
 const (
-	compactBytes   = 256 << 20
+	compactBytes   = 32 << 20
 	compactEntries = 1 << 16
-	keptBytes      = 64 << 20
+	keptBytes      = 32 << 20
 	leastKept      = 128 // more than one request holds, or a lost answer would cost a snapshot
 )
 

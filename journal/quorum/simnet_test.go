@@ -130,9 +130,8 @@ type simEnd struct {
 }
 
 var (
-	_ network          = (*simEnd)(nil)
-	_ raft.Transport   = (*simEnd)(nil)
-	_ raft.WithPreVote = (*simEnd)(nil)
+	_ network   = (*simEnd)(nil)
+	_ transport = (*simEnd)(nil)
 )
 
 // join makes a process appear at a host and port.
@@ -169,7 +168,7 @@ func (e *simEnd) gone() bool {
 }
 
 // Transport is network's.
-func (e *simEnd) Transport(self raft.ServerID, _ *slog.Logger) (raft.Transport, error) {
+func (e *simEnd) Transport(self raft.ServerID, _ *slog.Logger) (transport, error) {
 	e.net.mu.Lock()
 	defer e.net.mu.Unlock()
 	e.address = addressOf(e.hostPort, self)

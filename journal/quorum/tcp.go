@@ -59,7 +59,7 @@ func (t *tcp) reply(request []byte) ([]byte, error) {
 
 func (t *tcp) Answer(f func(request []byte) ([]byte, error)) { t.answer.Store(&f) }
 
-func (t *tcp) Transport(self raft.ServerID, log *slog.Logger) (raft.Transport, error) {
+func (t *tcp) Transport(self raft.ServerID, log *slog.Logger) (transport, error) {
 	t.wire.Serve(self)
 	return transportOver(t.wire, log), nil
 }

@@ -1,0 +1,93 @@
+package quorum
+
+import (
+	"sync"
+	"time"
+
+	"posttrade/matcher"
+)
+
+// On a member that does not lead nobody waits for what is agreed. It gives its engine
+// many commands at once, or after a moment, because to wake the engine's threads costs
+// more than a few commands do: time that the disk's and the network's part, for
+// which the leader does wait, has instead.
+const (
+	laterCommands = 1024
+	laterTime     = 5 * time.Millisecond
+)
+
+// later holds agreed commands back, in order.
+//
+// Who hands commands to the host holds mu, so that the host sees one call at a time.
+type later struct {
+	mu     sync.Mutex
+	parts  []part
+	count  int // commands of parts
+	timer  *time.Timer
+	closed bool
+}
+
+// part is what an entry has for the host.
+type part struct {
+	first    uint64
+	commands []matcher.Command
+	ids      IDs
+}
+
+// hold adds a part, and hands all over when there are many.
+func (f *fsm) hold(p part) {
+	l := &f.later
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.parts, l.count = append(l.parts, p), l.count+len(p.commands)
+	switch {
+	case l.count >= laterCommands:
+		f.handOver()
+	case len(l.parts) > 1: // the timer runs
+	case l.timer == nil:
+		l.timer = time.AfterFunc(laterTime, f.flush)
+	default:
+		l.timer.Reset(laterTime)
+	}
+}
+
+// hand gives the host what was held back, and then a part.
+func (f *fsm) hand(p part) {
+	l := &f.later
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.parts = append(l.parts, p)
+	f.handOver()
+}
+
+// flush gives the host what was held back. Any goroutine.
+func (f *fsm) flush() {
+	f.later.mu.Lock()
+	defer f.later.mu.Unlock()
+	f.handOver()
+}
+
+// handOver gives the host everything. The caller holds mu.
+func (f *fsm) handOver() {
+	l := &f.later
+	if l.closed {
+		return
+	}
+	for _, p := range l.parts {
+		f.n.host.Apply(p.first, p.commands, p.ids)
+		f.n.handed.Store(p.first + uint64(len(p.commands)) - 1)
+	}
+	clear(l.parts)
+	l.parts, l.count = l.parts[:0], 0
+}
+
+// stop drops what was held back: the log has it. The host is called no more.
+func (f *fsm) stop() {
+	l := &f.later
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed, l.parts = true, nil
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+}
