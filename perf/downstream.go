@@ -13,9 +13,7 @@ import (
 	"posttrade/blotter"
 	"posttrade/journal"
 	"posttrade/journal/audit"
-	"posttrade/matcher"
 	"posttrade/perf/flow"
-	"posttrade/sidecars/projection"
 	"posttrade/sidecars/recon"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/tca"
@@ -83,76 +81,6 @@ func (r *Run) onPostgres(measure func(url string) error) (err error) {
 	own := *server
 	own.Path = "/" + name
 	return measure(own.String())
-}
-
-// bookedRows are the rows of every fill, as the projection makes them.
-func bookedRows(d Downstream) (rows []store.Trade, err error) {
-	err = d.Journal().Fills(1, func(fills []matcher.Fill) error {
-		for i := range fills {
-			f := &fills[i]
-			rows = append(rows, store.Trade{
-				ID: store.TradeID(f.TradeSeq), Seq: f.TradeSeq, AccountID: f.AccountID, Security: d.Ticker(f.SecurityID),
-				Side: f.Side, Quantity: int64(f.Qty), Price: f.Px, SettlementDate: 20000, ExecutedAt: f.TimeMillis,
-				BookedAt: f.TimeMillis, UpdatedAt: f.TimeMillis, OrderID: "ord-1", Sequence: f.InputSeq,
-			})
-		}
-		return nil
-	})
-	return rows, err
-}
-
-// batchRows is the batch of the comparators: that of the projection.
-const batchRows = 8192
-
-// projectAndReconcile measures the projection against a bare insert or COPY of
-// the same rows into the same table, then reconciles all of them.
-func (r *Run) projectAndReconcile(d Downstream, dialect, databaseURL string, fills uint64) (err error) {
-	ctx := context.Background()
-	rows, err := bookedRows(d)
-	if err != nil {
-		return err
-	}
-	var bare store.Measured
-	if databaseURL == "" {
-		bare, err = store.CompareBareInsert(ctx, filepath.Join(r.o.Dir, "bare-"+dialect), rows, batchRows)
-	} else {
-		bare, err = store.CompareBareCopy(ctx, databaseURL, rows, batchRows)
-	}
-	if err != nil {
-		return err
-	}
-	db, err := store.Open(store.Options{URL: databaseURL, Dir: filepath.Join(r.o.Dir, "rows-"+dialect)})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	if err := db.Ready(ctx); err != nil {
-		return err
-	}
-	p := projection.New(projection.Options{Source: d.Journal(), DB: db, Ticker: d.Ticker, Now: time.Now,
-		SettlementDate: func(int64) store.Date { return 20000 }})
-	start := time.Now()
-	done := 0
-	for uint64(done) < fills {
-		step, err := p.Step(ctx)
-		if err != nil {
-			return err
-		}
-		done += step
-	}
-	took := time.Since(start)
-	bareRate := bare.PerSecond()
-	r.bench("Projection/op=rows/database="+dialect, done, took, metric{float64(done) / took.Seconds(), "rows/s"}, metric{bareRate, "bare-rows/s"})
-	r.atLeast("P10", "projection against a bare insert of the same rows, "+dialect, float64(done)/took.Seconds()/bareRate, 0.8)
-
-	reconciled, took, err := r.reconcile(d, db, fills)
-	if err != nil {
-		return err
-	}
-	perHalfMillion := took.Seconds() * 500_000 / float64(reconciled)
-	r.bench("Recon/op=sweep/database="+dialect, int(reconciled), took, metric{perHalfMillion, "s-per-500k"})
-	r.atMost("P10", "recon of 500,000 entries, s, "+dialect, perHalfMillion, 1)
-	return nil
 }
 
 // reconcile sweeps until every fill has a class, and checks that it is the right one.

@@ -104,8 +104,23 @@ type feedReplays struct {
 	ended  chan error
 }
 
+// withFeed gives work an engine of its own, in a folder of this name, and a feed that it follows.
+func (r *Run) withFeed(name string, work func(e Engine, f *feedReplays) error) (err error) {
+	e, err := r.o.Open(EngineOptions{Dir: filepath.Join(r.o.Dir, name), Durability: "fsync", Genesis: flowGenesis(1)})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	f, err := startFeed(e)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.stop()) }()
+	return work(e, f)
+}
+
 // startFeed follows a source of the flow's accounts that gives deltas when it is told to.
-func (r *Run) startFeed(e Engine) (*feedReplays, error) {
+func startFeed(e Engine) (*feedReplays, error) {
 	engine, ok := e.(feedEngine)
 	if !ok {
 		return nil, errors.New("the engine takes no control changes")
@@ -154,19 +169,11 @@ func (f *feedReplays) replay(n int) error {
 }
 
 // measureFeedReplay is the last part of row P11: orders while a control source is replayed.
-func measureFeedReplay(r *Run) error { return profiled(r.feedReplay) }
+func measureFeedReplay(r *Run) error {
+	return profiled(func() error { return r.withFeed("feed-beside", r.feedReplay) })
+}
 
-func (r *Run) feedReplay() (err error) {
-	e, err := r.o.Open(EngineOptions{Dir: filepath.Join(r.o.Dir, "feed-beside"), Durability: "fsync", Genesis: flowGenesis(1)})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, e.Close()) }()
-	f, err := r.startFeed(e)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.stop()) }()
+func (r *Run) feedReplay(e Engine, f *feedReplays) error {
 	n := r.scale(1_000_000)
 	clock := load.NewClock()
 	c := beside{name: "feed", target: newEngineTarget(e, clock), clock: clock, alone: r.duration(3 * time.Second),

@@ -27,7 +27,7 @@ type feedEngine interface {
 // measureFeeds is row P11: from the commit of a change to the gate, deltas a
 // second, and the bootstrap of a large universe.
 func measureFeeds(r *Run) error {
-	return errors.Join(r.commitToGate(), r.deltas(), r.bootstrap())
+	return errors.Join(r.commitToGate(), r.withFeed("deltas", r.deltas), r.bootstrap())
 }
 
 // commitToGate adds securities over HTTP, one at a time, and asks the order-matcher
@@ -86,24 +86,14 @@ func post(url string, body any) (status int, err error) {
 }
 
 // deltas pushes changes of accounts through the replica into the engine, sequenced and durable.
-func (r *Run) deltas() (err error) {
-	e, err := r.o.Open(EngineOptions{Dir: filepath.Join(r.o.Dir, "deltas"), Durability: "fsync", Genesis: flowGenesis(1)})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, e.Close()) }()
-	f, err := r.startFeed(e)
-	if err != nil {
-		return err
-	}
+func (r *Run) deltas(_ Engine, f *feedReplays) error {
 	n := r.scale(1_000_000)
 	f.feed.prepare(n)
 	start := time.Now()
-	err = f.replay(n)
-	took := time.Since(start)
-	if err = errors.Join(err, f.stop()); err != nil {
+	if err := f.replay(n); err != nil {
 		return err
 	}
+	took := time.Since(start)
 	rate := float64(n) / took.Seconds()
 	r.bench("Feeds/op=deltas", n, took, metric{rate, "deltas/s"})
 	r.atLeast("P11", "deltas/s, read, sequenced and durable", rate, 100_000)

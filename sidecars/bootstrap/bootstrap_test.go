@@ -262,11 +262,7 @@ func TestSnapshotBelowTheStreamIsARegression(t *testing.T) {
 		r := following(t, control.Account, nil)
 		defer r.stop()
 		// A database restored from a backup, without a new epoch: the stream knows more.
-		r.up.set(func(u *upstream) {
-			u.version -= 2
-			delete(u.records, 5)
-			delete(u.records, 4)
-		})
+		r.up.set(forgetTwo)
 		r.feed().lose(errors.New("restart"))
 		r.wait(Quarantined)
 		for range 40 {

@@ -93,9 +93,7 @@ func TestSnapshotBelowWhatWasAppliedIsNoticed(t *testing.T) {
 		r := following(t, control.Account, nil)
 		defer r.stop()
 		r.up.set(func(u *upstream) {
-			u.version -= 2
-			delete(u.records, 5)
-			delete(u.records, 4)
+			forgetTwo(u)
 			u.stream = u.stream[:u.version]
 		})
 		r.restart()

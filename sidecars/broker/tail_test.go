@@ -161,11 +161,7 @@ func beats(t *testing.T, ctx context.Context, url string, heartbeat time.Duratio
 	}
 	next, cancel := context.WithCancel(ctx)
 	defer cancel()
-	ended := make(chan error, 1)
-	go func() {
-		_, err := tail.Next(next)
-		ended <- err
-	}()
+	ended := nextOf(next, tail)
 	for second := int64(2_000); second < 2_030; second++ { // two requests long, and nothing is published
 		clock.Store(second)
 		until(t, ctx, "a heartbeat", func() bool { return tail.LastHeard() == time.Unix(second, 0) || len(ended) > 0 })
@@ -341,16 +337,22 @@ func TestTailLeavesNoConsumerBehind(t *testing.T) {
 	}
 }
 
-func TestTailCloseEndsANextThatWaits(t *testing.T) {
-	b, _ := external(t)
-	ctx := patience(t)
-	ensure(t, ctx, b, deltas())
-	tail := tailing(t, ctx, b, calm())
+// nextOf calls Next beside the test and gives its error, once.
+func nextOf(ctx context.Context, tail *Tail) <-chan error {
 	ended := make(chan error, 1)
 	go func() {
 		_, err := tail.Next(ctx)
 		ended <- err
 	}()
+	return ended
+}
+
+func TestTailCloseEndsANextThatWaits(t *testing.T) {
+	b, _ := external(t)
+	ctx := patience(t)
+	ensure(t, ctx, b, deltas())
+	tail := tailing(t, ctx, b, calm())
+	ended := nextOf(ctx, tail)
 	if err := tail.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -364,12 +366,7 @@ func TestTailEndsWithTheBroker(t *testing.T) {
 	both(t, func(t *testing.T, b *Broker) {
 		ctx := patience(t)
 		ensure(t, ctx, b, deltas())
-		tail := tailing(t, ctx, b, calm())
-		ended := make(chan error, 1)
-		go func() {
-			_, err := tail.Next(ctx)
-			ended <- err
-		}()
+		ended := nextOf(ctx, tailing(t, ctx, b, calm()))
 		until(t, ctx, "it waits", func() bool {
 			i, err := b.StreamInfo(ctx, deltas().Name)
 			return err == nil && i.Consumers == 1

@@ -246,7 +246,7 @@ func (r *Recon) readRows(tx *store.Tx, w *walk, page span) error {
 		at := row{
 			seq: uint64(cells.Int64(0)), owned: cells.Bool(7),
 			trade: Trade{
-				AccountID: uint32(cells.Int64(1)), Security: cells.Text(2), Quantity: cells.Int64(4),
+				AccountID: uint32(cells.Int64(1)), Security: cells.Word(2, r.words), Quantity: cells.Int64(4),
 				Price: cells.Int64(5), TimeMillis: cells.Int64(6),
 			},
 		}

@@ -82,7 +82,8 @@ type Recon struct {
 	mu      sync.Mutex // one chunk of any walk at a time; guards the fields below
 	rows    []row      // reused between chunks
 	entries entries
-	tickers []string // by security id, filled on demand
+	tickers []string          // by security id, filled on demand
+	words   map[string]string // securities as the rows name them
 
 	sweep   sync.Mutex // one Sweep at a time; guards recheck
 	recheck recheck
@@ -120,7 +121,8 @@ func New(o Options) *Recon {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Recon{o: o, bounds: defaultBounds, entries: entries{source: o.Source, blotter: o.Blotter, index: o.History}}
+	return &Recon{o: o, bounds: defaultBounds, words: make(map[string]string),
+		entries: entries{source: o.Source, blotter: o.Blotter, index: o.History}}
 }
 
 func (r *Recon) nowMillis() int64 { return r.o.Now().UnixMilli() }

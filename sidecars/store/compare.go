@@ -6,100 +6,93 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 )
 
-// Measured is one comparator's result: what the same machine and database do in the same
-// run without idempotency, cursors and errors to report.
-type Measured struct {
-	Name    string
-	Rows    int
-	Seconds float64
-	P50     time.Duration // of one batch, begin to committed
-	P99     time.Duration
-	Max     time.Duration
+// Bare is a database with nothing but the table of trades, which is written without
+// idempotency, cursors and errors to report: what others are compared with. One goroutine.
+type Bare struct {
+	write func(ctx context.Context, rows []Trade) error
+	close func() error
 }
 
-// PerSecond is the rate of rows.
-func (m Measured) PerSecond() float64 { return float64(m.Rows) / m.Seconds }
+// Write adds rows, none of which is there, in one transaction.
+func (b *Bare) Write(ctx context.Context, rows []Trade) error { return b.write(ctx, rows) }
 
-// CompareBareInsert writes rows into a SQLite file in dir, which must hold none, with the
-// bare insert: the table, the indexes, the pragmas and the statement of InsertTrades but for
-// "on conflict do nothing", one transaction per batch rows.
-func CompareBareInsert(ctx context.Context, dir string, rows []Trade, batch int) (m Measured, err error) {
+// Close gives the connection back, and PostgreSQL's table with it.
+func (b *Bare) Close() error { return b.close() }
+
+// OpenBareInsert makes a SQLite file in dir, which must hold none, for the bare insert: the
+// table, the indexes, the pragmas and the statement of InsertTrades but for "on conflict do nothing".
+func OpenBareInsert(ctx context.Context, dir string) (_ *Bare, err error) {
 	if _, err := os.Stat(filepath.Join(dir, sqliteFile)); err == nil {
-		return m, fmt.Errorf("store: compare: %s holds a database", dir)
+		return nil, fmt.Errorf("store: compare: %s holds a database", dir)
+	}
+	definition, err := tradesDefinition(SQLite)
+	if err != nil {
+		return nil, err
 	}
 	e, err := openSQLite(Options{Dir: dir, ReadConns: 1, BusyTimeout: time.Second})
 	if err != nil {
-		return m, err
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, e.close()) }()
-	definition, err := tradesDefinition(SQLite)
+	err = e.with(ctx, e.writer, func(c *sqliteConn) error { return c.script(ctx, definition) })
 	if err != nil {
-		return m, err
+		return nil, errors.Join(fmt.Errorf("store: compare: %w", err), e.close())
 	}
-	err = e.with(ctx, e.writer, func(c *sqliteConn) error {
-		if err := c.script(ctx, definition); err != nil {
-			return err
-		}
-		name := fmt.Sprintf("sqlite bare insert, batches of %d", batch)
-		m, err = Measure(name, rows, batch, func(part []Trade) error {
-			if err := c.run("begin immediate"); err != nil {
-				return err
-			}
-			s, err := c.prepare(bareInsert)
-			if err != nil {
-				return err
-			}
-			for i := range part {
-				c.bindTrade(s, &part[i])
-				if _, err := s.Step(); err != nil {
-					return err
-				}
-				if err := s.Reset(); err != nil {
-					return err
-				}
-			}
-			return c.run("commit")
-		})
-		return err
-	})
-	return m, err
+	return &Bare{
+		write: func(ctx context.Context, rows []Trade) error {
+			return e.with(ctx, e.writer, func(c *sqliteConn) error { return c.insertBare(rows) })
+		},
+		close: e.close,
+	}, nil
 }
 
-// bareSchema is where CompareBareCopy has its table, which goes when it is done.
+// insertBare inserts rows in a transaction of their own.
+func (c *sqliteConn) insertBare(rows []Trade) error {
+	if err := c.run("begin immediate"); err != nil {
+		return err
+	}
+	if _, err := c.insertEach(bareInsert, rows); err != nil {
+		return errors.Join(err, c.run("rollback"))
+	}
+	return c.run("commit")
+}
+
+// bareSchema is where OpenBareCopy has its table, which goes when it is closed.
 const bareSchema = "posttrade_bare"
 
-// CompareBareCopy writes rows into PostgreSQL with the bare COPY: the table and the indexes of
-// InsertTrades, in a schema of their own, one COPY and one transaction per batch rows.
-func CompareBareCopy(ctx context.Context, databaseURL string, rows []Trade, batch int) (m Measured, err error) {
+// OpenBareCopy makes a table in PostgreSQL for the bare COPY: the table and the indexes of
+// InsertTrades, in a schema of their own, and one COPY a transaction.
+func OpenBareCopy(ctx context.Context, databaseURL string) (*Bare, error) {
 	e, err := openPostgres(Options{URL: databaseURL, ReadConns: 1, BusyTimeout: 30 * time.Second})
 	if err != nil {
-		return m, err
+		return nil, err
 	}
 	definition, err := tradesDefinition(Postgres)
 	if err != nil {
-		return m, err
+		return nil, err
 	}
 	c, err := e.dial(ctx)
 	if err != nil {
-		return m, err
+		return nil, err
 	}
-	defer c.close()
 	_, err = c.exec(ctx, "create schema "+bareSchema+"; set search_path = "+bareSchema+"; "+definition, nil)
 	if err != nil {
-		return m, fmt.Errorf("store: compare: %w", err)
+		c.close()
+		return nil, fmt.Errorf("store: compare: %w", err)
 	}
-	defer func() {
-		_, dropped := c.exec(context.WithoutCancel(ctx), "drop schema "+bareSchema+" cascade", nil)
-		err = errors.Join(err, dropped)
-	}()
-	return Measure(fmt.Sprintf("postgres bare copy, batches of %d", batch), rows, batch, func(part []Trade) error {
-		_, err := c.copier.run(ctx, c.raw.PgConn(), part)
-		return c.mark(err)
-	})
+	return &Bare{
+		write: func(ctx context.Context, rows []Trade) error {
+			_, err := c.copier.run(ctx, c.raw.PgConn(), rows)
+			return c.mark(err)
+		},
+		close: func() error {
+			defer c.close()
+			_, err := c.exec(context.WithoutCancel(ctx), "drop schema "+bareSchema+" cascade", nil)
+			return err
+		},
+	}, nil
 }
 
 // tradesDefinition is the migration that makes the table.
@@ -109,25 +102,4 @@ func tradesDefinition(d Dialect) (string, error) {
 		return "", err
 	}
 	return all[0].sql, nil
-}
-
-// Measure writes rows batch by batch with write and measures it, for a comparator and for
-// what is compared with it.
-func Measure(name string, rows []Trade, batch int, write func([]Trade) error) (Measured, error) {
-	m := Measured{Name: name}
-	took := make([]time.Duration, 0, len(rows)/max(batch, 1)+1)
-	start := time.Now()
-	for part := range slices.Chunk(rows, max(batch, 1)) {
-		began := time.Now()
-		if err := write(part); err != nil {
-			return m, fmt.Errorf("store: measure %s: %w", name, err)
-		}
-		took = append(took, time.Since(began))
-	}
-	m.Rows, m.Seconds = len(rows), time.Since(start).Seconds()
-	if len(took) > 0 {
-		slices.Sort(took)
-		m.P50, m.P99, m.Max = took[len(took)/2], took[len(took)*99/100], took[len(took)-1]
-	}
-	return m, nil
 }

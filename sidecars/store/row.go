@@ -38,6 +38,24 @@ func (r *Row) Text(i int) string {
 	return v
 }
 
+// Word returns the text in column i, as Text does, and as one string however often it comes:
+// known holds what has come, and is added to. It is for columns of few different values.
+func (r *Row) Word(i int, known map[string]string) string {
+	b, err := r.cells.scratch(i)
+	r.note(i, "text", err)
+	if s, ok := known[string(b)]; ok {
+		return s
+	}
+	s := string(b)
+	if len(known) < maxWords {
+		known[s] = s
+	}
+	return s
+}
+
+// maxWords bounds what is kept of one column.
+const maxWords = 4096
+
 // Bool returns the boolean in column i; false for NULL.
 func (r *Row) Bool(i int) bool {
 	v, err := r.cells.bool(i)

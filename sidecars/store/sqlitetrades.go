@@ -19,7 +19,12 @@ const (
 // insertTrades runs one prepared statement a row. "on conflict do nothing" without a target
 // covers both unique columns.
 func (c *sqliteConn) insertTrades(_ context.Context, rows []Trade) (inserted int, err error) {
-	s, err := c.prepare(insertSQLite)
+	return c.insertEach(insertSQLite, rows)
+}
+
+// insertEach runs an insert of tradeColumns once a row.
+func (c *sqliteConn) insertEach(sql string, rows []Trade) (inserted int, err error) {
+	s, err := c.prepare(sql)
 	if err != nil {
 		return 0, sqliteError(err)
 	}

@@ -135,7 +135,7 @@ func (r *Row) trade(trade *Trade, tickers map[string]string) error {
 	trade.ID = r.Text(0)
 	trade.Seq = uint64(r.Int64(1))
 	trade.AccountID = uint32(r.Int64(2))
-	trade.Security = r.interned(3, tickers)
+	trade.Security = r.Word(3, tickers)
 	trade.Side = 0
 	if r.is(4, "Sell") {
 		trade.Side = 1
@@ -162,23 +162,6 @@ func (r *Row) is(i int, word string) bool {
 	r.note(i, "text", err)
 	return string(b) == word
 }
-
-// interned returns a text column as one string per value.
-func (r *Row) interned(i int, seen map[string]string) string {
-	b, err := r.cells.scratch(i)
-	r.note(i, "text", err)
-	if s, ok := seen[string(b)]; ok {
-		return s
-	}
-	s := string(b)
-	if len(seen) < maxTickers {
-		seen[s] = s
-	}
-	return s
-}
-
-// maxTickers bounds what one walk keeps.
-const maxTickers = 4096
 
 // numbers is an argument that only this file uses: a list of whole numbers.
 type numbers []uint32

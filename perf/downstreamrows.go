@@ -1,0 +1,140 @@
+package perf
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"posttrade/matcher"
+	"posttrade/sidecars/projection"
+	"posttrade/sidecars/store"
+)
+
+// batchRows is the batch of the comparators: that of the projection.
+const batchRows = 8192
+
+// turnRows is how many rows the projection and the bare insert write by turns: both
+// tables grow alike, and what the machine and the server do beside them meets both.
+const turnRows = 8 * batchRows
+
+// bookedRows are the rows of every fill, as the projection makes them.
+func bookedRows(d Downstream) (rows []store.Trade, err error) {
+	err = d.Journal().Fills(1, func(fills []matcher.Fill) error {
+		for i := range fills {
+			f := &fills[i]
+			rows = append(rows, store.Trade{
+				ID: store.TradeID(f.TradeSeq), Seq: f.TradeSeq, AccountID: f.AccountID, Security: d.Ticker(f.SecurityID),
+				Side: f.Side, Quantity: int64(f.Qty), Price: f.Px, SettlementDate: 20000, ExecutedAt: f.TimeMillis,
+				BookedAt: f.TimeMillis, UpdatedAt: f.TimeMillis,
+				OrderID: "ord-" + strconv.FormatUint(uint64(f.OrderRef), 10), Sequence: f.InputSeq,
+			})
+		}
+		return nil
+	})
+	return rows, err
+}
+
+// projectAndReconcile measures the projection against a bare insert or COPY of
+// the same rows into the same table, then reconciles all of them.
+func (r *Run) projectAndReconcile(d Downstream, dialect, databaseURL string, fills uint64) (err error) {
+	ctx := context.Background()
+	db, err := store.Open(store.Options{URL: databaseURL, Dir: filepath.Join(r.o.Dir, "rows-"+dialect)})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if err := db.Ready(ctx); err != nil {
+		return err
+	}
+	if err := r.project(ctx, d, db, databaseURL); err != nil {
+		return err
+	}
+	reconciled, took, err := r.reconcile(d, db, fills)
+	if err != nil {
+		return err
+	}
+	perHalfMillion := took.Seconds() * 500_000 / float64(reconciled)
+	r.bench("Recon/op=sweep/database="+dialect, int(reconciled), took, metric{perHalfMillion, "s-per-500k"})
+	r.atMost("P10", "recon of 500,000 entries, s, "+dialect, perHalfMillion, 1)
+	return nil
+}
+
+// project measures the projection of every fill and a bare insert of the same rows, by
+// turns. The best turn of each counts: what else the machine did is in the others.
+func (r *Run) project(ctx context.Context, d Downstream, db *store.DB, databaseURL string) (err error) {
+	rows, err := bookedRows(d)
+	if err != nil {
+		return err
+	}
+	bare, err := r.openBare(ctx, databaseURL)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, bare.Close()) }()
+	p := projection.New(projection.Options{Source: d.Journal(), DB: db, Ticker: d.Ticker, Now: time.Now,
+		SettlementDate: func(int64) store.Date { return 20000 }})
+	writers := [2]writer{
+		{write: func(part []store.Trade) error { return bare.Write(ctx, part) }},
+		{write: func(part []store.Trade) error { return stepOver(ctx, p, len(part)) }},
+	}
+	first := 0
+	for turn := range slices.Chunk(rows, turnRows) {
+		for i := range writers {
+			if err := writers[(first+i)%len(writers)].turn(turn); err != nil {
+				return err
+			}
+		}
+		first++ // whoever comes second finds the other's pages on their way to the disk
+	}
+	without, with := &writers[0], &writers[1]
+	dialect := db.Dialect().String()
+	r.bench("Projection/op=rows/database="+dialect, len(rows), with.took,
+		metric{with.best, "rows/s"}, metric{without.best, "bare-rows/s"}, metric{without.took.Seconds() / with.took.Seconds(), "x-bare-overall"})
+	r.atLeast("P10", "projection against a bare insert of the same rows, "+dialect, with.best/without.best, 0.8)
+	return nil
+}
+
+// openBare opens the comparator of a database: of SQLite, "", or of a PostgreSQL server.
+func (r *Run) openBare(ctx context.Context, databaseURL string) (*store.Bare, error) {
+	if databaseURL == "" {
+		return store.OpenBareInsert(ctx, filepath.Join(r.o.Dir, "bare-sqlite"))
+	}
+	return store.OpenBareCopy(ctx, databaseURL)
+}
+
+// stepOver projects the next batch, which has so many fills.
+func stepOver(ctx context.Context, p *projection.Projection, fills int) error {
+	n, err := p.Step(ctx)
+	if err == nil && n != fills {
+		err = fmt.Errorf("a step over %d fills, want %d", n, fills)
+	}
+	return err
+}
+
+// writer is one of those who write the same rows by turns.
+type writer struct {
+	write func([]store.Trade) error
+	took  time.Duration // all turns
+	best  float64       // rows/s of the best turn
+}
+
+// turn writes rows in batches. A turn that is shorter than a whole one, the last, counts
+// among the best only if there is no other.
+func (w *writer) turn(rows []store.Trade) error {
+	start := time.Now()
+	for part := range slices.Chunk(rows, batchRows) {
+		if err := w.write(part); err != nil {
+			return err
+		}
+	}
+	took := time.Since(start)
+	w.took += took
+	if len(rows) == turnRows || w.best == 0 {
+		w.best = max(w.best, float64(len(rows))/took.Seconds())
+	}
+	return nil
+}
