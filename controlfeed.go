@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"posttrade/sidecars/bootstrap"
@@ -236,6 +237,7 @@ type controlFeed struct {
 	seed      func(context.Context) (int, error)
 	outbox    *outbox.Outbox
 	bootstrap *bootstrap.Bootstrap // nil: seeds only
+	sink      atomic.Pointer[controlSink]
 	log       *slog.Logger
 }
 

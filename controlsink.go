@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"posttrade/blotter"
@@ -24,11 +25,33 @@ type controlSink struct {
 	k      *core
 	now    func() time.Time
 
-	regressed uint32 // the mark of an epoch whose source has lost its memory
+	regressed uint32                // the mark of an epoch whose source has lost its memory
+	trouble   atomic.Pointer[error] // why the last change was not taken in, nil when it was; any goroutine reads
 }
 
 // errNoRoom is an engine that was created with fewer places than the source has records.
-var errNoRoom = errors.New("the engine has no room for another one: see risk.max-accounts and risk.max-securities")
+var errNoRoom = errors.New("the engine has no room for another one")
+
+// roomSettings name the places that there are, by source.
+var roomSettings = map[control.Source]string{control.Account: "risk.max-accounts", control.Security: "risk.max-securities"}
+
+// why is the error that keeps the source from being ready, nil when there is none. Any goroutine.
+func (s *controlSink) why() error {
+	if err := s.trouble.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// noted keeps what a change has come to, for why.
+func (s *controlSink) noted(err error) error {
+	if err == nil {
+		s.trouble.Store(nil)
+	} else {
+		s.trouble.Store(&err)
+	}
+	return err
+}
 
 // mark is what a command that comes from a source of this epoch carries: never 0,
 // which stands for a control by hand.
@@ -50,6 +73,10 @@ func (s *controlSink) viewOf() blotter.ControlSource {
 // are sequenced in the order of their versions: the journal then knows how far
 // it has come, whenever this ends.
 func (s *controlSink) Install(ctx context.Context, snapshot control.Snapshot) error {
+	return s.noted(s.install(ctx, snapshot))
+}
+
+func (s *controlSink) install(ctx context.Context, snapshot control.Snapshot) error {
 	at, mark := s.k.views.SourceMark(s.viewOf()), epochMark(snapshot.Epoch)
 	if at.Mark == mark && (s.regressed == mark || snapshot.Watermark < uint64(at.Watermark)) {
 		s.regressed = mark // however far it comes now: its versions mean something else
@@ -75,7 +102,7 @@ func (s *controlSink) Apply(ctx context.Context, deltas []control.Delta) error {
 	for i := range deltas {
 		changes[i] = deltas[i].Record
 	}
-	return s.sequence(ctx, epochMark(deltas[0].Epoch), changes)
+	return s.noted(s.sequence(ctx, epochMark(deltas[0].Epoch), changes))
 }
 
 // SetState shows the source's standing on the gate, which lets orders in only
@@ -202,7 +229,8 @@ func (s *controlSink) submit(ctx context.Context, n int, fill func(i int, c *mat
 		}
 		told = true // the first refusal speaks for all
 		if a.Reason == matcher.Capacity {
-			return fmt.Errorf("controls: source %s: %w", s.source, errNoRoom)
+			return fmt.Errorf("controls: source %s: %w: see %s, which is fixed when a journal is created",
+				s.source, errNoRoom, roomSettings[s.source])
 		}
 		return fmt.Errorf("controls: source %s: sequence %d was refused: %v", s.source, a.InputSeq, a.Reason)
 	})

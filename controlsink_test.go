@@ -235,8 +235,11 @@ func TestNoRoom(t *testing.T) {
 	for range 3 {
 		for _, s := range []control.Snapshot{securities, accounts} {
 			err := r.sink(s.Source).Install(t.Context(), s)
-			if !errors.Is(err, errNoRoom) || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), string(s.Source)) || !strings.Contains(err.Error(), "risk.max-") {
+			if !errors.Is(err, errNoRoom) || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), string(s.Source)) || !strings.Contains(err.Error(), ": see "+roomSettings[s.Source]) {
 				t.Errorf("source %s: %v", s.Source, err)
+			}
+			if why := r.sink(s.Source).why(); why != nil {
+				t.Errorf("source %s: a sink that has done nothing yet: %v", s.Source, why)
 			}
 		}
 	}
@@ -254,6 +257,24 @@ func TestNoRoom(t *testing.T) {
 	}
 }
 
+// TestTroubleEndsWithWhatCausedIt: a change that is taken in forgets the one that was not.
+func TestTroubleEndsWithWhatCausedIt(t *testing.T) {
+	r := newSinkRig(t, "risk.max-accounts", "4")
+	sink := r.sink(control.Account)
+	five := accountsAt(1, 5, account(1, true, 1), account(2, true, 2), account(3, true, 3), account(4, true, 4), account(5, true, 5))
+	if err := sink.Install(t.Context(), five); !errors.Is(sink.why(), errNoRoom) || sink.why() != err {
+		t.Errorf("why %v, the error was %v", sink.why(), err)
+	}
+	delta := control.Delta{Source: control.Account, Epoch: 1, Version: 6, Record: account(2, false, 6)}
+	if err := sink.Apply(t.Context(), []control.Delta{delta}); err != nil || sink.why() != nil {
+		t.Errorf("why %v after %v", sink.why(), err)
+	}
+	delta.Record = account(9, true, 7)
+	if err := sink.Apply(t.Context(), []control.Delta{delta}); !errors.Is(err, errNoRoom) || !errors.Is(sink.why(), errNoRoom) {
+		t.Errorf("why %v after %v", sink.why(), err)
+	}
+}
+
 // TestTooLittleRoomKeepsTheGateClosed is the same in a whole installation: it
 // runs, says why, and lets no order in.
 func TestTooLittleRoomKeepsTheGateClosed(t *testing.T) {
@@ -266,9 +287,11 @@ func TestTooLittleRoomKeepsTheGateClosed(t *testing.T) {
 		n := len(i.core.gate.Snapshot().Securities)
 		return n == 10, n
 	})
-	if status, body := requested(i, "", "GET", "admin", "/readyz", ""); status != http.StatusServiceUnavailable || !strings.Contains(body, "source security") {
-		t.Errorf("readyz: %d %s", status, body)
-	}
+	until(t, "the answer names the setting", func() (bool, any) {
+		status, body := requested(i, "", "GET", "admin", "/readyz", "")
+		return status == http.StatusServiceUnavailable && strings.Contains(body, `"name":"source security","ready":false,"detail":"bootstrapping`) &&
+			strings.Contains(body, "see risk.max-securities, which is fixed when a journal is created") && !strings.Contains(body, "risk.max-accounts"), body
+	})
 	for _, s := range i.core.gate.Snapshot().Sources {
 		if ready := s.State == gate.Ready; ready != (s.Name == "account") {
 			t.Errorf("source %s is %v", s.Name, s.State)

@@ -8,6 +8,7 @@ import (
 	"posttrade/httpapi"
 	"posttrade/journal/audit"
 	"posttrade/matcher/gate"
+	"posttrade/sidecars/control"
 )
 
 // openEdges opens every listener: the order-matcher, the trade-processor when
@@ -191,7 +192,24 @@ func (in *installation) coreParts() []httpapi.Part {
 		return list
 	}
 	for _, s := range k.gate.Snapshot().Sources {
-		list = append(list, httpapi.Part{Name: "source " + s.Name, Ready: s.State == gate.Ready, Detail: s.State.String()})
+		list = append(list, in.sourcePart(&s))
 	}
 	return list
+}
+
+// sourcePart is a control source. One that cannot become ready says why.
+func (in *installation) sourcePart(s *gate.Source) httpapi.Part {
+	part := httpapi.Part{Name: "source " + s.Name, Ready: s.State == gate.Ready, Detail: s.State.String()}
+	if part.Ready {
+		return part
+	}
+	if s.LastReason != "" {
+		part.Detail += ", last quarantined for " + s.LastReason
+	}
+	if d := in.beside.Load(); d != nil {
+		if err := d.sources.why(control.Source(s.Name)); err != nil {
+			part.Detail += ": " + err.Error()
+		}
+	}
+	return part
 }

@@ -26,6 +26,7 @@ func coreMetrics(k *core, edge *httpapi.OrderMatcher) httpapi.Metrics {
 	m.JournalBytes = func() uint64 { return k.journal.Metrics().CommitBytes }
 	if k.session != nil {
 		m.More = k.sessionMetrics
+		m.Latencies = k.withSessions(m.Latencies)
 	}
 	return m
 }
@@ -42,17 +43,6 @@ func together(parts ...func(emitMore)) func(emitMore) {
 			}
 		}
 	}
-}
-
-// sessionMetrics shows what the shared-memory sessions count.
-func (k *core) sessionMetrics(emit emitMore) {
-	m := k.session.Metrics()
-	emit("svc_sessions", "Sessions that are open, by kind.", false, float64(m.Orders), "kind", "orders")
-	emit("svc_sessions", "Sessions that are open, by kind.", false, float64(m.Feeds), "kind", "feeds")
-	emit("svc_session_commands_total", "Commands taken from sessions.", true, float64(m.Commands))
-	emit("svc_session_records_total", "Records given to sessions that read, and those they were too slow for.", true, float64(m.Copies), "feed", "drop-copy")
-	emit("svc_session_records_total", "Records given to sessions that read, and those they were too slow for.", true, float64(m.Trades), "feed", "trades")
-	emit("svc_session_records_total", "Records given to sessions that read, and those they were too slow for.", true, float64(m.Missed), "feed", "missed")
 }
 
 // memberMetrics adds what a member knows of its cluster, and what runs on the leader only.

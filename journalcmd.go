@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"posttrade/journal"
@@ -74,8 +73,7 @@ func verifyJournal(dir string, stdout io.Writer) error {
 		},
 	})
 	if err != nil {
-		_, absent := os.Stat(dir)
-		if absent != nil || errors.Is(err, journal.ErrLocked) || errors.Is(err, journal.ErrNoGenesis) {
+		if errors.Is(err, journal.ErrLocked) || errors.Is(err, journal.ErrNoGenesis) {
 			return err
 		}
 		return fmt.Errorf("%w: %w", errMismatch, err)
@@ -172,15 +170,12 @@ func runSnapshot(args []string, stdout, stderr io.Writer) int {
 }
 
 func takeSnapshot(c *config, stdout io.Writer) (err error) {
-	j, err := journal.Open(c.inDataDir("journal"), journal.Options{})
+	j, err := journal.OpenExisting(c.inDataDir("journal"), journal.Options{})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, j.Close()) }()
-	text, ok := j.Genesis()
-	if !ok {
-		return journal.ErrNoGenesis
-	}
+	text, _ := j.Genesis()
 	g, err := matcher.ParseGenesis(text)
 	if err != nil {
 		return err

@@ -40,6 +40,7 @@ func runPerfRows(args []string, stdout, stderr io.Writer) error {
 	f.StringVar(&o.Postgres, "postgres", "", "`URL` of a PostgreSQL server to measure beside SQLite, in a database of its own")
 	f.StringVar(&o.Lobster, "lobster", "", "`folder` with LOBSTER files to replay")
 	f.DurationVar(&o.Pause, "pause", 0, "how `long` the matcher's thread is watched for pauses (default 20s)")
+	f.IntVar(&o.Restart, "restart-commands", 0, "commands in the journal that is started from (default 20000000; the table asks for 100000000)")
 	f.StringVar(&cpuProfile, "cpuprofile", "", "write a CPU profile of the run to this `file`")
 	f.BoolVar(&hello, "hello-server", false, "be the bare HTTP server that orders are compared with")
 	c, err := f.read(args, 0, stdout)
@@ -48,6 +49,9 @@ func runPerfRows(args []string, stdout, stderr io.Writer) error {
 	}
 	if hello {
 		return serveHello(stdout)
+	}
+	if o.Restart < 0 {
+		return usagef("flag --restart-commands: %d is less than 0", o.Restart)
 	}
 	o.Commit, o.Stdout = buildCommit, stdout
 	if o.Binary, err = os.Executable(); err != nil {

@@ -28,6 +28,7 @@ func TestPerfCommandsRefuseWhatTheyCannotDo(t *testing.T) {
 		{[]string{"report"}, exitUsage, "needs a results file"},
 		{[]string{"report", "/nowhere/results"}, exitFailed, "no such file"},
 		{[]string{"report", "a", "b"}, exitUsage, "unexpected argument"},
+		{[]string{"--restart-commands=-1"}, exitUsage, "flag --restart-commands: -1 is less than 0"},
 		{[]string{"nonsense"}, exitUsage, "unexpected argument"},
 	} {
 		var stdout, stderr bytes.Buffer

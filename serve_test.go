@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -274,6 +275,44 @@ func TestJournalCommands(t *testing.T) {
 			t.Errorf("journal %v: %d %q", args, code, errs)
 		}
 	}
+}
+
+// TestCommandsOnAJournalMakeNone runs them where there is none: each fails in one
+// line and leaves what it found.
+func TestCommandsOnAJournalMakeNone(t *testing.T) {
+	for _, found := range []string{"", "data", "data/journal", "data/journal/store"} {
+		for _, command := range []string{"verify", "stats", "export", "accept", "snapshot"} {
+			root := t.TempDir()
+			if err := os.MkdirAll(filepath.Join(root, found), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			before := tree(t, root)
+			runs, args := runJournal, []string{command}
+			if command == "snapshot" {
+				runs, args = runSnapshot, nil
+			}
+			code, out, errs := run(runs, append(args, "--data.dir="+filepath.Join(root, "data"))...)
+			if code != exitFailed || out != "" || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, journal.ErrNoGenesis.Error()) {
+				t.Errorf("%s with %q: %d %q %q", command, found, code, out, errs)
+			}
+			if after := tree(t, root); !slices.Equal(after, before) {
+				t.Errorf("%s with %q made %v of %v", command, found, after, before)
+			}
+		}
+	}
+}
+
+// tree is every name below a directory.
+func tree(t *testing.T, root string) (names []string) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(path string, _ os.DirEntry, err error) error {
+		names = append(names, path)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
 }
 
 // TestSnapshotCarriesTheStart restores from the snapshot and not from the first command.

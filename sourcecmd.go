@@ -103,11 +103,13 @@ func (c *config) stopped() error {
 	if c.String("nats.url") != "" {
 		return nil // the stream is a server's: no harm is done while this installation runs
 	}
-	j, err := journal.Open(c.inDataDir("journal"), journal.Options{})
-	if errors.Is(err, journal.ErrLocked) {
+	j, err := journal.OpenExisting(c.inDataDir("journal"), journal.Options{})
+	switch {
+	case errors.Is(err, journal.ErrLocked):
 		return errors.New("source bump-epoch: stop the server first: it has the embedded broker open")
-	}
-	if err != nil {
+	case errors.Is(err, journal.ErrNoGenesis):
+		return nil // no server has run here yet
+	case err != nil:
 		return err
 	}
 	return j.Close()

@@ -75,16 +75,28 @@ func (s *controlSources) replicate(c *config, k *core, b *broker.Broker, l *list
 	}
 	silence := c.Millis("risk.feed.max-silence-ms")
 	for name, feed := range s.feeds {
+		sink := &controlSink{source: name, k: k, now: time.Now}
+		feed.sink.Store(sink)
 		feed.bootstrap = bootstrap.New(bootstrap.Options{
 			Source: name, Tail: tailOf(b, name, silence),
 			Fetch:          func(ctx context.Context) (control.Snapshot, error) { return fetcher.fetch(ctx, name, at[name]) },
-			Sink:           &controlSink{source: name, k: k, now: time.Now},
+			Sink:           sink,
 			Behind:         func(ctx context.Context, watermark uint64) error { return feed.outbox.Behind(ctx, watermark, silence) },
 			BufferCapacity: c.Int("risk.bootstrap.buffer-capacity"),
 			MaxSilence:     silence,
 			Logger:         feed.log,
 		})
 	}
+}
+
+// why is what keeps a source from being ready, nil when nothing is known to. Any goroutine.
+func (s *controlSources) why(name control.Source) error {
+	if feed := s.feeds[name]; feed != nil {
+		if sink := feed.sink.Load(); sink != nil {
+			return sink.why()
+		}
+	}
+	return nil
 }
 
 // snapshotTokenLife is how long a replica's own token lives: one fetch.

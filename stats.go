@@ -40,7 +40,7 @@ import (
 // It is a view and not a record: it is not synced, and nobody reads it back.
 const (
 	statsMagic   = 0x3153544154535450 // "PTSTATS1"
-	statsVersion = 1
+	statsVersion = 2
 	statsBytes   = 16 << 10
 	statsAlign   = 128
 	statsMode    = 0o600
@@ -74,13 +74,15 @@ type statsImage struct {
 	Feeds   statsFeeds
 	Lags    statsLags
 	Cluster statsCluster
+
+	Sessions statsSessions
 }
 
 // blocks are the image's blocks in the file's order.
-func (s *statsImage) blocks() [8][]uint64 {
+func (s *statsImage) blocks() [9][]uint64 {
 	return [...][]uint64{
 		wordsOf(&s.Clock), wordsOf(&s.Path), wordsOf(&s.Commits), wordsOf(&s.Answers),
-		wordsOf(&s.Runtime), wordsOf(&s.Feeds), wordsOf(&s.Lags), wordsOf(&s.Cluster),
+		wordsOf(&s.Runtime), wordsOf(&s.Feeds), wordsOf(&s.Lags), wordsOf(&s.Cluster), wordsOf(&s.Sessions),
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"posttrade/journal"
+	"posttrade/matcher/session"
 )
 
 // statsClock says when the figures were taken.
@@ -20,6 +21,7 @@ type statsClock struct {
 type statsPath struct {
 	Looks         uint64
 	Input, Output statsRing
+	Proposals     statsRing // of a member, before its input ring; without slots on a single node
 	Stages        [len(statsStages)]statsStage
 	Events        uint64 // taken off the output ring
 	Stalls        uint64 // times that the matcher found the output ring full
@@ -53,7 +55,7 @@ type statsCommits struct {
 	Buckets                  [len(journal.CommitBuckets) + 1]uint64 // not cumulative; the last has no bound
 }
 
-// statsAnswers are the order-matcher's decisions, and the time of its answers.
+// statsAnswers are the order-matcher's decisions on requests, and the time of its answers.
 type statsAnswers struct {
 	Accepted, Rejected, Duplicate uint64
 	SumNanos                      uint64
@@ -91,6 +93,28 @@ type statsLags struct {
 	OpenBreaks             uint64
 	Database, Broker       uint64 // 1: reachable
 	Failed                 uint64 // loops that have ended with an error
+}
+
+// statsSessions are the shared-memory sessions.
+type statsSessions struct {
+	Present             uint64 // 0: there is no socket
+	Orders, Feeds       uint64 // that are open, by kind
+	Commands            uint64 // taken from sessions
+	Accepted, Duplicate uint64
+	Refused             uint64 // decided against, or refused by the gate
+	NotTaken            uint64 // malformed, not entitled, not ready, too much in flight: answered and not decided
+	TurnedAway          uint64 // clients that asked for a session and got none
+	Records, Missed     uint64 // given to feeds, and those that their readers were too slow for
+	Times               session.Times
+	Busiest             [statsSessionRows]statsSession // that are open, by the commands answered; ID 0: no more of them
+}
+
+// statsSessionRows is how many sessions are shown one by one.
+const statsSessionRows = 8
+
+type statsSession struct {
+	ID, Peer uint64 // Peer: process id of the client, 0 when it is not known
+	Times    session.Times
 }
 
 // statsCluster is this member's place among the members; all zero on a single node.

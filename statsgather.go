@@ -24,6 +24,8 @@ type statsSources struct {
 	feeds   func(*statsFeeds)
 	lags    func(*statsLags)
 	cluster func(*statsCluster) // nil: a single node
+
+	sessions func(*statsSessions) // nil: there is no socket
 }
 
 // statsSourcesOf reads an installation. edge are the metrics of its order-matcher.
@@ -32,6 +34,9 @@ func statsSourcesOf(in *installation, edge httpapi.Metrics) statsSources {
 	s := statsSources{path: in.core.pathFigures, commits: in.core.journal.Metrics, answers: edge}
 	if in.member != nil {
 		s.cluster = in.member.figures
+	}
+	if server := in.core.session; server != nil {
+		s.sessions = (&sessionReader{server: server}).look
 	}
 	if in.beside.Load() == nil && in.member == nil {
 		return s
@@ -61,6 +66,9 @@ func (k *core) pathFigures(p *statsPath) {
 	p.Stages[stageDurable].look(durable, recorder)
 	p.Input.look(input, k.in.Cap())
 	p.Output.look(output, k.out.Cap())
+	if k.proposals != nil {
+		p.Proposals.look(uint64(k.proposals.Depth()), k.proposals.Cap())
+	}
 	p.Events, p.Stalls = uint64(k.recorder.Events()), k.stage.Stalls()
 	p.Ready = word(k.gate.Ready())
 	p.Looks++
@@ -113,7 +121,10 @@ func (a *statsAnswers) look(m httpapi.Metrics) {
 		})
 	}
 	if m.Latencies != nil {
-		m.Latencies(func(_ string, d httpapi.Distribution) {
+		m.Latencies(func(stage string, d httpapi.Distribution) {
+			if stage == sessionStage {
+				return // sessions have a block of their own
+			}
 			a.SumNanos += uint64(d.Sum * 1e9)
 			for at, n := range d.Positive { // the same buckets, by the exponent of their bound
 				a.Latency[min(max(at+statsOffset, 0), statsBuckets-1)] += uint64(n)

@@ -43,6 +43,9 @@ func (w *statsWriter) look() error {
 	if w.from.cluster != nil {
 		w.from.cluster(&i.Cluster)
 	}
+	if w.from.sessions != nil {
+		w.from.sessions(&i.Sessions)
+	}
 	i.Clock.Tick++
 	i.Clock.WallNanos, i.Clock.UptimeNanos = uint64(at.UnixNano()), uint64(at.Sub(w.begun))
 	return w.file.store(i)

@@ -26,6 +26,7 @@ var edgeFigures = httpapi.Metrics{
 	},
 	Latencies: func(emit func(string, httpapi.Distribution)) {
 		emit("http", httpapi.Distribution{Count: 10, Sum: 0.25, Positive: map[int]int64{0: 4, -40: 6, -500: 1, 500: 1}})
+		emit(sessionStage, httpapi.Distribution{Count: 1, Sum: 1, Positive: map[int]int64{0: 1}}) // these are no answers of the edge
 	},
 }
 

@@ -56,6 +56,26 @@ func recordedLook(second uint64) *topLook {
 	return l
 }
 
+// withSessions adds three sessions of orders, of which one came after the eighth second.
+func withSessions(l *topLook) *topLook {
+	second := uint64(l.at.Unix() - 1_800_000_000)
+	s := &l.image.Sessions
+	*s = statsSessions{
+		Present: 1, Orders: 3, Feeds: 2, Commands: second * 70_000, Accepted: second * 60_000, Refused: second * 9_000,
+		NotTaken: second * 1000, Records: second * 120_000, Missed: second / 12 * 7, TurnedAway: second / 12,
+	}
+	s.Times[11], s.Times[14] = second*69_000, second*1000
+	s.Busiest[0] = statsSession{ID: 3, Peer: 5150}
+	s.Busiest[0].Times[11] = second * 40_000
+	s.Busiest[1] = statsSession{ID: 12, Peer: 5151}
+	s.Busiest[1].Times[11], s.Busiest[1].Times[14] = second*29_000, second*1000
+	if second > 8 {
+		s.Busiest[2] = statsSession{ID: 13}
+		s.Busiest[2].Times[35] = 5
+	}
+	return l
+}
+
 // TestFramesAreAsRecorded compares whole frames with those in testdata/top.
 func TestFramesAreAsRecorded(t *testing.T) {
 	quiet := recordedLook(9)
@@ -67,6 +87,7 @@ func TestFramesAreAsRecorded(t *testing.T) {
 	member.image.Lags.Failed, member.image.Feeds.Sources[0].State = 2, 4
 	member.image.Cluster = statsCluster{Members: 3, Member: 2, Role: 3, Term: 7, Leader: 2, Index: 120_000, Applied: 119_990}
 	member.image.Cluster.Commit[statsOffset-48] = 500
+	member.image.Path.Proposals = statsRing{Depth: 300, Slots: 1024, DepthSum: 12 * 10 * 200}
 	tests := []struct {
 		name          string
 		before, after *topLook
@@ -78,6 +99,8 @@ func TestFramesAreAsRecorded(t *testing.T) {
 		{"started-again", otherProcess(recordedLook(8)), recordedLook(12), 100, 0, false},
 		{"stuck", quiet, quiet, 100, 0, false},
 		{"member", recordedLook(8), member, 100, 0, false},
+		{"sessions", withSessions(recordedLook(8)), withSessions(recordedLook(12)), 100, 0, false},
+		{"sessions-first", nil, withSessions(recordedLook(12)), 100, 0, false},
 		{"terminal", recordedLook(8), recordedLook(12), 80, 24, true},
 		{"small", recordedLook(8), recordedLook(12), 40, 10, true},
 	}

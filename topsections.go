@@ -24,7 +24,7 @@ func topFrame(before, after *topLook, width int) frame {
 	s := spanBetween(before, after)
 	f := frame{titleLine(after, &s)}
 	for _, section := range []func(*topSpan, int) []frameLine{
-		ringLines, stageLines, commitLines, answerLines, runtimeLines, feedLines, lagLines, clusterLines,
+		ringLines, stageLines, commitLines, answerLines, sessionLines, runtimeLines, feedLines, lagLines, clusterLines,
 	} {
 		f = append(f, frameLine{})
 		f = append(f, section(&s, width)...)
@@ -59,11 +59,15 @@ func ringLines(s *topSpan, width int) []frameLine {
 			say("%9s of %-9s mean %s", thousands(r.Depth), thousands(r.Slots), decimal(s.mean(sum))),
 		}
 	}
-	return []frameLine{
+	lines := []frameLine{
 		heading("RINGS", fmt.Sprintf("stalls of the matcher %s", thousands(s.of(func(i *statsImage) uint64 { return i.Path.Stalls })))),
-		line("input", &p.Input, func(i *statsImage) uint64 { return i.Path.Input.DepthSum }),
-		line("output", &p.Output, func(i *statsImage) uint64 { return i.Path.Output.DepthSum }),
 	}
+	if p.Proposals.Slots > 0 {
+		lines = append(lines, line("proposals", &p.Proposals, func(i *statsImage) uint64 { return i.Path.Proposals.DepthSum }))
+	}
+	return append(lines,
+		line("input", &p.Input, func(i *statsImage) uint64 { return i.Path.Input.DepthSum }),
+		line("output", &p.Output, func(i *statsImage) uint64 { return i.Path.Output.DepthSum }))
 }
 
 func ringTone(full float64) tone {

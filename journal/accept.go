@@ -3,7 +3,6 @@ package journal
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -22,8 +21,8 @@ func AcceptHistory(ctx context.Context, dir string, o VerifyOptions) (Report, er
 		o.boot = bootID()
 	}
 	var r Report
-	if _, err := o.FS.Stat(o.FS.PathJoin(dir, storeName)); err != nil {
-		return r, fmt.Errorf("journal: open dir=%s: %w: %w", dir, ErrNoGenesis, err)
+	if err := existing(o.FS, dir); err != nil {
+		return r, err
 	}
 	lock, err := lockDir(o.FS, dir)
 	if err != nil {

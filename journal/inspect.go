@@ -13,6 +13,36 @@ import (
 // tailBlocks is how many blocks Open reads in full at least; more if the anchor lies further back.
 const tailBlocks = 16
 
+// OpenExisting is Open of a journal that has a genesis already. Without one
+// nothing is made or changed: ErrNoGenesis.
+func OpenExisting(dir string, o Options) (*Journal, error) {
+	if err := o.defaults(); err != nil {
+		return nil, err
+	}
+	v := VerifyOptions{FS: o.FS, boot: o.boot}
+	err := readOnly(dir, &v, func(*pebble.DB, []byte, reading, *tailImage) error { return nil })
+	if err != nil {
+		return nil, err
+	}
+	return Open(dir, o)
+}
+
+// existing refuses a directory without a store, before anything touches it: a
+// lock that is taken, and a store that is opened even for reading only, leave
+// files behind.
+func existing(fs vfs.FS, dir string) error {
+	names, err := fs.List(fs.PathJoin(dir, storeName))
+	switch {
+	case notExist(err):
+		return fmt.Errorf("journal: open dir=%s: %w: %w", dir, ErrNoGenesis, err)
+	case err != nil:
+		return fmt.Errorf("journal: open dir=%s: %w", dir, err)
+	case len(names) == 0:
+		return fmt.Errorf("journal: open dir=%s: %w: its store is empty", dir, ErrNoGenesis)
+	}
+	return nil
+}
+
 // finding is what inspect saw.
 type finding struct {
 	store   bool // the store's directory holds a database

@@ -207,11 +207,8 @@ func readOnly(dir string, o *VerifyOptions, f func(db *pebble.DB, genesis []byte
 	if o.boot == "" {
 		o.boot = bootID()
 	}
-	if _, err := o.FS.Stat(dir); err != nil {
-		return fmt.Errorf("journal: stat dir=%s: %w", dir, err)
-	}
-	if _, err := o.FS.Stat(o.FS.PathJoin(dir, storeName)); err != nil {
-		return fmt.Errorf("journal: open dir=%s: %w: %w", dir, ErrNoGenesis, err)
+	if err := existing(o.FS, dir); err != nil {
+		return err
 	}
 	lock, err := lockDir(o.FS, dir)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -62,6 +63,53 @@ func TestVerifyWithoutAJournal(t *testing.T) {
 	must(t, err)
 	must(t, j.Close())
 	_, err = Verify(context.Background(), "new", VerifyOptions{FS: fs})
+	mustFail(t, err, ErrAnchorMissing)
+}
+
+// TestNothingIsMadeWithoutAJournal goes through everything that asks for a journal
+// which must be there already: it fails, and the tree is as before.
+func TestNothingIsMadeWithoutAJournal(t *testing.T) {
+	ctx := context.Background()
+	calls := []struct {
+		name string
+		call func(o VerifyOptions) error
+	}{
+		{"Verify", func(o VerifyOptions) error { _, err := Verify(ctx, "d/j", o); return err }},
+		{"Stats", func(o VerifyOptions) error { _, err := Stats(ctx, "d/j", o); return err }},
+		{"Export", func(o VerifyOptions) error { return Export(ctx, "d/j", io.Discard, 1, 0, o) }},
+		{"AcceptHistory", func(o VerifyOptions) error { _, err := AcceptHistory(ctx, "d/j", o); return err }},
+		{"OpenExisting", func(o VerifyOptions) error { _, err := OpenExisting("d/j", Options{FS: o.FS}); return err }},
+	}
+	for _, dir := range []string{"", "d", "d/j", "d/j/store"} {
+		for _, c := range calls {
+			fs := vfs.NewMem()
+			must(t, fs.MkdirAll(dir, 0o755))
+			before := fs.String()
+			mustFail(t, c.call(VerifyOptions{FS: fs}), ErrNoGenesis)
+			if after := fs.String(); after != before {
+				t.Errorf("%s with dir=%q: there is now\n%s", c.name, dir, after)
+			}
+		}
+	}
+}
+
+func TestOpenExistingOpensWhatIsThere(t *testing.T) {
+	fs := vfs.NewMem()
+	j := openNew(t, "j", strict(t, fs))
+	appendAll(t, j, &flow{seed: 1}, 10, 10)
+	_, err := OpenExisting("j", strict(t, fs))
+	mustFail(t, err, ErrLocked)
+	must(t, j.Close())
+	j, err = OpenExisting("j", strict(t, fs))
+	must(t, err)
+	if head, _ := j.Head(); head != 20 {
+		t.Errorf("head %d, want 20", head)
+	}
+	must(t, j.Close())
+	_, err = OpenExisting("j", Options{FS: fs, Durability: "hope"})
+	mustFail(t, err, ErrDurability)
+	must(t, fs.Remove("j/anchor"))
+	_, err = OpenExisting("j", strict(t, fs))
 	mustFail(t, err, ErrAnchorMissing)
 }
 

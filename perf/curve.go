@@ -19,7 +19,7 @@ import (
 func (r *Run) curveLoads(shape string) []int {
 	switch {
 	case r.o.Smoke:
-		return []int{10, 95}
+		return []int{10, 70, 95}
 	case shape == "poisson":
 		return []int{10, 30, 50, 70, 90, 95}
 	}

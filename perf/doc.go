@@ -11,7 +11,9 @@
 // Absolute figures drift on shared machines, so a target is a ratio taken within
 // one run; the core-to-core line round trip and the load stand beside it. A row
 // never fails the run because it is slow: it says what was missed. It fails the
-// run when what it measured was wrong (an order lost, a count that is off).
+// run when what it measured was wrong (an order lost, a count that is off). All
+// that the performance table asks for (verdict.go) is in a full run's results: with
+// a verdict and what stands beside it, or with why there is none.
 //
 // The gate is the other way round: it fails a build that is slower than another one, on
 // processor time of small pieces that do not depend on a second core, and on nothing

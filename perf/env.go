@@ -3,6 +3,7 @@ package perf
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -183,10 +184,19 @@ func (h host) limit(name, old string) string {
 			return value
 		}
 		if group == "" || group == "/" {
-			return h.first(filepath.Join("sys/fs/cgroup", old))
+			return bounded(h.first(filepath.Join("sys/fs/cgroup", old)))
 		}
 		group = filepath.Dir(group) // a group below the delegated one may not show its own
 	}
+}
+
+// bounded writes a limit of the first kind of control groups as the second kind does: no
+// limit is max, not -1 or the largest number of pages.
+func bounded(limit string) string {
+	if n, err := strconv.ParseInt(limit, 10, 64); err == nil && (n < 0 || n > math.MaxInt64/2) {
+		return "max"
+	}
+	return limit
 }
 
 // ticks are the processor times of all cores together since the start of the machine.

@@ -75,7 +75,7 @@ func TestEnvironmentOfASystemThatShowsNothing(t *testing.T) {
 		t.Errorf("footer %q", got)
 	}
 	old := fakeHost(t, map[string]string{"sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1\n", "sys/fs/cgroup/memory/memory.limit_in_bytes": "1024\n"}).environment("", "/x")
-	if old.CgroupCPU != "-1" || old.CgroupMemory != "1024" {
+	if old.CgroupCPU != "max" || old.CgroupMemory != "1024" {
 		t.Errorf("limits of the first kind of control groups: %q, %q", old.CgroupCPU, old.CgroupMemory)
 	}
 	if e.Hypervisor != "no" || e.CPU == "" || e.Commit == "" {

@@ -33,7 +33,8 @@ func (r *Run) flatness(c curve, shape string, points []curvePoint) {
 		metric{requests, "p99.9-highest/lowest"}, metric{float64(low), "%-of-the-lowest"}, metric{float64(high), "%-of-the-highest"},
 		metric{commits, "commit-p99.9-highest/lowest"})
 	if c.row != "" && shape == "constant" {
-		r.atMost(c.row, fmt.Sprintf("%s: highest against lowest p99.9 from %d to %d %% of saturation", c.name, flatFrom, flatTo), requests, flatLimit)
+		r.atMost(c.row, fmt.Sprintf("%s: highest against lowest p99.9 from %d to %d %% of saturation", c.name, flatFrom, flatTo), requests, flatLimit).
+			beside("the commits' own p99.9: %.3g; lowest at %d %%, highest at %d %%", commits, low, high)
 	}
 }
 

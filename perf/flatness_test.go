@@ -101,13 +101,3 @@ func TestStallIsTimeWithoutProgress(t *testing.T) {
 		t.Errorf("%v", s.longest)
 	}
 }
-
-func TestRunNamesTheRowsItLacks(t *testing.T) {
-	r := &Run{}
-	for _, row := range []string{"P1", "P2", "P3", "P4", "P5", "P6", "P8", "P9", "P10", "P11", "P13", "pause", "P14", "P14"} {
-		r.atMost(row, "", 1, 1)
-	}
-	if got := strings.Join(r.missing(), " "); got != "P7 P12" {
-		t.Errorf("missing %q", got)
-	}
-}

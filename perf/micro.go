@@ -163,11 +163,7 @@ func microGate(string) (*laps, error) {
 		return nil, err
 	}
 	g.SetReady()
-	source := &flowSource{random: flow.NewRandom(1)}
-	commands := make([]matcher.Command, 1<<12)
-	for i := range commands {
-		source.next(&commands[i])
-	}
+	commands := drawnCommands(1, 1<<12)
 	const n = 1 << 16
 	run := func() error {
 		for i := range n {
@@ -185,32 +181,12 @@ func microJSON(string) (*laps, error) {
 	body := appendOrder(nil, 1, 1, 1)
 	reader := strictjson.NewReader(body)
 	const n = 4_000
-	run := func() error {
-		for range n {
-			reader.Reset(body)
-			reader.BeginObject()
-			for {
-				if _, more := reader.NextKey(); !more {
-					break
-				}
-				reader.Skip()
-			}
-			if err := reader.End(); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	return &laps{ops: n, run: run}, nil
+	return &laps{ops: n, run: func() error { return readBodies(reader, body, n) }}, nil
 }
 
 // microRecord reads commands from their 64 bytes.
 func microRecord(string) (*laps, error) {
-	source := &flowSource{random: flow.NewRandom(1)}
-	commands := make([]matcher.Command, 1<<10)
-	for i := range commands {
-		source.next(&commands[i])
-	}
+	commands := drawnCommands(1, 1<<10)
 	const n = 1 << 16
 	run := func() error {
 		for i := range n {
@@ -234,11 +210,7 @@ func microJournal(dir string) (*laps, error) {
 		return nil, errors.Join(err, j.Close())
 	}
 	const blocks, perBlock = 16, 1024
-	source := &flowSource{random: flow.NewRandom(5)}
-	commands := make([]matcher.Command, blocks*perBlock)
-	for i := range commands {
-		source.next(&commands[i])
-	}
+	commands := drawnCommands(5, blocks*perBlock)
 	var block journal.Block
 	seq := uint64(0)
 	run := func() error {

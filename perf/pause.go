@@ -260,5 +260,5 @@ func (r *Run) pauseFigures(s *pauseSources, l *gapLog, bare jitter, result *load
 	}
 	r.note("pause: stolen from the machine meanwhile: " + s.share)
 	r.atMost("pause", fmt.Sprintf("longest pause of the matcher's thread in %v against a bare thread's longest gap", l.all.took.Round(time.Second)),
-		l.all.longest.Seconds()/bare.longest.Seconds(), pauseLimit)
+		l.all.longest.Seconds()/bare.longest.Seconds(), pauseLimit).beside("bare thread %.4g us", microseconds(bare.longest))
 }

@@ -198,6 +198,7 @@ func shapeOf(f *flow.Flow) shape {
 // thousands of prices, every report through a ring to another core.
 func measureRealistic(r *Run) error {
 	slowest, fastest := math.Inf(1), 0.0
+	ladder := 0.0 // ns a message, in the slowest
 	for _, regime := range flow.Regimes() {
 		o := flow.RealisticOptions{Seed: 42, Regime: regime, N: r.scale(2_000_000)}
 		if r.o.Smoke {
@@ -227,9 +228,14 @@ func measureRealistic(r *Run) error {
 			metric{rate, "M/s"}, metric{float64(reports) / float64(len(f.Timed())), "reports/op"}, metric{slices.Min(alone), "one-core-ns/op"},
 			metric{slices.Min(bare), "ladder-ns/op"},
 			metric{float64(s.prices), "prices"}, metric{float64(s.cancelled), "cancelled-%"}, metric{float64(s.modifies), "modifies-%"})
-		slowest, fastest = min(slowest, rate), max(fastest, rate)
+		if rate < slowest {
+			slowest, ladder = rate, slices.Min(bare)
+		}
+		fastest = max(fastest, rate)
 	}
-	r.atLeast("P3", "realistic flow, worst of five regimes, M messages/s", slowest, 10)
-	r.atMost("P3", "realistic flow, the best regime against the worst", fastest/slowest, 2)
+	r.atLeast("P3", "realistic flow, worst of five regimes, M messages/s", slowest, 10).
+		beside("bare ladder in it, no reports, %.4g M/s", 1e3/ladder)
+	r.atMost("P3", "realistic flow, the best regime against the worst", fastest/slowest, 2).
+		beside("best %.4g M/s", fastest)
 	return nil
 }

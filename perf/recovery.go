@@ -1,10 +1,15 @@
 package perf
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"time"
 )
+
+// restartCommands is how many commands the journal of the restart holds when nobody says,
+// restartAsked how many the table asks for: they take minutes to be made.
+const restartCommands, restartAsked = 20_000_000, 100_000_000
 
 // measureRecovery is row P9: a journal replayed through the engine from its
 // first command, and a start from a snapshot of it.
@@ -16,7 +21,7 @@ func measureRecovery(r *Run) error {
 		return err
 	}
 	const batch, window = 512, 16
-	n := r.scale(20_000_000) / batch * batch
+	n := max(r.scale(cmp.Or(r.o.Restart, restartCommands))/batch, 1) * batch
 	if err := pump(e, 1, n, window, batch); err != nil {
 		return err
 	}
@@ -49,6 +54,9 @@ func measureRecovery(r *Run) error {
 	r.bench("Recovery/op=replay", n, replay, metric{rate, "M/s"})
 	r.figures(fmt.Sprintf("Recovery/op=restart-from-snapshot/commands=%d", n), metric{restart.Seconds(), "s"})
 	r.atLeast("P9", "M commands/s from the journal through engine and views to a verified state", rate, 5)
-	r.atMost("P9", fmt.Sprintf("restart with %d commands and a snapshot, s", n), restart.Seconds(), 5)
+	t := r.atMost("P9", fmt.Sprintf("restart with %d commands and a snapshot, s", n), restart.Seconds(), 5)
+	if n < restartAsked/batch*batch {
+		t.beside("the table asks for %d commands: --restart-commands", restartAsked)
+	}
 	return e.Close()
 }

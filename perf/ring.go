@@ -115,12 +115,22 @@ func measureRing(r *Run) error {
 	}
 	r.figures("Ring/op=ping-pong", metric{trips.p50, "p50-ns"}, metric{trips.p99, "p99-ns"}, metric{trips.line, "line-ns"})
 	shared := single["shared"]
-	r.atLeast("P1", "ring single, shared memory, against a Go channel", channel.Seconds()/shared.Seconds(), 6)
-	r.atLeast("P1", "ring single, shared memory, M messages/s", float64(n)/shared.Seconds()/1e6, 140)
-	r.atLeast("P1", "ring batch 64 against a channel of slices", slices64.Seconds()/batch64["shared"].Seconds(), 2.5)
-	r.atMost("P1", "ring ping-pong p50 against the line round trip", trips.p50/trips.line, 1.35)
+	millions := func(d time.Duration) float64 { return float64(n) / d.Seconds() / 1e6 }
+	r.atLeast("P1", "ring single, shared memory, against a Go channel", channel.Seconds()/shared.Seconds(), 6).
+		beside("channel %.4g M/s", millions(channel))
+	r.atLeast("P1", "ring single, shared memory, M messages/s", millions(shared), 140).
+		beside("line round trip %.0f ns", trips.line)
+	r.atLeast("P1", "ring single, shared memory against private", single["private"].Seconds()/shared.Seconds(), sameMemory).
+		beside("private %.4g M/s", millions(single["private"]))
+	r.atLeast("P1", "ring batch 64 against a channel of slices", slices64.Seconds()/batch64["shared"].Seconds(), 2.5).
+		beside("channel of slices %.4g M/s", millions(slices64))
+	r.atMost("P1", "ring ping-pong p50 against the line round trip", trips.p50/trips.line, 1.35).
+		beside("line round trip %.0f ns", trips.line)
 	return nil
 }
+
+// sameMemory is what shared memory reaches of private memory at least to count as the same.
+const sameMemory = 0.9
 
 func perSecond(n int, d time.Duration) metric { return metric{float64(n) / d.Seconds() / 1e6, "M/s"} }
 

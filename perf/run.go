@@ -26,6 +26,7 @@ type Options struct {
 	Postgres string
 	Lobster  string        // a folder with LOBSTER files, "" for none
 	Pause    time.Duration // how long the matcher's thread is watched for pauses; 0: as long as a full run allows
+	Restart  int           // commands in the journal of the row that restarts; 0: as many as a full run has time for
 	Stdout   io.Writer
 	Open     func(EngineOptions) (Engine, error)
 	Session  func(socket, idle string, clock load.Clock) (Session, error) // a client of a serving process
@@ -57,19 +58,6 @@ type Run struct {
 type metric struct {
 	value float64
 	unit  string
-}
-
-type target struct {
-	row, text  string
-	got, limit float64
-	atMost     bool
-}
-
-func (t target) met() bool {
-	if t.atMost {
-		return t.got <= t.limit
-	}
-	return t.got >= t.limit
 }
 
 type row struct {
@@ -137,26 +125,12 @@ func Measure(o Options) error {
 		r.note(fmt.Sprintf("row %s took %.1f s", row.name, time.Since(begun).Seconds()))
 	}
 	r.jitterAfter = r.jitter()
+	if o.Only == "" {
+		r.unjudged()
+	}
 	r.summary(o.Stdout)
 	r.note(fmt.Sprintf("the run took %.0f s", time.Since(r.env.Date).Seconds()))
-	if missing := r.missing(); o.Only == "" && len(missing) > 0 {
-		r.note("rows of the table without a figure: " + strings.Join(missing, " "))
-	}
 	return r.write()
-}
-
-// tableRows is how many rows the performance table has, P1 to P14.
-const tableRows = 14
-
-// missing are the table's rows that no target of this run belongs to.
-func (r *Run) missing() (names []string) {
-	for n := range tableRows {
-		name := fmt.Sprint("P", n+1)
-		if !slices.ContainsFunc(r.targets, func(t target) bool { return t.row == name }) {
-			names = append(names, name)
-		}
-	}
-	return names
 }
 
 // wanted reports whether a row's name contains one of the words.
@@ -183,7 +157,7 @@ func (r *Run) duration(d time.Duration) time.Duration {
 // bench records one line in Go's benchmark format: a name, how many operations
 // were measured, nanoseconds an operation, and whatever else was counted.
 func (r *Run) bench(name string, n int, elapsed time.Duration, more ...metric) {
-	line := fmt.Sprintf("Benchmark%s %d %.4g ns/op", name, n, float64(elapsed.Nanoseconds())/float64(max(n, 1)))
+	line := fmt.Sprintf("Benchmark%s %d %.4g ns/op", unbroken(name), n, float64(elapsed.Nanoseconds())/float64(max(n, 1)))
 	for _, m := range more {
 		line += fmt.Sprintf(" %.5g %s", m.value, m.unit)
 	}
@@ -191,9 +165,12 @@ func (r *Run) bench(name string, n int, elapsed time.Duration, more ...metric) {
 	fmt.Fprintln(r.o.Stdout, line)
 }
 
+// unbroken is a name as the format wants it: one word.
+func unbroken(name string) string { return strings.ReplaceAll(name, " ", "-") }
+
 // figures records a line that has no time per operation.
 func (r *Run) figures(name string, more ...metric) {
-	line := "Benchmark" + name + " 1"
+	line := "Benchmark" + unbroken(name) + " 1"
 	for _, m := range more {
 		line += fmt.Sprintf(" %.5g %s", m.value, m.unit)
 	}
@@ -205,34 +182,6 @@ func (r *Run) figures(name string, more ...metric) {
 func (r *Run) note(text string) {
 	r.lines = append(r.lines, "# "+text)
 	fmt.Fprintln(r.o.Stdout, "# "+text)
-}
-
-func (r *Run) atMost(row, text string, got, limit float64) {
-	r.targets = append(r.targets, target{row, text, got, limit, true})
-}
-
-func (r *Run) atLeast(row, text string, got, limit float64) {
-	r.targets = append(r.targets, target{row, text, got, limit, false})
-}
-
-// summary prints the targets as a table that goes into the README as it is.
-func (r *Run) summary(w io.Writer) {
-	fmt.Fprintf(w, "\n| row | figure | measured | target | |\n|---|---|---:|---:|---|\n")
-	for _, t := range r.targets {
-		fmt.Fprintln(w, t)
-	}
-}
-
-// String is one row of the table.
-func (t target) String() string {
-	sign, verdict := ">=", "met"
-	if t.atMost {
-		sign = "<="
-	}
-	if !t.met() {
-		verdict = "missed"
-	}
-	return fmt.Sprintf("| %s | %s | %.4g | %s %.4g | %s |", t.row, t.text, t.got, sign, t.limit, verdict)
 }
 
 // outFile is where the results go.

@@ -136,7 +136,7 @@ func TestCurveWritesEveryPointInThreeForms(t *testing.T) {
 	if err := r.curve(c); err != nil {
 		t.Fatal(err)
 	}
-	if want := 1 + 2*(len(r.curveLoads("constant"))); len(r.lines) != want {
+	if want := 1 + 2*(len(r.curveLoads("constant"))+1); len(r.lines) != want { // each shape has its points and how flat it is
 		t.Errorf("%d lines, want %d", len(r.lines), want)
 	}
 	text := strings.Join(r.lines, "\n")

@@ -42,8 +42,11 @@ func pauses(run *Run) []plot {
 func besides(run *Run) (plots []plot) {
 	var works []string
 	bars := map[string][]bar{}
-	for _, row := range rowsOf(run, "Beside", "p99-us") {
+	for _, row := range append(rowsOf(run, "Beside", "p99-us"), rowsOf(run, "Everything", "p99-us")...) {
 		work := row.key("work")
+		if work == "" {
+			work = strings.ToLower(row.group())
+		}
 		if bars[work] == nil {
 			works = append(works, work)
 		}
@@ -56,10 +59,47 @@ func besides(run *Run) (plots []plot) {
 	return plots
 }
 
-// allocations are what each stage asked for a command, a plot for each kind of run.
+// timed are the groups whose times are shown as bars; the others have plots of their own.
+var timed = []string{"EndToEnd", "Session", "Cluster", "HTTP", "Feeds", "Disk", "TCA"}
+
+// quickest are the names that a row may give to its median and its p99.
+var quickest = [][2]string{{"p50-us", "p99-us"}, {"p50-us-at-10%", "p99-us-at-10%"}, {"p50-ms", "p99-ms"}}
+
+// times are medians and p99s, a plot for each group.
+func times(run *Run) (plots []plot) {
+	for _, group := range timed {
+		var bars []bar
+		var p99s []float64
+		for _, names := range quickest {
+			for _, row := range rowsOf(run, group, names[0]) {
+				p50, _ := row.get(names[0])
+				p99, _ := row.get(names[1])
+				if strings.Contains(names[0], "-ms") {
+					p50, p99 = 1000*p50, 1000*p99
+				}
+				name := strings.TrimPrefix(row.Name, group+"/")
+				if _, at10, found := strings.Cut(names[0], "-at-"); found {
+					name += "/at " + strings.TrimSuffix(at10, "%") + " % of saturation"
+				}
+				bars, p99s = append(bars, bar{name: name, value: p50, text: micros(p50)}), append(p99s, p99)
+			}
+		}
+		for i := range bars {
+			if p99s[i] > 0 {
+				bars[i].text += ", p99 " + micros(p99s[i])
+			}
+		}
+		common := distinct(bars)
+		plots = drawn(plots, group, common, barPlot(bars))
+	}
+	return plots
+}
+
+// allocations are what each stage asked for a command, a plot for each kind of run: the
+// most in any round. Stages that asked for nothing are named and have no bar.
 func allocations(run *Run) (plots []plot) {
 	var groups []string
-	bars := map[string][]bar{}
+	stages, rounds := map[string][]bar{}, map[string]int{}
 	for i := range run.Rows {
 		row := &run.Rows[i]
 		per, found := row.get("allocs/command")
@@ -67,13 +107,37 @@ func allocations(run *Run) (plots []plot) {
 		if !found || stage == "" || row.key("op") != "allocated" {
 			continue
 		}
-		if !slices.Contains(groups, row.group()) {
-			groups = append(groups, row.group())
+		group := row.group()
+		if !slices.Contains(groups, group) {
+			groups = append(groups, group)
 		}
-		bars[row.group()] = append(bars[row.group()], bar{stage, per, short(per)})
+		at := slices.IndexFunc(stages[group], func(b bar) bool { return b.name == stage })
+		if at < 0 {
+			stages[group] = append(stages[group], bar{name: stage, value: per})
+			continue
+		}
+		stages[group][at].value = max(stages[group][at].value, per)
+		rounds[group]++
 	}
 	for _, group := range groups {
-		plots = drawn(plots, "Allocations a command: "+group, "", barPlot(bars[group]))
+		var bars []bar
+		var none []string
+		for _, b := range stages[group] {
+			if b.value == 0 {
+				none = append(none, b.name)
+				continue
+			}
+			b.text = short(b.value)
+			bars = append(bars, b)
+		}
+		var notes []string
+		if rounds[group] > 0 {
+			notes = append(notes, "the most in any round")
+		}
+		if len(none) > 0 {
+			notes = append(notes, "nothing: "+strings.Join(none, ", "))
+		}
+		plots = drawn(plots, "Allocations a command: "+group, strings.Join(notes, "; "), barPlot(bars))
 	}
 	return plots
 }

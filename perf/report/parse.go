@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,8 +16,8 @@ import (
 
 // Run is one results file.
 type Run struct {
-	Name    string // of the file
-	When    time.Time
+	Name    string    // of the file
+	When    time.Time // zero: the file does not say
 	Header  []Field
 	Rows    []Row
 	Targets []Target
@@ -48,6 +49,8 @@ type Target struct {
 	AtMost      bool
 	Limit       float64
 	Met         bool
+	Open        bool   // nothing was measured: there is no verdict, Measured is not a number, Beside may say why
+	Beside      string // the peer or the floor in the same run, "" when the ratio says it all
 }
 
 // ErrNoResults reports a file or folder without a measured line.
@@ -106,7 +109,7 @@ func Parse(name string, in io.Reader) (*Run, error) {
 		return nil, fmt.Errorf("report: parse file=%s: %w", name, ErrNoResults)
 	}
 	if when, err := time.Parse(time.RFC3339, run.field("date")); err == nil {
-		run.When = when // older files have no date
+		run.When = when // older files have no date: they come first
 	}
 	return run, nil
 }
@@ -128,28 +131,36 @@ func (r *Run) line(text string) error {
 	return nil
 }
 
-// parseRow reads "Name n value unit value unit ...".
+// parseRow reads "Name n value unit value unit ...". Older files have names of several
+// words, and numbers may be among them: the first one that is followed by pairs of a
+// figure and a unit is the count.
 func parseRow(text string) (Row, error) {
 	words := strings.Fields(text)
-	if len(words) < 4 || len(words)%2 != 0 {
-		return Row{}, fmt.Errorf("not a benchmark line: %q", text)
-	}
-	n, err := strconv.Atoi(words[1])
-	if err != nil {
-		return Row{}, fmt.Errorf("count %q: %w", words[1], err)
-	}
-	row := Row{Name: words[0], N: n}
-	for at := 2; at < len(words); at += 2 {
-		value, err := strconv.ParseFloat(words[at], 64)
-		if err != nil {
-			return Row{}, fmt.Errorf("figure %q: %w", words[at], err)
+	for at := 1; at < len(words)-2; at++ {
+		n, err := strconv.Atoi(words[at])
+		if err != nil || (len(words)-at)%2 == 0 {
+			continue
 		}
-		row.Metrics = append(row.Metrics, Metric{value, words[at+1]})
+		row := Row{Name: strings.Join(words[:at], "-"), N: n}
+		row.Metrics, err = parseMetrics(words[at+1:])
+		return row, err
 	}
-	return row, nil
+	return Row{}, fmt.Errorf("not a benchmark line: %q", text)
 }
 
-// parseTarget reads " P1 | figure | 1.2 | >= 2 | missed |".
+func parseMetrics(words []string) (list []Metric, err error) {
+	for ; len(words) > 0; words = words[2:] {
+		value, err := strconv.ParseFloat(words[0], 64)
+		if err != nil {
+			return list, fmt.Errorf("figure %q: %w", words[0], err)
+		}
+		list = append(list, Metric{value, words[1]})
+	}
+	return list, nil
+}
+
+// parseTarget reads " P1 | figure | 1.2 | >= 2 | missed | channel 25 M/s |"; older files
+// have nothing beside.
 func parseTarget(text string) (t Target, err error) {
 	cells := strings.Split(text, "|")
 	if len(cells) < 5 {
@@ -159,7 +170,12 @@ func parseTarget(text string) (t Target, err error) {
 		cells[i] = strings.TrimSpace(cells[i])
 	}
 	t.Row, t.Figure, t.Met = cells[0], cells[1], cells[4] == "met"
-	if t.Measured, err = strconv.ParseFloat(cells[2], 64); err != nil {
+	if len(cells) > 6 {
+		t.Beside = cells[5]
+	}
+	if t.Open = cells[2] == "-"; t.Open {
+		t.Measured = math.NaN()
+	} else if t.Measured, err = strconv.ParseFloat(cells[2], 64); err != nil {
 		return t, fmt.Errorf("measured %q: %w", cells[2], err)
 	}
 	sign, limit, _ := strings.Cut(cells[3], " ")
@@ -204,11 +220,6 @@ func loadFile(name string) (*Run, error) {
 	run, err := Parse(filepath.Base(name), file)
 	if err != nil {
 		return nil, err
-	}
-	if run.When.IsZero() {
-		if info, err := file.Stat(); err == nil {
-			run.When = info.ModTime()
-		}
 	}
 	beside, err := filepath.Glob(filepath.Join(strings.TrimSuffix(name, ".txt"), "*.hgrm"))
 	if err != nil {

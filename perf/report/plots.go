@@ -38,6 +38,9 @@ func rates(run *Run) (plots []plot) {
 	bars := map[kind][]bar{}
 	for i := range run.Rows {
 		row := &run.Rows[i]
+		if slices.Contains(offered, row.group()) {
+			continue
+		}
 		for _, unit := range rateUnits {
 			value, found := row.get(unit)
 			if !found {
@@ -53,15 +56,19 @@ func rates(run *Run) (plots []plot) {
 		}
 	}
 	for _, k := range order {
-		plots = drawn(plots, k.group, "", barPlot(bars[k]))
+		common := distinct(bars[k])
+		plots = drawn(plots, k.group, common, barPlot(bars[k]))
 	}
 	return plots
 }
 
+// offered are the groups whose rate is what was asked of them, and says nothing.
+var offered = []string{"Everything"}
+
 // ranks and hues are the looks of series that have an order, and of those that have none.
 var (
 	ranks = []string{"r0", "r1", "r2", "r3"}
-	hues  = []string{"c0", "c1"}
+	hues  = []string{"c0", "c1", "c2"}
 )
 
 // quantiles are the lines of a latency curve.
@@ -94,7 +101,7 @@ func curves(run *Run) (plots []plot) {
 			all = append(all, series{quantiles[q].name, ranks[q], points[title][q]})
 		}
 		plots = drawn(plots, title, "", linePlot(
-			axis{label: "requests a second asked for", text: short}, axis{log: true, text: microsTick}, all))
+			axis{label: "requests a second asked for", text: short}, axis{label: "time to the answer", log: true, text: microsTick}, all))
 	}
 	return plots
 }
@@ -137,7 +144,7 @@ func percentiles(run *Run) (plots []plot) {
 	for _, name := range names {
 		title := strings.NewReplacer("Curve.op-", "", ".durability-", ", ", ".arrivals-", ", ").Replace(name) + " arrivals"
 		plots = drawn(plots, title, "", linePlot(
-			axis{label: "percentile", log: true, text: nines, ticks: []float64{1, 10, 100, 1000, 10_000}}, axis{log: true, text: microsTick}, lines[name]))
+			axis{label: "percentile", log: true, text: nines, ticks: []float64{1, 10, 100, 1000, 10_000}}, axis{label: "time to the answer", log: true, text: microsTick}, lines[name]))
 	}
 	return plots
 }
@@ -150,9 +157,10 @@ func nines(v float64) string {
 	return strconv.FormatFloat(100-100/v, 'f', max(int(math.Round(math.Log10(v)))-2, 0), 64) + " %"
 }
 
-// commits are how many commands share a commit at each load.
+// commits are how many commands share a commit at each load, a plot for each durability.
 func commits(run *Run) (plots []plot) {
-	var all []series
+	var order []string
+	lines := map[string][]series{}
 	for i := range run.Rows {
 		row := &run.Rows[i]
 		per, found := row.get("commands/commit")
@@ -160,16 +168,24 @@ func commits(run *Run) (plots []plot) {
 		if !found || err != nil || row.key("arrivals") != "poisson" {
 			continue
 		}
-		name := row.key("durability")
+		durability, name := row.key("durability"), row.key("op")
+		all := lines[durability]
+		if all == nil {
+			order = append(order, durability)
+		}
 		at := slices.IndexFunc(all, func(s series) bool { return s.name == name })
 		if at < 0 {
 			at = len(all)
 			all = append(all, series{name: name, look: hues[at%len(hues)]})
 		}
 		all[at].points = append(all[at].points, point{load, per, fmt.Sprintf("%s at %g %%: %s commands in a commit", name, load, short(per))})
+		lines[durability] = all
 	}
-	return drawn(nil, "Commands in a commit", "Poisson arrivals, in process", linePlot(
-		axis{label: "% of saturation", text: short}, axis{log: true, text: short}, all))
+	for _, durability := range order {
+		plots = drawn(plots, "Commands in a commit, "+durability, "Poisson arrivals", linePlot(
+			axis{label: "% of saturation", text: short}, axis{label: "commands", log: true, text: short}, lines[durability]))
+	}
+	return plots
 }
 
 // gaps are how often a second a spinning thread was interrupted.
@@ -193,55 +209,6 @@ func gaps(run *Run) (plots []plot) {
 	return plots
 }
 
-// history is how each target that several runs have went from run to run.
-func history(runs []*Run) (plots []plot) {
-	type target struct{ row, figure string }
-	type line struct {
-		points []point
-		last   Target
-		first  string
-		to     string
-	}
-	var order []target
-	lines := map[target]*line{}
-	for _, run := range runs {
-		if run.field("work") == "smoke" {
-			continue // a hundredth of the work shows that rows run, not how fast
-		}
-		seen := map[target]bool{}
-		for _, t := range run.Targets {
-			if seen[target{t.Row, t.Figure}] {
-				continue // one point a run, also where a figure stands twice
-			}
-			seen[target{t.Row, t.Figure}] = true
-			key := target{t.Row, t.Figure}
-			l := lines[key]
-			if l == nil {
-				l = &line{first: run.field("commit")}
-				lines[key] = l
-				order = append(order, key)
-			}
-			l.last, l.to = t, run.field("commit")
-			note := fmt.Sprintf("%s on %s, %s: %s", run.field("commit"), run.field("cpu"), run.When.UTC().Format(time.DateOnly), short(t.Measured))
-			l.points = append(l.points, point{y: t.Measured, note: note})
-		}
-	}
-	for _, key := range order {
-		if l := lines[key]; len(l.points) > 1 {
-			note := fmt.Sprintf("%d runs, %s to %s; now %s, target %s %s", len(l.points), l.first, l.to, short(l.last.Measured), sign(l.last), short(l.last.Limit))
-			plots = drawn(plots, key.row+": "+key.figure, note, spark(l.points, l.last.Limit))
-		}
-	}
-	return plots
-}
-
-func sign(t Target) string {
-	if t.AtMost {
-		return "at most"
-	}
-	return "at least"
-}
-
 // short writes a number with three digits: 1.58M, 300k, 12.3.
 func short(v float64) string {
 	unit := ""
@@ -253,7 +220,8 @@ func short(v float64) string {
 	}
 	text := strconv.FormatFloat(v, 'g', 3, 64)
 	if strings.Contains(text, "e") {
-		text = strconv.FormatFloat(v, 'f', -1, 64)
+		rounded, _ := strconv.ParseFloat(text, 64) // what was just written
+		text = strconv.FormatFloat(rounded, 'f', -1, 64)
 	}
 	return text + unit
 }

@@ -10,22 +10,21 @@ import (
 
 // The drawing area of a plot, in its own units.
 const (
-	plotWidth, plotHeight      = 640.0, 320.0
-	leftEdge, rightEdge        = 62.0, 540.0 // labels of the series stand to the right
-	topEdge, bottomEdge        = 12.0, 278.0
-	labelGap                   = 14.0
-	barHeight, barStep, barTop = 14.0, 22.0, 6.0
-	barLeft, barRight          = 290.0, 520.0
+	plotWidth, plotHeight = 640.0, 320.0
+	leftEdge, rightEdge   = 80.0, 540.0 // labels of the series stand to the right
+	topEdge, bottomEdge   = 12.0, 278.0
+	labelGap              = 14.0
 )
 
-// point is a value with what it says when the pointer rests on it.
+// point is a value with what it says when the pointer rests on it. One that says nothing
+// is no measured point of its own, and has no dot.
 type point struct {
 	x, y float64
 	note string
 }
 
 // series is one line of a plot. look is how it is coloured: r0 to r3 are shades of one
-// hue for what has an order (p50 before p99), c0 and c1 different hues for what has none.
+// hue for what has an order (p50 before p99), c0 to c2 different hues for what has none.
 type series struct {
 	name   string
 	look   string
@@ -138,6 +137,7 @@ func frame(b *strings.Builder, x, y *axis) {
 	}
 	fmt.Fprintf(b, `<line class="axis" x1="%g" x2="%g" y1="%g" y2="%g"/>`, leftEdge, rightEdge, bottomEdge, bottomEdge)
 	fmt.Fprintf(b, `<text class="tick" x="%g" y="%g" text-anchor="middle">%s</text>`, (leftEdge+rightEdge)/2, plotHeight-6, html.EscapeString(x.label))
+	fmt.Fprintf(b, `<text class="tick" transform="translate(12 %g) rotate(-90)" text-anchor="middle">%s</text>`, (topEdge+bottomEdge)/2, html.EscapeString(y.label))
 }
 
 func drawLine(b *strings.Builder, x, y *axis, s series) {
@@ -146,10 +146,10 @@ func drawLine(b *strings.Builder, x, y *axis, s series) {
 		path = append(path, fmt.Sprintf("%.1f,%.1f", x.at(p.x, leftEdge, rightEdge), y.at(p.y, bottomEdge, topEdge)))
 	}
 	fmt.Fprintf(b, `<polyline class="line %s" points="%s"/>`, s.look, strings.Join(path, " "))
-	if len(s.points) > 24 { // a curve, not measured points
-		return
-	}
 	for i, p := range s.points {
+		if p.note == "" {
+			continue
+		}
 		cx, cy, _ := strings.Cut(path[i], ",")
 		fmt.Fprintf(b, `<circle class="dot %s" cx="%s" cy="%s" r="4"><title>%s</title></circle>`, s.look, cx, cy, html.EscapeString(p.note))
 	}
@@ -167,37 +167,6 @@ func labels(b *strings.Builder, y *axis, all []series) {
 		last = at
 		fmt.Fprintf(b, `<text class="name" x="%g" y="%.1f"><tspan class="key %s">●</tspan> %s</text>`, rightEdge+8, at, s.look, html.EscapeString(s.name))
 	}
-}
-
-// bar is one bar of a bar plot.
-type bar struct {
-	name  string
-	value float64
-	text  string
-}
-
-// barPlot draws bars from zero, one below the other.
-func barPlot(bars []bar) string {
-	top := 0.0
-	for _, r := range bars {
-		top = max(top, r.value)
-	}
-	if top <= 0 {
-		return ""
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img">`, plotWidth, barTop+barStep*float64(len(bars)))
-	fmt.Fprintf(&b, `<line class="axis" x1="%g" x2="%g" y1="0" y2="%g"/>`, barLeft, barLeft, barTop+barStep*float64(len(bars)))
-	for i, r := range bars {
-		at := barTop + barStep*float64(i)
-		width := max((barRight-barLeft)*r.value/top, 1)
-		fmt.Fprintf(&b, `<text class="name" x="%g" y="%.1f" text-anchor="end">%s</text>`, barLeft-8, at+barHeight-3, html.EscapeString(r.name))
-		fmt.Fprintf(&b, `<rect class="bar" x="%g" y="%.1f" width="%.1f" height="%g" rx="2"><title>%s: %s</title></rect>`,
-			barLeft, at, width, barHeight, html.EscapeString(r.name), html.EscapeString(r.text))
-		fmt.Fprintf(&b, `<text class="tick" x="%.1f" y="%.1f">%s</text>`, barLeft+width+6, at+barHeight-3, html.EscapeString(r.text))
-	}
-	b.WriteString("</svg>")
-	return b.String()
 }
 
 // reach is how far a target bar goes to either side: a factor.
@@ -228,35 +197,4 @@ func targetBar(t Target) string {
 	return fmt.Sprintf(`<svg class="small" viewBox="0 0 %g %g" role="img"><title>%.3g times as good as the target</title>`+
 		`<rect class="%s" x="%.1f" y="3" width="%.1f" height="10" rx="2"/><line class="axis" x1="%g" x2="%g" y1="0" y2="%g"/></svg>`,
 		width, height, factor, class, min(from, to), max(math.Abs(to-from), 1), middle, middle, height)
-}
-
-// spark draws how a figure went from run to run, with its target as a line.
-func spark(points []point, limit float64) string {
-	const width, height, pad = 220.0, 48.0, 6.0
-	y := axis{log: limit > 0}
-	values := []float64{limit}
-	for _, p := range points {
-		values = append(values, p.y)
-		y.log = y.log && p.y > 0
-	}
-	y.min, y.max = slices.Min(values), slices.Max(values)
-	if y.max <= y.min {
-		y.max = y.min + 1
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, `<svg class="small" viewBox="0 0 %g %g" role="img">`, width, height)
-	at := y.at(limit, height-pad, pad)
-	fmt.Fprintf(&b, `<line class="limit" x1="0" x2="%g" y1="%.1f" y2="%.1f"><title>target %.4g</title></line>`, width, at, at, limit)
-	var path []string
-	for i, p := range points {
-		x := pad + (width-2*pad)*float64(i)/float64(max(len(points)-1, 1))
-		path = append(path, fmt.Sprintf("%.1f,%.1f", x, y.at(p.y, height-pad, pad)))
-	}
-	fmt.Fprintf(&b, `<polyline class="line c0" points="%s"/>`, strings.Join(path, " "))
-	for i, p := range points {
-		cx, cy, _ := strings.Cut(path[i], ",")
-		fmt.Fprintf(&b, `<circle class="dot c0" cx="%s" cy="%s" r="4"><title>%s</title></circle>`, cx, cy, html.EscapeString(p.note))
-	}
-	b.WriteString("</svg>")
-	return b.String()
 }
