@@ -20,6 +20,8 @@ import (
 // power is left with a shorter log, and has told nobody that it had more.
 //
 // Only commands are stored ahead: an entry of another kind waits for everything before it.
+// So does a member that does not lead any more, before it looks at an entry (settled): the
+// library answers a new leader for what the log holds already without storing it again.
 const (
 	aheadEntries = logTailEntries / 2 // what is not on disk is read from the tail, which must hold it
 	aheadBytes   = logTailBytes / 4
@@ -135,6 +137,15 @@ func (s *logStore) mayWait(logs []*raft.Log) bool {
 		}
 	}
 	return true
+}
+
+// settled waits, on a member that does not lead, until everything is on disk.
+func (s *logStore) settled() error {
+	leads := s.ahead.leads.Load()
+	if leads == nil || (*leads)() {
+		return nil
+	}
+	return s.ahead.drain()
 }
 
 // storeAhead takes entries in, after which the log is span, and has them synced.

@@ -96,6 +96,10 @@ func TestOtherEntriesWaitForTheDisk(t *testing.T) {
 			s.Lead(func() bool { return false })
 			return s.StoreLogs(commandEntries(3, 3))
 		},
+		"a look of one that does not lead any more": func(s *logStore) error {
+			s.Lead(func() bool { return false })
+			return s.GetLog(2, new(raft.Log))
+		},
 		"a deletion": func(s *logStore) error { return s.DeleteRange(2, 2) },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -269,7 +269,7 @@ func (s *logStore) usable() error {
 // GetLog copies the entry at index into l. The newest come from memory, and share
 // their data with every reader. raft.ErrLogNotFound when the log does not reach there.
 func (s *logStore) GetLog(index uint64, l *raft.Log) error {
-	if err := s.usable(); err != nil {
+	if err := errors.Join(s.usable(), s.settled()); err != nil {
 		return err
 	}
 	if !s.reach().holds(index) {
