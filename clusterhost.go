@@ -48,8 +48,8 @@ func (h clusterHost) Head() uint64 {
 // ringPause is how long agreed commands wait before they look for room again.
 const ringPause = 20 * time.Microsecond
 
-// Apply hands agreed commands to the matcher. Nobody here waits for those that
-// another member has proposed; those with a client id carry a mark, so that the
+// Apply hands agreed commands to the matcher, and decides a few of them itself. Nobody here
+// waits for those that another member has proposed; those with a client id carry a mark, so that the
 // recorder asks for it.
 func (h clusterHost) Apply(_ uint64, commands []matcher.Command, ids quorum.IDs) {
 	for i, id, ok := ids.Next(); ok; i, id, ok = ids.Next() {
@@ -68,7 +68,12 @@ func (h clusterHost) Apply(_ uint64, commands []matcher.Command, ids quorum.IDs)
 		for i := range n {
 			*h.in.At(lo + int64(i)) = commands[i]
 		}
-		h.in.Publish(lo, n)
+		if n <= matcher.DriveAtMost {
+			h.in.PublishQuietly(lo, n)
+			h.stage.Drive()
+		} else {
+			h.in.Publish(lo, n)
+		}
 		commands = commands[n:]
 	}
 }

@@ -288,8 +288,8 @@ func (c *core) buildPath() (err error) {
 	c.recorder = journal.NewRecorder(c.journal, c.out, c, journal.RecorderOptions{
 		Idle: c.o.idle, IdleSet: true, CPU: c.o.recorderCPU, Pinned: c.o.recorderCPU >= 0, Flush: c.flush,
 	}, observers...)
-	if !c.o.member {
-		c.stage.DriveNext(c.recorder.Drive)
+	c.stage.DriveNext(c.recorder.Drive)
+	if !c.o.member { // there the commands that have been agreed on come from elsewhere
 		c.desk.Drives(c.stage.Drive)
 	}
 	c.watermark.durable.Store(c.recovered.sequence)

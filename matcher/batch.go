@@ -92,7 +92,7 @@ func (e *Engine) lookAhead(far, near *Command, q *request) {
 		row = e.positions.at(int(o.account)-1, o.security())
 	}
 	ring.Prefetch(
-		unsafe.Pointer(e.positions.table.at(row)), unsafe.Pointer(e.levels.at(o.level)),
+		unsafe.Pointer(e.positions.near(row)), unsafe.Pointer(e.levels.at(o.level)),
 		unsafe.Pointer(p.hot(o.prev)), unsafe.Pointer(p.hot(o.next)),
 	)
 	if near.SecurityID-1 >= uint32(e.securities.count) {

@@ -31,6 +31,7 @@ type positions struct {
 	held   []uint32   // the first count are row numbers
 	count  int
 	stride int
+	last   uint32 // the highest row number
 }
 
 func newPositions(a *arena, accounts, securities int) positions {
@@ -46,6 +47,7 @@ func newPositions(a *arena, accounts, securities int) positions {
 		seen:   carve[uint64](a, (n+63)/64),
 		held:   carve[uint32](a, n),
 		stride: stride,
+		last:   uint32(n - 1),
 	}
 }
 
@@ -53,6 +55,9 @@ func newPositions(a *arena, accounts, securities int) positions {
 func (t *positions) at(account int, security uint32) uint32 {
 	return (security-1)*uint32(t.stride) + uint32(account)
 }
+
+// near is the row of a number, or some row when nobody gave that number out.
+func (t *positions) near(row uint32) *position { return t.table.at(min(row, t.last)) }
 
 // account and security take a row number apart again.
 func (t *positions) account(row uint32) int     { return int(row) % t.stride }

@@ -66,6 +66,10 @@ func (s *Stage) turn(max int) bool {
 	return true
 }
 
+// DriveAtMost is how many commands are few enough for who hands them in to drive: more are a
+// flow, for which two threads side by side are faster than one.
+const DriveAtMost = 16
+
 // A driver decides a few commands and leaves a flow of them to the stage's own thread.
 const (
 	drivenBatch = 64

@@ -15,8 +15,8 @@ func TestSubmitAndDrive(t *testing.T) {
 		driven bool
 	}{
 		{"one", 1, true},
-		{"a few", driveAtMost, true},
-		{"a flow", driveAtMost + 1, false},
+		{"a few", matcher.DriveAtMost, true},
+		{"a flow", matcher.DriveAtMost + 1, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newRig(t, 64, 4)

@@ -123,7 +123,7 @@ func (t *Ticket) Submit() error {
 // both is done here: the answer may be there when it returns. For whoever is in a hurry;
 // not for goroutines of a low priority.
 func (t *Ticket) SubmitAndDrive() error {
-	if t.desk.drive == nil || t.n > driveAtMost {
+	if t.desk.drive == nil || t.n > matcher.DriveAtMost {
 		return t.Submit()
 	}
 	lo, err := t.put()
@@ -133,10 +133,6 @@ func (t *Ticket) SubmitAndDrive() error {
 	}
 	return err
 }
-
-// driveAtMost is how many commands are few: more are a flow, for which two threads
-// side by side are faster than one.
-const driveAtMost = 16
 
 // put claims slots and fills them in. The caller publishes them.
 func (t *Ticket) put() (lo int64, err error) {

@@ -65,6 +65,7 @@ func TestBrokerAbsentAtTheStart(t *testing.T) {
 		}
 		srv.Restart()
 		until(t, "all is published", func() bool { return r.b.Published() == uint64(n) && r.b.Unpublished() == 0 })
+		until(t, "it says so", func() bool { return log.count("outbox goes on") > 0 })
 		stop()
 		r.has(span(1, uint64(n)))
 		if waits, goesOn := log.count("outbox waits"), log.count("outbox goes on"); waits != 1 || goesOn != 1 || r.b.Alarms() != 0 {
