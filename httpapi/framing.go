@@ -78,6 +78,8 @@ type framedConn struct {
 	linger atomic.Bool  // unread input may be waiting: see Close
 
 	open   *atomic.Int64 // the listener's count of open connections; may be nil
+	silent *silent       // where it is kept until it has sent something; nil when open is
+	spoke  bool          // it is not kept there any more; of the goroutine that reads
 	closed atomic.Bool   // Close has run
 }
 
@@ -89,6 +91,10 @@ func (c *framedConn) Read(p []byte) (int, error) {
 		return 0, errFraming
 	}
 	n, err := c.receive(p)
+	if !c.spoke && c.silent != nil {
+		c.silent.heard(c)
+	}
+	c.spoke = true
 	if n == 0 {
 		return n, err
 	}
@@ -109,6 +115,7 @@ func (c *framedConn) Read(p []byte) (int, error) {
 func (c *framedConn) Close() error {
 	if c.open != nil && !c.closed.Swap(true) {
 		c.open.Add(-1)
+		c.silent.heard(c)
 	}
 	if c.linger.Swap(false) {
 		if half, ok := c.Conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {

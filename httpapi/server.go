@@ -51,6 +51,7 @@ type server struct {
 	stopping atomic.Bool // Shutdown was called: no connection is accepted any more
 	inflight atomic.Int64
 	open     atomic.Int64
+	silent   silent
 	panics   atomic.Uint64 // handlers that panicked
 	refused  atomic.Uint64 // requests refused before a handler saw them
 }
@@ -96,6 +97,7 @@ func (s *server) Serve(ln net.Listener) error {
 // idle connections, at most until ctx ends.
 func (s *server) Shutdown(ctx context.Context) error {
 	s.stopping.Store(true)
+	s.silent.close()
 	if err := s.http.ShutdownWithContext(ctx); !errors.Is(err, net.ErrClosed) {
 		return err
 	}
@@ -226,9 +228,10 @@ func (l *framedListener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		if l.server.open.Add(1) <= int64(l.server.maxConnections()) {
-			framed := newFramedConn(c)
-			framed.open = &l.server.open
-			return framed, nil
+			if framed := l.server.framed(c); framed != nil {
+				return framed, nil
+			}
+			continue
 		}
 		l.server.open.Add(-1)
 		l.server.refused.Add(1)

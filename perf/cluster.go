@@ -45,7 +45,7 @@ func (r *Run) members(e Cluster, bare *latency.Summary, barePerSecond float64) e
 	}
 	p50, barep50 := microseconds(took.At(50)), microseconds(bare.At(50))
 	r.figures("Cluster/op=command/one at a time", metric{p50, "p50-us"}, metric{microseconds(took.At(99)), "p99-us"}, metric{used, "cpu-us/command"})
-	r.atMost("P12", "one command at a time through three members, p50, against the library alone", p50/barep50, 1.3)
+	r.atMost("P12", "one command at a time through three members, p50, against the library alone", p50/barep50, 1.3).beside("library %.4g us", barep50)
 	small, used, err := r.batches(e, 64)
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func (r *Run) members(e Cluster, bare *latency.Summary, barePerSecond float64) e
 	if err != nil {
 		return err
 	}
-	r.atLeast("P12", "commands/s in batches of 64, against the library with 64 an entry", small/barePerSecond, 0.8)
+	r.atLeast("P12", "commands/s in batches of 64, against the library with 64 an entry", small/barePerSecond, 0.8).beside("library %.4g/s", barePerSecond)
 	r.atLeast("P12", "orders/s through three members, the larger of batches of 64 and of 512", max(small, large), 500e3)
 	if err := r.oneEngine(used); err != nil {
 		return err

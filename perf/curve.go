@@ -54,7 +54,7 @@ func (r *Run) curveInProcess(durability string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
-	clock := load.NewClock()
+	clock := load.NewBusyClock()
 	c := curve{row: "P6", name: "in-process/durability=" + durability, target: newEngineTarget(e, clock), clock: clock, window: curveWindow}
 	if d, ok := e.(Downstream); ok {
 		c.commits = func() (commitCounts, error) { return countsOf(d.Journal().Metrics()), nil }

@@ -48,7 +48,7 @@ func measureCut(r *Run) (err error) {
 	if err := e.Snapshot(); err != nil { // the cut's engine starts from it
 		return err
 	}
-	clock := load.NewClock()
+	clock := load.NewBusyClock()
 	c := beside{name: "cut", target: newEngineTarget(e, clock), clock: clock, alone: r.duration(3 * time.Second)}
 	c.work = func(int) error { return r.cuts(x, c.alone, wanted) }
 	if err := c.saturation(r); err != nil {

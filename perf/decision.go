@@ -92,7 +92,7 @@ func measureDecision(r *Run) error {
 		step, floor := ours.perStep(n), bare.perStep(n)
 		r.bench(fmt.Sprintf("Engine/op=flow/symbols=%d", o.Symbols), n, time.Duration(step*float64(n)),
 			metric{floor, "ladder-ns/op"}, metric{step / floor, "x-ladder"}, metric{allocs, "allocs/op"})
-		r.atMost("P4", fmt.Sprintf("decision step against the bare ladder, %d symbols", o.Symbols), step/floor, 2.5)
+		r.atMost("P4", fmt.Sprintf("decision step against the bare ladder, %d symbols", o.Symbols), step/floor, 2.5).beside("%.4g ns, ladder %.4g", step, floor)
 		r.atMost("P4", "decision step, allocations a command", allocs, 0)
 	}
 	return nil

@@ -175,7 +175,7 @@ func measureFeedReplay(r *Run) error {
 
 func (r *Run) feedReplay(e Engine, f *feedReplays) error {
 	n := r.scale(1_000_000)
-	clock := load.NewClock()
+	clock := load.NewBusyClock()
 	c := beside{name: "feed", target: newEngineTarget(e, clock), clock: clock, alone: r.duration(3 * time.Second),
 		work: func(int) error { return f.replay(n) }}
 	if err := c.saturation(r); err != nil {
@@ -194,7 +194,8 @@ func (r *Run) feedReplay(e Engine, f *feedReplays) error {
 	if err != nil {
 		return err
 	}
-	r.atMost("P11", fmt.Sprintf("p99 of orders while %d deltas are replayed, against without", n), with.Seconds()/alone.Seconds(), besideLimit)
+	r.atMost("P11", fmt.Sprintf("p99 of orders while %d deltas are replayed, against without", n), with.Seconds()/alone.Seconds(), besideLimit).
+		beside("without %.4g us", microseconds(alone))
 	if !r.o.Smoke {
 		r.atMost("P11", "allocations a command in gate, desk, matcher and recorder meanwhile", roundTo(hot, allocNoise), 0)
 	}

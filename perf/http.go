@@ -69,10 +69,11 @@ func measureHTTP(r *Run) error {
 			metric{float64(percentile(p.ns, 50)) / 1e3, "p50-us"}, metric{float64(percentile(p.ns, 99)) / 1e3, "p99-us"})
 	}
 	bare := median(phases[0].rate)
-	r.atLeast("P8", "HTTP orders, mode os, against fasthttp hello", median(phases[1].rate)/bare, 0.8)
-	r.atLeast("P8", "HTTP orders, mode fsync, against fasthttp hello", median(phases[2].rate)/bare, 0.6)
+	r.atLeast("P8", "HTTP orders, mode os, against fasthttp hello", median(phases[1].rate)/bare, 0.8).beside("hello %.4g/s", bare)
+	r.atLeast("P8", "HTTP orders, mode fsync, against fasthttp hello", median(phases[2].rate)/bare, 0.6).beside("hello %.4g/s", bare)
 	r.atLeast("P8", "orders/s in batches of 100, mode fsync", median(phases[3].rate)*100, 500_000)
-	r.atMost("P8", "server CPU per order, mode os, against hello", median(phases[1].cpu)/median(phases[0].cpu), 1.6)
+	r.atMost("P8", "server CPU per order, mode os, against hello", median(phases[1].cpu)/median(phases[0].cpu), 1.6).
+		beside("hello %.4g us", median(phases[0].cpu))
 	r.atMost("P8", "the same without the threads of a lower priority", median(phases[1].path)/median(phases[0].path), 1.6)
 	return nil
 }

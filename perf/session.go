@@ -65,9 +65,11 @@ func (r *Run) sessionRow(durability, idle string) error {
 		case crowded:
 			r.note(fmt.Sprintf("P7 spinning needs a core for each of %d threads; %d are there: no verdict", coresToSpin, runtime.NumCPU()))
 		case spins:
-			r.atMost("P7", "round trip over shared memory, spinning, mode os, p50 us", p50, 1)
+			r.atMost("P7", "round trip over shared memory, spinning, mode os, p50 us", p50, 1).
+				beside("line there and back %.4g us", r.env.LineRoundTripNs/1e3)
 		case idle == "adaptive":
-			r.atMost("P7", "round trip over shared memory, adaptive, mode os, p50 us", p50, 3)
+			r.atMost("P7", "round trip over shared memory, adaptive, mode os, p50 us", p50, 3).
+				beside("line there and back %.4g us", r.env.LineRoundTripNs/1e3)
 		}
 		if crowded {
 			return nil

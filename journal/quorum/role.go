@@ -83,7 +83,7 @@ func (n *Node) propose1stGenesis() error {
 const (
 	compactBytes   = 32 << 20
 	compactEntries = 1 << 16
-	keptBytes      = 32 << 20
+	keptBytes      = 64 << 20
 	leastKept      = 128 // more than one request holds, or a lost answer would cost a snapshot
 )
 
