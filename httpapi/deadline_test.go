@@ -92,7 +92,7 @@ func TestWritesEndAtTheLastDeadline(t *testing.T) {
 		got := make([]byte, 5)
 		go func() {
 			io.ReadFull(peer, got[:2]) // at once
-			time.Sleep(30 * time.Second)
+			<-time.After(30 * time.Second)
 			io.ReadFull(peer, got[2:]) // when the first deadline has long passed
 		}()
 		if n, err := c.Write([]byte("defgh")); n != 5 || err != nil || !bytes.Equal(got, []byte("defgh")) {
@@ -110,7 +110,7 @@ func TestDeadlinesAreRarelyTold(t *testing.T) {
 		c, under, peer := linked(t)
 		go func() {
 			for range 1800 {
-				time.Sleep(2 * time.Second)
+				<-time.After(2 * time.Second)
 				peer.Write([]byte("GET / HTTP/1.1\r\n\r\n"))
 				io.ReadFull(peer, make([]byte, 1))
 			}

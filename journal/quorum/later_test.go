@@ -40,13 +40,13 @@ func TestCommandsNobodyWaitsForComeTogether(t *testing.T) {
 		for round := range 3 {
 			before := disk.Head()
 			f.hold(next(1))
-			time.Sleep(laterTime / 2)
+			<-time.After(laterTime / 2)
 			f.hold(next(2))
 			synctest.Wait()
 			if got := disk.Head(); got != before {
 				t.Fatalf("round %d: the host has %d commands at once, want %d", round, got, before)
 			}
-			time.Sleep(laterTime)
+			<-time.After(laterTime)
 			synctest.Wait()
 			if got := disk.Head(); got != before+3 || f.n.handed.Load() != got {
 				t.Fatalf("round %d: the host has %d commands, %d are counted, want %d", round, got, f.n.handed.Load(), before+3)
@@ -64,7 +64,7 @@ func TestManyCommandsAreHandedOverAtOnce(t *testing.T) {
 			t.Errorf("the host has %d commands, want %d", got, laterCommands+1)
 		}
 		f.hold(next(1))
-		time.Sleep(laterTime)
+		<-time.After(laterTime)
 		synctest.Wait()
 		if got := disk.Head(); got != laterCommands+2 {
 			t.Errorf("the host has %d commands, want %d", got, laterCommands+2)
@@ -99,7 +99,7 @@ func TestNothingIsHandedOverAfterTheEnd(t *testing.T) {
 		f.stop()
 		f.hold(next(1))
 		f.flush()
-		time.Sleep(2 * laterTime)
+		<-time.After(2 * laterTime)
 		synctest.Wait()
 		if got := disk.Head(); got != 0 {
 			t.Errorf("the host has %d commands, want none", got)

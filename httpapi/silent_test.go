@@ -1,0 +1,35 @@
+package httpapi
+
+import (
+	"context"
+	"net"
+	"testing"
+)
+
+// TestShutdownDoesNotWaitForWhoSaysNothing: programs dial ahead, and the library takes such
+// a connection for a busy one until its read times out.
+func TestShutdownDoesNotWaitForWhoSaysNothing(t *testing.T) {
+	r := newRig(t)
+	var quiet []net.Conn
+	for range 3 {
+		conn, err := net.Dial("tcp", r.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		quiet = append(quiet, conn)
+	}
+	w := r.dial() // accepted after them
+	w.send("GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+	w.receive("GET").want(t, 200, "")
+	ctx, cancel := context.WithTimeout(t.Context(), readTimeout/2)
+	defer cancel()
+	if err := r.m.Shutdown(ctx); err != nil {
+		t.Error(err)
+	}
+	for _, conn := range quiet {
+		if n, err := conn.Read(make([]byte, 1)); n != 0 || err == nil {
+			t.Errorf("read %d bytes, %v, from a server that is down", n, err)
+		}
+	}
+}
