@@ -2,7 +2,6 @@ package main
 
 import (
 	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -10,40 +9,13 @@ import (
 	"posttrade/httpapi"
 	"posttrade/matcher"
 	"posttrade/matcher/session"
-	"posttrade/matcher/session/client"
 	"posttrade/matcher/session/wire"
 )
 
 // TestSessionsShowInMetricsAndFigures hands an order in through shared memory after a
 // client was turned away, and looks for both.
 func TestSessionsShowInMetricsAndFigures(t *testing.T) {
-	dir, err := os.MkdirTemp("", "pt") // a socket's path is short
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	socket := filepath.Join(dir, "s")
-	in := install(t, t.TempDir(), "sidecars.enabled", "false", "session.socket", socket, "risk.entitlement.enforced", "true")
-	if _, err := client.Dial(t.Context(), socket, "no token", client.Options{}); err == nil {
-		t.Error("a session without a token")
-	}
-	c, err := client.Dial(t.Context(), socket, in.token, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	security, err := c.Security(t.Context(), "AAPL")
-	if err != nil {
-		t.Fatal(err)
-	}
-	order := client.NewOrder{Account: 1, Security: security, Side: matcher.Buy, Qty: 10, LimitPx: 150 * matcher.PriceScale}
-	if err := c.Order(77, &order, "seen"); err != nil {
-		t.Fatal(err)
-	}
-	c.Flush()
-	if _, err := c.Next(); err != nil {
-		t.Fatal(err)
-	}
+	in, _, _ := orderThroughMemory(t, t.TempDir(), "seen")
 	in.awaitMetrics("svc_session_commands_total 1", `svc_session_answers_total{code="decided"} 1`,
 		`svc_session_answers_total{code="not_entitled"} 0`, `svc_sessions{kind="orders"} 1`,
 		`svc_session_turned_away_total{status="token_refused"} 1`, `svc_session_ends_total{status="ok"} 0`,
