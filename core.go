@@ -82,6 +82,7 @@ type core struct {
 	recordDone  chan error
 	sessionDone chan error
 	oldProcs    int
+	floor       []byte // of the heap
 	stopShadow  context.CancelFunc
 	shadowEnded chan struct{}
 
@@ -386,7 +387,7 @@ func (c *core) start() {
 		procs += sessionThreads
 		go func() { c.sessionDone <- c.session.Run() }()
 	}
-	c.oldProcs = runtime.GOMAXPROCS(procs)
+	c.oldProcs, c.floor = runtime.GOMAXPROCS(procs), newHeapFloor()
 	go func() { c.recordDone <- c.recorder.Run() }()
 	go func() { c.stageDone <- c.stage.Run() }()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -440,4 +441,5 @@ func (c *core) discard() {
 	for _, r := range slices.Backward(c.regions) {
 		r.Close()
 	}
+	c.floor = nil
 }

@@ -252,6 +252,7 @@ func newUnpacker() *unpacker { return &unpacker{sum: sha256.New()} }
 func (u *unpacker) close() {
 	if u.zdec != nil {
 		u.zdec.Close()
+		u.zdec = nil
 	}
 }
 

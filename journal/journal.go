@@ -79,6 +79,7 @@ type Journal struct {
 	metrics  counters
 
 	snapshots snapshots
+	walkers   sync.Pool // of *walker, for short replays
 
 	stop     chan struct{}
 	stopOnce sync.Once

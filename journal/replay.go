@@ -32,7 +32,67 @@ func (j *Journal) replay(ctx context.Context, from, to uint64, fn func(*decoded)
 	if to == 0 || to > head {
 		to = head
 	}
-	return replay(ctx, j.db, j.Seed(), max(from, 1), to, fn)
+	if from = max(from, 1); to-min(from, to) < readAhead {
+		return j.replayHere(ctx, from, to, fn)
+	}
+	return replay(ctx, j.db, j.Seed(), from, to, fn)
+}
+
+// readAhead is how many commands a replay has to read at least to be worth a goroutine
+// that reads ahead of it, which for a polite caller is a thread that begins and ends. What
+// follows the head takes in less at a time, many times a second.
+const readAhead = 1 << 15
+
+// replayHere is replay on the caller's own goroutine, with memory that is kept between calls.
+func (j *Journal) replayHere(ctx context.Context, from, to uint64, fn func(*decoded) error) error {
+	if from > to {
+		return ctx.Err()
+	}
+	w := j.borrowWalker()
+	defer j.returnWalker(w)
+	if err := w.seek(from); err != nil {
+		return err
+	}
+	end := from - 1
+	var stopped error // by ctx or fn, in the error's own form
+	err := w.walk(to, func(d *decoded) error {
+		if stopped = ctx.Err(); stopped == nil {
+			d.cut(from, to)
+			end = d.first + uint64(len(d.commands)) - 1
+			stopped = fn(d)
+		}
+		return stopped
+	})
+	switch {
+	case stopped != nil:
+		return stopped
+	case err != nil:
+		return err
+	case end < to:
+		return endsEarly(end, to)
+	}
+	return nil
+}
+
+// borrowWalker returns a walker that stands at the journal's beginning.
+func (j *Journal) borrowWalker() *walker {
+	w, kept := j.walkers.Get().(*walker)
+	if !kept {
+		return newWalker(j.db, j.Seed())
+	}
+	w.at, w.lastAt = point{chain: w.seed}, 0
+	return w
+}
+
+// returnWalker keeps a walker's memory for the next one who borrows it.
+func (j *Journal) returnWalker(w *walker) {
+	w.unpack.close()
+	j.walkers.Put(w)
+}
+
+// endsEarly reports a journal that holds less than its head says.
+func endsEarly(end, head uint64) error {
+	return fmt.Errorf("journal: replay ends at inputSeq=%d, head is %d: %w", end, head, errSizes)
 }
 
 // replay walks the commits that hold [from, to] and cuts the first and the last to size.
@@ -94,7 +154,7 @@ func replay(ctx context.Context, db *pebble.DB, seed [chainBytes]byte, from, to 
 	case canceled != nil:
 		return canceled
 	case end < to:
-		return fmt.Errorf("journal: replay ends at inputSeq=%d, head is %d: %w", end, to, errSizes)
+		return endsEarly(end, to)
 	}
 	return nil
 }

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/metrics"
+	"testing"
+)
+
+// While a core runs the heap grows by the floor before it is collected, and the floor
+// itself takes no memory.
+func TestTheHeapMayGrowByItsFloor(t *testing.T) {
+	before := residentNow(t)
+	floor := newHeapFloor()
+	runtime.GC()
+	read := []metrics.Sample{{Name: "/gc/heap/goal:bytes"}, {Name: "/gc/heap/live:bytes"}}
+	metrics.Read(read)
+	if goal, live := read[0].Value.Uint64(), read[1].Value.Uint64(); goal < live+heapFloor {
+		t.Errorf("with %d bytes live the next collection is at %d, want %d more", live, goal, heapFloor)
+	}
+	if grown := residentNow(t) - before; grown > heapFloor/2 {
+		t.Errorf("the floor of %d bytes took %d of memory", heapFloor, grown)
+	}
+	runtime.KeepAlive(floor)
+}
+
+// residentNow is how much memory of this process is there.
+func residentNow(t *testing.T) int {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var size, resident int
+	if _, err := fmt.Sscan(string(text), &size, &resident); err != nil {
+		t.Fatal(err)
+	}
+	return resident * os.Getpagesize()
+}
