@@ -27,6 +27,9 @@ type Idler struct {
 // publisher's line with requests.
 const pausesPerSpin = 2
 
+// Pause is one step of an Idler's spinning, for a consumer that waits in its own way.
+func Pause() { pause(pausesPerSpin) }
+
 // Idle spends one step: it spins, yields or parks as the strategy says and
 // returns, early or late, for the consumer to look at its ring again. q is the
 // ring. No allocation. Consumer only.

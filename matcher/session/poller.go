@@ -134,6 +134,7 @@ func (p *poller) idle() {
 	switch {
 	case p.step < p.spins:
 		p.step++
+		ring.Pause()
 	case p.forever && p.yields == 0:
 	case p.forever || p.step < p.spins+p.yields:
 		p.step++

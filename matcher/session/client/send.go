@@ -5,6 +5,7 @@ package client
 import (
 	"posttrade/matcher"
 	"posttrade/matcher/session/wire"
+	"posttrade/ring"
 )
 
 // NewOrder is a new order. LimitPx is x 1e6; 0 makes it a market order.
@@ -115,6 +116,7 @@ func (c *Client) wait() {
 	switch {
 	case c.looks < c.spins:
 		c.looks++
+		ring.Pause()
 	case c.looks < c.spins+c.yields:
 		c.looks++
 		yield()
