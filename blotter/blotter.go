@@ -30,22 +30,32 @@ type Blotter struct {
 // start may first load the journal's last fills and then replay commands; a
 // hole is a bug and panics. Appender only.
 func (b *Blotter) Append(fill *matcher.Fill) {
-	last := uint64(b.last.Load())
-	if fill.TradeSeq != last+1 {
-		if fill.TradeSeq <= last {
-			return
-		}
-		if last != 0 {
-			holeInFills(fill.TradeSeq, last)
-		}
-	}
-	if last == 0 {
-		b.begin(fill.TradeSeq)
+	if !b.expects(fill.TradeSeq) {
+		return
 	}
 	b.lock.Begin()
 	ring.CopyIn(wordsOf(&b.slots[b.at]), wordsOf(fill))
 	b.lock.End()
-	b.last.Release(int64(fill.TradeSeq))
+	b.advance(fill.TradeSeq)
+}
+
+// expects reports whether a fill is the next, and not one that is there already.
+func (b *Blotter) expects(tradeSeq uint64) bool {
+	last := uint64(b.last.Load())
+	switch {
+	case tradeSeq <= last:
+		return false
+	case last == 0:
+		b.begin(tradeSeq)
+	case tradeSeq != last+1:
+		holeInFills(tradeSeq, last)
+	}
+	return true
+}
+
+// advance shows the fill that has been written and goes on to the next slot.
+func (b *Blotter) advance(tradeSeq uint64) {
+	b.last.Release(int64(tradeSeq))
 	if b.at++; b.at == len(b.slots) {
 		b.at = 0
 	}
@@ -57,10 +67,28 @@ func (b *Blotter) begin(tradeSeq uint64) {
 	b.first.Store(tradeSeq)
 }
 
-// Observe appends the fill that an event states, if it states one. Appender only.
+// fillFlags are the flags of an event that its fill keeps.
+const fillFlags = matcher.EventAggressor | matcher.EventMarket | matcher.EventForced
+
+// Observe appends the fill that an event states, if it states one: ev.Fill(), written
+// where it belongs. Appender only.
 func (b *Blotter) Observe(ev *matcher.Event, _ []byte) {
-	if ev.Kind == matcher.EventFilled {
-		fill := ev.Fill()
-		b.Append(&fill)
+	if ev.Kind != matcher.EventFilled || !b.expects(ev.TradeSeq) {
+		return
 	}
+	fill := &b.slots[b.at]
+	b.lock.Begin()
+	store(&fill.TradeSeq, ev.TradeSeq)
+	store(&fill.InputSeq, ev.InputSeq)
+	store(&fill.TimeMillis, ev.TimeMillis)
+	store(&fill.Px, ev.Px)
+	store(&fill.OrderRef, ev.OrderRef)
+	store(&fill.AccountID, ev.AccountID)
+	store(&fill.SecurityID, ev.SecurityID)
+	store(&fill.Qty, ev.Qty)
+	store(&fill.CounterRef, ev.Detail().CounterRef)
+	store(&fill.Side, ev.Side)
+	store(&fill.Flags, ev.Flags&fillFlags)
+	b.lock.End()
+	b.advance(ev.TradeSeq)
 }

@@ -135,9 +135,10 @@ func (s *securitySlot) set(row *securityRow) {
 
 // price publishes prices alone: market, its time, and the last fill's.
 func (s *securitySlot) price(market, time, traded int64) {
-	prices := [3]int64{market, time, traded}
 	s.lock.Begin()
-	ring.CopyIn(wordsOf(&s.row)[:3], wordsOf(&prices))
+	store(&s.row.market, market)
+	store(&s.row.marketTime, time)
+	store(&s.row.traded, traded)
 	s.lock.End()
 }
 

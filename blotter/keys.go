@@ -99,7 +99,13 @@ func (k *keys) remember(row *KeyRow) {
 	}
 	s := &k.slots[at]
 	s.lock.Begin()
-	ring.CopyIn(wordsOf(&s.row), wordsOf(row))
+	store(&s.row.Key, row.Key)
+	store(&s.row.InputSeq, row.InputSeq)
+	store(&s.row.TermsHash, row.TermsHash)
+	store(&s.row.Ref, row.Ref)
+	store(&s.row.Kind, row.Kind)
+	store(&s.row.Reason, row.Reason)
+	store(&s.row.next, row.next)
 	s.lock.End()
 	publish(head, fresh)
 	k.advance()

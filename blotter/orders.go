@@ -81,16 +81,34 @@ func (o *orders) take() uint32 {
 	return o.top
 }
 
-// insert publishes a new row and returns its slot. id is cut at MaxClientID.
+// insert publishes a new row, but for its links and id, and returns its slot. id is cut
+// at MaxClientID.
 func (o *orders) insert(row *OrderRow, id []byte) uint32 {
 	at := o.take()
 	head := &o.heads[o.headOf(row.Ref)]
-	row.next = uint32(*head)
-	row.idLen = uint8(copy(row.clientID[:], id))
 	s := &o.slots[at]
-	words := 10 + (int(row.idLen)+7)/8 // the rest of the id is never read
+	id = id[:min(len(id), MaxClientID)]
 	s.lock.Begin()
-	ring.CopyIn(wordsOf(&s.row), wordsOf(row)[:words])
+	store(&s.row.Ref, row.Ref)
+	store(&s.row.next, uint32(*head))
+	store(&s.row.AccountID, row.AccountID)
+	store(&s.row.SecurityID, row.SecurityID)
+	store(&s.row.InputSeq, row.InputSeq)
+	store(&s.row.CreatedMillis, row.CreatedMillis)
+	store(&s.row.Qty, row.Qty)
+	store(&s.row.Leaves, row.Leaves)
+	store(&s.row.Side, row.Side)
+	store(&s.row.Type, row.Type)
+	store(&s.row.TimeInForce, row.TimeInForce)
+	store(&s.row.Status, row.Status)
+	store(&s.row.Reason, row.Reason)
+	store(&s.row.LimitPx, row.LimitPx)
+	store(&s.row.UpdatedMillis, row.UpdatedMillis)
+	store(&s.row.LastPx, row.LastPx)
+	store(&s.row.LastQty, row.LastQty)
+	store(&s.row.level, row.level)
+	store(&s.row.idLen, uint8(len(id)))
+	storeBytes(&s.row.clientID, id) // the rest of it is never read
 	s.lock.End()
 	publish(head, uint64(row.Ref)<<32|uint64(at))
 	if int64(o.top) != o.high.Load() {
@@ -98,14 +116,6 @@ func (o *orders) insert(row *OrderRow, id []byte) uint32 {
 	}
 	o.lastRef.Release(int64(row.Ref))
 	return at
-}
-
-// update publishes the changed half of a row.
-func (o *orders) update(at uint32, state *OrderState) {
-	s := &o.slots[at]
-	s.lock.Begin()
-	ring.CopyIn(wordsOf(&s.row.OrderState), wordsOf(state))
-	s.lock.End()
 }
 
 // retire puts an order that has become terminal at the end of the retained
@@ -173,23 +183,20 @@ func (o *orders) unchain(at, before uint32) {
 // next slot of its chain or of the free list.
 func (o *orders) rename(at, ref, next uint32) {
 	s := &o.slots[at]
-	word := [1]uint64{uint64(next)<<32 | uint64(ref)}
 	s.lock.Begin()
-	ring.CopyIn(wordsOf(&s.row)[:1], word[:])
+	store(&s.row.Ref, ref)
+	store(&s.row.next, next)
 	s.lock.End()
 }
 
-// newRow fills a row from the first event of an ORDER_NEW.
-func newRow(ev *matcher.Event) OrderRow {
+// fill fills an empty row from the first event of an ORDER_NEW.
+func (row *OrderRow) fill(ev *matcher.Event) {
 	cmd := ev.Cmd()
-	row := OrderRow{
-		Ref: ev.OrderRef, AccountID: cmd.AccountID, SecurityID: cmd.SecurityID,
-		InputSeq: ev.InputSeq, CreatedMillis: ev.TimeMillis,
-		OrderState: OrderState{
-			Qty: cmd.Qty, Leaves: cmd.Qty, Side: cmd.Side & 1, Status: ev.Status, Reason: ev.Reason,
-			LimitPx: ev.Px, UpdatedMillis: ev.TimeMillis,
-		},
-	}
+	row.Ref, row.AccountID, row.SecurityID = ev.OrderRef, cmd.AccountID, cmd.SecurityID
+	row.InputSeq, row.CreatedMillis = ev.InputSeq, ev.TimeMillis
+	row.Qty, row.Leaves, row.Side = cmd.Qty, cmd.Qty, cmd.Side&1
+	row.Status, row.Reason = ev.Status, ev.Reason
+	row.LimitPx, row.UpdatedMillis = ev.Px, ev.TimeMillis
 	if cmd.LimitPx <= 0 {
 		row.Type = Market
 	}
@@ -201,5 +208,4 @@ func newRow(ev *matcher.Event) OrderRow {
 	case cmd.Flags&matcher.FlagPostOnly != 0:
 		row.TimeInForce = PostOnly
 	}
-	return row
 }

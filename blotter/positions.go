@@ -26,8 +26,17 @@ var _ = [1]struct{}{}[unsafe.Sizeof(positionSlot{})-32]
 // positions has a slot for every pair of account and security. Slots cost
 // memory when they are first touched.
 type positions struct {
-	slots  []positionSlot
-	stride int // securities
+	slots      []positionSlot
+	securities int
+	stride     int // slots from one account to the next
+}
+
+// strideOf is how far apart the rows of two accounts lie: an odd number of cache lines. An
+// even one would put what all accounts hold of the same security into the same few sets of
+// every cache.
+func strideOf(securities int) int {
+	const slotsOfLine = 2
+	return ((securities+slotsOfLine-1)/slotsOfLine | 1) * slotsOfLine
 }
 
 // at is the slot of an account's index and a security's id (from 1).
@@ -38,9 +47,10 @@ func (p *positions) at(account int, security uint32) *positionSlot {
 // set publishes a position and reports whether it is the first in its slot.
 func (s *positionSlot) set(qty, cost int64) (first bool) {
 	first = s.row.used == 0
-	row := positionRow{qty: qty, cost: cost, used: 1}
 	s.lock.Begin()
-	ring.CopyIn(wordsOf(&s.row), wordsOf(&row))
+	store(&s.row.qty, qty)
+	store(&s.row.cost, cost)
+	store(&s.row.used, 1)
 	s.lock.End()
 	return first
 }

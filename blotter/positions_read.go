@@ -18,7 +18,7 @@ func (s *positionSlot) copyRow(row *positionRow) bool {
 // traded it. Any goroutine.
 func (v *Views) Position(account, security uint32) (Position, bool) {
 	at, _, ok := v.accounts.read(account)
-	if !ok || security == 0 || int(security) > v.positions.stride {
+	if !ok || security == 0 || int(security) > v.positions.securities {
 		return Position{}, false
 	}
 	return v.positionAt(at, account, security)

@@ -94,7 +94,8 @@ func (v *Views) Flush() (more bool) {
 // accepted makes a new order.
 func (v *Views) accepted(ev *matcher.Event, clientID []byte) {
 	v.remember(ev, matcher.KeyOrder, uint64(ev.OrderRef))
-	row := newRow(ev)
+	var row OrderRow
+	row.fill(ev)
 	if ev.Flags&matcher.EventRests != 0 {
 		row.level = v.levels.add(row.SecurityID, row.Side, row.LimitPx, row.Leaves)
 	}
@@ -115,7 +116,8 @@ func (v *Views) rejected(ev *matcher.Event, clientID []byte) {
 			return // there was no reference left for it
 		}
 		v.remember(ev, matcher.KeyOrder, uint64(ev.OrderRef))
-		row := newRow(ev)
+		var row OrderRow
+		row.fill(ev)
 		v.orders.retire(v.orders.insert(&row, clientID))
 	case matcher.OrderReplace:
 		v.rememberReplace(ev)
@@ -176,19 +178,25 @@ func (v *Views) filled(ev *matcher.Event) {
 		return
 	}
 	at := v.order(ev)
-	state := v.orders.slots[at].row.OrderState
-	state.Leaves, state.Status = detail.Leaves, ev.Status
-	state.LastPx, state.LastQty, state.UpdatedMillis = ev.Px, ev.Qty, ev.TimeMillis
-	if state.level != 0 {
-		if state.Leaves == 0 {
-			v.levels.leave(state.level, ev.Qty)
-			state.level = 0
+	s := &v.orders.slots[at]
+	row, level := &s.row, s.row.level
+	if level != 0 {
+		if detail.Leaves == 0 {
+			v.levels.leave(level, ev.Qty)
+			level = 0
 		} else {
-			v.levels.reduce(state.level, ev.Qty)
+			v.levels.reduce(level, ev.Qty)
 		}
 	}
-	v.orders.update(at, &state)
-	if state.Leaves != 0 {
+	s.lock.Begin()
+	store(&row.Leaves, detail.Leaves)
+	store(&row.Status, ev.Status)
+	store(&row.LastPx, ev.Px)
+	store(&row.LastQty, ev.Qty)
+	store(&row.UpdatedMillis, ev.TimeMillis)
+	store(&row.level, level)
+	s.lock.End()
+	if detail.Leaves != 0 {
 		return
 	}
 	v.orders.open--
@@ -202,14 +210,18 @@ func (v *Views) filled(ev *matcher.Event) {
 // canceled ends an order; Qty is what was not executed.
 func (v *Views) canceled(ev *matcher.Event) {
 	at := v.order(ev)
-	state := v.orders.slots[at].row.OrderState
-	if state.level != 0 {
-		v.levels.leave(state.level, state.Leaves)
-		state.level = 0
+	s := &v.orders.slots[at]
+	row := &s.row
+	if row.level != 0 {
+		v.levels.leave(row.level, row.Leaves)
 	}
-	state.Leaves, state.Status, state.Reason = ev.Qty, ev.Status, ev.Reason
-	state.UpdatedMillis = ev.TimeMillis
-	v.orders.update(at, &state)
+	s.lock.Begin()
+	store(&row.Leaves, ev.Qty)
+	store(&row.Status, ev.Status)
+	store(&row.Reason, ev.Reason)
+	store(&row.UpdatedMillis, ev.TimeMillis)
+	store(&row.level, 0)
+	s.lock.End()
 	v.orders.open--
 	v.orders.retire(at)
 }
@@ -218,29 +230,32 @@ func (v *Views) canceled(ev *matcher.Event) {
 // whole, fills and a rest or a cancel follow.
 func (v *Views) replaced(ev *matcher.Event) {
 	v.rememberReplace(ev)
-	at := v.order(ev)
-	row := &v.orders.slots[at].row
-	state := row.OrderState
-	if state.level != 0 {
-		v.levels.leave(state.level, state.Leaves)
-		state.level = 0
+	s := &v.orders.slots[v.order(ev)]
+	row, level := &s.row, uint32(0)
+	if row.level != 0 {
+		v.levels.leave(row.level, row.Leaves)
 	}
-	state.Leaves += ev.Qty - state.Qty
-	state.Qty, state.LimitPx = ev.Qty, ev.Px
-	state.Status, state.UpdatedMillis = ev.Status, ev.TimeMillis
+	leaves := row.Leaves + ev.Qty - row.Qty
 	if ev.Flags&(matcher.EventRests|matcher.EventKeptPlace) != 0 {
-		state.level = v.levels.add(row.SecurityID, state.Side, state.LimitPx, state.Leaves)
+		level = v.levels.add(row.SecurityID, row.Side, ev.Px, leaves)
 	}
-	v.orders.update(at, &state)
+	s.lock.Begin()
+	store(&row.Leaves, leaves)
+	store(&row.Qty, ev.Qty)
+	store(&row.LimitPx, ev.Px)
+	store(&row.Status, ev.Status)
+	store(&row.UpdatedMillis, ev.TimeMillis)
+	store(&row.level, level)
+	s.lock.End()
 }
 
 // rested puts what is left of an order onto the book.
 func (v *Views) rested(ev *matcher.Event) {
-	at := v.order(ev)
-	row := &v.orders.slots[at].row
-	state := row.OrderState
-	state.level = v.levels.add(row.SecurityID, state.Side, state.LimitPx, state.Leaves)
-	v.orders.update(at, &state)
+	s := &v.orders.slots[v.order(ev)]
+	level := v.levels.add(s.row.SecurityID, s.row.Side, s.row.LimitPx, s.row.Leaves)
+	s.lock.Begin()
+	store(&s.row.level, level)
+	s.lock.End()
 }
 
 // control takes in what a control, a tick or a symbol has changed. Markers

@@ -8,6 +8,7 @@ import (
 	"hash"
 	"hash/crc32"
 	"slices"
+	"unsafe"
 
 	"github.com/klauspost/compress/s2"
 	"github.com/klauspost/compress/zstd"
@@ -158,8 +159,8 @@ func parseEnvelope(b []byte, kind byte) (e envelope, payload []byte, err error) 
 	return e, payload, nil
 }
 
-// packer packs payloads and computes chains. One goroutine; its buffers are
-// reused, so that a block in steady state allocates nothing.
+// packer packs payloads. One goroutine; its buffers are reused, so that a block in
+// steady state allocates nothing.
 type packer struct {
 	codec  Codec
 	rows   []byte
@@ -167,11 +168,10 @@ type packer struct {
 	types  []byte
 	out    []byte
 	zenc   *zstd.Encoder
-	sum    hash.Hash
 }
 
 func newPacker(codec Codec) (*packer, error) {
-	p := &packer{codec: codec, sum: sha256.New()}
+	p := &packer{codec: codec}
 	if codec == CodecZstd {
 		var err error
 		p.zenc, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest))
@@ -183,10 +183,6 @@ func newPacker(codec Codec) (*packer, error) {
 }
 
 // link sets chain to SHA-256(prev, records).
-func (p *packer) link(chain *[chainBytes]byte, prev *[chainBytes]byte, records []byte) {
-	link(p.sum, chain, prev, records)
-}
-
 func link(sum hash.Hash, chain *[chainBytes]byte, prev *[chainBytes]byte, records []byte) {
 	sum.Reset()
 	sum.Write(prev[:])
@@ -354,6 +350,21 @@ func (b *Block) Command(c *matcher.Command) {
 // Fill appends a fill that the block's commands caused.
 func (b *Block) Fill(f *matcher.Fill) {
 	b.fills = append(b.fills, f.Bytes()[:]...)
+	b.fillCount++
+}
+
+// fillFlags are the flags of an event that its fill keeps.
+const fillFlags = matcher.EventAggressor | matcher.EventMarket | matcher.EventForced
+
+// executed is Fill of ev.Fill(), written where it belongs.
+func (b *Block) executed(ev *matcher.Event) {
+	at := len(b.fills)
+	b.fills = slices.Grow(b.fills, matcher.FillBytes)[:at+matcher.FillBytes]
+	f := (*matcher.Fill)(unsafe.Pointer(&b.fills[at]))
+	*f = matcher.Fill{} // its reserved bytes too
+	f.TradeSeq, f.InputSeq, f.TimeMillis, f.Px = ev.TradeSeq, ev.InputSeq, ev.TimeMillis, ev.Px
+	f.OrderRef, f.AccountID, f.SecurityID, f.Qty = ev.OrderRef, ev.AccountID, ev.SecurityID, ev.Qty
+	f.CounterRef, f.Side, f.Flags = ev.Detail().CounterRef, ev.Side, ev.Flags&fillFlags
 	b.fillCount++
 }
 

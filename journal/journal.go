@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash"
 	"hash/crc32"
 	"io"
 	"sync"
@@ -59,6 +60,8 @@ type Journal struct {
 	packC     *packer
 	packF     *packer
 	packI     *packer
+	packing   envelopes
+	sum       hash.Hash // of small blocks
 	key       [keyBytes]byte
 	tail      *tail // nil: answers wait for the store; set before Open or Create has returned
 	onDurable func(inputSeq uint64)
@@ -108,7 +111,7 @@ func open(dir string, o Options) (_ *Journal, _ *tailImage, err error) {
 	if err := o.defaults(); err != nil {
 		return nil, nil, err
 	}
-	j := &Journal{dir: dir, o: o, fs: o.FS, latch: newLatch(o.Fatal), stop: make(chan struct{})}
+	j := &Journal{dir: dir, o: o, fs: o.FS, latch: newLatch(o.Fatal), stop: make(chan struct{}), sum: sha256.New()}
 	if o.Durability == DurabilityOS {
 		j.lazy = newLazyFS(o.FS)
 		j.fs = j.lazy

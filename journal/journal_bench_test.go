@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"testing"
@@ -42,11 +43,12 @@ func BenchmarkBlock(b *testing.B) {
 				p, err := newPacker(codec)
 				must(b, err)
 				var e envelope
+				sum := sha256.New()
 				bytes, i := 0, 0
 				b.ReportAllocs()
 				for b.Loop() {
 					e = envelope{kind: keyCommands, count: uint32(n)}
-					p.link(&e.chain, &e.chain, blocks[i%16].records)
+					link(sum, &e.chain, &e.chain, blocks[i%16].records)
 					p.pack(&e, blocks[i%16].records)
 					bytes += len(p.seal(&e))
 					i++
@@ -58,7 +60,7 @@ func BenchmarkBlock(b *testing.B) {
 				p, err := newPacker(codec)
 				must(b, err)
 				e := envelope{kind: keyCommands, count: uint32(n), first: 1}
-				p.link(&e.chain, &e.chain, blocks[0].records)
+				link(sha256.New(), &e.chain, &e.chain, blocks[0].records)
 				p.pack(&e, blocks[0].records)
 				value := slices.Clone(p.seal(&e))
 				u, dst := newUnpacker(), make([]byte, n*recordBytes)

@@ -29,6 +29,7 @@ type Recorder struct {
 	out       *ring.Fanout[matcher.Event]
 	answers   Answers
 	observers []Observer
+	ahead     []Ahead            // those of the observers that can look ahead
 	flush     func() (more bool) // nil: nobody asks
 	idler     *ring.Idler
 	maxBlock  int
@@ -78,11 +79,13 @@ func (r *Recorder) loop() {
 
 // take records what is there, at most max events, false if nothing is.
 func (r *Recorder) take(max int) bool {
-	lo, hi := r.out.Ready(max)
+	lo, seen := r.out.Ready(max + eventAhead)
+	hi := min(seen, lo+int64(max))
 	if lo == hi {
 		return false
 	}
 	for pos := lo; pos < hi && r.failed == nil; pos++ {
+		r.lookAhead(pos, seen)
 		r.record(r.out.At(pos))
 	}
 	// After a failure events are dropped: nobody will be told that they
@@ -103,8 +106,7 @@ func (r *Recorder) record(ev *matcher.Event) {
 		r.begin(ev)
 	}
 	if ev.Kind == matcher.EventFilled {
-		fill := ev.Fill()
-		r.block.Fill(&fill)
+		r.block.executed(ev)
 	}
 	for _, o := range r.observers {
 		o.Observe(ev, r.id)

@@ -335,3 +335,19 @@ func TestTruncatedTailIsAFailedDisk(t *testing.T) {
 	}
 	mustFail(t, j.Close(), ErrPoisoned)
 }
+
+// A recorder may be made as soon as the last commit before it has ended. For the race detector.
+func TestRecorderBeginsBehindTheLastCommit(t *testing.T) {
+	for range 20 {
+		j := openNew(t, "j", strict(t, vfs.NewMem()))
+		f := &flow{seed: 1}
+		appendAll(t, j, f, 3)
+		r := newRig(t, j, 64, *f, RecorderOptions{})
+		r.run()
+		r.send(5)
+		until(t, "the commands", func() bool { head, _ := j.Head(); return head == 8 })
+		r.rec.Stop()
+		must(t, <-r.done)
+		must(t, j.Close())
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -121,45 +122,35 @@ func (j *Journal) Append(b *Block) (*Commit, error) {
 
 // apply packs the block and puts it into the store's log and memtable.
 func (j *Journal) apply(b *Block, c *Commit) error {
-	n := b.Commands()
-	first, last := b.timeSpan()
-	cmds := envelope{
-		kind: keyCommands, count: uint32(n), first: b.first, firstTime: first, lastTime: last,
-		fills: b.fillCount, ids: b.idCount, link: j.tip.tradeSeq + 1,
-	}
-	if n >= hashApart {
-		j.hashing <- hashJob{&cmds.chain, &j.tip.chain, b.records}
-		j.packC.pack(&cmds, b.records)
-		<-j.hashed
+	p := &j.packing
+	p.begin(b, j.tip.tradeSeq+1)
+	work := hashJob{&j.tip.chain, b, p}
+	apart := b.Commands() >= hashApart
+	if apart {
+		j.hashing <- work
 	} else {
-		j.packC.link(&cmds.chain, &j.tip.chain, b.records)
-		j.packC.pack(&cmds, b.records)
+		work.run(j.sum)
 	}
+	j.pack(b)
+	if apart {
+		<-j.hashed
+	}
+	cmds := &p.commands
 	c.end = point{inputSeq: cmds.last(), tradeSeq: cmds.lastTrade(), chain: cmds.chain}
 
-	value := j.packC.seal(&cmds)
+	value := j.packC.seal(cmds)
 	size := len(value)
 	batch := j.db.NewBatchWithSize(len(value) + 4096)
 	err := batch.Set(putKey(&j.key, keyCommands, b.first), value, nil)
 	if err == nil && b.fillCount > 0 {
-		e := envelope{
-			kind: keyFills, count: b.fillCount, first: cmds.link, firstTime: first, lastTime: last, link: b.first,
-		}
-		j.packF.link(&e.chain, &cmds.chain, b.fills)
-		j.packF.pack(&e, b.fills)
-		value = j.packF.seal(&e)
+		value = j.packF.seal(&p.fills)
 		size += len(value)
-		err = batch.Set(putKey(&j.key, keyFills, e.first), value, nil)
+		err = batch.Set(putKey(&j.key, keyFills, p.fills.first), value, nil)
 	}
 	if err == nil && b.idCount > 0 {
-		e := envelope{
-			kind: keyIDs, count: b.idCount, first: b.first, firstTime: first, lastTime: last, link: b.first,
-		}
-		j.packI.link(&e.chain, &cmds.chain, b.ids)
-		j.packI.pack(&e, b.ids)
-		value = j.packI.seal(&e)
+		value = j.packI.seal(&p.ids)
 		size += len(value)
-		err = batch.Set(putKey(&j.key, keyIDs, e.first), value, nil)
+		err = batch.Set(putKey(&j.key, keyIDs, b.first), value, nil)
 	}
 	if err == nil {
 		err = guard(func() error { return j.db.ApplyNoSyncWait(batch, pebble.Sync) })
@@ -171,21 +162,64 @@ func (j *Journal) apply(b *Block, c *Commit) error {
 	return err
 }
 
-// hashApart is the size of a block, in commands, from which its hash is worth a
-// goroutine of its own: hashing takes as long as packing.
-const hashApart = 1024
+// envelopes are those of the commit being packed: of its commands, its fills, its client ids.
+type envelopes struct{ commands, fills, ids envelope }
 
-// hashJob is one hash for hashLoop. The appender leaves all three alone until hashed.
+// begin fills in what packing and hashing do not.
+func (p *envelopes) begin(b *Block, nextTrade uint64) {
+	first, last := b.timeSpan()
+	p.commands = envelope{
+		kind: keyCommands, count: uint32(b.Commands()), first: b.first, firstTime: first, lastTime: last,
+		fills: b.fillCount, ids: b.idCount, link: nextTrade,
+	}
+	p.fills = envelope{
+		kind: keyFills, count: b.fillCount, first: nextTrade, firstTime: first, lastTime: last, link: b.first,
+	}
+	p.ids = envelope{
+		kind: keyIDs, count: b.idCount, first: b.first, firstTime: first, lastTime: last, link: b.first,
+	}
+}
+
+// pack packs what the block has into the packers' buffers.
+func (j *Journal) pack(b *Block) {
+	j.packC.pack(&j.packing.commands, b.records)
+	if b.fillCount > 0 {
+		j.packF.pack(&j.packing.fills, b.fills)
+	}
+	if b.idCount > 0 {
+		j.packI.pack(&j.packing.ids, b.ids)
+	}
+}
+
+// hashApart is the size of a block, in commands, from which its hashes are worth a
+// goroutine of its own: hashing takes as long as packing.
+const hashApart = 512
+
+// hashJob is a block to be hashed into the chains of its envelopes. The goroutine that has
+// it writes the chains, nothing else; the appender leaves them and the block alone until hashed.
 type hashJob struct {
-	chain, prev *[chainBytes]byte
-	records     []byte
+	prev  *[chainBytes]byte
+	block *Block
+	into  *envelopes
+}
+
+// run computes the chains: of the commands first, which the others hang on.
+func (h *hashJob) run(sum hash.Hash) {
+	b, chain := h.block, &h.into.commands.chain
+	link(sum, chain, h.prev, b.records)
+	if b.fillCount > 0 {
+		link(sum, &h.into.fills.chain, chain, b.fills)
+	}
+	if b.idCount > 0 {
+		link(sum, &h.into.ids.chain, chain, b.ids)
+	}
 }
 
 // hashLoop hashes large blocks while the appender packs them.
 func (j *Journal) hashLoop() {
 	sum := sha256.New()
 	for job := range j.hashing {
-		link(sum, job.chain, job.prev, job.records)
+		job.run(sum)
 		j.hashed <- struct{}{}
 	}
 }
@@ -243,7 +277,7 @@ func (j *Journal) continues(b *Block) error {
 func (j *Journal) commitLoop() {
 	for c := range j.commits {
 		j.settle(c)
-		rests := j.tail != nil // read before done: a tail may begin when the last commit before it has ended
+		rests, room := j.tail != nil, j.onRoom // read before done: a tail and a recorder may begin when the last commit before them has ended
 		j.resting.Store(rests)
 		<-j.room
 		j.inFlight.Add(-1)
@@ -251,8 +285,8 @@ func (j *Journal) commitLoop() {
 		if rests {
 			j.rest()
 		}
-		if j.onRoom != nil {
-			j.onRoom()
+		if room != nil {
+			room()
 		}
 	}
 }

@@ -1,0 +1,136 @@
+package blotter
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"unsafe"
+
+	"posttrade/matcher"
+)
+
+// Two views see the same events; one of them is also told of events to come, up to 40
+// before their time, and again of some that have passed.
+func TestLookingAheadChangesNothing(t *testing.T) {
+	g := smallGenesis()
+	s := newSource(t, g, 91)
+	var events []matcher.Event
+	for range 3000 {
+		events = append(events, s.step()...)
+	}
+	plain, ahead := newTestViews(t, g), newTestViews(t, g)
+	filled := false
+	for i := range events {
+		for range 3 {
+			near := min(max(i-10+s.rng.IntN(50), 0), len(events)-1)
+			ahead.AheadOf(&events[near])
+			ahead.CloseTo(&events[near])
+		}
+		filled = filled || events[i].Kind == matcher.EventFilled
+		plain.Observe(&events[i], []byte("id"))
+		ahead.Observe(&events[i], []byte("id"))
+		if events[i].Flags&matcher.EventLast != 0 && i%16 == 0 {
+			if err := ahead.check(); err != nil {
+				t.Fatalf("inputSeq %d: %v", events[i].InputSeq, err)
+			}
+		}
+	}
+	var want, got bytes.Buffer
+	if _, err := plain.WriteTo(&want); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ahead.WriteTo(&got); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got.Bytes(), want.Bytes()) || !filled {
+		t.Errorf("the images differ, or there were no fills: %v", filled)
+	}
+}
+
+func TestLookingAheadDoesNotAllocate(t *testing.T) {
+	s := newSource(t, smallGenesis(), 92)
+	v := newTestViews(t, smallGenesis())
+	var events []matcher.Event
+	for range 200 {
+		events = append(events, s.step()...)
+	}
+	if n := testing.AllocsPerRun(10, func() {
+		for i := range events {
+			v.AheadOf(&events[i])
+			v.CloseTo(&events[i])
+		}
+	}); n != 0 {
+		t.Errorf("looking ahead allocates %v times, want 0", n)
+	}
+}
+
+// The blotter writes a fill from its event itself: it must be the one that the event states,
+// also in a slot that held another.
+func TestBlotterWritesTheFillThatAnEventStates(t *testing.T) {
+	const seed = 93
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	b := newTestBlotter(t, 3)
+	for tradeSeq := uint64(1); tradeSeq <= 50; tradeSeq++ {
+		var ev matcher.Event
+		for _, line := range []*matcher.Command{(*matcher.Command)(unsafe.Pointer(&ev)), ev.Cmd()} {
+			for i := range line.Bytes() {
+				line.Bytes()[i] = byte(rng.Uint32())
+			}
+		}
+		ev.Kind, ev.TradeSeq = matcher.EventFilled, tradeSeq
+		b.Observe(&ev, nil)
+		want := ev.Fill()
+		if got, ok := b.ByTradeSeq(tradeSeq); !ok || got != want || *got.Bytes() != *want.Bytes() {
+			t.Fatalf("fill %d: %+v %v, want %+v", tradeSeq, got, ok, want)
+		}
+		again := ev
+		again.Px++
+		b.Observe(&again, nil) // is there already
+		if got, _ := b.ByTradeSeq(tradeSeq); got != want {
+			t.Fatalf("fill %d is written twice: %+v", tradeSeq, got)
+		}
+	}
+}
+
+func TestRowsOfAccountsLieAnOddNumberOfLinesApart(t *testing.T) {
+	const line = 64
+	for _, securities := range []int{1, 2, 3, 4, 5, 6, 63, 64, 4095, 4096, 1<<24 - 1} {
+		t.Run(fmt.Sprint(securities), func(t *testing.T) {
+			stride := strideOf(securities)
+			bytes := stride * int(unsafe.Sizeof(positionSlot{}))
+			if stride < securities || stride > securities+4 || bytes%line != 0 || bytes/line%2 != 1 {
+				t.Errorf("stride %d, %d bytes", stride, bytes)
+			}
+		})
+	}
+}
+
+// No two pairs of account and security share a slot, up to the last of both, and there is
+// no position in a security beyond them.
+func TestPositionsOfAllAccountsAndSecuritiesAreApart(t *testing.T) {
+	g := smallGenesis()
+	g.Limits.MaxAccounts, g.Limits.MaxSecurities = 5, 3
+	v := newTestViews(t, g)
+	for id := uint32(20); id < 22; id++ {
+		v.accounts.control(id, 1, 1)
+	}
+	for account := range 5 {
+		for security := uint32(1); security <= 3; security++ {
+			v.positions.at(account, security).set(int64(account)*100+int64(security), 1)
+		}
+	}
+	for account, id := range []uint32{7, 3, 900_001, 20, 21} {
+		for security := uint32(1); security <= 3; security++ {
+			if p, ok := v.Position(id, security); !ok || p.Qty != int64(account)*100+int64(security) {
+				t.Errorf("account %d security %d: %+v %v", id, security, p, ok)
+			}
+		}
+		for _, security := range []uint32{0, 4, 5, 6, 7, 1 << 31} {
+			if p, ok := v.Position(id, security); ok {
+				t.Errorf("account %d has %+v in security %d", id, p, security)
+			}
+		}
+	}
+}

@@ -1,0 +1,29 @@
+//go:build race
+
+//perf:hot
+
+package blotter
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"posttrade/ring"
+)
+
+// store is the one of store_plain.go as the race detector understands it: readers load
+// whole words, so the field's word is stored as a whole.
+func store[T any](field *T, v T) {
+	at := uintptr(unsafe.Pointer(field)) & 7
+	word := (*uint64)(unsafe.Add(unsafe.Pointer(field), -int(at)))
+	fresh := atomic.LoadUint64(word)
+	*(*T)(unsafe.Add(unsafe.Pointer(&fresh), at)) = v
+	atomic.StoreUint64(word, fresh)
+}
+
+// storeBytes stores whole words too.
+func storeBytes(field *[MaxClientID]byte, text []byte) {
+	var padded [MaxClientID]byte
+	copy(padded[:], text)
+	ring.CopyIn(wordsOf(field)[:(len(text)+7)/8], wordsOf(&padded))
+}
