@@ -14,6 +14,7 @@ import (
 
 	"posttrade/journal"
 	"posttrade/journal/quorum"
+	"posttrade/matcher/session"
 )
 
 // setting is one line of the configuration. Its dotted name is the same in a
@@ -59,7 +60,7 @@ var settings = []setting{
 	{"recorder.cpu", "none", cpu, "", "processor the recorder's thread is pinned to"},
 	{"session.socket", "", text, "off", "unix socket of the shared-memory sessions"},
 
-	{"session.quota", "1024", whole(1, 65536), "", "commands of one session that may wait for their answers"},
+	{"session.quota", "1024", whole(1, session.MaxSlots), "", "commands of one session that may wait for their answers"},
 	{"session.max-sessions", "64", whole(1, 100), "", "sessions for order entry, and as many that only read"},
 
 	{"database.url", "", urlOf("postgres", "postgresql"), "SQLite in data.dir", "postgres://... of the post-trade tables"},

@@ -185,6 +185,7 @@ func TestValuesAreChecked(t *testing.T) {
 		{"journal.reserve-bytes", []string{"0", "4096", "64KiB", "1GiB", "10B", "1024TiB"},
 			[]string{"", "-1", "1.5GiB", "1MB", "KiB", "2048TiB", "9223372036854775807KiB", "99999999999999999999"}},
 		{"ring.input-slots", []string{"1024", "65536"}, []string{"65535", "0", "512", "33554432", "x"}},
+		{"session.quota", []string{"1", "16384"}, []string{"0", "16385", "65536", ""}},
 		{"matcher.cpu", []string{"none", "0", "1023"}, []string{"", "-1", "1024"}},
 		{"database.url", []string{"", "postgres://u:p@h/db", "postgresql://h/db"}, []string{"mysql://h", "postgres:", "h/db", "postgres://%zz"}},
 		{"nats.url", []string{"", "nats://h:4222", "tls://h"}, []string{"http://h"}},

@@ -2,7 +2,9 @@ package matcher
 
 import (
 	"runtime"
+	"sync/atomic"
 	"testing"
+	"unsafe"
 
 	"posttrade/ring"
 )
@@ -24,6 +26,15 @@ func resting(t *testing.T, inSlots, outSlots int) *pipeline {
 	p := newPipeline(t, testGenesis(), inSlots, outSlots, ring.Park)
 	p.stage.lease.Lend()
 	return p
+}
+
+// parks makes the stage's thread one that has announced its sleep, and returns whether
+// it has been told since that there is work.
+func (p *pipeline) parks() (told func() bool) {
+	const awake, parked = 0, 1
+	word := (*atomic.Uint32)(unsafe.Pointer(p.in.Waiter())) // its first field
+	word.Store(parked)
+	return func() bool { return word.Swap(awake) != parked }
 }
 
 // Who brings work to a stage that rests does it, and then the same with what reads the events.
@@ -56,9 +67,13 @@ func TestDriverLeavesAFlowToTheThread(t *testing.T) {
 	for range all {
 		p.quietly(buy(1, 1, 1))
 	}
+	told := p.parks()
 	p.stage.Drive()
 	if got := p.stage.Applied(); got != all-1 {
 		t.Errorf("applied %d, want %d", got, all-1)
+	}
+	if !told() {
+		t.Error("the thread is not told of what is left")
 	}
 	p.stage.lease.Regain()
 	p.record(all)
@@ -72,17 +87,22 @@ func TestDriveLeavesTheStageToWhoHasIt(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		prepare func(*Stage)
+		told    bool // the stage's thread
 	}{
-		{"its thread works", func(s *Stage) { s.lease.Regain() }},
-		{"another one drives", func(s *Stage) { s.lease.Borrow() }},
+		{"its thread works", func(s *Stage) { s.lease.Regain() }, true},
+		{"another one drives", func(s *Stage) { s.lease.Borrow() }, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := resting(t, 64, 64)
 			tt.prepare(p.stage)
 			p.quietly(buy(1, 1, 1))
+			told := p.parks()
 			p.stage.Drive()
 			if got := p.stage.Applied(); got != 0 {
 				t.Errorf("applied %d commands of somebody else", got)
+			}
+			if got := told(); got != tt.told {
+				t.Errorf("the thread is told: %v, want %v", got, tt.told)
 			}
 		})
 	}

@@ -146,6 +146,9 @@ func TestStageDecidesLikeAReplay(t *testing.T) {
 			wg.Wait()
 			<-p.read
 			p.stop()
+			if got := p.stage.idle.Stats(); got.Rescues != 0 {
+				t.Errorf("%d of %d sleeps ran out although there was work", got.Rescues, got.Parks)
+			}
 			if got := p.stage.Applied(); got != producers*each {
 				t.Errorf("applied %d, want %d", got, producers*each)
 			}

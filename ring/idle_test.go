@@ -81,6 +81,34 @@ func TestIdlerGoesFromSpinToPark(t *testing.T) {
 	}
 }
 
+// A sleep that was to be short is short, is no rescue when there is something to do
+// afterwards, and the next one is as long as ever.
+func TestIdleAtMost(t *testing.T) {
+	const forever = 3600 * 1_000_000_000
+	i := NewIdler(Park, new(Waiter))
+	i.napNs = forever
+	for range 3 {
+		i.IdleAtMost(&arriving{}, 1000)
+	}
+	if got := i.Stats(); got.Parks != 3 || got.Rescues != 0 || i.napNs != forever {
+		t.Errorf("stats %+v, then sleeps of %d ns", got, i.napNs)
+	}
+	i.napNs = 1000
+	i.IdleAtMost(&arriving{}, forever)
+	if got := i.Stats(); got.Parks != 4 || got.Rescues != 1 || i.napNs != 1000 {
+		t.Errorf("not shortened: stats %+v, then sleeps of %d ns", got, i.napNs)
+	}
+}
+
+// arriving is a Source that is empty at the first look only.
+type arriving struct{ looked bool }
+
+func (a *arriving) Empty() bool {
+	first := !a.looked
+	a.looked = true
+	return first
+}
+
 func TestParkLooksOnceMore(t *testing.T) {
 	w := new(Waiter)
 	const forever = 3600 * 1_000_000_000

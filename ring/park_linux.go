@@ -35,7 +35,7 @@ const (
 //go:noinline
 func wakeParked(word *uint32) {
 	if atomic.CompareAndSwapUint32(word, parked, awake) {
-		futexWakeAll(word)
+		futexWakeOne(word)
 	}
 }
 
@@ -43,7 +43,7 @@ func wakeParked(word *uint32) {
 // not parked: for stopping, after the stop flag is set. Any goroutine.
 func (w *Waiter) Wake() {
 	w.word.Store(nudged)
-	futexWakeAll(w.addr())
+	futexWakeOne(w.addr())
 }
 
 // park sleeps until a publisher or Wake ends it, or timeoutNs have passed. It
@@ -102,11 +102,11 @@ func futexWaitFor(word *uint32, timeoutNs int64) bool {
 	return errno == syscall.ETIMEDOUT
 }
 
-// futexWakeAll wakes whoever sleeps on the word. It never blocks, so the
-// scheduler need not hear of it.
-func futexWakeAll(word *uint32) {
-	const everyone = 1<<31 - 1
-	unix.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWake, everyone, 0, 0, 0)
+// futexWakeOne wakes the consumer that sleeps on the word. One, because one consumer parks
+// on a Waiter: in shared memory a peer may have thousands of threads sleep on the word, and
+// whoever publishes would wake them all. It never blocks, so the scheduler need not hear of it.
+func futexWakeOne(word *uint32) {
+	unix.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWake, 1, 0, 0, 0)
 }
 
 // registerBarrier makes this process take part in the barriers of parking

@@ -97,6 +97,19 @@ func (i *Idler) Lends(l *Lease) { i.lease = l }
 // Stats is what the Idler did so far. Consumer only.
 func (i *Idler) Stats() IdleStats { return i.stats }
 
+// IdleAtMost is Idle with a sleep of at most ns: for a consumer that also waits for
+// something of which nobody tells it. Such a sleep is never counted as a rescue.
+func (i *Idler) IdleAtMost(q Source, ns int64) {
+	long := i.napNs
+	i.napNs = min(long, ns)
+	rescues := i.stats.Rescues
+	i.Idle(q)
+	if ns < long {
+		i.stats.Rescues = rescues
+	}
+	i.napNs = long
+}
+
 // rest is what Idle does after its spin phase.
 func (i *Idler) rest(q Source) {
 	if i.step < i.spins+i.yields || i.forever {

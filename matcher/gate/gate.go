@@ -12,8 +12,8 @@ import (
 // cacheLine spaces words with different writers: two lines, as in package ring.
 const cacheLine = 128
 
-// Gate is the screening image. Its writers are serialised by writers.mu; all
-// readers may run at any time, on any goroutine.
+// Gate is the screening image. Its writers are serialised by writers.mu, those of
+// prices by writers.prices; all readers may run at any time, on any goroutine.
 type Gate struct {
 	_      [cacheLine]byte
 	policy policy
@@ -267,7 +267,7 @@ func (s *security) price() (px, timeMillis int64, known bool) {
 	return 0, 0, false
 }
 
-// setPrice publishes a price. Writers only, under the mutex.
+// setPrice publishes a price. Under writers.prices.
 func (s *security) setPrice(px, timeMillis int64) {
 	stamp := s.stamp.Load() + 1
 	cell := &s.cells[stamp&1]

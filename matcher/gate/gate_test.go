@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -799,4 +800,32 @@ func BenchmarkGate(b *testing.B) {
 			g.Observe(ev)
 		}
 	})
+}
+
+// Who brings a price does not wait for a Snapshot, or for another writer of the image.
+func TestPricesDoNotWaitForTheImage(t *testing.T) {
+	g := newTestGate(t)
+	fill := matcher.Event{Kind: matcher.EventFilled, InputSeq: 1, Px: 5 * unit, TimeMillis: noon, SecurityID: 1, Flags: matcher.EventAggressor}
+	g.writers.mu.Lock() // somebody copies the image
+	done := make(chan struct{})
+	go func() {
+		g.Observe(&fill)
+		close(done)
+	}()
+	waits := true
+	for range 20_000_000 {
+		select {
+		case <-done:
+			waits = false
+		default:
+			runtime.Gosched()
+			continue
+		}
+		break
+	}
+	g.writers.mu.Unlock()
+	<-done
+	if px, at, ok := g.Price(1); waits || px != 5*unit || at != noon || !ok {
+		t.Errorf("waited %v, price %d at %d, %v", waits, px, at, ok)
+	}
 }

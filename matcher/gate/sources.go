@@ -119,8 +119,16 @@ type SecurityControl struct {
 	Version    int64  `json:"version"`
 }
 
-// Snapshot copies the image while no writer moves it. Cold.
+// Snapshot copies the image while no writer moves it. Prices are not in it and go on. Cold.
 func (g *Gate) Snapshot() Snapshot {
+	out := g.copyImage()
+	slices.SortFunc(out.Accounts, func(a, b AccountControl) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(out.Securities, func(a, b SecurityControl) int { return cmp.Compare(a.Ticker, b.Ticker) })
+	return out
+}
+
+// copyImage copies the image as it lies.
+func (g *Gate) copyImage() Snapshot {
 	w := g.writers
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -139,7 +147,6 @@ func (g *Gate) Snapshot() Snapshot {
 			})
 		}
 	}
-	slices.SortFunc(out.Accounts, func(a, b AccountControl) int { return cmp.Compare(a.ID, b.ID) })
 	for id := range g.securities {
 		s := &g.securities[id]
 		if flags := s.flags.Load(); flags&securityRegistered != 0 {
@@ -151,6 +158,5 @@ func (g *Gate) Snapshot() Snapshot {
 			})
 		}
 	}
-	slices.SortFunc(out.Securities, func(a, b SecurityControl) int { return cmp.Compare(a.Ticker, b.Ticker) })
 	return out
 }

@@ -21,13 +21,26 @@ var (
 
 // writers is what only writers touch.
 type writers struct {
-	mu       sync.Mutex // held by every writer, never by a reader
+	mu       sync.Mutex // held by every writer but those of prices, and by Snapshot
 	accounts int
 	limit    int // of accounts
-	observed uint64
-	priced   []bool // by security: an event has brought its price
 	sources  [sourceCount]Source
 	missed   atomic.Uint64
+
+	// A price comes with most trades, and whoever brings it must not wait for a Snapshot.
+	prices   sync.Mutex // held by every writer of prices, for an instant; taken after mu
+	observed uint64     // the last command that changed anything
+	priced   []bool     // by security: an event has brought its price
+}
+
+// advance takes in that a command has changed something, false for one before the last
+// that did. prices is held.
+func (w *writers) advance(inputSeq uint64) bool {
+	if inputSeq < w.observed {
+		return false
+	}
+	w.observed = inputSeq
+	return true
 }
 
 // New returns an empty gate that is not ready, with limits of 0: it lets nothing
@@ -262,12 +275,12 @@ func (g *Gate) setPolicy(version int64, kill bool, maxPosition, maxConcentration
 // was restored. Once an event has brought a price, that one stands: SetPrice
 // then changes nothing. A price of 0 or less is none.
 func (g *Gate) SetPrice(id uint32, px, timeMillis int64) error {
-	g.writers.mu.Lock()
-	defer g.writers.mu.Unlock()
 	s, err := g.registered(id)
 	if err != nil {
 		return err
 	}
+	g.writers.prices.Lock()
+	defer g.writers.prices.Unlock()
 	if px > 0 && !g.writers.priced[id] {
 		s.setPrice(px, timeMillis)
 	}
@@ -277,7 +290,7 @@ func (g *Gate) SetPrice(id uint32, px, timeMillis int64) error {
 // Observe takes over what an event of the engine changes: the price of a fill
 // or a tick, a control, a new ticker. Events come in sequence; one of an earlier
 // command than the last that changed anything is ignored, so no price and no
-// flag ever goes back. Recorder goroutine; a few ns for most events.
+// flag ever goes back. Whoever has the recorder's lease; a few ns for most events.
 func (g *Gate) Observe(ev *matcher.Event) {
 	switch ev.Kind {
 	case matcher.EventFilled:
@@ -294,17 +307,16 @@ func (g *Gate) Observe(ev *matcher.Event) {
 
 func (g *Gate) observePrice(ev *matcher.Event, px int64) {
 	w := g.writers
-	w.mu.Lock()
-	switch {
-	case ev.InputSeq < w.observed:
-	case ev.SecurityID == 0 || uint64(ev.SecurityID) >= uint64(len(g.securities)):
+	if ev.SecurityID == 0 || uint64(ev.SecurityID) >= uint64(len(g.securities)) {
 		w.missed.Add(1)
-	default:
-		w.observed = ev.InputSeq
+		return
+	}
+	w.prices.Lock()
+	if w.advance(ev.InputSeq) {
 		w.priced[ev.SecurityID] = true
 		g.securities[ev.SecurityID].setPrice(px, ev.TimeMillis)
 	}
-	w.mu.Unlock()
+	w.prices.Unlock()
 }
 
 func (g *Gate) observeApplied(ev *matcher.Event, c *matcher.Command) {
@@ -323,10 +335,12 @@ func (g *Gate) observeApplied(ev *matcher.Event, c *matcher.Command) {
 	w := g.writers
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if ev.InputSeq < w.observed {
+	w.prices.Lock()
+	fresh := w.advance(ev.InputSeq)
+	w.prices.Unlock()
+	if !fresh {
 		return
 	}
-	w.observed = ev.InputSeq
 	if err := g.apply(ev, c); err != nil {
 		w.missed.Add(1)
 	}

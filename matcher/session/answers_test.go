@@ -2,6 +2,7 @@ package session
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"posttrade/matcher"
@@ -48,6 +49,17 @@ func TestRepeatedClientIDs(t *testing.T) {
 		if got := send(t, a, 7, order(), "first"); got.Status != matcher.StatusCanceled || got.InputSeq != first.InputSeq || got.Flags != wire.FlagDuplicate {
 			t.Errorf("after its cancel: %+v", got)
 		}
+		// Neither a replace nor a booking could carry what the gate says.
+		resting := send(t, a, 11, order(), "")
+		replace := typed(matcher.OrderReplace, func(c *matcher.Command) {
+			c.AccountID, c.OrderRef, c.Qty, c.LimitPx = 1, resting.OrderRef, 9, 90_000_000
+		})
+		booked := swap()
+		for i, cmd := range []*matcher.Command{&replace, &booked} {
+			if got := send(t, a, 12, *cmd, fmt.Sprintf("room-%d", i)); got.Code != wire.Decided || got.Reason != matcher.Accepted {
+				t.Fatalf("%d: %+v", i, got)
+			}
+		}
 		// Whatever the gate says meanwhile.
 		r.gate.SetPolicy(1, true, 0, 0)
 		if got := send(t, a, 8, order(), "first"); got.Reason != matcher.Accepted || got.InputSeq != first.InputSeq {
@@ -62,8 +74,13 @@ func TestRepeatedClientIDs(t *testing.T) {
 		if got := send(t, a, 10, order(), "other"); got.Code != wire.NotReady || got.InputSeq != 0 {
 			t.Errorf("another one, not ready: %+v", got)
 		}
+		for i, cmd := range []*matcher.Command{&replace, &booked} {
+			if got := send(t, a, 13, *cmd, fmt.Sprintf("room-%d", i)); got.Code != wire.NotReady || got.InputSeq != 0 {
+				t.Errorf("%d, not ready: %+v", i, got)
+			}
+		}
 		m := r.server.Metrics()
-		if m.Duplicates != 5 || m.Accepted != 2 || m.Rejections[matcher.Invalid] != 1 || m.Answers[wire.Conflict] != 1 || m.Answers[wire.NotReady] != 1 {
+		if m.Duplicates != 5 || m.Accepted != 5 || m.Rejections[matcher.Invalid] != 1 || m.Answers[wire.Conflict] != 1 || m.Answers[wire.NotReady] != 3 {
 			t.Errorf("metrics %+v", m)
 		}
 	}

@@ -73,7 +73,7 @@ func (f *feeder) run() {
 			case len(f.sessions) == 0:
 				f.server.rest(f.joined)
 			default:
-				idler.Idle(f)
+				idler.IdleAtMost(f, f.patience())
 			}
 		}
 	})
@@ -103,6 +103,17 @@ func (f *feeder) Empty() bool {
 		return f.batch[f.at].InputSeq > durable
 	}
 	return f.reader.Empty()
+}
+
+// patience is how long the feeder may sleep: a reader that is owed something makes room
+// for it without telling.
+func (f *feeder) patience() int64 {
+	for _, one := range f.sessions {
+		if one.missed > 0 || one.owed > 0 && f.tops.exact {
+			return napNs
+		}
+	}
+	return sleepNs
 }
 
 // takeIn takes the sessions over that have joined.

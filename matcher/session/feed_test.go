@@ -213,3 +213,35 @@ func TestNoFeedNoTap(t *testing.T) {
 		t.Errorf("%d events tapped", got)
 	}
 }
+
+// Readers make room without telling, so while one is owed something the feeder sleeps
+// only for moments.
+func TestFeederIsImpatientWhileItOwes(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		role   wire.Role
+		exact  bool
+		owed   int
+		missed uint64
+		want   int64
+	}{
+		{"nothing", wire.Market, true, 0, 0, sleepNs},
+		{"a snapshot", wire.Market, true, 3, 0, napNs},
+		{"a snapshot that cannot be told yet", wire.Market, false, 3, 0, sleepNs},
+		{"a Gap", wire.DropCopy, false, 0, 1, napNs},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRig(t)
+			s, one := idleServer(t, tt.role, r.o)
+			s.feeds.sessions = []*session{one}
+			s.feeds.keepTops()
+			if s.feeds.tops != nil {
+				s.feeds.tops.exact = tt.exact
+			}
+			one.owed, one.missed = tt.owed, tt.missed
+			if got := s.feeds.patience(); got != tt.want {
+				t.Errorf("it sleeps for %d ns, want %d", got, tt.want)
+			}
+		})
+	}
+}

@@ -114,7 +114,7 @@ func (x *hostile) ringBell(n int64) {
 	x.at(published).Store(n)
 	word := (*uint32)(unsafe.Pointer(&x.memory[doorbell]))
 	if atomic.CompareAndSwapUint32(word, 1, 0) {
-		unix.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), 1, 1, 0, 0, 0)
+		wakeOne(word)
 	}
 }
 
@@ -261,34 +261,72 @@ func TestScribbledMemory(t *testing.T) {
 	until(t, "gone", func() bool { return r.server.Metrics().Orders == 1 })
 }
 
-// A doorbell that never rests keeps the poller from sleeping on it only for a while.
+// A doorbell that never rests keeps the poller from sleeping on it only for a while, and
+// not at all while its session can have nothing taken.
 func TestDoorbellThatNeverRests(t *testing.T) {
-	r := newRig(t)
-	calm := r.dial("", client.Options{})
-	x := r.hostile(wire.Orders, 16, 16)
-	var stop atomic.Bool
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		word := (*uint32)(unsafe.Pointer(&x.memory[doorbell]))
-		for !stop.Load() {
-			if atomic.SwapUint32(word, 7) == 1 {
-				unix.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), 1, 1, 0, 0, 0)
-			}
-			runtime.Gosched()
+	change := func(word *uint32) int {
+		if atomic.SwapUint32(word, 7) != parked {
+			return 0
 		}
-	}()
-	sleeps := r.server.Metrics().Sleeps
-	until(t, "distrust", func() bool { return r.server.Metrics().Sleeps > sleeps+falseAlarms })
-	if got := send(t, calm, 1, order(), ""); got.Code != wire.Decided {
-		t.Errorf("calm: %+v", got)
+		return wakeOne(word)
 	}
-	stop.Store(true)
-	<-done
-	// Its own commands are still taken, and give it its doorbell back.
-	x.put(0, order())
-	x.at(published).Store(1)
-	until(t, "taken", func() bool { return x.at(4224).Load() == 1 })
+	for _, tt := range []struct {
+		name   string
+		ring   func(word *uint32) int // and how many woke
+		quota  int
+		before int64 // commands in its ring, of which the quota is taken
+	}{
+		{"its word changes", change, 0, 0},
+		{"its word stays", wakeOne, 0, 0},
+		{"at its quota, with more to take", change, 1, 3},
+		{"at its quota, and its word stays", wakeOne, 1, 3},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRig(t, func(r *rig) { r.o.Quota, r.o.Idle = tt.quota, ring.Park })
+			calm := r.dial("", client.Options{})
+			x := r.hostile(wire.Orders, 16, 16)
+			r.hold()
+			for i := range tt.before {
+				x.put(i, order())
+			}
+			x.ringBell(int64(tt.quota))
+			until(t, "its quota is taken", func() bool { return x.at(4224).Load() == int64(tt.quota) })
+			x.ringBell(tt.before)
+			var stop atomic.Bool
+			var tries atomic.Int64
+			woken := make(chan int)
+			go func() {
+				n := 0
+				for ; !stop.Load(); tries.Add(1) {
+					n += tt.ring((*uint32)(unsafe.Pointer(&x.memory[doorbell])))
+					runtime.Gosched()
+				}
+				woken <- n
+			}()
+			sleeps := r.server.Metrics().Sleeps
+			for i := uint64(0); tries.Load() < 30_000 || r.server.Metrics().Sleeps < sleeps+4*falseAlarms; i++ {
+				none := with(order(), func(c *matcher.Command) { c.Qty = 0 })
+				if got := send(t, calm, i, none, ""); got.Code != wire.Malformed || got.Correlation != i {
+					t.Fatalf("calm: %+v", got)
+				}
+			}
+			stop.Store(true)
+			if n := <-woken; n > 2*falseAlarms {
+				t.Errorf("it has woken the poller %d times", n)
+			}
+			// Its own commands are still taken, and give it its doorbell back.
+			r.letGo()
+			x.put(tt.before, order())
+			x.at(published).Store(tt.before + 1)
+			until(t, "taken", func() bool { return x.at(4224).Load() == tt.before+1 })
+		})
+	}
+}
+
+// wakeOne wakes one who sleeps on the word, and says how many that were.
+func wakeOne(word *uint32) int {
+	n, _, _ := unix.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWake, 1, 0, 0, 0)
+	return int(n)
 }
 
 // A process that is killed while it holds a slot leaves its resting orders and nothing else.

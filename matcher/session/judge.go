@@ -53,11 +53,12 @@ func (p *poller) locate(one *session, c *matcher.Command) wire.Code {
 }
 
 // screen asks the gate. A key that was decided before is handed in whatever the gate
-// says now: the engine answers with the first decision. A booking has no room for the
-// verdict; the engine judges it again.
+// says now: the engine answers with the first decision, or, if it has forgotten the key
+// meanwhile, with the verdict that the command carries. A replace and a booking have no
+// room for that: the engine judges them again, and they have to wait until the gate is ready.
 func (p *poller) screen(c *matcher.Command) wire.Code {
 	if !p.server.o.Gate.Ready() {
-		if _, known := p.known(c); known && !books(c) {
+		if _, known := p.known(c); known && c.Type != matcher.OrderReplace && !books(c) {
 			return p.verdict(c, matcher.ControlStateStale)
 		}
 		return wire.NotReady
@@ -95,7 +96,8 @@ func readable(r *wire.Request) bool {
 	force := c.Flags & (matcher.FlagIOC | matcher.FlagFOK | matcher.FlagPostOnly)
 	switch c.Type {
 	case matcher.OrderNew:
-		return c.OrderRef == 0 && c.Qty > 0 && c.LimitPx >= 0 && c.Flags == force && force&(force-1) == 0
+		return c.OrderRef == 0 && c.Qty > 0 && c.LimitPx >= 0 && c.Flags == force && force&(force-1) == 0 &&
+			!(c.LimitPx == 0 && force == matcher.FlagPostOnly)
 	case matcher.TradeNew:
 		return c.OrderRef == 0 && c.Qty > 0 && c.LimitPx == 0 && c.Flags == 0
 	case matcher.OrderReplace:

@@ -54,6 +54,7 @@ func TestMalformedCommandsAreNeverSequenced(t *testing.T) {
 		{"flag that means nothing", order(), func(c *matcher.Command) { c.Flags = 1 << 9 }},
 		{"shadow flag", order(), func(c *matcher.Command) { c.Flags = matcher.FlagShadow }},
 		{"two times in force", order(), func(c *matcher.Command) { c.Flags = matcher.FlagIOC | matcher.FlagFOK }},
+		{"a market order that is post-only", order(), func(c *matcher.Command) { c.LimitPx, c.Flags = 0, matcher.FlagPostOnly }},
 		{"quantity 0", order(), func(c *matcher.Command) { c.Qty = 0 }},
 		{"negative quantity", order(), func(c *matcher.Command) { c.Qty = -1 }},
 		{"negative limit", order(), func(c *matcher.Command) { c.LimitPx = -1 }},

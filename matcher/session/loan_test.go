@@ -1,6 +1,7 @@
 package session
 
 import (
+	"fmt"
 	"testing"
 
 	"posttrade/matcher"
@@ -72,23 +73,37 @@ func TestWakeAnswersForAPollerThatRests(t *testing.T) {
 }
 
 // Everything that a client sends is answered while the poller rests and works in turns
-// under a committer that answers for it.
+// under a committer that answers for it, and while the poller decides on the resting
+// matcher's behalf what it hands in. Nothing waits for the end of a sleep.
 func TestAnswersFromBothSides(t *testing.T) {
-	for _, idle := range []ring.Strategy{ring.Adaptive, ring.Park, ring.Yield} {
-		t.Run(idle.String(), func(t *testing.T) {
-			r := newRig(t, func(r *rig) { r.o.Idle = idle })
-			c := r.dial("", client.Options{})
-			for _, window := range []int{1, 7, 200} {
-				l := client.Load{Count: 2_000, Window: window, Write: func(c *client.Client, i int) error {
-					return c.Order(uint64(i), &client.NewOrder{Account: 1 + uint32(i%2), Security: aaa, Side: matcher.Side(i % 2), Qty: 1, LimitPx: 100_000_000}, "")
-				}}
-				if res, err := l.Run(c); err != nil || res.Codes[wire.Decided] != 2_000 || res.Fills < 1_000 {
-					t.Fatalf("window %d: %+v, %v", window, res, err)
+	for _, drives := range []bool{false, true} {
+		for _, idle := range []ring.Strategy{ring.Adaptive, ring.Park, ring.Yield} {
+			t.Run(fmt.Sprintf("%s/drives=%t", idle, drives), func(t *testing.T) {
+				driven := 0
+				r := newRig(t, func(r *rig) {
+					r.o.Idle = idle
+					if drives {
+						r.desk.Drives(func() { driven++; r.stage.Drive() })
+					}
+				})
+				c := r.dial("", client.Options{})
+				for _, window := range []int{1, 7, 200} {
+					l := client.Load{Count: 2_000, Window: window, Write: func(c *client.Client, i int) error {
+						return c.Order(uint64(i), &client.NewOrder{Account: 1 + uint32(i%2), Security: aaa, Side: matcher.Side(i % 2), Qty: 1, LimitPx: 100_000_000}, "")
+					}}
+					if res, err := l.Run(c); err != nil || res.Codes[wire.Decided] != 2_000 || res.Fills < 1_000 {
+						t.Fatalf("window %d: %+v, %v", window, res, err)
+					}
 				}
-			}
-			if got := r.server.Metrics(); got.Rescues > 2 {
-				t.Errorf("%d rescues in %d sleeps", got.Rescues, got.Sleeps)
-			}
-		})
+				if got := r.server.Metrics(); got.Rescues != 0 {
+					t.Errorf("%d rescues in %d sleeps", got.Rescues, got.Sleeps)
+				}
+				r.server.Close() // the poller has ended: what it counted can be read
+				<-r.server.over
+				if drives != (driven > 0) {
+					t.Errorf("the poller has driven %d times", driven)
+				}
+			})
+		}
 	}
 }

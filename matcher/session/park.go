@@ -18,10 +18,10 @@ const (
 )
 
 const (
-	// sleepNs bounds one sleep of the poller, against peers that crash or lie.
+	// sleepNs bounds one sleep of poller or feeder, against peers that crash or lie.
 	sleepNs = 50_000_000
-	// napNs is the sleep while a client has left no room for its answers, and where
-	// the kernel cannot wait on several words.
+	// napNs is the sleep while a client has left no room for what it is to be told, and
+	// where the kernel cannot wait on several words.
 	napNs = 500_000
 
 	futexWake       = 1
@@ -65,11 +65,11 @@ func (p *parker) borrow() bool { return p.lease.Borrow() == ring.Taken }
 func (p *parker) giveBack() { p.lease.Return() }
 
 // rest sleeps with the sessions open for loans.
-func (p *parker) rest(n int, ns int64) (late bool) {
+func (p *parker) rest(n int, ns int64) (rung int, late bool) {
 	p.lease.Lend()
-	late = p.wait(n, ns)
+	rung, late = p.wait(n, ns)
 	p.lease.Regain()
-	return late
+	return rung, late
 }
 
 // yield gives the core to another thread, with the sessions open for loans.
@@ -92,23 +92,29 @@ func (p *parker) sleep(sessions []*session, busy func() bool) {
 	p.word.Store(parked)
 	n, ns := 0, int64(sleepNs)
 	for _, one := range sessions {
-		if !one.roomy() {
+		roomy := one.roomy()
+		if !roomy {
 			ns = napNs // its client makes room without ringing
 		}
-		if one.alarms >= falseAlarms {
-			continue // its doorbell is not to be trusted: it is looked at after every sleep
+		if one.deaf = !roomy || one.full(); one.deaf || one.alarms >= falseAlarms {
+			continue
 		}
 		one.doorbell.Store(parked)
 		p.waits[n] = one
 		n++
 	}
 	membarrier()
-	if !busy() && p.rest(n, ns) && ns == sleepNs && p.word.Load() == parked && busy() {
-		p.rescues.Add(1)
+	rung := 0
+	if !busy() {
+		late := false
+		if rung, late = p.rest(n, ns); late && ns == sleepNs && p.word.Load() == parked && busy() {
+			p.rescues.Add(1)
+		}
 	}
 	p.word.Store(awake)
-	for _, one := range p.waits[:n] {
-		if one.doorbell.Swap(awake) == parked {
+	for i, one := range p.waits[:n] {
+		// Who wakes the sleeper need not change the word that it sleeps on.
+		if one.doorbell.Swap(awake) == parked && i+1 != rung {
 			continue
 		}
 		if one.alarms++; !one.commands.Empty() {
@@ -119,15 +125,16 @@ func (p *parker) sleep(sessions []*session, busy func() bool) {
 }
 
 // falseAlarms is how often in a row a doorbell may wake the poller without a command
-// behind it before it is no longer waited on.
+// behind it before it is no longer waited on: its session is looked at after every sleep.
 const falseAlarms = 64
 
-// wait sleeps on the poller's word and n doorbells, and reports that the time ran out.
-func (p *parker) wait(n int, ns int64) (late bool) {
+// wait sleeps on the poller's word and n doorbells. It reports which of these ended the
+// sleep, from 1 on, 0 for none that is known, and that the time ran out.
+func (p *parker) wait(n int, ns int64) (rung int, late bool) {
 	p.sleeps.Add(1)
 	if p.plain {
 		nap()
-		return false
+		return 0, false
 	}
 	p.words[0] = waitWord{value: parked, addr: addressOf(&p.word), flags: futex2Size32}
 	for i, one := range p.waits[:n] {
@@ -136,15 +143,18 @@ func (p *parker) wait(n int, ns int64) (late bool) {
 	var until unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &until); err != nil {
 		nap()
-		return false
+		return 0, false
 	}
 	until = unix.NsecToTimespec(until.Nano() + ns)
-	_, _, errno := unix.Syscall6(unix.SYS_FUTEX_WAITV, uintptr(unsafe.Pointer(&p.words[0])), uintptr(n+1), 0,
+	index, _, errno := unix.Syscall6(unix.SYS_FUTEX_WAITV, uintptr(unsafe.Pointer(&p.words[0])), uintptr(n+1), 0,
 		uintptr(unsafe.Pointer(&until)), unix.CLOCK_MONOTONIC, 0)
 	if errno == syscall.ENOSYS || errno == syscall.EPERM {
 		p.plain = true
 	}
-	return errno == syscall.ETIMEDOUT
+	if errno != 0 {
+		return 0, errno == syscall.ETIMEDOUT
+	}
+	return int(index), false
 }
 
 // nap sleeps a moment.

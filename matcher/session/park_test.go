@@ -2,6 +2,7 @@ package session
 
 import (
 	"net"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"unsafe"
@@ -88,6 +89,110 @@ func TestLastLookBeforeSleep(t *testing.T) {
 			if one.doorbell.Load() != awake || p.server.park.word.Load() != awake {
 				t.Error("a doorbell is still set")
 			}
+		})
+	}
+}
+
+// A session that cannot have a command taken does not ring: whoever gives it room again
+// tells the poller.
+func TestNoDoorbellWhileNothingCanBeTaken(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(one *session)
+		deaf   bool
+	}{
+		{"it waits for commands", func(*session) {}, false},
+		{"at its quota", func(one *session) { one.inFlight = len(one.flights) }, true},
+		{"an answer is half told", func(one *session) { one.filled = 0 }, true},
+		{"no room for answers", func(one *session) {
+			for one.out.Room() > 0 {
+				one.out.Put(&wire.Record{})
+			}
+			one.out.Flush()
+		}, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p, one := idlePoller(t)
+			tt.change(one)
+			park := &p.server.park
+			park.sleep(p.sessions, func() bool {
+				if rings := one.doorbell.Load() == parked; rings == tt.deaf {
+					t.Errorf("its doorbell is set: %v", rings)
+				}
+				park.lease.Lend() // a committer comes by, who has nothing for it
+				p.server.Wake()
+				park.lease.Regain()
+				if park.word.Load() != parked {
+					t.Error("the poller is woken for nothing")
+				}
+				return true
+			})
+		})
+	}
+}
+
+// Whoever answers a session that did not ring leaves the rest to the poller: it sets the
+// doorbell again, for a command that comes later.
+func TestAnsweredSessionRingsAgain(t *testing.T) {
+	s, one := lentPoller(t, 1)
+	one.flights = one.flights[:1] // at its quota
+	s.park.sleep(s.poll.sessions, func() bool {
+		s.park.lease.Lend()
+		s.Wake()
+		s.park.lease.Regain()
+		if one.inFlight != 0 || s.park.word.Load() != awake {
+			t.Errorf("%d commands on their way, the poller's word is %d", one.inFlight, s.park.word.Load())
+		}
+		return true
+	})
+	s.park.sleep(s.poll.sessions, func() bool {
+		if one.doorbell.Load() != parked {
+			t.Error("its doorbell is not set")
+		}
+		return true
+	})
+}
+
+// A wake-up counts against its doorbell, whether it changes the word or not.
+func TestFalseAlarmsAreCounted(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		ring func(word *atomic.Uint32)
+	}{
+		{"the word changes", func(word *atomic.Uint32) {
+			if word.Swap(7) == parked {
+				futexWakeOne(word)
+			}
+		}},
+		{"the word stays", futexWakeOne},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			old := runtime.GOMAXPROCS(runtime.NumCPU() + 2)
+			defer runtime.GOMAXPROCS(old)
+			p, one := idlePoller(t)
+			var stop atomic.Bool
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				for !stop.Load() {
+					tt.ring(one.doorbell)
+					runtime.Gosched()
+				}
+			}()
+			for sleeps := 0; one.alarms < falseAlarms && sleeps < 2_000; sleeps++ {
+				p.server.park.sleep(p.sessions, p.busy)
+			}
+			stop.Store(true)
+			<-done
+			if one.alarms != falseAlarms {
+				t.Errorf("%d false alarms counted", one.alarms)
+			}
+			p.server.park.sleep(p.sessions, func() bool {
+				if one.doorbell.Load() == parked {
+					t.Error("it is still trusted")
+				}
+				return true
+			})
 		})
 	}
 }

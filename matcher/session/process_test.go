@@ -65,7 +65,7 @@ func childLoad(c *client.Client, count, window int) error {
 	if err != nil {
 		return err
 	}
-	if c.Idle().Rescues > 2 {
+	if c.Idle().Rescues != 0 {
 		return fmt.Errorf("the client slept through %d records", c.Idle().Rescues)
 	}
 	if res.Codes[wire.Decided] != count {
@@ -134,8 +134,7 @@ func TestNoWakeUpIsLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%s", out)
-	// A sleep may run out at the very moment of a wake-up, on a machine that stands still.
-	if got := r.server.Metrics(); got.Rescues > 2 || got.Sleeps == 0 {
+	if got := r.server.Metrics(); got.Rescues != 0 || got.Sleeps == 0 {
 		t.Errorf("%d rescues in %d sleeps", got.Rescues, got.Sleeps)
 	}
 }

@@ -61,7 +61,7 @@ func (p *poller) answer() (left bool) {
 		}
 		p.deliver(one)
 		one.out.Flush()
-		left = left || one.answerable() || one.takeable() || !one.roomy()
+		left = left || one.deaf || one.answerable() || one.takeable() || !one.roomy()
 	}
 	return left
 }
@@ -79,12 +79,15 @@ func (one *session) answerable() bool {
 
 // takeable reports that there is a command to take and a place to keep it.
 func (one *session) takeable() bool {
-	if one.inFlight == len(one.flights) || one.filled >= 0 {
+	if one.full() {
 		return false
 	}
 	lo, hi := one.commands.Ready(1)
 	return lo != hi && one.roomy()
 }
+
+// full reports that no command can be taken before one has its whole answer.
+func (one *session) full() bool { return one.inFlight == len(one.flights) || one.filled >= 0 }
 
 // roomy reports that a record can be written, or that the client's cursor is
 // impossible, which serve is to see.

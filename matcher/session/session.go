@@ -56,7 +56,8 @@ type session struct {
 	holds      bool   // held is an answer that waits for
 	heldUntil  uint64 // this durable sequence
 	times      times
-	alarms     int // waits in a row that its doorbell cut short for nothing
+	alarms     int  // waits in a row that its doorbell cut short for nothing
+	deaf       bool // the sleeping poller does not wait on its doorbell: nothing could be taken
 
 	// Of a feed.
 	missed uint64 // records lost since the last that was written

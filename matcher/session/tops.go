@@ -27,7 +27,7 @@ type tops struct {
 	orders  map[uint32]openOrder
 	books   []book // by security
 	touched []uint32
-	rows    []blotter.OrderRow // of load, one page
+	rows    []blotter.OrderRow // of load, one piece
 
 	exact   bool     // books are those of sequence
 	barrier int64    // position of the tap that has to be passed for it; -1: not known yet
@@ -57,16 +57,18 @@ type book struct {
 	touched bool // by the command that is being taken in
 }
 
-// loadPage is how many rows are read at a time.
-const loadPage = 1 << 13
+// loadSlots is how many of the views' order slots are read at a time.
+const loadSlots = 1 << 13
 
 func newTops(views *blotter.Views, seen func() uint64) *tops {
-	t := &tops{views: views, seen: seen, rows: make([]blotter.OrderRow, 0, loadPage)}
+	t := &tops{views: views, seen: seen, rows: make([]blotter.OrderRow, 0, loadSlots)}
 	t.load()
 	return t
 }
 
-// load begins from the views' open orders; what was known before is forgotten.
+// load begins from the views' open orders; what was known before is forgotten. It looks
+// at every slot once, in pieces, so that few events fall into the doubt about a piece. An
+// order that comes into a slot behind the look is in the stream.
 func (t *tops) load() {
 	t.exact, t.barrier, t.within = false, -1, false
 	t.orders, t.ended = map[uint32]openOrder{}, t.ended[:0]
@@ -75,15 +77,12 @@ func (t *tops) load() {
 			t.books[i].sides[side].levels = t.books[i].sides[side].levels[:0]
 		}
 	}
-	for after := uint32(0); ; {
+	for slot, more := uint32(0), true; more; more = slot != 0 {
 		lo := t.views.Applied()
-		rows, next := t.views.Orders(blotter.OrderFilter{Statuses: blotter.OpenOrders}, after, loadPage, t.rows[:0])
+		t.rows, slot = t.views.ScanOrders(blotter.OrderFilter{Statuses: blotter.OpenOrders}, slot, loadSlots, t.rows[:0])
 		hi := t.views.Applied() + 1
-		for i := range rows {
-			t.enter(&rows[i], lo, hi)
-		}
-		if after = next; after == 0 {
-			break
+		for i := range t.rows {
+			t.enter(&t.rows[i], lo, hi)
 		}
 	}
 	t.until = t.seen()
