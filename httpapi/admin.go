@@ -39,6 +39,9 @@ type AdminConfig struct {
 type Admin struct {
 	http    http.Server
 	guarded bool
+
+	// end ends what its requests stand on: a profile of half a minute must not hold up Shutdown.
+	end context.CancelFunc
 }
 
 // ErrPublicAdmin reports an admin listener that would be reachable from other
@@ -75,9 +78,12 @@ func NewAdmin(cfg AdminConfig) *Admin {
 	for path, h := range cfg.Extra {
 		mux.Handle(path, guard(h))
 	}
+	base, end := context.WithCancel(context.Background())
 	return &Admin{
 		guarded: cfg.Admit != nil,
+		end:     end,
 		http: http.Server{
+			BaseContext:       func(net.Listener) context.Context { return base },
 			Handler:           problems(mux),
 			ReadHeaderTimeout: readTimeout,
 			ReadTimeout:       readTimeout,
@@ -100,8 +106,17 @@ func (a *Admin) Serve(ln net.Listener) error {
 	return nil
 }
 
-// Shutdown stops accepting and waits for requests under way until ctx ends.
-func (a *Admin) Shutdown(ctx context.Context) error { return a.http.Shutdown(ctx) }
+// Shutdown stops accepting, ends profiles and traces with what they have, and waits
+// for the requests under way until ctx ends. Those that are left then lose their
+// connections, and the error says so: they may still be running.
+func (a *Admin) Shutdown(ctx context.Context) error {
+	a.end()
+	err := a.http.Shutdown(ctx)
+	if err != nil {
+		err = fmt.Errorf("httpapi: shut down admin: %w", errors.Join(err, a.http.Close()))
+	}
+	return err
+}
 
 func loopback(addr net.Addr) bool {
 	tcp, ok := addr.(*net.TCPAddr)

@@ -121,6 +121,10 @@ func (x *exchange) answerRefusal(o *orderRequest, reason matcher.RiskReason, inp
 
 // known looks an admission's key up among the first decisions. ok: the request
 // was decided before; p says so when its terms were others.
+//
+// A record holds the number of the security, not its ticker: what was refused because nobody
+// knew the ticker has other terms once it is registered. To repeat the refusal would tell a
+// client that has corrected a mistyped ticker that the right one is unknown.
 func (x *exchange) known(cmd *matcher.Command) (row blotter.KeyRow, p problem, ok bool) {
 	if cmd.PriceTicks == 0 {
 		return row, p, false

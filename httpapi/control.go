@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/valyala/fasthttp"
+
 	"posttrade/matcher"
 	"posttrade/matcher/desk"
 )
@@ -62,8 +64,7 @@ func (x *exchange) sequencePrices() problem {
 			p = x.sequence()
 		}
 		if p.status != 0 {
-			p.notSequenced = p.notSequenced && from == 0 // the chunks before this one were
-			return p
+			return p.behind(from)
 		}
 		for i := range chunk {
 			mustApply(x.ticket.Answer(i))
@@ -75,6 +76,19 @@ func (x *exchange) sequencePrices() problem {
 	b = appendUint(b, uint64(len(x.ticks)))
 	b = append(b, `,"sequence":`...)
 	return x.send(202, append(appendUint(b, last), '}'))
+}
+
+// behind is a problem of a request of which sequenced commands are decided already: its
+// outcome is unknown, and a status that says otherwise would be wrong.
+func (p problem) behind(sequenced int) problem {
+	if sequenced == 0 {
+		return p
+	}
+	if p.status == fasthttp.StatusTooManyRequests {
+		p.status, p.code = problemRing.status, problemRing.code
+	}
+	p.notSequenced = false
+	return p
 }
 
 // mustApply ends the request of a control or tick that the engine refused: the

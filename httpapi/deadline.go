@@ -13,16 +13,20 @@ import (
 // told last comes too late, and told again when that has passed too early: about
 // once in the shortest of the time-outs.
 //
+// A connection for which a deadline that has passed is final, as that of a write over
+// TLS is, cannot be told again: there it is exact.
+//
 // Invariant: while a read or a write runs, told is zero if and only if due is,
-// and not after due.
+// and not after due; it is due when exact.
 type deadline struct {
-	due  time.Time // zero: none
-	told time.Time // what the connection has; zero: nothing
+	due   time.Time // zero: none
+	told  time.Time // what the connection has; zero: nothing
+	exact bool      // constant: told must be due
 }
 
 // stale reports that the connection must be told before it may wait.
 func (d *deadline) stale() bool {
-	return d.told.After(d.due) || d.told.IsZero() != d.due.IsZero()
+	return d.exact && d.told != d.due || d.told.After(d.due) || d.told.IsZero() != d.due.IsZero()
 }
 
 // early reports that an error says no more than that the connection was not told

@@ -1,14 +1,19 @@
 package httpapi
 
 import (
+	"bufio"
 	"bytes"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
 	"os"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/valyala/fasthttp"
 )
 
 // countingConn counts how often it is told of a deadline.
@@ -34,6 +39,14 @@ func linked(t *testing.T) (c *framedConn, under *countingConn, peer net.Conn) {
 	t.Cleanup(func() { near.Close(); far.Close() })
 	under = &countingConn{Conn: near}
 	return newFramedConn(under), under, far
+}
+
+// linkedTLS is linked over TLS.
+func linkedTLS(t *testing.T) (c *framedConn, peer net.Conn) {
+	secured, roots := certificates(t)
+	near, far := net.Pipe()
+	t.Cleanup(func() { near.Close(); far.Close() })
+	return newFramedConn(tls.Server(near, secured)), tls.Client(far, &tls.Config{RootCAs: roots, ServerName: "127.0.0.1"})
 }
 
 // TestReadsEndAtTheLastDeadline: later and earlier ones than the connection was told.
@@ -79,29 +92,46 @@ func TestReadsEndAtTheLastDeadline(t *testing.T) {
 }
 
 // TestWritesEndAtTheLastDeadline also counts: what was written before it stays written.
+// Over TLS a write that a deadline has ended is the last one of its connection.
 func TestWritesEndAtTheLastDeadline(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, _, peer := linked(t)
-		begun := time.Now()
-		c.SetWriteDeadline(begun.Add(time.Second))
-		go io.ReadFull(peer, make([]byte, 3))
-		if n, err := c.Write([]byte("abc")); n != 3 || err != nil {
-			t.Fatalf("wrote %d, %v", n, err)
-		}
-		c.SetWriteDeadline(begun.Add(time.Minute))
-		got := make([]byte, 5)
-		go func() {
-			io.ReadFull(peer, got[:2]) // at once
-			<-time.After(30 * time.Second)
-			io.ReadFull(peer, got[2:]) // when the first deadline has long passed
-		}()
-		if n, err := c.Write([]byte("defgh")); n != 5 || err != nil || !bytes.Equal(got, []byte("defgh")) {
-			t.Fatalf("wrote %d, %v, arrived %q", n, err, got)
-		}
-		if _, err := c.Write([]byte("i")); !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(begun) != time.Minute {
-			t.Errorf("write ended after %v with %v", time.Since(begun), err)
-		}
-	})
+	for _, tt := range []struct {
+		name string
+		link func(t *testing.T) (c *framedConn, peer net.Conn)
+	}{
+		{"plain", func(t *testing.T) (*framedConn, net.Conn) { c, _, peer := linked(t); return c, peer }},
+		{"TLS", linkedTLS},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, peer := tt.link(t)
+				begun := time.Now()
+				c.SetWriteDeadline(begun.Add(time.Second))
+				go io.ReadFull(peer, make([]byte, 3))
+				if n, err := c.Write([]byte("abc")); n != 3 || err != nil {
+					t.Fatalf("wrote %d, %v", n, err)
+				}
+				c.SetWriteDeadline(begun.Add(time.Minute))
+				sent := bytes.Repeat([]byte("defgh"), 20_000) // of several TLS records
+				got := make([]byte, len(sent))
+				arrived := make(chan error, 1)
+				go func() {
+					_, first := io.ReadFull(peer, got[:2]) // at once
+					<-time.After(30 * time.Second)
+					_, rest := io.ReadFull(peer, got[2:]) // when the first deadline has long passed
+					arrived <- errors.Join(first, rest)
+				}()
+				if n, err := c.Write(sent); n != len(sent) || err != nil {
+					t.Fatalf("wrote %d, %v", n, err)
+				}
+				if err := <-arrived; err != nil || !bytes.Equal(got, sent) {
+					t.Fatalf("something else arrived, %v", err)
+				}
+				if _, err := c.Write([]byte("i")); !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(begun) != time.Minute {
+					t.Errorf("write ended after %v with %v", time.Since(begun), err)
+				}
+			})
+		})
+	}
 }
 
 // TestDeadlinesAreRarelyTold plays an hour of requests, one in two seconds.
@@ -146,5 +176,59 @@ func TestConnectionThatTakesNoDeadlineIsNotUsed(t *testing.T) {
 	}
 	if n, err := c.Write([]byte{1}); n != 0 || !errors.Is(err, under.fails) {
 		t.Errorf("wrote %d, %v", n, err)
+	}
+}
+
+// served is a server that answers one connection until peer closes.
+func served(t *testing.T) (peer net.Conn, answers *bufio.Reader) {
+	t.Helper()
+	near, far := net.Pipe()
+	s := newServer(serverConfig{bodyLimit: func([]byte) int { return 8 },
+		handler: func(ctx *fasthttp.RequestCtx) { ctx.SetBody(ctx.Request.Body()) }})
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		_ = s.http.ServeConn(newFramedConn(near)) // an error of what it has refused
+		near.Close()
+	})
+	t.Cleanup(serving.Wait)
+	t.Cleanup(func() { far.Close() })
+	return far, bufio.NewReader(far)
+}
+
+// TestAnswersBehindARest asks again on a connection whose last answer's deadline has passed,
+// for what the library writes before, or without, a handler.
+func TestAnswersBehindARest(t *testing.T) {
+	// The library has a goroutine for the date, for ever: it must not begin in a bubble.
+	if _, err := new(fasthttp.Response).WriteTo(io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	const rest = idleTimeout - time.Second
+	for _, tt := range []struct {
+		name, request string
+		status        int
+	}{
+		{"a request", healthy, 200},
+		{"a body that is announced", postOrder("Content-Length: 2\r\nExpect: 100-continue\r\n", ""), 100},
+		{"a body that is too large", postOrder("Content-Length: 9\r\n", ""), 413},
+		{"no request", "nonsense\r\n", 400},
+		{"half a request", "GET /health HT", 408},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				peer, answers := served(t)
+				for _, ask := range []struct {
+					request string
+					status  int
+				}{{healthy, 200}, {tt.request, tt.status}} {
+					if _, err := io.WriteString(peer, ask.request); err != nil {
+						t.Fatal(err)
+					}
+					if a := readAnswer(t, answers, "GET"); a.status != ask.status {
+						t.Errorf("status %d, want %d: %s", a.status, ask.status, a.body)
+					}
+					<-time.After(rest)
+				}
+			})
+		})
 	}
 }

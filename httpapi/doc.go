@@ -40,6 +40,8 @@
 //   - A request that is answered with 4xx was not sequenced, except 422 and the
 //     refusals of the engine behind a 404 or 409 that the edge could not see.
 //   - A 503 with "sequenced":false can be repeated; other 5xx are unknown.
+//   - Once Shutdown of a service was called no handler begins: requests on connections
+//     that are still open get such a 503. When it has returned nil none runs.
 //   - Between the decoded order or booking and its answer this package allocates
 //     nothing.
 //   - The trade-processor asks for a token wherever a trade or an account shows,
@@ -52,8 +54,9 @@
 //     chunk: it never looks whole. Its memory does not depend on its length.
 //
 // It does not know who makes sequences durable (desk and Durability are handed
-// in), keeps no state of its own but counters, and never logs what a caller
-// sent, but for the subject of a minted token. fasthttp is imported here and in
+// in), and keeps nothing of a request when it is answered but counts. Of what a caller sent
+// it logs no more than the subject and the life of a minted token and the range of a
+// report that was cut. fasthttp is imported here and in
 // the client only; the admin listener is net/http, for the standard pprof and
 // Prometheus handlers, and so is the forwarder's transport, which tells the connection
 // that a request goes out on and streams trailers.

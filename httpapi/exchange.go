@@ -123,6 +123,8 @@ func notSubmitted(err error) problem {
 		return problemRing
 	case errors.Is(err, desk.ErrRefused):
 		return problemNotLeader
+	case errors.Is(err, desk.ErrClosed):
+		return problemStopping
 	default:
 		return problemJournal
 	}

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"crypto/tls"
 	"errors"
 	"net"
 	"sync/atomic"
@@ -20,7 +21,7 @@ const (
 )
 
 // fault says why the framing gave up on a connection.
-type fault int32
+type fault uint8
 
 const (
 	faultNone    fault = iota
@@ -56,7 +57,9 @@ const (
 // Content-Length and Transfer-Encoding and each once, `chunked` alone, no chunk
 // extensions, no trailers, Authorization and Content-Type at most once.
 //
-// One goroutine reads, writes and sets deadlines; only why and linger are read by others.
+// One goroutine reads, writes, sets deadlines and closes. A server that shuts down
+// closes too, an idle connection or, below this, the socket of a silent one: Close uses nothing
+// of that goroutine's but what is constant or atomic.
 type framedConn struct {
 	net.Conn
 
@@ -74,8 +77,8 @@ type framedConn struct {
 
 	reading, writing deadline
 
-	why    atomic.Int32 // a fault
-	linger atomic.Bool  // unread input may be waiting: see Close
+	why    fault       // what Read has given up for
+	linger atomic.Bool // unread input may be waiting: see Close
 
 	open   *atomic.Int64 // the listener's count of open connections; may be nil
 	silent *silent       // where it is kept until it has sent something; nil when open is
@@ -83,11 +86,14 @@ type framedConn struct {
 	closed atomic.Bool   // Close has run
 }
 
-func newFramedConn(c net.Conn) *framedConn { return &framedConn{Conn: c, fresh: true} }
+func newFramedConn(c net.Conn) *framedConn {
+	_, secured := c.(*tls.Conn)
+	return &framedConn{Conn: c, fresh: true, writing: deadline{exact: secured}}
+}
 
 // Read reads from the socket and checks what came. See framedConn.
 func (c *framedConn) Read(p []byte) (int, error) {
-	if c.why.Load() != int32(faultNone) {
+	if c.why != faultNone {
 		return 0, errFraming
 	}
 	n, err := c.receive(p)
@@ -98,11 +104,16 @@ func (c *framedConn) Read(p []byte) (int, error) {
 	if n == 0 {
 		return n, err
 	}
+	if c.phase == phaseRequestLine {
+		// The library gives an answer its deadline when a handler has returned. What it says
+		// before, "100 Continue" or that it cannot read this, must not meet the last answer's.
+		c.writing.due = time.Now().Add(writeTimeout)
+	}
 	good, why := c.follow(p[:n])
 	if why == faultNone {
 		return n, err
 	}
-	c.why.Store(int32(why))
+	c.why = why
 	if good == 0 {
 		return 0, errFraming
 	}

@@ -102,7 +102,7 @@ func NewOrderMatcher(d Deps) *OrderMatcher {
 	m.exchanges.New = func() any { return &exchange{m: m, visit: visit{verifier: d.Verifier}} }
 	m.service = newService("order-matcher", serverConfig{
 		handler: m.handle, bodyLimit: bodyLimitOf(m.prefix, routeOf), maxInflight: d.MaxInflight,
-		durability: []byte(d.Durability), log: d.Logger,
+		durability: []byte(d.Durability), log: d.Logger, patience: d.AnswerTimeout,
 	})
 	return m
 }

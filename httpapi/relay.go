@@ -100,13 +100,18 @@ func NewRelay(name string, o RelayOptions) (*Relay, error) {
 // errServiceName is why there is no relay of a service.
 var errServiceName = errors.New("no such service")
 
-// Shutdown stops accepting, ends what goes through the whole history, and waits
-// for the requests in flight until ctx ends. The service behind it is left alone.
+// Shutdown stops accepting, ends what goes through the whole history, here and in the
+// service that stands behind it, and waits like Shutdown of a service. That service
+// stays otherwise as it is.
 func (r *Relay) Shutdown(ctx context.Context) error {
-	if s := r.stand.Load(); s.to != nil {
-		s.to.endLasting(errStopping)
+	to := r.stand.Load().to
+	if to != nil {
+		to.endLasting(errStopping)
 	}
 	err := r.service.Shutdown(ctx)
+	if to != nil {
+		err = errors.Join(err, to.server.drain(ctx)) // its answers that are made while they are sent
+	}
 	r.forwarder.close()
 	return err
 }
@@ -132,7 +137,8 @@ func (r *Relay) Metrics(emit func(name, help string, counter bool, value float64
 // Swap puts next where requests go that run on this member, nil for nothing: then
 // all go to the leader. Not a request is dropped. Those that have begun end on the
 // service they began on; ended is closed when the last of them has. What goes
-// through the whole history may take long: Shutdown of the service that leaves ends it.
+// through the whole history may take long, and goes on: to end it early is Shutdown of the
+// service that has left.
 //
 // A service other than the relay's own is a bug of the caller.
 func (r *Relay) Swap(next Servant) (ended <-chan struct{}) {

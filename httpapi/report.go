@@ -238,7 +238,10 @@ func (m *OrderMatcher) stream(p *reportPress, request *fasthttp.RequestCtx) *rep
 	reader, writer := io.Pipe()
 	s := &reportStream{PipeReader: reader, press: p, ctx: request, conn: request.Conn(), cancel: cancel,
 		timeout: m.server.http.WriteTimeout, leave: holdStand(request)}
+	m.server.streams.Add(1)
+	context.AfterFunc(ctx, func() { reader.CloseWithError(context.Cause(ctx)) }) // who does not read must not hold it up
 	s.ended.Go(func() {
+		defer m.server.streams.Add(-1)
 		err := errors.New("httpapi: the report panicked")
 		defer func() {
 			if cause := recover(); cause != nil {
@@ -274,8 +277,8 @@ func (s *reportStream) Read(b []byte) (int, error) {
 
 // Close ends the report, whole or not, and waits until nothing of it runs.
 func (s *reportStream) Close() error {
-	s.cancel()
 	err := s.PipeReader.CloseWithError(errReaderGone)
+	s.cancel()
 	s.ended.Wait()
 	s.leave()
 	return err

@@ -1,7 +1,7 @@
 package httpapi
 
 import (
-	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net"
@@ -39,6 +39,10 @@ type serverConfig struct {
 	durability  []byte // value of X-Durability; nil: no such header
 	member      []byte // value of X-Member; nil: no such header, this is no cluster
 	log         *slog.Logger
+
+	// patience is how long a shutdown whose time is up waits for handlers that still
+	// run: what one of them waits for at most. 0: DefaultAnswerTimeout.
+	patience time.Duration
 }
 
 // server is a fasthttp server with every limit set, ambiguous framing refused
@@ -48,8 +52,9 @@ type server struct {
 	serverConfig
 	http fasthttp.Server
 
-	stopping atomic.Bool // Shutdown was called: no connection is accepted any more
+	stopping atomic.Bool // Shutdown was called: no connection and no request is let in any more
 	inflight atomic.Int64
+	streams  atomic.Int64 // answers that are made while they are sent: their handlers have returned
 	open     atomic.Int64
 	silent   silent
 	panics   atomic.Uint64 // handlers that panicked
@@ -62,6 +67,9 @@ func newServer(cfg serverConfig) *server {
 	}
 	if cfg.log == nil {
 		cfg.log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.patience <= 0 {
+		cfg.patience = DefaultAnswerTimeout
 	}
 	s := &server{serverConfig: cfg}
 	s.http = fasthttp.Server{
@@ -93,17 +101,6 @@ func (s *server) Serve(ln net.Listener) error {
 	return s.http.Serve(&framedListener{Listener: ln, server: s})
 }
 
-// Shutdown stops accepting, waits for the requests in flight and closes the
-// idle connections, at most until ctx ends.
-func (s *server) Shutdown(ctx context.Context) error {
-	s.stopping.Store(true)
-	s.silent.close()
-	if err := s.http.ShutdownWithContext(ctx); !errors.Is(err, net.ErrClosed) {
-		return err
-	}
-	return nil // somebody else has closed the listener before
-}
-
 // bodyLimitOf returns the largest body that a request target accepts, by the
 // endpoint that it names.
 func bodyLimitOf(prefix string, find func(path []byte) (r route, id []byte)) func(target []byte) int {
@@ -123,14 +120,21 @@ func (s *server) headerReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfi
 }
 
 // serve runs the handler of one request within the limit of requests in flight.
+// A request that comes when the server stops is counted before it is refused: who
+// has seen none in flight since then knows that no handler will run.
 func (s *server) serve(ctx *fasthttp.RequestCtx) {
 	defer s.finish(ctx)
-	if s.inflight.Add(1) > int64(s.maxInflight) {
+	inflight := s.inflight.Add(1)
+	switch {
+	case s.stopping.Load():
+		s.problem(ctx, problemStopping)
+		ctx.SetConnectionClose()
+	case inflight > int64(s.maxInflight):
 		s.problem(ctx, problemInflight)
-		return
+	default:
+		s.handler(ctx)
+		s.mark(ctx)
 	}
-	s.handler(ctx)
-	s.mark(ctx)
 }
 
 // problem answers with p on behalf of no handler.
@@ -180,11 +184,11 @@ func (s *server) readError(ctx *fasthttp.RequestCtx, err error) {
 	var timeout net.Error
 	conn, framed := ctx.Conn().(*framedConn)
 	switch {
-	case framed && conn.why.Load() == int32(faultURI):
+	case framed && conn.why == faultURI:
 		p = problemURI
-	case framed && conn.why.Load() == int32(faultHeader), errors.As(err, &small):
+	case framed && conn.why == faultHeader, errors.As(err, &small):
 		p = problemHeader
-	case framed && conn.why.Load() == int32(faultFraming):
+	case framed && conn.why == faultFraming:
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
 		p = problemBody
 	case errors.As(err, &timeout) && timeout.Timeout():
@@ -235,12 +239,22 @@ func (l *framedListener) Accept() (net.Conn, error) {
 		}
 		l.server.open.Add(-1)
 		l.server.refused.Add(1)
-		if c.SetWriteDeadline(time.Now().Add(time.Second)) == nil {
-			_, _ = c.Write(tooManyConnections) // the peer may be gone: nothing to do about it
-		}
-		_ = c.Close()
+		turnAway(c)
 	}
 }
+
+// turnAway closes a connection over the limit. This is the goroutine that accepts, so
+// nothing here may wait for the peer. An answer on a connection that was just opened does not;
+// on TLS it would be behind a handshake, and so there is none.
+func turnAway(c net.Conn) {
+	if _, secured := c.(*tls.Conn); !secured && c.SetDeadline(time.Now().Add(turnAwayTime)) == nil {
+		_, _ = c.Write(tooManyConnections) // the peer may be gone: nothing to do about it
+	}
+	_ = c.Close()
+}
+
+// turnAwayTime is how long the answer to a connection over the limit may take.
+const turnAwayTime = time.Second
 
 // tooManyConnections is the whole answer to a connection over the limit.
 var tooManyConnections = func() []byte {

@@ -52,7 +52,9 @@ func (s *service) Serve(ln net.Listener) error {
 }
 
 // Shutdown stops accepting, ends what goes through the whole history, and waits
-// for the requests in flight until ctx ends.
+// for the requests in flight until ctx ends, then for those that are being handled no
+// longer than one may wait for its answer. New requests get 503 with "sequenced":false.
+// Nil says that nothing of the service runs any more.
 func (s *service) Shutdown(ctx context.Context) error {
 	s.endLasting(errStopping)
 	return s.server.Shutdown(ctx)

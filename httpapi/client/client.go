@@ -1,6 +1,7 @@
 package client
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -20,7 +21,10 @@ type Config struct {
 	Others []string
 	Prefix string // routing path prefix, such as /om, or empty
 	TLS    bool
-	Token  string // bearer token, or empty
+	// TLSConfig says whom to trust when TLS is set, and with what to introduce oneself;
+	// nil: the system's authorities, by the name in the address. It is copied.
+	TLSConfig *tls.Config
+	Token     string // bearer token, or empty
 
 	Timeout  time.Duration // of one attempt; 0: 35 s, above the server's own
 	MaxConns int           // 0: 512
@@ -41,6 +45,7 @@ type Client struct {
 	members []*member
 	at      atomic.Uint32 // the member in use, modulo their number
 	dial    func(address string) (net.Conn, error)
+	trust   *tls.Config // a copy of Config.TLSConfig
 	bearer  string
 	timeout time.Duration
 	retries int
@@ -72,7 +77,8 @@ func New(cfg Config) *Client {
 	if cfg.Dial == nil {
 		cfg.Dial = fasthttp.Dial
 	}
-	c := &Client{timeout: cfg.Timeout, retries: cfg.Retries, pause: cfg.Pause, dial: cfg.Dial}
+	cfg.TLSConfig = cfg.TLSConfig.Clone()
+	c := &Client{timeout: cfg.Timeout, retries: cfg.Retries, pause: cfg.Pause, dial: cfg.Dial, trust: cfg.TLSConfig}
 	for _, address := range append([]string{cfg.Address}, cfg.Others...) {
 		c.members = append(c.members, &member{host: scheme + address + cfg.Prefix, http: hostClient(cfg, address)})
 	}
@@ -86,7 +92,7 @@ func New(cfg Config) *Client {
 // hostClient returns the connections to one address.
 func hostClient(cfg Config, address string) fasthttp.HostClient {
 	return fasthttp.HostClient{
-		Addr: address, IsTLS: cfg.TLS, MaxConns: cfg.MaxConns, Dial: noting(cfg.Dial),
+		Addr: address, IsTLS: cfg.TLS, TLSConfig: cfg.TLSConfig, MaxConns: cfg.MaxConns, Dial: noting(cfg.Dial),
 		MaxIdemponentCallAttempts:     1, // repeating is decided here
 		MaxConnWaitTimeout:            cfg.Timeout,
 		NoDefaultUserAgentHeader:      true,

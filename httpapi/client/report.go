@@ -50,7 +50,8 @@ func (c *Client) RegulatoryReport(ctx context.Context, fromSeq, toSeq uint64) (*
 	// The other requests' client reads an answer whole; this one streams it, and
 	// asks for and undoes the compression by itself.
 	transport := &http.Transport{
-		DialContext: func(_ context.Context, _, address string) (net.Conn, error) { return c.dial(address) },
+		DialContext:     func(_ context.Context, _, address string) (net.Conn, error) { return c.dial(address) },
+		TLSClientConfig: c.trust.Clone(),
 	}
 	resp, err := transport.RoundTrip(r)
 	if err != nil {
