@@ -62,7 +62,8 @@ var rooms = map[string][]string{
 	"perf/report":    {"perf/latency"},
 	"perf": {"ring", "matcher", "matcher/strictjson", "matcher/gate", "matcher/desk", "journal", "blotter",
 		"journal/audit", "journal/quorum", "sidecars/store", "sidecars/projection", "sidecars/recon", "sidecars/tca",
-		"sidecars/control", "sidecars/bootstrap", "httpapi", "httpapi/client", "perf/flow", "perf/latency", "perf/orderflow",
+		"sidecars/control", "sidecars/bootstrap", "sidecars/source", "sidecars/securities", "sidecars/outbox",
+		"httpapi", "httpapi/client", "perf/flow", "perf/latency", "perf/orderflow",
 		"perf/load", "perf/regress", "perf/report"},
 	".": nil, // package main knows everyone
 }

@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strconv"
-	"strings"
 	"time"
 
 	"posttrade/matcher"
@@ -32,7 +30,7 @@ type clusterForPerf struct {
 // openClusterForPerf opens three members with the engine and nothing beside it.
 func openClusterForPerf(c *config, o perf.EngineOptions, fatal func(error)) (_ perf.Engine, err error) {
 	p := &clusterForPerf{dir: o.Dir, members: make([]*installation, 3), procs: runtime.GOMAXPROCS(0)}
-	list, err := loopbackMembers(3)
+	list, err := perf.LoopbackMembers(3)
 	if err != nil {
 		return nil, err
 	}
@@ -51,24 +49,6 @@ func openClusterForPerf(c *config, o perf.EngineOptions, fatal func(error)) (_ p
 		return nil, errors.Join(err, p.Close())
 	}
 	return p, p.findLeader()
-}
-
-// loopbackMembers are n members on ports of loopback that are free now.
-func loopbackMembers(n int) (list string, err error) {
-	var all []string
-	for i := range n {
-		var at [2]string
-		for j := range at {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				return "", err
-			}
-			defer l.Close() // all at once: no port is given out twice
-			at[j] = l.Addr().String()
-		}
-		all = append(all, fmt.Sprintf("%d=%s@%s", i+1, at[0], at[1]))
-	}
-	return strings.Join(all, ","), nil
 }
 
 func (p *clusterForPerf) openAll() error {

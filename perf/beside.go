@@ -3,6 +3,7 @@ package perf
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -10,9 +11,13 @@ import (
 	"posttrade/perf/load"
 )
 
-// besideRounds is how often orders alone and orders beside other work take turns. The
-// lowest figure of each counts: what else the machine did is in the others.
-const besideRounds = 3
+// besideRounds is how often orders alone and orders beside other work take turns, in
+// rounds of both, and besideTurn how long the shorter turns are. Whoever comes second finds
+// what the first has left behind, so the order changes from round to round.
+const (
+	besideRounds = 8
+	besideTurn   = 1500 * time.Millisecond
+)
 
 // besideLimit is how much the other work may cost the orders at p99.
 const besideLimit = 1.2
@@ -21,7 +26,7 @@ const besideLimit = 1.2
 const besideRate = 0.1
 
 // beside compares the latency of single orders to one engine without and with work
-// beside them, and returns the lowest p99 of each.
+// beside them.
 type beside struct {
 	name      string // of the work
 	target    load.Target
@@ -32,20 +37,63 @@ type beside struct {
 	after     func(name string, orders int) // looks at a phase that has ended; nil: nobody
 }
 
-func (r *Run) besideWork(b beside) (alone, with time.Duration, err error) {
-	alone, with = math.MaxInt64, math.MaxInt64
-	for round := range besideRounds {
-		quiet, err := r.besidePhase(b, "nothing", round, func(int) error { time.Sleep(b.alone); return nil })
-		if err != nil {
-			return 0, 0, err
+func (r *Run) besideWork(b beside) (p paired, err error) {
+	var alone, with []time.Duration
+	err = inTurns(besideRounds, func(round int) error {
+		s, err := r.besidePhase(b, besideNothing, round, func(int) error { time.Sleep(b.alone); return nil })
+		if err == nil {
+			alone = append(alone, s.At(99))
 		}
-		busy, err := r.besidePhase(b, b.name, round, b.work)
-		if err != nil {
-			return 0, 0, err
+		return err
+	}, func(round int) error {
+		s, err := r.besidePhase(b, b.name, round, b.work)
+		if err == nil {
+			with = append(with, s.At(99))
 		}
-		alone, with = min(alone, quiet.At(99)), min(with, busy.At(99))
+		return err
+	})
+	if err != nil {
+		return paired{}, err
 	}
-	return alone, with, nil
+	return pairs(alone, with), nil
+}
+
+// inTurns takes the turns of every round, forwards and backwards by turns: A B, B A, ...
+func inTurns(rounds int, turns ...func(round int) error) error {
+	for round := range rounds {
+		for i := range turns {
+			if round%2 == 1 {
+				i = len(turns) - 1 - i
+			}
+			if err := turns[i](round); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// paired is what rounds of two turns say of each other.
+type paired struct {
+	ratio, least, most float64       // of the second to the first, in the same round: the median, and the ends
+	without            time.Duration // the median of the first
+	rounds             int
+}
+
+// pairs compares the turns of every round. What else the machine does lasts longer than
+// a round, or is in a few of them: the median of their ratios is of neither.
+func pairs(without, with []time.Duration) paired {
+	var ratios, alone []float64
+	for i := range without {
+		ratios = append(ratios, float64(with[i])/float64(max(without[i], 1)))
+		alone = append(alone, float64(without[i]))
+	}
+	return paired{median(ratios), slices.Min(ratios), slices.Max(ratios), time.Duration(median(alone)), len(ratios)}
+}
+
+// judgeBeside says how much the work beside may cost the orders at p99, and what was seen.
+func (r *Run) judgeBeside(row, text string, p paired) {
+	r.atMost(row, text, p.ratio, besideLimit).beside("median of %d rounds, %.3g to %.3g; without %.4g us", p.rounds, p.least, p.most, microseconds(p.without))
 }
 
 // besidePhase sends orders for as long as the work takes.

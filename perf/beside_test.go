@@ -2,6 +2,7 @@ package perf
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -28,14 +29,61 @@ func TestBesideTakesTurnsAndShowsBoth(t *testing.T) {
 		return nil
 	}
 	b.after = func(name string, _ int) { phases = append(phases, name) }
-	if _, _, err := r.besideWork(b); err != nil {
+	p, err := r.besideWork(b)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(phases, " "); rounds != besideRounds || got != "nothing nap nothing nap nothing nap" || len(r.lines) != 2*besideRounds {
-		t.Errorf("%d rounds, phases %q, lines %q", rounds, got, r.lines)
+	want := strings.Repeat("nothing nap nap nothing ", besideRounds/2)
+	if got := strings.Join(phases, " ") + " "; rounds != besideRounds || got != want || len(r.lines) != 2*besideRounds || p.rounds != besideRounds {
+		t.Errorf("%d rounds, phases %q, lines %q, %+v", rounds, got, r.lines, p)
 	}
 	if !strings.HasPrefix(r.lines[1], "BenchmarkBeside/op=orders/work=nap/beside=nap/round=0 1 ") {
 		t.Errorf("line %q", r.lines[1])
+	}
+}
+
+// TestRoundsArePaired: what a noisy machine adds to both turns of a round, or to a few
+// turns, is not in the figure; what the work costs in most rounds is.
+func TestRoundsArePaired(t *testing.T) {
+	us := func(v ...int) (d []time.Duration) {
+		for _, n := range v {
+			d = append(d, time.Duration(n)*time.Microsecond)
+		}
+		return d
+	}
+	for _, tt := range []struct {
+		name          string
+		without, with []time.Duration
+		want          paired
+	}{
+		{"nothing costs nothing", us(100, 100, 100, 100), us(100, 100, 100, 100), paired{1, 1, 1, 100 * time.Microsecond, 4}},
+		{"a machine that is slow for a while", us(100, 9000, 8000, 100), us(100, 9000, 8000, 100), paired{1, 1, 1, 4050 * time.Microsecond, 4}},
+		{"a stall in one turn of each", us(100, 5000, 100, 100), us(100, 100, 7000, 100), paired{1, 0.02, 70, 100 * time.Microsecond, 4}},
+		{"work that costs half as much again", us(100, 1000, 200, 400, 100), us(150, 1500, 9000, 600, 150), paired{1.5, 1.5, 45, 200 * time.Microsecond, 5}},
+		{"a turn without a request", us(0), us(0), paired{0, 0, 0, 0, 1}},
+	} {
+		if got := pairs(tt.without, tt.with); got != tt.want {
+			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
+		}
+	}
+	r := &Run{o: Options{Stdout: io.Discard}}
+	r.judgeBeside("P13", "x", pairs(us(100, 200, 100), us(130, 240, 110)))
+	if want := "| P13 | x | 1.2 | <= 1.2 | met | median of 3 rounds, 1.1 to 1.3; without 100 us |"; r.targets[0].String() != want {
+		t.Errorf("got %s, want %s", r.targets[0], want)
+	}
+}
+
+func TestTurnsGoForthAndBack(t *testing.T) {
+	var order []string
+	note := func(name string) func(int) error {
+		return func(round int) error { order = append(order, fmt.Sprint(name, round)); return nil }
+	}
+	if err := inTurns(3, note("a"), note("b"), note("c")); err != nil || strings.Join(order, " ") != "a0 b0 c0 c1 b1 a1 a2 b2 c2" {
+		t.Errorf("%v, %v", order, err)
+	}
+	order = nil
+	if err := inTurns(2, note("a"), func(int) error { return io.EOF }, note("c")); err != io.EOF || len(order) != 1 {
+		t.Errorf("%v, %v: a turn that fails ends it", order, err)
 	}
 }
 
@@ -48,13 +96,13 @@ func TestBesideReportsWhatGoesWrong(t *testing.T) {
 	} {
 		b := besideForTest()
 		spoil(&b)
-		if _, _, err := r.besideWork(b); !errors.Is(err, cause) {
+		if _, err := r.besideWork(b); !errors.Is(err, cause) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	b := besideForTest()
 	b.perSecond = 0
-	if _, _, err := r.besideWork(b); err == nil {
+	if _, err := r.besideWork(b); err == nil {
 		t.Error("no rate is no error")
 	}
 	b.target = &instant{clock: b.clock, err: cause}

@@ -110,6 +110,14 @@ type curve struct {
 	commits func() (commitCounts, error) // of the journal so far; nil: unknown
 }
 
+// How long a point of a curve is measured: at once, or where the flatness of the curve is
+// looked at, in periods that the loads take by turns.
+const (
+	pointTime   = 2 * time.Second
+	flatPeriods = 3
+	periodTime  = 800 * time.Millisecond
+)
+
 // curve measures every point of one target.
 func (r *Run) curve(c curve) error {
 	saturation, err := load.Saturate(c.target, c.window, r.duration(3*time.Second), c.clock)
@@ -118,49 +126,88 @@ func (r *Run) curve(c curve) error {
 	}
 	r.figures("Curve/op="+c.name+"/load=saturated", metric{saturation, "requests/s"})
 	for _, shape := range []string{"constant", "poisson"} {
-		var points []curvePoint
-		for _, percent := range r.curveLoads(shape) {
-			p, err := r.curvePoint(c, shape, percent, saturation*float64(percent)/100)
-			if err != nil {
-				return fmt.Errorf("%s %s %d %%: %w", c.name, shape, percent, err)
+		points, err := r.curvePoints(c, shape, saturation)
+		if err != nil {
+			return err
+		}
+		for _, p := range points {
+			if err := r.point(c, shape, p); err != nil {
+				return err
 			}
-			points = append(points, p)
 		}
 		r.flatness(c, shape, points)
 	}
 	return nil
 }
 
-func (r *Run) curvePoint(c curve, shape string, percent int, perSecond float64) (p curvePoint, err error) {
-	arrivals, err := load.Constant(perSecond)
+// curvePoints measures the loads of one shape. Those of the flat part, at constant
+// distances, take turns from the lightest on, so that what the disk or a neighbour does
+// for a while meets them all.
+func (r *Run) curvePoints(c curve, shape string, saturation float64) ([]*curvePoint, error) {
+	var points []*curvePoint
+	for _, percent := range r.curveLoads(shape) {
+		points = append(points, &curvePoint{percent: percent, perSecond: saturation * float64(percent) / 100})
+	}
+	for n := range flatPeriods {
+		for _, p := range points {
+			d := periodTime
+			if flat := shape == "constant" && p.percent >= flatFrom && p.percent <= flatTo; !flat {
+				d = pointTime
+				if n > 0 {
+					continue
+				}
+			}
+			if err := r.period(c, shape, p, r.duration(d)); err != nil {
+				return nil, fmt.Errorf("%s %s %d %%: %w", c.name, shape, p.percent, err)
+			}
+		}
+	}
+	return points, nil
+}
+
+// period measures one period of a point.
+func (r *Run) period(c curve, shape string, p *curvePoint, d time.Duration) error {
+	arrivals, err := load.Constant(p.perSecond)
 	if shape == "poisson" {
-		arrivals, err = load.Poisson(perSecond, uint64(percent))
+		arrivals, err = load.Poisson(p.perSecond, uint64(p.percent))
 	}
 	if err != nil {
-		return p, err
+		return err
 	}
 	before, err := c.counts()
 	if err != nil {
-		return p, err
+		return err
 	}
 	begun := time.Now()
-	result, err := load.Run(c.target, load.Options{Arrivals: arrivals, For: r.duration(2 * time.Second), Clock: c.clock})
+	result, err := load.Run(c.target, load.Options{Arrivals: arrivals, For: d, Clock: c.clock})
 	if err != nil || result.Requests == 0 {
-		return p, err // a smoke run of a slow target may be too short for one request
+		return err // a smoke run of a slow target may be too short for one request
 	}
 	after, err := c.counts()
 	if err != nil {
-		return p, err
+		return err
 	}
-	p = curvePoint{percent: percent, latency: result.Latency.At(99.9), commits: after.since(before)}
-	more := append([]metric{{perSecond, "asked/s"}, {result.PerSecond(), "requests/s"}}, distribution(result.Latency)...)
-	more = append(more, metric{microseconds(result.Behind), "sent-late-us"})
+	p.periods = append(p.periods, period{begun, result, after.since(before)})
+	return nil
+}
+
+// point writes down what all periods of a point come to.
+func (r *Run) point(c curve, shape string, p *curvePoint) error {
+	if len(p.periods) == 0 {
+		return nil
+	}
+	all, commits := p.together()
+	more := append([]metric{{p.perSecond, "asked/s"}, {all.PerSecond(), "requests/s"}}, distribution(all.Latency)...)
+	more = append(more, metric{microseconds(all.Behind), "sent-late-us"})
 	if c.commits != nil {
-		more = append(more, p.commits.metrics(result.Requests)...)
+		more = append(more, commits.metrics(all.Requests)...)
 	}
-	name := fmt.Sprintf("Curve/op=%s/arrivals=%s/load=%d", c.name, shape, percent)
+	if n := len(p.periods); n > 1 {
+		more = append(more, metric{float64(n), "periods"}, metric{microseconds(p.lowest().latency()), "lowest-p99.9-us"})
+	}
+	name := fmt.Sprintf("Curve/op=%s/arrivals=%s/load=%d", c.name, shape, p.percent)
 	r.figures(name, more...)
-	return p, r.histograms(name, begun, result)
+	return r.histograms(name, p.periods[0].begun, all)
 }
 
 // distribution are the figures of a latency.

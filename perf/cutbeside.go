@@ -49,17 +49,16 @@ func measureCut(r *Run) (err error) {
 		return err
 	}
 	clock := load.NewBusyClock()
-	c := beside{name: "cut", target: newEngineTarget(e, clock), clock: clock, alone: r.duration(3 * time.Second)}
+	c := beside{name: "cut", target: newEngineTarget(e, clock), clock: clock, alone: r.duration(besideTurn)}
 	c.work = func(int) error { return r.cuts(x, c.alone, wanted) }
 	if err := c.saturation(r); err != nil {
 		return err
 	}
-	alone, with, err := r.besideWork(c)
+	p, err := r.besideWork(c)
 	if err != nil {
 		return err
 	}
-	r.atMost("P12", fmt.Sprintf("p99 of orders while a cut of %d positions and %d contracts is rendered, against without", wanted, wanted),
-		with.Seconds()/alone.Seconds(), besideLimit).beside("without %.4g us", microseconds(alone))
+	r.judgeBeside("P12", fmt.Sprintf("p99 of orders while a cut of %d positions and %d contracts is rendered, against without", wanted, wanted), p)
 	return nil
 }
 

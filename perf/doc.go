@@ -20,5 +20,9 @@
 // that its own noise could explain.
 //
 // Rows run one after the other on the caller's goroutine; what they start they
-// stop. Nothing here is on the path of an order.
+// stop, and before each the machine settles: memory goes back, pages go to the disk. How
+// long a read of memory takes then, and what the hypervisor took away during it, stands
+// beside every row: neighbours on the machine make more of a difference than rows do.
+// What is compared with something else takes turns with it in short rounds, and the
+// median of the rounds' ratios counts. Nothing here is on the path of an order.
 package perf

@@ -174,30 +174,31 @@ func measureFeedReplay(r *Run) error {
 }
 
 func (r *Run) feedReplay(e Engine, f *feedReplays) error {
-	n := r.scale(1_000_000)
+	n := max(r.scale(500_000), 10_000)
 	clock := load.NewBusyClock()
-	c := beside{name: "feed", target: newEngineTarget(e, clock), clock: clock, alone: r.duration(3 * time.Second),
+	c := beside{name: "feed", target: newEngineTarget(e, clock), clock: clock, alone: r.duration(besideTurn),
 		work: func(int) error { return f.replay(n) }}
 	if err := c.saturation(r); err != nil {
 		return err
 	}
-	before, hot := readHeap(e), 0.0
+	before := readHeap(e)
+	var hot, all float64 // allocations, and commands
 	c.after = func(name string, orders int) {
 		now := readHeap(e)
 		if name == c.name {
 			commands := orders + n // the deltas are commands too
-			hot = max(hot, r.allocatedBy("Beside", now.profile.since(before.profile), commands, now.commits-before.commits))
+			hot += float64(commands) * r.allocatedBy("Beside", now.profile.since(before.profile), commands, now.commits-before.commits)
+			all += float64(commands)
 		}
 		before = now
 	}
-	alone, with, err := r.besideWork(c)
+	p, err := r.besideWork(c)
 	if err != nil {
 		return err
 	}
-	r.atMost("P11", fmt.Sprintf("p99 of orders while %d deltas are replayed, against without", n), with.Seconds()/alone.Seconds(), besideLimit).
-		beside("without %.4g us", microseconds(alone))
+	r.judgeBeside("P11", fmt.Sprintf("p99 of orders while %d deltas are replayed, against without", n), p)
 	if !r.o.Smoke {
-		r.atMost("P11", "allocations a command in gate, desk, matcher and recorder meanwhile", roundTo(hot, allocNoise), 0)
+		r.atMost("P11", "allocations a command in gate, desk, matcher and recorder meanwhile", roundTo(hot/all, allocNoise), 0)
 	}
 	return nil
 }

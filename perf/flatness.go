@@ -1,17 +1,60 @@
 package perf
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"posttrade/journal"
+	"posttrade/perf/latency"
+	"posttrade/perf/load"
 )
 
-// curvePoint is what the flatness of a curve is made of.
+// curvePoint is one load of a curve and the periods in which it was measured.
 type curvePoint struct {
-	percent int           // of saturation
-	latency time.Duration // p99.9 of the requests, 0 when there was none
-	commits commitCounts  // while it was measured
+	percent   int // of saturation
+	perSecond float64
+	periods   []period // with requests in them
+}
+
+// period is one uninterrupted measurement of a load.
+type period struct {
+	begun   time.Time
+	result  *load.Result
+	commits commitCounts // meanwhile
+}
+
+// latency is p99.9 of the requests.
+func (p period) latency() time.Duration { return p.result.Latency.At(99.9) }
+
+// commitLatency is p99.9 of the commits.
+func (p period) commitLatency() time.Duration { return p.commits.at(99.9) }
+
+// lowest is the period with the lowest p99.9 of the requests: one stall of the disk is in
+// one of them, what the load itself does to the requests is in all. There is at least one.
+func (p *curvePoint) lowest() period {
+	return slices.MinFunc(p.periods, func(a, b period) int { return cmp.Compare(a.latency(), b.latency()) })
+}
+
+// together is all periods as one result, as if they had followed each other, and its commits.
+func (p *curvePoint) together() (*load.Result, commitCounts) {
+	all, commits := &load.Result{}, commitCounts{}
+	var recorders []*latency.Recorder
+	for _, period := range p.periods {
+		from := all.Took
+		all.Requests += period.result.Requests
+		all.Took += period.result.Took
+		all.Behind = max(all.Behind, period.result.Behind)
+		for _, interval := range period.result.Intervals {
+			interval.From += from
+			all.Intervals = append(all.Intervals, interval)
+			recorders = append(recorders, interval.Recorder)
+		}
+		commits = commits.plus(period.commits)
+	}
+	all.Latency = latency.Merge(recorders...)
+	return all, commits
 }
 
 // The flat part of a curve, in hundredths of the saturation, and how much its highest
@@ -21,31 +64,40 @@ const (
 	flatLimit        = 2
 )
 
-// flatness states how much p99.9 differs between light and brisk load, and beside it
-// how much the commits' own does, which every durable answer waits for.
-func (r *Run) flatness(c curve, shape string, points []curvePoint) {
-	requests, low, high := spread(points, func(p curvePoint) time.Duration { return p.latency })
-	commits, _, _ := spread(points, func(p curvePoint) time.Duration { return p.commits.at(99.9) })
+// flatness states how much p99.9 differs between light and brisk load, each in the
+// lowest of its periods, and beside it how much the commits' own does in the same ones,
+// which every durable answer waits for, and what all periods together say.
+func (r *Run) flatness(c curve, shape string, points []*curvePoint) {
+	requests, low, high := spread(points, func(p *curvePoint) time.Duration { return p.lowest().latency() })
+	commits, _, _ := spread(points, func(p *curvePoint) time.Duration { return p.lowest().commitLatency() })
+	whole, _, _ := spread(points, func(p *curvePoint) time.Duration {
+		all, _ := p.together()
+		return all.Latency.At(99.9)
+	})
 	if requests == 0 {
 		return
 	}
 	r.figures(fmt.Sprintf("Curve/op=%s/arrivals=%s/flat=%d-%d", c.name, shape, flatFrom, flatTo),
 		metric{requests, "p99.9-highest/lowest"}, metric{float64(low), "%-of-the-lowest"}, metric{float64(high), "%-of-the-highest"},
-		metric{commits, "commit-p99.9-highest/lowest"})
+		metric{commits, "commit-p99.9-highest/lowest"}, metric{whole, "p99.9-of-all-periods-highest/lowest"})
 	if c.row != "" && shape == "constant" {
 		r.atMost(c.row, fmt.Sprintf("%s: highest against lowest p99.9 from %d to %d %% of saturation", c.name, flatFrom, flatTo), requests, flatLimit).
-			beside("the commits' own p99.9: %.3g; lowest at %d %%, highest at %d %%", commits, low, high)
+			beside("the lowest of %d periods at each load; of all periods %.3g; the commits' own p99.9 in the same: %.3g; lowest at %d %%, highest at %d %%",
+				flatPeriods, whole, commits, low, high)
 	}
 }
 
 // spread is the highest of a figure over the lowest in the flat part, and where they
 // are; 0 when it is not known at two points.
-func spread(points []curvePoint, of func(curvePoint) time.Duration) (ratio float64, low, high int) {
+func spread(points []*curvePoint, of func(*curvePoint) time.Duration) (ratio float64, low, high int) {
 	var least, most time.Duration
 	n := 0
 	for _, p := range points {
+		if p.percent < flatFrom || p.percent > flatTo || len(p.periods) == 0 {
+			continue
+		}
 		v := of(p)
-		if p.percent < flatFrom || p.percent > flatTo || v == 0 {
+		if v == 0 {
 			continue
 		}
 		n++
@@ -83,6 +135,15 @@ func (c commitCounts) since(before commitCounts) commitCounts {
 	c.commits -= before.commits
 	for i := range c.buckets {
 		c.buckets[i] -= before.buckets[i]
+	}
+	return c
+}
+
+// plus is both together.
+func (c commitCounts) plus(d commitCounts) commitCounts {
+	c.commits += d.commits
+	for i := range c.buckets {
+		c.buckets[i] += d.buckets[i]
 	}
 	return c
 }

@@ -9,22 +9,44 @@ import (
 	"time"
 
 	"posttrade/journal"
+	"posttrade/perf/latency"
+	"posttrade/perf/load"
 )
 
-func TestFlatnessLooksAtItsPartOfTheCurve(t *testing.T) {
-	at := func(percent int, latency time.Duration, bucket int) curvePoint {
-		p := curvePoint{percent: percent, latency: latency}
-		p.commits.commits, p.commits.buckets[bucket] = 1000, 1000
-		return p
+// periodOf is a measurement in which every request took so long, and every commit was in
+// one bucket.
+func periodOf(latencies time.Duration, bucket int) period {
+	p := period{result: &load.Result{Requests: 1000, Took: time.Second}}
+	recorder := latency.NewRecorder()
+	for range 1000 {
+		recorder.Record(latencies)
 	}
-	points := []curvePoint{at(10, 300*time.Microsecond, 3), at(20, 200*time.Microsecond, 3), at(30, 0, 3), at(70, 500*time.Microsecond, 7),
-		at(90, time.Second, 9)}
+	p.result.Latency = latency.Merge(recorder)
+	p.result.Intervals = []latency.Interval{{Length: time.Second, Recorder: recorder}}
+	p.commits.commits, p.commits.buckets[bucket] = 1000, 1000
+	return p
+}
+
+func TestFlatnessLooksAtItsPartOfTheCurve(t *testing.T) {
+	at := func(percent int, periods ...period) *curvePoint {
+		return &curvePoint{percent: percent, periods: periods}
+	}
+	const us = time.Microsecond
+	points := []*curvePoint{
+		at(10, periodOf(50*time.Millisecond, 9), periodOf(300*us, 3), periodOf(310*us, 3)), // a stall in one period
+		at(20, periodOf(200*us, 3), periodOf(220*us, 5)),
+		at(30), // without a request
+		at(70, periodOf(510*us, 7), periodOf(500*us, 7)),
+		at(90, periodOf(time.Second, 9)),
+	}
 	r := &Run{o: Options{Stdout: io.Discard}}
 	r.flatness(curve{row: "P6", name: "x"}, "constant", points)
-	if want := "BenchmarkCurve/op=x/arrivals=constant/flat=10-70 1 2.5 p99.9-highest/lowest 20 %-of-the-lowest 70 %-of-the-highest 5 commit-p99.9-highest/lowest"; len(r.lines) != 1 || r.lines[0] != want {
+	const want = "BenchmarkCurve/op=x/arrivals=constant/flat=10-70 1 2.5003 p99.9-highest/lowest 20 %-of-the-lowest 70 %-of-the-highest " +
+		"5 commit-p99.9-highest/lowest 227.26 p99.9-of-all-periods-highest/lowest"
+	if len(r.lines) != 1 || r.lines[0] != want {
 		t.Errorf("got  %q\nwant %q", r.lines, want)
 	}
-	if len(r.targets) != 1 || r.targets[0].met() || r.targets[0].row != "P6" {
+	if len(r.targets) != 1 || r.targets[0].met() || r.targets[0].row != "P6" || !strings.Contains(r.targets[0].floor, "the lowest of 3 periods at each load; of all periods 22") {
 		t.Errorf("targets %v", r.targets)
 	}
 	r.flatness(curve{row: "P6", name: "x"}, "poisson", points)
@@ -35,6 +57,52 @@ func TestFlatnessLooksAtItsPartOfTheCurve(t *testing.T) {
 	r.flatness(curve{row: "P6"}, "constant", points[:1])
 	if len(r.lines) != 3 || len(r.targets) != 1 {
 		t.Errorf("one point has a flatness: %q", r.lines)
+	}
+}
+
+// TestPeriodsTogether: the point of a curve is of every request of all its periods.
+func TestPeriodsTogether(t *testing.T) {
+	p := curvePoint{periods: []period{periodOf(time.Millisecond, 3), periodOf(3*time.Millisecond, 4)}}
+	p.periods[1].result.Behind = time.Minute
+	all, commits := p.together()
+	if all.Requests != 2000 || all.Took != 2*time.Second || all.Behind != time.Minute || all.Latency.Count() != 2000 || all.PerSecond() != 1000 {
+		t.Errorf("%+v", all)
+	}
+	if len(all.Intervals) != 2 || all.Intervals[1].From != time.Second {
+		t.Errorf("intervals %+v", all.Intervals)
+	}
+	if commits.commits != 2000 || commits.buckets[3] != 1000 || commits.buckets[4] != 1000 {
+		t.Errorf("commits %+v", commits)
+	}
+	if low := p.lowest(); low.commits.buckets[3] != 1000 {
+		t.Error("the higher period is the lowest")
+	}
+}
+
+// TestFlatLoadsTakeTurns: no load of the flat part has all its periods in a row.
+func TestFlatLoadsTakeTurns(t *testing.T) {
+	r := &Run{o: Options{Stdout: io.Discard, Smoke: true}}
+	clock := &stepped{}
+	for shape, want := range map[string]map[int]int{
+		"constant": {10: flatPeriods, 70: flatPeriods, 95: 1}, "poisson": {10: 1, 70: 1, 95: 1},
+	} {
+		points, err := r.curvePoints(curve{target: &instant{clock: clock}, clock: clock}, shape, 1e5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var last time.Time
+		for n := range flatPeriods {
+			for _, p := range points {
+				if len(p.periods) != want[p.percent] {
+					t.Errorf("%s: %d periods at %d %%", shape, len(p.periods), p.percent)
+				} else if n < len(p.periods) {
+					if p.periods[n].begun.Before(last) {
+						t.Errorf("%s: period %d at %d %% comes before that of another load", shape, n, p.percent)
+					}
+					last = p.periods[n].begun
+				}
+			}
+		}
 	}
 }
 

@@ -163,7 +163,7 @@ func appendOrder(b []byte, connection, n, i int) []byte {
 
 func median(v []float64) float64 {
 	s := slices.Sorted(slices.Values(v))
-	return s[len(s)/2]
+	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
 }
 
 // percentile sorts ns and returns its pth percentile.

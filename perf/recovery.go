@@ -28,6 +28,8 @@ func measureRecovery(r *Run) error {
 	if err := e.Stop(); err != nil {
 		return err
 	}
+	far := r.farRead()
+	r.settle()
 	start := time.Now()
 	if e, err = r.o.Open(o); err != nil {
 		return err
@@ -51,9 +53,10 @@ func measureRecovery(r *Run) error {
 		return fmt.Errorf("%d commands after the restart, %d before", got, n)
 	}
 	rate := float64(n) / replay.Seconds() / 1e6
-	r.bench("Recovery/op=replay", n, replay, metric{rate, "M/s"})
+	r.bench("Recovery/op=replay", n, replay, metric{rate, "M/s"}, metric{far, "memory-read-ns"})
 	r.figures(fmt.Sprintf("Recovery/op=restart-from-snapshot/commands=%d", n), metric{restart.Seconds(), "s"})
-	r.atLeast("P9", "M commands/s from the journal through engine and views to a verified state", rate, 5)
+	r.atLeast("P9", "M commands/s from the journal through engine and views to a verified state", rate, 5).
+		beside("a read of memory takes %.0f ns", far)
 	t := r.atMost("P9", fmt.Sprintf("restart with %d commands and a snapshot, s", n), restart.Seconds(), 5)
 	if n < restartAsked/batch*batch {
 		t.beside("the table asks for %d commands: --restart-commands", restartAsked)

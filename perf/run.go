@@ -51,6 +51,7 @@ type Run struct {
 	targets []target
 	section string
 
+	farReadNs   float64 // when the row began
 	jitterAfter string
 	servers     int // with sessions, so far
 }
@@ -80,6 +81,7 @@ func rows() []row {
 		{"end-to-end", measureEndToEnd},
 		{"session", measureSession},
 		{"cluster", measureCluster},
+		{"failover", measureFailover},
 		{"http", measureHTTP},
 		{"curve", measureCurves},
 		{"recovery", measureRecovery},
@@ -97,6 +99,10 @@ func rows() []row {
 // Measure runs the rows and writes the results file. It returns an error when a
 // row could not be measured or measured something wrong, never because it was slow.
 func Measure(o Options) error {
+	chosen, err := rowsOf(o.Only)
+	if err != nil {
+		return err
+	}
 	dir, err := os.MkdirTemp(o.Dir, "posttrade-perf-")
 	if err != nil {
 		return fmt.Errorf("perf: make work folder: %w", err)
@@ -112,17 +118,10 @@ func Measure(o Options) error {
 	}
 	r.env.JitterBefore = r.jitter()
 	fmt.Fprint(o.Stdout, r.env.header())
-	for _, row := range rows() {
-		if !wanted(row.name, o.Only) {
-			continue
-		}
-		r.section = row.name
-		fmt.Fprintf(o.Stdout, "\n== %s\n", row.name)
-		begun := time.Now()
-		if err := row.measure(r); err != nil {
+	for _, row := range chosen {
+		if err := r.measure(row); err != nil {
 			return fmt.Errorf("perf: row %s: %w", row.name, err)
 		}
-		r.note(fmt.Sprintf("row %s took %.1f s", row.name, time.Since(begun).Seconds()))
 	}
 	r.jitterAfter = r.jitter()
 	if o.Only == "" {
@@ -131,6 +130,42 @@ func Measure(o Options) error {
 	r.summary(o.Stdout)
 	r.note(fmt.Sprintf("the run took %.0f s", time.Since(r.env.Date).Seconds()))
 	return r.write()
+}
+
+// measure runs a row on a machine that has settled, and notes what became of the machine.
+func (r *Run) measure(row row) error {
+	r.section = row.name
+	fmt.Fprintf(r.o.Stdout, "\n== %s\n", row.name)
+	r.farReadNs = r.farRead()
+	r.settle()
+	begun, before := time.Now(), host{"/"}.ticks()
+	if err := row.measure(r); err != nil {
+		return err
+	}
+	r.note(fmt.Sprintf("row %s took %.1f s; a read of memory before it %.0f ns; stolen from the machine during it %s",
+		row.name, time.Since(begun).Seconds(), r.farReadNs, host{"/"}.ticks().stolenSince(before)))
+	return nil
+}
+
+// rowsOf are the rows that --only asks for, all of them for "". A word that no row's
+// name contains is a mistake, not a run that measures less.
+func rowsOf(only string) (chosen []row, err error) {
+	var names []string
+	for _, row := range rows() {
+		names = append(names, row.name)
+		if wanted(row.name, only) {
+			chosen = append(chosen, row)
+		}
+	}
+	if only == "" {
+		return chosen, nil
+	}
+	for word := range strings.SplitSeq(only, ",") {
+		if word == "" || !slices.ContainsFunc(names, func(name string) bool { return strings.Contains(name, word) }) {
+			return nil, fmt.Errorf("perf: choose rows only=%s: no row's name contains %q; there are %s", only, word, strings.Join(names, ", "))
+		}
+	}
+	return chosen, nil
 }
 
 // wanted reports whether a row's name contains one of the words.

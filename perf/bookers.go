@@ -1,0 +1,195 @@
+package perf
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// bookers are clients that book swaps through all members, each one after the other
+// and each until it is acknowledged.
+type bookers struct {
+	members []string // host:port
+	http    *http.Client
+	done    chan struct{}
+	running sync.WaitGroup
+
+	mu     sync.Mutex
+	acked  chan struct{}  // holds what progress has not counted yet
+	since  time.Time      // what was sent after it ...
+	dead   string         // ... and acknowledged by any other member than this one ...
+	first  chan time.Time // ... goes here, the first of it; nil: nobody asks
+	failed error          // the first answer that no member may give
+	broken chan struct{}  // closed with it
+}
+
+const (
+	bookerCount   = 4
+	bookerPause   = 2 * time.Millisecond // between two bookings of a client: the members have idle moments
+	bookerRetry   = time.Millisecond
+	bookerTimeout = 10 * time.Second // of one request
+)
+
+// startBookers starts the clients.
+func startBookers(members []string) *bookers {
+	b := newBookers(members)
+	for i := range bookerCount {
+		b.running.Go(func() { b.run(i) })
+	}
+	return b
+}
+
+func newBookers(members []string) *bookers {
+	return &bookers{
+		members: members, http: &http.Client{Timeout: bookerTimeout, Transport: &http.Transport{MaxIdleConnsPerHost: bookerCount}},
+		done: make(chan struct{}), acked: make(chan struct{}, 1), broken: make(chan struct{}),
+	}
+}
+
+// stop ends the clients and returns the first answer that was wrong.
+func (b *bookers) stop() error {
+	close(b.done)
+	b.running.Wait()
+	b.http.CloseIdleConnections()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.failed
+}
+
+// run books until it is stopped.
+func (b *bookers) run(client int) {
+	for n := 0; ; n++ {
+		key := fmt.Sprintf("c%d-%d", client, n)
+		for try := 0; ; try++ {
+			sent := time.Now()
+			by, err := b.book(b.members[(client+try)%len(b.members)], key)
+			if err != nil {
+				b.fail(err)
+				return
+			}
+			booked, pause := by != "", bookerRetry
+			if booked {
+				b.note(sent, by)
+				pause = bookerPause
+			}
+			if !b.wait(pause) {
+				return
+			}
+			if booked {
+				break
+			}
+		}
+	}
+}
+
+// wait lets time pass; false when the clients are stopped.
+func (b *bookers) wait(d time.Duration) bool {
+	select {
+	case <-time.After(d):
+	case <-b.done:
+	}
+	select {
+	case <-b.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// book books once and returns the number of the member that has acknowledged it, "" when
+// nobody can say that it is booked. A refusal is an error.
+func (b *bookers) book(member, key string) (by string, err error) {
+	body := `{"clientOrderId":"` + key + `","accountId":1,"payReceive":"Pay","notional":1000,"fixedRate":4.25,"effectiveDate":"2026-11-23",` +
+		`"maturityDate":"2031-11-23","conventions":"USD-SOFR-1Y-ACT360"}`
+	answer, err := b.http.Post("http://"+member+"/swaps", "application/json", strings.NewReader(body))
+	if err != nil {
+		return "", nil // it has been killed
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	switch {
+	case err != nil, answer.StatusCode >= 500, answer.StatusCode == http.StatusTooManyRequests:
+		return "", nil
+	case answer.StatusCode != http.StatusOK:
+		return "", fmt.Errorf("booking %s: %d %s", key, answer.StatusCode, text)
+	}
+	if by = answer.Header.Get("X-Member"); by == "" {
+		return "", fmt.Errorf("booking %s: the answer does not name a member: %s", key, text)
+	}
+	return by, nil
+}
+
+func (b *bookers) fail(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.failed == nil {
+		b.failed = err
+		close(b.broken)
+	}
+}
+
+// note counts an acknowledgement by a member of what was sent at a time.
+func (b *bookers) note(sent time.Time, by string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.first != nil && by != b.dead && sent.After(b.since) {
+		b.first <- time.Now()
+		b.first = nil
+	}
+	select {
+	case b.acked <- struct{}{}:
+	default:
+	}
+}
+
+// errNoBooking ends a row whose cluster does not go on.
+var errNoBooking = errors.New("nothing is acknowledged")
+
+// progress waits until so many more bookings, or a few more than that, are acknowledged.
+func (b *bookers) progress(n int) error {
+	late := time.After(membersTimeout)
+	for range n {
+		select {
+		case <-b.acked:
+		case <-b.broken:
+			return errNoBooking // stop says why
+		case <-late:
+			return fmt.Errorf("%w for %v", errNoBooking, membersTimeout)
+		}
+	}
+	return nil
+}
+
+// after kills a member and returns how long it took from then to the first acknowledgement,
+// by another one, of what was sent after it.
+func (b *bookers) after(kill func() error, dead string) (time.Duration, error) {
+	begun := time.Now()
+	first, err := b.watch(kill, dead)
+	if err != nil {
+		return 0, err
+	}
+	select {
+	case then := <-first:
+		return then.Sub(begun), nil
+	case <-b.broken:
+		return 0, errNoBooking // stop says why
+	case <-time.After(membersTimeout):
+		return 0, fmt.Errorf("%w for %v", errNoBooking, membersTimeout)
+	}
+}
+
+// watch kills a member and returns where the time of that first acknowledgement will be.
+func (b *bookers) watch(kill func() error, dead string) (<-chan time.Time, error) {
+	first := make(chan time.Time, 1)
+	b.mu.Lock() // what is acknowledged meanwhile was sent before
+	defer b.mu.Unlock()
+	if err := kill(); err != nil {
+		return nil, err
+	}
+	b.since, b.dead, b.first = time.Now(), dead, first
+	return first, nil
+}

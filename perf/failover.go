@@ -1,0 +1,217 @@
+package perf
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"posttrade/journal/quorum"
+)
+
+// failoverKills is how often the leader is killed in a full run.
+const failoverKills = 5
+
+// measureFailover is the part of row P12 about a leader that dies: three members as processes
+// of their own, of which the one that leads is killed with -9 while clients book through
+// all of them. What counts is the time from the kill to the first acknowledgement of
+// something that was sent after it.
+func measureFailover(r *Run) (err error) {
+	c, err := r.startMembers(filepath.Join(r.o.Dir, "failover"), 3)
+	if err != nil {
+		return err
+	}
+	defer c.kill()
+	var at []string
+	for _, m := range c {
+		at = append(at, m.http)
+	}
+	clients := startBookers(at)
+	defer func() { err = errors.Join(err, clients.stop()) }()
+	kills := failoverKills
+	if r.o.Smoke {
+		kills = 1
+	}
+	var took []float64
+	for range kills {
+		d, err := failOver(c, clients)
+		if err != nil {
+			return err
+		}
+		took = append(took, milliseconds(d))
+	}
+	r.failover(took)
+	return nil
+}
+
+// failover records and judges the time of each kill, in milliseconds.
+func (r *Run) failover(took []float64) {
+	r.figures(fmt.Sprintf("Cluster/op=failover/kills=%d", len(took)),
+		metric{median(took), "median-ms"}, metric{slices.Min(took), "min-ms"}, metric{slices.Max(took), "max-ms"})
+	r.atMost("P12", "failover: kill -9 of the leader to the next acknowledgement, median, ms", median(took), 300).
+		beside("%d kills, %.4g to %.4g ms", len(took), slices.Min(took), slices.Max(took))
+}
+
+// failOver kills the leader once, has the clients see the next one, and starts the
+// killed member again.
+func failOver(c clusterProcesses, clients *bookers) (time.Duration, error) {
+	leader, err := c.awaitLeader()
+	if err != nil {
+		return 0, err
+	}
+	if err := clients.progress(20); err != nil { // through the member that was started last, too
+		return 0, err
+	}
+	took, err := clients.after(leader.kill, leader.id)
+	if err != nil {
+		return 0, err
+	}
+	<-leader.ended
+	return took, leader.start()
+}
+
+// clusterProcesses are the members of a cluster, each a process of this program.
+type clusterProcesses []*memberProcess
+
+type memberProcess struct {
+	id     string
+	binary string
+	args   []string
+	http   string // where its order-matcher listens
+
+	cmd   *exec.Cmd
+	said  *bytes.Buffer // may be read when ended is closed
+	ended chan struct{} // closed when the process has ended
+}
+
+// startMembers starts so many members with the engine and nothing beside it.
+func (r *Run) startMembers(dir string, n int) (c clusterProcesses, err error) {
+	list, err := LoopbackMembers(n)
+	if err != nil {
+		return nil, err
+	}
+	members, err := quorum.ParseMembers(list)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range members {
+		p := &memberProcess{id: m.ID, binary: r.o.Binary, http: m.HTTP, args: []string{
+			"serve", "--cluster.member-id=" + m.ID, "--cluster.members=" + list, "--data.dir=" + filepath.Join(dir, m.ID),
+			"--sidecars.enabled=false", "--admin.listen=127.0.0.1:0", "--journal.reserve-bytes=0",
+		}}
+		if err := p.start(); err != nil {
+			c.kill()
+			return nil, err
+		}
+		c = append(c, p)
+	}
+	return c, nil
+}
+
+// LoopbackMembers are n members on ports of loopback that are free now, as the setting
+// names them.
+func LoopbackMembers(n int) (list string, err error) {
+	var all []string
+	for i := range n {
+		var at [2]string
+		for j := range at {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				return "", err
+			}
+			defer l.Close() // all at once: no port is given out twice
+			at[j] = l.Addr().String()
+		}
+		all = append(all, strconv.Itoa(i+1)+"="+at[0]+"@"+at[1])
+	}
+	return strings.Join(all, ","), nil
+}
+
+// start starts the process, again if it has ended.
+func (m *memberProcess) start() error {
+	m.cmd, m.said, m.ended = exec.Command(m.binary, m.args...), new(bytes.Buffer), make(chan struct{})
+	m.cmd.Stderr = m.said
+	if err := m.cmd.Start(); err != nil {
+		return fmt.Errorf("start member %s: %w", m.id, err)
+	}
+	cmd, ended := m.cmd, m.ended
+	go func() {
+		_ = cmd.Wait() // it is killed, or said says why it ended
+		close(ended)
+	}()
+	return nil
+}
+
+// kill ends the process on the spot, as kill -9 does, and does not wait for its end.
+func (m *memberProcess) kill() error { return m.cmd.Process.Kill() }
+
+// kill ends all members and waits until they are gone.
+func (c clusterProcesses) kill() {
+	for _, m := range c {
+		_ = m.kill() // it may have ended already
+		<-m.ended
+	}
+}
+
+// memberHealth is what a member says of itself.
+type memberHealth struct {
+	Role, Leader string
+	Durable      uint64
+}
+
+// health asks the member; false when it does not answer or knows no leader.
+func (m *memberProcess) health() (h memberHealth, ok bool) {
+	answer, err := healthClient.Get("http://" + m.http + "/health")
+	if err != nil {
+		return h, false
+	}
+	defer answer.Body.Close()
+	return h, json.NewDecoder(answer.Body).Decode(&h) == nil && h.Leader != ""
+}
+
+var healthClient = &http.Client{Timeout: time.Second}
+
+// membersTimeout is how long members may take to find a leader or to catch up.
+const membersTimeout = 60 * time.Second
+
+// awaitLeader waits until all members follow one leader and have what it has, so that
+// each of them can be the next one.
+func (c clusterProcesses) awaitLeader() (*memberProcess, error) {
+	for begun := time.Now(); time.Since(begun) < membersTimeout; time.Sleep(10 * time.Millisecond) {
+		if leader := c.leader(); leader != nil {
+			return leader, nil
+		}
+		for _, m := range c {
+			select {
+			case <-m.ended:
+				return nil, fmt.Errorf("member %s has ended: %v: %s", m.id, m.cmd.ProcessState, bytes.TrimSpace(m.said.Bytes()))
+			default:
+			}
+		}
+	}
+	return nil, fmt.Errorf("no leader that all members follow after %v", membersTimeout)
+}
+
+// leader is the member that leads, nil while a member does not follow or lacks something.
+func (c clusterProcesses) leader() (leader *memberProcess) {
+	var has uint64
+	for _, m := range c {
+		if h, ok := m.health(); ok && h.Role == "LEADER" {
+			leader, has = m, h.Durable
+		}
+	}
+	for _, m := range c {
+		if h, ok := m.health(); !ok || h.Durable < has {
+			return nil
+		}
+	}
+	return leader
+}

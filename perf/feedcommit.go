@@ -1,0 +1,140 @@
+package perf
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"posttrade/perf/flow"
+	"posttrade/sidecars/outbox"
+	"posttrade/sidecars/securities"
+	"posttrade/sidecars/source"
+	"posttrade/sidecars/store"
+)
+
+// pollChanges is how many changes are left to the poll.
+const pollChanges = 40
+
+// commitsToGate is the first part of row P11: from the commit of a change to the gate of
+// a server, with the wake-up and with nothing but the poll.
+func (r *Run) commitsToGate() (err error) {
+	c, err := r.startServer("feeds")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.stop()) }()
+	return errors.Join(r.wakeToGate(c), r.pollToGate(c))
+}
+
+// wakeToGate adds securities over HTTP, one at a time.
+func (r *Run) wakeToGate(c *child) error {
+	p50, err := r.commitToGate("Feeds/op=commit-to-gate", r.scale(20_000)/100, gateAsks{addr: c.addr, prefix: "NEW"}, func(ticker string) error {
+		status, err := post("http://"+c.ports["reference-data"]+"/stocks", map[string]any{"ticker": ticker, "companyName": ticker})
+		if err == nil && status != http.StatusCreated {
+			err = fmt.Errorf("POST /stocks: status %d", status)
+		}
+		return err
+	})
+	if err == nil {
+		r.atMost("P11", "outbox commit to gate, p50, ms, with the wake-up", p50, 5)
+	}
+	return err
+}
+
+// pollToGate adds securities as another program does that writes into the server's
+// database: nothing in the server hears of it, so that only the outbox's poll finds them.
+// They come at times that have nothing to do with the poll's.
+func (r *Run) pollToGate(c *child) (err error) {
+	ctx := context.Background()
+	db, err := store.Open(store.Options{Dir: c.dir})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if err := db.Ready(ctx); err != nil {
+		return err
+	}
+	others := securities.New(source.Options{DB: db}) // with nobody to wake
+	random := flow.NewRandom(5)
+	n := max(r.scale(pollChanges), 3)
+	asks := gateAsks{addr: c.addr, prefix: "POLL", every: time.Millisecond}
+	p50, err := r.commitToGate("Feeds/op=poll-to-gate", n, asks, func(ticker string) error {
+		time.Sleep(time.Duration(random.N(uint64(outbox.DefaultPoll))))
+		_, _, _, err := others.Upsert(ctx, securities.Stock{Ticker: ticker, CompanyName: ticker, Enabled: true})
+		return err
+	})
+	if err == nil {
+		r.atMost("P11", fmt.Sprintf("outbox commit to gate, p50, ms, with the poll of %d ms", outbox.DefaultPoll.Milliseconds()), p50, 300).
+			beside("%d changes written by another process", n)
+	}
+	return err
+}
+
+// commitToGate adds n securities, one at a time, asks until an order for each is let in,
+// and returns the median of what that takes after the commit, in ms.
+func (r *Run) commitToGate(name string, n int, asks gateAsks, add func(ticker string) error) (p50 float64, err error) {
+	ns := make([]int64, 0, n)
+	for i := range n {
+		ticker := fmt.Sprintf("%s%d", asks.prefix, i)
+		if err := add(ticker); err != nil {
+			return 0, err
+		}
+		took, err := asks.untilIn(ticker)
+		if err != nil {
+			return 0, err
+		}
+		ns = append(ns, took.Nanoseconds())
+	}
+	p50 = float64(percentile(ns, 50)) / 1e6
+	r.figures(name, metric{p50, "p50-ms"}, metric{float64(percentile(ns, 99)) / 1e6, "p99-ms"}, metric{float64(n), "changes"})
+	return p50, nil
+}
+
+// gatePatience is how long a change may take to the gate.
+const gatePatience = 10 * time.Second
+
+// gateAsks asks an order-matcher whether it lets orders for a security in.
+type gateAsks struct {
+	addr   string
+	prefix string        // of the tickers
+	every  time.Duration // time between two asks
+}
+
+// untilIn is how long it takes from now until an order is let in.
+func (g gateAsks) untilIn(ticker string) (time.Duration, error) {
+	order := map[string]any{"accountId": 1, "security": ticker, "side": "Buy", "quantity": 1, "limitPrice": 1}
+	start := time.Now()
+	for {
+		status, err := post("http://"+g.addr+"/orders", order)
+		took := time.Since(start)
+		switch {
+		case err != nil:
+			return 0, err
+		case status == http.StatusCreated:
+			return took, nil
+		case status != http.StatusUnprocessableEntity || took > gatePatience:
+			return 0, fmt.Errorf("an order for %s: status %d after %v", ticker, status, took)
+		}
+		time.Sleep(g.every)
+	}
+}
+
+// post sends a body and returns the answer's status.
+func post(url string, body any) (status int, err error) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return 0, err
+	}
+	answer, err := http.Post(url, "application/json", bytes.NewReader(text))
+	if err != nil {
+		return 0, err
+	}
+	defer answer.Body.Close()
+	_, err = io.Copy(io.Discard, answer.Body)
+	return answer.StatusCode, err
+}
