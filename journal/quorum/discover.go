@@ -270,9 +270,10 @@ var (
 )
 
 // admit lets a disk take part: first as one who listens, with a vote when it has
-// caught up. A disk of the same member that was here before is put out in between, so
-// that the member is never without a place: a leader that falls on the way leaves
-// something from which the next one goes on.
+// caught up. A disk of the same member that was here before, at the same address, is put
+// out in between, so that the member is never without a place: a leader that falls on the
+// way leaves something from which the next one goes on. At another address a member is a
+// stranger until it has been added there: what still runs at the first one may be the member.
 func (n *Node) admit(q question) error {
 	if !n.leads.Load() {
 		return errNotLeader
@@ -293,7 +294,9 @@ func (n *Node) admit(q question) error {
 		case s.ID == id:
 			present, voter = true, s.Suffrage == raft.Voter
 		case memberOf(s.ID) == q.Member:
-			former, known = s.ID, true
+			former = s.ID
+			at, _ := hostPortOf(s.Address)
+			known = known || at == hostPort
 		}
 	}
 	if !present {

@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -84,6 +85,38 @@ func TestImpostorsAreRefused(t *testing.T) {
 	}
 	c.book(1, "")
 	c.alike(1)
+}
+
+// Two processes that are given the same number on two machines: the second one, with an empty
+// disk, does not put the first one out, before an operator says so.
+func TestMemberAtAnotherAddressIsAStranger(t *testing.T) {
+	c := newCluster(t, 3)
+	c.start()
+	c.book(3, "")
+	leader, other := c.leader(), c.members[0]
+	if other == leader {
+		other = c.members[1]
+	}
+	second := &member{t: t, disk: newMemory(), o: other.o}
+	second.o.Dir, second.o.Members = t.TempDir(), slices.Clone(other.o.Members)
+	for i := range second.o.Members {
+		if second.o.Members[i].ID == other.o.Member {
+			second.o.Members[i].Raft = freeMembers(t, 1)[0].Raft
+		}
+	}
+	second.start()
+	defer second.stop()
+	for range 3 {
+		await(t, "the refusal", func() bool { return strings.Contains(second.node.tryJoin(), errStranger.Error()) })
+	}
+	if !other.node.joined() {
+		t.Error("the first one has lost its place")
+	}
+	c.book(1, "")
+	c.alike(4)
+	var remote Remote
+	await(t, "the addition", func() bool { return remote.Add(t.Context(), c.leader().node.self.Raft, second.node.self) == nil })
+	await(t, "its place", second.node.joined)
 }
 
 // While one member of a new cluster is silent nothing begins.

@@ -167,7 +167,9 @@ func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, erro
 	}
 	s.mu.Lock()
 	own := s.restoring == id
-	s.restoring = ""
+	if own {
+		s.restoring = ""
+	}
 	s.mu.Unlock()
 	if own {
 		return list[i].meta(), io.NopCloser(bytes.NewReader(appendHeader(nil, list[i].Sequence))), nil
