@@ -140,11 +140,13 @@ func (in *installation) openNode(c *config, o coreOptions, storage quorum.Storag
 	return err
 }
 
-// roles passes on whether this member leads: the last word counts, and those
-// before it may be skipped.
+// roles passes on whether this member leads: the last word counts. Those before it
+// may be skipped, but not that there were some: leadership that was lost and has come
+// back is another one.
 type roles struct {
 	mu     sync.Mutex
 	leads  bool
+	turns  uint64        // how often leads has changed
 	change chan struct{} // has room for one
 }
 
@@ -152,7 +154,10 @@ func newRoles() *roles { return &roles{change: make(chan struct{}, 1)} }
 
 func (r *roles) set(leads bool) {
 	r.mu.Lock()
-	r.leads = leads
+	if r.leads != leads {
+		r.leads = leads
+		r.turns++
+	}
 	r.mu.Unlock()
 	select {
 	case r.change <- struct{}{}:
@@ -160,37 +165,39 @@ func (r *roles) set(leads bool) {
 	}
 }
 
-func (r *roles) now() bool {
+func (r *roles) now() (leads bool, turns uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.leads
+	return r.leads, r.turns
 }
 
 // leadRetry is how long a leader waits when what only it runs could not be started.
 const leadRetry = time.Second
 
 // follow starts what runs on the leader only when this member begins to lead, and
-// ends it when it does no longer, until ctx ends.
+// ends it when it does no longer, until ctx ends. What has begun ends with the
+// leadership that it began in, also if the member leads again by then.
 func (r *roles) follow(ctx context.Context, begin func() error, end func(), log *slog.Logger) {
-	began := false
+	began, since := false, uint64(0)
 	defer func() {
 		if began {
 			end()
 		}
 	}()
 	for {
+		leads, turns := r.now()
+		if began && turns != since {
+			end()
+			began = false
+		}
 		var retry <-chan time.Time
-		switch leads := r.now(); {
-		case leads && !began:
+		if leads && !began {
 			if err := begin(); err != nil {
 				log.Error("what runs on the leader was not started", "error", err)
 				retry = time.After(leadRetry)
 			} else {
-				began = true
+				began, since = true, turns
 			}
-		case !leads && began:
-			end()
-			began = false
 		}
 		select {
 		case <-r.change:

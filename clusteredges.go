@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"sync"
 	"time"
 
 	"posttrade/httpapi"
@@ -44,7 +45,9 @@ func (in *installation) openMember(c *config, log *slog.Logger) error {
 		in.member.roles.follow(ctx, l.begin, l.end, log)
 	}()
 	in.member.stops = append(in.member.stops, func() { cancel(); <-ended; extracts.stop() })
-	return in.member.node.Attach(clusterHost{in.core}, in.core.proposals)
+	host := clusterHost{in.core}
+	host.markers.begin(host.Head())
+	return in.member.node.Attach(host, in.core.proposals)
 }
 
 // openRelays listens for every service.
@@ -106,6 +109,13 @@ type leading struct {
 	registry *httpapi.Registry
 	extracts *memberExtracts
 	log      *slog.Logger
+	services map[string]leaderService // that stand behind the relays, by name
+}
+
+// leaderService is a service that can stand behind a relay and be told to end.
+type leaderService interface {
+	httpapi.Servant
+	Shutdown(context.Context) error
 }
 
 // begin opens the sidecars and puts their services where the relays stand.
@@ -129,9 +139,10 @@ func (l *leading) begin() (err error) {
 	}
 	l.in.beside.Store(d)
 	accounts, securities := newSources(l.c, l.in, d, l.verifier, l.log)
-	l.in.member.relays["account-service"].Swap(accounts)
-	l.in.member.relays["reference-data"].Swap(securities)
-	l.in.member.relays["trade-processor"].Swap(processor)
+	l.services = map[string]leaderService{"account-service": accounts, "reference-data": securities, "trade-processor": processor}
+	for name, service := range l.services {
+		l.in.member.relays[name].Swap(service)
+	}
 	d.follow(l.c, l.in.core, l.in.listeners)
 	return nil
 }
@@ -147,15 +158,37 @@ func (l *leading) end() {
 	if d == nil {
 		return
 	}
-	late := time.After(leaveTimeout)
-	for _, name := range leaderServices {
-		select {
-		case <-l.in.member.relays[name].Swap(nil):
-		case <-late:
-		}
-	}
+	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
+	defer cancel()
+	l.leave(ctx)
 	if err := d.stop(); err != nil {
 		l.log.Warn("what ran on the leader did not end well", "error", err)
 	}
 	l.in.core.unready()
+}
+
+// leave takes the services away, ends what goes through the whole history on them,
+// and waits for the requests that they still have until ctx ends.
+func (l *leading) leave(ctx context.Context) {
+	var leaving sync.WaitGroup
+	for name, service := range l.services {
+		ended := l.in.member.relays[name].Swap(nil)
+		leaving.Go(func() {
+			err := service.Shutdown(ctx)
+			select {
+			case <-ended:
+			case <-ctx.Done():
+				select {
+				case <-ended: // both had come
+				default:
+					err = errors.Join(err, ctx.Err())
+				}
+			}
+			if err != nil {
+				l.log.Warn("a service still has requests that began while this member led", "service", name, "error", err)
+			}
+		})
+	}
+	leaving.Wait()
+	l.services = nil
 }

@@ -51,7 +51,8 @@ const ringPause = 20 * time.Microsecond
 // Apply hands agreed commands to the matcher, and decides a few of them itself. Nobody here
 // waits for those that another member has proposed; those with a client id carry a mark, so that the
 // recorder asks for it.
-func (h clusterHost) Apply(_ uint64, commands []matcher.Command, ids quorum.IDs) {
+func (h clusterHost) Apply(first uint64, commands []matcher.Command, ids quorum.IDs) {
+	h.markers.pass(first, commands)
 	for i, id, ok := ids.Next(); ok; i, id, ok = ids.Next() {
 		if commands[i].InputSeq == 0 {
 			commands[i].InputSeq = desk.Foreign

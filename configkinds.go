@@ -15,6 +15,7 @@ import (
 
 	"posttrade/journal/quorum"
 	"posttrade/matcher/strictjson"
+	"posttrade/sidecars/control"
 )
 
 // kind is how the text of a setting is read and which texts it allows.
@@ -242,7 +243,7 @@ func parseAccountIDs(s string) (any, error) {
 func parseTickers(s string) (any, error) {
 	var list []string
 	for _, field := range fields(s) {
-		if !validTicker(field) || slices.Contains(list, field) {
+		if !control.ValidTicker(field) || slices.Contains(list, field) {
 			return nil, errNotAllowed
 		}
 		list = append(list, field)

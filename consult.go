@@ -36,8 +36,12 @@ func (c *config) consult(service string, now time.Time) (*client.Client, error) 
 	if err != nil {
 		return nil, err
 	}
+	serverTLS, err := c.tls()
+	if err != nil {
+		return nil, err
+	}
 	token := gate.Mint(secret, gate.Claims{Subject: "operator", Admin: true}, c.String("auth.jwt.issuer"), consultTokenLife, now)
-	return client.New(client.Config{Address: reachable(at), TLS: c.String("http.tls-cert") != "", Token: token}), nil
+	return client.New(client.Config{Address: reachable(at), TLS: serverTLS != nil, TLSConfig: pinned(serverTLS), Token: token}), nil
 }
 
 const reconUsage = "recon status|breaks [flags]"

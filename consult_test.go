@@ -112,3 +112,23 @@ func wantRun(
 		t.Errorf("%v: exit %d, stdout %q, stderr %q; want %d, %q and %q", args, gotCode, gotOut, gotErrs, code, out, errs)
 	}
 }
+
+// TestLookingAtAServerWithTLS: the commands know the server by its very certificate,
+// which nobody else vouches for, and take no other.
+func TestLookingAtAServerWithTLS(t *testing.T) {
+	data := t.TempDir()
+	certificate, key := selfSigned(t)
+	in := install(t, data, "http.tls-cert", certificate, "http.tls-key", key)
+	if err := writePorts(filepath.Join(data, "ports.json"), in.listeners.addresses()); err != nil {
+		t.Fatal(err)
+	}
+	own := []string{"--data.dir=" + data, "--http.tls-cert=" + certificate, "--http.tls-key=" + key}
+	wantRun(t, exitOK, "compared 0", "", runRecon, append(own, "status")...)
+	wantRun(t, exitOK, "account", "", runSource, append(own, "status")...)
+	wantRun(t, exitFailed, "", "404", runTCA, append(own, "trd-99")...)
+	other, otherKey := selfSigned(t)
+	wantRun(t, exitFailed, "", "another certificate than http.tls-cert", runRecon,
+		"status", "--data.dir="+data, "--http.tls-cert="+other, "--http.tls-key="+otherKey)
+	wantRun(t, exitFailed, "", "http.tls-cert", runRecon,
+		"status", "--data.dir="+data, "--http.tls-cert="+other+"x", "--http.tls-key="+otherKey)
+}

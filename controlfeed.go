@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"posttrade/matcher"
+	"posttrade/matcher/strictjson"
 	"posttrade/sidecars/bootstrap"
 	"posttrade/sidecars/broker"
 	"posttrade/sidecars/control"
@@ -164,31 +166,47 @@ var snapshotPaths = map[control.Source]string{
 type snapshotFetcher struct {
 	client *http.Client
 	scheme string
+	room   map[control.Source]int // records that the engine has room for
 	token  func() (string, error) // "" when the endpoints ask for none
 }
 
-// maxSnapshotBytes bounds what a source may answer with.
-const maxSnapshotBytes = 32 << 20
+// maxSnapshotBytes is how long the text of a control snapshot can be for its reader.
+const maxSnapshotBytes = strictjson.MaxBytes
 
-// newSnapshotFetcher talks TLS when the services do; the certificate is then
-// the very one they were given, whatever name it carries.
-func newSnapshotFetcher(serverTLS *tls.Config, token func() (string, error)) *snapshotFetcher {
-	f := &snapshotFetcher{client: &http.Client{}, scheme: "http", token: token}
+// errSnapshotSize is a snapshot that is longer than can be read.
+var errSnapshotSize = errors.New("control snapshot is too long")
+
+// newSnapshotFetcher talks TLS when the services do.
+func newSnapshotFetcher(serverTLS *tls.Config, l matcher.Limits, token func() (string, error)) *snapshotFetcher {
+	f := &snapshotFetcher{
+		client: &http.Client{}, scheme: "http", token: token,
+		room: map[control.Source]int{control.Account: l.MaxAccounts, control.Security: l.MaxSecurities},
+	}
 	if serverTLS != nil {
-		own := serverTLS.Certificates[0].Certificate[0]
 		f.scheme = "https"
-		f.client.Transport = &http.Transport{TLSClientConfig: &tls.Config{
-			MinVersion:         tls.VersionTLS12,
-			InsecureSkipVerify: true, // VerifyConnection is stricter: it wants this one certificate
-			VerifyConnection: func(state tls.ConnectionState) error {
-				if string(state.PeerCertificates[0].Raw) != string(own) {
-					return errors.New("another certificate than http.tls-cert")
-				}
-				return nil
-			},
-		}}
+		f.client.Transport = &http.Transport{TLSClientConfig: pinned(serverTLS)}
 	}
 	return f
+}
+
+// pinned is how this installation's own services are dialled: the certificate is the
+// very one that they were given, whatever name it carries and whoever has signed it.
+// Nil for nil: they do not talk TLS.
+func pinned(serverTLS *tls.Config) *tls.Config {
+	if serverTLS == nil {
+		return nil
+	}
+	own := serverTLS.Certificates[0].Certificate[0]
+	return &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		InsecureSkipVerify: true, // VerifyConnection is stricter: it wants this one certificate
+		VerifyConnection: func(state tls.ConnectionState) error {
+			if string(state.PeerCertificates[0].Raw) != string(own) {
+				return errors.New("another certificate than http.tls-cert")
+			}
+			return nil
+		},
+	}
 }
 
 // fetch reads and verifies the snapshot of a source whose service listens on address.
@@ -212,11 +230,22 @@ func (f *snapshotFetcher) fetch(ctx context.Context, s control.Source, address s
 	if answer.StatusCode != http.StatusOK {
 		return control.Snapshot{}, fmt.Errorf("control snapshot of %s: status %d", s, answer.StatusCode)
 	}
-	body, err := io.ReadAll(io.LimitReader(answer.Body, maxSnapshotBytes+1))
+	body, err := f.read(s, answer.Body)
 	if err != nil {
 		return control.Snapshot{}, err
 	}
 	return control.ParseSnapshot(s, body)
+}
+
+// read reads a snapshot, which is never cut: one that is too long is an error that
+// says so, and which setting allows for more records than can be read.
+func (f *snapshotFetcher) read(s control.Source, from io.Reader) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(from, maxSnapshotBytes+1))
+	if err == nil && len(body) > maxSnapshotBytes {
+		err = fmt.Errorf("control snapshot of %s: more than the %d bytes that can be read, although %s is %d: %w",
+			s, maxSnapshotBytes, roomSettings[s], f.room[s], errSnapshotSize)
+	}
+	return body, err
 }
 
 // reachable is an address at which a listener can be called: one on all
@@ -236,7 +265,7 @@ type controlFeed struct {
 	stream    controlStream
 	seed      func(context.Context) (int, error)
 	outbox    *outbox.Outbox
-	bootstrap *bootstrap.Bootstrap // nil: seeds only
+	bootstrap atomic.Pointer[bootstrap.Bootstrap] // nil: seeds only, or it does not follow yet; writer: replicate
 	sink      atomic.Pointer[controlSink]
 	log       *slog.Logger
 }
@@ -267,9 +296,10 @@ func (f *controlFeed) follow(ctx context.Context) error {
 		case <-time.After(backoff):
 		}
 	}
-	if f.bootstrap == nil {
+	b := f.bootstrap.Load()
+	if b == nil {
 		<-ctx.Done()
 		return nil
 	}
-	return f.bootstrap.Run(ctx)
+	return b.Run(ctx)
 }

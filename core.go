@@ -75,6 +75,7 @@ type core struct {
 	proposals *ring.MPSC[matcher.Command]
 	foreign   foreign
 	applied   appliedMark
+	markers   seenMarkers
 
 	watermark   watermark
 	recovered   recovery
@@ -291,7 +292,7 @@ func (c *core) buildPath() (err error) {
 	}, observers...)
 	c.stage.DriveNext(c.recorder.Drive)
 	if !c.o.member { // there the commands that have been agreed on come from elsewhere
-		c.desk.Drives(c.stage.Drive)
+		c.desk.Drives(failStop(c.stage.Drive))
 	}
 	c.watermark.durable.Store(c.recovered.sequence)
 	c.views.SetWake(c.recorder.Wake)
@@ -398,9 +399,19 @@ func (c *core) start() {
 	}()
 }
 
-// stop ends the stages in the order of the path, so that every command that was
-// handed in is decided, journaled and answered, and closes the journal.
+// stop is end, and gives back what the start has taken. Nobody may be on the core
+// any more.
 func (c *core) stop() error {
+	err := c.end()
+	c.discard()
+	return err
+}
+
+// end takes no new commands, ends the stages in the order of the path, so that
+// every command that was handed in is decided, journaled and answered, and closes
+// the journal. Who is late finds the desk closed, and memory as it was left.
+func (c *core) end() error {
+	c.desk.Close()
 	c.stopShadow()
 	<-c.shadowEnded
 	var err error
@@ -417,7 +428,6 @@ func (c *core) stop() error {
 		c.beforeDiscard()
 	}
 	c.session = nil // it is closed
-	c.discard()
 	return err
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"time"
 
 	"posttrade/journal"
@@ -91,7 +92,21 @@ func (x *extracts) announce(_ context.Context, a riskextract.Announcement) error
 // markers finds the extract markers among the durable commands from a sequence on.
 func (x *extracts) markers(ctx context.Context, from uint64) (list []riskextract.Marker, next uint64, err error) {
 	head, _ := x.k.journal.Head()
-	err = x.k.journal.ReplayTo(ctx, from, head, func(commands []matcher.Command, _ journal.ClientIDs) error {
+	unseen, seen := x.k.markers.split(from, head)
+	if from <= unseen {
+		list, err = x.find(ctx, list, from, unseen)
+	}
+	for _, seq := range seen {
+		if err == nil {
+			list, err = x.find(ctx, list, seq, seq)
+		}
+	}
+	return list, max(from, head+1), err
+}
+
+// find appends the markers between two durable sequences.
+func (x *extracts) find(ctx context.Context, list []riskextract.Marker, from, to uint64) ([]riskextract.Marker, error) {
+	err := x.k.journal.ReplayTo(ctx, from, to, func(commands []matcher.Command, _ journal.ClientIDs) error {
 		for i := range commands {
 			c := &commands[i]
 			if c.TemplateID != matcher.TemplateRiskExtract {
@@ -105,7 +120,7 @@ func (x *extracts) markers(ctx context.Context, from uint64) (list []riskextract
 		}
 		return nil
 	})
-	return list, max(from, head+1), err
+	return list, err
 }
 
 // follow takes the word that a day is done from the broker, until ctx ends.
@@ -162,9 +177,10 @@ func (x *extracts) endOfDay(ctx context.Context, word uint64, day store.Date, ve
 	return x.extractor.Wait(ctx, x.sequenced[word])
 }
 
-var errEndOfDay = errors.New("not {sessionDate, version}")
+var errEndOfDay = errors.New("not {sessionDate, version}, of 1970-01-01 to 2149-06-06 and of 1 to 4294967295")
 
-// readEndOfDay reads {"sessionDate":"yyyy-MM-dd","version":n}.
+// readEndOfDay reads {"sessionDate":"yyyy-MM-dd","version":n}. What it lets through is
+// what POST /risk/extract does: every other marker would be refused for ever.
 func readEndOfDay(data []byte) (day store.Date, version uint32, err error) {
 	r := strictjson.NewReader(data)
 	var dated, versioned bool
@@ -178,11 +194,13 @@ func readEndOfDay(data []byte) (day store.Date, version uint32, err error) {
 			dated = true
 			if day, err = store.ParseDate(string(r.String())); err != nil {
 				r.Fail(fmt.Errorf("%w: %w", errEndOfDay, err))
+			} else if day < 0 || day > math.MaxUint16 {
+				r.Fail(errEndOfDay)
 			}
 		case "version":
 			versioned = true
 			n := r.Int()
-			if n < 1 || n > 1<<31-1 {
+			if n < 1 || n > math.MaxUint32 {
 				r.Fail(errEndOfDay)
 			}
 			version = uint32(n)

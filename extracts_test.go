@@ -153,10 +153,19 @@ func TestReadEndOfDay(t *testing.T) {
 	if day, version, err := readEndOfDay([]byte(`{"sessionDate":"2026-11-20","version":3}`)); err != nil || day.String() != "2026-11-20" || version != 3 {
 		t.Errorf("%v %d %v", day, version, err)
 	}
+	for word, want := range map[string]uint32{
+		`{"sessionDate":"1970-01-01","version":1}`:          1,
+		`{"sessionDate":"2149-06-06","version":4294967295}`: 1<<32 - 1,
+	} {
+		if _, version, err := readEndOfDay([]byte(word)); err != nil || version != want {
+			t.Errorf("%s reads as %d, %v", word, version, err)
+		}
+	}
 	for _, bad := range []string{
+		`{"sessionDate":"1969-12-31","version":1}`, `{"sessionDate":"2149-06-07","version":1}`, `{"sessionDate":"9999-12-31","version":1}`,
 		``, `[]`, `{}`, `{"sessionDate":"2026-11-20"}`, `{"version":1}`, `{"sessionDate":"2026-11-31","version":1}`,
 		`{"sessionDate":"2026-11-20","version":0}`, `{"sessionDate":"2026-11-20","version":1.5}`, `{"sessionDate":20261120,"version":1}`,
-		`{"sessionDate":"2026-11-20","version":1,"version":1}`, `{"sessionDate":"2026-11-20","version":2147483648}`,
+		`{"sessionDate":"2026-11-20","version":1,"version":1}`, `{"sessionDate":"2026-11-20","version":4294967296}`,
 	} {
 		if day, version, err := readEndOfDay([]byte(bad)); err == nil {
 			t.Errorf("%s reads as %v, %d", bad, day, version)

@@ -159,7 +159,7 @@ func feedDifference(i *installed) string {
 }
 
 func feedStatus(i *installed, s control.Source) bootstrap.Status {
-	return i.beside.Load().sources.feeds[s].bootstrap.Status()
+	return i.beside.Load().sources.feeds[s].bootstrap.Load().Status()
 }
 
 // TestSourceChangesReachTheGate makes accounts and securities, closes, halts and

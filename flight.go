@@ -124,7 +124,10 @@ func (f *flight) save(at time.Time, stage string) (path string, err error) {
 	if err := os.Rename(path+flightPartial, path); err != nil {
 		return "", fmt.Errorf("flight: save trace=%s: %w", path, err)
 	}
-	return path, f.prune()
+	if err := f.prune(); err != nil {
+		f.log.Warn("flight: old traces are still there", "dir", f.dir, "error", err)
+	}
+	return path, nil
 }
 
 func (f *flight) write(path string) (err error) {

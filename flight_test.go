@@ -302,3 +302,23 @@ func TestFlightRecordsThisProcess(t *testing.T) {
 		t.Errorf("looks every %v", again.every())
 	}
 }
+
+// TestTraceIsSavedBesideOnesThatStay: old traces that cannot be removed are logged,
+// and the new one is there all the same.
+func TestTraceIsSavedBesideOnesThatStay(t *testing.T) {
+	r := newFlightRig(t, time.Millisecond)
+	stays := filepath.Join(r.dir, "flight-20261119T130000.000-views.trace.partial")
+	if err := os.MkdirAll(filepath.Join(stays, "full"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r.commit(time.Second)
+	r.look()
+	const trace = "flight-20261120T143000.000-commit.trace"
+	if got := r.files(t); !slices.Contains(got, trace) {
+		t.Errorf("saved %v, want %s among them", got, trace)
+	}
+	got := r.log.String()
+	if !strings.Contains(got, trace) || strings.Contains(got, "not saved") || !strings.Contains(got, "old traces are still there") || !strings.Contains(got, filepath.Base(stays)) {
+		t.Errorf("logged %s", got)
+	}
+}

@@ -53,9 +53,7 @@ func (v *coreVenue) send(n int, fill func(i int, c *matcher.Command) (clientID s
 			t.SetClientID(i, []byte(id))
 		}
 		c.EventTimeMillis = time.Now().UnixMilli()
-		if reason := v.core.gate.Screen(c); reason != matcher.Accepted {
-			c.OrderRef = uint32(reason)
-		}
+		v.screen(c)
 	}
 	if err := t.SubmitAndDrive(); err != nil {
 		return busy(err)
@@ -67,6 +65,17 @@ func (v *coreVenue) send(n int, fill func(i int, c *matcher.Command) (clientID s
 		each(i, t.Answer(i))
 	}
 	return nil
+}
+
+// screen leaves the gate's refusal in the command, where the engine looks for it.
+// That of a replace is the engine's own to find: there OrderRef is the order.
+func (v *coreVenue) screen(c *matcher.Command) {
+	if c.Type != matcher.OrderNew && c.Type != matcher.TradeNew {
+		return
+	}
+	if reason := v.core.gate.Screen(c); reason != matcher.Accepted {
+		c.OrderRef = uint32(reason)
+	}
 }
 
 // busy turns what may be repeated into errBusy.

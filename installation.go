@@ -132,7 +132,8 @@ func (in *installation) ready() bool {
 const shutdownTimeout = 10 * time.Second
 
 // stop ends what was started: first the callers, last the core, so that
-// everything that was handed in is decided, journaled and answered.
+// everything that was handed in is decided, journaled and answered. With a caller
+// that has not ended in time the core's memory stays where it is.
 func (in *installation) stop() (err error) {
 	if in.watching != nil {
 		in.watching.stop()
@@ -142,6 +143,7 @@ func (in *installation) stop() (err error) {
 		defer cancel()
 		err = in.listeners.shutdown(ctx)
 	}
+	drained := err == nil
 	if in.member != nil {
 		err = errors.Join(err, in.member.stop())
 	} else if d := in.beside.Load(); d != nil {
@@ -151,7 +153,10 @@ func (in *installation) stop() (err error) {
 		err = errors.Join(err, in.history.Close())
 	}
 	if in.core != nil {
-		err = errors.Join(err, in.core.stop())
+		err = errors.Join(err, in.core.end())
+		if drained { // else a request may still be on its memory
+			in.core.discard()
+		}
 	}
 	return err
 }

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"slices"
+	"sync"
 )
 
 // edge is a server that answers on one listener.
@@ -99,10 +99,19 @@ func (l *listeners) addresses() map[string]string {
 	return at
 }
 
-// shutdown ends the edges, the last one first.
-func (l *listeners) shutdown(ctx context.Context) (err error) {
-	for _, e := range slices.Backward(l.open) {
-		err = errors.Join(err, e.edge.Shutdown(ctx))
+// shutdown ends the edges, all at once: a request that takes long on one of them
+// uses up nobody else's time, and none takes requests while it waits. The error
+// names those that had not ended when ctx did.
+func (l *listeners) shutdown(ctx context.Context) error {
+	errs := make([]error, len(l.open))
+	var ending sync.WaitGroup
+	for i, e := range l.open {
+		ending.Go(func() {
+			if err := e.edge.Shutdown(ctx); err != nil {
+				errs[i] = fmt.Errorf("%s: %w", e.name, err)
+			}
+		})
 	}
-	return err
+	ending.Wait()
+	return errors.Join(errs...)
 }

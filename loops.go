@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"posttrade/journal"
@@ -16,8 +17,9 @@ type loops struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
-	all    []string // names, in the order of their start
-	failed sync.Map // name: error
+	mu     sync.Mutex // of all
+	all    []string   // names, in the order of their start
+	failed sync.Map   // name: error
 }
 
 func newLoops(log *slog.Logger) *loops {
@@ -27,7 +29,9 @@ func newLoops(log *slog.Logger) *loops {
 
 // start runs a sidecar's loop until stop.
 func (l *loops) start(name string, run func(context.Context) error) {
+	l.mu.Lock()
 	l.all = append(l.all, name)
+	l.mu.Unlock()
 	l.wg.Add(1)
 	go func() {
 		defer l.wg.Done()
@@ -47,8 +51,12 @@ func (l *loops) startAt(nice int, name string, run func(context.Context) error) 
 	})
 }
 
-// names lists the loops. No loop may be started at the same time.
-func (l *loops) names() []string { return l.all }
+// names lists the loops that there are so far. Any goroutine.
+func (l *loops) names() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.all)
+}
 
 // err is why a loop has ended, nil while it runs.
 func (l *loops) err(name string) error {

@@ -143,6 +143,10 @@ func (f *priceFeed) sequence(ctx context.Context, batch []feedTick) error {
 		f.sequenced.Add(1)
 		return nil
 	})
+	if errors.Is(err, desk.ErrRefused) { // the leadership is lost, and may come back: later prices replace these
+		f.dropped.Add(uint64(len(batch)))
+		return nil
+	}
 	if errors.Is(err, desk.ErrClosed) || errors.Is(err, desk.ErrFailed) || ctx.Err() != nil {
 		return nil // the engine is stopping: there is nobody left to price for
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"posttrade/httpapi/client"
 	"posttrade/matcher"
+	"posttrade/matcher/desk"
 	"posttrade/sidecars/broker/brokertest"
 )
 
@@ -96,4 +98,40 @@ func reasonOf(err error) string {
 		return p.Reason
 	}
 	return ""
+}
+
+// TestPriceFeedOutlivesALostLeadership refuses what the feed hands in, as a member does
+// that leads no more, and lets it price again: the feed goes on.
+func TestPriceFeedOutlivesALostLeadership(t *testing.T) {
+	k := feedCore(t, t.TempDir())
+	defer func() {
+		if err := k.stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	proposals, err := k.commandRing()
+	if err != nil {
+		t.Fatal(err)
+	}
+	refusing, err := desk.New(proposals, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	feed := newPriceFeed(k)
+	feed.desk = refusing
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- feed.run(ctx) }()
+	for n := range uint64(3) {
+		feed.take("pricing.AAPL", []byte(`{"ticker":"AAPL","price":150}`))
+		until(t, "the price is handed in", func() (bool, any) { return !proposals.Empty(), len(ended) })
+		lo, hi := proposals.Ready(1)
+		refusing.Refuse(proposals.At(lo).InputSeq)
+		proposals.Release(hi)
+		until(t, "the price is dropped", func() (bool, any) { return feed.dropped.Load() == n+1, len(ended) })
+	}
+	cancel()
+	if err := <-ended; err != nil || feed.sequenced.Load() != 0 {
+		t.Errorf("ended with %v, %d sequenced", err, feed.sequenced.Load())
+	}
 }

@@ -381,3 +381,15 @@ func TestProgressLine(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+// TestNoProgressIntoNowhere: a device that is no terminal shows nothing.
+func TestNoProgressIntoNowhere(t *testing.T) {
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	if isTerminal(null) || isTerminal(io.Discard) {
+		t.Error("what goes nowhere is taken for a terminal")
+	}
+}

@@ -155,12 +155,8 @@ func progressLine(done, total int64, elapsed time.Duration) string {
 	return fmt.Sprintf("[%s] %3.0f %%  %d steps  %.0f/s", bar, 100*share, done, rate)
 }
 
-// isTerminal reports whether w is a character device: good enough for a progress line.
+// isTerminal reports whether what is written to w is shown on a terminal.
 func isTerminal(w io.Writer) bool {
 	file, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	return ok && onTerminal(file)
 }

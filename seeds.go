@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"posttrade/matcher"
+	"posttrade/sidecars/control"
 )
 
 // seedFiles are the built-in universe: our own list of accounts and securities.
@@ -196,7 +197,7 @@ func parseSecurities(r io.Reader) ([]seedSecurity, error) {
 	var rows []seedSecurity
 	err := eachRow(r, []string{"ticker", "companyName", "enabled", "halted"}, func(line int, cell []string) error {
 		ticker := cell[0]
-		if !validTicker(ticker) {
+		if !control.ValidTicker(ticker) {
 			return fmt.Errorf("line %d: ticker %s does not match [A-Z0-9.-]{1,16}", line, printable(ticker))
 		}
 		if first, twice := seen[ticker]; twice {
@@ -265,19 +266,6 @@ func csvError(err error) error {
 		return fmt.Errorf("line %d: %w", parse.Line, parse.Err)
 	}
 	return err
-}
-
-// validTicker reports whether s matches [A-Z0-9.-]{1,16}.
-func validTicker(s string) bool {
-	if len(s) == 0 || len(s) > 16 {
-		return false
-	}
-	for _, b := range []byte(s) {
-		if !(b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || b == '.' || b == '-') {
-			return false
-		}
-	}
-	return true
 }
 
 func parseName(line int, column, s string) (string, error) {

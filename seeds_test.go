@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"posttrade/matcher"
+	"posttrade/sidecars/control"
 )
 
 func TestBuiltInSeeds(t *testing.T) {
@@ -139,7 +140,7 @@ func FuzzSeedSecurities(f *testing.F) {
 			t.Errorf("the error has two lines: %q", err)
 		}
 		for _, row := range rows {
-			if !validTicker(row.Ticker) || row.CompanyName == "" {
+			if !control.ValidTicker(row.Ticker) || row.CompanyName == "" {
 				t.Errorf("%+v was read", row)
 			}
 		}

@@ -34,11 +34,20 @@ func serve(ctx context.Context, c *config, stdout, stderr io.Writer) (err error)
 	o := coreOptionsFrom(c)
 	o.fatal = func(err error) { exitOnJournalFailure(stderr, err) }
 	for {
-		if err := serveOnce(ctx, c, o, log, stdout); !errors.Is(err, errRestart) {
+		if err := serveOnce(ctx, c, o, log, stdout); !restarts(err, log) {
 			return err
 		}
-		log.Warn("starting again", "because", errRestart)
 	}
+}
+
+// restarts reports whether an installation that ended with err is to be opened
+// again, and logs all that err says: nobody else gets to see it then.
+func restarts(err error, log *slog.Logger) bool {
+	if !errors.Is(err, errRestart) {
+		return false
+	}
+	log.Warn("starting again", "because", err)
+	return true
 }
 
 // serveOnce is serve until the installation has to be opened again: errRestart.

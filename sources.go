@@ -68,7 +68,7 @@ func (s *controlSources) seeding(c *config) error {
 // replicate makes the replicas of both sources: each subscribes, fetches its
 // snapshot from where the service listens, and goes on by itself.
 func (s *controlSources) replicate(c *config, k *core, b *broker.Broker, l *listeners) {
-	fetcher := newSnapshotFetcher(l.tls, func() (string, error) { return c.snapshotToken(time.Now()) })
+	fetcher := newSnapshotFetcher(l.tls, k.genesis.Limits, func() (string, error) { return c.snapshotToken(time.Now()) })
 	at := map[control.Source]string{
 		control.Account:  l.addresses()["account-service"],
 		control.Security: l.addresses()["reference-data"],
@@ -77,7 +77,7 @@ func (s *controlSources) replicate(c *config, k *core, b *broker.Broker, l *list
 	for name, feed := range s.feeds {
 		sink := &controlSink{source: name, k: k, now: time.Now}
 		feed.sink.Store(sink)
-		feed.bootstrap = bootstrap.New(bootstrap.Options{
+		feed.bootstrap.Store(bootstrap.New(bootstrap.Options{
 			Source: name, Tail: tailOf(b, name, silence),
 			Fetch:          func(ctx context.Context) (control.Snapshot, error) { return fetcher.fetch(ctx, name, at[name]) },
 			Sink:           sink,
@@ -85,7 +85,7 @@ func (s *controlSources) replicate(c *config, k *core, b *broker.Broker, l *list
 			BufferCapacity: c.Int("risk.bootstrap.buffer-capacity"),
 			MaxSilence:     silence,
 			Logger:         feed.log,
-		})
+		}))
 	}
 }
 
@@ -122,11 +122,12 @@ func (s *controlSources) metrics(emit func(name, help string, counter bool, valu
 		emit("svc_outbox_unpublished_rows", "Changes that are not published.", false, float64(f.outbox.Unpublished()), "source", label)
 		emit("svc_outbox_published_total", "Changes published since the start.", true, float64(f.outbox.Published()), "source", label)
 		emit("svc_outbox_alarms_total", "Findings on the stream that an operator should know of.", true, float64(f.outbox.Alarms()), "source", label)
-		if f.bootstrap == nil {
+		b := f.bootstrap.Load()
+		if b == nil {
 			emit("svc_replica_ready", "1 when the source is ready.", false, 1, "source", label)
 			continue
 		}
-		status := f.bootstrap.Status()
+		status := b.Status()
 		ready := 0.0
 		if status.State == bootstrap.Ready {
 			ready = 1

@@ -70,9 +70,15 @@ type statsRuntime struct {
 	Pauses                 statsDistribution
 }
 
+// Where the sidecars are whose figures a block has; without them it is all zero.
+const (
+	statsHere      = 1
+	statsElsewhere = 2 // at the leader: nothing else in the block counts
+)
+
 // statsFeeds are the control sources, in the order of control.Sources.
 type statsFeeds struct {
-	Present uint64 // 0: there are no sidecars
+	Present uint64 // statsHere, statsElsewhere; 0: there are no sidecars
 	Sources [2]statsFeed
 }
 
@@ -88,7 +94,7 @@ var statsFeedStates = [...]string{"seeds only", "bootstrapping", "installed", "r
 
 // statsLags are what follows the journal.
 type statsLags struct {
-	Present                uint64 // 0: there are no sidecars
+	Present                uint64 // statsHere, statsElsewhere; 0: there are no sidecars
 	Projection, Recon, TCA uint64 // records that are durable and not taken in
 	OpenBreaks             uint64
 	Database, Broker       uint64 // 1: reachable

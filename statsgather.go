@@ -38,17 +38,21 @@ func statsSourcesOf(in *installation, edge httpapi.Metrics) statsSources {
 	if server := in.core.session; server != nil {
 		s.sessions = (&sessionReader{server: server}).look
 	}
-	if in.beside.Load() == nil && in.member == nil {
+	if !in.listeners.c.Bool("sidecars.enabled") {
 		return s
 	}
 	s.feeds = func(f *statsFeeds) {
 		if d := in.beside.Load(); d != nil {
 			d.feedFigures(f)
+		} else {
+			*f = statsFeeds{Present: statsElsewhere}
 		}
 	}
 	s.lags = func(l *statsLags) {
 		if d := in.beside.Load(); d != nil {
 			d.lagFigures(l)
+		} else {
+			*l = statsLags{Present: statsElsewhere}
 		}
 	}
 	return s
@@ -180,14 +184,14 @@ func (r *runtimeReader) pauses(h *metrics.Float64Histogram, to *statsDistributio
 
 // feedFigures reads the control sources.
 func (d *downstream) feedFigures(to *statsFeeds) {
-	to.Present = 1
+	to.Present = statsHere
 	for i, name := range control.Sources() {
 		f := d.sources.feeds[name]
 		s := statsFeed{
 			Unpublished: uint64(max(f.outbox.Unpublished(), 0)), PublishLagNanos: uint64(f.outbox.LagSeconds() * float64(time.Second)),
 		}
-		if f.bootstrap != nil {
-			status := f.bootstrap.Status()
+		if b := f.bootstrap.Load(); b != nil {
+			status := b.Status()
 			s.State, s.Watermark, s.HighWatermark = feedState(status.State), status.Watermark, status.HighWatermark
 		}
 		to.Sources[i] = s
@@ -210,7 +214,7 @@ func (d *downstream) lagFigures(to *statsLags) {
 	link, _ := d.broker.State()
 	r := d.recon.Metrics()
 	*to = statsLags{
-		Present: 1, Projection: d.projection.Lag(), Recon: r.Lag, TCA: d.tca.Lag(), OpenBreaks: r.OpenBreaks,
+		Present: statsHere, Projection: d.projection.Lag(), Recon: r.Lag, TCA: d.tca.Lag(), OpenBreaks: r.OpenBreaks,
 		Database: word(database), Broker: word(link),
 	}
 	for _, name := range d.loops.names() {

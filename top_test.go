@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"posttrade/httpapi"
 	"posttrade/journal"
 )
 
@@ -376,5 +377,36 @@ func TestTopFollowsUntilItsEnd(t *testing.T) {
 	tick <- time.Time{}
 	if err := <-ended; !errors.Is(err, errNotRunning) {
 		t.Errorf("ended with %v", err)
+	}
+}
+
+// TestFormerLeaderShowsNoOldFigures: what is at the leader's is said to be there, and
+// the figures of the time before are gone.
+func TestFormerLeaderShowsNoOldFigures(t *testing.T) {
+	for sidecars, want := range map[string]string{"true": "none here: the leader has them", "false": "none: sidecars are off"} {
+		c := mustConfig(t, append(anyPorts(t.TempDir()), "sidecars.enabled", sidecars)...)
+		in := &installation{
+			core: &core{journal: &journal.Journal{}}, member: &member{}, listeners: &listeners{c: c},
+		}
+		from := statsSourcesOf(in, httpapi.Metrics{})
+		look := recordedLook(12) // it has led
+		if (from.feeds != nil) != (sidecars == "true") || (from.lags != nil) != (sidecars == "true") {
+			t.Fatalf("sidecars %s: feeds %v, lags %v", sidecars, from.feeds != nil, from.lags != nil)
+		}
+		if from.feeds == nil {
+			look.image.Feeds, look.image.Lags = statsFeeds{}, statsLags{}
+		} else {
+			from.feeds(&look.image.Feeds)
+			from.lags(&look.image.Lags)
+		}
+		if f, l := look.image.Feeds, look.image.Lags; f.Sources != [2]statsFeed{} || l != (statsLags{Present: l.Present}) {
+			t.Errorf("sidecars %s: old figures %+v %+v", sidecars, f, l)
+		}
+		text := topFrame(nil, look, plainWidth).text(false)
+		for _, section := range []string{"FEEDS", "LAGS"} {
+			if at := strings.Index(text, section); at < 0 || !strings.HasPrefix(strings.TrimSpace(text[at+len(section):]), want) {
+				t.Errorf("sidecars %s: no %s with %q in\n%s", sidecars, section, want, text)
+			}
+		}
 	}
 }

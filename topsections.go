@@ -145,8 +145,8 @@ func runtimeLines(s *topSpan, _ int) []frameLine {
 }
 
 func feedLines(s *topSpan, _ int) []frameLine {
-	if s.to.Feeds.Present == 0 {
-		return []frameLine{heading("FEEDS", withoutSidecars)}
+	if s.to.Feeds.Present != statsHere {
+		return []frameLine{heading("FEEDS", absentSidecars(s.to.Feeds.Present))}
 	}
 	lines := []frameLine{heading("FEEDS", "")}
 	for i, name := range control.Sources() {
@@ -159,7 +159,13 @@ func feedLines(s *topSpan, _ int) []frameLine {
 	return lines
 }
 
-const withoutSidecars = "none: sidecars are off"
+// absentSidecars is why there are no figures of feeds or lags.
+func absentSidecars(present uint64) string {
+	if present == statsElsewhere {
+		return "none here: the leader has them"
+	}
+	return "none: sidecars are off"
+}
 
 func feedTone(state string) tone {
 	switch state {
@@ -173,8 +179,8 @@ func feedTone(state string) tone {
 
 func lagLines(s *topSpan, _ int) []frameLine {
 	l := &s.to.Lags
-	if l.Present == 0 {
-		return []frameLine{heading("LAGS", withoutSidecars)}
+	if l.Present != statsHere {
+		return []frameLine{heading("LAGS", absentSidecars(l.Present))}
 	}
 	breaks := piece{thousands(l.OpenBreaks), toneGood}
 	if l.OpenBreaks > 0 {

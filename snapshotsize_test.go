@@ -1,0 +1,35 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"posttrade/matcher"
+	"posttrade/sidecars/control"
+)
+
+// TestSnapshotIsNeverCut fetches one that is as long as can be read, and one that is
+// a byte longer: nothing can be said of that but that it is too long.
+func TestSnapshotIsNeverCut(t *testing.T) {
+	snapshot := accountsAt(1, 9, account(7, true, 9))
+	body := snapshot.AppendJSON(nil)
+	body = append(body, bytes.Repeat([]byte{' '}, maxSnapshotBytes-len(body))...)
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(body) }))
+	defer service.Close()
+	f := newSnapshotFetcher(nil, matcher.Limits{MaxAccounts: 400_000, MaxSecurities: 1}, func() (string, error) { return "", nil })
+	at := service.Listener.Addr().String()
+	if got, err := f.fetch(t.Context(), control.Account, at); err != nil || len(got.Records) != 1 {
+		t.Errorf("%d records, %v; want one", len(got.Records), err)
+	}
+	body = append(body, ' ')
+	_, err := f.fetch(t.Context(), control.Account, at)
+	want := fmt.Sprintf("more than the %d bytes that can be read, although risk.max-accounts is 400000", maxSnapshotBytes)
+	if !errors.Is(err, errSnapshotSize) || errors.Is(err, control.ErrMalformed) || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want %v with %q", err, errSnapshotSize, want)
+	}
+}
