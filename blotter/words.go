@@ -15,8 +15,8 @@ func wordsOf[T any](row *T) []uint64 {
 }
 
 // copyWhole copies src, as far as dst reaches, as it was between two writes
-// under lock. It never waits for the writer, which is a few stores away at most
-// when it is met.
+// under lock. The writer is a few stores from its end when it is met, unless its
+// thread was taken off the core just there.
 func copyWhole(lock *ring.SeqLock, dst, src []uint64) {
 	for {
 		stamp, ok := lock.Read()

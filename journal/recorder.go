@@ -15,7 +15,8 @@ const recorderBatch = 256
 // Recorder is the output ring's gating reader: it turns events into blocks,
 // hands them to the journal, feeds the observers and lets the answers go.
 //
-// One goroutine, Run, owns everything but stop. A block is cut at the end of a
+// Who has the lease owns everything but stop: Run's thread, or a driver while that
+// rests. Where other comments say the recorder they mean that one. A block is cut at the end of a
 // command as soon as a commit may start: while one is synced the next is built,
 // and under load a block holds what came in meanwhile. When every commit is
 // under way and the block is full the ring fills up, and the edge says so.

@@ -15,7 +15,7 @@ import (
 // lines come at a time.
 //
 // Both calls change nothing and wait for nothing. AheadOf comes first: it fetches what the
-// event's own fields lead to; CloseTo what that leads to in turn. Recorder goroutine.
+// event's own fields lead to; CloseTo what that leads to in turn. Called by the recorder.
 type Ahead interface {
 	AheadOf(ev *matcher.Event)
 	CloseTo(ev *matcher.Event)

@@ -13,13 +13,13 @@ import (
 
 // Observer follows the events as they are recorded, before they are durable:
 // views, blotter, the gate's image. clientID is that of the event's command,
-// nil for none, and the observer's only during the call. Recorder goroutine.
+// nil for none, and the observer's only during the call. Called by the recorder.
 type Observer interface {
 	Observe(ev *matcher.Event, clientID []byte)
 }
 
 // Answers is who waits for durable answers. Observe and ClientID are called by
-// the recorder goroutine, Durable by the committer, or with a tail by the recorder,
+// the recorder, Durable by the committer, or with a tail by the recorder,
 // in order; Fail once, by whoever met the failure.
 type Answers interface {
 	Observe(ev *matcher.Event)

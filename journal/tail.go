@@ -20,7 +20,7 @@ import (
 //
 // Invariants: next and nextTrade follow the last sequence that was answered; every
 // command between the store's head and next lies in a segment that is in use.
-// Appender goroutine only.
+// Appender only.
 type tail struct {
 	file tailMap
 	mem  []byte

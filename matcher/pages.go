@@ -132,7 +132,7 @@ func (g *pages) replace(root *node, old, young node) {
 }
 
 // plant returns the leaf of key, and makes it if need be. It is the slow path
-// of ladder.leafOf.
+// of a ladder that is asked for a level.
 func (g *pages) plant(root *node, tree uint32, key uint64) node {
 	n := *root
 	if n == 0 {

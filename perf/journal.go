@@ -30,6 +30,9 @@ func measureJournal(r *Run) error {
 		}
 		ours = append(ours, last.perSecond)
 	}
+	if err := r.blockPeers(ctx, d/2); err != nil {
+		return err
+	}
 	raw, err := journal.CompareRawWrites(ctx, r.o.Dir, d, 64<<10)
 	if err != nil {
 		return err
@@ -63,6 +66,21 @@ func measureJournal(r *Run) error {
 		beside("longest raw 64 KiB write %.4g ms", milliseconds(bare))
 	r.atMost("P5", "commit p50 against a raw 64 KiB write and fdatasync", float64(small.p50)/float64(raw.P50), 2).
 		beside("raw %.4g us", microseconds(raw.P50))
+	return nil
+}
+
+// blockPeers are Pebble with blocks of records as values: bare, and packed as ours are.
+func (r *Run) blockPeers(ctx context.Context, d time.Duration) error {
+	const records = 1024
+	bare, err := journal.CompareBlockAsValue(ctx, filepath.Join(r.o.Dir, "block-as-value"), d, records)
+	if err != nil {
+		return err
+	}
+	packed, err := journal.CompareBlockPacked(ctx, filepath.Join(r.o.Dir, "block-packed"), d, records)
+	if err != nil {
+		return err
+	}
+	r.figures(fmt.Sprintf("Journal/op=block as value/batch=%d", records), metric{bare.PerSecond() / 1e6, "M/s"}, metric{packed.PerSecond() / 1e6, "packed-M/s"})
 	return nil
 }
 

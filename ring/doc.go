@@ -121,8 +121,7 @@
 // the region leads outside it. A cursor that no correct peer can have written
 // stops the ring: Claim is nil, Ready is empty, Corrupt is true. What a slot
 // contains is the reader's to check, after copying it out. A peer can make our
-// publishes pay for a wake, by leaving the word at "parked": keep such rings off
-// the matcher's thread.
+// publishes pay for a wake of one thread, by leaving the word at "parked".
 //
 // # Threads
 //

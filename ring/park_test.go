@@ -32,7 +32,6 @@ func wakeSleepers(word *uint32) int {
 // However many threads sleep on a waiter's word, which a peer in another process may have
 // them do, whoever wakes the consumer pays for one.
 func TestWakeWakesOneSleeper(t *testing.T) {
-	const sleepers, forever = 5, 3600 * 1_000_000_000
 	for _, tt := range []struct {
 		name string
 		wake func(*Waiter)
@@ -43,22 +42,67 @@ func TestWakeWakesOneSleeper(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			old := runtime.GOMAXPROCS(runtime.NumCPU() + sleepers)
 			defer runtime.GOMAXPROCS(old)
-			door, w := uint32(parked), new(Waiter)
-			w.word.Store(parked)
-			var all sync.WaitGroup
+			d := dormitory{door: parked}
+			defer d.clear()
 			for range sleepers {
-				all.Go(func() { futexWaitFor(&door, forever) })
+				d.all.Go(d.sleep)
 			}
-			// On the waiter's word they are asleep for certain: only sleepers can be moved.
-			for n := 0; n < sleepers; n += moveSleepers(&door, w.addr()) {
-				runtime.Gosched()
+			left := 0
+			for range 100 { // a signal may take a sleeper away just then
+				w := new(Waiter)
+				d.gather(w.addr())
+				w.word.Store(parked)
+				tt.wake(w)
+				if left = wakeSleepers(w.addr()); left == sleepers-1 {
+					return
+				}
 			}
-			tt.wake(w)
-			if left := wakeSleepers(w.addr()); left != sleepers-1 {
-				t.Errorf("%d of %d are still asleep, want %d", left, sleepers, sleepers-1)
-			}
-			atomic.StoreUint32(&door, awake)
-			all.Wait()
+			t.Errorf("%d of %d are still asleep, want %d", left, sleepers, sleepers-1)
 		})
+	}
+}
+
+const sleepers = 5
+
+// dormitory is threads that sleep on its door, or on whatever word they are moved to from
+// there. One that a signal wakes goes back to the door.
+type dormitory struct {
+	door, aside uint32
+	all         sync.WaitGroup
+}
+
+func (d *dormitory) sleep() {
+	const hour = 3600 * 1_000_000_000
+	for atomic.LoadUint32(&d.door) == parked {
+		futexWaitFor(&d.door, hour)
+	}
+}
+
+// gather has all of them sleep on a word at once: only sleepers can be moved.
+func (d *dormitory) gather(word *uint32) {
+	for {
+		moveSleepers(&d.door, word)
+		if moveSleepers(word, &d.aside) == sleepers && moveSleepers(&d.aside, word) == sleepers {
+			return
+		}
+		moveSleepers(&d.aside, word)
+		runtime.Gosched()
+	}
+}
+
+// clear wakes everybody for good.
+func (d *dormitory) clear() {
+	atomic.StoreUint32(&d.door, awake)
+	gone := make(chan struct{})
+	go func() { d.all.Wait(); close(gone) }()
+	for {
+		select {
+		case <-gone:
+			return
+		default:
+			wakeSleepers(&d.door)
+			wakeSleepers(&d.aside)
+			runtime.Gosched()
+		}
 	}
 }

@@ -25,8 +25,7 @@ type Gate struct {
 	names      []string     // by id; written before the entry of tickers that leads to it
 	tickers    []atomic.Uint64
 
-	writers  *writers
-	refusals *[matcher.ReasonCount]counter
+	writers *writers
 }
 
 // policy is what every order is judged by. Writers: SetLimits, SetTick, SetPolicy, Observe.
@@ -81,12 +80,6 @@ const (
 	securityTradable = securityRegistered | securityKnown | securityEnabled
 )
 
-// counter is a number with a line of its own: every goroutine of the edge raises it.
-type counter struct {
-	n atomic.Uint64
-	_ [cacheLine - 8]byte
-}
-
 // Ready reports that every source is ready: orders may be let in. One load.
 func (g *Gate) Ready() bool { return g.policy.ready.Load() == 1 }
 
@@ -94,25 +87,9 @@ func (g *Gate) Ready() bool { return g.policy.ready.Load() == 1 }
 // engine's order of checks and returns the first reason against it, Accepted for
 // none. Any other command passes. Readiness is the caller's to ask, before.
 //
-// The command's event time is the clock that prices are aged by. A refusal is
-// counted. No allocation, no lock; under 50 ns.
+// The command's event time is the clock that prices are aged by. No allocation, no lock;
+// under 50 ns.
 func (g *Gate) Screen(c *matcher.Command) matcher.RiskReason {
-	r := g.screen(c)
-	if r != matcher.Accepted {
-		g.CountRefusal(r)
-	}
-	return r
-}
-
-// CountRefusal counts a refusal that the edge decided itself, such as
-// CONTROL_STATE_STALE. Screen's own are counted already.
-func (g *Gate) CountRefusal(r matcher.RiskReason) {
-	if r < matcher.ReasonCount {
-		g.refusals[r].n.Add(1)
-	}
-}
-
-func (g *Gate) screen(c *matcher.Command) matcher.RiskReason {
 	if c.TemplateID != matcher.TemplateCommand {
 		return matcher.Accepted
 	}

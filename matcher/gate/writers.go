@@ -55,7 +55,6 @@ func New(maxAccounts, maxSecurities int) *Gate {
 		names:      make([]string, maxSecurities+1),
 		tickers:    make([]atomic.Uint64, 1<<bits.Len(uint(2*maxSecurities-1))),
 		writers:    &writers{limit: maxAccounts, priced: make([]bool, maxSecurities+1)},
-		refusals:   new([matcher.ReasonCount]counter),
 	}
 	g.policy.tickPx.Store(defaultTickPx)
 	for i := range g.writers.sources {
@@ -371,11 +370,3 @@ func (g *Gate) apply(ev *matcher.Event, c *matcher.Command) error {
 // Missed counts events of the engine that did not fit this image: 0 unless the
 // gate was filled with another universe than the engine.
 func (g *Gate) Missed() uint64 { return g.writers.missed.Load() }
-
-// Refusals returns how often each reason was given, by its ordinal.
-func (g *Gate) Refusals() (n [matcher.ReasonCount]uint64) {
-	for i := range n {
-		n[i] = g.refusals[i].n.Load()
-	}
-	return n
-}

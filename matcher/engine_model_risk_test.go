@@ -1,0 +1,222 @@
+package matcher
+
+import (
+	"math/big"
+)
+
+// who judges kill switch, account and security.
+func (m *naive) who() RiskReason {
+	a, s := m.accounts[m.cmd.AccountID], m.security(m.cmd.SecurityID)
+	switch {
+	case m.kill:
+		return KillSwitch
+	case a == nil:
+		return UnknownAccount
+	case !a.enabled:
+		return AccountDisabled
+	case s == nil:
+		return UnknownSecurity
+	case !s.enabled || s.halted:
+		return SecurityDisabled
+	case s.restricted:
+		return Restricted
+	}
+	return Accepted
+}
+
+// exposure judges credit, position and concentration from the open orders, all but one.
+func (m *naive) exposure(but *naiveOrder, qty int32, price int64) RiskReason {
+	c := &m.cmd
+	used := new(big.Int).Set(m.accounts[c.AccountID].executed)
+	held := big.NewInt(m.position(c.AccountID, c.SecurityID).qty)
+	if c.Side == Sell {
+		used.Neg(used)
+		held.Neg(held)
+	}
+	add := func(sum *big.Int, a, b int64) { sum.Add(sum, new(big.Int).Mul(big.NewInt(a), big.NewInt(b))) }
+	for _, o := range m.open {
+		if o == but || o.account != c.AccountID || o.side != c.Side {
+			continue
+		}
+		add(used, o.limit, int64(o.leaves))
+		if o.security == c.SecurityID {
+			add(held, int64(o.leaves), 1)
+		}
+	}
+	add(used, price, int64(qty))
+	add(held, int64(qty), 1)
+	worth := new(big.Int).Mul(new(big.Int).Abs(held), big.NewInt(price))
+	switch {
+	case used.Cmp(big.NewInt(m.limits.CreditLimit)) > 0:
+		return CreditLimit
+	case held.Cmp(big.NewInt(m.maxPos)) > 0:
+		return PositionLimit
+	case worth.Cmp(big.NewInt(m.maxConc)) > 0:
+		return ConcentrationLimit
+	}
+	return Accepted
+}
+
+// collar judges a limit price against the market price.
+func (m *naive) collar() RiskReason {
+	s := m.security(m.cmd.SecurityID)
+	off := new(big.Int).Abs(new(big.Int).Sub(big.NewInt(m.cmd.LimitPx), big.NewInt(s.lastPx)))
+	off.Mul(off, big.NewInt(10_000))
+	most := new(big.Int).Mul(big.NewInt(s.lastPx), big.NewInt(m.limits.PriceCollarBps))
+	if s.lastPx != 0 && m.limits.PriceCollarBps != 0 && off.Cmp(most) > 0 {
+		return PriceCollar
+	}
+	return Accepted
+}
+
+func (m *naive) tooMuch(px int64, qty int32) bool {
+	worth := new(big.Int).Mul(big.NewInt(px), big.NewInt(int64(qty)))
+	return worth.Cmp(big.NewInt(m.limits.MaxOrderNotional)) > 0
+}
+
+func (m *naive) fresh(s *naiveSecurity) RiskReason {
+	switch {
+	case s.lastPx == 0:
+		return PriceMissing
+	case m.cmd.EventTimeMillis-s.lastTime > m.limits.PriceMaxAgeMillis:
+		return PriceStale
+	}
+	return Accepted
+}
+
+func (m *naive) verdict() RiskReason {
+	v := m.cmd.OrderRef
+	if v >= uint32(ReasonCount) || v == uint32(Duplicate) {
+		return InternalPolicyError
+	}
+	return RiskReason(v)
+}
+
+func (m *naive) judge() RiskReason {
+	c := &m.cmd
+	if c.OrderRef != 0 {
+		return m.verdict()
+	}
+	if r := m.who(); r != Accepted {
+		return r
+	}
+	tif := c.Flags &^ FlagShadow
+	best := m.best(c.SecurityID, c.Side)
+	isMarket := c.LimitPx <= 0
+	switch {
+	case c.Qty < 1, c.Side > 1, tif != 0 && tif != FlagIOC && tif != FlagFOK && tif != FlagPostOnly,
+		isMarket && tif == FlagPostOnly, !isMarket && c.LimitPx%m.tick != 0,
+		tif == FlagPostOnly && crosses(c.Side, c.LimitPx, best):
+		return Invalid
+	case int64(c.Qty) > m.limits.MaxOrderQty:
+		return OrderSize
+	}
+	price := c.LimitPx
+	if isMarket {
+		s := m.security(c.SecurityID)
+		price = s.lastPx
+		if r := m.fresh(s); r == PriceMissing && best != 0 {
+			price = best
+		} else if r != Accepted {
+			return r
+		}
+	} else if r := m.collar(); r != Accepted {
+		return r
+	}
+	if m.tooMuch(price, c.Qty) {
+		return OrderNotional
+	}
+	if r := m.exposure(nil, c.Qty, price); r != Accepted {
+		return r
+	}
+	if len(m.open) == m.limits.MaxOpenOrders && !isMarket && tif&(FlagIOC|FlagFOK) == 0 {
+		return Capacity
+	}
+	return Accepted
+}
+
+// available is what others offer within an order's limit.
+func (m *naive) available(o *naiveOrder) (qty int64) {
+	for _, x := range m.open {
+		if x.security == o.security && x.side != o.side && x.account != o.account && crosses(o.side, o.limit, x.limit) {
+			qty += int64(x.leaves)
+		}
+	}
+	return qty
+}
+
+func signed(side Side, qty int32) int64 {
+	if side == Sell {
+		return -int64(qty)
+	}
+	return int64(qty)
+}
+
+func (m *naive) position(account, security uint32) *naivePosition {
+	key := [2]uint32{account, security}
+	if m.positions[key] == nil {
+		m.positions[key] = &naivePosition{}
+	}
+	return m.positions[key]
+}
+
+func (p *naivePosition) trade(qty, px int64) {
+	was := p.qty
+	p.qty += qty
+	switch {
+	case p.qty == 0:
+		p.avg = 0
+	case was == 0 || was < 0 != (p.qty < 0):
+		p.avg = px
+	case was < 0 == (qty < 0):
+		cost := new(big.Int).Mul(big.NewInt(was), big.NewInt(p.avg))
+		cost.Add(cost, new(big.Int).Mul(big.NewInt(qty), big.NewInt(px)))
+		// Half away from zero: twice the quotient, and one, halved.
+		cost.Abs(cost).Mul(cost, big.NewInt(2))
+		by := new(big.Int).Abs(big.NewInt(p.qty))
+		cost.Add(cost, by).Quo(cost, by.Mul(by, big.NewInt(2)))
+		p.avg = cost.Int64()
+	}
+}
+
+func (m *naive) judgeTrade() RiskReason {
+	c := &m.cmd
+	if c.OrderRef != 0 {
+		return m.verdict()
+	}
+	if r := m.who(); r != Accepted {
+		return r
+	}
+	s := m.security(c.SecurityID)
+	switch {
+	case c.Qty < 1 || c.Side > 1:
+		return Invalid
+	case int64(c.Qty) > m.limits.MaxOrderQty:
+		return OrderSize
+	case m.fresh(s) != Accepted:
+		return m.fresh(s)
+	case m.tooMuch(s.lastPx, c.Qty):
+		return OrderNotional
+	}
+	return m.exposure(nil, c.Qty, s.lastPx)
+}
+
+func (m *naive) judgeReplace(o *naiveOrder) RiskReason {
+	c := &m.cmd
+	if r := m.who(); r != Accepted {
+		return r
+	}
+	filled := o.qty - o.leaves
+	switch {
+	case c.Qty <= filled, c.LimitPx < 1, c.LimitPx%m.tick != 0, c.Flags&(FlagIOC|FlagFOK) != 0,
+		c.Flags&FlagPostOnly != 0 && crosses(c.Side, c.LimitPx, m.best(c.SecurityID, c.Side)):
+		return Invalid
+	case int64(c.Qty) > m.limits.MaxOrderQty:
+		return OrderSize
+	case m.collar() != Accepted:
+		return PriceCollar
+	case m.tooMuch(c.LimitPx, c.Qty):
+		return OrderNotional
+	}
+	return m.exposure(o, c.Qty-filled, c.LimitPx)
+}
