@@ -188,6 +188,7 @@ func TestGateAgreesWithTheEngine(t *testing.T) {
 			c = tick(uint32(random.IntN(10)), int64(random.IntN(200))*unit, c.EventTimeMillis)
 		case 1:
 			c.Type, c.Side = matcher.AccountControl, 1-oneIn(6)
+			c.AccountID = min(c.AccountID, 61) // 62 stays unknown
 		case 2:
 			c.Type, c.Side = matcher.SecurityControl, 1-oneIn(12)|oneIn(12)<<1
 		case 3:

@@ -17,11 +17,13 @@ func lentPoller(t *testing.T, n int) (*Server, *session) {
 	r := newRig(t)
 	s, one := idleServer(t, wire.Orders, r.o)
 	s.poll.sessions = []*session{one}
+	r.hold() // or the turn that takes a command may answer it as well
 	for range n {
 		one.commands.Claim().Command = order()
 		one.commands.Publish()
 		s.poll.turn()
 	}
+	r.letGo()
 	until(t, "durable", func() bool { return r.durable.Load() == uint64(n) && one.answerable() })
 	return s, one
 }
