@@ -67,9 +67,6 @@ func (b *Blotter) begin(tradeSeq uint64) {
 	b.first.Store(tradeSeq)
 }
 
-// fillFlags are the flags of an event that its fill keeps.
-const fillFlags = matcher.EventAggressor | matcher.EventMarket | matcher.EventForced
-
 // Observe appends the fill that an event states, if it states one: ev.Fill(), written
 // where it belongs. Appender only.
 func (b *Blotter) Observe(ev *matcher.Event, _ []byte) {
@@ -88,7 +85,7 @@ func (b *Blotter) Observe(ev *matcher.Event, _ []byte) {
 	store(&fill.Qty, ev.Qty)
 	store(&fill.CounterRef, ev.Detail().CounterRef)
 	store(&fill.Side, ev.Side)
-	store(&fill.Flags, ev.Flags&fillFlags)
+	store(&fill.Flags, ev.Flags&matcher.FillFlags)
 	b.lock.End()
 	b.advance(ev.TradeSeq)
 }

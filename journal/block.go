@@ -353,9 +353,6 @@ func (b *Block) Fill(f *matcher.Fill) {
 	b.fillCount++
 }
 
-// fillFlags are the flags of an event that its fill keeps.
-const fillFlags = matcher.EventAggressor | matcher.EventMarket | matcher.EventForced
-
 // executed is Fill of ev.Fill(), written where it belongs.
 func (b *Block) executed(ev *matcher.Event) {
 	at := len(b.fills)
@@ -364,7 +361,7 @@ func (b *Block) executed(ev *matcher.Event) {
 	*f = matcher.Fill{} // its reserved bytes too
 	f.TradeSeq, f.InputSeq, f.TimeMillis, f.Px = ev.TradeSeq, ev.InputSeq, ev.TimeMillis, ev.Px
 	f.OrderRef, f.AccountID, f.SecurityID, f.Qty = ev.OrderRef, ev.AccountID, ev.SecurityID, ev.Qty
-	f.CounterRef, f.Side, f.Flags = ev.Detail().CounterRef, ev.Side, ev.Flags&fillFlags
+	f.CounterRef, f.Side, f.Flags = ev.Detail().CounterRef, ev.Side, ev.Flags&matcher.FillFlags
 	b.fillCount++
 }
 

@@ -173,13 +173,16 @@ var _ = [1]struct{}{}[unsafe.Sizeof(Fill{})-FillBytes]
 // Bytes returns the fill's own memory, little endian.
 func (f *Fill) Bytes() *[FillBytes]byte { return (*[FillBytes]byte)(unsafe.Pointer(f)) }
 
+// FillFlags are the flags of an event that its fill keeps.
+const FillFlags = EventAggressor | EventMarket | EventForced
+
 // Fill returns the executed fill that an EventFilled states.
 func (e *Event) Fill() Fill {
 	return Fill{
 		TradeSeq: e.TradeSeq, InputSeq: e.InputSeq, TimeMillis: e.TimeMillis, Px: e.Px,
 		OrderRef: e.OrderRef, AccountID: e.AccountID, SecurityID: e.SecurityID, Qty: e.Qty,
 		CounterRef: e.Detail().CounterRef, Side: e.Side,
-		Flags: e.Flags & (EventAggressor | EventMarket | EventForced),
+		Flags: e.Flags & FillFlags,
 	}
 }
 
