@@ -263,7 +263,7 @@ func (j *Journal) prune(dir string) error {
 		if !ours || keep[snapshotsName+"/"+name] {
 			continue
 		}
-		if err := dropped(j.o.FS.Remove(j.o.FS.PathJoin(dir, name))); err != nil {
+		if err := dropped(erase(j.o.FS, j.o.FS.PathJoin(dir, name))); err != nil {
 			return fmt.Errorf("journal: remove file=%s: %w", j.o.FS.PathJoin(dir, name), err)
 		}
 	}

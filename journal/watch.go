@@ -62,7 +62,7 @@ func (w *watchedFS) OpenDir(name string) (vfs.File, error) {
 }
 
 func (w *watchedFS) Remove(name string) error {
-	return w.failed("remove", name, w.FS.Remove(name))
+	return w.failed("remove", name, erase(w.FS, name))
 }
 
 func (w *watchedFS) RemoveAll(name string) error {

@@ -1,0 +1,130 @@
+package journal
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"golang.org/x/sys/unix"
+)
+
+// erasable makes a file of n bytes and returns its path and what is in it.
+func erasable(t *testing.T, n int) (string, []byte) {
+	t.Helper()
+	path, content := filepath.Join(t.TempDir(), "000001.sst"), bytes.Repeat([]byte("0123456789abcdef"), n/16)
+	if err := os.WriteFile(path, content, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path, content
+}
+
+// nameless opens path and takes its name away.
+func nameless(t *testing.T, path string) *os.File {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// held is how many bytes of the disk a file has, and its length.
+func held(t *testing.T, f *os.File) (blocks, size int64) {
+	t.Helper()
+	var st syscall.Stat_t
+	if err := syscall.Fstat(int(f.Fd()), &st); err != nil {
+		t.Fatal(err)
+	}
+	return st.Blocks * 512, st.Size
+}
+
+func TestErasedFileIsGivenBackInPieces(t *testing.T) {
+	for _, reserved := range []int64{0, 9 << 20} {
+		path, _ := erasable(t, 5<<20)
+		f := nameless(t, path)
+		if reserved > 0 {
+			if err := unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, reserved); err != nil {
+				t.Fatalf("reserve %d: %v", reserved, err)
+			}
+		}
+		before, _ := held(t, f)
+		pieces := 0
+		giveBack(f, func() {
+			pieces++
+			now, _ := held(t, f)
+			if before-now > 2*eraseStep {
+				t.Errorf("reserved=%d piece %d: %d bytes at once", reserved, pieces, before-now)
+			}
+			before = now
+		})
+		if want := int(max(5<<20, reserved)/eraseStep) - 1; pieces < want {
+			t.Errorf("reserved=%d: %d pieces, want at least %d", reserved, pieces, want)
+		}
+		if before > 2*eraseStep {
+			t.Errorf("reserved=%d: %d bytes are left to the closing", reserved, before)
+		}
+	}
+}
+
+// Whoever has a file open reads it to its end, as after any other removal.
+func TestErasedFileIsWholeForWhoReadsIt(t *testing.T) {
+	path, content := erasable(t, 3<<20)
+	reader, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	if err := erase(vfs.Default, path); err != nil {
+		t.Fatal(err)
+	}
+	got, err := io.ReadAll(reader)
+	if err != nil || !bytes.Equal(got, content) {
+		t.Errorf("read %d bytes, want %d; %v", len(got), len(content), err)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("stat: %v, want that it is gone", err)
+	}
+}
+
+func TestErasedFileIsWholeUnderAnotherName(t *testing.T) {
+	path, content := erasable(t, 3<<20)
+	if err := os.Link(path, path+".kept"); err != nil {
+		t.Fatal(err)
+	}
+	if err := erase(vfs.Default, path); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(path + ".kept")
+	if err != nil || !bytes.Equal(got, content) {
+		t.Errorf("read %d bytes, want %d; %v", len(got), len(content), err)
+	}
+}
+
+func TestEraseOfWhatIsNotThere(t *testing.T) {
+	if err := erase(vfs.Default, filepath.Join(t.TempDir(), "none")); !notExist(err) {
+		t.Errorf("erase: %v, want that it does not exist", err)
+	}
+	mem := vfs.NewMem()
+	if err := erase(mem, "none"); !notExist(err) {
+		t.Errorf("erase in memory: %v, want that it does not exist", err)
+	}
+	f, err := mem.Create("some", writeCategory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(f.Close(), erase(mem, "some")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := mem.Stat("some"); !notExist(err) {
+		t.Errorf("stat: %v, want that it is gone", err)
+	}
+}
