@@ -78,6 +78,7 @@ type Journal struct {
 	inFlight atomic.Int64
 	resting  atomic.Bool   // writer: the committer. See rest
 	hurry    chan struct{} // ends a rest
+	pace     *time.Timer   // of the committer's rests, set in each
 	full     atomic.Bool
 	metrics  counters
 
@@ -309,6 +310,7 @@ func (j *Journal) start() {
 	j.commits = make(chan *Commit, j.o.MaxInFlight)
 	j.room = make(chan struct{}, j.o.MaxInFlight)
 	j.hurry = make(chan struct{}, 1)
+	j.pace = time.NewTimer(tailPace) // before its first use nobody looks
 	j.hashing, j.hashed = make(chan hashJob), make(chan struct{})
 	j.workers.Go(j.commitLoop)
 	j.workers.Go(j.hashLoop)

@@ -35,15 +35,15 @@ type Recorder struct {
 	idler     *ring.Idler
 	maxBlock  int
 
-	block  Block
-	id     []byte // client id of the command whose events are being read
-	open   bool   // the command's last event has not come yet
-	last   *Commit
-	failed error
-	events ring.Sequence // writer: Run, a driver. Events taken
-	lease  ring.Lease    // of everything here but stop
-	stop   atomic.Uint32
-	cpu    int
+	block   Block
+	id      []byte    // client id of the command whose events are being read
+	open    bool      // the command's last event has not come yet
+	commits []*Commit // by age, the last one at the end; used again
+	failed  error
+	events  ring.Sequence // writer: Run, a driver. Events taken
+	lease   ring.Lease    // of everything here but stop
+	stop    atomic.Uint32
+	cpu     int
 }
 
 // loop runs until Stop, or for ever.
@@ -154,11 +154,22 @@ func (r *Recorder) Empty() bool { return r.out.Empty() && !r.cuttable() }
 
 // cut hands the block over; it waits while too many commits are under way.
 func (r *Recorder) cut() {
-	c, err := r.j.Append(&r.block)
-	if err != nil {
+	if err := r.j.append(&r.block, r.next()); err != nil {
 		r.fail(err)
 		return
 	}
-	r.last = c
 	r.block.Reset()
+}
+
+// next is the commit to be used next. The one before it in its place has ended when there
+// is room for it: one more may be under way than there is room for, the one that is ending.
+func (r *Recorder) next() *Commit {
+	if len(r.commits) <= r.j.o.MaxInFlight {
+		r.commits = append(r.commits, newCommit(r.j.latch))
+		return r.commits[len(r.commits)-1]
+	}
+	c := r.commits[0]
+	copy(r.commits, r.commits[1:])
+	r.commits[len(r.commits)-1] = c
+	return c
 }

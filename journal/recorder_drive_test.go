@@ -215,3 +215,45 @@ func TestSmallCommitsDoNotOverlap(t *testing.T) {
 	}
 	must(t, j.Close())
 }
+
+// A commit that is used again has not ended until it is durable again.
+func TestCommitIsUsedAgain(t *testing.T) {
+	g := newGate()
+	j := openNew(t, "j", strict(t, g.fs(vfs.NewMem())))
+	f, c := &flow{seed: 10}, newCommit(j.latch)
+	must(t, j.append(f.block(&Block{}, 1), c))
+	must(t, c.Wait())
+	g.shut()
+	must(t, j.append(f.block(&Block{}, 1), c))
+	if n := len(c.done); n != 0 {
+		t.Error("it has ended before its sync")
+	}
+	g.release()
+	must(t, c.Wait())
+	must(t, c.Wait()) // as often as one likes
+	if c.InputSeq() != 2 || j.Durable() != 2 {
+		t.Errorf("a commit up to %d, durable %d, want 2", c.InputSeq(), j.Durable())
+	}
+	must(t, j.Close())
+}
+
+// A recorder makes one commit more than may be under way, and no others.
+func TestRecorderUsesItsCommitsAgain(t *testing.T) {
+	const cuts, commands = 200, 3
+	j := openNew(t, "j", strict(t, vfs.NewMem()))
+	f, r, used := &flow{seed: 11}, &Recorder{j: j}, map[*Commit]bool{}
+	for range cuts {
+		f.block(&r.block, commands)
+		r.cut()
+		must(t, r.failed)
+		used[r.commits[len(r.commits)-1]] = true
+	}
+	must(t, r.commits[len(r.commits)-1].Wait())
+	if got, want := j.Durable(), uint64(cuts*commands); got != want {
+		t.Errorf("durable %d, want %d", got, want)
+	}
+	if got, want := len(used), j.o.MaxInFlight+1; got != want {
+		t.Errorf("%d commits were made, want %d", got, want)
+	}
+	must(t, j.Close())
+}

@@ -87,8 +87,8 @@ func (r *Recorder) Run() error {
 	if r.failed == nil && !r.open && r.block.Commands() > 0 {
 		r.cut()
 	}
-	if r.failed == nil && r.last != nil {
-		if err := r.last.Wait(); err != nil {
+	if n := len(r.commits); r.failed == nil && n > 0 {
+		if err := r.commits[n-1].Wait(); err != nil {
 			r.failed = err
 		}
 	}

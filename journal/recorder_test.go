@@ -197,11 +197,11 @@ func TestRecorderRefusesABrokenEngine(t *testing.T) {
 }
 
 // TestRecorderDoesNotAllocatePerCommand measures the whole way from the ring to
-// the store. What a commit allocates (its Commit, the store's batch and log
-// bookkeeping) is spread over its commands.
+// the store. A commit allocates nothing of ours; the store's memtables and logs
+// are spread over many.
 func TestRecorderDoesNotAllocatePerCommand(t *testing.T) {
 	if testing.Short() {
-		t.Log("a shorter measure with -short: the race detector allocates by itself")
+		t.Log("many more are allowed with -short: the race detector empties the pools")
 	}
 	t.Run("from the store", func(t *testing.T) {
 		recorderAllocations(t, Options{Fatal: func(err error) { t.Error(err) }})
@@ -245,7 +245,7 @@ func recorderAllocations(t *testing.T, o Options) {
 		}
 		r.outlet.Limit = r.out.Limit()
 		r.rec.cut()
-		must(t, r.rec.last.Wait())
+		must(t, r.rec.commits[len(r.rec.commits)-1].Wait())
 		rounds++
 	}
 	r.outlet.Limit = r.out.Limit()
@@ -261,8 +261,12 @@ func recorderAllocations(t *testing.T, o Options) {
 	perBlock := float64(after.Mallocs-before.Mallocs) / float64(rounds)
 	t.Logf("%.1f allocations a commit of %d commands, %.0f bytes", perBlock, n,
 		float64(after.TotalAlloc-before.TotalAlloc)/float64(rounds))
-	if perBlock > 40 {
-		t.Errorf("%.1f allocations a commit, want at most 40", perBlock)
+	limit := 2.3
+	if testing.Short() {
+		limit = 40
+	}
+	if perBlock > limit {
+		t.Errorf("%.1f allocations a commit, want at most %v", perBlock, limit)
 	}
 	must(t, j.Close())
 }

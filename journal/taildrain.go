@@ -104,10 +104,10 @@ const tailPace = time.Millisecond
 // waiting already. Committer only.
 func (j *Journal) rest() {
 	if len(j.commits) == 0 {
-		t := time.NewTimer(tailPace)
-		defer t.Stop()
+		j.pace.Reset(tailPace)
+		defer j.pace.Stop()
 		select {
-		case <-t.C:
+		case <-j.pace.C:
 		case <-j.hurry:
 		case <-j.latch.dead:
 		}

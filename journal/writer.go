@@ -23,15 +23,27 @@ type Commit struct {
 	bytes   int
 	batch   *pebble.Batch
 	started time.Time
-	err     error // writer: the committer, before done is closed
-	done    chan struct{}
+	err     error         // writer: the committer, before done
+	done    chan struct{} // one place, taken when the commit has ended
 	latch   *latch
+}
+
+func newCommit(l *latch) *Commit { return &Commit{done: make(chan struct{}, 1), latch: l} }
+
+// begin makes a commit anew of one that has ended.
+func (c *Commit) begin() {
+	select {
+	case <-c.done:
+	default:
+	}
+	c.err, c.started = nil, time.Now()
 }
 
 // Wait blocks until the commit is durable, or returns why it will never be.
 func (c *Commit) Wait() error {
 	select {
 	case <-c.done:
+		c.done <- struct{}{} // for whoever else waits
 		return c.err
 	case <-c.latch.dead:
 		return c.latch.Err()
@@ -82,42 +94,51 @@ const pipelinedFrom = 512
 //   - Cost: packing on the caller's thread, then the store's memtable; one Commit allocated.
 //   - Source: FORMAT.md, section 2. Appender goroutine only.
 func (j *Journal) Append(b *Block) (*Commit, error) {
-	if err := j.usable(); err != nil {
+	c := newCommit(j.latch)
+	if err := j.append(b, c); err != nil {
 		return nil, err
+	}
+	return c, nil
+}
+
+// append is Append with a commit that is new, or has ended when there is room.
+func (j *Journal) append(b *Block, c *Commit) error {
+	if err := j.usable(); err != nil {
+		return err
 	}
 	if j.anchor == nil {
-		return nil, fmt.Errorf("journal: append inputSeq=%d: %w", b.first, ErrNoGenesis)
+		return fmt.Errorf("journal: append inputSeq=%d: %w", b.first, ErrNoGenesis)
 	}
 	if err := j.continues(b); err != nil {
-		return nil, err
+		return err
 	}
 	full := false
 	if j.tail != nil {
 		taken, err := j.publish(b)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		full = !taken
 	}
 	select {
 	case j.room <- struct{}{}:
 	case <-j.latch.dead:
-		return nil, j.latch.Err()
+		return j.latch.Err()
 	}
 	j.inFlight.Add(1)
-	c := &Commit{started: time.Now(), done: make(chan struct{}), latch: j.latch}
+	c.begin()
 	if err := j.apply(b, c); err != nil {
 		<-j.room
 		j.inFlight.Add(-1)
-		return nil, j.latch.Poison(fmt.Errorf("journal: append inputSeq=%d: %w", b.first, err))
+		return j.latch.Poison(fmt.Errorf("journal: append inputSeq=%d: %w", b.first, err))
 	}
 	j.tip = c.end
 	j.applied.Store(int64(c.end.inputSeq))
 	j.commits <- c
 	if full {
-		return c, j.answerFromStore(c)
+		return j.answerFromStore(c)
 	}
-	return c, nil
+	return nil
 }
 
 // apply packs the block and puts it into the store's log and memtable.
@@ -281,7 +302,7 @@ func (j *Journal) commitLoop() {
 		j.resting.Store(rests)
 		<-j.room
 		j.inFlight.Add(-1)
-		close(c.done)
+		c.done <- struct{}{}
 		if rests {
 			j.rest()
 		}
