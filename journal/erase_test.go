@@ -37,14 +37,14 @@ func nameless(t *testing.T, path string) *os.File {
 	return f
 }
 
-// held is how many bytes of the disk a file has, and its length.
-func held(t *testing.T, f *os.File) (blocks, size int64) {
+// held is how many bytes of the disk a file has.
+func held(t *testing.T, f *os.File) int64 {
 	t.Helper()
 	var st syscall.Stat_t
 	if err := syscall.Fstat(int(f.Fd()), &st); err != nil {
 		t.Fatal(err)
 	}
-	return st.Blocks * 512, st.Size
+	return st.Blocks * 512
 }
 
 func TestErasedFileIsGivenBackInPieces(t *testing.T) {
@@ -56,11 +56,15 @@ func TestErasedFileIsGivenBackInPieces(t *testing.T) {
 				t.Fatalf("reserve %d: %v", reserved, err)
 			}
 		}
-		before, _ := held(t, f)
+		if !unshared(f) { // a file system without leases: nothing may be cut off there
+			giveBack(f, func() { t.Error("cut off although others may read it") })
+			continue
+		}
+		before := held(t, f)
 		pieces := 0
 		giveBack(f, func() {
 			pieces++
-			now, _ := held(t, f)
+			now := held(t, f)
 			if before-now > 2*eraseStep {
 				t.Errorf("reserved=%d piece %d: %d bytes at once", reserved, pieces, before-now)
 			}
