@@ -30,7 +30,7 @@ type Commit struct {
 
 func newCommit(l *latch) *Commit { return &Commit{done: make(chan struct{}, 1), latch: l} }
 
-// begin makes a commit anew of one that has ended.
+// begin makes a commit anew of one that has ended and that nobody waits for any more.
 func (c *Commit) begin() {
 	select {
 	case <-c.done:
