@@ -8,7 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
+	"runtime"
+	"strings"
 	"sync"
 	"testing"
 
@@ -349,4 +352,54 @@ func readTally(r io.Reader) (*tally, error) {
 		return nil, err
 	}
 	return v, nil
+}
+
+// allocatedHere is how many objects the product's own code allocated during f, by the
+// function that did: not what it had the store allocate, and not what the store's own
+// work in the background allocated through the file system that it was given.
+func allocatedHere(t *testing.T, f func()) map[string]int64 {
+	t.Helper()
+	rate := runtime.MemProfileRate
+	runtime.MemProfileRate = 1
+	defer func() { runtime.MemProfileRate = rate }()
+	made := make(map[string]int64)
+	add := func(sign int64) {
+		for range 3 { // an object is in the profile after two cycles
+			runtime.GC()
+		}
+		records := make([]runtime.MemProfileRecord, 10_000)
+		n, ok := runtime.MemProfile(records, true)
+		if !ok {
+			t.Fatalf("a profile of %d records", n)
+		}
+		for _, r := range records[:n] {
+			if where := allocatedBy(r.Stack()); where != "" && !strings.Contains(where, ".allocated") { // the count itself
+				made[where] += sign * r.AllocObjects
+			}
+		}
+	}
+	add(-1)
+	f()
+	add(1)
+	maps.DeleteFunc(made, func(_ string, n int64) bool { return n == 0 })
+	return made
+}
+
+// allocatedBy names the innermost function of the product in a stack, or nothing where
+// a library is in it.
+func allocatedBy(stack []uintptr) (where string) {
+	for frames, more := runtime.CallersFrames(stack), true; more; {
+		var f runtime.Frame
+		f, more = frames.Next()
+		module, _, path := strings.Cut(f.Function, "/")
+		switch {
+		case path && strings.Contains(module, "."), // a host: the standard library has none
+			// The runtime's own lists of who waits and for when, which it grows and drops.
+			f.Function == "runtime.acquireSudog", f.Function == "runtime.(*timers).addHeap":
+			return ""
+		case module == "posttrade" && where == "":
+			where = f.Function
+		}
+	}
+	return where
 }
