@@ -19,7 +19,7 @@ build:
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) .
 
 test:
-	$(GO) test ./...
+	$(GO) test -timeout 20m ./...
 
 # What a reviewer would otherwise have to look for.
 check:
@@ -32,7 +32,7 @@ check:
 # The packages where more than one goroutine touches a word. With -short everything still
 # happens at the same time, of less; tests of what is above the database take one of the two.
 race:
-	$(GO) test -race -short $(CONCURRENT)
+	$(GO) test -race -short -timeout 20m $(CONCURRENT)
 
 # The same suites with the invariants compiled in (see checks.go of each package).
 checks:

@@ -395,7 +395,8 @@ func allocatedBy(stack []uintptr) (where string) {
 		switch {
 		case path && strings.Contains(module, "."), // a host: the standard library has none
 			// The runtime's own lists of who waits and for when, which it grows and drops.
-			f.Function == "runtime.acquireSudog", f.Function == "runtime.(*timers).addHeap":
+			f.Function == "runtime.acquireSudog", f.Function == "runtime.(*timers).addHeap",
+			strings.Contains(f.Function, ".(*Journal).every"): // what comes with the time, not with a commit
 			return ""
 		case module == "posttrade" && where == "":
 			where = f.Function
