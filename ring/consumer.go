@@ -89,6 +89,9 @@ func (c *consumer) Empty() bool {
 // Consumed is the end of the slots that have been released. Consumer only.
 func (c *consumer) Consumed() int64 { return c.consumed }
 
+// Published is the end of the slots that have been published. Any goroutine.
+func (c *consumer) Published() int64 { return c.head.v.Load() }
+
 // Cap is the capacity in slots. Any goroutine.
 func (c *consumer) Cap() int { return int(c.capacity) }
 

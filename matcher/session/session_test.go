@@ -43,3 +43,38 @@ func TestOrdersTradeOverSessions(t *testing.T) {
 		t.Errorf("canceled %+v", canceled)
 	}
 }
+
+// A client knows how many of its commands are unanswered: each has one answer, whatever
+// becomes of it, and fills are none.
+func TestClientCountsWhatIsOnItsWay(t *testing.T) {
+	r := newRig(t)
+	c := r.dial("", client.Options{})
+	o := client.NewOrder{Account: 1, Security: aaa, Side: matcher.Sell, Qty: 10, LimitPx: 100_000_000}
+	send := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	send(c.Order(1, &o, ""))
+	if n := c.InFlight(); n != 0 {
+		t.Errorf("%d before the flush", n)
+	}
+	o.Account, o.Side = 2, matcher.Buy
+	send(c.Order(2, &o, ""))            // is filled
+	send(c.Cancel(3, 1, 1<<31))         // no such order
+	send(c.Replace(4, 1, 1, -1, 0, "")) // malformed
+	c.Flush()
+	for left := 4; left > 0; left-- {
+		if n := c.InFlight(); n != left {
+			t.Errorf("%d in flight, want %d", n, left)
+		}
+		for next(t, c).Kind != wire.Answer {
+		}
+	}
+	for records := make([]wire.Record, 8); c.Poll(records) > 0; {
+	}
+	if n := c.InFlight(); n != 0 {
+		t.Errorf("%d in flight when all are answered", n)
+	}
+}

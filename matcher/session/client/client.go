@@ -47,9 +47,10 @@ type Client struct {
 	inbox   *wire.Inbox
 	page    wire.Page
 	idler   *ring.Idler
-	looks   int // of Next that found nothing since the last that found something
-	spins   int // constant, as yields: looks at once, then looks after giving the core to others,
-	yields  int // before the idler's
+	answers int64 // read so far
+	looks   int   // of Next that found nothing since the last that found something
+	spins   int   // constant, as yields: looks at once, then looks after giving the core to others,
+	yields  int   // before the idler's
 
 	one [1]wire.Record // of Next
 

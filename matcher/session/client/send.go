@@ -90,19 +90,31 @@ func (c *Client) Flush() { c.send.Publish() }
 
 // Poll copies the records that are there into dst, at most as many as fit, and returns
 // how many. It never waits. Reader only.
-func (c *Client) Poll(dst []wire.Record) int { return c.inbox.Next(dst) }
+func (c *Client) Poll(dst []wire.Record) int {
+	n := c.inbox.Next(dst)
+	for i := range dst[:n] {
+		if dst[i].Kind == wire.Answer {
+			c.answers++
+		}
+	}
+	return n
+}
+
+// InFlight is how many commands have been flushed and not been answered as far as was
+// read. Reader only.
+func (c *Client) InFlight() int { return int(c.send.Published() - c.answers) }
 
 // Next waits for a record. It is valid until the next call. The error is the end of
 // the session, after every record that came before it. No allocation. Reader only.
 func (c *Client) Next() (*wire.Record, error) {
 	for {
-		if c.inbox.Next(c.one[:]) == 1 {
+		if c.Poll(c.one[:]) == 1 {
 			c.idler.Reset()
 			c.looks = 0
 			return &c.one[0], nil
 		}
 		if why := c.ended.Load(); why != nil {
-			if c.inbox.Next(c.one[:]) == 1 {
+			if c.Poll(c.one[:]) == 1 {
 				return &c.one[0], nil
 			}
 			return nil, *why
@@ -111,13 +123,19 @@ func (c *Client) Next() (*wire.Record, error) {
 	}
 }
 
-// wait spends one step of an idle spell: look again, give the core away, sleep.
+// wait spends one step of an idle spell: look again, give the core away, sleep. A command
+// that is alone on its way is answered before a core could be given away and taken back;
+// what makes the answers of a flow needs this core too.
 func (c *Client) wait() {
+	spins := c.spins
+	if c.InFlight() > 1 {
+		spins = 0
+	}
 	switch {
-	case c.looks < c.spins:
+	case c.looks < spins:
 		c.looks++
 		ring.Pause()
-	case c.looks < c.spins+c.yields:
+	case c.looks < spins+c.yields:
 		c.looks++
 		yield()
 	default:
