@@ -234,17 +234,20 @@ func (r *Recon) compareSpan(ctx context.Context, tx *store.Tx, w *walk, f *findi
 	return nil
 }
 
-// selectRows reads no more than what is compared: half the cost of whole rows.
-const selectRows = "select trade_seq, account_id, security, side = 'Sell', quantity, price, executed_at, " +
-	"id = 'trd-' || trade_seq from trades where trade_seq between $1 and $2 order by trade_seq"
+// selectRows reads no more than what is compared: half the cost of whole rows. An id is
+// compared here, which costs less than having the database make the one that it should be.
+const selectRows = "select trade_seq, account_id, security, side = 'Sell', quantity, price, executed_at, id " +
+	"from trades where trade_seq between $1 and $2 order by trade_seq"
 
 // readRows reads the rows of a page into r.rows.
 func (r *Recon) readRows(tx *store.Tx, w *walk, page span) error {
 	r.rows = r.rows[:0]
 	strays := false
+	var room [idBytes]byte
 	err := tx.Query(selectRows, func(cells *store.Row) error {
+		seq := uint64(cells.Int64(0))
 		at := row{
-			seq: uint64(cells.Int64(0)), owned: cells.Bool(7),
+			seq: seq, owned: cells.Is(7, appendID(room[:0], seq)),
 			trade: Trade{
 				AccountID: uint32(cells.Int64(1)), Security: cells.Word(2, r.words), Quantity: cells.Int64(4),
 				Price: cells.Int64(5), TimeMillis: cells.Int64(6),

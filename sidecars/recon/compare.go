@@ -42,10 +42,18 @@ type row struct {
 	trade Trade
 }
 
+// idBytes is room for the longest id of a trade sequence.
+const idBytes = 24
+
+// appendID appends the id of the row of a trade sequence.
+func appendID(b []byte, tradeSeq uint64) []byte {
+	return strconv.AppendUint(append(b, "trd-"...), tradeSeq, 10)
+}
+
 // ownID says whether id is the id of the trade sequence, without building one.
 func ownID(id string, tradeSeq uint64) bool {
-	var b [24]byte
-	return string(strconv.AppendUint(append(b[:0], "trd-"...), tradeSeq, 10)) == id
+	var room [idBytes]byte
+	return string(appendID(room[:0], tradeSeq)) == id
 }
 
 // tradeOf reduces a row to what is compared.

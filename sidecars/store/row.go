@@ -1,6 +1,9 @@
 package store
 
-import "fmt"
+import (
+	"bytes"
+	"fmt"
+)
 
 // Row is one row of a query. Columns count from 0. A column that does not hold what is
 // asked for gives the zero value, and the query ends with an error after its each returned.
@@ -51,6 +54,13 @@ func (r *Row) Word(i int, known map[string]string) string {
 		known[s] = s
 	}
 	return s
+}
+
+// Is reports whether column i holds this text, without making a string of it. NULL is as the empty text.
+func (r *Row) Is(i int, text []byte) bool {
+	b, err := r.cells.scratch(i)
+	r.note(i, "text", err)
+	return bytes.Equal(b, text)
 }
 
 // maxWords bounds what is kept of one column.

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"slices"
 	"testing"
 	"unsafe"
 
@@ -46,6 +47,35 @@ func TestAWordIsKeptOnce(t *testing.T) {
 		}
 		if _, err := read("select 1, 2"); err == nil {
 			t.Error("a number is a word")
+		}
+	})
+}
+
+// TestATextIsCompared compares a column with a text: all of it, each row's own, and a
+// column that holds no text ends the query.
+func TestATextIsCompared(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		compare := func(sql, text string) (is []bool, err error) {
+			err = db.Read(t.Context(), func(tx *store.Tx) error {
+				return tx.Query(sql, func(r *store.Row) error {
+					is = append(is, r.Is(1, []byte(text)))
+					return nil
+				})
+			})
+			return is, err
+		}
+		const rows = "select 1, 'trd-12' union all select 2, 'trd-1' union all select 3, 'trd-123' union all select 4, '' " +
+			"union all select 5, null union all select 6, 'Trd-12' order by 1"
+		for text, want := range map[string][]bool{
+			"trd-12": {true, false, false, false, false, false},
+			"":       {false, false, false, true, true, false},
+		} {
+			if is, err := compare(rows, text); err != nil || !slices.Equal(is, want) {
+				t.Errorf("%q is %v, want %v (%v)", text, is, want, err)
+			}
+		}
+		if _, err := compare("select 1, 2", "2"); err == nil {
+			t.Error("a number was compared as a text")
 		}
 	})
 }
