@@ -49,6 +49,7 @@ type Client struct {
 	idler   *ring.Idler
 	answers int64 // read so far
 	looks   int   // of Next that found nothing since the last that found something
+	first   int   // of these the ones at once, from the first look on: spins, or none
 	spins   int   // constant, as yields: looks at once, then looks after giving the core to others,
 	yields  int   // before the idler's
 

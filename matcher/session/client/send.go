@@ -127,15 +127,17 @@ func (c *Client) Next() (*wire.Record, error) {
 // that is alone on its way is answered before a core could be given away and taken back;
 // what makes the answers of a flow needs this core too.
 func (c *Client) wait() {
-	spins := c.spins
-	if c.InFlight() > 1 {
-		spins = 0
+	if c.looks == 0 {
+		c.first = c.spins
+		if c.InFlight() > 1 {
+			c.first = 0
+		}
 	}
 	switch {
-	case c.looks < spins:
+	case c.looks < c.first:
 		c.looks++
 		ring.Pause()
-	case c.looks < spins+c.yields:
+	case c.looks < c.first+c.yields:
 		c.looks++
 		yield()
 	default:
