@@ -231,7 +231,7 @@ func (g *gap) holds(start time.Time, p gcPause) bool {
 	return p.end.After(end.Add(-g.took-clockSlack)) && p.end.Add(-p.took).Before(end.Add(clockSlack))
 }
 
-// byCause are the kept gaps of each cause.
+// byCause are the kept gaps of each cause, the longest of all among them.
 func (l *gapLog) byCause(gc []gcPause) map[string]jitter {
 	out := map[string]jitter{}
 	for i := range l.gaps {
@@ -250,7 +250,7 @@ func (r *Run) pauseFigures(s *pauseSources, l *gapLog, bare jitter, result *load
 	r.figures("Pause/op=matcher", append(l.all.metrics(),
 		metric{1e3 * s.delay.Seconds() / l.all.took.Seconds(), "waited-for-a-core-ms/s"},
 		metric{float64(s.stops), "stops-of-the-world"}, metric{microseconds(s.longest), "longest-stop-us"},
-		metric{float64(l.lost), "gaps-not-kept"})...)
+		metric{microseconds(l.kept), "causes-of-gaps>us"}, metric{float64(l.lost), "shorter-gaps"})...)
 	causes := l.byCause(s.gc)
 	for _, cause := range pauseCauses {
 		if j, met := causes[cause]; met {

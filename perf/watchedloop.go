@@ -93,7 +93,7 @@ func (l *WatchedLoop) Stop() { l.stopping.Store(true) }
 
 // A gap is looked into from gapLooked on, so that what the kernel did to the thread is
 // charged to the gap that it made; it is kept when it is longer than gapKept, which is
-// more than deciding a full batch takes.
+// more than deciding a full batch takes, and than what was dropped for want of room.
 const (
 	gapLooked = 10 * time.Microsecond
 	gapKept   = 50 * time.Microsecond
@@ -110,7 +110,8 @@ type gap struct {
 	faults    int64 // what the kernel counted for the thread in it
 }
 
-// maxGaps is how many gaps are kept, the later ones are only counted.
+// maxGaps is how many gaps are kept: when there is room for no more, the shorter ones
+// make room, so that what was longest is always explained.
 const maxGaps = 1 << 17
 
 // gapLog is what the loop's thread notes of itself. Its writer is the loop; it is read
@@ -120,12 +121,13 @@ type gapLog struct {
 	last  time.Duration
 	all   jitter
 	full  bool
-	gaps  []gap
-	lost  int // gaps that found no place
+	gaps  []gap         // all that are longer than kept
+	kept  time.Duration // gapKept, more when there was no room
+	lost  int           // gaps that are longer than gapKept and not than kept
 	usage unix.Rusage
 }
 
-func newGapLog() *gapLog { return &gapLog{gaps: make([]gap, 0, maxGaps)} }
+func newGapLog() *gapLog { return &gapLog{gaps: make([]gap, 0, maxGaps), kept: gapKept} }
 
 func (l *gapLog) begin(start time.Time) {
 	l.start = start
@@ -168,7 +170,10 @@ func (l *gapLog) look(g gap) {
 	if g.took <= gapKept {
 		return
 	}
-	if len(l.gaps) == cap(l.gaps) {
+	if g.took > l.kept && len(l.gaps) == cap(l.gaps) {
+		l.thin()
+	}
+	if g.took <= l.kept {
 		l.lost++
 		return
 	}
@@ -176,4 +181,24 @@ func (l *gapLog) look(g gap) {
 	g.slept = l.usage.Nvcsw - before.Nvcsw
 	g.faults = l.usage.Minflt - before.Minflt + l.usage.Majflt - before.Majflt
 	l.gaps = append(l.gaps, g)
+}
+
+// thin drops the gaps that are not longer than the mean, and never the longest.
+func (l *gapLog) thin() {
+	longest, sum := 0, time.Duration(0)
+	for i := range l.gaps {
+		sum += l.gaps[i].took
+		if l.gaps[i].took > l.gaps[longest].took {
+			longest = i
+		}
+	}
+	l.kept = sum / time.Duration(len(l.gaps))
+	long := l.gaps[:0]
+	for i := range l.gaps {
+		if l.gaps[i].took > l.kept || i == longest {
+			long = append(long, l.gaps[i])
+		}
+	}
+	l.lost += len(l.gaps) - len(long)
+	l.gaps = long
 }

@@ -174,10 +174,40 @@ func TestGapLogKeepsWhatIsLong(t *testing.T) {
 	if l.turn(0); l.all.longest > time.Hour+time.Minute/2 || l.all.lost > time.Hour+time.Minute/2 {
 		t.Errorf("a sleep counts: %+v", l.all)
 	}
-	l.gaps = l.gaps[:cap(l.gaps)]
-	l.last -= time.Second
-	if l.turn(0); l.lost != 1 {
-		t.Errorf("%d gaps without a place, want 1", l.lost)
+}
+
+// TestGapLogHasTheLongest fills a log: what is shorter makes room, however late the
+// longest comes, and everything is counted.
+func TestGapLogHasTheLongest(t *testing.T) {
+	l := newGapLog()
+	l.gaps = l.gaps[:0:8]
+	const n = 1000
+	for i := range n {
+		l.look(gap{took: gapKept + time.Duration(i+1)*time.Microsecond, decided: i})
+	}
+	if last := l.gaps[len(l.gaps)-1]; last.decided != n-1 {
+		t.Errorf("the longest is not there: %+v", last)
+	}
+	if len(l.gaps)+l.lost != n || len(l.gaps) == 0 {
+		t.Errorf("%d gaps and %d shorter ones, want %d", len(l.gaps), l.lost, n)
+	}
+	for i, g := range l.gaps {
+		if want := n - len(l.gaps) + i; g.decided != want || g.took <= l.kept {
+			t.Errorf("gap %d is %+v, want number %d, longer than %v", i, g, want, l.kept)
+		}
+	}
+	kept := len(l.gaps)
+	if l.look(gap{took: l.kept}); len(l.gaps) != kept || l.lost != n-kept+1 {
+		t.Errorf("a gap that is too short: %d and %d", len(l.gaps), l.lost)
+	}
+	for range n { // all alike
+		l.look(gap{took: time.Second})
+	}
+	for range n { // and all shorter than the longest, which came before them
+		l.look(gap{took: time.Second / 2})
+	}
+	if len(l.gaps)+l.lost != 3*n+1 || len(l.gaps) == 0 || l.gaps[0].took != time.Second {
+		t.Errorf("%d gaps and %d shorter ones, the first %+v", len(l.gaps), l.lost, l.gaps)
 	}
 }
 
