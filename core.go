@@ -84,7 +84,9 @@ type core struct {
 	sessionDone chan error
 	oldProcs    int
 	floor       []byte // of the heap
-	stopShadow  context.CancelFunc
+	ahead       *ring.Ahead
+	stopLoops   context.CancelFunc
+	aheadEnded  chan struct{}
 	shadowEnded chan struct{}
 
 	beforeDiscard func() // tests look at the engine here, when nobody owns it any more
@@ -97,13 +99,14 @@ type recovery struct {
 	replayed           uint64
 	took               time.Duration
 	notes              []string // snapshots that were skipped, and why
+	room               error    // why memory is given to orders only as they come; nil: it is there before them
 }
 
 // openCore recovers what the journal holds and starts the stages. The order of
 // the steps is the order in which they depend on each other; stop undoes them
 // in reverse.
 func openCore(o coreOptions) (_ *core, err error) {
-	c := &core{o: o, stageDone: make(chan error, 1), recordDone: make(chan error, 1), sessionDone: make(chan error, 1), shadowEnded: make(chan struct{})}
+	c := &core{o: o, stageDone: make(chan error, 1), recordDone: make(chan error, 1), sessionDone: make(chan error, 1), shadowEnded: make(chan struct{}), aheadEnded: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			c.discard()
@@ -133,6 +136,7 @@ func openCore(o coreOptions) (_ *core, err error) {
 	if err = c.buildPath(); err != nil {
 		return nil, err
 	}
+	c.makeRoom()
 	c.start()
 	return c, nil
 }
@@ -377,6 +381,7 @@ func (c *core) commandRing() (*ring.MPSC[matcher.Command], error) {
 func (c *core) region(bytes int) (*ring.Region, error) {
 	r, err := ring.Anonymous(bytes)
 	if err == nil {
+		ring.LargePages(r.Bytes())
 		c.regions = append(c.regions, r)
 	}
 	return r, err
@@ -392,7 +397,11 @@ func (c *core) start() {
 	go func() { c.recordDone <- c.recorder.Run() }()
 	go func() { c.stageDone <- c.stage.Run() }()
 	ctx, cancel := context.WithCancel(context.Background())
-	c.stopShadow = cancel
+	c.stopLoops = cancel
+	go func() {
+		defer close(c.aheadEnded)
+		c.keepAhead(ctx)
+	}()
 	go func() {
 		defer close(c.shadowEnded)
 		c.shadow.Run(ctx)
@@ -412,8 +421,9 @@ func (c *core) stop() error {
 // the journal. Who is late finds the desk closed, and memory as it was left.
 func (c *core) end() error {
 	c.desk.Close()
-	c.stopShadow()
+	c.stopLoops()
 	<-c.shadowEnded
+	<-c.aheadEnded
 	var err error
 	if c.session != nil {
 		err = errors.Join(c.session.Close(), <-c.sessionDone)

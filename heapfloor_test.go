@@ -1,13 +1,14 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
 	"runtime/metrics"
 	"strings"
 	"testing"
+
+	"posttrade/ring/ringtest"
 )
 
 // While a core runs the heap grows by the floor before it is collected, and the floor
@@ -24,7 +25,7 @@ func TestTheHeapMayGrowByItsFloor(t *testing.T) {
 		}
 		return
 	}
-	before := residentNow(t)
+	before := ringtest.Resident(t)
 	floor := newHeapFloor()
 	runtime.GC()
 	read := []metrics.Sample{{Name: "/gc/heap/goal:bytes"}, {Name: "/gc/heap/live:bytes"}}
@@ -32,22 +33,8 @@ func TestTheHeapMayGrowByItsFloor(t *testing.T) {
 	if goal, live := read[0].Value.Uint64(), read[1].Value.Uint64(); goal < live+heapFloor {
 		t.Errorf("with %d bytes live the next collection is at %d, want %d more", live, goal, heapFloor)
 	}
-	if grown := residentNow(t) - before; grown > heapFloor/2 {
+	if grown := ringtest.Resident(t) - before; grown > heapFloor/2 {
 		t.Errorf("the floor of %d bytes took %d of memory", heapFloor, grown)
 	}
 	runtime.KeepAlive(floor)
-}
-
-// residentNow is how much memory of this process is there.
-func residentNow(t *testing.T) int {
-	t.Helper()
-	text, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var size, resident int
-	if _, err := fmt.Sscan(string(text), &size, &resident); err != nil {
-		t.Fatal(err)
-	}
-	return resident * os.Getpagesize()
 }

@@ -149,6 +149,9 @@ func logRecovery(log *slog.Logger, k *core) {
 	for _, note := range r.notes {
 		log.Warn("snapshot passed over", "reason", note)
 	}
+	if r.room != nil {
+		log.Warn("memory is not made resident ahead of the orders", "error", r.room)
+	}
 	log.Info("recovered", "sequence", r.sequence, "trades", r.tradeSeq, "snapshot", r.snapshot,
 		"replayed", r.replayed, "took", r.took.Round(time.Millisecond), "durability", k.o.durability)
 }

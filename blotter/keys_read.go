@@ -10,11 +10,11 @@ import (
 )
 
 // newKeys carves the tables for capacity keys.
-func newKeys(a *arena, capacity int) keys {
+func newKeys(a *ring.Arena, capacity int) keys {
 	log := max(4, bits.Len(uint(capacity-1)))
 	return keys{
-		slots: carve[keySlot](a, capacity+1),
-		heads: carve[uint64](a, 1<<log),
+		slots: ring.Carve[keySlot](a, capacity+1),
+		heads: ring.Carve[uint64](a, 1<<log),
 		shift: uint(64 - log),
 		next:  1,
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"posttrade/matcher"
+	"posttrade/ring"
 )
 
 // TestKeysAreRememberedForOneLap goes round small rings many times, with few and
@@ -14,7 +15,7 @@ func TestKeysAreRememberedForOneLap(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	for _, capacity := range []int{1, 2, 7, 64} {
-		var a arena
+		var a ring.Arena
 		v := &Views{keys: newKeys(&a, capacity)}
 		for len(v.keys.heads) > 4 && rng.IntN(2) == 0 {
 			v.keys.heads, v.keys.shift = v.keys.heads[:len(v.keys.heads)/2], v.keys.shift+1
@@ -38,7 +39,7 @@ func TestKeysAreRememberedForOneLap(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := a.close(); err != nil {
+		if err := a.Close(); err != nil {
 			t.Error(err)
 		}
 	}
@@ -51,8 +52,8 @@ func TestMarksOfForgottenKeysAreDropped(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
-	var a arena
-	defer a.close()
+	var a ring.Arena
+	defer a.Close()
 	k := newKeys(&a, capacity)
 	for n := range uint64(50 * capacity) {
 		k.remember(&KeyRow{Key: rng.Uint64() | 1, InputSeq: n + 1})

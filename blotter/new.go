@@ -5,10 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/bits"
-	"syscall"
-	"unsafe"
 
 	"posttrade/matcher"
 	"posttrade/ring"
@@ -79,21 +76,21 @@ func emptyViews(g *matcher.Genesis) (*Views, error) {
 	v.orders = newOrders(a, l.MaxOpenOrders, l.RetainedOrders)
 	v.levels = newLevels(a, l.MaxOpenOrders, l.MaxSecurities)
 	v.positions = positions{
-		slots:      carveSparse[positionSlot](a, l.MaxAccounts*strideOf(l.MaxSecurities)),
+		slots:      ring.CarveSparse[positionSlot](a, l.MaxAccounts*strideOf(l.MaxSecurities)),
 		securities: l.MaxSecurities,
 		stride:     strideOf(l.MaxSecurities),
 	}
 	v.keys = newKeys(a, l.IdempotencyCapacity)
 	log := bits.Len(uint(2*l.MaxAccounts - 1))
 	v.accounts = accounts{
-		slots: carve[accountSlot](a, l.MaxAccounts),
-		index: carve[uint64](a, 1<<log),
+		slots: ring.Carve[accountSlot](a, l.MaxAccounts),
+		index: ring.Carve[uint64](a, 1<<log),
 		shift: uint(32 - log),
 	}
-	v.securities.slots = carve[securitySlot](a, l.MaxSecurities)
-	v.contracts = contracts{rows: carve[ContractRow](a, l.MaxContracts), accounts: carve[uint32](a, l.MaxContracts)}
-	if a.err != nil {
-		return nil, errors.Join(fmt.Errorf("blotter: new views: %w", a.err), a.close())
+	v.securities.slots = ring.Carve[securitySlot](a, l.MaxSecurities)
+	v.contracts = contracts{rows: ring.Carve[ContractRow](a, l.MaxContracts), accounts: ring.Carve[uint32](a, l.MaxContracts)}
+	if a.Err() != nil {
+		return nil, errors.Join(fmt.Errorf("blotter: new views: %w", a.Err()), a.Close())
 	}
 	return v, nil
 }
@@ -111,64 +108,14 @@ func genesisSum(g *matcher.Genesis) ([32]byte, error) {
 // resting orders. Of two neighbours below one branch at least one has fewest
 // entries or more, else they would have merged: so there are fewer than half as
 // many branches as levels, and one for each tree.
-func newLevels(a *arena, maxOpen, securities int) levels {
+func newLevels(a *ring.Arena, maxOpen, securities int) levels {
 	trees := 2 * (securities + 1)
 	return levels{
-		all:      carve[level](a, maxOpen+2),
-		trees:    carve[tree](a, trees),
-		branches: branches{all: carve[branch](a, maxOpen/2+trees+maxHeight)},
+		all:      ring.Carve[level](a, maxOpen+2),
+		trees:    ring.Carve[tree](a, trees),
+		branches: branches{all: ring.Carve[branch](a, maxOpen/2+trees+maxHeight)},
 	}
 }
 
 // Close gives the memory back. No call may be under way or follow.
-func (v *Views) Close() error { return v.arena.close() }
-
-// arena owns the slabs of one Views. The first failure sticks, so a constructor
-// carves all its tables and asks once.
-type arena struct {
-	held []io.Closer
-	err  error
-}
-
-// carve returns a zeroed table of n elements, nil after a failure or for none. The table
-// is used from its beginning on, or all over, so it asks for large pages where there are some.
-func carve[T any](a *arena, n int) []T {
-	table := carveSparse[T](a, n)
-	preferLargePages(table)
-	return table
-}
-
-// largePage is the size of a large page where there are some.
-const largePage = 2 << 20
-
-// preferLargePages advises the kernel to back a table with large pages: one of many
-// megabytes that is walked at random spends more time on address translation than on
-// data. Advice that is not taken changes nothing but the speed.
-func preferLargePages[T any](table []T) {
-	if bytes := uintptr(len(table)) * unsafe.Sizeof(*new(T)); bytes >= largePage {
-		_ = syscall.Madvise(unsafe.Slice((*byte)(unsafe.Pointer(&table[0])), bytes), syscall.MADV_HUGEPAGE)
-	}
-}
-
-// carveSparse is carve for a table that is touched here and there.
-func carveSparse[T any](a *arena, n int) []T {
-	if a.err != nil || n == 0 {
-		return nil
-	}
-	slab, err := ring.NewSlab[T](n)
-	if err != nil {
-		a.err = err
-		return nil
-	}
-	a.held = append(a.held, slab)
-	return slab.Slice()
-}
-
-func (a *arena) close() error {
-	var all []error
-	for _, c := range a.held {
-		all = append(all, c.Close())
-	}
-	a.held = nil
-	return errors.Join(all...)
-}
+func (v *Views) Close() error { return v.arena.Close() }

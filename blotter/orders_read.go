@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"posttrade/matcher"
+	"posttrade/ring"
 )
 
 // StatusSet is a set of order states, one bit each. The empty set means all.
@@ -186,14 +187,14 @@ func (l *lowestRefs) offer(ref uint32, limit int) {
 
 // newOrders carves the tables for open and retained orders. Besides those there
 // is room for the ones that a command in the making has neither finished nor dropped.
-func newOrders(a *arena, maxOpen, retained int) orders {
+func newOrders(a *ring.Arena, maxOpen, retained int) orders {
 	slots := maxOpen + retained + transitOrders
 	lap := uint8(max(4, bits.Len(uint(slots-1))))
 	return orders{
-		slots:    carve[orderSlot](a, slots+1),
-		heads:    carve[uint64](a, 1<<lap),
+		slots:    ring.Carve[orderSlot](a, slots+1),
+		heads:    ring.Carve[uint64](a, 1<<lap),
 		lap:      lap,
-		retained: carve[uint32](a, retained),
+		retained: ring.Carve[uint32](a, retained),
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"posttrade/ring"
 )
 
 // scanned are the orders of scans from 0 to the end, and how many scans that took.
@@ -56,8 +58,8 @@ func sameOrder(a, b OrderRow) bool {
 
 // Orders that stay are found by every pass, once, while others come and go around them.
 func TestScansFindOrdersThatStay(t *testing.T) {
-	var a arena
-	defer func() { a.close() }()
+	var a ring.Arena
+	defer func() { a.Close() }()
 	v := &Views{orders: newOrders(&a, 40, 0)}
 	o := &v.orders
 	rng := rand.New(rand.NewPCG(72, 5))

@@ -20,7 +20,7 @@ func New(capacity int) (*Blotter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("blotter: new capacity=%d: %w", capacity, err)
 	}
-	preferLargePages(slab.Slice())
+	ring.LargePages(slab.Slice())
 	return &Blotter{slots: slab.Slice(), slab: slab}, nil
 }
 

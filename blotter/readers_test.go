@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"posttrade/matcher"
+	"posttrade/ring"
 )
 
 // together runs a writer beside readers until the writer is through and every
@@ -120,8 +121,8 @@ func TestReadersSeeWholeOrders(t *testing.T) {
 // TestReadersAlwaysFindOrdersThatStay keeps some orders on chains on which
 // others come and go, in slots that are used again at once.
 func TestReadersAlwaysFindOrdersThatStay(t *testing.T) {
-	var a arena
-	defer func() { a.close() }()
+	var a ring.Arena
+	defer func() { a.Close() }()
 	v := &Views{orders: newOrders(&a, 40, 0)}
 	o := &v.orders
 	for len(o.heads) > 16 { // two orders and more a chain
@@ -179,8 +180,8 @@ func TestReadersAlwaysFindOrdersThatStay(t *testing.T) {
 
 func TestReadersAlwaysFindKeysThatAreRemembered(t *testing.T) {
 	const capacity = 32
-	var a arena
-	defer func() { a.close() }()
+	var a ring.Arena
+	defer func() { a.Close() }()
 	v := &Views{keys: newKeys(&a, capacity)}
 	for len(v.keys.heads) > 8 {
 		v.keys.heads, v.keys.shift = v.keys.heads[:len(v.keys.heads)/2], v.keys.shift+1

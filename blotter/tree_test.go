@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"posttrade/matcher"
+	"posttrade/ring"
 )
 
 // checkShape asserts what a tree promises about its branches, and returns how many it has.
@@ -59,7 +60,7 @@ func TestLevelsMatchMap(t *testing.T) {
 		"ascending": func(_ *rand.Rand, step int) int64 { return int64(step + 1) },
 	} {
 		rng := rand.New(rand.NewPCG(seed, 2))
-		var a arena
+		var a ring.Arena
 		l := newLevels(&a, most, 1)
 		want := [2]map[int64]Level{{}, {}}
 		type resting struct {
@@ -124,7 +125,7 @@ func TestLevelsMatchMap(t *testing.T) {
 		if highest > 25 {
 			t.Errorf("%s: %d branches for 100 levels", name, highest)
 		}
-		if err := a.close(); err != nil {
+		if err := a.Close(); err != nil {
 			t.Error(err)
 		}
 	}

@@ -31,7 +31,7 @@ type Views struct {
 	backlog *depthRequest                // writer: the observer. Taken, not yet answered
 	asking  atomic.Int64                 // requests that are neither answered nor dropped
 	wake    func()                       // constant after SetWake
-	arena   arena
+	arena   ring.Arena
 	sources [controlSources]sourceMark
 	genesis [32]byte // SHA-256 of the genesis record
 }

@@ -25,6 +25,7 @@ type fakeTail struct {
 	mem, disk []byte
 	mapErr    error
 	syncErr   error
+	roomErr   error
 }
 
 func (f *fakeTail) open(name string, size int) (tailMap, error) {
@@ -47,6 +48,8 @@ func (f *fakeTail) open(name string, size int) (tailMap, error) {
 }
 
 func (f *fakeTail) Bytes() []byte { return f.mem }
+
+func (f *fakeTail) Populate() error { return f.roomErr }
 
 func (f *fakeTail) Sync() error {
 	if f.syncErr == nil {

@@ -418,12 +418,12 @@ func TestTailThatCannotBeMade(t *testing.T) {
 
 func TestTailThatCannotBeMapped(t *testing.T) {
 	l := leave(t)
-	for _, broken := range []fakeTail{{mapErr: syscall.ENOMEM}, {syncErr: syscall.EIO}} {
+	for _, broken := range []fakeTail{{mapErr: syscall.ENOMEM}, {syncErr: syscall.EIO}, {roomErr: syscall.EFAULT}} {
 		fs := l.with(t, l.tail)
 		o, fake := tailed(t, fs)
-		fake.mapErr, fake.syncErr = broken.mapErr, broken.syncErr
+		fake.mapErr, fake.syncErr, fake.roomErr = broken.mapErr, broken.syncErr, broken.roomErr
 		_, err := Open("j", o)
-		mustFail(t, err, errors.Join(broken.mapErr, broken.syncErr).(interface{ Unwrap() []error }).Unwrap()[0])
+		mustFail(t, err, errors.Join(broken.mapErr, broken.syncErr, broken.roomErr).(interface{ Unwrap() []error }).Unwrap()[0])
 		_, err = recovered(fs, "boot-1", *l.flow.begin(), leftStored+leftAhead, leftStored+leftAhead)
 		must(t, err)
 	}

@@ -36,6 +36,7 @@ func (s tailShape) size() int { return tailSlots*tailHeader + s.segments*s.bytes
 // the process, and after Sync the machine.
 type tailMap interface {
 	Bytes() []byte
+	Populate() error // every page may be written to without a fault, until the system writes it back
 	Sync() error
 	Close() error
 }
@@ -43,14 +44,11 @@ type tailMap interface {
 // mappedTail is the operating system's.
 type mappedTail struct{ *ring.Region }
 
-// mapTail maps a file that has that size, every page of it resident.
+// mapTail maps a file that has that size.
 func mapTail(name string, size int) (tailMap, error) {
 	region, err := ring.File(name, size)
 	if err != nil {
 		return nil, fmt.Errorf("journal: map file=%s: %w", name, err)
-	}
-	if err := region.Populate(); err != nil {
-		return nil, errors.Join(fmt.Errorf("journal: map file=%s: %w", name, err), region.Close())
 	}
 	return mappedTail{region}, nil
 }
@@ -137,6 +135,9 @@ func (j *Journal) openTail(found *tailImage, base point) (err error) {
 	head.put(mem[slot:])
 	if err := file.Sync(); err != nil {
 		return errors.Join(fmt.Errorf("journal: sync file=%s: %w", name, err), file.Close())
+	}
+	if err := file.Populate(); err != nil { // after the sync, which has the next write to each page fault
+		return errors.Join(fmt.Errorf("journal: map file=%s: %w", name, err), file.Close())
 	}
 	t := &tail{
 		file: file, mem: mem, bytes: shape.bytes, run: head.run, lasts: make([]uint64, shape.segments),

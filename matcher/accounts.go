@@ -2,7 +2,11 @@
 
 package matcher
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"posttrade/ring"
+)
 
 // account is the risk state of one account: half a cache line.
 type account struct {
@@ -24,11 +28,11 @@ type accounts struct {
 	count int
 }
 
-func newAccounts(a *arena, capacity int) accounts {
+func newAccounts(a *ring.Arena, capacity int) accounts {
 	slots := 1 << bits.Len(uint(2*capacity-1))
 	t := accounts{
-		rows:  carve[account](a, capacity),
-		slots: carve[uint64](a, slots),
+		rows:  ring.Carve[account](a, capacity),
+		slots: ring.Carve[uint64](a, slots),
 		mask:  uint32(slots - 1),
 		shift: uint(32 - bits.Len(uint(slots-1))),
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+
+	"posttrade/ring"
 )
 
 // defaultTickPx is the tick of a genesis record that names none in particular.
@@ -58,22 +60,20 @@ func newEngine(g *Genesis) (*Engine, error) {
 	// The salt spreads the table's slots; no decision depends on it.
 	e.keys = newKeys(a, l.IdempotencyCapacity, rand.Uint64())
 	e.contracts = newContracts(a, l.MaxContracts)
-	e.scratch = carve[uint32](a, l.MaxOpenOrders)
-	if l.RetainedOrders > 0 {
-		e.retired.ring = carve[uint32](a, l.RetainedOrders)
-	}
+	e.scratch = ring.Carve[uint32](a, l.MaxOpenOrders)
+	e.retired.ring = ring.Carve[uint32](a, l.RetainedOrders)
 	pool, err := newOrderPool(l.MaxOpenOrders + l.RetainedOrders + 1) // one is being decided
 	if err != nil {
-		return nil, errors.Join(err, a.close())
+		return nil, errors.Join(err, a.Close())
 	}
-	a.hold(pool)
+	a.Hold(pool)
 	pages, err := newPages(l.MaxOpenOrders)
 	if err != nil {
-		return nil, errors.Join(err, a.close())
+		return nil, errors.Join(err, a.Close())
 	}
-	a.hold(pages)
-	if a.err != nil {
-		return nil, errors.Join(a.err, a.close())
+	a.Hold(pages)
+	if a.Err() != nil {
+		return nil, errors.Join(a.Err(), a.Close())
 	}
 	e.orders = pool
 	e.ladders = make([]ladder, l.MaxSecurities)
@@ -84,8 +84,18 @@ func newEngine(g *Genesis) (*Engine, error) {
 	return e, nil
 }
 
+// MakeResident gives the beginning of every table the memory that it needs, so that the
+// first commands are not held up by it. Any goroutine.
+func (e *Engine) MakeResident() error { return e.arena.MakeResident() }
+
+// Frontier is where orders come to lie. The engine's owner does not say how far it has
+// come, so the caller does: nextRef is at most the reference of the next order.
+func (e *Engine) Frontier(nextRef func() uint64) ring.Frontier {
+	return ring.Frontier{Reached: nextRef, Lap: uint64(e.orders.homes), MakeRoom: e.orders.makeRoom}
+}
+
 // Close gives the engine's memory back. The engine must not be used afterwards.
-func (e *Engine) Close() error { return e.arena.close() }
+func (e *Engine) Close() error { return e.arena.Close() }
 
 // Genesis is the record that the engine was built from; it must not be changed.
 func (e *Engine) Genesis() *Genesis { return &e.genesis }

@@ -6,6 +6,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"posttrade/ring"
 )
 
 func TestNewRefusesAnUnusableGenesis(t *testing.T) {
@@ -85,7 +87,7 @@ func TestNewCopiesTheGenesis(t *testing.T) {
 func TestPositionRowsAreDistinct(t *testing.T) {
 	for accounts := 1; accounts <= 20; accounts++ {
 		const securities = 3
-		var a arena
+		var a ring.Arena
 		p := newPositions(&a, accounts, securities)
 		seen := map[uint32]bool{}
 		for account := range accounts {
@@ -98,22 +100,22 @@ func TestPositionRowsAreDistinct(t *testing.T) {
 				seen[row] = true
 			}
 		}
-		if err := a.close(); err != nil {
+		if err := a.Close(); err != nil {
 			t.Error(err)
 		}
 	}
 }
 
 func TestMemoryThatCannotBeMappedIsAnError(t *testing.T) {
-	var a arena
-	if carve[account](&a, math.MaxInt) != nil || a.err == nil {
+	var a ring.Arena
+	if ring.Carve[account](&a, math.MaxInt) != nil || a.Err() == nil {
 		t.Error("no error")
 	}
-	first := a.err
-	if carve[account](&a, 1) != nil || a.err != first {
-		t.Errorf("after a failure: %v, want %v", a.err, first)
+	first := a.Err()
+	if ring.Carve[account](&a, 1) != nil || a.Err() != first {
+		t.Errorf("after a failure: %v, want %v", a.Err(), first)
 	}
-	if err := a.close(); err != nil {
+	if err := a.Close(); err != nil {
 		t.Error(err)
 	}
 }

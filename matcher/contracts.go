@@ -2,6 +2,8 @@
 
 package matcher
 
+import "posttrade/ring"
+
 // contract is one OTC contract as it was booked. Contracts are only ever appended.
 type contract struct {
 	id         uint64 // the InputSeq of its booking
@@ -30,8 +32,8 @@ type contracts struct {
 	count int
 }
 
-func newContracts(a *arena, capacity int) contracts {
-	return contracts{rows: carve[contract](a, capacity)}
+func newContracts(a *ring.Arena, capacity int) contracts {
+	return contracts{rows: ring.Carve[contract](a, capacity)}
 }
 
 // append adds a contract whose id is above all others. False when the store is full.

@@ -40,7 +40,7 @@ type Engine struct {
 	taker    taker
 	requests [2 * nearAhead]request // of the command being decided and of those that come, in turns
 	scratch  []uint32               // orders collected by a restriction; capacity maxOpen
-	arena    arena
+	arena    ring.Arena
 	genesis  Genesis
 }
 

@@ -5,6 +5,8 @@ package matcher
 import (
 	"math/bits"
 	"unsafe"
+
+	"posttrade/ring"
 )
 
 // remembered is one idempotency entry: the first decision on a key.
@@ -65,14 +67,14 @@ type bucket struct {
 
 var _ = [1]struct{}{}[unsafe.Sizeof(bucket{})-64]
 
-func newKeys(a *arena, capacity int, salt uint64) keys {
+func newKeys(a *ring.Arena, capacity int, salt uint64) keys {
 	// Two entries a bucket on average: about one bucket in 4,000 spills. With two
 	// buckets or more the shift is one that a machine word has.
 	n := 1 << bits.Len(uint(max(capacity/2, 2)-1))
 	k := keys{
-		ring:    carve[remembered](a, capacity),
-		buckets: carve[bucket](a, n),
-		spilled: carve[uint32](a, capacity),
+		ring:    ring.Carve[remembered](a, capacity),
+		buckets: ring.Carve[bucket](a, n),
+		spilled: ring.Carve[uint32](a, capacity),
 		salt:    salt | 1,
 		shift:   uint(64 - bits.Len(uint(n-1))),
 		number:  uint32(capacity) + 1, // number 0, that of an empty slot, has left already

@@ -3,6 +3,8 @@ package matcher
 import (
 	"math/rand/v2"
 	"testing"
+
+	"posttrade/ring"
 )
 
 func TestEngineAnswersARepeatedKeyWithTheFirstDecision(t *testing.T) {
@@ -83,10 +85,10 @@ func TestKeysMatchAModel(t *testing.T) {
 		for _, salt := range []uint64{0, 1, rand.Uint64()} {
 			t.Logf("capacity %d, salt %d", capacity, salt)
 			rnd := seeded(t)
-			var a arena
+			var a ring.Arena
 			k := newKeys(&a, capacity, salt)
-			if a.err != nil {
-				t.Fatal(a.err)
+			if a.Err() != nil {
+				t.Fatal(a.Err())
 			}
 			if rnd.IntN(2) == 0 {
 				k.number = -uint32(capacity) - uint32(rnd.IntN(500))
@@ -123,7 +125,7 @@ func TestKeysMatchAModel(t *testing.T) {
 					t.Fatalf("step %d: %v", step, err)
 				}
 			}
-			if err := a.close(); err != nil {
+			if err := a.Close(); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -2,6 +2,8 @@
 
 package matcher
 
+import "posttrade/ring"
+
 // ix is an order in the pool, 0 none. Four bytes where a pointer has eight,
 // nothing for the garbage collector to follow, and half a cache line per order.
 type ix uint32
@@ -74,7 +76,7 @@ type orderPool struct {
 	count  int         // orders taken and not dropped
 	room   int         // how many there may be
 
-	arena arena
+	arena ring.Arena
 }
 
 // homeOf is where the order of a reference belongs.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/bits"
 	"unsafe"
+
+	"posttrade/ring"
 )
 
 // MaxOrders is the largest capacity that an order pool can be given: a level is
@@ -38,20 +40,35 @@ func newOrderPool(capacity int) (*orderPool, error) {
 	lap := bits.Len(uint(capacity)) // guests and homes: a power of two each
 	p := &orderPool{homes: 1 << (lap - 1), lap: uint8(lap), room: capacity}
 	p.high = ix(p.homes)
-	p.orders = carve[order](&p.arena, 1+int(p.homes)+capacity)
-	p.colds = carve[orderCold](&p.arena, 1+int(p.homes)+capacity)
-	p.guests = carve[ix](&p.arena, 1<<lap)
-	if p.arena.err != nil {
-		return nil, errors.Join(p.arena.err, p.arena.close())
+	p.orders = ring.Carve[order](&p.arena, 1+int(p.homes)+capacity)
+	p.colds = ring.Carve[orderCold](&p.arena, 1+int(p.homes)+capacity)
+	p.guests = ring.Carve[ix](&p.arena, 1<<lap)
+	if p.arena.Err() != nil {
+		return nil, errors.Join(p.arena.Err(), p.arena.Close())
 	}
 	p.hots, p.chills = tableOf(p.orders), tableOf(p.colds)
 	return p, nil
 }
 
+// MakeResident is the engine's.
+func (p *orderPool) MakeResident() error { return p.arena.MakeResident() }
+
+// makeRoom makes the homes of the references from first up to end resident.
+func (p *orderPool) makeRoom(first, end uint64) error {
+	var all []error
+	for first < end {
+		home := uint64(p.homeOf(uint32(first)))
+		n := min(end-first, uint64(p.homes)+1-home) // up to the last home
+		all = append(all, ring.MakeResident(p.orders, int(home), int(home+n)), ring.MakeResident(p.colds, int(home), int(home+n)))
+		first += n
+	}
+	return errors.Join(all...)
+}
+
 // Close gives the memory back; the pool must not be used afterwards.
 func (p *orderPool) Close() error {
 	p.orders, p.colds, p.guests = nil, nil, nil
-	return p.arena.close()
+	return p.arena.Close()
 }
 
 // newPages returns the pages for ladders that together hold at most capacity
@@ -61,19 +78,22 @@ func newPages(capacity int) (*pages, error) {
 		return nil, err
 	}
 	g := &pages{}
-	g.levels = carve[level](&g.arena, (capacity+1)*fanout)
-	g.leaves = carve[page](&g.arena, capacity+1)
-	g.inners = carve[page](&g.arena, capacity+1)
-	g.kids = carve[node](&g.arena, (capacity+1)*fanout)
-	if g.arena.err != nil {
-		return nil, errors.Join(g.arena.err, g.arena.close())
+	g.levels = ring.Carve[level](&g.arena, (capacity+1)*fanout)
+	g.leaves = ring.Carve[page](&g.arena, capacity+1)
+	g.inners = ring.Carve[page](&g.arena, capacity+1)
+	g.kids = ring.Carve[node](&g.arena, (capacity+1)*fanout)
+	if g.arena.Err() != nil {
+		return nil, errors.Join(g.arena.Err(), g.arena.Close())
 	}
 	g.leaves[0].base = nowhere
 	return g, nil
 }
 
+// MakeResident is the engine's.
+func (g *pages) MakeResident() error { return g.arena.MakeResident() }
+
 // Close gives the memory back; the ladders must not be used afterwards.
 func (g *pages) Close() error {
 	g.levels, g.leaves, g.inners, g.kids = nil, nil, nil, nil
-	return g.arena.close()
+	return g.arena.Close()
 }

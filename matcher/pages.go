@@ -2,7 +2,11 @@
 
 package matcher
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"posttrade/ring"
+)
 
 // The prices of a security are the leaves of a radix tree: 64 children a node,
 // six bits of the key a step, and only where prices are. A node exists only
@@ -75,7 +79,7 @@ type pages struct {
 	// bound it where others would bound time.
 	visits uint64
 
-	arena arena
+	arena ring.Arena
 }
 
 func (g *pages) newLeaf(tree uint32, base uint64) node {

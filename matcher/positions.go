@@ -2,7 +2,11 @@
 
 package matcher
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"posttrade/ring"
+)
 
 // position is what one account holds of one security: half a cache line.
 //
@@ -34,18 +38,18 @@ type positions struct {
 	last   uint32 // the highest row number
 }
 
-func newPositions(a *arena, accounts, securities int) positions {
+func newPositions(a *ring.Arena, accounts, securities int) positions {
 	stride := 2 * (accounts/2 | 1) // two rows a line
 	if stride < accounts {
 		stride += 4
 	}
 	n := stride * securities
-	rows := carveSparse[position](a, n)
+	rows := ring.CarveSparse[position](a, n)
 	return positions{
 		table:  tableOf(rows),
 		rows:   rows,
-		seen:   carve[uint64](a, (n+63)/64),
-		held:   carve[uint32](a, n),
+		seen:   ring.Carve[uint64](a, (n+63)/64),
+		held:   ring.Carve[uint32](a, n),
 		stride: stride,
 		last:   uint32(n - 1),
 	}

@@ -2,7 +2,11 @@
 
 package matcher
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"posttrade/ring"
+)
 
 // security is the state of one security beside its ladder: half a cache line.
 type security struct {
@@ -45,13 +49,13 @@ type securities struct {
 	count   int
 }
 
-func newSecurities(a *arena, capacity int) securities {
-	rows := carve[security](a, capacity)
+func newSecurities(a *ring.Arena, capacity int) securities {
+	rows := ring.Carve[security](a, capacity)
 	return securities{
 		table:   tableOf(rows),
 		rows:    rows,
-		tickers: carve[[MaxTicker]byte](a, capacity),
-		slots:   carve[uint32](a, 1<<bits.Len(uint(2*capacity-1))),
+		tickers: ring.Carve[[MaxTicker]byte](a, capacity),
+		slots:   ring.Carve[uint32](a, 1<<bits.Len(uint(2*capacity-1))),
 	}
 }
 

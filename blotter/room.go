@@ -1,0 +1,63 @@
+package blotter
+
+import (
+	"errors"
+
+	"posttrade/ring"
+)
+
+// MakeResident gives the beginning of every table the memory that it needs, so that the
+// first rows are not held up by it. Any goroutine.
+func (v *Views) MakeResident() error { return v.arena.MakeResident() }
+
+// NextRef is the reference of the order that comes next, as far as the views know. Any goroutine.
+func (v *Views) NextRef() uint64 { return uint64(v.orders.lastRef.Load()) + 1 }
+
+// Frontiers are the tables that are used in the order in which orders come.
+func (v *Views) Frontiers() []ring.Frontier {
+	o := &v.orders
+	return []ring.Frontier{
+		{Reached: v.NextRef, Lap: uint64(len(o.heads)), MakeRoom: o.makeRoomForHeads},
+		{
+			Reached:  func() uint64 { return uint64(o.high.Load()) + 1 },
+			Lap:      uint64(len(o.slots)),
+			MakeRoom: func(first, end uint64) error { return ring.MakeResident(o.slots, int(first), int(end)) },
+		},
+	}
+}
+
+// headsAtOnce is how many heads are made resident together, a power of two.
+const headsAtOnce = 1 << 15
+
+// makeRoomForHeads makes the heads resident under which the orders with the references from
+// first up to end are found. The turn of a lap leaves the heads of a block of references
+// together, if the block begins at a multiple of its size.
+func (o *orders) makeRoomForHeads(first, end uint64) error {
+	var all []error
+	block := uint64(min(headsAtOnce, len(o.heads)))
+	for ref := first &^ (block - 1); ref < end; ref += block {
+		at := int(o.headOf(uint32(ref)) &^ uint32(block-1))
+		all = append(all, ring.MakeResident(o.heads, at, at+int(block)))
+	}
+	return errors.Join(all...)
+}
+
+// Frontier is the table of fills, of which next is the coming one's trade sequence for
+// as long as there is none.
+func (b *Blotter) Frontier(next uint64) ring.Frontier {
+	return ring.Frontier{
+		Reached: func() uint64 { return max(next, b.LastSeq()+1) },
+		Lap:     uint64(len(b.slots)),
+		MakeRoom: func(first, end uint64) error {
+			slots := uint64(len(b.slots))
+			var all []error
+			for first < end {
+				at := first % slots
+				n := min(end-first, slots-at)
+				all = append(all, ring.MakeResident(b.slots, int(at), int(at+n)))
+				first += n
+			}
+			return errors.Join(all...)
+		},
+	}
+}

@@ -1,0 +1,77 @@
+package ring
+
+import (
+	"errors"
+	"io"
+	"unsafe"
+)
+
+// Arena owns the slabs of one thing that is built once: pointer-free memory that is reserved
+// at once, resident only where touched and invisible to the collector. Its zero value is empty.
+//
+// The first failure sticks, so that a constructor carves all its tables and asks Err once.
+type Arena struct {
+	held   []io.Closer
+	begins []func() error // each makes the beginning of a table resident
+	err    error
+}
+
+// Memory is what holds slabs, as an Arena does.
+type Memory interface {
+	MakeResident() error
+	Close() error
+}
+
+// Carve returns a zeroed table of n elements, nil for none and after a failure. The table is
+// used from its beginning on, or all over, so it is one for large pages.
+func Carve[T any](a *Arena, n int) []T {
+	table := CarveSparse[T](a, n)
+	if table != nil {
+		LargePages(table)
+		a.begins = append(a.begins, func() error { return MakeResident(table, 0, max(1, largePage/int(unsafe.Sizeof(table[0])))) })
+	}
+	return table
+}
+
+// CarveSparse is Carve for a table that is touched here and there.
+func CarveSparse[T any](a *Arena, n int) []T {
+	if a.err != nil || n == 0 {
+		return nil
+	}
+	slab, err := NewSlab[T](n)
+	if err != nil {
+		a.err = err
+		return nil
+	}
+	a.held = append(a.held, slab)
+	return slab.Slice()
+}
+
+// Hold makes what holds memory of its own a part of the arena.
+func (a *Arena) Hold(m Memory) {
+	a.held = append(a.held, m)
+	a.begins = append(a.begins, m.MakeResident)
+}
+
+// Err is the first failure, nil while all tables are there.
+func (a *Arena) Err() error { return a.err }
+
+// MakeResident gives every table that is not sparse the memory for its beginning, the first
+// large page. Any goroutine, while the arena is open.
+func (a *Arena) MakeResident() error {
+	var all []error
+	for _, begin := range a.begins {
+		all = append(all, begin())
+	}
+	return errors.Join(all...)
+}
+
+// Close gives everything back; the tables must not be used afterwards.
+func (a *Arena) Close() error {
+	var all []error
+	for _, c := range a.held {
+		all = append(all, c.Close())
+	}
+	a.held, a.begins = nil, nil
+	return errors.Join(all...)
+}
