@@ -55,23 +55,26 @@ type Journal struct {
 	stable  ring.Sequence // "os" mode; writer: who holds syncing
 	reading sync.RWMutex  // held shared by a Transfer that reads the store, for good by Close
 
-	// Appender only.
-	tip       point // what has been handed in
-	packC     *packer
-	packF     *packer
-	packI     *packer
-	packing   envelopes
-	sum       hash.Hash // of small blocks
-	key       [keyBytes]byte
+	given     point // what has been taken from the appender, without its chain. Appender only
 	tail      *tail // nil: answers wait for the store; set before Open or Create has returned
 	onDurable func(inputSeq uint64)
 	onRoom    func() // called by the committer when a commit has ended
+
+	// Who packs: the appender, or the committer for the blocks that are handed to it.
+	tip     point // what has been packed
+	packC   *packer
+	packF   *packer
+	packI   *packer
+	packing envelopes
+	sum     hash.Hash // of small blocks
+	key     [keyBytes]byte
 
 	hashing chan hashJob
 	hashed  chan struct{}
 
 	commits  chan *Commit
 	room     chan struct{}
+	spares   chan Block    // empty, of commits that were handed over
 	applied  ring.Sequence // writer: the appender
 	durable  ring.Sequence // writer: the committer
 	answered ring.Sequence // writer: the appender with a tail, otherwise the committer
@@ -152,7 +155,7 @@ func open(dir string, o Options) (_ *Journal, _ *tailImage, err error) {
 		return nil, nil, err
 	}
 	if found.created {
-		j.genesis, j.seed, j.tip, j.safe = found.genesis, found.seed, found.head, found.head
+		j.genesis, j.seed, j.given, j.tip, j.safe = found.genesis, found.seed, found.head, found.head, found.head
 		j.anchor, err = openAnchor(o.FS, dir, j.seed, o.boot, j.slotPromise(), found.head)
 		if err != nil {
 			return nil, nil, err
@@ -251,7 +254,7 @@ func (j *Journal) Create(genesis []byte) error {
 	}
 	j.seed = sha256.Sum256(genesis)
 	j.tip = point{chain: j.seed}
-	j.safe = j.tip
+	j.given, j.safe = j.tip, j.tip
 	if j.anchor, err = createAnchor(j.o.FS, j.dir, j.seed, j.o.boot, j.slotPromise(), j.tip); err != nil {
 		return j.latch.Poison(err)
 	}
@@ -309,6 +312,7 @@ func (j *Journal) usable() error {
 func (j *Journal) start() {
 	j.commits = make(chan *Commit, j.o.MaxInFlight)
 	j.room = make(chan struct{}, j.o.MaxInFlight)
+	j.spares = make(chan Block, j.o.MaxInFlight)
 	j.hurry = make(chan struct{}, 1)
 	j.pace = time.NewTimer(tailPace) // before its first use nobody looks
 	j.hashing, j.hashed = make(chan hashJob), make(chan struct{})
@@ -385,7 +389,6 @@ func (j *Journal) Close() error {
 	j.stopOnce.Do(func() { close(j.stop) })
 	j.tickers.Wait()
 	close(j.commits)
-	close(j.hashing)
 	settled := make(chan struct{})
 	go func() { j.workers.Wait(); close(settled) }()
 	select {

@@ -154,11 +154,15 @@ func (r *Recorder) Empty() bool { return r.out.Empty() && !r.cuttable() }
 
 // cut hands the block over; it waits while too many commits are under way.
 func (r *Recorder) cut() {
-	if err := r.j.append(&r.block, r.next()); err != nil {
-		r.fail(err)
-		return
+	var err error
+	if c := r.next(); r.j.tail != nil {
+		err = r.j.hand(&r.block, c)
+	} else if err = r.j.append(&r.block, c); err == nil {
+		r.block.Reset()
 	}
-	r.block.Reset()
+	if err != nil {
+		r.fail(err)
+	}
 }
 
 // next is the commit to be used next. The one before it in its place has ended when there

@@ -11,8 +11,8 @@ const (
 
 // Drive records on the calling goroutine what the matcher has published quietly, if the
 // recorder's thread rests; if it does not, or something has to be waited for, the thread is
-// told. With a tail the answers go on the spot, and the block is left to the thread; without one it goes to
-// the store, if a commit may start. Any goroutine but those of a low priority.
+// told. With a tail the answers go on the spot. The block goes to the store, or with a tail to the
+// committer, if a commit may start. Any goroutine but those of a low priority.
 func (r *Recorder) Drive() {
 	for range drivenTurns {
 		switch r.lease.Borrow() {
@@ -40,13 +40,9 @@ func (r *Recorder) Drive() {
 func (r *Recorder) driven() (whole bool) {
 	free := r.maxBlock - r.block.Commands()
 	r.take(min(drivenEvents, free))
-	if r.j.tail != nil {
-		whole = r.publish() && !r.cuttable()
-	} else {
-		if r.cuttable() {
-			r.cut()
-		}
-		whole = true
+	whole = r.j.tail == nil || r.publish()
+	if whole && r.cuttable() {
+		r.cut()
 	}
 	if r.flush != nil && r.flush() {
 		whole = false
@@ -54,12 +50,5 @@ func (r *Recorder) driven() (whole bool) {
 	return whole && free > 0
 }
 
-// room is called by the committer when another commit may start. With a tail that is
-// the thread's business, because packing a block is much work; without one somebody waits.
-func (r *Recorder) room() {
-	if r.j.tail != nil {
-		r.out.Waiter().Notify()
-		return
-	}
-	r.Drive()
-}
+// room is called by the committer when another commit may start.
+func (r *Recorder) room() { r.Drive() }

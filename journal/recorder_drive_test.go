@@ -66,19 +66,29 @@ func TestDriveRecordsOnTheCallersGoroutine(t *testing.T) {
 	must(t, j.Close())
 }
 
-// With a tail the driver answers, and the store is left to the thread.
+// With a tail the driver answers and hands the block to the committer, which packs it and
+// takes along what came meanwhile; the recorder's thread has no part in it.
 func TestDriveAnswersFromTheTail(t *testing.T) {
-	o, _ := tailed(t, vfs.NewMem())
+	g := newGate()
+	o, _ := tailed(t, g.fs(vfs.NewMem()))
 	j := openNew(t, "j", o)
 	f := flow{seed: 9, idsEvery: 3}
 	r := newRig(t, j, 4096, f, RecorderOptions{}).resting()
+	g.shut()
 	r.quietly(3)
 	r.rec.Drive()
-	if got := r.desk.durable.Load(); got != 3 || j.Metrics().InFlight != 0 || r.rec.block.Commands() != 3 {
+	if got := r.desk.durable.Load(); got != 3 || j.Metrics().InFlight != 1 || j.Durable() != 0 || r.rec.block.Commands() != 0 {
 		t.Errorf("answered %d, metrics %+v, %d commands wait", got, j.Metrics(), r.rec.block.Commands())
 	}
+	r.quietly(5)
+	r.rec.Drive()
+	if got := r.desk.durable.Load(); got != 8 || j.Metrics().InFlight != 1 || r.rec.block.Commands() != 5 {
+		t.Errorf("answered %d, metrics %+v, %d commands wait", got, j.Metrics(), r.rec.block.Commands())
+	}
+	g.release()
+	until(t, "in the store", func() bool { return j.Durable() == 8 })
 	must(t, r.end(t))
-	expectHistory(t, j, &f, 3)
+	expectHistory(t, j, &f, 8)
 	must(t, j.Close())
 }
 
@@ -104,10 +114,12 @@ func TestDriverDoesNotWait(t *testing.T) {
 		must(t, j.Close())
 	})
 	t.Run("full tail", func(t *testing.T) {
-		o, _ := tailed(t, vfs.NewMem())
+		g := newGate()
+		o, _ := tailed(t, g.fs(vfs.NewMem()))
 		j := openNew(t, "j", o)
 		f := flow{seed: 9}
 		r := newRig(t, j, 4096, f, RecorderOptions{}).resting()
+		g.shut()
 		const n = 1000 // more than the small tail holds
 		for range n {
 			r.quietly(1)
@@ -116,6 +128,7 @@ func TestDriverDoesNotWait(t *testing.T) {
 		if got := r.desk.durable.Load(); got == n || got == 0 {
 			t.Errorf("answered %d of %d without the store", got, n)
 		}
+		g.release()
 		must(t, r.end(t))
 		if got := r.desk.durable.Load(); got != n {
 			t.Errorf("answered %d of %d", got, n)

@@ -26,6 +26,9 @@ type Commit struct {
 	err     error         // writer: the committer, before done
 	done    chan struct{} // one place, taken when the commit has ended
 	latch   *latch
+
+	handed bool  // the committer packs the block. writer: the appender, before the committer has the commit
+	block  Block // if it is handed
 }
 
 func newCommit(l *latch) *Commit { return &Commit{done: make(chan struct{}, 1), latch: l} }
@@ -103,37 +106,15 @@ func (j *Journal) Append(b *Block) (*Commit, error) {
 
 // append is Append with a commit that is new, or has ended when there is room.
 func (j *Journal) append(b *Block, c *Commit) error {
-	if err := j.usable(); err != nil {
+	full, err := j.admit(b, c)
+	if err != nil {
 		return err
 	}
-	if j.anchor == nil {
-		return fmt.Errorf("journal: append inputSeq=%d: %w", b.first, ErrNoGenesis)
-	}
-	if err := j.continues(b); err != nil {
-		return err
-	}
-	full := false
-	if j.tail != nil {
-		taken, err := j.publish(b)
-		if err != nil {
-			return err
-		}
-		full = !taken
-	}
-	select {
-	case j.room <- struct{}{}:
-	case <-j.latch.dead:
-		return j.latch.Err()
-	}
-	j.inFlight.Add(1)
-	c.begin()
 	if err := j.apply(b, c); err != nil {
 		<-j.room
 		j.inFlight.Add(-1)
-		return j.latch.Poison(fmt.Errorf("journal: append inputSeq=%d: %w", b.first, err))
+		return err
 	}
-	j.tip = c.end
-	j.applied.Store(int64(c.end.inputSeq))
 	j.commits <- c
 	if full {
 		return j.answerFromStore(c)
@@ -141,8 +122,83 @@ func (j *Journal) append(b *Block, c *Commit) error {
 	return nil
 }
 
-// apply packs the block and puts it into the store's log and memtable.
+// hand is append for a block whose answers do not wait for the store: the committer packs
+// it, and the appender goes on with an empty one. Not beside append, which packs with the
+// same buffers.
+func (j *Journal) hand(b *Block, c *Commit) error {
+	full, err := j.admit(b, c)
+	if err != nil {
+		return err
+	}
+	c.handed, c.block = true, *b
+	select {
+	case *b = <-j.spares:
+	default:
+		*b = Block{}
+	}
+	j.commits <- c
+	if full {
+		return j.answerFromStore(c)
+	}
+	return nil
+}
+
+// packHanded is what hand has left to the committer.
+func (j *Journal) packHanded(c *Commit) {
+	if j.latch.Err() == nil {
+		_ = j.apply(&c.block, c) // the latch has it
+	}
+	c.handed = false
+	c.block.Reset()
+	select {
+	case j.spares <- c.block:
+	default:
+	}
+	c.block = Block{}
+}
+
+// admit checks a block, lets its answers go if there is a tail, and waits for room. With
+// full the tail had none, and the answers wait for the store.
+func (j *Journal) admit(b *Block, c *Commit) (full bool, err error) {
+	if err := j.usable(); err != nil {
+		return false, err
+	}
+	if j.anchor == nil {
+		return false, fmt.Errorf("journal: append inputSeq=%d: %w", b.first, ErrNoGenesis)
+	}
+	if err := j.continues(b); err != nil {
+		return false, err
+	}
+	if j.tail != nil {
+		taken, err := j.publish(b)
+		if err != nil {
+			return false, err
+		}
+		full = !taken
+	}
+	select {
+	case j.room <- struct{}{}:
+	case <-j.latch.dead:
+		return false, j.latch.Err()
+	}
+	j.inFlight.Add(1)
+	c.begin()
+	j.given.inputSeq += uint64(b.Commands())
+	j.given.tradeSeq += uint64(b.fillCount)
+	j.applied.Store(int64(j.given.inputSeq))
+	return full, nil
+}
+
+// apply packs the block and puts it into the store's log and memtable. A failure poisons.
 func (j *Journal) apply(b *Block, c *Commit) error {
+	if err := j.write(b, c); err != nil {
+		return j.latch.Poison(fmt.Errorf("journal: append inputSeq=%d: %w", b.first, err))
+	}
+	j.tip = c.end
+	return nil
+}
+
+func (j *Journal) write(b *Block, c *Commit) error {
 	p := &j.packing
 	p.begin(b, j.tip.tradeSeq+1)
 	work := hashJob{&j.tip.chain, b, p}
@@ -268,20 +324,20 @@ func (b *Block) time(i int) (int64, bool) {
 	return int64(binary.LittleEndian.Uint64(r[16:])), binary.LittleEndian.Uint16(r[2:]) == matcher.TemplateCommand
 }
 
-// continues checks that the block follows the tip without a hole.
+// continues checks that the block follows what has been taken without a hole.
 func (j *Journal) continues(b *Block) error {
 	n := b.Commands()
 	if n == 0 || n > MaxBlockCommands {
 		return fmt.Errorf("journal: append commands=%d, want 1 to %d: %w", n, MaxBlockCommands, ErrGap)
 	}
 	for i := range n {
-		want := j.tip.inputSeq + 1 + uint64(i)
+		want := j.given.inputSeq + 1 + uint64(i)
 		if got := binary.LittleEndian.Uint64(b.records[i*recordBytes+8:]); got != want {
 			return fmt.Errorf("journal: append inputSeq=%d, want %d: %w", got, want, ErrGap)
 		}
 	}
 	for i := range int(b.fillCount) {
-		want := j.tip.tradeSeq + 1 + uint64(i)
+		want := j.given.tradeSeq + 1 + uint64(i)
 		if got := binary.LittleEndian.Uint64(b.fills[i*recordBytes:]); got != want {
 			return fmt.Errorf("journal: append tradeSeq=%d, want %d: %w", got, want, ErrGap)
 		}
@@ -296,7 +352,11 @@ func (j *Journal) continues(b *Block) error {
 // commitLoop waits for the syncs, in order. After the first failure it only
 // hands out the poison.
 func (j *Journal) commitLoop() {
+	defer close(j.hashing)
 	for c := range j.commits {
+		if c.handed {
+			j.packHanded(c)
+		}
 		j.settle(c)
 		rests, room := j.tail != nil, j.onRoom // read before done: a tail and a recorder may begin when the last commit before them has ended
 		j.resting.Store(rests)
