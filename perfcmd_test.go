@@ -67,7 +67,8 @@ func TestPerfReportWritesAPage(t *testing.T) {
 // TestPerfLoadsARealEngine runs a row through the wiring: every command of the load is
 // answered, and the engine is gone afterwards.
 func TestPerfLoadsARealEngine(t *testing.T) {
-	perfRows(t, "end-to-end", "work: smoke\n", "BenchmarkEndToEnd/op=command/durability=fsync 1 ", " p99.9-us-at-10%")
+	perfRows(t, "end-to-end,first-orders", "work: smoke\n", "BenchmarkEndToEnd/op=command/durability=fsync 1 ", " p99.9-us-at-10%",
+		"BenchmarkFirstOrders/durability=fsync 1 ", "BenchmarkFirstOrders/durability=os 1 ", " first-us ")
 }
 
 // TestPerfRowsOfAWholeEngine runs, through the wiring, the rows that ask more of an

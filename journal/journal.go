@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"hash"
 	"hash/crc32"
 	"io"
+	"runtime/pprof"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -316,7 +318,9 @@ func (j *Journal) start() {
 	j.hurry = make(chan struct{}, 1)
 	j.pace = time.NewTimer(tailPace) // before its first use nobody looks
 	j.hashing, j.hashed = make(chan hashJob), make(chan struct{})
-	j.workers.Go(j.commitLoop)
+	j.workers.Go(func() {
+		pprof.Do(context.Background(), pprof.Labels("stage", "committer"), func(context.Context) { j.commitLoop() })
+	})
 	j.workers.Go(j.hashLoop)
 	interval := anchorInterval
 	if j.lazy != nil {

@@ -78,6 +78,7 @@ func rows() []row {
 		{"gate", measureGate},
 		{"codec", measureCodec},
 		{"journal", measureJournal},
+		{"first-orders", measureFirstOrders},
 		{"end-to-end", measureEndToEnd},
 		{"session", measureSession},
 		{"cluster", measureCluster},

@@ -1,0 +1,61 @@
+package perf
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"posttrade/matcher"
+	"posttrade/perf/flow"
+	"posttrade/perf/latency"
+)
+
+// measureFirstOrders is how long the first orders after a start take, one after the other:
+// what is made only when it is first used holds up somebody's order.
+func measureFirstOrders(r *Run) error {
+	for _, durability := range []string{"fsync", "os"} {
+		first, all, err := r.firstOrders(durability, r.scale(map[string]int{"fsync": 20_000, "os": 200_000}[durability]))
+		if err != nil {
+			return err
+		}
+		r.figures("FirstOrders/durability="+durability, append([]metric{{microseconds(first), "first-us"}}, distribution(all)...)...)
+	}
+	return nil
+}
+
+// firstOrders hands n orders to an engine that has just started, each when the one before it
+// is answered.
+func (r *Run) firstOrders(durability string, n int) (first time.Duration, all *latency.Summary, err error) {
+	e, err := r.o.Open(EngineOptions{Dir: filepath.Join(r.o.Dir, "first-"+durability), Durability: durability, Genesis: flowGenesis(1)})
+	if err != nil {
+		return 0, nil, err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	source, recorder := &flowSource{random: flow.NewRandom(5)}, latency.NewRecorder()
+	for i := range n {
+		begun := time.Now()
+		ticket, err := e.Desk().Acquire(1)
+		if err != nil {
+			return 0, nil, err
+		}
+		c := ticket.Command(0)
+		source.next(c)
+		if reason := e.Gate().Screen(c); reason != matcher.Accepted {
+			return 0, nil, fmt.Errorf("gate refused: %v", reason)
+		}
+		if err := errors.Join(ticket.SubmitAndDrive(), ticket.Wait(0)); err != nil {
+			return 0, nil, err
+		}
+		if a := ticket.Answer(0); a.Kind != matcher.EventAccepted {
+			return 0, nil, fmt.Errorf("command refused: %v", a.Reason)
+		}
+		ticket.Release()
+		took := time.Since(begun)
+		if i == 0 {
+			first = took
+		}
+		recorder.Record(took)
+	}
+	return first, latency.Merge(recorder), nil
+}
