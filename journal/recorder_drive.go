@@ -50,5 +50,24 @@ func (r *Recorder) driven() (whole bool) {
 	return whole && free > 0
 }
 
-// room is called by the committer when another commit may start.
-func (r *Recorder) room() { r.Drive() }
+// room is called by the committer when another commit may start. With a tail it only takes the
+// block: nobody waits for it, and the less time the committer has the lease the better for who does.
+func (r *Recorder) room() {
+	if r.j.tail != nil && r.lease.Borrow() == ring.Taken {
+		whole := r.onFault(r.handOver)
+		next := r.out.Consumed()
+		r.lease.Return()
+		if whole && r.out.Published() == next {
+			return
+		}
+	}
+	r.Drive()
+}
+
+// handOver gives the block to the committer, if a commit may start.
+func (r *Recorder) handOver() bool {
+	if r.cuttable() {
+		r.cut()
+	}
+	return true
+}
