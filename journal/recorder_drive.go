@@ -64,10 +64,13 @@ func (r *Recorder) room() {
 	r.Drive()
 }
 
-// handOver gives the block to the committer, if a commit may start.
-func (r *Recorder) handOver() bool {
-	if r.cuttable() {
+// handOver gives the block to the committer, if a commit may start and the block's answers have
+// gone: those that the tail has no room for wait for the store, which the committer cannot. It reports
+// whether they have.
+func (r *Recorder) handOver() (told bool) {
+	told = r.publish()
+	if told && r.cuttable() {
 		r.cut()
 	}
-	return true
+	return told
 }

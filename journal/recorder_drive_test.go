@@ -97,6 +97,40 @@ func TestDriveAnswersFromTheTail(t *testing.T) {
 	must(t, j.Close())
 }
 
+// A block that the tail has no room for is left to the thread by the committer as well, which would
+// wait for itself.
+func TestTheCommitterDoesNotWaitForItself(t *testing.T) {
+	g := newGate()
+	o, _ := tailed(t, g.fs(vfs.NewMem()))
+	j := openNew(t, "j", o)
+	f := flow{seed: 9}
+	r := newRig(t, j, 4096, f, RecorderOptions{}).resting()
+	var looked atomic.Int32
+	room := j.onRoom
+	j.onRoom = func() { room(); looked.Add(1) }
+	g.shut()
+	const n = 1000 // more than the small tail holds
+	for range n {
+		r.quietly(1)
+		r.rec.Drive()
+	}
+	if got := r.desk.durable.Load(); got == n || got == 0 {
+		t.Errorf("answered %d of %d without the store", got, n)
+	}
+	r.rec.j.tail.limit, r.rec.j.tail.bytes = r.rec.j.tail.at, 0 // and it stays full
+	g.release()
+	until(t, "the committer has looked", func() bool { return looked.Load() > 0 })
+	if j.Durable() == n {
+		t.Error("the committer has stored what waits for an answer")
+	}
+	must(t, r.end(t))
+	if got := r.desk.durable.Load(); got != n {
+		t.Errorf("answered %d of %d", got, n)
+	}
+	expectHistory(t, j, &f, n)
+	must(t, j.Close())
+}
+
 // What has to be waited for is left to the thread: a block that is full, and a tail that is.
 func TestDriverDoesNotWait(t *testing.T) {
 	t.Run("full block", func(t *testing.T) {
