@@ -39,35 +39,6 @@ func TestMakeResident(t *testing.T) {
 	}
 }
 
-// A mapping that is longer than what was asked for, for the sake of large pages, is given back whole.
-func TestLargeSlabsAreGivenBackWhole(t *testing.T) {
-	if raceEnabled {
-		t.Log("slabs are taken from the heap here")
-		return
-	}
-	for _, n := range []int{largePage, largePage + 1, 5*largePage - 1} {
-		s, err := NewSlab[byte](n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(s.Slice()) != n {
-			t.Errorf("%d bytes, want %d", len(s.Slice()), n)
-		}
-		s.Slice()[n-1] = 1
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	}
-	r, err := Anonymous(largePage + 5)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	if b := r.Bytes(); len(b) != largePage+5 || cap(b) != len(b) {
-		t.Errorf("%d bytes with room for %d", len(b), cap(b))
-	}
-}
-
 // part of an arena that holds memory of its own.
 type part struct {
 	calls []string

@@ -27,7 +27,7 @@ const (
 // Region is one mapped range of memory, zero when new. It belongs to whoever
 // made it; Close it when no ring or slice over it is in use any more.
 type Region struct {
-	mem      []byte // its capacity is what is mapped
+	mem      []byte
 	fd       int
 	readOnly bool
 	heap     bool // mem is Go memory (race builds)
@@ -36,8 +36,7 @@ type Region struct {
 }
 
 // Anonymous maps private memory. Pages become resident when first written, and
-// none is reserved. What is large enough for large pages (LargePages) begins and ends with
-// one: the kernel lays out a mapping for them whose length is a multiple of theirs.
+// none is reserved.
 func Anonymous(bytes int) (*Region, error) {
 	if err := usable("anonymous", bytes); err != nil {
 		return nil, err
@@ -46,15 +45,11 @@ func Anonymous(bytes int) (*Region, error) {
 		return &Region{mem: heapPages(bytes), fd: -1, heap: true}, nil
 	}
 	const flags = unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_NORESERVE
-	mapped := bytes
-	if bytes >= largePage {
-		mapped = (bytes + largePage - 1) &^ (largePage - 1)
-	}
-	mem, err := unix.Mmap(-1, 0, mapped, unix.PROT_READ|unix.PROT_WRITE, flags)
+	mem, err := unix.Mmap(-1, 0, bytes, unix.PROT_READ|unix.PROT_WRITE, flags)
 	if err != nil {
 		return nil, fmt.Errorf("ring: map anonymous bytes=%d: %w", bytes, err)
 	}
-	return &Region{mem: mem[:bytes], fd: -1}, nil
+	return &Region{mem: mem, fd: -1}, nil
 }
 
 // heapPages returns zeroed, page-aligned Go memory without pointers.
@@ -197,7 +192,7 @@ func usable(kind string, bytes int) error {
 }
 
 // Bytes is the mapped memory, nil after Close. Slices of it must not outlive the region.
-func (r *Region) Bytes() []byte { return r.mem[:len(r.mem):len(r.mem)] }
+func (r *Region) Bytes() []byte { return r.mem }
 
 // Fd is the descriptor behind the region, -1 when there is none. It stays the region's.
 func (r *Region) Fd() int { return r.fd }
@@ -223,7 +218,7 @@ func (r *Region) Close() error {
 	r.closing.Do(func() {
 		var errs []error
 		if !r.heap {
-			errs = append(errs, unix.Munmap(r.mem[:cap(r.mem)]))
+			errs = append(errs, unix.Munmap(r.mem))
 		}
 		if r.fd >= 0 {
 			errs = append(errs, unix.Close(r.fd))
