@@ -26,15 +26,7 @@ var sinkDeltas = flag.Int("sink.deltas", 100_000, "deltas of TestDeltasLeaveTheO
 // of three accounts and two securities.
 func feedCore(t *testing.T, dir string, nameValue ...string) *core {
 	t.Helper()
-	c := mustConfig(t, append(append(anyPorts(dir), "risk.seed.accounts", "1,2,3", "risk.seed.securities", "AAPL,MSFT"), nameValue...)...)
-	o := coreOptionsFrom(c)
-	o.dir, o.feeds = dir, true
-	o.fatal = func(err error) { t.Errorf("journal failed: %v", err) }
-	k, err := openCore(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return k
+	return openTestCore(t, dir, true, append([]string{"risk.seed.accounts", "1,2,3", "risk.seed.securities", "AAPL,MSFT"}, nameValue...)...)
 }
 
 // sinkRig is the sinks of both sources on one core, which may be restarted.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"runtime"
 	"slices"
+	"sync"
 	"time"
 
 	"posttrade/blotter"
@@ -86,8 +87,7 @@ type core struct {
 	floor       []byte // of the heap
 	ahead       *ring.Ahead
 	stopLoops   context.CancelFunc
-	aheadEnded  chan struct{}
-	shadowEnded chan struct{}
+	loops       sync.WaitGroup // the shadow's and keepAhead
 
 	beforeDiscard func() // tests look at the engine here, when nobody owns it any more
 }
@@ -106,7 +106,7 @@ type recovery struct {
 // the steps is the order in which they depend on each other; stop undoes them
 // in reverse.
 func openCore(o coreOptions) (_ *core, err error) {
-	c := &core{o: o, stageDone: make(chan error, 1), recordDone: make(chan error, 1), sessionDone: make(chan error, 1), shadowEnded: make(chan struct{}), aheadEnded: make(chan struct{})}
+	c := &core{o: o, stageDone: make(chan error, 1), recordDone: make(chan error, 1), sessionDone: make(chan error, 1)}
 	defer func() {
 		if err != nil {
 			c.discard()
@@ -398,14 +398,8 @@ func (c *core) start() {
 	go func() { c.stageDone <- c.stage.Run() }()
 	ctx, cancel := context.WithCancel(context.Background())
 	c.stopLoops = cancel
-	go func() {
-		defer close(c.aheadEnded)
-		c.keepAhead(ctx)
-	}()
-	go func() {
-		defer close(c.shadowEnded)
-		c.shadow.Run(ctx)
-	}()
+	c.loops.Go(func() { c.keepAhead(ctx) })
+	c.loops.Go(func() { c.shadow.Run(ctx) })
 }
 
 // stop is end, and gives back what the start has taken. Nobody may be on the core
@@ -422,8 +416,7 @@ func (c *core) stop() error {
 func (c *core) end() error {
 	c.desk.Close()
 	c.stopLoops()
-	<-c.shadowEnded
-	<-c.aheadEnded
+	c.loops.Wait()
 	var err error
 	if c.session != nil {
 		err = errors.Join(c.session.Close(), <-c.sessionDone)

@@ -358,9 +358,14 @@ func TestSnapshotCarriesTheStart(t *testing.T) {
 // testCore opens a core on small limits.
 func testCore(t *testing.T, dir string) *core {
 	t.Helper()
-	c := mustConfig(t, anyPorts(dir)...)
-	o := coreOptionsFrom(c)
-	o.dir = dir
+	return openTestCore(t, dir, false)
+}
+
+// openTestCore opens a core in dir, whose gate waits for the control sources if it has feeds.
+func openTestCore(t *testing.T, dir string, feeds bool, nameValue ...string) *core {
+	t.Helper()
+	o := coreOptionsFrom(mustConfig(t, append(anyPorts(dir), nameValue...)...))
+	o.dir, o.feeds = dir, feeds
 	o.fatal = func(err error) { t.Errorf("journal failed: %v", err) }
 	k, err := openCore(o)
 	if err != nil {

@@ -46,18 +46,8 @@ func (o *orders) makeRoomForHeads(first, end uint64) error {
 // as long as there is none.
 func (b *Blotter) Frontier(next uint64) ring.Frontier {
 	return ring.Frontier{
-		Reached: func() uint64 { return max(next, b.LastSeq()+1) },
-		Lap:     uint64(len(b.slots)),
-		MakeRoom: func(first, end uint64) error {
-			slots := uint64(len(b.slots))
-			var all []error
-			for first < end {
-				at := first % slots
-				n := min(end-first, slots-at)
-				all = append(all, ring.MakeResident(b.slots, int(at), int(at+n)))
-				first += n
-			}
-			return errors.Join(all...)
-		},
+		Reached:  func() uint64 { return max(next, b.LastSeq()+1) },
+		Lap:      uint64(len(b.slots)),
+		MakeRoom: func(first, end uint64) error { return ring.MakeLapResident(b.slots, first, end) },
 	}
 }

@@ -22,10 +22,10 @@
 //     and a power cut only a suffix.
 //   - With Options.Tail, in "os" mode, answers do not wait for the store: the recorder copies
 //     what it has into a mapped file, the tail, and lets the answers go itself. The memory of
-//     a mapped file outlives the process as a write does. The store gets the same commands a
-//     millisecond later, and the tail forgets them only then; what is in the tail alone when
-//     the process dies, the next Open puts into the store before anything reads the journal,
-//     in whatever mode. Answered is the tail's position; Durable and Head are the store's,
+//     a mapped file outlives the process as a write does. The committer packs the same commands
+//     into the store a millisecond later, and the tail forgets them only then; what is in the
+//     tail alone when the process dies, the next Open puts into the store before anything reads
+//     the journal, in whatever mode. Answered is the tail's position; Durable and Head are the store's,
 //     and Head waits for what has been answered, so who has an answer finds it in the journal.
 //   - The first error of a write, a sync or the store's own background work is final: the
 //     journal is poisoned, nothing is acknowledged for that commit or after it, nothing is

@@ -18,6 +18,15 @@ func (r *rig) resting() *rig {
 	return r
 }
 
+// behindTail is a resting recorder with a small tail before a store whose log is behind a gate.
+func behindTail(t testing.TB, f flow) (*rig, *Journal, *gate) {
+	t.Helper()
+	g := newGate()
+	o, _ := tailed(t, g.fs(vfs.NewMem()))
+	j := openNew(t, "j", o)
+	return newRig(t, j, 4096, f, RecorderOptions{}).resting(), j, g
+}
+
 // quietly applies the flow's next n commands without a wake.
 func (r *rig) quietly(n int) {
 	for range n {
@@ -69,11 +78,8 @@ func TestDriveRecordsOnTheCallersGoroutine(t *testing.T) {
 // With a tail the driver answers and hands the block to the committer, which packs it and
 // takes along what came meanwhile; the recorder's thread has no part in it.
 func TestDriveAnswersFromTheTail(t *testing.T) {
-	g := newGate()
-	o, _ := tailed(t, g.fs(vfs.NewMem()))
-	j := openNew(t, "j", o)
 	f := flow{seed: 9, idsEvery: 3}
-	r := newRig(t, j, 4096, f, RecorderOptions{}).resting()
+	r, j, g := behindTail(t, f)
 	g.shut()
 	r.quietly(3)
 	r.rec.Drive()
@@ -89,9 +95,7 @@ func TestDriveAnswersFromTheTail(t *testing.T) {
 	until(t, "in the store", func() bool { return j.Durable() == 8 })
 	r.quietly(2)
 	r.rec.room() // whoever brought these met the committer's turn, and left them to it
-	if got := r.desk.durable.Load(); got != 10 {
-		t.Errorf("answered %d", got)
-	}
+	until(t, "answered", func() bool { return r.desk.durable.Load() == 10 })
 	must(t, r.end(t))
 	expectHistory(t, j, &f, 10)
 	must(t, j.Close())
@@ -100,11 +104,8 @@ func TestDriveAnswersFromTheTail(t *testing.T) {
 // A block that the tail has no room for is left to the thread by the committer as well, which would
 // wait for itself.
 func TestTheCommitterDoesNotWaitForItself(t *testing.T) {
-	g := newGate()
-	o, _ := tailed(t, g.fs(vfs.NewMem()))
-	j := openNew(t, "j", o)
 	f := flow{seed: 9}
-	r := newRig(t, j, 4096, f, RecorderOptions{}).resting()
+	r, j, g := behindTail(t, f)
 	var looked atomic.Int32
 	room := j.onRoom
 	j.onRoom = func() { room(); looked.Add(1) }
@@ -153,11 +154,8 @@ func TestDriverDoesNotWait(t *testing.T) {
 		must(t, j.Close())
 	})
 	t.Run("full tail", func(t *testing.T) {
-		g := newGate()
-		o, _ := tailed(t, g.fs(vfs.NewMem()))
-		j := openNew(t, "j", o)
 		f := flow{seed: 9}
-		r := newRig(t, j, 4096, f, RecorderOptions{}).resting()
+		r, j, g := behindTail(t, f)
 		g.shut()
 		const n = 1000 // more than the small tail holds
 		for range n {

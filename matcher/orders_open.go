@@ -55,14 +55,8 @@ func (p *orderPool) MakeResident() error { return p.arena.MakeResident() }
 
 // makeRoom makes the homes of the references from first up to end resident.
 func (p *orderPool) makeRoom(first, end uint64) error {
-	var all []error
-	for first < end {
-		home := uint64(p.homeOf(uint32(first)))
-		n := min(end-first, uint64(p.homes)+1-home) // up to the last home
-		all = append(all, ring.MakeResident(p.orders, int(home), int(home+n)), ring.MakeResident(p.colds, int(home), int(home+n)))
-		first += n
-	}
-	return errors.Join(all...)
+	homes := 1 + int(p.homes)
+	return errors.Join(ring.MakeLapResident(p.orders[1:homes], first, end), ring.MakeLapResident(p.colds[1:homes], first, end))
 }
 
 // Close gives the memory back; the pool must not be used afterwards.

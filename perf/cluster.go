@@ -117,23 +117,11 @@ func (r *Run) oneAtATime(e Engine) (_ *latency.Summary, used float64, err error)
 	source := &flowSource{random: flow.NewRandom(9)}
 	took, n, before := latency.NewRecorder(), r.scale(5_000), processorTime()
 	for range n {
-		begun := time.Now()
-		t, err := e.Desk().Acquire(1)
+		one, err := roundTrip(e, source)
 		if err != nil {
 			return nil, 0, err
 		}
-		source.next(t.Command(0))
-		if err := t.Submit(); err != nil {
-			return nil, 0, err
-		}
-		if err := t.Wait(0); err != nil {
-			return nil, 0, err
-		}
-		if a := t.Answer(0); a.Kind != matcher.EventAccepted {
-			return nil, 0, fmt.Errorf("command refused: %v", a.Reason)
-		}
-		t.Release()
-		took.Record(time.Since(begun))
+		took.Record(one)
 	}
 	return latency.Merge(took), microseconds(processorTime()-before) / float64(n), nil
 }

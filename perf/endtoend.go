@@ -138,16 +138,7 @@ func pump(e Engine, seed uint64, n, window, batch int) error {
 	finish := func() error {
 		t := inFlight[0]
 		inFlight = append(inFlight[:0], inFlight[1:]...)
-		defer t.Release()
-		if err := t.Wait(0); err != nil {
-			return err
-		}
-		for i := range t.Len() {
-			if a := t.Answer(i); a.Kind != matcher.EventAccepted {
-				return fmt.Errorf("command refused: %v", a.Reason)
-			}
-		}
-		return nil
+		return accepted(t)
 	}
 	for sent := 0; sent < n; sent += batch {
 		if len(inFlight) == window {
@@ -159,12 +150,8 @@ func pump(e Engine, seed uint64, n, window, batch int) error {
 		if err != nil {
 			return err
 		}
-		for i := range batch {
-			c := t.Command(i)
-			source.next(c)
-			if reason := e.Gate().Screen(c); reason != matcher.Accepted {
-				return fmt.Errorf("gate refused: %v", reason)
-			}
+		if err := source.fill(t, e); err != nil {
+			return err
 		}
 		for t.Submit() == desk.ErrFull {
 			runtime.Gosched()
@@ -177,6 +164,51 @@ func pump(e Engine, seed uint64, n, window, batch int) error {
 		}
 	}
 	return nil
+}
+
+// fill writes the flow's next commands into a ticket, past the gate.
+func (s *flowSource) fill(t *desk.Ticket, e Engine) error {
+	for i := range t.Len() {
+		c := t.Command(i)
+		s.next(c)
+		if reason := e.Gate().Screen(c); reason != matcher.Accepted {
+			return fmt.Errorf("gate refused: %v", reason)
+		}
+	}
+	return nil
+}
+
+// accepted waits for a ticket's answers and gives it back. Any other answer is an error.
+func accepted(t *desk.Ticket) error {
+	defer t.Release()
+	if err := t.Wait(0); err != nil {
+		return err
+	}
+	for i := range t.Len() {
+		if a := t.Answer(i); a.Kind != matcher.EventAccepted {
+			return fmt.Errorf("command refused: %v", a.Reason)
+		}
+	}
+	return nil
+}
+
+// roundTrip is how long the flow's next command takes from its gate to its answer.
+func roundTrip(e Engine, source *flowSource) (time.Duration, error) {
+	begun := time.Now()
+	t, err := e.Desk().Acquire(1)
+	if err != nil {
+		return 0, err
+	}
+	if err := source.fill(t, e); err != nil {
+		return 0, err
+	}
+	if err := t.SubmitAndDrive(); err != nil {
+		return 0, err
+	}
+	if err := accepted(t); err != nil {
+		return 0, err
+	}
+	return time.Since(begun), nil
 }
 
 // openLoop sends single commands at a fixed rate to an engine of its own and returns

@@ -2,11 +2,9 @@ package perf
 
 import (
 	"errors"
-	"fmt"
 	"path/filepath"
 	"time"
 
-	"posttrade/matcher"
 	"posttrade/perf/flow"
 	"posttrade/perf/latency"
 )
@@ -34,24 +32,10 @@ func (r *Run) firstOrders(durability string, n int) (first time.Duration, all *l
 	defer func() { err = errors.Join(err, e.Close()) }()
 	source, recorder := &flowSource{random: flow.NewRandom(5)}, latency.NewRecorder()
 	for i := range n {
-		begun := time.Now()
-		ticket, err := e.Desk().Acquire(1)
+		took, err := roundTrip(e, source)
 		if err != nil {
 			return 0, nil, err
 		}
-		c := ticket.Command(0)
-		source.next(c)
-		if reason := e.Gate().Screen(c); reason != matcher.Accepted {
-			return 0, nil, fmt.Errorf("gate refused: %v", reason)
-		}
-		if err := errors.Join(ticket.SubmitAndDrive(), ticket.Wait(0)); err != nil {
-			return 0, nil, err
-		}
-		if a := ticket.Answer(0); a.Kind != matcher.EventAccepted {
-			return 0, nil, fmt.Errorf("command refused: %v", a.Reason)
-		}
-		ticket.Release()
-		took := time.Since(begun)
 		if i == 0 {
 			first = took
 		}

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"posttrade/matcher"
 	"posttrade/matcher/desk"
 	"posttrade/perf/flow"
 	"posttrade/perf/load"
@@ -42,11 +41,9 @@ func (t *engineTarget) Send(n int) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	c := ticket.Command(0)
 	before := *t.source
-	t.source.next(c)
-	if reason := t.engine.Gate().Screen(c); reason != matcher.Accepted {
-		return false, fmt.Errorf("gate refused: %v", reason)
+	if err := t.source.fill(ticket, t.engine); err != nil {
+		return false, err
 	}
 	if err := ticket.SubmitAndDrive(); err != nil {
 		if errors.Is(err, desk.ErrFull) {
@@ -65,14 +62,8 @@ func (t *engineTarget) Poll(answered func(n int, at time.Duration)) error {
 		q := &t.queue[t.first]
 		t.first++
 		answered(q.n, t.clock.Now())
-		err := q.ticket.Wait(0)
-		a := *q.ticket.Answer(0)
-		q.ticket.Release()
-		if err != nil {
+		if err := accepted(q.ticket); err != nil {
 			return err
-		}
-		if a.Kind != matcher.EventAccepted {
-			return fmt.Errorf("command refused: %v", a.Reason)
 		}
 	}
 	if t.first == len(t.queue) {

@@ -39,6 +39,37 @@ func TestMakeResident(t *testing.T) {
 	}
 }
 
+func TestMakeLapResident(t *testing.T) {
+	for _, c := range []struct {
+		first, end uint64
+		there      [][2]int
+	}{
+		{0, 5_000, [][2]int{{0, 5_000}}},
+		{1<<20 - 9_000, 1 << 20, [][2]int{{1<<20 - 9_000, 1 << 20}}},
+		{7<<20 - 6_000, 7<<20 + 7_000, [][2]int{{1<<20 - 6_000, 1 << 20}, {0, 7_000}}},
+		{3<<20 + 10, 9 << 20, [][2]int{{0, 1 << 20}}},
+	} {
+		s, err := NewSlab[uint32](1 << 20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := MakeLapResident(s.Slice(), c.first, c.end); err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range c.there {
+			if got, of := ringtest.Pages(t, s.Slice(), part[0], part[1]); got != of {
+				t.Errorf("%d to %d: %d of %d pages are there at %v", c.first, c.end, got, of, part)
+			}
+		}
+		if got, of := ringtest.Pages(t, s.Slice(), 1<<19, 1<<19+1<<17); got != 0 && c.end-c.first < 1<<20 && !raceEnabled {
+			t.Errorf("%d to %d: %d of %d pages are there that nobody asked for", c.first, c.end, got, of)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // part of an arena that holds memory of its own.
 type part struct {
 	calls []string
@@ -125,8 +156,8 @@ func TestAheadKeepsItsDistance(t *testing.T) {
 	} {
 		r.at, r.made = c.at, nil
 		moved, more, err := a.Step()
-		if made := slices.Concat([]string{}, r.made); err != nil || moved != c.moved || more != c.more || fmt.Sprint(made) != "["+c.made+"]" {
-			t.Errorf("at %d: made %v, moved %v, more %v, %v, want %v, %v, %v", c.at, made, moved, more, err, c.made, c.moved, c.more)
+		if err != nil || moved != c.moved || more != c.more || fmt.Sprint(r.made) != "["+c.made+"]" {
+			t.Errorf("at %d: made %v, moved %v, more %v, %v, want %v, %v, %v", c.at, r.made, moved, more, err, c.made, c.moved, c.more)
 		}
 	}
 }

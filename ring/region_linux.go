@@ -202,11 +202,10 @@ func (r *Region) Populate() error {
 	if r.heap {
 		return nil
 	}
-	how := unix.MADV_POPULATE_WRITE
-	if r.readOnly {
-		how = unix.MADV_POPULATE_READ
+	if !r.readOnly {
+		return MakeResident(r.mem, 0, len(r.mem))
 	}
-	if err := unix.Madvise(r.mem, how); err != nil {
+	if err := unix.Madvise(r.mem, unix.MADV_POPULATE_READ); err != nil {
 		return fmt.Errorf("ring: populate bytes=%d: %w", len(r.mem), err)
 	}
 	return nil

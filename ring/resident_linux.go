@@ -1,6 +1,7 @@
 package ring
 
 import (
+	"errors"
 	"fmt"
 	"unsafe"
 
@@ -40,6 +41,19 @@ func MakeResident[T any](table []T, first, end int) error {
 		return fmt.Errorf("ring: make resident bytes=%d: %w", len(memory), err)
 	}
 	return nil
+}
+
+// MakeLapResident does so for the places of the numbers from first up to end in a table that is
+// used in laps: a number's place is what is left of it when it is divided by the table's length.
+func MakeLapResident[T any](table []T, first, end uint64) error {
+	places := uint64(len(table))
+	end = min(end, first+places)
+	at := first % places
+	whole := MakeResident(table, int(at), int(at+end-first))
+	if at+end-first <= places {
+		return whole
+	}
+	return errors.Join(whole, MakeResident(table, 0, int(at+end-first-places)))
 }
 
 // bytesOf is the memory of a table.
