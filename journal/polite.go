@@ -4,6 +4,8 @@ import (
 	"runtime"
 
 	"golang.org/x/sys/unix"
+
+	"posttrade/ring"
 )
 
 // The nice values of work beside the path of an order. Bulk gets what nobody else
@@ -36,21 +38,11 @@ func lower(nice int) {
 // alike starts f on a goroutine that is as polite as the caller: what a polite
 // caller hands to a helper must not come back at full priority.
 func alike(f func()) {
-	nice := niceness()
+	nice := ring.Niceness()
 	go func() {
 		if nice >= Background {
 			lower(nice)
 		}
 		f()
 	}()
-}
-
-// niceness is the nice value of the calling thread. The system call gives 20
-// less that.
-func niceness() int {
-	p, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
-	if err != nil {
-		return 0
-	}
-	return 20 - p
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"posttrade/matcher"
+	"posttrade/ring"
 )
 
 // Engine is what a shadow needs of an engine: *matcher.Engine is one.
@@ -48,14 +49,15 @@ type Shadow struct {
 	window []matcher.Event // out's slots, unless a command has needed more
 	ids    ClientIDs       // of the block being replayed
 	id     []byte          // of the command whose events are passing by
+	breath ring.Breather   // of the Follow under way
 
 	fn  func([]matcher.Event) error // of the Follow under way, may be nil
 	err error                       // of fn: events are lost, the shadow is of no more use
 }
 
-// shadowEvents is the window through which a shadow's events pass: 128 KiB, so
-// that they are still in a near cache when they are looked at.
-const shadowEvents = 1024
+// shadowEvents is the window through which a shadow's events pass: 16 KiB, so that they are
+// still in the nearest cache when they are looked at, and a shadow breathes often.
+const shadowEvents = 128
 
 // NewShadow returns a shadow that stands at the newest usable snapshot at or
 // before a sequence, or at genesis. Of a snapshot only the engine's state is
@@ -140,7 +142,7 @@ func (sh *Shadow) Follow(ctx context.Context, to uint64, fn func(events []matche
 	if from > to {
 		return ctx.Err()
 	}
-	sh.fn = fn
+	sh.fn, sh.breath = fn, ring.NewBreather()
 	defer func() { sh.fn = nil }()
 	return sh.j.ReplayTo(ctx, from, to, func(cmds []matcher.Command, ids ClientIDs) error {
 		sh.ids = ids
@@ -158,6 +160,7 @@ func (sh *Shadow) Follow(ctx context.Context, to uint64, fn func(events []matche
 // left: the beginning of the command being decided. One that fills the window by
 // itself gets one of twice the size; the next that does not gets the old one.
 func (sh *Shadow) pass() {
+	sh.breath.Breathe()
 	o := &sh.out
 	whole := o.Next
 	for whole > 0 && o.Slots[whole-1].Flags&matcher.EventLast == 0 {

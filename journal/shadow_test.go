@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"posttrade/matcher"
+	"posttrade/ring"
+	"posttrade/ring/ringtest"
 )
 
 // heard is a logger that keeps the errors it is told.
@@ -198,6 +201,44 @@ func TestFollowGoesOnWhereItStopped(t *testing.T) {
 		t.Fatal("a silent replay gives another state")
 	}
 	must(t, errors.Join(sh.Close(), silent.Close(), j.Close()))
+}
+
+// A shadow on a polite thread lets others go first again and again; one in a hurry does not.
+func TestAPoliteShadowBreathes(t *testing.T) {
+	j := openNew(t, "j", strict(t, vfs.NewMem()))
+	f := &flow{seed: *faultSeed}
+	appendAll(t, j, f, 700, 3000)
+	breaths := func() (shadow, reader int) {
+		sh, err := NewShadow(j, toys(*f, nil).Engine, 0)
+		must(t, err)
+		must(t, sh.Follow(context.Background(), 3700, func(events []matcher.Event) error {
+			if len(events) > shadowEvents {
+				t.Errorf("%d events in one go, want %d at most", len(events), shadowEvents)
+			}
+			return nil
+		}))
+		w := j.borrowWalker()
+		must(t, w.walk(0, func(*decoded) error { return nil }))
+		shadow, reader = sh.breath.Breaths(), w.breath.Breaths()
+		j.returnWalker(w)
+		must(t, sh.Close())
+		return shadow, reader
+	}
+	if ring.Niceness() <= 0 { // as it is, unless the whole test runs at a low priority
+		if shadow, reader := breaths(); shadow != 0 || reader != 0 {
+			t.Errorf("at the usual priority a shadow took %d breaths, its reader %d", shadow, reader)
+		}
+	}
+	ringtest.Politely(t, func() {
+		if shadow, reader := breaths(); shadow == 0 || reader == 0 {
+			t.Errorf("a polite shadow took %d breaths, its reader %d", shadow, reader)
+		}
+		h := &hashing{w: io.Discard, sum: sha256.New(), breath: ring.NewBreather()}
+		if _, err := h.Write(make([]byte, 100)); err != nil || h.breath.Breaths() == 0 {
+			t.Errorf("a snapshot's writer took %d breaths, %v", h.breath.Breaths(), err)
+		}
+	})
+	must(t, j.Close())
 }
 
 // chatty is a toy of which some commands have very many events.

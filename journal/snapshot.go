@@ -17,6 +17,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/klauspost/compress/zstd"
+
+	"posttrade/ring"
 )
 
 const (
@@ -185,7 +187,7 @@ func (j *Journal) snapshotFile(dir, name string, write func(io.Writer) error) (S
 	if err != nil {
 		return fail("create", err)
 	}
-	sum := &hashing{w: f, sum: sha256.New()}
+	sum := &hashing{w: f, sum: sha256.New(), breath: ring.NewBreather()}
 	z, err := zstd.NewWriter(sum, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest),
 		zstd.WithWindowSize(1<<20), zstd.WithLowerEncoderMem(true))
 	if err == nil {
@@ -223,12 +225,15 @@ type hashing struct {
 	w   io.Writer
 	sum hash.Hash
 	n   int64
+
+	breath ring.Breather
 }
 
 func (h *hashing) Write(p []byte) (int, error) {
 	// The file system may change p while writing it.
 	h.sum.Write(p)
 	h.n += int64(len(p))
+	h.breath.Breathe()
 	return h.w.Write(p)
 }
 

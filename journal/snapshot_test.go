@@ -1,14 +1,11 @@
 package journal
 
 import (
-	"runtime"
-
-	"golang.org/x/sys/unix"
-
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -17,8 +14,10 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"golang.org/x/sys/unix"
 
 	"posttrade/matcher"
+	"posttrade/ring"
 )
 
 func text(s string) func(io.Writer) error {
@@ -342,10 +341,10 @@ func TestPolitelyLowersOnlyItsOwnThread(t *testing.T) {
 func TestHelpersAreAsPoliteAsTheirCaller(t *testing.T) {
 	nice := func() int {
 		at := make(chan int, 1)
-		alike(func() { at <- niceness() })
+		alike(func() { at <- ring.Niceness() })
 		return <-at
 	}
-	own := niceness()
+	own := ring.Niceness()
 	if own < Background { // as it is, unless the whole test runs at a low priority
 		if got := nice(); got != own {
 			t.Errorf("the helper of a caller at nice %d runs at %d", own, got)

@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"posttrade/matcher"
+	"posttrade/ring"
 )
 
 // iterate runs f with an iterator over [lower, upper) and joins its errors.
@@ -59,6 +60,7 @@ type walker struct {
 	at     point // the end of the last commit read
 	lastAt uint64
 	unpack *unpacker
+	breath ring.Breather // of the walk under way
 	block  *decoded
 	bare   bool // leave fills and ids unread
 
@@ -143,6 +145,7 @@ var errEnough = errors.New("enough")
 // walk reads commits from where the walker stands up to the one that ends at
 // limit (0 = the last one there is) and gives each to f.
 func (w *walker) walk(limit uint64, f func(*decoded) error) error {
+	w.breath = ring.NewBreather()
 	for {
 		n, from := 0, []byte{keyCommands}
 		if w.at.inputSeq > 0 {
@@ -202,9 +205,11 @@ func (w *walker) read(key, value []byte) error {
 	if err := w.unpack.unpack(raw, &e, payload); err != nil {
 		return bad("%w", err)
 	}
+	w.breath.Breathe()
 	if !w.unpack.linked(&e, &w.at.chain, raw) {
 		return bad("chain %x does not follow: %w", e.chain[:4], errChecksum)
 	}
+	w.breath.Breathe()
 	for i := range b.commands {
 		if got, want := b.commands[i].InputSeq, e.first+uint64(i); got != want {
 			return bad("record %d has inputSeq %d, want %d: %w", i, got, want, errSizes)
@@ -273,9 +278,11 @@ func (w *walker) companion(kind byte, seq uint64, count uint32, b *decoded, room
 		if err := w.unpack.unpack(raw, &e, payload); err != nil {
 			return err
 		}
+		w.breath.Breathe()
 		if !w.unpack.linked(&e, &b.chain, raw) {
 			return fmt.Errorf("chain %x does not follow its commands: %w", e.chain[:4], errChecksum)
 		}
+		w.breath.Breathe()
 		return nil
 	}()
 	if err != nil {

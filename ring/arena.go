@@ -23,11 +23,14 @@ type Memory interface {
 }
 
 // Carve returns a zeroed table of n elements, nil for none and after a failure. The table is
-// used from its beginning on, or all over, so it is one for large pages.
+// used from its beginning on, or all over, so it is one for large pages, unless the caller's
+// thread has a low priority: it would keep its core while the kernel clears one.
 func Carve[T any](a *Arena, n int) []T {
 	table := CarveSparse[T](a, n)
 	if table != nil {
-		LargePages(table)
+		if Niceness() <= 0 {
+			LargePages(table)
+		}
 		a.begins = append(a.begins, func() error { return MakeResident(table, 0, max(1, largePage/int(unsafe.Sizeof(table[0])))) })
 	}
 	return table
@@ -44,6 +47,9 @@ func CarveSparse[T any](a *Arena, n int) []T {
 		return nil
 	}
 	a.held = append(a.held, slab)
+	if Niceness() > 0 {
+		smallPages(slab.Slice())
+	}
 	return slab.Slice()
 }
 

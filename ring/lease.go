@@ -21,6 +21,7 @@ const (
 //
 //	kept ─Lend─► open ─Borrow─► borrowed ─Return─► open ─Regain─► kept
 //	                                  └─Regain─► claimed ─Return─► kept
+//	                                                 └─(thread gives its core away)─► borrowed
 //
 // Everything that belongs to the consumer goes with the lease; what one owner wrote is
 // visible to the next.
@@ -35,7 +36,7 @@ const (
 // No wake-up is lost: a Borrow that says Lent is a barrier after the publication,
 // Return one before the look. One that says Kept is a plain load, and what follows
 // is the protocol of the waiter (doc.go), whose consumer lends only after its last look.
-// A thread that wants its consumer back is the next to have it.
+// A thread that wants its consumer back is the next to have it, as long as it has a core.
 type Lease struct {
 	_    [cacheLine]byte
 	word atomic.Uint32
@@ -86,10 +87,22 @@ func (l *Lease) Return() {
 func (l *Lease) Lend() { l.word.Store(leaseOpen) }
 
 // Regain takes the consumer back; it waits for a borrower to finish. The owner's thread only.
+//
+// It claims the consumer while it has a core, and withdraws the claim before it gives the
+// core away: what is returned to a thread that does not run, everybody has to wait for.
 func (l *Lease) Regain() {
-	for tries := 0; !l.regained(); tries++ {
+	for tries := 0; ; tries++ {
+		for range regainLooks {
+			if l.regained() {
+				return
+			}
+			pause(pausesPerSpin)
+		}
+		if !l.word.CompareAndSwap(leaseClaimed, leaseBorrowed) {
+			continue // it has just been returned
+		}
 		if tries < regainYields {
-			yieldThread()
+			YieldThread()
 		} else {
 			nap(regainNapNs)
 		}
@@ -106,6 +119,7 @@ func (l *Lease) regained() bool {
 }
 
 const (
+	regainLooks  = 50 // some microseconds
 	regainYields = 32
 	regainNapNs  = 20_000 // the borrower has been interrupted: leave it the core
 )

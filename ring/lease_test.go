@@ -32,9 +32,35 @@ func TestLeaseIsOneOwnersAtATime(t *testing.T) {
 		}
 	})
 	for l.Borrow() != Kept { // it is claimed
-		yieldThread()
+		YieldThread()
 	}
 	back.Store(true)
+	l.Return()
+	wg.Wait()
+	if got := l.Borrow(); got != Kept {
+		t.Errorf("after the thread has it again: %d, want kept", got)
+	}
+}
+
+// A thread that waits for its consumer claims it, but not while it gives its core away: what
+// is returned then is for whoever comes.
+func TestAClaimIsWithdrawnWithTheCore(t *testing.T) {
+	var l Lease
+	l.Lend()
+	if got := l.Borrow(); got != Taken {
+		t.Fatalf("of a thread that rests: %d, want taken", got)
+	}
+	var wg sync.WaitGroup
+	wg.Go(l.Regain)
+	claimed, withdrawn := false, false
+	for tries := 0; tries < 10_000_000 && !(claimed && withdrawn); tries++ {
+		got := l.Borrow()
+		claimed = claimed || got == Kept
+		withdrawn = withdrawn || claimed && got == Lent
+	}
+	if !claimed || !withdrawn {
+		t.Errorf("claimed: %v, withdrawn: %v", claimed, withdrawn)
+	}
 	l.Return()
 	wg.Wait()
 	if got := l.Borrow(); got != Kept {

@@ -126,7 +126,7 @@ func nap(ns int64) {
 	unix.Nanosleep(&ts, nil)
 }
 
-// yieldThread gives the core to another thread; the goroutine keeps its thread.
-func yieldThread() {
+// YieldThread gives the core to another thread, if one waits for it; the goroutine keeps its thread.
+func YieldThread() {
 	unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
 }

@@ -22,3 +22,13 @@ func PinThread(cpu int) error {
 	}
 	return nil
 }
+
+// Niceness is the nice value of the calling thread. The system call gives 20
+// less that.
+func Niceness() int {
+	p, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+	if err != nil {
+		return 0
+	}
+	return 20 - p
+}

@@ -199,7 +199,7 @@ func childFileProducer(n int) error {
 		size := min(1+i%5, n-i)
 		lo, ok := r.ClaimN(size)
 		if !ok {
-			yieldThread()
+			YieldThread()
 			continue
 		}
 		for k := range size {
@@ -233,7 +233,7 @@ func TestFreeReaderInAnotherProcess(t *testing.T) {
 		_, hi = r.Ready(procCapacity)
 		r.Release(hi)
 		if pos%1024 == 0 {
-			yieldThread()
+			YieldThread()
 		}
 	}
 	if err := cmd.Wait(); err != nil {
@@ -262,7 +262,7 @@ func childFreeReader(n int) error {
 			return err
 		}
 		if k == 0 {
-			yieldThread()
+			YieldThread()
 		}
 		for i := range k {
 			if !dst[i].ok(uint64(pos) + uint64(i)) {

@@ -21,6 +21,9 @@ func LargePages[T any](table []T) {
 	}
 }
 
+// smallPages advises the kernel to clear the memory of a table bit by bit.
+func smallPages[T any](table []T) { _ = unix.Madvise(bytesOf(table), unix.MADV_NOHUGEPAGE) }
+
 // MakeResident gives the elements of a table from first up to end, which is left out and
 // may lie behind the table's, the memory that they need, so that who writes to them next is
 // not held up by it. Any goroutine may call it, whatever others do with the elements.

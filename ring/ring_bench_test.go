@@ -64,7 +64,7 @@ func onThread(wg *sync.WaitGroup, cpu int, f func()) {
 func await(spins *int) {
 	pause(pausesPerSpin)
 	if *spins++; *spins&0xfff == 0 {
-		yieldThread()
+		YieldThread()
 	}
 }
 

@@ -92,7 +92,23 @@ func (i *Idler) Lock(cpu int) error {
 // Lends makes the consumer's lease open to others whenever its thread, which is locked,
 // gives its core away or sleeps. One that spins or yields without end never does:
 // whoever asked for that wants the work on this thread. Call it before the first Idle.
-func (i *Idler) Lends(l *Lease) { i.lease = l }
+func (i *Idler) Lends(l *Lease) {
+	i.lease = l
+	if !i.forever {
+		i.spins = lendingSpins(i.spins, runtime.NumCPU())
+	}
+}
+
+// lendingSpins is the length of the spin phase of a consumer that lends, which it does not do
+// in that phase. With two cores there is none: whoever brings work has one of them and does it,
+// and a spinner takes the other one from the next stage; one that is interrupted keeps
+// everybody's work to itself until it is back.
+func lendingSpins(spins, cores int) int {
+	if cores <= 2 {
+		return 0
+	}
+	return spins
+}
 
 // Stats is what the Idler did so far. Consumer only.
 func (i *Idler) Stats() IdleStats { return i.stats }
@@ -132,10 +148,10 @@ func (i *Idler) yield() {
 		return
 	}
 	if i.lease == nil || i.forever {
-		yieldThread()
+		YieldThread()
 		return
 	}
 	i.lease.Lend()
-	yieldThread()
+	YieldThread()
 	i.lease.Regain()
 }

@@ -75,7 +75,7 @@ func (p *parker) rest(n int, ns int64) (rung int, late bool) {
 // yield gives the core to another thread, with the sessions open for loans.
 func (p *parker) yield() {
 	p.lease.Lend()
-	yieldThread()
+	ring.YieldThread()
 	p.lease.Regain()
 }
 
@@ -178,6 +178,3 @@ func futexWakeOne(word *atomic.Uint32) {
 func membarrier() {
 	unix.RawSyscall(unix.SYS_MEMBARRIER, globalExpedited, 0, 0)
 }
-
-// yieldThread gives the core to another thread; the goroutine keeps its thread.
-func yieldThread() { unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"posttrade/ring"
 )
 
 // Clock is the time of a run, from its start.
@@ -37,7 +39,7 @@ const nap = 10 * time.Microsecond
 // process is idle. What it is late by is charged to the requests that were due.
 func (m *machine) Nap() {
 	if m.busy {
-		_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) // it always succeeds
+		ring.YieldThread()
 		return
 	}
 	if !m.keen {

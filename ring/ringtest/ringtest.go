@@ -3,6 +3,8 @@ package ringtest
 import (
 	"fmt"
 	"os"
+	"runtime"
+	"strings"
 	"testing"
 	"unsafe"
 
@@ -39,4 +41,43 @@ func Pages[T any](t testing.TB, table []T, first, end int) (there, of int) {
 		there += int(s & 1)
 	}
 	return there, len(states)
+}
+
+// Politely runs f on a thread of a low priority, which ends with it.
+func Politely(t testing.TB, f func()) {
+	t.Helper()
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked
+		err := unix.Setpriority(unix.PRIO_PROCESS, 0, 15)
+		if err == nil {
+			f()
+		}
+		done <- err
+	}()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Advice is what the kernel has been told about the memory of a table, as the two letters of
+// /proc/self/smaps: hg for large pages, nh for none.
+func Advice[T any](t testing.TB, table []T) (flags []string) {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/smaps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, inside := uintptr(unsafe.Pointer(unsafe.SliceData(table))), false
+	for line := range strings.Lines(string(text)) {
+		var from, to uintptr
+		if n, _ := fmt.Sscanf(line, "%x-%x ", &from, &to); n == 2 {
+			inside = from <= at && at < to
+		}
+		if list, found := strings.CutPrefix(line, "VmFlags:"); found && inside {
+			return strings.Fields(list)
+		}
+	}
+	t.Fatalf("the kernel knows nothing of a table at %x", at)
+	return nil
 }

@@ -37,6 +37,9 @@ func Scrubbed(databaseURL string, err error) (error, error) {
 	return e.scrubbed(err), nil
 }
 
+// Breaths is how often the last statement of a transaction on SQLite let others go first.
+func Breaths(tx *Tx) int { return tx.conn.(*sqliteConn).breath.Breaths() }
+
 // WriteAlone runs an empty write transaction without preparing the schema.
 func WriteAlone(ctx context.Context, d *DB) error {
 	return d.engine.write(ctx, func(*Tx) error { return nil })

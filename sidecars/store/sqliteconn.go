@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"zombiezen.com/go/sqlite"
+
+	"posttrade/ring"
 )
 
 // sqliteConn is one connection and its prepared statements. One goroutine at a time.
@@ -19,7 +21,8 @@ type sqliteConn struct {
 
 	day      Date // the settlement date rendered last: rows come in runs of one date
 	dayText  string
-	textRoom []byte // what a column is read into when nobody keeps it
+	textRoom []byte        // what a column is read into when nobody keeps it
+	breath   ring.Breather // of the statement under way
 }
 
 // sqliteStmt is a prepared statement. Its parameter i takes argument order[i].
@@ -234,8 +237,12 @@ func (c *sqliteConn) query(_ context.Context, sql string, each func(*Row) error,
 		return sqliteError(err)
 	}
 	defer s.Reset() // also when each panics; its error would repeat that of the step
+	c.breath = ring.NewBreather()
 	row := &Row{cells: sqliteCells{s.Stmt, c}}
-	for {
+	for n := 1; ; n++ {
+		if n%rowsPerBreath == 0 {
+			c.breath.Breathe()
+		}
 		more, err := s.Step()
 		if err != nil || !more {
 			return sqliteError(err)
@@ -245,6 +252,9 @@ func (c *sqliteConn) query(_ context.Context, sql string, each func(*Row) error,
 		}
 	}
 }
+
+// rowsPerBreath rows take some ten microseconds to read.
+const rowsPerBreath = 16
 
 // script runs the statements of a migration, which must not end in a comment.
 func (c *sqliteConn) script(_ context.Context, sql string) error {

@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"zombiezen.com/go/sqlite"
+
+	"posttrade/ring"
 )
 
 // The bare statement is what the comparator runs; ours differs by what makes it idempotent.
@@ -28,7 +30,9 @@ func (c *sqliteConn) insertEach(sql string, rows []Trade) (inserted int, err err
 	if err != nil {
 		return 0, sqliteError(err)
 	}
+	c.breath = ring.NewBreather()
 	for i := range rows {
+		c.breath.Breathe()
 		c.bindTrade(s, &rows[i])
 		if _, err := s.Step(); err != nil {
 			return 0, sqliteError(fmt.Errorf("id=%q: %w", rows[i].ID, err))

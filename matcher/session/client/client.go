@@ -217,7 +217,7 @@ func spins(cores int) int {
 // yield gives the core to another thread, and to another goroutine.
 func yield() {
 	runtime.Gosched()
-	unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+	ring.YieldThread()
 }
 
 // listen reads the socket until it ends, so that the end of the session is noticed.

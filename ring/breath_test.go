@@ -1,0 +1,77 @@
+package ring
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"posttrade/ring/ringtest"
+)
+
+func TestOnlyAPoliteThreadBreathes(t *testing.T) {
+	var zero Breather
+	zero.Breathe()
+	if got := zero.Breaths(); got != 0 {
+		t.Errorf("the zero Breather took %d breaths", got)
+	}
+	if usual := (Niceness() <= 0); usual { // as it is, unless the whole test runs at a low priority
+		b := NewBreather()
+		b.Breathe()
+		if got := b.Breaths(); got != 0 {
+			t.Errorf("a thread of the usual priority took %d breaths", got)
+		}
+	}
+	ringtest.Politely(t, func() {
+		b := NewBreather()
+		b.Breathe()
+		if got := b.Breaths(); got != 1 {
+			t.Errorf("a polite thread took %d breaths, want 1", got)
+		}
+		b.until = time.Now().Add(time.Hour)
+		b.Breathe()
+		if got := b.Breaths(); got != 1 {
+			t.Errorf("%d breaths, want none before the time that it is due", got-1)
+		}
+	})
+}
+
+// What others took in a breath comes back to who let them: an eighth of it, up to a tick.
+func TestABreathIsFollowedByWork(t *testing.T) {
+	begun := time.Now()
+	for took, want := range map[time.Duration]time.Duration{
+		0: 0, 800 * time.Nanosecond: 100 * time.Nanosecond, 8 * time.Millisecond: time.Millisecond,
+		32 * time.Millisecond: 4 * time.Millisecond, 190 * time.Millisecond: 4 * time.Millisecond,
+	} {
+		var b Breather
+		b.hold(begun, begun.Add(took))
+		if got := b.until.Sub(begun) - took; got != want {
+			t.Errorf("after %v: %v without a breath, want %v", took, got, want)
+		}
+	}
+}
+
+// The kernel clears a large page in one go, with the core.
+func TestAPoliteThreadCarvesSmallPages(t *testing.T) {
+	advice := func() (dense, sparse []string) {
+		var a Arena
+		dense, sparse = ringtest.Advice(t, Carve[uint64](&a, 1<<20)), ringtest.Advice(t, CarveSparse[uint64](&a, 1<<20))
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+		return dense, sparse
+	}
+	usual, _ := advice()
+	large := slices.Contains(usual, "hg")
+	if known := large || Niceness() > 0; !known {
+		t.Logf("this kernel has no large pages: %v", usual)
+	}
+	ringtest.Politely(t, func() {
+		dense, sparse := advice()
+		if slices.Contains(dense, "hg") || large && !slices.Contains(dense, "nh") {
+			t.Errorf("a dense table: %v", dense)
+		}
+		if large && !slices.Contains(sparse, "nh") {
+			t.Errorf("a sparse table: %v", sparse)
+		}
+	})
+}
