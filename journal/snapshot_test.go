@@ -336,6 +336,22 @@ func TestPolitelyLowersOnlyItsOwnThread(t *testing.T) {
 	}
 }
 
+// TestAPoliteWriteIsNoBurden: what waits in the store's queue, everybody behind it waits for.
+func TestAPoliteWriteIsNoBurden(t *testing.T) {
+	j := openNew(t, "j", strict(t, vfs.NewMem()))
+	usual := ring.Niceness()
+	for _, nice := range []int{usual, Bulk} {
+		at := -1
+		err := Politely(nice, func() error {
+			return j.latch.write(func() error { at = ring.Niceness(); return nil })
+		})
+		if err != nil || at != usual {
+			t.Errorf("for a caller at nice %d a write ran at %d, want %d: %v", nice, at, usual, err)
+		}
+	}
+	must(t, j.Close())
+}
+
 // TestHelpersAreAsPoliteAsTheirCaller: what reads ahead for a polite replay must
 // not take the processor at full priority.
 func TestHelpersAreAsPoliteAsTheirCaller(t *testing.T) {

@@ -209,7 +209,8 @@ func closeStore(db *pebble.DB, l *latch) error {
 }
 
 // orPoison runs a call that may wait for the store's own goroutines, and gives
-// up on it when one of them has met the failure that ended the journal.
+// up on it when one of them has met the failure that ended the journal. It runs at the usual
+// priority, also for a polite caller: every commit behind a write under way waits for it.
 func (l *latch) orPoison(call func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- guard(call) }()
