@@ -91,22 +91,25 @@ func (l *Lease) Lend() { l.word.Store(leaseOpen) }
 // It claims the consumer while it has a core, and withdraws the claim before it gives the
 // core away: what is returned to a thread that does not run, everybody has to wait for.
 func (l *Lease) Regain() {
-	for tries := 0; ; tries++ {
-		for range regainLooks {
-			if l.regained() {
-				return
-			}
-			pause(pausesPerSpin)
-		}
-		if !l.word.CompareAndSwap(leaseClaimed, leaseBorrowed) {
-			continue // it has just been returned
-		}
+	for tries := 0; !l.claim(); tries++ {
 		if tries < regainYields {
 			YieldThread()
 		} else {
 			nap(regainNapNs)
 		}
 	}
+}
+
+// claim waits some microseconds for a borrower to finish and reports whether it has. If not, nothing
+// is claimed any more.
+func (l *Lease) claim() bool {
+	for range regainLooks {
+		if l.regained() {
+			return true
+		}
+		pause(pausesPerSpin)
+	}
+	return !l.word.CompareAndSwap(leaseClaimed, leaseBorrowed) // it may just have been returned
 }
 
 // regained takes an open lease, claims a borrowed one, and reports whether it is kept now.
@@ -119,7 +122,7 @@ func (l *Lease) regained() bool {
 }
 
 const (
-	regainLooks  = 50 // some microseconds
+	regainLooks  = 50
 	regainYields = 32
 	regainNapNs  = 20_000 // the borrower has been interrupted: leave it the core
 )

@@ -50,21 +50,22 @@ func TestAClaimIsWithdrawnWithTheCore(t *testing.T) {
 	if got := l.Borrow(); got != Taken {
 		t.Fatalf("of a thread that rests: %d, want taken", got)
 	}
-	var wg sync.WaitGroup
-	wg.Go(l.Regain)
-	claimed, withdrawn := false, false
-	for tries := 0; tries < 10_000_000 && !(claimed && withdrawn); tries++ {
-		got := l.Borrow()
-		claimed = claimed || got == Kept
-		withdrawn = withdrawn || claimed && got == Lent
+	if l.claim() {
+		t.Error("claimed, and had, while another one has it")
 	}
-	if !claimed || !withdrawn {
-		t.Errorf("claimed: %v, withdrawn: %v", claimed, withdrawn)
+	if got := l.Borrow(); got != Lent {
+		t.Errorf("after a claim in vain: %d, want lent", got)
 	}
 	l.Return()
-	wg.Wait()
+	if got := l.Borrow(); got != Taken {
+		t.Errorf("of a thread that may have given its core away: %d, want taken", got)
+	}
+	l.Return()
+	if !l.claim() {
+		t.Error("claimed in vain, though nobody has it")
+	}
 	if got := l.Borrow(); got != Kept {
-		t.Errorf("after the thread has it again: %d, want kept", got)
+		t.Errorf("of a thread that has it: %d, want kept", got)
 	}
 }
 
