@@ -34,7 +34,7 @@ var rooms = map[string][]string{
 	"journal/audit":  {"ring", "matcher", "matcher/strictjson", "journal"},
 	"journal/quorum": {"ring", "matcher", "journal"},
 
-	"sidecars/store":             {"matcher", "matcher/strictjson"},
+	"sidecars/store":             {"matcher", "matcher/strictjson", "ring"},
 	"sidecars/store/storetest":   {"sidecars/store"},
 	"sidecars/broker":            {},
 	"sidecars/broker/brokertest": {"sidecars/broker"},
@@ -58,7 +58,7 @@ var rooms = map[string][]string{
 	"perf/flow":      {},
 	"perf/latency":   {},
 	"perf/orderflow": {"matcher"},
-	"perf/load":      {"perf/latency"},
+	"perf/load":      {"perf/latency", "ring"},
 	"perf/regress":   {},
 	"perf/report":    {"perf/latency"},
 	"perf": {"ring", "matcher", "matcher/strictjson", "matcher/gate", "matcher/desk", "journal", "blotter",

@@ -33,8 +33,12 @@ func newControlSources(db *store.DB, b *broker.Broker, poll time.Duration, log *
 			Source: name, DB: db, Stream: stream, Poll: poll, Logger: log,
 		})}
 	}
-	s.accounts = accounts.New(source.Options{DB: db, Changed: s.feeds[control.Account].outbox.Wake})
-	s.securities = securities.New(source.Options{DB: db, Changed: s.feeds[control.Security].outbox.Wake})
+	options := func(name control.Source) source.Options {
+		feed := s.feeds[name]
+		return source.Options{DB: db, Changed: feed.outbox.Wake, Seed: func(ctx context.Context) (int, error) { return feed.seed(ctx) }}
+	}
+	s.accounts = accounts.New(options(control.Account))
+	s.securities = securities.New(options(control.Security))
 	return s
 }
 

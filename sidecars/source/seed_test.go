@@ -68,6 +68,41 @@ func TestNoSeedBesideRecords(t *testing.T) {
 	})
 }
 
+// A change that comes before the seeding is done comes after the seeds.
+func TestAChangeWaitsForTheSeeds(t *testing.T) {
+	for _, s := range control.Sources() {
+		storetest.Each(t, func(t *testing.T, db *store.DB) {
+			const n = 10
+			cause := errors.New("the seeds cannot be read")
+			var one service
+			calls := 0
+			one = serviceOf(s, source.Options{DB: db, Seed: func(ctx context.Context) (int, error) {
+				if calls++; calls == 1 {
+					return 0, cause
+				}
+				return one.seed(ctx, n)
+			}})
+			if _, err := one.upsert(t.Context(), 999, "mine", true); !errors.Is(err, cause) {
+				t.Errorf("without seeds: %v, want what seeding said", err)
+			}
+			for range 2 {
+				if _, err := one.upsert(t.Context(), 999, "mine", true); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if calls != 2 {
+				t.Errorf("seeded %d times, want 2: in vain, and once", calls)
+			}
+			if all := rows(t, db, s); len(all) != n+2 {
+				t.Errorf("%d outbox rows, want %d seeds and 2 changes", len(all), n)
+			}
+			if got, err := one.seed(t.Context(), n); got != 0 || err != nil {
+				t.Errorf("a later seeding writes %d, %v", got, err)
+			}
+		})
+	}
+}
+
 // Seeding that ends in the middle, for whatever reason, leaves neither records
 // nor outbox rows nor versions, and the next one does all of it.
 func TestSeedingIsAllOrNothing(t *testing.T) {

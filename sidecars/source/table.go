@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -18,6 +19,10 @@ type Options struct {
 	DB      *store.DB
 	Now     func() time.Time // nil: the system's clock
 	Changed func()           // called after a change is committed; nil: nobody waits for it
+
+	// Seed fills the table if it is empty. It comes before the first change, which would
+	// otherwise leave the table without its seeds for good. nil: there are none.
+	Seed func(context.Context) (int, error)
 }
 
 // Columns say how records of a source lie in their table.
@@ -43,6 +48,7 @@ type Table struct {
 	source  control.Source
 	columns Columns
 	o       Options
+	seeded  atomic.Bool // by Seed, or it is known that the table was not empty
 }
 
 // New returns a source's table. It does no I/O.
@@ -89,6 +95,11 @@ func (t *Table) Get(ctx context.Context, key any) (r control.Record, found bool,
 // the outbox in the same transaction. It returns the change's version, and
 // whether the record is new. The caller has checked the record.
 func (t *Table) Upsert(ctx context.Context, r control.Record, key any) (version uint64, created bool, err error) {
+	if t.o.Seed != nil && !t.seeded.Load() {
+		if _, err := t.o.Seed(ctx); err != nil {
+			return 0, false, err
+		}
+	}
 	err = t.o.DB.Write(ctx, func(tx *store.Tx) error {
 		// The counter row first: whether the record is new is then nobody else's to change.
 		if _, _, err := tx.LockSource(string(t.source), t.o.Now().UnixMilli()); err != nil {
@@ -160,6 +171,7 @@ func (t *Table) Seed(ctx context.Context, records []control.Record) (written int
 	if err != nil {
 		return 0, err
 	}
+	t.seeded.Store(true)
 	if written > 0 {
 		t.o.Changed()
 	}
