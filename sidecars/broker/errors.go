@@ -44,6 +44,7 @@ const (
 	codeNoMessage        = 10037
 	codeNotForAccount    = 10039
 	codeNoStorage        = 10047
+	codeNoStore          = 10049
 	codeStreamNameInUse  = 10058
 	codeStreamMissing    = 10059
 	codeWrongLastMsgID   = 10070

@@ -65,10 +65,13 @@ func (b *Broker) EnsureStream(ctx context.Context, want Stream) error {
 	return nil
 }
 
+// storePause is how long a store that cannot be made is left alone.
+const storePause = 20 * time.Millisecond
+
 // ensure looks first: creating a stream that is there, with the same settings,
 // would succeed, with others it would fail without naming them.
 func (s *session) ensure(ctx context.Context, want Stream) error {
-	for range 2 {
+	for looks := 0; looks < 2; {
 		there, err := s.js.Stream(ctx, want.Name)
 		if err == nil {
 			return want.differs(there.CachedInfo().Config)
@@ -83,10 +86,19 @@ func (s *session) ensure(ctx context.Context, want Stream) error {
 		var api *apiError
 		if err = asked(ctx, err); errors.As(err, &api) && api.ErrCode == codeSubjectsOverlap {
 			return fmt.Errorf("%w: subjects=%v belong to another stream", ErrStream, want.Subjects)
-		} else if !errors.As(err, &api) || api.ErrCode != codeStreamNameInUse {
+		} else if !errors.As(err, &api) || api.ErrCode != codeStreamNameInUse && api.ErrCode != codeNoStore {
 			return err
 		}
-		// Somebody made it between the two requests: look again.
+		if api.ErrCode == codeStreamNameInUse {
+			looks++ // somebody made it between the two requests
+			continue
+		}
+		// The files of a stream of this name may just be on their way out.
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(storePause):
+		}
 	}
 	return fmt.Errorf("%w: it comes and goes", ErrUnavailable)
 }

@@ -3,6 +3,8 @@ package broker
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -142,4 +144,24 @@ func TestMessagesAreReadBySequenceAndFromTheEnd(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A store that cannot be made is tried again: what is in its way goes away, as the files of a
+// stream that was deleted a moment ago do. The server itself removes this one when it has failed.
+func TestEnsureStreamWaitsForItsPlace(t *testing.T) {
+	b, srv := external(t)
+	ctx := patience(t)
+	ensure(t, ctx, b, deltas())
+	places, err := filepath.Glob(filepath.Join(srv.Dir(), "jetstream", "*", "streams", deltas().Name))
+	if err != nil || len(places) != 1 {
+		t.Fatalf("the stream's files are in %v, %v", places, err)
+	}
+	srv.DeleteStream(deltas().Name)
+	until(t, ctx, "the files are gone", func() bool { _, err := os.Stat(places[0]); return os.IsNotExist(err) })
+	if err := os.WriteFile(places[0], nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.EnsureStream(ctx, deltas()); err != nil {
+		t.Error(err)
+	}
 }
