@@ -227,10 +227,14 @@ func (w *walker) read(key, value []byte) error {
 
 // companions reads the fill and the client-id block of the commit.
 func (w *walker) companions(b *decoded) error {
-	b.fills = resize(b.fills, int(b.envelope.fills))
+	b.fills = b.fills[:0]
 	if b.envelope.fills > 0 {
-		raw := fillBytesOf(b.fills)
-		if err := w.companion(keyFills, b.link, b.envelope.fills, b, func(*envelope) []byte { return raw }); err != nil {
+		// There is memory for as many as the block of fills itself has, not for what the commands say.
+		err := w.companion(keyFills, b.link, b.envelope.fills, b, func(e *envelope) []byte {
+			b.fills = resize(b.fills, int(e.count))
+			return fillBytesOf(b.fills)
+		})
+		if err != nil {
 			return err
 		}
 		for i := range b.fills {
