@@ -100,24 +100,29 @@ func (l *Lease) Regain() {
 	}
 }
 
-// claim waits some microseconds for a borrower to finish and reports whether it has. If not, nothing
-// is claimed any more.
+// claim waits some microseconds for a borrower to finish and reports whether the thread has the
+// consumer. If not, nothing is claimed any more.
 func (l *Lease) claim() bool {
 	for range regainLooks {
-		if l.regained() {
+		switch l.word.Load() {
+		case leaseKept:
 			return true
+		case leaseOpen:
+			if l.word.CompareAndSwap(leaseOpen, leaseKept) {
+				return true
+			}
+		case leaseBorrowed:
+			l.word.CompareAndSwap(leaseBorrowed, leaseClaimed)
 		}
 		pause(pausesPerSpin)
 	}
-	return !l.word.CompareAndSwap(leaseClaimed, leaseBorrowed) // it may just have been returned
+	return l.withdraw()
 }
 
-// regained takes an open lease, claims a borrowed one, and reports whether it is kept now.
-func (l *Lease) regained() bool {
-	if l.word.CompareAndSwap(leaseOpen, leaseKept) {
-		return true
-	}
-	l.word.CompareAndSwap(leaseBorrowed, leaseClaimed)
+// withdraw ends a claim and reports whether it came too late: the consumer has been returned to
+// the thread. One that is open or borrowed is not the thread's.
+func (l *Lease) withdraw() (kept bool) {
+	l.word.CompareAndSwap(leaseClaimed, leaseBorrowed)
 	return l.word.Load() == leaseKept
 }
 

@@ -69,6 +69,26 @@ func TestAClaimIsWithdrawnWithTheCore(t *testing.T) {
 	}
 }
 
+// Whatever has become of the lease since the last look, a thread goes on with it only if it has it.
+func TestWithdrawnClaim(t *testing.T) {
+	for _, tt := range []struct {
+		name        string
+		word, after uint32
+		kept        bool
+	}{
+		{"returned to the thread", leaseKept, leaseKept, true},
+		{"returned before it was claimed", leaseOpen, leaseOpen, false},
+		{"borrowed again before it was claimed", leaseBorrowed, leaseBorrowed, false},
+		{"claimed", leaseClaimed, leaseBorrowed, false},
+	} {
+		var l Lease
+		l.word.Store(tt.word)
+		if kept := l.withdraw(); kept != tt.kept || l.word.Load() != tt.after {
+			t.Errorf("%s: kept %v, then %d, want %v, %d", tt.name, kept, l.word.Load(), tt.kept, tt.after)
+		}
+	}
+}
+
 // One that spins or yields without end keeps its work.
 func TestOnlyAConsumerThatRestsLends(t *testing.T) {
 	for _, tt := range []struct {
