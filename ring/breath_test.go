@@ -14,7 +14,7 @@ func TestOnlyAPoliteThreadBreathes(t *testing.T) {
 	if got := zero.Breaths(); got != 0 {
 		t.Errorf("the zero Breather took %d breaths", got)
 	}
-	if usual := (Niceness() <= 0); usual { // as it is, unless the whole test runs at a low priority
+	if Niceness() <= 0 { // as it is, unless the whole test runs at a low priority
 		b := NewBreather()
 		b.Breathe()
 		if got := b.Breaths(); got != 0 {
@@ -62,9 +62,6 @@ func TestAPoliteThreadCarvesSmallPages(t *testing.T) {
 	}
 	usual, _ := advice()
 	large := slices.Contains(usual, "hg")
-	if known := large || Niceness() > 0; !known {
-		t.Logf("this kernel has no large pages: %v", usual)
-	}
 	ringtest.Politely(t, func() {
 		dense, sparse := advice()
 		if slices.Contains(dense, "hg") || large && !slices.Contains(dense, "nh") {
