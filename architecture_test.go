@@ -48,7 +48,7 @@ var rooms = map[string][]string{
 	"sidecars/securities":        {"sidecars/control", "sidecars/source", "sidecars/store"},
 	"sidecars/outbox":            {"sidecars/control", "sidecars/store"},
 	"sidecars/bootstrap":         {"sidecars/control"},
-	"sidecars/riskextract":       {"matcher", "matcher/strictjson", "sidecars/store"},
+	"sidecars/riskextract":       {"matcher", "matcher/strictjson", "ring", "sidecars/store"},
 
 	"httpapi/client": {"matcher", "matcher/strictjson"},
 	"httpapi": {"ring", "matcher", "matcher/strictjson", "matcher/gate", "matcher/desk", "blotter", "journal/audit",

@@ -18,6 +18,7 @@ import "time"
 type Breather struct {
 	polite  bool
 	until   time.Time // no breath before
+	steps   int
 	breaths int
 }
 
@@ -41,6 +42,14 @@ func (b *Breather) Breathe() {
 	b.breaths++
 	YieldThread()
 	b.hold(begun, time.Now())
+}
+
+// Step is Breathe at every so many steps.
+func (b *Breather) Step(every int) {
+	if b.steps++; b.steps >= every {
+		b.steps = 0
+		b.Breathe()
+	}
 }
 
 // hold is what follows a breath.

@@ -35,6 +35,19 @@ func TestOnlyAPoliteThreadBreathes(t *testing.T) {
 	})
 }
 
+func TestABreathEveryFewSteps(t *testing.T) {
+	ringtest.Politely(t, func() {
+		b := NewBreather()
+		for step := range 3 * 64 {
+			b.Step(64)
+			b.until = time.Time{}
+			if got, want := b.Breaths(), (step+1)/64; got != want {
+				t.Errorf("%d steps: %d breaths, want %d", step+1, got, want)
+			}
+		}
+	})
+}
+
 // What others took in a breath comes back to who let them: an eighth of it, up to a tick.
 func TestABreathIsFollowedByWork(t *testing.T) {
 	begun := time.Now()

@@ -2,6 +2,8 @@ package riskextract
 
 import (
 	"strconv"
+
+	"posttrade/ring"
 )
 
 // artifacts are the two files, rendered.
@@ -13,6 +15,8 @@ type artifacts struct {
 type inputs struct {
 	reference *Reference
 	marks     markSet
+
+	breath ring.Breather // of the rendering under way
 }
 
 // What the files are called in their first line.
@@ -69,7 +73,9 @@ func render(cut *cutRows, cutSHA256 string, in *inputs, referenceSHA256 string) 
 	positions = head(positions, positionsName, PositionsSchema, len(cut.positions))
 	positions = append(append(positions, positionsNotes...), positionsColumns...)
 	var err error
+	in.breath = ring.NewBreather()
 	for i := range cut.positions {
+		in.breath.Step(rowsPerBreath)
 		if positions, err = in.appendPosition(positions, &cut.positions[i], cut.SessionDate); err != nil {
 			return artifacts{}, err
 		}
@@ -78,6 +84,7 @@ func render(cut *cutRows, cutSHA256 string, in *inputs, referenceSHA256 string) 
 	contracts = head(contracts, contractsName, ContractsSchema, len(cut.contracts))
 	contracts = append(append(contracts, contractsNotes...), contractsColumns...)
 	for i := range cut.contracts {
+		in.breath.Step(rowsPerBreath)
 		if contracts, err = in.appendContract(contracts, &cut.contracts[i]); err != nil {
 			return artifacts{}, err
 		}

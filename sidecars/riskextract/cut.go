@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"posttrade/matcher"
+	"posttrade/ring"
 	"posttrade/sidecars/store"
 )
 
@@ -76,11 +77,17 @@ const lastDay store.Date = 2932896
 //     a sequence or a day of the years 1970 to 9999.
 //   - Cost: two passes, a sort of the positions, one buffer. Never on the decision path.
 func RenderCut(m Marker, s State) (Cut, error) {
+	breath := ring.NewBreather()
+	return renderCut(m, s, &breath)
+}
+
+// renderCut is RenderCut, which lets others go first.
+func renderCut(m Marker, s State, breath *ring.Breather) (Cut, error) {
 	if err := m.check(); err != nil {
 		return Cut{}, err
 	}
 	securities := securitiesOf(s)
-	positions := positionsOf(s)
+	positions := positionsOf(s, breath)
 	contracts := 0
 	s.EachContract(func(matcher.ContractInfo) bool { contracts++; return true })
 
@@ -89,6 +96,7 @@ func RenderCut(m Marker, s State) (Cut, error) {
 	b = m.appendHeader(b, len(positions), contracts)
 	b = append(b, cutColumns...)
 	for i, p := range positions {
+		breath.Step(rowsPerBreath)
 		if i > 0 && p.AccountID == positions[i-1].AccountID && p.SecurityID == positions[i-1].SecurityID {
 			return Cut{}, refuse("accountId=%d securityId=%d has two positions", p.AccountID, p.SecurityID)
 		}
@@ -108,6 +116,7 @@ func RenderCut(m Marker, s State) (Cut, error) {
 	var err error
 	last := uint64(0)
 	s.EachContract(func(c matcher.ContractInfo) bool {
+		breath.Step(rowsPerBreath)
 		if err = checkContract(&c, last); err == nil {
 			b, last = appendContract(b, &c), c.ID
 		}
@@ -116,8 +125,15 @@ func RenderCut(m Marker, s State) (Cut, error) {
 	if err != nil {
 		return Cut{}, err
 	}
-	return Cut{Bytes: b, SHA256: sumOf(b), Rows: len(positions), Contracts: contracts}, nil
+	return Cut{Bytes: b, SHA256: summed(b, breath), Rows: len(positions), Contracts: contracts}, nil
 }
+
+// The service has a low priority, and lets others go first after every piece of some ten microseconds.
+const (
+	rowsPerBreath     = 64 // a row is rendered, read or looked at
+	comparesPerBreath = 1024
+	bytesPerBreath    = 16 << 10 // are hashed or written
+)
 
 // securitiesOf returns the securities by id.
 func securitiesOf(s State) map[uint32]matcher.SecurityInfo {
@@ -130,16 +146,20 @@ func securitiesOf(s State) map[uint32]matcher.SecurityInfo {
 }
 
 // positionsOf returns the positions in the order of the cut.
-func positionsOf(s State) []matcher.PositionInfo {
+func positionsOf(s State, breath *ring.Breather) []matcher.PositionInfo {
 	count := 0
 	s.EachPosition(func(matcher.PositionInfo) bool { count++; return true })
 	all := make([]matcher.PositionInfo, 0, count)
 	s.EachPosition(func(p matcher.PositionInfo) bool {
 		all = append(all, p)
+		breath.Step(comparesPerBreath)
 		return true
 	})
 	key := func(p matcher.PositionInfo) uint64 { return uint64(p.AccountID)<<32 | uint64(p.SecurityID) }
-	slices.SortFunc(all, func(a, b matcher.PositionInfo) int { return cmp.Compare(key(a), key(b)) })
+	slices.SortFunc(all, func(a, b matcher.PositionInfo) int {
+		breath.Step(comparesPerBreath)
+		return cmp.Compare(key(a), key(b))
+	})
 	return all
 }
 
@@ -209,8 +229,17 @@ func plainTicker(ticker string) bool {
 
 // sumOf is the lower-case hex SHA-256 of b.
 func sumOf(b []byte) string {
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:])
+	breath := ring.NewBreather()
+	return summed(b, &breath)
+}
+
+func summed(b []byte, breath *ring.Breather) string {
+	sum := sha256.New()
+	for piece := range slices.Chunk(b, bytesPerBreath) {
+		sum.Write(piece)
+		breath.Breathe()
+	}
+	return hex.EncodeToString(sum.Sum(nil))
 }
 
 // refuse is an ErrRefused with its reason.

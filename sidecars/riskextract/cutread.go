@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"posttrade/matcher"
+	"posttrade/ring"
 	"posttrade/sidecars/store"
 )
 
@@ -30,7 +31,13 @@ type cutRows struct {
 // parseCut reads the text of a cut. Whether the text is the one that was rendered
 // is for its SHA-256 to say; here nothing is read that a cut cannot hold.
 func parseCut(text string) (*cutRows, error) {
-	r := cutReader{rest: text}
+	return newCutReader(text).rows()
+}
+
+func newCutReader(text string) *cutReader { return &cutReader{rest: text, breath: ring.NewBreather()} }
+
+func (r *cutReader) rows() (*cutRows, error) {
+	text := r.rest
 	var cut cutRows
 	rows, contracts := r.header(&cut.Marker)
 	r.expect(cutColumns)
@@ -67,6 +74,8 @@ type cutReader struct {
 	rest string
 	line int // the one being read
 	err  error
+
+	breath ring.Breather
 }
 
 func (r *cutReader) fail(what string) {
@@ -78,6 +87,7 @@ func (r *cutReader) fail(what string) {
 // next returns the next line.
 func (r *cutReader) next() string {
 	r.line++
+	r.breath.Step(rowsPerBreath)
 	line, rest, found := strings.Cut(r.rest, "\n")
 	if !found {
 		r.fail("the text ends")

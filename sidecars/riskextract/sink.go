@@ -4,11 +4,15 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+
+	"posttrade/ring"
 )
 
 // folder is the directory of one session and price version in the sink. What is
@@ -87,7 +91,7 @@ func (f *folder) writeTemp(name string, content []byte) (path string, err error)
 	if err != nil {
 		return "", fmt.Errorf("riskextract: store %s: %w", name, err)
 	}
-	_, err = file.Write(content)
+	err = writePieces(file, content)
 	if err == nil {
 		err = file.Chmod(f.mode)
 	}
@@ -98,6 +102,18 @@ func (f *folder) writeTemp(name string, content []byte) (path string, err error)
 		return "", errors.Join(fmt.Errorf("riskextract: store %s: %w", name, err), os.Remove(file.Name()))
 	}
 	return file.Name(), nil
+}
+
+// writePieces writes content so that others go first.
+func writePieces(w io.Writer, content []byte) error {
+	breath := ring.NewBreather()
+	for piece := range slices.Chunk(content, bytesPerBreath) {
+		if _, err := w.Write(piece); err != nil {
+			return err
+		}
+		breath.Breathe()
+	}
+	return nil
 }
 
 // tempPrefix starts the name of what is to become a file of that name.

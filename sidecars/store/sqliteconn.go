@@ -239,10 +239,8 @@ func (c *sqliteConn) query(_ context.Context, sql string, each func(*Row) error,
 	defer s.Reset() // also when each panics; its error would repeat that of the step
 	c.breath = ring.NewBreather()
 	row := &Row{cells: sqliteCells{s.Stmt, c}}
-	for n := 1; ; n++ {
-		if n%rowsPerBreath == 0 {
-			c.breath.Breathe()
-		}
+	for {
+		c.breath.Step(rowsPerBreath)
 		more, err := s.Step()
 		if err != nil || !more {
 			return sqliteError(err)
