@@ -9,7 +9,7 @@ import (
 type token bool
 
 const (
-	ended token = true  // the submission has ended: the state says how
+	ended token = true  // the submission has ended, and was waited for: the state says how
 	nudge token = false // the holder's time may be up: it looks at the clock
 )
 
@@ -22,11 +22,10 @@ func (t *Ticket) take() bool {
 		t.alarm.nudged.Store(false)
 		return false
 	}
-	t.woken = true
 	return true
 }
 
-// end waits until the submission has ended, however long that takes.
+// end waits for the token of a submission that has ended or will end, however long that takes.
 func (t *Ticket) end() {
 	for !t.take() {
 	}

@@ -12,18 +12,32 @@ func (d *Desk) Durable(seq uint64) {
 		}
 		// Before the ticket can be used again and come round to this slot.
 		q.tail.Store(tail + 1)
-		d.tickets[slot.ticket].answer()
+		d.tickets[slot.ticket].finish(answered)
 	}
 }
 
-// answer ends a submission: to its holder, or to the pool if nobody holds it.
-func (t *Ticket) answer() {
-	if t.state.CompareAndSwap(submitted, answered) {
-		t.wake <- ended
+// finish ends a submission: to its holder, who is woken if it waits, or to the pool if nobody
+// holds it. One that is lost never goes back: the recorder may still write to it.
+func (t *Ticket) finish(as uint32) {
+	for {
+		was, to := t.state.Load(), as
+		switch {
+		case was == submitted || was == waiting:
+		case was == abandoned && as != lost:
+			to = free
+		default:
+			return
+		}
+		if !t.state.CompareAndSwap(was, to) {
+			continue // its holder has begun to wait, has had enough of it, or has given it up
+		}
+		switch was {
+		case waiting:
+			t.wake <- ended
+		case abandoned:
+			t.desk.back(t)
+		}
 		return
-	}
-	if t.state.CompareAndSwap(abandoned, free) {
-		t.desk.back(t)
 	}
 }
 
@@ -32,16 +46,8 @@ func (t *Ticket) answer() {
 // ticket given up returns to the pool. An id that means nothing is ignored. For
 // whoever stands between the desk and the engine and has not handed it on; any goroutine.
 func (d *Desk) Refuse(ref uint64) {
-	t, _ := d.find(ref)
-	if t == nil {
-		return
-	}
-	if t.state.CompareAndSwap(submitted, refused) {
-		t.wake <- ended
-		return
-	}
-	if t.state.CompareAndSwap(abandoned, free) {
-		d.back(t)
+	if t, _ := d.find(ref); t != nil {
+		t.finish(refused)
 	}
 }
 

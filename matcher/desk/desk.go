@@ -169,10 +169,7 @@ func (d *Desk) Fail(cause error) {
 	d.pool.cause = cause
 	d.pool.mu.Unlock()
 	for i := range d.tickets {
-		t := &d.tickets[i]
-		if t.state.CompareAndSwap(submitted, lost) {
-			t.wake <- ended
-		}
+		d.tickets[i].finish(lost)
 	}
 }
 

@@ -71,7 +71,9 @@ func (d *Desk) find(ref uint64) (t *Ticket, i int) {
 	if t.generation.Load() != ref>>(commandBits+ticketBits) {
 		return nil, 0
 	}
-	if s := t.state.Load(); s != submitted && s != abandoned && s != lost {
+	switch t.state.Load() {
+	case submitted, waiting, abandoned, lost:
+	default:
 		return nil, 0
 	}
 	i = int(ref & (MaxBatch - 1))

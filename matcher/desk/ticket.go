@@ -13,12 +13,17 @@ import (
 //
 //	free ─Acquire─► held ─Submit─► submitted ─Durable─► answered ─Release─► free
 //	        held ─Release─► free      │ ├─Refuse─► refused ─Release─► free
-//	                                  │ └─Fail─► lost
+//	                                  │ ├─Fail─► lost
+//	                                  │ └─Wait─► waiting: as submitted, and its holder gets a token
 //	                                  └─Release─► abandoned ─Durable, Refuse─► free
+//
+// Only who waits gets a token: an answer that is there when it is looked for costs neither side
+// a channel, and nobody who polls ever blocks.
 const (
 	free uint32 = iota
 	held
 	submitted
+	waiting
 	answered
 	abandoned
 	lost
@@ -39,8 +44,7 @@ type Ticket struct {
 	answers  []Answer // writer: the recorder, between Submit and the last event
 	unsaid   int      // commands without their last event; writer: Submit, then the recorder
 
-	wake  chan token // one ended for each submission, and at most one nudge
-	woken bool       // the submission's ended has been taken
+	wake  chan token // one ended for each submission that was waited for, and at most one nudge
 	alarm alarm
 
 	_ [64]byte // the next ticket's holder is someone else
@@ -73,7 +77,6 @@ func (t *Ticket) prepare(n int) {
 		next = 1
 	}
 	t.generation.Store(next)
-	t.woken = false
 	t.state.Store(held)
 }
 
@@ -156,8 +159,7 @@ func (t *Ticket) put() (lo int64, err error) {
 		}
 		err = ErrFull
 	}
-	if !t.state.CompareAndSwap(submitted, held) {
-		t.end() // Fail has been here
+	if !t.state.CompareAndSwap(submitted, held) { // Fail has been here
 		t.state.Store(held)
 		err = ErrFailed
 	}
@@ -171,7 +173,7 @@ func (t *Ticket) put() (lo int64, err error) {
 // way the outcome is unknown. ErrRefused: nothing was sequenced, and never will
 // be. No Answer may be read after an error.
 func (t *Ticket) Wait(timeout time.Duration) error {
-	if !t.woken && !t.await(timeout) {
+	if !t.Ready() && !t.await(timeout) {
 		return ErrTimeout
 	}
 	switch t.state.Load() {
@@ -191,23 +193,27 @@ func (t *Ticket) Ready() bool {
 	return state == answered || state == lost || state == refused
 }
 
-// await takes the token, or returns false when it has not come in time.
+// await waits for the submission to end, and returns false when it has not in time.
 func (t *Ticket) await(timeout time.Duration) bool {
-	if t.state.Load() == held {
-		panic("desk: wait for a ticket that was not submitted")
+	if !t.state.CompareAndSwap(submitted, waiting) {
+		return true // ended meanwhile, or never begun
 	}
-	if timeout <= 0 || t.Ready() {
+	if timeout <= 0 {
 		t.end()
 		return true
 	}
 	due := t.alarm.begin(t, timeout)
+	defer t.alarm.rest()
 	for !t.take() {
-		if !t.alarm.again(t, due) {
-			t.alarm.rest()
+		if t.alarm.again(t, due) {
+			continue
+		}
+		if t.state.CompareAndSwap(waiting, submitted) {
 			return false
 		}
+		t.end() // in the last moment
+		return true
 	}
-	t.alarm.rest()
 	return true
 }
 
@@ -234,9 +240,6 @@ func (t *Ticket) Release() {
 				return
 			}
 		case answered, refused:
-			if !t.woken {
-				t.end() // sent, or about to be
-			}
 			t.state.Store(free)
 			t.desk.back(t)
 			return

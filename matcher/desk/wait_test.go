@@ -1,0 +1,83 @@
+package desk
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"posttrade/matcher"
+)
+
+// Whoever ends a submission that nobody waits for sends nothing: who polls finds the state
+// changed, and must not have to wait for a token that is still on its way.
+func TestOnlyWhoWaitsGetsAToken(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		end  func(r *rig)
+		want error
+	}{
+		{"durable", func(r *rig) { r.step(2); r.durable() }, nil},
+		{"refused", (*rig).refuse, ErrRefused},
+		{"failed", func(r *rig) { r.desk.Fail(errors.New("planted")) }, ErrFailed},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, 16, 2)
+				waits := r.submit(newOrder(1, matcher.Buy, 1, px, 0))
+				polls := r.submit(newOrder(2, matcher.Buy, 1, px, 0))
+				got := make(chan error)
+				go func() { got <- waits.Wait(time.Minute) }()
+				synctest.Wait()
+				if waits.Ready() || polls.Ready() {
+					t.Error("ready before the end")
+				}
+				tt.end(r)
+				if n := len(polls.wake); !polls.Ready() || n != 0 {
+					t.Errorf("ready: %v, and %d tokens for who only looks", polls.Ready(), n)
+				}
+				if err := polls.Wait(0); err != tt.want {
+					t.Errorf("who looked: %v, want %v", err, tt.want)
+				}
+				if err := <-got; err != tt.want {
+					t.Errorf("who waited: %v, want %v", err, tt.want)
+				}
+				if err := waits.Wait(0); err != tt.want {
+					t.Errorf("and again: %v, want %v", err, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// TestTimeoutsAgainstAnswers: a holder whose time is up while the answer comes gets the one or
+// the other, and leaves no token behind for the ticket's next use.
+func TestTimeoutsAgainstAnswers(t *testing.T) {
+	r := newRig(t, 16, 1)
+	r.run()
+	timeouts := 0
+	for i := range 5000 {
+		ticket := r.submit(newOrder(1, matcher.Buy, 1, px, 0))
+		err := ErrTimeout
+		for err == ErrTimeout {
+			err = ticket.Wait(time.Duration(i%200) * 100)
+			if err == ErrTimeout {
+				timeouts++
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a := ticket.Answer(0); a == nil || a.InputSeq != uint64(i+1) {
+			t.Fatalf("answer %d: %+v", i, a)
+		}
+		for len(ticket.wake) > 0 {
+			if <-ticket.wake == ended {
+				t.Fatalf("use %d has left a token behind", i)
+			}
+			ticket.alarm.nudged.Store(false)
+		}
+		ticket.Release()
+	}
+	t.Logf("%d times the time was up first", timeouts)
+}
