@@ -19,6 +19,7 @@ type Breather struct {
 	polite  bool
 	until   time.Time // no breath before
 	steps   int
+	points  int
 	breaths int
 }
 
@@ -35,6 +36,7 @@ func (b *Breather) Breathe() {
 	if !b.polite {
 		return
 	}
+	b.points++
 	begun := time.Now()
 	if begun.Before(b.until) {
 		return
@@ -57,5 +59,8 @@ func (b *Breather) hold(begun, ended time.Time) {
 	b.until = ended.Add(min(ended.Sub(begun)/holdPart, holdMost))
 }
 
-// Breaths is how often it let others go first.
+// Points is how often polite work came to where it may let others go first.
+func (b *Breather) Points() int { return b.points }
+
+// Breaths is how often it did.
 func (b *Breather) Breaths() int { return b.breaths }

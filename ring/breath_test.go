@@ -32,6 +32,9 @@ func TestOnlyAPoliteThreadBreathes(t *testing.T) {
 		if got := b.Breaths(); got != 1 {
 			t.Errorf("%d breaths, want none before the time that it is due", got-1)
 		}
+		if got := b.Points(); got != 2 {
+			t.Errorf("%d points, want 2", got)
+		}
 	})
 }
 
@@ -40,9 +43,8 @@ func TestABreathEveryFewSteps(t *testing.T) {
 		b := NewBreather()
 		for step := range 3 * 64 {
 			b.Step(64)
-			b.until = time.Time{}
-			if got, want := b.Breaths(), (step+1)/64; got != want {
-				t.Errorf("%d steps: %d breaths, want %d", step+1, got, want)
+			if got, want := b.Points(), (step+1)/64; got != want {
+				t.Errorf("%d steps: %d points, want %d", step+1, got, want)
 			}
 		}
 	})

@@ -1,6 +1,8 @@
 package riskextract
 
 import (
+	"bytes"
+	"io"
 	"strconv"
 	"testing"
 
@@ -9,7 +11,7 @@ import (
 	"posttrade/ring/ringtest"
 )
 
-// TestAPoliteExtractBreathes: every stage of an extract lets others go first, at every few rows.
+// TestAPoliteExtractBreathes: in every stage of an extract others may go first, at every few rows.
 func TestAPoliteExtractBreathes(t *testing.T) {
 	const rows = 4000
 	state := new(fakeState)
@@ -28,20 +30,20 @@ func TestAPoliteExtractBreathes(t *testing.T) {
 		t.Fatal(err)
 	}
 	in := &inputs{reference: reference, marks: marks}
-	breaths := map[string]int{}
+	points := map[string]int{}
 	ringtest.Politely(t, func() {
 		order := ring.NewBreather()
 		positionsOf(state, &order)
-		breaths["taking and sorting the positions"] = order.Breaths()
+		points["taking and sorting the positions"] = order.Points()
 		breath := ring.NewBreather()
 		cut, err := renderCut(Marker{Seq: 1, SessionDate: 1}, state, &breath)
-		breaths["a cut"] = breath.Breaths() - order.Breaths()
+		points["a cut"] = breath.Points() - order.Points()
 		hash := ring.NewBreather()
 		summed(cut.Bytes, &hash)
-		breaths["hashing"] = hash.Breaths()
+		points["hashing"] = hash.Points()
 		reader := newCutReader(string(cut.Bytes))
 		read, readErr := reader.rows()
-		breaths["reading a cut"] = reader.breath.Breaths()
+		points["reading a cut"] = reader.breath.Points()
 		if err != nil || readErr != nil {
 			t.Error(err, readErr)
 			return
@@ -49,14 +51,39 @@ func TestAPoliteExtractBreathes(t *testing.T) {
 		if _, err := render(read, cut.SHA256, in, ""); err != nil {
 			t.Error(err)
 		}
-		breaths["the files"] = in.breath.Breaths()
+		points["the files"] = in.breath.Points()
 	})
 	for stage, least := range map[string]int{
-		"taking and sorting the positions": rows / comparesPerBreath, "a cut": rows / rowsPerBreath, "hashing": 4,
-		"reading a cut": rows / rowsPerBreath, "the files": rows / rowsPerBreath,
+		"taking and sorting the positions": 2 * rows / comparesPerBreath, "a cut": 2 * rows / rowsPerBreath, "hashing": 4,
+		"reading a cut": 2 * rows / rowsPerBreath, "the files": 2 * rows / rowsPerBreath,
 	} {
-		if breaths[stage] < least {
-			t.Errorf("%s: %d breaths, want %d or more", stage, breaths[stage], least)
+		if points[stage] < least {
+			t.Errorf("%s: %d points, want %d or more", stage, points[stage], least)
 		}
+	}
+}
+
+// pieces takes what is written, and fails behind a number of writes.
+type pieces struct {
+	bytes.Buffer
+	most, left int
+}
+
+func (p *pieces) Write(b []byte) (int, error) {
+	if p.left--; p.left < 0 {
+		return 0, io.ErrShortWrite
+	}
+	p.most = max(p.most, len(b))
+	return p.Buffer.Write(b)
+}
+
+func TestAFileIsWrittenInPieces(t *testing.T) {
+	content := bytes.Repeat([]byte("0123456789abcdef"), 5*bytesPerBreath/32) // two and a half pieces
+	w := &pieces{left: 3}
+	if err := writePieces(w, content); err != nil || !bytes.Equal(w.Bytes(), content) || w.most != bytesPerBreath {
+		t.Errorf("%d bytes of %d, at most %d at once, %v", w.Len(), len(content), w.most, err)
+	}
+	if err := writePieces(&pieces{left: 2}, content); err != io.ErrShortWrite {
+		t.Errorf("a disk that fails: %v", err)
 	}
 }
