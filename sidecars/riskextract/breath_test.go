@@ -21,15 +21,7 @@ func TestAPoliteExtractBreathes(t *testing.T) {
 		state.contracts = append(state.contracts, matcher.ContractInfo{ID: uint64(i + 1),
 			ContractTerms: matcher.ContractTerms{AccountID: 2, Notional: 1, FixedRate: 1, Maturity: 1}})
 	}
-	reference, err := ParseReference(goldenCounterparties, instrumentsHeader+"\n")
-	if err != nil {
-		t.Fatal(err)
-	}
-	marks, err := markSetOf(1, 1, nil, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	in := &inputs{reference: reference, marks: marks}
+	in := unmarked(t, "")
 	points := map[string]int{}
 	ringtest.Politely(t, func() {
 		order := ring.NewBreather()

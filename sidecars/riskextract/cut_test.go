@@ -158,15 +158,7 @@ func renderAgain(rows *cutRows) string {
 }
 
 func TestRowsThatStopTheExtract(t *testing.T) {
-	reference, err := ParseReference(goldenCounterparties, instrumentsHeader+"\nOPT,OPTION,100,,2027-03-19,,,\n")
-	if err != nil {
-		t.Fatal(err)
-	}
-	marks, err := markSetOf(1, 1, nil, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	in := &inputs{reference: reference, marks: marks}
+	in := unmarked(t, "OPT,OPTION,100,,2027-03-19,,,\n")
 	for _, tt := range []struct {
 		name, want string
 		p          position

@@ -219,3 +219,17 @@ func join(columns ...any) string {
 	}
 	return strings.Join(texts, ",") + "\n"
 }
+
+// unmarked is the golden counterparties and some instruments, with no marks published.
+func unmarked(t *testing.T, instruments string) *inputs {
+	t.Helper()
+	reference, err := ParseReference(goldenCounterparties, instrumentsHeader+"\n"+instruments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	marks, err := markSetOf(1, 1, nil, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &inputs{reference: reference, marks: marks}
+}
