@@ -33,6 +33,11 @@ func TestAPoliteExtractBreathes(t *testing.T) {
 		hash := ring.NewBreather()
 		summed(cut.Bytes, &hash)
 		points["hashing"] = hash.Points()
+		file := ring.NewBreather()
+		if err := writePieces(io.Discard, cut.Bytes, &file); err != nil {
+			t.Error(err)
+		}
+		points["writing"] = file.Points()
 		reader := newCutReader(string(cut.Bytes))
 		read, readErr := reader.rows()
 		points["reading a cut"] = reader.breath.Points()
@@ -46,7 +51,7 @@ func TestAPoliteExtractBreathes(t *testing.T) {
 		points["the files"] = in.breath.Points()
 	})
 	for stage, least := range map[string]int{
-		"taking and sorting the positions": 2 * rows / comparesPerBreath, "a cut": 2 * rows / rowsPerBreath, "hashing": 4,
+		"taking and sorting the positions": 2 * rows / comparesPerBreath, "a cut": 3 * rows / rowsPerBreath, "hashing": 4, "writing": 4,
 		"reading a cut": 2 * rows / rowsPerBreath, "the files": 2 * rows / rowsPerBreath,
 	} {
 		if points[stage] < least {
@@ -72,10 +77,10 @@ func (p *pieces) Write(b []byte) (int, error) {
 func TestAFileIsWrittenInPieces(t *testing.T) {
 	content := bytes.Repeat([]byte("0123456789abcdef"), 5*bytesPerBreath/32) // two and a half pieces
 	w := &pieces{left: 3}
-	if err := writePieces(w, content); err != nil || !bytes.Equal(w.Bytes(), content) || w.most != bytesPerBreath {
+	if err := writePieces(w, content, new(ring.Breather)); err != nil || !bytes.Equal(w.Bytes(), content) || w.most != bytesPerBreath {
 		t.Errorf("%d bytes of %d, at most %d at once, %v", w.Len(), len(content), w.most, err)
 	}
-	if err := writePieces(&pieces{left: 2}, content); err != io.ErrShortWrite {
+	if err := writePieces(&pieces{left: 2}, content, new(ring.Breather)); err != io.ErrShortWrite {
 		t.Errorf("a disk that fails: %v", err)
 	}
 }

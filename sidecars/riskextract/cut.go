@@ -86,7 +86,7 @@ func renderCut(m Marker, s State, breath *ring.Breather) (Cut, error) {
 	if err := m.check(); err != nil {
 		return Cut{}, err
 	}
-	securities := securitiesOf(s)
+	securities := securitiesOf(s, breath)
 	positions := positionsOf(s, breath)
 	contracts := 0
 	s.EachContract(func(matcher.ContractInfo) bool { contracts++; return true })
@@ -136,9 +136,10 @@ const (
 )
 
 // securitiesOf returns the securities by id.
-func securitiesOf(s State) map[uint32]matcher.SecurityInfo {
+func securitiesOf(s State, breath *ring.Breather) map[uint32]matcher.SecurityInfo {
 	all := make(map[uint32]matcher.SecurityInfo)
 	s.EachSecurity(func(i matcher.SecurityInfo) bool {
+		breath.Step(rowsPerBreath)
 		all[i.ID] = i
 		return true
 	})
@@ -233,6 +234,7 @@ func sumOf(b []byte) string {
 	return summed(b, &breath)
 }
 
+// summed is sumOf, piece by piece.
 func summed(b []byte, breath *ring.Breather) string {
 	sum := sha256.New()
 	for piece := range slices.Chunk(b, bytesPerBreath) {

@@ -91,7 +91,8 @@ func (f *folder) writeTemp(name string, content []byte) (path string, err error)
 	if err != nil {
 		return "", fmt.Errorf("riskextract: store %s: %w", name, err)
 	}
-	err = writePieces(file, content)
+	breath := ring.NewBreather()
+	err = writePieces(file, content, &breath)
 	if err == nil {
 		err = file.Chmod(f.mode)
 	}
@@ -105,8 +106,7 @@ func (f *folder) writeTemp(name string, content []byte) (path string, err error)
 }
 
 // writePieces writes content so that others go first.
-func writePieces(w io.Writer, content []byte) error {
-	breath := ring.NewBreather()
+func writePieces(w io.Writer, content []byte, breath *ring.Breather) error {
 	for piece := range slices.Chunk(content, bytesPerBreath) {
 		if _, err := w.Write(piece); err != nil {
 			return err
