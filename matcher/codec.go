@@ -10,7 +10,7 @@ import (
 var (
 	ErrLength      = errors.New("record is not 64 bytes long")
 	ErrSchema      = errors.New("schema is not 111")
-	ErrVersion     = errors.New("schema version is not 1")
+	ErrVersion     = errors.New("schema version is not 1 or 2")
 	ErrTemplate    = errors.New("unknown template")
 	ErrBlockLength = errors.New("block length is not the template's")
 	ErrCommandType = errors.New("unknown command type")
@@ -39,7 +39,7 @@ func (c *Command) Verify() error {
 	switch {
 	case c.SchemaID != SchemaID:
 		return fmt.Errorf("matcher: decode schema=%d: %w", c.SchemaID, ErrSchema)
-	case c.Version != SchemaVersion:
+	case c.Version < OldestVersion || c.Version > SchemaVersion:
 		return fmt.Errorf("matcher: decode version=%d: %w", c.Version, ErrVersion)
 	}
 	switch c.TemplateID {

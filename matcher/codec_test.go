@@ -24,10 +24,10 @@ func TestCommandGoldenBytes(t *testing.T) {
 		give Command
 		want string
 	}{
-		{"order", order, "380001006f000100 0807060504030201 1817161514131211 2827262524232221 3837363534333231" +
+		{"order", order, "380001006f000200 0807060504030201 1817161514131211 2827262524232221 3837363534333231" +
 			"44434241 54535251 64636261 74737271 04030201 01 01 0900"},
-		{"symbol", symbol, "280007006f000100 0700000000000000 42524b2e42" + strings.Repeat("00", 43)},
-		{"extract", extract, "180008006f000100 0900000000000000 0807060504030201 14131211 00000000" + strings.Repeat("00", 32)},
+		{"symbol", symbol, "280007006f000200 0700000000000000 42524b2e42" + strings.Repeat("00", 43)},
+		{"extract", extract, "180008006f000200 0900000000000000 0807060504030201 14131211 00000000" + strings.Repeat("00", 32)},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestDecodeRefusesEachFaultWithItsOwnError(t *testing.T) {
 		{"one byte more", append(order.Bytes()[:], 0), ErrLength},
 		{"schema", edit(order, 4, 0x70), ErrSchema},
 		{"schema's upper byte", edit(order, 5, 1), ErrSchema},
-		{"version", edit(order, 6, 2), ErrVersion},
+		{"version", edit(order, 6, SchemaVersion+1), ErrVersion},
 		{"version 0", edit(order, 6, 0), ErrVersion},
 		{"template 0", edit(order, 2, 0), ErrTemplate},
 		{"template 2", edit(order, 2, 2), ErrTemplate},

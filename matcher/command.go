@@ -6,10 +6,13 @@ import "unsafe"
 // price, rate and notional in this package is a whole number of millionths.
 const PriceScale = 1_000_000
 
-// The identity of the record on the wire: SBE schema 111, version 1.
+// The identity of the record on the wire: SBE schema 111. The version says which rules
+// decide the record, so a record of an older version is decided in a replay as it was
+// when it was written. Every new record has SchemaVersion.
 const (
 	SchemaID      = 111
-	SchemaVersion = 1
+	SchemaVersion = 2 // rules of 2026-11-23
+	OldestVersion = 1 // rules before them
 
 	TemplateCommand        = 1
 	TemplateSymbolRegister = 7

@@ -47,12 +47,12 @@ func TestBookingsArePackedAsTheFormatSays(t *testing.T) {
 		{"swap", ContractTerms{
 			AccountID: 0x51525354, Side: Sell, Notional: 0x71727374, FixedRate: -2, Effective: 0x4142, Maturity: 0x4344,
 			Convention: 0x61626364,
-		}, "380001006f000100 0000000000000000 0000000000000000 feffffffffffffff 0000000000000000" +
+		}, "380001006f000200 0000000000000000 0000000000000000 feffffffffffffff 0000000000000000" +
 			"42414443 54535251 64636261 74737271 00000000 0c 01 0000"},
 		{"swaption", ContractTerms{
 			AccountID: 1, Side: Buy, Notional: 2, FixedRate: 3, Effective: 0xfffe, Maturity: 0xffff,
 			Convention: 4, Swaption: true, Style: American, Expiry: 0x6162,
-		}, "380001006f000100 0000000000000000 0000000000000000 0300000000000000 0000000000000000" +
+		}, "380001006f000200 0000000000000000 0000000000000000 0300000000000000 0000000000000000" +
 			"feffffff 01000000 04026261 02000000 00000000 0d 00 0000"},
 	} {
 		c := tt.terms.Command()
@@ -71,7 +71,7 @@ func TestBookingsArePackedAsTheFormatSays(t *testing.T) {
 			at   int
 			with byte
 			want error
-		}{{0, 40, ErrBlockLength}, {2, 2, ErrTemplate}, {6, 2, ErrVersion}, {61, 2, ErrSide}, {62, 16, ErrFlags}, {63, 1, ErrFlags}} {
+		}{{0, 40, ErrBlockLength}, {2, 2, ErrTemplate}, {6, 3, ErrVersion}, {61, 2, ErrSide}, {62, 16, ErrFlags}, {63, 1, ErrFlags}} {
 			b := slices.Clone(want)
 			b[hostile.at] = hostile.with
 			if _, err := Decode(b); !errors.Is(err, hostile.want) {
