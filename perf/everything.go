@@ -44,7 +44,7 @@ func measureEverything(r *Run) error {
 		return err
 	}
 	r.judgeBeside("P13", "p99 with everything running against the engine alone", pairs(p99[besideNothing], p99[besideEverything]))
-	r.judgeBeside("P13", "the same while somebody else holds the database's write lock", pairs(p99[besideNothing], p99[besideLocked]))
+	r.judgeBeside("P13", "the same while another session holds the database's write lock", pairs(p99[besideNothing], p99[besideLocked]))
 	return nil
 }
 
