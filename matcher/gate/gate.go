@@ -3,6 +3,7 @@
 package gate
 
 import (
+	"math"
 	"math/bits"
 	"sync/atomic"
 
@@ -141,11 +142,13 @@ func (g *Gate) Screen(c *matcher.Command) matcher.RiskReason {
 			uint64(c.EventTimeMillis)-uint64(time) > uint64(g.policy.maxAgeMillis.Load()):
 			return matcher.PriceStale
 		}
-		px = last
+		if px = last; c.Type == matcher.OrderNew && c.Side == matcher.Buy {
+			px += g.collarOff(last) // what it executes at most at
+		}
 	} else if known && g.offCollar(px, last) {
 		return matcher.PriceCollar
 	}
-	hi, lo := bits.Mul64(uint64(px), uint64(c.Qty))
+	hi, lo := bits.Mul64(uint64(px), uint64(c.Qty)) // a sum that passed the end is beyond any limit
 	if hi != 0 || lo > uint64(g.policy.maxOrderNotional.Load()) {
 		return matcher.OrderNotional
 	}
@@ -207,6 +210,16 @@ func (g *Gate) offCollar(limit, last int64) bool {
 	offHi, offLo := bits.Mul64(uint64(off), 10_000)
 	maxHi, maxLo := bits.Mul64(uint64(last), uint64(collar))
 	return offHi > maxHi || offHi == maxHi && offLo > maxLo
+}
+
+// collarOff is how far from a price the collar lets a market order execute; 0 without one.
+func (g *Gate) collarOff(last int64) int64 {
+	hi, lo := bits.Mul64(uint64(last), uint64(g.policy.collarBps.Load()))
+	if hi >= 10_000 {
+		return math.MaxInt64
+	}
+	off, _ := bits.Div64(hi, lo, 10_000)
+	return int64(min(off, math.MaxInt64))
 }
 
 // account returns the word of an account, 0 if it is unknown.
