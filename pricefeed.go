@@ -61,7 +61,7 @@ func (f *priceFeed) take(subject string, data []byte) {
 	}
 	now := f.now().UnixMilli()
 	if asOf == 0 || asOf > now { // a price from the future would stay fresh for too long
-		asOf = now
+		asOf = f.gate.Now(id, now)
 	}
 	select {
 	case f.ticks <- feedTick{id, px, asOf}:

@@ -61,7 +61,8 @@ func (x *exchange) sequencePrices() problem {
 			for i, tick := range chunk {
 				cmd := x.ticket.Command(i)
 				*cmd = matcher.NewCommand(matcher.PriceTick)
-				cmd.EventTimeMillis, cmd.SecurityID, cmd.PriceTicks = now, tick.securityID, tick.px
+				cmd.EventTimeMillis = x.m.Gate.Now(tick.securityID, now)
+				cmd.SecurityID, cmd.PriceTicks = tick.securityID, tick.px
 			}
 			p = x.sequence()
 		}

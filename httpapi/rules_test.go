@@ -4,6 +4,10 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
+
+	"posttrade/matcher"
+	"posttrade/matcher/desk"
 )
 
 // A late policy, one with a lower version, and the repetition of one are 409, and the
@@ -134,9 +138,8 @@ func TestAnOlderPriceIsAcceptedAndChangesNothing(t *testing.T) {
 	r := newRig(t)
 	admin := r.token("admin")
 	r.post("/prices", `[{"security":"AAA","price":100}]`, admin).want(t, 202, "")
-	r.now.Add(-1)
-	if a := r.post("/prices", `[{"security":"AAA","price":50}]`, admin).want(t, 202, ""); a.field(t, "sequence") != "2" {
-		t.Errorf("%s", a.body)
+	if a := r.tick(50, -1); !a.Late || a.InputSeq != 2 {
+		t.Errorf("%+v", a)
 	}
 	for name, px := range map[string]func() int64{
 		"gate":  func() int64 { id, _ := r.gate.Security([]byte("AAA")); px, _, _ := r.gate.Price(id); return px },
@@ -149,10 +152,48 @@ func TestAnOlderPriceIsAcceptedAndChangesNothing(t *testing.T) {
 	if a := r.post("/trades", goodTrade, "").want(t, 201, ""); a.field(t, "price") != "100" {
 		t.Errorf("%s", a.body)
 	}
-	r.now.Add(1)
 	r.post("/prices", `[{"security":"AAA","price":60}]`, admin).want(t, 202, "")
 	if a := r.post("/trades", goodTrade[:1]+`"clientOrderId":"t2",`+goodTrade[1:], "").want(t, 201, ""); a.field(t, "price") != "60" {
 		t.Errorf("of one time the later price is the market's: %s", a.body)
+	}
+}
+
+// tick hands in a price of AAA, offset milliseconds from the clock, as a feed does.
+func (r *rig) tick(px, offset int64) desk.Answer {
+	r.t.Helper()
+	ticket := must[*desk.Ticket](r.t)(r.desk.Acquire(1))
+	defer ticket.Release()
+	c := ticket.Command(0)
+	*c = matcher.NewCommand(matcher.PriceTick)
+	c.SecurityID, c.PriceTicks, c.EventTimeMillis = 1, px*1_000_000, r.now.Load()+offset
+	if err := ticket.Submit(); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := ticket.Wait(time.Minute); err != nil {
+		r.t.Fatal(err)
+	}
+	return *ticket.Answer(0)
+}
+
+// A clock that ran ahead and was set back leaves a price of the future. One that is posted
+// replaces it all the same; what trades meanwhile does not.
+func TestAPostedPriceReplacesOneOfTheFuture(t *testing.T) {
+	r := newRig(t)
+	admin := r.token("admin")
+	r.now.Add(1_800_000)
+	r.post("/prices", `[{"security":"AAA","price":100}]`, admin).want(t, 202, "")
+	r.now.Add(-1_800_000)
+	r.order("2", "Sell", "1", "120", "").want(t, 201, "")
+	r.order("1", "Buy", "1", "120", "").want(t, 201, "")
+	if a := r.post("/trades", goodTrade, "").want(t, 201, ""); a.field(t, "price") != "100" {
+		t.Errorf("%s", a.body)
+	}
+	r.post("/prices", `[{"security":"AAA","price":60}]`, admin).want(t, 202, "")
+	if a := r.post("/trades", goodTrade, "").want(t, 201, ""); a.field(t, "price") != "60" {
+		t.Errorf("%s", a.body)
+	}
+	if n := r.gate.Late(); n != 0 {
+		t.Errorf("%d prices came late", n)
 	}
 }
 

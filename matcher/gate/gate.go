@@ -275,6 +275,17 @@ func (g *Gate) Price(id uint32) (px, timeMillis int64, ok bool) {
 	return g.securities[id].price()
 }
 
+// Now is the event time of a price that is of this moment: the clock's, or that of the market
+// price where the clock has been set back. Else the price of a clock that once ran ahead
+// could not be replaced until the clock is there again.
+func (g *Gate) Now(id uint32, clock int64) int64 {
+	_, last, ok := g.Price(id)
+	if !ok {
+		return clock
+	}
+	return max(clock, last)
+}
+
 // Security returns the id of a ticker, exactly as it is written. No allocation.
 func (g *Gate) Security(ticker []byte) (id uint32, ok bool) {
 	hash := hashTicker(ticker)
