@@ -89,7 +89,7 @@ func (s *source) command() matcher.Command {
 	s.time += s.rng.Int64N(50)
 	c := s.draw()
 	if c.TemplateID == matcher.TemplateCommand {
-		c.EventTimeMillis = s.time
+		c.EventTimeMillis = s.time - s.time%7*10 // now and then older than the market price
 	}
 	return c
 }
