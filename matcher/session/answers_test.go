@@ -132,7 +132,7 @@ func TestMarketOrderSaysWhatEndedIt(t *testing.T) {
 		got := send(t, c, 3, market, "m")
 		if got.Status != matcher.StatusCanceled || got.Reason != matcher.OrderNotional || got.Leaves != 18_000 ||
 			got.Fills != 0 || got.Flags != flags {
-			t.Errorf("answer %+v", got)
+			t.Fatalf("answer %+v", got)
 		}
 	}
 	for {
