@@ -127,7 +127,10 @@ func TestMarketOrderSaysWhatEndedIt(t *testing.T) {
 			c.AccountID, c.Side, c.Qty, c.LimitPx = 2, matcher.Sell, 9_000, 100_000*matcher.PriceScale
 		}), "")
 	}
-	market := with(order(), func(c *matcher.Command) { c.Qty, c.LimitPx = 18_000, 0 })
+	market := with(order(), func(c *matcher.Command) {
+		c.Qty, c.LimitPx = 18_000, 0
+		c.Version = matcher.OldestVersion // an older client's: it does not bring older rules
+	})
 	for _, flags := range []uint16{0, wire.FlagDuplicate} {
 		got := send(t, c, 3, market, "m")
 		if got.Status != matcher.StatusCanceled || got.Reason != matcher.OrderNotional || got.Leaves != 18_000 ||
