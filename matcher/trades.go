@@ -138,7 +138,8 @@ func (e *Engine) tradeNew(c *Command, q *request) {
 	p := e.positions.fill(q.row, c.Side, q.price, c.Qty)
 	security := e.securities.table.at(c.SecurityID - 1)
 	late := security.late(c)
-	ev, detail := e.next(head(EventFilled, c.Side, Accepted, StatusFilled, EventMarket|EventLast|late))
+	flags := EventMarket | EventLast | late
+	ev, detail := e.next(head(EventFilled, c.Side, Accepted, StatusFilled, flags))
 	e.tradeSeq++
 	ev.Px, ev.TradeSeq, ev.OrderRef = q.price, e.tradeSeq, 0
 	ev.AccountID, ev.SecurityID, ev.Qty = c.AccountID, c.SecurityID, c.Qty

@@ -91,7 +91,7 @@ type Record struct {
 	What        uint8 // Answer: the command's type. Copy: the matcher's event kind
 	Side        matcher.Side
 	Status      matcher.OrderStatus
-	Reason      matcher.RiskReason // of Status Rejected; of Canceled: why the rest was, 0 = as ordered
+	Reason      matcher.RiskReason // of Status Rejected; of Canceled: of its rest, 0 = as ordered
 	Flags       uint16
 	Correlation uint64 // Answer and Fill: the client's number of the command
 	InputSeq    uint64 // 0: not sequenced. Of a booked contract its id
