@@ -24,8 +24,12 @@ func coreMetrics(k *core, edge *httpapi.OrderMatcher) httpapi.Metrics {
 	}
 	m.JournalCommits = func() httpapi.Histogram { return commitHistogram(k.journal.Metrics()) }
 	m.JournalBytes = func() uint64 { return k.journal.Metrics().CommitBytes }
+	m.More = func(emit emitMore) {
+		emit("svc_price_ticks_late_total", "Prices older than the market price, which stays.",
+			true, float64(k.gate.Late()))
+	}
 	if k.session != nil {
-		m.More = k.sessionMetrics
+		m.More = together(m.More, k.sessionMetrics)
 		m.Latencies = k.withSessions(m.Latencies)
 	}
 	return m
@@ -138,6 +142,7 @@ func (d *downstream) metrics(emit func(name, help string, counter bool, value fl
 	gauge("svc_tca_lag_records", "Durable commands that the price history has not taken in.", d.tca.Lag())
 	prices := "Prices from the message broker, by outcome."
 	counter("svc_price_feed_total", prices, d.prices.sequenced.Load(), "outcome", "sequenced")
+	counter("svc_price_feed_total", prices, d.prices.late.Load(), "outcome", "late")
 	counter("svc_price_feed_total", prices, d.prices.malformed.Load(), "outcome", "malformed")
 	counter("svc_price_feed_total", prices, d.prices.unknown.Load(), "outcome", "unknown")
 	counter("svc_price_feed_total", prices, d.prices.dropped.Load(), "outcome", "dropped")

@@ -62,15 +62,17 @@ func TestMetricsHaveTheContractsNamesAndTypes(t *testing.T) {
 		"svc_journal_commit_seconds": "histogram", "svc_journal_bytes_total": "counter", "go_goroutines": "gauge",
 		"svc_projection_lag_records": "gauge", "svc_recon_lag_records": "gauge", "svc_tca_lag_records": "gauge",
 		"svc_projection_trades_total": "counter", "svc_price_feed_total": "counter", "svc_settlement_forced_total": "counter",
-		"svc_recon_open_breaks": "gauge",
-		"svc_cluster_role":      "gauge", "svc_cluster_commit_seconds": "histogram",
+		"svc_price_ticks_late_total": "counter",
+		"svc_recon_open_breaks":      "gauge",
+		"svc_cluster_role":           "gauge", "svc_cluster_commit_seconds": "histogram",
 	}
 	labels := map[string][]string{ // classification labels only
 		"svc_recon_matched_total": nil, "svc_recon_missing_in_projection_total": nil, "svc_recon_orphan_total": nil,
 		"svc_recon_field_mismatch_total": nil, "svc_settlement_swept_total": nil,
 		"svc_outbox_publish_lag_seconds": {"source"}, "svc_outbox_unpublished_rows": {"source"},
 		"svc_replica_ready": {"source"}, "svc_projection_trades_total": {"outcome", "path"},
-		"svc_price_feed_total": {"outcome"}, "svc_gate_rejections_total": {"reason"}, "svc_orders_total": {"decision"},
+		"svc_price_ticks_late_total": nil,
+		"svc_price_feed_total":       {"outcome"}, "svc_gate_rejections_total": {"reason"}, "svc_orders_total": {"decision"},
 		"svc_cluster_role": {"role"},
 	}
 	in := install(t, t.TempDir())

@@ -22,14 +22,15 @@ const pricingSubject = "pricing.*"
 //
 // A feed is not a caller: nobody waits for an answer, a message that cannot be
 // used is counted and dropped, and so is one that finds the feed full, because a
-// later price replaces it.
+// later price replaces it. One that is older than the market price is sequenced, counted
+// late, and changes nothing.
 type priceFeed struct {
 	gate  *gate.Gate
 	desk  *desk.Desk
 	now   func() time.Time
 	ticks chan feedTick
 
-	sequenced, malformed, unknown, dropped atomic.Uint64
+	sequenced, late, malformed, unknown, dropped atomic.Uint64
 }
 
 // feedTick is one price on its way to the engine.
@@ -60,7 +61,7 @@ func (f *priceFeed) take(subject string, data []byte) {
 	}
 	now := f.now().UnixMilli()
 	if asOf == 0 || asOf > now { // a price from the future would stay fresh for too long
-		asOf = now
+		asOf = f.gate.Now(id, now)
 	}
 	select {
 	case f.ticks <- feedTick{id, px, asOf}:
@@ -140,7 +141,11 @@ func (f *priceFeed) sequence(ctx context.Context, batch []feedTick) error {
 		if a.Kind != matcher.EventApplied {
 			return fmt.Errorf("prices: sequence %d was refused: %v", a.InputSeq, a.Reason)
 		}
-		f.sequenced.Add(1)
+		if a.Late {
+			f.late.Add(1)
+		} else {
+			f.sequenced.Add(1)
+		}
 		return nil
 	})
 	if errors.Is(err, desk.ErrRefused) { // the leadership is lost, and may come back: later prices replace these

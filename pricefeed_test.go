@@ -65,6 +65,17 @@ func TestPublishedPricesMoveTheMarket(t *testing.T) {
 		t.Errorf("a trade at the price of the future: %+v, %v", trade, err)
 	}
 
+	// One that is older than the market price is recorded and counted, and changes nothing.
+	before := in.core.journal.Durable()
+	other.say("pricing.MSFT", `{"ticker":"MSFT","price":5,"asOf":"2020-01-01T00:00:00Z"}`)
+	in.awaitMetrics(`svc_price_feed_total{outcome="late"} 1`, `svc_price_ticks_late_total 1`)
+	if px, _, _ := in.core.gate.Price(id); px != 401_000_000 || in.core.journal.Durable() != before+1 {
+		t.Errorf("the market price is %d, %d commands came", px, in.core.journal.Durable()-before)
+	}
+	if trade, err := book("MSFT"); err != nil || trade.Price != client.Units(401) {
+		t.Errorf("a trade after an older price: %+v, %v", trade, err)
+	}
+
 	// What cannot be used is counted and changes nothing.
 	head := in.core.journal.Durable()
 	malformed := []string{

@@ -85,7 +85,7 @@ func (t *accounts) add(row accountRow) {
 
 // securityRow is one security.
 type securityRow struct {
-	market      int64 // market price x 1e6: the latest of trade and tick, 0 = none yet
+	market      int64 // market price x 1e6: the newest of trades and ticks, 0 = none yet
 	marketTime  int64 // its event time
 	traded      int64 // price of the last fill x 1e6, 0 = none yet
 	flags       uint64
@@ -140,6 +140,15 @@ func (s *securitySlot) price(market, time, traded int64) {
 	store(&s.row.marketTime, time)
 	store(&s.row.traded, traded)
 	s.lock.End()
+}
+
+// trade publishes the price of a fill, which is the market price unless it came late.
+func (s *securitySlot) trade(ev *matcher.Event) {
+	if ev.Flags&matcher.EventLate != 0 {
+		s.price(s.row.market, s.row.marketTime, ev.Px)
+		return
+	}
+	s.price(ev.Px, ev.TimeMillis, ev.Px)
 }
 
 // register adds a security under the next id; one that is there stays as it is.

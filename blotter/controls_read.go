@@ -23,7 +23,7 @@ type Security struct {
 	Halted       bool
 	Restricted   bool
 	Version      int64
-	MarketPx     int64 // the latest of last trade and last tick x 1e6, 0 = none yet
+	MarketPx     int64 // the newest of trades and ticks x 1e6, 0 = none yet
 	MarketMillis int64 // its event time
 	LastTradePx  int64 // price of the last fill x 1e6, 0 = none yet
 }

@@ -80,7 +80,7 @@ func TestImageOfFreshViewsRestores(t *testing.T) {
 // busyImage is an image with records in every section.
 func busyImage(t testing.TB) (*matcher.Genesis, []byte) {
 	g := smallGenesis()
-	s, v := newSource(t, g, 62), newTestViews(t, g)
+	s, v := newSource(t, g, 63), newTestViews(t, g)
 	for range 900 {
 		observe(v, s.step())
 	}

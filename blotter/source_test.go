@@ -37,6 +37,7 @@ type source struct {
 	time   int64
 	issued uint32 // order references so far
 	spread int64  // how far prices roam, in ticks
+	policy int64  // the version of the last policy, which mostly rises
 }
 
 func newSource(t testing.TB, g *matcher.Genesis, seed uint64) *source {
@@ -88,7 +89,7 @@ func (s *source) command() matcher.Command {
 	s.time += s.rng.Int64N(50)
 	c := s.draw()
 	if c.TemplateID == matcher.TemplateCommand {
-		c.EventTimeMillis = s.time
+		c.EventTimeMillis = s.time - s.time%7*10 // now and then older than the market price
 	}
 	return c
 }
@@ -162,7 +163,8 @@ func (s *source) draw() matcher.Command {
 		return c
 	case n < 98:
 		c := of(matcher.PolicyControl)
-		c.Side, c.PriceTicks = matcher.Side(s.rng.IntN(6)/5), s.rng.Int64N(1000)
+		s.policy += s.rng.Int64N(4)
+		c.Side, c.PriceTicks = matcher.Side(s.rng.IntN(6)/5), s.policy
 		c.Qty, c.LimitPx = s.rng.Int32N(2)*1_000_000, s.rng.Int64N(2)*1e17
 		return c
 	case n < 99:

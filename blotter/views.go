@@ -172,7 +172,7 @@ func (v *Views) filled(ev *matcher.Event) {
 	}
 	// The fill of the other side follows at the same price.
 	if ev.Flags&matcher.EventAggressor == 0 {
-		v.securities.at(ev.SecurityID).price(ev.Px, ev.TimeMillis, ev.Px)
+		v.securities.at(ev.SecurityID).trade(ev)
 	}
 	if ev.OrderRef == 0 {
 		return
@@ -271,8 +271,9 @@ func (v *Views) control(ev *matcher.Event) {
 	}
 	switch cmd.Type {
 	case matcher.PriceTick:
-		s := v.securities.at(cmd.SecurityID)
-		s.price(cmd.PriceTicks, ev.TimeMillis, s.row.traded)
+		if s := v.securities.at(cmd.SecurityID); ev.Flags&matcher.EventLate == 0 {
+			s.price(cmd.PriceTicks, ev.TimeMillis, s.row.traded)
+		}
 	case matcher.AccountControl:
 		v.accounts.control(cmd.AccountID, uint32(cmd.Side&1), cmd.PriceTicks)
 		v.noteSource(AccountSource, cmd)

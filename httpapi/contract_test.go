@@ -302,6 +302,7 @@ func TestContract(t *testing.T) {
 			{"POST /orders/ord-1/replace", goodReplace, "", 503, CodeNotReady},
 			{"POST /orders/ord-1/cancel", "", "", 200, ""},
 			{"POST /risk/control/policy", goodPolicy, "admin", 200, ""},
+			{"POST /risk/control/policy", goodPolicy, "admin", 409, CodeStaleVersion},
 			{"POST /prices", goodPrices, "admin", 202, ""},
 			{"POST /swaps", goodSwap, "", 503, CodeNotReady},
 			{"POST /swaptions", goodSwaption, "", 503, CodeNotReady},

@@ -3,6 +3,8 @@ package httpapi
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -59,7 +61,8 @@ func (x *exchange) sequencePrices() problem {
 			for i, tick := range chunk {
 				cmd := x.ticket.Command(i)
 				*cmd = matcher.NewCommand(matcher.PriceTick)
-				cmd.EventTimeMillis, cmd.SecurityID, cmd.PriceTicks = now, tick.securityID, tick.px
+				cmd.EventTimeMillis = x.m.Gate.Now(tick.securityID, now)
+				cmd.SecurityID, cmd.PriceTicks = tick.securityID, tick.px
 			}
 			p = x.sequence()
 		}
@@ -197,7 +200,35 @@ func (x *exchange) controlPolicy() problem {
 	if c.killSwitch {
 		cmd.Side = 1
 	}
-	return x.control(&cmd)
+	return x.policy(&cmd)
+}
+
+// policy sequences a policy whose version is above the one in force. Two that come at once
+// are judged one after the other, each when the one before it is decided: what is refused
+// is not sequenced. The engine judges again, for one that is still under way when its
+// answer has been given up, and for what a member that leads now has not seen yet.
+func (x *exchange) policy(cmd *matcher.Command) problem {
+	if p := x.open(); p.status != 0 {
+		return p
+	}
+	patience := time.NewTimer(x.m.AnswerTimeout)
+	defer patience.Stop()
+	select {
+	case x.m.policing <- struct{}{}:
+		defer func() { <-x.m.policing }()
+	case <-patience.C:
+		return problemInflight
+	}
+	if inForce := x.m.Gate.PolicyVersion(); cmd.PriceTicks <= inForce {
+		return problemStale(inForce)
+	}
+	return x.control(cmd)
+}
+
+// problemStale refuses a policy whose version does not rise.
+func problemStale(inForce int64) problem {
+	return problem{status: 409, code: CodeStaleVersion,
+		detail: "policyVersion must be above the one in force, " + strconv.FormatInt(inForce, 10)}
 }
 
 // control sequences a control command. The gate takes it over from the
@@ -216,6 +247,9 @@ func (x *exchange) control(cmd *matcher.Command) problem {
 		return p
 	}
 	a := x.ticket.Answer(0)
+	if cmd.Type == matcher.PolicyControl && a.Refused() {
+		return problemStale(x.m.Gate.PolicyVersion())
+	}
 	mustApply(a)
 	b := append(x.begin(), `{"applied":true,"version":`...)
 	b = appendInt(b, cmd.PriceTicks)

@@ -72,6 +72,7 @@ type OrderMatcher struct {
 	prefix    string
 	exchanges sync.Pool
 	stages    stages
+	policing  chan struct{} // held by the one request that changes the policy
 
 	latency    Latency // handler, admissions only: from the request read to the answer rendered
 	accepted   counter
@@ -98,6 +99,8 @@ func NewOrderMatcher(d Deps) *OrderMatcher {
 		Deps:   d,
 		prefix: cleanPrefix(d.PathPrefix),
 		stages: newStages(),
+
+		policing: make(chan struct{}, 1),
 	}
 	m.exchanges.New = func() any { return &exchange{m: m, visit: visit{verifier: d.Verifier}} }
 	m.service = newService("order-matcher", serverConfig{

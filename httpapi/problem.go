@@ -30,6 +30,7 @@ const (
 	CodeRequestTimeout       Code = "REQUEST_TIMEOUT" // the request did not arrive in time
 	CodeOrderTerminal        Code = "ORDER_TERMINAL"  // the order can no longer change
 	CodeTermsDiffer          Code = "TERMS_DIFFER"    // a known clientOrderId with other terms
+	CodeStaleVersion         Code = "STALE_VERSION"   // the version of a control does not rise
 	CodeMarksDiffer          Code = "MARKS_DIFFER"    // other closing marks are published under this version
 	CodeBodyTooLarge         Code = "BODY_TOO_LARGE"
 	CodeURITooLong           Code = "URI_TOO_LONG"

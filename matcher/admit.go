@@ -41,9 +41,13 @@ func (e *Engine) orderNew(c *Command, q *request) {
 		return
 	}
 	e.first(c, head(EventAccepted, c.Side, Accepted, StatusNew, 0), cold.limit).OrderRef = ref
-	if q.crosses && (c.Flags&FlagFOK == 0 ||
-		ladder.fillable(c.Side, q.limit, c.Qty, o.account)) {
-		e.take(ladder, i, o, cold, q)
+	switch {
+	case q.crosses && (c.Flags&FlagFOK == 0 ||
+		ladder.fillable(c.Side, q.limit, c.Qty, o.account)):
+		e.take(c, ladder, i, o, cold, q)
+	case c.Flags&FlagFOK != 0 && q.cut != Accepted &&
+		!ladder.fillable(c.Side, anyPrice(c.Side), c.Qty, o.account):
+		q.cut = Accepted // no bound would have let it fill
 	}
 	e.finish(ladder, i, o, cold, q, rests)
 }
@@ -60,12 +64,12 @@ func (e *Engine) screenOrder(c *Command, q *request) RiskReason {
 	if r := e.standing(c, q); r != Accepted {
 		return r
 	}
-	q.market = c.LimitPx <= 0
+	q.market, q.cut = c.LimitPx <= 0, Accepted
 	if c.Qty <= 0 || c.Side > Sell || !coherent(c.Flags, q.market) {
 		return Invalid
 	}
 	if q.limit = q.ticks; q.market {
-		q.limit = maxInt64 ^ mirror(c.Side)
+		q.limit = anyPrice(c.Side)
 	} else if !q.onGrid {
 		return Invalid
 	}
@@ -82,18 +86,25 @@ func (e *Engine) screenOrder(c *Command, q *request) RiskReason {
 		if r := e.priceMarket(q, security, best, any); r != Accepted {
 			return r
 		}
+		if c.Version >= version2 {
+			e.boundMarket(c, q, best, any)
+		}
 	} else {
 		if r := e.policy.collar(security, c.LimitPx); r != Accepted {
 			return r
 		}
 		q.price = c.LimitPx
 	}
+	e.raiseToBid(c, q, best)
 	var ok bool
 	if q.notional, ok = e.policy.worth(q.price, c.Qty); !ok {
 		return OrderNotional
 	}
-	if r := e.exposure(q, c.Side, int64(c.Qty)); r != Accepted {
+	if r := e.exposed(c, q, int64(c.Qty)); r != Accepted {
 		return r
+	}
+	if q.market && c.Side == Buy && q.cut == Accepted && c.Version >= version2 {
+		e.boundByLimits(c, q, best, any)
 	}
 	if e.openOrders == e.maxOpen && !q.market && c.Flags&(FlagIOC|FlagFOK) == 0 {
 		return Capacity
@@ -119,6 +130,9 @@ func coherent(flags uint16, market bool) bool {
 	}
 	return false
 }
+
+// anyPrice is the limit of a side that every opposite price is within. Ticks.
+func anyPrice(side Side) int64 { return maxInt64 ^ mirror(side) }
 
 // within reports that a limit on side reaches the opposite price px. Ticks.
 func within(side Side, limit, px int64) bool {
@@ -207,7 +221,10 @@ func (e *Engine) finish(ladder *ladder, i ix, o *order, cold *orderCold, q *requ
 		e.rest(ladder, i, o, q, cold.limit*int64(o.leaves))
 	default:
 		o.setStatus(StatusCanceled)
-		ev, detail := e.next(head(EventCanceled, o.side(), Accepted, StatusCanceled, 0))
+		if _, more := ladder.best(o.side().Opposite()); more {
+			cold.reason = q.cut // what is left of the book is beyond the bound
+		}
+		ev, detail := e.next(head(EventCanceled, o.side(), cold.reason, StatusCanceled, 0))
 		e.aboutOrder(ev, detail, o, cold)
 		e.retire(i)
 	}

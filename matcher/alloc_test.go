@@ -16,7 +16,7 @@ func TestApplyDoesNotAllocate(t *testing.T) {
 		return out.Slots[0].OrderRef
 	}
 	apply(tick(aaa, 100))
-	key := int64(0)
+	key, version := int64(0), int64(0)
 	rounds := []struct {
 		name  string
 		round func()
@@ -50,7 +50,7 @@ func TestApplyDoesNotAllocate(t *testing.T) {
 		{"SNAPSHOT", func() { apply(NewCommand(SnapshotMark)) }},
 		{"ACCOUNT_CONTROL", func() { apply(control(AccountControl, 3, 0, 1)) }},
 		{"SECURITY_CONTROL", func() { apply(control(SecurityControl, 0, bbb, 1)) }},
-		{"POLICY_CONTROL", func() { apply(control(PolicyControl, 0, 0, 0)) }},
+		{"POLICY_CONTROL", func() { version++; apply(policyOf(version, 0)) }},
 		{"RESTRICTION_CONTROL", func() {
 			for px := range int64(20) {
 				apply(buy(1, 1, 80+px))

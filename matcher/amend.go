@@ -42,6 +42,7 @@ func (e *Engine) orderReplace(c *Command, q *request) {
 	}
 	i, o, cold, ok := e.owned(c)
 	ok = ok && o.security() == c.SecurityID && o.side() == c.Side
+	q.market, q.cut = false, Accepted
 	reason := Invalid
 	if ok {
 		e.releaseOpen(o, cold.limit)
@@ -83,12 +84,17 @@ func (e *Engine) screenReplace(c *Command, q *request, o *order, cold *orderCold
 	if r := e.policy.collar(e.securities.table.at(c.SecurityID-1), c.LimitPx); r != Accepted {
 		return r
 	}
-	if _, ok := e.policy.worth(c.LimitPx, c.Qty); !ok {
+	q.price = c.LimitPx
+	e.raiseToBid(c, q, best)
+	if _, ok := e.policy.worth(q.price, c.Qty); !ok {
 		return OrderNotional
 	}
-	q.price = c.LimitPx
-	q.notional = c.LimitPx * int64(c.Qty-filled)
-	return e.exposure(q, c.Side, int64(c.Qty-filled))
+	leaves := c.Qty - filled
+	if c.Version >= version2 && leaves <= o.leaves && c.LimitPx <= cold.limit && !q.crosses {
+		return Accepted // it goes on resting, and asks for no more than it was let in with
+	}
+	q.notional = q.price * int64(leaves)
+	return e.exposed(c, q, int64(leaves))
 }
 
 // replace carries out what screenReplace has let through.
@@ -116,7 +122,7 @@ func (e *Engine) replace(c *Command, q *request, i ix, o *order, cold *orderCold
 		return
 	}
 	e.first(c, head(EventReplaced, o.side(), Accepted, o.status(), 0), cold.limit)
-	e.take(ladder, i, o, cold, q)
+	e.take(c, ladder, i, o, cold, q)
 	e.finish(ladder, i, o, cold, q, true)
 }
 
@@ -156,10 +162,12 @@ func (e *Engine) forceFill(c *Command) {
 		e.openOrders--
 	}
 	row := e.positions.at(int(o.account)-1, o.security())
-	fill, detail := e.orderFilled(o, cold, row, c.LimitPx, c.Qty, EventForced|EventLast)
+	security := &e.securities.rows[o.security()-1]
+	late := security.late(c)
+	fill, detail := e.orderFilled(o, cold, row, c.LimitPx, c.Qty, EventForced|EventLast|late)
 	fill.AccountID = cold.accountID
 	detail.CounterRef, detail.LimitPx = 0, cold.limit
-	e.securities.rows[o.security()-1].traded(c.LimitPx, e.now)
+	security.traded(c.LimitPx, e.now, late)
 	if o.leaves == 0 {
 		e.retire(i)
 	}

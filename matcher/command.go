@@ -12,7 +12,7 @@ const PriceScale = 1_000_000
 const (
 	SchemaID      = 111
 	SchemaVersion = 2 // rules of 2026-11-23
-	OldestVersion = 1 // rules before them
+	OldestVersion = 1 // rules before them; rules.go says what is decided otherwise since
 
 	TemplateCommand        = 1
 	TemplateSymbolRegister = 7

@@ -33,9 +33,11 @@ func (e *Engine) securityControl(c *Command) {
 	}
 }
 
-// policyControl decides a POLICY_CONTROL.
+// policyControl decides a POLICY_CONTROL. Its version must rise, so that one that comes late
+// or twice undoes nothing.
 func (e *Engine) policyControl(c *Command) {
-	if c.Side > 1 || c.Qty < 0 || c.LimitPx < 0 {
+	stale := c.Version >= version2 && c.PriceTicks <= e.policyVersion
+	if stale || c.Side > 1 || c.Qty < 0 || c.LimitPx < 0 {
 		e.reject(c, Invalid)
 		return
 	}

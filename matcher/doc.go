@@ -31,6 +31,13 @@
 //  6. The retained terminal orders are exactly the terminal orders in the pool.
 //  7. Contracts ascend by id, up to the last sequence applied.
 //
+// A record's version says which rules decide it (rules.go), so a journal of an older build
+// replays to what it was. What version 2 admits leaves no account beyond a limit that was
+// judged: position and use of credit count all that is open on a side at the most that it
+// can execute at, and so does an order's own notional. Concentration is valued at the
+// price that is judged; a price that rises later can carry a position over it. What only
+// takes from a position is not judged by these three, and a force fill by none.
+//
 // Money is whole millionths in an int64. Every sum and product that a decision
 // depends on is checked, and one that does not fit is a refusal with the reason
 // of the limit that was being judged. Only the cash that an account has paid or

@@ -35,7 +35,18 @@ func TestEngineControls(t *testing.T) {
 	if got, want := r.e.Policy(), (PolicyInfo{7, true, 20, 30 * unit}); got != want {
 		t.Errorf("policy %+v, want %+v", got, want)
 	}
-	r.must(control(PolicyControl, 0, 0, 0)) // zeros leave the limits as they are
+	// One that comes late or twice changes nothing, whatever it says.
+	for _, version := range []int64{7, 6, 1, 0, -1} {
+		r.want(policyOf(version, 0), "rejected sec=0 buy INVALID")
+	}
+	if got, want := r.e.Policy(), (PolicyInfo{7, true, 20, 30 * unit}); got != want {
+		t.Errorf("policy %+v, want %+v", got, want)
+	}
+	r.must(policyOf(8, 0)) // zeros leave the limits as they are
+	if got, want := r.e.Policy(), (PolicyInfo{8, false, 20, 30 * unit}); got != want {
+		t.Errorf("policy %+v, want %+v", got, want)
+	}
+	r.must(with(policyOf(1, 0), func(c *Command) { c.Version = 1 })) // as an older build decided it
 	if got, want := r.e.Policy(), (PolicyInfo{1, false, 20, 30 * unit}); got != want {
 		t.Errorf("policy %+v, want %+v", got, want)
 	}
@@ -148,9 +159,11 @@ func TestEngineEventCarriesTheSequencedCommand(t *testing.T) {
 	}
 }
 
-// The most recent by sequence wins, whatever the event times say.
-func TestEngineMarketPriceIsTheLatestOfTradeAndTick(t *testing.T) {
+// The newest event time wins, and of one event time the later sequence. An older price is
+// taken in, and marked as one that changes nothing; in version 1 the later sequence wins.
+func TestEngineMarketPriceIsTheNewestOfTradesAndTicks(t *testing.T) {
 	r := newRig(t, testGenesis())
+	old := func(c Command) Command { c.Version = 1; return c }
 	price := func() (last, trade, time int64) {
 		r.e.EachSecurity(func(s SecurityInfo) bool {
 			last, trade, time = s.LastPx/unit, s.LastTradePx/unit, s.LastPxTimeMillis
@@ -170,12 +183,30 @@ func TestEngineMarketPriceIsTheLatestOfTradeAndTick(t *testing.T) {
 	r.must(sell(1, 5, 102))
 	r.now -= 1000
 	r.must(buy(2, 8, 102))
+	expect(100, 102, noon)
+	r.want(tick(aaa, 99), "applied @99 late")
+	expect(100, 102, noon)
+	r.want(trade(3, Buy, 1), "booked acct=3 buy 1 @100",
+		"filled acct=3 buy 1 @100 trade=5 pos=1 avg=100 FILLED market late")
+	expect(100, 100, noon)
+	r.want(force(1, 2, 1, 103), "applied ref=2 acct=1 1 @103",
+		"filled ref=2 acct=1 sell 1 @103 trade=6 leaves=1 pos=-9 avg=101.555556 PARTIALLY_FILLED forced late")
+	expect(100, 103, noon)
+	r.must(old(tick(aaa, 99)))
+	expect(99, 103, noon-1000)
+	r.must(old(buy(2, 1, 102)))
 	expect(102, 102, noon-1000)
-	r.must(tick(aaa, 99))
-	expect(99, 102, noon-1000)
+	r.now++
+	r.want(tick(aaa, 98), "applied @98")
+	r.want(tick(aaa, 97), "applied @97")
+	expect(97, 102, noon-999)
+	r.now = -5 // before 1970 is a time too
+	r.want(with(tick(bbb, 7), func(c *Command) { c.EventTimeMillis = -9 }), "applied sec=2 @7")
+	r.want(with(tick(bbb, 8), func(c *Command) { c.EventTimeMillis = -10 }), "applied sec=2 @8 late")
 	r.want(tick(aaa, 0), "rejected buy INVALID")
 	r.want(tick(aaa, -1), "rejected buy INVALID")
 	r.want(tick(99, 5), "rejected sec=99 buy UNKNOWN_SECURITY")
+	r.now = noon
 	r.want(with(tick(aaa, 1), func(c *Command) { c.PriceTicks = 1_234_567 }), "applied @1.234567") // no grid for feeds
 }
 

@@ -24,9 +24,111 @@ func (m *naive) who() RiskReason {
 	return Accepted
 }
 
+// rules is which rules decide the command.
+func (m *naive) rules() uint16 { return m.cmd.Version }
+
+// late is the flag of a price that is older than the market price.
+func (m *naive) late(s *naiveSecurity) uint16 {
+	if m.rules() == 2 && s.lastPx != 0 && m.cmd.EventTimeMillis < s.lastTime {
+		return EventLate
+	}
+	return 0
+}
+
+// bound is how far the order being decided may execute, 0 for anywhere, and why no further.
+// It holds for an order that judge has let in, before anything has executed.
+func (m *naive) bound() (px int64, cut RiskReason) {
+	c := &m.cmd
+	if c.LimitPx > 0 || m.rules() == 1 {
+		return max(c.LimitPx, 0), Accepted
+	}
+	price, reach := m.marketPrice(), big.NewInt(m.limits.PriceCollarBps)
+	reach.Mul(reach, big.NewInt(price)).Quo(reach, big.NewInt(10_000))
+	switch {
+	case m.limits.PriceCollarBps != 0 && c.Side == Buy:
+		return reach.Add(reach, big.NewInt(price)).Int64(), PriceCollar
+	case m.limits.PriceCollarBps != 0:
+		return max(price-reach.Int64(), 1), PriceCollar
+	case c.Side == Sell:
+		return 0, Accepted
+	}
+	// The first price of the grid that would be refused, for the reason that is found first.
+	qty, low, high := c.Qty, price/m.tick, int64(1)<<40
+	for low < high {
+		if mid := (low + high + 1) / 2; m.affordable(mid*m.tick, qty) == Accepted {
+			low = mid
+		} else {
+			high = mid - 1
+		}
+	}
+	return low * m.tick, m.scarcest(qty)
+}
+
+// affordable judges a purchase at a price.
+func (m *naive) affordable(px int64, qty int32) RiskReason {
+	if m.tooMuch(px, qty) {
+		return OrderNotional
+	}
+	return m.exposure(nil, qty, px)
+}
+
+// scarcest is the limit that a rising price meets first.
+func (m *naive) scarcest(qty int32) RiskReason {
+	low, high := int64(0), int64(1)<<50 // no limit of a test is further
+	for low < high {
+		if mid := (low + high + 1) / 2; m.affordable(mid, qty) == Accepted {
+			low = mid
+		} else {
+			high = mid - 1
+		}
+	}
+	return m.affordable(low+1, qty)
+}
+
+// marketPrice is what a market order is judged at.
+func (m *naive) marketPrice() int64 {
+	if s := m.security(m.cmd.SecurityID); s.lastPx != 0 {
+		return s.lastPx
+	}
+	return m.best(m.cmd.SecurityID, m.cmd.Side)
+}
+
+// judged is the price that limits are judged at: the most that any of the order can execute at.
+func (m *naive) judged(price int64) int64 {
+	c := &m.cmd
+	if m.rules() == 1 {
+		return price
+	}
+	px, _ := m.bound()
+	best := m.best(c.SecurityID, c.Side)
+	switch {
+	case c.Side == Sell && crosses(Sell, px, best):
+		return max(price, best)
+	case c.Side == Buy && c.LimitPx <= 0 && m.limits.PriceCollarBps != 0:
+		return px
+	}
+	return price
+}
+
+// reduces reports that an order only takes from a position, whatever else of its side executes.
+func (m *naive) reduces(but *naiveOrder, qty int32) bool {
+	c := &m.cmd
+	held := m.position(c.AccountID, c.SecurityID).qty
+	after := held + signed(c.Side, qty)
+	for _, o := range m.open {
+		if o != but && o.account == c.AccountID && o.side == c.Side && o.security == c.SecurityID {
+			after += signed(o.side, o.leaves)
+		}
+	}
+	return held > 0 && c.Side == Sell && after >= 0 || held < 0 && c.Side == Buy && after <= 0
+}
+
 // exposure judges credit, position and concentration from the open orders, all but one.
 func (m *naive) exposure(but *naiveOrder, qty int32, price int64) RiskReason {
 	c := &m.cmd
+	if m.rules() == 2 && m.reduces(but, qty) {
+		return Accepted
+	}
 	used := new(big.Int).Set(m.accounts[c.AccountID].executed)
 	held := big.NewInt(m.position(c.AccountID, c.SecurityID).qty)
 	if c.Side == Sell {
@@ -123,6 +225,7 @@ func (m *naive) judge() RiskReason {
 	} else if r := m.collar(); r != Accepted {
 		return r
 	}
+	price = m.judged(price)
 	if m.tooMuch(price, c.Qty) {
 		return OrderNotional
 	}
@@ -135,10 +238,10 @@ func (m *naive) judge() RiskReason {
 	return Accepted
 }
 
-// available is what others offer within an order's limit.
-func (m *naive) available(o *naiveOrder) (qty int64) {
+// available is what others offer an order as far as bound.
+func (m *naive) available(o *naiveOrder, bound int64) (qty int64) {
 	for _, x := range m.open {
-		if x.security == o.security && x.side != o.side && x.account != o.account && crosses(o.side, o.limit, x.limit) {
+		if x.security == o.security && x.side != o.side && x.account != o.account && crosses(o.side, bound, x.limit) {
 			qty += int64(x.leaves)
 		}
 	}
@@ -215,8 +318,11 @@ func (m *naive) judgeReplace(o *naiveOrder) RiskReason {
 		return OrderSize
 	case m.collar() != Accepted:
 		return PriceCollar
-	case m.tooMuch(c.LimitPx, c.Qty):
+	case m.tooMuch(m.judged(c.LimitPx), c.Qty):
 		return OrderNotional
+	case m.rules() == 2 && c.Qty <= o.qty && c.LimitPx <= o.limit &&
+		!crosses(c.Side, c.LimitPx, m.best(c.SecurityID, c.Side)):
+		return Accepted
 	}
-	return m.exposure(o, c.Qty-filled, c.LimitPx)
+	return m.exposure(o, c.Qty-filled, m.judged(c.LimitPx))
 }

@@ -14,6 +14,7 @@ type naive struct {
 	seq        uint64
 	tradeSeq   uint64
 	nextRef    uint32
+	policy     int64 // its version
 	kill       bool
 	maxPos     int64
 	maxConc    int64
@@ -168,7 +169,10 @@ func (m *naive) command() {
 		case c.PriceTicks < 1:
 			m.reject(Invalid)
 		default:
-			s.lastPx, s.lastTime = c.PriceTicks, c.EventTimeMillis
+			applied.Flags = m.late(s)
+			if applied.Flags == 0 {
+				s.lastPx, s.lastTime = c.PriceTicks, c.EventTimeMillis
+			}
 			applied.Px = c.PriceTicks
 			m.say(applied)
 		}
@@ -200,10 +204,11 @@ func (m *naive) command() {
 			m.say(applied)
 		}
 	case PolicyControl:
-		if c.Side > 1 || c.Qty < 0 || c.LimitPx < 0 {
+		if c.Side > 1 || c.Qty < 0 || c.LimitPx < 0 || m.rules() == 2 && c.PriceTicks <= m.policy {
 			m.reject(Invalid)
 			return
 		}
+		m.policy = c.PriceTicks
 		m.kill = c.Side == 1
 		if c.Qty > 0 {
 			m.maxPos = int64(c.Qty)
@@ -315,18 +320,23 @@ func (m *naive) orderNew() {
 		return
 	}
 	m.say(ev)
-	if c.Flags&FlagFOK != 0 && m.available(o) < int64(o.qty) {
-		m.canceled(o, Accepted)
+	bound, cut := m.bound()
+	if c.Flags&FlagFOK != 0 && m.available(o, bound) < int64(o.qty) {
+		if m.available(o, 0) < int64(o.qty) {
+			cut = Accepted
+		}
+		m.canceled(o, cut)
 		return
 	}
-	m.match(o, rests)
+	m.match(o, bound, cut, rests)
 }
 
-// match trades an order that is not on the book, rests or cancels what is left.
-func (m *naive) match(o *naiveOrder, rests bool) {
+// match trades an order that is not on the book as far as bound, rests or cancels what is
+// left, for the reason cut if somebody still offers something.
+func (m *naive) match(o *naiveOrder, bound int64, cut RiskReason, rests bool) {
 	for o.leaves > 0 {
 		best := m.best(o.security, o.side)
-		if !crosses(o.side, o.limit, best) {
+		if !crosses(o.side, bound, best) {
 			break
 		}
 		i := slices.IndexFunc(m.open, func(x *naiveOrder) bool {
@@ -359,8 +369,10 @@ func (m *naive) match(o *naiveOrder, rests bool) {
 		})
 		ev.Detail().Leaves, ev.Detail().LimitPx = o.leaves, o.limit
 		m.open = append(m.open, o)
-	default:
+	case m.best(o.security, o.side) == 0:
 		m.canceled(o, Accepted)
+	default:
+		m.canceled(o, cut)
 	}
 }
 
@@ -372,10 +384,13 @@ func (m *naive) fill(o *naiveOrder, px int64, qty int32, counter uint32, flags u
 	cash := big.NewInt(px)
 	m.accounts[o.account].executed.Add(m.accounts[o.account].executed, cash.Mul(cash, big.NewInt(signed(o.side, qty))))
 	s := m.securities[o.security-1]
-	s.lastPx, s.lastTime, s.lastTrade = px, m.cmd.EventTimeMillis, px
+	late := m.late(s)
+	if s.lastTrade = px; late == 0 {
+		s.lastPx, s.lastTime = px, m.cmd.EventTimeMillis
+	}
 	o.lastPx, o.lastQty, o.updated = px, qty, m.cmd.EventTimeMillis
 	ev := m.say(Event{
-		Kind: EventFilled, Side: o.side, Status: o.status(), Flags: flags, Px: px, TradeSeq: m.tradeSeq,
+		Kind: EventFilled, Side: o.side, Status: o.status(), Flags: flags | late, Px: px, TradeSeq: m.tradeSeq,
 		OrderRef: o.ref, AccountID: o.account, SecurityID: o.security, Qty: qty,
 	})
 	*ev.Detail() = Detail{
@@ -441,7 +456,7 @@ func (m *naive) replace() {
 	m.remove(o)
 	if crosses(o.side, o.limit, m.best(o.security, o.side)) {
 		m.say(ev)
-		m.match(o, true)
+		m.match(o, o.limit, Accepted, true)
 		return
 	}
 	ev.Flags = EventRests

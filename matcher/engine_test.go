@@ -307,7 +307,7 @@ func TestEngineMarketTrade(t *testing.T) {
 	r.want(trade(1, Buy, 5), "rejected acct=1 buy 5 PRICE_STALE")
 	r.now = noon - 50_000 // a time before the price's is no age
 	r.want(trade(1, Buy, 2),
-		"booked acct=1 buy 2 @100", "filled acct=1 buy 2 @100 trade=3 pos=0 avg=0 FILLED market")
+		"booked acct=1 buy 2 @100", "filled acct=1 buy 2 @100 trade=3 pos=0 avg=0 FILLED market late")
 	r.want(trade(1, Buy, 0), "rejected acct=1 buy INVALID")
 	r.want(with(trade(1, Buy, 1), func(c *Command) { c.Side = 2 }), "rejected acct=1 buy 1 INVALID")
 	if got := r.e.Counts().RetainedOrders; got != 0 {

@@ -20,7 +20,9 @@ const (
 	// EventFilled: one executed fill, one side of a match, a market trade or a force fill.
 	EventFilled EventKind = 3
 	// EventCanceled: an order's remainder (Qty) was cancelled. Reason is Accepted
-	// when the owner asked or time in force ended it, else why.
+	// when the owner asked or time in force ended it, else why: the rest of a market
+	// order that the book could fill only beyond its bound has PriceCollar, or without
+	// a collar the limit that the next fill would have passed.
 	EventCanceled EventKind = 4
 	// EventReplaced: an order has a new total quantity and limit. With
 	// EventKeptPlace it kept its priority; else it was taken off the book and is
@@ -48,6 +50,7 @@ const (
 	EventKeptPlace uint16 = 1 << 4 // a replace that kept its priority
 	EventMarket    uint16 = 1 << 5 // a fill of a market trade: there is no order
 	EventForced    uint16 = 1 << 6 // a force fill
+	EventLate      uint16 = 1 << 7 // a tick or a fill older than the market price, which stays
 )
 
 // OrderStatus is an order's state. The number is stored.

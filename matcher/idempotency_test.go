@@ -42,7 +42,7 @@ func TestEngineAnswersARepeatedKeyWithTheFirstDecision(t *testing.T) {
 	// The key comes before the gate's verdict and before everything else.
 	r.must(control(PolicyControl, 0, 0, 1))
 	duplicate(with(keyed(buy(1, 5, 100), 77), func(c *Command) { c.OrderRef = uint32(NotEntitled) }), KeyOrder, 1, 1, Accepted)
-	r.must(control(PolicyControl, 0, 0, 0))
+	r.must(policyOf(2, 0))
 	// A replaced order that is gone is still the first decision's.
 	r.must(cancel(1, 1))
 	duplicate(keyed(replace(1, Buy, 1, 4, 100), 81), KeyOrder, 1, 1, Accepted)

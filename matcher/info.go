@@ -109,7 +109,7 @@ type SecurityInfo struct {
 	Enabled          bool
 	Halted           bool
 	Restricted       bool
-	LastPx           int64 // the market price x 1e6: the latest of trade and tick; 0 = none yet
+	LastPx           int64 // the market price x 1e6: the newest of trades and ticks; 0 = none yet
 	LastPxTimeMillis int64
 	LastTradePx      int64 // of the last executed fill; 0 = none yet
 }

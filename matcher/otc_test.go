@@ -134,7 +134,7 @@ func TestBookingsAreRefusedInTheOrderOfTheReasons(t *testing.T) {
 	bad := ContractTerms{AccountID: 4, Notional: 2_001, Convention: 5}
 	r.must(control(PolicyControl, 0, 0, 1))
 	r.refused(booked(bad, noKey), KillSwitch)
-	r.must(control(PolicyControl, 0, 0, 0))
+	r.must(policyOf(2, 0))
 	bad.AccountID = 9
 	r.refused(booked(bad, noKey), UnknownAccount)
 	bad.AccountID = 4

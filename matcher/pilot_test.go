@@ -136,6 +136,7 @@ func (p *pilot) command(w []byte) Command {
 		p.order(&c, w)
 	}
 	c.EventTimeMillis = p.now
+	c.Version = OldestVersion + uint16(w[7]>>3&1)
 	return c
 }
 

@@ -77,6 +77,26 @@ func (m *naive) compare(t *testing.T, e *Engine) {
 	m.compareContracts(t, e)
 }
 
+// Without a collar a purchase at the market is bounded by what its limits reach.
+func TestEngineWithoutACollarMatchesTheModel(t *testing.T) {
+	rnd := seeded(t)
+	g := crowded()
+	g.Limits.PriceCollarBps = 0
+	tape := make([]byte, min(runLength()/3, 20_000)*wordBytes)
+	for i := range tape {
+		tape[i] = byte(rnd.Uint32())
+	}
+	cut := [ReasonCount]int{}
+	compare(t, newRig(t, g), newNaive(g), tape, func(events []Event) {
+		for i := range events {
+			if events[i].Kind == EventCanceled {
+				cut[events[i].Reason]++
+			}
+		}
+	})
+	t.Logf("rests of orders cancelled: %v", cut)
+}
+
 func TestEngineMatchesTheModel(t *testing.T) {
 	rnd := seeded(t)
 	r := newRig(t, crowded())
@@ -94,7 +114,7 @@ func TestEngineMatchesTheModel(t *testing.T) {
 			}
 		}
 	})
-	t.Logf("kinds %v\nreasons %v\nflags %v\n%+v", kinds[1:10], reasons, flagged[:7], r.e.Counts())
+	t.Logf("kinds %v\nreasons %v\nflags %v\n%+v", kinds[1:10], reasons, flagged[:8], r.e.Counts())
 	if runLength() < 50_000 {
 		return
 	}
@@ -109,7 +129,7 @@ func TestEngineMatchesTheModel(t *testing.T) {
 			t.Errorf("no event with reason %v", RiskReason(reason))
 		}
 	}
-	for bit, n := range flagged[:7] {
+	for bit, n := range flagged[:8] {
 		if n == 0 {
 			t.Errorf("no event with flag bit %d", bit)
 		}

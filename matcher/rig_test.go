@@ -159,7 +159,7 @@ func describe(events []Event) []string {
 			name string
 		}{
 			{EventAggressor, "aggressor"}, {EventRests, "rests"}, {EventKeptPlace, "kept"},
-			{EventMarket, "market"}, {EventForced, "forced"},
+			{EventMarket, "market"}, {EventForced, "forced"}, {EventLate, "late"},
 		} {
 			add("%s", f.name, ev.Flags&f.bit != 0)
 		}
@@ -232,4 +232,9 @@ func control(t CommandType, account, security uint32, side Side) Command {
 	c := NewCommand(t)
 	c.AccountID, c.SecurityID, c.Side, c.PriceTicks = account, security, side, 1
 	return c
+}
+
+// policyOf sets the kill switch.
+func policyOf(version int64, kill Side) Command {
+	return with(control(PolicyControl, 0, 0, kill), func(c *Command) { c.PriceTicks = version })
 }

@@ -30,10 +30,11 @@ type request struct {
 	ticks  int64  // the limit price
 
 	market   bool
-	crosses  bool  // the best opposite price is within the limit
-	limit    int64 // in ticks; of a market order the end of the range
-	price    int64 // x 1e6: what the order is judged at
-	notional int64 // price x the quantity that is still to trade
+	crosses  bool       // the best opposite price is within the limit
+	cut      RiskReason // why a market order goes no further than limit; Accepted: it has no bound
+	limit    int64      // in ticks; of a market order its bound, or the end of the range
+	price    int64      // x 1e6: what the order is judged at
+	notional int64      // price x the quantity that is still to trade
 	_        [8]byte
 }
 

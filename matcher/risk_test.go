@@ -119,7 +119,7 @@ func TestEngineLetsInWhatIsWithinTheLimits(t *testing.T) {
 		{"position the other way", []Command{tick(aaa, 10), trade(1, Buy, 100), trade(1, Buy, 50)}, sell(1, 100, 10)},
 		{"concentration", []Command{tick(aaa, 100), trade(1, Buy, 100)}, buy(1, 20, 100)},
 		{"capacity is for orders that may rest", []Command{buy(1, 1, 1), buy(2, 1, 1), buy(3, 1, 1)}, flags(buy(1, 1, 1), FlagIOC)},
-		{"market order judged at the opposite best", []Command{sell(2, 100, 100)}, market(1, Buy, 100)},
+		{"market order judged at the collar around the opposite best", []Command{sell(2, 66, 100)}, market(1, Buy, 66)},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -149,7 +149,7 @@ func TestEngineChecksInTheOrderOfTheContract(t *testing.T) {
 		repair func()
 	}{
 		{PriceStale, func() { c.OrderRef = 0 }}, // the gate's
-		{KillSwitch, func() { r.must(control(PolicyControl, 0, 0, 0)) }},
+		{KillSwitch, func() { r.must(policyOf(2, 0)) }},
 		{UnknownAccount, func() { c.AccountID = 1 }},
 		{AccountDisabled, func() { r.must(control(AccountControl, 1, 0, 1)) }},
 		{UnknownSecurity, func() { c.SecurityID = aaa }},
@@ -282,7 +282,7 @@ func TestEngineReplaceChecksInTheOrderOfTheContract(t *testing.T) {
 		want   RiskReason
 		repair func()
 	}{
-		{KillSwitch, func() { r.must(control(PolicyControl, 0, 0, 0)) }},
+		{KillSwitch, func() { r.must(policyOf(2, 0)) }},
 		{AccountDisabled, func() { r.must(control(AccountControl, 1, 0, 1)) }},
 		{SecurityDisabled, func() { r.must(control(SecurityControl, 0, aaa, SecurityEnabled)) }},
 		{Invalid, func() { c.Flags = 0 }},

@@ -10,7 +10,7 @@ import (
 
 // security is the state of one security beside its ladder: half a cache line.
 type security struct {
-	lastPx     int64 // the market price x 1e6: the latest of trade and tick; 0 = none yet
+	lastPx     int64 // the market price x 1e6: the newest of trades and ticks; 0 = none yet
 	lastTime   int64 // event time of lastPx, epoch milliseconds
 	lastTrade  int64 // price of the last executed fill x 1e6; 0 = none yet
 	flags      uint32
@@ -27,9 +27,13 @@ const (
 	securityTradable = securityKnown | securityEnabled
 )
 
-// traded notes an execution: it is also the market price from now on.
-func (s *security) traded(px, time int64) {
-	s.lastPx, s.lastTime, s.lastTrade = px, time, px
+// traded notes an execution: it is also the market price from now on, unless late marks
+// it as older than that.
+func (s *security) traded(px, time int64, late uint16) {
+	s.lastTrade = px
+	if late == 0 {
+		s.lastPx, s.lastTime = px, time
+	}
 }
 
 // control sets what a SECURITY_CONTROL carries.

@@ -9,17 +9,19 @@ type taker struct {
 	cold    *orderCold
 	account *account
 	row     uint32
-	lastPx  int64 // x 1e6, 0 before the first fill
+	lastPx  int64  // x 1e6, 0 before the first fill
+	late    uint16 // EventLate when the fills are older than the market price, else 0
 }
 
 // take matches an order against the other side of the book and notes the last price.
-func (e *Engine) take(ladder *ladder, i ix, o *order, cold *orderCold, q *request) {
+func (e *Engine) take(c *Command, ladder *ladder, i ix, o *order, cold *orderCold, q *request) {
 	t := &e.taker // field by field: a composite would be built aside and copied
 	t.order, t.cold, t.account = o, cold, e.accounts.table.at(q.owner-1)
-	t.row, t.lastPx = q.row, 0
+	security := e.securities.table.at(o.security() - 1)
+	t.row, t.lastPx, t.late = q.row, 0, security.late(c)
 	ladder.match(o.side(), q.limit, o.leaves, o.account, e)
 	if t.lastPx != 0 {
-		e.securities.table.at(o.security()-1).traded(t.lastPx, e.now)
+		security.traded(t.lastPx, e.now, t.late)
 	}
 }
 
@@ -34,7 +36,7 @@ func (e *Engine) filled(maker ix, px int64, qty int32) {
 	m := e.orders.hot(maker)
 	t.order.leaves -= qty
 	t.account.settle(t.order.side(), notional)
-	ev, detail := e.orderFilled(t.order, t.cold, t.row, px, qty, EventAggressor)
+	ev, detail := e.orderFilled(t.order, t.cold, t.row, px, qty, EventAggressor|t.late)
 	ev.AccountID = t.account.id
 	detail.CounterRef = m.ref
 	detail.LimitPx = t.cold.limit
@@ -46,7 +48,7 @@ func (e *Engine) filled(maker ix, px int64, qty int32) {
 	account.settle(m.side(), notional)
 	held.release(m.side(), int64(qty))
 	row := e.positions.at(int(m.account)-1, m.security())
-	ev, detail = e.orderFilled(m, e.orders.cold(maker), row, px, qty, 0)
+	ev, detail = e.orderFilled(m, e.orders.cold(maker), row, px, qty, t.late)
 	ev.AccountID = account.id
 	detail.CounterRef = t.order.ref
 	detail.LimitPx = px
@@ -134,12 +136,15 @@ func (e *Engine) tradeNew(c *Command, q *request) {
 
 	e.accounts.table.at(q.owner-1).settle(c.Side, q.notional)
 	p := e.positions.fill(q.row, c.Side, q.price, c.Qty)
-	ev, detail := e.next(head(EventFilled, c.Side, Accepted, StatusFilled, EventMarket|EventLast))
+	security := e.securities.table.at(c.SecurityID - 1)
+	late := security.late(c)
+	flags := EventMarket | EventLast | late
+	ev, detail := e.next(head(EventFilled, c.Side, Accepted, StatusFilled, flags))
 	e.tradeSeq++
 	ev.Px, ev.TradeSeq, ev.OrderRef = q.price, e.tradeSeq, 0
 	ev.AccountID, ev.SecurityID, ev.Qty = c.AccountID, c.SecurityID, c.Qty
 	detail.PositionQty, detail.AverageCost = p.quantity, p.average
-	e.securities.table.at(c.SecurityID-1).traded(q.price, e.now)
+	security.traded(q.price, e.now, late)
 }
 
 // screenTrade is screenOrder for a market trade.
@@ -165,7 +170,7 @@ func (e *Engine) screenTrade(c *Command, q *request) RiskReason {
 	if q.notional, ok = e.policy.worth(q.price, c.Qty); !ok {
 		return OrderNotional
 	}
-	return e.exposure(q, c.Side, int64(c.Qty))
+	return e.exposed(c, q, int64(c.Qty))
 }
 
 // priceTick decides a PRICE_TICK. A feed's price need not lie on the order grid.
@@ -177,7 +182,10 @@ func (e *Engine) priceTick(c *Command) {
 	case c.PriceTicks <= 0:
 		e.reject(c, Invalid)
 	default:
-		s.lastPx, s.lastTime = c.PriceTicks, e.now
-		e.applyEvent(c, c.PriceTicks, EventLast)
+		late := s.late(c)
+		if late == 0 {
+			s.lastPx, s.lastTime = c.PriceTicks, e.now
+		}
+		e.applyEvent(c, c.PriceTicks, EventLast|late)
 	}
 }

@@ -184,6 +184,7 @@ type flow struct {
 	rng    *rand.Rand
 	time   int64
 	issued uint32 // order references so far
+	policy int64  // the version of the last policy
 }
 
 func newFlow(t testing.TB, seed uint64) *flow {
@@ -319,7 +320,8 @@ func (f *flow) control() matcher.Command {
 		return c
 	default:
 		c := f.of(matcher.PolicyControl)
-		c.Side, c.SecurityID = matcher.Side(f.rng.IntN(6)/5), 0
+		f.policy += int64(f.rng.IntN(4)) // mostly a higher version
+		c.Side, c.SecurityID, c.PriceTicks = matcher.Side(f.rng.IntN(6)/5), 0, f.policy
 		return c
 	}
 }

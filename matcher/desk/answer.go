@@ -17,6 +17,7 @@ type Answer struct {
 	Status     matcher.OrderStatus
 	Reason     matcher.RiskReason
 	Rests      bool // the order is on the book at the end of the command
+	Late       bool // a tick: it is older than the market price, which stays
 	DupKind    matcher.IdempotencyKind
 	DupReason  matcher.RiskReason // of the first decision
 	InputSeq   uint64
@@ -61,6 +62,7 @@ func (a *Answer) reset() {
 func (a *Answer) first(ev *matcher.Event) {
 	a.Kind, a.Side, a.Status, a.Reason = ev.Kind, ev.Side, ev.Status, ev.Reason
 	a.Rests = ev.Flags&matcher.EventRests != 0
+	a.Late = ev.Flags&matcher.EventLate != 0
 	a.InputSeq, a.TimeMillis = ev.InputSeq, ev.TimeMillis
 	a.OrderRef, a.AccountID, a.SecurityID = ev.OrderRef, ev.AccountID, ev.SecurityID
 	a.Px, a.Qty, a.Leaves = ev.Px, ev.Qty, ev.Qty

@@ -25,7 +25,9 @@
 //
 // Screen leaves out what only the engine knows: positions, credit, the book, how
 // many contracts there are. A
-// MARKET order without a market price passes, because the book may price it.
+// MARKET order without a market price passes, because the book may price it. A purchase at
+// the market is judged at the end of the collar, a sale at the market price; the engine
+// judges a sale at the best bid too.
 //
 // Verifier checks tokens (JWT, HS256) with the standard library's cryptography;
 // a token that it has verified before costs a look-up. The package stores

@@ -3,6 +3,7 @@
 package gate
 
 import (
+	"math"
 	"math/bits"
 	"sync/atomic"
 
@@ -141,11 +142,13 @@ func (g *Gate) Screen(c *matcher.Command) matcher.RiskReason {
 			uint64(c.EventTimeMillis)-uint64(time) > uint64(g.policy.maxAgeMillis.Load()):
 			return matcher.PriceStale
 		}
-		px = last
+		if px = last; c.Type == matcher.OrderNew && c.Side == matcher.Buy {
+			px += g.collarOff(last) // what it executes at most at
+		}
 	} else if known && g.offCollar(px, last) {
 		return matcher.PriceCollar
 	}
-	hi, lo := bits.Mul64(uint64(px), uint64(c.Qty))
+	hi, lo := bits.Mul64(uint64(px), uint64(c.Qty)) // a sum that passed the end is beyond any limit
 	if hi != 0 || lo > uint64(g.policy.maxOrderNotional.Load()) {
 		return matcher.OrderNotional
 	}
@@ -209,6 +212,16 @@ func (g *Gate) offCollar(limit, last int64) bool {
 	return offHi > maxHi || offHi == maxHi && offLo > maxLo
 }
 
+// collarOff is how far from a price the collar lets a market order execute; 0 without one.
+func (g *Gate) collarOff(last int64) int64 {
+	hi, lo := bits.Mul64(uint64(last), uint64(g.policy.collarBps.Load()))
+	if hi >= 10_000 {
+		return math.MaxInt64
+	}
+	off, _ := bits.Div64(hi, lo, 10_000)
+	return int64(min(off, math.MaxInt64))
+}
+
 // account returns the word of an account, 0 if it is unknown.
 func (g *Gate) account(id uint32) uint64 {
 	mask := uint32(len(g.accounts) - 1)
@@ -260,6 +273,17 @@ func (g *Gate) Price(id uint32) (px, timeMillis int64, ok bool) {
 		return 0, 0, false
 	}
 	return g.securities[id].price()
+}
+
+// Now is the event time of a price that is of this moment: the clock's, or that of the market
+// price where the clock has been set back. Else the price of a clock that once ran ahead
+// could not be replaced until the clock is there again.
+func (g *Gate) Now(id uint32, clock int64) int64 {
+	_, last, ok := g.Price(id)
+	if !ok {
+		return clock
+	}
+	return max(clock, last)
 }
 
 // Security returns the id of a ticker, exactly as it is written. No allocation.

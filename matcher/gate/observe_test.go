@@ -66,6 +66,13 @@ func TestObservedPriceNeverGoesBack(t *testing.T) {
 	g.Observe(event(matcher.EventAccepted, 15, order()))
 	g.Observe(&matcher.Event{Kind: matcher.EventApplied, InputSeq: 16, SecurityID: 1})
 	expect("what is no price", 106, 2)
+	late := event(matcher.EventApplied, 16, tick(1, 108, 1))
+	late.Flags |= matcher.EventLate
+	g.Observe(late)
+	fill(16, 109, 1, matcher.EventAggressor|matcher.EventLate)
+	if expect("what came late", 106, 2); g.Late() != 1 {
+		t.Errorf("%d late prices counted, want 1: fills are none", g.Late())
+	}
 	if g.Missed() != 0 {
 		t.Errorf("%d events missed", g.Missed())
 	}
@@ -207,7 +214,13 @@ func TestGateAgreesWithTheEngine(t *testing.T) {
 			c = terms.Command()
 			c.Flags = flags
 		}
-		c.PriceTicks = map[bool]int64{true: c.PriceTicks, false: 0}[c.Type == matcher.PriceTick]
+		switch c.Type {
+		case matcher.PriceTick:
+		case matcher.PolicyControl:
+			c.PriceTicks = int64(step) // it rises
+		default:
+			c.PriceTicks = 0
+		}
 		verdict := g.Screen(&c)
 		isOrder := c.TemplateID == matcher.TemplateCommand && (c.Type == matcher.OrderNew || c.Type == matcher.TradeNew)
 		booking := c.TemplateID == matcher.TemplateCommand && c.Type >= matcher.SwapBook
@@ -231,7 +244,8 @@ func TestGateAgreesWithTheEngine(t *testing.T) {
 			switch reason {
 			case matcher.Accepted, matcher.CreditLimit, matcher.PositionLimit, matcher.ConcentrationLimit, matcher.Capacity:
 			case matcher.PriceMissing, matcher.OrderNotional:
-				if c.LimitPx > 0 || c.Type != matcher.OrderNew { // a market order priced by the book
+				// A market order may be priced by the book, and a sale is judged at the best bid.
+				if c.LimitPx > 0 && c.Side == matcher.Buy || c.Type != matcher.OrderNew {
 					t.Fatalf("seed %d step %d: gate lets through what the engine refuses for %v: %+v", seed, step, reason, c)
 				}
 			default:

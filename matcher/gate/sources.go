@@ -119,6 +119,9 @@ type SecurityControl struct {
 	Version    int64  `json:"version"`
 }
 
+// PolicyVersion is the version of the policy in force, 0 before the first.
+func (g *Gate) PolicyVersion() int64 { return g.policy.version.Load() }
+
 // Snapshot copies the image while no writer moves it. Prices are not in it and go on. Cold.
 func (g *Gate) Snapshot() Snapshot {
 	out := g.copyImage()

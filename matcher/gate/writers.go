@@ -26,6 +26,7 @@ type writers struct {
 	limit    int // of accounts
 	sources  [sourceCount]Source
 	missed   atomic.Uint64
+	late     atomic.Uint64
 
 	// A price comes with most trades, and whoever brings it must not wait for a Snapshot.
 	prices   sync.Mutex // held by every writer of prices, for an instant; taken after mu
@@ -305,6 +306,9 @@ func (g *Gate) Observe(ev *matcher.Event) {
 }
 
 func (g *Gate) observePrice(ev *matcher.Event, px int64) {
+	if ev.Flags&matcher.EventLate != 0 {
+		return // the market price stays
+	}
 	w := g.writers
 	if ev.SecurityID == 0 || uint64(ev.SecurityID) >= uint64(len(g.securities)) {
 		w.missed.Add(1)
@@ -322,6 +326,9 @@ func (g *Gate) observeApplied(ev *matcher.Event, c *matcher.Command) {
 	if c.TemplateID == matcher.TemplateCommand {
 		switch c.Type {
 		case matcher.PriceTick:
+			if ev.Flags&matcher.EventLate != 0 {
+				g.writers.late.Add(1)
+			}
 			g.observePrice(ev, c.PriceTicks)
 			return
 		case matcher.AccountControl, matcher.SecurityControl, matcher.RestrictionControl, matcher.PolicyControl:
@@ -366,6 +373,9 @@ func (g *Gate) apply(ev *matcher.Event, c *matcher.Command) error {
 	g.setPolicy(c.PriceTicks, c.Side == 1, int64(c.Qty), c.LimitPx)
 	return nil
 }
+
+// Late counts prices that were older than the market price and have changed nothing.
+func (g *Gate) Late() uint64 { return g.writers.late.Load() }
 
 // Missed counts events of the engine that did not fit this image: 0 unless the
 // gate was filled with another universe than the engine.

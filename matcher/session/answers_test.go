@@ -117,6 +117,45 @@ func TestBookingsAndTrades(t *testing.T) {
 	}
 }
 
+// A market order that goes no further than it may says so to who sent it and to the drop copy.
+func TestMarketOrderSaysWhatEndedIt(t *testing.T) {
+	r := newRig(t)
+	c, copies := r.dial("", client.Options{}), r.dial("", client.Options{Role: wire.DropCopy})
+	r.tick(aaa, 1_000_000)
+	for n := range uint64(2) { // an order may be worth 1e9, and there is no collar
+		send(t, c, n, with(order(), func(c *matcher.Command) {
+			c.AccountID, c.Side, c.Qty, c.LimitPx = 2, matcher.Sell, 9_000, 100_000*matcher.PriceScale
+		}), "")
+	}
+	market := with(order(), func(c *matcher.Command) {
+		c.Qty, c.LimitPx = 18_000, 0
+		c.Version = matcher.OldestVersion // an older client's: it does not bring older rules
+	})
+	for _, flags := range []uint16{0, wire.FlagDuplicate} {
+		got := send(t, c, 3, market, "m")
+		if got.Status != matcher.StatusCanceled || got.Reason != matcher.OrderNotional || got.Leaves != 18_000 ||
+			got.Fills != 0 || got.Flags != flags {
+			t.Fatalf("answer %+v", got)
+		}
+	}
+	for {
+		if got := next(t, copies); got.What == uint8(matcher.EventCanceled) {
+			if got.Reason != matcher.OrderNotional || got.Status != matcher.StatusCanceled || got.Qty != 18_000 {
+				t.Errorf("copy %+v", got)
+			}
+			break
+		}
+	}
+}
+
+// The mark of a late price is the views' business: a reader's flags are what they were.
+func TestCopiesDoNotCarryTheMarkOfALatePrice(t *testing.T) {
+	ev := matcher.Event{Kind: matcher.EventFilled, Flags: matcher.EventAggressor | matcher.EventLate}
+	if copied, traded := copyOf(&ev), tradeOf(&ev); copied.Flags != wire.FlagAggressor || traded.Flags != wire.FlagAggressor {
+		t.Errorf("flags %#x and %#x", copied.Flags, traded.Flags)
+	}
+}
+
 // tick gives a security a price, by way of the desk.
 func (r *rig) tick(security uint32, px int64) {
 	r.t.Helper()

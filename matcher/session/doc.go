@@ -138,8 +138,12 @@
 //	96  i64 position   104 i64 average cost x 1e6            112 i64 limit x 1e6       120 u64 0
 //
 // An answer's fills follow it directly, in order, with nothing between. Of a repeated
-// client id (flag 256) the sequence, order and reason are those of the first decision, the
-// rest is the order as it now stands, without fills.
+// client id (flag 256) the sequence, the order and the reason of a refusal are those of the
+// first decision, the rest is the order as it now stands, without fills.
+//
+// A reason belongs to its status: with REJECTED (4) the command was refused for it; with
+// CANCELED (3) it is why the rest of the order was cancelled, such as PRICE_COLLAR for a
+// market order that may go no further, 0 when its owner or its time in force said so.
 //
 // A top is a security's best levels: kind, flags, sequence, time and security where every
 // record has them, and

@@ -277,7 +277,8 @@ func (one *session) tellGap() {
 // and who was on the other side.
 func copyOf(ev *matcher.Event) wire.Record {
 	r := wire.Record{
-		Kind: wire.Copy, What: uint8(ev.Kind), Side: ev.Side, Status: ev.Status, Reason: ev.Reason, Flags: ev.Flags,
+		Kind: wire.Copy, What: uint8(ev.Kind), Side: ev.Side, Status: ev.Status, Reason: ev.Reason,
+		Flags:    ev.Flags &^ matcher.EventLate,
 		InputSeq: ev.InputSeq, TimeMillis: ev.TimeMillis, Px: ev.Px, TradeSeq: ev.TradeSeq,
 		OrderRef: ev.OrderRef, AccountID: ev.AccountID, SecurityID: ev.SecurityID, Qty: ev.Qty, Leaves: wire.Unstated,
 	}

@@ -18,6 +18,7 @@ func (p *poller) judge(one *session, r *wire.Request) wire.Code {
 	if !readable(r) {
 		return wire.Malformed
 	}
+	c.Version = matcher.SchemaVersion // which rules decide a command is not its client's choice
 	if c.Type == matcher.OrderCancel || c.Type == matcher.OrderReplace {
 		if code := p.locate(one, c); code != wire.Decided {
 			return code

@@ -32,7 +32,7 @@ func (c *counts) answer(r *wire.Record) {
 	switch {
 	case r.Flags&wire.FlagDuplicate != 0:
 		c.repeats.Add(1)
-	case r.Reason != matcher.Accepted:
+	case r.Reason != matcher.Accepted && r.Status != matcher.StatusCanceled:
 		c.reasons[min(r.Reason, matcher.ReasonCount-1)].Add(1)
 	case r.Code == wire.Decided:
 		c.accepted.Add(1)

@@ -361,6 +361,7 @@ func (p *poller) repeat(r *wire.Record, c *matcher.Command) {
 	if row, held := p.server.o.Views.Order(r.OrderRef); held {
 		r.Status, r.Leaves, r.Qty, r.Px = row.Status, row.Leaves, row.Qty, row.LimitPx
 		r.LastPx, r.LastQty, r.TimeMillis = row.LastPx, row.LastQty, row.UpdatedMillis
+		r.Reason = row.Reason // of one that was let in: why its rest was cancelled
 		if row.Open() {
 			r.Flags |= wire.FlagRests
 		}

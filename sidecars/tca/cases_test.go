@@ -56,10 +56,25 @@ func TestReportOf(t *testing.T) {
 			v.at(second).must(trade(1, aaa, matcher.Buy, 3))
 		}, map[string]string{"arrivalPrice": "300", "twap": "300", "twapSampleCount": "1"}},
 		{"a sample whose clock ran backwards takes force with the one before it", func(v *venue) {
+			older := tick(aaa, 200*unit)
+			older.Version = 1
 			v.at(10 * second).must(tick(aaa, 100*unit))
-			v.at(5 * second).must(tick(aaa, 200*unit))
+			v.at(5 * second).must(older)
 			v.at(20 * second).must(trade(1, aaa, matcher.Buy, 3))
 		}, map[string]string{"arrivalPrice": "200", "twap": "200", "twapSampleCount": "1"}},
+		{"a price that came late never was in force", func(v *venue) {
+			v.at(10 * second).must(tick(aaa, 100*unit))
+			v.at(5 * second).must(tick(aaa, 200*unit))
+			v.at(9 * second).must(limit(1, aaa, matcher.Sell, 5, 140*unit))
+			v.at(9 * second).must(limit(2, aaa, matcher.Buy, 5, 140*unit))
+			v.at(20 * second).must(trade(1, aaa, matcher.Buy, 3))
+		}, map[string]string{"arrivalPrice": "100", "twap": "100", "twapSampleCount": "1", "executionPrice": "100"}},
+		{"a fill that came late is measured all the same", func(v *venue) {
+			v.at(10 * second).must(tick(aaa, 100*unit))
+			v.at(30 * second).must(tick(aaa, 300*unit))
+			v.at(20 * second).must(limit(1, aaa, matcher.Sell, 5, 290*unit))
+			v.must(limit(2, aaa, matcher.Buy, 5, 290*unit))
+		}, map[string]string{"arrivalPrice": "300", "twap": "100", "slippageBps": "-19000", "side": `"Sell"`}},
 		{"a trade whose clock ran backwards is measured at its own time", func(v *venue) {
 			v.at(10 * second).must(tick(aaa, 100*unit))
 			v.at(30 * second).must(tick(aaa, 300*unit))

@@ -15,11 +15,13 @@
 //
 // What counts as what:
 //
-//   - A sample is a PRICE_TICK that was applied or the price of a fill. Samples
-//     have the order of the sequence. A sample takes force at its own event time,
-//     or at the time of the sample before it when its clock ran backwards, so the
-//     price in force is a function of time. Of several samples at one millisecond
-//     only the last is ever in force for any time.
+//   - A sample is a PRICE_TICK that was applied or the price of a fill, unless the
+//     engine has marked it as older than the market price (matcher.EventLate): then
+//     it never was the price in force. Samples have the order of the sequence. A
+//     sample takes force at its own event time, or at the time of the sample before it
+//     when its clock ran backwards, which only records of version 1 can, so the price
+//     in force is a function of time. Of several samples at one millisecond only the
+//     last is ever in force for any time.
 //   - The TWAP is taken over [executedAt - Window, executedAt]. A price weighs the
 //     milliseconds it was in force inside the window, the one in force at the
 //     window's start included. Time before a security's first sample weighs

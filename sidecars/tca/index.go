@@ -51,7 +51,8 @@ func (x *index) observe(events []matcher.Event) error {
 		case matcher.EventCanceled:
 			delete(x.open, ev.OrderRef)
 		case matcher.EventApplied:
-			if c := ev.Cmd(); c.TemplateID == matcher.TemplateCommand && c.Type == matcher.PriceTick {
+			if c := ev.Cmd(); c.TemplateID == matcher.TemplateCommand && c.Type == matcher.PriceTick &&
+				ev.Flags&matcher.EventLate == 0 {
 				if err := x.samples.add(ev.SecurityID, ev.TimeMillis, ev.Px); err != nil {
 					return err
 				}
@@ -68,7 +69,7 @@ func (x *index) observe(events []matcher.Event) error {
 	return nil
 }
 
-// filled keeps the arrival behind a fill, then lets its price take force.
+// filled keeps the arrival behind a fill, then lets its price take force, unless it came late.
 func (x *index) filled(ev *matcher.Event) error {
 	met := x.met
 	if ev.Flags&matcher.EventMarket == 0 && ev.OrderRef != x.taker {
@@ -83,6 +84,9 @@ func (x *index) filled(ev *matcher.Event) error {
 	print := fingerprint(ev.AccountID, ev.SecurityID, uint8(ev.Side), int64(ev.Qty), ev.Px, ev.TimeMillis)
 	if err := x.executions.add(ev.TradeSeq, execution{met, print}); err != nil {
 		return err
+	}
+	if ev.Flags&matcher.EventLate != 0 {
+		return nil
 	}
 	return x.samples.add(ev.SecurityID, ev.TimeMillis, ev.Px)
 }

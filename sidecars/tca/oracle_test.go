@@ -28,9 +28,9 @@ func newOracle(window time.Duration, events []matcher.Event) *oracle {
 	return o
 }
 
-// price says whether an event is a sample of a security.
+// price says whether an event is a sample of a security: one that came late never is.
 func price(ev *matcher.Event, security uint32) bool {
-	if ev.SecurityID != security {
+	if ev.SecurityID != security || ev.Flags&matcher.EventLate != 0 {
 		return false
 	}
 	return ev.Kind == matcher.EventFilled || ev.Kind == matcher.EventApplied && ev.Cmd().Type == matcher.PriceTick

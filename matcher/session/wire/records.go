@@ -45,7 +45,7 @@ type Code uint8
 
 // The codes of an Answer, and the status of the HTTP interface that says the same.
 const (
-	Decided     Code = 0 // sequenced: Reason is Accepted, or why it was refused (2xx, 422)
+	Decided     Code = 0 // sequenced: Status is Rejected for Reason (422), or it was let in (2xx)
 	Malformed   Code = 1 // the record cannot be read; never sequenced (400)
 	NotEntitled Code = 2 // the token does not cover the account; never sequenced (403)
 	NotFound    Code = 3 // no such order; never sequenced (404)
@@ -91,7 +91,7 @@ type Record struct {
 	What        uint8 // Answer: the command's type. Copy: the matcher's event kind
 	Side        matcher.Side
 	Status      matcher.OrderStatus
-	Reason      matcher.RiskReason
+	Reason      matcher.RiskReason // of Status Rejected; of Canceled: of its rest, 0 = as ordered
 	Flags       uint16
 	Correlation uint64 // Answer and Fill: the client's number of the command
 	InputSeq    uint64 // 0: not sequenced. Of a booked contract its id
