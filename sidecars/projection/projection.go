@@ -59,7 +59,7 @@ type Options struct {
 	Now            func() time.Time // time.Now
 	Poll           time.Duration    // between looks at the head while there is nothing to do; 20 ms
 	BatchRows      int              // most rows of one transaction; 8192
-	Rest           int              // times what a batch took that pass before the next one while trades come; 4, negative = none
+	Rest           int              // times a batch's work that pass before the next one while trades come; 4, negative = none
 	Logger         *slog.Logger     // none
 }
 
@@ -88,6 +88,9 @@ type Projection struct {
 	batch    batch
 
 	messages sync.Pool // of *message
+
+	clock  func() time.Time    // what a step took is read from it; time.Now, but for tests
+	rested func(time.Duration) // called with each rest of Run, for tests
 
 	mu     sync.Mutex // guards what other goroutines ask for
 	shown  position
@@ -124,7 +127,8 @@ func New(o Options) *Projection {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	p := &Projection{o: o, log: o.Logger, wake: make(chan struct{}, 1), detail: "not started"}
+	p := &Projection{o: o, log: o.Logger, wake: make(chan struct{}, 1), detail: "not started",
+		clock: time.Now, rested: func(time.Duration) {}}
 	p.messages.New = func() any { return new(message) }
 	return p
 }

@@ -5,13 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"posttrade/sidecars/pace"
 	"posttrade/sidecars/store"
-)
-
-// The pause after a failed sweep doubles from the first to the second.
-const (
-	minPause = 100 * time.Millisecond
-	maxPause = 5 * time.Second
 )
 
 // The rows of a batch are chosen once, before any is changed, and then found by
@@ -35,7 +30,7 @@ const (
 func (s *Settlement) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	failures := 0 // in a row
+	var failures pace.Backoff
 	for {
 		select {
 		case <-ctx.Done():
@@ -47,28 +42,19 @@ func (s *Settlement) Run(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return nil
 		case err != nil:
-			if failures == 0 {
+			if !failures.Failing() {
 				s.o.Logger.Warn("settlement sweep is interrupted and will be retried", "error", err)
 			}
-			timer.Reset(pause(failures))
-			failures++
+			timer.Reset(failures.Next())
 		default:
-			if failures > 0 {
-				s.o.Logger.Info("settlement sweep works again", "failures", failures)
+			if failures.Failing() {
+				s.o.Logger.Info("settlement sweep works again")
 			}
-			failures = 0
+			failures.Reset()
 			timer.Reset(s.o.Interval)
 		}
 		s.seen(err)
 	}
-}
-
-// pause is how long to wait after so many failures in a row before this one.
-func pause(failures int) time.Duration {
-	if failures > 6 {
-		return maxPause
-	}
-	return min(minPause<<failures, maxPause)
 }
 
 // Sweep settles every trade that is due, in transactions of at most BatchRows
