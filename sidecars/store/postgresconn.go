@@ -43,6 +43,9 @@ func (c *pgConn) mark(err error) error {
 	away := c.raw.IsClosed()
 	if errors.As(err, &refused) {
 		away = away || isAway(refused.Code)
+		if refused.Code == lockNotHad {
+			err = fmt.Errorf("%w: %w", ErrLocked, err)
+		}
 	}
 	if away {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)

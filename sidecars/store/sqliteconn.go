@@ -114,7 +114,9 @@ func sqliteError(err error) error {
 		return nil
 	}
 	switch sqlite.ErrCode(err).ToPrimary() {
-	case sqlite.ResultBusy, sqlite.ResultLocked, sqlite.ResultFull, sqlite.ResultIOErr, sqlite.ResultCantOpen,
+	case sqlite.ResultBusy, sqlite.ResultLocked:
+		return fmt.Errorf("%w: %w: %w", ErrUnavailable, ErrLocked, err)
+	case sqlite.ResultFull, sqlite.ResultIOErr, sqlite.ResultCantOpen,
 		sqlite.ResultReadOnly, sqlite.ResultNoMem, sqlite.ResultProtocol, sqlite.ResultPerm:
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	case sqlite.ResultCorrupt, sqlite.ResultNotADB:
