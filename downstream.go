@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"time"
@@ -106,6 +107,11 @@ func (d *downstream) makeSidecars(c *config, k *core, history *fullHistory, log 
 		Interval: c.Millis("recon.poll.interval-ms"), Grace: noneIsNegative(c.Millis("recon.grace-ms")),
 		VerifyInterval: c.Millis("recon.verify.interval-ms"), Logger: log,
 	})
+	genesis := store.GenesisMark(k.genesis.Marshal())
+	d.db.Bind(store.Belonging{Agrees: d.projection.Agrees, History: func() (store.History, error) {
+		origin, err := d.projection.Origin()
+		return store.History{Genesis: genesis, Origin: origin}, err
+	}})
 	d.prices = newPriceFeed(k)
 	d.tca, err = tca.Open(tca.Options{
 		Dir: c.inDataDir("tca"), Window: time.Duration(c.Int("tca.window-minutes")) * time.Minute, Genesis: k.genesis.Marshal(),
@@ -124,6 +130,24 @@ func noneIsNegative(d time.Duration) time.Duration {
 		return -1
 	}
 	return d
+}
+
+// compareTimeout is how long a start waits for a database to compare: one that is away is
+// compared when it comes.
+const compareTimeout = 3 * time.Second
+
+// ownDatabase refuses a start on a database that another history fills.
+func (c *config) ownDatabase(ctx context.Context, db *store.DB) error {
+	ctx, cancel := context.WithTimeout(ctx, compareTimeout)
+	defer cancel()
+	switch err := db.Ready(ctx); {
+	case !errors.Is(err, store.ErrForeign):
+		return nil // it is shown on /readyz, and looked at again
+	case c.String("database.url") != "":
+		return usagef("database.url: %v; name this journal's database, or an empty one", err)
+	default:
+		return fmt.Errorf("%s: %w; move the file away, or bring its journal back", c.inDataDir("posttrade.db"), err)
+	}
 }
 
 // settlementCalendar is the calendar that the settings name.

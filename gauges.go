@@ -173,6 +173,9 @@ func (d *downstream) parts() []httpapi.Part {
 	}
 	ready, detail := d.db.State()
 	list := []httpapi.Part{part("database", ready, detail)}
+	// Orders do without a database; an installation beside another one's is no state to
+	// be called ready.
+	list[0].Beside = !d.db.Foreign()
 	ready, detail = d.broker.State()
 	list = append(list, part("broker", ready, detail))
 	for _, name := range d.loops.names() {

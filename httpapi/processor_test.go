@@ -127,6 +127,7 @@ func TestProcessorContract(t *testing.T) {
 		{"all is well", nil, nil, append(processorRows(), marksRows()...)},
 		{"no database", nil, wrapped(store.ErrUnavailable), failingRows(503, CodeDatabaseUnavailable)},
 		{"no lock", nil, wrapped(fmt.Errorf("%w: %w", store.ErrUnavailable, store.ErrLocked)), failingRows(503, CodeDatabaseLocked)},
+		{"another history", nil, wrapped(fmt.Errorf("%w: %w", store.ErrUnavailable, store.ErrForeign)), failingRows(503, CodeForeignDatabase)},
 		{"too slow", nil, wrapped(context.DeadlineExceeded), failingRows(504, CodeOutcomeUnknown)},
 		{"stopping", nil, wrapped(context.Canceled), failingRows(503, CodeStopping)},
 		{"broken", nil, wrapped(errPlanted), failingRows(500, CodeInternal)},

@@ -85,6 +85,8 @@ func (s *service) failed(err error) problem {
 		p := problemLocked
 		p.detail = "waited for " + locked.What
 		return p
+	case errors.Is(err, store.ErrForeign):
+		return problemForeign
 	case errors.Is(err, store.ErrLocked):
 		return problemLocked
 	case errors.Is(err, store.ErrUnavailable):

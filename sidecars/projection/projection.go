@@ -97,6 +97,7 @@ type Projection struct {
 	phase  phase
 	detail string
 
+	origin                                          atomic.Uint64 // of Origin, once there is one
 	booked, duplicates, batches, failed             atomic.Uint64
 	legacyBooked, legacyDuplicates, legacyMalformed atomic.Uint64
 }
