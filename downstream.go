@@ -34,12 +34,16 @@ type downstream struct {
 	sources    *controlSources
 	extracts   *extracts
 	loops      *loops
+
+	ours   context.Context // of what works on the rows; ended by disown
+	disown context.CancelFunc
 }
 
 // openDownstream opens the database and the broker, makes the sidecars and
 // starts them; role is this process's in an extract. Neither an absent PostgreSQL nor an absent NATS fails the start.
 func openDownstream(c *config, k *core, history *fullHistory, role string, log *slog.Logger) (_ *downstream, err error) {
 	d := &downstream{loops: newLoops(log)}
+	d.ours, d.disown = context.WithCancel(context.Background())
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.stop())
@@ -65,13 +69,13 @@ func openDownstream(c *config, k *core, history *fullHistory, role string, log *
 	}
 	// 3. Their loops.
 	legacy := &legacyBookings{broker: d.broker, book: d.projection, log: log}
-	d.loops.startAt(journal.Background, "projection", d.projection.Run)
-	d.loops.startAt(journal.Background, "settlement", d.settlement.Run)
-	d.loops.startAt(journal.Background, "recon", d.recon.Run)
+	d.loops.startAt(journal.Background, "projection", d.project)
+	d.loops.startAt(journal.Background, "settlement", d.whileOurs(d.settlement.Run))
+	d.loops.startAt(journal.Background, "recon", d.whileOurs(d.recon.Run))
 	d.loops.startAt(journal.Bulk, "tca", d.tca.Run)
 	d.loops.startAt(journal.Bulk, "risk extract", d.extracts.extractor.Run)
 	d.loops.start("end of day", d.extracts.follow)
-	d.loops.start("legacy bookings", legacy.run)
+	d.loops.start("legacy bookings", d.whileOurs(legacy.run))
 	d.loops.start("prices", d.prices.run)
 	for name, feed := range d.sources.feeds {
 		d.loops.start("outbox "+string(name), feed.outbox.Run)
@@ -79,6 +83,27 @@ func openDownstream(c *config, k *core, history *fullHistory, role string, log *
 	// 4. What the broker calls; closing the broker ends it.
 	_, err = d.broker.Subscribe(pricingSubject, d.prices.take)
 	return d, err
+}
+
+// project runs the projection. One that has found rows of a copy of this journal, which
+// went on elsewhere, ends; so does then what else would work on that copy's rows. The
+// control sources go on: they are the installation's, and orders wait for them.
+func (d *downstream) project(ctx context.Context) error {
+	err := d.projection.Run(ctx)
+	if d.projection.Foreign() {
+		d.disown()
+	}
+	return err
+}
+
+// whileOurs is a loop that ends when the rows turn out to be another history's.
+func (d *downstream) whileOurs(run func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(d.ours, cancel)()
+		return run(ctx)
+	}
 }
 
 // follow starts the replicas, when the services that they fetch from are open.
@@ -162,6 +187,9 @@ func (c *config) settlementCalendar() (*settlement.Calendar, error) {
 // stop ends the loops, then closes what they used, in the reverse order.
 func (d *downstream) stop() (err error) {
 	d.loops.stop()
+	if d.disown != nil {
+		d.disown()
+	}
 	if d.tca != nil {
 		err = errors.Join(err, d.tca.Close())
 	}

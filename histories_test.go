@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -154,6 +155,41 @@ func TestDatabaseThatComesAsAnothersIsNotServed(t *testing.T) {
 		t.Errorf("accounts: %d %s", status, body)
 	}
 	second.stop()
+	first.awaitMatched()
+	if got := booked(first); !slices.Equal(got, rows) {
+		t.Errorf("%d rows, %d before", len(got), len(rows))
+	}
+}
+
+// A copy of a data directory that goes on beside the original: both have one history up to
+// the copy. Which of them books its next trade first has the database.
+func TestCopyOfAJournalThatGoesOnIsNotServed(t *testing.T) {
+	if !hasPostgres(t) {
+		return
+	}
+	direct := storetest.Options(t, store.Postgres)
+	o, network := storetest.Behind(t, direct)
+	original, copied := t.TempDir(), filepath.Join(t.TempDir(), "copy")
+	in := traded(t, original, 1, 50, "database.url", direct.URL)
+	in.awaitMatched()
+	in.stop()
+	if out, err := exec.Command("cp", "-a", original, copied).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	network.Cut()
+	second := traded(t, copied, 2, 400, "database.url", o.URL)
+	first := traded(t, original, 3, 100, "database.url", direct.URL)
+	first.awaitMatched()
+	rows := booked(first)
+	network.Heal()
+	until(t, "the copy sees that its trades are others", func() (bool, any) {
+		status, body := second.get("trade-processor", "/recon/status")
+		return status == http.StatusServiceUnavailable && bytes.Contains(body, []byte(`"FOREIGN_DATABASE"`)), string(body)
+	})
+	until(t, "it is not ready", func() (bool, any) {
+		status, body := second.get("admin", "/readyz")
+		return status == http.StatusServiceUnavailable && bytes.Contains(body, []byte("another history")), string(body)
+	})
 	first.awaitMatched()
 	if got := booked(first); !slices.Equal(got, rows) {
 		t.Errorf("%d rows, %d before", len(got), len(rows))

@@ -27,6 +27,11 @@ func (p *Projection) Origin() (uint64, error) {
 	return p.origin.Load(), nil
 }
 
+// Foreign reports whether a step has found that the rows are another history's: a copy of
+// the journal that went on elsewhere has the genesis record and the first trade of this one,
+// and differs further on. It stays until the process ends, as Run has ended. Any goroutine.
+func (p *Projection) Foreign() bool { return p.foreign.Load() }
+
 // Agrees looks whether what was projected into a database can be this history: its cursor
 // is not ahead of the journal, the fill at the cursor is the one that was booked there, and
 // the newest rows are those of the journal's fills. ErrAhead or ErrForeign when not.

@@ -98,6 +98,7 @@ type Projection struct {
 	detail string
 
 	origin                                          atomic.Uint64 // of Origin, once there is one
+	foreign                                         atomic.Bool   // a step has found ErrForeign, for good
 	booked, duplicates, batches, failed             atomic.Uint64
 	legacyBooked, legacyDuplicates, legacyMalformed atomic.Uint64
 }

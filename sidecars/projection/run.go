@@ -80,6 +80,9 @@ func (p *Projection) note(err error) {
 	case err != nil:
 		to, detail = failing, err.Error()
 	}
+	if errors.Is(err, ErrForeign) {
+		p.foreign.Store(true)
+	}
 	p.mu.Lock()
 	from, at := p.phase, p.shown
 	p.phase, p.detail = to, detail

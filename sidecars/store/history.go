@@ -60,11 +60,20 @@ func (d *DB) bound(fn func(*Tx) error) func(*Tx) error {
 	}
 }
 
+// ours is the bound history.
+func (b *Belonging) ours() (History, error) {
+	h, err := b.History()
+	if err != nil {
+		err = fmt.Errorf("store: history of the journal: %w", err)
+	}
+	return h, err
+}
+
 // marked compares the mark of the database, if it has one, with the bound history.
 func (b *Belonging) marked(t *Tx) (found bool, err error) {
-	ours, err := b.History()
+	ours, err := b.ours()
 	if err != nil {
-		return false, fmt.Errorf("store: history of the journal: %w", err)
+		return false, err
 	}
 	mark, found, err := t.History()
 	switch {
@@ -116,9 +125,9 @@ func (d *DB) claim(ctx context.Context) error {
 		return err
 	}
 	return d.engine.write(ctx, func(t *Tx) error {
-		ours, err := b.History()
+		ours, err := b.ours()
 		if err != nil {
-			return fmt.Errorf("store: history of the journal: %w", err)
+			return err
 		}
 		if err := b.Agrees(t); err != nil {
 			if errors.Is(err, ErrUnavailable) {
