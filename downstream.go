@@ -122,7 +122,8 @@ func (d *downstream) makeSidecars(c *config, k *core, history *fullHistory, log 
 		return err
 	}
 	d.projection = projection.New(projection.Options{
-		Source: k.journal, DB: d.db, Ticker: k.gate.Ticker, SettlementDate: calendar.SettlementDate, Now: time.Now, Logger: log,
+		Source: k.journal, DB: d.db, Ticker: k.gate.Ticker, Now: time.Now, Logger: log,
+		SettlementDate: calendar.SettlementDate, Rules: calendar.Rules(),
 	})
 	d.settlement = settlement.New(settlement.Options{
 		DB: d.db, Calendar: calendar, Now: time.Now, Interval: c.Millis("settlement.sweep.interval-ms"), Logger: log,
@@ -130,7 +131,7 @@ func (d *downstream) makeSidecars(c *config, k *core, history *fullHistory, log 
 	d.recon = recon.New(recon.Options{
 		Source: k.journal, Blotter: k.blotter, History: historyOfRecon{history}, DB: d.db, Ticker: k.gate.Ticker, Now: time.Now,
 		Interval: c.Millis("recon.poll.interval-ms"), Grace: noneIsNegative(c.Millis("recon.grace-ms")),
-		VerifyInterval: c.Millis("recon.verify.interval-ms"), Logger: log,
+		VerifyInterval: c.Millis("recon.verify.interval-ms"), Rules: settlementRules, Logger: log,
 	})
 	genesis := store.GenesisMark(k.genesis.Marshal())
 	d.db.Bind(store.Belonging{Agrees: d.projection.Agrees, History: func() (store.History, error) {
@@ -146,6 +147,15 @@ func (d *downstream) makeSidecars(c *config, k *core, history *fullHistory, log 
 		DB:         d.db, Now: time.Now, Logger: log,
 	})
 	return err
+}
+
+// settlementRules are the rules that were in force when rows were dated, as recon reads them.
+func settlementRules(name string) (recon.Rules, bool) {
+	calendar, known := settlement.ByRules(name)
+	if !known {
+		return nil, false // and not a nil *Calendar
+	}
+	return calendar, true
 }
 
 // noneIsNegative turns a setting of 0, which means none, into what recon calls

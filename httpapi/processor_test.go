@@ -307,3 +307,17 @@ func TestForceOfALockedTradeSaysWhatItWaitedFor(t *testing.T) {
 		t.Errorf("%q, %v", got, a.header)
 	}
 }
+
+// TestDateThatIsNoneIsNotShown as one: the row was edited by hand.
+func TestDateThatIsNoneIsNotShown(t *testing.T) {
+	rows := testTrades()
+	rows[0].SettlementDate = store.NoDate
+	r := newProcessorRig(t, func(d *ProcessorDeps) { d.Trades = &fakes{rows: rows} })
+	a := r.get("/trades/trd-1", "one").want(t, 200, "")
+	if got := a.field(t, "settlementDate"); got != nil {
+		t.Errorf("settlementDate %v", got)
+	}
+	if a := r.get("/trades", "admin").want(t, 200, ""); strings.Contains(string(a.body), "no date") {
+		t.Errorf("%s", a.body)
+	}
+}

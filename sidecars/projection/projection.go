@@ -56,6 +56,7 @@ type Options struct {
 	DB             *store.DB
 	Ticker         func(securityID uint32) string // "" when there is no such security
 	SettlementDate func(executedAtMillis int64) store.Date
+	Rules          string           // what SettlementDate depends on, noted beside the rows; "" = nothing is noted
 	Now            func() time.Time // time.Now
 	Poll           time.Duration    // between looks at the head while there is nothing to do; 20 ms
 	BatchRows      int              // most rows of one transaction; 8192

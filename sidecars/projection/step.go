@@ -86,6 +86,9 @@ func (p *Projection) advance(at position) {
 
 // resume takes the position over from the database, if the journal bears it out.
 func (p *Projection) resume(ctx context.Context, head position) error {
+	if err := p.noteRules(ctx); err != nil {
+		return err
+	}
 	var at position
 	var mark uint64
 	err := p.o.DB.Read(ctx, func(tx *store.Tx) (err error) {

@@ -90,8 +90,10 @@ func (s *Settlement) Force(ctx context.Context, tradeID string) (t store.Trade, 
 		if moved, err = tx.Exec(forceSQL, s.o.Now().UnixMilli(), tradeID); err != nil {
 			return err
 		}
-		t, found, err = tx.Trade(tradeID)
-		return err
+		if t, found, err = tx.Trade(tradeID); err != nil || moved == 0 {
+			return err
+		}
+		return tx.NoteForce(t.Seq, t.UpdatedAt)
 	})
 	if err != nil {
 		err = s.o.DB.TradeLocked(ctx, tradeID, err)

@@ -16,13 +16,16 @@ import (
 // it. The condition on the status is repeated for the row itself: it is what makes
 // the transition happen once.
 const (
-	sweepSQLite   = settleSQL + ` where status = 'Processing' and id in (` + dueSQL + `)`
-	sweepPostgres = settleSQL + ` where status = 'Processing' and id = any(array(` + dueSQL + ` for update skip locked))`
+	sweepSQLite = settleSQL + ` where status = 'Processing' and id in (` + dueSQL +
+		` and date(settlement_date) = settlement_date` + oldestSQL + `)`
+	sweepPostgres = settleSQL + ` where status = 'Processing' and id = any(array(` + dueSQL + oldestSQL +
+		` for update skip locked))`
 
 	settleSQL = `update trades set status = 'Settled',
 	updated_at = case when updated_at > $1 then updated_at else $1 end`
-	dueSQL = `select id from trades where status = 'Processing' and settlement_date <= $2
-	order by settlement_date limit $3`
+	// A date that was edited to be none is never due; reconciliation names its row.
+	dueSQL    = `select id from trades where status = 'Processing' and settlement_date between '0001-01-01' and $2`
+	oldestSQL = ` order by settlement_date limit $3`
 )
 
 // Run sweeps at once and then again and again until ctx ends, and then returns

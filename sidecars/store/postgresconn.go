@@ -244,7 +244,11 @@ func (r *pgCells) date(i int) (Date, error) {
 	if days == math.MaxInt32 || days == math.MinInt32 {
 		return 0, errors.New("it holds infinity")
 	}
-	return Date(days) + pgEpoch, nil
+	day := int64(days) + int64(pgEpoch)
+	if day < int64(firstDate) || day > int64(lastDate) {
+		return 0, errNoDate
+	}
+	return Date(day), nil
 }
 
 func (r *pgCells) bytes(i int) ([]byte, error) {

@@ -93,7 +93,10 @@ func (c *sqliteConn) patiently(ctx context.Context, try func() error) error {
 		pause := time.NewTimer(wait)
 		select {
 		case <-pause.C:
-			err = try()
+			if err = try(); err != nil && ctx.Err() != nil {
+				pause.Stop()
+				return ended(ctx) // it ended in the middle of the attempt
+			}
 		case <-deadline.C:
 			pause.Stop()
 			return sqliteError(err)
