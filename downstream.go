@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"time"
@@ -33,12 +34,16 @@ type downstream struct {
 	sources    *controlSources
 	extracts   *extracts
 	loops      *loops
+
+	ours   context.Context // of what works on the rows; ended by disown
+	disown context.CancelFunc
 }
 
 // openDownstream opens the database and the broker, makes the sidecars and
 // starts them; role is this process's in an extract. Neither an absent PostgreSQL nor an absent NATS fails the start.
 func openDownstream(c *config, k *core, history *fullHistory, role string, log *slog.Logger) (_ *downstream, err error) {
 	d := &downstream{loops: newLoops(log)}
+	d.ours, d.disown = context.WithCancel(context.Background())
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.stop())
@@ -64,13 +69,13 @@ func openDownstream(c *config, k *core, history *fullHistory, role string, log *
 	}
 	// 3. Their loops.
 	legacy := &legacyBookings{broker: d.broker, book: d.projection, log: log}
-	d.loops.startAt(journal.Background, "projection", d.projection.Run)
-	d.loops.startAt(journal.Background, "settlement", d.settlement.Run)
-	d.loops.startAt(journal.Background, "recon", d.recon.Run)
+	d.loops.startAt(journal.Background, "projection", d.project)
+	d.loops.startAt(journal.Background, "settlement", d.whileOurs(d.settlement.Run))
+	d.loops.startAt(journal.Background, "recon", d.whileOurs(d.recon.Run))
 	d.loops.startAt(journal.Bulk, "tca", d.tca.Run)
 	d.loops.startAt(journal.Bulk, "risk extract", d.extracts.extractor.Run)
 	d.loops.start("end of day", d.extracts.follow)
-	d.loops.start("legacy bookings", legacy.run)
+	d.loops.start("legacy bookings", d.whileOurs(legacy.run))
 	d.loops.start("prices", d.prices.run)
 	for name, feed := range d.sources.feeds {
 		d.loops.start("outbox "+string(name), feed.outbox.Run)
@@ -78,6 +83,27 @@ func openDownstream(c *config, k *core, history *fullHistory, role string, log *
 	// 4. What the broker calls; closing the broker ends it.
 	_, err = d.broker.Subscribe(pricingSubject, d.prices.take)
 	return d, err
+}
+
+// project runs the projection. One that has found rows of a copy of this journal, which
+// went on elsewhere, ends; so does then what else would work on that copy's rows. The
+// control sources go on: they are the installation's, and orders wait for them.
+func (d *downstream) project(ctx context.Context) error {
+	err := d.projection.Run(ctx)
+	if d.projection.Foreign() {
+		d.disown()
+	}
+	return err
+}
+
+// whileOurs is a loop that ends when the rows turn out to be another history's.
+func (d *downstream) whileOurs(run func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(d.ours, cancel)()
+		return run(ctx)
+	}
 }
 
 // follow starts the replicas, when the services that they fetch from are open.
@@ -96,7 +122,8 @@ func (d *downstream) makeSidecars(c *config, k *core, history *fullHistory, log 
 		return err
 	}
 	d.projection = projection.New(projection.Options{
-		Source: k.journal, DB: d.db, Ticker: k.gate.Ticker, SettlementDate: calendar.SettlementDate, Now: time.Now, Logger: log,
+		Source: k.journal, DB: d.db, Ticker: k.gate.Ticker, Now: time.Now, Logger: log,
+		SettlementDate: calendar.SettlementDate, Rules: calendar.Rules(),
 	})
 	d.settlement = settlement.New(settlement.Options{
 		DB: d.db, Calendar: calendar, Now: time.Now, Interval: c.Millis("settlement.sweep.interval-ms"), Logger: log,
@@ -104,8 +131,13 @@ func (d *downstream) makeSidecars(c *config, k *core, history *fullHistory, log 
 	d.recon = recon.New(recon.Options{
 		Source: k.journal, Blotter: k.blotter, History: historyOfRecon{history}, DB: d.db, Ticker: k.gate.Ticker, Now: time.Now,
 		Interval: c.Millis("recon.poll.interval-ms"), Grace: noneIsNegative(c.Millis("recon.grace-ms")),
-		VerifyInterval: c.Millis("recon.verify.interval-ms"), Logger: log,
+		VerifyInterval: c.Millis("recon.verify.interval-ms"), Rules: settlementRules, Logger: log,
 	})
+	genesis := store.GenesisMark(k.genesis.Marshal())
+	d.db.Bind(store.Belonging{Agrees: d.projection.Agrees, History: func() (store.History, error) {
+		origin, err := d.projection.Origin()
+		return store.History{Genesis: genesis, Origin: origin}, err
+	}})
 	d.prices = newPriceFeed(k)
 	d.tca, err = tca.Open(tca.Options{
 		Dir: c.inDataDir("tca"), Window: time.Duration(c.Int("tca.window-minutes")) * time.Minute, Genesis: k.genesis.Marshal(),
@@ -117,6 +149,15 @@ func (d *downstream) makeSidecars(c *config, k *core, history *fullHistory, log 
 	return err
 }
 
+// settlementRules are the rules that were in force when rows were dated, as recon reads them.
+func settlementRules(name string) (recon.Rules, bool) {
+	calendar, known := settlement.ByRules(name)
+	if !known {
+		return nil, false // and not a nil *Calendar
+	}
+	return calendar, true
+}
+
 // noneIsNegative turns a setting of 0, which means none, into what recon calls
 // none: its own 0 is the default.
 func noneIsNegative(d time.Duration) time.Duration {
@@ -124,6 +165,24 @@ func noneIsNegative(d time.Duration) time.Duration {
 		return -1
 	}
 	return d
+}
+
+// compareTimeout is how long a start waits for a database to compare: one that is away is
+// compared when it comes.
+const compareTimeout = 3 * time.Second
+
+// ownDatabase refuses a start on a database that another history fills.
+func (c *config) ownDatabase(ctx context.Context, db *store.DB) error {
+	ctx, cancel := context.WithTimeout(ctx, compareTimeout)
+	defer cancel()
+	switch err := db.Ready(ctx); {
+	case !errors.Is(err, store.ErrForeign):
+		return nil // it is shown on /readyz, and looked at again
+	case c.String("database.url") != "":
+		return usagef("database.url: %v; name this journal's database, or an empty one", err)
+	default:
+		return fmt.Errorf("%s: %w; move the file away, or bring its journal back", c.inDataDir("posttrade.db"), err)
+	}
 }
 
 // settlementCalendar is the calendar that the settings name.
@@ -138,6 +197,9 @@ func (c *config) settlementCalendar() (*settlement.Calendar, error) {
 // stop ends the loops, then closes what they used, in the reverse order.
 func (d *downstream) stop() (err error) {
 	d.loops.stop()
+	if d.disown != nil {
+		d.disown()
+	}
 	if d.tca != nil {
 		err = errors.Join(err, d.tca.Close())
 	}

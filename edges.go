@@ -137,7 +137,7 @@ func newTradeProcessor(c *config, in *installation, d *downstream, verifier *gat
 	k := in.core
 	return httpapi.NewTradeProcessor(httpapi.ProcessorDeps{
 		Trades: httpapi.StoreTrades{DB: d.db}, Marks: d.extracts.marks, Settlement: d.settlement, Recon: d.recon, TCA: d.tca,
-		Verifier: verifier, Mint: mint, Metrics: registry,
+		Foreign: d.projection.Foreign, Verifier: verifier, Mint: mint, Metrics: registry,
 		Applied: k.views.Applied, Durable: k.watermark.Durable, Projected: d.projected, State: d.state,
 		Durability: c.durability(), Cluster: in.cluster(), MaxInflight: c.Int("http.max-inflight"), Logger: log,
 	}), nil

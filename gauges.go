@@ -7,6 +7,7 @@ import (
 	"posttrade/httpapi"
 	"posttrade/journal"
 	"posttrade/journal/quorum"
+	"posttrade/sidecars/projection"
 )
 
 // coreMetrics adds the stages' counters to those of the edge.
@@ -178,6 +179,12 @@ func (d *downstream) parts() []httpapi.Part {
 	}
 	ready, detail := d.db.State()
 	list := []httpapi.Part{part("database", ready, detail)}
+	// Orders do without a database; an installation beside another one's is no state to
+	// be called ready.
+	if d.projection.Foreign() {
+		list[0] = part("database", false, projection.ErrForeign.Error())
+	}
+	list[0].Beside = !d.db.Foreign() && !d.projection.Foreign()
 	ready, detail = d.broker.State()
 	list = append(list, part("broker", ready, detail))
 	for _, name := range d.loops.names() {

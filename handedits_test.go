@@ -88,12 +88,14 @@ func inserted(like *store.Trade, tradeSeq uint64, id string) handEdit {
 }
 
 // editedColumns are the columns that are compared, in the contract's order.
-var editedColumns = []string{"account_id", "security", "side", "quantity", "price", "executed_at"}
+var editedColumns = []string{"account_id", "security", "side", "quantity", "price", "executed_at",
+	"settlement_date", "order_id", "sequence"}
 
 // editedFields are their names in a break.
 var editedFields = map[string]string{
 	"account_id": "account", "security": "security", "side": "side",
 	"quantity": "quantity", "price": "price", "executed_at": "timestamp",
+	"settlement_date": "settlementDate", "order_id": "orderId", "sequence": "sequence",
 }
 
 // edited changes columns of a row by the least there is.
@@ -105,8 +107,10 @@ func edited(row *store.Trade, columns ...string) handEdit {
 		switch v := value.(type) {
 		case int64:
 			other = v + 1
+		case store.Date:
+			other = v + 1
 		case string:
-			if column == "security" {
+			if column == "security" || column == "order_id" {
 				other = v + "X"
 			} else if v == "Sell" {
 				other = "Buy"
@@ -136,6 +140,12 @@ func columnOf(row *store.Trade, column string) any {
 		return row.Quantity
 	case "price":
 		return row.Price
+	case "settlement_date":
+		return row.SettlementDate
+	case "order_id":
+		return row.OrderID
+	case "sequence":
+		return int64(row.Sequence)
 	}
 	return row.ExecutedAt
 }

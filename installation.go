@@ -60,20 +60,23 @@ func openInstallation(ctx context.Context, c *config, o coreOptions, log *slog.L
 	if o.member {
 		err = in.openMember(c, log)
 	} else {
-		err = in.openSingle(c, log)
+		err = in.openSingle(ctx, c, log)
 	}
 	return in, err
 }
 
 // openSingle opens database, broker, sidecars and control sources, the services
 // over them, and last the replicas of the sources, which fetch from those services.
-func (in *installation) openSingle(c *config, log *slog.Logger) error {
+func (in *installation) openSingle(ctx context.Context, c *config, log *slog.Logger) error {
 	if c.Bool("sidecars.enabled") {
 		d, err := openDownstream(c, in.core, in.history, riskextract.RoleSingle, log)
 		if err != nil {
 			return err
 		}
 		in.beside.Store(d)
+		if err := c.ownDatabase(ctx, d.db); err != nil {
+			return err
+		}
 	}
 	m, err := openEdges(c, in, log)
 	if err != nil {

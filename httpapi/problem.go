@@ -49,6 +49,8 @@ const (
 // The codes of what follows the journal.
 const (
 	CodeDatabaseUnavailable Code = "DATABASE_UNAVAILABLE" // SQL cannot be reached
+	CodeDatabaseLocked      Code = "DATABASE_LOCKED"      // another session of SQL holds a lock; the detail says which
+	CodeForeignDatabase     Code = "FOREIGN_DATABASE"     // SQL is filled by another history than the journal
 	CodeNotCaughtUp         Code = "NOT_CAUGHT_UP"        // the price history is behind the trade
 	CodeNotIndexed          Code = "NOT_INDEXED"          // no full-history index was made yet
 	CodeSweepRunning        Code = "SWEEP_RUNNING"        // an orphan sweep is under way
@@ -201,6 +203,10 @@ var (
 		detail: "as many reports as may be are being made", notSequenced: true}
 	problemDatabase = problem{status: 503, code: CodeDatabaseUnavailable,
 		detail: "the database cannot be reached", notSequenced: true}
+	problemLocked = problem{status: 503, code: CodeDatabaseLocked,
+		detail: "another session of the database holds a lock that this request waited for", notSequenced: true}
+	problemForeign = problem{status: 503, code: CodeForeignDatabase,
+		detail: "the database belongs to another history than this server's journal", notSequenced: true}
 	problemBehind = problem{status: 503, code: CodeNotCaughtUp,
 		detail: "the price history has not caught up with this trade", notSequenced: true}
 	problemNotIndexed = problem{status: 503, code: CodeNotIndexed,

@@ -31,7 +31,8 @@ type ProcessorDeps struct {
 	Settlement Settlement
 	Recon      Recon
 	TCA        TCA
-	Marks      Marks // nil: PUT /eod/prices is not there
+	Marks      Marks       // nil: PUT /eod/prices is not there
+	Foreign    func() bool // the rows are another history's, so that none is shown; nil: never
 	Verifier   *gate.Verifier
 	Mint       TokenMint    // POST /auth/dev-token; the zero value: it is not there
 	Metrics    http.Handler // GET /actuator/prometheus: the *Registry that /metrics shows
@@ -73,6 +74,20 @@ func NewTradeProcessor(d ProcessorDeps) *TradeProcessor {
 type inquiry struct {
 	visit
 	p *TradeProcessor
+}
+
+// authenticate is that of every visit; what has a token sees no row of another history.
+func (q *inquiry) authenticate() problem { return q.ours(q.visit.authenticate()) }
+
+// admin is that of every visit, likewise.
+func (q *inquiry) admin() problem { return q.ours(q.visit.admin()) }
+
+// ours adds to an answer about the token that the rows are another history's.
+func (q *inquiry) ours(p problem) problem {
+	if p.status == 0 && q.p.Foreign != nil && q.p.Foreign() {
+		return problemForeign
+	}
+	return p
 }
 
 // handle answers one request.

@@ -126,6 +126,8 @@ func TestProcessorContract(t *testing.T) {
 	}{
 		{"all is well", nil, nil, append(processorRows(), marksRows()...)},
 		{"no database", nil, wrapped(store.ErrUnavailable), failingRows(503, CodeDatabaseUnavailable)},
+		{"no lock", nil, wrapped(fmt.Errorf("%w: %w", store.ErrUnavailable, store.ErrLocked)), failingRows(503, CodeDatabaseLocked)},
+		{"another history", nil, wrapped(fmt.Errorf("%w: %w", store.ErrUnavailable, store.ErrForeign)), failingRows(503, CodeForeignDatabase)},
 		{"too slow", nil, wrapped(context.DeadlineExceeded), failingRows(504, CodeOutcomeUnknown)},
 		{"stopping", nil, wrapped(context.Canceled), failingRows(503, CodeStopping)},
 		{"broken", nil, wrapped(errPlanted), failingRows(500, CodeInternal)},
@@ -291,5 +293,31 @@ func TestQueriesReachWhatIsAsked(t *testing.T) {
 	r.get("/recon/breaks?class=ORPHAN_IN_PROJECTION&limit=7&cursor=page2", "admin").want(t, 200, "")
 	if r.fakes.last != (recon.BreakQuery{Class: recon.OrphanInProjection, AfterKey: "page2", Limit: 7}) {
 		t.Errorf("breaks asked for %+v", r.fakes.last)
+	}
+}
+
+// TestForceOfALockedTradeSaysWhatItWaitedFor in words, and when to come again.
+func TestForceOfALockedTradeSaysWhatItWaitedFor(t *testing.T) {
+	r := newProcessorRig(t, func(d *ProcessorDeps) { d.Trades = &fakes{rows: testTrades()} })
+	const what = `the lock on row trd-1 of table trades, held by database session 7 of "psql"`
+	r.fakes.err = fmt.Errorf("settlement: %w", &store.LockedError{What: what,
+		Cause: fmt.Errorf("%w: %w", store.ErrUnavailable, store.ErrLocked)})
+	a := r.post("/trades/trd-1/settlement/force", "", "one").want(t, 503, CodeDatabaseLocked)
+	if got := a.field(t, "detail"); got != "waited for "+what || a.header.Get("Retry-After") != "1" {
+		t.Errorf("%q, %v", got, a.header)
+	}
+}
+
+// TestDateThatIsNoneIsNotShown as one: the row was edited by hand.
+func TestDateThatIsNoneIsNotShown(t *testing.T) {
+	rows := testTrades()
+	rows[0].SettlementDate = store.NoDate
+	r := newProcessorRig(t, func(d *ProcessorDeps) { d.Trades = &fakes{rows: rows} })
+	a := r.get("/trades/trd-1", "one").want(t, 200, "")
+	if got := a.field(t, "settlementDate"); got != nil {
+		t.Errorf("settlementDate %v", got)
+	}
+	if a := r.get("/trades", "admin").want(t, 200, ""); strings.Contains(string(a.body), "no date") {
+		t.Errorf("%s", a.body)
 	}
 }

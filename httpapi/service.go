@@ -79,7 +79,16 @@ func quick() (context.Context, context.CancelFunc) {
 // failed is the problem of an error that a dependency returned. What has no
 // answer of its own is logged: the dependencies' errors hold no caller's bytes.
 func (s *service) failed(err error) problem {
+	var locked *store.LockedError
 	switch {
+	case errors.As(err, &locked):
+		p := problemLocked
+		p.detail = "waited for " + locked.What
+		return p
+	case errors.Is(err, store.ErrForeign):
+		return problemForeign
+	case errors.Is(err, store.ErrLocked):
+		return problemLocked
 	case errors.Is(err, store.ErrUnavailable):
 		return problemDatabase
 	case errors.Is(err, blotter.ErrReindexing):

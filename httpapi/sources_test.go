@@ -353,7 +353,7 @@ func TestSourceWaitsForALockedDatabase(t *testing.T) {
 		}
 		before := r.version()
 		unlock := storetest.Lock(t, r.db)
-		r.send(write, body, "").want(t, 503, CodeDatabaseUnavailable)
+		r.send(write, body, "").want(t, 503, CodeDatabaseLocked)
 		r.send("GET "+r.list, "", "").want(t, 200, "")
 		if r.version() != before {
 			t.Errorf("%s: changed", write)

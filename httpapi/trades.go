@@ -164,7 +164,11 @@ func appendTradeRow(b []byte, t *store.Trade) []byte {
 	b = append(b, `,"status":`...)
 	b = appendString(b, t.Status.String())
 	b = append(b, `,"settlementDate":`...)
-	b = appendString(b, t.SettlementDate.String())
+	if t.SettlementDate == store.NoDate {
+		b = append(b, "null"...)
+	} else {
+		b = appendString(b, t.SettlementDate.String())
+	}
 	b = append(b, `,"timestamp":`...)
 	b = appendTime(b, t.ExecutedAt)
 	b = append(b, `,"orderId":`...)

@@ -39,7 +39,7 @@ type ConsumerConfig struct {
 //
 // When fn returns nil, what it did not settle itself is acknowledged. When it
 // returns an error, what it did not settle is handed back and delivered again
-// after a pause of 100 ms doubling to 5 s; so a message may come more than once
+// after a pause of 100 ms doubling to 500 ms; so a message may come more than once
 // and, after an error, out of order. fn terminates what is malformed (Message.Term)
 // and returns nil; else it would come for ever. fn's ctx is Consume's.
 func (b *Broker) Consume(ctx context.Context, c ConsumerConfig, fn func(context.Context, []Message) error) error {
@@ -162,12 +162,16 @@ func (r *consumption) hand(ctx context.Context, batch []Message) error {
 	return nil
 }
 
+// callbackMost is the longest pause after a failure of the callback: what it waits for, most
+// often a database, is to be noticed soon after its return.
+const callbackMost = 500 * time.Millisecond
+
 // handBack returns what fn could not use, and waits before more is asked for;
 // false: ctx has ended.
 func (r *consumption) handBack(ctx context.Context, batch []Message, failed error) bool {
 	var delay time.Duration
 	if ctx.Err() == nil {
-		delay = r.failing.step()
+		delay = min(r.failing.step(), callbackMost)
 		if text := failed.Error(); text != r.failed {
 			r.failed = text
 			r.b.log.Warn("consumer callback fails", "durable", r.c.Durable, "messages", len(batch), "err", failed)

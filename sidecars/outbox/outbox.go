@@ -9,15 +9,14 @@ import (
 	"time"
 
 	"posttrade/sidecars/control"
+	"posttrade/sidecars/pace"
 	"posttrade/sidecars/store"
 )
 
 // Defaults of Options.
 const (
-	DefaultPoll  = 250 * time.Millisecond
-	batchRows    = 256
-	firstBackoff = 100 * time.Millisecond
-	lastBackoff  = 5 * time.Second
+	DefaultPoll = 250 * time.Millisecond
+	batchRows   = 256
 )
 
 // Options of New.
@@ -166,7 +165,7 @@ func (b *Outbox) Behind(ctx context.Context, watermark uint64, patience time.Dur
 // Run publishes until ctx ends. Neither an absent database nor an absent broker
 // ends it: rows wait.
 func (b *Outbox) Run(ctx context.Context) error {
-	backoff := firstBackoff
+	var failures pace.Backoff
 	for ctx.Err() == nil {
 		n, err := b.Step(ctx)
 		wait := b.o.Poll
@@ -175,10 +174,10 @@ func (b *Outbox) Run(ctx context.Context) error {
 			return nil
 		case err != nil:
 			b.trouble(err)
-			wait, backoff = backoff, min(2*backoff, lastBackoff)
+			wait = failures.Next()
 		default:
 			b.trouble(nil)
-			backoff = firstBackoff
+			failures.Reset()
 			if n == batchRows {
 				continue // there is more
 			}

@@ -37,6 +37,16 @@
 // is recognised as unmarked and trusted, and the input sequence is then taken from the
 // journal.
 //
+// The database itself carries the mark of the history that fills it (store.Bind): the
+// journal's genesis record, and Origin, the digest of trade 1, which the transaction that
+// books trade 1 writes. Agrees is how a database of a build without marks is recognised.
+//
+// Beside the rows stands by what rules their settlement dates were computed, and from
+// which trade on: see rules.go.
+//
+// Between two batches while trades come, and after a failure, Run leaves the database
+// alone as long as sidecars/pace says.
+//
 // Projected may run ahead of what is stored: commands without fills leave nothing
 // to write, so the input sequence then follows the durable head in memory alone.
 //

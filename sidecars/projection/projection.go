@@ -56,10 +56,11 @@ type Options struct {
 	DB             *store.DB
 	Ticker         func(securityID uint32) string // "" when there is no such security
 	SettlementDate func(executedAtMillis int64) store.Date
+	Rules          string           // what SettlementDate depends on, noted beside the rows; "" = nothing is noted
 	Now            func() time.Time // time.Now
 	Poll           time.Duration    // between looks at the head while there is nothing to do; 20 ms
 	BatchRows      int              // most rows of one transaction; 8192
-	Rest           int              // times what a batch took that pass before the next one while trades come; 4, negative = none
+	Rest           int              // times a batch's work that pass before the next one while trades come; 4, negative = none
 	Logger         *slog.Logger     // none
 }
 
@@ -89,11 +90,16 @@ type Projection struct {
 
 	messages sync.Pool // of *message
 
+	clock  func() time.Time    // what a step took is read from it; time.Now, but for tests
+	rested func(time.Duration) // called with each rest of Run, for tests
+
 	mu     sync.Mutex // guards what other goroutines ask for
 	shown  position
 	phase  phase
 	detail string
 
+	origin                                          atomic.Uint64 // of Origin, once there is one
+	foreign                                         atomic.Bool   // a step has found ErrForeign, for good
 	booked, duplicates, batches, failed             atomic.Uint64
 	legacyBooked, legacyDuplicates, legacyMalformed atomic.Uint64
 }
@@ -124,7 +130,8 @@ func New(o Options) *Projection {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	p := &Projection{o: o, log: o.Logger, wake: make(chan struct{}, 1), detail: "not started"}
+	p := &Projection{o: o, log: o.Logger, wake: make(chan struct{}, 1), detail: "not started",
+		clock: time.Now, rested: func(time.Duration) {}}
 	p.messages.New = func() any { return new(message) }
 	return p
 }

@@ -4,12 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
-)
 
-// The pause after a failure doubles from the first to the second.
-const (
-	minPause = 100 * time.Millisecond
-	maxPause = 5 * time.Second
+	"posttrade/sidecars/pace"
 )
 
 // phase is what the last step found.
@@ -25,11 +21,11 @@ const (
 // Run projects until ctx ends, and then returns nil. It returns ErrSequence or
 // ErrForeign when it must not go on; anything else is retried after a pause.
 func (p *Projection) Run(ctx context.Context) error {
-	failures := 0
+	var failures pace.Backoff
 	timer := time.NewTimer(p.o.Poll)
 	defer timer.Stop()
 	for {
-		begun := time.Now()
+		begun := p.clock()
 		_, before := p.o.Source.Head()
 		rows, err := p.Step(ctx)
 		wake, wait := p.wake, p.o.Poll
@@ -39,11 +35,11 @@ func (p *Projection) Run(ctx context.Context) error {
 		case final(err):
 			return err
 		case err != nil:
-			wake, wait = nil, pause(failures)
-			failures++
+			wake, wait = nil, failures.Next()
 		default:
-			failures = 0
-			if rest := p.rest(rows, before, time.Since(begun)); rest > 0 {
+			failures.Reset()
+			if rest := p.rest(rows, before, p.clock().Sub(begun)); rest > 0 {
+				p.rested(rest)
 				wake, wait = nil, rest // there is more already: the poll is not waited for
 			} else if rows >= p.o.BatchRows {
 				continue // behind
@@ -62,20 +58,14 @@ func (p *Projection) Run(ctx context.Context) error {
 // rest is how long to leave the disk alone after a batch, when trades came while
 // it was written. The journal's syncs wait behind the database's: on one disk a
 // projection at full speed would make every order wait for its commits. A rest
-// costs nothing when trades are few, and when they stop coming there is none.
+// costs nothing when trades are few, and when they stop coming there is none. It is
+// a share of the batch's work, so that a database that stood still is not left alone
+// for as long again.
 func (p *Projection) rest(rows int, before uint64, took time.Duration) time.Duration {
 	if _, now := p.o.Source.Head(); rows == 0 || now == before {
 		return 0
 	}
-	return took * time.Duration(p.o.Rest)
-}
-
-// pause is how long to wait after so many failures in a row before this one.
-func pause(failures int) time.Duration {
-	if failures > 6 {
-		return maxPause
-	}
-	return min(minPause<<failures, maxPause)
+	return pace.Rest(p.o.Rest, took, rows)
 }
 
 // final reports whether err can only become worse by going on.
@@ -89,6 +79,9 @@ func (p *Projection) note(err error) {
 		to, detail = stopped, err.Error()
 	case err != nil:
 		to, detail = failing, err.Error()
+	}
+	if errors.Is(err, ErrForeign) {
+		p.foreign.Store(true)
 	}
 	p.mu.Lock()
 	from, at := p.phase, p.shown

@@ -182,18 +182,6 @@ func TestRunEndsWhileItWaits(t *testing.T) {
 	}
 }
 
-func TestPauseDoublesUpToFiveSeconds(t *testing.T) {
-	want := []time.Duration{100, 200, 400, 800, 1600, 3200, 5000, 5000}
-	for i, ms := range want {
-		if got := pause(i); got != ms*time.Millisecond {
-			t.Errorf("pause after %d failures: %v, want %v", i, got, ms*time.Millisecond)
-		}
-	}
-	if got := pause(1 << 40); got != maxPause {
-		t.Errorf("pause after many failures: %v", got)
-	}
-}
-
 func TestNewNeedsItsParts(t *testing.T) {
 	db := storetest.Open(t, store.SQLite)
 	whole := options(&history{block: 1}, db)

@@ -86,6 +86,9 @@ func (p *Projection) advance(at position) {
 
 // resume takes the position over from the database, if the journal bears it out.
 func (p *Projection) resume(ctx context.Context, head position) error {
+	if err := p.noteRules(ctx); err != nil {
+		return err
+	}
 	var at position
 	var mark uint64
 	err := p.o.DB.Read(ctx, func(tx *store.Tx) (err error) {
@@ -191,6 +194,10 @@ func (p *Projection) gather(ctx context.Context, head position) (position, error
 // commit books the batch and moves the cursors to reached, all or nothing. moved
 // reports that somebody else had moved the cursor, and that nothing was done.
 func (p *Projection) commit(ctx context.Context, reached position) (inserted int, moved bool, err error) {
+	origin, err := p.Origin()
+	if err != nil {
+		return 0, false, err
+	}
 	err = p.o.DB.Write(ctx, func(tx *store.Tx) error {
 		inserted, moved = 0, false // this may be a second attempt
 		// From here to the end no other projection moves the cursor.
@@ -200,6 +207,11 @@ func (p *Projection) commit(ctx context.Context, reached position) (inserted int
 		}
 		if moved = found != p.at.trade; moved {
 			return nil
+		}
+		if found == 0 {
+			if err := tx.MarkOrigin(origin); err != nil {
+				return err
+			}
 		}
 		if inserted, err = tx.InsertTrades(p.batch.rows); err != nil {
 			return err

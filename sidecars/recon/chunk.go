@@ -168,10 +168,14 @@ func (r *Recon) compare(ctx context.Context, tx *store.Tx, w *walk, b *books, c 
 	if err != nil {
 		return nil, p, err
 	}
+	book, err := r.readRules(tx)
+	if err != nil {
+		return nil, p, err
+	}
 	size := 0
 	for _, s := range spans {
 		f := findings{span: s}
-		if err := r.compareSpan(ctx, tx, w, &f, &p, size); err != nil {
+		if err := r.compareSpan(ctx, tx, w, &book, &f, &p, size); err != nil {
 			return nil, p, err
 		}
 		p.done = f.hi
@@ -199,7 +203,8 @@ func (r *Recon) full(w *walk, p *progress, size int) bool {
 
 // compareSpan compares the entries of f's span page by page, and shortens the
 // span to those it has compared when the chunk is full.
-func (r *Recon) compareSpan(ctx context.Context, tx *store.Tx, w *walk, f *findings, p *progress, size int) error {
+func (r *Recon) compareSpan(ctx context.Context, tx *store.Tx, w *walk, book *rulebook, f *findings, p *progress,
+	size int) error {
 	hi := f.hi
 	for next := f.lo; next <= hi; {
 		if err := ctx.Err(); err != nil {
@@ -219,7 +224,10 @@ func (r *Recon) compareSpan(ctx context.Context, tx *store.Tx, w *walk, f *findi
 		}
 		f.hi = page.hi
 		f.notePage(page, r.rows)
-		m := merge{rows: r.rows, ticker: r.ticker, out: f}
+		if err := book.readForces(tx, page); err != nil {
+			return err
+		}
+		m := merge{rows: r.rows, ticker: r.ticker, book: book, out: f}
 		if err := runs(r.rows, func(run []row) error {
 			return w.fills(run[0].seq, run[len(run)-1].seq, m.take)
 		}); err != nil {
@@ -236,8 +244,8 @@ func (r *Recon) compareSpan(ctx context.Context, tx *store.Tx, w *walk, f *findi
 
 // selectRows reads no more than what is compared: half the cost of whole rows. An id is
 // compared here, which costs less than having the database make the one that it should be.
-const selectRows = "select trade_seq, account_id, security, side = 'Sell', quantity, price, executed_at, id " +
-	"from trades where trade_seq between $1 and $2 order by trade_seq"
+const selectRows = "select trade_seq, account_id, security, side = 'Sell', quantity, price, executed_at, id, " +
+	selectSettled + " from trades where trade_seq between $1 and $2 order by trade_seq"
 
 // readRows reads the rows of a page into r.rows.
 func (r *Recon) readRows(tx *store.Tx, w *walk, page span) error {
@@ -252,6 +260,7 @@ func (r *Recon) readRows(tx *store.Tx, w *walk, page span) error {
 				AccountID: uint32(cells.Int64(1)), Security: cells.Word(2, r.words), Quantity: cells.Int64(4),
 				Price: cells.Int64(5), TimeMillis: cells.Int64(6),
 			},
+			settled: scanSettled(cells, 8),
 		}
 		if cells.Bool(3) {
 			at.trade.Side = matcher.Sell

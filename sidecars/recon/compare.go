@@ -10,7 +10,7 @@ import (
 
 // fieldSet says which fields of a row differ from the fill's. It is stored, so
 // the bits keep their meaning.
-type fieldSet uint8
+type fieldSet uint16
 
 const (
 	fieldAccount fieldSet = 1 << iota
@@ -19,10 +19,17 @@ const (
 	fieldQuantity
 	fieldPrice
 	fieldTimestamp
+	fieldSettlementDate
+	fieldStatus
+	fieldOrder
+	fieldSequence
+	fieldBookedAt
+	fieldUpdatedAt
 )
 
 // fieldNames are the names of the bits, lowest first.
-var fieldNames = [...]string{"account", "security", "side", "quantity", "price", "timestamp"}
+var fieldNames = [...]string{"account", "security", "side", "quantity", "price", "timestamp",
+	"settlementDate", "status", "orderId", "sequence", "bookedAt", "updatedAt"}
 
 // names lists the fields that differ.
 func (s fieldSet) names() []string {
@@ -40,6 +47,7 @@ type row struct {
 	seq   uint64
 	owned bool // its id is the one of its trade_seq
 	trade Trade
+	settled
 }
 
 // idBytes is room for the longest id of a trade sequence.
@@ -189,6 +197,7 @@ func runs(rows []row, each func(run []row) error) error {
 type merge struct {
 	rows   []row
 	ticker func(securityID uint32) string
+	book   *rulebook
 	out    *findings
 }
 
@@ -202,7 +211,7 @@ func (m *merge) take(fills []matcher.Fill) error {
 		}
 		if at := &m.rows[0]; at.seq == fills[i].TradeSeq && at.owned {
 			want := tradeOfFill(&fills[i], m.ticker(fills[i].SecurityID))
-			if s := differing(&at.trade, &want); s != 0 {
+			if s := differing(&at.trade, &want) | at.differing(&fills[i], m.book); s != 0 {
 				m.out.differs = append(m.out.differs, mismatch{seq: at.seq, fields: s, row: at.trade})
 			}
 		}

@@ -80,7 +80,7 @@ func TestMergeMatchesEntryByEntry(t *testing.T) {
 				}
 			}
 			f.notePage(page, list)
-			m := merge{rows: list, ticker: tickerOf, out: &f}
+			m := merge{rows: list, ticker: tickerOf, book: &rulebook{}, out: &f}
 			if err := runs(list, func(run []row) error {
 				return m.take(journal.fills[run[0].seq-1 : run[len(run)-1].seq])
 			}); err != nil {
@@ -149,12 +149,13 @@ func TestMergeDoesNotAllocate(t *testing.T) {
 	journal.add(rng, 1000)
 	var rows []row
 	for i := range journal.fills {
-		rows = append(rows, row{uint64(i + 1), ownID(store.TradeID(uint64(i+1)), uint64(i+1)), Trade{}})
+		rows = append(rows, row{seq: uint64(i + 1), owned: ownID(store.TradeID(uint64(i+1)), uint64(i+1))})
 		rows[i].trade = tradeOfFill(&journal.fills[i], "T")
 	}
+	var book rulebook
 	out := findings{span: span{1, 1000}}
 	if n := testing.AllocsPerRun(100, func() {
-		m := merge{rows: rows, ticker: func(uint32) string { return "T" }, out: &out}
+		m := merge{rows: rows, ticker: func(uint32) string { return "T" }, book: &book, out: &out}
 		out.notePage(out.span, rows)
 		_ = m.take(journal.fills)
 	}); n != 0 || out.size() != 0 {

@@ -23,11 +23,31 @@
 // # Classes
 //
 // The row of entry n is the row with trade_seq n and id trd-<n>. An entry is
-// MATCHED when that row agrees in account, security, side, quantity, price and
-// timestamp, FIELD_MISMATCH when it differs in any of them, and
+// MATCHED when every column of that row is what the projection wrote or what
+// settlement has made of it, FIELD_MISMATCH when it differs in any of them, and
 // MISSING_IN_PROJECTION when it is not there. A row whose trade_seq is outside the
 // history, or whose id is not the one of its trade_seq, is ORPHAN_IN_PROJECTION;
 // a row whose id was edited is therefore an orphan and its entry is missing.
+//
+// What each column is held against:
+//
+//   - account, security, side, quantity, price, timestamp, sequence and orderId: the
+//     fill. A row that a message booked knows no sequence, and the order only if it
+//     was named; null is no difference there.
+//   - settlementDate: the rules that were in force when the row was booked. T+N, the
+//     calendar and its version are settings and change between two starts, so the
+//     projection notes them in settlement_rules when they come into force: the rules
+//     of a row are those of its trade_seq, or, for one that was booked out of turn,
+//     those of its booked_at. Rows of a build that noted nothing are judged by the
+//     first rules that were noted when the oldest and the newest of them agree with
+//     those, else, as by rules of another build's calendar, by what any rules can
+//     give. A column that holds no date differs always.
+//   - status: Settled before its date is a difference unless settlement_forces has
+//     the trade, and so is Processing when it has. Who settled by hand before that
+//     table was there is believed.
+//   - bookedAt, updatedAt: each other. A row that is Processing was not changed since
+//     it was booked; one that is Settled was settled then or later. Both are named:
+//     nothing else knows when a row was booked, or settled.
 //
 // An entry that never had a row is pending until it has been absent for Grace from
 // the first sweep that saw it; the grace covers the projection's delay. An entry

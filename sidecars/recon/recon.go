@@ -67,6 +67,10 @@ type Options struct {
 	DB      *store.DB
 	Ticker  func(securityID uint32) string // "" when the id is not known (yet)
 
+	// Rules makes settlement rules by the name under which the database has them; false for
+	// those that this build does not know. nil: none is known.
+	Rules func(name string) (Rules, bool)
+
 	Now            func() time.Time
 	Interval       time.Duration // between fast sweeps
 	Grace          time.Duration // how long an entry may be without a row before it counts; negative = none
@@ -84,6 +88,7 @@ type Recon struct {
 	entries entries
 	tickers []string          // by security id, filled on demand
 	words   map[string]string // securities as the rows name them
+	rules   map[string]Rules  // by name, made on demand; nil for those that are not known
 
 	sweep   sync.Mutex // one Sweep at a time; guards recheck
 	recheck recheck
@@ -121,7 +126,7 @@ func New(o Options) *Recon {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Recon{o: o, bounds: defaultBounds, words: make(map[string]string),
+	return &Recon{o: o, bounds: defaultBounds, words: make(map[string]string), rules: make(map[string]Rules),
 		entries: entries{source: o.Source, blotter: o.Blotter, index: o.History}}
 }
 

@@ -3,14 +3,15 @@ package recon
 import (
 	"context"
 	"time"
+
+	"posttrade/sidecars/pace"
 )
 
-// The pauses after an error, and the shortest between two steps of the verification.
-const (
-	firstPause = 100 * time.Millisecond
-	maxPause   = 5 * time.Second
-	minPause   = time.Millisecond
-)
+// minPause is the shortest between two steps of the verification.
+const minPause = time.Millisecond
+
+// verifyRest is how many times its work a step of the verification leaves the disk alone.
+const verifyRest = 3
 
 // Run sweeps every Interval and verifies at the pace of VerifyInterval, until
 // ctx ends. While the database or the history cannot be read it waits and tries
@@ -44,7 +45,7 @@ type task struct {
 	run    func(ctx context.Context) error
 	pause  func(took time.Duration) time.Duration
 	at     time.Time // when it is due; the zero time is at once
-	failed time.Duration
+	failed pace.Backoff
 }
 
 // do runs the task once and says when it is due again.
@@ -56,18 +57,15 @@ func (t *task) do(ctx context.Context, r *Recon) {
 	}
 	took := time.Since(start)
 	if err != nil {
-		if t.failed == 0 {
+		if !t.failed.Failing() {
 			r.o.Logger.Warn("recon: "+t.name+" is held up", "error", err)
-			t.failed = firstPause
-		} else {
-			t.failed = min(2*t.failed, maxPause)
 		}
-		t.at = time.Now().Add(t.failed)
+		t.at = time.Now().Add(t.failed.Next())
 		return
 	}
-	if t.failed != 0 {
+	if t.failed.Failing() {
 		r.o.Logger.Info("recon: " + t.name + " goes on")
-		t.failed = 0
+		t.failed.Reset()
 	}
 	t.at = time.Now().Add(t.pause(took))
 }
@@ -79,9 +77,10 @@ func (r *Recon) sweepPause(took time.Duration) time.Duration {
 }
 
 // verifyPause spreads one round over VerifyInterval, and leaves the disk alone
-// for three times as long as a step took: a history that cannot be read in a
-// quarter of VerifyInterval takes longer for its round.
+// for three times the work of a step: a history that cannot be read in a quarter
+// of VerifyInterval takes longer for its round.
 func (r *Recon) verifyPause(took time.Duration) time.Duration {
 	steps := max((r.cursor.Load()+r.bounds.page-1)/r.bounds.page, 1)
-	return max(r.o.VerifyInterval/time.Duration(steps)-took, 3*took, minPause)
+	rest := pace.Rest(verifyRest, took, int(r.bounds.page))
+	return max(r.o.VerifyInterval/time.Duration(steps)-took, rest, minPause)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"posttrade/sidecars/pace"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
 )
@@ -101,6 +102,7 @@ func TestPauses(t *testing.T) {
 		{0, 0, time.Minute}, {1, 0, time.Minute}, {16384, time.Second, 59 * time.Second},
 		{16385, 0, 30 * time.Second}, {500_000, 100 * time.Millisecond, time.Minute/31 - 100*time.Millisecond},
 		{100_000_000, 50 * time.Millisecond, 150 * time.Millisecond}, {1 << 40, 0, time.Millisecond},
+		{100_000_000, 12 * time.Second, pace.LongestRest}, // the database stood still
 	} {
 		r.cursor.Store(tt.cursor)
 		if got := r.verifyPause(tt.took); got != tt.want {
@@ -120,17 +122,15 @@ func TestPauses(t *testing.T) {
 func TestBackOffDoublesToItsLimit(t *testing.T) {
 	r := New(Options{})
 	work := task{name: "work", run: func(context.Context) error { return errFake }, pause: r.sweepPause}
-	want := firstPause
 	for range 10 {
 		work.do(context.Background(), r)
-		if work.failed != want {
-			t.Fatalf("pause %v, want %v", work.failed, want)
+		if pause := time.Until(work.at); !work.failed.Failing() || pause > pace.LastPause {
+			t.Fatalf("pause %v after a failure", pause)
 		}
-		want = min(2*want, maxPause)
 	}
 	work.run = func(context.Context) error { return nil }
-	if work.do(context.Background(), r); work.failed != 0 {
-		t.Errorf("pause %v after a success", work.failed)
+	if work.do(context.Background(), r); work.failed.Failing() {
+		t.Error("still failing after a success")
 	}
 }
 

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"posttrade/sidecars/pace"
+	"posttrade/sidecars/store"
 )
 
-// The pauses after an error of the surroundings, and that before a refused marker is tried again.
+// The longest pause after an error of the surroundings, but for a database that is away,
+// and that before a refused marker is tried again.
 const (
-	firstPause = 100 * time.Millisecond
 	maxPause   = 5 * time.Second
 	retryPause = 5 * time.Second
 )
@@ -23,7 +26,7 @@ const saveEvery = 1 << 20
 // broker fail, it waits and tries again; a marker that is refused is tried again
 // later, and the next ones do not wait for it.
 func (x *Extractor) Run(ctx context.Context) error {
-	failed := time.Duration(0)
+	var failures pace.Backoff
 	for {
 		err := x.round(ctx)
 		if ctx.Err() != nil {
@@ -32,14 +35,16 @@ func (x *Extractor) Run(ctx context.Context) error {
 		pause, nudge := x.o.Poll, x.progress.nudge
 		switch {
 		case err != nil:
-			if failed == 0 {
+			if !failures.Failing() {
 				x.o.Logger.Warn("riskextract: held up", "error", err)
 			}
-			failed = min(max(2*failed, firstPause), maxPause)
-			pause, nudge = failed, nil // who waits does not make it try more often
-		case failed != 0:
+			if failures.Most = maxPause; errors.Is(err, store.ErrUnavailable) {
+				failures.Most = pace.LastPause // a look at it costs little
+			}
+			pause, nudge = failures.Next(), nil // who waits does not make it try more often
+		case failures.Failing():
 			x.o.Logger.Info("riskextract: goes on")
-			failed = 0
+			failures.Reset()
 		}
 		timer := time.NewTimer(pause)
 		select {

@@ -33,9 +33,11 @@ var names = []string{"US-SETTLEMENT", "XNYS", "TARGET", "weekdays"}
 // is non-decreasing, each of its dates is a business day, and none is before its
 // own day.
 type Calendar struct {
-	version string
-	zone    zone
-	origin  store.Date // the day of index 0: the last day of the year before firstYear
+	name, zoneName string // as it was made
+	tPlus          int
+	version        string
+	zone           zone
+	origin         store.Date // the day of index 0: the last day of the year before firstYear
 
 	business []bool
 	settles  []store.Date // settlement date by execution date
@@ -58,7 +60,8 @@ func NewCalendar(name string, where *time.Location, tPlus int) (*Calendar, error
 	if err != nil {
 		return nil, err
 	}
-	c := &Calendar{version: rules.version, origin: store.DateOf(firstYear-1, time.December, 31)}
+	c := &Calendar{name: name, zoneName: where.String(), tPlus: tPlus, version: rules.version,
+		origin: store.DateOf(firstYear-1, time.December, 31)}
 	end := store.DateOf(lastYear+2, time.December, 31) // the last day of the tables
 	c.zone = newZone(where, end)
 	c.business = make([]bool, end-c.origin+1)

@@ -37,6 +37,10 @@
 // marks.go), or never when the process ends first: the counter may be late or low,
 // it is never high.
 //
+// A trade that is settled by hand is noted in settlement_forces, in the transaction
+// that settles it: reconciliation tells it from one whose status was edited. A force
+// that meets a lock says which, and who holds it (store.LockedError).
+//
 // Settlement dates are not restated, trades are not netted, and nobody is told:
 // rows are all this package writes. Entitlement is the caller's concern.
 package settlement

@@ -43,8 +43,8 @@ func TestRunPausesAndGoesOn(t *testing.T) {
 			gaps = append(gaps, (starts[i+1] - starts[i]).Round(time.Millisecond))
 		}
 		const ms = time.Millisecond
-		want := []time.Duration{3000 * ms, 3000 * ms, 100 * ms, 200 * ms, 400 * ms, 800 * ms, 1600 * ms, 3200 * ms,
-			5000 * ms, 5000 * ms, 5000 * ms, 3000 * ms, 100 * ms, 3000 * ms}
+		want := []time.Duration{3000 * ms, 3000 * ms, 100 * ms, 200 * ms, 400 * ms, 500 * ms, 500 * ms, 500 * ms,
+			500 * ms, 500 * ms, 500 * ms, 3000 * ms, 100 * ms, 3000 * ms}
 		if starts[0] != 0 || !slices.Equal(gaps, want) {
 			t.Errorf("first sweep after %s, then after %v, want %v", starts[0], gaps, want)
 		}

@@ -78,7 +78,8 @@ const forceSQL = settleSQL + ` where status = 'Processing' and id = $2`
 // Force settles the trade of that id now, whatever its settlement date, and
 // returns its row. A trade that is Settled already is returned unchanged; found
 // is false when there is none. After an error the trade may be Settled or not:
-// calling again is safe, and finds out.
+// calling again is safe, and finds out. A store.LockedError says which lock it
+// waited for.
 func (s *Settlement) Force(ctx context.Context, tradeID string) (t store.Trade, found bool, err error) {
 	if !utf8.ValidString(tradeID) || strings.ContainsRune(tradeID, 0) {
 		return store.Trade{}, false, nil // PostgreSQL has no such text, so it can be no id
@@ -89,10 +90,13 @@ func (s *Settlement) Force(ctx context.Context, tradeID string) (t store.Trade, 
 		if moved, err = tx.Exec(forceSQL, s.o.Now().UnixMilli(), tradeID); err != nil {
 			return err
 		}
-		t, found, err = tx.Trade(tradeID)
-		return err
+		if t, found, err = tx.Trade(tradeID); err != nil || moved == 0 {
+			return err
+		}
+		return tx.NoteForce(t.Seq, t.UpdatedAt)
 	})
 	if err != nil {
+		err = s.o.DB.TradeLocked(ctx, tradeID, err)
 		return store.Trade{}, false, fmt.Errorf("settlement: force id=%q: %w", tradeID, err)
 	}
 	s.forced.Add(uint64(moved))

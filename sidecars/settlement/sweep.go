@@ -5,13 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"posttrade/sidecars/pace"
 	"posttrade/sidecars/store"
-)
-
-// The pause after a failed sweep doubles from the first to the second.
-const (
-	minPause = 100 * time.Millisecond
-	maxPause = 5 * time.Second
 )
 
 // The rows of a batch are chosen once, before any is changed, and then found by
@@ -21,13 +16,16 @@ const (
 // it. The condition on the status is repeated for the row itself: it is what makes
 // the transition happen once.
 const (
-	sweepSQLite   = settleSQL + ` where status = 'Processing' and id in (` + dueSQL + `)`
-	sweepPostgres = settleSQL + ` where status = 'Processing' and id = any(array(` + dueSQL + ` for update skip locked))`
+	sweepSQLite = settleSQL + ` where status = 'Processing' and id in (` + dueSQL +
+		` and date(settlement_date) = settlement_date` + oldestSQL + `)`
+	sweepPostgres = settleSQL + ` where status = 'Processing' and id = any(array(` + dueSQL + oldestSQL +
+		` for update skip locked))`
 
 	settleSQL = `update trades set status = 'Settled',
 	updated_at = case when updated_at > $1 then updated_at else $1 end`
-	dueSQL = `select id from trades where status = 'Processing' and settlement_date <= $2
-	order by settlement_date limit $3`
+	// A date that was edited to be none is never due; reconciliation names its row.
+	dueSQL    = `select id from trades where status = 'Processing' and settlement_date between '0001-01-01' and $2`
+	oldestSQL = ` order by settlement_date limit $3`
 )
 
 // Run sweeps at once and then again and again until ctx ends, and then returns
@@ -35,7 +33,7 @@ const (
 func (s *Settlement) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	failures := 0 // in a row
+	var failures pace.Backoff
 	for {
 		select {
 		case <-ctx.Done():
@@ -47,28 +45,19 @@ func (s *Settlement) Run(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return nil
 		case err != nil:
-			if failures == 0 {
+			if !failures.Failing() {
 				s.o.Logger.Warn("settlement sweep is interrupted and will be retried", "error", err)
 			}
-			timer.Reset(pause(failures))
-			failures++
+			timer.Reset(failures.Next())
 		default:
-			if failures > 0 {
-				s.o.Logger.Info("settlement sweep works again", "failures", failures)
+			if failures.Failing() {
+				s.o.Logger.Info("settlement sweep works again")
 			}
-			failures = 0
+			failures.Reset()
 			timer.Reset(s.o.Interval)
 		}
 		s.seen(err)
 	}
-}
-
-// pause is how long to wait after so many failures in a row before this one.
-func pause(failures int) time.Duration {
-	if failures > 6 {
-		return maxPause
-	}
-	return min(minPause<<failures, maxPause)
 }
 
 // Sweep settles every trade that is due, in transactions of at most BatchRows

@@ -8,8 +8,9 @@ import (
 // Date is a day of the proleptic Gregorian calendar: days since 1970-01-01.
 type Date int32
 
-// unreadableDate stands for a text in a date column that is no date.
-const unreadableDate Date = -1 << 31
+// NoDate stands for a date column that holds none: a text that is no date, infinity, a day
+// outside of 0001-01-01..9999-12-31. Nothing that this system writes.
+const NoDate Date = -1 << 31
 
 // DateOf returns the given day. Months and days beyond their range are carried on.
 func DateOf(year int, month time.Month, day int) Date {
@@ -24,11 +25,23 @@ func ParseDate(text string) (Date, error) {
 	if err != nil || len(text) != len(time.DateOnly) {
 		return 0, fmt.Errorf("store: date %q is not yyyy-MM-dd", text)
 	}
-	return DateOf(t.Date()), nil
+	d := DateOf(t.Date())
+	if !d.known() {
+		return 0, fmt.Errorf("store: date %q is outside of 0001-01-01..9999-12-31", text)
+	}
+	return d, nil
 }
+
+// known reports whether a date column holds d.
+func (d Date) known() bool { return firstDate <= d && d <= lastDate }
 
 // Time returns midnight UTC of the day.
 func (d Date) Time() time.Time { return time.Unix(int64(d)*secondsPerDay, 0).UTC() }
 
-// String renders yyyy-MM-dd.
-func (d Date) String() string { return d.Time().Format(time.DateOnly) }
+// String renders yyyy-MM-dd; a day that no column holds has no such form.
+func (d Date) String() string {
+	if !d.known() {
+		return "no date"
+	}
+	return d.Time().Format(time.DateOnly)
+}

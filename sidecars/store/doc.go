@@ -22,6 +22,8 @@
 //     back. A commit whose outcome is unknown is an error as well: callers are idempotent.
 //   - The schema is what the embedded migrations say. One whose text changed since it was
 //     applied, or one that this build does not know, is refused by name (ErrMigration).
+//   - A DB that is bound to a history (Bind) reads and writes only a database that carries the
+//     mark of that history: each transaction looks first, and ends with ErrForeign otherwise.
 //   - No password shows in an error, a state or a log line.
 //
 // SQL is written once for both: lower-case standard SQL, placeholders $1..$n, bigint

@@ -243,13 +243,16 @@ func asksAgain(err error) bool {
 	return errors.As(err, &refused) && (refused.Code == "40001" || refused.Code == "40P01")
 }
 
+// lockNotHad is the server's code for a lock that was waited for in vain.
+const lockNotHad = "55P03"
+
 // isAway says whether the server's code tells of a state that may pass: connection trouble, no
 // resources, operator intervention, a system error, a lock not had in time, a session ended
 // in its transaction, a server that is read-only after a failover, an end of the server-side
 // transaction for its time.
 func isAway(code string) bool {
 	switch code {
-	case "55P03", "25P03", "25P04", "25006":
+	case lockNotHad, "25P03", "25P04", "25006":
 		return true
 	}
 	switch code[:min(2, len(code))] {

@@ -43,6 +43,9 @@ func (c *pgConn) mark(err error) error {
 	away := c.raw.IsClosed()
 	if errors.As(err, &refused) {
 		away = away || isAway(refused.Code)
+		if refused.Code == lockNotHad {
+			err = fmt.Errorf("%w: %w", ErrLocked, err)
+		}
 	}
 	if away {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
@@ -241,7 +244,11 @@ func (r *pgCells) date(i int) (Date, error) {
 	if days == math.MaxInt32 || days == math.MinInt32 {
 		return 0, errors.New("it holds infinity")
 	}
-	return Date(days) + pgEpoch, nil
+	day := int64(days) + int64(pgEpoch)
+	if day < int64(firstDate) || day > int64(lastDate) {
+		return 0, errNoDate
+	}
+	return Date(day), nil
 }
 
 func (r *pgCells) bytes(i int) ([]byte, error) {

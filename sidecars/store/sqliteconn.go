@@ -93,7 +93,10 @@ func (c *sqliteConn) patiently(ctx context.Context, try func() error) error {
 		pause := time.NewTimer(wait)
 		select {
 		case <-pause.C:
-			err = try()
+			if err = try(); err != nil && ctx.Err() != nil {
+				pause.Stop()
+				return ended(ctx) // it ended in the middle of the attempt
+			}
 		case <-deadline.C:
 			pause.Stop()
 			return sqliteError(err)
@@ -114,7 +117,9 @@ func sqliteError(err error) error {
 		return nil
 	}
 	switch sqlite.ErrCode(err).ToPrimary() {
-	case sqlite.ResultBusy, sqlite.ResultLocked, sqlite.ResultFull, sqlite.ResultIOErr, sqlite.ResultCantOpen,
+	case sqlite.ResultBusy, sqlite.ResultLocked:
+		return fmt.Errorf("%w: %w: %w", ErrUnavailable, ErrLocked, err)
+	case sqlite.ResultFull, sqlite.ResultIOErr, sqlite.ResultCantOpen,
 		sqlite.ResultReadOnly, sqlite.ResultNoMem, sqlite.ResultProtocol, sqlite.ResultPerm:
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	case sqlite.ResultCorrupt, sqlite.ResultNotADB:

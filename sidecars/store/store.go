@@ -70,6 +70,8 @@ type DB struct {
 	plan    []migration
 	log     *slog.Logger
 
+	belonging *Belonging // nil: whoever opens it may use it
+
 	life context.Context // ends with Close, and every call under way with it
 	end  context.CancelCauseFunc
 
@@ -92,8 +94,12 @@ const (
 	writing
 )
 
-// finding is what the last attempt of a kind came to: the reason why not, "" when all is well.
-type finding struct{ trouble string }
+// finding is what the last attempt of a kind came to: the reason why not, "" when all is
+// well, and whether it is that another history fills the database.
+type finding struct {
+	trouble string
+	foreign bool
+}
 
 // Open returns the database that o describes. It connects to nothing: SQLite's folder and
 // file are made (mode 0600) and looked at, a PostgreSQL URL is read. Ready does the rest.
@@ -165,7 +171,7 @@ func (d *DB) Ready(ctx context.Context) error {
 	if ready, _ := d.State(); ready {
 		return nil
 	}
-	nothing := func(*Tx) error { return nil }
+	nothing := d.bound(func(*Tx) error { return nil })
 	err = d.note(ctx, writing, d.engine.write(ctx, nothing))
 	if err == nil {
 		err = d.note(ctx, reading, d.engine.read(ctx, nothing))
@@ -195,6 +201,7 @@ func (d *DB) transact(ctx context.Context, kind access, fn func(*Tx) error) erro
 	if err := d.prepare(ctx); err != nil {
 		return err
 	}
+	fn = d.bound(fn)
 	if kind == writing {
 		return d.note(ctx, kind, d.engine.write(ctx, fn))
 	}
@@ -247,7 +254,7 @@ func (d *DB) enter(ctx context.Context) (context.Context, func(), error) {
 	return ctx, func() { stop(); cancel(nil); d.ops.Done() }, nil
 }
 
-// prepare connects and migrates, once; whoever comes meanwhile waits.
+// prepare connects, migrates and claims, once; whoever comes meanwhile waits.
 func (d *DB) prepare(ctx context.Context) error {
 	if d.prepared.Load() {
 		return nil
@@ -264,6 +271,9 @@ func (d *DB) prepare(ctx context.Context) error {
 	err := d.engine.connect(ctx)
 	if err == nil {
 		err = migrate(ctx, d.engine, d.plan, d.log)
+	}
+	if err == nil {
+		err = d.claim(ctx)
 	}
 	if err == nil {
 		d.prepared.Store(true)
@@ -283,7 +293,7 @@ func (d *DB) note(ctx context.Context, kind access, err error) error {
 	}
 	d.mu.Lock()
 	was, _ := d.stateLocked()
-	d.found[kind].trouble = trouble
+	d.found[kind] = finding{trouble: trouble, foreign: errors.Is(err, ErrForeign)}
 	is, detail := d.stateLocked()
 	d.mu.Unlock()
 	switch {

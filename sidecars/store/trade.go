@@ -50,7 +50,7 @@ type Trade struct {
 	Quantity       int64
 	Price          int64 // x 1e6
 	Status         Status
-	SettlementDate Date
+	SettlementDate Date  // NoDate when the column was edited to hold none
 	ExecutedAt     int64 // epoch milliseconds, like the next two
 	BookedAt       int64
 	UpdatedAt      int64
@@ -104,7 +104,7 @@ func (t *Trade) check() error {
 		return fmt.Errorf("store: trade id=%q: side %d is neither Buy nor Sell", t.ID, t.Side)
 	case t.Status > Settled:
 		return fmt.Errorf("store: trade id=%q: unknown status %d", t.ID, t.Status)
-	case t.SettlementDate < firstDate || t.SettlementDate > lastDate:
+	case !t.SettlementDate.known():
 		return fmt.Errorf("store: trade id=%q: settlement date out of 0001-01-01..9999-12-31", t.ID)
 	}
 	return nil

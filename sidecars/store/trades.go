@@ -145,9 +145,9 @@ func (r *Row) trade(trade *Trade, tickers map[string]string) error {
 	if r.is(7, "Settled") {
 		trade.Status = Settled
 	}
-	date, err := r.cells.date(8)
-	if err != nil {
-		date = unreadableDate // edited by hand; one such row must not stop a sweep over all
+	date, ok := r.Day(8)
+	if !ok {
+		date = NoDate
 	}
 	trade.SettlementDate = date
 	trade.ExecutedAt, trade.BookedAt, trade.UpdatedAt = r.Int64(9), r.Int64(10), r.Int64(11)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"posttrade/matcher"
+	"posttrade/sidecars/pace"
 )
 
 // ErrClosed reports a Run after Close.
@@ -20,8 +21,9 @@ const (
 	// lockEvents is how many events are taken in while readers wait.
 	lockEvents = 256
 
-	firstPause = 100 * time.Millisecond
-	lastPause  = 5 * time.Second
+	// lastPause is between two attempts to make a shadow, which reads a snapshot; the
+	// database has no part in it.
+	lastPause = 5 * time.Second
 )
 
 // errHistory reports that the journal does not hold what the index was built from.
@@ -38,7 +40,8 @@ func (t *TCA) Run(ctx context.Context) error {
 	if t.closed {
 		return fmt.Errorf("tca: run: %w", ErrClosed)
 	}
-	for wait := firstPause; ctx.Err() == nil; wait = min(2*wait, lastPause) {
+	failures := pace.Backoff{Most: lastPause}
+	for ctx.Err() == nil {
 		before := t.applied.Load()
 		err := t.follow(ctx)
 		if ctx.Err() != nil {
@@ -49,9 +52,9 @@ func (t *TCA) Run(ctx context.Context) error {
 			t.damaged.Store(true)
 		}
 		if t.applied.Load() > before {
-			wait = firstPause
+			failures.Reset()
 		}
-		pause(ctx, wait)
+		pause(ctx, failures.Next())
 	}
 	return nil
 }

@@ -92,7 +92,13 @@ func Cut(t testing.TB) (*store.DB, *Proxy) {
 // CutOptions is Cut without the opening.
 func CutOptions(t testing.TB) (store.Options, *Proxy) {
 	t.Helper()
-	through, err := url.Parse(freshPostgres(t))
+	return Behind(t, store.Options{URL: freshPostgres(t)})
+}
+
+// Behind returns the options of the same PostgreSQL database behind a network that can be cut.
+func Behind(t testing.TB, direct store.Options) (store.Options, *Proxy) {
+	t.Helper()
+	through, err := url.Parse(direct.URL)
 	if err != nil {
 		t.Fatal(err)
 	}

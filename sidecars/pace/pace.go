@@ -1,0 +1,58 @@
+package pace
+
+import (
+	"cmp"
+	"time"
+)
+
+const (
+	// LongestRest bounds every Rest.
+	LongestRest = 250 * time.Millisecond
+
+	// The pause after a failure doubles from the first to the second. The second and an
+	// attempt stay below a second: a database that comes back is noticed within one.
+	FirstPause = 100 * time.Millisecond
+	LastPause  = 500 * time.Millisecond
+)
+
+// What a batch costs on a slow machine, its commit included. Time beyond that was spent
+// waiting: for a lock, for a server that stands still, for a network.
+const (
+	batchWork = 5 * time.Millisecond
+	rowWork   = 15 * time.Microsecond
+)
+
+// Work is how much of the time that a batch of rows took was work on them. A clock of the
+// thread does not tell: the work may be that of a disk or of a server, which is what a
+// rest is for, and a database that stands still uses as little of the thread.
+func Work(took time.Duration, rows int) time.Duration {
+	return min(max(took, 0), batchWork+time.Duration(max(rows, 0))*rowWork)
+}
+
+// Rest is how long to leave the disk alone after a batch of rows: share times its work. A
+// share of 0 or less is no rest.
+func Rest(share int, took time.Duration, rows int) time.Duration {
+	return min(time.Duration(max(share, 0))*Work(took, rows), LongestRest)
+}
+
+// Backoff is the pause after each of several failures in a row. The zero Backoff has seen
+// none.
+type Backoff struct {
+	// Most is the longest pause, for what costs much to try and waits for no database; 0 =
+	// LastPause.
+	Most time.Duration
+
+	last time.Duration
+}
+
+// Next counts a failure and returns the pause after it.
+func (b *Backoff) Next() time.Duration {
+	b.last = min(max(2*b.last, FirstPause), cmp.Or(b.Most, LastPause))
+	return b.last
+}
+
+// Failing reports whether the last attempt failed.
+func (b *Backoff) Failing() bool { return b.last != 0 }
+
+// Reset ends the row of failures.
+func (b *Backoff) Reset() { b.last = 0 }

@@ -1,0 +1,75 @@
+package projection
+
+import (
+	"fmt"
+
+	"posttrade/sidecars/store"
+)
+
+// agreeRows is how many of the newest rows are compared before a database without a mark
+// is taken for this journal's.
+const agreeRows = 64
+
+// Origin returns the digest of trade 1 by which the database knows this history, 0 while
+// there is no trade. Any goroutine.
+func (p *Projection) Origin() (uint64, error) {
+	if origin := p.origin.Load(); origin != 0 {
+		return origin, nil
+	}
+	if _, head := p.o.Source.Head(); head == 0 {
+		return 0, nil
+	}
+	f, err := p.fill(1)
+	if err != nil {
+		return 0, err
+	}
+	p.origin.Store(markOf(&f))
+	return p.origin.Load(), nil
+}
+
+// Foreign reports whether a step has found that the rows are another history's: a copy of
+// the journal that went on elsewhere has the genesis record and the first trade of this one,
+// and differs further on. It stays until the process ends, as Run has ended. Any goroutine.
+func (p *Projection) Foreign() bool { return p.foreign.Load() }
+
+// Agrees looks whether what was projected into a database can be this history: its cursor
+// is not ahead of the journal, the fill at the cursor is the one that was booked there, and
+// the newest rows are those of the journal's fills. ErrAhead or ErrForeign when not.
+func (p *Projection) Agrees(tx *store.Tx) error {
+	at, err := tx.Cursor(cursorTrades)
+	if err != nil {
+		return err
+	}
+	mark, err := tx.Cursor(cursorMark)
+	if err != nil {
+		return err
+	}
+	if at == 0 {
+		return nil
+	}
+	_, head := p.o.Source.Head()
+	if at > head {
+		return fmt.Errorf("projection: cursor=%d head=%d: %w", at, head, ErrAhead)
+	}
+	f, err := p.fill(at)
+	if err != nil {
+		return err
+	}
+	if marks(mark, at) && markOf(&f) != mark {
+		return fmt.Errorf("projection: cursor=%d: the fill there is not the one that was booked: %w", at, ErrForeign)
+	}
+	return tx.TradesBySeq(at-min(at, agreeRows)+1, at, p.agrees)
+}
+
+// agrees compares one row with its fill: what no settlement changes, and no operator edits
+// on purpose.
+func (p *Projection) agrees(row *store.Trade) error {
+	f, err := p.fill(row.Seq)
+	if err != nil {
+		return err
+	}
+	if row.AccountID != f.AccountID || row.ExecutedAt != f.TimeMillis || row.Sequence != 0 && row.Sequence != f.InputSeq {
+		return fmt.Errorf("projection: row %s is not that of the journal's fill: %w", row.ID, ErrForeign)
+	}
+	return nil
+}

@@ -1,0 +1,55 @@
+package projection
+
+import (
+	"errors"
+	"testing"
+
+	"posttrade/sidecars/store"
+	"posttrade/sidecars/store/storetest"
+)
+
+// agreement is what Agrees says of the database.
+func agreement(t *testing.T, p *Projection, db *store.DB) error {
+	t.Helper()
+	var agrees error
+	if err := db.Read(t.Context(), func(tx *store.Tx) error { agrees = p.Agrees(tx); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return agrees
+}
+
+func TestRowsAgreeWithTheJournalThatTheyCameFrom(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		random := seeded(t)
+		h := newHistory(random, 600)
+		p := New(options(h, db))
+		if err := agreement(t, p, db); err != nil {
+			t.Errorf("an empty database: %v", err)
+		}
+		drain(t, p)
+		if err := agreement(t, New(options(h, db)), db); err != nil {
+			t.Errorf("its own rows: %v", err)
+		}
+		origin, err := p.Origin()
+		if again, _ := New(options(h, db)).Origin(); err != nil || origin == 0 || origin != again {
+			t.Errorf("origin %d, then %d, %v", origin, again, err)
+		}
+		other := newHistory(random, 700)
+		if err := agreement(t, New(options(other, db)), db); !errors.Is(err, ErrForeign) {
+			t.Errorf("the rows of another journal: %v", err)
+		}
+		if got, err := New(options(other, db)).Origin(); err != nil || got == origin {
+			t.Errorf("origin of another journal: %d, %v", got, err)
+		}
+		if err := agreement(t, New(options(newHistory(random, 599), db)), db); !errors.Is(err, ErrAhead) {
+			t.Errorf("a shorter journal: %v", err)
+		}
+		setCursor(t, db, cursorMark, 0) // set by hand: the rows decide
+		if err := agreement(t, New(options(other, db)), db); !errors.Is(err, ErrForeign) {
+			t.Errorf("the rows of another journal, without a mark: %v", err)
+		}
+		if got, err := New(options(newHistory(random, 0), db)).Origin(); err != nil || got != 0 {
+			t.Errorf("origin of a journal without trades: %d, %v", got, err)
+		}
+	})
+}

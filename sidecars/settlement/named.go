@@ -1,0 +1,32 @@
+package settlement
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Rules names everything that a date depends on: calendar, time zone, N, and the version of
+// the rule files. A database keeps it beside the rows that were dated by it.
+func (c *Calendar) Rules() string {
+	return strings.Join([]string{c.name, c.zoneName, "T+" + strconv.Itoa(c.tPlus), c.version}, "; ")
+}
+
+// ByRules makes the calendar that Rules has named; false when this build has other rule files,
+// or none of that name.
+func ByRules(rules string) (*Calendar, bool) {
+	parts := strings.SplitN(rules, "; ", 4)
+	if len(parts) != 4 {
+		return nil, false
+	}
+	where, err := time.LoadLocation(parts[1])
+	if err != nil {
+		return nil, false
+	}
+	tPlus, err := strconv.Atoi(strings.TrimPrefix(parts[2], "T+"))
+	if err != nil {
+		return nil, false
+	}
+	c, err := NewCalendar(parts[0], where, tPlus)
+	return c, err == nil && c.Rules() == rules
+}

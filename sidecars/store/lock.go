@@ -1,0 +1,74 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// ErrLocked says that another session held a lock for longer than it is waited for. It
+// comes together with ErrUnavailable; LockedError says which lock.
+var ErrLocked = errors.New("another session holds the lock")
+
+// LockedError is an ErrLocked with what was waited for.
+type LockedError struct {
+	What  string // the lock and its holder, in words that a client may read
+	Cause error
+}
+
+// Error implements error.
+func (e *LockedError) Error() string { return fmt.Sprintf("waited for %s: %v", e.What, e.Cause) }
+
+// Unwrap gives the error of the statement that waited.
+func (e *LockedError) Unwrap() error { return e.Cause }
+
+// The locks that keep a change of a row of trades waiting. That on the table is looked for
+// first: under the strictest of them the row cannot even be read.
+const (
+	tableLock = "select l.pid, coalesce(a.application_name, ''), coalesce(a.state, '') from pg_locks l " +
+		"join pg_stat_activity a on a.pid = l.pid where l.locktype = 'relation' and l.granted " +
+		"and l.database = (select oid from pg_database where datname = current_database()) " +
+		"and l.relation = (select c.oid from pg_class c where c.relname = 'trades' " +
+		"and c.relnamespace = (select n.oid from pg_namespace n where n.nspname = current_schema())) " +
+		"and l.mode in ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock') " +
+		"order by l.pid limit 1"
+	rowLock = "select l.pid, coalesce(a.application_name, ''), coalesce(a.state, '') from trades t " +
+		"join pg_locks l on l.locktype = 'transactionid' and l.granted and l.transactionid = t.xmax " +
+		"join pg_stat_activity a on a.pid = l.pid where t.id = $1 order by l.pid limit 1"
+)
+
+// TradeLocked adds to an ErrLocked of a change of one trade what that waited for, as far as
+// the database can still tell. Any other error is returned as it is.
+func (d *DB) TradeLocked(ctx context.Context, id string, err error) error {
+	if !errors.Is(err, ErrLocked) {
+		return err
+	}
+	if d.dialect == SQLite {
+		return &LockedError{Cause: err, What: fmt.Sprintf(
+			"the write lock of the database file %s, which another process holds", sqliteFile)}
+	}
+	what := "the lock on row " + id + " of table trades"
+	holder := ""
+	describe := func(r *Row) error {
+		holder = fmt.Sprintf("database session %d", r.Int64(0))
+		if name := r.Text(1); name != "" {
+			holder += " of " + name
+		}
+		if state := r.Text(2); state != "" {
+			holder += " (" + state + ")"
+		}
+		return nil
+	}
+	// A look that fails leaves the holder out: the answer is about the lock.
+	_ = d.Read(ctx, func(tx *Tx) error {
+		if err := tx.Query(tableLock, describe); err != nil || holder != "" {
+			what = "a lock on all of table trades"
+			return err
+		}
+		return tx.Query(rowLock, describe, id)
+	})
+	if holder == "" {
+		holder = "another database session"
+	}
+	return &LockedError{Cause: err, What: fmt.Sprintf("%s, held by %s", what, holder)}
+}
