@@ -73,7 +73,11 @@ func openSources(c *config, in *installation, verifier *gate.Verifier, m *httpap
 // newSources makes the account-service and the reference-data service.
 func newSources(c *config, in *installation, d *downstream, verifier *gate.Verifier, log *slog.Logger) (*httpapi.AccountService, *httpapi.ReferenceData) {
 	k := in.core
-	writeAuth, snapshotAuth := c.Bool("reference.write-auth.enforced"), c.Bool("controlfeed.snapshot-auth")
+	writeAuth, because := c.writesNeedAdmin()
+	if writeAuth && !c.Bool("reference.write-auth.enforced") {
+		log.Info("writes of accounts and stocks need an admin token", "because", because)
+	}
+	snapshotAuth := c.Bool("controlfeed.snapshot-auth")
 	durability, inflight := c.durability(), c.Int("http.max-inflight")
 	return httpapi.NewAccountService(httpapi.AccountDeps{
 			Accounts: d.sources.accounts, Verifier: verifier, WriteAuth: writeAuth, SnapshotAuth: snapshotAuth,

@@ -27,7 +27,7 @@ type Accounts interface {
 type AccountDeps struct {
 	Accounts     Accounts
 	Verifier     *gate.Verifier
-	WriteAuth    bool // reference.write-auth.enforced: writes need an admin token
+	WriteAuth    bool // writes need an admin token
 	SnapshotAuth bool // controlfeed.snapshot-auth: the control snapshot needs one
 
 	// What /health shows. Applied, Durable and Projected are input sequences.
