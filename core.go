@@ -227,11 +227,15 @@ func (c *core) fillGate() error {
 	err := errors.Join(g.SetLimits(l), g.SetTick(c.genesis.TickPx))
 	for _, a := range c.views.Accounts() {
 		err = errors.Join(err, g.SetAccount(a.ID, a.Enabled, a.Version))
+		if a.ByHand {
+			err = errors.Join(err, g.HoldAccount(a.ID))
+		}
 	}
 	for _, s := range c.views.Securities() {
 		err = errors.Join(err, g.Register(s.ID, s.Ticker))
 		if s.Known {
-			err = errors.Join(err, g.SetSecurity(s.ID, s.Ticker, s.Enabled, s.Halted, s.Version))
+			err = errors.Join(err, g.SetSecurity(s.ID, s.Ticker, s.Enabled, s.Halted, s.Version),
+				g.HoldSecurity(s.ID, s.EnabledByHand, s.HaltedByHand))
 		}
 		if s.Restricted {
 			err = errors.Join(err, g.SetRestricted(s.ID, true, s.Version))

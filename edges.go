@@ -204,13 +204,19 @@ func (in *installation) coreParts() []httpapi.Part {
 // sourcePart is a control source. One that cannot become ready says why.
 func (in *installation) sourcePart(s *gate.Source) httpapi.Part {
 	part := httpapi.Part{Name: "source " + s.Name, Ready: s.State == gate.Ready, Detail: s.State.String()}
+	d := in.beside.Load()
 	if part.Ready {
+		if d != nil {
+			if unknown := d.sources.unknown(control.Source(s.Name)); unknown != "" {
+				part.Detail += ", but " + unknown
+			}
+		}
 		return part
 	}
 	if s.LastReason != "" {
 		part.Detail += ", last quarantined for " + s.LastReason
 	}
-	if d := in.beside.Load(); d != nil {
+	if d != nil {
 		if err := d.sources.why(control.Source(s.Name)); err != nil {
 			part.Detail += ": " + err.Error()
 		}

@@ -53,7 +53,7 @@ func newReplicaRig(t *testing.T, n int, change func(*bootstrap.Options)) *replic
 	fetcher := newSnapshotFetcher(nil, matcher.Limits{}, func() (string, error) { return "", nil })
 	tail := tailOf(r.broker, control.Account, bootstrap.DefaultMaxSilence)
 	o := bootstrap.Options{
-		Source: control.Account, Sink: &controlSink{source: control.Account, k: r.k, now: time.Now}, Logger: log,
+		Source: control.Account, Sink: &controlSink{source: control.Account, k: r.k, now: time.Now, log: log}, Logger: log,
 		Jitter: func() float64 { return 0 },
 		Tail: func(ctx context.Context) (bootstrap.Feed, error) {
 			r.closedGate()

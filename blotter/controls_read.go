@@ -10,19 +10,23 @@ import (
 type Account struct {
 	ID      uint32
 	Enabled bool
+	ByHand  bool // an operator has set Enabled, and no change of the source has said it since
 	Version int64
 }
 
 // Security is a security's control flags and prices. Version is that of the
 // latest security or restriction control.
 type Security struct {
-	ID           uint32
-	Ticker       string
-	Known        bool // a control or the genesis record has made it tradable at all
-	Enabled      bool
-	Halted       bool
-	Restricted   bool
-	Version      int64
+	ID         uint32
+	Ticker     string
+	Known      bool // a control or the genesis record has made it tradable at all
+	Enabled    bool
+	Halted     bool
+	Restricted bool
+	Version    int64
+
+	EnabledByHand, HaltedByHand bool // an operator has set the flag; see Account
+
 	MarketPx     int64 // the latest of last trade and last tick x 1e6, 0 = none yet
 	MarketMillis int64 // its event time
 	LastTradePx  int64 // price of the last fill x 1e6, 0 = none yet
@@ -54,7 +58,7 @@ func (t *accounts) read(id uint32) (at int, row accountRow, ok bool) {
 }
 
 func (r *accountRow) account() Account {
-	return Account{ID: r.id, Enabled: r.enabled == 1, Version: r.version}
+	return Account{ID: r.id, Enabled: r.flags&accountEnabled != 0, ByHand: r.flags&accountByHand != 0, Version: r.version}
 }
 
 // Account returns an account, false if nothing has announced it. Any goroutine.
@@ -97,6 +101,7 @@ func (v *Views) Security(id uint32) (Security, bool) {
 		Known:   row.flags&flagKnown != 0,
 		Enabled: row.flags&flagEnabled != 0, Halted: row.flags&flagHalted != 0,
 		Restricted: row.flags&flagRestricted != 0, Version: row.version,
+		EnabledByHand: row.flags&flagEnabledByHand != 0, HaltedByHand: row.flags&flagHaltedByHand != 0,
 		MarketPx: row.market, MarketMillis: row.marketTime, LastTradePx: row.traded,
 	}, true
 }

@@ -19,9 +19,9 @@ import (
 //
 //	1 HEAD       applied, tradeSeq, lastRef u64; SHA-256 of the genesis record
 //	2 POLICY     version, kill, maxPosition, maxConcentration i64
-//	3 ACCOUNT    id, enabled u32; version i64; in order of appearance
-//	4 SECURITY   flags u64 (known, enabled, halted, restricted); version, market price,
-//	             its time, last fill's price i64; ticker [32]; by id from 1
+//	3 ACCOUNT    id, flags u32 (enabled, set by hand); version i64; in order of appearance
+//	4 SECURITY   flags u64 (known, enabled, halted, restricted, enabled and halted set by hand);
+//	             version, market price, its time, last fill's price i64; ticker [32]; by id from 1
 //	5 POSITION   account, security u32; quantity, average cost i64; by order of account, security
 //	6 OPEN       order, ascending by reference
 //	7 RETAINED   order, in order of eviction
@@ -40,7 +40,7 @@ import (
 // Levels are not in it: they are the sums of the open orders.
 const (
 	imageMagic   = "PTVIEWS\n"
-	imageVersion = 3
+	imageVersion = 4
 	imageHeader  = 16
 )
 
@@ -180,7 +180,7 @@ func (v *Views) writeControls(w *imageWriter) {
 	w.begin(accountSection, len(accounts))
 	for i := range accounts {
 		a := &accounts[i].row
-		w.u32(a.id).u32(a.enabled).i64(a.version).flush()
+		w.u32(a.id).u32(a.flags).i64(a.version).flush()
 		held += int(a.held)
 	}
 	w.end()

@@ -199,11 +199,11 @@ func (v *Views) restorePolicy(r *imageReader) error {
 }
 
 func (v *Views) restoreAccount(r *imageReader) error {
-	id, enabled, version := r.u32(), r.u32(), r.i64()
-	if enabled > 1 || v.accounts.find(id) >= 0 {
-		return bad("account %d with flag %d, or it is there twice", id, enabled)
+	id, flags, version := r.u32(), r.u32(), r.i64()
+	if flags > accountFlags || v.accounts.find(id) >= 0 {
+		return bad("account %d with flags %d, or it is there twice", id, flags)
 	}
-	v.accounts.control(id, enabled, version)
+	v.accounts.control(id, flags, false, version)
 	return nil
 }
 
@@ -211,7 +211,7 @@ func (v *Views) restoreSecurity(r *imageReader) error {
 	row := securityRow{flags: r.u64(), version: r.i64(), market: r.i64(), marketTime: r.i64(), traded: r.i64()}
 	copy(row.ticker[:], r.bytes(matcher.MaxTicker))
 	id := uint32(v.securities.count.Load() + 1)
-	if row.flags > flagsOf(true, true, true, true) || row.market < 0 || row.traded < 0 {
+	if row.flags > securityFlags || row.market < 0 || row.traded < 0 {
 		return bad("security %d with flags %#x, prices %d and %d", id, row.flags, row.market, row.traded)
 	}
 	if name := bytes.TrimRight(row.ticker[:], "\x00"); len(name) == 0 || bytes.IndexByte(name, 0) >= 0 {

@@ -22,11 +22,11 @@ func NewViews(g *matcher.Genesis) (*Views, error) {
 		return nil, err
 	}
 	for _, a := range g.Accounts {
-		enabled := uint32(0)
+		flags := uint32(0)
 		if a.Enabled {
-			enabled = 1
+			flags = accountEnabled
 		}
-		v.accounts.control(a.ID, enabled, 0)
+		v.accounts.control(a.ID, flags, false, 0)
 	}
 	for i, s := range g.Securities {
 		var ticker [matcher.MaxTicker]byte

@@ -274,17 +274,11 @@ func (v *Views) control(ev *matcher.Event) {
 		s := v.securities.at(cmd.SecurityID)
 		s.price(cmd.PriceTicks, ev.TimeMillis, s.row.traded)
 	case matcher.AccountControl:
-		v.accounts.control(cmd.AccountID, uint32(cmd.Side&1), cmd.PriceTicks)
+		keep := cmd.Side&matcher.KeepEnabled != 0
+		v.accounts.control(cmd.AccountID, accountFlagsOf(cmd), keep, cmd.PriceTicks)
 		v.noteSource(AccountSource, cmd)
 	case matcher.SecurityControl:
-		bits := flagKnown
-		if cmd.Side&matcher.SecurityEnabled != 0 {
-			bits |= flagEnabled
-		}
-		if cmd.Side&matcher.SecurityHalted != 0 {
-			bits |= flagHalted
-		}
-		v.securities.at(cmd.SecurityID).flag(flagEnabled|flagHalted, bits, cmd.PriceTicks)
+		v.securities.at(cmd.SecurityID).control(cmd)
 		v.noteSource(SecuritySource, cmd)
 	case matcher.RestrictionControl:
 		bits := uint64(cmd.Side&1) * flagRestricted

@@ -51,6 +51,7 @@ type accountRow struct {
 const (
 	accountTaken   = 1 << 32
 	accountEnabled = 1 << 33
+	accountByHand  = 1 << 34 // an operator has set accountEnabled
 )
 
 // security is one security: a line of its own.
@@ -60,7 +61,7 @@ const (
 // it was before has read a whole cell.
 type security struct {
 	flags   atomic.Uint32
-	_       uint32
+	byHand  atomic.Uint32 // securityEnabled, securityHalted: an operator has set it
 	version atomic.Int64
 	stamp   atomic.Uint64 // number of prices so far; 0 = none yet
 	cells   [2]priceCell

@@ -15,6 +15,7 @@ var (
 	ErrCapacity = errors.New("table is full")
 	ErrSecurity = errors.New("not a security of this gate")
 	ErrTicker   = errors.New("ticker and id belong to others")
+	ErrAccount  = errors.New("not an account of this gate")
 	ErrSource   = errors.New("unknown source")
 	ErrLimit    = errors.New("limit is out of range")
 )
@@ -24,6 +25,7 @@ type writers struct {
 	mu       sync.Mutex // held by every writer but those of prices, and by Snapshot
 	accounts int
 	limit    int // of accounts
+	tickers  int // registered
 	sources  [sourceCount]Source
 	missed   atomic.Uint64
 
@@ -123,14 +125,49 @@ func (g *Gate) SetTick(px int64) error {
 func (g *Gate) SetAccount(id uint32, enabled bool, version int64) error {
 	g.writers.mu.Lock()
 	defer g.writers.mu.Unlock()
-	return g.setAccount(id, enabled, version)
+	return g.setAccount(id, accountFlags(enabled, false), false, version)
 }
 
-func (g *Gate) setAccount(id uint32, enabled bool, version int64) error {
-	word := uint64(id) | accountTaken
-	if enabled {
-		word |= accountEnabled
+// HoldAccount notes that an operator has set the flag of an account that is known.
+func (g *Gate) HoldAccount(id uint32) error {
+	g.writers.mu.Lock()
+	defer g.writers.mu.Unlock()
+	row := g.accountRow(id)
+	if row == nil {
+		return fmt.Errorf("gate: hold account id=%d: %w", id, ErrAccount)
 	}
+	row.word.Store(row.word.Load() | accountByHand)
+	return nil
+}
+
+// accountRow is the row of an account, nil for none.
+func (g *Gate) accountRow(id uint32) *accountRow {
+	mask := uint32(len(g.accounts) - 1)
+	for at := id * 2654435769 >> g.shift; ; at++ {
+		row := &g.accounts[at&mask]
+		switch word := row.word.Load(); {
+		case word == 0:
+			return nil
+		case uint32(word) == id:
+			return row
+		}
+	}
+}
+
+func accountFlags(enabled, byHand bool) (flags uint64) {
+	if enabled {
+		flags |= accountEnabled
+	}
+	if byHand {
+		flags |= accountByHand
+	}
+	return flags
+}
+
+// setAccount opens an account, or sets the flags of one that is known unless they are to
+// be kept.
+func (g *Gate) setAccount(id uint32, flags uint64, keep bool, version int64) error {
+	word := uint64(id) | accountTaken | flags
 	mask := uint32(len(g.accounts) - 1)
 	for at := id * 2654435769 >> g.shift; ; at++ {
 		row := &g.accounts[at&mask]
@@ -142,6 +179,8 @@ func (g *Gate) setAccount(id uint32, enabled bool, version int64) error {
 			g.writers.accounts++
 		} else if uint32(old) != id {
 			continue
+		} else if keep {
+			word = old
 		}
 		row.version.Store(version)
 		row.word.Store(word)
@@ -162,24 +201,58 @@ func (g *Gate) SetSecurity(id uint32, ticker string, enabled, halted bool, versi
 			return err
 		}
 	}
-	return g.control(id, enabled, halted, version)
+	return g.control(id, securityFlags(enabled, halted), 0, 0, version)
 }
 
-func (g *Gate) control(id uint32, enabled, halted bool, version int64) error {
+// HoldSecurity notes which flags of a registered security an operator has set.
+func (g *Gate) HoldSecurity(id uint32, enabled, halted bool) error {
+	g.writers.mu.Lock()
+	defer g.writers.mu.Unlock()
 	s, err := g.registered(id)
-	if err != nil {
-		return err
+	if err == nil {
+		s.byHand.Store(securityFlags(enabled, halted))
 	}
-	flags := s.flags.Load()&(securityRegistered|securityRestricted) | securityKnown
+	return err
+}
+
+func securityFlags(enabled, halted bool) (flags uint32) {
 	if enabled {
 		flags |= securityEnabled
 	}
 	if halted {
 		flags |= securityHalted
 	}
+	return flags
+}
+
+// control sets the flags of a security, but for those that are to be kept once it is known.
+func (g *Gate) control(id uint32, flags, byHand, keep uint32, version int64) error {
+	s, err := g.registered(id)
+	if err != nil {
+		return err
+	}
+	old := s.flags.Load()
+	if old&securityKnown == 0 {
+		keep = 0
+	}
+	s.byHand.Store(s.byHand.Load()&keep | byHand&^keep)
 	s.version.Store(version)
-	s.flags.Store(flags)
+	s.flags.Store(old&(securityRegistered|securityRestricted|keep) | flags&^keep | securityKnown)
 	return nil
+}
+
+// Places is how many accounts, or securities, the engine behind this image has taken in,
+// and how many it has room for. ErrSource for an unknown name.
+func (g *Gate) Places(source string) (held, capacity int, err error) {
+	g.writers.mu.Lock()
+	defer g.writers.mu.Unlock()
+	switch source {
+	case AccountSource:
+		return g.writers.accounts, g.writers.limit, nil
+	case SecuritySource:
+		return g.writers.tickers, len(g.securities) - 1, nil
+	}
+	return 0, 0, fmt.Errorf("gate: places of source name=%q: %w", source, ErrSource)
 }
 
 // Register publishes a ticker under its id without making it tradable.
@@ -213,6 +286,7 @@ func (g *Gate) register(id uint32, ticker string) error {
 		at++
 	}
 	g.names[id] = ticker
+	g.writers.tickers++
 	s := &g.securities[id]
 	s.flags.Store(s.flags.Load() | securityRegistered) // publishes the name to Ticker
 	g.tickers[at&mask].Store(uint64(hash)<<32 | uint64(id))
@@ -356,10 +430,13 @@ func (g *Gate) apply(ev *matcher.Event, c *matcher.Command) error {
 	}
 	switch c.Type {
 	case matcher.AccountControl:
-		return g.setAccount(c.AccountID, c.Side == 1, c.PriceTicks)
+		flags := accountFlags(c.Side&matcher.SecurityEnabled != 0, c.OrderRef == 0)
+		return g.setAccount(c.AccountID, flags, c.Side&matcher.KeepEnabled != 0, c.PriceTicks)
 	case matcher.SecurityControl:
-		return g.control(c.SecurityID, c.Side&matcher.SecurityEnabled != 0,
-			c.Side&matcher.SecurityHalted != 0, c.PriceTicks)
+		byHand := c.OrderRef == 0
+		return g.control(c.SecurityID, securityFlags(c.Side&matcher.SecurityEnabled != 0, c.Side&matcher.SecurityHalted != 0),
+			securityFlags(byHand, byHand),
+			securityFlags(c.Side&matcher.KeepEnabled != 0, c.Side&matcher.KeepHalted != 0), c.PriceTicks)
 	case matcher.RestrictionControl:
 		return g.restrict(c.SecurityID, c.Side == 1, c.PriceTicks)
 	}
