@@ -76,7 +76,11 @@ func (s *controlSources) seeding(c *config) error {
 // replicate makes the replicas of both sources: each subscribes, fetches its
 // snapshot from where the service listens, and goes on by itself.
 func (s *controlSources) replicate(c *config, k *core, b *broker.Broker, l *listeners) {
-	fetcher := newSnapshotFetcher(l.tls, k.genesis.Limits, func() (string, error) { return c.snapshotToken(time.Now()) })
+	room := func(s control.Source) int {
+		_, capacity := controlRoom{s, k}.Places()
+		return capacity
+	}
+	fetcher := newSnapshotFetcher(l.tls, room, func() (string, error) { return c.snapshotToken(time.Now()) })
 	at := map[control.Source]string{
 		control.Account:  l.addresses()["account-service"],
 		control.Security: l.addresses()["reference-data"],

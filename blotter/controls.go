@@ -38,7 +38,9 @@ type accounts struct {
 }
 
 // home spreads ids over the index: consecutive ids must not cluster.
-func (t *accounts) home(id uint32) int { return int((id * 2654435769) >> t.shift) }
+func (t *accounts) home(id uint32) int { return homeOf(id, t.shift) }
+
+func homeOf(id uint32, shift uint) int { return int((id * 2654435769) >> shift) }
 
 // find returns the index of an account, -1 if there is none. Writer only.
 func (t *accounts) find(id uint32) int {
@@ -95,13 +97,18 @@ func (t *accounts) add(row accountRow) {
 		tableFull("account", row.id, at)
 	}
 	t.slots[at].set(&row)
+	t.enter(row.id, at)
+	t.count.Release(int64(at + 1))
+}
+
+// enter makes an id lead to the slot of its account.
+func (t *accounts) enter(id uint32, at int) {
 	mask := len(t.index) - 1
-	home := t.home(row.id)
+	home := t.home(id)
 	for t.index[home&mask] != 0 {
 		home++
 	}
-	publish(&t.index[home&mask], uint64(row.id)<<32|uint64(at+1))
-	t.count.Release(int64(at + 1))
+	publish(&t.index[home&mask], uint64(id)<<32|uint64(at+1))
 }
 
 // securityRow is one security.

@@ -41,16 +41,16 @@ type Policy struct {
 }
 
 // read finds an account; entries of the index are only ever added.
-func (t *accounts) read(id uint32) (at int, row accountRow, ok bool) {
+func (t *tables) read(id uint32) (at int, row accountRow, ok bool) {
 	mask := len(t.index) - 1
-	for home := t.home(id); ; home++ {
+	for home := homeOf(id, t.shift); ; home++ {
 		word := atomic.LoadUint64(&t.index[home&mask])
 		if word == 0 {
 			return 0, row, false
 		}
 		if uint32(word>>32) == id {
 			at = int(uint32(word)) - 1
-			slot := &t.slots[at]
+			slot := &t.accounts[at]
 			copyWhole(&slot.lock, wordsOf(&row), wordsOf(&slot.row))
 			return at, row, true
 		}
@@ -63,7 +63,7 @@ func (r *accountRow) account() Account {
 
 // Account returns an account, false if nothing has announced it. Any goroutine.
 func (v *Views) Account(id uint32) (Account, bool) {
-	_, row, ok := v.accounts.read(id)
+	_, row, ok := v.tables.Load().read(id)
 	if !ok {
 		return Account{}, false
 	}
@@ -73,9 +73,10 @@ func (v *Views) Account(id uint32) (Account, bool) {
 // Accounts returns all accounts, ascending. Any goroutine.
 func (v *Views) Accounts() []Account {
 	all := make([]Account, v.accounts.count.Load())
+	t := v.tables.Load() // behind the count: it holds that many
 	var row accountRow
 	for i := range all {
-		slot := &v.accounts.slots[i]
+		slot := &t.accounts[i]
 		copyWhole(&slot.lock, wordsOf(&row), wordsOf(&slot.row))
 		all[i] = row.account()
 	}
@@ -94,7 +95,7 @@ func (v *Views) Security(id uint32) (Security, bool) {
 		return Security{}, false
 	}
 	var row securityRow
-	slot := &v.securities.slots[id-1]
+	slot := &v.tables.Load().securities[id-1]
 	copyWhole(&slot.lock, wordsOf(&row), wordsOf(&slot.row))
 	return Security{
 		ID: id, Ticker: string(row.ticker[:row.tickerBytes]),

@@ -144,22 +144,24 @@ func (v *Views) restore(g *matcher.Genesis, r *imageReader) error {
 	if n := binary.LittleEndian.Uint32(head[12:]); n != 0 {
 		return bad("reserved field is %d", n)
 	}
-	l, o := &g.Limits, &v.orders
+	if err := r.section(headSection, 1, 1, func() error { return v.restoreHead(r) }); err != nil {
+		return err
+	}
+	l, o, c := &g.Limits, &v.orders, v.Capacities()
 	for _, part := range []struct {
 		section     section
 		least, most int
 		record      func(*imageReader) error
 	}{
-		{headSection, 1, 1, v.restoreHead},
 		{policySection, 1, 1, v.restorePolicy},
-		{accountSection, len(g.Accounts), l.MaxAccounts, v.restoreAccount},
-		{securitySection, len(g.Securities), l.MaxSecurities, v.restoreSecurity},
-		{positionSection, 0, l.MaxAccounts * l.MaxSecurities, v.positionRestorer()},
+		{accountSection, len(g.Accounts), c.Accounts, v.restoreAccount},
+		{securitySection, len(g.Securities), c.Securities, v.restoreSecurity},
+		{positionSection, 0, c.Accounts * c.Securities, v.positionRestorer()},
 		{openSection, 0, l.MaxOpenOrders, v.openRestorer()},
 		{retainedSection, 0, len(o.retained), v.restoreRetained},
 		{keySection, 0, l.IdempotencyCapacity, v.keyRestorer()},
 		{sourceSection, controlSources, controlSources, v.sourceRestorer()},
-		{contractSection, 0, l.MaxContracts, v.contractRestorer()},
+		{contractSection, 0, c.Contracts, v.contractRestorer()},
 		{endSection, 0, 0, nil},
 	} {
 		if err := r.section(part.section, part.least, part.most, func() error { return part.record(r) }); err != nil {
@@ -186,7 +188,18 @@ func (v *Views) restoreHead(r *imageReader) error {
 	}
 	v.current, v.tradeSeq = applied, tradeSeq
 	v.orders.lastRef.Release(int64(lastRef))
-	return nil
+	to, was := [3]uint64{r.u64(), r.u64(), r.u64()}, v.Capacities()
+	for _, n := range to {
+		if n > math.MaxUint32 {
+			return bad("capacities %d", to)
+		}
+	}
+	raised := matcher.Capacities{Accounts: int(to[0]), Securities: int(to[1]), Contracts: int(to[2])}
+	if raised.Accounts < was.Accounts || raised.Securities < was.Securities || raised.Contracts < was.Contracts ||
+		raised != was && !raised.Possible() {
+		return bad("capacities %d, of the genesis record %v", to, was)
+	}
+	return v.grow(raised)
 }
 
 func (v *Views) restorePolicy(r *imageReader) error {

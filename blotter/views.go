@@ -22,6 +22,11 @@ type Views struct {
 	policy     policySlot
 	contracts  contracts
 
+	// Where the tables lie that capacities say the size of: the observer goes by the fields
+	// above, readers by this copy. Writer: the observer, before anything is where only the
+	// larger tables have room for it.
+	tables atomic.Pointer[tables]
+
 	applied  ring.Sequence // writer: the observer. Last InputSeq whose events are all in
 	current  uint64        // writer: the observer. InputSeq of the command being observed
 	tradeSeq uint64        // writer: the observer. Last trade sequence
@@ -285,6 +290,8 @@ func (v *Views) control(ev *matcher.Event) {
 		v.securities.at(cmd.SecurityID).flag(flagRestricted, bits, cmd.PriceTicks)
 	case matcher.PolicyControl:
 		v.policy.control(cmd.PriceTicks, cmd.Side == 1, int64(cmd.Qty), cmd.LimitPx)
+	case matcher.CapacityControl:
+		v.raise(cmd)
 	}
 }
 

@@ -282,8 +282,12 @@ func TestCheckNoticesEveryDifference(t *testing.T) {
 			v.accounts.slots[5].row.held++
 			v.accounts.count.Store(6)
 		},
-		"an account's flag":   func(v *Views) { v.accounts.slots[0].row.flags ^= accountEnabled },
-		"an account too many": func(v *Views) { v.accounts.slots = append(v.accounts.slots, accountSlot{}); v.accounts.count.Store(7) },
+		"an account's flag": func(v *Views) { v.accounts.slots[0].row.flags ^= accountEnabled },
+		"an account too many": func(v *Views) {
+			v.accounts.slots = append(v.accounts.slots, accountSlot{})
+			v.publish()
+			v.accounts.count.Store(7)
+		},
 		"a security's flag":   func(v *Views) { v.securities.slots[0].row.flags ^= flagHalted },
 		"a security's price":  func(v *Views) { v.securities.slots[0].row.market++ },
 		"the policy":          func(v *Views) { v.policy.row.maxPosition++ },

@@ -63,7 +63,7 @@ func (c *Command) verifyCommand() error {
 	if c.BlockLength != blockCommand {
 		return c.badBlockLength()
 	}
-	if c.Type < OrderNew || c.Type > SwaptionBook {
+	if c.Type < OrderNew || c.Type > CapacityControl || c.Type == CapacityControl && c.Version < 2 {
 		return fmt.Errorf("matcher: decode type=%d: %w", c.Type, ErrCommandType)
 	}
 	if c.Side&^c.sides() != 0 {

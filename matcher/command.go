@@ -45,6 +45,7 @@ const (
 	OrderReplace       CommandType = 11
 	SwapBook           CommandType = 12
 	SwaptionBook       CommandType = 13
+	CapacityControl    CommandType = 14 // of version 2
 )
 
 // Side is the direction of an order, a trade or a swap.
@@ -105,6 +106,8 @@ const (
 //	RESTRICTION_CONTROL  Side = restricted, PriceTicks = control version
 //	POLICY_CONTROL       Side = kill switch, PriceTicks = policy version, Qty = maximum position
 //	                     (0 = unchanged), LimitPx = maximum concentration notional x 1e6 (0 = unchanged)
+//	CAPACITY_CONTROL     AccountID, SecurityID, Qty = room for accounts, securities and contracts (what is
+//	                     not larger than before changes nothing)
 //	SWAP_BOOK            Qty = notional, LimitPx = fixed rate, PriceTicks = idempotency key, OrderRef =
 //	                     effective and maturity day, SecurityID = convention; see ContractTerms
 //	SWAPTION_BOOK        like SWAP_BOOK; SecurityID = convention, exercise style and expiry day

@@ -160,19 +160,20 @@ func (g *Gate) copyImage() Snapshot {
 		Accounts:      make([]AccountControl, 0, w.accounts),
 		Securities:    []SecurityControl{},
 	}
-	for i := range g.accounts {
-		if word := g.accounts[i].word.Load(); word != 0 {
+	t := g.tables.Load()
+	for i := range t.accounts {
+		if word := t.accounts[i].word.Load(); word != 0 {
 			out.Accounts = append(out.Accounts, AccountControl{
-				ID: uint32(word), Enabled: word&accountEnabled != 0, Version: g.accounts[i].version.Load(),
+				ID: uint32(word), Enabled: word&accountEnabled != 0, Version: t.accounts[i].version.Load(),
 				HeldBy: word&accountByHand != 0,
 			})
 		}
 	}
-	for id := range g.securities {
-		s := &g.securities[id]
+	for id := range t.securities {
+		s := &t.securities[id]
 		if flags := s.flags.Load(); flags&securityRegistered != 0 {
 			out.Securities = append(out.Securities, SecurityControl{
-				ID: uint32(id), Ticker: g.names[id], Version: s.version.Load(),
+				ID: uint32(id), Ticker: t.names[id], Version: s.version.Load(),
 				Enabled:    flags&securityEnabled != 0,
 				Halted:     flags&securityHalted != 0,
 				Restricted: flags&securityRestricted != 0,

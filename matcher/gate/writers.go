@@ -49,20 +49,24 @@ func (w *writers) advance(inputSeq uint64) bool {
 // in. Capacities are those of the engine behind it, at least 1 each.
 func New(maxAccounts, maxSecurities int) *Gate {
 	maxAccounts, maxSecurities = max(maxAccounts, 1), max(maxSecurities, 1)
-	slots := 1 << bits.Len(uint(2*maxAccounts-1))
-	g := &Gate{
-		accounts:   make([]accountRow, slots),
-		shift:      uint(33 - bits.Len(uint(slots))),
-		securities: make([]security, maxSecurities+1),
-		names:      make([]string, maxSecurities+1),
-		tickers:    make([]atomic.Uint64, 1<<bits.Len(uint(2*maxSecurities-1))),
-		writers:    &writers{limit: maxAccounts, priced: make([]bool, maxSecurities+1)},
-	}
+	g := &Gate{writers: &writers{limit: maxAccounts, priced: make([]bool, maxSecurities+1)}}
+	g.tables.Store(newTables(maxAccounts, maxSecurities))
 	g.policy.tickPx.Store(defaultTickPx)
 	for i := range g.writers.sources {
 		g.writers.sources[i].Name = sourceNames[i]
 	}
 	return g
+}
+
+func newTables(maxAccounts, maxSecurities int) *tables {
+	slots := 1 << bits.Len(uint(2*maxAccounts-1))
+	return &tables{
+		accounts:   make([]accountRow, slots),
+		shift:      uint(33 - bits.Len(uint(slots))),
+		securities: make([]security, maxSecurities+1),
+		names:      make([]string, maxSecurities+1),
+		tickers:    make([]atomic.Uint64, 1<<bits.Len(uint(2*maxSecurities-1))),
+	}
 }
 
 // defaultTickPx is the price grid unless SetTick says otherwise: 0.001.
@@ -142,9 +146,10 @@ func (g *Gate) HoldAccount(id uint32) error {
 
 // accountRow is the row of an account, nil for none.
 func (g *Gate) accountRow(id uint32) *accountRow {
-	mask := uint32(len(g.accounts) - 1)
-	for at := id * 2654435769 >> g.shift; ; at++ {
-		row := &g.accounts[at&mask]
+	t := g.tables.Load()
+	mask := uint32(len(t.accounts) - 1)
+	for at := id * 2654435769 >> t.shift; ; at++ {
+		row := &t.accounts[at&mask]
 		switch word := row.word.Load(); {
 		case word == 0:
 			return nil
@@ -168,9 +173,10 @@ func accountFlags(enabled, byHand bool) (flags uint64) {
 // be kept.
 func (g *Gate) setAccount(id uint32, flags uint64, keep bool, version int64) error {
 	word := uint64(id) | accountTaken | flags
-	mask := uint32(len(g.accounts) - 1)
-	for at := id * 2654435769 >> g.shift; ; at++ {
-		row := &g.accounts[at&mask]
+	t := g.tables.Load()
+	mask := uint32(len(t.accounts) - 1)
+	for at := id * 2654435769 >> t.shift; ; at++ {
+		row := &t.accounts[at&mask]
 		old := row.word.Load()
 		if old == 0 {
 			if g.writers.accounts == g.writers.limit {
@@ -250,7 +256,7 @@ func (g *Gate) Places(source string) (held, capacity int, err error) {
 	case AccountSource:
 		return g.writers.accounts, g.writers.limit, nil
 	case SecuritySource:
-		return g.writers.tickers, len(g.securities) - 1, nil
+		return g.writers.tickers, len(g.tables.Load().securities) - 1, nil
 	}
 	return 0, 0, fmt.Errorf("gate: places of source name=%q: %w", source, ErrSource)
 }
@@ -266,31 +272,37 @@ func (g *Gate) register(id uint32, ticker string) error {
 	fail := func(err error) error {
 		return fmt.Errorf("gate: register id=%d ticker=%q: %w", id, ticker, err)
 	}
-	if id == 0 || uint64(id) >= uint64(len(g.securities)) {
+	t := g.tables.Load()
+	if id == 0 || uint64(id) >= uint64(len(t.securities)) {
 		return fail(ErrSecurity)
 	}
 	if len(ticker) == 0 || len(ticker) > matcher.MaxTicker {
 		return fail(ErrTicker)
 	}
-	known, found := g.Security([]byte(ticker))
-	if found || g.names[id] != "" {
+	known, found := t.find([]byte(ticker))
+	if found || t.names[id] != "" {
 		if known != id {
 			return fail(ErrTicker)
 		}
 		return nil
 	}
+	t.names[id] = ticker
+	g.writers.tickers++
+	s := &t.securities[id]
+	s.flags.Store(s.flags.Load() | securityRegistered) // publishes the name to Ticker
+	t.enter(id, ticker)
+	return nil
+}
+
+// enter makes a ticker lead to its id.
+func (t *tables) enter(id uint32, ticker string) {
 	hash := hashTicker(ticker)
-	mask := uint32(len(g.tickers) - 1)
+	mask := uint32(len(t.tickers) - 1)
 	at := hash
-	for g.tickers[at&mask].Load() != 0 {
+	for t.tickers[at&mask].Load() != 0 {
 		at++
 	}
-	g.names[id] = ticker
-	g.writers.tickers++
-	s := &g.securities[id]
-	s.flags.Store(s.flags.Load() | securityRegistered) // publishes the name to Ticker
-	g.tickers[at&mask].Store(uint64(hash)<<32 | uint64(id))
-	return nil
+	t.tickers[at&mask].Store(uint64(hash)<<32 | uint64(id))
 }
 
 // registered returns the row of a registered id.
@@ -298,7 +310,7 @@ func (g *Gate) registered(id uint32) (*security, error) {
 	if g.Ticker(id) == "" {
 		return nil, fmt.Errorf("gate: id=%d: %w", id, ErrSecurity)
 	}
-	return &g.securities[id], nil
+	return &g.tables.Load().securities[id], nil
 }
 
 // SetRestricted restricts a registered security, or lifts the restriction.
@@ -348,12 +360,12 @@ func (g *Gate) setPolicy(version int64, kill bool, maxPosition, maxConcentration
 // was restored. Once an event has brought a price, that one stands: SetPrice
 // then changes nothing. A price of 0 or less is none.
 func (g *Gate) SetPrice(id uint32, px, timeMillis int64) error {
+	g.writers.prices.Lock()
+	defer g.writers.prices.Unlock()
 	s, err := g.registered(id)
 	if err != nil {
 		return err
 	}
-	g.writers.prices.Lock()
-	defer g.writers.prices.Unlock()
 	if px > 0 && !g.writers.priced[id] {
 		s.setPrice(px, timeMillis)
 	}
@@ -380,16 +392,17 @@ func (g *Gate) Observe(ev *matcher.Event) {
 
 func (g *Gate) observePrice(ev *matcher.Event, px int64) {
 	w := g.writers
-	if ev.SecurityID == 0 || uint64(ev.SecurityID) >= uint64(len(g.securities)) {
+	w.prices.Lock()
+	defer w.prices.Unlock()
+	t := g.tables.Load() // under the lock: nobody moves the prices meanwhile
+	if ev.SecurityID == 0 || uint64(ev.SecurityID) >= uint64(len(t.securities)) {
 		w.missed.Add(1)
 		return
 	}
-	w.prices.Lock()
 	if w.advance(ev.InputSeq) {
 		w.priced[ev.SecurityID] = true
-		g.securities[ev.SecurityID].setPrice(px, ev.TimeMillis)
+		t.securities[ev.SecurityID].setPrice(px, ev.TimeMillis)
 	}
-	w.prices.Unlock()
 }
 
 func (g *Gate) observeApplied(ev *matcher.Event, c *matcher.Command) {
@@ -398,7 +411,7 @@ func (g *Gate) observeApplied(ev *matcher.Event, c *matcher.Command) {
 		case matcher.PriceTick:
 			g.observePrice(ev, c.PriceTicks)
 			return
-		case matcher.AccountControl, matcher.SecurityControl, matcher.RestrictionControl, matcher.PolicyControl:
+		case matcher.AccountControl, matcher.SecurityControl, matcher.RestrictionControl, matcher.PolicyControl, matcher.CapacityControl:
 		default:
 			return
 		}
@@ -439,6 +452,9 @@ func (g *Gate) apply(ev *matcher.Event, c *matcher.Command) error {
 			securityFlags(c.Side&matcher.KeepEnabled != 0, c.Side&matcher.KeepHalted != 0), c.PriceTicks)
 	case matcher.RestrictionControl:
 		return g.restrict(c.SecurityID, c.Side == 1, c.PriceTicks)
+	case matcher.CapacityControl:
+		g.grow(int(c.AccountID), int(c.SecurityID))
+		return nil
 	}
 	g.setPolicy(c.PriceTicks, c.Side == 1, int64(c.Qty), c.LimitPx)
 	return nil
