@@ -93,9 +93,9 @@ var settings = []setting{
 	{"risk.price.max-age-ms", "30000", whole(1, 365*dayMillis), "", "age at which a market price is stale"},
 	{"risk.price.collar-bps", "5000", whole(0, 1_000_000), "", "distance of a limit from the market price, 0 = no collar"},
 	{"risk.idempotency.capacity", "65536", whole(1, 1<<26), "", "client order ids remembered, oldest out first"},
-	{"risk.max-accounts", "4096", whole(1, 1<<22), "", "accounts the engine has room for"},
-	{"risk.max-securities", "4096", whole(1, 1<<20), "", "securities the engine has room for"},
-	{"risk.max-contracts", "1048576", whole(1, 1<<26), "", "OTC contracts the engine has room for"},
+	{"risk.max-accounts", "4096", whole(1, 1<<22), "", "accounts the engine has room for; a larger one raises it at the next start"},
+	{"risk.max-securities", "4096", whole(1, 1<<20), "", "securities the engine has room for; as above"},
+	{"risk.max-contracts", "1048576", whole(1, 1<<26), "", "OTC contracts the engine has room for; as above"},
 	{"risk.max-open-orders", "1048576", whole(1, 1<<26), "", "orders that may rest at once"},
 	{"risk.retained-orders", "65536", whole(1, 1<<26), "", "finished orders kept, oldest out first"},
 
