@@ -120,6 +120,10 @@ type leaderService interface {
 
 // begin opens the sidecars and puts their services where the relays stand.
 func (l *leading) begin() (err error) {
+	if err := l.in.raise(context.Background(), l.c, l.log); err != nil {
+		// It is no reason not to lead: what there is room for goes on.
+		l.log.Error("the capacities stay as they are", "error", err)
+	}
 	l.extracts.lead()
 	if !l.c.Bool("sidecars.enabled") {
 		return nil

@@ -71,7 +71,7 @@ var settings = []setting{
 	{"auth.jwt.leeway", "0s", duration(0, 30*time.Second), "", "clock difference tolerated in a token's times"},
 	{"auth.dev-token.master-secret", "", secret(1), "generated in dev", "master secret of POST /auth/dev-token"},
 	{"risk.entitlement.enforced", "false", boolean, "", "an order needs a token entitled to its account"},
-	{"reference.write-auth.enforced", "false", boolean, "", "account and stock writes need an admin token"},
+	{"reference.write-auth.enforced", "false", boolean, "", "account and stock writes need an admin token, also where only loopback can reach them"},
 	{"controlfeed.snapshot-auth", "false", boolean, "", "control snapshots need an admin token"},
 
 	{"risk.bootstrap.enabled", "true", boolean, "", "take accounts and securities from the control feeds; false = seeds only"},
@@ -93,9 +93,9 @@ var settings = []setting{
 	{"risk.price.max-age-ms", "30000", whole(1, 365*dayMillis), "", "age at which a market price is stale"},
 	{"risk.price.collar-bps", "5000", whole(0, 1_000_000), "", "distance from the market price of a limit, and of what a market order executes at; 0 = no collar"},
 	{"risk.idempotency.capacity", "65536", whole(1, 1<<26), "", "client order ids remembered, oldest out first"},
-	{"risk.max-accounts", "4096", whole(1, 1<<22), "", "accounts the engine has room for"},
-	{"risk.max-securities", "4096", whole(1, 1<<20), "", "securities the engine has room for"},
-	{"risk.max-contracts", "1048576", whole(1, 1<<26), "", "OTC contracts the engine has room for"},
+	{"risk.max-accounts", "4096", whole(1, 1<<22), "", "accounts the engine has room for; a larger one raises it at the next start"},
+	{"risk.max-securities", "4096", whole(1, 1<<20), "", "securities the engine has room for; as above"},
+	{"risk.max-contracts", "1048576", whole(1, 1<<26), "", "OTC contracts the engine has room for; as above"},
 	{"risk.max-open-orders", "1048576", whole(1, 1<<26), "", "orders that may rest at once"},
 	{"risk.retained-orders", "65536", whole(1, 1<<26), "", "finished orders kept, oldest out first"},
 
@@ -199,6 +199,33 @@ func (c *config) checkCluster() error {
 		}
 	}
 	return c.checkMemberTLS(list)
+}
+
+// writesNeedAdmin reports that changes of accounts and stocks need an admin token, and
+// why. On loopback they do when the setting says so. Where others can reach the services
+// the setting cannot take it back: each record would take room in the engine for good. A
+// member's services are reached through every other member, and a proxy's callers come
+// from anywhere.
+func (c *config) writesNeedAdmin() (needs bool, why string) {
+	switch {
+	case c.Bool("reference.write-auth.enforced"):
+		return true, "reference.write-auth.enforced=true"
+	case c.String("profile") == "production":
+		return true, "profile=production"
+	case c.Bool("http.behind-proxy"):
+		return true, "http.behind-proxy=true"
+	}
+	for _, name := range []string{"account-service.listen", "reference-data.listen"} {
+		if !loopback(c.Addr(name)) {
+			return true, name + "=" + c.Addr(name)
+		}
+	}
+	for _, m := range c.Members() {
+		if !loopback(m.HTTP) {
+			return true, "cluster.members: member " + m.ID + " is at " + m.HTTP
+		}
+	}
+	return false, ""
 }
 
 // checkMemberTLS refuses members that would talk to each other in the open.

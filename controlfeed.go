@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"posttrade/matcher"
 	"posttrade/matcher/strictjson"
 	"posttrade/sidecars/bootstrap"
 	"posttrade/sidecars/broker"
@@ -166,8 +165,8 @@ var snapshotPaths = map[control.Source]string{
 type snapshotFetcher struct {
 	client *http.Client
 	scheme string
-	room   map[control.Source]int // records that the engine has room for
-	token  func() (string, error) // "" when the endpoints ask for none
+	room   func(control.Source) int // records that the engine has room for
+	token  func() (string, error)   // "" when the endpoints ask for none
 }
 
 // maxSnapshotBytes is how long the text of a control snapshot can be for its reader.
@@ -177,11 +176,8 @@ const maxSnapshotBytes = strictjson.MaxBytes
 var errSnapshotSize = errors.New("control snapshot is too long")
 
 // newSnapshotFetcher talks TLS when the services do.
-func newSnapshotFetcher(serverTLS *tls.Config, l matcher.Limits, token func() (string, error)) *snapshotFetcher {
-	f := &snapshotFetcher{
-		client: &http.Client{}, scheme: "http", token: token,
-		room: map[control.Source]int{control.Account: l.MaxAccounts, control.Security: l.MaxSecurities},
-	}
+func newSnapshotFetcher(serverTLS *tls.Config, room func(control.Source) int, token func() (string, error)) *snapshotFetcher {
+	f := &snapshotFetcher{client: &http.Client{}, scheme: "http", token: token, room: room}
 	if serverTLS != nil {
 		f.scheme = "https"
 		f.client.Transport = &http.Transport{TLSClientConfig: pinned(serverTLS)}
@@ -243,7 +239,7 @@ func (f *snapshotFetcher) read(s control.Source, from io.Reader) ([]byte, error)
 	body, err := io.ReadAll(io.LimitReader(from, maxSnapshotBytes+1))
 	if err == nil && len(body) > maxSnapshotBytes {
 		err = fmt.Errorf("control snapshot of %s: more than the %d bytes that can be read, although %s is %d: %w",
-			s, maxSnapshotBytes, roomSettings[s], f.room[s], errSnapshotSize)
+			s, maxSnapshotBytes, roomSettings[s], f.room(s), errSnapshotSize)
 	}
 	return body, err
 }

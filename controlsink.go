@@ -3,8 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -20,17 +20,19 @@ import (
 // controlSink carries what a control feed says into the engine: every change is
 // a sequenced command, so that the journal and every replay know it, and the
 // gate takes it over from the engine's own events. One goroutine uses it.
+//
+// A record that the engine has no room for stays unknown to the gate; everything else
+// goes on, and the record is tried again with its next change and the next snapshot.
 type controlSink struct {
 	source control.Source
 	k      *core
 	now    func() time.Time
+	log    *slog.Logger
 
 	regressed uint32                // the mark of an epoch whose source has lost its memory
 	trouble   atomic.Pointer[error] // why the last change was not taken in, nil when it was; any goroutine reads
+	unknown   unknownRecords        // for want of room
 }
-
-// errNoRoom is an engine that was created with fewer places than the source has records.
-var errNoRoom = errors.New("the engine has no room for another one")
 
 // roomSettings name the places that there are, by source.
 var roomSettings = map[control.Source]string{control.Account: "risk.max-accounts", control.Security: "risk.max-securities"}
@@ -51,6 +53,12 @@ func (s *controlSink) noted(err error) error {
 		s.trouble.Store(&err)
 	}
 	return err
+}
+
+// change is a record on its way into the engine, and the flags of which it says nothing.
+type change struct {
+	control.Record
+	keep matcher.Side
 }
 
 // mark is what a command that comes from a source of this epoch carries: never 0,
@@ -82,25 +90,60 @@ func (s *controlSink) install(ctx context.Context, snapshot control.Snapshot) er
 		s.regressed = mark // however far it comes now: its versions mean something else
 		return fmt.Errorf("controls: source %s: version %d was sequenced: %w", s.source, at.Watermark, bootstrap.ErrRegression)
 	}
-	changes := make([]control.Record, 0, len(snapshot.Records))
+	changes := make([]change, 0, len(snapshot.Records))
 	for _, r := range snapshot.Records {
 		if at.Mark != mark || r.Version > uint64(at.Watermark) || !s.known(&r) {
-			changes = append(changes, r)
+			changes = append(changes, change{r, s.kept(&r, at, at.Mark == mark)})
 		}
 	}
-	slices.SortFunc(changes, func(a, b control.Record) int { return cmp.Compare(a.Version, b.Version) })
+	slices.SortFunc(changes, func(a, b change) int { return cmp.Compare(a.Version, b.Version) })
 	for _, r := range s.absent(snapshot.Records) {
 		r.Version = snapshot.Watermark
-		changes = append(changes, r)
+		changes = append(changes, change{r, matcher.KeepHalted})
 	}
+	s.unknown.only(snapshot.Records, s.source)
 	return s.sequence(ctx, mark, changes)
 }
 
-// Apply sequences deltas in their order.
+// kept are the flags of a snapshot's record that no change has said since the journal last
+// took the source in: they stay as an operator has set them, in a new epoch too, whose
+// numbers go on above those of the one before. Where nobody has, what is there already
+// stays, so that an operator who is setting it this moment is not overtaken.
+func (s *controlSink) kept(r *control.Record, at blotter.SourceMark, sameEpoch bool) (keep matcher.Side) {
+	stays := func(said uint64, byHand, same bool) bool {
+		old := said <= uint64(at.Watermark)
+		return byHand && (old || at.Mark == 0) || old && sameEpoch && same
+	}
+	if s.source == control.Account {
+		if a, ok := s.k.views.Account(r.ID); ok && stays(r.SaidEnabled(), a.ByHand, a.Enabled == r.Enabled) {
+			keep = matcher.KeepEnabled
+		}
+		return keep
+	}
+	id, _ := s.k.gate.Security([]byte(r.Ticker))
+	row, ok := s.k.views.Security(id)
+	if ok && stays(r.SaidEnabled(), row.EnabledByHand, row.Enabled == r.Enabled) {
+		keep |= matcher.KeepEnabled
+	}
+	if ok && stays(r.SaidHalted(), row.HaltedByHand, row.Halted == r.Halted) {
+		keep |= matcher.KeepHalted
+	}
+	return keep
+}
+
+// Apply sequences deltas in their order. A flag that a change does not say is what it was
+// in the source, and stays what it is in the engine.
 func (s *controlSink) Apply(ctx context.Context, deltas []control.Delta) error {
-	changes := make([]control.Record, len(deltas))
+	changes := make([]change, len(deltas))
 	for i := range deltas {
-		changes[i] = deltas[i].Record
+		r := &deltas[i].Record
+		changes[i].Record = *r
+		if r.SaidEnabled() != r.Version {
+			changes[i].keep |= matcher.KeepEnabled
+		}
+		if s.source == control.Security && r.SaidHalted() != r.Version {
+			changes[i].keep |= matcher.KeepHalted
+		}
 	}
 	return s.noted(s.sequence(ctx, epochMark(deltas[0].Epoch), changes))
 }
@@ -160,14 +203,16 @@ func (s *controlSink) absent(records []control.Record) (closed []control.Record)
 }
 
 // sequence hands changes to the engine, as many at a time as a ticket holds.
-func (s *controlSink) sequence(ctx context.Context, mark uint32, changes []control.Record) error {
+func (s *controlSink) sequence(ctx context.Context, mark uint32, changes []change) error {
 	for chunk := range slices.Chunk(changes, desk.MaxBatch) {
-		if s.source == control.Security {
-			if err := s.register(ctx, chunk); err != nil {
-				return err
-			}
+		chunk, err := s.admit(ctx, chunk)
+		if err != nil {
+			return err
 		}
-		err := s.submit(ctx, len(chunk), func(i int, c *matcher.Command) error { return s.control(c, &chunk[i], mark) })
+		if len(chunk) == 0 {
+			continue
+		}
+		err = s.submit(ctx, len(chunk), func(i int, c *matcher.Command) error { return s.control(c, &chunk[i], mark) })
 		if err != nil {
 			return err
 		}
@@ -175,32 +220,66 @@ func (s *controlSink) sequence(ctx context.Context, mark uint32, changes []contr
 	return nil
 }
 
-// register gives the tickers that the engine has not met their ids.
-func (s *controlSink) register(ctx context.Context, chunk []control.Record) error {
-	var unknown []string
+// admit returns the changes that the engine has room for, in their order. Securities that
+// it has not met are registered. The others are not even sequenced: the journal would get
+// a refused command for each of them at every start.
+func (s *controlSink) admit(ctx context.Context, chunk []change) ([]change, error) {
+	held, capacity := s.room().Places()
+	free := capacity - held
+	fresh := map[string]bool{} // whether there is a place for what the engine has not met
+	var tickers, homeless []string
+	fit := make([]change, 0, len(chunk))
 	for i := range chunk {
-		if _, ok := s.k.gate.Security([]byte(chunk[i].Ticker)); !ok && !slices.Contains(unknown, chunk[i].Ticker) {
-			unknown = append(unknown, chunk[i].Ticker)
+		r := &chunk[i].Record
+		if !s.room().Holds(r) {
+			key := r.Key(s.source)
+			if _, met := fresh[key]; !met {
+				fresh[key] = free > 0
+				free--
+				if fresh[key] {
+					tickers = append(tickers, key)
+				} else {
+					homeless = append(homeless, key)
+				}
+			}
+			if !fresh[key] {
+				continue
+			}
 		}
+		fit = append(fit, chunk[i])
 	}
-	if len(unknown) == 0 {
-		return nil
+	s.noteUnknown(homeless, tickers, capacity)
+	if s.source == control.Account || len(tickers) == 0 {
+		return fit, nil
 	}
-	return s.submit(ctx, len(unknown), func(i int, c *matcher.Command) error {
-		*c = matcher.NewSymbolRegister(unknown[i])
+	return fit, s.submit(ctx, len(tickers), func(i int, c *matcher.Command) error {
+		*c = matcher.NewSymbolRegister(tickers[i])
 		return nil
 	})
 }
 
+// noteUnknown raises the alarm for records that have no place, and forgets those that have got one.
+func (s *controlSink) noteUnknown(homeless, housed []string, capacity int) {
+	s.unknown.remove(housed)
+	if first := s.unknown.add(homeless); first != "" {
+		s.log.Error("control feed: the engine has no room for a record: it stays unknown to the gate", "source", string(s.source),
+			"record", first, "unknown", s.unknown.count(), "capacity", capacity, "see", roomSettings[s.source])
+	}
+}
+
+// room is the engine's table of what the source has records of.
+func (s *controlSink) room() controlRoom { return controlRoom{s.source, s.k} }
+
 // control fills in the command that a record asks for.
-func (s *controlSink) control(c *matcher.Command, r *control.Record, mark uint32) error {
+func (s *controlSink) control(c *matcher.Command, r *change, mark uint32) error {
 	now := s.now().UnixMilli()
 	if s.source == control.Account {
 		*c = matcher.NewCommand(matcher.AccountControl)
 		c.AccountID = r.ID
 		if r.Enabled {
-			c.Side = 1
+			c.Side = matcher.SecurityEnabled
 		}
+		r.keep &^= matcher.KeepHalted
 	} else {
 		id, ok := s.k.gate.Security([]byte(r.Ticker))
 		if !ok {
@@ -215,6 +294,7 @@ func (s *controlSink) control(c *matcher.Command, r *control.Record, mark uint32
 			c.Side |= matcher.SecurityHalted
 		}
 	}
+	c.Side |= r.keep
 	c.EventTimeMillis, c.PriceTicks, c.OrderRef = now, int64(r.Version), mark
 	return nil
 }
@@ -228,10 +308,6 @@ func (s *controlSink) submit(ctx context.Context, n int, fill func(i int, c *mat
 			return nil
 		}
 		told = true // the first refusal speaks for all
-		if a.Reason == matcher.Capacity {
-			return fmt.Errorf("controls: source %s: %w: see %s, which is fixed when a journal is created",
-				s.source, errNoRoom, roomSettings[s.source])
-		}
 		return fmt.Errorf("controls: source %s: sequence %d was refused: %v", s.source, a.InputSeq, a.Reason)
 	})
 }

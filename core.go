@@ -222,16 +222,20 @@ func (c *core) recoverBlotter() (err error) {
 // journal knows them. Without control feeds that is all there is, and both
 // sources are ready at once; with them each becomes ready when it has caught up.
 func (c *core) fillGate() error {
-	l := c.genesis.Limits
-	g := gate.New(l.MaxAccounts, l.MaxSecurities)
-	err := errors.Join(g.SetLimits(l), g.SetTick(c.genesis.TickPx))
+	room := c.views.Capacities()
+	g := gate.New(room.Accounts, room.Securities)
+	err := errors.Join(g.SetLimits(c.genesis.Limits), g.SetTick(c.genesis.TickPx))
 	for _, a := range c.views.Accounts() {
 		err = errors.Join(err, g.SetAccount(a.ID, a.Enabled, a.Version))
+		if a.ByHand {
+			err = errors.Join(err, g.HoldAccount(a.ID))
+		}
 	}
 	for _, s := range c.views.Securities() {
 		err = errors.Join(err, g.Register(s.ID, s.Ticker))
 		if s.Known {
-			err = errors.Join(err, g.SetSecurity(s.ID, s.Ticker, s.Enabled, s.Halted, s.Version))
+			err = errors.Join(err, g.SetSecurity(s.ID, s.Ticker, s.Enabled, s.Halted, s.Version),
+				g.HoldSecurity(s.ID, s.EnabledByHand, s.HaltedByHand))
 		}
 		if s.Restricted {
 			err = errors.Join(err, g.SetRestricted(s.ID, true, s.Version))

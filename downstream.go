@@ -63,7 +63,7 @@ func openDownstream(c *config, k *core, history *fullHistory, role string, log *
 		return nil, err
 	}
 	d.extracts = newExtracts(c, k, d.db, d.broker, role, log)
-	d.sources = newControlSources(d.db, d.broker, c.Millis("outbox.poll-interval-ms"), log)
+	d.sources = newControlSources(d.db, d.broker, c.Millis("outbox.poll-interval-ms"), k, log)
 	if err := d.sources.seeding(c); err != nil {
 		return nil, err
 	}

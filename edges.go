@@ -73,7 +73,11 @@ func openSources(c *config, in *installation, verifier *gate.Verifier, m *httpap
 // newSources makes the account-service and the reference-data service.
 func newSources(c *config, in *installation, d *downstream, verifier *gate.Verifier, log *slog.Logger) (*httpapi.AccountService, *httpapi.ReferenceData) {
 	k := in.core
-	writeAuth, snapshotAuth := c.Bool("reference.write-auth.enforced"), c.Bool("controlfeed.snapshot-auth")
+	writeAuth, because := c.writesNeedAdmin()
+	if writeAuth && !c.Bool("reference.write-auth.enforced") {
+		log.Info("writes of accounts and stocks need an admin token", "because", because)
+	}
+	snapshotAuth := c.Bool("controlfeed.snapshot-auth")
 	durability, inflight := c.durability(), c.Int("http.max-inflight")
 	return httpapi.NewAccountService(httpapi.AccountDeps{
 			Accounts: d.sources.accounts, Verifier: verifier, WriteAuth: writeAuth, SnapshotAuth: snapshotAuth,
@@ -200,13 +204,19 @@ func (in *installation) coreParts() []httpapi.Part {
 // sourcePart is a control source. One that cannot become ready says why.
 func (in *installation) sourcePart(s *gate.Source) httpapi.Part {
 	part := httpapi.Part{Name: "source " + s.Name, Ready: s.State == gate.Ready, Detail: s.State.String()}
+	d := in.beside.Load()
 	if part.Ready {
+		if d != nil {
+			if unknown := d.sources.unknown(control.Source(s.Name)); unknown != "" {
+				part.Detail += ", but " + unknown
+			}
+		}
 		return part
 	}
 	if s.LastReason != "" {
 		part.Detail += ", last quarantined for " + s.LastReason
 	}
-	if d := in.beside.Load(); d != nil {
+	if d != nil {
 		if err := d.sources.why(control.Source(s.Name)); err != nil {
 			part.Detail += ": " + err.Error()
 		}

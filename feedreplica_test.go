@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"posttrade/matcher"
 	"posttrade/matcher/gate"
 	"posttrade/sidecars/bootstrap"
 	"posttrade/sidecars/broker"
@@ -50,10 +49,10 @@ func newReplicaRig(t *testing.T, n int, change func(*bootstrap.Options)) *replic
 	}
 	until(t, "the embedded server runs", func() (bool, any) { ready, detail := r.broker.State(); return ready, detail })
 	service := httptest.NewServer(http.HandlerFunc(r.serve))
-	fetcher := newSnapshotFetcher(nil, matcher.Limits{}, func() (string, error) { return "", nil })
+	fetcher := newSnapshotFetcher(nil, func(control.Source) int { return 0 }, func() (string, error) { return "", nil })
 	tail := tailOf(r.broker, control.Account, bootstrap.DefaultMaxSilence)
 	o := bootstrap.Options{
-		Source: control.Account, Sink: &controlSink{source: control.Account, k: r.k, now: time.Now}, Logger: log,
+		Source: control.Account, Sink: &controlSink{source: control.Account, k: r.k, now: time.Now, log: log}, Logger: log,
 		Jitter: func() float64 { return 0 },
 		Tail: func(ctx context.Context) (bootstrap.Feed, error) {
 			r.closedGate()

@@ -48,6 +48,9 @@ func openInstallation(ctx context.Context, c *config, o coreOptions, log *slog.L
 	if err := c.sameLimits(in.core.genesis); err != nil {
 		return nil, err
 	}
+	if _, err := in.wanted(c, log); err != nil {
+		return nil, err
+	}
 	logRecovery(log, in.core)
 	if in.history, err = newFullHistory(c, in.core); err != nil {
 		return nil, err
@@ -68,6 +71,9 @@ func openInstallation(ctx context.Context, c *config, o coreOptions, log *slog.L
 // openSingle opens database, broker, sidecars and control sources, the services
 // over them, and last the replicas of the sources, which fetch from those services.
 func (in *installation) openSingle(ctx context.Context, c *config, log *slog.Logger) error {
+	if err := in.raise(ctx, c, log); err != nil {
+		return err
+	}
 	if c.Bool("sidecars.enabled") {
 		d, err := openDownstream(c, in.core, in.history, riskextract.RoleSingle, log)
 		if err != nil {

@@ -111,7 +111,8 @@ func coreOptionsFrom(c *config) coreOptions {
 	}
 }
 
-// limitSettings are the settings that a journal's genesis record fixes.
+// limitSettings are the settings that a journal's genesis record fixes. Capacities are not
+// among them: see capacitySettings.
 var limitSettings = []struct {
 	name string
 	of   func(matcher.Limits) int64
@@ -124,9 +125,6 @@ var limitSettings = []struct {
 	{"risk.price.max-age-ms", func(l matcher.Limits) int64 { return l.PriceMaxAgeMillis }},
 	{"risk.price.collar-bps", func(l matcher.Limits) int64 { return l.PriceCollarBps }},
 	{"risk.idempotency.capacity", func(l matcher.Limits) int64 { return int64(l.IdempotencyCapacity) }},
-	{"risk.max-accounts", func(l matcher.Limits) int64 { return int64(l.MaxAccounts) }},
-	{"risk.max-securities", func(l matcher.Limits) int64 { return int64(l.MaxSecurities) }},
-	{"risk.max-contracts", func(l matcher.Limits) int64 { return int64(l.MaxContracts) }},
 	{"risk.max-open-orders", func(l matcher.Limits) int64 { return int64(l.MaxOpenOrders) }},
 	{"risk.retained-orders", func(l matcher.Limits) int64 { return int64(l.RetainedOrders) }},
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"posttrade/matcher"
 	"posttrade/sidecars/control"
 )
 
@@ -21,7 +20,10 @@ func TestSnapshotIsNeverCut(t *testing.T) {
 	body = append(body, bytes.Repeat([]byte{' '}, maxSnapshotBytes-len(body))...)
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(body) }))
 	defer service.Close()
-	f := newSnapshotFetcher(nil, matcher.Limits{MaxAccounts: 400_000, MaxSecurities: 1}, func() (string, error) { return "", nil })
+	room := func(s control.Source) int {
+		return map[control.Source]int{control.Account: 400_000, control.Security: 1}[s]
+	}
+	f := newSnapshotFetcher(nil, room, func() (string, error) { return "", nil })
 	at := service.Listener.Addr().String()
 	if got, err := f.fetch(t.Context(), control.Account, at); err != nil || len(got.Records) != 1 {
 		t.Errorf("%d records, %v; want one", len(got.Records), err)

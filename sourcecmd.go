@@ -89,7 +89,7 @@ func bumpEpoch(c *config, s control.Source, w io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
-	sources := newControlSources(db, b, time.Second, slog.New(slog.DiscardHandler))
+	sources := newControlSources(db, b, time.Second, nil, slog.New(slog.DiscardHandler))
 	epoch, err := sources.bump(ctx, s)
 	if err != nil {
 		return err

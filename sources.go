@@ -25,7 +25,7 @@ type controlSources struct {
 }
 
 // newControlSources makes both services and their publishers. Nothing runs yet.
-func newControlSources(db *store.DB, b *broker.Broker, poll time.Duration, log *slog.Logger) *controlSources {
+func newControlSources(db *store.DB, b *broker.Broker, poll time.Duration, k *core, log *slog.Logger) *controlSources {
 	s := &controlSources{feeds: map[control.Source]*controlFeed{}}
 	for _, name := range control.Sources() {
 		stream := controlStream{b, name}
@@ -35,7 +35,11 @@ func newControlSources(db *store.DB, b *broker.Broker, poll time.Duration, log *
 	}
 	options := func(name control.Source) source.Options {
 		feed := s.feeds[name]
-		return source.Options{DB: db, Changed: feed.outbox.Wake, Seed: func(ctx context.Context) (int, error) { return feed.seed(ctx) }}
+		o := source.Options{DB: db, Changed: feed.outbox.Wake, Seed: func(ctx context.Context) (int, error) { return feed.seed(ctx) }}
+		if k != nil { // nil: only the epoch is to be changed
+			o.Room = controlRoom{name, k}
+		}
+		return o
 	}
 	s.accounts = accounts.New(options(control.Account))
 	s.securities = securities.New(options(control.Security))
@@ -72,14 +76,18 @@ func (s *controlSources) seeding(c *config) error {
 // replicate makes the replicas of both sources: each subscribes, fetches its
 // snapshot from where the service listens, and goes on by itself.
 func (s *controlSources) replicate(c *config, k *core, b *broker.Broker, l *listeners) {
-	fetcher := newSnapshotFetcher(l.tls, k.genesis.Limits, func() (string, error) { return c.snapshotToken(time.Now()) })
+	room := func(s control.Source) int {
+		_, capacity := controlRoom{s, k}.Places()
+		return capacity
+	}
+	fetcher := newSnapshotFetcher(l.tls, room, func() (string, error) { return c.snapshotToken(time.Now()) })
 	at := map[control.Source]string{
 		control.Account:  l.addresses()["account-service"],
 		control.Security: l.addresses()["reference-data"],
 	}
 	silence := c.Millis("risk.feed.max-silence-ms")
 	for name, feed := range s.feeds {
-		sink := &controlSink{source: name, k: k, now: time.Now}
+		sink := &controlSink{source: name, k: k, now: time.Now, log: feed.log}
 		feed.sink.Store(sink)
 		feed.bootstrap.Store(bootstrap.New(bootstrap.Options{
 			Source: name, Tail: tailOf(b, name, silence),
@@ -101,6 +109,16 @@ func (s *controlSources) why(name control.Source) error {
 		}
 	}
 	return nil
+}
+
+// unknown says how many records of a source have no place in the engine, "" for none. Any goroutine.
+func (s *controlSources) unknown(name control.Source) string {
+	if feed := s.feeds[name]; feed != nil {
+		if sink := feed.sink.Load(); sink != nil {
+			return sink.unknown.detail(roomSettings[name])
+		}
+	}
+	return ""
 }
 
 // snapshotTokenLife is how long a replica's own token lives: one fetch.
@@ -126,6 +144,11 @@ func (s *controlSources) metrics(emit func(name, help string, counter bool, valu
 		emit("svc_outbox_unpublished_rows", "Changes that are not published.", false, float64(f.outbox.Unpublished()), "source", label)
 		emit("svc_outbox_published_total", "Changes published since the start.", true, float64(f.outbox.Published()), "source", label)
 		emit("svc_outbox_alarms_total", "Findings on the stream that an operator should know of.", true, float64(f.outbox.Alarms()), "source", label)
+		unknown := 0
+		if sink := f.sink.Load(); sink != nil {
+			unknown = sink.unknown.count()
+		}
+		emit("svc_replica_unknown_records", "Records that the engine has no room for: unknown to the gate.", false, float64(unknown), "source", label)
 		b := f.bootstrap.Load()
 		if b == nil {
 			emit("svc_replica_ready", "1 when the source is ready.", false, 1, "source", label)

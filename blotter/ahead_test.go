@@ -114,7 +114,7 @@ func TestPositionsOfAllAccountsAndSecuritiesAreApart(t *testing.T) {
 	g.Limits.MaxAccounts, g.Limits.MaxSecurities = 5, 3
 	v := newTestViews(t, g)
 	for id := uint32(20); id < 22; id++ {
-		v.accounts.control(id, 1, 1)
+		v.accounts.control(id, 1, false, 1)
 	}
 	for account := range 5 {
 		for security := uint32(1); security <= 3; security++ {

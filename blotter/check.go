@@ -136,6 +136,9 @@ func (v *Views) Check(e *matcher.Engine) error {
 		return fmt.Errorf("blotter: views at inputSeq=%d tradeSeq=%d, engine at %d and %d",
 			v.Applied(), v.tradeSeq, e.AppliedSeq(), e.TradeSeq())
 	}
+	if got, want := v.Capacities(), e.Capacities(); got != want {
+		return fmt.Errorf("blotter: views have capacities %+v, the engine %+v", got, want)
+	}
 	for _, compare := range []func(*matcher.Engine) error{
 		v.checkOrders, v.checkDepth, v.checkPositions, v.checkControls, v.checkKeys, v.checkContracts,
 	} {

@@ -12,17 +12,17 @@ type ContractFilter struct {
 
 // first is the place of the first contract with an id of at least id, among the
 // count first ones.
-func (t *contracts) first(id uint64, count int) int {
-	return sort.Search(count, func(i int) bool { return t.rows[i].ID >= id })
+func (t *tables) first(id uint64, count int) int {
+	return sort.Search(count, func(i int) bool { return t.contracts[i].ID >= id })
 }
 
 // Contract returns the contract of an id, which is the InputSeq of its booking.
 // False if there is none. Any goroutine.
 func (v *Views) Contract(id uint64) (row ContractRow, ok bool) {
-	t := &v.contracts
-	count := int(t.count.Load())
-	if at := t.first(id, count); at < count && t.rows[at].ID == id {
-		return t.rows[at], true
+	count := int(v.contracts.count.Load())
+	t := v.tables.Load() // behind the count: it holds that many
+	if at := t.first(id, count); at < count && t.contracts[at].ID == id {
+		return t.contracts[at], true
 	}
 	return ContractRow{}, false
 }
@@ -33,8 +33,8 @@ func (v *Views) Contract(id uint64) (row ContractRow, ok bool) {
 // Cost: a list of chosen accounts looks at four bytes of every contract behind
 // after until the page is full. Any goroutine.
 func (v *Views) Contracts(f ContractFilter, after uint64, limit int, dst []ContractRow) (rows []ContractRow, next uint64) {
-	t := &v.contracts
-	count := int(t.count.Load())
+	count := int(v.contracts.count.Load())
+	t := v.tables.Load()
 	if limit <= 0 || after == ^uint64(0) {
 		return dst, 0
 	}
@@ -43,14 +43,14 @@ func (v *Views) Contracts(f ContractFilter, after uint64, limit int, dst []Contr
 	rows = dst
 	for at := t.first(after+1, count); at < count; at++ {
 		if f.Accounts != nil {
-			if _, found := slices.BinarySearch(accounts, t.accounts[at]); !found {
+			if _, found := slices.BinarySearch(accounts, t.contractAccounts[at]); !found {
 				continue
 			}
 		}
 		if len(rows)-len(dst) == limit {
 			return rows, rows[len(rows)-1].ID
 		}
-		rows = append(rows, t.rows[at])
+		rows = append(rows, t.contracts[at])
 	}
 	return rows, 0
 }

@@ -12,10 +12,17 @@ import (
 // accountRow is one account. It never moves: positions are addressed by its index.
 type accountRow struct {
 	id      uint32
-	enabled uint32 // 0 or 1
+	flags   uint32
 	version int64
 	held    int64 // securities in which it ever had a fill
 }
+
+// The bits of accountRow.flags.
+const (
+	accountEnabled uint32 = 1 << 0
+	accountByHand  uint32 = 1 << 1 // an operator has set the other one
+	accountFlags          = accountEnabled | accountByHand
+)
 
 type accountSlot struct {
 	lock ring.SeqLock
@@ -31,7 +38,9 @@ type accounts struct {
 }
 
 // home spreads ids over the index: consecutive ids must not cluster.
-func (t *accounts) home(id uint32) int { return int((id * 2654435769) >> t.shift) }
+func (t *accounts) home(id uint32) int { return homeOf(id, t.shift) }
+
+func homeOf(id uint32, shift uint) int { return int((id * 2654435769) >> shift) }
 
 // find returns the index of an account, -1 if there is none. Writer only.
 func (t *accounts) find(id uint32) int {
@@ -54,16 +63,30 @@ func (s *accountSlot) set(row *accountRow) {
 	s.lock.End()
 }
 
-// control opens an account that is not known and sets one that is.
-func (t *accounts) control(id, enabled uint32, version int64) {
+// control opens an account that is not known and sets one that is, but for flags that
+// are to be kept.
+func (t *accounts) control(id, flags uint32, keep bool, version int64) {
 	at := t.find(id)
 	if at < 0 {
-		t.add(accountRow{id: id, enabled: enabled, version: version})
+		t.add(accountRow{id: id, flags: flags, version: version})
 		return
 	}
 	row := t.slots[at].row
-	row.enabled, row.version = enabled, version
+	row.version = version
+	if !keep {
+		row.flags = flags
+	}
 	t.slots[at].set(&row)
+}
+
+// accountFlagsOf are the flags that an ACCOUNT_CONTROL asks for: one without the mark of a
+// source is an operator's.
+func accountFlagsOf(cmd *matcher.Command) (flags uint32) {
+	flags = uint32(cmd.Side) & accountEnabled
+	if cmd.OrderRef == 0 {
+		flags |= accountByHand
+	}
+	return flags
 }
 
 // add appends an account that is not known. The engine refuses one too many,
@@ -74,13 +97,18 @@ func (t *accounts) add(row accountRow) {
 		tableFull("account", row.id, at)
 	}
 	t.slots[at].set(&row)
+	t.enter(row.id, at)
+	t.count.Release(int64(at + 1))
+}
+
+// enter makes an id lead to the slot of its account.
+func (t *accounts) enter(id uint32, at int) {
 	mask := len(t.index) - 1
-	home := t.home(row.id)
+	home := t.home(id)
 	for t.index[home&mask] != 0 {
 		home++
 	}
-	publish(&t.index[home&mask], uint64(row.id)<<32|uint64(at+1))
-	t.count.Release(int64(at + 1))
+	publish(&t.index[home&mask], uint64(id)<<32|uint64(at+1))
 }
 
 // securityRow is one security.
@@ -100,7 +128,35 @@ const (
 	flagEnabled    uint64 = 1 << 1
 	flagHalted     uint64 = 1 << 2
 	flagRestricted uint64 = 1 << 3
+
+	flagEnabledByHand uint64 = 1 << 4 // an operator has set flagEnabled
+	flagHaltedByHand  uint64 = 1 << 5
+	securityFlags            = flagHaltedByHand<<1 - 1
 )
+
+// control takes in a SECURITY_CONTROL: a flag that is to be kept stays as it is, once a
+// control has made the security known. One without the mark of a source is an operator's.
+func (s *securitySlot) control(cmd *matcher.Command) {
+	bits, mask := flagKnown, flagEnabled|flagEnabledByHand|flagHalted|flagHaltedByHand
+	if cmd.Side&matcher.SecurityEnabled != 0 {
+		bits |= flagEnabled
+	}
+	if cmd.Side&matcher.SecurityHalted != 0 {
+		bits |= flagHalted
+	}
+	if cmd.OrderRef == 0 {
+		bits |= flagEnabledByHand | flagHaltedByHand
+	}
+	if s.row.flags&flagKnown != 0 {
+		if cmd.Side&matcher.KeepEnabled != 0 {
+			mask &^= flagEnabled | flagEnabledByHand
+		}
+		if cmd.Side&matcher.KeepHalted != 0 {
+			mask &^= flagHalted | flagHaltedByHand
+		}
+	}
+	s.flag(mask, bits&(mask|flagKnown), cmd.PriceTicks)
+}
 
 type securitySlot struct {
 	lock ring.SeqLock

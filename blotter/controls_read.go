@@ -10,19 +10,23 @@ import (
 type Account struct {
 	ID      uint32
 	Enabled bool
+	ByHand  bool // an operator has set Enabled, and no change of the source has said it since
 	Version int64
 }
 
 // Security is a security's control flags and prices. Version is that of the
 // latest security or restriction control.
 type Security struct {
-	ID           uint32
-	Ticker       string
-	Known        bool // a control or the genesis record has made it tradable at all
-	Enabled      bool
-	Halted       bool
-	Restricted   bool
-	Version      int64
+	ID         uint32
+	Ticker     string
+	Known      bool // a control or the genesis record has made it tradable at all
+	Enabled    bool
+	Halted     bool
+	Restricted bool
+	Version    int64
+
+	EnabledByHand, HaltedByHand bool // an operator has set the flag; see Account
+
 	MarketPx     int64 // the newest of trades and ticks x 1e6, 0 = none yet
 	MarketMillis int64 // its event time
 	LastTradePx  int64 // price of the last fill x 1e6, 0 = none yet
@@ -37,16 +41,16 @@ type Policy struct {
 }
 
 // read finds an account; entries of the index are only ever added.
-func (t *accounts) read(id uint32) (at int, row accountRow, ok bool) {
+func (t *tables) read(id uint32) (at int, row accountRow, ok bool) {
 	mask := len(t.index) - 1
-	for home := t.home(id); ; home++ {
+	for home := homeOf(id, t.shift); ; home++ {
 		word := atomic.LoadUint64(&t.index[home&mask])
 		if word == 0 {
 			return 0, row, false
 		}
 		if uint32(word>>32) == id {
 			at = int(uint32(word)) - 1
-			slot := &t.slots[at]
+			slot := &t.accounts[at]
 			copyWhole(&slot.lock, wordsOf(&row), wordsOf(&slot.row))
 			return at, row, true
 		}
@@ -54,12 +58,12 @@ func (t *accounts) read(id uint32) (at int, row accountRow, ok bool) {
 }
 
 func (r *accountRow) account() Account {
-	return Account{ID: r.id, Enabled: r.enabled == 1, Version: r.version}
+	return Account{ID: r.id, Enabled: r.flags&accountEnabled != 0, ByHand: r.flags&accountByHand != 0, Version: r.version}
 }
 
 // Account returns an account, false if nothing has announced it. Any goroutine.
 func (v *Views) Account(id uint32) (Account, bool) {
-	_, row, ok := v.accounts.read(id)
+	_, row, ok := v.tables.Load().read(id)
 	if !ok {
 		return Account{}, false
 	}
@@ -69,9 +73,10 @@ func (v *Views) Account(id uint32) (Account, bool) {
 // Accounts returns all accounts, ascending. Any goroutine.
 func (v *Views) Accounts() []Account {
 	all := make([]Account, v.accounts.count.Load())
+	t := v.tables.Load() // behind the count: it holds that many
 	var row accountRow
 	for i := range all {
-		slot := &v.accounts.slots[i]
+		slot := &t.accounts[i]
 		copyWhole(&slot.lock, wordsOf(&row), wordsOf(&slot.row))
 		all[i] = row.account()
 	}
@@ -90,13 +95,14 @@ func (v *Views) Security(id uint32) (Security, bool) {
 		return Security{}, false
 	}
 	var row securityRow
-	slot := &v.securities.slots[id-1]
+	slot := &v.tables.Load().securities[id-1]
 	copyWhole(&slot.lock, wordsOf(&row), wordsOf(&slot.row))
 	return Security{
 		ID: id, Ticker: string(row.ticker[:row.tickerBytes]),
 		Known:   row.flags&flagKnown != 0,
 		Enabled: row.flags&flagEnabled != 0, Halted: row.flags&flagHalted != 0,
 		Restricted: row.flags&flagRestricted != 0, Version: row.version,
+		EnabledByHand: row.flags&flagEnabledByHand != 0, HaltedByHand: row.flags&flagHaltedByHand != 0,
 		MarketPx: row.market, MarketMillis: row.marketTime, LastTradePx: row.traded,
 	}, true
 }

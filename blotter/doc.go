@@ -55,7 +55,8 @@
 //
 // All tables are slabs: outside the heap, without pointers, bounded by the
 // limits of the genesis record, resident only where touched. Hot calls allocate
-// nothing.
+// nothing. When a CAPACITY_CONTROL raises capacities, the observer moves the tables
+// that it concerns to larger ones; a reader goes by those that it met, to the end of its call.
 //
 // The package does not know names of accounts, does not verify callers, does not
 // wait for durability and stores nothing: whoever shows a row notes Applied and

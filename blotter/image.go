@@ -17,11 +17,12 @@ import (
 //	sections 1 to 11 in order, each
 //	    id u32, width of a record u32, count u64, records, CRC-32C of all that u32
 //
-//	1 HEAD       applied, tradeSeq, lastRef u64; SHA-256 of the genesis record
+//	1 HEAD       applied, tradeSeq, lastRef u64; SHA-256 of the genesis record; capacities in
+//	             force: accounts, securities, contracts u64
 //	2 POLICY     version, kill, maxPosition, maxConcentration i64
-//	3 ACCOUNT    id, enabled u32; version i64; in order of appearance
-//	4 SECURITY   flags u64 (known, enabled, halted, restricted); version, market price,
-//	             its time, last fill's price i64; ticker [32]; by id from 1
+//	3 ACCOUNT    id, flags u32 (enabled, set by hand); version i64; in order of appearance
+//	4 SECURITY   flags u64 (known, enabled, halted, restricted, enabled and halted set by hand);
+//	             version, market price, its time, last fill's price i64; ticker [32]; by id from 1
 //	5 POSITION   account, security u32; quantity, average cost i64; by order of account, security
 //	6 OPEN       order, ascending by reference
 //	7 RETAINED   order, in order of eviction
@@ -40,7 +41,7 @@ import (
 // Levels are not in it: they are the sums of the open orders.
 const (
 	imageMagic   = "PTVIEWS\n"
-	imageVersion = 3
+	imageVersion = 4
 	imageHeader  = 16
 )
 
@@ -52,7 +53,7 @@ type section struct {
 }
 
 var (
-	headSection     = section{1, "head", 56}
+	headSection     = section{1, "head", 80}
 	policySection   = section{2, "policy", 32}
 	accountSection  = section{3, "account", 16}
 	securitySection = section{4, "security", 72}
@@ -139,8 +140,10 @@ func (v *Views) WriteTo(out io.Writer) (int64, error) {
 	w := newImageWriter(out)
 	w.bytes([]byte(imageMagic)).u32(imageVersion).u32(0).flush()
 
+	c := v.Capacities()
 	w.begin(headSection, 1)
-	w.u64(v.current).u64(v.tradeSeq).i64(v.orders.lastRef.Load()).bytes(v.genesis[:]).flush()
+	w.u64(v.current).u64(v.tradeSeq).i64(v.orders.lastRef.Load()).bytes(v.genesis[:])
+	w.u64(uint64(c.Accounts)).u64(uint64(c.Securities)).u64(uint64(c.Contracts)).flush()
 	w.end()
 	p := &v.policy.row
 	w.begin(policySection, 1)
@@ -180,7 +183,7 @@ func (v *Views) writeControls(w *imageWriter) {
 	w.begin(accountSection, len(accounts))
 	for i := range accounts {
 		a := &accounts[i].row
-		w.u32(a.id).u32(a.enabled).i64(a.version).flush()
+		w.u32(a.id).u32(a.flags).i64(a.version).flush()
 		held += int(a.held)
 	}
 	w.end()

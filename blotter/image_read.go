@@ -144,22 +144,24 @@ func (v *Views) restore(g *matcher.Genesis, r *imageReader) error {
 	if n := binary.LittleEndian.Uint32(head[12:]); n != 0 {
 		return bad("reserved field is %d", n)
 	}
-	l, o := &g.Limits, &v.orders
+	if err := r.section(headSection, 1, 1, func() error { return v.restoreHead(r) }); err != nil {
+		return err
+	}
+	l, o, c := &g.Limits, &v.orders, v.Capacities()
 	for _, part := range []struct {
 		section     section
 		least, most int
 		record      func(*imageReader) error
 	}{
-		{headSection, 1, 1, v.restoreHead},
 		{policySection, 1, 1, v.restorePolicy},
-		{accountSection, len(g.Accounts), l.MaxAccounts, v.restoreAccount},
-		{securitySection, len(g.Securities), l.MaxSecurities, v.restoreSecurity},
-		{positionSection, 0, l.MaxAccounts * l.MaxSecurities, v.positionRestorer()},
+		{accountSection, len(g.Accounts), c.Accounts, v.restoreAccount},
+		{securitySection, len(g.Securities), c.Securities, v.restoreSecurity},
+		{positionSection, 0, c.Accounts * c.Securities, v.positionRestorer()},
 		{openSection, 0, l.MaxOpenOrders, v.openRestorer()},
 		{retainedSection, 0, len(o.retained), v.restoreRetained},
 		{keySection, 0, l.IdempotencyCapacity, v.keyRestorer()},
 		{sourceSection, controlSources, controlSources, v.sourceRestorer()},
-		{contractSection, 0, l.MaxContracts, v.contractRestorer()},
+		{contractSection, 0, c.Contracts, v.contractRestorer()},
 		{endSection, 0, 0, nil},
 	} {
 		if err := r.section(part.section, part.least, part.most, func() error { return part.record(r) }); err != nil {
@@ -186,7 +188,18 @@ func (v *Views) restoreHead(r *imageReader) error {
 	}
 	v.current, v.tradeSeq = applied, tradeSeq
 	v.orders.lastRef.Release(int64(lastRef))
-	return nil
+	to, was := [3]uint64{r.u64(), r.u64(), r.u64()}, v.Capacities()
+	for _, n := range to {
+		if n > math.MaxUint32 {
+			return bad("capacities %d", to)
+		}
+	}
+	raised := matcher.Capacities{Accounts: int(to[0]), Securities: int(to[1]), Contracts: int(to[2])}
+	if raised.Accounts < was.Accounts || raised.Securities < was.Securities || raised.Contracts < was.Contracts ||
+		raised != was && !raised.Possible() {
+		return bad("capacities %d, of the genesis record %v", to, was)
+	}
+	return v.grow(raised)
 }
 
 func (v *Views) restorePolicy(r *imageReader) error {
@@ -199,11 +212,11 @@ func (v *Views) restorePolicy(r *imageReader) error {
 }
 
 func (v *Views) restoreAccount(r *imageReader) error {
-	id, enabled, version := r.u32(), r.u32(), r.i64()
-	if enabled > 1 || v.accounts.find(id) >= 0 {
-		return bad("account %d with flag %d, or it is there twice", id, enabled)
+	id, flags, version := r.u32(), r.u32(), r.i64()
+	if flags > accountFlags || v.accounts.find(id) >= 0 {
+		return bad("account %d with flags %d, or it is there twice", id, flags)
 	}
-	v.accounts.control(id, enabled, version)
+	v.accounts.control(id, flags, false, version)
 	return nil
 }
 
@@ -211,7 +224,7 @@ func (v *Views) restoreSecurity(r *imageReader) error {
 	row := securityRow{flags: r.u64(), version: r.i64(), market: r.i64(), marketTime: r.i64(), traded: r.i64()}
 	copy(row.ticker[:], r.bytes(matcher.MaxTicker))
 	id := uint32(v.securities.count.Load() + 1)
-	if row.flags > flagsOf(true, true, true, true) || row.market < 0 || row.traded < 0 {
+	if row.flags > securityFlags || row.market < 0 || row.traded < 0 {
 		return bad("security %d with flags %#x, prices %d and %d", id, row.flags, row.market, row.traded)
 	}
 	if name := bytes.TrimRight(row.ticker[:], "\x00"); len(name) == 0 || bytes.IndexByte(name, 0) >= 0 {

@@ -22,11 +22,11 @@ func NewViews(g *matcher.Genesis) (*Views, error) {
 		return nil, err
 	}
 	for _, a := range g.Accounts {
-		enabled := uint32(0)
+		flags := uint32(0)
 		if a.Enabled {
-			enabled = 1
+			flags = accountEnabled
 		}
-		v.accounts.control(a.ID, enabled, 0)
+		v.accounts.control(a.ID, flags, false, 0)
 	}
 	for i, s := range g.Securities {
 		var ticker [matcher.MaxTicker]byte
@@ -74,25 +74,37 @@ func emptyViews(g *matcher.Genesis) (*Views, error) {
 	v := &Views{wake: func() {}, genesis: sum}
 	a := &v.arena
 	v.orders = newOrders(a, l.MaxOpenOrders, l.RetainedOrders)
-	v.levels = newLevels(a, l.MaxOpenOrders, l.MaxSecurities)
-	v.positions = positions{
-		slots:      ring.CarveSparse[positionSlot](a, l.MaxAccounts*strideOf(l.MaxSecurities)),
-		securities: l.MaxSecurities,
-		stride:     strideOf(l.MaxSecurities),
-	}
 	v.keys = newKeys(a, l.IdempotencyCapacity)
-	log := bits.Len(uint(2*l.MaxAccounts - 1))
-	v.accounts = accounts{
-		slots: ring.Carve[accountSlot](a, l.MaxAccounts),
-		index: ring.Carve[uint64](a, 1<<log),
-		shift: uint(32 - log),
-	}
+	v.levels = newLevels(a, l.MaxOpenOrders, l.MaxSecurities)
+	v.accounts = newAccounts(a, l.MaxAccounts)
 	v.securities.slots = ring.Carve[securitySlot](a, l.MaxSecurities)
-	v.contracts = contracts{rows: ring.Carve[ContractRow](a, l.MaxContracts), accounts: ring.Carve[uint32](a, l.MaxContracts)}
+	v.positions = newPositions(a, l.MaxAccounts, l.MaxSecurities)
+	v.contracts.rows, v.contracts.accounts = newContractRows(a, l.MaxContracts)
 	if a.Err() != nil {
 		return nil, errors.Join(fmt.Errorf("blotter: new views: %w", a.Err()), a.Close())
 	}
+	v.publish()
 	return v, nil
+}
+
+func newAccounts(a *ring.Arena, capacity int) accounts {
+	log := bits.Len(uint(2*capacity - 1))
+	return accounts{
+		slots: ring.Carve[accountSlot](a, capacity),
+		index: ring.Carve[uint64](a, 1<<log),
+		shift: uint(32 - log),
+	}
+}
+
+func newPositions(a *ring.Arena, accounts, securities int) positions {
+	stride := strideOf(securities)
+	return positions{
+		slots: ring.CarveSparse[positionSlot](a, accounts*stride), securities: securities, stride: stride,
+	}
+}
+
+func newContractRows(a *ring.Arena, capacity int) (rows []ContractRow, accounts []uint32) {
+	return ring.Carve[ContractRow](a, capacity), ring.Carve[uint32](a, capacity)
 }
 
 // genesisSum identifies a genesis record: an image is of one and no other.
@@ -109,12 +121,14 @@ func genesisSum(g *matcher.Genesis) ([32]byte, error) {
 // entries or more, else they would have merged: so there are fewer than half as
 // many branches as levels, and one for each tree.
 func newLevels(a *ring.Arena, maxOpen, securities int) levels {
+	l := levels{all: ring.Carve[level](a, maxOpen+2)}
+	l.trees, l.branches.all = newTrees(a, maxOpen, securities)
+	return l
+}
+
+func newTrees(a *ring.Arena, maxOpen, securities int) ([]tree, []branch) {
 	trees := 2 * (securities + 1)
-	return levels{
-		all:      ring.Carve[level](a, maxOpen+2),
-		trees:    ring.Carve[tree](a, trees),
-		branches: branches{all: ring.Carve[branch](a, maxOpen/2+trees+maxHeight)},
-	}
+	return ring.Carve[tree](a, trees), ring.Carve[branch](a, maxOpen/2+trees+maxHeight)
 }
 
 // Close gives the memory back. No call may be under way or follow.

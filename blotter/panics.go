@@ -48,3 +48,7 @@ func noSlotLeft(open, kept, slots int) {
 	panic(fmt.Sprintf("blotter: no slot left for an order beside %d open and %d retained in %d",
 		open, kept, slots))
 }
+
+func noRoomFor(to matcher.Capacities, err error) {
+	panic(fmt.Sprintf("blotter: no memory for the capacities %+v: %v", to, err))
+}

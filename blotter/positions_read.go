@@ -17,16 +17,17 @@ func (s *positionSlot) copyRow(row *positionRow) bool {
 // Position returns what an account holds of a security, false if it never
 // traded it. Any goroutine.
 func (v *Views) Position(account, security uint32) (Position, bool) {
-	at, _, ok := v.accounts.read(account)
-	if !ok || security == 0 || int(security) > v.positions.securities {
+	t := v.tables.Load()
+	at, _, ok := t.read(account)
+	if !ok || security == 0 || int(security) > t.positions.securities {
 		return Position{}, false
 	}
-	return v.positionAt(at, account, security)
+	return t.positionAt(at, account, security)
 }
 
-func (v *Views) positionAt(at int, account, security uint32) (Position, bool) {
+func (t *tables) positionAt(at int, account, security uint32) (Position, bool) {
 	var row positionRow
-	if !v.positions.at(at, security).copyRow(&row) {
+	if !t.positions.at(at, security).copyRow(&row) {
 		return Position{}, false
 	}
 	return Position{AccountID: account, SecurityID: security, Qty: row.qty, AverageCost: row.cost}, true
@@ -35,13 +36,14 @@ func (v *Views) positionAt(at int, account, security uint32) (Position, bool) {
 // Positions appends to dst what an account holds, ascending by security. An
 // account that is not known holds nothing. Any goroutine.
 func (v *Views) Positions(account uint32, dst []Position) []Position {
-	at, row, ok := v.accounts.read(account)
+	most := uint32(v.securities.count.Load())
+	t := v.tables.Load() // behind the count: it holds that many
+	at, row, ok := t.read(account)
 	if !ok {
 		return dst
 	}
-	most := uint32(v.securities.count.Load())
 	for security, left := uint32(1), row.held; security <= most && left > 0; security++ {
-		if p, ok := v.positionAt(at, account, security); ok {
+		if p, ok := t.positionAt(at, account, security); ok {
 			dst = append(dst, p)
 			left--
 		}

@@ -222,9 +222,9 @@ func TestReadersSeeWholePositionsAndControls(t *testing.T) {
 	together(t, 3, func(step int) {
 		n := int64(step + 1)
 		v.positions.at(0, 2).set(n, n*3)
-		v.accounts.control(7, uint32(n&1), n)
+		v.accounts.control(7, uint32(n&1), false, n)
 		if step < 250 {
-			v.accounts.control(uint32(1000+step), 1, 5)
+			v.accounts.control(uint32(1000+step), 1, false, 5)
 		}
 		v.securities.at(1).price(n, n*3, n*5)
 		v.securities.at(2).flag(flagHalted, uint64(n&1)*flagHalted, n)
@@ -381,7 +381,7 @@ func TestEveryAccountIsFoundInAFullTable(t *testing.T) {
 		if a.Enabled {
 			enabled = 1
 		}
-		v.accounts.control(a.ID, enabled, a.Version)
+		v.accounts.control(a.ID, enabled, false, a.Version)
 		want[a.ID] = a
 	}
 	for id, a := range want {

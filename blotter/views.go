@@ -22,6 +22,11 @@ type Views struct {
 	policy     policySlot
 	contracts  contracts
 
+	// Where the tables lie that capacities say the size of: the observer goes by the fields
+	// above, readers by this copy. Writer: the observer, before anything is where only the
+	// larger tables have room for it.
+	tables atomic.Pointer[tables]
+
 	applied  ring.Sequence // writer: the observer. Last InputSeq whose events are all in
 	current  uint64        // writer: the observer. InputSeq of the command being observed
 	tradeSeq uint64        // writer: the observer. Last trade sequence
@@ -275,23 +280,19 @@ func (v *Views) control(ev *matcher.Event) {
 			s.price(cmd.PriceTicks, ev.TimeMillis, s.row.traded)
 		}
 	case matcher.AccountControl:
-		v.accounts.control(cmd.AccountID, uint32(cmd.Side&1), cmd.PriceTicks)
+		keep := cmd.Side&matcher.KeepEnabled != 0
+		v.accounts.control(cmd.AccountID, accountFlagsOf(cmd), keep, cmd.PriceTicks)
 		v.noteSource(AccountSource, cmd)
 	case matcher.SecurityControl:
-		bits := flagKnown
-		if cmd.Side&matcher.SecurityEnabled != 0 {
-			bits |= flagEnabled
-		}
-		if cmd.Side&matcher.SecurityHalted != 0 {
-			bits |= flagHalted
-		}
-		v.securities.at(cmd.SecurityID).flag(flagEnabled|flagHalted, bits, cmd.PriceTicks)
+		v.securities.at(cmd.SecurityID).control(cmd)
 		v.noteSource(SecuritySource, cmd)
 	case matcher.RestrictionControl:
 		bits := uint64(cmd.Side&1) * flagRestricted
 		v.securities.at(cmd.SecurityID).flag(flagRestricted, bits, cmd.PriceTicks)
 	case matcher.PolicyControl:
 		v.policy.control(cmd.PriceTicks, cmd.Side == 1, int64(cmd.Qty), cmd.LimitPx)
+	case matcher.CapacityControl:
+		v.raise(cmd)
 	}
 }
 

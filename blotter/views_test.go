@@ -282,8 +282,12 @@ func TestCheckNoticesEveryDifference(t *testing.T) {
 			v.accounts.slots[5].row.held++
 			v.accounts.count.Store(6)
 		},
-		"an account's flag":   func(v *Views) { v.accounts.slots[0].row.enabled ^= 1 },
-		"an account too many": func(v *Views) { v.accounts.slots = append(v.accounts.slots, accountSlot{}); v.accounts.count.Store(7) },
+		"an account's flag": func(v *Views) { v.accounts.slots[0].row.flags ^= accountEnabled },
+		"an account too many": func(v *Views) {
+			v.accounts.slots = append(v.accounts.slots, accountSlot{})
+			v.publish()
+			v.accounts.count.Store(7)
+		},
 		"a security's flag":   func(v *Views) { v.securities.slots[0].row.flags ^= flagHalted },
 		"a security's price":  func(v *Views) { v.securities.slots[0].row.market++ },
 		"the policy":          func(v *Views) { v.policy.row.maxPosition++ },
@@ -372,7 +376,7 @@ func TestBrokenEventStreamsPanic(t *testing.T) {
 	v = newTestViews(t, smallGenesis())
 	mustPanic(t, "an account too many", func() {
 		for id := range uint32(7) {
-			v.accounts.control(100+id, 1, 0)
+			v.accounts.control(100+id, 1, false, 0)
 		}
 	})
 	v = newTestViews(t, smallGenesis())

@@ -17,7 +17,8 @@ type Accounts interface {
 	List(ctx context.Context) ([]accounts.Account, error)
 	// Get returns an account, false for none.
 	Get(ctx context.Context, id uint32) (accounts.Account, bool, error)
-	// Upsert makes or changes an account; accounts.ErrAccount changes nothing.
+	// Upsert makes or changes an account; accounts.ErrAccount and control.ErrCapacity
+	// change nothing.
 	Upsert(ctx context.Context, a accounts.Account) (version uint64, err error)
 	// Snapshot returns all accounts as of one moment.
 	Snapshot(ctx context.Context) (control.Snapshot, error)
@@ -27,7 +28,7 @@ type Accounts interface {
 type AccountDeps struct {
 	Accounts     Accounts
 	Verifier     *gate.Verifier
-	WriteAuth    bool // reference.write-auth.enforced: writes need an admin token
+	WriteAuth    bool // writes need an admin token
 	SnapshotAuth bool // controlfeed.snapshot-auth: the control snapshot needs one
 
 	// What /health shows. Applied, Durable and Projected are input sequences.
@@ -149,16 +150,18 @@ func (s *AccountService) upsert(e *errand) problem {
 	case errors.Is(err, accounts.ErrAccount):
 		e.body.field = ""
 		return e.body.bodyProblem(accounts.ErrAccount, -1)
+	case errors.Is(err, control.ErrCapacity):
+		return problemCapacity("account")
 	case err != nil:
 		return s.changed(err)
 	}
 	return e.send(200, appendAccount(e.begin(), &account))
 }
 
-// account reads the body of an upsert. An account is enabled unless the body
-// says that it is not, also one that is there and disabled.
+// account reads the body of an upsert. A new account is enabled unless the body says
+// that it is not; one that is there stays as it is.
 func (d *decoder) account() accounts.Account {
-	a := accounts.Account{Enabled: true}
+	a := accounts.Account{Enabled: true, EnabledUnsaid: true}
 	var id, name bool
 	for key := range d.members {
 		switch string(key) {
@@ -167,7 +170,7 @@ func (d *decoder) account() accounts.Account {
 		case "displayName":
 			a.DisplayName, name = d.name("displayName"), true
 		case "enabled":
-			a.Enabled = d.flag("enabled")
+			a.Enabled, a.EnabledUnsaid = d.flag("enabled"), false
 		default:
 			d.fail(errUnknownField)
 		}

@@ -32,6 +32,7 @@ const (
 	CodeTermsDiffer          Code = "TERMS_DIFFER"    // a known clientOrderId with other terms
 	CodeStaleVersion         Code = "STALE_VERSION"   // the version of a control does not rise
 	CodeMarksDiffer          Code = "MARKS_DIFFER"    // other closing marks are published under this version
+	CodeCapacity             Code = "CAPACITY"        // the engine has no room for the record: nothing was written
 	CodeBodyTooLarge         Code = "BODY_TOO_LARGE"
 	CodeURITooLong           Code = "URI_TOO_LONG"
 	CodeUnsupportedMediaType Code = "UNSUPPORTED_MEDIA_TYPE"

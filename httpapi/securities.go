@@ -17,7 +17,8 @@ type Securities interface {
 	List(ctx context.Context) ([]securities.Stock, error)
 	// Get returns the stock of a ticker as it is stored, false for none.
 	Get(ctx context.Context, ticker string) (securities.Stock, bool, error)
-	// Upsert makes or changes a stock; securities.ErrStock changes nothing.
+	// Upsert makes or changes a stock; securities.ErrStock and control.ErrCapacity change
+	// nothing.
 	Upsert(ctx context.Context, s securities.Stock) (stored securities.Stock, version uint64, created bool, err error)
 	// Snapshot returns all stocks as of one moment.
 	Snapshot(ctx context.Context) (control.Snapshot, error)
@@ -28,7 +29,7 @@ type Securities interface {
 type ReferenceDeps struct {
 	Securities   Securities
 	Verifier     *gate.Verifier
-	WriteAuth    bool // reference.write-auth.enforced: writes need an admin token
+	WriteAuth    bool // writes need an admin token
 	SnapshotAuth bool // controlfeed.snapshot-auth: the control snapshot needs one
 
 	// What /health shows. Applied, Durable and Projected are input sequences.
@@ -146,6 +147,8 @@ func (s *ReferenceData) upsert(e *errand) problem {
 	case errors.Is(err, securities.ErrStock): // the name was checked
 		e.body.field = "ticker"
 		return e.body.bodyProblem(errTicker, -1)
+	case errors.Is(err, control.ErrCapacity):
+		return problemCapacity("security")
 	case err != nil:
 		return s.changed(err)
 	}
@@ -156,11 +159,11 @@ func (s *ReferenceData) upsert(e *errand) problem {
 	return e.send(status, appendStock(e.begin(), &stored))
 }
 
-// stock reads the body of an upsert. A stock is enabled and not halted unless the
-// body says otherwise, also one that is there. What a ticker may be is the
+// stock reads the body of an upsert. A new stock is enabled and not halted unless the
+// body says otherwise; one that is there stays as it is. What a ticker may be is the
 // service's to say, which stores it trimmed and in capitals.
 func (d *decoder) stock() securities.Stock {
-	s := securities.Stock{Enabled: true}
+	s := securities.Stock{Enabled: true, EnabledUnsaid: true, HaltedUnsaid: true}
 	var ticker, name bool
 	for key := range d.members {
 		switch string(key) {
@@ -170,9 +173,9 @@ func (d *decoder) stock() securities.Stock {
 		case "companyName":
 			s.CompanyName, name = d.name("companyName"), true
 		case "enabled":
-			s.Enabled = d.flag("enabled")
+			s.Enabled, s.EnabledUnsaid = d.flag("enabled"), false
 		case "halted":
-			s.Halted = d.flag("halted")
+			s.Halted, s.HaltedUnsaid = d.flag("halted"), false
 		default:
 			d.fail(errUnknownField)
 		}

@@ -144,6 +144,12 @@ func (s *source) changed(err error) problem {
 	return p
 }
 
+// problemCapacity is a new record for which the engine has no room.
+func problemCapacity(what string) problem {
+	return problem{status: fasthttp.StatusConflict, code: CodeCapacity,
+		detail: "the engine has no room for another " + what + ": nothing was written"}
+}
+
 // name reads a display or company name.
 func (d *decoder) name(field string) string {
 	d.field = field

@@ -237,7 +237,7 @@ func TestTypedClientTalksToTheSources(t *testing.T) {
 	c = client.New(client.Config{Address: r.address, Token: token})
 	defer c.Close()
 	for _, isNew := range []bool{true, false} {
-		s, created, err := c.UpsertStock(client.StockRequest{Ticker: " brk.b", CompanyName: "B", Enabled: &off, Halted: isNew})
+		s, created, err := c.UpsertStock(client.StockRequest{Ticker: " brk.b", CompanyName: "B", Enabled: &off, Halted: &isNew})
 		if err != nil || created != isNew || s != (client.Stock{Ticker: "BRK.B", CompanyName: "B"}) {
 			t.Errorf("%+v, %v, %v", s, created, err)
 		}

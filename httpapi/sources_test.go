@@ -180,8 +180,9 @@ func TestSourceContract(t *testing.T) {
 		{referenceAPI, newReferenceRig, stockRows(), []string{"GET /stocks", "GET /stocks/AAA", "GET /stocks/control-snapshot"},
 			stockWrites, goodStockRow, securities.ErrStock},
 	} {
-		var refusedRows []row
+		var refusedRows, fullRows []row
 		for _, write := range s.writes {
+			fullRows = append(fullRows, row{write, s.good, "", 409, CodeCapacity})
 			refusedRows = append(refusedRows, row{write, s.good, "", 400, CodeMalformedBody})
 		}
 		met := map[string][]int{}
@@ -198,6 +199,7 @@ func TestSourceContract(t *testing.T) {
 			{"stopping", auth{}, context.Canceled, brokenRows(s.reads, s.writes, s.good, 503, CodeStopping)},
 			{"broken", auth{}, errPlanted, brokenRows(s.reads, s.writes, s.good, 500, CodeInternal)},
 			{"refused behind the edge", auth{}, s.refused, refusedRows},
+			{"no room", auth{}, control.ErrCapacity, fullRows},
 		} {
 			t.Run(s.reads[0]+", "+tt.name, func(t *testing.T) {
 				r := s.rig(t, tt.auth)
@@ -240,7 +242,7 @@ func (r *sourceRig) row(q row) answer {
 	// That a ticker is none is the service's to say.
 	ticker := a.status == 400 && strings.Contains(string(a.body), "field ticker: "+errTicker.Error())
 	behind := r.tally.err.Load() != nil && q.code == CodeMalformedBody && q.body != "{"
-	early := a.status >= 400 && a.status < 500 && a.status != 404 && !ticker && !behind
+	early := a.status >= 400 && a.status < 500 && a.status != 404 && a.status != 409 && !ticker && !behind
 	if early && r.tally.calls.Load() != calls {
 		r.t.Errorf("%s: answered %d and asked behind the edge", name, a.status)
 	}
@@ -317,9 +319,10 @@ func TestFlagsTravelInTheSnapshot(t *testing.T) {
 		steps  []string // members of a body, and the flags that they leave
 	}{
 		{control.Account, newAccountRig(t, auth{}), `PUT /account/ {"id":7,"displayName":"Seven"`,
-			[]string{`,"enabled":false}`, "false false", `}`, "true false", `,"enabled":false}`, "false false", `,"enabled":true}`, "true false"}},
+			[]string{`,"enabled":false}`, "false false", `}`, "false false", `,"enabled":true}`, "true false", `}`, "true false"}},
 		{control.Security, newReferenceRig(t, auth{}), `POST /stocks {"ticker":"aaa","companyName":"Triple A"`,
-			[]string{`,"enabled":false,"halted":true}`, "false true", `,"halted":true}`, "true true", `,"enabled":false}`, "false false", `}`, "true false"}},
+			[]string{`,"enabled":false,"halted":true}`, "false true", `,"halted":false}`, "false false", `,"halted":true}`, "false true",
+				`,"enabled":true}`, "true true", `}`, "true true", `,"halted":false}`, "true false"}},
 	} {
 		path := strings.TrimSuffix(s.rig.list, "/") + "/control-snapshot"
 		first, err := control.ParseSnapshot(s.source, s.rig.send("GET "+path, "", "").want(t, 200, "").body)

@@ -153,7 +153,7 @@ func (g *Genesis) verify() error {
 		{"limits.idempotencyCapacity", int64(l.IdempotencyCapacity), 1, 1 << 28},
 		{"limits.maxAccounts", int64(l.MaxAccounts), 1, maxPositions},
 		{"limits.maxSecurities", int64(l.MaxSecurities), 1, maxSecurity},
-		{"limits.maxContracts", int64(l.MaxContracts), 1, 1 << 28},
+		{"limits.maxContracts", int64(l.MaxContracts), 1, maxContracts},
 		{"limits.maxOpenOrders", int64(l.MaxOpenOrders), 1, MaxOrders},
 		{"limits.retainedOrders", int64(l.RetainedOrders), 0, MaxOrders},
 		{"limits.maxAccounts x maxSecurities",

@@ -132,7 +132,7 @@ func TestReplayRefusesWhatIsNotNext(t *testing.T) {
 	}
 	before := r.e.StateHash()
 	unknown := command(2)
-	unknown.Type = 14
+	unknown.Type = 15
 	template := command(2)
 	template.TemplateID = 9
 	for _, tt := range []struct {
@@ -143,7 +143,7 @@ func TestReplayRefusesWhatIsNotNext(t *testing.T) {
 	}{
 		{"again", command(1), ErrSequence, "replay sequence=1 after 1"},
 		{"a hole", command(3), ErrSequence, "replay sequence=3 after 1"},
-		{"unknown type", unknown, ErrCommandType, "replay sequence=2: matcher: decode type=14"},
+		{"unknown type", unknown, ErrCommandType, "replay sequence=2: matcher: decode type=15"},
 		{"unknown template", template, ErrTemplate, "replay sequence=2: matcher: decode template=9"},
 	} {
 		err := r.e.Replay(tt.give, r.out)

@@ -63,20 +63,32 @@ func (c *Command) verifyCommand() error {
 	if c.BlockLength != blockCommand {
 		return c.badBlockLength()
 	}
-	if c.Type < OrderNew || c.Type > SwaptionBook {
+	if c.Type < OrderNew || c.Type > CapacityControl || c.Type == CapacityControl && c.Version < 2 {
 		return fmt.Errorf("matcher: decode type=%d: %w", c.Type, ErrCommandType)
 	}
-	most := Sell
-	if c.Type == SecurityControl {
-		most = SecurityEnabled | SecurityHalted
-	}
-	if c.Side > most {
+	if c.Side&^c.sides() != 0 {
 		return fmt.Errorf("matcher: decode type=%d side=%d: %w", c.Type, c.Side, ErrSide)
 	}
 	if c.Flags&^flagsKnown != 0 {
 		return fmt.Errorf("matcher: decode flags=%#x: %w", c.Flags, ErrFlags)
 	}
 	return nil
+}
+
+// sides are the bits that Side may have.
+func (c *Command) sides() (bits Side) {
+	switch c.Type {
+	case AccountControl:
+		bits = SecurityEnabled | KeepEnabled
+	case SecurityControl:
+		bits = SecurityEnabled | SecurityHalted | KeepEnabled | KeepHalted
+	default:
+		return Sell
+	}
+	if c.Version < 2 {
+		bits &^= KeepEnabled | KeepHalted
+	}
+	return bits
 }
 
 func (c *Command) verifySymbol() error {

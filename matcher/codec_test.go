@@ -58,6 +58,12 @@ func TestCommandGoldenBytes(t *testing.T) {
 	}
 }
 
+// older is a record as a build wrote it that knew no version 2.
+func older(c Command) Command {
+	c.Version = 1
+	return c
+}
+
 func TestDecodeRefusesEachFaultWithItsOwnError(t *testing.T) {
 	order, symbol, extract := NewCommand(OrderNew), NewSymbolRegister("AAA"), NewRiskExtract(1, 1)
 	full := NewSymbolRegister(strings.Repeat("X", MaxTicker))
@@ -84,9 +90,14 @@ func TestDecodeRefusesEachFaultWithItsOwnError(t *testing.T) {
 		{"symbol's block length", edit(symbol, 0, 56), ErrBlockLength},
 		{"extract's block length", edit(extract, 0, 56), ErrBlockLength},
 		{"type 0", edit(order, 60, 0), ErrCommandType},
-		{"type 14", edit(order, 60, 14), ErrCommandType},
+		{"type 15", edit(order, 60, 15), ErrCommandType},
+		{"type 14 of version 1", edit(older(NewCommand(CapacityControl)), 60, 14), ErrCommandType},
 		{"side 2", edit(order, 61, 2), ErrSide},
-		{"security control 4", edit(NewCommand(SecurityControl), 61, 4), ErrSide},
+		{"security control 16", edit(NewCommand(SecurityControl), 61, 16), ErrSide},
+		{"security control 4 of version 1", edit(older(NewCommand(SecurityControl)), 61, 4), ErrSide},
+		{"account control 2", edit(NewCommand(AccountControl), 61, 2), ErrSide},
+		{"account control 4 of version 1", edit(older(NewCommand(AccountControl)), 61, 4), ErrSide},
+		{"restriction control 4", edit(NewCommand(RestrictionControl), 61, 4), ErrSide},
 		{"flag bit 4", edit(order, 62, 1<<4), ErrFlags},
 		{"flag bit 15", edit(order, 63, 1<<7), ErrFlags},
 		{"no ticker", edit(symbol, 16, 0), ErrTicker},

@@ -45,6 +45,7 @@ const (
 	OrderReplace       CommandType = 11
 	SwapBook           CommandType = 12
 	SwaptionBook       CommandType = 13
+	CapacityControl    CommandType = 14 // of version 2
 )
 
 // Side is the direction of an order, a trade or a swap.
@@ -60,6 +61,15 @@ const (
 const (
 	SecurityEnabled Side = 1 << 0
 	SecurityHalted  Side = 1 << 1
+)
+
+// What Command.Side says beside that in an ACCOUNT_CONTROL or SECURITY_CONTROL of version 2:
+// the flag is for an account or a security that is not known yet, and stays as it is for one
+// that is. So a change of a source's record that does not say the flag leaves what an
+// operator has set by hand.
+const (
+	KeepEnabled Side = 1 << 2
+	KeepHalted  Side = 1 << 3
 )
 
 // Opposite returns the other side.
@@ -89,12 +99,15 @@ const (
 //	FORCE_FILL           OrderRef, Qty, LimitPx = the execution price; AccountID must be the order's
 //	PRICE_TICK           SecurityID, PriceTicks = the price
 //	TRADE_NEW            like ORDER_NEW without a price: booked at the last known price
-//	ACCOUNT_CONTROL      Side = enabled, PriceTicks = control version, OrderRef = the mark of the
+//	ACCOUNT_CONTROL      Side: bit 0 enabled, bit 2 keep it; PriceTicks = control version, OrderRef = the mark of the
 //	                     source's epoch when it comes from the control feed, 0 by hand
-//	SECURITY_CONTROL     Side: bit 0 enabled, bit 1 halted; PriceTicks and OrderRef as above
+//	SECURITY_CONTROL     Side: bit 0 enabled, bit 1 halted, bits 2 and 3 keep them; PriceTicks and
+//	                     OrderRef as above
 //	RESTRICTION_CONTROL  Side = restricted, PriceTicks = control version
 //	POLICY_CONTROL       Side = kill switch, PriceTicks = policy version, Qty = maximum position
 //	                     (0 = unchanged), LimitPx = maximum concentration notional x 1e6 (0 = unchanged)
+//	CAPACITY_CONTROL     AccountID, SecurityID, Qty = room for accounts, securities and contracts (what is
+//	                     not larger than before changes nothing)
 //	SWAP_BOOK            Qty = notional, LimitPx = fixed rate, PriceTicks = idempotency key, OrderRef =
 //	                     effective and maturity day, SecurityID = convention; see ContractTerms
 //	SWAPTION_BOOK        like SWAP_BOOK; SecurityID = convention, exercise style and expiry day

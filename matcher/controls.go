@@ -3,32 +3,41 @@ package matcher
 import "slices"
 
 // accountControl decides an ACCOUNT_CONTROL: it opens an account that is not
-// known and enables or disables one that is.
+// known and enables or disables one that is, unless the flag is to be kept.
 func (e *Engine) accountControl(c *Command) {
-	if c.Side > 1 {
+	if c.Side&^c.sides() != 0 {
 		e.reject(c, Invalid)
 		return
 	}
-	if i := e.accounts.find(c.AccountID); i >= 0 {
-		e.accounts.rows[i].enabled = uint32(c.Side)
-	} else if !e.accounts.add(c.AccountID, c.Side == 1) {
-		e.reject(c, Capacity)
-		return
+	if i := e.accounts.find(c.AccountID); i < 0 {
+		if !e.accounts.add(c.AccountID, c.Side&SecurityEnabled != 0) {
+			e.reject(c, Capacity)
+			return
+		}
+	} else if c.Side&KeepEnabled == 0 {
+		e.accounts.rows[i].enabled = uint32(c.Side & SecurityEnabled)
 	}
 	e.applyEvent(c, 0, EventLast)
 }
 
 // securityControl decides a SECURITY_CONTROL: it makes a registered security
-// tradable, or not. Resting orders stay where they are.
+// tradable, or not, but for the flags that are to be kept. Resting orders stay where they are.
 func (e *Engine) securityControl(c *Command) {
 	switch {
-	case c.Side > SecurityEnabled|SecurityHalted:
+	case c.Side&^c.sides() != 0:
 		e.reject(c, Invalid)
 	case c.SecurityID-1 >= uint32(e.securities.count):
 		e.reject(c, UnknownSecurity)
 	default:
 		s := &e.securities.rows[c.SecurityID-1]
-		s.control(c.Side&SecurityEnabled != 0, c.Side&SecurityHalted != 0)
+		enabled, halted := c.Side&SecurityEnabled != 0, c.Side&SecurityHalted != 0
+		if known := s.flags&securityKnown != 0; known && c.Side&KeepEnabled != 0 {
+			enabled = s.flags&securityEnabled != 0
+		}
+		if known := s.flags&securityKnown != 0; known && c.Side&KeepHalted != 0 {
+			halted = s.flags&securityHalted != 0
+		}
+		s.control(enabled, halted)
 		e.applyEvent(c, 0, EventLast)
 	}
 }

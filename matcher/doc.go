@@ -44,6 +44,9 @@
 // received stands at the end of the int64 range instead of passing it: both
 // sides' credit checks refuse from there on.
 //
+// Capacities begin as the genesis record says. A CAPACITY_CONTROL raises them, which moves
+// tables to larger ones: the one command that allocates, and that costs what the tables hold.
+//
 // An OTC booking makes a contract and nothing else: no order, no position, no use
 // of credit. Contracts are terms that are kept for good; nothing values, nets or
 // exercises them. The cost of a booking does not depend on how many there are.

@@ -104,6 +104,8 @@ func (e *Engine) decide(c *Command, q *request) {
 		e.mark(c)
 	case SwapBook, SwaptionBook:
 		e.book(c)
+	case CapacityControl:
+		e.capacityControl(c)
 	default:
 		e.applied--
 		panicUnknown(c)

@@ -23,7 +23,7 @@ func TestEngineControls(t *testing.T) {
 	r.refused(buy(1, 1, 100), SecurityDisabled)
 	r.want(control(SecurityControl, 0, aaa, SecurityEnabled), "applied")
 	r.must(buy(1, 1, 100))
-	r.want(control(SecurityControl, 0, aaa, 4), "rejected buy INVALID")
+	r.want(control(SecurityControl, 0, aaa, 16), "rejected buy INVALID")
 	r.want(control(SecurityControl, 0, 6, 1), "rejected sec=6 sell UNKNOWN_SECURITY")
 	r.want(control(SecurityControl, 0, 0, 1), "rejected sec=0 sell UNKNOWN_SECURITY")
 
@@ -49,6 +49,45 @@ func TestEngineControls(t *testing.T) {
 	r.must(with(policyOf(1, 0), func(c *Command) { c.Version = 1 })) // as an older build decided it
 	if got, want := r.e.Policy(), (PolicyInfo{1, false, 20, 30 * unit}); got != want {
 		t.Errorf("policy %+v, want %+v", got, want)
+	}
+}
+
+// A control that keeps a flag says it only of what is not known yet; an older record has
+// no such bit.
+func TestEngineKeepsWhatAControlDoesNotSay(t *testing.T) {
+	r := newRig(t, testGenesis())
+	keep := func(c Command, bits Side) Command { c.Side |= bits; return c }
+	r.must(keep(control(AccountControl, 9, 0, 0), KeepEnabled)) // opened as it says
+	r.refused(buy(9, 1, 100), AccountDisabled)
+	r.must(keep(control(AccountControl, 9, 0, 1), KeepEnabled))
+	r.refused(buy(9, 1, 100), AccountDisabled)
+	r.must(control(AccountControl, 9, 0, 1))
+	r.must(keep(control(AccountControl, 9, 0, 0), KeepEnabled))
+	r.must(buy(9, 1, 100))
+
+	states := []Side{0, SecurityEnabled, SecurityHalted, SecurityEnabled | SecurityHalted}
+	for _, is := range states {
+		for _, says := range states {
+			for _, kept := range []Side{0, KeepEnabled, KeepHalted, KeepEnabled | KeepHalted} {
+				r.must(control(SecurityControl, 0, aaa, is))
+				r.must(keep(control(SecurityControl, 0, aaa, says), kept))
+				flags := kept >> 2
+				want := is&flags | says&^flags
+				if got := Side(r.e.securities.rows[aaa-1].enabledColumn()); got != want {
+					t.Errorf("%d, then %d keeping %d: %d, want %d", is, says, flags, got, want)
+				}
+			}
+		}
+	}
+	r.must(NewSymbolRegister("NEW"))
+	const id = 6
+	r.must(keep(control(SecurityControl, 0, id, SecurityEnabled), KeepEnabled|KeepHalted))
+	if got := r.e.securities.rows[id-1].enabledColumn(); got != 1 {
+		t.Errorf("a security that was not known has flags %d", got)
+	}
+	for _, c := range []Command{control(AccountControl, 9, 0, 0), control(SecurityControl, 0, aaa, 0)} {
+		c.Version = 1
+		r.want(keep(c, KeepEnabled), "rejected "+map[CommandType]string{AccountControl: "acct=9 sec=0 "}[c.Type]+"buy INVALID")
 	}
 }
 

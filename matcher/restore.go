@@ -30,7 +30,7 @@ var (
 
 // ReadSnapshot makes an engine of what WriteSnapshot wrote, in format 6, or in
 // formats 4 and 5 of the same layout with fewer columns. The limits come from
-// the genesis record, everything else from the snapshot.
+// the genesis record, everything else from the snapshot, capacities that were raised too.
 //
 //   - Trust: none. Every column is checked against its range and its neighbours; whether
 //     the bytes are the ones that were written is for the SHA-256 in the manifest to say.
@@ -67,9 +67,9 @@ type snapshotReader struct {
 
 // place is a record type's place in the file; 0 is no type at all.
 var place = [...]int{
-	recordHeader: 1, recordPolicy: 2, recordAccount: 3, recordSecurity: 4, recordSymbol: 5,
-	recordIdempotency: 6, recordContract: 7, recordPosition: 8, recordPrice: 9, recordBook: 10,
-	recordOrder: 11, recordEnd: 12,
+	recordHeader: 1, recordPolicy: 2, recordCapacity: 3, recordAccount: 4, recordSecurity: 5, recordSymbol: 6,
+	recordIdempotency: 7, recordContract: 8, recordPosition: 9, recordPrice: 10, recordBook: 11,
+	recordOrder: 12, recordEnd: 13,
 }
 
 func (s *snapshotReader) read() error {
@@ -82,10 +82,11 @@ func (s *snapshotReader) read() error {
 			return err
 		}
 		kind := int(s.kind)
-		if kind >= len(place) || place[kind] == 0 || kind == recordContract && s.format == 4 {
+		if kind >= len(place) || place[kind] == 0 || kind == recordContract && s.format == 4 ||
+			kind == recordCapacity && s.format < SnapshotFormat {
 			return ErrSnapshotRecord
 		}
-		if place[kind] < place[before] || kind == before && (kind == recordPolicy || kind == recordHeader) {
+		if place[kind] < place[before] || kind == before && (kind == recordPolicy || kind == recordHeader || kind == recordCapacity) {
 			return fmt.Errorf("after type %d: %w", before, ErrSnapshotSequence)
 		}
 		if kind != before {
@@ -215,6 +216,8 @@ func (s *snapshotReader) body() error {
 	switch s.kind {
 	case recordPolicy:
 		return s.policy()
+	case recordCapacity:
+		return s.capacity()
 	case recordAccount:
 		return s.account()
 	case recordSecurity:

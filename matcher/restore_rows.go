@@ -25,6 +25,30 @@ func (s *snapshotReader) policy() error {
 	return nil
 }
 
+// capacity reads the one record of capacities that were raised.
+func (s *snapshotReader) capacity() error {
+	e, l := s.engine, s.engine.genesis.Limits.Capacities()
+	columns := []struct {
+		name       string
+		value, min int64
+		max        int64
+	}{
+		{"maxAccounts", s.columns[0], int64(l.Accounts), maxPositions},
+		{"maxSecurities", s.columns[1], int64(l.Securities), maxSecurity},
+		{"maxContracts", s.columns[2], int64(l.Contracts), maxContracts},
+	}
+	for _, c := range columns {
+		if c.value < c.min || c.value > c.max {
+			return invalid(c.name, c.value)
+		}
+	}
+	to := Capacities{int(s.columns[0]), int(s.columns[1]), int(s.columns[2])}
+	if to == l || !to.Possible() {
+		return invalid("maxAccounts x maxSecurities", int64(to.Accounts)*int64(to.Securities))
+	}
+	return e.grow(to)
+}
+
 func (s *snapshotReader) account() error {
 	id, enabled, executed := s.columns[0], s.columns[1], s.columns[2]
 	t := &s.engine.accounts

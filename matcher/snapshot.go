@@ -30,6 +30,7 @@ const (
 	recordSymbol      = 10
 	recordBook        = 11
 	recordContract    = 12
+	recordCapacity    = 13 // only where capacities are not those of the genesis record
 )
 
 // recordColumns is how many i64 columns follow the i32 type of a record.
@@ -37,7 +38,7 @@ const (
 // 5 has contractColumns5.
 var recordColumns = [...]int{
 	recordOrder: 15, recordPosition: 4, recordPrice: 2, recordEnd: 0, recordPolicy: 4,
-	recordAccount: 3, recordSecurity: 6, recordIdempotency: 3, recordBook: 2, recordContract: 11,
+	recordAccount: 3, recordSecurity: 6, recordIdempotency: 3, recordBook: 2, recordContract: 11, recordCapacity: 3,
 }
 
 const (
@@ -60,6 +61,9 @@ func (e *Engine) WriteSnapshot(w io.Writer) error {
 	s.header(e)
 	s.record(recordPolicy, e.policyVersion, int64(oneIf(e.policy.kill)),
 		e.policy.maxPosition, e.policy.maxConcentration)
+	if c := e.Capacities(); c != e.genesis.Limits.Capacities() {
+		s.record(recordCapacity, int64(c.Accounts), int64(c.Securities), int64(c.Contracts))
+	}
 	for i := range e.accounts.rows[:e.accounts.count] {
 		a := &e.accounts.rows[i]
 		s.record(recordAccount, int64(a.id), int64(a.enabled), a.executed)

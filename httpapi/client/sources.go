@@ -18,7 +18,7 @@ type Account struct {
 type AccountRequest struct {
 	ID          uint32 `json:"id"`
 	DisplayName string `json:"displayName"`
-	Enabled     *bool  `json:"enabled,omitempty"` // nil: enabled, whatever it was before
+	Enabled     *bool  `json:"enabled,omitempty"` // nil: as it is; a new one is enabled
 }
 
 // Stock is a stock as the reference-data service shows it.
@@ -32,8 +32,8 @@ type Stock struct {
 type StockRequest struct {
 	Ticker      string `json:"ticker"`
 	CompanyName string `json:"companyName"`
-	Enabled     *bool  `json:"enabled,omitempty"` // nil: enabled, whatever it was before
-	Halted      bool   `json:"halted"`
+	Enabled     *bool  `json:"enabled,omitempty"` // nil: as it is; a new one is enabled
+	Halted      *bool  `json:"halted,omitempty"`  // nil: as it is; a new one is not halted
 }
 
 // These methods are the account-service's and the reference-data service's: a

@@ -249,6 +249,7 @@ type AccountControl struct {
 	ID      uint32 `json:"id"`
 	Enabled bool   `json:"enabled"`
 	Version int64  `json:"version"`
+	HeldBy  string `json:"heldBy"` // source or operator: who has set Enabled
 }
 
 // SecurityControl is a security in the gate's image.
@@ -258,6 +259,7 @@ type SecurityControl struct {
 	Halted     bool   `json:"halted"`
 	Restricted bool   `json:"restricted"`
 	Version    int64  `json:"version"`
+	HeldBy     string `json:"heldBy"` // source or operator: who has set Enabled or Halted
 }
 
 // Health is the answer of /health.

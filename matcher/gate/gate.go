@@ -20,13 +20,20 @@ type Gate struct {
 	policy policy
 	_      [cacheLine]byte
 
+	// The tables move to larger ones when the engine's capacities rise. Whoever reads goes
+	// by one of them from beginning to end, and sees what was true when it began.
+	tables atomic.Pointer[tables]
+
+	writers *writers
+}
+
+// tables are the accounts and securities that there is room for.
+type tables struct {
 	accounts   []accountRow // open addressing, at most half full
 	shift      uint         // 32 - log2(len(accounts))
 	securities []security   // by id; 0 is never one
 	names      []string     // by id; written before the entry of tickers that leads to it
 	tickers    []atomic.Uint64
-
-	writers *writers
 }
 
 // policy is what every order is judged by. Writers: SetLimits, SetTick, SetPolicy, Observe.
@@ -52,6 +59,7 @@ type accountRow struct {
 const (
 	accountTaken   = 1 << 32
 	accountEnabled = 1 << 33
+	accountByHand  = 1 << 34 // an operator has set accountEnabled
 )
 
 // security is one security: a line of its own.
@@ -61,7 +69,7 @@ const (
 // it was before has read a whole cell.
 type security struct {
 	flags   atomic.Uint32
-	_       uint32
+	byHand  atomic.Uint32 // securityEnabled, securityHalted: an operator has set it
 	version atomic.Int64
 	stamp   atomic.Uint64 // number of prices so far; 0 = none yet
 	cells   [2]priceCell
@@ -101,7 +109,8 @@ func (g *Gate) Screen(c *matcher.Command) matcher.RiskReason {
 	case g.policy.kill.Load() != 0:
 		return matcher.KillSwitch
 	}
-	account := g.account(c.AccountID)
+	t := g.tables.Load()
+	account := t.account(c.AccountID)
 	if account == 0 {
 		return matcher.UnknownAccount
 	}
@@ -111,10 +120,10 @@ func (g *Gate) Screen(c *matcher.Command) matcher.RiskReason {
 	if booking {
 		return g.screenBooking(c)
 	}
-	if c.SecurityID == 0 || uint64(c.SecurityID) >= uint64(len(g.securities)) {
+	if c.SecurityID == 0 || uint64(c.SecurityID) >= uint64(len(t.securities)) {
 		return matcher.UnknownSecurity
 	}
-	s := &g.securities[c.SecurityID]
+	s := &t.securities[c.SecurityID]
 	if flags := s.flags.Load(); flags != securityTradable {
 		switch {
 		case flags&securityKnown == 0:
@@ -223,10 +232,10 @@ func (g *Gate) collarOff(last int64) int64 {
 }
 
 // account returns the word of an account, 0 if it is unknown.
-func (g *Gate) account(id uint32) uint64 {
-	mask := uint32(len(g.accounts) - 1)
-	for at := id * 2654435769 >> g.shift; ; at++ {
-		word := g.accounts[at&mask].word.Load()
+func (t *tables) account(id uint32) uint64 {
+	mask := uint32(len(t.accounts) - 1)
+	for at := id * 2654435769 >> t.shift; ; at++ {
+		word := t.accounts[at&mask].word.Load()
 		if word == 0 || uint32(word) == id {
 			return word
 		}
@@ -234,7 +243,7 @@ func (g *Gate) account(id uint32) uint64 {
 }
 
 // AccountKnown reports whether an account is known, enabled or not.
-func (g *Gate) AccountKnown(id uint32) bool { return g.account(id) != 0 }
+func (g *Gate) AccountKnown(id uint32) bool { return g.tables.Load().account(id) != 0 }
 
 // priceTries bounds price: it loses a try for every two prices that are written
 // while it reads one, so more than one is rare and the last one unheard of.
@@ -269,10 +278,11 @@ func (s *security) setPrice(px, timeMillis int64) {
 // Price returns the last price of a security and its event time, false when
 // there is none. The pair belongs together.
 func (g *Gate) Price(id uint32) (px, timeMillis int64, ok bool) {
-	if uint64(id) >= uint64(len(g.securities)) {
+	t := g.tables.Load()
+	if uint64(id) >= uint64(len(t.securities)) {
 		return 0, 0, false
 	}
-	return g.securities[id].price()
+	return t.securities[id].price()
 }
 
 // Now is the event time of a price that is of this moment: the clock's, or that of the market
@@ -287,15 +297,18 @@ func (g *Gate) Now(id uint32, clock int64) int64 {
 }
 
 // Security returns the id of a ticker, exactly as it is written. No allocation.
-func (g *Gate) Security(ticker []byte) (id uint32, ok bool) {
+func (g *Gate) Security(ticker []byte) (id uint32, ok bool) { return g.tables.Load().find(ticker) }
+
+// find is Security.
+func (t *tables) find(ticker []byte) (id uint32, ok bool) {
 	hash := hashTicker(ticker)
-	mask := uint32(len(g.tickers) - 1)
+	mask := uint32(len(t.tickers) - 1)
 	for at := hash; ; at++ {
-		entry := g.tickers[at&mask].Load()
+		entry := t.tickers[at&mask].Load()
 		if entry == 0 {
 			return 0, false
 		}
-		if id = uint32(entry); uint32(entry>>32) == hash && g.names[id] == string(ticker) {
+		if id = uint32(entry); uint32(entry>>32) == hash && t.names[id] == string(ticker) {
 			return id, true
 		}
 	}
@@ -303,11 +316,12 @@ func (g *Gate) Security(ticker []byte) (id uint32, ok bool) {
 
 // Ticker returns the name of a security, "" if there is none by that id.
 func (g *Gate) Ticker(id uint32) string {
-	if uint64(id) >= uint64(len(g.securities)) ||
-		g.securities[id].flags.Load()&securityRegistered == 0 {
+	t := g.tables.Load()
+	if uint64(id) >= uint64(len(t.securities)) ||
+		t.securities[id].flags.Load()&securityRegistered == 0 {
 		return ""
 	}
-	return g.names[id]
+	return t.names[id]
 }
 
 // hashTicker is FNV-1a.

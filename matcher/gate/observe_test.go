@@ -113,9 +113,10 @@ func TestObservedControls(t *testing.T) {
 		}
 	}
 	got := g.Snapshot()
-	wantAccounts := []AccountControl{{0, true, 0}, {1, false, 24}, {2, true, 0}, {3, true, 22}, {50, true, 23}}
-	wantSecurities := []SecurityControl{{4, "A", true, false, false, 27}, {1, "AAPL", true, false, true, 25}, {2, "MSFT", true, true, false, 0},
-		{3, "NVDA", false, false, false, 0}, {5, "TSLA", true, false, false, 21}}
+	wantAccounts := []AccountControl{{0, true, 0, false}, {1, false, 24, true}, {2, true, 0, false}, {3, true, 22, true},
+		{50, true, 23, true}}
+	wantSecurities := []SecurityControl{{4, "A", true, false, false, 27, false}, {1, "AAPL", true, false, true, 25, false},
+		{2, "MSFT", true, true, false, 0, false}, {3, "NVDA", false, false, false, 0, false}, {5, "TSLA", true, false, false, 21, true}}
 	if !slices.Equal(got.Accounts, wantAccounts) || !slices.Equal(got.Securities, wantSecurities) || !got.KillSwitch || got.PolicyVersion != 40 {
 		t.Errorf("got %+v", got)
 	}

@@ -107,6 +107,7 @@ type AccountControl struct {
 	ID      uint32 `json:"id"`
 	Enabled bool   `json:"enabled"`
 	Version int64  `json:"version"`
+	HeldBy  Holder `json:"heldBy"`
 }
 
 // SecurityControl is a security's row of a Snapshot.
@@ -117,6 +118,25 @@ type SecurityControl struct {
 	Halted     bool   `json:"halted"`
 	Restricted bool   `json:"restricted"`
 	Version    int64  `json:"version"`
+	HeldBy     Holder `json:"heldBy"` // who has set Enabled or Halted; Restricted is always an operator's
+}
+
+// Holder is who has set the flags of an account or a security. What an operator has set
+// stays until an operator sets something else, or a change of the source says the flag.
+type Holder bool
+
+// The holders.
+const (
+	HeldBySource   Holder = false
+	HeldByOperator Holder = true
+)
+
+// MarshalText names the holder, for JSON.
+func (h Holder) MarshalText() ([]byte, error) {
+	if h == HeldByOperator {
+		return []byte("operator"), nil
+	}
+	return []byte("source"), nil
 }
 
 // PolicyVersion is the version of the policy in force, 0 before the first.
@@ -143,21 +163,24 @@ func (g *Gate) copyImage() Snapshot {
 		Accounts:      make([]AccountControl, 0, w.accounts),
 		Securities:    []SecurityControl{},
 	}
-	for i := range g.accounts {
-		if word := g.accounts[i].word.Load(); word != 0 {
+	t := g.tables.Load()
+	for i := range t.accounts {
+		if word := t.accounts[i].word.Load(); word != 0 {
 			out.Accounts = append(out.Accounts, AccountControl{
-				ID: uint32(word), Enabled: word&accountEnabled != 0, Version: g.accounts[i].version.Load(),
+				ID: uint32(word), Enabled: word&accountEnabled != 0, Version: t.accounts[i].version.Load(),
+				HeldBy: word&accountByHand != 0,
 			})
 		}
 	}
-	for id := range g.securities {
-		s := &g.securities[id]
+	for id := range t.securities {
+		s := &t.securities[id]
 		if flags := s.flags.Load(); flags&securityRegistered != 0 {
 			out.Securities = append(out.Securities, SecurityControl{
-				ID: uint32(id), Ticker: g.names[id], Version: s.version.Load(),
+				ID: uint32(id), Ticker: t.names[id], Version: s.version.Load(),
 				Enabled:    flags&securityEnabled != 0,
 				Halted:     flags&securityHalted != 0,
 				Restricted: flags&securityRestricted != 0,
+				HeldBy:     s.byHand.Load() != 0,
 			})
 		}
 	}

@@ -15,6 +15,7 @@ var (
 	ErrCapacity = errors.New("table is full")
 	ErrSecurity = errors.New("not a security of this gate")
 	ErrTicker   = errors.New("ticker and id belong to others")
+	ErrAccount  = errors.New("not an account of this gate")
 	ErrSource   = errors.New("unknown source")
 	ErrLimit    = errors.New("limit is out of range")
 )
@@ -24,6 +25,7 @@ type writers struct {
 	mu       sync.Mutex // held by every writer but those of prices, and by Snapshot
 	accounts int
 	limit    int // of accounts
+	tickers  int // registered
 	sources  [sourceCount]Source
 	missed   atomic.Uint64
 	late     atomic.Uint64
@@ -48,20 +50,24 @@ func (w *writers) advance(inputSeq uint64) bool {
 // in. Capacities are those of the engine behind it, at least 1 each.
 func New(maxAccounts, maxSecurities int) *Gate {
 	maxAccounts, maxSecurities = max(maxAccounts, 1), max(maxSecurities, 1)
-	slots := 1 << bits.Len(uint(2*maxAccounts-1))
-	g := &Gate{
-		accounts:   make([]accountRow, slots),
-		shift:      uint(33 - bits.Len(uint(slots))),
-		securities: make([]security, maxSecurities+1),
-		names:      make([]string, maxSecurities+1),
-		tickers:    make([]atomic.Uint64, 1<<bits.Len(uint(2*maxSecurities-1))),
-		writers:    &writers{limit: maxAccounts, priced: make([]bool, maxSecurities+1)},
-	}
+	g := &Gate{writers: &writers{limit: maxAccounts, priced: make([]bool, maxSecurities+1)}}
+	g.tables.Store(newTables(maxAccounts, maxSecurities))
 	g.policy.tickPx.Store(defaultTickPx)
 	for i := range g.writers.sources {
 		g.writers.sources[i].Name = sourceNames[i]
 	}
 	return g
+}
+
+func newTables(maxAccounts, maxSecurities int) *tables {
+	slots := 1 << bits.Len(uint(2*maxAccounts-1))
+	return &tables{
+		accounts:   make([]accountRow, slots),
+		shift:      uint(33 - bits.Len(uint(slots))),
+		securities: make([]security, maxSecurities+1),
+		names:      make([]string, maxSecurities+1),
+		tickers:    make([]atomic.Uint64, 1<<bits.Len(uint(2*maxSecurities-1))),
+	}
 }
 
 // defaultTickPx is the price grid unless SetTick says otherwise: 0.001.
@@ -124,17 +130,54 @@ func (g *Gate) SetTick(px int64) error {
 func (g *Gate) SetAccount(id uint32, enabled bool, version int64) error {
 	g.writers.mu.Lock()
 	defer g.writers.mu.Unlock()
-	return g.setAccount(id, enabled, version)
+	return g.setAccount(id, accountFlags(enabled, false), false, version)
 }
 
-func (g *Gate) setAccount(id uint32, enabled bool, version int64) error {
-	word := uint64(id) | accountTaken
-	if enabled {
-		word |= accountEnabled
+// HoldAccount notes that an operator has set the flag of an account that is known.
+func (g *Gate) HoldAccount(id uint32) error {
+	g.writers.mu.Lock()
+	defer g.writers.mu.Unlock()
+	row := g.accountRow(id)
+	if row == nil {
+		return fmt.Errorf("gate: hold account id=%d: %w", id, ErrAccount)
 	}
-	mask := uint32(len(g.accounts) - 1)
-	for at := id * 2654435769 >> g.shift; ; at++ {
-		row := &g.accounts[at&mask]
+	row.word.Store(row.word.Load() | accountByHand)
+	return nil
+}
+
+// accountRow is the row of an account, nil for none.
+func (g *Gate) accountRow(id uint32) *accountRow {
+	t := g.tables.Load()
+	mask := uint32(len(t.accounts) - 1)
+	for at := id * 2654435769 >> t.shift; ; at++ {
+		row := &t.accounts[at&mask]
+		switch word := row.word.Load(); {
+		case word == 0:
+			return nil
+		case uint32(word) == id:
+			return row
+		}
+	}
+}
+
+func accountFlags(enabled, byHand bool) (flags uint64) {
+	if enabled {
+		flags |= accountEnabled
+	}
+	if byHand {
+		flags |= accountByHand
+	}
+	return flags
+}
+
+// setAccount opens an account, or sets the flags of one that is known unless they are to
+// be kept.
+func (g *Gate) setAccount(id uint32, flags uint64, keep bool, version int64) error {
+	word := uint64(id) | accountTaken | flags
+	t := g.tables.Load()
+	mask := uint32(len(t.accounts) - 1)
+	for at := id * 2654435769 >> t.shift; ; at++ {
+		row := &t.accounts[at&mask]
 		old := row.word.Load()
 		if old == 0 {
 			if g.writers.accounts == g.writers.limit {
@@ -143,6 +186,8 @@ func (g *Gate) setAccount(id uint32, enabled bool, version int64) error {
 			g.writers.accounts++
 		} else if uint32(old) != id {
 			continue
+		} else if keep {
+			word = old
 		}
 		row.version.Store(version)
 		row.word.Store(word)
@@ -163,24 +208,58 @@ func (g *Gate) SetSecurity(id uint32, ticker string, enabled, halted bool, versi
 			return err
 		}
 	}
-	return g.control(id, enabled, halted, version)
+	return g.control(id, securityFlags(enabled, halted), 0, 0, version)
 }
 
-func (g *Gate) control(id uint32, enabled, halted bool, version int64) error {
+// HoldSecurity notes which flags of a registered security an operator has set.
+func (g *Gate) HoldSecurity(id uint32, enabled, halted bool) error {
+	g.writers.mu.Lock()
+	defer g.writers.mu.Unlock()
 	s, err := g.registered(id)
-	if err != nil {
-		return err
+	if err == nil {
+		s.byHand.Store(securityFlags(enabled, halted))
 	}
-	flags := s.flags.Load()&(securityRegistered|securityRestricted) | securityKnown
+	return err
+}
+
+func securityFlags(enabled, halted bool) (flags uint32) {
 	if enabled {
 		flags |= securityEnabled
 	}
 	if halted {
 		flags |= securityHalted
 	}
+	return flags
+}
+
+// control sets the flags of a security, but for those that are to be kept once it is known.
+func (g *Gate) control(id uint32, flags, byHand, keep uint32, version int64) error {
+	s, err := g.registered(id)
+	if err != nil {
+		return err
+	}
+	old := s.flags.Load()
+	if old&securityKnown == 0 {
+		keep = 0
+	}
+	s.byHand.Store(s.byHand.Load()&keep | byHand&^keep)
 	s.version.Store(version)
-	s.flags.Store(flags)
+	s.flags.Store(old&(securityRegistered|securityRestricted|keep) | flags&^keep | securityKnown)
 	return nil
+}
+
+// Places is how many accounts, or securities, the engine behind this image has taken in,
+// and how many it has room for. ErrSource for an unknown name.
+func (g *Gate) Places(source string) (held, capacity int, err error) {
+	g.writers.mu.Lock()
+	defer g.writers.mu.Unlock()
+	switch source {
+	case AccountSource:
+		return g.writers.accounts, g.writers.limit, nil
+	case SecuritySource:
+		return g.writers.tickers, len(g.tables.Load().securities) - 1, nil
+	}
+	return 0, 0, fmt.Errorf("gate: places of source name=%q: %w", source, ErrSource)
 }
 
 // Register publishes a ticker under its id without making it tradable.
@@ -194,30 +273,37 @@ func (g *Gate) register(id uint32, ticker string) error {
 	fail := func(err error) error {
 		return fmt.Errorf("gate: register id=%d ticker=%q: %w", id, ticker, err)
 	}
-	if id == 0 || uint64(id) >= uint64(len(g.securities)) {
+	t := g.tables.Load()
+	if id == 0 || uint64(id) >= uint64(len(t.securities)) {
 		return fail(ErrSecurity)
 	}
 	if len(ticker) == 0 || len(ticker) > matcher.MaxTicker {
 		return fail(ErrTicker)
 	}
-	known, found := g.Security([]byte(ticker))
-	if found || g.names[id] != "" {
+	known, found := t.find([]byte(ticker))
+	if found || t.names[id] != "" {
 		if known != id {
 			return fail(ErrTicker)
 		}
 		return nil
 	}
+	t.names[id] = ticker
+	g.writers.tickers++
+	s := &t.securities[id]
+	s.flags.Store(s.flags.Load() | securityRegistered) // publishes the name to Ticker
+	t.enter(id, ticker)
+	return nil
+}
+
+// enter makes a ticker lead to its id.
+func (t *tables) enter(id uint32, ticker string) {
 	hash := hashTicker(ticker)
-	mask := uint32(len(g.tickers) - 1)
+	mask := uint32(len(t.tickers) - 1)
 	at := hash
-	for g.tickers[at&mask].Load() != 0 {
+	for t.tickers[at&mask].Load() != 0 {
 		at++
 	}
-	g.names[id] = ticker
-	s := &g.securities[id]
-	s.flags.Store(s.flags.Load() | securityRegistered) // publishes the name to Ticker
-	g.tickers[at&mask].Store(uint64(hash)<<32 | uint64(id))
-	return nil
+	t.tickers[at&mask].Store(uint64(hash)<<32 | uint64(id))
 }
 
 // registered returns the row of a registered id.
@@ -225,7 +311,7 @@ func (g *Gate) registered(id uint32) (*security, error) {
 	if g.Ticker(id) == "" {
 		return nil, fmt.Errorf("gate: id=%d: %w", id, ErrSecurity)
 	}
-	return &g.securities[id], nil
+	return &g.tables.Load().securities[id], nil
 }
 
 // SetRestricted restricts a registered security, or lifts the restriction.
@@ -275,12 +361,12 @@ func (g *Gate) setPolicy(version int64, kill bool, maxPosition, maxConcentration
 // was restored. Once an event has brought a price, that one stands: SetPrice
 // then changes nothing. A price of 0 or less is none.
 func (g *Gate) SetPrice(id uint32, px, timeMillis int64) error {
+	g.writers.prices.Lock()
+	defer g.writers.prices.Unlock()
 	s, err := g.registered(id)
 	if err != nil {
 		return err
 	}
-	g.writers.prices.Lock()
-	defer g.writers.prices.Unlock()
 	if px > 0 && !g.writers.priced[id] {
 		s.setPrice(px, timeMillis)
 	}
@@ -310,16 +396,17 @@ func (g *Gate) observePrice(ev *matcher.Event, px int64) {
 		return // the market price stays
 	}
 	w := g.writers
-	if ev.SecurityID == 0 || uint64(ev.SecurityID) >= uint64(len(g.securities)) {
+	w.prices.Lock()
+	defer w.prices.Unlock()
+	t := g.tables.Load() // under the lock: nobody moves the prices meanwhile
+	if ev.SecurityID == 0 || uint64(ev.SecurityID) >= uint64(len(t.securities)) {
 		w.missed.Add(1)
 		return
 	}
-	w.prices.Lock()
 	if w.advance(ev.InputSeq) {
 		w.priced[ev.SecurityID] = true
-		g.securities[ev.SecurityID].setPrice(px, ev.TimeMillis)
+		t.securities[ev.SecurityID].setPrice(px, ev.TimeMillis)
 	}
-	w.prices.Unlock()
 }
 
 func (g *Gate) observeApplied(ev *matcher.Event, c *matcher.Command) {
@@ -331,7 +418,7 @@ func (g *Gate) observeApplied(ev *matcher.Event, c *matcher.Command) {
 			}
 			g.observePrice(ev, c.PriceTicks)
 			return
-		case matcher.AccountControl, matcher.SecurityControl, matcher.RestrictionControl, matcher.PolicyControl:
+		case matcher.AccountControl, matcher.SecurityControl, matcher.RestrictionControl, matcher.PolicyControl, matcher.CapacityControl:
 		default:
 			return
 		}
@@ -363,12 +450,18 @@ func (g *Gate) apply(ev *matcher.Event, c *matcher.Command) error {
 	}
 	switch c.Type {
 	case matcher.AccountControl:
-		return g.setAccount(c.AccountID, c.Side == 1, c.PriceTicks)
+		flags := accountFlags(c.Side&matcher.SecurityEnabled != 0, c.OrderRef == 0)
+		return g.setAccount(c.AccountID, flags, c.Side&matcher.KeepEnabled != 0, c.PriceTicks)
 	case matcher.SecurityControl:
-		return g.control(c.SecurityID, c.Side&matcher.SecurityEnabled != 0,
-			c.Side&matcher.SecurityHalted != 0, c.PriceTicks)
+		byHand := c.OrderRef == 0
+		return g.control(c.SecurityID, securityFlags(c.Side&matcher.SecurityEnabled != 0, c.Side&matcher.SecurityHalted != 0),
+			securityFlags(byHand, byHand),
+			securityFlags(c.Side&matcher.KeepEnabled != 0, c.Side&matcher.KeepHalted != 0), c.PriceTicks)
 	case matcher.RestrictionControl:
 		return g.restrict(c.SecurityID, c.Side == 1, c.PriceTicks)
+	case matcher.CapacityControl:
+		g.grow(int(c.AccountID), int(c.SecurityID))
+		return nil
 	}
 	g.setPolicy(c.PriceTicks, c.Side == 1, int64(c.Qty), c.LimitPx)
 	return nil

@@ -161,18 +161,25 @@ func TestReadyNeedsEverySource(t *testing.T) {
 func TestSnapshotShape(t *testing.T) {
 	g := New(4, 4)
 	err := errors.Join(g.SetAccount(22, true, 5), g.SetAccount(7, false, 6), g.SetSecurity(1, "MSFT", true, false, 3),
-		g.SetSecurity(2, "AAPL", true, true, 4), g.SetRestricted(2, true, 9), g.SetSource(AccountSource, Ready, 1, 6, 6, ""))
+		g.SetSecurity(2, "AAPL", true, true, 4), g.SetRestricted(2, true, 9), g.SetSource(AccountSource, Ready, 1, 6, 6, ""),
+		g.HoldAccount(7), g.HoldSecurity(2, false, true))
 	if err != nil {
 		t.Fatal(err)
+	}
+	if err := g.HoldAccount(8); !errors.Is(err, ErrAccount) {
+		t.Errorf("an account that is not known is held: %v", err)
+	}
+	if err := g.HoldSecurity(3, true, true); !errors.Is(err, ErrSecurity) {
+		t.Errorf("a security that is not registered is held: %v", err)
 	}
 	g.SetPolicy(11, true, 0, 0)
 	got, err := json.Marshal(g.Snapshot())
 	want := `{"ready":false,"killSwitch":true,"policyVersion":11,"sources":[` +
 		`{"source":"account","state":"ready","epoch":1,"watermark":6,"highWatermark":6,"lastReason":""},` +
 		`{"source":"security","state":"bootstrapping","epoch":0,"watermark":0,"highWatermark":0,"lastReason":""}],` +
-		`"accounts":[{"id":7,"enabled":false,"version":6},{"id":22,"enabled":true,"version":5}],` +
-		`"securities":[{"ticker":"AAPL","enabled":true,"halted":true,"restricted":true,"version":9},` +
-		`{"ticker":"MSFT","enabled":true,"halted":false,"restricted":false,"version":3}]}`
+		`"accounts":[{"id":7,"enabled":false,"version":6,"heldBy":"operator"},{"id":22,"enabled":true,"version":5,"heldBy":"source"}],` +
+		`"securities":[{"ticker":"AAPL","enabled":true,"halted":true,"restricted":true,"version":9,"heldBy":"operator"},` +
+		`{"ticker":"MSFT","enabled":true,"halted":false,"restricted":false,"version":3,"heldBy":"source"}]}`
 	if err != nil || string(got) != want {
 		t.Errorf("got %s, %v\nwant %s", got, err, want)
 	}

@@ -15,6 +15,10 @@ type Account struct {
 	ID          uint32
 	DisplayName string
 	Enabled     bool
+
+	// EnabledUnsaid is a change that says nothing of Enabled: one that is there stays as it
+	// is, and a new one is as Enabled says.
+	EnabledUnsaid bool
 }
 
 // ErrAccount reports an account that cannot be: no id, or no source.ValidName.
@@ -26,14 +30,20 @@ type Accounts struct{ table *source.Table }
 // New returns the service. It does no I/O.
 func New(o source.Options) *Accounts {
 	return &Accounts{source.New(control.Account, source.Columns{
-		Select: "select id, display_name, enabled, version from accounts",
+		Table:  "accounts",
+		Select: "select id, display_name, enabled, version, enabled_version from accounts",
 		Key:    "id",
-		Upsert: `insert into accounts (id, display_name, enabled, version) values ($1, $2, $3, $4)
-			on conflict (id) do update set display_name = excluded.display_name,
-			enabled = excluded.enabled, version = excluded.version`,
-		Args: func(r *control.Record) []any { return []any{r.ID, r.Name, r.Enabled, r.Version} },
+		Upsert: `insert into accounts (id, display_name, enabled, version, enabled_version) values ($1, $2, $3, $4, $5)
+			on conflict (id) do update set display_name = excluded.display_name, enabled = excluded.enabled,
+			version = excluded.version, enabled_version = excluded.enabled_version`,
+		Args: func(r *control.Record) []any {
+			return []any{r.ID, r.Name, r.Enabled, r.Version, r.EnabledVersion}
+		},
 		Scan: func(row *store.Row) control.Record {
-			return control.Record{ID: uint32(row.Int64(0)), Name: row.Text(1), Enabled: row.Bool(2), Version: uint64(row.Int64(3))}
+			return control.Record{
+				ID: uint32(row.Int64(0)), Name: row.Text(1), Enabled: row.Bool(2),
+				Version: uint64(row.Int64(3)), EnabledVersion: uint64(row.Int64(4)),
+			}
 		},
 	}, o)}
 }
@@ -67,14 +77,14 @@ func (s *Accounts) Get(ctx context.Context, id uint32) (Account, bool, error) {
 }
 
 // Upsert makes an account or changes the one of its id, and returns the change's
-// version. ErrAccount changes nothing.
+// version. ErrAccount and control.ErrCapacity change nothing.
 func (s *Accounts) Upsert(ctx context.Context, a Account) (version uint64, err error) {
 	r, err := a.record()
 	if err != nil {
 		return 0, err
 	}
-	version, _, err = s.table.Upsert(ctx, r, r.ID)
-	return version, err
+	stored, _, err := s.table.Upsert(ctx, r, source.Unsaid{Enabled: a.EnabledUnsaid}, r.ID)
+	return stored.Version, err
 }
 
 // Seed fills an empty table and returns how many accounts it wrote: none when

@@ -32,6 +32,6 @@
 //     it is installed the stream itself is the buffer: the reader waits.
 //
 // Run owns the state; the reader is a goroutine of the round; Status may be
-// called from anywhere. What goes wrong in the Sink (an engine that is stopping,
-// or has no room) is no fault of the source: it is logged and tried again.
+// called from anywhere. What goes wrong in the Sink (an engine that is
+// stopping) is no fault of the source: it is logged and tried again.
 package bootstrap

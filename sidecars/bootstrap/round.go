@@ -200,7 +200,7 @@ func (r *round) sameHistory(s *control.Snapshot) error {
 	}
 	key := last.Record.Key(s.Source)
 	at := slices.IndexFunc(s.Records, func(x control.Record) bool { return x.Key(s.Source) == key })
-	if at < 0 || s.Records[at].Version < r.high || s.Records[at].Version == r.high && s.Records[at] != last.Record {
+	if at < 0 || s.Records[at].Version < r.high || s.Records[at].Version == r.high && !s.Records[at].Same(&last.Record) {
 		return regression("the stream's version %d of %s is not in the snapshot's history", r.high, key)
 	}
 	return nil

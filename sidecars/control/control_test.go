@@ -81,6 +81,12 @@ func randomSnapshot(rng *rand.Rand, s Source, n int) Snapshot {
 		} else {
 			r.Ticker, r.Halted = fmt.Sprintf("T%05d.X-%d", i, rng.IntN(9)), rng.IntN(2) == 0
 		}
+		if rng.IntN(3) == 0 && r.Version > 1 {
+			r.EnabledVersion = 1 + rng.Uint64N(r.Version-1)
+		}
+		if s == Security && rng.IntN(3) == 0 && r.Version > 1 {
+			r.HaltedVersion = 1 + rng.Uint64N(r.Version-1)
+		}
 		snap.Records = append(snap.Records, r)
 	}
 	return snap
@@ -169,6 +175,10 @@ func TestMalformedDeltasAreRefused(t *testing.T) {
 		{Account, replaced(good, `"enabled":true`, `"enabled":1`)}, {Account, replaced(good, `"enabled":true`, `"enabled":null`)},
 		{Account, replaced(good, `"displayName":"A"`, `"displayName":"`+strings.Repeat("n", MaxName+1)+`"`)},
 		{Account, replaced(good, `"displayName":"A",`, ``)}, {Account, replaced(good, `"displayName":"A"`, `"displayName":"\ud800"`)},
+		{Account, replaced(good, `"enabled":true`, `"enabled":true,"enabledVersion":3`)},
+		{Account, replaced(good, `"enabled":true`, `"enabled":true,"enabledVersion":0`)},
+		{Account, replaced(good, `"enabled":true`, `"enabled":true,"haltedVersion":1`)},
+		{Security, replaced(goodSec, `"halted":false`, `"halted":false,"haltedVersion":4`)},
 		{Security, replaced(goodSec, `"AAPL"`, `"aapl"`)}, {Security, replaced(goodSec, `"AAPL"`, `""`)},
 		{Security, replaced(goodSec, `"AAPL"`, `"A1234567890123456"`)}, {Security, replaced(goodSec, `"halted":false,`, ``)},
 	} {

@@ -62,6 +62,9 @@ var (
 	ErrChecksum = errors.New("checksum failure")
 )
 
+// ErrCapacity reports a new record that the engine has no room for.
+var ErrCapacity = errors.New("the engine has no room for another one")
+
 // Record is one account or one security as its source knows it.
 type Record struct {
 	ID      uint32 // of an account
@@ -70,6 +73,26 @@ type Record struct {
 	Enabled bool
 	Halted  bool // of a security
 	Version uint64
+
+	// The versions of the changes that last said Enabled and Halted; 0 is Version itself.
+	// A change that does not say a flag leaves what an operator has set by hand.
+	EnabledVersion uint64
+	HaltedVersion  uint64 // of a security
+}
+
+// SaidEnabled is the version of the change that last said Enabled.
+func (r *Record) SaidEnabled() uint64 { return cmp.Or(r.EnabledVersion, r.Version) }
+
+// SaidHalted is the version of the change that last said Halted.
+func (r *Record) SaidHalted() uint64 { return cmp.Or(r.HaltedVersion, r.Version) }
+
+// Same reports that two records say the same of the same thing. Which changes said a flag
+// is not compared: a hand that changes the tables need not know of it.
+func (r *Record) Same(o *Record) bool {
+	a, b := *r, *o
+	a.EnabledVersion, a.HaltedVersion = 0, 0
+	b.EnabledVersion, b.HaltedVersion = 0, 0
+	return a == b
 }
 
 // Key is what names the record within its source.
@@ -96,6 +119,7 @@ func (r *Record) appendJSON(b []byte, s Source) []byte {
 		b = appendString(b, r.Name)
 		b = append(b, `,"enabled":`...)
 		b = strconv.AppendBool(b, r.Enabled)
+		b = appendSaid(b, `,"enabledVersion":`, r.EnabledVersion)
 		b = append(b, `,"id":`...)
 		b = strconv.AppendUint(b, uint64(r.ID), 10)
 	} else {
@@ -103,13 +127,24 @@ func (r *Record) appendJSON(b []byte, s Source) []byte {
 		b = appendString(b, r.Name)
 		b = append(b, `,"enabled":`...)
 		b = strconv.AppendBool(b, r.Enabled)
+		b = appendSaid(b, `,"enabledVersion":`, r.EnabledVersion)
 		b = append(b, `,"halted":`...)
 		b = strconv.AppendBool(b, r.Halted)
+		b = appendSaid(b, `,"haltedVersion":`, r.HaltedVersion)
 		b = append(b, `,"ticker":`...)
 		b = appendString(b, r.Ticker)
 	}
 	b = append(b, `,"version":`...)
 	return append(strconv.AppendUint(b, r.Version, 10), '}')
+}
+
+// appendSaid appends the version of the change that said a flag, when it is not the
+// record's own: most records look as they did before there was such a member.
+func appendSaid(b []byte, member string, version uint64) []byte {
+	if version == 0 {
+		return b
+	}
+	return strconv.AppendUint(append(b, member...), version, 10)
 }
 
 const hexDigits = "0123456789abcdef"
@@ -217,6 +252,10 @@ func readRecord(r *strictjson.Reader, s Source) (rec Record) {
 		case s == Security && string(key) == "halted":
 			met |= 16
 			rec.Halted = r.Bool()
+		case string(key) == "enabledVersion":
+			rec.EnabledVersion = number(r, 1, MaxVersion)
+		case s == Security && string(key) == "haltedVersion":
+			rec.HaltedVersion = number(r, 1, MaxVersion)
 		default:
 			r.Fail(errUnknown)
 		}
@@ -225,6 +264,9 @@ func readRecord(r *strictjson.Reader, s Source) (rec Record) {
 		met.need(r, 4)
 	} else {
 		met.need(r, 5)
+	}
+	if said := max(rec.EnabledVersion, rec.HaltedVersion); said != 0 && said >= rec.Version {
+		r.Fail(fmt.Errorf("a flag was said by a change that is not before the record's own: %w", ErrMalformed))
 	}
 	return rec
 }

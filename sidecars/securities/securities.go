@@ -17,6 +17,10 @@ type Stock struct {
 	CompanyName string
 	Enabled     bool
 	Halted      bool
+
+	// A change that says nothing of Enabled, of Halted: one that is there stays as it is,
+	// and a new one is as they say.
+	EnabledUnsaid, HaltedUnsaid bool
 }
 
 // ErrStock reports a security that cannot be: a ticker that is not
@@ -29,15 +33,21 @@ type Securities struct{ table *source.Table }
 // New returns the service. It does no I/O.
 func New(o source.Options) *Securities {
 	return &Securities{source.New(control.Security, source.Columns{
-		Select: "select ticker, company_name, enabled, halted, version from stocks",
+		Table:  "stocks",
+		Select: "select ticker, company_name, enabled, halted, version, enabled_version, halted_version from stocks",
 		Key:    "ticker",
-		Upsert: `insert into stocks (ticker, company_name, enabled, halted, version) values ($1, $2, $3, $4, $5)
+		Upsert: `insert into stocks (ticker, company_name, enabled, halted, version, enabled_version, halted_version)
+			values ($1, $2, $3, $4, $5, $6, $7)
 			on conflict (ticker) do update set company_name = excluded.company_name, enabled = excluded.enabled,
-			halted = excluded.halted, version = excluded.version`,
-		Args: func(r *control.Record) []any { return []any{r.Ticker, r.Name, r.Enabled, r.Halted, r.Version} },
+			halted = excluded.halted, version = excluded.version,
+			enabled_version = excluded.enabled_version, halted_version = excluded.halted_version`,
+		Args: func(r *control.Record) []any {
+			return []any{r.Ticker, r.Name, r.Enabled, r.Halted, r.Version, r.EnabledVersion, r.HaltedVersion}
+		},
 		Scan: func(row *store.Row) control.Record {
 			return control.Record{
 				Ticker: row.Text(0), Name: row.Text(1), Enabled: row.Bool(2), Halted: row.Bool(3), Version: uint64(row.Int64(4)),
+				EnabledVersion: uint64(row.Int64(5)), HaltedVersion: uint64(row.Int64(6)),
 			}
 		},
 	}, o)}
@@ -82,14 +92,15 @@ func (s *Securities) Get(ctx context.Context, ticker string) (Stock, bool, error
 }
 
 // Upsert makes a stock or changes the one of its ticker. It returns the stock as
-// it is stored, the change's version, and whether it is new. ErrStock changes nothing.
+// it is stored, the change's version, and whether it is new. ErrStock
+// and control.ErrCapacity change nothing.
 func (s *Securities) Upsert(ctx context.Context, stock Stock) (stored Stock, version uint64, created bool, err error) {
 	r, err := stock.record()
 	if err != nil {
 		return Stock{}, 0, false, err
 	}
-	version, created, err = s.table.Upsert(ctx, r, r.Ticker)
-	return ofRecord(r), version, created, err
+	r, created, err = s.table.Upsert(ctx, r, source.Unsaid{Enabled: stock.EnabledUnsaid, Halted: stock.HaltedUnsaid}, r.Ticker)
+	return ofRecord(r), r.Version, created, err
 }
 
 // Seed fills an empty table and returns how many stocks it wrote: none when

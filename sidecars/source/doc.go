@@ -9,7 +9,9 @@
 // outbox; versions have no hole and are in the order of the commits; a snapshot
 // holds every change up to its watermark and none after it. An upsert is a
 // change even when it says what is there already: it gets a version, and the
-// replicas a delta.
+// replicas a delta. A flag that an upsert does not say stays, and its record says
+// which change said it last. A new record for which the engine behind the replicas
+// has no room is refused, counted while the counter row is held (Room).
 //
 // Any goroutine may call. The package publishes nothing and knows no HTTP.
 package source

@@ -20,6 +20,9 @@ type Options struct {
 	Now     func() time.Time // nil: the system's clock
 	Changed func()           // called after a change is committed; nil: nobody waits for it
 
+	// Room is what the engine behind the replicas has room for; nil: anything.
+	Room Room
+
 	// Seed fills the table if it is empty. It comes before the first change, which would
 	// otherwise leave the table without its seeds for good. nil: there are none.
 	Seed func(context.Context) (int, error)
@@ -27,6 +30,7 @@ type Options struct {
 
 // Columns say how records of a source lie in their table.
 type Columns struct {
+	Table  string // its name
 	Select string // all columns of all records, without condition or order
 	Key    string // the column that names a record
 	Upsert string // one record, with the arguments that Args gives
@@ -91,13 +95,28 @@ func (t *Table) Get(ctx context.Context, key any) (r control.Record, found bool,
 	return r, found, err
 }
 
+// Unsaid are the flags of which a change says nothing. They stay as they are; those of a
+// record that is new are as the record has them.
+type Unsaid struct{ Enabled, Halted bool }
+
+// keep gives a change the flags that it does not say, and their versions.
+func (u Unsaid) keep(r, old *control.Record) {
+	if u.Enabled {
+		r.Enabled, r.EnabledVersion = old.Enabled, old.SaidEnabled()
+	}
+	if u.Halted {
+		r.Halted, r.HaltedVersion = old.Halted, old.SaidHalted()
+	}
+}
+
 // Upsert makes a record or changes the one of its key, and puts the change into
-// the outbox in the same transaction. It returns the change's version, and
-// whether the record is new. The caller has checked the record.
-func (t *Table) Upsert(ctx context.Context, r control.Record, key any) (version uint64, created bool, err error) {
+// the outbox in the same transaction. It returns the record as it is stored, with the
+// change's version, and whether it is new. The caller has checked the record. control.ErrCapacity
+// for a new one that the replica's engine has no room for: nothing is written.
+func (t *Table) Upsert(ctx context.Context, r control.Record, unsaid Unsaid, key any) (stored control.Record, created bool, err error) {
 	if t.o.Seed != nil && !t.seeded.Load() {
 		if _, err := t.o.Seed(ctx); err != nil {
-			return 0, false, err
+			return stored, false, err
 		}
 	}
 	err = t.o.DB.Write(ctx, func(tx *store.Tx) error {
@@ -105,21 +124,26 @@ func (t *Table) Upsert(ctx context.Context, r control.Record, key any) (version 
 		if _, _, err := tx.LockSource(string(t.source), t.o.Now().UnixMilli()); err != nil {
 			return err
 		}
-		created = true
-		err := tx.Query(t.columns.Select+" where "+t.columns.Key+" = $1", func(*store.Row) error {
+		stored, created = r, true
+		err := tx.Query(t.columns.Select+" where "+t.columns.Key+" = $1", func(row *store.Row) error {
+			old := t.columns.Scan(row)
+			unsaid.keep(&stored, &old)
 			created = false
 			return nil
 		}, key)
+		if err == nil && created {
+			err = t.fits(tx, &stored)
+		}
 		if err == nil {
-			err = t.change(tx, &r)
+			err = t.change(tx, &stored)
 		}
 		return err
 	})
 	if err != nil {
-		return 0, false, err
+		return control.Record{}, false, err
 	}
 	t.o.Changed()
-	return r.Version, created, nil
+	return stored, created, nil
 }
 
 // change writes a record and its outbox row under the next version.
@@ -236,6 +260,7 @@ func (t *Table) BumpEpoch(ctx context.Context, last store.OutboxRow) (epoch uint
 		if err != nil || !found {
 			return err
 		}
+		Unsaid{Enabled: true, Halted: true}.keep(&first, &first)
 		return t.change(tx, &first)
 	})
 	if err != nil {

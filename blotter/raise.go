@@ -1,0 +1,103 @@
+package blotter
+
+import (
+	"fmt"
+
+	"posttrade/matcher"
+	"posttrade/ring"
+)
+
+// tables are where readers find what capacities say the size of. They are moved to larger
+// ones as a whole; who reads goes by one of them from beginning to end, and sees what was
+// true when it began. The old ones stay until the views are closed, and change no more.
+type tables struct {
+	accounts         []accountSlot
+	index            []uint64
+	shift            uint
+	securities       []securitySlot
+	positions        positions
+	contracts        []ContractRow
+	contractAccounts []uint32
+}
+
+// publish shows readers where the tables lie. Observer only.
+func (v *Views) publish() {
+	v.tables.Store(&tables{
+		accounts: v.accounts.slots, index: v.accounts.index, shift: v.accounts.shift,
+		securities: v.securities.slots, positions: v.positions,
+		contracts: v.contracts.rows, contractAccounts: v.contracts.accounts,
+	})
+}
+
+// Capacities are those in force, as far as the events have come. Any goroutine.
+func (v *Views) Capacities() matcher.Capacities {
+	t := v.tables.Load()
+	return matcher.Capacities{Accounts: len(t.accounts), Securities: len(t.securities), Contracts: len(t.contracts)}
+}
+
+// raise takes in a CAPACITY_CONTROL.
+func (v *Views) raise(cmd *matcher.Command) {
+	to := v.Capacities().Raised(cmd)
+	if err := v.grow(to); err != nil {
+		noRoomFor(to, err)
+	}
+}
+
+// grow moves the tables to larger ones. It costs what is in them. Observer only.
+func (v *Views) grow(to matcher.Capacities) error {
+	was, a := v.Capacities(), &v.arena
+	if to == was {
+		return nil
+	}
+	accounts, securities := newAccounts(a, to.Accounts), v.securities.slots
+	positions := newPositions(a, to.Accounts, to.Securities)
+	trees, branches := v.levels.trees, v.levels.branches.all
+	rows, of := v.contracts.rows, v.contracts.accounts
+	if to.Securities > was.Securities {
+		securities = ring.Carve[securitySlot](a, to.Securities)
+		trees, branches = newTrees(a, len(v.levels.all)-2, to.Securities)
+	}
+	if to.Contracts > was.Contracts {
+		rows, of = newContractRows(a, to.Contracts)
+	}
+	if err := a.Err(); err != nil {
+		return fmt.Errorf("blotter: raise capacities: %w", err)
+	}
+	v.movePositions(&positions)
+	count := int(v.accounts.count.Load())
+	for i := range count {
+		accounts.slots[i].set(&v.accounts.slots[i].row)
+		accounts.enter(v.accounts.slots[i].row.id, i)
+	}
+	if to.Securities > was.Securities {
+		for i := range v.securities.count.Load() {
+			securities[i].set(&v.securities.slots[i].row)
+		}
+		copy(trees, v.levels.trees)
+		copy(branches, v.levels.branches.all[:v.levels.branches.top+1])
+	}
+	if to.Contracts > was.Contracts {
+		booked := v.contracts.count.Load()
+		copy(rows, v.contracts.rows[:booked])
+		copy(of, v.contracts.accounts[:booked])
+	}
+	v.accounts.slots, v.accounts.index, v.accounts.shift = accounts.slots, accounts.index, accounts.shift
+	v.securities.slots, v.positions = securities, positions
+	v.levels.trees, v.levels.branches.all = trees, branches
+	v.contracts.rows, v.contracts.accounts = rows, of
+	v.publish()
+	return nil
+}
+
+// movePositions copies what accounts hold.
+func (v *Views) movePositions(to *positions) {
+	for i := range int(v.accounts.count.Load()) {
+		left := v.accounts.slots[i].row.held
+		for security := uint32(1); left > 0; security++ {
+			if row := &v.positions.at(i, security).row; row.used != 0 {
+				to.at(i, security).set(row.qty, row.cost)
+				left--
+			}
+		}
+	}
+}

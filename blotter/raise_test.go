@@ -1,0 +1,90 @@
+package blotter
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+
+	"posttrade/matcher"
+)
+
+// raiseBy raises the engine of a source by a few places of each kind.
+func raiseBy(s *source) matcher.Command {
+	c := s.engine.Capacities()
+	return matcher.NewCapacityControl(matcher.Capacities{
+		Accounts: c.Accounts + s.rng.IntN(4), Securities: c.Securities + s.rng.IntN(3), Contracts: c.Contracts + s.rng.IntN(9),
+	})
+}
+
+// TestRaisedViewsFollowTheEngine raises capacities in a flow that fills them, and compares
+// views and engine, an image and what is read from it, after each raise.
+func TestRaisedViewsFollowTheEngine(t *testing.T) {
+	g := smallGenesis()
+	s, v := newSource(t, g, 81), newTestViews(t, g)
+	for raise := range 12 {
+		for range 150 {
+			observe(v, s.step())
+		}
+		if raise%3 > 0 {
+			observe(v, s.apply(raiseBy(s)))
+		}
+		if err := v.Check(s.engine); err != nil {
+			t.Fatal(err)
+		}
+		var image, again bytes.Buffer
+		if _, err := v.WriteTo(&image); err != nil {
+			t.Fatal(err)
+		}
+		restored, err := ReadImage(g, bytes.NewReader(image.Bytes()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := restored.Check(s.engine); err != nil {
+			t.Error(err)
+		}
+		if _, err := restored.WriteTo(&again); err != nil || !bytes.Equal(again.Bytes(), image.Bytes()) {
+			t.Errorf("the image of what was read from an image differs, %v", err)
+		}
+		if err := restored.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if got, was := v.Capacities(), g.Limits.Capacities(); got == was || len(v.Accounts()) <= was.Accounts || len(v.Securities()) <= was.Securities {
+		t.Errorf("%+v of %+v, %d accounts, %d securities: the flow has not used the room", got, was, len(v.Accounts()), len(v.Securities()))
+	}
+}
+
+// TestReadersGoOnWhileTablesMove: what was there is there in whatever tables a reader meets.
+func TestReadersGoOnWhileTablesMove(t *testing.T) {
+	g := smallGenesis()
+	s, v := newSource(t, g, 82), newTestViews(t, g)
+	for range 400 {
+		observe(v, s.step())
+	}
+	accounts, contracts := len(v.Accounts()), v.ContractCount()
+	var held []Position
+	held = v.AllPositions(held)
+	together(t, 3, func(step int) {
+		if step < 60 {
+			observe(v, s.apply(raiseBy(s)))
+		}
+		c := matcher.NewCommand(matcher.AccountControl)
+		c.AccountID, c.Side = uint32(5000+step%40), 1
+		observe(v, s.apply(c))
+	}, func(rng *rand.Rand) bool {
+		p := held[rng.IntN(len(held))]
+		got, ok := v.Position(p.AccountID, p.SecurityID)
+		a, known := v.Account(p.AccountID)
+		x, registered := v.Security(1)
+		all, _ := v.Contracts(ContractFilter{}, 0, 1000, nil)
+		same := ok && got == p && known && a.ID == p.AccountID && registered && x.Ticker == "AAA" &&
+			len(v.Accounts()) >= accounts && len(all) == contracts && len(v.AllPositions(nil)) == len(held)
+		if !same {
+			t.Errorf("position %+v is %+v, account %+v, security %+v, %d contracts", p, got, a, x, len(all))
+		}
+		return same
+	})
+	if err := v.Check(s.engine); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,133 @@
+package matcher
+
+import "fmt"
+
+// Capacities are how many accounts, securities and contracts an engine has room for. They
+// begin as the genesis record says and only ever rise, each time by a CAPACITY_CONTROL, so
+// every replay has the same room at the same sequence.
+type Capacities struct {
+	Accounts, Securities, Contracts int
+}
+
+// Capacities are those that an engine begins with.
+func (l *Limits) Capacities() Capacities {
+	return Capacities{l.MaxAccounts, l.MaxSecurities, l.MaxContracts}
+}
+
+// Possible reports that an engine of these capacities can be built.
+func (c Capacities) Possible() bool {
+	return c.Accounts >= 1 && c.Accounts <= maxPositions && c.Securities >= 1 && c.Securities <= maxSecurity &&
+		c.Accounts*c.Securities <= maxPositions && c.Contracts >= 1 && c.Contracts <= maxContracts
+}
+
+// maxContracts bounds the store of contracts.
+const maxContracts = 1 << 28
+
+// Raised are the capacities after a CAPACITY_CONTROL: what is smaller than before says nothing.
+func (c Capacities) Raised(cmd *Command) Capacities {
+	return Capacities{
+		max(c.Accounts, int(cmd.AccountID)), max(c.Securities, int(cmd.SecurityID)), max(c.Contracts, int(cmd.Qty)),
+	}
+}
+
+// NewCapacityControl returns the command that raises an engine's capacities to these.
+func NewCapacityControl(c Capacities) Command {
+	cmd := NewCommand(CapacityControl)
+	cmd.AccountID, cmd.SecurityID, cmd.Qty = uint32(c.Accounts), uint32(c.Securities), int32(c.Contracts)
+	return cmd
+}
+
+// Capacities are those in force. Owner only.
+func (e *Engine) Capacities() Capacities {
+	return Capacities{len(e.accounts.rows), len(e.securities.rows), len(e.contracts.rows)}
+}
+
+// capacityControl decides a CAPACITY_CONTROL.
+func (e *Engine) capacityControl(c *Command) {
+	if want := e.Capacities().Raised(c); !want.Possible() {
+		e.reject(c, Invalid)
+	} else {
+		if err := e.grow(want); err != nil {
+			// A member that goes on with less room would decide other than the rest.
+			panic(fmt.Sprintf("matcher: no memory for the capacities %+v: %v", want, err))
+		}
+		e.applyEvent(c, 0, EventLast)
+	}
+	ev := e.out.last()
+	ev.AccountID, ev.SecurityID, ev.Qty = 0, 0, 0
+}
+
+// grow moves the tables to larger ones, row by row, so that everything has the index that
+// it had. It costs what is in them, not what they have room for. The old ones are given
+// back with the engine.
+func (e *Engine) grow(to Capacities) error {
+	was, a := e.Capacities(), &e.arena
+	positions, moves := e.positions, to.Accounts > was.Accounts || to.Securities > was.Securities
+	if moves {
+		positions = newPositions(a, to.Accounts, to.Securities)
+	}
+	accounts, securities, contracts := e.accounts, e.securities, e.contracts
+	if to.Accounts > was.Accounts {
+		accounts = newAccounts(a, to.Accounts)
+	}
+	if to.Securities > was.Securities {
+		securities = newSecurities(a, to.Securities)
+	}
+	if to.Contracts > was.Contracts {
+		contracts = newContracts(a, to.Contracts)
+	}
+	if err := a.Err(); err != nil {
+		return err
+	}
+	if to.Accounts > was.Accounts {
+		for _, old := range e.accounts.rows[:e.accounts.count] {
+			accounts.add(old.id, old.enabled == 1)
+			accounts.rows[accounts.count-1] = old
+		}
+	}
+	if to.Securities > was.Securities {
+		for i := range e.securities.rows[:e.securities.count] {
+			securities.register(&e.securities.tickers[i])
+		}
+		copy(securities.rows, e.securities.rows) // also of ids that a snapshot has yet to name
+		e.growLadders(to.Securities)
+	}
+	copy(contracts.rows, e.contracts.rows[:e.contracts.count])
+	contracts.count = e.contracts.count
+	if moves {
+		e.movePositions(&positions)
+	}
+	e.accounts, e.securities, e.contracts, e.positions = accounts, securities, contracts, positions
+	for i := range e.requests { // what was found out ahead names rows of the old table
+		e.requests[i].owner = 0
+	}
+	return nil
+}
+
+// growLadders makes room for the books of more securities.
+func (e *Engine) growLadders(securities int) {
+	ladders := make([]ladder, securities)
+	first := &e.ladders[0]
+	for i := copy(ladders, e.ladders); i < securities; i++ {
+		ladders[i] = newLadder(first.pool, first.pages)
+	}
+	e.ladders, e.books = ladders, tableOf(ladders)
+}
+
+// movePositions copies what accounts hold, in the order of the first fills, and what they
+// have open where they hold nothing.
+func (e *Engine) movePositions(to *positions) {
+	from := &e.positions
+	for _, row := range from.held[:from.count] {
+		at := to.at(from.account(row), from.security(row))
+		to.touch(at)
+		to.rows[at] = from.rows[row]
+	}
+	e.orders.each(func(i ix) bool {
+		if o := e.orders.hot(i); o.account != 0 && !o.status().Terminal() {
+			account, security := int(o.account)-1, o.security()
+			to.rows[to.at(account, security)] = from.rows[from.at(account, security)]
+		}
+		return true
+	})
+}
