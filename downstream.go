@@ -32,6 +32,7 @@ type downstream struct {
 	prices     *priceFeed
 	sources    *controlSources
 	extracts   *extracts
+	guard      *historyGuard
 	loops      *loops
 }
 
@@ -62,15 +63,18 @@ func openDownstream(c *config, k *core, history *fullHistory, role string, log *
 	if err := d.sources.seeding(c); err != nil {
 		return nil, err
 	}
-	// 3. Their loops.
+	// 3. Their loops. What writes of the history into the database does so when it is known
+	// to be of this one.
+	d.guard = newHistoryGuard(c, k, d.db, role, log)
+	d.loops.start("history check", d.guard.run)
 	legacy := &legacyBookings{broker: d.broker, book: d.projection, log: log}
-	d.loops.startAt(journal.Background, "projection", d.projection.Run)
-	d.loops.startAt(journal.Background, "settlement", d.settlement.Run)
-	d.loops.startAt(journal.Background, "recon", d.recon.Run)
+	d.loops.startAt(journal.Background, "projection", d.guard.then(d.projection.Run))
+	d.loops.startAt(journal.Background, "settlement", d.guard.then(d.settlement.Run))
+	d.loops.startAt(journal.Background, "recon", d.guard.then(d.recon.Run))
 	d.loops.startAt(journal.Bulk, "tca", d.tca.Run)
-	d.loops.startAt(journal.Bulk, "risk extract", d.extracts.extractor.Run)
+	d.loops.startAt(journal.Bulk, "risk extract", d.guard.then(d.extracts.extractor.Run))
 	d.loops.start("end of day", d.extracts.follow)
-	d.loops.start("legacy bookings", legacy.run)
+	d.loops.start("legacy bookings", d.guard.then(legacy.run))
 	d.loops.start("prices", d.prices.run)
 	for name, feed := range d.sources.feeds {
 		d.loops.start("outbox "+string(name), feed.outbox.Run)
@@ -86,7 +90,7 @@ func (d *downstream) follow(c *config, k *core, l *listeners) {
 		d.sources.replicate(c, k, d.broker, l)
 	}
 	for name, feed := range d.sources.feeds {
-		d.loops.start("feed "+string(name), feed.follow)
+		d.loops.start("feed "+string(name), d.guard.then(feed.follow))
 	}
 }
 
@@ -96,13 +100,13 @@ func (d *downstream) makeSidecars(c *config, k *core, history *fullHistory, log 
 		return err
 	}
 	d.projection = projection.New(projection.Options{
-		Source: k.journal, DB: d.db, Ticker: k.gate.Ticker, SettlementDate: calendar.SettlementDate, Now: time.Now, Logger: log,
+		Source: stableSource{k.journal}, DB: d.db, Ticker: k.gate.Ticker, SettlementDate: calendar.SettlementDate, Now: time.Now, Logger: log,
 	})
 	d.settlement = settlement.New(settlement.Options{
 		DB: d.db, Calendar: calendar, Now: time.Now, Interval: c.Millis("settlement.sweep.interval-ms"), Logger: log,
 	})
 	d.recon = recon.New(recon.Options{
-		Source: k.journal, Blotter: k.blotter, History: historyOfRecon{history}, DB: d.db, Ticker: k.gate.Ticker, Now: time.Now,
+		Source: stableSource{k.journal}, Blotter: k.blotter, History: historyOfRecon{history}, DB: d.db, Ticker: k.gate.Ticker, Now: time.Now,
 		Interval: c.Millis("recon.poll.interval-ms"), Grace: noneIsNegative(c.Millis("recon.grace-ms")),
 		VerifyInterval: c.Millis("recon.verify.interval-ms"), Logger: log,
 	})
@@ -110,7 +114,7 @@ func (d *downstream) makeSidecars(c *config, k *core, history *fullHistory, log 
 	d.tca, err = tca.Open(tca.Options{
 		Dir: c.inDataDir("tca"), Window: time.Duration(c.Int("tca.window-minutes")) * time.Minute, Genesis: k.genesis.Marshal(),
 		Shadow:     func(before uint64) (tca.Shadow, error) { return k.shadowBefore(before) },
-		Durable:    k.journal.Durable,
+		Durable:    k.journal.Stable,
 		SecurityID: func(ticker string) (uint32, bool) { return k.gate.Security([]byte(ticker)) },
 		DB:         d.db, Now: time.Now, Logger: log,
 	})
