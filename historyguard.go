@@ -77,11 +77,9 @@ func (s startCheck) one(ctx context.Context, w *witness, h *history) error {
 		!errors.Is(err, errOlderJournal) && !errors.Is(err, errOtherHistory) {
 		return err
 	}
-	what := "it is made again"
-	if w.accept != nil {
-		if what, err = w.accept(context.WithoutCancel(ctx), h); err != nil {
-			return fmt.Errorf("%s: %w", w.name, err)
-		}
+	what, err := w.accept(context.WithoutCancel(ctx), h)
+	if err != nil {
+		return fmt.Errorf("%s: %w", w.name, err)
 	}
 	s.log.Warn("--accept-older-journal: what the journal does not have is given up", "known to", w.name,
 		"up to", at.reach(), "journal sequence", h.inputSeq, "journal trade", h.tradeSeq, "done", what)

@@ -65,7 +65,7 @@ type standing struct {
 type witness struct {
 	name string // with the file or the address, for the operator
 	look func(ctx context.Context) (standing, error)
-	// accept makes it forget what a journal that is older does not have; nil: it does so by itself.
+	// accept makes it forget what a journal that is older does not have, and says how.
 	accept func(ctx context.Context, h *history) (what string, err error)
 }
 
@@ -134,7 +134,7 @@ func (c *config) witnesses() []witness {
 	}
 }
 
-// tcaWitness is the price history. An index of another history is built again by itself.
+// tcaWitness is the price history.
 func tcaWitness(dir string) witness {
 	return witness{name: "TCA file " + filepath.Join(dir, "checkpoint"), look: func(ctx context.Context) (standing, error) {
 		at, err := tca.ReadStanding(dir)
@@ -142,6 +142,8 @@ func tcaWitness(dir string) witness {
 			c, err := h.command(ctx, at.InputSeq)
 			return c == at.Last, err
 		}}, err
+	}, accept: func(context.Context, *history) (string, error) {
+		return "it is made again", tca.Forget(dir)
 	}}
 }
 
@@ -158,8 +160,17 @@ func extractWitness(sink string) witness {
 			day, version, err := c.Extract()
 			return store.Date(day) == newest.SessionDate && version == newest.PriceVersion, err
 		}}, err
-	}, accept: func(context.Context, *history) (string, error) {
-		return "the files stay, and a new extract never replaces one", nil
+	}, accept: func(_ context.Context, h *history) (string, error) {
+		newest, err := riskextract.Newest(sink)
+		if err != nil {
+			return "", err
+		}
+		behind := h.inputSeq
+		if newest.Seq <= behind { // they are of another history, from wherever on
+			behind = 0
+		}
+		files, err := riskextract.GiveUp(sink, behind)
+		return fmt.Sprintf("%d files stay, and are listed in the file given-up", files), err
 	}}
 }
 

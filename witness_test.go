@@ -44,12 +44,30 @@ func copyTree(t *testing.T, from, to string) {
 func contents(t *testing.T, root string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	for _, name := range tree(t, root) {
-		if text, err := os.ReadFile(filepath.Join(root, name)); err == nil {
-			all[name] = string(text)
+	for _, path := range tree(t, root) {
+		if text, err := os.ReadFile(path); err == nil { // it is no folder
+			all[strings.TrimPrefix(path, root+"/")] = string(text)
 		}
 	}
+	if len(all) == 0 {
+		t.Fatalf("no files below %s", root)
+	}
 	return all
+}
+
+// sameContents compares two readings of a folder.
+func sameContents(t *testing.T, what string, before, after map[string]string) {
+	t.Helper()
+	for name := range after {
+		if text, ok := before[name]; !ok || text != after[name] {
+			t.Errorf("%s: %s has changed, or is new", what, name)
+		}
+	}
+	for name := range before {
+		if _, ok := after[name]; !ok {
+			t.Errorf("%s: %s is gone", what, name)
+		}
+	}
 }
 
 // agedInstallation is an installation whose folder journal was put back from a copy: four
@@ -143,15 +161,7 @@ func TestAnOlderJournalIsRefusedByEachWitness(t *testing.T) {
 				for _, part := range []string{tt.want, tt.numbers, "--accept-older-journal"} {
 					wantNoStart(t, flags, part, false)
 				}
-				after := contents(t, filepath.Join(data, "journal"))
-				for name := range after {
-					if after[name] != before[name] {
-						t.Errorf("the refused start has changed %s", name)
-					}
-				}
-				if len(after) != len(before) {
-					t.Errorf("%d files before the refused start, %d after it", len(before), len(after))
-				}
+				sameContents(t, "the refused start", before, contents(t, filepath.Join(data, "journal")))
 				putJournal(t, data, "")
 				wantNoStart(t, flags, tt.want, false)
 			})
@@ -210,11 +220,18 @@ func TestAnOlderJournalIsAcceptedByHand(t *testing.T) {
 				}
 				rows := in.rows()
 				replayJournal(t, in.core).checkRows(t, rows)
+				in.stop()
+				install(t, data, settings...).stop() // needs no word any more
+				in = install(t, data, settings...)
 				if status, body := in.extract(); status != http.StatusAccepted {
 					t.Errorf("extract: %d %s", status, body)
 				}
+				until(t, "the extract of the journal as it is now is there", func() (bool, any) {
+					newest, err := riskextract.Newest(in.config.extractSink())
+					return newest.Seq == in.core.journal.Durable(), err
+				})
 				in.stop()
-				install(t, data, append(settings, "extract.sink", filepath.Join(data, "other"))...).stop()
+				install(t, data, settings...).stop()
 			})
 		}
 	})

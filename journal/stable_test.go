@@ -209,6 +209,9 @@ func TestStableHeadIsWhatAPowerCutLeaves(t *testing.T) {
 				appendAll(t, j, &made, n)
 				if i%3 == 1 {
 					must(t, j.WaitStable(context.Background(), made.inputSeq))
+					if in, trade := j.StableHead(); in != made.inputSeq || trade != made.tradeSeq {
+						t.Errorf("stable are sequence %d, trade %d, want %d, %d", in, trade, made.inputSeq, made.tradeSeq)
+					}
 				}
 				inputSeq, tradeSeq := j.StableHead()
 				behind = behind || inputSeq < made.inputSeq

@@ -41,3 +41,15 @@ func ReadStanding(dir string) (s Standing, err error) {
 	copy(s.Last.Bytes()[:], text[head+8:])
 	return s, nil
 }
+
+// Forget has the next Open begin an empty index. Only while none is open.
+func Forget(dir string) error {
+	err := os.Remove(filepath.Join(dir, checkpointName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("tca: remove checkpoint: %w", err)
+	}
+	return syncDir(dir)
+}
