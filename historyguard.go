@@ -90,7 +90,8 @@ func (s startCheck) one(ctx context.Context, w *witness, h *history) error {
 func (c *config) databaseToLook(log *slog.Logger) (*store.DB, error) {
 	address := c.String("database.url")
 	if address == "" {
-		if _, err := os.Stat(filepath.Join(c.String("data.dir"), "posttrade.db")); errors.Is(err, os.ErrNotExist) {
+		file := filepath.Join(c.String("data.dir"), "posttrade.db")
+		if _, err := os.Stat(file); errors.Is(err, os.ErrNotExist) {
 			return nil, nil
 		}
 	}
@@ -121,7 +122,8 @@ const guardPause = 200 * time.Millisecond
 
 func newHistoryGuard(c *config, k *core, db *store.DB, role string, log *slog.Logger) *historyGuard {
 	g := &historyGuard{
-		check: startCheck{c, log}, k: k, w: databaseWitness(c.databaseName(), db), role: role, done: make(chan struct{}),
+		check: startCheck{c, log}, k: k, w: databaseWitness(c.databaseName(), db), role: role,
+		done: make(chan struct{}),
 	}
 	if role == riskextract.RoleSingle && k.compared {
 		close(g.done)

@@ -78,7 +78,8 @@ func (h *history) compare(name string, s *standing) error {
 		return fmt.Errorf("%s knows the history up to %s, the journal ends at sequence %d, trade %d: %w",
 			name, s.reach(), h.inputSeq, h.tradeSeq, errOlderJournal)
 	case s.genesis != [sha256.Size]byte{} && s.genesis != h.genesis:
-		return fmt.Errorf("%s is of genesis %x, the journal of %x: %w", name, s.genesis[:8], h.genesis[:8], errOtherHistory)
+		return fmt.Errorf("%s is of genesis %x, the journal of %x: %w",
+			name, s.genesis[:8], h.genesis[:8], errOtherHistory)
 	case s.of == nil:
 		return nil
 	}
@@ -106,10 +107,11 @@ func (s *standing) reach() string {
 
 // command is the command of a sequence.
 func (h *history) command(ctx context.Context, inputSeq uint64) (c matcher.Command, err error) {
-	err = h.source.ReplayTo(ctx, inputSeq, inputSeq, func(commands []matcher.Command, _ journal.ClientIDs) error {
+	take := func(commands []matcher.Command, _ journal.ClientIDs) error {
 		c = commands[0]
 		return nil
-	})
+	}
+	err = h.source.ReplayTo(ctx, inputSeq, inputSeq, take)
 	return c, err
 }
 
@@ -130,13 +132,15 @@ func (h *history) fill(tradeSeq uint64) (f matcher.Fill, err error) {
 func (c *config) witnesses() []witness {
 	sink := c.extractSink()
 	return []witness{
-		tcaWitness(c.inDataDir("tca")), extractWitness(sink), markerWitness(sink), markerWitness(c.inDataDir("extracts.followed")),
+		tcaWitness(c.inDataDir("tca")), extractWitness(sink),
+		markerWitness(sink), markerWitness(c.inDataDir("extracts.followed")),
 	}
 }
 
 // tcaWitness is the price history.
 func tcaWitness(dir string) witness {
-	return witness{name: "TCA file " + filepath.Join(dir, "checkpoint"), look: func(ctx context.Context) (standing, error) {
+	name := "TCA file " + filepath.Join(dir, "checkpoint")
+	return witness{name: name, look: func(ctx context.Context) (standing, error) {
 		at, err := tca.ReadStanding(dir)
 		return standing{genesis: at.Genesis, inputSeq: at.InputSeq, of: func(h *history) (bool, error) {
 			c, err := h.command(ctx, at.InputSeq)
@@ -213,7 +217,8 @@ func databaseWitness(name string, db *store.DB) witness {
 		done, err := projection.GiveUp(ctx, db, h.source, h.tradeSeq, func(tx *store.Tx, kept uint64) error {
 			return errors.Join(recon.SetBack(tx, kept), riskextract.SetBack(tx, h.inputSeq))
 		})
-		return fmt.Sprintf("%d rows behind trade %d have ids void-... now, the orphan sweep reports them", done.Rows, done.Kept), err
+		return fmt.Sprintf("%d rows behind trade %d have ids void-... now, the orphan sweep reports them",
+			done.Rows, done.Kept), err
 	}}
 }
 

@@ -25,7 +25,8 @@ func (i *installed) trade(n int) {
 			`{"accountId":1,"security":"AAPL","side":"Sell","quantity":5,"limitPrice":10}`,
 			`{"accountId":2,"security":"AAPL","side":"Buy","quantity":5,"limitPrice":10}`,
 		} {
-			if status, body := call(i.t, "POST", "http://"+i.at("order-matcher")+"/orders", order); status != http.StatusCreated {
+			status, body := call(i.t, "POST", "http://"+i.at("order-matcher")+"/orders", order)
+			if status != http.StatusCreated {
 				i.t.Fatalf("order: %d %s", status, body)
 			}
 		}
@@ -98,7 +99,8 @@ func agedInstallation(t *testing.T, settings ...string) (data string) {
 // extract asks for a risk extract.
 func (i *installed) extract() (int, string) {
 	i.t.Helper()
-	r, err := http.NewRequest("POST", "http://"+i.at("order-matcher")+"/risk/extract", strings.NewReader(`{"sessionDate":"2026-11-23"}`))
+	r, err := http.NewRequest("POST", "http://"+i.at("order-matcher")+"/risk/extract",
+		strings.NewReader(`{"sessionDate":"2026-11-23"}`))
 	if err != nil {
 		i.t.Fatal(err)
 	}
@@ -364,7 +366,8 @@ func TestWhatFollowsTheJournalIsNeverAheadOfTheDisk(t *testing.T) {
 	booked, _ := d.projection.Projected()
 	applied := d.tca.Applied()
 	if input, trade := j.StableHead(); booked > trade || applied > input {
-		t.Errorf("trade %d is booked and TCA at sequence %d; on the disk are trade %d, sequence %d", booked, applied, trade, input)
+		t.Errorf("trade %d is booked and TCA at sequence %d; on the disk are trade %d, sequence %d",
+			booked, applied, trade, input)
 	}
 	if err := j.WaitStable(t.Context(), durable); err != nil {
 		t.Fatal(err)

@@ -59,7 +59,8 @@ func AcceptHistory(ctx context.Context, dir string, o VerifyOptions) (r Report, 
 
 // acceptable verifies the store by itself, by a view, and returns its head. refused
 // reports a tail that does not go on from it, or that cannot be read.
-func acceptable(ctx context.Context, dir string, o *VerifyOptions, r *Report) (head point, refused bool, err error) {
+func acceptable(ctx context.Context, dir string, o *VerifyOptions,
+	r *Report) (head point, refused bool, err error) {
 	s := &storeView{latch: newLatch(func(error) {})} // nothing is written: a failure is this call's error
 	if err := s.openStore(o.FS, dir); err != nil {
 		return head, false, err

@@ -71,7 +71,9 @@ func Prepare(dir string, o Options) (_ *Journal, err error) {
 }
 
 func newJournal(dir string, o Options) *Journal {
-	return &Journal{dir: dir, o: o, fs: o.FS, latch: newLatch(o.Fatal), stop: make(chan struct{}), sum: sha256.New()}
+	return &Journal{
+		dir: dir, o: o, fs: o.FS, latch: newLatch(o.Fatal), stop: make(chan struct{}), sum: sha256.New(),
+	}
 }
 
 // show makes what was found the history that can be read.
@@ -83,7 +85,7 @@ func (j *Journal) show() {
 	j.setHead(j.found.end())
 }
 
-// setHead makes p the head of everything. Only while nobody else uses the journal.
+// setHead makes p the head of everything. No other goroutine may use the journal meanwhile.
 func (j *Journal) setHead(p point) {
 	j.given, j.tip, j.safe, j.kept = p, p, p, p
 	j.applied.Store(int64(p.inputSeq))
@@ -93,8 +95,8 @@ func (j *Journal) setHead(p point) {
 }
 
 // Begin opens the store for writing, starts the committer and takes in what only the
-// tail has. Whoever has read from the journal goes on; after an error only Close is left.
-// Nobody else may use the journal meanwhile.
+// tail has. What has been read from the journal stays true; after an error only Close is
+// left. No other goroutine may use the journal meanwhile.
 func (j *Journal) Begin() (err error) {
 	if j.begun || j.lock == nil {
 		return fmt.Errorf("journal: begin dir=%s: %w", j.dir, ErrReading)
@@ -176,7 +178,9 @@ func Read(dir string, o VerifyOptions) (*Journal, error) {
 	}
 	j := newJournal(dir, Options{FS: s.view, Logger: quiet{}, boot: o.boot, Fatal: func(error) {}})
 	j.latch = s.latch
-	j.found = finding{store: true, created: true, db: s.db, genesis: s.genesis, seed: hashOf(s.genesis), tail: s.tail}
+	j.found = finding{
+		store: true, created: true, db: s.db, genesis: s.genesis, seed: hashOf(s.genesis), tail: s.tail,
+	}
 	j.db = s.db
 	err = s.follows(j.found.seed)
 	if err == nil {

@@ -12,8 +12,8 @@ import (
 
 // checkTables reads of every table what the store itself reads of it in the second after
 // it was opened for writing, or at the first look into it: footer, directory, properties
-// and index, each with its checksum. Data is left alone: a damaged old block ends nobody
-// but its reader. Costs some reads a table, of about a thousandth of its bytes.
+// and index, each with its checksum. Data is left alone: a damaged old block
+// ends only the read that meets it. Costs some reads a table, of about a thousandth of its bytes.
 func checkTables(db *pebble.DB, fs vfs.FS, store string, o *pebble.Options) error {
 	var levels [][]pebble.SSTableInfo
 	err := guard(func() (err error) {

@@ -194,7 +194,7 @@ func (v *view) List(dir string) ([]string, error) {
 	return names, nil
 }
 
-// Lock locks nothing: nobody else sees a view.
+// Lock locks nothing: a view has one user.
 func (v *view) Lock(string) (io.Closer, error) { return noLock{}, nil }
 
 type noLock struct{}
@@ -325,7 +325,8 @@ func (s *storeView) explained(err error) error { return explained(err, s.db, s.v
 // follows checks that the anchor is of this genesis.
 func (s *storeView) follows(seed [chainBytes]byte) error {
 	if seed != s.anchor.seed {
-		return fmt.Errorf("journal: key=g: genesis hash %x, anchor has %x: %w", seed, s.anchor.seed, ErrDiverged)
+		return fmt.Errorf("journal: key=g: genesis hash %x, anchor has %x: %w",
+			seed, s.anchor.seed, ErrDiverged)
 	}
 	return nil
 }

@@ -72,7 +72,8 @@ func GiveUp(ctx context.Context, db *store.DB, source Source, head uint64,
 			return err
 		}
 		base := int64(voidBase)
-		err := tx.Query("select coalesce(max(trade_seq), 0) from trades where id like 'void-%'", func(r *store.Row) error {
+		last := "select coalesce(max(trade_seq), 0) from trades where id like 'void-%'"
+		err := tx.Query(last, func(r *store.Row) error {
 			base = max(base, r.Int64(0)+1)
 			return nil
 		})
@@ -81,7 +82,8 @@ func GiveUp(ctx context.Context, db *store.DB, source Source, head uint64,
 		}
 		done.Rows, err = tx.Exec("update trades set id = $1 || id, trade_seq = trade_seq - $2 + $3 "+
 			"where trade_seq > $4 and trade_seq < $5 and id = 'trd-' || cast(trade_seq as text)",
-			"void-"+strconv.FormatInt(base-voidBase, 10)+"-", kept.TradeSeq, base, kept.TradeSeq, int64(voidBase))
+			"void-"+strconv.FormatInt(base-voidBase, 10)+"-",
+			kept.TradeSeq, base, kept.TradeSeq, int64(voidBase))
 		if err != nil {
 			return err
 		}
@@ -114,7 +116,8 @@ func common(ctx context.Context, db *store.DB, source Source, head uint64) (matc
 		low := top - min(top, commonPage) + 1
 		err := db.Read(ctx, func(tx *store.Tx) error {
 			clear(rows)
-			return tx.Trades(store.TradeFilter{AfterSeq: low - 1, Limit: commonPage}, func(t *store.Trade) error {
+			page := store.TradeFilter{AfterSeq: low - 1, Limit: commonPage}
+			return tx.Trades(page, func(t *store.Trade) error {
 				if t.Seq <= top {
 					rows[t.Seq] = *t
 				}
@@ -134,7 +137,8 @@ func common(ctx context.Context, db *store.DB, source Source, head uint64) (matc
 		top = low - 1
 	}
 	if head > 0 && seen {
-		return matcher.Fill{}, fmt.Errorf("projection: no row up to tradeSeq=%d is of this journal: %w", head, ErrForeign)
+		return matcher.Fill{}, fmt.Errorf("projection: no row up to tradeSeq=%d is of this journal: %w",
+			head, ErrForeign)
 	}
 	return matcher.Fill{}, nil
 }
@@ -147,9 +151,7 @@ func lastAgreed(source Source, rows map[uint64]store.Trade, low, top uint64) (la
 			if f.TradeSeq > top {
 				return errEnough
 			}
-			t, ok := rows[f.TradeSeq]
-			if ok && t.AccountID == f.AccountID && t.Side == f.Side && t.Quantity == int64(f.Qty) && t.Price == f.Px &&
-				t.ExecutedAt == f.TimeMillis && (t.Sequence == 0 || t.Sequence == f.InputSeq) {
+			if t, ok := rows[f.TradeSeq]; ok && says(&t, f) {
 				last = *f
 			}
 		}
@@ -159,4 +161,10 @@ func lastAgreed(source Source, rows map[uint64]store.Trade, low, top uint64) (la
 		return last, fmt.Errorf("projection: read fills from=%d: %w", low, err)
 	}
 	return last, nil
+}
+
+// says reports whether a row is of a fill. One that came as a message knows no sequence.
+func says(t *store.Trade, f *matcher.Fill) bool {
+	return t.AccountID == f.AccountID && t.Side == f.Side && t.Quantity == int64(f.Qty) &&
+		t.Price == f.Px && t.ExecutedAt == f.TimeMillis && (t.Sequence == 0 || t.Sequence == f.InputSeq)
 }

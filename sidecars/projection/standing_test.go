@@ -2,7 +2,6 @@ package projection
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -83,7 +82,7 @@ func TestGivingUpFindsTheForkItself(t *testing.T) {
 		later := h.forked(30)
 		later.grow(random, 50)
 		edit := func(seq int) {
-			storetest.Edit(t, db, fmt.Sprintf("update trades set quantity = 1000000007 where trade_seq = %d", seq))
+			storetest.Edit(t, db, "update trades set quantity = 1000000007 where trade_seq = $1", seq)
 		}
 		edit(30)
 		done, err := GiveUp(t.Context(), db, later, 80, none)
@@ -116,7 +115,10 @@ func TestStandingIsOfTheHistoryThatWasBooked(t *testing.T) {
 	random := seeded(t)
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		read := func() (s Standing) {
-			err := db.Read(t.Context(), func(tx *store.Tx) (err error) { s, err = ReadStanding(tx); return err })
+			err := db.Read(t.Context(), func(tx *store.Tx) (err error) {
+				s, err = ReadStanding(tx)
+				return err
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -130,7 +132,8 @@ func TestStandingIsOfTheHistoryThatWasBooked(t *testing.T) {
 		h.grow(random, 20)
 		drain(t, New(options(h, db)))
 		s := read()
-		if input, _ := h.Head(); s.TradeSeq != 20 || s.InputSeq != input || !s.Of(&h.fills[19]) || s.Of(&h.fills[18]) {
+		last, before := &h.fills[19], &h.fills[18]
+		if input, _ := h.Head(); s.TradeSeq != 20 || s.InputSeq != input || !s.Of(last) || s.Of(before) {
 			t.Errorf("standing %+v, head %d", s, input)
 		}
 		other := h.forked(19)
