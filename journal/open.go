@@ -63,10 +63,12 @@ func Prepare(dir string, o Options) (_ *Journal, err error) {
 	if j.found, err = inspect(dir, o.FS, o.boot, j.latch, o.Logger); err != nil {
 		return nil, err
 	}
-	j.show()
 	if !j.found.created {
-		return j, noTail(o.FS, dir)
+		if err := noTail(o.FS, dir); err != nil {
+			return nil, err
+		}
 	}
+	j.show()
 	return j, nil
 }
 
