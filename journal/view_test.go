@@ -28,25 +28,22 @@ func TestAJournalIsReadBesideItsWriter(t *testing.T) {
 			o.Durability, o.Tail = mode, mode == DurabilityOS
 			f := &flow{seed: 5, idsEvery: 3}
 			j := openNew(t, dir, o)
-			stop := make(chan struct{})
+			looking := make(chan struct{}) // one for each burst of commits
 			var writer sync.WaitGroup
 			var failed error
 			writer.Go(func() {
-				for n := 0; failed == nil; n++ {
-					select {
-					case <-stop:
-						return
-					default:
+				for range looking {
+					for n := 0; n < 200 && failed == nil; n++ {
+						var b Block
+						c, err := j.Append(f.block(&b, 1+n%40))
+						if err == nil {
+							err = c.Wait()
+						}
+						if err == nil && n%25 == 24 {
+							_, err = j.db.AsyncFlush()
+						}
+						failed = err
 					}
-					var b Block
-					c, err := j.Append(f.block(&b, 1+n%40))
-					if err == nil {
-						err = c.Wait()
-					}
-					if err == nil && n%25 == 24 {
-						_, err = j.db.AsyncFlush()
-					}
-					failed = err
 				}
 			})
 			looks := 12
@@ -55,6 +52,7 @@ func TestAJournalIsReadBesideItsWriter(t *testing.T) {
 			}
 			v := VerifyOptions{boot: "boot-1", Engine: verifying(nil, *f.begin()).Engine}
 			for range looks {
+				looking <- struct{}{}
 				before := j.Durable()
 				r, err := Verify(context.Background(), dir, v)
 				must(t, err)
@@ -74,7 +72,7 @@ func TestAJournalIsReadBesideItsWriter(t *testing.T) {
 				mustFail(t, seen.Begin(), ErrReading)
 				must(t, seen.Close())
 			}
-			close(stop)
+			close(looking)
 			writer.Wait()
 			must(t, failed)
 			must(t, j.Close())
