@@ -169,6 +169,7 @@ func (l *leading) end() {
 		l.log.Warn("what ran on the leader did not end well", "error", err)
 	}
 	l.in.core.unready()
+	l.in.core.hold(nil)
 }
 
 // leave takes the services away, ends what goes through the whole history on them,

@@ -53,6 +53,9 @@ const ringPause = 20 * time.Microsecond
 // recorder asks for it.
 func (h clusterHost) Apply(first uint64, commands []matcher.Command, ids quorum.IDs) {
 	h.markers.pass(first, commands)
+	if len(commands) > 0 {
+		defer h.handed.Store(first + uint64(len(commands)) - 1)
+	}
 	for i, id, ok := ids.Next(); ok; i, id, ok = ids.Next() {
 		if commands[i].InputSeq == 0 {
 			commands[i].InputSeq = desk.Foreign

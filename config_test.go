@@ -58,7 +58,8 @@ func TestDefaultsAreTheContract(t *testing.T) {
 		"settlement.timezone": "America/New_York", "settlement.sweep.interval-ms": "5000",
 		"tca.window-minutes": "5", "outbox.poll-interval-ms": "250",
 		"cluster.member-id": "", "cluster.members": "", "cluster.heartbeat-ms": "150", "cluster.adopt": "false",
-		"cluster.tls-cert": "", "cluster.tls-key": "", "cluster.tls-ca": "",
+		"accept-older-journal": "false",
+		"cluster.tls-cert":     "", "cluster.tls-key": "", "cluster.tls-ca": "",
 		"flight.budget-ms": "0", "flight.dir": "", "profile.contention": "false",
 		"extract.sink": "", "extract.counterparties": "", "extract.instruments": "",
 	}

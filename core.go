@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"posttrade/blotter"
@@ -48,6 +49,7 @@ type coreOptions struct {
 	feeds            bool                                 // control feeds make the gate ready; else it is at once
 	session          func(*core) (*session.Server, error) // shared-memory order entry; nil: off
 	genesis          func() (*matcher.Genesis, error)     // of a new journal
+	approve          func(*core) error                    // may refuse the start, before a byte of the journal is changed; nil: does not
 	fatal            func(error)
 }
 
@@ -76,7 +78,12 @@ type core struct {
 	proposals *ring.MPSC[matcher.Command]
 	foreign   foreign
 	applied   appliedMark
+	handed    atomic.Uint64 // the last agreed command that was handed to the engine; writer: clusterHost.Apply
 	markers   seenMarkers
+
+	found    history               // what the start has found
+	compared bool                  // and the database agreed with it
+	held     atomic.Pointer[error] // why nothing is admitted; nil: it is
 
 	watermark   watermark
 	recovered   recovery
@@ -113,18 +120,16 @@ func openCore(o coreOptions) (_ *core, err error) {
 		}
 	}()
 	begun := time.Now()
-	// 1. The journal, verified against its anchor; a new one gets its genesis.
-	if c.journal, err = journal.Open(o.dir, journal.Options{
+	// 1. The journal, verified against its anchor and only read.
+	if c.journal, err = journal.Prepare(o.dir, journal.Options{
 		Durability: o.durability, FlushInterval: o.flushInterval, ReserveBytes: uint64(o.reserveBytes), Fatal: o.fatal,
 		Tail: o.durability == journal.DurabilityOS && !o.member, // a member's answers wait for a majority, not for its journal
 	}); err != nil {
 		return nil, err
 	}
-	if err = c.readGenesis(); err != nil {
-		return nil, err
-	}
-	// 2. Engine, views and blotter as of the journal's head.
-	if err = c.recover(); err != nil {
+	// 2. Engine, views and blotter as of the journal's head, which is written to from then
+	// on; a new one gets its genesis first.
+	if err = c.recoverAndBegin(); err != nil {
 		return nil, err
 	}
 	c.recovered.took = time.Since(begun)
@@ -141,12 +146,31 @@ func openCore(o coreOptions) (_ *core, err error) {
 	return c, nil
 }
 
-func (c *core) readGenesis() error {
-	if text, ok := c.journal.Genesis(); ok {
-		g, err := matcher.ParseGenesis(text)
-		c.genesis = g
-		return err
+// recoverAndBegin changes nothing of the journal before it has read all that the start
+// needs of it, and before the start has been approved.
+func (c *core) recoverAndBegin() (err error) {
+	text, created := c.journal.Genesis()
+	if created {
+		if c.genesis, err = matcher.ParseGenesis(text); err == nil {
+			err = c.recover()
+		}
 	}
+	if err == nil && c.o.approve != nil {
+		err = c.o.approve(c)
+	}
+	if err == nil {
+		err = c.journal.Begin()
+	}
+	if err == nil && !created {
+		if err = c.create(); err == nil {
+			err = c.recover()
+		}
+	}
+	return err
+}
+
+// create gives a new journal its genesis.
+func (c *core) create() error {
 	g, err := c.o.genesis()
 	if err != nil {
 		return err

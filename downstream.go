@@ -33,6 +33,7 @@ type downstream struct {
 	prices     *priceFeed
 	sources    *controlSources
 	extracts   *extracts
+	guard      *historyGuard
 	loops      *loops
 
 	ours   context.Context // of what works on the rows; ended by disown
@@ -67,15 +68,18 @@ func openDownstream(c *config, k *core, history *fullHistory, role string, log *
 	if err := d.sources.seeding(c); err != nil {
 		return nil, err
 	}
-	// 3. Their loops.
+	// 3. Their loops. What writes of the history into the database does so when it is known
+	// to be of this one.
+	d.guard = newHistoryGuard(c, k, d.db, role, log)
+	d.loops.start("history check", d.guard.run)
 	legacy := &legacyBookings{broker: d.broker, book: d.projection, log: log}
-	d.loops.startAt(journal.Background, "projection", d.project)
-	d.loops.startAt(journal.Background, "settlement", d.whileOurs(d.settlement.Run))
-	d.loops.startAt(journal.Background, "recon", d.whileOurs(d.recon.Run))
+	d.loops.startAt(journal.Background, "projection", d.guard.then(d.project))
+	d.loops.startAt(journal.Background, "settlement", d.guard.then(d.whileOurs(d.settlement.Run)))
+	d.loops.startAt(journal.Background, "recon", d.guard.then(d.whileOurs(d.recon.Run)))
 	d.loops.startAt(journal.Bulk, "tca", d.tca.Run)
-	d.loops.startAt(journal.Bulk, "risk extract", d.extracts.extractor.Run)
+	d.loops.startAt(journal.Bulk, "risk extract", d.guard.then(d.extracts.extractor.Run))
 	d.loops.start("end of day", d.extracts.follow)
-	d.loops.start("legacy bookings", d.whileOurs(legacy.run))
+	d.loops.start("legacy bookings", d.guard.then(d.whileOurs(legacy.run)))
 	d.loops.start("prices", d.prices.run)
 	for name, feed := range d.sources.feeds {
 		d.loops.start("outbox "+string(name), feed.outbox.Run)
@@ -112,7 +116,7 @@ func (d *downstream) follow(c *config, k *core, l *listeners) {
 		d.sources.replicate(c, k, d.broker, l)
 	}
 	for name, feed := range d.sources.feeds {
-		d.loops.start("feed "+string(name), feed.follow)
+		d.loops.start("feed "+string(name), d.guard.then(feed.follow))
 	}
 }
 
@@ -122,14 +126,14 @@ func (d *downstream) makeSidecars(c *config, k *core, history *fullHistory, log 
 		return err
 	}
 	d.projection = projection.New(projection.Options{
-		Source: k.journal, DB: d.db, Ticker: k.gate.Ticker, Now: time.Now, Logger: log,
+		Source: stableSource{k.journal}, DB: d.db, Ticker: k.gate.Ticker, Now: time.Now, Logger: log,
 		SettlementDate: calendar.SettlementDate, Rules: calendar.Rules(),
 	})
 	d.settlement = settlement.New(settlement.Options{
 		DB: d.db, Calendar: calendar, Now: time.Now, Interval: c.Millis("settlement.sweep.interval-ms"), Logger: log,
 	})
 	d.recon = recon.New(recon.Options{
-		Source: k.journal, Blotter: k.blotter, History: historyOfRecon{history}, DB: d.db, Ticker: k.gate.Ticker, Now: time.Now,
+		Source: stableSource{k.journal}, Blotter: k.blotter, History: historyOfRecon{history}, DB: d.db, Ticker: k.gate.Ticker, Now: time.Now,
 		Interval: c.Millis("recon.poll.interval-ms"), Grace: noneIsNegative(c.Millis("recon.grace-ms")),
 		VerifyInterval: c.Millis("recon.verify.interval-ms"), Rules: settlementRules, Logger: log,
 	})
@@ -142,7 +146,7 @@ func (d *downstream) makeSidecars(c *config, k *core, history *fullHistory, log 
 	d.tca, err = tca.Open(tca.Options{
 		Dir: c.inDataDir("tca"), Window: time.Duration(c.Int("tca.window-minutes")) * time.Minute, Genesis: k.genesis.Marshal(),
 		Shadow:     func(before uint64) (tca.Shadow, error) { return k.shadowBefore(before) },
-		Durable:    k.journal.Durable,
+		Durable:    k.journal.Stable,
 		SecurityID: func(ticker string) (uint32, bool) { return k.gate.Security([]byte(ticker)) },
 		DB:         d.db, Now: time.Now, Logger: log,
 	})

@@ -121,7 +121,7 @@ func newOrderMatcher(c *config, in *installation, verifier *gate.Verifier, log *
 		Gate: k.gate, Desk: k.desk, Views: k.views, Blotter: k.blotter, Verifier: verifier,
 		Durable: &k.watermark, Seen: k.stage.Applied,
 		Clock:       func() int64 { return time.Now().UnixMilli() },
-		StorageFull: k.journal.StorageFull, Failed: k.journal.Err,
+		StorageFull: k.journal.StorageFull, Held: k.isHeld, Failed: k.journal.Err,
 		Report: audit.New(k.journal, rebuildFrom(k.genesis).Engine, audit.Options{}), History: in.history,
 		Enforced: c.Bool("risk.entitlement.enforced"), SequenceRefusals: c.Bool("audit.sequence-refusals"),
 		PathPrefix: c.String("order-matcher.path-prefix"), Durability: c.durability(), Cluster: in.cluster(),
@@ -191,6 +191,9 @@ func (in *installation) coreParts() []httpapi.Part {
 	default:
 		list = append(list, httpapi.Part{Name: "journal", Ready: true,
 			Detail: fmt.Sprintf("durable %d, mode %s", k.journal.Durable(), k.o.durability)})
+	}
+	if held := k.held.Load(); held != nil {
+		list = append(list, httpapi.Part{Name: "history", Detail: (*held).Error()})
 	}
 	if in.member != nil && !in.member.node.Leads() {
 		return list

@@ -91,7 +91,7 @@ func (x *extracts) announce(_ context.Context, a riskextract.Announcement) error
 
 // markers finds the extract markers among the durable commands from a sequence on.
 func (x *extracts) markers(ctx context.Context, from uint64) (list []riskextract.Marker, next uint64, err error) {
-	head, _ := x.k.journal.Head()
+	head, _ := x.k.journal.StableHead()
 	unseen, seen := x.k.markers.split(from, head)
 	if from <= unseen {
 		list, err = x.find(ctx, list, from, unseen)

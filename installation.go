@@ -37,6 +37,17 @@ func openInstallation(ctx context.Context, c *config, o coreOptions, log *slog.L
 	}
 	// 1. The core: journal, recovery, rings, matcher, recorder.
 	o.feeds = c.Bool("sidecars.enabled") && c.Bool("risk.bootstrap.enabled")
+	o.approve = func(k *core) error {
+		if k.genesis != nil {
+			if err := c.sameLimits(k.genesis); err != nil {
+				return err
+			}
+		}
+		if o.member {
+			return nil // what is agreed comes from the others: compared when this member leads
+		}
+		return startCheck{c, log}.core(ctx, k)
+	}
 	if o.member {
 		err = in.joinCluster(ctx, c, o, log)
 	} else {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"time"
 
 	"posttrade/journal"
@@ -14,16 +15,18 @@ import (
 
 const journalUsage = "journal verify|stats|export|accept [flags]"
 
-// runJournal is `posttrade journal`: what can be done with a journal that no
-// server has open.
+// runJournal is `posttrade journal`: what can be done with a journal beside its server,
+// or without one.
 func runJournal(args []string, stdout, stderr io.Writer) int {
 	var from, to uint64
-	f := newFlags(journalUsage, "Reads the journal in data.dir while no server has it open; all but accept change nothing.\n"+
+	f := newFlags(journalUsage, "Reads the journal in data.dir, also while a server has it open: then up to some sequence, which is shown.\n"+
+		"All but accept change nothing, and need no right to write.\n"+
 		"  verify   every checksum, link and sequence; replays all of it, compares fills, snapshots and anchor; exit 3 names the first that differs\n"+
 		"  stats    what there is and how much of it\n"+
 		"  export   the commands as ndjson, --from to --to\n"+
-		"  accept   after a start was refused: take what the store holds as the whole history, if all of it verifies;\n"+
-		"           gives up acknowledged commands beyond its end, and changes the anchor")
+		"  accept   after a start was refused: take what the store holds as the whole history, if all of it verifies,\n"+
+		"           and only then; gives up acknowledged commands beyond its end, and changes the anchor, of which it makes a copy first.\n"+
+		"           No server may have the journal open")
 	f.Uint64Var(&from, "from", 1, "first `sequence` of export")
 	f.Uint64Var(&to, "to", 0, "last `sequence` of export, 0 = the head")
 	c, err := f.read(args, 1, stdout)
@@ -42,6 +45,7 @@ func runJournal(args []string, stdout, stderr io.Writer) int {
 		if err != nil {
 			return exit(stderr, err)
 		}
+		printInUse(stdout, dir)
 		printReport(stdout, r)
 		return exitOK
 	case "accept":
@@ -49,6 +53,7 @@ func runJournal(args []string, stdout, stderr io.Writer) int {
 		if err != nil {
 			return exit(stderr, err)
 		}
+		fmt.Fprintf(stdout, "copied     what was replaced lies in %s\n", r.Copy)
 		printReport(stdout, r)
 		return exitOK
 	case "export":
@@ -60,7 +65,7 @@ func runJournal(args []string, stdout, stderr io.Writer) int {
 }
 
 // verifyJournal is a mismatch for everything that the journal itself gets wrong.
-// A journal that cannot be read at all (absent, in use) is a plain failure.
+// A journal that cannot be read at all (absent, not permitted) is a plain failure.
 func verifyJournal(dir string, stdout io.Writer) error {
 	ctx := context.Background()
 	report, err := journal.Verify(ctx, dir, journal.VerifyOptions{
@@ -73,11 +78,12 @@ func verifyJournal(dir string, stdout io.Writer) error {
 		},
 	})
 	if err != nil {
-		if errors.Is(err, journal.ErrLocked) || errors.Is(err, journal.ErrNoGenesis) {
+		if errors.Is(err, journal.ErrNoGenesis) || errors.Is(err, fs.ErrPermission) {
 			return err
 		}
 		return fmt.Errorf("%w: %w", errMismatch, err)
 	}
+	printInUse(stdout, dir)
 	printReport(stdout, report)
 	hash, compared, err := compareSnapshots(ctx, dir)
 	if err != nil {
@@ -90,7 +96,7 @@ func verifyJournal(dir string, stdout io.Writer) error {
 // compareSnapshots replays the journal from its first command and from every
 // snapshot, and holds state hash and views against each other.
 func compareSnapshots(ctx context.Context, dir string) (hash [32]byte, compared int, err error) {
-	j, err := journal.Open(dir, journal.Options{})
+	j, err := journal.Read(dir, journal.VerifyOptions{})
 	if err != nil {
 		return hash, 0, err
 	}
@@ -111,6 +117,9 @@ func compareSnapshots(ctx context.Context, dir string) (hash [32]byte, compared 
 	}
 	for _, s := range list {
 		state, err := replayed(ctx, j, g, &s)
+		if errors.Is(err, fs.ErrNotExist) && journal.InUse(dir) > 0 {
+			continue // newer ones have taken its place meanwhile
+		}
 		if err != nil {
 			return hash, compared, fmt.Errorf("from the snapshot at sequence %d: %w", s.InputSeq, err)
 		}
@@ -136,6 +145,13 @@ func replayed(ctx context.Context, j *journal.Journal, g *matcher.Genesis, s *jo
 		return [32]byte{}, err
 	}
 	return engine.StateHash(), nil
+}
+
+// printInUse says that a server goes on writing while its journal is looked at.
+func printInUse(w io.Writer, dir string) {
+	if pid := journal.InUse(dir); pid > 0 {
+		fmt.Fprintf(w, "in use     process %d has it open: this is what was there at one moment\n", pid)
+	}
 }
 
 func printReport(w io.Writer, r journal.Report) {

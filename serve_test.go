@@ -244,8 +244,17 @@ func TestJournalCommands(t *testing.T) {
 	s := startServer(t, data)
 	call(t, "POST", s.url+"/orders", sellOrder)
 	call(t, "POST", s.url+"/orders", buyOrder)
-	if code, _, errs := run(runJournal, "verify", "--data.dir="+data); code != exitFailed || !strings.Contains(errs, "in use") {
-		t.Errorf("verify of a journal in use: %d %q", code, errs)
+	for _, command := range []string{"verify", "stats", "export"} {
+		want := "commands   2 in"
+		if command == "export" {
+			want = `"clientOrderId":"b"`
+		}
+		if code, out, errs := run(runJournal, command, "--data.dir="+data); code != exitOK || !strings.Contains(out, want) {
+			t.Errorf("%s of a journal in use: %d %q %q", command, code, out, errs)
+		}
+	}
+	if code, _, errs := run(runJournal, "accept", "--data.dir="+data); code != exitFailed || !strings.Contains(errs, "in use") {
+		t.Errorf("accept of a journal in use: %d %q", code, errs)
 	}
 	s.stop(t)
 	if code, out, _ := run(runJournal, "export", "--data.dir="+data, "--from=2"); code != exitOK ||
@@ -268,6 +277,8 @@ func TestJournalCommands(t *testing.T) {
 	wantNoStart(t, anyPorts(data), journal.ErrAnchorMissing.Error(), false)
 	if code, out, errs := run(runJournal, "accept", "--data.dir="+data); code != exitOK || !strings.Contains(out, "commands   2 in") {
 		t.Errorf("accept: %d %s %s", code, out, errs)
+	} else if _, err := os.Stat(filepath.Join(data, "journal", "accepted-1", "store")); err != nil || !strings.Contains(out, "accepted-1") {
+		t.Errorf("the copy of what accept replaces: %v\n%s", err, out)
 	}
 	startServer(t, data).stop(t)
 	for _, args := range [][]string{{}, {"repair"}, {"verify", "extra"}} {

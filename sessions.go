@@ -23,7 +23,7 @@ func (c *config) sessions() func(*core) (*session.Server, error) {
 			Socket: socket, Gate: k.gate, Desk: k.desk, Views: k.views, Verifier: verifier,
 			Clock:   func() int64 { return time.Now().UnixMilli() },
 			Durable: k.watermark.Durable, Seen: func() uint64 { return k.stage.Applied() },
-			StorageFull: k.journal.StorageFull, Failed: k.journal.Err,
+			StorageFull: k.closedToSessions, Failed: k.journal.Err,
 			Enforced: c.Bool("risk.entitlement.enforced"), SequenceRefusals: c.Bool("audit.sequence-refusals"),
 			Idle: k.o.idle, Quota: c.Int("session.quota"), MaxSessions: c.Int("session.max-sessions"),
 			Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),

@@ -313,6 +313,7 @@ func TestContract(t *testing.T) {
 			{"GET /health", "", "", 200, ""},
 		}},
 		{"storage full", nil, func(r *rig) { r.full.Store(true) }, storageRows(503, CodeStorageFull)},
+		{"another history", nil, func(r *rig) { r.held.Store(true) }, storageRows(503, CodeHistoryAhead)},
 		{"tickets out", []option{slots(1)}, takeTicket, storageRows(429, CodeTooManyRequests)},
 		{"no history", nil, func(r *rig) { r.serve(func(d *Deps) { d.Report, d.History = nil, nil }) },
 			historyRows(404, CodeNotFound, 404, CodeNotFound, 404, CodeNotFound)},

@@ -440,6 +440,8 @@ func TestHealthNamesTheState(t *testing.T) {
 	status("ok")
 	notReady(r)
 	status("not-ready")
+	r.held.Store(true)
+	status("history-ahead")
 	r.full.Store(true)
 	status("storage-full")
 	r.fail(errHeld)

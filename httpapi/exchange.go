@@ -73,6 +73,9 @@ func (x *exchange) open() problem {
 	if x.m.StorageFull() {
 		return problemStorage
 	}
+	if x.m.Held() {
+		return problemHistory
+	}
 	return problem{}
 }
 

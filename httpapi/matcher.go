@@ -43,6 +43,7 @@ type Deps struct {
 	Clock func() int64
 
 	StorageFull func() bool   // the journal's reserve is used up: admissions answer 503
+	Held        func() bool   // the database knows more than the journal: the same; nil: never
 	Failed      func() error  // why the journal has failed, nil while it has not
 	Report      Reporter      // GET /regulatory/report; nil: it is not there
 	History     History       // /recon/full-history; nil: it is not there
@@ -94,6 +95,9 @@ func NewOrderMatcher(d Deps) *OrderMatcher {
 	}
 	if d.BlotterPage <= 0 || d.BlotterPage > maxPage {
 		d.BlotterPage = maxPage
+	}
+	if d.Held == nil {
+		d.Held = func() bool { return false }
 	}
 	m := &OrderMatcher{
 		Deps:   d,

@@ -43,6 +43,7 @@ const (
 	CodeNotReady             Code = "NOT_READY"       // control state stale: not sequenced
 	CodeOverloaded           Code = "OVERLOADED"      // the input ring is full: not sequenced
 	CodeStorageFull          Code = "STORAGE_FULL"    // not sequenced
+	CodeHistoryAhead         Code = "HISTORY_AHEAD"   // not sequenced
 	CodeJournalFailed        Code = "JOURNAL_FAILED"  // with sequenced:false safe to repeat, else unknown
 	CodeOutcomeUnknown       Code = "OUTCOME_UNKNOWN" // repeat with the same clientOrderId
 )
@@ -184,6 +185,8 @@ var (
 		detail: "the input ring is full", notSequenced: true}
 	problemStorage = problem{status: 503, code: CodeStorageFull,
 		detail: "the journal's reserve is used up", notSequenced: true}
+	problemHistory = problem{status: 503, code: CodeHistoryAhead,
+		detail: "the database knows more of the history than the journal: nothing is admitted", notSequenced: true}
 	problemJournal = problem{status: 503, code: CodeJournalFailed,
 		detail: "the journal has failed", notSequenced: true}
 	problemJournalUnknown = problem{status: 503, code: CodeJournalFailed,

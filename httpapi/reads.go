@@ -349,6 +349,8 @@ func (x *exchange) showHealth() problem {
 		status = "failed"
 	case m.StorageFull():
 		status = "storage-full"
+	case m.Held():
+		status = "history-ahead"
 	case !m.Gate.Ready():
 		status = "not-ready"
 	}

@@ -66,6 +66,7 @@ type rig struct {
 	history  *fakeHistory
 	now      atomic.Int64
 	full     atomic.Bool
+	held     atomic.Bool
 	failure  atomic.Pointer[error]
 }
 
@@ -130,7 +131,7 @@ func newRigWith(t testing.TB, g *matcher.Genesis, options ...option) *rig {
 		Report: r.report, History: r.history,
 		Gate: r.gate, Desk: r.desk, Views: r.views, Blotter: r.blotter, Verifier: verifier,
 		Durable: r.recorder, Seen: r.stage.Applied, Clock: r.now.Load,
-		StorageFull: r.full.Load,
+		StorageFull: r.full.Load, Held: r.held.Load,
 		Failed: func() error {
 			if p := r.failure.Load(); p != nil {
 				return *p

@@ -3,6 +3,8 @@ package journal
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -13,14 +15,16 @@ import (
 // holds makes an anchor at its head. Commands that the old anchor had seen
 // beyond that head are given up, and their sequences will be used again: it is
 // a decision, never a repair, and nothing in this module calls it by itself.
-func AcceptHistory(ctx context.Context, dir string, o VerifyOptions) (Report, error) {
+//
+// It verifies without changing a byte. When all of it holds, its first act is a copy of
+// what it replaces, and of what the next opening of the store will: Report.Copy.
+func AcceptHistory(ctx context.Context, dir string, o VerifyOptions) (r Report, err error) {
 	if o.FS == nil {
 		o.FS = vfs.Default
 	}
 	if o.boot == "" {
 		o.boot = bootID()
 	}
-	var r Report
 	if err := existing(o.FS, dir); err != nil {
 		return r, err
 	}
@@ -28,42 +32,126 @@ func AcceptHistory(ctx context.Context, dir string, o VerifyOptions) (Report, er
 	if err != nil {
 		return r, err
 	}
-	head, err := acceptable(ctx, dir, &o, &r)
-	if err == nil {
-		var a *anchor
-		if a, err = createAnchor(o.FS, dir, r.Seed, o.boot, slotSynced, head); err == nil {
-			r.Anchored = head.inputSeq
-			err = a.Close()
-		}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	head, refused, err := acceptable(ctx, dir, &o, &r)
+	if err != nil {
+		return r, err
 	}
-	return r, errors.Join(err, lock.Close())
+	if r.Copy, err = copyReplaced(o.FS, dir); err != nil {
+		return r, err
+	}
+	if refused {
+		err = setTailAside(o.FS, dir)
+	}
+	if err == nil {
+		err = syncStore(o.FS, o.FS.PathJoin(dir, storeName)) // the anchor may vouch for synced history only
+	}
+	if err != nil {
+		return r, err
+	}
+	a, err := createAnchor(o.FS, dir, r.Seed, o.boot, slotSynced, head)
+	if err != nil {
+		return r, err
+	}
+	r.Anchored = head.inputSeq
+	return r, a.Close()
 }
 
-// acceptable verifies the store by itself and returns its head. It opens the
-// store for writing, so that what is only in its log reaches its tables: the
-// anchor may vouch for synced history only.
-func acceptable(ctx context.Context, dir string, o *VerifyOptions, r *Report) (head point, err error) {
-	l := newLatch(func(error) {}) // this call's error
-	po := storeOptions(o.FS, l, quiet{})
-	po.ErrorIfNotExists = true
-	db, err := openStore(o.FS.PathJoin(dir, storeName), po, l)
-	if err != nil {
-		return head, err
+// acceptable verifies the store by itself, by a view, and returns its head. refused
+// reports a tail that does not go on from it, or that cannot be read.
+func acceptable(ctx context.Context, dir string, o *VerifyOptions,
+	r *Report) (head point, refused bool, err error) {
+	s := &storeView{latch: newLatch(func(error) {})} // nothing is written: a failure is this call's error
+	if err := s.openStore(o.FS, dir); err != nil {
+		return head, false, err
 	}
-	defer func() { err = errors.Join(err, closeStore(db, l)) }()
-	genesis, err := readGenesis(db)
+	defer func() { err = errors.Join(err, s.close()) }()
+	genesis, err := readGenesis(s.db)
 	if err != nil {
-		return head, err
+		return head, false, err
 	}
 	check, err := newFillCheck(genesis, o.Engine)
 	if err != nil {
-		return head, err
+		return head, false, err
 	}
 	r.Seed, r.Replayed = hashOf(genesis), check != nil
-	if head, err = readAll(ctx, db, r, check); err == nil {
-		err = keepTail(db, dir, o, r, head)
+	if head, err = readAll(ctx, s.db, r, check); err == nil {
+		refused, err = contradicts(s.db, dir, o, r, head)
 	}
-	return head, errors.Join(err, check.close())
+	return head, refused, errors.Join(err, check.close())
+}
+
+// copyReplaced copies anchor, tail and the store's logs and lists of files into a folder
+// of their own, synced, and returns its name. Tables are not replaced.
+func copyReplaced(fs vfs.FS, dir string) (to string, err error) {
+	for n := 1; ; n++ {
+		to = fs.PathJoin(dir, fmt.Sprintf("accepted-%d", n))
+		if _, err := fs.Stat(to); notExist(err) {
+			break
+		} else if err != nil {
+			return "", fmt.Errorf("journal: stat dir=%s: %w", to, err)
+		}
+	}
+	store := fs.PathJoin(dir, storeName)
+	if err := fs.MkdirAll(fs.PathJoin(to, storeName), 0o755); err != nil {
+		return "", fmt.Errorf("journal: make dir=%s: %w", to, err)
+	}
+	names, err := fs.List(store)
+	if err != nil {
+		return "", fmt.Errorf("journal: list dir=%s: %w", store, err)
+	}
+	for _, name := range names {
+		if !isTable(name) {
+			err = errors.Join(err, copyFile(fs, fs.PathJoin(store, name), fs.PathJoin(to, storeName, name)))
+		}
+	}
+	for _, name := range []string{anchorName, tailName} {
+		err = errors.Join(err, copyFile(fs, fs.PathJoin(dir, name), fs.PathJoin(to, name)))
+	}
+	for _, made := range []string{fs.PathJoin(to, storeName), to, dir} {
+		err = errors.Join(err, syncDir(fs, made))
+	}
+	return to, err
+}
+
+// copyFile copies a file, synced, if it is there.
+func copyFile(fs vfs.FS, from, to string) error {
+	in, err := fs.Open(from, vfs.SequentialReadsOption)
+	if notExist(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("journal: copy file=%s: %w", from, err)
+	}
+	out, err := fs.Create(to, writeCategory)
+	if err == nil {
+		_, err = io.Copy(out, in)
+		err = errors.Join(err, out.Sync(), out.Close())
+	}
+	if err = errors.Join(err, in.Close()); err != nil {
+		return fmt.Errorf("journal: copy file=%s: %w", from, err)
+	}
+	return nil
+}
+
+// syncStore brings every file of the store to the disk: what was read may have been in
+// the system's memory only.
+func syncStore(fs vfs.FS, store string) error {
+	names, err := fs.List(store)
+	if err != nil {
+		return fmt.Errorf("journal: list dir=%s: %w", store, err)
+	}
+	for _, name := range names {
+		path := fs.PathJoin(store, name)
+		f, err := fs.Open(path)
+		if err == nil {
+			err = errors.Join(f.Sync(), f.Close())
+		}
+		if err != nil {
+			return fmt.Errorf("journal: sync file=%s: %w", path, err)
+		}
+	}
+	return syncDir(fs, store)
 }
 
 // readAll walks every commit and returns the end.

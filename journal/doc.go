@@ -14,12 +14,15 @@
 //
 //   - Input sequences and trade sequences are contiguous from 1: a block that does not
 //     continue the history is refused before anything is written (ErrGap).
+//
 //   - A command block carries a SHA-256 chain over everything before it, starting from
 //     the genesis hash; the fill and client-id blocks of the same commit are bound to it.
+//
 //   - Durable never runs ahead of the disk: in "fsync" mode a number at or below it has
 //     been synced; in "os" mode it has been handed to the operating system by write(2)
 //     and is synced at most FlushInterval later, so killing the process loses nothing
 //     and a power cut only a suffix.
+//
 //   - With Options.Tail, in "os" mode, answers do not wait for the store: the recorder copies
 //     what it has into a mapped file, the tail, and lets the answers go itself. The memory of
 //     a mapped file outlives the process as a write does. The committer packs the same commands
@@ -27,13 +30,23 @@
 //     tail alone when the process dies, the next Open puts into the store before anything reads
 //     the journal, in whatever mode. Answered is the tail's position; Durable and Head are the store's,
 //     and Head waits for what has been answered, so who has an answer finds it in the journal.
+//
 //   - The first error of a write, a sync or the store's own background work is final: the
 //     journal is poisoned, nothing is acknowledged for that commit or after it, nothing is
 //     retried, and the Fatal hook ends the process.
+//
 //   - The anchor, a small file beside the store, says how far the history reached. It is
 //     written before the answer and synced at most 100 ms later. Open first reads the store
 //     without changing a byte of it, compares, and refuses a history that is shorter than
 //     the anchor, or different, naming the file, the key and the sequence.
+//
+//   - What was refused is as it was: Prepare reads all that a start needs, for its caller
+//     too, before Begin, its second half, changes a byte. Read opens a journal by its
+//     files alone, without a lock and without the right to write, beside its writer too.
+//
+//   - StableHead is what a power cut cannot take. What is derived and kept elsewhere (SQL,
+//     price history, extracts) follows that, so none of it ever knows more than a journal
+//     that is opened again; one that does has met another journal.
 //
 // A Shadow is a second engine that starts from a snapshot, or from genesis, and follows
 // what is durable: it gives every event of the history again, to whoever asks, without

@@ -19,8 +19,10 @@ func OpenExisting(dir string, o Options) (*Journal, error) {
 	if err := o.defaults(); err != nil {
 		return nil, err
 	}
-	v := VerifyOptions{FS: o.FS, boot: o.boot}
-	err := readOnly(dir, &v, func(*pebble.DB, []byte, reading, *tailImage) error { return nil })
+	j, err := Read(dir, VerifyOptions{FS: o.FS, boot: o.boot})
+	if err == nil {
+		err = j.Close()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -51,12 +53,13 @@ type finding struct {
 	seed    [chainBytes]byte
 	head    point
 	tail    *tailImage // nil: there is none
+	db      *pebble.DB // open for reading when created is true, else nil
 }
 
-// inspect opens the store for reading only, verifies genesis, tail and anchor,
-// and closes it again: a journal that is refused is left exactly as found.
-func inspect(dir string, fs vfs.FS, boot string, l *latch, log Logger) (finding, error) {
-	var f finding
+// inspect opens the store for reading only and verifies genesis, tail and anchor, and of
+// every table what the store itself would look at sooner or later. A journal that is
+// refused is left exactly as found; of one that is not the store stays open.
+func inspect(dir string, fs vfs.FS, boot string, l *latch, log Logger) (f finding, err error) {
 	store, anchored := fs.PathJoin(dir, storeName), true
 	if _, err := fs.Stat(fs.PathJoin(dir, anchorName)); notExist(err) {
 		anchored = false
@@ -76,10 +79,17 @@ func inspect(dir string, fs vfs.FS, boot string, l *latch, log Logger) (finding,
 		return f, err
 	}
 	f, err = examine(db, dir, fs, boot, anchored)
+	f.db = db
+	if err == nil {
+		err = checkTables(db, fs, store, o)
+	}
 	if err == nil && f.created {
 		err = f.findTail(db, dir, fs, boot)
 	}
-	return f, errors.Join(err, closeStore(db, l))
+	if err != nil || !f.created {
+		err = errors.Join(explained(err, db, fs, store), f.release(l))
+	}
+	return f, err
 }
 
 // findTail reads the tail and holds it against the store.
@@ -109,7 +119,7 @@ func examine(db *pebble.DB, dir string, fs vfs.FS, boot string, anchored bool) (
 	if err != nil {
 		return f, err
 	}
-	if f.genesis, err = readGenesis(db); err != nil {
+	if f.genesis, err = anchoredGenesis(db, a, fs.PathJoin(dir, anchorName)); err != nil {
 		return f, err
 	}
 	f.created, f.seed = true, sha256.Sum256(f.genesis)
@@ -134,6 +144,17 @@ func readGenesis(db *pebble.DB) ([]byte, error) {
 		err = fmt.Errorf("journal: read key=g: %w", err)
 	}
 	return genesis, errors.Join(err, closer.Close())
+}
+
+// anchoredGenesis is readGenesis where there is an anchor: it is made after the genesis,
+// so a store without one has lost its history.
+func anchoredGenesis(db *pebble.DB, a reading, anchorFile string) ([]byte, error) {
+	genesis, err := readGenesis(db)
+	if errors.Is(err, ErrNoGenesis) {
+		err = fmt.Errorf("journal: the store has no key=g, file=%s offset=%d has seen inputSeq=%d: %w",
+			anchorFile, a.offset, a.inputSeq, ErrShortened)
+	}
+	return genesis, err
 }
 
 // firstKeyAfterGenesis names the first key that only a used journal has.

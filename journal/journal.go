@@ -33,6 +33,8 @@ var (
 	ErrDurability = errors.New("unknown durability")
 	// ErrClosed: the journal has been closed.
 	ErrClosed = errors.New("journal closed")
+	// ErrReading: the journal is open for reading only.
+	ErrReading = errors.New("journal is open for reading only")
 )
 
 // Journal is an open journal. Append belongs to one goroutine; everything else
@@ -41,17 +43,20 @@ type Journal struct {
 	dir   string
 	o     Options
 	fs    vfs.FS
-	lazy  *lazyFS // "os" mode only
-	lock  io.Closer
-	db    *pebble.DB
+	lazy  *lazyFS    // "os" mode only
+	lock  io.Closer  // nil: opened by Read
+	db    *pebble.DB // until Begin for reading only
+	found finding    // what there was, until Begin has taken it over
+	begun bool       // Begin has opened the store for writing and started the committer
 	latch *latch
 
 	genesis []byte // constant once set; guarded by mu until then
 	seed    [chainBytes]byte
 	anchor  *anchor
-	mu      sync.Mutex // guards genesis, seed, anchor, safe, moved
+	mu      sync.Mutex // guards genesis, seed, anchor, safe, kept, moved
 
 	safe    point         // the durable head; writer: the committer
+	kept    point         // what of it is on stable storage; writer: who holds syncing
 	moved   chan struct{} // closed when safe moves; nil while nobody waits
 	syncing sync.Mutex    // held across a sync of the log
 	stable  ring.Sequence // "os" mode; writer: who holds syncing
@@ -97,126 +102,11 @@ type Journal struct {
 	tickers  sync.WaitGroup // anchor, space
 }
 
-// Open opens the journal in dir, making the directory if need be. A new journal
-// has no genesis: Create comes next. An existing one is first read without
-// changing it; whatever does not hold is an error that names file or key and
-// sequence, and everything is left as found.
-func Open(dir string, o Options) (*Journal, error) {
-	j, tail, err := open(dir, o)
-	if err != nil {
-		return nil, err
-	}
-	if err := j.takeTail(tail); err != nil {
-		return nil, errors.Join(err, j.Close())
-	}
-	return j, nil
-}
-
-// open opens anchor and store and returns what there is of a tail.
-func open(dir string, o Options) (_ *Journal, _ *tailImage, err error) {
-	if err := o.defaults(); err != nil {
-		return nil, nil, err
-	}
-	j := &Journal{dir: dir, o: o, fs: o.FS, latch: newLatch(o.Fatal), stop: make(chan struct{}), sum: sha256.New()}
-	if o.Durability == DurabilityOS {
-		j.lazy = newLazyFS(o.FS)
-		j.fs = j.lazy
-	}
-	for _, p := range []**packer{&j.packC, &j.packF, &j.packI} {
-		if *p, err = newPacker(o.Codec); err != nil {
-			return nil, nil, err
-		}
-	}
-	if err := o.FS.MkdirAll(dir, 0o755); err != nil {
-		return nil, nil, fmt.Errorf("journal: make dir=%s: %w", dir, err)
-	}
-	if err := syncDir(o.FS, o.FS.PathDir(dir)); err != nil {
-		return nil, nil, err
-	}
-	if j.lock, err = lockDir(o.FS, dir); err != nil {
-		return nil, nil, err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, j.abandon())
-		}
-	}()
-	if err := whole(o.FS, dir); err != nil {
-		return nil, nil, err
-	}
-	found, err := inspect(dir, o.FS, o.boot, j.latch, o.Logger)
-	if err != nil {
-		return nil, nil, err
-	}
-	if !found.created {
-		if err := noTail(o.FS, dir); err != nil {
-			return nil, nil, err
-		}
-	}
-	if err := j.openForWriting(found); err != nil {
-		return nil, nil, err
-	}
-	if found.created {
-		j.genesis, j.seed, j.given, j.tip, j.safe = found.genesis, found.seed, found.head, found.head, found.head
-		j.anchor, err = openAnchor(o.FS, dir, j.seed, o.boot, j.slotPromise(), found.head)
-		if err != nil {
-			return nil, nil, err
-		}
-	}
-	j.applied.Store(int64(j.tip.inputSeq))
-	j.durable.Store(int64(j.tip.inputSeq))
-	j.answered.Store(int64(j.tip.inputSeq))
-	j.stable.Store(int64(j.tip.inputSeq)) // opening a store rewrites what was in its logs, synced
-	j.start()
-	return j, found.tail, nil
-}
-
-// openForWriting opens the store. A new one is opened twice: its first log
-// predates the store's own format mark and would be less well protected.
-func (j *Journal) openForWriting(found finding) (err error) {
-	store := j.fs.PathJoin(j.dir, storeName)
-	options := storeOptions(j.fs, j.latch, j.o.Logger)
-	if !found.store {
-		db, err := openStore(store, options, j.latch)
-		if err != nil {
-			return err
-		}
-		if err := closeStore(db, j.latch); err != nil {
-			return err
-		}
-		if err := syncDir(j.o.FS, j.dir); err != nil {
-			return err
-		}
-	}
-	options.ErrorIfNotExists = true
-	j.db, err = openStore(store, options, j.latch)
-	return err
-}
-
-// abandon closes what a failed Open has opened.
-func (j *Journal) abandon() error {
-	var err error
-	if j.db != nil && j.latch.Err() == nil {
-		err = closeStore(j.db, j.latch)
-	}
-	return errors.Join(err, j.lock.Close())
-}
-
 func (j *Journal) slotPromise() uint32 {
 	if j.lazy != nil {
 		return slotCalled
 	}
 	return slotSynced
-}
-
-// lockDir takes the journal's own lock, which covers anchor and snapshots too.
-func lockDir(fs vfs.FS, dir string) (io.Closer, error) {
-	name := fs.PathJoin(dir, lockName)
-	lock, err := fs.Lock(name)
-	if err != nil {
-		return nil, fmt.Errorf("journal: lock file=%s: %w: %w", name, ErrLocked, err)
-	}
-	return lock, nil
 }
 
 // Genesis returns the genesis record, and false when the journal is new.
@@ -279,6 +169,20 @@ func (j *Journal) Head() (inputSeq, tradeSeq uint64) {
 	return j.safe.inputSeq, j.safe.tradeSeq
 }
 
+// StableHead is the part of Head that a power cut cannot take away. What is derived from
+// the journal and kept elsewhere follows this one: it must never know more than a start
+// finds in the journal. In "fsync" mode that is Head; in "os" mode it is at most
+// FlushInterval behind. Any goroutine; it waits for nothing.
+func (j *Journal) StableHead() (inputSeq, tradeSeq uint64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	p := &j.kept
+	if j.lazy == nil {
+		p = &j.safe
+	}
+	return p.inputSeq, p.tradeSeq
+}
+
 // Durability is the mode: "fsync" or "os".
 func (j *Journal) Durability() string { return j.o.Durability }
 
@@ -306,6 +210,9 @@ func (j *Journal) usable() error {
 	}
 	if j.closed.Load() {
 		return ErrClosed
+	}
+	if !j.begun {
+		return ErrReading
 	}
 	return nil
 }
@@ -388,6 +295,9 @@ func (j *Journal) StorageFull() bool { return j.full.Load() }
 func (j *Journal) Close() error {
 	if j.closed.Swap(true) {
 		return ErrClosed
+	}
+	if !j.begun {
+		return j.abandon()
 	}
 	j.reading.Lock() // never unlocked: from here on no Transfer reads
 	j.stopOnce.Do(func() { close(j.stop) })

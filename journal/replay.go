@@ -32,10 +32,18 @@ func (j *Journal) replay(ctx context.Context, from, to uint64, fn func(*decoded)
 	if to == 0 || to > head {
 		to = head
 	}
-	if from = max(from, 1); to-min(from, to) < readAhead {
-		return j.replayHere(ctx, from, to, fn)
+	from = max(from, 1)
+	stored, _ := j.storeHead(to, 0)
+	var err error
+	if stored-min(from, stored) < readAhead {
+		err = j.replayHere(ctx, from, stored, fn)
+	} else {
+		err = replay(ctx, j.db, j.Seed(), from, stored, fn)
 	}
-	return replay(ctx, j.db, j.Seed(), from, to, fn)
+	if err == nil && stored < to {
+		err = j.behindStore(ctx, from, to, fn)
+	}
+	return err
 }
 
 // readAhead is how many commands a replay has to read at least to be worth a goroutine
@@ -183,11 +191,22 @@ func (d *decoded) cut(from, to uint64) {
 // Fills gives every durable fill from tradeSeq from on to fn, in order, a
 // block at a time, verifying checksums and contiguity.
 func (j *Journal) Fills(from uint64, fn func([]matcher.Fill) error) error {
-	_, head := j.Head()
+	_, end := j.Head()
 	from = max(from, 1)
-	if from > head {
+	_, head := j.storeHead(0, end)
+	if from <= head {
+		if err := j.storedFills(from, head, fn); err != nil {
+			return err
+		}
+	}
+	if head == end {
 		return nil
 	}
+	return j.fillsBehindStore(max(from, head+1), fn)
+}
+
+// storedFills is Fills of what the store has, up to head.
+func (j *Journal) storedFills(from, head uint64, fn func([]matcher.Fill) error) error {
 	u := newUnpacker()
 	defer u.close()
 	var fills []matcher.Fill

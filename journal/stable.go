@@ -93,6 +93,9 @@ func (j *Journal) stabilize() (point, error) {
 	if err != nil {
 		return safe, j.latch.Poison(fmt.Errorf("journal: sync log inputSeq=%d: %w", safe.inputSeq, err))
 	}
+	j.mu.Lock()
+	j.kept = safe
+	j.mu.Unlock()
 	j.stable.Store(int64(safe.inputSeq))
 	return safe, nil
 }

@@ -192,3 +192,43 @@ func TestManyWaitForStableWhileCommitsCome(t *testing.T) {
 		})
 	}
 }
+
+// TestStableHeadIsWhatAPowerCutLeaves cuts the power after every few commits: what a
+// follower was told to be stable just before is there afterwards, trades included, and in
+// mode "os" a follower was told less than there was.
+func TestStableHeadIsWhatAPowerCutLeaves(t *testing.T) {
+	for _, mode := range []string{DurabilityFsync, DurabilityOS} {
+		t.Run(mode, func(t *testing.T) {
+			mem := vfs.NewCrashableMem()
+			o := strict(t, mem)
+			o.Durability, o.FlushInterval = mode, time.Hour
+			f := flow{seed: 4}
+			j, made := openNew(t, "j", o), f
+			behind := false
+			for i, n := range []int{3, 30, 2, 9, 1, 1, 40} {
+				appendAll(t, j, &made, n)
+				if i%3 == 1 {
+					must(t, j.WaitStable(context.Background(), made.inputSeq))
+					if in, trade := j.StableHead(); in != made.inputSeq || trade != made.tradeSeq {
+						t.Errorf("stable are sequence %d, trade %d, want %d, %d", in, trade, made.inputSeq, made.tradeSeq)
+					}
+				}
+				inputSeq, tradeSeq := j.StableHead()
+				behind = behind || inputSeq < made.inputSeq
+				left, err := Open("j", Options{FS: powerCut(mem), boot: "boot-2", Fatal: func(error) {}})
+				must(t, err)
+				if in, trade := left.Head(); in < inputSeq || trade < tradeSeq {
+					t.Errorf("stable were sequence %d, trade %d; left are %d, %d", inputSeq, tradeSeq, in, trade)
+				}
+				if in, trade := left.StableHead(); in == 0 && inputSeq > 0 {
+					t.Errorf("of what is left only %d, %d is stable", in, trade)
+				}
+				must(t, left.Close())
+			}
+			if behind != (mode == DurabilityOS) {
+				t.Errorf("the stable head was behind: %v", behind)
+			}
+			must(t, j.Close())
+		})
+	}
+}

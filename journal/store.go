@@ -119,7 +119,7 @@ func guard(call func() error) (err error) {
 			err = u.err
 		}
 	}()
-	return call()
+	return plain(call())
 }
 
 // guarded reports whether guard is on this goroutine's stack. Cold: only after a fatal error.
@@ -195,7 +195,7 @@ func openStore(dir string, o *pebble.Options, l *latch) (*pebble.DB, error) {
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("journal: open store=%s: %w", dir, err)
+		return nil, fmt.Errorf("journal: open store=%s: %w", dir, inFull(err, o.FS, dir))
 	}
 	return <-opened, nil
 }

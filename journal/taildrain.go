@@ -145,25 +145,30 @@ func (j *Journal) settled() {
 	}
 }
 
-// keepTail says what AcceptHistory does with a tail: one that reaches on from the
-// store's history stays, for the next opening to take in; one that contradicts it,
-// or that cannot be read, is set aside, and what was only there is given up.
-func keepTail(db *pebble.DB, dir string, o *VerifyOptions, r *Report, head point) error {
+// contradicts reports a tail that AcceptHistory must set aside, because it does not go on
+// from the store's history or cannot be read: what is only there is given up. One that
+// goes on from it stays, for the next opening to take in.
+func contradicts(db *pebble.DB, dir string, o *VerifyOptions, r *Report, head point) (bool, error) {
 	t, err := readTail(o.FS, dir)
 	if err == nil && t != nil {
 		err = t.compare(db, r.Seed, head, o.boot)
 	}
 	if errors.Is(err, ErrTailDamaged) || errors.Is(err, ErrDiverged) || errors.Is(err, ErrShortened) {
-		name := o.FS.PathJoin(dir, tailName)
-		if err := o.FS.Rename(name, name+tailRefused); err != nil {
-			return fmt.Errorf("journal: rename file=%s: %w", name, err)
-		}
-		return syncDir(o.FS, dir)
+		return true, nil
 	}
 	if err == nil && t != nil {
 		r.Tail = t.end(head.inputSeq) - head.inputSeq
 	}
-	return err
+	return false, err
+}
+
+// setTailAside renames a tail that was refused; accept has copied it.
+func setTailAside(fs vfs.FS, dir string) error {
+	name := fs.PathJoin(dir, tailName)
+	if err := fs.Rename(name, name+tailRefused); err != nil {
+		return fmt.Errorf("journal: rename file=%s: %w", name, err)
+	}
+	return syncDir(fs, dir)
 }
 
 // tailRefused is the end of the name of a tail that has been set aside.

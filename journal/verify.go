@@ -43,12 +43,14 @@ type Report struct {
 	Tail      uint64 // commands that only the tail has: the next start puts them into the store
 	Replayed  bool   // fills were recomputed
 	Snapshots []Snapshot
+	Copy      string // of AcceptHistory: where what it replaced has been copied
 }
 
 // Verify reads the whole journal in dir, changing nothing, and checks genesis,
 // every checksum, every chain link, contiguity of both sequences, client ids,
 // and the anchor. The error names the first thing that does not hold by key and
-// sequence; the report is as far as it got. The journal must not be open: ErrLocked.
+// sequence; the report is as far as it got. Of a journal that a server has open it is
+// the history up to some moment after the call (view).
 func Verify(ctx context.Context, dir string, o VerifyOptions) (Report, error) {
 	var r Report
 	err := readOnly(dir, &o, func(db *pebble.DB, genesis []byte, a reading, t *tailImage) error {
@@ -201,93 +203,29 @@ func Stats(ctx context.Context, dir string, o VerifyOptions) (Report, error) {
 
 // readOnly opens an existing journal without changing it.
 func readOnly(dir string, o *VerifyOptions, f func(db *pebble.DB, genesis []byte, a reading, t *tailImage) error) (err error) {
-	if o.FS == nil {
-		o.FS = vfs.Default
-	}
-	if o.boot == "" {
-		o.boot = bootID()
-	}
-	if err := existing(o.FS, dir); err != nil {
-		return err
-	}
-	lock, err := lockDir(o.FS, dir)
+	s, err := openView(dir, o)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, lock.Close()) }()
-	if err := whole(o.FS, dir); err != nil {
-		return err
-	}
-	l := newLatch(func(error) {}) // nothing is written: a failure is this call's error
-	po := storeOptions(o.FS, l, quiet{})
-	po.ReadOnly, po.ErrorIfNotExists = true, true
-	db, err := openStore(o.FS.PathJoin(dir, storeName), po, l)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, closeStore(db, l)) }()
-	a, err := readAnchor(o.FS, dir, o.boot)
-	if notExist(err) {
-		return fmt.Errorf("%w: %w", err, ErrAnchorMissing)
-	}
-	if err != nil {
-		return err
-	}
-	genesis, err := readGenesis(db)
-	if err != nil {
-		return err
-	}
-	t, err := readTail(o.FS, dir)
-	if err != nil {
-		return err
-	}
-	return f(db, genesis, a, t)
+	defer func() { err = errors.Join(err, s.close()) }()
+	return s.explained(f(s.db, s.genesis, s.anchor, s.tail))
 }
 
 // Export writes the commands from..to (0 = the head) of the journal in dir as
 // ndjson, one object a line, with stable field names; see exportCommand. It
 // verifies what it reads.
 func Export(ctx context.Context, dir string, w io.Writer, from, to uint64, o VerifyOptions) error {
-	return readOnly(dir, &o, func(db *pebble.DB, genesis []byte, a reading, t *tailImage) error {
-		seed := hashOf(genesis)
-		head, err := checkTail(db, seed, a, o.FS.PathJoin(dir, anchorName))
-		if err != nil {
-			return err
-		}
-		if t != nil {
-			if err := t.compare(db, seed, head, o.boot); err != nil {
-				return err
-			}
-		}
-		if end := t.end(head.inputSeq); to == 0 || to > end {
-			to = end
-		}
-		from = max(from, 1)
-		if err := export(ctx, db, seed, w, from, min(to, head.inputSeq)); err != nil {
-			return err
-		}
-		return t.commits(head, func(d *decoded) error {
-			if d.last() < from || d.first > to {
-				return ctx.Err()
-			}
-			d.cut(from, to)
-			return exportCommit(w, &[]byte{}, d)
-		})
-	})
+	j, err := Read(dir, o)
+	if err != nil {
+		return err
+	}
+	return errors.Join(j.Export(ctx, w, from, to), j.Close())
 }
 
 // Export is Export of an open journal, up to its durable head.
 func (j *Journal) Export(ctx context.Context, w io.Writer, from, to uint64) error {
-	head, _ := j.Head()
-	if to == 0 || to > head {
-		to = head
-	}
-	return export(ctx, j.db, j.Seed(), w, max(from, 1), to)
-}
-
-func export(ctx context.Context, db *pebble.DB, seed [chainBytes]byte, w io.Writer, from, to uint64) error {
 	var line []byte
-	return replay(ctx, db, seed, from, to, func(d *decoded) error {
+	return j.replay(ctx, from, to, func(d *decoded) error {
 		line = line[:0]
 		return exportCommit(w, &line, d)
 	})

@@ -21,7 +21,7 @@ func iterate(db *pebble.DB, lower, upper []byte, f func(*pebble.Iterator) error)
 			return fmt.Errorf("journal: iterate: %w", err)
 		}
 		err = f(it)
-		if itErr := it.Error(); itErr != nil {
+		if itErr := it.Error(); itErr != nil && !errors.Is(err, itErr) {
 			err = errors.Join(err, fmt.Errorf("journal: iterate from key=%s: %w", keyName(lower), itErr))
 		}
 		if closeErr := it.Close(); closeErr != nil && it.Error() == nil {

@@ -128,23 +128,8 @@ func (r *Recon) forget(ctx context.Context, head uint64) error {
 	defer r.mu.Unlock()
 	var was, is books
 	err := r.o.DB.Write(ctx, func(tx *store.Tx) (err error) {
-		if was, err = readBooks(tx); err != nil {
-			return err
-		}
-		if err := claim(tx, was); err != nil {
-			return err
-		}
-		is = was
-		is.swept, is.verified = min(is.swept, head), min(is.verified, head)
-		if err := forgetGaps(tx, &is, head); err != nil {
-			return err
-		}
-		n, err := tx.Exec("delete from recon_mismatches where trade_seq > $1", head)
-		if err != nil {
-			return err
-		}
-		is.mismatches -= uint64(n)
-		return writeBooks(tx, was, is)
+		was, is, err = setBack(tx, head)
+		return err
 	})
 	if err != nil {
 		return err
@@ -153,6 +138,27 @@ func (r *Recon) forget(ctx context.Context, head uint64) error {
 	r.publish(&is)
 	r.o.Logger.Warn("recon: the journal is shorter than what was reconciled", "swept", was.swept, "head", head)
 	return nil
+}
+
+// setBack takes everything behind head out of the books, and gives them as they were and are.
+func setBack(tx *store.Tx, head uint64) (was, is books, err error) {
+	if was, err = readBooks(tx); err != nil {
+		return was, is, err
+	}
+	if err := claim(tx, was); err != nil {
+		return was, is, err
+	}
+	is = was
+	is.swept, is.verified = min(is.swept, head), min(is.verified, head)
+	if err := forgetGaps(tx, &is, head); err != nil {
+		return was, is, err
+	}
+	n, err := tx.Exec("delete from recon_mismatches where trade_seq > $1", head)
+	if err != nil {
+		return was, is, err
+	}
+	is.mismatches -= uint64(n)
+	return was, is, writeBooks(tx, was, is)
 }
 
 // forgetGaps cuts the gaps off behind head.

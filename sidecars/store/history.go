@@ -111,6 +111,13 @@ func (t *Tx) MarkOrigin(origin uint64) error {
 	return err
 }
 
+// ForgetHistory takes the mark away, for an operator that gives up what the rows know of
+// another history. The next use marks the database again, when its rows agree.
+func (t *Tx) ForgetHistory() error {
+	_, err := t.Exec("delete from history")
+	return err
+}
+
 // claim looks at the mark of the database. One without a mark is marked as the bound
 // history's when its rows agree: of two that come at once one inserts, and the other finds
 // what that has inserted.

@@ -1,0 +1,124 @@
+package journal
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"golang.org/x/sys/unix"
+)
+
+// storeError is an error of the store in one line that names files in full.
+type storeError struct {
+	text string
+	err  error
+}
+
+func (e *storeError) Error() string { return e.text }
+
+func (e *storeError) Unwrap() error { return e.err }
+
+// carrier is the text of the error by which the store hands on what is damaged.
+const carrier = "<corruption detail carrier>"
+
+// plain puts an error of the store into one line: without the mark that carries the
+// details of a corruption, and with the file that these are about.
+func plain(err error) error {
+	if err == nil || !strings.ContainsAny(err.Error(), "\n<") {
+		return err
+	}
+	text := strings.ReplaceAll(err.Error(), carrier, "")
+	text = strings.Join(strings.Fields(text), " ")
+	if info := pebble.ExtractDataCorruptionInfo(err); info != nil && !strings.Contains(text, info.Path) {
+		text = "file=" + info.Path + ": " + text
+	}
+	return &storeError{text, err}
+}
+
+// storeFile matches the name of a file of the store that stands alone.
+var storeFile = regexp.MustCompile(`"?\b(MANIFEST-\d{6,}|OPTIONS-\d{6,}|\d{6,}\.(?:log|sst))\b"?`)
+
+// inFull is an error of opening the store in dir with its files' full names. One that
+// names none is about what the store reads first.
+func inFull(err error, fs vfs.FS, dir string) error {
+	if err == nil {
+		return nil
+	}
+	text := strings.Join(strings.Fields(err.Error()), " ")
+	named := strings.Contains(text, dir+"/")
+	full := storeFile.ReplaceAllStringFunc(text, func(name string) string {
+		named = true
+		return fs.PathJoin(dir, strings.Trim(name, `"`))
+	})
+	full = strings.ReplaceAll(full, dir+"/"+dir, dir) // it was a full name
+	if !named {
+		full = "file=" + manifestOf(fs, dir) + ": " + full
+	}
+	return &storeError{full, err}
+}
+
+// manifestOf is the manifest of a store, the newest if there are several.
+func manifestOf(fs vfs.FS, dir string) string {
+	newest := ""
+	names, _ := fs.List(dir) // dir itself is named when it cannot be listed
+	for _, name := range names {
+		if strings.HasPrefix(name, "MANIFEST-") {
+			newest = max(newest, name)
+		}
+	}
+	return fs.PathJoin(dir, newest)
+}
+
+// lockDir takes the journal's own lock, which covers anchor and snapshots too.
+func lockDir(f vfs.FS, dir string) (io.Closer, error) {
+	name := f.PathJoin(dir, lockName)
+	lock, err := f.Lock(name)
+	var denied *fs.PathError
+	switch {
+	case err == nil:
+		return lock, nil
+	case errors.As(err, &denied): // the file could not even be opened for writing
+		return nil, fmt.Errorf("journal: lock file=%s: %w", name, denied.Err)
+	}
+	if pid := holder(name); pid > 0 {
+		return nil, fmt.Errorf("journal: lock file=%s: %w, pid %d", name, ErrLocked, pid)
+	}
+	return nil, fmt.Errorf("journal: lock file=%s: %w: %w", name, ErrLocked, err)
+}
+
+// InUse is the process that has the journal in dir open, 0 when there is none, or when
+// the system does not say. It touches no file of the journal: to open the lock's file
+// and close it again would end the lock of a server in this very process.
+func InUse(dir string) (pid int) { return holder(dir + "/" + lockName) }
+
+func holder(name string) int {
+	var st unix.Stat_t
+	if err := unix.Stat(name, &st); err != nil {
+		return 0
+	}
+	locks, err := os.Open("/proc/locks")
+	if err != nil {
+		return 0
+	}
+	defer func() { _ = locks.Close() }() // only read: nothing to lose
+	at := fmt.Sprintf("%02x:%02x:%d", unix.Major(st.Dev), unix.Minor(st.Dev), st.Ino)
+	for lines := bufio.NewScanner(locks); lines.Scan(); {
+		// 1: POSIX ADVISORY WRITE 4711 08:01:123456 0 EOF
+		f := strings.Fields(lines.Text())
+		if len(f) < 6 || f[1] != "POSIX" || f[5] != at {
+			continue
+		}
+		if pid, err := strconv.Atoi(f[4]); err == nil && pid > 0 {
+			return pid
+		}
+	}
+	return 0
+}

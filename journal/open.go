@@ -1,0 +1,256 @@
+package journal
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"sync"
+
+	"posttrade/matcher"
+)
+
+// Open opens the journal in dir, making the directory if need be. A new journal
+// has no genesis: Create comes next. An existing one is first read without
+// changing it; whatever does not hold is an error that names file or key and
+// sequence, and everything is left as found.
+func Open(dir string, o Options) (*Journal, error) {
+	j, err := Prepare(dir, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := j.Begin(); err != nil {
+		return nil, errors.Join(err, j.Close())
+	}
+	return j, nil
+}
+
+// Prepare is the first half of Open: it takes the lock and reads, and changes no byte of
+// a journal that is there. What it returns can be read, the commands that only the tail
+// has included, so that a start can recover from it, compare it with what lies beside
+// it, and refuse. Begin is the second half; Close without it leaves everything as found.
+func Prepare(dir string, o Options) (_ *Journal, err error) {
+	if err := o.defaults(); err != nil {
+		return nil, err
+	}
+	j := newJournal(dir, o)
+	if o.Durability == DurabilityOS {
+		j.lazy = newLazyFS(o.FS)
+		j.fs = j.lazy
+	}
+	for _, p := range []**packer{&j.packC, &j.packF, &j.packI} {
+		if *p, err = newPacker(o.Codec); err != nil {
+			return nil, err
+		}
+	}
+	if err := o.FS.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("journal: make dir=%s: %w", dir, err)
+	}
+	if err := syncDir(o.FS, o.FS.PathDir(dir)); err != nil {
+		return nil, err
+	}
+	if j.lock, err = lockDir(o.FS, dir); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, j.abandon())
+		}
+	}()
+	if err := whole(o.FS, dir); err != nil {
+		return nil, err
+	}
+	if j.found, err = inspect(dir, o.FS, o.boot, j.latch, o.Logger); err != nil {
+		return nil, err
+	}
+	if !j.found.created {
+		if err := noTail(o.FS, dir); err != nil {
+			return nil, err
+		}
+	}
+	j.show()
+	return j, nil
+}
+
+func newJournal(dir string, o Options) *Journal {
+	return &Journal{
+		dir: dir, o: o, fs: o.FS, latch: newLatch(o.Fatal), stop: make(chan struct{}), sum: sha256.New(),
+	}
+}
+
+// show makes what was found the history that can be read.
+func (j *Journal) show() {
+	if !j.found.created {
+		return
+	}
+	j.db, j.genesis, j.seed = j.found.db, j.found.genesis, j.found.seed
+	j.setHead(j.found.end())
+}
+
+// setHead makes p the head of everything. No other goroutine may use the journal meanwhile.
+func (j *Journal) setHead(p point) {
+	j.given, j.tip, j.safe, j.kept = p, p, p, p
+	j.applied.Store(int64(p.inputSeq))
+	j.durable.Store(int64(p.inputSeq))
+	j.answered.Store(int64(p.inputSeq))
+	j.stable.Store(int64(p.inputSeq))
+}
+
+// Begin opens the store for writing, starts the committer and takes in what only the
+// tail has. What has been read from the journal stays true; after an error only Close is
+// left. No other goroutine may use the journal meanwhile.
+func (j *Journal) Begin() (err error) {
+	if j.begun || j.lock == nil {
+		return fmt.Errorf("journal: begin dir=%s: %w", j.dir, ErrReading)
+	}
+	found := j.found
+	if j.db != nil {
+		db := j.db
+		j.db = nil
+		if err := closeStore(db, j.latch); err != nil {
+			return err
+		}
+	}
+	j.walkers = sync.Pool{} // they have read the store that is closed
+	j.found = finding{}
+	if err := j.openForWriting(found); err != nil {
+		return err
+	}
+	if found.created {
+		// Opening a store rewrites what was in its logs, synced: all of it is stable.
+		j.setHead(found.head)
+		j.anchor, err = openAnchor(j.o.FS, j.dir, j.seed, j.o.boot, j.slotPromise(), found.head)
+		if err != nil {
+			return err
+		}
+	}
+	j.start()
+	j.begun = true
+	return j.takeTail(found.tail)
+}
+
+// openForWriting opens the store. A new one is opened twice: its first log
+// predates the store's own format mark and would be less well protected.
+func (j *Journal) openForWriting(found finding) (err error) {
+	store := j.fs.PathJoin(j.dir, storeName)
+	options := storeOptions(j.fs, j.latch, j.o.Logger)
+	if !found.store {
+		db, err := openStore(store, options, j.latch)
+		if err != nil {
+			return err
+		}
+		if err := closeStore(db, j.latch); err != nil {
+			return err
+		}
+		if err := syncDir(j.o.FS, j.dir); err != nil {
+			return err
+		}
+	}
+	options.ErrorIfNotExists = true
+	j.db, err = openStore(store, options, j.latch)
+	return err
+}
+
+// abandon closes what was opened for reading, or by a Begin that has failed.
+func (j *Journal) abandon() error {
+	var err error
+	if j.db != nil && j.latch.Err() == nil {
+		err = closeStore(j.db, j.latch)
+	}
+	if j.anchor != nil {
+		err = errors.Join(err, j.anchor.Close())
+	}
+	if v, pinned := j.o.FS.(*view); pinned {
+		v.close()
+	}
+	if j.lock != nil {
+		err = errors.Join(err, j.lock.Close())
+	}
+	return err
+}
+
+// Read opens an existing journal for reading only, without a lock and without the right
+// to write: beside a server that has it open it is the history up to some moment after
+// the call, Head says up to which. The tail's own commands are part of it. Errors:
+// ErrNoGenesis, and what Open refuses.
+func Read(dir string, o VerifyOptions) (*Journal, error) {
+	s, err := openView(dir, &o)
+	if err != nil {
+		return nil, err
+	}
+	j := newJournal(dir, Options{FS: s.view, Logger: quiet{}, boot: o.boot, Fatal: func(error) {}})
+	j.latch = s.latch
+	j.found = finding{
+		store: true, created: true, db: s.db, genesis: s.genesis, seed: hashOf(s.genesis), tail: s.tail,
+	}
+	j.db = s.db
+	err = s.follows(j.found.seed)
+	if err == nil {
+		j.found.head, err = checkTail(s.db, j.found.seed, s.anchor, s.view.PathJoin(dir, anchorName))
+	}
+	if err == nil && s.tail != nil {
+		err = s.tail.compare(s.db, j.found.seed, j.found.head, o.boot)
+	}
+	if err != nil {
+		return nil, errors.Join(s.explained(err), j.Close())
+	}
+	j.show()
+	return j, nil
+}
+
+// behindStore gives the part of [from, to] that only the tail has, while the journal is
+// open for reading.
+func (j *Journal) behindStore(ctx context.Context, from, to uint64, fn func(*decoded) error) error {
+	return j.found.tail.commits(j.found.head, func(d *decoded) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if d.last() < from || d.first > to {
+			return nil
+		}
+		d.cut(from, to)
+		return fn(d)
+	})
+}
+
+// fillsBehindStore is behindStore for fills.
+func (j *Journal) fillsBehindStore(from uint64, fn func([]matcher.Fill) error) error {
+	return j.found.tail.commits(j.found.head, func(d *decoded) error {
+		fills := d.fills
+		if len(fills) == 0 || fills[len(fills)-1].TradeSeq < from {
+			return nil
+		}
+		if first := fills[0].TradeSeq; first < from {
+			fills = fills[from-first:]
+		}
+		return fn(fills)
+	})
+}
+
+// storeHead is how far the store goes: less than Head only before Begin.
+func (j *Journal) storeHead(inputSeq, tradeSeq uint64) (uint64, uint64) {
+	if j.found.tail == nil {
+		return inputSeq, tradeSeq
+	}
+	return min(inputSeq, j.found.head.inputSeq), min(tradeSeq, j.found.head.tradeSeq)
+}
+
+// end is where the history ends, its tail included; the chain is the store's.
+func (f *finding) end() point {
+	p := f.head
+	if f.tail != nil && len(f.tail.beyond) > 0 {
+		last := &f.tail.beyond[len(f.tail.beyond)-1]
+		p.inputSeq, p.tradeSeq = last.last(), last.lastTrade()
+	}
+	return p
+}
+
+// release closes the store of an inspection that is not kept.
+func (f *finding) release(l *latch) error {
+	db := f.db
+	f.db = nil
+	if db == nil {
+		return nil
+	}
+	return closeStore(db, l)
+}

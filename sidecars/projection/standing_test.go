@@ -1,0 +1,149 @@
+package projection
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"posttrade/sidecars/store"
+	"posttrade/sidecars/store/storetest"
+)
+
+// forked is a history that has the first n fills of h, and others behind them.
+func (h *history) forked(n int) *history {
+	f := &history{block: h.block, fills: slices.Clone(h.fills[:n])}
+	if n > 0 {
+		f.trade, f.input = h.fills[n-1].TradeSeq, h.fills[n-1].InputSeq
+	}
+	return f
+}
+
+// TestGivenUpRowsMakeRoomForOthers projects a history, loses the end of it, gives up what
+// the table alone has, and goes on with another end: the table is that history, and what
+// was given up is all there, under other ids.
+func TestGivenUpRowsMakeRoomForOthers(t *testing.T) {
+	random := seeded(t)
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		h := newHistory(random, 0)
+		h.grow(random, size(3000, 1200))
+		drain(t, New(options(h, db)))
+		var void []store.Trade
+		for turn, keep := range []int{len(h.fills) - 1, 1000, 1000, 1, 0} {
+			before := table(t, db)[:len(h.fills)]
+			h = h.forked(keep)
+			also := uint64(1 << 60)
+			done, err := GiveUp(t.Context(), db, h, uint64(keep), func(_ *store.Tx, kept uint64) error {
+				also = kept
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if done.Kept != uint64(keep) || done.Rows != int64(len(before)-keep) || also != done.Kept {
+				t.Errorf("turn %d: %+v, want %d kept and %d rows", turn, done, keep, len(before)-keep)
+			}
+			void = append(void, before[keep:]...)
+			h.grow(random, 700)
+			p := New(options(h, db))
+			drain(t, p)
+			all := table(t, db)
+			for i, want := range rows(h.fills) {
+				if all[i] != want {
+					t.Fatalf("turn %d: row %d:\n got %+v\nwant %+v", turn, i, all[i], want)
+				}
+			}
+			aside := all[len(h.fills):]
+			if len(aside) != len(void) {
+				t.Fatalf("turn %d: %d rows aside, want %d", turn, len(aside), len(void))
+			}
+			for i, got := range aside {
+				want := void[i]
+				if !strings.HasPrefix(got.ID, "void-") || !strings.HasSuffix(got.ID, "-"+want.ID) {
+					t.Fatalf("turn %d: %s stands for %s", turn, got.ID, want.ID)
+				}
+				if got.ID, got.Seq = want.ID, want.Seq; got != want {
+					t.Fatalf("turn %d: aside\n got %+v\nwant %+v", turn, got, want)
+				}
+			}
+		}
+	})
+}
+
+// TestGivingUpFindsTheForkItself: the journal has grown again meanwhile, and rows near the
+// fork were edited by hand.
+func TestGivingUpFindsTheForkItself(t *testing.T) {
+	random := seeded(t)
+	none := func(*store.Tx, uint64) error { return nil }
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		h := newHistory(random, 0)
+		h.grow(random, 40)
+		drain(t, New(options(h, db)))
+		later := h.forked(30)
+		later.grow(random, 50)
+		edit := func(seq int) {
+			storetest.Edit(t, db, "update trades set quantity = 1000000007 where trade_seq = $1", seq)
+		}
+		edit(30)
+		done, err := GiveUp(t.Context(), db, later, 80, none)
+		if err != nil || done.Kept != 29 || done.Rows != 11 {
+			t.Errorf("given up: %+v, %v, want 29 kept and 11 rows", done, err)
+		}
+		drain(t, New(options(later, db)))
+		for i, want := range rows(later.fills) {
+			if got := table(t, db)[i]; got != want {
+				t.Fatalf("row %d:\n got %+v\nwant %+v", i, got, want)
+			}
+		}
+		before := table(t, db)
+		other := newHistory(random, 0)
+		other.grow(random, 90)
+		if _, err := GiveUp(t.Context(), db, other, 90, none); !errors.Is(err, ErrForeign) {
+			t.Errorf("another history: %v", err)
+		}
+		refusal := errors.New("no")
+		_, err = GiveUp(t.Context(), db, later.forked(3), 3, func(*store.Tx, uint64) error { return refusal })
+		if !errors.Is(err, refusal) {
+			t.Errorf("what else belongs to it failed: %v", err)
+		}
+		wantTable(t, db, before)
+	})
+}
+
+// TestStandingIsOfTheHistoryThatWasBooked: the mark tells.
+func TestStandingIsOfTheHistoryThatWasBooked(t *testing.T) {
+	random := seeded(t)
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		read := func() (s Standing) {
+			err := db.Read(t.Context(), func(tx *store.Tx) (err error) {
+				s, err = ReadStanding(tx)
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+		setCursor(t, db, cursorInput, 5) // commands without a fill
+		if s := read(); s.TradeSeq != 0 || s.InputSeq != 0 {
+			t.Errorf("nothing was projected: %+v", s)
+		}
+		h := newHistory(random, 0)
+		h.grow(random, 20)
+		drain(t, New(options(h, db)))
+		s := read()
+		last, before := &h.fills[19], &h.fills[18]
+		if input, _ := h.Head(); s.TradeSeq != 20 || s.InputSeq != input || !s.Of(last) || s.Of(before) {
+			t.Errorf("standing %+v, head %d", s, input)
+		}
+		other := h.forked(19)
+		other.grow(random, 1)
+		if s.Of(&other.fills[19]) {
+			t.Error("another fill is taken for the one that was booked")
+		}
+		setCursor(t, db, cursorTrades, 10)
+		if s := read(); !s.Of(&other.fills[3]) {
+			t.Error("a cursor that was set by hand is of any history")
+		}
+	})
+}

@@ -1,0 +1,155 @@
+package riskextract
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"posttrade/sidecars/store"
+)
+
+// Stored is a file of an extract, as its name and its folders say.
+type Stored struct {
+	Marker
+	Path string
+}
+
+// givenUpName is a file of the sink: the extracts that an operator has given up together
+// with the end of their journal, one path a line. Their files stay.
+const givenUpName = "given-up"
+
+// Newest is the stored extract of the highest sequence in a sink that has not been given
+// up; Seq is 0 when there is none. It reads names only.
+func Newest(sink string) (newest Stored, err error) {
+	all, err := storedIn(sink)
+	for _, s := range all {
+		if s.Seq > newest.Seq {
+			newest = s
+		}
+	}
+	return newest, err
+}
+
+// GiveUp has Newest pass over the extracts behind a sequence that are in the sink now. A
+// later one of the same sequence has another folder, or is refused: what is stored is
+// never replaced.
+func GiveUp(sink string, inputSeq uint64) (files int, err error) {
+	all, err := storedIn(sink)
+	if err != nil {
+		return 0, err
+	}
+	before, err := os.ReadFile(filepath.Join(sink, givenUpName))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, fmt.Errorf("riskextract: give up: %w", err)
+	}
+	text := bytes.NewBuffer(before)
+	for _, s := range all {
+		if s.Seq > inputSeq {
+			files++
+			fmt.Fprintln(text, s.name(sink))
+		}
+	}
+	if files == 0 {
+		return 0, nil
+	}
+	temp, err := (&folder{path: sink, mode: 0o644}).writeTemp(givenUpName, text.Bytes())
+	if err == nil {
+		err = os.Rename(temp, filepath.Join(sink, givenUpName))
+	}
+	if err != nil {
+		return 0, fmt.Errorf("riskextract: give up: %w", err)
+	}
+	return files, syncDir(sink)
+}
+
+// name is the file's path below the sink.
+func (s *Stored) name(sink string) string {
+	name, err := filepath.Rel(sink, s.Path)
+	if err != nil {
+		return s.Path
+	}
+	return name
+}
+
+// storedIn is every file of an extract in a sink that has not been given up.
+func storedIn(sink string) (all []Stored, err error) {
+	paths, err := filepath.Glob(filepath.Join(globText(sink), "*", "v*", "seq-*"))
+	if err != nil {
+		return nil, fmt.Errorf("riskextract: look into sink: %w", err)
+	}
+	text, err := os.ReadFile(filepath.Join(sink, givenUpName))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("riskextract: look into sink: %w", err)
+	}
+	passed := map[string]bool{}
+	for _, name := range strings.Split(string(text), "\n") {
+		passed[name] = true
+	}
+	for _, path := range paths {
+		if s, ok := storedAs(path); ok && !passed[s.name(sink)] {
+			all = append(all, s)
+		}
+	}
+	return all, nil
+}
+
+// storedAs reads the path of a stored file: <day>/v<version>/seq-<sequence> and more.
+func storedAs(path string) (s Stored, ok bool) {
+	name := strings.TrimPrefix(filepath.Base(path), "seq-")
+	if end := strings.IndexFunc(name, func(r rune) bool { return r < '0' || r > '9' }); end >= 0 {
+		name = name[:end]
+	}
+	folder := filepath.Dir(path)
+	seq, err := strconv.ParseUint(name, 10, 64)
+	version, versionErr := strconv.ParseUint(strings.TrimPrefix(filepath.Base(folder), "v"), 10, 32)
+	day, dayErr := store.ParseDate(filepath.Base(filepath.Dir(folder)))
+	return Stored{Marker{Seq: seq, SessionDate: day, PriceVersion: uint32(version)}, path},
+		errors.Join(err, versionErr, dayErr) == nil
+}
+
+// globText is a path that a pattern takes as it is.
+func globText(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+}
+
+// ReadStanding is the sequence up to which every marker is announced, by the database.
+func ReadStanding(tx *store.Tx) (inputSeq uint64, err error) { return tx.Cursor(cursorName) }
+
+// FileStanding is the same by the file that a directory holds, and that file's name.
+func FileStanding(dir string) (inputSeq uint64, path string, err error) {
+	c := fileCursor{dir}
+	inputSeq, err = c.load(context.Background())
+	return inputSeq, c.path(), err
+}
+
+// SetBack has the markers behind a sequence looked at again: those of a journal that is
+// older than the cursor are others.
+func SetBack(tx *store.Tx, inputSeq uint64) error {
+	at, err := tx.Cursor(cursorName)
+	if err != nil || at <= inputSeq {
+		return err
+	}
+	return tx.SetCursor(cursorName, inputSeq)
+}
+
+// SetFileBack is SetBack of the file in a directory.
+func SetFileBack(dir string, inputSeq uint64) error {
+	c := fileCursor{dir}
+	at, err := c.load(context.Background())
+	if err != nil || at <= inputSeq {
+		return err
+	}
+	if inputSeq == 0 {
+		if err := os.Remove(c.path()); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	return c.save(context.Background(), inputSeq)
+}

@@ -1,0 +1,55 @@
+package tca
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"posttrade/matcher"
+)
+
+// Standing is how far the files of an index know the history.
+type Standing struct {
+	Path     string
+	Genesis  [sha256.Size]byte // of the genesis record
+	InputSeq uint64            // 0: they know nothing
+	Last     matcher.Command   // the command of that sequence
+}
+
+// ReadStanding reads it from the checkpoint in dir. One that is missing or damaged knows
+// nothing: the index will be built again.
+func ReadStanding(dir string) (s Standing, err error) {
+	s.Path = filepath.Join(dir, checkpointName)
+	text, err := os.ReadFile(s.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, nil
+	}
+	if err != nil {
+		return s, fmt.Errorf("tca: read checkpoint: %w", err)
+	}
+	body, head := len(text)-sha256.Size, len(checkpointMagic)+sha256.Size
+	if body < head+8+matcher.CommandBytes || string(text[:len(checkpointMagic)]) != checkpointMagic ||
+		sha256.Sum256(text[:body]) != [sha256.Size]byte(text[body:]) {
+		return s, nil
+	}
+	copy(s.Genesis[:], text[len(checkpointMagic):head])
+	s.InputSeq = binary.LittleEndian.Uint64(text[head:])
+	copy(s.Last.Bytes()[:], text[head+8:])
+	return s, nil
+}
+
+// Forget has the next Open begin an empty index. Only while none is open.
+func Forget(dir string) error {
+	err := os.Remove(filepath.Join(dir, checkpointName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("tca: remove checkpoint: %w", err)
+	}
+	return syncDir(dir)
+}
