@@ -89,7 +89,10 @@ func (s *source) command() matcher.Command {
 	s.time += s.rng.Int64N(50)
 	c := s.draw()
 	if c.TemplateID == matcher.TemplateCommand {
-		c.EventTimeMillis = s.time - s.time%7*10 // now and then older than the market price
+		c.EventTimeMillis = s.time
+		if c.Type == matcher.PriceTick { // older or newer than what trades: both come late
+			c.EventTimeMillis += s.time%7*1000 - 3000
+		}
 	}
 	return c
 }
