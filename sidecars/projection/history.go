@@ -6,8 +6,8 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// agreeRows is how many of the newest rows are compared before a database without a mark
-// is taken for this journal's.
+// agreeRows is how many of the newest rows are compared where the cursor was set by hand,
+// before a database without a mark is taken for this journal's.
 const agreeRows = 64
 
 // Origin returns the digest of trade 1 by which the database knows this history, 0 while
@@ -33,8 +33,9 @@ func (p *Projection) Origin() (uint64, error) {
 func (p *Projection) Foreign() bool { return p.foreign.Load() }
 
 // Agrees looks whether what was projected into a database can be this history: its cursor
-// is not ahead of the journal, the fill at the cursor is the one that was booked there, and
-// the newest rows are those of the journal's fills. ErrAhead or ErrForeign when not.
+// is not ahead of the journal, and the fill at the cursor is the one that was booked there.
+// Where the cursor says nothing of that fill the newest rows decide. ErrAhead or ErrForeign
+// when not.
 func (p *Projection) Agrees(tx *store.Tx) error {
 	at, err := tx.Cursor(cursorTrades)
 	if err != nil {
@@ -55,21 +56,36 @@ func (p *Projection) Agrees(tx *store.Tx) error {
 	if err != nil {
 		return err
 	}
-	if marks(mark, at) && markOf(&f) != mark {
-		return fmt.Errorf("projection: cursor=%d: the fill there is not the one that was booked: %w", at, ErrForeign)
+	if marks(mark, at) {
+		if markOf(&f) != mark {
+			return fmt.Errorf("projection: the fill at cursor=%d is not the one that was booked: %w",
+				at, ErrForeign)
+		}
+		return nil
 	}
-	return tx.TradesBySeq(at-min(at, agreeRows)+1, at, p.agrees)
+	return p.newestAgree(tx, at)
 }
 
-// agrees compares one row with its fill: what no settlement changes, and no operator edits
-// on purpose.
-func (p *Projection) agrees(row *store.Trade) error {
-	f, err := p.fill(row.Seq)
-	if err != nil {
-		return err
+// newestAgree compares the newest rows up to at with their fills. Some may have been edited by
+// hand, which is reconciliation's affair: most of them decide.
+func (p *Projection) newestAgree(tx *store.Tx, at uint64) error {
+	same, other := 0, 0
+	err := tx.TradesBySeq(at-min(at, agreeRows)+1, at, func(row *store.Trade) error {
+		f, err := p.fill(row.Seq)
+		if err != nil {
+			return err
+		}
+		if row.AccountID == f.AccountID && row.Quantity == int64(f.Qty) && row.Price == f.Px &&
+			row.ExecutedAt == f.TimeMillis {
+			same++
+		} else {
+			other++
+		}
+		return nil
+	})
+	if err == nil && other > same {
+		err = fmt.Errorf("projection: of the newest rows %d are those of the journal's fills, %d are not: %w",
+			same, other, ErrForeign)
 	}
-	if row.AccountID != f.AccountID || row.ExecutedAt != f.TimeMillis || row.Sequence != 0 && row.Sequence != f.InputSeq {
-		return fmt.Errorf("projection: row %s is not that of the journal's fill: %w", row.ID, ErrForeign)
-	}
-	return nil
+	return err
 }

@@ -45,6 +45,10 @@ func TestRowsAgreeWithTheJournalThatTheyCameFrom(t *testing.T) {
 			t.Errorf("a shorter journal: %v", err)
 		}
 		setCursor(t, db, cursorMark, 0) // set by hand: the rows decide
+		storetest.Edit(t, db, "update trades set quantity = quantity + 1 where trade_seq % 3 = 0")
+		if err := agreement(t, New(options(h, db)), db); err != nil {
+			t.Errorf("its own rows, some of them edited: %v", err)
+		}
 		if err := agreement(t, New(options(other, db)), db); !errors.Is(err, ErrForeign) {
 			t.Errorf("the rows of another journal, without a mark: %v", err)
 		}

@@ -18,7 +18,7 @@ type Rules interface {
 // What a row says beside the trade itself.
 type settled struct {
 	date     store.Date // store.NoDate when the column holds none
-	at       int64      // when it was settled, epoch millis; 0: it is not; untimely: its times cannot be
+	at       int64      // when it was settled, epoch millis; 0: not yet; untimely: it cannot be
 	booked   int64      // epoch millis
 	order    uint64     // the number of its order, 0 for none, noOrder for an id that is none
 	sequence uint64     // 0 for none: a message booked it

@@ -107,8 +107,14 @@ func (t *Tx) History() (h History, found bool, err error) {
 // row of a history does so in the same transaction: one of two journals with one genesis
 // record comes first, and the other finds the mark.
 func (t *Tx) MarkOrigin(origin uint64) error {
-	_, err := t.Exec("update history set origin = $1 where id = 1 and origin = 0", origin)
-	return err
+	n, err := t.Exec("update history set origin = $1 where id = 1 and origin in (0, $2)", origin, origin)
+	if err != nil || n > 0 {
+		return err
+	}
+	if _, found, err := t.History(); err != nil || !found {
+		return err // whoever uses a database without a mark is not bound
+	}
+	return foreign("its trade 1 is not the journal's")
 }
 
 // ForgetHistory takes the mark away, for an operator that gives up what the rows know of
@@ -142,8 +148,8 @@ func (d *DB) claim(ctx context.Context) error {
 			}
 			return foreign("%w", err)
 		}
-		added, err := t.Exec("insert into history (id, genesis, origin) values (1, $1, $2) on conflict (id) do nothing",
-			ours.Genesis, ours.Origin)
+		added, err := t.Exec("insert into history (id, genesis, origin) values (1, $1, $2) "+
+			"on conflict (id) do nothing", ours.Genesis, ours.Origin)
 		if err == nil && added > 0 {
 			d.log.Info("database is marked as this journal's", "genesis", ours.Genesis[:12])
 		}
