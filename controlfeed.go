@@ -176,7 +176,9 @@ const maxSnapshotBytes = strictjson.MaxBytes
 var errSnapshotSize = errors.New("control snapshot is too long")
 
 // newSnapshotFetcher talks TLS when the services do.
-func newSnapshotFetcher(serverTLS *tls.Config, room func(control.Source) int, token func() (string, error)) *snapshotFetcher {
+func newSnapshotFetcher(
+	serverTLS *tls.Config, room func(control.Source) int, token func() (string, error),
+) *snapshotFetcher {
 	f := &snapshotFetcher{client: &http.Client{}, scheme: "http", token: token, room: room}
 	if serverTLS != nil {
 		f.scheme = "https"

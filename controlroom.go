@@ -120,6 +120,6 @@ func (u *unknownRecords) detail(setting string) string {
 	if len(u.keys) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d records are unknown to the gate, because the engine has no room for them, such as %s: raise %s and start again",
-		len(u.keys), u.first, setting)
+	return fmt.Sprintf("%d records are unknown to the gate, because the engine has no room for them, "+
+		"such as %s: raise %s and start again", len(u.keys), u.first, setting)
 }

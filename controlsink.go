@@ -109,13 +109,16 @@ func (s *controlSink) install(ctx context.Context, snapshot control.Snapshot) er
 // took the source in: they stay as an operator has set them, in a new epoch too, whose
 // numbers go on above those of the one before. Where nobody has, what is there already
 // stays, so that an operator who is setting it this moment is not overtaken.
-func (s *controlSink) kept(r *control.Record, at blotter.SourceMark, sameEpoch bool) (keep matcher.Side) {
+func (s *controlSink) kept(
+	r *control.Record, at blotter.SourceMark, sameEpoch bool,
+) (keep matcher.Side) {
 	stays := func(said uint64, byHand, same bool) bool {
 		old := said <= uint64(at.Watermark)
 		return byHand && (old || at.Mark == 0) || old && sameEpoch && same
 	}
 	if s.source == control.Account {
-		if a, ok := s.k.views.Account(r.ID); ok && stays(r.SaidEnabled(), a.ByHand, a.Enabled == r.Enabled) {
+		a, ok := s.k.views.Account(r.ID)
+		if ok && stays(r.SaidEnabled(), a.ByHand, a.Enabled == r.Enabled) {
 			keep = matcher.KeepEnabled
 		}
 		return keep
@@ -212,7 +215,9 @@ func (s *controlSink) sequence(ctx context.Context, mark uint32, changes []chang
 		if len(chunk) == 0 {
 			continue
 		}
-		err = s.submit(ctx, len(chunk), func(i int, c *matcher.Command) error { return s.control(c, &chunk[i], mark) })
+		err = s.submit(ctx, len(chunk), func(i int, c *matcher.Command) error {
+			return s.control(c, &chunk[i], mark)
+		})
 		if err != nil {
 			return err
 		}
@@ -262,8 +267,9 @@ func (s *controlSink) admit(ctx context.Context, chunk []change) ([]change, erro
 func (s *controlSink) noteUnknown(homeless, housed []string, capacity int) {
 	s.unknown.remove(housed)
 	if first := s.unknown.add(homeless); first != "" {
-		s.log.Error("control feed: the engine has no room for a record: it stays unknown to the gate", "source", string(s.source),
-			"record", first, "unknown", s.unknown.count(), "capacity", capacity, "see", roomSettings[s.source])
+		s.log.Error("control feed: the engine has no room for a record: it stays unknown to the gate",
+			"source", string(s.source), "record", first, "unknown", s.unknown.count(),
+			"capacity", capacity, "see", roomSettings[s.source])
 	}
 }
 

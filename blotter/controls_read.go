@@ -58,7 +58,10 @@ func (t *tables) read(id uint32) (at int, row accountRow, ok bool) {
 }
 
 func (r *accountRow) account() Account {
-	return Account{ID: r.id, Enabled: r.flags&accountEnabled != 0, ByHand: r.flags&accountByHand != 0, Version: r.version}
+	return Account{
+		ID: r.id, Enabled: r.flags&accountEnabled != 0, ByHand: r.flags&accountByHand != 0,
+		Version: r.version,
+	}
 }
 
 // Account returns an account, false if nothing has announced it. Any goroutine.
@@ -102,8 +105,9 @@ func (v *Views) Security(id uint32) (Security, bool) {
 		Known:   row.flags&flagKnown != 0,
 		Enabled: row.flags&flagEnabled != 0, Halted: row.flags&flagHalted != 0,
 		Restricted: row.flags&flagRestricted != 0, Version: row.version,
-		EnabledByHand: row.flags&flagEnabledByHand != 0, HaltedByHand: row.flags&flagHaltedByHand != 0,
-		MarketPx: row.market, MarketMillis: row.marketTime, LastTradePx: row.traded,
+		EnabledByHand: row.flags&flagEnabledByHand != 0,
+		HaltedByHand:  row.flags&flagHaltedByHand != 0,
+		MarketPx:      row.market, MarketMillis: row.marketTime, LastTradePx: row.traded,
 	}, true
 }
 

@@ -195,8 +195,8 @@ func (v *Views) restoreHead(r *imageReader) error {
 		}
 	}
 	raised := matcher.Capacities{Accounts: int(to[0]), Securities: int(to[1]), Contracts: int(to[2])}
-	if raised.Accounts < was.Accounts || raised.Securities < was.Securities || raised.Contracts < was.Contracts ||
-		raised != was && !raised.Possible() {
+	if raised.Accounts < was.Accounts || raised.Securities < was.Securities ||
+		raised.Contracts < was.Contracts || raised != was && !raised.Possible() {
 		return bad("capacities %d, of the genesis record %v", to, was)
 	}
 	return v.grow(raised)

@@ -32,7 +32,9 @@ func (v *Views) publish() {
 // Capacities are those in force, as far as the events have come. Any goroutine.
 func (v *Views) Capacities() matcher.Capacities {
 	t := v.tables.Load()
-	return matcher.Capacities{Accounts: len(t.accounts), Securities: len(t.securities), Contracts: len(t.contracts)}
+	return matcher.Capacities{
+		Accounts: len(t.accounts), Securities: len(t.securities), Contracts: len(t.contracts),
+	}
 }
 
 // raise takes in a CAPACITY_CONTROL.
@@ -81,7 +83,8 @@ func (v *Views) grow(to matcher.Capacities) error {
 		copy(rows, v.contracts.rows[:booked])
 		copy(of, v.contracts.accounts[:booked])
 	}
-	v.accounts.slots, v.accounts.index, v.accounts.shift = accounts.slots, accounts.index, accounts.shift
+	v.accounts.slots, v.accounts.index = accounts.slots, accounts.index
+	v.accounts.shift = accounts.shift
 	v.securities.slots, v.positions = securities, positions
 	v.levels.trees, v.levels.branches.all = trees, branches
 	v.contracts.rows, v.contracts.accounts = rows, of

@@ -454,7 +454,8 @@ func (g *Gate) apply(ev *matcher.Event, c *matcher.Command) error {
 		return g.setAccount(c.AccountID, flags, c.Side&matcher.KeepEnabled != 0, c.PriceTicks)
 	case matcher.SecurityControl:
 		byHand := c.OrderRef == 0
-		return g.control(c.SecurityID, securityFlags(c.Side&matcher.SecurityEnabled != 0, c.Side&matcher.SecurityHalted != 0),
+		return g.control(c.SecurityID,
+			securityFlags(c.Side&matcher.SecurityEnabled != 0, c.Side&matcher.SecurityHalted != 0),
 			securityFlags(byHand, byHand),
 			securityFlags(c.Side&matcher.KeepEnabled != 0, c.Side&matcher.KeepHalted != 0), c.PriceTicks)
 	case matcher.RestrictionControl:
