@@ -106,7 +106,7 @@ func (v *coreVenue) create(steps []orderflow.Step, results []outcomeOf) error {
 func (v *coreVenue) terms(c *matcher.Command, s *orderflow.Step) {
 	c.AccountID, c.Side, c.Qty = s.AccountID, s.Side, s.Quantity
 	c.SecurityID, _ = v.core.gate.Security([]byte(s.Security)) // unknown is 0, and refused
-	c.PriceTicks = int64(matcher.IdempotencyKey(s.AccountID, s.ClientOrderID))
+	c.PriceTicks = int64(v.core.views.ClientKey().Of(s.AccountID, []byte(s.ClientOrderID)))
 }
 
 func outcomeOfAnswer(a *desk.Answer) outcomeOf {
@@ -155,7 +155,7 @@ func (v *coreVenue) replace(orderID string, step *orderflow.Step) (outcomeOf, er
 	c := matcher.NewCommand(matcher.OrderReplace)
 	c.OrderRef, c.AccountID, c.SecurityID, c.Side = row.Ref, row.AccountID, row.SecurityID, row.Side
 	c.Qty, c.LimitPx = step.Quantity, step.LimitPx
-	c.PriceTicks = int64(matcher.IdempotencyKey(row.AccountID, step.ClientOrderID))
+	c.PriceTicks = int64(v.core.views.ClientKey().Of(row.AccountID, []byte(step.ClientOrderID)))
 	return v.amended(v.one(c, step.ClientOrderID))
 }
 

@@ -121,7 +121,7 @@ func (l *levels) check(sums map[uint32]level) error {
 func (k *keys) check() error {
 	for i := range k.count {
 		row, got := k.oldest(i), KeyRow{}
-		if !k.read(family(row.Kind), row.Key, &got) || got.InputSeq != row.InputSeq {
+		if !k.read(family(row.Kind), row.Key, row.AccountID, &got) || got.InputSeq != row.InputSeq {
 			return fmt.Errorf("key %016x of inputSeq %d leads to inputSeq %d", row.Key, row.InputSeq, got.InputSeq)
 		}
 	}
@@ -260,7 +260,10 @@ func (v *Views) checkKeys(e *matcher.Engine) (err error) {
 		}
 		row := v.keys.oldest(n)
 		n++
-		got := matcher.KeyInfo{Key: row.Key, Kind: row.Kind, Ref: row.Ref, Decision: row.Reason}
+		got := matcher.KeyInfo{
+			Key: row.Key, Kind: row.Kind, Ref: row.Ref, Decision: row.Reason,
+			ByAccount: row.ByAccount, AccountID: row.AccountID,
+		}
 		if got != want {
 			err = fmt.Errorf("key number %d %+v, engine %+v", n, got, want)
 		}

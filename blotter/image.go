@@ -25,7 +25,8 @@ import (
 //	5 POSITION   account, security u32; quantity, average cost i64; by order of account, security
 //	6 OPEN       order, ascending by reference
 //	7 RETAINED   order, in order of eviction
-//	8 KEY        key, inputSeq, terms hash, reference u64; kind, reason u8; zero [6]; in order of eviction
+//	8 KEY        key, inputSeq, terms hash, reference u64; kind, reason, by account u8; zero u8;
+//	             account u32, zero when not by account; in order of eviction
 //	9 SOURCE     mark u32, zero u32; watermark i64; accounts, then securities
 //	10 CONTRACT  contract, ascending by id
 //	11 END       no records
@@ -152,7 +153,7 @@ func (v *Views) WriteTo(out io.Writer) (int64, error) {
 	for i := range v.keys.count {
 		k := v.keys.oldest(i)
 		w.u64(k.Key).u64(k.InputSeq).u64(k.TermsHash).u64(k.Ref)
-		w.u8(uint8(k.Kind)).u8(uint8(k.Reason)).bytes(make([]byte, 6)).flush()
+		w.u8(uint8(k.Kind)).u8(uint8(k.Reason)).u8(flagByte(k.ByAccount)).u8(0).u32(k.AccountID).flush()
 	}
 	w.end()
 	w.begin(sourceSection, controlSources)
@@ -256,6 +257,13 @@ func (w *imageWriter) order(r *OrderRow) {
 
 // retainedAt is the slot of the i-th oldest terminal order.
 func (o *orders) retainedAt(i int) uint32 { return o.retained[(o.oldest+i)%len(o.retained)] }
+
+func flagByte(set bool) uint8 {
+	if set {
+		return 1
+	}
+	return 0
+}
 
 // oldest is the row of the i-th oldest key.
 func (k *keys) oldest(i int) *KeyRow {

@@ -327,11 +327,13 @@ func (v *Views) keyRestorer() func(*imageReader) error {
 	return func(r *imageReader) error {
 		row := KeyRow{Key: r.u64(), InputSeq: r.u64(), TermsHash: r.u64(), Ref: r.u64()}
 		row.Kind, row.Reason = matcher.IdempotencyKind(r.u8()), matcher.RiskReason(r.u8())
+		named, padded := r.u8(), r.zeros(1)
+		row.ByAccount, row.AccountID = named == 1, r.u32()
 		var other KeyRow
 		switch {
-		case !r.zeros(6) || row.Kind > matcher.KeyContract || row.Reason >= matcher.ReasonCount:
+		case !padded || named > 1 || named == 0 && row.AccountID != 0 || row.Kind > matcher.KeyContract || row.Reason >= matcher.ReasonCount:
 			return bad("key %016x: kind %d, reason %d, or padding that is not zero", row.Key, row.Kind, row.Reason)
-		case row.Key == 0 || v.keys.read(family(row.Kind), row.Key, &other):
+		case row.Key == 0 || v.keys.read(family(row.Kind), row.Key, row.AccountID, &other):
 			return bad("key %016x is none or there twice", row.Key)
 		case row.InputSeq <= last || row.InputSeq > v.current:
 			return bad("key %016x of inputSeq %d after %d, applied are %d", row.Key, row.InputSeq, last, v.current)

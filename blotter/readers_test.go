@@ -188,7 +188,8 @@ func TestReadersAlwaysFindKeysThatAreRemembered(t *testing.T) {
 	}
 	var newest atomic.Uint64
 	rowOf := func(n uint64) KeyRow {
-		return KeyRow{Key: n, InputSeq: n * 3, TermsHash: n * 5, Ref: n * 7, Reason: matcher.RiskReason(n % 20)}
+		return KeyRow{Key: n, InputSeq: n * 3, TermsHash: n * 5, Ref: n * 7, Reason: matcher.RiskReason(n % 20),
+			ByAccount: true, AccountID: uint32(n)}
 	}
 	together(t, 3, func(step int) {
 		row := rowOf(uint64(step + 1))
@@ -197,7 +198,7 @@ func TestReadersAlwaysFindKeysThatAreRemembered(t *testing.T) {
 	}, func(rng *rand.Rand) bool {
 		last := newest.Load()
 		key := last - min(last, uint64(rng.IntN(capacity)))
-		row, ok := v.Key(matcher.KeyOrder, key)
+		row, ok := v.Key(matcher.KeyOrder, uint32(key), key)
 		row.next = 0
 		if ok && row != rowOf(key) {
 			t.Errorf("key %d: %+v", key, row)
@@ -358,7 +359,7 @@ func TestReadsOfWhatIsNotThere(t *testing.T) {
 	if all := v.Positions(8, nil); len(all) != 0 {
 		t.Errorf("positions %v", all)
 	}
-	if row, ok := v.Key(matcher.KeyOrder, 0); ok {
+	if row, ok := v.Key(matcher.KeyOrder, 7, 0); ok {
 		t.Errorf("key 0: %+v", row)
 	}
 }

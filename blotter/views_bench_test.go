@@ -233,7 +233,7 @@ func TestObserveDoesNotAllocate(t *testing.T) {
 	contract := v.contracts.rows[0].ID
 	if n := testing.AllocsPerRun(100, func() {
 		v.Order(s.issued)
-		v.Key(matcher.KeyOrder, 5)
+		v.Key(matcher.KeyOrder, 7, 5)
 		v.Position(7, 1)
 		v.Account(7)
 		v.Contract(contract)

@@ -66,8 +66,9 @@ func (x *exchange) replaceOrder(id []byte) problem {
 	}
 	var probe matcher.Command
 	o.command(matcher.OrderReplace, row.SecurityID, x.m.Clock(), &probe)
+	x.key(&probe, o.clientID)
 	probe.OrderRef = row.Ref
-	if key, p, ok := x.known(&probe); ok {
+	if key, p, ok := x.known(&probe, o.clientID, o.security); ok {
 		if p.status != 0 {
 			return p
 		}
@@ -92,7 +93,7 @@ func (x *exchange) replaceOrder(id []byte) problem {
 	a := x.ticket.Answer(0)
 	if a.Duplicate() {
 		x.m.duplicates.n.Add(1)
-		key, p, ok := x.known(&probe)
+		key, p, ok := x.known(&probe, o.clientID, o.security)
 		if !ok || p.status != 0 {
 			return problemTerms
 		}

@@ -275,8 +275,18 @@ func appendTrade(b []byte, r *orderRequest, tradeSeq uint64, px int64, inputSeq 
 	return append(appendTime(b, millis), '}')
 }
 
+// appendConflict appends the Order of a batch item whose key is known with other terms: what
+// is problemTerms for one order.
+func (x *exchange) appendConflict(b []byte, r *orderRequest, inputSeq uint64, millis int64) []byte {
+	b = x.appendRefusedItem(b, r, matcher.Duplicate, inputSeq, millis)
+	b = append(b[:len(b)-1], `,"code":"`...)
+	b = append(b, problemTerms.code...)
+	b = append(b, `","httpStatus":`...)
+	return append(appendUint(b, uint64(problemTerms.status)), '}')
+}
+
 // appendRefusedItem appends the Order of a batch item that the gate refused and
-// that was not sequenced, or that repeats a key of the same batch with other terms.
+// that was not sequenced, or whose key is known with other terms.
 func (x *exchange) appendRefusedItem(b []byte, r *orderRequest, reason matcher.RiskReason, inputSeq uint64, millis int64) []byte {
 	o := orderState{inputSeq: inputSeq, leaves: r.qty, status: matcher.StatusRejected, reason: reason,
 		created: millis, updated: millis}

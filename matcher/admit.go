@@ -4,10 +4,10 @@ package matcher
 
 // orderNew decides an ORDER_NEW.
 func (e *Engine) orderNew(c *Command, q *request) {
-	key, slot := uint64(c.PriceTicks), keySlot{}
+	key, who, slot := uint64(c.PriceTicks), asker(c), keySlot{}
 	if key != 0 {
 		var entry *remembered
-		if entry, slot = e.keys.find(orderKeys, key); entry != nil {
+		if entry, slot = e.keys.find(orderKeys, key, who); entry != nil {
 			e.rejectDuplicate(c, entry)
 			return
 		}
@@ -21,7 +21,7 @@ func (e *Engine) orderNew(c *Command, q *request) {
 
 	reason := e.screenOrder(c, q)
 	if key != 0 {
-		e.keys.remember(slot, key, uint64(ref), uint64(reason))
+		e.keys.remember(slot, key, uint64(ref), who|uint64(reason))
 	}
 	if reason != Accepted {
 		e.refuse(c, ref, reason)

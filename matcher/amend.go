@@ -32,10 +32,10 @@ func (e *Engine) orderCancel(c *Command) {
 // orderReplace decides an ORDER_REPLACE. A refusal leaves the order, and its
 // place in the queue, as they were.
 func (e *Engine) orderReplace(c *Command, q *request) {
-	key, slot := uint64(c.PriceTicks), keySlot{}
+	key, who, slot := uint64(c.PriceTicks), asker(c), keySlot{}
 	if key != 0 {
 		var entry *remembered
-		if entry, slot = e.keys.find(orderKeys, key); entry != nil {
+		if entry, slot = e.keys.find(orderKeys, key, who); entry != nil {
 			e.rejectDuplicate(c, entry)
 			return
 		}
@@ -51,7 +51,7 @@ func (e *Engine) orderReplace(c *Command, q *request) {
 		}
 	}
 	if key != 0 && uint64(c.OrderRef) < e.nextRef && c.OrderRef != 0 {
-		e.keys.remember(slot, key, uint64(c.OrderRef), uint64(reason))
+		e.keys.remember(slot, key, uint64(c.OrderRef), who|uint64(reason))
 	}
 	if reason != Accepted {
 		e.reject(c, reason)

@@ -171,6 +171,9 @@ type KeyInfo struct {
 	Kind     IdempotencyKind
 	Ref      uint64
 	Decision RiskReason
+
+	ByAccount bool   // the key is AccountID's; else it is of a record that does not say whose
+	AccountID uint32 // 0 unless ByAccount
 }
 
 // EachKey calls f for every remembered key, the oldest first, until it says false.
@@ -179,7 +182,8 @@ func (e *Engine) EachKey(f func(KeyInfo) bool) {
 		k := e.keys.place(i)
 		if !f(KeyInfo{
 			Key: k.key, Ref: k.ref,
-			Kind: IdempotencyKind(k.decision >> 8), Decision: RiskReason(k.decision),
+			Kind: IdempotencyKind(k.decision & decisionBits >> 8), Decision: RiskReason(k.decision),
+			ByAccount: k.decision&byAccount != 0, AccountID: uint32(k.decision >> accountAt),
 		}) {
 			return
 		}

@@ -367,7 +367,7 @@ func TestSnapshotWriterErrorsArePassedOn(t *testing.T) {
 		t.Errorf("at the end: %v", err)
 	}
 	for key := range uint64(10_000) {
-		_, slot := e.keys.find(orderKeys, key+1)
+		_, slot := e.keys.find(orderKeys, key+1, 0)
 		e.keys.remember(slot, key+1, 1, 0)
 	}
 	if err := e.WriteSnapshot(&brokenWriter{room: 70_000}); !errors.Is(err, io.ErrShortWrite) {

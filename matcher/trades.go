@@ -114,17 +114,17 @@ func (e *Engine) releaseOpen(o *order, limit int64) {
 // tradeNew decides a TRADE_NEW: a market trade at the last known price, no
 // order, no crossing.
 func (e *Engine) tradeNew(c *Command, q *request) {
-	key, slot := uint64(c.PriceTicks), keySlot{}
+	key, who, slot := uint64(c.PriceTicks), asker(c), keySlot{}
 	if key != 0 {
 		var entry *remembered
-		if entry, slot = e.keys.find(orderKeys, key); entry != nil {
+		if entry, slot = e.keys.find(orderKeys, key, who); entry != nil {
 			e.rejectDuplicate(c, entry)
 			return
 		}
 	}
 	reason := e.screenTrade(c, q)
 	if key != 0 {
-		e.keys.remember(slot, key, e.applied, uint64(KeyTrade)<<8|uint64(reason))
+		e.keys.remember(slot, key, e.applied, who|uint64(KeyTrade)<<8|uint64(reason))
 	}
 	if reason != Accepted {
 		e.first(c, head(EventRejected, c.Side, reason, 0, EventLast), 0).OrderRef = 0

@@ -288,7 +288,7 @@ func (p *poller) tellAnswer(one *session, t *desk.Ticket, a *desk.Answer) bool {
 	case a == nil:
 		p.lost(&r, c, t)
 	case a.Duplicate():
-		p.repeat(&r, c)
+		p.repeat(&r, c, t.ClientID(one.next))
 	default:
 		p.fresh(&r, c, a)
 	}
@@ -335,11 +335,11 @@ func (p *poller) open(ref uint32) bool {
 
 // repeat fills in the first decision on a key, its order as it now stands; or says
 // that the key was used with other terms.
-func (p *poller) repeat(r *wire.Record, c *matcher.Command) {
+func (p *poller) repeat(r *wire.Record, c *matcher.Command, clientID []byte) {
 	r.Side, r.AccountID, r.SecurityID, r.Qty, r.Px = c.Side, c.AccountID, c.SecurityID, c.Qty, c.LimitPx
 	r.TimeMillis, r.Leaves, r.Status = c.EventTimeMillis, wire.Unstated, matcher.StatusRejected
 	key, ok := p.known(c)
-	if !ok || key.TermsHash != blotter.TermsHash(c) {
+	if !ok || !key.Repeats(c, clientID, nil) {
 		r.Code = wire.Conflict
 		return
 	}
@@ -376,7 +376,7 @@ func (p *poller) known(c *matcher.Command) (key blotter.KeyRow, ok bool) {
 	if books(c) {
 		space = matcher.KeyContract
 	}
-	return p.server.o.Views.Key(space, uint64(c.PriceTicks))
+	return p.server.o.Views.Key(space, c.AccountID, uint64(c.PriceTicks))
 }
 
 // lost fills in a command whose ticket came back without answers.
