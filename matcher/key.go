@@ -87,47 +87,44 @@ func fnvKey(accountID uint32, clientOrderID []byte) uint64 {
 
 // sipHash is SipHash-2-4 over the eight bytes of head, little endian, and then tail.
 func sipHash(k0, k1, head uint64, tail []byte) uint64 {
-	s := sipState{
-		k0 ^ 0x736f6d6570736575, k1 ^ 0x646f72616e646f6d,
-		k0 ^ 0x6c7967656e657261, k1 ^ 0x7465646279746573,
-	}
-	s.take(head)
+	a, b := k0^0x736f6d6570736575, k1^0x646f72616e646f6d
+	c, d := k0^0x6c7967656e657261, k1^0x7465646279746573
+	a, b, c, d = sipWord(a, b, c, d, head)
 	last := uint64(8+len(tail)) << 56
 	for ; len(tail) >= 8; tail = tail[8:] {
-		s.take(binary.LittleEndian.Uint64(tail))
+		a, b, c, d = sipWord(a, b, c, d, binary.LittleEndian.Uint64(tail))
 	}
-	for i, b := range tail {
-		last |= uint64(b) << (8 * i)
+	for i, t := range tail {
+		last |= uint64(t) << (8 * i & 63)
 	}
-	s.take(last)
-	s.c ^= 0xff
-	s.round()
-	s.round()
-	s.round()
-	s.round()
-	return s.a ^ s.b ^ s.c ^ s.d
+	a, b, c, d = sipWord(a, b, c, d, last)
+	c ^= 0xff
+	a, b, c, d = sipRound(a, b, c, d)
+	a, b, c, d = sipRound(a, b, c, d)
+	a, b, c, d = sipRound(a, b, c, d)
+	a, b, c, d = sipRound(a, b, c, d)
+	return a ^ b ^ c ^ d
 }
 
-type sipState struct{ a, b, c, d uint64 }
-
-func (s *sipState) take(word uint64) {
-	s.d ^= word
-	s.round()
-	s.round()
-	s.a ^= word
+// sipWord takes in a word of the message.
+func sipWord(a, b, c, d, word uint64) (_, _, _, _ uint64) {
+	a, b, c, d = sipRound(a, b, c, d^word)
+	a, b, c, d = sipRound(a, b, c, d)
+	return a ^ word, b, c, d
 }
 
-func (s *sipState) round() {
-	s.a += s.b
-	s.b = bits.RotateLeft64(s.b, 13) ^ s.a
-	s.a = bits.RotateLeft64(s.a, 32)
-	s.c += s.d
-	s.d = bits.RotateLeft64(s.d, 16) ^ s.c
-	s.a += s.d
-	s.d = bits.RotateLeft64(s.d, 21) ^ s.a
-	s.c += s.b
-	s.b = bits.RotateLeft64(s.b, 17) ^ s.c
-	s.c = bits.RotateLeft64(s.c, 32)
+func sipRound(a, b, c, d uint64) (_, _, _, _ uint64) {
+	a += b
+	b = bits.RotateLeft64(b, 13) ^ a
+	a = bits.RotateLeft64(a, 32)
+	c += d
+	d = bits.RotateLeft64(d, 16) ^ c
+	a += d
+	d = bits.RotateLeft64(d, 21) ^ a
+	c += b
+	b = bits.RotateLeft64(b, 17) ^ c
+	c = bits.RotateLeft64(c, 32)
+	return a, b, c, d
 }
 
 // A ticker that no security has goes into the record of an order or a trade as a number
