@@ -112,7 +112,7 @@ func (v *coreVenue) terms(c *matcher.Command, s *orderflow.Step) {
 func outcomeOfAnswer(a *desk.Answer) outcomeOf {
 	o := outcomeOf{}
 	if a.OrderRef != 0 {
-		o.orderID = "ord-" + strconv.FormatUint(uint64(a.OrderRef), 10)
+		o.orderID = "ord-" + strconv.FormatUint(a.Order(), 10)
 	}
 	if a.Refused() {
 		o.verdict, o.reason = refused, a.Reason.String()
@@ -129,11 +129,11 @@ func (v *coreVenue) one(c matcher.Command, clientID string) (o outcomeOf, err er
 
 // find returns the order that an id names, false when it is unknown or final.
 func (v *coreVenue) find(orderID string) (row blotter.OrderRow, ok bool) {
-	ref, err := strconv.ParseUint(strings.TrimPrefix(orderID, "ord-"), 10, 32)
+	number, err := strconv.ParseUint(strings.TrimPrefix(orderID, "ord-"), 10, 64)
 	if err != nil {
 		return row, false
 	}
-	row, ok = v.core.views.Order(uint32(ref))
+	row, ok = v.core.views.Numbered(number)
 	return row, ok && row.Open()
 }
 

@@ -33,7 +33,7 @@ import (
 //
 //	order        ref, account, security u32; qty, leaves, last qty i32; inputSeq u64; created,
 //	             updated, limit, last price i64; side, type, time in force, status, reason,
-//	             length of the client id u8; zero [2]; client id [64], zero padded
+//	             length of the client id u8; era u16; client id [64], zero padded
 //	contract     id u64; created, fixed rate i64; account u32; notional i32; convention, effective day,
 //	             maturity day, expiry day u32; side, product (0 swap, 1 swaption), style, length of the
 //	             client id u8; client id [64], zero padded
@@ -251,7 +251,7 @@ func (w *imageWriter) order(r *OrderRow) {
 	w.u32(uint32(r.Qty)).u32(uint32(r.Leaves)).u32(uint32(r.LastQty)).u64(r.InputSeq)
 	w.i64(r.CreatedMillis).i64(r.UpdatedMillis).i64(r.LimitPx).i64(r.LastPx)
 	w.u8(uint8(r.Side)).u8(uint8(r.Type)).u8(uint8(r.TimeInForce)).u8(uint8(r.Status))
-	w.u8(uint8(r.Reason)).u8(r.idLen).u8(0).u8(0)
+	w.u8(uint8(r.Reason)).u8(r.idLen).u8(uint8(r.Era)).u8(uint8(r.Era >> 8))
 	w.bytes(r.ClientID()).bytes(make([]byte, MaxClientID-int(r.idLen))).flush()
 }
 

@@ -199,7 +199,7 @@ func TestHostileImagesAreRefused(t *testing.T) {
 		{"applied beyond the range", record(1, 0, 0), u64(none)},
 		{"applied before the orders", record(1, 0, 0), u64(1)},
 		{"a last trade beyond the range", record(1, 0, 8), u64(none)},
-		{"a last reference beyond the range", record(1, 0, 16), u64(1 << 32)},
+		{"a last reference beyond the range", record(1, 0, 16), u64(1 << 48)},
 		{"a last reference below the orders", record(1, 0, 16), u64(1)},
 		{"a kill switch of 2", record(2, 0, 8), u64(2)},
 		{"no position allowed", record(2, 0, 16), u64(0)},

@@ -92,17 +92,17 @@ func TestReadersSeeWholeOrders(t *testing.T) {
 		case 1:
 			f.Accounts, f.SecurityID = []uint32{900_001, 7}, 1
 		}
-		after := ref - min(ref, uint32(rng.IntN(60)))
+		after := uint64(ref) - min(uint64(ref), uint64(rng.IntN(60)))
 		rows, next := v.Orders(f, after, 1+rng.IntN(10), nil)
 		for i := range rows {
 			row := &rows[i]
 			listed.Add(1)
-			if row.Ref <= after || !whole(row) || !f.Statuses.Has(row.Status) ||
+			if row.Number() <= after || !whole(row) || !f.Statuses.Has(row.Status) ||
 				f.SecurityID != 0 && (row.SecurityID != 1 || row.AccountID == 3) {
 				t.Errorf("list after %d by %+v has %+v", after, f, row)
 				return false
 			}
-			after = row.Ref
+			after = row.Number()
 		}
 		if next != 0 && next < after {
 			t.Errorf("page up to %d, next %d", after, next)
@@ -297,15 +297,15 @@ func TestOrdersPaging(t *testing.T) {
 			}
 			for _, limit := range []int{1, 2, 7, 1000} {
 				// By walking the references, by scanning the slots, and by whichever Orders takes.
-				last, slots := uint32(v.orders.lastRef.Load()), uint32(v.orders.high.Load())
+				last, slots := uint64(v.orders.lastRef.Load()), uint32(v.orders.high.Load())
 				accounts := slices.Sorted(slices.Values(f.Accounts))
-				for way, page := range map[string]func(after uint32) ([]OrderRow, uint32){
-					"walk":   func(after uint32) ([]OrderRow, uint32) { return v.orders.walk(&f, accounts, after, last, limit, nil) },
-					"scan":   func(after uint32) ([]OrderRow, uint32) { return v.orders.scan(&f, accounts, after, slots, limit, nil) },
-					"orders": func(after uint32) ([]OrderRow, uint32) { return v.Orders(f, after, limit, nil) },
+				for way, page := range map[string]func(after uint64) ([]OrderRow, uint64){
+					"walk":   func(after uint64) ([]OrderRow, uint64) { return v.orders.walk(&f, accounts, after, last, limit, nil) },
+					"scan":   func(after uint64) ([]OrderRow, uint64) { return v.orders.scan(&f, accounts, after, slots, limit, nil) },
+					"orders": func(after uint64) ([]OrderRow, uint64) { return v.Orders(f, after, limit, nil) },
 				} {
 					var got []OrderRow
-					after, pages := uint32(0), 0
+					after, pages := uint64(0), 0
 					for {
 						rows, next := page(after)
 						got = append(got, rows...)
@@ -313,7 +313,7 @@ func TestOrdersPaging(t *testing.T) {
 						if next == 0 {
 							break
 						}
-						if len(rows) != limit || next != rows[limit-1].Ref {
+						if len(rows) != limit || next != rows[limit-1].Number() {
 							t.Fatalf("round %d, %s, %+v, limit %d: page of %d, next %d", round, way, f, limit, len(rows), next)
 						}
 						after = next

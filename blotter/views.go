@@ -95,7 +95,7 @@ func (v *Views) Flush() (more bool) {
 
 // accepted makes a new order.
 func (v *Views) accepted(ev *matcher.Event, clientID []byte) {
-	v.remember(ev, matcher.KeyOrder, uint64(ev.OrderRef), clientID)
+	v.remember(ev, matcher.KeyOrder, ev.Order(), clientID)
 	var row OrderRow
 	row.fill(ev)
 	if ev.Flags&matcher.EventRests != 0 {
@@ -117,7 +117,7 @@ func (v *Views) rejected(ev *matcher.Event, clientID []byte) {
 		if ev.OrderRef == 0 {
 			return // there was no reference left for it
 		}
-		v.remember(ev, matcher.KeyOrder, uint64(ev.OrderRef), clientID)
+		v.remember(ev, matcher.KeyOrder, ev.Order(), clientID)
 		var row OrderRow
 		row.fill(ev)
 		v.orders.retire(v.orders.insert(&row, clientID))
@@ -132,8 +132,13 @@ func (v *Views) rejected(ev *matcher.Event, clientID []byte) {
 
 // rememberReplace remembers the key of a replace, unless it names an order that never was.
 func (v *Views) rememberReplace(ev *matcher.Event, clientID []byte) {
-	if ref := ev.Cmd().OrderRef; ref != 0 && int64(ref) <= v.orders.lastRef.Load() {
-		v.remember(ev, matcher.KeyOrder, uint64(ref), clientID)
+	ref := ev.Cmd().OrderRef
+	number := matcher.LastNumber(uint64(v.orders.lastRef.Load()), ref)
+	if at := v.orders.find(ref); at != 0 {
+		number = v.orders.slots[at].row.Number()
+	}
+	if number != 0 {
+		v.remember(ev, matcher.KeyOrder, number, clientID)
 	}
 }
 

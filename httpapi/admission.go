@@ -84,7 +84,7 @@ func (x *exchange) answerDecision(kind matcher.CommandType, cmd *matcher.Command
 		return x.answerDuplicate(cmd)
 	case a.Refused():
 		x.refused(a.Reason)
-		return x.answerRefusal(o, a.Reason, a.InputSeq, a.OrderRef)
+		return x.answerRefusal(o, a.Reason, a.InputSeq, a.Order())
 	}
 	x.m.accepted.n.Add(1)
 	b := x.begin()
@@ -104,11 +104,11 @@ func (x *exchange) refused(reason matcher.RiskReason) {
 
 // answerRefusal is the 422 of an order or trade that was refused. A sequence of
 // 0 is shown as null: nothing was sequenced.
-func (x *exchange) answerRefusal(o *orderRequest, reason matcher.RiskReason, inputSeq uint64, ref uint32) problem {
+func (x *exchange) answerRefusal(o *orderRequest, reason matcher.RiskReason, inputSeq, number uint64) problem {
 	b := problem{status: 422, code: CodeRiskRefused, reason: reason,
 		detail: "the risk gate refused the request"}.append(x.begin())
 	b = append(b, `,"decision":"REJECTED","orderId":`...)
-	b = appendOrderID(b, ref)
+	b = appendOrderID(b, number)
 	b = append(b, `,"clientOrderId":`...)
 	b = appendOptional(b, o.clientID)
 	b = append(b, `,"accountId":`...)
@@ -170,9 +170,9 @@ func (x *exchange) answerKnown(row *blotter.KeyRow) problem {
 		return p
 	}
 	if row.Reason != matcher.Accepted {
-		return x.answerRefusal(o, row.Reason, row.InputSeq, uint32(row.Ref))
+		return x.answerRefusal(o, row.Reason, row.InputSeq, row.Ref)
 	}
-	order, held := x.m.Views.Order(uint32(row.Ref))
+	order, held := x.m.Views.Numbered(row.Ref)
 	if p := x.shown(); p.status != 0 {
 		return p
 	}

@@ -194,7 +194,7 @@ func (x *exchange) appendItem(b []byte, item *batchItem) []byte {
 
 // appendKnown appends the Order behind a key that was decided before.
 func (x *exchange) appendKnown(b []byte, o *orderRequest, cmd *matcher.Command, key *blotter.KeyRow) []byte {
-	row, held := x.m.Views.Order(uint32(key.Ref))
+	row, held := x.m.Views.Numbered(key.Ref)
 	switch {
 	case held:
 		x.fills = x.m.Blotter.ByInputSeq(key.InputSeq, x.fills[:0])

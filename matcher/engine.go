@@ -179,7 +179,7 @@ func (e *Engine) rejectDuplicate(c *Command, entry *remembered) {
 	ev.TradeSeq = entry.ref
 	ev.OrderRef = 0
 	if decision>>8 == uint64(KeyOrder) {
-		ev.OrderRef = uint32(entry.ref)
+		ev.name(entry.ref)
 	}
 }
 

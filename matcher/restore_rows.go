@@ -267,7 +267,7 @@ func (s *snapshotReader) order() error {
 	}
 	e := s.engine
 	switch {
-	case r.ref < 1 || uint64(r.ref) >= e.nextRef:
+	case r.ref < 1 || uint64(r.ref) >= e.nextRef || uint32(r.ref) == 0:
 		return fmt.Errorf("order %d with nextOrderRef %d: %w", r.ref, e.nextRef, ErrSnapshotOrderRef)
 	case e.orders.find(uint32(r.ref)) != 0:
 		return fmt.Errorf("order %d: %w", r.ref, ErrSnapshotTwice)
@@ -300,7 +300,7 @@ func (s *snapshotReader) order() error {
 	*cold = orderCold{
 		limit: r.limitPx, lastPx: r.lastPx, created: r.created, updated: r.updated,
 		qty: int32(r.quantity), lastQty: int32(r.lastQty), reason: RiskReason(r.reason),
-		accountID: uint32(r.account), securityID: uint32(r.security),
+		accountID: uint32(r.account), securityID: uint32(r.security), era: uint16(r.ref >> eraAt),
 	}
 	if !open {
 		s.terminals = true

@@ -36,7 +36,8 @@ func (e *Engine) filled(maker ix, px int64, qty int32) {
 	t.account.settle(t.order.side(), notional)
 	ev, detail := e.orderFilled(t.order, t.cold, t.row, px, qty, EventAggressor)
 	ev.AccountID = t.account.id
-	detail.CounterRef = m.ref
+	made := e.orders.cold(maker)
+	detail.counter(e.number(m, made))
 	detail.LimitPx = t.cold.limit
 
 	// Of the resting order's cold half nothing is read, so nobody waits for it: it
@@ -46,9 +47,9 @@ func (e *Engine) filled(maker ix, px int64, qty int32) {
 	account.settle(m.side(), notional)
 	held.release(m.side(), int64(qty))
 	row := e.positions.at(int(m.account)-1, m.security())
-	ev, detail = e.orderFilled(m, e.orders.cold(maker), row, px, qty, 0)
+	ev, detail = e.orderFilled(m, made, row, px, qty, 0)
 	ev.AccountID = account.id
-	detail.CounterRef = t.order.ref
+	detail.counter(e.number(t.order, t.cold))
 	detail.LimitPx = px
 	if m.leaves == 0 {
 		e.openOrders--
@@ -71,7 +72,7 @@ func (e *Engine) orderFilled(o *order, cold *orderCold, row uint32, px int64, qt
 	e.tradeSeq++
 	ev.Px = px
 	ev.TradeSeq = e.tradeSeq
-	ev.OrderRef = o.ref
+	ev.name(e.number(o, cold))
 	ev.SecurityID = o.security()
 	ev.Qty = qty
 	detail.Leaves = o.leaves

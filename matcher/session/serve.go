@@ -358,7 +358,7 @@ func (p *poller) repeat(r *wire.Record, c *matcher.Command, clientID []byte) {
 	if key.Kind != matcher.KeyOrder {
 		return
 	}
-	if row, held := p.server.o.Views.Order(r.OrderRef); held {
+	if row, held := p.server.o.Views.Numbered(key.Ref); held {
 		r.Status, r.Leaves, r.Qty, r.Px = row.Status, row.Leaves, row.Qty, row.LimitPx
 		r.LastPx, r.LastQty, r.TimeMillis = row.LastPx, row.LastQty, row.UpdatedMillis
 		if row.Open() {
