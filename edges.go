@@ -188,6 +188,7 @@ func (in *installation) coreParts() []httpapi.Part {
 		list = append(list, httpapi.Part{Name: "journal", Ready: true,
 			Detail: fmt.Sprintf("durable %d, mode %s", k.journal.Durable(), k.o.durability)})
 	}
+	list = append(list, numbersPart(k.views.NextRef())...)
 	if in.member != nil && !in.member.node.Leads() {
 		return list
 	}

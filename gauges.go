@@ -24,8 +24,9 @@ func coreMetrics(k *core, edge *httpapi.OrderMatcher) httpapi.Metrics {
 	}
 	m.JournalCommits = func() httpapi.Histogram { return commitHistogram(k.journal.Metrics()) }
 	m.JournalBytes = func() uint64 { return k.journal.Metrics().CommitBytes }
+	m.More = k.numberMetrics
 	if k.session != nil {
-		m.More = k.sessionMetrics
+		m.More = together(m.More, k.sessionMetrics)
 		m.Latencies = k.withSessions(m.Latencies)
 	}
 	return m

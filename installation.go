@@ -83,6 +83,7 @@ func (in *installation) openSingle(c *config, log *slog.Logger) error {
 		d.follow(c, in.core, in.listeners)
 	}
 	in.watching = startWatching(c, statsSourcesOf(in, m), log)
+	in.watchNumbers(log)
 	return nil
 }
 
