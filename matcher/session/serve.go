@@ -308,6 +308,7 @@ func (p *poller) fresh(r *wire.Record, c *matcher.Command, a *desk.Answer) {
 	r.Side, r.Status, r.Reason = a.Side, a.Status, a.Reason
 	r.InputSeq, r.TimeMillis, r.Px, r.LastPx, r.TradeSeq = a.InputSeq, a.TimeMillis, a.Px, a.LastPx, a.TradeSeq
 	r.OrderRef, r.AccountID, r.SecurityID, r.Qty = a.OrderRef, a.AccountID, a.SecurityID, a.Qty
+	r.Era = uint32(a.Era)
 	r.Leaves, r.LastQty, r.Fills = a.Leaves, a.LastQty, uint32(len(a.Fills))
 	if a.Rests {
 		r.Flags |= wire.FlagRests
@@ -346,7 +347,7 @@ func (p *poller) repeat(r *wire.Record, c *matcher.Command, clientID []byte) {
 	r.Flags |= wire.FlagDuplicate
 	r.InputSeq, r.Reason = key.InputSeq, key.Reason
 	if key.Kind == matcher.KeyOrder {
-		r.OrderRef = uint32(key.Ref)
+		r.OrderRef, r.Era = uint32(key.Ref), uint32(key.Ref>>32)
 	}
 	if key.Reason != matcher.Accepted {
 		return
@@ -399,6 +400,6 @@ func (one *session) putFill(a *desk.Answer, f *desk.AnswerFill, what uint8) {
 		Kind: wire.Fill, What: what, Side: a.Side, Status: a.Status, Flags: flags,
 		Correlation: one.numbers[one.first], InputSeq: a.InputSeq, TimeMillis: a.TimeMillis,
 		Px: f.Px, TradeSeq: f.TradeSeq, OrderRef: a.OrderRef, AccountID: a.AccountID, SecurityID: a.SecurityID,
-		Qty: f.Qty, Leaves: wire.Unstated,
+		Era: uint32(a.Era), Qty: f.Qty, Leaves: wire.Unstated,
 	})
 }
