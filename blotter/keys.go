@@ -141,7 +141,7 @@ func (k *keys) advance() {
 // TermsHash is a hash of what an admission asks for, without its idempotency key and its
 // times: a repeated key with another hash asks for something else. The client's own id is
 // part of it, but for records of version 1: two ids of one key are then told apart.
-// It is FNV-1a by words of eight bytes, folded after each.
+// It is FNV-1a by words of eight bytes, folded after each; the id is one of them.
 func TermsHash(c *matcher.Command, clientID []byte) uint64 {
 	h := uint64(14695981039346656037)
 	h = fold(h, uint64(c.Type)|uint64(c.Side)<<8|uint64(c.Flags)<<16|uint64(c.AccountID)<<32)
@@ -154,14 +154,27 @@ func TermsHash(c *matcher.Command, clientID []byte) uint64 {
 	if c.Version < 2 {
 		return h
 	}
-	for ; len(clientID) >= 8; clientID = clientID[8:] {
-		h = fold(h, binary.LittleEndian.Uint64(clientID))
+	return fold(h, textSum(clientID))
+}
+
+// textSum is a sum over the words of a text, each times an odd number of its own, so that
+// none waits for the one before. The last word of a longer text overlaps the one before.
+func textSum(text []byte) (sum uint64) {
+	const step = 0x9e3779b97f4a7c16
+	factor := uint64(step + 1)
+	sum = uint64(len(text)) << 57
+	if len(text) < 8 {
+		for i, b := range text {
+			sum += uint64(b) << (8 * i & 63) * factor
+		}
+		return sum
 	}
-	last := uint64(len(clientID)) << 56
-	for i, b := range clientID {
-		last |= uint64(b) << (8 * i)
+	last := binary.LittleEndian.Uint64(text[len(text)-8:])
+	for ; len(text) >= 8; text = text[8:] {
+		sum += binary.LittleEndian.Uint64(text) * factor
+		factor += step
 	}
-	return fold(h, last)
+	return sum + last*factor
 }
 
 func fold(h, word uint64) uint64 {
