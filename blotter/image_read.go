@@ -332,7 +332,8 @@ func (v *Views) keyRestorer() func(*imageReader) error {
 		row.ByAccount, row.AccountID = named == 1, r.u32()
 		var other KeyRow
 		switch {
-		case !padded || named > 1 || named == 0 && row.AccountID != 0 || row.Kind > matcher.KeyContract || row.Reason >= matcher.ReasonCount:
+		case !padded || named > 1 || named == 0 && row.AccountID != 0,
+			row.Kind > matcher.KeyContract || row.Reason >= matcher.ReasonCount:
 			return bad("key %016x: kind %d, reason %d, or padding that is not zero", row.Key, row.Kind, row.Reason)
 		case row.Key == 0 || v.keys.read(family(row.Kind), row.Key, row.AccountID, &other):
 			return bad("key %016x is none or there twice", row.Key)

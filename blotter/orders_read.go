@@ -105,7 +105,8 @@ func (v *Views) Order(ref uint32) (row OrderRow, ok bool) {
 //
 // Cost: it walks the numbers when they are dense, as the recent ones are,
 // else it scans every order once. Any goroutine.
-func (v *Views) Orders(f OrderFilter, after uint64, limit int, dst []OrderRow) (rows []OrderRow, next uint64) {
+func (v *Views) Orders(f OrderFilter, after uint64, limit int, dst []OrderRow) (
+	rows []OrderRow, next uint64) {
 	if limit <= 0 {
 		return dst, 0
 	}
@@ -122,7 +123,8 @@ func (v *Views) Orders(f OrderFilter, after uint64, limit int, dst []OrderRow) (
 }
 
 // walk tries every number in turn.
-func (o *orders) walk(f *OrderFilter, accounts []uint32, after, last uint64, limit int, dst []OrderRow) (rows []OrderRow, next uint64) {
+func (o *orders) walk(f *OrderFilter, accounts []uint32, after, last uint64, limit int, dst []OrderRow) (
+	rows []OrderRow, next uint64) {
 	rows = dst
 	var row OrderRow
 	for number := after + 1; number <= last; number++ {
@@ -139,7 +141,8 @@ func (o *orders) walk(f *OrderFilter, accounts []uint32, after, last uint64, lim
 
 // scan looks at every slot and keeps the limit+1 lowest numbers: the one too
 // many says that there is a following page.
-func (o *orders) scan(f *OrderFilter, accounts []uint32, after uint64, slots uint32, limit int, dst []OrderRow) (rows []OrderRow, next uint64) {
+func (o *orders) scan(f *OrderFilter, accounts []uint32, after uint64, slots uint32, limit int,
+	dst []OrderRow) (rows []OrderRow, next uint64) {
 	var lowest lowestNumbers
 	var row OrderRow
 	for at := uint32(1); at <= slots; at++ {
