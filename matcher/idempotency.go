@@ -113,8 +113,8 @@ type keySlot struct {
 	tag  uint16
 }
 
-// find looks up the key that who, see asker, comes with. When it is unknown, slot is where
-// remember puts it.
+// find looks a key up for an account, see asker. When it is unknown, slot is where remember
+// puts it.
 func (k *keys) find(family, key, who uint64) (entry *remembered, slot keySlot) {
 	hash := key * k.salt
 	slot = keySlot{k.bucket(hash), tagOf(hash)}

@@ -46,9 +46,9 @@ func ParseClientKey(text string) (k ClientKey, err error) {
 }
 
 // Of is the idempotency key of an admission: SipHash-2-4 over the account, 8 bytes, and the
-// client order id. Who does not have the secret can find no two ids of one key. Without a
-// secret it is 64-bit FNV-1a over "<accountId>:<clientOrderId>", for which anybody can: so
-// the account is compared wherever a key is looked up, and the id where it is kept.
+// client order id. Without knowing the secret a client finds no two ids of one key. Where
+// there is no secret it is 64-bit FNV-1a over "<accountId>:<clientOrderId>", for which every
+// client can: so the account is compared wherever a key is looked up, and the id with it.
 //
 // No client order id is key 0; a hash of 0 becomes 1. No allocation.
 func (k *ClientKey) Of(accountID uint32, clientOrderID []byte) (key uint64) {

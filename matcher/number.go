@@ -32,7 +32,7 @@ func (e *Engine) numberLate(c *Command) uint64 {
 	return number
 }
 
-// number is the number of an order that is held. In era 0 nobody waits for its cold half.
+// number is the number of an order that is held. In era 0 its cold half is not read.
 func (e *Engine) number(o *order, cold *orderCold) uint64 {
 	if e.nextRef <= maxOrderRef+1 {
 		return uint64(o.ref)
