@@ -35,6 +35,7 @@ func (in *installation) openMember(c *config, log *slog.Logger) error {
 		return err
 	}
 	in.watching = startWatching(c, statsSourcesOf(in, m), log)
+	in.watchNumbers(log)
 	extracts := &memberExtracts{c: c, in: in, log: log}
 	extracts.follow()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -195,6 +195,7 @@ func (in *installation) coreParts() []httpapi.Part {
 	if held := k.held.Load(); held != nil {
 		list = append(list, httpapi.Part{Name: "history", Detail: (*held).Error()})
 	}
+	list = append(list, numbersPart(k.views.NextRef())...)
 	if in.member != nil && !in.member.node.Leads() {
 		return list
 	}

@@ -26,6 +26,7 @@ func coreMetrics(k *core, edge *httpapi.OrderMatcher) httpapi.Metrics {
 	m.JournalCommits = func() httpapi.Histogram { return commitHistogram(k.journal.Metrics()) }
 	m.JournalBytes = func() uint64 { return k.journal.Metrics().CommitBytes }
 	m.More = func(emit emitMore) {
+		k.numberMetrics(emit)
 		emit("svc_price_ticks_late_total", "Prices older than the market price, which stays.",
 			true, float64(k.gate.Late()))
 	}

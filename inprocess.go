@@ -106,13 +106,13 @@ func (v *coreVenue) create(steps []orderflow.Step, results []outcomeOf) error {
 func (v *coreVenue) terms(c *matcher.Command, s *orderflow.Step) {
 	c.AccountID, c.Side, c.Qty = s.AccountID, s.Side, s.Quantity
 	c.SecurityID, _ = v.core.gate.Security([]byte(s.Security)) // unknown is 0, and refused
-	c.PriceTicks = int64(matcher.IdempotencyKey(s.AccountID, s.ClientOrderID))
+	c.PriceTicks = int64(v.core.views.ClientKey().Of(s.AccountID, []byte(s.ClientOrderID)))
 }
 
 func outcomeOfAnswer(a *desk.Answer) outcomeOf {
 	o := outcomeOf{}
 	if a.OrderRef != 0 {
-		o.orderID = "ord-" + strconv.FormatUint(uint64(a.OrderRef), 10)
+		o.orderID = "ord-" + strconv.FormatUint(a.Order(), 10)
 	}
 	if a.Refused() {
 		o.verdict, o.reason = refused, a.Reason.String()
@@ -129,11 +129,11 @@ func (v *coreVenue) one(c matcher.Command, clientID string) (o outcomeOf, err er
 
 // find returns the order that an id names, false when it is unknown or final.
 func (v *coreVenue) find(orderID string) (row blotter.OrderRow, ok bool) {
-	ref, err := strconv.ParseUint(strings.TrimPrefix(orderID, "ord-"), 10, 32)
+	number, err := strconv.ParseUint(strings.TrimPrefix(orderID, "ord-"), 10, 64)
 	if err != nil {
 		return row, false
 	}
-	row, ok = v.core.views.Order(uint32(ref))
+	row, ok = v.core.views.Numbered(number)
 	return row, ok && row.Open()
 }
 
@@ -155,7 +155,7 @@ func (v *coreVenue) replace(orderID string, step *orderflow.Step) (outcomeOf, er
 	c := matcher.NewCommand(matcher.OrderReplace)
 	c.OrderRef, c.AccountID, c.SecurityID, c.Side = row.Ref, row.AccountID, row.SecurityID, row.Side
 	c.Qty, c.LimitPx = step.Quantity, step.LimitPx
-	c.PriceTicks = int64(matcher.IdempotencyKey(row.AccountID, step.ClientOrderID))
+	c.PriceTicks = int64(v.core.views.ClientKey().Of(row.AccountID, []byte(step.ClientOrderID)))
 	return v.amended(v.one(c, step.ClientOrderID))
 }
 

@@ -103,6 +103,7 @@ func (in *installation) openSingle(ctx context.Context, c *config, log *slog.Log
 		d.follow(c, in.core, in.listeners)
 	}
 	in.watching = startWatching(c, statsSourcesOf(in, m), log)
+	in.watchNumbers(log)
 	return nil
 }
 

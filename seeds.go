@@ -67,6 +67,15 @@ func genesisFrom(c *config) (*matcher.Genesis, error) {
 	return g, nil
 }
 
+// newGenesis is the record of a new journal: what the settings say, and a secret of its own.
+func newGenesis(c *config) (*matcher.Genesis, error) {
+	g, err := genesisFrom(c)
+	if err == nil {
+		g.ClientKey = matcher.NewClientKey()
+	}
+	return g, err
+}
+
 // limits are the engine's bounds. The settings' kinds have already refused
 // what does not fit an int64 x 1e6.
 func (c *config) limits() matcher.Limits {

@@ -107,7 +107,7 @@ func coreOptionsFrom(c *config) coreOptions {
 		blotterCapacity:  c.Int("recon.blotter.capacity"),
 		tickets:          c.Int("http.max-inflight"),
 		session:          c.sessions(),
-		genesis:          func() (*matcher.Genesis, error) { return genesisFrom(c) },
+		genesis:          func() (*matcher.Genesis, error) { return newGenesis(c) },
 	}
 }
 

@@ -84,7 +84,7 @@ func (d *tradingDay) batch(n int) {
 		c.EventTimeMillis = d.now
 		if c.Type == matcher.OrderNew || c.Type == matcher.TradeNew {
 			if name != "" {
-				c.PriceTicks = int64(matcher.IdempotencyKey(c.AccountID, name))
+				c.PriceTicks = int64(d.core.views.ClientKey().Of(c.AccountID, []byte(name)))
 				t.SetClientID(i, []byte(name))
 			}
 			c.OrderRef = uint32(d.core.gate.Screen(&c))

@@ -86,6 +86,8 @@ func (b *Blotter) Observe(ev *matcher.Event, _ []byte) {
 	store(&fill.CounterRef, ev.Detail().CounterRef)
 	store(&fill.Side, ev.Side)
 	store(&fill.Flags, ev.Flags&matcher.FillFlags)
+	store(&fill.Era, ev.Era)
+	store(&fill.CounterEra, ev.Detail().CounterEra)
 	b.lock.End()
 	b.advance(ev.TradeSeq)
 }

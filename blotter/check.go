@@ -121,7 +121,7 @@ func (l *levels) check(sums map[uint32]level) error {
 func (k *keys) check() error {
 	for i := range k.count {
 		row, got := k.oldest(i), KeyRow{}
-		if !k.read(family(row.Kind), row.Key, &got) || got.InputSeq != row.InputSeq {
+		if !k.read(family(row.Kind), row.Key, row.AccountID, &got) || got.InputSeq != row.InputSeq {
 			return fmt.Errorf("key %016x of inputSeq %d leads to inputSeq %d", row.Key, row.InputSeq, got.InputSeq)
 		}
 	}
@@ -151,7 +151,7 @@ func (v *Views) Check(e *matcher.Engine) error {
 
 func (r *OrderRow) info() matcher.OrderInfo {
 	return matcher.OrderInfo{
-		Ref: r.Ref, AccountID: r.AccountID, SecurityID: r.SecurityID, Side: r.Side, Status: r.Status,
+		Ref: r.Ref, Era: r.Era, AccountID: r.AccountID, SecurityID: r.SecurityID, Side: r.Side, Status: r.Status,
 		Reason: r.Reason, Qty: r.Qty, Leaves: r.Leaves, LimitPx: r.LimitPx, LastPx: r.LastPx, LastQty: r.LastQty,
 		CreatedMillis: r.CreatedMillis, UpdatedMillis: r.UpdatedMillis,
 	}
@@ -263,7 +263,10 @@ func (v *Views) checkKeys(e *matcher.Engine) (err error) {
 		}
 		row := v.keys.oldest(n)
 		n++
-		got := matcher.KeyInfo{Key: row.Key, Kind: row.Kind, Ref: row.Ref, Decision: row.Reason}
+		got := matcher.KeyInfo{
+			Key: row.Key, Kind: row.Kind, Ref: row.Ref, Decision: row.Reason,
+			ByAccount: row.ByAccount, AccountID: row.AccountID,
+		}
 		if got != want {
 			err = fmt.Errorf("key number %d %+v, engine %+v", n, got, want)
 		}

@@ -51,7 +51,7 @@ func (t *contracts) add(info *matcher.ContractInfo, createdMillis int64, id []by
 
 // booked takes in a booking.
 func (v *Views) booked(ev *matcher.Event, clientID []byte) {
-	v.remember(ev, matcher.KeyContract, ev.InputSeq)
+	v.remember(ev, matcher.KeyContract, ev.InputSeq, clientID)
 	info := matcher.ContractInfo{ID: ev.InputSeq}
 	info.ContractTerms, _ = ev.Cmd().ContractTerms()
 	v.contracts.add(&info, ev.TimeMillis, clientID)

@@ -26,14 +26,15 @@ import (
 //	5 POSITION   account, security u32; quantity, average cost i64; by order of account, security
 //	6 OPEN       order, ascending by reference
 //	7 RETAINED   order, in order of eviction
-//	8 KEY        key, inputSeq, terms hash, reference u64; kind, reason u8; zero [6]; in order of eviction
+//	8 KEY        key, inputSeq, terms hash, reference u64; kind, reason, by account u8; zero u8;
+//	             account u32, zero when not by account; in order of eviction
 //	9 SOURCE     mark u32, zero u32; watermark i64; accounts, then securities
 //	10 CONTRACT  contract, ascending by id
 //	11 END       no records
 //
 //	order        ref, account, security u32; qty, leaves, last qty i32; inputSeq u64; created,
 //	             updated, limit, last price i64; side, type, time in force, status, reason,
-//	             length of the client id u8; zero [2]; client id [64], zero padded
+//	             length of the client id u8; era u16; client id [64], zero padded
 //	contract     id u64; created, fixed rate i64; account u32; notional i32; convention, effective day,
 //	             maturity day, expiry day u32; side, product (0 swap, 1 swaption), style, length of the
 //	             client id u8; client id [64], zero padded
@@ -155,7 +156,7 @@ func (v *Views) WriteTo(out io.Writer) (int64, error) {
 	for i := range v.keys.count {
 		k := v.keys.oldest(i)
 		w.u64(k.Key).u64(k.InputSeq).u64(k.TermsHash).u64(k.Ref)
-		w.u8(uint8(k.Kind)).u8(uint8(k.Reason)).bytes(make([]byte, 6)).flush()
+		w.u8(uint8(k.Kind)).u8(uint8(k.Reason)).u8(flagByte(k.ByAccount)).u8(0).u32(k.AccountID).flush()
 	}
 	w.end()
 	w.begin(sourceSection, controlSources)
@@ -253,12 +254,19 @@ func (w *imageWriter) order(r *OrderRow) {
 	w.u32(uint32(r.Qty)).u32(uint32(r.Leaves)).u32(uint32(r.LastQty)).u64(r.InputSeq)
 	w.i64(r.CreatedMillis).i64(r.UpdatedMillis).i64(r.LimitPx).i64(r.LastPx)
 	w.u8(uint8(r.Side)).u8(uint8(r.Type)).u8(uint8(r.TimeInForce)).u8(uint8(r.Status))
-	w.u8(uint8(r.Reason)).u8(r.idLen).u8(0).u8(0)
+	w.u8(uint8(r.Reason)).u8(r.idLen).u8(uint8(r.Era)).u8(uint8(r.Era >> 8))
 	w.bytes(r.ClientID()).bytes(make([]byte, MaxClientID-int(r.idLen))).flush()
 }
 
 // retainedAt is the slot of the i-th oldest terminal order.
 func (o *orders) retainedAt(i int) uint32 { return o.retained[(o.oldest+i)%len(o.retained)] }
+
+func flagByte(set bool) uint8 {
+	if set {
+		return 1
+	}
+	return 0
+}
 
 // oldest is the row of the i-th oldest key.
 func (k *keys) oldest(i int) *KeyRow {

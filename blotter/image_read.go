@@ -180,7 +180,7 @@ func (v *Views) restore(g *matcher.Genesis, r *imageReader) error {
 
 func (v *Views) restoreHead(r *imageReader) error {
 	applied, tradeSeq, lastRef := r.u64(), r.u64(), r.u64()
-	if applied > math.MaxInt64 || tradeSeq > math.MaxInt64 || lastRef > math.MaxUint32 {
+	if applied > math.MaxInt64 || tradeSeq > math.MaxInt64 || lastRef > matcher.MaxOrderNumber {
 		return bad("applied %d, tradeSeq %d, last reference %d", applied, tradeSeq, lastRef)
 	}
 	if genesis := [32]byte(r.bytes(32)); genesis != v.genesis {
@@ -267,9 +267,10 @@ func (v *Views) readOrder(r *imageReader) (row OrderRow, id []byte, err error) {
 	row.LimitPx, row.LastPx = r.i64(), r.i64()
 	row.Side, row.Type, row.TimeInForce = matcher.Side(r.u8()), OrderType(r.u8()), TimeInForce(r.u8())
 	row.Status, row.Reason = matcher.OrderStatus(r.u8()), matcher.RiskReason(r.u8())
-	idLen, padded := r.u8(), r.zeros(2)
+	idLen := r.u8()
+	row.Era = uint16(r.u8()) | uint16(r.u8())<<8
 	switch {
-	case row.Ref == 0 || int64(row.Ref) > v.orders.lastRef.Load() || v.orders.find(row.Ref) != 0:
+	case row.Ref == 0 || int64(row.Number()) > v.orders.lastRef.Load() || v.orders.find(row.Ref) != 0:
 		return row, nil, bad("order %d is there twice or above %d", row.Ref, v.orders.lastRef.Load())
 	case row.InputSeq == 0 || row.InputSeq > v.current:
 		return row, nil, bad("order %d of inputSeq %d, applied are %d", row.Ref, row.InputSeq, v.current)
@@ -277,8 +278,8 @@ func (v *Views) readOrder(r *imageReader) (row OrderRow, id []byte, err error) {
 		row.Status > matcher.StatusRejected || row.Reason >= matcher.ReasonCount:
 		return row, nil, bad("order %d: side %d, type %d, time in force %d, status %d, reason %d",
 			row.Ref, row.Side, row.Type, row.TimeInForce, row.Status, row.Reason)
-	case !padded || idLen > MaxClientID:
-		return row, nil, bad("order %d: client id of %d bytes, or padding that is not zero", row.Ref, idLen)
+	case idLen > MaxClientID:
+		return row, nil, bad("order %d: client id of %d bytes", row.Ref, idLen)
 	}
 	id = r.bytes(int(idLen))
 	if !r.zeros(MaxClientID - int(idLen)) {
@@ -340,11 +341,14 @@ func (v *Views) keyRestorer() func(*imageReader) error {
 	return func(r *imageReader) error {
 		row := KeyRow{Key: r.u64(), InputSeq: r.u64(), TermsHash: r.u64(), Ref: r.u64()}
 		row.Kind, row.Reason = matcher.IdempotencyKind(r.u8()), matcher.RiskReason(r.u8())
+		named, padded := r.u8(), r.zeros(1)
+		row.ByAccount, row.AccountID = named == 1, r.u32()
 		var other KeyRow
 		switch {
-		case !r.zeros(6) || row.Kind > matcher.KeyContract || row.Reason >= matcher.ReasonCount:
+		case !padded || named > 1 || named == 0 && row.AccountID != 0,
+			row.Kind > matcher.KeyContract || row.Reason >= matcher.ReasonCount:
 			return bad("key %016x: kind %d, reason %d, or padding that is not zero", row.Key, row.Kind, row.Reason)
-		case row.Key == 0 || v.keys.read(family(row.Kind), row.Key, &other):
+		case row.Key == 0 || v.keys.read(family(row.Kind), row.Key, row.AccountID, &other):
 			return bad("key %016x is none or there twice", row.Key)
 		case row.InputSeq <= last || row.InputSeq > v.current:
 			return bad("key %016x of inputSeq %d after %d, applied are %d", row.Key, row.InputSeq, last, v.current)

@@ -3,6 +3,7 @@
 package blotter
 
 import (
+	"encoding/binary"
 	"unsafe"
 
 	"posttrade/matcher"
@@ -17,14 +18,17 @@ type KeyRow struct {
 	Ref       uint64 // what Kind says
 	Kind      matcher.IdempotencyKind
 	Reason    matcher.RiskReason
-	_         [2]uint8
+	ByAccount bool // the key is AccountID's; records of version 1 do not say whose it is
+	_         uint8
 	next      uint32 // next slot of the chain: an older key, or one that is no longer there
+	AccountID uint32 // 0 unless ByAccount
+	_         uint32
 }
 
 type keySlot struct {
 	lock ring.SeqLock
 	row  KeyRow
-	_    [2]uint64
+	_    uint64
 }
 
 // Compile-time check: a slot is a cache line.
@@ -38,6 +42,9 @@ var _ = [1]struct{}{}[unsafe.Sizeof(keySlot{})-64]
 // ones. So nothing is ever unlinked: when the slot behind a key holds a younger
 // one, it has been used again, and so have all that were behind it.
 //
+// The hash is salted per process, like the engine's: where it is known how ids become keys,
+// callers choose their keys, and must not choose their chains.
+//
 // A head also holds marks of the keys in its chain and the lap in which its
 // newest was added. Nearly every key that is asked for is new, and its mark says
 // so without a look at the slots, which another core has just written.
@@ -45,6 +52,7 @@ type keys struct {
 	slots []keySlot // a ring; the first is never used
 	heads []uint64  // lap << 60 | marks << 32 | slot, 0 is empty; few, so that they stay in cache: the writer walks no chain
 	shift uint
+	salt  uint64 // odd
 	next  uint32 // the slot used next
 	lap   uint64 // how often the ring has been gone round
 	count int
@@ -64,14 +72,20 @@ const (
 func family(kind matcher.IdempotencyKind) uint64 { return uint64(kind) >> 1 & 1 }
 
 // headOf is where the chain of a key starts, and markOf its mark there. Any goroutine.
-func (k *keys) headOf(family, key uint64) uint64 { return spread(family, key) >> k.shift }
+func (k *keys) headOf(family, key uint64) uint64 { return k.spread(family, key) >> k.shift }
 
 func (k *keys) markOf(family, key uint64) uint64 {
 	const choices = 32 // of which markCount are left
-	return 1 << (markShift + spread(family, key)>>(k.shift-5)%choices*markCount/choices)
+	return 1 << (markShift + k.spread(family, key)>>(k.shift-5)%choices*markCount/choices)
 }
 
-func spread(family, key uint64) uint64 { return (key ^ family) * 0x9e3779b97f4a7c15 }
+func (k *keys) spread(family, key uint64) uint64 { return (key ^ family) * k.salt }
+
+// is reports that a row is the one of a key that an account asks for. A row that does not
+// say whose it is belongs to every account, like the engine's.
+func (r *KeyRow) is(space, key uint64, accountID uint32) bool {
+	return r.Key == key && family(r.Kind) == space && (!r.ByAccount || r.AccountID == accountID)
+}
 
 // alive reports that the newest key of a chain is still remembered, seen from
 // slot at, which is about to be used. It may say so of one that is long gone.
@@ -105,7 +119,9 @@ func (k *keys) remember(row *KeyRow) {
 	store(&s.row.Ref, row.Ref)
 	store(&s.row.Kind, row.Kind)
 	store(&s.row.Reason, row.Reason)
+	store(&s.row.ByAccount, row.ByAccount)
 	store(&s.row.next, row.next)
+	store(&s.row.AccountID, row.AccountID)
 	s.lock.End()
 	publish(head, fresh)
 	k.advance()
@@ -122,10 +138,11 @@ func (k *keys) advance() {
 	}
 }
 
-// TermsHash is a hash of what an admission asks for, without its idempotency
-// key and its times: a repeated key with another hash asks for something else.
-// It is FNV-1a by words of eight bytes, folded after each.
-func TermsHash(c *matcher.Command) uint64 {
+// TermsHash is a hash of what an admission asks for, without its idempotency key and its
+// times: a repeated key with another hash asks for something else. The client's own id is
+// part of it, but for records of version 1: two ids of one key are then told apart.
+// It is FNV-1a by words of eight bytes, folded after each; the id is one of them.
+func TermsHash(c *matcher.Command, clientID []byte) uint64 {
 	h := uint64(14695981039346656037)
 	h = fold(h, uint64(c.Type)|uint64(c.Side)<<8|uint64(c.Flags)<<16|uint64(c.AccountID)<<32)
 	h = fold(h, uint64(c.SecurityID)|uint64(uint32(c.Qty))<<32)
@@ -134,7 +151,30 @@ func TermsHash(c *matcher.Command) uint64 {
 	case matcher.OrderReplace, matcher.SwapBook, matcher.SwaptionBook: // the order, or the days of the contract
 		h = fold(h, uint64(c.OrderRef))
 	}
-	return h
+	if c.Version < 2 {
+		return h
+	}
+	return fold(h, textSum(clientID))
+}
+
+// textSum is a sum over the words of a text, each times an odd number of its own, so that
+// none waits for the one before. The last word of a longer text overlaps the one before.
+func textSum(text []byte) (sum uint64) {
+	const step = 0x9e3779b97f4a7c16
+	factor := uint64(step + 1)
+	sum = uint64(len(text)) << 57
+	if len(text) < 8 {
+		for i, b := range text {
+			sum += uint64(b) << (8 * i & 63) * factor
+		}
+		return sum
+	}
+	last := binary.LittleEndian.Uint64(text[len(text)-8:])
+	for ; len(text) >= 8; text = text[8:] {
+		sum += binary.LittleEndian.Uint64(text) * factor
+		factor += step
+	}
+	return sum + last*factor
 }
 
 func fold(h, word uint64) uint64 {

@@ -2,6 +2,7 @@ package blotter
 
 import (
 	"math/bits"
+	"math/rand/v2"
 	"sync/atomic"
 	"unsafe"
 
@@ -16,6 +17,7 @@ func newKeys(a *ring.Arena, capacity int) keys {
 		slots: ring.Carve[keySlot](a, capacity+1),
 		heads: ring.Carve[uint64](a, 1<<log),
 		shift: uint(64 - log),
+		salt:  rand.Uint64() | 1,
 		next:  1,
 	}
 }
@@ -29,7 +31,7 @@ func (k *keys) copyRow(at uint32, row *KeyRow) {
 // read finds a key. A key that is there all the time is found: a slot behind
 // which a younger key lies was used again, and the slots of older keys, to
 // which it would have led, were used again before that.
-func (k *keys) read(space, key uint64, row *KeyRow) bool {
+func (k *keys) read(space, key uint64, accountID uint32, row *KeyRow) bool {
 	head := atomic.LoadUint64(&k.heads[k.headOf(space, key)])
 	if head&k.markOf(space, key) == 0 {
 		return false
@@ -40,7 +42,7 @@ func (k *keys) read(space, key uint64, row *KeyRow) bool {
 		if row.InputSeq >= younger {
 			return false
 		}
-		if row.Key == key && family(row.Kind) == space {
+		if row.is(space, key, accountID) {
 			return true
 		}
 		younger = row.InputSeq
@@ -54,12 +56,38 @@ func (v *Views) ExpectKey(kind matcher.IdempotencyKind, key uint64) {
 	ring.Prefetch(unsafe.Pointer(&v.keys.heads[v.keys.headOf(family(kind), key)]), nil, nil, nil)
 }
 
-// Key returns the first decision on an idempotency key, false if none is
+// Key returns the first decision on an account's idempotency key, false if none is
 // remembered. Orders, replaces and market trades share one key space, so for
 // KeyOrder and KeyTrade the row's own Kind says what it was. Any goroutine.
-func (v *Views) Key(kind matcher.IdempotencyKind, key uint64) (row KeyRow, ok bool) {
-	if key == 0 || !v.keys.read(family(kind), key, &row) {
+func (v *Views) Key(kind matcher.IdempotencyKind, accountID uint32, key uint64) (row KeyRow, ok bool) {
+	if key == 0 || !v.keys.read(family(kind), key, accountID, &row) {
 		return KeyRow{}, false
 	}
 	return row, true
+}
+
+// ClientKey is what the keys of client order ids are made with. It never changes.
+func (v *Views) ClientKey() *matcher.ClientKey { return &v.clientKey }
+
+// Repeats reports that an admission asks for what the first one of its key has asked for:
+// the same terms under the same id of the client. security is the ticker as it was sent,
+// nil where there was none: what was refused because no security had it asked for the same,
+// whether or not one has it by now.
+func (r *KeyRow) Repeats(c *matcher.Command, clientID, security []byte) bool {
+	asked := *c
+	if !r.ByAccount {
+		asked.Version = matcher.OldestVersion
+		if len(security) > 0 && matcher.IsUnknownTicker(asked.SecurityID) {
+			asked.SecurityID = 0 // those records did not say which
+		}
+		return r.TermsHash == TermsHash(&asked, clientID)
+	}
+	if r.TermsHash == TermsHash(&asked, clientID) {
+		return true
+	}
+	if r.Reason == matcher.Accepted || len(security) == 0 {
+		return false
+	}
+	asked.SecurityID = matcher.UnknownTicker(security)
+	return r.TermsHash == TermsHash(&asked, clientID)
 }

@@ -71,7 +71,11 @@ func emptyViews(g *matcher.Genesis) (*Views, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &Views{wake: func() {}, genesis: sum}
+	secret, err := matcher.ParseClientKey(g.ClientKey)
+	if err != nil {
+		return nil, fmt.Errorf("blotter: %w: %w", err, ErrGenesis)
+	}
+	v := &Views{wake: func() {}, genesis: sum, clientKey: secret}
 	a := &v.arena
 	v.orders = newOrders(a, l.MaxOpenOrders, l.RetainedOrders)
 	v.keys = newKeys(a, l.IdempotencyCapacity)

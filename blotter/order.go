@@ -67,7 +67,7 @@ type OrderState struct {
 	Status      matcher.OrderStatus
 	Reason      matcher.RiskReason
 	idLen       uint8
-	_           [2]uint8
+	Era         uint16 // of Ref, see Number
 
 	LimitPx       int64 // 0 for a market order
 	UpdatedMillis int64
@@ -79,6 +79,9 @@ type OrderState struct {
 // ClientID is the caller's own id of the order, empty if there is none. It
 // points into the row.
 func (r *OrderRow) ClientID() []byte { return r.clientID[:r.idLen] }
+
+// Number is the number that the order is called by: its reference below, its era above.
+func (r *OrderRow) Number() uint64 { return uint64(r.Era)<<32 | uint64(r.Ref) }
 
 // Open reports whether the order can still trade.
 func (r *OrderRow) Open() bool { return !r.Status.Terminal() }

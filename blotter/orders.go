@@ -40,11 +40,11 @@ type orders struct {
 	high  ring.Sequence
 	top   uint32 // highest slot ever used; high publishes it
 
-	retained []uint32 // ring of the slots of terminal orders
-	oldest   int      // index of the oldest
-	kept     int      // how many
-	open     int      // open orders
-	lastRef  ring.Sequence
+	retained []uint32      // ring of the slots of terminal orders
+	oldest   int           // index of the oldest
+	kept     int           // how many
+	open     int           // open orders
+	lastRef  ring.Sequence // number of the last order
 }
 
 // headOf is where the chain of ref starts. Any goroutine.
@@ -108,13 +108,14 @@ func (o *orders) insert(row *OrderRow, id []byte) uint32 {
 	store(&s.row.LastQty, row.LastQty)
 	store(&s.row.level, row.level)
 	store(&s.row.idLen, uint8(len(id)))
+	store(&s.row.Era, row.Era)
 	storeBytes(&s.row.clientID, id) // the rest of it is never read
 	s.lock.End()
 	publish(head, uint64(row.Ref)<<32|uint64(at))
 	if int64(o.top) != o.high.Load() {
 		o.high.Release(int64(o.top))
 	}
-	o.lastRef.Release(int64(row.Ref))
+	o.lastRef.Release(int64(row.Number()))
 	return at
 }
 
@@ -192,7 +193,8 @@ func (o *orders) rename(at, ref, next uint32) {
 // fill fills an empty row from the first event of an ORDER_NEW.
 func (row *OrderRow) fill(ev *matcher.Event) {
 	cmd := ev.Cmd()
-	row.Ref, row.AccountID, row.SecurityID = ev.OrderRef, cmd.AccountID, cmd.SecurityID
+	row.Ref, row.Era = ev.OrderRef, ev.Era
+	row.AccountID, row.SecurityID = cmd.AccountID, cmd.SecurityID
 	row.InputSeq, row.CreatedMillis = ev.InputSeq, ev.TimeMillis
 	row.Qty, row.Leaves, row.Side = cmd.Qty, cmd.Qty, cmd.Side&1
 	row.Status, row.Reason = ev.Status, ev.Reason

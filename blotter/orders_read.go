@@ -81,8 +81,16 @@ func (o *orders) read(ref uint32, row *OrderRow) bool {
 	}
 }
 
-// Order returns the order of a reference, false if there is none or it is
+// Numbered returns the order of a number, false if there is none or it is
 // terminal and was dropped. Any goroutine.
+func (v *Views) Numbered(number uint64) (row OrderRow, ok bool) {
+	if row, ok = v.Order(uint32(number)); !ok || row.Number() != number {
+		return OrderRow{}, false
+	}
+	return row, true
+}
+
+// Order is Numbered for a reference, which tells the orders that are held apart.
 func (v *Views) Order(ref uint32) (row OrderRow, ok bool) {
 	if !v.orders.read(ref, &row) {
 		return OrderRow{}, false
@@ -90,54 +98,57 @@ func (v *Views) Order(ref uint32) (row OrderRow, ok bool) {
 	return row, true
 }
 
-// Orders appends to dst up to limit orders with a reference above after,
+// Orders appends to dst up to limit orders with a number above after,
 // ascending. next is the after of the following page, 0 at the end. An order
 // that matches the filter all the time is in the list exactly once; one that
 // changes meanwhile may be in it or not.
 //
-// Cost: it walks the references when they are dense, as the recent ones are,
+// Cost: it walks the numbers when they are dense, as the recent ones are,
 // else it scans every order once. Any goroutine.
-func (v *Views) Orders(f OrderFilter, after uint32, limit int, dst []OrderRow) (rows []OrderRow, next uint32) {
+func (v *Views) Orders(f OrderFilter, after uint64, limit int, dst []OrderRow) (
+	rows []OrderRow, next uint64) {
 	if limit <= 0 {
 		return dst, 0
 	}
 	accounts := slices.Clone(f.Accounts)
 	slices.Sort(accounts)
-	last, slots := uint32(v.orders.lastRef.Load()), v.orders.high.Load()
+	last, slots := uint64(v.orders.lastRef.Load()), v.orders.high.Load()
 	if last <= after {
 		return dst, 0
 	}
-	if int64(last-after) <= 2*slots {
+	if last-after <= 2*uint64(slots) {
 		return v.orders.walk(&f, accounts, after, last, limit, dst)
 	}
 	return v.orders.scan(&f, accounts, after, uint32(slots), limit, dst)
 }
 
-// walk tries every reference in turn.
-func (o *orders) walk(f *OrderFilter, accounts []uint32, after, last uint32, limit int, dst []OrderRow) (rows []OrderRow, next uint32) {
+// walk tries every number in turn.
+func (o *orders) walk(f *OrderFilter, accounts []uint32, after, last uint64, limit int, dst []OrderRow) (
+	rows []OrderRow, next uint64) {
 	rows = dst
 	var row OrderRow
-	for ref := uint64(after) + 1; ref <= uint64(last); ref++ {
-		if !o.read(uint32(ref), &row) || !f.keeps(&row, accounts) {
+	for number := after + 1; number <= last; number++ {
+		if !o.read(uint32(number), &row) || row.Number() != number || !f.keeps(&row, accounts) {
 			continue
 		}
 		if len(rows)-len(dst) == limit {
-			return rows, rows[len(rows)-1].Ref
+			return rows, rows[len(rows)-1].Number()
 		}
 		rows = append(rows, row)
 	}
 	return rows, 0
 }
 
-// scan looks at every slot and keeps the limit+1 lowest references: the one too
+// scan looks at every slot and keeps the limit+1 lowest numbers: the one too
 // many says that there is a following page.
-func (o *orders) scan(f *OrderFilter, accounts []uint32, after, slots uint32, limit int, dst []OrderRow) (rows []OrderRow, next uint32) {
-	var lowest lowestRefs
+func (o *orders) scan(f *OrderFilter, accounts []uint32, after uint64, slots uint32, limit int,
+	dst []OrderRow) (rows []OrderRow, next uint64) {
+	var lowest lowestNumbers
 	var row OrderRow
 	for at := uint32(1); at <= slots; at++ {
 		o.copyRow(at, &row, filterWords)
-		if row.Ref > after && f.keeps(&row, accounts) {
-			lowest.offer(row.Ref, limit+1)
+		if row.Number() > after && f.keeps(&row, accounts) {
+			lowest.offer(row.Number(), limit+1)
 		}
 	}
 	slices.Sort(lowest)
@@ -146,32 +157,32 @@ func (o *orders) scan(f *OrderFilter, accounts []uint32, after, slots uint32, li
 		next = lowest[limit-1]
 	}
 	rows = dst
-	for _, ref := range lowest {
-		if o.read(ref, &row) && f.keeps(&row, accounts) {
+	for _, number := range lowest {
+		if o.read(uint32(number), &row) && row.Number() == number && f.keeps(&row, accounts) {
 			rows = append(rows, row)
 		}
 	}
 	return rows, next
 }
 
-// lowestRefs is a heap with the highest reference on top.
-type lowestRefs []uint32
+// lowestNumbers is a heap with the highest number on top.
+type lowestNumbers []uint64
 
-// offer adds a reference and drops the highest when there are more than limit.
-func (l *lowestRefs) offer(ref uint32, limit int) {
+// offer adds a number and drops the highest when there are more than limit.
+func (l *lowestNumbers) offer(number uint64, limit int) {
 	h := *l
 	if len(h) < limit {
-		h = append(h, ref)
+		h = append(h, number)
 		for i := len(h) - 1; i > 0 && h[(i-1)/2] < h[i]; i = (i - 1) / 2 {
 			h[i], h[(i-1)/2] = h[(i-1)/2], h[i]
 		}
 		*l = h
 		return
 	}
-	if ref >= h[0] {
+	if number >= h[0] {
 		return
 	}
-	h[0] = ref
+	h[0] = number
 	for i := 0; 2*i+1 < len(h); {
 		child := 2*i + 1
 		if child+1 < len(h) && h[child+1] > h[child] {

@@ -92,17 +92,17 @@ func TestReadersSeeWholeOrders(t *testing.T) {
 		case 1:
 			f.Accounts, f.SecurityID = []uint32{900_001, 7}, 1
 		}
-		after := ref - min(ref, uint32(rng.IntN(60)))
+		after := uint64(ref) - min(uint64(ref), uint64(rng.IntN(60)))
 		rows, next := v.Orders(f, after, 1+rng.IntN(10), nil)
 		for i := range rows {
 			row := &rows[i]
 			listed.Add(1)
-			if row.Ref <= after || !whole(row) || !f.Statuses.Has(row.Status) ||
+			if row.Number() <= after || !whole(row) || !f.Statuses.Has(row.Status) ||
 				f.SecurityID != 0 && (row.SecurityID != 1 || row.AccountID == 3) {
 				t.Errorf("list after %d by %+v has %+v", after, f, row)
 				return false
 			}
-			after = row.Ref
+			after = row.Number()
 		}
 		if next != 0 && next < after {
 			t.Errorf("page up to %d, next %d", after, next)
@@ -188,7 +188,8 @@ func TestReadersAlwaysFindKeysThatAreRemembered(t *testing.T) {
 	}
 	var newest atomic.Uint64
 	rowOf := func(n uint64) KeyRow {
-		return KeyRow{Key: n, InputSeq: n * 3, TermsHash: n * 5, Ref: n * 7, Reason: matcher.RiskReason(n % 20)}
+		return KeyRow{Key: n, InputSeq: n * 3, TermsHash: n * 5, Ref: n * 7, Reason: matcher.RiskReason(n % 20),
+			ByAccount: true, AccountID: uint32(n)}
 	}
 	together(t, 3, func(step int) {
 		row := rowOf(uint64(step + 1))
@@ -197,7 +198,7 @@ func TestReadersAlwaysFindKeysThatAreRemembered(t *testing.T) {
 	}, func(rng *rand.Rand) bool {
 		last := newest.Load()
 		key := last - min(last, uint64(rng.IntN(capacity)))
-		row, ok := v.Key(matcher.KeyOrder, key)
+		row, ok := v.Key(matcher.KeyOrder, uint32(key), key)
 		row.next = 0
 		if ok && row != rowOf(key) {
 			t.Errorf("key %d: %+v", key, row)
@@ -296,15 +297,15 @@ func TestOrdersPaging(t *testing.T) {
 			}
 			for _, limit := range []int{1, 2, 7, 1000} {
 				// By walking the references, by scanning the slots, and by whichever Orders takes.
-				last, slots := uint32(v.orders.lastRef.Load()), uint32(v.orders.high.Load())
+				last, slots := uint64(v.orders.lastRef.Load()), uint32(v.orders.high.Load())
 				accounts := slices.Sorted(slices.Values(f.Accounts))
-				for way, page := range map[string]func(after uint32) ([]OrderRow, uint32){
-					"walk":   func(after uint32) ([]OrderRow, uint32) { return v.orders.walk(&f, accounts, after, last, limit, nil) },
-					"scan":   func(after uint32) ([]OrderRow, uint32) { return v.orders.scan(&f, accounts, after, slots, limit, nil) },
-					"orders": func(after uint32) ([]OrderRow, uint32) { return v.Orders(f, after, limit, nil) },
+				for way, page := range map[string]func(after uint64) ([]OrderRow, uint64){
+					"walk":   func(after uint64) ([]OrderRow, uint64) { return v.orders.walk(&f, accounts, after, last, limit, nil) },
+					"scan":   func(after uint64) ([]OrderRow, uint64) { return v.orders.scan(&f, accounts, after, slots, limit, nil) },
+					"orders": func(after uint64) ([]OrderRow, uint64) { return v.Orders(f, after, limit, nil) },
 				} {
 					var got []OrderRow
-					after, pages := uint32(0), 0
+					after, pages := uint64(0), 0
 					for {
 						rows, next := page(after)
 						got = append(got, rows...)
@@ -312,7 +313,7 @@ func TestOrdersPaging(t *testing.T) {
 						if next == 0 {
 							break
 						}
-						if len(rows) != limit || next != rows[limit-1].Ref {
+						if len(rows) != limit || next != rows[limit-1].Number() {
 							t.Fatalf("round %d, %s, %+v, limit %d: page of %d, next %d", round, way, f, limit, len(rows), next)
 						}
 						after = next
@@ -358,7 +359,7 @@ func TestReadsOfWhatIsNotThere(t *testing.T) {
 	if all := v.Positions(8, nil); len(all) != 0 {
 		t.Errorf("positions %v", all)
 	}
-	if row, ok := v.Key(matcher.KeyOrder, 0); ok {
+	if row, ok := v.Key(matcher.KeyOrder, 7, 0); ok {
 		t.Errorf("key 0: %+v", row)
 	}
 }

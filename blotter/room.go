@@ -10,7 +10,7 @@ import (
 // first rows are not held up by it. Any goroutine.
 func (v *Views) MakeResident() error { return v.arena.MakeResident() }
 
-// NextRef is the reference of the order that comes next, as far as the views know. Any goroutine.
+// NextRef is the number of the order that comes next, as far as the views know. Any goroutine.
 func (v *Views) NextRef() uint64 { return uint64(v.orders.lastRef.Load()) + 1 }
 
 // Frontiers are the tables that are used in the order in which orders come.

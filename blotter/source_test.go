@@ -36,6 +36,7 @@ type source struct {
 	events []matcher.Event // of the last command
 	time   int64
 	issued uint32 // order references so far
+	number uint64 // of the last order
 	spread int64  // how far prices roam, in ticks
 	policy int64  // the version of the last policy, which mostly rises
 }
@@ -60,7 +61,9 @@ func (s *source) apply(c matcher.Command) []matcher.Event {
 	s.out.Flush()
 	for i := range s.events {
 		if e := &s.events[i]; e.Kind == matcher.EventAccepted || e.Kind == matcher.EventRejected {
-			s.issued = max(s.issued, e.OrderRef)
+			if number := e.Order(); number > s.number {
+				s.number, s.issued = number, uint32(number)
+			}
 		}
 	}
 	return s.events

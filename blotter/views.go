@@ -39,14 +39,16 @@ type Views struct {
 	arena   ring.Arena
 	sources [controlSources]sourceMark
 	genesis [32]byte // SHA-256 of the genesis record
+
+	clientKey matcher.ClientKey // of the genesis record
 }
 
 // Applied is the last sequence whose events have all been observed; rows may
 // already show part of the one after it. Any goroutine.
 func (v *Views) Applied() uint64 { return uint64(v.applied.Load()) }
 
-// Observe takes in one event. clientID is the caller's own id of what an
-// ORDER_NEW or an OTC booking makes, at its first event; it is copied. Events come in order and without a
+// Observe takes in one event. clientID is the caller's own id of the
+// command, at its first event; it is copied. Events come in order and without a
 // hole: anything else is a bug and panics. Cost: no allocation. Observer only.
 func (v *Views) Observe(ev *matcher.Event, clientID []byte) {
 	if ev.Flags&matcher.EventFirst != 0 {
@@ -65,13 +67,13 @@ func (v *Views) Observe(ev *matcher.Event, clientID []byte) {
 	case matcher.EventCanceled:
 		v.canceled(ev)
 	case matcher.EventReplaced:
-		v.replaced(ev)
+		v.replaced(ev, clientID)
 	case matcher.EventRested:
 		v.rested(ev)
 	case matcher.EventApplied:
 		v.control(ev)
 	case matcher.EventBooked:
-		v.remember(ev, matcher.KeyTrade, ev.InputSeq)
+		v.remember(ev, matcher.KeyTrade, ev.InputSeq, clientID)
 	case matcher.EventContract:
 		v.booked(ev, clientID)
 	default:
@@ -98,7 +100,7 @@ func (v *Views) Flush() (more bool) {
 
 // accepted makes a new order.
 func (v *Views) accepted(ev *matcher.Event, clientID []byte) {
-	v.remember(ev, matcher.KeyOrder, uint64(ev.OrderRef))
+	v.remember(ev, matcher.KeyOrder, ev.Order(), clientID)
 	var row OrderRow
 	row.fill(ev)
 	if ev.Flags&matcher.EventRests != 0 {
@@ -120,36 +122,45 @@ func (v *Views) rejected(ev *matcher.Event, clientID []byte) {
 		if ev.OrderRef == 0 {
 			return // there was no reference left for it
 		}
-		v.remember(ev, matcher.KeyOrder, uint64(ev.OrderRef))
+		v.remember(ev, matcher.KeyOrder, ev.Order(), clientID)
 		var row OrderRow
 		row.fill(ev)
 		v.orders.retire(v.orders.insert(&row, clientID))
 	case matcher.OrderReplace:
-		v.rememberReplace(ev)
+		v.rememberReplace(ev, clientID)
 	case matcher.TradeNew:
-		v.remember(ev, matcher.KeyTrade, ev.InputSeq)
+		v.remember(ev, matcher.KeyTrade, ev.InputSeq, clientID)
 	case matcher.SwapBook, matcher.SwaptionBook:
-		v.remember(ev, matcher.KeyContract, ev.InputSeq)
+		v.remember(ev, matcher.KeyContract, ev.InputSeq, clientID)
 	}
 }
 
 // rememberReplace remembers the key of a replace, unless it names an order that never was.
-func (v *Views) rememberReplace(ev *matcher.Event) {
-	if ref := ev.Cmd().OrderRef; ref != 0 && int64(ref) <= v.orders.lastRef.Load() {
-		v.remember(ev, matcher.KeyOrder, uint64(ref))
+func (v *Views) rememberReplace(ev *matcher.Event, clientID []byte) {
+	ref := ev.Cmd().OrderRef
+	number := matcher.LastNumber(uint64(v.orders.lastRef.Load()), ref)
+	if at := v.orders.find(ref); at != 0 {
+		number = v.orders.slots[at].row.Number()
+	}
+	if number != 0 {
+		v.remember(ev, matcher.KeyOrder, number, clientID)
 	}
 }
 
 // remember keeps the decision of a first event whose command carries a key.
-func (v *Views) remember(ev *matcher.Event, kind matcher.IdempotencyKind, ref uint64) {
+func (v *Views) remember(ev *matcher.Event, kind matcher.IdempotencyKind, ref uint64, clientID []byte) {
 	cmd := ev.Cmd()
 	if cmd.PriceTicks == 0 {
 		return
 	}
-	v.keys.remember(&KeyRow{
-		Key: uint64(cmd.PriceTicks), InputSeq: ev.InputSeq, TermsHash: TermsHash(cmd),
+	row := KeyRow{
+		Key: uint64(cmd.PriceTicks), InputSeq: ev.InputSeq, TermsHash: TermsHash(cmd, clientID),
 		Ref: ref, Kind: kind, Reason: ev.Reason,
-	})
+	}
+	if cmd.Version >= 2 {
+		row.ByAccount, row.AccountID = true, cmd.AccountID
+	}
+	v.keys.remember(&row)
 }
 
 // order returns the slot of an order that an event is about. The engine knows
@@ -233,8 +244,8 @@ func (v *Views) canceled(ev *matcher.Event) {
 
 // replaced gives an order a new total quantity and limit. Unless it rests
 // whole, fills and a rest or a cancel follow.
-func (v *Views) replaced(ev *matcher.Event) {
-	v.rememberReplace(ev)
+func (v *Views) replaced(ev *matcher.Event, clientID []byte) {
+	v.rememberReplace(ev, clientID)
 	s := &v.orders.slots[v.order(ev)]
 	row, level := &s.row, uint32(0)
 	if row.level != 0 {

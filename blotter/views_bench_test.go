@@ -173,7 +173,7 @@ func BenchmarkViews(b *testing.B) {
 	})
 	b.Run("op=orders-page/limit=100", func(b *testing.B) {
 		var rows []OrderRow
-		for after := uint32(0); b.Loop(); {
+		for after := uint64(0); b.Loop(); {
 			rows, after = v.Orders(OrderFilter{Statuses: OpenOrders}, after, 100, rows[:0])
 		}
 	})
@@ -233,7 +233,7 @@ func TestObserveDoesNotAllocate(t *testing.T) {
 	contract := v.contracts.rows[0].ID
 	if n := testing.AllocsPerRun(100, func() {
 		v.Order(s.issued)
-		v.Key(matcher.KeyOrder, 5)
+		v.Key(matcher.KeyOrder, 7, 5)
 		v.Position(7, 1)
 		v.Account(7)
 		v.Contract(contract)
@@ -246,7 +246,7 @@ func TestObserveDoesNotAllocate(t *testing.T) {
 	}
 	rows := make([]OrderRow, 0, 100)
 	f := OrderFilter{Statuses: OpenOrders}
-	if n := testing.AllocsPerRun(100, func() { v.Orders(f, s.issued-50, 50, rows) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { v.Orders(f, uint64(s.issued-50), 50, rows) }); n != 0 {
 		t.Errorf("a page of orders into enough memory allocates %v times, want 0", n)
 	}
 	if !slices.ContainsFunc(all, func(e matcher.Event) bool { return e.Kind == matcher.EventFilled }) {

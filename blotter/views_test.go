@@ -44,7 +44,8 @@ func (m *model) first(ev *matcher.Event, capacity int) {
 	if c.TemplateID != matcher.TemplateCommand || ev.Reason == matcher.Duplicate {
 		return
 	}
-	key := KeyRow{Key: uint64(c.PriceTicks), InputSeq: ev.InputSeq, TermsHash: TermsHash(c), Ref: uint64(ev.OrderRef), Reason: ev.Reason}
+	key := KeyRow{Key: uint64(c.PriceTicks), InputSeq: ev.InputSeq, TermsHash: TermsHash(c, clientID(ev.InputSeq)), Ref: uint64(ev.OrderRef),
+		Reason: ev.Reason, ByAccount: true, AccountID: c.AccountID}
 	switch c.Type {
 	case matcher.OrderNew:
 		row := &OrderRow{Ref: ev.OrderRef, InputSeq: ev.InputSeq}
@@ -117,11 +118,14 @@ func (m *model) compare(t *testing.T, v *Views) {
 	if !slices.Equal(listed, held) || next != 0 {
 		t.Fatalf("listed %v and then %d, want %v", listed, next, held)
 	}
-	for key := range uint64(82) {
-		row, ok := v.Key(matcher.KeyOrder, key)
-		trade, tradeOK := v.Key(matcher.KeyTrade, key)
+	for n := range uint64(82 * 4) {
+		key, account := n/4, []uint32{7, 3, 900_001, 12}[n%4]
+		row, ok := v.Key(matcher.KeyOrder, account, key)
+		trade, tradeOK := v.Key(matcher.KeyTrade, account, key)
 		of := func(contract bool) int {
-			return slices.IndexFunc(m.keys, func(k KeyRow) bool { return k.Key == key && (k.Kind == matcher.KeyContract) == contract })
+			return slices.IndexFunc(m.keys, func(k KeyRow) bool {
+				return k.Key == key && k.AccountID == account && (k.Kind == matcher.KeyContract) == contract
+			})
 		}
 		at := of(false)
 		if ok != (at >= 0) || tradeOK != ok || trade != row {
@@ -131,7 +135,7 @@ func (m *model) compare(t *testing.T, v *Views) {
 		if ok && row != m.keys[at] {
 			t.Fatalf("key %d is %+v, want %+v", key, row, m.keys[at])
 		}
-		row, ok = v.Key(matcher.KeyContract, key)
+		row, ok = v.Key(matcher.KeyContract, account, key)
 		row.next = 0
 		if at = of(true); ok != (at >= 0) || ok && row != m.keys[at] {
 			t.Fatalf("key %d of a contract is %v %+v, want number %d of %+v", key, ok, row, at, m.keys)
@@ -424,7 +428,7 @@ func TestTermsHashTellsTermsApart(t *testing.T) {
 	base.AccountID, base.SecurityID, base.Qty, base.LimitPx, base.PriceTicks = 7, 1, 10, 5_000_000, 42
 	replace := base
 	replace.Type, replace.OrderRef = matcher.OrderReplace, 3
-	seen := map[uint64]string{TermsHash(&base): "base", TermsHash(&replace): "replace"}
+	seen := map[uint64]string{TermsHash(&base, nil): "base", TermsHash(&replace, nil): "replace"}
 	for name, change := range map[string]func(c *matcher.Command){
 		"type": func(c *matcher.Command) { c.Type = matcher.TradeNew }, "account": func(c *matcher.Command) { c.AccountID++ },
 		"security": func(c *matcher.Command) { c.SecurityID++ }, "side": func(c *matcher.Command) { c.Side = matcher.Sell },
@@ -433,14 +437,14 @@ func TestTermsHashTellsTermsApart(t *testing.T) {
 	} {
 		c := base
 		change(&c)
-		if other, ok := seen[TermsHash(&c)]; ok {
+		if other, ok := seen[TermsHash(&c, nil)]; ok {
 			t.Errorf("%s does not tell terms apart from %s", name, other)
 		}
-		seen[TermsHash(&c)] = name
+		seen[TermsHash(&c, nil)] = name
 	}
 	again := base
 	again.OrderRef, again.PriceTicks, again.EventTimeMillis, again.InputSeq = 8, 1, 99, 12
-	if TermsHash(&again) != TermsHash(&base) {
+	if TermsHash(&again, nil) != TermsHash(&base, nil) {
 		t.Error("the gate's verdict, the key, the time or the sequence is part of the terms")
 	}
 	terms := matcher.ContractTerms{
@@ -448,7 +452,7 @@ func TestTermsHashTellsTermsApart(t *testing.T) {
 		Swaption: true, Expiry: 19_000, Style: matcher.Bermudan,
 	}
 	booking := terms.Command()
-	seen[TermsHash(&booking)] = "a contract"
+	seen[TermsHash(&booking, nil)] = "a contract"
 	for name, change := range map[string]func(t *matcher.ContractTerms){
 		"a contract's account": func(t *matcher.ContractTerms) { t.AccountID++ }, "direction": func(t *matcher.ContractTerms) { t.Side++ },
 		"notional": func(t *matcher.ContractTerms) { t.Notional++ }, "rate": func(t *matcher.ContractTerms) { t.FixedRate++ },
@@ -459,19 +463,19 @@ func TestTermsHashTellsTermsApart(t *testing.T) {
 		changed := terms
 		change(&changed)
 		c := changed.Command()
-		if other, ok := seen[TermsHash(&c)]; ok {
+		if other, ok := seen[TermsHash(&c, nil)]; ok {
 			t.Errorf("%s does not tell terms apart from %s", name, other)
 		}
-		seen[TermsHash(&c)] = name
+		seen[TermsHash(&c, nil)] = name
 	}
 	later := booking
 	later.PriceTicks, later.EventTimeMillis, later.InputSeq, later.LeaderEpoch = 1, 99, 12, 3
-	if TermsHash(&later) != TermsHash(&booking) {
+	if TermsHash(&later, nil) != TermsHash(&booking, nil) {
 		t.Error("the key, the time, the sequence or the epoch is part of a contract's terms")
 	}
 	other := replace
 	other.OrderRef++
-	if TermsHash(&other) == TermsHash(&replace) {
+	if TermsHash(&other, nil) == TermsHash(&replace, nil) {
 		t.Error("replaces of two orders have the same terms")
 	}
 }

@@ -45,7 +45,8 @@ func (x *exchange) decide(kind matcher.CommandType) problem {
 	var probe matcher.Command
 	securityID, _ := x.m.Gate.Security(o.security)
 	o.command(kind, securityID, x.m.Clock(), &probe)
-	if row, p, ok := x.known(&probe); ok {
+	x.key(&probe, o.clientID)
+	if row, p, ok := x.known(&probe, o.clientID, o.security); ok {
 		if p.status != 0 {
 			return p
 		}
@@ -83,7 +84,7 @@ func (x *exchange) answerDecision(kind matcher.CommandType, cmd *matcher.Command
 		return x.answerDuplicate(cmd)
 	case a.Refused():
 		x.refused(a.Reason)
-		return x.answerRefusal(o, a.Reason, a.InputSeq, a.OrderRef)
+		return x.answerRefusal(o, a.Reason, a.InputSeq, a.Order())
 	}
 	x.m.accepted.n.Add(1)
 	b := x.begin()
@@ -103,11 +104,11 @@ func (x *exchange) refused(reason matcher.RiskReason) {
 
 // answerRefusal is the 422 of an order or trade that was refused. A sequence of
 // 0 is shown as null: nothing was sequenced.
-func (x *exchange) answerRefusal(o *orderRequest, reason matcher.RiskReason, inputSeq uint64, ref uint32) problem {
+func (x *exchange) answerRefusal(o *orderRequest, reason matcher.RiskReason, inputSeq, number uint64) problem {
 	b := problem{status: 422, code: CodeRiskRefused, reason: reason,
 		detail: "the risk gate refused the request"}.append(x.begin())
 	b = append(b, `,"decision":"REJECTED","orderId":`...)
-	b = appendOrderID(b, ref)
+	b = appendOrderID(b, number)
 	b = append(b, `,"clientOrderId":`...)
 	b = appendOptional(b, o.clientID)
 	b = append(b, `,"accountId":`...)
@@ -119,13 +120,16 @@ func (x *exchange) answerRefusal(o *orderRequest, reason matcher.RiskReason, inp
 	return x.sendProblem(422, append(b, '}'))
 }
 
-// known looks an admission's key up among the first decisions. ok: the request
-// was decided before; p says so when its terms were others.
-//
-// A record holds the number of the security, not its ticker: what was refused because nobody
-// knew the ticker has other terms once it is registered. To repeat the refusal would tell a
-// client that has corrected a mistyped ticker that the right one is unknown.
-func (x *exchange) known(cmd *matcher.Command) (row blotter.KeyRow, p problem, ok bool) {
+// key gives an admission its idempotency key.
+func (x *exchange) key(cmd *matcher.Command, clientID []byte) {
+	cmd.PriceTicks = int64(x.m.Views.ClientKey().Of(cmd.AccountID, clientID))
+}
+
+// known looks an admission's key up among the first decisions. ok: the request was decided
+// before; p says so when its terms were others. They are compared as they were sent: also
+// the ticker, nil for a booking, that no security had then or has now.
+func (x *exchange) known(cmd *matcher.Command, clientID, security []byte) (
+	row blotter.KeyRow, p problem, ok bool) {
 	if cmd.PriceTicks == 0 {
 		return row, p, false
 	}
@@ -133,8 +137,8 @@ func (x *exchange) known(cmd *matcher.Command) (row blotter.KeyRow, p problem, o
 	if cmd.Type == matcher.SwapBook || cmd.Type == matcher.SwaptionBook {
 		space = matcher.KeyContract
 	}
-	row, ok = x.m.Views.Key(space, uint64(cmd.PriceTicks))
-	if ok && row.TermsHash != blotter.TermsHash(cmd) {
+	row, ok = x.m.Views.Key(space, cmd.AccountID, uint64(cmd.PriceTicks))
+	if ok && !row.Repeats(cmd, clientID, security) {
 		p = problemTerms
 	}
 	return row, p, ok
@@ -144,7 +148,7 @@ func (x *exchange) known(cmd *matcher.Command) (row blotter.KeyRow, p problem, o
 // of one that was still under way when this one passed the edge.
 func (x *exchange) answerDuplicate(cmd *matcher.Command) problem {
 	x.m.duplicates.n.Add(1)
-	known, p, ok := x.known(cmd)
+	known, p, ok := x.known(cmd, x.order.clientID, x.order.security)
 	switch {
 	case !ok: // the key was forgotten between the decision and now
 		return problemTerms
@@ -166,9 +170,9 @@ func (x *exchange) answerKnown(row *blotter.KeyRow) problem {
 		return p
 	}
 	if row.Reason != matcher.Accepted {
-		return x.answerRefusal(o, row.Reason, row.InputSeq, uint32(row.Ref))
+		return x.answerRefusal(o, row.Reason, row.InputSeq, row.Ref)
 	}
-	order, held := x.m.Views.Order(uint32(row.Ref))
+	order, held := x.m.Views.Numbered(row.Ref)
 	if p := x.shown(); p.status != 0 {
 		return p
 	}

@@ -39,7 +39,7 @@ func (x *exchange) cancelOrder(id []byte) problem {
 		return x.terminal() // it was filled or cancelled before the command came through
 	}
 	x.took()
-	return x.answerOrder(200, row.Ref)
+	return x.answerOrder(200, row.Number())
 }
 
 // replaceOrder is POST /orders/{orderId}/replace.
@@ -66,13 +66,14 @@ func (x *exchange) replaceOrder(id []byte) problem {
 	}
 	var probe matcher.Command
 	o.command(matcher.OrderReplace, row.SecurityID, x.m.Clock(), &probe)
+	x.key(&probe, o.clientID)
 	probe.OrderRef = row.Ref
-	if key, p, ok := x.known(&probe); ok {
+	if key, p, ok := x.known(&probe, o.clientID, o.security); ok {
 		if p.status != 0 {
 			return p
 		}
 		x.m.duplicates.n.Add(1)
-		return x.answerReplaced(row.Ref, key.Reason, key.InputSeq)
+		return x.answerReplaced(row.Number(), key.Reason, key.InputSeq)
 	}
 	if !row.Open() {
 		return x.terminal()
@@ -92,28 +93,28 @@ func (x *exchange) replaceOrder(id []byte) problem {
 	a := x.ticket.Answer(0)
 	if a.Duplicate() {
 		x.m.duplicates.n.Add(1)
-		key, p, ok := x.known(&probe)
+		key, p, ok := x.known(&probe, o.clientID, o.security)
 		if !ok || p.status != 0 {
 			return problemTerms
 		}
-		return x.answerReplaced(row.Ref, key.Reason, key.InputSeq)
+		return x.answerReplaced(row.Number(), key.Reason, key.InputSeq)
 	}
 	if a.Refused() {
-		if now, ok := x.m.Views.Order(row.Ref); a.Reason == matcher.Invalid && (!ok || !now.Open()) {
+		if now, ok := x.m.Views.Numbered(row.Number()); a.Reason == matcher.Invalid && (!ok || !now.Open()) {
 			return x.terminal() // it ended before the command came through
 		}
 		x.refused(a.Reason)
 	}
-	return x.answerReplaced(row.Ref, a.Reason, a.InputSeq)
+	return x.answerReplaced(row.Number(), a.Reason, a.InputSeq)
 }
 
 // ownOrder finds the order of a path's id, if the caller may touch it.
 func (x *exchange) ownOrder(id []byte) (row blotter.OrderRow, p problem) {
-	ref, ok := parsePrefixed(id, "ord-")
-	if !ok || ref > 1<<32-1 {
+	number, ok := parsePrefixed(id, "ord-")
+	if !ok {
 		return row, problemOrder
 	}
-	if row, ok = x.m.Views.Order(uint32(ref)); !ok {
+	if row, ok = x.m.Views.Numbered(number); !ok {
 		return row, problemOrder
 	}
 	if !x.entitled(row.AccountID) {
@@ -131,8 +132,8 @@ func (x *exchange) terminal() problem {
 }
 
 // answerOrder answers with an order as it now stands.
-func (x *exchange) answerOrder(status int, ref uint32) problem {
-	row, ok := x.m.Views.Order(ref)
+func (x *exchange) answerOrder(status int, number uint64) problem {
+	row, ok := x.m.Views.Numbered(number)
 	if p := x.shown(); p.status != 0 {
 		return p
 	}
@@ -143,12 +144,12 @@ func (x *exchange) answerOrder(status int, ref uint32) problem {
 }
 
 // answerReplaced answers a replace with its decision.
-func (x *exchange) answerReplaced(ref uint32, reason matcher.RiskReason, inputSeq uint64) problem {
+func (x *exchange) answerReplaced(number uint64, reason matcher.RiskReason, inputSeq uint64) problem {
 	if reason == matcher.Accepted {
-		return x.answerOrder(200, ref)
+		return x.answerOrder(200, number)
 	}
 	if p := x.durable(inputSeq); p.status != 0 {
 		return p
 	}
-	return x.answerRefusal(&x.order, reason, inputSeq, ref)
+	return x.answerRefusal(&x.order, reason, inputSeq, number)
 }

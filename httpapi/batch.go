@@ -12,12 +12,13 @@ type batchItem struct {
 	reason  matcher.RiskReason // the gate's
 	known   blotter.KeyRow     // the first decision, when it was decided before
 	repeats bool
-	ticket  int // its place on the ticket, -1 = it is not sequenced
+	differs bool // decided before, with other terms
+	ticket  int  // its place on the ticket, -1 = it is not sequenced
 }
 
-// createBatch is POST /orders/batch. Reading, entitlement and conflicts with
-// known keys refuse the whole batch before anything is sequenced; after that
-// every order is decided by itself.
+// createBatch is POST /orders/batch. Reading and entitlement refuse the whole batch
+// before anything is sequenced; after that every order is decided by itself, also one
+// whose key is known with other terms.
 func (x *exchange) createBatch() problem {
 	if p := x.admit(); p.status != 0 {
 		return p
@@ -96,20 +97,14 @@ func (x *exchange) screenBatch() (sequenced int, p problem) {
 		item := &x.batch[i]
 		securityID, _ := x.m.Gate.Security(item.order.security)
 		item.order.command(matcher.OrderNew, securityID, now, &item.command)
+		x.key(&item.command, item.order.clientID)
 		x.m.Views.ExpectKey(matcher.KeyOrder, uint64(item.command.PriceTicks))
 	}
 	for i := range x.batch {
 		item := &x.batch[i]
-		known, p, ok := x.known(&item.command)
-		if p.status != 0 {
-			p.detail = "item " + itoa(uint64(i)) + ": " + p.detail
-			return 0, p
-		}
-		if item.repeats = ok; ok {
-			item.known = known
-		} else {
-			fresh = true
-		}
+		known, p, ok := x.known(&item.command, item.order.clientID, item.order.security)
+		item.known, item.repeats, item.differs = known, ok, p.status != 0
+		fresh = fresh || !ok
 	}
 	if !fresh {
 		return 0, problem{}
@@ -171,6 +166,8 @@ func (x *exchange) shownBatch() problem {
 func (x *exchange) appendItem(b []byte, item *batchItem) []byte {
 	o, cmd := &item.order, &item.command
 	switch {
+	case item.differs:
+		return x.appendConflict(b, o, 0, cmd.EventTimeMillis)
 	case item.repeats:
 		x.m.duplicates.n.Add(1)
 		return x.appendKnown(b, o, cmd, &item.known)
@@ -182,9 +179,9 @@ func (x *exchange) appendItem(b []byte, item *batchItem) []byte {
 	switch {
 	case a.Duplicate():
 		x.m.duplicates.n.Add(1)
-		row, p, ok := x.known(cmd)
+		row, p, ok := x.known(cmd, o.clientID, o.security)
 		if !ok || p.status != 0 {
-			return x.appendRefusedItem(b, o, matcher.Duplicate, a.InputSeq, a.TimeMillis)
+			return x.appendConflict(b, o, a.InputSeq, a.TimeMillis)
 		}
 		return x.appendKnown(b, o, cmd, &row)
 	case a.Refused():
@@ -197,7 +194,7 @@ func (x *exchange) appendItem(b []byte, item *batchItem) []byte {
 
 // appendKnown appends the Order behind a key that was decided before.
 func (x *exchange) appendKnown(b []byte, o *orderRequest, cmd *matcher.Command, key *blotter.KeyRow) []byte {
-	row, held := x.m.Views.Order(uint32(key.Ref))
+	row, held := x.m.Views.Numbered(key.Ref)
 	switch {
 	case held:
 		x.fills = x.m.Blotter.ByInputSeq(key.InputSeq, x.fills[:0])

@@ -148,12 +148,15 @@ func (d *decoder) bodyProblem(err error, index int) problem {
 	return problem{status: 400, code: CodeMalformedBody, detail: detail}
 }
 
-// command builds the record of an admission. The security is the gate's id, 0 if unknown.
+// command builds the record of an admission, but for its idempotency key. The security is the
+// gate's id, or 0 when it knows none of that name: the record then says which was asked for.
 func (o *orderRequest) command(kind matcher.CommandType, securityID uint32, timeMillis int64, cmd *matcher.Command) {
+	if securityID == 0 {
+		securityID = matcher.UnknownTicker(o.security)
+	}
 	*cmd = matcher.NewCommand(kind)
 	cmd.EventTimeMillis = timeMillis
 	cmd.LimitPx = o.limitPx
-	cmd.PriceTicks = int64(matcher.IdempotencyKey(o.accountID, o.clientID))
 	cmd.AccountID, cmd.SecurityID = o.accountID, securityID
 	cmd.Qty, cmd.Side, cmd.Flags = o.qty, o.side, o.flags
 }

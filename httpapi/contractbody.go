@@ -183,11 +183,10 @@ func daysOf(year, month, date int64) int64 {
 	return era*146097 + yearOfEra*365 + yearOfEra/4 - yearOfEra/100 + (153*month+2)/5 + date - 1 - 719468
 }
 
-// command builds the record of a booking.
+// command builds the record of a booking, but for its idempotency key.
 func (c *contractRequest) command(timeMillis int64) matcher.Command {
 	cmd := c.terms.Command()
 	cmd.EventTimeMillis = timeMillis
-	cmd.PriceTicks = int64(matcher.IdempotencyKey(c.terms.AccountID, c.clientID))
 	return cmd
 }
 

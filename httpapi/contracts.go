@@ -34,7 +34,8 @@ func (x *exchange) bookContract(swaption bool) problem {
 		return problemEntitled
 	}
 	probe := c.command(x.m.Clock())
-	if row, p, ok := x.known(&probe); ok {
+	x.key(&probe, c.clientID)
+	if row, p, ok := x.known(&probe, c.clientID, nil); ok {
 		if p.status != 0 {
 			return p
 		}
@@ -70,7 +71,7 @@ func (x *exchange) answerContract(cmd *matcher.Command) problem {
 	switch {
 	case a.Duplicate(): // of one that was still under way when this one passed the edge
 		x.m.duplicates.n.Add(1)
-		row, p, ok := x.known(cmd)
+		row, p, ok := x.known(cmd, x.contract.clientID, nil)
 		switch {
 		case !ok: // the key was forgotten between the decision and now
 			return problemTerms

@@ -332,7 +332,7 @@ func TestRecordsThatReachTheEngine(t *testing.T) {
 	booking := func(kind matcher.CommandType, side matcher.Side, notional int32, rate int64, key string) matcher.Command {
 		c := matcher.NewCommand(kind)
 		c.EventTimeMillis, c.AccountID, c.Side, c.Qty, c.LimitPx = testStart, 1, side, notional, rate
-		c.PriceTicks = int64(matcher.IdempotencyKey(1, key))
+		c.PriceTicks = int64(r.views.ClientKey().Of(1, []byte(key)))
 		return c
 	}
 	day := func(year int, month time.Month, day int) uint32 { return uint32(store.DateOf(year, month, day)) }

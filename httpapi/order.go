@@ -9,12 +9,12 @@ import (
 )
 
 // appendOrderID appends an order's id, null for none.
-func appendOrderID(b []byte, ref uint32) []byte {
-	if ref == 0 {
+func appendOrderID(b []byte, number uint64) []byte {
+	if number == 0 {
 		return append(b, "null"...)
 	}
 	b = append(b, `"ord-`...)
-	return append(appendUint(b, uint64(ref)), '"')
+	return append(appendUint(b, number), '"')
 }
 
 // appendTradeID appends a trade's id, null for none.
@@ -73,7 +73,8 @@ type orderState struct {
 	inputSeq           uint64
 	limitPx, lastPx    int64
 	created, updated   int64
-	ref, accountID     uint32
+	number             uint64 // the order's, 0 for none
+	accountID          uint32
 	qty, leaves        int32
 	lastQty            int32
 	side               matcher.Side
@@ -87,7 +88,7 @@ type orderState struct {
 // caller's, from one document to the next.
 func (o *orderState) append(b []byte, text *timeText) []byte {
 	b = append(b, `{"orderId":`...)
-	b = appendOrderID(b, o.ref)
+	b = appendOrderID(b, o.number)
 	b = append(b, `,"clientOrderId":`...)
 	b = appendOptional(b, o.clientID)
 	b = append(b, `,"accountId":`...)
@@ -168,7 +169,7 @@ func timeInForce(flags uint16) blotter.TimeInForce {
 // appendAnswer appends the Order of a fresh decision, with its fills.
 func appendAnswer(b []byte, r *orderRequest, a *desk.Answer, text *timeText) []byte {
 	o := orderState{
-		ref: a.OrderRef, inputSeq: a.InputSeq, leaves: a.Leaves, status: a.Status, reason: a.Reason,
+		number: a.Order(), inputSeq: a.InputSeq, leaves: a.Leaves, status: a.Status, reason: a.Reason,
 		lastPx: a.LastPx, lastQty: a.LastQty, created: a.TimeMillis, updated: a.TimeMillis,
 	}
 	o.terms(r)
@@ -222,7 +223,7 @@ func appendFills(b []byte, ref uint32, fills []matcher.Fill) []byte {
 // appendRow appends the Order document of a row, closed.
 func (x *exchange) appendRow(b []byte, row *blotter.OrderRow) []byte {
 	o := orderState{
-		ref: row.Ref, inputSeq: row.InputSeq, clientID: row.ClientID(), accountID: row.AccountID,
+		number: row.Number(), inputSeq: row.InputSeq, clientID: row.ClientID(), accountID: row.AccountID,
 		ticker: x.m.Gate.Ticker(row.SecurityID), side: row.Side, kind: row.Type,
 		tif: row.TimeInForce, qty: row.Qty, leaves: row.Leaves, limitPx: row.LimitPx,
 		status: row.Status, reason: row.Reason, lastPx: row.LastPx, lastQty: row.LastQty,
@@ -250,7 +251,7 @@ func (r *orderRequest) appendTerms(b []byte) []byte {
 // left as a terminal one; how it ended and when is null.
 func appendForgotten(b []byte, r *orderRequest, key *blotter.KeyRow) []byte {
 	b = append(b, `{"orderId":`...)
-	b = appendOrderID(b, uint32(key.Ref))
+	b = appendOrderID(b, key.Ref)
 	b = r.appendTerms(b)
 	b = append(b, `,"limitPrice":`...)
 	b = appendPrice(b, r.limitPx)
@@ -275,8 +276,18 @@ func appendTrade(b []byte, r *orderRequest, tradeSeq uint64, px int64, inputSeq 
 	return append(appendTime(b, millis), '}')
 }
 
+// appendConflict appends the Order of a batch item whose key is known with other terms: what
+// is problemTerms for one order.
+func (x *exchange) appendConflict(b []byte, r *orderRequest, inputSeq uint64, millis int64) []byte {
+	b = x.appendRefusedItem(b, r, matcher.Duplicate, inputSeq, millis)
+	b = append(b[:len(b)-1], `,"code":"`...)
+	b = append(b, problemTerms.code...)
+	b = append(b, `","httpStatus":`...)
+	return append(appendUint(b, uint64(problemTerms.status)), '}')
+}
+
 // appendRefusedItem appends the Order of a batch item that the gate refused and
-// that was not sequenced, or that repeats a key of the same batch with other terms.
+// that was not sequenced, or whose key is known with other terms.
 func (x *exchange) appendRefusedItem(b []byte, r *orderRequest, reason matcher.RiskReason, inputSeq uint64, millis int64) []byte {
 	o := orderState{inputSeq: inputSeq, leaves: r.qty, status: matcher.StatusRejected, reason: reason,
 		created: millis, updated: millis}

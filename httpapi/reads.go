@@ -57,7 +57,7 @@ func (x *exchange) listOrders() problem {
 			limit, ok = number(value, 1, maxPage)
 		case "cursor":
 			after, ok = parseCursor(value, cursorOrders)
-			ok = ok && after <= 1<<32-1
+			ok = ok && after <= matcher.MaxOrderNumber
 		}
 		return ok
 	}); p.status != 0 {
@@ -68,14 +68,14 @@ func (x *exchange) listOrders() problem {
 		return p
 	}
 	filter.Accounts = accounts
-	var next uint32
+	var next uint64
 	x.rows = x.rows[:0]
 	known := true
 	if security != nil {
 		filter.SecurityID, known = x.m.Gate.Security(security)
 	}
 	if known {
-		x.rows, next = x.m.Views.Orders(filter, uint32(after), int(limit), x.rows)
+		x.rows, next = x.m.Views.Orders(filter, after, int(limit), x.rows)
 	}
 	if p := x.shown(); p.status != 0 {
 		return p
@@ -87,7 +87,7 @@ func (x *exchange) listOrders() problem {
 		}
 		b = x.appendRow(b, &x.rows[i])
 	}
-	return x.send(200, endList(b, cursorOrders, uint64(next)))
+	return x.send(200, endList(b, cursorOrders, next))
 }
 
 // statusFilter reads open, all or the name of a state.
@@ -335,7 +335,7 @@ func (x *exchange) appendEntry(b []byte, f *matcher.Fill) []byte {
 	b = append(b, `,"execTimeMillis":`...)
 	b = appendInt(b, f.TimeMillis)
 	b = append(b, `,"orderId":`...)
-	b = appendOrderID(b, f.OrderRef)
+	b = appendOrderID(b, f.Order())
 	b = append(b, `,"sequence":`...)
 	return append(appendUint(b, f.InputSeq), '}')
 }

@@ -105,6 +105,12 @@ func newRig(t testing.TB, options ...option) *rig { return newRigWith(t, testGen
 
 func newRigWith(t testing.TB, g *matcher.Genesis, options ...option) *rig {
 	t.Helper()
+	return newRigFrom(t, g, must[*matcher.Engine](t)(matcher.New(g)), options...)
+}
+
+// newRigFrom is newRigWith for an engine that the caller has made.
+func newRigFrom(t testing.TB, g *matcher.Genesis, engine *matcher.Engine, options ...option) *rig {
+	t.Helper()
 	region := func(bytes int) *ring.Region {
 		r := must[*ring.Region](t)(ring.Anonymous(bytes))
 		t.Cleanup(func() { r.Close() })
@@ -114,7 +120,6 @@ func newRigWith(t testing.TB, g *matcher.Genesis, options ...option) *rig {
 	r.now.Store(testStart)
 	r.in = must[*ring.MPSC[matcher.Command]](t)(ring.NewMPSC[matcher.Command](region(ring.MPSCBytes[matcher.Command](4096)), 4096))
 	r.out = must[*ring.Fanout[matcher.Event]](t)(ring.NewFanout[matcher.Event](region(ring.FanoutBytes[matcher.Event](8192)), 8192))
-	engine := must[*matcher.Engine](t)(matcher.New(g))
 	r.gate = gate.New(g.Limits.MaxAccounts, g.Limits.MaxSecurities)
 	if err := r.gate.Load(g); err != nil {
 		t.Fatal(err)

@@ -362,6 +362,7 @@ func (b *Block) executed(ev *matcher.Event) {
 	f.TradeSeq, f.InputSeq, f.TimeMillis, f.Px = ev.TradeSeq, ev.InputSeq, ev.TimeMillis, ev.Px
 	f.OrderRef, f.AccountID, f.SecurityID, f.Qty = ev.OrderRef, ev.AccountID, ev.SecurityID, ev.Qty
 	f.CounterRef, f.Side, f.Flags = ev.Detail().CounterRef, ev.Side, ev.Flags&matcher.FillFlags
+	f.Era, f.CounterEra = ev.Era, ev.Detail().CounterEra
 	b.fillCount++
 }
 

@@ -4,30 +4,32 @@ package matcher
 
 // orderNew decides an ORDER_NEW.
 func (e *Engine) orderNew(c *Command, q *request) {
-	key, slot := uint64(c.PriceTicks), keySlot{}
+	key, who, slot := uint64(c.PriceTicks), asker(c), keySlot{}
 	if key != 0 {
 		var entry *remembered
-		if entry, slot = e.keys.find(orderKeys, key); entry != nil {
+		if entry, slot = e.keys.find(orderKeys, key, who); entry != nil {
 			e.rejectDuplicate(c, entry)
 			return
 		}
 	}
-	if e.nextRef > maxOrderRef {
-		e.rejectUnnumbered(c)
-		return
+	number := e.nextRef
+	if number > maxOrderRef {
+		if number = e.numberLate(c); number == 0 {
+			e.rejectUnnumbered(c)
+			return
+		}
 	}
-	ref := uint32(e.nextRef)
-	e.nextRef++
+	e.nextRef = number + 1
 
 	reason := e.screenOrder(c, q)
 	if key != 0 {
-		e.keys.remember(slot, key, uint64(ref), uint64(reason))
+		e.keys.remember(slot, key, number, who|uint64(reason))
 	}
 	if reason != Accepted {
-		e.refuse(c, ref, reason)
+		e.refuse(c, number, reason)
 		return
 	}
-	i, o, cold := e.newOrder(c, ref)
+	i, o, cold := e.newOrder(c, number)
 	o.account = q.owner
 	cold.reason = Accepted
 	e.stamp++
@@ -37,10 +39,10 @@ func (e *Engine) orderNew(c *Command, q *request) {
 	ladder := e.books.at(c.SecurityID - 1)
 	if !q.crosses && rests {
 		e.rest(ladder, i, o, q, q.notional)
-		e.first(c, head(EventAccepted, c.Side, Accepted, StatusNew, EventRests|EventLast), cold.limit).OrderRef = ref
+		e.first(c, head(EventAccepted, c.Side, Accepted, StatusNew, EventRests|EventLast), cold.limit).name(number)
 		return
 	}
-	e.first(c, head(EventAccepted, c.Side, Accepted, StatusNew, 0), cold.limit).OrderRef = ref
+	e.first(c, head(EventAccepted, c.Side, Accepted, StatusNew, 0), cold.limit).name(number)
 	switch {
 	case q.crosses && (c.Flags&FlagFOK == 0 ||
 		ladder.fillable(c.Side, q.limit, c.Qty, o.account)):
@@ -51,9 +53,6 @@ func (e *Engine) orderNew(c *Command, q *request) {
 	}
 	e.finish(ladder, i, o, cold, q, rests)
 }
-
-// maxOrderRef is the last reference a 32-bit column can hold.
-const maxOrderRef = 1<<32 - 1
 
 // screenOrder decides whether an order is let in: the gate's verdict first, then
 // everything again, as the authority.
@@ -156,8 +155,8 @@ func (e *Engine) priceMarket(q *request, s *security, best int64, any bool) Risk
 
 // newOrder takes an order from the pool and fills in what every order has. Its
 // account stays 0, nobody's, for one that is refused.
-func (e *Engine) newOrder(c *Command, ref uint32) (ix, *order, *orderCold) {
-	p := e.orders
+func (e *Engine) newOrder(c *Command, number uint64) (ix, *order, *orderCold) {
+	p, ref := e.orders, uint32(number)
 	i := p.homeOf(ref)
 	o := p.hot(i)
 	if o.ref != 0 || p.full() {
@@ -173,6 +172,7 @@ func (e *Engine) newOrder(c *Command, ref uint32) (ix, *order, *orderCold) {
 	cold.qty, cold.lastQty = c.Qty, 0
 	cold.limit, cold.lastPx = max(c.LimitPx, 0), 0
 	cold.created, cold.updated = e.now, e.now
+	cold.era = uint16(number >> 32)
 	return i, o, cold
 }
 
@@ -186,11 +186,11 @@ func (e *Engine) newGuest(ref uint32) (ix, *order) {
 }
 
 // refuse makes a refused order: it has a reference, and is terminal at once.
-func (e *Engine) refuse(c *Command, ref uint32, reason RiskReason) {
-	i, o, cold := e.newOrder(c, ref)
+func (e *Engine) refuse(c *Command, number uint64, reason RiskReason) {
+	i, o, cold := e.newOrder(c, number)
 	o.setStatus(StatusRejected)
 	cold.reason = reason
-	e.first(c, head(EventRejected, c.Side, reason, StatusRejected, EventLast), cold.limit).OrderRef = ref
+	e.first(c, head(EventRejected, c.Side, reason, StatusRejected, EventLast), cold.limit).name(number)
 	e.retire(i)
 }
 
@@ -235,7 +235,7 @@ func (e *Engine) finish(ladder *ladder, i ix, o *order, cold *orderCold, q *requ
 func (e *Engine) aboutOrder(ev *Event, detail *Detail, o *order, cold *orderCold) {
 	ev.Px = cold.limit
 	ev.TradeSeq = 0
-	ev.OrderRef = o.ref
+	ev.name(e.number(o, cold))
 	ev.AccountID = cold.accountID
 	ev.SecurityID = cold.securityID
 	ev.Qty = o.leaves

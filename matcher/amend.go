@@ -18,7 +18,7 @@ func (e *Engine) owned(c *Command) (i ix, o *order, cold *orderCold, ok bool) {
 func (e *Engine) orderCancel(c *Command) {
 	i, o, cold, ok := e.owned(c)
 	if !ok {
-		e.reject(c, Invalid)
+		e.rejectNamed(c, Invalid)
 		return
 	}
 	e.ladders[o.security()-1].remove(i)
@@ -26,16 +26,17 @@ func (e *Engine) orderCancel(c *Command) {
 	ev := e.first(c, head(EventCanceled, o.side(), Accepted, StatusCanceled, EventLast), cold.limit)
 	ev.SecurityID = o.security()
 	ev.Qty = o.leaves
+	ev.name(e.number(o, cold))
 	e.retire(i)
 }
 
 // orderReplace decides an ORDER_REPLACE. A refusal leaves the order, and its
 // place in the queue, as they were.
 func (e *Engine) orderReplace(c *Command, q *request) {
-	key, slot := uint64(c.PriceTicks), keySlot{}
+	key, who, slot := uint64(c.PriceTicks), asker(c), keySlot{}
 	if key != 0 {
 		var entry *remembered
-		if entry, slot = e.keys.find(orderKeys, key); entry != nil {
+		if entry, slot = e.keys.find(orderKeys, key, who); entry != nil {
 			e.rejectDuplicate(c, entry)
 			return
 		}
@@ -51,11 +52,13 @@ func (e *Engine) orderReplace(c *Command, q *request) {
 			e.reserveOpen(o, cold)
 		}
 	}
-	if key != 0 && uint64(c.OrderRef) < e.nextRef && c.OrderRef != 0 {
-		e.keys.remember(slot, key, uint64(c.OrderRef), uint64(reason))
+	if key != 0 {
+		if number := e.named(c); number != 0 {
+			e.keys.remember(slot, key, number, who|uint64(reason))
+		}
 	}
 	if reason != Accepted {
-		e.reject(c, reason)
+		e.rejectNamed(c, reason)
 		return
 	}
 	e.replace(c, q, i, o, cold)
@@ -102,12 +105,13 @@ func (e *Engine) replace(c *Command, q *request, i ix, o *order, cold *orderCold
 	ladder := &e.ladders[o.security()-1]
 	less := cold.qty - c.Qty
 	keeps := c.LimitPx == cold.limit && less > 0
+	number := e.number(o, cold)
 	cold.qty = c.Qty
 	cold.updated = e.now
 	if keeps {
 		ladder.reduce(i, less)
 		e.reserveOpen(o, cold)
-		e.first(c, head(EventReplaced, o.side(), Accepted, o.status(), EventKeptPlace|EventRests|EventLast), cold.limit)
+		e.first(c, head(EventReplaced, o.side(), Accepted, o.status(), EventKeptPlace|EventRests|EventLast), cold.limit).name(number)
 		return
 	}
 	ladder.remove(i)
@@ -118,10 +122,10 @@ func (e *Engine) replace(c *Command, q *request, i ix, o *order, cold *orderCold
 	cold.stamp = e.stamp
 	if !q.crosses {
 		e.rest(ladder, i, o, q, cold.limit*int64(o.leaves))
-		e.first(c, head(EventReplaced, o.side(), Accepted, o.status(), EventRests|EventLast), cold.limit)
+		e.first(c, head(EventReplaced, o.side(), Accepted, o.status(), EventRests|EventLast), cold.limit).name(number)
 		return
 	}
-	e.first(c, head(EventReplaced, o.side(), Accepted, o.status(), 0), cold.limit)
+	e.first(c, head(EventReplaced, o.side(), Accepted, o.status(), 0), cold.limit).name(number)
 	e.take(c, ladder, i, o, cold, q)
 	e.finish(ladder, i, o, cold, q, true)
 }
@@ -138,16 +142,17 @@ func (e *Engine) reserveOpen(o *order, cold *orderCold) {
 func (e *Engine) forceFill(c *Command) {
 	i, o, cold, ok := e.owned(c)
 	if !ok || c.Qty <= 0 || c.Qty > o.leaves || c.LimitPx <= 0 {
-		e.reject(c, Invalid)
+		e.rejectNamed(c, Invalid)
 		return
 	}
 	_, ok = e.policy.toTicks(c.LimitPx)
 	if !ok || c.LimitPx > maxInt64/int64(c.Qty) {
-		e.reject(c, Invalid)
+		e.rejectNamed(c, Invalid)
 		return
 	}
 	ev := e.applyEvent(c, c.LimitPx, 0)
 	ev.SecurityID = cold.securityID
+	ev.name(e.number(o, cold))
 
 	account, held := e.behind(o)
 	account.release(o.side(), cold.limit*int64(c.Qty))
@@ -166,7 +171,7 @@ func (e *Engine) forceFill(c *Command) {
 	late := security.late(c)
 	fill, detail := e.orderFilled(o, cold, row, c.LimitPx, c.Qty, EventForced|EventLast|late)
 	fill.AccountID = cold.accountID
-	detail.CounterRef, detail.LimitPx = 0, cold.limit
+	detail.LimitPx = cold.limit
 	security.traded(c.LimitPx, e.now, late)
 	if o.leaves == 0 {
 		e.retire(i)

@@ -92,7 +92,8 @@ const (
 // What each type carries beside account, security, side, quantity and flags:
 //
 //	ORDER_NEW            LimitPx (0 or less = market), PriceTicks = idempotency key (0 none),
-//	                     OrderRef = the gate's refusal as a RiskReason (0 = let through)
+//	                     OrderRef = the gate's refusal as a RiskReason (0 = let through);
+//	                     SecurityID may be an UnknownTicker, and is refused then
 //	ORDER_CANCEL         OrderRef; AccountID must be the order's
 //	ORDER_REPLACE        OrderRef, Qty = the new total, LimitPx, PriceTicks = idempotency key;
 //	                     AccountID, SecurityID and Side must be the order's

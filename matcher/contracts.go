@@ -52,10 +52,10 @@ func (t *contracts) append(c contract) bool {
 // Its OrderRef and SecurityID hold terms, so there is no room for a verdict of
 // the gate: what the gate would refuse, the engine refuses by itself.
 func (e *Engine) book(c *Command) {
-	key, slot := uint64(c.PriceTicks), keySlot{}
+	key, who, slot := uint64(c.PriceTicks), asker(c), keySlot{}
 	if key != 0 {
 		var entry *remembered
-		if entry, slot = e.keys.find(contractKeys, key); entry != nil {
+		if entry, slot = e.keys.find(contractKeys, key, who); entry != nil {
 			e.rejectDuplicate(c, entry)
 			e.out.last().SecurityID = 0
 			return
@@ -64,7 +64,7 @@ func (e *Engine) book(c *Command) {
 	terms, _ := c.ContractTerms()
 	reason := e.screenBooking(c, &terms)
 	if key != 0 {
-		e.keys.remember(slot, key, e.applied, uint64(KeyContract)<<8|uint64(reason))
+		e.keys.remember(slot, key, e.applied, who|uint64(KeyContract)<<8|uint64(reason))
 	}
 	kind := EventRejected
 	if reason == Accepted {

@@ -176,11 +176,12 @@ func (e *Engine) reject(c *Command, reason RiskReason) {
 
 // rejectDuplicate answers a key that was met before with the first decision on it.
 func (e *Engine) rejectDuplicate(c *Command, entry *remembered) {
-	ev := e.first(c, head(EventRejected, c.Side, Duplicate, 0, EventLast), int64(entry.decision))
+	decision := entry.decision & decisionBits
+	ev := e.first(c, head(EventRejected, c.Side, Duplicate, 0, EventLast), int64(decision))
 	ev.TradeSeq = entry.ref
 	ev.OrderRef = 0
-	if entry.decision>>8 == uint64(KeyOrder) {
-		ev.OrderRef = uint32(entry.ref)
+	if decision>>8 == uint64(KeyOrder) {
+		ev.name(entry.ref)
 	}
 }
 

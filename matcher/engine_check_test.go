@@ -142,7 +142,7 @@ func (e *Engine) checkKeys() error {
 	k := &e.keys
 	for i := range k.count {
 		entry := k.place(i)
-		found, _ := k.find(entry.family(), entry.key)
+		found, _ := k.find(entry.family(), entry.key, entry.decision&^decisionBits)
 		if found != entry {
 			return fmt.Errorf("key %d is not found where it is", entry.key)
 		}

@@ -336,7 +336,7 @@ func TestEngineReadOutStopsWhenAsked(t *testing.T) {
 	}
 	var keys []KeyInfo
 	r.e.EachKey(func(k KeyInfo) bool { keys = append(keys, k); return true })
-	if got, want := fmt.Sprint(keys), "[{11 0 1 ACCEPTED} {12 0 2 ACCEPTED} {13 0 4 ACCEPTED}]"; got != want {
+	if got, want := fmt.Sprint(keys), "[{11 0 1 ACCEPTED true 1} {12 0 2 ACCEPTED true 1} {13 0 4 ACCEPTED true 2}]"; got != want {
 		t.Errorf("keys %s, want %s", got, want)
 	}
 }

@@ -51,6 +51,9 @@ func (m *naive) canceled(o *naiveOrder, reason RiskReason) {
 func (m *naive) known() bool {
 	c := &m.cmd
 	for _, k := range m.keys {
+		if k.named && c.Version > 1 && k.account != c.AccountID {
+			continue
+		}
 		if c.PriceTicks != 0 && k.key == uint64(c.PriceTicks) && (k.kind == KeyContract) == (c.Type >= SwapBook) {
 			ev := Event{
 				Kind: EventRejected, Side: c.Side, Reason: Duplicate, TradeSeq: k.ref,
@@ -70,7 +73,10 @@ func (m *naive) remember(kind IdempotencyKind, ref uint64, reason RiskReason) {
 	if m.cmd.PriceTicks == 0 {
 		return
 	}
-	m.keys = append(m.keys, naiveKey{key: uint64(m.cmd.PriceTicks), ref: ref, kind: kind, reason: reason})
+	m.keys = append(m.keys, naiveKey{
+		key: uint64(m.cmd.PriceTicks), ref: ref, kind: kind, reason: reason,
+		account: m.cmd.AccountID, named: m.cmd.Version > 1,
+	})
 	if len(m.keys) > m.limits.IdempotencyCapacity {
 		m.keys = m.keys[1:]
 	}

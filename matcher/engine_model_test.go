@@ -84,6 +84,8 @@ type naiveKey struct {
 	key, ref uint64
 	kind     IdempotencyKind
 	reason   RiskReason
+	account  uint32
+	named    bool // by a record that says for whom the key is
 }
 
 func newNaive(g *Genesis) *naive {

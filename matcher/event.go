@@ -89,7 +89,7 @@ type Event struct {
 	Reason RiskReason
 	Status OrderStatus // of the order, after this event
 	Flags  uint16
-	_      uint16
+	Era    uint16 // of OrderRef, see Order
 
 	InputSeq   uint64
 	TimeMillis int64
@@ -112,7 +112,8 @@ type Detail struct {
 	PositionQty int64  // a fill: the account's position after it
 	AverageCost int64  // a fill: that position's average cost x 1e6
 	LimitPx     int64  // the order's limit: the level a resting order stands on
-	_           [32]byte
+	CounterEra  uint16 // of CounterRef, see Counter
+	_           [30]byte
 }
 
 // IdempotencyKind says what a remembered key refers to. The number is stored.
@@ -168,7 +169,9 @@ type Fill struct {
 	Side       Side
 	_          uint8
 	Flags      uint16 // EventAggressor, EventMarket, EventForced
-	_          uint64
+	Era        uint16 // of OrderRef, see Order
+	CounterEra uint16 // of CounterRef
+	_          uint32
 }
 
 var _ = [1]struct{}{}[unsafe.Sizeof(Fill{})-FillBytes]
@@ -185,7 +188,7 @@ func (e *Event) Fill() Fill {
 		TradeSeq: e.TradeSeq, InputSeq: e.InputSeq, TimeMillis: e.TimeMillis, Px: e.Px,
 		OrderRef: e.OrderRef, AccountID: e.AccountID, SecurityID: e.SecurityID, Qty: e.Qty,
 		CounterRef: e.Detail().CounterRef, Side: e.Side,
-		Flags: e.Flags & FillFlags,
+		Flags: e.Flags & FillFlags, Era: e.Era, CounterEra: e.Detail().CounterEra,
 	}
 }
 

@@ -9,6 +9,10 @@ type Genesis struct {
 	Securities []GenesisSecurity `json:"securities"` // ids are positions: the first is security 1
 	Limits     Limits            `json:"limits"`
 	TickPx     int64             `json:"tickPx"` // default tick x 1e6: 1000 is 0.001
+
+	// ClientKey is the secret under which client order ids are hashed, 16 bytes in hex. Journals
+	// from before it have none. It is shown to no caller: see PublicGenesis.
+	ClientKey string `json:"clientKey,omitempty"`
 }
 
 // GenesisFormat is the version of the genesis record.

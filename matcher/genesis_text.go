@@ -28,5 +28,19 @@ func ParseGenesis(text []byte) (*Genesis, error) {
 	if g.Format != GenesisFormat {
 		return nil, fmt.Errorf("matcher: genesis format %d, this build reads %d", g.Format, GenesisFormat)
 	}
+	if _, err := ParseClientKey(g.ClientKey); err != nil {
+		return nil, err
+	}
 	return g, nil
+}
+
+// PublicGenesis is a record's text as callers may see it: without its secret. That of a
+// record that has none is the text itself.
+func PublicGenesis(text []byte) []byte {
+	g, err := ParseGenesis(text)
+	if err != nil || g.ClientKey == "" {
+		return text
+	}
+	g.ClientKey = ""
+	return g.Marshal()
 }

@@ -13,7 +13,30 @@ import (
 type remembered struct {
 	key      uint64
 	ref      uint64
-	decision uint64 // bits 0-7 RiskReason, bits 8-9 IdempotencyKind
+	decision uint64 // bits 0-7 RiskReason, 8-9 IdempotencyKind, 10 by account, 32-63 its account
+}
+
+// The parts of remembered.decision.
+const (
+	decisionBits uint64 = 1<<10 - 1 // what was decided, and on what
+	byAccount    uint64 = 1 << 10   // the entry is of a record that says for whom its key is
+	accountAt           = 32
+)
+
+// asker says for whom a command looks up its key, as in remembered.decision. Records of
+// version 1 do not say it: they meet every entry of their key.
+func asker(c *Command) uint64 {
+	if c.Version < 2 {
+		return 0
+	}
+	return uint64(c.AccountID)<<accountAt | byAccount
+}
+
+// is reports that an entry is the one of a key that is asked for. An entry that does not
+// say for whom it is belongs to every account.
+func (r *remembered) is(family, key, who uint64) bool {
+	return r.key == key && r.family() == family &&
+		(r.decision&who&byAccount == 0 || (r.decision^who)>>accountAt == 0)
 }
 
 // family tells the two key spaces apart: orders and market trades share one,
@@ -90,14 +113,15 @@ type keySlot struct {
 	tag  uint16
 }
 
-// find looks a key up. When it is unknown, slot is where remember puts it.
-func (k *keys) find(family, key uint64) (entry *remembered, slot keySlot) {
+// find looks a key up for an account, see asker. When it is unknown, slot is where remember
+// puts it.
+func (k *keys) find(family, key, who uint64) (entry *remembered, slot keySlot) {
 	hash := key * k.salt
 	slot = keySlot{k.bucket(hash), tagOf(hash)}
 	tags := (*[2]uint64)(unsafe.Pointer(&slot.home.tags))
 	lanes := uint64(slot.tag) * eachLane
 	if zeroLane(tags[0]^lanes)|zeroLane(tags[1]^lanes) != 0 || k.live(slot.home.spilled) {
-		entry = k.findTagged(family, key, slot)
+		entry = k.findTagged(family, key, who, slot)
 	}
 	return entry, slot
 }
@@ -127,16 +151,16 @@ func zeroLane(word uint64) uint64 { return (word - eachLane) &^ word & topBits }
 
 // findTagged is the slow path of find: some slot has the key's tag, or an
 // entry of the bucket has spilled.
-func (k *keys) findTagged(family, key uint64, slot keySlot) *remembered {
+func (k *keys) findTagged(family, key, who uint64, slot keySlot) *remembered {
 	for i, tag := range slot.home.tags {
 		if number := slot.home.numbers[i]; tag == slot.tag && k.live(number) {
-			if e := k.entry(number); e.key == key && e.family() == family {
+			if e := k.entry(number); e.is(family, key, who) {
 				return e
 			}
 		}
 	}
 	if k.live(slot.home.spilled) {
-		return k.findSpilled(family, key)
+		return k.findSpilled(family, key, who)
 	}
 	return nil
 }
@@ -191,12 +215,12 @@ func (k *keys) spill(b *bucket) {
 }
 
 // findSpilled looks through the entries that found no room in their bucket.
-func (k *keys) findSpilled(family, key uint64) *remembered {
+func (k *keys) findSpilled(family, key, who uint64) *remembered {
 	for _, number := range k.spilled[:k.spillCount] {
 		if k.number-number > uint32(len(k.ring)) {
 			continue
 		}
-		if e := k.entry(number); e.key == key && e.family() == family {
+		if e := k.entry(number); e.is(family, key, who) {
 			return e
 		}
 	}

@@ -1,6 +1,7 @@
 package matcher
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -25,7 +26,7 @@ func TestEngineAnswersARepeatedKeyWithTheFirstDecision(t *testing.T) {
 	}
 	r.must(keyed(buy(1, 5, 100), 77))                                     // 1: order 1
 	duplicate(keyed(buy(1, 5, 100), 77), KeyOrder, 1, 1, Accepted)        // 2
-	duplicate(keyed(sell(3, 9, 50), 77), KeyOrder, 1, 1, Accepted)        // 3: whatever its terms
+	duplicate(keyed(sell(1, 9, 50), 77), KeyOrder, 1, 1, Accepted)        // 3: whatever its terms
 	r.refused(keyed(buy(4, 5, 100), 78), AccountDisabled)                 // 4: order 2
 	r.must(control(AccountControl, 4, 0, 1))                              // 5
 	duplicate(keyed(buy(4, 5, 100), 78), KeyOrder, 2, 2, AccountDisabled) // 6
@@ -54,6 +55,73 @@ func TestEngineAnswersARepeatedKeyWithTheFirstDecision(t *testing.T) {
 	// 0 is no key.
 	r.must(keyed(buy(1, 1, 100), noKey))
 	r.must(keyed(buy(1, 1, 100), noKey))
+}
+
+// Two accounts that come with one key, which they can where it is not secret how keys are
+// made, each have their own first decision.
+func TestOneKeyOfTwoAccountsIsTwoKeys(t *testing.T) {
+	g := testGenesis()
+	bookFor := func(account uint32) Command {
+		terms := termed(swap(), func(t *ContractTerms) { t.AccountID = account })
+		return terms.Command()
+	}
+	r := newRig(t, g)
+	r.must(tick(aaa, 100))
+	r.must(keyed(buy(1, 5, 100), 77))                     // order 1
+	r.must(keyed(buy(2, 6, 100), 77))                     // order 2
+	r.refused(keyed(buy(4, 5, 100), 77), AccountDisabled) // order 3
+	r.must(keyed(trade(3, Buy, 1), 77))                   // no order
+	r.must(keyed(replace(2, Buy, 2, 5, 100), 78))         // of order 2
+	r.must(keyed(replace(1, Buy, 1, 4, 100), 78))         // of order 1
+	r.must(keyed(bookFor(1), 77))                         // SW-8
+	r.must(keyed(bookFor(2), 77))                         // SW-9
+	again := func() {
+		t.Helper()
+		for _, tt := range []struct {
+			give Command
+			kind IdempotencyKind
+			ref  uint64
+		}{
+			{keyed(buy(1, 5, 100), 77), KeyOrder, 1}, {keyed(buy(2, 6, 100), 77), KeyOrder, 2},
+			{keyed(buy(4, 5, 100), 77), KeyOrder, 3}, {keyed(trade(3, Buy, 1), 77), KeyTrade, 5},
+			{keyed(buy(2, 5, 100), 78), KeyOrder, 2}, {keyed(buy(1, 4, 100), 78), KeyOrder, 1},
+			{keyed(bookFor(1), 77), KeyContract, 8}, {keyed(bookFor(2), 77), KeyContract, 9},
+		} {
+			said := r.do(tt.give)
+			if kind, ref, _ := said[0].Duplicated(); said[0].Reason != Duplicate || kind != tt.kind || ref != tt.ref {
+				t.Errorf("%+v: %q, %d %d, want %d %d", tt.give, describe(said), kind, ref, tt.kind, tt.ref)
+			}
+		}
+	}
+	again()
+	r.e = r.restored()
+	again()
+}
+
+// What a record of version 1 has remembered says nothing of its account: such an entry is
+// met by every record that comes with its key, and so it is in a replay and from a snapshot.
+func TestKeysOfVersion1MeetEveryAccount(t *testing.T) {
+	g := testGenesis()
+	old := func(c Command) Command { c.Version = OldestVersion; return c }
+	r := newRig(t, g)
+	duplicate := func(c Command) {
+		t.Helper()
+		if said := r.do(c); said[0].Reason != Duplicate {
+			t.Errorf("%+v: %q", c, describe(said))
+		}
+	}
+	r.must(old(keyed(buy(1, 5, 100), 77)))
+	duplicate(old(keyed(buy(2, 5, 100), 77)))
+	duplicate(keyed(buy(2, 5, 100), 77))
+	duplicate(keyed(buy(1, 5, 100), 77))
+	r.must(keyed(buy(1, 5, 100), 78))
+	duplicate(old(keyed(buy(2, 5, 100), 78)))
+	r.must(keyed(buy(2, 5, 100), 78))
+	var keys []KeyInfo
+	r.e.EachKey(func(k KeyInfo) bool { keys = append(keys, k); return true })
+	if got, want := fmt.Sprint(keys), "[{77 0 1 ACCEPTED false 0} {78 0 2 ACCEPTED true 1} {78 0 3 ACCEPTED true 2}]"; got != want {
+		t.Errorf("keys %s, want %s", got, want)
+	}
 }
 
 func TestEngineForgetsTheOldestKeys(t *testing.T) {
@@ -101,7 +169,7 @@ func TestKeysMatchAModel(t *testing.T) {
 				if rnd.IntN(2) == 0 {
 					want.key <<= 40 // equal lower halves
 				}
-				entry, slot := k.find(want.family, want.key)
+				entry, slot := k.find(want.family, want.key, 0)
 				ref, known := model[want]
 				if known != (entry != nil) || known && entry.ref != ref {
 					t.Fatalf("step %d: key %v found %+v, want %v %d", step, want, entry, known, ref)

@@ -6,6 +6,7 @@ package matcher
 // OrderInfo is an order as the engine knows it.
 type OrderInfo struct {
 	Ref           uint32
+	Era           uint16 // of Ref: the upper bits of the order's number
 	AccountID     uint32
 	SecurityID    uint32
 	Side          Side
@@ -50,7 +51,7 @@ func (e *Engine) Order(ref uint32) (OrderInfo, bool) {
 func (e *Engine) orderInfo(i ix) OrderInfo {
 	o, cold := e.orders.hot(i), e.orders.cold(i)
 	return OrderInfo{
-		Ref: o.ref, AccountID: cold.accountID, SecurityID: cold.securityID,
+		Ref: o.ref, Era: cold.era, AccountID: cold.accountID, SecurityID: cold.securityID,
 		Side: o.side(), Status: o.status(), Reason: cold.reason,
 		Qty: cold.qty, Leaves: o.leaves, LimitPx: cold.limit, LastPx: cold.lastPx, LastQty: cold.lastQty,
 		CreatedMillis: cold.created, UpdatedMillis: cold.updated,
@@ -171,6 +172,9 @@ type KeyInfo struct {
 	Kind     IdempotencyKind
 	Ref      uint64
 	Decision RiskReason
+
+	ByAccount bool   // the key is AccountID's; else it is of a record that does not say whose
+	AccountID uint32 // 0 unless ByAccount
 }
 
 // EachKey calls f for every remembered key, the oldest first, until it says false.
@@ -179,7 +183,8 @@ func (e *Engine) EachKey(f func(KeyInfo) bool) {
 		k := e.keys.place(i)
 		if !f(KeyInfo{
 			Key: k.key, Ref: k.ref,
-			Kind: IdempotencyKind(k.decision >> 8), Decision: RiskReason(k.decision),
+			Kind: IdempotencyKind(k.decision & decisionBits >> 8), Decision: RiskReason(k.decision),
+			ByAccount: k.decision&byAccount != 0, AccountID: uint32(k.decision >> accountAt),
 		}) {
 			return
 		}

@@ -36,7 +36,9 @@ type orderCold struct {
 	accountID  uint32 // as the command names them: those of a refused order may not exist
 	securityID uint32
 	reason     RiskReason
-	_          [7]byte
+	_          uint8
+	era        uint16 // of the reference: the order's number's upper bits
+	_          [4]byte
 }
 
 // maxSecurity is the highest security id that an order's tag can hold.

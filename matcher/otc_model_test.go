@@ -121,7 +121,7 @@ func (p *pilot) booking(c *Command, w []byte) {
 func TestBookingsLeaveEquitiesAlone(t *testing.T) {
 	rnd := seeded(t)
 	g := crowded()
-	g.Limits.IdempotencyCapacity = 128 // both families share the memory: none of the tape's keys is to leave it
+	g.Limits.IdempotencyCapacity = 1024 // both families share the memory: none of the tape's keys is to leave it
 	g.Limits.MaxContracts = 1 << 12
 	with, without := newRig(t, g), newRig(t, g)
 	p := newPilot()

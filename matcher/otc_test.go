@@ -256,7 +256,7 @@ func TestContractKeysAreAFamilyOfTheirOwn(t *testing.T) {
 		duplicate(booked(swap(), 8), KeyContract, 5, Accepted) // other terms: the edge compares them
 		duplicate(booked(swap(), 9), KeyContract, 6, Invalid)
 		duplicate(keyed(buy(1, 5, 90), 7), KeyOrder, uint64(order), Accepted)
-		duplicate(keyed(buy(1, 5, 90), 8), KeyTrade, 3, Accepted)
+		duplicate(keyed(buy(2, 5, 90), 8), KeyTrade, 3, Accepted)
 		r.must(keyed(buy(1, 5, 90), 9))
 		r.must(booked(swap(), noKey))
 		r.must(booked(swap(), noKey))

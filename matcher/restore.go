@@ -184,7 +184,7 @@ func (s *snapshotReader) header() error {
 	levels := binary.LittleEndian.Uint32(s.buf[32:])
 	tick := int64(binary.LittleEndian.Uint64(s.buf[36:]))
 	switch {
-	case e.nextRef < 1 || e.nextRef > maxOrderRef+1:
+	case e.nextRef < 1 || e.nextRef > maxOrderNumber+1:
 		return invalid("nextOrderRef", int64(e.nextRef))
 	case highest >= e.nextRef || s.format == SnapshotFormat && highest != e.nextRef-1:
 		return invalid("highestIssuedRef", int64(highest))

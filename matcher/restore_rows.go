@@ -144,22 +144,24 @@ func (s *snapshotReader) symbol() error {
 }
 
 func (s *snapshotReader) idempotency() error {
-	key, ref, decision := uint64(s.columns[0]), s.columns[1], s.columns[2]
+	key, ref, whole := uint64(s.columns[0]), s.columns[1], uint64(s.columns[2])
 	e := s.engine
+	decision, who := whole&decisionBits, whole&^decisionBits
 	reason, kind := RiskReason(decision), IdempotencyKind(decision>>8)
 	switch {
 	case key == 0:
 		return invalid("key", 0)
-	case decision < 0 || decision > int64(KeyContract)<<8|0xff || reason >= ReasonCount || reason == Duplicate:
-		return invalid("decision", decision)
+	case kind > KeyContract || reason >= ReasonCount || reason == Duplicate,
+		uint32(who)&^uint32(byAccount) != 0, who&byAccount == 0 && who != 0:
+		return invalid("decision", s.columns[2])
 	case kind == KeyOrder && (ref < 1 || uint64(ref) >= e.nextRef),
 		kind != KeyOrder && (ref < 1 || uint64(ref) > e.applied):
 		return invalid("ref", ref)
 	case e.keys.count == len(e.keys.ring):
 		return fmt.Errorf("more than %d keys: %w", len(e.keys.ring), ErrSnapshotCapacity)
 	}
-	entry := remembered{key: key, ref: uint64(ref), decision: uint64(decision)}
-	known, slot := e.keys.find(entry.family(), key)
+	entry := remembered{key: key, ref: uint64(ref), decision: whole}
+	known, slot := e.keys.find(entry.family(), key, who)
 	if known != nil {
 		return fmt.Errorf("key %d: %w", key, ErrSnapshotTwice)
 	}
@@ -289,7 +291,7 @@ func (s *snapshotReader) order() error {
 	}
 	e := s.engine
 	switch {
-	case r.ref < 1 || uint64(r.ref) >= e.nextRef:
+	case r.ref < 1 || uint64(r.ref) >= e.nextRef || uint32(r.ref) == 0:
 		return fmt.Errorf("order %d with nextOrderRef %d: %w", r.ref, e.nextRef, ErrSnapshotOrderRef)
 	case e.orders.find(uint32(r.ref)) != 0:
 		return fmt.Errorf("order %d: %w", r.ref, ErrSnapshotTwice)
@@ -322,7 +324,7 @@ func (s *snapshotReader) order() error {
 	*cold = orderCold{
 		limit: r.limitPx, lastPx: r.lastPx, created: r.created, updated: r.updated,
 		qty: int32(r.quantity), lastQty: int32(r.lastQty), reason: RiskReason(r.reason),
-		accountID: uint32(r.account), securityID: uint32(r.security),
+		accountID: uint32(r.account), securityID: uint32(r.security), era: uint16(r.ref >> eraAt),
 	}
 	if !open {
 		s.terminals = true

@@ -304,9 +304,9 @@ func TestEngineReplaceChecksInTheOrderOfTheContract(t *testing.T) {
 
 func inBBB(c *Command) { c.SecurityID = bbb }
 
-func TestEngineRefusesWhenReferencesAreUsedUp(t *testing.T) {
+func TestEngineRefusesWhenNumbersAreUsedUp(t *testing.T) {
 	r := newRig(t, testGenesis())
-	r.e.nextRef = maxOrderRef
+	r.e.nextRef = maxOrderNumber
 	r.want(buy(1, 1, 100), fmt.Sprintf("accepted ref=%d acct=1 buy 1 @100 rests", uint32(maxOrderRef)))
 	r.want(keyed(buy(1, 1, 100), 5), "rejected acct=1 buy 1 @100 REJECTED CAPACITY")
 	r.want(keyed(buy(1, 1, 100), 5), "rejected acct=1 buy 1 @100 REJECTED CAPACITY")

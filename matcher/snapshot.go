@@ -203,7 +203,8 @@ func (s *snapshotWriter) order(e *Engine, i ix) {
 	if !o.status().Terminal() {
 		notional, qty = cold.limit*int64(o.leaves), int64(o.leaves)
 	}
-	s.record(recordOrder, int64(o.ref), int64(cold.accountID), int64(cold.securityID), int64(o.side()),
+	number := uint64(o.ref) | uint64(cold.era)<<eraAt
+	s.record(recordOrder, int64(number), int64(cold.accountID), int64(cold.securityID), int64(o.side()),
 		int64(cold.qty), int64(o.leaves), cold.limit, int64(o.status()), cold.lastPx, int64(cold.lastQty),
 		cold.created, cold.updated, int64(cold.reason), notional, qty)
 }

@@ -115,7 +115,7 @@ func TestSnapshotRefusals(t *testing.T) {
 		{"format 0", header(0, 9, 8, 40, 6, 0, 1000), ErrSnapshotOlder},
 		{"no header", without("header"), ErrSnapshotHeader},
 		{"nextOrderRef 0", header(6, 0, 0, 40, 6, 0, 1000), ErrSnapshotValue},
-		{"nextOrderRef beyond 32 bits", header(6, 1<<32+1, 1<<32, 40, 6, 0, 1000), ErrSnapshotValue},
+		{"nextOrderRef beyond 48 bits", header(6, 1<<48+1, 1<<48, 40, 6, 0, 1000), ErrSnapshotValue},
 		{"highestIssuedRef", header(6, 9, 9, 40, 6, 0, 1000), ErrSnapshotValue},
 		{"highestIssuedRef too low", header(6, 9, 7, 40, 6, 0, 1000), ErrSnapshotValue},
 		{"appliedSeq", header(6, 9, 8, -1, 6, 0, 1000), ErrSnapshotValue},
@@ -367,7 +367,7 @@ func TestSnapshotWriterErrorsArePassedOn(t *testing.T) {
 		t.Errorf("at the end: %v", err)
 	}
 	for key := range uint64(10_000) {
-		_, slot := e.keys.find(orderKeys, key+1)
+		_, slot := e.keys.find(orderKeys, key+1, 0)
 		e.keys.remember(slot, key+1, 1, 0)
 	}
 	if err := e.WriteSnapshot(&brokenWriter{room: 70_000}); !errors.Is(err, io.ErrShortWrite) {

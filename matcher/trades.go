@@ -38,7 +38,8 @@ func (e *Engine) filled(maker ix, px int64, qty int32) {
 	t.account.settle(t.order.side(), notional)
 	ev, detail := e.orderFilled(t.order, t.cold, t.row, px, qty, EventAggressor|t.late)
 	ev.AccountID = t.account.id
-	detail.CounterRef = m.ref
+	made := e.orders.cold(maker)
+	detail.counter(e.number(m, made))
 	detail.LimitPx = t.cold.limit
 
 	// Of the resting order's cold half nothing is read, so nobody waits for it: it
@@ -48,9 +49,9 @@ func (e *Engine) filled(maker ix, px int64, qty int32) {
 	account.settle(m.side(), notional)
 	held.release(m.side(), int64(qty))
 	row := e.positions.at(int(m.account)-1, m.security())
-	ev, detail = e.orderFilled(m, e.orders.cold(maker), row, px, qty, t.late)
+	ev, detail = e.orderFilled(m, made, row, px, qty, t.late)
 	ev.AccountID = account.id
-	detail.CounterRef = t.order.ref
+	detail.counter(e.number(t.order, t.cold))
 	detail.LimitPx = px
 	if m.leaves == 0 {
 		e.openOrders--
@@ -73,7 +74,7 @@ func (e *Engine) orderFilled(o *order, cold *orderCold, row uint32, px int64, qt
 	e.tradeSeq++
 	ev.Px = px
 	ev.TradeSeq = e.tradeSeq
-	ev.OrderRef = o.ref
+	ev.name(e.number(o, cold))
 	ev.SecurityID = o.security()
 	ev.Qty = qty
 	detail.Leaves = o.leaves
@@ -116,17 +117,17 @@ func (e *Engine) releaseOpen(o *order, limit int64) {
 // tradeNew decides a TRADE_NEW: a market trade at the last known price, no
 // order, no crossing.
 func (e *Engine) tradeNew(c *Command, q *request) {
-	key, slot := uint64(c.PriceTicks), keySlot{}
+	key, who, slot := uint64(c.PriceTicks), asker(c), keySlot{}
 	if key != 0 {
 		var entry *remembered
-		if entry, slot = e.keys.find(orderKeys, key); entry != nil {
+		if entry, slot = e.keys.find(orderKeys, key, who); entry != nil {
 			e.rejectDuplicate(c, entry)
 			return
 		}
 	}
 	reason := e.screenTrade(c, q)
 	if key != 0 {
-		e.keys.remember(slot, key, e.applied, uint64(KeyTrade)<<8|uint64(reason))
+		e.keys.remember(slot, key, e.applied, who|uint64(KeyTrade)<<8|uint64(reason))
 	}
 	if reason != Accepted {
 		e.first(c, head(EventRejected, c.Side, reason, 0, EventLast), 0).OrderRef = 0

@@ -63,7 +63,7 @@ func version1Flow(version uint16) []Command {
 
 // decided is what an engine makes of a flow: the hash of its events, that of its state, and
 // how many events of each reason there were.
-func decided(t *testing.T, flow []Command) (events, state string, reasons [ReasonCount]int) {
+func decidedHash(t *testing.T, flow []Command) (events, state string, reasons [ReasonCount]int) {
 	t.Helper()
 	e, err := New(crowded())
 	if err != nil {
@@ -93,7 +93,7 @@ const (
 
 // A journal of an older build replays to what that build decided, to the byte.
 func TestRecordsOfVersion1AreDecidedAsTheyWere(t *testing.T) {
-	events, state, reasons := decided(t, version1Flow(1))
+	events, state, reasons := decidedHash(t, version1Flow(1))
 	if events != version1Events || state != version1State {
 		t.Errorf("events %s, want %s\nstate %s, want %s", events, version1Events, state, version1State)
 	}

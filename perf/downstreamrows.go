@@ -30,7 +30,7 @@ func bookedRows(d Downstream) (rows []store.Trade, err error) {
 				ID: store.TradeID(f.TradeSeq), Seq: f.TradeSeq, AccountID: f.AccountID, Security: d.Ticker(f.SecurityID),
 				Side: f.Side, Quantity: int64(f.Qty), Price: f.Px, SettlementDate: 20000, ExecutedAt: f.TimeMillis,
 				BookedAt: f.TimeMillis, UpdatedAt: f.TimeMillis,
-				OrderID: "ord-" + strconv.FormatUint(uint64(f.OrderRef), 10), Sequence: f.InputSeq,
+				OrderID: "ord-" + strconv.FormatUint(f.Order(), 10), Sequence: f.InputSeq,
 			})
 		}
 		return nil

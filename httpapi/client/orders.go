@@ -20,7 +20,8 @@ func (c *Client) CreateOrder(o *OrderRequest) (order Order, err error) {
 	return order, err
 }
 
-// CreateOrderBatch creates 1 to 1024 orders. Refused ones come back with status REJECTED.
+// CreateOrderBatch creates 1 to 1024 orders. Refused ones come back with status REJECTED; one
+// whose ClientOrderID was used before with other terms also with the code TERMS_DIFFER.
 func (c *Client) CreateOrderBatch(orders []OrderRequest) (decided []Order, err error) {
 	b := c.buffer()
 	defer c.put(b)
@@ -239,6 +240,8 @@ func orderFrom(r *strictjson.Reader, o *Order) {
 			o.Sequence = uint64(r.Int())
 		case "fills":
 			o.Fills = fillsFrom(r)
+		case "code":
+			o.Code = string(r.String())
 		default:
 			r.Skip()
 		}

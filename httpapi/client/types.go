@@ -115,6 +115,7 @@ type Order struct {
 	UpdatedAt          time.Time   `json:"updatedAt"`
 	Sequence           uint64      `json:"sequence"`
 	Fills              []Fill      `json:"fills"`
+	Code               string      `json:"code"` // of an order of a batch: TERMS_DIFFER, see CreateOrderBatch
 }
 
 // Trade is a booked market trade.

@@ -89,7 +89,7 @@ func (r *renderer) render(b []byte, ev *matcher.Event) ([]byte, int) {
 // about is what a statement about an order or an execution says.
 func (r *renderer) about(ev *matcher.Event) record {
 	return record{
-		sequence: ev.InputSeq, prefix: orderPrefix, order: uint64(ev.OrderRef), trade: ev.TradeSeq,
+		sequence: ev.InputSeq, prefix: orderPrefix, order: ev.Order(), trade: ev.TradeSeq,
 		account: ev.AccountID, security: r.securities.text(ev.SecurityID), side: ev.Side, sides: true,
 		quantity: ev.Qty, counts: true, price: max(ev.Px, 0), millis: ev.TimeMillis,
 	}
@@ -122,15 +122,15 @@ func (r *renderer) refusal(b []byte, ev *matcher.Event) ([]byte, int) {
 	switch r.kind {
 	case matcher.OrderNew:
 		// The command's own reference is the gate's verdict; a DUPLICATE's event names the first order.
-		rec.order, rec.price = uint64(ev.OrderRef), cmd.LimitPx
+		rec.order, rec.price = ev.Order(), cmd.LimitPx
 		rec.side, rec.sides, rec.quantity, rec.counts = cmd.Side, true, cmd.Qty, true
 	case matcher.OrderReplace:
-		rec.order, rec.price = uint64(cmd.OrderRef), cmd.LimitPx
+		rec.order, rec.price = ev.Named(), cmd.LimitPx
 		rec.side, rec.sides, rec.quantity, rec.counts = cmd.Side, true, cmd.Qty, true
 	case matcher.OrderCancel:
-		rec.order = uint64(cmd.OrderRef)
+		rec.order = ev.Named()
 	case matcher.ForceFill:
-		rec.order, rec.price = uint64(cmd.OrderRef), cmd.LimitPx
+		rec.order, rec.price = ev.Named(), cmd.LimitPx
 		rec.quantity, rec.counts = cmd.Qty, true
 	case matcher.TradeNew:
 		rec.side, rec.sides, rec.quantity, rec.counts = cmd.Side, true, cmd.Qty, true

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bytes"
 	"math"
 	"strings"
 	"testing"
@@ -12,7 +13,7 @@ import (
 func widest(kind matcher.EventKind) *matcher.Event {
 	ev := &matcher.Event{
 		Kind: kind, Side: matcher.Sell, Reason: matcher.InternalPolicyError, InputSeq: math.MaxUint64,
-		TimeMillis: math.MinInt64, Px: math.MaxInt64, TradeSeq: math.MaxUint64, OrderRef: math.MaxUint32,
+		TimeMillis: math.MinInt64, Px: math.MaxInt64, TradeSeq: math.MaxUint64, OrderRef: math.MaxUint32, Era: math.MaxUint16,
 		AccountID: math.MaxUint32, SecurityID: 1, Qty: math.MinInt32,
 	}
 	if kind != matcher.EventFilled {
@@ -99,5 +100,30 @@ func TestRenderingDoesNotAllocate(t *testing.T) {
 		at++
 	}); n != 0 {
 		t.Errorf("an event takes %v allocations", n)
+	}
+}
+
+// TestOrdersAreCalledByTheirNumbers: what happened to an order of a later era, and what was
+// refused about it, names it as every other answer does.
+func TestOrdersAreCalledByTheirNumbers(t *testing.T) {
+	for _, tt := range []struct {
+		kind matcher.EventKind
+		of   matcher.CommandType
+	}{
+		{matcher.EventAccepted, matcher.OrderNew}, {matcher.EventReplaced, matcher.OrderReplace},
+		{matcher.EventCanceled, matcher.OrderCancel}, {matcher.EventFilled, 0},
+		{matcher.EventRejected, matcher.OrderNew}, {matcher.EventRejected, matcher.OrderReplace},
+		{matcher.EventRejected, matcher.OrderCancel}, {matcher.EventRejected, matcher.ForceFill},
+	} {
+		ev := &matcher.Event{Kind: tt.kind, OrderRef: 7, Era: 3, Qty: 1}
+		if tt.of != 0 {
+			ev.Flags = matcher.EventFirst
+			*ev.Cmd() = matcher.NewCommand(tt.of)
+			ev.Cmd().OrderRef = 7
+		}
+		r := renderer{securities: tickers{quote("AAA")}}
+		if line, n := r.render(nil, ev); n == 0 || !bytes.Contains(line, []byte(`"orderId":"ord-12884901895"`)) {
+			t.Errorf("kind %d of a command of type %d: %s", tt.kind, tt.of, line)
+		}
 	}
 }

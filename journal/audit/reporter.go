@@ -48,11 +48,11 @@ func New(j *journal.Journal, engine func(state io.Reader) (journal.Engine, error
 	return &Reporter{j: j, engine: engine, places: make(chan struct{}, o.MaxConcurrent)}
 }
 
-// Genesis is the seed of every report: the genesis record's JSON text, nil
-// before the journal has one. It must not be changed.
+// Genesis is the seed of every report: the genesis record's JSON text without its secret,
+// of which no replay has a need; nil before the journal has one. It must not be changed.
 func (r *Reporter) Genesis() []byte {
 	genesis, _ := r.j.Genesis()
-	return genesis
+	return matcher.PublicGenesis(genesis)
 }
 
 // Clip turns the bounds as they were asked for into the range that Write takes:

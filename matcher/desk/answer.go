@@ -27,6 +27,7 @@ type Answer struct {
 	Px         int64 // limit of the order, price of a booking, a tick or a force fill; x 1e6
 	LastPx     int64 // of the last own fill, 0 for none
 	OrderRef   uint32
+	Era        uint16 // of OrderRef, see Order
 	AccountID  uint32
 	SecurityID uint32
 	Qty        int32
@@ -41,6 +42,9 @@ type AnswerFill struct {
 	Px       int64
 	Qty      int32
 }
+
+// Order is the number of the order that the answer is about, 0 for none.
+func (a *Answer) Order() uint64 { return uint64(a.Era)<<32 | uint64(a.OrderRef) }
 
 // Refused reports that the command was refused, for Reason.
 func (a *Answer) Refused() bool { return a.Kind == matcher.EventRejected }
@@ -64,6 +68,7 @@ func (a *Answer) first(ev *matcher.Event) {
 	a.Rests = ev.Flags&matcher.EventRests != 0
 	a.Late = ev.Flags&matcher.EventLate != 0
 	a.InputSeq, a.TimeMillis = ev.InputSeq, ev.TimeMillis
+	a.Era = ev.Era
 	a.OrderRef, a.AccountID, a.SecurityID = ev.OrderRef, ev.AccountID, ev.SecurityID
 	a.Px, a.Qty, a.Leaves = ev.Px, ev.Qty, ev.Qty
 	switch ev.Kind {

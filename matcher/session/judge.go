@@ -30,7 +30,7 @@ func (p *poller) judge(one *session, r *wire.Request) wire.Code {
 	if c.Type == matcher.OrderCancel {
 		return wire.Decided // an owner can always take an order back
 	}
-	c.PriceTicks = int64(matcher.IdempotencyKey(c.AccountID, r.ClientID[:clientIDLen(r)]))
+	c.PriceTicks = int64(p.server.o.Views.ClientKey().Of(c.AccountID, r.ClientID[:clientIDLen(r)]))
 	return p.screen(c)
 }
 

@@ -273,7 +273,7 @@ func FuzzSlot(f *testing.F) {
 			t.Fatalf("time %d", cmd.EventTimeMillis)
 		}
 		id := strings.TrimRight(string(req.ClientID[:]), "\x00")
-		if want := int64(matcher.IdempotencyKey(cmd.AccountID, id)); cmd.PriceTicks != want {
+		if want := int64(p.server.o.Views.ClientKey().Of(cmd.AccountID, []byte(id))); cmd.PriceTicks != want {
 			t.Fatalf("key %d, want %d", cmd.PriceTicks, want)
 		}
 		switch cmd.Type {

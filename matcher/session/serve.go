@@ -288,7 +288,7 @@ func (p *poller) tellAnswer(one *session, t *desk.Ticket, a *desk.Answer) bool {
 	case a == nil:
 		p.lost(&r, c, t)
 	case a.Duplicate():
-		p.repeat(&r, c)
+		p.repeat(&r, c, t.ClientID(one.next))
 	default:
 		p.fresh(&r, c, a)
 	}
@@ -308,6 +308,7 @@ func (p *poller) fresh(r *wire.Record, c *matcher.Command, a *desk.Answer) {
 	r.Side, r.Status, r.Reason = a.Side, a.Status, a.Reason
 	r.InputSeq, r.TimeMillis, r.Px, r.LastPx, r.TradeSeq = a.InputSeq, a.TimeMillis, a.Px, a.LastPx, a.TradeSeq
 	r.OrderRef, r.AccountID, r.SecurityID, r.Qty = a.OrderRef, a.AccountID, a.SecurityID, a.Qty
+	r.Era = uint32(a.Era)
 	r.Leaves, r.LastQty, r.Fills = a.Leaves, a.LastQty, uint32(len(a.Fills))
 	if a.Rests {
 		r.Flags |= wire.FlagRests
@@ -335,18 +336,18 @@ func (p *poller) open(ref uint32) bool {
 
 // repeat fills in the first decision on a key, its order as it now stands; or says
 // that the key was used with other terms.
-func (p *poller) repeat(r *wire.Record, c *matcher.Command) {
+func (p *poller) repeat(r *wire.Record, c *matcher.Command, clientID []byte) {
 	r.Side, r.AccountID, r.SecurityID, r.Qty, r.Px = c.Side, c.AccountID, c.SecurityID, c.Qty, c.LimitPx
 	r.TimeMillis, r.Leaves, r.Status = c.EventTimeMillis, wire.Unstated, matcher.StatusRejected
 	key, ok := p.known(c)
-	if !ok || key.TermsHash != blotter.TermsHash(c) {
+	if !ok || !key.Repeats(c, clientID, nil) {
 		r.Code = wire.Conflict
 		return
 	}
 	r.Flags |= wire.FlagDuplicate
 	r.InputSeq, r.Reason = key.InputSeq, key.Reason
 	if key.Kind == matcher.KeyOrder {
-		r.OrderRef = uint32(key.Ref)
+		r.OrderRef, r.Era = uint32(key.Ref), uint32(key.Ref>>32)
 	}
 	if key.Reason != matcher.Accepted {
 		return
@@ -358,7 +359,7 @@ func (p *poller) repeat(r *wire.Record, c *matcher.Command) {
 	if key.Kind != matcher.KeyOrder {
 		return
 	}
-	if row, held := p.server.o.Views.Order(r.OrderRef); held {
+	if row, held := p.server.o.Views.Numbered(key.Ref); held {
 		r.Status, r.Leaves, r.Qty, r.Px = row.Status, row.Leaves, row.Qty, row.LimitPx
 		r.LastPx, r.LastQty, r.TimeMillis = row.LastPx, row.LastQty, row.UpdatedMillis
 		r.Reason = row.Reason // of one that was let in: why its rest was cancelled
@@ -377,7 +378,7 @@ func (p *poller) known(c *matcher.Command) (key blotter.KeyRow, ok bool) {
 	if books(c) {
 		space = matcher.KeyContract
 	}
-	return p.server.o.Views.Key(space, uint64(c.PriceTicks))
+	return p.server.o.Views.Key(space, c.AccountID, uint64(c.PriceTicks))
 }
 
 // lost fills in a command whose ticket came back without answers.
@@ -400,6 +401,6 @@ func (one *session) putFill(a *desk.Answer, f *desk.AnswerFill, what uint8) {
 		Kind: wire.Fill, What: what, Side: a.Side, Status: a.Status, Flags: flags,
 		Correlation: one.numbers[one.first], InputSeq: a.InputSeq, TimeMillis: a.TimeMillis,
 		Px: f.Px, TradeSeq: f.TradeSeq, OrderRef: a.OrderRef, AccountID: a.AccountID, SecurityID: a.SecurityID,
-		Qty: f.Qty, Leaves: wire.Unstated,
+		Era: uint32(a.Era), Qty: f.Qty, Leaves: wire.Unstated,
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"posttrade/matcher"
 	"posttrade/matcher/strictjson"
 	"posttrade/sidecars/store"
 )
@@ -182,10 +183,10 @@ func ticker(s string) bool {
 	return len(s) >= 1 && len(s) <= maxTickerBytes
 }
 
-// orderID reports whether s is ord-<n> with n in 1..2^32-1 and no leading zero.
+// orderID reports whether s is ord-<n> with the number of an order and no leading zero.
 func orderID(s string) bool {
 	const prefix = "ord-"
-	if len(s) <= len(prefix) || len(s) > len(prefix)+10 || s[:len(prefix)] != prefix || s[len(prefix)] == '0' {
+	if len(s) <= len(prefix) || len(s) > len(prefix)+15 || s[:len(prefix)] != prefix || s[len(prefix)] == '0' {
 		return false
 	}
 	n := uint64(0)
@@ -196,5 +197,5 @@ func orderID(s string) bool {
 		}
 		n = n*10 + uint64(c-'0')
 	}
-	return n <= math.MaxUint32
+	return n <= matcher.MaxOrderNumber
 }

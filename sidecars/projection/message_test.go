@@ -166,7 +166,7 @@ func TestMalformedMessages(t *testing.T) {
 		{"order id of a contract", also(`"orderId":"SW-17"`), errValue, "orderId"},
 		{"order id without a number", also(`"orderId":"ord-"`), errValue, "orderId"},
 		{"order id with a letter", also(`"orderId":"ord-1a"`), errValue, "orderId"},
-		{"order id beyond 32 bits", also(`"orderId":"ord-4294967296"`), errValue, "orderId"},
+		{"order id beyond 48 bits", also(`"orderId":"ord-281474976710656"`), errValue, "orderId"},
 		{"status unknown", also(`"status":"Pending"`), errValue, "status"},
 		{"status in another case", also(`"status":"settled"`), errValue, "status"},
 		{"status is null", also(`"status":null`), strictjson.ErrType, "status"},

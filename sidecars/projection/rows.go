@@ -42,7 +42,7 @@ func (b *batch) add(f *matcher.Fill, ticker string, settlement func(int64) store
 	b.text = strconv.AppendUint(append(b.text, "trd-"...), f.TradeSeq, 10)
 	b.ends = append(b.ends, uint32(len(b.text)))
 	if f.OrderRef != 0 { // a market trade has no order
-		b.text = strconv.AppendUint(append(b.text, "ord-"...), uint64(f.OrderRef), 10)
+		b.text = strconv.AppendUint(append(b.text, "ord-"...), f.Order(), 10)
 	}
 	b.ends = append(b.ends, uint32(len(b.text)))
 	b.last = *f
@@ -66,7 +66,7 @@ func markOf(f *matcher.Fill) uint64 {
 	for _, v := range [...]uint64{
 		f.TradeSeq, f.InputSeq, uint64(f.TimeMillis), uint64(f.Px),
 		uint64(f.OrderRef)<<32 | uint64(f.AccountID), uint64(f.SecurityID)<<32 | uint64(uint32(f.Qty)),
-		uint64(f.CounterRef), uint64(f.Side)<<16 | uint64(f.Flags),
+		uint64(f.CounterRef) | uint64(f.Era)<<32 | uint64(f.CounterEra)<<48, uint64(f.Side)<<16 | uint64(f.Flags),
 	} {
 		for range 8 {
 			h = (h ^ v&0xff) * prime

@@ -44,7 +44,7 @@ struct record {
   uint64_t trade;
   uint32_t order, account, security;
   int32_t qty, leaves, last_qty;
-  uint32_t fills, zero;
+  uint32_t fills, era;
   uint64_t missed;
   int64_t position, average_cost, limit;
   uint64_t zero2;

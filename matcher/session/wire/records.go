@@ -20,7 +20,8 @@ const (
 // The command's InputSeq is the client's correlation id, handed back in every
 // record about the command. What the server fills in must be 0: EventTimeMillis,
 // PriceTicks, LeaderEpoch, and the OrderRef of a new order or trade; of a cancel
-// and a replace SecurityID, Side and Flags, which are the order's.
+// and a replace SecurityID, Side and Flags, which are the order's. OrderRef alone tells
+// the orders that are held apart; what an order is called by is in Record.
 type Request struct {
 	Command  matcher.Command
 	ClientID [MaxClientID]byte // 0 to 64 bytes of printable ASCII, padded with zeros
@@ -106,7 +107,7 @@ type Record struct {
 	Leaves      int32 // open quantity, of a cancelled order what was not executed; or Unstated
 	LastQty     int32
 	Fills       uint32 // Answer: Fill records that follow it
-	_           uint32
+	Era         uint32 // of OrderRef: the order is ord-<Era * 2^32 + OrderRef>
 	Missed      uint64 // Gap: records that are not here
 	PositionQty int64  // Copy of a fill: the account's position after it
 	AverageCost int64  // Copy of a fill: that position's average cost x 1e6
@@ -165,6 +166,7 @@ var (
 	_ = [1]struct{}{}[unsafe.Sizeof(Record{})-RecordBytes]
 	_ = [1]struct{}{}[unsafe.Offsetof(Record{}.OrderRef)-56]
 	_ = [1]struct{}{}[unsafe.Offsetof(Record{}.Fills)-80]
+	_ = [1]struct{}{}[unsafe.Offsetof(Record{}.Era)-84]
 	_ = [1]struct{}{}[unsafe.Offsetof(Record{}.LimitPx)-112]
 	_ = [1]struct{}{}[bestAt-int(unsafe.Offsetof(Record{}.Missed))]
 )

@@ -1,0 +1,134 @@
+package httpapi
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"posttrade/matcher"
+	"posttrade/matcher/desk"
+)
+
+// sequenced has commands decided that did not come through the edge.
+func (r *rig) sequenced(commands ...matcher.Command) {
+	r.t.Helper()
+	ticket := must[*desk.Ticket](r.t)(r.desk.Acquire(len(commands)))
+	defer ticket.Release()
+	want := r.sequence() + uint64(len(commands))
+	for i := range commands {
+		*ticket.Command(i) = commands[i]
+	}
+	if err := ticket.Submit(); err != nil {
+		r.t.Fatal(err)
+	}
+	r.recorder.waitApplied(want)
+}
+
+// list makes a security tradable that is not in the genesis record.
+func (r *rig) list(ticker string, id uint32) {
+	r.t.Helper()
+	c := matcher.NewCommand(matcher.SecurityControl)
+	c.SecurityID, c.Side, c.PriceTicks = id, matcher.SecurityEnabled, 1
+	r.sequenced(matcher.NewSymbolRegister(ticker), c)
+}
+
+// TestForeignKeyMeetsNobody: another account that has come first with the very key of an
+// order, as one can who knows how keys are made, is not met by it. Neither are ids of one
+// account that have one key: the second is refused, and is never the first one's order.
+func TestForeignKeyMeetsNobody(t *testing.T) {
+	for _, secret := range []string{"", "000102030405060708090a0b0c0d0e0f"} {
+		t.Run("secret="+secret, func(t *testing.T) {
+			g := testGenesis()
+			g.ClientKey = secret
+			r := newRigWith(t, g)
+			forged := matcher.NewCommand(matcher.OrderNew)
+			forged.EventTimeMillis, forged.AccountID, forged.SecurityID, forged.Qty, forged.LimitPx = testStart, 2, 1, 3, 100e6
+			forged.PriceTicks = int64(r.views.ClientKey().Of(1, []byte("victim")))
+			r.sequenced(forged)
+			first := r.order("1", "Buy", "10", "100", `,"clientOrderId":"victim"`).want(t, 201, "")
+			if first.field(t, "orderId") != "ord-2" || first.field(t, "accountId") != "1" {
+				t.Errorf("%s", first.body)
+			}
+			same(t, first, r.order("1", "Buy", "10", "100", `,"clientOrderId":"victim"`))
+			batch := r.post("/orders/batch", "["+orderBody("1", "Buy", "10", "100", `,"clientOrderId":"victim"`)+"]", "")
+			if item := batch.want(t, 201, "").json(t).([]any)[0].(map[string]any); item["orderId"] != "ord-2" {
+				t.Errorf("%v", item)
+			}
+			own := forged
+			own.AccountID, own.PriceTicks = 1, int64(r.views.ClientKey().Of(1, []byte("mine")))
+			own.Qty = 10
+			r.sequenced(own) // another id of the same key and the same terms
+			r.order("1", "Buy", "10", "100", `,"clientOrderId":"mine"`).want(t, 409, CodeTermsDiffer)
+		})
+	}
+}
+
+// TestTermsAreComparedAsTheyWereSent: an order or a trade whose ticker no security has is
+// repeated as it was sent, also when one has it by now; with another ticker it is another.
+func TestTermsAreComparedAsTheyWereSent(t *testing.T) {
+	order := func(security string) string {
+		return `{"clientOrderId":"k","accountId":1,"security":"` + security + `","side":"Buy","quantity":5,"limitPrice":100}`
+	}
+	trade := func(security string) string {
+		return `{"clientOrderId":"k","accountId":1,"security":"` + security + `","side":"Buy","quantity":5}`
+	}
+	for path, body := range map[string]func(string) string{"/orders": order, "/trades": trade} {
+		t.Run(path, func(t *testing.T) {
+			r := newRig(t)
+			first := r.post(path, body("NEWCO"), "").want(t, 422, CodeRiskRefused)
+			if first.field(t, "reason") != "UNKNOWN_SECURITY" {
+				t.Fatalf("%s", first.body)
+			}
+			sequenced := r.sequence()
+			same(t, first, r.post(path, body("NEWCO"), ""))
+			r.post(path, body("OLDCO"), "").want(t, 409, CodeTermsDiffer)
+			r.post(path, body("AAA"), "").want(t, 409, CodeTermsDiffer)
+			if r.sequence() != sequenced {
+				t.Errorf("repetitions were sequenced: %d after %d", r.sequence(), sequenced)
+			}
+			r.list("NEWCO", 6)
+			same(t, first, r.post(path, body("NEWCO"), ""))
+			r.post(path, body("OLDCO"), "").want(t, 409, CodeTermsDiffer)
+			r.post(path, body("AAA"), "").want(t, 409, CodeTermsDiffer)
+			r.post(path, strings.Replace(body("NEWCO"), `"quantity":5`, `"quantity":6`, 1), "").want(t, 409, CodeTermsDiffer)
+		})
+	}
+}
+
+// TestBatchRefusesAKeyOfOtherTermsAlone: what is wrong with one order of a batch says
+// nothing of the others.
+func TestBatchRefusesAKeyOfOtherTermsAlone(t *testing.T) {
+	r := newRig(t)
+	r.order("1", "Buy", "10", "100", `,"clientOrderId":"old"`).want(t, 201, "")
+	a := r.post("/orders/batch", "["+strings.Join([]string{
+		orderBody("1", "Buy", "1", "99", `,"clientOrderId":"new"`),
+		orderBody("1", "Buy", "11", "100", `,"clientOrderId":"old"`),
+		orderBody("1", "Buy", "10", "100", `,"clientOrderId":"old"`),
+		orderBody("1", "Buy", "2", "98", ""),
+		orderBody("1", "Buy", "1", "99", `,"clientOrderId":"new"`),
+		orderBody("1", "Sell", "1", "130", `,"clientOrderId":"new"`),
+	}, ",")+"]", "").want(t, 201, "")
+	want := []string{
+		"ord-2 NEW <nil> <nil> <nil> 2", "<nil> REJECTED DUPLICATE TERMS_DIFFER 409 <nil>", "ord-1 NEW <nil> <nil> <nil> 1",
+		"ord-3 NEW <nil> <nil> <nil> 3", "ord-2 NEW <nil> <nil> <nil> 2", "<nil> REJECTED DUPLICATE TERMS_DIFFER 409 5",
+	}
+	items := a.json(t).([]any)
+	if len(items) != len(want) {
+		t.Fatalf("%s", a.body)
+	}
+	for i, item := range items {
+		o := item.(map[string]any)
+		got := fmt.Sprint(o["orderId"], " ", o["status"], " ", o["riskReason"], " ", o["code"], " ", o["httpStatus"], " ", o["sequence"])
+		if got != want[i] {
+			t.Errorf("order %d: %s, want %s", i, got, want[i])
+		}
+	}
+	if r.sequence() != 5 {
+		t.Errorf("sequence %d, want 5", r.sequence())
+	}
+	// All of them are known, none is sequenced again.
+	again := r.post("/orders/batch", "["+orderBody("1", "Buy", "11", "100", `,"clientOrderId":"old"`)+"]", "").want(t, 201, "")
+	if !strings.Contains(string(again.body), `"code":"TERMS_DIFFER","httpStatus":409`) || r.sequence() != 5 {
+		t.Errorf("sequence %d: %s", r.sequence(), again.body)
+	}
+}

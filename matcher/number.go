@@ -1,0 +1,97 @@
+//perf:hot
+
+package matcher
+
+// Orders are numbered from 1 on, and no number is given twice. What records, rings and
+// tables carry is the reference: the lower 32 bits of the number, which tell the orders that
+// are held apart. The upper bits, the era, stand beside it in events, fills and rows, where
+// the number is shown. Era 0 is the first 2^32-1 orders, of which number and reference are
+// the same; records of version 1 know no other.
+const (
+	maxOrderRef    = 1<<32 - 1
+	maxOrderNumber = 1<<48 - 1
+	eraAt          = 32
+)
+
+// MaxOrderNumber is the last number that an order can have.
+const MaxOrderNumber uint64 = maxOrderNumber
+
+// numberLate is the number of the next order once the references of an era have been used
+// up, 0 for none. A reference that an order from eras ago still has is passed over.
+func (e *Engine) numberLate(c *Command) uint64 {
+	if c.Version < 2 {
+		return 0
+	}
+	number := e.nextRef
+	for uint32(number) == 0 || e.orders.find(uint32(number)) != 0 {
+		number++
+	}
+	if number > maxOrderNumber {
+		return 0
+	}
+	return number
+}
+
+// number is the number of an order that is held. In era 0 its cold half is not read.
+func (e *Engine) number(o *order, cold *orderCold) uint64 {
+	if e.nextRef <= maxOrderRef+1 {
+		return uint64(o.ref)
+	}
+	return uint64(o.ref) | uint64(cold.era)<<eraAt
+}
+
+// named is the number of the order that a command names: of the one that is held, else of
+// the last one that had the reference, 0 when none had.
+func (e *Engine) named(c *Command) uint64 {
+	if i := e.orders.find(c.OrderRef); i != 0 {
+		return e.number(e.orders.hot(i), e.orders.cold(i))
+	}
+	return LastNumber(e.nextRef-1, c.OrderRef)
+}
+
+// LastNumber is the highest number up to last that has the reference, 0 if there is none.
+func LastNumber(last uint64, ref uint32) uint64 {
+	number := last>>eraAt<<eraAt | uint64(ref)
+	switch {
+	case ref == 0:
+		return 0
+	case number <= last:
+		return number
+	case number <= maxOrderRef:
+		return 0
+	}
+	return number - 1<<eraAt
+}
+
+// rejectNamed is reject for a command that names an order.
+func (e *Engine) rejectNamed(c *Command, reason RiskReason) {
+	number := e.named(c)
+	ev := e.first(c, head(EventRejected, c.Side, reason, 0, EventLast), c.LimitPx)
+	ev.Era = uint16(number >> eraAt)
+}
+
+// name says which order an event is about.
+func (e *Event) name(number uint64) { e.OrderRef, e.Era = uint32(number), uint16(number>>eraAt) }
+
+// Order is the number of the order that the event is about, 0 for none.
+func (e *Event) Order() uint64 { return uint64(e.Era)<<eraAt | uint64(e.OrderRef) }
+
+// Named is the number of the order that the command of a first event names; a repeated
+// replace names one of the era of the first decision's.
+func (e *Event) Named() uint64 {
+	if ref := e.Cmd().OrderRef; ref != 0 {
+		return uint64(e.Era)<<eraAt | uint64(ref)
+	}
+	return 0
+}
+
+// Counter is the number of the order on the other side of a fill, 0 for none.
+func (d *Detail) Counter() uint64 { return uint64(d.CounterEra)<<eraAt | uint64(d.CounterRef) }
+
+// Order is the number of the order that was filled, 0 for a market trade.
+func (f *Fill) Order() uint64 { return uint64(f.Era)<<eraAt | uint64(f.OrderRef) }
+
+// counter says which order is on the other side of a fill.
+func (d *Detail) counter(number uint64) {
+	d.CounterRef, d.CounterEra = uint32(number), uint16(number>>eraAt)
+}
