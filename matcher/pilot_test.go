@@ -36,6 +36,7 @@ const wordBytes = 8
 // every type, mostly sensible, aimed at orders and accounts that exist.
 type pilot struct {
 	now    int64
+	newer  bool    // an upgrade has been: no record of version 1 comes behind one of version 2
 	recent []Event // of orders that came onto the book, the youngest last
 }
 
@@ -136,7 +137,8 @@ func (p *pilot) command(w []byte) Command {
 		p.order(&c, w)
 	}
 	c.EventTimeMillis = p.now
-	c.Version = OldestVersion + uint16(w[7]>>3&1)
+	p.newer = p.newer || w[7] == 255 && w[6] >= 224
+	c.Version = OldestVersion + uint16(oneIf(p.newer))
 	return c
 }
 
