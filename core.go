@@ -49,6 +49,7 @@ type coreOptions struct {
 	session          func(*core) (*session.Server, error) // shared-memory order entry; nil: off
 	genesis          func() (*matcher.Genesis, error)     // of a new journal
 	fatal            func(error)
+	onDisk           func(*journal.Options) // tests: another disk; nil: the system's
 }
 
 // core is the path of an order without its edges: gate, desk, rings, matcher,
@@ -114,10 +115,7 @@ func openCore(o coreOptions) (_ *core, err error) {
 	}()
 	begun := time.Now()
 	// 1. The journal, verified against its anchor; a new one gets its genesis.
-	if c.journal, err = journal.Open(o.dir, journal.Options{
-		Durability: o.durability, FlushInterval: o.flushInterval, ReserveBytes: uint64(o.reserveBytes), Fatal: o.fatal,
-		Tail: o.durability == journal.DurabilityOS && !o.member, // a member's answers wait for a majority, not for its journal
-	}); err != nil {
+	if c.journal, err = journal.Open(o.dir, o.journalOptions()); err != nil {
 		return nil, err
 	}
 	if err = c.readGenesis(); err != nil {
@@ -139,6 +137,17 @@ func openCore(o coreOptions) (_ *core, err error) {
 	c.makeRoom()
 	c.start()
 	return c, nil
+}
+
+func (o *coreOptions) journalOptions() journal.Options {
+	j := journal.Options{
+		Durability: o.durability, FlushInterval: o.flushInterval, ReserveBytes: uint64(o.reserveBytes), Fatal: o.fatal,
+		Tail: o.durability == journal.DurabilityOS && !o.member, // a member's answers wait for a majority, not for its journal
+	}
+	if o.onDisk != nil {
+		o.onDisk(&j)
+	}
+	return j
 }
 
 func (c *core) readGenesis() error {

@@ -181,7 +181,8 @@ func Open(o Options) (_ *Node, err error) {
 	if n.transport, err = n.network.Transport(n.id, o.Logger); err != nil {
 		return nil, err
 	}
-	if n.raft, err = raft.NewRaft(n.config(), n.fsm, n.log, n.log, n.snapshots, memberTransport{n.transport, n.log}); err != nil {
+	view := libraryView{n.log}
+	if n.raft, err = raft.NewRaft(n.config(), n.fsm, view, view, n.snapshots, memberTransport{n.transport, n.log}); err != nil {
 		return nil, fmt.Errorf("quorum: %w", err)
 	}
 	n.log.Lead(func() bool { return n.raft.State() == raft.Leader })
@@ -432,6 +433,28 @@ func (n *Node) handOn() {
 	}
 }
 
+// shutDown ends the library, and waits for it and for the workers; but not after a failure
+// of the log, which the library waits at until the process ends (libraryView).
+func (n *Node) shutDown() {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		ended := n.awaitWorkers()
+		if n.raft != nil {
+			_ = n.raft.Shutdown().Error() // it has none
+		}
+		<-ended
+	}()
+	var failed <-chan struct{}
+	if n.raft != nil {
+		failed = n.log.stop.Failed()
+	}
+	select {
+	case <-done:
+	case <-failed:
+	}
+}
+
 // awaitWorkers gives the workers the time to see what they wait for end while the library still
 // answers: an entry that it has not looked at when it is shut down is never
 // answered (v1.8.0). A leader whom nobody follows gives up by itself, after about a
@@ -464,11 +487,7 @@ func (n *Node) Close() (err error) {
 	if n.proposals != nil {
 		n.proposals.Waiter().Wake()
 	}
-	ended := n.awaitWorkers()
-	if n.raft != nil {
-		err = n.raft.Shutdown().Error()
-	}
-	<-ended
+	n.shutDown()
 	if n.fsm != nil {
 		n.fsm.stop()
 	}
