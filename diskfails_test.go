@@ -26,6 +26,9 @@ import (
 // stand in this variable, and on its standard input the folders that fail from then on.
 const memberOnBadDisk = "POSTTRADE_TEST_MEMBER_ON_BAD_DISK"
 
+// anyOrder is another one each time: it has no client order id.
+const anyOrder = `{"accountId":1,"security":"AAPL","side":"Sell","quantity":1,"limitPrice":187.25}`
+
 // TestMemberWhoseDiskFailsSaysOneLine fails the disk of a running member below its journal,
 // below its consensus log, and below both at once. Each time it says one line and ends with
 // exit 1, whatever comes from the others meanwhile; they go on, and it comes back.
@@ -33,13 +36,13 @@ func TestMemberWhoseDiskFailsSaysOneLine(t *testing.T) {
 	if settings := os.Getenv(memberOnBadDisk); settings != "" {
 		os.Exit(serveOnBadDisk(t, settings))
 	}
-	c := newThree(t, "cluster.heartbeat-ms", "200")
+	c := newThree(t, "cluster.heartbeat-ms", "40")
 	for _, m := range c.members[1:] {
 		m.start()
 	}
 	stop := during(t, func(ctx context.Context) {
 		for at := 1; ctx.Err() == nil; at++ {
-			if status, answer := c.post(at, "/orders", sellOrder); status != 201 && status != 504 {
+			if status, answer := c.post(at, "/orders", anyOrder); status != 201 && status < 500 { // a leader whose disk fails does not know
 				t.Errorf("order: %d %s", status, answer)
 				return
 			}
