@@ -49,7 +49,7 @@ var settings = []setting{
 	{"http.tls-key", "", text, "no TLS", "private key (PEM) of http.tls-cert"},
 
 	{"journal.durability", "fsync", oneOf("fsync", "os", "quorum"), "", "what a 2xx promises: on stable storage, handed to the operating system; a cluster's is quorum"},
-	{"journal.flush-interval", "50ms", duration(time.Millisecond, 10*time.Second), "", "in mode os: what a power cut may remove, at most, and a millisecond"},
+	{"journal.flush-interval", "50ms", duration(time.Millisecond, 10*time.Second), "", "in mode os: what a power cut may remove, at most; no answers go while a sync takes longer"},
 	{"journal.reserve-bytes", "256MiB", bytesOf(0, 1<<50), "", "free disk space below which orders are refused"},
 	{"snapshot.interval-commands", "1000000", whole(0, math.MaxInt64), "", "commands between two snapshots, 0 = only when asked"},
 

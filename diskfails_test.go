@@ -16,10 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
-
 	"posttrade/journal"
+	"posttrade/journal/journaltest"
 )
 
 // A member in a process of its own, with a disk that fails when it is told to: its settings
@@ -138,14 +136,14 @@ func serveOnBadDisk(t *testing.T, settings string) int {
 	}()
 	o := coreOptionsFrom(c)
 	o.onDisk = func(j *journal.Options) {
-		j.FS = errorfs.Wrap(vfs.Default, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		j.FS = journaltest.Disk(func(op journaltest.Op) error {
 			for _, folder := range *bad.Load() {
-				if op.Kind.ReadOrWrite() == errorfs.OpIsWrite && strings.Contains(op.Path, "/"+folder) {
+				if op.Write && strings.Contains(op.Path, "/"+folder) {
 					return syscall.EIO
 				}
 			}
 			return nil
-		}))
+		})
 	}
 	return serveToTheEnd(context.Background(), c, o, io.Discard, newLastWords(os.Stderr))
 }
