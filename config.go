@@ -119,6 +119,7 @@ var settings = []setting{
 	{"cluster.member-id", "", memberID, "single", "this member's number in cluster.members"},
 	{"cluster.members", "", members, "single", "1=host:raftport@host:httpport,2=..."},
 	{"cluster.heartbeat-ms", "150", whole(10, 60_000), "", "silence after which a member doubts its leader"},
+	{"cluster.log-reserve-bytes", "141MiB", bytesOf(4<<20, 1<<30), "", "disk that a file of the consensus log takes at once; less of it writes tables more often"},
 	{"cluster.adopt", "false", boolean, "", "begin a new cluster with this member's journal, that of a single node or of a backup"},
 	{"cluster.tls-cert", "", text, "loopback only", "certificate chain (PEM) of this member on the members' port"},
 	{"cluster.tls-key", "", text, "loopback only", "private key (PEM) of cluster.tls-cert"},

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"posttrade/httpapi"
+	"posttrade/journal"
 	"posttrade/journal/audit"
 	"posttrade/matcher/gate"
 	"posttrade/sidecars/control"
@@ -188,6 +189,7 @@ func (in *installation) coreParts() []httpapi.Part {
 		list = append(list, httpapi.Part{Name: "journal", Ready: true,
 			Detail: fmt.Sprintf("durable %d, mode %s", k.journal.Durable(), k.o.durability)})
 	}
+	list = append(list, in.diskParts()...)
 	if in.member != nil && !in.member.node.Leads() {
 		return list
 	}
@@ -195,6 +197,25 @@ func (in *installation) coreParts() []httpapi.Part {
 		list = append(list, in.sourcePart(&s))
 	}
 	return list
+}
+
+// diskParts is how the disks keep up. Behind one that syncs nothing for a second no order is
+// answered and no new state is shown, so it decides, for as long as that lasts.
+func (in *installation) diskParts() []httpapi.Part {
+	list := []httpapi.Part{diskPart("journal", in.core.journal.Dir(), in.core.journal.Disk())}
+	if in.member != nil {
+		list = append(list, diskPart("consensus log", in.listeners.c.inDataDir("quorum"), in.member.node.Disk()))
+	}
+	return list
+}
+
+func diskPart(of, dir string, d journal.DiskState) httpapi.Part {
+	p := httpapi.Part{Name: "disk of the " + of, Ready: !d.Slow()}
+	if d.Waits > 0 {
+		p.Detail = fmt.Sprintf("%s: the oldest that is not synced waits for %s; ", dir, d.Waits.Round(time.Millisecond))
+	}
+	p.Detail += fmt.Sprintf("the last sync took %s", d.Last.Round(time.Microsecond))
+	return p
 }
 
 // sourcePart is a control source. One that cannot become ready says why.

@@ -89,6 +89,9 @@ type Journal struct {
 	full     atomic.Bool
 	metrics  counters
 
+	committing DiskTimes // of the committer
+	flushing   DiskTimes // "os" mode; of who holds syncing
+
 	snapshots snapshots
 	walkers   sync.Pool // of *walker, for short replays
 

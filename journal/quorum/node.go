@@ -17,6 +17,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
 
+	"posttrade/journal"
 	"posttrade/matcher"
 	"posttrade/ring"
 )
@@ -71,6 +72,7 @@ type Options struct {
 	Heartbeat  time.Duration                  // 0 = DefaultHeartbeat
 	Fatal      func(error)                    // the first failure that the member cannot go on after; called once
 	Logger     *slog.Logger                   // nil = none
+	LogReserve uint64                         // what a file of the log takes from the disk at once; 0 = DefaultLogReserve
 	FS         vfs.FS                         // tests; nil = the disk
 	newNetwork func(Options) (network, error) // tests; nil = TCP
 }
@@ -147,7 +149,7 @@ func Open(o Options) (_ *Node, err error) {
 	if n.id, err = n.identity(); err != nil {
 		return nil, err
 	}
-	if n.log, err = openLogStore(o.FS.PathJoin(o.Dir, "log"), logStoreOptions{FS: o.FS, Fatal: n.fail}); err != nil {
+	if n.log, err = openLogStore(o.FS.PathJoin(o.Dir, "log"), logStoreOptions{FS: o.FS, Fatal: n.fail, Reserve: o.LogReserve}); err != nil {
 		return nil, err
 	}
 	n.snapshots, err = openSnapshots(o.FS, o.FS.PathJoin(o.Dir, "snapshots"), o.Storage, n)
@@ -376,6 +378,9 @@ func (n *Node) fail(err error) {
 		n.o.Fatal(err)
 	})
 }
+
+// Disk is how the consensus log's disk keeps up. Any goroutine.
+func (n *Node) Disk() journal.DiskState { return n.log.times.State() }
 
 // Leads reports that this member decides: it leads, and has applied all that was
 // agreed before. Any goroutine.
