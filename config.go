@@ -51,6 +51,7 @@ var settings = []setting{
 	{"journal.durability", "fsync", oneOf("fsync", "os", "quorum"), "", "what a 2xx promises: on stable storage, handed to the operating system; a cluster's is quorum"},
 	{"journal.flush-interval", "50ms", duration(time.Millisecond, 10*time.Second), "", "in mode os: what a power cut may remove, at most; no answers go while a sync takes longer"},
 	{"journal.reserve-bytes", "256MiB", bytesOf(0, 1<<50), "", "free disk space below which orders are refused"},
+	{"journal.scrub-interval", "24h", duration(0, 365*24*time.Hour), "", "time between two readings of the whole journal beside everything else, 0 = off"},
 	{"snapshot.interval-commands", "1000000", whole(0, math.MaxInt64), "", "commands between two snapshots, 0 = only when asked"},
 
 	{"ring.input-slots", "65536", powerOfTwo(1<<10, 1<<24), "", "commands that may wait for the matcher"},

@@ -25,6 +25,7 @@ func openEdges(c *config, in *installation, log *slog.Logger) (m httpapi.Metrics
 		return m, err
 	}
 	m = singleMetrics(k, orders)
+	m.More = together(m.More, in.scrubbing.metrics)
 	if d != nil {
 		if err := openSources(c, in, verifier, &m, log); err != nil {
 			return m, err
@@ -189,7 +190,7 @@ func (in *installation) coreParts() []httpapi.Part {
 		list = append(list, httpapi.Part{Name: "journal", Ready: true,
 			Detail: fmt.Sprintf("durable %d, mode %s", k.journal.Durable(), k.o.durability)})
 	}
-	list = append(list, in.diskParts()...)
+	list = append(append(list, in.diskParts()...), in.scrubbing.part())
 	if in.member != nil && !in.member.node.Leads() {
 		return list
 	}
