@@ -40,7 +40,8 @@ func TestMemberWhoseDiskFailsSaysOneLine(t *testing.T) {
 	}
 	stop := during(t, func(ctx context.Context) {
 		for at := 1; ctx.Err() == nil; at++ {
-			if status, answer := c.post(at, "/orders", anyOrder); status != 201 && status < 500 { // a leader whose disk fails does not know
+			// A leader whose disk fails does not know what came of an order.
+			if status, answer := c.post(at, "/orders", anyOrder); status != 201 && status < 500 {
 				t.Errorf("order: %d %s", status, answer)
 				return
 			}
@@ -68,7 +69,8 @@ func (c *three) follows(at int) bool {
 		Leader  string
 		Applied uint64
 	}
-	return json.NewDecoder(answer.Body).Decode(&health) == nil && health.Leader != "" && health.Applied > 0
+	err = json.NewDecoder(answer.Body).Decode(&health)
+	return err == nil && health.Leader != "" && health.Applied > 0
 }
 
 // badDisk is the process.
@@ -85,7 +87,8 @@ func startOnBadDisk(t *testing.T, m *memberOfTest) *badDisk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &badDisk{t: t, cmd: exec.Command(os.Args[0], "-test.run=^TestMemberWhoseDiskFailsSaysOneLine$")}
+	cmd := exec.Command(os.Args[0], "-test.run=^TestMemberWhoseDiskFailsSaysOneLine$")
+	b := &badDisk{t: t, cmd: cmd}
 	b.cmd.Env = append(os.Environ(), memberOnBadDisk+"="+string(settings))
 	b.cmd.Stderr = &b.stderr
 	if b.orders, err = b.cmd.StdinPipe(); err != nil {
@@ -173,7 +176,8 @@ func TestLastWordIsSaidOnce(t *testing.T) {
 		t.Error("the process is ended twice")
 	case <-time.After(time.Millisecond): // it has no way to come back; nothing to wait for
 	}
-	if want := "before\nposttrade: journal failed, stopping: one error\n"; out.String() != want || !words.said() {
+	want := "before\nposttrade: journal failed, stopping: one error\n"
+	if out.String() != want || !words.said() {
 		t.Errorf("said %q, want %q", out.String(), want)
 	}
 }

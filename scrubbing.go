@@ -27,8 +27,8 @@ func startScrubbing(j *journal.Journal, interval time.Duration, log *slog.Logger
 		return s
 	}
 	s.scrub = journal.NewScrub(j, interval, func(d journal.Damage) {
-		log.Error("journal alarm", "alarm", "a part of the journal cannot be read", "file", d.File, "key", d.Key,
-			"fromSequence", d.From, "toSequence", d.To, "because", d.Why)
+		log.Error("journal alarm", "alarm", "a part of the journal cannot be read",
+			"file", d.File, "key", d.Key, "fromSequence", d.From, "toSequence", d.To, "because", d.Why)
 	})
 	s.ended.Go(func() {
 		err := journal.Politely(journal.Bulk, func() error { return s.scrub.Run(ctx) })
@@ -78,14 +78,18 @@ func (s *scrubbing) metrics(emit emitMore) {
 	if !state.Completed.IsZero() {
 		completed = float64(state.Completed.Unix())
 	}
-	emit("svc_journal_scrub_completed_seconds", "When the last pass over the whole journal was complete, in seconds since 1970.",
-		false, completed)
-	emit("svc_journal_scrub_sequence", "The command that the pass under way goes on with, 0 when none is.",
-		false, float64(state.Next))
-	emit("svc_journal_scrub_damaged", "Parts of the journal that cannot be read.", false, float64(len(state.Damaged)))
+	gauge := func(name, help string, value float64, labels ...string) {
+		emit(name, help, false, value, labels...)
+	}
+	gauge("svc_journal_scrub_completed_seconds",
+		"When the last pass over the whole journal was complete, in seconds since 1970.", completed)
+	gauge("svc_journal_scrub_sequence",
+		"The command that the pass under way goes on with, 0 when none is.", float64(state.Next))
+	gauge("svc_journal_scrub_damaged",
+		"Parts of the journal that cannot be read.", float64(len(state.Damaged)))
 	for _, d := range state.Damaged[:min(len(state.Damaged), shownDamage)] {
-		emit("svc_journal_scrub_damaged_commands", "Commands in a part of the journal that cannot be read.", false,
-			float64(d.To-d.From+1), "file", d.File, "key", d.Key,
-			"from", strconv.FormatUint(d.From, 10), "to", strconv.FormatUint(d.To, 10))
+		gauge("svc_journal_scrub_damaged_commands",
+			"Commands in a part of the journal that cannot be read.", float64(d.To-d.From+1),
+			"file", d.File, "key", d.Key, "from", strconv.FormatUint(d.From, 10), "to", strconv.FormatUint(d.To, 10))
 	}
 }

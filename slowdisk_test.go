@@ -72,8 +72,10 @@ func TestReadsDoNotWaitForASlowDisk(t *testing.T) {
 	for _, mode := range []string{journal.DurabilityFsync, journal.DurabilityOS} {
 		t.Run(mode, func(t *testing.T) {
 			disk := newHangingDisk()
-			i := installOn(t, disk.under, t.TempDir(), "journal.durability", mode, "sidecars.enabled", "false")
-			if status, body := requested(i, i.token, "POST", "order-matcher", "/orders", anyOrder); status != http.StatusCreated {
+			i := installOn(t, disk.under, t.TempDir(),
+				"journal.durability", mode, "sidecars.enabled", "false")
+			status, body := requested(i, i.token, "POST", "order-matcher", "/orders", anyOrder)
+			if status != http.StatusCreated {
 				t.Fatalf("%d %s", status, body)
 			}
 			if status, part := readyPart(i, "disk of the journal"); status != http.StatusOK || !part.Ready {
@@ -93,7 +95,8 @@ func TestReadsDoNotWaitForASlowDisk(t *testing.T) {
 			})
 			until(t, "the disk is named", func() (bool, any) {
 				status, part := readyPart(i, "disk of the journal")
-				return status == http.StatusServiceUnavailable && !part.Ready && strings.Contains(part.Detail, i.core.journal.Dir()) &&
+				return status == http.StatusServiceUnavailable && !part.Ready &&
+					strings.Contains(part.Detail, i.core.journal.Dir()) &&
 					strings.Contains(part.Detail, "is not synced"), part
 			})
 			until(t, "something is decided and not durable", func() (bool, any) {
@@ -136,8 +139,9 @@ func wantSlowDisk(i *installed, path string) {
 	}
 	defer answer.Body.Close()
 	var problem struct{ Code string }
-	if err := json.NewDecoder(answer.Body).Decode(&problem); err != nil || answer.StatusCode != http.StatusServiceUnavailable ||
-		problem.Code != "SLOW_DISK" || answer.Header.Get("Retry-After") == "" {
-		i.t.Errorf("%s: %d %+v, retry after %q, %v", path, answer.StatusCode, problem, answer.Header.Get("Retry-After"), err)
+	err = json.NewDecoder(answer.Body).Decode(&problem)
+	again := answer.Header.Get("Retry-After")
+	if err != nil || answer.StatusCode != http.StatusServiceUnavailable || problem.Code != "SLOW_DISK" || again == "" {
+		i.t.Errorf("%s: %d %+v, retry after %q, %v", path, answer.StatusCode, problem, again, err)
 	}
 }

@@ -42,7 +42,9 @@ func (h *hangs) fs(fs vfs.FS) vfs.FS {
 }
 
 // boundRig is a recorder in mode "os" with a tail, on such a disk.
-func boundRig(t testing.TB, interval time.Duration) (r *rig, j *Journal, h *hangs, mem *vfs.MemFS, tail *fakeTail) {
+func boundRig(t testing.TB, interval time.Duration) (
+	r *rig, j *Journal, h *hangs, mem *vfs.MemFS, tail *fakeTail,
+) {
 	t.Helper()
 	h, mem = newHangs(), vfs.NewCrashableMem()
 	o, tail := tailed(t, h.fs(mem))

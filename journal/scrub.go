@@ -63,7 +63,9 @@ type Scrub struct {
 // NewScrub returns a scrub that begins a pass every interval, and knows what the last one
 // has found. A file of it that cannot be read is as good as none: a pass begins at once.
 func NewScrub(j *Journal, interval time.Duration, report func(Damage)) *Scrub {
-	s := &Scrub{j: j, interval: interval, report: report, now: time.Now, rest: time.After, piece: scrubPiece}
+	s := &Scrub{
+		j: j, interval: interval, report: report, now: time.Now, rest: time.After, piece: scrubPiece,
+	}
 	if text, err := readWhole(j.o.FS, s.file()); err == nil {
 		if json.Unmarshal(text, &s.state) != nil {
 			s.state = ScrubState{}
@@ -148,7 +150,7 @@ func (s *Scrub) at(next uint64) {
 func (s *Scrub) damaged(w *walker, head uint64, why error) (next uint64) {
 	from := w.at.inputSeq + 1
 	next, found := s.readable(from, head)
-	if found && next == from { // the commands' block can be found: it is that one, or what belongs to it
+	if found && next == from { // it is that block, or what belongs to it
 		next, found = s.readable(from+1, head)
 	}
 	if !found {
@@ -184,7 +186,8 @@ func without(list []Damage, from, to uint64) (rest []Damage) {
 func (s *Scrub) readable(from, head uint64) (first uint64, found bool) {
 	for step := uint64(1); from <= head; from, step = from+step, 2*step {
 		first = 0
-		err := iterate(s.j.db, newKey(keyCommands, from), newKey(keyCommands, head+1), func(it *pebble.Iterator) error {
+		lower, upper := newKey(keyCommands, from), newKey(keyCommands, head+1)
+		err := iterate(s.j.db, lower, upper, func(it *pebble.Iterator) error {
 			if !it.First() {
 				return it.Error()
 			}

@@ -103,7 +103,8 @@ func TestScrubNamesWhatIsDamaged(t *testing.T) {
 					t.Errorf("command %d: %v, told %+v", seq, err, told)
 				}
 			}
-			if again := NewScrub(j, time.Hour, nil).State(); fmt.Sprint(again.Damaged) != fmt.Sprint(state.Damaged) {
+			again := NewScrub(j, time.Hour, nil).State()
+			if fmt.Sprint(again.Damaged) != fmt.Sprint(state.Damaged) {
 				t.Errorf("after a restart %+v, want %+v", again, state)
 			}
 			_ = j.Close()

@@ -58,7 +58,9 @@ func (v libraryView) GetLog(index uint64, l *raft.Log) error {
 func (v libraryView) StoreLog(l *raft.Log) error { return v.final(v.logStore.StoreLog(l)) }
 
 // StoreLogs is the library's.
-func (v libraryView) StoreLogs(logs []*raft.Log) error { return v.final(v.logStore.StoreLogs(logs)) }
+func (v libraryView) StoreLogs(logs []*raft.Log) error {
+	return v.final(v.logStore.StoreLogs(logs))
+}
 
 // DeleteRange is the library's.
 func (v libraryView) DeleteRange(lo, hi uint64) error {
