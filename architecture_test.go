@@ -31,8 +31,9 @@ var rooms = map[string][]string{
 	"matcher/session/client": {"ring", "matcher", "matcher/session/wire"},
 	"matcher/session":        {"ring", "matcher", "matcher/gate", "matcher/desk", "blotter", "matcher/session/wire"},
 
-	"journal/audit":  {"ring", "matcher", "matcher/strictjson", "journal"},
-	"journal/quorum": {"ring", "matcher", "journal"},
+	"journal/audit":       {"ring", "matcher", "matcher/strictjson", "journal"},
+	"journal/quorum":      {"ring", "matcher", "journal"},
+	"journal/journaltest": {},
 
 	"sidecars/pace":              {},
 	"sidecars/store":             {"matcher", "matcher/strictjson", "ring"},
@@ -73,7 +74,7 @@ var rooms = map[string][]string{
 // soleImporters names the one folder that may import each outside engine, so
 // that replacing it is a matter of one folder.
 var soleImporters = map[string][]string{
-	"github.com/cockroachdb/pebble": {"journal", "journal/quorum"},
+	"github.com/cockroachdb/pebble": {"journal", "journal/quorum", "journal/journaltest"},
 	"github.com/valyala/fasthttp":   {"httpapi", "httpapi/client"},
 	"github.com/hashicorp/raft":     {"journal/quorum"},
 	"github.com/nats-io":            {"sidecars/broker", "sidecars/broker/brokertest"},

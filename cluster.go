@@ -136,6 +136,7 @@ func (in *installation) openNode(c *config, o coreOptions, storage quorum.Storag
 			return g.Marshal(), nil
 		},
 		Idle: o.idle, Heartbeat: c.Millis("cluster.heartbeat-ms"), Fatal: o.fatal, Logger: log,
+		LogReserve: uint64(c.Bytes("cluster.log-reserve-bytes")), FS: o.journalOptions().FS,
 	})
 	return err
 }

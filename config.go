@@ -49,9 +49,10 @@ var settings = []setting{
 	{"http.tls-key", "", text, "no TLS", "private key (PEM) of http.tls-cert"},
 
 	{"journal.durability", "fsync", oneOf("fsync", "os", "quorum"), "", "what a 2xx promises: on stable storage, handed to the operating system; a cluster's is quorum"},
-	{"journal.flush-interval", "50ms", duration(time.Millisecond, 10*time.Second), "", "in mode os: what a power cut may remove, at most, and a millisecond"},
+	{"journal.flush-interval", "50ms", duration(time.Millisecond, 10*time.Second), "", "in mode os: what a power cut may remove, at most; no answers go while a sync takes longer"},
 	{"journal.reserve-bytes", "256MiB", bytesOf(0, 1<<50), "", "free disk space below which orders are refused"},
 	{"accept-older-journal", "false", boolean, "", "start although database, TCA files or extracts know more than the journal: what only they know is given up"},
+	{"journal.scrub-interval", "24h", duration(0, 365*24*time.Hour), "", "time between two readings of the whole journal beside everything else, 0 = off"},
 	{"snapshot.interval-commands", "1000000", whole(0, math.MaxInt64), "", "commands between two snapshots, 0 = only when asked"},
 
 	{"ring.input-slots", "65536", powerOfTwo(1<<10, 1<<24), "", "commands that may wait for the matcher"},
@@ -120,6 +121,7 @@ var settings = []setting{
 	{"cluster.member-id", "", memberID, "single", "this member's number in cluster.members"},
 	{"cluster.members", "", members, "single", "1=host:raftport@host:httpport,2=..."},
 	{"cluster.heartbeat-ms", "150", whole(10, 60_000), "", "silence after which a member doubts its leader"},
+	{"cluster.log-reserve-bytes", "141MiB", bytesOf(4<<20, 1<<30), "", "disk that a file of the consensus log takes at once; less of it writes tables more often"},
 	{"cluster.adopt", "false", boolean, "", "begin a new cluster with this member's journal, that of a single node or of a backup"},
 	{"cluster.tls-cert", "", text, "loopback only", "certificate chain (PEM) of this member on the members' port"},
 	{"cluster.tls-key", "", text, "loopback only", "private key (PEM) of cluster.tls-cert"},

@@ -51,6 +51,7 @@ type coreOptions struct {
 	genesis          func() (*matcher.Genesis, error)     // of a new journal
 	approve          func(*core) error                    // may refuse the start, before a byte of the journal is changed; nil: does not
 	fatal            func(error)
+	onDisk           func(*journal.Options) // tests: another disk; nil: the system's
 }
 
 // core is the path of an order without its edges: gate, desk, rings, matcher,
@@ -121,10 +122,7 @@ func openCore(o coreOptions) (_ *core, err error) {
 	}()
 	begun := time.Now()
 	// 1. The journal, verified against its anchor and only read.
-	if c.journal, err = journal.Prepare(o.dir, journal.Options{
-		Durability: o.durability, FlushInterval: o.flushInterval, ReserveBytes: uint64(o.reserveBytes), Fatal: o.fatal,
-		Tail: o.durability == journal.DurabilityOS && !o.member, // a member's answers wait for a majority, not for its journal
-	}); err != nil {
+	if c.journal, err = journal.Prepare(o.dir, o.journalOptions()); err != nil {
 		return nil, err
 	}
 	// 2. Engine, views and blotter as of the journal's head, which is written to from then
@@ -144,6 +142,17 @@ func openCore(o coreOptions) (_ *core, err error) {
 	c.makeRoom()
 	c.start()
 	return c, nil
+}
+
+func (o *coreOptions) journalOptions() journal.Options {
+	j := journal.Options{
+		Durability: o.durability, FlushInterval: o.flushInterval, ReserveBytes: uint64(o.reserveBytes), Fatal: o.fatal,
+		Tail: o.durability == journal.DurabilityOS && !o.member, // a member's answers wait for a majority, not for its journal
+	}
+	if o.onDisk != nil {
+		o.onDisk(&j)
+	}
+	return j
 }
 
 // recoverAndBegin changes nothing of the journal before it has read all that the start

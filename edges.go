@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"posttrade/httpapi"
+	"posttrade/journal"
 	"posttrade/journal/audit"
 	"posttrade/matcher/gate"
 	"posttrade/sidecars/control"
@@ -24,6 +25,7 @@ func openEdges(c *config, in *installation, log *slog.Logger) (m httpapi.Metrics
 		return m, err
 	}
 	m = singleMetrics(k, orders)
+	m.More = together(m.More, in.scrubbing.metrics)
 	if d != nil {
 		if err := openSources(c, in, verifier, &m, log); err != nil {
 			return m, err
@@ -196,6 +198,7 @@ func (in *installation) coreParts() []httpapi.Part {
 		list = append(list, httpapi.Part{Name: "history", Detail: (*held).Error()})
 	}
 	list = append(list, numbersPart(k.views.NextRef())...)
+	list = append(append(list, in.diskParts()...), in.scrubbing.part())
 	if in.member != nil && !in.member.node.Leads() {
 		return list
 	}
@@ -203,6 +206,25 @@ func (in *installation) coreParts() []httpapi.Part {
 		list = append(list, in.sourcePart(&s))
 	}
 	return list
+}
+
+// diskParts is how the disks keep up. Behind one that syncs nothing for a second no order is
+// answered and no new state is shown, so it decides, for as long as that lasts.
+func (in *installation) diskParts() []httpapi.Part {
+	list := []httpapi.Part{diskPart("journal", in.core.journal.Dir(), in.core.journal.Disk())}
+	if in.member != nil {
+		list = append(list, diskPart("consensus log", in.listeners.c.inDataDir("quorum"), in.member.node.Disk()))
+	}
+	return list
+}
+
+func diskPart(of, dir string, d journal.DiskState) httpapi.Part {
+	p := httpapi.Part{Name: "disk of the " + of, Ready: !d.Slow()}
+	if d.Waits > 0 {
+		p.Detail = fmt.Sprintf("%s: the oldest that is not synced waits for %s; ", dir, d.Waits.Round(time.Millisecond))
+	}
+	p.Detail += fmt.Sprintf("the last sync took %s", d.Last.Round(time.Microsecond))
+	return p
 }
 
 // sourcePart is a control source. One that cannot become ready says why.

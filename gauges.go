@@ -64,7 +64,7 @@ func (in *installation) memberMetrics(orders *httpapi.OrderMatcher) httpapi.Metr
 		m.Faults = append(m.Faults, relay.Faults)
 	}
 	m.ClusterCommits = func() httpapi.Histogram { return quorumHistogram(in.member.node.Commits()) }
-	m.More = together(m.More, func(emit emitMore) {
+	m.More = together(m.More, in.scrubbing.metrics, func(emit emitMore) {
 		leads := 0.0
 		if in.member.node.Leads() {
 			leads = 1

@@ -22,7 +22,7 @@ func inProcessVenues(c *config) (venues, func() error, error) {
 		return nil, nil, fmt.Errorf("data.dir: %w", cause(err))
 	}
 	o := coreOptionsFrom(c)
-	o.fatal = func(err error) { exitOnJournalFailure(os.Stderr, err) }
+	o.fatal = newLastWords(os.Stderr).failed
 	k, err := openCore(o)
 	if err != nil {
 		return nil, nil, err

@@ -20,6 +20,7 @@ type installation struct {
 	listeners *listeners
 	member    *member // nil on a single node
 	watching  *watching
+	scrubbing *scrubbing
 }
 
 // openInstallation starts everything in the order in which the parts depend on
@@ -63,6 +64,7 @@ func openInstallation(ctx context.Context, c *config, o coreOptions, log *slog.L
 		return nil, err
 	}
 	logRecovery(log, in.core)
+	in.scrubbing = startScrubbing(in.core.journal, c.Duration("journal.scrub-interval"), log)
 	if in.history, err = newFullHistory(c, in.core); err != nil {
 		return nil, err
 	}
@@ -172,6 +174,9 @@ func (in *installation) stop() (err error) {
 	}
 	if in.history != nil {
 		err = errors.Join(err, in.history.Close())
+	}
+	if in.scrubbing != nil {
+		in.scrubbing.end()
 	}
 	if in.core != nil {
 		err = errors.Join(err, in.core.end())

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"posttrade/httpapi/client"
+	"posttrade/journal"
 	"posttrade/matcher/gate"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/store/storetest"
@@ -36,8 +37,15 @@ var quick = []string{
 // install opens an installation on data; it stops with the test at the latest.
 func install(t *testing.T, data string, nameValue ...string) *installed {
 	t.Helper()
+	return installOn(t, nil, data, nameValue...)
+}
+
+// installOn is install on another disk.
+func installOn(t *testing.T, onDisk func(*journal.Options), data string, nameValue ...string) *installed {
+	t.Helper()
 	c := mustConfig(t, append(append(anyPorts(data), quick...), nameValue...)...)
 	o := coreOptionsFrom(c)
+	o.onDisk = onDisk
 	o.fatal = func(err error) { t.Errorf("journal failed: %v", err) }
 	in, err := openInstallation(t.Context(), c, o, slog.New(slog.NewTextHandler(t.Output(), nil)))
 	if err != nil {

@@ -45,12 +45,12 @@ func (c coreForPerf) NewControls(s control.Source) perf.Controls {
 // openForPerf opens an engine, or with Everything a whole installation around it.
 func openForPerf(c *config, e perf.EngineOptions, stderr io.Writer) (perf.Engine, error) {
 	if e.Members > 0 {
-		return openClusterForPerf(c, e, func(err error) { exitOnJournalFailure(stderr, err) })
+		return openClusterForPerf(c, e, newLastWords(stderr).failed)
 	}
 	c = c.with(map[string]string{"data.dir": e.Dir, "journal.durability": e.Durability})
 	o := coreOptionsFrom(c)
 	o.genesis = func() (*matcher.Genesis, error) { return e.Genesis, nil }
-	o.fatal = func(err error) { exitOnJournalFailure(stderr, err) }
+	o.fatal = newLastWords(stderr).failed
 	if e.Everything {
 		return openEverything(c, o, e)
 	}

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"posttrade/journal"
 	"posttrade/matcher"
 	"posttrade/ring"
 )
@@ -25,14 +26,21 @@ func runServe(args []string, stdout, stderr io.Writer) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	return exit(stderr, serve(ctx, c, stdout, stderr))
+	return serveToTheEnd(ctx, c, coreOptionsFrom(c), stdout, newLastWords(stderr))
+}
+
+// serveToTheEnd is serve, and the exit code that its end means.
+func serveToTheEnd(ctx context.Context, c *config, o coreOptions, stdout io.Writer, words *lastWords) int {
+	o.fatal = words.failed
+	err := serve(ctx, c, o, slog.New(slog.NewTextHandler(words, nil)), stdout)
+	if errors.Is(err, journal.ErrPoisoned) || words.said() {
+		words.failed(err) // it may have come up here before it was said, or after that
+	}
+	return exit(words, err)
 }
 
 // serve starts the installation, waits for ctx or a failure, and stops it.
-func serve(ctx context.Context, c *config, stdout, stderr io.Writer) (err error) {
-	log := slog.New(slog.NewTextHandler(stderr, nil))
-	o := coreOptionsFrom(c)
-	o.fatal = func(err error) { exitOnJournalFailure(stderr, err) }
+func serve(ctx context.Context, c *config, o coreOptions, log *slog.Logger, stdout io.Writer) error {
 	for {
 		if err := serveOnce(ctx, c, o, log, stdout); !restarts(err, log) {
 			return err
@@ -73,18 +81,6 @@ func serveOnce(ctx context.Context, c *config, o coreOptions, log *slog.Logger, 
 	case <-in.restart():
 		return errRestart
 	}
-}
-
-// journalGrace is how long callers who wait get to hear that the journal has
-// failed, before the process ends.
-const journalGrace = 100 * time.Millisecond
-
-// exitOnJournalFailure is fail-stop: the waiting callers have been told, one
-// line says why, the process ends. Nothing more is promised.
-func exitOnJournalFailure(stderr io.Writer, err error) {
-	fmt.Fprintf(stderr, "posttrade: journal failed, stopping: %v\n", err)
-	time.Sleep(journalGrace)
-	os.Exit(exitFailed)
 }
 
 func coreOptionsFrom(c *config) coreOptions {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -38,6 +39,14 @@ func anyPorts(data string) []string {
 	}
 }
 
+// serveFor is serve as `posttrade serve` calls it.
+func serveFor(ctx context.Context, c *config, stdout, stderr io.Writer) error {
+	words := newLastWords(stderr)
+	o := coreOptionsFrom(c)
+	o.fatal = words.failed
+	return serve(ctx, c, o, slog.New(slog.NewTextHandler(words, nil)), stdout)
+}
+
 // startServer serves on data and returns when both listeners are announced.
 func startServer(t *testing.T, data string, nameValue ...string) *served {
 	t.Helper()
@@ -46,7 +55,7 @@ func startServer(t *testing.T, data string, nameValue ...string) *served {
 	reader, writer := io.Pipe()
 	s := &served{cancel: cancel, ended: make(chan error, 1)}
 	go func() {
-		err := serve(ctx, c, writer, io.Discard)
+		err := serveFor(ctx, c, writer, io.Discard)
 		writer.CloseWithError(err)
 		s.ended <- err
 	}()
@@ -177,7 +186,7 @@ func wantNoStart(t *testing.T, nameValue []string, want string, usage bool) {
 	t.Helper()
 	c, err := readConfig(configSources{flags: pairs(nameValue)})
 	if err == nil {
-		err = serve(context.Background(), c, io.Discard, io.Discard)
+		err = serveFor(context.Background(), c, io.Discard, io.Discard)
 	}
 	var u usageError
 	if err == nil || !strings.Contains(err.Error(), want) || errors.As(err, &u) != usage {
@@ -223,7 +232,7 @@ func TestDamagedJournalIsNamed(t *testing.T) {
 		t.Errorf("verify of a damaged journal: %d %s %s", code, out, errs)
 	}
 	c := mustConfig(t, anyPorts(data)...)
-	if err := serve(context.Background(), c, io.Discard, io.Discard); err == nil {
+	if err := serveFor(context.Background(), c, io.Discard, io.Discard); err == nil {
 		t.Error("the server starts on a damaged journal")
 	}
 }

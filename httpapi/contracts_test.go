@@ -317,7 +317,7 @@ func TestRepeatedBookingWaitsForTheFirst(t *testing.T) {
 		r.recorder.waitApplied(uint64(i + 1))
 		r.post("/swaps", body, "").want(t, 504, CodeOutcomeUnknown)
 	}
-	r.get("/contracts/SW-1", "").want(t, 504, CodeOutcomeUnknown)
+	r.get("/contracts/SW-1", "").want(t, 503, CodeSlowDisk)
 	if r.sequence() != 2 {
 		t.Errorf("sequence %d, want 2", r.sequence())
 	}

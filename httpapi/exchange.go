@@ -141,11 +141,26 @@ func (x *exchange) durable(inputSeq uint64) problem {
 	if x.m.Durable.Durable() >= inputSeq {
 		return problem{}
 	}
-	if x.m.Durable.WaitDurable(inputSeq, x.m.AnswerTimeout) == nil {
+	patience := x.m.AnswerTimeout
+	if x.reads() {
+		patience = x.m.ReadTimeout
+	}
+	if x.m.Durable.WaitDurable(inputSeq, patience) == nil {
 		return problem{}
 	}
-	if x.m.Failed() != nil {
+	return x.notShown()
+}
+
+// reads reports a request that changes nothing: there is no outcome to wait for.
+func (x *exchange) reads() bool { return x.ctx.IsGet() || x.ctx.IsHead() }
+
+// notShown is the problem of what did not become durable in time.
+func (x *exchange) notShown() problem {
+	switch {
+	case x.m.Failed() != nil:
 		return problemJournal
+	case x.reads():
+		return problemSlowDisk
 	}
 	return problemReadUnknown
 }

@@ -60,11 +60,17 @@ type Deps struct {
 	// AnswerTimeout is how long a request waits for its durable decision before
 	// it answers 504. 0: DefaultAnswerTimeout.
 	AnswerTimeout time.Duration
-	Logger        *slog.Logger // nil: none
+	// ReadTimeout is how long a read waits for what it shows to be durable before it
+	// answers 503 SLOW_DISK. 0: DefaultReadTimeout; never more than AnswerTimeout.
+	ReadTimeout time.Duration
+	Logger      *slog.Logger // nil: none
 }
 
 // DefaultAnswerTimeout leaves a margin below the write time-out.
 const DefaultAnswerTimeout = 10 * time.Second
+
+// DefaultReadTimeout is how long a reader may be kept by a disk that syncs slowly.
+const DefaultReadTimeout = time.Second
 
 // OrderMatcher is the order-matcher's HTTP edge.
 type OrderMatcher struct {
@@ -93,6 +99,10 @@ func NewOrderMatcher(d Deps) *OrderMatcher {
 	if d.AnswerTimeout <= 0 {
 		d.AnswerTimeout = DefaultAnswerTimeout
 	}
+	if d.ReadTimeout <= 0 {
+		d.ReadTimeout = DefaultReadTimeout
+	}
+	d.ReadTimeout = min(d.ReadTimeout, d.AnswerTimeout)
 	if d.BlotterPage <= 0 || d.BlotterPage > maxPage {
 		d.BlotterPage = maxPage
 	}

@@ -46,6 +46,7 @@ const (
 	CodeHistoryAhead         Code = "HISTORY_AHEAD"   // not sequenced
 	CodeJournalFailed        Code = "JOURNAL_FAILED"  // with sequenced:false safe to repeat, else unknown
 	CodeOutcomeUnknown       Code = "OUTCOME_UNKNOWN" // repeat with the same clientOrderId
+	CodeSlowDisk             Code = "SLOW_DISK"       // a read that would show what is not durable yet
 )
 
 // The codes of what follows the journal.
@@ -195,6 +196,9 @@ var (
 		detail: "no durable decision in time: the outcome is unknown, repeat with the same clientOrderId"}
 	problemReadUnknown = problem{status: 504, code: CodeOutcomeUnknown,
 		detail: "what was read did not become durable in time"}
+
+	problemSlowDisk = problem{status: 503, code: CodeSlowDisk,
+		detail: "the disk is slow: what would be shown did not become durable in time; see /readyz"}
 
 	problemMaster = problem{status: 401, code: CodeUnauthorized,
 		detail: "the header X-Auth-Master-Secret is missing or wrong"}

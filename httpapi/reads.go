@@ -221,16 +221,14 @@ func (x *exchange) showBook(ticker []byte) problem {
 	if !ok {
 		return problemSecurity(ticker)
 	}
-	book, err := x.m.Views.Depth(id, int(depth), x.m.AnswerTimeout)
+	book, err := x.m.Views.Depth(id, int(depth), x.m.ReadTimeout)
 	switch {
 	case errors.Is(err, blotter.ErrBusy):
 		return problemInflight
 	case errors.Is(err, blotter.ErrSecurity):
 		return problemSecurity(ticker) // known to the gate, not yet to the views
-	case err != nil && x.m.Failed() != nil:
-		return problemJournal
 	case err != nil:
-		return problemReadUnknown
+		return x.notShown()
 	}
 	if p := x.durable(book.Sequence); p.status != 0 {
 		return p

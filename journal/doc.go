@@ -30,6 +30,8 @@
 //     tail alone when the process dies, the next Open puts into the store before anything reads
 //     the journal, in whatever mode. Answered is the tail's position; Durable and Head are the store's,
 //     and Head waits for what has been answered, so who has an answer finds it in the journal.
+//     While a sync takes longer than FlushInterval no answers go: what a power cut may take was
+//     answered at most that long ago (bound.go).
 //
 //   - The first error of a write, a sync or the store's own background work is final: the
 //     journal is poisoned, nothing is acknowledged for that commit or after it, nothing is

@@ -32,6 +32,9 @@ func NewFailStop(fatal func(error), log Logger) *FailStop {
 // Err is nil until the first failure, then ErrPoisoned with the cause.
 func (f *FailStop) Err() error { return f.latch.Err() }
 
+// Failed is closed with the first failure.
+func (f *FailStop) Failed() <-chan struct{} { return f.latch.dead }
+
 // Poison makes cause the first failure, unless there was one, and returns the first.
 func (f *FailStop) Poison(cause error) error { return f.latch.Poison(cause) }
 

@@ -60,6 +60,8 @@ type Journal struct {
 	moved   chan struct{} // closed when safe moves; nil while nobody waits
 	syncing sync.Mutex    // held across a sync of the log
 	stable  ring.Sequence // "os" mode; writer: who holds syncing
+	bound   bound         // of what answers may be ahead of stable, with a tail
+	ticks   int           // of boundTick, its own
 	reading sync.RWMutex  // held shared by a Transfer that reads the store, for good by Close
 
 	given     point // what has been taken from the appender, without its chain. Appender only
@@ -91,6 +93,9 @@ type Journal struct {
 	pace     *time.Timer   // of the committer's rests, set in each
 	full     atomic.Bool
 	metrics  counters
+
+	committing DiskTimes // of the committer
+	flushing   DiskTimes // "os" mode; of who holds syncing
 
 	snapshots snapshots
 	walkers   sync.Pool // of *walker, for short replays
@@ -234,7 +239,12 @@ func (j *Journal) start() {
 		interval = j.o.FlushInterval
 	}
 	j.checkSpace()
-	j.every(interval, j.anchorTick)
+	if j.o.Tail {
+		j.bound.start(interval)
+		j.every(max(interval/boundSyncs, 1), j.boundTick)
+	} else {
+		j.every(interval, j.anchorTick)
+	}
 	j.every(spaceInterval, j.checkSpace)
 }
 
@@ -302,6 +312,7 @@ func (j *Journal) Close() error {
 	j.reading.Lock() // never unlocked: from here on no Transfer reads
 	j.stopOnce.Do(func() { close(j.stop) })
 	j.tickers.Wait()
+	j.bound.stop()
 	close(j.commits)
 	settled := make(chan struct{})
 	go func() { j.workers.Wait(); close(settled) }()

@@ -27,7 +27,7 @@ const (
 // Options of Open. The zero value is a journal with real syncs on the real disk.
 type Options struct {
 	Durability    string        // DurabilityFsync (default) or DurabilityOS
-	FlushInterval time.Duration // "os": how often the log is really synced; default 50 ms
+	FlushInterval time.Duration // "os": within what time the log is really synced (bound.go); default 50 ms
 	ReserveBytes  uint64        // free space at which StorageFull turns true; default 256 MiB
 	MaxInFlight   int           // commits being synced at the same time; default 2
 	Tail          bool          // "os": answers wait for a mapped file beside the store, not for the store (tail.go)

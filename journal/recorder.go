@@ -78,8 +78,15 @@ func (r *Recorder) loop() {
 	}
 }
 
-// take records what is there, at most max events, false if nothing is.
+// take records what is there, at most max events, false if nothing is. While answers are
+// held it only completes the command that it has begun: what is taken is answered.
 func (r *Recorder) take(max int) bool {
+	if r.j.held() {
+		if !r.open {
+			return false
+		}
+		max = 1
+	}
 	lo, seen := r.out.Ready(max + eventAhead)
 	hi := min(seen, lo+int64(max))
 	if lo == hi {
@@ -149,8 +156,10 @@ func (r *Recorder) pending() bool { return !r.open && r.failed == nil && len(r.b
 // cuttable reports whether a commit may start now.
 func (r *Recorder) cuttable() bool { return r.pending() && r.j.Room(r.block.Commands()) }
 
-// Empty tells the Idler that there is neither an event nor a block to hand over.
-func (r *Recorder) Empty() bool { return r.out.Empty() && !r.cuttable() }
+// Empty tells the Idler that there is neither an event to take nor a block to hand over.
+func (r *Recorder) Empty() bool {
+	return (r.out.Empty() || !r.open && r.j.held()) && !r.cuttable()
+}
 
 // cut hands the block over; it waits while too many commits are under way.
 func (r *Recorder) cut() {

@@ -70,6 +70,8 @@ func NewRecorder(j *Journal, out *ring.Fanout[matcher.Event], answers Answers, o
 	}
 	j.OnDurable(answers.Durable, answers.Fail)
 	j.onRoom = r.room
+	wake := r.Wake
+	j.bound.reopened.Store(&wake)
 	return r
 }
 

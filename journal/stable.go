@@ -3,6 +3,7 @@ package journal
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
 // Stable is the last input sequence that a power cut cannot take away. In
@@ -85,7 +86,9 @@ func (j *Journal) stabilize() (point, error) {
 	}
 	err := j.latch.Err()
 	if err == nil {
+		j.flushing.Begin(time.Now())
 		err = j.lazy.Flush()
+		j.flushing.End()
 	}
 	if err == nil {
 		err = j.latch.Err() // poisoned meanwhile: a sync that came after it proves nothing

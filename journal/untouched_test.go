@@ -35,7 +35,7 @@ func (im image) same(other image) error {
 }
 
 // started does what a start does: read everything that it needs, then begin.
-func started(fs vfs.FS) (refused, later error) {
+func startedOn(fs vfs.FS) (refused, later error) {
 	j, err := Prepare("j", Options{FS: fs, boot: "boot-1", Fatal: func(error) {}})
 	if err != nil {
 		return err, nil
@@ -77,7 +77,7 @@ func TestARefusedStartChangesNoByte(t *testing.T) {
 				b[at] ^= 1 << r.IntN(8)
 				fs := d.restore(t, file, b)
 				before := capture(t, fs, "j")
-				refused, later := started(fs)
+				refused, later := startedOn(fs)
 				what := fmt.Sprintf("%s: byte %d of %d of %s", name, at, len(b), file)
 				if later != nil {
 					t.Errorf("%s: found after the store was opened for writing: %v", what, later)

@@ -63,6 +63,7 @@ type walker struct {
 	breath ring.Breather // of the walk under way
 	block  *decoded
 	bare   bool // leave fills and ids unread
+	adrift bool // what is before the next block is not known: its own word is taken
 
 	// get reads a block that belongs to the commit being read: from db, unless set otherwise.
 	get func(key []byte) ([]byte, io.Closer, error)
@@ -196,7 +197,7 @@ func (w *walker) read(key, value []byte) error {
 	if e.first != w.at.inputSeq+1 {
 		return bad("block starts at %d, the one before ends at %d: %w", e.first, w.at.inputSeq, errSizes)
 	}
-	if e.link != w.at.tradeSeq+1 {
+	if e.link != w.at.tradeSeq+1 && !w.adrift {
 		return bad("trade sequence %d, the one before ends at %d: %w", e.link, w.at.tradeSeq, errSizes)
 	}
 	b.envelope, b.stored = e, uint64(len(value))
@@ -206,7 +207,7 @@ func (w *walker) read(key, value []byte) error {
 		return bad("%w", err)
 	}
 	w.breath.Breathe()
-	if !w.unpack.linked(&e, &w.at.chain, raw) {
+	if !w.adrift && !w.unpack.linked(&e, &w.at.chain, raw) {
 		return bad("chain %x does not follow: %w", e.chain[:4], errChecksum)
 	}
 	w.breath.Breathe()
@@ -221,7 +222,7 @@ func (w *walker) read(key, value []byte) error {
 		}
 	}
 	w.at = point{inputSeq: e.last(), tradeSeq: e.lastTrade(), chain: e.chain}
-	w.lastAt = e.first
+	w.lastAt, w.adrift = e.first, false
 	return nil
 }
 

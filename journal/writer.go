@@ -376,7 +376,9 @@ func (j *Journal) settle(c *Commit) {
 	if c.err = j.latch.Err(); c.err != nil {
 		return
 	}
+	j.committing.Begin(c.started)
 	err := guard(c.batch.SyncWait)
+	j.committing.End()
 	if err == nil {
 		err = j.latch.Err() // poisoned meanwhile: a sync that came after it proves nothing
 	}

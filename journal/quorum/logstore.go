@@ -33,12 +33,16 @@ var (
 // Sizes of the log store.
 const (
 	logStoreDir    = "store"
-	logMemTable    = 128 << 20 // most entries are deleted before they leave a memtable
-	logBlockCache  = 4 << 20   // what the tail does not hold is read once, in order
+	logBlockCache  = 4 << 20 // what the tail does not hold is read once, in order
 	logTailEntries = 4096
 	logTailBytes   = 32 << 20
 	logAnchorEvery = 50 * time.Millisecond
 )
+
+// DefaultLogReserve is what a log file of the store takes from the disk when it begins. The
+// store keeps as much in memory, less a tenth, before it writes a table: most entries are
+// deleted before that.
+const DefaultLogReserve = 141 << 20
 
 // First bytes of the keys: entries by index (big endian), the library's own values by name.
 const (
@@ -49,9 +53,10 @@ const (
 
 // logStoreOptions are the options of openLogStore.
 type logStoreOptions struct {
-	FS     vfs.FS                           // tests; default the operating system's
-	Fatal  func(error)                      // called once, at the first failure; default: one line on stderr, exit 1
-	Logger func(format string, args ...any) // default: silent
+	Reserve uint64                           // bytes that a log file of the store takes at once; 0 = DefaultLogReserve
+	FS      vfs.FS                           // tests; default the operating system's
+	Fatal   func(error)                      // called once, at the first failure; default: one line on stderr, exit 1
+	Logger  func(format string, args ...any) // default: silent
 }
 
 // logStore keeps the raft log, the term and the vote in a Pebble store of its
@@ -83,6 +88,8 @@ type logStore struct {
 
 	mu   sync.RWMutex // guards span
 	span logSpan      // writer: whoever holds write
+
+	times journal.DiskTimes // of its syncs of entries
 
 	ahead logAhead // what is in the log and not on disk yet
 
@@ -116,6 +123,9 @@ func openLogStore(dir string, o logStoreOptions) (_ *logStore, err error) {
 	if o.FS == nil {
 		o.FS = vfs.Default
 	}
+	if o.Reserve == 0 {
+		o.Reserve = DefaultLogReserve
+	}
 	s := &logStore{
 		dir: dir, tail: newLogTail(logTailEntries, logTailBytes),
 		stop:  journal.NewFailStop(o.Fatal, logLines{o.Logger}),
@@ -125,7 +135,7 @@ func openLogStore(dir string, o logStoreOptions) (_ *logStore, err error) {
 		return nil, fmt.Errorf("quorum: open log dir=%s: %w", dir, err)
 	}
 	options := s.stop.Options(o.FS)
-	options.MemTableSize = logMemTable
+	options.MemTableSize = o.Reserve / 11 * 10 // the store takes a tenth more for a log file
 	options.CacheSize = logBlockCache
 	if s.db, err = s.stop.Open(o.FS.PathJoin(dir, logStoreDir), options); err != nil {
 		return nil, fmt.Errorf("quorum: open log dir=%s: %w", dir, err)

@@ -56,6 +56,8 @@ func (s *logStore) StoreLogs(logs []*raft.Log) error {
 // sync writes entries, after which the log is span, as one batch with one sync, and
 // has the anchor vouch for them.
 func (s *logStore) sync(logs []*raft.Log, gap bool, span logSpan) error {
+	s.times.Begin(time.Now())
+	defer s.times.End()
 	batch := s.db.NewBatchWithSize(batchSize(logs))
 	err := s.put(batch, logs, gap)
 	if err == nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
 
+	"posttrade/journal"
 	"posttrade/matcher"
 	"posttrade/ring"
 )
@@ -71,6 +72,7 @@ type Options struct {
 	Heartbeat  time.Duration                  // 0 = DefaultHeartbeat
 	Fatal      func(error)                    // the first failure that the member cannot go on after; called once
 	Logger     *slog.Logger                   // nil = none
+	LogReserve uint64                         // what a file of the log takes from the disk at once; 0 = DefaultLogReserve
 	FS         vfs.FS                         // tests; nil = the disk
 	newNetwork func(Options) (network, error) // tests; nil = TCP
 }
@@ -147,7 +149,7 @@ func Open(o Options) (_ *Node, err error) {
 	if n.id, err = n.identity(); err != nil {
 		return nil, err
 	}
-	if n.log, err = openLogStore(o.FS.PathJoin(o.Dir, "log"), logStoreOptions{FS: o.FS, Fatal: n.fail}); err != nil {
+	if n.log, err = openLogStore(o.FS.PathJoin(o.Dir, "log"), logStoreOptions{FS: o.FS, Fatal: n.fail, Reserve: o.LogReserve}); err != nil {
 		return nil, err
 	}
 	n.snapshots, err = openSnapshots(o.FS, o.FS.PathJoin(o.Dir, "snapshots"), o.Storage, n)
@@ -181,7 +183,8 @@ func Open(o Options) (_ *Node, err error) {
 	if n.transport, err = n.network.Transport(n.id, o.Logger); err != nil {
 		return nil, err
 	}
-	if n.raft, err = raft.NewRaft(n.config(), n.fsm, n.log, n.log, n.snapshots, memberTransport{n.transport, n.log}); err != nil {
+	view := libraryView{n.log}
+	if n.raft, err = raft.NewRaft(n.config(), n.fsm, view, view, n.snapshots, memberTransport{n.transport, n.log}); err != nil {
 		return nil, fmt.Errorf("quorum: %w", err)
 	}
 	n.log.Lead(func() bool { return n.raft.State() == raft.Leader })
@@ -376,6 +379,9 @@ func (n *Node) fail(err error) {
 	})
 }
 
+// Disk is how the consensus log's disk keeps up. Any goroutine.
+func (n *Node) Disk() journal.DiskState { return n.log.times.State() }
+
 // Leads reports that this member decides: it leads, and has applied all that was
 // agreed before. Any goroutine.
 func (n *Node) Leads() bool { return n.leads.Load() }
@@ -416,71 +422,4 @@ func (n *Node) Confirm(ctx context.Context) error {
 	case <-n.ctx.Done(): // the library does not answer what it is shut down over
 		return ErrClosed
 	}
-}
-
-// handOnTimeout bounds what a leader that stops waits for the next one.
-const handOnTimeout = 2 * time.Second
-
-// handOn gives the leadership to another member, if one takes it in time; else the
-// others notice by themselves.
-func (n *Node) handOn() {
-	done := make(chan error, 1)
-	go func() { done <- n.raft.LeadershipTransfer().Error() }() // Shutdown ends it at the latest
-	select {
-	case <-done:
-	case <-time.After(handOnTimeout):
-	}
-}
-
-// awaitWorkers gives the workers the time to see what they wait for end while the library still
-// answers: an entry that it has not looked at when it is shut down is never
-// answered (v1.8.0). A leader whom nobody follows gives up by itself, after about a
-// heartbeat. What it returns is closed when all of them have ended.
-func (n *Node) awaitWorkers() (ended chan struct{}) {
-	ended = make(chan struct{})
-	go func() {
-		n.workers.Wait()
-		close(ended)
-	}()
-	select {
-	case <-ended:
-	case <-time.After(handOnTimeout):
-	}
-	return ended
-}
-
-// Close ends this member's part: leadership is handed on if there is somebody to
-// take it, what was handed in is answered or refused, and nothing is applied any
-// more when it returns. The host must run until then.
-func (n *Node) Close() (err error) {
-	n.stopping.Store(true)
-	if n.raft != nil {
-		if n.raft.State() == raft.Leader {
-			n.handOn()
-		}
-		n.network.Answer(nil)
-	}
-	n.cancel()
-	if n.proposals != nil {
-		n.proposals.Waiter().Wake()
-	}
-	ended := n.awaitWorkers()
-	if n.raft != nil {
-		err = n.raft.Shutdown().Error()
-	}
-	<-ended
-	if n.fsm != nil {
-		n.fsm.stop()
-	}
-	n.leads.Store(false)
-	if n.transport != nil {
-		err = errors.Join(err, n.transport.Close())
-	}
-	if n.network != nil {
-		err = errors.Join(err, n.network.Close())
-	}
-	if n.log != nil {
-		err = errors.Join(err, n.log.Close())
-	}
-	return err
 }

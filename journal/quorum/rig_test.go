@@ -209,6 +209,12 @@ func (c *cluster) start() {
 
 func (m *member) start() {
 	m.t.Helper()
+	if err := m.open(); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+func (m *member) open() error {
 	o := m.o
 	o.Storage, o.Idle = m.disk, ring.Park
 	if o.Heartbeat = m.heartbeat; o.Heartbeat == 0 {
@@ -219,26 +225,24 @@ func (m *member) start() {
 		o.Fatal = func(err error) { m.t.Errorf("member %s: %v", o.Member, err) }
 	}
 	if err := m.disk.Install(); err != nil {
-		m.t.Fatal(err)
+		return err
 	}
 	if m.disk.Head() > 0 {
 		o.Has = []byte("has one")
 	}
 	var err error
 	if m.node, err = Open(o); err != nil {
-		m.t.Fatal(err)
+		return err
 	}
 	region, err := ring.Anonymous(ring.MPSCBytes[matcher.Command](1024))
 	if err != nil {
-		m.t.Fatal(err)
+		return err
 	}
 	m.region = region
 	if m.proposals, err = ring.NewMPSC[matcher.Command](region, 1024); err != nil {
-		m.t.Fatal(err)
+		return err
 	}
-	if err := m.node.Attach(m.disk, m.proposals); err != nil {
-		m.t.Fatal(err)
-	}
+	return m.node.Attach(m.disk, m.proposals)
 }
 
 func (m *member) stop() {

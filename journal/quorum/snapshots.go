@@ -79,6 +79,8 @@ type ownJournal interface {
 	begins(index, term uint64)
 	// transfer is the whole journal as it is now.
 	transfer() (Transfer, error)
+	// fail ends the member: its disk has failed.
+	fail(err error)
 }
 
 func openSnapshots(fs vfs.FS, dir string, storage Storage, own ownJournal) (*snapshotStore, error) {
@@ -202,8 +204,17 @@ func readHeader(b []byte) (sequence uint64, err error) {
 	return binary.LittleEndian.Uint64(b[8:]), nil
 }
 
-// put makes a record durable and drops old ones.
+// put makes a record durable and drops old ones. That it cannot is a failure of the disk,
+// as final as one of the log's.
 func (s *snapshotStore) put(r *snapshotRecord) error {
+	err := s.write(r)
+	if err != nil {
+		s.journal.fail(err)
+	}
+	return err
+}
+
+func (s *snapshotStore) write(r *snapshotRecord) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	text, err := json.Marshal(r)

@@ -1,0 +1,114 @@
+package journal
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// bound keeps what mode "os" promises with a tail: what a power cut takes was answered at
+// most FlushInterval ago. The log is synced twice in that time. After each sync answers
+// may go on for a FlushInterval, counted from the moment up to which that sync has
+// everything that was answered. When one hangs, a timer shuts the bound: the recorder takes
+// no more events off its ring, and callers wait as they do behind a slow disk in mode
+// "fsync". What has been taken by then is answered.
+//
+// The path of an order looks at shut and at no clock.
+type bound struct {
+	shut atomic.Bool // writer: the timer, and who renews
+
+	within time.Duration
+	mu     sync.Mutex  // guards the two below
+	until  time.Time   // when the timer shuts
+	timer  *time.Timer // nil: answers do not come from a tail
+
+	reopened atomic.Pointer[func()] // wakes the recorder
+}
+
+// boundSyncs is how often the log is synced in the time that the bound allows: there is as
+// much time for a sync as between two.
+const boundSyncs = 2
+
+func (b *bound) start(within time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.within = within
+	b.until = time.Now().Add(within)
+	b.timer = time.AfterFunc(within, b.expire)
+}
+
+// expire shuts, unless the bound has been renewed meanwhile.
+func (b *bound) expire() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if left := time.Until(b.until); left > 0 {
+		b.timer.Reset(left)
+		return
+	}
+	b.shut.Store(true)
+}
+
+// renew says that everything answered before a moment is on stable storage.
+func (b *bound) renew(from time.Time) {
+	b.mu.Lock()
+	b.until = from.Add(b.within)
+	left := time.Until(b.until)
+	if left > 0 {
+		b.timer.Reset(left)
+	}
+	reopens := left > 0 && b.shut.Swap(false)
+	b.mu.Unlock()
+	if wake := b.reopened.Load(); reopens && wake != nil {
+		(*wake)()
+	}
+}
+
+func (b *bound) stop() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.timer != nil {
+		b.timer.Stop()
+	}
+}
+
+// held reports that no further answer may go for now: the recorder takes nothing. After a
+// failure it takes what there is, to drop it.
+func (j *Journal) held() bool { return j.bound.shut.Load() && j.latch.Err() == nil }
+
+// boundTick brings what has been answered to stable storage. Every other time it makes the
+// progress durable in the anchor, too.
+func (j *Journal) boundTick() {
+	begun, answered := time.Now(), j.Answered()
+	if !j.await(answered) {
+		return
+	}
+	safe, err := j.stabilize()
+	if err != nil {
+		_ = j.latch.Poison(err)
+		return
+	}
+	if now := time.Now(); j.Answered() <= safe.inputSeq {
+		begun = now // nothing that was answered before is left
+	}
+	j.bound.renew(begun)
+	if j.ticks++; j.ticks%boundSyncs == 0 {
+		j.anchorTick()
+	}
+}
+
+// await waits until the store has a sequence; false when it never may.
+func (j *Journal) await(inputSeq uint64) bool {
+	for {
+		moved := j.behind(inputSeq)
+		if moved == nil {
+			return true
+		}
+		select {
+		case <-moved:
+		case <-j.latch.dead:
+			return false
+		case <-j.stop:
+			return false
+		}
+	}
+}

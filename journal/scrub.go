@@ -1,0 +1,298 @@
+package journal
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// A scrub reads the whole journal beside everything else and checks what Verify checks of its
+// blocks: checksums, chain, contiguity of both sequences, fills and client ids; the store
+// checks its tables as it reads them. Damage is remembered and gone past, so that one pass
+// finds all of it. What it says survives a restart in a small file beside the store; a pass
+// that was cut short goes on where it was.
+//
+// It does not check what a replay would give, nor what still lies in the system's memory.
+
+// Damage is a range of commands that cannot be read as they were written.
+type Damage struct {
+	File string `json:"file"` // of the store; empty when it is not known
+	Key  string `json:"key"`
+	From uint64 `json:"from"` // the commands that cannot be read, or whose fills or client ids cannot
+	To   uint64 `json:"to"`
+	Why  string `json:"why"`
+}
+
+// ScrubState is what is known of the journal's blocks.
+type ScrubState struct {
+	Next      uint64    `json:"next"`      // what the pass under way goes on with; 0: none is
+	Completed time.Time `json:"completed"` // the last pass; zero: none
+	Damaged   []Damage  `json:"damaged"`   // found since the pass before the last began, by sequence
+}
+
+const scrubName = "scrub"
+
+// scrubShare is the part of the time that a scrub takes of the disk: after every scrubPiece
+// it rests for the other parts.
+const (
+	scrubShare = 5
+	scrubPiece = 1 << 20
+)
+
+// Scrub reads journals again and again. One goroutine runs it; State may be called by any.
+type Scrub struct {
+	j        *Journal
+	interval time.Duration
+	report   func(Damage)     // hears of each damage once a pass
+	now      func() time.Time // tests
+	rest     func(time.Duration) <-chan time.Time
+	piece    uint64 // scrubPiece; tests
+
+	mu    sync.Mutex
+	state ScrubState // guarded by mu
+	found []Damage   // of the pass under way
+}
+
+// NewScrub returns a scrub that begins a pass every interval, and knows what the last one
+// has found. A file of it that cannot be read is as good as none: a pass begins at once.
+func NewScrub(j *Journal, interval time.Duration, report func(Damage)) *Scrub {
+	s := &Scrub{
+		j: j, interval: interval, report: report, now: time.Now, rest: time.After, piece: scrubPiece,
+	}
+	if text, err := readWhole(j.o.FS, s.file()); err == nil {
+		if json.Unmarshal(text, &s.state) != nil {
+			s.state = ScrubState{}
+		}
+	}
+	s.found = s.state.Damaged
+	if s.state.Next == 0 {
+		s.found = nil
+	}
+	return s
+}
+
+func (s *Scrub) file() string { return s.j.o.FS.PathJoin(s.j.dir, scrubName) }
+
+// State is what is known now.
+func (s *Scrub) State() ScrubState {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state
+}
+
+// Run scrubs until ctx ends. An error is the journal's poison or a closed journal: what is
+// wrong with blocks is reported.
+func (s *Scrub) Run(ctx context.Context) error {
+	for {
+		if due := s.State().Completed.Add(s.interval); s.State().Next == 0 && s.now().Before(due) {
+			select {
+			case <-s.rest(due.Sub(s.now())):
+			case <-ctx.Done():
+				return nil
+			}
+		}
+		if err := s.Pass(ctx); err != nil || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// Pass goes on with the pass that was cut short, or makes a new one. When ctx ends it notes
+// where it is.
+func (s *Scrub) Pass(ctx context.Context) error {
+	head, _ := s.j.Head()
+	w := newWalker(s.j.db, s.j.Seed())
+	defer w.close()
+	if from := s.State().Next; from > 1 {
+		if next, found := s.readable(from, head); found {
+			w.skipTo(next)
+		}
+	}
+	pace := scrubPace{s: s, begun: s.now()}
+	for w.at.inputSeq < head {
+		err := w.walk(head, func(d *decoded) error {
+			s.at(d.last() + 1)
+			return pace.read(ctx, d.stored)
+		})
+		switch {
+		case err == nil:
+			w.at.inputSeq = max(w.at.inputSeq, head) // the walk ends where there is no more
+		case ctx.Err() != nil:
+			return s.keep()
+		case s.j.usable() != nil:
+			return s.j.usable()
+		default:
+			next := s.damaged(w, head, err)
+			w.skipTo(next)
+			s.at(next)
+		}
+	}
+	s.completed()
+	return s.keep()
+}
+
+// at notes progress.
+func (s *Scrub) at(next uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.state.Next = next
+}
+
+// damaged reports what could not be read behind where the walker stands, and returns the
+// first sequence behind it.
+func (s *Scrub) damaged(w *walker, head uint64, why error) (next uint64) {
+	from := w.at.inputSeq + 1
+	next, found := s.readable(from, head)
+	if found && next == from { // it is that block, or what belongs to it
+		next, found = s.readable(from+1, head)
+	}
+	if !found {
+		next = head + 1
+	}
+	d := Damage{Key: keyName(newKey(keyCommands, from)), From: from, To: next - 1, Why: why.Error()}
+	if info := pebble.ExtractDataCorruptionInfo(why); info != nil {
+		d.File, d.Why = info.Path, fmt.Sprint(info.Details)
+	} else {
+		d.File = s.tableOf(newKey(keyCommands, from))
+	}
+	s.mu.Lock()
+	s.found = append(s.found, d)
+	s.state.Damaged = append(without(s.state.Damaged, d.From, d.To), d)
+	s.mu.Unlock()
+	s.report(d)
+	return next
+}
+
+// without drops those that begin in a range.
+func without(list []Damage, from, to uint64) (rest []Damage) {
+	for _, d := range list {
+		if d.From < from || d.From > to {
+			rest = append(rest, d)
+		}
+	}
+	return rest
+}
+
+// readable finds the first block of commands at or behind from that the store gives. Behind
+// a table's damaged part it looks in steps that double, and so may pass some that are whole:
+// the store takes a second for a damaged part of a table, to search it for a flipped bit.
+func (s *Scrub) readable(from, head uint64) (first uint64, found bool) {
+	for step := uint64(1); from <= head; from, step = from+step, 2*step {
+		first = 0
+		lower, upper := newKey(keyCommands, from), newKey(keyCommands, head+1)
+		err := iterate(s.j.db, lower, upper, func(it *pebble.Iterator) error {
+			if !it.First() {
+				return it.Error()
+			}
+			var ok bool
+			if first, ok = keySeq(it.Key()); !ok {
+				return errSizes
+			}
+			v, err := it.ValueAndErr()
+			if err == nil {
+				_, _, err = parseEnvelope(v, keyCommands)
+			}
+			if first == from && err != nil {
+				return nil // found, and damaged
+			}
+			return err
+		})
+		switch {
+		case err == nil && first >= from:
+			return first, true
+		case err == nil:
+			return 0, false // nothing is behind
+		}
+	}
+	return 0, false
+}
+
+// tableOf is the file that holds a key; empty when it is in a log.
+func (s *Scrub) tableOf(key []byte) string {
+	levels, err := s.j.db.SSTables()
+	if err != nil {
+		return ""
+	}
+	for _, level := range levels {
+		for _, t := range level {
+			if string(t.Smallest.UserKey) <= string(key) && string(key) <= string(t.Largest.UserKey) {
+				return s.j.o.FS.PathJoin(s.j.dir, storeName, fmt.Sprintf("%06d.sst", uint64(t.FileNum)))
+			}
+		}
+	}
+	return ""
+}
+
+// completed ends a pass: what it has not found again has been mended.
+func (s *Scrub) completed() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.state = ScrubState{Completed: s.now(), Damaged: s.found}
+	s.found = nil
+}
+
+// keep writes the state. A crash on the way loses a pass's place, nothing else.
+func (s *Scrub) keep() error {
+	text, err := json.Marshal(s.State())
+	if err != nil {
+		return err
+	}
+	fs, name := s.j.o.FS, s.file()
+	f, err := fs.Create(name+".new", writeCategory)
+	if err != nil {
+		return fmt.Errorf("journal: create file=%s: %w", name, err)
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("journal: write file=%s: %w", name, err)
+	}
+	if err := fs.Rename(name+".new", name); err != nil {
+		return fmt.Errorf("journal: rename file=%s: %w", name, err)
+	}
+	return nil
+}
+
+// scrubPace leaves most of the disk to others.
+type scrubPace struct {
+	s     *Scrub
+	begun time.Time
+	bytes uint64
+}
+
+// read rests when a piece has been read.
+func (p *scrubPace) read(ctx context.Context, bytes uint64) error {
+	if p.bytes += bytes; p.bytes < p.s.piece {
+		return ctx.Err()
+	}
+	rest := max(p.s.now().Sub(p.begun)*(scrubShare-1), time.Millisecond)
+	select {
+	case <-p.s.rest(rest):
+	case <-ctx.Done():
+	}
+	p.bytes, p.begun = 0, p.s.now()
+	return ctx.Err()
+}
+
+// skipTo makes the walker go on with the block that begins with a sequence, whatever is before
+// it: that block's own word on what it follows is taken.
+func (w *walker) skipTo(first uint64) {
+	w.at = point{inputSeq: first - 1}
+	w.adrift = true
+}
+
+// readWhole reads a small file.
+func readWhole(fs vfs.FS, name string) ([]byte, error) {
+	f, err := fs.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(f)
+	return text, errors.Join(err, f.Close())
+}
