@@ -43,12 +43,30 @@ type coreOptions struct {
 	matcherCPU       int
 	recorderCPU      int
 	blotterCapacity  int
-	tickets          int
+	tickets          int                                  // of requests
+	sessions         int                                  // at most; of no use when session is nil
 	member           bool                                 // of a cluster: what the desk takes is agreed on first
 	feeds            bool                                 // control feeds make the gate ready; else it is at once
 	session          func(*core) (*session.Server, error) // shared-memory order entry; nil: off
 	genesis          func() (*matcher.Genesis, error)     // of a new journal
 	fatal            func(error)
+}
+
+// Tickets beside those of requests: a session has half of its own, the other half is
+// common (session's shares); a sidecar has a few out at a time.
+const (
+	sessionTickets = 128
+	sidecarTickets = 64
+)
+
+// shares are the desk's tickets. Whoever holds on to all of one kind's, such as clients
+// that do not read their answers, is in nobody else's way.
+func (o *coreOptions) shares() desk.Shares {
+	s := desk.Shares{Requests: o.tickets, Sidecars: sidecarTickets}
+	if o.session != nil {
+		s.Sessions = o.sessions * sessionTickets
+	}
+	return s
 }
 
 // core is the path of an order without its edges: gate, desk, rings, matcher,
@@ -280,7 +298,7 @@ func (c *core) buildPath() (err error) {
 	if c.out, err = ring.NewFanout[matcher.Event](outRegion, c.o.outputSlots); err != nil {
 		return err
 	}
-	if c.desk, err = desk.New(submissions, c.o.tickets); err != nil {
+	if c.desk, err = desk.NewShared(submissions, c.o.shares()); err != nil {
 		return err
 	}
 	observers := []journal.Observer{c.blotter, c.views, gateObserver{c.gate}}
