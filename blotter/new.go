@@ -75,6 +75,7 @@ func emptyViews(g *matcher.Genesis) (*Views, error) {
 	a := &v.arena
 	v.orders = newOrders(a, l.MaxOpenOrders, l.RetainedOrders)
 	v.levels = newLevels(a, l.MaxOpenOrders, l.MaxSecurities)
+	v.levels.now = &v.current
 	v.positions = positions{
 		slots:      ring.CarveSparse[positionSlot](a, l.MaxAccounts*strideOf(l.MaxSecurities)),
 		securities: l.MaxSecurities,
@@ -114,6 +115,8 @@ func newLevels(a *ring.Arena, maxOpen, securities int) levels {
 		all:      ring.Carve[level](a, maxOpen+2),
 		trees:    ring.Carve[tree](a, trees),
 		branches: branches{all: ring.Carve[branch](a, maxOpen/2+trees+maxHeight)},
+		now:      new(uint64),
+		changes:  &changes{slots: ring.Carve[change](a, changesKept)},
 	}
 }
 
