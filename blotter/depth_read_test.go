@@ -170,10 +170,10 @@ func TestPiecesBecomeOneMoment(t *testing.T) {
 }
 
 // Readers of a deep book beside a writer that does nothing but change it get books of one
-// moment, and do not have to ask for them.
+// moment, each later than the last.
 func TestDeepBooksBesideABusyWriter(t *testing.T) {
 	r := newBookRig(t, 43)
-	var truth sync.Map
+	var truth sync.Map // Depth by sequence
 	var stop atomic.Bool
 	var answers, asked atomic.Int64
 	const wanted, levels = 400, 200
@@ -184,38 +184,42 @@ func TestDeepBooksBesideABusyWriter(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 2 {
 		wg.Go(func() {
-			for !stop.Load() {
-				d, err := r.v.Depth(1, levels, 0)
-				if errors.Is(err, ErrTimeout) || errors.Is(err, ErrBusy) {
-					continue // the writer has lost its core there, and here is none that answers
-				}
+			for before := uint64(0); !stop.Load(); answers.Add(1) {
+				d, err := r.v.Depth(1, levels, later)
 				if err != nil {
 					t.Error(err)
 					return
 				}
-				if want, ok := truth.Load(d.Sequence); ok {
-					answers.Add(1)
-					if !same(d, want.(Depth)) {
-						t.Errorf("after %d: %+v, want %+v", d.Sequence, d, want)
-						return
-					}
+				want, ok := truth.Load(d.Sequence)
+				for !ok && !stop.Load() { // it is written down in a moment
+					runtime.Gosched()
+					want, ok = truth.Load(d.Sequence)
 				}
+				if ok && !same(d, want.(Depth)) || d.Sequence < before {
+					t.Errorf("after %d, before it %d: %+v, want %+v", d.Sequence, before, d, want)
+					return
+				}
+				before = d.Sequence
 			}
 		})
 	}
-	for i := 0; answers.Load() < 300 && !t.Failed(); i++ {
-		if i%64 == 0 { // written down in time: nobody else makes the next command
+	for answers.Load() < 300 && !t.Failed() {
+		for range 1 + r.rng.IntN(4) {
+			r.change(wanted)
 			d, err := r.v.CopyDepth(1, levels)
 			if err != nil {
 				t.Fatal(err)
 			}
 			truth.Store(d.Sequence, d)
 		}
-		r.change(wanted)
+		r.v.Flush()
 	}
 	stop.Store(true)
+	for r.v.Flush() || r.v.asking.Load() != 0 {
+		runtime.Gosched()
+	}
 	wg.Wait()
-	t.Logf("%d answers checked, %d asked", answers.Load(), asked.Load())
+	t.Logf("%d answers, %d asked for", answers.Load(), asked.Load())
 }
 
 // What a read of the book costs the writer, by the time that its thread works: a change
