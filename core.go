@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -17,17 +16,6 @@ import (
 	"posttrade/matcher/gate"
 	"posttrade/matcher/session"
 	"posttrade/ring"
-)
-
-// The Go scheduler's processors on top of the machine's cores. The matcher's and
-// the recorder's threads hold one each also while they sleep in the kernel, and
-// so does every goroutine inside an fdatasync, until the runtime's monitor takes
-// it back, which can be 10 ms later. With none to spare the goroutine that a
-// finished sync wakes has nowhere to run; with many, threads fight for the cores.
-const (
-	hotThreads     = 2
-	spareProcs     = 2
-	sessionThreads = 2 // its poller and its feeder
 )
 
 // coreOptions are what a core depends on beside its data.
@@ -101,11 +89,11 @@ type core struct {
 	stageDone   chan error
 	recordDone  chan error
 	sessionDone chan error
-	oldProcs    int
+	procs       *processors
 	floor       []byte // of the heap
 	ahead       *ring.Ahead
 	stopLoops   context.CancelFunc
-	loops       sync.WaitGroup // the shadow's and keepAhead
+	loops       sync.WaitGroup // the shadow's, keepAhead and the processors'
 
 	beforeDiscard func() // tests look at the engine here, when nobody owns it any more
 }
@@ -406,17 +394,19 @@ func (c *core) region(bytes int) (*ring.Region, error) {
 }
 
 func (c *core) start() {
-	procs := runtime.NumCPU() + hotThreads + spareProcs
+	spare := hotThreads + spareProcs
 	if c.session != nil {
-		procs += sessionThreads
+		spare += sessionThreads
 		go func() { c.sessionDone <- c.session.Run() }()
 	}
-	c.oldProcs, c.floor = runtime.GOMAXPROCS(procs), newHeapFloor()
+	c.procs, c.floor = newProcessors(spare), newHeapFloor()
+	c.procs.raise()
 	go func() { c.recordDone <- c.recorder.Run() }()
 	go func() { c.stageDone <- c.stage.Run() }()
 	ctx, cancel := context.WithCancel(context.Background())
 	c.stopLoops = cancel
 	c.loops.Go(func() { c.keepAhead(ctx) })
+	c.loops.Go(func() { c.procs.follow(ctx) })
 	c.loops.Go(func() { c.shadow.Run(ctx) })
 }
 
@@ -444,7 +434,7 @@ func (c *core) end() error {
 	c.recorder.Stop()
 	err = errors.Join(err, <-c.recordDone, c.journal.Close())
 	c.journal = nil
-	runtime.GOMAXPROCS(c.oldProcs)
+	c.procs.restore()
 	if c.beforeDiscard != nil {
 		c.beforeDiscard()
 	}

@@ -38,7 +38,7 @@ func (p *poller) init(s *Server) {
 		p.forever = true
 		p.yields = int(s.o.Idle) // Spin is 0, Yield is 1
 	case ring.Adaptive:
-		p.spins, p.yields = spinsFor(runtime.NumCPU()), adaptiveYields
+		p.spins, p.yields = spinsFor(ring.Cores()), adaptiveYields
 	}
 }
 
