@@ -18,7 +18,7 @@ func TestOperatorsProcessorsAreTaken(t *testing.T) {
 		t.Errorf("with GOMAXPROCS=3 there are %d", got)
 	}
 	k.procs.mark = "something else"
-	k.procs.follow(t.Context()) // there is nothing to follow
+	k.procs.look() // there is nothing to follow
 	if err := k.stop(); err != nil {
 		t.Error(err)
 	}

@@ -34,20 +34,15 @@ type copied struct {
 	Level
 }
 
-// piece is what was copied at once: the levels from a key up to the next piece's.
-type piece struct {
-	from    uint64
-	version uint64
-}
-
 // sideCopy is a side of a book on its way to a reader.
 type sideCopy struct {
-	side   uint32
-	levels []copied
-	pieces []piece
-	until  uint64 // keys from here on are not copied, unless ends
-	ends   bool   // there are none
-	newest uint64 // command of the newest change that is in a piece
+	side    uint32
+	levels  []copied
+	copies  int    // branches
+	version uint64 // of the side when the first of them was copied
+	until   uint64 // keys from here on are not copied, unless ends
+	ends    bool   // there are none
+	newest  uint64 // command of the newest change that is in a copy
 }
 
 // bookCopy is a reader's.
@@ -79,7 +74,7 @@ func (b *bookCopy) take(v *Views, security uint32) (sequence uint64, ok bool) {
 	first := v.levels.changes.head.Load()
 	for i := range b.sides {
 		s := &b.sides[i]
-		*s = sideCopy{side: security<<1 | uint32(i), levels: s.levels[:0], pieces: s.pieces[:0]}
+		*s = sideCopy{side: security<<1 | uint32(i), levels: s.levels[:0]}
 		for !s.ends && len(s.levels) < b.most+fanout { // some may go meanwhile
 			if !b.copyPiece(&v.levels, s) {
 				return 0, false
@@ -123,7 +118,10 @@ func (b *bookCopy) copyPiece(l *levels, s *sideCopy) bool {
 		if t.lock.Retry(version) {
 			continue
 		}
-		s.pieces = append(s.pieces, piece{from: s.until, version: version})
+		if s.copies == 0 {
+			s.version = version
+		}
+		s.copies++
 		for i := range b.leaf[:n] {
 			c := &b.leaf[i]
 			c.key = rank(s.side, c.Px)
@@ -171,16 +169,14 @@ func (l *levels) copyLeaf(t *tree, key uint64, to *[fanout]copied) (n int, until
 // loadInt loads what store has stored.
 func loadInt(n *int64) int64 { return atomic.LoadInt64(n) }
 
-// bringUp makes of all pieces what they were at the end of a command, by the changes from
-// number first on. False: one of them is missing.
+// bringUp makes of all copies what they were at the end of a command, by the changes from
+// number first on: each says all of its level, so it does no harm to those that were copied
+// after it, as long as the last one counts. False: one of them is missing.
 func (s *sideCopy) bringUp(l *levels, first int64, command uint64) bool {
 	// Read after command had ended: its changes are not beyond.
 	now, _ := l.trees[s.side].lock.Read()
 	last := now &^ 1
-	version := s.pieces[0].version // of the change before the next
-	for i := range s.pieces {
-		version = min(version, s.pieces[i].version)
-	}
+	version := s.version // after the change before the next
 	head := l.changes.head.Load()
 	var is change
 	for at := first; at < head && version < last; at++ {
@@ -202,20 +198,13 @@ func (s *sideCopy) bringUp(l *levels, first int64, command uint64) bool {
 	return version == last
 }
 
-// apply makes a level what a change has made of it, unless its piece is of later.
+// apply makes a level what a change has made of it.
 func (s *sideCopy) apply(is *change) {
 	key := rank(s.side, int64(is.px))
 	if !s.ends && key >= s.until {
 		return
 	}
-	at, found := slices.BinarySearchFunc(s.pieces, key, func(p piece, key uint64) int { return cmp.Compare(p.from, key) })
-	if !found {
-		at--
-	}
-	if s.pieces[at].version >= is.version {
-		return
-	}
-	at, found = slices.BinarySearchFunc(s.levels, key, func(c copied, key uint64) int { return cmp.Compare(c.key, key) })
+	at, found := slices.BinarySearchFunc(s.levels, key, func(c copied, key uint64) int { return cmp.Compare(c.key, key) })
 	switch {
 	case is.orders == 0 && found:
 		s.levels = slices.Delete(s.levels, at, at+1)
