@@ -47,8 +47,8 @@ const (
 	sidecarTickets = 64
 )
 
-// shares are the desk's tickets. Whoever holds on to all of one kind's, such as clients
-// that do not read their answers, is in nobody else's way.
+// shares are the desk's tickets. Callers that hold on to all of one kind's, such as clients
+// that do not read their answers, are in no other kind's way.
 func (o *coreOptions) shares() desk.Shares {
 	s := desk.Shares{Requests: o.tickets, Sidecars: sidecarTickets}
 	if o.session != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // changes are the latest changes of levels, for readers that copy a book piece by piece
-// while it moves (depth_read.go). The writer notes them only while somebody reads.
+// while it moves (depth_read.go). The writer notes them only while a reader is there.
 type changes struct {
 	slots []change
 	_     [64]byte

@@ -12,7 +12,7 @@ import (
 // A reader copies a side of a book branch by branch, each whole under the side's lock,
 // which takes well below a microsecond: however fast the book moves, a few tries are
 // enough, and the writer does nothing for it. The copies are of different moments. While
-// somebody reads, the writer notes what becomes of each level; with the changes since each
+// a reader is there, the writer notes what becomes of each level; with the changes since each
 // copy, up to the end of one command, all of them become of that moment.
 //
 // The versions of a side's lock number its changes. A hole in them says that some were

@@ -20,7 +20,7 @@ func same(a, b Depth) bool {
 	return a.Sequence == b.Sequence && slices.Equal(a.Bids, b.Bids) && slices.Equal(a.Asks, b.Asks)
 }
 
-// A reader copies the book itself: nobody is asked, and nobody need be there.
+// A reader copies the book itself: the observer is not asked, and need not be there.
 func TestDepthDoesNotNeedTheObserver(t *testing.T) {
 	g := smallGenesis()
 	s, v := newSource(t, g, 33), newTestViews(t, g)
@@ -117,7 +117,7 @@ func TestPiecesBecomeOneMoment(t *testing.T) {
 			s.side = 1<<1 | uint32(i)
 			for !s.ends && len(s.levels) < b.most+fanout {
 				if !b.copyPiece(&r.v.levels, s) {
-					t.Fatal("a branch cannot be copied beside nobody")
+					t.Fatal("a branch cannot be copied without a writer")
 				}
 				for range r.rng.IntN(6) {
 					r.change(600)
@@ -146,7 +146,7 @@ func TestPiecesBecomeOneMoment(t *testing.T) {
 	if moved == 0 {
 		t.Error("nothing has changed beside a reader")
 	}
-	// One change that nobody has noted, and those that are lost a lap later.
+	// One change that was not noted, and those that are lost a lap later.
 	s := sideCopy{side: 1 << 1}
 	b := bookCopy{}
 	b.copyPiece(&r.v.levels, &s)

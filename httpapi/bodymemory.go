@@ -86,7 +86,7 @@ func (m *BodyMemory) restart() {
 }
 
 // collect gives what a crowd has left in pools to the collector, from where it goes back
-// to the system bit by bit, when no body has come meanwhile: a collection costs those who
+// to the system bit by bit, when no body has come meanwhile: a collection costs the callers that
 // trade. A pool forgets what it holds in the second one.
 func (m *BodyMemory) collect() {
 	m.mu.Lock()

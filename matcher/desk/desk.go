@@ -67,7 +67,7 @@ const (
 )
 
 // New returns a desk in front of the engine's input ring that has up to
-// maxTickets tickets out at a time, whoever takes them. ErrSize when that is not
+// maxTickets tickets out at a time, of any kind. ErrSize when that is not
 // 1 to MaxTickets.
 func New(in *ring.MPSC[matcher.Command], maxTickets int) (*Desk, error) {
 	if maxTickets < 1 {

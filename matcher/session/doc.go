@@ -34,7 +34,7 @@
 //     which fills up: the client sees a full ring, the engine sees nothing. A client that
 //     does not read its answers gets no more commands taken, and holds up nobody.
 //   - Tickets of the desk and places in the input ring are shared out (share.go): half is
-//     the sessions' own, the same for each, half is for whoever comes first. What a session
+//     the sessions' own, the same for each, half is for the first to come. What a session
 //     holds on to, such as fills that find no room, takes nothing of another's own; and the
 //     desk keeps the sessions' tickets apart from those of HTTP and of the sidecars.
 //   - Nobody waits for a feed's reader: it loses records and is told how many (Gap).

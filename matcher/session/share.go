@@ -5,13 +5,13 @@ package session
 import "posttrade/matcher/desk"
 
 // shares divide what the sessions have on their way: half of it is every session's own,
-// the same for each, and half is for whoever comes first. A session that holds on to what
+// the same for each, and half is for the first to come. A session that holds on to what
 // it has, because its client does not read, keeps others from the common half at most.
 //
 // Invariant: common is the sum over the sessions of what each has beyond its own.
 type shares struct {
 	own    load // of one session
-	common load // in use beyond the owns; writer: whoever has the sessions
+	common load // in use beyond the owns; writer: the one that has the sessions
 	most   load // of common
 }
 

@@ -68,7 +68,7 @@ func TestUnreadAnswersHoldUpNobody(t *testing.T) {
 	if got := send(t, calm, 200, order(), ""); got.Code != wire.Decided {
 		t.Errorf("calm: %+v", got)
 	}
-	for i, c := range deaf { // who reads after all misses nothing
+	for i, c := range deaf { // a client that reads after all misses nothing
 		for k := range sent[i] {
 			if got := next(t, c); got.Correlation != uint64(k) || got.Code != wire.Decided {
 				t.Fatalf("session %d, answer %d: %+v", i, k, got)
