@@ -30,6 +30,7 @@ func (in *installation) openMember(c *config, log *slog.Logger) error {
 	}
 	in.member.relays["order-matcher"].Swap(orders)
 	m := in.memberMetrics(orders)
+	m.More = together(m.More, in.listeners.bodies.Metrics)
 	registry := httpapi.NewRegistry(m, log)
 	if err := openAdmin(c, in, verifier, registry, log); err != nil {
 		return err

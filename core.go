@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -18,17 +17,6 @@ import (
 	"posttrade/matcher/gate"
 	"posttrade/matcher/session"
 	"posttrade/ring"
-)
-
-// The Go scheduler's processors on top of the machine's cores. The matcher's and
-// the recorder's threads hold one each also while they sleep in the kernel, and
-// so does every goroutine inside an fdatasync, until the runtime's monitor takes
-// it back, which can be 10 ms later. With none to spare the goroutine that a
-// finished sync wakes has nowhere to run; with many, threads fight for the cores.
-const (
-	hotThreads     = 2
-	spareProcs     = 2
-	sessionThreads = 2 // its poller and its feeder
 )
 
 // coreOptions are what a core depends on beside its data.
@@ -44,7 +32,8 @@ type coreOptions struct {
 	matcherCPU       int
 	recorderCPU      int
 	blotterCapacity  int
-	tickets          int
+	tickets          int                                  // of requests
+	sessions         int                                  // at most; of no use when session is nil
 	member           bool                                 // of a cluster: what the desk takes is agreed on first
 	feeds            bool                                 // control feeds make the gate ready; else it is at once
 	session          func(*core) (*session.Server, error) // shared-memory order entry; nil: off
@@ -52,6 +41,23 @@ type coreOptions struct {
 	approve          func(*core) error                    // may refuse the start, before a byte of the journal is changed; nil: does not
 	fatal            func(error)
 	onDisk           func(*journal.Options) // tests: another disk; nil: the system's
+}
+
+// Tickets beside those of requests: a session has half of its own, the other half is
+// common (session's shares); a sidecar has a few out at a time.
+const (
+	sessionTickets = 128
+	sidecarTickets = 64
+)
+
+// shares are the desk's tickets. Callers that hold on to all of one kind's, such as clients
+// that do not read their answers, are in no other kind's way.
+func (o *coreOptions) shares() desk.Shares {
+	s := desk.Shares{Requests: o.tickets, Sidecars: sidecarTickets}
+	if o.session != nil {
+		s.Sessions = o.sessions * sessionTickets
+	}
+	return s
 }
 
 // core is the path of an order without its edges: gate, desk, rings, matcher,
@@ -91,11 +97,11 @@ type core struct {
 	stageDone   chan error
 	recordDone  chan error
 	sessionDone chan error
-	oldProcs    int
+	procs       *processors
 	floor       []byte // of the heap
 	ahead       *ring.Ahead
 	stopLoops   context.CancelFunc
-	loops       sync.WaitGroup // the shadow's and keepAhead
+	loops       sync.WaitGroup // the shadow's, keepAhead and the processors'
 
 	beforeDiscard func() // tests look at the engine here, when nobody owns it any more
 }
@@ -317,7 +323,7 @@ func (c *core) buildPath() (err error) {
 	if c.out, err = ring.NewFanout[matcher.Event](outRegion, c.o.outputSlots); err != nil {
 		return err
 	}
-	if c.desk, err = desk.New(submissions, c.o.tickets); err != nil {
+	if c.desk, err = desk.NewShared(submissions, c.o.shares()); err != nil {
 		return err
 	}
 	observers := []journal.Observer{c.blotter, c.views, gateObserver{c.gate}}
@@ -425,17 +431,19 @@ func (c *core) region(bytes int) (*ring.Region, error) {
 }
 
 func (c *core) start() {
-	procs := runtime.NumCPU() + hotThreads + spareProcs
+	spare := hotThreads + spareProcs
 	if c.session != nil {
-		procs += sessionThreads
+		spare += sessionThreads
 		go func() { c.sessionDone <- c.session.Run() }()
 	}
-	c.oldProcs, c.floor = runtime.GOMAXPROCS(procs), newHeapFloor()
+	c.procs, c.floor = newProcessors(spare), newHeapFloor()
+	c.procs.raise()
 	go func() { c.recordDone <- c.recorder.Run() }()
 	go func() { c.stageDone <- c.stage.Run() }()
 	ctx, cancel := context.WithCancel(context.Background())
 	c.stopLoops = cancel
 	c.loops.Go(func() { c.keepAhead(ctx) })
+	c.loops.Go(func() { c.procs.follow(ctx) })
 	c.loops.Go(func() { c.shadow.Run(ctx) })
 }
 
@@ -463,7 +471,7 @@ func (c *core) end() error {
 	c.recorder.Stop()
 	err = errors.Join(err, <-c.recordDone, c.journal.Close())
 	c.journal = nil
-	runtime.GOMAXPROCS(c.oldProcs)
+	c.procs.restore()
 	if c.beforeDiscard != nil {
 		c.beforeDiscard()
 	}

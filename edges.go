@@ -38,6 +38,7 @@ func openEdges(c *config, in *installation, log *slog.Logger) (m httpapi.Metrics
 			processor.Faults(emit)
 		}
 	})
+	m.More = together(m.More, in.listeners.bodies.Metrics)
 	registry := httpapi.NewRegistry(m, log)
 	if d != nil {
 		if processor, err = newTradeProcessor(c, in, d, verifier, registry, log); err != nil {

@@ -9,6 +9,8 @@ import (
 	"net"
 	"os"
 	"sync"
+
+	"posttrade/httpapi"
 )
 
 // edge is a server that answers on one listener.
@@ -30,11 +32,13 @@ type listeners struct {
 	tls    *tls.Config // of the services; nil: plain
 	open   []listening
 	failed chan error // the first edge that ended by itself
+	bodies *httpapi.BodyMemory
 }
 
 func newListeners(c *config) (*listeners, error) {
 	tlsConfig, err := c.tls()
-	return &listeners{c: c, tls: tlsConfig, failed: make(chan error, 8)}, err
+	bodies := httpapi.NewBodyMemory(c.Bytes("http.max-body-memory"))
+	return &listeners{c: c, tls: tlsConfig, failed: make(chan error, 8), bodies: bodies}, err
 }
 
 // dialTLS is how the services of other members are reached: their certificates are
@@ -85,6 +89,9 @@ func (l *listeners) serve(name string, e edge, listener net.Listener, secured bo
 func (l *listeners) start(service string, e edge) error {
 	listener, err := l.listen(service)
 	if err == nil {
+		if counted, ok := e.(interface{ Share(*httpapi.BodyMemory) }); ok {
+			counted.Share(l.bodies)
+		}
 		l.serve(service, e, listener, true)
 	}
 	return err

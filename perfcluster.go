@@ -68,7 +68,7 @@ func (p *clusterForPerf) openAll() error {
 // of its own: each has set them as if it were alone, and its hot threads hold some
 // also while they sleep.
 func (p *clusterForPerf) share() {
-	runtime.GOMAXPROCS(runtime.NumCPU() + len(p.members)*(hotThreads+spareProcs))
+	newProcessors(len(p.members) * (hotThreads + spareProcs)).raise()
 }
 
 // open opens a member, again if it has been sent a journal.

@@ -102,6 +102,7 @@ func coreOptionsFrom(c *config) coreOptions {
 		recorderCPU:      c.Int("recorder.cpu"),
 		blotterCapacity:  c.Int("recon.blotter.capacity"),
 		tickets:          c.Int("http.max-inflight"),
+		sessions:         c.Int("session.max-sessions"),
 		session:          c.sessions(),
 		genesis:          func() (*matcher.Genesis, error) { return newGenesis(c) },
 	}

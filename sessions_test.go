@@ -1,12 +1,15 @@
 package main
 
 import (
+	"errors"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"posttrade/matcher"
+	"posttrade/matcher/desk"
 	"posttrade/matcher/session/client"
 	"posttrade/matcher/session/wire"
 )
@@ -68,4 +71,75 @@ func orderThroughMemory(t *testing.T, data, clientID string) (in *installed, soc
 		t.Fatal(err)
 	}
 	return in, socket, answer
+}
+
+// Sessions that hold all of their tickets stop neither HTTP nor the sidecars, and requests
+// that hold all of theirs do not stop the sessions.
+func TestCrowdsOfOneKindStopNoOther(t *testing.T) {
+	in, _, _ := orderThroughMemory(t, t.TempDir(), "before")
+	k := in.core
+	held := map[desk.Kind][]*desk.Ticket{}
+	hold := func(kind desk.Kind) {
+		t.Helper()
+		for {
+			ticket, err := k.desk.Pool(kind).Acquire(1)
+			if errors.Is(err, desk.ErrBusy) {
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			held[kind] = append(held[kind], ticket)
+		}
+	}
+	order := func() int {
+		body := strings.NewReader(`{"accountId":1,"security":"AAPL","side":"Buy","quantity":1,"limitPrice":150}`)
+		request, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+in.at("order-matcher")+"/orders", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Authorization", "Bearer "+in.token)
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		return answer.StatusCode
+	}
+	sidecar := func() error {
+		return submitUntil(t.Context(), k.desk, 1, func(_ int, c *matcher.Command) error {
+			*c = matcher.NewCommand(matcher.PriceTick)
+			c.EventTimeMillis, c.SecurityID, c.PriceTicks = 1, 1, 150*matcher.PriceScale
+			return nil
+		}, func(*desk.Answer) error { return nil })
+	}
+	hold(desk.Sessions)
+	if want := 64 * sessionTickets; len(held[desk.Sessions]) != want {
+		t.Errorf("sessions have %d tickets, want %d", len(held[desk.Sessions]), want)
+	}
+	if status := order(); status != 201 {
+		t.Errorf("an order over HTTP beside a crowd of sessions: %d", status)
+	}
+	for _, ticket := range held[desk.Sessions] {
+		ticket.Release()
+	}
+	hold(desk.Requests)
+	if status := order(); status != 429 {
+		t.Errorf("an order over HTTP without a ticket: %d", status)
+	}
+	if err := sidecar(); err != nil {
+		t.Errorf("a price beside a crowd of requests: %v", err)
+	}
+	ticket, err := k.desk.Pool(desk.Sessions).Acquire(1)
+	if err != nil {
+		t.Errorf("a session beside a crowd of requests: %v", err)
+	} else {
+		ticket.Release()
+	}
+	for _, ticket := range held[desk.Requests] {
+		ticket.Release()
+	}
+	if status := order(); status != 201 {
+		t.Errorf("an order over HTTP afterwards: %d", status)
+	}
 }

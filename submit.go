@@ -30,7 +30,7 @@ func submitUntil(ctx context.Context, d *desk.Desk, n int, fill func(i int, c *m
 }
 
 func submitOnce(d *desk.Desk, n int, fill func(i int, c *matcher.Command) error, check func(*desk.Answer) error) error {
-	t, err := d.Acquire(n)
+	t, err := d.Pool(desk.Sidecars).Acquire(n)
 	if err != nil {
 		return err
 	}

@@ -53,26 +53,32 @@ func (v *Views) SetWake(wake func()) { v.wake = wake }
 
 // Depth returns up to levels (1 to MaxDepth) of each side of a security's book.
 //
-// The observer answers at the end of its batch, or at once when it is idle, by
-// copying the levels asked for; nobody waits for anybody's lock.
+// The caller copies them, and the observer goes on meanwhile (depth_read.go). Only when
+// that does not come to an end is the observer asked: it answers at the end of its batch,
+// or at once when it is idle.
 //
-// Errors: ErrSecurity; ErrBusy when too many readers are asking; ErrTimeout
-// when no answer comes within the time-out, because the observer has stopped.
+// Errors: ErrSecurity; of a reader that has asked, ErrBusy when too many do, and
+// ErrTimeout when no answer comes within the time-out, because the observer has stopped.
 // Any goroutine but the observer's.
 func (v *Views) Depth(security uint32, levels int, timeout time.Duration) (Depth, error) {
 	if !v.registered(security) {
 		return Depth{}, fmt.Errorf("blotter: depth security=%d: %w", security, ErrSecurity)
 	}
+	levels = min(max(levels, 1), MaxDepth)
+	d := Depth{Bids: make([]Level, 0, levels), Asks: make([]Level, 0, levels)}
+	if v.readDepth(security, &d) {
+		return d, nil
+	}
+	return v.askDepth(security, d, timeout)
+}
+
+// askDepth has the observer fill d in.
+func (v *Views) askDepth(security uint32, d Depth, timeout time.Duration) (Depth, error) {
 	if v.asking.Add(1) > maxDepthRequests {
 		v.asking.Add(-1)
 		return Depth{}, fmt.Errorf("blotter: depth security=%d: %w", security, ErrBusy)
 	}
-	levels = min(max(levels, 1), MaxDepth)
-	request := &depthRequest{
-		security: security,
-		depth:    Depth{Bids: make([]Level, 0, levels), Asks: make([]Level, 0, levels)},
-		done:     make(chan struct{}),
-	}
+	request := &depthRequest{security: security, depth: d, done: make(chan struct{})}
 	for {
 		request.next = v.asked.Load()
 		if v.asked.CompareAndSwap(request.next, request) {

@@ -70,7 +70,7 @@ func TestDepthIsAnsweredByAnIdleObserver(t *testing.T) {
 	o := startObserver(t, v)
 	defer close(o.batches)
 	for range 100 {
-		got, err := v.Depth(1, 3, later)
+		got, err := ask(v, 3, later)
 		if err != nil || got.Sequence != want.Sequence || !slices.Equal(got.Bids, want.Bids) || !slices.Equal(got.Asks, want.Asks) {
 			t.Fatalf("got %+v, %v, want %+v", got, err, want)
 		}
@@ -138,14 +138,19 @@ func engineDepth(e *matcher.Engine, security uint32, levels int) (d Depth) {
 	return d
 }
 
+// ask is Depth of a reader that cannot copy the book itself.
+func ask(v *Views, levels int, timeout time.Duration) (Depth, error) {
+	return v.askDepth(1, Depth{Bids: make([]Level, 0, levels), Asks: make([]Level, 0, levels)}, timeout)
+}
+
 func TestDepthWithoutObserverTimesOutAndIsBounded(t *testing.T) {
 	v := newTestViews(t, smallGenesis())
 	for range maxDepthRequests {
-		if _, err := v.Depth(1, 1, 0); !errors.Is(err, ErrTimeout) {
+		if _, err := ask(v, 1, 0); !errors.Is(err, ErrTimeout) {
 			t.Fatalf("%v, want %v", err, ErrTimeout)
 		}
 	}
-	if _, err := v.Depth(1, 1, later); !errors.Is(err, ErrBusy) {
+	if _, err := ask(v, 1, later); !errors.Is(err, ErrBusy) {
 		t.Fatalf("%v, want %v", err, ErrBusy)
 	}
 	for v.Flush() {
@@ -153,7 +158,7 @@ func TestDepthWithoutObserverTimesOutAndIsBounded(t *testing.T) {
 	if n := v.asking.Load(); n != 0 {
 		t.Errorf("%d requests are left", n)
 	}
-	if _, err := v.Depth(1, 1, 0); !errors.Is(err, ErrTimeout) {
+	if _, err := ask(v, 1, 0); !errors.Is(err, ErrTimeout) {
 		t.Errorf("after a flush: %v, want %v", err, ErrTimeout)
 	}
 }
@@ -193,7 +198,7 @@ func TestFlushWaitsForTheEndOfACommandAndKeepsItsBudget(t *testing.T) {
 	}
 	// Requests that have timed out are answered all the same, oldest first.
 	for range 3 {
-		v.Depth(1, 1, 0)
+		ask(v, 1, 0)
 	}
 	ev := matcher.Event{Kind: matcher.EventApplied, Flags: matcher.EventFirst, InputSeq: 1}
 	*ev.Cmd() = matcher.NewCommand(matcher.SnapshotMark)
@@ -211,7 +216,7 @@ func TestFlushWaitsForTheEndOfACommandAndKeepsItsBudget(t *testing.T) {
 		v.levels.add(1, matcher.Buy, px+1, 1)
 	}
 	for range asked {
-		v.Depth(1, MaxDepth, 0)
+		ask(v, MaxDepth, 0)
 	}
 	flushes := 1
 	for v.Flush() {

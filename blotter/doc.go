@@ -32,8 +32,11 @@
 //     keeps the slot being written out of every reader's range.
 //   - A contract never changes and is never dropped: rows below the count that a
 //     reader has loaded are read without a lock.
-//   - Depth is no row. A reader leaves a request, and the writer fills it in at
-//     the end of its batch (Flush), so bids and asks are of one sequence.
+//   - Depth is no row. A side of a book has a sequence lock, under which a reader copies it
+//     branch by branch. Meanwhile the writer notes every change of a level, so that the
+//     reader can bring all branches to the end of one command: bids and asks are of one
+//     sequence (depth_read.go). Only a reader that has tried in vain leaves a request, which
+//     the writer fills in at the end of its batch (Flush).
 //
 // History is not part of this stream. Reindex reads every fill from the source it is
 // given into a new file, of which fill n is record n, with a checksum in memory for

@@ -14,14 +14,30 @@ type level struct {
 	side   uint32 // security << 1 | side: the tree it is in
 }
 
-// levels is the aggregated book of every security. Writer only: readers get
-// copies (depth.go).
+// levels is the aggregated book of every security. The writer changes a side under its
+// tree's lock, and readers copy it piece by piece (depth_read.go).
 type levels struct {
 	all      []level // the first is never used
 	free     uint32
 	top      uint32 // highest ever used
 	trees    []tree // by security << 1 | side
 	branches branches
+	now      *uint64 // the command being observed
+	changes  *changes
+}
+
+// changed ends the change of a side that its lock has begun: of the level at a price.
+func (l *levels) changed(side uint32, px, qty int64, orders uint32) {
+	t := &l.trees[side]
+	publish(&t.inputSeq, *l.now)
+	if l.changes.users.Load() != 0 {
+		under, _ := t.lock.Read()
+		l.changes.note(&change{
+			side: uint64(side), px: uint64(px), qty: uint64(qty), orders: uint64(orders),
+			inputSeq: *l.now, version: under + 1,
+		})
+	}
+	t.lock.End()
 }
 
 // rank orders the prices of a side from best to worst: a buyer's are turned
@@ -35,33 +51,53 @@ func rank(side uint32, px int64) uint64 {
 func (l *levels) add(security uint32, side matcher.Side, px int64, leaves int32) uint32 {
 	tree := security<<1 | uint32(side&1)
 	key := rank(tree, px)
-	at := l.branches.search(&l.trees[tree], key)
+	t := &l.trees[tree]
+	at := l.branches.search(t, key)
+	t.lock.Begin()
 	if at == 0 {
 		at = l.take()
-		l.all[at] = level{px: px, side: tree}
-		l.branches.insert(&l.trees[tree], key, at)
+		l.all[at].reset(px, tree)
+		l.branches.insert(t, key, at)
 	}
 	lv := &l.all[at]
-	lv.qty += int64(leaves)
-	lv.orders++
+	store(&lv.qty, lv.qty+int64(leaves))
+	store(&lv.orders, lv.orders+1)
+	l.changed(tree, px, lv.qty, lv.orders)
 	return at
 }
 
 // reduce takes quantity off a level; the order stays.
-func (l *levels) reduce(at uint32, qty int32) { l.all[at].qty -= int64(qty) }
+func (l *levels) reduce(at uint32, qty int32) {
+	lv := &l.all[at]
+	l.trees[lv.side].lock.Begin()
+	store(&lv.qty, lv.qty-int64(qty))
+	l.changed(lv.side, lv.px, lv.qty, lv.orders)
+}
 
 // leave takes an order with what it has left off its level.
 func (l *levels) leave(at uint32, leaves int32) {
 	lv := &l.all[at]
-	lv.qty -= int64(leaves)
-	if lv.orders--; lv.orders != 0 {
+	t := &l.trees[lv.side]
+	t.lock.Begin()
+	store(&lv.qty, lv.qty-int64(leaves))
+	store(&lv.orders, lv.orders-1)
+	if lv.orders != 0 {
+		l.changed(lv.side, lv.px, lv.qty, lv.orders)
 		return
 	}
-	t := &l.trees[lv.side]
 	l.branches.search(t, rank(lv.side, lv.px))
 	l.branches.remove(t)
-	lv.qty = int64(l.free)
+	store(&lv.qty, int64(l.free))
 	l.free = at
+	l.changed(lv.side, lv.px, 0, 0)
+}
+
+// reset makes a free level one of a price without orders.
+func (lv *level) reset(px int64, side uint32) {
+	store(&lv.px, px)
+	store(&lv.qty, 0)
+	store(&lv.orders, 0)
+	store(&lv.side, side)
 }
 
 // take returns a free level: there is one for every order that can rest.

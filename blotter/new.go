@@ -80,6 +80,7 @@ func emptyViews(g *matcher.Genesis) (*Views, error) {
 	v.orders = newOrders(a, l.MaxOpenOrders, l.RetainedOrders)
 	v.keys = newKeys(a, l.IdempotencyCapacity)
 	v.levels = newLevels(a, l.MaxOpenOrders, l.MaxSecurities)
+	v.levels.now = &v.current
 	v.accounts = newAccounts(a, l.MaxAccounts)
 	v.securities.slots = ring.Carve[securitySlot](a, l.MaxSecurities)
 	v.positions = newPositions(a, l.MaxAccounts, l.MaxSecurities)
@@ -125,7 +126,11 @@ func genesisSum(g *matcher.Genesis) ([32]byte, error) {
 // entries or more, else they would have merged: so there are fewer than half as
 // many branches as levels, and one for each tree.
 func newLevels(a *ring.Arena, maxOpen, securities int) levels {
-	l := levels{all: ring.Carve[level](a, maxOpen+2)}
+	l := levels{
+		all:     ring.Carve[level](a, maxOpen+2),
+		now:     new(uint64),
+		changes: &changes{slots: ring.Carve[change](a, changesKept)},
+	}
 	l.trees, l.branches.all = newTrees(a, maxOpen, securities)
 	return l
 }

@@ -18,6 +18,8 @@ type tables struct {
 	positions        positions
 	contracts        []ContractRow
 	contractAccounts []uint32
+	trees            []tree
+	branches         []branch
 }
 
 // publish shows readers where the tables lie. Observer only.
@@ -26,6 +28,7 @@ func (v *Views) publish() {
 		accounts: v.accounts.slots, index: v.accounts.index, shift: v.accounts.shift,
 		securities: v.securities.slots, positions: v.positions,
 		contracts: v.contracts.rows, contractAccounts: v.contracts.accounts,
+		trees: v.levels.trees, branches: v.levels.branches.all,
 	})
 }
 

@@ -14,3 +14,6 @@ func store[T any](field *T, v T) { *field = v }
 
 // storeBytes is store for text. len(text) <= len(field); the rest of the field stays as it is.
 func storeBytes(field *[MaxClientID]byte, text []byte) { copy(field[:], text) }
+
+// move is copy for fields of a row that readers may be copying.
+func move[T any](to, from []T) { copy(to, from) }

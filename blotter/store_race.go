@@ -27,3 +27,18 @@ func storeBytes(field *[MaxClientID]byte, text []byte) {
 	copy(padded[:], text)
 	ring.CopyIn(wordsOf(field)[:(len(text)+7)/8], wordsOf(&padded))
 }
+
+// move stores one element at a time, in the order in which none is lost.
+func move[T any](to, from []T) {
+	n := min(len(to), len(from))
+	if n == 0 {
+		return
+	}
+	up := uintptr(unsafe.Pointer(&to[0])) > uintptr(unsafe.Pointer(&from[0]))
+	for i := range n {
+		if up {
+			i = n - 1 - i
+		}
+		store(&to[i], from[i])
+	}
+}

@@ -2,7 +2,11 @@
 
 package blotter
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"posttrade/ring"
+)
 
 // The levels of one side of a book are the leaves of a B+ tree ordered from the
 // best price to the worst. Prices may roam over the whole int64 range and lie
@@ -32,6 +36,9 @@ type tree struct {
 	root   uint32 // branch, 0 = empty
 	height uint32 // 1 = the root is a leaf
 	count  int64  // levels
+
+	lock     ring.SeqLock // of all levels and branches of the side
+	inputSeq uint64       // command of the last change
 }
 
 // branches is the memory of all trees. The first branch is never used; a free
@@ -91,7 +98,8 @@ func (m *branches) search(t *tree, key uint64) uint32 {
 func (m *branches) insert(t *tree, key uint64, level uint32) {
 	t.count++
 	if t.root == 0 {
-		t.root, t.height = m.take(), 1
+		store(&t.root, m.take())
+		store(&t.height, 1)
 		m.all[t.root].insert(0, key, level)
 		return
 	}
@@ -116,11 +124,12 @@ func (m *branches) insert(t *tree, key uint64, level uint32) {
 		key, kid = m.all[right].keys[0], right
 	}
 	old := t.root
-	t.root = m.take()
+	store(&t.root, m.take())
 	b := &m.all[t.root]
-	b.count, b.kids[0] = 1, old
+	store(&b.count, 1)
+	store(&b.kids[0], old)
 	b.insert(1, key, kid)
-	t.height++
+	store(&t.height, t.height+1)
 }
 
 // split moves the worse half of a full branch to a new one.
@@ -128,9 +137,10 @@ func (m *branches) split(b *branch) uint32 {
 	right := m.take()
 	r := &m.all[right]
 	const half = fanout / 2
-	copy(r.keys[:half], b.keys[half:])
-	copy(r.kids[:half], b.kids[half:])
-	b.count, r.count = half, half
+	move(r.keys[:half], b.keys[half:])
+	move(r.kids[:half], b.kids[half:])
+	store(&b.count, half)
+	store(&r.count, half)
 	return right
 }
 
@@ -147,13 +157,14 @@ func (m *branches) remove(t *tree) {
 	}
 	for t.height > 1 && m.all[t.root].count == 1 {
 		old := t.root
-		t.root = m.all[old].kids[0]
-		t.height--
+		store(&t.root, m.all[old].kids[0])
+		store(&t.height, t.height-1)
 		m.put(old)
 	}
 	if m.all[t.root].count == 0 {
 		m.put(t.root)
-		t.root, t.height = 0, 0
+		store(&t.root, 0)
+		store(&t.height, 0)
 	}
 }
 
@@ -181,28 +192,29 @@ func (m *branches) join(up *branch, kid uint32, leaves bool) {
 	left, right := &m.all[up.kids[kid]], up.kids[kid+1]
 	r := &m.all[right]
 	if !leaves {
-		r.keys[0] = up.keys[kid+1]
+		store(&r.keys[0], up.keys[kid+1])
 	}
-	copy(left.keys[left.count:], r.keys[:r.count])
-	copy(left.kids[left.count:], r.kids[:r.count])
-	left.count += r.count
+	move(left.keys[left.count:], r.keys[:r.count])
+	move(left.kids[left.count:], r.kids[:r.count])
+	store(&left.count, left.count+r.count)
 	m.put(right)
 	up.remove(kid + 1)
 }
 
 // insert puts an entry at place to of a branch that is not full.
 func (b *branch) insert(to uint32, key uint64, kid uint32) {
-	copy(b.keys[to+1:b.count+1], b.keys[to:b.count])
-	copy(b.kids[to+1:b.count+1], b.kids[to:b.count])
-	b.keys[to], b.kids[to] = key, kid
-	b.count++
+	move(b.keys[to+1:b.count+1], b.keys[to:b.count])
+	move(b.kids[to+1:b.count+1], b.kids[to:b.count])
+	store(&b.keys[to], key)
+	store(&b.kids[to], kid)
+	store(&b.count, b.count+1)
 }
 
 // remove closes the gap of an entry.
 func (b *branch) remove(at uint32) {
-	copy(b.keys[at:], b.keys[at+1:b.count])
-	copy(b.kids[at:], b.kids[at+1:b.count])
-	b.count--
+	move(b.keys[at:], b.keys[at+1:b.count])
+	move(b.kids[at:], b.kids[at+1:b.count])
+	store(&b.count, b.count-1)
 }
 
 // take returns an empty branch. There is one for every two levels and every
@@ -215,12 +227,12 @@ func (m *branches) take() uint32 {
 		m.top++
 		at = m.top
 	}
-	m.all[at].count = 0
+	store(&m.all[at].count, 0)
 	return at
 }
 
 // put frees a branch.
 func (m *branches) put(at uint32) {
-	m.all[at].kids[0] = m.free
+	store(&m.all[at].kids[0], m.free)
 	m.free = at
 }

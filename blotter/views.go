@@ -88,7 +88,7 @@ func (v *Views) Observe(ev *matcher.Event, clientID []byte) {
 	}
 }
 
-// Flush answers the readers that have asked for depth. The observer calls it
+// Flush answers the readers that have asked for depth, which few have to. The observer calls it
 // after every batch of events and whenever it is idle; it reports that there is
 // more to do, and then the observer does not park. Costs two loads when nobody asks.
 func (v *Views) Flush() (more bool) {

@@ -28,6 +28,7 @@ const (
 	faultFraming       // 400
 	faultURI           // 414
 	faultHeader        // 431
+	faultBusy          // 503: no memory for the body now
 )
 
 // errFraming is what the HTTP library reads once the framing has given up.
@@ -72,10 +73,14 @@ type framedConn struct {
 	http10  bool  // the message is HTTP/1.0
 	left    int64 // body or chunk bytes still to come, and the Content-Length while in the header
 	block   int   // header bytes of this message so far
+	body    int64 // bytes of the chunks of this message so far
 
 	carry []byte // the start of a line whose end has not arrived
 
 	reading, writing deadline
+
+	bodies *BodyMemory  // nil: bodies are not counted
+	held   atomic.Int64 // of bodies; writers: the goroutine that reads, and Close
 
 	why    fault       // what Read has given up for
 	linger atomic.Bool // unread input may be waiting: see Close
@@ -95,6 +100,9 @@ func newFramedConn(c net.Conn) *framedConn {
 func (c *framedConn) Read(p []byte) (int, error) {
 	if c.why != faultNone {
 		return 0, errFraming
+	}
+	if c.held.Load() != 0 && c.phase == phaseRequestLine && len(c.carry) == 0 {
+		c.release() // the library asks for the next request: the last one is answered
 	}
 	n, err := c.receive(p)
 	if !c.spoke && c.silent != nil {
@@ -124,10 +132,11 @@ func (c *framedConn) Read(p []byte) (int, error) {
 // read that answer: closing a socket with unread input resets it, and a reset
 // can overtake the answer.
 func (c *framedConn) Close() error {
-	if c.open != nil && !c.closed.Swap(true) {
+	if !c.closed.Swap(true) && c.open != nil {
 		c.open.Add(-1)
 		c.silent.heard(c)
 	}
+	c.release()
 	if c.linger.Swap(false) {
 		if half, ok := c.Conn.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
 			c.discard()
@@ -367,6 +376,9 @@ func (c *framedConn) headEnds() fault {
 	case c.hasTE:
 		c.phase = phaseChunkSize
 	case c.hasCL && c.left > 0:
+		if why := c.reserve(c.left); why != faultNone {
+			return why
+		}
 		c.phase = phaseBody
 	default:
 		c.reset()
@@ -397,12 +409,13 @@ func (c *framedConn) chunkSize(b []byte) fault {
 		return faultNone
 	}
 	c.phase, c.left = phaseChunk, n+2
-	return faultNone
+	c.body += n
+	return c.reserve(c.body)
 }
 
 // reset makes ready for the next message of the connection.
 func (c *framedConn) reset() {
-	c.phase, c.fresh, c.left, c.block = phaseRequestLine, true, 0, 0
+	c.phase, c.fresh, c.left, c.block, c.body = phaseRequestLine, true, 0, 0, 0
 	c.hasCL, c.hasTE, c.hasAuth, c.hasType, c.http10 = false, false, false, false, false
 }
 

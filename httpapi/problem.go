@@ -42,6 +42,7 @@ const (
 	CodeInternal             Code = "INTERNAL_ERROR"
 	CodeNotReady             Code = "NOT_READY"       // control state stale: not sequenced
 	CodeOverloaded           Code = "OVERLOADED"      // the input ring is full: not sequenced
+	CodeBusy                 Code = "BUSY"            // too many of a bounded kind: not sequenced
 	CodeStorageFull          Code = "STORAGE_FULL"    // not sequenced
 	CodeHistoryAhead         Code = "HISTORY_AHEAD"   // not sequenced
 	CodeJournalFailed        Code = "JOURNAL_FAILED"  // with sequenced:false safe to repeat, else unknown
@@ -169,6 +170,8 @@ var (
 
 	problemInflight = problem{status: 429, code: CodeTooManyRequests,
 		detail: "too many requests in flight", notSequenced: true}
+	problemBusy = problem{status: 503, code: CodeBusy,
+		detail: "request bodies use all of http.max-body-memory", notSequenced: true}
 	problemToken = problem{status: 401, code: CodeUnauthorized,
 		detail: "a valid bearer token is required"}
 	problemAdmin = problem{status: 403, code: CodeAdminRequired,

@@ -50,7 +50,8 @@ type serverConfig struct {
 // process.
 type server struct {
 	serverConfig
-	http fasthttp.Server
+	http   fasthttp.Server
+	bodies *BodyMemory // nil: not bounded. Constant after Share
 
 	stopping atomic.Bool // Shutdown was called: no connection and no request is let in any more
 	inflight atomic.Int64
@@ -71,6 +72,7 @@ func newServer(cfg serverConfig) *server {
 	if cfg.patience <= 0 {
 		cfg.patience = DefaultAnswerTimeout
 	}
+	forgetLargeBodies()
 	s := &server{serverConfig: cfg}
 	s.http = fasthttp.Server{
 		Handler:                      s.serve,
@@ -188,6 +190,8 @@ func (s *server) readError(ctx *fasthttp.RequestCtx, err error) {
 		p = problemURI
 	case framed && conn.why == faultHeader, errors.As(err, &small):
 		p = problemHeader
+	case framed && conn.why == faultBusy:
+		p = problemBusy
 	case framed && conn.why == faultFraming:
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
 		p = problemBody

@@ -127,8 +127,8 @@
 //
 // A goroutine that spins or sleeps here holds its P, for as long as it spins and
 // until the runtime's monitor notices that it sleeps, up to some 10 ms. A process
-// sets GOMAXPROCS to the number of cores plus the number of such goroutines, or
-// its other goroutines wait for them.
+// sets GOMAXPROCS to what it was, the number of cores or the CPU limit, plus the number of
+// such goroutines, or its other goroutines wait for them.
 //
 // # The race detector
 //

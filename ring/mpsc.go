@@ -9,7 +9,7 @@ import (
 // MPSC is a bounded ring with many producers and one consumer. A full ring
 // refuses at once; nobody ever waits in it.
 //
-// Producers: ClaimN, At, write, Publish. Consumer: Ready, At, Release.
+// Producers: ClaimN or ClaimLeaving, At, write, Publish. Consumer: Ready, At, Release.
 //
 // A producer that is preempted between ClaimN and Publish holds up the consumer
 // at its first slot, and one that dies there stops the ring for good: keep
@@ -40,14 +40,19 @@ type MPSC[T any] struct {
 
 // ClaimN claims n slots, all or none, and returns the first position. False
 // when the ring has no room for n: refuse the caller's request. Any goroutine.
-func (r *MPSC[T]) ClaimN(n int) (lo int64, ok bool) {
+func (r *MPSC[T]) ClaimN(n int) (lo int64, ok bool) { return r.ClaimLeaving(n, 0) }
+
+// ClaimLeaving is ClaimN for a producer that leaves spare slots free for others: false
+// as well when fewer would be left. Any goroutine.
+func (r *MPSC[T]) ClaimLeaving(n, spare int) (lo int64, ok bool) {
 	if checks {
 		mustBePositive("claim", n)
 	}
+	room := r.capacity - int64(spare)
 	for {
 		lo = r.claimed.v.Load()
 		hi := lo + int64(n)
-		if hi-r.gate.Load() > r.capacity && !r.reopen(hi) {
+		if hi-r.gate.Load() > room && !r.reopen(hi, room) {
 			return lo, false
 		}
 		if r.claimed.v.CompareAndSwap(lo, hi) {
@@ -56,13 +61,13 @@ func (r *MPSC[T]) ClaimN(n int) (lo int64, ok bool) {
 	}
 }
 
-// reopen is the slow path of ClaimN: it reads the consumer's line. Two
+// reopen is the slow path of a claim: it reads the consumer's line. Two
 // producers may store their gates in either order; an older gate is smaller and
 // only makes the next claim look again.
-func (r *MPSC[T]) reopen(hi int64) bool {
+func (r *MPSC[T]) reopen(hi, room int64) bool {
 	gate := r.tail.v.Load()
 	storeRelease(word(&r.gate), gate)
-	return hi-gate <= r.capacity
+	return hi-gate <= room
 }
 
 // At is the slot at a position that the caller has claimed or that Ready returned.

@@ -54,14 +54,19 @@ func NewIdler(s Strategy, waiter *Waiter) *Idler {
 	}
 	switch s {
 	case Spin:
-		i.spins, i.forever = spinsFor(s, runtime.NumCPU()), true
+		i.spins, i.forever = spinsFor(s, Cores()), true
 	case Yield:
 		i.yields, i.forever = 1, true
 	case Adaptive:
-		i.spins, i.yields = spinsFor(s, runtime.NumCPU()), 4
+		i.spins, i.yields = spinsFor(s, Cores()), 4
 	}
 	return i
 }
+
+// Cores is on how many of the machine's cores this process may be busy: no more than
+// GOMAXPROCS, which follows a container's CPU limit. What raises GOMAXPROCS for threads
+// that sleep (doc.go, Threads) does so after it has made its Idlers.
+func Cores() int { return min(runtime.NumCPU(), runtime.GOMAXPROCS(0)) }
 
 // spinsFor is the length of the spin phase in steps of some 20 to 100 ns. With
 // one core spinning only delays the producer; with two, everything else of the
@@ -95,7 +100,7 @@ func (i *Idler) Lock(cpu int) error {
 func (i *Idler) Lends(l *Lease) {
 	i.lease = l
 	if !i.forever {
-		i.spins = lendingSpins(i.spins, runtime.NumCPU())
+		i.spins = lendingSpins(i.spins, Cores())
 	}
 }
 

@@ -35,7 +35,7 @@ func (t *Ticket) finish(as uint32) {
 		case waiting:
 			t.wake <- ended
 		case abandoned:
-			t.desk.back(t)
+			t.pool.back(t)
 		}
 		return
 	}

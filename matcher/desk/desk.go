@@ -49,12 +49,11 @@ type Desk struct {
 	state   atomic.Uint32 // open, closed or failed; only rises
 	epoch   time.Time     // what the alarms count from
 
-	pool struct {
-		mu    sync.Mutex // Acquire and Release; the committer only for a ticket given up
-		small []uint32   // tickets with room for one command, or none yet
-		large []uint32   // tickets that have carried a batch: they keep their buffers
-		cause error      // of Fail
-	}
+	pools []*Pool // each with its own range of tickets
+	kinds [kinds]*Pool
+
+	mu    sync.Mutex
+	cause error // of Fail; guarded by mu
 
 	recorder recorder
 	done     doneQueue
@@ -68,20 +67,45 @@ const (
 )
 
 // New returns a desk in front of the engine's input ring that has up to
-// maxTickets tickets out at a time. ErrSize when that is not 1 to MaxTickets.
+// maxTickets tickets out at a time, of any kind. ErrSize when that is not
+// 1 to MaxTickets.
 func New(in *ring.MPSC[matcher.Command], maxTickets int) (*Desk, error) {
-	if maxTickets < 1 || maxTickets > MaxTickets {
+	if maxTickets < 1 {
 		return nil, fmt.Errorf("desk: new tickets=%d: %w", maxTickets, ErrSize)
 	}
-	d := &Desk{in: in, tickets: make([]Ticket, maxTickets), epoch: time.Now()}
-	d.pool.small = make([]uint32, 0, maxTickets)
-	d.pool.large = make([]uint32, 0, maxTickets)
-	for i := maxTickets - 1; i >= 0; i-- {
-		t := &d.tickets[i]
-		t.desk, t.index, t.wake = d, uint32(i), make(chan token, tokens)
-		d.pool.small = append(d.pool.small, uint32(i))
+	return newDesk(in, []int{maxTickets}, []int{0})
+}
+
+// NewShared returns a desk whose tickets are divided among the kinds of callers: what one
+// kind holds is never missing to another. A kind of 0 tickets has none. ErrSize when one
+// is negative, or all together are not 1 to MaxTickets.
+func NewShared(in *ring.MPSC[matcher.Command], s Shares) (*Desk, error) {
+	return newDesk(in, []int{s.Requests, s.Sessions, s.Sidecars},
+		[]int{spareOf(in.Cap(), spareOfRequests), spareOf(in.Cap(), spareOfSessions), 0})
+}
+
+// newDesk makes a pool of each size; the last one serves the kinds that are left.
+func newDesk(in *ring.MPSC[matcher.Command], sizes, spares []int) (*Desk, error) {
+	total := 0
+	for _, n := range sizes {
+		if n < 0 || n > MaxTickets-total {
+			return nil, fmt.Errorf("desk: new tickets=%v: %w", sizes, ErrSize)
+		}
+		total += n
 	}
-	d.done.slots = make([]done, 1<<bits.Len(uint(maxTickets-1)))
+	if total == 0 {
+		return nil, fmt.Errorf("desk: new tickets=%v: %w", sizes, ErrSize)
+	}
+	d := &Desk{in: in, tickets: make([]Ticket, total), epoch: time.Now()}
+	first := 0
+	for i, n := range sizes {
+		d.pools = append(d.pools, newPool(d, first, n, spares[i]))
+		first += n
+	}
+	for kind := range d.kinds {
+		d.kinds[kind] = d.pools[min(kind, len(d.pools)-1)]
+	}
+	d.done.slots = make([]done, 1<<bits.Len(uint(total-1)))
 	d.done.mask = uint64(len(d.done.slots) - 1)
 	return d, nil
 }
@@ -91,37 +115,12 @@ func New(in *ring.MPSC[matcher.Command], maxTickets int) (*Desk, error) {
 // first Submit.
 func (d *Desk) Drives(drive func()) { d.drive = drive }
 
-// Acquire returns a ticket for n commands, to be filled in and submitted.
-//
-// Errors: ErrBusy when all tickets are out (try again later), ErrSize for an n
-// outside 1 to MaxBatch, ErrClosed, ErrFailed. The caller must Release it.
-func (d *Desk) Acquire(n int) (*Ticket, error) {
-	if n < 1 || n > MaxBatch {
-		return nil, fmt.Errorf("desk: acquire n=%d: %w", n, ErrSize)
-	}
-	if err := d.refusal(); err != nil {
-		return nil, err
-	}
-	first, second := &d.pool.small, &d.pool.large
-	if n > 1 {
-		first, second = second, first
-	}
-	d.pool.mu.Lock()
-	list := first
-	if len(*list) == 0 {
-		list = second
-	}
-	last := len(*list) - 1
-	if last < 0 {
-		d.pool.mu.Unlock()
-		return nil, ErrBusy
-	}
-	t := &d.tickets[(*list)[last]]
-	*list = (*list)[:last]
-	d.pool.mu.Unlock()
-	t.prepare(n)
-	return t, nil
-}
+// Acquire returns a ticket for n commands of a caller's request, to be filled in and
+// submitted; see Pool.Acquire.
+func (d *Desk) Acquire(n int) (*Ticket, error) { return d.kinds[Requests].Acquire(n) }
+
+// Pool is the tickets of a kind of callers.
+func (d *Desk) Pool(k Kind) *Pool { return d.kinds[k] }
 
 // refusal is why the desk takes nothing any more, nil while it does.
 func (d *Desk) refusal() error {
@@ -134,24 +133,17 @@ func (d *Desk) refusal() error {
 	return ErrFailed
 }
 
-// back puts a ticket into the pool.
-func (d *Desk) back(t *Ticket) {
-	list := &d.pool.small
-	if len(t.commands) > 1 {
-		list = &d.pool.large
-	}
-	d.pool.mu.Lock()
-	*list = append(*list, t.index)
-	d.pool.mu.Unlock()
-}
-
 // Out is how many tickets are out: held, waiting, or given up without an answer
 // yet. Any goroutine.
-func (d *Desk) Out() int {
-	d.pool.mu.Lock()
-	defer d.pool.mu.Unlock()
-	return len(d.tickets) - len(d.pool.small) - len(d.pool.large)
+func (d *Desk) Out() (n int) {
+	for _, p := range d.pools {
+		n += p.Out()
+	}
+	return n
 }
+
+// InputSlots is how many commands the input ring has room for.
+func (d *Desk) InputSlots() int { return d.in.Cap() }
 
 // Cap is how many tickets there are.
 func (d *Desk) Cap() int { return len(d.tickets) }
@@ -165,9 +157,9 @@ func (d *Desk) Fail(cause error) {
 	if d.state.Swap(failed) == failed {
 		return
 	}
-	d.pool.mu.Lock()
-	d.pool.cause = cause
-	d.pool.mu.Unlock()
+	d.mu.Lock()
+	d.cause = cause
+	d.mu.Unlock()
 	for i := range d.tickets {
 		d.tickets[i].finish(lost)
 	}
@@ -175,7 +167,7 @@ func (d *Desk) Fail(cause error) {
 
 // Cause is what Fail was called with, nil before.
 func (d *Desk) Cause() error {
-	d.pool.mu.Lock()
-	defer d.pool.mu.Unlock()
-	return d.pool.cause
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.cause
 }

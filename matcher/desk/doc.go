@@ -12,6 +12,12 @@
 // between them. Each gets an Answer: the decision, and what became of the
 // command's own order by the end of it. Wait returns when all are durable.
 //
+// The tickets are divided among the kinds of callers (Shares): requests of HTTP, sessions
+// of shared memory, and the sidecars of this process. What one kind holds is never missing
+// to another, and requests and sessions leave a part of the input ring free, so that a
+// crowd of one kind cannot shut the others out. Of the buffers of large batches a pool
+// keeps only so many; the rest goes with its use.
+//
 // Each command carries a correlation id, which the engine hands back with its
 // first event (Event.Ref): ticket, place in the ticket, and the ticket's
 // generation, so that an event of an earlier use means nothing. Ids with the top

@@ -34,6 +34,7 @@ const (
 // whoever acquired it until Release.
 type Ticket struct {
 	desk       *Desk
+	pool       *Pool // where it goes back to
 	index      uint32
 	n          int // commands of this use
 	state      atomic.Uint32
@@ -62,10 +63,7 @@ const keptFills = 256
 // prepare makes a ticket from the pool the caller's.
 func (t *Ticket) prepare(n int) {
 	if n > len(t.commands) {
-		size := 1 << bits.Len(uint(n-1))
-		t.commands = make([]matcher.Command, size)
-		t.ids = make([]clientID, size)
-		t.answers = make([]Answer, size)
+		t.grow(1 << bits.Len(uint(n-1)))
 	}
 	t.n = n
 	for i := range n {
@@ -78,6 +76,13 @@ func (t *Ticket) prepare(n int) {
 	}
 	t.generation.Store(next)
 	t.state.Store(held)
+}
+
+// grow gives the ticket buffers for size commands; 0 takes them away.
+func (t *Ticket) grow(size int) {
+	t.commands = make([]matcher.Command, size)
+	t.ids = make([]clientID, size)
+	t.answers = make([]Answer, size)
 }
 
 // Len is the number of commands.
@@ -148,7 +153,7 @@ func (t *Ticket) put() (lo int64, err error) {
 	// From here Fail sees the ticket; if it came before, this load sees Fail.
 	if err = d.refusal(); err == nil {
 		var ok bool
-		if lo, ok = d.in.ClaimN(t.n); ok {
+		if lo, ok = d.in.ClaimLeaving(t.n, t.pool.spare); ok {
 			first := t.generation.Load()<<(commandBits+ticketBits) | uint64(t.index)<<commandBits
 			for i := range t.n {
 				c := d.in.At(lo + int64(i))
@@ -233,7 +238,7 @@ func (t *Ticket) Release() {
 		switch state := t.state.Load(); state {
 		case held:
 			t.state.Store(free)
-			t.desk.back(t)
+			t.pool.back(t)
 			return
 		case submitted:
 			if t.state.CompareAndSwap(submitted, abandoned) {
@@ -241,7 +246,7 @@ func (t *Ticket) Release() {
 			}
 		case answered, refused:
 			t.state.Store(free)
-			t.desk.back(t)
+			t.pool.back(t)
 			return
 		case lost:
 			return // the recorder may still write to it: never again in the pool

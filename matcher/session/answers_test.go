@@ -358,7 +358,7 @@ func TestRefusedTicketIsNotSequenced(t *testing.T) {
 // A client that floods gets its quota on the way and no more; another one notices nothing.
 func TestFloodStopsAtTheQuota(t *testing.T) {
 	r := newRig(t, func(r *rig) { r.o.Quota = 24 })
-	flood, calm := r.dial("", client.Options{CommandSlots: 512, EventSlots: 16}), r.dial("", client.Options{})
+	flood, calm := r.dial("", client.Options{CommandSlots: 512, EventSlots: 32}), r.dial("", client.Options{})
 	r.hold()
 	sent := 0
 	for {
@@ -381,8 +381,8 @@ func TestFloodStopsAtTheQuota(t *testing.T) {
 		t.Errorf("%d commands recorded, metrics %+v", got, r.server.Metrics())
 	}
 	r.letGo()
-	// Its answers fill a ring of 16; the calm one goes on, and nothing is lost.
-	until(t, "answers", func() bool { return r.server.Metrics().Answers[wire.Decided] == 16 })
+	// Its answers fill a ring of 32; the calm one goes on, and nothing is lost.
+	until(t, "answers", func() bool { return r.server.Metrics().Answers[wire.Decided] == 32 })
 	if got := send(t, calm, 2, order(), ""); got.Code != wire.Decided {
 		t.Errorf("calm: %+v", got)
 	}

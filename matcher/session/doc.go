@@ -29,9 +29,14 @@
 //   - A Decided is as durable as a 2xx when it can be read. Every command that was
 //     taken has exactly one Answer. Answers to commands that were handed in come in the
 //     order of the commands; one that was turned down is answered at once.
-//   - A session has at most Options.Quota commands on their way. More stay in its ring,
+//   - A session has at most Options.Quota commands on their way, and no more than its event
+//     ring has room for the answers of, those on their way counted. More stay in its ring,
 //     which fills up: the client sees a full ring, the engine sees nothing. A client that
 //     does not read its answers gets no more commands taken, and holds up nobody.
+//   - Tickets of the desk and places in the input ring are shared out (share.go): half is
+//     the sessions' own, the same for each, half is for the first to come. What a session
+//     holds on to, such as fills that find no room, takes nothing of another's own; and the
+//     desk keeps the sessions' tickets apart from those of HTTP and of the sidecars.
 //   - Nobody waits for a feed's reader: it loses records and is told how many (Gap).
 //   - A Top holds the best levels as they are after the command of its sequence, which is
 //     durable. A reader of Market gets those of every security that has had orders, then
@@ -164,7 +169,8 @@
 // a full memory barrier, then load the doorbell; if it is 1, compare and swap it to 0 and on
 // success FUTEX_WAKE it, without the private flag. To park: swap it from 0 to 1, a full barrier,
 // look at the cursor once more, then FUTEX_WAIT for 1 with a time-out, then store 0. A server
-// that waits for room in an event ring looks again by itself, every half millisecond.
+// that waits for room in an event ring, for answers or for the commands that they belong to,
+// looks again by itself, every half millisecond.
 //
 // # Times
 //

@@ -23,10 +23,13 @@ import (
 // The input ring of an engine that does not keep up is full: said at once.
 func TestFullInputRing(t *testing.T) {
 	r := newRig(t, func(r *rig) {
-		stuck := region(r.t, ring.MPSCBytes[matcher.Command](2))
-		in, err := ring.NewMPSC[matcher.Command](stuck, 2)
+		stuck := region(r.t, ring.MPSCBytes[matcher.Command](16))
+		in, err := ring.NewMPSC[matcher.Command](stuck, 16)
 		if err != nil {
 			r.t.Fatal(err)
+		}
+		if _, ok := in.ClaimN(14); !ok {
+			r.t.Fatal("an empty ring has no room")
 		}
 		if r.desk, err = desk.New(in, 16); err != nil {
 			r.t.Fatal(err)

@@ -92,11 +92,11 @@ func (p *parker) sleep(sessions []*session, busy func() bool) {
 	p.word.Store(parked)
 	n, ns := 0, int64(sleepNs)
 	for _, one := range sessions {
-		roomy := one.roomy()
-		if !roomy {
+		room := one.spacious()
+		if !room {
 			ns = napNs // its client makes room without ringing
 		}
-		if one.deaf = !roomy || one.full(); one.deaf || one.alarms >= falseAlarms {
+		if one.deaf = !room || one.full(); one.deaf || one.alarms >= falseAlarms {
 			continue
 		}
 		one.doorbell.Store(parked)

@@ -19,6 +19,7 @@ type poller struct {
 	knock    atomic.Bool   // sessions wait to join; writer: join, the poller
 	joined   chan struct{} // a token when one does: the poller rests here while there is no session
 	now      int64         // the clock of this turn
+	shares   shares        // of tickets and commands, among the sessions
 
 	step          int // looks that found nothing since the last that found something
 	spins, yields int // of an idle spell, before it sleeps
@@ -31,12 +32,13 @@ const drainTime = time.Second
 
 func (p *poller) init(s *Server) {
 	p.server, p.joined = s, make(chan struct{}, 1)
+	p.shares = sharesOf(s.o.Desk, s.o.MaxSessions)
 	switch s.o.Idle {
 	case ring.Spin, ring.Yield:
 		p.forever = true
 		p.yields = int(s.o.Idle) // Spin is 0, Yield is 1
 	case ring.Adaptive:
-		p.spins, p.yields = spinsFor(runtime.NumCPU()), adaptiveYields
+		p.spins, p.yields = spinsFor(ring.Cores()), adaptiveYields
 	}
 }
 

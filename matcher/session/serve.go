@@ -43,7 +43,11 @@ func (p *poller) serve(one *session) (worked bool, status wire.Status, over bool
 }
 
 // cramped reports that the room known of may not do for a turn.
-func (one *session) cramped() bool { return one.out.Room() < takeAtMost }
+func (one *session) cramped() bool { return one.spare() < takeAtMost }
+
+// spare is how many more commands may be taken by the room that is known of: each that is
+// on its way has a place for its answer already. Their fills have none; they wait.
+func (one *session) spare() int { return one.out.Room() - one.inFlight }
 
 // answerFew is how many answers whoever has them writes for a poller that sleeps.
 const answerFew = 64
@@ -52,6 +56,7 @@ const answerFew = 64
 // which sleeps and has lent its sessions. left: there is something for it to do.
 func (p *poller) answer() (left bool) {
 	few := answerFew
+	left = p.crowded() // an answer here may be what a session waits for that had no share
 	for _, one := range p.sessions {
 		if !one.answerable() {
 			continue
@@ -83,11 +88,19 @@ func (one *session) takeable() bool {
 		return false
 	}
 	lo, hi := one.commands.Ready(1)
-	return lo != hi && one.roomy()
+	return lo != hi && one.spacious()
 }
 
 // full reports that no command can be taken before one has its whole answer.
-func (one *session) full() bool { return one.inFlight == len(one.flights) || one.filled >= 0 }
+func (one *session) full() bool {
+	return one.inFlight == len(one.flights) || one.filled >= 0 || !one.server.poll.admits(one)
+}
+
+// spacious reports that there is room for the answer to one more command, or that the
+// client's cursor is impossible, which serve is to see.
+func (one *session) spacious() bool {
+	return one.spare() > 0 || !one.out.Refresh() || one.spare() > 0
+}
 
 // roomy reports that a record can be written, or that the client's cursor is
 // impossible, which serve is to see.
@@ -98,7 +111,7 @@ func (one *session) roomy() bool {
 // take copies commands out of the client's ring, gives their slots back, and decides
 // for each whether it is handed in. Nothing is read from shared memory twice.
 func (p *poller) take(one *session) bool {
-	n := min(takeAtMost, len(one.flights)-one.inFlight, one.out.Room())
+	n := min(takeAtMost, len(one.flights)-one.inFlight, one.spare(), p.commandsFor(one))
 	if n <= 0 {
 		return false
 	}
@@ -153,7 +166,7 @@ func (s *Server) unavailable() wire.Code {
 // submit hands in, side by side, the kept ones of n requests. When there is no room
 // they are turned down: nothing waits.
 func (p *poller) submit(one *session, n, kept int, begun int64) {
-	t, err := p.server.o.Desk.Acquire(kept)
+	t, err := p.server.o.Desk.Pool(desk.Sessions).Acquire(kept)
 	if err != nil {
 		one.refuseKept(n, codeOf(err))
 		return
@@ -176,8 +189,7 @@ func (p *poller) submit(one *session, n, kept int, begun int64) {
 	}
 	one.flights[one.tail] = flight{ticket: t, n: kept, begun: begun}
 	one.tail = one.after(one.tail)
-	one.inFlight += kept
-	one.tickets++
+	p.away(one, 1, kept)
 }
 
 // refuseKept turns the requests down that were to be handed in.
@@ -234,7 +246,7 @@ func (p *poller) deliver(one *session) (worked bool) {
 		f.ticket.Release()
 		*f = flight{}
 		one.head = one.after(one.head)
-		one.tickets--
+		p.away(one, -1, 0)
 		one.next = 0
 	}
 	return worked
@@ -266,7 +278,7 @@ func (p *poller) tell(one *session, t *desk.Ticket) bool {
 	if one.first == len(one.numbers) {
 		one.first = 0
 	}
-	one.inFlight--
+	p.away(one, 0, -1)
 	return true
 }
 

@@ -266,9 +266,12 @@ func (one *session) finish(status wire.Status) {
 		status = fault
 	}
 	one.done = true
-	for ; one.tickets > 0; one.tickets-- {
+	for range one.tickets {
 		one.flights[one.head].ticket.Release()
 		one.head = one.after(one.head)
+	}
+	if one.tickets > 0 || one.inFlight > 0 { // else it need not be the poller that ends it
+		one.server.poll.away(one, -one.tickets, -one.inFlight)
 	}
 	s := one.server
 	s.mu.Lock()

@@ -190,7 +190,7 @@ func (c *Client) attach(fds []int, idle ring.Strategy) (err error) {
 	c.idler = ring.NewIdler(idle, c.page.Waiter)
 	switch idle {
 	case ring.Adaptive:
-		c.spins, c.yields = spins(runtime.NumCPU()), adaptiveYields
+		c.spins, c.yields = spins(ring.Cores()), adaptiveYields
 	case ring.Yield:
 		c.yields = math.MaxInt
 	}

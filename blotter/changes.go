@@ -1,0 +1,55 @@
+//perf:hot
+
+package blotter
+
+import (
+	"sync/atomic"
+
+	"posttrade/ring"
+)
+
+// changes are the latest changes of levels, for readers that copy a book piece by piece
+// while it moves (depth_read.go). The writer notes them only while a reader is there.
+type changes struct {
+	slots []change
+	_     [64]byte
+	head  ring.Sequence // writer: the observer. Changes noted, ever
+	_     [64]byte
+	users atomic.Int64 // writers: readers, while they read
+	_     [64]byte
+}
+
+// change is what a level has become, in words: readers may meet it half written.
+type change struct {
+	side, px, qty, orders uint64
+	inputSeq              uint64
+	version               uint64 // of its side, afterwards
+}
+
+// changesKept is how many changes a reader may be behind.
+const changesKept = 1 << 14
+
+// note keeps a change. Writer only.
+func (c *changes) note(is *change) {
+	at := c.head.Load()
+	s := &c.slots[at&(changesKept-1)]
+	publish(&s.side, is.side)
+	publish(&s.px, is.px)
+	publish(&s.qty, is.qty)
+	publish(&s.orders, is.orders)
+	publish(&s.inputSeq, is.inputSeq)
+	publish(&s.version, is.version)
+	c.head.Release(at + 1)
+}
+
+// read copies change number at, which is below head. The copy counts only when keeps has
+// said afterwards that the slot was not written again.
+func (c *changes) read(at int64, to *change) {
+	s := &c.slots[at&(changesKept-1)]
+	to.side, to.px = atomic.LoadUint64(&s.side), atomic.LoadUint64(&s.px)
+	to.qty, to.orders = atomic.LoadUint64(&s.qty), atomic.LoadUint64(&s.orders)
+	to.inputSeq, to.version = atomic.LoadUint64(&s.inputSeq), atomic.LoadUint64(&s.version)
+}
+
+// keeps reports that the change is still there: the next one to be written is not in its slot.
+func (c *changes) keeps(at int64) bool { return c.head.Load()-at < changesKept }

@@ -1,0 +1,232 @@
+package blotter
+
+import (
+	"cmp"
+	"runtime"
+	"slices"
+	"sync/atomic"
+
+	"posttrade/ring"
+)
+
+// A reader copies a side of a book branch by branch, each whole under the side's lock,
+// which takes well below a microsecond: however fast the book moves, a few tries are
+// enough, and the writer does nothing for it. The copies are of different moments. While
+// a reader is there, the writer notes what becomes of each level; with the changes since each
+// copy, up to the end of one command, all of them become of that moment.
+//
+// The versions of a side's lock number its changes. A hole in them says that some were
+// not noted, as the first after a reader has come may be: it begins again.
+
+const (
+	// copyTries bounds the tries for one branch, and momentTries those for a whole book,
+	// before the writer is asked for it. A writer that has lost its core in the middle of a
+	// change is not waited for any longer.
+	copyTries   = 256
+	momentTries = 8
+	// endTries bounds the wait for the end of a command that is partly copied.
+	endTries = 64
+)
+
+// copied is a level with its place in the order of its side.
+type copied struct {
+	key uint64
+	Level
+}
+
+// sideCopy is a side of a book on its way to a reader.
+type sideCopy struct {
+	side    uint32
+	levels  []copied
+	copies  int    // branches
+	version uint64 // of the side when the first of them was copied
+	until   uint64 // keys from here on are not copied, unless ends
+	ends    bool   // there are none
+	newest  uint64 // command of the newest change that is in a copy
+}
+
+// bookCopy is a reader's.
+type bookCopy struct {
+	at    *tables // that the copies are from
+	sides [2]sideCopy
+	leaf  [fanout]copied
+	most  int // levels of a side that it wants
+}
+
+// readDepth copies a book as it is after a command. False: it could not, as when the
+// writer stands still in the middle of a command or of a change.
+func (v *Views) readDepth(security uint32, d *Depth) bool {
+	users := &v.levels.changes.users
+	users.Add(1)
+	defer users.Add(-1)
+	b := bookCopy{most: cap(d.Bids)}
+	for range momentTries {
+		if sequence, ok := b.take(v, security); ok {
+			d.Sequence = sequence
+			d.Bids, d.Asks = b.sides[0].best(d.Bids), b.sides[1].best(d.Asks)
+			return true
+		}
+	}
+	return false
+}
+
+// take is one try, and returns the command that the book is copied after.
+func (b *bookCopy) take(v *Views, security uint32) (sequence uint64, ok bool) {
+	b.at = v.tables.Load()
+	if int(security<<1|1) >= len(b.at.trees) {
+		return 0, false // it has come since
+	}
+	first := v.levels.changes.head.Load()
+	for i := range b.sides {
+		s := &b.sides[i]
+		*s = sideCopy{side: security<<1 | uint32(i), levels: s.levels[:0]}
+		for !s.ends && len(s.levels) < b.most+fanout { // some may go meanwhile
+			if !b.copyPiece(&v.levels, s) {
+				return 0, false
+			}
+		}
+	}
+	if sequence, ok = v.endOf(max(b.sides[0].newest, b.sides[1].newest)); !ok {
+		return 0, false
+	}
+	for i := range b.sides {
+		s := &b.sides[i]
+		if !s.bringUp(&v.levels, &b.at.trees[s.side], first, sequence) || len(s.levels) < b.most && !s.ends {
+			return 0, false
+		}
+	}
+	return sequence, v.tables.Load() == b.at // else the side goes on where it was moved to
+}
+
+// endOf waits for the end of a command, and returns the last one that has ended.
+func (v *Views) endOf(command uint64) (applied uint64, ok bool) {
+	for range endTries {
+		if applied = v.Applied(); applied >= command {
+			return applied, true
+		}
+		runtime.Gosched()
+	}
+	return 0, false
+}
+
+// copyPiece copies the next branch of levels of a side.
+func (b *bookCopy) copyPiece(l *levels, s *sideCopy) bool {
+	t := &b.at.trees[s.side]
+	for range copyTries {
+		version, still := t.lock.Read()
+		if !still {
+			ring.Pause()
+			continue
+		}
+		n, until, more := l.copyLeaf(t, b.at.branches, s.until, &b.leaf)
+		command := atomic.LoadUint64(&t.inputSeq)
+		if t.lock.Retry(version) {
+			continue
+		}
+		if s.copies == 0 {
+			s.version = version
+		}
+		s.copies++
+		for i := range b.leaf[:n] {
+			c := &b.leaf[i]
+			c.key = rank(s.side, c.Px)
+			if c.key >= s.until {
+				s.levels = append(s.levels, *c)
+			}
+		}
+		s.until, s.ends, s.newest = until, !more, max(s.newest, command)
+		return true
+	}
+	return false
+}
+
+// copyLeaf copies the levels of the branch that a key belongs to, and says where the next
+// branch begins. The side may change meanwhile: nothing that is read is relied on, but that
+// it is copied, until the lock has been looked at again.
+func (l *levels) copyLeaf(
+	t *tree, all []branch, key uint64, to *[fanout]copied,
+) (n int, until uint64, more bool) {
+	at := atomic.LoadUint32(&t.root)
+	if at == 0 {
+		return 0, 0, false
+	}
+	for h := min(atomic.LoadUint32(&t.height), maxHeight); h > 1; h-- {
+		b := &all[int(at)%len(all)]
+		count := min(atomic.LoadUint32(&b.count), fanout)
+		kid := uint32(0)
+		for next := uint32(1); next < count; next++ {
+			if bound := atomic.LoadUint64(&b.keys[next]); bound > key {
+				until, more = bound, true
+				break
+			}
+			kid = next
+		}
+		at = atomic.LoadUint32(&b.kids[kid])
+	}
+	leaf := &all[int(at)%len(all)]
+	count := min(atomic.LoadUint32(&leaf.count), fanout)
+	for i := range count {
+		lv := &l.all[int(atomic.LoadUint32(&leaf.kids[i]))%len(l.all)]
+		to[i].Level = Level{Px: loadInt(&lv.px), Qty: loadInt(&lv.qty), Orders: atomic.LoadUint32(&lv.orders)}
+	}
+	return int(count), until, more
+}
+
+// loadInt loads what store has stored.
+func loadInt(n *int64) int64 { return atomic.LoadInt64(n) }
+
+// bringUp makes of all copies what they were at the end of a command, by the changes from
+// number first on: each says all of its level, so it does no harm to those that were copied
+// after it, as long as the last one counts. False: one of them is missing.
+func (s *sideCopy) bringUp(l *levels, t *tree, first int64, command uint64) bool {
+	// Read after command had ended: its changes are not beyond.
+	now, _ := t.lock.Read()
+	last := now &^ 1
+	version := s.version // after the change before the next
+	head := l.changes.head.Load()
+	var is change
+	for at := first; at < head && version < last; at++ {
+		l.changes.read(at, &is)
+		if !l.changes.keeps(at) {
+			return false
+		}
+		if is.side != uint64(s.side) || is.version <= version {
+			continue
+		}
+		if is.version != version+2 {
+			return false
+		}
+		version += 2
+		if is.inputSeq <= command {
+			s.apply(&is)
+		}
+	}
+	return version == last
+}
+
+// apply makes a level what a change has made of it.
+func (s *sideCopy) apply(is *change) {
+	key := rank(s.side, int64(is.px))
+	if !s.ends && key >= s.until {
+		return
+	}
+	at, found := slices.BinarySearchFunc(s.levels, key, func(c copied, key uint64) int { return cmp.Compare(c.key, key) })
+	switch {
+	case is.orders == 0 && found:
+		s.levels = slices.Delete(s.levels, at, at+1)
+	case is.orders == 0:
+	case !found:
+		s.levels = slices.Insert(s.levels, at, copied{key: key})
+		fallthrough
+	default:
+		s.levels[at].Level = Level{Px: int64(is.px), Qty: int64(is.qty), Orders: uint32(is.orders)}
+	}
+}
+
+// best appends the best levels to dst until it is full.
+func (s *sideCopy) best(dst []Level) []Level {
+	for i := range s.levels[:min(len(s.levels), cap(dst)-len(dst))] {
+		dst = append(dst, s.levels[i].Level)
+	}
+	return dst
+}

@@ -1,0 +1,167 @@
+package httpapi
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// boundedRig is a rig whose bodies are counted, and the count.
+func boundedRig(t *testing.T) (*rig, *BodyMemory) {
+	t.Helper()
+	m := NewBodyMemory(0)
+	r := newRig(t)
+	r.serve(func(*Deps) {}, func(s *OrderMatcher) { s.Share(m) })
+	return r, m
+}
+
+// until waits for a condition that others bring about.
+func until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for late := time.Now().Add(time.Minute); !holds(); time.Sleep(time.Millisecond) {
+		if time.Now().After(late) {
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+// A body for which there is no memory is refused before it is read, with a code of its
+// own; small ones go on, and large ones too when there is memory again.
+func TestBodiesBeyondTheBoundAreBusy(t *testing.T) {
+	r, m := boundedRig(t)
+	batch := "[" + strings.Repeat(`{"accountId":1,"security":"AAA","side":"Buy","quantity":1,"limitPrice":1},`, 99) +
+		`{"accountId":1,"security":"AAA","side":"Buy","quantity":1,"limitPrice":1}]`
+	head := func(more string) string { return "POST /orders/batch HTTP/1.1\r\nHost: x\r\n" + more + "\r\n" }
+	announced := head(fmt.Sprintf("Content-Length: %d\r\n", maxLargeBodyBytes))
+	slow := []*wire{r.dial(), r.dial()} // their bodies are announced, and never come
+	for i, w := range slow {
+		w.send(announced)
+		until(t, "a body is counted", func() bool { return m.used.Load() == int64(i+1)*maxLargeBodyBytes*bodyCost })
+	}
+	for name, text := range map[string]string{
+		"by its length":    head(fmt.Sprintf("Content-Length: %d\r\n", len(batch))),
+		"expecting a word": head(fmt.Sprintf("Content-Length: %d\r\nExpect: 100-continue\r\n", len(batch))),
+		"by its chunk":     head("Transfer-Encoding: chunked\r\n") + "1001\r\n",
+		"by many chunks":   head("Transfer-Encoding: chunked\r\n") + "800\r\n" + strings.Repeat(" ", 0x800) + "\r\n801\r\n",
+	} {
+		w := r.dial()
+		w.send(text)
+		a := w.receive("POST")
+		if a.status != 503 || !a.closes || a.header.Get("Retry-After") != "1" ||
+			!strings.Contains(string(a.body), `"code":"BUSY"`) || !strings.Contains(string(a.body), `"sequenced":false`) {
+			t.Errorf("%s: %d %v %s", name, a.status, a.header, a.body)
+		}
+		w.closed()
+	}
+	if got := m.refused.Load(); got != 4 {
+		t.Errorf("%d refusals are counted", got)
+	}
+	if a := r.order("1", "Buy", "1", "1", ""); a.status != 201 {
+		t.Errorf("an order beside them: %d %s", a.status, a.body)
+	}
+	slow[0].conn.Close()
+	until(t, "a closed connection gives back", func() bool { return m.used.Load() == maxLargeBodyBytes*bodyCost })
+	w := r.dial()
+	for range 3 {
+		w.send(head(fmt.Sprintf("Content-Length: %d\r\n", len(batch))) + batch)
+		if a := w.receive("POST"); a.status != 201 {
+			t.Fatalf("a batch when there is room again: %d %s", a.status, a.body)
+		}
+		until(t, "an answered one gives back", func() bool { return m.used.Load() == maxLargeBodyBytes*bodyCost })
+	}
+	slow[1].conn.Close()
+	until(t, "nothing is held", func() bool { return m.used.Load() == 0 })
+	w.send(announced) // cut off in the middle by a shutdown
+	until(t, "a body is counted", func() bool { return m.used.Load() != 0 })
+}
+
+// A connection that is shut down while it counts a body in holds nothing.
+func TestReserveOfAClosedConnection(t *testing.T) {
+	m := NewBodyMemory(0)
+	ours, theirs := net.Pipe()
+	defer theirs.Close()
+	c := newFramedConn(ours)
+	c.bodies = m
+	if why := c.reserve(smallBody); why != faultNone || c.held.Load() != 0 {
+		t.Errorf("a small body: fault %d, held %d", why, c.held.Load())
+	}
+	if why := c.reserve(1 << 40); why != faultNone || m.used.Load() != maxLargeBodyBytes*bodyCost {
+		t.Errorf("a body beyond every limit: fault %d, used %d", why, m.used.Load())
+	}
+	if why := c.reserve(smallBody + 1); why != faultNone || m.used.Load() != maxLargeBodyBytes*bodyCost {
+		t.Errorf("a pipelined one behind it: fault %d, used %d", why, m.used.Load())
+	}
+	c.Close()
+	if m.used.Load() != 0 {
+		t.Errorf("%d bytes are held after the close", m.used.Load())
+	}
+	if why := c.reserve(1 << 20); why != faultNone || m.used.Load() != 0 || c.held.Load() != 0 {
+		t.Errorf("after the close: fault %d, used %d", why, m.used.Load())
+	}
+}
+
+// What a crowd has left in pools is collected once bodies rest, and only then.
+func TestCrowdsAreCollected(t *testing.T) {
+	m := NewBodyMemory(1 << 30)
+	collects := func() bool {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return m.rest != nil && m.rest.Stop()
+	}
+	m.take(muchMemory)
+	m.giveBack(muchMemory)
+	if collects() {
+		t.Error("a small crowd is worth a collection")
+	}
+	m.take(muchMemory)
+	m.take(1)
+	m.giveBack(1)
+	if collects() {
+		t.Error("a collection while bodies are in work")
+	}
+	m.giveBack(muchMemory)
+	if !collects() {
+		t.Error("no collection after a crowd")
+	}
+	m.take(1)
+	m.collect()
+	if m.peak.Load() == 0 || !collects() {
+		t.Error("collected while a body is in work")
+	}
+	m.collect()
+	m.giveBack(1)
+	m.take(1)
+	m.giveBack(1)
+	m.collect()
+	if m.peak.Load() == 0 || !collects() {
+		t.Error("collected although another body came")
+	}
+	m.collect()
+	if m.peak.Load() != 0 || m.rest != nil {
+		t.Errorf("after the collection: peak %d", m.peak.Load())
+	}
+}
+
+// A connection that rests keeps no large buffer of its last request.
+func TestIdleConnectionsKeepNoLargeBody(t *testing.T) {
+	s := newServer(serverConfig{handler: func(ctx *fasthttp.RequestCtx) {}, bodyLimit: func([]byte) int { return maxLargeBodyBytes }})
+	var kept []int
+	s.http.Handler = func(ctx *fasthttp.RequestCtx) {
+		// What the last request has left behind comes with the first byte of the next body.
+		kept = append(kept, cap(ctx.Request.SwapBody(nil)), cap(ctx.Response.SwapBody(nil)))
+		ctx.Response.SwapBody(make([]byte, len(ctx.Request.Header.Peek("X-Large"))<<10))
+	}
+	large := strings.Repeat("x", 1<<19)
+	conn := &scriptedConn{input: []byte("POST / HTTP/1.1\r\nHost: x\r\nX-Large: " + large[:4096] + "\r\nContent-Length: 524288\r\n\r\n" + large +
+		"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx"), step: 1 << 16}
+	if err := s.http.ServeConn(newFramedConn(conn)); err != nil {
+		t.Fatal(err)
+	}
+	if len(kept) != 4 || kept[0] < 1<<19 || kept[2] > keptBody || kept[3] > keptBody {
+		t.Errorf("buffers of request and answer: %d", kept)
+	}
+}

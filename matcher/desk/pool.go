@@ -1,0 +1,129 @@
+package desk
+
+import (
+	"fmt"
+	"sync"
+)
+
+// Kind is a kind of callers: each has tickets of its own.
+type Kind int
+
+// The kinds. Requests are those of HTTP, which come and go; Sessions those of shared
+// memory, whose answers wait for their reader; Sidecars those of this process, on which
+// the control state and the prices depend.
+const (
+	Requests Kind = iota
+	Sessions
+	Sidecars
+	kinds
+)
+
+// Shares are the tickets of each kind.
+type Shares struct{ Requests, Sessions, Sidecars int }
+
+// Parts of the input ring that requests and sessions leave free. A session leaves room for
+// the sidecars, a request for sessions too: a crowd of either does not fill the ring for
+// the others. (What sessions have in the ring is bounded by the sessions themselves.)
+const (
+	spareOfRequests = 4
+	spareOfSessions = 16
+)
+
+// spareOf is a part of a ring of slots, and leaves room for the largest batch.
+func spareOf(slots, part int) int { return max(0, min(slots/part, slots-MaxBatch)) }
+
+// keptCommands is for how many commands the batch tickets of a pool keep room while they
+// are in it, some 270 bytes each. What a crowd of large batches has needed beyond goes back
+// to the collector with the crowd.
+const keptCommands = 1 << 15
+
+// Pool is the tickets of one kind of callers.
+type Pool struct {
+	desk  *Desk
+	size  int
+	spare int // slots of the input ring that its commands leave free
+
+	mu    sync.Mutex // Acquire and Release; the committer only for a ticket given up
+	small []uint32   // tickets with room for one command, or none yet
+	large []uint32   // tickets that have carried a batch: they keep their buffers
+	room  int        // commands that those in large have room for
+	_     [64]byte   // the next pool's callers are others
+}
+
+// newPool makes the pool of n tickets from the first on.
+func newPool(d *Desk, first, n, spare int) *Pool {
+	p := &Pool{desk: d, size: n, spare: spare, small: make([]uint32, 0, n)}
+	for i := first + n - 1; i >= first; i-- {
+		t := &d.tickets[i]
+		t.desk, t.pool, t.index, t.wake = d, p, uint32(i), make(chan token, tokens)
+		p.small = append(p.small, uint32(i))
+	}
+	return p
+}
+
+// Acquire returns a ticket for n commands, to be filled in and submitted.
+//
+// Errors: ErrBusy when all tickets are out (try again later), ErrSize for an n
+// outside 1 to MaxBatch, ErrClosed, ErrFailed. The caller must Release it.
+func (p *Pool) Acquire(n int) (*Ticket, error) {
+	if n < 1 || n > MaxBatch {
+		return nil, fmt.Errorf("desk: acquire n=%d: %w", n, ErrSize)
+	}
+	if err := p.desk.refusal(); err != nil {
+		return nil, err
+	}
+	t := p.take(n)
+	if t == nil {
+		return nil, ErrBusy
+	}
+	t.prepare(n)
+	return t, nil
+}
+
+// take takes a ticket out of the pool, one that fits if there is one; nil: all are out.
+func (p *Pool) take(n int) *Ticket {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list := &p.small
+	if n > 1 && len(p.large) > 0 || len(p.small) == 0 {
+		list = &p.large
+	}
+	last := len(*list) - 1
+	if last < 0 {
+		return nil
+	}
+	t := &p.desk.tickets[(*list)[last]]
+	*list = (*list)[:last]
+	if list == &p.large {
+		p.room -= len(t.commands)
+	}
+	return t
+}
+
+// back puts a ticket into its pool, without its buffers when the pool has enough of them.
+func (p *Pool) back(t *Ticket) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	size := len(t.commands)
+	if size <= 1 {
+		p.small = append(p.small, t.index)
+		return
+	}
+	if p.room+size > keptCommands {
+		t.grow(0)
+		p.small = append(p.small, t.index)
+		return
+	}
+	p.room += size
+	p.large = append(p.large, t.index)
+}
+
+// Cap is how many tickets the pool has.
+func (p *Pool) Cap() int { return p.size }
+
+// Out is how many of them are out. Any goroutine.
+func (p *Pool) Out() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.size - len(p.small) - len(p.large)
+}
