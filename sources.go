@@ -79,10 +79,10 @@ func (s *controlSources) replicate(c *config, k *core, b *broker.Broker, l *list
 	}
 	silence := c.Millis("risk.feed.max-silence-ms")
 	for name, feed := range s.feeds {
-		sink := &controlSink{source: name, k: k, now: time.Now}
+		sink := &controlSink{source: name, k: k, now: time.Now, quarantined: feed.outbox.Doubt}
 		feed.sink.Store(sink)
 		feed.bootstrap.Store(bootstrap.New(bootstrap.Options{
-			Source: name, Tail: tailOf(b, name, silence),
+			Source: name, Tail: tailOf(b, name, feed.outbox, silence),
 			Fetch:          func(ctx context.Context) (control.Snapshot, error) { return fetcher.fetch(ctx, name, at[name]) },
 			Sink:           sink,
 			Behind:         func(ctx context.Context, watermark uint64) error { return feed.outbox.Behind(ctx, watermark, silence) },
@@ -126,6 +126,8 @@ func (s *controlSources) metrics(emit func(name, help string, counter bool, valu
 		emit("svc_outbox_unpublished_rows", "Changes that are not published.", false, float64(f.outbox.Unpublished()), "source", label)
 		emit("svc_outbox_published_total", "Changes published since the start.", true, float64(f.outbox.Published()), "source", label)
 		emit("svc_outbox_alarms_total", "Findings on the stream that an operator should know of.", true, float64(f.outbox.Alarms()), "source", label)
+		emit("svc_outbox_foreign_messages_total", "Messages of other hands on the stream, which are passed over.", true,
+			float64(f.outbox.Foreign()), "source", label)
 		b := f.bootstrap.Load()
 		if b == nil {
 			emit("svc_replica_ready", "1 when the source is ready.", false, 1, "source", label)
@@ -154,11 +156,7 @@ func (s *controlSources) metrics(emit func(name, help string, counter bool, valu
 
 // bump begins a new epoch of a source, above everything that its stream has.
 func (s *controlSources) bump(ctx context.Context, name control.Source) (epoch uint64, err error) {
-	stream := s.feeds[name].stream
-	if err := stream.Ensure(ctx); err != nil {
-		return 0, err
-	}
-	last, err := outbox.LastOnStream(ctx, stream, name)
+	last, err := s.feeds[name].outbox.LastOnStream(ctx)
 	if err != nil {
 		return 0, err
 	}

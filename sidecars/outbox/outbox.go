@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,6 +19,10 @@ const (
 	batchRows    = 256
 	firstBackoff = 100 * time.Millisecond
 	lastBackoff  = 5 * time.Second
+
+	// mostConflicts is how often the stream's end may turn out to be another than it was
+	// a moment before.
+	mostConflicts = 3
 )
 
 // Options of New.
@@ -44,10 +49,22 @@ type Outbox struct {
 	finding  string   // what Compare found that is no reason to stop
 	end      mark     // where Compare found the stream to end
 	refusal  *mark    // where it ended when it refused what was to follow there; nil for none
-	troubled bool     // said in the log, once
+	passed   bool     // messages of other hands are the stream's last
+	taken    uint64   // the version whose id another hand has used last, 0 for none
+
+	conflicts int  // how often in a row the stream's end was another than Compare had found
+	troubled  bool // said in the log, once
+
+	doubted atomic.Bool // Compare again; any goroutine sets it
+	key     atomic.Pointer[[]byte]
+
+	mu        sync.Mutex // guards what follows: messages of other hands are met by any goroutine
+	strangeTo uint64     // the stream's sequence of the last that was counted
+	strangeAt time.Time  // when
 
 	// Run's goroutine writes these, anybody reads them.
 	published atomic.Uint64
+	strangers atomic.Uint64 // any goroutine writes it, like alarms
 	backlog   atomic.Pointer[store.Backlog]
 	alarms    atomic.Uint64
 	alarm     atomic.Pointer[string]
@@ -132,10 +149,13 @@ func (b *Outbox) foreign(what string) error {
 // settle ends an alarm when publishing goes on, but for what Compare found.
 func (b *Outbox) settle() {
 	b.refused.Store(false)
-	if b.finding == "" {
-		b.alarm.Store(nil)
-	} else {
+	switch text := otherHand; {
+	case b.finding != "":
 		b.raise(b.finding)
+	case b.passed: // Strange has counted and logged it
+		b.alarm.Store(&text)
+	default:
+		b.alarm.Store(nil)
 	}
 }
 
@@ -173,6 +193,8 @@ func (b *Outbox) Run(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return nil
+		case errors.Is(err, ErrConflict) && b.conflicts < mostConflicts:
+			continue // another hand was faster: look again
 		case err != nil:
 			b.trouble(err)
 			wait, backoff = backoff, min(2*backoff, lastBackoff)
