@@ -30,7 +30,7 @@ func newControlSources(db *store.DB, b *broker.Broker, poll time.Duration, log *
 	for _, name := range control.Sources() {
 		stream := controlStream{b, name}
 		s.feeds[name] = &controlFeed{source: name, stream: stream, log: log, outbox: outbox.New(outbox.Options{
-			Source: name, DB: db, Stream: stream, Poll: poll, Logger: log,
+			Source: name, DB: db, Stream: stream, Poll: poll, Logger: log, Returned: b.Changed,
 		})}
 	}
 	options := func(name control.Source) source.Options {
@@ -88,6 +88,7 @@ func (s *controlSources) replicate(c *config, k *core, b *broker.Broker, l *list
 			Behind:         func(ctx context.Context, watermark uint64) error { return feed.outbox.Behind(ctx, watermark, silence) },
 			BufferCapacity: c.Int("risk.bootstrap.buffer-capacity"),
 			MaxSilence:     silence,
+			Returned:       b.Changed,
 			Logger:         feed.log,
 		}))
 	}

@@ -31,8 +31,13 @@ type Options struct {
 	DB     *store.DB
 	Stream Stream
 	Poll   time.Duration
+	Pause  time.Duration // the first one after an error, which doubles up to 5 s; 0: 100 ms
 	Now    func() time.Time
 	Logger *slog.Logger
+
+	// Returned gives a channel that closes when a broker that was away may be back; it
+	// ends a wait after an error. nil: nothing tells.
+	Returned func() <-chan struct{}
 
 	// Marked is called between an acknowledgement and the commit of its mark, with the
 	// highest version; tests fail there. nil: nothing.
@@ -76,11 +81,17 @@ func New(o Options) *Outbox {
 	if o.Poll <= 0 {
 		o.Poll = DefaultPoll
 	}
+	if o.Pause <= 0 {
+		o.Pause = firstBackoff
+	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Returned == nil {
+		o.Returned = func() <-chan struct{} { return nil }
 	}
 	if o.Marked == nil {
 		o.Marked = func(uint64) error { return nil }
@@ -186,8 +197,9 @@ func (b *Outbox) Behind(ctx context.Context, watermark uint64, patience time.Dur
 // Run publishes until ctx ends. Neither an absent database nor an absent broker
 // ends it: rows wait.
 func (b *Outbox) Run(ctx context.Context) error {
-	backoff := firstBackoff
+	backoff := b.o.Pause
 	for ctx.Err() == nil {
+		returned := b.o.Returned() // what returns during the step counts too
 		n, err := b.Step(ctx)
 		wait := b.o.Poll
 		switch {
@@ -209,6 +221,8 @@ func (b *Outbox) Run(ctx context.Context) error {
 		case <-ctx.Done():
 		case <-time.After(wait):
 		case <-b.woken(err):
+		case <-returned:
+			backoff = firstBackoff
 		}
 	}
 	return nil

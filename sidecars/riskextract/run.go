@@ -25,6 +25,7 @@ const saveEvery = 1 << 20
 func (x *Extractor) Run(ctx context.Context) error {
 	failed := time.Duration(0)
 	for {
+		returned := x.o.Returned() // what returns during the round counts too
 		err := x.round(ctx)
 		if ctx.Err() != nil {
 			return nil
@@ -45,6 +46,8 @@ func (x *Extractor) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 		case <-nudge:
+		case <-returned:
+			failed = min(failed, firstPause)
 		case <-timer.C:
 		}
 		timer.Stop()
