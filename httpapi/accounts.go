@@ -169,7 +169,7 @@ func (d *decoder) account() accounts.Account {
 		case "enabled":
 			a.Enabled = d.flag("enabled")
 		default:
-			d.fail(errUnknownField)
+			d.unknown(key)
 		}
 	}
 	d.require("id", id)

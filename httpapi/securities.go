@@ -174,7 +174,7 @@ func (d *decoder) stock() securities.Stock {
 		case "halted":
 			s.Halted = d.flag("halted")
 		default:
-			d.fail(errUnknownField)
+			d.unknown(key)
 		}
 	}
 	d.require("ticker", ticker)

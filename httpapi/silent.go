@@ -50,7 +50,7 @@ func (s *silent) close() {
 // framed wraps a connection that was accepted; nil when the server shuts down.
 func (s *server) framed(c net.Conn) net.Conn {
 	framed := newFramedConn(c)
-	framed.open, framed.silent = &s.open, &s.silent
+	framed.open, framed.silent, framed.limit = &s.open, &s.silent, s.bodyLimit
 	if !s.silent.add(framed) {
 		_ = framed.Close() // as if it had not been accepted
 		return nil

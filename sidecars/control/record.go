@@ -152,7 +152,10 @@ func (f fields) need(r *strictjson.Reader, n int) {
 	}
 }
 
-var errUnknown = fmt.Errorf("a member is unknown: %w", ErrMalformed)
+// unknown is what is wrong with a member that an object does not have.
+func unknown(key []byte) error {
+	return fmt.Errorf("%.64q: unknown member: %w", key, ErrMalformed)
+}
 
 // number reads a whole number of least to most.
 func number(r *strictjson.Reader, least, most uint64) uint64 {
@@ -218,7 +221,7 @@ func readRecord(r *strictjson.Reader, s Source) (rec Record) {
 			met |= 16
 			rec.Halted = r.Bool()
 		default:
-			r.Fail(errUnknown)
+			r.Fail(unknown(key))
 		}
 	}
 	if s == Account {
