@@ -46,12 +46,15 @@ const lookBack = 1000
 // tailOf subscribes to a source's stream, for a replica that takes so much silence
 // for a disconnection. The stream is made when it is not there: a replica may be
 // first.
-func tailOf(b *broker.Broker, s control.Source, own ownership, silence time.Duration) func(context.Context) (bootstrap.Feed, error) {
+func tailOf(
+	b *broker.Broker, s control.Source, own ownership, silence time.Duration,
+) func(context.Context) (bootstrap.Feed, error) {
 	return func(ctx context.Context) (bootstrap.Feed, error) {
 		if err := b.EnsureStream(ctx, streamOf(s)); err != nil {
 			return nil, err
 		}
-		tail, err := b.Tail(ctx, s.Stream(), s.Subject(), broker.TailOptions{Heartbeat: min(maxHeartbeat, silence/4)})
+		heartbeat := min(maxHeartbeat, silence/4)
+		tail, err := b.Tail(ctx, s.Stream(), s.Subject(), broker.TailOptions{Heartbeat: heartbeat})
 		if err != nil {
 			return nil, err
 		}

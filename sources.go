@@ -127,7 +127,7 @@ func (s *controlSources) metrics(emit func(name, help string, counter bool, valu
 		emit("svc_outbox_unpublished_rows", "Changes that are not published.", false, float64(f.outbox.Unpublished()), "source", label)
 		emit("svc_outbox_published_total", "Changes published since the start.", true, float64(f.outbox.Published()), "source", label)
 		emit("svc_outbox_alarms_total", "Findings on the stream that an operator should know of.", true, float64(f.outbox.Alarms()), "source", label)
-		emit("svc_outbox_foreign_messages_total", "Messages of other hands on the stream, which are passed over.", true,
+		emit("svc_outbox_foreign_messages_total", "Messages of other hands on the stream, passed over.", true,
 			float64(f.outbox.Foreign()), "source", label)
 		b := f.bootstrap.Load()
 		if b == nil {

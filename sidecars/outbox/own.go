@@ -64,7 +64,9 @@ func (b *Outbox) copied(ctx context.Context, acknowledged uint64, m *Message) (b
 // word; Strange counts it. The next version with the source's signature costs no
 // query. Any goroutine. An error is a database or a stream that cannot be asked:
 // the same message may be asked for again.
-func (b *Outbox) Own(ctx context.Context, after uint64, m *Message) (mine bool, version uint64, err error) {
+func (b *Outbox) Own(
+	ctx context.Context, after uint64, m *Message,
+) (mine bool, version uint64, err error) {
 	if version, ok := versionOf(b.o.Source, m); ok && (after == 0 || version == after+1) {
 		key, err := b.signingKey(ctx)
 		if err != nil {

@@ -53,7 +53,8 @@ func versionOf(s control.Source, m *Message) (uint64, bool) {
 		return 0, false
 	}
 	version, err := strconv.ParseUint(digits, 10, 64)
-	if err != nil || version == 0 || version > control.MaxVersion || !strings.HasPrefix(m.MsgID, s.MsgID(version)) {
+	if err != nil || version == 0 || version > control.MaxVersion ||
+		!strings.HasPrefix(m.MsgID, s.MsgID(version)) { // leading zeros
 		return 0, false
 	}
 	return version, true
@@ -99,7 +100,8 @@ func (b *Outbox) drawKey(ctx context.Context) error {
 func (b *Outbox) keep(text string) ([]byte, error) {
 	key, err := hex.DecodeString(text)
 	if err != nil || len(key) != sha256.Size {
-		return nil, fmt.Errorf("outbox: source=%s: source_keys holds no key of %d bytes", b.o.Source, sha256.Size)
+		return nil, fmt.Errorf("outbox: source=%s: source_keys holds no key of %d bytes",
+			b.o.Source, sha256.Size)
 	}
 	b.key.Store(&key)
 	return key, nil

@@ -163,7 +163,9 @@ func (b *Outbox) messages(ctx context.Context, rows []store.OutboxRow) ([]Outgoi
 
 // mark notes where the stream has the rows that it acknowledged. A duplicate is
 // an acknowledgement only of the same bytes.
-func (b *Outbox) mark(ctx context.Context, rows []store.OutboxRow, out []Outgoing, acks []Ack) (marked int, doubt error) {
+func (b *Outbox) mark(
+	ctx context.Context, rows []store.OutboxRow, out []Outgoing, acks []Ack,
+) (marked int, doubt error) {
 	for i, ack := range acks {
 		if ack.Duplicate {
 			if doubt = b.sameBytes(ctx, &rows[i], &out[i], ack.Sequence); doubt != nil {
@@ -196,12 +198,15 @@ func (b *Outbox) mark(ctx context.Context, rows []store.OutboxRow, out []Outgoin
 	}
 	b.published.Add(uint64(len(acks)))
 	b.last = rows[len(acks)-1].Version
-	b.after = Outgoing{AfterMsgID: out[len(acks)-1].MsgID, AfterSequence: &acks[len(acks)-1].Sequence}
+	end := acks[len(acks)-1].Sequence
+	b.after = Outgoing{AfterMsgID: out[len(acks)-1].MsgID, AfterSequence: &end}
 	return len(acks), doubt
 }
 
 // sameBytes checks that the stream has a row's message at a sequence.
-func (b *Outbox) sameBytes(ctx context.Context, row *store.OutboxRow, out *Outgoing, sequence uint64) error {
+func (b *Outbox) sameBytes(
+	ctx context.Context, row *store.OutboxRow, out *Outgoing, sequence uint64,
+) error {
 	m, found, err := b.o.Stream.At(ctx, sequence)
 	switch {
 	case err != nil:
@@ -220,5 +225,6 @@ func (b *Outbox) sameBytes(ctx context.Context, row *store.OutboxRow, out *Outgo
 		b.Strange(&m)
 		return errTaken
 	}
-	return b.foreign(fmt.Sprintf("the stream's version %d, at its sequence %d, is not the outbox's", row.Version, sequence))
+	return b.foreign(fmt.Sprintf("the stream's version %d, at its sequence %d, is not the outbox's",
+		row.Version, sequence))
 }

@@ -38,8 +38,10 @@ type Options struct {
 	Markers func(ctx context.Context, from uint64) (markers []Marker, next uint64, err error)
 	Role    func() string // nil = always SINGLE
 
-	DB  *store.DB // keeps the cursor; nil = a file in the sink does
-	Own string    // of a member that always follows: the directory with its own cursor, over the cuts it has made
+	DB *store.DB // keeps the cursor; nil = a file in the sink does
+	// Own is the directory with the own cursor of a member that always follows, over the
+	// cuts it has made.
+	Own string
 	// Returned gives a channel that closes when a broker that was away may be back; it
 	// ends a pause after an error. nil: nothing tells.
 	Returned func() <-chan struct{}

@@ -48,7 +48,8 @@ func (t *Tx) SourceKey(source string) (key string, err error) {
 // DrawKey gives a control source a key unless it has one, and returns the one that
 // it has then.
 func (t *Tx) DrawKey(source, key string) (string, error) {
-	_, err := t.Exec("insert into source_keys (source, signing_key) values ($1, $2) on conflict do nothing", source, key)
+	_, err := t.Exec("insert into source_keys (source, signing_key) values ($1, $2) on conflict do nothing",
+		source, key)
 	if err != nil {
 		return "", err
 	}
