@@ -66,7 +66,7 @@ func (s controlStream) lastFrom(ctx context.Context, from, to uint64, wanted fun
 }
 
 func messageOf(m *broker.Message) outbox.Message {
-	return outbox.Message{Sequence: m.Sequence, MsgID: m.MsgID, Data: m.Data}
+	return outbox.Message{Sequence: m.Sequence, MsgID: m.MsgID, Data: m.Data, Signature: m.Signature}
 }
 
 func (s controlStream) At(ctx context.Context, sequence uint64) (outbox.Message, bool, error) {
@@ -81,7 +81,7 @@ func (s controlStream) Publish(ctx context.Context, messages []outbox.Outgoing) 
 	out := make([]broker.Outgoing, len(messages))
 	for i, m := range messages {
 		out[i] = broker.Outgoing{Subject: s.source.Subject(), Data: m.Data, PublishOptions: broker.PublishOptions{
-			MsgID: m.MsgID, ExpectLastMsgID: m.AfterMsgID, ExpectLastSeq: m.AfterSequence, ExpectStream: s.source.Stream(),
+			MsgID: m.MsgID, Signature: m.Signature, ExpectLastMsgID: m.AfterMsgID, ExpectLastSeq: m.AfterSequence, ExpectStream: s.source.Stream(),
 		}}
 	}
 	n, given, err := s.broker.PublishBatch(ctx, out)
@@ -93,66 +93,6 @@ func (s controlStream) Publish(ctx context.Context, messages []outbox.Outgoing) 
 		err = fmt.Errorf("%w: %w", outbox.ErrConflict, err)
 	}
 	return acks, err
-}
-
-// controlTail is a confirmed subscription as the replica's bootstrap reads it.
-type controlTail struct {
-	*broker.Tail
-	version uint64
-	payload []byte
-}
-
-// maxHeartbeat is how often a feed without deltas is heard at least. A replica
-// that is less patient is heard more often.
-const maxHeartbeat = 2 * time.Second
-
-// lookBack is how many messages at the stream's end may be somebody else's before
-// a subscription does without knowing the source's last version.
-const lookBack = 1000
-
-// tailOf subscribes to a source's stream, for a replica that takes so much silence
-// for a disconnection. The stream is made when it is not there: a replica may be
-// first.
-func tailOf(b *broker.Broker, s control.Source, silence time.Duration) func(context.Context) (bootstrap.Feed, error) {
-	return func(ctx context.Context) (bootstrap.Feed, error) {
-		if err := b.EnsureStream(ctx, streamOf(s)); err != nil {
-			return nil, err
-		}
-		tail, err := b.Tail(ctx, s.Stream(), s.Subject(), broker.TailOptions{Heartbeat: min(maxHeartbeat, silence/4)})
-		if err != nil {
-			return nil, err
-		}
-		feed := &controlTail{Tail: tail}
-		last := tail.LastSequence()
-		_, _, err = controlStream{b, s}.lastFrom(ctx, last, max(last, lookBack)-lookBack+1, func(m *outbox.Message) bool {
-			d, err := control.ParseDelta(s, m.Data)
-			if err == nil {
-				feed.version, feed.payload = d.Version, m.Data
-			}
-			return err == nil
-		})
-		if err != nil {
-			return nil, errors.Join(err, tail.Close())
-		}
-		return feed, nil
-	}
-}
-
-func (t *controlTail) Last() (uint64, []byte) { return t.version, t.payload }
-
-func (t *controlTail) Next(ctx context.Context) ([][]byte, error) {
-	messages, err := t.Tail.Next(ctx)
-	if errors.Is(err, broker.ErrGap) {
-		err = fmt.Errorf("%w: %w", bootstrap.ErrGap, err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	payloads := make([][]byte, len(messages))
-	for i := range messages {
-		payloads[i] = messages[i].Data
-	}
-	return payloads, nil
 }
 
 // snapshotPaths are where the sources show their control snapshots.

@@ -28,6 +28,9 @@ type controlSink struct {
 	k      *core
 	now    func() time.Time
 	log    *slog.Logger
+	// quarantined is told when the source was, for its publisher to look at the stream
+	// too; nil: there is none.
+	quarantined func()
 
 	regressed uint32                // the mark of an epoch whose source has lost its memory
 	trouble   atomic.Pointer[error] // why the last change was not taken in, nil when it was; any goroutine reads
@@ -160,6 +163,9 @@ func (s *controlSink) SetState(state bootstrap.State, epoch, watermark, high uin
 	}[state]
 	if err := s.k.gate.SetSource(string(s.source), at, epoch, watermark, high, string(reason)); err != nil {
 		panic(err) // the gate knows both sources: a bug
+	}
+	if state == bootstrap.Quarantined && s.quarantined != nil {
+		s.quarantined()
 	}
 }
 

@@ -53,6 +53,9 @@ func newExtracts(c *config, k *core, db *store.DB, b *broker.Broker, role string
 		x.marks = &riskextract.SQLMarks{DB: db}
 		o.Marks = x.marks
 	}
+	if b != nil {
+		o.Returned = b.Changed
+	}
 	if role == riskextract.RoleFollower {
 		o.Own = c.inDataDir("extracts.followed")
 	}

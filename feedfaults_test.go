@@ -11,17 +11,10 @@ import (
 	"posttrade/sidecars/broker"
 	"posttrade/sidecars/broker/brokertest"
 	"posttrade/sidecars/control"
+	"posttrade/sidecars/store"
 )
 
 var feedRepeats = flag.Int("feed.repeats", 10, "how often each fault of a control feed is provoked")
-
-// publishByHand puts bytes on a source's stream behind the source's back.
-func publishByHand(i *installed, s control.Source, payload []byte) {
-	i.t.Helper()
-	if _, err := i.beside.Load().broker.Publish(i.t.Context(), s.Subject(), payload, broker.PublishOptions{}); err != nil {
-		i.t.Fatal(err)
-	}
-}
 
 // deltaByHand is what the source might say of account 5.
 func deltaByHand(epoch, version uint64) []byte {
@@ -30,74 +23,111 @@ func deltaByHand(epoch, version uint64) []byte {
 	return d.AppendJSON(nil)
 }
 
-// TestFaultsOnTheStream provokes every fault that a stream can have, again and
-// again, on a real one: the reason is right, orders are refused until the source
-// is whole again, which it becomes by itself, and the other source does not notice.
-func TestFaultsOnTheStream(t *testing.T) {
+// TestOtherHandsOnTheStream puts everything on a source's stream that it has not
+// said itself, again and again: orders go on, neither source notices, the message is
+// counted, and nothing waits for a change of the source's; nor does a start that
+// finds such a message on the stream.
+func TestOtherHandsOnTheStream(t *testing.T) {
 	server := brokertest.External(t)
-	i := installFed(t, t.TempDir(), "nats.url", server.URL())
+	data := t.TempDir()
+	i := installFed(t, data, "nats.url", server.URL())
 	awaitFed(i)
-	faults := []struct {
-		name    string
-		reason  bootstrap.Reason
-		provoke func(epoch, version uint64)
+	put := func(id string, payload []byte) {
+		t.Helper()
+		_, err := i.beside.Load().broker.Publish(t.Context(), control.Account.Subject(), payload, broker.PublishOptions{MsgID: id})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	next := func(v uint64) string { return control.Account.MsgID(v + 1) }
+	hands := []struct {
+		name string
+		put  func(epoch, version uint64)
 	}{
-		{"gap", bootstrap.Gap, func(e, v uint64) { publishByHand(i, control.Account, deltaByHand(e, v+2)) }},
-		{"regression", bootstrap.VersionRegression, func(e, v uint64) { publishByHand(i, control.Account, deltaByHand(e, v-1)) }},
-		{"the last version with other bytes", bootstrap.VersionRegression, func(e, v uint64) {
-			publishByHand(i, control.Account, append(deltaByHand(e, v), ' '))
-		}},
-		{"another epoch", bootstrap.EpochChange, func(e, v uint64) { publishByHand(i, control.Account, deltaByHand(e+1, v+1)) }},
-		{"an older epoch", bootstrap.EpochChange, func(e, v uint64) { publishByHand(i, control.Account, deltaByHand(e-1, v+1)) }},
-		{"no JSON", bootstrap.Malformed, func(uint64, uint64) { publishByHand(i, control.Account, []byte("\x00\xff")) }},
-		{"nothing", bootstrap.Malformed, func(uint64, uint64) { publishByHand(i, control.Account, nil) }},
-		{"of the other source", bootstrap.Malformed, func(e, v uint64) {
+		{"ahead", func(e, v uint64) { put("", deltaByHand(e, v+2)) }},
+		{"the next one", func(e, v uint64) { put("", deltaByHand(e, v+1)) }},
+		{"the next one under its id", func(e, v uint64) { put(next(v), deltaByHand(e, v+1)) }},
+		{"far ahead under its id", func(e, v uint64) { put(control.Account.MsgID(v+1e6), deltaByHand(e, v+1e6)) }},
+		{"behind", func(e, v uint64) { put("", deltaByHand(e, v-1)) }},
+		{"the last version with other bytes", func(e, v uint64) { put("", append(deltaByHand(e, v), ' ')) }},
+		{"another epoch", func(e, v uint64) { put("", deltaByHand(e+1, v+1)) }},
+		{"an older epoch", func(e, v uint64) { put("", deltaByHand(e-1, v+1)) }},
+		{"no JSON", func(uint64, uint64) { put("", []byte("\x00\xff")) }},
+		{"nothing", func(uint64, uint64) { put("", nil) }},
+		{"of the other source", func(e, v uint64) {
 			d := control.Delta{Source: control.Security, Epoch: e, Version: v + 1, Record: control.Record{Ticker: "A", Name: "A", Version: v + 1}}
-			publishByHand(i, control.Account, d.AppendJSON(nil))
-		}},
-		{"the consumer is deleted", bootstrap.Disconnected, func(uint64, uint64) {
-			if n := server.DeleteConsumers(control.Account.Stream()); n != 1 {
-				t.Errorf("%d consumers of the stream", n)
-			}
+			put(control.Security.MsgID(v+1), d.AppendJSON(nil))
 		}},
 	}
-	for _, f := range faults {
-		t.Run(f.name, func(t *testing.T) {
+	met := 0
+	for _, h := range hands {
+		t.Run(h.name, func(t *testing.T) {
 			for n := range *feedRepeats {
-				provokeFault(t, i, f.reason, n, f.provoke)
+				s := feedStatus(i, control.Account)
+				h.put(s.Epoch, s.Watermark)
+				met++
+				awaitForeign(i, met)
+				if got := admission(i, 4, "AAPL"); got != "" {
+					t.Fatalf("round %d: an order: %q", n, got)
+				}
+				// What follows is in force, although its id may have been used.
+				postAccount(i, 4, false)
+				awaitAdmission(i, 4, "AAPL", "ACCOUNT_DISABLED")
+				postAccount(i, 4, true)
+				awaitAdmission(i, 4, "AAPL", "")
 			}
 		})
 	}
+	for _, s := range control.Sources() {
+		if status := feedStatus(i, s); status.State != bootstrap.Ready || quarantines(&status) > 0 {
+			t.Errorf("source %s has noticed: %+v", s, status)
+		}
+	}
+	// The last of them is the stream's last message at the next start.
+	s := feedStatus(i, control.Account)
+	put("", deltaByHand(s.Epoch, s.Watermark+2))
+	awaitForeign(i, met+1)
+	i.stop()
+	i = installFed(t, data, "nats.url", server.URL())
+	awaitFed(i)
+	awaitAdmission(i, 4, "AAPL", "")
+	if status := feedStatus(i, control.Account); quarantines(&status) > 0 {
+		t.Errorf("after a restart: %+v", status)
+	}
 }
 
-// provokeFault does something to the account's feed and sees what must follow.
-func provokeFault(t *testing.T, i *installed, want bootstrap.Reason, n int, provoke func(epoch, version uint64)) {
-	t.Helper()
-	before, other := feedStatus(i, control.Account), feedStatus(i, control.Security)
-	provoke(before.Epoch, before.Watermark)
-	until(t, string(want), func() (bool, any) {
-		s := feedStatus(i, control.Account)
-		return s.Quarantines[want] > before.Quarantines[want], s
+// awaitForeign returns when the metrics show so many messages of other hands.
+func awaitForeign(i *installed, n int) {
+	i.t.Helper()
+	want := fmt.Sprintf("svc_outbox_foreign_messages_total{source=%q} %d\n", control.Account, n)
+	until(i.t, want, func() (bool, any) {
+		_, text := requested(i, "", "GET", "admin", "/metrics", "")
+		return strings.Contains(text, want), feedStatus(i, control.Account)
 	})
-	// What follows may be another fault, of the stream's new last message; but not this soon.
-	if after := feedStatus(i, control.Account); quarantines(&after) == quarantines(&before)+1 && after.LastReason != want {
-		t.Errorf("round %d: the reason is %s, want %s: %s", n, after.LastReason, want, after.Detail)
-	}
-	// Two changes more, and the source's own word is the last on the stream again.
-	postAccount(i, 4, n%2 == 0)
-	postAccount(i, 4, n%2 == 1)
+}
+
+// TestLostConsumerHealsByItself deletes the replica's consumer again and again: orders
+// are refused until the source is whole again, for which no change is needed, and the
+// other source does not notice.
+func TestLostConsumerHealsByItself(t *testing.T) {
+	server := brokertest.External(t)
+	i := installFed(t, t.TempDir(), "nats.url", server.URL())
 	awaitFed(i)
-	until(t, "the sequence goes on", func() (bool, any) {
-		s := feedStatus(i, control.Account)
-		return s.State == bootstrap.Ready && s.Watermark == before.Watermark+2, s
-	})
-	now := feedStatus(i, control.Security)
-	if now.State != bootstrap.Ready || now.Epoch != other.Epoch || now.Watermark != other.Watermark ||
-		fmt.Sprint(now.Quarantines) != fmt.Sprint(other.Quarantines) || now.Applied != other.Applied {
-		t.Fatalf("the other source has noticed: %+v, before %+v", now, other)
-	}
-	if got, want := admission(i, 4, "AAPL"), map[bool]string{true: "", false: "ACCOUNT_DISABLED"}[n%2 == 1]; got != want {
-		t.Errorf("round %d: an order afterwards: %q, want %q", n, got, want)
+	for range *feedRepeats {
+		before, other := feedStatus(i, control.Account), feedStatus(i, control.Security)
+		if n := server.DeleteConsumers(control.Account.Stream()); n != 1 {
+			t.Errorf("%d consumers of the stream", n)
+		}
+		until(t, "the loss is noticed", func() (bool, any) {
+			s := feedStatus(i, control.Account)
+			return s.Quarantines[bootstrap.Disconnected] > before.Quarantines[bootstrap.Disconnected], s
+		})
+		awaitFed(i)
+		awaitAdmission(i, 4, "AAPL", "")
+		now := feedStatus(i, control.Security)
+		if now.State != bootstrap.Ready || now.Watermark != other.Watermark || fmt.Sprint(now.Quarantines) != fmt.Sprint(other.Quarantines) {
+			t.Fatalf("the other source has noticed: %+v, before %+v", now, other)
+		}
 	}
 }
 
@@ -135,20 +165,24 @@ func wantNothingAdmitted(t *testing.T, i *installed) {
 	}
 }
 
-// TestNothingIsAdmittedWhileASourceIsNotReady closes the gate by a message that
-// somebody else has put on the account's stream: the source cannot have caught up
-// with it before it has given as many versions itself.
+// TestNothingIsAdmittedWhileASourceIsNotReady closes the gate by taking a change from
+// the account's tables that its stream has, as a database does that was restored from
+// a backup: the source stays out until an operator bumps its epoch.
 func TestNothingIsAdmittedWhileASourceIsNotReady(t *testing.T) {
-	i := installFed(t, t.TempDir())
+	server := brokertest.External(t)
+	i := installFed(t, t.TempDir(), "nats.url", server.URL())
 	awaitFed(i)
 	postStock(i, "LATER", true, false)
 	awaitAdmission(i, 1, "LATER", "")
 	for range 3 {
-		s := feedStatus(i, control.Account)
-		publishByHand(i, control.Account, deltaByHand(s.Epoch, s.Watermark+2))
-		until(t, "the gap is found", func() (bool, any) {
+		postAccount(i, 4, true)
+		awaitFed(i)
+		forgetLastChange(i)
+		before := feedStatus(i, control.Account)
+		server.DeleteConsumers(control.Account.Stream()) // the replica begins again
+		until(t, "the source is out", func() (bool, any) {
 			now := feedStatus(i, control.Account)
-			return now.Quarantines[bootstrap.Gap] > s.Quarantines[bootstrap.Gap], now
+			return now.Quarantines[bootstrap.VersionRegression] > before.Quarantines[bootstrap.VersionRegression], now
 		})
 		wantNothingAdmitted(t, i)
 		// The other source goes on meanwhile.
@@ -159,9 +193,29 @@ func TestNothingIsAdmittedWhileASourceIsNotReady(t *testing.T) {
 			return now.State == bootstrap.Ready && now.Watermark == other.Watermark+1 && quarantines(&now) == 0, now
 		})
 		wantNothingAdmitted(t, i)
-		postAccount(i, 4, true)
-		postAccount(i, 4, true)
+		if _, err := i.beside.Load().sources.bump(t.Context(), control.Account); err != nil {
+			t.Fatal(err)
+		}
 		awaitFed(i)
 		awaitAdmission(i, 4, "AAPL", "")
+	}
+}
+
+// forgetLastChange takes the last change of an account out of the database.
+func forgetLastChange(i *installed) {
+	i.t.Helper()
+	if err := i.beside.Load().db.Write(i.t.Context(), func(tx *store.Tx) error {
+		for _, edit := range []string{
+			"delete from outbox where source = 'account' and version = (select version from sources where source = 'account')",
+			"update accounts set version = 1 where version = (select version from sources where source = 'account')",
+			"update sources set version = version - 1 where source = 'account'",
+		} {
+			if _, err := tx.Exec(edit); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		i.t.Fatal(err)
 	}
 }

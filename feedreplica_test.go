@@ -18,6 +18,7 @@ import (
 	"posttrade/sidecars/broker"
 	"posttrade/sidecars/broker/brokertest"
 	"posttrade/sidecars/control"
+	"posttrade/sidecars/outbox"
 )
 
 // replicaRig is the replica of one source as main builds it, over a real core and
@@ -50,7 +51,7 @@ func newReplicaRig(t *testing.T, n int, change func(*bootstrap.Options)) *replic
 	until(t, "the embedded server runs", func() (bool, any) { ready, detail := r.broker.State(); return ready, detail })
 	service := httptest.NewServer(http.HandlerFunc(r.serve))
 	fetcher := newSnapshotFetcher(nil, func(control.Source) int { return 0 }, func() (string, error) { return "", nil })
-	tail := tailOf(r.broker, control.Account, bootstrap.DefaultMaxSilence)
+	tail := tailOf(r.broker, control.Account, everyHand{}, bootstrap.DefaultMaxSilence)
 	o := bootstrap.Options{
 		Source: control.Account, Sink: &controlSink{source: control.Account, k: r.k, now: time.Now, log: log}, Logger: log,
 		Jitter: func() float64 { return 0 },
@@ -87,6 +88,15 @@ func newReplicaRig(t *testing.T, n int, change func(*bootstrap.Options)) *replic
 	})
 	return r
 }
+
+// everyHand takes whatever is on the stream for the source's, which has no outbox here.
+type everyHand struct{}
+
+func (everyHand) Own(_ context.Context, _ uint64, m *outbox.Message) (bool, uint64, error) {
+	d, _ := control.ParseDelta(control.Account, m.Data) // what is none has no version
+	return true, d.Version, nil
+}
+func (everyHand) Strange(*outbox.Message) {}
 
 // closedGate counts a bootstrap that goes on while orders are let in.
 func (r *replicaRig) closedGate() {
@@ -323,7 +333,7 @@ func TestHoleInTheStreamIsAGap(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	feed, err := tailOf(b, control.Account, bootstrap.DefaultMaxSilence)(t.Context())
+	feed, err := tailOf(b, control.Account, everyHand{}, bootstrap.DefaultMaxSilence)(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -344,7 +354,7 @@ func TestHoleInTheStreamIsAGap(t *testing.T) {
 	if _, err := feed.Next(t.Context()); !errors.Is(err, bootstrap.ErrGap) {
 		t.Errorf("behind the hole: %v", err)
 	}
-	late, err := tailOf(b, control.Account, bootstrap.DefaultMaxSilence)(t.Context())
+	late, err := tailOf(b, control.Account, everyHand{}, bootstrap.DefaultMaxSilence)(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

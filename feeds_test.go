@@ -24,6 +24,7 @@ import (
 
 	"posttrade/matcher/gate"
 	"posttrade/sidecars/bootstrap"
+	"posttrade/sidecars/broker/brokertest"
 	"posttrade/sidecars/control"
 	"posttrade/sidecars/store"
 )
@@ -346,7 +347,8 @@ func TestFeedMetrics(t *testing.T) {
 // may: writes and snapshots need an admin's token, and the services talk TLS.
 func TestFeedsBehindTokensAndTLS(t *testing.T) {
 	certificate, key := selfSigned(t)
-	i := installFed(t, t.TempDir(), "controlfeed.snapshot-auth", "true", "reference.write-auth.enforced", "true",
+	server := brokertest.External(t)
+	i := installFed(t, t.TempDir(), "nats.url", server.URL(), "controlfeed.snapshot-auth", "true", "reference.write-auth.enforced", "true",
 		"http.tls-cert", certificate, "http.tls-key", key)
 	awaitFed(i)
 	user := gate.Mint(mustSecret(t, i), gate.Claims{Subject: "user", Accounts: []uint32{1}}, "", time.Hour, time.Now())
@@ -366,10 +368,10 @@ func TestFeedsBehindTokensAndTLS(t *testing.T) {
 	postAccount(i, 777, true)
 	awaitAdmission(i, 777, "ZZTOP", "")
 	// The replica fetches again, not just once.
-	publishByHand(i, control.Account, []byte("x"))
+	server.DeleteConsumers(control.Account.Stream())
 	until(t, "quarantined and healed", func() (bool, any) {
 		s := feedStatus(i, control.Account)
-		return s.Quarantines[bootstrap.Malformed] == 1 && s.State == bootstrap.Ready, s
+		return s.Quarantines[bootstrap.Disconnected] == 1 && s.State == bootstrap.Ready, s
 	})
 }
 

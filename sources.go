@@ -30,7 +30,7 @@ func newControlSources(db *store.DB, b *broker.Broker, poll time.Duration, k *co
 	for _, name := range control.Sources() {
 		stream := controlStream{b, name}
 		s.feeds[name] = &controlFeed{source: name, stream: stream, log: log, outbox: outbox.New(outbox.Options{
-			Source: name, DB: db, Stream: stream, Poll: poll, Logger: log,
+			Source: name, DB: db, Stream: stream, Poll: poll, Logger: log, Returned: b.Changed,
 		})}
 	}
 	options := func(name control.Source) source.Options {
@@ -87,15 +87,18 @@ func (s *controlSources) replicate(c *config, k *core, b *broker.Broker, l *list
 	}
 	silence := c.Millis("risk.feed.max-silence-ms")
 	for name, feed := range s.feeds {
-		sink := &controlSink{source: name, k: k, now: time.Now, log: feed.log}
+		sink := &controlSink{
+			source: name, k: k, now: time.Now, log: feed.log, quarantined: feed.outbox.Doubt,
+		}
 		feed.sink.Store(sink)
 		feed.bootstrap.Store(bootstrap.New(bootstrap.Options{
-			Source: name, Tail: tailOf(b, name, silence),
+			Source: name, Tail: tailOf(b, name, feed.outbox, silence),
 			Fetch:          func(ctx context.Context) (control.Snapshot, error) { return fetcher.fetch(ctx, name, at[name]) },
 			Sink:           sink,
 			Behind:         func(ctx context.Context, watermark uint64) error { return feed.outbox.Behind(ctx, watermark, silence) },
 			BufferCapacity: c.Int("risk.bootstrap.buffer-capacity"),
 			MaxSilence:     silence,
+			Returned:       b.Changed,
 			Logger:         feed.log,
 		}))
 	}
@@ -149,6 +152,8 @@ func (s *controlSources) metrics(emit func(name, help string, counter bool, valu
 			unknown = sink.unknown.count()
 		}
 		emit("svc_replica_unknown_records", "Records that the engine has no room for: unknown to the gate.", false, float64(unknown), "source", label)
+		emit("svc_outbox_foreign_messages_total", "Messages of other hands on the stream, passed over.", true,
+			float64(f.outbox.Foreign()), "source", label)
 		b := f.bootstrap.Load()
 		if b == nil {
 			emit("svc_replica_ready", "1 when the source is ready.", false, 1, "source", label)
@@ -177,11 +182,7 @@ func (s *controlSources) metrics(emit func(name, help string, counter bool, valu
 
 // bump begins a new epoch of a source, above everything that its stream has.
 func (s *controlSources) bump(ctx context.Context, name control.Source) (epoch uint64, err error) {
-	stream := s.feeds[name].stream
-	if err := stream.Ensure(ctx); err != nil {
-		return 0, err
-	}
-	last, err := outbox.LastOnStream(ctx, stream, name)
+	last, err := s.feeds[name].outbox.LastOnStream(ctx)
 	if err != nil {
 		return 0, err
 	}

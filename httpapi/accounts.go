@@ -172,7 +172,7 @@ func (d *decoder) account() accounts.Account {
 		case "enabled":
 			a.Enabled, a.EnabledUnsaid = d.flag("enabled"), false
 		default:
-			d.fail(errUnknownField)
+			d.unknown(key)
 		}
 	}
 	d.require("id", id)

@@ -2,13 +2,14 @@ package httpapi
 
 import (
 	"errors"
+	"strconv"
 
 	"posttrade/matcher"
 )
 
 // What a body can have wrong beside its JSON. They carry nothing of the input.
 var (
-	errUnknownField   = errors.New("unknown field")
+	errUnknownField   = errors.New("unknown member")
 	errMissingField   = errors.New("required field is missing")
 	errChoice         = errors.New("not one of the allowed values")
 	errText           = errors.New("not printable ASCII of the allowed length")
@@ -33,7 +34,7 @@ func (d *decoder) accountControl() (c accountControl) {
 		case "enabled":
 			c.enabled, enabled = d.flag("enabled"), true
 		default:
-			d.fail(errUnknownField)
+			d.unknown(key)
 		}
 	}
 	d.require("accountId", account)
@@ -58,7 +59,7 @@ func (d *decoder) securityControl() (c securityControl) {
 		case "halted":
 			c.halted, halted = d.flag("halted"), true
 		default:
-			d.fail(errUnknownField)
+			d.unknown(key)
 		}
 	}
 	d.require("security", security)
@@ -82,7 +83,7 @@ func (d *decoder) restriction() (c restriction) {
 		case "restricted":
 			c.restricted, restricted = d.flag("restricted"), true
 		default:
-			d.fail(errUnknownField)
+			d.unknown(key)
 		}
 	}
 	d.require("security", security)
@@ -116,7 +117,7 @@ func (d *decoder) policy() (p policy) {
 		case "maxConcentrationNotional":
 			p.maxConcentration = d.price("maxConcentrationNotional")
 		default:
-			d.fail(errUnknownField)
+			d.unknown(key)
 		}
 	}
 	d.require("policyVersion", version)
@@ -136,10 +137,30 @@ func (d *decoder) require(field string, seen bool) {
 	}
 }
 
+// unknown refuses a member that the object does not have, by its name.
+func (d *decoder) unknown(key []byte) {
+	d.stranger = quoted(key)
+	d.fail(errUnknownField)
+}
+
+// maxQuoted is as much of a client's name for something as it is shown again.
+const maxQuoted = 64
+
+// quoted is a client's name for something, in quotes and printable whatever is in it.
+func quoted(name []byte) string {
+	if len(name) > maxQuoted {
+		return strconv.QuoteToASCII(string(name[:maxQuoted])) + "..."
+	}
+	return strconv.QuoteToASCII(string(name))
+}
+
 // bodyProblem words a body that cannot be read.
 func (d *decoder) bodyProblem(err error, index int) problem {
 	detail := err.Error()
-	if d.field != "" {
+	switch {
+	case errors.Is(err, errUnknownField):
+		detail = d.stranger + ": " + detail
+	case d.field != "":
 		detail = "field " + d.field + ": " + detail
 	}
 	if index >= 0 {

@@ -170,7 +170,7 @@ func openRows() (rows []row) {
 		row{"POST /recon/full-history/reindex", `{}`, "admin", 200, ""},
 		row{"GET /recon/full-history/trades?sinceSeq=1&limit=1", "", "admin", 200, ""},
 		row{"GET /regulatory/report?fromSeq=2&toSeq=3", "", "admin", 200, ""},
-		row{"GET /regulatory/report?fromSeq=1000&toSeq=9223372036854775807", "", "admin", 200, ""},
+		row{"GET /regulatory/report?fromSeq=1000&toSeq=9223372036854775807", "", "admin", 400, CodeBadRequest},
 		row{"POST /orders", goodOrder, "", 201, ""},
 		row{"POST /orders", goodOrder, "bad", 201, ""}, // ignored while entitlements are off
 		row{"POST /orders", orderBody("1", "Buy", "10", "100", `,"clientOrderId":"c-1"`), "", 201, ""},

@@ -79,8 +79,7 @@ func (d *decoder) contract(c *contractRequest, swaption bool) {
 			}
 		}
 		if saw |= term; term&needed == 0 {
-			d.field = ""
-			d.fail(errUnknownField)
+			d.unknown(key)
 		}
 	}
 	switch lacks := needed &^ saw; {

@@ -63,7 +63,7 @@ func TestBookingBodiesThatCannotBeRead(t *testing.T) {
 	tests := []struct{ name, body, detail string }{
 		{"nothing", ``, ""}, {"an array", `[` + goodSwaption + `]`, ""}, {"null", `null`, ""}, {"an empty object", `{}`, "field accountId: required"},
 		{"two objects", goodSwaption + goodSwaption, ""}, {"half", goodSwaption[:50], ""}, {"a member twice", with(`{`, `{"accountId":1,`), ""},
-		{"an unknown member", with(`{`, `{"security":"AAA",`), "unknown field"}, {"a member in another case", with(`notional`, `Notional`), "unknown field"},
+		{"an unknown member", with(`{`, `{"security":"AAA",`), `"security": unknown member`}, {"a member in another case", with(`notional`, `Notional`), `"Notional": unknown member`},
 		{"account -1", with(`Id":1`, `Id":-1`), "field accountId"}, {"account 2^32", with(`Id":1`, `Id":4294967296`), "field accountId"},
 		{"account as text", with(`Id":1`, `Id":"1"`), "field accountId"}, {"account of null", with(`Id":1`, `Id":null`), "field accountId"},
 		{"Buy for a direction", with(`"Receive"`, `"Buy"`), "field payReceive"}, {"PAY_FIXED", with(`"Receive"`, `"PAY_FIXED"`), "field payReceive"},
@@ -119,7 +119,7 @@ func TestBookingBodiesThatCannotBeRead(t *testing.T) {
 	}
 	for _, option := range []string{`"expiryDate":"2026-03-04"`, `"exerciseStyle":"European"`, `"expiryDate":null`} {
 		a := r.post("/swaps", `{`+option+`,`+goodSwap[1:], "").want(t, 400, CodeMalformedBody)
-		if a.field(t, "detail") != "unknown field" {
+		if name, _, _ := strings.Cut(option, ":"); a.field(t, "detail") != name+": unknown member" {
 			t.Errorf("%s: %s", option, a.body)
 		}
 	}

@@ -38,10 +38,11 @@ const (
 
 // decoder reads request bodies. It is kept with its Reader, so that decoding an
 // order allocates nothing. field is the member that was read last, for the
-// detail of a refusal.
+// detail of a refusal, unless that is about a stranger.
 type decoder struct {
-	json  strictjson.Reader
-	field string
+	json     strictjson.Reader
+	field    string
+	stranger string // the member that an object does not have, quoted
 }
 
 func (d *decoder) reset(body []byte) {
@@ -98,7 +99,7 @@ func (d *decoder) slowOrder(o *orderRequest) {
 		case "timeInForce":
 			o.flags = d.timeInForce()
 		default:
-			d.fail(errUnknownField)
+			d.unknown(key)
 		}
 	}
 	const required = sawAccount | sawSecurity | sawSide | sawQuantity
@@ -132,7 +133,7 @@ func (d *decoder) trade(o *orderRequest) {
 		case "quantity":
 			o.qty, saw = d.quantity(), saw|sawQuantity
 		default:
-			d.fail(errUnknownField)
+			d.unknown(key)
 		}
 	}
 	const required = sawAccount | sawSecurity | sawSide | sawQuantity
@@ -154,7 +155,7 @@ func (d *decoder) replacement(o *orderRequest) {
 		case "limitPrice":
 			o.limitPx, saw = d.price("limitPrice"), saw|sawLimit
 		default:
-			d.fail(errUnknownField)
+			d.unknown(key)
 		}
 	}
 	if saw != sawQuantity|sawLimit {
@@ -172,7 +173,7 @@ func (d *decoder) tick() (security []byte, px int64) {
 		case "price":
 			px, saw = d.price("price"), saw|sawLimit
 		default:
-			d.fail(errUnknownField)
+			d.unknown(key)
 		}
 	}
 	if saw != sawSecurity|sawLimit {

@@ -62,7 +62,7 @@ func (d *decoder) tokenRequest() (q tokenRequest) {
 			}
 			q.life, life = time.Duration(n)*time.Second, true
 		default:
-			d.fail(errUnknownField)
+			d.unknown(key)
 		}
 	}
 	d.require("subject", subject)

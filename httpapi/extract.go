@@ -21,8 +21,7 @@ func (d *decoder) extract() extractRequest {
 		case "priceVersion":
 			r.priceVersion = d.priceVersion()
 		default:
-			d.field = ""
-			d.fail(errUnknownField)
+			d.unknown(key)
 		}
 	}
 	d.require("sessionDate", session)

@@ -29,6 +29,7 @@ const (
 	faultURI           // 414
 	faultHeader        // 431
 	faultBusy          // 503: no memory for the body now
+	faultBody          // 413
 )
 
 // errFraming is what the HTTP library reads once the framing has given up.
@@ -55,8 +56,9 @@ const (
 // What it accepts is narrower than RFC 9112 and means the same to every reader:
 // CRLF only, one space twice in the request line, an origin-form target,
 // HTTP/1.0 or 1.1, no folded header, no space before a colon, at most one of
-// Content-Length and Transfer-Encoding and each once, `chunked` alone, no chunk
-// extensions, no trailers, Authorization and Content-Type at most once.
+// Content-Length and Transfer-Encoding and each once, `chunked` alone, no trailers,
+// Authorization and Content-Type at most once. Chunk extensions mean nothing and are
+// passed over. A body that is too long and waits to be asked for is never asked for.
 //
 // One goroutine reads, writes, sets deadlines and closes. A server that shuts down
 // closes too, an idle connection or, below this, the socket of a silent one: Close uses nothing
@@ -70,10 +72,14 @@ type framedConn struct {
 	hasTE   bool  // Transfer-Encoding seen
 	hasAuth bool  // Authorization seen
 	hasType bool  // Content-Type seen
+	expects bool  // the body waits for "100 Continue"
 	http10  bool  // the message is HTTP/1.0
 	left    int64 // body or chunk bytes still to come, and the Content-Length while in the header
-	block   int   // header bytes of this message so far
+	block   int   // header bytes of this message so far, then those of chunk extensions
 	body    int64 // bytes of the chunks of this message so far
+
+	target []byte                  // of the message
+	limit  func(target []byte) int // the longest body that a target takes; nil: any
 
 	carry []byte // the start of a line whose end has not arrived
 
@@ -262,8 +268,11 @@ func longRequestLine(carry, rest []byte) fault {
 	return faultFraming
 }
 
-// maxChunkLine is eight hexadecimal digits and CRLF.
-const maxChunkLine = 10
+const (
+	maxChunkExtension = 256
+	// maxChunkLine is eight hexadecimal digits, an extension, and CRLF.
+	maxChunkLine = 8 + maxChunkExtension + 2
+)
 
 // line checks one line, its LF included.
 func (c *framedConn) line(line []byte) fault {
@@ -318,6 +327,7 @@ func (c *framedConn) requestLine(b []byte) fault {
 	if j > maxURIBytes {
 		return faultURI
 	}
+	c.target = append(c.target[:0], rest[:j]...)
 	version := rest[j+1:]
 	if len(version) != 8 || string(version[:7]) != "HTTP/1." || version[7] != '0' && version[7] != '1' {
 		return faultFraming
@@ -335,6 +345,8 @@ func (c *framedConn) headerLine(b []byte) fault {
 	}
 	name := b[:colon]
 	switch len(name) {
+	case len("expect"):
+		c.expects = c.expects || equalFold(name, "expect")
 	case len("content-length"):
 		if equalFold(name, "content-length") {
 			n, ok := parseLength(trimSpace(b[colon+1:]))
@@ -373,8 +385,10 @@ func (c *framedConn) headEnds() fault {
 	switch {
 	case c.hasCL && c.hasTE, c.hasTE && c.http10:
 		return faultFraming
+	case c.expects && c.hasCL && c.limit != nil && c.left > int64(c.limit(c.target)):
+		return faultBody // the library would ask for it first
 	case c.hasTE:
-		c.phase = phaseChunkSize
+		c.phase, c.block = phaseChunkSize, 0
 	case c.hasCL && c.left > 0:
 		if why := c.reserve(c.left); why != faultNone {
 			return why
@@ -386,8 +400,20 @@ func (c *framedConn) headEnds() fault {
 	return faultNone
 }
 
-// chunkSize checks the line in front of a chunk: hexadecimal digits, nothing else.
+// chunkSize checks the line in front of a chunk: hexadecimal digits, and perhaps an
+// extension. All extensions of a message together are no longer than a header may be.
 func (c *framedConn) chunkSize(b []byte) fault {
+	if i := bytes.IndexByte(b, ';'); i >= 0 {
+		for _, ch := range b[i:] {
+			if ch < ' ' && ch != '\t' || ch == 0x7f {
+				return faultFraming
+			}
+		}
+		if c.block += len(b) - i; len(b)-i > maxChunkExtension || c.block > maxHeaderBlockBytes {
+			return faultFraming
+		}
+		b = b[:i]
+	}
 	if len(b) == 0 || len(b) > 8 {
 		return faultFraming
 	}
@@ -416,7 +442,7 @@ func (c *framedConn) chunkSize(b []byte) fault {
 // reset makes ready for the next message of the connection.
 func (c *framedConn) reset() {
 	c.phase, c.fresh, c.left, c.block, c.body = phaseRequestLine, true, 0, 0, 0
-	c.hasCL, c.hasTE, c.hasAuth, c.hasType, c.http10 = false, false, false, false, false
+	c.hasCL, c.hasTE, c.hasAuth, c.hasType, c.http10, c.expects = false, false, false, false, false, false
 }
 
 // parseLength reads 1*DIGIT, at most 15 of them.

@@ -42,6 +42,9 @@ func (f *fakeReporter) Clip(from, to uint64) (first, last uint64, err error) {
 	if to == 0 || to > f.head {
 		to = f.head
 	}
+	if from > to {
+		return 0, 0, fmt.Errorf("audit: %w", audit.ErrRange)
+	}
 	return max(from, 1), to, nil
 }
 

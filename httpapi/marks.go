@@ -104,8 +104,7 @@ func (d *decoder) mark() (m store.Mark) {
 		case "quality":
 			m.Quality = d.quality()
 		default:
-			d.field = ""
-			d.fail(errUnknownField)
+			d.unknown(key)
 		}
 	}
 	d.require("security", security)

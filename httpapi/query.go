@@ -41,7 +41,7 @@ func (v *visit) eachParameter(f func(name string, value []byte) bool) problem {
 		key := string(name)
 		for _, other := range names[:n] {
 			if other == key {
-				return badQuery("a parameter is there twice")
+				return badQuery("parameter " + quoted(name) + ": it is there twice")
 			}
 		}
 		if n == len(names) {
@@ -51,7 +51,7 @@ func (v *visit) eachParameter(f func(name string, value []byte) bool) problem {
 		n++
 		decoded, ok := unescape(value)
 		if !ok || !f(key, decoded) {
-			return badQuery("a parameter is unknown or its value is not allowed")
+			return badQuery("parameter " + quoted(name) + ": it is unknown or its value is not allowed")
 		}
 	}
 	return problem{}

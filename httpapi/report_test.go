@@ -91,7 +91,7 @@ func TestReportIsWhatTheContractSays(t *testing.T) {
 		query    string
 		from, to uint64
 	}{
-		{"", 1, 5}, {"?fromSeq=2", 2, 5}, {"?toSeq=3", 1, 3}, {"?fromSeq=4&toSeq=4", 4, 4}, {"?fromSeq=1&toSeq=99", 1, 5}, {"?fromSeq=7", 7, 5},
+		{"", 1, 5}, {"?fromSeq=2", 2, 5}, {"?toSeq=3", 1, 3}, {"?fromSeq=4&toSeq=4", 4, 4}, {"?fromSeq=1&toSeq=99", 1, 5}, {"?fromSeq=5", 5, 5},
 	} {
 		one := r.fetch(tt.query, nil)
 		if one.err != nil || one.status != 200 || string(one.body) != wantReport(tt.from, tt.to) {

@@ -177,7 +177,7 @@ func (d *decoder) stock() securities.Stock {
 		case "halted":
 			s.Halted, s.HaltedUnsaid = d.flag("halted"), false
 		default:
-			d.fail(errUnknownField)
+			d.unknown(key)
 		}
 	}
 	d.require("ticker", ticker)

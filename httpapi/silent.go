@@ -51,6 +51,7 @@ func (s *silent) close() {
 func (s *server) framed(c net.Conn) net.Conn {
 	framed := newFramedConn(c)
 	framed.open, framed.silent, framed.bodies = &s.open, &s.silent, s.bodies
+	framed.limit = s.bodyLimit
 	if !s.silent.add(framed) {
 		_ = framed.Close() // as if it had not been accepted
 		return nil

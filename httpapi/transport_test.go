@@ -117,7 +117,12 @@ var hostile = []struct {
 	{"TLS", 400, "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\n"},
 	{"empty lines", 400, "\r\n\r\n" + healthy},
 	{"a chunk size with a sign", 400, postOrder("Transfer-Encoding: chunked\r\n", "+2\r\n{}\r\n0\r\n\r\n")},
-	{"a chunk extension", 400, postOrder("Transfer-Encoding: chunked\r\n", "2;a=b\r\n{}\r\n0\r\n\r\n")},
+	{"a chunk extension without a size", 400, postOrder("Transfer-Encoding: chunked\r\n", ";a=b\r\n{}\r\n0\r\n\r\n")},
+	{"a NUL in a chunk extension", 400, postOrder("Transfer-Encoding: chunked\r\n", "2;a=\x00\r\n{}\r\n0\r\n\r\n")},
+	{"a chunk extension ended by LF", 400, postOrder("Transfer-Encoding: chunked\r\n", "2;a\n{}\r\n0\r\n\r\n")},
+	{"a chunk extension with a CR", 400, postOrder("Transfer-Encoding: chunked\r\n", "2;a\rb\r\n{}\r\n0\r\n\r\n")},
+	{"a long chunk extension", 400, postOrder("Transfer-Encoding: chunked\r\n", "2;"+strings.Repeat("a", 300)+"\r\n{}\r\n0\r\n\r\n")},
+	{"many chunk extensions", 400, postOrder("Transfer-Encoding: chunked\r\n", strings.Repeat("1;"+strings.Repeat("a", 200)+"\r\n \r\n", 50))},
 	{"a chunk size ended by LF", 400, postOrder("Transfer-Encoding: chunked\r\n", "2\n{}\r\n0\r\n\r\n")},
 	{"a chunk size of nine digits", 400, postOrder("Transfer-Encoding: chunked\r\n", "100000002\r\n{}\r\n0\r\n\r\n")},
 	{"an empty chunk size", 400, postOrder("Transfer-Encoding: chunked\r\n", "\r\n{}\r\n0\r\n\r\n")},
@@ -136,6 +141,8 @@ var hostile = []struct {
 	{"chunks over 64 KiB", 413, postOrder("Transfer-Encoding: chunked\r\n", "10001\r\n"+strings.Repeat(" ", 65537)+"\r\n0\r\n\r\n")},
 	{"a batch over 1 MiB", 413, "POST /orders/batch HTTP/1.1\r\nHost: x\r\nContent-Length: 1048577\r\n\r\n" + strings.Repeat(" ", 1048577)},
 	{"a body over the limit, expected", 413, postOrder("Content-Length: 65537\r\nExpect: 100-continue\r\n", "")},
+	{"a body over the limit, expected before its length", 413, postOrder("expect: 100-Continue\r\nContent-Length: 65537\r\n", "")},
+	{"a batch over the limit, expected", 413, "POST /orders/batch HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 1048577\r\n\r\n"},
 }
 
 // TestHostileFramingIsRefusedAndClosed sends each request alone, behind a good
@@ -166,9 +173,7 @@ func TestHostileFramingIsRefusedAndClosed(t *testing.T) {
 					}
 				}
 				a := w.receive("POST")
-				for a.status == 100 {
-					a = w.receive("POST")
-				}
+				// No body of these is ever asked for: a 100 would be the wrong status.
 				if a.status != tt.status {
 					t.Errorf("%s: status %d, want %d: %s", mode, a.status, tt.status, a.body)
 				}
@@ -199,6 +204,8 @@ var tolerated = []struct {
 	{"HTTP/1.0", 200, "GET /health HTTP/1.0\r\nHost: x\r\nConnection: keep-alive\r\n\r\n"},
 	{"an empty header value", 200, "GET /health HTTP/1.1\r\nHost: x\r\nA:\r\n\r\n"},
 	{"chunks", 201, postOrder("Transfer-Encoding: chunked\r\n", "5\r\n"+goodOrder[:5]+"\r\n"+hexLen(goodOrder[5:])+"\r\n"+goodOrder[5:]+"\r\n0\r\n\r\n")},
+	{"chunk extensions", 201, postOrder("Transfer-Encoding: chunked\r\n",
+		hexLen(goodOrder)+";a;b=c;d=\"e;f\"\r\n"+goodOrder+"\r\n0;last\r\n\r\n")},
 	{"Chunked in capitals", 201, postOrder("TRANSFER-ENCODING: Chunked\r\n", hexLen(goodOrder)+"\r\n"+goodOrder+"\r\n0\r\n\r\n")},
 	{"a body in a GET", 200, "GET /health HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}"},
 	{"a URI of 4096 bytes", 200, "GET /health?" + strings.Repeat("a", 4096-8) + " HTTP/1.1\r\nHost: x\r\n\r\n"},

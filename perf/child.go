@@ -34,7 +34,7 @@ func (r *Run) startServer(name string, flags ...string) (*child, error) {
 		"--admin.listen=127.0.0.1:0"}, flags...)
 	c := &child{cmd: exec.Command(r.o.Binary, args...), dir: dir}
 	c.cmd.Stderr = os.Stderr
-	if err := c.cmd.Start(); err != nil {
+	if err := start(c.cmd); err != nil {
 		return nil, fmt.Errorf("start server: %w", err)
 	}
 	for range 6000 {
@@ -128,7 +128,7 @@ func (r *Run) startHello() (*child, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.cmd.Start(); err != nil {
+	if err := start(c.cmd); err != nil {
 		return nil, fmt.Errorf("start hello: %w", err)
 	}
 	line, err := bufio.NewReader(out).ReadString('\n')

@@ -139,7 +139,7 @@ func LoopbackMembers(n int) (list string, err error) {
 func (m *memberProcess) start() error {
 	m.cmd, m.said, m.ended = exec.Command(m.binary, m.args...), new(bytes.Buffer), make(chan struct{})
 	m.cmd.Stderr = m.said
-	if err := m.cmd.Start(); err != nil {
+	if err := start(m.cmd); err != nil {
 		return fmt.Errorf("start member %s: %w", m.id, err)
 	}
 	cmd, ended := m.cmd, m.ended

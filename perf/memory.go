@@ -43,7 +43,7 @@ func (r *Run) residentUnderLoad(n int) (early, late float64, err error) {
 	cmd := exec.Command(r.o.Binary, "replay", "--synthetic", strconv.Itoa(n),
 		"--data.dir="+filepath.Join(r.o.Dir, "memory"))
 	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
+	if err := start(cmd); err != nil {
 		return 0, 0, err
 	}
 	exited := make(chan error, 1)

@@ -226,7 +226,11 @@ func (p programs) run(program string, args ...string) (string, error) {
 	var out, complaint bytes.Buffer
 	cmd := exec.CommandContext(ctx, program, append([]string{"perf", "sample"}, args...)...)
 	cmd.Stdout, cmd.Stderr = &out, &complaint
-	if err := cmd.Run(); err != nil {
+	err := start(cmd)
+	if err == nil {
+		err = cmd.Wait()
+	}
+	if err != nil {
 		return "", fmt.Errorf("run %s: %w: %s", filepath.Base(program), err, firstOf(complaint.String()))
 	}
 	return out.String(), nil

@@ -14,8 +14,8 @@ import (
 
 // Errors of a report.
 var (
-	// ErrRange: the range begins after its end.
-	ErrRange = errors.New("fromSeq is after toSeq")
+	// ErrRange: the range begins after its end, or after the durable head.
+	ErrRange = errors.New("fromSeq is after toSeq or the last sequence")
 	// ErrBusy: as many reports as may be are being made.
 	ErrBusy = errors.New("too many reports at a time")
 	// ErrEngine: the engine cannot name its securities.
@@ -57,8 +57,8 @@ func (r *Reporter) Genesis() []byte {
 
 // Clip turns the bounds as they were asked for into the range that Write takes:
 // a from of 0, absent, is the first sequence, a to of 0, absent, the durable
-// head, and a to beyond the head becomes the head. A from beyond the head leaves
-// an empty range. ErrRange when both were given and from is after to.
+// head, and a to beyond the head becomes the head. ErrRange when a from was given
+// that is after the to, or after the head; a journal without a command is an empty range.
 func (r *Reporter) Clip(from, to uint64) (first, last uint64, err error) {
 	if to != 0 && from > to {
 		return 0, 0, fmt.Errorf("audit: report fromSeq=%d toSeq=%d: %w", from, to, ErrRange)
@@ -66,6 +66,9 @@ func (r *Reporter) Clip(from, to uint64) (first, last uint64, err error) {
 	head, _ := r.j.Head()
 	if to == 0 || to > head {
 		to = head
+	}
+	if from > to {
+		return 0, 0, fmt.Errorf("audit: report fromSeq=%d head=%d: %w", from, head, ErrRange)
 	}
 	return max(from, 1), to, nil
 }

@@ -58,9 +58,10 @@ var ErrRegression = errors.New("the snapshot is older than what was applied")
 // what was published after it.
 type Feed interface {
 	// Last is the message that was the stream's last when the subscription was
-	// confirmed: its version and its payload, 0 and nil for none.
+	// confirmed, of the source's own: its version and its payload, 0 and nil for none.
 	Last() (version uint64, payload []byte)
-	// Next waits for messages and returns their payloads in stream order. Any
+	// Next waits for messages and returns the payloads of the source's own, in stream
+	// order: what other hands have put on the stream is none of the replica's. Any
 	// error but ctx's means that the subscription is lost; ErrGap says why.
 	Next(ctx context.Context) ([][]byte, error)
 	// LastHeard is when a message or a heartbeat last came.
@@ -98,7 +99,10 @@ type Options struct {
 	// Behind is asked before the source becomes ready and while it is: an error says
 	// that changes above a watermark do not reach the stream, which is then quiet for
 	// the wrong reason. nil: nobody knows.
-	Behind         func(ctx context.Context, watermark uint64) error
+	Behind func(ctx context.Context, watermark uint64) error
+	// Returned gives a channel that closes when a broker that was away may be back; it
+	// ends the wait for the next round. nil: nothing tells.
+	Returned       func() <-chan struct{}
 	BufferCapacity int
 	MaxSilence     time.Duration
 	FetchTimeout   time.Duration
@@ -145,6 +149,9 @@ func New(o Options) *Bootstrap {
 	if o.Behind == nil {
 		o.Behind = func(context.Context, uint64) error { return nil }
 	}
+	if o.Returned == nil {
+		o.Returned = func() <-chan struct{} { return nil }
+	}
 	if o.Jitter == nil {
 		o.Jitter = rand.Float64
 	}
@@ -174,6 +181,7 @@ func (b *Bootstrap) Status() Status {
 func (b *Bootstrap) Run(ctx context.Context) error {
 	backoff := firstBackoff
 	for ctx.Err() == nil {
+		returned := b.o.Returned() // what returns during the round counts too
 		reached, err := b.once(ctx)
 		if ctx.Err() != nil {
 			break
@@ -187,6 +195,8 @@ func (b *Bootstrap) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 		case <-time.After(wait):
+		case <-returned:
+			backoff = firstBackoff
 		}
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -305,6 +306,42 @@ func TestUnreachableSourceBacksOff(t *testing.T) {
 			r.same()
 		})
 	}
+}
+
+// TestBrokersReturnEndsTheWait has an outage so long that rounds are half a minute
+// apart: the source is ready when the broker is back, not when the next round is due.
+func TestBrokersReturnEndsTheWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var returned atomic.Pointer[chan struct{}]
+		turn := func() (before *chan struct{}) {
+			next := make(chan struct{})
+			return returned.Swap(&next)
+		}
+		turn()
+		r := following(t, control.Account, func(o *Options) {
+			o.Returned = func() <-chan struct{} { return *returned.Load() }
+		})
+		defer r.stop()
+		for range 3 {
+			r.up.set(func(u *upstream) { u.tailErr = errors.New("no connection") })
+			r.feed().lose(errors.New("cut"))
+			<-time.After(5 * time.Minute)
+			synctest.Wait()
+			if s := r.b.Status(); s.State == Ready {
+				t.Fatalf("ready without a broker: %+v", s)
+			}
+			// Connected, but its streams are not there yet: the first rounds follow soon.
+			close(*turn())
+			synctest.Wait()
+			r.up.set(func(u *upstream) { u.tailErr = nil })
+			<-time.After(firstBackoff)
+			synctest.Wait()
+			if s := r.b.Status(); s.State != Ready {
+				t.Fatalf("not ready although the broker is back: %+v", s)
+			}
+		}
+		r.same()
+	})
 }
 
 func TestStalledFetchTimesOut(t *testing.T) {

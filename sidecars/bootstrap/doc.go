@@ -5,7 +5,7 @@
 //	        Tail, confirmed        Fetch, verified            up to the stream's last version
 //	bootstrapping ──► buffering ──► Install ──► installed ──► apply what is above the watermark ──► ready
 //	    ▲                                                                                            │ delta: apply
-//	    │ back-off, 100 ms doubling to 30 s                                                          │
+//	    │ back-off, 100 ms doubling to 30 s, ended by the broker's return                            │
 //	    └──────────────── quarantined ◄── gap, version_regression, epoch_change, checksum_failure, ──┘
 //	                                      count_mismatch, buffer_overflow, malformed, disconnected
 //

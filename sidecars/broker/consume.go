@@ -61,7 +61,7 @@ func (b *Broker) Consume(ctx context.Context, c ConsumerConfig, fn func(context.
 	defer context.AfterFunc(b.ctx, cancel)()
 	r := &consumption{b: b, c: c, fn: fn}
 	for ctx.Err() == nil {
-		changed := b.changed()
+		changed := b.Changed()
 		err := r.session(ctx)
 		if ctx.Err() != nil {
 			break
@@ -70,9 +70,18 @@ func (b *Broker) Consume(ctx context.Context, c ConsumerConfig, fn func(context.
 			r.trouble = text
 			b.log.Warn("consumer interrupted", "stream", c.Stream.Name, "durable", c.Durable, "err", err)
 		}
-		pause(ctx, r.retry.step(), changed)
+		r.rest(ctx, changed)
 	}
 	return nil
+}
+
+// rest waits before the next try, or until the connection changes: the server may be
+// there again then, and its streams in a moment.
+func (r *consumption) rest(ctx context.Context, changed <-chan struct{}) {
+	pause(ctx, r.retry.step(), changed)
+	if r.b.Changed() != changed {
+		r.retry.reset()
+	}
 }
 
 // consumption is one Consume under way.

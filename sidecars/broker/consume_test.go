@@ -309,7 +309,7 @@ func TestConsumeWaitsForAServerAndLogsThatOnce(t *testing.T) {
 	stop := consuming(t, b, bookingConsumer(), func(context.Context, []Message) error { return nil })
 	ctx := patience(t)
 	until(t, ctx, "the trouble is logged", func() bool { return strings.Contains(log.String(), "consumer interrupted") })
-	changed := b.changed()
+	changed := b.Changed()
 	pause(ctx, 800*time.Millisecond, changed) // several retries
 	stop()
 	if n := strings.Count(log.String(), "consumer interrupted"); n > 2 {
@@ -358,6 +358,42 @@ func TestConsumeRefusesAConfigurationWithoutNames(t *testing.T) {
 	for _, c := range []ConsumerConfig{{Durable: "d"}, {Stream: deltas()}} {
 		if err := b.Consume(patience(t), c, nil); err == nil {
 			t.Errorf("%+v is accepted", c)
+		}
+	}
+}
+
+// TestReturnOfTheServerEndsTheRest has a consumer that has failed for long: a change
+// of the connection makes it try now, and soon again. So does whoever waits for Changed.
+func TestReturnOfTheServerEndsTheRest(t *testing.T) {
+	b, srv := external(t)
+	ctx := patience(t)
+	ensure(t, ctx, b, bookingConsumer().Stream)
+	r := &consumption{b: b, c: bookingConsumer(), retry: backOff{next: retryMost}}
+	changed := b.Changed()
+	srv.Cut()
+	<-changed // else the test hangs
+	before := b.Changed()
+	srv.Stop()
+	srv.Restart()
+	for range 100 {
+		r.rest(ctx, changed)
+		if r.retry.next != 0 {
+			t.Fatalf("the next rest would take %v", r.retry.next)
+		}
+		r.retry.next = 24 * time.Hour
+	}
+	select {
+	case <-before:
+	case <-ctx.Done():
+		t.Error("nobody is told that the server is back")
+	}
+}
+
+// TestReconnectsAreTriedOften whatever the length of the outage.
+func TestReconnectsAreTriedOften(t *testing.T) {
+	for rounds := range 100 {
+		if d := reconnectDelay(rounds); d < retryFirst || d > time.Second/2 {
+			t.Errorf("after %d rounds: %v", rounds, d)
 		}
 	}
 }

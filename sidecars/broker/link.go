@@ -23,6 +23,9 @@ const (
 	// writeTimeout bounds what a write to a server that does not read can block: it
 	// holds the connection's lock, so calls and Close wait for it.
 	writeTimeout = 2 * time.Second
+	// reconnectMost is the longest pause between two attempts to connect: a server that
+	// comes back is met within it, and everything that waits begins again then.
+	reconnectMost = 500 * time.Millisecond
 )
 
 // session returns the connection of now. The first call makes it and waits for
@@ -60,8 +63,9 @@ func (b *Broker) session(ctx context.Context) (*session, error) {
 	}
 }
 
-// changed returns a channel that closes when a connection is made or lost.
-func (b *Broker) changed() <-chan struct{} {
+// Changed returns a channel that closes when a connection is made or lost. What waits
+// between two tries takes it before a try: the broker's return ends the wait.
+func (b *Broker) Changed() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.turned
@@ -148,10 +152,10 @@ func (b *Broker) connect() {
 // through the list of servers.
 func reconnectDelay(rounds int) time.Duration {
 	d := retryFirst
-	for ; rounds > 1 && d < retryMost; rounds-- {
+	for ; rounds > 1 && d < reconnectMost; rounds-- {
 		d *= 2
 	}
-	return min(d, retryMost)
+	return min(d, reconnectMost)
 }
 
 // dialer gives up, and closes what it made, when the Broker is closed.

@@ -10,6 +10,9 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
+// headerSignature is this program's own: who published the message can be told by it.
+const headerSignature = "Svc-Signature"
+
 // Header names of the NATS protocol.
 const (
 	headerMsgID       = "Nats-Msg-Id"
@@ -26,6 +29,7 @@ type Message struct {
 	Data        []byte
 	Sequence    uint64 // the stream's
 	MsgID       string // "" when it was published without one
+	Signature   string // the same
 	PublishedAt time.Time
 	Delivered   uint64 // how often, this time included; 0 when it was read, not delivered
 
@@ -86,7 +90,7 @@ func delivered(msg *nats.Msg, ackable bool) (Message, bool) {
 		}
 	}
 	m := Message{
-		Subject: msg.Subject, Data: msg.Data, MsgID: msg.Header.Get(headerMsgID),
+		Subject: msg.Subject, Data: msg.Data, MsgID: msg.Header.Get(headerMsgID), Signature: msg.Header.Get(headerSignature),
 		Delivered: n[0], Sequence: n[1], consumerSeq: n[2], PublishedAt: time.Unix(0, int64(n[3])), pending: n[4],
 	}
 	if ackable {

@@ -31,6 +31,8 @@ type PublishOptions struct {
 	ExpectLastSeq *uint64
 	// ExpectStream is the stream that must answer, "" for any.
 	ExpectStream string
+	// Signature travels with the message as it is, "" for none.
+	Signature string
 }
 
 // Ack is the stream's word that a message is stored.
@@ -139,7 +141,7 @@ func (f *flight) fly(ctx context.Context, s *session) error {
 
 func (f *flight) send(s *session, inbox string) error {
 	o := &f.out[f.sent]
-	header := make(nats.Header, 4)
+	header := make(nats.Header, 5)
 	set := func(name, value string) {
 		if value != "" {
 			header[name] = []string{value}
@@ -148,6 +150,7 @@ func (f *flight) send(s *session, inbox string) error {
 	set(headerMsgID, o.MsgID)
 	set(headerLastMsgID, o.ExpectLastMsgID)
 	set(headerStream, o.ExpectStream)
+	set(headerSignature, o.Signature)
 	if o.ExpectLastSeq != nil {
 		set(headerLastSeq, strconv.FormatUint(*o.ExpectLastSeq, 10))
 	}

@@ -251,7 +251,7 @@ func (b *Broker) get(ctx context.Context, stream string, request storedRequest) 
 		if err != nil {
 			return Message{}, fmt.Errorf("%w: unreadable header: %w", ErrUnavailable, err)
 		}
-		m.MsgID = header.Get(headerMsgID)
+		m.MsgID, m.Signature = header.Get(headerMsgID), header.Get(headerSignature)
 	}
 	return m, nil
 }

@@ -55,7 +55,7 @@ func ParseDelta(s Source, data []byte) (Delta, error) {
 			met |= 16
 			d.Record = readRecord(r, s)
 		default:
-			r.Fail(errUnknown)
+			r.Fail(unknown(key))
 		}
 	}
 	met.need(r, 5)

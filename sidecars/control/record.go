@@ -187,7 +187,10 @@ func (f fields) need(r *strictjson.Reader, n int) {
 	}
 }
 
-var errUnknown = fmt.Errorf("a member is unknown: %w", ErrMalformed)
+// unknown is what is wrong with a member that an object does not have.
+func unknown(key []byte) error {
+	return fmt.Errorf("%.64q: unknown member: %w", key, ErrMalformed)
+}
 
 // number reads a whole number of least to most.
 func number(r *strictjson.Reader, least, most uint64) uint64 {
@@ -257,7 +260,7 @@ func readRecord(r *strictjson.Reader, s Source) (rec Record) {
 		case s == Security && string(key) == "haltedVersion":
 			rec.HaltedVersion = number(r, 1, MaxVersion)
 		default:
-			r.Fail(errUnknown)
+			r.Fail(unknown(key))
 		}
 	}
 	if s == Account {

@@ -102,7 +102,7 @@ func ParseSnapshot(s Source, data []byte) (Snapshot, error) {
 				snap.Records = append(snap.Records, readRecord(r, s))
 			}
 		default:
-			r.Fail(errUnknown)
+			r.Fail(unknown(key))
 		}
 	}
 	met.need(r, 7)

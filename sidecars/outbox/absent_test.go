@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -312,4 +313,36 @@ func (r *rig) heals(what string) string {
 		return "published again"
 	}
 	return "lost in the middle"
+}
+
+// The broker's return ends the wait for the next try, however long that would be.
+func TestBrokersReturnEndsTheWait(t *testing.T) {
+	srv := brokertest.ExternalWith(t, brokertest.Config{Stopped: true})
+	b := openBroker(t, broker.Options{URL: srv.URL()})
+	r := newRig(t, storetest.Open(t, store.SQLite), b)
+	r.upsert(3)
+	r.b = New(Options{Source: account, DB: r.db, Stream: r.stream, Poll: 24 * time.Hour, Pause: 24 * time.Hour, Returned: b.Changed})
+	var tries atomic.Int64
+	r.b.o.Stream = &counted{r.stream, &tries}
+	r.run()
+	for range 3 {
+		until(t, "it has tried", func() bool { return tries.Load() > 0 })
+		srv.Restart()
+		until(t, "published", func() bool { return r.b.Unpublished() == 0 && r.b.Published() == uint64(r.n) })
+		srv.Stop()
+		tries.Store(0)
+		r.upsert(2)
+		r.b.Wake()
+	}
+}
+
+// counted is a stream that counts how often it was looked for.
+type counted struct {
+	*natsStream
+	tries *atomic.Int64
+}
+
+func (c *counted) Ensure(ctx context.Context) error {
+	defer c.tries.Add(1)
+	return c.natsStream.Ensure(ctx)
 }

@@ -3,8 +3,6 @@ package outbox
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"posttrade/sidecars/control"
 	"posttrade/sidecars/store"
@@ -27,7 +25,7 @@ func (b *Outbox) Compare(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	end, err := lastOwn(ctx, b.o.Stream, b.o.Source)
+	end, err := b.lastOwn(ctx)
 	if err != nil {
 		return err
 	}
@@ -40,31 +38,33 @@ func (b *Outbox) Compare(ctx context.Context) error {
 	}
 	found := ""
 	switch {
-	case end.version > version:
+	case end.forgotten && end.version > version:
 		return b.foreign(fmt.Sprintf("the stream has version %d, the source has only given %d", end.version, version))
+	case end.forgotten:
+		return b.foreign(fmt.Sprintf("the stream's version %d is not the outbox's", end.version))
 	case end.version > marked.Version:
 		found, err = b.markAcknowledged(ctx, marked.Version, &end)
-	case end.version > 0:
-		err = b.checkRow(ctx, end.version, &end.message)
 	}
 	if err == nil && end.version < marked.Version {
 		err = b.republish(ctx, end.version+1, marked.Version, epoch)
 	}
+	if err == nil {
+		err = b.drawKey(ctx)
+	}
 	if err != nil {
 		return err
-	}
-	if end.foreign > 0 {
-		found = fmt.Sprintf("somebody else has written to the stream: %d messages behind version %d", end.foreign, end.version)
 	}
 	if b.finding = found; found != "" {
 		b.raise(found)
 	}
+	b.passed = len(end.strange) > 0
 	b.last, b.after, b.compared = end.version, Outgoing{AfterSequence: &end.sequence}, true
 	b.end = mark{end.sequence, end.version}
-	if b.refusal != nil && *b.refusal == b.end {
+	if b.refusal != nil && *b.refusal == b.end || b.conflicts >= mostConflicts {
 		// A server that has lost messages from a damaged file may say of its end what it
-		// then does not accept, until it is started again. Nobody has written meanwhile: one
-		// row goes without a condition. Its id keeps it from being there twice.
+		// then does not accept, until it is started again; and another hand may write faster
+		// than this one can look. One row goes without a condition. Its id keeps it from
+		// being there twice.
 		b.after = Outgoing{}
 	}
 	return nil
@@ -75,75 +75,67 @@ type mark struct{ sequence, version uint64 }
 
 // end is what a stream ends with.
 type end struct {
-	sequence uint64 // of the stream's last message, whoever wrote it
-	version  uint64 // of our last message, 0 for none
-	message  Message
-	foreign  int // messages of others behind it
+	sequence  uint64 // of the stream's last message, whoever wrote it
+	version   uint64 // of our last message, 0 for none
+	message   Message
+	forgotten bool      // the outbox does not have it
+	strange   []Message // of other hands behind it, without their data, the last one first
 }
 
-// versionOf reads a message id of ours; false for anybody else's.
-func versionOf(s control.Source, m *Message) (uint64, bool) {
-	digits, ok := strings.CutPrefix(m.MsgID, string(s)+":")
-	if !ok {
-		return 0, false
-	}
-	version, err := strconv.ParseUint(digits, 10, 64)
-	if err != nil || version == 0 || version > control.MaxVersion || s.MsgID(version) != m.MsgID {
-		return 0, false
-	}
-	return version, true
-}
-
-// lastOwn finds a source's last message on its stream, from the end backwards.
-func lastOwn(ctx context.Context, stream Stream, s control.Source) (e end, err error) {
-	m, sequence, found, err := stream.Last(ctx)
+// lastOwn finds the source's last message on its stream, from the end backwards.
+func (b *Outbox) lastOwn(ctx context.Context) (e end, err error) {
+	counted := b.counted()
+	m, sequence, found, err := b.o.Stream.Last(ctx)
 	e.sequence = sequence
-	if err != nil || !found {
+	if err != nil {
 		return e, err
 	}
+	b.streamEnds(counted, sequence)
+	if !found {
+		return e, nil
+	}
 	for at := m.Sequence; ; {
-		if version, ok := versionOf(s, &m); found && ok {
-			e.version, e.message = version, m
-			return e, nil
-		}
 		if found {
-			e.foreign++
+			v, version, err := b.judge(ctx, &m)
+			if err != nil {
+				return e, err
+			}
+			if v != strange {
+				e.version, e.message, e.forgotten = version, m, v == forgotten
+				break
+			}
+			e.strange = append(e.strange, Message{Sequence: m.Sequence, MsgID: m.MsgID})
 		}
 		if at--; at == 0 {
-			return e, nil
+			break
 		}
-		if m, found, err = stream.At(ctx, at); err != nil {
+		if m, found, err = b.o.Stream.At(ctx, at); err != nil {
 			return e, err
 		}
 	}
+	for i := len(e.strange) - 1; i >= 0; i-- {
+		b.Strange(&e.strange[i])
+	}
+	return e, nil
 }
 
-// LastOnStream returns a source's last message on its stream as the row that
+// LastOnStream returns the source's last message on its stream as the row that
 // BumpEpoch of the source wants; Version 0 for none.
-func LastOnStream(ctx context.Context, stream Stream, s control.Source) (row store.OutboxRow, err error) {
-	if err := stream.Ensure(ctx); err != nil {
+func (b *Outbox) LastOnStream(ctx context.Context) (row store.OutboxRow, err error) {
+	if err := b.o.Stream.Ensure(ctx); err != nil {
 		return row, err
 	}
-	e, err := lastOwn(ctx, stream, s)
+	e, err := b.lastOwn(ctx)
 	if err != nil || e.version == 0 {
 		return row, err
 	}
 	row = store.OutboxRow{
 		Version: e.version, Epoch: 1, Payload: e.message.Data, Published: true, StreamSequence: e.message.Sequence,
 	}
-	if d, err := control.ParseDelta(s, e.message.Data); err == nil { // else somebody used our ids, and no epoch is known
+	if d, err := control.ParseDelta(b.o.Source, e.message.Data); err == nil { // else our ids were used, and no epoch is known
 		row.Epoch = d.Epoch
 	}
 	return row, nil
-}
-
-// checkRow asserts that the outbox has a message's bytes under a version.
-func (b *Outbox) checkRow(ctx context.Context, version uint64, m *Message) error {
-	row, found, err := b.row(ctx, version)
-	if err == nil && (!found || string(row.Payload) != string(m.Data)) {
-		err = b.foreign(fmt.Sprintf("the stream's version %d is not the outbox's", version))
-	}
-	return err
 }
 
 // row reads the row of a version.
@@ -178,15 +170,18 @@ func (b *Outbox) markAcknowledged(ctx context.Context, after uint64, e *end) (fo
 	at := map[uint64]uint64{}
 	m, there := e.message, true
 	for sequence := e.message.Sequence; ; {
-		version, ours := versionOf(b.o.Source, &m)
-		if there && ours {
-			if version <= after {
+		if there {
+			v, version, err := b.judge(ctx, &m)
+			if err != nil {
+				return "", err
+			}
+			if v == forgotten {
+				return "", b.foreign(fmt.Sprintf("the stream's version %d is not the outbox's", version))
+			}
+			if v == own && version <= after {
 				break
 			}
-			if _, again := at[version]; !again {
-				if err := b.checkRow(ctx, version, &m); err != nil {
-					return "", err
-				}
+			if _, again := at[version]; v == own && !again {
 				at[version] = sequence
 			}
 		}

@@ -205,14 +205,14 @@ func TestMessagesOfOthersAreAnAlarmAndNoMore(t *testing.T) {
 		}
 		r.step()
 		r.has([]uint64{1, 2, 3, 0, 0, 0, 4, 5})
-		if r.b.Alarms() != 1 || r.b.Alarm() == "" {
-			t.Errorf("%d alarms, %q", r.b.Alarms(), r.b.Alarm())
+		if r.b.Alarms() != 1 || r.b.Alarm() != "" || r.b.Foreign() != 3 {
+			t.Errorf("%d alarms, %q, %d messages", r.b.Alarms(), r.b.Alarm(), r.b.Foreign())
 		}
 		r.put("zzz", "again") // and while nothing of ours follows
 		for range 3 {
 			r.fresh()
 			r.step()
-			if r.b.Alarms() != 1 {
+			if r.b.Alarms() != 1 || r.b.Alarm() == "" {
 				t.Errorf("%d alarms, %q", r.b.Alarms(), r.b.Alarm())
 			}
 			r.step()

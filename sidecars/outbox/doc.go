@@ -17,10 +17,21 @@
 //	the stream lacks versions that are marked    it has lost them: publish those of this epoch again
 //	it lacks versions in the middle of those     alarm; they cannot be put back, replicas that meet
 //	                                             the gap take a snapshot; go on
-//	somebody else's messages behind ours         alarm; go on behind them
-//	versions that the database has never had,    alarm; publish nothing until an operator has bumped
-//	or other bytes under one of ours             the epoch: the database was restored from a backup
+//	messages of another hand                     alarm, count; go on behind them
+//	messages with our signature that the         alarm; publish nothing until an operator has bumped
+//	database does not have under their version   the epoch: it was restored from a backup
 //	rows missing among those that wait           the same
+//
+// Whose a message is, the outbox decides: the source's own are what it has, byte for
+// byte, under their version. Each carries a signature too, made with a key that is
+// drawn once and lies beside the source's counter. A message that the outbox does
+// not have is the source's all the same when it is signed: the database has
+// forgotten it. Anything else is of another hand, whatever id it has, and no replica
+// may judge it (Own). What the build before has published has no signature; until a
+// publisher has found stream and database to agree, and drawn the key, an id is taken
+// for the source's. An id that another hand has used is lost to us for as long as the
+// stream's window of ids lasts: the version goes out under another, account:7:<part of
+// its signature>.
 //
 // Rows of an epoch before the source's are superseded, not published: whoever
 // hears of an epoch takes a snapshot, which holds what they said. A stream that
@@ -28,5 +39,6 @@
 // is then filled again from the first version of the epoch.
 //
 // Rows are published in strict version order and never past one that failed. One
-// goroutine runs it; Wake, Behind and the counters may be used from any.
+// goroutine runs it; Wake, Doubt, Own, Strange, Behind and the counters may be used
+// from any.
 package outbox

@@ -38,7 +38,7 @@ func (m *memory) Publish(_ context.Context, out []Outgoing) (acks []Ack, err err
 		if o.AfterMsgID != "" && o.AfterMsgID != last || o.AfterSequence != nil && *o.AfterSequence != uint64(len(m.messages)) {
 			return acks, ErrConflict
 		}
-		m.messages = append(m.messages, Message{Sequence: uint64(len(m.messages) + 1), MsgID: o.MsgID, Data: o.Data})
+		m.messages = append(m.messages, Message{Sequence: uint64(len(m.messages) + 1), MsgID: o.MsgID, Data: o.Data, Signature: o.Signature})
 		acks = append(acks, Ack{Sequence: uint64(len(m.messages))})
 	}
 	return acks, nil

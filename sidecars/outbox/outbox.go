@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,6 +18,10 @@ import (
 const (
 	DefaultPoll = 250 * time.Millisecond
 	batchRows   = 256
+
+	// mostConflicts is how often the stream's end may turn out to be another than it was
+	// a moment before.
+	mostConflicts = 3
 )
 
 // Options of New.
@@ -25,8 +30,13 @@ type Options struct {
 	DB     *store.DB
 	Stream Stream
 	Poll   time.Duration
+	Pause  time.Duration // the shortest one after an error; 0: that of package pace
 	Now    func() time.Time
 	Logger *slog.Logger
+
+	// Returned gives a channel that closes when a broker that was away may be back; it
+	// ends a wait after an error. nil: nothing tells.
+	Returned func() <-chan struct{}
 
 	// Marked is called between an acknowledgement and the commit of its mark, with the
 	// highest version; tests fail there. nil: nothing.
@@ -43,10 +53,22 @@ type Outbox struct {
 	finding  string   // what Compare found that is no reason to stop
 	end      mark     // where Compare found the stream to end
 	refusal  *mark    // where it ended when it refused what was to follow there; nil for none
-	troubled bool     // said in the log, once
+	passed   bool     // messages of other hands are the stream's last
+	taken    uint64   // the version whose id another hand has used last, 0 for none
+
+	conflicts int  // how often in a row the stream's end was another than Compare had found
+	troubled  bool // said in the log, once
+
+	doubted atomic.Bool // Compare again; any goroutine sets it
+	key     atomic.Pointer[[]byte]
+
+	mu        sync.Mutex // guards what follows: messages of other hands are met by any goroutine
+	strangeTo uint64     // the stream's sequence of the last that was counted
+	strangeAt time.Time  // when
 
 	// Run's goroutine writes these, anybody reads them.
 	published atomic.Uint64
+	strangers atomic.Uint64 // any goroutine writes it, like alarms
 	backlog   atomic.Pointer[store.Backlog]
 	alarms    atomic.Uint64
 	alarm     atomic.Pointer[string]
@@ -63,6 +85,9 @@ func New(o Options) *Outbox {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Returned == nil {
+		o.Returned = func() <-chan struct{} { return nil }
 	}
 	if o.Marked == nil {
 		o.Marked = func(uint64) error { return nil }
@@ -131,10 +156,13 @@ func (b *Outbox) foreign(what string) error {
 // settle ends an alarm when publishing goes on, but for what Compare found.
 func (b *Outbox) settle() {
 	b.refused.Store(false)
-	if b.finding == "" {
-		b.alarm.Store(nil)
-	} else {
+	switch text := otherHand; {
+	case b.finding != "":
 		b.raise(b.finding)
+	case b.passed: // Strange has counted and logged it
+		b.alarm.Store(&text)
+	default:
+		b.alarm.Store(nil)
 	}
 }
 
@@ -165,13 +193,16 @@ func (b *Outbox) Behind(ctx context.Context, watermark uint64, patience time.Dur
 // Run publishes until ctx ends. Neither an absent database nor an absent broker
 // ends it: rows wait.
 func (b *Outbox) Run(ctx context.Context) error {
-	var failures pace.Backoff
+	failures := pace.Backoff{Least: b.o.Pause}
 	for ctx.Err() == nil {
+		returned := b.o.Returned() // what returns during the step counts too
 		n, err := b.Step(ctx)
 		wait := b.o.Poll
 		switch {
 		case ctx.Err() != nil:
 			return nil
+		case errors.Is(err, ErrConflict) && b.conflicts < mostConflicts:
+			continue // another hand was faster: look again
 		case err != nil:
 			b.trouble(err)
 			wait = failures.Next()
@@ -186,6 +217,8 @@ func (b *Outbox) Run(ctx context.Context) error {
 		case <-ctx.Done():
 		case <-time.After(wait):
 		case <-b.woken(err):
+		case <-returned:
+			failures.Reset()
 		}
 	}
 	return nil

@@ -16,6 +16,7 @@ import (
 // feed is a Tail as a replica reads it.
 type feed struct {
 	*broker.Tail
+	own     *Outbox
 	version uint64
 	payload []byte
 }
@@ -29,7 +30,16 @@ func (f *feed) Next(ctx context.Context) ([][]byte, error) {
 	}
 	var payloads [][]byte
 	for i := range messages {
-		payloads = append(payloads, messages[i].Data)
+		m := messageOf(&messages[i])
+		mine, version, failed := f.own.Own(ctx, f.version, &m)
+		switch {
+		case failed != nil:
+			return payloads, failed
+		case mine:
+			f.version, payloads = version, append(payloads, m.Data)
+		default:
+			f.own.Strange(&m)
+		}
 	}
 	return payloads, err
 }
@@ -104,13 +114,19 @@ func (r *rig) replica(behind bool) (*bootstrap.Bootstrap, *universe) {
 			if err != nil {
 				return nil, err
 			}
-			f := &feed{Tail: tail}
-			m, found, err := r.stream.At(ctx, tail.LastSequence())
-			if err != nil {
-				return nil, errors.Join(err, tail.Close())
-			}
-			if d, err := control.ParseDelta(account, m.Data); found && err == nil {
-				f.version, f.payload = d.Version, m.Data
+			f := &feed{Tail: tail, own: publisher}
+			for at := tail.LastSequence(); at > 0 && f.version == 0; at-- {
+				m, found, err := r.stream.At(ctx, at)
+				mine, version := false, uint64(0)
+				if found && err == nil {
+					mine, version, err = publisher.Own(ctx, 0, &m)
+				}
+				if err != nil {
+					return nil, errors.Join(err, tail.Close())
+				}
+				if mine {
+					f.version, f.payload = version, m.Data
+				}
 			}
 			return f, nil
 		},

@@ -62,7 +62,7 @@ func (s *natsStream) Last(ctx context.Context) (m Message, sequence uint64, foun
 	}
 	last, err := s.broker.LastMessage(ctx, s.config.Name, account.Subject()) // the subject: ">" is only the last sequence
 	if err == nil {
-		return Message{Sequence: last.Sequence, MsgID: last.MsgID, Data: last.Data}, max(info.LastSeq, last.Sequence), true, nil
+		return messageOf(&last), max(info.LastSeq, last.Sequence), true, nil
 	}
 	// From damaged files it counts messages that it does not find by their subject.
 	for at := info.LastSeq; errors.Is(err, broker.ErrNotFound) && at >= max(info.FirstSeq, 1); at-- {
@@ -83,7 +83,11 @@ func (s *natsStream) At(ctx context.Context, sequence uint64) (Message, bool, er
 	if errors.Is(err, broker.ErrNotFound) {
 		return Message{}, false, nil
 	}
-	return Message{Sequence: m.Sequence, MsgID: m.MsgID, Data: m.Data}, err == nil, err
+	return messageOf(&m), err == nil, err
+}
+
+func messageOf(m *broker.Message) Message {
+	return Message{Sequence: m.Sequence, MsgID: m.MsgID, Data: m.Data, Signature: m.Signature}
 }
 
 func (s *natsStream) Publish(ctx context.Context, messages []Outgoing) ([]Ack, error) {
@@ -92,7 +96,7 @@ func (s *natsStream) Publish(ctx context.Context, messages []Outgoing) ([]Ack, e
 	out := make([]broker.Outgoing, len(messages))
 	for i, m := range messages {
 		out[i] = broker.Outgoing{Subject: account.Subject(), Data: m.Data, PublishOptions: broker.PublishOptions{
-			MsgID: m.MsgID, ExpectLastMsgID: m.AfterMsgID, ExpectLastSeq: m.AfterSequence, ExpectStream: s.config.Name,
+			MsgID: m.MsgID, Signature: m.Signature, ExpectLastMsgID: m.AfterMsgID, ExpectLastSeq: m.AfterSequence, ExpectStream: s.config.Name,
 		}}
 	}
 	n, given, err := s.broker.PublishBatch(ctx, out)
@@ -204,7 +208,7 @@ func (r *rig) refuses() {
 // bump begins an epoch, as an operator would.
 func (r *rig) bump() {
 	r.t.Helper()
-	last, err := LastOnStream(r.t.Context(), r.stream, account)
+	last, err := r.b.LastOnStream(r.t.Context())
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -8,9 +8,26 @@ import (
 	"posttrade/sidecars/store"
 )
 
+// errTaken says that another hand has used the id of a version.
+var errTaken = errors.New("the id is taken by another hand")
+
 // Step publishes the next unpublished rows, 256 at most, marks them, and returns
 // how many those were.
 func (b *Outbox) Step(ctx context.Context) (published int, err error) {
+	for {
+		n, err := b.step(ctx)
+		published += n
+		single := err == nil && n == 1 && published < batchRows && b.otherHands()
+		if !single && !errors.Is(err, errTaken) {
+			return published, err
+		}
+	}
+}
+
+func (b *Outbox) step(ctx context.Context) (published int, err error) {
+	if b.doubted.Swap(false) {
+		b.compared = false
+	}
 	if err := b.look(ctx); err != nil {
 		return 0, err
 	}
@@ -31,16 +48,25 @@ func (b *Outbox) Step(ctx context.Context) (published int, err error) {
 	if err != nil || len(rows) == 0 {
 		return 0, err
 	}
-	if b.after.unconditional() {
+	if b.after.unconditional() || b.otherHands() {
+		// Where another hand writes, under our ids even, what is sent behind a message that
+		// is refused could find its place all the same: each waits for the one before.
 		rows = rows[:1]
 	}
-	acks, sendErr := b.o.Stream.Publish(ctx, b.messages(rows))
+	out, err := b.messages(ctx, rows)
+	if err != nil {
+		return 0, err
+	}
+	acks, sendErr := b.o.Stream.Publish(ctx, out)
 	b.refusal = nil
 	if fresh && len(acks) == 0 && errors.Is(sendErr, ErrConflict) {
 		at := b.end
 		b.refusal = &at
 	}
-	published, err = b.mark(ctx, rows, acks)
+	if b.conflicts++; !errors.Is(sendErr, ErrConflict) {
+		b.conflicts = 0
+	}
+	published, err = b.mark(ctx, rows, out, acks)
 	if err == nil {
 		err = sendErr
 	}
@@ -49,6 +75,7 @@ func (b *Outbox) Step(ctx context.Context) (published int, err error) {
 		failed := rows[min(published, len(rows)-1)].Version
 		return published, fmt.Errorf("outbox: publish source=%s version=%d: %w", b.o.Source, failed, err)
 	}
+	b.passed = false
 	b.settle()
 	return published, b.look(ctx)
 }
@@ -106,24 +133,42 @@ func (b *Outbox) rows(ctx context.Context, fresh bool) (rows []store.OutboxRow, 
 	return rows, nil
 }
 
-// messages chains rows: each names its predecessor as the stream's last message.
-func (b *Outbox) messages(rows []store.OutboxRow) []Outgoing {
+// messages signs and chains rows: each names its predecessor as the stream's last
+// message, by its id and by its place. The id alone would not do: another hand may
+// have used it.
+func (b *Outbox) messages(ctx context.Context, rows []store.OutboxRow) ([]Outgoing, error) {
+	key, err := b.signingKey(ctx)
+	if err != nil {
+		return nil, err
+	}
 	out := make([]Outgoing, len(rows))
 	before := b.after
 	for i, row := range rows {
 		out[i] = before
 		out[i].Data, out[i].MsgID = row.Payload, b.o.Source.MsgID(row.Version)
+		if key != nil {
+			out[i].Signature = signature(key, b.o.Source, row.Version, row.Payload)
+			if row.Version == b.taken {
+				out[i].MsgID = otherID(b.o.Source, row.Version, out[i].Signature)
+			}
+		}
 		before = Outgoing{AfterMsgID: out[i].MsgID}
+		if out[i].AfterSequence != nil {
+			next := *out[i].AfterSequence + 1
+			before.AfterSequence = &next
+		}
 	}
-	return out
+	return out, nil
 }
 
 // mark notes where the stream has the rows that it acknowledged. A duplicate is
 // an acknowledgement only of the same bytes.
-func (b *Outbox) mark(ctx context.Context, rows []store.OutboxRow, acks []Ack) (marked int, doubt error) {
+func (b *Outbox) mark(
+	ctx context.Context, rows []store.OutboxRow, out []Outgoing, acks []Ack,
+) (marked int, doubt error) {
 	for i, ack := range acks {
 		if ack.Duplicate {
-			if doubt = b.sameBytes(ctx, &rows[i], ack.Sequence); doubt != nil {
+			if doubt = b.sameBytes(ctx, &rows[i], &out[i], ack.Sequence); doubt != nil {
 				acks = acks[:i]
 				break
 			}
@@ -153,20 +198,33 @@ func (b *Outbox) mark(ctx context.Context, rows []store.OutboxRow, acks []Ack) (
 	}
 	b.published.Add(uint64(len(acks)))
 	b.last = rows[len(acks)-1].Version
-	b.after = Outgoing{AfterMsgID: b.o.Source.MsgID(b.last)}
+	end := acks[len(acks)-1].Sequence
+	b.after = Outgoing{AfterMsgID: out[len(acks)-1].MsgID, AfterSequence: &end}
 	return len(acks), doubt
 }
 
-// sameBytes checks that the stream has a row's payload at a sequence.
-func (b *Outbox) sameBytes(ctx context.Context, row *store.OutboxRow, sequence uint64) error {
+// sameBytes checks that the stream has a row's message at a sequence.
+func (b *Outbox) sameBytes(
+	ctx context.Context, row *store.OutboxRow, out *Outgoing, sequence uint64,
+) error {
 	m, found, err := b.o.Stream.At(ctx, sequence)
 	switch {
 	case err != nil:
 		return err
 	case !found: // it remembers the id of a message that it has dropped since, for as long as its window lasts
 		return fmt.Errorf("the stream calls version %d a duplicate and does not have it", row.Version)
-	case m.MsgID != b.o.Source.MsgID(row.Version) || string(m.Data) != string(row.Payload):
-		return b.foreign(fmt.Sprintf("the stream's version %d, at its sequence %d, is not the outbox's", row.Version, sequence))
+	case m.MsgID == out.MsgID && string(m.Data) == string(row.Payload):
+		return nil
 	}
-	return nil
+	v, version, err := b.judge(ctx, &m)
+	if err != nil {
+		return err
+	}
+	if v == strange && version == row.Version && b.taken != row.Version {
+		b.taken = row.Version // it goes out under another
+		b.Strange(&m)
+		return errTaken
+	}
+	return b.foreign(fmt.Sprintf("the stream's version %d, at its sequence %d, is not the outbox's",
+		row.Version, sequence))
 }

@@ -10,14 +10,18 @@ type Message struct {
 	Sequence uint64 // the stream's
 	MsgID    string
 	Data     []byte
+
+	Signature string // the source's, "" for none
 }
 
 // Outgoing is a message on its way.
 type Outgoing struct {
-	Data  []byte
-	MsgID string
-	// The stream's last message must be this one: by id, or by sequence when
-	// AfterSequence is not nil. With neither it may be any.
+	Data      []byte
+	MsgID     string
+	Signature string
+	// The stream's last message must have this id, if any, and this sequence, unless nil.
+	// With neither it may be any. A sequence is checked before the message's own id is
+	// sought among those that the stream has seen, an id is not.
 	AfterMsgID    string
 	AfterSequence *uint64
 }

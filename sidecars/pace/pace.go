@@ -41,18 +41,24 @@ type Backoff struct {
 	// Most is the longest pause, for what costs much to try and waits for no database; 0 =
 	// LastPause.
 	Most time.Duration
+	// Least is the shortest pause, which Most does not bound; 0 = FirstPause.
+	Least time.Duration
 
 	last time.Duration
 }
 
 // Next counts a failure and returns the pause after it.
 func (b *Backoff) Next() time.Duration {
-	b.last = min(max(2*b.last, FirstPause), cmp.Or(b.Most, LastPause))
+	least := cmp.Or(b.Least, FirstPause)
+	b.last = max(min(2*b.last, cmp.Or(b.Most, LastPause)), least)
 	return b.last
 }
 
 // Failing reports whether the last attempt failed.
 func (b *Backoff) Failing() bool { return b.last != 0 }
+
+// Shorten has the next pause be one of the first again, because what failed may be back.
+func (b *Backoff) Shorten() { b.last = min(b.last, cmp.Or(b.Least, FirstPause)) }
 
 // Reset ends the row of failures.
 func (b *Backoff) Reset() { b.last = 0 }

@@ -38,8 +38,14 @@ type Options struct {
 	Markers func(ctx context.Context, from uint64) (markers []Marker, next uint64, err error)
 	Role    func() string // nil = always SINGLE
 
-	DB     *store.DB        // keeps the cursor; nil = a file in the sink does
-	Own    string           // of a member that always follows: the directory with its own cursor, over the cuts it has made
+	DB *store.DB // keeps the cursor; nil = a file in the sink does
+	// Own is the directory with the own cursor of a member that always follows, over the
+	// cuts it has made.
+	Own string
+	// Returned gives a channel that closes when a broker that was away may be back; it
+	// ends a pause after an error. nil: nothing tells.
+	Returned func() <-chan struct{}
+
 	Poll   time.Duration    // how often to look for markers; 0 = 1 s
 	Now    func() time.Time // nil = time.Now
 	Logger *slog.Logger     // nil = none
@@ -62,6 +68,9 @@ type Extractor struct {
 func New(o Options) *Extractor {
 	if o.Role == nil {
 		o.Role = func() string { return RoleSingle }
+	}
+	if o.Returned == nil {
+		o.Returned = func() <-chan struct{} { return nil }
 	}
 	if o.Poll <= 0 {
 		o.Poll = time.Second

@@ -28,6 +28,7 @@ const saveEvery = 1 << 20
 func (x *Extractor) Run(ctx context.Context) error {
 	var failures pace.Backoff
 	for {
+		returned := x.o.Returned() // what returns during the round counts too
 		err := x.round(ctx)
 		if ctx.Err() != nil {
 			return nil
@@ -50,6 +51,8 @@ func (x *Extractor) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 		case <-nudge:
+		case <-returned:
+			failures.Shorten()
 		case <-timer.C:
 		}
 		timer.Stop()

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"posttrade/matcher"
@@ -278,6 +279,45 @@ func TestRunWithoutADatabase(t *testing.T) {
 	if err := New(r.o).round(t.Context()); err == nil || !strings.Contains(err.Error(), `"four"`) {
 		t.Errorf("a cursor that is none: %v", err)
 	}
+}
+
+// TestBrokersReturnEndsThePause announces as soon as the broker is back, however
+// long it was away.
+func TestBrokersReturnEndsThePause(t *testing.T) {
+	r := newRig(t)
+	r.mark(at(3), goldenEmpty)
+	synctest.Test(t, func(t *testing.T) {
+		returned, announce := make(chan struct{}), r.o.Announce
+		var away atomic.Bool
+		away.Store(true)
+		r.o.Returned = func() <-chan struct{} {
+			if !away.Load() {
+				return nil // it closes once
+			}
+			return returned
+		}
+		r.o.Announce = func(ctx context.Context, a Announcement) error {
+			if away.Load() {
+				return errors.New("no broker")
+			}
+			return announce(ctx, a)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- New(r.o).Run(ctx) }()
+		<-time.After(time.Minute) // the pauses are as long as they get
+		synctest.Wait()
+		away.Store(false)
+		close(returned)
+		synctest.Wait() // no time passes
+		if !slices.Equal(r.seqs(), []uint64{3}) {
+			t.Errorf("announced %d", r.seqs())
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // TestCursorPassesLongStretches saves the cursor without a marker too, but rarely.

@@ -35,6 +35,27 @@ func (t *Tx) DrawEpoch(source string, nowMillis int64) error {
 	return err
 }
 
+// SourceKey returns the key with which a control source signs its messages, "" when
+// it has drawn none yet.
+func (t *Tx) SourceKey(source string) (key string, err error) {
+	err = t.Query("select signing_key from source_keys where source = $1", func(r *Row) error {
+		key = r.Text(0)
+		return nil
+	}, source)
+	return key, err
+}
+
+// DrawKey gives a control source a key unless it has one, and returns the one that
+// it has then.
+func (t *Tx) DrawKey(source, key string) (string, error) {
+	_, err := t.Exec("insert into source_keys (source, signing_key) values ($1, $2) on conflict do nothing",
+		source, key)
+	if err != nil {
+		return "", err
+	}
+	return t.SourceKey(source)
+}
+
 // LockSource holds the counter row of a control source until the transaction
 // ends: whoever else writes to the source waits.
 func (t *Tx) LockSource(source string, nowMillis int64) (epoch, version uint64, err error) {

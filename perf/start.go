@@ -1,0 +1,33 @@
+package perf
+
+import (
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+)
+
+// starts is where children are started from: one thread that lives as long as the
+// process, because the kernel ends a child when the thread that started it ends.
+var starts = sync.OnceValue(func() chan<- func() {
+	work := make(chan func())
+	go func() {
+		runtime.LockOSThread()
+		for f := range work {
+			f()
+		}
+	}()
+	return work
+})
+
+// start starts a child that ends with this process, however that ends: kill -9 of a
+// measurement leaves no server behind. What the child starts so ends with the child.
+func start(cmd *exec.Cmd) error {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	done := make(chan error, 1)
+	starts() <- func() { done <- cmd.Start() }
+	return <-done
+}

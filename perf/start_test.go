@@ -1,0 +1,86 @@
+package perf
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// family is the environment variable that makes this test binary a parent of so many
+// generations.
+const family = "PERF_TEST_FAMILY"
+
+// TestChildrenEndWithTheirParent kills a process with -9 that has started a child
+// which has started another: none is left.
+func TestChildrenEndWithTheirParent(t *testing.T) {
+	if generations := os.Getenv(family); generations != "" {
+		beFamily(generations)
+		return
+	}
+	oldest := member(3)
+	out, err := oldest.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := start(oldest); err != nil {
+		t.Fatal(err)
+	}
+	var pids []int
+	for lines := bufio.NewScanner(out); len(pids) < 3 && lines.Scan(); {
+		if text, ours := strings.CutPrefix(lines.Text(), "pid "); ours {
+			pid, err := strconv.Atoi(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pids = append(pids, pid)
+		}
+	}
+	if len(pids) != 3 {
+		t.Fatalf("the family is %v", pids)
+	}
+	if err := oldest.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = oldest.Wait() // it was killed
+	late := time.Now().Add(time.Minute)
+	for _, pid := range pids {
+		for runs(pid) {
+			if time.Now().After(late) {
+				t.Fatalf("process %d of %v goes on", pid, pids)
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+}
+
+// runs reports whether a process is there and no zombie, which only waits to be reaped.
+func runs(pid int) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && !strings.Contains(string(text), ") Z ")
+}
+
+// member is this test binary as the parent of so many generations, itself counted.
+func member(generations int) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], "-test.run=^TestChildrenEndWithTheirParent$")
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", family, generations))
+	return cmd
+}
+
+// beFamily names itself, starts the next generation and waits for what never comes.
+func beFamily(generations string) {
+	fmt.Println("pid", os.Getpid())
+	if n, _ := strconv.Atoi(generations); n > 1 {
+		next := member(n - 1)
+		next.Stdout = os.Stdout
+		if err := start(next); err != nil {
+			panic(err)
+		}
+		_ = next.Wait() // killed
+	}
+	time.Sleep(10 * time.Minute) // an end all the same, should the test be broken
+}

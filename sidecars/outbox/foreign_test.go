@@ -1,0 +1,314 @@
+package outbox
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"posttrade/sidecars/accounts"
+	"posttrade/sidecars/bootstrap"
+	"posttrade/sidecars/broker"
+	"posttrade/sidecars/broker/brokertest"
+	"posttrade/sidecars/control"
+	"posttrade/sidecars/source"
+	"posttrade/sidecars/store"
+)
+
+// byAnother is a message of another hand: what it says, and under which id.
+type byAnother struct {
+	name string
+	id   func(version uint64) string
+	data func(r *rig, epoch, version uint64) []byte
+}
+
+// deltaOf is a delta as the source might write it.
+func deltaOf(epoch, version uint64, name string) []byte {
+	d := control.Delta{Source: account, Epoch: epoch, Version: version,
+		Record: control.Record{ID: 5, Name: name, Enabled: true, Version: version}}
+	return d.AppendJSON(nil)
+}
+
+// otherHands are messages of every kind that a source has not written, given the
+// version that it has come to.
+func otherHands() (all []byAnother) {
+	none := func(uint64) string { return "" }
+	of := func(by int64) func(uint64) string {
+		return func(version uint64) string { return account.MsgID(uint64(int64(version) + by)) }
+	}
+	delta := func(epochs, by int64) func(*rig, uint64, uint64) []byte {
+		return func(_ *rig, epoch, version uint64) []byte {
+			return deltaOf(uint64(int64(epoch)+epochs), uint64(int64(version)+by), "x")
+		}
+	}
+	raw := func(text string) func(*rig, uint64, uint64) []byte {
+		return func(*rig, uint64, uint64) []byte { return []byte(text) }
+	}
+	first := func(r *rig, _, _ uint64) []byte { return r.rows()[0].Payload }
+	last := func(r *rig, _, _ uint64) []byte { rows := r.rows(); return rows[len(rows)-1].Payload }
+	return []byAnother{
+		{"ahead", none, delta(0, 2)}, {"ahead, with its id", of(2), delta(0, 2)},
+		{"far ahead, with its id", of(1 << 40), delta(0, 1<<40)},
+		{"the next one", none, delta(0, 1)}, {"the next one, with its id", of(1), delta(0, 1)},
+		{"the next one's id, of another epoch", of(1), delta(1, 1)},
+		{"the next one's id and no JSON", of(1), raw("\x00\xff")},
+		{"the next one's id and nothing", of(1), raw("")},
+		{"behind, with other content", none, delta(0, -1)},
+		{"the last one, with other content", none, delta(0, 0)},
+		{"the last one's bytes without its id", none, last},
+		{"the first one's bytes without its id", none, first},
+		{"another epoch", none, delta(1, 1)}, {"an older epoch", none, delta(-1, 1)},
+		{"no JSON", none, raw("{")}, {"nothing", none, raw("")},
+		{"another id beside the next one's", func(v uint64) string { return account.MsgID(v+1) + ":0123456789abcdef" }, delta(0, 1)},
+	}
+}
+
+// hand puts a message on the stream, n times under other ids if it has one.
+func (r *rig) hand(by *byAnother, epoch uint64) {
+	r.t.Helper()
+	id := by.id(uint64(r.n))
+	r.put(id, string(by.data(r, epoch, uint64(r.n))))
+}
+
+func (r *rig) epoch() uint64 {
+	r.t.Helper()
+	s, err := r.s.Snapshot(r.t.Context())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return s.Epoch
+}
+
+// ours are the versions of the source's own messages on the stream, in its order.
+func (r *rig) ours() (all []uint64) {
+	r.t.Helper()
+	for _, m := range r.messages() {
+		v, version, err := r.b.judge(r.t.Context(), &m)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		if v == own {
+			all = append(all, version)
+		}
+	}
+	return all
+}
+
+// Whatever another hand writes, no replica judges it: it stays ready, nothing waits
+// for a change of the source's, and changes that follow arrive in order.
+func TestMessagesOfOtherHandsNeverReachTheReplica(t *testing.T) {
+	elsewhere(t, func(t *testing.T, r *rig, _ *brokertest.Server) {
+		r.s = accounts.New(source.Options{DB: r.db, Changed: func() { r.b.Wake() }})
+		r.upsert(10)
+		r.step()
+		var log logged
+		now := time.Unix(1e9, 0)
+		r.b = New(Options{Source: account, DB: r.db, Stream: r.stream, Poll: 5 * time.Millisecond,
+			Now: func() time.Time { return now }, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		r.run()
+		replica, u := r.replica(false)
+		r.converges(replica, u)
+		epoch, met := r.epoch(), uint64(0)
+		for _, by := range otherHands() {
+			for range 3 { // several in a row, and none more under an id that is used
+				r.hand(&by, epoch)
+			}
+			if met += 3; by.id(uint64(r.n)) != "" {
+				met -= 2
+			}
+			until(t, by.name+" is counted", func() bool { return r.b.Foreign() == met })
+			r.upsert(3) // at once behind it, the first under the id that was used
+			r.converges(replica, u)
+		}
+		if s := replica.Status(); len(s.Quarantines) != 0 || s.Applied != uint64(3*len(otherHands())) {
+			t.Errorf("the replica has judged them: %+v", s)
+		}
+		until(t, "all is published", func() bool { return r.b.Unpublished() == 0 })
+		if got := r.ours(); !slices.Equal(got, span(1, uint64(r.n))) {
+			t.Errorf("the source's own messages are %v", got)
+		}
+		if n := log.count(otherHand); n != 1 || r.b.Alarms() != 1 { // no time has passed
+			t.Errorf("%d alarms, logged %d times", r.b.Alarms(), n)
+		}
+	})
+}
+
+// The same while everything is down: the start passes over it, and needs no change.
+func TestMessagesOfOtherHandsWhileEverythingIsDown(t *testing.T) {
+	elsewhere(t, func(t *testing.T, r *rig, _ *brokertest.Server) {
+		r.upsert(10)
+		r.step()
+		epoch := r.epoch()
+		for _, by := range otherHands() {
+			r.hand(&by, epoch)
+			r.hand(&byAnother{"", func(uint64) string { return "" }, by.data}, epoch)
+			r.fresh()
+			replica, u := r.replica(true)
+			stop := r.run()
+			r.converges(replica, u)
+			until(t, by.name+" is counted", func() bool { return r.b.Foreign() == 2 })
+			until(t, "the alarm stands", func() bool { return r.b.Alarm() != "" })
+			if r.b.Alarms() != 1 {
+				t.Errorf("%s: %d alarms, %q", by.name, r.b.Alarms(), r.b.Alarm())
+			}
+			r.upsert(2)
+			r.converges(replica, u)
+			if s := replica.Status(); len(s.Quarantines) != 0 {
+				t.Errorf("%s: %+v", by.name, s)
+			}
+			until(t, "the alarm ends", func() bool { return r.b.Unpublished() == 0 && r.b.Alarm() == "" })
+			stop()
+		}
+		if got := r.ours(); !slices.Equal(got, span(1, uint64(r.n))) {
+			t.Errorf("the source's own messages are %v", got)
+		}
+	})
+}
+
+// What the source has published, again by another hand when the stream has forgotten
+// the ids: its own words, but not its own message.
+func TestCopiesOfOwnMessages(t *testing.T) {
+	elsewhere(t, func(t *testing.T, r *rig, srv *brokertest.Server) {
+		r.stream.config.Duplicates = 100 * time.Millisecond
+		r.upsert(10)
+		r.step()
+		replica, u := r.replica(false)
+		r.converges(replica, u)
+		var sent uint64
+		for _, m := range r.messages() {
+			until(t, "the stream takes the copy", func() bool {
+				ack, err := r.stream.broker.Publish(t.Context(), account.Subject(), m.Data,
+					broker.PublishOptions{MsgID: m.MsgID, Signature: m.Signature})
+				return err == nil && !ack.Duplicate
+			})
+			sent++
+		}
+		until(t, "they are counted", func() bool { return r.b.Foreign() == sent })
+		r.fresh()
+		r.step()
+		r.upsert(1)
+		r.step()
+		r.converges(replica, u)
+		if s := replica.Status(); len(s.Quarantines) != 0 || s.Applied != 1 {
+			t.Errorf("%+v", s)
+		}
+		if got := r.ours(); !slices.Equal(got, span(1, 11)) {
+			t.Errorf("the source's own messages are %v", got)
+		}
+	})
+}
+
+// What the build before has published carries no signature, and is the source's by
+// its bytes and its id. Its database has no key either.
+func TestStreamOfTheBuildBefore(t *testing.T) {
+	both(t, func(t *testing.T, db *store.DB, b *broker.Broker) {
+		r := newRig(t, db, b)
+		r.upsert(10)
+		if err := r.stream.Ensure(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range r.rows()[:7] { // the last one is not marked
+			r.put(account.MsgID(row.Version), string(row.Payload))
+			if row.Version < 7 {
+				if err := db.Write(t.Context(), func(tx *store.Tx) error {
+					return tx.MarkPublished(string(account), row.Version, row.Version, row.Version, 1)
+				}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		replica, u := r.replica(false)
+		r.step()
+		r.has(span(1, 10))
+		r.converges(replica, u)
+		for _, m := range r.messages() {
+			if signed := m.Signature != ""; signed != (m.Sequence > 7) {
+				t.Errorf("sequence %d has the signature %q", m.Sequence, m.Signature)
+			}
+		}
+		r.put(account.MsgID(12), string(deltaOf(r.epoch(), 12, "x")))
+		r.fresh()
+		r.step()
+		r.upsert(2)
+		r.step()
+		r.converges(replica, u)
+		if s := replica.Status(); len(s.Quarantines) != 0 || r.b.Foreign() != 1 {
+			t.Errorf("%+v, %d of other hands", s, r.b.Foreign())
+		}
+	})
+}
+
+// A quarantine makes the publisher look at the stream, although nothing waits: what
+// the stream has lost is there again without a change of the source's.
+func TestDoubtMakesThePublisherLook(t *testing.T) {
+	elsewhere(t, func(t *testing.T, r *rig, srv *brokertest.Server) {
+		r.b = New(Options{Source: account, DB: r.db, Stream: r.stream, Poll: 24 * time.Hour})
+		r.upsert(10)
+		r.step()
+		r.run()
+		srv.DeleteStream(account.Stream())
+		r.b.Doubt()
+		until(t, "published again", func() bool {
+			info, err := r.stream.broker.StreamInfo(t.Context(), account.Stream())
+			return err == nil && info.Messages == 10
+		})
+	})
+}
+
+// flooded is a stream on which another hand writes before each of our publications.
+type flooded struct {
+	*natsStream
+	put func()
+}
+
+func (f *flooded) Publish(ctx context.Context, messages []Outgoing) ([]Ack, error) {
+	f.put()
+	return f.natsStream.Publish(ctx, messages)
+}
+
+// Another hand that is always faster holds nothing up for good.
+func TestAnotherHandThatIsAlwaysFaster(t *testing.T) {
+	elsewhere(t, func(t *testing.T, r *rig, _ *brokertest.Server) {
+		stream := &flooded{r.stream, func() { r.put("", "x") }}
+		r.b = New(Options{Source: account, DB: r.db, Stream: stream, Poll: 5 * time.Millisecond})
+		replica, u := r.replica(false)
+		r.upsert(20)
+		r.run()
+		until(t, "all is published", func() bool { return r.b.Published() == 20 })
+		r.converges(replica, u)
+		if got := r.ours(); !slices.Equal(got, span(1, 20)) {
+			t.Errorf("the source's own messages are %v", got)
+		}
+		if s := replica.Status(); len(s.Quarantines) != 0 || r.b.Foreign() < 20 {
+			t.Errorf("%+v, %d of other hands", s, r.b.Foreign())
+		}
+	})
+}
+
+// A message that the source has signed and the outbox does not know is its own word,
+// of a history that was lost: that is still judged, and no publication hides it.
+func TestForgottenMessageIsNoForeignOne(t *testing.T) {
+	both(t, func(t *testing.T, db *store.DB, b *broker.Broker) {
+		r := newRig(t, db, b)
+		r.upsert(10)
+		r.step()
+		replica, u := r.replica(false)
+		r.converges(replica, u)
+		key, err := r.b.signingKey(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		payload := deltaOf(r.epoch(), 12, "x")
+		if _, err := b.Publish(t.Context(), account.Subject(), payload, broker.PublishOptions{
+			MsgID: account.MsgID(12), Signature: signature(key, account, 12, payload)}); err != nil {
+			t.Fatal(err)
+		}
+		until(t, "the gap is found", func() bool { return replica.Status().Quarantines[bootstrap.Gap] > 0 })
+		r.fresh()
+		r.refuses()
+		if r.b.Foreign() != 0 {
+			t.Error("it was counted as another hand's")
+		}
+	})
+}

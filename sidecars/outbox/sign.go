@@ -1,0 +1,108 @@
+package outbox
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"posttrade/sidecars/control"
+	"posttrade/sidecars/store"
+)
+
+// signatureBytes are as many of the HMAC-SHA256 as a message carries.
+const signatureBytes = 16
+
+// signature is what the source writes beside a version's payload: whoever has not
+// its key cannot write it.
+func signature(key []byte, s control.Source, version uint64, payload []byte) string {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(s.MsgID(version)))
+	mac.Write([]byte{'\n'})
+	mac.Write(payload)
+	return hex.EncodeToString(mac.Sum(nil)[:signatureBytes])
+}
+
+// otherID is the id of a version whose own id another hand has used: within its
+// window of ids the stream takes no second message under that. It cannot be known
+// before the source has used it.
+func otherID(s control.Source, version uint64, signature string) string {
+	return s.MsgID(version) + ":" + signature[:signatureBytes]
+}
+
+// signed reports whether a message of a version is signed with the key, under one
+// of the version's ids.
+func signed(key []byte, s control.Source, version uint64, m *Message) bool {
+	if key == nil || len(m.Signature) != 2*signatureBytes {
+		return false
+	}
+	want := signature(key, s, version, m.Data)
+	return hmac.Equal([]byte(want), []byte(m.Signature)) &&
+		(m.MsgID == s.MsgID(version) || m.MsgID == otherID(s, version, want))
+}
+
+// versionOf reads a message id as the source gives them; false for any other.
+func versionOf(s control.Source, m *Message) (uint64, bool) {
+	text, ok := strings.CutPrefix(m.MsgID, string(s)+":")
+	digits, other, _ := strings.Cut(text, ":")
+	if !ok || other != "" && len(other) != signatureBytes {
+		return 0, false
+	}
+	version, err := strconv.ParseUint(digits, 10, 64)
+	if err != nil || version == 0 || version > control.MaxVersion ||
+		!strings.HasPrefix(m.MsgID, s.MsgID(version)) { // leading zeros
+		return 0, false
+	}
+	return version, true
+}
+
+// signingKey returns the source's key, nil while it has none. Any goroutine.
+func (b *Outbox) signingKey(ctx context.Context) (key []byte, err error) {
+	if key := b.key.Load(); key != nil {
+		return *key, nil
+	}
+	var text string
+	err = b.o.DB.Read(ctx, func(tx *store.Tx) (err error) {
+		text, err = tx.SourceKey(string(b.o.Source))
+		return err
+	})
+	if err != nil || text == "" {
+		return nil, err
+	}
+	return b.keep(text)
+}
+
+// drawKey makes sure that the source has a key. It has none before a publisher has
+// found stream and database to agree: until then ids are all there is to go by.
+func (b *Outbox) drawKey(ctx context.Context) error {
+	if key, err := b.signingKey(ctx); err != nil || key != nil {
+		return err
+	}
+	fresh := make([]byte, sha256.Size)
+	if _, err := rand.Read(fresh); err != nil {
+		return err
+	}
+	text := ""
+	err := b.o.DB.Write(ctx, func(tx *store.Tx) (err error) {
+		text, err = tx.DrawKey(string(b.o.Source), hex.EncodeToString(fresh))
+		return err
+	})
+	if err == nil {
+		_, err = b.keep(text)
+	}
+	return err
+}
+
+func (b *Outbox) keep(text string) ([]byte, error) {
+	key, err := hex.DecodeString(text)
+	if err != nil || len(key) != sha256.Size {
+		return nil, fmt.Errorf("outbox: source=%s: source_keys holds no key of %d bytes",
+			b.o.Source, sha256.Size)
+	}
+	b.key.Store(&key)
+	return key, nil
+}
