@@ -144,7 +144,7 @@ func newTradeProcessor(c *config, in *installation, d *downstream, verifier *gat
 	k := in.core
 	return httpapi.NewTradeProcessor(httpapi.ProcessorDeps{
 		Trades: httpapi.StoreTrades{DB: d.db}, Marks: d.extracts.marks, Settlement: d.settlement, Recon: d.recon, TCA: d.tca,
-		Foreign: d.projection.Foreign, Verifier: verifier, Mint: mint, Metrics: registry,
+		Foreign: func() bool { return d.projection.Foreign() || in.core.isHeld() }, Verifier: verifier, Mint: mint, Metrics: registry,
 		Applied: k.views.Applied, Durable: k.watermark.Durable, Projected: d.projected, State: d.state,
 		Durability: c.durability(), Cluster: in.cluster(), MaxInflight: c.Int("http.max-inflight"), Logger: log,
 	}), nil

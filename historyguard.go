@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"os"
 	"path/filepath"
 	"time"
@@ -51,6 +51,9 @@ func (s startCheck) core(ctx context.Context, k *core) error {
 			k.compared = false
 			continue
 		}
+		if errors.Is(err, errOtherHistory) && list[i].name == s.c.databaseName() && s.c.String("database.url") != "" {
+			return usagef("database.url: %v", err)
+		}
 		if err != nil {
 			return fmt.Errorf("data.dir %s: %w", s.c.String("data.dir"), err)
 		}
@@ -79,6 +82,10 @@ func (s startCheck) one(ctx context.Context, w *witness, h *history) error {
 		return fmt.Errorf("%s: %w", w.name, err)
 	}
 	err = h.compare(w.name, &at)
+	if at.mark != "" && h.genesis == [sha256.Size]byte{} && errors.Is(err, errOlderJournal) &&
+		s.c.String("database.url") != "" {
+		err = fmt.Errorf("%s knows the history up to %s, the journal is new: %w", w.name, at.reach(), errOtherHistory)
+	}
 	if err == nil || !s.c.Bool("accept-older-journal") ||
 		!errors.Is(err, errOlderJournal) && !errors.Is(err, errOtherHistory) {
 		return err
@@ -106,8 +113,8 @@ func (c *config) databaseToLook(log *slog.Logger) (*store.DB, error) {
 
 // databaseName is the database for messages, without user and password.
 func (c *config) databaseName() string {
-	if u, err := url.Parse(c.String("database.url")); err == nil && u.Host != "" {
-		return "database " + u.Host + u.Path
+	if address := c.String("database.url"); address != "" {
+		return "database " + settingNamed("database.url").masked(address)
 	}
 	return "database " + filepath.Join(c.String("data.dir"), "posttrade.db")
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -55,6 +56,7 @@ func historyOf(j *journal.Journal) history {
 // standing is how far a witness knows the history.
 type standing struct {
 	genesis            [sha256.Size]byte // zero: it does not say
+	mark               string            // of the history that fills a database; empty: it has none
 	inputSeq, tradeSeq uint64            // the last that it knows; 0: none, or it does not say
 	// of reports whether what it says of its last sequence is so in this history, which
 	// goes that far; nil: it says nothing.
@@ -74,6 +76,9 @@ func (h *history) compare(name string, s *standing) error {
 	switch {
 	case s.inputSeq == 0 && s.tradeSeq == 0:
 		return nil
+	case s.mark != "" && h.genesis != [sha256.Size]byte{} && s.mark != hex.EncodeToString(h.genesis[:]):
+		return fmt.Errorf("%s is marked as that of genesis %.12s, the journal has %x: %w",
+			name, s.mark, h.genesis[:6], errOtherHistory)
 	case s.inputSeq > h.inputSeq || s.tradeSeq > h.tradeSeq:
 		return fmt.Errorf("%s knows the history up to %s, the journal ends at sequence %d, trade %d: %w",
 			name, s.reach(), h.inputSeq, h.tradeSeq, errOlderJournal)
@@ -201,6 +206,11 @@ func databaseWitness(name string, db *store.DB) witness {
 			s = standing{inputSeq: rows.InputSeq, tradeSeq: max(rows.TradeSeq, books)}
 			if err == nil {
 				books, err = riskextract.ReadStanding(tx)
+			}
+			if err == nil {
+				var marked store.History
+				marked, _, err = tx.History()
+				s.mark = marked.Genesis
 			}
 			s.inputSeq = max(s.inputSeq, books)
 			return err

@@ -217,7 +217,7 @@ var (
 	problemLocked = problem{status: 503, code: CodeDatabaseLocked,
 		detail: "another session of the database holds a lock that this request waited for", notSequenced: true}
 	problemForeign = problem{status: 503, code: CodeForeignDatabase,
-		detail: "the database belongs to another history than this server's journal", notSequenced: true}
+		detail: "the database belongs to another history than this server's journal, or knows more of it", notSequenced: true}
 	problemBehind = problem{status: 503, code: CodeNotCaughtUp,
 		detail: "the price history has not caught up with this trade", notSequenced: true}
 	problemNotIndexed = problem{status: 503, code: CodeNotIndexed,

@@ -218,7 +218,7 @@ func (b *Outbox) Run(ctx context.Context) error {
 		case <-time.After(wait):
 		case <-b.woken(err):
 		case <-returned:
-			failures.Reset()
+			failures = pace.Backoff{}
 		}
 	}
 	return nil
