@@ -143,6 +143,9 @@ func columnOf(row *store.Trade, column string) any {
 	case "settlement_date":
 		return row.SettlementDate
 	case "order_id":
+		if row.OrderID == "" {
+			return nil // a market trade has no order
+		}
 		return row.OrderID
 	case "sequence":
 		return int64(row.Sequence)

@@ -340,6 +340,9 @@ func (tr *truth) cost(f *matcher.Fill) client.TCAReport {
 		if i > executed {
 			break
 		}
+		if ev.Flags&matcher.EventLate != 0 {
+			continue // the market price stays
+		}
 		if i < accepted {
 			r.ArrivalPrice = client.Price(samplePx(ev))
 		}

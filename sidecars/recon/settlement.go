@@ -56,7 +56,7 @@ func (s *settled) differing(f *matcher.Fill, book *rulebook) (d fieldSet) {
 	if s.sequence != f.InputSeq && s.sequence != 0 {
 		d |= fieldSequence
 	}
-	if s.order != uint64(f.OrderRef) && (s.order != 0 || s.sequence != 0) {
+	if s.order != f.Order() && (s.order != 0 || s.sequence != 0) {
 		d |= fieldOrder
 	}
 	if s.at == untimely {
