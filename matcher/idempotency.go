@@ -24,7 +24,8 @@ const (
 )
 
 // asker says for whom a command looks up its key, as in remembered.decision. Records of
-// version 1 do not say it: they meet every entry of their key.
+// version 1 do not say it: they meet every entry of their key. In a journal they lie before
+// all of version 2, because a build that writes the one cannot read the other.
 func asker(c *Command) uint64 {
 	if c.Version < 2 {
 		return 0
