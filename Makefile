@@ -4,9 +4,9 @@
 GO         ?= go
 BIN        := bin/posttrade
 COMMIT     := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
-LDFLAGS    := -X main.buildCommit=$(COMMIT)
+LDFLAGS    := -X posttrade/app/settings.buildCommit=$(COMMIT)
 STATICCHECK := $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
-CONCURRENT := ./ring ./matcher/... ./journal/... ./blotter ./sidecars/... ./httpapi/...
+CONCURRENT := ./ring ./matcher/... ./journal/... ./blotter ./sidecars/... ./httpapi/... ./app/...
 FUZZTIME   ?= 30s
 RUNARGS    ?=
 
@@ -16,7 +16,7 @@ run: build
 	./$(BIN) serve $(RUNARGS)
 
 build:
-	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) .
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/posttrade
 
 test:
 	$(GO) test -timeout 20m ./...
@@ -78,8 +78,9 @@ perf-gate:
 	@set -e; dir=$$(mktemp -d); \
 	trap 'git worktree remove --force '$$dir'/base 2>/dev/null || true; rm -rf '$$dir'; git worktree prune' EXIT; \
 	git worktree add --quiet --detach $$dir/base $(BASE); \
-	(cd $$dir/base && $(GO) build -trimpath -ldflags '-X main.buildCommit=base' -o $$dir/posttrade-base .); \
-	$(GO) build -trimpath -ldflags '-X main.buildCommit=$(COMMIT)' -o $$dir/posttrade-head .; \
+	(cd $$dir/base && main=.; [ ! -d cmd/posttrade ] || main=./cmd/posttrade; \
+	  $(GO) build -trimpath -ldflags '-X posttrade/app/settings.buildCommit=base -X main.buildCommit=base' -o $$dir/posttrade-base $$main); \
+	$(GO) build -trimpath -ldflags '-X posttrade/app/settings.buildCommit=$(COMMIT)' -o $$dir/posttrade-head ./cmd/posttrade; \
 	$$dir/posttrade-head perf gate --base $$dir/posttrade-base --out $(GATEOUT) $(GATEARGS)
 
 # One page of plots over results files: RESULTS is a file or a folder of them.
@@ -96,4 +97,4 @@ profile: build
 # kill -9 under load, CYCLES times.
 CYCLES ?= 100
 crash:
-	$(GO) test -count 1 -run TestKillUnderLoad -timeout 30m . -args -cycles=$(CYCLES)
+	$(GO) test -count 1 -run TestKillUnderLoad -timeout 30m ./cmd/posttrade -args -cycles=$(CYCLES)

@@ -102,7 +102,7 @@ func TestBuiltInReferenceCoversTheBuiltInUniverse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seed, err := os.ReadFile("../../seeds/accounts.csv")
+	seed, err := os.ReadFile("../../app/settings/seeds/accounts.csv")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,88 @@
+// Package apptest has what the tests of several rooms of app need.
+package apptest
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"posttrade/app/settings"
+	"posttrade/app/stats"
+	"posttrade/journal"
+)
+
+// Settled is a configuration of flags alone: names and values in turns.
+func Settled(t testing.TB, nameValue ...string) *settings.Config {
+	t.Helper()
+	c, err := SettleFlags(nameValue)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// SettleFlags is settled with its error.
+func SettleFlags(nameValue []string) (*settings.Config, error) {
+	var flags []settings.FlagValue
+	for i := 0; i+1 < len(nameValue); i += 2 {
+		flags = append(flags, settings.FlagValue{Name: nameValue[i], Text: nameValue[i+1]})
+	}
+	return settings.Read(settings.Sources{Flags: flags})
+}
+
+// WantUsageError wants a mistake of the caller's, in one line that has want.
+func WantUsageError(t testing.TB, err error, want string) {
+	t.Helper()
+	var usage settings.UsageError
+	if !errors.As(err, &usage) {
+		t.Fatalf("got %v, want a usage error with %q", err, want)
+	}
+	if text := err.Error(); !strings.Contains(text, want) || strings.Contains(text, "\n") {
+		t.Errorf("got %q, want one line with %q", text, want)
+	}
+}
+
+// Patience is how long a test waits for something that is to happen.
+const Patience = 60 * time.Second
+
+// Until waits for a state that other goroutines bring about.
+func Until(t testing.TB, what string, holds func() (ok bool, seen any)) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	late := time.After(Patience)
+	for {
+		ok, seen := holds()
+		if ok {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("%s: not after %s, but %+v", what, Patience, seen)
+		}
+	}
+}
+
+// StillSources are those of a process in which nothing happens.
+func StillSources() stats.Sources {
+	return stats.Sources{Path: func(p *stats.Path) { p.Looks++ }, Commits: func() journal.Metrics { return journal.Metrics{} }}
+}
+
+// StatsIn reads a stats file as another process does.
+func StatsIn(t testing.TB, path string) (image stats.Image, alive bool) {
+	t.Helper()
+	f, err := stats.OpenStats(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := f.Load(&image); err != nil {
+		t.Fatal(err)
+	}
+	if alive, err = f.Alive(); err != nil {
+		t.Fatal(err)
+	}
+	return image, alive
+}

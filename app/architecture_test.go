@@ -1,0 +1,293 @@
+package app_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// rooms lists every package and the packages of this module that it may import:
+// imports point down the list, never sideways. A package that is not listed
+// fails the test, so a new room is a decision and not an accident.
+var rooms = map[string][]string{
+	"ring":               {},
+	"ring/ringtest":      {},
+	"matcher/strictjson": {},
+	"matcher":            {"ring"},
+	"matcher/gate":       {"ring", "matcher", "matcher/strictjson"},
+	"matcher/desk":       {"ring", "matcher"},
+	"journal":            {"ring", "matcher"},
+	"blotter":            {"ring", "matcher"},
+
+	"matcher/session/wire":   {"ring", "matcher"},
+	"matcher/session/client": {"ring", "matcher", "matcher/session/wire"},
+	"matcher/session":        {"ring", "matcher", "matcher/gate", "matcher/desk", "blotter", "matcher/session/wire"},
+
+	"journal/audit":       {"ring", "matcher", "matcher/strictjson", "journal"},
+	"journal/quorum":      {"ring", "matcher", "journal"},
+	"journal/journaltest": {},
+
+	"sidecars/pace":              {},
+	"sidecars/store":             {"matcher", "matcher/strictjson", "ring"},
+	"sidecars/store/storetest":   {"sidecars/store"},
+	"sidecars/broker":            {},
+	"sidecars/broker/brokertest": {"sidecars/broker"},
+	"sidecars/projection":        {"matcher", "matcher/strictjson", "sidecars/pace", "sidecars/store"},
+	"sidecars/settlement":        {"sidecars/pace", "sidecars/store"},
+	"sidecars/recon":             {"matcher", "matcher/strictjson", "sidecars/pace", "sidecars/store"},
+	"sidecars/tca":               {"matcher", "matcher/strictjson", "sidecars/pace", "sidecars/store"},
+	"sidecars/control":           {"matcher/strictjson"},
+	"sidecars/source":            {"sidecars/control", "sidecars/store"},
+	"sidecars/accounts":          {"sidecars/control", "sidecars/source", "sidecars/store"},
+	"sidecars/securities":        {"sidecars/control", "sidecars/source", "sidecars/store"},
+	"sidecars/outbox":            {"sidecars/control", "sidecars/pace", "sidecars/store"},
+	"sidecars/bootstrap":         {"sidecars/control"},
+	"sidecars/riskextract":       {"matcher", "matcher/strictjson", "ring", "sidecars/pace", "sidecars/store"},
+
+	"httpapi/client": {"matcher", "matcher/strictjson"},
+	"httpapi": {"ring", "matcher", "matcher/strictjson", "matcher/gate", "matcher/desk", "blotter", "journal/audit",
+		"sidecars/store", "sidecars/settlement", "sidecars/recon", "sidecars/tca",
+		"sidecars/control", "sidecars/accounts", "sidecars/securities", "sidecars/riskextract", "httpapi/client"},
+
+	"perf/flow":      {},
+	"perf/latency":   {},
+	"perf/orderflow": {"matcher"},
+	"perf/load":      {"perf/latency", "ring"},
+	"perf/regress":   {},
+	"perf/report":    {"perf/latency"},
+	"perf": {"ring", "matcher", "matcher/strictjson", "matcher/gate", "matcher/desk", "journal", "blotter",
+		"journal/audit", "journal/quorum", "sidecars/store", "sidecars/projection", "sidecars/recon", "sidecars/tca",
+		"sidecars/control", "sidecars/bootstrap", "sidecars/source", "sidecars/securities", "sidecars/outbox",
+		"httpapi", "httpapi/client", "perf/flow", "perf/latency", "perf/orderflow",
+		"perf/load", "perf/regress", "perf/report"},
+	"sidecars/feeds": {"matcher", "matcher/strictjson", "matcher/gate", "matcher/desk", "blotter", "httpapi/client", "sidecars/control",
+		"sidecars/broker", "sidecars/outbox", "sidecars/bootstrap"},
+	"sidecars/prices":   {"matcher", "matcher/strictjson", "matcher/gate", "matcher/desk"},
+	"sidecars/bookings": {"sidecars/broker", "sidecars/projection"},
+
+	"app/settings": {"ring", "matcher", "matcher/strictjson", "matcher/session", "journal", "journal/quorum", "sidecars/control",
+		"sidecars/store", "httpapi"},
+	"app/engine": {"ring", "matcher", "matcher/gate", "matcher/desk", "matcher/session", "journal", "journal/quorum",
+		"blotter"},
+	"app/stats":   {"ring", "matcher", "matcher/session", "matcher/session/wire", "journal", "httpapi"},
+	"app/top":     {"matcher/session", "sidecars/control", "app/stats", "perf/latency"}, // latency is a leaf: text of durations,
+	"app/flight":  {"journal", "app/settings", "app/stats"},
+	"app/apptest": {"journal", "app/settings", "app/stats"},
+	"app":         {},
+
+	"cmd/posttrade": nil, // package main: the wiring and the subcommands
+}
+
+// soleImporters names the one folder that may import each outside engine, so
+// that replacing it is a matter of one folder.
+var soleImporters = map[string][]string{
+	"github.com/cockroachdb/pebble": {"journal", "journal/quorum", "journal/journaltest"},
+	"github.com/valyala/fasthttp":   {"httpapi", "httpapi/client"},
+	"github.com/hashicorp/raft":     {"journal/quorum"},
+	"github.com/nats-io":            {"sidecars/broker", "sidecars/broker/brokertest"},
+	"database/sql":                  {"sidecars/store"},
+	"zombiezen.com/go/sqlite":       {"sidecars/store"},
+	"github.com/jackc/pgx":          {"sidecars/store"},
+}
+
+// hotBans are what a file that opens with //perf:hot may not import.
+var hotBans = []string{"fmt", "log", "log/slog", "time", "errors", "strings", "reflect", "bytes"}
+
+type sourceFile struct {
+	name string // slash separated, from the module root
+	file *ast.File
+	fset *token.FileSet
+	hot  bool
+	test bool
+}
+
+// sources parses every Go file of the module.
+func sources(t *testing.T) []sourceFile {
+	t.Helper()
+	var all []sourceFile
+	err := filepath.WalkDir("..", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if b := d.Name(); name != ".." && (strings.HasPrefix(b, ".") || b == "testdata" || b == "bin" || b == "data") {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(name, ".go") {
+			return nil
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		fset := token.NewFileSet()
+		file, err := parser.ParseFile(fset, name, text, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		all = append(all, sourceFile{
+			name: strings.TrimPrefix(filepath.ToSlash(name), "../"), file: file, fset: fset,
+			hot:  strings.HasPrefix(string(text), "//perf:hot\n"),
+			test: strings.HasSuffix(name, "_test.go"),
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func importsOf(s sourceFile) []string {
+	var out []string
+	for _, spec := range s.file.Imports {
+		name, _ := strconv.Unquote(spec.Path.Value)
+		out = append(out, name)
+	}
+	return out
+}
+
+func TestImportsPointDown(t *testing.T) {
+	for _, s := range sources(t) {
+		room := path.Dir(s.name)
+		if _, known := rooms[room]; !known {
+			t.Errorf("%s: folder %q is not in the list of rooms", s.name, room)
+			continue
+		}
+		for _, imported := range importsOf(s) {
+			if rest, ours := strings.CutPrefix(imported, "posttrade/"); ours {
+				if rooms[room] != nil && !s.test && rest != room && !slices.Contains(rooms[room], rest) {
+					t.Errorf("%s imports %s: not below it in the list of rooms", s.name, rest)
+				}
+			}
+			for outside, allowed := range soleImporters {
+				if strings.HasPrefix(imported, outside) && !slices.Contains(allowed, room) {
+					t.Errorf("%s imports %s: only %v may", s.name, imported, allowed)
+				}
+			}
+		}
+	}
+}
+
+func TestEveryPackageSaysWhatItIsFor(t *testing.T) {
+	seen, documented := map[string]bool{}, map[string]bool{}
+	for _, s := range sources(t) {
+		if s.test {
+			continue
+		}
+		room := path.Dir(s.name)
+		seen[room] = true
+		if s.file.Doc != nil && (path.Base(s.name) == "doc.go" || room == "cmd/posttrade") {
+			documented[room] = true
+		}
+	}
+	for room := range seen {
+		if !documented[room] {
+			t.Errorf("package %s has no doc.go with a package comment", room)
+		}
+	}
+}
+
+// TestNoPackageHasAnInit: what a package needs is made by the function that opens it.
+func TestNoPackageHasAnInit(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.test {
+			continue
+		}
+		for _, decl := range s.file.Decls {
+			if f, ok := decl.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.Name == "init" {
+				t.Errorf("%s: func init", s.fset.Position(f.Pos()))
+			}
+		}
+	}
+}
+
+// TestHotFilesStayHot holds every file that opens with //perf:hot to what the
+// path of an order may use.
+func TestHotFilesStayHot(t *testing.T) {
+	hot := 0
+	for _, s := range sources(t) {
+		if !s.hot {
+			continue
+		}
+		hot++
+		for _, imported := range importsOf(s) {
+			if slices.Contains(hotBans, imported) {
+				t.Errorf("%s is hot and imports %s", s.name, imported)
+			}
+		}
+		for _, v := range hotViolations(s.file) {
+			t.Errorf("%s: %s in a hot file", s.fset.Position(v.pos), v.what)
+		}
+	}
+	if hot < 5 {
+		t.Errorf("%d hot files found, want at least 5: is the marker still there?", hot)
+	}
+}
+
+type violation struct {
+	pos  token.Pos
+	what string
+}
+
+// hotViolations finds the statements that lock, block, start or allocate.
+func hotViolations(file *ast.File) []violation {
+	var out []violation
+	add := func(n ast.Node, what string) { out = append(out, violation{n.Pos(), what}) }
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			add(n, "go statement")
+		case *ast.DeferStmt:
+			add(n, "defer")
+		case *ast.SelectStmt:
+			add(n, "select")
+		case *ast.SendStmt:
+			add(n, "channel send")
+		case *ast.ChanType:
+			add(n, "channel")
+		case *ast.MapType:
+			add(n, "map")
+		case *ast.UnaryExpr:
+			if n.Op == token.ARROW {
+				add(n, "channel receive")
+			}
+		case *ast.SelectorExpr:
+			if x, ok := n.X.(*ast.Ident); ok && x.Name == "sync" {
+				add(n, "sync."+n.Sel.Name)
+			}
+		case *ast.CallExpr:
+			if f, ok := n.Fun.(*ast.Ident); ok && (f.Name == "make" || f.Name == "new") {
+				add(n, f.Name)
+			}
+		}
+		return true
+	})
+	return out
+}
+
+// TestHotRulesCanFail plants each banned thing and expects the rule to see it.
+func TestHotRulesCanFail(t *testing.T) {
+	for _, body := range []string{
+		"go f()", "defer f()", "ch <- 1", "<-ch", "select {}", "_ = make([]int, 1)",
+		"var m map[int]int; _ = m", "var mu sync.Mutex; mu.Lock()", "_ = new(int)",
+	} {
+		file, err := parser.ParseFile(token.NewFileSet(), "x.go", "package x\nfunc g() { "+body+" }", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(hotViolations(file)) == 0 {
+			t.Errorf("%q passes the hot-file rules", body)
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"posttrade/ring"
+)
+
+const (
+	// RoomAhead is for how many orders, and as many fills, memory is resident before they
+	// come: some tens of milliseconds of a flood.
+	RoomAhead = 1 << 15
+
+	// How long the tables are left alone while they fill, and while they do not.
+	roomPace = 10 * time.Millisecond
+	roomRest = 50 * time.Millisecond
+)
+
+// makeRoom gives rings and tables the memory for the first orders before the first of them
+// can come. A system that cannot do it gives it as the orders come, and the start says so.
+func (c *Engine) makeRoom() {
+	var all []error
+	for _, r := range c.Regions {
+		all = append(all, ring.MakeResident(r.Bytes(), 0, len(r.Bytes())))
+	}
+	all = append(all, c.Engine.MakeResident(), c.Views.MakeResident())
+	c.Ahead = ring.NewAhead(RoomAhead, append(c.Views.Frontiers(),
+		c.Engine.Frontier(c.Views.NextRef), c.Blotter.Frontier(c.Recovered.TradeSeq+1))...)
+	_, _, err := c.Ahead.Step()
+	if err := errors.Join(append(all, err)...); err != nil {
+		c.Recovered.Room = err
+	}
+}
+
+// KeepAhead has the tables' memory resident ahead of the orders until there is no table
+// left that has places nobody has used.
+func (c *Engine) KeepAhead(ctx context.Context) {
+	timer := time.NewTimer(roomRest)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		moved, more, err := c.Ahead.Step()
+		if err != nil || !more {
+			return
+		}
+		if moved {
+			timer.Reset(roomPace)
+		} else {
+			timer.Reset(roomRest)
+		}
+	}
+}

@@ -1,0 +1,197 @@
+package flight
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/trace"
+	"slices"
+	"strings"
+	"time"
+
+	"posttrade/app/settings"
+	"posttrade/app/stats"
+)
+
+// The flight recorder keeps the newest second of the execution trace in memory.
+// When a stage of the path of an order is slower than flight.budget-ms, that
+// second goes into a file: what every goroutine and thread did just before.
+const (
+	span       = time.Second
+	traceBytes = 16 << 20 // of memory, about
+	keep       = 10       // files
+	rest       = time.Minute
+)
+
+// tracer is runtime/trace.FlightRecorder as it is used here.
+type tracer interface {
+	Start() error
+	WriteTo(io.Writer) (int64, error)
+	Stop()
+}
+
+// Recorder watches the stages and saves what the tracer has. One goroutine, run.
+type Recorder struct {
+	budget time.Duration
+	dir    string
+	watch  watch
+	tracer tracer
+	now    func() time.Time
+	log    *slog.Logger
+
+	saved   time.Time // the last file; zero: none yet
+	skipped int       // late stages since then
+}
+
+// NewFlight prepares dir and starts the tracer.
+func NewFlight(budget time.Duration, dir string, from Sources, log *slog.Logger) (*Recorder, error) {
+	f := &Recorder{
+		budget: budget, dir: dir, watch: newFlightWatch(from), now: time.Now, log: log,
+		tracer: trace.NewFlightRecorder(trace.FlightRecorderConfig{MinAge: span, MaxBytes: traceBytes}),
+	}
+	if err := f.open(); err != nil {
+		return nil, fmt.Errorf("flight: open dir=%s: %w", dir, err)
+	}
+	return f, nil
+}
+
+func (f *Recorder) open() error {
+	if err := os.MkdirAll(f.dir, 0o700); err != nil {
+		return err
+	}
+	if err := f.prune(); err != nil {
+		return err
+	}
+	return f.tracer.Start()
+}
+
+// Every is the pace at which the stages must be looked at for a budget.
+func (f *Recorder) Every() time.Duration {
+	return min(max(f.budget/2, 5*time.Millisecond), stats.Every)
+}
+
+// Run looks at every tick until stop is closed.
+func (f *Recorder) Run(tick <-chan time.Time, stop <-chan struct{}) error {
+	defer f.tracer.Stop()
+	for {
+		f.look()
+		select {
+		case <-tick:
+		case <-stop:
+			return nil
+		}
+	}
+}
+
+// look saves the trace when a stage was late, at most once in flightRest.
+func (f *Recorder) look() {
+	at := f.now()
+	worst := f.watch.look(at)
+	if worst.took <= f.budget {
+		return
+	}
+	if !f.saved.IsZero() && at.Sub(f.saved) < rest {
+		f.skipped++
+		return
+	}
+	f.saved = at
+	path, err := f.save(at, worst.stage)
+	if err != nil {
+		f.log.Error("stage over its latency budget, trace not saved", "stage", worst.stage, "took", worst.took,
+			"budget", f.budget, "sequence", worst.sequence, "error", err)
+		return
+	}
+	f.log.Warn("stage over its latency budget", "stage", worst.stage, "took", worst.took,
+		"budget", f.budget, "sequence", worst.sequence, "trace", path, "skipped", f.skipped)
+	f.skipped = 0
+}
+
+// The names of the files sort by their time.
+const (
+	prefix      = "flight-"
+	suffix      = ".trace"
+	partial     = ".partial"
+	stampLayout = "20060102T150405.000"
+)
+
+// save writes what the tracer has. The file appears whole or not at all.
+func (f *Recorder) save(at time.Time, stage string) (path string, err error) {
+	path = filepath.Join(f.dir, prefix+at.UTC().Format(stampLayout)+"-"+stage+suffix)
+	if err := f.write(path + partial); err != nil {
+		return "", errors.Join(fmt.Errorf("flight: save trace=%s: %w", path, err), f.prune())
+	}
+	if err := os.Rename(path+partial, path); err != nil {
+		return "", fmt.Errorf("flight: save trace=%s: %w", path, err)
+	}
+	if err := f.prune(); err != nil {
+		f.log.Warn("flight: old traces are still there", "dir", f.dir, "error", err)
+	}
+	return path, nil
+}
+
+func (f *Recorder) write(path string) (err error) {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	_, err = f.tracer.WriteTo(file)
+	return err
+}
+
+// prune removes the oldest files beyond flightKeep, and what a crash left half
+// written. Other files in the folder are somebody else's.
+func (f *Recorder) prune() error {
+	entries, err := os.ReadDir(f.dir)
+	if err != nil {
+		return err
+	}
+	var whole, doomed []string
+	for _, e := range entries {
+		switch name := e.Name(); {
+		case !strings.HasPrefix(name, prefix):
+		case strings.HasSuffix(name, suffix):
+			whole = append(whole, name)
+		case strings.HasSuffix(name, suffix+partial):
+			doomed = append(doomed, name)
+		}
+	}
+	slices.Sort(whole)
+	doomed = append(doomed, whole[:max(len(whole)-keep, 0)]...)
+	for _, name := range doomed {
+		err = errors.Join(err, os.Remove(filepath.Join(f.dir, name)))
+	}
+	return err
+}
+
+// FlightDir is where the traces go.
+func FlightDir(c *settings.Config) string {
+	if s := c.String("flight.dir"); s != "" {
+		return s
+	}
+	return c.InDataDir("flight")
+}
+
+// What profile.contention asks the runtime for: one blocking of every so many, and
+// one in so many waits for a mutex.
+const (
+	blockProfileRate     = 100_000 // ns blocked per sample
+	MutexProfileFraction = 100
+)
+
+// ProfileContention turns the profiles of waiting on, and returns what ends them.
+func ProfileContention(on bool) (off func()) {
+	if !on {
+		return func() {}
+	}
+	old := runtime.SetMutexProfileFraction(MutexProfileFraction)
+	runtime.SetBlockProfileRate(blockProfileRate)
+	return func() {
+		runtime.SetMutexProfileFraction(old)
+		runtime.SetBlockProfileRate(0)
+	}
+}

@@ -1,0 +1,330 @@
+package flight
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"posttrade/app/stats"
+	"posttrade/journal"
+)
+
+// recorded is a tracer that has a text.
+type recorded struct {
+	text             string
+	startErr, saving error
+	stopped          bool
+}
+
+func (r *recorded) Start() error { return r.startErr }
+func (r *recorded) Stop()        { r.stopped = true }
+
+func (r *recorded) WriteTo(w io.Writer) (int64, error) {
+	n, err := io.WriteString(w, r.text)
+	return int64(n), errors.Join(err, r.saving)
+}
+
+// rig is a flight over a path and a journal that the test moves.
+type rig struct {
+	*Recorder
+	tracer  *recorded
+	clock   time.Time
+	path    stats.Path
+	journal journal.Metrics
+	log     bytes.Buffer
+}
+
+func newFlightRig(t *testing.T, budget time.Duration) *rig {
+	t.Helper()
+	r := &rig{tracer: &recorded{text: "trace"}, clock: time.Date(2026, 11, 20, 14, 30, 0, 0, time.UTC)}
+	from := Sources{Path: func(p *stats.Path) { *p = r.path }, Commits: func() journal.Metrics { return r.journal }}
+	r.Recorder = &Recorder{
+		budget: budget, dir: filepath.Join(t.TempDir(), "flight"), watch: newFlightWatch(from), tracer: r.tracer,
+		now: func() time.Time { return r.clock }, log: slog.New(slog.NewTextHandler(&r.log, nil)),
+	}
+	if err := r.open(); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// commit counts one commit of the journal.
+func (r *rig) commit(took time.Duration) {
+	at, _ := slices.BinarySearch(journal.CommitBuckets[:], took.Seconds())
+	r.journal.Commits++
+	r.journal.CommitCounts[at]++
+	r.journal.MaxCommit = max(r.journal.MaxCommit, took)
+	r.journal.Durable += 10
+}
+
+// after lets time pass and looks.
+func (r *rig) after(d time.Duration) {
+	r.clock = r.clock.Add(d)
+	r.look()
+}
+
+// files are the names in the folder.
+func (r *rig) files(t *testing.T) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(r.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// TestSlowCommitSavesTheTrace injects commits around the budget.
+func TestSlowCommitSavesTheTrace(t *testing.T) {
+	r := newFlightRig(t, 10*time.Millisecond)
+	r.commit(10 * time.Millisecond)
+	r.after(time.Second)
+	if got := r.files(t); got != nil {
+		t.Fatalf("saved within the budget: %v", got)
+	}
+	r.commit(12500 * time.Microsecond)
+	r.after(100 * time.Millisecond)
+	want := []string{"flight-20261120T143001.100-commit.trace"}
+	if got := r.files(t); !slices.Equal(got, want) {
+		t.Fatalf("saved %v, want %v", got, want)
+	}
+	text, err := os.ReadFile(filepath.Join(r.dir, want[0]))
+	if err != nil || string(text) != "trace" {
+		t.Errorf("%q, %v", text, err)
+	}
+	line := `level=WARN msg="stage over its latency budget" stage=commit took=12.5ms budget=10ms sequence=20 trace=` +
+		filepath.Join(r.dir, want[0]) + " skipped=0\n"
+	if got := r.log.String(); strings.Count(got, "\n") != 1 || !strings.HasSuffix(got, line) {
+		t.Errorf("logged %q, want one line that ends with %q", got, line)
+	}
+}
+
+// TestAtMostOneTraceAMinute breaks the budget all the time.
+func TestAtMostOneTraceAMinute(t *testing.T) {
+	r := newFlightRig(t, time.Millisecond)
+	for range 121 { // at 0 s, 1 s, ... 120 s
+		r.commit(15 * time.Millisecond)
+		r.look()
+		r.clock = r.clock.Add(time.Second)
+	}
+	if got := r.files(t); len(got) != 3 {
+		t.Errorf("saved %v, want three", got)
+	}
+	if got := r.log.String(); strings.Count(got, "\n") != 3 || strings.Count(got, "skipped=59") != 2 {
+		t.Errorf("logged %s", got)
+	}
+}
+
+// TestStalledStageSavesTheTrace holds each stage at a sequence that the one before
+// it has passed.
+func TestStalledStageSavesTheTrace(t *testing.T) {
+	for stage, name := range stats.Stages {
+		t.Run(name, func(t *testing.T) {
+			r := newFlightRig(t, 50*time.Millisecond)
+			r.path.Stages[stage] = stats.Stage{Sequence: 100, Behind: 5}
+			r.look()
+			r.path.Stages[stage] = stats.Stage{Sequence: 104, Behind: 900} // it moves, and has not come to 105
+			r.after(50 * time.Millisecond)
+			if got := r.files(t); got != nil {
+				t.Fatalf("saved within the budget: %v", got)
+			}
+			r.after(25 * time.Millisecond)
+			if got := r.log.String(); !strings.Contains(got, "stage="+name+" took=75ms budget=50ms sequence=104 ") {
+				t.Errorf("logged %q", got)
+			}
+			if got := r.files(t); len(got) != 1 || !strings.HasSuffix(got[0], "-"+name+".trace") {
+				t.Errorf("saved %v", got)
+			}
+		})
+	}
+}
+
+// TestBusyStageIsNotLate: one that is always behind, and always gets past what was
+// there at the look before.
+func TestBusyStageIsNotLate(t *testing.T) {
+	r := newFlightRig(t, 50*time.Millisecond)
+	for n := uint64(0); n < 1000; n++ {
+		for i := range r.path.Stages {
+			r.path.Stages[i] = stats.Stage{Sequence: n * 1000, Behind: 1000}
+		}
+		r.after(25 * time.Millisecond)
+	}
+	if got := r.log.String(); got != "" {
+		t.Errorf("logged %s", got)
+	}
+}
+
+func TestSlowestCommitIsALowerBound(t *testing.T) {
+	tests := []struct {
+		name          string
+		before, since []time.Duration
+		want          time.Duration
+	}{
+		{"nothing", []time.Duration{time.Second}, nil, 0},
+		{"the longest so far", []time.Duration{time.Millisecond}, []time.Duration{7 * time.Millisecond, 3 * time.Millisecond}, 7 * time.Millisecond},
+		{"shorter than one before", []time.Duration{time.Second}, []time.Duration{time.Millisecond, 42 * time.Millisecond}, 20 * time.Millisecond},
+		{"beyond the last bound", []time.Duration{20 * time.Second}, []time.Duration{9 * time.Second}, 5 * time.Second},
+		{"in the first bucket", []time.Duration{time.Second}, []time.Duration{time.Microsecond}, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var r rig
+			for _, took := range tt.before {
+				r.commit(took)
+			}
+			before := r.journal
+			for _, took := range tt.since {
+				r.commit(took)
+			}
+			if got := slowestCommit(&before, &r.journal); got != tt.want {
+				t.Errorf("%v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestTracesAreBounded starts in a folder with too many, some of them half
+// written, and with files of somebody else.
+func TestTracesAreBounded(t *testing.T) {
+	r := newFlightRig(t, time.Millisecond)
+	others := []string{"flight-notes.txt", "keep.trace"}
+	var traces []string
+	for n := range keep + 5 {
+		traces = append(traces, fmt.Sprintf("flight-20261119T1200%02d.000-commit.trace", n))
+	}
+	for _, name := range append(append([]string{"flight-20261119T130000.000-views.trace.partial"}, others...), traces...) {
+		if err := os.WriteFile(filepath.Join(r.dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.open(); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := r.files(t), append(slices.Clone(traces[5:]), others...); !slices.Equal(got, want) {
+		t.Errorf("left %v, want %v", got, want)
+	}
+	r.commit(time.Second)
+	r.look()
+	want := append(append(slices.Clone(traces[6:]), "flight-20261120T143000.000-commit.trace"), others...)
+	if got := r.files(t); !slices.Equal(got, want) {
+		t.Errorf("left %v, want %v", got, want)
+	}
+}
+
+// TestTraceThatCannotBeSaved is one line of the log and no half of a file; the
+// next is tried a minute later.
+func TestTraceThatCannotBeSaved(t *testing.T) {
+	r := newFlightRig(t, time.Millisecond)
+	r.tracer.saving = errors.New("the tracer is broken")
+	for range 2 {
+		r.commit(time.Second)
+		r.commit(2 * time.Second)
+		r.after(time.Second)
+	}
+	if got := r.files(t); got != nil {
+		t.Errorf("left %v", got)
+	}
+	if got := r.log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "level=ERROR") || !strings.Contains(got, "the tracer is broken") {
+		t.Errorf("logged %s", got)
+	}
+	r.tracer.saving = nil
+	r.commit(3 * time.Second)
+	r.after(rest)
+	if got := r.files(t); len(got) != 1 {
+		t.Errorf("saved %v", got)
+	}
+	if err := os.RemoveAll(r.dir); err != nil {
+		t.Fatal(err)
+	}
+	r.commit(4 * time.Second)
+	r.after(rest)
+	if got := r.log.String(); !strings.Contains(got, "no such file or directory") {
+		t.Errorf("without its folder: %s", got)
+	}
+}
+
+func TestFlightThatCannotStart(t *testing.T) {
+	r := newFlightRig(t, time.Millisecond)
+	r.tracer.startErr = errors.New("somebody else traces")
+	if err := r.open(); !errors.Is(err, r.tracer.startErr) {
+		t.Errorf("opened with %v", err)
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := NewFlight(time.Millisecond, file, stillFlight(), r.Recorder.log); err == nil {
+		t.Error("opened in a file")
+	}
+}
+
+// TestFlightRecordsThisProcess uses the runtime's own recorder, through a stop.
+func TestFlightRecordsThisProcess(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "flight")
+	var slow journal.Metrics
+	from := Sources{Path: func(*stats.Path) {}, Commits: func() journal.Metrics { return slow }}
+	f, err := NewFlight(time.Millisecond, dir, from, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	slow.MaxCommit = time.Second
+	stop := make(chan struct{})
+	close(stop)
+	if err := f.Run(nil, stop); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "flight-*-commit.trace"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("saved %v, %v", files, err)
+	}
+	text, err := os.ReadFile(files[0])
+	if err != nil || !bytes.HasPrefix(text, []byte("go 1.")) || len(text) < 1000 {
+		t.Errorf("not a trace: %d bytes, %v", len(text), err)
+	}
+	if f.Every() != 5*time.Millisecond {
+		t.Errorf("looks every %v", f.Every())
+	}
+	again, err := NewFlight(time.Minute, dir, from, f.log) // the first one has let go
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.tracer.Stop()
+	if again.Every() != stats.Every {
+		t.Errorf("looks every %v", again.Every())
+	}
+}
+
+// TestTraceIsSavedBesideOnesThatStay: old traces that cannot be removed are logged,
+// and the new one is there all the same.
+func TestTraceIsSavedBesideOnesThatStay(t *testing.T) {
+	r := newFlightRig(t, time.Millisecond)
+	stays := filepath.Join(r.dir, "flight-20261119T130000.000-views.trace.partial")
+	if err := os.MkdirAll(filepath.Join(stays, "full"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r.commit(time.Second)
+	r.look()
+	const trace = "flight-20261120T143000.000-commit.trace"
+	if got := r.files(t); !slices.Contains(got, trace) {
+		t.Errorf("saved %v, want %s among them", got, trace)
+	}
+	got := r.log.String()
+	if !strings.Contains(got, trace) || strings.Contains(got, "not saved") || !strings.Contains(got, "old traces are still there") || !strings.Contains(got, filepath.Base(stays)) {
+		t.Errorf("logged %s", got)
+	}
+}
+
+// stillFlight are sources in which nothing happens.
+func stillFlight() Sources {
+	return Sources{Path: func(*stats.Path) {}, Commits: func() journal.Metrics { return journal.Metrics{} }}
+}

@@ -1,0 +1,26 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+)
+
+// The exit codes of every command.
+const (
+	ExitOK       = 0
+	ExitFailed   = 1 // with one line on stderr
+	ExitUsage    = 2 // an unknown command, flag or setting, or an invalid one
+	ExitMismatch = 3 // a verification found a difference
+)
+
+// UsageError is a mistake of the caller's: exit code 2.
+type UsageError struct{ message string }
+
+func (e UsageError) Error() string { return e.message }
+
+func Usagef(format string, args ...any) error {
+	return UsageError{fmt.Sprintf(format, args...)}
+}
+
+// ErrMismatch marks a verification that found a difference: exit code 3.
+var ErrMismatch = errors.New("mismatch")

@@ -1,0 +1,92 @@
+package settings
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// minSecretBytes is the least a secret file may hold: an HS256 key of 256 bits.
+const minSecretBytes = 32
+
+// maxSecretBytes bounds what is read of a file that claims to be a secret.
+const maxSecretBytes = 4096
+
+// secretFile returns the secret in the file at path, without surrounding white
+// space. If there is no such file it makes one of 64 random hex digits, readable
+// by its owner only; of several processes that do so at once, one wins and all
+// return its secret.
+//
+// A file that others may read, that the group may write, that is no regular
+// file, or that holds fewer than 32 bytes is refused.
+func secretFile(path string) ([]byte, error) {
+	secret, err := readSecret(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return secret, err
+	}
+	if err := makeSecret(path); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("secret: make %s: %w", path, Cause(err))
+	}
+	return readSecret(path)
+}
+
+func readSecret(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("secret: read %s: %w", path, Cause(err))
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("secret: read %s: %w", path, Cause(err))
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("secret: %s is not a regular file", path)
+	}
+	if perm := info.Mode().Perm(); perm&0o027 != 0 {
+		return nil, fmt.Errorf("secret: %s has mode %04o, others can get at it: chmod 600", path, perm)
+	}
+	content, err := io.ReadAll(io.LimitReader(f, maxSecretBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("secret: read %s: %w", path, Cause(err))
+	}
+	content = bytes.TrimSpace(content)
+	if len(content) < minSecretBytes || len(content) > maxSecretBytes {
+		return nil, fmt.Errorf("secret: %s holds %d bytes, want %d to %d",
+			path, len(content), minSecretBytes, maxSecretBytes)
+	}
+	return content, nil
+}
+
+// makeSecret writes a new secret under another name and links it into place, so
+// that a reader never sees half of it.
+func makeSecret(path string) error {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	var key [32]byte
+	rand.Read(key[:]) // never fails
+	f, err := os.CreateTemp(dir, ".secret-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.WriteString(hex.EncodeToString(key[:]) + "\n")
+	if err == nil {
+		err = f.Sync()
+	}
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
+		err = os.Link(f.Name(), path)
+	}
+	return err
+}

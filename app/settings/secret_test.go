@@ -1,0 +1,130 @@
+package settings
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+func TestSecretIsMadeOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "new", "jwt.secret")
+	first, err := secretFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(first) != 64 {
+		t.Errorf("%d bytes, want 64", len(first))
+	}
+	again, err := secretFile(path)
+	if err != nil || !bytes.Equal(first, again) {
+		t.Errorf("the second call differs: %v", err)
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v; want 0600", info.Mode(), err)
+	}
+	if other, err := secretFile(path + "2"); err != nil || bytes.Equal(first, other) {
+		t.Errorf("two files have one secret: %v", err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), ".secret-*")); len(left) != 0 {
+		t.Errorf("temporary files are left: %v", left)
+	}
+}
+
+func TestProcessesAgreeOnTheSecret(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jwt.secret")
+	secrets := make([][]byte, 16)
+	var all sync.WaitGroup
+	for i := range secrets {
+		all.Go(func() { secrets[i], _ = secretFile(path) })
+	}
+	all.Wait()
+	for i, s := range secrets {
+		if len(s) == 0 || !bytes.Equal(s, secrets[0]) {
+			t.Errorf("caller %d got %q, caller 0 %q", i, s, secrets[0])
+		}
+	}
+}
+
+func TestUnsafeSecretsAreRefused(t *testing.T) {
+	long := strings.Repeat("s", 40)
+	tests := []struct {
+		name    string
+		content string
+		mode    os.FileMode
+		want    string
+	}{
+		{"world readable", long, 0o604, "has mode 0604"},
+		{"group writable", long, 0o620, "has mode 0620"},
+		{"too short", "   " + long[:31] + "\n", 0o600, "holds 31 bytes"},
+		{"empty", "", 0o600, "holds 0 bytes"},
+		{"too long", strings.Repeat("s", maxSecretBytes+1), 0o600, "want 32 to"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "s")
+			if err := os.WriteFile(path, []byte(tt.content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chmod(path, tt.mode); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := secretFile(path); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
+	}
+	if _, err := secretFile(t.TempDir()); err == nil || !strings.Contains(err.Error(), "is not a regular file") {
+		t.Errorf("a directory: %v", err)
+	}
+}
+
+func TestSecretThatCannotBeMade(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := secretFile(filepath.Join(file, "jwt.secret")); err == nil || !strings.Contains(err.Error(), "not a directory") {
+		t.Errorf("below a file: %v", err)
+	}
+	if err := makeSecret(filepath.Join(file, "x", "jwt.secret")); err == nil {
+		t.Error("a secret was made below a file")
+	}
+	path := filepath.Join(t.TempDir(), "s")
+	if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := makeSecret(path); !os.IsExist(err) {
+		t.Errorf("an existing file: %v, want that it exists", err)
+	}
+	if content, _ := os.ReadFile(path); string(content) != "mine" {
+		t.Error("an existing file was overwritten")
+	}
+}
+
+func TestMasterSecretByProfile(t *testing.T) {
+	dir := t.TempDir()
+	secret, path, err := mustConfig(t, "data.dir", dir).MasterSecret()
+	if err != nil || len(secret) != 64 || path != filepath.Join(dir, "dev-token.secret") {
+		t.Errorf("dev: %q %q %v", secret, path, err)
+	}
+	production := []string{"data.dir", dir, "profile", "production", "risk.entitlement.enforced", "true",
+		"reference.write-auth.enforced", "true"}
+	if secret, path, err := mustConfig(t, production...).MasterSecret(); secret != nil || path != "" || err != nil {
+		t.Errorf("production: %q %q %v, want none", secret, path, err)
+	}
+	own := strings.Repeat("m", 32)
+	c := mustConfig(t, append(production, "auth.dev-token.master-secret", own, "auth.jwt.secret", own)...)
+	if secret, path, err := c.MasterSecret(); string(secret) != own || path != "" || err != nil {
+		t.Errorf("set: %q %q %v", secret, path, err)
+	}
+	if secret, err := c.JWTSecret(); string(secret) != own || err != nil {
+		t.Errorf("set: %q %v", secret, err)
+	}
+	if secret, err := mustConfig(t, "data.dir", dir).JWTSecret(); len(secret) != 64 || err != nil {
+		t.Errorf("generated: %q %v", secret, err)
+	}
+}

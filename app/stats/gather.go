@@ -1,0 +1,175 @@
+package stats
+
+import (
+	"cmp"
+	"runtime/metrics"
+	"slices"
+
+	"posttrade/httpapi"
+	"posttrade/journal"
+	"posttrade/matcher/session"
+	"posttrade/matcher/session/wire"
+)
+
+// SessionStage is the name of the sessions among the latencies.
+const SessionStage = "session"
+
+// SessionReader reads the sessions, into the same memory every time.
+type SessionReader struct {
+	Server *session.Server
+	open   []session.SessionInfo
+}
+
+func (r *SessionReader) Look(to *Sessions) {
+	to.lookSessions(r.Server.Metrics())
+	r.open = r.Server.Sessions(r.open[:0])
+	to.rankSessions(r.open)
+}
+
+// lookSessions takes the server's counters over.
+func (s *Sessions) lookSessions(m session.Metrics) {
+	*s = Sessions{
+		Present: 1, Orders: uint64(m.Orders), Feeds: uint64(m.Feeds), Commands: m.Commands,
+		Accepted: m.Accepted, Duplicate: m.Duplicates, Records: m.Copies + m.Trades + m.Tops, Missed: m.Missed, Times: m.Times,
+	}
+	for _, n := range m.Rejections {
+		s.Refused += n
+	}
+	for code, n := range m.Answers {
+		if c := wire.Code(code); c != wire.Decided && c != wire.Refused {
+			s.NotTaken += n
+		}
+	}
+	for status, n := range m.Refused {
+		if wire.Status(status) != wire.OK {
+			s.TurnedAway += n
+		}
+	}
+}
+
+// rankSessions shows the sessions that have had the most answers; the older of two equals first.
+// It puts the sessions in order.
+func (s *Sessions) rankSessions(open []session.SessionInfo) {
+	open = slices.DeleteFunc(open, func(one session.SessionInfo) bool { return one.Role != wire.Orders })
+	slices.SortStableFunc(open, func(a, b session.SessionInfo) int { return cmp.Compare(b.Times.Count(), a.Times.Count()) })
+	for i, one := range open[:min(len(open), len(s.Busiest))] {
+		s.Busiest[i] = Session{ID: one.ID, Peer: uint64(max(one.Peer, 0)), Times: one.Times}
+	}
+}
+
+// Sources is where the figures come from: counters that their owners keep
+// anyway, which can be read from any goroutine.
+type Sources struct {
+	Path    func(*Path)
+	Commits func() journal.Metrics
+	Answers httpapi.Metrics // Orders and Latencies are read; nil ones are left out
+	Feeds   func(*Feeds)
+	Lags    func(*Lags)
+	Cluster func(*Cluster) // nil: a single node
+
+	Sessions func(*Sessions) // nil: there is no socket
+}
+
+// LookStage notes a stage's sequence and that of what feeds it.
+func (s *Stage) LookStage(sequence, before uint64) {
+	s.Sequence, s.Behind = sequence, before-min(sequence, before)
+	s.BehindSum += s.Behind
+}
+
+func (r *Ring) LookRing(depth uint64, slots int) {
+	r.Depth, r.Slots = depth, uint64(slots)
+	r.DepthSum += depth
+}
+
+// Word is a truth as it stands in the file.
+func Word(b bool) uint64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// lookCommits takes the journal's counters over.
+func (c *Commits) lookCommits(m journal.Metrics) {
+	*c = Commits{
+		Commits: m.Commits, Commands: m.Durable, Bytes: m.CommitBytes,
+		Nanos: uint64(m.CommitSeconds * 1e9), MaxNanos: uint64(m.MaxCommit), InFlight: uint64(max(m.InFlight, 0)),
+		StorageFull: Word(m.StorageFull), Poisoned: Word(m.Poisoned), Buckets: m.CommitCounts,
+	}
+	for i, seconds := range journal.CommitBuckets {
+		c.Bounds[i] = uint64(seconds*1e9 + 0.5)
+	}
+}
+
+// lookAnswers takes the order-matcher's counters over.
+func (a *Answers) lookAnswers(m httpapi.Metrics) {
+	*a = Answers{}
+	if m.Orders != nil {
+		m.Orders(func(decision string, n uint64) {
+			switch decision {
+			case "accepted":
+				a.Accepted = n
+			case "rejected":
+				a.Rejected = n
+			case "duplicate":
+				a.Duplicate = n
+			}
+		})
+	}
+	if m.Latencies != nil {
+		m.Latencies(func(stage string, d httpapi.Distribution) {
+			if stage == SessionStage {
+				return // sessions have a block of their own
+			}
+			a.SumNanos += uint64(d.Sum * 1e9)
+			for at, n := range d.Positive { // the same buckets, by the exponent of their bound
+				a.Latency[min(max(at+Offset, 0), buckets-1)] += uint64(n)
+			}
+		})
+	}
+}
+
+// runtimeReader reads the Go runtime's figures, into the same memory every time.
+type runtimeReader struct {
+	samples []metrics.Sample
+	buckets []int // of the pauses' histogram: where each is counted in a statsDistribution
+}
+
+// newRuntimeReader asks for the figures in the order in which look assigns them.
+func newRuntimeReader() *runtimeReader {
+	r := &runtimeReader{}
+	for _, name := range []string{
+		"/memory/classes/heap/objects:bytes", "/gc/heap/goal:bytes", "/memory/classes/total:bytes",
+		"/gc/heap/allocs:bytes", "/sched/goroutines:goroutines", "/gc/cycles/total:gc-cycles",
+		"/sched/pauses/total/gc:seconds",
+	} {
+		r.samples = append(r.samples, metrics.Sample{Name: name})
+	}
+	return r
+}
+
+func (r *runtimeReader) look(to *Runtime) {
+	metrics.Read(r.samples)
+	for i, field := range []*uint64{&to.Heap, &to.HeapGoal, &to.Mapped, &to.Allocated, &to.Goroutines, &to.GCCycles} {
+		if v := r.samples[i].Value; v.Kind() == metrics.KindUint64 {
+			*field = v.Uint64()
+		}
+	}
+	to.Pauses = Distribution{}
+	if v := r.samples[len(r.samples)-1].Value; v.Kind() == metrics.KindFloat64Histogram {
+		r.pauses(v.Float64Histogram(), &to.Pauses)
+	}
+}
+
+// pauses folds the runtime's finer buckets, each by its upper bound.
+func (r *runtimeReader) pauses(h *metrics.Float64Histogram, to *Distribution) {
+	if r.buckets == nil {
+		r.buckets = make([]int, len(h.Counts))
+		for i := range r.buckets {
+			r.buckets[i] = Bucket(h.Buckets[i+1])
+		}
+	}
+	for i, n := range h.Counts {
+		to[r.buckets[i]] += n
+	}
+}

@@ -1,0 +1,63 @@
+package stats
+
+import (
+	"errors"
+	"time"
+)
+
+// writer keeps the stats file true. One goroutine, run, owns it.
+type writer struct {
+	File    *file
+	from    Sources
+	runtime *runtimeReader
+	now     func() time.Time
+	begun   time.Time
+	Image   Image
+}
+
+func NewStatsWriter(path string, from Sources, now func() time.Time) (*writer, error) {
+	w := &writer{from: from, runtime: newRuntimeReader(), now: now, begun: now()}
+	var err error
+	w.File, err = createStats(path, w.begun)
+	return w, err
+}
+
+// Look reads everything and writes it down.
+func (w *writer) Look() error {
+	i, at := &w.Image, w.now()
+	w.from.Path(&i.Path)
+	i.Commits.lookCommits(w.from.Commits())
+	i.Answers.lookAnswers(w.from.Answers)
+	w.runtime.look(&i.Runtime)
+	if w.from.Feeds != nil {
+		w.from.Feeds(&i.Feeds)
+	}
+	if w.from.Lags != nil {
+		w.from.Lags(&i.Lags)
+	}
+	if w.from.Cluster != nil {
+		w.from.Cluster(&i.Cluster)
+	}
+	if w.from.Sessions != nil {
+		w.from.Sessions(&i.Sessions)
+	}
+	i.Clock.Tick++
+	i.Clock.WallNanos, i.Clock.UptimeNanos = uint64(at.UnixNano()), uint64(at.Sub(w.begun))
+	return w.File.store(i)
+}
+
+// Run looks at every tick until stop is closed, once more then, and says in the
+// file that the process has ended in order.
+func (w *writer) Run(tick <-chan time.Time, stop <-chan struct{}) error {
+	for {
+		if err := w.Look(); err != nil {
+			return errors.Join(err, w.File.Close())
+		}
+		select {
+		case <-tick:
+		case <-stop:
+			w.Image.Clock.Stopped = 1
+			return errors.Join(w.Look(), w.File.Close())
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package top
+
+import (
+	"math"
+	"time"
+
+	"posttrade/app/stats"
+)
+
+// look is one look at a stats file.
+type look struct {
+	image stats.Image
+	alive bool
+	at    time.Time // of the look
+}
+
+// age is how old the figures were when they were looked at.
+func (l *look) age() time.Duration {
+	return max(l.at.Sub(time.Unix(0, int64(l.image.Clock.WallNanos))), 0)
+}
+
+// span is the time between two looks at the same process. All rates come from
+// it, divided by the writer's own clock, so that neither a late reader nor a late
+// writer bends them.
+type span struct {
+	from, to *stats.Image
+	nanos    float64
+}
+
+// spanBetween goes from before to after. With nothing before it, or another
+// process's figures, it begins where the process began: rates are then since the
+// start.
+func spanBetween(before, after *look) span {
+	s := span{from: &stats.Image{}, to: &after.image}
+	if before != nil && before.image.Header == after.image.Header {
+		s.from = &before.image
+	}
+	if to, from := s.to.Clock.UptimeNanos, s.from.Clock.UptimeNanos; to > from {
+		s.nanos = float64(to - from)
+	}
+	return s
+}
+
+// sinceStart reports that there was no earlier look at this process.
+func (s *span) sinceStart() bool { return s.from.Header.PID == 0 }
+
+// of is what a counter has gained. One that a start has set, such as a sequence
+// that was recovered, has gained nothing before the first look.
+func (s *span) of(counter func(*stats.Image) uint64) uint64 {
+	to, from := counter(s.to), counter(s.from)
+	return to - min(from, to)
+}
+
+// rate is what a counter gains in a second; not a number when no time has passed.
+func (s *span) rate(counter func(*stats.Image) uint64) float64 {
+	if s.nanos == 0 {
+		return math.NaN()
+	}
+	return float64(s.of(counter)) / s.nanos * 1e9
+}
+
+// mean is the mean of what was seen at each look of the process.
+func (s *span) mean(sum func(*stats.Image) uint64) float64 {
+	return ratio(s.of(sum), s.of(func(i *stats.Image) uint64 { return i.Path.Looks }))
+}
+
+// wait is how long a command was in a stage in the mean: how many were in it, by
+// how many left it in a second.
+func (s *span) wait(stage int) time.Duration {
+	if s.sinceStart() {
+		return stats.None // what was recovered did not pass the stage
+	}
+	in := s.mean(func(i *stats.Image) uint64 { return i.Path.Stages[stage].BehindSum })
+	out := s.rate(func(i *stats.Image) uint64 { return i.Path.Stages[stage].Sequence })
+	if math.IsNaN(in) || math.IsNaN(out) || out == 0 {
+		return stats.None
+	}
+	return time.Duration(in / out * 1e9)
+}
+
+// ratio is a by b, and not a number by none.
+func ratio(a, b uint64) float64 {
+	if b == 0 {
+		return math.NaN()
+	}
+	return float64(a) / float64(b)
+}
+
+// quantile is the upper bound of the bucket in which the share q of what came
+// between from and to ends, none when nothing came.
+func quantile(q float64, from, to []uint64, bound func(bucket int) time.Duration) time.Duration {
+	var total uint64
+	for i := range to {
+		total += to[i] - min(from[i], to[i])
+	}
+	if total == 0 {
+		return stats.None
+	}
+	rank, seen := uint64(math.Ceil(q*float64(total))), uint64(0)
+	for i := range to {
+		if seen += to[i] - min(from[i], to[i]); seen >= max(rank, 1) {
+			return bound(i)
+		}
+	}
+	return stats.Unbounded
+}
+
+// quantileOf is quantile of a statsDistribution of the image.
+func (s *span) quantileOf(q float64, of func(*stats.Image) *stats.Distribution) time.Duration {
+	return quantile(q, of(s.from)[:], of(s.to)[:], stats.Bound)
+}
+
+// commitQuantile is quantile of the journal's commits, whose bounds are in the file.
+func (s *span) commitQuantile(q float64) time.Duration {
+	c := &s.to.Commits
+	return quantile(q, s.from.Commits.Buckets[:], c.Buckets[:], func(bucket int) time.Duration {
+		if bucket == len(c.Bounds) {
+			return stats.Unbounded
+		}
+		return time.Duration(c.Bounds[bucket])
+	})
+}

@@ -1,0 +1,106 @@
+package top
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// tone is what a piece of a line says by its colour.
+type tone uint8
+
+const (
+	tonePlain tone = iota
+	toneTitle
+	toneFaint
+	toneGood
+	toneWarning
+	toneBad
+)
+
+// toneCodes are the ANSI attributes of the tones.
+var toneCodes = [...]string{tonePlain: "", toneTitle: "1", toneFaint: "2", toneGood: "32", toneWarning: "33", toneBad: "31"}
+
+// piece is a text of one tone; frameLine a line of them; frame what is shown at once.
+type piece struct {
+	text string
+	tone tone
+}
+
+type (
+	frameLine []piece
+	frame     []frameLine
+)
+
+// nameWidth is the column of the names on the left.
+const nameWidth = 12
+
+// say is a piece of no particular tone.
+func say(format string, args ...any) piece { return piece{fmt.Sprintf(format, args...), tonePlain} }
+
+// heading begins a section, with what its columns are, or with its first figures.
+func heading(name, columns string) frameLine { return headed(name, piece{columns, toneFaint}) }
+
+func headed(name string, figures ...piece) frameLine {
+	return append(frameLine{{fmt.Sprintf("%-*s", nameWidth, name), toneTitle}}, figures...)
+}
+
+// label is the name of a line within a section.
+func label(name string) piece { return say("  %-*s", nameWidth-2, name) }
+
+// fit cuts a frame to the columns and rows of a screen; 0 means no bound. Empty
+// lines go first, and what still has no room is counted on the last line.
+func (f frame) fit(width, height int) frame {
+	if height > 0 && len(f) > height {
+		var dense frame
+		for _, line := range f {
+			if len(line) > 0 {
+				dense = append(dense, line)
+			}
+		}
+		f = dense
+	}
+	if height > 0 && len(f) > height {
+		rest := len(f) - height + 1
+		f = append(f[:height-1:height-1], frameLine{{fmt.Sprintf("%d more lines: the window is too low", rest), toneFaint}})
+	}
+	out := make(frame, len(f))
+	for i, line := range f {
+		out[i] = line.cut(width)
+	}
+	return out
+}
+
+// cut ends a line at width columns; every character here takes one.
+func (l frameLine) cut(width int) frameLine {
+	if width <= 0 {
+		return l
+	}
+	var out frameLine
+	for _, p := range l {
+		if n := utf8.RuneCountInString(p.text); n > width {
+			p.text = string([]rune(p.text)[:width])
+		}
+		width -= utf8.RuneCountInString(p.text)
+		out = append(out, p)
+	}
+	return out
+}
+
+// text is the frame as lines without blanks at their ends, with colours or without.
+func (f frame) text(colour bool) string {
+	var b strings.Builder
+	for _, line := range f {
+		var l strings.Builder
+		for _, p := range line {
+			if code := toneCodes[p.tone]; colour && code != "" && p.text != "" {
+				fmt.Fprintf(&l, "\x1b[%sm%s\x1b[0m", code, p.text)
+			} else {
+				l.WriteString(p.text)
+			}
+		}
+		b.WriteString(strings.TrimRight(l.String(), " "))
+		b.WriteByte('\n')
+	}
+	return b.String()
+}

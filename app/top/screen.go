@@ -1,0 +1,142 @@
+package top
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The terminal's words: its second page, so that what was there comes back, and
+// the cursor out of the way.
+const (
+	screenEnter = "\x1b[?1049h\x1b[?25l\x1b[H\x1b[2J"
+	screenLeave = "\x1b[?25h\x1b[?1049l"
+	screenHome  = "\x1b[H"
+	lineRest    = "\x1b[K" // clears to the end of the line
+	screenRest  = "\x1b[J" // and to the end of the screen
+)
+
+// What a terminal that does not say its size is taken for.
+const (
+	defaultColumns = 80
+	defaultRows    = 24
+)
+
+// keyPoll is how often the reader of keys looks whether it may end.
+const keyPoll = 50 * time.Millisecond
+
+// screen is a terminal that shows one frame over the other.
+type screen struct {
+	in, out *os.File
+	colour  bool
+	keys    chan byte // closed when there are no more
+	old     *unix.Termios
+	done    chan struct{}
+	reading sync.WaitGroup
+}
+
+// animates reports whether out is a terminal that can go back to its first line.
+func animates(out *os.File, getenv func(string) string) bool {
+	return OnTerminal(out) && getenv("TERM") != "dumb"
+}
+
+func OnTerminal(f *os.File) bool {
+	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	return err == nil
+}
+
+// openScreen takes the terminal over: keys come one by one and are not shown.
+// Without a terminal to read from there are no keys.
+func openScreen(in, out *os.File, colour bool) (*screen, error) {
+	s := &screen{in: in, out: out, colour: colour, keys: make(chan byte), done: make(chan struct{})}
+	if OnTerminal(in) {
+		if err := s.takeKeys(); err != nil {
+			return nil, fmt.Errorf("top: open terminal: %w", err)
+		}
+	}
+	if _, err := out.WriteString(screenEnter); err != nil {
+		return nil, errors.Join(fmt.Errorf("top: open terminal: %w", err), s.close())
+	}
+	return s, nil
+}
+
+// takeKeys leaves signals to the terminal, except that it cannot be suspended:
+// nobody would restore it.
+func (s *screen) takeKeys() error {
+	fd := int(s.in.Fd())
+	old, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	if err != nil {
+		return err
+	}
+	raw := *old
+	raw.Lflag &^= unix.ICANON | unix.ECHO
+	raw.Cc[unix.VMIN], raw.Cc[unix.VTIME], raw.Cc[unix.VSUSP] = 1, 0, 0
+	if err := unix.IoctlSetTermios(fd, unix.TCSETS, &raw); err != nil {
+		return err
+	}
+	s.old = old
+	s.reading.Go(func() { s.readKeys(fd) })
+	return nil
+}
+
+// readKeys passes keys on until close, or until the terminal is gone.
+func (s *screen) readKeys(fd int) {
+	defer close(s.keys)
+	wait := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	for {
+		select {
+		case <-s.done:
+			return
+		default:
+		}
+		n, err := unix.Poll(wait, int(keyPoll.Milliseconds()))
+		if errors.Is(err, unix.EINTR) || err == nil && n == 0 {
+			continue
+		}
+		key := make([]byte, 1)
+		if n, err := unix.Read(fd, key); err != nil || n == 0 {
+			return
+		}
+		select {
+		case s.keys <- key[0]:
+		case <-s.done:
+			return
+		}
+	}
+}
+
+// size asks the terminal.
+func (s *screen) size() (columns, rows int) {
+	w, err := unix.IoctlGetWinsize(int(s.out.Fd()), unix.TIOCGWINSZ)
+	if err != nil || w.Col == 0 || w.Row == 0 {
+		return defaultColumns, defaultRows
+	}
+	return int(w.Col), int(w.Row)
+}
+
+// show writes a frame over the last one, in one write, so that it does not flicker.
+func (s *screen) show(f frame) error {
+	text := strings.TrimSuffix(f.text(s.colour), "\n")
+	text = strings.ReplaceAll(text, "\n", lineRest+"\r\n")
+	_, err := s.out.WriteString(screenHome + text + lineRest + screenRest)
+	return err
+}
+
+// close gives the terminal back as it was.
+func (s *screen) close() error {
+	close(s.done)
+	s.reading.Wait()
+	_, err := s.out.WriteString(screenLeave)
+	if s.old != nil {
+		err = errors.Join(err, unix.IoctlSetTermios(int(s.in.Fd()), unix.TCSETS, s.old))
+	}
+	if err != nil {
+		return fmt.Errorf("top: restore terminal: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,216 @@
+package top
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"posttrade/app/stats"
+	"posttrade/sidecars/control"
+)
+
+// How wide a bar may be, and when figures ask for attention.
+const (
+	minBar      = 10
+	maxBar      = 60
+	besideBar   = 52 // columns of a ring's line that are not its bar
+	staleAfter  = 20 * stats.Every
+	ringWarning = 0.5
+	ringBad     = 0.9
+)
+
+// Compose shows the figures of after, with rates since before, on width columns.
+func Compose(before, after *look, width int) frame {
+	s := spanBetween(before, after)
+	f := frame{titleLine(after, &s)}
+	for _, section := range []func(*span, int) []frameLine{
+		ringLines, stageLines, commitLines, answerLines, sessionLines, runtimeLines, feedLines, lagLines, clusterLines,
+	} {
+		f = append(f, frameLine{})
+		f = append(f, section(&s, width)...)
+	}
+	return f
+}
+
+func titleLine(l *look, s *span) frameLine {
+	line := frameLine{
+		{"posttrade", toneTitle}, say("  pid %d  up %s  ", l.image.Header.PID, uptime(l.image.Clock.UptimeNanos)),
+		{"ready", toneGood},
+	}
+	if l.image.Path.Ready == 0 {
+		line[2] = piece{"NOT READY", toneBad}
+	}
+	if age := l.age(); age > staleAfter {
+		line = append(line, piece{"  figures are " + age.Round(stats.Every).String() + " old", toneBad})
+	}
+	over := "  since the start"
+	if !s.sinceStart() {
+		over = "  over " + time.Duration(s.nanos).Round(time.Millisecond).String()
+	}
+	return append(line, piece{over, toneFaint})
+}
+
+func ringLines(s *span, width int) []frameLine {
+	p := &s.to.Path
+	line := func(name string, r *stats.Ring, sum func(*stats.Image) uint64) frameLine {
+		full := ratio(r.Depth, r.Slots)
+		return frameLine{
+			label(name), {"[", toneFaint}, {bar(full, min(max(width-besideBar, minBar), maxBar)), ringTone(full)}, {"] ", toneFaint},
+			say("%9s of %-9s mean %s", thousands(r.Depth), thousands(r.Slots), decimal(s.mean(sum))),
+		}
+	}
+	lines := []frameLine{
+		heading("RINGS", fmt.Sprintf("stalls of the matcher %s", thousands(s.of(func(i *stats.Image) uint64 { return i.Path.Stalls })))),
+	}
+	if p.Proposals.Slots > 0 {
+		lines = append(lines, line("proposals", &p.Proposals, func(i *stats.Image) uint64 { return i.Path.Proposals.DepthSum }))
+	}
+	return append(lines,
+		line("input", &p.Input, func(i *stats.Image) uint64 { return i.Path.Input.DepthSum }),
+		line("output", &p.Output, func(i *stats.Image) uint64 { return i.Path.Output.DepthSum }))
+}
+
+func ringTone(full float64) tone {
+	switch {
+	case full >= ringBad:
+		return toneBad
+	case full >= ringWarning:
+		return toneWarning
+	}
+	return toneGood
+}
+
+// bar fills a share of width; what is not empty shows at least one mark.
+func bar(share float64, width int) string {
+	marks := int(math.Ceil(min(share, 1) * float64(width)))
+	if share <= 0 || math.IsNaN(share) {
+		marks = 0
+	}
+	return strings.Repeat("|", marks) + strings.Repeat(" ", width-marks)
+}
+
+func stageLines(s *span, _ int) []frameLine {
+	const columns = "%15s %12s %9s %10s"
+	lines := []frameLine{heading("STAGES", fmt.Sprintf(columns, "sequence", "a second", "behind", "mean wait"))}
+	for i, name := range stats.Stages {
+		at, rate := &s.to.Path.Stages[i], "-"
+		if !s.sinceStart() { // else the rate of what was recovered
+			rate = s.rateText(func(image *stats.Image) uint64 { return image.Path.Stages[i].Sequence })
+		}
+		lines = append(lines, frameLine{label(name), say(columns, thousands(at.Sequence), rate, thousands(at.Behind), short(s.wait(i)))})
+	}
+	return lines
+}
+
+func commitLines(s *span, _ int) []frameLine {
+	c := &s.to.Commits
+	commits := s.of(func(i *stats.Image) uint64 { return i.Commits.Commits })
+	bytes := ratio(s.of(func(i *stats.Image) uint64 { return i.Commits.Bytes }), commits)
+	commands := math.NaN()
+	if !s.sinceStart() {
+		commands = ratio(s.of(func(i *stats.Image) uint64 { return i.Commits.Commands }), commits)
+	}
+	first := headed("COMMITS", say("%s a second, %s commands and %s each, %d in flight",
+		s.rateText(func(i *stats.Image) uint64 { return i.Commits.Commits }), decimal(commands), bytesText(bytes), c.InFlight))
+	if c.StorageFull != 0 {
+		first = append(first, piece{"  STORAGE FULL", toneBad})
+	}
+	if c.Poisoned != 0 {
+		first = append(first, piece{"  FAILED", toneBad})
+	}
+	return []frameLine{first, {label("time"), say("p50 %s  p99 %s  longest since the start %s",
+		short(s.commitQuantile(0.5)), short(s.commitQuantile(0.99)), short(time.Duration(c.MaxNanos)))}}
+}
+
+func answerLines(s *span, _ int) []frameLine {
+	return []frameLine{
+		headed("ANSWERS", say("accepted %s  rejected %s  duplicate %s  a second",
+			s.rateText(func(i *stats.Image) uint64 { return i.Answers.Accepted }),
+			s.rateText(func(i *stats.Image) uint64 { return i.Answers.Rejected }),
+			s.rateText(func(i *stats.Image) uint64 { return i.Answers.Duplicate }))),
+		{label("time"), say("%s", s.percentiles(func(i *stats.Image) *stats.Distribution { return &i.Answers.Latency }))},
+	}
+}
+
+func runtimeLines(s *span, _ int) []frameLine {
+	r := &s.to.Runtime
+	allocated := s.rate(func(i *stats.Image) uint64 { return i.Runtime.Allocated })
+	cycles := s.of(func(i *stats.Image) uint64 { return i.Runtime.GCCycles })
+	return []frameLine{
+		headed("RUNTIME", say("heap %s of %s; mapped %s; %s/s allocated",
+			bytesText(float64(r.Heap)), bytesText(float64(r.HeapGoal)), bytesText(float64(r.Mapped)), bytesText(allocated))),
+		{label("collector"), say("%s cycles, %s now; pauses %s; %s goroutines", thousands(r.GCCycles), thousands(cycles),
+			s.percentiles(func(i *stats.Image) *stats.Distribution { return &i.Runtime.Pauses }), thousands(r.Goroutines))},
+	}
+}
+
+func feedLines(s *span, _ int) []frameLine {
+	if s.to.Feeds.Present != stats.Here {
+		return []frameLine{heading("FEEDS", absentSidecars(s.to.Feeds.Present))}
+	}
+	lines := []frameLine{heading("FEEDS", "")}
+	for i, name := range control.Sources() {
+		f := &s.to.Feeds.Sources[i]
+		state := Named(stats.FeedStates[:], f.State)
+		lines = append(lines, frameLine{label(string(name)), {fmt.Sprintf("%-13s", state), feedTone(state)},
+			say(" applied %s of %s; unpublished %s, oldest %s", thousands(f.Watermark), thousands(f.HighWatermark),
+				thousands(f.Unpublished), short(time.Duration(f.PublishLagNanos)))})
+	}
+	return lines
+}
+
+// absentSidecars is why there are no figures of feeds or lags.
+func absentSidecars(present uint64) string {
+	if present == stats.Elsewhere {
+		return "none here: the leader has them"
+	}
+	return "none: sidecars are off"
+}
+
+func feedTone(state string) tone {
+	switch state {
+	case "ready", "seeds only":
+		return toneGood
+	case "quarantined":
+		return toneBad
+	}
+	return toneWarning
+}
+
+func lagLines(s *span, _ int) []frameLine {
+	l := &s.to.Lags
+	if l.Present != stats.Here {
+		return []frameLine{heading("LAGS", absentSidecars(l.Present))}
+	}
+	breaks := piece{thousands(l.OpenBreaks), toneGood}
+	if l.OpenBreaks > 0 {
+		breaks.tone = toneBad
+	}
+	second := frameLine{label("database"), reachability(l.Database), say("  broker "), reachability(l.Broker)}
+	if l.Failed > 0 {
+		second = append(second, piece{fmt.Sprintf("  %d sidecars have FAILED", l.Failed), toneBad})
+	}
+	return []frameLine{headed("LAGS", say("projection %s  recon %s  tca %s  open breaks ",
+		thousands(l.Projection), thousands(l.Recon), thousands(l.TCA)), breaks), second}
+}
+
+func reachability(word uint64) piece {
+	if word != 0 {
+		return piece{"reachable", toneGood}
+	}
+	return piece{"NOT REACHABLE", toneBad}
+}
+
+func clusterLines(s *span, _ int) []frameLine {
+	c := &s.to.Cluster
+	if c.Members == 0 {
+		return []frameLine{heading("CLUSTER", "single node")}
+	}
+	return []frameLine{
+		headed("CLUSTER", say("member %d, %s of %d in term %s, leader %d",
+			c.Member, Named(stats.Roles[:], c.Role), c.Members, thousands(c.Term), c.Leader)),
+		{label("agreement"), say("%s, applied %s; %s", thousands(c.Index), thousands(c.Applied),
+			s.percentiles(func(i *stats.Image) *stats.Distribution { return &i.Cluster.Commit }))},
+	}
+}

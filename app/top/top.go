@@ -1,0 +1,155 @@
+package top
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"posttrade/app/stats"
+)
+
+// errNotRunning reports figures that nobody writes any more.
+var errNotRunning = errors.New("the server is not running")
+
+// Screen looks at a stats file again and again. It opens the file for every look, so
+// that it sees a server that was started again, and holds nothing in between.
+type Screen struct {
+	Path     string
+	Interval time.Duration
+	Now      func() time.Time
+	before   *look // the look before last; nil: none
+	after    *look
+}
+
+// look takes the figures. One line says why there are none.
+func (t *Screen) look() error {
+	l, err := t.read()
+	if err != nil {
+		return fmt.Errorf("top: look at %s: %w", t.Path, err)
+	}
+	t.before, t.after = t.after, l
+	return nil
+}
+
+func (t *Screen) read() (_ *look, err error) {
+	file, err := stats.OpenStats(t.Path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	l := &look{}
+	torn := file.Load(&l.image)
+	if l.alive, err = file.Alive(); err != nil {
+		return nil, err
+	}
+	l.at = t.Now()
+	if !l.alive {
+		return nil, whyGone(l)
+	}
+	return l, torn
+}
+
+// whyGone says since when a process does not write any more.
+func whyGone(l *look) error {
+	how := "and did not stop in order"
+	if l.image.Clock.Stopped != 0 {
+		how = "and stopped in order"
+	}
+	return fmt.Errorf("%w: pid %d wrote its last figures %v ago %s",
+		errNotRunning, l.image.Header.PID, l.age().Round(stats.Every), how)
+}
+
+// frame is what there is to show, on so many columns.
+func (t *Screen) frame(width int) frame { return Compose(t.before, t.after, width) }
+
+// plainWidth is what bars take for a page of text.
+const plainWidth = 100
+
+// Once prints the frame of one interval.
+func (t *Screen) Once(ctx context.Context, stdout io.Writer) error {
+	if err := t.look(); err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-time.After(t.Interval):
+	}
+	if err := t.look(); err != nil {
+		return err
+	}
+	_, err := io.WriteString(stdout, t.frame(plainWidth).text(false))
+	return err
+}
+
+// display is where frames are shown.
+type display interface {
+	size() (columns, rows int) // rows 0: no bound
+	show(frame) error
+}
+
+// Live shows frames on stdout until somebody ends it. The terminal is as before
+// when it returns, whatever it returns.
+func (t *Screen) Live(ctx context.Context, stdin *os.File, stdout io.Writer) (err error) {
+	if err := t.look(); err != nil {
+		return err
+	}
+	ticker := time.NewTicker(t.Interval)
+	defer ticker.Stop()
+	out, ok := stdout.(*os.File)
+	if !ok || !animates(out, os.Getenv) {
+		return t.follow(ctx, pages{stdout}, ticker.C, nil, nil)
+	}
+	screen, err := openScreen(stdin, out, os.Getenv("NO_COLOR") == "")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, screen.close()) }()
+	resized := make(chan os.Signal, 1)
+	signal.Notify(resized, syscall.SIGWINCH)
+	defer signal.Stop(resized)
+	return t.follow(ctx, screen, ticker.C, resized, screen.keys)
+}
+
+// follow shows what there is now, at every tick what there is then, and the same
+// again when the screen's size has changed.
+func (t *Screen) follow(ctx context.Context, d display, tick <-chan time.Time, resized <-chan os.Signal, keys <-chan byte) error {
+	for {
+		columns, rows := d.size()
+		if err := d.show(t.frame(columns).fit(columns, rows)); err != nil {
+			return fmt.Errorf("top: show: %w", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case key, open := <-keys:
+			if !open {
+				keys = nil
+			} else if key == 'q' || key == 'Q' || key == ctrlC {
+				return nil
+			}
+		case <-resized:
+		case <-tick:
+			if err := t.look(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+const ctrlC = 3
+
+// pages shows frames one after another, as text without a bound.
+type pages struct{ out io.Writer }
+
+func (p pages) size() (columns, rows int) { return plainWidth, 0 }
+
+func (p pages) show(f frame) error {
+	_, err := io.WriteString(p.out, f.text(false)+"\n")
+	return err
+}

@@ -1,0 +1,203 @@
+// Posttrade is an order matcher with a journal, and what comes after the trade,
+// in one process: see ARCHITECTURE.md, and `posttrade -h`.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"posttrade/app/settings"
+)
+
+// command is one subcommand. run gets what follows its name and returns an exit code.
+type command struct {
+	name    string
+	summary string
+	run     func(args []string, stdout, stderr io.Writer) int
+}
+
+// dispatch runs the command that args name.
+func dispatch(commands []command, args []string, stdout, stderr io.Writer) int {
+	if len(args) == 0 {
+		return failure(stderr, settings.Usagef("no command; posttrade -h lists them"))
+	}
+	if isHelp(args[0]) || args[0] == "help" {
+		printOverview(stdout, commands)
+		return settings.ExitOK
+	}
+	at := slices.IndexFunc(commands, func(c command) bool { return c.name == args[0] })
+	if at < 0 {
+		return failure(stderr, settings.Usagef("unknown command %s; posttrade -h lists them", settings.Printable(args[0])))
+	}
+	return commands[at].run(args[1:], stdout, stderr)
+}
+
+func isHelp(arg string) bool { return arg == "-h" || arg == "-help" || arg == "--help" }
+
+func printOverview(w io.Writer, commands []command) {
+	fmt.Fprint(w, "usage: posttrade <command> [flags]\n\n")
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, c := range commands {
+		fmt.Fprintf(table, "  %s\t%s\n", c.name, c.summary)
+	}
+	table.Flush()
+	fmt.Fprint(w, "\nEvery command explains itself with -h. Settings are flags: --name=value; see posttrade config.\n")
+}
+
+// failure prints err as one line and returns its exit code.
+func failure(stderr io.Writer, err error) int {
+	line := strings.Join(strings.Fields(err.Error()), " ")
+	fmt.Fprintf(stderr, "posttrade: %s\n", line)
+	var usage settings.UsageError
+	switch {
+	case errors.As(err, &usage):
+		return settings.ExitUsage
+	case errors.Is(err, settings.ErrMismatch):
+		return settings.ExitMismatch
+	}
+	return settings.ExitFailed
+}
+
+// flags is the command line of one command: its own flags, and every setting.
+type flags struct {
+	*flag.FlagSet
+	usage      string // what follows "usage: posttrade"
+	about      string // one paragraph
+	configFile string
+	settings   []settings.FlagValue
+	rest       []string
+}
+
+// newFlags returns the flags of a command. Add its own with the methods of
+// flag.FlagSet, then call read.
+func newFlags(usage, about string) *flags {
+	f := &flags{FlagSet: flag.NewFlagSet("", flag.ContinueOnError), usage: usage, about: about}
+	f.SetOutput(io.Discard)
+	f.StringVar(&f.configFile, "config", "", "read settings from this key=value `file`")
+	return f
+}
+
+// read parses args, which may mix flags and at most maxRest other arguments,
+// and settles the configuration from every source. With help asked for it
+// prints that and returns flag.ErrHelp.
+func (f *flags) read(args []string, maxRest int, stdout io.Writer) (*settings.Config, error) {
+	own := map[string]bool{}
+	f.VisitAll(func(g *flag.Flag) { own[g.Name] = true })
+	for i := range settings.List {
+		s := &settings.List[i]
+		if own[s.Name] {
+			panic("cli: flag " + s.Name + " hides a setting")
+		}
+		keep := func(text string) error {
+			f.settings = append(f.settings, settings.FlagValue{Name: s.Name, Text: text})
+			return nil
+		}
+		if s.Kind.Boolean {
+			f.BoolFunc(s.Name, s.Help, keep)
+		} else {
+			f.Func(s.Name, s.Help, keep)
+		}
+	}
+	if err := f.parse(args, own, stdout); err != nil {
+		return nil, err
+	}
+	if len(f.rest) > maxRest {
+		return nil, settings.Usagef("unexpected argument %s", settings.Printable(f.rest[maxRest]))
+	}
+	return settings.Read(settings.Sources{File: f.configFile, Environ: os.Environ(), Flags: f.settings})
+}
+
+// parse lets flags and other arguments mix, which package flag alone does not.
+func (f *flags) parse(args []string, own map[string]bool, stdout io.Writer) error {
+	args = f.joinBooleans(args)
+	for {
+		if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
+			f.printHelp(stdout, own)
+			return err
+		} else if err != nil {
+			return flagError(err)
+		}
+		args = f.Args()
+		if len(args) == 0 {
+			return nil
+		}
+		f.rest = append(f.rest, args[0])
+		args = args[1:]
+	}
+}
+
+// joinBooleans turns "--flag true" into "--flag=true" for boolean settings, so
+// that both ways of writing a value work for all of them.
+func (f *flags) joinBooleans(args []string) []string {
+	var out []string
+	for i := 0; i < len(args); i++ {
+		name := strings.TrimLeft(args[i], "-")
+		s := settings.Named(name)
+		if strings.HasPrefix(args[i], "-") && s != nil && s.Kind.Boolean && i+1 < len(args) {
+			if next := args[i+1]; next == "true" || next == "false" {
+				out = append(out, args[i]+"="+next)
+				i++
+				continue
+			}
+		}
+		out = append(out, args[i])
+	}
+	return out
+}
+
+// flagError puts what package flag found wrong into this program's words.
+func flagError(err error) error {
+	message := err.Error()
+	if name, ok := strings.CutPrefix(message, "flag provided but not defined: -"); ok {
+		return settings.Usagef("unknown flag --%s", strings.TrimLeft(name, "-"))
+	}
+	if name, ok := strings.CutPrefix(message, "flag needs an argument: -"); ok {
+		return settings.Usagef("flag --%s needs a value", strings.TrimLeft(name, "-"))
+	}
+	return settings.Usagef("%s", message)
+}
+
+func (f *flags) printHelp(w io.Writer, own map[string]bool) {
+	fmt.Fprintf(w, "usage: posttrade %s\n\n%s\n\n", f.usage, f.about)
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	f.VisitAll(func(g *flag.Flag) {
+		if !own[g.Name] {
+			return
+		}
+		kind, help := flag.UnquoteUsage(g)
+		name := "--" + g.Name
+		if kind != "" {
+			name += "=" + kind
+		}
+		if g.DefValue != "" && g.DefValue != "false" {
+			help += " (default " + g.DefValue + ")"
+		}
+		fmt.Fprintf(table, "  %s\t%s\n", name, help)
+	})
+	table.Flush()
+	fmt.Fprint(w, "\nEvery setting is a flag too, as --name=value; posttrade config lists them.\n")
+}
+
+// exit turns what a command's body returned into its exit code.
+func exit(stderr io.Writer, err error) int {
+	if err == nil || errors.Is(err, flag.ErrHelp) {
+		return settings.ExitOK
+	}
+	return failure(stderr, err)
+}
+
+// runVersion prints what was built from what with what.
+func runVersion(args []string, stdout, stderr io.Writer) int {
+	f := newFlags("version", "Prints the commit, the Go version and the platform of this build.")
+	if _, err := f.read(args, 0, stdout); err != nil {
+		return exit(stderr, err)
+	}
+	fmt.Fprintln(stdout, settings.Version())
+	return settings.ExitOK
+}

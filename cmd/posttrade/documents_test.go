@@ -1,0 +1,362 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"unicode/utf8"
+)
+
+// defaultPorts are the addresses that the documents write.
+var defaultPorts = map[string]string{
+	"order-matcher": "18110", "trade-processor": "18091", "account-service": "18088",
+	"reference-data": "18085", "admin": "18111",
+}
+
+// block is a fenced block of a document.
+type block struct {
+	line int
+	kind string // sh, json, or nothing
+	text string
+}
+
+// blocksOf reads a document's fenced blocks, in order.
+func blocksOf(t *testing.T, path string) (all []block) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var open *block
+	for n, line := range strings.Split(string(text), "\n") {
+		switch fence, ok := strings.CutPrefix(line, "```"); {
+		case ok && open == nil:
+			open = &block{line: n + 1, kind: fence}
+		case ok:
+			all = append(all, *open)
+			open = nil
+		case open != nil:
+			open.text += line + "\n"
+		}
+	}
+	if open != nil {
+		t.Fatalf("%s:%d: the block does not end", path, open.line)
+	}
+	return all
+}
+
+// TestDocumentsRunAsWritten runs every command of README and tutorial, in order, from an
+// empty folder, and compares what they print with what the document says.
+func TestDocumentsRunAsWritten(t *testing.T) {
+	needsTool(t, "curl")
+	needsTool(t, "sqlite3")
+	for _, path := range []string{"../../README.md", "../../docs/tutorial.md"} {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			t.Parallel()
+			s := newReader(t)
+			var printed string
+			for _, b := range blocksOf(t, path) {
+				switch b.kind {
+				case "sh":
+					printed = s.do(b)
+				case "json":
+					wantShown(t, fmt.Sprintf("%s:%d", path, b.line), b.text, printed)
+				}
+			}
+		})
+	}
+}
+
+// needsTool skips where a tool of the documents is missing; CI has them all.
+func needsTool(t *testing.T, name string) {
+	t.Helper()
+	if _, err := exec.LookPath(name); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+}
+
+// reader does what a reader of a document does: a shell in a folder, and a server.
+type reader struct {
+	t      *testing.T
+	dir    string
+	in     io.Writer
+	out    *bufio.Scanner
+	server *exec.Cmd
+	ports  *strings.Replacer
+}
+
+// blockEnd is printed after a block that has succeeded.
+const blockEnd = "-- end of block --"
+
+func newReader(t *testing.T) *reader {
+	s := &reader{t: t, dir: t.TempDir(), ports: strings.NewReplacer()}
+	binary, err := exec.LookPath("posttrade") // the test program itself, see TestMain
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(s.dir, "bin"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(binary, filepath.Join(s.dir, "bin/posttrade")); err != nil {
+		t.Fatal(err)
+	}
+	shell := exec.Command("bash", "-euo", "pipefail")
+	shell.Dir = s.dir
+	shell.Stderr = t.Output()
+	if s.in, err = shell.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := shell.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.out = bufio.NewScanner(out)
+	s.out.Buffer(nil, 1<<20)
+	if err := shell.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		s.stopServer()
+		_ = s.in.(io.Closer).Close()
+		_ = shell.Wait() // a block that has failed has said so
+	})
+	return s
+}
+
+// do runs a block and returns what it prints.
+func (s *reader) do(b block) (printed string) {
+	s.t.Helper()
+	switch {
+	case strings.HasPrefix(b.text, "make run"):
+		s.startServer()
+		return ""
+	case strings.HasPrefix(b.text, "make test"):
+		return "" // which is what runs this
+	case strings.HasPrefix(b.text, "./bin/posttrade journal"):
+		s.stopServer()
+	}
+	fmt.Fprintf(s.in, "%s\nprintf '\\n%%s\\n' '%s'\n", s.ports.Replace(b.text), blockEnd)
+	for s.out.Scan() {
+		if s.out.Text() == blockEnd {
+			return printed
+		}
+		printed += s.out.Text() + "\n"
+	}
+	s.t.Fatalf("line %d: the block has failed:\n%s\nit printed:\n%s", b.line, b.text, printed)
+	return ""
+}
+
+// startServer is make run, on any free ports.
+func (s *reader) startServer() {
+	s.t.Helper()
+	args := []string{"serve"}
+	for name := range defaultPorts {
+		args = append(args, "--"+name+".listen=127.0.0.1:0")
+	}
+	s.server = exec.Command("./bin/posttrade", args...)
+	s.server.Dir = s.dir
+	s.server.Stderr = s.t.Output()
+	out, err := s.server.StdoutPipe()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := s.server.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	var pairs []string
+	for range defaultPorts {
+		if !lines.Scan() {
+			s.t.Fatal("the server ended before it listened")
+		}
+		name, address, _ := strings.Cut(lines.Text(), " listening on ")
+		pairs = append(pairs, "localhost:"+defaultPorts[name], address)
+	}
+	s.ports = strings.NewReplacer(pairs...)
+}
+
+// stopServer is Ctrl-C.
+func (s *reader) stopServer() {
+	if s.server == nil {
+		return
+	}
+	server := s.server
+	s.server = nil
+	if err := server.Process.Signal(syscall.SIGINT); err != nil {
+		s.t.Error(err)
+	}
+	if err := server.Wait(); err != nil {
+		s.t.Errorf("the server: %v", err)
+	}
+}
+
+// wantShown reports what a document shows and a command has not printed: each line of
+// shown must be part of a JSON value of printed, in order.
+func wantShown(t *testing.T, where, shown, printed string) {
+	t.Helper()
+	values := jsonIn(printed)
+	for _, line := range strings.Split(strings.TrimSpace(shown), "\n") {
+		var want any
+		if err := json.Unmarshal([]byte(line), &want); err != nil {
+			t.Fatalf("%s: %v in %s", where, err, line)
+		}
+		found := false
+		for len(values) > 0 && !found {
+			found = part(want, values[0])
+			values = values[1:]
+		}
+		if !found {
+			t.Fatalf("%s: the document shows\n%s\nthe commands printed\n%s", where, line, printed)
+		}
+	}
+}
+
+// jsonIn finds the JSON objects in what commands have printed: curl ends no line.
+func jsonIn(printed string) (values []any) {
+	for {
+		at := strings.IndexByte(printed, '{')
+		if at < 0 {
+			return values
+		}
+		printed = printed[at:]
+		var value any
+		d := json.NewDecoder(strings.NewReader(printed))
+		if d.Decode(&value) != nil {
+			printed = printed[1:]
+			continue
+		}
+		values = append(values, value)
+		printed = printed[d.InputOffset():]
+	}
+}
+
+// part reports that every member of want is in got, with the same value.
+func part(want, got any) bool {
+	switch w := want.(type) {
+	case map[string]any:
+		g, ok := got.(map[string]any)
+		for name := range w {
+			value, has := g[name]
+			ok = ok && has && part(w[name], value)
+		}
+		return ok
+	case []any:
+		g, ok := got.([]any)
+		ok = ok && len(g) == len(w)
+		for i := range w {
+			ok = ok && part(w[i], g[i])
+		}
+		return ok
+	}
+	return want == got
+}
+
+// documents are all pages.
+func documents(t *testing.T) []string {
+	t.Helper()
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(pages, "../../README.md", "../../ARCHITECTURE.md", "../../CHANGELOG.md")
+}
+
+// TestDocumentsArePages: README is a page, and lines are as wide as a reader's window.
+func TestDocumentsArePages(t *testing.T) {
+	for name, most := range map[string]int{"../../README.md": 200, "../../ARCHITECTURE.md": 200} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lines := strings.Count(string(text), "\n"); lines >= most {
+			t.Errorf("%s has %d lines, want fewer than %d", name, lines, most)
+		}
+		if filepath.Base(name) == "README.md" && len(text) >= 10_000 {
+			t.Errorf("README.md has %d bytes, want fewer than 10,000", len(text))
+		}
+	}
+	vague := regexp.MustCompile(`(?i)\b(nobody|somebody|whoever)\b|(^|[.:;] )Who [a-z]`)
+	for _, name := range documents(t) {
+		most := 120
+		if filepath.Base(name) == "CHANGELOG.md" {
+			most = 160
+		}
+		eachLine(t, name, func(n int, line string, code bool) {
+			table := strings.HasPrefix(line, "|")
+			if width := utf8.RuneCountInString(line); width > most && !code && !table {
+				t.Errorf("%s:%d is %d columns wide, want at most %d", name, n, width, most)
+			}
+			if found := vague.FindString(line); found != "" && !code {
+				t.Errorf("%s:%d says %q: name the caller, the client or the process", name, n, found)
+			}
+		})
+	}
+}
+
+// eachLine calls f for each line of a document; code says that it is in a fenced block.
+func eachLine(t *testing.T, name string, f func(n int, line string, code bool)) {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := false
+	for n, line := range strings.Split(string(text), "\n") {
+		fence := strings.HasPrefix(line, "```")
+		f(n+1, line, code || fence)
+		if fence {
+			code = !code
+		}
+	}
+}
+
+// TestDocumentsLinkToWhatIsThere: each relative link of a page leads to a file.
+func TestDocumentsLinkToWhatIsThere(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
+	for _, name := range documents(t) {
+		eachLine(t, name, func(n int, line string, code bool) {
+			for _, m := range link.FindAllStringSubmatch(line, -1) {
+				if code {
+					continue
+				}
+				if _, err := os.Stat(filepath.Join(filepath.Dir(name), m[1])); err != nil {
+					t.Errorf("%s:%d: %v", name, n, err)
+				}
+			}
+		})
+	}
+}
+
+// TestPartSeesADifference: a document that shows another number is found out.
+func TestPartSeesADifference(t *testing.T) {
+	printed := jsonIn(`text {"a":1,"b":[{"c":2,"d":3}]}{"e":1} text`)
+	if len(printed) != 2 {
+		t.Fatalf("%d values in the text, want 2", len(printed))
+	}
+	for _, tt := range []struct {
+		shown string
+		same  bool
+	}{
+		{`{"a":1}`, true},
+		{`{"b":[{"c":2}]}`, true},
+		{`{"a":2}`, false},
+		{`{"b":[]}`, false},
+		{`{"b":[{"c":2},{"c":2}]}`, false},
+		{`{"e":1}`, false},
+	} {
+		if got := part(jsonIn(tt.shown)[0], printed[0]); got != tt.same {
+			t.Errorf("%s is part of %v: %v, want %v", tt.shown, printed[0], got, tt.same)
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"posttrade/app/engine"
+	"posttrade/app/settings"
+	"posttrade/sidecars/riskextract"
+)
+
+// installation is everything that `posttrade serve` runs, in one process.
+type installation struct {
+	core      *engine.Engine
+	history   *fullHistory
+	beside    atomic.Pointer[downstream] // nil without sidecars, and on a member that does not lead
+	listeners *listeners
+	member    *member // nil on a single node
+	watching  *watching
+	scrubbing *scrubbing
+}
+
+// Open starts everything in the order in which the parts depend on
+// each other; stop ends them in reverse. Nothing is left running after an error. A
+// member that is new to its cluster waits for the others until ctx ends.
+func Open(ctx context.Context, c *settings.Config, o engine.Options, log *slog.Logger) (_ *installation, err error) {
+	in := &installation{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, in.stop())
+		}
+	}()
+	if err := os.MkdirAll(c.String("data.dir"), 0o700); err != nil {
+		return nil, fmt.Errorf("data.dir: %w", err)
+	}
+	// 1. The core: journal, recovery, rings, matcher, recorder.
+	o.Feeds = c.Bool("sidecars.enabled") && c.Bool("risk.bootstrap.enabled")
+	o.Approve = func(k *engine.Engine) error {
+		if k.Genesis != nil {
+			if err := sameLimits(c, k.Genesis); err != nil {
+				return err
+			}
+		}
+		if o.Member {
+			return nil // what is agreed comes from the others: compared when this member leads
+		}
+		return startCheck{c, log}.core(ctx, k)
+	}
+	if o.Member {
+		err = in.joinCluster(ctx, c, o, log)
+	} else {
+		in.core, err = engine.Open(o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := sameLimits(c, in.core.Genesis); err != nil {
+		return nil, err
+	}
+	if _, err := in.wanted(c, log); err != nil {
+		return nil, err
+	}
+	logRecovery(log, in.core)
+	in.scrubbing = startScrubbing(in.core.Journal, c.Duration("journal.scrub-interval"), log)
+	if in.history, err = newFullHistory(c, in.core); err != nil {
+		return nil, err
+	}
+	if in.listeners, err = newListeners(c); err != nil {
+		return nil, err
+	}
+	// 2. What follows the journal, the services and the admin listener. A member's
+	// agreed commands begin to flow when all is open.
+	if o.Member {
+		err = in.openMember(c, log)
+	} else {
+		err = in.openSingle(ctx, c, log)
+	}
+	return in, err
+}
+
+// openSingle opens database, broker, sidecars and control sources, the services
+// over them, and last the replicas of the sources, which fetch from those services.
+func (in *installation) openSingle(ctx context.Context, c *settings.Config, log *slog.Logger) error {
+	if err := in.raise(ctx, c, log); err != nil {
+		return err
+	}
+	if c.Bool("sidecars.enabled") {
+		d, err := openDownstream(c, in.core, in.history, riskextract.RoleSingle, log)
+		if err != nil {
+			return err
+		}
+		in.beside.Store(d)
+		if err := ownDatabase(c, ctx, d.db); err != nil {
+			return err
+		}
+	}
+	m, err := openEdges(c, in, log)
+	if err != nil {
+		return err
+	}
+	if d := in.beside.Load(); d != nil {
+		d.follow(c, in.core, in.listeners)
+	}
+	in.watching = startWatching(c, statsSourcesOf(in, m), log)
+	in.watchNumbers(log)
+	return nil
+}
+
+// restart is closed when the installation has to be opened again; nil when that cannot be.
+func (in *installation) restart() <-chan struct{} {
+	if in.member == nil {
+		return nil
+	}
+	return in.member.node.Restart()
+}
+
+// How long the announcement of the listeners waits for the control sources, and
+// how often it looks. They take some hundredths of a second when all is well;
+// when it is not, the services must be reachable all the same.
+const (
+	announceWait = 2 * time.Second
+	announceLook = 2 * time.Millisecond
+)
+
+// awaitReady returns when orders are let in, or when that takes too long: who
+// waits for the announcement then need not wait again.
+func (in *installation) awaitReady(ctx context.Context) {
+	late := time.After(announceWait)
+	look := time.NewTicker(announceLook)
+	defer look.Stop()
+	for !in.ready() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-late:
+			return
+		case <-look.C:
+		}
+	}
+}
+
+// ready reports that orders are let in, here or at the leader's.
+func (in *installation) ready() bool {
+	if in.member == nil || in.member.node.Leads() {
+		return in.core.Gate.Ready()
+	}
+	_, address := in.member.node.Leader("order-matcher")
+	return address != ""
+}
+
+// shutdownTimeout is how long requests in flight may take to end.
+const shutdownTimeout = 10 * time.Second
+
+// stop ends what was started: first the callers, last the core, so that
+// everything that was handed in is decided, journaled and answered. With a caller
+// that has not ended in time the core's memory stays where it is.
+func (in *installation) stop() (err error) {
+	if in.watching != nil {
+		in.watching.stop()
+	}
+	if in.listeners != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
+		defer cancel()
+		err = in.listeners.shutdown(ctx)
+	}
+	drained := err == nil
+	if in.member != nil {
+		err = errors.Join(err, in.member.stop())
+	} else if d := in.beside.Load(); d != nil {
+		err = errors.Join(err, d.stop())
+	}
+	if in.history != nil {
+		err = errors.Join(err, in.history.Close())
+	}
+	if in.scrubbing != nil {
+		in.scrubbing.end()
+	}
+	if in.core != nil {
+		err = errors.Join(err, in.core.End())
+		if drained { // else a request may still be on its memory
+			in.core.Discard()
+		}
+	}
+	return err
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"time"
+
+	"posttrade/app/engine"
+	"posttrade/app/settings"
+	"posttrade/matcher"
+	"posttrade/perf"
+)
+
+// clusterForPerf is three members in this process; the engine is the leader's.
+type clusterForPerf struct {
+	coreForPerf
+	dir     string
+	configs []*settings.Config
+	options []engine.Options
+	members []*installation
+	leader  int
+	procs   int // the scheduler's processors before
+}
+
+// openClusterForPerf opens three members with the engine and nothing beside it.
+func openClusterForPerf(c *settings.Config, o perf.EngineOptions, fatal func(error)) (_ perf.Engine, err error) {
+	p := &clusterForPerf{dir: o.Dir, members: make([]*installation, 3), procs: runtime.GOMAXPROCS(0)}
+	list, err := perf.LoopbackMembers(3)
+	if err != nil {
+		return nil, err
+	}
+	for i := range 3 {
+		own := c.With(map[string]string{
+			"data.dir": filepath.Join(o.Dir, strconv.Itoa(i+1)), "cluster.member-id": strconv.Itoa(i + 1), "cluster.members": list,
+			"sidecars.enabled": "false", "journal.durability": "quorum",
+			"admin.listen": "127.0.0.1:0", "cluster.heartbeat-ms": "1000",
+		})
+		options := EngineOptions(own)
+		options.Fatal = fatal
+		options.Genesis = func() (*matcher.Genesis, error) { return o.Genesis, nil }
+		p.configs, p.options = append(p.configs, own), append(p.options, options)
+	}
+	if err := p.openAll(); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return p, p.findLeader()
+}
+
+func (p *clusterForPerf) openAll() error {
+	ends := make(chan error, len(p.members))
+	for i := range p.members {
+		go func() { ends <- p.open(i) }()
+	}
+	var err error
+	for range p.members {
+		err = errors.Join(err, <-ends)
+	}
+	p.share()
+	return err
+}
+
+// share gives every member the scheduler's processors that it would have in a process
+// of its own: each has set them as if it were alone, and its hot threads hold some
+// also while they sleep.
+func (p *clusterForPerf) share() {
+	engine.NewProcessors(len(p.members) * (engine.HotThreads + engine.SpareProcs)).Raise()
+}
+
+// open opens a member, again if it has been sent a journal.
+func (p *clusterForPerf) open(i int) error {
+	in, err := Open(context.Background(), p.configs[i], p.options[i], slog.New(slog.NewTextHandler(io.Discard, nil)))
+	p.members[i] = in
+	return err
+}
+
+func (p *clusterForPerf) findLeader() error {
+	for begun := time.Now(); time.Since(begun) < readyTimeout; time.Sleep(time.Millisecond) {
+		for i, in := range p.members {
+			if in.member.node.Leads() {
+				p.leader, p.coreForPerf = i, coreForPerf{in.core}
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("nobody leads after %v", readyTimeout)
+}
+
+// Rebuild destroys the disk of a member that follows and returns how long it took
+// until it had everything again, from the start of its process.
+func (p *clusterForPerf) Rebuild() (time.Duration, error) {
+	lost := (p.leader + 1) % len(p.members)
+	if err := p.members[lost].stop(); err != nil {
+		return 0, err
+	}
+	if err := os.RemoveAll(p.configs[lost].String("data.dir")); err != nil {
+		return 0, err
+	}
+	if err := p.members[p.leader].member.node.Compact(0); err != nil { // or the log alone would do
+		return 0, err
+	}
+	want := p.Durable()
+	begun := time.Now()
+	if err := p.open(lost); err != nil {
+		return 0, err
+	}
+	p.share()
+	for p.members[lost].core.Watermark.Durable() < want {
+		if time.Since(begun) > 10*readyTimeout {
+			return 0, fmt.Errorf("the member has %d of %d commands", p.members[lost].core.Watermark.Durable(), want)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return time.Since(begun), nil
+}
+
+// Stop ends the members and leaves their data.
+func (p *clusterForPerf) Stop() (err error) {
+	for i, in := range p.members {
+		if in != nil {
+			err = errors.Join(err, in.stop())
+			p.members[i] = nil
+		}
+	}
+	runtime.GOMAXPROCS(p.procs)
+	return err
+}
+
+// Close ends the members and removes their data.
+func (p *clusterForPerf) Close() error { return errors.Join(p.Stop(), os.RemoveAll(p.dir)) }

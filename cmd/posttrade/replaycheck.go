@@ -1,0 +1,164 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"posttrade/app/settings"
+	"posttrade/app/top"
+	"posttrade/perf/orderflow"
+)
+
+// lobsterCheck sends a LOBSTER flow event by event over one connection and
+// compares the venue's book with the published one after each.
+type lobsterCheck struct {
+	flow   *orderflow.Lobster
+	worker *worker
+
+	transitions, matching int
+	first                 string // the first difference, in words
+}
+
+// run sends and compares everything. A book that is not empty at the start, or a
+// step that is not accepted, is an error; a difference is not, see verdict.
+func (c *lobsterCheck) run() error {
+	for {
+		e, err := c.flow.Next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if e.Number == 1 {
+			if err := c.mustBeEmpty(); err != nil {
+				return err
+			}
+		}
+		if err := c.event(e); err != nil {
+			return fmt.Errorf("replay: event %d: %w", e.Number, err)
+		}
+	}
+}
+
+func (c *lobsterCheck) mustBeEmpty() error {
+	security := c.flow.Security()
+	before, err := c.worker.venue.depth(security, 1)
+	if err != nil {
+		return err
+	}
+	if len(before.Bids)+len(before.Asks) > 0 {
+		return fmt.Errorf("replay: --check needs an empty book, and that of %s is not", security)
+	}
+	return nil
+}
+
+func (c *lobsterCheck) event(e *orderflow.Event) error {
+	w := c.worker
+	for i := range e.Steps {
+		j := job{step: e.Steps[i]}
+		if j.step.Action == orderflow.New {
+			w.fresh = append(w.fresh, j)
+		} else {
+			w.later = append(w.later, j)
+		}
+		if err := w.flush(); err != nil {
+			return err
+		}
+	}
+	if t := &w.tally; t.Accepted != t.Steps {
+		return fmt.Errorf("a step was not accepted: refused %d %v, gone %d, not sent %d",
+			t.Refused, t.Reasons, t.Gone, t.Untracked)
+	}
+	if e.Number == 1 {
+		return nil
+	}
+	got, err := w.venue.depth(c.flow.Security(), c.flow.Levels())
+	if err != nil {
+		return err
+	}
+	c.transitions++
+	if slices.Equal(got.Bids, e.Want.Bids) && slices.Equal(got.Asks, e.Want.Asks) {
+		c.matching++
+	} else if c.first == "" {
+		c.first = fmt.Sprintf("event %d: bids %v asks %v, published %v %v",
+			e.Number, got.Bids, got.Asks, e.Want.Bids, e.Want.Asks)
+	}
+	return nil
+}
+
+// verdict prints the result; a difference is errMismatch.
+func (c *lobsterCheck) verdict(stdout io.Writer) error {
+	s := c.flow.Stats()
+	fmt.Fprintf(stdout, "%d of %d transitions match\n", c.matching, c.transitions)
+	fmt.Fprintf(stdout, "taken from the book file: %d levels of the first row; beyond the last published level "+
+		"%d quantities that came into sight and %d that vanished\n", s.SeedLevels, s.EdgeSeeds, s.EdgeRemovals)
+	if c.matching != c.transitions {
+		return fmt.Errorf("replay: %w: %d of %d transitions differ, first %s",
+			settings.ErrMismatch, c.transitions-c.matching, c.transitions, c.first)
+	}
+	return nil
+}
+
+// progressInterval is how often the progress line is drawn again.
+const progressInterval = 200 * time.Millisecond
+
+// showProgress draws a line on stderr while a replay runs, if that is a
+// terminal or always is set. total 0 = not known. Call the function it returns
+// to end the line.
+func showProgress(stderr io.Writer, always bool, done *atomic.Int64, total int64) (stop func()) {
+	if !always && !isTerminal(stderr) {
+		return func() {}
+	}
+	quit := make(chan struct{})
+	begin := time.Now()
+	var drawing sync.WaitGroup
+	drawing.Go(func() {
+		tick := time.NewTicker(progressInterval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				fmt.Fprintf(stderr, "\r%s", progressLine(done.Load(), total, time.Since(begin)))
+			case <-quit:
+				fmt.Fprintf(stderr, "\r%s\n", progressLine(done.Load(), total, time.Since(begin)))
+				return
+			}
+		}
+	})
+	return func() {
+		close(quit)
+		drawing.Wait()
+	}
+}
+
+const progressWidth = 30
+
+// progressLine is "[######......]  40 %  12345 steps  6789/s", without the bar
+// when the total is not known.
+func progressLine(done, total int64, elapsed time.Duration) string {
+	rate := float64(done) / max(elapsed.Seconds(), 1e-9)
+	if total <= 0 {
+		return fmt.Sprintf("%d steps  %.0f/s", done, rate)
+	}
+	share := min(float64(done)/float64(total), 1)
+	bar := make([]byte, progressWidth)
+	for i := range bar {
+		bar[i] = '.'
+		if float64(i) < share*progressWidth {
+			bar[i] = '#'
+		}
+	}
+	return fmt.Sprintf("[%s] %3.0f %%  %d steps  %.0f/s", bar, 100*share, done, rate)
+}
+
+// isTerminal reports whether what is written to w is shown on a terminal.
+func isTerminal(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	return ok && top.OnTerminal(file)
+}

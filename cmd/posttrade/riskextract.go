@@ -1,0 +1,38 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"posttrade/app/settings"
+	"posttrade/sidecars/riskextract"
+)
+
+const rebuildUsage = "risk-extract rebuild <cut> <positions.csv> <contracts.csv>"
+
+// runRiskExtractMain is `posttrade RiskExtractMain --rebuild ...`, by which name
+// other programs call it.
+func runRiskExtractMain(args []string, stdout, stderr io.Writer) int {
+	if len(args) > 0 && args[0] == "--rebuild" {
+		args = append([]string{"rebuild"}, args[1:]...)
+	}
+	return runRiskExtract(args, stdout, stderr)
+}
+
+// runRiskExtract is `posttrade risk-extract rebuild`.
+func runRiskExtract(args []string, stdout, stderr io.Writer) int {
+	f := newFlags(rebuildUsage, "Renders the two files of a stored cut again, from the cut's folder alone. Exit 3 when anything in it\n"+
+		"is not what it was.")
+	if _, err := f.read(args, 4, stdout); err != nil {
+		return exit(stderr, err)
+	}
+	if len(f.rest) != 4 || f.rest[0] != "rebuild" {
+		return exit(stderr, settings.Usagef("usage: posttrade %s", rebuildUsage))
+	}
+	err := riskextract.Rebuild(f.rest[1], f.rest[2], f.rest[3])
+	if errors.Is(err, riskextract.ErrMismatch) {
+		err = fmt.Errorf("%w: %w", settings.ErrMismatch, err)
+	}
+	return exit(stderr, err)
+}

@@ -1,0 +1,264 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"posttrade/app/engine"
+	"posttrade/app/settings"
+	"posttrade/blotter"
+	"posttrade/journal"
+	"posttrade/matcher"
+	"posttrade/sidecars/bookings"
+	"posttrade/sidecars/broker"
+	"posttrade/sidecars/prices"
+	"posttrade/sidecars/projection"
+	"posttrade/sidecars/recon"
+	"posttrade/sidecars/settlement"
+	"posttrade/sidecars/store"
+	"posttrade/sidecars/tca"
+)
+
+// downstream is everything that follows the journal: the relational projection,
+// settlement, reconciliation, transaction-cost analysis, the legacy bookings and
+// the prices from the message broker; and the two control sources. None of it
+// can slow an order, and only a source that is not ready can refuse one.
+type downstream struct {
+	db         *store.DB
+	broker     *broker.Broker
+	projection *projection.Projection
+	settlement *settlement.Settlement
+	recon      *recon.Recon
+	tca        *tca.TCA
+	prices     *prices.Feed
+	sources    *controlSources
+	extracts   *extracts
+	guard      *historyGuard
+	loops      *loops
+
+	ours   context.Context // of what works on the rows; ended by disown
+	disown context.CancelFunc
+}
+
+// openDownstream opens the database and the broker, makes the sidecars and
+// starts them; role is this process's in an extract. Neither an absent PostgreSQL nor an absent NATS fails the start.
+func openDownstream(c *settings.Config, k *engine.Engine, history *fullHistory, role string, log *slog.Logger) (_ *downstream, err error) {
+	d := &downstream{loops: newLoops(log)}
+	d.ours, d.disown = context.WithCancel(context.Background())
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.stop())
+		}
+	}()
+	// 1. Database and broker: embedded, or the servers that are set.
+	if d.db, err = store.Open(store.Options{URL: c.String("database.url"), Dir: c.String("data.dir"), Logger: log}); err != nil {
+		return nil, err
+	}
+	if d.broker, err = broker.Open(broker.Options{
+		URL: c.String("nats.url"), Dir: c.InDataDir("broker"), Name: "posttrade", Logger: log,
+	}); err != nil {
+		return nil, err
+	}
+	// 2. The sidecars, each a function of the journal and the database.
+	if err := d.makeSidecars(c, k, history, log); err != nil {
+		return nil, err
+	}
+	d.extracts = newExtracts(c, k, d.db, d.broker, role, log)
+	d.sources = newControlSources(d.db, d.broker, c.Millis("outbox.poll-interval-ms"), k, log)
+	if err := d.sources.seeding(c); err != nil {
+		return nil, err
+	}
+	// 3. Their loops. What writes of the history into the database does so when it is known
+	// to be of this one.
+	d.guard = newHistoryGuard(c, k, d.db, role, log)
+	d.loops.start("history check", d.guard.run)
+	legacy := &bookings.Bookings{Broker: d.broker, Book: d.projection, Log: log}
+	d.loops.startAt(journal.Background, "projection", d.guard.then(d.project))
+	d.loops.startAt(journal.Background, "settlement", d.guard.then(d.whileOurs(d.settlement.Run)))
+	d.loops.startAt(journal.Background, "recon", d.guard.then(d.whileOurs(d.recon.Run)))
+	d.loops.startAt(journal.Bulk, "tca", d.tca.Run)
+	d.loops.startAt(journal.Bulk, "risk extract", d.guard.then(d.extracts.extractor.Run))
+	d.loops.start("end of day", d.extracts.follow)
+	d.loops.start("legacy bookings", d.guard.then(d.whileOurs(legacy.Run)))
+	d.loops.start("prices", d.prices.Run)
+	for name, feed := range d.sources.feeds {
+		d.loops.start("outbox "+string(name), feed.Outbox.Run)
+	}
+	// 4. What the broker calls; closing the broker ends it.
+	_, err = d.broker.Subscribe(prices.PricingSubject, d.prices.Take)
+	return d, err
+}
+
+// project runs the projection. One that has found rows of a copy of this journal, which
+// went on elsewhere, ends; so does then what else would work on that copy's rows. The
+// control sources go on: they are the installation's, and orders wait for them.
+func (d *downstream) project(ctx context.Context) error {
+	err := d.projection.Run(ctx)
+	if d.projection.Foreign() {
+		d.disown()
+	}
+	return err
+}
+
+// whileOurs is a loop that ends when the rows turn out to be another history's.
+func (d *downstream) whileOurs(run func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(d.ours, cancel)()
+		return run(ctx)
+	}
+}
+
+// follow starts the replicas, when the services that they fetch from are open.
+func (d *downstream) follow(c *settings.Config, k *engine.Engine, l *listeners) {
+	if k.Options.Feeds {
+		d.sources.replicate(c, k, d.broker, l)
+	}
+	for name, feed := range d.sources.feeds {
+		d.loops.start("feed "+string(name), d.guard.then(feed.Follow))
+	}
+}
+
+func (d *downstream) makeSidecars(c *settings.Config, k *engine.Engine, history *fullHistory, log *slog.Logger) (err error) {
+	calendar, err := settlementCalendar(c)
+	if err != nil {
+		return err
+	}
+	d.projection = projection.New(projection.Options{
+		Source: stableSource{k.Journal}, DB: d.db, Ticker: k.Gate.Ticker, Now: time.Now, Logger: log,
+		SettlementDate: calendar.SettlementDate, Rules: calendar.Rules(),
+	})
+	d.settlement = settlement.New(settlement.Options{
+		DB: d.db, Calendar: calendar, Now: time.Now, Interval: c.Millis("settlement.sweep.interval-ms"), Logger: log,
+	})
+	d.recon = recon.New(recon.Options{
+		Source: stableSource{k.Journal}, Blotter: k.Blotter, History: historyOfRecon{history}, DB: d.db, Ticker: k.Gate.Ticker, Now: time.Now,
+		Interval: c.Millis("recon.poll.interval-ms"), Grace: noneIsNegative(c.Millis("recon.grace-ms")),
+		VerifyInterval: c.Millis("recon.verify.interval-ms"), Rules: settlementRules, Logger: log,
+	})
+	genesis := store.GenesisMark(k.Genesis.Marshal())
+	d.db.Bind(store.Belonging{Agrees: d.projection.Agrees, History: func() (store.History, error) {
+		origin, err := d.projection.Origin()
+		return store.History{Genesis: genesis, Origin: origin}, err
+	}})
+	d.prices = prices.New(k.Gate, k.Desk)
+	d.tca, err = tca.Open(tca.Options{
+		Dir: c.InDataDir("tca"), Window: time.Duration(c.Int("tca.window-minutes")) * time.Minute, Genesis: k.Genesis.Marshal(),
+		Shadow:     func(before uint64) (tca.Shadow, error) { return shadowBefore(k, before) },
+		Durable:    k.Journal.Stable,
+		SecurityID: func(ticker string) (uint32, bool) { return k.Gate.Security([]byte(ticker)) },
+		DB:         d.db, Now: time.Now, Logger: log,
+	})
+	return err
+}
+
+// settlementRules are the rules that were in force when rows were dated, as recon reads them.
+func settlementRules(name string) (recon.Rules, bool) {
+	calendar, known := settlement.ByRules(name)
+	if !known {
+		return nil, false // and not a nil *Calendar
+	}
+	return calendar, true
+}
+
+// noneIsNegative turns a setting of 0, which means none, into what recon calls
+// none: its own 0 is the default.
+func noneIsNegative(d time.Duration) time.Duration {
+	if d == 0 {
+		return -1
+	}
+	return d
+}
+
+// compareTimeout is how long a start waits for a database to compare: one that is away is
+// compared when it comes.
+const compareTimeout = 3 * time.Second
+
+// ownDatabase refuses a start on a database that another history fills.
+func ownDatabase(c *settings.Config, ctx context.Context, db *store.DB) error {
+	ctx, cancel := context.WithTimeout(ctx, compareTimeout)
+	defer cancel()
+	switch err := db.Ready(ctx); {
+	case !errors.Is(err, store.ErrForeign):
+		return nil // it is shown on /readyz, and looked at again
+	case c.String("database.url") != "":
+		return settings.Usagef("database.url: %v; name this journal's database, or an empty one", err)
+	default:
+		return fmt.Errorf("%s: %w; move the file away, or bring its journal back", c.InDataDir("posttrade.db"), err)
+	}
+}
+
+// settlementCalendar is the calendar that the settings name.
+func settlementCalendar(c *settings.Config) (*settlement.Calendar, error) {
+	zone, err := time.LoadLocation(c.String("settlement.timezone"))
+	if err != nil {
+		return nil, err
+	}
+	return settlement.NewCalendar(c.String("settlement.calendar"), zone, c.Int("settlement.t-plus-days"))
+}
+
+// stop ends the loops, then closes what they used, in the reverse order.
+func (d *downstream) stop() (err error) {
+	d.loops.stop()
+	if d.disown != nil {
+		d.disown()
+	}
+	if d.tca != nil {
+		err = errors.Join(err, d.tca.Close())
+	}
+	if d.broker != nil {
+		err = errors.Join(err, d.broker.Close())
+	}
+	if d.db != nil {
+		err = errors.Join(err, d.db.Close())
+	}
+	return err
+}
+
+// shadowBefore is a second engine at or before a sequence.
+func shadowBefore(k *engine.Engine, before uint64) (*journal.Shadow, error) {
+	return journal.NewShadow(k.Journal, engine.RebuildFrom(k.Genesis).Engine, before)
+}
+
+// fullHistory is the on-demand index over the journal's own fills.
+type fullHistory struct {
+	*blotter.History
+	journal *journal.Journal
+}
+
+func newFullHistory(c *settings.Config, k *engine.Engine) (*fullHistory, error) {
+	dir := c.InDataDir("history")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	return &fullHistory{blotter.NewHistory(dir), k.Journal}, nil
+}
+
+// Reindex goes through the whole journal, on a thread that gets what the path of
+// an order leaves over.
+func (h *fullHistory) Reindex(ctx context.Context) (info blotter.HistoryInfo, err error) {
+	err = journal.Politely(journal.Bulk, func() (err error) {
+		info, err = h.History.Reindex(ctx, h.journal.Fills, h.journal.Head)
+		return err
+	})
+	return info, err
+}
+
+// historyOfRecon is the full history as the orphan sweep reads it.
+type historyOfRecon struct{ *fullHistory }
+
+func (h historyOfRecon) Reindex(ctx context.Context) (recon.HistoryInfo, error) {
+	info, err := h.fullHistory.Reindex(ctx)
+	return recon.HistoryInfo{
+		IndexedTrades: info.IndexedTrades, LastSequence: info.LastSequence, LastTradeSeq: info.LastTradeSeq,
+	}, err
+}
+
+func (h historyOfRecon) Range(from, to uint64, fn func([]matcher.Fill) error) error {
+	return h.History.Range(from, to, fn)
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"text/tabwriter"
+	"time"
+
+	"posttrade/app/settings"
+	"posttrade/journal"
+	"posttrade/sidecars/broker"
+	"posttrade/sidecars/control"
+	"posttrade/sidecars/store"
+)
+
+const sourceUsage = "source status | source bump-epoch account|security"
+
+// runSource is `posttrade source`.
+func runSource(args []string, stdout, stderr io.Writer) int {
+	f := newFlags(sourceUsage+" [flags]", "The two control sources, the account-service and the reference-data service.\n"+
+		"  status      where each stands in the replica of the server that runs on data.dir\n"+
+		"  bump-epoch  begin a new epoch of a source, after its database was restored from a backup: every replica\n"+
+		"              then takes a new snapshot. With the embedded broker the server must be stopped")
+	c, err := f.read(args, 2, stdout)
+	if err != nil {
+		return exit(stderr, err)
+	}
+	switch {
+	case len(f.rest) == 1 && f.rest[0] == "status":
+		return exit(stderr, sourceStatus(c, stdout))
+	case len(f.rest) == 2 && f.rest[0] == "bump-epoch":
+		s := control.Source(f.rest[1])
+		if !s.Valid() {
+			return exit(stderr, settings.Usagef("unknown source %s; there are account and security", settings.Printable(f.rest[1])))
+		}
+		return exit(stderr, bumpEpoch(c, s, stdout))
+	}
+	return exit(stderr, settings.Usagef("usage: posttrade %s", sourceUsage))
+}
+
+func sourceStatus(c *settings.Config, w io.Writer) error {
+	server, err := consult(c, "order-matcher", time.Now())
+	if err != nil {
+		return err
+	}
+	defer server.Close()
+	controls, err := server.RiskControls()
+	if err != nil {
+		return err
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "source\tstate\tepoch\twatermark\thighest seen\tlast quarantine")
+	for _, s := range controls.Sources {
+		reason := s.LastReason
+		if reason == "" {
+			reason = "none"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%s\n", s.Source, s.State, s.Epoch, s.Watermark, s.HighWatermark, reason)
+	}
+	return t.Flush()
+}
+
+// bumpTimeout bounds what an absent database or broker may hold the command up.
+const bumpTimeout = 30 * time.Second
+
+// bumpEpoch begins a new epoch. The stream is asked for its last message, so that
+// versions go on above everything that a replica has ever seen.
+func bumpEpoch(c *settings.Config, s control.Source, w io.Writer) (err error) {
+	if path := c.InDataDir("posttrade.db"); c.String("database.url") == "" { // opening would make a new one
+		if _, err := os.Stat(path); err != nil {
+			return fmt.Errorf("no server has run here: read %s: %w", path, settings.Cause(err))
+		}
+	}
+	if err := stopped(c); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), bumpTimeout)
+	defer cancel()
+	db, err := store.Open(store.Options{URL: c.String("database.url"), Dir: c.String("data.dir")})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	b, err := broker.Open(broker.Options{URL: c.String("nats.url"), Dir: c.InDataDir("broker"), Name: "posttrade"})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.Close()) }()
+	sources := newControlSources(db, b, time.Second, nil, slog.New(slog.DiscardHandler))
+	epoch, err := sources.bump(ctx, s)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "source %s: epoch %d\n", s, epoch)
+	return nil
+}
+
+// stopped makes sure that no server has the embedded broker open.
+func stopped(c *settings.Config) error {
+	if c.String("nats.url") != "" {
+		return nil // the stream is a server's: no harm is done while this installation runs
+	}
+	j, err := journal.OpenExisting(c.InDataDir("journal"), journal.Options{})
+	switch {
+	case errors.Is(err, journal.ErrLocked):
+		return errors.New("source bump-epoch: stop the server first: it has the embedded broker open")
+	case errors.Is(err, journal.ErrNoGenesis):
+		return nil // no server has run here yet
+	case err != nil:
+		return err
+	}
+	return j.Close()
+}

@@ -1,0 +1,52 @@
+package desk
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"posttrade/matcher"
+)
+
+// submitPause is how long a sidecar waits when the engine has no room for its commands.
+const submitPause = 5 * time.Millisecond
+
+// SubmitUntil sequences n commands of a sidecar, which fill writes, waits until
+// they are durable and shows each answer to check. While the desk or the ring has
+// no room it tries again, until ctx ends: unlike a caller, a sidecar has time.
+func SubmitUntil(ctx context.Context, d *Desk, n int, fill func(i int, c *matcher.Command) error, check func(*Answer) error) error {
+	for {
+		err := submitOnce(d, n, fill, check)
+		if !errors.Is(err, ErrBusy) && !errors.Is(err, ErrFull) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(submitPause):
+		}
+	}
+}
+
+func submitOnce(d *Desk, n int, fill func(i int, c *matcher.Command) error, check func(*Answer) error) error {
+	t, err := d.Pool(Sidecars).Acquire(n)
+	if err != nil {
+		return err
+	}
+	defer t.Release()
+	for i := range n {
+		if err := fill(i, t.Command(i)); err != nil {
+			return err
+		}
+	}
+	if err := t.Submit(); err != nil {
+		return err
+	}
+	if err := t.Wait(0); err != nil {
+		return err
+	}
+	for i := range n {
+		err = errors.Join(err, check(t.Answer(i)))
+	}
+	return err
+}

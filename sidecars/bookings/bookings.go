@@ -1,0 +1,58 @@
+package bookings
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"posttrade/sidecars/broker"
+	"posttrade/sidecars/projection"
+)
+
+// legacyStream carries the bookings of programs that have no journal to follow.
+var legacyStream = broker.Stream{Name: "SVC_TRADES", Subjects: []string{"trades.booking"}}
+
+// legacyDurable is the consumer whose place in the stream survives a restart.
+const legacyDurable = "trade-processor"
+
+// Bookings takes trades from the message broker into the projection. The
+// journal's own path and this one may bring the same trade in any order: it is
+// booked once.
+type Bookings struct {
+	Broker *broker.Broker
+	Book   *projection.Projection
+	Log    *slog.Logger
+
+	said bool // that messages are malformed: once is enough
+}
+
+func (l *Bookings) Run(ctx context.Context) error {
+	return l.Broker.Consume(ctx, broker.ConsumerConfig{
+		Stream: legacyStream, Durable: legacyDurable, Subject: legacyStream.Subjects[0],
+	}, l.take)
+}
+
+// take books a batch. A message is acknowledged when its trade is in the
+// database, terminated when no retry could make it a trade, and left for a later
+// delivery when the database cannot be reached.
+func (l *Bookings) take(ctx context.Context, messages []broker.Message) error {
+	for i := range messages {
+		m := &messages[i]
+		_, err := l.Book.BookLegacy(ctx, m.Data)
+		switch {
+		case err == nil:
+			err = m.Ack()
+		case errors.Is(err, projection.ErrMalformed):
+			if !l.said {
+				l.said = true
+				l.Log.Warn("a booking on the message broker is malformed; it and others like it are only counted",
+					"stream", legacyStream.Name, "sequence", m.Sequence, "error", err)
+			}
+			err = m.Term(err.Error())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

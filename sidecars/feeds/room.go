@@ -1,0 +1,125 @@
+package feeds
+
+import (
+	"fmt"
+	"sync"
+
+	"posttrade/matcher/gate"
+	"posttrade/sidecars/control"
+)
+
+// Room is the room that the engine has for the records of a source, as the gate's
+// image knows it: a service asks it before it writes a new record. Any goroutine.
+type Room struct {
+	Source control.Source
+	Gate   *gate.Gate
+}
+
+// Places is how many records the engine holds, and how many it can hold.
+func (r Room) Places() (held, capacity int) {
+	name := gate.AccountSource
+	if r.Source == control.Security {
+		name = gate.SecuritySource
+	}
+	held, capacity, err := r.Gate.Places(name)
+	if err != nil {
+		panic(err) // the gate knows both sources: a bug
+	}
+	return held, capacity
+}
+
+// Holds reports that the engine has a place for the record already.
+func (r Room) Holds(record *control.Record) bool {
+	if r.Source == control.Account {
+		return r.Gate.AccountKnown(record.ID)
+	}
+	_, ok := r.Gate.Security([]byte(record.Ticker))
+	return ok
+}
+
+// unknownRecords are the records of a source that the engine has no room for. The sink's
+// goroutine changes them, any goroutine reads.
+type unknownRecords struct {
+	mu    sync.Mutex
+	keys  map[string]bool
+	first string // one of them, "" for none
+}
+
+// add takes records in and returns the first that was not there before, "" for none.
+func (u *unknownRecords) add(keys []string) (first string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, key := range keys {
+		if u.keys[key] {
+			continue
+		}
+		if u.keys == nil {
+			u.keys = map[string]bool{}
+		}
+		u.keys[key] = true
+		if first == "" {
+			first = key
+		}
+	}
+	u.pick()
+	return first
+}
+
+// remove forgets records that have found room.
+func (u *unknownRecords) remove(keys []string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, key := range keys {
+		delete(u.keys, key)
+	}
+	u.pick()
+}
+
+// only forgets what is not among the records that a source has.
+func (u *unknownRecords) only(records []control.Record, s control.Source) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if len(u.keys) == 0 {
+		return
+	}
+	there := make(map[string]bool, len(records))
+	for i := range records {
+		there[records[i].Key(s)] = true
+	}
+	for key := range u.keys {
+		if !there[key] {
+			delete(u.keys, key)
+		}
+	}
+	u.pick()
+}
+
+// pick keeps first true. Under mu.
+func (u *unknownRecords) pick() {
+	if u.keys[u.first] {
+		return
+	}
+	u.first = ""
+	for key := range u.keys {
+		u.first = key
+		return
+	}
+}
+
+// Count is how many there are.
+func (u *unknownRecords) Count() int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return len(u.keys)
+}
+
+// Detail says how many records are unknown, "" for none.
+func (u *unknownRecords) Detail(setting string) string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if len(u.keys) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d records are unknown to the gate, because the engine has no room for them, "+
+		"such as %s: raise %s and start again", len(u.keys), u.first, setting)
+}

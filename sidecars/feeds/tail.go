@@ -1,0 +1,157 @@
+package feeds
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"posttrade/sidecars/bootstrap"
+	"posttrade/sidecars/broker"
+	"posttrade/sidecars/control"
+	"posttrade/sidecars/outbox"
+)
+
+// ownership tells the messages of a source from those that other hands have put on
+// its stream.
+type ownership interface {
+	// Own reports whether a message is the source's, behind one of a version, and its own.
+	Own(ctx context.Context, after uint64, m *outbox.Message) (mine bool, version uint64, err error)
+	// Strange hears of those that are not, in the order of the stream.
+	Strange(m *outbox.Message)
+}
+
+// Tail is a confirmed subscription as the replica's bootstrap reads it: what
+// other hands have put on the stream is left out.
+type Tail struct {
+	*broker.Tail
+	own     ownership
+	version uint64 // of the last message that was given
+	payload []byte // of the last one before the subscription
+	high    uint64 // its version
+
+	asking atomic.Bool  // nothing is read from the stream: the source's database is asked
+	asked  atomic.Int64 // when that ended, in epoch nanoseconds
+}
+
+// maxHeartbeat is how often a feed without deltas is heard at least. A replica
+// that is less patient is heard more often.
+const maxHeartbeat = 2 * time.Second
+
+// lookBack is how many messages at the stream's end may be of other hands before
+// a subscription does without knowing the source's last version.
+const lookBack = 1000
+
+// TailOf subscribes to a source's stream, for a replica that takes so much silence
+// for a disconnection. The stream is made when it is not there: a replica may be
+// first.
+func TailOf(
+	b *broker.Broker, s control.Source, own ownership, silence time.Duration,
+) func(context.Context) (bootstrap.Feed, error) {
+	return func(ctx context.Context) (bootstrap.Feed, error) {
+		if err := b.EnsureStream(ctx, streamOf(s)); err != nil {
+			return nil, err
+		}
+		heartbeat := min(maxHeartbeat, silence/4)
+		tail, err := b.Tail(ctx, s.Stream(), s.Subject(), broker.TailOptions{Heartbeat: heartbeat})
+		if err != nil {
+			return nil, err
+		}
+		feed := &Tail{Tail: tail, own: own}
+		if err := feed.lookBack(ctx, Stream{b, s}); err != nil {
+			return nil, errors.Join(err, tail.Close())
+		}
+		return feed, nil
+	}
+}
+
+// lookBack finds the source's last message before the subscription.
+func (t *Tail) lookBack(ctx context.Context, stream Stream) error {
+	last := t.LastSequence()
+	for at := last; at > 0 && at+lookBack > last; at-- {
+		m, found, err := stream.At(ctx, at)
+		if err != nil {
+			return err
+		}
+		if !found {
+			continue
+		}
+		mine, version, err := t.own.Own(ctx, 0, &m)
+		if err != nil {
+			return err
+		}
+		if mine {
+			t.version, t.high, t.payload = version, version, m.Data
+			return nil
+		}
+	}
+	return nil
+}
+
+func (t *Tail) Last() (uint64, []byte) { return t.high, t.payload }
+
+func (t *Tail) Next(ctx context.Context) ([][]byte, error) {
+	messages, err := t.Tail.Next(ctx)
+	if errors.Is(err, broker.ErrGap) {
+		err = fmt.Errorf("%w: %w", bootstrap.ErrGap, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	payloads := make([][]byte, 0, len(messages))
+	for i := range messages {
+		m := messageOf(&messages[i])
+		mine, err := t.mine(ctx, &m)
+		switch {
+		case err != nil:
+			return nil, err
+		case mine:
+			payloads = append(payloads, m.Data)
+		default:
+			t.own.Strange(&m)
+		}
+	}
+	return payloads, nil
+}
+
+// The back-off of asking the source's database what a message is to it.
+const (
+	askBackoff    = 100 * time.Millisecond
+	askBackoffMax = time.Second
+)
+
+// mine decides on a message, however long that takes: while the database is away
+// the source commits nothing, so what waits here holds up no change of its.
+func (t *Tail) mine(ctx context.Context, m *outbox.Message) (bool, error) {
+	for backoff := askBackoff; ; backoff = min(2*backoff, askBackoffMax) {
+		mine, version, err := t.own.Own(ctx, t.version, m)
+		if err == nil {
+			if mine {
+				t.version = version
+			}
+			return mine, nil
+		}
+		t.asking.Store(true)
+		select {
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case <-time.After(backoff):
+		}
+		t.asked.Store(time.Now().UnixNano())
+		t.asking.Store(false)
+	}
+}
+
+// LastHeard is when something last came. A subscription that was not read from
+// meanwhile has not been silent.
+func (t *Tail) LastHeard() time.Time {
+	if t.asking.Load() {
+		return time.Now()
+	}
+	heard := t.Tail.LastHeard()
+	if asked := time.Unix(0, t.asked.Load()); asked.After(heard) {
+		return asked
+	}
+	return heard
+}

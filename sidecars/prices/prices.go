@@ -1,0 +1,159 @@
+package prices
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"posttrade/matcher"
+	"posttrade/matcher/desk"
+	"posttrade/matcher/gate"
+	"posttrade/matcher/strictjson"
+)
+
+// PricingSubject is where prices are published, one subject a ticker.
+const PricingSubject = "pricing.*"
+
+// Feed sequences the prices that other programs publish on the message
+// broker, {"ticker","price","asOf"?}, as POST /prices does those it is sent.
+//
+// A feed is not a caller: nobody waits for an answer, a message that cannot be
+// used is counted and dropped, and so is one that finds the feed full, because a
+// later price replaces it. One that is older than the market price is sequenced, counted
+// late, and changes nothing.
+type Feed struct {
+	gate  *gate.Gate
+	Desk  *desk.Desk
+	now   func() time.Time
+	ticks chan feedTick
+
+	Sequenced, Late, Malformed, Unknown, Dropped atomic.Uint64
+}
+
+// feedTick is one price on its way to the engine.
+type feedTick struct {
+	securityID uint32
+	px         int64
+	asOfMillis int64
+}
+
+// feedBacklog is how many prices may wait for the engine.
+const feedBacklog = 8192
+
+func New(g *gate.Gate, d *desk.Desk) *Feed {
+	return &Feed{gate: g, Desk: d, now: time.Now, ticks: make(chan feedTick, feedBacklog)}
+}
+
+// Take is called by the broker with every message of pricingSubject. It never waits.
+func (f *Feed) Take(subject string, data []byte) {
+	ticker, px, asOf, err := readPrice(data)
+	if err != nil || strings.TrimPrefix(subject, "pricing.") != ticker {
+		f.Malformed.Add(1)
+		return
+	}
+	id, ok := f.gate.Security([]byte(ticker))
+	if !ok {
+		f.Unknown.Add(1)
+		return
+	}
+	now := f.now().UnixMilli()
+	if asOf == 0 || asOf > now { // a price from the future would stay fresh for too long
+		asOf = f.gate.Now(id, now)
+	}
+	select {
+	case f.ticks <- feedTick{id, px, asOf}:
+	default:
+		f.Dropped.Add(1)
+	}
+}
+
+var errPrice = errors.New("price is not above 0")
+
+// readPrice reads {"ticker","price","asOf"?}. Fields that the publisher has
+// beside them are its own business. asOf is 0 when it is absent.
+func readPrice(data []byte) (ticker string, px, asOfMillis int64, err error) {
+	r := strictjson.NewReader(data)
+	for r.BeginObject(); ; {
+		key, ok := r.NextKey()
+		if !ok {
+			break
+		}
+		switch string(key) {
+		case "ticker":
+			ticker = string(r.String())
+		case "price":
+			if px = r.Decimal(); px <= 0 {
+				r.Fail(errPrice)
+			}
+		case "asOf":
+			at, err := time.Parse(time.RFC3339, string(r.String()))
+			if err != nil {
+				r.Fail(err)
+			}
+			asOfMillis = at.UnixMilli()
+		default:
+			r.Skip()
+		}
+	}
+	if err := r.End(); err != nil {
+		return "", 0, 0, err
+	}
+	if ticker == "" || px == 0 {
+		return "", 0, 0, errPrice
+	}
+	return ticker, px, asOfMillis, nil
+}
+
+// Run sequences what take has put aside, as many at a time as there are, until ctx ends.
+func (f *Feed) Run(ctx context.Context) error {
+	batch := make([]feedTick, 0, desk.MaxBatch)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case tick := <-f.ticks:
+			batch = append(batch[:0], tick)
+		}
+		for more := true; more && len(batch) < cap(batch); {
+			select {
+			case tick := <-f.ticks:
+				batch = append(batch, tick)
+			default:
+				more = false
+			}
+		}
+		if err := f.sequence(ctx, batch); err != nil {
+			return err
+		}
+	}
+}
+
+// sequence hands a batch to the engine and waits until it is durable.
+func (f *Feed) sequence(ctx context.Context, batch []feedTick) error {
+	err := desk.SubmitUntil(ctx, f.Desk, len(batch), func(i int, c *matcher.Command) error {
+		*c = matcher.NewCommand(matcher.PriceTick)
+		c.EventTimeMillis, c.SecurityID, c.PriceTicks = batch[i].asOfMillis, batch[i].securityID, batch[i].px
+		return nil
+	}, func(a *desk.Answer) error {
+		if a.Kind != matcher.EventApplied {
+			return fmt.Errorf("prices: sequence %d was refused: %v", a.InputSeq, a.Reason)
+		}
+		if a.Late {
+			f.Late.Add(1)
+		} else {
+			f.Sequenced.Add(1)
+		}
+		return nil
+	})
+	if errors.Is(err, desk.ErrRefused) { // the leadership is lost, and may come back: later prices replace these
+		f.Dropped.Add(uint64(len(batch)))
+		return nil
+	}
+	if errors.Is(err, desk.ErrClosed) || errors.Is(err, desk.ErrFailed) || ctx.Err() != nil {
+		return nil // the engine is stopping: there is nobody left to price for
+	}
+	return err
+}
