@@ -40,10 +40,10 @@ func newAccounts(a *ring.Arena, capacity int) accounts {
 	return t
 }
 
-// find returns the index of an account, -1 if there is none of that id.
+// find returns the index of an account, or -1 if no account has that id.
 func (t *accounts) find(id uint32) int { return int(t.seek(id)) - 1 }
 
-// seek returns the index of an account + 1, 0 if there is none of that id.
+// seek returns the index of an account + 1, or 0 if no account has that id.
 func (t *accounts) seek(id uint32) uint32 {
 	for at := t.home(id); ; at++ {
 		slot := *t.index.at(at & t.mask)
@@ -53,7 +53,7 @@ func (t *accounts) seek(id uint32) uint32 {
 	}
 }
 
-// add appends an account that find does not know. False when the table is full.
+// add appends an account that find does not know. It returns false when the table is full.
 func (t *accounts) add(id uint32, enabled bool) bool {
 	if t.count == len(t.rows) {
 		return false
@@ -68,7 +68,7 @@ func (t *accounts) add(id uint32, enabled bool) bool {
 	return true
 }
 
-// home spreads ids over the slots: consecutive ids must not cluster.
+// home spreads ids over the slots, so that consecutive ids do not cluster.
 func (t *accounts) home(id uint32) uint32 { return (id * 2654435769) >> (t.shift & 31) }
 
 // reserve sets aside notional for an order that rests on side.
@@ -77,8 +77,8 @@ func (a *account) reserve(side Side, notional int64) { a.open[side&1] += notiona
 // release undoes reserve.
 func (a *account) release(side Side, notional int64) { a.open[side&1] -= notional }
 
-// settle books the cash of a fill. At the end of the range it stands still
-// rather than wrap: see doc.go.
+// settle books the cash of a fill. At the end of the int64 range the sum saturates and does not
+// wrap: see doc.go.
 func (a *account) settle(side Side, notional int64) {
 	m := mirror(side)
 	notional = notional ^ m - m // negated for a seller

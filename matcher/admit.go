@@ -39,7 +39,8 @@ func (e *Engine) orderNew(c *Command, q *request) {
 	ladder := e.books.at(c.SecurityID - 1)
 	if !q.crosses && rests {
 		e.rest(ladder, i, o, q, q.notional)
-		e.first(c, head(EventAccepted, c.Side, Accepted, StatusNew, EventRests|EventLast), cold.limit).name(number)
+		e.first(c, head(EventAccepted, c.Side, Accepted, StatusNew, EventRests|EventLast),
+			cold.limit).name(number)
 		return
 	}
 	e.first(c, head(EventAccepted, c.Side, Accepted, StatusNew, 0), cold.limit).name(number)
@@ -49,13 +50,13 @@ func (e *Engine) orderNew(c *Command, q *request) {
 		e.take(c, ladder, i, o, cold, q)
 	case c.Flags&FlagFOK != 0 && q.cut != Accepted &&
 		!ladder.fillable(c.Side, anyPrice(c.Side), c.Qty, o.account):
-		q.cut = Accepted // no bound would have let it fill
+		q.cut = Accepted // without the bound the book could not fill it whole either
 	}
 	e.finish(ladder, i, o, cold, q, rests)
 }
 
-// screenOrder decides whether an order is let in: the gate's verdict first, then
-// everything again, as the authority.
+// screenOrder decides whether an order is admitted. It takes the gate's verdict first and then
+// repeats every check, because the engine is the authority.
 func (e *Engine) screenOrder(c *Command, q *request) RiskReason {
 	if c.OrderRef != 0 {
 		return gateVerdict(c.OrderRef)
@@ -111,7 +112,7 @@ func (e *Engine) screenOrder(c *Command, q *request) RiskReason {
 	return Accepted
 }
 
-// gateVerdict is what the gate decided, as far as it can have decided it.
+// gateVerdict is what the gate decided, as far as the gate can decide it.
 func gateVerdict(verdict uint32) RiskReason {
 	if verdict >= uint32(ReasonCount) || RiskReason(verdict) == Duplicate {
 		return InternalPolicyError
@@ -139,8 +140,8 @@ func within(side Side, limit, px int64) bool {
 	return px^m <= limit^m
 }
 
-// priceMarket finds the price that a MARKET order is judged at: the market
-// price, or the opposite best where there never was one.
+// priceMarket finds the price that a MARKET order is judged at: the market price, or the best
+// opposite price while there is no market price.
 func (e *Engine) priceMarket(q *request, s *security, best int64, any bool) RiskReason {
 	switch r := e.policy.fresh(s, e.now); {
 	case r == PriceMissing && any:
@@ -153,8 +154,8 @@ func (e *Engine) priceMarket(q *request, s *security, best int64, any bool) Risk
 	return Accepted
 }
 
-// newOrder takes an order from the pool and fills in what every order has. Its
-// account stays 0, nobody's, for one that is refused.
+// newOrder takes an order from the pool and sets the fields that every order has. The account of a
+// refused order stays 0, which belongs to no account.
 func (e *Engine) newOrder(c *Command, number uint64) (ix, *order, *orderCold) {
 	p, ref := e.orders, uint32(number)
 	i := p.homeOf(ref)
@@ -165,7 +166,7 @@ func (e *Engine) newOrder(c *Command, number uint64) (ix, *order, *orderCold) {
 		p.count++
 		o.ref, o.account = ref, 0
 	}
-	o.tag = c.SecurityID<<8 | uint32(c.Side&1) // status NEW; of a refused order cold has the id
+	o.tag = c.SecurityID<<8 | uint32(c.Side&1) // status NEW; cold has a refused id
 	o.leaves = c.Qty
 	cold := p.cold(i)
 	cold.accountID, cold.securityID = c.AccountID, c.SecurityID
@@ -176,7 +177,7 @@ func (e *Engine) newOrder(c *Command, number uint64) (ix, *order, *orderCold) {
 	return i, o, cold
 }
 
-// newGuest is the slow path of newOrder: the home of the reference is taken.
+// newGuest is the slow path of newOrder: another order has the home of the reference.
 func (e *Engine) newGuest(ref uint32) (ix, *order) {
 	i, ok := e.orders.take(ref)
 	if !ok {
@@ -185,7 +186,7 @@ func (e *Engine) newGuest(ref uint32) (ix, *order) {
 	return i, e.orders.hot(i)
 }
 
-// refuse makes a refused order: it has a reference, and is terminal at once.
+// refuse makes a refused order: it has a reference and is terminal at once.
 func (e *Engine) refuse(c *Command, number uint64, reason RiskReason) {
 	i, o, cold := e.newOrder(c, number)
 	o.setStatus(StatusRejected)
@@ -194,13 +195,14 @@ func (e *Engine) refuse(c *Command, number uint64, reason RiskReason) {
 	e.retire(i)
 }
 
-// rejectUnnumbered refuses an order for which there is no reference left.
+// rejectUnnumbered refuses an order when no reference is left for it.
 func (e *Engine) rejectUnnumbered(c *Command) {
-	e.first(c, head(EventRejected, c.Side, Capacity, StatusRejected, EventLast), c.LimitPx).OrderRef = 0
+	e.first(c, head(EventRejected, c.Side, Capacity, StatusRejected, EventLast),
+		c.LimitPx).OrderRef = 0
 }
 
-// rest puts what is left of an order onto the book and sets aside what it needs:
-// notional is its limit price times its leaves.
+// rest puts the leaves of an order onto the book and reserves what the order needs. notional is its
+// limit price times its leaves.
 func (e *Engine) rest(ladder *ladder, i ix, o *order, q *request, notional int64) {
 	side := o.side()
 	e.accounts.table.at(q.owner-1).reserve(side, notional)
@@ -209,8 +211,7 @@ func (e *Engine) rest(ladder *ladder, i ix, o *order, q *request, notional int64
 	ladder.rest(i, side, q.limit, ladder.start(q.leaf))
 }
 
-// finish ends the decision on an order that may have traded: what is left rests
-// or is cancelled.
+// finish ends the decision on an order that may have traded. Its leaves rest or are cancelled.
 func (e *Engine) finish(ladder *ladder, i ix, o *order, cold *orderCold, q *request, rests bool) {
 	switch {
 	case o.leaves == 0:
@@ -222,7 +223,7 @@ func (e *Engine) finish(ladder *ladder, i ix, o *order, cold *orderCold, q *requ
 	default:
 		o.setStatus(StatusCanceled)
 		if _, more := ladder.best(o.side().Opposite()); more {
-			cold.reason = q.cut // what is left of the book is beyond the bound
+			cold.reason = q.cut // the rest of the book is beyond the bound
 		}
 		ev, detail := e.next(head(EventCanceled, o.side(), cold.reason, StatusCanceled, 0))
 		e.aboutOrder(ev, detail, o, cold)
@@ -243,14 +244,14 @@ func (e *Engine) aboutOrder(ev *Event, detail *Detail, o *order, cold *orderCold
 	detail.LimitPx = cold.limit
 }
 
-// retired is the ring of terminal orders that are still kept, oldest first.
+// retired is the ring of the terminal orders that the engine still keeps, oldest first.
 type retired struct {
 	ring  []uint32
-	next  int // where the next one goes
+	next  int // where the next order goes
 	count int
 }
 
-// retire keeps a terminal order and drops the oldest for it when the ring is full.
+// retire keeps a terminal order. When the ring is full it drops the oldest one first.
 func (e *Engine) retire(i ix) {
 	r := &e.retired
 	if len(r.ring) == 0 {
@@ -270,7 +271,7 @@ func (e *Engine) retire(i ix) {
 	e.orders.drop(gone)
 }
 
-// soon is the order that will go when nearAhead more have come, or none.
+// soon is the order that is dropped after nearAhead more orders, or none.
 func (r *retired) soon() ix {
 	if at := uint(r.next) + nearAhead; at < uint(len(r.ring)) {
 		return ix(r.ring[at])

@@ -2,7 +2,7 @@
 
 package matcher
 
-// owned returns the open order that a command names, if it is the account's.
+// owned returns the open order that a command names if the order belongs to the command's account.
 func (e *Engine) owned(c *Command) (i ix, o *order, cold *orderCold, ok bool) {
 	i = e.orders.find(c.OrderRef)
 	if i == 0 {
@@ -13,8 +13,8 @@ func (e *Engine) owned(c *Command) (i ix, o *order, cold *orderCold, ok bool) {
 	return
 }
 
-// orderCancel decides an ORDER_CANCEL. No limit and no control stands in its
-// way: an owner can always take an order back.
+// orderCancel decides an ORDER_CANCEL. No limit and no control applies: an owner can always cancel
+// an order.
 func (e *Engine) orderCancel(c *Command) {
 	i, o, cold, ok := e.owned(c)
 	if !ok {
@@ -30,8 +30,8 @@ func (e *Engine) orderCancel(c *Command) {
 	e.retire(i)
 }
 
-// orderReplace decides an ORDER_REPLACE. A refusal leaves the order, and its
-// place in the queue, as they were.
+// orderReplace decides an ORDER_REPLACE. A refusal changes neither the order nor its place in the
+// queue.
 func (e *Engine) orderReplace(c *Command, q *request) {
 	key, who, slot := uint64(c.PriceTicks), asker(c), keySlot{}
 	if key != 0 {
@@ -64,7 +64,8 @@ func (e *Engine) orderReplace(c *Command, q *request) {
 	e.replace(c, q, i, o, cold)
 }
 
-// screenReplace judges the order as it would be, with its own reservations given back.
+// screenReplace judges the order as it would be after the replace, without its present
+// reservations.
 func (e *Engine) screenReplace(c *Command, q *request, o *order, cold *orderCold) RiskReason {
 	if r := e.standing(c, q); r != Accepted {
 		return r
@@ -94,13 +95,13 @@ func (e *Engine) screenReplace(c *Command, q *request, o *order, cold *orderCold
 	}
 	leaves := c.Qty - filled
 	if c.Version >= version2 && leaves <= o.leaves && c.LimitPx <= cold.limit && !q.crosses {
-		return Accepted // it goes on resting, and asks for no more than it was let in with
+		return Accepted // it goes on resting and needs no more than was admitted
 	}
 	q.notional = q.price * int64(leaves)
 	return e.exposed(c, q, int64(leaves))
 }
 
-// replace carries out what screenReplace has let through.
+// replace carries out what screenReplace has admitted.
 func (e *Engine) replace(c *Command, q *request, i ix, o *order, cold *orderCold) {
 	ladder := &e.ladders[o.security()-1]
 	less := cold.qty - c.Qty
@@ -111,7 +112,8 @@ func (e *Engine) replace(c *Command, q *request, i ix, o *order, cold *orderCold
 	if keeps {
 		ladder.reduce(i, less)
 		e.reserveOpen(o, cold)
-		e.first(c, head(EventReplaced, o.side(), Accepted, o.status(), EventKeptPlace|EventRests|EventLast), cold.limit).name(number)
+		e.first(c, head(EventReplaced, o.side(), Accepted, o.status(),
+			EventKeptPlace|EventRests|EventLast), cold.limit).name(number)
 		return
 	}
 	ladder.remove(i)
@@ -122,7 +124,8 @@ func (e *Engine) replace(c *Command, q *request, i ix, o *order, cold *orderCold
 	cold.stamp = e.stamp
 	if !q.crosses {
 		e.rest(ladder, i, o, q, cold.limit*int64(o.leaves))
-		e.first(c, head(EventReplaced, o.side(), Accepted, o.status(), EventRests|EventLast), cold.limit).name(number)
+		e.first(c, head(EventReplaced, o.side(), Accepted, o.status(), EventRests|EventLast),
+			cold.limit).name(number)
 		return
 	}
 	e.first(c, head(EventReplaced, o.side(), Accepted, o.status(), 0), cold.limit).name(number)
@@ -137,8 +140,8 @@ func (e *Engine) reserveOpen(o *order, cold *orderCold) {
 	held.reserve(o.side(), int64(o.leaves))
 }
 
-// forceFill decides a FORCE_FILL: the operator executes an open order, whole or
-// in part, at a given price, with nobody on the other side.
+// forceFill decides a FORCE_FILL: the operator executes an open order, whole or in part, at a given
+// price. The fill has no other side.
 func (e *Engine) forceFill(c *Command) {
 	i, o, cold, ok := e.owned(c)
 	if !ok || c.Qty <= 0 || c.Qty > o.leaves || c.LimitPx <= 0 {

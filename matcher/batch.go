@@ -8,17 +8,17 @@ import (
 	"posttrade/ring"
 )
 
-// Before its turn comes, the memory that a command will need is asked for in two
-// steps: first what its fields lead to, then what that leads to. The distances
-// are long enough for a line to come from main memory, and short enough that it
-// is still in the first-level cache when it is used.
+// The engine prefetches the memory of a command in two steps before it decides the command: first
+// what the command's fields lead to, then what that memory leads to. The distances are long enough
+// for a line to arrive from main memory, and short enough that the line is still in the first-level
+// cache when the engine uses it.
 const (
 	farAhead  = 8
 	nearAhead = 4
 )
 
-// ApplyBatch is Apply for commands that lie side by side, the fastest way to
-// decide many: while one is decided, the memory of those behind it is fetched.
+// ApplyBatch is Apply for commands that lie side by side, and the fastest way to decide many. While
+// the engine decides one command, it prefetches the memory of those behind it.
 func (e *Engine) ApplyBatch(batch []Command, out *Outlet) {
 	e.out = out
 	e.lookFirst(batch)
@@ -31,8 +31,8 @@ func (e *Engine) ApplyBatch(batch []Command, out *Outlet) {
 	}
 }
 
-// ReplayBatch is Replay for commands that lie side by side. It stops at the
-// first error and returns how many were decided.
+// ReplayBatch is Replay for commands that lie side by side. It stops at the first error and returns
+// the number of commands decided.
 func (e *Engine) ReplayBatch(batch []Command, out *Outlet) (int, error) {
 	e.out = out
 	e.correlation = 0
@@ -49,27 +49,27 @@ func (e *Engine) ReplayBatch(batch []Command, out *Outlet) (int, error) {
 	return len(batch), nil
 }
 
-// request is what was found out about the i-th command of a batch.
+// request is what lookAhead has found out about the i-th command of a batch.
 func (e *Engine) request(i int) *request { return &e.requests[uint(i)%uint(len(e.requests))] }
 
-// lookFirst looks at the first commands of a batch, which nobody has looked ahead to.
+// lookFirst looks at the first commands of a batch, which no earlier lookAhead has covered.
 func (e *Engine) lookFirst(batch []Command) {
 	for i := range batch[:min(nearAhead, len(batch))] {
 		e.lookAhead(&batch[i], &batch[i], e.request(i))
 	}
 }
 
-// lookAhead finds out what holds of the near command whenever its turn comes, and
-// fetches memory for the commands that come: of the far one the bucket of its
-// key and the order that it names; of the near one what that order leads to, and
-// the place and the position of a new order; and what the engine will need by
-// itself by then, the slot of an event and the retained order that goes. It
-// changes nothing that a decision depends on, and what it fetches may turn out useless.
+// lookAhead finds out what holds of the near command at any later moment, and prefetches memory for
+// the commands to come. For the far command this is the bucket of its key and the order that it
+// names. For the near command it is what that order leads to, and the place and the position of a
+// new order. It also prefetches what the engine itself needs by then: the slot of an event and the
+// retained order that is dropped. It changes nothing that a decision depends on, and the engine may
+// not need what it prefetches.
 //
-// It does not ask what the commands are, because that would have to be guessed: what a
-// field leads to that means something else is some line that nobody needs, and for
-// a new order, which names none, always the same one. The places that new orders
-// take lie side by side, and the processor fetches those by itself.
+// It does not test the type of a command, because the processor would have to predict that branch.
+// A field that means something else in another type leads to a line that the engine does not use;
+// for a new order, which names no order, that is always the same line. The places of new orders lie
+// side by side, and the processor prefetches those by itself.
 func (e *Engine) lookAhead(far, near *Command, q *request) {
 	p := e.orders
 	home := p.homeOf(far.OrderRef)
@@ -88,7 +88,7 @@ func (e *Engine) lookAhead(far, near *Command, q *request) {
 	q.row = e.positions.at(int(q.owner)-1, near.SecurityID)
 	q.ticks, q.onGrid = e.policy.toTicks(near.LimitPx)
 	row := q.row
-	if near.SecurityID == 0 { // a cancel need not say it
+	if near.SecurityID == 0 { // a cancel may leave it out
 		row = e.positions.at(int(o.account)-1, o.security())
 	}
 	ring.Prefetch(

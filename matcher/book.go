@@ -4,19 +4,19 @@ package matcher
 
 import "unsafe"
 
-// Book is the order book of one security as a library: price and time priority,
-// any int64 as a price, no risk, no positions. The engine is built on the same
-// ladder. NewBook makes one with a memory of its own; books of many securities
-// share the memory of a Shelf.
+// Book is the order book of one security as a library: price and time priority, any int64 as a
+// price, no risk, no positions. The engine uses the same ladder. NewBook makes a book with its own
+// memory; books of many securities share the memory of a Shelf.
 //
-// Orders are named by the caller: any uint32 but 0 that no resting order of the
-// shelf has. A finished order is forgotten and its id may be used again.
-// Ids that ascend in steps of one are the cheapest: an order lies where its id
-// says, as in an array, until an older order is found there.
+// The caller names the orders: any uint32 but 0 that no resting order of the shelf has. The book
+// forgets a finished order, and the caller may use its id again. Ids that ascend in steps of one
+// are the cheapest: an order lies at the place that its id gives, as in an array, unless an older
+// order is there.
 //
-// What a call does to its own order is its Outcome; what it does to resting
-// orders the BookSink hears. Apply does the same and writes everything down as
-// events instead.
+// The Outcome of a call states what became of its own order. The BookSink receives what the call
+// does to resting orders. Apply does the same and writes everything down as events instead.
+//
+// One goroutine at a time uses a book. No call allocates.
 //
 // One goroutine at a time. No call allocates.
 type Book struct {
@@ -30,56 +30,57 @@ type Book struct {
 	_        [104]byte
 }
 
-// Compile-time check: a power of two, which the allocator aligns, so that what a
-// call touches is the first two lines and no third.
+// Compile-time check: the size is a power of two, and the allocator aligns such a size. So a call
+// touches the first two lines and no third.
 var _ = [1]struct{}{}[unsafe.Sizeof(Book{})-256]
 
-// BookSink hears what an order does to resting ones, before the call that
-// brought the order returns. It must not call the book.
+// BookSink receives what an order does to resting orders, before the call that brought the order
+// returns. It must not call the book.
 type BookSink interface {
 	// Filled: taker traded qty with maker at px, the maker's price.
 	Filled(maker, taker uint32, px int64, qty int32)
-	// Prevented: maker, which has the taker's owner, was taken off with leaves open.
+	// Prevented: maker has the owner of the taker; the book removed it with leaves open.
 	Prevented(maker, taker uint32, leaves int32)
 }
 
-// BookOrder is an order to a Book.
+// BookOrder is an order for a Book.
 type BookOrder struct {
 	ID    uint32 // the caller's, not 0
-	Owner uint32 // for self-trade prevention; 0 trades with anybody
-	Px    int64  // in whatever the caller counts; ignored with FlagMarket
+	Owner uint32 // for self-trade prevention; 0 trades with every owner
+	Px    int64  // in the caller's unit; ignored with FlagMarket
 	Qty   int32  // at least 1
 	Side  Side
 	Flags uint16 // FlagIOC, FlagFOK, FlagPostOnly, FlagMarket
 }
 
-// FlagMarket marks a BookOrder that takes any price and never rests. It is not a
-// flag of a Command, where the lack of a price says it.
+// FlagMarket marks a BookOrder that takes any price and never rests. It is not a flag of a Command:
+// there an order without a price is a market order.
 const FlagMarket uint16 = 1 << 15
 
 // BookReject says why a Book refused a call. The numbers are stable.
 type BookReject uint8
 
-// The refusals. Nothing has changed when one is returned.
+// The refusals. A refused call has changed nothing.
 const (
-	BookOK          BookReject = 0
-	BookInvalid     BookReject = 1 // id 0, quantity below 1, unknown flags, or flags that contradict each other
-	BookDuplicateID BookReject = 2 // an order of that id is resting
-	BookUnknownID   BookReject = 3 // no order of that id rests in this book
+	BookOK BookReject = 0
+	// id 0, quantity below 1, unknown flags, or flags that contradict each other
+	BookInvalid     BookReject = 1
+	BookDuplicateID BookReject = 2 // an order with that id rests
+	BookUnknownID   BookReject = 3 // no order with that id rests in this book
 	BookWouldCross  BookReject = 4 // post-only, and the price would trade
-	BookFull        BookReject = 5 // the order might rest and there is no room
+	BookFull        BookReject = 5 // the order might rest and the book has no room
 )
 
-// Outcome is what became of the order of a call.
+// Outcome states what became of the order of a call.
 type Outcome struct {
 	Reject BookReject // BookOK: accepted
-	Rests  bool       // Leaves rest on the book; else they were cancelled
+	Rests  bool       // Leaves rest on the book; else they are cancelled
 	Kept   bool       // of Modify: the order kept its place
-	Leaves int32      // what has not traded
+	Leaves int32      // the quantity that has not traded
 }
 
-// New enters an order: it trades as far as it can, and what is left rests,
-// unless its flags say otherwise.
+// New enters an order. It trades as far as it can, and its leaves rest unless its flags say
+// otherwise.
 func (b *Book) New(o BookOrder) Outcome {
 	if o.Flags != 0 {
 		return b.newFlagged(o)
@@ -87,10 +88,10 @@ func (b *Book) New(o BookOrder) Outcome {
 	return b.Limit(o.ID, o.Owner, o.Side, o.Px, o.Qty)
 }
 
-// Limit is New of an order without flags, with its arguments in registers.
+// Limit is New for an order without flags, with its arguments in registers.
 //
-// One look at the home of the id says both that it is not in use and where the
-// order will rest.
+// One load at the home of the id shows both that the id is not in use and where the order will
+// rest.
 func (b *Book) Limit(id, owner uint32, side Side, px int64, qty int32) Outcome {
 	if id == 0 || qty < 1 {
 		return Outcome{Reject: BookInvalid}
@@ -128,7 +129,7 @@ func (b *Book) Limit(id, owner uint32, side Side, px int64, qty int32) Outcome {
 // home is pool.homeOf without a load.
 func (b *Book) home(id uint32) ix { return ix(id&b.homeMask) + 1 }
 
-// newFlagged is New of an order that may not rest, or may do nothing else.
+// newFlagged is New for an order that may not rest, or that may only rest.
 func (b *Book) newFlagged(o BookOrder) Outcome {
 	switch o.Flags {
 	case FlagMarket, FlagMarket | FlagIOC, FlagMarket | FlagFOK:
@@ -158,7 +159,7 @@ func (b *Book) newFlagged(o BookOrder) Outcome {
 
 const maxPx = 1<<63 - 1
 
-// Cancel takes a resting order off the book; Leaves is what was still open.
+// Cancel takes a resting order off the book. Leaves is the quantity that was open.
 func (b *Book) Cancel(id uint32) Outcome {
 	i := b.home(id)
 	o := b.ladder.order(i)
@@ -174,9 +175,9 @@ func (b *Book) Cancel(id uint32) Outcome {
 	return Outcome{Leaves: leaves}
 }
 
-// Modify gives a resting order a new price and a new open quantity. It keeps its
-// place if the price stays and the quantity does not grow; else it is taken off
-// and enters again like a new one, and may trade at once.
+// Modify gives a resting order a new price and a new open quantity. The order keeps its place if
+// the price stays and the quantity does not grow. Otherwise the book removes the order and enters
+// it again like a new one, so it may trade at once.
 func (b *Book) Modify(id uint32, px int64, qty int32) Outcome {
 	i := b.find(id)
 	if i == 0 {
@@ -208,7 +209,7 @@ func (b *Book) Modify(id uint32, px int64, qty int32) Outcome {
 	return Outcome{Rests: true, Leaves: left}
 }
 
-// find returns the order of an id if it rests in this book.
+// find returns the order with an id if it rests in this book.
 func (b *Book) find(id uint32) ix {
 	i := b.ladder.pool.find(id)
 	if i != 0 && b.ladder.order(i).security() != b.number {
@@ -244,18 +245,18 @@ func (b *Book) prevented(maker ix) {
 	b.sink.Prevented(id, b.taker, h.leaves)
 }
 
-// Best returns the best price of a side, false when nobody is there.
+// Best returns the best price of a side, false when the side is empty.
 func (b *Book) Best(side Side) (px int64, ok bool) { return b.ladder.best(side) }
 
 // BookLevel is one price of a book.
 type BookLevel struct {
 	Px     int64
-	Qty    int64 // the open quantity of all orders there
+	Qty    int64 // the open quantity of all orders at the price
 	Orders int
 }
 
-// Depth writes the best levels of a side into dst, best first, and returns how
-// many there were. It counts the orders of each level: not for the path of an order.
+// Depth writes the best levels of a side into dst, best first, and returns their number. It counts
+// the orders of each level, so it must not be on the path of an order.
 func (b *Book) Depth(side Side, dst []BookLevel) int {
 	n := 0
 	l := &b.ladder

@@ -1,6 +1,6 @@
 package matcher
 
-// BookCommand is a call on a Book as a value, for those who keep or compare them.
+// BookCommand is a call on a Book as a value, for callers that keep or compare calls.
 type BookCommand struct {
 	Kind  BookCommandKind
 	Order BookOrder // New: all of it; Cancel: ID; Modify: ID, Px, Qty
@@ -19,16 +19,17 @@ const (
 // BookEventKind says what a BookEvent states.
 type BookEventKind uint8
 
-// The events. One call gives, in this order: Accepted, Modified, Canceled or
-// Rejected; then what matching did, as it happened: Filled and Prevented; then,
-// of an order that did not trade whole, Rested or Canceled. An order that met
-// nobody and rests at once has no Rested: its Accepted or Modified says it.
+// The events. One call gives them in this order: first Accepted, Modified, Canceled or Rejected;
+// then what matching did, in its order, as Filled and Prevented; then, for an order that did not
+// trade whole, Rested or Canceled. An order that met no resting order and rests at once has no
+// Rested: its Accepted or Modified states it.
 const (
-	BookAccepted  BookEventKind = 1 // ID, Px, Leaves
-	BookFilled    BookEventKind = 2 // ID the taker, Maker, Px the maker's price, Qty
-	BookPrevented BookEventKind = 3 // Maker taken off with Leaves open, ID the taker of the same owner
-	BookCanceled  BookEventKind = 4 // ID, Leaves: what will not trade any more
-	BookRested    BookEventKind = 5 // ID, Px, Leaves: what is left after matching
+	BookAccepted BookEventKind = 1 // ID, Px, Leaves
+	BookFilled   BookEventKind = 2 // ID the taker, Maker, Px the maker's price, Qty
+	// Maker was removed with Leaves open; ID is the taker of the same owner
+	BookPrevented BookEventKind = 3
+	BookCanceled  BookEventKind = 4 // ID, Leaves: the quantity that can no longer trade
+	BookRested    BookEventKind = 5 // ID, Px, Leaves: the open quantity after matching
 	BookModified  BookEventKind = 6 // ID, Px, Leaves; Kept
 	BookRejected  BookEventKind = 7 // ID, Reject
 )
@@ -45,7 +46,7 @@ type BookEvent struct {
 	Leaves int32
 }
 
-// bookTape is the sink that writes events down.
+// bookTape is the sink that records events.
 type bookTape struct {
 	out []BookEvent
 }
@@ -58,8 +59,8 @@ func (t *bookTape) Prevented(maker, taker uint32, leaves int32) {
 	t.out = append(t.out, BookEvent{Kind: BookPrevented, ID: taker, Maker: maker, Leaves: leaves})
 }
 
-// Apply carries out one command and appends all its events to out. The book's
-// own sink hears nothing of it. It allocates only when out has to grow.
+// Apply carries out one command and appends all its events to out. The book's own sink receives
+// none of them. It allocates only when out has to grow.
 func (b *Book) Apply(c BookCommand, out []BookEvent) []BookEvent {
 	o := c.Order
 	first := len(out)

@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// check returns an error naming the first documented invariant of ladder, page,
-// level and order that does not hold. It visits everything: for tests.
+// check returns an error that names the first documented invariant of ladder, page, level and order
+// that does not hold. It visits everything, so it is for tests.
 func (l *ladder) check() error {
 	c := ladderCheck{ladder: l}
 	if l.root != 0 {
@@ -21,7 +21,7 @@ func (l *ladder) check() error {
 		return fmt.Errorf("ladder: %d inner pages over %d leaves", c.inners, c.leaves)
 	}
 	for side, want := range c.tops {
-		// The price of an empty side is whatever it was last.
+		// The price of an empty side is the last one that the side had.
 		if got := l.tops[side]; got.level != want.level || want.level != 0 && got.px != want.px {
 			return fmt.Errorf("ladder: best of side %d is %+v, want %+v", side, got, want)
 		}
@@ -140,8 +140,7 @@ func (c *ladderCheck) level(at uint32, lv *level) error {
 	return nil
 }
 
-// check returns an error naming the first documented invariant of the pool that
-// does not hold.
+// check returns an error that names the first documented invariant of the pool that does not hold.
 func (p *orderPool) check() error {
 	home, away, free := 0, 0, 0
 	for i := ix(1); i <= ix(p.homes); i++ {
@@ -178,8 +177,8 @@ func (p *orderPool) check() error {
 	return nil
 }
 
-// check returns an error when the book or its shelf breaks an invariant. Of a
-// book alone on its shelf it also knows that every order in the pool rests.
+// check returns an error when the book or its shelf breaks an invariant. For a book that is alone
+// on its shelf it also checks that every order in the pool rests.
 func (b *Book) check() error {
 	if err := b.ladder.check(); err != nil {
 		return err

@@ -5,17 +5,17 @@ import (
 	"fmt"
 )
 
-// Shelf is the memory that books share: room for a number of resting orders,
-// reserved at once and resident only where it was used. Ids are unique on a shelf.
+// Shelf is the memory that books share: room for a number of resting orders. The addresses are
+// reserved at once; only what was used is resident. Ids are unique on a shelf.
 type Shelf struct {
 	pool  *orderPool
 	pages *pages
 	books uint32
 }
 
-// NewShelf returns a shelf for maxOrders resting orders, 1 to MaxOrders
-// (ErrCapacity). Each reserves about 1.5 KB of addresses; what is resident
-// follows the orders and prices that were there at once.
+// NewShelf returns a shelf for maxOrders resting orders, 1 to MaxOrders (ErrCapacity). Each order
+// reserves about 1.5 KB of addresses. Resident memory follows the largest number of orders and
+// prices that rested at one time.
 func NewShelf(maxOrders int) (*Shelf, error) {
 	pool, err := newOrderPool(maxOrders)
 	if err != nil {
@@ -28,7 +28,7 @@ func NewShelf(maxOrders int) (*Shelf, error) {
 	return &Shelf{pool: pool, pages: pages}, nil
 }
 
-// NewBook returns an empty book on the shelf. Its fills go to sink; nil drops them.
+// NewBook returns an empty book on the shelf. sink receives its fills; nil drops them.
 func (s *Shelf) NewBook(sink BookSink) (*Book, error) {
 	if s.books == maxSecurity {
 		return nil, fmt.Errorf("matcher: book %d on one shelf: %w", s.books+1, ErrCapacity)
@@ -37,22 +37,23 @@ func (s *Shelf) NewBook(sink BookSink) (*Book, error) {
 		sink = deaf{}
 	}
 	s.books++
-	return &Book{ladder: newLadder(s.pool, s.pages), sink: sink, homeMask: s.pool.homes - 1, number: s.books}, nil
+	return &Book{ladder: newLadder(s.pool, s.pages), sink: sink, homeMask: s.pool.homes - 1,
+		number: s.books}, nil
 }
 
-// Len is how many orders rest on the shelf.
+// Len is the number of orders that rest on the shelf.
 func (s *Shelf) Len() int { return s.pool.live() }
 
 // Close gives the memory back; the shelf's books must not be used afterwards.
 func (s *Shelf) Close() error { return errors.Join(s.pool.Close(), s.pages.Close()) }
 
-// BookOptions are what a book with a shelf of its own is made of.
+// BookOptions describe a book that has its own shelf.
 type BookOptions struct {
-	MaxOrders int      // how many orders may rest at once; 0 means 1,048,576
-	Sink      BookSink // hears the fills; nil drops them
+	MaxOrders int      // how many orders may rest at one time; 0 means 1,048,576
+	Sink      BookSink // receives the fills; nil drops them
 }
 
-// NewBook returns an empty book with a shelf of its own. Close gives its memory back.
+// NewBook returns an empty book that has its own shelf. Close gives its memory back.
 func NewBook(o BookOptions) (*Book, error) {
 	if o.MaxOrders == 0 {
 		o.MaxOrders = 1 << 20
@@ -69,11 +70,11 @@ func NewBook(o BookOptions) (*Book, error) {
 	return b, nil
 }
 
-// Len is how many orders rest on the book's shelf.
+// Len is the number of orders that rest on the book's shelf.
 func (b *Book) Len() int { return b.ladder.pool.live() }
 
-// Close gives back the memory of a book that NewBook made; a book on somebody's
-// shelf has none of its own. It must not be used afterwards.
+// Close gives back the memory of a book that NewBook made. A book on a shared shelf has no memory
+// of its own. The book must not be used afterwards.
 func (b *Book) Close() error {
 	if b.shelf == nil {
 		return nil
@@ -81,7 +82,7 @@ func (b *Book) Close() error {
 	return b.shelf.Close()
 }
 
-// deaf is the sink of those who do not ask for one.
+// deaf is the sink of a book whose caller gives none.
 type deaf struct{}
 
 func (deaf) Filled(_, _ uint32, _ int64, _ int32) {}

@@ -9,16 +9,16 @@ import (
 	"posttrade/ring"
 )
 
-// defaultTickPx is the tick of a genesis record that names none in particular.
+// defaultTickPx is the tick of a genesis record that names none.
 const defaultTickPx = 1000
 
-// ErrGenesis reports a genesis record that no engine can be built from.
+// ErrGenesis reports a genesis record that New cannot build an engine from.
 var ErrGenesis = errors.New("unusable genesis record")
 
-// New returns an engine in the state that the genesis record describes: nothing
-// applied yet. Close gives its memory back.
+// New returns an engine in the state that the genesis record describes, with no command applied.
+// Close gives its memory back.
 //
-// Errors: ErrGenesis, naming the field, or what mapping memory said.
+// Errors: ErrGenesis, which names the field, or the error of mapping memory.
 func New(g *Genesis) (*Engine, error) {
 	e, err := newEngine(g)
 	if err != nil {
@@ -62,7 +62,7 @@ func newEngine(g *Genesis) (*Engine, error) {
 	e.contracts = newContracts(a, l.MaxContracts)
 	e.scratch = ring.Carve[uint32](a, l.MaxOpenOrders)
 	e.retired.ring = ring.Carve[uint32](a, l.RetainedOrders)
-	pool, err := newOrderPool(l.MaxOpenOrders + l.RetainedOrders + 1) // one is being decided
+	pool, err := newOrderPool(l.MaxOpenOrders + l.RetainedOrders + 1) // +1: the one being decided
 	if err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
@@ -84,11 +84,11 @@ func newEngine(g *Genesis) (*Engine, error) {
 	return e, nil
 }
 
-// MakeResident gives the beginning of every table the memory that it needs, so that the
-// first commands are not held up by it. Any goroutine.
+// MakeResident makes the beginning of every table resident, so that page faults do not delay the
+// first commands. Any goroutine may call it.
 func (e *Engine) MakeResident() error { return e.arena.MakeResident() }
 
-// Frontier is where orders come to lie. The engine's owner does not say how far it has
+// Frontier is where the next orders will lie. The engine's owner does not publish how far it has
 // come, so the caller does: nextRef is at most the reference of the next order.
 func (e *Engine) Frontier(nextRef func() uint64) ring.Frontier {
 	return ring.Frontier{Reached: nextRef, Lap: uint64(e.orders.homes), MakeRoom: e.orders.makeRoom}
@@ -109,8 +109,8 @@ func (e *Engine) registerTicker(ticker string) uint32 {
 
 // Replay decides a command that has its sequence: it must be the next one.
 //
-// Errors name the sequence: a record of no known form (see Decode), or a hole.
-// Nothing has changed then. Cost: no allocation. Owner only.
+// Errors name the sequence: a record of no known form (see Decode), or a gap. After an error
+// nothing has changed. It does not allocate. Only the owner may call it.
 func (e *Engine) Replay(c *Command, out *Outlet) error {
 	if err := e.replayable(c); err != nil {
 		return err
@@ -120,7 +120,7 @@ func (e *Engine) Replay(c *Command, out *Outlet) error {
 	return nil
 }
 
-// replayable says what keeps a record from being the next command.
+// replayable returns why a record cannot be the next command.
 func (e *Engine) replayable(c *Command) error {
 	if err := c.Verify(); err != nil {
 		return fmt.Errorf("matcher: replay sequence=%d: %w", c.InputSeq, err)
@@ -192,16 +192,18 @@ func (g *Genesis) verify() error {
 // validTicker reports whether a symbol registration could carry the ticker.
 func validTicker(ticker string) bool {
 	var b [MaxTicker]byte
-	return len(ticker) <= MaxTicker && copy(b[:], ticker) == len(ticker) && tickerLen(&b) == len(ticker) &&
+	return len(ticker) <= MaxTicker && copy(b[:], ticker) == len(ticker) &&
+		tickerLen(&b) == len(ticker) &&
 		ticker != ""
 }
 
-// panicUnknown ends a caller that has not decoded what it hands in.
+// panicUnknown panics for a caller that hands in a record that it has not decoded.
 func panicUnknown(c *Command) {
 	panic(fmt.Sprintf("matcher: apply: %v; Decode refuses such a record", c.Verify()))
 }
 
-// panicPool reports that the pool's size and the limits disagree: a bug.
+// panicPool panics because the pool's size and the limits disagree, which is a bug.
 func panicPool(ref uint32) {
-	panic(fmt.Sprintf("matcher: no room in the pool for order %d, although open and retained orders are within their limits", ref))
+	panic(fmt.Sprintf(
+		"matcher: no room in the pool for order %d, although open and retained orders are within their limits", ref))
 }

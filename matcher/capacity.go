@@ -2,42 +2,46 @@ package matcher
 
 import "fmt"
 
-// Capacities are how many accounts, securities and contracts an engine has room for. They
-// begin as the genesis record says and only ever rise, each time by a CAPACITY_CONTROL, so
+// Capacities are how many accounts, securities and contracts an engine has room for. They begin as
+// the genesis record says. Only a CAPACITY_CONTROL changes them, and it can only raise them, so
 // every replay has the same room at the same sequence.
 type Capacities struct {
 	Accounts, Securities, Contracts int
 }
 
-// Capacities are those that an engine begins with.
+// Capacities returns the capacities that an engine begins with.
 func (l *Limits) Capacities() Capacities {
 	return Capacities{l.MaxAccounts, l.MaxSecurities, l.MaxContracts}
 }
 
-// Possible reports that an engine of these capacities can be built.
+// Possible reports whether an engine with these capacities can be built.
 func (c Capacities) Possible() bool {
-	return c.Accounts >= 1 && c.Accounts <= maxPositions && c.Securities >= 1 && c.Securities <= maxSecurity &&
+	return c.Accounts >= 1 && c.Accounts <= maxPositions && c.Securities >= 1 &&
+		c.Securities <= maxSecurity &&
 		c.Accounts*c.Securities <= maxPositions && c.Contracts >= 1 && c.Contracts <= maxContracts
 }
 
 // maxContracts bounds the store of contracts.
 const maxContracts = 1 << 28
 
-// Raised are the capacities after a CAPACITY_CONTROL: what is smaller than before says nothing.
+// Raised returns the capacities after a CAPACITY_CONTROL. A smaller value than before changes
+// nothing.
 func (c Capacities) Raised(cmd *Command) Capacities {
 	return Capacities{
-		max(c.Accounts, int(cmd.AccountID)), max(c.Securities, int(cmd.SecurityID)), max(c.Contracts, int(cmd.Qty)),
+		max(c.Accounts, int(cmd.AccountID)), max(c.Securities, int(cmd.SecurityID)),
+		max(c.Contracts, int(cmd.Qty)),
 	}
 }
 
 // NewCapacityControl returns the command that raises an engine's capacities to these.
 func NewCapacityControl(c Capacities) Command {
 	cmd := NewCommand(CapacityControl)
-	cmd.AccountID, cmd.SecurityID, cmd.Qty = uint32(c.Accounts), uint32(c.Securities), int32(c.Contracts)
+	cmd.AccountID, cmd.SecurityID, cmd.Qty = uint32(c.Accounts), uint32(c.Securities),
+		int32(c.Contracts)
 	return cmd
 }
 
-// Capacities are those in force. Owner only.
+// Capacities returns the capacities in force. Only the owner may call it.
 func (e *Engine) Capacities() Capacities {
 	return Capacities{len(e.accounts.rows), len(e.securities.rows), len(e.contracts.rows)}
 }
@@ -48,7 +52,7 @@ func (e *Engine) capacityControl(c *Command) {
 		e.reject(c, Invalid)
 	} else {
 		if err := e.grow(want); err != nil {
-			// A member that goes on with less room would decide other than the rest.
+			// ^A member that went on with less room would decide differently from the others.
 			panic(fmt.Sprintf("matcher: no memory for the capacities %+v: %v", want, err))
 		}
 		e.applyEvent(c, 0, EventLast)
@@ -57,9 +61,9 @@ func (e *Engine) capacityControl(c *Command) {
 	ev.AccountID, ev.SecurityID, ev.Qty = 0, 0, 0
 }
 
-// grow moves the tables to larger ones, row by row, so that everything has the index that
-// it had. It costs what is in them, not what they have room for. The old ones are given
-// back with the engine.
+// grow moves the tables to larger ones, row by row, so that every row keeps its index. The cost
+// follows the rows in the tables, not the room that they have. The old tables are given back with
+// the engine.
 func (e *Engine) grow(to Capacities) error {
 	was, a := e.Capacities(), &e.arena
 	positions, moves := e.positions, to.Accounts > was.Accounts || to.Securities > was.Securities
@@ -89,7 +93,7 @@ func (e *Engine) grow(to Capacities) error {
 		for i := range e.securities.rows[:e.securities.count] {
 			securities.register(&e.securities.tickers[i])
 		}
-		copy(securities.rows, e.securities.rows) // also of ids that a snapshot has yet to name
+		copy(securities.rows, e.securities.rows) // also of ids without a ticker yet
 		e.growLadders(to.Securities)
 	}
 	copy(contracts.rows, e.contracts.rows[:e.contracts.count])
@@ -98,7 +102,8 @@ func (e *Engine) grow(to Capacities) error {
 		e.movePositions(&positions)
 	}
 	e.accounts, e.securities, e.contracts, e.positions = accounts, securities, contracts, positions
-	for i := range e.requests { // what was found out ahead names rows of the old table
+	// What lookAhead has found out names rows of the old table.
+	for i := range e.requests {
 		e.requests[i].owner = 0
 	}
 	return nil
@@ -114,8 +119,8 @@ func (e *Engine) growLadders(securities int) {
 	e.ladders, e.books = ladders, tableOf(ladders)
 }
 
-// movePositions copies what accounts hold, in the order of the first fills, and what they
-// have open where they hold nothing.
+// movePositions copies the positions of accounts, in the order of the first fills, and the open
+// quantities of accounts that hold nothing.
 func (e *Engine) movePositions(to *positions) {
 	from := &e.positions
 	for _, row := range from.held[:from.count] {

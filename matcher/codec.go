@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// The ways in which 64 bytes are no command. Decode wraps exactly one of them.
+// The reasons why 64 bytes are no command. Decode wraps exactly one of them.
 var (
 	ErrLength      = errors.New("record is not 64 bytes long")
 	ErrSchema      = errors.New("schema is not 111")
@@ -20,8 +20,8 @@ var (
 	ErrTicker      = errors.New("ticker is not 1 to 32 printable ASCII characters")
 )
 
-// Decode reads one record strictly: every byte must have a meaning. It judges
-// the record's form only; what it asks for is the engine's to judge.
+// Decode reads one record strictly: every byte must have a meaning. It judges only the form of the
+// record; the engine judges what the record asks for.
 func Decode(b []byte) (Command, error) {
 	if len(b) != CommandBytes {
 		return Command{}, fmt.Errorf("matcher: decode bytes=%d: %w", len(b), ErrLength)
@@ -34,7 +34,7 @@ func Decode(b []byte) (Command, error) {
 	return c, nil
 }
 
-// Verify reports what is wrong with the record's form, nil if nothing is.
+// Verify returns what is wrong with the record's form, nil if the form is right.
 func (c *Command) Verify() error {
 	switch {
 	case c.SchemaID != SchemaID:
@@ -105,7 +105,7 @@ func (c *Command) verifyExtract() error {
 	return c.verifyTail(8 + blockRiskExtract)
 }
 
-// verifyTail asks for zeros from byte offset on.
+// verifyTail requires zeros from byte offset on.
 func (c *Command) verifyTail(offset int) error {
 	for i, b := range c.Bytes()[offset:] {
 		if b != 0 {
@@ -116,12 +116,12 @@ func (c *Command) verifyTail(offset int) error {
 }
 
 func (c *Command) badBlockLength() error {
-	return fmt.Errorf("matcher: decode template=%d length=%d: %w", c.TemplateID, c.BlockLength, ErrBlockLength)
+	return fmt.Errorf("matcher: decode template=%d length=%d: %w", c.TemplateID, c.BlockLength,
+		ErrBlockLength)
 }
 
-// Symbol is the ticker that a template 7 record registers. The error is
-// ErrTemplate for any other record, ErrTicker for a ticker that is empty, not
-// printable or not padded with zeros.
+// Symbol is the ticker that a template 7 record registers. The error is ErrTemplate for any other
+// record, and ErrTicker for a ticker that is empty, not printable or not padded with zeros.
 func (c *Command) Symbol() (string, error) {
 	if c.TemplateID != TemplateSymbolRegister {
 		return "", fmt.Errorf("matcher: symbol template=%d: %w", c.TemplateID, ErrTemplate)
@@ -160,8 +160,8 @@ func (c *Command) extractWords() *extract {
 	return (*extract)(unsafe.Pointer(&c.EventTimeMillis))
 }
 
-// NewRiskExtract returns a template 8 record: the marker at which the cut of a
-// session date is taken.
+// NewRiskExtract returns a template 8 record, which marks where the engine takes the cut of a
+// session date.
 func NewRiskExtract(sessionDateEpochDay int64, priceVersion uint32) Command {
 	c := Command{
 		BlockLength: blockRiskExtract, TemplateID: TemplateRiskExtract,

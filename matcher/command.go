@@ -6,13 +6,13 @@ import "unsafe"
 // price, rate and notional in this package is a whole number of millionths.
 const PriceScale = 1_000_000
 
-// The identity of the record on the wire: SBE schema 111. The version says which rules
-// decide the record, so a record of an older version is decided in a replay as it was
-// when it was written. Every new record has SchemaVersion.
+// The identity of the record on the wire: SBE schema 111. The version names the rules that decide
+// the record. So a replay decides a record of an older version as the engine did when the record
+// was written. Every new record has SchemaVersion.
 const (
 	SchemaID      = 111
 	SchemaVersion = 2 // rules of 2026-11-23
-	OldestVersion = 1 // rules before them; rules.go says what is decided otherwise since
+	OldestVersion = 1 // the earlier rules; rules.go lists the differences
 
 	TemplateCommand        = 1
 	TemplateSymbolRegister = 7
@@ -27,7 +27,7 @@ const (
 // the wire: one cache line.
 const CommandBytes = 64
 
-// CommandType says what a command of template 1 asks for. The number is stored.
+// CommandType states what a command of template 1 asks for. The number is stored.
 type CommandType uint8
 
 // The types of template 1.
@@ -63,9 +63,9 @@ const (
 	SecurityHalted  Side = 1 << 1
 )
 
-// What Command.Side says beside that in an ACCOUNT_CONTROL or SECURITY_CONTROL of version 2:
-// the flag is for an account or a security that is not known yet, and stays as it is for one
-// that is. So a change of a source's record that does not say the flag leaves what an
+// The other bits of Command.Side in an ACCOUNT_CONTROL or SECURITY_CONTROL of version 2. With such
+// a bit the flag applies only to an account or a security that is not known yet; a known one keeps
+// its flag. So a change of a source's record that does not carry the flag does not alter what an
 // operator has set by hand.
 const (
 	KeepEnabled Side = 1 << 2
@@ -92,25 +92,29 @@ const (
 // What each type carries beside account, security, side, quantity and flags:
 //
 //	ORDER_NEW            LimitPx (0 or less = market), PriceTicks = idempotency key (0 none),
-//	                     OrderRef = the gate's refusal as a RiskReason (0 = let through);
-//	                     SecurityID may be an UnknownTicker, and is refused then
+//	                     OrderRef = the gate's refusal as a RiskReason (0 = admitted);
+//	                     SecurityID may be an UnknownTicker, and the order is then refused
 //	ORDER_CANCEL         OrderRef; AccountID must be the order's
 //	ORDER_REPLACE        OrderRef, Qty = the new total, LimitPx, PriceTicks = idempotency key;
 //	                     AccountID, SecurityID and Side must be the order's
-//	FORCE_FILL           OrderRef, Qty, LimitPx = the execution price; AccountID must be the order's
+//	FORCE_FILL           OrderRef, Qty, LimitPx = the execution price; AccountID must be the
+//	                     order's
 //	PRICE_TICK           SecurityID, PriceTicks = the price
 //	TRADE_NEW            like ORDER_NEW without a price: booked at the last known price
-//	ACCOUNT_CONTROL      Side: bit 0 enabled, bit 2 keep it; PriceTicks = control version, OrderRef = the mark of the
-//	                     source's epoch when it comes from the control feed, 0 by hand
+//	ACCOUNT_CONTROL      Side: bit 0 enabled, bit 2 keep it; PriceTicks = control version,
+//	                     OrderRef = the mark of the source's epoch when it comes from the control
+//	                     feed, 0 by hand
 //	SECURITY_CONTROL     Side: bit 0 enabled, bit 1 halted, bits 2 and 3 keep them; PriceTicks and
 //	                     OrderRef as above
 //	RESTRICTION_CONTROL  Side = restricted, PriceTicks = control version
 //	POLICY_CONTROL       Side = kill switch, PriceTicks = policy version, Qty = maximum position
-//	                     (0 = unchanged), LimitPx = maximum concentration notional x 1e6 (0 = unchanged)
-//	CAPACITY_CONTROL     AccountID, SecurityID, Qty = room for accounts, securities and contracts (what is
-//	                     not larger than before changes nothing)
-//	SWAP_BOOK            Qty = notional, LimitPx = fixed rate, PriceTicks = idempotency key, OrderRef =
-//	                     effective and maturity day, SecurityID = convention; see ContractTerms
+//	                     (0 = unchanged), LimitPx = maximum concentration notional x 1e6
+//	                     (0 = unchanged)
+//	CAPACITY_CONTROL     AccountID, SecurityID, Qty = room for accounts, securities and contracts
+//	                     (a value that is not larger than before changes nothing)
+//	SWAP_BOOK            Qty = notional, LimitPx = fixed rate, PriceTicks = idempotency key,
+//	                     OrderRef = effective and maturity day, SecurityID = convention; see
+//	                     ContractTerms
 //	SWAPTION_BOOK        like SWAP_BOOK; SecurityID = convention, exercise style and expiry day
 type Command struct {
 	BlockLength uint16
@@ -118,8 +122,8 @@ type Command struct {
 	SchemaID    uint16
 	Version     uint16
 
-	// InputSeq is the sequence once the engine has given it; before that it is
-	// the submitter's correlation id (0 = nobody waits).
+	// InputSeq is the sequence once the engine has assigned it. Before that it is the submitter's
+	// correlation id (0 = no caller waits for the answer).
 	InputSeq        uint64
 	EventTimeMillis int64
 	LimitPx         int64

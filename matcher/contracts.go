@@ -4,7 +4,7 @@ package matcher
 
 import "posttrade/ring"
 
-// contract is one OTC contract as it was booked. Contracts are only ever appended.
+// contract is one OTC contract as it was booked. The store only appends contracts.
 type contract struct {
 	id         uint64 // the InputSeq of its booking
 	notional   int64  // whole currency units
@@ -36,7 +36,7 @@ func newContracts(a *ring.Arena, capacity int) contracts {
 	return contracts{rows: ring.Carve[contract](a, capacity)}
 }
 
-// append adds a contract whose id is above all others. False when the store is full.
+// append adds a contract with an id above all others. It returns false when the store is full.
 func (t *contracts) append(c contract) bool {
 	if t.count == len(t.rows) {
 		return false
@@ -46,11 +46,11 @@ func (t *contracts) append(c contract) bool {
 	return true
 }
 
-// book decides a SWAP_BOOK or SWAPTION_BOOK. A booking makes a contract and
-// nothing else: no order, no position, no use of credit.
+// book decides a SWAP_BOOK or SWAPTION_BOOK. A booking makes a contract and nothing else: no order,
+// no position, no use of credit.
 //
-// Its OrderRef and SecurityID hold terms, so there is no room for a verdict of
-// the gate: what the gate would refuse, the engine refuses by itself.
+// Its OrderRef and SecurityID hold terms, so the record has no room for a verdict of the gate. The
+// engine itself refuses what the gate would refuse.
 func (e *Engine) book(c *Command) {
 	key, who, slot := uint64(c.PriceTicks), asker(c), keySlot{}
 	if key != 0 {
@@ -80,9 +80,8 @@ func (e *Engine) book(c *Command) {
 	ev.OrderRef, ev.SecurityID = 0, 0
 }
 
-// screenBooking judges a booking in the order of the reasons. The notional
-// counts in full and the rate is not a price; security, market price, position
-// and concentration have no say.
+// screenBooking judges a booking in the order of the reasons. The notional counts in full and the
+// rate is not a price. Security, market price, position and concentration are not judged.
 func (e *Engine) screenBooking(c *Command, terms *ContractTerms) RiskReason {
 	if e.policy.kill {
 		return KillSwitch
@@ -111,15 +110,14 @@ func (e *Engine) screenBooking(c *Command, terms *ContractTerms) RiskReason {
 	return Accepted
 }
 
-// used is the credit that an account uses, never less than nothing: of its
-// purchases or of its sales, whichever is more, because neither direction of a
-// swap pays for the other.
+// used is the credit that an account uses, never below 0: the larger of its purchases and its
+// sales, because neither direction of a swap offsets the other.
 func (a *account) used() int64 {
 	buys, sells := a.executed, -a.executed // never minInt64, see settle
 	return max(sumUp(buys, a.open[Buy]), sumUp(sells, a.open[Sell]))
 }
 
-// sumUp is a + b for a b that is not negative, at most the end of the range.
+// sumUp is a + b for a b that is not negative, bounded by the end of the range.
 func sumUp(a, b int64) int64 {
 	if a > 0 && b > maxInt64-a {
 		return maxInt64

@@ -2,8 +2,8 @@ package matcher
 
 import "slices"
 
-// accountControl decides an ACCOUNT_CONTROL: it opens an account that is not
-// known and enables or disables one that is, unless the flag is to be kept.
+// accountControl decides an ACCOUNT_CONTROL. It opens an unknown account. It enables or disables a
+// known account, unless the command keeps the flag.
 func (e *Engine) accountControl(c *Command) {
 	if c.Side&^c.sides() != 0 {
 		e.reject(c, Invalid)
@@ -20,8 +20,8 @@ func (e *Engine) accountControl(c *Command) {
 	e.applyEvent(c, 0, EventLast)
 }
 
-// securityControl decides a SECURITY_CONTROL: it makes a registered security
-// tradable, or not, but for the flags that are to be kept. Resting orders stay where they are.
+// securityControl decides a SECURITY_CONTROL. It sets whether a registered security is tradable,
+// except for the flags that the command keeps. Resting orders stay on the book.
 func (e *Engine) securityControl(c *Command) {
 	switch {
 	case c.Side&^c.sides() != 0:
@@ -42,8 +42,8 @@ func (e *Engine) securityControl(c *Command) {
 	}
 }
 
-// policyControl decides a POLICY_CONTROL. Its version must rise, so that one that comes late
-// or twice undoes nothing.
+// policyControl decides a POLICY_CONTROL. Its version must rise, so that a command that arrives
+// late or twice reverts nothing.
 func (e *Engine) policyControl(c *Command) {
 	stale := c.Version >= version2 && c.PriceTicks <= e.policyVersion
 	if stale || c.Side > 1 || c.Qty < 0 || c.LimitPx < 0 {
@@ -103,7 +103,7 @@ func (e *Engine) cancelResting(security uint32) {
 	}
 }
 
-// symbolRegister decides a template 7 record. A ticker that is known keeps its id.
+// symbolRegister decides a template 7 record. A known ticker keeps its id.
 func (e *Engine) symbolRegister(c *Command) {
 	reason := Accepted
 	id := uint32(0)
@@ -123,8 +123,8 @@ func (e *Engine) symbolRegister(c *Command) {
 	ev.OrderRef, ev.AccountID, ev.SecurityID, ev.Qty = 0, 0, id, 0
 }
 
-// mark decides what changes nothing and is there for its sequence: a SNAPSHOT
-// or a risk-extract marker.
+// mark decides a record that changes nothing and exists for its sequence: a SNAPSHOT or a
+// risk-extract marker.
 func (e *Engine) mark(c *Command) {
 	ev := e.first(c, head(EventApplied, 0, Accepted, 0, EventLast), 0)
 	ev.OrderRef, ev.AccountID, ev.SecurityID, ev.Qty = 0, 0, 0, 0

@@ -1,7 +1,7 @@
 package matcher
 
-// Convention is a set of market conventions that a swap is booked under. All
-// four are fixed by the name; nothing in this package computes with them.
+// Convention is a set of market conventions that a swap is booked under. The name fixes all four
+// terms; this package computes with none of them.
 type Convention struct {
 	Name             string
 	FloatIndex       string
@@ -10,10 +10,9 @@ type Convention struct {
 	Currency         string
 }
 
-// conventions is the compile-time table behind the index that a booking, a
-// snapshot and a cut carry in place of the names. An index is stored for good
-// and means the same on every member, so entries are appended at the end and
-// never changed, moved or taken out.
+// conventions is the compile-time table behind the index that a booking, a snapshot and a cut carry
+// in place of the names. An index is stored permanently and means the same on every member. So
+// entries are appended at the end and never changed, moved or removed.
 var conventions = [...]Convention{
 	{"USD-SOFR-1Y-ACT360", "USD-SOFR", "1Y", "ACT/360", "USD"},
 	{"USD-SOFR-3M-ACT360", "USD-SOFR", "3M", "ACT/360", "USD"},
@@ -22,8 +21,8 @@ var conventions = [...]Convention{
 	{"JPY-TONA-1Y-ACT365F", "JPY-TONA", "1Y", "ACT/365F", "JPY"},
 }
 
-// noConvention is an index that is never given: the eight bits of a swaption's
-// column can say it, and the compile-time check below keeps the table short of it.
+// noConvention is an index that is never assigned. The eight bits of a swaption's column can hold
+// it, and the compile-time check below keeps the table shorter than it.
 const noConvention = 255
 
 var _ [noConvention - len(conventions)]struct{}
@@ -31,8 +30,8 @@ var _ [noConvention - len(conventions)]struct{}
 // ConventionCount is the number of conventions; indexes are below it.
 func ConventionCount() int { return len(conventions) }
 
-// ConventionAt returns the convention of an index, false for one that this
-// build does not know. There is no default: a reader that gets false stops.
+// ConventionAt returns the convention of an index, false for an index that this build does not
+// know. There is no default: a reader that gets false stops.
 func ConventionAt(index uint32) (Convention, bool) {
 	if index >= uint32(len(conventions)) {
 		return Convention{}, false
@@ -51,8 +50,8 @@ func ConventionIndex(name []byte) (index uint32, ok bool) {
 	return 0, false
 }
 
-// ExerciseStyle says when a swaption may be exercised. It is a term and nothing
-// more: nothing here is ever exercised. The number is stored.
+// ExerciseStyle states when a swaption may be exercised. It is only a term: this package exercises
+// nothing. The number is stored.
 type ExerciseStyle uint8
 
 // The styles, in the order of their numbers.

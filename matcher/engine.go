@@ -8,13 +8,13 @@ import (
 	"posttrade/ring"
 )
 
-// Engine is the whole state that decisions depend on. See doc.go for what must
-// hold; one goroutine owns it.
+// Engine is the whole state that decisions depend on. One goroutine owns it. See doc.go for what
+// must hold.
 type Engine struct {
 	// Of the command being decided.
 	out         *Outlet
 	now         int64  // its event time
-	correlation uint64 // whoever waits for it; 0 in a replay
+	correlation uint64 // of the submitter that waits for it; 0 in a replay
 	applied     uint64 // its InputSeq; between commands the last one applied
 	tradeSeq    uint64 // last issued
 	nextRef     uint64 // the next order's reference
@@ -38,31 +38,30 @@ type Engine struct {
 	contracts  contracts
 
 	taker    taker
-	requests [2 * nearAhead]request // of the command being decided and of those that come, in turns
+	requests [2 * nearAhead]request // of the command being decided and of those to come, in turns
 	scratch  []uint32               // orders collected by a restriction; capacity maxOpen
 	arena    ring.Arena
 	genesis  Genesis
 }
 
-// AppliedSeq is the last sequence applied, 0 before the first.
+// AppliedSeq returns the last sequence applied, 0 before the first.
 func (e *Engine) AppliedSeq() uint64 { return e.applied }
 
-// TradeSeq is the last trade sequence issued, 0 before the first fill.
+// TradeSeq returns the last trade sequence issued, 0 before the first fill.
 func (e *Engine) TradeSeq() uint64 { return e.tradeSeq }
 
-// Apply gives the command the next sequence and decides it. On entry
-// c.InputSeq is the submitter's correlation id; c itself is not changed, the
-// first event carries the sequenced command.
+// Apply gives the command the next sequence and decides it. On entry c.InputSeq is the submitter's
+// correlation id. Apply does not change c; the first event carries the sequenced command.
 //
-// c has passed Decode or is made by this package's constructors; a record of no
-// known form is a bug of the caller and panics before anything has changed.
-// Cost: no allocation. Owner only.
+// c has passed Decode or comes from this package's constructors. A record of no known form is a bug
+// of the caller, and Apply panics before anything has changed. It does not allocate. Only the owner
+// may call it.
 func (e *Engine) Apply(c *Command, out *Outlet) {
 	e.correlation = c.InputSeq
 	e.decideAlone(c, out)
 }
 
-// decideAlone decides a command that nobody has looked at.
+// decideAlone decides a command that lookAhead has not covered.
 func (e *Engine) decideAlone(c *Command, out *Outlet) {
 	e.out = out
 	q := &e.requests[0]
@@ -130,8 +129,8 @@ func head(kind EventKind, side Side, reason RiskReason, status OrderStatus, flag
 	return uint64(kind) | uint64(side)<<8 | uint64(reason)<<16 | uint64(status)<<24 | uint64(flags)<<32
 }
 
-// first writes the event that carries the command. Its OrderRef, AccountID,
-// SecurityID and Qty are the command's; the caller changes what is not so.
+// first writes the event that carries the command. Its OrderRef, AccountID, SecurityID and Qty are
+// the command's; the caller changes those that differ.
 func (e *Engine) first(c *Command, head uint64, px int64) *Event {
 	if e.out.full() {
 		e.out.More(e.out)
@@ -150,9 +149,8 @@ func (e *Engine) first(c *Command, head uint64, px int64) *Event {
 	return ev
 }
 
-// next writes a later event of the command, all but Px, TradeSeq, OrderRef,
-// AccountID, SecurityID and Qty, which the caller must set, and returns its
-// cleared second line.
+// next writes a later event of the command and returns its cleared second line. The caller must set
+// Px, TradeSeq, OrderRef, AccountID, SecurityID and Qty; next sets the rest.
 func (e *Engine) next(head uint64) (*Event, *Detail) {
 	if e.out.full() {
 		e.out.More(e.out)
@@ -169,12 +167,12 @@ func (e *Engine) next(head uint64) (*Event, *Detail) {
 	return ev, detail
 }
 
-// reject refuses a command that made no order of its own, as it stands.
+// reject refuses a command that made no order of its own; the event carries the command unchanged.
 func (e *Engine) reject(c *Command, reason RiskReason) {
 	e.first(c, head(EventRejected, c.Side, reason, 0, EventLast), c.LimitPx)
 }
 
-// rejectDuplicate answers a key that was met before with the first decision on it.
+// rejectDuplicate answers a repeated key with the first decision on it.
 func (e *Engine) rejectDuplicate(c *Command, entry *remembered) {
 	decision := entry.decision & decisionBits
 	ev := e.first(c, head(EventRejected, c.Side, Duplicate, 0, EventLast), int64(decision))

@@ -8,28 +8,28 @@ const EventBytes = 128
 // EventKind says what an event states.
 type EventKind uint8
 
-// The kinds. The first event of every command carries the sequenced command
-// itself (EventFirst); the last one is marked (EventLast); often it is the same.
+// The kinds. The first event of every command carries the sequenced command itself (EventFirst).
+// The last one is marked (EventLast). Often one event is both.
 const (
-	// EventAccepted: a new order was accepted. With EventRests it went straight
-	// onto the book, whole.
+	// EventAccepted: a new order was accepted. With EventRests the whole order went straight onto the
+	// book.
 	EventAccepted EventKind = 1
-	// EventRejected: the command was refused, see Reason. A refused new order has
-	// an OrderRef all the same, except a DUPLICATE: read what it repeats with Duplicated.
+	// EventRejected: the command was refused, see Reason. A refused new order has an OrderRef too,
+	// except for a DUPLICATE: read the decision that it repeats with Duplicated.
 	EventRejected EventKind = 2
 	// EventFilled: one executed fill, one side of a match, a market trade or a force fill.
 	EventFilled EventKind = 3
-	// EventCanceled: an order's remainder (Qty) was cancelled. Reason is Accepted
-	// when the owner asked or time in force ended it, else why: the rest of a market
-	// order that the book could fill only beyond its bound has PriceCollar, or without
-	// a collar the limit that the next fill would have passed.
+	// EventCanceled: an order's remainder (Qty) was cancelled. Reason is Accepted when the owner asked
+	// or time in force ended it, else it states why. The rest of a market order that the book could
+	// fill only beyond its bound has PriceCollar, or without a collar the limit that the next fill
+	// would have passed.
 	EventCanceled EventKind = 4
-	// EventReplaced: an order has a new total quantity and limit. With
-	// EventKeptPlace it kept its priority; else it was taken off the book and is
-	// matched and rested again like a new one. With EventRests it rests, whole.
+	// EventReplaced: an order has a new total quantity and limit. With EventKeptPlace it kept its
+	// priority; else the engine took it off the book, and matches and rests it again like a new one.
+	// With EventRests the whole order rests.
 	EventReplaced EventKind = 5
-	// EventRested: what is left of an order that has traded, or lost a maker to
-	// self-trade prevention, first went onto the book: Qty at Px.
+	// EventRested: the leaves of an order first went onto the book: Qty at Px. The order has traded
+	// before, or lost a maker to self-trade prevention.
 	EventRested EventKind = 6
 	// EventApplied: a control command, a tick, a symbol or a marker took effect.
 	EventApplied EventKind = 7
@@ -78,11 +78,11 @@ func (s OrderStatus) String() string {
 // Terminal reports whether an order in this state can never change again.
 func (s OrderStatus) Terminal() bool { return s >= StatusFilled }
 
-// Event is one 128-byte statement of the engine. The matcher writes it into the
-// output ring; the recorder and every other reader only read it.
+// Event is one 128-byte statement of the engine. The matcher writes it into the output ring; the
+// recorder and every other reader only read it.
 //
-// The second line is a union: the command itself with EventFirst (read Cmd),
-// the position and order behind a fill otherwise (read Detail).
+// The second line is a union: with EventFirst the command itself (read Cmd), otherwise the position
+// and order behind a fill (read Detail).
 type Event struct {
 	Kind   EventKind
 	Side   Side
@@ -93,9 +93,10 @@ type Event struct {
 
 	InputSeq   uint64
 	TimeMillis int64
-	Px         int64  // execution price of a fill; limit price of anything else; of a DUPLICATE see Duplicated
-	TradeSeq   uint64 // of a fill, else 0; of a DUPLICATE see Duplicated
-	Ref        uint64 // EventFirst: the submitter's correlation id. Else 0
+	// Execution price of a fill; limit price of anything else; of a DUPLICATE see Duplicated.
+	Px       int64
+	TradeSeq uint64 // of a fill, else 0; of a DUPLICATE see Duplicated
+	Ref      uint64 // EventFirst: the submitter's correlation id. Else 0
 
 	OrderRef   uint32
 	AccountID  uint32
@@ -111,7 +112,7 @@ type Detail struct {
 	CounterRef  uint32 // a fill: the order on the other side; 0 for a market trade
 	PositionQty int64  // a fill: the account's position after it
 	AverageCost int64  // a fill: that position's average cost x 1e6
-	LimitPx     int64  // the order's limit: the level a resting order stands on
+	LimitPx     int64  // the order's limit: the level that a resting order is on
 	CounterEra  uint16 // of CounterRef, see Counter
 	_           [30]byte
 }
@@ -119,17 +120,16 @@ type Detail struct {
 // IdempotencyKind says what a remembered key refers to. The number is stored.
 type IdempotencyKind uint8
 
-// What an idempotency entry's reference names.
+// The things that an idempotency entry's reference names.
 const (
 	KeyOrder    IdempotencyKind = 0 // Ref is an OrderRef
 	KeyTrade    IdempotencyKind = 1 // Ref is the InputSeq of a market trade's booking
 	KeyContract IdempotencyKind = 2 // Ref is the InputSeq of an OTC booking
 )
 
-// Duplicated is the first decision that a DUPLICATE refusal repeats: what kind
-// of thing it was about, its reference and what was decided. TradeSeq holds the
-// reference and Px the kind (bits 8-9) and the reason (bits 0-7); OrderRef is
-// the reference again when it is an order.
+// Duplicated returns the first decision that a DUPLICATE refusal repeats: the kind of thing that it
+// was about, its reference and the decision. TradeSeq holds the reference and Px the kind (bits
+// 8-9) and the reason (bits 0-7). OrderRef is the reference again when the thing is an order.
 func (e *Event) Duplicated() (kind IdempotencyKind, ref uint64, decision RiskReason) {
 	return IdempotencyKind(e.Px >> 8), e.TradeSeq, RiskReason(e.Px)
 }
@@ -141,11 +141,11 @@ var (
 	_ = [1]struct{}{}[unsafe.Sizeof(Detail{})-64]
 )
 
-// Cmd is the sequenced command of an event with EventFirst.
+// Cmd returns the sequenced command of an event with EventFirst.
 func (e *Event) Cmd() *Command { return (*Command)(unsafe.Pointer(&e.tail)) }
 
-// about is OrderRef, AccountID, SecurityID and Qty in one piece; a command has
-// the same four, one behind the other too.
+// about is OrderRef, AccountID, SecurityID and Qty in one piece. A command has the same four in the
+// same order.
 func (e *Event) about() *[16]byte { return (*[16]byte)(unsafe.Pointer(&e.OrderRef)) }
 
 // Detail is the second line of an event without EventFirst.
@@ -154,8 +154,8 @@ func (e *Event) Detail() *Detail { return (*Detail)(unsafe.Pointer(&e.tail)) }
 // FillBytes is the size of a fill in the journal's fill blocks and in the blotter.
 const FillBytes = 64
 
-// Fill is one executed fill: one side of a match, of a market trade or of a
-// force fill. It is the record that everything after the trade is built on.
+// Fill is one executed fill: one side of a match, of a market trade or of a force fill. All
+// post-trade services are built on this record.
 type Fill struct {
 	TradeSeq   uint64
 	InputSeq   uint64
@@ -192,23 +192,22 @@ func (e *Event) Fill() Fill {
 	}
 }
 
-// Outlet is where the engine writes its events: a window of power-of-two slots,
-// either the output ring's own memory or a private buffer. The owner is the
-// engine's goroutine.
+// Outlet is where the engine writes its events: a window of power-of-two slots, either the output
+// ring's own memory or a private buffer. The engine's goroutine owns it.
 //
-// When the window is used up the engine calls More, which must make room by
-// raising Limit (the live engine publishes what is written and waits for the
-// recorder; a replay hands the events to its reader and starts over).
+// When the window is full the engine calls More, which must make room by raising Limit. The live
+// engine publishes what is written and waits for the recorder; a replay hands the events to its
+// reader and starts over.
 type Outlet struct {
 	Slots []Event
 	Mask  int64
-	Next  int64 // the position written next
-	Limit int64 // positions below it may be written
+	Next  int64 // the position to write next
+	Limit int64 // the engine may write positions below it
 	More  func(o *Outlet)
 }
 
-// NewOutlet returns a private window of capacity slots (a power of two) that
-// hands its events to drain whenever it is full. Call Flush at the end of a command.
+// NewOutlet returns a private window of capacity slots (a power of two) that hands its events to
+// drain when it is full. The caller calls Flush at the end of a command.
 func NewOutlet(capacity int, drain func(events []Event)) *Outlet {
 	o := &Outlet{Slots: make([]Event, capacity), Mask: int64(capacity - 1), Limit: int64(capacity)}
 	o.More = func(o *Outlet) {
@@ -218,29 +217,29 @@ func NewOutlet(capacity int, drain func(events []Event)) *Outlet {
 	return o
 }
 
-// Flush hands on what a private window still holds.
+// Flush hands the remaining events of a private window to drain.
 func (o *Outlet) Flush() {
 	if o.Next > 0 {
 		o.More(o)
 	}
 }
 
-// claim returns the next slot, which must be below Limit. Its old content is
-// whatever was there before.
+// claim returns the next slot, which must be below Limit. The slot still has its old content.
 func (o *Outlet) claim() *Event {
 	e := o.slot(o.Next)
 	o.Next++
 	return e
 }
 
-// last is the event written last.
+// last returns the last event written.
 func (o *Outlet) last() *Event { return o.slot(o.Next - 1) }
 
 // full reports that More has to make room before the next claim.
 func (o *Outlet) full() bool { return o.Next == o.Limit }
 
-// slot is the slot of a position: one load and no bounds check, because the mask
-// is the size of the window less one.
+// slot returns the slot of a position: one load and no bounds check, because the mask is the size
+// of the window less one.
 func (o *Outlet) slot(position int64) *Event {
-	return (*Event)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(o.Slots)), uintptr(position&o.Mask)*EventBytes))
+	return (*Event)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(o.Slots)),
+		uintptr(position&o.Mask)*EventBytes))
 }

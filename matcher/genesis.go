@@ -1,8 +1,8 @@
 package matcher
 
-// Genesis is everything outside the commands that a decision depends on. It is
-// written once, when a journal is created, so that nothing outside the journal
-// can alter a replay; its SHA-256 is the seed of every report.
+// Genesis is everything outside the commands that a decision depends on. It is written once, when a
+// journal is created, so that nothing outside the journal can alter a replay. Its SHA-256 is the
+// seed of every report.
 type Genesis struct {
 	Format     int               `json:"format"` // GenesisFormat
 	Accounts   []GenesisAccount  `json:"accounts"`
@@ -10,8 +10,8 @@ type Genesis struct {
 	Limits     Limits            `json:"limits"`
 	TickPx     int64             `json:"tickPx"` // default tick x 1e6: 1000 is 0.001
 
-	// ClientKey is the secret under which client order ids are hashed, 16 bytes in hex. Journals
-	// from before it have none. It is shown to no caller: see PublicGenesis.
+	// ClientKey is the secret under which client order ids are hashed, 16 bytes in hex. A journal from
+	// a build without this field has none. No caller may see it: see PublicGenesis.
 	ClientKey string `json:"clientKey,omitempty"`
 }
 
@@ -45,5 +45,6 @@ type Limits struct {
 	MaxSecurities            int   `json:"maxSecurities"`
 	MaxContracts             int   `json:"maxContracts"`
 	MaxOpenOrders            int   `json:"maxOpenOrders"`
-	RetainedOrders           int   `json:"retainedOrders"` // terminal orders kept, oldest out first
+	// terminal orders kept, oldest dropped first
+	RetainedOrders int `json:"retainedOrders"`
 }

@@ -6,18 +6,19 @@ import (
 	"fmt"
 )
 
-// Marshal returns the record's text: JSON with the fields in the order of the
-// struct, the same bytes for the same record.
+// Marshal returns the record's text: JSON with the fields in the order of the struct. The same
+// record gives the same bytes.
 func (g *Genesis) Marshal() []byte {
 	text, err := json.Marshal(g)
 	if err != nil {
-		panic(fmt.Sprintf("matcher: marshal genesis: %v", err)) // plain numbers and strings: cannot happen
+		// Plain numbers and strings: this cannot happen.
+		panic(fmt.Sprintf("matcher: marshal genesis: %v", err))
 	}
 	return text
 }
 
-// ParseGenesis reads a record that Marshal wrote. A field it does not know would
-// be a limit that this build cannot keep, so it is an error.
+// ParseGenesis reads a record that Marshal wrote. An unknown field is an error, because it would be
+// a limit that this build cannot keep.
 func ParseGenesis(text []byte) (*Genesis, error) {
 	g := &Genesis{}
 	decoder := json.NewDecoder(bytes.NewReader(text))
@@ -34,8 +35,8 @@ func ParseGenesis(text []byte) (*Genesis, error) {
 	return g, nil
 }
 
-// PublicGenesis is a record's text as callers may see it: without its secret. That of a
-// record that has none is the text itself.
+// PublicGenesis returns a record's text without its secret, for callers. A record without a secret
+// gives the text itself.
 func PublicGenesis(text []byte) []byte {
 	g, err := ParseGenesis(text)
 	if err != nil || g.ClientKey == "" {

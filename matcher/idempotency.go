@@ -19,13 +19,13 @@ type remembered struct {
 // The parts of remembered.decision.
 const (
 	decisionBits uint64 = 1<<10 - 1 // what was decided, and on what
-	byAccount    uint64 = 1 << 10   // the entry is of a record that says for whom its key is
+	byAccount    uint64 = 1 << 10   // the record of the entry names the account of its key
 	accountAt           = 32
 )
 
-// asker says for whom a command looks up its key, as in remembered.decision. Records of
-// version 1 do not say it: they meet every entry of their key. In a journal they lie before
-// all of version 2, because a build that writes the one cannot read the other.
+// asker returns the account for which a command looks up its key, as in remembered.decision.
+// Records of version 1 do not name it: they match every entry of their key. In a journal they come
+// before all records of version 2, because a build that writes version 1 cannot read version 2.
 func asker(c *Command) uint64 {
 	if c.Version < 2 {
 		return 0
@@ -33,15 +33,15 @@ func asker(c *Command) uint64 {
 	return uint64(c.AccountID)<<accountAt | byAccount
 }
 
-// is reports that an entry is the one of a key that is asked for. An entry that does not
-// say for whom it is belongs to every account.
+// is reports whether an entry belongs to the key that a command looks up. An entry that names no
+// account matches every account.
 func (r *remembered) is(family, key, who uint64) bool {
 	return r.key == key && r.family() == family &&
 		(r.decision&who&byAccount == 0 || (r.decision^who)>>accountAt == 0)
 }
 
-// family tells the two key spaces apart: orders and market trades share one,
-// OTC bookings have their own.
+// family distinguishes the two key spaces: orders and market trades share one, OTC bookings have
+// their own.
 func (r *remembered) family() uint64 { return r.decision >> 9 & 1 }
 
 // The key spaces.
@@ -50,41 +50,41 @@ const (
 	contractKeys uint64 = 1
 )
 
-// keys is a bounded memory of idempotency keys: a ring of entries in the order
-// of their first use, oldest out first, and a table of buckets over it.
+// keys is a bounded memory of idempotency keys: a ring of entries in the order of their first use,
+// which drops the oldest first, and a table of buckets over it.
 //
-// Entries are numbered as they come, and a slot of the table holds the number of
-// its entry, so a slot whose entry has left the ring is known to be free without
-// ever being cleared: forgetting costs nothing. The slots of a bucket are used in
-// turns, so the next one holds its oldest entry, and the bucket is full when that
-// one is still in the ring. The few entries that find it so are listed in spilled.
+// Entries are numbered in order of arrival, and a slot of the table holds the number of its entry.
+// So a slot is known to be free when its entry has left the ring, and no slot is ever cleared:
+// forgetting costs nothing. The slots of a bucket are used in turn, so the next slot holds the
+// oldest entry of the bucket, and the bucket is full when that entry is still in the ring. The few
+// entries that find their bucket full are listed in spilled.
 //
-// The hash is salted per engine, because callers choose their keys: the table's
-// layout is never visible in a decision.
+// The hash is salted per engine, because callers choose their keys: the table's layout is never
+// visible in a decision.
 type keys struct {
-	table   unsafe.Pointer // of buckets, reached by a hash that cannot pass its end
+	table   unsafe.Pointer // of buckets; a hash cannot lead past its end
 	shift   uint
 	salt    uint64
-	number  uint32 // of the next entry; the ring holds the len(ring) before it
+	number  uint32 // of the next entry; the ring holds the len(ring) entries before it
 	next    int    // its place in the ring
 	count   int    // entries in the ring
 	entries table[remembered]
 	ring    []remembered // the same
 	buckets []bucket
-	spilled []uint32 // numbers of entries that had no room; the first spillCount
+	spilled []uint32 // numbers of entries that found their bucket full; the first spillCount
 
 	spillCount int
 }
 
-// bucketSlots is how many entries a bucket has room for.
+// bucketSlots is the number of entries that a bucket has room for.
 const bucketSlots = 8
 
-// bucket is a cache line of slots. A tag is a part of the hash: one comparison of
-// words says of four slots that none of them has it, which is nearly always so.
+// bucket is a cache line of slots. A tag is a part of the hash. One comparison of words shows that
+// none of four slots has the tag, which is nearly always so.
 type bucket struct {
 	tags    [bucketSlots]uint16
 	numbers [bucketSlots]uint32 // 0 in a slot that was never used
-	turn    uint32              // which slot is next, counted on and on
+	turn    uint32              // the next slot, a count that is never reset
 	spilled uint32              // number of the last entry that found no room here
 	_       [8]byte
 }
@@ -92,8 +92,8 @@ type bucket struct {
 var _ = [1]struct{}{}[unsafe.Sizeof(bucket{})-64]
 
 func newKeys(a *ring.Arena, capacity int, salt uint64) keys {
-	// Two entries a bucket on average: about one bucket in 4,000 spills. With two
-	// buckets or more the shift is one that a machine word has.
+	// An average of two entries per bucket: about one bucket in 4,000 spills. With two buckets or more
+	// the shift is below the width of a machine word.
 	n := 1 << bits.Len(uint(max(capacity/2, 2)-1))
 	k := keys{
 		ring:    ring.Carve[remembered](a, capacity),
@@ -101,20 +101,20 @@ func newKeys(a *ring.Arena, capacity int, salt uint64) keys {
 		spilled: ring.Carve[uint32](a, capacity),
 		salt:    salt | 1,
 		shift:   uint(64 - bits.Len(uint(n-1))),
-		number:  uint32(capacity) + 1, // number 0, that of an empty slot, has left already
+		number:  uint32(capacity) + 1, // number 0, that of an empty slot, has already left the ring
 	}
 	k.entries = tableOf(k.ring)
 	k.table = unsafe.Pointer(unsafe.SliceData(k.buckets))
 	return k
 }
 
-// keySlot is where a key that find did not know belongs.
+// keySlot is the slot for a key that find did not know.
 type keySlot struct {
 	home *bucket
 	tag  uint16
 }
 
-// find looks a key up for an account, see asker. When it is unknown, slot is where remember
+// find looks a key up for an account, see asker. When the key is unknown, slot is where remember
 // puts it.
 func (k *keys) find(family, key, who uint64) (entry *remembered, slot keySlot) {
 	hash := key * k.salt
@@ -127,18 +127,19 @@ func (k *keys) find(family, key, who uint64) (entry *remembered, slot keySlot) {
 	return entry, slot
 }
 
-// coming is where the entry after the next few will be kept, if the ring does not end before.
+// coming returns where a later entry will be kept, farAhead ahead, if the ring does not end before.
 func (k *keys) coming() *remembered { return k.entries.at(uint32(k.next) + farAhead) }
 
-// home is the bucket of a key.
+// home returns the bucket of a key.
 func (k *keys) home(key uint64) *bucket { return k.bucket(key * k.salt) }
 
-// bucket is the bucket of a hash: its upper bits.
+// bucket returns the bucket of a hash: its upper bits.
 func (k *keys) bucket(hash uint64) *bucket {
 	return (*bucket)(unsafe.Add(k.table, uintptr(hash>>(k.shift&63))*unsafe.Sizeof(bucket{})))
 }
 
-// tagOf is the tag of a hash, bits that name no bucket: there are at most 2^27.
+// tagOf returns the tag of a hash: bits that select no bucket, because there are at most 2^27
+// buckets.
 func tagOf(hash uint64) uint16 { return uint16(hash >> 20) }
 
 // Four lanes of 16 bits in a word.
@@ -150,8 +151,8 @@ const (
 // zeroLane is not 0 exactly when one of the four lanes of a word is.
 func zeroLane(word uint64) uint64 { return (word - eachLane) &^ word & topBits }
 
-// findTagged is the slow path of find: some slot has the key's tag, or an
-// entry of the bucket has spilled.
+// findTagged is the slow path of find: some slot has the key's tag, or an entry of the bucket has
+// spilled.
 func (k *keys) findTagged(family, key, who uint64, slot keySlot) *remembered {
 	for i, tag := range slot.home.tags {
 		if number := slot.home.numbers[i]; tag == slot.tag && k.live(number) {
@@ -166,11 +167,11 @@ func (k *keys) findTagged(family, key, who uint64, slot keySlot) *remembered {
 	return nil
 }
 
-// live reports that the entry of a number is in the ring, unless 2^32 entries have come since.
+// live reports that the entry with a number is in the ring, unless 2^32 entries have come since.
 func (k *keys) live(number uint32) bool { return k.number-1-number < uint32(len(k.ring)) }
 
-// entry is the entry of a number that is in the ring. Its place counts back from
-// the next one, so numbers may wrap around and the ring be of any length.
+// entry returns the entry with a number that is in the ring. Its place counts back from the next
+// one, so numbers may wrap around and the ring may have any length.
 func (k *keys) entry(number uint32) *remembered {
 	at := k.next - int(k.number-number)
 	if at < 0 {
@@ -179,8 +180,8 @@ func (k *keys) entry(number uint32) *remembered {
 	return &k.ring[at]
 }
 
-// remember adds the decision on a key that find did not know, at find's slot,
-// and forgets the oldest when the ring is full.
+// remember adds the decision on a key that find did not know, at find's slot. When the ring is full
+// it forgets the oldest entry.
 func (k *keys) remember(slot keySlot, key, ref, decision uint64) {
 	b := slot.home
 	at := b.turn % bucketSlots
@@ -200,7 +201,7 @@ func (k *keys) remember(slot keySlot, key, ref, decision uint64) {
 	k.count = min(k.count+1, len(k.ring))
 }
 
-// spill lists the next entry, and takes out those that have left the ring.
+// spill lists the next entry and removes the listed entries that have left the ring.
 func (k *keys) spill(b *bucket) {
 	kept := 0
 	for _, number := range k.spilled[:k.spillCount] {
@@ -215,7 +216,7 @@ func (k *keys) spill(b *bucket) {
 	b.spilled = k.number
 }
 
-// findSpilled looks through the entries that found no room in their bucket.
+// findSpilled looks through the entries that found their bucket full.
 func (k *keys) findSpilled(family, key, who uint64) *remembered {
 	for _, number := range k.spilled[:k.spillCount] {
 		if k.number-number > uint32(len(k.ring)) {
@@ -228,7 +229,7 @@ func (k *keys) findSpilled(family, key, who uint64) *remembered {
 	return nil
 }
 
-// place is the i-th oldest entry.
+// place returns the i-th oldest entry.
 func (k *keys) place(i int) *remembered {
 	return k.entry(k.number - uint32(k.count-i))
 }

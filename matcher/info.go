@@ -1,7 +1,7 @@
 package matcher
 
-// What follows reads an engine out, for views that start from a snapshot. It is
-// all cold, and for the engine's owner only, between two commands.
+// The functions below read an engine's state, for views that start from a snapshot. They are not on
+// the path of a command. Only the engine's owner may call them, between two commands.
 
 // OrderInfo is an order as the engine knows it.
 type OrderInfo struct {
@@ -11,9 +11,9 @@ type OrderInfo struct {
 	SecurityID    uint32
 	Side          Side
 	Status        OrderStatus
-	Reason        RiskReason // why it was refused, or cancelled by somebody else than its owner
+	Reason        RiskReason // why it was refused, or cancelled by another than its owner
 	Qty           int32
-	Leaves        int32 // what has not been executed, of a cancelled order too
+	Leaves        int32 // the quantity not executed, also of a cancelled order
 	LimitPx       int64 // x 1e6; 0 = market
 	LastPx        int64
 	LastQty       int32
@@ -24,8 +24,8 @@ type OrderInfo struct {
 // Open reports whether the order rests on the book.
 func (o *OrderInfo) Open() bool { return !o.Status.Terminal() }
 
-// EachOrder calls f for the open orders by priority, then for the retained
-// terminal ones, oldest first, until it says false.
+// EachOrder calls f for the open orders by priority, then for the retained terminal orders, oldest
+// first, until f returns false.
 func (e *Engine) EachOrder(f func(OrderInfo) bool) {
 	for _, i := range e.openByPriority() {
 		if !f(e.orderInfo(i)) {
@@ -66,8 +66,8 @@ type PositionInfo struct {
 	AverageCost int64 // x 1e6; 0 when flat
 }
 
-// EachPosition calls f for every position that ever had a fill, flat ones too,
-// in the order of the first, until it says false.
+// EachPosition calls f for every position that ever had a fill, flat ones too, in the order of
+// their first fills, until f returns false.
 func (e *Engine) EachPosition(f func(PositionInfo) bool) {
 	for _, row := range e.positions.held[:e.positions.count] {
 		p := &e.positions.rows[row]
@@ -89,7 +89,8 @@ type AccountInfo struct {
 	ReservedSells int64 // and receive
 }
 
-// EachAccount calls f for every account, in the order in which they appeared, until it says false.
+// EachAccount calls f for every account, in the order in which they appeared, until f returns
+// false.
 func (e *Engine) EachAccount(f func(AccountInfo) bool) {
 	for i := range e.accounts.rows[:e.accounts.count] {
 		a := &e.accounts.rows[i]
@@ -110,12 +111,12 @@ type SecurityInfo struct {
 	Enabled          bool
 	Halted           bool
 	Restricted       bool
-	LastPx           int64 // the market price x 1e6: the newest of trades and ticks; 0 = none yet
+	LastPx           int64 // the market price x 1e6: of the newest trade or tick; 0 = none yet
 	LastPxTimeMillis int64
 	LastTradePx      int64 // of the last executed fill; 0 = none yet
 }
 
-// EachSecurity calls f for every registered security, ascending by id, until it says false.
+// EachSecurity calls f for every registered security, ascending by id, until f returns false.
 func (e *Engine) EachSecurity(f func(SecurityInfo) bool) {
 	for i := range e.securities.rows[:e.securities.count] {
 		s := &e.securities.rows[i]
@@ -141,7 +142,7 @@ func (e *Engine) Security(ticker string) (id uint32, ok bool) {
 	return id, id != 0
 }
 
-// Ticker returns the ticker of a security, empty when there is none of that id.
+// Ticker returns the ticker of a security, empty when no security has the id.
 func (e *Engine) Ticker(id uint32) string {
 	if id-1 >= uint32(e.securities.count) {
 		return ""
@@ -173,11 +174,11 @@ type KeyInfo struct {
 	Ref      uint64
 	Decision RiskReason
 
-	ByAccount bool   // the key is AccountID's; else it is of a record that does not say whose
+	ByAccount bool   // the key is AccountID's; else its record names no account
 	AccountID uint32 // 0 unless ByAccount
 }
 
-// EachKey calls f for every remembered key, the oldest first, until it says false.
+// EachKey calls f for every remembered key, the oldest first, until f returns false.
 func (e *Engine) EachKey(f func(KeyInfo) bool) {
 	for i := range e.keys.count {
 		k := e.keys.place(i)
@@ -191,8 +192,8 @@ func (e *Engine) EachKey(f func(KeyInfo) bool) {
 	}
 }
 
-// EachLevel calls f for the levels of one side of a security's book, best first,
-// until it says false. Prices are x 1e6.
+// EachLevel calls f for the levels of one side of a security's book, best first, until f returns
+// false. Prices are x 1e6.
 func (e *Engine) EachLevel(securityID uint32, side Side, f func(px, qty int64, orders int) bool) {
 	if securityID-1 >= uint32(e.securities.count) || side > Sell {
 		return

@@ -17,14 +17,14 @@ const (
 // clientKeyBytes is the length of Genesis.ClientKey before it is written in hex.
 const clientKeyBytes = 16
 
-// ClientKey makes the idempotency keys of an installation out of client order ids. Its
-// zero value is that of a journal whose genesis has none, from before there was one.
+// ClientKey makes the idempotency keys of an installation from client order ids. The zero value is
+// for a journal whose genesis record has no ClientKey, from a build without this field.
 type ClientKey struct {
 	k0, k1 uint64
 	secret bool
 }
 
-// NewClientKey is what a new journal's genesis gets as its ClientKey.
+// NewClientKey returns the ClientKey for the genesis record of a new journal.
 func NewClientKey() string {
 	var key [clientKeyBytes]byte
 	rand.Read(key[:]) // never fails
@@ -45,12 +45,12 @@ func ParseClientKey(text string) (k ClientKey, err error) {
 	}, nil
 }
 
-// Of is the idempotency key of an admission: SipHash-2-4 over the account, 8 bytes, and the
-// client order id. Without knowing the secret a client finds no two ids of one key. Where
-// there is no secret it is 64-bit FNV-1a over "<accountId>:<clientOrderId>", for which every
-// client can: so the account is compared wherever a key is looked up, and the id with it.
+// Of returns the idempotency key of an admission: SipHash-2-4 over the account, 8 bytes, and the
+// client order id. A client that does not know the secret cannot find two ids with one key. Without
+// a secret it is 64-bit FNV-1a over "<accountId>:<clientOrderId>", for which every client can. So
+// every look-up of a key also compares the account, and the client order id with it.
 //
-// No client order id is key 0; a hash of 0 becomes 1. No allocation.
+// An admission without a client order id has key 0; a hash of 0 becomes 1. No allocation.
 func (k *ClientKey) Of(accountID uint32, clientOrderID []byte) (key uint64) {
 	switch {
 	case len(clientOrderID) == 0:
@@ -106,7 +106,7 @@ func sipHash(k0, k1, head uint64, tail []byte) uint64 {
 	return a ^ b ^ c ^ d
 }
 
-// sipWord takes in a word of the message.
+// sipWord adds a word of the message to the state.
 func sipWord(a, b, c, d, word uint64) (_, _, _, _ uint64) {
 	a, b, c, d = sipRound(a, b, c, d^word)
 	a, b, c, d = sipRound(a, b, c, d)
@@ -127,12 +127,13 @@ func sipRound(a, b, c, d uint64) (_, _, _, _ uint64) {
 	return a, b, c, d
 }
 
-// A ticker that no security has goes into the record of an order or a trade as a number
-// that no security can have: this bit and a hash of the ticker.
+// The record of an order or a trade holds a ticker that no security has as a number that no
+// security can have: this bit and a hash of the ticker.
 const unknownTicker uint32 = 1 << 31
 
-// UnknownTicker is what Command.SecurityID of an order or a market trade holds for a ticker
-// that no security has, so that the record says what was asked for also when one has it later.
+// UnknownTicker returns what Command.SecurityID of an order or a market trade holds for a ticker
+// that no security has. So the record still says what was asked for when a security has the ticker
+// later.
 func UnknownTicker(ticker []byte) uint32 {
 	h := uint64(fnvOffset)
 	for _, c := range ticker {
@@ -141,5 +142,5 @@ func UnknownTicker(ticker []byte) uint32 {
 	return uint32(h>>32^h) | unknownTicker
 }
 
-// IsUnknownTicker tells the numbers that UnknownTicker gives from the ids of securities.
+// IsUnknownTicker distinguishes the numbers that UnknownTicker returns from the ids of securities.
 func IsUnknownTicker(securityID uint32) bool { return securityID&unknownTicker != 0 }

@@ -4,14 +4,14 @@ package matcher
 
 import "unsafe"
 
-// fillSink is told what a taker does to resting orders, as it happens. It may
-// drop the order it is told about from the pool; it must not touch the ladder.
+// fillSink receives what a taker does to resting orders, as it happens. It may drop the order that
+// a call is about from the pool; it must not touch the ladder.
 type fillSink interface {
-	// filled: a maker traded qty at px, in ticks. Its leaves are reduced already,
-	// and with none left it is off the book, but still in the pool.
+	// filled: a maker traded qty at px, in ticks. Its leaves are already reduced. If none are left it
+	// is off the book, but still in the pool.
 	filled(maker ix, px int64, qty int32)
-	// prevented: a maker of the taker's own account was taken off the book, its
-	// leaves untouched. It is still in the pool.
+	// prevented: a maker of the taker's own account was taken off the book, with its leaves unchanged.
+	// It is still in the pool.
 	prevented(maker ix)
 }
 
@@ -21,25 +21,28 @@ type top struct {
 	level uint32
 }
 
-// ladder is the book of one security: both sides in one tree of prices, which
-// are in ticks and may be any int64. It has no limits of its own and allocates
-// nothing; orders and pages are those of its engine.
+// ladder is the book of one security: both sides in one tree of prices, which are in ticks and may
+// be any int64. It has no limits of its own and allocates nothing; orders and pages are those of
+// its engine.
 //
-// Who calls: the goroutine that owns the engine. A new ladder is newLadder(pool, pages).
+// Only the goroutine that owns the engine calls it. newLadder(pool, pages) makes a new one.
 //
-// Invariants (ladder.check): every bid is below every ask; tops names the
-// highest bid and the lowest ask; and those of order, level and page.
+// Invariants (ladder.check): every bid is below every ask; tops names the highest bid and the
+// lowest ask; and the invariants of order, level and page hold.
 //
-// The first order and the first leaf of the memory are nobody's: links that lead
-// nowhere lead there, so that they can be followed and written without asking.
+// The first order and the first leaf of the memory belong to no order and no price. Links without a
+// target lead there, so the code can follow and write them without a test.
 type ladder struct {
-	orders unsafe.Pointer // pool.orders, pages.levels, leaves and kids: the memory never moves,
-	levels unsafe.Pointer // and one load and no bounds check less at each step is a quarter of
-	leaves unsafe.Pointer // the time of a command. Every index comes from this memory itself.
+	// pool.orders, pages.levels, leaves and kids: the memory never moves. Each step saves one load
+	// and a bounds check, which is a quarter of the time of a command. Every index comes from this
+	// memory itself.
+	orders unsafe.Pointer
+	levels unsafe.Pointer
+	leaves unsafe.Pointer
 	kids   unsafe.Pointer
 	tops   [2]top // by side
 	root   node
-	tree   uint32 // of its own among those of the pages: its leaves bear it
+	tree   uint32 // its number among the trees of the pages: its leaves hold it
 	pool   *orderPool
 	pages  *pages
 }
@@ -75,8 +78,8 @@ func (l *ladder) kid(n node, key uint64) node {
 	return *(*node)(unsafe.Add(l.kids, uintptr(at)*unsafe.Sizeof(node(0))))
 }
 
-// mirror is 0 for a buyer and all ones for a seller: a^mirror > b^mirror says
-// that price a is better than price b for an order resting on that side.
+// mirror is 0 for a buyer and all ones for a seller: a^mirror > b^mirror means that price a is
+// better than price b for an order resting on that side.
 func mirror(side Side) int64 { return -int64(side & 1) }
 
 // best returns the best price of one side in ticks, false when the side is empty.
@@ -85,20 +88,20 @@ func (l *ladder) best(side Side) (px int64, ok bool) {
 	return t.px, t.level != 0
 }
 
-// crosses reports whether an order of that side and limit would meet a resting one.
+// crosses reports whether an order with that side and limit would meet a resting one.
 func (l *ladder) crosses(side Side, limit int64) bool {
 	t, m := &l.tops[side.Opposite()&1], mirror(side)
 	return t.level != 0 && t.px^m <= limit^m
 }
 
-// price is the price in ticks of an order that rests.
+// price returns the price in ticks of an order that rests.
 func (l *ladder) price(i ix) int64 { return l.pages.price(l.order(i).level) }
 
-// rest puts an order behind the others at a price. The caller has matched it:
-// its leaves are at least 1 and the price does not cross.
+// rest puts an order behind the others at a price. The caller has matched it: its leaves are at
+// least 1 and the price does not cross.
 //
-// The way to the leaf begins at n: at the root, or at start, which may save it. It
-// follows the digits of the key blindly and compares only where it arrives: one
+// The descent to the leaf begins at n: the root, or the result of start, which may save the
+// descent. It follows the digits of the key without comparing and compares only at its end: one
 // load a step.
 func (l *ladder) rest(i ix, side Side, tickPx int64, n node) {
 	key := uint64(tickPx) ^ signBit
@@ -133,7 +136,7 @@ func (l *ladder) rest(i ix, side Side, tickPx int64, n node) {
 	}
 }
 
-// way is where the digits of a key lead from the root: to its leaf, if there is one.
+// way follows the digits of a key from the root: to its leaf, if there is one.
 func (l *ladder) way(key uint64) node {
 	n := l.root
 	for n.shift() != 0 {
@@ -142,8 +145,8 @@ func (l *ladder) way(key uint64) node {
 	return n
 }
 
-// start is where rest may begin when a leaf was the right one a while ago: with
-// that leaf if it is still one of this ladder, else with the root.
+// start returns where rest may begin when a leaf was the right one some commands ago: that leaf if
+// it still belongs to this ladder, else the root.
 func (l *ladder) start(leaf uint32) node {
 	if l.leaf(leaf).tree == l.tree {
 		return node(leaf)
@@ -151,7 +154,7 @@ func (l *ladder) start(leaf uint32) node {
 	return l.root
 }
 
-// remove takes a resting order off the book. It stays in the pool, leaves untouched.
+// remove takes a resting order off the book. The order stays in the pool with its leaves unchanged.
 func (l *ladder) remove(i ix) {
 	o := l.order(i)
 	at, next, prev := o.level, o.next, o.prev
@@ -195,10 +198,10 @@ func (l *ladder) reduce(i ix, by int32) {
 	l.level(o.level).open -= int64(by)
 }
 
-// match trades a taker against the other side, best price first and oldest order
-// first, as far as limit (ticks; math.MaxInt64 and math.MinInt64 for a buyer and
-// a seller at any price), and returns what is left of qty. Resting orders of
-// owner (0 = nobody's) are taken off instead of traded with.
+// match trades a taker against the other side, best price first and oldest order first, up to limit
+// (ticks; math.MaxInt64 and math.MinInt64 for a buyer and a seller at any price), and returns what
+// is left of qty. It takes resting orders of owner (0 = no owner) off the book and does not trade
+// with them.
 func (l *ladder) match(side Side, limit int64, qty int32, owner uint32, s fillSink) (left int32) {
 	t, m := &l.tops[side.Opposite()&1], mirror(side)
 	for qty > 0 && t.level != 0 && t.px^m <= limit^m {
@@ -235,8 +238,8 @@ func (l *ladder) shift(lv *level, o *order) {
 	}
 }
 
-// fillable reports whether match would fill all of qty. It stops as soon as it
-// is enough; without an owner it looks at levels only, with one at each order.
+// fillable reports whether match would fill all of qty. It stops as soon as the quantity is enough.
+// Without an owner it looks at levels only, with one at each order.
 func (l *ladder) fillable(side Side, limit int64, qty int32, owner uint32) bool {
 	against := side.Opposite() & 1
 	need, m := int64(qty), mirror(side)
@@ -261,7 +264,7 @@ func (l *ladder) fillable(side Side, limit int64, qty int32, owner uint32) bool 
 	return false
 }
 
-// worse returns the next occupied level behind one of the same side, 0 when it was the last.
+// worse returns the next occupied level behind one of the same side, 0 when that was the last.
 func (l *ladder) worse(side Side, at uint32) uint32 {
 	g := l.pages
 	if side == Buy {
@@ -270,8 +273,8 @@ func (l *ladder) worse(side Side, at uint32) uint32 {
 	return g.above(at)
 }
 
-// eachLevel calls f for every price of a side, best first, until it says false.
-// Counting the orders walks the queue: not for the path of an order.
+// eachLevel calls f for every price of a side, best first, until f returns false. It walks the
+// queues to count the orders, so it must not be on the path of an order.
 func (l *ladder) eachLevel(side Side, f func(px, qty int64, orders int) bool) {
 	for at := l.tops[side&1].level; at != 0; at = l.worse(side&1, at) {
 		qty, orders := l.queue(at)
@@ -290,8 +293,8 @@ func (l *ladder) queue(at uint32) (qty int64, orders int) {
 	return lv.open, orders
 }
 
-// eachOrder calls f for every order of a side, best price first and oldest first
-// at a price, until it says false. f must not touch the ladder.
+// eachOrder calls f for every order of a side, best price first and oldest first at a price, until
+// f returns false. f must not touch the ladder.
 func (l *ladder) eachOrder(side Side, f func(i ix) bool) {
 	for at := l.tops[side&1].level; at != 0; at = l.worse(side&1, at) {
 		for i := l.level(at).head; i != 0; i = l.order(i).next {

@@ -2,11 +2,10 @@
 
 package matcher
 
-// Orders are numbered from 1 on, and no number is given twice. What records, rings and
-// tables carry is the reference: the lower 32 bits of the number, which tell the orders that
-// are held apart. The upper bits, the era, stand beside it in events, fills and rows, where
-// the number is shown. Era 0 is the first 2^32-1 orders, of which number and reference are
-// the same; records of version 1 know no other.
+// Orders are numbered from 1, and no number is assigned twice. Records, rings and tables carry the
+// reference: the lower 32 bits of the number, which distinguish the orders that are held. Events,
+// fills and rows also carry the upper bits, the era, where the number is shown. Era 0 is the first
+// 2^32-1 orders, for which number and reference are the same; records of version 1 know no other.
 const (
 	maxOrderRef    = 1<<32 - 1
 	maxOrderNumber = 1<<48 - 1
@@ -16,8 +15,8 @@ const (
 // MaxOrderNumber is the last number that an order can have.
 const MaxOrderNumber uint64 = maxOrderNumber
 
-// numberLate is the number of the next order once the references of an era have been used
-// up, 0 for none. A reference that an order from eras ago still has is passed over.
+// numberLate returns the number of the next order once the references of an era are used up, 0 for
+// none. It skips a reference that an order from an earlier era still has.
 func (e *Engine) numberLate(c *Command) uint64 {
 	if c.Version < 2 {
 		return 0
@@ -32,7 +31,7 @@ func (e *Engine) numberLate(c *Command) uint64 {
 	return number
 }
 
-// number is the number of an order that is held. In era 0 its cold half is not read.
+// number returns the number of an order that is held. In era 0 it does not read the cold half.
 func (e *Engine) number(o *order, cold *orderCold) uint64 {
 	if e.nextRef <= maxOrderRef+1 {
 		return uint64(o.ref)
@@ -40,8 +39,8 @@ func (e *Engine) number(o *order, cold *orderCold) uint64 {
 	return uint64(o.ref) | uint64(cold.era)<<eraAt
 }
 
-// named is the number of the order that a command names: of the one that is held, else of
-// the last one that had the reference, 0 when none had.
+// named returns the number of the order that a command names: that of the held order, else that of
+// the last order that had the reference, 0 when none had it.
 func (e *Engine) named(c *Command) uint64 {
 	if i := e.orders.find(c.OrderRef); i != 0 {
 		return e.number(e.orders.hot(i), e.orders.cold(i))
@@ -70,14 +69,14 @@ func (e *Engine) rejectNamed(c *Command, reason RiskReason) {
 	ev.Era = uint16(number >> eraAt)
 }
 
-// name says which order an event is about.
+// name sets the order that an event is about.
 func (e *Event) name(number uint64) { e.OrderRef, e.Era = uint32(number), uint16(number>>eraAt) }
 
-// Order is the number of the order that the event is about, 0 for none.
+// Order returns the number of the order that the event is about, 0 for none.
 func (e *Event) Order() uint64 { return uint64(e.Era)<<eraAt | uint64(e.OrderRef) }
 
-// Named is the number of the order that the command of a first event names; a repeated
-// replace names one of the era of the first decision's.
+// Named returns the number of the order that the command of a first event names. A repeated replace
+// names one of the era of the first decision's order.
 func (e *Event) Named() uint64 {
 	if ref := e.Cmd().OrderRef; ref != 0 {
 		return uint64(e.Era)<<eraAt | uint64(ref)
@@ -85,13 +84,13 @@ func (e *Event) Named() uint64 {
 	return 0
 }
 
-// Counter is the number of the order on the other side of a fill, 0 for none.
+// Counter returns the number of the order on the other side of a fill, 0 for none.
 func (d *Detail) Counter() uint64 { return uint64(d.CounterEra)<<eraAt | uint64(d.CounterRef) }
 
-// Order is the number of the order that was filled, 0 for a market trade.
+// Order returns the number of the order that was filled, 0 for a market trade.
 func (f *Fill) Order() uint64 { return uint64(f.Era)<<eraAt | uint64(f.OrderRef) }
 
-// counter says which order is on the other side of a fill.
+// counter sets the order on the other side of a fill.
 func (d *Detail) counter(number uint64) {
 	d.CounterRef, d.CounterEra = uint32(number), uint16(number>>eraAt)
 }

@@ -4,11 +4,11 @@ package matcher
 
 import "posttrade/ring"
 
-// ix is an order in the pool, 0 none. Four bytes where a pointer has eight,
-// nothing for the garbage collector to follow, and half a cache line per order.
+// ix is an order in the pool, 0 none. It takes four bytes where a pointer takes eight, holds
+// nothing for the garbage collector to follow, and allows an order of half a cache line.
 type ix uint32
 
-// order is the hot half of a resting order: all that matching and cancelling touch.
+// order is the hot half of a resting order: all that matching and cancelling read and write.
 //
 // Invariants (orderPool.check): a live record has ref != 0 and is in its home or
 // on its chain; level != 0 exactly while the order rests, and then next and prev are
@@ -23,7 +23,7 @@ type order struct {
 	tag        uint32 // security << 8 | status << 4 | side
 }
 
-// orderCold is what matching does not touch.
+// orderCold is the half of an order that matching does not touch.
 type orderCold struct {
 	limit   int64 // limit price, x 1e6
 	lastPx  int64
@@ -37,7 +37,7 @@ type orderCold struct {
 	securityID uint32
 	reason     RiskReason
 	_          uint8
-	era        uint16 // of the reference: the order's number's upper bits
+	era        uint16 // of the reference: the upper bits of the order's number
 	_          [4]byte
 }
 
@@ -53,45 +53,43 @@ func (o *order) setStatus(s OrderStatus) {
 	o.tag = o.tag&^0xf0 | uint32(s&15)<<4
 }
 
-// orderPool holds the open orders of an engine, by index and by reference. One
-// goroutine owns it. Nothing is allocated after its construction, and memory is
-// touched only as orders come: an idle pool costs next to nothing.
-// The first order is nobody's: a ladder writes to it what has nowhere to go.
+// orderPool holds the open orders of an engine, by index and by reference. One goroutine owns it.
+// It allocates nothing after its construction, and touches memory only as orders come: an idle pool
+// costs next to nothing. The first order belongs to no caller: a ladder writes there through links
+// without a target.
 //
-// An order's home is its reference modulo the number of homes, so orders that
-// came one after the other lie side by side, and finding one is one load. When
-// the home is still taken, by an order that has been there for a whole lap, the
-// newcomer gets a guest room, which is found through a table of chains. Each lap
-// is turned by a constant of its own there, so that references in even steps do
-// not pile up on one chain.
+// An order's home is its reference modulo the number of homes, so consecutive orders lie side by
+// side, and finding one is one load. When an order that is a whole lap older still has the home,
+// the new order gets a guest room, which is found through a table of chains. Each lap turns that
+// table by its own constant, so that references in even steps do not pile up on one chain.
 type orderPool struct {
 	hots   table[order] // orders and colds again, for the path
 	chills table[orderCold]
 	homes  uint32      // a power of two
-	orders []order     // by ix: the first unused, then the homes, then the guest rooms
+	orders []order     // by ix: first the unused one, then the homes, then the guest rooms
 	colds  []orderCold // by ix
 	guests []ix        // heads of chains, by chainOf
 	lap    uint8       // log2(len(guests))
-	free   ix          // guest rooms given back, through next
+	free   ix          // released guest rooms, linked by next
 	high   ix          // highest guest room ever used
 	away   int         // orders in guest rooms
 	count  int         // orders taken and not dropped
-	room   int         // how many there may be
+	room   int         // the largest number of orders
 
 	arena ring.Arena
 }
 
-// homeOf is where the order of a reference belongs.
+// homeOf returns the home of a reference.
 func (p *orderPool) homeOf(ref uint32) ix { return ix(ref&(p.homes-1)) + 1 }
 
-// chainOf is where the chain of a reference starts among the guests.
+// chainOf returns where the chain of a reference starts among the guests.
 func (p *orderPool) chainOf(ref uint32) *ix {
 	turn := (ref >> p.lap) * 0x9e3779b1 >> (32 - p.lap)
 	return &p.guests[(ref^turn)&uint32(len(p.guests)-1)]
 }
 
-// take returns a fresh order of the given reference, zero but for that, or
-// false when the pool is full. The reference is not 0 and not in the pool.
+// take returns a fresh order with the given reference, zero in all else, or false when the pool is
+// full. The reference is not 0 and not in the pool.
 func (p *orderPool) take(ref uint32) (ix, bool) {
 	if p.count == p.room {
 		return 0, false
@@ -106,7 +104,7 @@ func (p *orderPool) take(ref uint32) (ix, bool) {
 	return i, true
 }
 
-// lodge is the slow path of take: the home is taken.
+// lodge is the slow path of take: another order has the home.
 func (p *orderPool) lodge(ref uint32) ix {
 	i := p.free
 	if i == 0 {
@@ -132,7 +130,7 @@ func (p *orderPool) drop(i ix) {
 	p.hot(i).ref = 0
 }
 
-// leave is the slow path of drop: a guest goes.
+// leave is the slow path of drop: the order is a guest.
 func (p *orderPool) leave(i ix) {
 	p.count--
 	o := &p.orders[i]
@@ -147,7 +145,7 @@ func (p *orderPool) leave(i ix) {
 	p.away--
 }
 
-// find returns the order of a reference, 0 when there is none; there is none of 0.
+// find returns the order of a reference, 0 when there is none; no order has reference 0.
 func (p *orderPool) find(ref uint32) ix {
 	if i := p.homeOf(ref); p.hot(i).ref == ref && ref != 0 {
 		return i
@@ -171,11 +169,11 @@ func (p *orderPool) findGuest(ref uint32) ix {
 func (p *orderPool) hot(i ix) *order      { return p.hots.at(uint32(i)) }
 func (p *orderPool) cold(i ix) *orderCold { return p.chills.at(uint32(i)) }
 
-// live is how many orders are in the pool, full whether it takes another one.
+// live returns how many orders are in the pool; full reports that it takes no more.
 func (p *orderPool) live() int  { return p.count }
 func (p *orderPool) full() bool { return p.count == p.room }
 
-// each calls f for every order in the pool, in no useful order, until it says false.
+// each calls f for every order in the pool, in no defined order, until f returns false.
 func (p *orderPool) each(f func(ix) bool) {
 	for i := ix(1); i <= p.high; i++ {
 		if p.orders[i].ref != 0 && !f(i) {

@@ -9,8 +9,8 @@ import (
 	"posttrade/ring"
 )
 
-// MaxOrders is the largest capacity that an order pool can be given: a level is
-// named by 26 bits of leaf and 6 of slot, and there is a leaf for every order.
+// MaxOrders is the largest capacity of an order pool: a level is named by 26 bits of leaf and 6 of
+// slot, and there is a leaf for every order.
 const MaxOrders = 1<<26 - 2
 
 // ErrCapacity reports a capacity for orders that is less than 1 or more than MaxOrders.
@@ -37,7 +37,7 @@ func newOrderPool(capacity int) (*orderPool, error) {
 	if err := validCapacity("pool", capacity); err != nil {
 		return nil, err
 	}
-	lap := bits.Len(uint(capacity)) // guests and homes: a power of two each
+	lap := bits.Len(uint(capacity)) // a power of two each for guests and homes
 	p := &orderPool{homes: 1 << (lap - 1), lap: uint8(lap), room: capacity}
 	p.high = ix(p.homes)
 	p.orders = ring.Carve[order](&p.arena, 1+int(p.homes)+capacity)
@@ -50,13 +50,14 @@ func newOrderPool(capacity int) (*orderPool, error) {
 	return p, nil
 }
 
-// MakeResident is the engine's.
+// MakeResident does this for the pool as Engine.MakeResident does for the engine.
 func (p *orderPool) MakeResident() error { return p.arena.MakeResident() }
 
 // makeRoom makes the homes of the references from first up to end resident.
 func (p *orderPool) makeRoom(first, end uint64) error {
 	homes := 1 + int(p.homes)
-	return errors.Join(ring.MakeLapResident(p.orders[1:homes], first, end), ring.MakeLapResident(p.colds[1:homes], first, end))
+	return errors.Join(ring.MakeLapResident(p.orders[1:homes], first, end),
+		ring.MakeLapResident(p.colds[1:homes], first, end))
 }
 
 // Close gives the memory back; the pool must not be used afterwards.
@@ -83,7 +84,7 @@ func newPages(capacity int) (*pages, error) {
 	return g, nil
 }
 
-// MakeResident is the engine's.
+// MakeResident does this for the pages as Engine.MakeResident does for the engine.
 func (g *pages) MakeResident() error { return g.arena.MakeResident() }
 
 // Close gives the memory back; the ladders must not be used afterwards.

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// ContractTerms are the terms of an OTC contract: an interest-rate swap, or the
-// option on one. They are all that a booking asks for and all that is kept.
+// ContractTerms are the terms of an OTC contract: an interest-rate swap, or the option on one. A
+// booking asks for these terms and the engine keeps nothing else.
 type ContractTerms struct {
 	AccountID  uint32
 	Side       Side   // Buy receives the fixed rate, Sell pays it
@@ -29,11 +29,11 @@ const (
 // maturityAt is where the maturity day starts in Command.OrderRef, behind the effective day.
 const maturityAt = 16
 
-// Command returns the SWAP_BOOK or SWAPTION_BOOK that asks for these terms. The
-// idempotency key (PriceTicks) and the event time are left to the caller.
+// Command returns the SWAP_BOOK or SWAPTION_BOOK that asks for these terms. The caller sets the
+// idempotency key (PriceTicks) and the event time.
 //
-// Expiry and Style of a swap are not carried. A swaption's convention that eight
-// bits cannot hold becomes an index that no build knows, so the engine refuses it.
+// A swap does not carry Expiry and Style. A swaption's convention that does not fit eight bits
+// becomes an index that no build knows, so the engine refuses it.
 func (t *ContractTerms) Command() Command {
 	kind, word := SwapBook, t.Convention
 	if t.Swaption {
@@ -49,15 +49,16 @@ func (t *ContractTerms) Command() Command {
 	return c
 }
 
-// ContractTerms reads the terms of a booking as they stand in the record,
-// whether the engine would accept them or not. False for any other command.
+// ContractTerms reads the terms of a booking as they stand in the record, whether or not the engine
+// would accept them. It returns false for any other command.
 func (c *Command) ContractTerms() (t ContractTerms, ok bool) {
 	if !c.books() {
 		return ContractTerms{}, false
 	}
 	t = ContractTerms{
 		AccountID: c.AccountID, Side: c.Side, Notional: c.Qty, FixedRate: c.LimitPx,
-		Effective: uint16(c.OrderRef), Maturity: uint16(c.OrderRef >> maturityAt), Convention: c.SecurityID,
+		Effective: uint16(c.OrderRef), Maturity: uint16(c.OrderRef >> maturityAt),
+		Convention: c.SecurityID,
 	}
 	if c.Type == SwaptionBook {
 		t.Swaption = true
@@ -73,8 +74,8 @@ func (c *Command) books() bool {
 	return c.TemplateID == TemplateCommand && (c.Type == SwapBook || c.Type == SwaptionBook)
 }
 
-// Representable reports whether the terms are ones that a contract can have:
-// what the engine asks of a booking before it looks at any limit. No allocation.
+// Representable reports whether a contract can have these terms: what the engine requires of a
+// booking before it judges any limit. No allocation.
 func (t *ContractTerms) Representable() bool {
 	switch {
 	case t.Notional < 1 || t.FixedRate == 0 || t.Side > Sell,
@@ -93,8 +94,8 @@ type ContractInfo struct {
 	ContractTerms
 }
 
-// EachContract calls f for every contract, ascending by id, until it says
-// false. Owner only, between two commands.
+// EachContract calls f for every contract, ascending by id, until f returns false. Only the owner
+// may call it, between two commands.
 func (e *Engine) EachContract(f func(ContractInfo) bool) {
 	for i := range e.contracts.rows[:e.contracts.count] {
 		if !f(e.contracts.rows[i].info()) {
@@ -103,7 +104,7 @@ func (e *Engine) EachContract(f func(ContractInfo) bool) {
 	}
 }
 
-// info is the row as its readers see it.
+// info returns the row as its readers see it.
 func (c *contract) info() ContractInfo {
 	return ContractInfo{ID: c.id, ContractTerms: ContractTerms{
 		AccountID: c.account, Side: Side(c.payFixed), Notional: int32(c.notional), FixedRate: c.fixedRate,
@@ -112,7 +113,7 @@ func (c *contract) info() ContractInfo {
 	}}
 }
 
-// What a contract id starts with.
+// The prefixes of a contract id.
 const (
 	swapPrefix     = "SW-"
 	swaptionPrefix = "SWPT-"
@@ -127,8 +128,7 @@ func ContractID(swaption bool, id uint64) string {
 	return prefix + strconv.FormatUint(id, 10)
 }
 
-// ParseContractID reads what ContractID writes and nothing else: no other case,
-// no sign, no leading zero.
+// ParseContractID reads exactly what ContractID writes: no other case, no sign, no leading zero.
 func ParseContractID(text string) (swaption bool, id uint64, ok bool) {
 	digits, swap := strings.CutPrefix(text, swapPrefix)
 	if !swap {

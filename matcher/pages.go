@@ -8,15 +8,14 @@ import (
 	"posttrade/ring"
 )
 
-// The prices of a security are the leaves of a radix tree: 64 children a node,
-// six bits of the key a step, and only where prices are. A node exists only
-// where two prices part, so the tree is as high as the spread of its prices
-// asks for and no higher: one leaf for 64 neighbouring ticks, one step more for
-// 4,096, two for 262,144, ten for the whole of int64.
+// The prices of a security are the leaves of a radix tree: 64 children a node, six bits of the key
+// a step, and nodes only where prices are. A node exists only where two prices differ, so the
+// spread of the prices sets the height of the tree: one leaf for 64 neighbouring ticks, one step
+// more for 4,096, two for 262,144, ten for the whole of int64.
 
-// node names a page: its shift in the upper 6 bits, its number below. A page of
-// shift s tells its children apart by bits s to s+5 of the key; that of a leaf,
-// whose children are levels, is 0. Numbers start at 1: node 0 is no page.
+// node names a page: its shift in the upper 6 bits, its number below. A page of shift s
+// distinguishes its children by bits s to s+5 of the key. The shift of a leaf, whose children are
+// levels, is 0. Numbers start at 1: node 0 is no page.
 type node uint32
 
 const (
@@ -36,11 +35,10 @@ func digit(key uint64, shift uint) uint32 {
 	return uint32(key>>(shift&63)) & (fanout - 1)
 }
 
-// level is the queue of resting orders at one price, oldest first. All of them
-// are of one side.
+// level is the queue of resting orders at one price, oldest first. All of them are of one side.
 //
-// Invariants (ladder.check): head == 0 exactly when tail == 0 and open == 0;
-// open is the sum of leaves from head to tail; an empty level is all zero.
+// Invariants (ladder.check): head == 0 exactly when tail == 0 and open == 0; open is the sum of
+// leaves from head to tail; an empty level is all zero.
 type level struct {
 	head, tail ix
 	open       int64
@@ -48,23 +46,22 @@ type level struct {
 
 // page is the head of a leaf or of an inner node.
 //
-// Invariants (ladder.check): bits says which levels or children are not empty
-// and is never 0; an inner page has at least two children; base is the lowest
-// key below it.
+// Invariants (ladder.check): bits marks the levels or children that are not empty and is never 0;
+// an inner page has at least two children; base is the lowest key below it.
 type page struct {
 	bits uint64
 	base uint64
-	up   node   // the page above, 0 for the root; links the free list too
-	tree uint32 // of a leaf in use its ladder's, else 0
+	up   node   // the page above, 0 for the root; also links the free list
+	tree uint32 // of a leaf in use the number of its ladder's tree, else 0
 	_    [8]byte
 }
 
-// pages is the memory of all ladders of an engine: levels, leaves and inner
-// nodes by number. It never runs out: a leaf holds at least one resting order
-// and inner pages are fewer than leaves, so both are reserved for as many as
-// there can be orders, and memory is touched only as pages are used.
+// pages is the memory of all ladders of an engine: levels, leaves and inner nodes by number. It
+// never runs out: a leaf holds at least one resting order and there are fewer inner pages than
+// leaves, so it reserves both for the largest number of orders. It touches memory only when a page
+// is used.
 //
-// A freed page is all zero but for its link, so it needs no clearing.
+// A freed page is all zero except for its link, so it needs no clearing.
 type pages struct {
 	levels []level // leaf number * 64 + slot
 	leaves []page
@@ -73,10 +70,9 @@ type pages struct {
 
 	freeLeaf, freeInner node
 	highLeaf, highInner uint32 // highest numbers ever used
-	trees               uint32 // numbers given to ladders
+	trees               uint32 // numbers assigned to ladders
 
-	// visits counts the pages that descents and climbs looked at. The tests
-	// bound it where others would bound time.
+	// visits counts the pages that descents and climbs look at. The tests bound it instead of time.
 	visits uint64
 
 	arena ring.Arena
@@ -124,7 +120,7 @@ func (g *pages) adopt(parent, child node) {
 	g.inners[number].bits |= 1 << slot
 }
 
-// replace puts young where old is: in the page above it, or at the root.
+// replace puts young in the place of old: in the page above it, or at the root.
 func (g *pages) replace(root *node, old, young node) {
 	up := g.head(old).up
 	if up == 0 {
@@ -135,8 +131,8 @@ func (g *pages) replace(root *node, old, young node) {
 	g.adopt(up, young)
 }
 
-// plant returns the leaf of key, and makes it if need be. It is the slow path
-// of a ladder that is asked for a level.
+// plant returns the leaf of key and makes it if there is none. It is the slow path of a ladder that
+// needs a level.
 func (g *pages) plant(root *node, tree uint32, key uint64) node {
 	n := *root
 	if n == 0 {
@@ -163,8 +159,8 @@ func (g *pages) plant(root *node, tree uint32, key uint64) node {
 	}
 }
 
-// part puts an inner page where page n is, with n and a new leaf for key below
-// it. apart is where the keys of the two differ.
+// part puts an inner page in the place of page n, with n and a new leaf for key below it. apart is
+// the bits in which the keys of the two differ.
 func (g *pages) part(root *node, n node, tree uint32, key, apart uint64) node {
 	shift := uint(bits.Len64(apart)-1) / digitBits * digitBits
 	over := shift + digitBits
@@ -176,8 +172,8 @@ func (g *pages) part(root *node, n node, tree uint32, key, apart uint64) node {
 	return leaf
 }
 
-// prune takes out a leaf whose last level has become empty, and the page above
-// it when that is left with one child.
+// prune removes a leaf whose last level has become empty, and the page above it when only one child
+// is left there.
 func (g *pages) prune(root *node, leaf node) {
 	h := &g.leaves[leaf]
 	up, base := h.up, h.base
@@ -203,7 +199,7 @@ func (g *pages) prune(root *node, leaf node) {
 	g.freeInner = node(number)
 }
 
-// above returns the next occupied level over one, 0 when there is none.
+// above returns the next occupied level over a level, 0 when there is none.
 func (g *pages) above(at uint32) uint32 {
 	if m := g.leaves[at/fanout].bits & (^uint64(1) << (at % fanout)); m != 0 {
 		return at&^(fanout-1) | uint32(bits.TrailingZeros64(m))
@@ -211,7 +207,7 @@ func (g *pages) above(at uint32) uint32 {
 	return g.climbAbove(at / fanout)
 }
 
-// below returns the next occupied level under one, 0 when there is none.
+// below returns the next occupied level under a level, 0 when there is none.
 func (g *pages) below(at uint32) uint32 {
 	if m := g.leaves[at/fanout].bits & (1<<(at%fanout) - 1); m != 0 {
 		return at&^(fanout-1) | uint32(bits.Len64(m)-1)
@@ -219,8 +215,8 @@ func (g *pages) below(at uint32) uint32 {
 	return g.climbBelow(at / fanout)
 }
 
-// climbAbove is the slow path of above: up until a page has a later child, and
-// down again by the first.
+// climbAbove is the slow path of above: it goes up to a page that has a later child, then down
+// along the first children.
 func (g *pages) climbAbove(leaf uint32) uint32 {
 	h := &g.leaves[leaf]
 	base, n := h.base, h.up
@@ -270,7 +266,7 @@ func (g *pages) highest(n node) uint32 {
 	return uint32(n)*fanout + uint32(bits.Len64(g.leaves[n].bits)-1)
 }
 
-// price is the price of a level in ticks.
+// price returns the price of a level in ticks.
 func (g *pages) price(at uint32) int64 {
 	return int64((g.leaves[at/fanout].base | uint64(at%fanout)) ^ signBit)
 }

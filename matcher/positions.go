@@ -8,30 +8,29 @@ import (
 	"posttrade/ring"
 )
 
-// position is what one account holds of one security: half a cache line.
+// position is the holding of one account in one security: half a cache line.
 //
-// Invariants: average is 0 exactly when quantity is 0; open are the leaves of
-// the account's open orders in the security.
+// Invariants: average is 0 exactly when quantity is 0; open are the leaves of the account's open
+// orders in the security.
 type position struct {
 	quantity int64    // negative = short
 	average  int64    // x 1e6
 	open     [2]int64 // by side
 }
 
-// maxPositions bounds accounts times securities: the table is reserved densely.
+// maxPositions bounds accounts times securities: the table reserves a row for every pair.
 const maxPositions = 1 << 28
 
-// positions holds a row for every pair of account and security: the accounts of
-// one security lie side by side, because those are who trades with each other.
-// Rows cost memory when they are first touched; held lists those that ever had a
-// fill, in the order of the first.
+// positions holds a row for every pair of account and security. The accounts of one security lie
+// side by side, because they trade with each other. A row costs memory from its first write; held
+// lists the rows that ever had a fill, in the order of their first fills.
 //
-// The stride is an odd number of cache lines, so that an account's rows in many
-// securities do not all fall into the same few sets of the caches.
+// The stride is an odd number of cache lines, so that an account's rows in many securities do not
+// all fall into the same few sets of the caches.
 type positions struct {
 	table  table[position]
 	rows   []position // the same
-	seen   []uint64   // a bit a row: it is in held
+	seen   []uint64   // one bit per row: the row is in held
 	held   []uint32   // the first count are row numbers
 	count  int
 	stride int
@@ -39,7 +38,7 @@ type positions struct {
 }
 
 func newPositions(a *ring.Arena, accounts, securities int) positions {
-	stride := 2 * (accounts/2 | 1) // two rows a line
+	stride := 2 * (accounts/2 | 1) // two rows per line
 	if stride < accounts {
 		stride += 4
 	}
@@ -55,15 +54,15 @@ func newPositions(a *ring.Arena, accounts, securities int) positions {
 	}
 }
 
-// at is the row of an account index and a security id (from 1).
+// at returns the row of an account index and a security id (from 1).
 func (t *positions) at(account int, security uint32) uint32 {
 	return (security-1)*uint32(t.stride) + uint32(account)
 }
 
-// near is the row of a number, or some row when nobody gave that number out.
+// near returns the row with a number, or the last row when the number is past it.
 func (t *positions) near(row uint32) *position { return t.table.at(min(row, t.last)) }
 
-// account and security take a row number apart again.
+// account and security split a row number into its parts.
 func (t *positions) account(row uint32) int     { return int(row) % t.stride }
 func (t *positions) security(row uint32) uint32 { return row/uint32(t.stride) + 1 }
 
@@ -77,7 +76,7 @@ func (t *positions) fill(row uint32, side Side, px int64, qty int32) *position {
 	return p
 }
 
-// touch lists a row that is not listed yet.
+// touch adds a row to held unless it is there.
 func (t *positions) touch(row uint32) {
 	word, bit := &t.seen[row/64], uint64(1)<<(row%64)
 	if *word&bit == 0 {
@@ -87,8 +86,8 @@ func (t *positions) touch(row uint32) {
 	}
 }
 
-// trade moves quantity and average: the average runs while the position grows,
-// stays while it shrinks, is the trade's price after a flip and 0 when flat.
+// trade updates quantity and average. The average is recomputed while the position grows, stays
+// while it shrinks, is the trade's price after a change of sign and 0 when flat.
 func (p *position) trade(side Side, px, qty int64) {
 	m := mirror(side)
 	qty = qty ^ m - m // negated for a seller
@@ -104,8 +103,8 @@ func (p *position) trade(side Side, px, qty int64) {
 	}
 }
 
-// average is (q1*px1 + q2*px2) / (q1+q2) for positive numbers, half away from
-// zero, exact in 128 bits. It lies between the prices, so it always fits.
+// average returns (q1*px1 + q2*px2) / (q1+q2) for positive numbers, half away from zero, exact in
+// 128 bits. It lies between the prices, so it always fits.
 func average(q1, px1, q2, px2 int64) int64 {
 	h1, l1 := bits.Mul64(uint64(q1), uint64(px1))
 	h2, l2 := bits.Mul64(uint64(q2), uint64(px2))

@@ -1,7 +1,7 @@
 package matcher
 
-// RiskReason says why a command was refused. The ordinal is stored in journals
-// and snapshots, so the list only grows. Those listed earlier are checked earlier.
+// RiskReason states why a command was refused. The ordinal is stored in journals and snapshots, so
+// entries are only appended. Checks run in the order of the list.
 type RiskReason uint8
 
 // The reasons, in the order of the contract.

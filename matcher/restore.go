@@ -8,12 +8,14 @@ import (
 	"io"
 )
 
-// The ways in which a snapshot is refused. ReadSnapshot wraps exactly one of
-// them (or what the reader said) and says which record it was looking at.
+// The reasons for which a snapshot is refused. ReadSnapshot wraps exactly one of them (or the
+// reader's error) and names the record at which it stopped.
 var (
-	ErrSnapshotHeader    = errors.New("does not start with a header: no snapshot")
-	ErrSnapshotNewer     = errors.New("written in a newer format: roll forward to a build that knows it")
-	ErrSnapshotOlder     = errors.New("written in a format that is no longer restored: go through a build that restores it and writes a newer one")
+	ErrSnapshotHeader = errors.New("does not start with a header: no snapshot")
+	ErrSnapshotNewer  = errors.New(
+		"written in a newer format: roll forward to a build that knows it")
+	ErrSnapshotOlder = errors.New(
+		"written in a format that is no longer restored: go through a build that restores it and writes a newer one")
 	ErrSnapshotRecord    = errors.New("unknown record type")
 	ErrSnapshotSequence  = errors.New("record out of its place")
 	ErrSnapshotTruncated = errors.New("ends in the middle of a record")
@@ -28,15 +30,15 @@ var (
 	ErrSnapshotValue     = errors.New("value is out of range or contradicts another")
 )
 
-// ReadSnapshot makes an engine of what WriteSnapshot wrote, in format 6, or in
-// formats 4 and 5 of the same layout with fewer columns. The limits come from
-// the genesis record, everything else from the snapshot, capacities that were raised too.
+// ReadSnapshot makes an engine from what WriteSnapshot wrote, in format 6, or in formats 4 and 5 of
+// the same layout with fewer columns. The limits come from the genesis record. Everything else
+// comes from the snapshot, also capacities that were raised.
 //
-//   - Trust: none. Every column is checked against its range and its neighbours; whether
-//     the bytes are the ones that were written is for the SHA-256 in the manifest to say.
-//   - Errors: one of ErrSnapshot…, ErrGenesis or the reader's own, never half an engine.
-//   - Cost: linear; what is allocated does not depend on any length in the input.
-//   - Of format 6 only what WriteSnapshot would write byte for byte is accepted.
+//   - Trust: none. Every column is checked against its range and its neighbours. The SHA-256 in
+//     the manifest shows whether the bytes are the ones that were written.
+//   - Errors: one of ErrSnapshot…, ErrGenesis or the reader's own; no partly built engine.
+//   - Cost: linear; the size of the allocations does not depend on any length in the input.
+//   - Of format 6 it accepts only what WriteSnapshot would write byte for byte.
 func ReadSnapshot(g *Genesis, r io.Reader) (*Engine, error) {
 	e, err := newEngine(g)
 	if err != nil {
@@ -50,7 +52,7 @@ func ReadSnapshot(g *Genesis, r io.Reader) (*Engine, error) {
 	return e, nil
 }
 
-// snapshotReader takes a snapshot apart, record by record, into an empty engine.
+// snapshotReader reads a snapshot, record by record, into an empty engine.
 type snapshotReader struct {
 	engine  *Engine
 	r       *bufio.Reader
@@ -61,13 +63,14 @@ type snapshotReader struct {
 	columns [maxColumns]int64
 
 	books     int  // BOOK records, which follow the securities that are known
-	lastID    int  // of the record before, within the kinds that ascend by id
+	lastID    int  // of the record before, within the types that ascend by id
 	terminals bool // a terminal order has been met
 }
 
-// place is a record type's place in the file; 0 is no type at all.
+// place is a record type's place in the file; 0 means that the type does not exist.
 var place = [...]int{
-	recordHeader: 1, recordPolicy: 2, recordCapacity: 3, recordAccount: 4, recordSecurity: 5, recordSymbol: 6,
+	recordHeader: 1, recordPolicy: 2, recordCapacity: 3, recordAccount: 4, recordSecurity: 5,
+	recordSymbol:      6,
 	recordIdempotency: 7, recordContract: 8, recordPosition: 9, recordPrice: 10, recordBook: 11,
 	recordOrder: 12, recordEnd: 13,
 }
@@ -86,7 +89,8 @@ func (s *snapshotReader) read() error {
 			kind == recordCapacity && s.format < SnapshotFormat {
 			return ErrSnapshotRecord
 		}
-		if place[kind] < place[before] || kind == before && (kind == recordPolicy || kind == recordHeader || kind == recordCapacity) {
+		if place[kind] < place[before] || kind == before &&
+			(kind == recordPolicy || kind == recordHeader || kind == recordCapacity) {
 			return fmt.Errorf("after type %d: %w", before, ErrSnapshotSequence)
 		}
 		if kind != before {
@@ -131,7 +135,7 @@ func (s *snapshotReader) bytes(n int) error {
 	return nil
 }
 
-// short tells an input that ends from one that cannot be read.
+// short distinguishes an input that ends from one that cannot be read.
 func (s *snapshotReader) short(got int, err error) error {
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
 		return fmt.Errorf("after %d bytes of it: %w", got, ErrSnapshotTruncated)
@@ -195,12 +199,13 @@ func (s *snapshotReader) header() error {
 	case s.format == SnapshotFormat && levels != 0:
 		return invalid("bookLevels", int64(levels))
 	case s.format == SnapshotFormat && tick != e.policy.tickPx:
-		return fmt.Errorf("bookTickPx=%d, the genesis record has %d: %w", tick, e.policy.tickPx, ErrSnapshotGenesis)
+		return fmt.Errorf("bookTickPx=%d, the genesis record has %d: %w", tick, e.policy.tickPx,
+			ErrSnapshotGenesis)
 	}
 	return nil
 }
 
-// body reads and installs the record whose type has been read.
+// body reads and installs the record after its type has been read.
 func (s *snapshotReader) body() error {
 	if s.kind == recordSymbol {
 		return s.symbol()
@@ -238,8 +243,8 @@ func (s *snapshotReader) body() error {
 	return nil
 }
 
-// passed checks what a whole section of the file must have brought, when the
-// first record behind it is met.
+// passed checks that a whole section of the file is complete, when the first record behind it
+// comes.
 func (s *snapshotReader) passed(before, now int) error {
 	e := s.engine
 	over := func(kind int) bool { return place[before] <= place[kind] && place[now] > place[kind] }
@@ -272,7 +277,7 @@ func (s *snapshotReader) passed(before, now int) error {
 	return nil
 }
 
-// end asks that nothing follows.
+// end checks that nothing follows.
 func (s *snapshotReader) end() error {
 	switch _, err := s.r.ReadByte(); err {
 	case io.EOF:
@@ -284,7 +289,7 @@ func (s *snapshotReader) end() error {
 	}
 }
 
-// invalid names a column that cannot be right.
+// invalid names a column that has an impossible value.
 func invalid(column string, value int64) error {
 	return fmt.Errorf("%s=%d: %w", column, value, ErrSnapshotValue)
 }

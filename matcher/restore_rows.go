@@ -25,7 +25,7 @@ func (s *snapshotReader) policy() error {
 	return nil
 }
 
-// capacity reads the one record of capacities that were raised.
+// capacity reads the one record of raised capacities.
 func (s *snapshotReader) capacity() error {
 	e, l := s.engine, s.engine.genesis.Limits.Capacities()
 	columns := []struct {
@@ -63,7 +63,8 @@ func (s *snapshotReader) account() error {
 		return fmt.Errorf("account %d: %w", id, ErrSnapshotTwice)
 	}
 	if n, listed := t.count, s.engine.genesis.Accounts; n < len(listed) && listed[n].ID != uint32(id) {
-		return fmt.Errorf("account %d where the genesis record has %d: %w", id, listed[n].ID, ErrSnapshotGenesis)
+		return fmt.Errorf("account %d where the genesis record has %d: %w", id, listed[n].ID,
+			ErrSnapshotGenesis)
 	}
 	if !t.add(uint32(id), enabled == 1) {
 		return fmt.Errorf("more than %d accounts: %w", len(t.rows), ErrSnapshotCapacity)
@@ -72,7 +73,7 @@ func (s *snapshotReader) account() error {
 	return nil
 }
 
-// ascends asks that an id is one of at most most, and above the record's before.
+// ascends checks that an id is at most most, and above the id of the record before.
 func (s *snapshotReader) ascends(column string, id int64, most int) error {
 	if id < 1 || id > int64(most) {
 		return invalid(column, id)
@@ -109,7 +110,7 @@ func (s *snapshotReader) security() error {
 	return nil
 }
 
-// symbol reads the one record of its own shape: id, length, ASCII.
+// symbol reads the one record with its own shape: id, length, ASCII.
 func (s *snapshotReader) symbol() error {
 	if err := s.bytes(8); err != nil {
 		return err
@@ -132,8 +133,10 @@ func (s *snapshotReader) symbol() error {
 	case int64(id) != int64(t.count)+1:
 		return invalid("id", int64(id))
 	}
-	if n, listed := t.count, s.engine.genesis.Securities; n < len(listed) && listed[n].Ticker != ticker {
-		return fmt.Errorf("symbol %q where the genesis record has %q: %w", ticker, listed[n].Ticker, ErrSnapshotGenesis)
+	if n, listed := t.count, s.engine.genesis.Securities; n < len(listed) &&
+		listed[n].Ticker != ticker {
+		return fmt.Errorf("symbol %q where the genesis record has %q: %w", ticker, listed[n].Ticker,
+			ErrSnapshotGenesis)
 	}
 	multiplier := max(t.rows[t.count].multiplier, 1)
 	if s.engine.registerTicker(ticker) != id {
@@ -179,7 +182,8 @@ func (s *snapshotReader) contract() error {
 	}
 	switch id := c[0]; {
 	case id < 1 || uint64(id) <= before || uint64(id) > e.applied:
-		return fmt.Errorf("contract %d after %d with appliedSeq %d: %w", id, before, e.applied, ErrSnapshotContract)
+		return fmt.Errorf("contract %d after %d with appliedSeq %d: %w", id, before, e.applied,
+			ErrSnapshotContract)
 	case c[1] < 0 || c[1] > math.MaxUint32 || e.accounts.find(uint32(c[1])) < 0:
 		return invalid("accountId", c[1])
 	case c[2] != 0 && c[2] != 1:
@@ -238,7 +242,8 @@ func (s *snapshotReader) position() error {
 	t := &s.engine.positions
 	row := t.at(i, uint32(security))
 	if t.seen[row/64]&(1<<(row%64)) != 0 {
-		return fmt.Errorf("position of account %d in security %d: %w", account, security, ErrSnapshotTwice)
+		return fmt.Errorf("position of account %d in security %d: %w", account, security,
+			ErrSnapshotTwice)
 	}
 	t.touch(row)
 	t.rows[row].quantity, t.rows[row].average = quantity, average
@@ -261,8 +266,7 @@ func (s *snapshotReader) price() error {
 	return nil
 }
 
-// book checks a BOOK record, which in a book without bands says nothing more
-// than that there is one.
+// book checks a BOOK record. In a book without bands it states only that the book exists.
 func (s *snapshotReader) book() error {
 	id, base := s.columns[0], s.columns[1]
 	if err := s.ascends("security", id, s.engine.securities.count); err != nil {
@@ -308,7 +312,7 @@ func (s *snapshotReader) order() error {
 	case !open && e.retired.count == len(e.retired.ring):
 		return fmt.Errorf("more than %d retained orders: %w", len(e.retired.ring), ErrSnapshotCapacity)
 	}
-	account := 0 // nobody's, for an order that was refused
+	account := 0 // the account of no caller, for an order that was refused
 	if OrderStatus(r.status) != StatusRejected {
 		index, err := s.holder(r.account, r.security)
 		if err != nil {
@@ -316,7 +320,7 @@ func (s *snapshotReader) order() error {
 		}
 		account = index + 1
 	}
-	i, _ := e.orders.take(uint32(r.ref)) // the limits above are the pool's
+	i, _ := e.orders.take(uint32(r.ref)) // the limits checked above are the pool's
 	o, cold := e.orders.hot(i), e.orders.cold(i)
 	o.account = uint32(account)
 	o.leaves = int32(r.remaining)
@@ -391,7 +395,8 @@ func (r *orderRow) reasonFits() bool {
 	return RiskReason(r.reason) == Accepted
 }
 
-// reservedFits asks that the reserved columns are what the order needs: they are derived, not restored.
+// reservedFits checks that the reserved columns are what the order needs: the engine derives them
+// and does not restore them.
 func (r *orderRow) reservedFits() error {
 	var hi, notional uint64
 	qty := int64(0)
@@ -408,7 +413,7 @@ func (r *orderRow) reservedFits() error {
 	return nil
 }
 
-// rest puts a restored open order back where it stood: behind those that came before it in the file.
+// rest puts a restored open order back in its place: behind the orders that precede it in the file.
 func (s *snapshotReader) rest(i ix, o *order, cold *orderCold) error {
 	e := s.engine
 	ticks, onGrid := e.policy.toTicks(cold.limit)

@@ -4,8 +4,8 @@ package matcher
 
 import "math/bits"
 
-// policy is what screening judges by. The last three move with POLICY_CONTROL,
-// the rest is the genesis record's.
+// policy is what screening judges by. POLICY_CONTROL changes the last three; the rest comes from
+// the genesis record.
 type policy struct {
 	maxOrderQty      int64
 	maxOrderNotional int64
@@ -19,26 +19,26 @@ type policy struct {
 	maxConcentration int64
 }
 
-// request is what is found out about a command on the way: the first five by
-// lookAhead, before its turn, the rest by screening. It names rows by number: a pointer in
-// here would cost the collector's barrier each time it is set.
+// request is what is found out about a command before its decision: the first five by lookAhead,
+// ahead of its turn, the rest by screening. It names rows by number: each store of a pointer here
+// would cost the collector's write barrier.
 type request struct {
-	owner  uint32 // index of the account + 1; 0 is asked again, it may have been opened since
+	owner  uint32 // index of the account + 1; 0 is looked up again: it may be open now
 	row    uint32 // of its position in the security
-	leaf   uint32 // where an order of this price would rest, if the leaf is still there then
+	leaf   uint32 // where an order of this price would rest, if the leaf still exists then
 	onGrid bool   // the limit price is a whole number of ticks
 	ticks  int64  // the limit price
 
 	market   bool
 	crosses  bool       // the best opposite price is within the limit
-	cut      RiskReason // why a market order goes no further than limit; Accepted: it has no bound
+	cut      RiskReason // why a market order stops at limit; Accepted: it has no bound
 	limit    int64      // in ticks; of a market order its bound, or the end of the range
 	price    int64      // x 1e6: what the order is judged at
 	notional int64      // price x the quantity that is still to trade
 	_        [8]byte
 }
 
-// standing judges who asks and what for: kill switch, account, security.
+// standing judges the sender and the subject of a command: kill switch, account, security.
 func (e *Engine) standing(c *Command, q *request) RiskReason {
 	if e.policy.kill {
 		return KillSwitch
@@ -61,7 +61,7 @@ func (e *Engine) standing(c *Command, q *request) RiskReason {
 	return Accepted
 }
 
-// untradable says why a security of these flags cannot be traded.
+// untradable returns why a security with these flags cannot be traded.
 func untradable(flags uint32) RiskReason {
 	switch {
 	case flags&securityKnown == 0:
@@ -72,7 +72,8 @@ func untradable(flags uint32) RiskReason {
 	return SecurityDisabled
 }
 
-// toTicks takes a limit price to ticks of the grid. False when it is off the grid.
+// toTicks converts a limit price to ticks of the grid. It returns false when the price is off the
+// grid.
 func (p *policy) toTicks(px int64) (ticks int64, ok bool) {
 	if p.tickPx == defaultTickPx { // a constant divisor is a multiplication
 		ticks = px / defaultTickPx
@@ -82,8 +83,8 @@ func (p *policy) toTicks(px int64) (ticks int64, ok bool) {
 	return ticks, ticks*p.tickPx == px
 }
 
-// collar judges a limit against the market price, whatever its age. A limit is
-// what the owner is prepared to pay, so it needs no market price to be judged.
+// collar judges a limit against the market price, whatever the age of that price. A limit is what
+// the owner is prepared to pay, so the check does not require a market price.
 func (p *policy) collar(s *security, limit int64) RiskReason {
 	if s.lastPx == 0 || p.collarBps == 0 {
 		return Accepted
@@ -96,8 +97,8 @@ func (p *policy) collar(s *security, limit int64) RiskReason {
 	return Accepted
 }
 
-// fresh judges the market price's age by event times alone. A time before the
-// price's counts as no age.
+// fresh judges the market price's age by event times alone. A time before the price's counts as age
+// 0.
 func (p *policy) fresh(s *security, now int64) RiskReason {
 	if s.lastPx == 0 {
 		return PriceMissing
@@ -108,25 +109,26 @@ func (p *policy) fresh(s *security, now int64) RiskReason {
 	return Accepted
 }
 
-// worth is px x qty when it is within the order notional limit.
+// worth returns px x qty, ok when it is within the order notional limit.
 func (p *policy) worth(px int64, qty int32) (notional int64, ok bool) {
 	hi, lo := bits.Mul64(uint64(px), uint64(qty))
 	return int64(lo), hi == 0 && lo <= uint64(p.maxOrderNotional)
 }
 
-// exposure judges credit, position and concentration as they would stand if all
-// open orders on the side and this one, of quantity qty, were executed.
+// exposure judges credit, position and concentration as they would be if all open orders on the
+// side and this one, of quantity qty, were executed.
 func (e *Engine) exposure(q *request, side Side, qty int64) RiskReason {
 	account, p := e.accounts.table.at(q.owner-1), e.positions.table.at(q.row)
-	m := mirror(side) // x ^ m - m is x for a buyer and -x for a seller: no branch to guess
+	// x ^ m - m is x for a buyer and -x for a seller: no branch for the processor to predict.
+	m := mirror(side)
 	used, open := account.executed^m-m, account.open[side&1]
 	held, leaves := p.quantity^m-m, p.open[side&1]
-	// open and q.notional are not negative, so a sum that passed the end is negative.
+	// open and q.notional are not negative, so a negative sum means an overflow.
 	open += q.notional
 	if open < 0 {
 		return CreditLimit
 	}
-	if sum := used + open; sum < used || sum > e.policy.creditLimit { // smaller: it passed the end
+	if sum := used + open; sum < used || sum > e.policy.creditLimit { // smaller: it overflowed
 		return CreditLimit
 	}
 	// quantities of at most 2^28 orders: only held can be near the end.

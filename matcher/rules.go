@@ -4,19 +4,19 @@ package matcher
 
 import "math/bits"
 
-// What records of version 2 decide otherwise than those of version 1. Each rule asks the
-// record that it decides, so a journal of an older build replays to what it was.
+// What records of version 2 decide differently from those of version 1. Each rule reads the version
+// of the record that it decides, so a journal of an older build replays to the state that it had.
 //
-//   - A market order executes no further than the collar from the price it was judged at, or
-//     where there is no collar than its limits reach, and is judged at that bound.
+//   - A market order executes no further than the collar from the price it was judged at. Without
+//     a collar it executes no further than its limits reach, and is judged at that bound.
 //   - A sale is judged at the best price that it could execute at.
-//   - What reduces a position passes the limits of exposure.
+//   - An order that reduces a position passes the limits of exposure.
 //   - The market price is the one of the newest event time.
 //   - The version of a policy rises.
 const version2 = 2
 
-// boundMarket gives a market order that has its price the bound of the collar. A purchase is
-// judged at the bound. A sale is judged at its price still, or at what it could execute at.
+// boundMarket gives a market order that has its price the bound of the collar. A purchase is judged
+// at the bound. A sale is still judged at its price, or at the price that it could execute at.
 func (e *Engine) boundMarket(c *Command, q *request, best int64, any bool) {
 	p := &e.policy
 	if p.collarBps != 0 {
@@ -36,7 +36,7 @@ func (e *Engine) boundMarket(c *Command, q *request, best int64, any bool) {
 	q.crosses = any && within(c.Side, q.limit, best)
 }
 
-// collarOff is how far from a price the collar reaches: the end of the range if it is further.
+// collarOff returns how far the collar reaches from a price, at most to the end of the range.
 func (p *policy) collarOff(px int64) int64 {
 	hi, lo := bits.Mul64(uint64(px), uint64(p.collarBps))
 	if hi >= 10_000 {
@@ -46,8 +46,8 @@ func (p *policy) collarOff(px int64) int64 {
 	return int64(min(off, maxInt64))
 }
 
-// ceilTicks is the first price of the grid at or above px, in ticks. Prices below the first tick
-// are as good as none.
+// ceilTicks returns the first price of the grid at or above px, in ticks. It treats prices below
+// the first tick as no price.
 func ceilTicks(px, tickPx int64) int64 {
 	if px <= 0 {
 		return 0
@@ -55,7 +55,7 @@ func ceilTicks(px, tickPx int64) int64 {
 	return (px-1)/tickPx + 1
 }
 
-// raiseToBid judges a sale that meets the book at the best bid, which is the most that any of
+// raiseToBid judges a sale that meets the book at the best bid, the highest price that any part of
 // it can execute at. A purchase executes at its limit at most.
 func (e *Engine) raiseToBid(c *Command, q *request, best int64) {
 	if q.crosses && c.Side == Sell && c.Version >= version2 {
@@ -63,14 +63,14 @@ func (e *Engine) raiseToBid(c *Command, q *request, best int64) {
 	}
 }
 
-// boundByLimits gives a purchase at the market that no collar bounds the highest price at which
-// it is still within every limit that it is judged by.
+// boundByLimits bounds a market purchase without a collar: at the highest price at which it is
+// still within every limit that it is judged by.
 func (e *Engine) boundByLimits(c *Command, q *request, best int64, any bool) {
 	qty := int64(c.Qty)
 	px, reason := e.policy.maxOrderNotional/qty, OrderNotional
 	if !e.reduces(q, Buy, qty) {
 		account, p := e.accounts.table.at(q.owner-1), e.positions.table.at(q.row)
-		// What exposure has let through overflows nowhere, and leaves credit for q.price.
+		// exposure has admitted the order, so no sum overflows and q.price leaves credit.
 		used := account.executed + account.open[Buy] + q.notional
 		room := q.notional + (e.policy.creditLimit - max(used, minInt64+e.policy.creditLimit+1))
 		if room < 0 {
@@ -89,7 +89,7 @@ func (e *Engine) boundByLimits(c *Command, q *request, best int64, any bool) {
 	q.crosses = any && within(Buy, q.limit, best)
 }
 
-// exposed is exposure for a record whose version may let it pass: what reduces a position
+// exposed is exposure for a record whose version may exempt it: an order that reduces a position
 // passes every limit of exposure.
 func (e *Engine) exposed(c *Command, q *request, qty int64) RiskReason {
 	reason := e.exposure(q, c.Side, qty)
@@ -99,10 +99,10 @@ func (e *Engine) exposed(c *Command, q *request, qty int64) RiskReason {
 	return reason
 }
 
-// reduces reports that an order on side can only bring its account closer to holding nothing
-// of the security: if it and every open order on its side were executed, the position would
-// be smaller or none, and not turned over. What such orders could pay or receive is reserved
-// as for any other, so it must be a number that can be reserved.
+// reduces reports whether an order on side can only bring its account closer to holding nothing of
+// the security. If it and every open order on its side were executed, the position would be smaller
+// or none, and would not change sign. What such orders could pay or receive is reserved as for any
+// other order, so the sum must fit the reservation.
 func (e *Engine) reduces(q *request, side Side, qty int64) bool {
 	account, p := e.accounts.table.at(q.owner-1), e.positions.table.at(q.row)
 	m := mirror(side)
@@ -110,7 +110,7 @@ func (e *Engine) reduces(q *request, side Side, qty int64) bool {
 	return held < 0 && held+p.open[side&1]+qty <= 0 && account.open[side&1]+q.notional >= 0
 }
 
-// late is EventLate for a record whose price is older than the market price, else 0.
+// late returns EventLate for a record whose price is older than the market price, else 0.
 func (s *security) late(c *Command) uint16 {
 	if c.EventTimeMillis < s.lastTime && s.lastPx != 0 && c.Version >= version2 {
 		return EventLate

@@ -10,7 +10,7 @@ import (
 
 // security is the state of one security beside its ladder: half a cache line.
 type security struct {
-	lastPx     int64 // the market price x 1e6: the newest of trades and ticks; 0 = none yet
+	lastPx     int64 // the market price x 1e6: of the newest trade or tick; 0 = none yet
 	lastTime   int64 // event time of lastPx, epoch milliseconds
 	lastTrade  int64 // price of the last executed fill x 1e6; 0 = none yet
 	flags      uint32
@@ -19,7 +19,7 @@ type security struct {
 
 // The bits of security.flags.
 const (
-	securityKnown      uint32 = 1 << 0 // a control has made it tradable at all
+	securityKnown      uint32 = 1 << 0 // a control has made it known to trading
 	securityEnabled    uint32 = 1 << 1
 	securityHalted     uint32 = 1 << 2
 	securityRestricted uint32 = 1 << 3
@@ -27,8 +27,8 @@ const (
 	securityTradable = securityKnown | securityEnabled
 )
 
-// traded notes an execution: it is also the market price from now on, unless late marks
-// it as older than that.
+// traded records an execution. Its price becomes the market price, unless late marks it as older
+// than that.
 func (s *security) traded(px, time int64, late uint16) {
 	s.lastTrade = px
 	if late == 0 {
@@ -42,9 +42,8 @@ func (s *security) control(enabled, halted bool) {
 	s.flags |= securityKnown | oneIf(enabled)*securityEnabled | oneIf(halted)*securityHalted
 }
 
-// securities is the table of all securities and their tickers. Ids are
-// positions: the first registered is 1. A security without a control is
-// registered but unknown to trading.
+// securities is the table of all securities and their tickers. Ids are positions: the first
+// registered is 1. A security without a control is registered but unknown to trading.
 type securities struct {
 	table   table[security]
 	rows    []security        // the same
@@ -63,7 +62,7 @@ func newSecurities(a *ring.Arena, capacity int) securities {
 	}
 }
 
-// at is the row of a tradable id, nil if there is none.
+// at returns the row of a known id, nil if there is none.
 func (t *securities) at(id uint32) *security {
 	if id-1 >= uint32(t.count) {
 		return nil
@@ -75,7 +74,7 @@ func (t *securities) at(id uint32) *security {
 	return s
 }
 
-// find returns the id of a registered ticker (0 if there is none) and the slot to put it at.
+// find returns the id of a registered ticker (0 if there is none) and the slot for it.
 func (t *securities) find(ticker *[MaxTicker]byte) (id uint32, slot uint64) {
 	mask := uint64(len(t.slots) - 1)
 	for at := hashTicker(ticker); ; at++ {
@@ -87,7 +86,8 @@ func (t *securities) find(ticker *[MaxTicker]byte) (id uint32, slot uint64) {
 	}
 }
 
-// register returns the id of a ticker, the next free one if it is new, 0 when the table is full.
+// register returns the id of a ticker. A new ticker gets the next free id, 0 when the table is
+// full.
 func (t *securities) register(ticker *[MaxTicker]byte) uint32 {
 	id, slot := t.find(ticker)
 	if id == 0 && t.count < len(t.rows) {

@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// SnapshotFormat is the format that WriteSnapshot writes. ReadSnapshot also
-// restores oldestSnapshotFormat and what lies between.
+// SnapshotFormat is the format that WriteSnapshot writes. ReadSnapshot also restores
+// oldestSnapshotFormat and the formats between.
 const (
 	SnapshotFormat       = 6
 	oldestSnapshotFormat = 4
@@ -33,12 +33,12 @@ const (
 	recordCapacity    = 13 // only where capacities are not those of the genesis record
 )
 
-// recordColumns is how many i64 columns follow the i32 type of a record.
-// The header and the symbol have shapes of their own, and a contract of format
-// 5 has contractColumns5.
+// recordColumns is how many i64 columns follow the i32 type of a record. The header and the symbol
+// have their own shapes, and a contract of format 5 has contractColumns5.
 var recordColumns = [...]int{
 	recordOrder: 15, recordPosition: 4, recordPrice: 2, recordEnd: 0, recordPolicy: 4,
-	recordAccount: 3, recordSecurity: 6, recordIdempotency: 3, recordBook: 2, recordContract: 11, recordCapacity: 3,
+	recordAccount: 3, recordSecurity: 6, recordIdempotency: 3, recordBook: 2, recordContract: 11,
+	recordCapacity: 3,
 }
 
 const (
@@ -47,13 +47,12 @@ const (
 	maxColumns       = 15
 )
 
-// WriteSnapshot writes the whole state: everything that a decision to come
-// depends on, as records of format 6 (the layout is in formats.md, section 3).
-// ReadSnapshot makes an engine of it that decides as this one does. Owner only,
-// between two commands.
+// WriteSnapshot writes the whole state: everything that a later decision depends on, as records of
+// format 6 (the layout is in formats.md, section 3). ReadSnapshot makes an engine from it that
+// decides as this one does. Only the owner may call it, between two commands.
 //
-//   - Order of open orders: by priority, so that the queue of every level comes
-//     out again; ascending by reference but for those that a replace sent back.
+//   - Order of open orders: by priority, so that a restore rebuilds the queue of every level. They
+//     ascend by reference, except for those that a replace sent to the back of the queue.
 //   - Cost: linear in the state, streamed; memory for one index of the open orders.
 //   - Errors: the writer's, wrapped.
 func (e *Engine) WriteSnapshot(w io.Writer) error {
@@ -98,8 +97,7 @@ func (e *Engine) WriteSnapshot(w io.Writer) error {
 	return nil
 }
 
-// openByPriority lists the open orders, those that came first before those that
-// queue behind them.
+// openByPriority lists the open orders. An order comes before those that queue behind it.
 func (e *Engine) openByPriority() []ix {
 	open := make([]ix, 0, e.openOrders)
 	e.orders.each(func(i ix) bool {
@@ -114,7 +112,7 @@ func (e *Engine) openByPriority() []ix {
 	return open
 }
 
-// snapshotWriter writes records; the first error sticks.
+// snapshotWriter writes records. After the first error it writes nothing more and keeps the error.
 type snapshotWriter struct {
 	w   *bufio.Writer
 	buf [4 + 8*maxColumns]byte
@@ -148,8 +146,8 @@ func (s *snapshotWriter) header(e *Engine) {
 	s.write(b)
 }
 
-// securities writes the SECURITY records of those that a control has made
-// known, then the SYMBOL records of all that are registered.
+// securities writes the SECURITY records of the known securities, then the SYMBOL records of all
+// registered ones.
 func (s *snapshotWriter) securities(e *Engine) {
 	for i := range e.securities.rows[:e.securities.count] {
 		row := &e.securities.rows[i]
@@ -170,7 +168,7 @@ func (s *snapshotWriter) securities(e *Engine) {
 	}
 }
 
-// enabledColumn is 0 or 1 for a security that is not halted; bit 1 says that it is.
+// enabledColumn returns 0 or 1 for a security that is not halted; bit 1 marks a halted one.
 func (s *security) enabledColumn() int64 {
 	return int64(s.flags&securityEnabled/securityEnabled | s.flags&securityHalted/securityHalted<<1)
 }
@@ -181,8 +179,8 @@ func (s *snapshotWriter) contract(c *contract) {
 		int64(c.product), int64(c.expiry), int64(c.style))
 }
 
-// books writes the PRICE records of the securities that have traded, then a
-// BOOK record for every one that is known.
+// books writes the PRICE records of the securities that have traded, then a BOOK record for every
+// known one.
 func (s *snapshotWriter) books(e *Engine) {
 	rows := e.securities.rows[:e.securities.count]
 	for i := range rows {
@@ -204,7 +202,8 @@ func (s *snapshotWriter) order(e *Engine, i ix) {
 		notional, qty = cold.limit*int64(o.leaves), int64(o.leaves)
 	}
 	number := uint64(o.ref) | uint64(cold.era)<<eraAt
-	s.record(recordOrder, int64(number), int64(cold.accountID), int64(cold.securityID), int64(o.side()),
+	s.record(recordOrder, int64(number), int64(cold.accountID), int64(cold.securityID),
+		int64(o.side()),
 		int64(cold.qty), int64(o.leaves), cold.limit, int64(o.status()), cold.lastPx, int64(cold.lastQty),
 		cold.created, cold.updated, int64(cold.reason), notional, qty)
 }

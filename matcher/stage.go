@@ -9,15 +9,15 @@ import (
 	"posttrade/ring"
 )
 
-// maxBatch is how many commands are decided before their events are published
-// and their slots go back: enough to hide the cost of both.
+// maxBatch is how many commands are decided before their events are published and their slots are
+// released: enough to hide the cost of both.
 const maxBatch = 256
 
-// Stage is the live engine's loop: input ring to engine to output ring. It owns
-// the engine from Run on, and with a strategy that rests lends itself while it does (Drive).
+// Stage is the live engine's loop: input ring to engine to output ring. It owns the engine from Run
+// on. With a strategy that rests, Run lends the engine to a driver while it rests (Drive).
 //
-// Nothing is published that is not whole, except that a command with more events
-// than the output ring has room for is published in parts; its last event says so.
+// The stage publishes only whole commands. The exception is a command with more events than the
+// output ring has room for: it is published in parts, and its last event is marked.
 type Stage struct {
 	engine *Engine
 	in     *ring.MPSC[Command]
@@ -27,16 +27,16 @@ type Stage struct {
 	wait   *ring.Idler // waits for room
 	cpu    int
 
-	lease  ring.Lease // of everything here but stopping
-	driven bool       // who has the lease is not Run
-	next   func()     // drives what reads the output ring; nil: it is woken
+	lease  ring.Lease // of all fields but stopping
+	driven bool       // the holder of the lease is not Run
+	next   func()     // drives the reader of the output ring; nil: the stage wakes it
 
 	stopping atomic.Bool // writer: Stop
 	applied  ring.Sequence
 	stalls   ring.Sequence
 }
 
-// loop decides until it is asked to stop and nothing is left to decide.
+// loop decides until Stop has been called and no command is left to decide.
 func (s *Stage) loop() {
 	for {
 		if s.turn(maxBatch) {
@@ -50,7 +50,7 @@ func (s *Stage) loop() {
 	}
 }
 
-// turn decides what is there, at most max commands, false if nothing is.
+// turn decides at most max of the commands that are there. It returns false if there are none.
 func (s *Stage) turn(max int) bool {
 	lo, hi := s.in.Ready(max)
 	if lo == hi {
@@ -66,8 +66,8 @@ func (s *Stage) turn(max int) bool {
 	return true
 }
 
-// DriveAtMost is how many commands are few enough for who hands them in to drive: more are a
-// flow, for which two threads side by side are faster than one.
+// DriveAtMost is how many commands are few enough for the submitter to drive. More are a flow, for
+// which two threads side by side are faster than one.
 const DriveAtMost = 16
 
 // A driver decides a few commands and leaves a flow of them to the stage's own thread.
@@ -76,10 +76,10 @@ const (
 	drivenTurns = 4
 )
 
-// Drive decides on the calling goroutine what has been published quietly, if the
-// stage's thread rests; if it does not, the thread is told. It never waits for the thread,
-// and for nothing but room in the output ring. Any goroutine but those of a low priority,
-// which would make everybody else wait when they are interrupted.
+// Drive decides on the calling goroutine what has been published quietly, if the stage's thread
+// rests. If the thread does not rest, Drive notifies it. Drive never waits for the thread; it waits
+// only for room in the output ring. Any goroutine may call it except one of low priority: when such
+// a goroutine is interrupted, all others wait for it.
 func (s *Stage) Drive() {
 	for range drivenTurns {
 		switch s.lease.Borrow() {
@@ -118,15 +118,15 @@ func (s *Stage) roomy() bool {
 	return s.outlet.Limit-s.outlet.Next >= int64(len(s.outlet.Slots))/4
 }
 
-// batch is the slots from lo on, up to hi or to the end of the ring's memory.
+// batch returns the slots from lo on, up to hi or to the end of the ring's memory.
 func (s *Stage) batch(lo, hi int64) []Command {
 	capacity := int64(s.in.Cap())
 	n := min(hi-lo, capacity-lo&(capacity-1))
 	return unsafe.Slice(s.in.At(lo), int(n))
 }
 
-// publish makes the events written so far visible. What they say is applied
-// before anybody can see it, so that Applied is never behind what a view shows.
+// publish makes the events written so far visible. It stores Applied before a reader can see them,
+// so that Applied is never behind what a view shows.
 func (s *Stage) publish() {
 	s.applied.Release(int64(s.engine.applied))
 	if s.driven && s.next != nil {
@@ -136,8 +136,8 @@ func (s *Stage) publish() {
 	s.out.PublishTo(s.outlet.Next)
 }
 
-// more makes room in the output ring. It publishes first, so that the recorder
-// can take what is there: a command may have more events than the ring has slots.
+// more makes room in the output ring. It publishes first, so that the recorder can take the events:
+// a command may have more events than the ring has slots.
 func (s *Stage) more(o *Outlet) {
 	if o.Limit = s.out.Limit(); o.Limit > o.Next {
 		return
@@ -155,7 +155,7 @@ func (s *Stage) more(o *Outlet) {
 	}
 }
 
-// room is the output ring as something to wait for.
+// room is the output ring as a condition to wait for.
 type room Stage
 
 // Empty reports that there is no room yet.

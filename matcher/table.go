@@ -4,8 +4,8 @@ package matcher
 
 import "unsafe"
 
-// table is the memory of a slab by index, without a bounds check: it never moves
-// and never grows, and the engine asks it only for indexes that it gave out itself.
+// table is the memory of a slab by index, without a bounds check. It never moves and never grows,
+// and the engine asks it only for indexes that the engine itself has assigned.
 type table[T any] struct{ first unsafe.Pointer }
 
 func tableOf[T any](slab []T) table[T] {

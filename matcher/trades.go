@@ -2,8 +2,8 @@
 
 package matcher
 
-// taker is the incoming side of a match while it runs. The engine is the
-// ladder's fillSink: filled and prevented work on this.
+// taker is the incoming side of a match while the match runs. The engine is the ladder's fillSink:
+// filled and prevented work on this.
 type taker struct {
 	order   *order
 	cold    *orderCold
@@ -13,9 +13,9 @@ type taker struct {
 	late    uint16 // EventLate when the fills are older than the market price, else 0
 }
 
-// take matches an order against the other side of the book and notes the last price.
+// take matches an order against the other side of the book and records the last price.
 func (e *Engine) take(c *Command, ladder *ladder, i ix, o *order, cold *orderCold, q *request) {
-	t := &e.taker // field by field: a composite would be built aside and copied
+	t := &e.taker // field by field: the compiler would build a composite aside and copy it
 	t.order, t.cold, t.account = o, cold, e.accounts.table.at(q.owner-1)
 	security := e.securities.table.at(o.security() - 1)
 	t.row, t.lastPx, t.late = q.row, 0, security.late(c)
@@ -25,8 +25,8 @@ func (e *Engine) take(c *Command, ladder *ladder, i ix, o *order, cold *orderCol
 	}
 }
 
-// filled books one match: first the incoming order's fill, then the resting
-// order's, each with a trade sequence of its own.
+// filled books one match: first the incoming order's fill, then the resting order's. Each has its
+// own trade sequence.
 func (e *Engine) filled(maker ix, px int64, qty int32) {
 	t := &e.taker
 	px *= e.policy.tickPx
@@ -42,8 +42,8 @@ func (e *Engine) filled(maker ix, px int64, qty int32) {
 	detail.counter(e.number(m, made))
 	detail.LimitPx = t.cold.limit
 
-	// Of the resting order's cold half nothing is read, so nobody waits for it: it
-	// is filled at its own limit, and its account knows its id.
+	// The code reads nothing of the resting order's cold half, so it does not wait for that memory:
+	// the order is filled at its own limit, and its account holds its id.
 	account, held := e.behind(m)
 	account.release(m.side(), notional)
 	account.settle(m.side(), notional)
@@ -59,9 +59,10 @@ func (e *Engine) filled(maker ix, px int64, qty int32) {
 	}
 }
 
-// orderFilled moves an order's status and the position behind it and states the
-// fill, all but AccountID, CounterRef and LimitPx, which the caller must set.
-func (e *Engine) orderFilled(o *order, cold *orderCold, row uint32, px int64, qty int32, flags uint16) (*Event, *Detail) {
+// orderFilled updates an order's status and the position behind it, and states the fill. The caller
+// must set AccountID, CounterRef and LimitPx.
+func (e *Engine) orderFilled(o *order, cold *orderCold, row uint32, px int64, qty int32,
+	flags uint16) (*Event, *Detail) {
 	status := StatusPartiallyFilled
 	if o.leaves == 0 {
 		status = StatusFilled
@@ -83,13 +84,13 @@ func (e *Engine) orderFilled(o *order, cold *orderCold, row uint32, px int64, qt
 	return ev, detail
 }
 
-// behind is the account and the position of an order that was let in.
+// behind returns the account and the position of an order that was admitted.
 func (e *Engine) behind(o *order) (*account, *position) {
 	row := e.positions.at(int(o.account)-1, o.security())
 	return e.accounts.table.at(o.account - 1), e.positions.table.at(row)
 }
 
-// prevented cancels a resting order that the incoming order of the same account has met.
+// prevented cancels a resting order that the incoming order of the same account meets.
 func (e *Engine) prevented(maker ix) {
 	m, cold := e.orders.hot(maker), e.orders.cold(maker)
 	e.cancelOpen(m, cold, SelfTradePrevented)
@@ -98,7 +99,7 @@ func (e *Engine) prevented(maker ix) {
 	e.retire(maker)
 }
 
-// cancelOpen makes an open order, already off the book, a cancelled one.
+// cancelOpen makes an open order that is already off the book a cancelled one.
 func (e *Engine) cancelOpen(o *order, cold *orderCold, reason RiskReason) {
 	e.openOrders--
 	o.setStatus(StatusCanceled)
@@ -107,15 +108,15 @@ func (e *Engine) cancelOpen(o *order, cold *orderCold, reason RiskReason) {
 	e.releaseOpen(o, cold.limit)
 }
 
-// releaseOpen gives back what an open order has set aside.
+// releaseOpen gives back what an open order has reserved.
 func (e *Engine) releaseOpen(o *order, limit int64) {
 	account, held := e.behind(o)
 	account.release(o.side(), limit*int64(o.leaves))
 	held.release(o.side(), int64(o.leaves))
 }
 
-// tradeNew decides a TRADE_NEW: a market trade at the last known price, no
-// order, no crossing.
+// tradeNew decides a TRADE_NEW: a market trade at the last known price, without an order or a
+// match.
 func (e *Engine) tradeNew(c *Command, q *request) {
 	key, who, slot := uint64(c.PriceTicks), asker(c), keySlot{}
 	if key != 0 {
