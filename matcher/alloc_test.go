@@ -25,7 +25,12 @@ func TestApplyDoesNotAllocate(t *testing.T) {
 		{"ORDER_NEW with a key", func() { key++; apply(cancel(1, apply(keyed(buy(1, 5, 100), key)))) }},
 		{"a repeated key", func() { apply(keyed(buy(1, 5, 100), key)) }},
 		{"ORDER_NEW refused", func() { apply(buy(99, 5, 100)) }},
-		{"crossing orders", func() { apply(sell(1, 5, 100)); apply(buy(2, 5, 100)); apply(sell(2, 5, 100)); apply(buy(1, 5, 100)) }},
+		{"crossing orders", func() {
+			apply(sell(1, 5, 100))
+			apply(buy(2, 5, 100))
+			apply(sell(2, 5, 100))
+			apply(buy(1, 5, 100))
+		}},
 		{"market order", func() {
 			apply(sell(1, 5, 100))
 			apply(market(2, Buy, 5))
@@ -34,7 +39,10 @@ func TestApplyDoesNotAllocate(t *testing.T) {
 		}},
 		{"fill or kill", func() { apply(flags(buy(1, 5, 100), FlagFOK)) }},
 		{"immediate or cancel", func() { apply(flags(buy(1, 5, 100), FlagIOC)) }},
-		{"self-trade prevention", func() { apply(sell(1, 5, 100)); apply(flags(buy(1, 5, 100), FlagIOC)) }},
+		{"self-trade prevention", func() {
+			apply(sell(1, 5, 100))
+			apply(flags(buy(1, 5, 100), FlagIOC))
+		}},
 		{"ORDER_REPLACE", func() {
 			ref := apply(buy(1, 5, 100))
 			apply(replace(1, Buy, ref, 4, 100))

@@ -9,7 +9,8 @@ import (
 
 // decideAll decides commands in batches of a size, 0 for one by one, and returns
 // every event and the snapshot behind them.
-func decideAll(t rapid.TB, g *Genesis, commands []Command, size int) (events []Event, snapshot []byte) {
+func decideAll(t rapid.TB, g *Genesis, commands []Command, size int) (events []Event,
+	snapshot []byte) {
 	t.Helper()
 	e, err := New(g)
 	if err != nil {
@@ -83,11 +84,14 @@ func TestBatchDecidesAsOneByOne(t *testing.T) {
 			buy(1, 5, 10), cancel(1, 1), buy(1, 6, 10), cancel(1, 2), buy(1, 7, 10),
 		}, "accepted ref=3 acct=1 buy 7 @10 rests"},
 		{"the page of a price given to another security", []Command{
-			buy(1, 5, 10), control(PolicyControl, 0, 0, 0), control(PolicyControl, 0, 0, 0), control(PolicyControl, 0, 0, 0),
-			control(PolicyControl, 0, 0, 0), cancel(1, 1), in(bbb, buy(1, 6, 10)), buy(1, 7, 10), in(bbb, sell(2, 6, 10)),
+			buy(1, 5, 10), control(PolicyControl, 0, 0, 0), control(PolicyControl, 0, 0, 0),
+			control(PolicyControl, 0, 0, 0),
+			control(PolicyControl, 0, 0, 0), cancel(1, 1), in(bbb, buy(1, 6, 10)), buy(1, 7, 10),
+			in(bbb, sell(2, 6, 10)),
 		}, "filled ref=2 acct=1 sec=2 buy 6 @10 trade=2 counter=4 pos=6 avg=10 FILLED"},
 		{"the page of a price given to another price", []Command{
-			buy(1, 5, 10), control(PolicyControl, 0, 0, 0), control(PolicyControl, 0, 0, 0), control(PolicyControl, 0, 0, 0),
+			buy(1, 5, 10), control(PolicyControl, 0, 0, 0), control(PolicyControl, 0, 0, 0),
+			control(PolicyControl, 0, 0, 0),
 			control(PolicyControl, 0, 0, 0), cancel(1, 1), buy(1, 6, 20), buy(1, 7, 10), sell(2, 6, 20),
 		}, "filled ref=2 acct=1 buy 6 @20 trade=2 counter=4 pos=6 avg=20 FILLED"},
 	} {

@@ -55,7 +55,10 @@ func (f *flowBooks) clear() {
 	var ids []uint32
 	for _, b := range f.books {
 		for side := range Side(2) {
-			b.ladder.eachOrder(side, func(i ix) bool { ids = append(ids, b.ladder.pool.hot(i).ref); return true })
+			b.ladder.eachOrder(side, func(i ix) bool {
+				ids = append(ids, b.ladder.pool.hot(i).ref)
+				return true
+			})
 		}
 		for _, id := range ids {
 			b.Cancel(id)

@@ -18,7 +18,8 @@ func TestBookTradesLikeTheBareLadder(t *testing.T) {
 	}
 	for _, regime := range flow.Regimes() {
 		t.Run(regime.String(), func(t *testing.T) {
-			tradeFlow(t, flow.Realistic(flow.RealisticOptions{Seed: 3, Regime: regime, N: 50_000, Prefill: 5_000}))
+			tradeFlow(t, flow.Realistic(flow.RealisticOptions{Seed: 3, Regime: regime, N: 50_000,
+				Prefill: 5_000}))
 		})
 	}
 }
@@ -27,7 +28,8 @@ func tradeFlow(t *testing.T, f *flow.Flow) {
 	books := newFlowBooks(t, f.Symbols, 1<<17)
 	for i := range f.Commands {
 		c := &f.Commands[i]
-		if got := books.apply(c); got.Reject != BookOK || got.Rests != (c.Op == flow.New || c.Op == flow.Modify) {
+		if got := books.apply(c); got.Reject != BookOK ||
+			got.Rests != (c.Op == flow.New || c.Op == flow.Modify) {
 			t.Fatalf("command %d %+v: %+v", i, *c, got)
 		}
 	}

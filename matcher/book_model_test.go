@@ -36,7 +36,8 @@ func (m *bookModel) next(side Side, px int64) int {
 		if o.side == side || side == Buy && o.px > px || side == Sell && o.px < px {
 			continue
 		}
-		if best == -1 || side == Buy && o.px < m.orders[best].px || side == Sell && o.px > m.orders[best].px {
+		if best == -1 || side == Buy && o.px < m.orders[best].px ||
+			side == Sell && o.px > m.orders[best].px {
 			best = i
 		}
 	}
@@ -65,7 +66,8 @@ func (m *bookModel) match(o BookOrder, rests bool, out []BookEvent) []BookEvent 
 		met = true
 		maker := &m.orders[i]
 		if o.Owner != 0 && maker.owner == o.Owner {
-			out = append(out, BookEvent{Kind: BookPrevented, ID: o.ID, Maker: maker.id, Leaves: maker.leaves})
+			out = append(out, BookEvent{Kind: BookPrevented, ID: o.ID, Maker: maker.id,
+				Leaves: maker.leaves})
 			m.orders = slices.Delete(m.orders, i, i+1)
 			continue
 		}
@@ -221,7 +223,8 @@ func (w *twins) compare(c BookCommand) error {
 		}
 		px, ok := w.book.Best(side)
 		if ok != (len(want) > 0) || ok && px != want[0].Px {
-			return fmt.Errorf("step %d %+v: best of side %d is %d %v, want %v", w.step, c, side, px, ok, want)
+			return fmt.Errorf("step %d %+v: best of side %d is %d %v, want %v", w.step, c, side, px, ok,
+				want)
 		}
 	}
 	return nil
@@ -230,9 +233,12 @@ func (w *twins) compare(c BookCommand) error {
 // tapePrices are what a tape can name: neighbours, both sides of every border
 // between pages, and the ends of int64.
 var tapePrices = []int64{
-	0, 1, -1, 2, 63, 64, 65, -63, -64, -65, 100, 101, 102, 4095, 4096, 4097, -4096, -4097, 262143, 262144,
-	-262144, -262145, 1 << 24, 1<<24 - 1, 1 << 30, 1<<30 + 1, 1 << 36, 1 << 42, 1 << 48, 1 << 54, 1 << 60, -1 << 60,
-	1<<60 - 1, math.MaxInt64, math.MaxInt64 - 1, math.MaxInt64 - 64, math.MinInt64, math.MinInt64 + 1, math.MinInt64 + 64,
+	0, 1, -1, 2, 63, 64, 65, -63, -64, -65, 100, 101, 102, 4095, 4096, 4097, -4096, -4097, 262143,
+	262144,
+	-262144, -262145, 1 << 24, 1<<24 - 1, 1 << 30, 1<<30 + 1, 1 << 36, 1 << 42, 1 << 48, 1 << 54,
+	1 << 60, -1 << 60,
+	1<<60 - 1, math.MaxInt64, math.MaxInt64 - 1, math.MaxInt64 - 64, math.MinInt64, math.MinInt64 + 1,
+	math.MinInt64 + 64,
 	math.MaxInt64 - 4096, math.MinInt64 + 4096, 103, 104, 105, 99, 98, 97, 96,
 }
 
@@ -243,8 +249,9 @@ const tapeStep = 6 // bytes a command: what, id, price, quantity, owner, flags
 func decodeTape(tape []byte) (out []BookCommand) {
 	for ; len(tape) >= tapeStep; tape = tape[tapeStep:] {
 		o := BookOrder{
-			ID: uint32(tape[1]&31) * uint32(1+int(tape[1]>>5)*4), Owner: uint32(tape[4] & 3), Side: Side(tape[0] & 1),
-			Px: tapePrices[int(tape[2])%len(tapePrices)], Qty: int32(tape[3]&31) - 1,
+			ID: uint32(tape[1]&31) * uint32(1+int(tape[1]>>5)*4), Owner: uint32(tape[4] & 3),
+			Side: Side(tape[0] & 1),
+			Px:   tapePrices[int(tape[2])%len(tapePrices)], Qty: int32(tape[3]&31) - 1,
 		}
 		if tape[3] == 255 {
 			o.Qty = math.MaxInt32
@@ -256,7 +263,8 @@ func decodeTape(tape []byte) (out []BookCommand) {
 		default:
 			o.Flags = uint16(f&15) | uint16(f&1)<<15
 		}
-		kind := []BookCommandKind{BookNew, BookNew, BookNew, BookNew, BookCancel, BookModify, BookModify, BookNew}[tape[0]>>1&7]
+		kind := []BookCommandKind{BookNew, BookNew, BookNew, BookNew, BookCancel, BookModify, BookModify,
+			BookNew}[tape[0]>>1&7]
 		if tape[0] == 255 {
 			kind = 9
 		}

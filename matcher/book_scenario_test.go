@@ -64,7 +64,8 @@ func playBook(t *testing.T, commands string) string {
 
 func parseBookCommand(verb string, words []string) (c BookCommand, err error) {
 	kinds := map[string]BookCommandKind{"add": BookNew, "cancel": BookCancel, "modify": BookModify}
-	flags := map[string]uint16{"ioc": FlagIOC, "fok": FlagFOK, "post-only": FlagPostOnly, "market": FlagMarket}
+	flags := map[string]uint16{"ioc": FlagIOC, "fok": FlagFOK, "post-only": FlagPostOnly,
+		"market": FlagMarket}
 	if c.Kind = kinds[verb]; c.Kind == 0 {
 		return c, fmt.Errorf("unknown command %q", verb)
 	}
@@ -106,7 +107,8 @@ func parseBookCommand(verb string, words []string) (c BookCommand, err error) {
 	return c, nil
 }
 
-var bookRejectNames = [...]string{"ok", "invalid", "duplicate-id", "unknown-id", "would-cross", "full"}
+var bookRejectNames = [...]string{"ok", "invalid", "duplicate-id", "unknown-id", "would-cross",
+	"full"}
 
 func writeBookEvent(out *strings.Builder, e BookEvent) {
 	switch e.Kind {

@@ -70,7 +70,8 @@ func TestBookOfWidePricesStaysCheap(t *testing.T) {
 		t.Fatal(err)
 	}
 	if mean := float64(total) / (levels * 3 / 2); worst > mostVisits || mean > 12 {
-		t.Errorf("pages visited: %.1f a command, worst %d; allowed are 12 and %d", mean, worst, mostVisits)
+		t.Errorf("pages visited: %.1f a command, worst %d; allowed are 12 and %d", mean, worst,
+			mostVisits)
 	}
 
 	before, left := g.visits, book.Len()

@@ -21,7 +21,8 @@ func TestNewRefusesAnUnusableGenesis(t *testing.T) {
 		{"order quantity", func(g *Genesis) { g.Limits.MaxOrderQty = 1 << 31 }, "maxOrderQty=2147483648"},
 		{"order notional", func(g *Genesis) { g.Limits.MaxOrderNotional = 0 }, "maxOrderNotional=0"},
 		{"position", func(g *Genesis) { g.Limits.MaxPositionQty = -1 }, "maxPositionQty=-1"},
-		{"concentration", func(g *Genesis) { g.Limits.MaxConcentrationNotional = 0 }, "maxConcentrationNotional=0"},
+		{"concentration", func(g *Genesis) { g.Limits.MaxConcentrationNotional = 0 },
+			"maxConcentrationNotional=0"},
 		{"credit", func(g *Genesis) { g.Limits.CreditLimit = 0 }, "creditLimit=0"},
 		{"age", func(g *Genesis) { g.Limits.PriceMaxAgeMillis = 0 }, "priceMaxAgeMillis=0"},
 		{"collar", func(g *Genesis) { g.Limits.PriceCollarBps = -1 }, "priceCollarBps=-1"},
@@ -40,9 +41,11 @@ func TestNewRefusesAnUnusableGenesis(t *testing.T) {
 		{"more accounts than allowed", func(g *Genesis) { g.Limits.MaxAccounts = 3 }, "accounts=4"},
 		{"more securities than allowed", func(g *Genesis) { g.Limits.MaxSecurities = 4 }, "securities=5"},
 		{"an account twice", func(g *Genesis) { g.Accounts[1].ID = 1 }, "account 1 is there twice"},
-		{"a security twice", func(g *Genesis) { g.Securities[1].Ticker = "AAA" }, `security "AAA" is there twice`},
+		{"a security twice", func(g *Genesis) { g.Securities[1].Ticker = "AAA" },
+			`security "AAA" is there twice`},
 		{"no ticker", func(g *Genesis) { g.Securities[1].Ticker = "" }, `security ""`},
-		{"a ticker of 33", func(g *Genesis) { g.Securities[1].Ticker = strings.Repeat("A", 33) }, "ticker is not"},
+		{"a ticker of 33", func(g *Genesis) { g.Securities[1].Ticker = strings.Repeat("A", 33) },
+			"ticker is not"},
 		{"a ticker with a zero", func(g *Genesis) { g.Securities[1].Ticker = "A\x00" }, "ticker is not"},
 	}
 	for _, tt := range tests {
@@ -78,7 +81,8 @@ func TestNewCopiesTheGenesis(t *testing.T) {
 	g := testGenesis()
 	r := newRig(t, g)
 	g.Accounts[0].ID, g.Securities[0].Ticker, g.Limits.MaxOrderQty = 99, "ZZZ", 1
-	if kept := r.e.Genesis(); kept.Accounts[0].ID != 1 || kept.Securities[0].Ticker != "AAA" || kept.Limits.MaxOrderQty == 1 {
+	if kept := r.e.Genesis(); kept.Accounts[0].ID != 1 || kept.Securities[0].Ticker != "AAA" ||
+		kept.Limits.MaxOrderQty == 1 {
 		t.Errorf("the engine's genesis is now %+v", kept)
 	}
 }
@@ -93,7 +97,8 @@ func TestPositionRowsAreDistinct(t *testing.T) {
 		for account := range accounts {
 			for security := uint32(1); security <= securities; security++ {
 				row := p.at(account, security)
-				if seen[row] || int(row) >= len(p.rows) || p.account(row) != account || p.security(row) != security {
+				if seen[row] || int(row) >= len(p.rows) || p.account(row) != account ||
+					p.security(row) != security {
 					t.Errorf("%d accounts: account %d, security %d has row %d, back %d, %d",
 						accounts, account, security, row, p.account(row), p.security(row))
 				}
@@ -155,7 +160,8 @@ func TestReplayRefusesWhatIsNotNext(t *testing.T) {
 		t.Error("a refused command has changed something")
 	}
 	batch := []Command{*command(2), *command(3), *unknown, *command(4)}
-	if n, err := r.e.ReplayBatch(batch, r.out); n != 2 || !errors.Is(err, ErrCommandType) || r.e.AppliedSeq() != 3 {
+	if n, err := r.e.ReplayBatch(batch, r.out); n != 2 || !errors.Is(err, ErrCommandType) ||
+		r.e.AppliedSeq() != 3 {
 		t.Errorf("batch: %d, %v, applied %d", n, err, r.e.AppliedSeq())
 	}
 }

@@ -30,7 +30,8 @@ func capacityFlow(rng *rand.Rand, n int) (flow []Command) {
 			c = booked(terms, noKey)
 		case 4:
 			if i > 20 && rng.IntN(4) == 0 {
-				room = Capacities{room.Accounts + rng.IntN(8), room.Securities + rng.IntN(4), room.Contracts + rng.IntN(40)}
+				room = Capacities{room.Accounts + rng.IntN(8), room.Securities + rng.IntN(4),
+					room.Contracts + rng.IntN(40)}
 				c = NewCapacityControl(room)
 			}
 		}
@@ -111,18 +112,21 @@ func TestARaisedEngineDecidesAsOneThatWasLarger(t *testing.T) {
 			}
 		}
 		want := decided(t, raised, after, rng)
-		for name, e := range map[string]*Engine{"larger": larger, "restored": restored, "replayed": replayed} {
+		for name, e := range map[string]*Engine{"larger": larger, "restored": restored,
+			"replayed": replayed} {
 			got := decided(t, e, after, rng)
 			if !slices.Equal(got, want) {
 				t.Fatalf("seed %d: the %s engine decides otherwise", seed, name)
 			}
 		}
 		var again, replay bytes.Buffer
-		if err := errors.Join(restored.WriteSnapshot(&again), replayed.WriteSnapshot(&replay)); err != nil {
+		if err := errors.Join(restored.WriteSnapshot(&again),
+			replayed.WriteSnapshot(&replay)); err != nil {
 			t.Fatal(err)
 		}
 		image.Reset()
-		if err := raised.WriteSnapshot(&image); err != nil || !bytes.Equal(image.Bytes(), replay.Bytes()) || !bytes.Equal(image.Bytes(), again.Bytes()) {
+		if err := raised.WriteSnapshot(&image); err != nil ||
+			!bytes.Equal(image.Bytes(), replay.Bytes()) || !bytes.Equal(image.Bytes(), again.Bytes()) {
 			t.Fatalf("seed %d: snapshots differ, %v", seed, err)
 		}
 	}
@@ -134,7 +138,8 @@ func TestCapacitiesOnlyRise(t *testing.T) {
 	r.want(NewCapacityControl(Capacities{0, 0, 0}), "applied sec=0")
 	r.want(NewCapacityControl(Capacities{4, 3, 2}), "applied sec=0")
 	var image bytes.Buffer
-	if err := r.e.WriteSnapshot(&image); err != nil || bytes.Contains(image.Bytes(), []byte{recordCapacity, 0, 0, 0, 8, 0, 0, 0}) {
+	if err := r.e.WriteSnapshot(&image); err != nil ||
+		bytes.Contains(image.Bytes(), []byte{recordCapacity, 0, 0, 0, 8, 0, 0, 0}) {
 		t.Errorf("a snapshot of an engine that was not raised: %v", err)
 	}
 	r.want(NewCapacityControl(Capacities{9, 3, 0}), "applied sec=0")

@@ -14,7 +14,8 @@ func TestCommandGoldenBytes(t *testing.T) {
 	order.InputSeq, order.EventTimeMillis = 0x0102030405060708, 0x1112131415161718
 	order.LimitPx, order.PriceTicks = 0x2122232425262728, 0x3132333435363738
 	order.OrderRef, order.AccountID, order.SecurityID = 0x41424344, 0x51525354, 0x61626364
-	order.Qty, order.LeaderEpoch, order.Side, order.Flags = 0x71727374, 0x01020304, Sell, FlagPostOnly|FlagShadow
+	order.Qty, order.LeaderEpoch, order.Side, order.Flags = 0x71727374, 0x01020304, Sell,
+		FlagPostOnly|FlagShadow
 	extract := NewRiskExtract(0x0102030405060708, 0x11121314)
 	extract.InputSeq = 9
 	symbol := NewSymbolRegister("BRK.B")
@@ -24,10 +25,12 @@ func TestCommandGoldenBytes(t *testing.T) {
 		give Command
 		want string
 	}{
-		{"order", order, "380001006f000200 0807060504030201 1817161514131211 2827262524232221 3837363534333231" +
-			"44434241 54535251 64636261 74737271 04030201 01 01 0900"},
+		{"order", order,
+			"380001006f000200 0807060504030201 1817161514131211 2827262524232221 3837363534333231" +
+				"44434241 54535251 64636261 74737271 04030201 01 01 0900"},
 		{"symbol", symbol, "280007006f000200 0700000000000000 42524b2e42" + strings.Repeat("00", 43)},
-		{"extract", extract, "180008006f000200 0900000000000000 0807060504030201 14131211 00000000" + strings.Repeat("00", 32)},
+		{"extract", extract, "180008006f000200 0900000000000000 0807060504030201 14131211 00000000" +
+			strings.Repeat("00", 32)},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -47,7 +50,8 @@ func TestCommandGoldenBytes(t *testing.T) {
 	if ticker, err := symbol.Symbol(); ticker != "BRK.B" || err != nil {
 		t.Errorf("symbol %q, %v", ticker, err)
 	}
-	if day, version, err := extract.Extract(); day != 0x0102030405060708 || version != 0x11121314 || err != nil {
+	if day, version, err := extract.Extract(); day != 0x0102030405060708 || version != 0x11121314 ||
+		err != nil {
 		t.Errorf("extract %d, %d, %v", day, version, err)
 	}
 	if _, err := order.Symbol(); !errors.Is(err, ErrTemplate) {
@@ -131,7 +135,8 @@ func TestDecodeRefusesEachFaultWithItsOwnError(t *testing.T) {
 }
 
 func TestNamesOfReasonsAndStates(t *testing.T) {
-	if got := SelfTradePrevented.String() + " " + ReasonCount.String(); got != "SELF_TRADE_PREVENTED UNKNOWN" {
+	if got := SelfTradePrevented.String() + " " +
+		ReasonCount.String(); got != "SELF_TRADE_PREVENTED UNKNOWN" {
 		t.Error(got)
 	}
 	if got := StatusRejected.String() + " " + OrderStatus(5).String(); got != "REJECTED UNKNOWN" {
@@ -169,7 +174,8 @@ func FuzzDecodeCommand(f *testing.F) {
 		// Terms that a contract can have are packed in one way only.
 		if terms, ok := c.ContractTerms(); ok && terms.Representable() {
 			again := terms.Command()
-			again.InputSeq, again.EventTimeMillis, again.PriceTicks = c.InputSeq, c.EventTimeMillis, c.PriceTicks
+			again.InputSeq, again.EventTimeMillis, again.PriceTicks = c.InputSeq, c.EventTimeMillis,
+				c.PriceTicks
 			if again.LeaderEpoch, again.Flags = c.LeaderEpoch, c.Flags; again != c {
 				t.Errorf("%+v packed again\n got %x\nwant %x", terms, again.Bytes()[:], b)
 			}

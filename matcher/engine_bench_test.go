@@ -17,7 +17,8 @@ const flowEngineAccounts = 64
 func flowEngineGenesis(symbols int) *Genesis {
 	g := &Genesis{Format: GenesisFormat, TickPx: 1000, Limits: Limits{
 		MaxOrderQty: 1_000_000, MaxOrderNotional: 1 << 60, MaxPositionQty: 1 << 40,
-		MaxConcentrationNotional: 1 << 61, CreditLimit: 1 << 61, PriceMaxAgeMillis: 30_000, PriceCollarBps: 5_000,
+		MaxConcentrationNotional: 1 << 61, CreditLimit: 1 << 61, PriceMaxAgeMillis: 30_000,
+		PriceCollarBps:      5_000,
 		IdempotencyCapacity: 65_536, MaxAccounts: 4_096, MaxSecurities: 4_096, MaxContracts: 1_024,
 		MaxOpenOrders: benchOrders, RetainedOrders: 65_536,
 	}}
@@ -25,7 +26,8 @@ func flowEngineGenesis(symbols int) *Genesis {
 		g.Accounts = append(g.Accounts, GenesisAccount{ID: uint32(a + 1), Enabled: true})
 	}
 	for s := range symbols {
-		g.Securities = append(g.Securities, GenesisSecurity{Ticker: fmt.Sprintf("S%02d", s), Enabled: true})
+		g.Securities = append(g.Securities, GenesisSecurity{Ticker: fmt.Sprintf("S%02d", s),
+			Enabled: true})
 	}
 	return g
 }

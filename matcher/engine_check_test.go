@@ -50,7 +50,8 @@ func (e *Engine) check() error {
 	for i := range e.accounts.rows[:e.accounts.count] {
 		a := &e.accounts.rows[i]
 		if want := cash[uint32(i+1)]; a.open != want {
-			return fmt.Errorf("account %d reserves %d and %d, its orders need %v", a.id, a.open[Buy], a.open[Sell], want)
+			return fmt.Errorf("account %d reserves %d and %d, its orders need %v", a.id, a.open[Buy],
+				a.open[Sell], want)
 		}
 		if e.accounts.find(a.id) != i {
 			return fmt.Errorf("account %d is not found where it is", a.id)
@@ -61,7 +62,8 @@ func (e *Engine) check() error {
 		row := uint32(i)
 		h := holding{uint32(e.positions.account(row) + 1), e.positions.security(row)}
 		if want := leaves[h]; p.open != want {
-			return fmt.Errorf("position %v reserves %d and %d, its orders need %v", h, p.open[Buy], p.open[Sell], want)
+			return fmt.Errorf("position %v reserves %d and %d, its orders need %v", h, p.open[Buy],
+				p.open[Sell], want)
 		}
 		if (p.quantity == 0) != (p.average == 0) || p.average < 0 {
 			return fmt.Errorf("position %v is %d at %d", h, p.quantity, p.average)
@@ -78,7 +80,8 @@ func (e *Engine) checkOrder(o *order, cold *orderCold) error {
 		}
 	case o.leaves < 0 || o.leaves > cold.qty || (o.leaves == 0) != (status == StatusFilled):
 		return fmt.Errorf("%v with leaves %d of %d", status, o.leaves, cold.qty)
-	case status == StatusNew && o.leaves != cold.qty || status == StatusPartiallyFilled && o.leaves == cold.qty:
+	case status == StatusNew && o.leaves != cold.qty ||
+		status == StatusPartiallyFilled && o.leaves == cold.qty:
 		return fmt.Errorf("%v with leaves %d of %d", status, o.leaves, cold.qty)
 	}
 	if o.rests() == o.status().Terminal() {

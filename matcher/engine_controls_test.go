@@ -28,9 +28,12 @@ func TestEngineControls(t *testing.T) {
 	r.want(control(SecurityControl, 0, 0, 1), "rejected sec=0 sell UNKNOWN_SECURITY")
 
 	r.want(control(PolicyControl, 0, 0, 2), "rejected sec=0 buy INVALID")
-	r.want(with(control(PolicyControl, 0, 0, 0), func(c *Command) { c.Qty = -1 }), "rejected sec=0 buy -1 INVALID")
-	r.want(with(control(PolicyControl, 0, 0, 0), func(c *Command) { c.LimitPx = -unit }), "rejected sec=0 buy @-1 INVALID")
-	set := with(control(PolicyControl, 0, 0, 1), func(c *Command) { c.PriceTicks, c.Qty, c.LimitPx = 7, 20, 30*unit })
+	r.want(with(control(PolicyControl, 0, 0, 0), func(c *Command) { c.Qty = -1 }),
+		"rejected sec=0 buy -1 INVALID")
+	r.want(with(control(PolicyControl, 0, 0, 0), func(c *Command) { c.LimitPx = -unit }),
+		"rejected sec=0 buy @-1 INVALID")
+	set := with(control(PolicyControl, 0, 0, 1),
+		func(c *Command) { c.PriceTicks, c.Qty, c.LimitPx = 7, 20, 30*unit })
 	r.want(set, "applied sec=0 20 @30")
 	if got, want := r.e.Policy(), (PolicyInfo{7, true, 20, 30 * unit}); got != want {
 		t.Errorf("policy %+v, want %+v", got, want)
@@ -85,7 +88,8 @@ func TestEngineKeepsWhatAControlDoesNotSay(t *testing.T) {
 	if got := r.e.securities.rows[id-1].enabledColumn(); got != 1 {
 		t.Errorf("a security that was not known has flags %d", got)
 	}
-	for _, c := range []Command{control(AccountControl, 9, 0, 0), control(SecurityControl, 0, aaa, 0)} {
+	for _, c := range []Command{control(AccountControl, 9, 0, 0),
+		control(SecurityControl, 0, aaa, 0)} {
 		c.Version = 1
 		r.want(keep(c, KeepEnabled), "rejected "+map[CommandType]string{AccountControl: "acct=9 sec=0 "}[c.Type]+"buy INVALID")
 	}
@@ -156,8 +160,10 @@ func TestEngineMarkersChangeNothing(t *testing.T) {
 	r := newRig(t, testGenesis())
 	r.want(NewCommand(SnapshotMark), "applied sec=0")
 	r.want(NewRiskExtract(20_000, 3), "applied sec=0")
-	r.want(with(NewCommand(SwapBook), func(c *Command) { c.AccountID = 1 }), "rejected acct=1 sec=0 buy INVALID")
-	r.want(with(NewCommand(SwaptionBook), func(c *Command) { c.AccountID = 1 }), "rejected acct=1 sec=0 buy INVALID")
+	r.want(with(NewCommand(SwapBook), func(c *Command) { c.AccountID = 1 }),
+		"rejected acct=1 sec=0 buy INVALID")
+	r.want(with(NewCommand(SwaptionBook), func(c *Command) { c.AccountID = 1 }),
+		"rejected acct=1 sec=0 buy INVALID")
 	if got := r.e.AppliedSeq(); got != 4 {
 		t.Errorf("applied %d, want 4", got)
 	}
@@ -166,7 +172,9 @@ func TestEngineMarkersChangeNothing(t *testing.T) {
 func TestEngineEventCarriesTheSequencedCommand(t *testing.T) {
 	r := newRig(t, testGenesis())
 	r.must(buy(1, 5, 100))
-	c := with(sell(2, 7, 100), func(c *Command) { c.InputSeq, c.EventTimeMillis, c.LeaderEpoch = 0xc0ffee, noon+7, 3 })
+	c := with(sell(2, 7, 100), func(c *Command) {
+		c.InputSeq, c.EventTimeMillis, c.LeaderEpoch = 0xc0ffee, noon+7, 3
+	})
 	said := r.do(c)
 	first := &said[0]
 	want := c
@@ -246,7 +254,8 @@ func TestEngineMarketPriceIsTheNewestOfTradesAndTicks(t *testing.T) {
 	r.want(tick(aaa, -1), "rejected buy INVALID")
 	r.want(tick(99, 5), "rejected sec=99 buy UNKNOWN_SECURITY")
 	r.now = noon
-	r.want(with(tick(aaa, 1), func(c *Command) { c.PriceTicks = 1_234_567 }), "applied @1.234567") // no grid for feeds
+	// no grid for feeds
+	r.want(with(tick(aaa, 1), func(c *Command) { c.PriceTicks = 1_234_567 }), "applied @1.234567")
 }
 
 func TestEngineRetainsTheYoungestTerminalOrders(t *testing.T) {
@@ -264,7 +273,8 @@ func TestEngineRetainsTheYoungestTerminalOrders(t *testing.T) {
 	if _, ok := r.e.Order(2); ok {
 		t.Error("order 2 is still there")
 	}
-	if o, ok := r.e.Order(4); !ok || o.Status != StatusRejected || o.Reason != UnknownAccount || o.AccountID != 99 {
+	if o, ok := r.e.Order(4); !ok || o.Status != StatusRejected || o.Reason != UnknownAccount ||
+		o.AccountID != 99 {
 		t.Errorf("order 4 is %+v, %v", o, ok)
 	}
 }
@@ -306,7 +316,10 @@ func TestEngineReadOutStopsWhenAsked(t *testing.T) {
 	if calls != 4 { // three open, and the first that is not
 		t.Errorf("%d orders until the first that is not open, want 4", calls)
 	}
-	r.e.EachLevel(0, Buy, func(int64, int64, int) bool { t.Error("security 0 has a level"); return true })
+	r.e.EachLevel(0, Buy, func(int64, int64, int) bool {
+		t.Error("security 0 has a level")
+		return true
+	})
 	r.e.EachLevel(aaa, 2, func(int64, int64, int) bool { t.Error("side 2 has a level"); return true })
 	var depth []string
 	for _, side := range []Side{Buy, Sell} {
@@ -320,7 +333,8 @@ func TestEngineReadOutStopsWhenAsked(t *testing.T) {
 	}
 	var positions []string
 	r.e.EachPosition(func(p PositionInfo) bool {
-		positions = append(positions, fmt.Sprintf("%d/%d:%d@%s", p.AccountID, p.SecurityID, p.Qty, trim(p.AverageCost)))
+		positions = append(positions, fmt.Sprintf("%d/%d:%d@%s", p.AccountID, p.SecurityID, p.Qty,
+			trim(p.AverageCost)))
 		return true
 	})
 	if got, want := fmt.Sprint(positions), "[2/1:-5@100 1/1:5@100]"; got != want {
@@ -336,7 +350,8 @@ func TestEngineReadOutStopsWhenAsked(t *testing.T) {
 	}
 	var keys []KeyInfo
 	r.e.EachKey(func(k KeyInfo) bool { keys = append(keys, k); return true })
-	if got, want := fmt.Sprint(keys), "[{11 0 1 ACCEPTED true 1} {12 0 2 ACCEPTED true 1} {13 0 4 ACCEPTED true 2}]"; got != want {
+	if got, want := fmt.Sprint(keys),
+		"[{11 0 1 ACCEPTED true 1} {12 0 2 ACCEPTED true 1} {13 0 4 ACCEPTED true 2}]"; got != want {
 		t.Errorf("keys %s, want %s", got, want)
 	}
 }

@@ -54,10 +54,12 @@ func (m *naive) known() bool {
 		if k.named && c.Version > 1 && k.account != c.AccountID {
 			continue
 		}
-		if c.PriceTicks != 0 && k.key == uint64(c.PriceTicks) && (k.kind == KeyContract) == (c.Type >= SwapBook) {
+		if c.PriceTicks != 0 && k.key == uint64(c.PriceTicks) &&
+			(k.kind == KeyContract) == (c.Type >= SwapBook) {
 			ev := Event{
 				Kind: EventRejected, Side: c.Side, Reason: Duplicate, TradeSeq: k.ref,
-				Px: int64(k.reason) | int64(k.kind)<<8, AccountID: c.AccountID, SecurityID: c.SecurityID, Qty: c.Qty,
+				Px: int64(k.reason) | int64(k.kind)<<8, AccountID: c.AccountID, SecurityID: c.SecurityID,
+				Qty: c.Qty,
 			}
 			if k.kind == KeyOrder {
 				ev.OrderRef = uint32(k.ref)
@@ -85,7 +87,8 @@ func (m *naive) remember(kind IdempotencyKind, ref uint64, reason RiskReason) {
 // best is the best resting price against a side, 0 if nobody is there.
 func (m *naive) best(security uint32, side Side) (px int64) {
 	for _, o := range m.open {
-		if o.security == security && o.side != side && (px == 0 || side == Buy && o.limit < px || side == Sell && o.limit > px) {
+		if o.security == security && o.side != side &&
+			(px == 0 || side == Buy && o.limit < px || side == Sell && o.limit > px) {
 			px = o.limit
 		}
 	}

@@ -135,7 +135,9 @@ func (m *naive) exposure(but *naiveOrder, qty int32, price int64) RiskReason {
 		used.Neg(used)
 		held.Neg(held)
 	}
-	add := func(sum *big.Int, a, b int64) { sum.Add(sum, new(big.Int).Mul(big.NewInt(a), big.NewInt(b))) }
+	add := func(sum *big.Int, a, b int64) {
+		sum.Add(sum, new(big.Int).Mul(big.NewInt(a), big.NewInt(b)))
+	}
 	for _, o := range m.open {
 		if o == but || o.account != c.AccountID || o.side != c.Side {
 			continue
@@ -241,7 +243,8 @@ func (m *naive) judge() RiskReason {
 // available is what others offer an order as far as bound.
 func (m *naive) available(o *naiveOrder, bound int64) (qty int64) {
 	for _, x := range m.open {
-		if x.security == o.security && x.side != o.side && x.account != o.account && crosses(o.side, bound, x.limit) {
+		if x.security == o.security && x.side != o.side && x.account != o.account &&
+			crosses(o.side, bound, x.limit) {
 			qty += int64(x.leaves)
 		}
 	}

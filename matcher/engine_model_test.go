@@ -58,8 +58,9 @@ type naiveOrder struct {
 
 func (o *naiveOrder) info() OrderInfo {
 	return OrderInfo{
-		Ref: o.ref, AccountID: o.account, SecurityID: o.security, Side: o.side, Status: o.status(), Reason: o.reason,
-		Qty: o.qty, Leaves: o.leaves, LimitPx: o.limit, LastPx: o.lastPx, LastQty: o.lastQty,
+		Ref: o.ref, AccountID: o.account, SecurityID: o.security, Side: o.side, Status: o.status(),
+		Reason: o.reason,
+		Qty:    o.qty, Leaves: o.leaves, LimitPx: o.limit, LastPx: o.lastPx, LastQty: o.lastQty,
 		CreatedMillis: o.created, UpdatedMillis: o.updated,
 	}
 }
@@ -148,7 +149,8 @@ func (m *naive) command() {
 	case ForceFill:
 		o := m.find(c)
 		worth := new(big.Int).Mul(big.NewInt(c.LimitPx), big.NewInt(int64(c.Qty)))
-		if o == nil || c.Qty < 1 || c.Qty > o.leaves || c.LimitPx < 1 || c.LimitPx%m.tick != 0 || !worth.IsInt64() {
+		if o == nil || c.Qty < 1 || c.Qty > o.leaves || c.LimitPx < 1 || c.LimitPx%m.tick != 0 ||
+			!worth.IsInt64() {
 			m.reject(Invalid)
 			return
 		}
@@ -384,7 +386,8 @@ func (m *naive) fill(o *naiveOrder, px int64, qty int32, counter uint32, flags u
 	p := m.position(o.account, o.security)
 	p.trade(signed(o.side, qty), px)
 	cash := big.NewInt(px)
-	m.accounts[o.account].executed.Add(m.accounts[o.account].executed, cash.Mul(cash, big.NewInt(signed(o.side, qty))))
+	m.accounts[o.account].executed.Add(m.accounts[o.account].executed,
+		cash.Mul(cash, big.NewInt(signed(o.side, qty))))
 	s := m.securities[o.security-1]
 	late := m.late(s)
 	if s.lastTrade = px; late == 0 {
@@ -392,7 +395,8 @@ func (m *naive) fill(o *naiveOrder, px int64, qty int32, counter uint32, flags u
 	}
 	o.lastPx, o.lastQty, o.updated = px, qty, m.cmd.EventTimeMillis
 	ev := m.say(Event{
-		Kind: EventFilled, Side: o.side, Status: o.status(), Flags: flags | late, Px: px, TradeSeq: m.tradeSeq,
+		Kind: EventFilled, Side: o.side, Status: o.status(), Flags: flags | late, Px: px,
+		TradeSeq: m.tradeSeq,
 		OrderRef: o.ref, AccountID: o.account, SecurityID: o.security, Qty: qty,
 	})
 	*ev.Detail() = Detail{

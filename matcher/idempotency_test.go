@@ -10,7 +10,8 @@ import (
 
 func TestEngineAnswersARepeatedKeyWithTheFirstDecision(t *testing.T) {
 	r := newRig(t, testGenesis())
-	duplicate := func(c Command, kind IdempotencyKind, ref uint64, orderRef uint32, decision RiskReason) {
+	duplicate := func(c Command, kind IdempotencyKind, ref uint64, orderRef uint32,
+		decision RiskReason) {
 		t.Helper()
 		refs := r.e.nextRef
 		said := r.do(c)
@@ -35,14 +36,16 @@ func TestEngineAnswersARepeatedKeyWithTheFirstDecision(t *testing.T) {
 	duplicate(keyed(trade(1, Buy, 1), 79), KeyTrade, 7, 0, PriceMissing)
 	r.must(keyed(trade(1, Buy, 1), 80)) // 10
 	duplicate(keyed(trade(1, Buy, 1), 80), KeyTrade, 10, 0, Accepted)
-	duplicate(keyed(buy(1, 1, 100), 80), KeyTrade, 10, 0, Accepted) // orders and trades share a key space
+	// orders and trades share a key space
+	duplicate(keyed(buy(1, 1, 100), 80), KeyTrade, 10, 0, Accepted)
 	r.must(keyed(replace(1, Buy, 1, 4, 100), 81))
 	duplicate(keyed(replace(1, Buy, 1, 4, 100), 81), KeyOrder, 1, 1, Accepted)
 	r.refused(keyed(replace(1, Buy, 1, 0, 100), 82), Invalid)
 	duplicate(keyed(replace(1, Buy, 1, 3, 100), 82), KeyOrder, 1, 1, Invalid)
 	// The key comes before the gate's verdict and before everything else.
 	r.must(control(PolicyControl, 0, 0, 1))
-	duplicate(with(keyed(buy(1, 5, 100), 77), func(c *Command) { c.OrderRef = uint32(NotEntitled) }), KeyOrder, 1, 1, Accepted)
+	duplicate(with(keyed(buy(1, 5, 100), 77), func(c *Command) { c.OrderRef = uint32(NotEntitled) }),
+		KeyOrder, 1, 1, Accepted)
 	r.must(policyOf(2, 0))
 	// A replaced order that is gone is still the first decision's.
 	r.must(cancel(1, 1))
@@ -88,7 +91,8 @@ func TestOneKeyOfTwoAccountsIsTwoKeys(t *testing.T) {
 			{keyed(bookFor(1), 77), KeyContract, 8}, {keyed(bookFor(2), 77), KeyContract, 9},
 		} {
 			said := r.do(tt.give)
-			if kind, ref, _ := said[0].Duplicated(); said[0].Reason != Duplicate || kind != tt.kind || ref != tt.ref {
+			if kind, ref, _ := said[0].Duplicated(); said[0].Reason != Duplicate || kind != tt.kind ||
+				ref != tt.ref {
 				t.Errorf("%+v: %q, %d %d, want %d %d", tt.give, describe(said), kind, ref, tt.kind, tt.ref)
 			}
 		}
@@ -119,7 +123,8 @@ func TestKeysOfVersion1MeetEveryAccount(t *testing.T) {
 	r.must(keyed(buy(2, 5, 100), 78))
 	var keys []KeyInfo
 	r.e.EachKey(func(k KeyInfo) bool { keys = append(keys, k); return true })
-	if got, want := fmt.Sprint(keys), "[{77 0 1 ACCEPTED false 0} {78 0 2 ACCEPTED true 1} {78 0 3 ACCEPTED true 2}]"; got != want {
+	if got, want := fmt.Sprint(keys),
+		"[{77 0 1 ACCEPTED false 0} {78 0 2 ACCEPTED true 1} {78 0 3 ACCEPTED true 2}]"; got != want {
 		t.Errorf("keys %s, want %s", got, want)
 	}
 }
@@ -184,7 +189,8 @@ func TestKeysMatchAModel(t *testing.T) {
 					order = order[1:]
 				}
 				if k.count != len(order) || k.place(0).key != order[0].key {
-					t.Fatalf("step %d: oldest of %d is %+v, want %v of %d", step, k.count, k.place(0), order[0], len(order))
+					t.Fatalf("step %d: oldest of %d is %+v, want %v of %d", step, k.count, k.place(0), order[0],
+						len(order))
 				}
 				if capacity > 64 && step%100 != 0 {
 					continue

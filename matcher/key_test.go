@@ -37,7 +37,8 @@ func TestKeyWithoutASecretIsFNV1aOfAccountAndClientID(t *testing.T) {
 		id      string
 		text    string
 	}{
-		{1, "a", "1:a"}, {22214, "order-17", "22214:order-17"}, {4294967295, "~ ", "4294967295:~ "}, {0, "x", "0:x"},
+		{1, "a", "1:a"}, {22214, "order-17", "22214:order-17"}, {4294967295, "~ ", "4294967295:~ "},
+		{0, "x", "0:x"},
 	} {
 		h := fnv.New64a()
 		h.Write([]byte(tt.text))
@@ -90,7 +91,8 @@ func TestNewClientKeysAreDifferentAndReadable(t *testing.T) {
 	if k, err := ParseClientKey(a); err != nil || !k.secret {
 		t.Errorf("%q: %v", a, err)
 	}
-	for _, bad := range []string{"x", "00", strings.Repeat("0", 31), strings.Repeat("g", 32), strings.Repeat("0", 34)} {
+	for _, bad := range []string{"x", "00", strings.Repeat("0", 31), strings.Repeat("g", 32),
+		strings.Repeat("0", 34)} {
 		if _, err := ParseClientKey(bad); err == nil {
 			t.Errorf("%q is read", bad)
 		}

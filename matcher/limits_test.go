@@ -32,7 +32,10 @@ func (a *auditor) look(e *Engine) {
 		return o.Open()
 	})
 	e.EachAccount(func(x AccountInfo) bool { a.before[x.ID] = x; return true })
-	e.EachPosition(func(p PositionInfo) bool { a.held[[2]uint32{p.AccountID, p.SecurityID}] = p.Qty; return true })
+	e.EachPosition(func(p PositionInfo) bool {
+		a.held[[2]uint32{p.AccountID, p.SecurityID}] = p.Qty
+		return true
+	})
 	e.EachSecurity(func(s SecurityInfo) bool {
 		a.markets[s.ID] = s.LastPx
 		var best [2]int64
@@ -54,7 +57,8 @@ func (a *auditor) reducing(c *Command, leaves int32) bool {
 	}
 	after += signed(c.Side, leaves)
 	for _, o := range a.orders {
-		if o.AccountID == c.AccountID && o.SecurityID == c.SecurityID && o.Side == c.Side && o.Ref != c.OrderRef {
+		if o.AccountID == c.AccountID && o.SecurityID == c.SecurityID && o.Side == c.Side &&
+			o.Ref != c.OrderRef {
 			after += signed(o.Side, o.Leaves)
 		}
 	}
@@ -144,7 +148,8 @@ func (a *auditor) positions(e *Engine) error {
 	a.look(e)
 	for at, now := range reach(a.orders, a.held) {
 		if now > max(policy.MaxPositionQty, then[at]) {
-			return fmt.Errorf("account %d could hold %d of security %d on side %d, after %d", at[0], now, at[1], at[2], then[at])
+			return fmt.Errorf("account %d could hold %d of security %d on side %d, after %d", at[0], now,
+				at[1], at[2], then[at])
 		}
 	}
 	return nil
@@ -175,7 +180,8 @@ func wild(rnd *rand.Rand, n int64, orders []OrderInfo) Command {
 		c.Type, c.PriceTicks = PriceTick, c.LimitPx
 	default:
 		c.Type, c.Side, c.PriceTicks = PolicyControl, 0, n
-		c.Qty, c.LimitPx = []int32{40, 150, 400}[rnd.IntN(3)], []int64{2_000, 12_000, 60_000}[rnd.IntN(3)]*unit
+		c.Qty, c.LimitPx = []int32{40, 150, 400}[rnd.IntN(3)],
+			[]int64{2_000, 12_000, 60_000}[rnd.IntN(3)]*unit
 	}
 	return c
 }
@@ -217,7 +223,8 @@ func TestNoFlowLeavesAnAccountBeyondAJudgedLimit(t *testing.T) {
 			if a.passed == 0 {
 				t.Error("no reduction passes a credit limit: the flow proves too little")
 			}
-			for _, reason := range []RiskReason{OrderNotional, CreditLimit, PositionLimit, ConcentrationLimit, SelfTradePrevented} {
+			for _, reason := range []RiskReason{OrderNotional, CreditLimit, PositionLimit,
+				ConcentrationLimit, SelfTradePrevented} {
 				if reasons[reason] == 0 {
 					t.Errorf("the flow never meets %v: it proves too little", reason)
 				}

@@ -41,7 +41,8 @@ func TestOrdersAreNumberedBeyond32Bits(t *testing.T) {
 			wants(limit(4, Buy, 5, 95), "2 4294967300")     // refused, and numbered too
 			wants(keyed(buy(1, 5, 93), 70), "2 4294967294") // a repetition names the first
 			wants(keyed(buy(1, 5, 93), 71), "2 4294967297")
-			wants(sell(2, 7, 93), "1 4294967301", "3 4294967301 with 4294967299", "3 4294967299 with 4294967301",
+			wants(sell(2, 7, 93), "1 4294967301", "3 4294967301 with 4294967299",
+				"3 4294967299 with 4294967301",
 				"3 4294967301 with 4294967297", "3 4294967297 with 4294967301")
 			wants(keyed(replace(1, Buy, 1, 4, 93), 72), "5 4294967297")
 			wants(keyed(replace(1, Buy, 1, 4, 93), 72), "2 4294967297")

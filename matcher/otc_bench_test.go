@@ -48,8 +48,10 @@ func book(e *Engine, out *Outlet, lo, hi int) {
 		for i := range batch[:n] {
 			at := lo + i
 			terms := ContractTerms{
-				AccountID: uint32(at%flowEngineAccounts) + 1, Side: Side(at & 1), Notional: 1_000_000, FixedRate: 25_000,
-				Effective: 20_000, Maturity: 21_000, Convention: uint32(at % 5), Swaption: at&2 != 0, Expiry: 19_000,
+				AccountID: uint32(at%flowEngineAccounts) + 1, Side: Side(at & 1), Notional: 1_000_000,
+				FixedRate: 25_000,
+				Effective: 20_000, Maturity: 21_000, Convention: uint32(at % 5), Swaption: at&2 != 0,
+				Expiry: 19_000,
 			}
 			batch[i] = terms.Command()
 			batch[i].PriceTicks, batch[i].EventTimeMillis = int64(uint64(at+1)*0x9e3779b97f4a7c15), noon

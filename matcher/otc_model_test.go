@@ -20,7 +20,8 @@ func (m *naive) book() {
 	info := ContractInfo{ID: m.seq, ContractTerms: termsAt(c.Bytes()[8:])}
 	reason := m.judgeBooking(&info.ContractTerms)
 	m.remember(KeyContract, m.seq, reason)
-	ev := Event{Kind: EventContract, Side: c.Side, Px: c.LimitPx, AccountID: c.AccountID, Qty: c.Qty, Reason: reason}
+	ev := Event{Kind: EventContract, Side: c.Side, Px: c.LimitPx, AccountID: c.AccountID, Qty: c.Qty,
+		Reason: reason}
 	if reason != Accepted {
 		ev.Kind = EventRejected
 	} else {
@@ -92,7 +93,8 @@ func (m *naive) compareContracts(t *testing.T, e *Engine) {
 	at := 0
 	e.EachContract(func(got ContractInfo) bool {
 		if at == len(m.contracts) || got != m.contracts[at] {
-			t.Fatalf("contract number %d is %+v, want one of %d: %+v", at, got, len(m.contracts), m.contracts[at:])
+			t.Fatalf("contract number %d is %+v, want one of %d: %+v", at, got, len(m.contracts),
+				m.contracts[at:])
 		}
 		at++
 		return true
@@ -121,7 +123,8 @@ func (p *pilot) booking(c *Command, w []byte) {
 func TestBookingsLeaveEquitiesAlone(t *testing.T) {
 	rnd := seeded(t)
 	g := crowded()
-	g.Limits.IdempotencyCapacity = 1024 // both families share the memory: none of the tape's keys is to leave it
+	// both families share the memory: none of the tape's keys is to leave it
+	g.Limits.IdempotencyCapacity = 1024
 	g.Limits.MaxContracts = 1 << 12
 	with, without := newRig(t, g), newRig(t, g)
 	p := newPilot()

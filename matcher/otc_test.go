@@ -12,7 +12,8 @@ import (
 // swap is a booking that nothing refuses: account 1 pays 2.5 % on 1,000 units.
 func swap() ContractTerms {
 	return ContractTerms{
-		AccountID: 1, Side: Sell, Notional: 1_000, FixedRate: 25_000, Effective: 20_000, Maturity: 21_000, Convention: 2,
+		AccountID: 1, Side: Sell, Notional: 1_000, FixedRate: 25_000, Effective: 20_000, Maturity: 21_000,
+		Convention: 2,
 	}
 }
 
@@ -42,10 +43,12 @@ func TestBookingsArePackedAsTheFormatSays(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		terms ContractTerms
-		want  string // the record: header, inputSeq, time, limitPx, priceTicks, orderRef, account, security, qty, …
+		// the record: header, inputSeq, time, limitPx, priceTicks, orderRef, account, security, qty, …
+		want string
 	}{
 		{"swap", ContractTerms{
-			AccountID: 0x51525354, Side: Sell, Notional: 0x71727374, FixedRate: -2, Effective: 0x4142, Maturity: 0x4344,
+			AccountID: 0x51525354, Side: Sell, Notional: 0x71727374, FixedRate: -2, Effective: 0x4142,
+			Maturity:   0x4344,
 			Convention: 0x61626364,
 		}, "380001006f000200 0000000000000000 0000000000000000 feffffffffffffff 0000000000000000" +
 			"42414443 54535251 64636261 74737271 00000000 0c 01 0000"},
@@ -71,7 +74,8 @@ func TestBookingsArePackedAsTheFormatSays(t *testing.T) {
 			at   int
 			with byte
 			want error
-		}{{0, 40, ErrBlockLength}, {2, 2, ErrTemplate}, {6, 3, ErrVersion}, {61, 2, ErrSide}, {62, 16, ErrFlags}, {63, 1, ErrFlags}} {
+		}{{0, 40, ErrBlockLength}, {2, 2, ErrTemplate}, {6, 3, ErrVersion}, {61, 2, ErrSide},
+			{62, 16, ErrFlags}, {63, 1, ErrFlags}} {
 			b := slices.Clone(want)
 			b[hostile.at] = hostile.with
 			if _, err := Decode(b); !errors.Is(err, hostile.want) {
@@ -88,7 +92,8 @@ func TestBookingsArePackedAsTheFormatSays(t *testing.T) {
 	// What eight bits cannot hold must not become another convention.
 	terms := termed(swaption(), func(t *ContractTerms) { t.Convention = 256 })
 	wide := terms.Command()
-	if got, _ := wide.ContractTerms(); got.Representable() || got.Style != Bermudan || got.Expiry != 19_990 {
+	if got, _ := wide.ContractTerms(); got.Representable() || got.Style != Bermudan ||
+		got.Expiry != 19_990 {
 		t.Errorf("convention 256 becomes %+v", got)
 	}
 }
@@ -102,7 +107,8 @@ func TestBookingsMakeContractsAndNothingElse(t *testing.T) {
 	said := r.do(booked(swaption(), 7))
 	ev := &said[0]
 	if terms, ok := ev.Cmd().ContractTerms(); len(said) != 1 || ev.Kind != EventContract ||
-		ev.Flags != EventFirst|EventLast || !ok || terms != swaption() || ev.Cmd().InputSeq != ev.InputSeq {
+		ev.Flags != EventFirst|EventLast || !ok || terms != swaption() ||
+		ev.Cmd().InputSeq != ev.InputSeq {
 		t.Errorf("the booking says %+v of %+v", said, terms)
 	}
 	r.want(booked(termed(swap(), func(t *ContractTerms) { t.FixedRate, t.Side = -1, Buy }), noKey),
@@ -155,13 +161,15 @@ func TestBookingsAreRefusedInTheOrderOfTheReasons(t *testing.T) {
 func TestBookingsInUnusableTermsAreInvalid(t *testing.T) {
 	r := newRig(t, testGenesis())
 	for name, change := range map[string]func(t *ContractTerms){
-		"no notional":                  func(t *ContractTerms) { t.Notional = 0 },
-		"a negative notional":          func(t *ContractTerms) { t.Notional = -1_000 },
-		"no rate":                      func(t *ContractTerms) { t.FixedRate = 0 },
-		"maturity on the effective":    func(t *ContractTerms) { t.Maturity = t.Effective },
-		"maturity before it":           func(t *ContractTerms) { t.Maturity = t.Effective - 1 },
-		"the first unknown convention": func(t *ContractTerms) { t.Convention = uint32(ConventionCount()) },
-		"the last unknown convention":  func(t *ContractTerms) { t.Convention = 255 },
+		"no notional":               func(t *ContractTerms) { t.Notional = 0 },
+		"a negative notional":       func(t *ContractTerms) { t.Notional = -1_000 },
+		"no rate":                   func(t *ContractTerms) { t.FixedRate = 0 },
+		"maturity on the effective": func(t *ContractTerms) { t.Maturity = t.Effective },
+		"maturity before it":        func(t *ContractTerms) { t.Maturity = t.Effective - 1 },
+		"the first unknown convention": func(t *ContractTerms) {
+			t.Convention = uint32(ConventionCount())
+		},
+		"the last unknown convention": func(t *ContractTerms) { t.Convention = 255 },
 	} {
 		r.refused(booked(termed(swap(), change), noKey), Invalid)
 		r.refused(booked(termed(swaption(), change), noKey), Invalid)
@@ -169,8 +177,10 @@ func TestBookingsInUnusableTermsAreInvalid(t *testing.T) {
 			t.Errorf("%s is representable", name)
 		}
 	}
-	r.refused(booked(termed(swap(), func(t *ContractTerms) { t.Convention = 1 << 31 }), noKey), Invalid)
-	r.refused(booked(termed(swaption(), func(t *ContractTerms) { t.Expiry = t.Effective + 1 }), noKey), Invalid)
+	r.refused(booked(termed(swap(), func(t *ContractTerms) { t.Convention = 1 << 31 }), noKey),
+		Invalid)
+	r.refused(booked(termed(swaption(), func(t *ContractTerms) { t.Expiry = t.Effective + 1 }), noKey),
+		Invalid)
 	r.refused(booked(termed(swaption(), func(t *ContractTerms) { t.Style = 3 }), noKey), Invalid)
 	for _, flag := range []uint16{FlagIOC, FlagFOK, FlagPostOnly} {
 		r.refused(flags(booked(swap(), noKey), flag), Invalid)
@@ -182,9 +192,12 @@ func TestBookingsInUnusableTermsAreInvalid(t *testing.T) {
 	g := testGenesis()
 	g.Limits.MaxOrderNotional, g.Limits.CreditLimit = maxInt64, maxInt64
 	r = newRig(t, g)
-	r.must(booked(ContractTerms{AccountID: 1, Notional: 1<<31 - 1, FixedRate: minInt64, Maturity: 1}, noKey))
-	r.must(flags(booked(ContractTerms{AccountID: 1, Notional: 1, FixedRate: maxInt64, Effective: 65_534, Maturity: 65_535,
-		Convention: uint32(ConventionCount()) - 1, Swaption: true, Expiry: 65_534, Style: American}, noKey), FlagShadow))
+	r.must(booked(ContractTerms{AccountID: 1, Notional: 1<<31 - 1, FixedRate: minInt64, Maturity: 1},
+		noKey))
+	r.must(flags(booked(ContractTerms{AccountID: 1, Notional: 1, FixedRate: maxInt64,
+		Effective: 65_534, Maturity: 65_535,
+		Convention: uint32(ConventionCount()) - 1, Swaption: true, Expiry: 65_534, Style: American},
+		noKey), FlagShadow))
 }
 
 // Credit is judged, and never used up.
@@ -215,7 +228,8 @@ func TestBookingsAreJudgedByCreditAndUseNone(t *testing.T) {
 			r.must(limit(2, side.Opposite(), 3, 100)) // 300 of them are executed
 			book(most, 400, Accepted)
 			book(over, 400, CreditLimit)
-			r.must(limit(1, side.Opposite(), 2, 110-20*int64(side))) // rests the other way, less than what it would give back
+			// rests the other way, less than what it would give back
+			r.must(limit(1, side.Opposite(), 2, 110-20*int64(side)))
 			book(most, 400, Accepted)
 			book(over, 400, CreditLimit)
 			r.must(limit(1, side, 11, 100)) // and equities have the whole of their credit
@@ -238,15 +252,21 @@ func TestContractKeysAreAFamilyOfTheirOwn(t *testing.T) {
 		r.must(tick(aaa, 100))
 		order := r.must(keyed(buy(1, 5, 90), 7))
 		r.must(keyed(trade(2, Buy, 5), 8))
-		r.must(booked(swap(), 7))                                                                             // 4
-		r.must(booked(swaption(), 8))                                                                         // 5
-		r.refused(booked(termed(swap(), func(t *ContractTerms) { t.Style = 0; t.Notional = 0 }), 9), Invalid) // 6
+		// 4
+		r.must(booked(swap(), 7))
+		// 5
+		r.must(booked(swaption(), 8))
+		// 6
+		r.refused(booked(termed(swap(), func(t *ContractTerms) { t.Style = 0; t.Notional = 0 }), 9),
+			Invalid)
 		duplicate := func(c Command, kind IdempotencyKind, ref uint64, decision RiskReason) {
 			t.Helper()
 			ev := r.do(c)[0]
 			gotKind, gotRef, gotDecision := ev.Duplicated()
-			if ev.Kind != EventRejected || ev.Reason != Duplicate || gotKind != kind || gotRef != ref || gotDecision != decision {
-				t.Errorf("%+v\n got %+v of kind %d, %d %v; want kind %d, %d %v", c, ev, gotKind, gotRef, gotDecision, kind, ref, decision)
+			if ev.Kind != EventRejected || ev.Reason != Duplicate || gotKind != kind || gotRef != ref ||
+				gotDecision != decision {
+				t.Errorf("%+v\n got %+v of kind %d, %d %v; want kind %d, %d %v", c, ev, gotKind, gotRef,
+					gotDecision, kind, ref, decision)
 			}
 			if kind == KeyContract && (ev.OrderRef != 0 || ev.SecurityID != 0) {
 				t.Errorf("a repeated booking speaks of order %d and security %d", ev.OrderRef, ev.SecurityID)
@@ -275,11 +295,16 @@ func TestStateHashCoversEveryTerm(t *testing.T) {
 	}
 	seen := map[[32]byte]string{hashOf(swaption()): "nothing"}
 	for name, change := range map[string]func(t *ContractTerms){
-		"account": func(t *ContractTerms) { t.AccountID = 2 }, "side": func(t *ContractTerms) { t.Side = Buy },
-		"notional": func(t *ContractTerms) { t.Notional++ }, "rate": func(t *ContractTerms) { t.FixedRate = -t.FixedRate },
-		"effective": func(t *ContractTerms) { t.Effective++ }, "maturity": func(t *ContractTerms) { t.Maturity++ },
-		"convention": func(t *ContractTerms) { t.Convention++ }, "expiry": func(t *ContractTerms) { t.Expiry++ },
-		"style": func(t *ContractTerms) { t.Style++ }, "product": func(t *ContractTerms) { *t = swap() },
+		"account":    func(t *ContractTerms) { t.AccountID = 2 },
+		"side":       func(t *ContractTerms) { t.Side = Buy },
+		"notional":   func(t *ContractTerms) { t.Notional++ },
+		"rate":       func(t *ContractTerms) { t.FixedRate = -t.FixedRate },
+		"effective":  func(t *ContractTerms) { t.Effective++ },
+		"maturity":   func(t *ContractTerms) { t.Maturity++ },
+		"convention": func(t *ContractTerms) { t.Convention++ },
+		"expiry":     func(t *ContractTerms) { t.Expiry++ },
+		"style":      func(t *ContractTerms) { t.Style++ },
+		"product":    func(t *ContractTerms) { *t = swap() },
 	} {
 		hash := hashOf(termed(swaption(), change))
 		if other, ok := seen[hash]; ok {
@@ -328,7 +353,8 @@ func TestContractIDs(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"", "SW-", "SWPT-", "SW-0", "SW-01", "SW-+1", "SW--1", "sw-1", "SWPT1", "SWP-1", "SW-1 ", " SW-1", "SW-1x",
+		"", "SW-", "SWPT-", "SW-0", "SW-01", "SW-+1", "SW--1", "sw-1", "SWPT1", "SWP-1", "SW-1 ", " SW-1",
+		"SW-1x",
 		"SW-18446744073709551616", "1", "ord-1", "SW-1_0", "SW-0x1",
 	} {
 		if swaption, id, ok := ParseContractID(text); ok || id != 0 || swaption {
@@ -350,7 +376,8 @@ func TestConventionsAndStylesAreWhatTheContractSays(t *testing.T) {
 		got, ok := ConventionAt(uint32(i))
 		index, known := ConventionIndex([]byte(w.Name))
 		if got != w || !ok || index != uint32(i) || !known {
-			t.Errorf("convention %d is %+v (%v), its name leads to %d (%v); want %+v", i, got, ok, index, known, w)
+			t.Errorf("convention %d is %+v (%v), its name leads to %d (%v); want %+v", i, got, ok, index,
+				known, w)
 		}
 	}
 	if _, ok := ConventionAt(uint32(len(want))); ok || ConventionCount() != len(want) {

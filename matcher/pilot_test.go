@@ -144,7 +144,8 @@ func (p *pilot) command(w []byte) Command {
 
 // order makes an ORDER_NEW of a time in force, sometimes with a key or a verdict.
 func (p *pilot) order(c *Command, w []byte) {
-	c.Flags = []uint16{0, 0, 0, 0, 0, 0, 0, 0, FlagIOC, FlagIOC, FlagFOK, FlagFOK, FlagPostOnly, FlagPostOnly,
+	c.Flags = []uint16{0, 0, 0, 0, 0, 0, 0, 0, FlagIOC, FlagIOC, FlagFOK, FlagFOK, FlagPostOnly,
+		FlagPostOnly,
 		FlagIOC | FlagFOK, FlagShadow}[w[6]%16]
 	if w[6] > 230 {
 		c.LimitPx = 0

@@ -20,7 +20,8 @@ func compare(t *testing.T, r *rig, m *naive, tape []byte, seen func([]Event)) {
 		got := r.do(c)
 		want := m.apply(c)
 		if !slices.Equal(got, want) {
-			t.Fatalf("step %d %+v\n got %q\nwant %q\n got %+v\nwant %+v", step, c, describe(got), describe(want), got, want)
+			t.Fatalf("step %d %+v\n got %q\nwant %q\n got %+v\nwant %+v", step, c, describe(got),
+				describe(want), got, want)
 		}
 		m.compare(t, r.e)
 		p.saw(got)
@@ -66,8 +67,9 @@ func (m *naive) compare(t *testing.T, e *Engine) {
 	e.EachSecurity(func(s SecurityInfo) bool {
 		w := m.securities[s.ID-1]
 		want := SecurityInfo{
-			ID: s.ID, Ticker: w.ticker, Controlled: w.known, Enabled: w.enabled, Halted: w.halted, Restricted: w.restricted,
-			LastPx: w.lastPx, LastPxTimeMillis: w.lastTime, LastTradePx: w.lastTrade,
+			ID: s.ID, Ticker: w.ticker, Controlled: w.known, Enabled: w.enabled, Halted: w.halted,
+			Restricted: w.restricted,
+			LastPx:     w.lastPx, LastPxTimeMillis: w.lastTime, LastTradePx: w.lastTrade,
 		}
 		if s != want {
 			t.Fatalf("security %+v, want %+v", s, want)

@@ -99,7 +99,8 @@ func (r *rig) want(c Command, lines ...string) {
 	r.t.Helper()
 	got := describe(r.do(c))
 	if !slices.Equal(got, lines) {
-		r.t.Errorf("%+v\n got %s\nwant %s", c, strings.Join(got, "\n     "), strings.Join(lines, "\n     "))
+		r.t.Errorf("%+v\n got %s\nwant %s", c, strings.Join(got, "\n     "),
+			strings.Join(lines, "\n     "))
 	}
 }
 

@@ -30,10 +30,13 @@ func TestEngineRefusesWithEachReason(t *testing.T) {
 		last   Command
 		want   RiskReason
 	}{
-		{"gate's verdict", nil, with(buy(1, 1, 100), func(c *Command) { c.OrderRef = uint32(NotEntitled) }), NotEntitled},
+		{"gate's verdict", nil, with(buy(1, 1, 100),
+			func(c *Command) { c.OrderRef = uint32(NotEntitled) }), NotEntitled},
 		{"gate's verdict on a trade", []Command{tick(aaa, 100)},
-			with(trade(1, Buy, 1), func(c *Command) { c.OrderRef = uint32(ControlStateStale) }), ControlStateStale},
-		{"gate's verdict that is none", nil, with(buy(1, 1, 100), func(c *Command) { c.OrderRef = 99 }), InternalPolicyError},
+			with(trade(1, Buy, 1), func(c *Command) { c.OrderRef = uint32(ControlStateStale) }),
+			ControlStateStale},
+		{"gate's verdict that is none", nil, with(buy(1, 1, 100), func(c *Command) { c.OrderRef = 99 }),
+			InternalPolicyError},
 		{"gate cannot say duplicate", nil,
 			with(buy(1, 1, 100), func(c *Command) { c.OrderRef = uint32(Duplicate) }), InternalPolicyError},
 		{"kill switch", []Command{kill}, buy(1, 1, 100), KillSwitch},
@@ -45,7 +48,8 @@ func TestEngineRefusesWithEachReason(t *testing.T) {
 		{"security beyond any", nil, at(buy(1, 1, 100), math.MaxUint32), UnknownSecurity},
 		{"disabled security", nil, at(buy(1, 1, 100), disabledSecurity), SecurityDisabled},
 		{"halted security", nil, at(buy(1, 1, 100), haltedSecurity), SecurityDisabled},
-		{"restricted security", []Command{control(RestrictionControl, 0, aaa, 1)}, buy(1, 1, 100), Restricted},
+		{"restricted security", []Command{control(RestrictionControl, 0, aaa, 1)}, buy(1, 1, 100),
+			Restricted},
 		{"disabled before restricted", []Command{
 			control(RestrictionControl, 0, aaa, 1), control(SecurityControl, 0, aaa, 0),
 		}, buy(1, 1, 100), SecurityDisabled},
@@ -55,35 +59,48 @@ func TestEngineRefusesWithEachReason(t *testing.T) {
 		{"off the grid", nil, with(buy(1, 1, 100), func(c *Command) { c.LimitPx += 500 }), Invalid},
 		{"two times in force", nil, flags(buy(1, 1, 100), FlagIOC|FlagFOK), Invalid},
 		{"post only and immediate", nil, flags(buy(1, 1, 100), FlagIOC|FlagPostOnly), Invalid},
-		{"market and post only", []Command{tick(aaa, 100)}, flags(market(1, Buy, 1), FlagPostOnly), Invalid},
+		{"market and post only", []Command{tick(aaa, 100)}, flags(market(1, Buy, 1), FlagPostOnly),
+			Invalid},
 		{"order size", nil, buy(1, 101, 1), OrderSize},
 		{"trade size", []Command{tick(aaa, 1)}, trade(1, Buy, 101), OrderSize},
 		{"market order without any price", nil, market(1, Buy, 1), PriceMissing},
-		{"market order with a price on its own side only", []Command{buy(2, 1, 100)}, market(1, Buy, 1), PriceMissing},
+		{"market order with a price on its own side only", []Command{buy(2, 1, 100)}, market(1, Buy, 1),
+			PriceMissing},
 		{"trade without a market price", []Command{sell(2, 1, 100)}, trade(1, Buy, 1), PriceMissing},
-		{"market order on an old price", []Command{tick(aaa, 100), sell(2, 1, 100)}, late(market(1, Buy, 1), 30_001), PriceStale},
+		{"market order on an old price", []Command{tick(aaa, 100), sell(2, 1, 100)},
+			late(market(1, Buy, 1), 30_001), PriceStale},
 		{"trade on an old price", []Command{tick(aaa, 100)}, late(trade(1, Buy, 1), 30_001), PriceStale},
-		{"over the collar", []Command{tick(aaa, 50)}, with(buy(1, 1, 75), func(c *Command) { c.LimitPx += 1000 }), PriceCollar},
-		{"under the collar", []Command{tick(aaa, 50)}, with(sell(1, 1, 25), func(c *Command) { c.LimitPx -= 1000 }), PriceCollar},
+		{"over the collar", []Command{tick(aaa, 50)},
+			with(buy(1, 1, 75), func(c *Command) { c.LimitPx += 1000 }), PriceCollar},
+		{"under the collar", []Command{tick(aaa, 50)},
+			with(sell(1, 1, 25), func(c *Command) { c.LimitPx -= 1000 }), PriceCollar},
 		{"collar of an old price", []Command{tick(aaa, 50)}, late(buy(1, 1, 80), 1e9), PriceCollar},
 		{"order notional", nil, buy(1, 100, 101), OrderNotional},
 		{"order notional that overflows", nil, with(buy(1, 100, 1), func(c *Command) {
 			c.LimitPx = math.MaxInt64 / 1000 * 1000
 		}), OrderNotional},
-		{"market order's notional at the market price", []Command{tick(aaa, 101)}, market(1, Buy, 100), OrderNotional},
+		{"market order's notional at the market price", []Command{tick(aaa, 101)}, market(1, Buy, 100),
+			OrderNotional},
 		{"trade's notional", []Command{tick(aaa, 101)}, trade(1, Buy, 100), OrderNotional},
 		{"credit of open buys", []Command{buy(1, 100, 100)}, inBBB(buy(1, 51, 100)), CreditLimit},
 		{"credit of open sells", []Command{sell(1, 100, 100)}, inBBB(sell(1, 51, 100)), CreditLimit},
-		{"credit of executed buys", []Command{tick(aaa, 100), trade(1, Buy, 100)}, inBBB(buy(1, 51, 100)), CreditLimit},
-		{"credit of executed sells", []Command{tick(aaa, 100), trade(1, Sell, 100)}, inBBB(sell(1, 51, 100)), CreditLimit},
-		{"credit of a trade", []Command{tick(aaa, 100), inBBB(buy(1, 100, 100))}, trade(1, Buy, 51), CreditLimit},
+		{"credit of executed buys", []Command{tick(aaa, 100), trade(1, Buy, 100)}, inBBB(buy(1, 51, 100)),
+			CreditLimit},
+		{"credit of executed sells", []Command{tick(aaa, 100), trade(1, Sell, 100)},
+			inBBB(sell(1, 51, 100)), CreditLimit},
+		{"credit of a trade", []Command{tick(aaa, 100), inBBB(buy(1, 100, 100))}, trade(1, Buy, 51),
+			CreditLimit},
 		{"position of open buys", []Command{buy(1, 100, 10)}, buy(1, 51, 10), PositionLimit},
 		{"position of open sells", []Command{sell(1, 100, 10)}, sell(1, 51, 10), PositionLimit},
 		{"position held", []Command{tick(aaa, 10), trade(1, Buy, 100)}, buy(1, 51, 10), PositionLimit},
-		{"position short", []Command{tick(aaa, 10), trade(1, Sell, 100)}, trade(1, Sell, 51), PositionLimit},
-		{"concentration", []Command{tick(aaa, 100), trade(1, Buy, 100)}, buy(1, 21, 100), ConcentrationLimit},
-		{"concentration at the order's own price", []Command{tick(aaa, 100), trade(1, Buy, 100)}, buy(1, 10, 120), ConcentrationLimit},
-		{"concentration short", []Command{tick(aaa, 100), trade(1, Sell, 100)}, trade(1, Sell, 21), ConcentrationLimit},
+		{"position short", []Command{tick(aaa, 10), trade(1, Sell, 100)}, trade(1, Sell, 51),
+			PositionLimit},
+		{"concentration", []Command{tick(aaa, 100), trade(1, Buy, 100)}, buy(1, 21, 100),
+			ConcentrationLimit},
+		{"concentration at the order's own price", []Command{tick(aaa, 100), trade(1, Buy, 100)},
+			buy(1, 10, 120), ConcentrationLimit},
+		{"concentration short", []Command{tick(aaa, 100), trade(1, Sell, 100)}, trade(1, Sell, 21),
+			ConcentrationLimit},
 		{"capacity", []Command{buy(1, 1, 1), buy(2, 1, 1), buy(3, 1, 1)}, buy(1, 1, 1), Capacity},
 		{"a contract in no terms", nil, control(SwapBook, 1, 0, 0), Invalid},
 	}
@@ -109,17 +126,22 @@ func TestEngineLetsInWhatIsWithinTheLimits(t *testing.T) {
 		{"order notional", nil, buy(1, 100, 100)},
 		{"collar", []Command{tick(aaa, 50)}, buy(1, 1, 75)},
 		{"collar below", []Command{tick(aaa, 50)}, sell(1, 1, 25)},
-		{"age", []Command{tick(aaa, 100)}, with(trade(1, Buy, 1), func(c *Command) { c.EventTimeMillis = noon + 30_000 })},
+		{"age", []Command{tick(aaa, 100)}, with(trade(1, Buy, 1),
+			func(c *Command) { c.EventTimeMillis = noon + 30_000 })},
 		{"credit", []Command{buy(1, 100, 100)}, at(buy(1, 50, 100), bbb)},
 		{"credit of the other side is its own", []Command{buy(1, 100, 100)}, at(sell(1, 100, 100), bbb)},
 		{"sales give back credit", []Command{
-			tick(aaa, 100), trade(1, Buy, 100), tick(bbb, 100), at(trade(1, Buy, 50), bbb), trade(1, Sell, 50),
+			tick(aaa, 100), trade(1, Buy, 100), tick(bbb, 100), at(trade(1, Buy, 50), bbb),
+			trade(1, Sell, 50),
 		}, at(buy(1, 50, 100), ccc)},
 		{"position", []Command{buy(1, 100, 10)}, buy(1, 50, 10)},
-		{"position the other way", []Command{tick(aaa, 10), trade(1, Buy, 100), trade(1, Buy, 50)}, sell(1, 100, 10)},
+		{"position the other way", []Command{tick(aaa, 10), trade(1, Buy, 100), trade(1, Buy, 50)},
+			sell(1, 100, 10)},
 		{"concentration", []Command{tick(aaa, 100), trade(1, Buy, 100)}, buy(1, 20, 100)},
-		{"capacity is for orders that may rest", []Command{buy(1, 1, 1), buy(2, 1, 1), buy(3, 1, 1)}, flags(buy(1, 1, 1), FlagIOC)},
-		{"market order judged at the collar around the opposite best", []Command{sell(2, 66, 100)}, market(1, Buy, 66)},
+		{"capacity is for orders that may rest", []Command{buy(1, 1, 1), buy(2, 1, 1), buy(3, 1, 1)},
+			flags(buy(1, 1, 1), FlagIOC)},
+		{"market order judged at the collar around the opposite best", []Command{sell(2, 66, 100)},
+			market(1, Buy, 66)},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -158,7 +180,12 @@ func TestEngineChecksInTheOrderOfTheContract(t *testing.T) {
 		{Invalid, func() { c.LimitPx = 200 * unit }},
 		{OrderSize, func() { c.Qty = 100 }},
 		{PriceCollar, func() { r.must(tick(aaa, 200)) }},
-		{OrderNotional, func() { c.LimitPx = 101 * unit; c.Qty = 99; r.must(tick(aaa, 101)); c.SecurityID = aaa }},
+		{OrderNotional, func() {
+			c.LimitPx = 101 * unit
+			c.Qty = 99
+			r.must(tick(aaa, 101))
+			c.SecurityID = aaa
+		}},
 		{PositionLimit, func() { c.Qty = 50 }},
 		{ConcentrationLimit, func() { c.LimitPx = 80 * unit }},
 		{Accepted, func() {}},
@@ -184,7 +211,8 @@ func TestEngineRefusesWhereArithmeticWouldOverflow(t *testing.T) {
 	g := testGenesis()
 	l := &g.Limits
 	l.MaxOrderQty, l.MaxOrderNotional = math.MaxInt32, math.MaxInt64
-	l.MaxPositionQty, l.MaxConcentrationNotional, l.CreditLimit = math.MaxInt64, math.MaxInt64, math.MaxInt64
+	l.MaxPositionQty, l.MaxConcentrationNotional, l.CreditLimit = math.MaxInt64, math.MaxInt64,
+		math.MaxInt64
 	l.PriceCollarBps = 0
 	r := newRig(t, g)
 	const most = math.MaxInt64 / 1000 * 1000
@@ -204,7 +232,8 @@ func TestEngineRefusesWhereArithmeticWouldOverflow(t *testing.T) {
 	row := r.e.positions.at(2, bbb)
 	r.e.positions.rows[row].quantity = math.MaxInt64 - 5
 	r.refused(with(at(buy(3, 6, 0), 1000), func(c *Command) { c.SecurityID = bbb }), PositionLimit)
-	r.refused(with(at(buy(3, 5, 0), 1000), func(c *Command) { c.SecurityID = bbb }), ConcentrationLimit)
+	r.refused(with(at(buy(3, 5, 0), 1000), func(c *Command) { c.SecurityID = bbb }),
+		ConcentrationLimit)
 }
 
 // The collar compares products of 128 bits.
@@ -255,7 +284,8 @@ func TestAccountCashStandsAtTheEndOfTheRange(t *testing.T) {
 	for _, tt := range tests {
 		a := account{executed: tt.executed}
 		if a.settle(tt.side, tt.notional); a.executed != tt.want {
-			t.Errorf("%d, side %d, %d: got %d, want %d", tt.executed, tt.side, tt.notional, a.executed, tt.want)
+			t.Errorf("%d, side %d, %d: got %d, want %d", tt.executed, tt.side, tt.notional, a.executed,
+				tt.want)
 		}
 	}
 }

@@ -33,27 +33,30 @@ func TestMarketOrderStopsAtTheCollar(t *testing.T) {
 		last   Command
 		want   []string
 	}{
-		{"a purchase", []Command{sell(2, 5, 15), sell(2, 5, 16), tick(aaa, 10)}, market(1, Buy, 10), []string{
-			"accepted ref=3 acct=1 buy 10",
-			"filled ref=3 acct=1 buy 5 @15 trade=1 leaves=5 counter=1 pos=5 avg=15 PARTIALLY_FILLED aggressor",
-			"filled ref=1 acct=2 sell 5 @15 trade=2 counter=3 pos=-5 avg=15 FILLED",
-			"canceled ref=3 acct=1 buy 5 leaves=5 CANCELED PRICE_COLLAR",
-		}},
+		{"a purchase", []Command{sell(2, 5, 15), sell(2, 5, 16), tick(aaa, 10)}, market(1, Buy, 10),
+			[]string{
+				"accepted ref=3 acct=1 buy 10",
+				"filled ref=3 acct=1 buy 5 @15 trade=1 leaves=5 counter=1 pos=5 avg=15 PARTIALLY_FILLED aggressor",
+				"filled ref=1 acct=2 sell 5 @15 trade=2 counter=3 pos=-5 avg=15 FILLED",
+				"canceled ref=3 acct=1 buy 5 leaves=5 CANCELED PRICE_COLLAR",
+			}},
 		{"a sale", []Command{buy(2, 5, 5), buy(2, 5, 4), tick(aaa, 10)}, market(1, Sell, 10), []string{
 			"accepted ref=3 acct=1 sell 10",
 			"filled ref=3 acct=1 sell 5 @5 trade=1 leaves=5 counter=1 pos=-5 avg=5 PARTIALLY_FILLED aggressor",
 			"filled ref=1 acct=2 buy 5 @5 trade=2 counter=3 pos=5 avg=5 FILLED",
 			"canceled ref=3 acct=1 sell 5 leaves=5 CANCELED PRICE_COLLAR",
 		}},
-		{"all of the book is further", []Command{sell(2, 5, 16), tick(aaa, 10)}, market(1, Buy, 1), []string{
-			"accepted ref=2 acct=1 buy 1", "canceled ref=2 acct=1 buy 1 leaves=1 CANCELED PRICE_COLLAR",
-		}},
-		{"a book that ends before it is no reason", []Command{sell(2, 5, 15), tick(aaa, 10)}, market(1, Buy, 6), []string{
-			"accepted ref=2 acct=1 buy 6",
-			"filled ref=2 acct=1 buy 5 @15 trade=1 leaves=1 counter=1 pos=5 avg=15 PARTIALLY_FILLED aggressor",
-			"filled ref=1 acct=2 sell 5 @15 trade=2 counter=2 pos=-5 avg=15 FILLED",
-			"canceled ref=2 acct=1 buy 1 leaves=1 CANCELED",
-		}},
+		{"all of the book is further", []Command{sell(2, 5, 16), tick(aaa, 10)}, market(1, Buy, 1),
+			[]string{
+				"accepted ref=2 acct=1 buy 1", "canceled ref=2 acct=1 buy 1 leaves=1 CANCELED PRICE_COLLAR",
+			}},
+		{"a book that ends before it is no reason", []Command{sell(2, 5, 15), tick(aaa, 10)},
+			market(1, Buy, 6), []string{
+				"accepted ref=2 acct=1 buy 6",
+				"filled ref=2 acct=1 buy 5 @15 trade=1 leaves=1 counter=1 pos=5 avg=15 PARTIALLY_FILLED aggressor",
+				"filled ref=1 acct=2 sell 5 @15 trade=2 counter=2 pos=-5 avg=15 FILLED",
+				"canceled ref=2 acct=1 buy 1 leaves=1 CANCELED",
+			}},
 		{"an empty book is no reason", []Command{tick(aaa, 10)}, market(1, Buy, 6), []string{
 			"accepted ref=1 acct=1 buy 6", "canceled ref=1 acct=1 buy 6 leaves=6 CANCELED",
 		}},
@@ -69,20 +72,24 @@ func TestMarketOrderStopsAtTheCollar(t *testing.T) {
 			flags(market(1, Buy, 10), FlagFOK), []string{
 				"accepted ref=2 acct=1 buy 10", "canceled ref=2 acct=1 buy 10 leaves=10 CANCELED PRICE_COLLAR",
 			}},
-		{"fill or kill within it", []Command{sell(2, 5, 15), tick(aaa, 10)}, flags(market(1, Buy, 5), FlagFOK), []string{
-			"accepted ref=2 acct=1 buy 5",
-			"filled ref=2 acct=1 buy 5 @15 trade=1 counter=1 pos=5 avg=15 FILLED aggressor",
-			"filled ref=1 acct=2 sell 5 @15 trade=2 counter=2 pos=-5 avg=15 FILLED",
-		}},
-		{"without a market price from the opposite best", []Command{sell(2, 5, 10), sell(2, 5, 16)}, market(1, Buy, 10), []string{
-			"accepted ref=3 acct=1 buy 10",
-			"filled ref=3 acct=1 buy 5 @10 trade=1 leaves=5 counter=1 pos=5 avg=10 PARTIALLY_FILLED aggressor",
-			"filled ref=1 acct=2 sell 5 @10 trade=2 counter=3 pos=-5 avg=10 FILLED",
-			"canceled ref=3 acct=1 buy 5 leaves=5 CANCELED PRICE_COLLAR",
-		}},
-		{"its own orders within it go, those further stay", []Command{sell(1, 5, 15), sell(1, 5, 16), tick(aaa, 10)},
+		{"fill or kill within it", []Command{sell(2, 5, 15), tick(aaa, 10)},
+			flags(market(1, Buy, 5), FlagFOK), []string{
+				"accepted ref=2 acct=1 buy 5",
+				"filled ref=2 acct=1 buy 5 @15 trade=1 counter=1 pos=5 avg=15 FILLED aggressor",
+				"filled ref=1 acct=2 sell 5 @15 trade=2 counter=2 pos=-5 avg=15 FILLED",
+			}},
+		{"without a market price from the opposite best", []Command{sell(2, 5, 10), sell(2, 5, 16)},
 			market(1, Buy, 10), []string{
-				"accepted ref=3 acct=1 buy 10", "canceled ref=1 acct=1 sell 5 @15 leaves=5 CANCELED SELF_TRADE_PREVENTED",
+				"accepted ref=3 acct=1 buy 10",
+				"filled ref=3 acct=1 buy 5 @10 trade=1 leaves=5 counter=1 pos=5 avg=10 PARTIALLY_FILLED aggressor",
+				"filled ref=1 acct=2 sell 5 @10 trade=2 counter=3 pos=-5 avg=10 FILLED",
+				"canceled ref=3 acct=1 buy 5 leaves=5 CANCELED PRICE_COLLAR",
+			}},
+		{"its own orders within it go, those further stay",
+			[]Command{sell(1, 5, 15), sell(1, 5, 16), tick(aaa, 10)},
+			market(1, Buy, 10), []string{
+				"accepted ref=3 acct=1 buy 10",
+				"canceled ref=1 acct=1 sell 5 @15 leaves=5 CANCELED SELF_TRADE_PREVENTED",
 				"canceled ref=3 acct=1 buy 10 leaves=10 CANCELED PRICE_COLLAR",
 			}},
 		{"in version 1 at any price", []Command{sell(2, 5, 900), tick(aaa, 10)},
@@ -100,7 +107,8 @@ func TestMarketOrderStopsAtTheCollar(t *testing.T) {
 			}
 			r.want(tt.last, tt.want...)
 			o, _ := r.e.Order(r.said[0].OrderRef)
-			if last := r.said[len(r.said)-1]; o.Reason != last.Reason || o.Status != last.Status && o.Leaves != 0 {
+			if last := r.said[len(r.said)-1]; o.Reason != last.Reason ||
+				o.Status != last.Status && o.Leaves != 0 {
 				t.Errorf("the order is kept as %+v", o)
 			}
 			r.e = r.restored()
@@ -122,7 +130,8 @@ func TestMarketOrderWithoutACollarStopsAtItsLimits(t *testing.T) {
 			market(1, Buy, 50), 20, CreditLimit},
 		{"concentration", []Command{trade(1, Buy, 289)}, market(1, Buy, 11), 100, ConcentrationLimit},
 		{"order notional alone for what reduces", []Command{trade(1, Sell, 100),
-			with(buy(1, 100, 100), inBBB), with(buy(1, 100, 99), inCCC)}, market(1, Buy, 100), 100, OrderNotional},
+			with(buy(1, 100, 100), inBBB), with(buy(1, 100, 99), inCCC)}, market(1, Buy, 100), 100,
+			OrderNotional},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -134,7 +143,8 @@ func TestMarketOrderWithoutACollarStopsAtItsLimits(t *testing.T) {
 			r.must(sell(2, tt.last.Qty-1, tt.most))
 			r.must(sell(3, 5, tt.most+1))
 			said := r.do(tt.last)
-			if last := said[len(said)-1]; last.Kind != EventCanceled || last.Reason != tt.want || last.Qty != 1 {
+			if last := said[len(said)-1]; last.Kind != EventCanceled || last.Reason != tt.want ||
+				last.Qty != 1 {
 				t.Errorf("got %q, want 1 cancelled with %v", describe(said), tt.want)
 			}
 			r.refused(with(tt.last, func(c *Command) { c.Flags = FlagPostOnly }), Invalid)
@@ -154,23 +164,31 @@ func TestLimitsAreJudgedAtWhatAnOrderCanExecuteAt(t *testing.T) {
 		last    Command
 		want    RiskReason
 	}{
-		{"a purchase at the market, at the bound", thin(), []Command{tick(aaa, 100)}, market(1, Buy, 67), OrderNotional},
+		{"a purchase at the market, at the bound", thin(), []Command{tick(aaa, 100)}, market(1, Buy, 67),
+			OrderNotional},
 		{"just within", thin(), []Command{tick(aaa, 100)}, market(1, Buy, 66), Accepted},
-		{"without a collar at the market price", uncollared(), []Command{tick(aaa, 100)}, market(1, Buy, 100), Accepted},
-		{"a sale at the market, at a better bid", thin(), []Command{bid, tick(aaa, 100)}, market(1, Sell, 12), OrderNotional},
+		{"without a collar at the market price", uncollared(), []Command{tick(aaa, 100)},
+			market(1, Buy, 100), Accepted},
+		{"a sale at the market, at a better bid", thin(), []Command{bid, tick(aaa, 100)},
+			market(1, Sell, 12), OrderNotional},
 		{"within at that bid", thin(), []Command{bid, tick(aaa, 100)}, market(1, Sell, 11), Accepted},
 		{"a sale with a limit, at a better bid", thin(), []Command{bid}, sell(1, 12, 1), OrderNotional},
 		{"within at that bid", thin(), []Command{bid}, sell(1, 11, 1), Accepted},
 		{"no bid within the limit", thin(), []Command{bid}, sell(1, 11, 901), Accepted},
-		{"credit of a sale", thin(), []Command{bid, with(sell(1, 100, 100), inBBB), with(sell(1, 1, 1_000), inCCC)},
+		{"credit of a sale", thin(), []Command{bid, with(sell(1, 100, 100), inBBB),
+			with(sell(1, 1, 1_000), inCCC)},
 			sell(1, 11, 1), CreditLimit},
 		{"credit of a purchase at the market", thin(), []Command{
-			with(buy(1, 100, 100), inBBB), with(buy(1, 1, 1_000), inCCC), tick(aaa, 100)}, market(1, Buy, 61), CreditLimit},
-		{"concentration of a sale", thin(), []Command{buy(2, 1, 901), tick(aaa, 10), trade(1, Sell, 33)}, sell(1, 1, 10),
+			with(buy(1, 100, 100), inBBB), with(buy(1, 1, 1_000), inCCC), tick(aaa, 100)},
+			market(1, Buy, 61), CreditLimit},
+		{"concentration of a sale", thin(), []Command{buy(2, 1, 901), tick(aaa, 10), trade(1, Sell, 33)},
+			sell(1, 1, 10),
 			ConcentrationLimit},
-		{"concentration of a purchase at the market", thin(), []Command{tick(aaa, 40), trade(1, Buy, 150), tick(aaa, 100)},
+		{"concentration of a purchase at the market", thin(),
+			[]Command{tick(aaa, 40), trade(1, Buy, 150), tick(aaa, 100)},
 			market(1, Buy, 60), ConcentrationLimit},
-		{"a replace that crosses", thin(), []Command{buy(2, 11, 900), sell(1, 10, 999)}, replace(1, Sell, 2, 12, 1), OrderNotional},
+		{"a replace that crosses", thin(), []Command{buy(2, 11, 900), sell(1, 10, 999)},
+			replace(1, Sell, 2, 12, 1), OrderNotional},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -192,14 +210,16 @@ func TestLimitsAreJudgedAtWhatAnOrderCanExecuteAt(t *testing.T) {
 func TestCollarBoundDoesNotOverflow(t *testing.T) {
 	for _, tt := range []struct{ px, bps, want int64 }{
 		{100, 5_000, 50}, {3, 5_000, 1}, {1, 1, 0}, {math.MaxInt64, 10_000, math.MaxInt64},
-		{math.MaxInt64, 10_001, math.MaxInt64}, {math.MaxInt64, math.MaxInt64, math.MaxInt64}, {7, math.MaxInt64, 6456360425798343},
+		{math.MaxInt64, 10_001, math.MaxInt64}, {math.MaxInt64, math.MaxInt64, math.MaxInt64},
+		{7, math.MaxInt64, 6456360425798343},
 	} {
 		if got := (&policy{collarBps: tt.bps}).collarOff(tt.px); got != tt.want {
 			t.Errorf("%d bps of %d: %d, want %d", tt.bps, tt.px, got, tt.want)
 		}
 	}
 	for _, tt := range []struct{ px, want int64 }{
-		{math.MinInt64 + 1, 0}, {0, 0}, {1, 1}, {1000, 1}, {1001, 2}, {math.MaxInt64, math.MaxInt64/1000 + 1},
+		{math.MinInt64 + 1, 0}, {0, 0}, {1, 1}, {1000, 1}, {1001, 2},
+		{math.MaxInt64, math.MaxInt64/1000 + 1},
 	} {
 		if got := ceilTicks(tt.px, 1000); got != tt.want {
 			t.Errorf("%d in ticks: %d, want %d", tt.px, got, tt.want)
@@ -238,11 +258,13 @@ func TestWhatReducesAPositionPassesTheLimitsOfExposure(t *testing.T) {
 			{"a part, as a market trade", nil, trade(1, back, 40), Accepted, ConcentrationLimit},
 			{"turned over beyond the limits", nil, trade(1, back, 111), PositionLimit, PositionLimit},
 			{"turned over within the limits", nil, trade(1, back, 105), Accepted, Accepted},
-			{"turned over and valued too high", nil, limit(1, back, 109, 120), ConcentrationLimit, ConcentrationLimit},
+			{"turned over and valued too high", nil, limit(1, back, 109, 120), ConcentrationLimit,
+				ConcentrationLimit},
 			{"more of it", nil, limit(1, side, 1, 100), CreditLimit, CreditLimit},
 			{"turned over by two together", []Command{rests(60)}, rests(55), PositionLimit, PositionLimit},
 			{"all of it by two together", []Command{rests(60)}, rests(40), Accepted, Accepted},
-			{"more of it by a replace", []Command{rests(20)}, replace(1, back, 1, 60, 100), Accepted, ConcentrationLimit},
+			{"more of it by a replace", []Command{rests(20)}, replace(1, back, 1, 60, 100), Accepted,
+				ConcentrationLimit},
 			{"the size is judged", nil, limit(1, back, 121, 90), OrderSize, OrderSize},
 			{"the notional is judged", nil, limit(1, back, 99, 203), PriceCollar, PriceCollar},
 			{"the collar is judged", nil, limit(1, back, 1, 151), PriceCollar, PriceCollar},
@@ -309,7 +331,8 @@ func TestWhatReducesIsRefusedWhereReservationsWouldOverflow(t *testing.T) {
 	g := testGenesis()
 	l := &g.Limits
 	l.MaxOrderQty, l.MaxOrderNotional = math.MaxInt32, math.MaxInt64
-	l.MaxPositionQty, l.MaxConcentrationNotional, l.CreditLimit = math.MaxInt64, math.MaxInt64, math.MaxInt64
+	l.MaxPositionQty, l.MaxConcentrationNotional, l.CreditLimit = math.MaxInt64, math.MaxInt64,
+		math.MaxInt64
 	l.PriceCollarBps = 0
 	r := newRig(t, g)
 	const most = math.MaxInt64 / 1000 * 1000

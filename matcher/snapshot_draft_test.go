@@ -23,7 +23,8 @@ func (d *draft) record(kind int32, columns ...int64) *draft {
 	return d.words(columns...)
 }
 
-func (d *draft) header(format int32, nextRef, highest, applied, trades int64, levels int32, tick int64) *draft {
+func (d *draft) header(format int32, nextRef, highest, applied, trades int64, levels int32,
+	tick int64) *draft {
 	binary.Write(&d.Buffer, binary.LittleEndian, []int32{recordHeader, format})
 	d.words(nextRef, highest, applied, trades)
 	binary.Write(&d.Buffer, binary.LittleEndian, levels)
@@ -151,8 +152,11 @@ func instead(name string, write func(*draft)) func([]piece) []piece {
 	return func(p []piece) []piece { p[index(p, name)].write = write; return p }
 }
 
-func header(format int32, nextRef, highest, applied, trades int64, levels int32, tick int64) func([]piece) []piece {
-	return instead("header", func(d *draft) { d.header(format, nextRef, highest, applied, trades, levels, tick) })
+func header(format int32, nextRef, highest, applied, trades int64, levels int32,
+	tick int64) func([]piece) []piece {
+	return instead("header", func(d *draft) {
+		d.header(format, nextRef, highest, applied, trades, levels, tick)
+	})
 }
 
 // edited overwrites one column of a piece.

@@ -22,10 +22,11 @@ func TestSnapshotFormat6IsRestoredAndWrittenByteForByte(t *testing.T) {
 	if e.AppliedSeq() != 40 || e.TradeSeq() != 6 {
 		t.Errorf("applied %d, trades %d", e.AppliedSeq(), e.TradeSeq())
 	}
-	if got, want := fmt.Sprintf("%+v", e.contracts.rows[:2]), "[{id:30 notional:1000000 fixedRate:-25000 account:1 "+
-		"convention:2 effective:20000 maturity:21000 expiry:0 payFixed:1 product:0 style:0 _:[0 0 0 0 0 0 0]} "+
-		"{id:31 notional:1000000 fixedRate:-25000 account:2 convention:2 effective:20000 maturity:21000 "+
-		"expiry:19990 payFixed:1 product:1 style:2 _:[0 0 0 0 0 0 0]}]"; got != want {
+	if got, want := fmt.Sprintf("%+v", e.contracts.rows[:2]),
+		"[{id:30 notional:1000000 fixedRate:-25000 account:1 "+
+			"convention:2 effective:20000 maturity:21000 expiry:0 payFixed:1 product:0 style:0 _:[0 0 0 0 0 0 0]} "+
+			"{id:31 notional:1000000 fixedRate:-25000 account:2 convention:2 effective:20000 maturity:21000 "+
+			"expiry:19990 payFixed:1 product:1 style:2 _:[0 0 0 0 0 0 0]}]"; got != want {
 		t.Errorf("contracts\n got %s\nwant %s", got, want)
 	}
 }
@@ -74,7 +75,8 @@ func TestSnapshotRecordSizes(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]int{
-		"header/6": 52, "contract 1/5": 68, "contract 1/6": 92, "symbol/6": 15, "order 2/6": 124, "end/6": 4,
+		"header/6": 52, "contract 1/5": 68, "contract 1/6": 92, "symbol/6": 15, "order 2/6": 124,
+		"end/6": 4,
 	} {
 		if sizes[name] != want {
 			t.Errorf("%s has %d bytes, want %d", name, sizes[name], want)
@@ -122,7 +124,8 @@ func TestSnapshotRefusals(t *testing.T) {
 		{"tradeCounter", header(6, 9, 8, 40, -6, 0, 1000), ErrSnapshotValue},
 		{"a banded book", header(6, 9, 8, 40, 6, 4096, 1000), ErrSnapshotValue},
 		{"another tick", header(6, 9, 8, 40, 6, 0, 10), ErrSnapshotGenesis},
-		{"two headers", after("header", func(d *draft) { d.header(6, 9, 8, 40, 6, 0, 1000) }), ErrSnapshotSequence},
+		{"two headers", after("header", func(d *draft) { d.header(6, 9, 8, 40, 6, 0, 1000) }),
+			ErrSnapshotSequence},
 		{"no policy", without("policy"), ErrSnapshotSequence},
 		{"two policies", again("policy"), ErrSnapshotSequence},
 		{"kill 2", order("policy", 1, 2), ErrSnapshotValue},
@@ -131,7 +134,8 @@ func TestSnapshotRefusals(t *testing.T) {
 		{"unknown type", after("policy", func(d *draft) { d.record(14) }), ErrSnapshotRecord},
 		{"type 0", after("policy", func(d *draft) { d.record(0) }), ErrSnapshotRecord},
 		{"huge type", after("policy", func(d *draft) { d.record(-1) }), ErrSnapshotRecord},
-		{"out of order", after("price", func(d *draft) { d.record(recordAccount, 3, 1, 0) }), ErrSnapshotSequence},
+		{"out of order", after("price", func(d *draft) { d.record(recordAccount, 3, 1, 0) }),
+			ErrSnapshotSequence},
 		{"account id", order("account 2", 0, 1<<32), ErrSnapshotValue},
 		{"negative account id", order("account 2", 0, -1), ErrSnapshotValue},
 		{"account's flag", order("account 2", 1, 2), ErrSnapshotValue},
@@ -158,14 +162,17 @@ func TestSnapshotRefusals(t *testing.T) {
 		{"another symbol", instead("symbol", func(d *draft) { d.symbol(1, "AAB") }), ErrSnapshotGenesis},
 		{"symbol twice", after("symbol", func(d *draft) { d.symbol(2, "AAA") }), ErrSnapshotTwice},
 		{"symbol id", instead("symbol", func(d *draft) { d.symbol(2, "AAA") }), ErrSnapshotValue},
-		{"negative symbol id", instead("symbol", func(d *draft) { d.symbol(-1, "AAA") }), ErrSnapshotValue},
+		{"negative symbol id", instead("symbol", func(d *draft) { d.symbol(-1, "AAA") }),
+			ErrSnapshotValue},
 		{"symbol of no length", instead("symbol", func(d *draft) { d.symbol(1, "") }), ErrSnapshotValue},
-		{"symbol of 33", instead("symbol", func(d *draft) { d.symbol(1, strings.Repeat("A", 33)) }), ErrSnapshotValue},
+		{"symbol of 33", instead("symbol", func(d *draft) { d.symbol(1, strings.Repeat("A", 33)) }),
+			ErrSnapshotValue},
 		{"symbol of 2 GB", instead("symbol", func(d *draft) {
 			binary.Write(&d.Buffer, binary.LittleEndian, []int32{recordSymbol, 1, 1<<31 - 1})
 		}), ErrSnapshotValue},
 		{"symbol with a blank", after("symbol", func(d *draft) { d.symbol(2, "A B") }), ErrTicker},
-		{"too many symbols", after("symbol", func(d *draft) { d.symbol(2, "B").symbol(3, "C") }), ErrSnapshotCapacity},
+		{"too many symbols", after("symbol", func(d *draft) { d.symbol(2, "B").symbol(3, "C") }),
+			ErrSnapshotCapacity},
 		{"key 0", order("key 1", 0, 0), ErrSnapshotValue},
 		{"key's order", order("key 1", 1, 9), ErrSnapshotValue},
 		{"key's order 0", order("key 1", 1, 0), ErrSnapshotValue},
@@ -176,7 +183,8 @@ func TestSnapshotRefusals(t *testing.T) {
 		{"key's kind", order("key 1", 2, 0x300), ErrSnapshotValue},
 		{"key's decision", order("key 1", 2, -1), ErrSnapshotValue},
 		{"key twice", order("key 2", 0, -5), ErrSnapshotTwice},
-		{"too many keys", after("key 3", func(d *draft) { d.record(recordIdempotency, 8, 1, 0) }), ErrSnapshotCapacity},
+		{"too many keys", after("key 3", func(d *draft) { d.record(recordIdempotency, 8, 1, 0) }),
+			ErrSnapshotCapacity},
 		{"contract above appliedSeq", order("contract 2", 0, 41), ErrSnapshotContract},
 		{"contract 0", order("contract 1", 0, 0), ErrSnapshotContract},
 		{"contracts not ascending", order("contract 2", 0, 29), ErrSnapshotContract},
@@ -240,7 +248,8 @@ func TestSnapshotRefusals(t *testing.T) {
 		{"a cancelled order without leaves", order("order 4", 5, 0), ErrSnapshotValue},
 		{"order's price", order("order 2", 6, 0), ErrSnapshotValue},
 		{"a cancelled order's price", order("order 4", 6, -1), ErrSnapshotValue},
-		{"order off the grid", edits(order("order 2", 6, 99*unit+1), order("order 2", 13, 4*(99*unit+1))), ErrSnapshotValue},
+		{"order off the grid", edits(order("order 2", 6, 99*unit+1), order("order 2", 13, 4*(99*unit+1))),
+			ErrSnapshotValue},
 		{"order's status", order("order 2", 7, 5), ErrSnapshotValue},
 		{"order's last price", order("order 2", 8, -1), ErrSnapshotValue},
 		{"order's last fill", order("order 2", 9, 10), ErrSnapshotValue},
@@ -262,7 +271,8 @@ func TestSnapshotRefusals(t *testing.T) {
 				d.record(recordOrder, 2, 2, 1, 1, 1, 1, most, 0, 0, 0, noon, noon, 0, most, 1)
 			})(p)
 		}, ErrSnapshotValue},
-		{"a crossed book", edits(order("order 6", 6, 99*unit), order("order 6", 13, 3*99*unit)), ErrSnapshotCrossed},
+		{"a crossed book", edits(order("order 6", 6, 99*unit), order("order 6", 13, 3*99*unit)),
+			ErrSnapshotCrossed},
 		{"an open order after the terminal ones", func(p []piece) []piece {
 			i := slices.IndexFunc(p, func(x piece) bool { return x.name == "order 6" })
 			p[i], p[i+1] = p[i+1], p[i]
@@ -298,7 +308,8 @@ func TestSnapshotRefusals(t *testing.T) {
 		}
 	})
 	t.Run("says which way to go", func(t *testing.T) {
-		_, err := ReadSnapshot(small(), bytes.NewReader(assemble(header(7, 9, 8, 40, 6, 0, 1000)(whole(6)))))
+		_, err := ReadSnapshot(small(), bytes.NewReader(assemble(header(7, 9, 8, 40, 6, 0,
+			1000)(whole(6)))))
 		const want = "matcher: read snapshot record=1 type=1: format 7, this build restores 4 to 6: " +
 			"written in a newer format: roll forward to a build that knows it"
 		if err == nil || err.Error() != want {
@@ -414,7 +425,8 @@ func FuzzReadSnapshot(f *testing.F) {
 		r := &rig{t: t, e: e, now: noon}
 		r.out = NewOutlet(8, func(events []Event) { r.said = append(r.said, events...) })
 		for _, c := range []Command{
-			keyed(buy(1, 5, 100), 7), sell(2, 7, 99), trade(1, Sell, 3), cancel(1, 2), control(RestrictionControl, 0, 1, 1),
+			keyed(buy(1, 5, 100), 7), sell(2, 7, 99), trade(1, Sell, 3), cancel(1, 2),
+			control(RestrictionControl, 0, 1, 1),
 			booked(swap(), 7), booked(swaption(), 8), booked(swap(), 8),
 		} {
 			r.do(c)

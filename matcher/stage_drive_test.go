@@ -45,7 +45,8 @@ func TestDriveDecidesOnTheCallersGoroutine(t *testing.T) {
 	p.quietly(buy(1, 1, 1))
 	p.stage.Drive()
 	if p.stage.Applied() != 1 || p.out.Published() != 1 || next != 1 {
-		t.Errorf("applied %d, published %d, driven on %d times, want 1 each", p.stage.Applied(), p.out.Published(), next)
+		t.Errorf("applied %d, published %d, driven on %d times, want 1 each", p.stage.Applied(),
+			p.out.Published(), next)
 	}
 	p.stage.Drive()
 	if next != 1 {

@@ -37,7 +37,8 @@ func TestWaitEndsWhenItsOwnTimeIsUp(t *testing.T) {
 		{"ended behind the timer", time.Second, first, first - 1, first - 1, ErrRefused},
 		{"ended in front of the timer", time.Second, first, 3, 3, ErrRefused},
 		{"earlier than the timer", time.Second, time.Second, 0, time.Second, ErrTimeout},
-		{"as the timer goes off", time.Second, first - 2*time.Second, 0, first - 2*time.Second, ErrTimeout},
+		{"as the timer goes off", time.Second, first - 2*time.Second, 0, first - 2*time.Second,
+			ErrTimeout},
 		{"after the timer went off", time.Minute, first, 0, first, ErrTimeout},
 		{"much longer", time.Second, 100 * first, 0, 100 * first, ErrTimeout},
 	} {

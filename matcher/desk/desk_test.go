@@ -24,7 +24,8 @@ func TestAnswersTellWhatBecameOfTheCommand(t *testing.T) {
 		rests  bool
 	}
 	keyed := func(c matcher.Command, key int64) matcher.Command { c.PriceTicks = key; return c }
-	replace := func(ref uint32, account uint32, side matcher.Side, qty int32, px int64) matcher.Command {
+	replace := func(ref uint32, account uint32, side matcher.Side, qty int32,
+		px int64) matcher.Command {
 		c := newOrder(account, side, qty, px, 0)
 		c.Type, c.OrderRef = matcher.OrderReplace, ref
 		return c
@@ -40,7 +41,8 @@ func TestAnswersTellWhatBecameOfTheCommand(t *testing.T) {
 	restrict := newOrder(0, 1, 0, 0, 0)
 	restrict.Type = matcher.RestrictionControl
 
-	swap := matcher.ContractTerms{AccountID: 7, Side: matcher.Sell, Notional: 900, FixedRate: -2, Effective: 3, Maturity: 4}
+	swap := matcher.ContractTerms{AccountID: 7, Side: matcher.Sell, Notional: 900, FixedRate: -2,
+		Effective: 3, Maturity: 4}
 	fee := swap
 	fee.FixedRate = 0
 
@@ -49,33 +51,59 @@ func TestAnswersTellWhatBecameOfTheCommand(t *testing.T) {
 		c    matcher.Command
 		want want
 	}{
-		{"rests", newOrder(1, matcher.Sell, 10, 5*px, 0), want{matcher.EventAccepted, matcher.StatusNew, 0, 1, 10, 10, "", true}},
-		{"rests behind", newOrder(2, matcher.Sell, 10, 6*px, 0), want{matcher.EventAccepted, matcher.StatusNew, 0, 2, 10, 10, "", true}},
-		{"fills partly and rests", newOrder(3, matcher.Buy, 15, 5*px, 0), want{matcher.EventAccepted, matcher.StatusPartiallyFilled, 0, 3, 15, 5, "1:10@5000000", true}},
-		{"fills over two levels", keyed(newOrder(4, matcher.Sell, 5, 4*px, 0), 77), want{matcher.EventAccepted, matcher.StatusFilled, 0, 4, 5, 0, "3:5@5000000", false}},
-		{"duplicate", keyed(newOrder(4, matcher.Sell, 5, 4*px, 0), 77), want{matcher.EventRejected, 0, matcher.Duplicate, 4, 5, 5, "", false}},
-		{"IOC remainder is cancelled", newOrder(5, matcher.Buy, 12, 6*px, matcher.FlagIOC), want{matcher.EventAccepted, matcher.StatusCanceled, 0, 5, 12, 2, "5:10@6000000", false}},
-		{"FOK cannot fill", newOrder(5, matcher.Buy, 12, 6*px, matcher.FlagFOK), want{matcher.EventAccepted, matcher.StatusCanceled, 0, 6, 12, 12, "", false}},
-		{"refused", newOrder(5000, matcher.Buy, 12, 6*px, 0), want{matcher.EventRejected, matcher.StatusRejected, matcher.UnknownAccount, 7, 12, 12, "", false}},
-		{"market trade", trade, want{matcher.EventBooked, matcher.StatusFilled, 0, 0, 5, 0, "7:5@6000000", false}},
-		{"market trade, keyed", keyed(trade, 78), want{matcher.EventBooked, matcher.StatusFilled, 0, 0, 5, 0, "8:5@6000000", false}},
-		{"market trade, again", keyed(trade, 78), want{matcher.EventRejected, 0, matcher.Duplicate, 0, 5, 5, "", false}},
-		{"own resting order is cancelled, not ours", newOrder(8, matcher.Sell, 3, 9*px, 0), want{matcher.EventAccepted, matcher.StatusNew, 0, 8, 3, 3, "", true}},
-		{"bid", newOrder(6, matcher.Buy, 6, 2*px, 0), want{matcher.EventAccepted, matcher.StatusNew, 0, 9, 6, 6, "", true}},
-		{"forced", force, want{matcher.EventApplied, matcher.StatusPartiallyFilled, 0, 9, 2, 4, "9:2@2000000", false}},
-		{"replace keeps its place", replace(9, 6, matcher.Buy, 5, 2*px), want{matcher.EventReplaced, matcher.StatusPartiallyFilled, 0, 9, 5, Unstated, "", true}},
-		{"replace trades", replace(9, 6, matcher.Buy, 9, 9*px), want{matcher.EventReplaced, matcher.StatusPartiallyFilled, 0, 9, 9, 4, "10:3@9000000", true}},
-		{"replace of a gone order", replace(8, 8, matcher.Sell, 9, 9*px), want{matcher.EventRejected, 0, matcher.Invalid, 8, 9, 9, "", false}},
-		{"cancel of a gone order", cancel, want{matcher.EventRejected, 0, matcher.Invalid, 1, 0, 0, "", false}},
+		{"rests", newOrder(1, matcher.Sell, 10, 5*px, 0),
+			want{matcher.EventAccepted, matcher.StatusNew, 0, 1, 10, 10, "", true}},
+		{"rests behind", newOrder(2, matcher.Sell, 10, 6*px, 0),
+			want{matcher.EventAccepted, matcher.StatusNew, 0, 2, 10, 10, "", true}},
+		{"fills partly and rests", newOrder(3, matcher.Buy, 15, 5*px, 0),
+			want{matcher.EventAccepted, matcher.StatusPartiallyFilled, 0, 3, 15, 5, "1:10@5000000", true}},
+		{"fills over two levels", keyed(newOrder(4, matcher.Sell, 5, 4*px, 0), 77),
+			want{matcher.EventAccepted, matcher.StatusFilled, 0, 4, 5, 0, "3:5@5000000", false}},
+		{"duplicate", keyed(newOrder(4, matcher.Sell, 5, 4*px, 0), 77),
+			want{matcher.EventRejected, 0, matcher.Duplicate, 4, 5, 5, "", false}},
+		{"IOC remainder is cancelled", newOrder(5, matcher.Buy, 12, 6*px, matcher.FlagIOC),
+			want{matcher.EventAccepted, matcher.StatusCanceled, 0, 5, 12, 2, "5:10@6000000", false}},
+		{"FOK cannot fill", newOrder(5, matcher.Buy, 12, 6*px, matcher.FlagFOK),
+			want{matcher.EventAccepted, matcher.StatusCanceled, 0, 6, 12, 12, "", false}},
+		{"refused", newOrder(5000, matcher.Buy, 12, 6*px, 0),
+			want{matcher.EventRejected, matcher.StatusRejected, matcher.UnknownAccount, 7, 12, 12, "",
+				false}},
+		{"market trade", trade, want{matcher.EventBooked, matcher.StatusFilled, 0, 0, 5, 0, "7:5@6000000",
+			false}},
+		{"market trade, keyed", keyed(trade, 78), want{matcher.EventBooked, matcher.StatusFilled, 0, 0, 5,
+			0, "8:5@6000000", false}},
+		{"market trade, again", keyed(trade, 78), want{matcher.EventRejected, 0, matcher.Duplicate, 0, 5,
+			5, "", false}},
+		{"own resting order is cancelled, not ours", newOrder(8, matcher.Sell, 3, 9*px, 0),
+			want{matcher.EventAccepted, matcher.StatusNew, 0, 8, 3, 3, "", true}},
+		{"bid", newOrder(6, matcher.Buy, 6, 2*px, 0),
+			want{matcher.EventAccepted, matcher.StatusNew, 0, 9, 6, 6, "", true}},
+		{"forced", force, want{matcher.EventApplied, matcher.StatusPartiallyFilled, 0, 9, 2, 4,
+			"9:2@2000000", false}},
+		{"replace keeps its place", replace(9, 6, matcher.Buy, 5, 2*px),
+			want{matcher.EventReplaced, matcher.StatusPartiallyFilled, 0, 9, 5, Unstated, "", true}},
+		{"replace trades", replace(9, 6, matcher.Buy, 9, 9*px),
+			want{matcher.EventReplaced, matcher.StatusPartiallyFilled, 0, 9, 9, 4, "10:3@9000000", true}},
+		{"replace of a gone order", replace(8, 8, matcher.Sell, 9, 9*px),
+			want{matcher.EventRejected, 0, matcher.Invalid, 8, 9, 9, "", false}},
+		{"cancel of a gone order", cancel, want{matcher.EventRejected, 0, matcher.Invalid, 1, 0, 0, "",
+			false}},
 		{"tick", tick, want{matcher.EventApplied, 0, 0, 0, 0, 0, "", false}},
-		{"symbol", matcher.NewSymbolRegister("TSLA"), want{matcher.EventApplied, 0, 0, 0, 0, 0, "", false}},
-		{"another resting order", newOrder(8, matcher.Buy, 3, px, 0), want{matcher.EventAccepted, matcher.StatusNew, 0, 10, 3, 3, "", true}},
-		{"meets account 6 before itself", newOrder(8, matcher.Sell, 3, px, 0), want{matcher.EventAccepted, matcher.StatusFilled, 0, 11, 3, 0, "12:3@9000000", false}},
-		{"meets itself", newOrder(8, matcher.Sell, 4, px, 0), want{matcher.EventAccepted, matcher.StatusPartiallyFilled, 0, 12, 4, 3, "14:1@9000000", true}},
+		{"symbol", matcher.NewSymbolRegister("TSLA"),
+			want{matcher.EventApplied, 0, 0, 0, 0, 0, "", false}},
+		{"another resting order", newOrder(8, matcher.Buy, 3, px, 0),
+			want{matcher.EventAccepted, matcher.StatusNew, 0, 10, 3, 3, "", true}},
+		{"meets account 6 before itself", newOrder(8, matcher.Sell, 3, px, 0),
+			want{matcher.EventAccepted, matcher.StatusFilled, 0, 11, 3, 0, "12:3@9000000", false}},
+		{"meets itself", newOrder(8, matcher.Sell, 4, px, 0),
+			want{matcher.EventAccepted, matcher.StatusPartiallyFilled, 0, 12, 4, 3, "14:1@9000000", true}},
 		{"restriction cancels others", restrict, want{matcher.EventApplied, 0, 0, 0, 0, 0, "", false}},
-		{"contract", keyed(swap.Command(), 77), want{matcher.EventContract, 0, 0, 0, 900, 900, "", false}},
-		{"contract, again", keyed(swap.Command(), 77), want{matcher.EventRejected, 0, matcher.Duplicate, 0, 900, 900, "", false}},
-		{"contract, refused", fee.Command(), want{matcher.EventRejected, 0, matcher.Invalid, 0, 900, 900, "", false}},
+		{"contract", keyed(swap.Command(), 77), want{matcher.EventContract, 0, 0, 0, 900, 900, "",
+			false}},
+		{"contract, again", keyed(swap.Command(), 77),
+			want{matcher.EventRejected, 0, matcher.Duplicate, 0, 900, 900, "", false}},
+		{"contract, refused", fee.Command(), want{matcher.EventRejected, 0, matcher.Invalid, 0, 900, 900,
+			"", false}},
 	}
 	for i, s := range steps {
 		ticket := r.decide(s.c)
@@ -94,20 +122,24 @@ func TestAnswersTellWhatBecameOfTheCommand(t *testing.T) {
 		if a.InputSeq != uint64(i+1) || a.Refused() != (a.Kind == matcher.EventRejected) {
 			t.Errorf("%s: sequence %d, want %d", s.name, a.InputSeq, i+1)
 		}
-		if n := len(a.Fills); n > 0 && (a.LastPx != a.Fills[n-1].Px || a.LastQty != a.Fills[n-1].Qty || a.TradeSeq != a.Fills[n-1].TradeSeq) {
+		if n := len(a.Fills); n > 0 && (a.LastPx != a.Fills[n-1].Px || a.LastQty != a.Fills[n-1].Qty ||
+			a.TradeSeq != a.Fills[n-1].TradeSeq) {
 			t.Errorf("%s: last fill is %d@%d, want that of %+v", s.name, a.LastQty, a.LastPx, a.Fills)
 		}
 		switch s.name {
 		case "contract":
-			if a.Px != -2 || a.Side != matcher.Sell || a.AccountID != 7 || a.SecurityID != 0 || a.TimeMillis != 0 {
+			if a.Px != -2 || a.Side != matcher.Sell || a.AccountID != 7 || a.SecurityID != 0 ||
+				a.TimeMillis != 0 {
 				t.Errorf("%s: got %+v", s.name, a)
 			}
 		case "contract, again":
-			if !a.Duplicate() || a.DupKind != matcher.KeyContract || a.DupRef != uint64(i) || a.DupReason != matcher.Accepted {
+			if !a.Duplicate() || a.DupKind != matcher.KeyContract || a.DupRef != uint64(i) ||
+				a.DupReason != matcher.Accepted {
 				t.Errorf("%s: got %+v", s.name, a)
 			}
 		case "duplicate":
-			if !a.Duplicate() || a.DupKind != matcher.KeyOrder || a.DupRef != 4 || a.DupReason != matcher.Accepted || a.TradeSeq != 0 || a.Px != 0 {
+			if !a.Duplicate() || a.DupKind != matcher.KeyOrder || a.DupRef != 4 ||
+				a.DupReason != matcher.Accepted || a.TradeSeq != 0 || a.Px != 0 {
 				t.Errorf("%s: got %+v", s.name, a)
 			}
 		case "market trade, again":
@@ -129,7 +161,8 @@ func TestAnswersTellWhatBecameOfTheCommand(t *testing.T) {
 
 func TestBatchIsOnePieceAndWaitsForItsLastCommand(t *testing.T) {
 	r := newRig(t, 16, 4)
-	ticket := r.submit(newOrder(1, matcher.Buy, 1, px, 0), newOrder(2, matcher.Buy, 2, px, 0), newOrder(3, matcher.Buy, 3, px, 0))
+	ticket := r.submit(newOrder(1, matcher.Buy, 1, px, 0), newOrder(2, matcher.Buy, 2, px, 0),
+		newOrder(3, matcher.Buy, 3, px, 0))
 	other := r.submit(newOrder(4, matcher.Buy, 4, px, 0))
 	for done := 1; done <= 2; done++ {
 		r.step(1)
@@ -375,7 +408,8 @@ func TestEventsOfAnEarlierUseMeanNothing(t *testing.T) {
 	if err := ticket.Submit(); err != nil {
 		t.Fatal(err)
 	}
-	for _, ref := range []uint64{old.Ref, old.Ref | Foreign, old.Ref + 1<<commandBits, 1, 1 << commandBits, Foreign, ^uint64(0), old.Ref&^(MaxBatch-1) | 5} {
+	for _, ref := range []uint64{old.Ref, old.Ref | Foreign, old.Ref + 1<<commandBits, 1,
+		1 << commandBits, Foreign, ^uint64(0), old.Ref&^(MaxBatch-1) | 5} {
 		stray := old
 		stray.Ref, stray.InputSeq = ref, 1000
 		r.desk.Observe(&stray)
@@ -385,7 +419,8 @@ func TestEventsOfAnEarlierUseMeanNothing(t *testing.T) {
 		}
 	}
 	mine := old
-	mine.Ref = ticket.generation.Load()<<(commandBits+ticketBits) | 1 // a place behind the last command
+	// a place behind the last command
+	mine.Ref = ticket.generation.Load()<<(commandBits+ticketBits) | 1
 	r.desk.Observe(&mine)
 	r.step(1)
 	again := events[len(events)-1] // an event that comes twice counts once
@@ -460,7 +495,8 @@ func TestCommandsThatNobodyWaitsForPass(t *testing.T) {
 	ticket := r.submit(newOrder(1, matcher.Sell, 1, px, 0))
 	r.step(2)
 	r.durable()
-	if err := ticket.Wait(0); err != nil || ticket.Answer(0).InputSeq != 2 || len(ticket.Answer(0).Fills) != 1 {
+	if err := ticket.Wait(0); err != nil || ticket.Answer(0).InputSeq != 2 ||
+		len(ticket.Answer(0).Fills) != 1 {
 		t.Errorf("got %v, %+v", err, ticket.Answer(0))
 	}
 }

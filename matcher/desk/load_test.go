@@ -36,7 +36,8 @@ func TestFailWakesAllAndRefusesAll(t *testing.T) {
 	r.desk.Fail(cause)
 	r.desk.Fail(errors.New("later"))
 	parked.Wait()
-	if err := waiting.Wait(time.Minute); err != ErrFailed || waiting.Answer(0) != nil || !waiting.Ready() {
+	if err := waiting.Wait(time.Minute); err != ErrFailed || waiting.Answer(0) != nil ||
+		!waiting.Ready() {
 		t.Errorf("again: got %v, %v", err, waiting.Answer(0))
 	}
 	if err := answeredBefore.Wait(0); err != nil {
@@ -130,7 +131,8 @@ func TestManyCallers(t *testing.T) {
 				}
 				for i := range n {
 					side := matcher.Side(random.IntN(2))
-					*ticket.Command(i) = newOrder(uint32(caller), side, next+int32(i), px*int64(1+random.IntN(3)), matcher.FlagIOC*uint16(random.IntN(2)))
+					*ticket.Command(i) = newOrder(uint32(caller), side, next+int32(i), px*int64(1+random.IntN(3)),
+						matcher.FlagIOC*uint16(random.IntN(2)))
 					ticket.SetClientID(i, fmt.Appendf(nil, "%d/%d", caller, next+int32(i)))
 				}
 				if err := ticket.Submit(); err != nil {
@@ -156,7 +158,8 @@ func TestManyCallers(t *testing.T) {
 							filled += f.Qty
 						}
 						if a.AccountID != uint32(caller) || a.Qty != next+int32(i) || a.InputSeq != base+uint64(i) ||
-							a.Kind != matcher.EventAccepted && a.Reason != matcher.Capacity || a.Kind == matcher.EventAccepted && filled+a.Leaves != a.Qty {
+							a.Kind != matcher.EventAccepted && a.Reason != matcher.Capacity ||
+							a.Kind == matcher.EventAccepted && filled+a.Leaves != a.Qty {
 							t.Errorf("caller %d command %d of %d from %d: got %+v", caller, i, n, base, *a)
 						}
 					}
@@ -185,9 +188,11 @@ func TestManyCallers(t *testing.T) {
 		last.Release()
 	}
 	if r.desk.Out() != 0 || wrongIDs.Load() != 0 || seen.Load() != sent.Load() {
-		t.Errorf("%d tickets out, %d wrong client ids or sequences, %d commands sequenced of %d", r.desk.Out(), wrongIDs.Load(), seen.Load(), sent.Load())
+		t.Errorf("%d tickets out, %d wrong client ids or sequences, %d commands sequenced of %d",
+			r.desk.Out(), wrongIDs.Load(), seen.Load(), sent.Load())
 	}
-	t.Logf("%d commands, busy %d, full %d, given up %d", sent.Load(), busy.Load(), full.Load(), late.Load())
+	t.Logf("%d commands, busy %d, full %d, given up %d", sent.Load(), busy.Load(), full.Load(),
+		late.Load())
 }
 
 // TestFailUnderLoad: whenever the journal fails, everybody comes back at once

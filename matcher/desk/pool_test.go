@@ -66,7 +66,8 @@ func TestKindsHaveTicketsOfTheirOwn(t *testing.T) {
 	if _, err := d.Pool(Sidecars).Acquire(1); err != ErrClosed {
 		t.Errorf("closed: %v", err)
 	}
-	for _, bad := range []Shares{{}, {Requests: -1, Sessions: 4}, {Requests: MaxTickets, Sidecars: 1}} {
+	for _, bad := range []Shares{{}, {Requests: -1, Sessions: 4},
+		{Requests: MaxTickets, Sidecars: 1}} {
 		if _, err := NewShared(d.in, bad); !errors.Is(err, ErrSize) {
 			t.Errorf("%+v: %v", bad, err)
 		}
@@ -101,7 +102,8 @@ func TestKindsLeaveRoomInTheInputRing(t *testing.T) {
 			t.Errorf("kind %d stops at %d commands, want %d", step.kind, in.Depth(), step.want)
 		}
 	}
-	for _, tt := range [][3]int{{1024, 4, 0}, {2048, 4, 512}, {1200, 4, 176}, {65536, 16, 4096}, {2, 4, 0}} {
+	for _, tt := range [][3]int{{1024, 4, 0}, {2048, 4, 512}, {1200, 4, 176}, {65536, 16, 4096},
+		{2, 4, 0}} {
 		if got := spareOf(tt[0], tt[1]); got != tt[2] {
 			t.Errorf("a part of 1/%d of %d slots: %d, want %d", tt[1], tt[0], got, tt[2])
 		}
@@ -124,7 +126,8 @@ func TestPoolsKeepOnlySoManyBuffers(t *testing.T) {
 	}
 	p := r.desk.Pool(Requests)
 	if kept != keptCommands || p.room != keptCommands || len(p.large) != keptCommands/MaxBatch {
-		t.Errorf("room for %d commands is kept, %d by its count, in %d tickets", kept, p.room, len(p.large))
+		t.Errorf("room for %d commands is kept, %d by its count, in %d tickets", kept, p.room,
+			len(p.large))
 	}
 	for range 64 { // all of them are of use again
 		out = append(out, r.acquire(2))

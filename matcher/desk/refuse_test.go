@@ -93,7 +93,8 @@ func TestRefuseOfWhatIsNotWaiting(t *testing.T) {
 	r := newRig(t, 16, 2)
 	ticket := r.submit(newOrder(1, matcher.Buy, 1, px, 0))
 	ref := r.in.At(0).InputSeq
-	for _, id := range []uint64{0, Foreign | ref, ref + 1<<commandBits, ref + 1, ref + 1<<(commandBits+ticketBits)} {
+	for _, id := range []uint64{0, Foreign | ref, ref + 1<<commandBits, ref + 1,
+		ref + 1<<(commandBits+ticketBits)} {
 		r.desk.Refuse(id)
 	}
 	if ticket.Ready() {

@@ -41,7 +41,8 @@ func testGenesis() *matcher.Genesis {
 			MaxOpenOrders: 1 << 12, RetainedOrders: 1 << 10,
 		},
 		Securities: []matcher.GenesisSecurity{
-			{Ticker: "AAPL", Enabled: true}, {Ticker: "MSFT", Enabled: true}, {Ticker: "NVDA", Enabled: true},
+			{Ticker: "AAPL", Enabled: true}, {Ticker: "MSFT", Enabled: true},
+			{Ticker: "NVDA", Enabled: true},
 		},
 	}
 	for id := range testAccounts {
@@ -161,7 +162,8 @@ func (r *rig) decide(commands ...matcher.Command) *Ticket {
 }
 
 // newOrder is an order of security 1.
-func newOrder(account uint32, side matcher.Side, qty int32, px int64, flags uint16) matcher.Command {
+func newOrder(account uint32, side matcher.Side, qty int32, px int64,
+	flags uint16) matcher.Command {
 	c := matcher.NewCommand(matcher.OrderNew)
 	c.EventTimeMillis, c.AccountID, c.SecurityID = testTime, account, 1
 	c.Side, c.Qty, c.LimitPx, c.Flags = side, qty, px, flags

@@ -15,9 +15,11 @@ import (
 // every answer about what was there stays the same, and there is room for more.
 func TestGrowKeepsTheImage(t *testing.T) {
 	g := New(4, 3)
-	err := errors.Join(g.SetLimits(matcher.Limits{MaxOrderQty: 100, MaxOrderNotional: 1e12, PriceMaxAgeMillis: 1000}),
+	err := errors.Join(g.SetLimits(matcher.Limits{MaxOrderQty: 100, MaxOrderNotional: 1e12,
+		PriceMaxAgeMillis: 1000}),
 		g.SetAccount(7, true, 3), g.SetAccount(8, false, 4), g.SetSecurity(1, "AAPL", true, false, 5),
-		g.SetSecurity(2, "MSFT", true, true, 6), g.SetRestricted(2, true, 7), g.SetPrice(1, 100*1_000_000, 50), g.HoldAccount(8), g.HoldSecurity(2, false, true))
+		g.SetSecurity(2, "MSFT", true, true, 6), g.SetRestricted(2, true, 7),
+		g.SetPrice(1, 100*1_000_000, 50), g.HoldAccount(8), g.HoldSecurity(2, false, true))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +37,8 @@ func TestGrowKeepsTheImage(t *testing.T) {
 					return
 				}
 				id, ok := g.Security([]byte("MSFT"))
-				if px, _, known := g.Price(1); !ok || id != 2 || g.Ticker(2) != "MSFT" || !known || px < 100*1_000_000 {
+				if px, _, known := g.Price(1); !ok || id != 2 || g.Ticker(2) != "MSFT" || !known ||
+					px < 100*1_000_000 {
 					t.Errorf("MSFT is %d, the price %d", id, px)
 					return
 				}
@@ -43,7 +46,8 @@ func TestGrowKeepsTheImage(t *testing.T) {
 		})
 	}
 	for i := range 60 {
-		c := matcher.NewCapacityControl(matcher.Capacities{Accounts: 4 + i, Securities: 3 + i/2, Contracts: 1})
+		c := matcher.NewCapacityControl(matcher.Capacities{Accounts: 4 + i, Securities: 3 + i/2,
+			Contracts: 1})
 		g.Observe(event(matcher.EventApplied, uint64(1+2*i), c))
 		tick := event(matcher.EventApplied, uint64(2+2*i), matcher.NewCommand(matcher.PriceTick))
 		tick.SecurityID, tick.Cmd().SecurityID, tick.Cmd().PriceTicks = 1, 1, 100*1_000_000+int64(i)
@@ -52,7 +56,8 @@ func TestGrowKeepsTheImage(t *testing.T) {
 	stop.Store(true)
 	readers.Wait()
 	got := g.Snapshot()
-	if !slices.Equal(got.Accounts, want.Accounts) || !slices.Equal(got.Securities, want.Securities) || g.Missed() != 0 {
+	if !slices.Equal(got.Accounts, want.Accounts) || !slices.Equal(got.Securities, want.Securities) ||
+		g.Missed() != 0 {
 		t.Errorf("got %+v, %d missed\nwant %+v", got, g.Missed(), want)
 	}
 	if px, _, _ := g.Price(1); px != 100*1_000_000+59 {

@@ -14,7 +14,8 @@ import (
 // event states a command as the engine does.
 func event(kind matcher.EventKind, seq uint64, c matcher.Command) *matcher.Event {
 	ev := &matcher.Event{Kind: kind, Flags: matcher.EventFirst | matcher.EventLast, InputSeq: seq,
-		TimeMillis: c.EventTimeMillis, SecurityID: c.SecurityID, AccountID: c.AccountID, Side: c.Side, Qty: c.Qty}
+		TimeMillis: c.EventTimeMillis, SecurityID: c.SecurityID, AccountID: c.AccountID, Side: c.Side,
+		Qty: c.Qty}
 	*ev.Cmd() = c
 	return ev
 }
@@ -34,12 +35,14 @@ func TestObservedPriceNeverGoesBack(t *testing.T) {
 		}
 	}
 	fill := func(seq uint64, px, time int64, flags uint16) {
-		g.Observe(&matcher.Event{Kind: matcher.EventFilled, InputSeq: seq, Px: px, TimeMillis: time, SecurityID: 1, Flags: flags})
+		g.Observe(&matcher.Event{Kind: matcher.EventFilled, InputSeq: seq, Px: px, TimeMillis: time,
+			SecurityID: 1, Flags: flags})
 	}
 	if _, _, ok := g.Price(1); ok {
 		t.Error("a price before any")
 	}
-	if err := errors.Join(g.SetPrice(1, 5, 50), g.SetPrice(1, 6, 40), g.SetPrice(1, 0, 90)); err != nil {
+	if err := errors.Join(g.SetPrice(1, 5, 50), g.SetPrice(1, 6, 40),
+		g.SetPrice(1, 0, 90)); err != nil {
 		t.Fatal(err)
 	}
 	expect("restored", 6, 40)
@@ -76,7 +79,8 @@ func TestObservedPriceNeverGoesBack(t *testing.T) {
 	if g.Missed() != 0 {
 		t.Errorf("%d events missed", g.Missed())
 	}
-	g.Observe(&matcher.Event{Kind: matcher.EventFilled, InputSeq: 17, Px: 1, SecurityID: 99, Flags: matcher.EventMarket})
+	g.Observe(&matcher.Event{Kind: matcher.EventFilled, InputSeq: 17, Px: 1, SecurityID: 99,
+		Flags: matcher.EventMarket})
 	if g.Missed() != 1 {
 		t.Errorf("%d events missed, want 1", g.Missed())
 	}
@@ -84,7 +88,8 @@ func TestObservedPriceNeverGoesBack(t *testing.T) {
 
 func TestObservedControls(t *testing.T) {
 	g := newTestGate(t)
-	control := func(k matcher.CommandType, id uint32, side matcher.Side, version int64) matcher.Command {
+	control := func(k matcher.CommandType, id uint32, side matcher.Side,
+		version int64) matcher.Command {
 		c := matcher.NewCommand(k)
 		c.AccountID, c.SecurityID, c.Side, c.PriceTicks = id, id, side, version
 		return c
@@ -113,11 +118,15 @@ func TestObservedControls(t *testing.T) {
 		}
 	}
 	got := g.Snapshot()
-	wantAccounts := []AccountControl{{0, true, 0, false}, {1, false, 24, true}, {2, true, 0, false}, {3, true, 22, true},
+	wantAccounts := []AccountControl{{0, true, 0, false}, {1, false, 24, true}, {2, true, 0, false},
+		{3, true, 22, true},
 		{50, true, 23, true}}
-	wantSecurities := []SecurityControl{{4, "A", true, false, false, 27, false}, {1, "AAPL", true, false, true, 25, false},
-		{2, "MSFT", true, true, false, 0, false}, {3, "NVDA", false, false, false, 0, false}, {5, "TSLA", true, false, false, 21, true}}
-	if !slices.Equal(got.Accounts, wantAccounts) || !slices.Equal(got.Securities, wantSecurities) || !got.KillSwitch || got.PolicyVersion != 40 {
+	wantSecurities := []SecurityControl{{4, "A", true, false, false, 27, false},
+		{1, "AAPL", true, false, true, 25, false},
+		{2, "MSFT", true, true, false, 0, false}, {3, "NVDA", false, false, false, 0, false},
+		{5, "TSLA", true, false, false, 21, true}}
+	if !slices.Equal(got.Accounts, wantAccounts) || !slices.Equal(got.Securities, wantSecurities) ||
+		!got.KillSwitch || got.PolicyVersion != 40 {
 		t.Errorf("got %+v", got)
 	}
 	if g.policy.maxPosition.Load() != 12 || g.policy.maxConcentration.Load() != 34 {
@@ -181,7 +190,8 @@ func TestGateAgreesWithTheEngine(t *testing.T) {
 		case 0:
 			c.Qty = []int32{0, -1, 1000, 1001, 500, math.MaxInt32}[random.IntN(6)]
 		case 1:
-			c.LimitPx = []int64{1, 1000, 40 * unit, 200 * unit, math.MaxInt64, math.MaxInt64 / 1000 * 1000}[random.IntN(6)]
+			c.LimitPx = []int64{1, 1000, 40 * unit, 200 * unit, math.MaxInt64,
+				math.MaxInt64 / 1000 * 1000}[random.IntN(6)]
 		}
 		switch random.IntN(12) {
 		case 0, 1:
@@ -207,9 +217,12 @@ func TestGateAgreesWithTheEngine(t *testing.T) {
 			c = matcher.NewSymbolRegister([]string{"AAPL", "X1", "X2", "X3", "X4", "X5"}[random.IntN(6)])
 		case 6, 7:
 			terms := matcher.ContractTerms{
-				AccountID: c.AccountID, Side: c.Side, Notional: int32(random.IntN(56_000)), FixedRate: int64(random.IntN(40)) - 2,
-				Effective: uint16(random.IntN(40)), Maturity: uint16(20 + random.IntN(40)), Convention: uint32(random.IntN(6)),
-				Swaption: random.IntN(2) == 0, Expiry: uint16(random.IntN(30)), Style: matcher.ExerciseStyle(random.IntN(4)),
+				AccountID: c.AccountID, Side: c.Side, Notional: int32(random.IntN(56_000)),
+				FixedRate: int64(random.IntN(40)) - 2,
+				Effective: uint16(random.IntN(40)), Maturity: uint16(20 + random.IntN(40)),
+				Convention: uint32(random.IntN(6)),
+				Swaption:   random.IntN(2) == 0, Expiry: uint16(random.IntN(30)),
+				Style: matcher.ExerciseStyle(random.IntN(4)),
 			}
 			flags := c.Flags
 			c = terms.Command()
@@ -223,7 +236,8 @@ func TestGateAgreesWithTheEngine(t *testing.T) {
 			c.PriceTicks = 0
 		}
 		verdict := g.Screen(&c)
-		isOrder := c.TemplateID == matcher.TemplateCommand && (c.Type == matcher.OrderNew || c.Type == matcher.TradeNew)
+		isOrder := c.TemplateID == matcher.TemplateCommand &&
+			(c.Type == matcher.OrderNew || c.Type == matcher.TradeNew)
 		booking := c.TemplateID == matcher.TemplateCommand && c.Type >= matcher.SwapBook
 		postOnly := c.Flags&matcher.FlagPostOnly != 0 && !booking
 		engine.Apply(&c, out)
@@ -243,14 +257,17 @@ func TestGateAgreesWithTheEngine(t *testing.T) {
 			t.Fatalf("seed %d step %d: gate says %v, engine %v: %+v", seed, step, verdict, reason, c)
 		case verdict == matcher.Accepted:
 			switch reason {
-			case matcher.Accepted, matcher.CreditLimit, matcher.PositionLimit, matcher.ConcentrationLimit, matcher.Capacity:
+			case matcher.Accepted, matcher.CreditLimit, matcher.PositionLimit, matcher.ConcentrationLimit,
+				matcher.Capacity:
 			case matcher.PriceMissing, matcher.OrderNotional:
 				// A market order may be priced by the book, and a sale is judged at the best bid.
 				if c.LimitPx > 0 && c.Side == matcher.Buy || c.Type != matcher.OrderNew {
-					t.Fatalf("seed %d step %d: gate lets through what the engine refuses for %v: %+v", seed, step, reason, c)
+					t.Fatalf("seed %d step %d: gate lets through what the engine refuses for %v: %+v", seed, step,
+						reason, c)
 				}
 			default:
-				t.Fatalf("seed %d step %d: gate lets through what the engine refuses for %v: %+v", seed, step, reason, c)
+				t.Fatalf("seed %d step %d: gate lets through what the engine refuses for %v: %+v", seed, step,
+					reason, c)
 			}
 		}
 	}
@@ -263,13 +280,16 @@ func TestGateAgreesWithTheEngine(t *testing.T) {
 			t.Errorf("security %d: gate says %q, engine %q", id, g.Ticker(id), name)
 		}
 	}
-	for _, r := range []matcher.RiskReason{matcher.Accepted, matcher.Invalid, matcher.UnknownAccount, matcher.AccountDisabled, matcher.UnknownSecurity,
-		matcher.SecurityDisabled, matcher.Restricted, matcher.KillSwitch, matcher.PriceStale, matcher.PriceCollar, matcher.OrderSize, matcher.OrderNotional} {
+	for _, r := range []matcher.RiskReason{matcher.Accepted, matcher.Invalid, matcher.UnknownAccount,
+		matcher.AccountDisabled, matcher.UnknownSecurity,
+		matcher.SecurityDisabled, matcher.Restricted, matcher.KillSwitch, matcher.PriceStale,
+		matcher.PriceCollar, matcher.OrderSize, matcher.OrderNotional} {
 		if seen[r] == 0 {
 			t.Errorf("seed %d: %v never happened; the stream is too tame: %v", seed, r, seen)
 		}
 	}
-	for _, r := range []matcher.RiskReason{matcher.Accepted, matcher.Invalid, matcher.UnknownAccount, matcher.AccountDisabled,
+	for _, r := range []matcher.RiskReason{matcher.Accepted, matcher.Invalid, matcher.UnknownAccount,
+		matcher.AccountDisabled,
 		matcher.KillSwitch, matcher.OrderNotional, matcher.Capacity} {
 		if booked[r] == 0 {
 			t.Errorf("seed %d: no booking with %v; the stream is too tame: %v", seed, r, booked)
@@ -283,7 +303,8 @@ func TestGateAgreesWithTheEngine(t *testing.T) {
 // Who brings a price does not wait for a Snapshot, or for another writer of the image.
 func TestPricesDoNotWaitForTheImage(t *testing.T) {
 	g := newTestGate(t)
-	fill := matcher.Event{Kind: matcher.EventFilled, InputSeq: 1, Px: 5 * unit, TimeMillis: noon, SecurityID: 1, Flags: matcher.EventAggressor}
+	fill := matcher.Event{Kind: matcher.EventFilled, InputSeq: 1, Px: 5 * unit, TimeMillis: noon,
+		SecurityID: 1, Flags: matcher.EventAggressor}
 	g.writers.mu.Lock() // somebody copies the image
 	done := make(chan struct{})
 	go func() {

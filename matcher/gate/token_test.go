@@ -58,26 +58,37 @@ func TestVerifyTakesGoodTokens(t *testing.T) {
 		{"usual", withBody(goodBody), Claims{"alice", false, []uint32{7, 22214}}},
 		{"admin", withBody(`{"sub":"root","admin":true,"exp":1700000060}`), Claims{"root", true, nil}},
 		{"admin false", withBody(`{"sub":"a","admin":false,"exp":1700000060}`), Claims{"a", false, nil}},
-		{"ADMIN is unknown", withBody(`{"sub":"a","ADMIN":true,"exp":1700000060}`), Claims{"a", false, nil}},
+		{"ADMIN is unknown", withBody(`{"sub":"a","ADMIN":true,"exp":1700000060}`),
+			Claims{"a", false, nil}},
 		{"subject for sub", withBody(`{"subject":"a","exp":1700000060}`), Claims{"a", false, nil}},
-		{"sub and subject agree", withBody(`{"subject":"a","sub":"a","exp":1700000060}`), Claims{"a", false, nil}},
-		{"unknown claims", withBody(`{"sub":"a","x":{"y":[1,2.5,null,"\n"]},"aud":"z","exp":1700000060,"jti":"1"}`), Claims{"a", false, nil}},
-		{"accounts in any order", withBody(`{"sub":"a","accounts":[4294967295,0,7,7],"exp":1700000060}`), Claims{"a", false, []uint32{0, 7, 4294967295}}},
-		{"no accounts", withBody(`{"sub":"a","accounts":[],"exp":1700000060}`), Claims{"a", false, []uint32{}}},
+		{"sub and subject agree", withBody(`{"subject":"a","sub":"a","exp":1700000060}`),
+			Claims{"a", false, nil}},
+		{"unknown claims",
+			withBody(`{"sub":"a","x":{"y":[1,2.5,null,"\n"]},"aud":"z","exp":1700000060,"jti":"1"}`),
+			Claims{"a", false, nil}},
+		{"accounts in any order", withBody(`{"sub":"a","accounts":[4294967295,0,7,7],"exp":1700000060}`),
+			Claims{"a", false, []uint32{0, 7, 4294967295}}},
+		{"no accounts", withBody(`{"sub":"a","accounts":[],"exp":1700000060}`),
+			Claims{"a", false, []uint32{}}},
 		{"no typ", signed(`{"alg":"HS256"}`, goodBody), Claims{"alice", false, []uint32{7, 22214}}},
-		{"key id and space", signed(" {\"kid\" : \"1\", \"alg\" :\n\"HS256\"} ", goodBody), Claims{"alice", false, []uint32{7, 22214}}},
+		{"key id and space", signed(" {\"kid\" : \"1\", \"alg\" :\n\"HS256\"} ", goodBody),
+			Claims{"alice", false, []uint32{7, 22214}}},
 		{"escaped letters", withBody(`{"su\u0062":"\u0061","exp":1700000060}`), Claims{"a", false, nil}},
 		{"last second", withBody(`{"sub":"a","exp":1700000001}`), Claims{"a", false, nil}},
-		{"nbf now, iat ahead", withBody(`{"sub":"a","nbf":1700000000,"iat":1800000000,"exp":1700000060}`), Claims{"a", false, nil}},
-		{"exp far away", withBody(`{"sub":"a","nbf":-9223372036854775808,"exp":9223372036854775807}`), Claims{"a", false, nil}},
-		{"issuer that nobody asks for", withBody(`{"sub":"a","iss":"other","exp":1700000060}`), Claims{"a", false, nil}},
+		{"nbf now, iat ahead", withBody(`{"sub":"a","nbf":1700000000,"iat":1800000000,"exp":1700000060}`),
+			Claims{"a", false, nil}},
+		{"exp far away", withBody(`{"sub":"a","nbf":-9223372036854775808,"exp":9223372036854775807}`),
+			Claims{"a", false, nil}},
+		{"issuer that nobody asks for", withBody(`{"sub":"a","iss":"other","exp":1700000060}`),
+			Claims{"a", false, nil}},
 		{"subject beyond ASCII", withBody(`{"sub":"Zoë","exp":1700000060}`), Claims{"Zoë", false, nil}},
 	}
 	v := newTestVerifier(t, "", 0)
 	for _, tt := range tests {
 		for _, again := range []string{"", ", again"} {
 			got, err := v.Verify([]byte(tt.token))
-			if err != nil || got.Subject != tt.want.Subject || got.Admin != tt.want.Admin || !slices.Equal(got.Accounts, tt.want.Accounts) {
+			if err != nil || got.Subject != tt.want.Subject || got.Admin != tt.want.Admin ||
+				!slices.Equal(got.Accounts, tt.want.Accounts) {
 				t.Errorf("%s%s: got %+v, %v, want %+v", tt.name, again, got, err, tt.want)
 			}
 		}
@@ -95,7 +106,8 @@ func refusedTokens() []struct {
 	other := sign([]byte("another secret of at least 32 bytes!"), []byte(goodHeader), []byte(goodBody))
 	mac512 := hmac.New(sha512.New, testSecret)
 	mac512.Write([]byte(b64(`{"alg":"HS512"}`) + "." + body))
-	hs512 := b64(`{"alg":"HS512"}`) + "." + body + "." + base64.RawURLEncoding.EncodeToString(mac512.Sum(nil))
+	hs512 := b64(`{"alg":"HS512"}`) + "." + body + "." +
+		base64.RawURLEncoding.EncodeToString(mac512.Sum(nil))
 	hexMac := fmt.Sprintf("%x", signature)
 	// The 43rd character of a signature carries 4 bits: the next letter has other trailing bits only.
 	alphabet := "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
@@ -110,82 +122,132 @@ func refusedTokens() []struct {
 		name, token string
 		want        error
 	}{
-		{"empty", "", ErrTokenFormat}, {"one part", head, ErrTokenFormat}, {"two parts", head + "." + body, ErrTokenFormat},
-		{"four parts", good + "." + signature, ErrTokenFormat}, {"five parts", head + "." + rest + "..", ErrTokenFormat},
+		{"empty", "", ErrTokenFormat}, {"one part", head, ErrTokenFormat},
+		{"two parts", head + "." + body, ErrTokenFormat},
+		{"four parts", good + "." + signature, ErrTokenFormat},
+		{"five parts", head + "." + rest + "..", ErrTokenFormat},
 		{"dots only", "..", ErrTokenFormat}, {"no header", "." + body + "." + signature, ErrTokenFormat},
-		{"no payload", head + ".." + signature, ErrTokenFormat}, {"no signature", head + "." + body + ".", ErrTokenFormat},
-		{"leading space", " " + good, ErrTokenFormat}, {"trailing space", good + " ", ErrTokenSignature}, {"bearer kept", "Bearer " + good, ErrTokenFormat},
+		{"no payload", head + ".." + signature, ErrTokenFormat},
+		{"no signature", head + "." + body + ".", ErrTokenFormat},
+		{"leading space", " " + good, ErrTokenFormat}, {"trailing space", good + " ", ErrTokenSignature},
+		{"bearer kept", "Bearer " + good, ErrTokenFormat},
 		{"line break in header", head[:4] + "\n" + head[4:] + "." + rest, ErrTokenFormat},
 		{"line break in signature", head + "." + body + "." + signature[:42] + "\n", ErrTokenFormat},
-		{"line break in payload, signed", signText(head + "." + body[:4] + "\r\n" + body[4:]), ErrTokenFormat},
-		{"padded header", signText(head + "=." + body), ErrTokenFormat}, {"padded payload", signText(head + "." + body + "=="), ErrTokenFormat},
-		{"padded signature", good + "=", ErrTokenSignature}, {"standard alphabet", signText(head + "." + b64(`{"sub":"a"}`) + "+/"), ErrTokenFormat},
-		{"one letter of payload", signText(head + ".A"), ErrTokenFormat}, {"five letters", signText(head + "." + "AAAAA"), ErrTokenFormat},
+		{"line break in payload, signed", signText(head + "." + body[:4] + "\r\n" + body[4:]),
+			ErrTokenFormat},
+		{"padded header", signText(head + "=." + body), ErrTokenFormat},
+		{"padded payload", signText(head + "." + body + "=="), ErrTokenFormat},
+		{"padded signature", good + "=", ErrTokenSignature},
+		{"standard alphabet", signText(head + "." + b64(`{"sub":"a"}`) + "+/"), ErrTokenFormat},
+		{"one letter of payload", signText(head + ".A"), ErrTokenFormat},
+		{"five letters", signText(head + "." + "AAAAA"), ErrTokenFormat},
 		{"loose bits in header", signText(string(loose) + "." + body), ErrTokenFormat},
 		{"loose bits in signature", head + "." + body + "." + trailing, ErrTokenFormat},
-		{"not base64", signText("!!!!." + body), ErrTokenFormat}, {"JSON serialization", `{"payload":"` + body + `"}`, ErrTokenFormat},
+		{"not base64", signText("!!!!." + body), ErrTokenFormat},
+		{"JSON serialization", `{"payload":"` + body + `"}`, ErrTokenFormat},
 		{"zero bytes", "\x00\x00.\x00.\x00", ErrTokenFormat},
 
 		{"alg none", b64(`{"alg":"none"}`) + "." + body + "." + signature, ErrTokenHeader},
 		{"alg none, unsigned", b64(`{"alg":"none"}`) + "." + body + ".", ErrTokenFormat},
-		{"alg None, signed", signed(`{"alg":"None"}`, goodBody), ErrTokenHeader}, {"alg in lower case", signed(`{"alg":"hs256"}`, goodBody), ErrTokenHeader},
-		{"alg HS512", hs512, ErrTokenHeader}, {"alg HS512, signed with 256", signed(`{"alg":"HS512"}`, goodBody), ErrTokenHeader},
-		{"alg RS256", signed(`{"alg":"RS256"}`, goodBody), ErrTokenHeader}, {"alg missing", signed(`{"typ":"JWT"}`, goodBody), ErrTokenHeader},
-		{"alg a list", signed(`{"alg":["HS256"]}`, goodBody), ErrTokenHeader}, {"alg null", signed(`{"alg":null}`, goodBody), ErrTokenHeader},
+		{"alg None, signed", signed(`{"alg":"None"}`, goodBody), ErrTokenHeader},
+		{"alg in lower case", signed(`{"alg":"hs256"}`, goodBody), ErrTokenHeader},
+		{"alg HS512", hs512, ErrTokenHeader}, {"alg HS512, signed with 256",
+			signed(`{"alg":"HS512"}`, goodBody), ErrTokenHeader},
+		{"alg RS256", signed(`{"alg":"RS256"}`, goodBody), ErrTokenHeader},
+		{"alg missing", signed(`{"typ":"JWT"}`, goodBody), ErrTokenHeader},
+		{"alg a list", signed(`{"alg":["HS256"]}`, goodBody), ErrTokenHeader},
+		{"alg null", signed(`{"alg":null}`, goodBody), ErrTokenHeader},
 		{"alg twice", signed(`{"alg":"HS256","alg":"HS256"}`, goodBody), ErrTokenHeader},
 		{"alg twice, none first", signed(`{"alg":"none","alg":"HS256"}`, goodBody), ErrTokenHeader},
 		{"alg twice, escaped", signed(`{"alg":"HS256","\u0061lg":"none"}`, goodBody), ErrTokenHeader},
-		{"crit", signed(`{"alg":"HS256","crit":["exp"]}`, goodBody), ErrTokenHeader}, {"crit empty", signed(`{"crit":[],"alg":"HS256"}`, goodBody), ErrTokenHeader},
+		{"crit", signed(`{"alg":"HS256","crit":["exp"]}`, goodBody), ErrTokenHeader},
+		{"crit empty", signed(`{"crit":[],"alg":"HS256"}`, goodBody), ErrTokenHeader},
 		{"crit null", signed(`{"alg":"HS256","crit":null}`, goodBody), ErrTokenHeader},
-		{"typ a number", signed(`{"alg":"HS256","typ":1}`, goodBody), ErrTokenHeader}, {"header a list", signed(`["HS256"]`, goodBody), ErrTokenHeader},
-		{"header empty", signed(`{}`, goodBody), ErrTokenHeader}, {"header with a tail", signed(goodHeader+"x", goodBody), ErrTokenHeader},
-		{"header not UTF-8", signed("{\"alg\":\"HS256\",\"x\":\"\xff\"}", goodBody), ErrTokenHeader}, {"header with a mark", signed("\ufeff"+goodHeader, goodBody), ErrTokenHeader},
+		{"typ a number", signed(`{"alg":"HS256","typ":1}`, goodBody), ErrTokenHeader},
+		{"header a list", signed(`["HS256"]`, goodBody), ErrTokenHeader},
+		{"header empty", signed(`{}`, goodBody), ErrTokenHeader},
+		{"header with a tail", signed(goodHeader+"x", goodBody), ErrTokenHeader},
+		{"header not UTF-8", signed("{\"alg\":\"HS256\",\"x\":\"\xff\"}", goodBody), ErrTokenHeader},
+		{"header with a mark", signed("\ufeff"+goodHeader, goodBody), ErrTokenHeader},
 
-		{"another secret", other, ErrTokenSignature}, {"signature of zeros", head + "." + body + "." + strings.Repeat("A", 43), ErrTokenSignature},
-		{"signature cut", good[:len(good)-1], ErrTokenSignature}, {"signature longer", good + "A", ErrTokenSignature},
+		{"another secret", other, ErrTokenSignature},
+		{"signature of zeros", head + "." + body + "." + strings.Repeat("A", 43), ErrTokenSignature},
+		{"signature cut", good[:len(good)-1], ErrTokenSignature},
+		{"signature longer", good + "A", ErrTokenSignature},
 		{"signature in hex", head + "." + body + "." + hexMac, ErrTokenSignature},
-		{"one bit of payload", head + "." + b64(strings.Replace(goodBody, "alice", "alicf", 1)) + "." + signature, ErrTokenSignature},
-		{"admin added", head + "." + b64(`{"sub":"alice","admin":true,"exp":1700000060}`) + "." + signature, ErrTokenSignature},
-		{"header respelt", b64(`{"typ":"JWT","alg":"HS256"}`) + "." + body + "." + signature, ErrTokenSignature},
+		{"one bit of payload", head + "." + b64(strings.Replace(goodBody, "alice", "alicf", 1)) + "." +
+			signature, ErrTokenSignature},
+		{"admin added", head + "." + b64(`{"sub":"alice","admin":true,"exp":1700000060}`) + "." +
+			signature, ErrTokenSignature},
+		{"header respelt", b64(`{"typ":"JWT","alg":"HS256"}`) + "." + body + "." + signature,
+			ErrTokenSignature},
 		{"signature before claims", head + "." + b64(`not JSON`) + "." + signature, ErrTokenSignature},
-		{"signature before expiry", head + "." + b64(`{"sub":"a","exp":1}`) + "." + signature, ErrTokenSignature},
+		{"signature before expiry", head + "." + b64(`{"sub":"a","exp":1}`) + "." + signature,
+			ErrTokenSignature},
 
-		{"no sub", withBody(`{"exp":1700000060}`), ErrTokenClaims}, {"sub empty", withBody(`{"sub":"","exp":1700000060}`), ErrTokenClaims},
-		{"subject empty", withBody(`{"subject":"","exp":1700000060}`), ErrTokenClaims}, {"sub a number", withBody(`{"sub":7,"exp":1700000060}`), ErrTokenClaims},
+		{"no sub", withBody(`{"exp":1700000060}`), ErrTokenClaims},
+		{"sub empty", withBody(`{"sub":"","exp":1700000060}`), ErrTokenClaims},
+		{"subject empty", withBody(`{"subject":"","exp":1700000060}`), ErrTokenClaims},
+		{"sub a number", withBody(`{"sub":7,"exp":1700000060}`), ErrTokenClaims},
 		{"sub null", withBody(`{"sub":null,"exp":1700000060}`), ErrTokenClaims},
-		{"sub and subject differ", withBody(`{"sub":"a","subject":"b","exp":1700000060}`), ErrTokenClaims},
+		{"sub and subject differ", withBody(`{"sub":"a","subject":"b","exp":1700000060}`),
+			ErrTokenClaims},
 		{"sub empty, subject not", withBody(`{"sub":"","subject":"b","exp":1700000060}`), ErrTokenClaims},
 		{"sub with a control character", withBody(`{"sub":"a\u0000","exp":1700000060}`), ErrTokenClaims},
 		{"sub twice", withBody(`{"sub":"a","sub":"a","exp":1700000060}`), ErrTokenClaims},
 		{"sub twice, escaped", withBody(`{"sub":"a","\u0073ub":"b","exp":1700000060}`), ErrTokenClaims},
 		{"unknown claim twice", withBody(`{"sub":"a","x":1,"exp":1700000060,"x":1}`), ErrTokenClaims},
-		{"duplicate key inside", withBody(`{"sub":"a","x":{"y":1,"y":1},"exp":1700000060}`), ErrTokenClaims},
-		{"no exp", withBody(`{"sub":"a"}`), ErrTokenClaims}, {"exp a string", withBody(`{"sub":"a","exp":"1700000060"}`), ErrTokenClaims},
-		{"exp a float", withBody(`{"sub":"a","exp":1700000060.5}`), ErrTokenClaims}, {"exp with .0", withBody(`{"sub":"a","exp":1700000060.0}`), ErrTokenClaims},
-		{"exp with exponent", withBody(`{"sub":"a","exp":17e8}`), ErrTokenClaims}, {"exp null", withBody(`{"sub":"a","exp":null}`), ErrTokenClaims},
-		{"exp too large", withBody(`{"sub":"a","exp":9223372036854775808}`), ErrTokenClaims}, {"exp true", withBody(`{"sub":"a","exp":true}`), ErrTokenClaims},
+		{"duplicate key inside", withBody(`{"sub":"a","x":{"y":1,"y":1},"exp":1700000060}`),
+			ErrTokenClaims},
+		{"no exp", withBody(`{"sub":"a"}`), ErrTokenClaims},
+		{"exp a string", withBody(`{"sub":"a","exp":"1700000060"}`), ErrTokenClaims},
+		{"exp a float", withBody(`{"sub":"a","exp":1700000060.5}`), ErrTokenClaims},
+		{"exp with .0", withBody(`{"sub":"a","exp":1700000060.0}`), ErrTokenClaims},
+		{"exp with exponent", withBody(`{"sub":"a","exp":17e8}`), ErrTokenClaims},
+		{"exp null", withBody(`{"sub":"a","exp":null}`), ErrTokenClaims},
+		{"exp too large", withBody(`{"sub":"a","exp":9223372036854775808}`), ErrTokenClaims},
+		{"exp true", withBody(`{"sub":"a","exp":true}`), ErrTokenClaims},
 		{"exp twice", withBody(`{"sub":"a","exp":1,"exp":1700000060}`), ErrTokenClaims},
-		{"nbf a string", withBody(`{"sub":"a","nbf":"1","exp":1700000060}`), ErrTokenClaims}, {"iat a float", withBody(`{"sub":"a","iat":1.5,"exp":1700000060}`), ErrTokenClaims},
+		{"nbf a string", withBody(`{"sub":"a","nbf":"1","exp":1700000060}`), ErrTokenClaims},
+		{"iat a float", withBody(`{"sub":"a","iat":1.5,"exp":1700000060}`), ErrTokenClaims},
 		{"iss a number", withBody(`{"sub":"a","iss":1,"exp":1700000060}`), ErrTokenClaims},
-		{"admin a string", withBody(`{"sub":"a","admin":"true","exp":1700000060}`), ErrTokenClaims}, {"admin 1", withBody(`{"sub":"a","admin":1,"exp":1700000060}`), ErrTokenClaims},
+		{"admin a string", withBody(`{"sub":"a","admin":"true","exp":1700000060}`), ErrTokenClaims},
+		{"admin 1", withBody(`{"sub":"a","admin":1,"exp":1700000060}`), ErrTokenClaims},
 		{"admin null", withBody(`{"sub":"a","admin":null,"exp":1700000060}`), ErrTokenClaims},
-		{"admin twice", withBody(`{"sub":"a","admin":false,"admin":true,"exp":1700000060}`), ErrTokenClaims},
-		{"accounts a number", withBody(`{"sub":"a","accounts":7,"exp":1700000060}`), ErrTokenClaims}, {"accounts strings", withBody(`{"sub":"a","accounts":["7"],"exp":1700000060}`), ErrTokenClaims},
-		{"accounts floats", withBody(`{"sub":"a","accounts":[7.0],"exp":1700000060}`), ErrTokenClaims}, {"accounts negative", withBody(`{"sub":"a","accounts":[-1],"exp":1700000060}`), ErrTokenClaims},
-		{"accounts too large", withBody(`{"sub":"a","accounts":[4294967296],"exp":1700000060}`), ErrTokenClaims}, {"accounts null", withBody(`{"sub":"a","accounts":null,"exp":1700000060}`), ErrTokenClaims},
-		{"accounts with null", withBody(`{"sub":"a","accounts":[null],"exp":1700000060}`), ErrTokenClaims}, {"accounts an object", withBody(`{"sub":"a","accounts":{},"exp":1700000060}`), ErrTokenClaims},
-		{"accounts that wrap", withBody(`{"sub":"a","accounts":[18446744073709551623],"exp":1700000060}`), ErrTokenClaims},
-		{"payload a list", withBody(`[]`), ErrTokenClaims}, {"payload a string", withBody(`"alice"`), ErrTokenClaims}, {"payload not JSON", withBody(`sub=alice`), ErrTokenClaims},
-		{"payload cut", withBody(goodBody[:len(goodBody)-1]), ErrTokenClaims}, {"payload with a tail", withBody(goodBody + "{}"), ErrTokenClaims},
-		{"payload not UTF-8", withBody("{\"sub\":\"\xff\",\"exp\":1700000060}"), ErrTokenClaims}, {"lone surrogate", withBody(`{"sub":"\ud800","exp":1700000060}`), ErrTokenClaims},
-		{"too deep", withBody(`{"sub":"a","exp":1700000060,"x":` + strings.Repeat("[", strictjson.MaxDepth) + strings.Repeat("]", strictjson.MaxDepth) + `}`), ErrTokenClaims},
+		{"admin twice", withBody(`{"sub":"a","admin":false,"admin":true,"exp":1700000060}`),
+			ErrTokenClaims},
+		{"accounts a number", withBody(`{"sub":"a","accounts":7,"exp":1700000060}`), ErrTokenClaims},
+		{"accounts strings", withBody(`{"sub":"a","accounts":["7"],"exp":1700000060}`), ErrTokenClaims},
+		{"accounts floats", withBody(`{"sub":"a","accounts":[7.0],"exp":1700000060}`), ErrTokenClaims},
+		{"accounts negative", withBody(`{"sub":"a","accounts":[-1],"exp":1700000060}`), ErrTokenClaims},
+		{"accounts too large", withBody(`{"sub":"a","accounts":[4294967296],"exp":1700000060}`),
+			ErrTokenClaims}, {"accounts null", withBody(`{"sub":"a","accounts":null,"exp":1700000060}`),
+			ErrTokenClaims},
+		{"accounts with null", withBody(`{"sub":"a","accounts":[null],"exp":1700000060}`),
+			ErrTokenClaims}, {"accounts an object", withBody(`{"sub":"a","accounts":{},"exp":1700000060}`),
+			ErrTokenClaims},
+		{"accounts that wrap", withBody(`{"sub":"a","accounts":[18446744073709551623],"exp":1700000060}`),
+			ErrTokenClaims},
+		{"payload a list", withBody(`[]`), ErrTokenClaims},
+		{"payload a string", withBody(`"alice"`), ErrTokenClaims},
+		{"payload not JSON", withBody(`sub=alice`), ErrTokenClaims},
+		{"payload cut", withBody(goodBody[:len(goodBody)-1]), ErrTokenClaims},
+		{"payload with a tail", withBody(goodBody + "{}"), ErrTokenClaims},
+		{"payload not UTF-8", withBody("{\"sub\":\"\xff\",\"exp\":1700000060}"), ErrTokenClaims},
+		{"lone surrogate", withBody(`{"sub":"\ud800","exp":1700000060}`), ErrTokenClaims},
+		{"too deep", withBody(`{"sub":"a","exp":1700000060,"x":` + strings.Repeat("[",
+			strictjson.MaxDepth) + strings.Repeat("]", strictjson.MaxDepth) + `}`), ErrTokenClaims},
 		{"zero byte in payload", withBody("{\"sub\":\"a\x00\",\"exp\":1700000060}"), ErrTokenClaims},
 
-		{"expired", withBody(`{"sub":"a","exp":1699999999}`), ErrTokenExpired}, {"expires now", withBody(`{"sub":"a","exp":1700000000}`), ErrTokenExpired},
-		{"exp 0", withBody(`{"sub":"a","exp":0}`), ErrTokenExpired}, {"exp negative", withBody(`{"sub":"a","exp":-9223372036854775808}`), ErrTokenExpired},
+		{"expired", withBody(`{"sub":"a","exp":1699999999}`), ErrTokenExpired},
+		{"expires now", withBody(`{"sub":"a","exp":1700000000}`), ErrTokenExpired},
+		{"exp 0", withBody(`{"sub":"a","exp":0}`), ErrTokenExpired},
+		{"exp negative", withBody(`{"sub":"a","exp":-9223372036854775808}`), ErrTokenExpired},
 		{"not yet", withBody(`{"sub":"a","nbf":1700000001,"exp":1700000060}`), ErrTokenEarly},
-		{"never", withBody(`{"sub":"a","nbf":9223372036854775807,"exp":9223372036854775807}`), ErrTokenEarly},
-		{"too long", withBody(`{"sub":"` + strings.Repeat("a", MaxTokenBytes) + `","exp":1700000060}`), ErrTokenLength},
+		{"never", withBody(`{"sub":"a","nbf":9223372036854775807,"exp":9223372036854775807}`),
+			ErrTokenEarly},
+		{"too long", withBody(`{"sub":"` + strings.Repeat("a", MaxTokenBytes) + `","exp":1700000060}`),
+			ErrTokenLength},
 	}
 }
 
@@ -263,7 +325,8 @@ func TestVerifyJudgesTimeAnew(t *testing.T) {
 	for _, step := range []struct {
 		at   int64
 		want error
-	}{{1700000000, nil}, {1700000059, nil}, {1700000060, ErrTokenExpired}, {1699999999, ErrTokenEarly}, {1700000000, nil}} {
+	}{{1700000000, nil}, {1700000059, nil}, {1700000060, ErrTokenExpired}, {1699999999, ErrTokenEarly},
+		{1700000000, nil}} {
 		now = time.Unix(step.at, 999_999_999)
 		if _, err := v.Verify(token); err != step.want {
 			t.Errorf("at %d: got %v, want %v", step.at, err, step.want)
@@ -284,7 +347,8 @@ func TestNewVerifierRefusesWeakSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := v.Verify([]byte(Mint(testSecret, Claims{Subject: "a"}, "", time.Minute, time.Now()))); err != nil {
+	if _, err := v.Verify([]byte(Mint(testSecret, Claims{Subject: "a"}, "", time.Minute,
+		time.Now()))); err != nil {
 		t.Errorf("by the system's clock: %v", err)
 	}
 }
@@ -310,26 +374,32 @@ func TestMintedTokenVerifies(t *testing.T) {
 		token := Mint(testSecret, c, "posttrade", time.Minute, testNow)
 		got, err := v.Verify([]byte(token))
 		want := slices.Sorted(slices.Values(c.Accounts))
-		if err != nil || got.Subject != c.Subject || got.Admin != c.Admin || !slices.Equal(got.Accounts, want) {
+		if err != nil || got.Subject != c.Subject || got.Admin != c.Admin ||
+			!slices.Equal(got.Accounts, want) {
 			t.Errorf("got %+v, %v, want %+v", got, err, c)
 		}
 	}
-	if _, err := v.Verify([]byte(Mint(testSecret, Claims{Subject: "a"}, "posttrade", 0, testNow))); err != ErrTokenExpired {
+	if _, err := v.Verify([]byte(Mint(testSecret, Claims{Subject: "a"}, "posttrade", 0,
+		testNow))); err != ErrTokenExpired {
 		t.Errorf("ttl 0: got %v, want %v", err, ErrTokenExpired)
 	}
-	if _, err := v.Verify([]byte(Mint(testSecret, Claims{}, "posttrade", time.Minute, testNow))); err != ErrTokenClaims {
+	if _, err := v.Verify([]byte(Mint(testSecret, Claims{}, "posttrade", time.Minute,
+		testNow))); err != ErrTokenClaims {
 		t.Errorf("no subject: got %v, want %v", err, ErrTokenClaims)
 	}
-	if _, err := v.Verify([]byte(Mint(testSecret, Claims{Subject: "a"}, "", time.Minute, testNow))); err != ErrTokenIssuer {
+	if _, err := v.Verify([]byte(Mint(testSecret, Claims{Subject: "a"}, "", time.Minute,
+		testNow))); err != ErrTokenIssuer {
 		t.Errorf("no issuer: got %v, want %v", err, ErrTokenIssuer)
 	}
 }
 
 func TestEntitled(t *testing.T) {
 	some, admin, none := Claims{Accounts: []uint32{1, 5, 9}}, Claims{Admin: true}, Claims{}
-	for account, want := range map[uint32]bool{0: false, 1: true, 2: false, 5: true, 9: true, 10: false} {
+	for account, want := range map[uint32]bool{0: false, 1: true, 2: false, 5: true, 9: true,
+		10: false} {
 		if some.Entitled(account) != want || !admin.Entitled(account) || none.Entitled(account) {
-			t.Errorf("account %d: got %v, %v, %v", account, some.Entitled(account), admin.Entitled(account), none.Entitled(account))
+			t.Errorf("account %d: got %v, %v, %v", account, some.Entitled(account), admin.Entitled(account),
+				none.Entitled(account))
 		}
 	}
 }
@@ -373,7 +443,8 @@ func FuzzVerifyToken(f *testing.F) {
 	for _, tt := range refusedTokens() {
 		f.Add([]byte(tt.token), false)
 	}
-	for _, body := range []string{goodBody, `{"sub":"a","admin":true,"accounts":[1],"exp":1700000060,"x":[{}]}`} {
+	for _, body := range []string{goodBody,
+		`{"sub":"a","admin":true,"accounts":[1],"exp":1700000060,"x":[{}]}`} {
 		f.Add([]byte(body), true)
 		f.Add([]byte(withBody(body)), false)
 	}
@@ -388,7 +459,8 @@ func FuzzVerifyToken(f *testing.F) {
 		}
 		got, err := v.Verify(token)
 		again, errAgain := v.Verify(token)
-		if err != errAgain || got.Subject != again.Subject || got.Admin != again.Admin || !slices.Equal(got.Accounts, again.Accounts) {
+		if err != errAgain || got.Subject != again.Subject || got.Admin != again.Admin ||
+			!slices.Equal(got.Accounts, again.Accounts) {
 			t.Fatalf("%q: %+v, %v and then %+v, %v", text, got, err, again, errAgain)
 		}
 		if err != nil {
@@ -412,7 +484,8 @@ func FuzzVerifyToken(f *testing.F) {
 		if err := json.Unmarshal(body, &exact); err != nil {
 			t.Fatalf("%q: taken, encoding/json says %v", text, err)
 		}
-		for name, to := range map[string]any{"sub": &want.Sub, "subject": &want.Subject, "admin": &want.Admin,
+		for name, to := range map[string]any{"sub": &want.Sub, "subject": &want.Subject,
+			"admin":    &want.Admin,
 			"accounts": &want.Accounts, "exp": &want.Exp} {
 			if raw, ok := exact[name]; ok {
 				if err := json.Unmarshal(raw, to); err != nil {
@@ -421,7 +494,8 @@ func FuzzVerifyToken(f *testing.F) {
 			}
 		}
 		accounts := slices.Compact(slices.Sorted(slices.Values(want.Accounts)))
-		if (got.Subject != want.Sub && got.Subject != want.Subject) || got.Subject == "" || got.Admin != want.Admin ||
+		if (got.Subject != want.Sub && got.Subject != want.Subject) || got.Subject == "" ||
+			got.Admin != want.Admin ||
 			!slices.Equal(got.Accounts, accounts) || want.Exp <= testNow.Unix() {
 			t.Fatalf("%q: got %+v, want %+v", text, got, want)
 		}
@@ -430,7 +504,8 @@ func FuzzVerifyToken(f *testing.F) {
 
 func BenchmarkVerifier(b *testing.B) {
 	v := newTestVerifier(b, "", 0)
-	known := []byte(Mint(testSecret, Claims{Subject: "trader-1", Accounts: []uint32{22214, 22215}}, "", time.Hour, testNow))
+	known := []byte(Mint(testSecret, Claims{Subject: "trader-1", Accounts: []uint32{22214, 22215}}, "",
+		time.Hour, testNow))
 	b.Run("op=verify/token=known", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {

@@ -49,7 +49,8 @@ func TestTickersAreOnlyAdded(t *testing.T) {
 		id     uint32
 		ticker string
 		want   error
-	}{{0, "X", ErrSecurity}, {301, "X", ErrSecurity}, {math.MaxUint32, "X", ErrSecurity}, {1, "X", ErrTicker}, {2, "T1", ErrTicker}, {1, "", ErrTicker}, {1, long, ErrTicker}} {
+	}{{0, "X", ErrSecurity}, {301, "X", ErrSecurity}, {math.MaxUint32, "X", ErrSecurity},
+		{1, "X", ErrTicker}, {2, "T1", ErrTicker}, {1, "", ErrTicker}, {1, long, ErrTicker}} {
 		if err := g.Register(tt.id, tt.ticker); !errors.Is(err, tt.want) {
 			t.Errorf("register %d %q: got %v, want %v", tt.id, tt.ticker, err, tt.want)
 		}
@@ -79,7 +80,8 @@ func TestWritersRefuse(t *testing.T) {
 	}
 	for _, id := range []uint32{0, 5, 9, math.MaxUint32} {
 		for name, err := range map[string]error{
-			"security": g.SetSecurity(id, "", true, false, 1), "restricted": g.SetRestricted(id, true, 1), "price": g.SetPrice(id, 1, 1),
+			"security": g.SetSecurity(id, "", true, false, 1), "restricted": g.SetRestricted(id, true, 1),
+			"price": g.SetPrice(id, 1, 1),
 		} {
 			if !errors.Is(err, ErrSecurity) {
 				t.Errorf("set %s of %d: got %v, want %v", name, id, err, ErrSecurity)
@@ -128,7 +130,8 @@ func TestReadyNeedsEverySource(t *testing.T) {
 		want  bool
 	}{
 		{AccountSource, Ready, false}, {SecuritySource, Installed, false}, {SecuritySource, Ready, true},
-		{AccountSource, Quarantined, false}, {SecuritySource, Quarantined, false}, {AccountSource, Ready, false},
+		{AccountSource, Quarantined, false}, {SecuritySource, Quarantined, false},
+		{AccountSource, Ready, false},
 		{SecuritySource, Bootstrapping, false}, {SecuritySource, Ready, true},
 	}
 	for i, s := range steps {
@@ -140,11 +143,13 @@ func TestReadyNeedsEverySource(t *testing.T) {
 			t.Errorf("step %d, %s is %v: ready %v, want %v", i, s.name, s.state, g.Ready(), s.want)
 		}
 	}
-	want := []Source{{AccountSource, Ready, 7, 100, 120, "gap"}, {SecuritySource, Ready, 7, 100, 120, "gap"}}
+	want := []Source{{AccountSource, Ready, 7, 100, 120, "gap"},
+		{SecuritySource, Ready, 7, 100, 120, "gap"}}
 	if got := g.Snapshot().Sources; !slices.Equal(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	for _, bad := range []error{g.SetSource("accounts", Ready, 0, 0, 0, ""), g.SetSource(AccountSource, Quarantined+1, 0, 0, 0, "")} {
+	for _, bad := range []error{g.SetSource("accounts", Ready, 0, 0, 0, ""),
+		g.SetSource(AccountSource, Quarantined+1, 0, 0, 0, "")} {
 		if !errors.Is(bad, ErrSource) {
 			t.Errorf("got %v, want %v", bad, ErrSource)
 		}
@@ -153,15 +158,18 @@ func TestReadyNeedsEverySource(t *testing.T) {
 	if seeds.SetReady(); !seeds.Ready() {
 		t.Error("seeds alone are not ready")
 	}
-	if got := fmt.Sprint(Bootstrapping, Installed, Ready, Quarantined, SourceState(9)); got != "bootstrapping installed ready quarantined unknown" {
+	if got := fmt.Sprint(Bootstrapping, Installed, Ready, Quarantined,
+		SourceState(9)); got != "bootstrapping installed ready quarantined unknown" {
 		t.Errorf("states are named %s", got)
 	}
 }
 
 func TestSnapshotShape(t *testing.T) {
 	g := New(4, 4)
-	err := errors.Join(g.SetAccount(22, true, 5), g.SetAccount(7, false, 6), g.SetSecurity(1, "MSFT", true, false, 3),
-		g.SetSecurity(2, "AAPL", true, true, 4), g.SetRestricted(2, true, 9), g.SetSource(AccountSource, Ready, 1, 6, 6, ""),
+	err := errors.Join(g.SetAccount(22, true, 5), g.SetAccount(7, false, 6),
+		g.SetSecurity(1, "MSFT", true, false, 3),
+		g.SetSecurity(2, "AAPL", true, true, 4), g.SetRestricted(2, true, 9),
+		g.SetSource(AccountSource, Ready, 1, 6, 6, ""),
 		g.HoldAccount(7), g.HoldSecurity(2, false, true))
 	if err != nil {
 		t.Fatal(err)

@@ -13,15 +13,18 @@ import (
 )
 
 // deliberate are the refusals of well-formed JSON that this package adds.
-var deliberate = []error{ErrDuplicateKey, ErrDepth, ErrTooManyKeys, ErrKeyTooLong, ErrSurrogate, ErrControl}
+var deliberate = []error{ErrDuplicateKey, ErrDepth, ErrTooManyKeys, ErrKeyTooLong, ErrSurrogate,
+	ErrControl}
 
 // FuzzReader holds the Reader against encoding/json: what we take it takes with
 // an equal value, and what we refuse it refuses, but for the reasons listed.
 func FuzzReader(f *testing.F) {
 	for _, seed := range []string{
 		orderBody, `[` + orderBody + `,{"a":[true,false,null,1e2,-0.5,"\u00e9\ud83d\ude00"]}]`,
-		`{"sub":"a","accounts":[1,2,4294967295],"admin":true,"exp":1700000000}`, `{"a":1,"\u0061":2}`, `{"p":"101.25","q":1.0000000}`,
-		`"\ud800"`, "\xef\xbb\xbf{}", `[1.5e-7,9223372036854.775807,1e99,-0]`, `{"k":"\n\u0000"}`, nested("[", "", "]", 17), "{\"\xff\":1}",
+		`{"sub":"a","accounts":[1,2,4294967295],"admin":true,"exp":1700000000}`, `{"a":1,"\u0061":2}`,
+		`{"p":"101.25","q":1.0000000}`,
+		`"\ud800"`, "\xef\xbb\xbf{}", `[1.5e-7,9223372036854.775807,1e99,-0]`, `{"k":"\n\u0000"}`,
+		nested("[", "", "]", 17), "{\"\xff\":1}",
 	} {
 		f.Add([]byte(seed))
 	}
@@ -194,12 +197,14 @@ func duplicates(t *testing.T, text []byte) bool {
 
 // FuzzDecimal holds the fixed-point reading against exact arithmetic.
 func FuzzDecimal(f *testing.F) {
-	for _, seed := range []string{"101.25", "-0.000001", "1e-6", "9223372036854.775808", "0e99", "1.0000000", "12345678901234567890e-7"} {
+	for _, seed := range []string{"101.25", "-0.000001", "1e-6", "9223372036854.775808", "0e99",
+		"1.0000000", "12345678901234567890e-7"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		got, err := ParseDecimal([]byte(text))
-		if json.Valid([]byte(text)) && strings.TrimSpace(text) == text && strings.ContainsAny(text[:1], "-0123456789") {
+		if json.Valid([]byte(text)) && strings.TrimSpace(text) == text &&
+			strings.ContainsAny(text[:1], "-0123456789") {
 			if len(text) > 1000 {
 				return
 			}

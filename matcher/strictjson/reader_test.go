@@ -82,35 +82,57 @@ func TestReaderRefuses(t *testing.T) {
 		text string
 		want error
 	}{
-		{"", ErrTruncated}, {" \n", ErrTruncated}, {"{", ErrTruncated}, {"[", ErrTruncated}, {`{"a"`, ErrTruncated},
-		{`{"a":`, ErrTruncated}, {`{"a":1`, ErrTruncated}, {`{"a":1,`, ErrTruncated}, {`[1`, ErrTruncated}, {`[1,`, ErrTruncated},
-		{`"`, ErrTruncated}, {`"abc`, ErrTruncated}, {`"\`, ErrTruncated}, {`"\u12`, ErrTruncated}, {`"\n`, ErrTruncated},
+		{"", ErrTruncated}, {" \n", ErrTruncated}, {"{", ErrTruncated}, {"[", ErrTruncated},
+		{`{"a"`, ErrTruncated},
+		{`{"a":`, ErrTruncated}, {`{"a":1`, ErrTruncated}, {`{"a":1,`, ErrTruncated},
+		{`[1`, ErrTruncated}, {`[1,`, ErrTruncated},
+		{`"`, ErrTruncated}, {`"abc`, ErrTruncated}, {`"\`, ErrTruncated}, {`"\u12`, ErrTruncated},
+		{`"\n`, ErrTruncated},
 		{`"\ud83d\ude`, ErrTruncated},
-		{`1 2`, ErrTrailing}, {`{}x`, ErrTrailing}, {`[]]`, ErrTrailing}, {`nullx`, ErrTrailing}, {`01`, ErrTrailing},
-		{`1.5.2`, ErrTrailing}, {`""""`, ErrTrailing}, {"{}\x00", ErrTrailing}, {"1 //x", ErrTrailing}, {`0x10`, ErrTrailing},
-		{`NaN`, ErrSyntax}, {`Infinity`, ErrSyntax}, {`-Infinity`, ErrNumber}, {`+1`, ErrSyntax}, {`.5`, ErrSyntax},
-		{`nul`, ErrSyntax}, {`True`, ErrSyntax}, {`tru`, ErrSyntax}, {`fals0`, ErrSyntax}, {`'a'`, ErrSyntax}, {`a`, ErrSyntax},
-		{`{a:1}`, ErrSyntax}, {`{'a':1}`, ErrSyntax}, {`{1:1}`, ErrSyntax}, {`{"a" 1}`, ErrSyntax}, {`{"a"::1}`, ErrSyntax},
-		{`{"a":1,}`, ErrSyntax}, {`{,"a":1}`, ErrSyntax}, {`{"a":1 "b":2}`, ErrSyntax}, {`{"a":1;"b":2}`, ErrSyntax},
-		{`[1,]`, ErrSyntax}, {`[,1]`, ErrSyntax}, {`[1 2]`, ErrSyntax}, {`[1,,2]`, ErrSyntax}, {`[1}`, ErrSyntax}, {`{"a":1]`, ErrSyntax},
-		{`{"a":}`, ErrSyntax}, {`]`, ErrSyntax}, {`}`, ErrSyntax}, {`,`, ErrSyntax}, {`:`, ErrSyntax}, {"\x00", ErrSyntax},
-		{"/*x*/1", ErrSyntax}, {"\v1", ErrSyntax}, {"\u00a01", ErrSyntax}, {`[1,/**/2]`, ErrSyntax}, {`{null:1}`, ErrSyntax},
-		{`-`, ErrNumber}, {`1.`, ErrNumber}, {`1.e5`, ErrNumber}, {`1e`, ErrNumber}, {`1e+`, ErrNumber}, {`--1`, ErrNumber}, {`-a`, ErrNumber},
+		{`1 2`, ErrTrailing}, {`{}x`, ErrTrailing}, {`[]]`, ErrTrailing}, {`nullx`, ErrTrailing},
+		{`01`, ErrTrailing},
+		{`1.5.2`, ErrTrailing}, {`""""`, ErrTrailing}, {"{}\x00", ErrTrailing}, {"1 //x", ErrTrailing},
+		{`0x10`, ErrTrailing},
+		{`NaN`, ErrSyntax}, {`Infinity`, ErrSyntax}, {`-Infinity`, ErrNumber}, {`+1`, ErrSyntax},
+		{`.5`, ErrSyntax},
+		{`nul`, ErrSyntax}, {`True`, ErrSyntax}, {`tru`, ErrSyntax}, {`fals0`, ErrSyntax},
+		{`'a'`, ErrSyntax}, {`a`, ErrSyntax},
+		{`{a:1}`, ErrSyntax}, {`{'a':1}`, ErrSyntax}, {`{1:1}`, ErrSyntax}, {`{"a" 1}`, ErrSyntax},
+		{`{"a"::1}`, ErrSyntax},
+		{`{"a":1,}`, ErrSyntax}, {`{,"a":1}`, ErrSyntax}, {`{"a":1 "b":2}`, ErrSyntax},
+		{`{"a":1;"b":2}`, ErrSyntax},
+		{`[1,]`, ErrSyntax}, {`[,1]`, ErrSyntax}, {`[1 2]`, ErrSyntax}, {`[1,,2]`, ErrSyntax},
+		{`[1}`, ErrSyntax}, {`{"a":1]`, ErrSyntax},
+		{`{"a":}`, ErrSyntax}, {`]`, ErrSyntax}, {`}`, ErrSyntax}, {`,`, ErrSyntax}, {`:`, ErrSyntax},
+		{"\x00", ErrSyntax},
+		{"/*x*/1", ErrSyntax}, {"\v1", ErrSyntax}, {"\u00a01", ErrSyntax}, {`[1,/**/2]`, ErrSyntax},
+		{`{null:1}`, ErrSyntax},
+		{`-`, ErrNumber}, {`1.`, ErrNumber}, {`1.e5`, ErrNumber}, {`1e`, ErrNumber}, {`1e+`, ErrNumber},
+		{`--1`, ErrNumber}, {`-a`, ErrNumber},
 		{`[1.]`, ErrNumber}, {`[-]`, ErrNumber}, {`1E-`, ErrNumber},
-		{`{"a":1,"a":1}`, ErrDuplicateKey}, {`{"a":1,"\u0061":1}`, ErrDuplicateKey}, {`{"\u0061":1,"a":1}`, ErrDuplicateKey},
-		{`{"\u0061":1,"\u0061":1}`, ErrDuplicateKey}, {`{"":1,"":2}`, ErrDuplicateKey}, {`{"x":{"b":1,"b":2}}`, ErrDuplicateKey},
+		{`{"a":1,"a":1}`, ErrDuplicateKey}, {`{"a":1,"\u0061":1}`, ErrDuplicateKey},
+		{`{"\u0061":1,"a":1}`, ErrDuplicateKey},
+		{`{"\u0061":1,"\u0061":1}`, ErrDuplicateKey}, {`{"":1,"":2}`, ErrDuplicateKey},
+		{`{"x":{"b":1,"b":2}}`, ErrDuplicateKey},
 		{`[{"b":1,"c":0,"b":2}]`, ErrDuplicateKey}, {`{"a":{"a":{}},"b":1,"a":2}`, ErrDuplicateKey},
 		{`{"clientOrderIdX":1,"clientOrderIdY":1,"clientOrderIdX":1}`, ErrDuplicateKey},
 		{`{"a\u0062c":1,"q":{"\u0078":1},"abc":1}`, ErrDuplicateKey},
 		{`{"q":{"\u0078":1},"\u0078":1,"x":1}`, ErrDuplicateKey},
-		{"\"\x80\"", ErrUTF8}, {"\"\xff\"", ErrUTF8}, {"\"\xc0\x80\"", ErrUTF8}, {"\"\xed\xa0\x80\"", ErrUTF8},
-		{"\"\xf4\x90\x80\x80\"", ErrUTF8}, {"\"\xe2\x82\"", ErrUTF8}, {"1\xff", ErrUTF8}, {"{\"\xc3\":1}", ErrUTF8},
-		{"\xef\xbb\xbf{}", ErrBOM}, {"\xfe\xff\x00{", ErrUTF8}, {"\ufeff", ErrBOM}, {" \ufeff{}", ErrSyntax},
-		{`"\x41"`, ErrEscape}, {`"\u00g0"`, ErrEscape}, {`"\'"`, ErrEscape}, {`"\U0041"`, ErrEscape}, {`"\0"`, ErrEscape}, {`"\u+123"`, ErrEscape},
+		{"\"\x80\"", ErrUTF8}, {"\"\xff\"", ErrUTF8}, {"\"\xc0\x80\"", ErrUTF8},
+		{"\"\xed\xa0\x80\"", ErrUTF8},
+		{"\"\xf4\x90\x80\x80\"", ErrUTF8}, {"\"\xe2\x82\"", ErrUTF8}, {"1\xff", ErrUTF8},
+		{"{\"\xc3\":1}", ErrUTF8},
+		{"\xef\xbb\xbf{}", ErrBOM}, {"\xfe\xff\x00{", ErrUTF8}, {"\ufeff", ErrBOM},
+		{" \ufeff{}", ErrSyntax},
+		{`"\x41"`, ErrEscape}, {`"\u00g0"`, ErrEscape}, {`"\'"`, ErrEscape}, {`"\U0041"`, ErrEscape},
+		{`"\0"`, ErrEscape}, {`"\u+123"`, ErrEscape},
 		{`"\ud83d\uzzzz"`, ErrEscape}, {`"\u 041"`, ErrEscape},
-		{`"\ud800"`, ErrSurrogate}, {`"\udc00"`, ErrSurrogate}, {`"\udc00\udc00"`, ErrSurrogate}, {`"\ud800\u0041"`, ErrSurrogate}, {`"\ud800\ud800"`, ErrSurrogate},
-		{`"\udc00\ud800"`, ErrSurrogate}, {`"\ud800x"`, ErrSurrogate}, {`"\ud800\n00000"`, ErrSurrogate}, {`{"\udfff":1}`, ErrSurrogate},
-		{"\"\n\"", ErrControl}, {"\"\x00\"", ErrControl}, {"\"a\x1f\"", ErrControl}, {"{\"\t\":1}", ErrControl}, {"\"\\\"\x01\"", ErrControl},
+		{`"\ud800"`, ErrSurrogate}, {`"\udc00"`, ErrSurrogate}, {`"\udc00\udc00"`, ErrSurrogate},
+		{`"\ud800\u0041"`, ErrSurrogate}, {`"\ud800\ud800"`, ErrSurrogate},
+		{`"\udc00\ud800"`, ErrSurrogate}, {`"\ud800x"`, ErrSurrogate}, {`"\ud800\n00000"`, ErrSurrogate},
+		{`{"\udfff":1}`, ErrSurrogate},
+		{"\"\n\"", ErrControl}, {"\"\x00\"", ErrControl}, {"\"a\x1f\"", ErrControl},
+		{"{\"\t\":1}", ErrControl}, {"\"\\\"\x01\"", ErrControl},
 		{nested("[", "", "]", MaxDepth+1), ErrDepth}, {nested(`{"a":`, "1", "}", MaxDepth+1), ErrDepth},
 		{nested("[", "", "", 100000), ErrDepth}, {nested(`{"a":[`, "", "", 100000), ErrDepth},
 		{keys(MaxKeys + 1), ErrTooManyKeys}, {`{"x":` + keys(MaxKeys) + `}`, ErrTooManyKeys},
@@ -129,7 +151,8 @@ func TestReaderRefuses(t *testing.T) {
 
 // Escaped control characters are JSON; whoever uses the string is protected.
 func TestReaderRefusesEscapedControlsOnlyWhereUsed(t *testing.T) {
-	for _, text := range []string{`"\n"`, `"a\u0000"`, `"\u001f"`, `"\b"`, `"\t"`, `"\r"`, `"\f"`, `["\u0007"]`} {
+	for _, text := range []string{`"\n"`, `"a\u0000"`, `"\u001f"`, `"\b"`, `"\t"`, `"\r"`, `"\f"`,
+		`["\u0007"]`} {
 		if err := skip(text); err != nil {
 			t.Errorf("skip %q: %v", text, err)
 		}
@@ -144,8 +167,10 @@ func TestReaderRefusesEscapedControlsOnlyWhereUsed(t *testing.T) {
 
 func TestReaderUnescapes(t *testing.T) {
 	tests := []struct{ text, want string }{
-		{`"plain"`, "plain"}, {`""`, ""}, {`"\"\\\/"`, `"\/`}, {`"a\u0062c"`, "abc"}, {`"\u00E9\u00e9"`, "éé"},
-		{`"\ud83d\ude00!"`, "😀!"}, {`"x\u2028y"`, "x\u2028y"}, {`"\ufffd"`, "\ufffd"}, {`"\uD7FF\uE000"`, "\ud7ff\ue000"}, {`"\u007f"`, "\x7f"},
+		{`"plain"`, "plain"}, {`""`, ""}, {`"\"\\\/"`, `"\/`}, {`"a\u0062c"`, "abc"},
+		{`"\u00E9\u00e9"`, "éé"},
+		{`"\ud83d\ude00!"`, "😀!"}, {`"x\u2028y"`, "x\u2028y"}, {`"\ufffd"`, "\ufffd"},
+		{`"\uD7FF\uE000"`, "\ud7ff\ue000"}, {`"\u007f"`, "\x7f"},
 	}
 	var r Reader
 	for _, tt := range tests {
@@ -190,7 +215,8 @@ func TestReaderErrorStays(t *testing.T) {
 	if key, ok := r.NextKey(); ok || key != nil {
 		t.Errorf("a key after an error: %q", key)
 	}
-	if r.NextItem() || r.Bool() || r.Null() || r.Int() != 0 || r.Decimal() != 0 || r.String() != nil || r.Peek() != KindInvalid {
+	if r.NextItem() || r.Bool() || r.Null() || r.Int() != 0 || r.Decimal() != 0 || r.String() != nil ||
+		r.Peek() != KindInvalid {
 		t.Error("a value after an error")
 	}
 	r.BeginObject()
@@ -247,7 +273,8 @@ func TestReaderTypesAreExact(t *testing.T) {
 	if !r.Null() || r.End() != nil {
 		t.Error("Null does not read null")
 	}
-	kinds := map[string]Kind{"1": KindNumber, `""`: KindString, "{": KindObject, "[": KindArray, "t": KindBool,
+	kinds := map[string]Kind{"1": KindNumber, `""`: KindString, "{": KindObject, "[": KindArray,
+		"t": KindBool,
 		"f": KindBool, "n": KindNull, "-": KindNumber, "x": KindInvalid, "": KindInvalid}
 	for text, want := range kinds {
 		r.Reset([]byte(text))
@@ -255,7 +282,8 @@ func TestReaderTypesAreExact(t *testing.T) {
 			t.Errorf("Peek of %q: got %v, want %v", text, got, want)
 		}
 	}
-	if got := fmt.Sprint(KindNull, KindBool, KindNumber, KindString, KindArray, KindObject, KindInvalid); got !=
+	if got := fmt.Sprint(KindNull, KindBool, KindNumber, KindString, KindArray, KindObject,
+		KindInvalid); got !=
 		"null boolean number string array object invalid" {
 		t.Errorf("kinds are named %q", got)
 	}
@@ -270,8 +298,13 @@ func TestReaderNoticesMisuse(t *testing.T) {
 		{"two values at the top", `1 2`, func(r *Reader) { r.Int(); r.Int() }},
 		{"value without NextItem", `[1]`, func(r *Reader) { r.BeginArray(); r.Int() }},
 		{"value without NextKey", `{"a":1}`, func(r *Reader) { r.BeginObject(); r.String() }},
-		{"key without reading the value", `{"a":1}`, func(r *Reader) { r.BeginObject(); r.NextKey(); r.NextKey() }},
-		{"item without reading the value", `[1]`, func(r *Reader) { r.BeginArray(); r.NextItem(); r.NextItem() }},
+		{"key without reading the value", `{"a":1}`,
+			func(r *Reader) { r.BeginObject(); r.NextKey(); r.NextKey() }},
+		{"item without reading the value", `[1]`, func(r *Reader) {
+			r.BeginArray()
+			r.NextItem()
+			r.NextItem()
+		}},
 		{"items of an object", `{"a":1}`, func(r *Reader) { r.BeginObject(); r.NextItem() }},
 		{"keys of an array", `["a"]`, func(r *Reader) { r.BeginArray(); r.NextKey() }},
 		{"keys of nothing", `{}`, func(r *Reader) { r.NextKey() }},
@@ -340,17 +373,20 @@ func readOrder(r *Reader, body []byte) (o order, err error) {
 func TestReaderReadsAnOrder(t *testing.T) {
 	var r Reader
 	o, err := readOrder(&r, []byte(orderBody))
-	got := fmt.Sprintf("%s %d %s %s %d %d %s %s", o.id, o.account, o.security, o.side, o.qty, o.px, o.kind, o.tif)
+	got := fmt.Sprintf("%s %d %s %s %d %d %s %s", o.id, o.account, o.security, o.side, o.qty, o.px,
+		o.kind, o.tif)
 	if want := "c-000000000123 22214 MSFT Buy 100 415250000 LIMIT GTC"; err != nil || got != want {
 		t.Errorf("got %s, %v, want %s", got, err, want)
 	}
-	if _, err := readOrder(&r, []byte(orderBody[:len(orderBody)-1]+`,"side":"Sell"}`)); !errors.Is(err, ErrDuplicateKey) {
+	if _, err := readOrder(&r, []byte(orderBody[:len(orderBody)-1]+`,"side":"Sell"}`)); !errors.Is(err,
+		ErrDuplicateKey) {
 		t.Errorf("got %v, want %v", err, ErrDuplicateKey)
 	}
 }
 
 func TestReaderDoesNotAllocate(t *testing.T) {
-	bodies := [][]byte{[]byte(orderBody), []byte(`{"security":"\u004dSFT","x":[1,{"y":"\n"}],"quantity":5}`), []byte(`{"a":1,"a":2}`)}
+	bodies := [][]byte{[]byte(orderBody), []byte(
+		`{"security":"\u004dSFT","x":[1,{"y":"\n"}],"quantity":5}`), []byte(`{"a":1,"a":2}`)}
 	var kept Reader
 	for _, body := range bodies {
 		readOrder(&kept, body) // a kept Reader has its scratch

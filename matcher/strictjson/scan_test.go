@@ -17,7 +17,8 @@ func checkScan(t *testing.T, text []byte) {
 			}
 		}
 	}
-	for places, scan := range map[int]func([]byte, int) (int64, int){0: ScanInt, decimals: ScanDecimal} {
+	for places, scan := range map[int]func([]byte, int) (int64, int){0: ScanInt,
+		decimals: ScanDecimal} {
 		v, end := scan(text, 0)
 		if end == 0 {
 			continue
