@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// token is what wakes the holder of a ticket.
+// token wakes the holder of a ticket.
 type token bool
 
 const (
-	ended token = true  // the submission has ended, and was waited for: the state says how
-	nudge token = false // the holder's time may be up: it looks at the clock
+	ended token = true  // the submission has ended, and the holder waited for it: the state says how
+	nudge token = false // the holder's time may be up: the holder looks at the clock
 )
 
-// tokens is the room in Ticket.wake: nobody who sends ever waits.
+// tokens is the capacity of Ticket.wake, so that no sender ever blocks.
 const tokens = 2
 
 // take waits for the next token and reports whether the submission has ended.
@@ -25,25 +25,25 @@ func (t *Ticket) take() bool {
 	return true
 }
 
-// end waits for the token of a submission that has ended or will end, however long that takes.
+// end waits, without a limit, for the token of a submission that has ended or will end.
 func (t *Ticket) end() {
 	for !t.take() {
 	}
 }
 
-// alarm bounds how long the holder of a ticket waits. Setting a timer and stopping it
-// again would cost more than the rest of a wait that ends in time, as nearly all do. So
-// the timer runs on when a wait has ended, and the next wait leaves it alone if it goes
-// off early enough: then it nudges the holder, who looks at the clock and sets it anew.
-// A ticket in steady use so sets its timer once in a time-out.
+// alarm bounds how long the holder of a ticket waits. To set a timer and stop it again would cost
+// more than the rest of a wait that ends in time, as nearly all do. So the timer keeps running when
+// a wait has ended. The next wait leaves the timer alone if it goes off early enough: then it
+// nudges the holder, which looks at the clock and sets the timer again. In this way a ticket in
+// steady use sets its timer once per time-out.
 type alarm struct {
 	timer  *time.Timer  // writer: the holder
 	due    atomic.Int64 // when the holder's time is up; 0: it does not wait. Writer: the holder
-	set    atomic.Int64 // when the timer goes off, 0 if it does not; at worst 0 although it does
+	set    atomic.Int64 // when the timer goes off, 0 if it does not; at worst 0 while it still does
 	nudged atomic.Bool  // a nudge is in the channel
 }
 
-// now is a clock of the desk's own, cheaper than the time of day. Never 0.
+// now is the desk's own clock, cheaper than the time of day. Never 0.
 func (d *Desk) now() int64 { return int64(time.Since(d.epoch)) + 1 }
 
 // begin starts a wait and returns when its time is up.
@@ -67,8 +67,8 @@ func (a *alarm) again(t *Ticket, due int64) bool {
 // rest ends a wait.
 func (a *alarm) rest() { a.due.Store(0) }
 
-// wind makes the timer go off at due or before. Between the holder's store of due and its
-// look at set, and ring's store of set and its look at due, one of the two sees the other.
+// wind makes the timer go off at due or before. The holder stores due and then reads set; ring
+// stores set and then reads due. So at least one of the two sees the other's store.
 func (a *alarm) wind(t *Ticket, due int64, left time.Duration) {
 	if set := a.set.Load(); set != 0 && set <= due {
 		return
@@ -81,7 +81,7 @@ func (a *alarm) wind(t *Ticket, due int64, left time.Duration) {
 	a.timer.Reset(left)
 }
 
-// ring is the timer's goroutine: it nudges a holder who waits.
+// ring runs on the timer's goroutine: it nudges a holder that waits.
 func (t *Ticket) ring() {
 	a := &t.alarm
 	a.set.Store(0)

@@ -2,22 +2,22 @@ package desk
 
 import "posttrade/matcher"
 
-// Unstated is the Leaves of an answer whose events do not state them: that of a
-// replace that neither traded nor failed. The read view of the order has them.
+// Unstated is the Leaves of an answer whose events do not state them: a replace that neither traded
+// nor failed. The read view of the order has them.
 const Unstated = -1
 
-// Answer is what became of one command.
+// Answer is the result of one command.
 //
-// Kind, Px, Qty and the ids are those of the command's first event; Status,
-// Reason and Leaves are those after its last event about the command's own order.
-// Of a booked OTC contract (Kind EventContract) InputSeq is the contract's id.
+// Kind, Px, Qty and the ids are those of the command's first event; Status, Reason and Leaves are
+// those after its last event about the command's own order. For a booked OTC contract (Kind
+// EventContract) InputSeq is the contract's id.
 type Answer struct {
 	Kind       matcher.EventKind
 	Side       matcher.Side
 	Status     matcher.OrderStatus
 	Reason     matcher.RiskReason
 	Rests      bool // the order is on the book at the end of the command
-	Late       bool // a tick: it is older than the market price, which stays
+	Late       bool // a tick: it is older than the market price, which does not change
 	DupKind    matcher.IdempotencyKind
 	DupReason  matcher.RiskReason // of the first decision
 	InputSeq   uint64
@@ -31,7 +31,7 @@ type Answer struct {
 	AccountID  uint32
 	SecurityID uint32
 	Qty        int32
-	Leaves     int32 // open quantity, of a cancelled order what was not executed; or Unstated
+	Leaves     int32 // open quantity, of a cancelled order the unexecuted one; or Unstated
 	LastQty    int32
 	Fills      []AnswerFill // own fills, in order; valid until Release
 }
@@ -43,17 +43,17 @@ type AnswerFill struct {
 	Qty      int32
 }
 
-// Order is the number of the order that the answer is about, 0 for none.
+// Order returns the number of the order that the answer is about, 0 for none.
 func (a *Answer) Order() uint64 { return uint64(a.Era)<<32 | uint64(a.OrderRef) }
 
 // Refused reports that the command was refused, for Reason.
 func (a *Answer) Refused() bool { return a.Kind == matcher.EventRejected }
 
-// Duplicate reports that the key was met before: DupKind, DupRef and DupReason
-// tell of the first decision.
+// Duplicate reports that the key is a repeated one: DupKind, DupRef and DupReason describe the
+// first decision.
 func (a *Answer) Duplicate() bool { return a.Refused() && a.Reason == matcher.Duplicate }
 
-// reset forgets an earlier answer, but not the room for its fills.
+// reset clears an earlier answer, but keeps the room for its fills.
 func (a *Answer) reset() {
 	fills := a.Fills[:0]
 	if cap(fills) > keptFills {
@@ -62,7 +62,7 @@ func (a *Answer) reset() {
 	*a = Answer{Fills: fills}
 }
 
-// first notes the command's first event.
+// first records the command's first event.
 func (a *Answer) first(ev *matcher.Event) {
 	a.Kind, a.Side, a.Status, a.Reason = ev.Kind, ev.Side, ev.Status, ev.Reason
 	a.Rests = ev.Flags&matcher.EventRests != 0
@@ -84,7 +84,7 @@ func (a *Answer) first(ev *matcher.Event) {
 	}
 }
 
-// later notes a further event about the command's own order.
+// later records a further event about the command's own order.
 func (a *Answer) later(ev *matcher.Event) {
 	a.Status, a.Reason = ev.Status, ev.Reason
 	a.Leaves = ev.Detail().Leaves

@@ -1,7 +1,7 @@
 package desk
 
-// Durable wakes the holder of every ticket whose last command is at or below
-// seq, and takes back those given up. Committer only, in order.
+// Durable wakes the holder of every ticket whose last command is at or below seq, and takes back
+// the tickets that were given up. Only the committer calls it, in order of seq.
 func (d *Desk) Durable(seq uint64) {
 	q := &d.done
 	tail, head := q.tail.Load(), q.head.Load()
@@ -10,14 +10,14 @@ func (d *Desk) Durable(seq uint64) {
 		if slot.inputSeq > seq {
 			break
 		}
-		// Before the ticket can be used again and come round to this slot.
+		// This store comes before the ticket can be used again and return to this slot.
 		q.tail.Store(tail + 1)
 		d.tickets[slot.ticket].finish(answered)
 	}
 }
 
-// finish ends a submission: to its holder, who is woken if it waits, or to the pool if nobody
-// holds it. One that is lost never goes back: the recorder may still write to it.
+// finish ends a submission. The ticket goes to its holder, which is woken if it waits, or to the
+// pool if it has no holder. A lost ticket never goes back: the recorder may still write to it.
 func (t *Ticket) finish(as uint32) {
 	for {
 		was, to := t.state.Load(), as
@@ -29,7 +29,8 @@ func (t *Ticket) finish(as uint32) {
 			return
 		}
 		if !t.state.CompareAndSwap(was, to) {
-			continue // its holder has begun to wait, has had enough of it, or has given it up
+			// Its holder has begun to wait, has stopped waiting, or has given the ticket up.
+			continue
 		}
 		switch was {
 		case waiting:
@@ -41,18 +42,18 @@ func (t *Ticket) finish(as uint32) {
 	}
 }
 
-// Refuse ends the submission of the ticket that a correlation id stands for, of
-// which nothing was sequenced nor ever will be: its holder is told ErrRefused. A
-// ticket given up returns to the pool. An id that means nothing is ignored. For
-// whoever stands between the desk and the engine and has not handed it on; any goroutine.
+// Refuse ends the submission of the ticket that a correlation id stands for. Nothing of it was
+// sequenced or ever will be, and its holder gets ErrRefused. A ticket that was given up returns to
+// the pool. Refuse ignores an id without a ticket. It is for a stage between the desk and the
+// engine that has not handed the submission on. Any goroutine may call it.
 func (d *Desk) Refuse(ref uint64) {
 	if t, _ := d.find(ref); t != nil {
 		t.finish(refused)
 	}
 }
 
-// Size is how many commands the ticket of a correlation id has handed in, side by
-// side, 0 if the id means nothing. For the same callers as Refuse.
+// Size is how many commands the ticket of a correlation id has handed in, side by side, 0 if the id
+// has no ticket. It is for the same callers as Refuse.
 func (d *Desk) Size(ref uint64) int {
 	t, _ := d.find(ref)
 	if t == nil {

@@ -12,7 +12,7 @@ import (
 	"posttrade/ring"
 )
 
-// Why a command was not handed in, or its answer did not come; test by errors.Is.
+// The reasons why a command was not handed in, or its answer did not come; test by errors.Is.
 var (
 	ErrBusy    = errors.New("too many commands are waiting for their answers")
 	ErrFull    = errors.New("input ring is full")
@@ -30,15 +30,15 @@ const (
 	MaxClientIDBytes = 64
 )
 
-// The parts of a correlation id, from the lowest bit: command, ticket,
-// generation, and the top bit, which is not ours.
+// The parts of a correlation id, from the lowest bit: command, ticket, generation, and the top bit,
+// which a desk never sets.
 const (
 	commandBits    = 10
 	ticketBits     = 20
 	generationBits = 33
 )
 
-// Foreign is set in the correlation ids that are not a desk's.
+// Foreign is set in the correlation ids that do not come from a desk.
 const Foreign = 1 << 63
 
 // Desk hands tickets out and wakes their holders.
@@ -47,7 +47,7 @@ type Desk struct {
 	tickets []Ticket
 	drive   func()        // constant after Drives
 	state   atomic.Uint32 // open, closed or failed; only rises
-	epoch   time.Time     // what the alarms count from
+	epoch   time.Time     // start of the alarms' clock
 
 	pools []*Pool // each with its own range of tickets
 	kinds [kinds]*Pool
@@ -66,9 +66,8 @@ const (
 	failed
 )
 
-// New returns a desk in front of the engine's input ring that has up to
-// maxTickets tickets out at a time, of any kind. ErrSize when that is not
-// 1 to MaxTickets.
+// New returns a desk in front of the engine's input ring that has up to maxTickets tickets out at a
+// time, of any kind. ErrSize when maxTickets is not 1 to MaxTickets.
 func New(in *ring.MPSC[matcher.Command], maxTickets int) (*Desk, error) {
 	if maxTickets < 1 {
 		return nil, fmt.Errorf("desk: new tickets=%d: %w", maxTickets, ErrSize)
@@ -76,15 +75,15 @@ func New(in *ring.MPSC[matcher.Command], maxTickets int) (*Desk, error) {
 	return newDesk(in, []int{maxTickets}, []int{0})
 }
 
-// NewShared returns a desk whose tickets are divided among the kinds of callers: what one
-// kind holds is never missing to another. A kind of 0 tickets has none. ErrSize when one
-// is negative, or all together are not 1 to MaxTickets.
+// NewShared returns a desk that divides its tickets among the kinds of callers: tickets that one
+// kind holds are never missing to another. A kind with 0 tickets cannot acquire any. ErrSize when
+// one number is negative, or when the sum is not 1 to MaxTickets.
 func NewShared(in *ring.MPSC[matcher.Command], s Shares) (*Desk, error) {
 	return newDesk(in, []int{s.Requests, s.Sessions, s.Sidecars},
 		[]int{spareOf(in.Cap(), spareOfRequests), spareOf(in.Cap(), spareOfSessions), 0})
 }
 
-// newDesk makes a pool of each size; the last one serves the kinds that are left.
+// newDesk makes a pool of each size; the last pool serves the remaining kinds.
 func newDesk(in *ring.MPSC[matcher.Command], sizes, spares []int) (*Desk, error) {
 	total := 0
 	for _, n := range sizes {
@@ -110,19 +109,19 @@ func newDesk(in *ring.MPSC[matcher.Command], sizes, spares []int) (*Desk, error)
 	return d, nil
 }
 
-// Drives names what decides and records quietly published commands on the goroutine that
-// submits them, while the threads that do so otherwise rest. Without it they are woken. Before the
-// first Submit.
+// Drives sets what decides and records quietly published commands on the goroutine that submits
+// them, while the threads that otherwise do so rest. Without it Submit wakes those threads. The
+// caller sets it before the first Submit.
 func (d *Desk) Drives(drive func()) { d.drive = drive }
 
-// Acquire returns a ticket for n commands of a caller's request, to be filled in and
-// submitted; see Pool.Acquire.
+// Acquire returns a ticket for n commands of a caller's request, which the caller fills in and
+// submits; see Pool.Acquire.
 func (d *Desk) Acquire(n int) (*Ticket, error) { return d.kinds[Requests].Acquire(n) }
 
-// Pool is the tickets of a kind of callers.
+// Pool returns the tickets of a kind of callers.
 func (d *Desk) Pool(k Kind) *Pool { return d.kinds[k] }
 
-// refusal is why the desk takes nothing any more, nil while it does.
+// refusal returns why the desk takes nothing any more, nil while it does.
 func (d *Desk) refusal() error {
 	switch d.state.Load() {
 	case open:
@@ -133,8 +132,8 @@ func (d *Desk) refusal() error {
 	return ErrFailed
 }
 
-// Out is how many tickets are out: held, waiting, or given up without an answer
-// yet. Any goroutine.
+// Out returns how many tickets are out: held, waiting, or given up without an answer yet. Any
+// goroutine may call it.
 func (d *Desk) Out() (n int) {
 	for _, p := range d.pools {
 		n += p.Out()
@@ -142,17 +141,18 @@ func (d *Desk) Out() (n int) {
 	return n
 }
 
-// InputSlots is how many commands the input ring has room for.
+// InputSlots returns how many commands the input ring has room for.
 func (d *Desk) InputSlots() int { return d.in.Cap() }
 
-// Cap is how many tickets there are.
+// Cap returns how many tickets there are.
 func (d *Desk) Cap() int { return len(d.tickets) }
 
-// Close makes the desk refuse new commands; those on their way are answered.
+// Close makes the desk refuse new commands; it still answers those on their way.
 func (d *Desk) Close() { d.state.CompareAndSwap(open, closed) }
 
-// Fail wakes everyone who waits with ErrFailed and refuses everything from now
-// on: what was handed in may or may not be durable. The first call counts. Any goroutine.
+// Fail wakes every waiting holder with ErrFailed and refuses everything from now on. What was
+// handed in may or may not be durable. Only the first call has an effect. Any goroutine may call
+// it.
 func (d *Desk) Fail(cause error) {
 	if d.state.Swap(failed) == failed {
 		return
@@ -165,7 +165,7 @@ func (d *Desk) Fail(cause error) {
 	}
 }
 
-// Cause is what Fail was called with, nil before.
+// Cause returns the error that Fail was called with, nil before.
 func (d *Desk) Cause() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

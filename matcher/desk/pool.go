@@ -5,12 +5,12 @@ import (
 	"sync"
 )
 
-// Kind is a kind of callers: each has tickets of its own.
+// Kind is a kind of callers: each has its own tickets.
 type Kind int
 
-// The kinds. Requests are those of HTTP, which come and go; Sessions those of shared
-// memory, whose answers wait for their reader; Sidecars those of this process, on which
-// the control state and the prices depend.
+// The kinds. Requests are those of HTTP, which are short. Sessions are those of shared memory,
+// whose answers wait for their reader. Sidecars are those of this process, on which the control
+// state and the prices depend.
 const (
 	Requests Kind = iota
 	Sessions
@@ -21,20 +21,20 @@ const (
 // Shares are the tickets of each kind.
 type Shares struct{ Requests, Sessions, Sidecars int }
 
-// Parts of the input ring that requests and sessions leave free. A session leaves room for
-// the sidecars, a request for sessions too: a crowd of either does not fill the ring for
-// the others. (What sessions have in the ring is bounded by the sessions themselves.)
+// Parts of the input ring that requests and sessions leave free. A session leaves room for the
+// sidecars, and a request also leaves room for sessions: a crowd of either does not fill the ring
+// for the others. (The sessions themselves bound what they have in the ring.)
 const (
 	spareOfRequests = 4
 	spareOfSessions = 16
 )
 
-// spareOf is a part of a ring of slots, and leaves room for the largest batch.
+// spareOf returns a part of a ring of slots, and leaves room for the largest batch.
 func spareOf(slots, part int) int { return max(0, min(slots/part, slots-MaxBatch)) }
 
-// keptCommands is for how many commands the batch tickets of a pool keep room while they
-// are in it, some 270 bytes each. What a crowd of large batches has needed beyond goes back
-// to the collector with the crowd.
+// keptCommands is the number of commands that the batch tickets of a pool keep room for while they
+// are in the pool, some 270 bytes each. The collector gets back what a crowd of large batches has
+// needed beyond that.
 const keptCommands = 1 << 15
 
 // Pool is the tickets of one kind of callers.
@@ -43,14 +43,14 @@ type Pool struct {
 	size  int
 	spare int // slots of the input ring that its commands leave free
 
-	mu    sync.Mutex // Acquire and Release; the committer only for a ticket given up
+	mu    sync.Mutex // Acquire and Release lock it; the committer only for a ticket given up
 	small []uint32   // tickets with room for one command, or none yet
 	large []uint32   // tickets that have carried a batch: they keep their buffers
-	room  int        // commands that those in large have room for
-	_     [64]byte   // the next pool's callers are others
+	room  int        // commands that the tickets in large have room for
+	_     [64]byte   // other callers use the next pool
 }
 
-// newPool makes the pool of n tickets from the first on.
+// newPool makes the pool of n tickets that begin at first.
 func newPool(d *Desk, first, n, spare int) *Pool {
 	p := &Pool{desk: d, size: n, spare: spare, small: make([]uint32, 0, n)}
 	for i := first + n - 1; i >= first; i-- {
@@ -61,10 +61,10 @@ func newPool(d *Desk, first, n, spare int) *Pool {
 	return p
 }
 
-// Acquire returns a ticket for n commands, to be filled in and submitted.
+// Acquire returns a ticket for n commands, which the caller fills in and submits.
 //
-// Errors: ErrBusy when all tickets are out (try again later), ErrSize for an n
-// outside 1 to MaxBatch, ErrClosed, ErrFailed. The caller must Release it.
+// Errors: ErrBusy when all tickets are out (try again later), ErrSize for an n outside 1 to
+// MaxBatch, ErrClosed, ErrFailed. The caller must Release the ticket.
 func (p *Pool) Acquire(n int) (*Ticket, error) {
 	if n < 1 || n > MaxBatch {
 		return nil, fmt.Errorf("desk: acquire n=%d: %w", n, ErrSize)
@@ -80,7 +80,7 @@ func (p *Pool) Acquire(n int) (*Ticket, error) {
 	return t, nil
 }
 
-// take takes a ticket out of the pool, one that fits if there is one; nil: all are out.
+// take takes a ticket out of the pool, if possible one with enough room; nil: all are out.
 func (p *Pool) take(n int) *Ticket {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -100,7 +100,7 @@ func (p *Pool) take(n int) *Ticket {
 	return t
 }
 
-// back puts a ticket into its pool, without its buffers when the pool has enough of them.
+// back puts a ticket into its pool, without its buffers when the pool has enough buffers.
 func (p *Pool) back(t *Ticket) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -118,10 +118,10 @@ func (p *Pool) back(t *Ticket) {
 	p.large = append(p.large, t.index)
 }
 
-// Cap is how many tickets the pool has.
+// Cap returns how many tickets the pool has.
 func (p *Pool) Cap() int { return p.size }
 
-// Out is how many of them are out. Any goroutine.
+// Out returns how many of them are out. Any goroutine may call it.
 func (p *Pool) Out() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,19 +11,19 @@ import (
 // recorder is what Observe keeps from one event to the next. Writer: the recorder.
 type recorder struct {
 	_      [64]byte
-	answer *Answer // of the command whose events are passing, nil if nobody waits
+	answer *Answer // of the command whose events are passing, nil if no holder waits for it
 	ticket *Ticket
 	_      [64]byte
 }
 
-// done says that the last command of a ticket had its last event.
+// done states that the last command of a ticket had its last event.
 type done struct {
 	inputSeq uint64
 	ticket   uint32
 }
 
-// doneQueue takes finished tickets from the recorder to the committer, in
-// sequence. It has room for every ticket, and a ticket is in it at most once.
+// doneQueue takes finished tickets from the recorder to the committer, in sequence. It has room for
+// every ticket, and a ticket is in it at most once.
 type doneQueue struct {
 	slots []done
 	mask  uint64
@@ -34,8 +34,8 @@ type doneQueue struct {
 	_     [64]byte
 }
 
-// Observe takes what an event says about a command of a ticket. It is to see
-// every event, in order. Recorder only.
+// Observe takes what an event says about a command of a ticket. The recorder passes every event, in
+// order. No other goroutine calls it.
 func (d *Desk) Observe(ev *matcher.Event) {
 	r := &d.recorder
 	if ev.Flags&matcher.EventFirst != 0 {
@@ -60,8 +60,8 @@ func (d *Desk) Observe(ev *matcher.Event) {
 	}
 }
 
-// find returns the ticket and the place that a correlation id stands for, nil
-// if it is not ours or of an earlier use.
+// find returns the ticket and the place that a correlation id stands for, nil if the id is not this
+// desk's or belongs to an earlier use.
 func (d *Desk) find(ref uint64) (t *Ticket, i int) {
 	index := ref >> commandBits & (MaxTickets - 1)
 	if ref&Foreign != 0 || index >= uint64(len(d.tickets)) {
@@ -83,7 +83,7 @@ func (d *Desk) find(ref uint64) (t *Ticket, i int) {
 	return t, i
 }
 
-// said counts a command of a ticket as finished and passes on a ticket that is done.
+// said counts a command of a ticket as finished and passes on a finished ticket.
 func (d *Desk) said(t *Ticket, inputSeq uint64) {
 	t.unsaid--
 	if t.unsaid > 0 {
@@ -95,8 +95,8 @@ func (d *Desk) said(t *Ticket, inputSeq uint64) {
 	q.head.Store(head + 1)
 }
 
-// ClientID is the caller's name of the command with this correlation id, nil if
-// it has none. Valid until Durable reaches the command. Recorder only.
+// ClientID returns the caller's name of the command with this correlation id, nil if it has none.
+// The name is valid until Durable reaches the command. Only the recorder calls it.
 func (d *Desk) ClientID(ref uint64) []byte {
 	if ref == 0 {
 		return nil

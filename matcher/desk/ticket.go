@@ -17,8 +17,8 @@ import (
 //	                                  │ └─Wait─► waiting: as submitted, and its holder gets a token
 //	                                  └─Release─► abandoned ─Durable, Refuse─► free
 //
-// Only who waits gets a token: an answer that is there when it is looked for costs neither side
-// a channel, and nobody who polls ever blocks.
+// A holder gets a token only if it waits. So an answer that is there when the holder looks for it
+// costs neither side a channel operation, and a holder that polls never blocks.
 const (
 	free uint32 = iota
 	held
@@ -30,11 +30,11 @@ const (
 	refused
 )
 
-// Ticket carries commands to the engine and their answers back. It belongs to
-// whoever acquired it until Release.
+// Ticket carries commands to the engine and their answers back. From Acquire to Release it belongs
+// to the caller of Acquire.
 type Ticket struct {
 	desk       *Desk
-	pool       *Pool // where it goes back to
+	pool       *Pool // the pool that it returns to
 	index      uint32
 	n          int // commands of this use
 	state      atomic.Uint32
@@ -45,10 +45,10 @@ type Ticket struct {
 	answers  []Answer // writer: the recorder, between Submit and the last event
 	unsaid   int      // commands without their last event; writer: Submit, then the recorder
 
-	wake  chan token // one ended for each submission that was waited for, and at most one nudge
+	wake  chan token // one "ended" per submission that the holder waited for, at most one nudge
 	alarm alarm
 
-	_ [64]byte // the next ticket's holder is someone else
+	_ [64]byte // another goroutine holds the next ticket
 }
 
 // clientID is the caller's own name of a command.
@@ -78,7 +78,7 @@ func (t *Ticket) prepare(n int) {
 	t.state.Store(held)
 }
 
-// grow gives the ticket buffers for size commands; 0 takes them away.
+// grow gives the ticket buffers for size commands; 0 removes them.
 func (t *Ticket) grow(size int) {
 	t.commands = make([]matcher.Command, size)
 	t.ids = make([]clientID, size)
@@ -88,12 +88,12 @@ func (t *Ticket) grow(size int) {
 // Len is the number of commands.
 func (t *Ticket) Len() int { return t.n }
 
-// Command is the place to write command i to, before Submit. What it holds is
-// left over from an earlier use; its InputSeq is set by Submit.
+// Command returns the place to write command i to, before Submit. It still holds the command of an
+// earlier use; Submit sets its InputSeq.
 func (t *Ticket) Command(i int) *matcher.Command { return &t.commands[:t.n][i] }
 
-// SetClientID keeps the caller's name of command i, at most MaxClientIDBytes,
-// for the recorder. None is the default.
+// SetClientID keeps the caller's name of command i, at most MaxClientIDBytes, for the recorder.
+// Without a call the command has no name.
 func (t *Ticket) SetClientID(i int, id []byte) {
 	if len(id) > MaxClientIDBytes {
 		panic(fmt.Sprintf("desk: client id of %d bytes, at most %d", len(id), MaxClientIDBytes))
@@ -102,7 +102,7 @@ func (t *Ticket) SetClientID(i int, id []byte) {
 	c.length = uint8(copy(c.text[:], id))
 }
 
-// ClientID is what SetClientID was given.
+// ClientID returns the name that SetClientID was given.
 func (t *Ticket) ClientID(i int) []byte { return t.ids[:t.n][i].bytes() }
 
 func (c *clientID) bytes() []byte { return c.text[:c.length:c.length] }
@@ -117,8 +117,8 @@ func (t *Ticket) Shorten(n int) {
 
 // Submit hands the commands to the engine, all or none, side by side.
 //
-// Errors: ErrFull when the ring has no room now, ErrClosed, ErrFailed. Nothing
-// was sequenced then, and the ticket can be submitted again or released.
+// Errors: ErrFull when the ring has no room now, ErrClosed, ErrFailed. After an error nothing was
+// sequenced, and the caller can submit the ticket again or release it.
 func (t *Ticket) Submit() error {
 	lo, err := t.put()
 	if err == nil {
@@ -127,9 +127,9 @@ func (t *Ticket) Submit() error {
 	return err
 }
 
-// SubmitAndDrive is Submit, and if the commands are few and the threads that decide and record rest,
-// both is done here: the answer may be there when it returns. For whoever is in a hurry;
-// not for goroutines of a low priority.
+// SubmitAndDrive is Submit. If the commands are few and the threads that decide and record rest, it
+// also decides and records them on this goroutine: the answer may be there when it returns. It is
+// for callers that need a short latency, not for goroutines of a low priority.
 func (t *Ticket) SubmitAndDrive() error {
 	if t.desk.drive == nil || t.n > matcher.DriveAtMost {
 		return t.Submit()
@@ -150,7 +150,7 @@ func (t *Ticket) put() (lo int64, err error) {
 	d := t.desk
 	t.unsaid = t.n
 	t.state.Store(submitted)
-	// From here Fail sees the ticket; if it came before, this load sees Fail.
+	// From here Fail sees the ticket. If Fail came before, this load sees it.
 	if err = d.refusal(); err == nil {
 		var ok bool
 		if lo, ok = d.in.ClaimLeaving(t.n, t.pool.spare); ok {
@@ -164,19 +164,19 @@ func (t *Ticket) put() (lo int64, err error) {
 		}
 		err = ErrFull
 	}
-	if !t.state.CompareAndSwap(submitted, held) { // Fail has been here
+	if !t.state.CompareAndSwap(submitted, held) { // Fail has changed the state
 		t.state.Store(held)
 		err = ErrFailed
 	}
 	return 0, err
 }
 
-// Wait parks until every command of the ticket is durable and its Answer can be
-// read. A timeout of 0 or less is none.
+// Wait parks until every command of the ticket is durable and its Answer can be read. With a
+// timeout of 0 or less it waits without a limit.
 //
-// Errors: ErrTimeout, after which Wait may be called again; ErrFailed. Either
-// way the outcome is unknown. ErrRefused: nothing was sequenced, and never will
-// be. No Answer may be read after an error.
+// Errors: after ErrTimeout the holder may call Wait again. After ErrTimeout or ErrFailed the
+// outcome is unknown. After ErrRefused nothing was sequenced, and never will be. The holder must
+// not read an Answer after an error.
 func (t *Ticket) Wait(timeout time.Duration) error {
 	if !t.Ready() && !t.await(timeout) {
 		return ErrTimeout
@@ -192,16 +192,17 @@ func (t *Ticket) Wait(timeout time.Duration) error {
 	panic("desk: wait for a ticket that was not submitted")
 }
 
-// Ready reports that Wait would return at once. For a holder that polls several tickets.
+// Ready reports that Wait would return at once. It is for a holder that polls several tickets.
 func (t *Ticket) Ready() bool {
 	state := t.state.Load()
 	return state == answered || state == lost || state == refused
 }
 
-// await waits for the submission to end, and returns false when it has not in time.
+// await waits for the submission to end. It returns false when the submission has not ended in
+// time.
 func (t *Ticket) await(timeout time.Duration) bool {
 	if !t.state.CompareAndSwap(submitted, waiting) {
-		return true // ended meanwhile, or never begun
+		return true // ended in the meantime, or never begun
 	}
 	if timeout <= 0 {
 		t.end()
@@ -216,14 +217,13 @@ func (t *Ticket) await(timeout time.Duration) bool {
 		if t.state.CompareAndSwap(waiting, submitted) {
 			return false
 		}
-		t.end() // in the last moment
+		t.end() // it ended at the last moment
 		return true
 	}
 	return true
 }
 
-// Answer is the answer to command i. Only after Wait returned nil and before
-// Release; nil otherwise.
+// Answer returns the answer to command i after Wait returned nil and before Release, nil otherwise.
 func (t *Ticket) Answer(i int) *Answer {
 	if t.state.Load() != answered {
 		return nil
@@ -231,8 +231,8 @@ func (t *Ticket) Answer(i int) *Answer {
 	return &t.answers[:t.n][i]
 }
 
-// Release gives the ticket up; it must not be touched afterwards. After
-// ErrTimeout it returns to the pool when its answer has come.
+// Release gives the ticket up; the caller must not touch it afterwards. After ErrTimeout the ticket
+// returns to the pool when its answer has come.
 func (t *Ticket) Release() {
 	for {
 		switch state := t.state.Load(); state {
@@ -249,7 +249,7 @@ func (t *Ticket) Release() {
 			t.pool.back(t)
 			return
 		case lost:
-			return // the recorder may still write to it: never again in the pool
+			return // the recorder may still write to it, so it never returns to the pool
 		default:
 			panic(fmt.Sprintf("desk: release of a ticket in state %d", state))
 		}

@@ -11,10 +11,11 @@ import (
 // submitPause is how long a sidecar waits when the engine has no room for its commands.
 const submitPause = 5 * time.Millisecond
 
-// SubmitUntil sequences n commands of a sidecar, which fill writes, waits until
-// they are durable and shows each answer to check. While the desk or the ring has
-// no room it tries again, until ctx ends: unlike a caller, a sidecar has time.
-func SubmitUntil(ctx context.Context, d *Desk, n int, fill func(i int, c *matcher.Command) error, check func(*Answer) error) error {
+// SubmitUntil sequences n commands of a sidecar, which fill writes, waits until they are durable
+// and passes each answer to check. While the desk or the ring has no room it tries again, until ctx
+// ends: unlike other callers, a sidecar can wait.
+func SubmitUntil(ctx context.Context, d *Desk, n int, fill func(i int, c *matcher.Command) error,
+	check func(*Answer) error) error {
 	for {
 		err := submitOnce(d, n, fill, check)
 		if !errors.Is(err, ErrBusy) && !errors.Is(err, ErrFull) {
@@ -28,7 +29,8 @@ func SubmitUntil(ctx context.Context, d *Desk, n int, fill func(i int, c *matche
 	}
 }
 
-func submitOnce(d *Desk, n int, fill func(i int, c *matcher.Command) error, check func(*Answer) error) error {
+func submitOnce(d *Desk, n int, fill func(i int, c *matcher.Command) error,
+	check func(*Answer) error) error {
 	t, err := d.Pool(Sidecars).Acquire(n)
 	if err != nil {
 		return err

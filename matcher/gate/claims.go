@@ -6,15 +6,15 @@ import (
 	"posttrade/matcher/strictjson"
 )
 
-// Claims are who a verified caller is. They may be shared: never write to Accounts.
+// Claims identify a verified caller. Callers may share them: never write to Accounts.
 type Claims struct {
 	Subject  string
 	Admin    bool
 	Accounts []uint32 // ascending, each once
 }
 
-// Entitled reports whether the caller may act for an account: an admin for any,
-// everyone else for those in the token.
+// Entitled reports whether the caller may act for an account: an admin for any account, every other
+// caller for those in the token.
 func (c *Claims) Entitled(account uint32) bool {
 	if c.Admin {
 		return true
@@ -23,16 +23,16 @@ func (c *Claims) Entitled(account uint32) bool {
 	return found
 }
 
-// payload is what the second part of a token says.
+// payload is the content of the second part of a token.
 type payload struct {
 	claims   Claims
 	expires  int64 // seconds since the epoch
-	starts   int64 // of nbf, or as early as can be
+	starts   int64 // of nbf, or earliest
 	issuer   []byte
 	hasIss   bool
 	subject  []byte
 	hasExp   bool
-	otherSub []byte // "subject", another word for "sub"
+	otherSub []byte // "subject", another name for "sub"
 	hasSub   bool
 	hasOther bool
 }
@@ -66,7 +66,7 @@ func readHeader(r *strictjson.Reader, b []byte) error {
 	return nil
 }
 
-// readPayload reads the claims, each of its exact type, and copies what outlives b.
+// readPayload reads the claims, each of its exact type, and copies the parts that outlive b.
 func readPayload(r *strictjson.Reader, b []byte) (payload, error) {
 	p := payload{starts: earliest}
 	r.Reset(b)

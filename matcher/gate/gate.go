@@ -10,29 +10,29 @@ import (
 	"posttrade/matcher"
 )
 
-// cacheLine spaces words with different writers: two lines, as in package ring.
+// cacheLine separates words with different writers: two lines, as in package ring.
 const cacheLine = 128
 
-// Gate is the screening image. Its writers are serialised by writers.mu, those of
-// prices by writers.prices; all readers may run at any time, on any goroutine.
+// Gate is the screening image. writers.mu serialises its writers, and writers.prices those of
+// prices; all readers may run at any time, on any goroutine.
 type Gate struct {
 	_      [cacheLine]byte
 	policy policy
 	_      [cacheLine]byte
 
-	// The tables move to larger ones when the engine's capacities rise. Whoever reads goes
-	// by one of them from beginning to end, and sees what was true when it began.
+	// The tables move to larger ones when the engine's capacities rise. A reader uses one of them from
+	// beginning to end, and sees the state from when it began.
 	tables atomic.Pointer[tables]
 
 	writers *writers
 }
 
-// tables are the accounts and securities that there is room for.
+// tables are the accounts and securities, and the room for more.
 type tables struct {
 	accounts   []accountRow // open addressing, at most half full
 	shift      uint         // 32 - log2(len(accounts))
 	securities []security   // by id; 0 is never one
-	names      []string     // by id; written before the entry of tickers that leads to it
+	names      []string     // by id; written before the entry of tickers that leads there
 	tickers    []atomic.Uint64
 }
 
@@ -45,12 +45,12 @@ type policy struct {
 	maxAgeMillis     atomic.Int64
 	collarBps        atomic.Int64
 	tickPx           atomic.Int64
-	maxPosition      atomic.Int64 // the engine's to judge; kept for the snapshot
+	maxPosition      atomic.Int64 // the engine judges it; kept for the snapshot
 	maxConcentration atomic.Int64
 	version          atomic.Int64
 }
 
-// accountRow is one account. A row is taken once and never given up.
+// accountRow is one account. A row is taken once and never released.
 type accountRow struct {
 	word    atomic.Uint64 // id, accountTaken, accountEnabled
 	version atomic.Int64
@@ -62,11 +62,10 @@ const (
 	accountByHand  = 1 << 34 // an operator has set accountEnabled
 )
 
-// security is one security: a line of its own.
+// security is one security, on its own line.
 //
-// The price lies in one of two cells, that of stamp's lowest bit; the writer
-// fills the other one and then moves stamp on. A reader that finds stamp where
-// it was before has read a whole cell.
+// The price lies in one of two cells, which the lowest bit of stamp selects. The writer fills the
+// other cell and then advances stamp. A reader that finds stamp unchanged has read a whole cell.
 type security struct {
 	flags   atomic.Uint32
 	byHand  atomic.Uint32 // securityEnabled, securityHalted: an operator has set it
@@ -81,7 +80,7 @@ type priceCell struct{ px, time atomic.Int64 }
 // The bits of security.flags.
 const (
 	securityRegistered uint32 = 1 << 0 // the ticker is published
-	securityKnown      uint32 = 1 << 1 // a control has made it tradable at all
+	securityKnown      uint32 = 1 << 1 // a control has made it known to trading
 	securityEnabled    uint32 = 1 << 2
 	securityHalted     uint32 = 1 << 3
 	securityRestricted uint32 = 1 << 4
@@ -89,22 +88,22 @@ const (
 	securityTradable = securityRegistered | securityKnown | securityEnabled
 )
 
-// Ready reports that every source is ready: orders may be let in. One load.
+// Ready reports that every source is ready: orders may be admitted. It costs one load.
 func (g *Gate) Ready() bool { return g.policy.ready.Load() == 1 }
 
-// Screen judges an ORDER_NEW, TRADE_NEW, ORDER_REPLACE or an OTC booking in the
-// engine's order of checks and returns the first reason against it, Accepted for
-// none. Any other command passes. Readiness is the caller's to ask, before.
+// Screen judges an ORDER_NEW, TRADE_NEW, ORDER_REPLACE or an OTC booking in the engine's order of
+// checks. It returns the first reason against the command, or Accepted. Any other command passes.
+// The caller checks Ready before.
 //
-// The command's event time is the clock that prices are aged by. No allocation, no lock;
-// under 50 ns.
+// The command's event time is the clock for the age of prices. No allocation, no lock; under 50 ns.
 func (g *Gate) Screen(c *matcher.Command) matcher.RiskReason {
 	if c.TemplateID != matcher.TemplateCommand {
 		return matcher.Accepted
 	}
 	booking := c.Type == matcher.SwapBook || c.Type == matcher.SwaptionBook
 	switch {
-	case c.Type != matcher.OrderNew && c.Type != matcher.TradeNew && c.Type != matcher.OrderReplace && !booking:
+	case c.Type != matcher.OrderNew && c.Type != matcher.TradeNew && c.Type != matcher.OrderReplace &&
+		!booking:
 		return matcher.Accepted
 	case g.policy.kill.Load() != 0:
 		return matcher.KillSwitch
@@ -144,7 +143,7 @@ func (g *Gate) Screen(c *matcher.Command) matcher.RiskReason {
 	if last, time, known := s.price(); market {
 		switch {
 		case !known && (c.Type == matcher.OrderNew || s.stamp.Load() != 0):
-			return matcher.Accepted // the book may price it, the engine will judge it
+			return matcher.Accepted // the book may price it, and the engine will judge it
 		case !known:
 			return matcher.PriceMissing
 		case c.EventTimeMillis > time &&
@@ -152,20 +151,21 @@ func (g *Gate) Screen(c *matcher.Command) matcher.RiskReason {
 			return matcher.PriceStale
 		}
 		if px = last; c.Type == matcher.OrderNew && c.Side == matcher.Buy {
-			px += g.collarOff(last) // what it executes at most at
+			px += g.collarOff(last) // the highest price that it executes at
 		}
 	} else if known && g.offCollar(px, last) {
 		return matcher.PriceCollar
 	}
-	hi, lo := bits.Mul64(uint64(px), uint64(c.Qty)) // a sum that passed the end is beyond any limit
+	// A product that overflowed 64 bits is beyond any limit.
+	hi, lo := bits.Mul64(uint64(px), uint64(c.Qty))
 	if hi != 0 || lo > uint64(g.policy.maxOrderNotional.Load()) {
 		return matcher.OrderNotional
 	}
 	return matcher.Accepted
 }
 
-// screenBooking judges the terms and the notional of an OTC booking. It has no
-// security and no price.
+// screenBooking judges the terms and the notional of an OTC booking, which has no security and no
+// price.
 func (g *Gate) screenBooking(c *matcher.Command) matcher.RiskReason {
 	terms, _ := c.ContractTerms()
 	if !terms.Representable() || c.Flags&^matcher.FlagShadow != 0 {
@@ -177,7 +177,7 @@ func (g *Gate) screenBooking(c *matcher.Command) matcher.RiskReason {
 	return matcher.Accepted
 }
 
-// wellFormed reports that quantity, side, flags and limit can belong together.
+// wellFormed reports whether quantity, side, flags and limit can belong together.
 func (g *Gate) wellFormed(c *matcher.Command, market bool) bool {
 	if c.Qty <= 0 || c.Side > matcher.Sell {
 		return false
@@ -206,7 +206,7 @@ func (g *Gate) wellFormed(c *matcher.Command, market bool) bool {
 	return c.LimitPx%tick == 0
 }
 
-// offCollar reports that a limit is further from the last price than the collar allows.
+// offCollar reports whether a limit is further from the last price than the collar allows.
 func (g *Gate) offCollar(limit, last int64) bool {
 	collar := g.policy.collarBps.Load()
 	if collar == 0 {
@@ -221,7 +221,8 @@ func (g *Gate) offCollar(limit, last int64) bool {
 	return offHi > maxHi || offHi == maxHi && offLo > maxLo
 }
 
-// collarOff is how far from a price the collar lets a market order execute; 0 without one.
+// collarOff returns how far from a price the collar lets a market order execute; 0 without a
+// collar.
 func (g *Gate) collarOff(last int64) int64 {
 	hi, lo := bits.Mul64(uint64(last), uint64(g.policy.collarBps.Load()))
 	if hi >= 10_000 {
@@ -231,7 +232,7 @@ func (g *Gate) collarOff(last int64) int64 {
 	return int64(min(off, math.MaxInt64))
 }
 
-// account returns the word of an account, 0 if it is unknown.
+// account returns the word of an account, 0 if the account is unknown.
 func (t *tables) account(id uint32) uint64 {
 	mask := uint32(len(t.accounts) - 1)
 	for at := id * 2654435769 >> t.shift; ; at++ {
@@ -245,12 +246,12 @@ func (t *tables) account(id uint32) uint64 {
 // AccountKnown reports whether an account is known, enabled or not.
 func (g *Gate) AccountKnown(id uint32) bool { return g.tables.Load().account(id) != 0 }
 
-// priceTries bounds price: it loses a try for every two prices that are written
-// while it reads one, so more than one is rare and the last one unheard of.
+// priceTries bounds the tries of price. It loses one try for every two prices that are written
+// while it reads one, so a second try is rare, and the last one is not expected to be used.
 const priceTries = 8
 
-// price returns the last price and its time. known is false when there is none
-// yet, and when the price moves faster than it can be read: the engine decides then.
+// price returns the last price and its time. known is false when there is none yet. It is also
+// false when the price changes faster than it can be read: the engine decides then.
 func (s *security) price() (px, timeMillis int64, known bool) {
 	for range priceTries {
 		stamp := s.stamp.Load()
@@ -266,7 +267,7 @@ func (s *security) price() (px, timeMillis int64, known bool) {
 	return 0, 0, false
 }
 
-// setPrice publishes a price. Under writers.prices.
+// setPrice publishes a price. The caller holds writers.prices.
 func (s *security) setPrice(px, timeMillis int64) {
 	stamp := s.stamp.Load() + 1
 	cell := &s.cells[stamp&1]
@@ -275,8 +276,8 @@ func (s *security) setPrice(px, timeMillis int64) {
 	s.stamp.Store(stamp)
 }
 
-// Price returns the last price of a security and its event time, false when
-// there is none. The pair belongs together.
+// Price returns the last price of a security and its event time, false when there is none. The two
+// belong together.
 func (g *Gate) Price(id uint32) (px, timeMillis int64, ok bool) {
 	t := g.tables.Load()
 	if uint64(id) >= uint64(len(t.securities)) {
@@ -285,9 +286,9 @@ func (g *Gate) Price(id uint32) (px, timeMillis int64, ok bool) {
 	return t.securities[id].price()
 }
 
-// Now is the event time of a price that is of this moment: the clock's, or that of the market
-// price where the clock has been set back. Else the price of a clock that once ran ahead
-// could not be replaced until the clock is there again.
+// Now returns the event time for a price of this moment: the clock's time, or the time of the
+// market price where the clock has been set back. Otherwise no price could replace the price of a
+// clock that once ran ahead, until the clock reaches that time again.
 func (g *Gate) Now(id uint32, clock int64) int64 {
 	_, last, ok := g.Price(id)
 	if !ok {
@@ -296,7 +297,7 @@ func (g *Gate) Now(id uint32, clock int64) int64 {
 	return max(clock, last)
 }
 
-// Security returns the id of a ticker, exactly as it is written. No allocation.
+// Security returns the id of a ticker, which must match exactly. No allocation.
 func (g *Gate) Security(ticker []byte) (id uint32, ok bool) { return g.tables.Load().find(ticker) }
 
 // find is Security.
@@ -314,7 +315,7 @@ func (t *tables) find(ticker []byte) (id uint32, ok bool) {
 	}
 }
 
-// Ticker returns the name of a security, "" if there is none by that id.
+// Ticker returns the name of a security, "" if no security has that id.
 func (g *Gate) Ticker(id uint32) string {
 	t := g.tables.Load()
 	if uint64(id) >= uint64(len(t.securities)) ||

@@ -1,7 +1,7 @@
 package gate
 
-// grow moves the tables to larger ones, when there is to be more room than there is. What
-// reads goes on by the old ones, which nobody changes any more. Under writers.mu.
+// grow moves the tables to larger ones, when more room is needed. Present readers continue with the
+// old tables, which no writer changes any more. The caller holds writers.mu.
 func (g *Gate) grow(maxAccounts, maxSecurities int) {
 	w, old := g.writers, g.tables.Load()
 	securities := len(old.securities) - 1
@@ -38,7 +38,7 @@ func (g *Gate) grow(maxAccounts, maxSecurities int) {
 	g.tables.Store(t)
 }
 
-// copyFrom makes a security what another one is, whose writers wait.
+// copyFrom copies another security. The writers of that security wait meanwhile.
 func (s *security) copyFrom(from *security) {
 	s.flags.Store(from.flags.Load())
 	s.byHand.Store(from.byHand.Load())

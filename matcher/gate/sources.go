@@ -9,7 +9,7 @@ import (
 // SourceState is how far a control source has come.
 type SourceState uint8
 
-// The states. Only Ready lets orders in.
+// The states. Only Ready admits orders.
 const (
 	Bootstrapping SourceState = iota
 	Installed
@@ -40,7 +40,7 @@ const (
 
 var sourceNames = [sourceCount]string{AccountSource, SecuritySource}
 
-// Source is the standing of one control source.
+// Source is the state of one control source.
 type Source struct {
 	Name          string      `json:"source"`
 	State         SourceState `json:"state"`
@@ -50,10 +50,11 @@ type Source struct {
 	LastReason    string      `json:"lastReason"` // of the last quarantine, "" for none
 }
 
-// SetSource notes where a source stands. When the last one becomes Ready, so
-// does the gate; when one leaves Ready, the gate does so before SetSource returns.
-// An empty reason leaves the last one standing. ErrSource for an unknown name.
-func (g *Gate) SetSource(name string, state SourceState, epoch, watermark, high uint64, reason string) error {
+// SetSource records the state of a source. When the last source becomes Ready, so does the gate;
+// when one leaves Ready, the gate does so before SetSource returns. An empty reason does not change
+// the last one. ErrSource for an unknown name.
+func (g *Gate) SetSource(name string, state SourceState, epoch, watermark, high uint64,
+	reason string) error {
 	i := slices.Index(sourceNames[:], name)
 	if i < 0 || state > Quarantined {
 		return fmt.Errorf("gate: set source name=%q state=%d: %w", name, state, ErrSource)
@@ -70,8 +71,8 @@ func (g *Gate) SetSource(name string, state SourceState, epoch, watermark, high 
 	return nil
 }
 
-// SetReady makes every source ready at once: the image comes from seeds and
-// the journal alone.
+// SetReady makes every source ready at once, for an image that comes from seeds and the journal
+// alone.
 func (g *Gate) SetReady() {
 	w := g.writers
 	w.mu.Lock()
@@ -118,11 +119,12 @@ type SecurityControl struct {
 	Halted     bool   `json:"halted"`
 	Restricted bool   `json:"restricted"`
 	Version    int64  `json:"version"`
-	HeldBy     Holder `json:"heldBy"` // who has set Enabled or Halted; Restricted is always an operator's
+	// HeldBy says what has set Enabled or Halted; Restricted is always an operator's.
+	HeldBy Holder `json:"heldBy"`
 }
 
-// Holder is who has set the flags of an account or a security. What an operator has set
-// stays until an operator sets something else, or a change of the source says the flag.
+// Holder says what has set the flags of an account or a security. A flag that an operator has set
+// stays until an operator sets another one, or a change of the source carries the flag.
 type Holder bool
 
 // The holders.
@@ -142,15 +144,18 @@ func (h Holder) MarshalText() ([]byte, error) {
 // PolicyVersion is the version of the policy in force, 0 before the first.
 func (g *Gate) PolicyVersion() int64 { return g.policy.version.Load() }
 
-// Snapshot copies the image while no writer moves it. Prices are not in it and go on. Cold.
+// Snapshot copies the image while no writer changes it. Prices are not in it, and their writers
+// continue. It is not on the path of a command.
 func (g *Gate) Snapshot() Snapshot {
 	out := g.copyImage()
 	slices.SortFunc(out.Accounts, func(a, b AccountControl) int { return cmp.Compare(a.ID, b.ID) })
-	slices.SortFunc(out.Securities, func(a, b SecurityControl) int { return cmp.Compare(a.Ticker, b.Ticker) })
+	slices.SortFunc(out.Securities, func(a, b SecurityControl) int {
+		return cmp.Compare(a.Ticker, b.Ticker)
+	})
 	return out
 }
 
-// copyImage copies the image as it lies.
+// copyImage copies the image, unsorted, and holds writers.mu meanwhile.
 func (g *Gate) copyImage() Snapshot {
 	w := g.writers
 	w.mu.Lock()

@@ -18,7 +18,8 @@ import (
 	"posttrade/matcher/strictjson"
 )
 
-// Why a token is refused. They carry nothing of the token; to the caller all are 401.
+// The reasons for which a token is refused. They carry nothing of the token; the caller gets 401
+// for all.
 var (
 	ErrTokenLength    = errors.New("token too long")
 	ErrTokenFormat    = errors.New("not a compact JWT")
@@ -48,9 +49,9 @@ const (
 
 // Verifier checks tokens. Any number of goroutines may use one.
 //
-// It remembers the tokens it has verified, so that a caller who comes again
-// costs a look-up; their times are judged anew each time. A remembered token is
-// found by a seeded 64-bit hash of all of it and then compared whole.
+// It remembers the tokens that it has verified, so that a returning caller costs a look-up; it
+// judges their times again on each call. It finds a remembered token by a seeded 64-bit hash of the
+// whole token and then compares the whole token.
 type Verifier struct {
 	issuer string
 	leeway time.Duration
@@ -60,7 +61,7 @@ type Verifier struct {
 	known  [rememberedTokens]atomic.Pointer[verified]
 }
 
-// verified is a token whose signature, form and issuer are right. Never changed.
+// verified is a token with a valid signature, form and issuer. It never changes.
 type verified struct {
 	hash            uint64
 	token           []byte
@@ -68,7 +69,7 @@ type verified struct {
 	starts, expires int64
 }
 
-// bench is what one verification works with.
+// bench is the memory that one verification works with.
 type bench struct {
 	mac    hash.Hash
 	reader strictjson.Reader
@@ -77,9 +78,10 @@ type bench struct {
 	given  [sha256.Size]byte
 }
 
-// NewVerifier returns a Verifier of tokens signed with secret. With an issuer
-// other than "" tokens must name it. now is the clock, nil for the system's.
-func NewVerifier(secret []byte, issuer string, leeway time.Duration, now func() time.Time) (*Verifier, error) {
+// NewVerifier returns a Verifier of tokens signed with secret. With an issuer other than "" tokens
+// must name it. now is the clock, nil for the system's.
+func NewVerifier(secret []byte, issuer string, leeway time.Duration,
+	now func() time.Time) (*Verifier, error) {
 	if len(secret) < MinSecretBytes {
 		return nil, fmt.Errorf("gate: new verifier bytes=%d: %w", len(secret), ErrSecret)
 	}
@@ -98,8 +100,8 @@ func NewVerifier(secret []byte, issuer string, leeway time.Duration, now func() 
 // Verify returns the claims of a token in compact form that is signed with
 // HS256, complete and valid now. The signature is judged before any claim is read.
 //
-// The errors are the ErrToken sentinels, as they are. Cost: no allocation for a
-// token that was verified before, or that is refused before its claims are read.
+// The errors are the ErrToken sentinels, unwrapped. It does not allocate for a token that was
+// verified before, or that is refused before its claims are read.
 func (v *Verifier) Verify(token []byte) (Claims, error) {
 	if len(token) > MaxTokenBytes {
 		return Claims{}, ErrTokenLength
@@ -182,9 +184,9 @@ func decode(dst, part []byte) ([]byte, bool) {
 	return dst[:n], err == nil
 }
 
-// Mint returns a token for the claims that is valid from now for ttl. It names
-// the issuer unless that is "". The caller has checked the subject: not empty,
-// UTF-8, no control characters; and that the token is at most MaxTokenBytes long.
+// Mint returns a token for the claims that is valid from now for ttl. It names the issuer unless
+// issuer is "". The caller has checked that the subject is not empty, is UTF-8 and has no control
+// characters, and that the token is at most MaxTokenBytes long.
 func Mint(secret []byte, c Claims, issuer string, ttl time.Duration, now time.Time) string {
 	accounts := slices.Clone(c.Accounts)
 	if accounts == nil {
@@ -204,7 +206,7 @@ func Mint(secret []byte, c Claims, issuer string, ttl time.Duration, now time.Ti
 	return sign(secret, []byte(`{"alg":"HS256","typ":"JWT"}`), body)
 }
 
-// sign puts a token together.
+// sign builds a token from its parts and signs it.
 func sign(secret, header, body []byte) string {
 	text := encoding.EncodeToString(header) + "." + encoding.EncodeToString(body)
 	mac := hmac.New(sha256.New, secret)

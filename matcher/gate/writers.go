@@ -20,7 +20,7 @@ var (
 	ErrLimit    = errors.New("limit is out of range")
 )
 
-// writers is what only writers touch.
+// writers is the state that only writers touch.
 type writers struct {
 	mu       sync.Mutex // held by every writer but those of prices, and by Snapshot
 	accounts int
@@ -30,14 +30,14 @@ type writers struct {
 	missed   atomic.Uint64
 	late     atomic.Uint64
 
-	// A price comes with most trades, and whoever brings it must not wait for a Snapshot.
-	prices   sync.Mutex // held by every writer of prices, for an instant; taken after mu
+	// A price comes with most trades, and its writer must not wait for a Snapshot.
+	prices   sync.Mutex // every writer of prices holds it, for an instant; taken after mu
 	observed uint64     // the last command that changed anything
 	priced   []bool     // by security: an event has brought its price
 }
 
-// advance takes in that a command has changed something, false for one before the last
-// that did. prices is held.
+// advance records that a command has changed something. It returns false for a command before the
+// last one that did. The caller holds prices.
 func (w *writers) advance(inputSeq uint64) bool {
 	if inputSeq < w.observed {
 		return false
@@ -46,8 +46,8 @@ func (w *writers) advance(inputSeq uint64) bool {
 	return true
 }
 
-// New returns an empty gate that is not ready, with limits of 0: it lets nothing
-// in. Capacities are those of the engine behind it, at least 1 each.
+// New returns an empty gate that is not ready and has limits of 0: it admits nothing. The
+// capacities are those of the engine behind it, at least 1 each.
 func New(maxAccounts, maxSecurities int) *Gate {
 	maxAccounts, maxSecurities = max(maxAccounts, 1), max(maxSecurities, 1)
 	g := &Gate{writers: &writers{limit: maxAccounts, priced: make([]bool, maxSecurities+1)}}
@@ -73,8 +73,8 @@ func newTables(maxAccounts, maxSecurities int) *tables {
 // defaultTickPx is the price grid unless SetTick says otherwise: 0.001.
 const defaultTickPx = 1000
 
-// Load fills the gate with what an engine starts from: the limits, the grid and
-// the initial universe, all at version 0.
+// Load fills the gate with the engine's initial state: the limits, the grid and the initial
+// universe, all at version 0.
 func (g *Gate) Load(genesis *matcher.Genesis) error {
 	if err := g.SetLimits(genesis.Limits); err != nil {
 		return err
@@ -97,7 +97,7 @@ func (g *Gate) Load(genesis *matcher.Genesis) error {
 	return nil
 }
 
-// SetLimits sets what orders are judged by. Capacities are fixed by New.
+// SetLimits sets the limits that orders are judged by. New fixes the capacities.
 func (g *Gate) SetLimits(l matcher.Limits) error {
 	if min(l.MaxOrderQty, l.MaxOrderNotional, l.PriceMaxAgeMillis, l.PriceCollarBps,
 		l.MaxPositionQty, l.MaxConcentrationNotional) < 0 {
@@ -114,7 +114,7 @@ func (g *Gate) SetLimits(l matcher.Limits) error {
 	return nil
 }
 
-// SetTick sets the grid that limit prices lie on, x 1e6.
+// SetTick sets the grid of limit prices, x 1e6.
 func (g *Gate) SetTick(px int64) error {
 	if px <= 0 {
 		return fmt.Errorf("gate: set tick px=%d: %w", px, ErrLimit)
@@ -125,15 +125,15 @@ func (g *Gate) SetTick(px int64) error {
 	return nil
 }
 
-// SetAccount opens an account, or enables or disables one that is known.
-// ErrCapacity when a new one finds no room.
+// SetAccount opens an account, or enables or disables a known one. ErrCapacity when a new account
+// finds no room.
 func (g *Gate) SetAccount(id uint32, enabled bool, version int64) error {
 	g.writers.mu.Lock()
 	defer g.writers.mu.Unlock()
 	return g.setAccount(id, accountFlags(enabled, false), false, version)
 }
 
-// HoldAccount notes that an operator has set the flag of an account that is known.
+// HoldAccount records that an operator has set the flag of a known account.
 func (g *Gate) HoldAccount(id uint32) error {
 	g.writers.mu.Lock()
 	defer g.writers.mu.Unlock()
@@ -145,7 +145,7 @@ func (g *Gate) HoldAccount(id uint32) error {
 	return nil
 }
 
-// accountRow is the row of an account, nil for none.
+// accountRow returns the row of an account, nil for none.
 func (g *Gate) accountRow(id uint32) *accountRow {
 	t := g.tables.Load()
 	mask := uint32(len(t.accounts) - 1)
@@ -170,8 +170,7 @@ func accountFlags(enabled, byHand bool) (flags uint64) {
 	return flags
 }
 
-// setAccount opens an account, or sets the flags of one that is known unless they are to
-// be kept.
+// setAccount opens an account. It sets the flags of a known account unless keep is set.
 func (g *Gate) setAccount(id uint32, flags uint64, keep bool, version int64) error {
 	word := uint64(id) | accountTaken | flags
 	t := g.tables.Load()
@@ -195,11 +194,11 @@ func (g *Gate) setAccount(id uint32, flags uint64, keep bool, version int64) err
 	}
 }
 
-// SetSecurity makes a security tradable, or not, under the id that the engine
-// gave its ticker. With ticker "" the id must be registered already.
+// SetSecurity sets whether a security is tradable, under the id that the engine assigned to its
+// ticker. With ticker "" the id must be registered already.
 //
-// Errors: ErrSecurity for an id out of range or unregistered, ErrTicker when
-// either of ticker and id is already paired with another.
+// Errors: ErrSecurity for an id out of range or unregistered, ErrTicker when the ticker or the id
+// already belongs to another pair.
 func (g *Gate) SetSecurity(id uint32, ticker string, enabled, halted bool, version int64) error {
 	g.writers.mu.Lock()
 	defer g.writers.mu.Unlock()
@@ -211,7 +210,7 @@ func (g *Gate) SetSecurity(id uint32, ticker string, enabled, halted bool, versi
 	return g.control(id, securityFlags(enabled, halted), 0, 0, version)
 }
 
-// HoldSecurity notes which flags of a registered security an operator has set.
+// HoldSecurity records which flags of a registered security an operator has set.
 func (g *Gate) HoldSecurity(id uint32, enabled, halted bool) error {
 	g.writers.mu.Lock()
 	defer g.writers.mu.Unlock()
@@ -232,7 +231,7 @@ func securityFlags(enabled, halted bool) (flags uint32) {
 	return flags
 }
 
-// control sets the flags of a security, but for those that are to be kept once it is known.
+// control sets the flags of a security, except for those that a known security keeps.
 func (g *Gate) control(id uint32, flags, byHand, keep uint32, version int64) error {
 	s, err := g.registered(id)
 	if err != nil {
@@ -248,8 +247,8 @@ func (g *Gate) control(id uint32, flags, byHand, keep uint32, version int64) err
 	return nil
 }
 
-// Places is how many accounts, or securities, the engine behind this image has taken in,
-// and how many it has room for. ErrSource for an unknown name.
+// Places returns how many accounts, or securities, the engine behind this image has taken in, and
+// how many it has room for. ErrSource for an unknown name.
 func (g *Gate) Places(source string) (held, capacity int, err error) {
 	g.writers.mu.Lock()
 	defer g.writers.mu.Unlock()
@@ -295,7 +294,7 @@ func (g *Gate) register(id uint32, ticker string) error {
 	return nil
 }
 
-// enter makes a ticker lead to its id.
+// enter adds the entry that leads from a ticker to its id.
 func (t *tables) enter(id uint32, ticker string) {
 	hash := hashTicker(ticker)
 	mask := uint32(len(t.tickers) - 1)
@@ -335,7 +334,8 @@ func (g *Gate) restrict(id uint32, restricted bool, version int64) error {
 	return nil
 }
 
-// SetPolicy sets kill switch and policy limits; a limit of 0 stays as it is.
+// SetPolicy sets the kill switch and the policy limits; a limit of 0 does not change the present
+// one.
 func (g *Gate) SetPolicy(version int64, kill bool, maxPosition, maxConcentration int64) {
 	g.writers.mu.Lock()
 	defer g.writers.mu.Unlock()
@@ -357,9 +357,8 @@ func (g *Gate) setPolicy(version int64, kill bool, maxPosition, maxConcentration
 	}
 }
 
-// SetPrice gives a registered security the price it had when the engine's state
-// was restored. Once an event has brought a price, that one stands: SetPrice
-// then changes nothing. A price of 0 or less is none.
+// SetPrice gives a registered security the price from when the engine's state was restored. It
+// changes nothing once an event has brought a price. A price of 0 or less is none.
 func (g *Gate) SetPrice(id uint32, px, timeMillis int64) error {
 	g.writers.prices.Lock()
 	defer g.writers.prices.Unlock()
@@ -373,14 +372,14 @@ func (g *Gate) SetPrice(id uint32, px, timeMillis int64) error {
 	return nil
 }
 
-// Observe takes over what an event of the engine changes: the price of a fill
-// or a tick, a control, a new ticker. Events come in sequence; one of an earlier
-// command than the last that changed anything is ignored, so no price and no
-// flag ever goes back. Whoever has the recorder's lease; a few ns for most events.
+// Observe applies what an event of the engine changes: the price of a fill or a tick, a control, a
+// new ticker. Events come in sequence. Observe ignores an event of a command before the last one
+// that changed anything, so no price and no flag ever goes back. The holder of the recorder's lease
+// calls it; it takes a few ns for most events.
 func (g *Gate) Observe(ev *matcher.Event) {
 	switch ev.Kind {
 	case matcher.EventFilled:
-		// The resting side's fill repeats the price of the aggressor's before it.
+		// The resting side's fill repeats the price of the aggressor's fill before it.
 		if ev.Flags&(matcher.EventAggressor|matcher.EventMarket|matcher.EventForced) != 0 {
 			g.observePrice(ev, ev.Px)
 		}
@@ -393,12 +392,12 @@ func (g *Gate) Observe(ev *matcher.Event) {
 
 func (g *Gate) observePrice(ev *matcher.Event, px int64) {
 	if ev.Flags&matcher.EventLate != 0 {
-		return // the market price stays
+		return // the market price does not change
 	}
 	w := g.writers
 	w.prices.Lock()
 	defer w.prices.Unlock()
-	t := g.tables.Load() // under the lock: nobody moves the prices meanwhile
+	t := g.tables.Load() // under the lock, so no goroutine moves the prices meanwhile
 	if ev.SecurityID == 0 || uint64(ev.SecurityID) >= uint64(len(t.securities)) {
 		w.missed.Add(1)
 		return
@@ -418,7 +417,8 @@ func (g *Gate) observeApplied(ev *matcher.Event, c *matcher.Command) {
 			}
 			g.observePrice(ev, c.PriceTicks)
 			return
-		case matcher.AccountControl, matcher.SecurityControl, matcher.RestrictionControl, matcher.PolicyControl, matcher.CapacityControl:
+		case matcher.AccountControl, matcher.SecurityControl, matcher.RestrictionControl,
+			matcher.PolicyControl, matcher.CapacityControl:
 		default:
 			return
 		}
@@ -468,9 +468,9 @@ func (g *Gate) apply(ev *matcher.Event, c *matcher.Command) error {
 	return nil
 }
 
-// Late counts prices that were older than the market price and have changed nothing.
+// Late returns how many prices were older than the market price and changed nothing.
 func (g *Gate) Late() uint64 { return g.writers.late.Load() }
 
-// Missed counts events of the engine that did not fit this image: 0 unless the
-// gate was filled with another universe than the engine.
+// Missed returns how many events of the engine did not fit this image: 0 unless the gate was filled
+// with another universe than the engine.
 func (g *Gate) Missed() uint64 { return g.writers.missed.Load() }

@@ -5,8 +5,8 @@ package strictjson
 import "math/bits"
 
 const (
-	decimals    = 6  // digits behind the point that a value of millionths holds
-	maxExponent = 99 // larger ones, either way, are out of range whatever the digits
+	decimals    = 6  // digits behind the point that a value in millionths holds
+	maxExponent = 99 // larger ones, positive or negative, are out of range whatever the digits
 )
 
 // powers are the powers of ten that fit 64 bits.
@@ -15,8 +15,8 @@ var powers = [20]uint64{
 	1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19,
 }
 
-// ParseDecimal turns a number in JSON's grammar (no sign +, no leading zeros, no
-// white space) into millionths, exactly: "101.25" is 101250000.
+// ParseDecimal converts a number in JSON's grammar (no sign +, no leading zeros, no white space) to
+// millionths, exactly: "101.25" is 101250000.
 //
 // Errors: ErrNumber, ErrPrecision, ErrRange. No allocation.
 func ParseDecimal(n []byte) (int64, error) {
@@ -26,10 +26,10 @@ func ParseDecimal(n []byte) (int64, error) {
 	return decimal(n)
 }
 
-// decimal is ParseDecimal of a text whose grammar has been checked.
+// decimal is ParseDecimal of a text after the check of its grammar.
 //
-// It gathers the significant digits without the zeros behind the last of them,
-// so that what is left over below a millionth is never zero.
+// It collects the significant digits without the zeros behind the last of them, so that the rest
+// below a millionth is never zero.
 func decimal(n []byte) (int64, error) {
 	i, negative := 0, false
 	if n[0] == '-' {
@@ -37,7 +37,7 @@ func decimal(n []byte) (int64, error) {
 	}
 	var (
 		value    uint64 // the significant digits so far
-		zeros    int    // zeros met behind them
+		zeros    int    // zeros behind them so far
 		power    = decimals
 		fraction bool
 		overflow bool
@@ -124,8 +124,8 @@ func exponent(n []byte) (int, error) {
 	return e, nil
 }
 
-// FormatDecimal appends v millionths as a JSON number without trailing zeros:
-// 101250000 is 101.25. No allocation when dst has room for 21 bytes.
+// FormatDecimal appends v millionths as a JSON number without trailing zeros: 101250000 is 101.25.
+// It does not allocate when dst has room for 21 bytes.
 func FormatDecimal(dst []byte, v int64) []byte {
 	const one = 1_000_000
 	u := uint64(v)

@@ -2,8 +2,8 @@ package strictjson
 
 import "errors"
 
-// What can be wrong with a text; test by errors.Is. They carry no part of the
-// input, so they can be shown to the caller and logged.
+// The errors of a text; test by errors.Is. They carry no part of the input, so they can be shown to
+// the caller and logged.
 var (
 	ErrTruncated    = errors.New("JSON ends too early")
 	ErrSyntax       = errors.New("not JSON")
@@ -23,12 +23,12 @@ var (
 	ErrNotWhole     = errors.New("number is not whole")
 	ErrRange        = errors.New("number out of range")
 	ErrPrecision    = errors.New("number with more than 6 decimals")
-	// ErrMisuse is a bug of the reading code: a value read where there is none,
-	// or a key asked for while its predecessor's value has not been read.
+	// ErrMisuse is a bug of the reading code: it reads a value where there is none, or asks for a key
+	// before it has read the value of the key before.
 	ErrMisuse = errors.New("JSON reader used out of order")
 )
 
-// NewReader returns a Reader of b. A Reader on the stack, or one that is kept, and Reset cost nothing.
+// NewReader returns a Reader of b. To Reset a Reader that is on the stack or kept costs nothing.
 func NewReader(b []byte) *Reader {
 	r := new(Reader)
 	r.Reset(b)

@@ -26,8 +26,8 @@ func (r *Reader) Int() int64 {
 	return v
 }
 
-// short scans the number that is due, if it is written short, and reads nothing
-// otherwise: the index it returns is then 0.
+// short scans the number that is due, if it is written in the short form. Otherwise it reads
+// nothing and returns the index 0.
 func (r *Reader) short(places int) (value int64, end int) {
 	if !r.due || r.err != nil {
 		return 0, 0
@@ -35,7 +35,7 @@ func (r *Reader) short(places int) (value int64, end int) {
 	return scanNumber(r.buf, r.pos, places)
 }
 
-// parseInt turns a number in JSON's grammar into an integer.
+// parseInt converts a number in JSON's grammar to an integer.
 func parseInt(n []byte) (int64, error) {
 	negative := n[0] == '-'
 	if negative {
@@ -52,7 +52,7 @@ func parseInt(n []byte) (int64, error) {
 		}
 		d := uint64(c - '0')
 		if v > (limit-d)/10 {
-			// The digits may yet be followed by a fraction: that error comes first.
+			// A fraction may follow the digits: that error comes first.
 			for _, c := range n {
 				if c < '0' || c > '9' {
 					return 0, ErrNotWhole
@@ -68,8 +68,8 @@ func parseInt(n []byte) (int64, error) {
 	return int64(v), nil
 }
 
-// Decimal reads a number, or a string that holds one in the same grammar, as
-// millionths; see the package comment for what is exact enough.
+// Decimal reads a number, or a string that holds one in the same grammar, as millionths. The
+// package comment says which values are exact enough.
 func (r *Reader) Decimal() int64 {
 	if v, end := r.short(decimals); end != 0 {
 		r.pos, r.due = end, false
@@ -113,8 +113,8 @@ func (r *Reader) number() []byte {
 	return rest[:end]
 }
 
-// numberEnd is the length of the number that b starts with, 0 if it starts with
-// none. Digits or letters right behind a number are not looked at.
+// numberEnd returns the length of the number that b starts with, 0 if it starts with none. It does
+// not check digits or letters right behind the number.
 func numberEnd(b []byte) int {
 	i := 0
 	if i < len(b) && b[i] == '-' {
@@ -149,7 +149,7 @@ func numberEnd(b []byte) int {
 	return i
 }
 
-// digits is the index behind the decimal digits of b from i on.
+// digits returns the index behind the decimal digits of b from i on.
 func digits(b []byte, i int) int {
 	for i < len(b) && b[i] >= '0' && b[i] <= '9' {
 		i++

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of what a Reader takes.
+// Limits of the input of a Reader.
 const (
 	MaxDepth    = 16
 	MaxKeys     = 64
@@ -30,10 +30,10 @@ const (
 	KindObject
 )
 
-// Reader reads one JSON text; see the package comment. The zero Reader is empty: Reset first.
+// Reader reads one JSON text; see the package comment. The zero Reader is empty: call Reset first.
 //
-// Invariants: 0 <= pos <= len(buf); depth <= MaxDepth; keys[base[d]:] up to the
-// next level's base are the keys met in the object open at depth d.
+// Invariants: 0 <= pos <= len(buf); depth <= MaxDepth; keys[base[d]:] up to the next level's base
+// are the keys read so far in the object open at depth d.
 type Reader struct {
 	buf     []byte
 	scratch []byte // unescaped strings; only grows until the next Reset
@@ -43,13 +43,13 @@ type Reader struct {
 	nkeys   int
 	objects uint32 // bit d: the container open at depth d is an object
 	due     bool   // a value is due: at the start, behind a key, at an item
-	fresh   bool   // the innermost container has shown no member yet
+	fresh   bool   // no member of the innermost container has been read yet
 	base    [MaxDepth + 1]uint8
-	met     [MaxDepth + 1]uint64 // bit m of an object's: a key of mark m was met
+	met     [MaxDepth + 1]uint64 // bit m of an object's: a key of mark m has been read
 	keys    [MaxKeys]keyRef
 }
 
-// keyRef is a key that was met: where it lies.
+// keyRef says where a key that has been read lies.
 type keyRef struct {
 	at uint32 // in buf, or with inScratch in scratch
 	n  uint32
@@ -57,8 +57,8 @@ type keyRef struct {
 
 const inScratch = 1 << 31
 
-// Reset starts over with b, which the Reader keeps and never writes. What
-// earlier calls returned is no longer valid.
+// Reset starts again with b, which the Reader keeps and never writes. The results of earlier calls
+// become invalid.
 func (r *Reader) Reset(b []byte) {
 	r.buf, r.scratch = b, r.scratch[:0]
 	r.pos, r.depth, r.nkeys, r.objects = 0, 0, 0, 0
@@ -73,14 +73,14 @@ func (r *Reader) Reset(b []byte) {
 	}
 }
 
-// Err is the first error, or nil so far.
+// Err returns the first error, nil if there is none so far.
 func (r *Reader) Err() error { return r.err }
 
-// Offset is where reading stands or, after an error, where it stopped.
+// Offset returns the read position or, after an error, the position where reading stopped.
 func (r *Reader) Offset() int { return r.pos }
 
-// Fail makes err the Reader's error unless it has one: for what the reading
-// code refuses itself, such as an unknown field.
+// Fail makes err the Reader's error unless it has one already. It is for what the reading code
+// itself refuses, such as an unknown field.
 func (r *Reader) Fail(err error) { r.fail(err) }
 
 func (r *Reader) fail(err error) {
@@ -89,8 +89,8 @@ func (r *Reader) fail(err error) {
 	}
 }
 
-// End checks that exactly one value was read, whole, and nothing stands behind
-// it. It returns the first error of the whole reading.
+// End checks that exactly one whole value was read and that nothing follows it. It returns the
+// first error of the whole reading.
 func (r *Reader) End() error {
 	if r.err != nil {
 		return r.err
@@ -125,7 +125,7 @@ func (r *Reader) next() byte {
 	return r.look()
 }
 
-// look is next where there is white space, or nothing.
+// look is the slow path of next: at white space, at the end of the text or after an error.
 func (r *Reader) look() byte {
 	if r.err != nil {
 		return 0
@@ -147,7 +147,7 @@ func (r *Reader) value() byte {
 	return r.next()
 }
 
-// kindOf tells a value by its first byte.
+// kindOf returns the kind of a value from its first byte.
 func kindOf(c byte) Kind {
 	switch c {
 	case '"':
@@ -169,7 +169,7 @@ func kindOf(c byte) Kind {
 // Peek returns the kind of the value that is due, without reading it.
 func (r *Reader) Peek() Kind { return kindOf(r.value()) }
 
-// mismatch notes why the value starting with c is not of the kind asked for.
+// mismatch sets the error for a value that starts with c and is not of the kind asked for.
 func (r *Reader) mismatch(c byte) {
 	if kindOf(c) == KindInvalid {
 		r.fail(ErrSyntax)
@@ -204,8 +204,8 @@ func (r *Reader) close() {
 	r.fresh = false
 }
 
-// member goes to the next member of the innermost container and reports whether
-// there is one; at the closing bracket it leaves the container.
+// member goes to the next member of the innermost container and reports whether there is one. At
+// the closing bracket it leaves the container.
 func (r *Reader) member(bracket byte, object uint32) bool {
 	if r.err != nil {
 		return false
@@ -284,8 +284,8 @@ func (r *Reader) NextKey() (key []byte, ok bool) {
 	return key, true
 }
 
-// remember notes a key of the innermost object, or fails if the object has it.
-// Few keys of one object share a mark; only those are compared.
+// remember records a key of the innermost object, or fails if the object already has it. Few keys
+// of one object share a mark, and only those are compared.
 func (r *Reader) remember(key []byte, at uint32) {
 	mark := uint(len(key))
 	if n := len(key); n > 0 {
@@ -302,7 +302,7 @@ func (r *Reader) remember(key []byte, at uint32) {
 	r.nkeys++
 }
 
-// has reports that the innermost object has shown a key.
+// has reports that the innermost object has already had a key.
 func (r *Reader) has(key []byte) bool {
 	for _, k := range r.keys[r.base[r.depth]:r.nkeys] {
 		if string(r.key(k)) == string(key) {
@@ -312,7 +312,7 @@ func (r *Reader) has(key []byte) bool {
 	return false
 }
 
-// key is a remembered key's text.
+// key returns a remembered key's text.
 func (r *Reader) key(k keyRef) []byte {
 	if k.at&inScratch != 0 {
 		at := k.at &^ inScratch
@@ -339,7 +339,8 @@ func (r *Reader) String() []byte {
 	return s
 }
 
-// text reads the string whose quote is at pos. control: it holds an escaped control character.
+// text reads the string with its opening quote at pos. control: it holds an escaped control
+// character.
 func (r *Reader) text() (s []byte, control bool) {
 	b, start := r.buf, r.pos+1
 	i := plain(b, start)
@@ -360,10 +361,9 @@ func (r *Reader) text() (s []byte, control bool) {
 	return nil, false
 }
 
-// plain is the index, from i on, of the first byte that does not stand for
-// itself within a string, len(b) if there is none. It looks at eight bytes at a
-// time: the lowest of them whose upper bit is set in special is one, bytes above
-// it may be marked for nothing.
+// plain returns the index, from i on, of the first byte that does not stand for itself within a
+// string, len(b) if there is none. It tests eight bytes at a time. The lowest byte with its upper
+// bit set in special is such a byte; a mark on a byte above it may be false.
 func plain(b []byte, i int) int {
 	const ones = 0x0101010101010101
 	for ; i+8 <= len(b); i += 8 {
@@ -380,7 +380,7 @@ func plain(b []byte, i int) int {
 	return i
 }
 
-// unescape reads on behind the first backslash, at i, of the string from start.
+// unescape continues behind the first backslash, at i, of the string that begins at start.
 func (r *Reader) unescape(start, i int) (s []byte, control bool) {
 	b, from := r.buf, len(r.scratch)
 	out := append(r.scratch, b[start:i]...)
@@ -409,7 +409,7 @@ func (r *Reader) unescape(start, i int) (s []byte, control bool) {
 		case '"', '\\', '/':
 			out = append(out, e)
 		case 'b', 'f', 'n', 'r', 't':
-			out, control = append(out, ' '), true // whoever reads it is told
+			out, control = append(out, ' '), true // the caller gets control
 		case 'u':
 			u, width, err := rune16(b[i:])
 			if err != nil {
@@ -431,7 +431,7 @@ func (r *Reader) unescape(start, i int) (s []byte, control bool) {
 	return nil, false
 }
 
-// rune16 reads the digits behind \u and, for a surrogate, the pair's other half.
+// rune16 reads the digits behind \u and, for a surrogate, the other half of the pair.
 func rune16(b []byte) (u rune, width int, err error) {
 	u, err = hex4(b)
 	if err != nil || u < 0xD800 || u > 0xDFFF {

@@ -7,13 +7,13 @@ import (
 	"math/bits"
 )
 
-// The scanning functions read text as programs write it: no escapes, nothing but printable ASCII within strings, short numbers. Each reads
-// what starts at index i of b and returns the index behind it, or 0 when it meets
-// anything else. A 0 is no verdict on the text: whoever scans has taken it from
-// Reader.Ahead and has the Reader read it again, strictly, and say what is wrong.
+// The scanning functions read text as programs write it: no escapes, only printable ASCII within
+// strings, short numbers. Each reads what starts at index i of b and returns the index behind it,
+// or 0 when it meets anything else. A 0 is no verdict on the text: the caller has taken the text
+// from Reader.Ahead and lets the Reader read it again, strictly, and report what is wrong.
 
-// Ahead returns the unread text from the value that is due on, which nobody may
-// write to, nil when none is due or after an error.
+// Ahead returns the unread text from the value that is due on, nil when none is due or after an
+// error. The caller must not write to it.
 func (r *Reader) Ahead() []byte {
 	if r.err != nil || !r.due {
 		return nil
@@ -22,7 +22,7 @@ func (r *Reader) Ahead() []byte {
 	return r.buf[r.pos:]
 }
 
-// Take goes on behind the value that is due, whose n bytes the caller has scanned.
+// Take continues behind the value that is due, after the caller has scanned its n bytes.
 func (r *Reader) Take(n int) {
 	if r.err != nil || !r.due || n > len(r.buf)-r.pos {
 		r.fail(ErrMisuse)
@@ -32,7 +32,7 @@ func (r *Reader) Take(n int) {
 	r.due = false
 }
 
-// ScanText reads a string and returns what is between its quotes.
+// ScanText reads a string and returns the text between its quotes.
 func ScanText(b []byte, i int) (text []byte, end int) {
 	const ones = 0x0101010101010101
 	if i >= len(b) || b[i] != '"' {
@@ -42,7 +42,8 @@ func ScanText(b []byte, i int) (text []byte, end int) {
 	for i = start; i+8 <= len(b); i += 8 {
 		w := binary.LittleEndian.Uint64(b[i:])
 		quote, slash := w^ones*'"', w^ones*'\\'
-		special := (w - ones*' ') | (w + ones) | w | // control characters, DEL and what is no ASCII
+		// First line: control characters, DEL and bytes that are not ASCII.
+		special := (w - ones*' ') | (w + ones) | w |
 			(quote-ones)&^quote | (slash-ones)&^slash
 		if special &= ones << 7; special != 0 {
 			i += bits.TrailingZeros64(special) / 8
@@ -69,8 +70,8 @@ func ScanInt(b []byte, i int) (value int64, end int) { return scanNumber(b, i, 0
 // ScanDecimal reads a number without sign or exponent as millionths.
 func ScanDecimal(b []byte, i int) (value int64, end int) { return scanNumber(b, i, decimals) }
 
-// scanNumber reads a number with 1 to 12 digits in front of the point and at most
-// places behind it, and returns it times 10^places.
+// scanNumber reads a number with 1 to 12 digits before the point and at most places digits behind
+// it, and returns it times 10^places.
 func scanNumber(b []byte, i, places int) (value int64, end int) {
 	if i < len(b) && b[i] == '0' { // 0.5, but also 007
 		return 0, 0
@@ -92,8 +93,8 @@ func scanNumber(b []byte, i, places int) (value int64, end int) {
 	return int64(v * powers[places]), i
 }
 
-// scanDigits reads 1 to most decimal digits behind those of v. The index it
-// returns is one of b.
+// scanDigits reads 1 to most decimal digits behind those of v. The index that it returns is one of
+// b.
 func scanDigits(b []byte, i, most int, v uint64) (value uint64, end int) {
 	for from := i; i < len(b); i++ {
 		d := b[i] - '0'

@@ -15,7 +15,7 @@ func (r *Reader) Bool() bool {
 	return false
 }
 
-// Null reads a null and returns true; before any other value it reads nothing and returns false.
+// Null reads a null and returns true. Before any other value it reads nothing and returns false.
 func (r *Reader) Null() bool {
 	return r.value() == 'n' && r.word("null")
 }
@@ -31,8 +31,8 @@ func (r *Reader) word(w string) bool {
 	return true
 }
 
-// Skip reads the value that is due, whatever it is, as strictly as if it were
-// used, but for escaped control characters, which it lets pass.
+// Skip reads the value that is due, of any kind, as strictly as a value that is used. Only escaped
+// control characters pass.
 func (r *Reader) Skip() {
 	mark, depth := len(r.scratch), r.depth
 	for r.skipOne(); r.err == nil && r.depth > depth; {
