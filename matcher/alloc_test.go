@@ -2,7 +2,7 @@ package matcher
 
 import "testing"
 
-// Each row is a round that leaves the engine ready for the next one.
+// Each row is a round that leaves the engine in the state for the next round.
 func TestApplyDoesNotAllocate(t *testing.T) {
 	g := testGenesis()
 	g.Limits.MaxContracts = 4096

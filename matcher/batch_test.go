@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// decideAll decides commands in batches of a size, 0 for one by one, and returns
-// every event and the snapshot behind them.
+// decideAll decides commands in batches of a size, 0 for one by one. It returns every event and the
+// snapshot after them.
 func decideAll(t rapid.TB, g *Genesis, commands []Command, size int) (events []Event,
 	snapshot []byte) {
 	t.Helper()
@@ -38,8 +38,8 @@ func decideAll(t rapid.TB, g *Genesis, commands []Command, size int) (events []E
 	return events, b.Bytes()
 }
 
-// sameInBatches asserts that it makes no difference whether commands are looked at
-// ahead of their turn or not.
+// sameInBatches asserts that the result does not depend on whether the engine looks at commands
+// ahead of their turn.
 func sameInBatches(t rapid.TB, g *Genesis, commands []Command) {
 	t.Helper()
 	want, state := decideAll(t, g, commands, 0)
@@ -63,8 +63,8 @@ func sameInBatches(t rapid.TB, g *Genesis, commands []Command) {
 // in is a command for another security than AAA.
 func in(security uint32, c Command) Command { c.SecurityID = security; return c }
 
-// What was found out about a command before its turn must hold when it comes,
-// whatever the commands before it do.
+// What lookAhead finds out about a command must still hold at its turn, whatever the commands
+// before it do.
 func TestBatchDecidesAsOneByOne(t *testing.T) {
 	for _, test := range []struct {
 		name     string
@@ -105,7 +105,7 @@ func TestBatchDecidesAsOneByOne(t *testing.T) {
 	}
 }
 
-// Sparse prices and short-lived orders: pages come, go and change hands all the time.
+// Sparse prices and short-lived orders: pages are taken, freed and reused all the time.
 func TestBatchDecidesAsOneByOneAtRandom(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		var commands []Command

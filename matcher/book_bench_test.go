@@ -50,7 +50,7 @@ func (f *flowBooks) apply(c *flow.Command) Outcome {
 	}
 }
 
-// clear cancels everything and forgets the trades.
+// clear cancels everything and resets the trades.
 func (f *flowBooks) clear() {
 	var ids []uint32
 	for _, b := range f.books {
@@ -74,11 +74,11 @@ var benchFlows = []flow.Options{
 	{Seed: 42, Symbols: 32, Prefill: 100_000, N: 1_000_000},
 }
 
-// benchOrders is the room that a book is given in benchmarks: what a server has.
+// benchOrders is the capacity of a book in benchmarks: that of a server.
 const benchOrders = 1 << 20
 
-// BenchmarkBook runs the book and the bare ladder over the same flow in turns,
-// and reports what a command takes, their ratio, and the 99th percentile.
+// BenchmarkBook runs the book and the bare ladder over the same flow in turns. It reports the time
+// of a command, the ratio, and the 99th percentile.
 func BenchmarkBook(b *testing.B) {
 	for _, o := range benchFlows {
 		b.Run(fmt.Sprintf("op=flow/symbols=%d", o.Symbols), func(b *testing.B) {
@@ -92,8 +92,8 @@ func BenchmarkBook(b *testing.B) {
 	}
 }
 
-// p99 runs a flow once more with a clock around each command. What the clock
-// itself takes is in the figure.
+// p99 runs a flow once more with a clock around each command. The figure includes the time of the
+// clock itself.
 func (f *flowBooks) p99(fl *flow.Flow) float64 {
 	f.clear()
 	for i := range fl.Commands[:fl.Prefill] {
@@ -110,8 +110,8 @@ func (f *flowBooks) p99(fl *flow.Flow) float64 {
 	return float64(ns[len(ns)*99/100])
 }
 
-// leastOf times pieces of a flow over many runs and keeps the least of each
-// piece: what the machine did to one run does not count.
+// leastOf times pieces of a flow over many runs and keeps the least time of each piece, so that a
+// disturbance of one run does not count.
 type leastOf struct{ ns [200]int64 }
 
 func (l *leastOf) run(timed []flow.Command, apply func(*flow.Command)) {
@@ -138,7 +138,7 @@ func (l *leastOf) perCommand(timed []flow.Command) float64 {
 func benchFlow(b *testing.B, f *flow.Flow) {
 	timed := f.Timed()
 	books := newFlowBooks(b, f.Symbols, benchOrders)
-	for i := range f.Commands { // once untimed: the pages of the shelf are there
+	for i := range f.Commands { // once untimed, so that the pages of the shelf are resident
 		books.apply(&f.Commands[i])
 	}
 	var ours, bare leastOf

@@ -7,8 +7,8 @@ import (
 	"posttrade/perf/flow"
 )
 
-// TestBookTradesLikeTheBareLadder compares every trade of the flows that books
-// are measured with, by the hash of the trades, and all levels at the end.
+// TestBookTradesLikeTheBareLadder compares every trade of the benchmark flows, by the hash of the
+// trades, and all levels at the end.
 func TestBookTradesLikeTheBareLadder(t *testing.T) {
 	for _, o := range benchFlows {
 		if testing.Short() {

@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// bookModel is a book that is obviously right: one slice, oldest order first,
-// scanned whole for every question.
+// bookModel is a book of an obviously correct form: one slice, oldest order first, scanned whole
+// for every question.
 type bookModel struct {
 	room   int
 	orders []modelOrder
@@ -29,7 +29,7 @@ func (m *bookModel) at(id uint32) int {
 	return slices.IndexFunc(m.orders, func(o modelOrder) bool { return o.id == id })
 }
 
-// next is the resting order that a taker would meet first, -1 for none.
+// next returns the resting order that a taker would meet first, -1 for none.
 func (m *bookModel) next(side Side, px int64) int {
 	best := -1
 	for i, o := range m.orders {
@@ -44,7 +44,7 @@ func (m *bookModel) next(side Side, px int64) int {
 	return best
 }
 
-// fillable is how much a taker could trade with orders that are not its own.
+// fillable returns how much a taker could trade with orders of other owners.
 func (m *bookModel) fillable(o BookOrder) (sum int64) {
 	for _, r := range m.orders {
 		own := o.Owner != 0 && r.owner == o.Owner
@@ -55,7 +55,7 @@ func (m *bookModel) fillable(o BookOrder) (sum int64) {
 	return sum
 }
 
-// match trades an order and rests what is left, if it may.
+// match trades an order and rests its leaves, if it may rest.
 func (m *bookModel) match(o BookOrder, rests bool, out []BookEvent) []BookEvent {
 	met := false
 	for o.Qty > 0 {
@@ -160,7 +160,7 @@ func (m *bookModel) enter(o BookOrder, at int, refuse func(BookReject) []BookEve
 	return m.match(o, rests, out)
 }
 
-// depth is every level of a side, best first.
+// depth returns every level of a side, best first.
 func (m *bookModel) depth(side Side) (levels []BookLevel) {
 	for _, o := range m.orders {
 		if o.side != side {
@@ -183,7 +183,7 @@ func (m *bookModel) depth(side Side) (levels []BookLevel) {
 	return levels
 }
 
-// twins are a book and its model that are given the same commands.
+// twins are a book and its model that get the same commands.
 type twins struct {
 	book  *Book
 	model bookModel
@@ -200,8 +200,8 @@ func newTwins(tb testing.TB, room int) *twins {
 	return &twins{book: book, model: bookModel{room: room}}
 }
 
-// apply gives both a command and returns its events, and an error when anything
-// is different afterwards: events, depth, or an invariant.
+// apply gives both a command and returns its events. It returns an error when the two differ
+// afterwards in events, depth, or an invariant.
 func (w *twins) apply(c BookCommand) ([]BookEvent, error) {
 	w.step++
 	got, want := w.book.Apply(c, nil), w.model.apply(c)
@@ -230,8 +230,8 @@ func (w *twins) compare(c BookCommand) error {
 	return nil
 }
 
-// tapePrices are what a tape can name: neighbours, both sides of every border
-// between pages, and the ends of int64.
+// tapePrices are the prices that a tape can name: neighbours, both sides of every border between
+// pages, and the ends of int64.
 var tapePrices = []int64{
 	0, 1, -1, 2, 63, 64, 65, -63, -64, -65, 100, 101, 102, 4095, 4096, 4097, -4096, -4097, 262143,
 	262144,
@@ -242,10 +242,10 @@ var tapePrices = []int64{
 	math.MaxInt64 - 4096, math.MinInt64 + 4096, 103, 104, 105, 99, 98, 97, 96,
 }
 
-const tapeStep = 6 // bytes a command: what, id, price, quantity, owner, flags
+const tapeStep = 6 // bytes per command: call, id, price, quantity, owner, flags
 
-// decodeTape reads any bytes as commands. Ids are few, so that they meet again,
-// and far apart, so that they share homes.
+// decodeTape reads any bytes as commands. There are few ids, so that commands hit the same orders,
+// and they are far apart, so that they share homes.
 func decodeTape(tape []byte) (out []BookCommand) {
 	for ; len(tape) >= tapeStep; tape = tape[tapeStep:] {
 		o := BookOrder{
@@ -273,7 +273,7 @@ func decodeTape(tape []byte) (out []BookCommand) {
 	return out
 }
 
-// seededTape is a tape of random bytes; the seed is in the name of the test that fails.
+// seededTape returns a tape of random bytes; the name of a failing test shows the seed.
 func seededTape(seed uint64, steps int) []byte {
 	r := rand.New(rand.NewPCG(seed, 1))
 	tape := make([]byte, 0, steps*tapeStep)
@@ -293,7 +293,7 @@ func FuzzBookMatchesModel(f *testing.F) {
 		if len(tape) > 400*tapeStep {
 			tape = tape[:400*tapeStep]
 		}
-		w := newTwins(t, 12) // small: it gets full
+		w := newTwins(t, 12) // small, so that it gets full
 		for _, c := range decodeTape(tape) {
 			if _, err := w.apply(c); err != nil {
 				t.Fatal(err)
@@ -302,8 +302,8 @@ func FuzzBookMatchesModel(f *testing.F) {
 	})
 }
 
-// TestBookMatchesModelOverLongRuns lets books grow deep, around a price that
-// walks over the borders of pages.
+// TestBookMatchesModelOverLongRuns lets books grow deep, around a price that moves over the borders
+// of pages.
 func TestBookMatchesModelOverLongRuns(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
@@ -338,8 +338,8 @@ func randomCommand(r *rand.Rand, mid *int64, spread int64) BookCommand {
 	return BookCommand{Kind: BookModify, Order: o}
 }
 
-// TestBookKeepsItsPromises states, for any commands, what must hold of events
-// without knowing how a book works.
+// TestBookKeepsItsPromises checks what must hold of the events of any commands, without knowledge
+// of how a book works.
 func TestBookKeepsItsPromises(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		book, err := NewBook(BookOptions{MaxOrders: 64})
@@ -347,7 +347,7 @@ func TestBookKeepsItsPromises(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer book.Close()
-		open := map[uint32]int64{} // what each accepted order may still trade
+		open := map[uint32]int64{} // the quantity that each accepted order may still trade
 		owners := map[uint32]uint32{}
 		for range rapid.IntRange(1, 80).Draw(t, "commands") {
 			tape := rapid.SliceOfN(rapid.Byte(), tapeStep, tapeStep).Draw(t, "command")

@@ -9,9 +9,8 @@ import (
 	"testing"
 )
 
-// TestBookScenarios plays testdata/book/*.scn: commands, a line of dashes, and
-// the events they must give. Numbers may be written min and max for the ends of
-// int64. The model plays along.
+// TestBookScenarios runs testdata/book/*.scn: commands, a line of dashes, and the events that they
+// must give. The words min and max stand for the ends of int64. The model runs the same commands.
 func TestBookScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/book/*.scn")
 	if err != nil || len(files) == 0 {

@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// mostVisits is how many pages one command may look at on top of its own leaf:
-// all heights of the tree up and down again, once for the level it leaves and
-// once for the one it makes.
+// mostVisits is how many pages one command may look at besides its own leaf: all heights of the
+// tree up and down again, once for the level that it leaves and once for the one that it makes.
 const mostVisits = 4 * 11
 
 func newTortured(t *testing.T, room int, sink BookSink) *Book {
@@ -22,7 +21,7 @@ func newTortured(t *testing.T, room int, sink BookSink) *Book {
 	return b
 }
 
-// mustAccept runs one command and returns how many pages it looked at.
+// mustAccept runs one command and returns how many pages the command looked at.
 func mustAccept(t *testing.T, b *Book, do func() Outcome) uint64 {
 	t.Helper()
 	before := b.ladder.pages.visits
@@ -32,8 +31,8 @@ func mustAccept(t *testing.T, b *Book, do func() Outcome) uint64 {
 	return b.ladder.pages.visits - before
 }
 
-// TestBookOfWidePricesStaysCheap lets 100,000 levels roam over 2^41 ticks and to
-// both ends of int64, then empties the book by cancels in any order and a sweep.
+// TestBookOfWidePricesStaysCheap moves 100,000 levels over 2^41 ticks and to both ends of int64.
+// Then it empties the book by cancels in any order and a sweep.
 func TestBookOfWidePricesStaysCheap(t *testing.T) {
 	const levels = 100_000
 	r := rand.New(rand.NewPCG(1, 3))
@@ -89,8 +88,8 @@ func TestBookOfWidePricesStaysCheap(t *testing.T) {
 	}
 }
 
-// TestBookGivesPagesBack lets a small book wander: it must not need more pages
-// than it has levels at once.
+// TestBookGivesPagesBack moves the prices of a small book: the book must not need more pages than
+// it has levels at one time.
 func TestBookGivesPagesBack(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 3))
 	book := newTortured(t, 64, nil)
@@ -109,8 +108,8 @@ func TestBookGivesPagesBack(t *testing.T) {
 	}
 }
 
-// TestBookOfOneCrowdedLevelStaysCheap cancels 40,000 of 50,000 orders of a price
-// from the middle; the others must still trade in the order they came.
+// TestBookOfOneCrowdedLevelStaysCheap cancels 40,000 of 50,000 orders of a price from the middle.
+// The others must still trade in the order in which they came.
 func TestBookOfOneCrowdedLevelStaysCheap(t *testing.T) {
 	const crowd = 50_000
 	r := rand.New(rand.NewPCG(3, 3))
@@ -135,7 +134,7 @@ func TestBookOfOneCrowdedLevelStaysCheap(t *testing.T) {
 	}
 }
 
-// fillOrder counts fills whose maker is not younger than the one before.
+// fillOrder counts fills with a maker that is not younger than the one before.
 type fillOrder struct {
 	last            uint32
 	count, disorder int
@@ -151,8 +150,8 @@ func (f *fillOrder) Filled(maker, _ uint32, _ int64, _ int32) {
 
 func (f *fillOrder) Prevented(_, _ uint32, _ int32) {}
 
-// TestPoolFindsEveryReference uses references that share a home, and ones that
-// come from many laps, and bounds the chains that they are on.
+// TestPoolFindsEveryReference uses references that share a home, and references from many laps, and
+// bounds the length of their chains.
 func TestPoolFindsEveryReference(t *testing.T) {
 	const room = 1 << 12
 	for _, step := range []uint32{1, 3, 1 << 4, 1 << 12, 1 << 13, 1 << 19, 0x9e3779b1} {
@@ -164,7 +163,7 @@ func TestPoolFindsEveryReference(t *testing.T) {
 		for n := uint32(1); len(at) < room; n++ {
 			ref := n * step
 			if ref == 0 || at[ref] != 0 {
-				ref = n // the steps have gone round all of uint32
+				ref = n // the steps have wrapped around uint32
 			}
 			if at[ref] != 0 {
 				continue
@@ -231,7 +230,7 @@ func TestBookCapacityIsChecked(t *testing.T) {
 	}
 }
 
-// TestBooksOfOneShelfDoNotSeeEachOther uses one id space over two books.
+// TestBooksOfOneShelfDoNotSeeEachOther uses one id space for two books.
 func TestBooksOfOneShelfDoNotSeeEachOther(t *testing.T) {
 	shelf, err := NewShelf(8)
 	if err != nil {
@@ -261,7 +260,7 @@ func TestBooksOfOneShelfDoNotSeeEachOther(t *testing.T) {
 	}
 }
 
-// TestBookDoesNotAllocate goes through every call and every flag.
+// TestBookDoesNotAllocate makes every call with every flag.
 func TestBookDoesNotAllocate(t *testing.T) {
 	book := newTortured(t, 1<<10, &fillOrder{})
 	out := make([]BookEvent, 0, 64)

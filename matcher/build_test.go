@@ -76,7 +76,7 @@ func TestNewReservesWithoutTouching(t *testing.T) {
 	}
 }
 
-// What a caller does to its genesis record afterwards is its own affair.
+// A caller may change its genesis record after New without an effect on the engine.
 func TestNewCopiesTheGenesis(t *testing.T) {
 	g := testGenesis()
 	r := newRig(t, g)
@@ -87,7 +87,7 @@ func TestNewCopiesTheGenesis(t *testing.T) {
 	}
 }
 
-// Every pair of account and security has a row of its own.
+// Every pair of account and security has its own row.
 func TestPositionRowsAreDistinct(t *testing.T) {
 	for accounts := 1; accounts <= 20; accounts++ {
 		const securities = 3
@@ -186,7 +186,7 @@ func TestApplyPanicsOnWhatIsNoCommand(t *testing.T) {
 			t.Error("an unknown command took a sequence")
 		}
 	}
-	r.e.orders.room = 0 // a pool that its limits have not sized
+	r.e.orders.room = 0 // a pool that does not fit the limits
 	defer func() {
 		if text := fmt.Sprint(recover()); !strings.Contains(text, "no room in the pool for order 1") {
 			t.Errorf("panic %q", text)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// capacityFlow is a random flow over accounts and securities of which the last ones only
-// fit after the raises that are in it.
+// capacityFlow is a random flow over accounts and securities. The last of these only fit after the
+// raises that are in the flow.
 func capacityFlow(rng *rand.Rand, n int) (flow []Command) {
 	room := Capacities{8, 8, 8}
 	for i := range n {
@@ -43,8 +43,8 @@ func capacityFlow(rng *rand.Rand, n int) (flow []Command) {
 	return flow
 }
 
-// decided applies a flow in batches of any size and returns the events, without what they
-// do not say. Of the refusals for want of room it returns which commands they were.
+// decided applies a flow in batches of any size. It returns the events, without the fields that
+// they do not use. For refusals for want of room it returns which commands they were.
 func decided(t *testing.T, e *Engine, flow []Command, rng *rand.Rand) (events []Event) {
 	t.Helper()
 	out := NewOutlet(8, func(all []Event) { events = append(events, all...) })
@@ -60,10 +60,10 @@ func decided(t *testing.T, e *Engine, flow []Command, rng *rand.Rand) (events []
 	return events
 }
 
-// TestARaisedEngineDecidesAsOneThatWasLarger: once its room is as large, an engine that was
-// raised in the middle of a batch, with orders, positions and contracts in it, decides
-// like one that had it from the beginning; and so does one that is restored from its
-// snapshot, or replays the flow.
+// TestARaisedEngineDecidesAsOneThatWasLarger: an engine is raised in the middle of a batch, with
+// orders, positions and contracts in it. Once its room is as large, it decides like an engine that
+// had the room from the beginning. So does an engine that is restored from its snapshot, or that
+// replays the flow.
 func TestARaisedEngineDecidesAsOneThatWasLarger(t *testing.T) {
 	for seed := range uint64(20) {
 		g := testGenesis()
@@ -80,7 +80,7 @@ func TestARaisedEngineDecidesAsOneThatWasLarger(t *testing.T) {
 		if got := raised.Capacities(); got != (Capacities{64, 40, 500}) {
 			t.Fatalf("seed %d: capacities %+v", seed, got)
 		}
-		// The larger one gets what the smaller one had room for.
+		// The larger engine gets only the commands that the smaller one had room for.
 		larger := newRig(t, &large).e
 		var taken []Command
 		for i, c := range append(slices.Clone(before), raise) {
@@ -132,7 +132,7 @@ func TestARaisedEngineDecidesAsOneThatWasLarger(t *testing.T) {
 	}
 }
 
-// TestCapacitiesOnlyRise: what is smaller says nothing, and what cannot be built is refused.
+// TestCapacitiesOnlyRise: a smaller value changes nothing, and impossible capacities are refused.
 func TestCapacitiesOnlyRise(t *testing.T) {
 	r := newRig(t, testGenesis())
 	r.want(NewCapacityControl(Capacities{0, 0, 0}), "applied sec=0")
@@ -155,7 +155,7 @@ func TestCapacitiesOnlyRise(t *testing.T) {
 	r.want(control(AccountControl, 15, 0, 1), "rejected acct=15 sec=0 sell CAPACITY")
 }
 
-// TestSnapshotCapacityRecord: the record is in its place, once, with values that can be.
+// TestSnapshotCapacityRecord: the record is in its place, once, with possible values.
 func TestSnapshotCapacityRecord(t *testing.T) {
 	g := testGenesis()
 	r := newRig(t, g)

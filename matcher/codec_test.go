@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The bytes of a record, field by field, as they lie in journals for good.
+// The bytes of a record, field by field, as journals store them permanently.
 func TestCommandGoldenBytes(t *testing.T) {
 	order := NewCommand(OrderNew)
 	order.InputSeq, order.EventTimeMillis = 0x0102030405060708, 0x1112131415161718
@@ -62,7 +62,7 @@ func TestCommandGoldenBytes(t *testing.T) {
 	}
 }
 
-// older is a record as a build wrote it that knew no version 2.
+// older returns a record as a build that did not know version 2 wrote it.
 func older(c Command) Command {
 	c.Version = 1
 	return c
@@ -171,7 +171,7 @@ func FuzzDecodeCommand(f *testing.F) {
 		if !bytes.Equal(c.Bytes()[:], b) {
 			t.Errorf("decoded and encoded again\n got %x\nwant %x", c.Bytes()[:], b)
 		}
-		// Terms that a contract can have are packed in one way only.
+		// Terms that a contract can have are packed in only one way.
 		if terms, ok := c.ContractTerms(); ok && terms.Representable() {
 			again := terms.Command()
 			again.InputSeq, again.EventTimeMillis, again.PriceTicks = c.InputSeq, c.EventTimeMillis,

@@ -9,11 +9,11 @@ import (
 	"posttrade/perf/flow"
 )
 
-// flowEngineAccounts is how many accounts the orders of a flow come from.
+// flowEngineAccounts is how many accounts the orders of a flow belong to.
 const flowEngineAccounts = 64
 
-// flowEngineGenesis is a universe whose limits never refuse an order of a flow:
-// every check is made, and passes.
+// flowEngineGenesis is a universe with limits that never refuse an order of a flow: the engine
+// makes every check, and every check passes.
 func flowEngineGenesis(symbols int) *Genesis {
 	g := &Genesis{Format: GenesisFormat, TickPx: 1000, Limits: Limits{
 		MaxOrderQty: 1_000_000, MaxOrderNotional: 1 << 60, MaxPositionQty: 1 << 40,
@@ -32,14 +32,13 @@ func flowEngineGenesis(symbols int) *Genesis {
 	return g
 }
 
-// flowEngineCommands turns a flow into commands. Every order has an idempotency
-// key; makers are odd accounts and takers even ones, so that self-trade
-// prevention is looked at and never strikes.
+// flowEngineCommands turns a flow into commands. Every order has an idempotency key. Makers are odd
+// accounts and takers even ones, so that the engine tests for self-trades and never finds one.
 func flowEngineCommands(f *flow.Flow) []Command {
 	random := flow.NewRandom(7)
 	commands := make([]Command, 0, len(f.Commands))
 	refs, owners := make([]uint32, f.MaxID+1), make([]uint32, f.MaxID+1)
-	next := uint32(1) // the engine numbers orders as they come
+	next := uint32(1) // the engine numbers orders in order of arrival
 	for i := range f.Commands {
 		in := &f.Commands[i]
 		c := NewCommand(OrderCancel)
@@ -62,10 +61,10 @@ func flowEngineCommands(f *flow.Flow) []Command {
 	return commands
 }
 
-// BenchmarkEngine runs the whole decision step, as the stage does: in batches, with
-// the events going round a ring of the default size. The bare ladder runs over the same
-// flow in turns. Both are timed in laps, and what is reported is the lower
-// quartile of the laps and the ratio: a lap that was interrupted says nothing.
+// BenchmarkEngine runs the whole decision step, as the stage does: in batches, with the events in a
+// ring of the default size. The bare ladder runs over the same flow in turns. Both are timed in
+// laps. It reports the lower quartile of the laps and the ratio, because the time of an interrupted
+// lap means nothing.
 func BenchmarkEngine(b *testing.B) {
 	for _, o := range benchFlows {
 		b.Run(fmt.Sprintf("op=flow/symbols=%d", o.Symbols), func(b *testing.B) {
@@ -119,8 +118,7 @@ func benchEngine(b *testing.B, f *flow.Flow) {
 	b.ReportMetric(step/floor, "x-ladder")
 }
 
-// laps runs n steps in batches of maxBatch and returns nanoseconds a step for
-// every 20 batches.
+// laps runs n steps in batches of maxBatch and returns nanoseconds per step for every 20 batches.
 func laps(n int, batch func(lo, hi int)) (ns []float64) {
 	const lap = 20 * maxBatch
 	for lo := 0; lo < n; lo += lap {

@@ -4,9 +4,9 @@ import (
 	"fmt"
 )
 
-// check returns an error naming the first invariant of doc.go that does not
-// hold. It recomputes everything from the orders and the book. What needs the
-// history of fills, invariant 1 and the cash, is the model's to compare.
+// check returns an error that names the first invariant of doc.go that does not hold. It recomputes
+// everything from the orders and the book. Invariant 1 and the cash need the history of fills, so
+// the model compares them.
 func (e *Engine) check() error {
 	type holding struct{ account, security uint32 }
 	cash := make(map[uint32][2]int64)
@@ -90,7 +90,8 @@ func (e *Engine) checkOrder(o *order, cold *orderCold) error {
 	return nil
 }
 
-// checkBooks checks every ladder, that all open orders and no others rest, in the order of their priority.
+// checkBooks checks every ladder, and that all open orders and no others rest, in the order of
+// their priority.
 func (e *Engine) checkBooks(open int) error {
 	for id := range e.ladders {
 		l := &e.ladders[id]
@@ -150,7 +151,7 @@ func (e *Engine) checkKeys() error {
 			return fmt.Errorf("key %d is not found where it is", entry.key)
 		}
 	}
-	listed := map[uint32]bool{} // number 0 is also that of empty slots
+	listed := map[uint32]bool{} // number 0 is also the number of empty slots
 	inRing := func(number uint32) {
 		if back := k.number - number; back >= 1 && back <= uint32(k.count) {
 			listed[number] = true

@@ -38,7 +38,7 @@ func TestEngineControls(t *testing.T) {
 	if got, want := r.e.Policy(), (PolicyInfo{7, true, 20, 30 * unit}); got != want {
 		t.Errorf("policy %+v, want %+v", got, want)
 	}
-	// One that comes late or twice changes nothing, whatever it says.
+	// A control that comes late or twice changes nothing, whatever it carries.
 	for _, version := range []int64{7, 6, 1, 0, -1} {
 		r.want(policyOf(version, 0), "rejected sec=0 buy INVALID")
 	}
@@ -55,8 +55,8 @@ func TestEngineControls(t *testing.T) {
 	}
 }
 
-// A control that keeps a flag says it only of what is not known yet; an older record has
-// no such bit.
+// A control that keeps a flag sets it only for an account or a security that is not known yet. An
+// older record has no such bit.
 func TestEngineKeepsWhatAControlDoesNotSay(t *testing.T) {
 	r := newRig(t, testGenesis())
 	keep := func(c Command, bits Side) Command { c.Side |= bits; return c }
@@ -127,7 +127,7 @@ func TestEngineSymbols(t *testing.T) {
 	r.want(NewSymbolRegister("NEW"), "applied sec=6") // known: keeps its id
 	r.want(NewSymbolRegister("AAA"), "applied")
 	order := with(buy(1, 1, 100), func(c *Command) { c.SecurityID = 6 })
-	r.refused(order, UnknownSecurity) // nobody has said yet that it trades
+	r.refused(order, UnknownSecurity) // no control has made it tradable yet
 	r.refused(tick(6, 100), UnknownSecurity)
 	r.refused(control(RestrictionControl, 0, 6, 1), UnknownSecurity)
 	r.must(control(SecurityControl, 0, 6, SecurityEnabled))
@@ -149,7 +149,7 @@ func TestEngineSymbols(t *testing.T) {
 	}
 }
 
-// Apply takes what Decode would refuse; a symbol that is none is answered all the same.
+// Apply takes what Decode would refuse. It also answers a symbol that is not valid.
 func TestEngineRefusesAnUnreadableSymbol(t *testing.T) {
 	r := newRig(t, testGenesis())
 	r.want(NewSymbolRegister(""), "rejected sec=0 buy INVALID")
@@ -206,8 +206,9 @@ func TestEngineEventCarriesTheSequencedCommand(t *testing.T) {
 	}
 }
 
-// The newest event time wins, and of one event time the later sequence. An older price is
-// taken in, and marked as one that changes nothing; in version 1 the later sequence wins.
+// The newest event time wins; of two prices with one event time the later sequence wins. The engine
+// accepts an older price and marks it as one that changes nothing. In version 1 the later sequence
+// wins.
 func TestEngineMarketPriceIsTheNewestOfTradesAndTicks(t *testing.T) {
 	r := newRig(t, testGenesis())
 	old := func(c Command) Command { c.Version = 1; return c }
@@ -254,7 +255,7 @@ func TestEngineMarketPriceIsTheNewestOfTradesAndTicks(t *testing.T) {
 	r.want(tick(aaa, -1), "rejected buy INVALID")
 	r.want(tick(99, 5), "rejected sec=99 buy UNKNOWN_SECURITY")
 	r.now = noon
-	// no grid for feeds
+	// Prices of feeds have no grid.
 	r.want(with(tick(aaa, 1), func(c *Command) { c.PriceTicks = 1_234_567 }), "applied @1.234567")
 }
 
@@ -285,7 +286,7 @@ func TestEngineWithoutRetainedOrders(t *testing.T) {
 	r := newRig(t, g)
 	r.must(sell(1, 5, 100))
 	r.must(sell(2, 5, 100))
-	r.must(buy(1, 7, 100)) // meets its own, then fills
+	r.must(buy(1, 7, 100)) // meets its own order, then fills
 	r.must(cancel(1, 3))
 	r.refused(buy(99, 1, 1), UnknownAccount)
 	if got := r.e.Counts(); got.RetainedOrders != 0 || got.OpenOrders != 0 || r.e.orders.live() != 0 {

@@ -24,7 +24,7 @@ func (m *naive) remove(o *naiveOrder) {
 	m.open = slices.DeleteFunc(m.open, func(x *naiveOrder) bool { return x == o })
 }
 
-// cancel takes an order out of the open ones, if it is there, and retains it.
+// cancel removes an order from the open ones, if it is there, and retains it.
 func (m *naive) cancel(o *naiveOrder, reason RiskReason) {
 	m.remove(o)
 	o.canceled, o.reason, o.updated = true, reason, m.cmd.EventTimeMillis
@@ -84,7 +84,7 @@ func (m *naive) remember(kind IdempotencyKind, ref uint64, reason RiskReason) {
 	}
 }
 
-// best is the best resting price against a side, 0 if nobody is there.
+// best returns the best resting price against a side, 0 if the other side is empty.
 func (m *naive) best(security uint32, side Side) (px int64) {
 	for _, o := range m.open {
 		if o.security == security && o.side != side &&

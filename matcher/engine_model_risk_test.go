@@ -24,10 +24,10 @@ func (m *naive) who() RiskReason {
 	return Accepted
 }
 
-// rules is which rules decide the command.
+// rules returns the version of the rules that decide the command.
 func (m *naive) rules() uint16 { return m.cmd.Version }
 
-// late is the flag of a price that is older than the market price.
+// late returns the flag of a price that is older than the market price.
 func (m *naive) late(s *naiveSecurity) uint16 {
 	if m.rules() == 2 && s.lastPx != 0 && m.cmd.EventTimeMillis < s.lastTime {
 		return EventLate
@@ -35,8 +35,8 @@ func (m *naive) late(s *naiveSecurity) uint16 {
 	return 0
 }
 
-// bound is how far the order being decided may execute, 0 for anywhere, and why no further.
-// It holds for an order that judge has let in, before anything has executed.
+// bound returns how far the order being decided may execute, 0 for any price, and the reason for
+// the bound. It holds for an order that judge has admitted, before anything has executed.
 func (m *naive) bound() (px int64, cut RiskReason) {
 	c := &m.cmd
 	if c.LimitPx > 0 || m.rules() == 1 {
@@ -52,7 +52,7 @@ func (m *naive) bound() (px int64, cut RiskReason) {
 	case c.Side == Sell:
 		return 0, Accepted
 	}
-	// The first price of the grid that would be refused, for the reason that is found first.
+	// The first price of the grid that would be refused, with the first reason against it.
 	qty, low, high := c.Qty, price/m.tick, int64(1)<<40
 	for low < high {
 		if mid := (low + high + 1) / 2; m.affordable(mid*m.tick, qty) == Accepted {
@@ -72,9 +72,9 @@ func (m *naive) affordable(px int64, qty int32) RiskReason {
 	return m.exposure(nil, qty, px)
 }
 
-// scarcest is the limit that a rising price meets first.
+// scarcest returns the limit that a rising price meets first.
 func (m *naive) scarcest(qty int32) RiskReason {
-	low, high := int64(0), int64(1)<<50 // no limit of a test is further
+	low, high := int64(0), int64(1)<<50 // no limit of a test is higher
 	for low < high {
 		if mid := (low + high + 1) / 2; m.affordable(mid, qty) == Accepted {
 			low = mid
@@ -85,7 +85,7 @@ func (m *naive) scarcest(qty int32) RiskReason {
 	return m.affordable(low+1, qty)
 }
 
-// marketPrice is what a market order is judged at.
+// marketPrice returns the price that a market order is judged at.
 func (m *naive) marketPrice() int64 {
 	if s := m.security(m.cmd.SecurityID); s.lastPx != 0 {
 		return s.lastPx
@@ -93,7 +93,8 @@ func (m *naive) marketPrice() int64 {
 	return m.best(m.cmd.SecurityID, m.cmd.Side)
 }
 
-// judged is the price that limits are judged at: the most that any of the order can execute at.
+// judged returns the price that limits are judged at: the highest that any part of the order can
+// execute at.
 func (m *naive) judged(price int64) int64 {
 	c := &m.cmd
 	if m.rules() == 1 {
@@ -110,7 +111,7 @@ func (m *naive) judged(price int64) int64 {
 	return price
 }
 
-// reduces reports that an order only takes from a position, whatever else of its side executes.
+// reduces reports whether an order only reduces a position, whatever else of its side executes.
 func (m *naive) reduces(but *naiveOrder, qty int32) bool {
 	c := &m.cmd
 	held := m.position(c.AccountID, c.SecurityID).qty
@@ -123,7 +124,7 @@ func (m *naive) reduces(but *naiveOrder, qty int32) bool {
 	return held > 0 && c.Side == Sell && after >= 0 || held < 0 && c.Side == Buy && after <= 0
 }
 
-// exposure judges credit, position and concentration from the open orders, all but one.
+// exposure judges credit, position and concentration from all open orders but one.
 func (m *naive) exposure(but *naiveOrder, qty int32, price int64) RiskReason {
 	c := &m.cmd
 	if m.rules() == 2 && m.reduces(but, qty) {
@@ -240,7 +241,7 @@ func (m *naive) judge() RiskReason {
 	return Accepted
 }
 
-// available is what others offer an order as far as bound.
+// available returns the quantity that others offer an order up to bound.
 func (m *naive) available(o *naiveOrder, bound int64) (qty int64) {
 	for _, x := range m.open {
 		if x.security == o.security && x.side != o.side && x.account != o.account &&
@@ -277,7 +278,7 @@ func (p *naivePosition) trade(qty, px int64) {
 	case was < 0 == (qty < 0):
 		cost := new(big.Int).Mul(big.NewInt(was), big.NewInt(p.avg))
 		cost.Add(cost, new(big.Int).Mul(big.NewInt(qty), big.NewInt(px)))
-		// Half away from zero: twice the quotient, and one, halved.
+		// Half away from zero: twice the quotient, plus one, halved.
 		cost.Abs(cost).Mul(cost, big.NewInt(2))
 		by := new(big.Int).Abs(big.NewInt(p.qty))
 		cost.Add(cost, by).Quo(cost, by.Mul(by, big.NewInt(2)))

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// naive is the engine once more, written to be obviously right: slices that are
-// scanned whole, sums that are made anew for every question, big integers. It
-// shares the nouns with the engine and nothing else.
+// naive is a second engine in an obviously correct form: slices that are scanned whole, sums that
+// are computed again for every question, big integers. It shares the types of the records with the
+// engine and nothing else.
 type naive struct {
 	limits     Limits
 	tick       int64
@@ -39,7 +39,8 @@ type naiveSecurity struct {
 	ticker                             string
 	known, enabled, halted, restricted bool
 	lastPx, lastTime, lastTrade        int64
-	oneSided                           int64 // what market trades and force fills put into positions
+	// the quantity that market trades and force fills put into positions
+	oneSided int64
 }
 
 type naivePosition struct{ qty, avg int64 }
@@ -86,7 +87,7 @@ type naiveKey struct {
 	kind     IdempotencyKind
 	reason   RiskReason
 	account  uint32
-	named    bool // by a record that says for whom the key is
+	named    bool // by a record that names the account of the key
 }
 
 func newNaive(g *Genesis) *naive {
@@ -268,7 +269,7 @@ func (m *naive) symbol() {
 	m.say(Event{Kind: EventApplied, SecurityID: uint32(i + 1)})
 }
 
-// say adds an event; the first one carries the command.
+// say adds an event; the first event carries the command.
 func (m *naive) say(ev Event) *Event {
 	ev.InputSeq = m.seq
 	if m.cmd.TemplateID == TemplateCommand {
@@ -335,8 +336,8 @@ func (m *naive) orderNew() {
 	m.match(o, bound, cut, rests)
 }
 
-// match trades an order that is not on the book as far as bound, rests or cancels what is
-// left, for the reason cut if somebody still offers something.
+// match trades an order that is not on the book up to bound, and rests or cancels its leaves. The
+// reason is cut if a resting order still offers something.
 func (m *naive) match(o *naiveOrder, bound int64, cut RiskReason, rests bool) {
 	for o.leaves > 0 {
 		best := m.best(o.security, o.side)
@@ -380,7 +381,7 @@ func (m *naive) match(o *naiveOrder, bound int64, cut RiskReason, rests bool) {
 	}
 }
 
-// fill books an execution and says so.
+// fill books an execution and adds its event.
 func (m *naive) fill(o *naiveOrder, px int64, qty int32, counter uint32, flags uint16) {
 	m.tradeSeq++
 	p := m.position(o.account, o.security)

@@ -135,7 +135,7 @@ func TestEngineSelfTradePreventionCancelsTheRestingOrder(t *testing.T) {
 		"filled ref=3 acct=1 buy 4 @101 trade=1 counter=2 pos=4 avg=101 FILLED aggressor",
 		"filled ref=2 acct=2 sell 4 @101 trade=2 leaves=1 counter=3 pos=-4 avg=101 PARTIALLY_FILLED",
 	)
-	// With nobody else there the incoming order rests where its own stood.
+	// Without any other order there the incoming order rests where its own stood.
 	r.must(cancel(2, 2))
 	r.must(sell(3, 5, 105))
 	r.want(buy(3, 2, 105),
@@ -157,8 +157,8 @@ func TestEngineSelfTradePreventionCancelsTheRestingOrder(t *testing.T) {
 func TestEngineCancel(t *testing.T) {
 	r := newRig(t, testGenesis())
 	r.must(buy(1, 5, 100))
-	r.want(cancel(2, 1), "rejected ref=1 acct=2 sec=0 buy INVALID") // somebody else's
-	r.want(cancel(1, 9), "rejected ref=9 acct=1 sec=0 buy INVALID") // nobody's
+	r.want(cancel(2, 1), "rejected ref=1 acct=2 sec=0 buy INVALID") // the order of another account
+	r.want(cancel(1, 9), "rejected ref=9 acct=1 sec=0 buy INVALID") // there is no such order
 	r.want(cancel(1, 0), "rejected acct=1 sec=0 buy INVALID")
 	// Neither the kill switch nor a disabled account or security keeps an owner from cancelling.
 	r.must(control(PolicyControl, 0, 0, 1))
@@ -173,7 +173,7 @@ func TestEngineReplace(t *testing.T) {
 		name string
 		give Command
 		want []string
-		then []string // whom a sell of 12 at 100 meets, best first
+		then []string // the orders that a sell of 12 at 100 meets, best first
 	}{
 		{"less at the same price keeps its place", replace(1, Buy, 1, 3, 100),
 			[]string{"replaced ref=1 acct=1 buy 3 @100 rests kept"}, []string{"1:3", "2:5"}},
@@ -226,7 +226,7 @@ func TestEngineReplace(t *testing.T) {
 			before := r.e.StateHash()
 			r.want(tt.give, tt.want...)
 			if r.said[0].Kind == EventRejected {
-				r.e.applied-- // all that a refusal moves
+				r.e.applied-- // all that a refusal changes
 				if r.e.StateHash() != before {
 					t.Error("a refused replace changed something")
 				}
@@ -256,7 +256,7 @@ func TestEngineReplaceAboveWhatIsFilled(t *testing.T) {
 	r.want(replace(1, Buy, 1, 9, 100), "rejected ref=1 acct=1 buy 9 @100 INVALID")
 }
 
-// An order that fills the account's limits may be replaced by one just as large.
+// An order that uses up the account's limits may be replaced by one of the same size.
 func TestEngineReplaceGivesBackItsOwnReservationFirst(t *testing.T) {
 	g := testGenesis()
 	g.Limits.MaxPositionQty = 10
@@ -288,7 +288,7 @@ func TestEngineForceFill(t *testing.T) {
 		"applied ref=1 acct=1 3 @95",
 		"filled ref=1 acct=1 buy 3 @95 trade=2 pos=5 avg=93 FILLED forced")
 	r.want(force(1, 1, 1, 95), "rejected ref=1 acct=1 sec=0 buy 1 @95 INVALID")
-	// A forced execution is a trade: it is the market price now.
+	// A forced execution is a trade: its price becomes the market price.
 	r.want(trade(2, Sell, 1),
 		"booked acct=2 sell 1 @95",
 		"filled acct=2 sell 1 @95 trade=3 pos=-1 avg=95 FILLED market")
@@ -305,7 +305,7 @@ func TestEngineMarketTrade(t *testing.T) {
 		"booked acct=1 sell 7 @100", "filled acct=1 sell 7 @100 trade=2 pos=-2 avg=100 FILLED market")
 	r.now += 30_001
 	r.want(trade(1, Buy, 5), "rejected acct=1 buy 5 PRICE_STALE")
-	r.now = noon - 50_000 // a time before the price's is no age
+	r.now = noon - 50_000 // a time before the price's counts as age 0
 	r.want(trade(1, Buy, 2),
 		"booked acct=1 buy 2 @100", "filled acct=1 buy 2 @100 trade=3 pos=0 avg=0 FILLED market late")
 	r.want(trade(1, Buy, 0), "rejected acct=1 buy INVALID")

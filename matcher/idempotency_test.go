@@ -47,10 +47,10 @@ func TestEngineAnswersARepeatedKeyWithTheFirstDecision(t *testing.T) {
 	duplicate(with(keyed(buy(1, 5, 100), 77), func(c *Command) { c.OrderRef = uint32(NotEntitled) }),
 		KeyOrder, 1, 1, Accepted)
 	r.must(policyOf(2, 0))
-	// A replaced order that is gone is still the first decision's.
+	// A replaced order that is gone still belongs to the first decision.
 	r.must(cancel(1, 1))
 	duplicate(keyed(replace(1, Buy, 1, 4, 100), 81), KeyOrder, 1, 1, Accepted)
-	// A reference that never was names nothing to remember.
+	// A reference that was never issued names nothing to remember.
 	r.refused(keyed(replace(1, Buy, 500, 4, 100), 83), Invalid)
 	r.refused(keyed(replace(1, Buy, 500, 4, 100), 83), Invalid)
 	r.refused(keyed(replace(1, Buy, 0, 4, 100), 83), Invalid)
@@ -60,8 +60,8 @@ func TestEngineAnswersARepeatedKeyWithTheFirstDecision(t *testing.T) {
 	r.must(keyed(buy(1, 1, 100), noKey))
 }
 
-// Two accounts that come with one key, which they can where it is not secret how keys are
-// made, each have their own first decision.
+// Two accounts may use one key, which is possible when the way keys are made is not secret. Each
+// has its own first decision.
 func TestOneKeyOfTwoAccountsIsTwoKeys(t *testing.T) {
 	g := testGenesis()
 	bookFor := func(account uint32) Command {
@@ -102,8 +102,8 @@ func TestOneKeyOfTwoAccountsIsTwoKeys(t *testing.T) {
 	again()
 }
 
-// What a record of version 1 has remembered says nothing of its account: such an entry is
-// met by every record that comes with its key, and so it is in a replay and from a snapshot.
+// The entry of a record of version 1 does not name its account. So it matches every record with its
+// key, also in a replay and after a restore from a snapshot.
 func TestKeysOfVersion1MeetEveryAccount(t *testing.T) {
 	g := testGenesis()
 	old := func(c Command) Command { c.Version = OldestVersion; return c }
@@ -151,8 +151,8 @@ func TestEngineForgetsTheOldestKeys(t *testing.T) {
 	}
 }
 
-// The table against a map and a slice. A salt of 1 puts small keys into one
-// bucket, so that most of them spill, and numbers start just before they wrap around.
+// Compares the table with a map and a slice. A salt of 1 puts small keys into one bucket, so that
+// most of them spill, and numbers start just before they wrap around.
 func TestKeysMatchAModel(t *testing.T) {
 	for _, capacity := range []int{1, 2, 3, 7, 64, 1000} {
 		for _, salt := range []uint64{0, 1, rand.Uint64()} {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// auditor holds what every account may at most have come to: it reads the engine's books
-// before and after a command, and what the command did, and knows none of its formulas.
+// auditor computes the most that every account may reach. It reads the engine's books before and
+// after a command, and what the command did, and uses none of the engine's formulas.
 type auditor struct {
 	limits  Limits
 	policy  PolicyInfo
@@ -20,7 +20,7 @@ type auditor struct {
 	passed  int                 // reductions that a limit would have refused
 }
 
-// look reads the engine out.
+// look reads the engine's state.
 func (a *auditor) look(e *Engine) {
 	a.policy = e.Policy()
 	a.orders, a.before = map[uint32]OrderInfo{}, map[uint32]AccountInfo{}
@@ -47,8 +47,8 @@ func (a *auditor) look(e *Engine) {
 	})
 }
 
-// reducing reports that an accepted command only took from a position, with all that its
-// account had open on that side.
+// reducing reports whether an accepted command only reduced a position, together with all open
+// orders of its account on that side.
 func (a *auditor) reducing(c *Command, leaves int32) bool {
 	after := a.held[[2]uint32{c.AccountID, c.SecurityID}]
 	long := after > 0
@@ -65,7 +65,7 @@ func (a *auditor) reducing(c *Command, leaves int32) bool {
 	return after == 0 || long == (after > 0)
 }
 
-// judge compares what an accepted command has done with every limit.
+// judge compares the effects of an accepted command with every limit.
 func (a *auditor) judge(e *Engine, c *Command, said []Event) error {
 	leaves := c.Qty
 	if o, ok := a.orders[c.OrderRef]; ok && c.Type == OrderReplace {
@@ -95,9 +95,9 @@ func (a *auditor) judge(e *Engine, c *Command, said []Event) error {
 	return a.positions(e)
 }
 
-// executions asks that what one command executed is worth no more than an order may be, that a
-// market order went no further than its collar, and that no purchase or sale of its own
-// carried a position beyond what may be concentrated.
+// executions checks three limits of one command: what it executed is worth no more than an order
+// may be, a market order went no further than its collar, and no purchase or sale of its own
+// carried a position beyond the maximum concentration.
 func (a *auditor) executions(c *Command, said []Event, reducing bool) error {
 	worth := new(big.Int)
 	for i := range said {
@@ -130,8 +130,8 @@ func (a *auditor) executions(c *Command, said []Event, reducing bool) error {
 	return nil
 }
 
-// positions asks that no account could come to hold more than it may, if all its orders of
-// either side were executed, unless it could before.
+// positions checks that no account could hold more than it may if all its orders of either side
+// were executed, unless it could before.
 func (a *auditor) positions(e *Engine) error {
 	reach := func(orders map[uint32]OrderInfo, held map[[2]uint32]int64) map[[3]uint32]int64 {
 		most := map[[3]uint32]int64{}
@@ -155,7 +155,7 @@ func (a *auditor) positions(e *Engine) error {
 	return nil
 }
 
-// wild is a command of a flow whose prices jump about, so that books are thin, far from the
+// wild returns a command of a flow with widely varying prices, so that books are thin, far from the
 // market price and often crossed by it.
 func wild(rnd *rand.Rand, n int64, orders []OrderInfo) Command {
 	c := NewCommand(OrderNew)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestOrdersAreNumberedBeyond32Bits goes over the end of the first era, with an order that
-// has been there since its beginning, and once more from a snapshot before every command.
+// TestOrdersAreNumberedBeyond32Bits passes the end of the first era, with an order that is as old
+// as the era. It does so once more with a restore from a snapshot before every command.
 func TestOrdersAreNumberedBeyond32Bits(t *testing.T) {
 	const era = 1 << 32
 	for _, reread := range []bool{false, true} {
@@ -15,7 +15,7 @@ func TestOrdersAreNumberedBeyond32Bits(t *testing.T) {
 			r := newRig(t, testGenesis())
 			r.reread = reread
 			r.e.nextRef = 2
-			r.must(buy(1, 5, 90)) // order 2, and it stays
+			r.must(buy(1, 5, 90)) // order 2, which stays open
 			r.e.nextRef = era - 2
 			wants := func(c Command, want ...string) {
 				t.Helper()
@@ -47,7 +47,7 @@ func TestOrdersAreNumberedBeyond32Bits(t *testing.T) {
 			wants(keyed(replace(1, Buy, 1, 4, 93), 72), "5 4294967297")
 			wants(keyed(replace(1, Buy, 1, 4, 93), 72), "2 4294967297")
 			wants(keyed(replace(1, Buy, 1, 1, 93), 73), "2 4294967297") // refused: 2 are filled
-			wants(keyed(replace(1, Buy, 77, 4, 93), 74), "2 77")        // of the era before
+			wants(keyed(replace(1, Buy, 77, 4, 93), 74), "2 77")        // from the era before
 			wants(cancel(1, 2), "4 2")
 			wants(cancel(1, 1), "4 4294967297")
 			wants(cancel(1, 1), "2 4294967297")
@@ -69,7 +69,7 @@ func TestOrdersAreNumberedBeyond32Bits(t *testing.T) {
 	}
 }
 
-// Records of version 1 were refused when the references were used up, and still are.
+// Records of version 1 were refused when the references were used up, and they still are.
 func TestVersion1EndsWithTheFirstEra(t *testing.T) {
 	r := newRig(t, testGenesis())
 	old := func(c Command) Command { c.Version = OldestVersion; return c }

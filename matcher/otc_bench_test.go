@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// BenchmarkBooking decides swaps and swaptions under keys, in batches as the
-// stage does, while the store already holds many contracts or none. Reported is
-// the lower quartile of the laps: a lap that was interrupted says nothing.
+// BenchmarkBooking decides swaps and swaptions under keys, in batches as the stage does, while the
+// store already holds many contracts or none. It reports the lower quartile of the laps, because
+// the time of an interrupted lap means nothing.
 func BenchmarkBooking(b *testing.B) {
 	const timed = 1 << 17
 	for _, held := range []int{0, 1 << 16, 1<<20 - timed} {
@@ -40,7 +40,7 @@ func BenchmarkBooking(b *testing.B) {
 	}
 }
 
-// book makes the bookings of the numbers from lo up to hi.
+// book makes the bookings with the numbers from lo up to hi.
 func book(e *Engine, out *Outlet, lo, hi int) {
 	var batch [maxBatch]Command
 	for ; lo < hi; lo += maxBatch {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The model's half of OTC bookings. It reads the record at the offsets of the
-// format and knows the table of conventions by heart.
+// The model's half of OTC bookings. It reads the record at the offsets of the format and has its
+// own table of conventions.
 
 // book decides a SWAP_BOOK or SWAPTION_BOOK.
 func (m *naive) book() {
@@ -87,7 +87,7 @@ func (m *naive) judgeBooking(t *ContractTerms) RiskReason {
 	return Accepted
 }
 
-// compareContracts reads the engine's contracts out.
+// compareContracts reads the engine's contracts and compares them.
 func (m *naive) compareContracts(t *testing.T, e *Engine) {
 	t.Helper()
 	at := 0
@@ -104,7 +104,7 @@ func (m *naive) compareContracts(t *testing.T, e *Engine) {
 	}
 }
 
-// booking makes a booking of a word of the tape, mostly one that can be made.
+// booking makes a booking from a word of the tape, mostly a valid one.
 func (p *pilot) booking(c *Command, w []byte) {
 	c.Type = SwapBook + CommandType(w[3]&1)
 	c.Qty, c.LimitPx = int32(w[4])*24-24, (int64(w[3])-128)*250
@@ -118,12 +118,12 @@ func (p *pilot) booking(c *Command, w []byte) {
 	c.Flags = []uint16{0, 0, 0, 0, 0, 0, FlagShadow, FlagIOC}[w[1]%8]
 }
 
-// TestBookingsLeaveEquitiesAlone runs a tape with and without its bookings: what
-// remains is the same to the last event, apart from its sequence.
+// TestBookingsLeaveEquitiesAlone runs a tape with and without its bookings: the other events are
+// all the same, apart from their sequences.
 func TestBookingsLeaveEquitiesAlone(t *testing.T) {
 	rnd := seeded(t)
 	g := crowded()
-	// both families share the memory: none of the tape's keys is to leave it
+	// Both families share the memory: none of the tape's keys may leave it.
 	g.Limits.IdempotencyCapacity = 1024
 	g.Limits.MaxContracts = 1 << 12
 	with, without := newRig(t, g), newRig(t, g)
@@ -160,8 +160,8 @@ func TestBookingsLeaveEquitiesAlone(t *testing.T) {
 	t.Logf("%d bookings made of %d, %d fills", booked, refused, with.e.TradeSeq())
 }
 
-// renumbered is events without their input sequences. A market trade that is
-// repeated names its first booking by sequence, so that goes too.
+// renumbered returns events without their input sequences. A repeated market trade names its first
+// booking by sequence, so that reference is also removed.
 func renumbered(events []Event) []Event {
 	out := slices.Clone(events)
 	for i := range out {
@@ -177,7 +177,7 @@ func renumbered(events []Event) []Event {
 	return out
 }
 
-// equitiesOf is everything the engine knows but its contracts and keys.
+// equitiesOf returns the engine's whole state except for its contracts and keys.
 func equitiesOf(e *Engine) (all []any) {
 	e.EachOrder(func(o OrderInfo) bool { all = append(all, o); return true })
 	e.EachPosition(func(p PositionInfo) bool { all = append(all, p); return true })

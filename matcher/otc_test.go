@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// swap is a booking that nothing refuses: account 1 pays 2.5 % on 1,000 units.
+// swap is a valid booking: account 1 pays 2.5 % on 1,000 units.
 func swap() ContractTerms {
 	return ContractTerms{
 		AccountID: 1, Side: Sell, Notional: 1_000, FixedRate: 25_000, Effective: 20_000, Maturity: 21_000,
@@ -24,16 +24,16 @@ func swaption() ContractTerms {
 	return t
 }
 
-// termed is terms that have been changed.
+// termed returns terms after a change.
 func termed(t ContractTerms, change func(*ContractTerms)) ContractTerms {
 	change(&t)
 	return t
 }
 
-// booked is the command of terms, under a key.
+// booked returns the command that books terms, under a key.
 func booked(t ContractTerms, key int64) Command { return keyed(t.Command(), key) }
 
-// contractsOf is what the engine holds.
+// contractsOf returns the contracts that the engine holds.
 func contractsOf(e *Engine) (all []ContractInfo) {
 	e.EachContract(func(c ContractInfo) bool { all = append(all, c); return true })
 	return all
@@ -84,12 +84,12 @@ func TestBookingsArePackedAsTheFormatSays(t *testing.T) {
 		}
 	}
 	for _, c := range []Command{NewCommand(OrderNew), NewSymbolRegister("AAA"), NewRiskExtract(1, 1)} {
-		c.LimitPx |= 12 // where no type lies
+		c.LimitPx |= 12 // outside the bits of a type
 		if terms, ok := c.ContractTerms(); ok || terms != (ContractTerms{}) {
 			t.Errorf("%+v has terms %+v", c, terms)
 		}
 	}
-	// What eight bits cannot hold must not become another convention.
+	// A convention that does not fit eight bits must not become another one.
 	terms := termed(swaption(), func(t *ContractTerms) { t.Convention = 256 })
 	wide := terms.Command()
 	if got, _ := wide.ContractTerms(); got.Representable() || got.Style != Bermudan ||
@@ -131,7 +131,7 @@ func TestBookingsMakeContractsAndNothingElse(t *testing.T) {
 	}
 }
 
-// Each row may be refused for its own reason and for all those of the rows below it.
+// Each row could be refused for its own reason and for the reasons of all rows below it.
 func TestBookingsAreRefusedInTheOrderOfTheReasons(t *testing.T) {
 	g := testGenesis()
 	g.Limits.MaxOrderNotional, g.Limits.CreditLimit, g.Limits.MaxContracts = 2_000*unit, 1_999*unit, 1
@@ -188,7 +188,7 @@ func TestBookingsInUnusableTermsAreInvalid(t *testing.T) {
 	if got := contractsOf(r.e); len(got) != 0 {
 		t.Fatalf("refusals have left %+v", got)
 	}
-	// The outermost terms that can be had.
+	// The extreme terms that a contract can have.
 	g := testGenesis()
 	g.Limits.MaxOrderNotional, g.Limits.CreditLimit = maxInt64, maxInt64
 	r = newRig(t, g)
@@ -200,7 +200,7 @@ func TestBookingsInUnusableTermsAreInvalid(t *testing.T) {
 		noKey), FlagShadow))
 }
 
-// Credit is judged, and never used up.
+// Credit is judged, and a booking uses none of it.
 func TestBookingsAreJudgedByCreditAndUseNone(t *testing.T) {
 	g := testGenesis()
 	g.Limits.CreditLimit = 1_500 * unit
@@ -228,15 +228,15 @@ func TestBookingsAreJudgedByCreditAndUseNone(t *testing.T) {
 			r.must(limit(2, side.Opposite(), 3, 100)) // 300 of them are executed
 			book(most, 400, Accepted)
 			book(over, 400, CreditLimit)
-			// rests the other way, less than what it would give back
+			// Rests on the other side, for less than what it would give back.
 			r.must(limit(1, side.Opposite(), 2, 110-20*int64(side)))
 			book(most, 400, Accepted)
 			book(over, 400, CreditLimit)
-			r.must(limit(1, side, 11, 100)) // and equities have the whole of their credit
+			r.must(limit(1, side, 11, 100)) // and equities have their whole credit
 			r.refused(limit(1, side, 1, 100), CreditLimit)
 		}
 	}
-	// At the ends of the range: never over it.
+	// At the ends of the range the sum never exceeds it.
 	a := account{executed: maxInt64, open: [2]int64{maxInt64, 5}}
 	b := account{executed: -maxInt64, open: [2]int64{5, maxInt64}}
 	none := account{}
@@ -314,7 +314,7 @@ func TestStateHashCoversEveryTerm(t *testing.T) {
 	}
 }
 
-// What an older format brought is booked on as if it had always been there.
+// A booking in an engine restored from an older format continues as in any other.
 func TestBookingContinuesOnEveryFormat(t *testing.T) {
 	for format := int32(4); format <= 6; format++ {
 		r := &rig{t: t, e: restore(t, assemble(whole(format))), now: noon}
@@ -363,7 +363,7 @@ func TestContractIDs(t *testing.T) {
 	}
 }
 
-// The table is part of the format: an entry once given never changes.
+// The table is part of the format: an entry never changes once it is assigned.
 func TestConventionsAndStylesAreWhatTheContractSays(t *testing.T) {
 	want := []Convention{
 		{"USD-SOFR-1Y-ACT360", "USD-SOFR", "1Y", "ACT/360", "USD"},

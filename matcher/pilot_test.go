@@ -11,7 +11,7 @@ var (
 	seedFlag     = flag.Uint64("seed", 0, "seed of the random runs; 0 draws one and prints it")
 )
 
-// runLength is how many commands a random run has: fewer with -short, unless they are asked for.
+// runLength returns how many commands a random run has: fewer with -short, unless a number is set.
 func runLength() int {
 	if testing.Short() && *commandsFlag == 50_000 {
 		return 10_000
@@ -29,20 +29,20 @@ func seeded(t testing.TB) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
-// wordBytes is how much of a tape makes one command.
+// wordBytes is how many bytes of a tape make one command.
 const wordBytes = 8
 
 // pilot turns a tape of bytes into commands that keep a small exchange busy:
 // every type, mostly sensible, aimed at orders and accounts that exist.
 type pilot struct {
 	now    int64
-	newer  bool    // an upgrade has been: no record of version 1 comes behind one of version 2
+	newer  bool    // after the upgrade no record of version 1 follows one of version 2
 	recent []Event // of orders that came onto the book, the youngest last
 }
 
 func newPilot() *pilot { return &pilot{now: noon} }
 
-// crowded is a genesis record whose every limit is met now and then.
+// crowded is a genesis record with limits that a run meets now and then.
 func crowded() *Genesis {
 	g := testGenesis()
 	g.Limits.MaxOrderQty = 60
@@ -130,9 +130,9 @@ func (p *pilot) command(w []byte) Command {
 	case t < 250:
 		c.Type = SnapshotMark
 	case t < 252:
-		p.now += int64(w[3]) * 200 // prices grow old
+		p.now += int64(w[3]) * 200 // prices age
 	case t < 253:
-		p.now -= int64(w[3]) * 100 // and times step back
+		p.now -= int64(w[3]) * 100 // and times go back
 	default:
 		p.order(&c, w)
 	}
@@ -142,7 +142,7 @@ func (p *pilot) command(w []byte) Command {
 	return c
 }
 
-// order makes an ORDER_NEW of a time in force, sometimes with a key or a verdict.
+// order makes an ORDER_NEW with a time in force, sometimes with a key or a verdict.
 func (p *pilot) order(c *Command, w []byte) {
 	c.Flags = []uint16{0, 0, 0, 0, 0, 0, 0, 0, FlagIOC, FlagIOC, FlagFOK, FlagFOK, FlagPostOnly,
 		FlagPostOnly,
@@ -156,8 +156,8 @@ func (p *pilot) order(c *Command, w []byte) {
 	}
 }
 
-// aim points a command at an order that came onto the book lately and may still
-// be there, mostly as its owner, half the time at its own price.
+// aim points a command at an order that came onto the book recently and may still be there, mostly
+// as its owner, half the time at its own price.
 func (p *pilot) aim(c *Command, w []byte) {
 	if len(p.recent) == 0 || w[1] > 250 {
 		c.OrderRef = uint32(w[6])
@@ -173,7 +173,7 @@ func (p *pilot) aim(c *Command, w []byte) {
 	}
 }
 
-// saw tells the pilot what became of its command.
+// saw gives the pilot the events of its command.
 func (p *pilot) saw(events []Event) {
 	for i := range events {
 		if events[i].Kind == EventRested || events[i].Flags&EventRests != 0 {

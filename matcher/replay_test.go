@@ -29,7 +29,7 @@ func compare(t *testing.T, r *rig, m *naive, tape []byte, seen func([]Event)) {
 	}
 }
 
-// compare reads the whole engine out, and asks that crossed trades sum to zero.
+// compare reads the whole engine, and checks that crossed trades sum to zero.
 func (m *naive) compare(t *testing.T, e *Engine) {
 	t.Helper()
 	sums := make([]int64, len(m.securities))
@@ -79,7 +79,7 @@ func (m *naive) compare(t *testing.T, e *Engine) {
 	m.compareContracts(t, e)
 }
 
-// Without a collar a purchase at the market is bounded by what its limits reach.
+// Without a collar the limits that apply bound a purchase at the market.
 func TestEngineWithoutACollarMatchesTheModel(t *testing.T) {
 	rnd := seeded(t)
 	g := crowded()
@@ -120,7 +120,7 @@ func TestEngineMatchesTheModel(t *testing.T) {
 	if runLength() < 50_000 {
 		return
 	}
-	// The run is worth nothing if it does not get everywhere.
+	// The run must reach every kind and every reason.
 	for kind, n := range kinds[1:10] {
 		if n == 0 {
 			t.Errorf("no event of kind %d", kind+1)
@@ -138,15 +138,15 @@ func TestEngineMatchesTheModel(t *testing.T) {
 	}
 }
 
-// hasher feeds events into a hash as the bytes that lie in the ring.
+// hasher feeds events into a hash, as the bytes in the ring.
 func hasher(h hash.Hash) func([]Event) {
 	return func(events []Event) {
 		h.Write(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(events))), len(events)*EventBytes))
 	}
 }
 
-// history is a run: the commands as they were sequenced, cut into sections, and
-// at the end of each the hash of its events and the snapshot.
+// history is a run: the commands as they were sequenced, cut into sections, and for each section
+// the hash of its events and the snapshot at its end.
 type history struct {
 	commands  []Command
 	ends      []int
@@ -232,13 +232,13 @@ func (h *history) follow(t *testing.T, e *Engine, section int) {
 	}
 }
 
-// The property that everything after the trade stands on: a run that was lived
-// through, replayed from the start, and replayed from any of its snapshots is
-// the same to the last byte of every event and of every snapshot.
+// All post-trade services depend on this property: a live run, its replay from the start, and its
+// replay from any of its snapshots are the same to the last byte of every event and of every
+// snapshot.
 func TestReplayFromAnywhereIsTheSame(t *testing.T) {
 	const sections = 20
 	g := crowded()
-	g.Limits.MaxContracts = 1 << 16 // so that bookings are made to the end
+	g.Limits.MaxContracts = 1 << 16 // so that bookings are accepted to the end
 	h := record(t, g, runLength(), sections)
 	if len(h.ends) != sections || h.ends[sections-1] != runLength() {
 		t.Fatalf("sections end at %v", h.ends)
@@ -267,7 +267,7 @@ func TestReplayFromAnywhereIsTheSame(t *testing.T) {
 	}
 }
 
-// Restoring between any two commands changes nothing that is ever said.
+// A restore between any two commands changes no event.
 func TestEngineRestoredBeforeEveryCommandMatchesTheModel(t *testing.T) {
 	rnd := seeded(t)
 	r := newRig(t, crowded())

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// testGenesis is a small universe: accounts 1 to 4 (4 disabled), AAA, BBB and
-// CCC tradable, DIS disabled, HLT halted. Limits are far away unless a test moves them.
+// testGenesis is a small universe: accounts 1 to 4 (4 disabled), AAA, BBB and CCC tradable, DIS
+// disabled, HLT halted. Limits are out of reach unless a test changes them.
 func testGenesis() *Genesis {
 	return &Genesis{
 		Format: GenesisFormat,
@@ -39,7 +39,7 @@ const (
 	noKey = 0
 )
 
-// rig is an engine with everything it has said.
+// rig is an engine and all its events.
 type rig struct {
 	t      testing.TB
 	e      *Engine
@@ -79,7 +79,7 @@ func (r *rig) do(c Command) []Event {
 	return r.said
 }
 
-// restored is a new engine made of the rig's own snapshot; the old one is closed.
+// restored returns a new engine made from the rig's own snapshot; the old one is closed.
 func (r *rig) restored() *Engine {
 	r.t.Helper()
 	var b bytes.Buffer
@@ -94,7 +94,7 @@ func (r *rig) restored() *Engine {
 	return e
 }
 
-// want applies a command and compares every event it causes.
+// want applies a command and compares all its events.
 func (r *rig) want(c Command, lines ...string) {
 	r.t.Helper()
 	got := describe(r.do(c))
@@ -104,7 +104,7 @@ func (r *rig) want(c Command, lines ...string) {
 	}
 }
 
-// must applies a command that nothing may refuse, and returns its order.
+// must applies a command that may not be refused, and returns its order.
 func (r *rig) must(c Command) uint32 {
 	r.t.Helper()
 	said := r.do(c)
@@ -123,7 +123,7 @@ func (r *rig) refused(c Command, want RiskReason) {
 	}
 }
 
-// describe puts events into words, everything that is not zero.
+// describe turns events into text: every field that is not zero.
 func describe(events []Event) []string {
 	var lines []string
 	for i := range events {
@@ -175,7 +175,7 @@ func trim(px int64) string {
 	return strings.TrimRight(strings.TrimRight(s, "0"), ".")
 }
 
-// buy and sell are limit orders for AAA at a price in thousandths of a unit's thousand: whole units.
+// buy and sell are limit orders for AAA at a price in whole currency units.
 func buy(account uint32, qty int32, px int64) Command  { return limit(account, Buy, qty, px) }
 func sell(account uint32, qty int32, px int64) Command { return limit(account, Sell, qty, px) }
 
@@ -185,7 +185,7 @@ func limit(account uint32, side Side, qty int32, px int64) Command {
 	return c
 }
 
-// with returns a command that has been changed.
+// with returns a command after a change.
 func with(c Command, change func(*Command)) Command {
 	change(&c)
 	return c

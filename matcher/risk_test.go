@@ -18,7 +18,7 @@ func strict() *Genesis {
 	return g
 }
 
-// Each row is let through until the last command, which meets the reason.
+// Each row is admitted up to its last command, which is refused for the reason.
 func TestEngineRefusesWithEachReason(t *testing.T) {
 	kill := control(PolicyControl, 0, 0, 1)
 	inBBB := func(c Command) Command { c.SecurityID = bbb; return c }
@@ -115,7 +115,7 @@ func TestEngineRefusesWithEachReason(t *testing.T) {
 	}
 }
 
-// What is just within every limit is let in.
+// Commands that are just within every limit are admitted.
 func TestEngineLetsInWhatIsWithinTheLimits(t *testing.T) {
 	at := func(c Command, security uint32) Command { c.SecurityID = security; return c }
 	tests := []struct {
@@ -153,8 +153,8 @@ func TestEngineLetsInWhatIsWithinTheLimits(t *testing.T) {
 	}
 }
 
-// Every condition is broken at once and then repaired in the order of the
-// checks: each repair uncovers the next reason.
+// Every condition is broken at once and then repaired in the order of the checks: each repair makes
+// the next reason the first one.
 func TestEngineChecksInTheOrderOfTheContract(t *testing.T) {
 	r := newRig(t, strict())
 	r.must(tick(aaa, 50))
@@ -206,7 +206,7 @@ func TestEngineChecksInTheOrderOfTheContract(t *testing.T) {
 	r.refused(with(buy(3, 1, 80), func(c *Command) { c.SecurityID = bbb }), Capacity)
 }
 
-// Limits at the ends of the range are judged without wrapping around.
+// Limits at the ends of the range are judged without overflow.
 func TestEngineRefusesWhereArithmeticWouldOverflow(t *testing.T) {
 	g := testGenesis()
 	l := &g.Limits
@@ -219,14 +219,14 @@ func TestEngineRefusesWhereArithmeticWouldOverflow(t *testing.T) {
 	at := func(c Command, px int64) Command { c.LimitPx = px; return c }
 	r.refused(at(buy(1, 2, 0), most), OrderNotional)
 	r.must(at(buy(1, 1, 0), most))
-	r.refused(at(buy(1, 1, 0), most), CreditLimit) // open + notional wraps
+	r.refused(at(buy(1, 1, 0), most), CreditLimit) // open + notional overflows
 	r.must(at(sell(2, 1, 0), most))                // they trade: 1 has paid, 2 has received
-	r.refused(at(buy(1, 1, 0), 1000), CreditLimit) // used + open wraps
+	r.refused(at(buy(1, 1, 0), 1000), CreditLimit) // used + open overflows
 	r.refused(at(sell(2, 1, 0), 1000), CreditLimit)
 	r.must(at(sell(1, 1, 0), 1000))
 	r.must(at(buy(2, 1, 0), 1000))
 
-	// The concentration's product does not wrap either.
+	// The product of the concentration does not overflow either.
 	r.must(tick(bbb, 1))
 	r.must(with(trade(3, Buy, math.MaxInt32), func(c *Command) { c.SecurityID = bbb }))
 	row := r.e.positions.at(2, bbb)
@@ -262,7 +262,7 @@ func TestCollarDoesNotOverflow(t *testing.T) {
 	}
 }
 
-// Cash stands still at the end of the range, on both sides, and comes back from there.
+// Cash saturates at the end of the range, on both sides, and can move away from it again.
 func TestAccountCashStandsAtTheEndOfTheRange(t *testing.T) {
 	tests := []struct {
 		executed int64
@@ -298,7 +298,7 @@ func TestEngineCollarJudgesAReplaceToo(t *testing.T) {
 	r.want(replace(1, Buy, 1, 1, 150), "replaced ref=1 acct=1 buy 1 @150 rests")
 }
 
-// Each reason a replace can meet, in the order of the checks.
+// Every reason against a replace, in the order of the checks.
 func TestEngineReplaceChecksInTheOrderOfTheContract(t *testing.T) {
 	r := newRig(t, strict())
 	r.must(buy(1, 50, 100))

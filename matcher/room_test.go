@@ -6,7 +6,7 @@ import (
 	"posttrade/ring/ringtest"
 )
 
-// Orders come to lie in memory that is there, also where a lap ends and the next begins.
+// New orders lie in resident memory, also where a lap ends and the next begins.
 func TestTheEngineMakesRoomAhead(t *testing.T) {
 	g := testGenesis()
 	g.Limits.MaxOpenOrders = 1 << 20

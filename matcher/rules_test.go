@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// thin is strict with limits that an order at an absurd price passes and one at the market
+// thin is strict with limits that an order at an extreme price passes and an order at the market
 // price does not.
 func thin() *Genesis {
 	g := testGenesis()
@@ -25,7 +25,7 @@ func uncollared() *Genesis {
 	return g
 }
 
-// A market order goes as far as the collar from the price it was judged at, and no further.
+// A market order executes up to the collar from the price it was judged at, and no further.
 func TestMarketOrderStopsAtTheCollar(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -116,7 +116,7 @@ func TestMarketOrderStopsAtTheCollar(t *testing.T) {
 	}
 }
 
-// Without a collar a purchase goes as far as its limits reach, and says which one ended it.
+// Without a collar a purchase executes as far as its limits reach, and states which limit ended it.
 func TestMarketOrderWithoutACollarStopsAtItsLimits(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -154,7 +154,7 @@ func TestMarketOrderWithoutACollarStopsAtItsLimits(t *testing.T) {
 
 func inCCC(c *Command) { c.SecurityID = ccc }
 
-// What is judged is the most that an order can execute at.
+// The engine judges the highest price that an order can execute at.
 func TestLimitsAreJudgedAtWhatAnOrderCanExecuteAt(t *testing.T) {
 	bid := buy(2, 11, 900) // 9,900 of the 10,000 that an order may be worth
 	tests := []struct {
@@ -206,7 +206,7 @@ func TestLimitsAreJudgedAtWhatAnOrderCanExecuteAt(t *testing.T) {
 	}
 }
 
-// The bound is computed without wrapping around, at the ends of the range too.
+// The bound is computed without overflow, also at the ends of the range.
 func TestCollarBoundDoesNotOverflow(t *testing.T) {
 	for _, tt := range []struct{ px, bps, want int64 }{
 		{100, 5_000, 50}, {3, 5_000, 1}, {1, 1, 0}, {math.MaxInt64, 10_000, math.MaxInt64},
@@ -235,8 +235,8 @@ func TestCollarBoundDoesNotOverflow(t *testing.T) {
 	r.must(market(1, Sell, 1))
 }
 
-// What only takes from a position passes credit, position and concentration limits, however
-// far the account is over them.
+// An order that only reduces a position passes the limits of credit, position and concentration,
+// however far the account is over them.
 func TestWhatReducesAPositionPassesTheLimitsOfExposure(t *testing.T) {
 	g := thin()
 	g.Limits.CreditLimit = 10_000 * unit
@@ -290,8 +290,8 @@ func TestWhatReducesAPositionPassesTheLimitsOfExposure(t *testing.T) {
 	}
 }
 
-// A purchase that covers a short position may cost more than the account has credit for; one
-// more of anything else may not.
+// A purchase that covers a short position may cost more than the account has credit for. A purchase
+// of one share of anything else may not.
 func TestCoveringAShortPositionPassesTheCreditLimit(t *testing.T) {
 	g := thin()
 	g.Limits.CreditLimit = 1_000 * unit
@@ -309,7 +309,7 @@ func TestCoveringAShortPositionPassesTheCreditLimit(t *testing.T) {
 	r.must(with(limit(1, Sell, 1, 1), inBBB))
 }
 
-// An order that a lower limit finds open can be made smaller or cheaper, not larger or dearer.
+// An order that exceeds a limit lowered later can be made smaller or cheaper, not larger or dearer.
 func TestAReplaceThatAsksForLessPassesTheLimitsOfExposure(t *testing.T) {
 	for _, side := range []Side{Buy, Sell} {
 		r := newRig(t, thin())
@@ -326,7 +326,7 @@ func TestAReplaceThatAsksForLessPassesTheLimitsOfExposure(t *testing.T) {
 	}
 }
 
-// What an order that reduces reserves stays within what can be counted.
+// The reservation of an order that reduces a position stays within the int64 range.
 func TestWhatReducesIsRefusedWhereReservationsWouldOverflow(t *testing.T) {
 	g := testGenesis()
 	l := &g.Limits

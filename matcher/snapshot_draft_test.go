@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// draft writes snapshots by hand, so that the format is pinned by something
-// else than the code that writes it.
+// draft writes snapshots without WriteSnapshot, so that the tests of the format do not depend on
+// the code that writes it.
 type draft struct{ bytes.Buffer }
 
 func (d *draft) words(values ...int64) *draft {
@@ -46,14 +46,14 @@ func small() *Genesis {
 	return g
 }
 
-// piece is a named part of a snapshot that the tests below exchange.
+// piece is a named part of a snapshot that the tests below replace.
 type piece struct {
 	name  string
 	write func(*draft)
 }
 
-// whole is a valid snapshot of small in any of the three formats, in pieces:
-// what WriteSnapshot writes, written by hand.
+// whole is a valid snapshot of small in any of the three formats, in pieces. It is what
+// WriteSnapshot writes, but made by draft.
 func whole(format int32) []piece {
 	contract := func(id, account int64, option ...int64) func(*draft) {
 		return func(d *draft) {
@@ -85,7 +85,7 @@ func whole(format int32) []piece {
 		{"position 2", func(d *draft) { d.record(recordPosition, 1, 1, 5, 100*unit) }},
 		{"price", func(d *draft) { d.record(recordPrice, 1, 100*unit) }},
 		{"book", func(d *draft) { d.record(recordBook, 1, 0) }},
-		// Order 3 stands before order 2: a replace has sent 2 to the back.
+		// Order 3 precedes order 2: a replace has sent 2 to the back of the queue.
 		{"order 3", func(d *draft) {
 			d.record(recordOrder, 3, 2, 1, 0, 9, 9, 99*unit, 0, 0, 0, noon, noon, 0, 9*99*unit, 9)
 		}},

@@ -31,7 +31,7 @@ func TestSnapshotFormat6IsRestoredAndWrittenByteForByte(t *testing.T) {
 	}
 }
 
-// What older formats lack is empty, and what is written next is format 6.
+// The records that older formats lack are empty, and the next snapshot is of format 6.
 func TestSnapshotOlderFormatsRestore(t *testing.T) {
 	for _, tt := range []struct {
 		format    int32
@@ -39,7 +39,8 @@ func TestSnapshotOlderFormatsRestore(t *testing.T) {
 	}{{4, 0}, {5, 2}} {
 		t.Run(fmt.Sprint("format ", tt.format), func(t *testing.T) {
 			d := &draft{}
-			d.header(tt.format, 9, 3, 40, 6, 4096, 5) // their book had bands, and a tick of another meaning
+			// their book had bands, and their tick meant something else
+			d.header(tt.format, 9, 3, 40, 6, 4096, 5)
 			rest := whole(tt.format)[1:]
 			b := append(d.Bytes(), assemble(rest)...)
 			e := restore(t, b)
@@ -84,7 +85,7 @@ func TestSnapshotRecordSizes(t *testing.T) {
 	}
 }
 
-// The queue of a level comes out as the file has it, not by reference.
+// The queue of a level has the order of the file, not the order of references.
 func TestSnapshotKeepsPriority(t *testing.T) {
 	e := restore(t, assemble(whole(6)))
 	r := &rig{t: t, e: e, now: noon}
@@ -320,7 +321,8 @@ func TestSnapshotRefusals(t *testing.T) {
 
 // The edits of the table above.
 
-// Cut off anywhere, a snapshot is refused: in a record it is truncated, between two it has no END.
+// A snapshot that is cut off anywhere is refused: inside a record it is truncated, between two it
+// has no END.
 func TestSnapshotCutOffAnywhereIsRefused(t *testing.T) {
 	ends := map[int]bool{}
 	total := 0
@@ -345,7 +347,7 @@ func TestSnapshotCutOffAnywhereIsRefused(t *testing.T) {
 	}
 }
 
-// Whoever cannot be read is not mistaken for a short file.
+// A reader that fails is not mistaken for a short file.
 func TestSnapshotReaderErrorsArePassedOn(t *testing.T) {
 	broken := errors.New("disk")
 	b := assemble(whole(6))
@@ -394,7 +396,7 @@ func TestReadSnapshotNeedsAGenesis(t *testing.T) {
 	}
 }
 
-// An accepted snapshot is one that this build would write, whatever the bytes were.
+// An accepted snapshot is one that this build would write, whatever bytes were given.
 func FuzzReadSnapshot(f *testing.F) {
 	for format := int32(4); format <= 6; format++ {
 		f.Add(assemble(whole(format)))
@@ -421,7 +423,7 @@ func FuzzReadSnapshot(f *testing.F) {
 		if binary.LittleEndian.Uint32(b[4:]) == SnapshotFormat && !bytes.Equal(again, b) {
 			t.Errorf("accepted\n%s\nwritten\n%s", hex.Dump(b), hex.Dump(again))
 		}
-		// And whatever it restored goes on deciding.
+		// The restored engine goes on deciding.
 		r := &rig{t: t, e: e, now: noon}
 		r.out = NewOutlet(8, func(events []Event) { r.said = append(r.said, events...) })
 		for _, c := range []Command{

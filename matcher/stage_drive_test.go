@@ -20,7 +20,7 @@ func (p *pipeline) quietly(c Command) {
 	p.in.PublishQuietly(lo, 1)
 }
 
-// resting is a pipeline whose stage has lent itself: its thread sleeps for ever.
+// resting is a pipeline with a stage that lends its engine: its thread sleeps for ever.
 func resting(t *testing.T, inSlots, outSlots int) *pipeline {
 	t.Helper()
 	p := newPipeline(t, testGenesis(), inSlots, outSlots, ring.Park)
@@ -28,8 +28,8 @@ func resting(t *testing.T, inSlots, outSlots int) *pipeline {
 	return p
 }
 
-// parks makes the stage's thread one that has announced its sleep, and returns whether
-// it has been told since that there is work.
+// parks makes the stage's thread announce its sleep. told reports whether the thread has been
+// notified of work since.
 func (p *pipeline) parks() (told func() bool) {
 	const awake, parked = 0, 1
 	word := (*atomic.Uint32)(unsafe.Pointer(p.in.Waiter())) // its first field
@@ -37,7 +37,8 @@ func (p *pipeline) parks() (told func() bool) {
 	return func() bool { return word.Swap(awake) != parked }
 }
 
-// Who brings work to a stage that rests does it, and then the same with what reads the events.
+// A goroutine that brings work to a stage that rests does the work, and then drives the reader of
+// the events.
 func TestDriveDecidesOnTheCallersGoroutine(t *testing.T) {
 	p := resting(t, 512, 1024)
 	next := 0
@@ -61,7 +62,7 @@ func TestDriveDecidesOnTheCallersGoroutine(t *testing.T) {
 	}
 }
 
-// A flow is left to the stage's thread.
+// The driver leaves a flow to the stage's thread.
 func TestDriverLeavesAFlowToTheThread(t *testing.T) {
 	const all = drivenBatch*drivenTurns + 1
 	p := resting(t, 512, 2048)
@@ -78,12 +79,12 @@ func TestDriverLeavesAFlowToTheThread(t *testing.T) {
 	}
 	p.stage.lease.Regain()
 	p.record(all)
-	p.start() // what is left is found without another publication
+	p.start() // the thread finds the rest without another publication
 	<-p.read
 	p.stop()
 }
 
-// A thread that works is told, and a driver that is at work is not waited for.
+// A thread that works is notified, and a second driver does not wait for one that is at work.
 func TestDriveLeavesTheStageToWhoHasIt(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -109,7 +110,7 @@ func TestDriveLeavesTheStageToWhoHasIt(t *testing.T) {
 	}
 }
 
-// Without much room for events a driver does not begin; a command that needs more than there
+// Without much room for events a driver does not begin. A command that needs more room than there
 // is wakes the reader's thread and waits for it.
 func TestDriverAndAFullOutputRing(t *testing.T) {
 	const slots, orders = 16, 60

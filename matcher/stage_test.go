@@ -19,7 +19,7 @@ type pipeline struct {
 	out    *ring.Fanout[Event]
 	stage  *Stage
 
-	said []Event // the recorder's, until it has ended
+	said []Event // written by the recorder until it has ended
 	ran  chan error
 	read chan struct{}
 }
@@ -81,7 +81,7 @@ func (p *pipeline) record(last uint64) {
 	}()
 }
 
-// submit puts commands into the input ring, however long it is full.
+// submit puts commands into the input ring and waits while it is full.
 func (p *pipeline) submit(commands ...Command) {
 	for _, c := range commands {
 		lo, ok := p.in.ClaimN(1)
@@ -114,7 +114,7 @@ func (p *pipeline) stop() {
 	}
 }
 
-// What comes out of the rings is what a replay of the same commands says.
+// The events from the rings are those of a replay of the same commands.
 func TestStageDecidesLikeAReplay(t *testing.T) {
 	const producers, each = 3, 700
 	rnd := seeded(t)
@@ -128,7 +128,7 @@ func TestStageDecidesLikeAReplay(t *testing.T) {
 				source := rand.New(rand.NewPCG(rnd.Uint64(), uint64(n)))
 				wg.Go(func() {
 					pilot := newPilot()
-					pilot.newer = true // they come in any order, and no record of version 1 behind one of 2
+					pilot.newer = true // the order is random, and no record of version 1 may follow one of 2
 					var word [wordBytes]byte
 					for i := range each {
 						for b := range word {
@@ -167,7 +167,7 @@ func TestStageDecidesLikeAReplay(t *testing.T) {
 					if err := e.Replay(ev.Cmd(), out); err != nil {
 						t.Fatal(err)
 					}
-					ev.Ref = 0 // nobody waits in a replay
+					ev.Ref = 0 // no caller waits in a replay
 				}
 			}
 			out.Flush()
@@ -194,7 +194,7 @@ func TestStagePublishesACommandThatDoesNotFitIntoTheRing(t *testing.T) {
 	}
 	p.submit(control(RestrictionControl, 0, aaa, 1))
 	p.start()
-	// The stage now waits with a full ring: nobody reads.
+	// The stage now waits with a full ring: no goroutine reads it.
 	for p.stage.Stalls() == 0 {
 		runtime.Gosched()
 	}
@@ -212,7 +212,7 @@ func TestStagePublishesACommandThatDoesNotFitIntoTheRing(t *testing.T) {
 	}
 }
 
-// What was published before Stop is decided before Run returns.
+// Run decides what was published before Stop, then returns.
 func TestStageStopsWhenItsInputIsDrained(t *testing.T) {
 	p := newPipeline(t, testGenesis(), 64, 256, ring.Park)
 	for range 50 {

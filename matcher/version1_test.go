@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// version1Flow is a run of records of one version in which the rules that later versions
-// have changed decide often: market orders in thin books, sales far below the best bid,
-// ticks and trades whose times step back, positions at their limits, and policies whose
-// version falls. It draws from a generator of its own, so that no other test moves it.
+// version1Flow is a run of records of one version in which the rules that later versions have
+// changed decide often: market orders in thin books, sales far below the best bid, ticks and trades
+// with times that go back, positions at their limits, and policies with falling versions. It has
+// its own random generator, so that no other test changes it.
 func version1Flow(version uint16) []Command {
 	rnd := rand.New(rand.NewPCG(16, 7))
 	type placed struct {
@@ -61,8 +61,8 @@ func version1Flow(version uint16) []Command {
 	return flow
 }
 
-// decided is what an engine makes of a flow: the hash of its events, that of its state, and
-// how many events of each reason there were.
+// decidedHash returns what an engine makes of a flow: the hash of its events, the hash of its
+// state, and the number of events of each reason.
 func decidedHash(t *testing.T, flow []Command) (events, state string, reasons [ReasonCount]int) {
 	t.Helper()
 	e, err := New(crowded())
@@ -85,7 +85,7 @@ func decidedHash(t *testing.T, flow []Command) (events, state string, reasons [R
 	return fmt.Sprintf("%x", sum.Sum(nil)), fmt.Sprintf("%x", e.StateHash()), reasons
 }
 
-// What the last build that knew version 1 alone made of the flow. They never change.
+// The results of the flow in the last build that knew only version 1. They never change.
 const (
 	version1Events = "f3441afff12fb8d0c78a20efaee0d7886b3a64006d96dd0c1ca2b0b2dc012a01"
 	version1State  = "754141fec4949d827d495a5855d0f40c5ac354cf97cb901e694453a3d5ec030d"

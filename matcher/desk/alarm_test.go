@@ -9,8 +9,8 @@ import (
 	"posttrade/matcher"
 )
 
-// refuser takes what is in the ring off it, one goroutine at a time: a holder is
-// told so before the consumer is done.
+// refuser takes commands off the ring and refuses them, one goroutine at a time. A holder gets the
+// refusal before the consumer has finished.
 type refuser struct {
 	*rig
 	mu sync.Mutex
@@ -22,8 +22,8 @@ func (r *refuser) refuse() {
 	r.rig.refuse()
 }
 
-// A wait that ends in time leaves its timer running, so the waits behind it meet a
-// timer that is set to another moment than theirs.
+// A wait that ends in time leaves its timer running, so the later waits meet a timer that is set to
+// another moment than theirs.
 func TestWaitEndsWhenItsOwnTimeIsUp(t *testing.T) {
 	const first = 10 * time.Second
 	for _, tt := range []struct {
@@ -75,19 +75,19 @@ func TestWaitEndsWhenItsOwnTimeIsUp(t *testing.T) {
 	}
 }
 
-// A nudge that nobody has taken must not pass for the end of the next submission, nor
-// keep anybody from sending.
+// A nudge that no holder has taken must not count as the end of the next submission, and must not
+// block a sender.
 func TestNudgeLeftBehindEndsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &refuser{rig: newRig(t, 16, 1)}
 		order := newOrder(1, matcher.Buy, 1, px, 0)
 		ticket := r.submit(order)
-		for range 3 { // each leaves the timer to go off while nobody waits
+		for range 3 { // each leaves the timer to go off while no holder waits
 			if err := ticket.Wait(time.Second); err != ErrTimeout {
 				t.Fatalf("got %v, want %v", err, ErrTimeout)
 			}
 		}
-		ticket.alarm.due.Store(1) // as if it were just about to wait
+		ticket.alarm.due.Store(1) // as if it were about to wait
 		for range 3 {
 			ticket.ring()
 		}
@@ -105,7 +105,7 @@ func TestNudgeLeftBehindEndsNothing(t *testing.T) {
 	})
 }
 
-// TestSteadyUseLeavesTheTimerAlone: that is what the alarm is for.
+// TestSteadyUseLeavesTheTimerAlone: a ticket in steady use does not set its timer each time.
 func TestSteadyUseLeavesTheTimerAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &refuser{rig: newRig(t, 16, 1)}

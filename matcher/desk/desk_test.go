@@ -311,7 +311,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// mustPanic runs what is a bug of the caller.
+// mustPanic runs f, which is a bug of the caller.
 func mustPanic(t *testing.T, name string, f func()) {
 	t.Helper()
 	defer func() {
@@ -380,14 +380,14 @@ func TestAnswerBetweenTimeoutAndRelease(t *testing.T) {
 			t.Fatalf("%d tickets out, want 0", r.desk.Out())
 		}
 	}
-	// No token of theirs is left: the next Wait is not woken by it.
+	// The answers left no token that would wake the next Wait.
 	ticket := r.submit(newOrder(1, matcher.Buy, 1, px, 0))
 	if err := ticket.Wait(time.Microsecond); err != ErrTimeout {
 		t.Errorf("got %v, want %v", err, ErrTimeout)
 	}
 	r.step(1)
 	r.durable()
-	if err := ticket.Wait(time.Minute); err != nil { // and it can wait again
+	if err := ticket.Wait(time.Minute); err != nil { // and the holder can wait again
 		t.Error(err)
 	}
 	ticket.Release()

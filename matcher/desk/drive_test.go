@@ -7,7 +7,7 @@ import (
 	"posttrade/matcher"
 )
 
-// A few commands are decided and answered by who submits them; many are for the threads.
+// The submitting goroutine decides and answers a few commands; many are left to the threads.
 func TestSubmitAndDrive(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -50,7 +50,7 @@ func TestSubmitAndDrive(t *testing.T) {
 	}
 }
 
-// What cannot be handed in is refused before anybody drives.
+// A command that cannot be handed in is refused before any goroutine drives.
 func TestSubmitAndDriveRefusesLikeSubmit(t *testing.T) {
 	drives := 0
 	full := newRig(t, 2, 4)

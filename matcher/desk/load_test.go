@@ -52,7 +52,7 @@ func TestFailWakesAllAndRefusesAll(t *testing.T) {
 	if r.desk.Cause() != cause {
 		t.Errorf("cause: got %v, want %v", r.desk.Cause(), cause)
 	}
-	// The recorder goes on for a while: nothing of it reaches anybody.
+	// The recorder goes on for a while: its answers reach no holder.
 	waiting.Release()
 	held.Release()
 	answeredBefore.Release()
@@ -86,8 +86,8 @@ func TestCloseRefusesNewAndAnswersOld(t *testing.T) {
 	}
 }
 
-// TestManyCallers: every caller gets the answers to its own commands, in one
-// piece, also when others give up and come back.
+// TestManyCallers: every caller gets the answers to its own commands, in one piece, also when other
+// callers give up and come back.
 func TestManyCallers(t *testing.T) {
 	const callers = 64
 	rounds := 2000
@@ -175,7 +175,7 @@ func TestManyCallers(t *testing.T) {
 	}
 	all.Wait()
 	for deadline := time.Now().Add(time.Minute); r.desk.Out() > 0 && time.Now().Before(deadline); {
-		last, err := r.desk.Acquire(1) // answers come in order: when this one has come, all have
+		last, err := r.desk.Acquire(1) // answers come in order: after this one all have come
 		if err != nil {
 			continue
 		}
@@ -195,8 +195,8 @@ func TestManyCallers(t *testing.T) {
 		late.Load())
 }
 
-// TestFailUnderLoad: whenever the journal fails, everybody comes back at once
-// and nobody's command is sequenced after its Submit was refused.
+// TestFailUnderLoad: whenever the journal fails, every caller returns at once, and no command is
+// sequenced after its Submit was refused.
 func TestFailUnderLoad(t *testing.T) {
 	rounds := 30
 	if testing.Short() {
@@ -248,7 +248,7 @@ func TestFailUnderLoad(t *testing.T) {
 	}
 }
 
-// roundTrip is one order there and back.
+// roundTrip submits one order and waits for its answer.
 func roundTrip(t testing.TB, d *Desk, order *matcher.Command, timeout time.Duration) {
 	ticket, err := d.Acquire(1)
 	if err != nil {

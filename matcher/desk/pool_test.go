@@ -74,7 +74,7 @@ func TestKindsHaveTicketsOfTheirOwn(t *testing.T) {
 	}
 }
 
-// Requests leave a part of the input ring to sessions and sidecars, sessions one to sidecars.
+// Requests leave a part of the input ring to sessions and sidecars; sessions leave one to sidecars.
 func TestKindsLeaveRoomInTheInputRing(t *testing.T) {
 	d, in := sharedDesk(t, 4096, Shares{Requests: 8, Sessions: 8, Sidecars: 8})
 	fill := func(kind Kind) {
@@ -110,7 +110,7 @@ func TestKindsLeaveRoomInTheInputRing(t *testing.T) {
 	}
 }
 
-// What a crowd of large batches has needed is not kept for ever.
+// The buffers that a crowd of large batches has needed are not kept for ever.
 func TestPoolsKeepOnlySoManyBuffers(t *testing.T) {
 	r := newRig(t, 4096, 64)
 	var out []*Ticket
@@ -129,7 +129,7 @@ func TestPoolsKeepOnlySoManyBuffers(t *testing.T) {
 		t.Errorf("room for %d commands is kept, %d by its count, in %d tickets", kept, p.room,
 			len(p.large))
 	}
-	for range 64 { // all of them are of use again
+	for range 64 { // all of them can be used again
 		out = append(out, r.acquire(2))
 	}
 	if p.room != 0 || p.Out() != 64 {

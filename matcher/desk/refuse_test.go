@@ -8,8 +8,8 @@ import (
 	"posttrade/matcher"
 )
 
-// refuse takes what is in the ring off it, as one who will not hand it on, and
-// says so for the first command of each ticket.
+// refuse takes commands off the ring, as a stage that does not hand them on, and refuses the first
+// command of each ticket.
 func (r *rig) refuse() {
 	lo, hi := r.in.Ready(1 << 20)
 	for slot := lo; slot < hi; slot++ {
@@ -88,7 +88,7 @@ func TestRefusalBetweenTimeoutAndRelease(t *testing.T) {
 	next.Release()
 }
 
-// Ids of nobody, of an earlier use and of an answered ticket mean nothing.
+// Refuse ignores unassigned ids, ids of an earlier use and ids of an answered ticket.
 func TestRefuseOfWhatIsNotWaiting(t *testing.T) {
 	r := newRig(t, 16, 2)
 	ticket := r.submit(newOrder(1, matcher.Buy, 1, px, 0))
@@ -113,9 +113,9 @@ func TestRefuseOfWhatIsNotWaiting(t *testing.T) {
 	}
 }
 
-// Refusals and those who give up, at the same time: no ticket is lost or doubled.
+// Refusals and holders that give up at the same time: no ticket is lost or doubled.
 func TestRefuseAgainstRelease(t *testing.T) {
-	r := newRig(t, 64, 16) // each holder has one that it has given up, and one that it holds
+	r := newRig(t, 64, 16) // each holder has one ticket that it has given up and one that it holds
 	var holders sync.WaitGroup
 	const each = 500
 	for range 8 {

@@ -15,8 +15,8 @@ const (
 	testTime     = 1_700_000_000_000
 )
 
-// rig is a desk in front of a real engine. Stepped by hand, or run on two
-// goroutines as the product does: the recorder's and the committer's.
+// rig is a desk in front of a real engine. A test steps it by hand, or runs it on two goroutines as
+// the product does: the recorder's and the committer's.
 type rig struct {
 	t      testing.TB
 	desk   *Desk

@@ -9,7 +9,7 @@ import (
 	"posttrade/matcher"
 )
 
-// Whoever ends a submission that nobody waits for sends nothing: who polls finds the state
+// The end of a submission sends no token unless a holder waits: a holder that polls finds the state
 // changed, and must not have to wait for a token that is still on its way.
 func TestOnlyWhoWaitsGetsAToken(t *testing.T) {
 	for _, tt := range []struct {
@@ -50,8 +50,8 @@ func TestOnlyWhoWaitsGetsAToken(t *testing.T) {
 	}
 }
 
-// TestTimeoutsAgainstAnswers: a holder whose time is up while the answer comes gets the one or
-// the other, and leaves no token behind for the ticket's next use.
+// TestTimeoutsAgainstAnswers: a holder whose time-out and answer come together gets one of the two,
+// and leaves no token for the ticket's next use.
 func TestTimeoutsAgainstAnswers(t *testing.T) {
 	r := newRig(t, 16, 1)
 	r.run()

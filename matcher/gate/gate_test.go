@@ -289,7 +289,7 @@ func TestPriceIsReadWhole(t *testing.T) {
 	t.Logf("%d reads, %d of a price that moved too fast", reads.Load(), gaps.Load())
 }
 
-// TestReadersAndWritersTogether is for the race detector: everything at once.
+// TestReadersAndWritersTogether runs all readers and writers at once, for the race detector.
 func TestReadersAndWritersTogether(t *testing.T) {
 	g := New(512, 512)
 	if err := g.SetLimits(testGenesis().Limits); err != nil {

@@ -11,8 +11,8 @@ import (
 	"posttrade/matcher"
 )
 
-// TestGrowKeepsTheImage raises the room of a full gate, again and again, while it is asked:
-// every answer about what was there stays the same, and there is room for more.
+// TestGrowKeepsTheImage raises the room of a full gate again and again while readers use it: every
+// answer about the old content stays the same, and there is room for more.
 func TestGrowKeepsTheImage(t *testing.T) {
 	g := New(4, 3)
 	err := errors.Join(g.SetLimits(matcher.Limits{MaxOrderQty: 100, MaxOrderNotional: 1e12,

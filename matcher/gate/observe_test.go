@@ -144,10 +144,9 @@ func TestObservedControls(t *testing.T) {
 	}
 }
 
-// TestGateAgreesWithTheEngine drives gate and engine with one random stream: what
-// the gate refuses the engine refuses for the same reason, what the gate lets
-// through the engine refuses only for what the gate cannot see, and prices,
-// flags and tickers are the same after every command.
+// TestGateAgreesWithTheEngine drives gate and engine with one random stream. What the gate refuses
+// the engine refuses for the same reason. What the gate admits the engine refuses only for what the
+// gate cannot see. Prices, flags and tickers are the same after every command.
 func TestGateAgreesWithTheEngine(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -252,7 +251,7 @@ func TestGateAgreesWithTheEngine(t *testing.T) {
 		}
 		switch {
 		case postOnly && reason == matcher.Invalid && verdict != matcher.Invalid:
-			crossesPostOnly = true // only the book knows, and it is judged early
+			crossesPostOnly = true // only the book shows it, and the engine judges it early
 		case verdict != matcher.Accepted && reason != verdict:
 			t.Fatalf("seed %d step %d: gate says %v, engine %v: %+v", seed, step, verdict, reason, c)
 		case verdict == matcher.Accepted:
@@ -260,7 +259,7 @@ func TestGateAgreesWithTheEngine(t *testing.T) {
 			case matcher.Accepted, matcher.CreditLimit, matcher.PositionLimit, matcher.ConcentrationLimit,
 				matcher.Capacity:
 			case matcher.PriceMissing, matcher.OrderNotional:
-				// A market order may be priced by the book, and a sale is judged at the best bid.
+				// The book may price a market order, and the engine judges a sale at the best bid.
 				if c.LimitPx > 0 && c.Side == matcher.Buy || c.Type != matcher.OrderNew {
 					t.Fatalf("seed %d step %d: gate lets through what the engine refuses for %v: %+v", seed, step,
 						reason, c)
@@ -300,12 +299,12 @@ func TestGateAgreesWithTheEngine(t *testing.T) {
 	}
 }
 
-// Who brings a price does not wait for a Snapshot, or for another writer of the image.
+// A writer of a price does not wait for a Snapshot, or for another writer of the image.
 func TestPricesDoNotWaitForTheImage(t *testing.T) {
 	g := newTestGate(t)
 	fill := matcher.Event{Kind: matcher.EventFilled, InputSeq: 1, Px: 5 * unit, TimeMillis: noon,
 		SecurityID: 1, Flags: matcher.EventAggressor}
-	g.writers.mu.Lock() // somebody copies the image
+	g.writers.mu.Lock() // as while Snapshot copies the image
 	done := make(chan struct{})
 	go func() {
 		g.Observe(&fill)

@@ -2,5 +2,5 @@
 
 package gate
 
-// raceEnabled: the race detector makes sync.Pool drop things at random.
+// raceEnabled: under the race detector sync.Pool drops items at random.
 const raceEnabled = true

@@ -43,7 +43,7 @@ func signed(header, body string) string { return sign(testSecret, []byte(header)
 
 func withBody(body string) string { return signed(goodHeader, body) }
 
-// signText signs parts that are already encoded, well or badly.
+// signText signs parts that are already encoded, valid or not.
 func signText(text string) string {
 	mac := hmac.New(sha256.New, testSecret)
 	mac.Write([]byte(text))
@@ -270,7 +270,7 @@ func TestVerifyRefuses(t *testing.T) {
 	}
 }
 
-// Every single-bit change of a token makes it another one.
+// Every single-bit change of a token makes it a different token.
 func TestVerifyRefusesEveryFlippedBit(t *testing.T) {
 	v := newTestVerifier(t, "", 0)
 	token := []byte(withBody(goodBody))
@@ -314,7 +314,7 @@ func TestVerifyLeeway(t *testing.T) {
 	}
 }
 
-// A token that was good, and is remembered, stops being good in its last second.
+// A remembered token that was valid stops being valid in its last second.
 func TestVerifyJudgesTimeAnew(t *testing.T) {
 	now := testNow
 	v, err := NewVerifier(testSecret, "", 0, func() time.Time { return now })
@@ -437,8 +437,8 @@ func TestVerifyDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// FuzzVerifyToken: no token is taken but one that is signed, and then only what
-// encoding/json reads as the same claims.
+// FuzzVerifyToken: the verifier accepts only a signed token, and then only claims that
+// encoding/json reads in the same way.
 func FuzzVerifyToken(f *testing.F) {
 	for _, tt := range refusedTokens() {
 		f.Add([]byte(tt.token), false)

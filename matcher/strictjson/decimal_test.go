@@ -138,7 +138,7 @@ func TestFormatDecimal(t *testing.T) {
 	}
 }
 
-// exact is what a number in JSON's grammar is in millionths, by arithmetic without bounds.
+// exact returns the millionths of a number in JSON's grammar, by arithmetic without bounds.
 func exact(text string) (int64, error) {
 	if _, e, ok := strings.Cut(strings.ToLower(text), "e"); ok {
 		e, _ := new(big.Int).SetString(e, 10)

@@ -16,8 +16,8 @@ import (
 var deliberate = []error{ErrDuplicateKey, ErrDepth, ErrTooManyKeys, ErrKeyTooLong, ErrSurrogate,
 	ErrControl}
 
-// FuzzReader holds the Reader against encoding/json: what we take it takes with
-// an equal value, and what we refuse it refuses, but for the reasons listed.
+// FuzzReader compares the Reader with encoding/json: what the Reader takes encoding/json takes with
+// an equal value, and what it refuses encoding/json refuses, except for the reasons listed.
 func FuzzReader(f *testing.F) {
 	for _, seed := range []string{
 		orderBody, `[` + orderBody + `,{"a":[true,false,null,1e2,-0.5,"\u00e9\ud83d\ude00"]}]`,
@@ -152,7 +152,8 @@ func sameRefusal(got, want error) bool {
 	return (got == nil) == (want == nil)
 }
 
-// duplicates reports whether an object of the valid text has a key twice, by encoding/json's tokens.
+// duplicates reports whether an object of the valid text has a key twice, by the tokens of
+// encoding/json.
 func duplicates(t *testing.T, text []byte) bool {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
@@ -195,7 +196,7 @@ func duplicates(t *testing.T, text []byte) bool {
 	}
 }
 
-// FuzzDecimal holds the fixed-point reading against exact arithmetic.
+// FuzzDecimal compares the fixed-point reading with exact arithmetic.
 func FuzzDecimal(f *testing.F) {
 	for _, seed := range []string{"101.25", "-0.000001", "1e-6", "9223372036854.775808", "0e99",
 		"1.0000000", "12345678901234567890e-7"} {

@@ -149,7 +149,7 @@ func TestReaderRefuses(t *testing.T) {
 	}
 }
 
-// Escaped control characters are JSON; whoever uses the string is protected.
+// Escaped control characters are valid JSON, but a Reader does not return a string that holds one.
 func TestReaderRefusesEscapedControlsOnlyWhereUsed(t *testing.T) {
 	for _, text := range []string{`"\n"`, `"a\u0000"`, `"\u001f"`, `"\b"`, `"\t"`, `"\r"`, `"\f"`,
 		`["\u0007"]`} {
@@ -179,7 +179,7 @@ func TestReaderUnescapes(t *testing.T) {
 			t.Errorf("%s: got %q, %v, want %q", tt.text, got, r.End(), tt.want)
 		}
 	}
-	// Strings read earlier stay as they were while later ones are unescaped, or skipped.
+	// Strings read earlier do not change while later ones are unescaped, or skipped.
 	r.Reset([]byte(`["\u0041\u0041",{"\u0042":"\u0043\u0043\u0043"},"\u0044",["\u0045"],"\u0046"]`))
 	var got []string
 	var held [][]byte
@@ -199,7 +199,7 @@ func TestReaderUnescapes(t *testing.T) {
 	}
 }
 
-// A reading is only as good as its End; these are the ways in which a handler could skip a check.
+// A handler must check End; these are the ways in which it could miss an error.
 func TestReaderErrorStays(t *testing.T) {
 	r := NewReader([]byte(`{"a":"x","b":1}`))
 	r.BeginObject()
@@ -389,7 +389,7 @@ func TestReaderDoesNotAllocate(t *testing.T) {
 		`{"security":"\u004dSFT","x":[1,{"y":"\n"}],"quantity":5}`), []byte(`{"a":1,"a":2}`)}
 	var kept Reader
 	for _, body := range bodies {
-		readOrder(&kept, body) // a kept Reader has its scratch
+		readOrder(&kept, body) // a kept Reader already has its scratch
 	}
 	for _, body := range bodies {
 		if n := testing.AllocsPerRun(100, func() { readOrder(&kept, body) }); n != 0 {

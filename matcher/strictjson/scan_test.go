@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// checkScan asserts that what the scanning functions read at the start of text,
-// a Reader reads too, with the same value and the same end.
+// checkScan asserts that a Reader also reads what the scanning functions read at the start of text,
+// with the same value and the same end.
 func checkScan(t *testing.T, text []byte) {
 	t.Helper()
 	var r Reader
@@ -39,7 +39,7 @@ func checkScan(t *testing.T, text []byte) {
 func TestScanReadsWhatIsWrittenAsUsual(t *testing.T) {
 	for _, tt := range []struct {
 		text               string
-		str, whole, number int // the index behind, 0: not read
+		str, whole, number int // the index behind; 0: not read
 	}{
 		{`"abc"`, 5, 0, 0},
 		{`"abcdefgh"`, 10, 0, 0},
@@ -105,7 +105,7 @@ func TestTakeGoesOnBehindTheValue(t *testing.T) {
 	}
 }
 
-// FuzzScan holds the scanning functions to the Reader.
+// FuzzScan compares the scanning functions with the Reader.
 func FuzzScan(f *testing.F) {
 	for _, text := range []string{`"abc"`, `"abcdefghi" `, `12.5,`, `7}`, "\"a\x7f\"", `1e5`, `007`} {
 		f.Add([]byte(text))
