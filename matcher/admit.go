@@ -131,10 +131,10 @@ func coherent(flags uint16, market bool) bool {
 	return false
 }
 
-// anyPrice is the limit of a side that every opposite price is within. Ticks.
+// anyPrice returns the limit of a side, in ticks, that every opposite price is within.
 func anyPrice(side Side) int64 { return maxInt64 ^ mirror(side) }
 
-// within reports that a limit on side reaches the opposite price px. Ticks.
+// within reports whether a limit on side reaches the opposite price px, both in ticks.
 func within(side Side, limit, px int64) bool {
 	m := mirror(side)
 	return px^m <= limit^m
@@ -279,7 +279,7 @@ func (r *retired) soon() ix {
 	return 0
 }
 
-// at is the i-th oldest retired order.
+// at returns the i-th oldest retired order.
 func (r *retired) at(i int) ix {
 	return ix(r.ring[(r.next-r.count+i+len(r.ring))%len(r.ring)])
 }

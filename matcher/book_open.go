@@ -82,7 +82,7 @@ func (b *Book) Close() error {
 	return b.shelf.Close()
 }
 
-// deaf is the sink of a book whose caller gives none.
+// deaf is the sink of a book when the caller gives none.
 type deaf struct{}
 
 func (deaf) Filled(_, _ uint32, _ int64, _ int32) {}

@@ -43,16 +43,16 @@
 // range: both sides' credit checks refuse from there on.
 //
 // Capacities begin as the genesis record says. A CAPACITY_CONTROL raises them and moves the tables
-// to larger ones. It is the only command that allocates and that costs what the tables hold.
+// to larger ones. No other command allocates; its cost follows what the tables hold.
 //
 // An OTC booking makes a contract and nothing else: no order, no position, no use of credit. The
 // engine keeps the terms of a contract permanently and does not value, net or exercise them. The
 // cost of a booking does not depend on the number of contracts.
 //
-// Builds from before bookings were decided knew the records of bookings and refused each as
-// INVALID, and none of their edges could write one. A journal without such a record replays to the
-// same events and state as in those builds. A journal into which another program put such a record
-// does not, and the comparison with its snapshots reports it.
+// Older builds, which did not decide bookings, knew their records and refused each as INVALID. No
+// edge of those builds could write one. A journal without such a record replays to the same events
+// and state as in those builds. A journal into which another program put such a record does not,
+// and the comparison with its snapshots reports it.
 //
 // The package does not verify tokens, keep client order ids, know names of accounts, or store
 // anything: the edge, the recorder and the journal do.

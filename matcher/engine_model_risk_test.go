@@ -4,7 +4,7 @@ import (
 	"math/big"
 )
 
-// who judges kill switch, account and security.
+// who judges the sender of a command and its subject: kill switch, account, security.
 func (m *naive) who() RiskReason {
 	a, s := m.accounts[m.cmd.AccountID], m.security(m.cmd.SecurityID)
 	switch {

@@ -18,7 +18,7 @@ const (
 const clientKeyBytes = 16
 
 // ClientKey makes the idempotency keys of an installation from client order ids. The zero value is
-// for a journal whose genesis record has no ClientKey, from a build without this field.
+// for a journal without a ClientKey in its genesis record, from a build without this field.
 type ClientKey struct {
 	k0, k1 uint64
 	secret bool

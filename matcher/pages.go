@@ -14,8 +14,8 @@ import (
 // more for 4,096, two for 262,144, ten for the whole of int64.
 
 // node names a page: its shift in the upper 6 bits, its number below. A page of shift s
-// distinguishes its children by bits s to s+5 of the key. The shift of a leaf, whose children are
-// levels, is 0. Numbers start at 1: node 0 is no page.
+// distinguishes its children by bits s to s+5 of the key. The children of a leaf are levels, and
+// its shift is 0. Numbers start at 1: node 0 is no page.
 type node uint32
 
 const (
@@ -30,7 +30,7 @@ const (
 func (n node) shift() uint    { return uint(n) >> numBits }
 func (n node) number() uint32 { return uint32(n) & numMask }
 
-// digit is which child of a page of the given shift the key belongs to.
+// digit returns the child of a page with the given shift that the key belongs to.
 func digit(key uint64, shift uint) uint32 {
 	return uint32(key>>(shift&63)) & (fanout - 1)
 }
@@ -172,8 +172,8 @@ func (g *pages) part(root *node, n node, tree uint32, key, apart uint64) node {
 	return leaf
 }
 
-// prune removes a leaf whose last level has become empty, and the page above it when only one child
-// is left there.
+// prune removes a leaf after its last level has become empty, and the page above it when only one
+// child is left there.
 func (g *pages) prune(root *node, leaf node) {
 	h := &g.leaves[leaf]
 	up, base := h.up, h.base

@@ -131,7 +131,7 @@ func (e *Engine) exposure(q *request, side Side, qty int64) RiskReason {
 	if sum := used + open; sum < used || sum > e.policy.creditLimit { // smaller: it overflowed
 		return CreditLimit
 	}
-	// quantities of at most 2^28 orders: only held can be near the end.
+	// Leaves are quantities of at most 2^28 orders: only held can be near the end of the range.
 	leaves += qty
 	sum := held + leaves
 	if sum < held || sum > e.policy.maxPosition {

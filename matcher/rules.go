@@ -89,8 +89,8 @@ func (e *Engine) boundByLimits(c *Command, q *request, best int64, any bool) {
 	q.crosses = any && within(Buy, q.limit, best)
 }
 
-// exposed is exposure for a record whose version may exempt it: an order that reduces a position
-// passes every limit of exposure.
+// exposed is exposure with the exemption of version 2: an order that reduces a position passes every
+// limit of exposure.
 func (e *Engine) exposed(c *Command, q *request, qty int64) RiskReason {
 	reason := e.exposure(q, c.Side, qty)
 	if reason != Accepted && c.Version >= version2 && e.reduces(q, c.Side, qty) {
@@ -110,7 +110,7 @@ func (e *Engine) reduces(q *request, side Side, qty int64) bool {
 	return held < 0 && held+p.open[side&1]+qty <= 0 && account.open[side&1]+q.notional >= 0
 }
 
-// late returns EventLate for a record whose price is older than the market price, else 0.
+// late returns EventLate for a record with a price older than the market price, else 0.
 func (s *security) late(c *Command) uint16 {
 	if c.EventTimeMillis < s.lastTime && s.lastPx != 0 && c.Version >= version2 {
 		return EventLate

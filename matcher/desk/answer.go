@@ -2,8 +2,8 @@ package desk
 
 import "posttrade/matcher"
 
-// Unstated is the Leaves of an answer whose events do not state them: a replace that neither traded
-// nor failed. The read view of the order has them.
+// Unstated is the Leaves of an answer when its events do not state them: of a replace that neither
+// traded nor failed. The read view of the order has them.
 const Unstated = -1
 
 // Answer is the result of one command.

@@ -8,9 +8,9 @@ import (
 // Kind is a kind of callers: each has its own tickets.
 type Kind int
 
-// The kinds. Requests are those of HTTP, which are short. Sessions are those of shared memory,
-// whose answers wait for their reader. Sidecars are those of this process, on which the control
-// state and the prices depend.
+// The kinds. Requests are those of HTTP, which come and go. Sessions are those of shared memory;
+// their answers wait for their reader. Sidecars are those of this process; the control state and
+// the prices depend on them.
 const (
 	Requests Kind = iota
 	Sessions

@@ -252,7 +252,7 @@ func TestEmptyGateLetsNothingIn(t *testing.T) {
 	}
 }
 
-// TestPriceIsReadWhole: readers race with a writer whose price and time belong together.
+// TestPriceIsReadWhole: readers race with a writer, and each price they read has its own time.
 func TestPriceIsReadWhole(t *testing.T) {
 	g := newTestGate(t)
 	rounds := int64(300_000)

@@ -237,15 +237,15 @@ func (r *Reader) BeginObject() { r.open('{', 1) }
 // BeginArray enters the array that is due; then call NextItem until it returns false.
 func (r *Reader) BeginArray() { r.open('[', 0) }
 
-// NextItem goes to the array's next item, whose value is then due. It returns
-// false behind the last one, or after an error.
+// NextItem goes to the array's next item; its value is then due. It returns false
+// behind the last one, or after an error.
 func (r *Reader) NextItem() bool {
 	r.due = r.member(']', 0)
 	return r.due
 }
 
-// NextKey returns the object's next key, whose value is then due. It returns
-// false behind the last one, or after an error. The key is valid until Reset.
+// NextKey returns the object's next key; its value is then due. It returns false
+// behind the last one, or after an error. The key is valid until Reset.
 func (r *Reader) NextKey() (key []byte, ok bool) {
 	if !r.member('}', 1) {
 		return nil, false
