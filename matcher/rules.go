@@ -89,8 +89,8 @@ func (e *Engine) boundByLimits(c *Command, q *request, best int64, any bool) {
 	q.crosses = any && within(Buy, q.limit, best)
 }
 
-// exposed is exposure with the exemption of version 2: an order that reduces a position passes every
-// limit of exposure.
+// exposed is exposure with the exemption of version 2: an order that reduces a position passes
+// every limit of exposure.
 func (e *Engine) exposed(c *Command, q *request, qty int64) RiskReason {
 	reason := e.exposure(q, c.Side, qty)
 	if reason != Accepted && c.Version >= version2 && e.reduces(q, c.Side, qty) {

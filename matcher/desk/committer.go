@@ -1,7 +1,7 @@
 package desk
 
-// Durable wakes the holder of every ticket with its last command at or below seq, and takes back the
-// tickets that were given up. Only the committer calls it, in order of seq.
+// Durable wakes the holder of every ticket with its last command at or below seq, and takes back
+// the tickets that were given up. Only the committer calls it, in order of seq.
 func (d *Desk) Durable(seq uint64) {
 	q := &d.done
 	tail, head := q.tail.Load(), q.head.Load()

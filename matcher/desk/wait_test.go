@@ -50,8 +50,8 @@ func TestOnlyWhoWaitsGetsAToken(t *testing.T) {
 	}
 }
 
-// TestTimeoutsAgainstAnswers: when the time-out and the answer of a holder come together, it gets one
-// of the two and leaves no token for the ticket's next use.
+// TestTimeoutsAgainstAnswers: when the time-out and the answer of a holder come together, it gets
+// one of the two and leaves no token for the ticket's next use.
 func TestTimeoutsAgainstAnswers(t *testing.T) {
 	r := newRig(t, 16, 1)
 	r.run()

@@ -1,7 +1,7 @@
 // Package gate decides at the edge, from memory alone, whether a command is worth sequencing, and
 // identifies its caller.
 //
-//	          edge goroutines (any number)                  writers (one at a time, Gate.mu)
+//	          edge goroutines (any number)                  writers (one at a time, writers.mu)
 //	Verify ─► claims ─► Ready ─► Screen ─┐        ┌── SetAccount, SetSecurity …: start, control feeds
 //	                             ▲       │        ├── Observe: the recorder, from engine events
 //	                             └── image of atomic words ◄┘
