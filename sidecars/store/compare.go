@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// Bare is a database with nothing but the table of trades, which is written without
-// idempotency, cursors and errors to report: what others are compared with. One goroutine.
+// Bare is a database that has only the table of trades. It writes without idempotency, cursors and
+// reported errors, and is what other ways to write are compared with. One goroutine at a time.
 type Bare struct {
 	write func(ctx context.Context, rows []Trade) error
 	close func() error
 }
 
-// Write adds rows, none of which is there, in one transaction.
+// Write adds rows in one transaction. None of them may be in the table yet.
 func (b *Bare) Write(ctx context.Context, rows []Trade) error { return b.write(ctx, rows) }
 
-// Close gives the connection back, and PostgreSQL's table with it.
+// Close closes the connection, and drops PostgreSQL's table.
 func (b *Bare) Close() error { return b.close() }
 
-// OpenBareInsert makes a SQLite file in dir, which must hold none, for the bare insert: the
-// table, the indexes, the pragmas and the statement of InsertTrades but for "on conflict do nothing".
+// OpenBareInsert makes a SQLite file in dir, which must hold none, for the bare insert: the table,
+// the indexes, the pragmas and the statement of InsertTrades without "on conflict do nothing".
 func OpenBareInsert(ctx context.Context, dir string) (_ *Bare, err error) {
 	if _, err := os.Stat(filepath.Join(dir, sqliteFile)); err == nil {
 		return nil, fmt.Errorf("store: compare: %s holds a database", dir)
@@ -59,11 +59,11 @@ func (c *sqliteConn) insertBare(rows []Trade) error {
 	return c.run("commit")
 }
 
-// bareSchema is where OpenBareCopy has its table, which goes when it is closed.
+// bareSchema is the schema that holds OpenBareCopy's table. Close drops it.
 const bareSchema = "posttrade_bare"
 
 // OpenBareCopy makes a table in PostgreSQL for the bare COPY: the table and the indexes of
-// InsertTrades, in a schema of their own, and one COPY a transaction.
+// InsertTrades in a schema of their own, and one COPY per transaction.
 func OpenBareCopy(ctx context.Context, databaseURL string) (*Bare, error) {
 	e, err := openPostgres(Options{URL: databaseURL, ReadConns: 1, BusyTimeout: 30 * time.Second})
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 // Date is a day of the proleptic Gregorian calendar: days since 1970-01-01.
 type Date int32
 
-// NoDate stands for a date column that holds none: a text that is no date, infinity, a day
-// outside of 0001-01-01..9999-12-31. Nothing that this system writes.
+// NoDate stands for a date column that holds no usable date: a text that is no date, infinity, or a
+// day outside of 0001-01-01..9999-12-31. This system never writes such a value.
 const NoDate Date = -1 << 31
 
 // DateOf returns the given day. Months and days beyond their range are carried on.

@@ -8,19 +8,19 @@ import (
 	"fmt"
 )
 
-// ErrForeign says that another history fills the database than that of this process's
-// journal. It comes together with ErrUnavailable: nothing is read from it and nothing is
-// written to it, and only a person can say which of the two is right.
+// ErrForeign says that the database is filled from another history than that of this process's
+// journal. It comes together with ErrUnavailable: the process reads nothing from the database and
+// writes nothing to it. Only a person can decide which of the two is right.
 var ErrForeign = errors.New("the database belongs to another history")
 
-// History is by what a database knows whose journal fills it. Two journals with one genesis
-// record differ in their first trade, and agree until each has one.
+// History identifies the journal that fills a database. Two journals with the same genesis record
+// differ in their first trade. Until each has a trade they cannot be told apart.
 type History struct {
 	Genesis string // GenesisMark of the genesis record
 	Origin  uint64 // digest of trade 1, at most MaxInt64; 0 while the journal has none
 }
 
-// GenesisMark is what a History says of a genesis record.
+// GenesisMark returns the text that a History holds for a genesis record.
 func GenesisMark(record []byte) string {
 	sum := sha256.Sum256(record)
 	return hex.EncodeToString(sum[:])
@@ -28,20 +28,20 @@ func GenesisMark(record []byte) string {
 
 // Belonging ties a DB to one history: see Bind.
 type Belonging struct {
-	// History is that of the journal beside, as it is now. It is called in every transaction.
+	// History returns the history of this process's journal as it is now. Every transaction calls it.
 	History func() (History, error)
-	// Agrees looks whether the rows of a database without a mark can be those of that
-	// history, and says in its error why not.
+	// Agrees checks whether the rows of a database without a mark can be those of the bound history.
+	// Its error says why not.
 	Agrees func(*Tx) error
 }
 
-// Bind ties the database to a history, before anything uses it. From then on every
-// transaction begins with a look at the database's mark, so that not one figure of another
-// history is read and not one row written, whoever marks the database and whenever. A
-// database without a mark gets this one when its rows agree.
+// Bind ties the database to a history. The caller calls it before anything uses the DB. From then
+// on every transaction checks the database's mark first, so that it neither reads nor writes a row
+// of another history, at whatever time and by whatever process the database is marked. A database
+// without a mark gets the mark of this history when its rows agree.
 func (d *DB) Bind(b Belonging) { d.belonging = &b }
 
-// bound lets fn run in a transaction of a database that belongs to the bound history.
+// bound returns fn preceded by the check that the database belongs to the bound history.
 func (d *DB) bound(fn func(*Tx) error) func(*Tx) error {
 	b := d.belonging
 	if b == nil {
@@ -50,7 +50,7 @@ func (d *DB) bound(fn func(*Tx) error) func(*Tx) error {
 	return func(t *Tx) error {
 		found, err := b.marked(t)
 		if err == nil && !found {
-			d.prepared.Store(false) // the mark was taken away: the next call looks at the rows again
+			d.prepared.Store(false) // the mark is gone: the next call checks the rows again
 			err = foreign("its mark was removed")
 		}
 		if err != nil {
@@ -60,7 +60,7 @@ func (d *DB) bound(fn func(*Tx) error) func(*Tx) error {
 	}
 }
 
-// ours is the bound history.
+// ours returns the bound history.
 func (b *Belonging) ours() (History, error) {
 	h, err := b.History()
 	if err != nil {
@@ -89,7 +89,7 @@ func (b *Belonging) marked(t *Tx) (found bool, err error) {
 	return true, nil
 }
 
-// foreign is an ErrForeign that says by what it was told.
+// foreign returns an ErrForeign with the given details.
 func foreign(format string, args ...any) error {
 	return fmt.Errorf("store: %w: %w: "+format, append([]any{ErrUnavailable, ErrForeign}, args...)...)
 }
@@ -103,30 +103,30 @@ func (t *Tx) History() (h History, found bool, err error) {
 	return h, found, err
 }
 
-// MarkOrigin notes the digest of trade 1 in a mark that has none. Whoever writes the first
-// row of a history does so in the same transaction: one of two journals with one genesis
-// record comes first, and the other finds the mark.
+// MarkOrigin notes the digest of trade 1 in a mark that has none. The transaction that writes the
+// first row of a history must call it: of two journals with the same genesis record, one commits
+// first, and the other finds its mark.
 func (t *Tx) MarkOrigin(origin uint64) error {
 	n, err := t.Exec("update history set origin = $1 where id = 1 and origin in (0, $2)", origin, origin)
 	if err != nil || n > 0 {
 		return err
 	}
 	if _, found, err := t.History(); err != nil || !found {
-		return err // whoever uses a database without a mark is not bound
+		return err // a process that uses a database without a mark is not bound
 	}
 	return foreign("its trade 1 is not the journal's")
 }
 
-// ForgetHistory takes the mark away, for an operator that gives up what the rows know of
-// another history. The next use marks the database again, when its rows agree.
+// ForgetHistory deletes the mark, for an operator that gives up what the rows hold of another
+// history. The next use marks the database again when its rows agree.
 func (t *Tx) ForgetHistory() error {
 	_, err := t.Exec("delete from history")
 	return err
 }
 
-// claim looks at the mark of the database. One without a mark is marked as the bound
-// history's when its rows agree: of two that come at once one inserts, and the other finds
-// what that has inserted.
+// claim checks the mark of the database. A database without a mark gets that of the bound history
+// when its rows agree. When two processes claim at once, one inserts the mark, and the other finds
+// that mark.
 func (d *DB) claim(ctx context.Context) error {
 	b := d.belonging
 	if b == nil {

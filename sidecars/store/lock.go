@@ -6,11 +6,11 @@ import (
 	"fmt"
 )
 
-// ErrLocked says that another session held a lock for longer than it is waited for. It
-// comes together with ErrUnavailable; LockedError says which lock.
+// ErrLocked says that another session held a lock for longer than this session waits. It comes
+// together with ErrUnavailable; LockedError says which lock.
 var ErrLocked = errors.New("another session holds the lock")
 
-// LockedError is an ErrLocked with what was waited for.
+// LockedError is an ErrLocked that names the lock.
 type LockedError struct {
 	What  string // the lock and its holder, in words that a client may read
 	Cause error
@@ -19,11 +19,11 @@ type LockedError struct {
 // Error implements error.
 func (e *LockedError) Error() string { return fmt.Sprintf("waited for %s: %v", e.What, e.Cause) }
 
-// Unwrap gives the error of the statement that waited.
+// Unwrap returns the error of the statement that waited.
 func (e *LockedError) Unwrap() error { return e.Cause }
 
-// The locks that keep a change of a row of trades waiting. That on the table is looked for
-// first: under the strictest of them the row cannot even be read.
+// The queries for the locks that block a change of a row of trades. The lock on the table is looked
+// for first: under its strictest form the row cannot even be read.
 const (
 	tableLock = "select l.pid, coalesce(a.application_name, ''), coalesce(a.state, '') from pg_locks l " +
 		"join pg_stat_activity a on a.pid = l.pid where l.locktype = 'relation' and l.granted " +
@@ -37,8 +37,8 @@ const (
 		"join pg_stat_activity a on a.pid = l.pid where t.id = $1 order by l.pid limit 1"
 )
 
-// TradeLocked adds to an ErrLocked of a change of one trade what that waited for, as far as
-// the database can still tell. Any other error is returned as it is.
+// TradeLocked adds to an ErrLocked of a change of one trade the lock that the change waited for, as
+// far as the database can still tell. Any other error is returned as it is.
 func (d *DB) TradeLocked(ctx context.Context, id string, err error) error {
 	if !errors.Is(err, ErrLocked) {
 		return err
@@ -59,7 +59,7 @@ func (d *DB) TradeLocked(ctx context.Context, id string, err error) error {
 		}
 		return nil
 	}
-	// A look that fails leaves the holder out: the answer is about the lock.
+	// When this query fails, the answer leaves the holder out: it is about the lock.
 	_ = d.Read(ctx, func(tx *Tx) error {
 		if err := tx.Query(tableLock, describe); err != nil || holder != "" {
 			what = "a lock on all of table trades"

@@ -14,28 +14,28 @@ import (
 type Mark struct {
 	Security string
 	Price    int64  // x 1e6, above 0
-	Quality  string // the publisher's word for it: at most 32 of A-Z a-z 0-9 . _ -; "" = none
+	Quality  string // the publisher's name for it: at most 32 of A-Z a-z 0-9 . _ -; "" = none
 }
 
-// What PutMarks refuses.
+// The errors of PutMarks and Marks.
 var (
 	// ErrMark reports marks that cannot be a set: a bad value, or a security twice.
 	ErrMark = errors.New("not a set of closing marks")
-	// ErrConflict reports that other marks stand under this date and version. They stay.
+	// ErrConflict reports that this date and version already has other marks. Those stay.
 	ErrConflict = errors.New("other closing marks are published under this date and version")
-	// ErrMarksChanged reports that a published set is not what was published.
+	// ErrMarksChanged reports that a published set differs from what was published.
 	ErrMarksChanged = errors.New("the published closing marks were changed")
 )
 
 // MaxQualityBytes bounds Mark.Quality.
 const MaxQualityBytes = 32
 
-// maxSecurityBytes bounds Mark.Security, as it does the tickers of the engine.
+// maxSecurityBytes bounds Mark.Security; the engine has the same bound for tickers.
 const maxSecurityBytes = 32
 
-// PutMarks publishes the closing marks of a session under a version, in any
-// order. What is published never changes: the same marks again are accepted and
-// change nothing, others are ErrConflict. A value that cannot be a mark is ErrMark.
+// PutMarks publishes the closing marks of a session under a version, in any order. A published set
+// never changes: the same marks again are accepted and change nothing, other marks are ErrConflict.
+// A value that cannot be a mark is ErrMark.
 func (t *Tx) PutMarks(session Date, version uint32, marks []Mark, nowMillis int64) error {
 	sorted := slices.SortedFunc(slices.Values(marks), func(a, b Mark) int { return cmp.Compare(a.Security, b.Security) })
 	if version == 0 {
@@ -54,7 +54,7 @@ func (t *Tx) PutMarks(session Date, version uint32, marks []Mark, nowMillis int6
 		}
 	}
 	sum := marksSHA256(sorted)
-	// Two writers meet at this row: the second waits for the first and then finds it.
+	// Two writers meet at this row: the second waits for the first, and then finds the row.
 	added, err := t.Exec("insert into eod_price_sets (session_date, version, marks, sha256, published_at) "+
 		"values ($1, $2, $3, $4, $5) on conflict do nothing", session, version, len(sorted), sum, nowMillis)
 	if err != nil {
@@ -77,9 +77,9 @@ func (t *Tx) PutMarks(session Date, version uint32, marks []Mark, nowMillis int6
 	return nil
 }
 
-// Marks returns the closing marks published under a session date and version, by
-// ascending security; found is false when none are. A set that somebody changed
-// in the database is ErrMarksChanged.
+// Marks returns the closing marks published under a session date and version, by ascending
+// security; found is false when there are none. A set that was changed in the database is
+// ErrMarksChanged.
 func (t *Tx) Marks(session Date, version uint32) (marks []Mark, found bool, err error) {
 	count, published, found, err := t.marksHeader(session, version)
 	if err != nil || !found {
@@ -110,8 +110,8 @@ func (t *Tx) marksHeader(session Date, version uint32) (count int64, sum string,
 	return count, sum, found, err
 }
 
-// marksSHA256 is the digest of a set's canonical text: one line for each mark, by
-// ascending security, security,price,quality.
+// marksSHA256 returns the digest of a set's canonical text: one line "security,price,quality" per
+// mark, by ascending security.
 func marksSHA256(sorted []Mark) string {
 	h := sha256.New()
 	var line []byte
@@ -124,7 +124,7 @@ func marksSHA256(sorted []Mark) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// markTicker says whether a text can be a ticker and needs no quotes in a line of CSV.
+// markTicker reports whether a text can be a ticker and needs no quotes in a line of CSV.
 func markTicker(text string) bool {
 	for i := range len(text) {
 		if c := text[i]; c <= ' ' || c > '~' || c == ',' || c == '"' {

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// migrationFiles hold one folder a dialect, with files NNNN_name.sql. A file that has been
-// released is never edited: a change is a new file.
+// migrationFiles hold one folder per dialect, with files NNNN_name.sql. A released file is never
+// edited: a change is a new file.
 //
 //go:embed migrations/*/*.sql
 var migrationFiles embed.FS
@@ -24,14 +24,14 @@ var migrationFiles embed.FS
 // migration is one step of the schema.
 type migration struct {
 	version  int64
-	name     string // the file's, without .sql
+	name     string // the file name without .sql
 	sql      string
 	checksum string // hex SHA-256 of sql
 }
 
 var migrationName = regexp.MustCompile(`^(\d{4})_[a-z0-9_]+\.sql$`)
 
-// plan reads a dialect's migrations, in order of their versions.
+// plan reads a dialect's migrations in the order of their versions.
 func plan(files fs.FS, d Dialect) ([]migration, error) {
 	folder := "migrations/" + d.String()
 	entries, err := fs.ReadDir(files, folder) // sorted by name, and so by version
@@ -61,11 +61,11 @@ func plan(files fs.FS, d Dialect) ([]migration, error) {
 // migrationLock is the key of PostgreSQL's advisory lock: the bytes of "migrate" as a number.
 const migrationLock int64 = 0x6d696772617465
 
-// migrate applies what is missing, one transaction a migration. Processes that start at
-// once take turns: each looks again once it holds the lock.
+// migrate applies the missing migrations, one transaction each. Processes that start at the same
+// time take turns: each looks for missing migrations again once it holds the lock.
 func migrate(ctx context.Context, e engine, plan []migration, log *slog.Logger) error {
 	for {
-		// A look without the lock first, so that a start needs no lock when there is nothing to do.
+		// The first look takes no lock, so that a start with nothing to apply needs none.
 		missing := -1
 		err := e.read(ctx, func(t *Tx) (err error) { missing, err = nextMigration(t, plan); return err })
 		if err != nil {
@@ -84,14 +84,14 @@ func migrate(ctx context.Context, e engine, plan []migration, log *slog.Logger) 
 	}
 }
 
-// nextMigration compares what was applied with the plan and returns the index of the first
-// migration that is missing, -1 when none is.
+// nextMigration compares the applied migrations with the plan and returns the index of the first
+// missing one, -1 when none is missing.
 func nextMigration(t *Tx, plan []migration) (int, error) {
 	exists := false
 	catalog := "select 1 from sqlite_schema where type = 'table' and name = 'schema_migrations'"
 	if t.dialect == Postgres {
-		// Not to_regclass: within a transaction it answers from a cache that may be older than
-		// the lock which the transaction waited for.
+		// Not to_regclass: inside a transaction it answers from a cache that may be older than the lock
+		// for which the transaction waited.
 		catalog = "select 1 from pg_catalog.pg_class where relname = 'schema_migrations' " +
 			"and relnamespace = (select oid from pg_catalog.pg_namespace where nspname = current_schema())"
 	}
@@ -130,11 +130,11 @@ func nextMigration(t *Tx, plan []migration) (int, error) {
 	return -1, nil
 }
 
-// applyNext applies the first missing migration and returns its index, -1 when somebody
-// else was faster. The transaction holds the lock that lets one do so at a time.
+// applyNext applies the first missing migration and returns its index, or -1 when another process
+// has applied it meanwhile. The transaction holds the lock, so one process at a time migrates.
 func applyNext(t *Tx, plan []migration) (int, error) {
 	if t.dialect == Postgres {
-		// SQLite's BEGIN IMMEDIATE is such a lock already.
+		// SQLite's BEGIN IMMEDIATE already is such a lock.
 		err := t.Query("select pg_advisory_xact_lock($1)", func(*Row) error { return nil }, migrationLock)
 		if err != nil {
 			return 0, err
@@ -161,7 +161,7 @@ func applyNext(t *Tx, plan []migration) (int, error) {
 	return i, err
 }
 
-// refused is the error of a schema that cannot be used.
+// refused returns the error of a schema that cannot be used.
 func refused(format string, args ...any) error {
 	return fmt.Errorf("store: %w: %w: "+format, append([]any{ErrUnavailable, ErrMigration}, args...)...)
 }

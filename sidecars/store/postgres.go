@@ -15,8 +15,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// pgLimits bound what a server, or the network before it, can do to a caller. The server
-// enforces the first three; the rest are this side's own, for a server that does not answer at all.
+// pgLimits bound how long a server, or the network in front of it, can keep a caller waiting. The
+// server enforces the first three. This process enforces the rest, for a server that does not
+// answer at all.
 type pgLimits struct {
 	lock, statement, idle     time.Duration
 	connect, control, stalled time.Duration // dialling; begin, commit, rollback; any other statement
@@ -29,12 +30,12 @@ func defaultPgLimits(busy time.Duration) pgLimits {
 	}
 }
 
-// pgWriters is how many Writes run at once. Each follower has one; more would only wait for
-// each other's rows.
+// pgWriters is how many Writes run at once. Each follower has one; further writers would only wait
+// for rows that the others have locked.
 const pgWriters = 4
 
-// pgEngine is a small pool. Connections are made when they are needed and kept while they
-// are good; readers and writers have slots of their own, so that long reads hold up nobody.
+// pgEngine is a small pool. It makes connections on demand and keeps them while they work. Readers
+// and writers have separate slots, so that long reads delay no writer.
 type pgEngine struct {
 	config  *pgx.ConnConfig
 	limits  pgLimits
@@ -64,8 +65,8 @@ func fill(slots chan struct{}) {
 	}
 }
 
-// pgConfig reads a URL. The causes that the parsers give may quote any part of it, the
-// password too, so none of them is passed on.
+// pgConfig reads a URL. The errors of the parsers may quote any part of the URL, also the password,
+// so none of them is passed on.
 func pgConfig(text string) (*pgx.ConnConfig, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
@@ -76,7 +77,7 @@ func pgConfig(text string) (*pgx.ConnConfig, error) {
 		return nil, errors.New("store: open: a part of database.url cannot be read: port, sslmode or another option")
 	}
 	dialer := &net.Dialer{
-		// A peer that vanished without a word is noticed by the kernel in half a minute.
+		// The kernel notices within half a minute that a peer has vanished.
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3},
 	}
 	config.DialFunc = dialer.DialContext
@@ -86,8 +87,8 @@ func pgConfig(text string) (*pgx.ConnConfig, error) {
 	return config, nil
 }
 
-// dial makes one connection and gives its session the server's share of the limits, unless
-// the URL has its own.
+// dial makes one connection and sets the limits that the server enforces on its session, unless the
+// URL sets its own.
 func (e *pgEngine) dial(ctx context.Context) (*pgConn, error) {
 	timed, cancel := context.WithTimeout(ctx, e.limits.connect)
 	defer cancel()
@@ -116,7 +117,7 @@ func (e *pgEngine) dial(ctx context.Context) (*pgConn, error) {
 	return &pgConn{raw: raw, limits: &e.limits}, nil
 }
 
-// scrubbed returns err unless it holds the password; then only its text is left, without it.
+// scrubbed returns err unless its text holds the password. Then it returns the text without it.
 func (e *pgEngine) scrubbed(err error) error {
 	if p := e.config.Password; p != "" && strings.Contains(err.Error(), p) {
 		return errors.New(strings.ReplaceAll(err.Error(), p, "***"))
@@ -128,7 +129,7 @@ func (e *pgEngine) connect(ctx context.Context) error {
 	return e.read(ctx, func(*Tx) error { return nil })
 }
 
-// check is an empty read: PostgreSQL looks after its own files.
+// check is an empty read: PostgreSQL checks its own files.
 func (e *pgEngine) check(ctx context.Context) error { return e.connect(ctx) }
 
 func (e *pgEngine) read(ctx context.Context, fn func(*Tx) error) error {
@@ -136,7 +137,7 @@ func (e *pgEngine) read(ctx context.Context, fn func(*Tx) error) error {
 	return err
 }
 
-// pgTries is how often a Write runs when the database asks for another try.
+// pgTries is how often a Write runs when the database asks for a retry.
 const pgTries = 6
 
 func (e *pgEngine) write(ctx context.Context, fn func(*Tx) error) error {
@@ -148,7 +149,7 @@ func (e *pgEngine) write(ctx context.Context, fn func(*Tx) error) error {
 		if try == pgTries {
 			return fmt.Errorf("store: %d tries: %w: %w", try, ErrUnavailable, err)
 		}
-		// A random pause, so that two who met once do not meet again.
+		// The pause is random, so that two transactions that collided do not collide again.
 		pause := time.NewTimer(time.Duration(rand.Int64N(int64(5*time.Millisecond) << try)))
 		select {
 		case <-pause.C:
@@ -159,8 +160,8 @@ func (e *pgEngine) write(ctx context.Context, fn func(*Tx) error) error {
 	}
 }
 
-// transact runs fn in a transaction on a connection of the pool. again says that the
-// database asked for another try.
+// transact runs fn in a transaction on a connection of the pool. again reports that the database
+// asked for a retry.
 func (e *pgEngine) transact(ctx context.Context, slots chan struct{}, begin string,
 	fn func(*Tx) error) (err error, again bool) {
 	select {
@@ -187,8 +188,8 @@ func (e *pgEngine) transact(ctx context.Context, slots chan struct{}, begin stri
 	return nil, false
 }
 
-// begin starts a transaction on an idle connection. One that went bad while it lay idle has
-// done nothing yet, so a new one takes its place.
+// begin starts a transaction on an idle connection. A connection that broke while it was idle has
+// done nothing yet, so a new one replaces it.
 func (e *pgEngine) begin(ctx context.Context, begin string) (*pgConn, error) {
 	select {
 	case c := <-e.idle:
@@ -215,11 +216,11 @@ func (e *pgEngine) begin(ctx context.Context, begin string) (*pgConn, error) {
 	return c, nil
 }
 
-// giveBack rolls back what is open and keeps the connection when it is still good.
+// giveBack rolls back an open transaction and keeps the connection when it still works.
 func (e *pgEngine) giveBack(ctx context.Context, c *pgConn) {
 	const idle = 'I' // no transaction is open
 	if !c.raw.IsClosed() && c.raw.PgConn().TxStatus() != idle {
-		// When even this fails the connection is closed below, and the server rolls back.
+		// When this fails too, the connection is closed below, and the server rolls back.
 		_ = c.control(context.WithoutCancel(ctx), "rollback")
 	}
 	if c.raw.IsClosed() || c.raw.PgConn().TxStatus() != idle {
@@ -230,7 +231,7 @@ func (e *pgEngine) giveBack(ctx context.Context, c *pgConn) {
 }
 
 func (e *pgEngine) close() error {
-	close(e.idle) // nobody is left who could give one back
+	close(e.idle) // no caller is left that could return a connection
 	for c := range e.idle {
 		c.close()
 	}
@@ -243,13 +244,13 @@ func asksAgain(err error) bool {
 	return errors.As(err, &refused) && (refused.Code == "40001" || refused.Code == "40P01")
 }
 
-// lockNotHad is the server's code for a lock that was waited for in vain.
+// lockNotHad is the server's code for a lock that was not acquired in time.
 const lockNotHad = "55P03"
 
-// isAway says whether the server's code tells of a state that may pass: connection trouble, no
-// resources, operator intervention, a system error, a lock not had in time, a session ended
-// in its transaction, a server that is read-only after a failover, an end of the server-side
-// transaction for its time.
+// isAway reports whether the server's code stands for a state that may pass: connection trouble, no
+// resources, operator intervention, a system error, a lock not acquired in time, a session ended in
+// its transaction, a server that is read-only after a failover, or a transaction that the server
+// ended because it took too long.
 func isAway(code string) bool {
 	switch code {
 	case lockNotHad, "25P03", "25P04", "25006":
@@ -262,8 +263,8 @@ func isAway(code string) bool {
 	return false
 }
 
-// Administer runs one statement outside of any transaction on the server that a PostgreSQL
-// URL names: to make or to drop a database, which no transaction can.
+// Administer runs one statement outside of any transaction on the server of a PostgreSQL URL: to
+// make or to drop a database, which cannot be done in a transaction.
 func Administer(ctx context.Context, databaseURL, sql string) error {
 	e, err := openPostgres(Options{URL: databaseURL, ReadConns: 1, BusyTimeout: 30 * time.Second})
 	if err != nil {

@@ -22,19 +22,20 @@ type pgConn struct {
 	copier tradeCopier
 }
 
-// errStalled is the cause of a statement that this side gave up.
+// errStalled is the cause of a statement that this process gave up.
 var errStalled = errors.New("the server does not answer")
 
-// close says good-bye if the server still listens.
+// close ends the session in order when the server still answers.
 func (c *pgConn) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	// A connection that cannot be closed in order is gone as well, which is all we want.
+	// A connection that cannot be closed in order is gone as well, which is enough here.
 	_ = c.raw.Close(ctx)
 }
 
-// mark classifies an error: the server's by its code, any other by what it did to the
-// connection. An argument that cannot be encoded leaves it open, a dead network does not.
+// mark classifies an error: one of the server by its code, any other by what it did to the
+// connection. An argument that cannot be encoded leaves the connection open, a dead network does
+// not.
 func (c *pgConn) mark(err error) error {
 	if err == nil {
 		return nil
@@ -64,7 +65,8 @@ func (c *pgConn) timed(ctx context.Context, limit time.Duration, fn func(context
 	return err
 }
 
-// control runs begin, commit or rollback. A commit that the server turned into a rollback is an error.
+// control runs begin, commit or rollback. A commit that the server turned into a rollback is an
+// error.
 func (c *pgConn) control(ctx context.Context, sql string) error {
 	return c.timed(ctx, c.limits.control, func(ctx context.Context) error {
 		tag, err := c.raw.Exec(ctx, sql)
@@ -119,7 +121,7 @@ func (c *pgConn) walk(ctx context.Context, sql string, each func(*Row) error, ar
 	return c.mark(rows.Err())
 }
 
-// pgArgs replaces what pgx does not know.
+// pgArgs converts the arguments of types that pgx does not know.
 func pgArgs(args []any) ([]any, error) {
 	out := make([]any, len(args))
 	for i, arg := range args {
@@ -152,8 +154,8 @@ func pgArgs(args []any) ([]any, error) {
 	return out, nil
 }
 
-// pgCells reads the raw values of the current row. The usual types are read here, without
-// an allocation; pgx reads the others (a sum of bigint is a numeric).
+// pgCells reads the raw values of the current row. It reads the usual types itself, without an
+// allocation, and leaves the others to pgx (a sum of bigint is a numeric).
 type pgCells struct {
 	fields []pgconn.FieldDescription
 	values [][]byte
@@ -190,7 +192,7 @@ func (r *pgCells) int64(i int) (int64, error) {
 	}
 }
 
-// holds is the error of a column of another type.
+// holds returns the error of a column that has another type.
 func (r *pgCells) holds(i int) error {
 	if t, ok := r.types.TypeForOID(r.fields[i].DataTypeOID); ok {
 		return fmt.Errorf("it holds %s", t.Name)
@@ -226,7 +228,7 @@ func (r *pgCells) bool(i int) (bool, error) {
 	return scanned[bool](r, i, b)
 }
 
-// pgEpoch is the day 0 of PostgreSQL's dates: 2000-01-01.
+// pgEpoch is day 0 of PostgreSQL's dates: 2000-01-01.
 const pgEpoch Date = 10957
 
 func (r *pgCells) date(i int) (Date, error) {
@@ -262,7 +264,7 @@ func (r *pgCells) bytes(i int) ([]byte, error) {
 	return scanned[[]byte](r, i, b)
 }
 
-// scanned reads a value of the rarer kinds the way pgx does, for an allocation.
+// scanned reads a value of a rarer type through pgx, at the cost of an allocation.
 func scanned[T any](r *pgCells, i int, b []byte) (v T, err error) {
 	err = r.types.Scan(r.fields[i].DataTypeOID, r.fields[i].Format, b, &v)
 	return v, err

@@ -13,24 +13,24 @@ import (
 const (
 	copyTrades = "copy trades (" + tradeColumns + ") from stdin (format binary)"
 
-	// mergeTrades adds the rows of fourteen arrays one by one; a conflict with the table or
-	// with an earlier row leaves what is there.
+	// mergeTrades adds the rows of fourteen arrays one by one. On a conflict with the table or with an
+	// earlier row, the existing row stays.
 	mergeTrades = "insert into trades (" + tradeColumns + ") " +
 		"select a, b, c, d, e, f, g, h, date '1970-01-01' + i, j, k, l, nullif(m, ''), nullif(n, 0) from unnest(" +
 		"$1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::text[], " +
 		"$9::int[], $10::bigint[], $11::bigint[], $12::bigint[], $13::text[], $14::bigint[]) " +
 		"as row (a, b, c, d, e, f, g, h, i, j, k, l, m, n) on conflict do nothing"
 
-	// copyFrom is the number of rows from which a COPY, which needs a savepoint and a look
-	// first, is cheaper than a merge.
+	// copyFrom is the number of rows from which a COPY is cheaper than a merge. A COPY needs a
+	// savepoint and a query of the range first.
 	copyFrom = 64
 
 	uniqueViolation = "23505"
 )
 
-// insertTrades copies rows into the table. COPY knows no "on conflict": it runs under a
-// savepoint, and when a row is there already the batch is merged instead. A look at the range
-// comes first, because the rows of a COPY that failed stay in the table's file until a vacuum.
+// insertTrades copies rows into the table. COPY has no "on conflict": it runs under a savepoint,
+// and when a row exists already the batch is merged instead. A query of the range comes first,
+// because the rows of a failed COPY stay in the table's file until a vacuum.
 func (c *pgConn) insertTrades(ctx context.Context, rows []Trade) (inserted int, err error) {
 	err = c.timed(ctx, c.limits.stalled, func(ctx context.Context) (err error) {
 		inserted, err = c.insert(ctx, rows)
@@ -65,7 +65,7 @@ func (c *pgConn) insert(ctx context.Context, rows []Trade) (int, error) {
 	return inserted, c.mark(err)
 }
 
-// anyBetween says whether the table has a row in the range of rows' trade sequences.
+// anyBetween reports whether the table has a row in the range of rows' trade sequences.
 func (c *pgConn) anyBetween(ctx context.Context, rows []Trade) (some bool, err error) {
 	lo, hi := rows[0].Seq, rows[0].Seq
 	for i := range rows {
@@ -76,7 +76,7 @@ func (c *pgConn) anyBetween(ctx context.Context, rows []Trade) (some bool, err e
 	return some, err
 }
 
-// merge inserts what is not there, in one statement.
+// merge inserts the rows that are missing, in one statement.
 func (c *pgConn) merge(ctx context.Context, rows []Trade) (int, error) {
 	text, number := make([][]string, 5), make([][]int64, 8)
 	for i := range text {
@@ -105,10 +105,10 @@ func (c *pgConn) merge(ctx context.Context, rows []Trade) (int, error) {
 
 // tradeCopier writes trades in the binary form of COPY, from one buffer.
 type tradeCopier struct {
-	mu   sync.Mutex // the driver reads on a goroutine, which a broken connection may outlive
-	rows []Trade    // what is still to be written; nil when the copy is over
+	mu   sync.Mutex // the driver reads on a goroutine that may outlive a broken connection
+	rows []Trade    // the rows still to be written; nil when the copy is over
 	room []byte
-	rest []byte // the part of room that was not read yet
+	rest []byte // the part of room that is not read yet
 	last bool   // the trailer is in room
 }
 
@@ -136,7 +136,7 @@ func (p *tradeCopier) begin(rows []Trade) {
 	}
 }
 
-// Read gives the driver the next bytes.
+// Read returns the next bytes to the driver.
 func (p *tradeCopier) Read(b []byte) (n int, err error) {
 	const enough = 60 << 10
 	p.mu.Lock()
@@ -161,7 +161,7 @@ func (p *tradeCopier) Read(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// appendCopy appends one row: the number of columns, then each with its length before it.
+// appendCopy appends one row: the number of columns, then each column with its length before it.
 func appendCopy(b []byte, t *Trade) []byte {
 	side, _ := sideText(t.Side)
 	b = binary.BigEndian.AppendUint16(b, copyColumns)

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Row is one row of a query. Columns count from 0. A column that does not hold what is
-// asked for gives the zero value, and the query ends with an error after its each returned.
+// Row is one row of a query. Columns count from 0. When a column does not hold the requested type,
+// the method returns the zero value, and the query ends with an error after its each has returned.
 type Row struct {
 	cells cells
 	err   error // the first column that could not be read
@@ -41,8 +41,8 @@ func (r *Row) Text(i int) string {
 	return v
 }
 
-// Word returns the text in column i, as Text does, and as one string however often it comes:
-// known holds what has come, and is added to. It is for columns of few different values.
+// Word returns the text in column i, as Text does. Equal texts share one string: known holds the
+// strings seen so far, and Word adds to it. It is for columns of few different values.
 func (r *Row) Word(i int, known map[string]string) string {
 	b, err := r.cells.scratch(i)
 	r.note(i, "text", err)
@@ -56,14 +56,15 @@ func (r *Row) Word(i int, known map[string]string) string {
 	return s
 }
 
-// Is reports whether column i holds this text, without making a string of it. NULL is as the empty text.
+// Is reports whether column i holds this text, without making a string. NULL counts as the empty
+// text.
 func (r *Row) Is(i int, text []byte) bool {
 	b, err := r.cells.scratch(i)
 	r.note(i, "text", err)
 	return bytes.Equal(b, text)
 }
 
-// maxWords bounds what is kept of one column.
+// maxWords bounds how many strings are kept for one column.
 const maxWords = 4096
 
 // Bool returns the boolean in column i; false for NULL.
@@ -87,7 +88,7 @@ func (r *Row) Bytes(i int) []byte {
 	return v
 }
 
-// note keeps the first column that could not be read.
+// note keeps the error of the first column that could not be read.
 func (r *Row) note(i int, what string, err error) {
 	if err != nil && r.err == nil {
 		r.err = fmt.Errorf("column %d is not %s: %w", i, what, err)

@@ -2,12 +2,12 @@ package store
 
 import "fmt"
 
-// SettlementRules are the rules by which settlement dates were computed for a while.
+// SettlementRules are the rules by which settlement dates were computed for a period.
 type SettlementRules struct {
-	Rules      string // as whoever computes dates names them; "" = not known
+	Rules      string // as the code that computes dates names them; "" = not known
 	FirstSeq   uint64 // in force for the trades from this sequence on
-	BookedFrom int64  // and for what was booked from here on, epoch milliseconds
-	ForcesFrom int64  // every settlement by hand since is known, epoch milliseconds
+	BookedFrom int64  // and for trades booked from this time on, epoch milliseconds
+	ForcesFrom int64  // every settlement by hand since this time is known, epoch milliseconds
 }
 
 // SettlementRules returns all rules that were in force, in the order in which they were noted.
@@ -22,8 +22,8 @@ func (t *Tx) SettlementRules() (all []SettlementRules, err error) {
 	return all, err
 }
 
-// AddSettlementRules notes rules that come into force after those that are known. Whoever
-// calls it keeps others from doing so (HoldCursor).
+// AddSettlementRules notes rules that come into force after the known ones. The caller must exclude
+// other callers (HoldCursor).
 func (t *Tx) AddSettlementRules(s SettlementRules) error {
 	_, err := t.Exec("insert into settlement_rules (n, rules, first_seq, booked_from, forces_from) "+
 		"values ((select count(*) from settlement_rules) + 1, $1, $2, $3, $4)",
@@ -38,7 +38,7 @@ func (t *Tx) NoteForce(tradeSeq uint64, nowMillis int64) error {
 	return err
 }
 
-// Forces gives the trades lo <= trade_seq <= hi that were settled by hand to each.
+// Forces calls each for the trades lo <= trade_seq <= hi that were settled by hand.
 func (t *Tx) Forces(lo, hi uint64, each func(tradeSeq uint64, forcedAt int64)) error {
 	return t.Query("select trade_seq, forced_at from settlement_forces where trade_seq between $1 and $2",
 		func(r *Row) error {
@@ -47,15 +47,15 @@ func (t *Tx) Forces(lo, hi uint64, each func(tradeSeq uint64, forcedAt int64)) e
 		}, lo, hi)
 }
 
-// Day returns the date in column i; ok is false for what is none, or none that a trade may
-// have: it was edited by hand, and one such row must not end a query over all.
+// Day returns the date in column i. ok is false when the column holds no date, or a date that no
+// trade may have: the row was edited by hand, and one such row must not end a query over all rows.
 func (r *Row) Day(i int) (day Date, ok bool) {
 	day, err := r.cells.date(i)
 	return day, err == nil && !r.cells.null(i) && day.known()
 }
 
-// Numbered returns n where the text in column i is prefix and n in decimal, as it would be
-// written; 0 for NULL. ok is false for any other text.
+// Numbered returns n when the text in column i is prefix followed by n in canonical decimal; 0 for
+// NULL. ok is false for any other text.
 func (r *Row) Numbered(i int, prefix string) (n uint64, ok bool) {
 	if r.cells.null(i) {
 		return 0, true
@@ -76,5 +76,5 @@ func (r *Row) Numbered(i int, prefix string) (n uint64, ok bool) {
 	return n, true
 }
 
-// errNoDate is the error of a date outside of what a trade's column holds.
+// errNoDate is the error of a date outside of the range of a trade's column.
 var errNoDate = fmt.Errorf("store: not a date of %s..%s", firstDate, lastDate)

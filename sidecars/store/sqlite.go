@@ -16,11 +16,11 @@ import (
 // sqliteFile is the database in the data directory.
 const sqliteFile = "posttrade.db"
 
-// sqliteMagic opens every SQLite file that is not empty.
+// sqliteMagic begins every SQLite file that is not empty.
 const sqliteMagic = "SQLite format 3\x00"
 
-// sqliteEngine is one file: one connection that writes, a few that read. A connection is
-// held by whoever took it out of its channel; nil there means "not opened yet".
+// sqliteEngine is one file: one connection that writes, a few that read. The goroutine that takes a
+// connection out of its channel holds it; nil in the channel means "not opened yet".
 type sqliteEngine struct {
 	path    string
 	busy    time.Duration
@@ -28,7 +28,7 @@ type sqliteEngine struct {
 	readers chan *sqliteConn
 }
 
-// openSQLite makes folder and file, and looks at the first bytes without taking a lock.
+// openSQLite makes the folder and the file, and checks the first bytes without taking a lock.
 func openSQLite(o Options) (*sqliteEngine, error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("store: make the database's folder: %w", err)
@@ -47,8 +47,8 @@ func openSQLite(o Options) (*sqliteEngine, error) {
 	return e, nil
 }
 
-// probeSQLite makes the file, closed to others (SQLite gives the log beside it the same
-// mode), and refuses one that is something else.
+// probeSQLite makes the file with no access for other users (SQLite gives the log beside it the
+// same mode), and refuses a file that is not a SQLite database.
 func probeSQLite(path string) (err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -97,7 +97,7 @@ func (e *sqliteEngine) check(ctx context.Context) error {
 	})
 }
 
-// with lends a connection to fn, opened if it was not.
+// with lends a connection to fn, and opens it first when it is not open.
 func (e *sqliteEngine) with(ctx context.Context, pool chan *sqliteConn, fn func(*sqliteConn) error) (err error) {
 	var c *sqliteConn
 	select {
@@ -115,7 +115,7 @@ func (e *sqliteEngine) with(ctx context.Context, pool chan *sqliteConn, fn func(
 	defer func() { c.rest() }() // also when fn panics
 	err = fn(c)
 	if errors.Is(err, ErrUnavailable) && !isBusy(err) {
-		// The disk failed or filled up: the next caller starts from a new connection.
+		// The disk failed or is full: the next caller starts with a new connection.
 		c.rest()
 		err = errors.Join(err, c.close())
 		c = nil
@@ -123,13 +123,13 @@ func (e *sqliteEngine) with(ctx context.Context, pool chan *sqliteConn, fn func(
 	return err
 }
 
-// dial opens one connection. synchronous=FULL is what makes a commit survive a power cut.
+// dial opens one connection. With synchronous=FULL a commit survives a power cut.
 func (e *sqliteEngine) dial(ctx context.Context, writer bool) (*sqliteConn, error) {
 	db, err := sqlite.OpenConn(e.path, sqlite.OpenReadWrite)
 	if err != nil {
 		return nil, fmt.Errorf("store: open a connection: %w", sqliteError(err))
 	}
-	db.SetBusyTimeout(0) // transact waits itself, so that it hears its context
+	db.SetBusyTimeout(0) // transact waits itself, so that it notices the end of its context
 	c := &sqliteConn{db: db, busy: e.busy, stmts: make(map[string]*sqliteStmt)}
 	pragmas := []string{"pragma journal_mode = wal", "pragma synchronous = full", "pragma foreign_keys = on",
 		"pragma trusted_schema = off", "pragma cell_size_check = on", "pragma temp_store = memory",
@@ -146,7 +146,7 @@ func (e *sqliteEngine) dial(ctx context.Context, writer bool) (*sqliteConn, erro
 }
 
 func (e *sqliteEngine) close() (err error) {
-	for range cap(e.readers) { // the readers first: the last to close folds the log into the file
+	for range cap(e.readers) { // the readers first: the last close folds the log into the file
 		err = errors.Join(err, (<-e.readers).close())
 	}
 	return errors.Join(err, (<-e.writer).close())

@@ -16,12 +16,12 @@ import (
 // sqliteConn is one connection and its prepared statements. One goroutine at a time.
 type sqliteConn struct {
 	db    *sqlite.Conn
-	busy  time.Duration // how long somebody else's lock is waited for
+	busy  time.Duration // how long to wait for another connection's lock
 	stmts map[string]*sqliteStmt
 
 	day      Date // the settlement date rendered last: rows come in runs of one date
 	dayText  string
-	textRoom []byte        // what a column is read into when nobody keeps it
+	textRoom []byte        // room for a column that no caller keeps
 	breath   ring.Breather // of the statement under way
 }
 
@@ -31,7 +31,7 @@ type sqliteStmt struct {
 	order []int
 }
 
-// rest unties the connection from the call that used it.
+// rest detaches the connection from the call that used it.
 func (c *sqliteConn) rest() {
 	if c != nil {
 		c.db.SetInterrupt(nil)
@@ -57,7 +57,7 @@ func (c *sqliteConn) transact(ctx context.Context, begin string, fn func(*Tx) er
 	defer func() { // also when fn panics
 		if !committed {
 			c.db.SetInterrupt(nil)
-			// Its own error says nothing new: SQLite has rolled back by itself then.
+			// The error of the rollback says nothing new: SQLite has already rolled back by itself.
 			_ = c.run("rollback")
 		}
 	}()
@@ -68,7 +68,7 @@ func (c *sqliteConn) transact(ctx context.Context, begin string, fn func(*Tx) er
 	if ctx.Err() != nil {
 		return ended(ctx)
 	}
-	c.db.SetInterrupt(nil) // a commit that has begun is seen through: its outcome is known
+	c.db.SetInterrupt(nil) // a commit that has begun runs to its end, so that its outcome is known
 	if err := c.patiently(context.WithoutCancel(ctx), func() error { return c.run("commit") }); err != nil {
 		return fmt.Errorf("store: commit: %w", err)
 	}
@@ -76,8 +76,8 @@ func (c *sqliteConn) transact(ctx context.Context, begin string, fn func(*Tx) er
 	return nil
 }
 
-// patiently repeats what somebody else's lock refuses, until the busy timeout. SQLite's own
-// busy handler would sleep through the end of the context.
+// patiently repeats a statement that another connection's lock refuses, until the busy timeout.
+// SQLite's own busy handler would sleep past the end of the context.
 func (c *sqliteConn) patiently(ctx context.Context, try func() error) error {
 	err := try()
 	if err != nil && ctx.Err() != nil {
@@ -95,7 +95,7 @@ func (c *sqliteConn) patiently(ctx context.Context, try func() error) error {
 		case <-pause.C:
 			if err = try(); err != nil && ctx.Err() != nil {
 				pause.Stop()
-				return ended(ctx) // it ended in the middle of the attempt
+				return ended(ctx) // the context ended during the attempt
 			}
 		case <-deadline.C:
 			pause.Stop()
@@ -110,8 +110,8 @@ func (c *sqliteConn) patiently(ctx context.Context, try func() error) error {
 
 func isBusy(err error) bool { return sqlite.ErrCode(err).ToPrimary() == sqlite.ResultBusy }
 
-// sqliteError marks what may go away by itself: a lock, a full or failing disk, a file that
-// somebody moved.
+// sqliteError marks errors that may go away by themselves: a lock, a full or failing disk, a file
+// that was moved.
 func sqliteError(err error) error {
 	if err == nil {
 		return nil
@@ -128,8 +128,8 @@ func sqliteError(err error) error {
 	return err
 }
 
-// prepare returns the statement for sql, from the cache if it was used before. SQLite numbers
-// named parameters by first appearance; their names say which argument each takes.
+// prepare returns the statement for sql, from the cache if it was used before. SQLite numbers named
+// parameters by first appearance; their names say which argument each one takes.
 func (c *sqliteConn) prepare(sql string) (*sqliteStmt, error) {
 	if s := c.stmts[sql]; s != nil {
 		return s, nil
@@ -201,7 +201,7 @@ func (s *sqliteStmt) bind(param int, arg any) error {
 	return nil
 }
 
-// run executes a statement that has no parameters and whose rows nobody wants.
+// run executes a statement that has no parameters, and ignores its rows.
 func (c *sqliteConn) run(sql string) error {
 	s, err := c.prepare(sql)
 	if err != nil {
@@ -213,7 +213,7 @@ func (c *sqliteConn) run(sql string) error {
 	return errors.Join(err, quiet(s.Reset(), err))
 }
 
-// quiet drops the error of a reset that repeats the error of the step before it.
+// quiet drops the error of a reset when it repeats the error of the step before it.
 func quiet(reset, step error) error {
 	if step != nil {
 		return nil
@@ -241,7 +241,7 @@ func (c *sqliteConn) query(_ context.Context, sql string, each func(*Row) error,
 	if err != nil {
 		return sqliteError(err)
 	}
-	defer s.Reset() // also when each panics; its error would repeat that of the step
+	defer s.Reset() // also when each panics; its error would repeat the error of the step
 	c.breath = ring.NewBreather()
 	row := &Row{cells: sqliteCells{s.Stmt, c}}
 	for {
@@ -256,7 +256,7 @@ func (c *sqliteConn) query(_ context.Context, sql string, each func(*Row) error,
 	}
 }
 
-// rowsPerBreath rows take some ten microseconds to read.
+// rowsPerBreath is how many rows are read between two breaths: some ten microseconds.
 const rowsPerBreath = 16
 
 // script runs the statements of a migration, which must not end in a comment.

@@ -11,20 +11,20 @@ import (
 	"posttrade/ring"
 )
 
-// The bare statement is what the comparator runs; ours differs by what makes it idempotent.
+// The comparator runs the bare statement; ours adds only what makes it idempotent.
 const (
 	bareInsert = "insert into trades (" + tradeColumns + ") " +
 		"values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)"
 	insertSQLite = bareInsert + " on conflict do nothing"
 )
 
-// insertTrades runs one prepared statement a row. "on conflict do nothing" without a target
+// insertTrades runs one prepared statement per row. "on conflict do nothing" without a target
 // covers both unique columns.
 func (c *sqliteConn) insertTrades(_ context.Context, rows []Trade) (inserted int, err error) {
 	return c.insertEach(insertSQLite, rows)
 }
 
-// insertEach runs an insert of tradeColumns once a row.
+// insertEach runs an insert of tradeColumns once per row.
 func (c *sqliteConn) insertEach(sql string, rows []Trade) (inserted int, err error) {
 	s, err := c.prepare(sql)
 	if err != nil {
@@ -87,7 +87,7 @@ func (n numbers) json() string {
 	return string(append(b, ']'))
 }
 
-// sqliteCells reads the row that a statement stands on.
+// sqliteCells reads the current row of a statement.
 type sqliteCells struct {
 	s *sqlite.Stmt
 	c *sqliteConn

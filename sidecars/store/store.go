@@ -27,16 +27,16 @@ func (d Dialect) String() string {
 	return "sqlite"
 }
 
-// ErrUnavailable says that the database cannot be reached, is locked, is full or is not
-// migrated: nothing is wrong with the request, try again later.
+// ErrUnavailable says that the database cannot be reached, is locked, is full or is not migrated.
+// The request is not at fault: the caller may try again later.
 var ErrUnavailable = errors.New("database is unavailable")
 
-// ErrMigration says that the schema in the database is not one that this build can use.
-// It comes together with ErrUnavailable; only a person can heal it.
+// ErrMigration says that this build cannot use the schema in the database. It comes together with
+// ErrUnavailable; only a person can repair it.
 var ErrMigration = errors.New("schema refused")
 
-// ErrDamaged says that SQLite found its file damaged. It comes together with
-// ErrUnavailable; only a person can heal it.
+// ErrDamaged says that SQLite found its file damaged. It comes together with ErrUnavailable; only a
+// person can repair it.
 var ErrDamaged = errors.New("database file is damaged")
 
 // ErrClosed says that the DB was closed. It comes together with ErrUnavailable.
@@ -45,19 +45,19 @@ var ErrClosed = errors.New("database was closed")
 // Options say where the database is.
 type Options struct {
 	URL         string        // postgres://...; "" = SQLite
-	Dir         string        // of SQLite's file, posttrade.db; made when it is missing
+	Dir         string        // of SQLite's file, posttrade.db; made when missing
 	Logger      *slog.Logger  // nil = none
 	ReadConns   int           // how many Reads run at once; 0 = 4
-	BusyTimeout time.Duration // how long to wait for somebody else's lock; 0 = 5 s
+	BusyTimeout time.Duration // how long to wait for a lock of another session; 0 = 5 s
 }
 
-// engine is what differs between the two databases.
+// engine holds the operations that differ between the two databases.
 type engine interface {
-	// connect proves that a connection can be had.
+	// connect proves that a connection can be made.
 	connect(ctx context.Context) error
 	write(ctx context.Context, fn func(*Tx) error) error
 	read(ctx context.Context, fn func(*Tx) error) error
-	// check reads the whole database where the engine has a way to do so.
+	// check reads the whole database where the engine can do so.
 	check(ctx context.Context) error
 	close() error
 }
@@ -70,23 +70,23 @@ type DB struct {
 	plan    []migration
 	log     *slog.Logger
 
-	belonging *Belonging // nil: whoever opens it may use it
+	belonging *Belonging // nil: any process that opens it may use it
 
-	life context.Context // ends with Close, and every call under way with it
+	life context.Context // ends with Close, which ends every call under way too
 	end  context.CancelCauseFunc
 
-	mu     sync.Mutex // guards closed and found, and ops against a Wait that has begun
+	mu     sync.Mutex // guards closed and found, and orders ops before a Wait
 	closed bool
 	ops    sync.WaitGroup
 
-	preparing chan struct{} // holds a token while nobody migrates
+	preparing chan struct{} // holds a token while no goroutine migrates
 	prepared  atomic.Bool   // set once, when every migration is applied
 
 	found [2]finding // of the last read and the last write; guarded by mu
 }
 
-// access is what an attempt was for. A lock stops writers and lets readers pass, so the
-// two are judged apart: else the state would change with every retry of a writer.
+// access is the purpose of an attempt. A lock stops writers and lets readers pass, so each has its
+// own finding: otherwise the state would change with every retry of a writer.
 type access uint8
 
 const (
@@ -94,15 +94,15 @@ const (
 	writing
 )
 
-// finding is what the last attempt of a kind came to: the reason why not, "" when all is
-// well, and whether it is that another history fills the database.
+// finding is the result of the last attempt of a kind: the trouble, "" when there is none, and
+// whether the trouble is that another history fills the database.
 type finding struct {
 	trouble string
 	foreign bool
 }
 
-// Open returns the database that o describes. It connects to nothing: SQLite's folder and
-// file are made (mode 0600) and looked at, a PostgreSQL URL is read. Ready does the rest.
+// Open returns the database that o describes. It connects to nothing. It makes and checks SQLite's
+// folder and file (mode 0600), or parses a PostgreSQL URL. Ready does the rest.
 func Open(o Options) (*DB, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -137,7 +137,7 @@ func Open(o Options) (*DB, error) {
 // Twin opens the same database a second time, with connections of its own.
 func (d *DB) Twin() (*DB, error) { return Open(d.options) }
 
-// Dialect says which kind of database this is.
+// Dialect returns the kind of this database.
 func (d *DB) Dialect() Dialect { return d.dialect }
 
 // State returns what the last attempt to use the database found. It does no I/O.
@@ -156,9 +156,8 @@ func (d *DB) stateLocked() (ready bool, detail string) {
 	return true, d.dialect.String()
 }
 
-// Ready connects and applies the migrations that are missing. Once that has been done it
-// costs nothing, unless the last attempt to use the database failed: then it tries an
-// empty write and an empty read.
+// Ready connects and applies the missing migrations. Once that is done, a call costs nothing unless
+// the last attempt to use the database failed: then it tries an empty write and an empty read.
 func (d *DB) Ready(ctx context.Context) error {
 	ctx, leave, err := d.enter(ctx)
 	if err != nil {
@@ -179,10 +178,10 @@ func (d *DB) Ready(ctx context.Context) error {
 	return err
 }
 
-// Write runs fn in one write transaction and commits it when fn returns nil. The error of
-// fn is returned as it is. fn may run again, in a new transaction, when the database asks
-// for that (serialization failure, deadlock), so what it leaves outside must be set, not added.
-// fn must not call Write or Read of the same DB.
+// Write runs fn in one write transaction and commits it when fn returns nil. The error of fn is
+// returned as it is. fn may run again, in a new transaction, when the database asks for that
+// (serialization failure, deadlock), so fn must set what it changes outside, not add to it. fn must
+// not call Write or Read of the same DB.
 func (d *DB) Write(ctx context.Context, fn func(*Tx) error) error {
 	return d.transact(ctx, writing, fn)
 }
@@ -208,8 +207,8 @@ func (d *DB) transact(ctx context.Context, kind access, fn func(*Tx) error) erro
 	return d.note(ctx, kind, d.engine.read(ctx, fn))
 }
 
-// Check reads the whole of a SQLite file (PRAGMA quick_check) and says what is damaged: for
-// after an unclean end. PostgreSQL looks after itself; there it is an empty read.
+// Check reads the whole of a SQLite file (PRAGMA quick_check) and reports damage. It is for a start
+// after an unclean end. PostgreSQL checks its own files; there it is an empty read.
 func (d *DB) Check(ctx context.Context) error {
 	ctx, leave, err := d.enter(ctx)
 	if err != nil {
@@ -238,7 +237,7 @@ func (d *DB) Close() error {
 
 var errClosed = fmt.Errorf("store: %w: %w", ErrUnavailable, ErrClosed)
 
-// enter counts a call in and ties its context to the life of the DB.
+// enter counts a call and ties its context to the life of the DB.
 func (d *DB) enter(ctx context.Context) (context.Context, func(), error) {
 	if ctx.Err() != nil {
 		return nil, nil, ended(ctx)
@@ -254,7 +253,7 @@ func (d *DB) enter(ctx context.Context) (context.Context, func(), error) {
 	return ctx, func() { stop(); cancel(nil); d.ops.Done() }, nil
 }
 
-// prepare connects, migrates and claims, once; whoever comes meanwhile waits.
+// prepare connects, migrates and claims, once. Other callers wait meanwhile.
 func (d *DB) prepare(ctx context.Context) error {
 	if d.prepared.Load() {
 		return nil
@@ -281,8 +280,8 @@ func (d *DB) prepare(ctx context.Context) error {
 	return d.note(ctx, writing, err)
 }
 
-// note keeps what an attempt says about the database, and logs when that is news. An error
-// of the caller's own making says nothing, and neither does a caller who went away.
+// note keeps what an attempt found about the database, and logs a change. An error that the caller
+// made itself says nothing about the database, and neither does a caller that went away.
 func (d *DB) note(ctx context.Context, kind access, err error) error {
 	trouble := ""
 	if err != nil {
@@ -305,7 +304,7 @@ func (d *DB) note(ctx context.Context, kind access, err error) error {
 	return err
 }
 
-// ended is the error of a call whose context ended before the database answered.
+// ended returns the error of a call whose context ended before the database answered.
 func ended(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	if errors.Is(cause, ErrClosed) {

@@ -9,10 +9,10 @@ import (
 	"posttrade/matcher"
 )
 
-// Status is where a trade is in its settlement.
+// Status is the state of a trade's settlement.
 type Status uint8
 
-// A trade is Processing until its settlement date is reached or someone forces it.
+// A trade is Processing until its settlement date is reached or an operator forces it.
 const (
 	Processing Status = iota
 	Settled
@@ -58,7 +58,7 @@ type Trade struct {
 	Sequence       uint64 // the inputSeq of the command that executed it; 0 = unknown
 }
 
-// tradeIDPrefix opens every trade id.
+// tradeIDPrefix begins every trade id.
 const tradeIDPrefix = "trd-"
 
 // TradeID returns the id of a trade sequence.
@@ -68,8 +68,8 @@ func TradeID(tradeSeq uint64) string {
 	return string(strconv.AppendUint(b, tradeSeq, 10))
 }
 
-// ParseTradeID returns the trade sequence of an id; false for anything that TradeID
-// would not have written, and for a number that no column can hold.
+// ParseTradeID returns the trade sequence of an id; false for any text that TradeID would not have
+// written, and for a number that no column can hold.
 func ParseTradeID(id string) (tradeSeq uint64, ok bool) {
 	digits, found := strings.CutPrefix(id, tradeIDPrefix)
 	if !found || digits == "" || digits[0] < '1' || digits[0] > '9' {
@@ -90,7 +90,7 @@ func sideText(s matcher.Side) (string, bool) {
 	return "", false
 }
 
-// check says why a trade cannot be a row, before anything of its batch is written.
+// check returns why a trade cannot be a row. It runs before any row of the batch is written.
 func (t *Trade) check() error {
 	_, side := sideText(t.Side)
 	switch {
@@ -110,7 +110,7 @@ func (t *Trade) check() error {
 	return nil
 }
 
-// What a date column of either dialect holds.
+// The range of a date column in either dialect.
 const (
 	firstDate Date = -719162 // 0001-01-01
 	lastDate  Date = 2932896 // 9999-12-31

@@ -17,15 +17,16 @@ type TradeFilter struct {
 	Limit                int    // 0 = no limit
 }
 
-// tradeColumns are the columns of a Trade, in the order in which everything here has them.
+// tradeColumns are the columns of a Trade, in the order that all code here uses.
 const tradeColumns = "id, trade_seq, account_id, security, side, quantity, price, status, settlement_date, " +
 	"executed_at, booked_at, updated_at, order_id, sequence"
 
 const selectTrades = "select " + tradeColumns + " from trades"
 
-// InsertTrades adds rows and returns how many it added. A row whose id or trade sequence is
-// there already, in the table or earlier in rows, changes nothing. Nothing is added when a row is not one
-// (no id, a number no column can hold). Cost: one statement a row on SQLite, one COPY on PostgreSQL.
+// InsertTrades adds rows and returns how many it added. A row changes nothing when its id or trade
+// sequence exists already, in the table or earlier in rows. When a row is invalid (no id, a number
+// no column can hold), nothing is added. Cost: one statement per row on SQLite, one COPY on
+// PostgreSQL.
 func (t *Tx) InsertTrades(rows []Trade) (inserted int, err error) {
 	if err := t.usable("insert trades"); err != nil {
 		return 0, err
@@ -51,8 +52,8 @@ func (t *Tx) Trade(id string) (trade Trade, found bool, err error) {
 	return trade, found, err
 }
 
-// TradesBySeq gives the trades with lo <= trade_seq <= hi to each, ascending. The Trade is
-// used again for the next call; its strings may be kept.
+// TradesBySeq calls each for the trades with lo <= trade_seq <= hi, ascending. The Trade is reused
+// for the next call; its strings may be kept.
 func (t *Tx) TradesBySeq(lo, hi uint64, each func(*Trade) error) error {
 	if lo > hi || lo > math.MaxInt64 {
 		return nil
@@ -61,8 +62,8 @@ func (t *Tx) TradesBySeq(lo, hi uint64, each func(*Trade) error) error {
 		lo, min(hi, math.MaxInt64))
 }
 
-// Trades gives the trades that f selects to each, by ascending trade_seq. The Trade is used
-// again for the next call; its strings may be kept.
+// Trades calls each for the trades that f selects, by ascending trade_seq. The Trade is reused for
+// the next call; its strings may be kept.
 func (t *Tx) Trades(f TradeFilter, each func(*Trade) error) error {
 	if f.Accounts != nil && len(f.Accounts) == 0 || f.AfterSeq >= math.MaxInt64 {
 		return nil
@@ -70,7 +71,7 @@ func (t *Tx) Trades(f TradeFilter, each func(*Trade) error) error {
 	var sql strings.Builder
 	var args []any
 	sql.WriteString(selectTrades)
-	// One text per set of conditions, so that a statement cache stays small: numbers are
+	// There is one text per set of conditions, so that a statement cache stays small: numbers are
 	// arguments, and so is a list of accounts.
 	where := func(condition string, arg any) {
 		args = append(args, arg)
@@ -112,13 +113,13 @@ func (t *Tx) Trades(f TradeFilter, each func(*Trade) error) error {
 	return t.walk(sql.String(), each, args...)
 }
 
-// CountTrades returns how many trades there are. It reads all of an index.
+// CountTrades returns how many trades there are. It reads the whole of an index.
 func (t *Tx) CountTrades() (n int64, err error) {
 	err = t.Query("select count(*) from trades", func(r *Row) error { n = r.Int64(0); return nil })
 	return n, err
 }
 
-// walk reads trades. Securities are few and come again and again: each is kept once.
+// walk reads trades. There are few securities and they repeat, so each string is kept once.
 func (t *Tx) walk(sql string, each func(*Trade) error, args ...any) error {
 	var trade Trade
 	tickers := make(map[string]string)
@@ -156,7 +157,7 @@ func (r *Row) trade(trade *Trade, tickers map[string]string) error {
 	return r.err
 }
 
-// is compares a text column without a copy of it.
+// is compares a text column with word, without copying it.
 func (r *Row) is(i int, word string) bool {
 	b, err := r.cells.scratch(i)
 	r.note(i, "text", err)

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Tx is one transaction or one snapshot. It belongs to the function it was given to.
+// Tx is one transaction or one snapshot. It belongs to the function that received it.
 type Tx struct {
 	ctx     context.Context
 	dialect Dialect
@@ -25,10 +25,10 @@ type conn interface {
 	insertTrades(ctx context.Context, rows []Trade) (inserted int, err error)
 }
 
-// errWalking is the mistake of using a Tx inside of a query's each.
+// errWalking is the error of using a Tx inside of a query's each.
 var errWalking = errors.New("a statement while the rows of a query are being walked")
 
-// Dialect says which kind of database this transaction is on.
+// Dialect returns the kind of database of this transaction.
 func (t *Tx) Dialect() Dialect { return t.dialect }
 
 // Exec runs one statement and returns how many rows it touched. Placeholders are $1..$n in
@@ -42,8 +42,8 @@ func (t *Tx) Exec(sql string, args ...any) (affected int64, err error) {
 	return affected, t.fail("exec", sql, err)
 }
 
-// Query runs one statement and gives each of its rows to each, in order. The Row is valid
-// during the call only. An error of each ends the query and is returned as it is.
+// Query runs one statement and calls each for its rows, in order. The Row is valid during the call
+// only. An error of each ends the query and is returned as it is.
 func (t *Tx) Query(sql string, each func(*Row) error, args ...any) error {
 	if err := t.usable(sql); err != nil {
 		return err
@@ -64,7 +64,7 @@ func (t *Tx) Query(sql string, each func(*Row) error, args ...any) error {
 	return t.fail("query", sql, err)
 }
 
-// Cursor returns how far the named follower has come: 0 when it has not begun.
+// Cursor returns the position of the named follower: 0 when it has not begun.
 func (t *Tx) Cursor(name string) (value uint64, err error) {
 	err = t.Query("select value from cursors where name = $1", func(r *Row) error {
 		value = uint64(r.Int64(0))
@@ -73,9 +73,9 @@ func (t *Tx) Cursor(name string) (value uint64, err error) {
 	return value, err
 }
 
-// HoldCursor returns how far the named follower has come, as Cursor does, and keeps
-// everybody else from moving it until this transaction ends, on PostgreSQL too: the
-// row is made, or written over with what it holds, and so locked.
+// HoldCursor returns the position of the named follower, as Cursor does. Until this transaction
+// ends no other transaction can move it, on PostgreSQL too: the statement inserts the row, or
+// overwrites it with its own value, and so locks it.
 func (t *Tx) HoldCursor(name string) (value uint64, err error) {
 	err = t.Query("insert into cursors (name, value) values ($1, 0) "+
 		"on conflict (name) do update set value = cursors.value returning value", func(r *Row) error {
@@ -85,12 +85,12 @@ func (t *Tx) HoldCursor(name string) (value uint64, err error) {
 	return value, err
 }
 
-// SetCursor notes how far the named follower has come, in this transaction.
+// SetCursor notes the position of the named follower, in this transaction.
 func (t *Tx) SetCursor(name string, value uint64) error {
 	return t.SetCursors(Cursor{name, value})
 }
 
-// Cursor is how far the named follower has come.
+// Cursor is the position of the named follower.
 type Cursor struct {
 	Name  string
 	Value uint64
@@ -116,7 +116,7 @@ func (t *Tx) SetCursors(cursors ...Cursor) error {
 	return err
 }
 
-// usable refuses a statement on a transaction that cannot take one.
+// usable refuses a statement on a transaction that cannot run one.
 func (t *Tx) usable(sql string) error {
 	if t.failed != nil {
 		return t.failed
@@ -143,8 +143,8 @@ func (t *Tx) fail(verb, sql string, err error) error {
 	return err
 }
 
-// finish is what a transaction ends with, given what its function returned: a failed
-// statement is an error even when the function swallowed it.
+// finish returns the result of a transaction, given what its function returned: a failed statement
+// is an error even when the function ignored it.
 func (t *Tx) finish(err error) error {
 	if err == nil {
 		return t.failed
@@ -152,7 +152,7 @@ func (t *Tx) finish(err error) error {
 	return err
 }
 
-// brief is enough of a statement to recognise it by.
+// brief returns enough of a statement to recognise it by.
 func brief(sql string) string {
 	const most = 60
 	sql = strings.Join(strings.Fields(sql), " ")

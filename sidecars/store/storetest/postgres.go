@@ -12,8 +12,8 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// havePostgres says whether PostgreSQL can be tested. A server that is there but does not
-// work is a failure, never a reason to test less.
+// havePostgres reports whether PostgreSQL can be tested. A server that exists but does not work is
+// a failure, never a reason to test less.
 func havePostgres(t testing.TB) bool {
 	t.Helper()
 	_, err := theServer()
@@ -27,7 +27,7 @@ func havePostgres(t testing.TB) bool {
 	return false
 }
 
-// sqliteAlone says whether testing SQLite alone will do, given why there is no PostgreSQL.
+// sqliteAlone reports whether testing only SQLite is enough, given why there is no PostgreSQL.
 func sqliteAlone(err error, ci string) bool { return errors.Is(err, errNoPostgres) && ci != "true" }
 
 // freshPostgres makes a database that is removed with the test and returns its URL.
@@ -57,8 +57,8 @@ func (s *server) administer(ctx context.Context, sql string) error {
 	return store.Administer(ctx, s.admin.String(), sql)
 }
 
-// Terminate ends every client's session of a PostgreSQL database but the one that says so, the
-// way an operator or a restart of the server does: those in a transaction lose it.
+// Terminate ends every client session of a PostgreSQL database except its own, as an operator or a
+// restart of the server does. Sessions in a transaction lose it.
 func Terminate(t testing.TB, db *store.DB) {
 	t.Helper()
 	other := twin(t, db)
@@ -70,7 +70,7 @@ func Terminate(t testing.TB, db *store.DB) {
 			return tx.Query("select pg_terminate_backend(pid, 10000) from pg_stat_activity "+
 				"where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'",
 				func(r *store.Row) error {
-					// Also of a session that ended by itself since the list was made: a new list is without it.
+					// False also for a session that ended by itself since the list was made: a new list lacks it.
 					again = again || !r.Bool(0)
 					return nil
 				})
@@ -81,15 +81,15 @@ func Terminate(t testing.TB, db *store.DB) {
 	}
 }
 
-// Cut opens a fresh PostgreSQL database through a network that can be cut. It fails where
-// there is no PostgreSQL: ask Dialects first.
+// Cut opens a fresh PostgreSQL database through a network that can be cut. It fails where there is
+// no PostgreSQL: check Dialects first.
 func Cut(t testing.TB) (*store.DB, *Proxy) {
 	t.Helper()
 	o, proxy := CutOptions(t)
 	return OpenWith(t, o), proxy
 }
 
-// CutOptions is Cut without the opening.
+// CutOptions is Cut without opening the database.
 func CutOptions(t testing.TB) (store.Options, *Proxy) {
 	t.Helper()
 	return Behind(t, store.Options{URL: freshPostgres(t)})

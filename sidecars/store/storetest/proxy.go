@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Proxy is a stretch of network: a listener on loopback before a server. It begins whole.
+// Proxy stands for the network in front of a server: a listener on loopback. It begins whole.
 type Proxy struct {
 	listener         net.Listener
 	network, address string // of the server
@@ -20,7 +20,7 @@ type Proxy struct {
 	conns  map[net.Conn]struct{}
 }
 
-// newProxy listens on a free port; it ends with the test.
+// newProxy listens on a free port. The proxy ends with the test.
 func newProxy(t testing.TB, network, address string) *Proxy {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -50,18 +50,18 @@ func (p *Proxy) Cut() {
 	p.broken = true
 	p.moved.Broadcast()
 	for c := range p.conns {
-		_ = c.Close() // both ends are closed by whoever sees it first
+		_ = c.Close() // the goroutine that sees it first closes both ends
 	}
 }
 
-// Hold lets nothing through until Heal, and tells nobody: a network that swallows.
+// Hold lets no byte through until Heal, and closes no connection: neither end is told.
 func (p *Proxy) Hold() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.held = true
 }
 
-// Heal makes the network whole again: what was held goes on, new connections come through.
+// Heal makes the network whole again: held bytes go on, new connections come through.
 func (p *Proxy) Heal() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -108,8 +108,8 @@ func (p *Proxy) serve(client net.Conn) {
 	p.forget(client, server)
 }
 
-// carry copies until one end closes, and then closes both. How a connection ends is the
-// test's business, so no error is reported.
+// carry copies until one end closes, and then closes both. The test judges how a connection ends,
+// so carry reports no error.
 func (p *Proxy) carry(to, from net.Conn) {
 	room := make([]byte, 64<<10)
 	for open := true; open; {

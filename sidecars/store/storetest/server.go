@@ -25,13 +25,13 @@ const serverVariable = "POSTTRADE_TEST_POSTGRES"
 // errNoPostgres says that there is neither a server nor the programs to start one.
 var errNoPostgres = errors.New("neither " + serverVariable + " nor the programs postgres and initdb are there")
 
-// theServer is the one value of package state in this module: a server takes a second to
-// start, so all tests of a binary share one, and without a TestMain there is no other place for it.
+// theServer is the only package state in this module. A server takes a second to start, so all
+// tests of a binary share one, and without a TestMain there is no other place for it.
 var theServer = sync.OnceValues(startServer)
 
-// server is where databases can be made.
+// server is a server in which databases can be made.
 type server struct {
-	admin    *url.URL // of a database that is always there
+	admin    *url.URL // of a database that always exists
 	keeper   *exec.Cmd
 	lifeline *os.File // the keeper ends the server when this closes, which the end of the process does
 }
@@ -52,11 +52,11 @@ func startServer() (*server, error) {
 	return startPrivate(programs, nil)
 }
 
-// debianPrograms is where Debian has a folder for each major version.
+// debianPrograms is the folder in which Debian has a folder for each major version.
 const debianPrograms = "/usr/lib/postgresql"
 
-// findPrograms returns the folder that holds initdb and postgres: that of PATH, or the newest
-// of those in Debian's place.
+// findPrograms returns the folder that holds initdb and postgres: the one in PATH, or the newest of
+// Debian's.
 func findPrograms(debian string) (string, error) {
 	folders, _ := filepath.Glob(debian + "/*/bin")
 	slices.SortFunc(folders, func(a, b string) int { return major(b) - major(a) })
@@ -79,11 +79,11 @@ func major(folder string) int {
 	return n
 }
 
-// keeperScript starts the server and ends it when its standard input closes. The test
-// process holds the other end and never writes: the kernel closes it when that process ends,
-// be it by a return, a panic, a timeout or SIGKILL. Signals of the terminal are not for it.
+// keeperScript starts the server and ends it when its standard input closes. The test process holds
+// the other end and never writes. The kernel closes that end when the process ends, by a return, a
+// panic, a timeout or SIGKILL. The keeper ignores the signals of the terminal.
 //
-// "ready" or the reason why not goes to standard output. $1 the programs, $2 the folder.
+// It writes "ready" or the reason why not to standard output. $1 the programs, $2 the folder.
 const keeperScript = `
 trap '' INT TERM HUP QUIT
 if ! "$1/initdb" -D "$2/data" -U postgres -A trust -E UTF8 --locale=C --no-sync >"$2/log" 2>&1; then
@@ -99,11 +99,11 @@ wait $server
 rm -rf "$2"
 `
 
-// startPrivate starts the keeper and waits until the server takes connections. A witness is
-// a file that keeper and server hold open for as long as they live; nil = none.
+// startPrivate starts the keeper and waits until the server takes connections. The keeper and the
+// server hold the file witness open for as long as they live; nil = none.
 func startPrivate(programs string, witness *os.File) (*server, error) {
 	dir, err := os.MkdirTemp("", "posttrade-pg-")
-	const longest = 80 // of a socket's path the system takes 107 bytes
+	const longest = 80 // the system allows 107 bytes for a socket's path
 	if err == nil && len(dir) > longest {
 		long := dir
 		dir, err = os.MkdirTemp("/tmp", "posttrade-pg-")
@@ -137,8 +137,8 @@ func startPrivate(programs string, witness *os.File) (*server, error) {
 	return s, s.await(dir)
 }
 
-// launch starts the keeper with a pipe on either side of it, without a goroutine: what uses
-// this rig may well look for goroutines that were left behind.
+// launch starts the keeper with a pipe to it and one from it, and without a goroutine: the tests
+// that use this rig may check for goroutines that were left behind.
 func (s *server) launch() error {
 	in, lifeline, err := os.Pipe()
 	if err != nil {
@@ -183,7 +183,7 @@ func (s *server) await(dir string) error {
 	}
 }
 
-// unprivileged is the user of Debian's package, or nobody.
+// unprivileged returns the user of Debian's package, or the user nobody.
 func unprivileged() (*syscall.Credential, error) {
 	who, err := user.Lookup("postgres")
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// patience bounds what the rig itself waits for; it ends a test that hangs.
+// patience bounds how long the rig itself waits; it ends a test that hangs.
 const patience = 60 * time.Second
 
-// Each runs test once a dialect, on a fresh database that is migrated already.
+// Each runs test once per dialect, on a fresh database that is migrated already.
 func Each(t *testing.T, test func(t *testing.T, db *store.DB)) {
 	t.Helper()
 	for _, d := range Dialects(t) {
@@ -21,9 +21,9 @@ func Each(t *testing.T, test func(t *testing.T, db *store.DB)) {
 	}
 }
 
-// EachInFull is Each, but with -short the test runs on one dialect only, which its name
-// chooses: of many tests every dialect gets its share. It is for tests of what is above
-// the database; those of concurrency want Each.
+// EachInFull is Each, but with -short the test runs on one dialect only. The test's name chooses
+// it, so that of many tests every dialect gets its share. It is for tests of the layers above the
+// database; tests of concurrency use Each.
 func EachInFull(t *testing.T, test func(t *testing.T, db *store.DB)) {
 	t.Helper()
 	if !testing.Short() {
@@ -34,15 +34,15 @@ func EachInFull(t *testing.T, test func(t *testing.T, db *store.DB)) {
 	t.Run(d.String(), func(t *testing.T) { test(t, Open(t, d)) })
 }
 
-// chosen is one of all, always the same for a name.
+// chosen returns one of all, always the same for a name.
 func chosen(name string, all []store.Dialect) store.Dialect {
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(name)) // it never fails
 	return all[sum.Sum32()%uint32(len(all))]
 }
 
-// Dialects returns the dialects that can be tested here. One without PostgreSQL is told once
-// a test, and is a failure where CI=true.
+// Dialects returns the dialects that can be tested here. A missing PostgreSQL is logged once per
+// test, and is a failure where CI=true.
 func Dialects(t testing.TB) []store.Dialect {
 	t.Helper()
 	if !havePostgres(t) {
@@ -57,8 +57,8 @@ func Open(t testing.TB, dialect store.Dialect) *store.DB {
 	return OpenWith(t, Options(t, dialect))
 }
 
-// Options names a fresh, empty database of the dialect. It is removed with the test.
-// A lock is waited for as long as a slow machine may need: a test that wants less says so.
+// Options names a fresh, empty database of the dialect. It is removed with the test. The wait for a
+// lock is as long as a slow machine may need: a test that wants a shorter one sets it.
 func Options(t testing.TB, dialect store.Dialect) store.Options {
 	t.Helper()
 	o := store.Options{BusyTimeout: patience}
@@ -137,8 +137,8 @@ func Lock(t testing.TB, db *store.DB) (unlock func()) {
 	return unlock
 }
 
-// lockTables locks every table of the schema against writers; SQLite's transaction has
-// done so by beginning.
+// lockTables locks every table of the schema against writers. SQLite's transaction has done so when
+// it began.
 func lockTables(tx *store.Tx) error {
 	if tx.Dialect() == store.SQLite {
 		return nil
