@@ -77,7 +77,8 @@ func OpenBareCopy(ctx context.Context, databaseURL string) (*Bare, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = c.exec(ctx, "create schema "+bareSchema+"; set search_path = "+bareSchema+"; "+definition, nil)
+	_, err = c.exec(ctx,
+		"create schema "+bareSchema+"; set search_path = "+bareSchema+"; "+definition, nil)
 	if err != nil {
 		c.close()
 		return nil, fmt.Errorf("store: compare: %w", err)

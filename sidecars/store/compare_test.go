@@ -15,16 +15,21 @@ import (
 // else it would compare something else.
 func TestComparatorsWriteEveryRow(t *testing.T) {
 	dir := t.TempDir()
-	writesEachOnce(t, func(ctx context.Context) (*store.Bare, error) { return store.OpenBareInsert(ctx, dir) })
+	writesEachOnce(t, func(ctx context.Context) (*store.Bare, error) {
+		return store.OpenBareInsert(ctx, dir)
+	})
 	if _, err := store.OpenBareInsert(t.Context(), dir); err == nil {
 		t.Error("a folder with a database in it is accepted")
 	}
 	withPostgres(t, func(t *testing.T) {
 		o := storetest.Options(t, store.Postgres)
 		for range 2 { // the table goes each time
-			writesEachOnce(t, func(ctx context.Context) (*store.Bare, error) { return store.OpenBareCopy(ctx, o.URL) })
+			writesEachOnce(t, func(ctx context.Context) (*store.Bare, error) {
+				return store.OpenBareCopy(ctx, o.URL)
+			})
 		}
-		if _, err := store.OpenBareCopy(t.Context(), "postgres://127.0.0.1:1/nobody?sslmode=disable"); err == nil {
+		if _, err := store.OpenBareCopy(t.Context(),
+			"postgres://127.0.0.1:1/nobody?sslmode=disable"); err == nil {
 			t.Error("no error without a server")
 		}
 	})
@@ -43,7 +48,8 @@ func writesEachOnce(t *testing.T, open func(context.Context) (*store.Bare, error
 		}
 	}
 	for _, i := range []int{0, 99, 100, 1049} {
-		if err := b.Write(t.Context(), rows[i:i+1]); err == nil || !strings.Contains(strings.ToLower(err.Error()), "unique") {
+		if err := b.Write(t.Context(), rows[i:i+1]); err == nil ||
+			!strings.Contains(strings.ToLower(err.Error()), "unique") {
 			t.Errorf("row %d a second time: %v", i, err)
 		}
 	}

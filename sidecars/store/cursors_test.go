@@ -26,14 +26,16 @@ func TestSeveralCursorsMoveTogether(t *testing.T) {
 		if err := set(store.Cursor{Name: "b", Value: 5}); err != nil {
 			t.Fatal(err)
 		}
-		if err := set(store.Cursor{Name: "a", Value: 1}, store.Cursor{Name: "b", Value: 2}, store.Cursor{Name: "c", Value: math.MaxInt64}); err != nil {
+		if err := set(store.Cursor{Name: "a", Value: 1}, store.Cursor{Name: "b", Value: 2},
+			store.Cursor{Name: "c", Value: math.MaxInt64}); err != nil {
 			t.Fatal(err)
 		}
 		wantCursors(1, 2, math.MaxInt64)
 		if err := set(); err != nil {
 			t.Errorf("no cursor at all: %v", err)
 		}
-		if err := set(store.Cursor{Name: "a", Value: 9}, store.Cursor{Name: "b", Value: 1 << 63}); err == nil {
+		if err := set(store.Cursor{Name: "a", Value: 9},
+			store.Cursor{Name: "b", Value: 1 << 63}); err == nil {
 			t.Error("a value that no column can hold was taken")
 		}
 		wantCursors(1, 2, math.MaxInt64)

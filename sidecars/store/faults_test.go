@@ -64,7 +64,8 @@ func TestALockHeldBySomebodyElseIsUnavailable(t *testing.T) {
 			}
 			mustBe(t, allTrades(t, db), someTrades(1, 10))
 			// Ready came at the start, from the connection that held the lock, and at the end.
-			if got := text.String(); strings.Count(got, "not available") != 1 || strings.Count(got, "database is ready") != 3 {
+			if got := text.String(); strings.Count(got, "not available") != 1 ||
+				strings.Count(got, "database is ready") != 3 {
 				t.Errorf("a change of state is one line:\n%s", got)
 			}
 		})
@@ -108,7 +109,8 @@ func TestCloseEndsWhatIsUnderWay(t *testing.T) {
 			go func() {
 				done <- db.Read(t.Context(), func(tx *store.Tx) error {
 					close(inside)
-					return tx.Query("with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n",
+					return tx.Query(
+						"with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n",
 						func(*store.Row) error { return nil })
 				})
 			}()
@@ -184,7 +186,8 @@ func TestCheckFindsADamagedPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	db = storetest.OpenWith(t, store.Options{Dir: dir})
-	if err := db.Check(t.Context()); !errors.Is(err, store.ErrDamaged) || !errors.Is(err, store.ErrUnavailable) {
+	if err := db.Check(t.Context()); !errors.Is(err, store.ErrDamaged) ||
+		!errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("a page of rubbish: %v", err)
 	}
 	if ready, detail := db.State(); ready || !strings.Contains(detail, "damaged") {
@@ -220,7 +223,8 @@ func TestOpenRefusesWhatCannotBeADatabase(t *testing.T) {
 	}
 	other := filepath.Join(dir, "other")
 	short := filepath.Join(dir, "short")
-	for d, text := range map[string]string{other: "this is a text file, not a database", short: "SQL"} {
+	for d, text := range map[string]string{other: "this is a text file, not a database",
+		short: "SQL"} {
 		if err := os.Mkdir(d, 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -230,8 +234,9 @@ func TestOpenRefusesWhatCannotBeADatabase(t *testing.T) {
 	}
 	const password = "s3cr#t/p@ss"
 	for name, o := range map[string]store.Options{
-		"folder is a file": {Dir: plain}, "file is something else": {Dir: other}, "file is too short": {Dir: short},
-		"another scheme": {URL: "mysql://u:" + password + "@h/db"}, "no URL": {URL: password},
+		"folder is a file": {Dir: plain}, "file is something else": {Dir: other},
+		"file is too short": {Dir: short},
+		"another scheme":    {URL: "mysql://u:" + password + "@h/db"}, "no URL": {URL: password},
 		"bad port":     {URL: "postgres://u:" + password + "@h:port/db"},
 		"bad escape":   {URL: "postgres://u:%zz" + password + "@h/db"},
 		"bad sslmode":  {URL: "postgres://u:secret@h/db?sslmode=" + password},

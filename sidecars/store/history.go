@@ -107,7 +107,8 @@ func (t *Tx) History() (h History, found bool, err error) {
 // first row of a history must call it: of two journals with the same genesis record, one commits
 // first, and the other finds its mark.
 func (t *Tx) MarkOrigin(origin uint64) error {
-	n, err := t.Exec("update history set origin = $1 where id = 1 and origin in (0, $2)", origin, origin)
+	n, err := t.Exec("update history set origin = $1 where id = 1 and origin in (0, $2)",
+		origin, origin)
 	if err != nil || n > 0 {
 		return err
 	}

@@ -36,14 +36,17 @@ func wantForeign(t *testing.T, db *store.DB, want bool) {
 	t.Helper()
 	ran := false
 	touch := func(*store.Tx) error { ran = true; return nil }
-	for i, err := range []error{db.Write(t.Context(), touch), db.Read(t.Context(), touch), db.Ready(t.Context())} {
-		if got := errors.Is(err, store.ErrForeign); got != want || want && !errors.Is(err, store.ErrUnavailable) {
+	for i, err := range []error{db.Write(t.Context(), touch),
+		db.Read(t.Context(), touch), db.Ready(t.Context())} {
+		if got := errors.Is(err, store.ErrForeign); got != want ||
+			want && !errors.Is(err, store.ErrUnavailable) {
 			t.Errorf("call %d: %v, foreign %v wanted", i, err, want)
 		}
 	}
 	ready, detail := db.State()
 	if ran == want || db.Foreign() != want || ready == want {
-		t.Errorf("ran %v, foreign %v, state %v %q; foreign %v wanted", ran, db.Foreign(), ready, detail, want)
+		t.Errorf("ran %v, foreign %v, state %v %q; foreign %v wanted", ran,
+			db.Foreign(), ready, detail, want)
 	}
 }
 
@@ -85,7 +88,10 @@ func TestDatabaseBelongsToTheFirstTradeOfOneGenesis(t *testing.T) {
 		}
 		both.Wait()
 		var mark store.History
-		if err := db.Read(t.Context(), func(tx *store.Tx) (err error) { mark, _, err = tx.History(); return err }); err != nil {
+		if err := db.Read(t.Context(), func(tx *store.Tx) (err error) {
+			mark, _, err = tx.History()
+			return err
+		}); err != nil {
 			t.Fatal(err)
 		}
 		wantForeign(t, a, mark.Origin != 7)
@@ -101,7 +107,10 @@ func TestDatabaseWithoutAMarkIsMarkedOnlyWhenItsRowsAgree(t *testing.T) {
 		h := store.History{Genesis: store.GenesisMark([]byte("ours")), Origin: 5}
 		wantForeign(t, journalOf(t, db, &h, errRows), true)
 		found := true
-		if err := db.Read(t.Context(), func(tx *store.Tx) (err error) { _, found, err = tx.History(); return err }); err != nil || found {
+		if err := db.Read(t.Context(), func(tx *store.Tx) (err error) {
+			_, found, err = tx.History()
+			return err
+		}); err != nil || found {
 			t.Fatalf("marked %v, %v", found, err)
 		}
 		wantForeign(t, journalOf(t, db, &h, nil), false)

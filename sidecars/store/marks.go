@@ -37,7 +37,9 @@ const maxSecurityBytes = 32
 // never changes: the same marks again are accepted and change nothing, other marks are ErrConflict.
 // A value that cannot be a mark is ErrMark.
 func (t *Tx) PutMarks(session Date, version uint32, marks []Mark, nowMillis int64) error {
-	sorted := slices.SortedFunc(slices.Values(marks), func(a, b Mark) int { return cmp.Compare(a.Security, b.Security) })
+	sorted := slices.SortedFunc(slices.Values(marks), func(a, b Mark) int {
+		return cmp.Compare(a.Security, b.Security)
+	})
 	if version == 0 {
 		return fmt.Errorf("store: put marks version=0: %w", ErrMark)
 	}
@@ -55,8 +57,9 @@ func (t *Tx) PutMarks(session Date, version uint32, marks []Mark, nowMillis int6
 	}
 	sum := marksSHA256(sorted)
 	// Two writers meet at this row: the second waits for the first, and then finds the row.
-	added, err := t.Exec("insert into eod_price_sets (session_date, version, marks, sha256, published_at) "+
-		"values ($1, $2, $3, $4, $5) on conflict do nothing", session, version, len(sorted), sum, nowMillis)
+	added, err := t.Exec(
+		"insert into eod_price_sets (session_date, version, marks, sha256, published_at) "+
+			"values ($1, $2, $3, $4, $5) on conflict do nothing", session, version, len(sorted), sum, nowMillis)
 	if err != nil {
 		return err
 	}
@@ -86,7 +89,8 @@ func (t *Tx) Marks(session Date, version uint32) (marks []Mark, found bool, err 
 		return nil, false, err
 	}
 	marks = make([]Mark, 0, min(count, 1<<16))
-	err = t.Query("select security, price, quality from eod_prices where session_date = $1 and version = $2",
+	err = t.Query(
+		"select security, price, quality from eod_prices where session_date = $1 and version = $2",
 		func(r *Row) error {
 			marks = append(marks, Mark{Security: r.Text(0), Price: r.Int64(1), Quality: r.Text(2)})
 			return nil
@@ -96,12 +100,14 @@ func (t *Tx) Marks(session Date, version uint32) (marks []Mark, found bool, err 
 	}
 	slices.SortFunc(marks, func(a, b Mark) int { return cmp.Compare(a.Security, b.Security) })
 	if int64(len(marks)) != count || marksSHA256(marks) != published {
-		return nil, false, fmt.Errorf("store: marks sessionDate=%s version=%d: %w", session, version, ErrMarksChanged)
+		return nil, false, fmt.Errorf("store: marks sessionDate=%s version=%d: %w",
+			session, version, ErrMarksChanged)
 	}
 	return marks, true, nil
 }
 
-func (t *Tx) marksHeader(session Date, version uint32) (count int64, sum string, found bool, err error) {
+func (t *Tx) marksHeader(session Date,
+	version uint32) (count int64, sum string, found bool, err error) {
 	err = t.Query("select marks, sha256 from eod_price_sets where session_date = $1 and version = $2",
 		func(r *Row) error {
 			count, sum, found = r.Int64(0), r.Text(1), true
@@ -137,7 +143,8 @@ func markTicker(text string) bool {
 func markQuality(text string) bool {
 	for i := range len(text) {
 		c := text[i]
-		if !('A' <= c && c <= 'Z' || 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '.' || c == '_' || c == '-') {
+		if !('A' <= c && c <= 'Z' || 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '.' ||
+			c == '_' || c == '-') {
 			return false
 		}
 	}

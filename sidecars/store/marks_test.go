@@ -13,12 +13,16 @@ import (
 
 const marksNow = 1_790_000_000_000
 
-func putMarks(t *testing.T, db *store.DB, session store.Date, version uint32, marks ...store.Mark) error {
+func putMarks(t *testing.T, db *store.DB, session store.Date, version uint32,
+	marks ...store.Mark) error {
 	t.Helper()
-	return db.Write(t.Context(), func(tx *store.Tx) error { return tx.PutMarks(session, version, marks, marksNow) })
+	return db.Write(t.Context(), func(tx *store.Tx) error {
+		return tx.PutMarks(session, version, marks, marksNow)
+	})
 }
 
-func readMarks(t *testing.T, db *store.DB, session store.Date, version uint32) (marks []store.Mark, found bool, err error) {
+func readMarks(t *testing.T, db *store.DB, session store.Date,
+	version uint32) (marks []store.Mark, found bool, err error) {
 	t.Helper()
 	err = db.Read(t.Context(), func(tx *store.Tx) error {
 		marks, found, err = tx.Marks(session, version)
@@ -36,7 +40,8 @@ func TestMarksAreImmutable(t *testing.T) {
 			t.Fatalf("before the first: %v %t %v", marks, found, err)
 		}
 		for range 2 { // the same again, in another order, is nothing new
-			if err := errors.Join(putMarks(t, db, session, 1, b, a), putMarks(t, db, session, 1, a, b)); err != nil {
+			if err := errors.Join(putMarks(t, db, session, 1, b, a),
+				putMarks(t, db, session, 1, a, b)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -54,7 +59,8 @@ func TestMarksAreImmutable(t *testing.T) {
 			}
 		}
 		// Other sets stand beside it, an empty one too.
-		if err := errors.Join(putMarks(t, db, session, 1<<32-1, a), putMarks(t, db, session+1, 1)); err != nil {
+		if err := errors.Join(putMarks(t, db, session, 1<<32-1, a),
+			putMarks(t, db, session+1, 1)); err != nil {
 			t.Fatal(err)
 		}
 		for _, tt := range []struct {
@@ -62,7 +68,8 @@ func TestMarksAreImmutable(t *testing.T) {
 			version uint32
 			found   bool
 			want    []store.Mark
-		}{{session, 1, true, []store.Mark{a, b}}, {session, 1<<32 - 1, true, []store.Mark{a}}, {session + 1, 1, true, nil}, {session, 2, false, nil}} {
+		}{{session, 1, true, []store.Mark{a, b}}, {session, 1<<32 - 1, true,
+			[]store.Mark{a}}, {session + 1, 1, true, nil}, {session, 2, false, nil}} {
 			marks, found, err := readMarks(t, db, tt.session, tt.version)
 			if err != nil || found != tt.found || !slices.Equal(marks, tt.want) {
 				t.Errorf("%s v%d: %v %t %v", tt.session, tt.version, marks, found, err)
@@ -74,26 +81,29 @@ func TestMarksAreImmutable(t *testing.T) {
 func TestMarksThatCannotBe(t *testing.T) {
 	db := storetest.Open(t, store.SQLite)
 	for name, marks := range map[string][]store.Mark{
-		"no security":               {{Price: 1}},
-		"a comma in a security":     {{Security: "A,B", Price: 1}},
-		"a quote in a security":     {{Security: `A"B`, Price: 1}},
-		"a blank in a security":     {{Security: "A B", Price: 1}},
-		"a new line":                {{Security: "A\n", Price: 1}},
-		"a letter beyond ASCII":     {{Security: "\u00c4", Price: 1}},
-		"a long security":           {{Security: strings.Repeat("A", 33), Price: 1}},
-		"no price":                  {{Security: "A"}},
-		"a negative price":          {{Security: "A", Price: -1}},
-		"a comma in a quality":      {{Security: "A", Price: 1, Quality: "a,b"}},
-		"a blank in a quality":      {{Security: "A", Price: 1, Quality: "a b"}},
-		"a long quality":            {{Security: "A", Price: 1, Quality: strings.Repeat("q", store.MaxQualityBytes+1)}},
-		"a security twice":          {{Security: "A", Price: 1}, {Security: "B", Price: 1}, {Security: "A", Price: 1}},
+		"no security":           {{Price: 1}},
+		"a comma in a security": {{Security: "A,B", Price: 1}},
+		"a quote in a security": {{Security: `A"B`, Price: 1}},
+		"a blank in a security": {{Security: "A B", Price: 1}},
+		"a new line":            {{Security: "A\n", Price: 1}},
+		"a letter beyond ASCII": {{Security: "\u00c4", Price: 1}},
+		"a long security":       {{Security: strings.Repeat("A", 33), Price: 1}},
+		"no price":              {{Security: "A"}},
+		"a negative price":      {{Security: "A", Price: -1}},
+		"a comma in a quality":  {{Security: "A", Price: 1, Quality: "a,b"}},
+		"a blank in a quality":  {{Security: "A", Price: 1, Quality: "a b"}},
+		"a long quality": {{Security: "A", Price: 1,
+			Quality: strings.Repeat("q", store.MaxQualityBytes+1)}},
+		"a security twice": {{Security: "A", Price: 1},
+			{Security: "B", Price: 1}, {Security: "A", Price: 1}},
 		"a security twice, at odds": {{Security: "A", Price: 1}, {Security: "A", Price: 2}},
 	} {
 		if err := putMarks(t, db, 1, 1, marks...); !errors.Is(err, store.ErrMark) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := putMarks(t, db, 1, 0, store.Mark{Security: "A", Price: 1}); !errors.Is(err, store.ErrMark) {
+	if err := putMarks(t, db, 1, 0,
+		store.Mark{Security: "A", Price: 1}); !errors.Is(err, store.ErrMark) {
 		t.Errorf("version 0: %v", err)
 	}
 	if _, found, err := readMarks(t, db, 1, 1); found || err != nil {
@@ -108,7 +118,8 @@ func TestOneOfManyPublishersWins(t *testing.T) {
 		const publishers, size = 8, 40
 		set := func(price int64) (marks []store.Mark) {
 			for i := range size {
-				marks = append(marks, store.Mark{Security: "S" + string(rune('A'+i/8)) + string(rune('A'+i%8)), Price: price})
+				marks = append(marks,
+					store.Mark{Security: "S" + string(rune('A'+i/8)) + string(rune('A'+i%8)), Price: price})
 			}
 			return marks
 		}
@@ -152,7 +163,8 @@ func TestMarksThatWereChangedByHandAreSeen(t *testing.T) {
 				t.Fatal(err)
 			}
 			storetest.Edit(t, db, edit)
-			if got, found, err := readMarks(t, db, session, 1); !errors.Is(err, store.ErrMarksChanged) || found || got != nil {
+			if got, found, err := readMarks(t, db, session, 1); !errors.Is(err, store.ErrMarksChanged) ||
+				found || got != nil {
 				t.Errorf("%s: %v %t %v", edit, got, found, err)
 			}
 		}

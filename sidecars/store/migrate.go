@@ -50,10 +50,12 @@ func plan(files fs.FS, d Dialect) ([]migration, error) {
 		}
 		version, _ := strconv.ParseInt(match[1], 10, 64)
 		if len(all) > 0 && all[len(all)-1].version == version {
-			return nil, fmt.Errorf("store: migrations %s and %s have one number", all[len(all)-1].name, e.Name())
+			return nil, fmt.Errorf("store: migrations %s and %s have one number",
+				all[len(all)-1].name, e.Name())
 		}
 		sum := sha256.Sum256(text)
-		all = append(all, migration{version, e.Name()[:len(e.Name())-len(".sql")], string(text), hex.EncodeToString(sum[:])})
+		all = append(all, migration{version, e.Name()[:len(e.Name())-len(".sql")], string(text),
+			hex.EncodeToString(sum[:])})
 	}
 	return all, nil
 }
@@ -106,19 +108,21 @@ func nextMigration(t *Tx, plan []migration) (int, error) {
 		known[plan[i].version] = &plan[i]
 	}
 	applied := make(map[int64]bool, len(plan))
-	err := t.Query("select version, name, checksum from schema_migrations order by version", func(r *Row) error {
-		version, name, checksum := r.Int64(0), r.Text(1), r.Text(2)
-		switch m := known[version]; {
-		case m == nil:
-			return refused("the database has %s, which this build does not know", name)
-		case m.name != name:
-			return refused("the database has %s where this build has %s", name, m.name)
-		case m.checksum != checksum:
-			return refused("%s is not what was applied: checksum %.12s, applied %.12s", name, m.checksum, checksum)
-		}
-		applied[version] = true
-		return nil
-	})
+	err := t.Query("select version, name, checksum from schema_migrations order by version",
+		func(r *Row) error {
+			version, name, checksum := r.Int64(0), r.Text(1), r.Text(2)
+			switch m := known[version]; {
+			case m == nil:
+				return refused("the database has %s, which this build does not know", name)
+			case m.name != name:
+				return refused("the database has %s where this build has %s", name, m.name)
+			case m.checksum != checksum:
+				return refused("%s is not what was applied: checksum %.12s, applied %.12s", name,
+					m.checksum, checksum)
+			}
+			applied[version] = true
+			return nil
+		})
 	if err != nil {
 		return 0, err
 	}
@@ -145,8 +149,9 @@ func applyNext(t *Tx, plan []migration) (int, error) {
 		return i, err
 	}
 	m := plan[i]
-	_, err = t.Exec("create table if not exists schema_migrations (version bigint primary key not null, " +
-		"name text not null, checksum text not null, applied_at bigint not null)")
+	_, err = t.Exec(
+		"create table if not exists schema_migrations (version bigint primary key not null, " +
+			"name text not null, checksum text not null, applied_at bigint not null)")
 	if err != nil {
 		return 0, err
 	}
@@ -156,12 +161,14 @@ func applyNext(t *Tx, plan []migration) (int, error) {
 		}
 		return 0, t.fail("migrate", m.name, err)
 	}
-	_, err = t.Exec("insert into schema_migrations (version, name, checksum, applied_at) values ($1, $2, $3, $4)",
+	_, err = t.Exec(
+		"insert into schema_migrations (version, name, checksum, applied_at) values ($1, $2, $3, $4)",
 		m.version, m.name, m.checksum, time.Now().UnixMilli())
 	return i, err
 }
 
 // refused returns the error of a schema that cannot be used.
 func refused(format string, args ...any) error {
-	return fmt.Errorf("store: %w: %w: "+format, append([]any{ErrUnavailable, ErrMigration}, args...)...)
+	return fmt.Errorf("store: %w: %w: "+format,
+		append([]any{ErrUnavailable, ErrMigration}, args...)...)
 }

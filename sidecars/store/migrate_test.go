@@ -49,10 +49,12 @@ func TestMigrationsAreNotedWithTheirChecksums(t *testing.T) {
 		var got, want []string
 		all := "select version, name, checksum, applied_at from schema_migrations order by version"
 		query(t, db, all, func(r *store.Row) {
-			got = append(got, fmt.Sprintf("%04d %s %s %v", r.Int64(0), r.Text(1), r.Text(2), r.Int64(3) > 1_700_000_000_000))
+			got = append(got, fmt.Sprintf("%04d %s %s %v", r.Int64(0), r.Text(1), r.Text(2),
+				r.Int64(3) > 1_700_000_000_000))
 		})
 		for i, name := range embedded(t, db.Dialect()) {
-			text, err := fs.ReadFile(store.MigrationFiles(), "migrations/"+db.Dialect().String()+"/"+name+".sql")
+			text, err := fs.ReadFile(store.MigrationFiles(),
+				"migrations/"+db.Dialect().String()+"/"+name+".sql")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -95,7 +97,8 @@ func TestStartsAtOnceMigrateOnce(t *testing.T) {
 			}
 			all.Wait()
 			db := storetest.OpenWith(t, o)
-			if n := number(t, db, "select count(*) from schema_migrations"); n != int64(len(embedded(t, d))) {
+			if n := number(t, db,
+				"select count(*) from schema_migrations"); n != int64(len(embedded(t, d))) {
 				t.Errorf("%d migrations noted", n)
 			}
 			insert(t, db, someTrades(1, 1))
@@ -127,10 +130,11 @@ func TestASchemaOfAnotherBuildIsRefusedByName(t *testing.T) {
 					}
 				}()
 				for range 2 { // and it stays refused
-					for _, err := range []error{later.Ready(t.Context()), later.Write(t.Context(), func(*store.Tx) error {
-						t.Error("ran")
-						return nil
-					})} {
+					for _, err := range []error{later.Ready(t.Context()),
+						later.Write(t.Context(), func(*store.Tx) error {
+							t.Error("ran")
+							return nil
+						})} {
 						if !errors.Is(err, store.ErrMigration) || !errors.Is(err, store.ErrUnavailable) ||
 							!strings.Contains(err.Error(), tt.want) {
 							t.Errorf("got %v, want %q", err, tt.want)

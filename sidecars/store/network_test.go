@@ -58,7 +58,11 @@ func TestConnectionsThatDiedIdleAreReplaced(t *testing.T) {
 		inside.Add(3)
 		for range 3 { // so that three connections lie idle afterwards
 			all.Go(func() {
-				if err := db.Read(t.Context(), func(*store.Tx) error { inside.Done(); inside.Wait(); return nil }); err != nil {
+				if err := db.Read(t.Context(), func(*store.Tx) error {
+					inside.Done()
+					inside.Wait()
+					return nil
+				}); err != nil {
 					t.Error(err)
 				}
 			})
@@ -147,7 +151,10 @@ func TestAServerThatFallsSilentIsGivenUp(t *testing.T) {
 	withPostgres(t, func(t *testing.T) {
 		const limit = 100 * time.Millisecond
 		tests := map[string]func(*storetest.Proxy, *store.Tx) error{
-			"statement": func(network *storetest.Proxy, tx *store.Tx) error { network.Hold(); return tx.SetCursor("c", 1) },
+			"statement": func(network *storetest.Proxy, tx *store.Tx) error {
+				network.Hold()
+				return tx.SetCursor("c", 1)
+			},
 			"query": func(network *storetest.Proxy, tx *store.Tx) error {
 				network.Hold()
 				_, err := tx.CountTrades()
@@ -191,7 +198,9 @@ func TestAServerThatFallsSilentIsGivenUp(t *testing.T) {
 func TestADeadlockIsTriedAgain(t *testing.T) {
 	withPostgres(t, func(t *testing.T) {
 		db := storetest.Open(t, store.Postgres)
-		write(t, db, func(tx *store.Tx) error { return errors.Join(tx.SetCursor("a", 0), tx.SetCursor("b", 0)) })
+		write(t, db, func(tx *store.Tx) error {
+			return errors.Join(tx.SetCursor("a", 0), tx.SetCursor("b", 0))
+		})
 		var firsts, all sync.WaitGroup
 		firsts.Add(2)
 		runs := make([]int, 2)
@@ -272,7 +281,8 @@ func TestPasswordsStayOut(t *testing.T) {
 	const password = "hunter2hunter2"
 	db, text := func() (*store.DB, func() string) {
 		// Nothing listens on port 1 of loopback, whoever runs this.
-		u := url.URL{Scheme: "postgres", User: url.UserPassword("someone", password), Host: "127.0.0.1:1", Path: "/db"}
+		u := url.URL{Scheme: "postgres", User: url.UserPassword("someone", password),
+			Host: "127.0.0.1:1", Path: "/db"}
 		o, log := store.Options{URL: u.String()}, new(strings.Builder)
 		o.Logger = logTo(log)
 		db, err := store.Open(o)
@@ -286,12 +296,14 @@ func TestPasswordsStayOut(t *testing.T) {
 	if !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("got %v", err)
 	}
-	err = errors.Join(err, store.Administer(t.Context(), "postgres://someone:"+password+"@127.0.0.1:1/db", "select 1"))
+	err = errors.Join(err,
+		store.Administer(t.Context(), "postgres://someone:"+password+"@127.0.0.1:1/db", "select 1"))
 	all := fmt.Sprintf("%v %+v %s %s", err, err, detail, text())
 	if strings.Contains(all, password) || !strings.Contains(all, "someone") {
 		t.Errorf("the password shows, or nothing does: %s", all)
 	}
-	scrubbed, err := store.Scrubbed("postgres://someone:"+password+"@h/db", errors.New("no "+password+" here"))
+	scrubbed, err := store.Scrubbed("postgres://someone:"+password+"@h/db",
+		errors.New("no "+password+" here"))
 	if err != nil || scrubbed.Error() != "no *** here" {
 		t.Errorf("got %v, %v", scrubbed, err)
 	}

@@ -70,15 +70,18 @@ func fill(slots chan struct{}) {
 func pgConfig(text string) (*pgx.ConnConfig, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
-		return nil, errors.New("store: open: database.url is not of the form postgres://user:password@host:port/database")
+		return nil, errors.New(
+			"store: open: database.url is not of the form postgres://user:password@host:port/database")
 	}
 	config, err := pgx.ParseConfig(text)
 	if err != nil {
-		return nil, errors.New("store: open: a part of database.url cannot be read: port, sslmode or another option")
+		return nil, errors.New(
+			"store: open: a part of database.url cannot be read: port, sslmode or another option")
 	}
 	dialer := &net.Dialer{
 		// The kernel notices within half a minute that a peer has vanished.
-		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3},
+		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second,
+			Interval: 5 * time.Second, Count: 3},
 	}
 	config.DialFunc = dialer.DialContext
 	if config.RuntimeParams["application_name"] == "" {

@@ -55,7 +55,8 @@ func (c *pgConn) mark(err error) error {
 }
 
 // timed runs one exchange with the server and gives it up after limit.
-func (c *pgConn) timed(ctx context.Context, limit time.Duration, fn func(context.Context) error) error {
+func (c *pgConn) timed(ctx context.Context, limit time.Duration,
+	fn func(context.Context) error) error {
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	err := fn(bounded)
@@ -101,7 +102,9 @@ func (c *pgConn) query(ctx context.Context, sql string, each func(*Row) error, a
 	if err != nil {
 		return err
 	}
-	return c.timed(ctx, c.limits.stalled, func(ctx context.Context) error { return c.walk(ctx, sql, each, args) })
+	return c.timed(ctx, c.limits.stalled, func(ctx context.Context) error {
+		return c.walk(ctx, sql, each, args)
+	})
 }
 
 func (c *pgConn) walk(ctx context.Context, sql string, each func(*Row) error, args []any) error {

@@ -38,8 +38,9 @@ func TestAWordIsKeptOnce(t *testing.T) {
 		if len(known) != 3 || known["AAPL"] != "AAPL" || known["MSFT"] != "MSFT" {
 			t.Errorf("known are %q", known)
 		}
-		if n, err := read("with recursive n (i) as (select 1 union all select i + 1 from n where i < 5000) " +
-			"select i, cast(i as text) from n"); n != 5000 || err != nil {
+		if n, err := read(
+			"with recursive n (i) as (select 1 union all select i + 1 from n where i < 5000) " +
+				"select i, cast(i as text) from n"); n != 5000 || err != nil {
 			t.Fatalf("%d rows, %v", n, err)
 		}
 		if len(known) != 4096 {

@@ -40,7 +40,8 @@ func (t *Tx) NoteForce(tradeSeq uint64, nowMillis int64) error {
 
 // Forces calls each for the trades lo <= trade_seq <= hi that were settled by hand.
 func (t *Tx) Forces(lo, hi uint64, each func(tradeSeq uint64, forcedAt int64)) error {
-	return t.Query("select trade_seq, forced_at from settlement_forces where trade_seq between $1 and $2",
+	return t.Query(
+		"select trade_seq, forced_at from settlement_forces where trade_seq between $1 and $2",
 		func(r *Row) error {
 			each(uint64(r.Int64(0)), r.Int64(1))
 			return nil

@@ -29,7 +29,8 @@ func (t *Tx) Source(source string) (epoch, version uint64, found bool, err error
 // DrawEpoch makes sure that a control source has an epoch. A new epoch is the current time, so that
 // a database that was made anew never has the epoch of the one before.
 func (t *Tx) DrawEpoch(source string, nowMillis int64) error {
-	_, err := t.Exec("insert into sources (source, epoch, version) values ($1, $2, 0) on conflict do nothing",
+	_, err := t.Exec(
+		"insert into sources (source, epoch, version) values ($1, $2, 0) on conflict do nothing",
 		source, nowMillis)
 	return err
 }
@@ -46,7 +47,8 @@ func (t *Tx) SourceKey(source string) (key string, err error) {
 
 // DrawKey gives a control source this key unless it has one, and returns the key that it then has.
 func (t *Tx) DrawKey(source, key string) (string, error) {
-	_, err := t.Exec("insert into source_keys (source, signing_key) values ($1, $2) on conflict do nothing",
+	_, err := t.Exec(
+		"insert into source_keys (source, signing_key) values ($1, $2) on conflict do nothing",
 		source, key)
 	if err != nil {
 		return "", err
@@ -103,13 +105,16 @@ func (t *Tx) BumpEpoch(source string, above uint64, nowMillis int64) (epoch uint
 // RaiseVersion makes the next version of a control source come after version, if it does not
 // already. It is for a restored database, which lacks changes that the stream has.
 func (t *Tx) RaiseVersion(source string, version uint64) error {
-	_, err := t.Exec("update sources set version = $1 where source = $2 and version < $3", version, source, version)
+	_, err := t.Exec("update sources set version = $1 where source = $2 and version < $3", version,
+		source, version)
 	return err
 }
 
 // AddOutbox adds the row of a change, in the change's own transaction.
-func (t *Tx) AddOutbox(source string, epoch, version uint64, payload []byte, nowMillis int64) error {
-	_, err := t.Exec("insert into outbox (source, version, epoch, payload, created_at) values ($1, $2, $3, $4, $5)",
+func (t *Tx) AddOutbox(source string, epoch, version uint64,
+	payload []byte, nowMillis int64) error {
+	_, err := t.Exec(
+		"insert into outbox (source, version, epoch, payload, created_at) values ($1, $2, $3, $4, $5)",
 		source, version, epoch, string(payload), nowMillis)
 	return err
 }
@@ -118,27 +123,32 @@ const outboxColumns = "version, epoch, payload, created_at, published_at, stream
 
 func outboxRow(r *Row) OutboxRow {
 	return OutboxRow{
-		Version: uint64(r.Int64(0)), Epoch: uint64(r.Int64(1)), Payload: []byte(r.Text(2)), CreatedAt: r.Int64(3),
+		Version: uint64(r.Int64(0)), Epoch: uint64(r.Int64(1)),
+		Payload: []byte(r.Text(2)), CreatedAt: r.Int64(3),
 		Published: !r.Null(4), StreamSequence: uint64(r.Int64(5)),
 	}
 }
 
 // Unpublished calls each for up to limit rows that are not published, by ascending version.
 func (t *Tx) Unpublished(source string, limit int, each func(OutboxRow) error) error {
-	return t.Query("select "+outboxColumns+" from outbox where source = $1 and published_at is null order by version limit $2",
+	return t.Query("select "+outboxColumns+
+		" from outbox where source = $1 and published_at is null order by version limit $2",
 		func(r *Row) error { return each(outboxRow(r)) }, source, limit)
 }
 
 // OutboxFrom calls each for up to limit rows from a version on, published or not.
-func (t *Tx) OutboxFrom(source string, version uint64, limit int, each func(OutboxRow) error) error {
-	return t.Query("select "+outboxColumns+" from outbox where source = $1 and version >= $2 order by version limit $3",
+func (t *Tx) OutboxFrom(source string, version uint64, limit int,
+	each func(OutboxRow) error) error {
+	return t.Query("select "+outboxColumns+
+		" from outbox where source = $1 and version >= $2 order by version limit $3",
 		func(r *Row) error { return each(outboxRow(r)) }, source, version, limit)
 }
 
 // OutboxBefore returns the row with the highest version below the given one; found is false when
 // there is none.
 func (t *Tx) OutboxBefore(source string, version uint64) (row OutboxRow, found bool, err error) {
-	err = t.Query("select "+outboxColumns+" from outbox where source = $1 and version < $2 order by version desc limit 1",
+	err = t.Query("select "+outboxColumns+
+		" from outbox where source = $1 and version < $2 order by version desc limit 1",
 		func(r *Row) error {
 			row, found = outboxRow(r), true
 			return nil
@@ -199,7 +209,8 @@ func (t *Tx) MarkPublished(source string, first, last, sequence uint64, nowMilli
 // epoch wait again; older ones are superseded.
 func (t *Tx) MarkLost(source string, from, epoch uint64) (waiting int64, err error) {
 	const lost = " where source = $1 and version >= $2 and stream_sequence is not null"
-	waiting, err = t.Exec("update outbox set published_at = null, stream_sequence = null"+lost+" and epoch = $3",
+	waiting, err = t.Exec("update outbox set published_at = null, stream_sequence = null"+lost+
+		" and epoch = $3",
 		source, from, epoch)
 	if err == nil {
 		_, err = t.Exec("update outbox set stream_sequence = null"+lost, source, from)

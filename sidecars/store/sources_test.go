@@ -19,14 +19,17 @@ func commit(t *testing.T, db *store.DB, source string, n int) {
 	t.Helper()
 	for range n {
 		inTx(t, db, func(tx *store.Tx) error {
-			_, err := change(tx, source, func(epoch, version uint64) []byte { return fmt.Appendf(nil, "%d/%d", epoch, version) })
+			_, err := change(tx, source, func(epoch, version uint64) []byte {
+				return fmt.Appendf(nil, "%d/%d", epoch, version)
+			})
 			return err
 		})
 	}
 }
 
 // change takes a version and adds the outbox row that is rendered for it.
-func change(tx *store.Tx, source string, payload func(epoch, version uint64) []byte) (version uint64, err error) {
+func change(tx *store.Tx, source string,
+	payload func(epoch, version uint64) []byte) (version uint64, err error) {
 	epoch, version, err := tx.NextVersion(source, sourceNow)
 	if err != nil {
 		return 0, err
@@ -161,7 +164,8 @@ func TestEpochsOnlyRise(t *testing.T) {
 			})
 		}
 		inTx(t, db, func(tx *store.Tx) error {
-			if epoch, version, err := tx.NextVersion("account", sourceNow); epoch != sourceNow+902 || version != 3 || err != nil {
+			if epoch, version, err := tx.NextVersion("account", sourceNow); epoch != sourceNow+902 ||
+				version != 3 || err != nil {
 				t.Errorf("epoch %d, version %d, %v", epoch, version, err)
 			}
 			if err := tx.RaiseVersion("account", 2); err != nil { // it is above that
@@ -200,8 +204,12 @@ func TestMarksOfTheOutbox(t *testing.T) {
 			last uint64 // with a sequence
 		}{
 			{"nothing", func(*store.Tx) error { return nil }, "1? 2? 3? 4? 5? 6?", 6, 0},
-			{"one", func(tx *store.Tx) error { return tx.MarkPublished(s, 1, 1, 5, 1) }, "1@5 2? 3? 4? 5? 6?", 5, 1},
-			{"a run", func(tx *store.Tx) error { return tx.MarkPublished(s, 2, 4, 7, 1) }, "1@5 2@7 3@8 4@9 5? 6?", 2, 4},
+			{"one", func(tx *store.Tx) error {
+				return tx.MarkPublished(s, 1, 1, 5, 1)
+			}, "1@5 2? 3? 4? 5? 6?", 5, 1},
+			{"a run", func(tx *store.Tx) error {
+				return tx.MarkPublished(s, 2, 4, 7, 1)
+			}, "1@5 2@7 3@8 4@9 5? 6?", 2, 4},
 			{"a lost tail", func(tx *store.Tx) error {
 				n, err := tx.MarkLost(s, 3, sourceNow)
 				if n != 2 {
@@ -224,13 +232,15 @@ func TestMarksOfTheOutbox(t *testing.T) {
 				return err
 			}, "1- 2- 3? 4- 5- 6?", 4, 0},
 			{"the stream's word on a row", func(tx *store.Tx) error {
-				return tx.PutStreamRow(s, store.OutboxRow{Version: 6, Epoch: 77, Payload: []byte("theirs"), StreamSequence: 60}, 1)
+				return tx.PutStreamRow(s,
+					store.OutboxRow{Version: 6, Epoch: 77, Payload: []byte("theirs"), StreamSequence: 60}, 1)
 			}, "1- 2- 3? 4- 5- 6@60", 4, 0},
 			{"the stream's word on no row", func(tx *store.Tx) error {
 				if _, err := tx.Supersede(s, 1, 6, 1); err != nil {
 					return err
 				}
-				return tx.PutStreamRow(s, store.OutboxRow{Version: 9, Epoch: 77, Payload: []byte("theirs"), StreamSequence: 90}, 1)
+				return tx.PutStreamRow(s,
+					store.OutboxRow{Version: 9, Epoch: 77, Payload: []byte("theirs"), StreamSequence: 90}, 1)
 			}, "1- 2- 3- 4- 5- 6@60 9@90", 0, 9},
 		}
 		for _, step := range steps {
@@ -243,7 +253,8 @@ func TestMarksOfTheOutbox(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				if at.Rows != step.rows || at.Version != 6 || at.Epoch != sourceNow || at.Rows > 0 && at.OldestMillis != sourceNow {
+				if at.Rows != step.rows || at.Version != 6 || at.Epoch != sourceNow ||
+					at.Rows > 0 && at.OldestMillis != sourceNow {
 					t.Errorf("%s: backlog %+v, want %d rows", step.name, at, step.rows)
 				}
 				last, found, err := tx.LastPublished(s)
@@ -276,7 +287,8 @@ func TestUnpublishedRowsComeInOrder(t *testing.T) {
 		inTx(t, db, func(tx *store.Tx) error {
 			var got []uint64
 			err := tx.Unpublished("account", 5, func(r store.OutboxRow) error {
-				if want := fmt.Sprintf("%d/%d", r.Epoch, r.Version); string(r.Payload) != want || r.Published || r.CreatedAt != sourceNow {
+				if want := fmt.Sprintf("%d/%d", r.Epoch, r.Version); string(r.Payload) != want || r.Published ||
+					r.CreatedAt != sourceNow {
 					t.Errorf("row %+v, want payload %s", r, want)
 				}
 				got = append(got, r.Version)
@@ -294,7 +306,9 @@ func TestUnpublishedRowsComeInOrder(t *testing.T) {
 func TestOutboxRefusesAVersionTwice(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		commit(t, db, "account", 1)
-		err := db.Write(t.Context(), func(tx *store.Tx) error { return tx.AddOutbox("account", sourceNow, 1, []byte("x"), sourceNow) })
+		err := db.Write(t.Context(), func(tx *store.Tx) error {
+			return tx.AddOutbox("account", sourceNow, 1, []byte("x"), sourceNow)
+		})
 		if err == nil {
 			t.Error("version 1 is there twice")
 		}
@@ -305,7 +319,10 @@ func TestOutboxRefusesAVersionTwice(t *testing.T) {
 			"update outbox set stream_sequence = 0",
 			"update sources set epoch = 0",
 		} {
-			if err := db.Write(t.Context(), func(tx *store.Tx) error { _, err := tx.Exec(edit); return err }); err == nil {
+			if err := db.Write(t.Context(), func(tx *store.Tx) error {
+				_, err := tx.Exec(edit)
+				return err
+			}); err == nil {
 				t.Errorf("taken: %s", edit)
 			}
 		}

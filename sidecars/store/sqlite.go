@@ -76,11 +76,15 @@ func (e *sqliteEngine) connect(ctx context.Context) error {
 }
 
 func (e *sqliteEngine) write(ctx context.Context, fn func(*Tx) error) error {
-	return e.with(ctx, e.writer, func(c *sqliteConn) error { return c.transact(ctx, "begin immediate", fn) })
+	return e.with(ctx, e.writer, func(c *sqliteConn) error {
+		return c.transact(ctx, "begin immediate", fn)
+	})
 }
 
 func (e *sqliteEngine) read(ctx context.Context, fn func(*Tx) error) error {
-	return e.with(ctx, e.readers, func(c *sqliteConn) error { return c.transact(ctx, "begin deferred", fn) })
+	return e.with(ctx, e.readers, func(c *sqliteConn) error {
+		return c.transact(ctx, "begin deferred", fn)
+	})
 }
 
 // check runs SQLite's own check of the whole file.
@@ -89,7 +93,8 @@ func (e *sqliteEngine) check(ctx context.Context) error {
 		var damage error
 		err := t.Query("pragma quick_check(10)", func(r *Row) error {
 			if text := r.Text(0); text != "ok" {
-				damage = errors.Join(damage, fmt.Errorf("store: check: %w: %w: %s", ErrUnavailable, ErrDamaged, text))
+				damage = errors.Join(damage,
+					fmt.Errorf("store: check: %w: %w: %s", ErrUnavailable, ErrDamaged, text))
 			}
 			return nil
 		})
@@ -98,7 +103,8 @@ func (e *sqliteEngine) check(ctx context.Context) error {
 }
 
 // with lends a connection to fn, and opens it first when it is not open.
-func (e *sqliteEngine) with(ctx context.Context, pool chan *sqliteConn, fn func(*sqliteConn) error) (err error) {
+func (e *sqliteEngine) with(ctx context.Context, pool chan *sqliteConn,
+	fn func(*sqliteConn) error) (err error) {
 	var c *sqliteConn
 	select {
 	case c = <-pool:
@@ -131,7 +137,8 @@ func (e *sqliteEngine) dial(ctx context.Context, writer bool) (*sqliteConn, erro
 	}
 	db.SetBusyTimeout(0) // transact waits itself, so that it notices the end of its context
 	c := &sqliteConn{db: db, busy: e.busy, stmts: make(map[string]*sqliteStmt)}
-	pragmas := []string{"pragma journal_mode = wal", "pragma synchronous = full", "pragma foreign_keys = on",
+	pragmas := []string{"pragma journal_mode = wal",
+		"pragma synchronous = full", "pragma foreign_keys = on",
 		"pragma trusted_schema = off", "pragma cell_size_check = on", "pragma temp_store = memory",
 		"pragma cache_size = -16384", "pragma journal_size_limit = 67108864", "pragma wal_autocheckpoint = 4000"}
 	if !writer {

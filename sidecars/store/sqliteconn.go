@@ -69,7 +69,9 @@ func (c *sqliteConn) transact(ctx context.Context, begin string, fn func(*Tx) er
 		return ended(ctx)
 	}
 	c.db.SetInterrupt(nil) // a commit that has begun runs to its end, so that its outcome is known
-	if err := c.patiently(context.WithoutCancel(ctx), func() error { return c.run("commit") }); err != nil {
+	if err := c.patiently(context.WithoutCancel(ctx), func() error {
+		return c.run("commit")
+	}); err != nil {
 		return fmt.Errorf("store: commit: %w", err)
 	}
 	committed = true

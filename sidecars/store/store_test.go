@@ -80,5 +80,7 @@ func mustBe(t testing.TB, got, want []store.Trade) {
 
 // sorted is want in the order in which the table is read.
 func sorted(trades []store.Trade) []store.Trade {
-	return slices.SortedFunc(slices.Values(trades), func(a, b store.Trade) int { return int(a.Seq) - int(b.Seq) })
+	return slices.SortedFunc(slices.Values(trades), func(a, b store.Trade) int {
+		return int(a.Seq) - int(b.Seq)
+	})
 }

@@ -97,9 +97,11 @@ func (t *Trade) check() error {
 	case t.ID == "":
 		return fmt.Errorf("store: trade_seq=%d has no id", t.Seq)
 	case t.Seq == 0 || t.Seq > math.MaxInt64:
-		return fmt.Errorf("store: trade id=%q: trade_seq %d is not in 1..%d", t.ID, t.Seq, int64(math.MaxInt64))
+		return fmt.Errorf("store: trade id=%q: trade_seq %d is not in 1..%d", t.ID,
+			t.Seq, int64(math.MaxInt64))
 	case t.Sequence > math.MaxInt64:
-		return fmt.Errorf("store: trade id=%q: sequence %d is above %d", t.ID, t.Sequence, int64(math.MaxInt64))
+		return fmt.Errorf("store: trade id=%q: sequence %d is above %d", t.ID,
+			t.Sequence, int64(math.MaxInt64))
 	case !side:
 		return fmt.Errorf("store: trade id=%q: side %d is neither Buy nor Sell", t.ID, t.Side)
 	case t.Status > Settled:

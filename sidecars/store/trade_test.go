@@ -28,7 +28,8 @@ func TestDateIsDaysSince1970(t *testing.T) {
 			t.Errorf("%s: DateOf gives %d", tt.text, again)
 		}
 	}
-	for _, bad := range []string{"", "2026-1-1", "2026-02-30", "2026-13-01", "2026-11-21 ", "20261121", "x",
+	for _, bad := range []string{"", "2026-1-1", "2026-02-30", "2026-13-01",
+		"2026-11-21 ", "20261121", "x",
 		"2026-11-21T00:00:00Z"} {
 		if d, err := store.ParseDate(bad); err == nil {
 			t.Errorf("%q reads as %v", bad, d)
@@ -40,7 +41,8 @@ func TestDateIsDaysSince1970(t *testing.T) {
 }
 
 func TestStatusHasItsWord(t *testing.T) {
-	for s, word := range map[store.Status]string{store.Processing: "Processing", store.Settled: "Settled"} {
+	for s, word := range map[store.Status]string{store.Processing: "Processing",
+		store.Settled: "Settled"} {
 		got, err := store.ParseStatus(word)
 		if s.String() != word || got != s || err != nil {
 			t.Errorf("%s: got %v, %v", word, got, err)
@@ -66,7 +68,8 @@ func TestTradeIDHasOneForm(t *testing.T) {
 	if got := store.TradeID(42); got != "trd-42" {
 		t.Error(got)
 	}
-	for _, bad := range []string{"", "trd-", "trd-0", "trd-01", "trd-+1", "trd--1", "TRD-1", "trd-1 ", " trd-1", "1",
+	for _, bad := range []string{"", "trd-", "trd-0", "trd-01", "trd-+1", "trd--1",
+		"TRD-1", "trd-1 ", " trd-1", "1",
 		"trd-x", "trd-1_0", "trd-0x1", "trd-9223372036854775808", "trd-99999999999999999999", "ord-1"} {
 		if n, ok := store.ParseTradeID(bad); ok {
 			t.Errorf("%q reads as %d", bad, n)
@@ -82,8 +85,12 @@ func TestWhatIsNoRowIsNamed(t *testing.T) {
 	}{
 		{"no id", func(x *store.Trade) { x.ID = "" }, "no id"},
 		{"no trade sequence", func(x *store.Trade) { x.Seq = 0 }, "trade_seq 0"},
-		{"trade sequence too large", func(x *store.Trade) { x.Seq = 1 << 63 }, "trade_seq 9223372036854775808"},
-		{"sequence too large", func(x *store.Trade) { x.Sequence = 1 << 63 }, "sequence 9223372036854775808"},
+		{"trade sequence too large", func(x *store.Trade) {
+			x.Seq = 1 << 63
+		}, "trade_seq 9223372036854775808"},
+		{"sequence too large", func(x *store.Trade) {
+			x.Sequence = 1 << 63
+		}, "sequence 9223372036854775808"},
 		{"unknown side", func(x *store.Trade) { x.Side = matcher.Side(2) }, "side 2"},
 		{"unknown status", func(x *store.Trade) { x.Status = 2 }, "status 2"},
 		{"date too early", func(x *store.Trade) { x.SettlementDate = -719163 }, "settlement date"},

@@ -18,7 +18,8 @@ func TestTradesComeBackAsTheyWentIn(t *testing.T) {
 		want[5].Security, want[6].OrderID, want[7].ID = `O'Neil "\`, "null", "other id"
 		want[8].ExecutedAt, want[9].Sequence = -1, math.MaxInt64
 		want[299].Seq, want[299].ID = math.MaxInt64, store.TradeID(math.MaxInt64)
-		if n := insert(t, db, want[:40]) + insert(t, db, want[40:]); n != 300 { // by both ways on PostgreSQL
+		// by both ways on PostgreSQL
+		if n := insert(t, db, want[:40]) + insert(t, db, want[40:]); n != 300 {
 			t.Fatalf("%d inserted, want 300", n)
 		}
 		mustBe(t, allTrades(t, db), want)
@@ -69,7 +70,9 @@ func TestInsertTradesKeepsWhatIsThere(t *testing.T) {
 			}
 			want := 0
 			for _, row := range batch {
-				if !slices.ContainsFunc(model, func(m store.Trade) bool { return m.ID == row.ID || m.Seq == row.Seq }) {
+				if !slices.ContainsFunc(model, func(m store.Trade) bool {
+					return m.ID == row.ID || m.Seq == row.Seq
+				}) {
 					model = append(model, row)
 					want++
 				}
@@ -109,7 +112,8 @@ func TestConflictsAreSkippedOneByOne(t *testing.T) {
 		there := someTrades(1000, 3)
 		insert(t, db, there)
 		batch := someTrades(1, 200)
-		batch[10].ID = there[0].ID      // the id is there under another number, outside of the batch's range
+		// the id is there under another number, outside of the batch's range
+		batch[10].ID = there[0].ID
 		batch[20].ID = batch[19].ID     // the id comes twice in the batch
 		batch[30].Seq = batch[29].Seq   // the number comes twice in the batch
 		batch[40] = there[1]            // all of it is there
@@ -212,9 +216,11 @@ func randomFilter(r *rand.Rand, rows []store.Trade) (f store.TradeFilter) {
 
 func selects(f store.TradeFilter, row store.Trade) bool {
 	return (f.Accounts == nil || slices.Contains(f.Accounts, row.AccountID)) &&
-		(f.Security == "" || f.Security == row.Security) && (f.Status == nil || *f.Status == row.Status) &&
+		(f.Security == "" || f.Security == row.Security) &&
+		(f.Status == nil || *f.Status == row.Status) &&
 		(f.SettlementDate == nil || *f.SettlementDate == row.SettlementDate) &&
-		(f.FromMillis == 0 || row.ExecutedAt >= f.FromMillis) && (f.ToMillis == 0 || row.ExecutedAt < f.ToMillis) &&
+		(f.FromMillis == 0 || row.ExecutedAt >= f.FromMillis) &&
+		(f.ToMillis == 0 || row.ExecutedAt < f.ToMillis) &&
 		row.Seq > f.AfterSeq
 }
 
@@ -232,7 +238,10 @@ func TestTradesBySeqIsInclusive(t *testing.T) {
 		for _, tt := range tests {
 			var got []store.Trade
 			err := db.Read(t.Context(), func(tx *store.Tx) error {
-				return tx.TradesBySeq(tt.lo, tt.hi, func(row *store.Trade) error { got = append(got, *row); return nil })
+				return tx.TradesBySeq(tt.lo, tt.hi, func(row *store.Trade) error {
+					got = append(got, *row)
+					return nil
+				})
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -245,7 +254,9 @@ func TestTradesBySeqIsInclusive(t *testing.T) {
 func TestACursorMovesWithItsTransaction(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		for _, value := range []uint64{7, 3, math.MaxInt64} { // it may also go back
-			err := db.Write(t.Context(), func(tx *store.Tx) error { return tx.SetCursor("projection", value) })
+			err := db.Write(t.Context(), func(tx *store.Tx) error {
+				return tx.SetCursor("projection", value)
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -256,7 +267,9 @@ func TestACursorMovesWithItsTransaction(t *testing.T) {
 		if got := cursor(t, db, "another"); got != 0 {
 			t.Errorf("a cursor that never moved is %d", got)
 		}
-		err := db.Write(t.Context(), func(tx *store.Tx) error { return tx.SetCursor("projection", 1<<63) })
+		err := db.Write(t.Context(), func(tx *store.Tx) error {
+			return tx.SetCursor("projection", 1<<63)
+		})
 		if err == nil || cursor(t, db, "projection") != math.MaxInt64 {
 			t.Errorf("a value that no column can hold: %v", err)
 		}
@@ -265,7 +278,10 @@ func TestACursorMovesWithItsTransaction(t *testing.T) {
 
 func cursor(t testing.TB, db *store.DB, name string) (value uint64) {
 	t.Helper()
-	err := db.Read(t.Context(), func(tx *store.Tx) (err error) { value, err = tx.Cursor(name); return err })
+	err := db.Read(t.Context(), func(tx *store.Tx) (err error) {
+		value, err = tx.Cursor(name)
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,7 +51,8 @@ func kinds(t testing.TB, db *store.DB) {
 		store.Postgres: "n bigint, s text, b boolean, x bytea, d date",
 	}
 	write(t, db, func(tx *store.Tx) error {
-		_, err := tx.Exec("create table kinds (k bigint primary key not null, " + types[tx.Dialect()] + ")")
+		_, err := tx.Exec("create table kinds (k bigint primary key not null, " +
+			types[tx.Dialect()] + ")")
 		return err
 	})
 }
@@ -82,7 +83,8 @@ func TestEveryKindOfArgumentComesBack(t *testing.T) {
 					nulls++
 				}
 			}
-			got = append(got, fmt.Sprintf("%d %d %q %v %v %v %d", r.Int64(0), r.Int64(1), r.Text(2), r.Bool(3), r.Bytes(4),
+			got = append(got, fmt.Sprintf("%d %d %q %v %v %v %d", r.Int64(0), r.Int64(1),
+				r.Text(2), r.Bool(3), r.Bytes(4),
 				r.Date(5), nulls))
 		})
 		want := []string{
@@ -95,11 +97,12 @@ func TestEveryKindOfArgumentComesBack(t *testing.T) {
 			t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 		// A sum of bigint, a count, a literal and an alias in another order are read like columns.
-		query(t, db, "select sum(k), count(*), max(s), 'lit' from kinds where k < $1", func(r *store.Row) {
-			if r.Int64(0) != 8 || r.Int64(1) != 3 || r.Text(3) != "lit" {
-				t.Errorf("got %d %d %q", r.Int64(0), r.Int64(1), r.Text(3))
-			}
-		}, 5)
+		query(t, db, "select sum(k), count(*), max(s), 'lit' from kinds where k < $1",
+			func(r *store.Row) {
+				if r.Int64(0) != 8 || r.Int64(1) != 3 || r.Text(3) != "lit" {
+					t.Errorf("got %d %d %q", r.Int64(0), r.Int64(1), r.Text(3))
+				}
+			}, 5)
 	})
 }
 
@@ -110,12 +113,14 @@ func TestPlaceholdersGoByTheirNumbers(t *testing.T) {
 			_, err := tx.Exec("insert into kinds (n, k, s) values ($2, $1, $3)", 1, 20, "a $9 text")
 			return err
 		})
-		n := number(t, db, "select n from kinds where k = $1 and n = $2 and s = $3 and k = $1", 1, 20, "a $9 text")
+		n := number(t, db, "select n from kinds where k = $1 and n = $2 and s = $3 and k = $1", 1,
+			20, "a $9 text")
 		if n != 20 {
 			t.Errorf("got %d, want 20", n)
 		}
 		write(t, db, func(tx *store.Tx) error {
-			for want, sql := range []string{"update kinds set n = 0 where k = 2", "update kinds set n = 0 where k = 1"} {
+			for want, sql := range []string{"update kinds set n = 0 where k = 2",
+				"update kinds set n = 0 where k = 1"} {
 				if n, err := tx.Exec(sql); err != nil || n != int64(want) {
 					t.Errorf("%s: %d rows, %v", sql, n, err)
 				}
@@ -148,7 +153,8 @@ func TestAStatementThatCannotRunIsAnError(t *testing.T) {
 				_, err := tx.Exec(tt.sql, tt.args...)
 				return err
 			})
-			if err == nil || again == nil || errors.Is(err, store.ErrUnavailable) || errors.Is(again, store.ErrUnavailable) {
+			if err == nil || again == nil || errors.Is(err, store.ErrUnavailable) ||
+				errors.Is(again, store.ErrUnavailable) {
 				t.Errorf("%s: got %v and %v", tt.name, err, again)
 			}
 		}
@@ -166,15 +172,27 @@ func TestAColumnOfAnotherKindIsAnError(t *testing.T) {
 			return err
 		})
 		for name, read := range map[string]func(*store.Row){
-			"text as number": func(r *store.Row) { r.Int64(1) }, "number as text": func(r *store.Row) { r.Text(0) },
-			"text as boolean": func(r *store.Row) { r.Bool(1) }, "text as date": func(r *store.Row) { r.Date(1) },
-			"bytes as text": func(r *store.Row) { r.Text(2) }, "text as bytes": func(r *store.Row) { r.Bytes(1) },
-			"number as boolean": func(r *store.Row) { r.Bool(0) }, "no such column": func(r *store.Row) { r.Int64(3) },
+			"text as number": func(r *store.Row) { r.Int64(1) }, "number as text": func(r *store.Row) {
+				r.Text(0)
+			},
+			"text as boolean": func(r *store.Row) { r.Bool(1) }, "text as date": func(r *store.Row) {
+				r.Date(1)
+			},
+			"bytes as text": func(r *store.Row) { r.Text(2) }, "text as bytes": func(r *store.Row) {
+				r.Bytes(1)
+			},
+			"number as boolean": func(r *store.Row) { r.Bool(0) }, "no such column": func(r *store.Row) {
+				r.Int64(3)
+			},
 			"negative column": func(r *store.Row) { r.Null(-1); r.Text(-1) },
 		} {
 			rows := 0
 			err := db.Read(t.Context(), func(tx *store.Tx) error {
-				return tx.Query("select k, s, x from kinds", func(r *store.Row) error { rows++; read(r); return nil })
+				return tx.Query("select k, s, x from kinds", func(r *store.Row) error {
+					rows++
+					read(r)
+					return nil
+				})
 			})
 			if err == nil || !strings.Contains(err.Error(), "column") || rows != 1 {
 				t.Errorf("%s: %d rows, %v", name, rows, err)
@@ -289,7 +307,10 @@ func TestReadIsOneSnapshotAndCannotWrite(t *testing.T) {
 			insert(t, db, someTrades(11, 90)) // commits while the snapshot is open
 			storetest.Edit(t, db, "update trades set price = 1")
 			var rows []store.Trade
-			err = tx.Trades(store.TradeFilter{}, func(row *store.Trade) error { rows = append(rows, *row); return nil })
+			err = tx.Trades(store.TradeFilter{}, func(row *store.Trade) error {
+				rows = append(rows, *row)
+				return nil
+			})
 			if before != 10 {
 				t.Errorf("%d before", before)
 			}
@@ -320,7 +341,8 @@ func TestConcurrentWritersLeaveNoGap(t *testing.T) {
 			all.Go(func() {
 				for i := range each {
 					err := db.Write(t.Context(), func(tx *store.Tx) error {
-						if _, err := tx.Exec("update cursors set value = value + 1 where name = 'counter'"); err != nil {
+						if _, err := tx.Exec("update cursors set value = value + 1 where name = 'counter'"); err !=
+							nil {
 							return err
 						}
 						next, err := tx.Cursor("counter")
@@ -366,7 +388,10 @@ func TestTheEndOfTheContextEndsAStatement(t *testing.T) {
 			if !errors.Is(err, context.Canceled) || errors.Is(err, store.ErrUnavailable) {
 				t.Errorf("%s: got %v", name, err)
 			}
-			if err := run(ctx, func(*store.Tx) error { t.Error("ran"); return nil }); !errors.Is(err, context.Canceled) {
+			if err := run(ctx, func(*store.Tx) error {
+				t.Error("ran")
+				return nil
+			}); !errors.Is(err, context.Canceled) {
 				t.Errorf("%s with an ended context: %v", name, err)
 			}
 		}

@@ -27,7 +27,8 @@ func newProxy(t testing.TB, network, address string) *Proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Proxy{listener: listener, network: network, address: address, conns: make(map[net.Conn]struct{})}
+	p := &Proxy{listener: listener, network: network, address: address,
+		conns: make(map[net.Conn]struct{})}
 	p.moved = sync.NewCond(&p.mu)
 	p.ends.Go(p.accept)
 	t.Cleanup(func() {

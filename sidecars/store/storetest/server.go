@@ -23,7 +23,8 @@ import (
 const serverVariable = "POSTTRADE_TEST_POSTGRES"
 
 // errNoPostgres says that there is neither a server nor the programs to start one.
-var errNoPostgres = errors.New("neither " + serverVariable + " nor the programs postgres and initdb are there")
+var errNoPostgres = errors.New("neither " + serverVariable +
+	" nor the programs postgres and initdb are there")
 
 // theServer is the only package state in this module. A server takes a second to start, so all
 // tests of a binary share one, and without a TestMain there is no other place for it.
@@ -117,7 +118,8 @@ func startPrivate(programs string, witness *os.File) (*server, error) {
 	if witness != nil {
 		keeper.ExtraFiles = []*os.File{witness}
 	}
-	keeper.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // a signal to the tests' group is not for it
+	// a signal to the tests' group is not for it
+	keeper.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if os.Geteuid() == 0 {
 		// PostgreSQL refuses to run as root.
 		id, err := unprivileged()
@@ -125,12 +127,14 @@ func startPrivate(programs string, witness *os.File) (*server, error) {
 			err = os.Chown(dir, int(id.Uid), int(id.Gid))
 		}
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("storetest: another user for the server: %w", err), os.RemoveAll(dir))
+			return nil, errors.Join(fmt.Errorf("storetest: another user for the server: %w", err),
+				os.RemoveAll(dir))
 		}
 		keeper.SysProcAttr.Credential = id
 	}
-	s := &server{keeper: keeper, admin: &url.URL{Scheme: "postgres", User: url.User("postgres"), Path: "/postgres",
-		RawQuery: url.Values{"host": {dir}}.Encode()}}
+	s := &server{keeper: keeper,
+		admin: &url.URL{Scheme: "postgres", User: url.User("postgres"), Path: "/postgres",
+			RawQuery: url.Values{"host": {dir}}.Encode()}}
 	if err := s.launch(); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
@@ -151,14 +155,16 @@ func (s *server) launch() error {
 	s.keeper.Stdin, s.keeper.Stdout, s.lifeline = in, out, lifeline
 	err = errors.Join(s.keeper.Start(), in.Close(), out.Close())
 	if err != nil {
-		return errors.Join(fmt.Errorf("storetest: start the keeper: %w", err), answers.Close(), lifeline.Close())
+		return errors.Join(fmt.Errorf("storetest: start the keeper: %w", err),
+			answers.Close(), lifeline.Close())
 	}
 	var said strings.Builder
 	for line := make([]byte, 1024); !strings.HasSuffix(said.String(), "started\n"); {
 		n, err := answers.Read(line)
 		said.Write(line[:n])
 		if err != nil {
-			return errors.Join(fmt.Errorf("storetest: initdb: %s", said.String()), answers.Close(), lifeline.Close())
+			return errors.Join(fmt.Errorf("storetest: initdb: %s", said.String()),
+				answers.Close(), lifeline.Close())
 		}
 	}
 	return answers.Close()

@@ -34,7 +34,8 @@ func price(t *testing.T, db *store.DB) (price int64) {
 
 // one inserts a trade.
 func one(tx *store.Tx) error {
-	_, err := tx.InsertTrades([]store.Trade{{ID: "trd-1", Seq: 1, Security: "IBM", Quantity: 1, Price: 5}})
+	_, err := tx.InsertTrades([]store.Trade{{ID: "trd-1", Seq: 1,
+		Security: "IBM", Quantity: 1, Price: 5}})
 	return err
 }
 
@@ -222,7 +223,8 @@ func child(t *testing.T, way string) {
 }
 
 func TestWithoutPostgresTheRigSaysSo(t *testing.T) {
-	if storetest.Allowed(storetest.ErrNoPostgres, "true") || !storetest.Allowed(storetest.ErrNoPostgres, "") {
+	if storetest.Allowed(storetest.ErrNoPostgres, "true") ||
+		!storetest.Allowed(storetest.ErrNoPostgres, "") {
 		t.Error("without PostgreSQL CI must fail, and only CI")
 	}
 	if storetest.Allowed(errors.New("broken"), "") {
