@@ -22,26 +22,26 @@ const DefaultStoreLimitBytes = 4 << 30
 const (
 	// requestTimeout ends a request whose context has no earlier deadline.
 	requestTimeout = 5 * time.Second
-	// startWait is how long Open lets the embedded server start before it goes on without.
+	// startWait is how long Open waits for the embedded server before it returns without it.
 	startWait = 2 * time.Second
-	// stopWait bounds what Close waits for a server that does not stop.
+	// stopWait bounds how long Close waits for a server that does not stop.
 	stopWait = 10 * time.Second
 	// Retries begin at retryFirst and double up to retryMost.
 	retryFirst = 100 * time.Millisecond
 	retryMost  = 5 * time.Second
 )
 
-// Options says where the messages go.
+// Options says which server to use, and how.
 type Options struct {
-	// URL names external servers, nats://[user:password@]host:port or tls://…, several
-	// separated by commas. Empty: a server in this process.
+	// URL names external servers, nats://[user:password@]host:port or tls://…, separated by commas.
+	// Empty: a server in this process.
 	URL string
 	// Dir is the folder of the embedded server's streams; it is made when missing.
 	Dir string
-	// Logger hears of changes, one line each, and of what the embedded server warns of.
-	// Nil is silence.
+	// Logger gets one line per change of state, and the warnings of the embedded server. Nil discards
+	// them.
 	Logger *slog.Logger
-	// Name is how the servers see this client; "posttrade" when empty.
+	// Name is the client name that the servers see; "posttrade" when empty.
 	Name string
 	// StoreLimitBytes bounds the embedded server's streams together; 0 is DefaultStoreLimitBytes.
 	StoreLimitBytes int64
@@ -69,19 +69,19 @@ type Broker struct {
 	dialed chan struct{} // nil before the first use; closed when conn is set
 	conn   *nats.Conn
 	js     jetstream.JetStream
-	live   *session      // the connection of now; nil while there is none
+	live   *session      // the current connection; nil while there is none
 	turned chan struct{} // closed and replaced at every change of live
 	early  []*subscription
 }
 
-// state is what State answers; it is replaced as a whole.
+// state is the answer of State; it is replaced as a whole.
 type state struct {
 	ready  bool
 	detail string
 }
 
-// session is one connection, from its making to its loss. What must not miss a
-// message holds on to the session it began with.
+// session is one connection, from the moment it is made until it is lost. Code that must not miss a
+// message keeps the session with which it began.
 type session struct {
 	conn *nats.Conn
 	js   jetstream.JetStream
@@ -89,9 +89,9 @@ type session struct {
 	end  context.CancelCauseFunc
 }
 
-// Open makes a Broker. With an external server it makes no connection, and an
-// error is a malformed URL. The embedded server is started; should it not run
-// within two seconds, or not at all, Open returns all the same and State says why.
+// Open makes a Broker. With an external server it makes no connection, and its only error is a
+// malformed URL. The embedded server is started. When it does not run within two seconds, or does
+// not start at all, Open returns all the same, and State says why.
 func Open(o Options) (*Broker, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -132,15 +132,15 @@ func Open(o Options) (*Broker, error) {
 	return b, nil
 }
 
-// parseURLs checks a list of servers and returns it as nats.go wants it, and
-// the same without credentials. The list itself is never part of an error.
+// parseURLs checks a list of servers. It returns the list in the form of nats.go, and the same list
+// without credentials. The list itself is never part of an error.
 func parseURLs(list string) (urls, places string, err error) {
 	var all, shown []string
 	for i, one := range strings.Split(list, ",") {
 		one = strings.TrimSpace(one)
 		u, err := url.Parse(one)
 		if err != nil {
-			// url.Parse repeats its input, and with it a password.
+			// url.Parse repeats its input in its error, and with it a password.
 			return "", "", fmt.Errorf("broker: open url=#%d: not a URL", i+1)
 		}
 		if u.Scheme != "nats" && u.Scheme != "tls" {
@@ -168,9 +168,8 @@ func userinfo(u *url.URL) string {
 	return u.User.String() + "@"
 }
 
-// State says whether messages can be expected to get through, and if not, why.
-// It does no I/O; any goroutine. With an external server it is not ready before
-// the first use has made a connection.
+// State reports whether messages are expected to get through, and if not, why. It does no I/O; any
+// goroutine. With an external server it is not ready before the first use has made a connection.
 func (b *Broker) State() (ready bool, detail string) {
 	s := b.state.Load()
 	return s.ready, s.detail
@@ -190,8 +189,8 @@ func (b *Broker) setState(ready bool, detail string) {
 	}
 }
 
-// Close ends consumers, tails and subscriptions, closes the connection and stops
-// the embedded server. It returns when all of that has happened.
+// Close ends consumers, tails and subscriptions, closes the connection and stops the embedded
+// server. It returns when all of that is done.
 func (b *Broker) Close() error {
 	b.mu.Lock()
 	if b.closed {
@@ -207,7 +206,7 @@ func (b *Broker) Close() error {
 	}
 	b.cancel()
 	if dialed != nil {
-		// A dial under way is cut short by the context, and closes what it made.
+		// The end of the context cuts a dial under way short, and the dial closes what it made.
 		<-dialed
 	}
 	b.lose()
@@ -216,7 +215,7 @@ func (b *Broker) Close() error {
 	return nil
 }
 
-// backOff is the time between two attempts: 100 ms doubling to 5 s.
+// backOff computes the time between two attempts: 100 ms doubling to 5 s.
 type backOff struct{ next time.Duration }
 
 // step returns the time to wait now.
@@ -228,8 +227,7 @@ func (r *backOff) step() time.Duration {
 
 func (r *backOff) reset() { r.next = 0 }
 
-// pause waits d, or until ctx ends or one of the channels closes; it says
-// whether ctx is still alive.
+// pause waits d, or until ctx ends or wake closes. It reports whether ctx is still alive.
 func pause(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

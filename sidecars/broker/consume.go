@@ -13,8 +13,8 @@ import (
 const (
 	consumeExpires   = 20 * time.Second
 	consumeHeartbeat = 2 * time.Second
-	// gatherWait is how long a batch waits for the next of the messages that the
-	// consumer says it has.
+	// gatherWait is how long a batch waits for the next message when the consumer reports that it has
+	// more.
 	gatherWait = 5 * time.Millisecond
 )
 
@@ -23,25 +23,24 @@ type ConsumerConfig struct {
 	Stream  Stream // made when missing, as by EnsureStream
 	Durable string
 	Subject string // a filter; "" is the whole stream
-	// AckWait is when a message that was neither acknowledged nor handed back is
-	// delivered again; it should be well above the time fn takes for a batch. 0 is 30 s.
+	// AckWait is the time after which a message that was neither acknowledged nor handed back is
+	// delivered again. It should be well above the time fn takes for a batch. 0 is 30 s.
 	AckWait time.Duration
-	// MaxAckPending bounds what is delivered and not acknowledged; 0 is 1024.
+	// MaxAckPending bounds how many messages are delivered and not acknowledged; 0 is 1024.
 	MaxAckPending int
-	// BatchMessages bounds what fn gets at once; 0 is 256.
+	// BatchMessages bounds how many messages fn gets at once; 0 is 256.
 	BatchMessages int
 }
 
-// Consume calls fn with batches of the stream's messages, in order, until ctx
-// ends; then it returns nil. An error is a configuration that cannot work. It
-// waits, with back-off, for a server or a stream that is not there, and goes on
-// after every loss of the connection.
+// Consume calls fn with batches of the stream's messages, in order, until ctx ends; then it returns
+// nil. It returns an error only for a configuration that cannot work. While the server or the
+// stream is missing it retries with back-off, and it continues after every loss of the connection.
 //
-// When fn returns nil, what it did not settle itself is acknowledged. When it
-// returns an error, what it did not settle is handed back and delivered again
-// after a pause of 100 ms doubling to 500 ms; so a message may come more than once
-// and, after an error, out of order. fn terminates what is malformed (Message.Term)
-// and returns nil; else it would come for ever. fn's ctx is Consume's.
+// When fn returns nil, the messages that fn did not settle are acknowledged. When fn returns an
+// error, those messages are handed back and delivered again after a pause of 100 ms doubling to 500
+// ms. So a message may come more than once and, after an error, out of order. fn must terminate a
+// malformed message (Message.Term) and return nil; otherwise it comes again for ever. fn's ctx is
+// Consume's.
 func (b *Broker) Consume(ctx context.Context, c ConsumerConfig, fn func(context.Context, []Message) error) error {
 	if c.Stream.Name == "" || c.Durable == "" {
 		return errors.New("broker: consume: a stream and a durable name are needed")
@@ -75,8 +74,8 @@ func (b *Broker) Consume(ctx context.Context, c ConsumerConfig, fn func(context.
 	return nil
 }
 
-// rest waits before the next try, or until the connection changes: the server may be
-// there again then, and its streams in a moment.
+// rest waits before the next attempt, or until the connection changes: the server may be back then,
+// and its streams a moment later.
 func (r *consumption) rest(ctx context.Context, changed <-chan struct{}) {
 	pause(ctx, r.retry.step(), changed)
 	if r.b.Changed() != changed {
@@ -89,13 +88,13 @@ type consumption struct {
 	b       *Broker
 	c       ConsumerConfig
 	fn      func(context.Context, []Message) error
-	trouble string  // what was logged last; "" when all is well
+	trouble string  // the last trouble that was logged; "" when all is well
 	retry   backOff // of the consumer
 	failing backOff // of fn
-	failed  string  // fn's error that was logged last; "" when all is well
+	failed  string  // the last error of fn that was logged; "" when all is well
 }
 
-// session consumes on one connection until that is lost; it never returns nil.
+// session consumes on one connection until it is lost; it never returns nil.
 func (r *consumption) session(ctx context.Context) error {
 	s, err := r.b.session(ctx)
 	if err != nil {
@@ -124,7 +123,7 @@ func (r *consumption) session(ctx context.Context) error {
 	}
 }
 
-// prepare makes stream and consumer, or finds them.
+// prepare makes the stream and the consumer, or finds them.
 func (r *consumption) prepare(ctx context.Context, s *session) error {
 	ctx, cancel := deadline(ctx)
 	defer cancel()
@@ -153,7 +152,7 @@ func (r *consumption) well() {
 	}
 }
 
-// hand gives a batch to fn and acknowledges what fn left unsettled.
+// hand gives a batch to fn and acknowledges the messages that fn left unsettled.
 func (r *consumption) hand(ctx context.Context, batch []Message) error {
 	if err := r.fn(ctx, batch); err != nil {
 		return err
@@ -171,12 +170,12 @@ func (r *consumption) hand(ctx context.Context, batch []Message) error {
 	return nil
 }
 
-// callbackMost is the longest pause after a failure of the callback: what it waits for, most
-// often a database, is to be noticed soon after its return.
+// callbackMost is the longest pause after a failure of the callback. The callback most often waits
+// for a database, and must notice its return soon.
 const callbackMost = 500 * time.Millisecond
 
-// handBack returns what fn could not use, and waits before more is asked for;
-// false: ctx has ended.
+// handBack hands back the messages that fn could not use, and waits before more are requested. It
+// returns false when ctx has ended.
 func (r *consumption) handBack(ctx context.Context, batch []Message, failed error) bool {
 	var delay time.Duration
 	if ctx.Err() == nil {
@@ -187,14 +186,14 @@ func (r *consumption) handBack(ctx context.Context, batch []Message, failed erro
 		}
 	}
 	for i := range batch {
-		// An error is a lost connection; AckWait brings the message back then.
+		// An error means a lost connection; the message comes again after AckWait.
 		_ = batch[i].Nak(delay)
 	}
 	return pause(ctx, delay, nil)
 }
 
-// gather waits for messages and returns what comes together. With an error it
-// may return messages too: those that had arrived before.
+// gather waits for messages and returns those that arrive together. With an error it may also
+// return messages: those that arrived before the error.
 func (r *consumption) gather(ctx context.Context, p *pull, batch []Message) ([]Message, error) {
 	silence := time.NewTimer(3 * consumeHeartbeat)
 	defer silence.Stop()

@@ -9,9 +9,9 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Notify sends a message to whoever listens now; nothing is stored and nobody
-// confirms it. It waits for the first connection, at most five seconds, and not
-// for later ones: ErrUnavailable.
+// Notify sends a message to the current subscribers. It is neither stored nor confirmed. Notify
+// waits at most five seconds for the first connection. It does not wait for a later one, and
+// returns ErrUnavailable.
 func (b *Broker) Notify(subject string, data []byte) error {
 	ctx, cancel := deadline(b.ctx)
 	defer cancel()
@@ -25,11 +25,11 @@ func (b *Broker) Notify(subject string, data []byte) error {
 	return nil
 }
 
-// Subscribe calls fn for every message of the subject, which may have wildcards,
-// in the order of their arrival. It works before the server is there and goes on
-// after it was away; what was sent meanwhile is lost. data is fn's to keep. After
-// stop has returned fn is not called any more; fn itself must not call stop. A
-// slow fn makes the client drop messages, which is logged.
+// Subscribe calls fn for every message of the subject, which may have wildcards, in the order of
+// arrival. It may be called before the server is reachable, and continues after the server was
+// away; messages sent meanwhile are lost. fn may keep data. After stop has returned, fn is not
+// called any more; fn itself must not call stop. When fn is slow the client drops messages and logs
+// that.
 func (b *Broker) Subscribe(subject string, fn func(subject string, data []byte)) (stop func(), err error) {
 	if err := checkSubject(subject); err != nil {
 		return nil, fmt.Errorf("broker: subscribe subject=%q: %w", subject, err)
@@ -50,7 +50,7 @@ func (b *Broker) Subscribe(subject string, fn func(subject string, data []byte))
 	return s.stop, nil
 }
 
-// checkSubject refuses what a server would refuse later, out of sight.
+// checkSubject refuses a subject that the server would refuse later, without telling the caller.
 func checkSubject(subject string) error {
 	if strings.ContainsAny(subject, " \t\r\n") {
 		return fmt.Errorf("%w: white space", nats.ErrBadSubject)
@@ -108,8 +108,7 @@ func (s *subscription) stop() {
 	}
 }
 
-// flush waits until the server has seen everything sent before; tests of
-// subscriptions need it.
+// flush waits until the server has received everything sent before; tests of subscriptions need it.
 func (b *Broker) flush(ctx context.Context) error {
 	s, err := b.session(ctx)
 	if err != nil {

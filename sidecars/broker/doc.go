@@ -1,7 +1,6 @@
-// Package broker is the one place that knows NATS. It gives the rest of the
-// program streams that survive a power cut, publishing that the stream itself
-// keeps in order, a durable consumer, and a tail that says when it may have
-// missed something.
+// Package broker is the only package that uses NATS. It gives the rest of the program streams that
+// survive a power cut, publishing whose order the stream itself enforces, a durable consumer, and a
+// tail that reports when it may have missed messages.
 //
 //	             ┌ embedded: a server in this process, no listener, JetStream in Options.Dir
 //	Broker ──────┤
@@ -15,28 +14,28 @@
 //
 // What holds (each has a test that would fail without it):
 //
-//   - Open never waits for a server elsewhere and never fails because of one. The
-//     embedded server starts in the background when its store is slow or damaged; until
-//     it runs State says why, and every call answers ErrUnavailable.
-//   - The embedded server syncs every write before it acknowledges it (SyncAlways), so
-//     what Publish returned survives a power cut. It is started again, with back-off,
+//   - Open never waits for an external server and never fails because of one. The embedded server
+//     starts in the background when its store is slow or damaged. Until it runs State says why, and
+//     every call answers ErrUnavailable.
+//   - The embedded server syncs every write before it acknowledges it (SyncAlways), so a message
+//     survives a power cut once Publish has returned. The server is started again, with back-off,
 //     when JetStream gives up (a full disk) or does not start.
-//   - An Ack is the stream's own word. After ErrUnavailable the message may or may not be
-//     in the stream: publish it again with the same MsgID. Within the duplicates window
-//     the stream drops the second copy and says so in Ack.Duplicate.
+//   - The stream itself sends an Ack. After ErrUnavailable the message may or may not be in the
+//     stream: publish it again with the same MsgID. Within the duplicates window the stream drops
+//     the second copy and sets Ack.Duplicate.
 //   - PublishBatch stops at the first failure. When every message names its predecessor
-//     (ExpectLastMsgID) the stream refuses what follows a message that was lost.
-//   - Consume loses nothing: a message is acknowledged only after the callback returned
-//     nil or acknowledged it; anything else is delivered again.
-//   - Tail's consumer exists before Tail returns, so nothing published afterwards is
-//     missed; a lost connection, a deleted consumer or three heartbeats that did not come
-//     end it with ErrDisconnected, a hole in the stream's sequences with ErrGap.
+//     (ExpectLastMsgID) the stream refuses the messages that follow a lost one.
+//   - Consume loses nothing: a message is acknowledged only after the callback returned nil or
+//     acknowledged it; any other message is delivered again.
+//   - Tail's consumer exists before Tail returns, so no message published afterwards is missed. A
+//     lost connection, a deleted consumer or three missed heartbeats end it with ErrDisconnected, a
+//     hole in the stream's sequences with ErrGap.
 //   - Credentials in a URL appear in no log line, error or State.
 //
-// Goroutines: every method may be called from any goroutine; a Tail belongs to one.
-// Callbacks of Subscribe run one at a time for each subscription. Close ends everything
-// and leaves no goroutine behind.
+// Goroutines: every method may be called from any goroutine; a Tail belongs to one. Callbacks of
+// Subscribe run one at a time for each subscription. Close ends everything and leaves no goroutine
+// behind.
 //
-// The package does not decide what is in a message, keeps no outbox, and never deletes a
-// stream or what is in it.
+// The package does not define the content of a message, keeps no outbox, and never deletes a stream
+// or a message in it.
 package broker

@@ -12,18 +12,17 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// watchInterval is how often the embedded server is asked whether its JetStream
-// still runs. It stops by itself when a disk is full.
+// watchInterval is how often the embedded server is asked whether its JetStream still runs.
+// JetStream stops by itself when a disk is full.
 const watchInterval = 500 * time.Millisecond
 
-// memoryLimitBytes bounds streams in memory, of which this program makes none;
-// JetStream wants a number.
+// memoryLimitBytes bounds streams in memory. This program makes none, but JetStream needs a number.
 const memoryLimitBytes = 64 << 20
 
 var errNotRunning = errors.New("embedded server does not run")
 
-// embedded keeps a server running in this process. Its goroutine is run; the
-// connection asks it for new connections, so a restart is a reconnect.
+// embedded keeps a server running in this process. Its goroutine is run. The connection asks it for
+// new connections, so a restart of the server is a reconnect.
 type embedded struct {
 	b   *Broker
 	mu  sync.Mutex
@@ -32,7 +31,7 @@ type embedded struct {
 
 func newEmbedded(b *Broker) *embedded { return &embedded{b: b} }
 
-// InProcessConn gives nats.go a connection to the server of now.
+// InProcessConn gives nats.go a connection to the current server.
 func (e *embedded) InProcessConn() (net.Conn, error) {
 	e.mu.Lock()
 	srv := e.now
@@ -49,8 +48,8 @@ func (e *embedded) set(srv *server.Server) {
 	e.mu.Unlock()
 }
 
-// run starts the server, watches it, and starts it again, until ctx ends. It
-// closes started when the first attempt is over.
+// run starts the server, watches it, and starts it again, until ctx ends. It closes started after
+// the first attempt.
 func (e *embedded) run(ctx context.Context, started chan struct{}) {
 	var retry backOff
 	for ctx.Err() == nil {
@@ -82,9 +81,8 @@ func (e *embedded) run(ctx context.Context, started chan struct{}) {
 	}
 }
 
-// start makes one server and waits until its streams are recovered. What the
-// server would leave the process for comes back as an error, and so does a
-// panic over a damaged store.
+// start makes one server and waits until its streams are recovered. An event for which the server
+// would exit the process comes back as an error, and so does a panic over a damaged store.
 func (e *embedded) start(ctx context.Context) (*server.Server, error) {
 	log := &serverLog{log: e.b.log}
 	srv, err := server.NewServer(&server.Options{
@@ -132,7 +130,7 @@ func (e *embedded) start(ctx context.Context) (*server.Server, error) {
 	return srv, nil
 }
 
-// watch returns when ctx ends or the server no longer does its work.
+// watch returns when ctx ends or the server no longer works.
 func watch(ctx context.Context, srv *server.Server) error {
 	tick := time.NewTicker(watchInterval)
 	defer tick.Stop()
@@ -151,8 +149,8 @@ func watch(ctx context.Context, srv *server.Server) error {
 	}
 }
 
-// stop shuts a server down and waits for its goroutines, but not for ever: a
-// start that hangs in recovery holds the server's locks.
+// stop shuts a server down and waits for its goroutines, but only for a bounded time: a start that
+// hangs in recovery holds the server's locks.
 func stop(srv *server.Server) {
 	done := make(chan struct{})
 	go func() {

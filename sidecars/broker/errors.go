@@ -10,22 +10,22 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// What callers test with errors.Is.
+// The errors that callers test with errors.Is.
 var (
 	// ErrUnavailable: no server, no answer in time, or no stream behind the subject. The
 	// outcome of a publish is unknown; try again later with the same MsgID.
 	ErrUnavailable = errors.New("broker unavailable")
-	// ErrFull: the stream refuses new messages for want of space. Nothing was stored.
+	// ErrFull: the stream has no space and refuses new messages. Nothing was stored.
 	ErrFull = errors.New("stream full")
 	// ErrSequence: the stream's last message is not the expected one. Nothing was stored.
 	ErrSequence = errors.New("unexpected last message")
-	// ErrStream: the stream exists with a setting that breaks what is promised of it.
+	// ErrStream: the stream exists, and a setting of it breaks a promise of this package.
 	ErrStream = errors.New("stream differs")
 	// ErrNotFound: no such stream, or no such message in it.
 	ErrNotFound = errors.New("not found")
 	// ErrDisconnected: a Tail may have missed messages. Close it and begin again.
 	ErrDisconnected = errors.New("disconnected")
-	// ErrGap: a Tail saw that messages of the stream are missing between two it was given.
+	// ErrGap: a Tail saw that messages of the stream are missing between two that it received.
 	ErrGap = errors.New("gap in stream")
 	// ErrSettled: the message was acknowledged, refused or terminated before, or it was
 	// never delivered by a consumer.
@@ -34,7 +34,7 @@ var (
 	ErrClosed = fmt.Errorf("%w: closed", ErrUnavailable)
 )
 
-// JetStream's error codes that mean something to callers; the rest is passed on in words.
+// The error codes of JetStream that callers can act on; all others are passed on as text.
 const (
 	codeAccountLimits    = 10002
 	codeClusterNotReady  = 10008
@@ -58,7 +58,7 @@ const (
 	codeWrongLastSeqTail = 10164
 )
 
-// apiError is what JetStream answers inside a response.
+// apiError is the error inside a JetStream response.
 type apiError struct {
 	Code        int    `json:"code"`
 	ErrCode     int    `json:"err_code"`
@@ -67,7 +67,7 @@ type apiError struct {
 
 func (e *apiError) Error() string { return fmt.Sprintf("%s (%d)", e.Description, e.ErrCode) }
 
-// Unwrap sorts the code into the package's sentinels.
+// Unwrap maps the code to the package's sentinels.
 func (e *apiError) Unwrap() error {
 	switch e.ErrCode {
 	case codeNoResources, codeNoStorage, codeNoMemory, codeAccountLimits:
@@ -80,7 +80,7 @@ func (e *apiError) Unwrap() error {
 		codeTooManyInFlight:
 		return ErrUnavailable
 	case codeStoreFailed:
-		// A stream with a limit of its own answers so; other causes share the code.
+		// A stream that reached its own limit answers so; other causes share the code.
 		if strings.HasPrefix(e.Description, "maximum ") || strings.Contains(e.Description, "no space left") {
 			return ErrFull
 		}
@@ -89,7 +89,7 @@ func (e *apiError) Unwrap() error {
 	return nil
 }
 
-// asked is sorted for a request made under ctx: it says why that ended.
+// asked is sorted for a request made under ctx. When ctx has ended, the error says why.
 func asked(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return fmt.Errorf("%w: %v", ErrUnavailable, cause)
@@ -97,8 +97,8 @@ func asked(ctx context.Context, err error) error {
 	return sorted(err)
 }
 
-// sorted makes what nats.go returns an error of this package: the sentinel
-// first, the cause's own words behind it.
+// sorted converts an error of nats.go into one of this package: the sentinel first, then the text
+// of the cause.
 func sorted(err error) error {
 	if err == nil {
 		return nil
@@ -109,8 +109,8 @@ func sorted(err error) error {
 		}
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		// In words only: the context may be one of this package, and a caller that finds
-		// context.Canceled would take it for its own. It knows its own.
+		// Only the text is kept: the context may be one of this package, and a caller that finds
+		// context.Canceled would take it for its own context, which it can check itself.
 		return fmt.Errorf("%w: %v", ErrUnavailable, err)
 	}
 	var js jetstream.JetStreamError

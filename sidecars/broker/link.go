@@ -11,26 +11,26 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// errLost is why a session's context ended.
+// errLost is the cause with which a session's context ends.
 var errLost = errors.New("connection lost")
 
 const (
 	dialTimeout = 2 * time.Second
-	// A server that hangs without closing the connection is noticed after
-	// pingInterval times (pingsMissed + 1); requests time out before that.
+	// A server that hangs without closing the connection is noticed after pingInterval * (pingsMissed
+	// + 1); requests time out before that.
 	pingInterval = 3 * time.Second
 	pingsMissed  = 2
-	// writeTimeout bounds what a write to a server that does not read can block: it
-	// holds the connection's lock, so calls and Close wait for it.
+	// writeTimeout bounds how long a write to a server that does not read can block. The write holds
+	// the connection's lock, so calls and Close wait for it.
 	writeTimeout = 2 * time.Second
-	// reconnectMost is the longest pause between two attempts to connect: a server that
-	// comes back is met within it, and everything that waits begins again then.
+	// reconnectMost is the longest pause between two attempts to connect. A server that comes back is
+	// found within it, and all waiting work starts again then.
 	reconnectMost = 500 * time.Millisecond
 )
 
-// session returns the connection of now. The first call makes it and waits for
-// the outcome of the first attempt; later calls do not wait for a server that is
-// away: nats.go goes on trying, and until it succeeds the answer is ErrUnavailable.
+// session returns the current connection. The first call makes it and waits for the outcome of the
+// first attempt. Later calls do not wait for a server that is away: nats.go keeps trying, and until
+// it succeeds they return ErrUnavailable.
 func (b *Broker) session(ctx context.Context) (*session, error) {
 	dialed, err := b.dial()
 	if err != nil {
@@ -54,7 +54,7 @@ func (b *Broker) session(ctx context.Context) (*session, error) {
 			_, detail := b.State()
 			return nil, fmt.Errorf("%w: %s", ErrUnavailable, detail)
 		}
-		// Connected, and the handler that announces it is about to run.
+		// The connection is made, and the handler that announces it is about to run.
 		select {
 		case <-turned:
 		case <-ctx.Done():
@@ -63,16 +63,16 @@ func (b *Broker) session(ctx context.Context) (*session, error) {
 	}
 }
 
-// Changed returns a channel that closes when a connection is made or lost. What waits
-// between two tries takes it before a try: the broker's return ends the wait.
+// Changed returns a channel that closes when a connection is made or lost. A caller that retries
+// takes the channel before an attempt, so that the return of the broker ends its wait.
 func (b *Broker) Changed() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.turned
 }
 
-// dial starts the first connection, once, in the background, and returns the
-// channel that closes when its first attempt is over.
+// dial starts the first connection, once, in the background. It returns the channel that closes
+// when the first attempt is over.
 func (b *Broker) dial() (<-chan struct{}, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -86,8 +86,8 @@ func (b *Broker) dial() (<-chan struct{}, error) {
 	return b.dialed, nil
 }
 
-// connect makes the one nats.Conn of this Broker. It lives, connected or trying
-// to be, until Close.
+// connect makes the one nats.Conn of this Broker. It lives, connected or trying to connect, until
+// Close.
 func (b *Broker) connect() {
 	defer close(b.dialed)
 	urls := b.urls
@@ -95,10 +95,10 @@ func (b *Broker) connect() {
 		nats.Name(b.o.Name),
 		nats.RetryOnFailedConnect(true),
 		nats.MaxReconnects(-1),
-		nats.IgnoreAuthErrorAbort(), // a wrong password may be put right on the server
+		nats.IgnoreAuthErrorAbort(), // a wrong password may be corrected on the server
 		nats.CustomReconnectDelay(reconnectDelay),
-		// Nothing is kept for a connection that is not there: who publishes is told, and
-		// no message arrives long after its publisher gave it up.
+		// Nothing is buffered while there is no connection: the publisher gets an error, and no message
+		// arrives long after its publisher gave it up.
 		nats.ReconnectBufSize(-1),
 		nats.Timeout(dialTimeout),
 		nats.PingInterval(pingInterval),
@@ -148,8 +148,7 @@ func (b *Broker) connect() {
 	}
 }
 
-// reconnectDelay is nats.go's question how long to wait after so many rounds
-// through the list of servers.
+// reconnectDelay tells nats.go how long to wait after this many rounds through the list of servers.
 func reconnectDelay(rounds int) time.Duration {
 	d := retryFirst
 	for ; rounds > 1 && d < reconnectMost; rounds-- {
@@ -158,7 +157,7 @@ func reconnectDelay(rounds int) time.Duration {
 	return min(d, reconnectMost)
 }
 
-// dialer gives up, and closes what it made, when the Broker is closed.
+// dialer gives up, and closes the connection it made, when the Broker is closed.
 type dialer struct{ ctx context.Context }
 
 func (d dialer) Dial(network, address string) (net.Conn, error) {
@@ -170,7 +169,7 @@ func (d dialer) Dial(network, address string) (net.Conn, error) {
 	return &dialedConn{Conn: conn, stop: stop}, nil
 }
 
-// dialedConn takes its cancellation back when it is closed.
+// dialedConn cancels its watch on the context when it is closed.
 type dialedConn struct {
 	net.Conn
 	stop func() bool
@@ -181,11 +180,11 @@ func (c *dialedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// connected is called by nats.go after the first and every later connection.
+// connected runs after the first and every later connection; nats.go calls it.
 func (b *Broker) connected(conn *nats.Conn) {
 	b.mu.Lock()
 	if b.closed || b.conn == nil {
-		// nil: connect has not returned yet and will call again.
+		// nil: connect has not returned yet, and will call this again.
 		b.mu.Unlock()
 		return
 	}
@@ -201,7 +200,7 @@ func (b *Broker) connected(conn *nats.Conn) {
 	}
 }
 
-// disconnected is called by nats.go when a connection is lost.
+// disconnected runs when a connection is lost; nats.go calls it.
 func (b *Broker) disconnected(_ *nats.Conn, err error) {
 	b.lose()
 	if err == nil {
@@ -210,7 +209,7 @@ func (b *Broker) disconnected(_ *nats.Conn, err error) {
 	b.notConnected(err)
 }
 
-// lose ends the session of now.
+// lose ends the current session.
 func (b *Broker) lose() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -223,7 +222,7 @@ func (b *Broker) lose() {
 	b.turned = make(chan struct{})
 }
 
-// refused is called by nats.go after every attempt to reconnect that failed.
+// refused runs after every failed attempt to reconnect; nats.go calls it.
 func (b *Broker) refused(_ *nats.Conn, err error) { b.notConnected(err) }
 
 func (b *Broker) notConnected(err error) {
@@ -236,8 +235,8 @@ func (b *Broker) notConnected(err error) {
 	b.setState(false, fmt.Sprintf("not connected to %s: %v", b.places, err))
 }
 
-// complaint is called by nats.go for what went wrong outside a call: a
-// subscription without permission, or one that is too slow.
+// complaint runs for an error outside of a call; nats.go calls it. Such errors are a subscription
+// without permission, and one that is too slow.
 func (b *Broker) complaint(_ *nats.Conn, sub *nats.Subscription, err error) {
 	if errors.Is(err, nats.ErrSlowConsumer) && sub != nil {
 		b.log.Warn("broker dropped messages of a slow subscription", "subject", sub.Subject)
@@ -246,13 +245,13 @@ func (b *Broker) complaint(_ *nats.Conn, sub *nats.Subscription, err error) {
 	b.log.Warn("broker reports", "err", err)
 }
 
-// deadline gives a request without one the package's own.
+// deadline adds the package's own timeout to a request.
 func deadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, requestTimeout)
 }
 
-// bound ends a request with the connection it was made on: its answer would
-// not come any more.
+// bound ends a request together with the connection on which it was made: its answer cannot arrive
+// any more.
 func (s *session) bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(s.ctx, func() { cancel(errLost) })

@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// serverLog hands the embedded server's words to slog. Its notices are details
-// here; a fatal one is kept for State and ends nothing: the server returns from
-// its start instead of leaving the process.
+// serverLog passes the embedded server's log lines to slog. The server's notices are debug lines
+// here. A fatal error is kept for State and ends nothing: the server returns from its start instead
+// of exiting the process.
 type serverLog struct {
 	log   *slog.Logger
 	mu    sync.Mutex

@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// headerSignature is this program's own: who published the message can be told by it.
+// headerSignature is a header of this program. It carries the publisher's signature.
 const headerSignature = "Svc-Signature"
 
 // Header names of the NATS protocol.
@@ -29,23 +29,23 @@ type Message struct {
 	Data        []byte
 	Sequence    uint64 // the stream's
 	MsgID       string // "" when it was published without one
-	Signature   string // the same
+	Signature   string // "" when it was published without one
 	PublishedAt time.Time
-	Delivered   uint64 // how often, this time included; 0 when it was read, not delivered
+	Delivered   uint64 // how often, this delivery included; 0 when it was read, not delivered
 
 	consumerSeq uint64 // its number in the consumer's deliveries
 	pending     uint64 // how many messages the consumer has left
 	delivery    *delivery
 }
 
-// delivery is a message's way back to its consumer.
+// delivery is the connection of a message to the consumer that delivered it.
 type delivery struct {
 	msg     *nats.Msg
 	settled atomic.Bool
 }
 
-// Ack tells the consumer that the message is done with. Like Nak and Term it is
-// sent, not confirmed: when it is lost the message comes again.
+// Ack tells the consumer that the message is done. Like Nak and Term it is sent and not confirmed:
+// when it is lost, the message comes again.
 func (m *Message) Ack() error { return m.settle("acknowledge", "+ACK") }
 
 // Nak hands the message back; it is delivered again after the delay.
@@ -53,8 +53,7 @@ func (m *Message) Nak(delay time.Duration) error {
 	return m.settle("hand back", fmt.Sprintf(`-NAK {"delay":%d}`, max(delay, 0).Nanoseconds()))
 }
 
-// Term ends deliveries of the message, for good: it is not usable. The reason
-// shows in the server's advisories.
+// Term ends all deliveries of an unusable message. The reason shows in the server's advisories.
 func (m *Message) Term(reason string) error { return m.settle("terminate", "+TERM "+reason) }
 
 func (m *Message) settle(verb, answer string) error {
@@ -67,8 +66,7 @@ func (m *Message) settle(verb, answer string) error {
 	return nil
 }
 
-// delivered reads what a consumer sent: the message and, from its reply
-// subject, the numbers:
+// delivered reads what a consumer sent: the message and, from its reply subject, the numbers:
 //
 //	$JS.ACK.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<time ns>.<pending>
 //

@@ -11,35 +11,35 @@ import (
 )
 
 const (
-	// A batch keeps at most this much unacknowledged in flight. JetStream refuses
-	// when ten thousand messages wait for a stream.
+	// A batch keeps at most this much unacknowledged in flight. JetStream refuses messages when ten
+	// thousand wait for a stream.
 	windowMessages = 512
 	windowBytes    = 1 << 20
 )
 
 // PublishOptions are the conditions of one message.
 type PublishOptions struct {
-	// MsgID makes a second copy within the stream's duplicates window an
-	// acknowledged no-op, with Ack.Duplicate.
+	// MsgID makes a second copy within the stream's duplicates window a no-op, which is acknowledged
+	// with Ack.Duplicate.
 	MsgID string
-	// ExpectLastMsgID is the MsgID the stream's last message must have, "" for any.
-	// It holds after the duplicates window too. The server looks for duplicates first:
-	// a repeated message is an Ack with Duplicate, wherever the stream has got to.
+	// ExpectLastMsgID is the MsgID that the stream's last message must have, "" for any. It also holds
+	// after the duplicates window. The server looks for duplicates first: a repeated message gets an
+	// Ack with Duplicate, whatever the stream's last message is.
 	ExpectLastMsgID string
-	// ExpectLastSeq is the stream's last sequence, nil for any. The server checks it before
-	// it looks for duplicates: a repeated message is ErrSequence, not a duplicate.
+	// ExpectLastSeq is the stream's last sequence, nil for any. The server checks it before it looks
+	// for duplicates: a repeated message is ErrSequence, not a duplicate.
 	ExpectLastSeq *uint64
 	// ExpectStream is the stream that must answer, "" for any.
 	ExpectStream string
-	// Signature travels with the message as it is, "" for none.
+	// Signature is sent with the message unchanged, "" for none.
 	Signature string
 }
 
-// Ack is the stream's word that a message is stored.
+// Ack is the stream's confirmation that a message is stored.
 type Ack struct {
 	Stream   string
 	Sequence uint64
-	// Duplicate: the message id was there already, at Sequence; nothing was stored now.
+	// Duplicate: the stream already had the message id, at Sequence; nothing was stored now.
 	Duplicate bool
 }
 
@@ -52,10 +52,10 @@ type Outgoing struct {
 
 // Publish stores one message and returns the stream's acknowledgement.
 //
-//   - ErrSequence: the stream's end is not the expected one. ErrFull: no space. Neither
-//     stored anything.
-//   - ErrUnavailable: no connection, no stream behind the subject, or no answer within five
-//     seconds or ctx. The message may be stored.
+//   - ErrSequence: the stream's last message is not the expected one. ErrFull: no space. In both
+//     cases nothing is stored.
+//   - ErrUnavailable: no connection, no stream behind the subject, or no answer within five seconds
+//     or ctx. The message may be stored.
 func (b *Broker) Publish(ctx context.Context, subject string, data []byte, o PublishOptions) (Ack, error) {
 	_, acks, err := b.PublishBatch(ctx, []Outgoing{{Subject: subject, Data: data, PublishOptions: o}})
 	if err != nil {
@@ -64,12 +64,12 @@ func (b *Broker) Publish(ctx context.Context, subject string, data []byte, o Pub
 	return acks[0], nil
 }
 
-// PublishBatch stores messages in order, many in flight at a time, and returns
-// how many were acknowledged before the first that was not; acks has that many.
-// The error, if any, is that first failure's, as of Publish.
+// PublishBatch stores messages in order, with many in flight at a time. It returns how many were
+// acknowledged before the first failure; acks has that many. The error, if any, is that of the
+// first failure, as Publish returns it.
 //
-// Messages behind a failed one may have been sent already. Give each its
-// predecessor's id in ExpectLastMsgID, and the stream refuses them.
+// Messages behind a failed one may have been sent already. When each names its predecessor's id in
+// ExpectLastMsgID, the stream refuses them.
 func (b *Broker) PublishBatch(ctx context.Context, out []Outgoing) (acked int, acks []Ack, err error) {
 	if len(out) == 0 {
 		return 0, nil, nil
@@ -91,8 +91,8 @@ func (b *Broker) PublishBatch(ctx context.Context, out []Outgoing) (acked int, a
 	return f.acked, f.acks, nil
 }
 
-// flight is one batch under way. Acknowledgements may come in any order;
-// [0, acked) have come without a gap.
+// flight is one batch under way. Acknowledgements may come in any order; those of [0, acked) have
+// come without a gap.
 type flight struct {
 	out     []Outgoing
 	acks    []Ack
@@ -100,7 +100,7 @@ type flight struct {
 	acked   int
 	sent    int
 	bytes   int // of [acked, sent)
-	end     int // nothing from here on counts: the first failure, or len(out)
+	end     int // messages from here on do not count: the first failure, or len(out)
 	failure error
 }
 
@@ -164,7 +164,7 @@ func (f *flight) send(s *session, inbox string) error {
 	return err
 }
 
-// fail makes i the first failure unless there is an earlier one.
+// fail records i as the first failure unless there is an earlier one.
 func (f *flight) fail(i int, err error) {
 	if i < f.end {
 		f.end, f.failure = i, err
@@ -178,7 +178,7 @@ type pubAck struct {
 	Duplicate bool      `json:"duplicate"`
 }
 
-// take files one answer; its subject ends with the message's number.
+// take records one answer; its subject ends with the message's number.
 func (f *flight) take(msg *nats.Msg, prefix int) {
 	i, err := strconv.Atoi(msg.Subject[prefix:])
 	if err != nil || i < 0 || i >= f.sent || f.done[i] {
@@ -194,7 +194,7 @@ func (f *flight) take(msg *nats.Msg, prefix int) {
 	case ack.Error != nil:
 		f.fail(i, ack.Error)
 	case ack.Stream == "" || ack.Sequence == 0:
-		// Some service that is no stream answered.
+		// A service that is not a stream answered.
 		f.fail(i, fmt.Errorf("%w: the answer is no acknowledgement", ErrUnavailable))
 	default:
 		f.acks[i] = Ack{Stream: ack.Stream, Sequence: ack.Sequence, Duplicate: ack.Duplicate}

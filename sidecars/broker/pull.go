@@ -9,12 +9,12 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// statusRoom is what a pull's channel holds besides messages: heartbeats and
-// the end of the request, while the reader is busy elsewhere.
+// statusRoom is the room in a pull's channel besides messages. It holds heartbeats and the end of
+// the request while the reader does other work.
 const statusRoom = 128
 
-// pull asks a consumer for messages, one request at a time. It belongs to one
-// goroutine and to one session.
+// pull asks a consumer for messages, one request at a time. It belongs to one goroutine and to one
+// session.
 type pull struct {
 	s       *session
 	subject string // of the request
@@ -23,8 +23,8 @@ type pull struct {
 	arrived chan *nats.Msg
 
 	requests int
-	reply    string // where the request of now is answered
-	left     int    // messages it may still bring; 0: ask again
+	reply    string // the subject for the answers of the current request
+	left     int    // messages that the request may still bring; 0: request again
 }
 
 func newPull(s *session, stream, consumer string, batch int) (*pull, error) {
@@ -39,13 +39,13 @@ func newPull(s *session, stream, consumer string, batch int) (*pull, error) {
 	return p, nil
 }
 
-// stop ends the subscription; messages on their way are dropped.
+// stop ends the subscription; messages under way are dropped.
 func (p *pull) stop() {
 	// An error means that the connection is closed already.
 	_ = p.sub.Unsubscribe()
 }
 
-// ask requests up to batch messages, as they come, until it expires.
+// ask requests up to batch messages, delivered as they come, until the request expires.
 func (p *pull) ask(batch int, expires, heartbeat time.Duration) error {
 	body, err := json.Marshal(struct {
 		Batch     int           `json:"batch"`
@@ -64,9 +64,9 @@ func (p *pull) ask(batch int, expires, heartbeat time.Duration) error {
 	return nil
 }
 
-// sort says what arrived. A message of the stream is ok; a heartbeat or the
-// regular end of a request is neither ok nor an error; an error means that the
-// consumer, or the way to it, is gone.
+// sort classifies what arrived. A message of the stream is ok. A heartbeat or the regular end of a
+// request is neither ok nor an error. An error means that the consumer, or the connection to it, is
+// gone.
 func (p *pull) sort(msg *nats.Msg, ackable bool) (m Message, ok bool, err error) {
 	status := msg.Header.Get(headerStatus)
 	if status == "" || len(msg.Data) > 0 || msg.Reply != "" {
@@ -78,7 +78,7 @@ func (p *pull) sort(msg *nats.Msg, ackable bool) (m Message, ok bool, err error)
 	switch status {
 	case "100": // idle heartbeat
 		return m, false, nil
-	case "404", "408": // nothing more came before the request expired
+	case "404", "408": // no more came before the request expired
 		if msg.Subject == p.reply {
 			p.left = 0
 		}

@@ -12,15 +12,15 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Stream is what this program relies on in a stream. Storage is files and
-// retention is by limits, always.
+// Stream holds the settings of a stream on which this program relies. Storage is always files and
+// retention is always by limits.
 type Stream struct {
 	Name     string
 	Subjects []string
 	// Duplicates is the window in which a message id is stored once; 0 is the server's two minutes.
 	Duplicates time.Duration
-	// MaxAge, MaxBytes and MaxMessages apply when the stream is created; 0 is no limit.
-	// They, Replicas and everything else not named in EnsureStream are the operator's to change.
+	// MaxAge, MaxBytes and MaxMessages apply when the stream is created; 0 is no limit. The operator
+	// may change them, Replicas, and every other setting that EnsureStream does not name.
 	MaxAge      time.Duration
 	MaxBytes    int64
 	MaxMessages int64
@@ -31,7 +31,7 @@ type Stream struct {
 	Replicas int
 }
 
-// StreamInfo is what a stream holds at one moment.
+// StreamInfo describes the content of a stream at one moment.
 type StreamInfo struct {
 	Name             string
 	FirstSeq         uint64 // first and last stream sequence; FirstSeq = LastSeq+1 when it is empty
@@ -43,13 +43,12 @@ type StreamInfo struct {
 	DuplicatesWindow time.Duration
 }
 
-// EnsureStream creates the stream, or checks the one that is there. A difference
-// that breaks a promise is ErrStream and names the field: storage other than
-// files, retention other than limits, other subjects (more of them as well:
-// strange messages would stand between ours), a shorter duplicates window, a
-// limit of messages per subject, no acknowledgements, sealed, a mirror, sources or a
-// subject transform. Limits of age, size and count, replicas, placement,
-// compression, discard policy and descriptions may be as the operator likes. It never changes a stream.
+// EnsureStream creates the stream, or checks the existing one. It never changes a stream. A
+// difference that breaks a promise is ErrStream and names the field: storage other than files,
+// retention other than limits, other subjects (additional ones too: foreign messages would stand
+// between ours), a shorter duplicates window, a limit of messages per subject, no acknowledgements,
+// sealed, a mirror, sources or a subject transform. The operator may choose limits of age, size and
+// count, replicas, placement, compression, discard policy and descriptions.
 func (b *Broker) EnsureStream(ctx context.Context, want Stream) error {
 	ctx, cancel := deadline(ctx)
 	defer cancel()
@@ -65,11 +64,11 @@ func (b *Broker) EnsureStream(ctx context.Context, want Stream) error {
 	return nil
 }
 
-// storePause is how long a store that cannot be made is left alone.
+// storePause is the pause before the next attempt to make a store.
 const storePause = 20 * time.Millisecond
 
-// ensure looks first: creating a stream that is there, with the same settings,
-// would succeed, with others it would fail without naming them.
+// ensure looks first. Creating a stream that exists would succeed with the same settings, and with
+// others would fail without naming them.
 func (s *session) ensure(ctx context.Context, want Stream) error {
 	for looks := 0; looks < 2; {
 		there, err := s.js.Stream(ctx, want.Name)
@@ -90,10 +89,10 @@ func (s *session) ensure(ctx context.Context, want Stream) error {
 			return err
 		}
 		if api.ErrCode == codeStreamNameInUse {
-			looks++ // somebody made it between the two requests
+			looks++ // another client made it between the two requests
 			continue
 		}
-		// The files of a stream of this name may just be on their way out.
+		// The files of a deleted stream of this name may still be in removal.
 		select {
 		case <-ctx.Done():
 			return err
@@ -122,7 +121,7 @@ func (want Stream) config() jetstream.StreamConfig {
 	return c
 }
 
-// differs compares a stream's settings with what this program relies on.
+// differs compares a stream's settings with those on which this program relies.
 func (want Stream) differs(have jetstream.StreamConfig) error {
 	subjects := func(list []string) []string { return slices.Sorted(slices.Values(list)) }
 	differ := func(field string, have, want any) error {
@@ -153,7 +152,7 @@ func (want Stream) differs(have jetstream.StreamConfig) error {
 	return nil
 }
 
-// StreamInfo asks what a stream holds; ErrNotFound when there is none.
+// StreamInfo returns what a stream holds; ErrNotFound when there is no such stream.
 func (b *Broker) StreamInfo(ctx context.Context, stream string) (StreamInfo, error) {
 	ctx, cancel := deadline(ctx)
 	defer cancel()
@@ -175,9 +174,8 @@ func (b *Broker) StreamInfo(ctx context.Context, stream string) (StreamInfo, err
 	}, nil
 }
 
-// Message reads the message at a stream sequence; ErrNotFound when it was never
-// there or is not there any more. It is asked of the stream's leader, not of a
-// replica that may lag.
+// Message reads the message at a stream sequence; ErrNotFound when it never existed or is gone. The
+// stream's leader answers, not a replica that may lag.
 func (b *Broker) Message(ctx context.Context, stream string, sequence uint64) (Message, error) {
 	m, err := b.get(ctx, stream, storedRequest{Sequence: max(sequence, 1)})
 	if err == nil && m.Sequence != sequence {
@@ -189,8 +187,8 @@ func (b *Broker) Message(ctx context.Context, stream string, sequence uint64) (M
 	return m, nil
 }
 
-// LastMessage reads the newest message of a subject, which may have wildcards;
-// an empty subject is the whole stream. ErrNotFound when there is none.
+// LastMessage reads the newest message of a subject, which may have wildcards; an empty subject is
+// the whole stream. ErrNotFound when there is none.
 func (b *Broker) LastMessage(ctx context.Context, stream, subject string) (Message, error) {
 	if subject == "" {
 		subject = ">"

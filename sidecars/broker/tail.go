@@ -12,20 +12,20 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// TailOptions tune a Tail; the zero value is for a feed of deltas.
+// TailOptions tune a Tail; the zero value suits a feed of deltas.
 type TailOptions struct {
-	// Heartbeat is how often a silent server says that it is there; three that do not
-	// come end the Tail. 0 is 2 s.
+	// Heartbeat is how often a silent server sends a heartbeat; three missed ones end the Tail. 0 is 2
+	// s.
 	Heartbeat time.Duration
-	// InactiveThreshold is how long the server keeps the consumer while nobody calls
-	// Next; well above the slowest snapshot. 0 is 5 minutes.
+	// InactiveThreshold is how long the server keeps the consumer while Next is not called. It must be
+	// well above the duration of the slowest snapshot. 0 is 5 minutes.
 	InactiveThreshold time.Duration
-	// BatchMessages bounds what Next returns; 0 is 256.
+	// BatchMessages bounds how many messages Next returns; 0 is 256.
 	BatchMessages int
 }
 
-// Tail is an ephemeral pull consumer that gets what is published after its
-// making. It belongs to one goroutine, LastHeard and Close excepted.
+// Tail is an ephemeral pull consumer. It gets the messages that are published after it was made. It
+// belongs to one goroutine, except for LastHeard and Close.
 type Tail struct {
 	b         *Broker
 	o         TailOptions
@@ -34,22 +34,21 @@ type Tail struct {
 	stream    string
 	consumer  string
 	start     uint64 // the stream's last sequence when the consumer was made
-	last      uint64 // the last one Next has seen
+	last      uint64 // the last sequence that Next has seen
 	delivered uint64 // the last consumer sequence seen
-	whole     bool   // every message of the stream is ours, so its sequences have no hole
-	err       error  // what ended it
+	whole     bool   // the filter covers the whole stream, so its sequences have no hole
+	err       error  // the error that ended it
 	heard     atomic.Int64
 	closed    chan struct{}
 	close     sync.Once
 }
 
-// Tail makes the consumer and returns when the server has confirmed it: no
-// message published after that is missed. The stream must exist (ErrNotFound).
-// subject filters, "" is everything; when it is the stream's only subject, a
-// hole in the stream's sequences is found.
+// Tail makes the consumer and returns when the server has confirmed it: no message published after
+// that is missed. The stream must exist (ErrNotFound). subject filters, "" is everything; when it
+// is the stream's only subject, the Tail detects a hole in the stream's sequences.
 //
-// Call Next all the time, from a goroutine if the messages have to wait for
-// something else: the server's heartbeats are read there.
+// The caller must call Next all the time, from a separate goroutine if the messages have to wait
+// for other work: Next reads the server's heartbeats.
 func (b *Broker) Tail(ctx context.Context, stream, subject string, o TailOptions) (*Tail, error) {
 	if o.Heartbeat <= 0 {
 		o.Heartbeat = 2 * time.Second
@@ -90,7 +89,7 @@ func (t *Tail) begin(ctx context.Context, subject string) error {
 		return asked(ctx, err)
 	}
 	info := consumer.CachedInfo()
-	// The consumer is new: what it "delivered" is what was there before it.
+	// The consumer is new: its "delivered" numbers describe what the stream held before it.
 	t.consumer, t.start = info.Name, info.Delivered.Stream
 	t.last = t.start
 	t.delivered = info.Delivered.Consumer
@@ -101,24 +100,23 @@ func (t *Tail) begin(ctx context.Context, subject string) error {
 	return nil
 }
 
-// LastSequence is the stream's last sequence when the consumer was confirmed:
-// the first message of Next comes after it, and a reader of the stream's state
-// is caught up when it has everything up to it.
+// LastSequence returns the stream's last sequence at the time when the consumer was confirmed. The
+// first message of Next comes after it. A reader of the stream's state is caught up when it has
+// everything up to it.
 func (t *Tail) LastSequence() uint64 { return t.start }
 
-// LastHeard is when a message or a heartbeat last came; any goroutine.
+// LastHeard returns when the last message or heartbeat came; any goroutine.
 func (t *Tail) LastHeard() time.Time { return time.Unix(0, t.heard.Load()) }
 
 func (t *Tail) hear() { t.heard.Store(t.b.now().UnixNano()) }
 
-// Next waits for messages and returns them in the order of the stream, without
-// duplicates.
+// Next waits for messages and returns them in the order of the stream, without duplicates.
 //
-//   - ErrDisconnected: the connection, the server or the consumer was lost, or three
-//     heartbeats did not come: messages may be missed. The Tail is over.
-//   - ErrGap: the stream does not have what should stand between two messages. Messages
-//     before the gap are returned first. The Tail is over.
-//   - ctx's error when that ends; Next may be called again.
+//   - ErrDisconnected: the connection, the server or the consumer was lost, or three heartbeats did
+//     not come. Messages may be missed. The Tail is over.
+//   - ErrGap: the stream lacks messages between two others. Messages before the gap are returned
+//     first. The Tail is over.
+//   - ctx's error when ctx ends; Next may be called again.
 func (t *Tail) Next(ctx context.Context) ([]Message, error) {
 	if t.err != nil {
 		return nil, t.err
@@ -132,7 +130,7 @@ func (t *Tail) Next(ctx context.Context) ([]Message, error) {
 	}
 	t.err = fmt.Errorf("broker: tail stream=%s sequence=%d: %w", t.stream, t.last, err)
 	if len(messages) > 0 {
-		return messages, nil // the error comes next time
+		return messages, nil // the next call returns the error
 	}
 	return nil, t.err
 }
@@ -183,8 +181,8 @@ func (t *Tail) next(ctx context.Context) (messages []Message, err error) {
 	}
 }
 
-// check holds a message against its predecessor: the consumer's numbers have no
-// hole unless a delivery was lost, the stream's have none unless it lost messages.
+// check compares a message with its predecessor. The consumer's numbers have a hole only when a
+// delivery was lost, the stream's only when the stream lost messages.
 func (t *Tail) check(m Message) error {
 	if m.consumerSeq != t.delivered+1 {
 		return fmt.Errorf("%w: delivery %d follows %d", ErrDisconnected, m.consumerSeq, t.delivered)
@@ -196,9 +194,8 @@ func (t *Tail) check(m Message) error {
 	return nil
 }
 
-// Close deletes the consumer, if the server is there; otherwise the server does
-// so by itself after the inactive threshold. A Next under way ends with
-// ErrDisconnected; any goroutine.
+// Close deletes the consumer when the server is reachable; otherwise the server does so itself
+// after the inactive threshold. A Next under way ends with ErrDisconnected; any goroutine.
 func (t *Tail) Close() error {
 	var err error
 	t.close.Do(func() {
@@ -209,9 +206,9 @@ func (t *Tail) Close() error {
 	return err
 }
 
-// remove takes the consumer from the server.
+// remove deletes the consumer on the server.
 func (t *Tail) remove() error {
-	// Whoever closes a tail of a server that hangs wants to begin again.
+	// The wait is short: a caller that closes the tail of a hanging server wants to start again.
 	ctx, cancel := context.WithTimeout(t.s.ctx, time.Second)
 	defer cancel()
 	err := asked(ctx, t.s.js.DeleteConsumer(ctx, t.stream, t.consumer))

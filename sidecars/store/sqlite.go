@@ -140,7 +140,8 @@ func (e *sqliteEngine) dial(ctx context.Context, writer bool) (*sqliteConn, erro
 	pragmas := []string{"pragma journal_mode = wal",
 		"pragma synchronous = full", "pragma foreign_keys = on",
 		"pragma trusted_schema = off", "pragma cell_size_check = on", "pragma temp_store = memory",
-		"pragma cache_size = -16384", "pragma journal_size_limit = 67108864", "pragma wal_autocheckpoint = 4000"}
+		"pragma cache_size = -16384", "pragma journal_size_limit = 67108864",
+		"pragma wal_autocheckpoint = 4000"}
 	if !writer {
 		pragmas = append(pragmas, "pragma query_only = on")
 	}

@@ -374,7 +374,8 @@ func TestConcurrentWritersLeaveNoGap(t *testing.T) {
 
 func TestTheEndOfTheContextEndsAStatement(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		endless := "with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n"
+		endless :=
+			"with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n"
 		type call = func(context.Context, func(*store.Tx) error) error
 		for name, run := range map[string]call{"read": db.Read, "write": db.Write} {
 			ctx, cancel := context.WithCancel(t.Context())

@@ -6,6 +6,6 @@
 //	             ├─ Cut                  every connection breaks, what was held back is lost
 //	             └─ Stop, Restart        no server behind the port / the same files again
 //
-// DeleteMessage, DeleteStream and DeleteConsumers do by hand what an operator might. Everything ends with the
-// test. The package is for tests only and knows nothing of package broker.
+// DeleteMessage, DeleteStream and DeleteConsumers do what an operator might do by hand. Everything
+// ends with the test. The package is for tests only and does not use package broker.
 package brokertest

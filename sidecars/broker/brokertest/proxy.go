@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// proxy passes bytes between clients and a server, or does not.
+// proxy passes bytes between clients and a server, or holds them back.
 type proxy struct {
 	listener net.Listener
-	server   func() string // where to connect, "" for nowhere
+	server   func() string // where to connect, "" when the server is stopped
 	wg       sync.WaitGroup
 
 	mu     sync.Mutex
@@ -92,7 +92,7 @@ func (p *proxy) pass(c *pair, direction int, from, to net.Conn) {
 	}
 }
 
-// open waits until the direction is not held; false: the pair is broken.
+// open waits until the direction is not held; false when the pair is broken.
 func (p *proxy) open(c *pair, direction int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -123,7 +123,7 @@ func (p *proxy) drop(c *pair) {
 	p.breakUp(c)
 }
 
-// breakUp is called under mu.
+// breakUp breaks a pair. The caller holds mu.
 func (p *proxy) breakUp(c *pair) {
 	delete(p.pairs, c)
 	c.broken = true
@@ -151,5 +151,5 @@ func (c *pair) close() {
 	c.server.Close()
 }
 
-// containsError tells an error answer of the JetStream API from a good one.
+// containsError reports whether an answer of the JetStream API is an error.
 func containsError(answer []byte) bool { return bytes.Contains(answer, []byte(`"error":`)) }

@@ -15,7 +15,7 @@ import (
 
 const patience = 20 * time.Second
 
-// Config is what a test may want different from a plain server.
+// Config holds the settings in which a test differs from a plain server.
 type Config struct {
 	User, Password  string // both empty: no authentication
 	StoreLimitBytes int64  // of all streams together; 0 is a gibibyte
@@ -54,8 +54,7 @@ func ExternalWith(t testing.TB, c Config) *Server {
 	return s
 }
 
-// URL is where clients connect, with the credentials; it is the same for the
-// whole test.
+// URL returns the address for clients, with the credentials; it is the same for the whole test.
 func (s *Server) URL() string {
 	u := url.URL{Scheme: "nats", Host: s.proxy.address()}
 	if s.c.User != "" {
@@ -64,7 +63,7 @@ func (s *Server) URL() string {
 	return u.String()
 }
 
-// address is where the server of now listens, "" while it is stopped.
+// address returns where the current server listens, "" while it is stopped.
 func (s *Server) address() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +73,7 @@ func (s *Server) address() string {
 	return s.srv.Addr().String()
 }
 
-// Stop shuts the server down; what it has stored stays.
+// Stop shuts the server down; its stored data stays.
 func (s *Server) Stop() {
 	s.mu.Lock()
 	srv := s.srv
@@ -110,25 +109,24 @@ func (s *Server) Restart() {
 	s.mu.Unlock()
 }
 
-// Hang lets nothing through, in either direction, and closes nothing; new
-// connections are accepted and hang as well.
+// Hang lets nothing through in either direction, and closes nothing. New connections are accepted
+// and hang as well.
 func (s *Server) Hang() { s.proxy.hold(true, true) }
 
-// Mute holds back what the server says; it still hears.
+// Mute holds back what the server sends; the server still receives.
 func (s *Server) Mute() { s.proxy.hold(false, true) }
 
-// Resume ends Hang and Mute; what was held back is delivered.
+// Resume ends Hang and Mute; held data is delivered.
 func (s *Server) Resume() { s.proxy.hold(false, false) }
 
-// Cut breaks every connection there is; what was held back is lost. New ones
-// are accepted.
+// Cut breaks every open connection; held data is lost. New connections are accepted.
 func (s *Server) Cut() { s.proxy.cut() }
 
 // Connections counts the clients connected through URL.
 func (s *Server) Connections() int { return s.proxy.count() }
 
-// AwaitLastSequence returns when the server has stored that much in the stream,
-// whatever the clients know of it; any goroutine.
+// AwaitLastSequence returns when the server has stored the stream up to sequence, whether or not
+// the clients know of it; any goroutine.
 func (s *Server) AwaitLastSequence(ctx context.Context, stream string, sequence uint64) {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -142,7 +140,7 @@ func (s *Server) AwaitLastSequence(ctx context.Context, stream string, sequence 
 	}
 }
 
-// lastSequence looks into the server of now; 0 when there is none or no such stream.
+// lastSequence asks the current server; 0 when there is no server or no such stream.
 func (s *Server) lastSequence(stream string) uint64 {
 	s.mu.Lock()
 	srv := s.srv
@@ -162,7 +160,7 @@ func (s *Server) lastSequence(stream string) uint64 {
 	return 0
 }
 
-// DeleteMessage removes one message from a stream, which leaves a hole.
+// DeleteMessage removes one message from a stream and so leaves a hole.
 func (s *Server) DeleteMessage(stream string, sequence uint64) {
 	s.t.Helper()
 	s.admin("delete message", func(ctx context.Context, js jetstream.JetStream) error {
@@ -174,7 +172,7 @@ func (s *Server) DeleteMessage(stream string, sequence uint64) {
 	})
 }
 
-// DeleteStream removes a stream and all that is in it.
+// DeleteStream removes a stream and all its messages.
 func (s *Server) DeleteStream(stream string) {
 	s.t.Helper()
 	s.admin("delete stream", func(ctx context.Context, js jetstream.JetStream) error {
@@ -182,7 +180,7 @@ func (s *Server) DeleteStream(stream string) {
 	})
 }
 
-// DeleteConsumers removes every consumer of a stream and returns how many.
+// DeleteConsumers removes every consumer of a stream and returns how many there were.
 func (s *Server) DeleteConsumers(stream string) int {
 	s.t.Helper()
 	n := 0
@@ -210,7 +208,7 @@ func (s *Server) DeleteConsumers(stream string) int {
 	return n
 }
 
-// CreateStream makes a stream from the JSON of its settings, as an operator's tool would.
+// CreateStream makes a stream from the JSON of its settings, as an operator's tool does.
 func (s *Server) CreateStream(name, settings string) {
 	s.t.Helper()
 	s.connection(func(ctx context.Context, conn *nats.Conn) error {
@@ -233,7 +231,7 @@ func (s *Server) admin(what string, do func(context.Context, jetstream.JetStream
 	}, what)
 }
 
-// connection goes to the server directly, past the proxy.
+// connection connects to the server directly, past the proxy.
 func (s *Server) connection(do func(context.Context, *nats.Conn) error, what string) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
