@@ -16,12 +16,12 @@ type Account struct {
 	DisplayName string
 	Enabled     bool
 
-	// EnabledUnsaid is a change that says nothing of Enabled: one that is there stays as it
-	// is, and a new one is as Enabled says.
+	// EnabledUnsaid marks a change that does not set Enabled: an existing account keeps its value, and
+	// a new one gets the value of Enabled.
 	EnabledUnsaid bool
 }
 
-// ErrAccount reports an account that cannot be: no id, or no source.ValidName.
+// ErrAccount reports an invalid account: no id, or not a source.ValidName.
 var ErrAccount = errors.New("not an account")
 
 // Accounts is the service. Any goroutine may call.
@@ -70,7 +70,7 @@ func (s *Accounts) List(ctx context.Context) ([]Account, error) {
 	return all, err
 }
 
-// Get returns an account, false for none.
+// Get returns an account; false when there is none.
 func (s *Accounts) Get(ctx context.Context, id uint32) (Account, bool, error) {
 	r, found, err := s.table.Get(ctx, id)
 	return ofRecord(r), found, err
@@ -87,8 +87,8 @@ func (s *Accounts) Upsert(ctx context.Context, a Account) (version uint64, err e
 	return stored.Version, err
 }
 
-// Seed fills an empty table and returns how many accounts it wrote: none when
-// there are some, or when one is ErrAccount.
+// Seed fills an empty table and returns how many accounts it wrote: none when the table has some,
+// or when one is ErrAccount.
 func (s *Accounts) Seed(ctx context.Context, all []Account) (int, error) {
 	records := make([]control.Record, len(all))
 	for i, a := range all {
@@ -100,7 +100,7 @@ func (s *Accounts) Seed(ctx context.Context, all []Account) (int, error) {
 	return s.table.Seed(ctx, records)
 }
 
-// Snapshot returns all accounts as of one moment, with the version of the last change.
+// Snapshot returns all accounts at one moment, with the version of the last change.
 func (s *Accounts) Snapshot(ctx context.Context) (control.Snapshot, error) {
 	return s.table.Snapshot(ctx)
 }

@@ -1,3 +1,3 @@
-// Package accounts is the account-service behind its endpoints. What it promises
-// about versions, outbox and snapshots is in package source.
+// Package accounts is the account-service behind its endpoints. Package source states its
+// guarantees about versions, outbox and snapshots.
 package accounts

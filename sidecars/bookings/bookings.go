@@ -12,18 +12,17 @@ import (
 // legacyStream carries the bookings of programs that have no journal to follow.
 var legacyStream = broker.Stream{Name: "SVC_TRADES", Subjects: []string{"trades.booking"}}
 
-// legacyDurable is the consumer whose place in the stream survives a restart.
+// legacyDurable is the name of the durable consumer. Its position in the stream survives a restart.
 const legacyDurable = "trade-processor"
 
-// Bookings takes trades from the message broker into the projection. The
-// journal's own path and this one may bring the same trade in any order: it is
-// booked once.
+// Bookings takes trades from the message broker into the projection. The journal's own path and
+// this one may bring the same trade in any order: it is booked once.
 type Bookings struct {
 	Broker *broker.Broker
 	Book   *projection.Projection
 	Log    *slog.Logger
 
-	said bool // that messages are malformed: once is enough
+	said bool // a malformed message is in the log already: once is enough
 }
 
 func (l *Bookings) Run(ctx context.Context) error {
@@ -32,9 +31,9 @@ func (l *Bookings) Run(ctx context.Context) error {
 	}, l.take)
 }
 
-// take books a batch. A message is acknowledged when its trade is in the
-// database, terminated when no retry could make it a trade, and left for a later
-// delivery when the database cannot be reached.
+// take books a batch. A message is acknowledged when its trade is in the database, terminated when
+// no retry could make it a trade, and left for a later delivery when the database cannot be
+// reached.
 func (l *Bookings) take(ctx context.Context, messages []broker.Message) error {
 	for i := range messages {
 		m := &messages[i]

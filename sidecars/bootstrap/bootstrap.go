@@ -11,7 +11,7 @@ import (
 	"posttrade/sidecars/control"
 )
 
-// State is how far a source has come.
+// State is the progress of a source.
 type State uint8
 
 // The states.
@@ -42,41 +42,41 @@ const (
 	Disconnected      Reason = "disconnected"
 )
 
-// Reasons lists them all.
+// Reasons returns all reasons.
 func Reasons() []Reason {
 	return []Reason{Gap, VersionRegression, EpochChange, ChecksumFailure, CountMismatch, BufferOverflow, Malformed, Disconnected}
 }
 
-// ErrGap is what Feed.Next fails with when the stream itself has lost messages.
+// ErrGap is the error of Feed.Next when the stream itself has lost messages.
 var ErrGap = errors.New("the stream has lost messages")
 
-// ErrRegression is what Sink.Install fails with when the sink has applied a later
-// version of the snapshot's epoch before: the source has lost its memory.
+// ErrRegression is the error of Sink.Install when the sink has already applied a later version of
+// the snapshot's epoch: the source has lost changes.
 var ErrRegression = errors.New("the snapshot is older than what was applied")
 
-// Feed is a confirmed subscription to the source's stream that delivers only
-// what was published after it.
+// Feed is a confirmed subscription to the source's stream. It delivers only what is published after
+// the confirmation.
 type Feed interface {
-	// Last is the message that was the stream's last when the subscription was
-	// confirmed, of the source's own: its version and its payload, 0 and nil for none.
+	// Last returns the version and the payload of the source's last message on the stream at the time
+	// when the subscription was confirmed, 0 and nil for none.
 	Last() (version uint64, payload []byte)
-	// Next waits for messages and returns the payloads of the source's own, in stream
-	// order: what other hands have put on the stream is none of the replica's. Any
-	// error but ctx's means that the subscription is lost; ErrGap says why.
+	// Next waits for messages and returns the payloads of the source's own messages, in stream order.
+	// It leaves out messages that other writers have put on the stream. Any error but ctx's means that
+	// the subscription is lost; ErrGap says why.
 	Next(ctx context.Context) ([][]byte, error)
-	// LastHeard is when a message or a heartbeat last came.
+	// LastHeard returns when the last message or heartbeat came.
 	LastHeard() time.Time
 	Close() error
 }
 
-// Sink is where the universe goes. Run's goroutine calls Install and Apply; SetState
-// may also come from the reader.
+// Sink takes the universe of the source. Run's goroutine calls Install and Apply; the reader may
+// also call SetState.
 type Sink interface {
-	// Install makes the universe that of a verified snapshot, or is ErrRegression.
+	// Install replaces the universe with that of a verified snapshot, or returns ErrRegression.
 	Install(ctx context.Context, s control.Snapshot) error
-	// Apply takes over deltas, in their order.
+	// Apply applies deltas in their order.
 	Apply(ctx context.Context, deltas []control.Delta) error
-	// SetState shows where the source stands.
+	// SetState publishes the state of the source.
 	SetState(state State, epoch, watermark, highWatermark uint64, reason Reason)
 }
 
@@ -93,15 +93,16 @@ const (
 // Options of New.
 type Options struct {
 	Source control.Source
-	Tail   func(ctx context.Context) (Feed, error)             // a feed, confirmed
-	Fetch  func(ctx context.Context) (control.Snapshot, error) // read and verified; control's errors by errors.Is
+	Tail   func(ctx context.Context) (Feed, error)             // makes a confirmed feed
+	// Returns a verified snapshot; control's errors by errors.Is.
+	Fetch  func(ctx context.Context) (control.Snapshot, error)
 	Sink   Sink
-	// Behind is asked before the source becomes ready and while it is: an error says
-	// that changes above a watermark do not reach the stream, which is then quiet for
-	// the wrong reason. nil: nobody knows.
+	// Behind is called before the source becomes ready and while it is ready. An error says that
+	// changes above a watermark do not reach the stream, so that its silence does not mean that there
+	// are no changes. nil: this is not known.
 	Behind func(ctx context.Context, watermark uint64) error
-	// Returned gives a channel that closes when a broker that was away may be back; it
-	// ends the wait for the next round. nil: nothing tells.
+	// Returned returns a channel that closes when a broker that was away may be back. It ends the wait
+	// for the next round. nil: there is no such signal.
 	Returned       func() <-chan struct{}
 	BufferCapacity int
 	MaxSilence     time.Duration
@@ -110,17 +111,17 @@ type Options struct {
 	Logger         *slog.Logger
 }
 
-// Status is where a source stands.
+// Status is the current state of a source and its counters.
 type Status struct {
 	State         State
 	Epoch         uint64
 	Watermark     uint64 // the last version that is applied
 	HighWatermark uint64 // the last version that was seen
 	LastReason    Reason // of the last quarantine, "" for none
-	Detail        string // what LastReason was about
+	Detail        string // the details of LastReason
 	Quarantines   map[Reason]uint64
 	Late          uint64 // deltas at or below the watermark: skipped
-	Repeated      uint64 // the last delta again: ignored
+	Repeated      uint64 // copies of the last delta: ignored
 	Applied       uint64 // deltas applied
 	LastHeard     time.Time
 	Took          time.Duration // the last bootstrap, from before the subscription to ready; 0 before the first
@@ -132,7 +133,7 @@ type Bootstrap struct {
 
 	mu     sync.Mutex // guards what follows
 	status Status
-	round  *round // the one under way
+	round  *round // the round under way
 }
 
 // New returns a Bootstrap; Run starts it.
@@ -161,7 +162,7 @@ func New(o Options) *Bootstrap {
 	return &Bootstrap{o: o, status: Status{Quarantines: map[Reason]uint64{}}}
 }
 
-// Status returns where the source stands. Any goroutine.
+// Status returns the status of the source. Any goroutine.
 func (b *Bootstrap) Status() Status {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -176,12 +177,11 @@ func (b *Bootstrap) Status() Status {
 	return s
 }
 
-// Run bootstraps the source and follows it until ctx ends, for as many rounds as
-// it takes.
+// Run bootstraps the source and follows it until ctx ends, in as many rounds as that takes.
 func (b *Bootstrap) Run(ctx context.Context) error {
 	backoff := firstBackoff
 	for ctx.Err() == nil {
-		returned := b.o.Returned() // what returns during the round counts too
+		returned := b.o.Returned() // a return of the broker during the round counts too
 		reached, err := b.once(ctx)
 		if ctx.Err() != nil {
 			break
@@ -202,8 +202,8 @@ func (b *Bootstrap) Run(ctx context.Context) error {
 	return nil
 }
 
-// ended takes in how a round ended. A fault of the source has quarantined it
-// already, at the place where it was found.
+// ended handles the end of a round. A fault of the source has quarantined it already, where the
+// fault was found.
 func (b *Bootstrap) ended(err error) {
 	var f *fault
 	if errors.As(err, &f) {
@@ -214,7 +214,7 @@ func (b *Bootstrap) ended(err error) {
 	b.move(Bootstrapping)
 }
 
-// fault is what quarantines a source.
+// fault is an error that quarantines a source.
 type fault struct {
 	reason  Reason
 	detail  string
@@ -223,7 +223,7 @@ type fault struct {
 
 func (f *fault) Error() string { return string(f.reason) + ": " + f.detail }
 
-// quarantine revokes readiness. Only the first call with a fault counts.
+// quarantine revokes readiness. Only the first call with a given fault has an effect.
 func (b *Bootstrap) quarantine(f *fault) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -237,7 +237,7 @@ func (b *Bootstrap) quarantine(f *fault) {
 	b.o.Logger.Warn("control feed quarantined", "source", string(b.o.Source), "reason", string(f.reason), "detail", f.detail)
 }
 
-// move changes the state of a source that is not quarantined by its own round.
+// move changes the state of a source unless its own round has quarantined it.
 func (b *Bootstrap) move(state State) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -251,7 +251,7 @@ func (b *Bootstrap) move(state State) {
 	b.show()
 }
 
-// show hands the standing on. Called under mu, so that it is never overtaken.
+// show passes the status to the sink. The caller holds mu, so that calls keep their order.
 func (b *Bootstrap) show() {
 	s := &b.status
 	b.o.Sink.SetState(s.State, s.Epoch, s.Watermark, s.HighWatermark, s.LastReason)

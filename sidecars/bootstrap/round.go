@@ -11,18 +11,18 @@ import (
 	"posttrade/sidecars/control"
 )
 
-// round is one bootstrap and the time of following after it.
+// round is one bootstrap and the following of the source after it.
 type round struct {
 	b     *Bootstrap
 	feed  Feed
 	begun time.Time
 
-	deltas  chan control.Delta // from the reader; as deep as the buffer may be
+	deltas  chan control.Delta // from the reader; its capacity is that of the buffer
 	faulted chan struct{}      // closed when fault is set
-	fault   *fault             // of the reader; guarded by b.mu until faulted is closed
+	fault   *fault             // found by the reader; guarded by b.mu until faulted is closed
 	live    chan struct{}      // closed when the snapshot is installed: the reader may wait from then on
 	waiting chan struct{}      // holds a token while the reader is inside Next
-	batch   []control.Delta    // taken, not yet applied
+	batch   []control.Delta    // received, not yet applied
 
 	high        uint64 // the stream's last version when the subscription was confirmed
 	highPayload []byte
@@ -30,7 +30,7 @@ type round struct {
 	watermark   uint64 // of the snapshot, then of what was applied
 }
 
-// once runs one round. It reports whether the source became ready, and why it ended.
+// once runs one round. It reports whether the source became ready, and why the round ended.
 func (b *Bootstrap) once(ctx context.Context) (reached bool, err error) {
 	outer := ctx
 	ctx, cancel := context.WithCancel(ctx)
@@ -56,7 +56,7 @@ func (b *Bootstrap) once(ctx context.Context) (reached bool, err error) {
 		r.read(ctx)
 	}()
 	reached, err = r.run(ctx)
-	// What was found wrong counts before anything is waited for.
+	// A fault that was found takes effect before the code waits for anything.
 	if f := (*fault)(nil); outer.Err() == nil && errors.As(err, &f) {
 		b.quarantine(f)
 	}
@@ -65,13 +65,14 @@ func (b *Bootstrap) once(ctx context.Context) (reached bool, err error) {
 	b.mu.Lock()
 	b.round = nil
 	b.mu.Unlock()
-	_ = feed.Close() // it may be lost already: there is nothing to do about it
+	_ = feed.Close() // an error means that it is lost already, which needs no action
 	return reached, err
 }
 
 // read is the reader: it judges deltas by the order of the stream and buffers them.
 func (r *round) read(ctx context.Context) {
-	order := streamOrder{source: r.b.o.Source, last: r.high, payload: bytes.Clone(r.highPayload)} // it writes there
+	// The reader writes into payload, so it gets a copy.
+	order := streamOrder{source: r.b.o.Source, last: r.high, payload: bytes.Clone(r.highPayload)}
 	for {
 		r.waiting <- struct{}{}
 		messages, err := r.feed.Next(ctx)
@@ -105,8 +106,8 @@ func (r *round) read(ctx context.Context) {
 	}
 }
 
-// put buffers a delta. While the snapshot is under way a full buffer is a fault;
-// afterwards it is a reason to wait.
+// put buffers a delta. While the snapshot is under way a full buffer is a fault. Afterwards put
+// waits for room.
 func (r *round) put(ctx context.Context, d control.Delta) bool {
 	select {
 	case r.deltas <- d:
@@ -127,7 +128,7 @@ func (r *round) put(ctx context.Context, d control.Delta) bool {
 	}
 }
 
-// fail revokes readiness on behalf of the reader and ends the round.
+// fail revokes readiness for a fault that the reader found, and ends the round.
 func (r *round) fail(f *fault) {
 	r.b.mu.Lock()
 	r.fault = f
@@ -143,7 +144,7 @@ func (b *Bootstrap) count(change func(*Status)) {
 	b.mu.Unlock()
 }
 
-// run fetches, installs, catches up and follows.
+// run fetches and installs the snapshot, catches up and follows the stream.
 func (r *round) run(ctx context.Context) (reached bool, err error) {
 	snapshot, err := r.fetch(ctx)
 	if err != nil {
@@ -174,9 +175,9 @@ func (r *round) run(ctx context.Context) (reached bool, err error) {
 	return true, r.follow(ctx)
 }
 
-// sameHistory checks that the snapshot goes on where the stream ends, and where
-// this replica has been: a source whose database was restored from a backup gives
-// versions a second time, to other changes.
+// sameHistory checks that the snapshot belongs to the history of the stream and of this replica. A
+// source whose database was restored from a backup assigns its versions a second time, to other
+// changes.
 func (r *round) sameHistory(s *control.Snapshot) error {
 	regression := func(format string, args ...any) error {
 		return &fault{reason: VersionRegression, detail: fmt.Sprintf(format, args...)}
@@ -206,7 +207,7 @@ func (r *round) sameHistory(s *control.Snapshot) error {
 	return nil
 }
 
-// behind is the fault of a source whose changes do not reach the stream.
+// behind returns the fault of a source whose changes do not reach the stream.
 func (r *round) behind(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -216,7 +217,7 @@ func (r *round) behind(ctx context.Context) error {
 	return nil
 }
 
-// fetch gets the snapshot while the reader buffers.
+// fetch gets the snapshot while the reader buffers deltas.
 func (r *round) fetch(ctx context.Context) (control.Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.b.o.FetchTimeout)
 	defer cancel()
@@ -252,7 +253,7 @@ func snapshotReason(err error) Reason {
 	return Disconnected
 }
 
-// follow applies deltas as they come, and looks after the silence.
+// follow applies deltas as they come, and checks for silence.
 func (r *round) follow(ctx context.Context) error {
 	look := time.NewTicker(r.b.o.MaxSilence / 4)
 	defer look.Stop()
@@ -280,8 +281,8 @@ func (r *round) follow(ctx context.Context) error {
 	}
 }
 
-// silent is the fault of a feed from which nothing has come for too long. A
-// reader that is not waiting for the feed has not been listening.
+// silent returns the fault of a feed from which no message or heartbeat has come for too long.
+// While the reader is not inside Next it reads nothing, so there is no fault then.
 func (r *round) silent() error {
 	if len(r.waiting) == 0 {
 		return nil
@@ -292,15 +293,15 @@ func (r *round) silent() error {
 	return nil
 }
 
-// maxApply is how many deltas are handed on together.
+// maxApply is how many deltas are passed on together.
 const maxApply = 1024
 
-// apply takes over n buffered deltas, behind those that are in the batch.
+// apply takes n buffered deltas and appends them to the batch.
 func (r *round) apply(ctx context.Context, n int) error {
 	for ; n > 0; n-- {
 		select {
 		case <-r.faulted:
-			return r.fault // what came before the fault is in the next snapshot
+			return r.fault // the deltas before the fault are in the next snapshot
 		case d := <-r.deltas:
 			if err := r.take(&d); err != nil {
 				return err
@@ -315,7 +316,7 @@ func (r *round) apply(ctx context.Context, n int) error {
 	return r.flush(ctx)
 }
 
-// flush hands the batch on and shows the new watermark.
+// flush passes the batch to the sink and publishes the new watermark.
 func (r *round) flush(ctx context.Context) error {
 	if len(r.batch) == 0 {
 		return nil
@@ -341,7 +342,7 @@ func (b *Bootstrap) stateIs(s State) bool {
 	return b.status.State == s
 }
 
-// take adds a delta to the batch, unless it is late.
+// take adds a delta to the batch unless it is late.
 func (r *round) take(d *control.Delta) error {
 	switch {
 	case d.Epoch != r.epoch:
@@ -357,14 +358,14 @@ func (r *round) take(d *control.Delta) error {
 	return nil
 }
 
-// streamOrder judges the deltas of a stream one after the other.
+// streamOrder judges the deltas of a stream one by one.
 type streamOrder struct {
 	source  control.Source
 	last    uint64 // version of the predecessor, 0 for none
 	payload []byte // of the predecessor
 }
 
-// judge reads a payload. fresh is false for the predecessor once more.
+// judge reads a payload. fresh is false for a copy of the predecessor.
 func (o *streamOrder) judge(payload []byte) (d control.Delta, fresh bool, f *fault) {
 	d, err := control.ParseDelta(o.source, payload)
 	switch {

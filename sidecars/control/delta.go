@@ -7,7 +7,7 @@ import (
 	"posttrade/matcher/strictjson"
 )
 
-// Delta is one change of one record, as it travels on the source's stream.
+// Delta is one change of one record, as it is sent on the source's stream.
 type Delta struct {
 	Source  Source
 	Epoch   uint64
@@ -27,8 +27,8 @@ func (d *Delta) AppendJSON(b []byte) []byte {
 	return append(strconv.AppendUint(b, d.Version, 10), '}')
 }
 
-// ParseDelta reads a payload of a source. ErrMalformed for anything that
-// AppendJSON could not have written, members in another order apart.
+// ParseDelta reads a payload of a source. It returns ErrMalformed for any text that AppendJSON
+// could not have written, except that members may be in another order.
 func ParseDelta(s Source, data []byte) (Delta, error) {
 	d := Delta{Source: s}
 	r := strictjson.NewReader(data)
@@ -68,14 +68,14 @@ func ParseDelta(s Source, data []byte) (Delta, error) {
 	return d, nil
 }
 
-// schema reads the schema version, of which there is one.
+// schema reads the schema version. Only one is known.
 func schema(r *strictjson.Reader) {
 	if n := r.Int(); n != SchemaVersion {
 		r.Fail(fmt.Errorf("schema version %d, known is %d: %w", n, SchemaVersion, ErrMalformed))
 	}
 }
 
-// source reads the name of the source, which is known beforehand.
+// source reads the name of the source, which must be want.
 func source(r *strictjson.Reader, want Source) {
 	if string(r.String()) != string(want) {
 		r.Fail(fmt.Errorf("it is of another source: %w", ErrMalformed))

@@ -18,13 +18,13 @@ const (
 	Security Source = "security"
 )
 
-// Sources lists both.
+// Sources returns both.
 func Sources() []Source { return []Source{Account, Security} }
 
 // Valid reports whether s is a source.
 func (s Source) Valid() bool { return s == Account || s == Security }
 
-// Stream is the durable stream that carries the source's deltas.
+// Stream returns the name of the durable stream that carries the source's deltas.
 func (s Source) Stream() string {
 	if s == Account {
 		return "SVC_CONTROL_ACCOUNT"
@@ -32,10 +32,10 @@ func (s Source) Stream() string {
 	return "SVC_CONTROL_SECURITY"
 }
 
-// Subject is the subject on which the source publishes.
+// Subject returns the subject on which the source publishes.
 func (s Source) Subject() string { return "svc.control." + string(s) + ".deltas" }
 
-// MsgID is the de-duplication id of a version.
+// MsgID returns the de-duplication id of a version.
 func (s Source) MsgID(version uint64) string {
 	return string(s) + ":" + strconv.FormatUint(version, 10)
 }
@@ -43,8 +43,8 @@ func (s Source) MsgID(version uint64) string {
 // SchemaVersion is the version of snapshots and deltas.
 const SchemaVersion = 1
 
-// Limits of what is read. Epochs and versions stay within what every JSON reader
-// holds exactly.
+// Limits of what is read. Epochs and versions stay within the numbers that every JSON reader holds
+// exactly.
 const (
 	MaxEpoch   = 1<<53 - 1
 	MaxVersion = 1<<53 - 1
@@ -54,18 +54,18 @@ const (
 
 // Errors of reading; test by errors.Is.
 var (
-	// ErrMalformed: the text is not what it should be, or not of this source.
+	// ErrMalformed: the text has the wrong form, or is not of this source.
 	ErrMalformed = errors.New("malformed")
-	// ErrCount: the snapshot holds another number of records than it says.
+	// ErrCount: the snapshot holds another number of records than it states.
 	ErrCount = errors.New("count mismatch")
-	// ErrChecksum: the snapshot's checksum is another.
+	// ErrChecksum: the snapshot's checksum does not match its content.
 	ErrChecksum = errors.New("checksum failure")
 )
 
-// ErrCapacity reports a new record that the engine has no room for.
+// ErrCapacity reports a new record for which the engine has no room.
 var ErrCapacity = errors.New("the engine has no room for another one")
 
-// Record is one account or one security as its source knows it.
+// Record is one account or one security as its source has it.
 type Record struct {
 	ID      uint32 // of an account
 	Ticker  string // of a security
@@ -74,20 +74,20 @@ type Record struct {
 	Halted  bool // of a security
 	Version uint64
 
-	// The versions of the changes that last said Enabled and Halted; 0 is Version itself.
-	// A change that does not say a flag leaves what an operator has set by hand.
+	// The versions of the changes that last set Enabled and Halted; 0 is Version itself. A change that
+	// does not set a flag leaves the value that an operator has set by hand.
 	EnabledVersion uint64
 	HaltedVersion  uint64 // of a security
 }
 
-// SaidEnabled is the version of the change that last said Enabled.
+// SaidEnabled returns the version of the change that last set Enabled.
 func (r *Record) SaidEnabled() uint64 { return cmp.Or(r.EnabledVersion, r.Version) }
 
-// SaidHalted is the version of the change that last said Halted.
+// SaidHalted returns the version of the change that last set Halted.
 func (r *Record) SaidHalted() uint64 { return cmp.Or(r.HaltedVersion, r.Version) }
 
-// Same reports that two records say the same of the same thing. Which changes said a flag
-// is not compared: a hand that changes the tables need not know of it.
+// Same reports whether two records are equal. The versions of the changes that set the flags are
+// not compared: an operator that edits the tables by hand need not maintain them.
 func (r *Record) Same(o *Record) bool {
 	a, b := *r, *o
 	a.EnabledVersion, a.HaltedVersion = 0, 0
@@ -95,7 +95,7 @@ func (r *Record) Same(o *Record) bool {
 	return a == b
 }
 
-// Key is what names the record within its source.
+// Key returns the text that identifies the record within its source.
 func (r *Record) Key(s Source) string {
 	if s == Account {
 		return strconv.FormatUint(uint64(r.ID), 10)
@@ -103,7 +103,7 @@ func (r *Record) Key(s Source) string {
 	return r.Ticker
 }
 
-// compare orders records as a snapshot lists them: by id, by the ticker's bytes.
+// compare orders records as a snapshot lists them: by id, or by the ticker's bytes.
 func (r *Record) compare(o *Record, s Source) int {
 	if s == Account {
 		return cmp.Compare(r.ID, o.ID)
@@ -111,8 +111,8 @@ func (r *Record) compare(o *Record, s Source) int {
 	return cmp.Compare(r.Ticker, o.Ticker)
 }
 
-// appendJSON appends the record in canonical form: members in the order of their
-// names, no white space.
+// appendJSON appends the record in canonical form: members in the order of their names, no white
+// space.
 func (r *Record) appendJSON(b []byte, s Source) []byte {
 	if s == Account {
 		b = append(b, `{"displayName":`...)
@@ -138,8 +138,8 @@ func (r *Record) appendJSON(b []byte, s Source) []byte {
 	return append(strconv.AppendUint(b, r.Version, 10), '}')
 }
 
-// appendSaid appends the version of the change that said a flag, when it is not the
-// record's own: most records look as they did before there was such a member.
+// appendSaid appends the version of the change that set a flag when it is not the record's own
+// version. So most records look as they did before this member existed.
 func appendSaid(b []byte, member string, version uint64) []byte {
 	if version == 0 {
 		return b
@@ -149,9 +149,9 @@ func appendSaid(b []byte, member string, version uint64) []byte {
 
 const hexDigits = "0123456789abcdef"
 
-// appendString appends a JSON string as RFC 8785 wants it: the two-character
-// escapes where there are any, \u00xx for other control characters, everything
-// else as it is. The text is valid UTF-8: readers and services refuse any other.
+// appendString appends a JSON string as RFC 8785 requires: the two-character escapes where they
+// exist, \u00xx for other control characters, every other character unchanged. The text is valid
+// UTF-8: readers and services refuse any other.
 func appendString(b []byte, text string) []byte {
 	b = append(b, '"')
 	for i := range len(text) {
@@ -177,22 +177,22 @@ func appendString(b []byte, text string) []byte {
 	return append(b, '"')
 }
 
-// fields says which members of an object have been met.
+// fields records which members of an object have been read.
 type fields uint16
 
-// need makes the reader fail unless all of the first n members were there.
+// need makes the reader fail unless all of the first n members were present.
 func (f fields) need(r *strictjson.Reader, n int) {
 	if f != 1<<n-1 {
 		r.Fail(fmt.Errorf("a member is missing: %w", ErrMalformed))
 	}
 }
 
-// unknown is what is wrong with a member that an object does not have.
+// unknown returns the error of a member that the object does not define.
 func unknown(key []byte) error {
 	return fmt.Errorf("%.64q: unknown member: %w", key, ErrMalformed)
 }
 
-// number reads a whole number of least to most.
+// number reads a whole number between least and most.
 func number(r *strictjson.Reader, least, most uint64) uint64 {
 	n := r.Int()
 	if n < int64(least) || uint64(n) > most {
@@ -274,7 +274,7 @@ func readRecord(r *strictjson.Reader, s Source) (rec Record) {
 	return rec
 }
 
-// malformed makes sure that what a reader found is ErrMalformed.
+// malformed makes sure that an error of the reader is an ErrMalformed.
 func malformed(what string, s Source, err error) error {
 	if errors.Is(err, ErrMalformed) {
 		return fmt.Errorf("control: read %s source=%s: %w", what, s, err)

@@ -14,14 +14,14 @@ import (
 type Snapshot struct {
 	Source    Source
 	Epoch     uint64
-	Watermark uint64   // the highest version it includes
-	Records   []Record // ascending by id, by the ticker's bytes; each once
+	Watermark uint64   // the highest version that it includes
+	Records   []Record // ascending by id, or by the ticker's bytes; each once
 }
 
 const checksumPrefix = "sha256:"
 
-// Checksum is the SHA-256 over the RFC 8785 canonical JSON of the records, the
-// schema version, the source, its epoch and the watermark.
+// Checksum returns the SHA-256 over the RFC 8785 canonical JSON of the records, the schema version,
+// the source, its epoch and the watermark.
 func (s *Snapshot) Checksum() [sha256.Size]byte {
 	b := append(make([]byte, 0, 128+96*len(s.Records)), `{"records":`...)
 	b = s.appendRecords(b)
@@ -45,7 +45,7 @@ func (s *Snapshot) appendRecords(b []byte) []byte {
 	return append(b, ']')
 }
 
-// AppendJSON appends the snapshot as its service answers with it.
+// AppendJSON appends the snapshot in the form in which its service sends it.
 func (s *Snapshot) AppendJSON(b []byte) []byte {
 	sum := s.Checksum()
 	b = append(b, `{"schemaVersion":1,"source":"`...)
@@ -64,8 +64,8 @@ func (s *Snapshot) AppendJSON(b []byte) []byte {
 
 // ParseSnapshot reads and verifies a snapshot of a source.
 //
-// Errors: ErrMalformed for a text that is no such snapshot, or whose records are
-// out of order or newer than its watermark; ErrCount; ErrChecksum.
+// Errors: ErrMalformed for a text that is no such snapshot, or has records out of order or newer
+// than its watermark; ErrCount; ErrChecksum.
 func ParseSnapshot(s Source, data []byte) (Snapshot, error) {
 	snap := Snapshot{Source: s}
 	var count uint64
@@ -115,7 +115,7 @@ func ParseSnapshot(s Source, data []byte) (Snapshot, error) {
 	return snap, nil
 }
 
-// verify compares what a snapshot says of itself with what it holds.
+// verify compares the count and the checksum that a snapshot states with its content.
 func (s *Snapshot) verify(count uint64, checksum string) error {
 	if count != uint64(len(s.Records)) {
 		return fmt.Errorf("%d records, it says %d: %w", len(s.Records), count, ErrCount)

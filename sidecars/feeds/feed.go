@@ -19,8 +19,8 @@ import (
 	"posttrade/sidecars/outbox"
 )
 
-// Stream is a source's durable stream as its outbox publishes on it. A
-// full stream refuses: rows wait in the outbox, and nothing old is dropped.
+// Stream is the durable stream on which the outbox of a source publishes. A full stream refuses new
+// messages: rows wait in the outbox, and no old message is dropped.
 type Stream struct {
 	Broker *broker.Broker
 	Source control.Source
@@ -34,10 +34,9 @@ func (s Stream) Ensure(ctx context.Context) error {
 	return s.Broker.EnsureStream(ctx, streamOf(s.Source))
 }
 
-// Last asks for the newest message of the subject: the one at the stream's last
-// sequence may have been deleted, which does not make the stream empty. From a
-// damaged file the server counts messages that it does not find by their subject;
-// they are looked for one by one.
+// Last returns the newest message of the subject. The message at the stream's last sequence may
+// have been deleted, which does not make the stream empty. After damage to its file the server
+// counts messages that it does not find by their subject; those are looked up one by one.
 func (s Stream) Last(ctx context.Context) (m outbox.Message, sequence uint64, found bool, err error) {
 	info, err := s.Broker.StreamInfo(ctx, s.Source.Stream())
 	if err != nil || info.Messages == 0 {
@@ -54,8 +53,7 @@ func (s Stream) Last(ctx context.Context) (m outbox.Message, sequence uint64, fo
 	return m, info.LastSeq, found, err
 }
 
-// lastFrom walks back from a sequence to another and returns the first message
-// that is wanted.
+// lastFrom walks back from one sequence to another and returns the first wanted message.
 func (s Stream) lastFrom(ctx context.Context, from, to uint64, wanted func(*outbox.Message) bool) (outbox.Message, bool, error) {
 	for at := from; at >= to; at-- {
 		if m, found, err := s.At(ctx, at); err != nil || found && wanted(&m) {
@@ -95,7 +93,7 @@ func (s Stream) Publish(ctx context.Context, messages []outbox.Outgoing) ([]outb
 	return acks, err
 }
 
-// SnapshotPaths are where the sources show their control snapshots.
+// SnapshotPaths are the paths at which the sources serve their control snapshots.
 var SnapshotPaths = map[control.Source]string{
 	control.Account:  "/account/control-snapshot",
 	control.Security: "/stocks/control-snapshot",
@@ -105,17 +103,17 @@ var SnapshotPaths = map[control.Source]string{
 type snapshotFetcher struct {
 	client *http.Client
 	scheme string
-	room   func(control.Source) int // records that the engine has room for
-	token  func() (string, error)   // "" when the endpoints ask for none
+	room   func(control.Source) int // how many records the engine has room for
+	token  func() (string, error)   // "" when the endpoints need none
 }
 
-// MaxSnapshotBytes is how long the text of a control snapshot can be for its reader.
+// MaxSnapshotBytes is the length of the longest control snapshot that can be read.
 const MaxSnapshotBytes = strictjson.MaxBytes
 
-// ErrSnapshotSize is a snapshot that is longer than can be read.
+// ErrSnapshotSize reports a snapshot that is too long to be read.
 var ErrSnapshotSize = errors.New("control snapshot is too long")
 
-// NewSnapshotFetcher talks TLS when the services do.
+// NewSnapshotFetcher returns a fetcher that uses TLS when the services do.
 func NewSnapshotFetcher(
 	serverTLS *tls.Config, room func(control.Source) int, token func() (string, error),
 ) *snapshotFetcher {
@@ -127,9 +125,9 @@ func NewSnapshotFetcher(
 	return f
 }
 
-// Pinned is how this installation's own services are dialled: the certificate is the
-// very one that they were given, whatever name it carries and whoever has signed it.
-// Nil for nil: they do not talk TLS.
+// Pinned returns the configuration for connections to this installation's own services. It accepts
+// only the certificate that they were configured with, whatever name it carries and whichever
+// authority has signed it. It returns nil for nil: the services do not use TLS.
 func Pinned(serverTLS *tls.Config) *tls.Config {
 	if serverTLS == nil {
 		return nil
@@ -137,7 +135,7 @@ func Pinned(serverTLS *tls.Config) *tls.Config {
 	own := serverTLS.Certificates[0].Certificate[0]
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS12,
-		InsecureSkipVerify: true, // VerifyConnection is stricter: it wants this one certificate
+		InsecureSkipVerify: true, // VerifyConnection is stricter: it accepts this one certificate
 		VerifyConnection: func(state tls.ConnectionState) error {
 			if string(state.PeerCertificates[0].Raw) != string(own) {
 				return errors.New("another certificate than http.tls-cert")
@@ -147,7 +145,7 @@ func Pinned(serverTLS *tls.Config) *tls.Config {
 	}
 }
 
-// Fetch reads and verifies the snapshot of a source whose service listens on address.
+// Fetch reads and verifies the snapshot of a source; its service listens on address.
 func (f *snapshotFetcher) Fetch(ctx context.Context, s control.Source, address string) (control.Snapshot, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, f.scheme+"://"+Reachable(address)+SnapshotPaths[s], nil)
 	if err != nil {
@@ -175,8 +173,8 @@ func (f *snapshotFetcher) Fetch(ctx context.Context, s control.Source, address s
 	return control.ParseSnapshot(s, body)
 }
 
-// read reads a snapshot, which is never cut: one that is too long is an error that
-// says so, and which setting allows for more records than can be read.
+// read reads a snapshot and never cuts it. The error for one that is too long names the setting
+// that allows for more records than can be read.
 func (f *snapshotFetcher) read(s control.Source, from io.Reader) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(from, MaxSnapshotBytes+1))
 	if err == nil && len(body) > MaxSnapshotBytes {
@@ -186,8 +184,8 @@ func (f *snapshotFetcher) read(s control.Source, from io.Reader) ([]byte, error)
 	return body, err
 }
 
-// Reachable is an address at which a listener can be called: one on all
-// interfaces is called over the loopback.
+// Reachable returns an address at which a listener can be called: one on all interfaces is called
+// over the loopback.
 func Reachable(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if ip := net.ParseIP(host); err == nil && ip.IsUnspecified() {
@@ -196,26 +194,26 @@ func Reachable(address string) string {
 	return address
 }
 
-// Feed is one source on its way into the replica: seeding, publishing,
-// following.
+// Feed is the path of one source into the replica: seeding, publishing, following.
 type Feed struct {
 	Source    control.Source
 	Stream    Stream
 	Seed      func(context.Context) (int, error)
 	Outbox    *outbox.Outbox
-	Bootstrap atomic.Pointer[bootstrap.Bootstrap] // nil: seeds only, or it does not follow yet; writer: replicate
+	// Nil: seeds only, or does not follow yet; writer: replicate.
+	Bootstrap atomic.Pointer[bootstrap.Bootstrap]
 	Sink      atomic.Pointer[Sink]
 	Log       *slog.Logger
 }
 
-// The back-off of seeding, which waits for a database that is not there yet.
+// The back-off of seeding while the database is not available.
 const (
 	seedBackoff    = 100 * time.Millisecond
 	seedBackoffMax = 5 * time.Second
 )
 
-// Follow seeds the source's tables when they are empty, then follows the source:
-// a replica must never take the universe of tables that are not filled yet.
+// Follow seeds the source's tables when they are empty, then follows the source: a replica must
+// never take the universe of tables that are not filled yet.
 func (f *Feed) Follow(ctx context.Context) error {
 	for backoff := seedBackoff; ; backoff = min(2*backoff, seedBackoffMax) {
 		n, err := f.Seed(ctx)
@@ -225,7 +223,7 @@ func (f *Feed) Follow(ctx context.Context) error {
 			}
 			break
 		}
-		if backoff == seedBackoff && ctx.Err() == nil { // a stop is no finding
+		if backoff == seedBackoff && ctx.Err() == nil { // a stop is not an error
 			f.Log.Warn("seeding waits", "source", string(f.Source), "error", err)
 		}
 		select {

@@ -8,14 +8,14 @@ import (
 	"posttrade/sidecars/control"
 )
 
-// Room is the room that the engine has for the records of a source, as the gate's
-// image knows it: a service asks it before it writes a new record. Any goroutine.
+// Room is the engine's room for the records of a source, as the gate's image shows it. A service
+// checks it before it writes a new record. Any goroutine.
 type Room struct {
 	Source control.Source
 	Gate   *gate.Gate
 }
 
-// Places is how many records the engine holds, and how many it can hold.
+// Places returns how many records the engine holds, and how many it can hold.
 func (r Room) Places() (held, capacity int) {
 	name := gate.AccountSource
 	if r.Source == control.Security {
@@ -28,7 +28,7 @@ func (r Room) Places() (held, capacity int) {
 	return held, capacity
 }
 
-// Holds reports that the engine has a place for the record already.
+// Holds reports whether the engine already has a place for the record.
 func (r Room) Holds(record *control.Record) bool {
 	if r.Source == control.Account {
 		return r.Gate.AccountKnown(record.ID)
@@ -37,15 +37,15 @@ func (r Room) Holds(record *control.Record) bool {
 	return ok
 }
 
-// unknownRecords are the records of a source that the engine has no room for. The sink's
-// goroutine changes them, any goroutine reads.
+// unknownRecords are the records of a source for which the engine has no room. The sink's goroutine
+// changes them, any goroutine reads them.
 type unknownRecords struct {
 	mu    sync.Mutex
 	keys  map[string]bool
 	first string // one of them, "" for none
 }
 
-// add takes records in and returns the first that was not there before, "" for none.
+// add adds records and returns the first that was new, "" for none.
 func (u *unknownRecords) add(keys []string) (first string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -65,7 +65,7 @@ func (u *unknownRecords) add(keys []string) (first string) {
 	return first
 }
 
-// remove forgets records that have found room.
+// remove removes records that have found room.
 func (u *unknownRecords) remove(keys []string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -75,7 +75,7 @@ func (u *unknownRecords) remove(keys []string) {
 	u.pick()
 }
 
-// only forgets what is not among the records that a source has.
+// only removes all records that the source does not have.
 func (u *unknownRecords) only(records []control.Record, s control.Source) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -94,7 +94,7 @@ func (u *unknownRecords) only(records []control.Record, s control.Source) {
 	u.pick()
 }
 
-// pick keeps first true. Under mu.
+// pick makes first one of the keys. The caller holds mu.
 func (u *unknownRecords) pick() {
 	if u.keys[u.first] {
 		return
@@ -106,14 +106,14 @@ func (u *unknownRecords) pick() {
 	}
 }
 
-// Count is how many there are.
+// Count returns how many there are.
 func (u *unknownRecords) Count() int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return len(u.keys)
 }
 
-// Detail says how many records are unknown, "" for none.
+// Detail describes how many records are unknown, "" for none.
 func (u *unknownRecords) Detail(setting string) string {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -17,12 +17,12 @@ import (
 	"posttrade/sidecars/control"
 )
 
-// Sink carries what a control feed says into the engine: every change is
-// a sequenced command, so that the journal and every replay know it, and the
-// gate takes it over from the engine's own events. One goroutine uses it.
+// Sink carries the changes of a control feed into the engine. Every change is a sequenced command,
+// so that it is in the journal and in every replay, and the gate takes it over from the engine's
+// own events. One goroutine uses it.
 //
-// A record that the engine has no room for stays unknown to the gate; everything else
-// goes on, and the record is tried again with its next change and the next snapshot.
+// A record for which the engine has no room stays unknown to the gate. All other records go on, and
+// the record is tried again with its next change and the next snapshot.
 type Sink struct {
 	Source control.Source
 	Gate   *gate.Gate
@@ -30,19 +30,20 @@ type Sink struct {
 	Views  *blotter.Views
 	Now    func() time.Time
 	Log    *slog.Logger
-	// quarantined is told when the source was, for its publisher to look at the stream
-	// too; nil: there is none.
+	// Quarantined is called when the source was quarantined, so that its publisher checks the stream
+	// too; nil: there is no publisher.
 	Quarantined func()
 
-	regressed uint32                // the mark of an epoch whose source has lost its memory
-	trouble   atomic.Pointer[error] // why the last change was not taken in, nil when it was; any goroutine reads
-	Unknown   unknownRecords        // for want of room
+	regressed uint32                // the mark of an epoch in which the source has lost changes
+	// Why the last change failed, nil when it did not; any goroutine reads.
+	trouble   atomic.Pointer[error]
+	Unknown   unknownRecords        // records that found no room
 }
 
-// RoomSettings name the places that there are, by source.
+// RoomSettings name the settings of the engine's room, by source.
 var RoomSettings = map[control.Source]string{control.Account: "risk.max-accounts", control.Security: "risk.max-securities"}
 
-// Why is the error that keeps the source from being ready, nil when there is none. Any goroutine.
+// Why returns the error that keeps the source from being ready, nil for none. Any goroutine.
 func (s *Sink) Why() error {
 	if err := s.trouble.Load(); err != nil {
 		return *err
@@ -50,7 +51,7 @@ func (s *Sink) Why() error {
 	return nil
 }
 
-// Noted keeps what a change has come to, for why.
+// Noted keeps the result of a change, for Why.
 func (s *Sink) Noted(err error) error {
 	if err == nil {
 		s.trouble.Store(nil)
@@ -60,13 +61,13 @@ func (s *Sink) Noted(err error) error {
 	return err
 }
 
-// change is a record on its way into the engine, and the flags of which it says nothing.
+// change is a record to be sequenced, and the flags that it does not set.
 type change struct {
 	control.Record
 	keep matcher.Side
 }
 
-// mark is what a command that comes from a source of this epoch carries: never 0,
+// EpochMark returns the mark that a command from a source of this epoch carries. It is never 0,
 // which stands for a control by hand.
 func EpochMark(epoch uint64) uint32 {
 	h := epoch * 0x9E3779B97F4A7C15
@@ -80,11 +81,10 @@ func (s *Sink) viewOf() blotter.ControlSource {
 	return blotter.SecuritySource
 }
 
-// Install makes the engine's universe that of a snapshot. What the journal holds
-// of this epoch already is left alone, so that a control which an operator has
-// set by hand stands until the source itself changes the record again. Records
-// are sequenced in the order of their versions: the journal then knows how far
-// it has come, whenever this ends.
+// Install makes the engine's universe that of a snapshot. It skips the records of this epoch that
+// the journal already holds, so that a control which an operator has set by hand stays until the
+// source itself changes the record again. Records are sequenced in the order of their versions, so
+// that the journal shows the progress whenever Install ends.
 func (s *Sink) Install(ctx context.Context, snapshot control.Snapshot) error {
 	return s.Noted(s.install(ctx, snapshot))
 }
@@ -92,7 +92,7 @@ func (s *Sink) Install(ctx context.Context, snapshot control.Snapshot) error {
 func (s *Sink) install(ctx context.Context, snapshot control.Snapshot) error {
 	at, mark := s.Views.SourceMark(s.viewOf()), EpochMark(snapshot.Epoch)
 	if at.Mark == mark && (s.regressed == mark || snapshot.Watermark < uint64(at.Watermark)) {
-		s.regressed = mark // however far it comes now: its versions mean something else
+		s.regressed = mark // however far it comes now: its versions have another meaning
 		return fmt.Errorf("controls: source %s: version %d was sequenced: %w", s.Source, at.Watermark, bootstrap.ErrRegression)
 	}
 	changes := make([]change, 0, len(snapshot.Records))
@@ -110,10 +110,11 @@ func (s *Sink) install(ctx context.Context, snapshot control.Snapshot) error {
 	return s.sequence(ctx, mark, changes)
 }
 
-// kept are the flags of a snapshot's record that no change has said since the journal last
-// took the source in: they stay as an operator has set them, in a new epoch too, whose
-// numbers go on above those of the one before. Where nobody has, what is there already
-// stays, so that an operator who is setting it this moment is not overtaken.
+// kept returns the flags of a snapshot's record that no change has set since the journal last took
+// the source's changes. They stay as an operator has set them, in a new epoch too, since its
+// versions go on above those of the epoch before. A flag that no operator has set and that is equal
+// in the engine stays too, so that the command does not overwrite a change that an operator is
+// making at this moment.
 func (s *Sink) kept(
 	r *control.Record, at blotter.SourceMark, sameEpoch bool,
 ) (keep matcher.Side) {
@@ -139,8 +140,8 @@ func (s *Sink) kept(
 	return keep
 }
 
-// Apply sequences deltas in their order. A flag that a change does not say is what it was
-// in the source, and stays what it is in the engine.
+// Apply sequences deltas in their order. A flag that a change does not set has its old value in the
+// source, and keeps its value in the engine.
 func (s *Sink) Apply(ctx context.Context, deltas []control.Delta) error {
 	changes := make([]change, len(deltas))
 	for i := range deltas {
@@ -156,8 +157,8 @@ func (s *Sink) Apply(ctx context.Context, deltas []control.Delta) error {
 	return s.Noted(s.sequence(ctx, EpochMark(deltas[0].Epoch), changes))
 }
 
-// SetState shows the source's standing on the gate, which lets orders in only
-// while every source is ready.
+// SetState shows the source's state on the gate, which admits orders only while every source is
+// ready.
 func (s *Sink) SetState(state bootstrap.State, epoch, watermark, high uint64, reason bootstrap.Reason) {
 	at := map[bootstrap.State]gate.SourceState{
 		bootstrap.Bootstrapping: gate.Bootstrapping, bootstrap.Installed: gate.Installed,
@@ -171,7 +172,7 @@ func (s *Sink) SetState(state bootstrap.State, epoch, watermark, high uint64, re
 	}
 }
 
-// known reports whether the engine has met the record's account or security.
+// known reports whether the engine has the record's account or security.
 func (s *Sink) known(r *control.Record) bool {
 	if s.Source == control.Account {
 		_, ok := s.Views.Account(r.ID)
@@ -185,8 +186,8 @@ func (s *Sink) known(r *control.Record) bool {
 	return ok && row.Known
 }
 
-// absent are the accounts or securities that are open in the engine and not in
-// the source: they are closed.
+// absent returns the accounts or securities that are open in the engine and not in the source: the
+// sink closes them.
 func (s *Sink) absent(records []control.Record) (closed []control.Record) {
 	there := make(map[string]bool, len(records))
 	for i := range records {
@@ -213,7 +214,7 @@ func (s *Sink) absent(records []control.Record) (closed []control.Record) {
 	return closed
 }
 
-// sequence hands changes to the engine, as many at a time as a ticket holds.
+// sequence passes changes to the engine, as many at a time as a ticket holds.
 func (s *Sink) sequence(ctx context.Context, mark uint32, changes []change) error {
 	for chunk := range slices.Chunk(changes, desk.MaxBatch) {
 		chunk, err := s.admit(ctx, chunk)
@@ -233,13 +234,14 @@ func (s *Sink) sequence(ctx context.Context, mark uint32, changes []change) erro
 	return nil
 }
 
-// admit returns the changes that the engine has room for, in their order. Securities that
-// it has not met are registered. The others are not even sequenced: the journal would get
-// a refused command for each of them at every start.
+// admit returns the changes for which the engine has room, in their order. Securities that are new
+// to the engine are registered. The other changes are not sequenced: otherwise the journal would
+// get a refused command for each of them at every start.
 func (s *Sink) admit(ctx context.Context, chunk []change) ([]change, error) {
 	held, capacity := s.room().Places()
 	free := capacity - held
-	fresh := map[string]bool{} // whether there is a place for what the engine has not met
+	// Whether there is a place for an account or security that is new to the engine.
+	fresh := map[string]bool{}
 	var tickers, homeless []string
 	fit := make([]change, 0, len(chunk))
 	for i := range chunk {
@@ -271,7 +273,7 @@ func (s *Sink) admit(ctx context.Context, chunk []change) ([]change, error) {
 	})
 }
 
-// noteUnknown raises the alarm for records that have no place, and forgets those that have got one.
+// noteUnknown raises the alarm for records without a place, and removes those that have got one.
 func (s *Sink) noteUnknown(homeless, housed []string, capacity int) {
 	s.Unknown.remove(housed)
 	if first := s.Unknown.add(homeless); first != "" {
@@ -281,10 +283,10 @@ func (s *Sink) noteUnknown(homeless, housed []string, capacity int) {
 	}
 }
 
-// room is the engine's table of what the source has records of.
+// room returns the engine's room for the records of the source.
 func (s *Sink) room() Room { return Room{s.Source, s.Gate} }
 
-// control fills in the command that a record asks for.
+// control fills in the command for a record.
 func (s *Sink) control(c *matcher.Command, r *change, mark uint32) error {
 	now := s.Now().UnixMilli()
 	if s.Source == control.Account {
@@ -313,15 +315,15 @@ func (s *Sink) control(c *matcher.Command, r *change, mark uint32) error {
 	return nil
 }
 
-// submit sequences n commands and waits until they are durable. A desk that has
-// no room is asked again until ctx ends.
+// submit sequences n commands and waits until they are durable. When the desk has no room, submit
+// tries again until ctx ends.
 func (s *Sink) submit(ctx context.Context, n int, fill func(i int, c *matcher.Command) error) error {
 	told := false
 	return desk.SubmitUntil(ctx, s.Desk, n, fill, func(a *desk.Answer) error {
 		if a.Kind == matcher.EventApplied || told {
 			return nil
 		}
-		told = true // the first refusal speaks for all
+		told = true // the log names only the first refusal
 		return fmt.Errorf("controls: source %s: sequence %d was refused: %v", s.Source, a.InputSeq, a.Reason)
 	})
 }

@@ -13,39 +13,37 @@ import (
 	"posttrade/sidecars/outbox"
 )
 
-// ownership tells the messages of a source from those that other hands have put on
-// its stream.
+// ownership tells a source's messages from those that other writers have put on its stream.
 type ownership interface {
-	// Own reports whether a message is the source's, behind one of a version, and its own.
+	// Own reports whether a message behind a given version is the source's, and its own version.
 	Own(ctx context.Context, after uint64, m *outbox.Message) (mine bool, version uint64, err error)
-	// Strange hears of those that are not, in the order of the stream.
+	// Strange receives the messages that are not, in the order of the stream.
 	Strange(m *outbox.Message)
 }
 
-// Tail is a confirmed subscription as the replica's bootstrap reads it: what
-// other hands have put on the stream is left out.
+// Tail is a confirmed subscription in the form that the replica's bootstrap reads. It leaves out
+// messages that other writers have put on the stream.
 type Tail struct {
 	*broker.Tail
 	own     ownership
-	version uint64 // of the last message that was given
-	payload []byte // of the last one before the subscription
+	version uint64 // of the last message that was returned
+	payload []byte // of the source's last message before the subscription
 	high    uint64 // its version
 
-	asking atomic.Bool  // nothing is read from the stream: the source's database is asked
+	asking atomic.Bool  // the source's database is being queried; the stream is not read meanwhile
 	asked  atomic.Int64 // when that ended, in epoch nanoseconds
 }
 
-// maxHeartbeat is how often a feed without deltas is heard at least. A replica
-// that is less patient is heard more often.
+// maxHeartbeat is the longest interval between heartbeats of a feed without deltas. A replica that
+// allows less silence gets a shorter interval.
 const maxHeartbeat = 2 * time.Second
 
-// lookBack is how many messages at the stream's end may be of other hands before
-// a subscription does without knowing the source's last version.
+// lookBack is how many messages at the stream's end may be of other writers before a subscription
+// does without the source's last version.
 const lookBack = 1000
 
-// TailOf subscribes to a source's stream, for a replica that takes so much silence
-// for a disconnection. The stream is made when it is not there: a replica may be
-// first.
+// TailOf subscribes to a source's stream, for a replica that treats this much silence as a
+// disconnection. It makes the stream when it does not exist: a replica may be the first to use it.
 func TailOf(
 	b *broker.Broker, s control.Source, own ownership, silence time.Duration,
 ) func(context.Context) (bootstrap.Feed, error) {
@@ -115,14 +113,14 @@ func (t *Tail) Next(ctx context.Context) ([][]byte, error) {
 	return payloads, nil
 }
 
-// The back-off of asking the source's database what a message is to it.
+// The back-off of queries of the source's database about a message.
 const (
 	askBackoff    = 100 * time.Millisecond
 	askBackoffMax = time.Second
 )
 
-// mine decides on a message, however long that takes: while the database is away
-// the source commits nothing, so what waits here holds up no change of its.
+// mine decides whether a message is the source's, however long that takes. While the database is
+// away the source commits nothing, so this wait delays none of its changes.
 func (t *Tail) mine(ctx context.Context, m *outbox.Message) (bool, error) {
 	for backoff := askBackoff; ; backoff = min(2*backoff, askBackoffMax) {
 		mine, version, err := t.own.Own(ctx, t.version, m)
@@ -143,8 +141,8 @@ func (t *Tail) mine(ctx context.Context, m *outbox.Message) (bool, error) {
 	}
 }
 
-// LastHeard is when something last came. A subscription that was not read from
-// meanwhile has not been silent.
+// LastHeard returns when something last came. Time in which the subscription was not read does not
+// count as silence.
 func (t *Tail) LastHeard() time.Time {
 	if t.asking.Load() {
 		return time.Now()

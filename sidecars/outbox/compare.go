@@ -8,16 +8,15 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// Compare holds the end of the stream against the marks of the outbox, repairs
-// what can be repaired, and finds out behind what the next row is published. See
-// doc.go for what it may find.
+// Compare checks the end of the stream against the marks of the outbox, repairs what can be
+// repaired, and determines which message the next row must follow. doc.go lists its findings.
 func (b *Outbox) Compare(ctx context.Context) error {
 	if err := b.o.Stream.Ensure(ctx); err != nil {
 		return err
 	}
-	// Another publisher may be at work, in a hand-over. So the marks are read before
-	// the stream, which has whatever was marked by then, and the source's counter
-	// after it, which has given whatever is on the stream by then.
+	// During a hand-over another publisher may be at work. So the marks are read before the stream:
+	// the stream has every row that was marked by then. The source's counter is read after the stream:
+	// the counter covers every version that was on the stream by then.
 	var marked store.OutboxRow
 	if err := b.o.DB.Read(ctx, func(tx *store.Tx) (err error) {
 		marked, _, err = tx.LastPublished(string(b.o.Source))
@@ -61,10 +60,9 @@ func (b *Outbox) Compare(ctx context.Context) error {
 	b.last, b.after, b.compared = end.version, Outgoing{AfterSequence: &end.sequence}, true
 	b.end = mark{end.sequence, end.version}
 	if b.refusal != nil && *b.refusal == b.end || b.conflicts >= mostConflicts {
-		// A server that has lost messages from a damaged file may say of its end what it
-		// then does not accept, until it is started again; and another hand may write faster
-		// than this one can look. One row goes without a condition. Its id keeps it from
-		// being there twice.
+		// A server that has lost messages from a damaged file may report an end that it then does not
+		// accept, until it is restarted. Another writer may also write faster than this code can look. So
+		// one row is sent without a condition. Its id prevents a second copy.
 		b.after = Outgoing{}
 	}
 	return nil
@@ -73,16 +71,16 @@ func (b *Outbox) Compare(ctx context.Context) error {
 // mark is an end of the stream.
 type mark struct{ sequence, version uint64 }
 
-// end is what a stream ends with.
+// end describes the end of a stream.
 type end struct {
-	sequence  uint64 // of the stream's last message, whoever wrote it
+	sequence  uint64 // of the stream's last message, from any writer
 	version   uint64 // of our last message, 0 for none
 	message   Message
 	forgotten bool      // the outbox does not have it
-	strange   []Message // of other hands behind it, without their data, the last one first
+	strange   []Message // foreign messages behind it, without their data, the last one first
 }
 
-// lastOwn finds the source's last message on its stream, from the end backwards.
+// lastOwn finds the source's last message on its stream; it searches backwards from the end.
 func (b *Outbox) lastOwn(ctx context.Context) (e end, err error) {
 	counted := b.counted()
 	m, sequence, found, err := b.o.Stream.Last(ctx)
@@ -119,8 +117,8 @@ func (b *Outbox) lastOwn(ctx context.Context) (e end, err error) {
 	return e, nil
 }
 
-// LastOnStream returns the source's last message on its stream as the row that
-// BumpEpoch of the source wants; Version 0 for none.
+// LastOnStream returns the source's last message on its stream as the row that BumpEpoch of the
+// source takes; Version 0 for none.
 func (b *Outbox) LastOnStream(ctx context.Context) (row store.OutboxRow, err error) {
 	if err := b.o.Stream.Ensure(ctx); err != nil {
 		return row, err
@@ -132,7 +130,8 @@ func (b *Outbox) LastOnStream(ctx context.Context) (row store.OutboxRow, err err
 	row = store.OutboxRow{
 		Version: e.version, Epoch: 1, Payload: e.message.Data, Published: true, StreamSequence: e.message.Sequence,
 	}
-	if d, err := control.ParseDelta(b.o.Source, e.message.Data); err == nil { // else our ids were used, and no epoch is known
+	// Else the source's ids were used by another writer, and no epoch is known.
+	if d, err := control.ParseDelta(b.o.Source, e.message.Data); err == nil {
 		row.Epoch = d.Epoch
 	}
 	return row, nil
@@ -163,9 +162,9 @@ func (b *Outbox) republish(ctx context.Context, from, to, epoch uint64) (err err
 	return err
 }
 
-// markAcknowledged marks the rows after a version that the stream turns out to
-// have, up to its last, each if it is the same bytes. One that is missing there
-// cannot be brought back to its place: replicas meet the gap and take a snapshot.
+// markAcknowledged marks the rows after a version that are on the stream, up to its last, provided
+// that the bytes are the same. A row that is missing there cannot be put back into its place:
+// replicas meet the gap and take a snapshot.
 func (b *Outbox) markAcknowledged(ctx context.Context, after uint64, e *end) (found string, err error) {
 	at := map[uint64]uint64{}
 	m, there := e.message, true

@@ -1,14 +1,13 @@
-// Package outbox publishes the changes of one control source on its durable
-// stream, and makes sure that the stream says what the database says.
+// Package outbox publishes the changes of one control source on its durable stream, and makes sure
+// that the stream matches the database.
 //
 //	outbox rows, unpublished, by version ─► Publish (message id, expected last id) ─► ack ─► mark
 //	        ▲                                                                           │
 //	        └───────── Compare, at the start and after every doubt ◄── the stream ◄─────┘
 //
-// The outbox is the record, never the stream: rows keep the sequence under which
-// the stream has them, none is ever dropped, and what a stream has lost is
-// published again. The stream in turn is told which message it must have last, so
-// that it refuses a gap or another order by itself.
+// The outbox is authoritative, never the stream. Each row keeps its sequence on the stream, no row
+// is ever dropped, and rows that a stream has lost are published again. Each message tells the
+// stream which message must be its last, so that the stream itself refuses a gap or another order.
 //
 // What Compare finds, and what follows:
 //
@@ -22,23 +21,21 @@
 //	database does not have under their version   the epoch: it was restored from a backup
 //	rows missing among those that wait           the same
 //
-// Whose a message is, the outbox decides: the source's own are what it has, byte for
-// byte, under their version. Each carries a signature too, made with a key that is
-// drawn once and lies beside the source's counter. A message that the outbox does
-// not have is the source's all the same when it is signed: the database has
-// forgotten it. Anything else is of another hand, whatever id it has, and no replica
-// may judge it (Own). What the build before has published has no signature; until a
-// publisher has found stream and database to agree, and drawn the key, an id is taken
-// for the source's. An id that another hand has used is lost to us for as long as the
-// stream's window of ids lasts: the version goes out under another, account:7:<part of
-// its signature>.
+// The outbox decides which writer a message belongs to. The source's own messages are those that
+// the outbox has, byte for byte, under their version. Each also carries a signature, made with a
+// key that is drawn once and is stored beside the source's counter. A signed message that the
+// outbox does not have is still the source's: the database has forgotten it. Any other message is
+// of another writer, whatever its id, and no replica may judge it (Own). Messages of the previous
+// build have no signature. Until a publisher has found that stream and database agree, and has
+// drawn the key, a message with one of the source's ids counts as the source's. When another writer
+// has used an id, the source cannot use it as long as the stream's window of ids lasts: the version
+// is published under another id, account:7:<part of its signature>.
 //
-// Rows of an epoch before the source's are superseded, not published: whoever
-// hears of an epoch takes a snapshot, which holds what they said. A stream that
-// drops its oldest messages for a limit of age goes empty after a quiet time, and
-// is then filled again from the first version of the epoch.
+// Rows of an epoch before the source's are superseded, not published: a replica that meets a new
+// epoch takes a snapshot, which holds the changes of those rows. A stream that drops its oldest
+// messages for a limit of age becomes empty after a quiet time, and is then filled again from the
+// first version of the epoch.
 //
-// Rows are published in strict version order and never past one that failed. One
-// goroutine runs it; Wake, Doubt, Own, Strange, Behind and the counters may be used
-// from any.
+// Rows are published in strict version order and never past a row that failed. One goroutine calls
+// Run; any goroutine may use Wake, Doubt, Own, Strange, Behind and the counters.
 package outbox

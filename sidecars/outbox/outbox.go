@@ -19,8 +19,8 @@ const (
 	DefaultPoll = 250 * time.Millisecond
 	batchRows   = 256
 
-	// mostConflicts is how often the stream's end may turn out to be another than it was
-	// a moment before.
+	// mostConflicts is how often in a row the stream's end may differ from the end that was read a
+	// moment before.
 	mostConflicts = 3
 )
 
@@ -30,16 +30,16 @@ type Options struct {
 	DB     *store.DB
 	Stream Stream
 	Poll   time.Duration
-	Pause  time.Duration // the shortest one after an error; 0: that of package pace
+	Pause  time.Duration // the shortest pause after an error; 0: that of package pace
 	Now    func() time.Time
 	Logger *slog.Logger
 
-	// Returned gives a channel that closes when a broker that was away may be back; it
-	// ends a wait after an error. nil: nothing tells.
+	// Returned returns a channel that closes when a broker that was away may be back. It ends a wait
+	// after an error. nil: there is no such signal.
 	Returned func() <-chan struct{}
 
-	// Marked is called between an acknowledgement and the commit of its mark, with the
-	// highest version; tests fail there. nil: nothing.
+	// Marked is called between an acknowledgement and the commit of its mark, with the highest
+	// version; tests fail there. nil: no call.
 	Marked func(version uint64) error
 }
 
@@ -47,26 +47,26 @@ type Options struct {
 type Outbox struct {
 	o        Options
 	wake     chan struct{}
-	compared bool     // what the stream ends with is known: last and after hold
+	compared bool     // the end of the stream is known: last and after are valid
 	last     uint64   // the last version on the stream, 0 for none
-	after    Outgoing // what the next message must say of the stream's last
-	finding  string   // what Compare found that is no reason to stop
-	end      mark     // where Compare found the stream to end
-	refusal  *mark    // where it ended when it refused what was to follow there; nil for none
-	passed   bool     // messages of other hands are the stream's last
-	taken    uint64   // the version whose id another hand has used last, 0 for none
+	after    Outgoing // the conditions of the next message on the stream's last
+	finding  string   // a finding of Compare that does not stop publishing
+	end      mark     // the end of the stream that Compare found
+	refusal  *mark    // the end of the stream when it refused the next message; nil for none
+	passed   bool     // the last messages of the stream are of other writers
+	taken    uint64   // the last version with an id that another writer has used, 0 for none
 
-	conflicts int  // how often in a row the stream's end was another than Compare had found
-	troubled  bool // said in the log, once
+	conflicts int  // how often in a row the stream's end differed from what Compare had found
+	troubled  bool // the trouble is in the log already
 
 	doubted atomic.Bool // Compare again; any goroutine sets it
 	key     atomic.Pointer[[]byte]
 
-	mu        sync.Mutex // guards what follows: messages of other hands are met by any goroutine
-	strangeTo uint64     // the stream's sequence of the last that was counted
+	mu        sync.Mutex // guards what follows: any goroutine may meet messages of other writers
+	strangeTo uint64     // the stream sequence of the last one that was counted
 	strangeAt time.Time  // when
 
-	// Run's goroutine writes these, anybody reads them.
+	// Run's goroutine writes these, any goroutine reads them.
 	published atomic.Uint64
 	strangers atomic.Uint64 // any goroutine writes it, like alarms
 	backlog   atomic.Pointer[store.Backlog]
@@ -97,7 +97,7 @@ func New(o Options) *Outbox {
 	return b
 }
 
-// Wake makes Run look for rows now. Any goroutine, no waiting.
+// Wake makes Run look for rows now. Any goroutine may call it; it does not wait.
 func (b *Outbox) Wake() {
 	select {
 	case b.wake <- struct{}{}:
@@ -105,13 +105,13 @@ func (b *Outbox) Wake() {
 	}
 }
 
-// Published counts the rows that were marked as published since the start.
+// Published returns how many rows were marked as published since the start.
 func (b *Outbox) Published() uint64 { return b.published.Load() }
 
-// Unpublished is how many rows waited when Run last looked.
+// Unpublished returns how many rows waited when Run last looked.
 func (b *Outbox) Unpublished() int64 { return int64(b.backlog.Load().Rows) }
 
-// LagSeconds is how long the oldest unpublished row has been waiting, 0 for none.
+// LagSeconds returns how long the oldest unpublished row has been waiting, 0 for none.
 func (b *Outbox) LagSeconds() float64 {
 	at := b.backlog.Load()
 	if at.Rows == 0 {
@@ -120,10 +120,10 @@ func (b *Outbox) LagSeconds() float64 {
 	return max(0, float64(b.o.Now().UnixMilli()-at.OldestMillis)/1000)
 }
 
-// Alarms counts what an operator should know of; a finding that lasts counts once.
+// Alarms returns how many alarms were raised for an operator; a finding that lasts counts once.
 func (b *Outbox) Alarms() uint64 { return b.alarms.Load() }
 
-// Alarm is what an operator should know of now, "" for nothing.
+// Alarm returns the current alarm for an operator, "" for none.
 func (b *Outbox) Alarm() string {
 	if text := b.alarm.Load(); text != nil {
 		return *text
@@ -131,7 +131,7 @@ func (b *Outbox) Alarm() string {
 	return ""
 }
 
-// raise counts and logs a finding, unless it is the one that stands.
+// raise counts and logs a finding, unless it is the current alarm.
 func (b *Outbox) raise(text string) {
 	if b.Alarm() == text {
 		return
@@ -141,19 +141,19 @@ func (b *Outbox) raise(text string) {
 	b.o.Logger.Error("outbox alarm", "source", string(b.o.Source), "alarm", text)
 }
 
-// ErrForeign says that stream and database belong to different histories. An
-// operator bumps the source's epoch; until then nothing is published.
+// ErrForeign says that stream and database belong to different histories. Nothing is published
+// until an operator bumps the source's epoch.
 var ErrForeign = errors.New("stream and database have different histories: " +
 	"was the database restored from a backup? bump the source's epoch")
 
-// foreign stops publishing: every Step compares again until the two agree.
+// foreign stops publishing: every Step compares again until stream and database agree.
 func (b *Outbox) foreign(what string) error {
 	b.refused.Store(true)
 	b.raise(what)
 	return fmt.Errorf("outbox: source=%s: %s: %w", b.o.Source, what, ErrForeign)
 }
 
-// settle ends an alarm when publishing goes on, but for what Compare found.
+// settle ends an alarm when publishing continues, except for a finding of Compare.
 func (b *Outbox) settle() {
 	b.refused.Store(false)
 	switch text := otherHand; {
@@ -169,9 +169,9 @@ func (b *Outbox) settle() {
 // ErrBehind says that a change has been waiting for too long.
 var ErrBehind = errors.New("changes do not reach the stream")
 
-// Behind tells a replica beside the publisher what the stream cannot tell it: that
-// there are changes above its watermark which the stream refuses, or has not been
-// given for longer than patience. It is ErrForeign, ErrBehind or nil. Any goroutine.
+// Behind tells a replica beside the publisher what the stream cannot tell it: there are changes
+// above its watermark which the stream refuses, or which have waited for longer than patience. It
+// returns ErrForeign, ErrBehind or nil. Any goroutine.
 func (b *Outbox) Behind(ctx context.Context, watermark uint64, patience time.Duration) error {
 	if b.refused.Load() {
 		return fmt.Errorf("outbox: source=%s: %s: %w", b.o.Source, b.Alarm(), ErrForeign)
@@ -181,7 +181,8 @@ func (b *Outbox) Behind(ctx context.Context, watermark uint64, patience time.Dur
 	if at.Rows == 0 || at.Version <= watermark || at.OldestMillis >= late {
 		return nil
 	}
-	if at.First <= watermark { // the oldest is in the replica's snapshot: look at the first that is not
+	// The replica's snapshot has the oldest: look at the first that it lacks.
+	if at.First <= watermark {
 		row, found, err := b.row(ctx, watermark+1)
 		if err != nil || !found || row.Published || row.CreatedAt >= late {
 			return nil // a database that cannot be read takes no change either
@@ -190,19 +191,18 @@ func (b *Outbox) Behind(ctx context.Context, watermark uint64, patience time.Dur
 	return fmt.Errorf("outbox: source=%s: %w: %d wait, from version %d on", b.o.Source, ErrBehind, at.Rows, at.First)
 }
 
-// Run publishes until ctx ends. Neither an absent database nor an absent broker
-// ends it: rows wait.
+// Run publishes until ctx ends. Neither an absent database nor an absent broker ends it: rows wait.
 func (b *Outbox) Run(ctx context.Context) error {
 	failures := pace.Backoff{Least: b.o.Pause}
 	for ctx.Err() == nil {
-		returned := b.o.Returned() // what returns during the step counts too
+		returned := b.o.Returned() // a return of the broker during the step counts too
 		n, err := b.Step(ctx)
 		wait := b.o.Poll
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case errors.Is(err, ErrConflict) && b.conflicts < mostConflicts:
-			continue // another hand was faster: look again
+			continue // another writer was faster: look again
 		case err != nil:
 			b.trouble(err)
 			wait = failures.Next()
@@ -210,7 +210,7 @@ func (b *Outbox) Run(ctx context.Context) error {
 			b.trouble(nil)
 			failures.Reset()
 			if n == batchRows {
-				continue // there is more
+				continue // there are more rows
 			}
 		}
 		select {
@@ -224,7 +224,7 @@ func (b *Outbox) Run(ctx context.Context) error {
 	return nil
 }
 
-// woken is the channel on which Wake is heard: not while there is trouble, or a
+// woken returns the channel on which Run hears Wake. It is nil while there is an error: otherwise a
 // busy source would turn the back-off into a tight loop.
 func (b *Outbox) woken(err error) <-chan struct{} {
 	if err != nil {
@@ -233,7 +233,7 @@ func (b *Outbox) woken(err error) <-chan struct{} {
 	return b.wake
 }
 
-// trouble logs that publishing has stopped, and that it goes on, once each.
+// trouble logs once that publishing has stopped, and once that it continues.
 func (b *Outbox) trouble(err error) {
 	switch {
 	case err != nil && !b.troubled:

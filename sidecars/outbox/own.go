@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// verdict is what a message on the stream is to its source.
+// verdict says how a message on the stream relates to its source.
 type verdict uint8
 
 const (
-	strange   verdict = iota // another hand's
+	strange   verdict = iota // of another writer
 	own                      // the outbox has it under its version
 	forgotten                // the source has signed it, and the outbox does not have it
 )
 
-// judge holds a message against the outbox. Before the source has a key what is
-// not in the outbox is taken for forgotten by its id.
+// judge compares a message with the outbox. Before the source has a key, a message that is not in
+// the outbox but has one of the source's ids counts as forgotten.
 func (b *Outbox) judge(ctx context.Context, m *Message) (v verdict, version uint64, err error) {
 	version, ok := versionOf(b.o.Source, m)
 	if !ok {
@@ -31,7 +31,7 @@ func (b *Outbox) judge(ctx context.Context, m *Message) (v verdict, version uint
 	}
 	authentic := signed(key, b.o.Source, version, m)
 	if found && string(row.Payload) == string(m.Data) {
-		// What the build before has published is not signed, and has the plain id.
+		// Messages of the previous build are not signed, and have the plain id.
 		if !authentic && m.MsgID != b.o.Source.MsgID(version) {
 			return strange, version, nil
 		}
@@ -47,9 +47,9 @@ func (b *Outbox) judge(ctx context.Context, m *Message) (v verdict, version uint
 	return strange, version, nil
 }
 
-// copied reports whether a message is another hand's copy of one that the stream
-// still has where the source's acknowledgement said. A stream that was moved or
-// filled again may have the only one elsewhere.
+// copied reports whether a message is another writer's copy of one that the stream still has at the
+// acknowledged sequence. In a stream that was moved or filled again, the only copy may be at
+// another sequence.
 func (b *Outbox) copied(ctx context.Context, acknowledged uint64, m *Message) (bool, error) {
 	if acknowledged == 0 || acknowledged == m.Sequence {
 		return false, nil
@@ -58,12 +58,11 @@ func (b *Outbox) copied(ctx context.Context, acknowledged uint64, m *Message) (b
 	return found && first.MsgID == m.MsgID && string(first.Data) == string(m.Data), err
 }
 
-// Own reports whether a message that a subscription has delivered is the source's,
-// and its version; after is the last version that was delivered before it, 0 when
-// that is not known. A message of another hand must not be judged as the source's
-// word; Strange counts it. The next version with the source's signature costs no
-// query. Any goroutine. An error is a database or a stream that cannot be asked:
-// the same message may be asked for again.
+// Own reports whether a message that a subscription has delivered is the source's, and its version.
+// after is the last version that was delivered before it, 0 when that is not known. A replica must
+// not judge a message of another writer as the source's; Strange counts it. The next version with
+// the source's signature costs no query. Any goroutine. An error means that the database or the
+// stream cannot be read: the caller may ask again for the same message.
 func (b *Outbox) Own(
 	ctx context.Context, after uint64, m *Message,
 ) (mine bool, version uint64, err error) {
@@ -80,15 +79,15 @@ func (b *Outbox) Own(
 	return v != strange, version, err
 }
 
-// strangeQuiet is how long other hands may go on before the log names them again.
+// strangeQuiet is how long other writers must be quiet before the log names them again.
 const strangeQuiet = time.Minute
 
-// otherHand is the alarm of foreign messages. They change nothing: what follows
-// them goes out behind them.
+// otherHand is the alarm of foreign messages. They change nothing: the source's next messages are
+// published behind them.
 const otherHand = "another hand writes to the stream: its messages are passed over"
 
-// Strange counts a message of another hand, once however often it is met, and
-// raises the alarm, once a burst. Messages come in the order of the stream. Any goroutine.
+// Strange counts a message of another writer, once however often it is met, and raises the alarm
+// once per burst. Messages come in the order of the stream. Any goroutine.
 func (b *Outbox) Strange(m *Message) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -107,22 +106,22 @@ func (b *Outbox) Strange(m *Message) {
 	b.strangeAt = now
 }
 
-// otherHands reports whether a message of another hand was met not long ago.
+// otherHands reports whether a message of another writer was met less than strangeQuiet ago.
 func (b *Outbox) otherHands() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return !b.strangeAt.IsZero() && b.o.Now().Sub(b.strangeAt) < strangeQuiet
 }
 
-// counted is up to where messages of other hands have been counted.
+// counted returns the stream sequence up to which foreign messages have been counted.
 func (b *Outbox) counted() uint64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.strangeTo
 }
 
-// streamEnds notes where the stream ends, which was asked for after counted was. An
-// end before that is another stream's: none of its messages has been counted.
+// streamEnds notes the end of the stream. counted was read before that end was. An end below
+// counted is that of another stream: none of its messages has been counted.
 func (b *Outbox) streamEnds(counted, sequence uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -131,11 +130,11 @@ func (b *Outbox) streamEnds(counted, sequence uint64) {
 	}
 }
 
-// Foreign counts the messages of other hands that were met since the start.
+// Foreign returns how many messages of other writers were met since the start.
 func (b *Outbox) Foreign() uint64 { return b.strangers.Load() }
 
-// Doubt makes Run hold the stream against the outbox now, although nothing may wait
-// to be published: a replica has met something on it. Any goroutine, no waiting.
+// Doubt makes Run compare the stream with the outbox now, even when no row waits: a replica has met
+// something unexpected on the stream. Any goroutine may call it; it does not wait.
 func (b *Outbox) Doubt() {
 	b.doubted.Store(true)
 	b.Wake()

@@ -14,11 +14,11 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// signatureBytes are as many of the HMAC-SHA256 as a message carries.
+// signatureBytes is how many bytes of the HMAC-SHA256 a message carries.
 const signatureBytes = 16
 
-// signature is what the source writes beside a version's payload: whoever has not
-// its key cannot write it.
+// signature returns the text that the source sends with a version's payload. A writer without the
+// key cannot make it.
 func signature(key []byte, s control.Source, version uint64, payload []byte) string {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte(s.MsgID(version)))
@@ -27,15 +27,15 @@ func signature(key []byte, s control.Source, version uint64, payload []byte) str
 	return hex.EncodeToString(mac.Sum(nil)[:signatureBytes])
 }
 
-// otherID is the id of a version whose own id another hand has used: within its
-// window of ids the stream takes no second message under that. It cannot be known
-// before the source has used it.
+// otherID returns the second id of a version, for use when another writer has used the first:
+// within its window of ids the stream takes no second message under the first. Another writer
+// cannot know the second id before the source has used it.
 func otherID(s control.Source, version uint64, signature string) string {
 	return s.MsgID(version) + ":" + signature[:signatureBytes]
 }
 
-// signed reports whether a message of a version is signed with the key, under one
-// of the version's ids.
+// signed reports whether a message of a version is signed with the key and has one of the version's
+// ids.
 func signed(key []byte, s control.Source, version uint64, m *Message) bool {
 	if key == nil || len(m.Signature) != 2*signatureBytes {
 		return false
@@ -45,7 +45,7 @@ func signed(key []byte, s control.Source, version uint64, m *Message) bool {
 		(m.MsgID == s.MsgID(version) || m.MsgID == otherID(s, version, want))
 }
 
-// versionOf reads a message id as the source gives them; false for any other.
+// versionOf reads the version from a message id of the source; false for any other id.
 func versionOf(s control.Source, m *Message) (uint64, bool) {
 	text, ok := strings.CutPrefix(m.MsgID, string(s)+":")
 	digits, other, _ := strings.Cut(text, ":")
@@ -76,8 +76,8 @@ func (b *Outbox) signingKey(ctx context.Context) (key []byte, err error) {
 	return b.keep(text)
 }
 
-// drawKey makes sure that the source has a key. It has none before a publisher has
-// found stream and database to agree: until then ids are all there is to go by.
+// drawKey makes sure that the source has a key. The key is drawn only after a publisher has found
+// that stream and database agree: until then messages are recognised by their ids only.
 func (b *Outbox) drawKey(ctx context.Context) error {
 	if key, err := b.signingKey(ctx); err != nil || key != nil {
 		return err

@@ -8,11 +8,11 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// errTaken says that another hand has used the id of a version.
+// errTaken says that another writer has used the id of a version.
 var errTaken = errors.New("the id is taken by another hand")
 
-// Step publishes the next unpublished rows, 256 at most, marks them, and returns
-// how many those were.
+// Step publishes the next unpublished rows, 256 at most, marks them, and returns how many it
+// marked.
 func (b *Outbox) Step(ctx context.Context) (published int, err error) {
 	for {
 		n, err := b.step(ctx)
@@ -49,8 +49,8 @@ func (b *Outbox) step(ctx context.Context) (published int, err error) {
 		return 0, err
 	}
 	if b.after.unconditional() || b.otherHands() {
-		// Where another hand writes, under our ids even, what is sent behind a message that
-		// is refused could find its place all the same: each waits for the one before.
+		// When another writer is active, even under the source's ids, a message sent behind a refused one
+		// could be accepted all the same. So each message waits for the one before.
 		rows = rows[:1]
 	}
 	out, err := b.messages(ctx, rows)
@@ -71,7 +71,7 @@ func (b *Outbox) step(ctx context.Context) (published int, err error) {
 		err = sendErr
 	}
 	if err != nil {
-		b.compared = false // what the stream has is in doubt
+		b.compared = false // the content of the stream is in doubt
 		failed := rows[min(published, len(rows)-1)].Version
 		return published, fmt.Errorf("outbox: publish source=%s version=%d: %w", b.o.Source, failed, err)
 	}
@@ -91,9 +91,8 @@ func (b *Outbox) look(ctx context.Context) error {
 	})
 }
 
-// rows reads the next unpublished rows, with a check that none is missing among
-// them or before them: publishing would only hide that. Only what is so right
-// after Compare is a reason to stop.
+// rows reads the next unpublished rows, and checks that none is missing among them or before them:
+// publishing would only hide that. Only a finding right after Compare is a reason to stop.
 func (b *Outbox) rows(ctx context.Context, fresh bool) (rows []store.OutboxRow, err error) {
 	var before store.OutboxRow
 	err = b.o.DB.Read(ctx, func(tx *store.Tx) (err error) {
@@ -133,9 +132,8 @@ func (b *Outbox) rows(ctx context.Context, fresh bool) (rows []store.OutboxRow, 
 	return rows, nil
 }
 
-// messages signs and chains rows: each names its predecessor as the stream's last
-// message, by its id and by its place. The id alone would not do: another hand may
-// have used it.
+// messages signs and chains rows: each names its predecessor as the stream's last message, by id
+// and by sequence. The id alone is not enough: another writer may have used it.
 func (b *Outbox) messages(ctx context.Context, rows []store.OutboxRow) ([]Outgoing, error) {
 	key, err := b.signingKey(ctx)
 	if err != nil {
@@ -161,8 +159,8 @@ func (b *Outbox) messages(ctx context.Context, rows []store.OutboxRow) ([]Outgoi
 	return out, nil
 }
 
-// mark notes where the stream has the rows that it acknowledged. A duplicate is
-// an acknowledgement only of the same bytes.
+// mark notes the stream sequences of the acknowledged rows. A duplicate acknowledges a row only
+// when the stream has the same bytes.
 func (b *Outbox) mark(
 	ctx context.Context, rows []store.OutboxRow, out []Outgoing, acks []Ack,
 ) (marked int, doubt error) {
@@ -180,7 +178,7 @@ func (b *Outbox) mark(
 	now := b.o.Now().UnixMilli()
 	err := b.o.DB.Write(ctx, func(tx *store.Tx) error {
 		for i := 0; i < len(acks); {
-			run := 1 // rows that lie one behind the other in the stream too
+			run := 1 // rows that are adjacent on the stream too
 			for i+run < len(acks) && acks[i+run].Sequence == acks[i].Sequence+uint64(run) &&
 				rows[i+run].Version == rows[i].Version+uint64(run) {
 				run++
@@ -221,7 +219,7 @@ func (b *Outbox) sameBytes(
 		return err
 	}
 	if v == strange && version == row.Version && b.taken != row.Version {
-		b.taken = row.Version // it goes out under another
+		b.taken = row.Version // the version is published under another id
 		b.Strange(&m)
 		return errTaken
 	}

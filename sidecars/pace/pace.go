@@ -9,36 +9,36 @@ const (
 	// LongestRest bounds every Rest.
 	LongestRest = 250 * time.Millisecond
 
-	// The pause after a failure doubles from the first to the second. The second and an
-	// attempt stay below a second: a database that comes back is noticed within one.
+	// The pause after a failure doubles from the first to the second. The second pause and an attempt
+	// together stay below a second: a database that comes back is noticed within one.
 	FirstPause = 100 * time.Millisecond
 	LastPause  = 500 * time.Millisecond
 )
 
-// What a batch costs on a slow machine, its commit included. Time beyond that was spent
-// waiting: for a lock, for a server that stands still, for a network.
+// The cost of a batch on a slow machine, its commit included. Time beyond that was spent waiting:
+// for a lock, for a server that stands still, for a network.
 const (
 	batchWork = 5 * time.Millisecond
 	rowWork   = 15 * time.Microsecond
 )
 
-// Work is how much of the time that a batch of rows took was work on them. A clock of the
-// thread does not tell: the work may be that of a disk or of a server, which is what a
-// rest is for, and a database that stands still uses as little of the thread.
+// Work returns how much of the time that a batch of rows took was work on them. The CPU time of the
+// thread does not tell: the work may be that of a disk or of a server, for which the rest is meant,
+// and a database that stands still uses as little of the thread.
 func Work(took time.Duration, rows int) time.Duration {
 	return min(max(took, 0), batchWork+time.Duration(max(rows, 0))*rowWork)
 }
 
-// Rest is how long to leave the disk alone after a batch of rows: share times its work. A
-// share of 0 or less is no rest.
+// Rest returns how long to leave the disk alone after a batch of rows: share times its work. A
+// share of 0 or less means no rest.
 func Rest(share int, took time.Duration, rows int) time.Duration {
 	return min(time.Duration(max(share, 0))*Work(took, rows), LongestRest)
 }
 
-// Backoff is the pause after each of several failures in a row. The zero Backoff has seen
-// none.
+// Backoff computes the pause after each of several failures in a row. The zero Backoff has seen no
+// failure.
 type Backoff struct {
-	// Most is the longest pause, for what costs much to try and waits for no database; 0 =
+	// Most is the longest pause, for an attempt that costs much and does not wait for a database; 0 =
 	// LastPause.
 	Most time.Duration
 	// Least is the shortest pause, which Most does not bound; 0 = FirstPause.
@@ -57,7 +57,7 @@ func (b *Backoff) Next() time.Duration {
 // Failing reports whether the last attempt failed.
 func (b *Backoff) Failing() bool { return b.last != 0 }
 
-// Shorten has the next pause be one of the first again, because what failed may be back.
+// Shorten makes the next pause a first one again, because what failed may be back.
 func (b *Backoff) Shorten() { b.last = min(b.last, cmp.Or(b.Least, FirstPause)) }
 
 // Reset ends the row of failures.

@@ -14,16 +14,15 @@ import (
 	"posttrade/matcher/strictjson"
 )
 
-// PricingSubject is where prices are published, one subject a ticker.
+// PricingSubject is the subject of prices, one per ticker.
 const PricingSubject = "pricing.*"
 
-// Feed sequences the prices that other programs publish on the message
-// broker, {"ticker","price","asOf"?}, as POST /prices does those it is sent.
+// Feed sequences the prices that other programs publish on the message broker,
+// {"ticker","price","asOf"?}, in the same way as POST /prices.
 //
-// A feed is not a caller: nobody waits for an answer, a message that cannot be
-// used is counted and dropped, and so is one that finds the feed full, because a
-// later price replaces it. One that is older than the market price is sequenced, counted
-// late, and changes nothing.
+// No caller waits for an answer. A message that cannot be used is counted and dropped, and so is
+// one for which the feed has no room, because a later price replaces it. A price that is older than
+// the market price is sequenced, counted late, and changes nothing.
 type Feed struct {
 	gate  *gate.Gate
 	Desk  *desk.Desk
@@ -33,7 +32,7 @@ type Feed struct {
 	Sequenced, Late, Malformed, Unknown, Dropped atomic.Uint64
 }
 
-// feedTick is one price on its way to the engine.
+// feedTick is one price that waits for the engine.
 type feedTick struct {
 	securityID uint32
 	px         int64
@@ -47,7 +46,7 @@ func New(g *gate.Gate, d *desk.Desk) *Feed {
 	return &Feed{gate: g, Desk: d, now: time.Now, ticks: make(chan feedTick, feedBacklog)}
 }
 
-// Take is called by the broker with every message of pricingSubject. It never waits.
+// Take receives every message of PricingSubject from the broker. It never waits.
 func (f *Feed) Take(subject string, data []byte) {
 	ticker, px, asOf, err := readPrice(data)
 	if err != nil || strings.TrimPrefix(subject, "pricing.") != ticker {
@@ -72,8 +71,7 @@ func (f *Feed) Take(subject string, data []byte) {
 
 var errPrice = errors.New("price is not above 0")
 
-// readPrice reads {"ticker","price","asOf"?}. Fields that the publisher has
-// beside them are its own business. asOf is 0 when it is absent.
+// readPrice reads {"ticker","price","asOf"?}. It ignores other fields. asOf is 0 when it is absent.
 func readPrice(data []byte) (ticker string, px, asOfMillis int64, err error) {
 	r := strictjson.NewReader(data)
 	for r.BeginObject(); ; {
@@ -107,7 +105,7 @@ func readPrice(data []byte) (ticker string, px, asOfMillis int64, err error) {
 	return ticker, px, asOfMillis, nil
 }
 
-// Run sequences what take has put aside, as many at a time as there are, until ctx ends.
+// Run sequences the prices that Take has queued, as many at a time as there are, until ctx ends.
 func (f *Feed) Run(ctx context.Context) error {
 	batch := make([]feedTick, 0, desk.MaxBatch)
 	for {
@@ -131,7 +129,7 @@ func (f *Feed) Run(ctx context.Context) error {
 	}
 }
 
-// sequence hands a batch to the engine and waits until it is durable.
+// sequence passes a batch to the engine and waits until it is durable.
 func (f *Feed) sequence(ctx context.Context, batch []feedTick) error {
 	err := desk.SubmitUntil(ctx, f.Desk, len(batch), func(i int, c *matcher.Command) error {
 		*c = matcher.NewCommand(matcher.PriceTick)
@@ -153,7 +151,7 @@ func (f *Feed) sequence(ctx context.Context, batch []feedTick) error {
 		return nil
 	}
 	if errors.Is(err, desk.ErrClosed) || errors.Is(err, desk.ErrFailed) || ctx.Err() != nil {
-		return nil // the engine is stopping: there is nobody left to price for
+		return nil // the engine is stopping: no price is needed any more
 	}
 	return err
 }

@@ -18,13 +18,13 @@ type Stock struct {
 	Enabled     bool
 	Halted      bool
 
-	// A change that says nothing of Enabled, of Halted: one that is there stays as it is,
-	// and a new one is as they say.
+	// These mark a change that does not set Enabled or Halted: an existing security keeps its value,
+	// and a new one gets the value of the field.
 	EnabledUnsaid, HaltedUnsaid bool
 }
 
-// ErrStock reports a security that cannot be: a ticker that is not
-// [A-Z0-9.-]{1,16} when trimmed and in capitals, or no source.ValidName.
+// ErrStock reports an invalid security: a ticker that is not [A-Z0-9.-]{1,16} when trimmed and in
+// capitals, or not a source.ValidName.
 var ErrStock = errors.New("not a stock")
 
 // Securities is the service. Any goroutine may call.
@@ -57,7 +57,7 @@ func ofRecord(r control.Record) Stock {
 	return Stock{Ticker: r.Ticker, CompanyName: r.Name, Enabled: r.Enabled, Halted: r.Halted}
 }
 
-// record checks a stock and returns its record, with the ticker as it is stored.
+// record checks a stock and returns its record, with the ticker in its stored form.
 func (s Stock) record() (control.Record, error) {
 	ticker := strings.Map(capital, strings.TrimSpace(s.Ticker))
 	if !control.ValidTicker(ticker) || !source.ValidName(s.CompanyName) {
@@ -66,8 +66,8 @@ func (s Stock) record() (control.Record, error) {
 	return control.Record{Ticker: ticker, Name: s.CompanyName, Enabled: s.Enabled, Halted: s.Halted}, nil
 }
 
-// capital turns an ASCII letter into its capital. Other letters have capitals
-// that are ASCII too, and must not become somebody's ticker.
+// capital turns an ASCII letter into its capital. Some other letters have ASCII capitals too, and
+// must not turn into the ticker of another security.
 func capital(r rune) rune {
 	if r >= 'a' && r <= 'z' {
 		return r - 'a' + 'A'
@@ -85,15 +85,14 @@ func (s *Securities) List(ctx context.Context) ([]Stock, error) {
 	return all, err
 }
 
-// Get returns the stock of a ticker, exactly as it is stored; false for none.
+// Get returns the stock with exactly this ticker; false when there is none.
 func (s *Securities) Get(ctx context.Context, ticker string) (Stock, bool, error) {
 	r, found, err := s.table.Get(ctx, ticker)
 	return ofRecord(r), found, err
 }
 
-// Upsert makes a stock or changes the one of its ticker. It returns the stock as
-// it is stored, the change's version, and whether it is new. ErrStock
-// and control.ErrCapacity change nothing.
+// Upsert makes a stock or changes the one of its ticker. It returns the stock as stored, the
+// change's version, and whether it is new. ErrStock and control.ErrCapacity change nothing.
 func (s *Securities) Upsert(ctx context.Context, stock Stock) (stored Stock, version uint64, created bool, err error) {
 	r, err := stock.record()
 	if err != nil {
@@ -103,8 +102,8 @@ func (s *Securities) Upsert(ctx context.Context, stock Stock) (stored Stock, ver
 	return ofRecord(r), r.Version, created, err
 }
 
-// Seed fills an empty table and returns how many stocks it wrote: none when
-// there are some, or when one is ErrStock.
+// Seed fills an empty table and returns how many stocks it wrote: none when the table has some, or
+// when one is ErrStock.
 func (s *Securities) Seed(ctx context.Context, all []Stock) (int, error) {
 	records := make([]control.Record, len(all))
 	for i, stock := range all {
@@ -116,7 +115,7 @@ func (s *Securities) Seed(ctx context.Context, all []Stock) (int, error) {
 	return s.table.Seed(ctx, records)
 }
 
-// Snapshot returns all stocks as of one moment, with the version of the last change.
+// Snapshot returns all stocks at one moment, with the version of the last change.
 func (s *Securities) Snapshot(ctx context.Context) (control.Snapshot, error) {
 	return s.table.Snapshot(ctx)
 }

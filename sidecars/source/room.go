@@ -7,18 +7,18 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// Room is the engine's table of what a source has records of. Any goroutine calls.
+// Room describes the engine's table for the records of a source. Any goroutine may call it.
 type Room interface {
-	// Places is how many records the engine holds, and how many it can hold.
+	// Places returns how many records the engine holds, and how many it can hold.
 	Places() (held, capacity int)
-	// Holds reports that the engine holds the record's account or security, which takes
-	// a place for good.
+	// Holds reports whether the engine holds the record's account or security. That takes a place for
+	// good.
 	Holds(r *control.Record) bool
 }
 
-// fits is control.ErrCapacity when the engine could not take a record in. Records of the table
-// that the engine has not met yet need places too: they are on their way, or have none.
-// The caller holds the counter row, so no other writer adds one meanwhile.
+// fits returns control.ErrCapacity when the engine could not take a record. Records of the table
+// that the engine does not hold yet need places too: they are under way, or there is no place for
+// them. The caller holds the counter row, so no other writer adds a record meanwhile.
 func (t *Table) fits(tx *store.Tx, r *control.Record) error {
 	room := t.o.Room
 	if room == nil || room.Holds(r) {
@@ -31,7 +31,7 @@ func (t *Table) fits(tx *store.Tx, r *control.Record) error {
 			return err
 		}
 		if now, _ := room.Places(); now != held {
-			continue // one that waited was taken in, and may have been counted twice or not at all
+			continue // the engine took one meanwhile, which may be counted twice or not at all
 		}
 		if held+waiting >= capacity {
 			return fmt.Errorf("source: %s %s: %d of %d places are taken: %w",
@@ -41,8 +41,8 @@ func (t *Table) fits(tx *store.Tx, r *control.Record) error {
 	}
 }
 
-// waiting is how many records the engine does not hold. Where there are fewer records than
-// free places they need not be looked at.
+// waiting returns how many records the engine does not hold. When there are fewer records than free
+// places, it returns the number of all records without looking at them.
 func (t *Table) waiting(tx *store.Tx, free int) (n int, err error) {
 	if err = tx.Query("select count(*) from "+t.columns.Table, func(row *store.Row) error {
 		n = int(row.Int64(0))

@@ -18,17 +18,17 @@ import (
 type Options struct {
 	DB      *store.DB
 	Now     func() time.Time // nil: the system's clock
-	Changed func()           // called after a change is committed; nil: nobody waits for it
+	Changed func()           // called after a change is committed; nil: no call
 
-	// Room is what the engine behind the replicas has room for; nil: anything.
+	// Room describes for what the engine behind the replicas has room; nil: for any record.
 	Room Room
 
-	// Seed fills the table if it is empty. It comes before the first change, which would
-	// otherwise leave the table without its seeds for good. nil: there are none.
+	// Seed fills the table if it is empty. It runs before the first change, which would otherwise
+	// leave the table without its seeds for good. nil: there are no seeds.
 	Seed func(context.Context) (int, error)
 }
 
-// Columns say how records of a source lie in their table.
+// Columns describe how a table stores the records of a source.
 type Columns struct {
 	Table  string // its name
 	Select string // all columns of all records, without condition or order
@@ -38,21 +38,21 @@ type Columns struct {
 	Scan   func(row *store.Row) control.Record
 }
 
-// ValidName reports whether a name can be stored and sent: not blank, no more than
-// control.MaxName bytes, and text without control characters. A replica would
-// take the others for a malformed message, and never become ready.
+// ValidName reports whether a name can be stored and sent: not blank, no more than control.MaxName
+// bytes, and text without control characters. A replica would treat any other name as a malformed
+// message, and never become ready.
 func ValidName(name string) bool {
 	isControl := func(r rune) bool { return r < ' ' }
 	return strings.TrimSpace(name) != "" && len(name) <= control.MaxName &&
 		utf8.ValidString(name) && !strings.ContainsFunc(name, isControl)
 }
 
-// Table is the records of one source.
+// Table holds the records of one source.
 type Table struct {
 	source  control.Source
 	columns Columns
 	o       Options
-	seeded  atomic.Bool // by Seed, or it is known that the table was not empty
+	seeded  atomic.Bool // Seed has run, or the table is known not to be empty
 }
 
 // New returns a source's table. It does no I/O.
@@ -83,7 +83,7 @@ func (t *Table) all(tx *store.Tx) (all []control.Record, err error) {
 	return all, err
 }
 
-// Get returns the record of a key, false for none.
+// Get returns the record of a key; found is false when there is none.
 func (t *Table) Get(ctx context.Context, key any) (r control.Record, found bool, err error) {
 	err = t.o.DB.Read(ctx, func(tx *store.Tx) error {
 		found = false
@@ -95,11 +95,11 @@ func (t *Table) Get(ctx context.Context, key any) (r control.Record, found bool,
 	return r, found, err
 }
 
-// Unsaid are the flags of which a change says nothing. They stay as they are; those of a
-// record that is new are as the record has them.
+// Unsaid names the flags that a change does not set. They keep their values; those of a new record
+// have the values in the record.
 type Unsaid struct{ Enabled, Halted bool }
 
-// keep gives a change the flags that it does not say, and their versions.
+// keep copies the flags that a change does not set, and their versions, from the old record.
 func (u Unsaid) keep(r, old *control.Record) {
 	if u.Enabled {
 		r.Enabled, r.EnabledVersion = old.Enabled, old.SaidEnabled()
@@ -109,10 +109,10 @@ func (u Unsaid) keep(r, old *control.Record) {
 	}
 }
 
-// Upsert makes a record or changes the one of its key, and puts the change into
-// the outbox in the same transaction. It returns the record as it is stored, with the
-// change's version, and whether it is new. The caller has checked the record. control.ErrCapacity
-// for a new one that the replica's engine has no room for: nothing is written.
+// Upsert makes a record or changes the one of its key, and adds the change to the outbox in the
+// same transaction. It returns the record as stored, with the change's version, and whether it is
+// new. The caller has checked the record. When the replica's engine has no room for a new record,
+// the error is control.ErrCapacity and nothing is written.
 func (t *Table) Upsert(ctx context.Context, r control.Record, unsaid Unsaid, key any) (stored control.Record, created bool, err error) {
 	if t.o.Seed != nil && !t.seeded.Load() {
 		if _, err := t.o.Seed(ctx); err != nil {
@@ -120,7 +120,8 @@ func (t *Table) Upsert(ctx context.Context, r control.Record, unsaid Unsaid, key
 		}
 	}
 	err = t.o.DB.Write(ctx, func(tx *store.Tx) error {
-		// The counter row first: whether the record is new is then nobody else's to change.
+		// The counter row comes first: after that no other transaction can change whether the record is
+		// new.
 		if _, _, err := tx.LockSource(string(t.source), t.o.Now().UnixMilli()); err != nil {
 			return err
 		}
@@ -167,13 +168,12 @@ func (t *Table) put(tx *store.Tx, r *control.Record, epoch, version uint64, nowM
 	return err
 }
 
-// Seed fills an empty table with records, each with its outbox row, in one
-// transaction, and returns how many it wrote: none when there are records. The
-// caller has checked them.
+// Seed fills an empty table with records, each with its outbox row, in one transaction, and returns
+// how many it wrote: none when the table has records. The caller has checked them.
 func (t *Table) Seed(ctx context.Context, records []control.Record) (written int, err error) {
 	err = t.o.DB.Write(ctx, func(tx *store.Tx) error {
 		written = 0
-		// Of two that seed at once, one waits for the other here.
+		// Of two transactions that seed at once, one waits here for the other.
 		if _, _, err := tx.LockSource(string(t.source), t.o.Now().UnixMilli()); err != nil {
 			return err
 		}
@@ -202,7 +202,7 @@ func (t *Table) Seed(ctx context.Context, records []control.Record) (written int
 	return written, nil
 }
 
-// Snapshot returns the whole universe as of one moment.
+// Snapshot returns the whole universe at one moment.
 func (t *Table) Snapshot(ctx context.Context) (control.Snapshot, error) {
 	snapshot := control.Snapshot{Source: t.source}
 	for {
@@ -217,7 +217,7 @@ func (t *Table) Snapshot(ctx context.Context) (control.Snapshot, error) {
 		if err != nil || found {
 			return snapshot, err
 		}
-		// A source that has never changed has no epoch yet: it is drawn once.
+		// A source that has never changed has no epoch yet: it is drawn here, once.
 		if err := t.o.DB.Write(ctx, func(tx *store.Tx) error {
 			return tx.DrawEpoch(string(t.source), t.o.Now().UnixMilli())
 		}); err != nil {
@@ -226,15 +226,14 @@ func (t *Table) Snapshot(ctx context.Context) (control.Snapshot, error) {
 	}
 }
 
-// ErrLast reports a last message of the stream that cannot be one.
+// ErrLast reports a row that cannot be a last message of the stream.
 var ErrLast = errors.New("not a message of the stream")
 
-// BumpEpoch begins a new epoch: after the database was restored from a backup, or
-// when stream and database have parted for any other reason. last is the last
-// message of this source on the stream, as outbox.LastOnStream finds it, Version 0
-// for none: versions go on above it. What was waiting to be published is
-// superseded, and one record is changed to what it is, so that every replica
-// hears of the epoch and takes a snapshot.
+// BumpEpoch begins a new epoch: after the database was restored from a backup, or when stream and
+// database differ for any other reason. last is the last message of this source on the stream, as
+// outbox.LastOnStream finds it, Version 0 for none: versions go on above it. Waiting rows are
+// superseded, and one record is written again with its own values, so that every replica sees the
+// new epoch and takes a snapshot.
 func (t *Table) BumpEpoch(ctx context.Context, last store.OutboxRow) (epoch uint64, err error) {
 	if last.Version > 0 && (last.Epoch == 0 || last.StreamSequence == 0 || len(last.Payload) == 0) {
 		return 0, fmt.Errorf("source: bump epoch source=%s version=%d: %w", t.source, last.Version, ErrLast)

@@ -59,8 +59,8 @@ func (t *Tx) PutMarks(session Date, version uint32, marks []Mark, nowMillis int6
 	// Two writers meet at this row: the second waits for the first, and then finds the row.
 	added, err := t.Exec(
 		"insert into eod_price_sets (session_date, version, marks, sha256, published_at) "+
-			"values ($1, $2, $3, $4, $5) on conflict do nothing", session, version,
-		len(sorted), sum, nowMillis)
+			"values ($1, $2, $3, $4, $5) on conflict do nothing",
+		session, version, len(sorted), sum, nowMillis)
 	if err != nil {
 		return err
 	}

@@ -83,12 +83,12 @@ func (t *Tx) raise(source string, by int, nowMillis int64) (epoch, version uint6
 				break
 			}
 		}
-		err =
-			t.Query("update sources set version = version + $1 where source = $2 returning epoch, version",
-				func(r *Row) error {
-					epoch, version = uint64(r.Int64(0)), uint64(r.Int64(1))
-					return nil
-				}, by, source)
+		err = t.Query(
+			"update sources set version = version + $1 where source = $2 returning epoch, version",
+			func(r *Row) error {
+				epoch, version = uint64(r.Int64(0)), uint64(r.Int64(1))
+				return nil
+			}, by, source)
 	}
 	return epoch, version, err
 }
