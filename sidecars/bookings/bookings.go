@@ -44,7 +44,8 @@ func (l *Bookings) take(ctx context.Context, messages []broker.Message) error {
 		case errors.Is(err, projection.ErrMalformed):
 			if !l.said {
 				l.said = true
-				l.Log.Warn("a booking on the message broker is malformed; it and others like it are only counted",
+				l.Log.Warn(
+					"a booking on the message broker is malformed; it and others like it are only counted",
 					"stream", legacyStream.Name, "sequence", m.Sequence, "error", err)
 			}
 			err = m.Term(err.Error())

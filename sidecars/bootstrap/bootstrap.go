@@ -44,7 +44,8 @@ const (
 
 // Reasons returns all reasons.
 func Reasons() []Reason {
-	return []Reason{Gap, VersionRegression, EpochChange, ChecksumFailure, CountMismatch, BufferOverflow, Malformed, Disconnected}
+	return []Reason{Gap, VersionRegression, EpochChange, ChecksumFailure, CountMismatch,
+		BufferOverflow, Malformed, Disconnected}
 }
 
 // ErrGap is the error of Feed.Next when the stream itself has lost messages.
@@ -93,10 +94,10 @@ const (
 // Options of New.
 type Options struct {
 	Source control.Source
-	Tail   func(ctx context.Context) (Feed, error)             // makes a confirmed feed
+	Tail   func(ctx context.Context) (Feed, error) // makes a confirmed feed
 	// Returns a verified snapshot; control's errors by errors.Is.
-	Fetch  func(ctx context.Context) (control.Snapshot, error)
-	Sink   Sink
+	Fetch func(ctx context.Context) (control.Snapshot, error)
+	Sink  Sink
 	// Behind is called before the source becomes ready and while it is ready. An error says that
 	// changes above a watermark do not reach the stream, so that its silence does not mean that there
 	// are no changes. nil: this is not known.
@@ -124,7 +125,8 @@ type Status struct {
 	Repeated      uint64 // copies of the last delta: ignored
 	Applied       uint64 // deltas applied
 	LastHeard     time.Time
-	Took          time.Duration // the last bootstrap, from before the subscription to ready; 0 before the first
+	// the last bootstrap, from before the subscription to ready; 0 before the first
+	Took time.Duration
 }
 
 // Bootstrap follows one source.
@@ -210,7 +212,8 @@ func (b *Bootstrap) ended(err error) {
 		b.quarantine(f)
 		return
 	}
-	b.o.Logger.Error("control feed: the engine did not take a change", "source", string(b.o.Source), "error", err)
+	b.o.Logger.Error("control feed: the engine did not take a change", "source",
+		string(b.o.Source), "error", err)
 	b.move(Bootstrapping)
 }
 
@@ -234,7 +237,8 @@ func (b *Bootstrap) quarantine(f *fault) {
 	b.status.State, b.status.LastReason, b.status.Detail = Quarantined, f.reason, f.detail
 	b.status.Quarantines[f.reason]++
 	b.show()
-	b.o.Logger.Warn("control feed quarantined", "source", string(b.o.Source), "reason", string(f.reason), "detail", f.detail)
+	b.o.Logger.Warn("control feed quarantined", "source", string(b.o.Source), "reason",
+		string(f.reason), "detail", f.detail)
 }
 
 // move changes the state of a source unless its own round has quarantined it.
@@ -245,7 +249,8 @@ func (b *Bootstrap) move(state State) {
 		return // the reader has found a fault meanwhile
 	}
 	if state == Ready && b.status.State != Ready {
-		b.o.Logger.Info("control feed ready", "source", string(b.o.Source), "epoch", b.status.Epoch, "watermark", b.status.Watermark)
+		b.o.Logger.Info("control feed ready", "source", string(b.o.Source), "epoch", b.status.Epoch,
+			"watermark", b.status.Watermark)
 	}
 	b.status.State = state
 	b.show()

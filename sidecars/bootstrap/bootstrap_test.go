@@ -29,7 +29,8 @@ func TestSourceBecomesReadyAndFollows(t *testing.T) {
 			}
 			r.same()
 			s := r.b.Status()
-			if s.Watermark != 55 || s.HighWatermark != 55 || s.Applied != 50 || s.Epoch != 1000 || s.LastReason != "" || len(s.Quarantines) != 0 {
+			if s.Watermark != 55 || s.HighWatermark != 55 || s.Applied != 50 || s.Epoch != 1000 ||
+				s.LastReason != "" || len(s.Quarantines) != 0 {
 				t.Errorf("%s: %+v", source, s)
 			}
 		})
@@ -140,7 +141,8 @@ func TestEveryReasonQuarantinesThatSourceOnlyAndHeals(t *testing.T) {
 				if !slices.Contains(r.sink.states, Quarantined) || !slices.Contains(r.sink.reasons, reason) {
 					t.Errorf("the sink was told %v, %v", r.sink.states, r.sink.reasons)
 				}
-				if s := other.b.Status(); s.State != Ready || len(s.Quarantines) != 0 || other.sink.installs != 1 {
+				if s := other.b.Status(); s.State != Ready || len(s.Quarantines) != 0 ||
+					other.sink.installs != 1 {
 					t.Errorf("the other source: %+v, %d installs", s, other.sink.installs)
 				}
 			})
@@ -354,7 +356,8 @@ func TestStalledFetchTimesOut(t *testing.T) {
 		r.feed().lose(errors.New("cut"))
 		<-time.After(10 * time.Second)
 		synctest.Wait()
-		if s := r.b.Status(); s.State == Ready || s.Quarantines[Disconnected] < 2 || r.sink.installs != 1 {
+		if s := r.b.Status(); s.State == Ready || s.Quarantines[Disconnected] < 2 ||
+			r.sink.installs != 1 {
 			t.Errorf("%+v, %d installs", s, r.sink.installs)
 		}
 		r.up.set(func(u *upstream) { u.stall = nil })

@@ -319,7 +319,8 @@ func started(t *testing.T, source control.Source, change func(*Options)) *rig {
 	for id := uint32(1); id <= 5; id++ {
 		r.up.commit(id, true)
 	}
-	o := Options{Source: source, Tail: r.up.tail, Fetch: r.up.fetch, Sink: r.sink, Jitter: func() float64 { return 0.5 }}
+	o := Options{Source: source, Tail: r.up.tail, Fetch: r.up.fetch, Sink: r.sink,
+		Jitter: func() float64 { return 0.5 }}
 	if change != nil {
 		change(&o)
 	}

@@ -20,9 +20,10 @@ type round struct {
 	deltas  chan control.Delta // from the reader; its capacity is that of the buffer
 	faulted chan struct{}      // closed when fault is set
 	fault   *fault             // found by the reader; guarded by b.mu until faulted is closed
-	live    chan struct{}      // closed when the snapshot is installed: the reader may wait from then on
-	waiting chan struct{}      // holds a token while the reader is inside Next
-	batch   []control.Delta    // received, not yet applied
+	// closed when the snapshot is installed: the reader may wait from then on
+	live    chan struct{}
+	waiting chan struct{}   // holds a token while the reader is inside Next
+	batch   []control.Delta // received, not yet applied
 
 	high        uint64 // the stream's last version when the subscription was confirmed
 	highPayload []byte
@@ -117,7 +118,8 @@ func (r *round) put(ctx context.Context, d control.Delta) bool {
 	select {
 	case <-r.live:
 	default:
-		r.fail(&fault{reason: BufferOverflow, detail: fmt.Sprintf("more than %d deltas before the snapshot", cap(r.deltas))})
+		r.fail(&fault{reason: BufferOverflow,
+			detail: fmt.Sprintf("more than %d deltas before the snapshot", cap(r.deltas))})
 		return false
 	}
 	select {
@@ -185,11 +187,14 @@ func (r *round) sameHistory(s *control.Snapshot) error {
 	r.b.mu.Lock()
 	epoch, watermark := r.b.status.Epoch, r.b.status.Watermark
 	r.b.mu.Unlock()
-	if s.Watermark < r.high { // caught up is then out of reach: the stream has what the source does not know
-		return regression("the snapshot's watermark %d is below version %d, which the stream has", s.Watermark, r.high)
+	// caught up is then out of reach: the stream has what the source does not know
+	if s.Watermark < r.high {
+		return regression("the snapshot's watermark %d is below version %d, which the stream has",
+			s.Watermark, r.high)
 	}
 	if s.Epoch == epoch && s.Watermark < watermark {
-		return regression("the snapshot's watermark %d is below version %d, which was applied", s.Watermark, watermark)
+		return regression("the snapshot's watermark %d is below version %d, which was applied",
+			s.Watermark, watermark)
 	}
 	last, err := control.ParseDelta(s.Source, r.highPayload)
 	if r.high == 0 || err != nil { // what is no delta is judged when it comes
@@ -197,11 +202,13 @@ func (r *round) sameHistory(s *control.Snapshot) error {
 	}
 	if last.Epoch != s.Epoch {
 		return &fault{reason: EpochChange,
-			detail: fmt.Sprintf("the stream's last version %d has epoch %d, the snapshot %d", r.high, last.Epoch, s.Epoch)}
+			detail: fmt.Sprintf("the stream's last version %d has epoch %d, the snapshot %d",
+				r.high, last.Epoch, s.Epoch)}
 	}
 	key := last.Record.Key(s.Source)
 	at := slices.IndexFunc(s.Records, func(x control.Record) bool { return x.Key(s.Source) == key })
-	if at < 0 || s.Records[at].Version < r.high || s.Records[at].Version == r.high && !s.Records[at].Same(&last.Record) {
+	if at < 0 || s.Records[at].Version < r.high ||
+		s.Records[at].Version == r.high && !s.Records[at].Same(&last.Record) {
 		return regression("the stream's version %d of %s is not in the snapshot's history", r.high, key)
 	}
 	return nil
@@ -288,7 +295,8 @@ func (r *round) silent() error {
 		return nil
 	}
 	if quiet := time.Since(r.feed.LastHeard()); quiet > r.b.o.MaxSilence {
-		return &fault{reason: Disconnected, detail: fmt.Sprintf("neither a delta nor a heartbeat for %v", quiet.Round(time.Millisecond))}
+		return &fault{reason: Disconnected,
+			detail: fmt.Sprintf("neither a delta nor a heartbeat for %v", quiet.Round(time.Millisecond))}
 	}
 	return nil
 }
@@ -346,12 +354,14 @@ func (b *Bootstrap) stateIs(s State) bool {
 func (r *round) take(d *control.Delta) error {
 	switch {
 	case d.Epoch != r.epoch:
-		return &fault{reason: EpochChange, detail: fmt.Sprintf("version %d has epoch %d, the snapshot %d", d.Version, d.Epoch, r.epoch)}
+		return &fault{reason: EpochChange,
+			detail: fmt.Sprintf("version %d has epoch %d, the snapshot %d", d.Version, d.Epoch, r.epoch)}
 	case d.Version <= r.watermark:
 		r.b.count(func(s *Status) { s.Late++ })
 		return nil
 	case d.Version > r.watermark+1:
-		return &fault{reason: Gap, detail: fmt.Sprintf("version %d after the watermark %d", d.Version, r.watermark)}
+		return &fault{reason: Gap,
+			detail: fmt.Sprintf("version %d after the watermark %d", d.Version, r.watermark)}
 	}
 	r.watermark = d.Version
 	r.batch = append(r.batch, *d)
@@ -375,9 +385,11 @@ func (o *streamOrder) judge(payload []byte) (d control.Delta, fresh bool, f *fau
 	case d.Version == o.last && bytes.Equal(payload, o.payload):
 		return d, false, nil
 	case d.Version <= o.last:
-		return d, false, &fault{reason: VersionRegression, detail: fmt.Sprintf("version %d after %d", d.Version, o.last)}
+		return d, false, &fault{reason: VersionRegression,
+			detail: fmt.Sprintf("version %d after %d", d.Version, o.last)}
 	default:
-		return d, false, &fault{reason: Gap, detail: fmt.Sprintf("version %d after %d", d.Version, o.last)}
+		return d, false, &fault{reason: Gap,
+			detail: fmt.Sprintf("version %d after %d", d.Version, o.last)}
 	}
 	o.last, o.payload = d.Version, append(o.payload[:0], payload...)
 	return d, true, nil

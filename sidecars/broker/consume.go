@@ -41,7 +41,8 @@ type ConsumerConfig struct {
 // ms. So a message may come more than once and, after an error, out of order. fn must terminate a
 // malformed message (Message.Term) and return nil; otherwise it comes again for ever. fn's ctx is
 // Consume's.
-func (b *Broker) Consume(ctx context.Context, c ConsumerConfig, fn func(context.Context, []Message) error) error {
+func (b *Broker) Consume(ctx context.Context, c ConsumerConfig,
+	fn func(context.Context, []Message) error) error {
 	if c.Stream.Name == "" || c.Durable == "" {
 		return errors.New("broker: consume: a stream and a durable name are needed")
 	}
@@ -182,7 +183,8 @@ func (r *consumption) handBack(ctx context.Context, batch []Message, failed erro
 		delay = min(r.failing.step(), callbackMost)
 		if text := failed.Error(); text != r.failed {
 			r.failed = text
-			r.b.log.Warn("consumer callback fails", "durable", r.c.Durable, "messages", len(batch), "err", failed)
+			r.b.log.Warn("consumer callback fails", "durable", r.c.Durable,
+				"messages", len(batch), "err", failed)
 		}
 	}
 	for i := range batch {

@@ -15,12 +15,14 @@ import (
 const bookings = "trades.booking"
 
 func bookingConsumer() ConsumerConfig {
-	return ConsumerConfig{Stream: Stream{Name: "SVC_TRADES", Subjects: []string{bookings}}, Durable: "trade-processor"}
+	return ConsumerConfig{Stream: Stream{Name: "SVC_TRADES", Subjects: []string{bookings}},
+		Durable: "trade-processor"}
 }
 
 // consuming runs Consume until the test ends or the returned stop is called; stop
 // waits for it and expects it to end without an error.
-func consuming(t *testing.T, b *Broker, c ConsumerConfig, fn func(context.Context, []Message) error) (stop func()) {
+func consuming(t *testing.T, b *Broker, c ConsumerConfig,
+	fn func(context.Context, []Message) error) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -110,7 +112,9 @@ func TestConsumeDeliversEverythingInOrderOnce(t *testing.T) {
 			s.add(batch)
 			return nil
 		})
-		until(t, ctx, "the consumer's stream", func() bool { return b.EnsureStream(ctx, bookingConsumer().Stream) == nil })
+		until(t, ctx, "the consumer's stream", func() bool {
+			return b.EnsureStream(ctx, bookingConsumer().Stream) == nil
+		})
 		book(t, ctx, b, 1, 300)
 		s.await(t, ctx, 300)
 		stop()
@@ -120,7 +124,8 @@ func TestConsumeDeliversEverythingInOrderOnce(t *testing.T) {
 		// The durable remembers: a second Consume gets only what is new, in large batches.
 		var out []Outgoing
 		for n := 301; n <= 1300; n++ {
-			out = append(out, Outgoing{Subject: bookings, Data: payload(n), PublishOptions: PublishOptions{MsgID: id(n)}})
+			out = append(out, Outgoing{Subject: bookings, Data: payload(n),
+				PublishOptions: PublishOptions{MsgID: id(n)}})
 		}
 		if _, _, err := b.PublishBatch(ctx, out); err != nil {
 			t.Fatal(err)
@@ -168,7 +173,9 @@ func TestConsumeHandsBackWhatFailed(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	if took := time.Since(began); took < 700*time.Millisecond || most < 2 {
-		t.Errorf("three failures took %v, %d deliveries; want pauses of 100, 200 and 400 ms and a redelivery", took, most)
+		t.Errorf(
+			"three failures took %v, %d deliveries; want pauses of 100, 200 and 400 ms and a redelivery",
+			took, most)
 	}
 	if n := strings.Count(log.String(), "database away"); n != 1 {
 		t.Errorf("the failure is logged %d times, want once:\n%s", n, log.String())
@@ -308,7 +315,9 @@ func TestConsumeWaitsForAServerAndLogsThatOnce(t *testing.T) {
 	b := open(t, Options{URL: "nats://127.0.0.1:1", Logger: log.logger()})
 	stop := consuming(t, b, bookingConsumer(), func(context.Context, []Message) error { return nil })
 	ctx := patience(t)
-	until(t, ctx, "the trouble is logged", func() bool { return strings.Contains(log.String(), "consumer interrupted") })
+	until(t, ctx, "the trouble is logged", func() bool {
+		return strings.Contains(log.String(), "consumer interrupted")
+	})
 	changed := b.Changed()
 	pause(ctx, 800*time.Millisecond, changed) // several retries
 	stop()

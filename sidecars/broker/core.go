@@ -30,7 +30,8 @@ func (b *Broker) Notify(subject string, data []byte) error {
 // away; messages sent meanwhile are lost. fn may keep data. After stop has returned, fn is not
 // called any more; fn itself must not call stop. When fn is slow the client drops messages and logs
 // that.
-func (b *Broker) Subscribe(subject string, fn func(subject string, data []byte)) (stop func(), err error) {
+func (b *Broker) Subscribe(subject string,
+	fn func(subject string, data []byte)) (stop func(), err error) {
 	if err := checkSubject(subject); err != nil {
 		return nil, fmt.Errorf("broker: subscribe subject=%q: %w", subject, err)
 	}

@@ -48,7 +48,8 @@ func TestSubscribeGetsWhatIsNotified(t *testing.T) {
 		}
 		want := []string{"pricing.AAPL 1", "pricing.MSFT 2", "pricing.AAPL 3"}
 		for _, m := range [][2]string{
-			{"pricing.AAPL", "1"}, {"pricing.MSFT", "2"}, {"pricing", "x"}, {"pricing.a.b", "x"}, {"pricing.AAPL", "3"},
+			{"pricing.AAPL", "1"}, {"pricing.MSFT", "2"}, {"pricing", "x"},
+			{"pricing.a.b", "x"}, {"pricing.AAPL", "3"},
 		} {
 			if err := b.Notify(m[0], []byte(m[1])); err != nil {
 				t.Fatal(err)
@@ -57,7 +58,8 @@ func TestSubscribeGetsWhatIsNotified(t *testing.T) {
 		until(t, ctx, "all heard", func() bool { return len(prices.all()) >= 3 })
 		stop()
 		stop() // once more does no harm
-		if err := errors.Join(b.Notify("pricing.AAPL", []byte("4")), b.Notify("other", nil), b.flush(ctx)); err != nil {
+		if err := errors.Join(b.Notify("pricing.AAPL", []byte("4")),
+			b.Notify("other", nil), b.flush(ctx)); err != nil {
 			t.Fatal(err)
 		}
 		until(t, ctx, "the other still hears", func() bool { return len(other.all()) == 1 })
@@ -101,7 +103,9 @@ func TestSubscribeBeforeTheServerIsThereAndAfterItWasAway(t *testing.T) {
 				slices.Contains(prices.all(), "pricing.AAPL "+string(rune('0'+round)))
 		})
 		srv.Stop()
-		until(t, ctx, "gone", func() bool { return errors.Is(b.Notify("pricing.AAPL", nil), ErrUnavailable) })
+		until(t, ctx, "gone", func() bool {
+			return errors.Is(b.Notify("pricing.AAPL", nil), ErrUnavailable)
+		})
 	}
 }
 

@@ -115,8 +115,10 @@ func TestEmbeddedSurvivesADamagedStore(t *testing.T) {
 			}
 			return os.WriteFile(name, data, 0o600)
 		},
-		"a folder": func(name string, _ []byte) error { return errors.Join(os.Remove(name), os.Mkdir(name, 0o700)) },
-		"gone":     func(name string, _ []byte) error { return os.Remove(name) },
+		"a folder": func(name string, _ []byte) error {
+			return errors.Join(os.Remove(name), os.Mkdir(name, 0o700))
+		},
+		"gone": func(name string, _ []byte) error { return os.Remove(name) },
 	}
 	kept := 0
 	for _, file := range files {

@@ -76,12 +76,14 @@ func (e *apiError) Unwrap() error {
 		return ErrSequence
 	case codeStreamMissing, codeNoMessage, codeConsumerMissing:
 		return ErrNotFound
-	case codeNotEnabled, codeNotForAccount, codeClusterNotReady, codeStreamOffline, codeConsumerOffline,
+	case codeNotEnabled, codeNotForAccount, codeClusterNotReady,
+		codeStreamOffline, codeConsumerOffline,
 		codeTooManyInFlight:
 		return ErrUnavailable
 	case codeStoreFailed:
 		// A stream that reached its own limit answers so; other causes share the code.
-		if strings.HasPrefix(e.Description, "maximum ") || strings.Contains(e.Description, "no space left") {
+		if strings.HasPrefix(e.Description, "maximum ") ||
+			strings.Contains(e.Description, "no space left") {
 			return ErrFull
 		}
 		return ErrUnavailable
@@ -120,9 +122,11 @@ func sorted(err error) error {
 	}
 	for _, gone := range []error{
 		nats.ErrTimeout, nats.ErrNoResponders, nats.ErrConnectionClosed, nats.ErrConnectionDraining,
-		nats.ErrDisconnected, nats.ErrReconnectBufExceeded, nats.ErrConnectionReconnecting, nats.ErrNoServers,
+		nats.ErrDisconnected, nats.ErrReconnectBufExceeded,
+		nats.ErrConnectionReconnecting, nats.ErrNoServers,
 		nats.ErrHeadersNotSupported, nats.ErrStaleConnection, nats.ErrInvalidConnection,
-		jetstream.ErrNoStreamResponse, jetstream.ErrJetStreamNotEnabled, jetstream.ErrJetStreamNotEnabledForAccount,
+		jetstream.ErrNoStreamResponse, jetstream.ErrJetStreamNotEnabled,
+		jetstream.ErrJetStreamNotEnabledForAccount,
 	} {
 		if errors.Is(err, gone) {
 			return fmt.Errorf("%w: %w", ErrUnavailable, err)

@@ -29,7 +29,8 @@ func TestOpenRefusesWhatIsNoURLAndShowsNoPassword(t *testing.T) {
 	if _, err := Open(Options{}); err == nil {
 		t.Error("neither URL nor Dir is accepted")
 	}
-	for _, url := range []string{"nats://host", "tls://u:p@host:4443", "nats://a:1, nats://b:2,tls://[::1]:3"} {
+	for _, url := range []string{"nats://host", "tls://u:p@host:4443",
+		"nats://a:1, nats://b:2,tls://[::1]:3"} {
 		b, err := Open(Options{URL: url})
 		if err != nil {
 			t.Errorf("%s: %v", url, err)
@@ -70,7 +71,8 @@ func TestExternalConnectsOnFirstUse(t *testing.T) {
 		t.Errorf("got %v, want ErrUnavailable", err)
 	}
 	<-first
-	if ready, detail := b.State(); ready || !strings.Contains(detail, "not connected to "+listener.Addr().String()) {
+	if ready, detail := b.State(); ready ||
+		!strings.Contains(detail, "not connected to "+listener.Addr().String()) {
 		t.Errorf("State is %v %q", ready, detail)
 	}
 }
@@ -91,7 +93,8 @@ func TestExternalComesLateGoesAndComesBack(t *testing.T) {
 	for n := 2; n <= 4; n++ {
 		srv.Stop()
 		until(t, ctx, "not ready", func() bool { ready, _ := b.State(); return !ready })
-		if _, err := b.Publish(ctx, deltaSubject, payload(n), PublishOptions{MsgID: id(n)}); !errors.Is(err, ErrUnavailable) {
+		if _, err := b.Publish(ctx, deltaSubject, payload(n),
+			PublishOptions{MsgID: id(n)}); !errors.Is(err, ErrUnavailable) {
 			t.Fatalf("got %v, want ErrUnavailable", err)
 		}
 		srv.Restart()
@@ -142,7 +145,8 @@ func TestExternalThatHangsFromTheStart(t *testing.T) {
 	b := open(t, Options{URL: srv.URL()})
 	ctx, cancel := context.WithTimeout(patience(t), 50*time.Millisecond)
 	defer cancel()
-	if err := b.EnsureStream(ctx, deltas()); !errors.Is(err, ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
+	if err := b.EnsureStream(ctx, deltas()); !errors.Is(err, ErrUnavailable) ||
+		errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v, want ErrUnavailable, with the deadline in words only", err)
 	}
 	if err := b.Close(); err != nil {

@@ -21,7 +21,9 @@ func (l *serverLog) Noticef(format string, v ...any) {
 func (l *serverLog) Debugf(string, ...any) {}
 func (l *serverLog) Tracef(string, ...any) {}
 
-func (l *serverLog) Warnf(format string, v ...any) { l.log.Warn("nats: " + fmt.Sprintf(format, v...)) }
+func (l *serverLog) Warnf(format string, v ...any) {
+	l.log.Warn("nats: " + fmt.Sprintf(format, v...))
+}
 
 func (l *serverLog) Errorf(format string, v ...any) {
 	l.log.Error("nats: " + fmt.Sprintf(format, v...))

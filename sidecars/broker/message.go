@@ -88,8 +88,10 @@ func delivered(msg *nats.Msg, ackable bool) (Message, bool) {
 		}
 	}
 	m := Message{
-		Subject: msg.Subject, Data: msg.Data, MsgID: msg.Header.Get(headerMsgID), Signature: msg.Header.Get(headerSignature),
-		Delivered: n[0], Sequence: n[1], consumerSeq: n[2], PublishedAt: time.Unix(0, int64(n[3])), pending: n[4],
+		Subject: msg.Subject, Data: msg.Data, MsgID: msg.Header.Get(headerMsgID),
+		Signature: msg.Header.Get(headerSignature),
+		Delivered: n[0], Sequence: n[1], consumerSeq: n[2],
+		PublishedAt: time.Unix(0, int64(n[3])), pending: n[4],
 	}
 	if ackable {
 		m.delivery = &delivery{msg: msg}

@@ -56,7 +56,8 @@ type Outgoing struct {
 //     cases nothing is stored.
 //   - ErrUnavailable: no connection, no stream behind the subject, or no answer within five seconds
 //     or ctx. The message may be stored.
-func (b *Broker) Publish(ctx context.Context, subject string, data []byte, o PublishOptions) (Ack, error) {
+func (b *Broker) Publish(ctx context.Context, subject string, data []byte,
+	o PublishOptions) (Ack, error) {
 	_, acks, err := b.PublishBatch(ctx, []Outgoing{{Subject: subject, Data: data, PublishOptions: o}})
 	if err != nil {
 		return Ack{}, err
@@ -70,7 +71,8 @@ func (b *Broker) Publish(ctx context.Context, subject string, data []byte, o Pub
 //
 // Messages behind a failed one may have been sent already. When each names its predecessor's id in
 // ExpectLastMsgID, the stream refuses them.
-func (b *Broker) PublishBatch(ctx context.Context, out []Outgoing) (acked int, acks []Ack, err error) {
+func (b *Broker) PublishBatch(ctx context.Context,
+	out []Outgoing) (acked int, acks []Ack, err error) {
 	if len(out) == 0 {
 		return 0, nil, nil
 	}
@@ -115,7 +117,8 @@ func (f *flight) fly(ctx context.Context, s *session) error {
 	silence := time.NewTimer(requestTimeout)
 	defer silence.Stop()
 	for f.acked < f.end {
-		for f.sent < f.end && f.sent-f.acked < windowMessages && (f.bytes < windowBytes || f.sent == f.acked) {
+		for f.sent < f.end && f.sent-f.acked < windowMessages &&
+			(f.bytes < windowBytes || f.sent == f.acked) {
 			if err := f.send(s, inbox); err != nil {
 				f.fail(f.sent, err)
 				break

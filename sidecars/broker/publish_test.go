@@ -89,7 +89,8 @@ func TestPublishExpectedIDHoldsBeyondTheWindowAndARestart(t *testing.T) {
 	if !errors.Is(err, ErrSequence) {
 		t.Errorf("a gap is answered with %v, want ErrSequence", err)
 	}
-	if _, err := b.Publish(ctx, deltaSubject, nil, PublishOptions{MsgID: id(2), ExpectLastMsgID: id(1)}); err != nil {
+	if _, err := b.Publish(ctx, deltaSubject, nil,
+		PublishOptions{MsgID: id(2), ExpectLastMsgID: id(1)}); err != nil {
 		t.Error(err)
 	}
 }
@@ -103,12 +104,14 @@ func TestPublishDuplicatesComeBeforeTheLastIDAndAfterTheLastSequence(t *testing.
 	if _, _, err := b.PublishBatch(ctx, chained(1, 5)); err != nil {
 		t.Fatal(err)
 	}
-	ack, err := b.Publish(ctx, deltaSubject, payload(3), PublishOptions{MsgID: id(3), ExpectLastMsgID: id(2)})
+	ack, err := b.Publish(ctx, deltaSubject, payload(3),
+		PublishOptions{MsgID: id(3), ExpectLastMsgID: id(2)})
 	if want := (Ack{Stream: deltas().Name, Sequence: 3, Duplicate: true}); err != nil || ack != want {
 		t.Errorf("by id: got %+v, %v; want %+v", ack, err, want)
 	}
 	two := uint64(2)
-	_, err = b.Publish(ctx, deltaSubject, payload(3), PublishOptions{MsgID: id(3), ExpectLastSeq: &two})
+	_, err = b.Publish(ctx, deltaSubject, payload(3),
+		PublishOptions{MsgID: id(3), ExpectLastSeq: &two})
 	if !errors.Is(err, ErrSequence) {
 		t.Errorf("by sequence: got %v, want ErrSequence", err)
 	}
@@ -116,7 +119,8 @@ func TestPublishDuplicatesComeBeforeTheLastIDAndAfterTheLastSequence(t *testing.
 
 func TestPublishWithoutAStreamIsUnavailable(t *testing.T) {
 	both(t, func(t *testing.T, b *Broker) {
-		if _, err := b.Publish(patience(t), "nobody.listens", nil, PublishOptions{}); !errors.Is(err, ErrUnavailable) {
+		if _, err := b.Publish(patience(t), "nobody.listens", nil,
+			PublishOptions{}); !errors.Is(err, ErrUnavailable) {
 			t.Errorf("got %v, want ErrUnavailable", err)
 		}
 	})
@@ -210,12 +214,14 @@ func fill(t *testing.T, b *Broker, s Stream) {
 		}
 		acked = ack.Sequence
 	}
-	if _, err := b.Publish(ctx, deltaSubject, big, PublishOptions{MsgID: "again"}); !errors.Is(err, ErrFull) {
+	if _, err := b.Publish(ctx, deltaSubject, big,
+		PublishOptions{MsgID: "again"}); !errors.Is(err, ErrFull) {
 		t.Errorf("the second refusal is %v, want ErrFull", err)
 	}
 	info, err := b.StreamInfo(ctx, s.Name)
 	if err != nil || info.FirstSeq != 1 || info.LastSeq != acked || acked < 10 {
-		t.Errorf("stream holds %d to %d, %v; acknowledged were %d", info.FirstSeq, info.LastSeq, err, acked)
+		t.Errorf("stream holds %d to %d, %v; acknowledged were %d",
+			info.FirstSeq, info.LastSeq, err, acked)
 	}
 }
 

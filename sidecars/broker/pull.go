@@ -84,7 +84,8 @@ func (p *pull) sort(msg *nats.Msg, ackable bool) (m Message, ok bool, err error)
 		}
 		return m, false, nil
 	case "409":
-		if d := msg.Header.Get(headerDescription); d == "Batch Completed" || d == "Message Size Exceeds MaxBytes" {
+		if d := msg.Header.Get(headerDescription); d == "Batch Completed" ||
+			d == "Message Size Exceeds MaxBytes" {
 			if msg.Subject == p.reply {
 				p.left = 0
 			}

@@ -19,7 +19,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // deltas is a stream like those of the control feeds.
 func deltas() Stream {
-	return Stream{Name: "SVC_CONTROL_ACCOUNT", Subjects: []string{deltaSubject}, Duplicates: 2 * time.Minute}
+	return Stream{Name: "SVC_CONTROL_ACCOUNT", Subjects: []string{deltaSubject},
+		Duplicates: 2 * time.Minute}
 }
 
 const deltaSubject = "svc.control.account.deltas"
@@ -122,7 +123,8 @@ func payload(n int) []byte { return fmt.Appendf(nil, `{"version":%d}`, n) }
 func chained(from, to int) []Outgoing {
 	var out []Outgoing
 	for n := from; n <= to; n++ {
-		o := Outgoing{Subject: deltaSubject, Data: payload(n), PublishOptions: PublishOptions{MsgID: id(n)}}
+		o := Outgoing{Subject: deltaSubject, Data: payload(n),
+			PublishOptions: PublishOptions{MsgID: id(n)}}
 		if n > 1 {
 			o.ExpectLastMsgID = id(n - 1)
 		}
@@ -139,7 +141,8 @@ func holds(t testing.TB, ctx context.Context, b *Broker, last int) {
 		t.Fatal(err)
 	}
 	if info.FirstSeq != 1 || info.LastSeq != uint64(last) || info.Messages != uint64(last) {
-		t.Fatalf("stream has %d messages, %d to %d, want %d from 1", info.Messages, info.FirstSeq, info.LastSeq, last)
+		t.Fatalf("stream has %d messages, %d to %d, want %d from 1", info.Messages,
+			info.FirstSeq, info.LastSeq, last)
 	}
 	step := max(1, last/500) // every message of a short stream, a sample of a long one
 	for n := 1; n <= last; n += step {
@@ -147,7 +150,8 @@ func holds(t testing.TB, ctx context.Context, b *Broker, last int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m.Sequence != uint64(n) || m.MsgID != id(n) || !bytes.Equal(m.Data, payload(n)) || m.Subject != deltaSubject {
+		if m.Sequence != uint64(n) || m.MsgID != id(n) || !bytes.Equal(m.Data, payload(n)) ||
+			m.Subject != deltaSubject {
 			t.Fatalf("sequence %d holds %s %s %s", m.Sequence, m.MsgID, m.Subject, m.Data)
 		}
 	}

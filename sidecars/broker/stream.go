@@ -85,7 +85,8 @@ func (s *session) ensure(ctx context.Context, want Stream) error {
 		var api *apiError
 		if err = asked(ctx, err); errors.As(err, &api) && api.ErrCode == codeSubjectsOverlap {
 			return fmt.Errorf("%w: subjects=%v belong to another stream", ErrStream, want.Subjects)
-		} else if !errors.As(err, &api) || api.ErrCode != codeStreamNameInUse && api.ErrCode != codeNoStore {
+		} else if !errors.As(err, &api) ||
+			api.ErrCode != codeStreamNameInUse && api.ErrCode != codeNoStore {
 			return err
 		}
 		if api.ErrCode == codeStreamNameInUse {

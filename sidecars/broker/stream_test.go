@@ -52,14 +52,17 @@ func TestEnsureStreamNamesTheFieldThatDiffers(t *testing.T) {
 	const ours = subject + file + window
 	tests := []struct{ name, settings, field string }{
 		{"as ours", ours, ""},
-		{"with limits", ours + `,"max_age":86400000000000,"max_bytes":1000000,"max_msgs":5000,"discard":"new"`, ""},
-		{"with compression and a description", ours + `,"compression":"s2","allow_direct":true,"description":"x"`, ""},
+		{"with limits", ours +
+			`,"max_age":86400000000000,"max_bytes":1000000,"max_msgs":5000,"discard":"new"`, ""},
+		{"with compression and a description",
+			ours + `,"compression":"s2","allow_direct":true,"description":"x"`, ""},
 		{"with a longer window", subject + file + `"duplicate_window":600000000000`, ""},
 		{"in memory", subject + `"storage":"memory",` + window, "storage"},
 		{"a work queue", ours + `,"retention":"workqueue"`, "retention"},
 		{"by interest", ours + `,"retention":"interest"`, "retention"},
 		{"another subject", `"subjects":["svc.control.security.deltas"],` + file + window, "subjects"},
-		{"one subject more", `"subjects":["svc.control.account.deltas","more"],` + file + window, "subjects"},
+		{"one subject more",
+			`"subjects":["svc.control.account.deltas","more"],` + file + window, "subjects"},
 		{"a wider subject", `"subjects":["svc.control.account.*"],` + file + window, "subjects"},
 		{"a shorter window", subject + file + `"duplicate_window":1000000000`, "duplicate_window"},
 		{"one message a subject", ours + `,"max_msgs_per_subject":1`, "max_msgs_per_subject"},
@@ -82,7 +85,8 @@ func TestEnsureStreamNamesTheFieldThatDiffers(t *testing.T) {
 				}
 				return
 			}
-			if !errors.Is(err, ErrStream) || !strings.Contains(err.Error(), "stream differs: "+tt.field+" is ") {
+			if !errors.Is(err, ErrStream) ||
+				!strings.Contains(err.Error(), "stream differs: "+tt.field+" is ") {
 				t.Errorf("got %v, want ErrStream naming %s", err, tt.field)
 			}
 		})
@@ -90,7 +94,8 @@ func TestEnsureStreamNamesTheFieldThatDiffers(t *testing.T) {
 	t.Run("subjects of another stream", func(t *testing.T) {
 		s := deltas()
 		s.Subjects = []string{"other"}
-		if err := b.EnsureStream(ctx, s); !errors.Is(err, ErrStream) || !strings.Contains(err.Error(), "subjects") {
+		if err := b.EnsureStream(ctx, s); !errors.Is(err, ErrStream) ||
+			!strings.Contains(err.Error(), "subjects") {
 			t.Errorf("got %v, want ErrStream naming subjects", err)
 		}
 	})
@@ -157,7 +162,10 @@ func TestEnsureStreamWaitsForItsPlace(t *testing.T) {
 		t.Fatalf("the stream's files are in %v, %v", places, err)
 	}
 	srv.DeleteStream(deltas().Name)
-	until(t, ctx, "the files are gone", func() bool { _, err := os.Stat(places[0]); return os.IsNotExist(err) })
+	until(t, ctx, "the files are gone", func() bool {
+		_, err := os.Stat(places[0])
+		return os.IsNotExist(err)
+	})
 	if err := os.WriteFile(places[0], nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

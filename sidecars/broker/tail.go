@@ -82,7 +82,8 @@ func (t *Tail) begin(ctx context.Context, subject string) error {
 	subjects := there.CachedInfo().Config.Subjects
 	t.whole = subject == "" || len(subjects) == 1 && subjects[0] == subject
 	consumer, err := t.s.js.CreateConsumer(ctx, t.stream, jetstream.ConsumerConfig{
-		FilterSubject: subject, DeliverPolicy: jetstream.DeliverNewPolicy, AckPolicy: jetstream.AckNonePolicy,
+		FilterSubject: subject, DeliverPolicy: jetstream.DeliverNewPolicy,
+		AckPolicy:         jetstream.AckNonePolicy,
 		InactiveThreshold: t.o.InactiveThreshold, MemoryStorage: true, Replicas: 1,
 	})
 	if err != nil {

@@ -81,7 +81,8 @@ func TestTailMissesNothingAfterItsCreation(t *testing.T) {
 		var published atomic.Int64
 		wg.Go(func() {
 			for n := 1; !idle(done); n++ {
-				if _, err := b.Publish(ctx, deltaSubject, payload(n), PublishOptions{MsgID: id(n)}); err != nil {
+				if _, err := b.Publish(ctx, deltaSubject, payload(n),
+					PublishOptions{MsgID: id(n)}); err != nil {
 					t.Error(err)
 					return
 				}
@@ -94,7 +95,8 @@ func TestTailMissesNothingAfterItsCreation(t *testing.T) {
 			after := published.Load()
 			first := int(tail.LastSequence()) + 1
 			if first <= int(before) || first > int(after)+2 {
-				t.Fatalf("the tail begins at %d; %d were published before it and %d after", first, before, after)
+				t.Fatalf("the tail begins at %d; %d were published before it and %d after", first,
+					before, after)
 			}
 			for n := first; n < first+3; {
 				messages, err := tail.Next(ctx)
@@ -124,7 +126,8 @@ func TestTailWaitsForASlowReader(t *testing.T) {
 	o := calm()
 	o.BatchMessages = 50
 	tail := tailing(t, ctx, b, o)
-	if err := tail.p.ask(50, 300*time.Millisecond, 20*time.Millisecond); err != nil { // as a Next that is less calm
+	// as a Next that is less calm
+	if err := tail.p.ask(50, 300*time.Millisecond, 20*time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
 	put(t, ctx, b, 1)
@@ -162,9 +165,12 @@ func beats(t *testing.T, ctx context.Context, url string, heartbeat time.Duratio
 	next, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := nextOf(next, tail)
-	for second := int64(2_000); second < 2_030; second++ { // two requests long, and nothing is published
+	// two requests long, and nothing is published
+	for second := int64(2_000); second < 2_030; second++ {
 		clock.Store(second)
-		until(t, ctx, "a heartbeat", func() bool { return tail.LastHeard() == time.Unix(second, 0) || len(ended) > 0 })
+		until(t, ctx, "a heartbeat", func() bool {
+			return tail.LastHeard() == time.Unix(second, 0) || len(ended) > 0
+		})
 	}
 	cancel()
 	err := <-ended
@@ -284,7 +290,8 @@ func TestTailOfOneSubjectOfMany(t *testing.T) {
 	}
 	defer tail.Close()
 	for n := range 20 {
-		if _, err := b.Publish(ctx, []string{"two.a", "two.b", "two.c"}[n%3], payload(n), PublishOptions{}); err != nil {
+		if _, err := b.Publish(ctx, []string{"two.a", "two.b", "two.c"}[n%3], payload(n),
+			PublishOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -39,7 +39,8 @@ func canonical(v any) string {
 		var b strings.Builder
 		b.WriteByte('"')
 		for _, r := range v {
-			if short, ok := map[rune]string{'"': `\"`, '\\': `\\`, '\b': `\b`, '\t': `\t`, '\n': `\n`, '\f': `\f`, '\r': `\r`}[r]; ok {
+			if short, ok := map[rune]string{'"': `\"`, '\\': `\\`, '\b': `\b`, '\t': `\t`, '\n': `\n`,
+				'\f': `\f`, '\r': `\r`}[r]; ok {
 				b.WriteString(short)
 			} else if r < ' ' {
 				fmt.Fprintf(&b, `\u%04x`, r)
@@ -69,13 +70,16 @@ func members(t *testing.T, text []byte) map[string]any {
 	return m
 }
 
-var names = []string{"Plain", "Ünïcødé ☃ 😀", `quote " and \ slash /`, "", "<a href='x'>&</a>", "line\u2028separator", "D'Arcy  & Sons"}
+var names = []string{"Plain", "Ünïcødé ☃ 😀", `quote " and \ slash /`, "", "<a href='x'>&</a>",
+	"line\u2028separator", "D'Arcy  & Sons"}
 
 // randomSnapshot is a snapshot of n records in order.
 func randomSnapshot(rng *rand.Rand, s Source, n int) Snapshot {
-	snap := Snapshot{Source: s, Epoch: 1 + rng.Uint64N(MaxEpoch), Watermark: uint64(n) + rng.Uint64N(1000)}
+	snap := Snapshot{Source: s, Epoch: 1 + rng.Uint64N(MaxEpoch),
+		Watermark: uint64(n) + rng.Uint64N(1000)}
 	for i := range n {
-		r := Record{Name: names[rng.IntN(len(names))], Enabled: rng.IntN(2) == 0, Version: 1 + rng.Uint64N(snap.Watermark)}
+		r := Record{Name: names[rng.IntN(len(names))], Enabled: rng.IntN(2) == 0,
+			Version: 1 + rng.Uint64N(snap.Watermark)}
 		if s == Account {
 			r.ID = uint32(i*7 + 1)
 		} else {
@@ -124,7 +128,8 @@ func TestDeltaIsReadAsWritten(t *testing.T) {
 	rng := rand.New(rand.NewPCG(12, 0))
 	for round := range 400 {
 		snap := randomSnapshot(rng, Sources()[round%2], 1)
-		want := Delta{Source: snap.Source, Epoch: snap.Epoch, Version: snap.Records[0].Version, Record: snap.Records[0]}
+		want := Delta{Source: snap.Source, Epoch: snap.Epoch,
+			Version: snap.Records[0].Version, Record: snap.Records[0]}
 		text := want.AppendJSON(nil)
 		if got := canonical(members(t, text)); got != string(text) {
 			t.Fatalf("%s is not canonical: %s", text, got)
@@ -149,7 +154,8 @@ func TestMalformedDeltasAreRefused(t *testing.T) {
 	if _, err := ParseDelta(Account, []byte(good)); err != nil {
 		t.Fatal(err)
 	}
-	goodSec := `{"epoch":5,"record":` + goodSecurity + `,"schemaVersion":1,"source":"security","version":3}`
+	goodSec := `{"epoch":5,"record":` + goodSecurity +
+		`,"schemaVersion":1,"source":"security","version":3}`
 	if _, err := ParseDelta(Security, []byte(goodSec)); err != nil {
 		t.Fatal(err)
 	}
@@ -163,26 +169,38 @@ func TestMalformedDeltasAreRefused(t *testing.T) {
 		source Source
 		text   string
 	}{
-		{Account, ""}, {Account, "null"}, {Account, "[]"}, {Account, good + " x"}, {Account, good[:len(good)-1]},
+		{Account, ""}, {Account, "null"}, {Account, "[]"}, {Account, good + " x"},
+		{Account, good[:len(good)-1]},
 		{Account, replaced(good, `"epoch":5,`, ``)}, {Account, replaced(good, `"epoch":5`, `"epoch":0`)},
-		{Account, replaced(good, `"epoch":5`, `"epoch":"5"`)}, {Account, replaced(good, `"epoch":5`, `"epoch":9007199254740992`)},
-		{Account, replaced(good, `"epoch":5`, `"epoch":5,"epoch":5`)}, {Account, replaced(good, `"epoch":5`, `"epoch":5,"more":1`)},
-		{Account, replaced(good, `"schemaVersion":1`, `"schemaVersion":2`)}, {Account, replaced(good, `,"schemaVersion":1`, ``)},
+		{Account, replaced(good, `"epoch":5`, `"epoch":"5"`)},
+		{Account, replaced(good, `"epoch":5`, `"epoch":9007199254740992`)},
+		{Account, replaced(good, `"epoch":5`, `"epoch":5,"epoch":5`)},
+		{Account, replaced(good, `"epoch":5`, `"epoch":5,"more":1`)},
+		{Account, replaced(good, `"schemaVersion":1`, `"schemaVersion":2`)},
+		{Account, replaced(good, `,"schemaVersion":1`, ``)},
 		{Account, replaced(good, `"source":"account"`, `"source":"security"`)},
-		{Account, replaced(good, `,"version":3}`, `,"version":4}`)}, {Account, replaced(good, `"version":3}`, `"version":0}`)},
-		{Account, replaced(good, `"id":7`, `"id":0`)}, {Account, replaced(good, `"id":7`, `"id":4294967296`)},
-		{Account, replaced(good, `"id":7`, `"id":-7`)}, {Account, replaced(good, `"id":7`, `"ticker":"A"`)},
-		{Account, replaced(good, `"enabled":true`, `"enabled":1`)}, {Account, replaced(good, `"enabled":true`, `"enabled":null`)},
-		{Account, replaced(good, `"displayName":"A"`, `"displayName":"`+strings.Repeat("n", MaxName+1)+`"`)},
-		{Account, replaced(good, `"displayName":"A",`, ``)}, {Account, replaced(good, `"displayName":"A"`, `"displayName":"\ud800"`)},
+		{Account, replaced(good, `,"version":3}`, `,"version":4}`)},
+		{Account, replaced(good, `"version":3}`, `"version":0}`)},
+		{Account, replaced(good, `"id":7`, `"id":0`)},
+		{Account, replaced(good, `"id":7`, `"id":4294967296`)},
+		{Account, replaced(good, `"id":7`, `"id":-7`)},
+		{Account, replaced(good, `"id":7`, `"ticker":"A"`)},
+		{Account, replaced(good, `"enabled":true`, `"enabled":1`)},
+		{Account, replaced(good, `"enabled":true`, `"enabled":null`)},
+		{Account, replaced(good, `"displayName":"A"`,
+			`"displayName":"`+strings.Repeat("n", MaxName+1)+`"`)},
+		{Account, replaced(good, `"displayName":"A",`, ``)},
+		{Account, replaced(good, `"displayName":"A"`, `"displayName":"\ud800"`)},
 		{Account, replaced(good, `"enabled":true`, `"enabled":true,"enabledVersion":3`)},
 		{Account, replaced(good, `"enabled":true`, `"enabled":true,"enabledVersion":0`)},
 		{Account, replaced(good, `"enabled":true`, `"enabled":true,"haltedVersion":1`)},
 		{Security, replaced(goodSec, `"halted":false`, `"halted":false,"haltedVersion":4`)},
 		{Security, replaced(goodSec, `"AAPL"`, `"aapl"`)}, {Security, replaced(goodSec, `"AAPL"`, `""`)},
-		{Security, replaced(goodSec, `"AAPL"`, `"A1234567890123456"`)}, {Security, replaced(goodSec, `"halted":false,`, ``)},
+		{Security, replaced(goodSec, `"AAPL"`, `"A1234567890123456"`)},
+		{Security, replaced(goodSec, `"halted":false,`, ``)},
 	} {
-		if d, err := ParseDelta(bad.source, []byte(bad.text)); !errors.Is(err, ErrMalformed) || d != (Delta{}) {
+		if d, err := ParseDelta(bad.source, []byte(bad.text)); !errors.Is(err, ErrMalformed) ||
+			d != (Delta{}) {
 			t.Errorf("%s: read %v, %v", bad.text, d, err)
 		}
 	}
@@ -209,11 +227,13 @@ func TestDamagedSnapshotsAreRefused(t *testing.T) {
 		{"a checksum of another kind", strings.Replace(text, `"sha256:`, `"sha512:`, 1), ErrChecksum},
 		{"a checksum in capitals", strings.Replace(text, `"sha256:`, `"SHA256:`, 1), ErrChecksum},
 		{"a count too high", strings.Replace(text, `"count":2`, `"count":3`, 1), ErrCount},
-		{"a record lost", strings.Replace(text, `,{"displayName":"B","enabled":false,"id":2,"version":9}`, ``, 1), ErrCount},
+		{"a record lost", strings.Replace(text,
+			`,{"displayName":"B","enabled":false,"id":2,"version":9}`, ``, 1), ErrCount},
 		{"records out of order", string(swapped.AppendJSON(nil)), ErrMalformed},
 		{"a record twice", string(twice.AppendJSON(nil)), ErrMalformed},
 		{"a version above the watermark", string(above.AppendJSON(nil)), ErrMalformed},
-		{"another schema", strings.Replace(text, `"schemaVersion":1`, `"schemaVersion":2`, 1), ErrMalformed},
+		{"another schema", strings.Replace(text, `"schemaVersion":1`, `"schemaVersion":2`, 1),
+			ErrMalformed},
 		{"a lost end", text[:len(text)-1], ErrMalformed},
 		{"a member missing", strings.Replace(text, `"count":2,`, ``, 1), ErrMalformed},
 		{"nothing", "", ErrMalformed},

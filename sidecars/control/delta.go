@@ -63,7 +63,8 @@ func ParseDelta(s Source, data []byte) (Delta, error) {
 		return Delta{}, malformed("delta", s, err)
 	}
 	if d.Version != d.Record.Version {
-		return Delta{}, malformed("delta", s, fmt.Errorf("version %d with a record of version %d: %w", d.Version, d.Record.Version, ErrMalformed))
+		return Delta{}, malformed("delta", s, fmt.Errorf("version %d with a record of version %d: %w",
+			d.Version, d.Record.Version, ErrMalformed))
 	}
 	return d, nil
 }

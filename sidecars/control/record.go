@@ -269,7 +269,8 @@ func readRecord(r *strictjson.Reader, s Source) (rec Record) {
 		met.need(r, 5)
 	}
 	if said := max(rec.EnabledVersion, rec.HaltedVersion); said != 0 && said >= rec.Version {
-		r.Fail(fmt.Errorf("a flag was said by a change that is not before the record's own: %w", ErrMalformed))
+		r.Fail(fmt.Errorf("a flag was said by a change that is not before the record's own: %w",
+			ErrMalformed))
 	}
 	return rec
 }

@@ -121,7 +121,8 @@ func (s *Snapshot) verify(count uint64, checksum string) error {
 		return fmt.Errorf("%d records, it says %d: %w", len(s.Records), count, ErrCount)
 	}
 	sum := s.Checksum()
-	if given, ok := strings.CutPrefix(checksum, checksumPrefix); !ok || given != hex.EncodeToString(sum[:]) {
+	if given, ok := strings.CutPrefix(checksum, checksumPrefix); !ok ||
+		given != hex.EncodeToString(sum[:]) {
 		return ErrChecksum
 	}
 	for i := range s.Records {
@@ -130,7 +131,8 @@ func (s *Snapshot) verify(count uint64, checksum string) error {
 			return fmt.Errorf("record %s is out of order: %w", r.Key(s.Source), ErrMalformed)
 		}
 		if r.Version > s.Watermark {
-			return fmt.Errorf("record %s has version %d above the watermark %d: %w", r.Key(s.Source), r.Version, s.Watermark, ErrMalformed)
+			return fmt.Errorf("record %s has version %d above the watermark %d: %w", r.Key(s.Source),
+				r.Version, s.Watermark, ErrMalformed)
 		}
 	}
 	return nil

@@ -37,7 +37,8 @@ func (s Stream) Ensure(ctx context.Context) error {
 // Last returns the newest message of the subject. The message at the stream's last sequence may
 // have been deleted, which does not make the stream empty. After damage to its file the server
 // counts messages that it does not find by their subject; those are looked up one by one.
-func (s Stream) Last(ctx context.Context) (m outbox.Message, sequence uint64, found bool, err error) {
+func (s Stream) Last(ctx context.Context) (m outbox.Message,
+	sequence uint64, found bool, err error) {
 	info, err := s.Broker.StreamInfo(ctx, s.Source.Stream())
 	if err != nil || info.Messages == 0 {
 		return m, info.LastSeq, false, err
@@ -49,12 +50,15 @@ func (s Stream) Last(ctx context.Context) (m outbox.Message, sequence uint64, fo
 	case !errors.Is(err, broker.ErrNotFound):
 		return m, 0, false, err
 	}
-	m, found, err = s.lastFrom(ctx, info.LastSeq, max(info.FirstSeq, 1), func(*outbox.Message) bool { return true })
+	m, found, err = s.lastFrom(ctx, info.LastSeq, max(info.FirstSeq, 1), func(*outbox.Message) bool {
+		return true
+	})
 	return m, info.LastSeq, found, err
 }
 
 // lastFrom walks back from one sequence to another and returns the first wanted message.
-func (s Stream) lastFrom(ctx context.Context, from, to uint64, wanted func(*outbox.Message) bool) (outbox.Message, bool, error) {
+func (s Stream) lastFrom(ctx context.Context, from, to uint64,
+	wanted func(*outbox.Message) bool) (outbox.Message, bool, error) {
 	for at := from; at >= to; at-- {
 		if m, found, err := s.At(ctx, at); err != nil || found && wanted(&m) {
 			return m, found, err
@@ -78,9 +82,11 @@ func (s Stream) At(ctx context.Context, sequence uint64) (outbox.Message, bool, 
 func (s Stream) Publish(ctx context.Context, messages []outbox.Outgoing) ([]outbox.Ack, error) {
 	out := make([]broker.Outgoing, len(messages))
 	for i, m := range messages {
-		out[i] = broker.Outgoing{Subject: s.Source.Subject(), Data: m.Data, PublishOptions: broker.PublishOptions{
-			MsgID: m.MsgID, Signature: m.Signature, ExpectLastMsgID: m.AfterMsgID, ExpectLastSeq: m.AfterSequence, ExpectStream: s.Source.Stream(),
-		}}
+		out[i] = broker.Outgoing{Subject: s.Source.Subject(), Data: m.Data,
+			PublishOptions: broker.PublishOptions{
+				MsgID: m.MsgID, Signature: m.Signature, ExpectLastMsgID: m.AfterMsgID,
+				ExpectLastSeq: m.AfterSequence, ExpectStream: s.Source.Stream(),
+			}}
 	}
 	n, given, err := s.Broker.PublishBatch(ctx, out)
 	acks := make([]outbox.Ack, n)
@@ -146,8 +152,10 @@ func Pinned(serverTLS *tls.Config) *tls.Config {
 }
 
 // Fetch reads and verifies the snapshot of a source; its service listens on address.
-func (f *snapshotFetcher) Fetch(ctx context.Context, s control.Source, address string) (control.Snapshot, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, f.scheme+"://"+Reachable(address)+SnapshotPaths[s], nil)
+func (f *snapshotFetcher) Fetch(ctx context.Context, s control.Source,
+	address string) (control.Snapshot, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		f.scheme+"://"+Reachable(address)+SnapshotPaths[s], nil)
 	if err != nil {
 		return control.Snapshot{}, err
 	}
@@ -178,7 +186,8 @@ func (f *snapshotFetcher) Fetch(ctx context.Context, s control.Source, address s
 func (f *snapshotFetcher) read(s control.Source, from io.Reader) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(from, MaxSnapshotBytes+1))
 	if err == nil && len(body) > MaxSnapshotBytes {
-		err = fmt.Errorf("control snapshot of %s: more than the %d bytes that can be read, although %s is %d: %w",
+		err = fmt.Errorf(
+			"control snapshot of %s: more than the %d bytes that can be read, although %s is %d: %w",
 			s, MaxSnapshotBytes, RoomSettings[s], f.room(s), ErrSnapshotSize)
 	}
 	return body, err
@@ -196,10 +205,10 @@ func Reachable(address string) string {
 
 // Feed is the path of one source into the replica: seeding, publishing, following.
 type Feed struct {
-	Source    control.Source
-	Stream    Stream
-	Seed      func(context.Context) (int, error)
-	Outbox    *outbox.Outbox
+	Source control.Source
+	Stream Stream
+	Seed   func(context.Context) (int, error)
+	Outbox *outbox.Outbox
 	// Nil: seeds only, or does not follow yet; writer: replicate.
 	Bootstrap atomic.Pointer[bootstrap.Bootstrap]
 	Sink      atomic.Pointer[Sink]

@@ -34,14 +34,15 @@ type Sink struct {
 	// too; nil: there is no publisher.
 	Quarantined func()
 
-	regressed uint32                // the mark of an epoch in which the source has lost changes
+	regressed uint32 // the mark of an epoch in which the source has lost changes
 	// Why the last change failed, nil when it did not; any goroutine reads.
-	trouble   atomic.Pointer[error]
-	Unknown   unknownRecords        // records that found no room
+	trouble atomic.Pointer[error]
+	Unknown unknownRecords // records that found no room
 }
 
 // RoomSettings name the settings of the engine's room, by source.
-var RoomSettings = map[control.Source]string{control.Account: "risk.max-accounts", control.Security: "risk.max-securities"}
+var RoomSettings = map[control.Source]string{control.Account: "risk.max-accounts",
+	control.Security: "risk.max-securities"}
 
 // Why returns the error that keeps the source from being ready, nil for none. Any goroutine.
 func (s *Sink) Why() error {
@@ -93,7 +94,8 @@ func (s *Sink) install(ctx context.Context, snapshot control.Snapshot) error {
 	at, mark := s.Views.SourceMark(s.viewOf()), EpochMark(snapshot.Epoch)
 	if at.Mark == mark && (s.regressed == mark || snapshot.Watermark < uint64(at.Watermark)) {
 		s.regressed = mark // however far it comes now: its versions have another meaning
-		return fmt.Errorf("controls: source %s: version %d was sequenced: %w", s.Source, at.Watermark, bootstrap.ErrRegression)
+		return fmt.Errorf("controls: source %s: version %d was sequenced: %w", s.Source,
+			at.Watermark, bootstrap.ErrRegression)
 	}
 	changes := make([]change, 0, len(snapshot.Records))
 	for _, r := range snapshot.Records {
@@ -159,12 +161,14 @@ func (s *Sink) Apply(ctx context.Context, deltas []control.Delta) error {
 
 // SetState shows the source's state on the gate, which admits orders only while every source is
 // ready.
-func (s *Sink) SetState(state bootstrap.State, epoch, watermark, high uint64, reason bootstrap.Reason) {
+func (s *Sink) SetState(state bootstrap.State, epoch, watermark,
+	high uint64, reason bootstrap.Reason) {
 	at := map[bootstrap.State]gate.SourceState{
 		bootstrap.Bootstrapping: gate.Bootstrapping, bootstrap.Installed: gate.Installed,
 		bootstrap.Ready: gate.Ready, bootstrap.Quarantined: gate.Quarantined,
 	}[state]
-	if err := s.Gate.SetSource(string(s.Source), at, epoch, watermark, high, string(reason)); err != nil {
+	if err := s.Gate.SetSource(string(s.Source), at, epoch, watermark, high,
+		string(reason)); err != nil {
 		panic(err) // the gate knows both sources: a bug
 	}
 	if state == bootstrap.Quarantined && s.Quarantined != nil {
@@ -317,13 +321,15 @@ func (s *Sink) control(c *matcher.Command, r *change, mark uint32) error {
 
 // submit sequences n commands and waits until they are durable. When the desk has no room, submit
 // tries again until ctx ends.
-func (s *Sink) submit(ctx context.Context, n int, fill func(i int, c *matcher.Command) error) error {
+func (s *Sink) submit(ctx context.Context, n int,
+	fill func(i int, c *matcher.Command) error) error {
 	told := false
 	return desk.SubmitUntil(ctx, s.Desk, n, fill, func(a *desk.Answer) error {
 		if a.Kind == matcher.EventApplied || told {
 			return nil
 		}
 		told = true // the log names only the first refusal
-		return fmt.Errorf("controls: source %s: sequence %d was refused: %v", s.Source, a.InputSeq, a.Reason)
+		return fmt.Errorf("controls: source %s: sequence %d was refused: %v",
+			s.Source, a.InputSeq, a.Reason)
 	})
 }

@@ -50,12 +50,15 @@ func TestBrokerAbsentAtTheStart(t *testing.T) {
 		r := newRig(t, db, openBroker(t, broker.Options{URL: srv.URL()}))
 		var log logged
 		r.b = New(Options{
-			Source: account, DB: db, Stream: r.stream, Poll: 5 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			Source: account, DB: db, Stream: r.stream, Poll: 5 * time.Millisecond,
+			Logger: slog.New(slog.NewTextHandler(&log, nil)),
 		})
 		began := time.Now()
 		stop := r.run()
 		r.upsert(n)
-		until(t, "the backlog shows", func() bool { return r.b.Unpublished() == int64(n) && log.count("outbox waits") == 1 })
+		until(t, "the backlog shows", func() bool {
+			return r.b.Unpublished() == int64(n) && log.count("outbox waits") == 1
+		})
 		until(t, "the lag shows", func() bool { return r.b.LagSeconds() > 0.3 })
 		lag := r.b.LagSeconds()
 		if most := time.Since(began).Seconds() + 0.01; lag > most {
@@ -65,11 +68,14 @@ func TestBrokerAbsentAtTheStart(t *testing.T) {
 			t.Errorf("a replica beside it is told %v", err)
 		}
 		srv.Restart()
-		until(t, "all is published", func() bool { return r.b.Published() == uint64(n) && r.b.Unpublished() == 0 })
+		until(t, "all is published", func() bool {
+			return r.b.Published() == uint64(n) && r.b.Unpublished() == 0
+		})
 		until(t, "it says so", func() bool { return log.count("outbox goes on") > 0 })
 		stop()
 		r.has(span(1, uint64(n)))
-		if waits, goesOn := log.count("outbox waits"), log.count("outbox goes on"); waits != 1 || goesOn != 1 || r.b.Alarms() != 0 {
+		if waits, goesOn := log.count("outbox waits"), log.count("outbox goes on"); waits != 1 ||
+			goesOn != 1 || r.b.Alarms() != 0 {
 			t.Errorf("logged %d and %d times, %d alarms", waits, goesOn, r.b.Alarms())
 		}
 	})
@@ -95,7 +101,8 @@ func TestBrokerHangs(t *testing.T) {
 				if n != 0 || !errors.Is(err, broker.ErrUnavailable) {
 					t.Errorf("published %d, %v", n, err)
 				}
-				if err != nil && !strings.Contains(err.Error(), context.DeadlineExceeded.Error()) { // its own, not the broker's
+				// its own, not the broker's
+				if err != nil && !strings.Contains(err.Error(), context.DeadlineExceeded.Error()) {
 					t.Errorf("waited longer than it may: %v", err)
 				}
 				if r.b.Unpublished() != 20 {
@@ -223,10 +230,12 @@ func TestDamagedFilesOfTheStream(t *testing.T) {
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 3))
 	damages := map[string]func(name string, data []byte) error{
-		"cut":      func(name string, data []byte) error { return os.Truncate(name, int64(len(data)/2)) },
-		"end gone": func(name string, data []byte) error { return os.Truncate(name, int64(len(data)*19/20)) },
-		"emptied":  func(name string, _ []byte) error { return os.Truncate(name, 0) },
-		"gone":     func(name string, _ []byte) error { return os.Remove(name) },
+		"cut": func(name string, data []byte) error { return os.Truncate(name, int64(len(data)/2)) },
+		"end gone": func(name string, data []byte) error {
+			return os.Truncate(name, int64(len(data)*19/20))
+		},
+		"emptied": func(name string, _ []byte) error { return os.Truncate(name, 0) },
+		"gone":    func(name string, _ []byte) error { return os.Remove(name) },
 		"flipped": func(name string, data []byte) error {
 			at := random.IntN(len(data))
 			// The server believes a block's sequences: a high bit more in one, and it takes memory for
@@ -278,7 +287,8 @@ func TestDamagedFilesOfTheStream(t *testing.T) {
 func blocks(t *testing.T, dir string) (files []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() && strings.Contains(name, account.Stream()) && filepath.Base(filepath.Dir(name)) == "msgs" {
+		if err == nil && !d.IsDir() && strings.Contains(name, account.Stream()) &&
+			filepath.Base(filepath.Dir(name)) == "msgs" {
 			name, err = filepath.Rel(dir, name)
 			files = append(files, name)
 		}
@@ -298,7 +308,8 @@ func (r *rig) heals(what string) string {
 	r.fresh()
 	r.drain()
 	got := r.versions()
-	if len(got) == 0 || got[len(got)-1] != uint64(r.n) || !slices.IsSorted(got) || len(slices.Compact(slices.Clone(got))) != len(got) {
+	if len(got) == 0 || got[len(got)-1] != uint64(r.n) || !slices.IsSorted(got) ||
+		len(slices.Compact(slices.Clone(got))) != len(got) {
 		r.t.Errorf("%s: the stream has %v of %d versions", what, got, r.n)
 	}
 	for _, row := range r.rows() {
@@ -321,14 +332,17 @@ func TestBrokersReturnEndsTheWait(t *testing.T) {
 	b := openBroker(t, broker.Options{URL: srv.URL()})
 	r := newRig(t, storetest.Open(t, store.SQLite), b)
 	r.upsert(3)
-	r.b = New(Options{Source: account, DB: r.db, Stream: r.stream, Poll: 24 * time.Hour, Pause: 24 * time.Hour, Returned: b.Changed})
+	r.b = New(Options{Source: account, DB: r.db, Stream: r.stream, Poll: 24 * time.Hour,
+		Pause: 24 * time.Hour, Returned: b.Changed})
 	var tries atomic.Int64
 	r.b.o.Stream = &counted{r.stream, &tries}
 	r.run()
 	for range 3 {
 		until(t, "it has tried", func() bool { return tries.Load() > 0 })
 		srv.Restart()
-		until(t, "published", func() bool { return r.b.Unpublished() == 0 && r.b.Published() == uint64(r.n) })
+		until(t, "published", func() bool {
+			return r.b.Unpublished() == 0 && r.b.Published() == uint64(r.n)
+		})
 		srv.Stop()
 		tries.Store(0)
 		r.upsert(2)

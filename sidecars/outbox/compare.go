@@ -38,7 +38,8 @@ func (b *Outbox) Compare(ctx context.Context) error {
 	found := ""
 	switch {
 	case end.forgotten && end.version > version:
-		return b.foreign(fmt.Sprintf("the stream has version %d, the source has only given %d", end.version, version))
+		return b.foreign(fmt.Sprintf("the stream has version %d, the source has only given %d",
+			end.version, version))
 	case end.forgotten:
 		return b.foreign(fmt.Sprintf("the stream's version %d is not the outbox's", end.version))
 	case end.version > marked.Version:
@@ -128,7 +129,8 @@ func (b *Outbox) LastOnStream(ctx context.Context) (row store.OutboxRow, err err
 		return row, err
 	}
 	row = store.OutboxRow{
-		Version: e.version, Epoch: 1, Payload: e.message.Data, Published: true, StreamSequence: e.message.Sequence,
+		Version: e.version, Epoch: 1, Payload: e.message.Data, Published: true,
+		StreamSequence: e.message.Sequence,
 	}
 	// Else the source's ids were used by another writer, and no epoch is known.
 	if d, err := control.ParseDelta(b.o.Source, e.message.Data); err == nil {
@@ -138,7 +140,8 @@ func (b *Outbox) LastOnStream(ctx context.Context) (row store.OutboxRow, err err
 }
 
 // row reads the row of a version.
-func (b *Outbox) row(ctx context.Context, version uint64) (row store.OutboxRow, found bool, err error) {
+func (b *Outbox) row(ctx context.Context,
+	version uint64) (row store.OutboxRow, found bool, err error) {
 	err = b.o.DB.Read(ctx, func(tx *store.Tx) error {
 		found = false
 		return tx.OutboxFrom(string(b.o.Source), version, 1, func(r store.OutboxRow) error {
@@ -165,7 +168,8 @@ func (b *Outbox) republish(ctx context.Context, from, to, epoch uint64) (err err
 // markAcknowledged marks the rows after a version that are on the stream, up to its last, provided
 // that the bytes are the same. A row that is missing there cannot be put back into its place:
 // replicas meet the gap and take a snapshot.
-func (b *Outbox) markAcknowledged(ctx context.Context, after uint64, e *end) (found string, err error) {
+func (b *Outbox) markAcknowledged(ctx context.Context, after uint64,
+	e *end) (found string, err error) {
 	at := map[uint64]uint64{}
 	m, there := e.message, true
 	for sequence := e.message.Sequence; ; {

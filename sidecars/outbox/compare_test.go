@@ -25,7 +25,8 @@ func elsewhere(t *testing.T, test func(t *testing.T, r *rig, srv *brokertest.Ser
 // put publishes a message of somebody else's.
 func (r *rig) put(msgID, data string) {
 	r.t.Helper()
-	_, err := r.stream.broker.Publish(r.t.Context(), account.Subject(), []byte(data), broker.PublishOptions{MsgID: msgID})
+	_, err := r.stream.broker.Publish(r.t.Context(), account.Subject(), []byte(data),
+		broker.PublishOptions{MsgID: msgID})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -98,7 +99,9 @@ func TestPurgedStreamIsPublishedAgainAfterTheWindow(t *testing.T) {
 			t.Error("no row waits")
 		}
 		stop := r.run()
-		until(t, "published again", func() bool { return r.b.Published() == 20 && r.b.Unpublished() == 0 })
+		until(t, "published again", func() bool {
+			return r.b.Published() == 20 && r.b.Unpublished() == 0
+		})
 		stop()
 		r.has(span(1, 20))
 		if m := r.messages(); m[0].Sequence != 21 {
@@ -178,7 +181,9 @@ func TestAcknowledgedRowsAreMarkedNotRepeated(t *testing.T) {
 		r.upsert(5)
 		r.step()
 		died := errors.New("died")
-		r.b = New(Options{Source: account, DB: db, Stream: r.stream, Marked: func(uint64) error { return died }})
+		r.b = New(Options{Source: account, DB: db, Stream: r.stream, Marked: func(uint64) error {
+			return died
+		}})
 		r.upsert(300)
 		if _, err := r.b.Step(t.Context()); !errors.Is(err, died) {
 			t.Fatal(err)
@@ -236,7 +241,9 @@ func TestServerThatHasForgottenItsIDs(t *testing.T) {
 		died := errors.New("died")
 		for round := range uint64(3) {
 			r.upsert(10)
-			r.b = New(Options{Source: account, DB: r.db, Stream: r.stream, Marked: func(uint64) error { return died }})
+			r.b = New(Options{Source: account, DB: r.db, Stream: r.stream, Marked: func(uint64) error {
+				return died
+			}})
 			if _, err := r.b.Step(t.Context()); !errors.Is(err, died) { // acknowledged, not marked
 				t.Fatal(err)
 			}
@@ -258,7 +265,9 @@ func TestHoleAmongAcknowledgedRows(t *testing.T) {
 		r.upsert(2)
 		r.step()
 		died := errors.New("died")
-		r.b = New(Options{Source: account, DB: r.db, Stream: r.stream, Marked: func(uint64) error { return died }})
+		r.b = New(Options{Source: account, DB: r.db, Stream: r.stream, Marked: func(uint64) error {
+			return died
+		}})
 		r.upsert(8)
 		if _, err := r.b.Step(t.Context()); !errors.Is(err, died) {
 			t.Fatal(err)
@@ -325,7 +334,8 @@ func TestCompareWhileAnotherPublishes(t *testing.T) {
 		var log logged
 		for range 3 {
 			m := &meddled{r.stream, publish, publish}
-			r.b = New(Options{Source: account, DB: db, Stream: m, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			r.b = New(Options{Source: account, DB: db, Stream: m,
+				Logger: slog.New(slog.NewTextHandler(&log, nil))})
 			r.upsert(1)
 			_, _ = r.b.Step(t.Context()) // it may meet the other's messages
 			m.before, m.after = func() {}, func() {}

@@ -60,7 +60,9 @@ func otherHands() (all []byAnother) {
 		{"the first one's bytes without its id", none, first},
 		{"another epoch", none, delta(1, 1)}, {"an older epoch", none, delta(-1, 1)},
 		{"no JSON", none, raw("{")}, {"nothing", none, raw("")},
-		{"another id beside the next one's", func(v uint64) string { return account.MsgID(v+1) + ":0123456789abcdef" }, delta(0, 1)},
+		{"another id beside the next one's", func(v uint64) string {
+			return account.MsgID(v+1) + ":0123456789abcdef"
+		}, delta(0, 1)},
 	}
 }
 
@@ -304,7 +306,9 @@ func TestForgottenMessageIsNoForeignOne(t *testing.T) {
 			MsgID: account.MsgID(12), Signature: signature(key, account, 12, payload)}); err != nil {
 			t.Fatal(err)
 		}
-		until(t, "the gap is found", func() bool { return replica.Status().Quarantines[bootstrap.Gap] > 0 })
+		until(t, "the gap is found", func() bool {
+			return replica.Status().Quarantines[bootstrap.Gap] > 0
+		})
 		r.fresh()
 		r.refuses()
 		if r.b.Foreign() != 0 {

@@ -35,10 +35,12 @@ func (m *memory) Publish(_ context.Context, out []Outgoing) (acks []Ack, err err
 		if n := len(m.messages); n > 0 {
 			last = m.messages[n-1].MsgID
 		}
-		if o.AfterMsgID != "" && o.AfterMsgID != last || o.AfterSequence != nil && *o.AfterSequence != uint64(len(m.messages)) {
+		if o.AfterMsgID != "" && o.AfterMsgID != last ||
+			o.AfterSequence != nil && *o.AfterSequence != uint64(len(m.messages)) {
 			return acks, ErrConflict
 		}
-		m.messages = append(m.messages, Message{Sequence: uint64(len(m.messages) + 1), MsgID: o.MsgID, Data: o.Data, Signature: o.Signature})
+		m.messages = append(m.messages, Message{Sequence: uint64(len(m.messages) + 1), MsgID: o.MsgID,
+			Data: o.Data, Signature: o.Signature})
 		acks = append(acks, Ack{Sequence: uint64(len(m.messages))})
 	}
 	return acks, nil

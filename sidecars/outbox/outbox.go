@@ -188,7 +188,8 @@ func (b *Outbox) Behind(ctx context.Context, watermark uint64, patience time.Dur
 			return nil // a database that cannot be read takes no change either
 		}
 	}
-	return fmt.Errorf("outbox: source=%s: %w: %d wait, from version %d on", b.o.Source, ErrBehind, at.Rows, at.First)
+	return fmt.Errorf("outbox: source=%s: %w: %d wait, from version %d on", b.o.Source,
+		ErrBehind, at.Rows, at.First)
 }
 
 // Run publishes until ctx ends. Neither an absent database nor an absent broker ends it: rows wait.

@@ -27,7 +27,8 @@ func TestEveryChangeReachesTheReplica(t *testing.T) {
 		defer stop()
 		replica, u := r.replica(false)
 		for i := range changes {
-			a := accounts.Account{ID: uint32(1 + random.IntN(50)), DisplayName: "x", Enabled: random.IntN(2) == 0}
+			a := accounts.Account{ID: uint32(1 + random.IntN(50)), DisplayName: "x",
+				Enabled: random.IntN(2) == 0}
 			if _, err := r.s.Upsert(t.Context(), a); err != nil {
 				t.Fatal(err)
 			}
@@ -41,7 +42,9 @@ func TestEveryChangeReachesTheReplica(t *testing.T) {
 			}
 		}
 		r.converges(replica, u)
-		until(t, "all is published", func() bool { return r.b.Unpublished() == 0 && r.b.Published() >= uint64(changes) })
+		until(t, "all is published", func() bool {
+			return r.b.Unpublished() == 0 && r.b.Published() >= uint64(changes)
+		})
 		stop()
 		r.has(span(1, uint64(changes)))
 		s := replica.Status()
@@ -50,7 +53,8 @@ func TestEveryChangeReachesTheReplica(t *testing.T) {
 				t.Errorf("%d quarantines for %s: %s", n, reason, s.Detail)
 			}
 		}
-		t.Logf("%d applied, %d late, %d quarantines", s.Applied, s.Late, s.Quarantines[bootstrap.Disconnected])
+		t.Logf("%d applied, %d late, %d quarantines", s.Applied, s.Late,
+			s.Quarantines[bootstrap.Disconnected])
 	})
 }
 
@@ -59,7 +63,8 @@ func TestEveryChangeReachesTheReplica(t *testing.T) {
 func TestDisabledAccountIsKnownSoon(t *testing.T) {
 	both(t, func(t *testing.T, db *store.DB, b *broker.Broker) {
 		r := newRig(t, db, b)
-		r.b = New(Options{Source: account, DB: db, Stream: r.stream, Poll: 24 * time.Hour}) // Wake alone makes it look
+		// Wake alone makes it look
+		r.b = New(Options{Source: account, DB: db, Stream: r.stream, Poll: 24 * time.Hour})
 		r.s = accounts.New(source.Options{DB: db, Changed: r.b.Wake})
 		r.upsert(20)
 		r.run()
@@ -109,7 +114,9 @@ func TestReplicaMayBeFirst(t *testing.T) {
 		srv := brokertest.ExternalWith(t, brokertest.Config{Stopped: true})
 		r := newRig(t, db, openBroker(t, broker.Options{URL: srv.URL()}))
 		replica, u := r.replica(false)
-		until(t, "quarantined", func() bool { return replica.Status().Quarantines[bootstrap.Disconnected] > 0 })
+		until(t, "quarantined", func() bool {
+			return replica.Status().Quarantines[bootstrap.Disconnected] > 0
+		})
 		r.upsert(10)
 		srv.Restart()
 		r.run()

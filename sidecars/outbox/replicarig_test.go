@@ -110,7 +110,8 @@ func (r *rig) replica(behind bool) (*bootstrap.Bootstrap, *universe) {
 			if err := r.stream.Ensure(ctx); err != nil {
 				return nil, err
 			}
-			tail, err := b.Tail(ctx, account.Stream(), account.Subject(), broker.TailOptions{Heartbeat: heartbeat})
+			tail, err := b.Tail(ctx, account.Stream(), account.Subject(),
+				broker.TailOptions{Heartbeat: heartbeat})
 			if err != nil {
 				return nil, err
 			}

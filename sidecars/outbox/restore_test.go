@@ -221,7 +221,8 @@ func TestMarksRemovedByHandComeBack(t *testing.T) {
 		r.upsert(10)
 		r.step()
 		r.upsert(5)
-		storetest.Edit(t, db, "update outbox set published_at = null, stream_sequence = null where version in (5, 7)")
+		storetest.Edit(t, db,
+			"update outbox set published_at = null, stream_sequence = null where version in (5, 7)")
 		r.fresh()
 		r.step()
 		r.has(span(1, 15))
@@ -249,7 +250,8 @@ func TestEpochWhileAReplicaFollows(t *testing.T) {
 		}
 		r.converges(replica, u)
 		r.has(append(span(1, 10), 18))
-		if s := replica.Status(); s.Quarantines[bootstrap.Gap]+s.Quarantines[bootstrap.EpochChange] == 0 || s.Epoch != after.Epoch {
+		if s := replica.Status(); s.Quarantines[bootstrap.Gap]+s.Quarantines[bootstrap.EpochChange] ==
+			0 || s.Epoch != after.Epoch {
 			t.Errorf("the replica took the epoch for nothing: %+v", s)
 		}
 	})
@@ -260,7 +262,8 @@ func TestBumpEpochOfAnEmptyTable(t *testing.T) {
 	both(t, func(t *testing.T, db *store.DB, b *broker.Broker) {
 		r := newRig(t, db, b)
 		for _, wrong := range []store.OutboxRow{
-			{Version: 5}, {Version: 5, Epoch: 1, StreamSequence: 1}, {Version: 5, Epoch: 1, Payload: []byte("x")},
+			{Version: 5}, {Version: 5, Epoch: 1, StreamSequence: 1},
+			{Version: 5, Epoch: 1, Payload: []byte("x")},
 			{Version: 5, StreamSequence: 1, Payload: []byte("x")},
 		} {
 			if epoch, err := r.s.BumpEpoch(t.Context(), wrong); err == nil || epoch != 0 {
@@ -294,7 +297,8 @@ func TestEpochIsAboveTheStreams(t *testing.T) {
 	b := openBroker(t, broker.Options{URL: srv.URL()})
 	r := newRig(t, storetest.Open(t, store.SQLite), b)
 	r.upsert(1)
-	ahead := control.Delta{Source: account, Epoch: control.MaxEpoch - 10, Version: 9, Record: control.Record{ID: 1, Name: "x", Version: 9}}
+	ahead := control.Delta{Source: account, Epoch: control.MaxEpoch - 10, Version: 9,
+		Record: control.Record{ID: 1, Name: "x", Version: 9}}
 	if err := r.stream.Ensure(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -321,14 +325,17 @@ func TestBehindIsWhatAReplicaLacks(t *testing.T) {
 		r := newRig(t, db, nil)
 		r.s = accounts.New(source.Options{DB: db, Now: clock})
 		r.b = New(Options{Source: account, DB: db, Now: clock, Stream: &memory{}})
-		behind := func(watermark uint64) bool { return r.b.Behind(t.Context(), watermark, 10*time.Second) != nil }
+		behind := func(watermark uint64) bool {
+			return r.b.Behind(t.Context(), watermark, 10*time.Second) != nil
+		}
 		r.upsert(3)
 		now = now.Add(20 * time.Second)
 		r.upsert(2)
 		if err := r.b.look(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		for watermark, want := range map[uint64]bool{0: true, 2: true, 3: false, 4: false, 5: false, 9: false} {
+		for watermark, want := range map[uint64]bool{0: true, 2: true, 3: false,
+			4: false, 5: false, 9: false} {
 			if behind(watermark) != want {
 				t.Errorf("watermark %d: behind is %v", watermark, !want)
 			}

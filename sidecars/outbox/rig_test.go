@@ -60,7 +60,8 @@ func (s *natsStream) Last(ctx context.Context) (m Message, sequence uint64, foun
 	if err != nil || info.Messages == 0 {
 		return m, info.LastSeq, false, err
 	}
-	last, err := s.broker.LastMessage(ctx, s.config.Name, account.Subject()) // the subject: ">" is only the last sequence
+	// the subject: ">" is only the last sequence
+	last, err := s.broker.LastMessage(ctx, s.config.Name, account.Subject())
 	if err == nil {
 		return messageOf(&last), max(info.LastSeq, last.Sequence), true, nil
 	}
@@ -95,9 +96,11 @@ func (s *natsStream) Publish(ctx context.Context, messages []Outgoing) ([]Ack, e
 	defer cancel()
 	out := make([]broker.Outgoing, len(messages))
 	for i, m := range messages {
-		out[i] = broker.Outgoing{Subject: account.Subject(), Data: m.Data, PublishOptions: broker.PublishOptions{
-			MsgID: m.MsgID, Signature: m.Signature, ExpectLastMsgID: m.AfterMsgID, ExpectLastSeq: m.AfterSequence, ExpectStream: s.config.Name,
-		}}
+		out[i] = broker.Outgoing{Subject: account.Subject(), Data: m.Data,
+			PublishOptions: broker.PublishOptions{
+				MsgID: m.MsgID, Signature: m.Signature, ExpectLastMsgID: m.AfterMsgID,
+				ExpectLastSeq: m.AfterSequence, ExpectStream: s.config.Name,
+			}}
 	}
 	n, given, err := s.broker.PublishBatch(ctx, out)
 	acks := make([]Ack, n)
@@ -163,7 +166,8 @@ func (r *rig) upsert(n int) {
 	r.t.Helper()
 	for range n {
 		r.n++
-		a := accounts.Account{ID: uint32(r.n%10 + 1), DisplayName: fmt.Sprint("change ", r.n), Enabled: r.n%3 > 0}
+		a := accounts.Account{ID: uint32(r.n%10 + 1),
+			DisplayName: fmt.Sprint("change ", r.n), Enabled: r.n%3 > 0}
 		if _, err := r.s.Upsert(r.t.Context(), a); err != nil {
 			r.t.Fatal(err)
 		}
@@ -269,7 +273,8 @@ func (r *rig) has(want []uint64) {
 	}
 	for _, m := range r.messages() {
 		version, ours := versionOf(account, &m)
-		if row := rows[version]; ours && (!bytes.Equal(row.Payload, m.Data) || row.StreamSequence != m.Sequence) {
+		if row := rows[version]; ours &&
+			(!bytes.Equal(row.Payload, m.Data) || row.StreamSequence != m.Sequence) {
 			r.t.Errorf("sequence %d has %s, the row is %+v", m.Sequence, m.Data, row)
 		}
 	}

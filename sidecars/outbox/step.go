@@ -113,7 +113,8 @@ func (b *Outbox) rows(ctx context.Context, fresh bool) (rows []store.OutboxRow, 
 		row, wrong := &rows[i], ""
 		switch {
 		case row.Version <= b.last:
-			wrong = fmt.Sprintf("version %d waits, and the stream has version %d already", row.Version, b.last)
+			wrong = fmt.Sprintf("version %d waits, and the stream has version %d already",
+				row.Version, b.last)
 		case row.Version != before.Version+1 && (before.Version == 0 || row.Epoch <= before.Epoch): // an epoch may begin higher
 			wrong = fmt.Sprintf("version %d follows %d in the outbox", row.Version, before.Version)
 		}

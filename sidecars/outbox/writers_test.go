@@ -46,14 +46,16 @@ func (w *writer) now() time.Time {
 
 // write returns the accounts that it has committed, by version, and how many
 // transactions were rolled back.
-func (w *writer) write(allowance *atomic.Int64) (committed map[uint64]accounts.Account, rolledBack int) {
+func (w *writer) write(allowance *atomic.Int64) (committed map[uint64]accounts.Account,
+	rolledBack int) {
 	committed = map[uint64]accounts.Account{}
 	for allowance.Add(-1) >= 0 {
 		for w.roll = w.random.IntN(8) == 0; ; w.roll = false {
 			var ctx context.Context
 			ctx, w.cancel = context.WithCancel(w.t.Context())
 			a := accounts.Account{
-				ID: uint32(1 + w.random.IntN(64)), DisplayName: fmt.Sprint("n", w.random.Uint32()), Enabled: w.random.IntN(2) == 0,
+				ID: uint32(1 + w.random.IntN(64)), DisplayName: fmt.Sprint("n", w.random.Uint32()),
+				Enabled: w.random.IntN(2) == 0,
 			}
 			version, err := w.s.Upsert(ctx, a)
 			w.cancel()
@@ -185,7 +187,8 @@ func TestSixteenWritersAndPublishersThatAreKilled(t *testing.T) {
 		publisher.Wait()
 		r.fresh()
 		r.drain() // what the last one left
-		t.Logf("%d commits, %d roll-backs, %d publishers, %d marks failed", len(want), rolledBack, k.lives, k.deaths.Load())
+		t.Logf("%d commits, %d roll-backs, %d publishers, %d marks failed", len(want),
+			rolledBack, k.lives, k.deaths.Load())
 		if int64(len(want)) != commits || rolledBack == 0 {
 			t.Error("that was no test")
 		}

@@ -146,7 +146,8 @@ func (f *Feed) sequence(ctx context.Context, batch []feedTick) error {
 		}
 		return nil
 	})
-	if errors.Is(err, desk.ErrRefused) { // the leadership is lost, and may come back: later prices replace these
+	// the leadership is lost, and may come back: later prices replace these
+	if errors.Is(err, desk.ErrRefused) {
 		f.Dropped.Add(uint64(len(batch)))
 		return nil
 	}

@@ -46,7 +46,8 @@ func New(o source.Options) *Securities {
 		},
 		Scan: func(row *store.Row) control.Record {
 			return control.Record{
-				Ticker: row.Text(0), Name: row.Text(1), Enabled: row.Bool(2), Halted: row.Bool(3), Version: uint64(row.Int64(4)),
+				Ticker: row.Text(0), Name: row.Text(1), Enabled: row.Bool(2), Halted: row.Bool(3),
+				Version:        uint64(row.Int64(4)),
 				EnabledVersion: uint64(row.Int64(5)), HaltedVersion: uint64(row.Int64(6)),
 			}
 		},
@@ -63,7 +64,8 @@ func (s Stock) record() (control.Record, error) {
 	if !control.ValidTicker(ticker) || !source.ValidName(s.CompanyName) {
 		return control.Record{}, fmt.Errorf("securities: ticker=%.40q: %w", s.Ticker, ErrStock)
 	}
-	return control.Record{Ticker: ticker, Name: s.CompanyName, Enabled: s.Enabled, Halted: s.Halted}, nil
+	return control.Record{Ticker: ticker, Name: s.CompanyName,
+		Enabled: s.Enabled, Halted: s.Halted}, nil
 }
 
 // capital turns an ASCII letter into its capital. Some other letters have ASCII capitals too, and
@@ -93,12 +95,14 @@ func (s *Securities) Get(ctx context.Context, ticker string) (Stock, bool, error
 
 // Upsert makes a stock or changes the one of its ticker. It returns the stock as stored, the
 // change's version, and whether it is new. ErrStock and control.ErrCapacity change nothing.
-func (s *Securities) Upsert(ctx context.Context, stock Stock) (stored Stock, version uint64, created bool, err error) {
+func (s *Securities) Upsert(ctx context.Context,
+	stock Stock) (stored Stock, version uint64, created bool, err error) {
 	r, err := stock.record()
 	if err != nil {
 		return Stock{}, 0, false, err
 	}
-	r, created, err = s.table.Upsert(ctx, r, source.Unsaid{Enabled: stock.EnabledUnsaid, Halted: stock.HaltedUnsaid}, r.Ticker)
+	r, created, err = s.table.Upsert(ctx, r,
+		source.Unsaid{Enabled: stock.EnabledUnsaid, Halted: stock.HaltedUnsaid}, r.Ticker)
 	return ofRecord(r), r.Version, created, err
 }
 
@@ -121,6 +125,7 @@ func (s *Securities) Snapshot(ctx context.Context) (control.Snapshot, error) {
 }
 
 // BumpEpoch begins a new epoch of the source; see source.Table.
-func (s *Securities) BumpEpoch(ctx context.Context, last store.OutboxRow) (epoch uint64, err error) {
+func (s *Securities) BumpEpoch(ctx context.Context,
+	last store.OutboxRow) (epoch uint64, err error) {
 	return s.table.BumpEpoch(ctx, last)
 }

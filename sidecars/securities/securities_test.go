@@ -52,10 +52,12 @@ func TestWhatAStockIs(t *testing.T) {
 		s := securities.New(source.Options{DB: db})
 		var want []securities.Stock
 		for _, tt := range tests {
-			given := securities.Stock{Ticker: tt.ticker, CompanyName: tt.company, Enabled: true, Halted: len(want)%2 == 1}
+			given := securities.Stock{Ticker: tt.ticker, CompanyName: tt.company,
+				Enabled: true, Halted: len(want)%2 == 1}
 			stored, version, created, err := s.Upsert(t.Context(), given)
 			if tt.stored == "" {
-				if !errors.Is(err, securities.ErrStock) || version != 0 || created || stored != (securities.Stock{}) {
+				if !errors.Is(err, securities.ErrStock) || version != 0 || created ||
+					stored != (securities.Stock{}) {
 					t.Errorf("%s: %+v, version %d, %v, %v", tt.name, stored, version, created, err)
 				}
 				continue
@@ -69,7 +71,9 @@ func TestWhatAStockIs(t *testing.T) {
 				t.Errorf("%s: reads back as %+v, %v, %v", tt.name, got, found, err)
 			}
 		}
-		slices.SortFunc(want, func(a, b securities.Stock) int { return strings.Compare(a.Ticker, b.Ticker) })
+		slices.SortFunc(want, func(a, b securities.Stock) int {
+			return strings.Compare(a.Ticker, b.Ticker)
+		})
 		if all, err := s.List(t.Context()); err != nil || !slices.Equal(all, want) {
 			t.Errorf("list %v, %v, want %v", all, err, want)
 		}
@@ -89,7 +93,8 @@ func TestStocksAreInTheOrderOfTheirBytes(t *testing.T) {
 		s := securities.New(source.Options{DB: db})
 		tickers := []string{"A", "A-B", "A.B", "A0", "AA", "AB", "B", "0A", "-A", ".A", "A.-", "A-."}
 		for _, ticker := range tickers {
-			if _, _, _, err := s.Upsert(t.Context(), securities.Stock{Ticker: ticker, CompanyName: "x"}); err != nil {
+			if _, _, _, err := s.Upsert(t.Context(),
+				securities.Stock{Ticker: ticker, CompanyName: "x"}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -140,7 +145,8 @@ func TestOneOfManyMakesTheStock(t *testing.T) {
 			var wg sync.WaitGroup
 			for range 8 {
 				wg.Go(func() {
-					_, _, created, err := s.Upsert(t.Context(), securities.Stock{Ticker: fmt.Sprint("R", round), CompanyName: "x"})
+					_, _, created, err := s.Upsert(t.Context(),
+						securities.Stock{Ticker: fmt.Sprint("R", round), CompanyName: "x"})
 					if err != nil {
 						t.Error(err)
 					}

@@ -47,7 +47,8 @@ func serviceOf(s control.Source, o source.Options) service {
 			seed: func(ctx context.Context, n int) (int, error) {
 				rows := make([]accounts.Account, n)
 				for i := range rows {
-					rows[i] = accounts.Account{ID: uint32(i + 1), DisplayName: fmt.Sprint("seed ", i), Enabled: i%3 > 0}
+					rows[i] = accounts.Account{ID: uint32(i + 1),
+						DisplayName: fmt.Sprint("seed ", i), Enabled: i%3 > 0}
 				}
 				return a.Seed(ctx, rows)
 			},
@@ -57,13 +58,15 @@ func serviceOf(s control.Source, o source.Options) service {
 	return service{
 		source: s, snapshot: x.Snapshot, bump: x.BumpEpoch,
 		upsert: func(ctx context.Context, key int, name string, enabled bool) (uint64, error) {
-			_, version, _, err := x.Upsert(ctx, securities.Stock{Ticker: ticker(key), CompanyName: name, Enabled: enabled, Halted: key%2 == 0})
+			_, version, _, err := x.Upsert(ctx,
+				securities.Stock{Ticker: ticker(key), CompanyName: name, Enabled: enabled, Halted: key%2 == 0})
 			return version, err
 		},
 		seed: func(ctx context.Context, n int) (int, error) {
 			rows := make([]securities.Stock, n)
 			for i := range rows {
-				rows[i] = securities.Stock{Ticker: ticker(i + 1), CompanyName: fmt.Sprint("seed ", i), Enabled: true, Halted: i%3 == 0}
+				rows[i] = securities.Stock{Ticker: ticker(i + 1), CompanyName: fmt.Sprint("seed ", i),
+					Enabled: true, Halted: i%3 == 0}
 			}
 			return x.Seed(ctx, rows)
 		},
@@ -78,15 +81,18 @@ func pause(random *rand.Rand) {
 }
 
 // names are what makes canonical text hard.
-var names = []string{"Plain", "Ünïcødé ☃ 😀", `quote " and \ slash /`, "<a href='x'>&</a>", "DEL\x7f", "D'Arcy & Sons"}
+var names = []string{"Plain", "Ünïcødé ☃ 😀", `quote " and \ slash /`,
+	"<a href='x'>&</a>", "DEL\x7f", "D'Arcy & Sons"}
 
 // write is one of several writers: n upserts of random records, some in slow
 // transactions, some of which are rolled back. It returns the versions that were committed; changed hears of each.
-func write(t *testing.T, db *store.DB, s control.Source, changed func(), random *rand.Rand, keys, n int) (committed map[uint64]string) {
+func write(t *testing.T, db *store.DB, s control.Source, changed func(), random *rand.Rand, keys,
+	n int) (committed map[uint64]string) {
 	committed = map[uint64]string{}
 	var cancel context.CancelFunc
 	roll := false
-	one := serviceOf(s, source.Options{DB: db, Changed: changed, Now: func() time.Time { // called inside of the transaction
+	// called inside of the transaction
+	one := serviceOf(s, source.Options{DB: db, Changed: changed, Now: func() time.Time {
 		pause(random)
 		if roll {
 			cancel()
@@ -113,7 +119,8 @@ func write(t *testing.T, db *store.DB, s control.Source, changed func(), random 
 }
 
 // writers runs 16 of them and returns all versions.
-func writers(t *testing.T, db *store.DB, s control.Source, changed func(), seed uint64, keys, each int) map[uint64]string {
+func writers(t *testing.T, db *store.DB, s control.Source, changed func(), seed uint64, keys,
+	each int) map[uint64]string {
 	all := map[uint64]string{}
 	var mu sync.Mutex
 	var wg sync.WaitGroup

@@ -87,10 +87,14 @@ func TestRoomCountsWhatIsOnItsWay(t *testing.T) {
 		}
 		// One that waited is taken in while it is counted: neither twice nor not at all.
 		room.capacity = 11
-		once := sync.OnceFunc(func() { room.take(int(snapshot.Records[1].ID)); room.take(int(snapshot.Records[2].ID)) })
+		once := sync.OnceFunc(func() {
+			room.take(int(snapshot.Records[1].ID))
+			room.take(int(snapshot.Records[2].ID))
+		})
 		room.asked = once
 		for n, want := range []error{nil, control.ErrCapacity} {
-			if _, err := table.Upsert(t.Context(), accounts.Account{ID: uint32(800 + n), DisplayName: "z"}); !errors.Is(err, want) {
+			if _, err := table.Upsert(t.Context(),
+				accounts.Account{ID: uint32(800 + n), DisplayName: "z"}); !errors.Is(err, want) {
 				t.Errorf("account %d: %v, want %v", n, err, want)
 			}
 		}
@@ -105,16 +109,20 @@ func TestWhatAChangeDoesNotSayStays(t *testing.T) {
 			stock securities.Stock
 			want  control.Record
 		}{
-			{securities.Stock{Enabled: true, Halted: true, EnabledUnsaid: true, HaltedUnsaid: true}, control.Record{Enabled: true, Halted: true}},
-			{securities.Stock{Enabled: false, HaltedUnsaid: true}, control.Record{Halted: true, HaltedVersion: 1}},
-			{securities.Stock{Enabled: true, EnabledUnsaid: true, HaltedUnsaid: true}, control.Record{Halted: true, EnabledVersion: 2, HaltedVersion: 1}},
+			{securities.Stock{Enabled: true, Halted: true, EnabledUnsaid: true, HaltedUnsaid: true},
+				control.Record{Enabled: true, Halted: true}},
+			{securities.Stock{Enabled: false, HaltedUnsaid: true},
+				control.Record{Halted: true, HaltedVersion: 1}},
+			{securities.Stock{Enabled: true, EnabledUnsaid: true, HaltedUnsaid: true},
+				control.Record{Halted: true, EnabledVersion: 2, HaltedVersion: 1}},
 			{securities.Stock{EnabledUnsaid: true, Halted: false}, control.Record{EnabledVersion: 2}},
 			{securities.Stock{Enabled: true, Halted: true}, control.Record{Enabled: true, Halted: true}},
 		}
 		for i, step := range steps {
 			step.stock.Ticker, step.stock.CompanyName = "A", fmt.Sprint(i)
 			stored, version, created, err := table.Upsert(t.Context(), step.stock)
-			if err != nil || version != uint64(i+1) || created != (i == 0) || stored.Enabled != step.want.Enabled || stored.Halted != step.want.Halted {
+			if err != nil || version != uint64(i+1) || created != (i == 0) ||
+				stored.Enabled != step.want.Enabled || stored.Halted != step.want.Halted {
 				t.Fatalf("step %d: %+v, %d, %v, %v", i, stored, version, created, err)
 			}
 			snapshot, err := table.Snapshot(t.Context())
@@ -127,7 +135,8 @@ func TestWhatAChangeDoesNotSayStays(t *testing.T) {
 			t.Fatal(err)
 		}
 		snapshot, err := table.Snapshot(t.Context())
-		want := control.Record{Ticker: "A", Name: "4", Enabled: true, Halted: true, Version: 6, EnabledVersion: 5, HaltedVersion: 5}
+		want := control.Record{Ticker: "A", Name: "4", Enabled: true, Halted: true, Version: 6,
+			EnabledVersion: 5, HaltedVersion: 5}
 		if err != nil || snapshot.Records[0] != want {
 			t.Errorf("after a new epoch: %+v, %v; want %+v", snapshot.Records, err, want)
 		}

@@ -133,7 +133,8 @@ func TestSeedingIsAllOrNothing(t *testing.T) {
 					t.Fatalf("left behind: %+v, %v", snapshot, err)
 				}
 			}
-			if n, err := serviceOf(s, source.Options{DB: db}).seed(t.Context(), 100); n != 100 || err != nil {
+			if n, err := serviceOf(s, source.Options{DB: db}).seed(t.Context(), 100); n != 100 ||
+				err != nil {
 				t.Fatal(n, err)
 			}
 		})

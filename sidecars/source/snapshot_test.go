@@ -39,7 +39,8 @@ func TestSnapshotsDuringWritesAreOfOneMoment(t *testing.T) {
 
 // snapshotsDuringWrites takes count snapshots, half of them by each of two
 // readers, for as long as it takes while writers write.
-func snapshotsDuringWrites(t *testing.T, db *store.DB, s control.Source, seed uint64, count int) (all []control.Snapshot) {
+func snapshotsDuringWrites(t *testing.T, db *store.DB, s control.Source, seed uint64,
+	count int) (all []control.Snapshot) {
 	reader := serviceOf(s, source.Options{DB: db})
 	committed := make(chan struct{}, 1)
 	changed := func() {
@@ -82,7 +83,9 @@ func snapshotsDuringWrites(t *testing.T, db *store.DB, s control.Source, seed ui
 // it has come to at the watermark.
 func checkSnapshots(t *testing.T, db *store.DB, s control.Source, all []control.Snapshot) {
 	t.Helper()
-	slices.SortFunc(all, func(a, b control.Snapshot) int { return cmp.Compare(a.Watermark, b.Watermark) })
+	slices.SortFunc(all, func(a, b control.Snapshot) int {
+		return cmp.Compare(a.Watermark, b.Watermark)
+	})
 	outbox := rows(t, db, s)
 	replayed := map[string]control.Record{}
 	at, different := uint64(0), 0
@@ -106,7 +109,8 @@ func checkSnapshots(t *testing.T, db *store.DB, s control.Source, all []control.
 			got[r.Key(s)] = r
 		}
 		if len(got) != len(snapshot.Records) || !maps.Equal(got, replayed) {
-			t.Fatalf("the snapshot of watermark %d is not what the changes up to it come to:\n%v\n%v", snapshot.Watermark, got, replayed)
+			t.Fatalf("the snapshot of watermark %d is not what the changes up to it come to:\n%v\n%v",
+				snapshot.Watermark, got, replayed)
 		}
 		text := snapshot.AppendJSON(nil)
 		if given, want := checksum(t, text); given != want {
@@ -117,7 +121,8 @@ func checkSnapshots(t *testing.T, db *store.DB, s control.Source, all []control.
 			t.Fatalf("read back: %v, %v", again, err)
 		}
 	}
-	t.Logf("%d snapshots at %d watermarks, the last %d of %d versions", len(all), different, at, len(outbox))
+	t.Logf("%d snapshots at %d watermarks, the last %d of %d versions",
+		len(all), different, at, len(outbox))
 	if different < len(all)/10 {
 		t.Errorf("only %d different watermarks: nothing was written meanwhile", different)
 	}
@@ -150,7 +155,10 @@ func TestSnapshotOfAnEmptySource(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		now := time.UnixMilli(1_790_000_000_000)
 		for _, s := range control.Sources() {
-			one := serviceOf(s, source.Options{DB: db, Now: func() time.Time { now = now.Add(time.Hour); return now }})
+			one := serviceOf(s, source.Options{DB: db, Now: func() time.Time {
+				now = now.Add(time.Hour)
+				return now
+			}})
 			first, err := one.snapshot(t.Context())
 			if err != nil || first.Epoch == 0 || first.Watermark != 0 || len(first.Records) != 0 {
 				t.Fatal(first, err)
@@ -162,7 +170,8 @@ func TestSnapshotOfAnEmptySource(t *testing.T) {
 				t.Fatal(err)
 			}
 			second, err := one.snapshot(t.Context())
-			if err != nil || second.Epoch != first.Epoch || second.Watermark != 1 || len(second.Records) != 1 {
+			if err != nil || second.Epoch != first.Epoch || second.Watermark != 1 ||
+				len(second.Records) != 1 {
 				t.Fatal(second, err)
 			}
 		}

@@ -113,7 +113,8 @@ func (u Unsaid) keep(r, old *control.Record) {
 // same transaction. It returns the record as stored, with the change's version, and whether it is
 // new. The caller has checked the record. When the replica's engine has no room for a new record,
 // the error is control.ErrCapacity and nothing is written.
-func (t *Table) Upsert(ctx context.Context, r control.Record, unsaid Unsaid, key any) (stored control.Record, created bool, err error) {
+func (t *Table) Upsert(ctx context.Context, r control.Record, unsaid Unsaid,
+	key any) (stored control.Record, created bool, err error) {
 	if t.o.Seed != nil && !t.seeded.Load() {
 		if _, err := t.o.Seed(ctx); err != nil {
 			return stored, false, err
@@ -161,7 +162,8 @@ func (t *Table) change(tx *store.Tx, r *control.Record) error {
 func (t *Table) put(tx *store.Tx, r *control.Record, epoch, version uint64, nowMillis int64) error {
 	r.Version = version
 	d := control.Delta{Source: t.source, Epoch: epoch, Version: version, Record: *r}
-	if err := tx.AddOutbox(string(t.source), epoch, version, d.AppendJSON(nil), nowMillis); err != nil {
+	if err := tx.AddOutbox(string(t.source), epoch, version,
+		d.AppendJSON(nil), nowMillis); err != nil {
 		return err
 	}
 	_, err := tx.Exec(t.columns.Upsert, t.columns.Args(r)...)
@@ -208,7 +210,8 @@ func (t *Table) Snapshot(ctx context.Context) (control.Snapshot, error) {
 	for {
 		found := false
 		err := t.o.DB.Read(ctx, func(tx *store.Tx) (err error) {
-			if snapshot.Epoch, snapshot.Watermark, found, err = tx.Source(string(t.source)); err != nil || !found {
+			if snapshot.Epoch, snapshot.Watermark, found, err = tx.Source(string(t.source)); err != nil ||
+				!found {
 				return err
 			}
 			snapshot.Records, err = t.all(tx)
@@ -236,7 +239,8 @@ var ErrLast = errors.New("not a message of the stream")
 // new epoch and takes a snapshot.
 func (t *Table) BumpEpoch(ctx context.Context, last store.OutboxRow) (epoch uint64, err error) {
 	if last.Version > 0 && (last.Epoch == 0 || last.StreamSequence == 0 || len(last.Payload) == 0) {
-		return 0, fmt.Errorf("source: bump epoch source=%s version=%d: %w", t.source, last.Version, ErrLast)
+		return 0, fmt.Errorf("source: bump epoch source=%s version=%d: %w",
+			t.source, last.Version, ErrLast)
 	}
 	name := string(t.source)
 	err = t.o.DB.Write(ctx, func(tx *store.Tx) (err error) {

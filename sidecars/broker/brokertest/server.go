@@ -148,7 +148,8 @@ func (s *Server) lastSequence(stream string) uint64 {
 	if srv == nil {
 		return 0
 	}
-	account, err := srv.JszAccount(&server.JSzOptions{Account: server.DEFAULT_GLOBAL_ACCOUNT, Streams: true})
+	account, err := srv.JszAccount(&server.JSzOptions{Account: server.DEFAULT_GLOBAL_ACCOUNT,
+		Streams: true})
 	if err != nil {
 		return 0
 	}
