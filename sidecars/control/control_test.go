@@ -252,8 +252,10 @@ func TestDamagedSnapshotsAreRefused(t *testing.T) {
 
 // FuzzDelta: what is read is written again as a text that reads the same.
 func FuzzDelta(f *testing.F) {
-	f.Add([]byte(`{"epoch":5,"record":`+goodAccount+`,"schemaVersion":1,"source":"account","version":3}`), true)
-	f.Add([]byte(`{"epoch":5,"record":`+goodSecurity+`,"schemaVersion":1,"source":"security","version":3}`), false)
+	f.Add([]byte(`{"epoch":5,"record":`+goodAccount+
+		`,"schemaVersion":1,"source":"account","version":3}`), true)
+	f.Add([]byte(`{"epoch":5,"record":`+goodSecurity+
+		`,"schemaVersion":1,"source":"security","version":3}`), false)
 	f.Fuzz(func(t *testing.T, text []byte, account bool) {
 		s := Security
 		if account {

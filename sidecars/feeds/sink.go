@@ -161,8 +161,8 @@ func (s *Sink) Apply(ctx context.Context, deltas []control.Delta) error {
 
 // SetState shows the source's state on the gate, which admits orders only while every source is
 // ready.
-func (s *Sink) SetState(state bootstrap.State, epoch, watermark,
-	high uint64, reason bootstrap.Reason) {
+func (s *Sink) SetState(state bootstrap.State,
+	epoch, watermark, high uint64, reason bootstrap.Reason) {
 	at := map[bootstrap.State]gate.SourceState{
 		bootstrap.Bootstrapping: gate.Bootstrapping, bootstrap.Installed: gate.Installed,
 		bootstrap.Ready: gate.Ready, bootstrap.Quarantined: gate.Quarantined,

@@ -250,8 +250,8 @@ func TestEpochWhileAReplicaFollows(t *testing.T) {
 		}
 		r.converges(replica, u)
 		r.has(append(span(1, 10), 18))
-		if s := replica.Status(); s.Quarantines[bootstrap.Gap]+s.Quarantines[bootstrap.EpochChange] ==
-			0 || s.Epoch != after.Epoch {
+		if s := replica.Status(); s.Quarantines[bootstrap.Gap]+
+			s.Quarantines[bootstrap.EpochChange] == 0 || s.Epoch != after.Epoch {
 			t.Errorf("the replica took the epoch for nothing: %+v", s)
 		}
 	})

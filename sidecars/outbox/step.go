@@ -115,7 +115,8 @@ func (b *Outbox) rows(ctx context.Context, fresh bool) (rows []store.OutboxRow, 
 		case row.Version <= b.last:
 			wrong = fmt.Sprintf("version %d waits, and the stream has version %d already",
 				row.Version, b.last)
-		case row.Version != before.Version+1 && (before.Version == 0 || row.Epoch <= before.Epoch): // an epoch may begin higher
+		// An epoch may begin higher.
+		case row.Version != before.Version+1 && (before.Version == 0 || row.Epoch <= before.Epoch):
 			wrong = fmt.Sprintf("version %d follows %d in the outbox", row.Version, before.Version)
 		}
 		switch {
@@ -210,7 +211,9 @@ func (b *Outbox) sameBytes(
 	switch {
 	case err != nil:
 		return err
-	case !found: // it remembers the id of a message that it has dropped since, for as long as its window lasts
+	// The stream remembers the id of a message that it has dropped since, as long as its window
+	// lasts.
+	case !found:
 		return fmt.Errorf("the stream calls version %d a duplicate and does not have it", row.Version)
 	case m.MsgID == out.MsgID && string(m.Data) == string(row.Payload):
 		return nil

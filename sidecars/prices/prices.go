@@ -133,7 +133,8 @@ func (f *Feed) Run(ctx context.Context) error {
 func (f *Feed) sequence(ctx context.Context, batch []feedTick) error {
 	err := desk.SubmitUntil(ctx, f.Desk, len(batch), func(i int, c *matcher.Command) error {
 		*c = matcher.NewCommand(matcher.PriceTick)
-		c.EventTimeMillis, c.SecurityID, c.PriceTicks = batch[i].asOfMillis, batch[i].securityID, batch[i].px
+		c.EventTimeMillis, c.SecurityID, c.PriceTicks =
+			batch[i].asOfMillis, batch[i].securityID, batch[i].px
 		return nil
 	}, func(a *desk.Answer) error {
 		if a.Kind != matcher.EventApplied {

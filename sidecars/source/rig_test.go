@@ -86,8 +86,8 @@ var names = []string{"Plain", "Ünïcødé ☃ 😀", `quote " and \ slash /`,
 
 // write is one of several writers: n upserts of random records, some in slow
 // transactions, some of which are rolled back. It returns the versions that were committed; changed hears of each.
-func write(t *testing.T, db *store.DB, s control.Source, changed func(), random *rand.Rand, keys,
-	n int) (committed map[uint64]string) {
+func write(t *testing.T, db *store.DB, s control.Source, changed func(), random *rand.Rand,
+	keys, n int) (committed map[uint64]string) {
 	committed = map[uint64]string{}
 	var cancel context.CancelFunc
 	roll := false
@@ -119,8 +119,8 @@ func write(t *testing.T, db *store.DB, s control.Source, changed func(), random 
 }
 
 // writers runs 16 of them and returns all versions.
-func writers(t *testing.T, db *store.DB, s control.Source, changed func(), seed uint64, keys,
-	each int) map[uint64]string {
+func writers(t *testing.T, db *store.DB, s control.Source, changed func(), seed uint64,
+	keys, each int) map[uint64]string {
 	all := map[uint64]string{}
 	var mu sync.Mutex
 	var wg sync.WaitGroup

@@ -68,8 +68,8 @@ func TestMarksAreImmutable(t *testing.T) {
 			version uint32
 			found   bool
 			want    []store.Mark
-		}{{session, 1, true, []store.Mark{a, b}}, {session, 1<<32 - 1, true,
-			[]store.Mark{a}}, {session + 1, 1, true, nil}, {session, 2, false, nil}} {
+		}{{session, 1, true, []store.Mark{a, b}}, {session, 1<<32 - 1, true, []store.Mark{a}},
+			{session + 1, 1, true, nil}, {session, 2, false, nil}} {
 			marks, found, err := readMarks(t, db, tt.session, tt.version)
 			if err != nil || found != tt.found || !slices.Equal(marks, tt.want) {
 				t.Errorf("%s v%d: %v %t %v", tt.session, tt.version, marks, found, err)

@@ -112,7 +112,8 @@ func TestASchemaOfAnotherBuildIsRefusedByName(t *testing.T) {
 			"0001_trades is not what was applied"},
 		{"renamed", "update schema_migrations set name = '0001_deals' where version = 1",
 			"the database has 0001_deals where this build has 0001_trades"},
-		{"newer", "insert into schema_migrations (version, name, checksum, applied_at) values (9000, '9000_future', 'x', 1)",
+		{"newer",
+			"insert into schema_migrations (version, name, checksum, applied_at) values (9000, '9000_future', 'x', 1)",
 			"the database has 9000_future, which this build does not know"},
 	}
 	for _, tt := range tests {

@@ -5,7 +5,7 @@
 //	storetest.EachInFull(t, ...)                                  // with -short on one of them
 //	storetest.Edit(t, db, "update trades set price = $1", 1)      // a hand edit
 //	unlock := storetest.Lock(t, db)                               // another session writes
-//	db, network := storetest.Cut(t)                               // network.Cut, Hold, Heal; PostgreSQL only
+//	db, network := storetest.Cut(t)                               // Cut, Hold, Heal; PostgreSQL only
 //	storetest.Terminate(t, db)                                    // PostgreSQL ends its sessions
 //
 // PostgreSQL is the server that POSTTRADE_TEST_POSTGRES names (a URL with a user that may create
