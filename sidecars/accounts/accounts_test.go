@@ -85,7 +85,7 @@ func TestUpsertChangesAndCounts(t *testing.T) {
 		steps := []accounts.Account{
 			{ID: 7, DisplayName: "seven", Enabled: true},
 			{ID: 7, DisplayName: "seven", Enabled: false},
-			{ID: 7, DisplayName: "seven", Enabled: false}, // says nothing new, and is a change
+			{ID: 7, DisplayName: "seven", Enabled: false}, // changes no value, and still is a change
 			{ID: 7, DisplayName: "sept", Enabled: true},
 		}
 		for i, a := range steps {

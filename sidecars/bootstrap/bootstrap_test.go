@@ -71,8 +71,7 @@ var provoke = map[Reason]func(r *rig){
 	},
 }
 
-// badSnapshot ends the round in a way that has another reason, and makes the
-// next snapshot bad once.
+// badSnapshot ends the round for another reason, and makes the next snapshot bad once.
 func (r *rig) badSnapshot(err error) {
 	r.up.set(func(u *upstream) { u.fetchErr = err })
 	r.feed().lose(errors.New("cut"))
@@ -84,8 +83,8 @@ func (r *rig) badSnapshot(err error) {
 	r.up.set(func(u *upstream) { u.fetchErr = nil })
 }
 
-// repair is what an operator or the source itself does after a fault that the
-// stream would go on showing. Most faults need none.
+// repair does what an operator or the source itself does after a fault that the stream would
+// otherwise keep showing. Most faults need no repair.
 func (r *rig) repair(reason Reason) {
 	switch reason {
 	case Gap: // the foreign message named version+2: the source goes on from there
@@ -171,8 +170,8 @@ func TestSilenceIsADisconnect(t *testing.T) {
 	})
 }
 
-// TestLateDeltasAreSkipped: what was committed before the snapshot and published
-// after it changes nothing and is no fault.
+// TestLateDeltasAreSkipped: a change that was committed before the snapshot and published after it
+// has no effect and is no fault.
 func TestLateDeltasAreSkipped(t *testing.T) {
 	for n := range 1000 {
 		synctest.Test(t, func(t *testing.T) {
@@ -219,7 +218,7 @@ func TestTheLastDeltaAgainIsIgnored(t *testing.T) {
 		if s := r.b.Status(); s.Repeated != 3 || s.Applied != 2 || len(s.Quarantines) != 0 {
 			t.Errorf("%+v", s)
 		}
-		// The same version with other bytes is another matter.
+		// The same version with other bytes is a fault.
 		r.up.publish(r.up.delta(1000, r.up.version, 5))
 		synctest.Wait()
 		if s := r.b.Status(); s.LastReason != VersionRegression {
@@ -241,7 +240,7 @@ func TestDeltasBufferedDuringTheFetchAreAppliedAboveTheWatermark(t *testing.T) {
 		for range 3 {
 			r.up.commit(1, false) // in the buffer and in the snapshot: late
 		}
-		// The snapshot is of now; two more come before it is installed.
+		// The snapshot is taken now; two more changes come before it is installed.
 		r.up.set(func(u *upstream) {
 			u.damage = func(*control.Snapshot) {
 				u.damage = nil
@@ -264,7 +263,7 @@ func TestSnapshotBelowTheStreamIsARegression(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := following(t, control.Account, nil)
 		defer r.stop()
-		// A database restored from a backup, without a new epoch: the stream knows more.
+		// A database restored from a backup, without a new epoch: the stream has more changes.
 		r.up.set(forgetTwo)
 		r.feed().lose(errors.New("restart"))
 		r.wait(Quarantined)
@@ -310,8 +309,8 @@ func TestUnreachableSourceBacksOff(t *testing.T) {
 	}
 }
 
-// TestBrokersReturnEndsTheWait has an outage so long that rounds are half a minute
-// apart: the source is ready when the broker is back, not when the next round is due.
+// TestBrokersReturnEndsTheWait has an outage so long that rounds are half a minute apart. The
+// source is ready when the broker is back, not when the next round is due.
 func TestBrokersReturnEndsTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var returned atomic.Pointer[chan struct{}]
@@ -332,7 +331,7 @@ func TestBrokersReturnEndsTheWait(t *testing.T) {
 			if s := r.b.Status(); s.State == Ready {
 				t.Fatalf("ready without a broker: %+v", s)
 			}
-			// Connected, but its streams are not there yet: the first rounds follow soon.
+			// The broker is connected, but its streams are not there yet: the first rounds follow soon.
 			close(*turn())
 			synctest.Wait()
 			r.up.set(func(u *upstream) { u.tailErr = nil })

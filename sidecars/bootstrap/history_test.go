@@ -12,7 +12,7 @@ import (
 	"posttrade/sidecars/control"
 )
 
-// staysOut asserts that a source is not ready for a minute, for one reason.
+// staysOut asserts that a source is not ready for a minute, for one given reason.
 func (r *rig) staysOut(reason Reason) {
 	r.t.Helper()
 	r.wait(Quarantined)
@@ -25,11 +25,11 @@ func (r *rig) staysOut(reason Reason) {
 	}
 }
 
-// restart makes the replica begin again.
+// restart makes the replica start a new round.
 func (r *rig) restart() { r.feed().lose(errors.New("restart")) }
 
-// A database restored from a backup that has gone on since: its versions are
-// above the stream's again, and say something else.
+// A database restored from a backup has continued since: its versions are above the stream's again,
+// and stand for other changes.
 func TestSourceThatHasForgottenAndGoneOnIsNoticed(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -61,7 +61,7 @@ func TestSourceThatHasForgottenAndGoneOnIsNoticed(t *testing.T) {
 				}
 				r.restart()
 				r.staysOut(VersionRegression)
-				r.up.set(func(u *upstream) { // bumped: what waited is superseded
+				r.up.set(func(u *upstream) { // bumped: the waiting changes are superseded
 					u.epoch++
 					u.held, u.late = nil, false
 				})
@@ -86,8 +86,8 @@ func TestSourceWithAnotherEpochThanTheStreamIsNoticed(t *testing.T) {
 	})
 }
 
-// Stream and database were restored together: they agree, and are older than what
-// this replica has applied.
+// Stream and database were restored together: they agree, and are older than what this replica has
+// applied.
 func TestSnapshotBelowWhatWasAppliedIsNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := following(t, control.Account, nil)
@@ -104,7 +104,7 @@ func TestSnapshotBelowWhatWasAppliedIsNoticed(t *testing.T) {
 	})
 }
 
-// forgetful is a sink that knows from before its start that the source was further.
+// forgetful is a sink that has applied later versions of the source before its start.
 type forgetful struct {
 	*universe
 	from uint64
@@ -131,8 +131,8 @@ func TestSinkMayKnowOfALaterVersion(t *testing.T) {
 	})
 }
 
-// A publisher beside the replica that does not get its changes out: the stream is
-// silent, its heartbeats come, and the universe is old all the same.
+// A publisher beside the replica cannot publish its changes: the stream is silent, its heartbeats
+// come, and yet the universe is old.
 func TestChangesThatDoNotReachTheStreamRevokeReadiness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var up atomic.Pointer[upstream]

@@ -13,8 +13,8 @@ import (
 	"posttrade/sidecars/control"
 )
 
-// upstream is a source and its stream, in memory: what a real one does, without
-// its network. Everything in it is guarded by mu.
+// upstream is a source and its stream in memory: it behaves like a real one, without the network.
+// mu guards all of it.
 type upstream struct {
 	source control.Source
 
@@ -27,19 +27,19 @@ type upstream struct {
 	held    [][]byte // committed, not published: the publisher is late
 
 	late     bool          // publishing waits for release
-	tailErr  error         // what a subscription fails with
-	fetchErr error         // what a fetch fails with
+	tailErr  error         // the error of a subscription
+	fetchErr error         // the error of a fetch
 	stall    chan struct{} // a fetch waits for it
 	fetches  int
-	damage   func(*control.Snapshot) // to a snapshot on its way
+	damage   func(*control.Snapshot) // changes a snapshot before it is returned
 }
 
 func newUpstream(source control.Source) *upstream {
 	return &upstream{source: source, epoch: 1000, records: map[uint32]control.Record{}}
 }
 
-// commit changes a record: a new version, in the database at once and on the
-// stream now or, when the publisher is late, at release.
+// commit changes a record. The new version is in the database at once, and on the stream now or,
+// when the publisher is late, at release.
 func (u *upstream) commit(id uint32, enabled bool) uint64 {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -57,15 +57,15 @@ func (u *upstream) commit(id uint32, enabled bool) uint64 {
 	return u.version
 }
 
-// forgetTwo is a database restored from before its last two changes, which were of
-// accounts 4 and 5.
+// forgetTwo restores the database to the state before its last two changes, which were of accounts
+// 4 and 5.
 func forgetTwo(u *upstream) {
 	u.version -= 2
 	delete(u.records, 5)
 	delete(u.records, 4)
 }
 
-// release publishes what was held back.
+// release publishes the held changes.
 func (u *upstream) release() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -79,7 +79,7 @@ func (u *upstream) flush() {
 	u.held = nil
 }
 
-// publish puts any bytes on the stream.
+// publish puts a payload, valid or not, on the stream.
 func (u *upstream) publish(payload []byte) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -93,7 +93,7 @@ func (u *upstream) put(payload []byte) {
 	}
 }
 
-// delta is the payload of some version.
+// delta returns the payload of a version.
 func (u *upstream) delta(epoch, version uint64, id uint32) []byte {
 	r := control.Record{ID: id, Name: "x", Enabled: true, Version: version}
 	if u.source == control.Security {
@@ -193,7 +193,7 @@ func (f *fakeFeed) lose(err error) {
 	f.wake()
 }
 
-// beat is a heartbeat.
+// beat sends a heartbeat.
 func (f *fakeFeed) beat() {
 	f.mu.Lock()
 	f.heard = time.Now()
@@ -229,7 +229,7 @@ func (f *fakeFeed) Next(ctx context.Context) ([][]byte, error) {
 	}
 }
 
-// universe is a Sink that keeps the records and checks what it is told.
+// universe is a Sink that keeps the records and checks its calls.
 type universe struct {
 	mu       sync.Mutex
 	records  map[uint32]control.Record
@@ -254,7 +254,7 @@ func (s *universe) Install(_ context.Context, snapshot control.Snapshot) error {
 	return nil
 }
 
-// keyOf makes securities of the rig fit the same map.
+// keyOf maps the rig's securities to keys of the same map.
 func keyOf(r control.Record, _ int) uint32 {
 	if r.ID == 0 {
 		var n uint32
@@ -350,7 +350,7 @@ func (r *rig) wait(want State) {
 	r.t.Fatalf("state %v, want %v: %+v", r.b.Status().State, want, r.b.Status())
 }
 
-// same asserts that the replica is ready and holds what the source holds.
+// same asserts that the replica is ready and holds the same records as the source.
 func (r *rig) same() {
 	r.t.Helper()
 	r.wait(Ready)

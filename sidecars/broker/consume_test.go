@@ -19,8 +19,8 @@ func bookingConsumer() ConsumerConfig {
 		Durable: "trade-processor"}
 }
 
-// consuming runs Consume until the test ends or the returned stop is called; stop
-// waits for it and expects it to end without an error.
+// consuming runs Consume until the test ends or the returned stop is called. stop waits for Consume
+// and expects it to end without an error.
 func consuming(t *testing.T, b *Broker, c ConsumerConfig,
 	fn func(context.Context, []Message) error) (stop func()) {
 	t.Helper()
@@ -77,7 +77,7 @@ func (s *seen) add(batch []Message) {
 	}
 }
 
-// take is a callback that accepts everything.
+// take is a callback that accepts every message.
 func (s *seen) take(_ context.Context, batch []Message) error {
 	s.add(batch)
 	return nil
@@ -121,7 +121,7 @@ func TestConsumeDeliversEverythingInOrderOnce(t *testing.T) {
 		if !slices.IsSorted(s.order) || len(s.order) != 300 {
 			t.Errorf("%d deliveries, want 300 in order", len(s.order))
 		}
-		// The durable remembers: a second Consume gets only what is new, in large batches.
+		// The durable keeps its position: a second Consume gets only new messages, in large batches.
 		var out []Outgoing
 		for n := 301; n <= 1300; n++ {
 			out = append(out, Outgoing{Subject: bookings, Data: payload(n),
@@ -187,7 +187,7 @@ func TestConsumeHandsBackWhatFailed(t *testing.T) {
 	}
 }
 
-// What fn settled itself stays settled when it fails afterwards; the rest comes again.
+// Messages that fn settled stay settled when fn fails afterwards; the others come again.
 func TestConsumeTerminatesMalformedOnes(t *testing.T) {
 	b, _ := external(t)
 	ctx, s := patience(t), newSeen()
@@ -226,7 +226,7 @@ func TestConsumeTerminatesMalformedOnes(t *testing.T) {
 	}
 }
 
-// The process dies with messages in hand: they come again to the next one.
+// The process dies with unacknowledged messages: they come again to the next process.
 func TestConsumeRedeliversWhatWasNotAcknowledged(t *testing.T) {
 	b, srv := external(t)
 	ctx := patience(t)
@@ -270,8 +270,8 @@ func TestConsumeRedeliversWhatWasNotAcknowledged(t *testing.T) {
 	}
 }
 
-// The server restarts, disappears, hangs and is cut off; every message is
-// delivered in the end, and nobody starts the consumer again by hand.
+// The server restarts, disappears, hangs and is cut off. Every message is delivered in the end, and
+// no operator has to restart the consumer.
 func TestConsumeSurvivesTheServer(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -326,8 +326,8 @@ func TestConsumeWaitsForAServerAndLogsThatOnce(t *testing.T) {
 	}
 }
 
-// A consumer that an operator deletes is made again; the durable's memory is
-// lost with it, so messages come again rather than not at all.
+// A consumer that an operator deletes is made again. The durable's position is lost with it, so
+// messages come again rather than not at all.
 func TestConsumeMakesADeletedConsumerAgain(t *testing.T) {
 	b, srv := external(t)
 	ctx, s := patience(t), newSeen()
@@ -371,8 +371,9 @@ func TestConsumeRefusesAConfigurationWithoutNames(t *testing.T) {
 	}
 }
 
-// TestReturnOfTheServerEndsTheRest has a consumer that has failed for long: a change
-// of the connection makes it try now, and soon again. So does whoever waits for Changed.
+// TestReturnOfTheServerEndsTheRest has a consumer that has failed for long. A change of the
+// connection makes it try at once, and soon again. A goroutine that waits for Changed wakes as
+// well.
 func TestReturnOfTheServerEndsTheRest(t *testing.T) {
 	b, srv := external(t)
 	ctx := patience(t)

@@ -57,7 +57,7 @@ func TestSubscribeGetsWhatIsNotified(t *testing.T) {
 		}
 		until(t, ctx, "all heard", func() bool { return len(prices.all()) >= 3 })
 		stop()
-		stop() // once more does no harm
+		stop() // a second call does no harm
 		if err := errors.Join(b.Notify("pricing.AAPL", []byte("4")),
 			b.Notify("other", nil), b.flush(ctx)); err != nil {
 			t.Fatal(err)
@@ -98,7 +98,7 @@ func TestSubscribeBeforeTheServerIsThereAndAfterItWasAway(t *testing.T) {
 	for round := range 3 {
 		srv.Restart()
 		until(t, ctx, "heard", func() bool {
-			// What is sent before the subscription is renewed is lost, which is what core NATS is.
+			// Messages sent before the subscription is renewed are lost, as core NATS allows.
 			return b.Notify("pricing.AAPL", []byte{byte('0' + round)}) == nil && b.flush(ctx) == nil &&
 				slices.Contains(prices.all(), "pricing.AAPL "+string(rune('0'+round)))
 		})
@@ -118,8 +118,7 @@ func TestSubscribeRefusesBadSubjects(t *testing.T) {
 	}
 }
 
-// fn is never called again once stop has returned, not even by a message that
-// had arrived before.
+// fn is never called again once stop has returned, not even for a message that had arrived before.
 func TestSubscribeStopWaitsForTheCallback(t *testing.T) {
 	b := open(t, Options{Dir: t.TempDir()})
 	ctx := patience(t)

@@ -42,8 +42,8 @@ func TestEmbeddedKeepsWhatItAcknowledgedOverARestart(t *testing.T) {
 	holds(t, ctx, open(t, Options{Dir: dir}), last)
 }
 
-// The files are copied while the server runs and is not told: what a killed
-// process leaves. Everything acknowledged before the copy is in it.
+// The files are copied while the server runs, without its knowledge, as a killed process leaves
+// them. The copy holds everything that was acknowledged before it.
 func TestEmbeddedKeepsWhatItAcknowledgedWhenKilled(t *testing.T) {
 	dir, ctx := t.TempDir(), patience(t)
 	b := open(t, Options{Dir: dir})
@@ -62,16 +62,15 @@ func TestEmbeddedKeepsWhatItAcknowledgedWhenKilled(t *testing.T) {
 		}
 		after := open(t, Options{Dir: left})
 		holds(t, ctx, after, last)
-		// Its memory of message ids is back too.
+		// The server has its message ids back too.
 		if ack := put(t, ctx, after, last); !ack.Duplicate {
 			t.Errorf("after the restart a second copy of %d is stored again: %+v", last, ack)
 		}
 	}
 }
 
-// Files are cut, flipped, emptied, replaced by folders and made of garbage. Open
-// always returns, the process lives, and State says how things are; whatever
-// the store is like, calls end.
+// Files are cut, flipped, emptied, replaced by folders and made of garbage. Open always returns,
+// the process survives, and State reports the problem. Whatever the state of the store, calls end.
 func TestEmbeddedSurvivesADamagedStore(t *testing.T) {
 	good, ctx := t.TempDir(), patience(t)
 	b := open(t, Options{Dir: good})
@@ -101,8 +100,8 @@ func TestEmbeddedSurvivesADamagedStore(t *testing.T) {
 		"emptied": func(name string, _ []byte) error { return os.Truncate(name, 0) },
 		"flipped": func(name string, data []byte) error {
 			at := random.IntN(len(data))
-			// The server believes a block's sequences: a high bit more in one, and it takes memory for
-			// all that would be missing. Bytes of text are no high bytes of a sequence.
+			// The server trusts a block's sequences: with one high bit set, it allocates memory for all
+			// messages that seem to be missing. Bytes of text are no high bytes of a sequence.
 			for strings.HasSuffix(name, ".blk") && (data[at] < ' ' || data[at] > '~') {
 				at = random.IntN(len(data))
 			}
@@ -170,8 +169,8 @@ func TestEmbeddedSurvivesADamagedStore(t *testing.T) {
 	t.Logf("%d files x %d damages, all messages there after %d", len(files), len(damages), kept)
 }
 
-// A folder that cannot be used is reported, calls are answered, and the server
-// starts by itself when the obstacle is gone.
+// A folder that cannot be used is reported, calls are answered, and the server starts by itself
+// when the obstacle is gone.
 func TestEmbeddedThatCannotStartSaysSoAndTriesAgain(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "nats")
 	if err := os.WriteFile(dir, []byte("in the way"), 0o600); err != nil {
@@ -203,8 +202,8 @@ func TestEmbeddedThatCannotStartSaysSoAndTriesAgain(t *testing.T) {
 	}
 }
 
-// JetStream shuts itself down when a disk is full; nothing but a restart of the
-// server brings it back, so that is what happens, without losing a message.
+// JetStream shuts itself down when a disk is full, and only a restart of the server brings it back.
+// The Broker restarts the server, without losing a message.
 func TestEmbeddedRestartsJetStreamThatGaveUp(t *testing.T) {
 	b := open(t, Options{Dir: t.TempDir()})
 	ctx := patience(t)
@@ -229,8 +228,8 @@ func TestEmbeddedRestartsJetStreamThatGaveUp(t *testing.T) {
 	}
 }
 
-// The limit was lowered below what is stored: that stays readable, and new
-// messages are refused.
+// The limit is lowered below the stored size: stored messages stay readable, and new messages are
+// refused.
 func TestEmbeddedWithLessSpaceThanItHolds(t *testing.T) {
 	dir, ctx := t.TempDir(), patience(t)
 	b := open(t, Options{Dir: dir})

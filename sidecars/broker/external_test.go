@@ -40,7 +40,7 @@ func TestOpenRefusesWhatIsNoURLAndShowsNoPassword(t *testing.T) {
 	}
 }
 
-// Nobody connects before the first use.
+// The Broker does not connect before the first use.
 func TestExternalConnectsOnFirstUse(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -137,8 +137,8 @@ func TestExternalCredentialsAreUsedAndNeverShown(t *testing.T) {
 	}
 }
 
-// A server that accepts connections and says nothing does not hold up Close,
-// nor a call longer than its context.
+// A server that accepts connections and sends nothing does not delay Close, nor a call beyond its
+// context.
 func TestExternalThatHangsFromTheStart(t *testing.T) {
 	srv := brokertest.External(t)
 	srv.Hang()
@@ -154,8 +154,8 @@ func TestExternalThatHangsFromTheStart(t *testing.T) {
 	}
 }
 
-// A server that stops reading in the middle of a large batch blocks writes; they
-// end soon, and so do the call and Close.
+// A server that stops reading in the middle of a large batch blocks writes. The writes end soon,
+// and so do the call and Close.
 func TestExternalThatStopsReading(t *testing.T) {
 	b, srv := external(t)
 	ctx := patience(t)
@@ -176,7 +176,7 @@ func TestExternalThatStopsReading(t *testing.T) {
 	}
 }
 
-// tls:// means it: a server without TLS gets nothing, least of all a password.
+// With tls:// a server without TLS gets no data, in particular no password.
 func TestExternalWithoutTLSIsRefused(t *testing.T) {
 	srv := brokertest.ExternalWith(t, brokertest.Config{User: "desk", Password: "s3cret"})
 	b := open(t, Options{URL: strings.Replace(srv.URL(), "nats://", "tls://", 1)})

@@ -71,8 +71,8 @@ func TestPublishConditionsAreTheStreams(t *testing.T) {
 	}
 }
 
-// The expected last id is compared with the stream's last message, so it holds
-// when the window has forgotten all ids, and after a restart.
+// The expected last id is compared with the stream's last message, so it also holds after the
+// window has dropped all ids, and after a restart.
 func TestPublishExpectedIDHoldsBeyondTheWindowAndARestart(t *testing.T) {
 	b, srv := external(t)
 	ctx := patience(t)
@@ -95,8 +95,8 @@ func TestPublishExpectedIDHoldsBeyondTheWindowAndARestart(t *testing.T) {
 	}
 }
 
-// A publisher repeats a message after an unknown outcome: whether it learns of
-// the duplicate depends on the condition it gave.
+// A publisher repeats a message after an unknown outcome. The condition it gave decides whether it
+// learns of the duplicate.
 func TestPublishDuplicatesComeBeforeTheLastIDAndAfterTheLastSequence(t *testing.T) {
 	b, _ := external(t)
 	ctx := patience(t)
@@ -138,13 +138,12 @@ func TestPublishEndsWithItsContextWhileTheServerHangs(t *testing.T) {
 		t.Errorf("got %v, want ErrUnavailable, with the deadline in words only", err)
 	}
 	srv.Resume()
-	put(t, ctx, b, 1) // whether or not the first attempt got through in the end
+	put(t, ctx, b, 1) // whether or not the first attempt was stored in the end
 	holds(t, ctx, b, 1)
 }
 
-// The server stores the message, and the connection breaks before its word for
-// that arrives: the publisher does not know, publishes again, and the stream
-// has the message once.
+// The server stores the message, and the connection breaks before the acknowledgement arrives. The
+// publisher does not know the outcome and publishes again, and the stream has the message once.
 func TestPublishKilledBeforeTheAckIsStoredOnce(t *testing.T) {
 	b, srv := external(t)
 	witness := open(t, Options{URL: srv.URL()})
@@ -197,8 +196,8 @@ func TestPublishToAFullServerIsErrFullAndLosesNothing(t *testing.T) {
 	})
 }
 
-// fill publishes until there is no space, and checks that what was acknowledged
-// is there and that refusing goes on without harm.
+// fill publishes until there is no space. It checks that all acknowledged messages are stored and
+// that further refusals do no harm.
 func fill(t *testing.T, b *Broker, s Stream) {
 	ctx := patience(t)
 	ensure(t, ctx, b, s)
@@ -225,8 +224,8 @@ func fill(t *testing.T, b *Broker, s Stream) {
 	}
 }
 
-// A server that was full goes on where it stopped once there is space: the
-// publisher keeps its rows and repeats them.
+// A server that was full continues where it stopped once there is space: the publisher keeps its
+// rows and repeats them.
 func TestPublishGoesOnWhenTheFullServerHasSpace(t *testing.T) {
 	dir := t.TempDir()
 	ctx := patience(t)
@@ -276,9 +275,9 @@ func TestPublishBatchOfNothingIsNothing(t *testing.T) {
 	}
 }
 
-// Thousands of messages in batches, while the connection is cut, the server is
-// muted and restarted, at random: the publisher goes on after what was
-// acknowledged, and the stream has each message once and in order.
+// Thousands of messages are published in batches while, at random, the connection is cut and the
+// server is muted and restarted. The publisher continues after the acknowledged messages, and the
+// stream has each message once and in order.
 func TestPublishBatchKeepsOrderThroughFailures(t *testing.T) {
 	total, batch := size(10_000, 2500), 700
 	seed := rand.Uint64()

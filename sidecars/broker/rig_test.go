@@ -17,7 +17,7 @@ import (
 // TestMain fails the run when a Broker, a server or a proxy leaves a goroutine behind.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// deltas is a stream like those of the control feeds.
+// deltas returns a stream like those of the control feeds.
 func deltas() Stream {
 	return Stream{Name: "SVC_CONTROL_ACCOUNT", Subjects: []string{deltaSubject},
 		Duplicates: 2 * time.Minute}
@@ -25,7 +25,7 @@ func deltas() Stream {
 
 const deltaSubject = "svc.control.account.deltas"
 
-// patience is a context that fails the test instead of letting it hang.
+// patience returns a context that fails the test instead of letting it hang.
 func patience(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
@@ -47,8 +47,8 @@ func until(t testing.TB, ctx context.Context, what string, reached func() bool) 
 	}
 }
 
-// open makes a Broker that is closed before the server and the folder go. It waits for
-// the embedded server, which Open does for two seconds only.
+// open makes a Broker that is closed before the server and the folder are removed. It waits for the
+// embedded server; Open itself waits two seconds only.
 func open(t testing.TB, o Options) *Broker {
 	t.Helper()
 	b := opened(t, o)
@@ -59,7 +59,7 @@ func open(t testing.TB, o Options) *Broker {
 	return b
 }
 
-// opened is a Broker as Open leaves it.
+// opened returns a Broker as Open leaves it.
 func opened(t testing.TB, o Options) *Broker {
 	t.Helper()
 	b, err := Open(o)
@@ -74,7 +74,7 @@ func opened(t testing.TB, o Options) *Broker {
 	return b
 }
 
-// size is how much of something a test does: less with -short.
+// size returns how many repetitions a test does: fewer with -short.
 func size(full, short int) int {
 	if testing.Short() {
 		return short
@@ -82,7 +82,7 @@ func size(full, short int) int {
 	return full
 }
 
-// external is a Broker at a server of its own.
+// external returns a Broker connected to a server of its own.
 func external(t testing.TB) (*Broker, *brokertest.Server) {
 	t.Helper()
 	srv := brokertest.External(t)
@@ -118,8 +118,8 @@ func put(t testing.TB, ctx context.Context, b *Broker, n int) Ack {
 func id(n int) string      { return fmt.Sprintf("account:%d", n) }
 func payload(n int) []byte { return fmt.Appendf(nil, `{"version":%d}`, n) }
 
-// chained are versions from..to, each expecting its predecessor; the first of
-// all expects nothing, so that it can be repeated.
+// chained returns the versions from..to, each of which expects its predecessor. The first version
+// of all expects nothing, so that it can be repeated.
 func chained(from, to int) []Outgoing {
 	var out []Outgoing
 	for n := from; n <= to; n++ {

@@ -45,7 +45,7 @@ func TestEnsureStreamByManyAtOnce(t *testing.T) {
 	}
 }
 
-// An operator made the stream. What breaks a promise is named, the rest is left alone.
+// An operator made the stream. A setting that breaks a promise is named, the others are left alone.
 func TestEnsureStreamNamesTheFieldThatDiffers(t *testing.T) {
 	const window = `"duplicate_window":120000000000`
 	const subject, file = `"subjects":["svc.control.account.deltas"],`, `"storage":"file",`
@@ -151,8 +151,8 @@ func TestMessagesAreReadBySequenceAndFromTheEnd(t *testing.T) {
 	})
 }
 
-// A store that cannot be made is tried again: what is in its way goes away, as the files of a
-// stream that was deleted a moment ago do. The server itself removes this one when it has failed.
+// A store that cannot be made is tried again. The obstacle goes away, as the files of a stream that
+// was deleted a moment ago do. The server itself removes this one after its failure.
 func TestEnsureStreamWaitsForItsPlace(t *testing.T) {
 	b, srv := external(t)
 	ctx := patience(t)

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// calm are heartbeats that a busy machine does not miss: their absence is no news in time.
+// calm returns options with heartbeats that a busy machine does not miss, and so does not detect
+// their absence in time.
 func calm() TailOptions { return TailOptions{Heartbeat: time.Minute} }
 
 func tailing(t *testing.T, ctx context.Context, b *Broker, o TailOptions) *Tail {
@@ -68,8 +69,8 @@ func TestTailDeliversOnlyWhatIsNew(t *testing.T) {
 	})
 }
 
-// What is published after Tail has returned is delivered, without exception,
-// while somebody else publishes all the time: the first message follows LastSequence.
+// Every message published after Tail has returned is delivered while another goroutine publishes
+// all the time: the first message follows LastSequence.
 func TestTailMissesNothingAfterItsCreation(t *testing.T) {
 	both(t, func(t *testing.T, b *Broker) {
 		ctx := patience(t)
@@ -117,8 +118,8 @@ func TestTailMissesNothingAfterItsCreation(t *testing.T) {
 	})
 }
 
-// A snapshot takes its time: nobody calls Next meanwhile, and everything is
-// there afterwards, also when it is more than a batch and long after a request.
+// A snapshot takes its time. Next is not called meanwhile, and every message is there afterwards,
+// also when there are more than a batch, and long after a request.
 func TestTailWaitsForASlowReader(t *testing.T) {
 	b, _ := external(t)
 	ctx := patience(t)
@@ -126,13 +127,13 @@ func TestTailWaitsForASlowReader(t *testing.T) {
 	o := calm()
 	o.BatchMessages = 50
 	tail := tailing(t, ctx, b, o)
-	// as a Next that is less calm
+	// As a Next with more frequent heartbeats does.
 	if err := tail.p.ask(50, 300*time.Millisecond, 20*time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
 	put(t, ctx, b, 1)
 	expect(t, ctx, tail, 1, 1)
-	pause(ctx, 600*time.Millisecond, nil) // the request of now has expired
+	pause(ctx, 600*time.Millisecond, nil) // the current request has expired
 	if _, _, err := b.PublishBatch(ctx, chained(2, 700)); err != nil {
 		t.Fatal(err)
 	}
@@ -151,8 +152,8 @@ func TestTailHeartbeatIsASignOfLife(t *testing.T) {
 	}
 }
 
-// beats follows the heartbeats of two requests. It says false when the machine was so
-// busy that three of them were late.
+// beats follows the heartbeats of two requests. It returns false when the machine was so busy that
+// three of them were late.
 func beats(t *testing.T, ctx context.Context, url string, heartbeat time.Duration) bool {
 	t.Helper()
 	var clock atomic.Int64
@@ -165,7 +166,7 @@ func beats(t *testing.T, ctx context.Context, url string, heartbeat time.Duratio
 	next, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := nextOf(next, tail)
-	// two requests long, and nothing is published
+	// This is the time of two requests, and nothing is published.
 	for second := int64(2_000); second < 2_030; second++ {
 		clock.Store(second)
 		until(t, ctx, "a heartbeat", func() bool {
@@ -191,10 +192,9 @@ func beats(t *testing.T, ctx context.Context, url string, heartbeat time.Duratio
 	return true
 }
 
-// Everything that may make a tail miss messages ends it with ErrDisconnected, and
-// it stays ended.
+// Every event that may make a tail miss messages ends it with ErrDisconnected, and it stays ended.
 func TestTailThatMayHaveMissedSomethingIsDisconnected(t *testing.T) {
-	const quick = 100 * time.Millisecond // where nothing but missing heartbeats tells
+	const quick = 100 * time.Millisecond // for faults that only missing heartbeats reveal
 	tests := []struct {
 		name      string
 		heartbeat time.Duration
@@ -240,9 +240,9 @@ type brokerServer interface {
 	DeleteStream(string)
 }
 
-// The server says that the consumer is gone, and that is enough: the heartbeats
-// are so far apart that their absence would not be noticed in time. It is deleted
-// before the first request, which nobody answers, or while one waits.
+// The server reports that the consumer is gone, and that is enough: the heartbeats are so far apart
+// that their absence would not be noticed in time. The consumer is deleted before the first
+// request, which gets no answer, or while a request waits.
 func TestTailBelievesTheServerThatTheConsumerIsGone(t *testing.T) {
 	for _, waiting := range []bool{false, true} {
 		b, srv := external(t)
@@ -260,8 +260,8 @@ func TestTailBelievesTheServerThatTheConsumerIsGone(t *testing.T) {
 	}
 }
 
-// Somebody deletes a message before the tail gets it: what comes before the
-// hole is delivered, then the hole is reported.
+// Another client deletes a message before the tail gets it: the messages before the hole are
+// delivered, then the hole is reported.
 func TestTailReportsAHoleInTheStream(t *testing.T) {
 	b, srv := external(t)
 	ctx := patience(t)
@@ -344,7 +344,7 @@ func TestTailLeavesNoConsumerBehind(t *testing.T) {
 	}
 }
 
-// nextOf calls Next beside the test and gives its error, once.
+// nextOf calls Next in a separate goroutine and returns a channel for its error.
 func nextOf(ctx context.Context, tail *Tail) <-chan error {
 	ended := make(chan error, 1)
 	go func() {

@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// canonical is an independent RFC 8785 writer for what JSON objects of this
-// package hold: it goes through maps and sorts, and escapes by the table of the RFC.
+// canonical is an independent RFC 8785 writer for the JSON objects of this package. It sorts the
+// members of maps, and escapes by the table of the RFC.
 func canonical(v any) string {
 	switch v := v.(type) {
 	case map[string]any:
@@ -73,7 +73,7 @@ func members(t *testing.T, text []byte) map[string]any {
 var names = []string{"Plain", "Ünïcødé ☃ 😀", `quote " and \ slash /`, "", "<a href='x'>&</a>",
 	"line\u2028separator", "D'Arcy  & Sons"}
 
-// randomSnapshot is a snapshot of n records in order.
+// randomSnapshot returns a snapshot of n records in order.
 func randomSnapshot(rng *rand.Rand, s Source, n int) Snapshot {
 	snap := Snapshot{Source: s, Epoch: 1 + rng.Uint64N(MaxEpoch),
 		Watermark: uint64(n) + rng.Uint64N(1000)}

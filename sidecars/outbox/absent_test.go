@@ -22,7 +22,7 @@ import (
 	"posttrade/sidecars/store/storetest"
 )
 
-// logged is a log that a test can read while it is written.
+// logged is a log that a test can read while it is being written.
 type logged struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -40,9 +40,9 @@ func (l *logged) count(what string) int {
 	return strings.Count(l.text.String(), what)
 }
 
-// NATS is absent when the program starts: changes are committed all the same, the
-// metrics tell how many wait and for how long, the log says so once, and all of
-// it goes out in order when the server comes.
+// NATS is absent when the program starts. Changes are committed all the same, the metrics show how
+// many wait and for how long, and the log says so once. All changes are published in order when the
+// server comes.
 func TestBrokerAbsentAtTheStart(t *testing.T) {
 	n := size(300, 60)
 	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
@@ -81,8 +81,8 @@ func TestBrokerAbsentAtTheStart(t *testing.T) {
 	})
 }
 
-// The server hangs: no call of ours waits longer than it may, nothing is lost, and
-// what the server took while it was not heard is not published a second time.
+// The server hangs. No call waits longer than its limit, nothing is lost, and messages that the
+// server took while its answers were held back are not published a second time.
 func TestBrokerHangs(t *testing.T) {
 	hangs := map[string]func(*brokertest.Server){
 		"deaf and mute":    (*brokertest.Server).Hang,
@@ -101,7 +101,7 @@ func TestBrokerHangs(t *testing.T) {
 				if n != 0 || !errors.Is(err, broker.ErrUnavailable) {
 					t.Errorf("published %d, %v", n, err)
 				}
-				// its own, not the broker's
+				// The deadline of the rig must end the call, not the broker's own.
 				if err != nil && !strings.Contains(err.Error(), context.DeadlineExceeded.Error()) {
 					t.Errorf("waited longer than it may: %v", err)
 				}
@@ -126,7 +126,7 @@ func TestBrokerHangs(t *testing.T) {
 	}
 }
 
-// overheard is a stream that says when a Publish begins, and how the last one ended.
+// overheard is a stream that reports when a Publish begins, and how the last one ended.
 type overheard struct {
 	*natsStream
 	begun chan struct{}
@@ -139,8 +139,8 @@ func (o *overheard) Publish(ctx context.Context, messages []Outgoing) (acks []Ac
 	return acks, o.ended
 }
 
-// Run ends when it is told to, also from the middle of a call that hangs: the call
-// ends with its context, not when the broker's own patience does.
+// Run ends when its context ends, also in the middle of a call that hangs: the call ends with its
+// context, not at the broker's own timeout.
 func TestRunEndsWhileTheBrokerHangs(t *testing.T) {
 	srv := brokertest.External(t)
 	r := newRig(t, storetest.Open(t, store.SQLite), openBroker(t, broker.Options{URL: srv.URL()}))
@@ -174,7 +174,7 @@ func TestBrokerRestartsUnderWay(t *testing.T) {
 	})
 }
 
-// A full stream refuses: rows stay, in order, and go out as space is made.
+// A full stream refuses: rows stay, in order, and are published as space is made.
 func TestFullStream(t *testing.T) {
 	elsewhere(t, func(t *testing.T, r *rig, srv *brokertest.Server) {
 		r.stream.config.MaxMessages = 10
@@ -223,8 +223,8 @@ func TestFullStore(t *testing.T) {
 	})
 }
 
-// Files of the embedded server are damaged while it is down. Whatever it makes of
-// them, rows wait or are on the stream, in order, and a replica gets everything.
+// Files of the embedded server are damaged while it is down. Whatever the server makes of them,
+// rows wait or are on the stream, in order, and a replica gets every change.
 func TestDamagedFilesOfTheStream(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -238,8 +238,8 @@ func TestDamagedFilesOfTheStream(t *testing.T) {
 		"gone":    func(name string, _ []byte) error { return os.Remove(name) },
 		"flipped": func(name string, data []byte) error {
 			at := random.IntN(len(data))
-			// The server believes a block's sequences: a high bit more in one, and it takes memory for
-			// all that would be missing. Bytes of text are no high bytes of a sequence.
+			// The server trusts a block's sequences: with one high bit set, it allocates memory for all
+			// messages that seem to be missing. Bytes of text are no high bytes of a sequence.
 			for strings.HasSuffix(name, ".blk") && (data[at] < ' ' || data[at] > '~') {
 				at = random.IntN(len(data))
 			}
@@ -283,7 +283,7 @@ func TestDamagedFilesOfTheStream(t *testing.T) {
 	})
 }
 
-// blocks are the files that hold the stream's messages and their index.
+// blocks returns the files that hold the stream's messages and their index.
 func blocks(t *testing.T, dir string) (files []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
@@ -300,8 +300,8 @@ func blocks(t *testing.T, dir string) (files []string) {
 	return files
 }
 
-// heals runs a publisher over a damaged stream, which is to end with the last
-// version, and have what it has in order; it says what was found.
+// heals runs a publisher over a damaged stream. The stream must end with the last version and be in
+// order. heals returns what was found.
 func (r *rig) heals(what string) string {
 	r.t.Helper()
 	had := len(r.versions())
@@ -326,7 +326,7 @@ func (r *rig) heals(what string) string {
 	return "lost in the middle"
 }
 
-// The broker's return ends the wait for the next try, however long that would be.
+// The broker's return ends the wait for the next attempt, however long that wait is.
 func TestBrokersReturnEndsTheWait(t *testing.T) {
 	srv := brokertest.ExternalWith(t, brokertest.Config{Stopped: true})
 	b := openBroker(t, broker.Options{URL: srv.URL()})
@@ -350,7 +350,7 @@ func TestBrokersReturnEndsTheWait(t *testing.T) {
 	}
 }
 
-// counted is a stream that counts how often it was looked for.
+// counted is a stream that counts the attempts to reach it.
 type counted struct {
 	*natsStream
 	tries *atomic.Int64

@@ -22,7 +22,7 @@ func elsewhere(t *testing.T, test func(t *testing.T, r *rig, srv *brokertest.Ser
 	})
 }
 
-// put publishes a message of somebody else's.
+// put publishes a message of another writer.
 func (r *rig) put(msgID, data string) {
 	r.t.Helper()
 	_, err := r.stream.broker.Publish(r.t.Context(), account.Subject(), []byte(data),
@@ -70,7 +70,7 @@ func TestLostStreamIsPublishedAgain(t *testing.T) {
 		}
 		r.step()
 		r.has(span(1, uint64(n)+1))
-		srv.DeleteStream(account.Stream()) // somebody made it anew
+		srv.DeleteStream(account.Stream()) // another client made it anew
 		if err := r.stream.Ensure(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -86,8 +86,8 @@ func TestLostStreamIsPublishedAgain(t *testing.T) {
 	})
 }
 
-// An emptied stream goes on with its sequences, and remembers the ids of what it
-// has dropped for as long as its window lasts: until then it calls versions duplicates.
+// An emptied stream continues with its sequences, and keeps the ids of dropped messages as long as
+// its window lasts. Until then it treats those versions as duplicates.
 func TestPurgedStreamIsPublishedAgainAfterTheWindow(t *testing.T) {
 	elsewhere(t, func(t *testing.T, r *rig, srv *brokertest.Server) {
 		r.upsert(20)
@@ -110,8 +110,8 @@ func TestPurgedStreamIsPublishedAgainAfterTheWindow(t *testing.T) {
 	})
 }
 
-// purgedWithin publishes all, empties the stream and publishes once more. It says
-// whether that was done within the window, in which case nothing may have been taken.
+// purgedWithin publishes all, empties the stream and publishes once more. It reports whether that
+// was done within the window, in which case no row may count as published.
 func (r *rig) purgedWithin(srv *brokertest.Server, window time.Duration) bool {
 	r.t.Helper()
 	r.stream.config.Duplicates = window
@@ -131,12 +131,12 @@ func (r *rig) purgedWithin(srv *brokertest.Server, window time.Duration) bool {
 	return true
 }
 
-// The last message alone is gone: the one before it is the end, not an empty stream.
+// Only the last message is gone: the one before it is the end, and the stream is not empty.
 func TestDeletedLastMessageIsPublishedAgain(t *testing.T) {
 	elsewhere(t, func(t *testing.T, r *rig, srv *brokertest.Server) {
 		r.upsert(10)
 		r.step()
-		srv.Restart() // its memory of ids goes with the message
+		srv.Restart() // its ids are lost with the message
 		until(t, "connected", func() bool { return r.stream.Ensure(t.Context()) == nil })
 		srv.DeleteMessage(account.Stream(), 10)
 		srv.Restart()
@@ -174,7 +174,7 @@ func TestTruncatedStreamGetsItsEndBack(t *testing.T) {
 	})
 }
 
-// Acknowledged, and then the process died before the mark: nothing goes out twice.
+// A row was acknowledged, and the process died before the mark: nothing is published twice.
 func TestAcknowledgedRowsAreMarkedNotRepeated(t *testing.T) {
 	both(t, func(t *testing.T, db *store.DB, b *broker.Broker) {
 		r := newRig(t, db, b)
@@ -213,7 +213,7 @@ func TestMessagesOfOthersAreAnAlarmAndNoMore(t *testing.T) {
 		if r.b.Alarms() != 1 || r.b.Alarm() != "" || r.b.Foreign() != 3 {
 			t.Errorf("%d alarms, %q, %d messages", r.b.Alarms(), r.b.Alarm(), r.b.Foreign())
 		}
-		r.put("zzz", "again") // and while nothing of ours follows
+		r.put("zzz", "again") // and while no message of ours follows
 		for range 3 {
 			r.fresh()
 			r.step()
@@ -233,8 +233,8 @@ func TestMessagesOfOthersAreAnAlarmAndNoMore(t *testing.T) {
 	})
 }
 
-// The server is started again after its window: it remembers no ids. What it has
-// last is still what we expect.
+// The server is restarted after its window: it has no ids. Its last message is still the expected
+// one.
 func TestServerThatHasForgottenItsIDs(t *testing.T) {
 	elsewhere(t, func(t *testing.T, r *rig, srv *brokertest.Server) {
 		r.stream.config.Duplicates = 100 * time.Millisecond
@@ -258,8 +258,8 @@ func TestServerThatHasForgottenItsIDs(t *testing.T) {
 	})
 }
 
-// A message lost in the middle of those that are not marked cannot be put back:
-// it is said, and publishing goes on.
+// A message lost in the middle of the unmarked ones cannot be put back. An alarm reports that, and
+// publishing continues.
 func TestHoleAmongAcknowledgedRows(t *testing.T) {
 	elsewhere(t, func(t *testing.T, r *rig, srv *brokertest.Server) {
 		r.upsert(2)
@@ -286,7 +286,7 @@ func TestHoleAmongAcknowledgedRows(t *testing.T) {
 	})
 }
 
-// Two publishers of one source, as in a hand-over: the stream itself keeps order.
+// Two publishers of one source, as in a hand-over: the stream itself enforces the order.
 func TestTwoPublishersDoNotDouble(t *testing.T) {
 	both(t, func(t *testing.T, db *store.DB, b *broker.Broker) {
 		r := newRig(t, db, b)
@@ -305,7 +305,7 @@ func TestTwoPublishersDoNotDouble(t *testing.T) {
 	})
 }
 
-// meddled is a stream at whose end somebody works while it is asked for.
+// meddled is a stream that another writer changes while its end is being read.
 type meddled struct {
 	*natsStream
 	before, after func()
@@ -318,8 +318,8 @@ func (m *meddled) Last(ctx context.Context) (Message, uint64, bool, error) {
 	return last, sequence, found, err
 }
 
-// In a hand-over the one before publishes and marks while the new one compares:
-// that is neither a lost stream nor a foreign one.
+// In a hand-over the old publisher publishes and marks while the new one compares: Compare takes
+// the stream neither for a lost nor for a foreign one.
 func TestCompareWhileAnotherPublishes(t *testing.T) {
 	both(t, func(t *testing.T, db *store.DB, b *broker.Broker) {
 		r := newRig(t, db, b)
@@ -337,7 +337,7 @@ func TestCompareWhileAnotherPublishes(t *testing.T) {
 			r.b = New(Options{Source: account, DB: db, Stream: m,
 				Logger: slog.New(slog.NewTextHandler(&log, nil))})
 			r.upsert(1)
-			_, _ = r.b.Step(t.Context()) // it may meet the other's messages
+			_, _ = r.b.Step(t.Context()) // it may meet the other publisher's messages
 			m.before, m.after = func() {}, func() {}
 			r.drain()
 			if r.b.Alarms() != 0 || log.count("lost") != 0 {

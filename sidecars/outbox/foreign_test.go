@@ -16,22 +16,22 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// byAnother is a message of another hand: what it says, and under which id.
+// byAnother is a message of another writer: its content, and its id.
 type byAnother struct {
 	name string
 	id   func(version uint64) string
 	data func(r *rig, epoch, version uint64) []byte
 }
 
-// deltaOf is a delta as the source might write it.
+// deltaOf returns a delta as the source could write it.
 func deltaOf(epoch, version uint64, name string) []byte {
 	d := control.Delta{Source: account, Epoch: epoch, Version: version,
 		Record: control.Record{ID: 5, Name: name, Enabled: true, Version: version}}
 	return d.AppendJSON(nil)
 }
 
-// otherHands are messages of every kind that a source has not written, given the
-// version that it has come to.
+// otherHands returns messages of every kind that the source has not written, given the source's
+// last version.
 func otherHands() (all []byAnother) {
 	none := func(uint64) string { return "" }
 	of := func(by int64) func(uint64) string {
@@ -66,7 +66,7 @@ func otherHands() (all []byAnother) {
 	}
 }
 
-// hand puts a message on the stream, n times under other ids if it has one.
+// hand puts the message on the stream under its id.
 func (r *rig) hand(by *byAnother, epoch uint64) {
 	r.t.Helper()
 	id := by.id(uint64(r.n))
@@ -82,7 +82,7 @@ func (r *rig) epoch() uint64 {
 	return s.Epoch
 }
 
-// ours are the versions of the source's own messages on the stream, in its order.
+// ours returns the versions of the source's own messages on the stream, in stream order.
 func (r *rig) ours() (all []uint64) {
 	r.t.Helper()
 	for _, m := range r.messages() {
@@ -97,8 +97,8 @@ func (r *rig) ours() (all []uint64) {
 	return all
 }
 
-// Whatever another hand writes, no replica judges it: it stays ready, nothing waits
-// for a change of the source's, and changes that follow arrive in order.
+// Whatever another writer publishes, no replica judges it. The replica stays ready, nothing waits
+// for a change of the source, and later changes arrive in order.
 func TestMessagesOfOtherHandsNeverReachTheReplica(t *testing.T) {
 	elsewhere(t, func(t *testing.T, r *rig, _ *brokertest.Server) {
 		r.s = accounts.New(source.Options{DB: r.db, Changed: func() { r.b.Wake() }})
@@ -113,14 +113,14 @@ func TestMessagesOfOtherHandsNeverReachTheReplica(t *testing.T) {
 		r.converges(replica, u)
 		epoch, met := r.epoch(), uint64(0)
 		for _, by := range otherHands() {
-			for range 3 { // several in a row, and none more under an id that is used
+			for range 3 { // several in a row, and no second one under an id that is used
 				r.hand(&by, epoch)
 			}
 			if met += 3; by.id(uint64(r.n)) != "" {
 				met -= 2
 			}
 			until(t, by.name+" is counted", func() bool { return r.b.Foreign() == met })
-			r.upsert(3) // at once behind it, the first under the id that was used
+			r.upsert(3) // directly behind it, the first under the id that was used
 			r.converges(replica, u)
 		}
 		if s := replica.Status(); len(s.Quarantines) != 0 || s.Applied != uint64(3*len(otherHands())) {
@@ -136,7 +136,7 @@ func TestMessagesOfOtherHandsNeverReachTheReplica(t *testing.T) {
 	})
 }
 
-// The same while everything is down: the start passes over it, and needs no change.
+// The same while every process is down: the start skips those messages, and needs no change.
 func TestMessagesOfOtherHandsWhileEverythingIsDown(t *testing.T) {
 	elsewhere(t, func(t *testing.T, r *rig, _ *brokertest.Server) {
 		r.upsert(10)
@@ -168,8 +168,8 @@ func TestMessagesOfOtherHandsWhileEverythingIsDown(t *testing.T) {
 	})
 }
 
-// What the source has published, again by another hand when the stream has forgotten
-// the ids: its own words, but not its own message.
+// Another writer publishes copies of the source's messages again when the stream has dropped the
+// ids: the content is the source's, the message is not.
 func TestCopiesOfOwnMessages(t *testing.T) {
 	elsewhere(t, func(t *testing.T, r *rig, srv *brokertest.Server) {
 		r.stream.config.Duplicates = 100 * time.Millisecond
@@ -201,8 +201,8 @@ func TestCopiesOfOwnMessages(t *testing.T) {
 	})
 }
 
-// What the build before has published carries no signature, and is the source's by
-// its bytes and its id. Its database has no key either.
+// Messages of the previous build carry no signature. Their bytes and their id identify them as the
+// source's. The database of that build has no key either.
 func TestStreamOfTheBuildBefore(t *testing.T) {
 	both(t, func(t *testing.T, db *store.DB, b *broker.Broker) {
 		r := newRig(t, db, b)
@@ -241,8 +241,8 @@ func TestStreamOfTheBuildBefore(t *testing.T) {
 	})
 }
 
-// A quarantine makes the publisher look at the stream, although nothing waits: what
-// the stream has lost is there again without a change of the source's.
+// A quarantine makes the publisher check the stream, although no row waits. Messages that the
+// stream has lost are published again without a change of the source.
 func TestDoubtMakesThePublisherLook(t *testing.T) {
 	elsewhere(t, func(t *testing.T, r *rig, srv *brokertest.Server) {
 		r.b = New(Options{Source: account, DB: r.db, Stream: r.stream, Poll: 24 * time.Hour})
@@ -258,7 +258,7 @@ func TestDoubtMakesThePublisherLook(t *testing.T) {
 	})
 }
 
-// flooded is a stream on which another hand writes before each of our publications.
+// flooded is a stream on which another writer publishes before each of our publications.
 type flooded struct {
 	*natsStream
 	put func()
@@ -269,7 +269,7 @@ func (f *flooded) Publish(ctx context.Context, messages []Outgoing) ([]Ack, erro
 	return f.natsStream.Publish(ctx, messages)
 }
 
-// Another hand that is always faster holds nothing up for good.
+// Another writer that is always faster does not block the source for good.
 func TestAnotherHandThatIsAlwaysFaster(t *testing.T) {
 	elsewhere(t, func(t *testing.T, r *rig, _ *brokertest.Server) {
 		stream := &flooded{r.stream, func() { r.put("", "x") }}
@@ -288,8 +288,8 @@ func TestAnotherHandThatIsAlwaysFaster(t *testing.T) {
 	})
 }
 
-// A message that the source has signed and the outbox does not know is its own word,
-// of a history that was lost: that is still judged, and no publication hides it.
+// A message that the source has signed and that the outbox does not have belongs to a lost history
+// of the source. It is still judged, and no publication hides it.
 func TestForgottenMessageIsNoForeignOne(t *testing.T) {
 	both(t, func(t *testing.T, db *store.DB, b *broker.Broker) {
 		r := newRig(t, db, b)

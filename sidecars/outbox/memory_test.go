@@ -12,7 +12,7 @@ import (
 	"posttrade/sidecars/store/storetest"
 )
 
-// memory is a stream in memory that judges as a real one does.
+// memory is a stream in memory that applies the conditions of a real one.
 type memory struct{ messages []Message }
 
 func (m *memory) Ensure(context.Context) error { return nil }

@@ -14,9 +14,9 @@ import (
 	"posttrade/sidecars/store/storetest"
 )
 
-// From upsert to replica through everything there is: many changes, the server
-// restarted twice in the middle, connections cut; at the end the replica equals
-// the table, and it never applied a version out of order.
+// The whole path from upsert to replica: many changes, the server restarted twice in the middle,
+// connections cut. At the end the replica equals the table, and it never applied a version out of
+// order.
 func TestEveryChangeReachesTheReplica(t *testing.T) {
 	seed, changes := rand.Uint64(), size(1000, 300)
 	t.Logf("seed %d", seed)
@@ -48,7 +48,7 @@ func TestEveryChangeReachesTheReplica(t *testing.T) {
 		stop()
 		r.has(span(1, uint64(changes)))
 		s := replica.Status()
-		for reason, n := range s.Quarantines { // what a restart is allowed to cost
+		for reason, n := range s.Quarantines { // the reasons that a restart may cause
 			if reason != bootstrap.Disconnected && n > 0 {
 				t.Errorf("%d quarantines for %s: %s", n, reason, s.Detail)
 			}
@@ -58,12 +58,12 @@ func TestEveryChangeReachesTheReplica(t *testing.T) {
 	})
 }
 
-// Disabled and enabled: the replica is told at once, not at the publisher's next look,
-// and its universe is never between two changes.
+// An account is disabled and enabled. The replica gets that at once, not at the publisher's next
+// poll, and its universe is never between two changes.
 func TestDisabledAccountIsKnownSoon(t *testing.T) {
 	both(t, func(t *testing.T, db *store.DB, b *broker.Broker) {
 		r := newRig(t, db, b)
-		// Wake alone makes it look
+		// Only Wake makes it look.
 		r.b = New(Options{Source: account, DB: db, Stream: r.stream, Poll: 24 * time.Hour})
 		r.s = accounts.New(source.Options{DB: db, Changed: r.b.Wake})
 		r.upsert(20)
@@ -87,8 +87,8 @@ func TestDisabledAccountIsKnownSoon(t *testing.T) {
 	})
 }
 
-// Deltas that were committed before the snapshot and published after it are
-// skipped, without a quarantine.
+// Deltas that were committed before the snapshot and published after it are skipped, without a
+// quarantine.
 func TestLateDeltasAreNoFault(t *testing.T) {
 	late := size(300, 60)
 	both(t, func(t *testing.T, db *store.DB, b *broker.Broker) {
@@ -108,7 +108,7 @@ func TestLateDeltasAreNoFault(t *testing.T) {
 	})
 }
 
-// A replica that started first, with neither stream nor records.
+// A replica starts first, when there is neither a stream nor a record.
 func TestReplicaMayBeFirst(t *testing.T) {
 	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
 		srv := brokertest.ExternalWith(t, brokertest.Config{Stopped: true})
@@ -126,8 +126,8 @@ func TestReplicaMayBeFirst(t *testing.T) {
 	})
 }
 
-// A full stream is silent and beats: beside its publisher the replica knows that
-// what it has is old, and takes the changes from snapshots until there is space.
+// A full stream is silent and sends heartbeats. Beside its publisher the replica knows that its
+// records are old, and takes the changes from snapshots until there is space.
 func TestFullStreamRevokesReadiness(t *testing.T) {
 	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
 		r := newRig(t, db, openBroker(t, broker.Options{Dir: t.TempDir()}))

@@ -13,7 +13,7 @@ import (
 	"posttrade/sidecars/control"
 )
 
-// feed is a Tail as a replica reads it.
+// feed is a Tail in the form that a replica reads.
 type feed struct {
 	*broker.Tail
 	own     *Outbox
@@ -44,7 +44,7 @@ func (f *feed) Next(ctx context.Context) ([][]byte, error) {
 	return payloads, err
 }
 
-// universe is where a replica's records go.
+// universe holds a replica's records.
 type universe struct {
 	mu      sync.Mutex
 	records map[uint32]control.Record
@@ -76,7 +76,7 @@ func (u *universe) Apply(_ context.Context, deltas []control.Delta) error {
 
 func (u *universe) SetState(bootstrap.State, uint64, uint64, uint64, bootstrap.Reason) {}
 
-// holds reports whether the replica has exactly what a snapshot says.
+// holds reports whether the replica has exactly the records of a snapshot.
 func (u *universe) holds(s *control.Snapshot) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -90,10 +90,10 @@ func (u *universe) holds(s *control.Snapshot) bool {
 // replica follows the rig's source over the stream, until the test ends.
 func (r *rig) replica(behind bool) (*bootstrap.Bootstrap, *universe) {
 	u := &universe{}
-	// A machine that is busy elsewhere is no lost connection.
+	// A busy machine must not look like a lost connection.
 	heartbeat, silence := 30*time.Second, 5*time.Minute
 	if behind {
-		heartbeat, silence = time.Second, 4*time.Second // it is asked every second
+		heartbeat, silence = time.Second, 4*time.Second // the publisher is asked every second
 	}
 	b, publisher := r.stream.broker, r.b
 	o := bootstrap.Options{

@@ -18,7 +18,7 @@ import (
 	"posttrade/sidecars/store/storetest"
 )
 
-// forget takes the database back to a version, as a backup of that time would.
+// forget takes the database back to a version, as a restored backup does.
 func (r *rig) forget(version int) {
 	r.t.Helper()
 	for _, edit := range []string{
@@ -30,7 +30,7 @@ func (r *rig) forget(version int) {
 	}
 }
 
-// notReady watches a replica go through several rounds and stay out, for one reason.
+// notReady checks that a replica stays out through several rounds, for one given reason.
 func notReady(t *testing.T, replica *bootstrap.Bootstrap, reason bootstrap.Reason) {
 	t.Helper()
 	until(t, "several quarantines", func() bool {
@@ -42,8 +42,9 @@ func notReady(t *testing.T, replica *bootstrap.Bootstrap, reason bootstrap.Reaso
 	})
 }
 
-// The database is older than the stream: noticed, nothing goes out, no replica
-// becomes ready, not even after it has overtaken the stream; a new epoch heals all.
+// The database is older than the stream. That is noticed, nothing is published, and no replica
+// becomes ready, not even after the database has overtaken the stream. A new epoch repairs all of
+// it.
 func TestRestoredDatabaseIsNoticedAndHealedByAnEpoch(t *testing.T) {
 	for _, overtake := range []int{0, 10, 60} {
 		t.Run(fmt.Sprint("changes since the restore ", overtake), func(t *testing.T) {
@@ -55,8 +56,8 @@ func TestRestoredDatabaseIsNoticedAndHealedByAnEpoch(t *testing.T) {
 				r.fresh()
 				r.upsert(overtake)
 				r.refuses()
-				// When the record of the stream's last change has been changed once more, the
-				// snapshot shows nothing: then it takes the publisher's word.
+				// When the record of the stream's last change has been changed once more, the snapshot does not
+				// show the fault: then the publisher reports it.
 				hidden, reason := overtake == 60, bootstrap.VersionRegression
 				if hidden {
 					reason = bootstrap.Disconnected
@@ -88,7 +89,7 @@ func TestRestoredDatabaseIsNoticedAndHealedByAnEpoch(t *testing.T) {
 	}
 }
 
-// refusesStill asserts that the alarm stands and is not raised again.
+// refusesStill asserts that the alarm persists and is not raised again.
 func (r *rig) refusesStill() {
 	r.t.Helper()
 	alarms := r.b.Alarms()
@@ -100,7 +101,7 @@ func (r *rig) refusesStill() {
 	}
 }
 
-// The file itself: an older copy of posttrade.db is put back.
+// An older copy of the file posttrade.db itself is put back.
 func TestOlderFileOfTheDatabase(t *testing.T) {
 	dir := t.TempDir()
 	open := func() *store.DB {
@@ -130,7 +131,7 @@ func TestOlderFileOfTheDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"posttrade.db", "posttrade.db-wal", "posttrade.db-shm"} {
-		_ = os.Remove(filepath.Join(dir, name)) // the last two are there only after a crash
+		_ = os.Remove(filepath.Join(dir, name)) // the last two exist only after a crash
 	}
 	if err := os.CopyFS(dir, os.DirFS(backup)); err != nil {
 		t.Fatal(err)
@@ -143,7 +144,7 @@ func TestOlderFileOfTheDatabase(t *testing.T) {
 	if got, want := r.versions(), append(span(1, 50), 51); !slices.Equal(got, want) {
 		t.Fatalf("the stream has %v", got)
 	}
-	// The stream is lost as well: only what the new epoch has said goes out again.
+	// The stream is lost as well: only the changes of the new epoch are published again.
 	r.upsert(3)
 	r.stream.broker = openBroker(t, broker.Options{Dir: t.TempDir()})
 	r.fresh()
@@ -183,8 +184,8 @@ func TestNewTablesBesideAnOldStream(t *testing.T) {
 	}
 }
 
-// Rows that wait are removed by hand: what follows them is not published as if
-// nothing were missing.
+// Waiting rows are removed by hand. The rows behind them are not published as if nothing were
+// missing.
 func TestRowsRemovedFromTheQueueAreNoticed(t *testing.T) {
 	for _, edit := range []string{
 		"delete from outbox where version = 13",
@@ -213,8 +214,7 @@ func TestRowsRemovedFromTheQueueAreNoticed(t *testing.T) {
 	}
 }
 
-// A mark taken away by hand, and nothing else: the stream has the row, and it is
-// marked again.
+// A mark is removed by hand, and nothing else: the stream has the row, and it is marked again.
 func TestMarksRemovedByHandComeBack(t *testing.T) {
 	both(t, func(t *testing.T, db *store.DB, b *broker.Broker) {
 		r := newRig(t, db, b)
@@ -229,7 +229,7 @@ func TestMarksRemovedByHandComeBack(t *testing.T) {
 	})
 }
 
-// An epoch out of caution, with nothing wrong, while a replica follows.
+// An epoch is bumped as a precaution, with no fault, while a replica follows.
 func TestEpochWhileAReplicaFollows(t *testing.T) {
 	both(t, func(t *testing.T, db *store.DB, b *broker.Broker) {
 		r := newRig(t, db, b)
@@ -257,7 +257,7 @@ func TestEpochWhileAReplicaFollows(t *testing.T) {
 	})
 }
 
-// What an operator gives to BumpEpoch is checked, and an empty table bumps too.
+// The arguments of BumpEpoch are checked, and an empty table can be bumped too.
 func TestBumpEpochOfAnEmptyTable(t *testing.T) {
 	both(t, func(t *testing.T, db *store.DB, b *broker.Broker) {
 		r := newRig(t, db, b)
@@ -291,7 +291,7 @@ func TestBumpEpochOfAnEmptyTable(t *testing.T) {
 	})
 }
 
-// The epoch is above the stream's, whatever the clock says.
+// The epoch is above the stream's, whatever the clock shows.
 func TestEpochIsAboveTheStreams(t *testing.T) {
 	srv := brokertest.External(t)
 	b := openBroker(t, broker.Options{URL: srv.URL()})
@@ -317,7 +317,7 @@ func TestEpochIsAboveTheStreams(t *testing.T) {
 	}
 }
 
-// Behind counts what a replica has not got, not what merely waits.
+// Behind reports changes that a replica lacks, not all that wait.
 func TestBehindIsWhatAReplicaLacks(t *testing.T) {
 	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
 		now := time.Now()

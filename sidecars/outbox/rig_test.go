@@ -60,12 +60,12 @@ func (s *natsStream) Last(ctx context.Context) (m Message, sequence uint64, foun
 	if err != nil || info.Messages == 0 {
 		return m, info.LastSeq, false, err
 	}
-	// the subject: ">" is only the last sequence
+	// The subject is needed: with ">" the server only takes the last sequence.
 	last, err := s.broker.LastMessage(ctx, s.config.Name, account.Subject())
 	if err == nil {
 		return messageOf(&last), max(info.LastSeq, last.Sequence), true, nil
 	}
-	// From damaged files it counts messages that it does not find by their subject.
+	// After damage to its files the server counts messages that it does not find by their subject.
 	for at := info.LastSeq; errors.Is(err, broker.ErrNotFound) && at >= max(info.FirstSeq, 1); at-- {
 		if m, found, failed := s.At(ctx, at); found || failed != nil {
 			return m, info.LastSeq, found, failed
@@ -113,8 +113,8 @@ func (s *natsStream) Publish(ctx context.Context, messages []Outgoing) ([]Ack, e
 	return acks, err
 }
 
-// running makes a Broker and waits until its embedded server, if that is the one,
-// runs: Open itself goes on without after two seconds.
+// running makes a Broker and waits until its embedded server, if it has one, runs: Open itself
+// returns after two seconds without it.
 func running(t *testing.T, o broker.Options) *broker.Broker {
 	t.Helper()
 	b, err := broker.Open(o)
@@ -128,7 +128,7 @@ func running(t *testing.T, o broker.Options) *broker.Broker {
 	return b
 }
 
-// openBroker is a running Broker that is closed with the test.
+// openBroker returns a running Broker that is closed with the test.
 func openBroker(t *testing.T, o broker.Options) *broker.Broker {
 	t.Helper()
 	b := running(t, o)
@@ -156,7 +156,7 @@ func newRig(t *testing.T, db *store.DB, b *broker.Broker) *rig {
 	return r
 }
 
-// fresh is a publisher that knows nothing, as after a restart.
+// fresh makes a publisher without knowledge of the stream, as after a restart.
 func (r *rig) fresh() {
 	r.b = New(Options{Source: account, DB: r.db, Stream: r.stream, Poll: 5 * time.Millisecond})
 }
@@ -174,7 +174,7 @@ func (r *rig) upsert(n int) {
 	}
 }
 
-// step publishes what waits, and fails on any error.
+// step publishes all waiting rows, and fails on any error.
 func (r *rig) step() {
 	r.t.Helper()
 	for {
@@ -188,8 +188,8 @@ func (r *rig) step() {
 	}
 }
 
-// refuses asserts that nothing is published, now and later, because of histories
-// that differ, and that it is said once.
+// refuses asserts that nothing is published, now and later, because the histories differ, and that
+// one alarm says so.
 func (r *rig) refuses() {
 	r.t.Helper()
 	before, alarms := r.messages(), r.b.Alarms()
@@ -209,7 +209,7 @@ func (r *rig) refuses() {
 	}
 }
 
-// bump begins an epoch, as an operator would.
+// bump begins an epoch, as an operator does.
 func (r *rig) bump() {
 	r.t.Helper()
 	last, err := r.b.LastOnStream(r.t.Context())
@@ -241,7 +241,8 @@ func (r *rig) messages() (all []Message) {
 	return all
 }
 
-// versions are those of our messages on the stream, in its order; 0 for somebody else's.
+// versions returns the versions of our messages on the stream, in stream order; 0 for any other
+// message.
 func (r *rig) versions() (all []uint64) {
 	for _, m := range r.messages() {
 		version, _ := versionOf(account, &m)
@@ -250,7 +251,7 @@ func (r *rig) versions() (all []uint64) {
 	return all
 }
 
-// span is the versions first to last.
+// span returns the versions first to last.
 func span(first, last uint64) (all []uint64) {
 	for v := first; v <= last; v++ {
 		all = append(all, v)
@@ -258,7 +259,7 @@ func span(first, last uint64) (all []uint64) {
 	return all
 }
 
-// has asserts what is on the stream, and that the outbox agrees with it.
+// has asserts the versions on the stream, and that the outbox agrees with it.
 func (r *rig) has(want []uint64) {
 	r.t.Helper()
 	if got := r.versions(); !slices.Equal(got, want) {
@@ -317,8 +318,8 @@ func (r *rig) run() (stop func()) {
 	return stop
 }
 
-// drain publishes what waits, however often it takes: what a publisher before had
-// under way may still arrive.
+// drain publishes all waiting rows, in as many attempts as that takes: messages that an earlier
+// publisher had under way may still arrive.
 func (r *rig) drain() {
 	r.t.Helper()
 	var failure error
@@ -351,14 +352,14 @@ func until(t *testing.T, what string, reached func() bool) {
 	}
 }
 
-// both runs a test on both databases, with the embedded server and with one elsewhere;
+// both runs a test on both databases, one with the embedded server and one with an external server;
 // with -short on one of the two pairs.
 func both(t *testing.T, test func(t *testing.T, db *store.DB, b *broker.Broker)) {
 	storetest.EachInFull(t, func(t *testing.T, db *store.DB) { test(t, db, beside(t, db)) })
 }
 
-// beside is the broker that goes with a database: each meets one, the other pairs show
-// nothing else.
+// beside returns the broker that goes with a database. Each database gets one kind, since the other
+// pairs would show nothing else.
 func beside(t *testing.T, db *store.DB) *broker.Broker {
 	t.Helper()
 	if db.Dialect() == store.SQLite {
@@ -367,7 +368,7 @@ func beside(t *testing.T, db *store.DB) *broker.Broker {
 	return openBroker(t, broker.Options{URL: brokertest.External(t).URL()})
 }
 
-// size is how much of something a test does: less with -short.
+// size returns how many repetitions a test does: fewer with -short.
 func size(full, short int) int {
 	if testing.Short() {
 		return short
@@ -375,7 +376,7 @@ func size(full, short int) int {
 	return full
 }
 
-// copyOf is a copy of a folder, as a backup would be.
+// copyOf returns a copy of a folder, like a backup.
 func copyOf(t *testing.T, dir string) string {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "copy")

@@ -17,8 +17,8 @@ import (
 	"posttrade/sidecars/store/storetest"
 )
 
-// writer is one of several: random upserts, some in slow transactions, some of
-// which are rolled back, until the common allowance is used up.
+// writer is one of several. It does random upserts, some in slow transactions, some of which are
+// rolled back, until the common allowance is used up.
 type writer struct {
 	t      *testing.T
 	random *rand.Rand
@@ -33,7 +33,7 @@ func newWriter(t *testing.T, db *store.DB, changed func(), random *rand.Rand) *w
 	return w
 }
 
-// now is called inside of the transaction.
+// now runs inside of the transaction.
 func (w *writer) now() time.Time {
 	if w.random.IntN(30) == 0 {
 		<-time.After(time.Duration(w.random.IntN(2000)) * time.Microsecond)
@@ -44,8 +44,8 @@ func (w *writer) now() time.Time {
 	return time.Now()
 }
 
-// write returns the accounts that it has committed, by version, and how many
-// transactions were rolled back.
+// write returns the accounts that it has committed, by version, and how many transactions were
+// rolled back.
 func (w *writer) write(allowance *atomic.Int64) (committed map[uint64]accounts.Account,
 	rolledBack int) {
 	committed = map[uint64]accounts.Account{}
@@ -73,8 +73,8 @@ func (w *writer) write(allowance *atomic.Int64) (committed map[uint64]accounts.A
 	return committed, rolledBack
 }
 
-// life is that of one publisher over a stream: as many events as it was given, then
-// it ends, at that event or at some moment after it.
+// life is the stream of one publisher. It allows a given number of events; then the publisher ends,
+// at that event or at some moment after it.
 type life struct {
 	*natsStream
 	random *rand.Rand
@@ -104,9 +104,9 @@ func (l *life) Publish(ctx context.Context, messages []Outgoing) ([]Ack, error) 
 	return acks, err
 }
 
-// killer runs publishers over and over. Each dies at some event, and its marks fail
-// now and then, the very first one for certain, so that what was acknowledged is not
-// noted. Whoever comes next knows nothing.
+// killer runs publishers over and over. Each dies at some event, and some of its marks fail, the
+// very first one always, so that an acknowledged row is not marked. The next publisher has no
+// knowledge of that.
 type killer struct {
 	live   atomic.Pointer[Outbox]
 	deaths atomic.Int64 // marks that failed
@@ -128,7 +128,7 @@ func (k *killer) run(ctx context.Context, r *rig, seed uint64) {
 					return nil
 				}
 				k.deaths.Add(1)
-				if random.IntN(4) > 0 { // else it lives on, and looks at the stream again
+				if random.IntN(4) > 0 { // else it continues, and compares the stream again
 					end()
 				}
 				return errKilled
@@ -145,9 +145,9 @@ func (k *killer) run(ctx context.Context, r *rig, seed uint64) {
 	}
 }
 
-// 16 writers with slow commits and roll-backs, and publishers that are killed
-// between acknowledgement and mark: the stream's versions are contiguous from 1,
-// none is lost, none is there twice, and the last value of each key is the table's.
+// 16 writers with slow commits and roll-backs run beside publishers that are killed between
+// acknowledgement and mark. The stream's versions are contiguous from 1, none is lost, none is
+// there twice, and the last value of each key is the table's.
 func TestSixteenWritersAndPublishersThatAreKilled(t *testing.T) {
 	commits := int64(size(20_000, 400))
 	seed := rand.Uint64()
@@ -186,7 +186,7 @@ func TestSixteenWritersAndPublishersThatAreKilled(t *testing.T) {
 		stop()
 		publisher.Wait()
 		r.fresh()
-		r.drain() // what the last one left
+		r.drain() // the rows that the last one left
 		t.Logf("%d commits, %d roll-backs, %d publishers, %d marks failed", len(want),
 			rolledBack, k.lives, k.deaths.Load())
 		if int64(len(want)) != commits || rolledBack == 0 {
@@ -196,7 +196,7 @@ func TestSixteenWritersAndPublishersThatAreKilled(t *testing.T) {
 	})
 }
 
-// sameAs holds the stream against what was committed, and against the table.
+// sameAs compares the stream with the committed changes and with the table.
 func (r *rig) sameAs(want map[uint64]accounts.Account) {
 	r.t.Helper()
 	r.has(span(1, uint64(len(want))))

@@ -87,7 +87,7 @@ func TestWhatAStockIs(t *testing.T) {
 	})
 }
 
-// The order of the bytes, which on PostgreSQL is not that of every locale.
+// The order is that of the bytes. On PostgreSQL not every locale has that order.
 func TestStocksAreInTheOrderOfTheirBytes(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		s := securities.New(source.Options{DB: db})
@@ -136,7 +136,7 @@ func TestUpsertSaysWhatIsNew(t *testing.T) {
 	})
 }
 
-// Of many that make the same stock at once, one has made it.
+// When many upserts make the same stock at once, one of them has made it.
 func TestOneOfManyMakesTheStock(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		s := securities.New(source.Options{DB: db})

@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// service is what both services do, by a number for the key.
+// service holds the operations of both services, with a number as the key.
 type service struct {
 	source   control.Source
 	upsert   func(ctx context.Context, key int, name string, enabled bool) (version uint64, err error)
@@ -35,7 +35,7 @@ type service struct {
 
 func ticker(key int) string { return fmt.Sprintf("T%d.X", key) }
 
-// serviceOf is one of the services over a database.
+// serviceOf returns one of the services on a database.
 func serviceOf(s control.Source, o source.Options) service {
 	if s == control.Account {
 		a := accounts.New(o)
@@ -73,25 +73,25 @@ func serviceOf(s control.Source, o source.Options) service {
 	}
 }
 
-// pause is a commit that takes its time.
+// pause makes some commits slow.
 func pause(random *rand.Rand) {
 	if random.IntN(8) == 0 {
 		<-time.After(time.Duration(random.IntN(1500)) * time.Microsecond)
 	}
 }
 
-// names are what makes canonical text hard.
+// names are names that are hard to write in canonical form.
 var names = []string{"Plain", "Ünïcødé ☃ 😀", `quote " and \ slash /`,
 	"<a href='x'>&</a>", "DEL\x7f", "D'Arcy & Sons"}
 
-// write is one of several writers: n upserts of random records, some in slow
-// transactions, some of which are rolled back. It returns the versions that were committed; changed hears of each.
+// write is one of several writers: n upserts of random records, some in slow transactions, some of
+// which are rolled back. It returns the committed versions; changed is called for each.
 func write(t *testing.T, db *store.DB, s control.Source, changed func(), random *rand.Rand,
 	keys, n int) (committed map[uint64]string) {
 	committed = map[uint64]string{}
 	var cancel context.CancelFunc
 	roll := false
-	// called inside of the transaction
+	// Now runs inside of the transaction.
 	one := serviceOf(s, source.Options{DB: db, Changed: changed, Now: func() time.Time {
 		pause(random)
 		if roll {
@@ -118,7 +118,7 @@ func write(t *testing.T, db *store.DB, s control.Source, changed func(), random 
 	return committed
 }
 
-// writers runs 16 of them and returns all versions.
+// writers runs 16 writers and returns all versions.
 func writers(t *testing.T, db *store.DB, s control.Source, changed func(), seed uint64,
 	keys, each int) map[uint64]string {
 	all := map[uint64]string{}
@@ -170,9 +170,8 @@ func delta(t *testing.T, s control.Source, row *store.OutboxRow) control.Delta {
 	return d
 }
 
-// checksum computes what a snapshot's JSON should have as its checksum, with the
-// standard library's maps and escapes: the RFC's, as long as nothing is beyond
-// the names above.
+// checksum computes the checksum that a snapshot's JSON should have, with the maps and escapes of
+// the standard library. Those are the RFC's for the names above.
 func checksum(t *testing.T, text []byte) (given, want string) {
 	t.Helper()
 	reader := json.NewDecoder(bytes.NewReader(text))

@@ -15,12 +15,12 @@ import (
 	"posttrade/sidecars/store/storetest"
 )
 
-// engineRoom is an engine that takes records in when it is told to.
+// engineRoom is an engine that takes records when the test says so.
 type engineRoom struct {
 	mu       sync.Mutex
 	capacity int
 	held     map[string]bool
-	asked    func() // between two questions; nil: nothing happens
+	asked    func() // runs between two queries; nil: nothing happens
 }
 
 func (r *engineRoom) Places() (held, capacity int) {
@@ -44,8 +44,8 @@ func (r *engineRoom) take(id int) {
 	r.held[fmt.Sprint(id)] = true
 }
 
-// TestRoomCountsWhatIsOnItsWay: records that the engine has not met need places too, in
-// whatever order writers and the engine come.
+// TestRoomCountsWhatIsOnItsWay: records that the engine does not hold yet need places too, in
+// whatever order writers and the engine act.
 func TestRoomCountsWhatIsOnItsWay(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		room := &engineRoom{capacity: 10, held: map[string]bool{"1": true, "2": true, "900": true}}
@@ -79,13 +79,13 @@ func TestRoomCountsWhatIsOnItsWay(t *testing.T) {
 		if err != nil || len(snapshot.Records) != 7 || snapshot.Watermark != 7 {
 			t.Errorf("%d records, version %d, %v", len(snapshot.Records), snapshot.Watermark, err)
 		}
-		// What the engine holds, and what is in the table, can be written without room.
+		// A record that the engine holds, or that is in the table, can be written without room.
 		for _, id := range []uint32{900, snapshot.Records[0].ID} {
 			if _, err := table.Upsert(t.Context(), accounts.Account{ID: id, DisplayName: "y"}); err != nil {
 				t.Errorf("account %d: %v", id, err)
 			}
 		}
-		// One that waited is taken in while it is counted: neither twice nor not at all.
+		// The engine takes a waiting record during the count: it is counted once.
 		room.capacity = 11
 		once := sync.OnceFunc(func() {
 			room.take(int(snapshot.Records[1].ID))
@@ -101,7 +101,7 @@ func TestRoomCountsWhatIsOnItsWay(t *testing.T) {
 	})
 }
 
-// TestWhatAChangeDoesNotSayStays follows flags and the versions that said them.
+// TestWhatAChangeDoesNotSayStays follows flags and the versions that set them.
 func TestWhatAChangeDoesNotSayStays(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		table := securities.New(source.Options{DB: db})

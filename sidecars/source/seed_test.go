@@ -15,8 +15,8 @@ import (
 	"posttrade/sidecars/store/storetest"
 )
 
-// Eight services start at once over an empty table: one of them seeds it, the
-// others find it seeded, and so does every later start. Every row has its outbox row.
+// Eight services start at once over an empty table. One of them seeds it; the others, and every
+// later start, find it seeded. Every row has its outbox row.
 func TestConcurrentStartsSeedOnce(t *testing.T) {
 	const n = 120
 	for _, s := range control.Sources() {
@@ -52,7 +52,7 @@ func TestConcurrentStartsSeedOnce(t *testing.T) {
 	}
 }
 
-// A table that has records is not seeded, not even with those it lacks.
+// A table that has records is not seeded, not even with the records that it lacks.
 func TestNoSeedBesideRecords(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		one := serviceOf(control.Security, source.Options{DB: db})
@@ -68,7 +68,7 @@ func TestNoSeedBesideRecords(t *testing.T) {
 	})
 }
 
-// A change that comes before the seeding is done comes after the seeds.
+// A change that is made before the seeding is done is applied after the seeds.
 func TestAChangeWaitsForTheSeeds(t *testing.T) {
 	for _, s := range control.Sources() {
 		storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -103,8 +103,8 @@ func TestAChangeWaitsForTheSeeds(t *testing.T) {
 	}
 }
 
-// Seeding that ends in the middle, for whatever reason, leaves neither records
-// nor outbox rows nor versions, and the next one does all of it.
+// Seeding that ends in the middle, for whatever reason, leaves neither records nor outbox rows nor
+// versions, and the next seeding does all of it.
 func TestSeedingIsAllOrNothing(t *testing.T) {
 	for _, s := range control.Sources() {
 		storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -141,7 +141,7 @@ func TestSeedingIsAllOrNothing(t *testing.T) {
 	}
 }
 
-// A seed with one record that cannot be is no seed.
+// A seed with one invalid record is refused as a whole.
 func TestSeedIsCheckedFirst(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		n, err := accounts.New(source.Options{DB: db}).Seed(t.Context(), []accounts.Account{

@@ -17,9 +17,8 @@ import (
 	"posttrade/sidecars/store/storetest"
 )
 
-// A snapshot taken while 16 writers commit, slowly, and roll back holds every
-// change up to its watermark and none after it, and its checksum is that of an
-// independent canonicaliser.
+// A snapshot is taken while 16 writers commit slowly and roll back. It holds every change up to its
+// watermark and none after it, and its checksum is that of an independent canonicaliser.
 func TestSnapshotsDuringWritesAreOfOneMoment(t *testing.T) {
 	count := 1000
 	if testing.Short() {
@@ -37,8 +36,8 @@ func TestSnapshotsDuringWritesAreOfOneMoment(t *testing.T) {
 	}
 }
 
-// snapshotsDuringWrites takes count snapshots, half of them by each of two
-// readers, for as long as it takes while writers write.
+// snapshotsDuringWrites takes count snapshots, half of them by each of two readers. Writers write
+// as long as that takes.
 func snapshotsDuringWrites(t *testing.T, db *store.DB, s control.Source, seed uint64,
 	count int) (all []control.Snapshot) {
 	reader := serviceOf(s, source.Options{DB: db})
@@ -69,7 +68,7 @@ func snapshotsDuringWrites(t *testing.T, db *store.DB, s control.Source, seed ui
 				mu.Lock()
 				all = append(all, snapshot)
 				mu.Unlock()
-				<-committed // else all of them are of the first commits
+				<-committed // else all of them show the first commits
 			}
 		})
 	}
@@ -79,8 +78,8 @@ func snapshotsDuringWrites(t *testing.T, db *store.DB, s control.Source, seed ui
 	return all
 }
 
-// checkSnapshots replays the outbox once, and holds every snapshot against what
-// it has come to at the watermark.
+// checkSnapshots replays the outbox once, and compares every snapshot with the replayed state at
+// its watermark.
 func checkSnapshots(t *testing.T, db *store.DB, s control.Source, all []control.Snapshot) {
 	t.Helper()
 	slices.SortFunc(all, func(a, b control.Snapshot) int {
@@ -128,8 +127,8 @@ func checkSnapshots(t *testing.T, db *store.DB, s control.Source, all []control.
 	}
 }
 
-// The versions that were given are those in the outbox, without a hole, whatever
-// was rolled back in between.
+// The assigned versions are those in the outbox, without a hole, whatever was rolled back in
+// between.
 func TestVersionsHaveNoHole(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -150,7 +149,7 @@ func TestVersionsHaveNoHole(t *testing.T) {
 	}
 }
 
-// A source that has never changed has an epoch, and the same one for ever.
+// A source that has never changed has an epoch, and keeps it.
 func TestSnapshotOfAnEmptySource(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		now := time.UnixMilli(1_790_000_000_000)
@@ -178,7 +177,7 @@ func TestSnapshotOfAnEmptySource(t *testing.T) {
 	})
 }
 
-// Who waits for changes is told of those that are committed, when they are.
+// Changed is called for committed changes only, and after their commit.
 func TestChangedIsToldAfterTheCommit(t *testing.T) {
 	for _, s := range control.Sources() {
 		storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -10,7 +10,7 @@ import (
 	"posttrade/sidecars/store/storetest"
 )
 
-// On a polite thread SQLite, which works in this process, lets others go first between rows.
+// On a thread with a low priority, SQLite, which works in this process, yields between rows.
 func TestPoliteStatementsBreathe(t *testing.T) {
 	db := storetest.Open(t, store.SQLite)
 	breaths := func(first uint64) (writing, reading int) {
@@ -28,7 +28,7 @@ func TestPoliteStatementsBreathe(t *testing.T) {
 		}
 		return writing, reading
 	}
-	if ring.Niceness() <= 0 { // as it is, unless the whole test runs at a low priority
+	if ring.Niceness() <= 0 { // the normal case, unless the whole test runs at a low priority
 		if writing, reading := breaths(1); writing != 0 || reading != 0 {
 			t.Errorf("at the usual priority: %d breaths of the insert, %d of the query", writing, reading)
 		}

@@ -10,9 +10,9 @@ import (
 	"posttrade/sidecars/store/storetest"
 )
 
-// TestComparatorsWriteEveryRow gives a bare table rows and then some of them again. That
-// they are refused shows that they are there, and that a comparator is not idempotent:
-// else it would compare something else.
+// TestComparatorsWriteEveryRow gives a bare table rows and then some of them again. The refusal
+// shows that the rows are there, and that a comparator is not idempotent: otherwise it would
+// compare something else.
 func TestComparatorsWriteEveryRow(t *testing.T) {
 	dir := t.TempDir()
 	writesEachOnce(t, func(ctx context.Context) (*store.Bare, error) {
@@ -23,7 +23,7 @@ func TestComparatorsWriteEveryRow(t *testing.T) {
 	}
 	withPostgres(t, func(t *testing.T) {
 		o := storetest.Options(t, store.Postgres)
-		for range 2 { // the table goes each time
+		for range 2 { // Close drops the table each time
 			writesEachOnce(t, func(ctx context.Context) (*store.Bare, error) {
 				return store.OpenBareCopy(ctx, o.URL)
 			})

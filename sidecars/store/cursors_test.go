@@ -42,8 +42,8 @@ func TestSeveralCursorsMoveTogether(t *testing.T) {
 	})
 }
 
-// TestAHeldCursorIsMovedByNobodyElse has several writers count with a held cursor:
-// an increment that is lost was read before somebody else's, and written after it.
+// TestAHeldCursorIsMovedByNobodyElse has several writers count with a held cursor. An increment is
+// lost when a writer reads before another writer's increment and writes after it.
 func TestAHeldCursorIsMovedByNobodyElse(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		const writers, each = 8, 20
@@ -52,7 +52,7 @@ func TestAHeldCursorIsMovedByNobodyElse(t *testing.T) {
 			all.Go(func() {
 				for range each {
 					err := db.Write(t.Context(), func(tx *store.Tx) error {
-						value, err := tx.HoldCursor("counter") // the first of all makes it
+						value, err := tx.HoldCursor("counter") // the first writer makes it
 						if err != nil {
 							return err
 						}

@@ -9,8 +9,8 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// A follower writes its rows and its cursor in one transaction, so that a batch that is
-// tried twice counts once.
+// A follower writes its rows and its cursor in one transaction, so that a batch that is written
+// twice counts once.
 func Example() {
 	dir, err := os.MkdirTemp("", "store-example-")
 	if err != nil {

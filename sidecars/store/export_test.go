@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// SetPostgresLimits shortens how long a silent server is waited for.
+// SetPostgresLimits shortens the waits for a silent server.
 func SetPostgresLimits(d *DB, connect, control, stalled time.Duration) {
 	l := &d.engine.(*pgEngine).limits
 	l.connect, l.control, l.stalled = connect, control, stalled
@@ -19,16 +19,16 @@ func SetPlan(d *DB, files fs.FS) (err error) {
 	return err
 }
 
-// MigrationFiles are the embedded ones.
+// MigrationFiles returns the embedded migrations.
 func MigrationFiles() fs.FS { return migrationFiles }
 
-// Idle says how many connections lie in the pool of a PostgreSQL DB.
+// Idle returns how many idle connections the pool of a PostgreSQL DB holds.
 func Idle(d *DB) int { return len(d.engine.(*pgEngine).idle) }
 
-// CheckTrade is the check of one row.
+// CheckTrade checks one row.
 func CheckTrade(t *Trade) error { return t.check() }
 
-// Scrubbed is what is left of an error text next to a password.
+// Scrubbed returns an error as a PostgreSQL engine with this URL reports it.
 func Scrubbed(databaseURL string, err error) (error, error) {
 	e, failed := openPostgres(Options{URL: databaseURL, ReadConns: 1, BusyTimeout: time.Second})
 	if failed != nil {
@@ -37,7 +37,7 @@ func Scrubbed(databaseURL string, err error) (error, error) {
 	return e.scrubbed(err), nil
 }
 
-// Breaths is how often the last statement of a transaction on SQLite let others go first.
+// Breaths returns how often the last statement of a transaction on SQLite yielded.
 func Breaths(tx *Tx) int { return tx.conn.(*sqliteConn).breath.Breaths() }
 
 // WriteAlone runs an empty write transaction without preparing the schema.

@@ -18,8 +18,8 @@ import (
 	"posttrade/sidecars/store/storetest"
 )
 
-// logged opens a fresh database whose log goes to the returned buffer. The buffer may be
-// read once the calls that could write to it have returned.
+// logged opens a fresh database that logs to the returned buffer. The test may read the buffer once
+// the calls that could write to it have returned.
 func logged(t *testing.T, d store.Dialect, busy time.Duration) (*store.DB, *bytes.Buffer) {
 	t.Helper()
 	o, text := storetest.Options(t, d), new(bytes.Buffer)
@@ -49,7 +49,7 @@ func TestALockHeldBySomebodyElseIsUnavailable(t *testing.T) {
 				if took := time.Since(began); took < busy {
 					t.Errorf("gave up after %v, before %v", took, busy)
 				}
-				// Readers are not held up, and what they find does not make a writer ready.
+				// Readers do not wait, and their success does not make a writer ready.
 				mustBe(t, allTrades(t, db), someTrades(1, 5))
 			}
 			if ready, detail := db.State(); ready || !strings.Contains(detail, "lock") {
@@ -83,7 +83,7 @@ func TestAWaitForALockHearsItsContext(t *testing.T) {
 			if !errors.Is(err, context.Canceled) {
 				t.Errorf("got %v", err)
 			}
-			// One that waits when the lock goes away succeeds.
+			// A writer that waits when the lock goes away succeeds.
 			time.AfterFunc(30*time.Millisecond, unlock)
 			write(t, db, func(tx *store.Tx) error { return tx.SetCursor("c", 2) })
 			unlock()

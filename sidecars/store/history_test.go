@@ -9,7 +9,7 @@ import (
 	"posttrade/sidecars/store/storetest"
 )
 
-// errRows is why the rows of a database cannot be a history's.
+// errRows says that the rows of a database cannot belong to a history.
 var errRows = errors.New("the rows are not ours")
 
 // journalOf binds a second connection to a history that the test changes.
@@ -31,7 +31,7 @@ func journalOf(t *testing.T, db *store.DB, h *store.History, agrees error) *stor
 	return other
 }
 
-// wantForeign sees that nothing is read and nothing written, and that the state says why.
+// wantForeign checks that nothing is read and nothing written, and that the state says why.
 func wantForeign(t *testing.T, db *store.DB, want bool) {
 	t.Helper()
 	ran := false
@@ -57,8 +57,8 @@ func TestDatabaseBelongsToTheHistoryThatMarkedIt(t *testing.T) {
 		wantForeign(t, a, false)
 		theirs := store.History{Genesis: store.GenesisMark([]byte("theirs"))}
 		wantForeign(t, journalOf(t, db, &theirs, nil), true)
-		wantForeign(t, journalOf(t, db, &ours, errRows), false) // the mark is the word, not the rows
-		// The mark is changed and taken away while the process runs.
+		wantForeign(t, journalOf(t, db, &ours, errRows), false) // the mark decides, not the rows
+		// The mark is changed and deleted while the process runs.
 		storetest.Edit(t, db, "update history set genesis = $1", theirs.Genesis)
 		wantForeign(t, a, true)
 		storetest.Edit(t, db, "delete from history")
@@ -67,7 +67,7 @@ func TestDatabaseBelongsToTheHistoryThatMarkedIt(t *testing.T) {
 	})
 }
 
-// Two journals with one genesis record: the first trade that is booked decides.
+// Two journals with the same genesis record: the first trade that is booked decides.
 func TestDatabaseBelongsToTheFirstTradeOfOneGenesis(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		genesis := store.GenesisMark([]byte("the default settings"))
@@ -96,12 +96,12 @@ func TestDatabaseBelongsToTheFirstTradeOfOneGenesis(t *testing.T) {
 		}
 		wantForeign(t, a, mark.Origin != 7)
 		wantForeign(t, b, mark.Origin != 8)
-		third := store.History{Genesis: genesis} // a journal that has no trade
+		third := store.History{Genesis: genesis} // a journal without trades
 		wantForeign(t, journalOf(t, db, &third, nil), true)
 	})
 }
 
-// A database without a mark, as a build before them left it, is looked at row by row.
+// A database without a mark, as an earlier build left it, is checked row by row.
 func TestDatabaseWithoutAMarkIsMarkedOnlyWhenItsRowsAgree(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		h := store.History{Genesis: store.GenesisMark([]byte("ours")), Origin: 5}

@@ -39,7 +39,7 @@ func TestMarksAreImmutable(t *testing.T) {
 		if marks, found, err := readMarks(t, db, session, 1); err != nil || found || marks != nil {
 			t.Fatalf("before the first: %v %t %v", marks, found, err)
 		}
-		for range 2 { // the same again, in another order, is nothing new
+		for range 2 { // the same set again, in another order, changes nothing
 			if err := errors.Join(putMarks(t, db, session, 1, b, a),
 				putMarks(t, db, session, 1, a, b)); err != nil {
 				t.Fatal(err)
@@ -58,7 +58,7 @@ func TestMarksAreImmutable(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		// Other sets stand beside it, an empty one too.
+		// Other sets exist beside it, an empty one too.
 		if err := errors.Join(putMarks(t, db, session, 1<<32-1, a),
 			putMarks(t, db, session+1, 1)); err != nil {
 			t.Fatal(err)
@@ -111,8 +111,8 @@ func TestMarksThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestOneOfManyPublishersWins has different sets published at once: one is there,
-// whole, and everybody else is told so.
+// TestOneOfManyPublishersWins publishes different sets at once. One set is stored whole, and the
+// other publishers get an error.
 func TestOneOfManyPublishersWins(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		const publishers, size = 8, 40

@@ -162,8 +162,8 @@ func files(texts map[string]string) fstest.MapFS {
 	return all
 }
 
-// TestAMigrationThatFailsLeavesNothing applies one whose second statement is wrong, and then
-// the same one repaired.
+// TestAMigrationThatFailsLeavesNothing applies a migration with an error in its second statement,
+// and then the same migration repaired.
 func TestAMigrationThatFailsLeavesNothing(t *testing.T) {
 	for _, d := range storetest.Dialects(t) {
 		t.Run(d.String(), func(t *testing.T) {
@@ -218,7 +218,7 @@ func TestAFolderOfMigrationsIsReadStrictly(t *testing.T) {
 	}
 }
 
-// TestALockedDatabaseThatIsMigratedIsReady starts while somebody else writes.
+// TestALockedDatabaseThatIsMigratedIsReady starts while another session holds the write lock.
 func TestALockedDatabaseThatIsMigratedIsReady(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		insert(t, db, someTrades(1, 2))

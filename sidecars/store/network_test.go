@@ -15,7 +15,7 @@ import (
 	"posttrade/sidecars/store/storetest"
 )
 
-// withPostgres runs a test of what only PostgreSQL can suffer.
+// withPostgres runs a test of faults that only PostgreSQL can have.
 func withPostgres(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	if slices.Contains(storetest.Dialects(t), store.Postgres) {
@@ -50,13 +50,13 @@ func TestSessionsEndedInMidTransactionLoseNothing(t *testing.T) {
 	})
 }
 
-// TestConnectionsThatDiedIdleAreReplaced ends every session between two calls: no caller sees it.
+// TestConnectionsThatDiedIdleAreReplaced ends every session between two calls: no caller notices.
 func TestConnectionsThatDiedIdleAreReplaced(t *testing.T) {
 	withPostgres(t, func(t *testing.T) {
 		db := storetest.Open(t, store.Postgres)
 		var inside, all sync.WaitGroup
 		inside.Add(3)
-		for range 3 { // so that three connections lie idle afterwards
+		for range 3 { // so that three connections are idle afterwards
 			all.Go(func() {
 				if err := db.Read(t.Context(), func(*store.Tx) error {
 					inside.Done()
@@ -108,8 +108,8 @@ func TestACommitThatGetsNoAnswerIsAnError(t *testing.T) {
 	})
 }
 
-// TestANetworkCutInMidBatchIsRepeatedWithoutADouble follows a stream of batches through a
-// network that is cut again and again, as a follower does: try until it is there.
+// TestANetworkCutInMidBatchIsRepeatedWithoutADouble sends a series of batches through a network
+// that is cut again and again. Like a follower, it tries each batch until it is stored.
 func TestANetworkCutInMidBatchIsRepeatedWithoutADouble(t *testing.T) {
 	withPostgres(t, func(t *testing.T) {
 		db, network := storetest.Cut(t)
@@ -178,7 +178,7 @@ func TestAServerThatFallsSilentIsGivenUp(t *testing.T) {
 				if !errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
 					t.Errorf("got %v", err)
 				}
-				// The next one cannot even connect.
+				// The next call cannot even connect.
 				if err := db.Ready(t.Context()); !errors.Is(err, store.ErrUnavailable) {
 					t.Errorf("connect: got %v", err)
 				}
@@ -193,8 +193,8 @@ func TestAServerThatFallsSilentIsGivenUp(t *testing.T) {
 	})
 }
 
-// TestADeadlockIsTriedAgain has two writers lock two rows in opposite order, each after the
-// other has its first: one is refused by the database and runs again.
+// TestADeadlockIsTriedAgain has two writers lock two rows in opposite order, each after the other
+// has its first. The database refuses one of them, and that one runs again.
 func TestADeadlockIsTriedAgain(t *testing.T) {
 	withPostgres(t, func(t *testing.T) {
 		db := storetest.Open(t, store.Postgres)
@@ -233,7 +233,7 @@ func TestADeadlockIsTriedAgain(t *testing.T) {
 	})
 }
 
-// TestTriesComeToAnEnd asks for another try every time.
+// TestTriesComeToAnEnd returns an error that asks for a retry every time.
 func TestTriesComeToAnEnd(t *testing.T) {
 	withPostgres(t, func(t *testing.T) {
 		db := storetest.Open(t, store.Postgres)
@@ -280,7 +280,7 @@ func TestAServerThatIsNotThereIsUnavailable(t *testing.T) {
 func TestPasswordsStayOut(t *testing.T) {
 	const password = "hunter2hunter2"
 	db, text := func() (*store.DB, func() string) {
-		// Nothing listens on port 1 of loopback, whoever runs this.
+		// Nothing listens on port 1 of loopback, on any machine.
 		u := url.URL{Scheme: "postgres", User: url.UserPassword("someone", password),
 			Host: "127.0.0.1:1", Path: "/db"}
 		o, log := store.Options{URL: u.String()}, new(strings.Builder)

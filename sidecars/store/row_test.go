@@ -9,8 +9,8 @@ import (
 	"posttrade/sidecars/store/storetest"
 )
 
-// TestAWordIsKeptOnce reads a column of few values: each is one string, in this query and
-// the next, and what is kept has an end.
+// TestAWordIsKeptOnce reads a column of few values. Each value is one string, in this query and the
+// next, and the number of kept strings is bounded.
 func TestAWordIsKeptOnce(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		known := make(map[string]string)
@@ -52,8 +52,8 @@ func TestAWordIsKeptOnce(t *testing.T) {
 	})
 }
 
-// TestATextIsCompared compares a column with a text: all of it, each row's own, and a
-// column that holds no text ends the query.
+// TestATextIsCompared compares a column with a text: the whole text, and each row's own. A column
+// that holds no text ends the query.
 func TestATextIsCompared(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		compare := func(sql, text string) (is []bool, err error) {

@@ -27,7 +27,7 @@ func commit(t *testing.T, db *store.DB, source string, n int) {
 	}
 }
 
-// change takes a version and adds the outbox row that is rendered for it.
+// change takes a version and adds the outbox row that payload renders for it.
 func change(tx *store.Tx, source string,
 	payload func(epoch, version uint64) []byte) (version uint64, err error) {
 	epoch, version, err := tx.NextVersion(source, sourceNow)
@@ -44,7 +44,7 @@ func inTx(t *testing.T, db *store.DB, fn func(*store.Tx) error) {
 	}
 }
 
-// outboxText is a source's outbox in words: version@sequence, v- superseded, v? waiting.
+// outboxText renders a source's outbox: version@sequence, v- superseded, v? waiting.
 func outboxText(t *testing.T, db *store.DB, source string) string {
 	t.Helper()
 	var words []string
@@ -78,7 +78,7 @@ func TestSourcesCountApart(t *testing.T) {
 			if err := tx.DrawEpoch("security", sourceNow+5); err != nil {
 				return err
 			}
-			return tx.DrawEpoch("security", sourceNow+9) // once is once
+			return tx.DrawEpoch("security", sourceNow+9) // a second draw changes nothing
 		})
 		inTx(t, db, func(tx *store.Tx) error {
 			epoch, version, err := tx.LockSource("security", sourceNow+9)
@@ -96,7 +96,7 @@ func TestSourcesCountApart(t *testing.T) {
 	})
 }
 
-// What is rolled back gives its version back, and who waits behind it gets it.
+// A roll-back returns its version, and the writer that waits behind it gets that version.
 func TestRolledBackVersionsAreGivenAgain(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		no := errors.New("no")
@@ -168,7 +168,7 @@ func TestEpochsOnlyRise(t *testing.T) {
 				version != 3 || err != nil {
 				t.Errorf("epoch %d, version %d, %v", epoch, version, err)
 			}
-			if err := tx.RaiseVersion("account", 2); err != nil { // it is above that
+			if err := tx.RaiseVersion("account", 2); err != nil { // the counter is above that already
 				return err
 			}
 			if err := tx.RaiseVersion("account", 40); err != nil {
@@ -177,7 +177,7 @@ func TestEpochsOnlyRise(t *testing.T) {
 			if _, version, err := tx.NextVersion("account", sourceNow); version != 41 || err != nil {
 				t.Errorf("version %d after 40, %v", version, err)
 			}
-			for _, n := range []int{0, 5} { // none leaves the counter alone
+			for _, n := range []int{0, 5} { // 0 leaves the counter as it is
 				if _, first, err := tx.NextVersions("account", n, sourceNow); first != 42 || err != nil {
 					t.Errorf("%d versions from %d, %v", n, first, err)
 				}
@@ -194,13 +194,13 @@ func TestEpochsOnlyRise(t *testing.T) {
 func TestMarksOfTheOutbox(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		const s = "security"
-		commit(t, db, "account", 9) // which nothing below may touch
+		commit(t, db, "account", 9) // which no step below may change
 		commit(t, db, s, 6)
 		steps := []struct {
 			name string
 			do   func(tx *store.Tx) error
 			want string
-			rows uint64 // that wait
+			rows uint64 // that are waiting
 			last uint64 // with a sequence
 		}{
 			{"nothing", func(*store.Tx) error { return nil }, "1? 2? 3? 4? 5? 6?", 6, 0},
@@ -302,7 +302,7 @@ func TestUnpublishedRowsComeInOrder(t *testing.T) {
 	})
 }
 
-// A payload is stored once per version, and versions are of the outbox's own source.
+// A payload is stored once per version, and each source has its own versions.
 func TestOutboxRefusesAVersionTwice(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		commit(t, db, "account", 1)

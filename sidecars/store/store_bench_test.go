@@ -9,8 +9,8 @@ import (
 	"posttrade/sidecars/store/storetest"
 )
 
-// BenchmarkInsertTrades writes batches by turns with InsertTrades and its cursor and with the
-// bare comparator, and reports the ratio that the performance table asks for.
+// BenchmarkInsertTrades writes batches alternately with InsertTrades and its cursor and with the
+// bare comparator. It reports the ratio that the performance table shows.
 func BenchmarkInsertTrades(b *testing.B) {
 	const rows, batch = 200_000, 4096
 	trades := someTrades(1, rows)

@@ -8,8 +8,8 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// someTrades makes n trades from trade sequence first on. Every fourth has no order and every
-// fifth no sequence; the dates run through a few days.
+// someTrades makes n trades from trade sequence first on. Every fourth has no order and every fifth
+// no sequence; the dates cover a few days.
 func someTrades(first uint64, n int) []store.Trade {
 	tickers := []string{"IBM", "MSFT", "BRK.B", "ÅÄÖ"}
 	day := store.DateOf(2026, 11, 23)
@@ -46,13 +46,13 @@ func insert(t testing.TB, db *store.DB, trades []store.Trade) (inserted int) {
 	return inserted
 }
 
-// allTrades reads the table.
+// allTrades reads the whole table.
 func allTrades(t testing.TB, db *store.DB) (all []store.Trade) {
 	t.Helper()
 	return selected(t, db, store.TradeFilter{})
 }
 
-// selected reads what a filter selects.
+// selected reads the trades that a filter selects.
 func selected(t testing.TB, db *store.DB, f store.TradeFilter) (all []store.Trade) {
 	t.Helper()
 	err := db.Read(t.Context(), func(tx *store.Tx) error {
@@ -78,7 +78,7 @@ func mustBe(t testing.TB, got, want []store.Trade) {
 	}
 }
 
-// sorted is want in the order in which the table is read.
+// sorted returns trades in the order in which the table is read.
 func sorted(trades []store.Trade) []store.Trade {
 	return slices.SortedFunc(slices.Values(trades), func(a, b store.Trade) int {
 		return int(a.Seq) - int(b.Seq)

@@ -18,7 +18,7 @@ func TestTradesComeBackAsTheyWentIn(t *testing.T) {
 		want[5].Security, want[6].OrderID, want[7].ID = `O'Neil "\`, "null", "other id"
 		want[8].ExecutedAt, want[9].Sequence = -1, math.MaxInt64
 		want[299].Seq, want[299].ID = math.MaxInt64, store.TradeID(math.MaxInt64)
-		// by both ways on PostgreSQL
+		// On PostgreSQL this covers both ways to insert.
 		if n := insert(t, db, want[:40]) + insert(t, db, want[40:]); n != 300 {
 			t.Fatalf("%d inserted, want 300", n)
 		}
@@ -44,8 +44,8 @@ func TestTradesComeBackAsTheyWentIn(t *testing.T) {
 	})
 }
 
-// TestInsertTradesKeepsWhatIsThere holds InsertTrades against a model: a row goes in when
-// neither its id nor its trade sequence is there.
+// TestInsertTradesKeepsWhatIsThere compares InsertTrades with a model: a row is added when neither
+// its id nor its trade sequence exists.
 func TestInsertTradesKeepsWhatIsThere(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		seed := rand.Uint64()
@@ -53,12 +53,12 @@ func TestInsertTradesKeepsWhatIsThere(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		var model []store.Trade
 		for round := range 60 {
-			size := 1 + r.IntN(150) // below and above what PostgreSQL copies
+			size := 1 + r.IntN(150) // below and above the size that PostgreSQL copies
 			batch := make([]store.Trade, size)
 			at := uint64(1 + r.IntN(4000))
 			for i := range batch {
 				switch seq := at + uint64(i); r.IntN(40) {
-				case 0: // another row under a number nearby, in the batch or before it
+				case 0: // another row with a number nearby, in the batch or before it
 					batch[i] = someTrades(at+uint64(r.IntN(size)), 1)[0]
 				case 1: // an id that belongs to another number
 					batch[i] = someTrades(seq, 1)[0]
@@ -85,8 +85,8 @@ func TestInsertTradesKeepsWhatIsThere(t *testing.T) {
 	})
 }
 
-// TestConflictsThatOnlyTheInsertFinds has conflicts that a look at the range of trade
-// sequences does not show, so that PostgreSQL's copy fails and the batch is merged.
+// TestConflictsThatOnlyTheInsertFinds has conflicts that a query of the range of trade sequences
+// does not show, so that PostgreSQL's copy fails and the batch is merged.
 func TestConflictsThatOnlyTheInsertFinds(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		there := someTrades(1000, 1)
@@ -112,12 +112,12 @@ func TestConflictsAreSkippedOneByOne(t *testing.T) {
 		there := someTrades(1000, 3)
 		insert(t, db, there)
 		batch := someTrades(1, 200)
-		// the id is there under another number, outside of the batch's range
+		// The id exists under another number, outside of the batch's range.
 		batch[10].ID = there[0].ID
 		batch[20].ID = batch[19].ID     // the id comes twice in the batch
 		batch[30].Seq = batch[29].Seq   // the number comes twice in the batch
-		batch[40] = there[1]            // all of it is there
-		batch[50].Seq = there[2].Seq    // the number is there under another id
+		batch[40] = there[1]            // the whole row exists
+		batch[50].Seq = there[2].Seq    // the number exists under another id
 		batch[199].ID = "trd-something" // nothing wrong: an id is any text
 		if n := insert(t, db, batch); n != 195 {
 			t.Errorf("%d inserted, want 195", n)
@@ -154,7 +154,7 @@ func TestNothingOfABatchWithoutARowIsWritten(t *testing.T) {
 	})
 }
 
-// TestFilterSelectsAsAModelDoes tries random filters and compares all that they select.
+// TestFilterSelectsAsAModelDoes tries random filters and compares all trades that they select.
 func TestFilterSelectsAsAModelDoes(t *testing.T) {
 	trades, filters := 3000, 80
 	if testing.Short() {
@@ -288,7 +288,7 @@ func cursor(t testing.TB, db *store.DB, name string) (value uint64) {
 	return value
 }
 
-// TestAnEditedRowCanStillBeRead plants what a hand can write past the checks.
+// TestAnEditedRowCanStillBeRead stores values that an edit by hand can write past the checks.
 func TestAnEditedRowCanStillBeRead(t *testing.T) {
 	db := storetest.Open(t, store.SQLite)
 	insert(t, db, someTrades(1, 3))
@@ -299,7 +299,7 @@ func TestAnEditedRowCanStillBeRead(t *testing.T) {
 	}
 }
 
-// TestInsertTradesDoesNotAllocatePerRow counts what a batch of a thousand costs beside SQL.
+// TestInsertTradesDoesNotAllocatePerRow counts the allocations of a batch of a thousand rows.
 func TestInsertTradesDoesNotAllocatePerRow(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		const rows, runs = 1000, 5

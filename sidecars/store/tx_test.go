@@ -25,7 +25,7 @@ func write(t testing.TB, db *store.DB, fn func(*store.Tx) error) {
 	}
 }
 
-// query gives the rows of a query that must succeed to each.
+// query calls each for the rows of a query that must succeed.
 func query(t testing.TB, db *store.DB, sql string, each func(*store.Row), args ...any) {
 	t.Helper()
 	err := db.Read(t.Context(), func(tx *store.Tx) error {
@@ -36,7 +36,7 @@ func query(t testing.TB, db *store.DB, sql string, each func(*store.Row), args .
 	}
 }
 
-// number is the one number that a query gives.
+// number returns the one number that a query selects.
 func number(t testing.TB, db *store.DB, sql string, args ...any) (n int64) {
 	t.Helper()
 	query(t, db, sql, func(r *store.Row) { n = r.Int64(0) }, args...)
@@ -215,7 +215,7 @@ func TestAFailedStatementDoomsItsTransaction(t *testing.T) {
 			if first == nil || !errors.Is(second, first) || !errors.Is(third, first) {
 				t.Errorf("got %v, then %v and %v", first, second, third)
 			}
-			return nil // swallowed
+			return nil // the function ignores the error
 		})
 		if !errors.Is(err, first) || errors.Is(err, store.ErrUnavailable) {
 			t.Errorf("write: got %v, want %v", err, first)
@@ -271,7 +271,7 @@ func TestTheErrorOfEachEndsTheQuery(t *testing.T) {
 			if err != errMine || rows != 2 {
 				t.Errorf("got %v after %d rows", err, rows)
 			}
-			n, err := tx.CountTrades() // the transaction goes on
+			n, err := tx.CountTrades() // the transaction continues
 			if n != 3000 {
 				t.Errorf("%d counted", n)
 			}
@@ -331,7 +331,7 @@ func TestReadIsOneSnapshotAndCannotWrite(t *testing.T) {
 }
 
 // TestConcurrentWritersLeaveNoGap has sixteen writers draw numbers from a counter row in the
-// transaction that uses them, some of which roll back.
+// transaction that uses them. Some transactions roll back.
 func TestConcurrentWritersLeaveNoGap(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		const writers, each = 16, 25

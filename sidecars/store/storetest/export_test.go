@@ -2,7 +2,7 @@ package storetest
 
 import "os"
 
-// What the rig's own tests look at.
+// What the rig's own tests use.
 var (
 	ErrNoPostgres = errNoPostgres
 	FindPrograms  = findPrograms
@@ -20,7 +20,8 @@ func StartPrivate(alive *os.File) (folder string, err error) {
 	if err != nil {
 		return "", err
 	}
-	// The value that the tests of a binary share would keep it; here only the kernel does.
+	// forever keeps the value, as theServer does for the tests of a binary. So only the kernel closes
+	// the lifeline.
 	forever = append(forever, s)
 	return s.admin.Query().Get("host"), nil
 }

@@ -16,7 +16,7 @@ import (
 	"posttrade/sidecars/store/storetest"
 )
 
-// price is the price of the one trade that one inserts.
+// price returns the price of the one trade that one inserts.
 func price(t *testing.T, db *store.DB) (price int64) {
 	t.Helper()
 	err := db.Read(t.Context(), func(tx *store.Tx) error {
@@ -66,7 +66,7 @@ func TestEachGivesFreshDatabases(t *testing.T) {
 	}
 }
 
-// With -short one dialect a test, and over the tests all of them.
+// With -short each test runs on one dialect, and all tests together cover every dialect.
 func TestEachInFullSamplesWithShort(t *testing.T) {
 	all := storetest.Dialects(t)
 	var seen []store.Dialect
@@ -146,18 +146,18 @@ func TestTheRigLeavesNoGoroutine(t *testing.T) {
 	goleak.VerifyNone(t, before)
 }
 
-// childVariable makes this binary the process whose end is watched.
+// childVariable makes this binary the process that ends under observation.
 const childVariable = "STORETEST_CHILD"
 
-// TestTheServerEndsWithTheProcess runs a test process that starts a private server and ends in
-// one of several ways, and watches the server's folder and its keeper go.
+// TestTheServerEndsWithTheProcess runs a test process that starts a private server and ends in one
+// of several ways. It checks that the server's folder and its keeper go.
 func TestTheServerEndsWithTheProcess(t *testing.T) {
 	if way := os.Getenv(childVariable); way != "" {
 		child(t, way)
 		return
 	}
 	if len(storetest.Dialects(t)) == 1 {
-		return // there is no server to watch; Dialects has said so
+		return // there is no server to check; Dialects has logged that
 	}
 	for _, way := range []string{"return", "exit", "panic", "kill"} {
 		t.Run(way, func(t *testing.T) {
@@ -167,7 +167,7 @@ func TestTheServerEndsWithTheProcess(t *testing.T) {
 			}
 			cmd := exec.Command(os.Args[0], "-test.run=^TestTheServerEndsWithTheProcess$")
 			cmd.Env = append(os.Environ(), childVariable+"="+way)
-			cmd.ExtraFiles = []*os.File{inherited} // number 3, which the child hands to the keeper
+			cmd.ExtraFiles = []*os.File{inherited} // number 3, which the child passes to the keeper
 			in, err1 := cmd.StdinPipe()
 			out, err2 := cmd.StdoutPipe()
 			if err := errors.Join(err1, err2, cmd.Start(), inherited.Close()); err != nil {
@@ -188,8 +188,8 @@ func TestTheServerEndsWithTheProcess(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, _ = io.Copy(io.Discard, out) // what a panic prints
-			_ = cmd.Wait()                  // the way it ended is the one we asked for
+			_, _ = io.Copy(io.Discard, out) // the output of a panic
+			_ = cmd.Wait()                  // the error is the end that the test asked for
 			// The keeper and the server hold the pipe's other end until they have ended.
 			if _, err := io.Copy(io.Discard, alive); err != nil {
 				t.Fatal(err)
@@ -204,7 +204,7 @@ func TestTheServerEndsWithTheProcess(t *testing.T) {
 	}
 }
 
-// child starts a server, says where, and ends.
+// child starts a server, prints its folder, and ends.
 func child(t *testing.T, way string) {
 	folder, err := storetest.StartPrivate(os.NewFile(3, "alive"))
 	if err != nil {
