@@ -2,11 +2,11 @@
 // current. There is one Bootstrap per source; a fault of one source never affects the other.
 //
 //	        Tail, confirmed        Fetch, verified            up to the stream's last version
-//	bootstrapping ──► buffering ──► Install ──► installed ──► apply what is above the watermark ──► ready
-//	    ▲                                                                                            │ delta: apply
-//	    │ back-off, 100 ms doubling to 30 s, ended by the broker's return                            │
-//	    └──────────────── quarantined ◄── gap, version_regression, epoch_change, checksum_failure, ──┘
-//	                                      count_mismatch, buffer_overflow, malformed, disconnected
+//	bootstrapping ──► buffering ──► Install ──► installed ──► apply newer deltas ──► ready
+//	    ▲                                                                             │ delta: apply
+//	    │ back-off, 100 ms doubling to 30 s, ended by the broker's return             │
+//	    └─ quarantined ◄── gap, version_regression, epoch_change, checksum_failure, ──┘
+//	                       count_mismatch, buffer_overflow, malformed, disconnected
 //
 // The subscription comes first and delivers only new messages. The snapshot is fetched once the
 // subscription is confirmed, so that every change is in one of the two or in both. Deltas are
@@ -18,8 +18,7 @@
 //   - No part of a snapshot is used before all of it has been verified.
 //   - A snapshot of another history is not used. Its epoch is not the stream's, or it is below the
 //     stream's last version or below what was applied, or it lacks the change of the stream's last
-//     message. A source whose database was restored from a backup stays out until its epoch is
-//     bumped.
+//     message. A source with a database restored from a backup stays out until its epoch is bumped.
 //   - Where the publisher runs beside the replica (Options.Behind), a stream that is quiet because
 //     changes do not reach it does not count as a source without changes.
 //   - The goroutine that finds the fault, the reader or the applier, revokes readiness in the same

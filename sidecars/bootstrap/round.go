@@ -178,7 +178,7 @@ func (r *round) run(ctx context.Context) (reached bool, err error) {
 }
 
 // sameHistory checks that the snapshot belongs to the history of the stream and of this replica. A
-// source whose database was restored from a backup assigns its versions a second time, to other
+// source with a database restored from a backup assigns its versions a second time, to other
 // changes.
 func (r *round) sameHistory(s *control.Snapshot) error {
 	regression := func(format string, args ...any) error {
@@ -214,7 +214,7 @@ func (r *round) sameHistory(s *control.Snapshot) error {
 	return nil
 }
 
-// behind returns the fault of a source whose changes do not reach the stream.
+// behind returns the fault of a source with changes that do not reach the stream.
 func (r *round) behind(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()

@@ -20,7 +20,7 @@ import (
 const DefaultStoreLimitBytes = 4 << 30
 
 const (
-	// requestTimeout ends a request whose context has no earlier deadline.
+	// requestTimeout ends a request unless its context has an earlier deadline.
 	requestTimeout = 5 * time.Second
 	// startWait is how long Open waits for the embedded server before it returns without it.
 	startWait = 2 * time.Second

@@ -1,6 +1,6 @@
 // Package broker is the only package that uses NATS. It gives the rest of the program streams that
-// survive a power cut, publishing whose order the stream itself enforces, a durable consumer, and a
-// tail that reports when it may have missed messages.
+// survive a power cut, publishing in an order that the stream itself enforces, a durable consumer,
+// and a tail that reports when it may have missed messages.
 //
 //	             ┌ embedded: a server in this process, no listener, JetStream in Options.Dir
 //	Broker ──────┤
@@ -8,7 +8,7 @@
 //	   │
 //	   ├─ EnsureStream, StreamInfo, Message, LastMessage    what a stream is and holds
 //	   ├─ Publish, PublishBatch                             acknowledged, in order, or an error
-//	   ├─ Consume                                           durable: every message until it is acknowledged
+//	   ├─ Consume                                           durable: every message until acknowledged
 //	   ├─ Tail                                              new messages only, or ErrDisconnected
 //	   └─ Notify, Subscribe                                 core NATS: at most once, nothing stored
 //

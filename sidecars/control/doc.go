@@ -7,8 +7,8 @@
 //
 // A source numbers its changes 1, 2, 3... without a hole, in the order in which they were
 // committed. A record carries the version of its last change. A snapshot carries the highest
-// version that it includes, the watermark. A source whose database was lost or restored draws a new
-// epoch.
+// version that it includes, the watermark. A source gets a new epoch when its database has
+// lost changes.
 //
 // Reading is strict: an unknown field, a record out of order or an impossible version is an error,
 // and no part of the message is used. The package uses no network, no database and no engine.

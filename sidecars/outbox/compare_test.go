@@ -14,7 +14,7 @@ import (
 	"posttrade/sidecars/store/storetest"
 )
 
-// elsewhere runs a test on both databases with a server whose stream can be damaged.
+// elsewhere runs a test on both databases with a server that has a stream to be damaged.
 func elsewhere(t *testing.T, test func(t *testing.T, r *rig, srv *brokertest.Server)) {
 	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
 		srv := brokertest.External(t)

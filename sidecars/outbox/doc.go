@@ -12,11 +12,12 @@
 // What Compare finds, and what follows:
 //
 //	stream and marks agree                       go on
-//	the stream has versions that are not marked  acknowledged and not noted: mark them, if they are the same bytes
+//	the stream has versions that are not marked  acknowledged, not noted: mark them, if they are
+//	                                             the same bytes
 //	the stream lacks versions that are marked    it has lost them: publish those of this epoch again
 //	it lacks versions in the middle of those     alarm; they cannot be put back, replicas that meet
 //	                                             the gap take a snapshot; go on
-//	messages of another hand                     alarm, count; go on behind them
+//	messages of another writer                   alarm, count; go on behind them
 //	messages with our signature that the         alarm; publish nothing until an operator has bumped
 //	database does not have under their version   the epoch: it was restored from a backup
 //	rows missing among those that wait           the same

@@ -4,9 +4,9 @@
 //	batch ok, more came meanwhile ──► Rest     a share of the work, at most a quarter of a second
 //	failed                        ──► Backoff  100 ms, doubling to half a second
 //
-// What must hold: a loop whose database stood still continues within a second of the database's
-// return, however long the standstill took. So a rest is a share of the work of a batch and never
-// of the time for which it waited, and no pause grows beyond that bound.
+// What must hold: after a standstill of its database, however long, a loop continues within a
+// second of the database's return. So a rest is a share of the work of a batch and never of the
+// time for which it waited, and no pause grows beyond that bound.
 //
 // The results depend on the arguments only; a Backoff belongs to one goroutine.
 package pace

@@ -191,7 +191,8 @@ func (t *Tx) Supersede(source string, first, last uint64, nowMillis int64) (rows
 // PutStreamRow makes a row equal to what the stream has under its version, whatever the outbox held
 // there before.
 func (t *Tx) PutStreamRow(source string, row OutboxRow, nowMillis int64) error {
-	_, err := t.Exec(`insert into outbox (source, version, epoch, payload, created_at, published_at, stream_sequence)
+	_, err := t.Exec(
+		`insert into outbox (source, version, epoch, payload, created_at, published_at, stream_sequence)
 		values ($1, $2, $3, $4, $5, $6, $7) on conflict (source, version) do update set epoch = excluded.epoch,
 		payload = excluded.payload, published_at = excluded.published_at, stream_sequence = excluded.stream_sequence`,
 		source, row.Version, row.Epoch, string(row.Payload), nowMillis, nowMillis, row.StreamSequence)

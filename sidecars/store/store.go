@@ -304,7 +304,7 @@ func (d *DB) note(ctx context.Context, kind access, err error) error {
 	return err
 }
 
-// ended returns the error of a call whose context ended before the database answered.
+// ended returns the error of a call when its context ended before the database answered.
 func ended(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	if errors.Is(cause, ErrClosed) {
