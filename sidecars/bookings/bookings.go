@@ -25,6 +25,7 @@ type Bookings struct {
 	said bool // a malformed message is in the log already: once is enough
 }
 
+// Run takes bookings until ctx ends; then it returns nil.
 func (l *Bookings) Run(ctx context.Context) error {
 	return l.Broker.Consume(ctx, broker.ConsumerConfig{
 		Stream: legacyStream, Durable: legacyDurable, Subject: legacyStream.Subjects[0],

@@ -125,7 +125,8 @@ type Status struct {
 	Repeated      uint64 // copies of the last delta: ignored
 	Applied       uint64 // deltas applied
 	LastHeard     time.Time
-	// the last bootstrap, from before the subscription to ready; 0 before the first
+	// Took is the duration of the last bootstrap, from before the subscription to ready; 0 before
+	// the first.
 	Took time.Duration
 }
 

@@ -20,7 +20,7 @@ type round struct {
 	deltas  chan control.Delta // from the reader; its capacity is that of the buffer
 	faulted chan struct{}      // closed when fault is set
 	fault   *fault             // found by the reader; guarded by b.mu until faulted is closed
-	// closed when the snapshot is installed: the reader may wait from then on
+	// Closed when the snapshot is installed: the reader may wait from then on.
 	live    chan struct{}
 	waiting chan struct{}   // holds a token while the reader is inside Next
 	batch   []control.Delta // received, not yet applied
@@ -187,7 +187,7 @@ func (r *round) sameHistory(s *control.Snapshot) error {
 	r.b.mu.Lock()
 	epoch, watermark := r.b.status.Epoch, r.b.status.Watermark
 	r.b.mu.Unlock()
-	// caught up is then out of reach: the stream has what the source does not know
+	// The replica could never catch up: the stream has versions that the source does not have.
 	if s.Watermark < r.high {
 		return regression("the snapshot's watermark %d is below version %d, which the stream has",
 			s.Watermark, r.high)

@@ -30,6 +30,7 @@ func streamOf(s control.Source) broker.Stream {
 	return broker.Stream{Name: s.Stream(), Subjects: []string{s.Subject()}, RefuseWhenFull: true}
 }
 
+// Ensure makes the stream, or checks the existing one.
 func (s Stream) Ensure(ctx context.Context) error {
 	return s.Broker.EnsureStream(ctx, streamOf(s.Source))
 }
@@ -71,6 +72,7 @@ func messageOf(m *broker.Message) outbox.Message {
 	return outbox.Message{Sequence: m.Sequence, MsgID: m.MsgID, Data: m.Data, Signature: m.Signature}
 }
 
+// At returns the message at a stream sequence, false when there is none.
 func (s Stream) At(ctx context.Context, sequence uint64) (outbox.Message, bool, error) {
 	m, err := s.Broker.Message(ctx, s.Source.Stream(), sequence)
 	if errors.Is(err, broker.ErrNotFound) {
@@ -79,6 +81,7 @@ func (s Stream) At(ctx context.Context, sequence uint64) (outbox.Message, bool, 
 	return messageOf(&m), err == nil, err
 }
 
+// Publish stores messages in order and returns an ack for each before the first that failed.
 func (s Stream) Publish(ctx context.Context, messages []outbox.Outgoing) ([]outbox.Ack, error) {
 	out := make([]broker.Outgoing, len(messages))
 	for i, m := range messages {

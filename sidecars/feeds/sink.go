@@ -114,9 +114,9 @@ func (s *Sink) install(ctx context.Context, snapshot control.Snapshot) error {
 
 // kept returns the flags of a snapshot's record that no change has set since the journal last took
 // the source's changes. They stay as an operator has set them, in a new epoch too, since its
-// versions go on above those of the epoch before. A flag that no operator has set and that is equal
-// in the engine stays too, so that the command does not overwrite a change that an operator is
-// making at this moment.
+// versions go on above those of the epoch before. Within an epoch, such a flag also stays when it is
+// equal in the engine, so that the command does not overwrite a change that an operator is making at
+// this moment.
 func (s *Sink) kept(
 	r *control.Record, at blotter.SourceMark, sameEpoch bool,
 ) (keep matcher.Side) {
@@ -328,7 +328,7 @@ func (s *Sink) submit(ctx context.Context, n int,
 		if a.Kind == matcher.EventApplied || told {
 			return nil
 		}
-		told = true // the log names only the first refusal
+		told = true // only the first refusal is reported
 		return fmt.Errorf("controls: source %s: sequence %d was refused: %v",
 			s.Source, a.InputSeq, a.Reason)
 	})

@@ -87,8 +87,10 @@ func (t *Tail) lookBack(ctx context.Context, stream Stream) error {
 	return nil
 }
 
+// Last returns the version and the payload of the source's last message before the subscription.
 func (t *Tail) Last() (uint64, []byte) { return t.high, t.payload }
 
+// Next waits for messages and returns the payloads of the source's own, in stream order.
 func (t *Tail) Next(ctx context.Context) ([][]byte, error) {
 	messages, err := t.Tail.Next(ctx)
 	if errors.Is(err, broker.ErrGap) {

@@ -42,6 +42,7 @@ type feedTick struct {
 // feedBacklog is how many prices may wait for the engine.
 const feedBacklog = 8192
 
+// New returns a feed that passes prices to d. Run starts it.
 func New(g *gate.Gate, d *desk.Desk) *Feed {
 	return &Feed{gate: g, Desk: d, now: time.Now, ticks: make(chan feedTick, feedBacklog)}
 }
@@ -147,7 +148,7 @@ func (f *Feed) sequence(ctx context.Context, batch []feedTick) error {
 		}
 		return nil
 	})
-	// the leadership is lost, and may come back: later prices replace these
+	// The leadership is lost, and may come back: later prices replace these.
 	if errors.Is(err, desk.ErrRefused) {
 		f.Dropped.Add(uint64(len(batch)))
 		return nil

@@ -75,7 +75,7 @@ type DB struct {
 	life context.Context // ends with Close, which ends every call under way too
 	end  context.CancelCauseFunc
 
-	mu     sync.Mutex // guards closed and found, and orders ops before a Wait
+	mu     sync.Mutex // guards closed and found; no call joins ops once a Wait has begun
 	closed bool
 	ops    sync.WaitGroup
 

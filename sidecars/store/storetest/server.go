@@ -118,7 +118,7 @@ func startPrivate(programs string, witness *os.File) (*server, error) {
 	if witness != nil {
 		keeper.ExtraFiles = []*os.File{witness}
 	}
-	// a signal to the tests' group is not for it
+	// A signal to the process group of the tests does not reach the keeper.
 	keeper.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if os.Geteuid() == 0 {
 		// PostgreSQL refuses to run as root.
