@@ -10,14 +10,14 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// AcceptHistory is an operator's way out when the anchor refuses a history, or
-// is lost: it verifies everything in the store but the anchor, and if that
-// holds makes an anchor at its head. Commands that the old anchor had seen
-// beyond that head are given up, and their sequences will be used again: it is
-// a decision, never a repair, and nothing in this module calls it by itself.
+// AcceptHistory is the operator's way out when the anchor refuses a history, or is lost. It
+// verifies everything in the store but the anchor, and if that holds makes an anchor at the store's
+// head. Commands that the old anchor had seen beyond that head are given up, and their sequences
+// are used again: this is a decision, never a repair, and nothing in this module calls it by
+// itself.
 //
-// It verifies without changing a byte. When all of it holds, its first act is a copy of
-// what it replaces, and of what the next opening of the store will: Report.Copy.
+// AcceptHistory verifies without changing a byte. When everything holds, it first copies what it
+// replaces, and what the next opening of the store will replace: Report.Copy.
 func AcceptHistory(ctx context.Context, dir string, o VerifyOptions) (r Report, err error) {
 	if o.FS == nil {
 		o.FS = vfs.Default
@@ -57,8 +57,8 @@ func AcceptHistory(ctx context.Context, dir string, o VerifyOptions) (r Report, 
 	return r, a.Close()
 }
 
-// acceptable verifies the store by itself, by a view, and returns its head. refused
-// reports a tail that does not go on from it, or that cannot be read.
+// acceptable verifies the store alone, by a view, and returns its head. refused reports a tail that
+// does not continue the store's history, or that cannot be read.
 func acceptable(ctx context.Context, dir string, o *VerifyOptions,
 	r *Report) (head point, refused bool, err error) {
 	s := &storeView{latch: newLatch(func(error) {})} // nothing is written: a failure is this call's error
@@ -134,8 +134,7 @@ func copyFile(fs vfs.FS, from, to string) error {
 	return nil
 }
 
-// syncStore brings every file of the store to the disk: what was read may have been in
-// the system's memory only.
+// syncStore syncs every file of the store: what was read may have been in the system's memory only.
 func syncStore(fs vfs.FS, store string) error {
 	names, err := fs.List(store)
 	if err != nil {

@@ -72,7 +72,7 @@ type anchor struct {
 	coldMu  sync.Mutex
 	coldGen uint64
 	coldBuf [slotBytes]byte
-	synced  atomic.Uint64 // writer: Sync. The input sequence that it last made durable
+	synced  atomic.Uint64 // writer: Sync. The input sequence that the last Sync made durable
 }
 
 // bootID names this run of the operating system; empty when it has no name.
@@ -217,8 +217,8 @@ type reading struct {
 	slots  int   // readable ones
 }
 
-// readAnchor returns the farthest point that the file vouches for. Slots that
-// were only handed to the operating system count while it is the same run of it.
+// readAnchor returns the farthest point that the file vouches for. A slot that was only handed to
+// the operating system counts only if this is the same run of that system.
 func readAnchor(fs vfs.FS, dir, boot string) (reading, error) {
 	name := fs.PathJoin(dir, anchorName)
 	f, err := fs.Open(name)

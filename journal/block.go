@@ -25,7 +25,7 @@ const (
 	keySnapshot = 's'
 )
 
-// Codec says how a block's payload is packed. The number is stored.
+// Codec says how a block's payload is packed. The store holds the number.
 type Codec uint8
 
 // The codecs. S2 and Zstd of command and fill blocks work on the records
@@ -83,8 +83,10 @@ type envelope struct {
 	packed    uint32 // payload bytes as stored
 	fills     uint32 // command block: fills of the same commit
 	ids       uint32 // command block: client ids of the same commit
-	link      uint64 // command block: trade sequence its first fill has or would have; others: first input sequence of the commit
-	flags     uint32
+	// command block: the trade sequence that its first fill has or would have; others: the first input
+	// sequence of the commit
+	link  uint64
+	flags uint32
 }
 
 // last is the sequence of the last record of a command or fill block.
@@ -306,9 +308,9 @@ func (u *unpacker) linked(e *envelope, prev *[chainBytes]byte, raw []byte) bool 
 	return chain == e.chain
 }
 
-// Block is what one commit holds: commands in sequence, the fills they caused,
-// and the client ids of those that brought one. It is filled by one goroutine,
-// handed to Append, and may be filled again when Append has returned.
+// Block is what one commit holds: commands in sequence, the fills they caused, and the client ids
+// of the commands that have one. One goroutine fills it and hands it to Append, and may fill it
+// again when Append has returned.
 type Block struct {
 	records []byte
 	fills   []byte
@@ -319,10 +321,10 @@ type Block struct {
 	lastIDSeq uint64
 	fillCount uint32
 
-	told told // what of it lies in the tail
+	told told // the part of it that is in the tail
 }
 
-// told is how much of a block has been copied into the tail, and its answers let go.
+// told counts what of a block has been copied into the tail, with its answers released.
 type told struct {
 	records, fills, ids int // bytes
 	idCount             uint32

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// bound keeps what mode "os" promises with a tail: what a power cut takes was answered at
-// most FlushInterval ago. The log is synced twice in that time. After each sync answers
-// may go on for a FlushInterval, counted from the moment up to which that sync has
-// everything that was answered. When one hangs, a timer shuts the bound: the recorder takes
-// no more events off its ring, and callers wait as they do behind a slow disk in mode
-// "fsync". What has been taken by then is answered.
+// bound keeps the promise of mode "os" with a tail: whatever a power cut takes was answered at most
+// FlushInterval ago. The log is synced twice in that time. After each sync, answers may be released
+// for another FlushInterval, counted from the moment up to which that sync covers everything that
+// was answered. When a sync hangs, a timer shuts the bound: the recorder takes no more events off
+// its ring, and callers wait as they do behind a slow disk in mode "fsync". Events taken before
+// that are answered.
 //
-// The path of an order looks at shut and at no clock.
+// The path of an order reads shut and no clock.
 type bound struct {
-	shut atomic.Bool // writer: the timer, and who renews
+	shut atomic.Bool // writer: the timer, and the goroutine that renews
 
 	within time.Duration
 	mu     sync.Mutex  // guards the two below
@@ -25,8 +25,8 @@ type bound struct {
 	reopened atomic.Pointer[func()] // wakes the recorder
 }
 
-// boundSyncs is how often the log is synced in the time that the bound allows: there is as
-// much time for a sync as between two.
+// boundSyncs is how often the log is synced within the bound: a sync may take as long as the time
+// between two syncs.
 const boundSyncs = 2
 
 func (b *bound) start(within time.Duration) {
@@ -37,7 +37,7 @@ func (b *bound) start(within time.Duration) {
 	b.timer = time.AfterFunc(within, b.expire)
 }
 
-// expire shuts, unless the bound has been renewed meanwhile.
+// expire shuts the bound, unless it has been renewed meanwhile.
 func (b *bound) expire() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -48,7 +48,7 @@ func (b *bound) expire() {
 	b.shut.Store(true)
 }
 
-// renew says that everything answered before a moment is on stable storage.
+// renew records that everything answered before a moment is on stable storage.
 func (b *bound) renew(from time.Time) {
 	b.mu.Lock()
 	b.until = from.Add(b.within)
@@ -71,12 +71,12 @@ func (b *bound) stop() {
 	}
 }
 
-// held reports that no further answer may go for now: the recorder takes nothing. After a
-// failure it takes what there is, to drop it.
+// held reports that no further answer may be released for now: the recorder takes no events. After
+// a failure the recorder takes what there is, to drop it.
 func (j *Journal) held() bool { return j.bound.shut.Load() && j.latch.Err() == nil }
 
-// boundTick brings what has been answered to stable storage. Every other time it makes the
-// progress durable in the anchor, too.
+// boundTick brings what has been answered to stable storage. Every other call also makes the
+// progress durable in the anchor.
 func (j *Journal) boundTick() {
 	begun, answered := time.Now(), j.Answered()
 	if !j.await(answered) {
@@ -96,7 +96,7 @@ func (j *Journal) boundTick() {
 	}
 }
 
-// await waits until the store has a sequence; false when it never may.
+// await waits until the store has a sequence. It returns false when the store never will.
 func (j *Journal) await(inputSeq uint64) bool {
 	for {
 		moved := j.behind(inputSeq)

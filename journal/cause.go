@@ -26,11 +26,11 @@ func (e *storeError) Error() string { return e.text }
 
 func (e *storeError) Unwrap() error { return e.err }
 
-// carrier is the text of the error by which the store hands on what is damaged.
+// carrier is the text of the error in which the store passes on the details of a corruption.
 const carrier = "<corruption detail carrier>"
 
-// plain puts an error of the store into one line: without the mark that carries the
-// details of a corruption, and with the file that these are about.
+// plain puts an error of the store into one line: without the mark that carries the details of a
+// corruption, and with the file that the details name.
 func plain(err error) error {
 	if err == nil || !strings.ContainsAny(err.Error(), "\n<") {
 		return err
@@ -94,9 +94,9 @@ func lockDir(f vfs.FS, dir string) (io.Closer, error) {
 	return nil, fmt.Errorf("journal: lock file=%s: %w: %w", name, ErrLocked, err)
 }
 
-// InUse is the process that has the journal in dir open, 0 when there is none, or when
-// the system does not say. It touches no file of the journal: to open the lock's file
-// and close it again would end the lock of a server in this very process.
+// InUse returns the process that has the journal in dir open. It returns 0 when there is none, or
+// when the system does not say. It touches no file of the journal: opening and closing the lock
+// file would end the lock of a server in this very process.
 func InUse(dir string) (pid int) { return holder(dir + "/" + lockName) }
 
 func holder(name string) int {

@@ -5,8 +5,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Created reports whether dir holds a journal that has its genesis. It looks for
-// files alone; what they hold is for Open to judge. fs nil is the disk's.
+// Created reports whether dir holds a journal that has its genesis. It checks only that the files
+// exist; Open judges their content. A nil fs is the disk's.
 func Created(dir string, fs vfs.FS) (bool, error) {
 	if fs == nil {
 		fs = vfs.Default

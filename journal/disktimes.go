@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// SlowDisk is how long what waits for a disk may wait before the disk counts as slow.
+// SlowDisk is how long a sync may be waited for before the disk counts as slow.
 const SlowDisk = time.Second
 
 // DiskState is how a disk keeps up.
 type DiskState struct {
-	Waits time.Duration // age of the oldest that waits for a sync; 0: nothing waits
+	Waits time.Duration // age of the oldest wait for a sync; 0: nothing waits
 	Last  time.Duration // what the last sync took
 }
 
-// Slow reports that callers wait longer for the disk than they may be kept.
+// Slow reports that callers wait for the disk longer than SlowDisk allows.
 func (d DiskState) Slow() bool { return d.Waits >= SlowDisk }
 
-// or is the worse of two.
+// or returns the worse of two states.
 func (d DiskState) or(e DiskState) DiskState {
 	return DiskState{max(d.Waits, e.Waits), max(d.Last, e.Last)}
 }
@@ -28,18 +28,18 @@ type DiskTimes struct {
 	last  atomic.Int64
 }
 
-// started is what times are counted from: no clock that may be set.
+// started is what times are counted from: unlike the wall clock, it cannot be set.
 var started = time.Now()
 
-// Begin says that a sync is waited for since a moment.
+// Begin records the moment since which a sync is waited for.
 func (d *DiskTimes) Begin(at time.Time) { d.begun.Store(max(int64(at.Sub(started)), 1)) }
 
-// End says that it has returned.
+// End records that the sync has returned.
 func (d *DiskTimes) End() {
 	d.last.Store(int64(time.Since(started)) - d.begun.Swap(0))
 }
 
-// State is the disk as it is now.
+// State is the state of the disk now.
 func (d *DiskTimes) State() (s DiskState) {
 	if begun := d.begun.Load(); begun != 0 {
 		s.Waits = max(time.Since(started)-time.Duration(begun), 1)
@@ -48,6 +48,6 @@ func (d *DiskTimes) State() (s DiskState) {
 	return s
 }
 
-// Disk is how the journal's disk keeps up: in mode "fsync" with the commits, in mode "os"
-// with the syncs of the log.
+// Disk is the state of the journal's disk: in mode "fsync" that of the commits, in mode "os" that
+// of the syncs of the log.
 func (j *Journal) Disk() DiskState { return j.committing.State().or(j.flushing.State()) }

@@ -9,22 +9,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// How a file's blocks are given back: that many bytes, then as long a rest.
+// A file's blocks are given back in steps of eraseStep bytes, with a rest of eraseRest after each.
 const (
 	eraseStep = 1 << 20
 	eraseRest = 2 * time.Millisecond
 )
 
-// erase removes a file that nobody needs any more, a piece at a time: a file system that
-// is mounted with discard tells the disk about every block, and until the disk has taken
-// that in it syncs nothing else. It may take half a second and more.
+// erase removes a file that is no longer needed, a piece at a time. A file system that is mounted
+// with discard tells the disk about every freed block, and the disk syncs nothing else until it has
+// processed that. erase may take half a second and more.
 func erase(fs vfs.FS, name string) error {
 	if vfs.Root(fs) != vfs.Default {
 		return fs.Remove(name)
 	}
 	f, err := os.OpenFile(name, os.O_RDWR, 0)
 	if err != nil {
-		return fs.Remove(name) // which says what is wrong
+		return fs.Remove(name) // Remove reports what is wrong
 	}
 	defer f.Close()
 	if err := fs.Remove(name); err != nil {
@@ -34,9 +34,9 @@ func erase(fs vfs.FS, name string) error {
 	return nil
 }
 
-// giveBack cuts a file that has no name any more off from its end, with a rest behind each
-// piece. One that has another name, or that somebody still reads, stays as it is: its
-// blocks go with the last who has it. What fails is left to the closing.
+// giveBack shortens a file that has no name any more from its end, and rests after each piece. A
+// file that has another name, or that another process still reads, stays as it is: its blocks are
+// freed when the last of those is gone. Close handles what fails here.
 func giveBack(f *os.File, rest func()) {
 	var st syscall.Stat_t
 	if syscall.Fstat(int(f.Fd()), &st) != nil || st.Nlink != 0 || !unshared(f) {
@@ -52,8 +52,8 @@ func giveBack(f *os.File, rest func()) {
 	}
 }
 
-// unshared reports whether nobody else has the file open. A write lease is given for such
-// a file only; without a name nobody can come to it afterwards.
+// unshared reports that no other process has the file open. The system gives a write lease only for
+// such a file, and no process can open a file without a name afterwards.
 func unshared(f *os.File) bool {
 	if _, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_WRLCK); err != nil {
 		return false

@@ -19,9 +19,8 @@ var typeNames = [...]string{
 	matcher.OrderReplace: "ORDER_REPLACE", matcher.SwapBook: "SWAP_BOOK", matcher.SwaptionBook: "SWAPTION_BOOK",
 }
 
-// exportCommand appends one command as a JSON object and a newline. The fields
-// are those of the record, as sequenced, and clientOrderId when there is one;
-// nothing of what was decided:
+// exportCommand appends one command as a JSON object and a newline. The fields are those of the
+// record, as sequenced, and clientOrderId when there is one. Decisions are not part of it:
 //
 //	{"sequence":1,"type":"ORDER_NEW","eventTimeMillis":0,"accountId":1,"securityId":1,"side":0,
 //	 "quantity":100,"limitPx":0,"priceTicks":0,"orderRef":0,"leaderEpoch":0,"flags":0,"clientOrderId":"a"}
@@ -32,8 +31,8 @@ var typeNames = [...]string{
 //	 "conventions":"USD-SOFR-1Y-ACT360","expiryDate":"2025-12-30","exerciseStyle":"Bermudan",
 //	 "priceTicks":0,"leaderEpoch":0,"flags":0}
 //
-// A SWAP_BOOK is the same without the two members of the option. A type, a
-// convention or a style that this build does not know is its number in quotes.
+// A SWAP_BOOK has the same fields without the option's two. A type, a convention or a style that
+// this build does not know is its number in quotes.
 func exportCommand(b []byte, c *matcher.Command, id []byte) []byte {
 	b = strconv.AppendUint(append(b, `{"sequence":`...), c.InputSeq, 10)
 	switch c.TemplateID {
@@ -73,7 +72,7 @@ func exportCommand(b []byte, c *matcher.Command, id []byte) []byte {
 	return append(b, "}\n"...)
 }
 
-// appendTerms appends what a booking's record packs into few words.
+// appendTerms appends the terms of a contract that a booking's record packs into few words.
 func appendTerms(b []byte, t *matcher.ContractTerms) []byte {
 	direction := "Receive"
 	if t.Side == matcher.Sell {
@@ -102,7 +101,7 @@ func appendTerms(b []byte, t *matcher.ContractTerms) []byte {
 // dayText is an epoch day as yyyy-MM-dd.
 func dayText(day uint16) string { return time.Unix(int64(day)*86_400, 0).UTC().Format(time.DateOnly) }
 
-// appendText appends a member whose value needs no escaping.
+// appendText appends a member with a value that needs no escaping.
 func appendText(b []byte, name, value string) []byte {
 	b = append(append(append(b, ',', '"'), name...), `":"`...)
 	return append(append(b, value...), '"')

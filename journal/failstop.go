@@ -7,18 +7,17 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// FailStop is this package's rule for a disk that fails, for another store that
-// lives by it: the first failed write or sync, or a failure of the store's own
-// background work, is final. It is remembered, reported once to the Fatal hook,
-// and answers every call from then on; nothing is retried.
+// FailStop applies this package's rule for a failing disk to another store: the first failed write
+// or sync, or a failure of the store's own background work, is final. FailStop remembers it,
+// reports it once to the Fatal hook, and returns it from every call from then on. Nothing is
+// retried.
 type FailStop struct {
 	latch *latch
 	log   Logger
 }
 
-// NewFailStop returns a rule that nothing has broken yet. fatal is called once,
-// on the goroutine that meets the first failure; nil means one line on stderr
-// and exit 1. A nil log drops everything.
+// NewFailStop returns a FailStop without a failure. fatal is called once, on the goroutine that
+// meets the first failure; nil means one line on stderr and exit 1. A nil log drops everything.
 func NewFailStop(fatal func(error), log Logger) *FailStop {
 	if fatal == nil {
 		fatal = exit
@@ -43,9 +42,9 @@ func (f *FailStop) Poison(cause error) error { return f.latch.Poison(cause) }
 // may change sizes; format, logger, listener and file system stay as they are.
 func (f *FailStop) Options(fs vfs.FS) *pebble.Options { return storeOptions(fs, f.latch, f.log) }
 
-// Open opens the store in dir, making the directory if need be. A store that is
-// not there yet is made, and opened a second time: its first log predates the
-// store's own format mark and would be less well protected.
+// Open opens the store in dir, making the directory if need be. A new store is made and then opened
+// a second time: its first log predates the store's own format mark and would be less well
+// protected.
 func (f *FailStop) Open(dir string, o *pebble.Options) (db *pebble.DB, err error) {
 	opened := make(chan *pebble.DB, 1)
 	err = f.await(func() error {
@@ -87,8 +86,8 @@ func (f *FailStop) Close(db *pebble.DB) error {
 	return nil
 }
 
-// Write runs a call that changes the store. Its error is the first failure, and
-// so is success that the store reports after one.
+// Write runs a call that changes the store. After a failure it returns the first failure, also when
+// the store reports success.
 func (f *FailStop) Write(call func() error) error {
 	err := f.await(call)
 	if err != nil {
@@ -97,9 +96,9 @@ func (f *FailStop) Write(call func() error) error {
 	return nil
 }
 
-// await runs a call into the store unless something has failed. It returns although
-// the call may never do: where the Fatal hook returns (tests), a goroutine that
-// meets the failure inside the store stops there, with the locks that it holds.
+// await runs a call into the store unless something has failed. It returns even when the call never
+// does: where the Fatal hook returns (tests), a goroutine that meets the failure inside the store
+// stops there and keeps the locks that it holds.
 func (f *FailStop) await(call func() error) error {
 	if err := f.latch.Err(); err != nil {
 		return err
@@ -117,7 +116,7 @@ func (f *FailStop) await(call func() error) error {
 	}
 }
 
-// Read runs a call that only reads the store. Its error is the caller's to judge.
+// Read runs a call that only reads the store. The caller judges its error.
 func (f *FailStop) Read(call func() error) error {
 	if err := f.latch.Err(); err != nil {
 		return err
@@ -125,9 +124,9 @@ func (f *FailStop) Read(call func() error) error {
 	return guard(call)
 }
 
-// Anchor says, beside a store, how far a log in it has reached, so that a log
-// whose end has been lost is noticed. It is a file of the same bytes as the
-// journal's own anchor, with an index and a term where that has sequences.
+// Anchor records, in a file beside a store, how far a log in that store has reached, so that a lost
+// end of the log is noticed. The file has the bytes of the journal's own anchor, with an index and
+// a term in the place of the sequences.
 type Anchor struct{ a *anchor }
 
 // ReadAnchor returns the farthest entry that the anchor in dir vouches for; found
@@ -161,18 +160,18 @@ func OpenAnchor(fs vfs.FS, dir string, index, term uint64) (*Anchor, error) {
 	return &Anchor{a}, nil
 }
 
-// Raise vouches for an entry that is on disk, without a sync: that survives the process.
+// Raise vouches for an entry that is on disk, without a sync: the record survives the process.
 func (a *Anchor) Raise(index, term uint64) error {
 	return a.a.Hot(point{inputSeq: index, tradeSeq: term})
 }
 
-// Sync vouches for an entry that is on disk so that it survives the machine.
+// Sync vouches for an entry that is on disk, with a sync: the record survives the machine.
 func (a *Anchor) Sync(index, term uint64) error {
 	return a.a.Sync(point{inputSeq: index, tradeSeq: term})
 }
 
-// Lower takes back, durably, what was said of entries behind index. It comes
-// before their deletion. No Raise or Sync may be under way.
+// Lower durably withdraws what was recorded of entries behind index. It comes before their
+// deletion. No Raise or Sync may be under way.
 func (a *Anchor) Lower(index, term uint64) error {
 	return a.a.reset(point{inputSeq: index, tradeSeq: term})
 }

@@ -22,8 +22,8 @@ const (
 	maxBlock    = envelopeBytes + maxBlockRaw
 )
 
-// frames reads the stream of a transfer and hashes it. Every error names the
-// offset; one of the stream's content is an ErrTransfer, one of its reader is not.
+// frames reads the stream of a transfer and hashes it. Every error names the offset. An error of
+// the stream's content is an ErrTransfer; an error of its reader is not.
 type frames struct {
 	r    *bufio.Reader
 	sum  hash.Hash
@@ -88,8 +88,8 @@ func (f *frames) next() (kind byte, length uint64, err error) {
 	return f.head[0], binary.LittleEndian.Uint64(f.head[8:]), nil
 }
 
-// body reads a body of at most limit bytes, valid until the next one. Memory
-// grows with what really comes.
+// body reads a body of at most limit bytes, valid until the next one. The buffer grows with the
+// bytes that arrive, not with the announced length.
 func (f *frames) body(length, limit uint64) ([]byte, error) {
 	if length > limit {
 		return nil, f.bad("frame %q of %d bytes, at most %d", f.head[0], length, limit)
@@ -101,7 +101,7 @@ func (f *frames) body(length, limit uint64) ([]byte, error) {
 	return f.buf.Bytes(), nil
 }
 
-// copy gives a body to w, whose errors come back as they are.
+// copy gives a body to w and returns w's errors as they are.
 func (f *frames) copy(w io.Writer, length uint64) error {
 	for length > 0 {
 		n := min(length, transferChunk/2) // no more than the reader can hold
@@ -135,8 +135,8 @@ func (f *frames) expect(kind byte, limit uint64) ([]byte, error) {
 	return f.body(length, limit)
 }
 
-// end reads the body of the last frame, whose header was the last thing read,
-// and the end of the stream.
+// end reads the body of the last frame and the end of the stream. The caller has just read
+// that frame's header.
 func (f *frames) end(length uint64) error {
 	if length != endBytes {
 		return f.bad("end of %d bytes, want %d", length, endBytes)

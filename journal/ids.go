@@ -5,14 +5,14 @@ import (
 	"fmt"
 )
 
-// ClientIDs are the client ids of one commit, ascending by input sequence.
-// The zero value has none. Its memory is the caller's only during the callback.
+// ClientIDs are the client ids of one commit, ascending by input sequence. The zero value has none.
+// A callback may use the memory only until it returns.
 type ClientIDs struct {
 	first uint64
 	raw   []byte
 }
 
-// Next takes the first id off; ok is false when there is none left.
+// Next removes the first id and returns it; ok is false when there is none left.
 func (c *ClientIDs) Next() (inputSeq uint64, id []byte, ok bool) {
 	if len(c.raw) == 0 {
 		return 0, nil, false
@@ -52,7 +52,7 @@ func (c *ClientIDs) until(inputSeq uint64) {
 	}
 }
 
-// check walks the entries once, so that Next need not look out for damage.
+// check reads the entries once, so that Next need not check for damage.
 func (c ClientIDs) check(last uint64, count uint32) error {
 	at, n := c.first, uint32(0)
 	for raw := c.raw; len(raw) > 0; n++ {

@@ -10,11 +10,12 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// tailBlocks is how many blocks Open reads in full at least; more if the anchor lies further back.
+// tailBlocks is how many blocks Open reads in full at least. It reads more if the anchor lies
+// further back.
 const tailBlocks = 16
 
-// OpenExisting is Open of a journal that has a genesis already. Without one
-// nothing is made or changed: ErrNoGenesis.
+// OpenExisting is Open for a journal that has a genesis already. Without a genesis it makes and
+// changes nothing and returns ErrNoGenesis.
 func OpenExisting(dir string, o Options) (*Journal, error) {
 	if err := o.defaults(); err != nil {
 		return nil, err
@@ -29,9 +30,8 @@ func OpenExisting(dir string, o Options) (*Journal, error) {
 	return Open(dir, o)
 }
 
-// existing refuses a directory without a store, before anything touches it: a
-// lock that is taken, and a store that is opened even for reading only, leave
-// files behind.
+// existing refuses a directory without a store before anything touches it: taking a lock leaves
+// files behind, and so does opening a store, even for reading only.
 func existing(fs vfs.FS, dir string) error {
 	names, err := fs.List(fs.PathJoin(dir, storeName))
 	switch {
@@ -56,9 +56,9 @@ type finding struct {
 	db      *pebble.DB // open for reading when created is true, else nil
 }
 
-// inspect opens the store for reading only and verifies genesis, tail and anchor, and of
-// every table what the store itself would look at sooner or later. A journal that is
-// refused is left exactly as found; of one that is not the store stays open.
+// inspect opens the store for reading only and verifies genesis, tail and anchor, and of every
+// table what the store itself reads sooner or later. A refused journal is left exactly as found;
+// the store of an accepted one stays open.
 func inspect(dir string, fs vfs.FS, boot string, l *latch, log Logger) (f finding, err error) {
 	store, anchored := fs.PathJoin(dir, storeName), true
 	if _, err := fs.Stat(fs.PathJoin(dir, anchorName)); notExist(err) {
@@ -92,7 +92,7 @@ func inspect(dir string, fs vfs.FS, boot string, l *latch, log Logger) (f findin
 	return f, err
 }
 
-// findTail reads the tail and holds it against the store.
+// findTail reads the tail and compares it with the store.
 func (f *finding) findTail(db *pebble.DB, dir string, fs vfs.FS, boot string) (err error) {
 	if f.tail, err = readTail(fs, dir); err != nil || f.tail == nil {
 		return err
@@ -146,8 +146,8 @@ func readGenesis(db *pebble.DB) ([]byte, error) {
 	return genesis, errors.Join(err, closer.Close())
 }
 
-// anchoredGenesis is readGenesis where there is an anchor: it is made after the genesis,
-// so a store without one has lost its history.
+// anchoredGenesis is readGenesis for a store with an anchor. The anchor is made after the genesis,
+// so a store with an anchor and no genesis has lost its history.
 func anchoredGenesis(db *pebble.DB, a reading, anchorFile string) ([]byte, error) {
 	genesis, err := readGenesis(db)
 	if errors.Is(err, ErrNoGenesis) {

@@ -56,21 +56,22 @@ type Journal struct {
 	mu      sync.Mutex // guards genesis, seed, anchor, safe, kept, moved
 
 	safe    point         // the durable head; writer: the committer
-	kept    point         // what of it is on stable storage; writer: who holds syncing
-	moved   chan struct{} // closed when safe moves; nil while nobody waits
+	kept    point         // the part of safe that is on stable storage; writer: the goroutine that holds syncing
+	moved   chan struct{} // closed when safe moves; nil while no goroutine waits
 	syncing sync.Mutex    // held across a sync of the log
-	stable  ring.Sequence // "os" mode; writer: who holds syncing
-	bound   bound         // of what answers may be ahead of stable, with a tail
-	ticks   int           // of boundTick, its own
-	reading sync.RWMutex  // held shared by a Transfer that reads the store, for good by Close
+	stable  ring.Sequence // "os" mode; writer: the goroutine that holds syncing
+	bound   bound         // limits, with a tail, how far answers may be ahead of stable
+	ticks   int           // of boundTick, used by it alone
+	reading sync.RWMutex  // a Transfer that reads the store holds it shared; Close takes it and keeps it
 
 	given     point // what has been taken from the appender, without its chain. Appender only
 	tail      *tail // nil: answers wait for the store; set before Open or Create has returned
 	onDurable func(inputSeq uint64)
 	onRoom    func() // called by the committer when a commit has ended
 
-	// Who packs: the appender, or the committer for the blocks that are handed to it.
-	tip     point // what has been packed
+	// What has been packed. The goroutine that packs writes it: the appender, or the committer for the
+	// blocks that are handed to it.
+	tip     point
 	packC   *packer
 	packF   *packer
 	packI   *packer
@@ -83,7 +84,7 @@ type Journal struct {
 
 	commits  chan *Commit
 	room     chan struct{}
-	spares   chan Block    // empty, of commits that were handed over
+	spares   chan Block    // empty blocks, of commits that were handed over
 	applied  ring.Sequence // writer: the appender
 	durable  ring.Sequence // writer: the committer
 	answered ring.Sequence // writer: the appender with a tail, otherwise the committer
@@ -95,7 +96,7 @@ type Journal struct {
 	metrics  counters
 
 	committing DiskTimes // of the committer
-	flushing   DiskTimes // "os" mode; of who holds syncing
+	flushing   DiskTimes // "os" mode; of the goroutine that holds syncing
 
 	snapshots snapshots
 	walkers   sync.Pool // of *walker, for short replays
@@ -128,8 +129,8 @@ func (j *Journal) Seed() [32]byte {
 	return j.seed
 }
 
-// Create writes the genesis, synced, and with it makes the journal ready for
-// Append. It is written once: ErrExists.
+// Create writes the genesis, synced, and makes the journal ready for Append. The genesis is written
+// once: later calls return ErrExists.
 func (j *Journal) Create(genesis []byte) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -164,9 +165,9 @@ func (j *Journal) Create(genesis []byte) error {
 	return nil
 }
 
-// Head returns the last durable input sequence and the last trade sequence issued by
-// then. With a tail it waits until the store has everything that was answered before
-// the call: what has been answered can be read.
+// Head returns the last durable input sequence and the last trade sequence issued by then. With a
+// tail it waits until the store has everything that was answered before the call, so everything
+// that has been answered can be read.
 func (j *Journal) Head() (inputSeq, tradeSeq uint64) {
 	j.settled()
 	j.mu.Lock()
@@ -174,10 +175,10 @@ func (j *Journal) Head() (inputSeq, tradeSeq uint64) {
 	return j.safe.inputSeq, j.safe.tradeSeq
 }
 
-// StableHead is the part of Head that a power cut cannot take away. What is derived from
-// the journal and kept elsewhere follows this one: it must never know more than a start
-// finds in the journal. In "fsync" mode that is Head; in "os" mode it is at most
-// FlushInterval behind. Any goroutine; it waits for nothing.
+// StableHead is the part of Head that a power cut cannot take away. What is derived from the
+// journal and kept elsewhere follows StableHead: it must never know more than a start finds in the
+// journal. In "fsync" mode StableHead equals Head; in "os" mode it is at most FlushInterval behind.
+// Any goroutine; it waits for nothing.
 func (j *Journal) StableHead() (inputSeq, tradeSeq uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -201,14 +202,14 @@ func (j *Journal) Applied() uint64 { return uint64(j.applied.Load()) }
 // read. Any goroutine, no lock.
 func (j *Journal) Durable() uint64 { return uint64(j.durable.Load()) }
 
-// Answered is the last input sequence that answers may go for: Durable, or with a
-// tail what that has, which the store will have soon. Any goroutine, no lock.
+// Answered is the last input sequence that answers may be released for. It is Durable, or with a tail
+// the tail's last sequence, which the store will have soon. Any goroutine, no lock.
 func (j *Journal) Answered() uint64 { return uint64(j.answered.Load()) }
 
-// Err is the poison, or nil.
+// Err is the error that poisoned the journal, or nil.
 func (j *Journal) Err() error { return j.latch.Err() }
 
-// usable reports why nothing may be written, if so.
+// usable reports why nothing may be written. It returns nil when writing is allowed.
 func (j *Journal) usable() error {
 	if err := j.latch.Err(); err != nil {
 		return err
@@ -228,7 +229,7 @@ func (j *Journal) start() {
 	j.room = make(chan struct{}, j.o.MaxInFlight)
 	j.spares = make(chan Block, j.o.MaxInFlight)
 	j.hurry = make(chan struct{}, 1)
-	j.pace = time.NewTimer(tailPace) // before its first use nobody looks
+	j.pace = time.NewTimer(tailPace) // not read before its first use
 	j.hashing, j.hashed = make(chan hashJob), make(chan struct{})
 	j.workers.Go(func() {
 		pprof.Do(context.Background(), pprof.Labels("stage", "committer"), func(context.Context) { j.commitLoop() })
@@ -285,8 +286,8 @@ func (j *Journal) anchorNow(force bool) error {
 	return a.Sync(safe)
 }
 
-// checkSpace compares the free space with the reserve. A file system that does
-// not say counts as roomy: running full is then met as an error, and is final.
+// checkSpace compares the free space with the reserve. A file system that does not report free
+// space counts as roomy: running full is then an error, and final.
 func (j *Journal) checkSpace() {
 	avail, err := diskUsage(j.o.FS, j.dir)
 	full := err == nil && avail < j.o.ReserveBytes
@@ -295,13 +296,12 @@ func (j *Journal) checkSpace() {
 	}
 }
 
-// StorageFull reports that the free space is down to the reserve: admit nothing
-// more, reads go on. Looked at once a second; any goroutine.
+// StorageFull reports that the free space is down to the reserve: the caller must admit nothing
+// more; reads go on. The space is checked once a second. Any goroutine.
 func (j *Journal) StorageFull() bool { return j.full.Load() }
 
-// Close waits for the commits in flight, anchors the head and closes the store.
-// A poisoned journal is left as it is, and its error returned. No Append may be
-// under way or follow.
+// Close waits for the commits in flight, anchors the head and closes the store. A poisoned journal
+// is left as it is, and its error returned. No Append may be under way, and none may follow.
 func (j *Journal) Close() error {
 	if j.closed.Swap(true) {
 		return ErrClosed

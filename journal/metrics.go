@@ -12,7 +12,7 @@ var CommitBuckets = [...]float64{
 	0.0075, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5,
 }
 
-// counters are written by the committer and read by anyone.
+// counters are written by the committer and read by any goroutine.
 type counters struct {
 	commits atomic.Uint64
 	bytes   atomic.Uint64
@@ -35,7 +35,7 @@ func (c *counters) committed(took time.Duration, bytes int) {
 	c.buckets[i].Add(1)
 }
 
-// Metrics is a reading of the journal's counters: of one moment, near enough.
+// Metrics is a reading of the journal's counters, of approximately one moment.
 type Metrics struct {
 	Applied, Durable uint64
 	Commits          uint64

@@ -10,10 +10,9 @@ import (
 	"posttrade/matcher"
 )
 
-// Open opens the journal in dir, making the directory if need be. A new journal
-// has no genesis: Create comes next. An existing one is first read without
-// changing it; whatever does not hold is an error that names file or key and
-// sequence, and everything is left as found.
+// Open opens the journal in dir, making the directory if need be. A new journal has no genesis:
+// Create comes next. Open first reads an existing journal without changing it. Whatever does not
+// hold is an error that names file or key and sequence, and everything is left as found.
 func Open(dir string, o Options) (*Journal, error) {
 	j, err := Prepare(dir, o)
 	if err != nil {
@@ -25,10 +24,10 @@ func Open(dir string, o Options) (*Journal, error) {
 	return j, nil
 }
 
-// Prepare is the first half of Open: it takes the lock and reads, and changes no byte of
-// a journal that is there. What it returns can be read, the commands that only the tail
-// has included, so that a start can recover from it, compare it with what lies beside
-// it, and refuse. Begin is the second half; Close without it leaves everything as found.
+// Prepare is the first half of Open: it takes the lock and reads, and changes no byte of an
+// existing journal. The journal that it returns can be read, including the commands that only the
+// tail has. So a start can recover from it, compare it with what lies beside it, and refuse. Begin
+// is the second half; Close without Begin leaves everything as found.
 func Prepare(dir string, o Options) (_ *Journal, err error) {
 	if err := o.defaults(); err != nil {
 		return nil, err
@@ -78,7 +77,7 @@ func newJournal(dir string, o Options) *Journal {
 	}
 }
 
-// show makes what was found the history that can be read.
+// show makes the history that was found readable.
 func (j *Journal) show() {
 	if !j.found.created {
 		return
@@ -87,7 +86,7 @@ func (j *Journal) show() {
 	j.setHead(j.found.end())
 }
 
-// setHead makes p the head of everything. No other goroutine may use the journal meanwhile.
+// setHead makes p every head of the journal. No other goroutine may use the journal meanwhile.
 func (j *Journal) setHead(p point) {
 	j.given, j.tip, j.safe, j.kept = p, p, p, p
 	j.applied.Store(int64(p.inputSeq))
@@ -96,9 +95,9 @@ func (j *Journal) setHead(p point) {
 	j.stable.Store(int64(p.inputSeq))
 }
 
-// Begin opens the store for writing, starts the committer and takes in what only the
-// tail has. What has been read from the journal stays true; after an error only Close is
-// left. No other goroutine may use the journal meanwhile.
+// Begin opens the store for writing, starts the committer and puts what only the tail has into the
+// store. What has been read from the journal stays valid. After an error only Close may be called.
+// No other goroutine may use the journal meanwhile.
 func (j *Journal) Begin() (err error) {
 	if j.begun || j.lock == nil {
 		return fmt.Errorf("journal: begin dir=%s: %w", j.dir, ErrReading)
@@ -111,7 +110,7 @@ func (j *Journal) Begin() (err error) {
 			return err
 		}
 	}
-	j.walkers = sync.Pool{} // they have read the store that is closed
+	j.walkers = sync.Pool{} // they have read the store that is closed now
 	j.found = finding{}
 	if err := j.openForWriting(found); err != nil {
 		return err
@@ -169,10 +168,10 @@ func (j *Journal) abandon() error {
 	return err
 }
 
-// Read opens an existing journal for reading only, without a lock and without the right
-// to write: beside a server that has it open it is the history up to some moment after
-// the call, Head says up to which. The tail's own commands are part of it. Errors:
-// ErrNoGenesis, and what Open refuses.
+// Read opens an existing journal for reading only, without a lock and without the right to write.
+// While a server has the journal open, Read gives the history up to some moment after the call;
+// Head says up to which sequence. The commands in the tail are part of it. Errors: ErrNoGenesis,
+// and whatever Open refuses.
 func Read(dir string, o VerifyOptions) (*Journal, error) {
 	s, err := openView(dir, &o)
 	if err != nil {
@@ -198,8 +197,8 @@ func Read(dir string, o VerifyOptions) (*Journal, error) {
 	return j, nil
 }
 
-// behindStore gives the part of [from, to] that only the tail has, while the journal is
-// open for reading.
+// behindStore gives the part of [from, to] that only the tail has, while the journal is open for
+// reading only.
 func (j *Journal) behindStore(ctx context.Context, from, to uint64, fn func(*decoded) error) error {
 	return j.found.tail.commits(j.found.head, func(d *decoded) error {
 		if err := ctx.Err(); err != nil {
@@ -227,7 +226,7 @@ func (j *Journal) fillsBehindStore(from uint64, fn func([]matcher.Fill) error) e
 	})
 }
 
-// storeHead is how far the store goes: less than Head only before Begin.
+// storeHead limits a head to what the store has. That is less than Head only before Begin.
 func (j *Journal) storeHead(inputSeq, tradeSeq uint64) (uint64, uint64) {
 	if j.found.tail == nil {
 		return inputSeq, tradeSeq
@@ -235,7 +234,7 @@ func (j *Journal) storeHead(inputSeq, tradeSeq uint64) (uint64, uint64) {
 	return min(inputSeq, j.found.head.inputSeq), min(tradeSeq, j.found.head.tradeSeq)
 }
 
-// end is where the history ends, its tail included; the chain is the store's.
+// end is the end of the history, including the tail; the chain is the store's.
 func (f *finding) end() point {
 	p := f.head
 	if f.tail != nil && len(f.tail.beyond) > 0 {

@@ -19,27 +19,31 @@ const (
 	DefaultReserveBytes  = 256 << 20
 	DefaultMaxInFlight   = 2
 
-	// anchorInterval is how often progress is anchored in "fsync" mode: well within the promised 100 ms.
+	// anchorInterval is how often progress is anchored in "fsync" mode: well within the promised 100
+	// ms.
 	anchorInterval = 50 * time.Millisecond
 	spaceInterval  = time.Second
 )
 
 // Options of Open. The zero value is a journal with real syncs on the real disk.
 type Options struct {
-	Durability    string        // DurabilityFsync (default) or DurabilityOS
-	FlushInterval time.Duration // "os": within what time the log is really synced (bound.go); default 50 ms
-	ReserveBytes  uint64        // free space at which StorageFull turns true; default 256 MiB
-	MaxInFlight   int           // commits being synced at the same time; default 2
-	Tail          bool          // "os": answers wait for a mapped file beside the store, not for the store (tail.go)
-	Codec         Codec         // CodecS2 unless set through WithCodec
-	codecSet      bool
-	FS            vfs.FS      // tests; default the operating system's
-	Logger        Logger      // default: silent
-	Fatal         func(error) // called once, on the goroutine that met the first failure; default: one line on stderr, exit 1
+	Durability string // DurabilityFsync (default) or DurabilityOS
+	// "os": the time within which the log is really synced (bound.go); default 50 ms
+	FlushInterval time.Duration
+	ReserveBytes  uint64 // free space at which StorageFull turns true; default 256 MiB
+	MaxInFlight   int    // commits being synced at the same time; default 2
+	// "os": answers wait for a mapped file beside the store, not for the store (tail.go)
+	Tail     bool
+	Codec    Codec // CodecS2 unless set through WithCodec
+	codecSet bool
+	FS       vfs.FS // tests; default the operating system's
+	Logger   Logger // default: silent
+	// called once, on the goroutine that met the first failure; default: one line on stderr, exit 1
+	Fatal func(error)
 
 	boot      string                                       // tests: the name of this run of the system
 	tailShape tailShape                                    // tests: a small one
-	mapTail   func(name string, size int) (tailMap, error) // tests: memory that is no file's
+	mapTail   func(name string, size int) (tailMap, error) // tests: memory that no file backs
 }
 
 // WithCodec returns o with a codec for new blocks.

@@ -9,20 +9,19 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// lazyFS is the file system of "os" mode. Log files of the store are written as
-// always, so a commit that "syncs" has been handed to the operating system, but
-// the sync itself reaches the disk only in Flush, which a ticker calls. All
-// other files (tables, manifests) sync at once.
+// lazyFS is the file system of "os" mode. Log files of the store are written as always, so a commit
+// that "syncs" has been handed to the operating system, but the sync itself reaches the disk only
+// in Flush, which a ticker calls. All other files (tables, manifests) sync at once.
 //
-// The store writes into every log chunk how far the log was synced, and takes
-// an unreadable chunk below such an offset for corruption. The wrapper replaces
-// that number by how far it really was: after a power cut the tail is then a
-// tail, and before it damage is damage.
+// The store writes into every log chunk how far the log was synced, and takes an unreadable chunk
+// below such an offset for corruption. lazyFS replaces that offset with the one that was really
+// synced. So after a power cut an unreadable end counts as the end of the log, and damage before it
+// counts as damage.
 type lazyFS struct {
 	vfs.FS
 	mu     sync.Mutex // guards the two below
 	logs   map[*lazyFile]struct{}
-	failed error // the first sync that failed, of a log that may be closed by now
+	failed error // the first sync that failed, of a log that may be closed already
 }
 
 func newLazyFS(fs vfs.FS) *lazyFS {
@@ -60,8 +59,8 @@ func (l *lazyFS) wrap(f vfs.File) vfs.File {
 	return file
 }
 
-// Flush syncs every log that has unsynced bytes. After a sync has failed, of any
-// log at any time, it is an error: the system may have dropped what it could not write.
+// Flush syncs every log that has unsynced bytes. After a sync of any log has failed, Flush returns
+// an error for ever: the system may have dropped what it could not write.
 func (l *lazyFS) Flush() error {
 	l.mu.Lock()
 	files := make([]*lazyFile, 0, len(l.logs))
@@ -87,12 +86,12 @@ func (l *lazyFS) failure(err error) error {
 	return l.failed
 }
 
-// lazyFile is one log. The store's log writer is the only one to write.
+// lazyFile is one log. Only the store's log writer writes it.
 type lazyFile struct {
 	vfs.File
 	fs *lazyFS
 
-	ending sync.Mutex // held across a sync and across the closing, which must not meet
+	ending sync.Mutex // held across a sync and across the closing, which must not overlap
 	closed bool       // guarded by ending
 
 	mu      sync.Mutex // guards the two below
@@ -121,7 +120,7 @@ func (f *lazyFile) SyncTo(int64) (bool, error) { return false, nil }
 // Fd hides the descriptor: nothing may sync or preallocate behind the wrapper.
 func (f *lazyFile) Fd() uintptr { return vfs.InvalidFd }
 
-// Close syncs what is left: the next log must never be on disk without the end of this one.
+// Close syncs the rest: the next log must never be on disk without the end of this one.
 func (f *lazyFile) Close() error {
 	f.ending.Lock()
 	defer f.ending.Unlock()
@@ -136,7 +135,7 @@ func (f *lazyFile) Close() error {
 	return err
 }
 
-// flush syncs, unless the file has been closed meanwhile, which has synced it.
+// flush syncs the file. It does nothing if the file has been closed meanwhile, because Close syncs.
 func (f *lazyFile) flush() error {
 	f.ending.Lock()
 	defer f.ending.Unlock()
@@ -174,8 +173,8 @@ const (
 	walMask      = 0xa282ead8
 )
 
-// restampChunks replaces the synced offsets in p, which starts at a chunk
-// boundary at offset at of the log. Bytes that are no such chunk stay as they are.
+// restampChunks replaces the synced offsets in p, which starts at a chunk boundary at offset at of
+// the log. Other bytes stay as they are.
 func restampChunks(p []byte, at, synced int64) {
 	for i := 0; i+walHeader <= len(p); {
 		room := walBlock - int(at+int64(i))%walBlock

@@ -8,18 +8,18 @@ import (
 	"posttrade/ring"
 )
 
-// The nice values of work beside the path of an order. Bulk gets what nobody else
-// wants, also for minutes; Background gets a tenth of a busy processor, so that
-// what must keep up does so on a machine that has other work as well.
+// The nice values of work beside the path of an order. Bulk runs only when no other work wants the
+// processor, and may be delayed for minutes. Background gets a tenth of a busy processor, so that
+// work that must keep up does so on a machine that has other work as well.
 const (
 	Bulk       = 19
 	Background = 10
 )
 
-// Politely runs f on a thread of its own at a low priority, so that on a machine
-// with few cores it takes only the time that the path of an order leaves over.
-// The thread ends with f: its priority cannot stay with the runtime. A system
-// that does not allow it runs f as it is.
+// Politely runs f on a thread of its own at a low priority, so that on a machine with few cores f
+// takes only the time that the path of an order leaves over. The thread ends with f, because the
+// runtime must not reuse a thread of that priority. If the system does not allow the change, f runs
+// at the usual priority.
 func Politely(nice int, f func() error) error {
 	done := make(chan error, 1)
 	go func() {
@@ -35,8 +35,8 @@ func lower(nice int) {
 	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, nice)
 }
 
-// alike starts f on a goroutine that is as polite as the caller: what a polite
-// caller hands to a helper must not come back at full priority.
+// alike starts f on a goroutine with the caller's priority: work that a polite caller gives to a
+// helper must not run at full priority.
 func alike(f func()) {
 	nice := ring.Niceness()
 	go func() {

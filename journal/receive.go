@@ -16,11 +16,11 @@ import (
 // receivingName marks a journal that is being received.
 const receivingName = "receiving"
 
-// receiveBatch is how many bytes of blocks go to the store at a time, about.
+// receiveBatch is about how many bytes of blocks go to the store at a time.
 const receiveBatch = 1 << 20
 
-// A slow disk must not turn a large journal into a large heap: as much as these
-// memtables hold may wait for it, then the stream does.
+// A slow disk must not turn a large journal into a large heap: when as much as these memtables hold
+// waits for the disk, the stream waits too.
 const (
 	receiveMemTable  = 8 << 20
 	receiveMemTables = 2
@@ -41,25 +41,24 @@ type Received struct {
 	TradeSeq uint64
 }
 
-// Receive writes the stream of a Transfer as a journal of its own into dir,
-// which is made if need be. When it returns nil everything is on stable
-// storage, and Open finds a journal with that head, as after a clean close.
+// Receive writes the stream of a Transfer as a new journal into dir, which is made if need be. When
+// it returns nil, everything is on stable storage, and Open finds a journal with that head, as
+// after a clean close.
 //
-// Everything is verified on the way: framing, checksums, the chain, that both
-// sequences have no hole, that fills and client ids are those of their commits,
-// the snapshot's files, and the hash over the stream.
+// Everything is verified on the way: framing, checksums, the chain, that neither sequence has a
+// hole, that fills and client ids belong to their commits, the snapshot's files, and the hash over
+// the stream.
 //
-//   - While it works, dir holds a file "receiving", which is made durable before
-//     anything else and removed, durably, when all is done. With it Open refuses
-//     dir (ErrUnfinished), whatever moment the power went, and another Receive
-//     throws away what is there and starts again.
-//   - Errors: ErrNotEmpty, ErrLocked: dir is as it was. ErrTransfer and r's own
-//     error: nothing is left in dir but its lock file. An error of the disk is as
-//     final as in an open journal: ErrPoisoned, o.Fatal is called, the mark stays,
-//     unless removing it was the last thing to do: then all is there.
-//   - Cost: what is received is written once, without a log, and read ahead of
-//     the disk by at most four memtables. Blocks; any goroutine. r must end where
-//     the stream does.
+//   - While Receive works, dir holds a file "receiving". It is made durable before anything else
+//     and removed, durably, when everything is done. While it exists, Open refuses dir
+//     (ErrUnfinished), at whatever moment the power went, and another Receive deletes what is there
+//     and starts again.
+//   - Errors: ErrNotEmpty, ErrLocked: dir is unchanged. ErrTransfer and r's own error: nothing is
+//     left in dir but its lock file. An error of the disk is as final as in an open journal:
+//     ErrPoisoned is returned, o.Fatal is called, and the mark stays. If removing the mark was the
+//     last thing to do, the journal is complete.
+//   - Cost: what is received is written once, without a log, and read ahead of the disk by at most
+//     four memtables. Receive blocks; any goroutine. r must end where the stream does.
 func Receive(dir string, r io.Reader, o Options) (_ Received, err error) {
 	if err := o.defaults(); err != nil {
 		return Received{}, err
@@ -106,7 +105,7 @@ type receiver struct {
 	batch   *pebble.Batch
 }
 
-// lockEmpty takes the directory, unless there is something in it.
+// lockEmpty takes the directory's lock. It refuses a directory that is not empty.
 func (r *receiver) lockEmpty() error {
 	if err := r.fs.MkdirAll(r.dir, 0o755); err != nil {
 		return fmt.Errorf("journal: make dir=%s: %w", r.dir, err)
@@ -145,7 +144,7 @@ func (r *receiver) receive() error {
 	return r.latch.write(r.finish)
 }
 
-// mark makes the mark, then an empty directory around it.
+// mark makes the mark, then empties the directory around it.
 func (r *receiver) mark() error {
 	name := r.fs.PathJoin(r.dir, receivingName)
 	f, err := r.fs.Create(name, writeCategory)
@@ -155,11 +154,10 @@ func (r *receiver) mark() error {
 	if err := errors.Join(f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("journal: sync file=%s: %w", name, err)
 	}
-	return r.clear() // what there is to clear has a mark that is durable already
+	return r.clear() // an unfinished attempt has a mark that is durable already
 }
 
-// clear removes what an earlier attempt has left, but for mark and lock, and
-// syncs the directory.
+// clear removes what an earlier attempt has left, except mark and lock, and syncs the directory.
 func (r *receiver) clear() error {
 	names, err := r.fs.List(r.dir)
 	if err != nil {
@@ -177,7 +175,7 @@ func (r *receiver) clear() error {
 	return syncDir(r.fs, r.dir)
 }
 
-// unmark removes the mark: from here on the directory is what it looks like.
+// unmark removes the mark: from here on the journal counts as received in full.
 func (r *receiver) unmark() error {
 	name := r.fs.PathJoin(r.dir, receivingName)
 	if err := r.fs.Remove(name); err != nil {
@@ -186,8 +184,8 @@ func (r *receiver) unmark() error {
 	return syncDir(r.fs, r.dir)
 }
 
-// begin reads header and genesis and opens the store. It has no log: until the
-// flush at the end the store is worth nothing anyway.
+// begin reads header and genesis and opens the store. The store has no log: until the flush at the
+// end an interrupted store is discarded anyway.
 func (r *receiver) begin() error {
 	if err := r.in.begin(); err != nil {
 		return err
@@ -211,7 +209,7 @@ func (r *receiver) begin() error {
 	return r.put([]byte{keyGenesis}, v)
 }
 
-// body reads the frames behind the genesis, to the end.
+// body reads the frames behind the genesis, up to the end.
 func (r *receiver) body() error {
 	snapshot := false
 	for {
@@ -235,7 +233,7 @@ func (r *receiver) body() error {
 	}
 }
 
-// commit reads one commit and hands it over when it holds.
+// commit reads one commit, verifies it and adds it to the batch.
 func (r *receiver) commit(length uint64) error {
 	v, err := r.in.body(length, maxBlock)
 	if err != nil {
@@ -349,7 +347,7 @@ func (r *receiver) file(s SnapshotFile) error {
 	return err
 }
 
-// fileWriter writes and hashes; a write that fails is the disk's failure.
+// fileWriter writes and hashes. A failed write is a failure of the disk.
 type fileWriter struct {
 	latch *latch
 	name  string
@@ -367,7 +365,7 @@ func (w *fileWriter) Write(p []byte) (int, error) {
 	return n, w.failed("write", err)
 }
 
-// failed makes an error of the file the journal's.
+// failed turns an error of the file into the journal's error.
 func (w *fileWriter) failed(verb string, err error) error {
 	if err == nil {
 		return nil
@@ -393,7 +391,7 @@ func (r *receiver) finish() error {
 		return fmt.Errorf("journal: close store: %w", err)
 	}
 	if err := r.latch.Err(); err != nil {
-		return err // of the store's own work
+		return err // an error of the store's own work
 	}
 	a, err := createAnchor(r.fs, r.dir, r.walk.seed, r.boot, slotSynced, r.walk.at)
 	if err != nil {
@@ -405,8 +403,8 @@ func (r *receiver) finish() error {
 	return r.unmark()
 }
 
-// discard leaves nothing of an attempt that has failed. When the disk has
-// failed nothing more is done to it, and the mark says what the rest is worth.
+// discard removes everything that a failed attempt has written. When the disk has failed, nothing
+// more is done to it: the mark stays and says that the journal is unfinished.
 func (r *receiver) discard() error {
 	if r.latch.Err() != nil {
 		return nil

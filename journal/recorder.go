@@ -12,17 +12,17 @@ import (
 // recorderBatch is how many events are taken before their slots go back.
 const recorderBatch = 256
 
-// Recorder is the output ring's gating reader: it turns events into blocks,
-// hands them to the journal, feeds the observers and lets the answers go.
+// Recorder is the output ring's gating reader: it turns events into blocks, hands them to the
+// journal, feeds the observers and releases the answers.
 //
-// Who has the lease owns everything but stop: Run's thread, or a driver while that
-// rests. Where other comments say the recorder they mean that one. A block is cut at the end of a
-// command as soon as a commit may start: while one is synced the next is built,
-// and under load a block holds what came in meanwhile. When every commit is
-// under way and the block is full the ring fills up, and the edge says so.
+// The goroutine that has the lease owns everything but stop: Run's thread, or a driver while Run's
+// thread rests. Where other comments say "the recorder" they mean that goroutine. A block is cut at
+// the end of a command as soon as a commit may start: while one block is synced the next is built,
+// and under load a block holds what came in meanwhile. When every commit is under way and the block
+// is full, the ring fills up, and the edge says so.
 //
-// While Run's thread rests, Drive does the same on the goroutine that brought the events,
-// as long as nothing has to be waited for.
+// While Run's thread rests, Drive does the same on the goroutine that brought the events, as long
+// as nothing has to be waited for.
 //
 // Invariant: the block holds whole commands whenever open is false.
 type Recorder struct {
@@ -31,17 +31,17 @@ type Recorder struct {
 	answers   Answers
 	observers []Observer
 	ahead     []Ahead            // those of the observers that can look ahead
-	flush     func() (more bool) // nil: nobody asks
+	flush     func() (more bool) // nil: not set
 	idler     *ring.Idler
 	maxBlock  int
 
 	block   Block
-	id      []byte    // client id of the command whose events are being read
+	id      []byte    // client id of the command that is being read
 	open    bool      // the command's last event has not come yet
-	commits []*Commit // by age, the last one at the end; used again
+	commits []*Commit // by age, the newest at the end; reused
 	failed  error
-	events  ring.Sequence // writer: Run, a driver. Events taken
-	lease   ring.Lease    // of everything here but stop
+	events  ring.Sequence // writer: Run or a driver. Number of events taken
+	lease   ring.Lease    // of everything here except stop
 	stop    atomic.Uint32
 	cpu     int
 }
@@ -78,8 +78,9 @@ func (r *Recorder) loop() {
 	}
 }
 
-// take records what is there, at most max events, false if nothing is. While answers are
-// held it only completes the command that it has begun: what is taken is answered.
+// take records what is there, at most max events. It returns false if there is nothing. While
+// answers are held it only completes the command that it has begun, because everything that is
+// taken is answered.
 func (r *Recorder) take(max int) bool {
 	if r.j.held() {
 		if !r.open {
@@ -96,8 +97,8 @@ func (r *Recorder) take(max int) bool {
 		r.lookAhead(pos, seen)
 		r.record(r.out.At(pos))
 	}
-	// After a failure events are dropped: nobody will be told that they
-	// happened, and the matcher must not wait for a reader that is gone.
+	// After a failure events are dropped: their answers are never given, and the matcher must not wait
+	// for a reader that has ended.
 	r.out.Release(hi)
 	r.events.Release(hi)
 	return true
@@ -136,7 +137,7 @@ func (r *Recorder) begin(ev *matcher.Event) {
 	}
 }
 
-// publish lets the answers of the whole commands in the block go, false if the tail has
+// publish releases the answers of the whole commands in the block. It returns false if the tail has
 // no room for them.
 func (r *Recorder) publish() (taken bool) {
 	if r.open || r.failed != nil || len(r.block.records) == r.block.told.records {
@@ -174,8 +175,9 @@ func (r *Recorder) cut() {
 	}
 }
 
-// next is the commit to be used next. The one before it in its place has ended when there
-// is room for it: one more may be under way than there is room for, the one that is ending.
+// next is the commit to be used next. When there is room for another commit, the commit that used
+// the same slot before has ended. There is one slot more than there is room for, for the commit
+// that is ending.
 func (r *Recorder) next() *Commit {
 	if len(r.commits) <= r.j.o.MaxInFlight {
 		r.commits = append(r.commits, newCommit(r.j.latch))

@@ -9,27 +9,28 @@ import (
 	"posttrade/ring"
 )
 
-// Ahead is an Observer that can fetch the memory an event to come will be observed with.
-// Nearly all of the time that recording a flow takes is waiting for such memory: the events
-// lie in another core's cache, the rows that they are about in none. Asked for early, many
-// lines come at a time.
+// Ahead is an Observer that can prefetch the memory which it needs to observe a later event. Nearly
+// all of the time that recording takes is waiting for such memory: the events lie in another core's
+// cache, and the rows that they refer to are in no cache. When requested early, many lines are
+// loaded at the same time.
 //
-// Both calls change nothing and wait for nothing. AheadOf comes first: it fetches what the
-// event's own fields lead to; CloseTo what that leads to in turn. Called by the recorder.
+// Both calls change nothing and wait for nothing. AheadOf comes first: it fetches the memory that
+// the event's own fields refer to. CloseTo fetches the memory which that refers to in turn. Called
+// by the recorder.
 type Ahead interface {
 	AheadOf(ev *matcher.Event)
 	CloseTo(ev *matcher.Event)
 }
 
-// How many events before its own an event is fetched, its fields are followed, and what
-// they led to is followed. A round that is shorter is over before it would have helped.
+// How many events ahead of its turn an event is fetched, its fields are followed, and the memory
+// that they refer to is followed. A shorter round ends before a prefetch would have helped.
 const (
 	eventAhead  = 64
 	fieldsAhead = 32
 	rowsAhead   = 16
 )
 
-// lookAhead fetches what the events behind the one at pos will need, up to seen.
+// lookAhead fetches what the events behind pos will need, up to seen.
 func (r *Recorder) lookAhead(pos, seen int64) {
 	if pos+rowsAhead >= seen {
 		return

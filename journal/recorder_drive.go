@@ -2,17 +2,17 @@ package journal
 
 import "posttrade/ring"
 
-// drivenEvents is how many events a driver takes in a turn, drivenTurns how many turns it
-// takes: a flow belongs to the recorder's own thread.
+// drivenEvents is how many events a driver takes in a turn, drivenTurns how many turns it takes. A
+// steady flow of events belongs to the recorder's own thread.
 const (
 	drivenEvents = 256
 	drivenTurns  = 4
 )
 
-// Drive records on the calling goroutine what the matcher has published quietly, if the
-// recorder's thread rests; if it does not, or something has to be waited for, the thread is
-// told. With a tail the answers go on the spot. The block goes to the store, or with a tail to the
-// committer, if a commit may start. Any goroutine but those of a low priority.
+// Drive records, on the calling goroutine, what the matcher has published quietly, if the
+// recorder's thread rests. If the thread does not rest, or something has to be waited for, Drive
+// wakes the thread. With a tail the answers are released at once. The block goes to the store, or
+// with a tail to the committer, if a commit may start. Any goroutine but those of a low priority.
 func (r *Recorder) Drive() {
 	for range drivenTurns {
 		switch r.lease.Borrow() {
@@ -35,8 +35,8 @@ func (r *Recorder) Drive() {
 	r.out.Waiter().Notify()
 }
 
-// driven is a turn of a driver. It waits for nothing, and reports that it has left nothing
-// that could have been done.
+// driven is one turn of a driver. It waits for nothing. It reports whether it has done everything
+// that could be done.
 func (r *Recorder) driven() (whole bool) {
 	free := r.maxBlock - r.block.Commands()
 	r.take(min(drivenEvents, free))
@@ -51,7 +51,7 @@ func (r *Recorder) driven() (whole bool) {
 }
 
 // room is called by the committer when another commit may start. With a tail it only takes the
-// block: nobody waits for it, and the less time the committer has the lease the better for who does.
+// block: no answer waits for the commit, and a driver that needs the lease gets it sooner.
 func (r *Recorder) room() {
 	if r.j.tail != nil && r.lease.Borrow() == ring.Taken {
 		whole := r.onFault(r.handOver)
@@ -65,8 +65,8 @@ func (r *Recorder) room() {
 }
 
 // handOver gives the block to the committer, if a commit may start and the block's answers have
-// gone: those that the tail has no room for wait for the store, which the committer cannot. It reports
-// whether they have.
+// been released. Answers that the tail has no room for wait for the store, and the committer cannot
+// wait for them. It reports whether the answers have been released.
 func (r *Recorder) handOver() (told bool) {
 	told = r.publish()
 	if told && r.cuttable() {

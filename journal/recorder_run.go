@@ -11,16 +11,16 @@ import (
 	"posttrade/ring"
 )
 
-// Observer follows the events as they are recorded, before they are durable:
-// views, blotter, the gate's image. clientID is that of the event's command,
-// nil for none, and the observer's only during the call. Called by the recorder.
+// Observer follows the events as they are recorded, before they are durable: views, blotter, the
+// gate's image. clientID is that of the event's command, nil for none, and valid only during the
+// call. Called by the recorder.
 type Observer interface {
 	Observe(ev *matcher.Event, clientID []byte)
 }
 
-// Answers is who waits for durable answers. Observe and ClientID are called by
-// the recorder, Durable by the committer, or with a tail by the recorder,
-// in order; Fail once, by whoever met the failure.
+// Answers receives what callers wait for. The recorder calls Observe and ClientID. The committer,
+// or with a tail the recorder, calls Durable in order. The goroutine that meets the failure calls
+// Fail, once.
 type Answers interface {
 	Observe(ev *matcher.Event)
 	ClientID(ref uint64) []byte
@@ -39,9 +39,9 @@ type RecorderOptions struct {
 	Pinned        bool
 	BlockCommands int // at most MaxBlockCommands; 0 = DefaultBlockCommands
 
-	// Flush, if set, is called after every batch of events and whenever there is
-	// none: readers that ask the observers' own goroutine for something get it
-	// then. It reports that there is more to do. Wake makes an idle recorder call it.
+	// Flush, if set, is called after every batch of events and whenever there are none: a reader that
+	// asks the observers' own goroutine for something gets it then. It reports that there is more to
+	// do. Wake makes an idle recorder call it.
 	Flush func() (more bool)
 }
 
@@ -75,8 +75,8 @@ func NewRecorder(j *Journal, out *ring.Fanout[matcher.Event], answers Answers, o
 	return r
 }
 
-// Run records until Stop, on its own locked thread, then hands over what is
-// left and waits until it is durable. The error is the journal's poison.
+// Run records until Stop, on its own locked thread. Then it hands over what is left and waits until
+// that is durable. The error is the journal's poison.
 func (r *Recorder) Run() error {
 	if err := r.idler.Lock(r.cpu); err != nil {
 		return fmt.Errorf("journal: recorder: %w", err)
@@ -97,15 +97,15 @@ func (r *Recorder) Run() error {
 	return r.failed
 }
 
-// loopMapped is loop, with a fault of the tail's memory as a failure of the disk. It
-// reports whether the loop has ended by Stop.
+// loopMapped runs loop and treats a fault of the tail's memory as a failure of the disk. It reports
+// whether Stop has ended the loop.
 func (r *Recorder) loopMapped() (ended bool) {
 	return r.onFault(func() bool { r.loop(); return true })
 }
 
-// onFault does some work of the recorder. The file below the tail may have been cut short by
-// somebody, or a page of it cannot be read again: such a fault is a failure of the disk, and
-// the answer then is false.
+// onFault runs some work of the recorder. Another process may have truncated the file below the
+// tail, or a page of it may be unreadable: such a fault is a failure of the disk, and onFault then
+// returns false.
 func (r *Recorder) onFault(work func() bool) (done bool) {
 	old := debug.SetPanicOnFault(true)
 	defer debug.SetPanicOnFault(old)
@@ -123,7 +123,7 @@ func (r *Recorder) onFault(work func() bool) (done bool) {
 	return work()
 }
 
-// errTailFault is what a fault of mapped memory is turned into.
+// errTailFault replaces a fault of mapped memory.
 var errTailFault = errors.New("mapped file failed")
 
 // Stop makes Run end once the ring is empty: stop the matcher first. Any goroutine.
@@ -132,14 +132,14 @@ func (r *Recorder) Stop() {
 	r.out.Waiter().Wake()
 }
 
-// Wake makes an idle recorder look around once. Any goroutine.
+// Wake makes an idle recorder check for work once. Any goroutine.
 func (r *Recorder) Wake() { r.out.Waiter().Wake() }
 
-// Events is how many events have been taken off the ring. Any goroutine.
+// Events is the number of events taken off the ring. Any goroutine.
 func (r *Recorder) Events() int64 { return r.events.Load() }
 
-// fail ends recording. A block that does not continue the history is a bug of
-// the engine's side, and as final as a broken disk.
+// fail ends recording. A block that does not continue the history is a bug of the engine, and as
+// final as a broken disk.
 func (r *Recorder) fail(err error) {
 	if !errors.Is(err, ErrPoisoned) {
 		err = r.j.latch.Poison(err)

@@ -15,9 +15,9 @@ type Recovered struct {
 	Replayed uint64 // commands applied after that
 }
 
-// Recover brings an engine and its views to the journal's head, as a start
-// needs them: from the newest snapshot that holds, or from genesis, and the
-// commands after it. report hears of every snapshot that is passed over.
+// Recover brings an engine and its views to the journal's head, as a start needs them: from the
+// newest snapshot that holds, or from genesis, and the commands after it. report gets the error of
+// every snapshot that is passed over.
 func Recover(ctx context.Context, j *Journal, rebuild Rebuild, report func(error)) (Recovered, error) {
 	sh, base, err := newShadow(j, rebuild, newest, report)
 	if err != nil {
@@ -26,8 +26,7 @@ func Recover(ctx context.Context, j *Journal, rebuild Rebuild, report func(error
 	return sh.toHead(ctx, base.InputSeq)
 }
 
-// toHead replays what follows and hands engine and views over; after an error
-// they are closed.
+// toHead replays what follows and hands engine and views over. After an error it closes them.
 func (sh *Shadow) toHead(ctx context.Context, base uint64) (_ Recovered, err error) {
 	defer func() {
 		if err != nil {
@@ -44,8 +43,8 @@ func (sh *Shadow) toHead(ctx context.Context, base uint64) (_ Recovered, err err
 	return Recovered{sh.engine, sh.views, base, head - base}, nil
 }
 
-// RecoverFrom is Recover from one particular snapshot, nil for genesis: to show
-// that every way leads to the same state. A snapshot that does not hold is an error.
+// RecoverFrom is Recover from one particular snapshot, nil for genesis: it shows that every way
+// leads to the same state. A snapshot that does not hold is an error.
 func RecoverFrom(ctx context.Context, j *Journal, rebuild Rebuild, from *Snapshot) (_ Recovered, err error) {
 	sh := shadowOf(j)
 	start := func(_ Snapshot, state, image io.Reader) error { return sh.restore(rebuild, state, image) }

@@ -16,25 +16,25 @@ const replacedSuffix = ".replaced"
 // ErrReplace: the directories are not in a state that Replace leaves behind.
 var ErrReplace = errors.New("journal cannot be replaced")
 
-// Replace makes the journal that was received into incoming the one in dir. The
-// journal in dir, if there is one, is gone afterwards. fs nil is the disk's.
+// Replace makes the journal that was received into incoming the one in dir, and removes the journal
+// that dir held before. A nil fs is the disk's.
 //
 //  1. dir is renamed to dir.replaced, and its parent synced.
 //  2. incoming is renamed to dir, and the parents synced, dir's first.
 //  3. dir.replaced is removed, and its parent synced.
 //
-// After a crash at any moment call it again, before Open: it goes on where it
-// stopped, so a start calls it always. What it finds says how far it came:
+// After a crash at any moment the caller calls Replace again, before Open: it continues where it
+// stopped, so a start always calls it. The directories show how far it came:
 //
 //	dir there, incoming whole: step 1 is next, after removing a dir.replaced that is in the way
 //	dir gone, incoming whole: step 2 is next
 //	dir there, incoming not: step 3, if there is a dir.replaced; otherwise there is nothing to do
 //
-// An incoming that was not received in full (ErrUnfinished to Open) counts as
-// not there, and is left for the next Receive.
+// An incoming that was not received in full (ErrUnfinished to Open) counts as not there, and is
+// left for the next Receive.
 //
-//   - Errors: ErrLocked when either journal is in use. ErrReplace when one directory
-//     lies in the other, or only dir.replaced is left, which no crash leaves behind.
+//   - Errors: ErrLocked when either journal is in use. ErrReplace when one directory lies in the
+//     other, or only dir.replaced is left, which no crash leaves behind.
 //   - Both directories must be on one file system.
 func Replace(dir, incoming string, fs vfs.FS) error {
 	if fs == nil {
@@ -130,7 +130,7 @@ func (r *replacement) ready() (bool, error) {
 	return err == nil, err
 }
 
-// lock takes the journals that are there.
+// lock locks the journals that exist.
 func (r *replacement) lock(there, ready bool) (unlock func() error, err error) {
 	var held []io.Closer
 	unlock = func() error {
@@ -156,7 +156,7 @@ func (r *replacement) lock(there, ready bool) (unlock func() error, err error) {
 	return unlock, nil
 }
 
-// move renames a directory, durably: it is never under neither name.
+// move renames a directory, durably: at every moment it has one of the two names.
 func (r *replacement) move(from, to string) error {
 	if err := r.fs.Rename(from, to); err != nil {
 		return fmt.Errorf("journal: rename dir=%s to=%s: %w", from, to, err)

@@ -13,11 +13,10 @@ import (
 // replayDepth is how many unpacked commits wait for the reader.
 const replayDepth = 4
 
-// Replay gives every durable command from inputSeq from on, in order, a commit
-// at a time, to fn, and verifies checksum, contiguity, chain, fills and client
-// ids on the way. It stops at the head as it was at the call. The slices are
-// fn's only until it returns. Reading and unpacking run ahead on a goroutine of
-// their own. from may lie inside a commit; beyond the head there is nothing.
+// Replay gives every durable command from inputSeq from on, in order, a commit at a time, to fn,
+// and verifies checksum, contiguity, chain, fills and client ids on the way. It stops at the head
+// as it was at the call. fn may use the slices only until it returns. A goroutine of Replay's own
+// reads and unpacks ahead. from may lie inside a commit; beyond the head there is nothing.
 func (j *Journal) Replay(ctx context.Context, from uint64, fn func(cmds []matcher.Command, ids ClientIDs) error) error {
 	return j.replay(ctx, from, 0, func(d *decoded) error { return fn(d.commands, d.ids) })
 }
@@ -46,9 +45,9 @@ func (j *Journal) replay(ctx context.Context, from, to uint64, fn func(*decoded)
 	return err
 }
 
-// readAhead is how many commands a replay has to read at least to be worth a goroutine
-// that reads ahead of it, which for a polite caller is a thread that begins and ends. What
-// follows the head takes in less at a time, many times a second.
+// readAhead is how many commands a replay must read at least before a goroutine that reads ahead of
+// it pays off. For a polite caller that goroutine is a thread that begins and ends. A reader that
+// follows the head takes in fewer at a time, many times a second.
 const readAhead = 1 << 15
 
 // replayHere is replay on the caller's own goroutine, with memory that is kept between calls.
@@ -92,7 +91,7 @@ func (j *Journal) borrowWalker() *walker {
 	return w
 }
 
-// returnWalker keeps a walker's memory for the next one who borrows it.
+// returnWalker keeps a walker's memory for the next borrower.
 func (j *Journal) returnWalker(w *walker) {
 	w.unpack.close()
 	j.walkers.Put(w)
@@ -167,7 +166,7 @@ func replay(ctx context.Context, db *pebble.DB, seed [chainBytes]byte, from, to 
 	return nil
 }
 
-// cut drops the commands outside [from, to], and ids with them.
+// cut drops the commands outside [from, to], and their ids.
 func (d *decoded) cut(from, to uint64) {
 	if d.first < from {
 		skip := from - d.first

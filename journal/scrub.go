@@ -13,13 +13,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// A scrub reads the whole journal beside everything else and checks what Verify checks of its
-// blocks: checksums, chain, contiguity of both sequences, fills and client ids; the store
-// checks its tables as it reads them. Damage is remembered and gone past, so that one pass
-// finds all of it. What it says survives a restart in a small file beside the store; a pass
-// that was cut short goes on where it was.
+// A scrub reads the whole journal while everything else runs, and makes the checks that Verify
+// makes of blocks: checksums, chain, contiguity of both sequences, fills and client ids. The store
+// checks its tables as it reads them. A scrub records damage and reads on behind it, so one pass
+// finds all of it. The findings survive a restart in a small file beside the store; a pass that was
+// cut short continues where it was.
 //
-// It does not check what a replay would give, nor what still lies in the system's memory.
+// A scrub checks neither what a replay would give, nor data that is still in the system's memory.
 
 // Damage is a range of commands that cannot be read as they were written.
 type Damage struct {
@@ -32,25 +32,25 @@ type Damage struct {
 
 // ScrubState is what is known of the journal's blocks.
 type ScrubState struct {
-	Next      uint64    `json:"next"`      // what the pass under way goes on with; 0: none is
+	Next      uint64    `json:"next"`      // where the pass under way continues; 0: no pass is under way
 	Completed time.Time `json:"completed"` // the last pass; zero: none
 	Damaged   []Damage  `json:"damaged"`   // found since the pass before the last began, by sequence
 }
 
 const scrubName = "scrub"
 
-// scrubShare is the part of the time that a scrub takes of the disk: after every scrubPiece
-// it rests for the other parts.
+// scrubShare is the part of the time in which a scrub uses the disk: after every scrubPiece it
+// rests for the other parts.
 const (
 	scrubShare = 5
 	scrubPiece = 1 << 20
 )
 
-// Scrub reads journals again and again. One goroutine runs it; State may be called by any.
+// Scrub reads journals again and again. One goroutine runs it; any goroutine may call State.
 type Scrub struct {
 	j        *Journal
 	interval time.Duration
-	report   func(Damage)     // hears of each damage once a pass
+	report   func(Damage)     // gets each damage once a pass
 	now      func() time.Time // tests
 	rest     func(time.Duration) <-chan time.Time
 	piece    uint64 // scrubPiece; tests
@@ -60,8 +60,8 @@ type Scrub struct {
 	found []Damage   // of the pass under way
 }
 
-// NewScrub returns a scrub that begins a pass every interval, and knows what the last one
-// has found. A file of it that cannot be read is as good as none: a pass begins at once.
+// NewScrub returns a scrub that begins a pass every interval, and knows what the last one has
+// found. If the file with the findings cannot be read, a pass begins at once.
 func NewScrub(j *Journal, interval time.Duration, report func(Damage)) *Scrub {
 	s := &Scrub{
 		j: j, interval: interval, report: report, now: time.Now, rest: time.After, piece: scrubPiece,
@@ -87,8 +87,8 @@ func (s *Scrub) State() ScrubState {
 	return s.state
 }
 
-// Run scrubs until ctx ends. An error is the journal's poison or a closed journal: what is
-// wrong with blocks is reported.
+// Run scrubs until ctx ends. It returns an error when the journal is poisoned or closed; damaged
+// blocks go to report.
 func (s *Scrub) Run(ctx context.Context) error {
 	for {
 		if due := s.State().Completed.Add(s.interval); s.State().Next == 0 && s.now().Before(due) {
@@ -104,8 +104,8 @@ func (s *Scrub) Run(ctx context.Context) error {
 	}
 }
 
-// Pass goes on with the pass that was cut short, or makes a new one. When ctx ends it notes
-// where it is.
+// Pass continues the pass that was cut short, or makes a new one. When ctx ends it records how far
+// it has come.
 func (s *Scrub) Pass(ctx context.Context) error {
 	head, _ := s.j.Head()
 	w := newWalker(s.j.db, s.j.Seed())
@@ -123,7 +123,7 @@ func (s *Scrub) Pass(ctx context.Context) error {
 		})
 		switch {
 		case err == nil:
-			w.at.inputSeq = max(w.at.inputSeq, head) // the walk ends where there is no more
+			w.at.inputSeq = max(w.at.inputSeq, head) // the walk ends at the end of the store
 		case ctx.Err() != nil:
 			return s.keep()
 		case s.j.usable() != nil:
@@ -138,19 +138,19 @@ func (s *Scrub) Pass(ctx context.Context) error {
 	return s.keep()
 }
 
-// at notes progress.
+// at records progress.
 func (s *Scrub) at(next uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.state.Next = next
 }
 
-// damaged reports what could not be read behind where the walker stands, and returns the
-// first sequence behind it.
+// damaged reports what could not be read behind the walker's position, and returns the first
+// sequence behind the damage.
 func (s *Scrub) damaged(w *walker, head uint64, why error) (next uint64) {
 	from := w.at.inputSeq + 1
 	next, found := s.readable(from, head)
-	if found && next == from { // it is that block, or what belongs to it
+	if found && next == from { // the damage is in that block, or in a block that belongs to it
 		next, found = s.readable(from+1, head)
 	}
 	if !found {
@@ -170,7 +170,7 @@ func (s *Scrub) damaged(w *walker, head uint64, why error) (next uint64) {
 	return next
 }
 
-// without drops those that begin in a range.
+// without drops the damages that begin in a range.
 func without(list []Damage, from, to uint64) (rest []Damage) {
 	for _, d := range list {
 		if d.From < from || d.From > to {
@@ -180,9 +180,10 @@ func without(list []Damage, from, to uint64) (rest []Damage) {
 	return rest
 }
 
-// readable finds the first block of commands at or behind from that the store gives. Behind
-// a table's damaged part it looks in steps that double, and so may pass some that are whole:
-// the store takes a second for a damaged part of a table, to search it for a flipped bit.
+// readable finds the first block of commands at or behind from that the store can read. Behind a
+// damaged part of a table it searches in steps that double, and so may pass some whole blocks: the
+// store takes a second for a damaged part of a table, because it searches that part for a flipped
+// bit.
 func (s *Scrub) readable(from, head uint64) (first uint64, found bool) {
 	for step := uint64(1); from <= head; from, step = from+step, 2*step {
 		first = 0
@@ -208,7 +209,7 @@ func (s *Scrub) readable(from, head uint64) (first uint64, found bool) {
 		case err == nil && first >= from:
 			return first, true
 		case err == nil:
-			return 0, false // nothing is behind
+			return 0, false // there is no block behind it
 		}
 	}
 	return 0, false
@@ -230,7 +231,7 @@ func (s *Scrub) tableOf(key []byte) string {
 	return ""
 }
 
-// completed ends a pass: what it has not found again has been mended.
+// completed ends a pass: damage that the pass has not found again has been repaired.
 func (s *Scrub) completed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -238,7 +239,7 @@ func (s *Scrub) completed() {
 	s.found = nil
 }
 
-// keep writes the state. A crash on the way loses a pass's place, nothing else.
+// keep writes the state. A crash during keep loses only the position of the pass.
 func (s *Scrub) keep() error {
 	text, err := json.Marshal(s.State())
 	if err != nil {
@@ -259,7 +260,7 @@ func (s *Scrub) keep() error {
 	return nil
 }
 
-// scrubPace leaves most of the disk to others.
+// scrubPace leaves most of the disk's time to other work.
 type scrubPace struct {
 	s     *Scrub
 	begun time.Time
@@ -280,8 +281,8 @@ func (p *scrubPace) read(ctx context.Context, bytes uint64) error {
 	return ctx.Err()
 }
 
-// skipTo makes the walker go on with the block that begins with a sequence, whatever is before
-// it: that block's own word on what it follows is taken.
+// skipTo makes the walker continue with the block that begins with a sequence, whatever is before
+// it: the walker does not check what that block follows.
 func (w *walker) skipTo(first uint64) {
 	w.at = point{inputSeq: first - 1}
 	w.adrift = true

@@ -10,7 +10,7 @@ import (
 	"posttrade/ring"
 )
 
-// Engine is what a shadow needs of an engine: *matcher.Engine is one.
+// Engine is what a shadow needs of an engine; *matcher.Engine implements it.
 type Engine interface {
 	ReplayBatch(batch []matcher.Command, out *matcher.Outlet) (int, error)
 	AppliedSeq() uint64
@@ -34,13 +34,11 @@ type Rebuild struct {
 	Views func(image io.Reader) (Views, error)
 }
 
-// Shadow is a second engine that follows the durable history beside the running
-// one, and with it everything that the history decided can be seen again: the
-// snapshots, the audit report and the arrival prices are made with one. The
-// matcher never stops for it and never knows of it.
+// Shadow is a second engine that follows the durable history beside the running one. It gives again
+// everything that the history decided: snapshots, the audit report and the arrival prices are made
+// with one. The matcher never stops for it and does not know of it.
 //
-// A Shadow belongs to one goroutine. It holds the memory of a whole engine until
-// Close.
+// A Shadow belongs to one goroutine. It holds the memory of a whole engine until Close.
 type Shadow struct {
 	j      *Journal
 	engine Engine
@@ -48,28 +46,28 @@ type Shadow struct {
 	out    matcher.Outlet
 	window []matcher.Event // out's slots, unless a command has needed more
 	ids    ClientIDs       // of the block being replayed
-	id     []byte          // of the command whose events are passing by
+	id     []byte          // of the command that is passing by
 	breath ring.Breather   // of the Follow under way
 
 	fn  func([]matcher.Event) error // of the Follow under way, may be nil
-	err error                       // of fn: events are lost, the shadow is of no more use
+	err error                       // of fn: events are lost, so the shadow cannot be used any more
 }
 
-// shadowEvents is the window through which a shadow's events pass: 16 KiB, so that they are
-// still in the nearest cache when they are looked at, and a shadow breathes often.
+// shadowEvents is the window through which a shadow's events pass: 16 KiB, so that they are still
+// in the nearest cache when they are read, and the shadow rests often.
 const shadowEvents = 128
 
-// NewShadow returns a shadow that stands at the newest usable snapshot at or
-// before a sequence, or at genesis. Of a snapshot only the engine's state is
-// read. One that is damaged or refused by engine is logged, and the next older
-// one taken. engine makes an engine at its genesis (state nil) or from a state.
+// NewShadow returns a shadow that stands at the newest usable snapshot at or before a sequence, or
+// at genesis. Of a snapshot only the engine's state is read. A snapshot that is damaged or refused
+// by engine is logged, and the next older one is used. engine makes an engine at its genesis (state
+// nil) or from a state.
 func NewShadow(j *Journal, engine func(state io.Reader) (Engine, error), before uint64) (*Shadow, error) {
 	sh, _, err := newShadow(j, Rebuild{Engine: engine}, before, j.report)
 	return sh, err
 }
 
-// newShadow is NewShadow with views, if they are wanted. Views that cannot be
-// restored count as a damaged snapshot: their image is a function of all events.
+// newShadow is NewShadow with views, if rebuild has them. A snapshot whose views cannot be restored
+// counts as damaged: the image is a function of all events.
 func newShadow(j *Journal, rebuild Rebuild, before uint64, report func(error)) (*Shadow, Snapshot, error) {
 	sh := shadowOf(j)
 	wantViews := rebuild.Views != nil
@@ -105,7 +103,7 @@ func shadowOf(j *Journal) *Shadow {
 	return sh
 }
 
-// look makes slots the window. Their number is a power of two.
+// look makes slots the window. The number of slots is a power of two.
 func (sh *Shadow) look(slots []matcher.Event) {
 	sh.out.Slots, sh.out.Mask, sh.out.Limit = slots, int64(len(slots)-1), int64(len(slots))
 }
@@ -123,17 +121,17 @@ func (sh *Shadow) restore(rebuild Rebuild, state, image io.Reader) (err error) {
 	return nil
 }
 
-// Applied is the last command the shadow has replayed, 0 for none.
+// Applied is the last command that the shadow has replayed, 0 for none.
 func (sh *Shadow) Applied() uint64 { return sh.engine.AppliedSeq() }
 
-// Follow replays every command after Applied up to and including inputSeq to, or
-// the durable head as it is at the call if that comes first, and gives what they
-// decided to fn: the events of whole commands, in order, none left out, in memory
-// that is fn's only until it returns. With fn nil the commands are only replayed.
+// Follow replays every command after Applied up to and including inputSeq to, or the durable head
+// as it is at the call if that comes first, and gives the resulting events to fn: the events of
+// whole commands, in order, none left out, in memory that fn may use only until it returns. With fn
+// nil the commands are only replayed.
 //
-// When ctx ends, the shadow stands behind the last command whose events fn has
-// had, and another Follow goes on from there. After an error of fn itself there
-// is nothing to go on with: the same error is returned from then on.
+// When ctx ends, the shadow stands behind the last command whose events fn has had, and another
+// Follow continues from there. After an error of fn itself the shadow cannot continue: the same
+// error is returned from then on.
 func (sh *Shadow) Follow(ctx context.Context, to uint64, fn func(events []matcher.Event) error) error {
 	if sh.err != nil {
 		return sh.err
@@ -156,9 +154,9 @@ func (sh *Shadow) Follow(ctx context.Context, to uint64, fn func(events []matche
 	})
 }
 
-// pass hands on the whole commands in the window and makes room behind what is
-// left: the beginning of the command being decided. One that fills the window by
-// itself gets one of twice the size; the next that does not gets the old one.
+// pass hands on the whole commands in the window. It makes room behind the rest, which is the
+// beginning of the command being decided. A command that fills the window alone gets a window of
+// twice the size; the next command that does not gets the old one.
 func (sh *Shadow) pass() {
 	sh.breath.Breathe()
 	o := &sh.out
@@ -178,7 +176,7 @@ func (sh *Shadow) pass() {
 	o.Next = int64(copy(o.Slots, rest))
 }
 
-// deliver gives events to those who want them.
+// deliver gives events to fn and to the views, if they are set.
 func (sh *Shadow) deliver(events []matcher.Event) {
 	if len(events) == 0 || sh.err != nil {
 		return

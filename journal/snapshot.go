@@ -131,10 +131,10 @@ func readManifest(v []byte) (s Snapshot, err error) {
 	return s, nil
 }
 
-// WriteSnapshot writes the state and, unless views is nil, the views' image at
-// inputSeq, makes the files durable, then records them under their key; of the
-// older ones only the newest three stay. A failure leaves the journal usable and
-// the earlier snapshots in place, unless the store itself fails.
+// WriteSnapshot writes the state and, unless views is nil, the views' image at inputSeq, makes the
+// files durable, then records them under their key. Of the older snapshots only the newest three
+// stay. A failure leaves the journal usable and the earlier snapshots in place, unless the store
+// itself fails.
 func (j *Journal) WriteSnapshot(inputSeq uint64, state, views func(io.Writer) error) (Snapshot, error) {
 	j.snapshots.mu.Lock()
 	defer j.snapshots.mu.Unlock()
@@ -237,7 +237,7 @@ func (h *hashing) Write(p []byte) (int, error) {
 	return h.w.Write(p)
 }
 
-// prune drops all but the newest manifests, then every file that none names.
+// prune drops all but the newest manifests, then every file that no manifest names.
 func (j *Journal) prune(dir string) error {
 	list, bad, err := listSnapshots(j.db)
 	if err != nil {
@@ -275,16 +275,15 @@ func (j *Journal) prune(dir string) error {
 	return nil
 }
 
-// Restore offers the snapshots, newest first, to use, until it returns nil. A
-// file is hashed in full before it is offered; one that is damaged, missing or
-// refused by use is reported and the next older one is tried. A damaged views
-// image is reported, and the state offered with views nil. ErrNoSnapshot when
-// none is left: replay from genesis.
+// Restore offers the snapshots, newest first, to use, until use returns nil. A file is hashed in
+// full before it is offered. A snapshot that is damaged, missing or refused by use is reported, and
+// the next older one is tried. A damaged views image is reported, and the state is offered with
+// views nil. Restore returns ErrNoSnapshot when none is left: the caller replays from genesis.
 func (j *Journal) Restore(report func(error), use func(s Snapshot, state, views io.Reader) error) (Snapshot, error) {
 	return j.restore(newest, true, report, use)
 }
 
-// newest is the bound of a search for a snapshot that takes any.
+// newest is the bound of a search that accepts every snapshot.
 const newest = math.MaxUint64
 
 // restore is Restore among the snapshots at or before a sequence; without

@@ -51,8 +51,8 @@ func (s *Snapshotter) Failed() uint64 { return s.fails.Load() }
 // snapshotPoll is how often Run looks at the durable head.
 const snapshotPoll = time.Second
 
-// Run takes snapshots as they fall due until ctx ends. A failure is logged and
-// counted, and tried again when as many commands have come again.
+// Run takes snapshots as they fall due until ctx ends. A failure is logged and counted, and Run
+// tries again after as many further commands.
 func (s *Snapshotter) Run(ctx context.Context) {
 	if s.interval == 0 {
 		<-ctx.Done()
@@ -76,8 +76,8 @@ func (s *Snapshotter) Run(ctx context.Context) {
 	}
 }
 
-// Take writes a snapshot at the durable head and returns it. If the newest one
-// is already there, that one.
+// Take writes a snapshot at the durable head and returns it. If the newest snapshot is already at
+// the head, it returns that one.
 func (s *Snapshotter) Take(ctx context.Context) (Snapshot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Stable is the last input sequence that a power cut cannot take away. In
-// "fsync" mode that is Durable; in "os" mode it is what a flush of the log has
-// really synced, at most FlushInterval behind. Any goroutine, no lock.
+// Stable is the last input sequence that a power cut cannot take away. In "fsync" mode that is
+// Durable; in "os" mode it is the last that a flush of the log has really synced, at most
+// FlushInterval behind. Any goroutine, no lock.
 func (j *Journal) Stable() uint64 {
 	if j.lazy == nil {
 		return j.Durable()
@@ -16,14 +16,13 @@ func (j *Journal) Stable() uint64 {
 	return uint64(j.stable.Load())
 }
 
-// WaitStable returns nil when everything up to inputSeq is on stable storage:
-// whoever keeps the same commands elsewhere may then let go of them. It waits
-// for the commit, if that is still to come, and in "os" mode syncs the log
-// itself rather than wait for the ticker.
+// WaitStable returns nil when everything up to inputSeq is on stable storage: a caller that keeps
+// the same commands elsewhere may then drop them. WaitStable waits for the commit, if that is still
+// to come, and in "os" mode it syncs the log itself and does not wait for the ticker.
 //
-//   - Errors: the poison, ErrClosed, ctx's own. What is stable already is
-//     answered with nil, also after any of these.
-//   - Cost: in "os" mode one sync, shared by all who wait. Blocks; any goroutine.
+//   - Errors: the poison, ErrClosed, ctx's own. For what is stable already it returns nil, also
+//     after any of these.
+//   - Cost: in "os" mode one sync, shared by all waiting callers. WaitStable blocks; any goroutine.
 func (j *Journal) WaitStable(ctx context.Context, inputSeq uint64) error {
 	for j.Stable() < inputSeq {
 		if err := j.usable(); err != nil {
@@ -61,7 +60,7 @@ func (j *Journal) behind(inputSeq uint64) <-chan struct{} {
 	return j.moved
 }
 
-// advance makes end the durable head and wakes who waits for it. Committer only.
+// advance makes end the durable head and wakes the goroutines that wait for it. Committer only.
 func (j *Journal) advance(end point) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -73,8 +72,8 @@ func (j *Journal) advance(end point) {
 	}
 }
 
-// stabilize brings the durable head to stable storage and returns it. In "fsync"
-// mode it is there. A failed sync poisons, and is never tried again.
+// stabilize brings the durable head to stable storage and returns it. In "fsync" mode the head is
+// there already. A failed sync poisons, and is never tried again.
 func (j *Journal) stabilize() (point, error) {
 	j.syncing.Lock()
 	defer j.syncing.Unlock()

@@ -28,10 +28,10 @@ const (
 // acknowledged any more. The error that carries it also carries the cause.
 var ErrPoisoned = errors.New("journal poisoned")
 
-// errStore is what a fatal message of the store is turned into.
+// errStore replaces a fatal message of the store.
 var errStore = errors.New("store failed")
 
-// latch remembers the first failure, for ever, and runs its consequences once.
+// latch keeps the first failure for ever, and runs its consequences once.
 type latch struct {
 	cause  atomic.Pointer[error]
 	dead   chan struct{}               // closed with the first failure
@@ -67,8 +67,8 @@ func (l *latch) Poison(cause error) error {
 	return l.Err()
 }
 
-// Logger receives one line per notable thing. *slog.Logger fits through a
-// method value; the journal never logs a command.
+// Logger receives one line per notable event. *slog.Logger fits through a method value; the journal
+// never logs a command.
 type Logger interface {
 	Infof(format string, args ...any)
 	Errorf(format string, args ...any)
@@ -94,7 +94,7 @@ type storeLog struct {
 	latch *latch
 }
 
-// Infof drops the store's chatter.
+// Infof drops the store's informational messages.
 func (s storeLog) Infof(string, ...any) {}
 
 func (s storeLog) Fatalf(format string, args ...any) {
@@ -137,8 +137,8 @@ func guarded() bool {
 	}
 }
 
-// spans keeps the prefixes in tables of their own, so that tables of successive
-// flushes never overlap and compactions move them without rewriting.
+// spans keeps each prefix in tables of its own, so that tables of successive flushes never overlap
+// and compactions move them without rewriting.
 func spans(start []byte) (pebble.SpanPolicy, []byte, error) {
 	if len(start) == 0 {
 		return pebble.SpanPolicy{}, nil, nil
@@ -208,9 +208,9 @@ func closeStore(db *pebble.DB, l *latch) error {
 	return nil
 }
 
-// orPoison runs a call that may wait for the store's own goroutines, and gives
-// up on it when one of them has met the failure that ended the journal. It runs at the usual
-// priority, also for a polite caller: every commit behind a write under way waits for it.
+// orPoison runs a call that may wait for the store's own goroutines, and stops waiting when one of
+// them has met the failure that ended the journal. The call runs at the usual priority, also for a
+// polite caller: every commit behind a write under way waits for it.
 func (l *latch) orPoison(call func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- guard(call) }()
@@ -222,8 +222,8 @@ func (l *latch) orPoison(call func() error) error {
 	}
 }
 
-// write is orPoison for what changes the disk: its failure is the journal's.
-// After a failure nothing is tried.
+// write is orPoison for a call that changes the disk: its failure poisons the journal. After a
+// failure nothing is tried.
 func (l *latch) write(f func() error) error {
 	err := l.Err()
 	if err == nil {

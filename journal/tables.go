@@ -10,10 +10,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// checkTables reads of every table what the store itself reads of it in the second after
-// it was opened for writing, or at the first look into it: footer, directory, properties
-// and index, each with its checksum. Data is left alone: a damaged old block
-// ends only the read that meets it. Costs some reads a table, of about a thousandth of its bytes.
+// checkTables reads of every table what the store itself reads of it in the second after it was
+// opened for writing, or at the first read of the table: footer, directory, properties and index,
+// each with its checksum. It does not read data: a damaged old block fails only the read that meets
+// it. Cost: some reads a table, of about a thousandth of its bytes.
 func checkTables(db *pebble.DB, fs vfs.FS, store string, o *pebble.Options) error {
 	var levels [][]pebble.SSTableInfo
 	err := guard(func() (err error) {
@@ -59,9 +59,9 @@ func checkTable(fs vfs.FS, name string, o sstable.ReaderOptions) (err error) {
 	})
 }
 
-// explained adds to the refusal of a history that is too short, or another one, what the
-// store's folder says about it: tables that its list of files does not name. A list that
-// was cut is whole again for the store, only older.
+// explained adds what the store's folder shows to the refusal of a history that is too short, or a
+// different one: tables that the store's list of files does not name. The store accepts a list that
+// was cut as a whole, older list.
 func explained(err error, db *pebble.DB, fs vfs.FS, store string) error {
 	if !errors.Is(err, ErrShortened) && !errors.Is(err, ErrDiverged) && !errors.Is(err, ErrCorrupt) {
 		return err

@@ -9,18 +9,17 @@ import (
 	"unsafe"
 )
 
-// tail is what answers wait for in "os" mode when Options.Tail is set: a ring of
-// segments in a mapped file, into which the appender copies what its block has
-// gained. Memory that is shared with a file survives the process, as a write(2)
-// does, without a system call and without another goroutine taking part.
+// tail is what answers wait for in "os" mode when Options.Tail is set: a ring of segments in a
+// mapped file, into which the appender copies what its block has gained. Memory that is shared with
+// a file survives the process, as a write(2) does, without a system call and without another
+// goroutine taking part.
 //
-// The store gets the same commands as before, some hundreds of microseconds
-// later. A segment is written again only when the store has everything in it.
-// FORMAT.md, section 7, has the bytes.
+// The store gets the same commands as without a tail, some hundreds of microseconds later. A
+// segment is written again only when the store has everything in it. FORMAT.md, section 7, has the
+// bytes.
 //
-// Invariants: next and nextTrade follow the last sequence that was answered; every
-// command between the store's head and next lies in a segment that is in use.
-// Appender only.
+// Invariants: next and nextTrade follow the last sequence that was answered; every command between
+// the store's head and next lies in a segment that is in use. Appender only.
 type tail struct {
 	file tailMap
 	mem  []byte
@@ -49,7 +48,7 @@ const (
 	tailMarkSalt  = 0x9e3779b97f4a7c15
 )
 
-// tailSaid is what came of an attempt to append.
+// tailSaid is the result of an attempt to append.
 type tailSaid int
 
 const (
@@ -58,8 +57,8 @@ const (
 	tailGap                   // it does not continue the history; nothing was written
 )
 
-// append copies what b has gained since the last call. stored is the store's head.
-// Costs a copy and a checksum.
+// append copies what b has gained since the last call. stored is the store's head. Cost: a copy and
+// a checksum.
 func (t *tail) append(b *Block, stored uint64) tailSaid {
 	records, fills, ids := b.records[b.told.records:], b.fills[b.told.fills:], b.ids[b.told.ids:]
 	if !t.continues(records, fills) {
@@ -99,7 +98,7 @@ func frameSize(records, fills, ids int) int {
 	return (tailFrame + records + fills + ids + tailFrame - 1) &^ (tailFrame - 1)
 }
 
-// idSeq is the sequence that the distance of the block's next untold client id counts from.
+// idSeq is the sequence from which the distance of the block's next uncopied client id counts.
 func (b *Block) idSeq() uint64 {
 	if b.told.idCount == 0 {
 		return b.first
@@ -107,7 +106,7 @@ func (b *Block) idSeq() uint64 {
 	return b.told.idSeq
 }
 
-// continues checks that records and fills follow what has been told.
+// continues checks that records and fills follow what has been copied before.
 func (t *tail) continues(records, fills []byte) bool {
 	for i := 0; i < len(records); i += recordBytes {
 		if binary.LittleEndian.Uint64(records[i+8:]) != t.next+uint64(i/recordBytes) {
@@ -122,8 +121,8 @@ func (t *tail) continues(records, fills []byte) bool {
 	return true
 }
 
-// turnOver goes on in the next segment, if a frame of size fits into one and the
-// store has everything that is still in it.
+// turnOver continues in the next segment, if a frame of size fits into one and the store has
+// everything that is still in that segment.
 func (t *tail) turnOver(size int, stored uint64) bool {
 	next := (t.number + 1) % uint64(len(t.lasts))
 	if size > t.bytes || t.lasts[next] > stored {
@@ -136,8 +135,8 @@ func (t *tail) turnOver(size int, stored uint64) bool {
 	return true
 }
 
-// mark says, in two places in turn, how far answers may have gone: what is missing
-// below it after the death of the process has been lost. It comes before the answer.
+// mark records, in two places in turn, how far answers may have been released: what is missing
+// below that mark after the death of the process has been lost. mark comes before the answer.
 func (t *tail) mark(inputSeq uint64) {
 	at := t.mem[t.marks[t.turn]:]
 	t.turn = (t.turn + 1) % tailMarks
@@ -148,5 +147,5 @@ func (t *tail) mark(inputSeq uint64) {
 // markCheck is the second half of a mark.
 func markCheck(inputSeq, run uint64) uint64 { return (inputSeq+1)*tailMarkSalt ^ ^run }
 
-// skip goes on behind end, which the store has answered for.
+// skip continues behind end, which the store has answered.
 func (t *tail) skip(end *point) { t.next, t.nextTrade = end.inputSeq+1, end.tradeSeq+1 }

@@ -9,9 +9,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// takeTail puts what only the tail has into the store, brings it to the disk, and
-// begins a new run of the tail, or removes it when this opening has no use for one.
-// A crash on the way leaves the old tail in force until all of that is done.
+// takeTail puts what only the tail has into the store and brings it to the disk. Then it begins a
+// new run of the tail, or removes the tail when this opening does not use one. After a crash on the
+// way, the old tail counts until all of that is done.
 func (j *Journal) takeTail(found *tailImage) error {
 	if found != nil {
 		if err := j.drain(found); err != nil {
@@ -30,8 +30,8 @@ func (j *Journal) takeTail(found *tailImage) error {
 	return nil
 }
 
-// noTail refuses a tail beside a journal that has no history yet: it is another's, or
-// the history has been lost.
+// noTail refuses a tail beside a journal that has no history yet: the tail belongs to another
+// journal, or the history has been lost.
 func noTail(fs vfs.FS, dir string) error {
 	t, err := readTail(fs, dir)
 	if err == nil && t != nil {
@@ -40,8 +40,8 @@ func noTail(fs vfs.FS, dir string) error {
 	return err
 }
 
-// drain appends the frames that the store does not have, as any block is appended:
-// checked for contiguity, chained, one atomic batch each.
+// drain appends the frames that the store does not have, in the same way as any block: checked for
+// contiguity, chained, one atomic batch each.
 func (j *Journal) drain(t *tailImage) error {
 	head := j.tip.inputSeq
 	var last *Commit
@@ -62,13 +62,13 @@ func (j *Journal) drain(t *tailImage) error {
 	if last != nil {
 		j.o.Logger.Infof("journal: inputSeq=%d..%d were in the tail only", head+1, j.tip.inputSeq)
 	}
-	// What the tail has forgotten must not be lost to a power cut that comes later.
+	// A later power cut must not take what the tail has forgotten.
 	_, err = j.stabilize()
 	return err
 }
 
-// publish copies what b has gained into the tail and lets its answers go. ok is
-// false when there is no room: Append then waits for the store.
+// publish copies what b has gained into the tail and releases its answers. ok is false when there
+// is no room: Append then waits for the store.
 func (j *Journal) publish(b *Block) (ok bool, err error) {
 	if err := j.latch.Err(); err != nil {
 		return false, err
@@ -86,8 +86,8 @@ func (j *Journal) publish(b *Block) (ok bool, err error) {
 	return true, nil
 }
 
-// answer lets the answers up to a sequence go. Only the appender does, if there is
-// a tail, and only the committer otherwise.
+// answer releases the answers up to a sequence. With a tail only the appender calls it, otherwise
+// only the committer.
 func (j *Journal) answer(inputSeq uint64) {
 	j.answered.Store(int64(inputSeq))
 	if j.onDurable != nil {
@@ -95,9 +95,9 @@ func (j *Journal) answer(inputSeq uint64) {
 	}
 }
 
-// tailPace is the time between two commits when nobody waits for them: answers come
-// from the tail, and fewer, larger commits leave the processors to the path of an order.
-// It adds as much to what a power cut may remove.
+// tailPace is the time between two commits when no caller waits for them: answers come from the
+// tail, and fewer, larger commits leave the processors to the path of an order. It adds as much to
+// what a power cut may remove.
 const tailPace = time.Millisecond
 
 // rest keeps the recorder from cutting another block for a while, unless a commit is
@@ -129,8 +129,8 @@ func (j *Journal) answerFromStore(c *Commit) error {
 	return nil
 }
 
-// settled waits until the store has what has been answered for: whoever has had
-// an answer finds it in the journal. After a failure it does not wait.
+// settled waits until the store has what has been answered: a client that has had an answer finds
+// its command in the journal. After a failure it does not wait.
 func (j *Journal) settled() {
 	for want := j.Answered(); ; {
 		moved := j.behind(want)
@@ -145,9 +145,9 @@ func (j *Journal) settled() {
 	}
 }
 
-// contradicts reports a tail that AcceptHistory must set aside, because it does not go on
-// from the store's history or cannot be read: what is only there is given up. One that
-// goes on from it stays, for the next opening to take in.
+// contradicts reports a tail that AcceptHistory must set aside, because it does not continue the
+// store's history or cannot be read: what is only in that tail is given up. A tail that continues
+// the history stays, and the next opening puts it into the store.
 func contradicts(db *pebble.DB, dir string, o *VerifyOptions, r *Report, head point) (bool, error) {
 	t, err := readTail(o.FS, dir)
 	if err == nil && t != nil {
@@ -171,5 +171,5 @@ func setTailAside(fs vfs.FS, dir string) error {
 	return syncDir(fs, dir)
 }
 
-// tailRefused is the end of the name of a tail that has been set aside.
+// tailRefused is the suffix of the name of a tail that has been set aside.
 const tailRefused = ".refused"

@@ -23,8 +23,8 @@ const (
 	tailCRC     = 188 // in a header slot, of what is before it
 )
 
-// tailShape is the size of a tail. A segment holds some ten thousand commands, and
-// the ring some tens of milliseconds of a flood: much more than the store is behind.
+// tailShape is the size of a tail. A segment holds some ten thousand commands, and the ring some
+// tens of milliseconds of a flood: much more than the store is behind.
 type tailShape struct{ segments, bytes int }
 
 func defaultTail() tailShape { return tailShape{segments: 4, bytes: 2 << 20} }
@@ -32,11 +32,12 @@ func defaultTail() tailShape { return tailShape{segments: 4, bytes: 2 << 20} }
 // size is the file's.
 func (s tailShape) size() int { return tailSlots*tailHeader + s.segments*s.bytes }
 
-// tailMap is a file of the journal as memory: what is stored into Bytes outlives
-// the process, and after Sync the machine.
+// tailMap is a file of the journal as memory: what is stored into Bytes outlives the process, and
+// after Sync also the machine.
 type tailMap interface {
 	Bytes() []byte
-	Populate() error // every page may be written to without a fault, until the system writes it back
+	// makes every page writable without a fault, until the system writes the page back
+	Populate() error
 	Sync() error
 	Close() error
 }
@@ -44,7 +45,7 @@ type tailMap interface {
 // mappedTail is the operating system's.
 type mappedTail struct{ *ring.Region }
 
-// mapTail maps a file that has that size.
+// mapTail maps a file of that size.
 func mapTail(name string, size int) (tailMap, error) {
 	region, err := ring.File(name, size)
 	if err != nil {
@@ -56,14 +57,14 @@ func mapTail(name string, size int) (tailMap, error) {
 // Sync brings the memory to the disk.
 func (m mappedTail) Sync() error { return unix.Fsync(m.Fd()) }
 
-// tailHead is a header slot: from where on this run of the tail counts.
+// tailHead is a header slot: it says where this run of the tail begins.
 type tailHead struct {
 	tailShape
 	run  uint64
 	base point // the store's head when the run began, on stable storage
 	seed [chainBytes]byte
 	boot string
-	mark uint64 // the farthest that is readable
+	mark uint64 // the farthest mark that is readable
 }
 
 // put writes the slot with both its marks at the base.
@@ -110,9 +111,9 @@ func parseTailHead(b []byte) (h tailHead, ok bool) {
 	return h, ok
 }
 
-// openTail begins a run of the tail behind base, which is on stable storage in the
-// store. found is what the file held, nil when there is none; a file of another
-// shape is made anew. What it held must be in the store.
+// openTail begins a run of the tail behind base, which is on stable storage in the store. found is
+// what the file held, nil when there is none; the store must already have all of it. A file of
+// another shape is made anew.
 func (j *Journal) openTail(found *tailImage, base point) (err error) {
 	shape, name := j.o.tailShape, j.o.FS.PathJoin(j.dir, tailName)
 	if found != nil && found.tailShape != shape {
@@ -136,7 +137,8 @@ func (j *Journal) openTail(found *tailImage, base point) (err error) {
 	if err := file.Sync(); err != nil {
 		return errors.Join(fmt.Errorf("journal: sync file=%s: %w", name, err), file.Close())
 	}
-	if err := file.Populate(); err != nil { // after the sync, which has the next write to each page fault
+	// after the sync, because a sync makes the next write to each page fault
+	if err := file.Populate(); err != nil {
 		return errors.Join(fmt.Errorf("journal: map file=%s: %w", name, err), file.Close())
 	}
 	t := &tail{
@@ -151,8 +153,8 @@ func (j *Journal) openTail(found *tailImage, base point) (err error) {
 	return nil
 }
 
-// createTail makes the file, every byte of it written, with one header, synced
-// before it gets its name.
+// createTail makes the file, writes every byte of it with one header, and syncs it before it gets
+// its name.
 func createTail(fs vfs.FS, dir string, head *tailHead) error {
 	name := fs.PathJoin(dir, tailName)
 	temp := name + ".new"
@@ -192,7 +194,7 @@ func removeTail(fs vfs.FS, dir string) error {
 	return syncDir(fs, dir)
 }
 
-// newestHead is the header in force: the readable one of the latest run.
+// newestHead is the header that counts: the readable one of the latest run.
 func newestHead(b []byte) (tailHead, bool) {
 	var heads []tailHead
 	for slot := range tailSlots {

@@ -18,23 +18,23 @@ import (
 // ErrTailDamaged: the tail cannot be read, and what it held may have been acknowledged.
 var ErrTailDamaged = errors.New("tail damaged")
 
-// tailImage is what a tail's file holds: its header in force, and the frames of
-// that run, in the order in which they were written.
+// tailImage is what a tail's file holds: the header that counts, and the frames of that run, in the
+// order in which they were written.
 type tailImage struct {
 	tailHead
 	name   string
 	frames []piece
-	beyond []piece // those that the store does not have; set by compare
+	beyond []piece // the frames that the store does not have; set by compare
 }
 
-// piece is a frame: what was answered at one time. Its slices are the image's.
+// piece is a frame: what was answered at one time. Its slices belong to the image.
 type piece struct {
 	offset      int // in the file, for messages
 	run, number uint64
 	first, link uint64 // as in a command block
 	records     []byte
 	fills       []byte
-	ids         ClientIDs // first is the sequence that distances count from
+	ids         ClientIDs // first is the sequence from which distances count
 	idCount     uint32
 }
 
@@ -42,8 +42,8 @@ func (f *piece) commands() uint64  { return uint64(len(f.records) / recordBytes)
 func (f *piece) last() uint64      { return f.first + f.commands() - 1 }
 func (f *piece) lastTrade() uint64 { return f.link + uint64(len(f.fills)/recordBytes) - 1 }
 
-// readTail reads the tail in dir; nil when there is none. Bytes that are no frame
-// of its run are where a segment ends, never an error.
+// readTail reads the tail in dir; nil when there is none. Bytes that are no frame of its run mark
+// the end of a segment and are never an error.
 func readTail(fs vfs.FS, dir string) (*tailImage, error) {
 	name := fs.PathJoin(dir, tailName)
 	f, err := fs.Open(name, vfs.SequentialReadsOption)
@@ -60,7 +60,7 @@ func readTail(fs vfs.FS, dir string) (*tailImage, error) {
 	return parseTail(b, name)
 }
 
-// maxTail bounds a file that somebody else has put there.
+// maxTail bounds a file that the journal has not written.
 const maxTail = 1 << 30
 
 func parseTail(b []byte, name string) (*tailImage, error) {
@@ -78,7 +78,7 @@ func parseTail(b []byte, name string) (*tailImage, error) {
 		from := tailSlots*tailHeader + segment*head.bytes
 		list := readSegment(b[from:from+head.bytes], from)
 		if len(list) == 0 || list[0].run < head.run || list[0].number%uint64(head.segments) != uint64(segment) {
-			continue // of an earlier life, or never written
+			continue // of an earlier run, or never written
 		}
 		if list[0].run > head.run {
 			return nil, fmt.Errorf("journal: read file=%s offset=%d: written in run %d, the header is of run %d: %w",
@@ -125,8 +125,8 @@ func readFrame(b []byte) (f piece, size int, ok bool) {
 	return f, frameSize(int(records), int(fills), int(ids)), f.holds()
 }
 
-// holds checks that the frame is one that a tail writes, so that nobody who takes
-// it apart need look out.
+// holds checks that the frame is one that a tail writes, so that the code that takes it apart need
+// not check again.
 func (f *piece) holds() bool {
 	if len(f.records) == 0 || f.commands() > MaxBlockCommands || f.first == 0 || f.first > 1<<62 || f.link == 0 || f.link > 1<<62 {
 		return false
@@ -157,13 +157,13 @@ func (f *piece) firstID() uint64 {
 	return at
 }
 
-// compare holds the tail against the store, whose history ends at head, and finds
-// what only the tail has. boot is this run of the operating system.
+// compare compares the tail with the store, whose history ends at head, and finds what only the
+// tail has. boot is this run of the operating system.
 //
-// Frames that do not reach on from the head are passed over: a power cut may leave
-// any of them. But the store must have the commit that the run began behind, and
-// the same commands where both have them; and while the system is the one under
-// which the tail was written, it must reach as far as its mark says.
+// Frames that do not continue from the head are passed over: a power cut may leave any of them. But
+// the store must have the commit behind which the run began, and the same commands where both have
+// them. If the tail was written under this run of the system, it must also reach as far as its mark
+// says.
 func (t *tailImage) compare(db *pebble.DB, seed [chainBytes]byte, head point, boot string) error {
 	if t.seed != seed {
 		return fmt.Errorf("journal: file=%s: genesis hash %x, store has %x: %w", t.name, t.seed, seed, ErrDiverged)
@@ -182,7 +182,7 @@ func (t *tailImage) compare(db *pebble.DB, seed [chainBytes]byte, head point, bo
 	return t.agree(db, seed, known)
 }
 
-// reach finds the frames that go on from head, and returns those that end at it or before.
+// reach finds the frames that continue from head, and returns those that end at it or before.
 func (t *tailImage) reach(head point, boot string) ([]piece, error) {
 	end, trade, known := head.inputSeq, head.tradeSeq, 0
 	for i := range t.frames {
@@ -228,7 +228,7 @@ func (t *tailImage) begun(db *pebble.DB, seed [chainBytes]byte) error {
 	return nil
 }
 
-// agree compares the commands that are in the store and in the tail.
+// agree compares the commands that are in both the store and the tail.
 func (t *tailImage) agree(db *pebble.DB, seed [chainBytes]byte, known []piece) error {
 	if len(known) == 0 {
 		return nil
@@ -254,8 +254,8 @@ func (t *tailImage) agree(db *pebble.DB, seed [chainBytes]byte, known []piece) e
 	})
 }
 
-// blocks gives the commands that only the tail has, as blocks of at most limit commands
-// unless one frame has more.
+// blocks gives the commands that only the tail has, as blocks of at most limit commands, or more
+// when one frame has more.
 func (t *tailImage) blocks(limit int, f func(*Block) error) error {
 	var b Block
 	for i := range t.beyond {
@@ -288,7 +288,7 @@ func (b *Block) piece(f *piece) {
 	}
 }
 
-// decode is the commit that the block would be, in memory of its own.
+// decode returns the commit that the block would be, in memory of its own.
 func (b *Block) decode(link uint64) *decoded {
 	n := b.Commands()
 	d := &decoded{commands: make([]matcher.Command, n), fills: make([]matcher.Fill, b.fillCount)}
@@ -316,7 +316,7 @@ func (t *tailImage) commits(head point, f func(*decoded) error) error {
 	})
 }
 
-// end is where the history ends, head without a tail. It has no chain there.
+// end is the end of the history, or head without a tail. It has no chain there.
 func (t *tailImage) end(head uint64) uint64 {
 	if t == nil || len(t.beyond) == 0 {
 		return head

@@ -26,22 +26,21 @@ const (
 
 	endBytes = 8 + sha256.Size // frames before this one, hash of every byte before the hash
 
-	// transferChunk is how much is read ahead of the reader, about.
+	// transferChunk is about how much is read ahead of the reader.
 	transferChunk = 1 << 20
 )
 
-// Transfer is the whole journal as a stream, for Receive: genesis, every block
-// up to the head as it is stored, and the newest snapshot that holds with its
-// views image. The journal may be appended to meanwhile, and take snapshots.
+// Transfer is the whole journal as a stream, for Receive: genesis, every block up to the head as it
+// is stored, and the newest snapshot that holds with its views image. Meanwhile the journal may be
+// appended to and take snapshots.
 //
-// It shows the journal as it was when it was opened, without holding a version
-// of the store: blocks are never changed or removed, so the head is view enough,
-// and nothing is pinned between two reads. The snapshot's files are kept open,
-// so that they may be pruned. What is read, is read on the caller's thread: see
-// Politely.
+// The stream shows the journal as it was when the Transfer was opened, without holding a version of
+// the store: blocks are never changed or removed, so the head alone defines the view, and nothing
+// is pinned between two reads. The snapshot's files are kept open, so that they may be pruned.
+// Reads run on the caller's thread: see Politely.
 //
-// One goroutine; Close it before or after the journal. Its memory is about a
-// MiB, and one commit.
+// A Transfer belongs to one goroutine, which closes it before or after the journal. Its memory is
+// about a MiB, and one commit.
 type Transfer struct {
 	j    *Journal
 	head point
@@ -50,9 +49,9 @@ type Transfer struct {
 	at    point  // the end of the last commit that was given
 	parts []part // of the snapshot, still to give
 	ended bool
-	err   error // why nothing more comes
+	err   error // why the stream has ended
 
-	out    []byte // read, but not given yet; in buf
+	out    []byte // read from the journal, but not given yet; in buf
 	buf    []byte
 	sum    hash.Hash // of all before out's end
 	made   int64     // bytes made so far
@@ -69,9 +68,9 @@ type part struct {
 	given  int64
 }
 
-// Transfer opens a stream of the journal as it is now. It reads the newest
-// snapshot's files in full, to know that they hold, and otherwise only counts.
-// ErrNoGenesis when there is nothing to transfer yet.
+// Transfer opens a stream of the journal as it is now. It reads the newest snapshot's files in
+// full, to verify them, and otherwise only counts. It returns ErrNoGenesis when there is nothing to
+// transfer yet.
 func (j *Journal) Transfer() (_ *Transfer, err error) {
 	t := &Transfer{j: j, sum: sha256.New()}
 	if err := j.share(); err != nil {
@@ -128,7 +127,7 @@ func (t *Transfer) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Close lets go of the snapshot's files.
+// Close closes the snapshot's files.
 func (t *Transfer) Close() error {
 	var err error
 	for _, p := range t.parts {
@@ -333,7 +332,7 @@ func (t *Transfer) end() error {
 	return nil
 }
 
-// pick opens the newest snapshot whose files hold; there may be none.
+// pick opens the newest snapshot with files that hold, if there is one.
 func (t *Transfer) pick() error {
 	list, bad, err := listSnapshots(t.j.db)
 	if err != nil {

@@ -29,7 +29,7 @@ func (t *Transfer) measure() error {
 	return nil
 }
 
-// extent is a number of blocks, and of the bytes of their values.
+// extent is a number of blocks, and the number of bytes of their values.
 type extent struct{ blocks, bytes uint64 }
 
 func (x *extent) add(y extent) {
@@ -37,9 +37,9 @@ func (x *extent) add(y extent) {
 	x.bytes += y.bytes
 }
 
-// measureBlocks counts the blocks of a kind up to the one that holds sequence
-// last. The store's tables know how much is in them; only what lies between
-// those that are wholly in the range, and behind them, is looked at key by key.
+// measureBlocks counts the blocks of a kind up to the one that holds sequence last. The store's
+// tables know how much they hold. Only the keys between the tables that are wholly in the range,
+// and behind those tables, are read one by one.
 func measureBlocks(db *pebble.DB, kind byte, last uint64) (extent, error) {
 	lower, upper := newKey(kind, 1), newKey(kind, last+1)
 	tables, err := tablesIn(db, lower, upper)

@@ -117,9 +117,9 @@ const (
 	seqOffset  = 8
 )
 
-// group copies n command records into dst, stably sorted by their type, with
-// the sequence left out, and writes the types in their original order into
-// types. Cancels then no longer interrupt the columns of orders: a third less to store.
+// group copies n command records into dst, stably sorted by their type, with the sequence left out,
+// and writes the types in their original order into types. Cancels then do not interrupt the
+// columns of orders, which stores a third less.
 func group(dst, types, src []byte, n int) {
 	var next [256]int
 	for i := range n {

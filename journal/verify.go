@@ -43,14 +43,13 @@ type Report struct {
 	Tail      uint64 // commands that only the tail has: the next start puts them into the store
 	Replayed  bool   // fills were recomputed
 	Snapshots []Snapshot
-	Copy      string // of AcceptHistory: where what it replaced has been copied
+	Copy      string // of AcceptHistory: where it has copied what it replaced
 }
 
-// Verify reads the whole journal in dir, changing nothing, and checks genesis,
-// every checksum, every chain link, contiguity of both sequences, client ids,
-// and the anchor. The error names the first thing that does not hold by key and
-// sequence; the report is as far as it got. Of a journal that a server has open it is
-// the history up to some moment after the call (view).
+// Verify reads the whole journal in dir, changing nothing, and checks genesis, every checksum,
+// every chain link, contiguity of both sequences, client ids, and the anchor. The error names the
+// first thing that does not hold by key and sequence; the report covers everything before it. If a
+// server has the journal open, Verify reads the history up to some moment after the call (view).
 func Verify(ctx context.Context, dir string, o VerifyOptions) (Report, error) {
 	var r Report
 	err := readOnly(dir, &o, func(db *pebble.DB, genesis []byte, a reading, t *tailImage) error {
@@ -108,8 +107,8 @@ func verifyAll(ctx context.Context, db *pebble.DB, o *VerifyOptions, dir string,
 	return errors.Join(err, errors.Join(bad...))
 }
 
-// verifyTail checks what only the tail has, and counts it as commits that are still to
-// come. The chain stays the store's.
+// verifyTail checks what only the tail has, and counts it as commits that are still to come. The
+// chain stays the store's.
 func verifyTail(db *pebble.DB, t *tailImage, head point, boot string, r *Report, check *fillCheck) error {
 	if t == nil {
 		return nil
@@ -139,7 +138,7 @@ func (r *Report) add(b *decoded) {
 	r.Packed += b.stored
 }
 
-// fillCheck recomputes fills. A nil one checks nothing.
+// fillCheck recomputes fills. A nil fillCheck checks nothing.
 type fillCheck struct {
 	engine Engine
 	out    *matcher.Outlet

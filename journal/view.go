@@ -12,23 +12,23 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// view is the file system of a journal that is read without the right to write to it
-// and without its lock: the store's files as they were at one moment, by their open
-// files, whatever becomes of their names. Everything else is the disk's, and nothing
-// can be changed through it.
+// view is the file system of a journal that is read without the right to write to it and without
+// its lock. It shows the store's files as they were at one moment, by their open files, also when
+// their names are gone. Everything else is read from the disk, and nothing can be changed through a
+// view.
 //
-// How one moment is caught while a server writes: the manifest in force is copied first,
-// then every log is copied and every table opened, and it counts only if the manifest
-// has not grown meanwhile. What it names is then all there: the store deletes, and uses
-// again, a log or a table only after it has written to the manifest that it does not need
-// it any more. Anchor and tail are read before: they are behind the store, never ahead.
+// How one moment is caught while a server writes: the manifest that counts is copied first, then
+// every log is copied and every table opened. The attempt is valid only if the manifest has not
+// grown meanwhile. All that the manifest names is then there: the store deletes or reuses a log or
+// a table only after it has written to the manifest that it does not need it any more. Anchor and
+// tail are read before: they are behind the store, never ahead.
 type view struct {
 	vfs.FS
 	store string
 	files map[string]*pinned
 }
 
-// pinned is one file of the store: its bytes, or, of a table, which never changes, its open file.
+// pinned is one file of the store: its bytes, or, for a table, which never changes, its open file.
 type pinned struct {
 	name string
 	text []byte
@@ -36,7 +36,7 @@ type pinned struct {
 	info vfs.FileInfo
 }
 
-// errView: something tried to write through a view.
+// errView: a write through a view.
 var errView = fmt.Errorf("a view cannot be written to: %w", os.ErrPermission)
 
 // errMoving: the store's files changed while they were being opened.
@@ -83,7 +83,7 @@ func tryPin(fs vfs.FS, store string) (_ *view, err error) {
 	return v, nil
 }
 
-// isManifest reports a file that says which others count.
+// isManifest reports a file that says which other files count.
 func isManifest(name string) bool {
 	return strings.HasPrefix(name, "MANIFEST-") || strings.HasPrefix(name, "marker.")
 }
@@ -91,7 +91,7 @@ func isManifest(name string) bool {
 // isTable reports a file that is written once.
 func isTable(name string) bool { return strings.HasSuffix(name, ".sst") }
 
-// take opens the files with names of a kind. One that is gone by now makes it errMoving.
+// take opens the files with names of a kind. If one is gone by now, it returns errMoving.
 func (v *view) take(kind func(name string) bool) error {
 	names, err := v.FS.List(v.store)
 	if err != nil {
@@ -141,7 +141,7 @@ func (v *view) pin(name string) (*pinned, error) {
 	return p, nil
 }
 
-// close lets the files go.
+// close closes the files.
 func (v *view) close() {
 	for _, p := range v.files {
 		if p.file != nil {
@@ -170,7 +170,7 @@ func (v *view) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 	return &viewFile{pinned: p}, nil
 }
 
-// Stat is what the file was.
+// Stat is the state of the file when it was pinned.
 func (v *view) Stat(name string) (vfs.FileInfo, error) {
 	p, ours := v.pinnedAs(name)
 	switch {
@@ -182,7 +182,7 @@ func (v *view) Stat(name string) (vfs.FileInfo, error) {
 	return p.info, nil
 }
 
-// List is the names that there were.
+// List returns the names at that moment.
 func (v *view) List(dir string) ([]string, error) {
 	if dir != v.store {
 		return v.FS.List(dir)
@@ -204,7 +204,7 @@ func (noLock) Close() error { return nil }
 // Unwrap returns the file system below.
 func (v *view) Unwrap() vfs.FS { return v.FS }
 
-// What would change something is refused.
+// Every operation that would change something is refused.
 func (v *view) Create(string, vfs.DiskWriteCategory) (vfs.File, error) { return nil, errView }
 func (v *view) Link(string, string) error                              { return errView }
 func (v *view) OpenReadWrite(string, vfs.DiskWriteCategory, ...vfs.OpenOption) (vfs.File, error) {
@@ -218,7 +218,7 @@ func (v *view) ReuseForWrite(string, string, vfs.DiskWriteCategory) (vfs.File, e
 }
 func (v *view) MkdirAll(string, os.FileMode) error { return errView }
 
-// viewFile is a pinned file, open once more.
+// viewFile is another open of a pinned file.
 type viewFile struct {
 	*pinned
 	at int64
@@ -268,7 +268,7 @@ type storeView struct {
 	genesis []byte
 }
 
-// openView opens an existing journal by a view. Nothing is compared yet.
+// openView opens an existing journal by a view. It compares nothing yet.
 func openView(dir string, o *VerifyOptions) (_ *storeView, err error) {
 	if o.FS == nil {
 		o.FS = vfs.Default

@@ -40,8 +40,8 @@ func get(db *pebble.DB, key []byte) (v []byte, closer io.Closer, err error) {
 	return v, closer, err
 }
 
-// decoded is one commit, unpacked: memory of the walker that gave it, valid
-// until it is given the next one.
+// decoded is one commit, unpacked, in memory of the walker that gave it, valid until the walker
+// gives the next one.
 type decoded struct {
 	envelope
 	commands []matcher.Command
@@ -63,7 +63,7 @@ type walker struct {
 	breath ring.Breather // of the walk under way
 	block  *decoded
 	bare   bool // leave fills and ids unread
-	adrift bool // what is before the next block is not known: its own word is taken
+	adrift bool // what is before the next block is not known: what it follows is not checked
 
 	// get reads a block that belongs to the commit being read: from db, unless set otherwise.
 	get func(key []byte) ([]byte, io.Closer, error)
@@ -86,7 +86,7 @@ func (w *walker) lastKey() string {
 	return keyName(newKey(keyCommands, w.lastAt))
 }
 
-// startAt makes the commit whose first sequence is first the next one, taking
+// startAt makes the commit that begins with sequence first the next one, taking
 // the chain from the block before it.
 func (w *walker) startAt(first uint64) error {
 	if first == 1 {
@@ -230,7 +230,8 @@ func (w *walker) read(key, value []byte) error {
 func (w *walker) companions(b *decoded) error {
 	b.fills = b.fills[:0]
 	if b.envelope.fills > 0 {
-		// There is memory for as many as the block of fills itself has, not for what the commands say.
+		// The memory is for as many fills as the block of fills itself has, not as many as the command
+		// block says.
 		err := w.companion(keyFills, b.link, b.envelope.fills, b, func(e *envelope) []byte {
 			b.fills = resize(b.fills, int(e.count))
 			return fillBytesOf(b.fills)

@@ -10,12 +10,11 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// watchedFS stands between the store and the file system and ends the journal
-// at the first operation that fails to change the disk, before the store learns
-// of it: some of the store's answers to such an error are a retry, a panic or a
-// success. In production the Fatal hook does not return. In tests it does; then
-// the call is unwound to guard, or, on a goroutine of the store's own, stops
-// there for good; whoever waits for a commit is released by the latch.
+// watchedFS stands between the store and the file system and ends the journal at the first
+// operation that fails to change the disk, before the store learns of it: the store answers some
+// such errors with a retry, a panic or a success. In production the Fatal hook does not return. In
+// tests it does; then the call is unwound to guard, or, on a goroutine of the store's own, stops
+// there for good. The latch releases the callers that wait for a commit.
 type watchedFS struct {
 	vfs.FS
 	latch *latch
@@ -35,8 +34,8 @@ func (w *watchedFS) failed(verb, name string, err error) error {
 	select {}
 }
 
-// Create syncs the directory before a marker file is made in it. A marker names
-// the manifest in force; after a power cut it must not be there without the manifest.
+// Create syncs the directory before it makes a marker file in it. A marker names the manifest that
+// counts; after a power cut it must not be there without the manifest.
 func (w *watchedFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	if strings.HasPrefix(w.PathBase(name), "marker.") {
 		if err := w.failed("sync", w.PathDir(name), syncDir(w.FS, w.PathDir(name))); err != nil {
@@ -82,7 +81,7 @@ func (w *watchedFS) MkdirAll(dir string, perm os.FileMode) error {
 	return w.failed("make", dir, w.FS.MkdirAll(dir, perm))
 }
 
-// Lock errors are for the caller: another process is no broken disk.
+// Lock returns its errors to the caller: a lock of another process is no failure of the disk.
 func (w *watchedFS) Lock(name string) (io.Closer, error) { return w.FS.Lock(name) }
 
 func (w *watchedFS) Unwrap() vfs.FS { return w.FS }

@@ -27,13 +27,14 @@ type Commit struct {
 	done    chan struct{} // one place, taken when the commit has ended
 	latch   *latch
 
-	handed bool  // the committer packs the block. writer: the appender, before the committer has the commit
+	// the committer packs the block. writer: the appender, before the committer has the commit
+	handed bool
 	block  Block // if it is handed
 }
 
 func newCommit(l *latch) *Commit { return &Commit{done: make(chan struct{}, 1), latch: l} }
 
-// begin makes a commit anew of one that has ended and that nobody waits for any more.
+// begin resets a commit that has ended and that no caller waits for any more.
 func (c *Commit) begin() {
 	select {
 	case <-c.done:
@@ -42,11 +43,11 @@ func (c *Commit) begin() {
 	c.err, c.started = nil, time.Now()
 }
 
-// Wait blocks until the commit is durable, or returns why it will never be.
+// Wait blocks until the commit is durable, or returns why it never will be.
 func (c *Commit) Wait() error {
 	select {
 	case <-c.done:
-		c.done <- struct{}{} // for whoever else waits
+		c.done <- struct{}{} // for the next caller that waits
 		return c.err
 	case <-c.latch.dead:
 		return c.latch.Err()
@@ -56,20 +57,20 @@ func (c *Commit) Wait() error {
 // InputSeq is the last input sequence of the commit.
 func (c *Commit) InputSeq() uint64 { return c.end.inputSeq }
 
-// OnDurable sets the function that is called in order with the input sequence up to which
-// answers may go, by the committer after every commit or, with a tail, by the appender
-// whenever that has more, and the one
-// that is called once, with the poison, before the process is ended. Before the first Append.
+// OnDurable sets two functions. durable is called in order with the input sequence up to which
+// answers may be released: by the committer after every commit or, with a tail, by the appender
+// whenever it has released more. fail is called once, with the poison, before the process is ended.
+// The caller sets both before the first Append.
 func (j *Journal) OnDurable(durable func(inputSeq uint64), fail func(error)) {
 	j.onDurable = durable
 	j.latch.onFail.Store(&fail)
 }
 
-// Room reports whether a commit of so many commands may start now: Append would not wait,
-// and it is worth while. A second commit only waits for the sync of the first, with what
-// comes meanwhile left behind both; a small block had better wait and take that along. A
-// large one is packed while the first is being synced. With a tail the last
-// commit has to be tailPace ago.
+// Room reports whether a commit of so many commands may start now: Append would not wait, and the
+// commit is worth its cost. A second commit waits for the sync of the first anyway, and commands
+// that come meanwhile wait behind both. So a small block waits and takes those commands along, and
+// a large one is packed while the first is being synced. With a tail, tailPace must have passed
+// since the last commit.
 func (j *Journal) Room(commands int) bool {
 	if j.resting.Load() {
 		return false
@@ -85,15 +86,14 @@ func (j *Journal) Room(commands int) bool {
 // long as the pause between two syncs when commits do not overlap.
 const pipelinedFrom = 512
 
-// Append hands one block to the store as one atomic batch, synced, and returns
-// without waiting for the sync; at most MaxInFlight commits are under way, and
-// with that many it waits for one.
+// Append hands one block to the store as one atomic batch, synced, and returns without waiting for
+// the sync. At most MaxInFlight commits are under way; with that many, Append waits for one to end.
 //
-//   - Shape: 1 to MaxBlockCommands commands, the first at head+1, contiguous; fills from the
-//     next trade sequence, contiguous; client ids ascending, of commands in the block.
+//   - Shape: 1 to MaxBlockCommands commands, the first at head+1, contiguous; fills from the next
+//     trade sequence, contiguous; client ids ascending, of commands in the block.
 //   - Errors: ErrGap, ErrNoGenesis, ErrClosed: nothing is written. Anything else poisons.
-//   - With a tail the answers of the block go first, unless they have gone already; when it
-//     has no room, Append waits for the store and lets them go then.
+//   - With a tail the answers of the block are released first, unless that has been done already.
+//     When the tail has no room, Append waits for the store and releases the answers then.
 //   - Cost: packing on the caller's thread, then the store's memtable; one Commit allocated.
 //   - Source: FORMAT.md, section 2. Appender goroutine only.
 func (j *Journal) Append(b *Block) (*Commit, error) {
@@ -104,7 +104,7 @@ func (j *Journal) Append(b *Block) (*Commit, error) {
 	return c, nil
 }
 
-// append is Append with a commit that is new, or has ended when there is room.
+// append is Append with a given commit, which is new, or has ended when there is room.
 func (j *Journal) append(b *Block, c *Commit) error {
 	full, err := j.admit(b, c)
 	if err != nil {
@@ -122,9 +122,9 @@ func (j *Journal) append(b *Block, c *Commit) error {
 	return nil
 }
 
-// hand is append for a block whose answers do not wait for the store: the committer packs
-// it, and the appender goes on with an empty one. Not beside append, which packs with the
-// same buffers.
+// hand is append for a block whose answers do not wait for the store: the committer packs it, and
+// the appender goes on with an empty one. hand must not run at the same time as append, which packs
+// with the same buffers.
 func (j *Journal) hand(b *Block, c *Commit) error {
 	full, err := j.admit(b, c)
 	if err != nil {
@@ -143,10 +143,10 @@ func (j *Journal) hand(b *Block, c *Commit) error {
 	return nil
 }
 
-// packHanded is what hand has left to the committer.
+// packHanded does the part of append that hand has left to the committer.
 func (j *Journal) packHanded(c *Commit) {
 	if j.latch.Err() == nil {
-		_ = j.apply(&c.block, c) // the latch has it
+		_ = j.apply(&c.block, c) // the latch keeps the error
 	}
 	c.handed = false
 	c.block.Reset()
@@ -157,8 +157,8 @@ func (j *Journal) packHanded(c *Commit) {
 	c.block = Block{}
 }
 
-// admit checks a block, lets its answers go if there is a tail, and waits for room. With
-// full the tail had none, and the answers wait for the store.
+// admit checks a block, releases its answers if there is a tail, and waits for room. full means
+// that the tail had no room and the answers wait for the store.
 func (j *Journal) admit(b *Block, c *Commit) (full bool, err error) {
 	if err := j.usable(); err != nil {
 		return false, err
@@ -233,16 +233,16 @@ func (j *Journal) write(b *Block, c *Commit) error {
 		err = guard(func() error { return j.db.ApplyNoSyncWait(batch, pebble.Sync) })
 	}
 	if err == nil {
-		err = j.latch.Err() // a fatal message inside the call is answered with success
+		err = j.latch.Err() // the store answers a fatal message inside the call with success
 	}
 	c.batch, c.bytes = batch, size
 	return err
 }
 
-// envelopes are those of the commit being packed: of its commands, its fills, its client ids.
+// envelopes are the envelopes of the commit being packed: commands, fills and client ids.
 type envelopes struct{ commands, fills, ids envelope }
 
-// begin fills in what packing and hashing do not.
+// begin fills in the fields that packing and hashing do not set.
 func (p *envelopes) begin(b *Block, nextTrade uint64) {
 	first, last := b.timeSpan()
 	p.commands = envelope{
@@ -268,19 +268,20 @@ func (j *Journal) pack(b *Block) {
 	}
 }
 
-// hashApart is the size of a block, in commands, from which its hashes are worth a
-// goroutine of its own: hashing takes as long as packing.
+// hashApart is the size of a block, in commands, from which a goroutine of its own for its hashes
+// pays off: hashing takes as long as packing.
 const hashApart = 512
 
-// hashJob is a block to be hashed into the chains of its envelopes. The goroutine that has
-// it writes the chains, nothing else; the appender leaves them and the block alone until hashed.
+// hashJob is a block to be hashed into the chains of its envelopes. The goroutine that has it
+// writes the chains and nothing else; the appender does not touch the chains and the block until
+// hashed.
 type hashJob struct {
 	prev  *[chainBytes]byte
 	block *Block
 	into  *envelopes
 }
 
-// run computes the chains: of the commands first, which the others hang on.
+// run computes the chains: that of the commands first, because the others depend on it.
 func (h *hashJob) run(sum hash.Hash) {
 	b, chain := h.block, &h.into.commands.chain
 	link(sum, chain, h.prev, b.records)
@@ -349,8 +350,7 @@ func (j *Journal) continues(b *Block) error {
 	return nil
 }
 
-// commitLoop waits for the syncs, in order. After the first failure it only
-// hands out the poison.
+// commitLoop waits for the syncs, in order. After the first failure it only returns the poison.
 func (j *Journal) commitLoop() {
 	defer close(j.hashing)
 	for c := range j.commits {
@@ -358,7 +358,8 @@ func (j *Journal) commitLoop() {
 			j.packHanded(c)
 		}
 		j.settle(c)
-		rests, room := j.tail != nil, j.onRoom // read before done: a tail and a recorder may begin when the last commit before them has ended
+		// read before done: a tail and a recorder may begin when the last commit before them has ended
+		rests, room := j.tail != nil, j.onRoom
 		j.resting.Store(rests)
 		<-j.room
 		j.inFlight.Add(-1)
