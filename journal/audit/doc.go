@@ -28,7 +28,7 @@
 //	quantity         whole units; of an OTC contract the notional
 //	price            as below, never with trailing zeros; null for a market order
 //	timestampMillis  the command's own event time
-//	riskReason       why something was refused, or cancelled by somebody else than its owner
+//	riskReason       why something was refused, or cancelled by another than its owner
 //
 // Which records a command gives, in this order:
 //

@@ -51,7 +51,7 @@ type record struct {
 // renderer turns events into lines.
 type renderer struct {
 	securities tickers
-	kind       matcher.CommandType // of the command whose events are passing by; 0 for templates 7 and 8
+	kind       matcher.CommandType // of the command that is passing by; 0 for templates 7 and 8
 }
 
 // render appends the records of one event and returns how many there are.
@@ -86,7 +86,7 @@ func (r *renderer) render(b []byte, ev *matcher.Event) ([]byte, int) {
 	return b, 0
 }
 
-// about is what a statement about an order or an execution says.
+// about gives what a statement about an order or an execution says.
 func (r *renderer) about(ev *matcher.Event) record {
 	return record{
 		sequence: ev.InputSeq, prefix: orderPrefix, order: ev.Order(), trade: ev.TradeSeq,
@@ -95,8 +95,8 @@ func (r *renderer) about(ev *matcher.Event) record {
 	}
 }
 
-// execution renders one executed fill: what happened to the order, unless there
-// is none, and the trade that was booked.
+// execution renders one executed fill: what happened to the order, if there is one, and the trade
+// that was booked.
 func (r *renderer) execution(b []byte, ev *matcher.Event) ([]byte, int) {
 	rec := r.about(ev)
 	if ev.Flags&matcher.EventMarket != 0 {
@@ -141,8 +141,8 @@ func (r *renderer) refusal(b []byte, ev *matcher.Event) ([]byte, int) {
 	return rec.append(append(b, kindReject...)), 1
 }
 
-// contract renders the booking of an OTC contract, whose id is made of its
-// sequence. The fields of the command hold other things than an order's.
+// contract renders the booking of an OTC contract. The contract's id is made of its sequence. The
+// fields of the command have other meanings than those of an order.
 func (r *renderer) contract(b []byte, ev *matcher.Event) []byte {
 	cmd := ev.Cmd()
 	rec := record{

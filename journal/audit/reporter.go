@@ -16,14 +16,14 @@ import (
 var (
 	// ErrRange: the range begins after its end, or after the durable head.
 	ErrRange = errors.New("fromSeq is after toSeq or the last sequence")
-	// ErrBusy: as many reports as may be are being made.
+	// ErrBusy: MaxConcurrent reports are being made already.
 	ErrBusy = errors.New("too many reports at a time")
 	// ErrEngine: the engine cannot name its securities.
 	ErrEngine = errors.New("engine does not know tickers")
 )
 
-// DefaultMaxConcurrent is how many reports are made at a time unless told
-// otherwise. Each holds an engine of its own.
+// DefaultMaxConcurrent is how many reports are made at a time by default. Each holds an engine of
+// its own.
 const DefaultMaxConcurrent = 2
 
 // Options of New. The zero value is fine.
@@ -48,17 +48,17 @@ func New(j *journal.Journal, engine func(state io.Reader) (journal.Engine, error
 	return &Reporter{j: j, engine: engine, places: make(chan struct{}, o.MaxConcurrent)}
 }
 
-// Genesis is the seed of every report: the genesis record's JSON text without its secret,
-// of which no replay has a need; nil before the journal has one. It must not be changed.
+// Genesis is the seed of every report: the genesis record's JSON text without its secret, which no
+// replay needs. It is nil before the journal has a genesis. The caller must not change it.
 func (r *Reporter) Genesis() []byte {
 	genesis, _ := r.j.Genesis()
 	return matcher.PublicGenesis(genesis)
 }
 
-// Clip turns the bounds as they were asked for into the range that Write takes:
-// a from of 0, absent, is the first sequence, a to of 0, absent, the durable
-// head, and a to beyond the head becomes the head. ErrRange when a from was given
-// that is after the to, or after the head; a journal without a command is an empty range.
+// Clip turns the requested bounds into the range that Write takes: a from of 0, absent, is the
+// first sequence; a to of 0, absent, is the durable head; a to beyond the head becomes the head.
+// Clip returns ErrRange when from is given and is after to, or after the head. A journal without a
+// command is an empty range.
 func (r *Reporter) Clip(from, to uint64) (first, last uint64, err error) {
 	if to != 0 && from > to {
 		return 0, 0, fmt.Errorf("audit: report fromSeq=%d toSeq=%d: %w", from, to, ErrRange)
@@ -73,20 +73,20 @@ func (r *Reporter) Clip(from, to uint64) (first, last uint64, err error) {
 	return max(from, 1), to, nil
 }
 
-// Total is what a report amounts to.
+// Total counts a report and hashes it.
 type Total struct {
 	Count  uint64            // records
 	SHA256 [sha256.Size]byte // of all lines, newlines included
 }
 
-// Write makes the report of [from, to], both inclusive and as Clip gives them,
-// and hands it to chunk in pieces of whole lines, at most ChunkBytes each, with
-// the number of records in each. The bytes are chunk's only until it returns, and
-// its error ends the report. An empty range gives no chunk.
+// Write makes the report of [from, to], both inclusive and as Clip gives them, and hands it to
+// chunk in pieces of whole lines, at most ChunkBytes each, with the number of records in each.
+// chunk may use the bytes only until it returns, and its error ends the report. An empty range
+// gives no chunk.
 //
-// It blocks while chunk does, keeps a shadow engine as long, and ends soon after
-// ctx has. ErrBusy at once when MaxConcurrent reports are under way. The journal
-// must stay open until it has returned.
+// Write blocks while chunk does, keeps a shadow engine as long, and ends soon after ctx ends. It
+// returns ErrBusy at once when MaxConcurrent reports are under way. The journal must stay open
+// until Write has returned.
 func (r *Reporter) Write(ctx context.Context, from, to uint64,
 	chunk func(records []byte, count int) error) (total Total, err error) {
 	select {
@@ -110,7 +110,7 @@ func (r *Reporter) Write(ctx context.Context, from, to uint64,
 	return total, nil
 }
 
-// print replays the history up to the end of the range, the range itself to p.
+// print replays the history up to the end of the range, and gives the range itself to p.
 func (r *Reporter) print(ctx context.Context, from, to uint64, p *press) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err

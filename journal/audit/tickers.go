@@ -2,17 +2,17 @@ package audit
 
 import "posttrade/matcher"
 
-// namer is what a report needs of an engine beside its events.
+// namer is what a report needs of an engine besides its events.
 type namer interface {
 	Ticker(id uint32) string // empty when there is none of that id
 }
 
-// tickers are the names of the securities as JSON text, by id - 1. They grow
-// with the registrations in the range itself: an engine that is some commands
-// ahead would name a security before it had its name.
+// tickers are the names of the securities as JSON text, by id - 1. They grow with the registrations
+// in the range itself: an engine that is some commands ahead would name a security before the
+// security had its name.
 type tickers [][]byte
 
-// load takes the names that stand before the range.
+// load reads the names that were registered before the range.
 func (t *tickers) load(names namer) {
 	*t = (*t)[:0]
 	for id := uint32(1); ; id++ {
@@ -24,7 +24,7 @@ func (t *tickers) load(names namer) {
 	}
 }
 
-// register takes the name of a SYMBOL_REGISTER that was applied.
+// register adds the name of a SYMBOL_REGISTER that was applied.
 func (t *tickers) register(ev *matcher.Event) {
 	if name, err := ev.Cmd().Symbol(); err == nil && ev.SecurityID == uint32(len(*t))+1 {
 		*t = append(*t, quote(name))

@@ -12,8 +12,8 @@ type Op struct {
 	Sync  bool // it waits for the disk
 }
 
-// Disk is the system's disk with a function that is asked before each operation: it may wait,
-// and an error of it is the operation's. Any goroutine calls it.
+// Disk is the system's disk with a function that is called before each operation. The function may
+// wait, and its error becomes the operation's. It is called on any goroutine.
 func Disk(before func(Op) error) vfs.FS {
 	return errorfs.Wrap(vfs.Default, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		return before(Op{

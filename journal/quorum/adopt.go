@@ -9,12 +9,12 @@ import (
 // keyCurrentTerm is where the library keeps its term.
 var keyCurrentTerm = []byte("CurrentTerm")
 
-// adopt begins a cluster with the journal that this member has: a single node's, or
-// one from a backup. The member is the only one at first; the others of the list may
-// join with empty disks, and are sent the journal.
+// adopt begins a cluster with the journal that this member has: a single node's, or one from a
+// backup. At first this member is the only one. The others of the list may join with empty disks,
+// and are sent the journal.
 //
-// The consensus state begins behind a record that stands for all of the journal, as if
-// entries 1 and 2 of term 1 had held it.
+// The consensus state begins behind a record that stands for the whole journal, as if entries 1 and
+// 2 of term 1 had held it.
 func (n *Node) adopt() (snapshotRecord, error) {
 	if n.o.Adopt == 0 {
 		return snapshotRecord{}, fmt.Errorf("quorum: %w", ErrForeign)
@@ -23,7 +23,7 @@ func (n *Node) adopt() (snapshotRecord, error) {
 	r := snapshotRecord{
 		Index: 2, Term: 1, Configuration: raft.EncodeConfiguration(alone), ConfigurationIndex: 1, Sequence: n.o.Adopt,
 	}
-	// The record comes last: without it nothing has begun, and the next start begins again.
+	// The record comes last: without it the cluster has not begun, and the next start begins again.
 	if err := n.log.SetUint64(keyCurrentTerm, r.Term); err != nil {
 		return r, err
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Bare is three members of the consensus library with nothing of ours but the log
-// store and the wire: no engine, no journal, no desk. It is what a cluster's own
-// figures are compared with.
+// Bare is three members of the consensus library with nothing of this project but the log store and
+// the wire: no engine, no journal, no desk. The figures of a whole cluster are compared with those
+// of Bare.
 type Bare struct {
 	nodes  []*bareNode
 	leader *raft.Raft
@@ -80,7 +80,7 @@ func (n *bareNode) open(dir string, id raft.ServerID) (err error) {
 	return err
 }
 
-// Propose puts an entry into the log; what it returns waits for its agreement.
+// Propose puts an entry into the log; wait waits until it is agreed.
 func (b *Bare) Propose(entry []byte) (wait func() error) { return b.leader.Apply(entry, 0).Error }
 
 // Close ends the members.

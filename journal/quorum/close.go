@@ -7,11 +7,11 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// handOnTimeout bounds what a leader that stops waits for the next one.
+// handOnTimeout bounds how long a stopping leader waits for the next one.
 const handOnTimeout = 2 * time.Second
 
-// handOn gives the leadership to another member, if one takes it in time; else the
-// others notice by themselves.
+// handOn gives the leadership to another member, if one takes it in time. Otherwise the other
+// members notice the end of this one themselves.
 func (n *Node) handOn() {
 	done := make(chan error, 1)
 	go func() { done <- n.raft.LeadershipTransfer().Error() }() // Shutdown ends it at the latest
@@ -21,15 +21,16 @@ func (n *Node) handOn() {
 	}
 }
 
-// shutDown ends the library, and waits for it and for the workers; but not after a failure
-// of the log, which the library waits at until the process ends (libraryView).
+// shutDown ends the library, and waits for the library and for the workers. After a failure of the
+// log it stops waiting: the library's calls into the log then do not return until the process ends
+// (libraryView).
 func (n *Node) shutDown() {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		ended := n.awaitWorkers()
 		if n.raft != nil {
-			_ = n.raft.Shutdown().Error() // it has none
+			_ = n.raft.Shutdown().Error() // the error is always nil
 		}
 		<-ended
 	}()
@@ -43,10 +44,10 @@ func (n *Node) shutDown() {
 	}
 }
 
-// awaitWorkers gives the workers the time to see what they wait for end while the library still
-// answers: an entry that it has not looked at when it is shut down is never
-// answered (v1.8.0). A leader whom nobody follows gives up by itself, after about a
-// heartbeat. What it returns is closed when all of them have ended.
+// awaitWorkers gives the workers time to finish what they wait for while the library still answers:
+// the library (v1.8.0) never answers an entry that it has not looked at before it is shut down. A
+// leader without followers steps down by itself, after about a heartbeat. The returned channel is
+// closed when all workers have ended.
 func (n *Node) awaitWorkers() (ended chan struct{}) {
 	ended = make(chan struct{})
 	go func() {
@@ -60,9 +61,9 @@ func (n *Node) awaitWorkers() (ended chan struct{}) {
 	return ended
 }
 
-// Close ends this member's part: leadership is handed on if there is somebody to
-// take it, what was handed in is answered or refused, and nothing is applied any
-// more when it returns. The host must run until then.
+// Close ends this member's part. Leadership is handed on if another member can take it. What was
+// handed in is answered or refused, and nothing is applied any more when Close returns. The host
+// must run until then.
 func (n *Node) Close() (err error) {
 	n.stopping.Store(true)
 	if n.raft != nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// wireConn is a connection that Close of the wire ends.
+// wireConn is a connection that the wire's Close closes.
 type wireConn struct {
 	net.Conn          // with TLS, if there is any
-	raw      net.Conn // without
+	raw      net.Conn // without TLS
 	wire     *wire
 }
 
@@ -32,8 +32,8 @@ func (c *wireConn) Close() error {
 	return err
 }
 
-// Dial opens a raft stream to the server at an address of addressOf, which has
-// confirmed it when Dial returns.
+// Dial opens a raft stream to the server at an address of addressOf. When Dial returns, the server
+// has confirmed the stream.
 func (w *wire) Dial(address raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
 	hostPort, id := hostPortOf(address)
 	ctx, cancel := context.WithTimeout(w.stop, timeout)
@@ -68,7 +68,7 @@ func greet(c net.Conn, id raft.ServerID) error {
 	return c.SetDeadline(time.Time{})
 }
 
-// dial connects to a member, with the deadline of ctx on all that follows.
+// dial connects to a member. The deadline of ctx applies to everything on the connection.
 func (w *wire) dial(ctx context.Context, address string) (*wireConn, error) {
 	if err := wireAllows(w.o.TLS, address); err != nil {
 		return nil, fmt.Errorf("quorum: dial address=%s: %w", address, err)
@@ -95,18 +95,18 @@ func (w *wire) dial(ctx context.Context, address string) (*wireConn, error) {
 	return c, nil
 }
 
-// client puts TLS over the connection, if there is any; the other side has to be
-// the host that was dialled.
+// client puts TLS over the connection, if TLS is set; the other side must be the host that was
+// dialled.
 func (w *wire) client(raw net.Conn, address string) net.Conn {
 	if w.o.TLS == nil {
 		return raw
 	}
 	config := w.o.TLS.Clone()
-	config.ServerName, _, _ = net.SplitHostPort(address) // it has been dialled: it has both
+	config.ServerName, _, _ = net.SplitHostPort(address) // it has been dialled, so it has a host and a port
 	return tls.Client(raw, config)
 }
 
-// handshake sets the deadline of ctx on all that follows and, with TLS, checks the other side.
+// handshake sets the deadline of ctx on the connection and, with TLS, checks the other side.
 func handshake(ctx context.Context, c *wireConn) error {
 	if deadline, ok := ctx.Deadline(); ok {
 		if err := c.SetDeadline(deadline); err != nil {
@@ -119,8 +119,8 @@ func handshake(ctx context.Context, c *wireConn) error {
 	return nil
 }
 
-// Ask puts one question to the member at address and returns its answer, within
-// 5 s or the time that ctx leaves. ErrAnswer carries the other side's refusal.
+// Ask puts one question to the member at address and returns its answer, within 5 s or the time
+// that ctx leaves. ErrAnswer carries the member's refusal.
 func (w *wire) Ask(ctx context.Context, address string, request []byte) ([]byte, error) {
 	if len(request) > wireMaxBytes {
 		return nil, fmt.Errorf("quorum: ask address=%s: %d bytes: %w", address, len(request), ErrQuestion)

@@ -12,8 +12,8 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// How often a member that does not take part yet looks for the others, and how long
-// one question may take.
+// How often a member that does not take part yet looks for the others, and how long one question
+// may take.
 const (
 	joinPause  = 100 * time.Millisecond
 	askTimeout = 2 * time.Second
@@ -30,7 +30,7 @@ const (
 	askRemove = "remove"
 )
 
-// question is what one member, or the command line, asks another.
+// question is what one member, or the command line, asks another member.
 type question struct {
 	Ask     string `json:"ask"`
 	Member  string `json:"member,omitempty"`
@@ -71,7 +71,7 @@ func (n *Node) Progress() Status {
 	}
 }
 
-// Status tells how this member sees the cluster.
+// Status is the cluster as this member sees it.
 func (n *Node) Status() Status {
 	s := n.Progress()
 	_, leader := n.raft.LeaderWithID()
@@ -88,8 +88,8 @@ func (n *Node) Status() Status {
 	return s
 }
 
-// servers is a copy of the latest configuration, empty before this member has one: the
-// library gives out its own memory.
+// servers returns a copy of the latest configuration, empty before this member has one. It copies
+// because the library gives out its own memory.
 func (n *Node) servers() []raft.Server {
 	f := n.raft.GetConfiguration()
 	if f.Error() != nil {
@@ -98,8 +98,8 @@ func (n *Node) servers() []raft.Server {
 	return slices.Clone(f.Configuration().Servers)
 }
 
-// join brings a member with an empty disk into the cluster: it asks the others until
-// it is one of them. A disk that has taken part before needs nothing.
+// join brings a member with an empty disk into the cluster: it asks the others until it is part of
+// the cluster. A disk that has taken part before needs nothing.
 func (n *Node) join() {
 	said := ""
 	for !n.joined() {
@@ -122,10 +122,9 @@ func (n *Node) joined() bool {
 
 // tryJoin takes one step towards the cluster and says what it waits for.
 //
-// Where one of the others takes part, this disk asks to. Where none does and all of
-// them have answered, the cluster has never been, and the first member begins it with
-// the disks that it has met. While one is silent nothing may begin: its disk could
-// hold what this one has lost.
+// If another member takes part, this disk asks to join. If none does and all of them have answered,
+// no cluster has ever existed, and the first member begins it with the disks that have answered.
+// While one member is silent nothing may begin: its disk could hold what this one has lost.
 func (n *Node) tryJoin() string {
 	all := n.askAll()
 	var silent string
@@ -175,7 +174,7 @@ func (n *Node) askAll() []*Status {
 	return all
 }
 
-// askToJoin asks every member to let this disk take part; the leader will.
+// askToJoin asks every member to let this disk take part; the leader does so.
 func (n *Node) askToJoin() (why string) {
 	q := question{
 		Ask: askJoin, Member: n.o.Member, Server: string(n.id), Address: n.self.Raft, Applied: n.raft.AppliedIndex(),
@@ -252,7 +251,7 @@ func (n *Node) answer(request []byte) ([]byte, error) {
 	return json.Marshal(s)
 }
 
-// admissions are members that an operator has added and that have not come yet.
+// admissions are members that an operator has added and that have not joined yet.
 type admissions struct {
 	mu       sync.Mutex
 	expected map[string]string // by member: where it listens
@@ -269,11 +268,11 @@ var (
 	errLastOne   = errors.New("the last member cannot be removed")
 )
 
-// admit lets a disk take part: first as one who listens, with a vote when it has
-// caught up. A disk of the same member that was here before, at the same address, is put
-// out in between, so that the member is never without a place: a leader that falls on the
-// way leaves something from which the next one goes on. At another address a member is a
-// stranger until it has been added there: what still runs at the first one may be the member.
+// admit lets a disk take part: first without a vote, and with a vote when it has caught up. An
+// earlier disk of the same member, at the same address, is removed in between, so the member always
+// has a place in the configuration: if the leader fails on the way, the next leader continues from
+// that configuration. At another address a member is unknown until an operator has added it there:
+// the process at the first address may be the member.
 func (n *Node) admit(q question) error {
 	if !n.leads.Load() {
 		return errNotLeader
@@ -303,8 +302,8 @@ func (n *Node) admit(q question) error {
 		if !known {
 			return fmt.Errorf("member %s at %s: %w", q.Member, hostPort, errStranger)
 		}
-		// Whoever lives at the address must be the one who asks: two processes that take
-		// themselves for the same member would replace each other for ever.
+		// The process at the address must be the one that asks: two processes that take themselves for
+		// the same member would replace each other for ever.
 		if s, err := n.ask(hostPort, question{Ask: askStatus}); err != nil || s.Server != q.Server {
 			return errors.Join(fmt.Errorf("member %s at %s: %w", q.Member, hostPort, errImpostor), err)
 		}
@@ -325,7 +324,7 @@ func (n *Node) admit(q question) error {
 	return n.raft.AddVoter(id, addressOf(hostPort, id), 0, changeTimeout).Error()
 }
 
-// expect notes a member that is to be added: it joins when its process asks.
+// expect records a member that is to be added: it joins when its process asks.
 func (n *Node) expect(q question) error {
 	if !n.leads.Load() {
 		return errNotLeader
@@ -344,7 +343,7 @@ func (n *Node) expect(q question) error {
 	return nil
 }
 
-// remove puts a member out of the cluster.
+// remove removes a member from the cluster.
 func (n *Node) remove(member string) error {
 	if !n.leads.Load() {
 		return errNotLeader

@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// doubt is about entries of this process that were in the log when it lost its
-// leadership: they may yet be agreed. It ends when one is applied, or when it is
-// certain that it never will be, because the log is past its place, because a later
-// term has begun, or because a later entry of this process is applied: this
-// process's entries lie in the log in the order of their numbers.
+// doubt tracks entries of this process that were in the log when it lost its leadership: they may
+// still be agreed. The doubt about an entry ends when it is applied, or when it is certain that it
+// never will be: the log is past its place, a later term has begun, or a later entry of this
+// process is applied. The last holds because this process's entries lie in the log in the order of
+// their numbers.
 type doubt struct {
 	mu    sync.Mutex // guards what follows
 	own   uint64     // number of the last entry of this process that was applied
@@ -21,11 +21,11 @@ type doubt struct {
 
 type doubtful struct {
 	number, index uint64
-	term          uint64 // not before the one in which it was proposed
+	term          uint64 // at or after the term in which it was proposed
 	refs          []uint64
 }
 
-// add doubts an entry. It returns the submissions that are known never to be agreed.
+// add adds an entry in doubt. It returns the submissions that will certainly never be agreed.
 func (d *doubt) add(x doubtful) (dead []uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -43,11 +43,11 @@ func (d *doubt) add(x doubtful) (dead []uint64) {
 	return nil
 }
 
-// passed reports that the place of an entry is taken, or its term over.
+// passed reports that another entry has the place of x, or that its term is over.
 func (d *doubt) passed(x *doubtful) bool { return d.index >= x.index || d.term > x.term }
 
-// applied notes an entry: own is its number if it is this process's, else 0. It
-// returns the submissions that are known never to be agreed.
+// applied records an applied entry: own is its number if it is this process's, else 0. It returns
+// the submissions that will certainly never be agreed.
 func (d *doubt) applied(own, index, term uint64) (dead []uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

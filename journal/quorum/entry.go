@@ -15,16 +15,16 @@ import (
 // An entry of the agreed log is one of these kinds; the number is stored.
 const (
 	entryGenesis  = 1 // the text of the genesis record; the first one counts
-	entryLead     = 2 // who leads from here on, and where its services listen
+	entryLead     = 2 // the leader from here on, and where its services listen
 	entryCommands = 3 // commands, in order
 )
 
-// entryVersion is the format of every kind. A member meets another one when it
-// is older than the leader: it stops, and is upgraded.
+// entryVersion is the format of every kind. A member meets another version when it is older than
+// the leader: it stops, and the operator upgrades it.
 const entryVersion = 1
 
-// The limits of one entry: small enough that a follower's answer is not long in
-// coming, large enough that its sync is shared by many.
+// The limits of one entry: small enough that a follower answers soon, large enough that many
+// commands share its sync.
 const (
 	maxCommands = 4096
 	maxIDs      = maxCommands * (journal.MaxClientID + 4)
@@ -37,11 +37,11 @@ const commandsHeader = 28
 // ErrEntry reports an entry of the log that cannot be read.
 var ErrEntry = errors.New("unreadable entry")
 
-// author names one run of one member's process: the only one that knows who waits
-// for the commands that it has put into the log.
+// author names one run of one member's process. Only that process knows which callers wait for the
+// commands that it has put into the log.
 type author uint64
 
-// commandsEntry is a decoded commands entry. Ids and records are the entry's own memory.
+// commandsEntry is a decoded commands entry. ids lies in the encoded entry; commands is a copy.
 type commandsEntry struct {
 	author   author
 	number   uint64 // of the author's entries, ascending from 1
@@ -50,9 +50,9 @@ type commandsEntry struct {
 	commands []matcher.Command
 }
 
-// appendCommands encodes an entry of the commands of two pieces. id returns the
-// client id of a command, nil for none. The commands are copied as they are: their
-// InputSeq is the submitter's correlation id, which means something to the author alone.
+// appendCommands encodes an entry of the commands of two pieces. id returns the client id of a
+// command, nil for none. The commands are copied as they are: their InputSeq is the submitter's
+// correlation id, which has a meaning for the author alone.
 func appendCommands(b []byte, by author, number uint64, first, second []matcher.Command, id func(ref uint64) []byte) []byte {
 	count := len(first) + len(second)
 	b = slices.Grow(b, commandsHeader+count*(matcher.CommandBytes+8))
@@ -72,8 +72,8 @@ func appendCommands(b []byte, by author, number uint64, first, second []matcher.
 	return append(b, recordBytes(second)...)
 }
 
-// appendIDs appends the client ids of commands, the first of which is the at-th of
-// the entry; last is the place of the id before, and what is returned is that of the last.
+// appendIDs appends the client ids of commands. The first command is the at-th of the entry. last
+// is the place of the previous id, and the return value is the place of the last id here.
 func appendIDs(b []byte, commands []matcher.Command, at, last int, id func(ref uint64) []byte) ([]byte, int) {
 	for i := range commands {
 		if text := id(commands[i].InputSeq); len(text) > 0 {
@@ -94,8 +94,8 @@ func recordBytes(commands []matcher.Command) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&commands[0])), len(commands)*matcher.CommandBytes)
 }
 
-// decodeCommands reads a commands entry. Every record is checked, so that what an
-// older member does not know stops it instead of being decided otherwise there.
+// decodeCommands reads a commands entry. It checks every record, so that an older member stops at a
+// record that it does not know, and does not decide it differently.
 func decodeCommands(b []byte) (e commandsEntry, err error) {
 	if len(b) < commandsHeader || b[2] != 0 || b[3] != 0 {
 		return e, fmt.Errorf("commands bytes=%d: %w", len(b), ErrEntry)
@@ -111,7 +111,7 @@ func decodeCommands(b []byte) (e commandsEntry, err error) {
 	if err := checkIDs(e.ids, e.count); err != nil {
 		return e, err
 	}
-	// A copy: records in the log are shared with whatever keeps it, and need not be aligned.
+	// A copy: the library shares the entry's memory, which need not be aligned.
 	e.commands = make([]matcher.Command, e.count)
 	copy(recordBytes(e.commands), b[records:])
 	for i := range e.commands {
@@ -122,7 +122,7 @@ func decodeCommands(b []byte) (e commandsEntry, err error) {
 	return e, nil
 }
 
-// checkIDs walks the client ids once, so that nextID need not look out for damage.
+// checkIDs reads the client ids once, so that nextID need not check for damage.
 func checkIDs(b []byte, count int) error {
 	at, first := uint64(0), true
 	for len(b) > 0 {
@@ -140,15 +140,15 @@ func checkIDs(b []byte, count int) error {
 	return nil
 }
 
-// nextID takes the first client id off what checkIDs has passed.
+// nextID removes the first client id from ids that checkIDs has accepted.
 func nextID(b []byte) (distance int, id, rest []byte) {
 	d, n := binary.Uvarint(b)
 	end := n + 1 + int(b[n])
 	return int(d), b[n+1 : end : end], b[end:]
 }
 
-// lead is what a new leader puts into the log first: with it, and everything
-// before it, applied, it knows all that was ever agreed.
+// lead is what a new leader puts into the log first: when it and everything before it are applied,
+// the leader knows all that was ever agreed.
 type lead struct {
 	Author   author            `json:"author"`
 	Member   string            `json:"member"`

@@ -17,7 +17,7 @@ type IDs struct {
 	from int // offset of the first command
 }
 
-// Next takes the first id off: the place of its command among those of the call.
+// Next removes the first id and returns it, with the place of its command among those of the call.
 func (d *IDs) Next() (i int, id []byte, ok bool) {
 	for len(d.raw) > 0 {
 		var distance int
@@ -35,11 +35,13 @@ type fsm struct {
 	n        *Node
 	later    later
 	sequence uint64 // of the last command of the entries so far
-	head     uint64 // what the journal had when the host was attached: it is not applied again
-	replaced bool   // a received journal waits to be installed: this one's entries mean nothing any more
+	head     uint64 // last command that the journal had when the host was attached: it is not applied again
+	// a received journal waits to be installed: the entries of this member's journal do not count any
+	// more
+	replaced bool
 }
 
-// Apply is the library's.
+// Apply implements the library's interface.
 func (f *fsm) Apply(l *raft.Log) any {
 	if f.replaced || f.n.ctx.Err() != nil {
 		return nil
@@ -69,7 +71,7 @@ func (f *fsm) apply(l *raft.Log) error {
 		if err != nil {
 			return err
 		}
-		f.flush() // whoever leads has handed over everything
+		f.flush() // the leader has handed over everything
 		f.n.leader.Store(&who)
 	case entryCommands:
 		e, err := decodeCommands(l.Data)
@@ -92,8 +94,8 @@ func (f *fsm) apply(l *raft.Log) error {
 	return nil
 }
 
-// commands hands agreed commands to the host, without those that its journal has
-// already. False when the node is closed before there is a host.
+// commands hands agreed commands to the host, without those that its journal has already. It
+// returns false when the node is closed before there is a host.
 func (f *fsm) commands(e *commandsEntry, l *raft.Log, own bool) bool {
 	if !f.n.awaitHost() {
 		return false
@@ -111,7 +113,7 @@ func (f *fsm) commands(e *commandsEntry, l *raft.Log, own bool) bool {
 	for i := range commands {
 		c := &commands[i]
 		if !own {
-			c.InputSeq = 0 // nobody waits here
+			c.InputSeq = 0 // no caller waits here
 		}
 		if c.TemplateID == matcher.TemplateCommand {
 			c.LeaderEpoch = uint32(l.Term)
@@ -129,7 +131,7 @@ func (f *fsm) commands(e *commandsEntry, l *raft.Log, own bool) bool {
 // errReplaced: no record can be made of a state that another has replaced.
 var errReplaced = errors.New("quorum: a received journal waits to be installed")
 
-// Snapshot is the library's.
+// Snapshot implements the library's interface.
 func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
 	if f.replaced {
 		return nil, errReplaced
@@ -137,9 +139,10 @@ func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
 	return &fsmSnapshot{n: f.n, sequence: f.sequence}, nil
 }
 
-// Restore is the library's, when the leader has sent a snapshot. Either a journal came
-// with it, which the next start installs; or this member had everything already, and
-// only counts again from there: the library gives it the entries since once more.
+// Restore implements the library's interface. The library calls it when the leader has sent a
+// snapshot. If a journal came with it, the next start installs that journal. If this member had
+// everything already, Restore only resets the count of entries: the library applies the entries
+// since then once more.
 func (f *fsm) Restore(r io.ReadCloser) error {
 	defer r.Close()
 	header := make([]byte, snapshotHeader)
@@ -166,8 +169,8 @@ type fsmSnapshot struct {
 	sequence uint64
 }
 
-// Persist writes the record: the sink keeps it when the journal has everything that
-// it counts on. The library deletes those entries next.
+// Persist writes the record. The sink keeps it only when the journal has everything that the record
+// stands for: the library deletes those entries next.
 func (s *fsmSnapshot) Persist(sink raft.SnapshotSink) error {
 	if _, err := sink.Write(appendHeader(nil, s.sequence)); err != nil {
 		return err
@@ -175,5 +178,5 @@ func (s *fsmSnapshot) Persist(sink raft.SnapshotSink) error {
 	return sink.Close()
 }
 
-// Release is the library's.
+// Release implements the library's interface.
 func (s *fsmSnapshot) Release() {}

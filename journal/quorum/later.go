@@ -7,10 +7,9 @@ import (
 	"posttrade/matcher"
 )
 
-// On a member that does not lead nobody waits for what is agreed. It gives its engine
-// many commands at once, or after a moment, because to wake the engine's threads costs
-// more than a few commands do: time that the disk's and the network's part, for
-// which the leader does wait, has instead.
+// On a member that does not lead, no caller waits for what is agreed. The member gives its engine
+// many commands at once, or after a moment, because waking the engine's threads costs more time
+// than a few commands. The disk and the network, which the leader does wait for, get that time.
 const (
 	laterCommands = 1024
 	laterTime     = 5 * time.Millisecond
@@ -18,7 +17,7 @@ const (
 
 // later holds agreed commands back, in order.
 //
-// Who hands commands to the host holds mu, so that the host sees one call at a time.
+// The goroutine that hands commands to the host holds mu, so that the host sees one call at a time.
 type later struct {
 	mu     sync.Mutex
 	parts  []part
@@ -34,7 +33,7 @@ type part struct {
 	ids      IDs
 }
 
-// hold adds a part, and hands all over when there are many.
+// hold adds a part, and hands all parts over when there are many.
 func (f *fsm) hold(p part) {
 	l := &f.later
 	l.mu.Lock()
@@ -81,7 +80,7 @@ func (f *fsm) handOver() {
 	l.parts, l.count = l.parts[:0], 0
 }
 
-// stop drops what was held back: the log has it. The host is called no more.
+// stop drops what was held back: the log has it. The host is not called again.
 func (f *fsm) stop() {
 	l := &f.later
 	l.mu.Lock()

@@ -6,16 +6,16 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// libraryView is the log store as the consensus library gets it: a store that never fails.
+// libraryView is the log store that the consensus library gets: a store that never fails.
 //
-// The library (v1.8.0) panics when it cannot save its term, or cannot read an entry that it
-// wants to apply. But the first failure of the disk is final anyway, and Fatal ends the
-// process as soon as the waiting callers have been told. So a call that met a failure, or
-// comes after one, does not return: nothing is confirmed by it, and the library has nothing
-// to panic about in the meantime. A closed log is no different; nothing may come of it.
+// The library (v1.8.0) panics when it cannot save its term, or cannot read an entry that it wants
+// to apply. But the first failure of the disk is final anyway, and Fatal ends the process as soon
+// as the waiting callers have been answered. So a call that meets a failure, or comes after one,
+// does not return: it confirms nothing, and gives the library no reason to panic in the meantime. A
+// closed log is treated the same way.
 //
-// What the library may have to know is returned: that an entry or a value is not there,
-// and that entries are out of order, which a store refuses without writing anything.
+// The library gets the errors that it needs: that an entry or a value is not there, and that
+// entries are out of order, which a store refuses without writing anything.
 type libraryView struct{ *logStore }
 
 var (
@@ -24,8 +24,8 @@ var (
 	_ raft.StableStore       = libraryView{}
 )
 
-// final returns the errors that are answers. For any other one the log is poisoned, which
-// calls Fatal if nothing has yet, and the goroutine stops here.
+// final returns the errors that are answers. For any other error it poisons the log, which calls
+// Fatal if nothing has done so yet, and the goroutine stops here.
 func (v libraryView) final(err error) error {
 	switch {
 	case err == nil, errors.Is(err, raft.ErrLogNotFound), errors.Is(err, errNoStableKey),
@@ -37,51 +37,51 @@ func (v libraryView) final(err error) error {
 	select {}
 }
 
-// FirstIndex is the library's.
+// FirstIndex implements the library's interface.
 func (v libraryView) FirstIndex() (uint64, error) {
 	index, err := v.logStore.FirstIndex()
 	return index, v.final(err)
 }
 
-// LastIndex is the library's.
+// LastIndex implements the library's interface.
 func (v libraryView) LastIndex() (uint64, error) {
 	index, err := v.logStore.LastIndex()
 	return index, v.final(err)
 }
 
-// GetLog is the library's.
+// GetLog implements the library's interface.
 func (v libraryView) GetLog(index uint64, l *raft.Log) error {
 	return v.final(v.logStore.GetLog(index, l))
 }
 
-// StoreLog is the library's.
+// StoreLog implements the library's interface.
 func (v libraryView) StoreLog(l *raft.Log) error { return v.final(v.logStore.StoreLog(l)) }
 
-// StoreLogs is the library's.
+// StoreLogs implements the library's interface.
 func (v libraryView) StoreLogs(logs []*raft.Log) error {
 	return v.final(v.logStore.StoreLogs(logs))
 }
 
-// DeleteRange is the library's.
+// DeleteRange implements the library's interface.
 func (v libraryView) DeleteRange(lo, hi uint64) error {
 	return v.final(v.logStore.DeleteRange(lo, hi))
 }
 
-// Set is the library's.
+// Set implements the library's interface.
 func (v libraryView) Set(key, value []byte) error { return v.final(v.logStore.Set(key, value)) }
 
-// Get is the library's.
+// Get implements the library's interface.
 func (v libraryView) Get(key []byte) ([]byte, error) {
 	value, err := v.logStore.Get(key)
 	return value, v.final(err)
 }
 
-// SetUint64 is the library's.
+// SetUint64 implements the library's interface.
 func (v libraryView) SetUint64(key []byte, value uint64) error {
 	return v.final(v.logStore.SetUint64(key, value))
 }
 
-// GetUint64 is the library's.
+// GetUint64 implements the library's interface.
 func (v libraryView) GetUint64(key []byte) (uint64, error) {
 	value, err := v.logStore.GetUint64(key)
 	return value, v.final(err)

@@ -7,27 +7,28 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// A leader's commands are sent to the others while its own disk syncs them. The library
-// stores first and sends then, which makes two syncs in a row of every agreement; and
-// it counts the leader among those who have an entry as soon as StoreLogs returns. So what
-// it calls committed may be missing on the leader's own disk, and nothing may follow
-// from it until it is there:
+// A leader's commands are sent to the others while its own disk syncs them. The library stores
+// first and sends afterwards, which would make every agreement wait for two syncs in a row. And it
+// counts the leader among the members that have an entry as soon as StoreLogs returns. So what it
+// calls committed may be missing on the leader's own disk, and must have no effect until it is
+// there:
 //
 //   - the state machine waits (AwaitSynced) before it applies an entry,
 //   - the others are told of no commit behind what is on disk (memberTransport).
 //
-// With both an entry counts when a majority has it on disk, as before. A leader that loses
-// power is left with a shorter log, and has told nobody that it had more.
+// With both rules an entry counts when a majority has it on disk, as without this. A leader that
+// loses power has a shorter log afterwards, and has told no other member that it had more.
 //
-// Only commands are stored ahead: an entry of another kind waits for everything before it.
-// So does a member that does not lead any more, before it looks at an entry (settled): the
-// library answers a new leader for what the log holds already without storing it again.
+// Only commands are stored ahead: an entry of another kind waits for everything before it. A member
+// that does not lead any more also waits, before it looks at an entry (settled): the library
+// confirms to a new leader what the log holds already, without storing it again.
 const (
-	aheadEntries = logTailEntries / 2 // what is not on disk is read from the tail, which must hold it
+	// what is not on disk is read from the tail, which must hold it
+	aheadEntries = logTailEntries / 2
 	aheadBytes   = logTailBytes / 4
 )
 
-// logAhead is what the log holds and its disk does not yet.
+// logAhead is what the log holds and its disk does not have yet.
 type logAhead struct {
 	leads atomic.Pointer[func() bool] // whether this member does; nil = never
 
@@ -47,7 +48,7 @@ func (a *logAhead) open(span logSpan) {
 	a.onDisk = span
 }
 
-// close has the goroutine that syncs end when nothing is left to do.
+// close ends the goroutine that syncs when nothing is left to do.
 func (a *logAhead) close() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -62,7 +63,7 @@ func (a *logAhead) synced() logSpan {
 	return a.onDisk
 }
 
-// reach notes that the log is on disk as far as span.
+// reach records that the log is on disk as far as span.
 func (a *logAhead) reach(span logSpan) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -80,7 +81,7 @@ func (a *logAhead) drain() error {
 	return a.failed
 }
 
-// add has entries synced, after those before; it waits for room.
+// add queues entries to be synced, after those before; it waits for room.
 func (a *logAhead) add(logs []*raft.Log, bytes int, span logSpan) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -96,7 +97,7 @@ func (a *logAhead) add(logs []*raft.Log, bytes int, span logSpan) error {
 	return nil
 }
 
-// take waits for entries and takes all there are; none when the log is closed.
+// take waits for entries and takes all there are. It returns none when the log is closed.
 func (a *logAhead) take() (logs []*raft.Log, bytes int, span logSpan) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -110,7 +111,7 @@ func (a *logAhead) take() (logs []*raft.Log, bytes int, span logSpan) {
 	return logs, a.bytes, a.want
 }
 
-// done notes what has become of what was taken: after a failure it stays what is not on disk.
+// done records the result for what was taken. After a failure the entries stay not on disk.
 func (a *logAhead) done(entries, bytes int, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -120,12 +121,12 @@ func (a *logAhead) done(entries, bytes int, err error) {
 	a.changed.Broadcast()
 }
 
-// Lead says who knows whether this member leads. Until then it never does.
+// Lead sets the function that says whether this member leads. Without one it never does.
 func (s *logStore) Lead(leads func() bool) { s.ahead.leads.Store(&leads) }
 
-// mayWait reports whether entries may be sent before they are on disk: they are
-// commands that this member, as the leader, puts into the log. The library stores
-// entries of another leader only after it has become a follower, on this goroutine.
+// mayWait reports whether entries may be sent before they are on disk: they must be commands that
+// this member, as the leader, puts into the log. The library stores entries of another leader only
+// after it has become a follower, on this goroutine.
 func (s *logStore) mayWait(logs []*raft.Log) bool {
 	leads := s.ahead.leads.Load()
 	if leads == nil || len(logs) > aheadEntries || batchSize(logs) > aheadBytes || !(*leads)() {
@@ -148,7 +149,7 @@ func (s *logStore) settled() error {
 	return s.ahead.drain()
 }
 
-// storeAhead takes entries in, after which the log is span, and has them synced.
+// storeAhead takes entries in, after which the log is span, and queues them to be synced.
 func (s *logStore) storeAhead(logs []*raft.Log, span logSpan) error {
 	if err := s.ahead.add(logs, batchSize(logs), span); err != nil {
 		return err
@@ -158,7 +159,7 @@ func (s *logStore) storeAhead(logs []*raft.Log, span logSpan) error {
 	return nil
 }
 
-// syncLoop writes what is stored ahead: all that has come meanwhile with one sync.
+// syncLoop writes what is stored ahead: everything that has come meanwhile, with one sync.
 func (s *logStore) syncLoop() {
 	for {
 		logs, bytes, span := s.ahead.take()
@@ -173,7 +174,7 @@ func (s *logStore) syncLoop() {
 	}
 }
 
-// Vouched is how much of what the library calls committed the others may be told.
+// Vouched is how much of what the library calls committed may be told to the others.
 func (s *logStore) Vouched(committed uint64) uint64 {
 	a := &s.ahead
 	a.mu.Lock()
@@ -184,7 +185,8 @@ func (s *logStore) Vouched(committed uint64) uint64 {
 	return min(committed, a.onDisk.last)
 }
 
-// AwaitSynced returns when an entry of the log is on disk; an error when it never will be.
+// AwaitSynced returns when an entry of the log is on disk. It returns an error when the entry never
+// will be.
 func (s *logStore) AwaitSynced(index uint64) error {
 	a := &s.ahead
 	a.mu.Lock()
@@ -208,14 +210,15 @@ type transport interface {
 	raft.WithClose
 }
 
-// AppendEntries is the library's.
+// AppendEntries implements the library's interface.
 func (t memberTransport) AppendEntries(id raft.ServerID, to raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
 	vouched := *args
 	vouched.LeaderCommitIndex = t.log.Vouched(args.LeaderCommitIndex)
 	return t.transport.AppendEntries(id, to, &vouched, resp)
 }
 
-// AppendEntriesPipeline is the library's: it would go past AppendEntries.
+// AppendEntriesPipeline implements the library's interface. It is refused, because a pipeline would
+// bypass AppendEntries.
 func (memberTransport) AppendEntriesPipeline(raft.ServerID, raft.ServerAddress) (raft.AppendPipeline, error) {
 	return nil, raft.ErrPipelineReplicationNotSupported
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// quietLogger lets the library's warnings and errors through to the program's log,
-// and what it tells beside them at the debug level only.
+// quietLogger passes the library's warnings and errors to the program's log, and its other messages
+// at the debug level only.
 func quietLogger(log *slog.Logger) hclog.Logger {
 	level := hclog.Warn
 	if log.Enabled(context.Background(), slog.LevelDebug) {

@@ -17,8 +17,8 @@ import (
 
 // Errors of the log store.
 var (
-	// ErrLogShortened: the log ends before the entry that its anchor has seen. The
-	// member may have voted or acknowledged by what is gone, so it must not start.
+	// ErrLogShortened: the log ends before the entry that its anchor has seen. The member may have
+	// voted or acknowledged on the strength of the lost entries, so it must not start.
 	ErrLogShortened = errors.New("raft log is shorter than its anchor")
 	// ErrLogOrder: entries that neither follow the log nor each other.
 	ErrLogOrder = errors.New("raft log entries out of order")
@@ -39,9 +39,9 @@ const (
 	logAnchorEvery = 50 * time.Millisecond
 )
 
-// DefaultLogReserve is what a log file of the store takes from the disk when it begins. The
-// store keeps as much in memory, less a tenth, before it writes a table: most entries are
-// deleted before that.
+// DefaultLogReserve is what a log file of the store takes from the disk when it begins. The store
+// keeps as much in memory, less a tenth, before it writes a table: most entries are deleted before
+// that.
 const DefaultLogReserve = 141 << 20
 
 // First bytes of the keys: entries by index (big endian), the library's own values by name.
@@ -53,25 +53,27 @@ const (
 
 // logStoreOptions are the options of openLogStore.
 type logStoreOptions struct {
-	Reserve uint64                           // bytes that a log file of the store takes at once; 0 = DefaultLogReserve
-	FS      vfs.FS                           // tests; default the operating system's
-	Fatal   func(error)                      // called once, at the first failure; default: one line on stderr, exit 1
-	Logger  func(format string, args ...any) // default: silent
+	// bytes that a log file of the store takes at once; 0 = DefaultLogReserve
+	Reserve uint64
+	FS      vfs.FS // tests; default the operating system's
+	// called once, at the first failure; default: one line on stderr, exit 1
+	Fatal  func(error)
+	Logger func(format string, args ...any) // default: silent
 }
 
-// logStore keeps the raft log, the term and the vote in a Pebble store of its
-// own. It is the library's LogStore, MonotonicLogStore and StableStore.
+// logStore keeps the raft log, the term and the vote in a Pebble store of its own. It is the
+// library's LogStore, MonotonicLogStore and StableStore.
 //
 // What holds:
 //
-//   - When StoreLogs, Set or SetUint64 return nil, what they wrote is on stable storage. While
-//     this member leads, StoreLogs may return earlier: see logahead.go.
+//   - When StoreLogs, Set or SetUint64 return nil, what they wrote is on stable storage. While this
+//     member leads, StoreLogs may return earlier: see logahead.go.
 //   - The first failure of a write or a sync is final: no call succeeds after it.
-//   - The log is contiguous: entries first..last and no other. A hole, or an entry that does
-//     not read back as written, is damage; it is named by index, at opening and at reading.
-//   - The anchor never vouches for an entry that is not on disk. A log that ends before it,
-//     or has another term there, is refused at opening. It survives the process at once and
-//     the machine 50 ms later.
+//   - The log is contiguous: entries first..last and no other. A hole, or an entry that does not
+//     read back as written, is damage; opening and reading name it by index.
+//   - The anchor never vouches for an entry that is not on disk. A log that ends before the
+//     anchor's entry, or has another term there, is refused at opening. The anchor survives the
+//     process at once and the machine 50 ms later.
 //
 // The library calls StoreLogs from one goroutine, DeleteRange from a second one,
 // and reads from many.
@@ -82,12 +84,12 @@ type logStore struct {
 	anchor *journal.Anchor
 	tail   *logTail
 
-	// write is held by whoever changes the log. It is a channel because it is held
-	// while the disk syncs, and a test's clock goes on while somebody waits for it.
+	// The goroutine that changes the log holds write. It is a channel because it is held while the
+	// disk syncs, and a test's clock goes on while a goroutine waits for it.
 	write chan struct{}
 
 	mu   sync.RWMutex // guards span
-	span logSpan      // writer: whoever holds write
+	span logSpan      // writer: the goroutine that holds write
 
 	times journal.DiskTimes // of its syncs of entries
 
@@ -117,8 +119,8 @@ var (
 	_ raft.StableStore       = (*logStore)(nil)
 )
 
-// openLogStore opens the log in dir, making it if need be, and reads all of it:
-// whatever does not hold is an error that names the index.
+// openLogStore opens the log in dir, making it if need be, and reads all of it. Whatever does not
+// hold is an error that names the index.
 func openLogStore(dir string, o logStoreOptions) (_ *logStore, err error) {
 	if o.FS == nil {
 		o.FS = vfs.Default
@@ -161,8 +163,8 @@ func openLogStore(dir string, o logStoreOptions) (_ *logStore, err error) {
 	return s, nil
 }
 
-// makeLogDir makes the directory, and its name durable in the one above, which may
-// be as new and whose name is made durable too.
+// makeLogDir makes the directory and makes its name durable in the parent. The parent may be new
+// too, so its name is made durable as well.
 func makeLogDir(fs vfs.FS, dir string) error {
 	if err := fs.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -231,7 +233,7 @@ func (s *logStore) checkAnchor(fs vfs.FS) error {
 	}
 	last := s.span.last
 	switch {
-	case !found && last == 0: // a new log, or one whose creation was cut short
+	case !found && last == 0: // a new log, or its creation was cut short
 		return nil
 	case !found:
 		return fmt.Errorf("quorum: open log dir=%s index=%d: %w", s.dir, last, journal.ErrAnchorMissing)
@@ -265,7 +267,7 @@ func (s *logStore) reach() logSpan {
 	return s.span
 }
 
-// usable reports why nothing may be done, if so.
+// usable reports why nothing may be done. It returns nil when the log can be used.
 func (s *logStore) usable() error {
 	if err := s.stop.Err(); err != nil {
 		return err
@@ -276,8 +278,8 @@ func (s *logStore) usable() error {
 	return nil
 }
 
-// GetLog copies the entry at index into l. The newest come from memory, and share
-// their data with every reader. raft.ErrLogNotFound when the log does not reach there.
+// GetLog copies the entry at index into l. The newest entries come from memory, and share their
+// data with every reader. GetLog returns raft.ErrLogNotFound when the log does not reach index.
 func (s *logStore) GetLog(index uint64, l *raft.Log) error {
 	if err := errors.Join(s.usable(), s.settled()); err != nil {
 		return err
@@ -294,7 +296,7 @@ func (s *logStore) GetLog(index uint64, l *raft.Log) error {
 		return raft.ErrLogNotFound // deleted while it was read
 	}
 	if errors.Is(err, ErrLogDamaged) {
-		return s.stop.Poison(err) // no other answer than a new copy of the log from the leader
+		return s.stop.Poison(err) // the only remedy is a new copy of the log from the leader
 	}
 	return err
 }
@@ -356,7 +358,7 @@ type logLines struct {
 	log func(format string, args ...any)
 }
 
-// Infof drops what is no failure.
+// Infof drops messages that are no failures.
 func (l logLines) Infof(string, ...any) {}
 
 func (l logLines) Errorf(format string, args ...any) {

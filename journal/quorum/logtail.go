@@ -6,16 +6,16 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// logTail holds the newest entries of the log, so that replication and the state
-// machine read them from memory. It is bounded by number and by bytes of data.
+// logTail holds the newest entries of the log, so that replication and the state machine read them
+// from memory. It is bounded by number and by bytes of data.
 //
-// It keeps the entry by value, with the data it points to: whoever stores an
-// entry leaves its data alone from then on. Entries are contiguous: those of
-// first..last, at entries[index % len].
+// It keeps the entry by value, with the data it points to: the caller that stores an entry must not
+// change its data from then on. Entries are contiguous: those of first..last, at entries[index %
+// len].
 type logTail struct {
 	mu          sync.RWMutex
 	entries     []raft.Log
-	first, last uint64 // empty when first > last; writer: whoever stores
+	first, last uint64 // empty when first > last; writer: the goroutine that stores
 	bytes       int
 	budget      int
 }
@@ -35,7 +35,7 @@ func (t *logTail) Get(index uint64, l *raft.Log) bool {
 	return true
 }
 
-// Append adds entries that follow the last, and starts anew with others.
+// Append adds entries. Entries that do not follow the last one replace the tail's content.
 func (t *logTail) Append(logs ...*raft.Log) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -55,7 +55,7 @@ func (t *logTail) Append(logs ...*raft.Log) {
 	}
 }
 
-// Delete forgets the entries of lo..hi, one end of the log or all of it.
+// Delete removes the entries lo..hi, which are one end of the log or all of it.
 func (t *logTail) Delete(lo, hi uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -81,7 +81,7 @@ func (t *logTail) drop(index uint64) {
 	*l = raft.Log{}
 }
 
-// reset empties the tail and makes next the index that it goes on with.
+// reset empties the tail and makes next the index that it continues with.
 func (t *logTail) reset(next uint64) {
 	clear(t.entries)
 	t.first, t.last, t.bytes = next, next-1, 0

@@ -15,11 +15,12 @@ func (s *logStore) StoreLog(l *raft.Log) error { return s.StoreLogs([]*raft.Log{
 
 // StoreLogs appends entries as one batch with one sync.
 //
-//   - Shape: indexes ascend by one. The first is last+1, or above it: the library goes on behind
-//     a snapshot that it has installed, and what lies before the gap, which the snapshot
-//     covers, is deleted in the same batch. The data belongs to the store from then on.
+//   - Shape: indexes ascend by one. The first is last+1 or above it. It is above when the library
+//     continues behind a snapshot that it has installed: the snapshot covers what lies before the
+//     gap, which the same batch deletes. The data belongs to the store from then on.
 //   - Errors: ErrLogOrder, nothing is written; anything else poisons.
-//   - Cost: one fsync, no copy but into the batch; of a leader's commands neither (logahead.go).
+//   - Cost: one fsync, and no copy except into the batch. A leader's commands cost neither here
+//     (logahead.go).
 func (s *logStore) StoreLogs(logs []*raft.Log) error {
 	if len(logs) == 0 {
 		return s.usable()
@@ -53,8 +54,8 @@ func (s *logStore) StoreLogs(logs []*raft.Log) error {
 	return nil
 }
 
-// sync writes entries, after which the log is span, as one batch with one sync, and
-// has the anchor vouch for them.
+// sync writes entries, after which the log is span, as one batch with one sync, and records them in
+// the anchor.
 func (s *logStore) sync(logs []*raft.Log, gap bool, span logSpan) error {
 	s.times.Begin(time.Now())
 	defer s.times.End()
@@ -128,12 +129,12 @@ func deleteLogs(batch *pebble.Batch, lo, hi uint64) error {
 	return op.Finish()
 }
 
-// DeleteRange deletes the entries lo..hi: the oldest, which a snapshot covers, the
-// newest, which another leader has replaced, or all.
+// DeleteRange deletes the entries lo..hi: the oldest, which a snapshot covers, the newest, which
+// another leader has replaced, or all.
 //
 //   - Errors: ErrLogMiddle when a hole would be left, nothing is deleted; anything else poisons.
-//   - Cost: at the front no sync; what comes back after a power cut is still covered. At the
-//     back one, and the anchor's, before anything is deleted.
+//   - Cost: at the front no sync, because the snapshot still covers what comes back after a power
+//     cut. At the back one sync, and before any deletion one of the anchor.
 func (s *logStore) DeleteRange(lo, hi uint64) error {
 	s.write <- struct{}{}
 	defer func() { <-s.write }()
@@ -166,7 +167,7 @@ func (s *logStore) DeleteRange(lo, hi uint64) error {
 	return nil
 }
 
-// deleteBack deletes from lo to the end, after the anchor has let go of it.
+// deleteBack deletes from lo to the end, after it has lowered the anchor.
 func (s *logStore) deleteBack(lo uint64, span *logSpan) error {
 	hi, rest := span.last, logSpan{}
 	if lo > span.first {
@@ -197,18 +198,18 @@ func (s *logStore) setSpan(span logSpan) {
 	s.mu.Unlock()
 }
 
-// lowerAnchor takes the anchor back to the end of span.
+// lowerAnchor lowers the anchor to the end of span.
 func (s *logStore) lowerAnchor(span logSpan) error {
 	s.anchorMu.Lock()
 	defer s.anchorMu.Unlock()
-	// The ticker must not raise it again before the deletion.
+	// The ticker must not raise the anchor again before the deletion.
 	s.setSpan(span)
 	s.ahead.reach(span)
 	s.anchored = span
 	return s.anchor.Lower(span.last, span.lastTerm)
 }
 
-// anchorLoop makes the anchor survive the machine, a little behind the log.
+// anchorLoop syncs the anchor so that it survives the machine, a little behind the log.
 func (s *logStore) anchorLoop() {
 	t := time.NewTicker(logAnchorEvery)
 	defer t.Stop()

@@ -68,9 +68,9 @@ func number(id string) int {
 	return int(n)
 }
 
-// A server of the consensus library is one life of a member's disk: the member's
-// number, a dot, and digits drawn when the disk was empty. A member whose disk was
-// lost comes back as another server, so that nobody counts on what it has forgotten.
+// A server of the consensus library is one life of a member's disk: the member's number, a dot, and
+// digits drawn when the disk was empty. A member that has lost its disk comes back as another
+// server, so that no member counts on what it has forgotten.
 
 // memberOf is the member that a server is a life of.
 func memberOf(id raft.ServerID) string {
@@ -78,10 +78,10 @@ func memberOf(id raft.ServerID) string {
 	return member
 }
 
-// The library knows a server by an address alone. Ours end in the server's id, so
-// that what is meant for a lost disk is never answered by the one that replaced it.
+// The library knows a server by an address alone. The addresses here end in the server's id, so
+// that the disk that replaced a lost one never answers what is meant for the lost one.
 
-// addressOf is where a server listens, and who is expected there.
+// addressOf is where a server listens, with the server's id.
 func addressOf(hostPort string, id raft.ServerID) raft.ServerAddress {
 	return raft.ServerAddress(hostPort + "/" + string(id))
 }

@@ -11,11 +11,10 @@ import (
 // ErrNoCA: the file of the members' certificate authority has no certificate in it.
 var ErrNoCA = errors.New("no certificate in the file")
 
-// MemberTLS reads what a member needs to talk to the others: its certificate and
-// key, and the authority that has signed those of all members. Both sides of a
-// connection prove who they are, over TLS 1.3; whoever dials also checks that the
-// certificate is made out to the host that it has dialled. So a member's
-// certificate is for server and client use.
+// MemberTLS reads what a member needs to talk to the others: its certificate and key, and the
+// authority that has signed those of all members. Both sides of a connection prove their identity,
+// over TLS 1.3. The dialling side also checks that the certificate is made out to the host that it
+// has dialled. So a member's certificate is for server and client use.
 func MemberTLS(certFile, keyFile, caFile string) (*tls.Config, error) {
 	cert, err := tls.LoadX509KeyPair(certFile, keyFile)
 	if err != nil {

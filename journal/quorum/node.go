@@ -31,12 +31,12 @@ var (
 	ErrForeign = errors.New("a journal without consensus state is not this cluster's; empty the data directory to join as a new disk, or have the cluster adopt it")
 )
 
-// DefaultHeartbeat is after how much silence a member doubts its leader.
+// DefaultHeartbeat is the silence after which a member doubts its leader.
 const DefaultHeartbeat = 150 * time.Millisecond
 
 // Host is the member's engine, journal and desk, as the node sees them.
 type Host interface {
-	// Head is the sequence of the last command that the journal has; before Attach it stands still.
+	// Head is the sequence of the last command that the journal has; before Attach it does not change.
 	Head() uint64
 	// Apply takes agreed commands, the first of which will get sequence first. It
 	// waits for room. Calls come in order, one at a time.
@@ -44,8 +44,8 @@ type Host interface {
 
 	// Refuse tells a submitter that its commands were not sequenced and never will be.
 	Refuse(ref uint64)
-	// ClientID and Size tell of a submission: the client id of a command, nil for
-	// none, and how many commands were handed in side by side.
+	// ClientID and Size describe a submission: the client id of a command, nil for none, and how many
+	// commands were handed in together.
 	ClientID(ref uint64) []byte
 	Size(ref uint64) int
 
@@ -62,28 +62,29 @@ type Options struct {
 	Members []Member    // all of them
 	TLS     *tls.Config // nil = plain, which is refused unless every address is loopback
 
-	Storage    Storage
-	Has        []byte                         // the genesis text of the journal that is there; nil = none
-	Adopt      uint64                         // without consensus state: begin a cluster with that journal, which ends here; 0 = refuse
+	Storage Storage
+	Has     []byte // the genesis text of the journal that is there; nil = none
+	// without consensus state: begin a cluster with the existing journal, which ends here; 0 = refuse
+	Adopt      uint64
 	Genesis    func() ([]byte, error)         // what this member proposes when it leads a cluster without one
-	Services   func() map[string]string       // where the member's services listen, asked when it begins to lead
-	OnRole     func(leads bool)               // told in turn, on one goroutine; may be nil
+	Services   func() map[string]string       // where the member's services listen, called when it begins to lead
+	OnRole     func(leads bool)               // called for each change in order, on one goroutine; may be nil
 	Idle       ring.Strategy                  // how the proposer waits for commands
 	Heartbeat  time.Duration                  // 0 = DefaultHeartbeat
-	Fatal      func(error)                    // the first failure that the member cannot go on after; called once
+	Fatal      func(error)                    // the first failure after which the member cannot continue; called once
 	Logger     *slog.Logger                   // nil = none
 	LogReserve uint64                         // what a file of the log takes from the disk at once; 0 = DefaultLogReserve
 	FS         vfs.FS                         // tests; nil = the disk
 	newNetwork func(Options) (network, error) // tests; nil = TCP
 }
 
-// network is what members reach each other by.
+// network is how members reach each other.
 type network interface {
 	// Transport carries the consensus library's traffic for a server.
 	Transport(self raft.ServerID, logger *slog.Logger) (transport, error)
 	// Ask puts a question to the member at an address.
 	Ask(ctx context.Context, hostPort string, request []byte) ([]byte, error)
-	// Answer sets what answers the others' questions.
+	// Answer sets the function that answers the others' questions.
 	Answer(func(request []byte) ([]byte, error))
 	Close() error
 }
@@ -110,9 +111,11 @@ type Node struct {
 	attached  chan struct{}
 	restart   chan struct{} // closed when a received journal waits to be installed
 
-	handed  atomic.Uint64 // the last command that the host was given; writer: who holds the fsm's later.mu, Attach before
+	// the last command that the host was given; writer: the goroutine that holds the fsm's later.mu,
+	// Attach before
+	handed  atomic.Uint64
 	leads   atomic.Bool
-	leader  atomic.Pointer[lead] // the last that was agreed
+	leader  atomic.Pointer[lead] // the last one that was agreed
 	admits  admissions
 	commits commitTimes
 
@@ -123,9 +126,9 @@ type Node struct {
 	stopping atomic.Bool // of the proposer
 }
 
-// Open puts a received journal in place, opens this member's consensus state and
-// begins to take part: at once if it has ever done so, else when the others agree.
-// A cluster begins when all its members have met; nothing waits for that here.
+// Open puts a received journal in place, opens this member's consensus state and begins to take
+// part: at once if it has ever done so, else when the others agree. A cluster begins when all its
+// members have answered; Open does not wait for that.
 func Open(o Options) (_ *Node, err error) {
 	if err := o.defaults(); err != nil {
 		return nil, err
@@ -171,7 +174,7 @@ func Open(o Options) (_ *Node, err error) {
 			}
 		}
 		n.agree(o.Has)
-		n.handed.Store(base.Sequence) // at least, says the record; Attach knows the rest
+		n.handed.Store(base.Sequence) // the record's sequence is a lower bound; Attach sets the exact one
 	}
 	if base.Index > 0 {
 		n.begins(base.Index, base.Term)
@@ -231,7 +234,7 @@ func (o *Options) self() (Member, error) {
 	return Member{}, fmt.Errorf("quorum: member %q is not in the list of members: %w", o.Member, ErrMembers)
 }
 
-// identity is this disk's server id, drawn when it was empty.
+// identity is this disk's server id, drawn when the disk was empty.
 func (n *Node) identity() (raft.ServerID, error) {
 	const name = "identity"
 	text, err := readFile(n.o.FS, n.o.FS.PathJoin(n.o.Dir, name))
@@ -257,8 +260,8 @@ func randomBytes(n int) []byte {
 	return b
 }
 
-// config is the library's. The library judges silence, elections and membership;
-// compaction of the log is ours, by bytes (see compactor).
+// config is the library's configuration. The library decides on silence, elections and membership;
+// this package compacts the log, by bytes (see compactor).
 func (n *Node) config() *raft.Config {
 	c := raft.DefaultConfig()
 	c.LocalID = n.id
@@ -277,8 +280,8 @@ func (n *Node) config() *raft.Config {
 // neverByItself is the library's own pace of snapshots.
 const neverByItself = 1000 * time.Hour
 
-// Agreed waits for the genesis text: that of the journal, or what the cluster has
-// agreed on. Restart may come instead, see there.
+// Agreed waits for the genesis text: that of the journal, or the one that the cluster has agreed
+// on. Restart may be closed instead, see there.
 func (n *Node) Agreed(ctx context.Context) ([]byte, error) {
 	select {
 	case <-n.known:
@@ -292,7 +295,7 @@ func (n *Node) Agreed(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// agree notes the genesis; the first one counts.
+// agree sets the genesis; the first one counts.
 func (n *Node) agree(text []byte) {
 	select {
 	case <-n.known:
@@ -302,12 +305,13 @@ func (n *Node) agree(text []byte) {
 	}
 }
 
-// Restart is closed when the leader has sent this member a journal in place of its
-// own: close everything and open it again, which installs it. Nothing is applied until then.
+// Restart is closed when the leader has sent this member a journal in place of its own. The caller
+// then closes everything and opens it again, which installs the journal. Nothing is applied until
+// then.
 func (n *Node) Restart() <-chan struct{} { return n.restart }
 
-// Attach gives the node its host, once; agreed commands flow from then on. The
-// commands that the host's callers submit are taken from proposals.
+// Attach gives the node its host, once; from then on the node hands it agreed commands. The node
+// takes the commands that the host's callers submit from proposals.
 func (n *Node) Attach(host Host, proposals *ring.MPSC[matcher.Command]) error {
 	if head := host.Head(); head < n.fsm.sequence {
 		return fmt.Errorf("quorum: journal=%d state=%d: %w", head, n.fsm.sequence, ErrBehind)
@@ -320,7 +324,7 @@ func (n *Node) Attach(host Host, proposals *ring.MPSC[matcher.Command]) error {
 	return nil
 }
 
-// awaitHost returns false when the node is closed first.
+// awaitHost waits for the host. It returns false when the node is closed first.
 func (n *Node) awaitHost() bool {
 	select {
 	case <-n.attached:
@@ -335,8 +339,8 @@ func (n *Node) awaitHost() bool {
 	}
 }
 
-// askForRestart closes restart when the library is done with the snapshot that was
-// received, so that the leader has its answer.
+// askForRestart closes restart when the library has finished with the received snapshot and so the
+// leader has its answer.
 func (n *Node) askForRestart() {
 	defer close(n.restart)
 	record, err := n.snapshots.newest()
@@ -371,7 +375,7 @@ func (n *Node) transfer() (Transfer, error) {
 	return n.host.Transfer()
 }
 
-// fail is fail-stop: what this member has promised cannot be kept any more.
+// fail ends the member at its first failure: it can no longer keep what it has promised.
 func (n *Node) fail(err error) {
 	n.failed.Do(func() {
 		n.leads.Store(false)
@@ -379,18 +383,18 @@ func (n *Node) fail(err error) {
 	})
 }
 
-// Disk is how the consensus log's disk keeps up. Any goroutine.
+// Disk is the state of the consensus log's disk. Any goroutine.
 func (n *Node) Disk() journal.DiskState { return n.log.times.State() }
 
-// Leads reports that this member decides: it leads, and has applied all that was
-// agreed before. Any goroutine.
+// Leads reports that this member decides: it leads, and has applied all that was agreed before. Any
+// goroutine.
 func (n *Node) Leads() bool { return n.leads.Load() }
 
 // Member is this member's number.
 func (n *Node) Member() string { return n.o.Member }
 
-// Leader is the member that leads, as this one knows, and where a service of it
-// listens; empty when it is not known.
+// Leader is the member that leads, as far as this member knows, and where one of its services
+// listens. Both are empty when that is not known.
 func (n *Node) Leader(service string) (member, address string) {
 	_, id := n.raft.LeaderWithID()
 	if id == "" {
@@ -402,12 +406,12 @@ func (n *Node) Leader(service string) (member, address string) {
 	return memberOf(id), ""
 }
 
-// Confirm asks a majority whether this member still leads. A read that a decision
-// will rest on comes after it.
+// Confirm asks a majority whether this member still leads. The caller confirms before a read that a
+// decision rests on.
 func (n *Node) Confirm(ctx context.Context) error {
 	f := n.raft.VerifyLeader()
 	done := make(chan error, 1)
-	go func() { done <- f.Error() }() // as long as the process, if the library is shut down first
+	go func() { done <- f.Error() }() // lives as long as the process, if the library is shut down first
 	select {
 	case err := <-done:
 		if err == nil && !n.leads.Load() {
@@ -419,7 +423,7 @@ func (n *Node) Confirm(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-n.ctx.Done(): // the library does not answer what it is shut down over
+	case <-n.ctx.Done(): // the library does not answer what is under way when it is shut down
 		return ErrClosed
 	}
 }

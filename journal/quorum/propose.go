@@ -12,8 +12,8 @@ import (
 	"posttrade/ring"
 )
 
-// maxInFlight is how many entries may be under way: enough to keep the log busy
-// while one is synced, few enough that a full pipeline shows as a full ring.
+// maxInFlight is how many entries may be under way: enough to keep the log busy while one is
+// synced, few enough that a full pipeline shows as a full ring.
 const maxInFlight = 64
 
 // pending is an entry under way.
@@ -24,8 +24,8 @@ type pending struct {
 	begun  time.Time
 }
 
-// propose puts what the callers hand in into the log, until the node is closed and
-// nothing is left. What comes while this member does not lead is refused.
+// propose puts what the callers hand in into the log, until the node is closed and nothing is left.
+// It refuses what comes while this member does not lead.
 func (n *Node) propose() {
 	flight := make(chan pending, maxInFlight)
 	var reaper sync.WaitGroup
@@ -63,8 +63,8 @@ func (n *Node) propose() {
 	}
 }
 
-// gather takes whole submissions from the ring: an entry holds each entirely or not
-// at all, so that it is agreed, or refused, in one piece.
+// gather takes whole submissions from the ring: an entry holds each submission entirely or not at
+// all, so that it is agreed or refused as a whole.
 func (n *Node) gather(lo, hi int64) (p pending, end int64) {
 	for end = lo; end < hi; {
 		ref := n.proposals.At(end).InputSeq
@@ -78,7 +78,7 @@ func (n *Node) gather(lo, hi int64) (p pending, end int64) {
 	return p, end
 }
 
-// put proposes the commands of the slots [lo, hi), which may lie around the ring's end.
+// put proposes the commands of the slots [lo, hi), which may wrap around the ring's end.
 func (n *Node) put(p *pending, lo, hi int64) {
 	p.begun = time.Now()
 	size := int64(n.proposals.Cap())
@@ -91,7 +91,7 @@ func (n *Node) put(p *pending, lo, hi int64) {
 	p.future = n.raft.Apply(appendCommands(nil, n.author, p.number, first, second, n.host.ClientID), 0)
 }
 
-// reap sees entries end, in order.
+// reap waits for the entries under way, in order.
 func (n *Node) reap(flight <-chan pending) {
 	for p := range flight {
 		err := p.future.Error()
@@ -99,7 +99,7 @@ func (n *Node) reap(flight <-chan pending) {
 		case err == nil:
 			n.commits.observe(time.Since(p.begun))
 		case errors.Is(err, raft.ErrNotLeader), errors.Is(err, raft.ErrLeadershipTransferInProgress), p.future.Index() == 0:
-			n.refuse(p.refs) // it never was in the log
+			n.refuse(p.refs) // it was never in the log
 		default:
 			n.refuse(n.doubt.add(doubtful{p.number, p.future.Index(), n.raft.CurrentTerm(), p.refs}))
 		}

@@ -6,7 +6,7 @@ import (
 	"errors"
 )
 
-// Remote asks members from outside of the cluster, for the command line.
+// Remote asks members from outside the cluster, for the command line.
 type Remote struct {
 	TLS *tls.Config // MemberTLS; nil = plain, on loopback addresses only
 }
@@ -19,13 +19,13 @@ func (r Remote) Status(ctx context.Context, hostPort string) (Status, error) {
 	return r.ask(ctx, hostPort, question{Ask: askStatus})
 }
 
-// Add tells the leader, at an address, that a member will join: it does when its
-// process is started with an empty disk.
+// Add tells the leader, at an address, that a member will join. The member joins when its process
+// is started with an empty disk.
 func (r Remote) Add(ctx context.Context, hostPort string, m Member) error {
 	return r.change(ctx, hostPort, question{Ask: askAdd, Member: m.ID, Address: m.Raft})
 }
 
-// Remove tells the leader, at an address, to go on without a member.
+// Remove tells the leader, at an address, to remove a member.
 func (r Remote) Remove(ctx context.Context, hostPort, member string) error {
 	return r.change(ctx, hostPort, question{Ask: askRemove, Member: member})
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// role follows the library's word on who leads. Leading takes more than being
-// elected: see lead.
+// role follows the library's statements on leadership. Leading takes more than being elected: see
+// lead.
 func (n *Node) role() {
 	for {
 		select {
@@ -26,7 +26,7 @@ func (n *Node) role() {
 	}
 }
 
-// follow ends this member's leadership, if it has it.
+// follow ends this member's leadership, if it leads.
 func (n *Node) follow() {
 	if n.leads.Swap(false) {
 		n.o.Logger.Info("cluster: this member leads no longer", "member", n.o.Member)
@@ -34,9 +34,9 @@ func (n *Node) follow() {
 	}
 }
 
-// take makes an elected member lead. A cluster without a genesis gets one; when the
-// member has its host, it says in the log that it leads, and when that is applied it
-// has applied all that was agreed before.
+// take makes an elected member lead. A cluster without a genesis gets one. When the member has its
+// host, it writes into the log that it leads; when that entry is applied, it has applied all that
+// was agreed before.
 func (n *Node) take() {
 	err := n.raft.Barrier(0).Error()
 	if err == nil {
@@ -54,7 +54,7 @@ func (n *Node) take() {
 	n.o.OnRole(true)
 }
 
-// announce says in the log that this member leads.
+// announce writes into the log that this member leads.
 func (n *Node) announce() error {
 	entry, err := lead{n.author, n.o.Member, string(n.id), n.o.Services()}.append(nil)
 	if err != nil {
@@ -63,7 +63,7 @@ func (n *Node) announce() error {
 	return n.raft.Apply(entry, 0).Error()
 }
 
-// propose1stGenesis proposes a genesis if nothing before has agreed on one.
+// propose1stGenesis proposes a genesis if no earlier entry has agreed on one.
 func (n *Node) propose1stGenesis() error {
 	select {
 	case <-n.known:
@@ -78,13 +78,14 @@ func (n *Node) propose1stGenesis() error {
 	return n.raft.Apply(appendGenesis(nil, text), 0).Error()
 }
 
-// The log is compacted when it has grown by compactBytes or compactEntries since the
-// last time; of what is older keptBytes stay, for members that were away.
+// The log is compacted when it has grown by compactBytes or compactEntries since the last time. Of
+// the older entries keptBytes stay, for members that were away.
 const (
 	compactBytes   = 32 << 20
 	compactEntries = 1 << 16
 	keptBytes      = 64 << 20
-	leastKept      = 128 // more than one request holds, or a lost answer would cost a snapshot
+	// more than one request holds: otherwise a lost answer would cost a snapshot
+	leastKept = 128
 )
 
 // compactor decides when the log is compacted.
@@ -99,7 +100,7 @@ func (c *compactor) wake() chan struct{} {
 	return c.nudge
 }
 
-// count notes an applied entry.
+// count counts an applied entry.
 func (c *compactor) count(bytes int) {
 	entries, sum := c.entries.Add(1), c.bytes.Add(uint64(bytes))
 	if entries < compactEntries && sum < compactBytes {
@@ -107,7 +108,7 @@ func (c *compactor) count(bytes int) {
 	}
 	select {
 	case c.wake() <- struct{}{}:
-	default: // it has been told
+	default: // a signal is waiting already
 	}
 }
 
@@ -128,8 +129,8 @@ func (c *compactor) run(n *Node) func() {
 	}
 }
 
-// Compact has the member's journal stand for the entries that it has taken in, and
-// deletes those, but for about so many bytes that a member which was away may need.
+// Compact makes the member's journal stand for the entries that it has taken in, and deletes those
+// entries, except for about keep bytes that a member which was away may need.
 func (n *Node) Compact(keep uint64) error {
 	entries, bytes := max(n.compactor.entries.Swap(0), 1), n.compactor.bytes.Swap(0)
 	kept := max(keep/max(bytes/entries, 1), leastKept)

@@ -18,9 +18,9 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// A snapshot of the consensus library is a small record on this member: up to this
-// index of the log, the member's journal holds the commands up to this sequence. To
-// a member that needs it the whole journal goes behind the record.
+// A snapshot of the consensus library is a small record on this member: up to this index of the
+// log, the member's journal holds the commands up to this sequence. A member that needs the journal
+// is sent the whole of it behind the record.
 //
 //	the stream:  magic "PTQS", version u32, sequence u64, then nothing, or a journal transfer
 const (
@@ -29,7 +29,7 @@ const (
 	recordSuffix   = ".snapshot"
 )
 
-// keptSnapshots is how many records stay: the last one counts.
+// keptSnapshots is how many records stay: the newest one counts.
 const keptSnapshots = 2
 
 // ErrSnapshot reports a snapshot record or stream that cannot be read.
@@ -39,7 +39,8 @@ var ErrSnapshot = errors.New("unreadable snapshot")
 type Storage interface {
 	// Receive writes a journal transfer beside the journal, whole and durable.
 	Receive(r io.Reader) error
-	// Install puts a received journal in the place of the member's own; without one it does nothing.
+	// Install puts a received journal in the place of the member's own. Without a received journal it
+	// does nothing.
 	Install() error
 }
 
@@ -63,10 +64,11 @@ type snapshotStore struct {
 	dir      string
 	storage  Storage
 	journal  ownJournal
-	received atomic.Pointer[string] // the snapshot whose journal waits to be installed
+	received atomic.Pointer[string] // the snapshot with a journal that waits to be installed
 
-	mu        sync.Mutex // one writer of records at a time
-	restoring string     // the snapshot that came with a journal, until the library has opened it; guarded by mu
+	mu sync.Mutex // one writer of records at a time
+	// the snapshot that came with a journal, until the library has opened it; guarded by mu
+	restoring string
 }
 
 // ownJournal is the member's journal, as snapshots see it.
@@ -124,7 +126,7 @@ func (s *snapshotStore) records() (list []snapshotRecord, err error) {
 	return list, nil
 }
 
-// newest is the record from which this member goes on, the zero value for none.
+// newest is the record from which this member continues, the zero value for none.
 func (s *snapshotStore) newest() (snapshotRecord, error) {
 	list, err := s.records()
 	if err != nil || len(list) == 0 {
@@ -133,7 +135,7 @@ func (s *snapshotStore) newest() (snapshotRecord, error) {
 	return list[0], nil
 }
 
-// List is the library's.
+// List implements the library's interface.
 func (s *snapshotStore) List() ([]*raft.SnapshotMeta, error) {
 	list, err := s.records()
 	metas := make([]*raft.SnapshotMeta, len(list))
@@ -143,8 +145,8 @@ func (s *snapshotStore) List() ([]*raft.SnapshotMeta, error) {
 	return metas, err
 }
 
-// Create is the library's: a sink for a record of this member's own, or for a stream
-// from the leader.
+// Create implements the library's interface: it returns a sink for a record of this member's own,
+// or for a stream from the leader.
 func (s *snapshotStore) Create(_ raft.SnapshotVersion, index, term uint64, c raft.Configuration, at uint64, _ raft.Transport) (raft.SnapshotSink, error) {
 	if s.received.Load() != nil {
 		return nil, errReplaced
@@ -154,10 +156,10 @@ func (s *snapshotStore) Create(_ raft.SnapshotVersion, index, term uint64, c raf
 	}}, nil
 }
 
-// Open is the library's: the record, and this member's journal as it is now, which
-// holds everything up to the record, and maybe more of what is agreed. Of a snapshot
-// that has just come, which the library opens to restore it, there is the record alone:
-// its journal is in the storage already, and this member may have none of its own yet.
+// Open implements the library's interface. It gives the record, and this member's journal as it is
+// now, which holds everything up to the record, and maybe more of what is agreed. For a snapshot
+// that has just come, which the library opens to restore it, Open gives the record alone: its
+// journal is in the storage already, and this member may have none of its own yet.
 func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
 	list, err := s.records()
 	if err != nil {
@@ -204,8 +206,8 @@ func readHeader(b []byte) (sequence uint64, err error) {
 	return binary.LittleEndian.Uint64(b[8:]), nil
 }
 
-// put makes a record durable and drops old ones. That it cannot is a failure of the disk,
-// as final as one of the log's.
+// put makes a record durable and drops old ones. Its failure is a failure of the disk, as final as
+// one of the log's.
 func (s *snapshotStore) put(r *snapshotRecord) error {
 	err := s.write(r)
 	if err != nil {
@@ -240,9 +242,9 @@ func (s *snapshotStore) write(r *snapshotRecord) error {
 	return nil
 }
 
-// snapshotSink takes a stream: of this member's own a header alone, from the leader
-// a header and a journal. The journal goes to the storage as it comes, unless this
-// member has all of it.
+// snapshotSink takes a stream: a header alone for a record of this member's own, a header and a
+// journal from the leader. The journal goes to the storage as it comes, unless this member has all
+// of it.
 type snapshotSink struct {
 	store  *snapshotStore
 	record snapshotRecord
@@ -275,13 +277,13 @@ func (k *snapshotSink) Write(b []byte) (n int, err error) {
 	return n + m, err
 }
 
-// receive starts what takes the journal off the stream.
+// receive starts the goroutine that reads the journal from the stream.
 func (k *snapshotSink) receive() {
 	r, w := io.Pipe()
 	k.journal, k.received = w, make(chan error, 1)
 	go func() {
 		err := k.store.storage.Receive(r)
-		if err == nil { // it may not have read the end of the stream
+		if err == nil { // Receive may not have read the end of the stream
 			_, err = io.Copy(io.Discard, r)
 		}
 		r.CloseWithError(err)
@@ -289,8 +291,8 @@ func (k *snapshotSink) receive() {
 	}()
 }
 
-// Close keeps what was written: first the journal that the record counts on, then
-// the record.
+// Close makes the written data durable: first the journal that the record stands for, then the
+// record.
 func (k *snapshotSink) Close() error {
 	if len(k.header) < snapshotHeader {
 		return fmt.Errorf("quorum: snapshot %s ends after %d bytes: %w", k.ID(), len(k.header), ErrSnapshot)
@@ -312,10 +314,10 @@ func (k *snapshotSink) Close() error {
 	return k.store.put(&k.record)
 }
 
-// errCanceled ends the reader of a stream that is given up.
+// errCanceled ends the reader of a stream that is cancelled.
 var errCanceled = errors.New("snapshot given up")
 
-// Cancel forgets what was written.
+// Cancel drops what was written.
 func (k *snapshotSink) Cancel() error {
 	if k.journal != nil {
 		k.journal.CloseWithError(errCanceled)

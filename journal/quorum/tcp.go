@@ -16,14 +16,14 @@ const (
 	pooledConns = 3
 	rpcTimeout  = 5 * time.Second
 
-	// unpipelined has the library send entries to a follower one request at a time.
-	// Its pipeline can hang for good when a request is refused or its connection ends
-	// (v1.8.0: a send that races the decoder's end waits for nobody), and an entry of
-	// ours holds so many commands that there is nothing to gain.
+	// unpipelined has the library send entries to a follower one request at a time. Its pipeline can
+	// hang for good when a request is refused or its connection ends (v1.8.0: a send that races the
+	// decoder's end waits for ever). An entry of this package holds so many commands that a pipeline
+	// would gain nothing.
 	unpipelined = 1
 )
 
-// tcp is the members' network: one port a member.
+// tcp is the members' network: one port for each member.
 type tcp struct {
 	wire   *wire
 	answer atomic.Pointer[func([]byte) ([]byte, error)]

@@ -10,13 +10,13 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// leaderWatcher is a network that hears of the end of a process at once: the system
-// closes its connections and refuses new ones. A network without it is judged by
-// silence alone.
+// leaderWatcher is a network that learns of the end of a process at once: the system closes the
+// process's connections and refuses new ones. In a network without it, only silence shows that a
+// leader is gone.
 type leaderWatcher interface {
 	// Watch returns when the connection to a server has ended, or could not be opened.
 	Watch(ctx context.Context, at raft.ServerAddress)
-	// Gone reports that the machine of a server answers, and that nobody listens there.
+	// Gone reports that the machine of a server answers, and that no process listens at the address.
 	Gone(ctx context.Context, at raft.ServerAddress) bool
 }
 
@@ -25,9 +25,9 @@ const (
 	watchTurn  = 60 * time.Millisecond // between one member's attempt at succeeding and the next one's
 )
 
-// watchLeader starts an election when the leader's process is gone, before its silence
-// would. Members take turns, so that they do not vote for themselves all at once. What
-// a majority votes for is as right as after a silence; only the waiting is saved.
+// watchLeader starts an election as soon as the leader's process is gone, without waiting for the
+// silence. Members take turns, so that they do not vote for themselves all at once. A majority's
+// vote is as valid as after a silence; only the waiting is saved.
 func (n *Node) watchLeader() {
 	w, ok := n.network.(leaderWatcher)
 	if !ok {
@@ -43,8 +43,8 @@ func (n *Node) watchLeader() {
 	}
 }
 
-// learn asks the leader where its services listen, if the log has not told: a member
-// that was sent a journal has not seen the entry that does. False: not yet.
+// learn asks the leader where its services listen, if the log has not told: a member that was sent
+// a journal has not seen the entry that says it. False: not known yet.
 func (n *Node) learn(at raft.ServerAddress, id raft.ServerID) bool {
 	known := n.leader.Load()
 	if known != nil && known.ID == string(id) {
@@ -59,8 +59,8 @@ func (n *Node) learn(at raft.ServerAddress, id raft.ServerID) bool {
 	return true
 }
 
-// succeed has this member stand for election in its turn, unless the leader turns out
-// to be there, or somebody else leads by then.
+// succeed makes this member stand for election in its turn, unless the leader turns out to be
+// there, or another member leads by then.
 func (n *Node) succeed(w leaderWatcher, at raft.ServerAddress, id raft.ServerID) {
 	turn, ok := n.turnAfter(id)
 	if !ok {
@@ -77,14 +77,15 @@ func (n *Node) succeed(w leaderWatcher, at raft.ServerAddress, id raft.ServerID)
 	}
 }
 
-// turnAfter is this member's place among those who can succeed a leader, false if it cannot.
+// turnAfter is this member's place among the members that can succeed a leader. It is false if it
+// cannot.
 func (n *Node) turnAfter(leader raft.ServerID) (turn int, ok bool) {
 	voters := slices.DeleteFunc(n.servers(), func(s raft.Server) bool { return s.Suffrage != raft.Voter || s.ID == leader })
 	turn = slices.IndexFunc(voters, func(s raft.Server) bool { return s.ID == n.id })
 	return turn, turn >= 0
 }
 
-// wait lets time pass, or the node end.
+// wait waits for some time, or until the node ends.
 func (n *Node) wait(d time.Duration) {
 	select {
 	case <-time.After(d):

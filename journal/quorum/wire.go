@@ -17,7 +17,7 @@ import (
 
 // Errors of the members' port.
 var (
-	// ErrPlain: members may talk without TLS only where nobody else can listen.
+	// ErrPlain: members may talk without TLS only where no other machine can listen.
 	ErrPlain = errors.New("members on other machines need TLS")
 	// ErrQuestion: a question or an answer that is longer than it may be.
 	ErrQuestion = errors.New("question too long")
@@ -25,9 +25,9 @@ var (
 	ErrAnswer = errors.New("member answered with an error")
 )
 
-// The first byte of a connection says what it is for. Behind that of a raft stream
-// comes the server that is meant (length u8, text), and the same byte back when the
-// other side is that server and has let the stream in.
+// The first byte of a connection says what it is for. Behind that of a raft stream comes the server
+// that is meant (length u8, text). The other side sends the same byte back when it is that server
+// and has let the stream in.
 const (
 	wireRaft     = 'R'
 	wireQuestion = 'Q'
@@ -41,9 +41,10 @@ const (
 
 // Limits of the members' port.
 const (
-	wireMaxBytes   = 1 << 20         // of a question and of an answer
-	wireMaxPending = 64              // connections that have not said yet what they are for
-	wireTimeout    = 5 * time.Second // for the first words of a connection, a question, an answer
+	wireMaxBytes   = 1 << 20 // of a question and of an answer
+	wireMaxPending = 64      // connections that have not said yet what they are for
+	// for the first bytes of a connection, a question, an answer
+	wireTimeout = 5 * time.Second
 )
 
 // wireOptions are the options of openWire.
@@ -54,13 +55,13 @@ type wireOptions struct {
 	timeout time.Duration // tests
 }
 
-// wire is the one port of a member: the raft library's streams and the members'
-// own questions come in over it, told apart by their first byte.
+// wire is the one port of a member: the raft library's streams and the members' own questions
+// arrive at it, told apart by their first byte.
 //
-// One goroutine accepts and does nothing else; what a connection says first is
-// read by a goroutine of its own, within a time and, together, a number. Who is
-// slow loses the connection to who comes later, so neither a silent nor a hostile
-// peer keeps the others out. Close ends every connection, raft's too.
+// One goroutine accepts and does nothing else. A goroutine for each connection reads its first
+// bytes, within a time limit. The number of such connections is limited too: a slow connection is
+// closed for a later one, so neither a silent nor a hostile peer keeps the others out. Close ends
+// every connection, raft's too.
 type wire struct {
 	address  string // as configured, with the port that is really used
 	o        wireOptions
@@ -69,12 +70,14 @@ type wire struct {
 	stop     context.Context
 	cancel   context.CancelFunc
 
-	self atomic.Pointer[raft.ServerID] // whom raft streams have to be meant for; nil = nobody yet
+	// the server that raft streams must be meant for; nil = none yet
+	self atomic.Pointer[raft.ServerID]
 
-	mu      sync.Mutex
-	closed  bool
-	conns   map[*wireConn]struct{} // every open connection
-	pending []*wireConn            // those that have not said what they are for, oldest first
+	mu     sync.Mutex
+	closed bool
+	conns  map[*wireConn]struct{} // every open connection
+	// those that have not said what they are for, oldest first
+	pending []*wireConn
 	serving sync.WaitGroup
 }
 
@@ -95,7 +98,7 @@ func openWire(addr string, o wireOptions) (*wire, error) {
 	return w, nil
 }
 
-// newWire is a wire that nobody can reach: it can ask.
+// newWire is a wire that accepts no connection: it can only ask.
 func newWire(o wireOptions) *wire {
 	if o.timeout == 0 {
 		o.timeout = wireTimeout
@@ -105,7 +108,8 @@ func newWire(o wireOptions) *wire {
 	return w
 }
 
-// wireAddress is the configured host with the port that the system gave, if it was asked for one.
+// wireAddress is the configured host with the port that the system gave, if the configuration left
+// it to the system.
 func wireAddress(configured string, actual net.Addr) string {
 	host, _, err := net.SplitHostPort(configured)
 	_, port, err2 := net.SplitHostPort(actual.String())
@@ -115,7 +119,7 @@ func wireAddress(configured string, actual net.Addr) string {
 	return net.JoinHostPort(host, port)
 }
 
-// wireAllows refuses to talk plainly to another machine.
+// wireAllows refuses connections without TLS to another machine.
 func wireAllows(config *tls.Config, address string) error {
 	if config == nil && !IsLoopback(address) {
 		return ErrPlain
@@ -178,8 +182,8 @@ func (w *wire) admit(raw net.Conn) {
 	w.serving.Go(func() { w.serve(c) })
 }
 
-// track remembers an open connection for Close; nil, and the connection is closed,
-// when that has come already.
+// track records an open connection for Close. When Close has come already, track closes the
+// connection and returns nil.
 func (w *wire) track(raw, conn net.Conn) *wireConn {
 	c := &wireConn{Conn: conn, raw: raw, wire: w}
 	w.mu.Lock()
@@ -192,7 +196,7 @@ func (w *wire) track(raw, conn net.Conn) *wireConn {
 	return c
 }
 
-// settled takes the connection off the pending ones.
+// settled removes the connection from the pending ones.
 func (w *wire) settled(c *wireConn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -204,8 +208,8 @@ func (w *wire) settled(c *wireConn) {
 	}
 }
 
-// serve finds out what a connection is for, and does it. A peer that does not keep
-// to the protocol is closed without a word: whatever it is, it is no member.
+// serve finds out what a connection is for, and does it. A peer that does not keep to the protocol
+// is closed without an answer: it is no member.
 func (w *wire) serve(c *wireConn) {
 	var kind [1]byte
 	err := c.SetDeadline(time.Now().Add(w.o.timeout))
@@ -222,7 +226,7 @@ func (w *wire) serve(c *wireConn) {
 	}
 }
 
-// meant reads whom a raft stream is for.
+// meant reads which server a raft stream is for, and reports whether it is this one.
 func (w *wire) meant(c *wireConn) bool {
 	var text [256]byte
 	if _, err := io.ReadFull(c, text[:1]); err != nil {
@@ -272,7 +276,7 @@ func (w *wire) answer(c *wireConn) {
 		body = body[:min(len(body), wireMaxBytes)]
 	}
 	if c.SetDeadline(time.Now().Add(w.o.timeout)) == nil {
-		_, _ = c.Write(appendFrame(reply, body)) // whoever has gone away asks again
+		_, _ = c.Write(appendFrame(reply, body)) // a peer that has gone away asks again
 	}
 }
 
@@ -314,7 +318,7 @@ func (w *wire) Accept() (net.Conn, error) {
 	}
 }
 
-// Serve lets raft streams in that are meant for self; there are none before.
+// Serve accepts raft streams that are meant for self; before that there are none.
 func (w *wire) Serve(self raft.ServerID) { w.self.Store(&self) }
 
 // Addr is the address by which the other members know this one: the configured
@@ -332,8 +336,8 @@ type wireAddr string
 func (wireAddr) Network() string  { return "tcp" }
 func (a wireAddr) String() string { return string(a) }
 
-// Close stops listening, closes every connection and waits for the answers under
-// way; what Answer waits for has to end first.
+// Close stops listening, closes every connection and waits for the answers under way. What Answer
+// waits for must end first.
 func (w *wire) Close() error {
 	w.mu.Lock()
 	if w.closed {
@@ -351,7 +355,7 @@ func (w *wire) Close() error {
 		err = w.listener.Close()
 	}
 	for c := range conns {
-		_ = c.raw.Close() // at once: there is nothing left to say
+		_ = c.raw.Close() // at once: nothing more is sent on it
 	}
 	w.serving.Wait()
 	if err != nil {
