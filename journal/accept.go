@@ -44,7 +44,8 @@ func AcceptHistory(ctx context.Context, dir string, o VerifyOptions) (r Report, 
 		err = setTailAside(o.FS, dir)
 	}
 	if err == nil {
-		err = syncStore(o.FS, o.FS.PathJoin(dir, storeName)) // the anchor may vouch for synced history only
+		// the anchor may vouch for synced history only
+		err = syncStore(o.FS, o.FS.PathJoin(dir, storeName))
 	}
 	if err != nil {
 		return r, err
@@ -61,7 +62,8 @@ func AcceptHistory(ctx context.Context, dir string, o VerifyOptions) (r Report, 
 // does not continue the store's history, or that cannot be read.
 func acceptable(ctx context.Context, dir string, o *VerifyOptions,
 	r *Report) (head point, refused bool, err error) {
-	s := &storeView{latch: newLatch(func(error) {})} // nothing is written: a failure is this call's error
+	// nothing is written: a failure is this call's error
+	s := &storeView{latch: newLatch(func(error) {})}
 	if err := s.openStore(o.FS, dir); err != nil {
 		return head, false, err
 	}

@@ -85,7 +85,8 @@ func bootID() string {
 }
 
 // createAnchor makes the file with four slots at p, synced, and its directory synced.
-func createAnchor(fs vfs.FS, dir string, seed [chainBytes]byte, boot string, mode uint32, p point) (*anchor, error) {
+func createAnchor(fs vfs.FS, dir string, seed [chainBytes]byte, boot string, mode uint32,
+	p point) (*anchor, error) {
 	name := fs.PathJoin(dir, anchorName)
 	temp := name + ".new"
 	f, err := fs.Create(temp, writeCategory)
@@ -121,7 +122,8 @@ func createAnchor(fs vfs.FS, dir string, seed [chainBytes]byte, boot string, mod
 }
 
 // openAnchor opens the existing file for writing.
-func openAnchor(fs vfs.FS, dir string, seed [chainBytes]byte, boot string, mode uint32, p point) (*anchor, error) {
+func openAnchor(fs vfs.FS, dir string, seed [chainBytes]byte, boot string, mode uint32,
+	p point) (*anchor, error) {
 	name := fs.PathJoin(dir, anchorName)
 	f, err := fs.OpenReadWrite(name, writeCategory)
 	if err != nil {
@@ -257,7 +259,8 @@ func readAnchor(fs vfs.FS, dir, boot string) (reading, error) {
 	}
 	if cold == 0 {
 		// One cold slot is always whole, whatever moment the power went.
-		return reading{}, fmt.Errorf("journal: read file=%s: no readable slot: %w", name, ErrAnchorDamaged)
+		return reading{}, fmt.Errorf("journal: read file=%s: no readable slot: %w", name,
+			ErrAnchorDamaged)
 	}
 	return best, nil
 }

@@ -176,7 +176,8 @@ func newPacker(codec Codec) (*packer, error) {
 	p := &packer{codec: codec}
 	if codec == CodecZstd {
 		var err error
-		p.zenc, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest))
+		p.zenc, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1),
+			zstd.WithEncoderLevel(zstd.SpeedFastest))
 		if err != nil {
 			return nil, fmt.Errorf("journal: zstd: %w", err)
 		}
@@ -277,7 +278,8 @@ func (u *unpacker) unpack(dst []byte, e *envelope, payload []byte) error {
 	case CodecZstd:
 		if u.zdec == nil {
 			var err error
-			u.zdec, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxBlockRaw))
+			u.zdec, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1),
+				zstd.WithDecoderMaxMemory(maxBlockRaw))
 			if err != nil {
 				return fmt.Errorf("zstd: %v: %w", err, errUnpack)
 			}

@@ -139,7 +139,8 @@ func TestWellFormedNonsenseIsRefused(t *testing.T) {
 }
 
 func TestFullBlockFits(t *testing.T) {
-	if got, want := len((&flow{}).block(&Block{}, MaxBlockCommands).records), MaxBlockCommands*matcher.CommandBytes; got != want {
+	if got, want := len((&flow{}).block(&Block{}, MaxBlockCommands).records),
+		MaxBlockCommands*matcher.CommandBytes; got != want {
 		t.Fatalf("%d bytes, want %d", got, want)
 	}
 }
@@ -164,7 +165,8 @@ func FuzzBlockDecode(f *testing.F) {
 		p, err := newPacker(codec)
 		must(f, err)
 		b := (&flow{seed: 8, idsEvery: 2}).block(&Block{}, 9)
-		for kind, raw := range map[byte][]byte{keyCommands: b.records, keyFills: b.records, keyIDs: b.ids} {
+		for kind, raw := range map[byte][]byte{keyCommands: b.records, keyFills: b.records,
+			keyIDs: b.ids} {
 			e := envelope{kind: kind, count: 9, first: 1, ids: b.idCount}
 			if kind == keyIDs {
 				e.count = b.idCount
@@ -178,7 +180,8 @@ func FuzzBlockDecode(f *testing.F) {
 		if len(value) >= envelopeBytes {
 			value = slices.Clone(value)
 			crc := crc32.Update(0, castagnoli, value[:crcOffset])
-			binary.LittleEndian.PutUint32(value[crcOffset:], crc32.Update(crc, castagnoli, value[envelopeBytes:]))
+			binary.LittleEndian.PutUint32(value[crcOffset:],
+				crc32.Update(crc, castagnoli, value[envelopeBytes:]))
 		}
 		e, payload, err := parseEnvelope(value, kind)
 		if err == nil && e.raw <= 1<<20 {

@@ -37,7 +37,8 @@ func plain(err error) error {
 	}
 	text := strings.ReplaceAll(err.Error(), carrier, "")
 	text = strings.Join(strings.Fields(text), " ")
-	if info := pebble.ExtractDataCorruptionInfo(err); info != nil && !strings.Contains(text, info.Path) {
+	if info := pebble.ExtractDataCorruptionInfo(err); info != nil &&
+		!strings.Contains(text, info.Path) {
 		text = "file=" + info.Path + ": " + text
 	}
 	return &storeError{text, err}

@@ -56,7 +56,8 @@ func CompareKeyPerRecord(ctx context.Context, dir string, d time.Duration) (Meas
 }
 
 // CompareBlockAsValue does the same with one key per n records, stored as they are.
-func CompareBlockAsValue(ctx context.Context, dir string, d time.Duration, n int) (Measured, error) {
+func CompareBlockAsValue(ctx context.Context, dir string, d time.Duration, n int) (Measured,
+	error) {
 	r := rand.New(rand.NewPCG(1, 2))
 	value := make([]byte, n*recordBytes)
 	for i := range n {
@@ -84,10 +85,12 @@ func CompareBlockPacked(ctx context.Context, dir string, d time.Duration, n int)
 		return Measured{}, err
 	}
 	seq := uint64(0)
-	return comparePebble(ctx, fmt.Sprintf("pebble transposed + s2 block of %d, pipelined", n), dir, d, n,
+	return comparePebble(ctx, fmt.Sprintf("pebble transposed + s2 block of %d, pipelined", n), dir, d,
+		n,
 		func(b *pebble.Batch) error {
 			binary.LittleEndian.PutUint64(raw, seq)
-			e := envelope{kind: keyFills, count: uint32(n), first: seq + 1} // of fills: transposed, not grouped
+			// of fills: transposed, not grouped
+			e := envelope{kind: keyFills, count: uint32(n), first: seq + 1}
 			p.pack(&e, raw)
 			err := b.Set(binary.BigEndian.AppendUint64(nil, seq), p.seal(&e), nil)
 			seq += uint64(n)
@@ -111,12 +114,14 @@ func plainRecord(b []byte, seq uint64, r *rand.Rand) {
 }
 
 // comparePebble fills and applies batches for d and waits for all of them.
-func comparePebble(ctx context.Context, name, dir string, d time.Duration, perBatch int, fill func(*pebble.Batch) error) (m Measured, err error) {
+func comparePebble(ctx context.Context, name, dir string, d time.Duration, perBatch int,
+	fill func(*pebble.Batch) error) (m Measured, err error) {
 	m.Name = name
 	failed := newLatch(func(error) {})
 	db, err := openStore(dir, &pebble.Options{
-		FS: watch(vfs.Default, failed), Logger: storeLog{quiet{}, failed}, MemTableSize: 64 << 20, MemTableStopWritesThreshold: 4,
-		L0CompactionThreshold: 4, L0StopWritesThreshold: 1000, BytesPerSync: 1 << 20,
+		FS: watch(vfs.Default, failed), Logger: storeLog{quiet{}, failed}, MemTableSize: 64 << 20,
+		MemTableStopWritesThreshold: 4,
+		L0CompactionThreshold:       4, L0StopWritesThreshold: 1000, BytesPerSync: 1 << 20,
 	}, failed)
 	if err != nil {
 		return m, err
@@ -163,7 +168,8 @@ func comparePebble(ctx context.Context, name, dir string, d time.Duration, perBa
 
 // CompareRawWrites writes size bytes and syncs, over and over, into a file in
 // dir that was written in full before: the floor of a commit.
-func CompareRawWrites(ctx context.Context, dir string, d time.Duration, size int) (m Measured, err error) {
+func CompareRawWrites(ctx context.Context, dir string, d time.Duration, size int) (m Measured,
+	err error) {
 	const fileBytes = 64 << 20
 	m.Name = fmt.Sprintf("raw preallocated write of %d bytes + fdatasync", size)
 	f, err := os.Create(filepath.Join(dir, "raw"))

@@ -128,8 +128,10 @@ func (d damaged) outcome(fs vfs.FS) (err error) {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, ErrCorrupt), errors.Is(err, ErrPoisoned), strings.Contains(err.Error(), "pebble"):
-		return fmt.Errorf("%w: %w", errRefused, err) // the store found the damage while compacting, or we did
+	case errors.Is(err, ErrCorrupt), errors.Is(err, ErrPoisoned),
+		strings.Contains(err.Error(), "pebble"):
+		// the store found the damage while compacting, or we did
+		return fmt.Errorf("%w: %w", errRefused, err)
 	}
 	return fmt.Errorf("history is wrong: %w", err)
 }
@@ -137,7 +139,8 @@ func (d damaged) outcome(fs vfs.FS) (err error) {
 var errRefused = errors.New("refused")
 
 // survive damages one file and counts the outcome.
-func (d damaged) survive(t *testing.T, file string, content []byte, what string, count map[string]int) {
+func (d damaged) survive(t *testing.T, file string, content []byte, what string,
+	count map[string]int) {
 	t.Helper()
 	err := d.outcome(d.restore(t, file, content))
 	switch {
@@ -177,7 +180,8 @@ func TestFlippedBitsAreSurvivedOrRefused(t *testing.T) {
 			b := slices.Clone(d.image[file])
 			at, bit := r.IntN(len(b)), r.IntN(8)
 			b[at] ^= 1 << bit
-			d.survive(t, file, b, fmt.Sprintf("%s: bit %d of byte %d of %s flipped", name, bit, at, file), count)
+			d.survive(t, file, b, fmt.Sprintf("%s: bit %d of byte %d of %s flipped", name, bit, at, file),
+				count)
 		}
 		t.Logf("%s: %v", name, count)
 	}

@@ -17,8 +17,10 @@ func realGenesis() *matcher.Genesis {
 	g := &matcher.Genesis{
 		Format: matcher.GenesisFormat, TickPx: 1000,
 		Limits: matcher.Limits{
-			MaxOrderQty: 1 << 20, MaxOrderNotional: 1 << 60, MaxPositionQty: 1 << 40, MaxConcentrationNotional: 1 << 60,
-			CreditLimit: 1 << 60, PriceMaxAgeMillis: 1 << 40, IdempotencyCapacity: 1 << 10, MaxAccounts: 64,
+			MaxOrderQty: 1 << 20, MaxOrderNotional: 1 << 60, MaxPositionQty: 1 << 40,
+			MaxConcentrationNotional: 1 << 60,
+			CreditLimit:              1 << 60, PriceMaxAgeMillis: 1 << 40, IdempotencyCapacity: 1 << 10,
+			MaxAccounts:   64,
 			MaxSecurities: 64, MaxContracts: 64, MaxOpenOrders: 1 << 12, RetainedOrders: 1 << 10,
 		},
 	}
@@ -70,7 +72,8 @@ func realRun(t *testing.T, dir string, g *matcher.Genesis, n uint64) (*Journal, 
 	r.rec.Stop()
 	must(t, <-r.done)
 	if seq, trades := j.Head(); seq != n || trades != engine.TradeSeq() || trades == 0 {
-		t.Fatalf("head %d, %d trades; the engine is at %d, %d", seq, trades, engine.AppliedSeq(), engine.TradeSeq())
+		t.Fatalf("head %d, %d trades; the engine is at %d, %d", seq, trades, engine.AppliedSeq(),
+			engine.TradeSeq())
 	}
 	return j, engine
 }
@@ -125,7 +128,8 @@ func TestRealEngineIsWhatTheJournalGivesBack(t *testing.T) {
 	})
 	must(t, err)
 	must(t, j.Close())
-	report, err := Verify(context.Background(), dir, VerifyOptions{Engine: func([]byte) (Engine, error) { return matcher.New(g) }})
+	report, err := Verify(context.Background(), dir,
+		VerifyOptions{Engine: func([]byte) (Engine, error) { return matcher.New(g) }})
 	must(t, err)
 	if !report.Replayed || report.Fills != engine.TradeSeq() {
 		t.Errorf("report %+v", report)
@@ -162,6 +166,9 @@ func TestRealEngineIsWhatATransferGivesBack(t *testing.T) {
 		must(t, got.Engine.Close())
 	}
 	must(t, errors.Join(c.Close(), j.Close(), engine.Close()))
-	_, err = Verify(t.Context(), dir+"/copy", VerifyOptions{Engine: func([]byte) (Engine, error) { return matcher.New(g) }})
+	_, err = Verify(t.Context(), dir+"/copy", VerifyOptions{Engine: func([]byte) (Engine,
+		error) {
+		return matcher.New(g)
+	}})
 	must(t, err)
 }

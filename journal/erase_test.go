@@ -16,7 +16,8 @@ import (
 // erasable makes a file of n bytes and returns its path and what is in it.
 func erasable(t *testing.T, n int) (string, []byte) {
 	t.Helper()
-	path, content := filepath.Join(t.TempDir(), "000001.sst"), bytes.Repeat([]byte("0123456789abcdef"), n/16)
+	path, content := filepath.Join(t.TempDir(), "000001.sst"), bytes.Repeat([]byte("0123456789abcdef"),
+		n/16)
 	if err := os.WriteFile(path, content, 0o644); err != nil {
 		t.Fatal(err)
 	}

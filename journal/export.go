@@ -12,11 +12,14 @@ import (
 
 // typeNames are the names of template 1 types in exports.
 var typeNames = [...]string{
-	matcher.OrderNew: "ORDER_NEW", matcher.OrderCancel: "ORDER_CANCEL", matcher.ForceFill: "FORCE_FILL",
+	matcher.OrderNew: "ORDER_NEW", matcher.OrderCancel: "ORDER_CANCEL",
+	matcher.ForceFill: "FORCE_FILL",
 	matcher.PriceTick: "PRICE_TICK", matcher.TradeNew: "TRADE_NEW", matcher.SnapshotMark: "SNAPSHOT",
-	matcher.AccountControl: "ACCOUNT_CONTROL", matcher.SecurityControl: "SECURITY_CONTROL", matcher.CapacityControl: "CAPACITY_CONTROL",
-	matcher.PolicyControl: "POLICY_CONTROL", matcher.RestrictionControl: "RESTRICTION_CONTROL",
-	matcher.OrderReplace: "ORDER_REPLACE", matcher.SwapBook: "SWAP_BOOK", matcher.SwaptionBook: "SWAPTION_BOOK",
+	matcher.AccountControl: "ACCOUNT_CONTROL", matcher.SecurityControl: "SECURITY_CONTROL",
+	matcher.CapacityControl: "CAPACITY_CONTROL",
+	matcher.PolicyControl:   "POLICY_CONTROL", matcher.RestrictionControl: "RESTRICTION_CONTROL",
+	matcher.OrderReplace: "ORDER_REPLACE", matcher.SwapBook: "SWAP_BOOK",
+	matcher.SwaptionBook: "SWAPTION_BOOK",
 }
 
 // exportCommand appends one command as a JSON object and a newline. The fields are those of the
@@ -38,7 +41,8 @@ func exportCommand(b []byte, c *matcher.Command, id []byte) []byte {
 	switch c.TemplateID {
 	case matcher.TemplateSymbolRegister:
 		raw := c.Bytes()[16 : 16+matcher.MaxTicker]
-		b = appendString(append(b, `,"type":"SYMBOL_REGISTER","ticker":`...), bytes.TrimRight(raw, "\x00"))
+		b = appendString(append(b, `,"type":"SYMBOL_REGISTER","ticker":`...),
+			bytes.TrimRight(raw, "\x00"))
 	case matcher.TemplateRiskExtract:
 		b = appendInt(append(b, `,"type":"RISK_EXTRACT"`...), "sessionDateEpochDay", c.EventTimeMillis)
 		b = appendInt(b, "priceVersion", int64(uint32(c.LimitPx)))
@@ -99,7 +103,10 @@ func appendTerms(b []byte, t *matcher.ContractTerms) []byte {
 }
 
 // dayText is an epoch day as yyyy-MM-dd.
-func dayText(day uint16) string { return time.Unix(int64(day)*86_400, 0).UTC().Format(time.DateOnly) }
+func dayText(day uint16) string {
+	return time.Unix(int64(day)*86_400,
+		0).UTC().Format(time.DateOnly)
+}
 
 // appendText appends a member with a value that needs no escaping.
 func appendText(b []byte, name, value string) []byte {

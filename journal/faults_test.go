@@ -46,11 +46,13 @@ const withTail = "os with a tail"
 func (s *scenario) options() Options {
 	if s.mode == withTail {
 		return Options{
-			FS: s.fs, Durability: DurabilityOS, Tail: true, Fatal: s.fatals.fatal, boot: "boot-1", FlushInterval: time.Millisecond,
-			tailShape: smallTail, mapTail: s.tail.open,
+			FS: s.fs, Durability: DurabilityOS, Tail: true, Fatal: s.fatals.fatal, boot: "boot-1",
+			FlushInterval: time.Millisecond,
+			tailShape:     smallTail, mapTail: s.tail.open,
 		}
 	}
-	return Options{FS: s.fs, Durability: s.mode, Fatal: s.fatals.fatal, boot: "boot-1", FlushInterval: time.Millisecond}
+	return Options{FS: s.fs, Durability: s.mode, Fatal: s.fatals.fatal, boot: "boot-1",
+		FlushInterval: time.Millisecond}
 }
 
 // run is the script. It ends at the first error.
@@ -264,7 +266,8 @@ func everyIndex(t *testing.T, mode string, cause error, sticky bool) {
 			t.Fatalf("operation %d: the Fatal hook was called %d times", i, s.fatals.count())
 		}
 		for _, unsynced := range []int{100, 0, 50} {
-			clone := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: unsynced, RNG: rand.New(rand.NewPCG(uint64(i), 7))})
+			clone := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: unsynced,
+				RNG: rand.New(rand.NewPCG(uint64(i), 7))})
 			atLeast, boot, r := acked, "boot-1", rand.New(rand.NewPCG(uint64(i), 8))
 			if unsynced < 100 {
 				boot = "boot-2"
@@ -273,9 +276,11 @@ func everyIndex(t *testing.T, mode string, cause error, sticky bool) {
 				}
 			}
 			s.tail.into(t, clone, func() bool { return r.IntN(100) < unsynced })
-			head, cloneErr := recovered(clone, boot, flow{seed: s.flow.seed, idsEvery: 4}, atLeast, s.submitted.Load())
+			head, cloneErr := recovered(clone, boot, flow{seed: s.flow.seed, idsEvery: 4}, atLeast,
+				s.submitted.Load())
 			if cloneErr != nil {
-				t.Fatalf("operation %d, %d%% of unsynced data kept, error was %v: %v", i, unsynced, err, cloneErr)
+				t.Fatalf("operation %d, %d%% of unsynced data kept, error was %v: %v", i, unsynced, err,
+					cloneErr)
 			}
 			// What is acked after the failure was already there when it happened.
 			if late := s.acked.Load(); unsynced == 100 && late > head {

@@ -39,7 +39,8 @@ func newFrames(r io.Reader) *frames {
 
 // bad is an error of the stream's content.
 func (f *frames) bad(format string, args ...any) error {
-	return fmt.Errorf("journal: receive offset=%d: %w: %w", f.at, ErrTransfer, fmt.Errorf(format, args...))
+	return fmt.Errorf("journal: receive offset=%d: %w: %w", f.at, ErrTransfer,
+		fmt.Errorf(format, args...))
 }
 
 // broken is an error of reading; a stream that ends is not whole.

@@ -69,7 +69,8 @@ func (f *flow) fills(c *matcher.Command, tradeSeq *uint64) []matcher.Fill {
 		pair = append(pair, matcher.Fill{
 			TradeSeq: *tradeSeq, InputSeq: c.InputSeq, TimeMillis: c.EventTimeMillis, Px: c.LimitPx,
 			OrderRef: uint32(c.InputSeq) - uint32(side*17), AccountID: c.AccountID, SecurityID: c.SecurityID,
-			Qty: c.Qty, CounterRef: uint32(c.InputSeq) - uint32((1-side)*17), Side: c.Side ^ matcher.Side(side),
+			Qty: c.Qty, CounterRef: uint32(c.InputSeq) - uint32((1-side)*17),
+			Side: c.Side ^ matcher.Side(side),
 		})
 	}
 	return pair
@@ -288,15 +289,18 @@ func (e *toy) apply(c *matcher.Command, out *matcher.Outlet) {
 	fills := e.flow.fills(c, &e.tradeSeq)
 	ev := e.slot(out)
 	*ev = matcher.Event{
-		Kind: matcher.EventAccepted, Flags: matcher.EventFirst, InputSeq: c.InputSeq, TimeMillis: c.EventTimeMillis,
-		Ref: correlation, OrderRef: uint32(c.InputSeq),
+		Kind: matcher.EventAccepted, Flags: matcher.EventFirst, InputSeq: c.InputSeq,
+		TimeMillis: c.EventTimeMillis,
+		Ref:        correlation, OrderRef: uint32(c.InputSeq),
 	}
 	*ev.Cmd() = *c
 	for _, f := range fills {
 		ev = e.slot(out)
 		*ev = matcher.Event{
-			Kind: matcher.EventFilled, Side: f.Side, InputSeq: f.InputSeq, TimeMillis: f.TimeMillis, Px: f.Px,
-			TradeSeq: f.TradeSeq, OrderRef: f.OrderRef, AccountID: f.AccountID, SecurityID: f.SecurityID, Qty: f.Qty,
+			Kind: matcher.EventFilled, Side: f.Side, InputSeq: f.InputSeq, TimeMillis: f.TimeMillis,
+			Px:       f.Px,
+			TradeSeq: f.TradeSeq, OrderRef: f.OrderRef, AccountID: f.AccountID, SecurityID: f.SecurityID,
+			Qty: f.Qty,
 		}
 		ev.Detail().CounterRef = f.CounterRef
 	}
@@ -373,7 +377,8 @@ func allocatedHere(t *testing.T, f func()) map[string]int64 {
 			t.Fatalf("a profile of %d records", n)
 		}
 		for _, r := range records[:n] {
-			if where := allocatedBy(r.Stack()); where != "" && !strings.Contains(where, ".allocated") { // the count itself
+			// the count itself
+			if where := allocatedBy(r.Stack()); where != "" && !strings.Contains(where, ".allocated") {
 				made[where] += sign * r.AllocObjects
 			}
 		}

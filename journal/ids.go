@@ -65,7 +65,8 @@ func (c ClientIDs) check(last uint64, count uint32) error {
 			return fmt.Errorf("client id %d: %d bytes of %d: %w", n, size, len(raw)-w-1, errSizes)
 		}
 		if (delta == 0 && n > 0) || delta > last-at {
-			return fmt.Errorf("client id %d: delta %d after %d, commit ends at %d: %w", n, delta, at, last, errSizes)
+			return fmt.Errorf("client id %d: delta %d after %d, commit ends at %d: %w", n, delta, at, last,
+				errSizes)
 		}
 		at += delta
 		raw = raw[w+1+size:]

@@ -124,7 +124,8 @@ func examine(db *pebble.DB, dir string, fs vfs.FS, boot string, anchored bool) (
 	}
 	f.created, f.seed = true, sha256.Sum256(f.genesis)
 	if f.seed != a.seed {
-		return f, fmt.Errorf("journal: key=g: genesis hash %x, anchor has %x: %w", f.seed, a.seed, ErrDiverged)
+		return f, fmt.Errorf("journal: key=g: genesis hash %x, anchor has %x: %w", f.seed, a.seed,
+			ErrDiverged)
 	}
 	f.head, err = checkTail(db, f.seed, a, fs.PathJoin(dir, anchorName))
 	return f, err
@@ -181,7 +182,8 @@ func checkTail(db *pebble.DB, seed [chainBytes]byte, a reading, anchorFile strin
 	}
 	met := a.inputSeq == 0
 	if met && (a.chain != seed || a.tradeSeq != 0) {
-		return point{}, fmt.Errorf("journal: file=%s offset=%d inputSeq=0: %w", anchorFile, a.offset, ErrDiverged)
+		return point{}, fmt.Errorf("journal: file=%s offset=%d inputSeq=0: %w", anchorFile, a.offset,
+			ErrDiverged)
 	}
 	if start > 0 {
 		if err := w.startAt(start); err != nil {

@@ -55,14 +55,16 @@ type Journal struct {
 	anchor  *anchor
 	mu      sync.Mutex // guards genesis, seed, anchor, safe, kept, moved
 
-	safe    point         // the durable head; writer: the committer
-	kept    point         // the part of safe that is on stable storage; writer: the goroutine that holds syncing
+	safe point // the durable head; writer: the committer
+	// the part of safe that is on stable storage; writer: the goroutine that holds syncing
+	kept    point
 	moved   chan struct{} // closed when safe moves; nil while no goroutine waits
 	syncing sync.Mutex    // held across a sync of the log
 	stable  ring.Sequence // "os" mode; writer: the goroutine that holds syncing
 	bound   bound         // limits, with a tail, how far answers may be ahead of stable
 	ticks   int           // of boundTick, used by it alone
-	reading sync.RWMutex  // a Transfer that reads the store holds it shared; Close takes it and keeps it
+	// a Transfer that reads the store holds it shared; Close takes it and keeps it
+	reading sync.RWMutex
 
 	given     point // what has been taken from the appender, without its chain. Appender only
 	tail      *tail // nil: answers wait for the store; set before Open or Create has returned
@@ -140,7 +142,10 @@ func (j *Journal) Create(genesis []byte) error {
 	if j.genesis != nil {
 		return fmt.Errorf("journal: create dir=%s: %w", j.dir, ErrExists)
 	}
-	err := j.latch.orPoison(func() error { return j.db.Set([]byte{keyGenesis}, putGenesis(genesis), pebble.Sync) })
+	err := j.latch.orPoison(func() error {
+		return j.db.Set([]byte{keyGenesis}, putGenesis(genesis),
+			pebble.Sync)
+	})
 	if err == nil {
 		err = j.latch.Err()
 	}
@@ -153,7 +158,8 @@ func (j *Journal) Create(genesis []byte) error {
 	j.seed = sha256.Sum256(genesis)
 	j.tip = point{chain: j.seed}
 	j.given, j.safe = j.tip, j.tip
-	if j.anchor, err = createAnchor(j.o.FS, j.dir, j.seed, j.o.boot, j.slotPromise(), j.tip); err != nil {
+	if j.anchor, err = createAnchor(j.o.FS, j.dir, j.seed, j.o.boot, j.slotPromise(),
+		j.tip); err != nil {
 		return j.latch.Poison(err)
 	}
 	if j.o.Tail {
@@ -202,8 +208,8 @@ func (j *Journal) Applied() uint64 { return uint64(j.applied.Load()) }
 // read. Any goroutine, no lock.
 func (j *Journal) Durable() uint64 { return uint64(j.durable.Load()) }
 
-// Answered is the last input sequence that answers may be released for. It is Durable, or with a tail
-// the tail's last sequence, which the store will have soon. Any goroutine, no lock.
+// Answered is the last input sequence that answers may be released for. It is Durable, or with a
+// tail the tail's last sequence, which the store will have soon. Any goroutine, no lock.
 func (j *Journal) Answered() uint64 { return uint64(j.answered.Load()) }
 
 // Err is the error that poisoned the journal, or nil.
@@ -232,7 +238,8 @@ func (j *Journal) start() {
 	j.pace = time.NewTimer(tailPace) // not read before its first use
 	j.hashing, j.hashed = make(chan hashJob), make(chan struct{})
 	j.workers.Go(func() {
-		pprof.Do(context.Background(), pprof.Labels("stage", "committer"), func(context.Context) { j.commitLoop() })
+		pprof.Do(context.Background(), pprof.Labels("stage", "committer"),
+			func(context.Context) { j.commitLoop() })
 	})
 	j.workers.Go(j.hashLoop)
 	interval := anchorInterval
@@ -292,7 +299,8 @@ func (j *Journal) checkSpace() {
 	avail, err := diskUsage(j.o.FS, j.dir)
 	full := err == nil && avail < j.o.ReserveBytes
 	if full != j.full.Swap(full) {
-		j.o.Logger.Infof("journal: free space %d bytes, reserve %d, storage full: %v", avail, j.o.ReserveBytes, full)
+		j.o.Logger.Infof("journal: free space %d bytes, reserve %d, storage full: %v", avail,
+			j.o.ReserveBytes, full)
 	}
 }
 

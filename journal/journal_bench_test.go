@@ -106,7 +106,8 @@ func BenchmarkJournal(b *testing.B) {
 				b.ReportMetric(float64(m.CommitBytes)/float64(m.Durable), "B/command")
 				b.ReportMetric(float64(m.MaxCommit.Microseconds()), "max-commit-us")
 				start := time.Now()
-				must(b, j.Replay(context.Background(), 1, func([]matcher.Command, ClientIDs) error { return nil }))
+				must(b, j.Replay(context.Background(), 1,
+					func([]matcher.Command, ClientIDs) error { return nil }))
 				b.ReportMetric(float64(m.Durable)/time.Since(start).Seconds()/1e6, "Mreplay/s")
 				must(b, j.Close())
 			})

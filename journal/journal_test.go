@@ -55,7 +55,10 @@ func TestAppendRefusesWhatDoesNotContinue(t *testing.T) {
 		{"hole inside", func(b *Block) { b.records[64+8]++ }},
 		{"trade gap", func(b *Block) { b.Fill(&matcher.Fill{TradeSeq: 1 << 20}) }},
 		{"client id of another commit", func(b *Block) { b.ClientID(1000, []byte("x")) }},
-		{"too many", func(b *Block) { (&flow{inputSeq: 10, tradeSeq: f.tradeSeq}).block(b, MaxBlockCommands+1) }},
+		{"too many", func(b *Block) {
+			(&flow{inputSeq: 10, tradeSeq: f.tradeSeq}).block(b,
+				MaxBlockCommands+1)
+		}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -121,21 +124,22 @@ func TestReplayStartsAndEndsAnywhere(t *testing.T) {
 	for from := uint64(0); from <= head+2; from += 1 + from/40 {
 		for _, to := range []uint64{0, from, from + 1, from + 9, head, head + 5} {
 			next := max(from, 1)
-			err := j.ReplayTo(context.Background(), from, to, func(cmds []matcher.Command, ids ClientIDs) error {
-				for i := range cmds {
-					if cmds[i] != f.command(next) {
-						return fmt.Errorf("command %d: got %+v", next, cmds[i])
+			err := j.ReplayTo(context.Background(), from, to,
+				func(cmds []matcher.Command, ids ClientIDs) error {
+					for i := range cmds {
+						if cmds[i] != f.command(next) {
+							return fmt.Errorf("command %d: got %+v", next, cmds[i])
+						}
+						if id := ids.Of(next); string(id) != string(f.clientID(next)) {
+							return fmt.Errorf("client id of %d: %q", next, id)
+						}
+						next++
 					}
-					if id := ids.Of(next); string(id) != string(f.clientID(next)) {
-						return fmt.Errorf("client id of %d: %q", next, id)
+					if at, _, ok := ids.Next(); ok {
+						return fmt.Errorf("client id of %d is left over", at)
 					}
-					next++
-				}
-				if at, _, ok := ids.Next(); ok {
-					return fmt.Errorf("client id of %d is left over", at)
-				}
-				return nil
-			})
+					return nil
+				})
 			must(t, err)
 			end := to
 			if to == 0 || to > head {
@@ -166,10 +170,13 @@ func TestReplayStopsWhenTold(t *testing.T) {
 	f := &flow{seed: 3}
 	appendAll(t, j, f, 10, 10, 10, 10, 10, 10, 10, 10, 10)
 	ctx, cancel := context.WithCancel(context.Background())
-	mustFail(t, j.Replay(ctx, 1, func([]matcher.Command, ClientIDs) error { cancel(); return nil }), context.Canceled)
-	mustFail(t, j.Replay(ctx, 1, func([]matcher.Command, ClientIDs) error { return nil }), context.Canceled)
+	mustFail(t, j.Replay(ctx, 1, func([]matcher.Command, ClientIDs) error { cancel(); return nil }),
+		context.Canceled)
+	mustFail(t, j.Replay(ctx, 1, func([]matcher.Command, ClientIDs) error { return nil }),
+		context.Canceled)
 	own := errors.New("enough")
-	mustFail(t, j.Replay(context.Background(), 1, func([]matcher.Command, ClientIDs) error { return own }), own)
+	mustFail(t, j.Replay(context.Background(), 1,
+		func([]matcher.Command, ClientIDs) error { return own }), own)
 	mustFail(t, j.Fills(1, func([]matcher.Fill) error { return own }), own)
 	must(t, j.Close())
 }

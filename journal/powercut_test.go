@@ -66,7 +66,8 @@ func cutPower(t *testing.T, mode string, r *rand.Rand) (cuts, lost int) {
 			return nil
 		}
 		c := cut{op: i, percent: percent, acked: fix(s.acked.Load()), synced: fix(s.synced.Load())}
-		c.fs = mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(seed, uint64(i)))})
+		c.fs = mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent,
+			RNG: rand.New(rand.NewPCG(seed, uint64(i)))})
 		c.submitted = fix(s.submitted.Load())
 		mu.Lock()
 		all = append(all, c)
@@ -82,7 +83,8 @@ func cutPower(t *testing.T, mode string, r *rand.Rand) (cuts, lost int) {
 		if mode == DurabilityOS {
 			atLeast = c.synced()
 		}
-		if _, err := recovered(c.fs, "boot-2", flow{seed: seed, idsEvery: 4}, atLeast, c.submitted()); err != nil {
+		if _, err := recovered(c.fs, "boot-2", flow{seed: seed, idsEvery: 4}, atLeast,
+			c.submitted()); err != nil {
 			t.Fatalf("seed %d, operation %d, %d%% of unsynced data kept: %v", seed, c.op, c.percent, err)
 		}
 		a, err := readAnchor(c.fs, "j", "boot-2")
@@ -120,7 +122,8 @@ func TestPowerCutInOSModeLeavesAPrefix(t *testing.T) {
 	mem := vfs.NewCrashableMem()
 	f := &flow{seed: 3, idsEvery: 4}
 	var heads []uint64
-	o := Options{FS: mem, Durability: DurabilityOS, FlushInterval: time.Hour, boot: "boot-1", Fatal: func(err error) { t.Error(err) }}
+	o := Options{FS: mem, Durability: DurabilityOS, FlushInterval: time.Hour, boot: "boot-1",
+		Fatal: func(err error) { t.Error(err) }}
 	j := openNew(t, "j", o)
 	blocks, clones := 150, 40
 	if testing.Short() {
@@ -136,7 +139,8 @@ func TestPowerCutInOSModeLeavesAPrefix(t *testing.T) {
 	}
 	for i := range clones {
 		percent := []int{0, 30, 60, 95}[i%4]
-		clone := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(*faultSeed, uint64(i)))})
+		clone := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent,
+			RNG: rand.New(rand.NewPCG(*faultSeed, uint64(i)))})
 		head, err := recovered(clone, "boot-2", flow{seed: 3, idsEvery: 4}, synced, f.inputSeq)
 		if err != nil {
 			t.Fatalf("clone %d, %d%% of unsynced data kept: %v", i, percent, err)

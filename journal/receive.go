@@ -120,7 +120,8 @@ func (r *receiver) lockEmpty() error {
 	names, err := r.fs.List(r.dir)
 	if err != nil {
 		err = fmt.Errorf("journal: list dir=%s: %w", r.dir, err)
-	} else if !slices.Contains(names, receivingName) && slices.ContainsFunc(names, func(n string) bool { return n != lockName }) {
+	} else if !slices.Contains(names, receivingName) &&
+		slices.ContainsFunc(names, func(n string) bool { return n != lockName }) {
 		err = fmt.Errorf("journal: receive dir=%s: %w", r.dir, ErrNotEmpty)
 	}
 	if err != nil {

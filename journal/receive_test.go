@@ -61,7 +61,8 @@ func TestEveryTruncationIsRefused(t *testing.T) {
 	for n := 0; n < len(stream); n += step {
 		mustFail(t, refused(t, fs, stream[:n]), io.ErrUnexpectedEOF)
 	}
-	_, err := Receive("copy", bytes.NewReader(stream), strict(t, fs)) // the same directory is good enough
+	// the same directory is good enough
+	_, err := Receive("copy", bytes.NewReader(stream), strict(t, fs))
 	must(t, err)
 }
 
@@ -74,7 +75,8 @@ func TestEveryFlipIsRefused(t *testing.T) {
 		at, bit := r.IntN(len(stream)), byte(1)<<r.IntN(8)
 		flipped := slices.Clone(stream)
 		flipped[at] ^= bit
-		if _, err := Receive("copy", bytes.NewReader(flipped), strict(t, fs)); !errors.Is(err, ErrTransfer) {
+		if _, err := Receive("copy", bytes.NewReader(flipped), strict(t, fs)); !errors.Is(err,
+			ErrTransfer) {
 			t.Fatalf("bit %#x of byte %d: %v", bit, at, err)
 		}
 		expectNothing(t, fs, "copy")
@@ -159,14 +161,19 @@ func TestWellSignedNonsenseIsRefused(t *testing.T) {
 		{"an unknown frame", with(last, frame{'x', nil})},
 		{"manifest of nothing", with(at[keySnapshot], frame{keySnapshot, nil})},
 		{"manifest without a path", manifest(func(s *Snapshot) { s.State.Path = "" })},
-		{"manifest with a path elsewhere", manifest(func(s *Snapshot) { s.State.Path = "../../etc/passwd" })},
-		{"manifest with another snapshot's path", manifest(func(s *Snapshot) { s.State.Path = snapshotsName + "/" + stateName(1) })},
+		{"manifest with a path elsewhere",
+			manifest(func(s *Snapshot) { s.State.Path = "../../etc/passwd" })},
+		{"manifest with another snapshot's path",
+			manifest(func(s *Snapshot) { s.State.Path = snapshotsName + "/" + stateName(1) })},
 		{"views elsewhere", manifest(func(s *Snapshot) { s.Views.Path = "snapshots/../anchor" })},
 		{"snapshot beyond the head", manifest(func(s *Snapshot) {
 			s.InputSeq = 19
 			s.State.Path, s.Views.Path = snapshotsName+"/"+stateName(19), snapshotsName+"/"+viewsName(19)
 		})},
-		{"another hash in the manifest", manifest(func(s *Snapshot) { s.State.SHA256 = strings.Repeat("0", 64) })},
+		{"another hash in the manifest", manifest(func(s *Snapshot) {
+			s.State.SHA256 = strings.Repeat("0",
+				64)
+		})},
 		{"another length in the manifest", manifest(func(s *Snapshot) { s.State.Bytes++ })},
 		{"a negative length", manifest(func(s *Snapshot) { s.State.Bytes = -1 })},
 		{"manifest too long", with(at[keySnapshot], frame{keySnapshot, make([]byte, maxManifest+1)})},
@@ -199,7 +206,8 @@ func TestReadersErrorsComeBack(t *testing.T) {
 	torn := errors.New("connection torn")
 	for _, n := range []int{0, 10, 40, len(stream) / 2, len(stream) - 5, len(stream)} {
 		fs := vfs.NewMem()
-		_, err := Receive("copy", io.MultiReader(bytes.NewReader(stream[:n]), iotest.ErrReader(torn)), strict(t, fs))
+		_, err := Receive("copy", io.MultiReader(bytes.NewReader(stream[:n]), iotest.ErrReader(torn)),
+			strict(t, fs))
 		mustFail(t, err, torn)
 		if errors.Is(err, ErrTransfer) {
 			t.Errorf("at %d the reader's error is a fault of the stream: %v", n, err)

@@ -37,7 +37,8 @@ func (f *farsighted) Observe(ev *matcher.Event, _ []byte) {
 
 func (f *farsighted) check(what string, ev *matcher.Event, number, distance int) {
 	if f.bad == nil && (number != f.seen || ev.InputSeq != uint64(number+distance+1)) {
-		f.bad = fmt.Errorf("inputSeq=%d is %s as number %d, when %d were observed", ev.InputSeq, what, number, f.seen)
+		f.bad = fmt.Errorf("inputSeq=%d is %s as number %d, when %d were observed", ev.InputSeq, what,
+			number, f.seen)
 	}
 }
 

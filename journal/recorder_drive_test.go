@@ -27,7 +27,8 @@ func behindTail(t testing.TB, f flow) (*rig, *Journal, *gate) {
 	return newRig(t, j, 4096, f, RecorderOptions{}).resting(), j, g
 }
 
-// overflow drives more commands than the small tail holds while the gate is shut, and returns how many.
+// overflow drives more commands than the small tail holds while the gate is shut, and returns how
+// many.
 func (r *rig) overflow(t testing.TB, g *gate) (n int) {
 	t.Helper()
 	g.shut()
@@ -98,12 +99,14 @@ func TestDriveAnswersFromTheTail(t *testing.T) {
 	g.shut()
 	r.quietly(3)
 	r.rec.Drive()
-	if got := r.desk.durable.Load(); got != 3 || j.Metrics().InFlight != 1 || j.Durable() != 0 || r.rec.block.Commands() != 0 {
+	if got := r.desk.durable.Load(); got != 3 || j.Metrics().InFlight != 1 || j.Durable() != 0 ||
+		r.rec.block.Commands() != 0 {
 		t.Errorf("answered %d, metrics %+v, %d commands wait", got, j.Metrics(), r.rec.block.Commands())
 	}
 	r.quietly(5)
 	r.rec.Drive()
-	if got := r.desk.durable.Load(); got != 8 || j.Metrics().InFlight != 1 || r.rec.block.Commands() != 5 {
+	if got := r.desk.durable.Load(); got != 8 || j.Metrics().InFlight != 1 ||
+		r.rec.block.Commands() != 5 {
 		t.Errorf("answered %d, metrics %+v, %d commands wait", got, j.Metrics(), r.rec.block.Commands())
 	}
 	g.release()

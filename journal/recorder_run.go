@@ -47,7 +47,8 @@ type RecorderOptions struct {
 
 // NewRecorder makes the gating reader of out. The journal must have its genesis
 // and no other appender; the ring's first event must be that of the command after the head.
-func NewRecorder(j *Journal, out *ring.Fanout[matcher.Event], answers Answers, o RecorderOptions, observers ...Observer) *Recorder {
+func NewRecorder(j *Journal, out *ring.Fanout[matcher.Event], answers Answers, o RecorderOptions,
+	observers ...Observer) *Recorder {
 	idle := ring.Adaptive
 	if o.IdleSet {
 		idle = o.Idle

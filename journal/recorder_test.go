@@ -57,14 +57,16 @@ type rig struct {
 	outlet matcher.Outlet
 }
 
-func newRig(t testing.TB, j *Journal, capacity int, f flow, o RecorderOptions, observers ...Observer) *rig {
+func newRig(t testing.TB, j *Journal, capacity int, f flow, o RecorderOptions,
+	observers ...Observer) *rig {
 	t.Helper()
 	region, err := ring.Anonymous(ring.FanoutBytes[matcher.Event](capacity))
 	must(t, err)
 	t.Cleanup(func() { must(t, region.Close()) })
 	out, err := ring.NewFanout[matcher.Event](region, capacity)
 	must(t, err)
-	r := &rig{j: j, out: out, desk: &desk{flow: f, journal: j}, toy: &toy{flow: f}, done: make(chan error, 1)}
+	r := &rig{j: j, out: out, desk: &desk{flow: f, journal: j}, toy: &toy{flow: f},
+		done: make(chan error, 1)}
 	r.toy.applied, r.toy.tradeSeq = j.Head()
 	r.rec = NewRecorder(j, out, r.desk, o, observers...)
 	r.outlet = matcher.Outlet{Slots: out.Slots(), Mask: out.Mask()}
@@ -128,7 +130,8 @@ func TestRecorderRecordsWhatTheEngineDid(t *testing.T) {
 					t.Errorf("counted %d events, want %d", got, views.events)
 				}
 				expectHistory(t, j, &f, n+1)
-				if m := j.Metrics(); m.Commits < n/64 || m.Durable != n+1 || m.InFlight != 0 || m.CommitBytes == 0 {
+				if m := j.Metrics(); m.Commits < n/64 || m.Durable != n+1 || m.InFlight != 0 ||
+					m.CommitBytes == 0 {
 					t.Errorf("metrics %+v", m)
 				}
 				must(t, j.Close())
@@ -265,7 +268,11 @@ func TestBlocksAreTheRecordersBytes(t *testing.T) {
 	r.run()
 	must(t, <-r.done)
 	var got []byte
-	must(t, j.Fills(1, func(fills []matcher.Fill) error { got = append(got, fillBytesOf(fills)...); return nil }))
+	must(t, j.Fills(1, func(fills []matcher.Fill) error {
+		got = append(got,
+			fillBytesOf(fills)...)
+		return nil
+	}))
 	want := (&flow{seed: 4}).block(&Block{}, 50)
 	if !bytes.Equal(got, want.fills) {
 		t.Errorf("fills differ")

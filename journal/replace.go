@@ -42,7 +42,8 @@ func Replace(dir, incoming string, fs vfs.FS) error {
 	}
 	r := replacement{fs: fs, dir: dir, aside: dir + replacedSuffix, incoming: incoming}
 	if r.nested() {
-		return fmt.Errorf("journal: replace dir=%s incoming=%s: one lies in the other: %w", dir, incoming, ErrReplace)
+		return fmt.Errorf("journal: replace dir=%s incoming=%s: one lies in the other: %w", dir, incoming,
+			ErrReplace)
 	}
 	return r.run()
 }
@@ -61,7 +62,8 @@ func (r *replacement) nested() bool {
 		rel, err := filepath.Rel(a, b)
 		return err != nil || rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
 	}
-	return within(r.dir, r.incoming) || within(r.incoming, r.dir) || within(r.aside, r.incoming) || within(r.incoming, r.aside)
+	return within(r.dir, r.incoming) || within(r.incoming, r.dir) || within(r.aside, r.incoming) ||
+		within(r.incoming, r.aside)
 }
 
 func (r *replacement) run() (err error) {

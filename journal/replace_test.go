@@ -54,16 +54,17 @@ func TestReplaceSurvivesEveryCrash(t *testing.T) {
 	for _, d := range replaceable {
 		for _, old := range []int{0, 40} {
 			t.Run(fmt.Sprint(d.incoming, " over ", old, " commands"), func(t *testing.T) {
-				everyCrash(t, func(fs vfs.FS) { beside(t, fs, d.dir, d.incoming, old, stream) }, func(fs vfs.FS) {
-					must(t, Replace(d.dir, d.incoming, fs))
-				}, func(left *vfs.MemFS) error {
-					for range 2 { // and once more, as every start does
-						if err := Replace(d.dir, d.incoming, left); err != nil {
-							return err
+				everyCrash(t, func(fs vfs.FS) { beside(t, fs, d.dir, d.incoming, old, stream) },
+					func(fs vfs.FS) {
+						must(t, Replace(d.dir, d.incoming, fs))
+					}, func(left *vfs.MemFS) error {
+						for range 2 { // and once more, as every start does
+							if err := Replace(d.dir, d.incoming, left); err != nil {
+								return err
+							}
 						}
-					}
-					return replaced(left, d.dir, d.incoming, f)
-				})
+						return replaced(left, d.dir, d.incoming, f)
+					})
 			})
 		}
 	}
@@ -88,8 +89,10 @@ func TestReplaceFailsWithTheDisk(t *testing.T) {
 							}
 						}
 						for _, percent := range []int{0, 50, 100} {
-							left := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(1, 1))})
-							if err := errors.Join(Replace(d.dir, d.incoming, left), replaced(left, d.dir, d.incoming, f)); err != nil {
+							left := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent,
+								RNG: rand.New(rand.NewPCG(1, 1))})
+							if err := errors.Join(Replace(d.dir, d.incoming, left),
+								replaced(left, d.dir, d.incoming, f)); err != nil {
 								return err
 							}
 						}
@@ -124,7 +127,10 @@ func TestReplaceWithNothingToDo(t *testing.T) {
 			f, err := fs.Create("data/incoming/"+receivingName, writeCategory)
 			return errors.Join(err, f.Close())
 		}},
-		{"an incoming without its anchor", func(fs vfs.FS) error { return fs.Remove("data/incoming/" + anchorName) }},
+		{"an incoming without its anchor", func(fs vfs.FS) error {
+			return fs.Remove("data/incoming/" +
+				anchorName)
+		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			fs := vfs.NewMem()
@@ -157,7 +163,8 @@ func TestReplaceRefuses(t *testing.T) {
 		mustFail(t, Replace(dir, incoming, fs), ErrLocked)
 		must(t, j.Close())
 	}
-	for _, name := range []string{dir, dir + "/incoming", "data", ".", dir + replacedSuffix + "/in", dir + replacedSuffix} {
+	for _, name := range []string{dir, dir + "/incoming", "data", ".", dir + replacedSuffix + "/in",
+		dir + replacedSuffix} {
 		mustFail(t, Replace(dir, name, fs), ErrReplace)
 	}
 	must(t, errors.Join(fs.Rename(dir, dir+replacedSuffix), fs.Rename(incoming, "elsewhere")))
@@ -166,5 +173,6 @@ func TestReplaceRefuses(t *testing.T) {
 	if !strings.Contains(err.Error(), dir+replacedSuffix) {
 		t.Errorf("the error does not name what is left: %v", err)
 	}
-	must(t, errors.Join(fs.Rename("elsewhere", incoming), Replace(dir, incoming, fs), replaced(fs, dir, incoming, f)))
+	must(t, errors.Join(fs.Rename("elsewhere", incoming), Replace(dir, incoming, fs),
+		replaced(fs, dir, incoming, f)))
 }

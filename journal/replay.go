@@ -17,12 +17,14 @@ const replayDepth = 4
 // and verifies checksum, contiguity, chain, fills and client ids on the way. It stops at the head
 // as it was at the call. fn may use the slices only until it returns. A goroutine of Replay's own
 // reads and unpacks ahead. from may lie inside a commit; beyond the head there is nothing.
-func (j *Journal) Replay(ctx context.Context, from uint64, fn func(cmds []matcher.Command, ids ClientIDs) error) error {
+func (j *Journal) Replay(ctx context.Context, from uint64,
+	fn func(cmds []matcher.Command, ids ClientIDs) error) error {
 	return j.replay(ctx, from, 0, func(d *decoded) error { return fn(d.commands, d.ids) })
 }
 
 // ReplayTo is Replay up to and including inputSeq to, or the head if that comes first.
-func (j *Journal) ReplayTo(ctx context.Context, from, to uint64, fn func(cmds []matcher.Command, ids ClientIDs) error) error {
+func (j *Journal) ReplayTo(ctx context.Context, from, to uint64,
+	fn func(cmds []matcher.Command, ids ClientIDs) error) error {
 	return j.replay(ctx, from, to, func(d *decoded) error { return fn(d.commands, d.ids) })
 }
 
@@ -103,7 +105,8 @@ func endsEarly(end, head uint64) error {
 }
 
 // replay walks the commits that hold [from, to] and cuts the first and the last to size.
-func replay(ctx context.Context, db *pebble.DB, seed [chainBytes]byte, from, to uint64, fn func(*decoded) error) error {
+func replay(ctx context.Context, db *pebble.DB, seed [chainBytes]byte, from, to uint64,
+	fn func(*decoded) error) error {
 	if from > to {
 		return ctx.Err()
 	}
@@ -217,30 +220,31 @@ func (j *Journal) storedFills(from, head uint64, fn func([]matcher.Fill) error) 
 			return err
 		}
 		before := next
-		err = iterate(j.db, newKey(keyFills, start), []byte{keyFills + 1}, func(it *pebble.Iterator) error {
-			for ok := it.First(); ok && next <= head; ok = it.Next() {
-				if fills, err = readFills(u, it, fills); err != nil {
-					return err
+		err = iterate(j.db, newKey(keyFills, start), []byte{keyFills + 1},
+			func(it *pebble.Iterator) error {
+				for ok := it.First(); ok && next <= head; ok = it.Next() {
+					if fills, err = readFills(u, it, fills); err != nil {
+						return err
+					}
+					part := fills
+					first := fills[0].TradeSeq
+					if first < next {
+						part = fills[min(next-first, uint64(len(fills))):]
+					}
+					if len(part) == 0 || part[0].TradeSeq != next {
+						return fmt.Errorf("journal: key=%s: starts at tradeSeq=%d, want %d: %w",
+							keyName(it.Key()), first, next, errSizes)
+					}
+					if err := fn(part); err != nil {
+						return err
+					}
+					next += uint64(len(part))
+					if n++; n == blocksPerIterator {
+						return errEnough
+					}
 				}
-				part := fills
-				first := fills[0].TradeSeq
-				if first < next {
-					part = fills[min(next-first, uint64(len(fills))):]
-				}
-				if len(part) == 0 || part[0].TradeSeq != next {
-					return fmt.Errorf("journal: key=%s: starts at tradeSeq=%d, want %d: %w",
-						keyName(it.Key()), first, next, errSizes)
-				}
-				if err := fn(part); err != nil {
-					return err
-				}
-				next += uint64(len(part))
-				if n++; n == blocksPerIterator {
-					return errEnough
-				}
-			}
-			return nil
-		})
+				return nil
+			})
 		if err != nil && !errors.Is(err, errEnough) {
 			return err
 		}

@@ -53,7 +53,8 @@ func TestReplaysMayNest(t *testing.T) {
 	appendAll(t, j, &flow{seed: 5}, 40, 40, 40)
 	next := uint64(1)
 	must(t, j.Replay(context.Background(), 1, func(outer []matcher.Command, _ ClientIDs) error {
-		must(t, j.ReplayTo(context.Background(), 1, 120, func([]matcher.Command, ClientIDs) error { return nil }))
+		must(t, j.ReplayTo(context.Background(), 1, 120,
+			func([]matcher.Command, ClientIDs) error { return nil }))
 		for i := range outer {
 			if outer[i].InputSeq != next {
 				return fmt.Errorf("inputSeq=%d, want %d", outer[i].InputSeq, next)
@@ -76,7 +77,10 @@ func TestShortReplaysKeepTheirMemory(t *testing.T) {
 	var before, after runtime.MemStats
 	for range 20 { // a collection may take the memory, and the race detector does at random
 		runtime.ReadMemStats(&before)
-		must(t, j.Replay(context.Background(), 1, func([]matcher.Command, ClientIDs) error { return nil }))
+		must(t, j.Replay(context.Background(), 1, func([]matcher.Command,
+			ClientIDs) error {
+			return nil
+		}))
 		runtime.ReadMemStats(&after)
 		least = min(least, after.TotalAlloc-before.TotalAlloc)
 	}

@@ -32,7 +32,8 @@ type Damage struct {
 
 // ScrubState is what is known of the journal's blocks.
 type ScrubState struct {
-	Next      uint64    `json:"next"`      // where the pass under way continues; 0: no pass is under way
+	// where the pass under way continues; 0: no pass is under way
+	Next      uint64    `json:"next"`
 	Completed time.Time `json:"completed"` // the last pass; zero: none
 	Damaged   []Damage  `json:"damaged"`   // found since the pass before the last began, by sequence
 }

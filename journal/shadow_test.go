@@ -45,7 +45,8 @@ func eventsOf(t *testing.T, f flow, n uint64) (all []matcher.Event) {
 func follow(t *testing.T, sh *Shadow, to uint64) (all []matcher.Event) {
 	t.Helper()
 	must(t, sh.Follow(context.Background(), to, func(events []matcher.Event) error {
-		if len(events) == 0 || events[0].Flags&matcher.EventFirst == 0 || events[len(events)-1].Flags&matcher.EventLast == 0 {
+		if len(events) == 0 || events[0].Flags&matcher.EventFirst == 0 ||
+			events[len(events)-1].Flags&matcher.EventLast == 0 {
 			t.Errorf("%d events that are not whole commands", len(events))
 		}
 		all = append(all, events...)
@@ -91,7 +92,8 @@ func TestShadowStartsAtTheNewestUsableSnapshotBefore(t *testing.T) {
 			t.Fatalf("before %d: starts at %d, want %d; %d reports, want %d: %q",
 				before, sh.Applied(), at, len(log.lines), reports, log.lines)
 		}
-		if got := follow(t, sh, math.MaxUint64); !slices.Equal(got, since(all, at)) || sh.Applied() != 350 {
+		if got := follow(t, sh, math.MaxUint64); !slices.Equal(got, since(all, at)) ||
+			sh.Applied() != 350 {
 			t.Fatalf("before %d: %d events up to %d", before, len(got), sh.Applied())
 		}
 		if must(t, sh.Close()); closed != 1 {
@@ -311,7 +313,8 @@ func TestFollowThatFails(t *testing.T) {
 		t.Fatalf("stopped at %d", sh.Applied())
 	}
 	mustFail(t, sh.Follow(ctx, 0, nil), context.Canceled)
-	if got = append(got, follow(t, sh, 250)...); !slices.Equal(got, all[:len(all)-len(since(all, 250))]) {
+	if got = append(got, follow(t, sh, 250)...); !slices.Equal(got,
+		all[:len(all)-len(since(all, 250))]) {
 		t.Fatalf("%d events up to 250", len(got))
 	}
 

@@ -122,7 +122,8 @@ func readManifest(v []byte) (s Snapshot, err error) {
 	if len(v) < snapshotHeader || v[0] != snapshotVersion {
 		return s, errVersion
 	}
-	if crc, want := crc32.Checksum(v[snapshotHeader:], castagnoli), binary.LittleEndian.Uint32(v[4:]); crc != want {
+	if crc, want := crc32.Checksum(v[snapshotHeader:], castagnoli),
+		binary.LittleEndian.Uint32(v[4:]); crc != want {
 		return s, fmt.Errorf("crc %08x, want %08x: %w", crc, want, errChecksum)
 	}
 	if err := json.Unmarshal(v[snapshotHeader:], &s); err != nil {
@@ -135,7 +136,8 @@ func readManifest(v []byte) (s Snapshot, err error) {
 // files durable, then records them under their key. Of the older snapshots only the newest three
 // stay. A failure leaves the journal usable and the earlier snapshots in place, unless the store
 // itself fails.
-func (j *Journal) WriteSnapshot(inputSeq uint64, state, views func(io.Writer) error) (Snapshot, error) {
+func (j *Journal) WriteSnapshot(inputSeq uint64, state, views func(io.Writer) error) (Snapshot,
+	error) {
 	j.snapshots.mu.Lock()
 	defer j.snapshots.mu.Unlock()
 	s := Snapshot{InputSeq: inputSeq, Format: SnapshotFormat}
@@ -143,7 +145,8 @@ func (j *Journal) WriteSnapshot(inputSeq uint64, state, views func(io.Writer) er
 		return s, err
 	}
 	if durable := j.Durable(); inputSeq > durable {
-		return s, fmt.Errorf("journal: snapshot inputSeq=%d beyond durable %d: %w", inputSeq, durable, ErrSnapshot)
+		return s, fmt.Errorf("journal: snapshot inputSeq=%d beyond durable %d: %w", inputSeq, durable,
+			ErrSnapshot)
 	}
 	dir := j.o.FS.PathJoin(j.dir, snapshotsName)
 	if err := j.o.FS.MkdirAll(dir, 0o755); err != nil {
@@ -170,14 +173,18 @@ func (j *Journal) WriteSnapshot(inputSeq uint64, state, views func(io.Writer) er
 	if err != nil {
 		return s, err
 	}
-	if err := j.latch.write(func() error { return j.db.Set(newKey(keySnapshot, inputSeq), v, pebble.Sync) }); err != nil {
+	if err := j.latch.write(func() error {
+		return j.db.Set(newKey(keySnapshot, inputSeq), v,
+			pebble.Sync)
+	}); err != nil {
 		return s, fmt.Errorf("journal: snapshot inputSeq=%d: %w", inputSeq, err)
 	}
 	return s, j.prune(dir)
 }
 
 // snapshotFile writes one file under a temporary name, syncs it and renames it.
-func (j *Journal) snapshotFile(dir, name string, write func(io.Writer) error) (SnapshotFile, error) {
+func (j *Journal) snapshotFile(dir, name string, write func(io.Writer) error) (SnapshotFile,
+	error) {
 	fs, path := j.o.FS, j.o.FS.PathJoin(dir, name)
 	s := SnapshotFile{Path: snapshotsName + "/" + name}
 	fail := func(verb string, err error) (SnapshotFile, error) {
@@ -188,7 +195,8 @@ func (j *Journal) snapshotFile(dir, name string, write func(io.Writer) error) (S
 		return fail("create", err)
 	}
 	sum := &hashing{w: f, sum: sha256.New(), breath: ring.NewBreather()}
-	z, err := zstd.NewWriter(sum, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest),
+	z, err := zstd.NewWriter(sum, zstd.WithEncoderConcurrency(1),
+		zstd.WithEncoderLevel(zstd.SpeedFastest),
 		zstd.WithWindowSize(1<<20), zstd.WithLowerEncoderMem(true))
 	if err == nil {
 		err = write(z)
@@ -255,7 +263,10 @@ func (j *Journal) prune(dir string) error {
 			}
 			continue
 		}
-		if err := j.latch.write(func() error { return j.db.Delete(newKey(keySnapshot, s.InputSeq), pebble.Sync) }); err != nil {
+		if err := j.latch.write(func() error {
+			return j.db.Delete(newKey(keySnapshot, s.InputSeq),
+				pebble.Sync)
+		}); err != nil {
 			return fmt.Errorf("journal: drop snapshot inputSeq=%d: %w", s.InputSeq, err)
 		}
 	}
@@ -279,7 +290,8 @@ func (j *Journal) prune(dir string) error {
 // full before it is offered. A snapshot that is damaged, missing or refused by use is reported, and
 // the next older one is tried. A damaged views image is reported, and the state is offered with
 // views nil. Restore returns ErrNoSnapshot when none is left: the caller replays from genesis.
-func (j *Journal) Restore(report func(error), use func(s Snapshot, state, views io.Reader) error) (Snapshot, error) {
+func (j *Journal) Restore(report func(error),
+	use func(s Snapshot, state, views io.Reader) error) (Snapshot, error) {
 	return j.restore(newest, true, report, use)
 }
 
@@ -303,7 +315,8 @@ func (j *Journal) restore(before uint64, wantViews bool, report func(error),
 			continue
 		}
 		if s.InputSeq > head {
-			report(fmt.Errorf("journal: snapshot inputSeq=%d beyond head %d: %w", s.InputSeq, head, ErrSnapshot))
+			report(fmt.Errorf("journal: snapshot inputSeq=%d beyond head %d: %w", s.InputSeq, head,
+				ErrSnapshot))
 			continue
 		}
 		if !wantViews {
@@ -337,7 +350,8 @@ func (j *Journal) pruned(s Snapshot, cause error) bool {
 func (j *Journal) report(err error) { j.o.Logger.Errorf("%v", err) }
 
 // offer opens one snapshot and passes it to use.
-func (j *Journal) offer(s Snapshot, report func(error), use func(Snapshot, io.Reader, io.Reader) error) error {
+func (j *Journal) offer(s Snapshot, report func(error),
+	use func(Snapshot, io.Reader, io.Reader) error) error {
 	state, err := openSnapshotFile(j.o.FS, j.dir, s.State)
 	if err != nil {
 		return err

@@ -57,7 +57,8 @@ func TestSnapshotsKeepTheNewestThree(t *testing.T) {
 	}
 	for i := range 5 {
 		appendAll(t, j, f, 10)
-		s, err := j.WriteSnapshot(j.Durable(), text(fmt.Sprint("state ", i)), text(fmt.Sprint("views ", i)))
+		s, err := j.WriteSnapshot(j.Durable(), text(fmt.Sprint("state ", i)),
+			text(fmt.Sprint("views ", i)))
 		must(t, err)
 		if s.InputSeq != uint64(10*(i+1)) || s.Views == nil {
 			t.Fatalf("manifest %+v", s)
@@ -78,7 +79,8 @@ func TestSnapshotsKeepTheNewestThree(t *testing.T) {
 		if len(names) != 6 {
 			t.Fatalf("files %v", names)
 		}
-		if state, views, reports := restored(t, j); state != "state 4" || views != "views 4" || reports != nil {
+		if state, views, reports := restored(t, j); state != "state 4" || views != "views 4" ||
+			reports != nil {
 			t.Fatalf("restored %q %q %v", state, views, reports)
 		}
 		must(t, j.Close())
@@ -97,7 +99,8 @@ func TestDamagedSnapshotsAreSkippedWithTheReason(t *testing.T) {
 	var list []Snapshot
 	for i := range 3 {
 		appendAll(t, j, f, 10)
-		s, err := j.WriteSnapshot(j.Durable(), text(fmt.Sprint("state ", i)), text(fmt.Sprint("views ", i)))
+		s, err := j.WriteSnapshot(j.Durable(), text(fmt.Sprint("state ", i)),
+			text(fmt.Sprint("views ", i)))
 		must(t, err)
 		list = append(list, s)
 	}
@@ -109,7 +112,8 @@ func TestDamagedSnapshotsAreSkippedWithTheReason(t *testing.T) {
 	expect := func(state, views string, reports int, about string) {
 		t.Helper()
 		gotState, gotViews, got := restored(t, j)
-		if gotState != state || gotViews != views || len(got) != reports || !strings.Contains(strings.Join(got, "\n"), about) {
+		if gotState != state || gotViews != views || len(got) != reports ||
+			!strings.Contains(strings.Join(got, "\n"), about) {
 			t.Fatalf("restored %q %q, reports %q", gotState, gotViews, got)
 		}
 	}
@@ -151,7 +155,8 @@ func TestRefusedSnapshotFallsBack(t *testing.T) {
 }
 
 func TestFailedSnapshotLeavesTheJournalUsable(t *testing.T) {
-	for _, kind := range []errorfs.OpKind{errorfs.OpCreate, errorfs.OpFileWrite, errorfs.OpFileSync, errorfs.OpRename, errorfs.OpFileClose} {
+	for _, kind := range []errorfs.OpKind{errorfs.OpCreate, errorfs.OpFileWrite, errorfs.OpFileSync,
+		errorfs.OpRename, errorfs.OpFileClose} {
 		toggle := &errorfs.Toggle{Injector: errorfs.InjectorFunc(func(op errorfs.Op) error {
 			if op.Kind == kind && strings.Contains(op.Path, "snapshots/") {
 				return syscall.ENOSPC
@@ -237,13 +242,15 @@ func TestShadowWritesWhatTheWholeHistoryGives(t *testing.T) {
 		appendAll(t, j, f, n)
 		snap, err := s.Take(context.Background())
 		must(t, err)
-		if snap.InputSeq != f.inputSeq || s.Last() != f.inputSeq || s.Taken() != uint64(i+1) || closed != i+1 {
+		if snap.InputSeq != f.inputSeq || s.Last() != f.inputSeq || s.Taken() != uint64(i+1) ||
+			closed != i+1 {
 			t.Fatalf("snapshot %+v, taken %d, %d engines closed", snap, s.Taken(), closed)
 		}
 		state, views, reports := restored(t, j)
 		wantState, wantViews := content(t, *f, f.inputSeq)
 		if state != wantState || views != wantViews || reports != nil {
-			t.Fatalf("at %d: %q, want %q; views %q, want %q; %v", f.inputSeq, state, wantState, views, wantViews, reports)
+			t.Fatalf("at %d: %q, want %q; views %q, want %q; %v", f.inputSeq, state, wantState, views,
+				wantViews, reports)
 		}
 	}
 	again, err := s.Take(context.Background()) // nothing new

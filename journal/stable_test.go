@@ -133,7 +133,8 @@ func failingSyncs(n *int) *errorfs.Toggle {
 func TestAFailedSyncIsNeverTriedAgain(t *testing.T) {
 	n := 0
 	toggle, fatals := failingSyncs(&n), newFatals()
-	o := Options{FS: errorfs.Wrap(vfs.NewMem(), toggle), Fatal: fatals.fatal, Durability: DurabilityOS, FlushInterval: time.Hour}
+	o := Options{FS: errorfs.Wrap(vfs.NewMem(), toggle), Fatal: fatals.fatal, Durability: DurabilityOS,
+		FlushInterval: time.Hour}
 	j, made := openNew(t, "j", o), flow{seed: 1}
 	appendAll(t, j, &made, 5)
 	must(t, j.WaitStable(context.Background(), 5))
@@ -210,7 +211,8 @@ func TestStableHeadIsWhatAPowerCutLeaves(t *testing.T) {
 				if i%3 == 1 {
 					must(t, j.WaitStable(context.Background(), made.inputSeq))
 					if in, trade := j.StableHead(); in != made.inputSeq || trade != made.tradeSeq {
-						t.Errorf("stable are sequence %d, trade %d, want %d, %d", in, trade, made.inputSeq, made.tradeSeq)
+						t.Errorf("stable are sequence %d, trade %d, want %d, %d", in, trade, made.inputSeq,
+							made.tradeSeq)
 					}
 				}
 				inputSeq, tradeSeq := j.StableHead()

@@ -143,7 +143,8 @@ func spans(start []byte) (pebble.SpanPolicy, []byte, error) {
 	if len(start) == 0 {
 		return pebble.SpanPolicy{}, nil, nil
 	}
-	return pebble.SpanPolicy{ValueStoragePolicy: pebble.ValueStorageLowReadLatency}, []byte{start[0] + 1}, nil
+	return pebble.SpanPolicy{ValueStoragePolicy: pebble.ValueStorageLowReadLatency},
+		[]byte{start[0] + 1}, nil
 }
 
 // storeOptions are the settings of every opening of the store.

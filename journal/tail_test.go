@@ -96,7 +96,8 @@ var smallTail = tailShape{segments: 3, bytes: 16 << 10}
 func tailed(t testing.TB, fs vfs.FS) (Options, *fakeTail) {
 	f := &fakeTail{fs: fs}
 	o := strict(t, fs)
-	o.Durability, o.Tail, o.tailShape, o.mapTail, o.FlushInterval = DurabilityOS, true, smallTail, f.open, time.Hour
+	o.Durability, o.Tail, o.tailShape, o.mapTail, o.FlushInterval = DurabilityOS, true, smallTail,
+		f.open, time.Hour
 	return o, f
 }
 
@@ -282,7 +283,8 @@ func (l *lives) hold(shut bool) {
 
 // die leaves what a death leaves; the old journal is closed behind the scene.
 func (l *lives) die(j *Journal, unsynced int, keep func() bool) {
-	clone := l.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: unsynced, RNG: rand.New(rand.NewPCG(l.r.Uint64(), 7))})
+	clone := l.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: unsynced,
+		RNG: rand.New(rand.NewPCG(l.r.Uint64(), 7))})
 	l.fake.into(l.t, clone, keep)
 	disk := bytes.Clone(l.fake.disk)
 	l.hold(false)
@@ -332,7 +334,8 @@ func TestManyLivesWithATail(t *testing.T) {
 		runs = 8
 	}
 	for run := range runs {
-		l := &lives{t: t, r: rand.New(rand.NewPCG(*faultSeed, uint64(run)+1000)), fs: vfs.NewCrashableMem()}
+		l := &lives{t: t, r: rand.New(rand.NewPCG(*faultSeed, uint64(run)+1000)),
+			fs: vfs.NewCrashableMem()}
 		boot, atLeast := 1, uint64(0)
 		for range 12 {
 			before := len(l.seeds)

@@ -79,12 +79,14 @@ func TestDamagedTailNeverShortensTheHistory(t *testing.T) {
 	}
 	for flip := range flips {
 		tail := bytes.Clone(l.tail)
-		at := []int{r.IntN(256), anchorPage + r.IntN(256), tailMarksAt + anchorPage + r.IntN(80), l.frames + r.IntN(l.end-l.frames), r.IntN(len(tail))}[flip%5]
+		at := []int{r.IntN(256), anchorPage + r.IntN(256), tailMarksAt + anchorPage + r.IntN(80),
+			l.frames + r.IntN(l.end-l.frames), r.IntN(len(tail))}[flip%5]
 		tail[at] ^= 1 << r.IntN(8)
 		for _, boot := range []string{"boot-1", "boot-2"} {
 			j, err := l.open(t, tail, boot)
 			if err != nil {
-				if !errors.Is(err, ErrShortened) && !errors.Is(err, ErrTailDamaged) && !errors.Is(err, ErrDiverged) {
+				if !errors.Is(err, ErrShortened) && !errors.Is(err, ErrTailDamaged) &&
+					!errors.Is(err, ErrDiverged) {
 					t.Fatalf("offset %d: %v", at, err)
 				}
 				refused++
@@ -100,7 +102,8 @@ func TestDamagedTailNeverShortensTheHistory(t *testing.T) {
 			must(t, j.Close())
 		}
 	}
-	t.Logf("%d flips, twice each: %d refused, %d whole, %d shorter after a power cut", flips, refused, whole, shorter)
+	t.Logf("%d flips, twice each: %d refused, %d whole, %d shorter after a power cut", flips, refused,
+		whole, shorter)
 	if refused == 0 || whole == 0 || shorter == 0 {
 		t.Error("not every case was met")
 	}
@@ -139,7 +142,8 @@ func TestTornFrameIsTheEndOfTheTail(t *testing.T) {
 func TestVerifyAndExportSeeTheTail(t *testing.T) {
 	l := leave(t)
 	all := uint64(leftStored + leftAhead)
-	o := VerifyOptions{FS: l.with(t, l.tail), boot: "boot-1", Engine: func([]byte) (Engine, error) { return &toy{flow: *l.flow.begin()}, nil }}
+	o := VerifyOptions{FS: l.with(t, l.tail), boot: "boot-1",
+		Engine: func([]byte) (Engine, error) { return &toy{flow: *l.flow.begin()}, nil }}
 	r, err := Verify(context.Background(), "j", o)
 	must(t, err)
 	if r.InputSeq != all || r.Tail != leftAhead || !r.Replayed || r.TradeSeq != l.flow.tradeSeq {
@@ -157,7 +161,8 @@ func TestVerifyAndExportSeeTheTail(t *testing.T) {
 		var w bytes.Buffer
 		must(t, j.Export(context.Background(), &w, of[0], of[1]))
 		if w.String() != offline[i] {
-			t.Errorf("export of %v before and after the tail was taken in differs:\n%s\n%s", of, offline[i], w.String())
+			t.Errorf("export of %v before and after the tail was taken in differs:\n%s\n%s", of, offline[i],
+				w.String())
 		}
 	}
 	must(t, j.Close())
@@ -170,7 +175,8 @@ func TestVerifyAndExportSeeTheTail(t *testing.T) {
 	bad := errorsOf(t, l, func(head *tailHead) { head.base.chain[0]++ })
 	_, err = Verify(context.Background(), "j", VerifyOptions{FS: bad, boot: "boot-1"})
 	mustFail(t, err, ErrDiverged)
-	mustFail(t, Export(context.Background(), "j", io.Discard, 1, 0, VerifyOptions{FS: bad, boot: "boot-1"}), ErrDiverged)
+	mustFail(t, Export(context.Background(), "j", io.Discard, 1, 0,
+		VerifyOptions{FS: bad, boot: "boot-1"}), ErrDiverged)
 }
 
 // errorsOf is what was left, with another header in force.
@@ -214,18 +220,25 @@ func TestTailThatIsNotTheStoresIsRefused(t *testing.T) {
 	}{
 		{"of another journal", l.changed(func(h *tailHead) { h.seed[3]++ }), ErrDiverged},
 		{"began behind another commit", l.changed(func(h *tailHead) { h.base.chain[3]++ }), ErrDiverged},
-		{"began inside a commit", l.changed(func(h *tailHead) { h.base.inputSeq = leftStored - 1 }), ErrDiverged},
-		{"began behind the store's end", l.changed(func(h *tailHead) { h.base.inputSeq = leftStored + 1 }), ErrShortened},
+		{"began inside a commit", l.changed(func(h *tailHead) { h.base.inputSeq = leftStored - 1 }),
+			ErrDiverged},
+		{"began behind the store's end", l.changed(func(h *tailHead) {
+			h.base.inputSeq = leftStored +
+				1
+		}), ErrShortened},
 		{"no header", make([]byte, len(l.tail)), ErrTailDamaged},
 		{"empty", nil, ErrTailDamaged},
 		{"cut short", l.tail[:len(l.tail)-1], ErrTailDamaged},
 		{"segments without bytes", l.changed(func(h *tailHead) { h.bytes = 0 }), ErrTailDamaged},
 		{"one segment", l.changed(func(h *tailHead) { h.segments = 1 }), ErrTailDamaged},
-		{"of a later run than its header", reseal(l.tail, start, func(f []byte) { binary.LittleEndian.PutUint64(f[8:], head.run+1) }), ErrTailDamaged},
-		{"another command than the store's", reseal(l.tail, start, func(f []byte) { f[tailFrame+40]++ }), ErrDiverged},
+		{"of a later run than its header", reseal(l.tail, start,
+			func(f []byte) { binary.LittleEndian.PutUint64(f[8:], head.run+1) }), ErrTailDamaged},
+		{"another command than the store's", reseal(l.tail, start, func(f []byte) { f[tailFrame+40]++ }),
+			ErrDiverged},
 		{"other trades", reseal(l.tail, l.frames, func(f []byte) {
 			binary.LittleEndian.PutUint64(f[32:], 1+binary.LittleEndian.Uint64(f[32:]))
-			for at := tailFrame + int(binary.LittleEndian.Uint32(f[40:]))*recordBytes; at+recordBytes <= len(f); at += recordBytes {
+			for at := tailFrame +
+				int(binary.LittleEndian.Uint32(f[40:]))*recordBytes; at+recordBytes <= len(f); at += recordBytes {
 				binary.LittleEndian.PutUint64(f[at:], 1+binary.LittleEndian.Uint64(f[at:]))
 			}
 		}), ErrDiverged},
@@ -344,7 +357,8 @@ func TestTailKeepsWhatTheStoreDoesNotHave(t *testing.T) {
 		if j.Answered() != f.inputSeq-2 {
 			t.Fatalf("answered %d of %d", j.Answered(), f.inputSeq)
 		}
-		_, err := recovered(fake.into(t, kill(mem), always), "boot-1", *f.begin(), f.inputSeq-2, f.inputSeq-2)
+		_, err := recovered(fake.into(t, kill(mem), always), "boot-1", *f.begin(), f.inputSeq-2,
+			f.inputSeq-2)
 		must(t, err)
 		g.release()
 		_, err = j.Append(b)
@@ -418,12 +432,14 @@ func TestTailThatCannotBeMade(t *testing.T) {
 
 func TestTailThatCannotBeMapped(t *testing.T) {
 	l := leave(t)
-	for _, broken := range []fakeTail{{mapErr: syscall.ENOMEM}, {syncErr: syscall.EIO}, {roomErr: syscall.EFAULT}} {
+	for _, broken := range []fakeTail{{mapErr: syscall.ENOMEM}, {syncErr: syscall.EIO},
+		{roomErr: syscall.EFAULT}} {
 		fs := l.with(t, l.tail)
 		o, fake := tailed(t, fs)
 		fake.mapErr, fake.syncErr, fake.roomErr = broken.mapErr, broken.syncErr, broken.roomErr
 		_, err := Open("j", o)
-		mustFail(t, err, errors.Join(broken.mapErr, broken.syncErr, broken.roomErr).(interface{ Unwrap() []error }).Unwrap()[0])
+		mustFail(t, err, errors.Join(broken.mapErr, broken.syncErr,
+			broken.roomErr).(interface{ Unwrap() []error }).Unwrap()[0])
 		_, err = recovered(fs, "boot-1", *l.flow.begin(), leftStored+leftAhead, leftStored+leftAhead)
 		must(t, err)
 	}

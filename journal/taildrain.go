@@ -35,7 +35,8 @@ func (j *Journal) takeTail(found *tailImage) error {
 func noTail(fs vfs.FS, dir string) error {
 	t, err := readTail(fs, dir)
 	if err == nil && t != nil {
-		err = fmt.Errorf("journal: file=%s: has seen inputSeq=%d, the store is empty: %w", t.name, t.mark, ErrShortened)
+		err = fmt.Errorf("journal: file=%s: has seen inputSeq=%d, the store is empty: %w", t.name, t.mark,
+			ErrShortened)
 	}
 	return err
 }
@@ -80,7 +81,8 @@ func (j *Journal) publish(b *Block) (ok bool, err error) {
 	case tailFull:
 		return false, nil
 	case tailGap:
-		return false, fmt.Errorf("journal: publish inputSeq=%d, want %d: %w", b.first, j.tail.next, ErrGap)
+		return false, fmt.Errorf("journal: publish inputSeq=%d, want %d: %w", b.first, j.tail.next,
+			ErrGap)
 	}
 	j.answer(j.tail.next - 1)
 	return true, nil

@@ -95,9 +95,11 @@ func parseTailHead(b []byte) (h tailHead, ok bool) {
 		binary.LittleEndian.Uint32(b[tailCRC:]) != crc32.Checksum(b[:tailCRC], castagnoli) {
 		return h, false
 	}
-	h.segments, h.bytes = int(binary.LittleEndian.Uint32(b[12:])), int(binary.LittleEndian.Uint64(b[16:]))
+	h.segments, h.bytes = int(binary.LittleEndian.Uint32(b[12:])),
+		int(binary.LittleEndian.Uint64(b[16:]))
 	h.run = binary.LittleEndian.Uint64(b[24:])
-	h.base.inputSeq, h.base.tradeSeq = binary.LittleEndian.Uint64(b[32:]), binary.LittleEndian.Uint64(b[40:])
+	h.base.inputSeq, h.base.tradeSeq = binary.LittleEndian.Uint64(b[32:]),
+		binary.LittleEndian.Uint64(b[40:])
 	copy(h.base.chain[:], b[48:80])
 	copy(h.seed[:], b[80:112])
 	h.boot = strings.TrimRight(string(b[112:112+bootBytes]), "\x00")

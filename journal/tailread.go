@@ -68,7 +68,8 @@ func parseTail(b []byte, name string) (*tailImage, error) {
 	if !ok {
 		return nil, fmt.Errorf("journal: read file=%s: no readable header: %w", name, ErrTailDamaged)
 	}
-	if head.segments < 2 || head.bytes < tailFrame || head.bytes > maxTail || head.segments > maxTail ||
+	if head.segments < 2 || head.bytes < tailFrame || head.bytes > maxTail ||
+		head.segments > maxTail ||
 		uint64(len(b)) != uint64(tailSlots*tailHeader)+uint64(head.segments)*uint64(head.bytes) {
 		return nil, fmt.Errorf("journal: read file=%s: %d bytes for %d segments of %d: %w",
 			name, len(b), head.segments, head.bytes, ErrTailDamaged)
@@ -77,7 +78,8 @@ func parseTail(b []byte, name string) (*tailImage, error) {
 	for segment := range head.segments {
 		from := tailSlots*tailHeader + segment*head.bytes
 		list := readSegment(b[from:from+head.bytes], from)
-		if len(list) == 0 || list[0].run < head.run || list[0].number%uint64(head.segments) != uint64(segment) {
+		if len(list) == 0 || list[0].run < head.run ||
+			list[0].number%uint64(head.segments) != uint64(segment) {
 			continue // of an earlier run, or never written
 		}
 		if list[0].run > head.run {
@@ -95,7 +97,8 @@ func parseTail(b []byte, name string) (*tailImage, error) {
 func readSegment(b []byte, from int) (list []piece) {
 	for at := 0; ; {
 		f, size, ok := readFrame(b[at:])
-		if !ok || len(list) > 0 && (f.run != list[0].run || f.number != list[0].number || f.first <= list[len(list)-1].last()) {
+		if !ok || len(list) > 0 && (f.run != list[0].run || f.number != list[0].number ||
+			f.first <= list[len(list)-1].last()) {
 			return list
 		}
 		f.offset = from + at
@@ -109,17 +112,20 @@ func readFrame(b []byte) (f piece, size int, ok bool) {
 	if len(b) < tailFrame || binary.LittleEndian.Uint32(b[0:]) != tailFrameSign {
 		return f, 0, false
 	}
-	records, fills := uint64(binary.LittleEndian.Uint32(b[40:]))*recordBytes, uint64(binary.LittleEndian.Uint32(b[44:]))*recordBytes
+	records, fills := uint64(binary.LittleEndian.Uint32(b[40:]))*recordBytes,
+		uint64(binary.LittleEndian.Uint32(b[44:]))*recordBytes
 	ids := uint64(binary.LittleEndian.Uint32(b[52:]))
 	end := tailFrame + records + fills + ids
-	if end > uint64(len(b)) || binary.LittleEndian.Uint32(b[4:]) != crc32.Checksum(b[8:end], castagnoli) {
+	if end > uint64(len(b)) || binary.LittleEndian.Uint32(b[4:]) != crc32.Checksum(b[8:end],
+		castagnoli) {
 		return f, 0, false
 	}
 	f = piece{
 		run: binary.LittleEndian.Uint64(b[8:]), number: binary.LittleEndian.Uint64(b[16:]),
 		first: binary.LittleEndian.Uint64(b[24:]), link: binary.LittleEndian.Uint64(b[32:]),
 		records: b[tailFrame:][:records], fills: b[tailFrame+records:][:fills],
-		ids:     ClientIDs{first: binary.LittleEndian.Uint64(b[56:]), raw: b[tailFrame+records+fills:][:ids]},
+		ids: ClientIDs{first: binary.LittleEndian.Uint64(b[56:]),
+			raw: b[tailFrame+records+fills:][:ids]},
 		idCount: binary.LittleEndian.Uint32(b[48:]),
 	}
 	return f, frameSize(int(records), int(fills), int(ids)), f.holds()
@@ -128,7 +134,8 @@ func readFrame(b []byte) (f piece, size int, ok bool) {
 // holds checks that the frame is one that a tail writes, so that the code that takes it apart need
 // not check again.
 func (f *piece) holds() bool {
-	if len(f.records) == 0 || f.commands() > MaxBlockCommands || f.first == 0 || f.first > 1<<62 || f.link == 0 || f.link > 1<<62 {
+	if len(f.records) == 0 || f.commands() > MaxBlockCommands || f.first == 0 || f.first > 1<<62 ||
+		f.link == 0 || f.link > 1<<62 {
 		return false
 	}
 	for i := 0; i < len(f.records); i += recordBytes {
@@ -166,7 +173,8 @@ func (f *piece) firstID() uint64 {
 // says.
 func (t *tailImage) compare(db *pebble.DB, seed [chainBytes]byte, head point, boot string) error {
 	if t.seed != seed {
-		return fmt.Errorf("journal: file=%s: genesis hash %x, store has %x: %w", t.name, t.seed, seed, ErrDiverged)
+		return fmt.Errorf("journal: file=%s: genesis hash %x, store has %x: %w", t.name, t.seed, seed,
+			ErrDiverged)
 	}
 	if head.inputSeq < t.base.inputSeq {
 		return fmt.Errorf("journal: history ends at inputSeq=%d, file=%s has seen inputSeq=%d: %w",
@@ -223,7 +231,8 @@ func (t *tailImage) begun(db *pebble.DB, seed [chainBytes]byte) error {
 	}
 	if w.at != t.base {
 		return fmt.Errorf("journal: key=%s ends at inputSeq=%d chain=%x, file=%s began behind inputSeq=%d chain=%x: %w",
-			w.lastKey(), w.at.inputSeq, w.at.chain[:4], t.name, t.base.inputSeq, t.base.chain[:4], ErrDiverged)
+			w.lastKey(), w.at.inputSeq, w.at.chain[:4], t.name, t.base.inputSeq, t.base.chain[:4],
+			ErrDiverged)
 	}
 	return nil
 }
@@ -245,7 +254,8 @@ func (t *tailImage) agree(db *pebble.DB, seed [chainBytes]byte, known []piece) e
 			f := &known[0]
 			known = known[1:]
 			at := int(f.first-b.first) * recordBytes
-			if f.first < b.first || at+len(f.records) > len(stored) || string(stored[at:at+len(f.records)]) != string(f.records) {
+			if f.first < b.first || at+len(f.records) > len(stored) ||
+				string(stored[at:at+len(f.records)]) != string(f.records) {
 				return fmt.Errorf("journal: key=%s differs from file=%s offset=%d inputSeq=%d: %w",
 					keyName(newKey(keyCommands, b.first)), t.name, f.offset, f.first, ErrDiverged)
 			}
@@ -297,7 +307,8 @@ func (b *Block) decode(link uint64) *decoded {
 	d.ids = ClientIDs{first: b.first, raw: slices.Clone(b.ids)}
 	first, last := b.timeSpan()
 	d.envelope = envelope{
-		kind: keyCommands, count: uint32(n), first: b.first, firstTime: first, lastTime: last, raw: uint32(len(b.records)),
+		kind: keyCommands, count: uint32(n), first: b.first, firstTime: first, lastTime: last,
+		raw:   uint32(len(b.records)),
 		fills: b.fillCount, ids: b.idCount, link: link,
 	}
 	return d

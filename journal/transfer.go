@@ -210,13 +210,17 @@ func (t *Transfer) commits() error {
 	}
 	defer t.j.reading.RUnlock()
 	db, from, to := t.j.db, t.at, t.head
-	return iterate(db, newKey(keyCommands, from.inputSeq+1), newKey(keyCommands, to.inputSeq+1), func(c *pebble.Iterator) error {
-		return iterate(db, newKey(keyFills, from.tradeSeq+1), newKey(keyFills, to.tradeSeq+1), func(f *pebble.Iterator) error {
-			return iterate(db, newKey(keyIDs, from.inputSeq+1), newKey(keyIDs, to.inputSeq+1), func(i *pebble.Iterator) error {
-				return t.chunk(&lane{it: c, kind: keyCommands}, &lane{it: f, kind: keyFills}, &lane{it: i, kind: keyIDs})
-			})
+	return iterate(db, newKey(keyCommands, from.inputSeq+1), newKey(keyCommands, to.inputSeq+1),
+		func(c *pebble.Iterator) error {
+			return iterate(db, newKey(keyFills, from.tradeSeq+1), newKey(keyFills, to.tradeSeq+1),
+				func(f *pebble.Iterator) error {
+					return iterate(db, newKey(keyIDs, from.inputSeq+1), newKey(keyIDs, to.inputSeq+1),
+						func(i *pebble.Iterator) error {
+							return t.chunk(&lane{it: c, kind: keyCommands}, &lane{it: f, kind: keyFills},
+								&lane{it: i, kind: keyIDs})
+						})
+				})
 		})
-	})
 }
 
 // chunk makes whole commits until there is enough, or they are at the head.

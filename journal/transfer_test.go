@@ -36,7 +36,8 @@ func streamOf(t testing.TB, j *Journal) (stream []byte, inputSeq, tradeSeq uint6
 func stored(t testing.TB, j *Journal, inputSeq, tradeSeq uint64) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	for kind, last := range map[byte]uint64{keyCommands: inputSeq, keyFills: tradeSeq, keyIDs: inputSeq} {
+	for kind, last := range map[byte]uint64{keyCommands: inputSeq, keyFills: tradeSeq,
+		keyIDs: inputSeq} {
 		must(t, iterate(j.db, newKey(kind, 0), newKey(kind, last+1), func(it *pebble.Iterator) error {
 			for ok := it.First(); ok; ok = it.Next() {
 				v, err := it.ValueAndErr()
@@ -100,7 +101,8 @@ func expectCopy(t testing.TB, from, to *Journal, f flow) {
 	if engine.sum != copied.sum || views != copiedViews {
 		t.Error("a replay gives another state")
 	}
-	recovered, err := Recover(context.Background(), to, toyRebuild(f), func(err error) { t.Error(err) })
+	recovered, err := Recover(context.Background(), to, toyRebuild(f),
+		func(err error) { t.Error(err) })
 	must(t, err)
 	if recovered.Engine.(*toy).sum != engine.sum || *recovered.Views.(*tally) != views {
 		t.Errorf("recovery from the snapshot at %d gives another state", recovered.Snapshot)
@@ -148,7 +150,8 @@ func TestTransferGivesTheWholeJournal(t *testing.T) {
 				stream, inputSeq, tradeSeq := streamOf(t, j)
 				got, err := Receive("copy", bytes.NewReader(stream), o)
 				must(t, err)
-				if got.InputSeq != inputSeq || got.TradeSeq != tradeSeq || inputSeq != made.inputSeq || !bytes.Equal(got.Genesis, testGenesis) {
+				if got.InputSeq != inputSeq || got.TradeSeq != tradeSeq || inputSeq != made.inputSeq ||
+					!bytes.Equal(got.Genesis, testGenesis) {
 					t.Fatalf("received %+v, head %d, %d", got, inputSeq, tradeSeq)
 				}
 				c, err := Open("copy", o)
@@ -156,7 +159,8 @@ func TestTransferGivesTheWholeJournal(t *testing.T) {
 				expectCopy(t, j, c, f)
 				list, err := c.Snapshots()
 				must(t, err)
-				if len(list) != 1 || list[0].InputSeq != snap.InputSeq || list[0].State != snap.State || *list[0].Views != *snap.Views || old.InputSeq >= snap.InputSeq {
+				if len(list) != 1 || list[0].InputSeq != snap.InputSeq || list[0].State != snap.State ||
+					*list[0].Views != *snap.Views || old.InputSeq >= snap.InputSeq {
 					t.Errorf("snapshots %+v", list)
 				}
 				appendAll(t, c, &made, 3, 4) // it goes on
@@ -313,7 +317,8 @@ func TestSizeIsCountedInTables(t *testing.T) {
 		flushed(t, j)
 	}
 	appendAll(t, j, &made, 1, 2)
-	for kind, last := range map[byte]uint64{keyCommands: made.inputSeq, keyFills: made.tradeSeq, keyIDs: made.inputSeq} {
+	for kind, last := range map[byte]uint64{keyCommands: made.inputSeq, keyFills: made.tradeSeq,
+		keyIDs: made.inputSeq} {
 		tables, err := tablesIn(j.db, newKey(kind, 1), newKey(kind, last+1))
 		must(t, err)
 		whole, err := countBlocks(j.db, newKey(kind, 1), newKey(kind, last+1))
@@ -347,8 +352,10 @@ func TestSizeCountsBetweenTables(t *testing.T) {
 			must(t, j.db.Set(newKey(keyCommands, seq), make([]byte, seq), pebble.Sync))
 		}
 	}
-	for to, want := range []extent{0: {0, 0}, 2: {2, 3}, 4: {3, 6}, 5: {4, 11}, 6: {5, 17}, 7: {6, 24}, 8: {6, 24}} {
-		if got, err := measureBlocks(j.db, keyCommands, uint64(to)); err != nil || want.blocks > 0 && got != want {
+	for to, want := range []extent{0: {0, 0}, 2: {2, 3}, 4: {3, 6}, 5: {4, 11}, 6: {5, 17}, 7: {6, 24},
+		8: {6, 24}} {
+		if got, err := measureBlocks(j.db, keyCommands, uint64(to)); err != nil || want.blocks > 0 &&
+			got != want {
 			t.Errorf("up to %d: counted %+v, want %+v, %v", to, got, want, err)
 		}
 	}

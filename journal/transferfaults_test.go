@@ -40,8 +40,10 @@ func everyCrash(t *testing.T, prepare, script func(fs vfs.FS), check func(left *
 			return
 		}
 		for _, percent := range []int{0, 50, 100} {
-			left := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(*faultSeed, uint64(n)))})
-			all = append(all, crash{left, fmt.Sprintf("operation %d, %s, %d%% of unsynced data kept", n, what, percent)})
+			left := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent,
+				RNG: rand.New(rand.NewPCG(*faultSeed, uint64(n)))})
+			all = append(all, crash{left, fmt.Sprintf("operation %d, %s, %d%% of unsynced data kept", n,
+				what, percent)})
 		}
 	}
 	script(errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
@@ -59,11 +61,12 @@ func everyCrash(t *testing.T, prepare, script func(fs vfs.FS), check func(left *
 	t.Logf("%d crashes at %d operations, -args -faultseed=%d", len(all), n, *faultSeed)
 }
 
-// everyFailure runs the script once for every i (with -short every third), the
-// i-th operation failing, and all after it if sticky; operations count while the script has the toggle on.
-// The error that the script met, if any, goes to check.
+// everyFailure runs the script once for every i (with -short every third), the i-th operation
+// failing, and all after it if sticky; operations count while the script has the toggle on. The
+// error that the script met, if any, goes to check.
 func everyFailure(t *testing.T, prepare func(fs vfs.FS), sticky bool,
-	script func(fs vfs.FS, counts *errorfs.Toggle) error, check func(mem *vfs.MemFS, err error) error) {
+	script func(fs vfs.FS, counts *errorfs.Toggle) error,
+	check func(mem *vfs.MemFS, err error) error) {
 	t.Helper()
 	step := int32(1)
 	if testing.Short() {
@@ -108,7 +111,10 @@ func whichIs(left *vfs.MemFS, dir string, f flow, head uint64) (string, error) {
 	if _, created := j.Genesis(); !created {
 		return "new", j.Close()
 	}
-	if _, err := j.Restore(func(error) {}, func(Snapshot, io.Reader, io.Reader) error { return nil }); err != nil {
+	if _, err := j.Restore(func(error) {}, func(Snapshot, io.Reader,
+		io.Reader) error {
+		return nil
+	}); err != nil {
 		return "", errors.Join(fmt.Errorf("snapshot: %w", err), j.Close())
 	}
 	return "whole", errors.Join(compareHistory(j, &f, head), j.Close())
@@ -121,7 +127,8 @@ func startsOver(left *vfs.MemFS, stream []byte, f flow) (string, error) {
 	if err != nil || was == "whole" {
 		return was, err
 	}
-	if _, err := Receive("copy", bytes.NewReader(stream), Options{FS: left, boot: "boot-2", Fatal: func(error) {}}); err != nil {
+	if _, err := Receive("copy", bytes.NewReader(stream),
+		Options{FS: left, boot: "boot-2", Fatal: func(error) {}}); err != nil {
 		return was, fmt.Errorf("another Receive: %w", err)
 	}
 	now, err := whichIs(left, "copy", f, 18)
@@ -197,7 +204,8 @@ func TestReceiveFailsWithTheDisk(t *testing.T) {
 			everyFailure(t, func(vfs.FS) {}, sticky, func(fs vfs.FS, counts *errorfs.Toggle) error {
 				heard = newFatals()
 				counts.On()
-				_, err := Receive("copy", bytes.NewReader(stream), Options{FS: fs, boot: "boot-1", Fatal: heard.fatal})
+				_, err := Receive("copy", bytes.NewReader(stream),
+					Options{FS: fs, boot: "boot-1", Fatal: heard.fatal})
 				return err
 			}, func(mem *vfs.MemFS, err error) error {
 				if errors.Is(err, ErrPoisoned) {
@@ -207,7 +215,8 @@ func TestReceiveFailsWithTheDisk(t *testing.T) {
 					return fmt.Errorf("%d fatal errors after %w", n, err)
 				}
 				for _, percent := range []int{0, 100} {
-					left := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(1, 1))})
+					left := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent,
+						RNG: rand.New(rand.NewPCG(1, 1))})
 					was, failure := startsOver(left, stream, f)
 					if failure != nil {
 						return fmt.Errorf("%w, after %w", failure, err)
@@ -239,7 +248,8 @@ func TestTransferFailsWithTheDisk(t *testing.T) {
 		want, _, _ = streamOf(t, j)
 		must(t, j.Close())
 	}, false, func(fs vfs.FS, counts *errorfs.Toggle) error {
-		j, err := Open("j", Options{FS: fs, boot: "boot-1", Durability: DurabilityOS, FlushInterval: time.Hour, Fatal: newFatals().fatal})
+		j, err := Open("j", Options{FS: fs, boot: "boot-1", Durability: DurabilityOS,
+			FlushInterval: time.Hour, Fatal: newFatals().fatal})
 		must(t, err)
 		counts.On()
 		sent = nil
@@ -255,7 +265,8 @@ func TestTransferFailsWithTheDisk(t *testing.T) {
 			failures++
 			return nil
 		}
-		if !bytes.Equal(sent, want) && len(framesOf(sent)) != len(framesOf(want))-3 { // without its snapshot
+		// without its snapshot
+		if !bytes.Equal(sent, want) && len(framesOf(sent)) != len(framesOf(want))-3 {
 			return errors.New("the stream is another")
 		}
 		return nil

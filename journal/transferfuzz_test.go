@@ -80,7 +80,8 @@ func recheck(kind byte, body []byte) {
 		binary.LittleEndian.PutUint32(body[4:], crc32.Checksum(body[snapshotHeader:], castagnoli))
 	case (kind == keyCommands || kind == keyFills || kind == keyIDs) && len(body) >= envelopeBytes:
 		crc := crc32.Update(0, castagnoli, body[:crcOffset])
-		binary.LittleEndian.PutUint32(body[crcOffset:], crc32.Update(crc, castagnoli, body[envelopeBytes:]))
+		binary.LittleEndian.PutUint32(body[crcOffset:],
+			crc32.Update(crc, castagnoli, body[envelopeBytes:]))
 	}
 }
 
@@ -89,7 +90,8 @@ func TestResigningKeepsAGoodStream(t *testing.T) {
 	if !bytes.Equal(resigned(stream), stream) {
 		t.Error("another stream")
 	}
-	if _, err := Receive("copy", bytes.NewReader(resigned(nil)), strict(t, vfs.NewMem())); !errors.Is(err, ErrTransfer) {
+	if _, err := Receive("copy", bytes.NewReader(resigned(nil)),
+		strict(t, vfs.NewMem())); !errors.Is(err, ErrTransfer) {
 		t.Errorf("nothing at all: %v", err)
 	}
 }

@@ -68,9 +68,11 @@ func TestAMillionCommandsAreCopiedInFlatMemory(t *testing.T) {
 	}
 	t.Logf("%d bytes in %v, opened in %v; %d bytes of heap at most, %d before",
 		w.read, time.Since(start), opened, w.most, before)
-	const bound = receiveMemTables*receiveMemTable + cacheBytes + 8<<20 // and batches, frames, tables being written
+	// and batches, frames, tables being written
+	const bound = receiveMemTables*receiveMemTable + cacheBytes + 8<<20
 	if !testing.Short() && (w.most > before+bound || w.read < 2*bound) {
-		t.Errorf("%d bytes of heap above what there was, for a stream of %d, want at most %d", w.most-before, w.read, bound)
+		t.Errorf("%d bytes of heap above what there was, for a stream of %d, want at most %d",
+			w.most-before, w.read, bound)
 	}
 	must(t, j.Close())
 	c, err := Open(root+"/copy", o)

@@ -64,9 +64,11 @@ func Verify(ctx context.Context, dir string, o VerifyOptions) (Report, error) {
 	return r, err
 }
 
-func verifyAll(ctx context.Context, db *pebble.DB, o *VerifyOptions, dir string, a reading, t *tailImage, r *Report, check *fillCheck) error {
+func verifyAll(ctx context.Context, db *pebble.DB, o *VerifyOptions, dir string, a reading,
+	t *tailImage, r *Report, check *fillCheck) error {
 	if r.Seed != a.seed {
-		return fmt.Errorf("journal: key=g: genesis hash %x, anchor has %x: %w", r.Seed, a.seed, ErrDiverged)
+		return fmt.Errorf("journal: key=g: genesis hash %x, anchor has %x: %w", r.Seed, a.seed,
+			ErrDiverged)
 	}
 	w := newWalker(db, r.Seed)
 	defer w.close()
@@ -109,7 +111,8 @@ func verifyAll(ctx context.Context, db *pebble.DB, o *VerifyOptions, dir string,
 
 // verifyTail checks what only the tail has, and counts it as commits that are still to come. The
 // chain stays the store's.
-func verifyTail(db *pebble.DB, t *tailImage, head point, boot string, r *Report, check *fillCheck) error {
+func verifyTail(db *pebble.DB, t *tailImage, head point, boot string, r *Report,
+	check *fillCheck) error {
 	if t == nil {
 		return nil
 	}
@@ -201,7 +204,8 @@ func Stats(ctx context.Context, dir string, o VerifyOptions) (Report, error) {
 }
 
 // readOnly opens an existing journal without changing it.
-func readOnly(dir string, o *VerifyOptions, f func(db *pebble.DB, genesis []byte, a reading, t *tailImage) error) (err error) {
+func readOnly(dir string, o *VerifyOptions, f func(db *pebble.DB, genesis []byte, a reading,
+	t *tailImage) error) (err error) {
 	s, err := openView(dir, o)
 	if err != nil {
 		return err

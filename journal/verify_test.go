@@ -18,7 +18,8 @@ import (
 )
 
 func verifying(fs vfs.FS, f flow) VerifyOptions {
-	return VerifyOptions{FS: fs, boot: "boot-1", Engine: func([]byte) (Engine, error) { return &toy{flow: f}, nil }}
+	return VerifyOptions{FS: fs, boot: "boot-1",
+		Engine: func([]byte) (Engine, error) { return &toy{flow: f}, nil }}
 }
 
 func TestVerifyReadsEverything(t *testing.T) {
@@ -36,7 +37,8 @@ func TestVerifyReadsEverything(t *testing.T) {
 	must(t, j.Close())
 	r, err := Verify(context.Background(), "j", verifying(fs, *f))
 	must(t, err)
-	if r.InputSeq != 109 || r.TradeSeq != f.tradeSeq || r.Fills != f.tradeSeq || r.Blocks != 4 || r.ClientIDs != 54 ||
+	if r.InputSeq != 109 || r.TradeSeq != f.tradeSeq || r.Fills != f.tradeSeq || r.Blocks != 4 ||
+		r.ClientIDs != 54 ||
 		r.Anchored != 109 || r.RawBytes != 109*64 || r.Packed == 0 || !r.Replayed || r.Seed != seed ||
 		len(r.Snapshots) != 1 || r.FirstTime != flowStart || r.LastTime != flowStart {
 		t.Errorf("report %+v", r)
@@ -79,8 +81,16 @@ func TestNothingIsMadeWithoutAJournal(t *testing.T) {
 		{"Verify", func(o VerifyOptions) error { _, err := Verify(ctx, "d/j", o); return err }},
 		{"Stats", func(o VerifyOptions) error { _, err := Stats(ctx, "d/j", o); return err }},
 		{"Export", func(o VerifyOptions) error { return Export(ctx, "d/j", io.Discard, 1, 0, o) }},
-		{"AcceptHistory", func(o VerifyOptions) error { _, err := AcceptHistory(ctx, "d/j", o); return err }},
-		{"OpenExisting", func(o VerifyOptions) error { _, err := OpenExisting("d/j", Options{FS: o.FS}); return err }},
+		{"AcceptHistory", func(o VerifyOptions) error {
+			_,
+				err := AcceptHistory(ctx, "d/j", o)
+			return err
+		}},
+		{"OpenExisting", func(o VerifyOptions) error {
+			_,
+				err := OpenExisting("d/j", Options{FS: o.FS})
+			return err
+		}},
 	}
 	for _, dir := range []string{"", "d", "d/j", "d/j/store"} {
 		for _, c := range calls {
@@ -134,13 +144,20 @@ func TestVerifyNamesTheFirstBadBlock(t *testing.T) {
 		about  string
 		want   error
 	}{
-		{"a command block lost", newKey(keyCommands, 11), func([]byte) []byte { return nil }, "c/21", ErrCorrupt},
-		{"a fill block lost", newKey(keyFills, 1), func([]byte) []byte { return nil }, "f/1", pebble.ErrNotFound},
-		{"an id block lost", newKey(keyIDs, 11), func([]byte) []byte { return nil }, "i/11", pebble.ErrNotFound},
-		{"the genesis lost", []byte{keyGenesis}, func([]byte) []byte { return nil }, "key=g", ErrShortened},
-		{"a bit of a command block", newKey(keyCommands, 11), func(v []byte) []byte { v[100] ^= 1; return v }, "c/11", ErrCorrupt},
-		{"a bit of an id block", newKey(keyIDs, 11), func(v []byte) []byte { v[100] ^= 1; return v }, "i/11", ErrCorrupt},
-		{"a bit of the genesis", []byte{keyGenesis}, func(v []byte) []byte { v[50] ^= 1; return v }, "key=g", ErrCorrupt},
+		{"a command block lost", newKey(keyCommands, 11), func([]byte) []byte { return nil }, "c/21",
+			ErrCorrupt},
+		{"a fill block lost", newKey(keyFills, 1), func([]byte) []byte { return nil }, "f/1",
+			pebble.ErrNotFound},
+		{"an id block lost", newKey(keyIDs, 11), func([]byte) []byte { return nil }, "i/11",
+			pebble.ErrNotFound},
+		{"the genesis lost", []byte{keyGenesis}, func([]byte) []byte { return nil }, "key=g",
+			ErrShortened},
+		{"a bit of a command block", newKey(keyCommands, 11),
+			func(v []byte) []byte { v[100] ^= 1; return v }, "c/11", ErrCorrupt},
+		{"a bit of an id block", newKey(keyIDs, 11), func(v []byte) []byte { v[100] ^= 1; return v },
+			"i/11", ErrCorrupt},
+		{"a bit of the genesis", []byte{keyGenesis}, func(v []byte) []byte { v[50] ^= 1; return v },
+			"key=g", ErrCorrupt},
 		{"another chain", newKey(keyCommands, 11), func(v []byte) []byte {
 			return reseal(v, keyCommands, func(e *envelope) { e.chain[0] ^= 1 })
 		}, "c/11", ErrCorrupt},
@@ -216,11 +233,14 @@ func TestExportHasEveryCommandOnce(t *testing.T) {
 	f := &flow{seed: 1, idsEvery: 3}
 	appendAll(t, j, f, 10, 1, 30)
 	symbol, mark := matcher.NewSymbolRegister(`A"B`), matcher.NewCommand(matcher.SwapBook)
-	mark.BlockLength, mark.TemplateID, mark.EventTimeMillis, mark.LimitPx = 24, matcher.TemplateRiskExtract, 20000, 7
+	mark.BlockLength, mark.TemplateID, mark.EventTimeMillis, mark.LimitPx = 24,
+		matcher.TemplateRiskExtract, 20000, 7
 	unknown := matcher.NewCommand(99)
-	terms := matcher.ContractTerms{AccountID: 7, Side: matcher.Sell, Notional: 25, FixedRate: -500, Effective: 20_458, Maturity: 65_535}
+	terms := matcher.ContractTerms{AccountID: 7, Side: matcher.Sell, Notional: 25, FixedRate: -500,
+		Effective: 20_458, Maturity: 65_535}
 	swap := terms.Command()
-	terms.Swaption, terms.Expiry, terms.Style, terms.Convention, terms.Side = true, 0, matcher.Bermudan, 4, matcher.Buy
+	terms.Swaption, terms.Expiry, terms.Style, terms.Convention, terms.Side = true, 0,
+		matcher.Bermudan, 4, matcher.Buy
 	swaption := terms.Command()
 	terms.Style, terms.Convention = 9, 200
 	odd := terms.Command()
@@ -253,11 +273,13 @@ func TestExportHasEveryCommandOnce(t *testing.T) {
 		}
 		id, _ := row["clientOrderId"].(string)
 		switch {
-		case next <= 41 && (row["priceTicks"] != json.Number(jsonInt(want.PriceTicks)) || row["type"] != typeNames[want.Type] ||
+		case next <= 41 && (row["priceTicks"] != json.Number(jsonInt(want.PriceTicks)) ||
+			row["type"] != typeNames[want.Type] ||
 			id != string(f.clientID(next))):
 			t.Fatalf("line %d: %s, want %+v", next, lines.Text(), want)
 		case next == 42 && (row["type"] != "SYMBOL_REGISTER" || row["ticker"] != `A"B`),
-			next == 43 && (row["type"] != "RISK_EXTRACT" || row["sessionDateEpochDay"] != json.Number("20000") || row["priceVersion"] != json.Number("7")),
+			next == 43 && (row["type"] != "RISK_EXTRACT" ||
+				row["sessionDateEpochDay"] != json.Number("20000") || row["priceVersion"] != json.Number("7")),
 			next == 44 && row["type"] != "99":
 			t.Fatalf("line %d: %s", next, lines.Text())
 		}
@@ -270,11 +292,13 @@ func TestExportHasEveryCommandOnce(t *testing.T) {
 	}
 	cold.Reset()
 	must(t, Export(context.Background(), "j", &cold, 10, 12, verifying(fs, *f)))
-	if got := strings.Count(cold.String(), "\n"); got != 3 || !strings.HasPrefix(cold.String(), `{"sequence":10,`) {
+	if got := strings.Count(cold.String(), "\n"); got != 3 ||
+		!strings.HasPrefix(cold.String(), `{"sequence":10,`) {
 		t.Errorf("10..12: %s", cold.String())
 	}
 	must(t, Export(context.Background(), "j", &cold, 500, 0, verifying(fs, *f)))
-	if err := Export(context.Background(), "j", failing{}, 1, 0, verifying(fs, *f)); !errors.Is(err, errToy) {
+	if err := Export(context.Background(), "j", failing{}, 1, 0, verifying(fs, *f)); !errors.Is(err,
+		errToy) {
 		t.Errorf("writer that fails: %v", err)
 	}
 }
@@ -317,7 +341,8 @@ func TestComparatorsMeasure(t *testing.T) {
 	} {
 		m, err := run(t.TempDir())
 		must(t, err)
-		if m.Records == 0 || m.PerSecond() <= 0 || m.P50 <= 0 || m.P50 > m.P99 || m.P99 > m.Max || m.Name == "" {
+		if m.Records == 0 || m.PerSecond() <= 0 || m.P50 <= 0 || m.P50 > m.P99 || m.P99 > m.Max ||
+			m.Name == "" {
 			t.Errorf("%+v", m)
 		}
 		t.Logf("%s: %.2f M/s, p50 %v", m.Name, m.PerSecond()/1e6, m.P50)
@@ -363,7 +388,8 @@ func TestShortHistoryIsAcceptedOnlyByHand(t *testing.T) {
 	if r.InputSeq == 0 || r.InputSeq >= d.head {
 		t.Fatalf("accepted %d of %d", r.InputSeq, d.head)
 	}
-	_, err = recovered(fs, "boot-1", flow{seed: d.flow.seed, idsEvery: d.flow.idsEvery}, r.InputSeq, r.InputSeq)
+	_, err = recovered(fs, "boot-1", flow{seed: d.flow.seed, idsEvery: d.flow.idsEvery}, r.InputSeq,
+		r.InputSeq)
 	must(t, err)
 }
 

@@ -282,7 +282,8 @@ func openView(dir string, o *VerifyOptions) (_ *storeView, err error) {
 	if err := whole(o.FS, dir); err != nil {
 		return nil, err
 	}
-	s := &storeView{latch: newLatch(func(error) {})} // nothing is written: a failure is the call's error
+	// nothing is written: a failure is the call's error
+	s := &storeView{latch: newLatch(func(error) {})}
 	s.anchor, err = readAnchor(o.FS, dir, o.boot)
 	if notExist(err) {
 		err = fmt.Errorf("%w: %w", err, ErrAnchorMissing)

@@ -98,7 +98,8 @@ func TestAViewCannotBeWrittenTo(t *testing.T) {
 	_, open := v.OpenReadWrite("j/anchor", writeCategory)
 	_, reuse := v.ReuseForWrite("j/anchor", "j/x", writeCategory)
 	for i, err := range []error{
-		write, writeAt, create, open, reuse, v.Link("j/anchor", "j/x"), v.Remove("j/anchor"), v.RemoveAll("j"),
+		write, writeAt, create, open, reuse, v.Link("j/anchor", "j/x"), v.Remove("j/anchor"),
+		v.RemoveAll("j"),
 		v.Rename("j/anchor", "j/x"), v.MkdirAll("j/x", 0o755), f.Sync(), f.Preallocate(0, 1),
 	} {
 		if !errors.Is(err, errView) {
@@ -210,7 +211,8 @@ func lookWithoutRights(t *testing.T, dir string) {
 	_, open := Open(dir, Options{Fatal: func(error) {}})
 	_, accept := AcceptHistory(ctx, dir, VerifyOptions{boot: "boot-1"})
 	for name, err := range map[string]error{"open": open, "accept": accept} {
-		if err == nil || errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), "permission denied") {
+		if err == nil || errors.Is(err, ErrLocked) ||
+			!strings.Contains(err.Error(), "permission denied") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -92,23 +92,24 @@ func (w *walker) startAt(first uint64) error {
 	if first == 1 {
 		return nil
 	}
-	return iterate(w.db, []byte{keyCommands}, newKey(keyCommands, first), func(it *pebble.Iterator) error {
-		if !it.Last() {
-			return fmt.Errorf("journal: no block before key=%s: %w",
-				keyName(newKey(keyCommands, first)), errSizes)
-		}
-		v, err := it.ValueAndErr()
-		if err != nil {
-			return err
-		}
-		e, _, err := parseEnvelope(v, keyCommands)
-		if err != nil {
-			return fmt.Errorf("journal: key=%s: %w", keyName(it.Key()), err)
-		}
-		w.at = point{inputSeq: e.last(), tradeSeq: e.lastTrade(), chain: e.chain}
-		w.lastAt = e.first
-		return nil
-	})
+	return iterate(w.db, []byte{keyCommands}, newKey(keyCommands, first),
+		func(it *pebble.Iterator) error {
+			if !it.Last() {
+				return fmt.Errorf("journal: no block before key=%s: %w",
+					keyName(newKey(keyCommands, first)), errSizes)
+			}
+			v, err := it.ValueAndErr()
+			if err != nil {
+				return err
+			}
+			e, _, err := parseEnvelope(v, keyCommands)
+			if err != nil {
+				return fmt.Errorf("journal: key=%s: %w", keyName(it.Key()), err)
+			}
+			w.at = point{inputSeq: e.last(), tradeSeq: e.lastTrade(), chain: e.chain}
+			w.lastAt = e.first
+			return nil
+		})
 }
 
 // seek makes the commit that holds inputSeq the next one.
@@ -117,17 +118,18 @@ func (w *walker) seek(inputSeq uint64) error {
 		return nil
 	}
 	var first uint64
-	err := iterate(w.db, []byte{keyCommands}, newKey(keyCommands, inputSeq+1), func(it *pebble.Iterator) error {
-		if !it.Last() {
+	err := iterate(w.db, []byte{keyCommands}, newKey(keyCommands, inputSeq+1),
+		func(it *pebble.Iterator) error {
+			if !it.Last() {
+				return nil
+			}
+			seq, ok := keySeq(it.Key())
+			if !ok {
+				return fmt.Errorf("journal: key=%s: %w", keyName(it.Key()), errSizes)
+			}
+			first = seq
 			return nil
-		}
-		seq, ok := keySeq(it.Key())
-		if !ok {
-			return fmt.Errorf("journal: key=%s: %w", keyName(it.Key()), errSizes)
-		}
-		first = seq
-		return nil
-	})
+		})
 	if err != nil {
 		return err
 	}
@@ -264,7 +266,8 @@ func (w *walker) companions(b *decoded) error {
 }
 
 // companion reads one block that belongs to b's commit.
-func (w *walker) companion(kind byte, seq uint64, count uint32, b *decoded, room func(*envelope) []byte) error {
+func (w *walker) companion(kind byte, seq uint64, count uint32, b *decoded,
+	room func(*envelope) []byte) error {
 	key := newKey(kind, seq)
 	v, closer, err := w.get(key)
 	if err != nil {

@@ -50,7 +50,8 @@ func (w *watchedFS) Link(from, to string) error {
 	return w.failed("link", to, w.FS.Link(from, to))
 }
 
-func (w *watchedFS) OpenReadWrite(name string, category vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
+func (w *watchedFS) OpenReadWrite(name string, category vfs.DiskWriteCategory,
+	opts ...vfs.OpenOption) (vfs.File, error) {
 	f, err := w.FS.OpenReadWrite(name, category, opts...)
 	return w.file(f, name), w.failed("open", name, err)
 }
@@ -72,7 +73,8 @@ func (w *watchedFS) Rename(from, to string) error {
 	return w.failed("rename", to, w.FS.Rename(from, to))
 }
 
-func (w *watchedFS) ReuseForWrite(from, to string, category vfs.DiskWriteCategory) (vfs.File, error) {
+func (w *watchedFS) ReuseForWrite(from, to string, category vfs.DiskWriteCategory) (vfs.File,
+	error) {
 	f, err := w.FS.ReuseForWrite(from, to, category)
 	return w.file(f, to), w.failed("reuse", to, err)
 }

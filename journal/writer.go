@@ -250,7 +250,8 @@ func (p *envelopes) begin(b *Block, nextTrade uint64) {
 		fills: b.fillCount, ids: b.idCount, link: nextTrade,
 	}
 	p.fills = envelope{
-		kind: keyFills, count: b.fillCount, first: nextTrade, firstTime: first, lastTime: last, link: b.first,
+		kind: keyFills, count: b.fillCount, first: nextTrade, firstTime: first, lastTime: last,
+		link: b.first,
 	}
 	p.ids = envelope{
 		kind: keyIDs, count: b.idCount, first: b.first, firstTime: first, lastTime: last, link: b.first,
@@ -322,7 +323,8 @@ func (b *Block) timeSpan() (first, last int64) {
 
 func (b *Block) time(i int) (int64, bool) {
 	r := b.records[i*recordBytes:]
-	return int64(binary.LittleEndian.Uint64(r[16:])), binary.LittleEndian.Uint16(r[2:]) == matcher.TemplateCommand
+	return int64(binary.LittleEndian.Uint64(r[16:])),
+		binary.LittleEndian.Uint16(r[2:]) == matcher.TemplateCommand
 }
 
 // continues checks that the block follows what has been taken without a hole.

@@ -99,8 +99,10 @@ func (n *naive) event(ev *matcher.Event) {
 	}
 	about := func(kind string) map[string]any {
 		return map[string]any{
-			"kind": kind, "sequence": ev.InputSeq, "orderId": orderID(ev.OrderRef), "accountId": ev.AccountID,
-			"security": n.security(ev.SecurityID), "side": side(ev.Side), "quantity": ev.Qty, "price": price(ev.Px),
+			"kind": kind, "sequence": ev.InputSeq, "orderId": orderID(ev.OrderRef),
+			"accountId": ev.AccountID,
+			"security":  n.security(ev.SecurityID), "side": side(ev.Side), "quantity": ev.Qty,
+			"price":           price(ev.Px),
 			"timestampMillis": ev.TimeMillis,
 		}
 	}
@@ -136,7 +138,8 @@ func (n *naive) event(ev *matcher.Event) {
 		}
 	case matcher.EventContract:
 		record := map[string]any{
-			"kind": "trade-booked", "sequence": ev.InputSeq, "accountId": n.cmd.AccountID, "side": side(n.cmd.Side),
+			"kind": "trade-booked", "sequence": ev.InputSeq, "accountId": n.cmd.AccountID,
+			"side":     side(n.cmd.Side),
 			"quantity": n.cmd.Qty, "price": rate(n.cmd.LimitPx), "timestampMillis": n.cmd.EventTimeMillis,
 			"orderId": fmt.Sprintf("SW-%d", ev.InputSeq),
 		}
@@ -160,9 +163,11 @@ func (n *naive) rejected(ev *matcher.Event) {
 		return
 	}
 	record := map[string]any{
-		"kind": "reject", "sequence": ev.InputSeq, "accountId": c.AccountID, "security": n.security(c.SecurityID),
-		"side": side(c.Side), "quantity": c.Qty, "price": price(c.LimitPx), "timestampMillis": c.EventTimeMillis,
-		"riskReason": ev.Reason.String(),
+		"kind": "reject", "sequence": ev.InputSeq, "accountId": c.AccountID,
+		"security": n.security(c.SecurityID),
+		"side":     side(c.Side), "quantity": c.Qty, "price": price(c.LimitPx),
+		"timestampMillis": c.EventTimeMillis,
+		"riskReason":      ev.Reason.String(),
 	}
 	switch c.Type {
 	case matcher.OrderNew:

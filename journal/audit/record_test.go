@@ -13,7 +13,8 @@ import (
 func widest(kind matcher.EventKind) *matcher.Event {
 	ev := &matcher.Event{
 		Kind: kind, Side: matcher.Sell, Reason: matcher.InternalPolicyError, InputSeq: math.MaxUint64,
-		TimeMillis: math.MinInt64, Px: math.MaxInt64, TradeSeq: math.MaxUint64, OrderRef: math.MaxUint32, Era: math.MaxUint16,
+		TimeMillis: math.MinInt64, Px: math.MaxInt64, TradeSeq: math.MaxUint64, OrderRef: math.MaxUint32,
+		Era:       math.MaxUint16,
 		AccountID: math.MaxUint32, SecurityID: 1, Qty: math.MinInt32,
 	}
 	if kind != matcher.EventFilled {
@@ -37,8 +38,9 @@ func TestNoEventRendersToMoreThanIsReserved(t *testing.T) {
 		// Without the union of the two lines: one record of every member at its longest.
 		rec := record{
 			sequence: math.MaxUint64, prefix: swaptionPrefix, order: math.MaxUint64, trade: math.MaxUint64,
-			account: math.MaxUint32, security: r.securities[0], side: matcher.Sell, sides: true, quantity: math.MinInt32,
-			counts: true, price: math.MinInt64, millis: math.MinInt64, reason: matcher.InternalPolicyError,
+			account: math.MaxUint32, security: r.securities[0], side: matcher.Sell, sides: true,
+			quantity: math.MinInt32,
+			counts:   true, price: math.MinInt64, millis: math.MinInt64, reason: matcher.InternalPolicyError,
 		}
 		if one := rec.append([]byte(kindPartialFill)); 2*len(one) > maxRecords {
 			t.Errorf("a record of %d bytes, %d are reserved for two", len(one), maxRecords)
@@ -122,7 +124,8 @@ func TestOrdersAreCalledByTheirNumbers(t *testing.T) {
 			ev.Cmd().OrderRef = 7
 		}
 		r := renderer{securities: tickers{quote("AAA")}}
-		if line, n := r.render(nil, ev); n == 0 || !bytes.Contains(line, []byte(`"orderId":"ord-12884901895"`)) {
+		if line, n := r.render(nil, ev); n == 0 || !bytes.Contains(line,
+			[]byte(`"orderId":"ord-12884901895"`)) {
 			t.Errorf("kind %d of a command of type %d: %s", tt.kind, tt.of, line)
 		}
 	}

@@ -18,11 +18,14 @@ func benchVenue(b *testing.B, n int) *venue {
 		g.Accounts = append(g.Accounts, matcher.GenesisAccount{ID: id + 1, Enabled: true})
 	}
 	for id := range 32 {
-		g.Securities = append(g.Securities, matcher.GenesisSecurity{Ticker: fmt.Sprintf("TICK%d", id), Enabled: true})
+		g.Securities = append(g.Securities, matcher.GenesisSecurity{Ticker: fmt.Sprintf("TICK%d", id),
+			Enabled: true})
 	}
 	g.Limits = matcher.Limits{
-		MaxOrderQty: 1 << 20, MaxOrderNotional: 1 << 60, MaxPositionQty: 1 << 40, MaxConcentrationNotional: 1 << 62,
-		CreditLimit: 1 << 62, PriceMaxAgeMillis: 1 << 40, IdempotencyCapacity: 1 << 16, MaxAccounts: 128,
+		MaxOrderQty: 1 << 20, MaxOrderNotional: 1 << 60, MaxPositionQty: 1 << 40,
+		MaxConcentrationNotional: 1 << 62,
+		CreditLimit:              1 << 62, PriceMaxAgeMillis: 1 << 40, IdempotencyCapacity: 1 << 16,
+		MaxAccounts:   128,
 		MaxSecurities: 64, MaxContracts: 64, MaxOpenOrders: 1 << 17, RetainedOrders: 1 << 16,
 	}
 	v := newVenue(b, g)
@@ -32,7 +35,8 @@ func benchVenue(b *testing.B, n int) *venue {
 	for i := range n {
 		c := matcher.NewCommand(matcher.OrderNew)
 		kind := rng.IntN(10)
-		c.AccountID, c.SecurityID, c.Side = 1+rng.Uint32N(100), 1+rng.Uint32N(32), matcher.Side(rng.IntN(2))
+		c.AccountID, c.SecurityID, c.Side = 1+rng.Uint32N(100), 1+rng.Uint32N(32),
+			matcher.Side(rng.IntN(2))
 		c.EventTimeMillis = noon + int64(i/500)
 		if c.Qty = (1 + rng.Int32N(20)) * 100; kind < 4 {
 			c.Type, c.OrderRef = matcher.OrderCancel, issued-min(issued, rng.Uint32N(4096))

@@ -41,7 +41,8 @@ type Reporter struct {
 // New returns a Reporter. engine makes an engine at its genesis (state nil) or
 // from a snapshot's state, as for journal.NewShadow; it must be able to name its
 // securities, as *matcher.Engine does with Ticker.
-func New(j *journal.Journal, engine func(state io.Reader) (journal.Engine, error), o Options) *Reporter {
+func New(j *journal.Journal, engine func(state io.Reader) (journal.Engine, error),
+	o Options) *Reporter {
 	if o.MaxConcurrent <= 0 {
 		o.MaxConcurrent = DefaultMaxConcurrent
 	}

@@ -50,7 +50,8 @@ func TestReportIsWhatTheNaiveRendererWrites(t *testing.T) {
 			cut := from + f.rng.Uint64N(to+1-from)
 			part := v.report(from, to)
 			diff(t, fmt.Sprintf("%d..%d", from, to), part, v.expected(from, to))
-			diff(t, fmt.Sprintf("%d..%d, then to %d", from, cut, to), append(v.report(from, cut), v.report(cut+1, to)...), part)
+			diff(t, fmt.Sprintf("%d..%d, then to %d", from, cut, to),
+				append(v.report(from, cut), v.report(cut+1, to)...), part)
 		}
 	}
 }
@@ -121,7 +122,8 @@ func TestEveryCommandIsAccountedFor(t *testing.T) {
 		kinds[r.Sequence][r.Kind]++
 		seen[r.Kind]++
 	}
-	for _, kind := range []string{"accept", "reject", "partial-fill", "fill", "cancel", "trade-booked"} {
+	for _, kind := range []string{"accept", "reject", "partial-fill", "fill", "cancel",
+		"trade-booked"} {
 		if seen[kind] == 0 {
 			t.Errorf("no %s in this history", kind)
 		}
@@ -138,7 +140,8 @@ func TestEveryCommandIsAccountedFor(t *testing.T) {
 		c, got := ev.Cmd(), kinds[ev.InputSeq]
 		silent := c.TemplateID != matcher.TemplateCommand
 		switch c.Type {
-		case matcher.PriceTick, matcher.SnapshotMark, matcher.AccountControl, matcher.SecurityControl, matcher.PolicyControl:
+		case matcher.PriceTick, matcher.SnapshotMark, matcher.AccountControl, matcher.SecurityControl,
+			matcher.PolicyControl:
 			silent = true
 		case matcher.RestrictionControl:
 			if len(got) == 1 && got["cancel"] > 0 {
@@ -156,7 +159,8 @@ func TestEveryCommandIsAccountedFor(t *testing.T) {
 		}
 	}
 	if contracts != v.engine.Counts().Contracts || contracts == 0 {
-		t.Errorf("%d bookings are in this history, the engine holds %d", contracts, v.engine.Counts().Contracts)
+		t.Errorf("%d bookings are in this history, the engine holds %d", contracts,
+			v.engine.Counts().Contracts)
 	}
 }
 
@@ -198,7 +202,8 @@ func TestClip(t *testing.T) {
 	}
 	diff(t, "beyond the head, unclipped", v.report(90, 500), v.report(90, 100))
 	diff(t, "from 0", v.report(0, 5), v.report(1, 5))
-	if genesis, _ := v.j.Genesis(); !bytes.Equal(v.reporter().Genesis(), genesis) || len(genesis) == 0 {
+	if genesis, _ := v.j.Genesis(); !bytes.Equal(v.reporter().Genesis(), genesis) ||
+		len(genesis) == 0 {
 		t.Errorf("seed %s", v.reporter().Genesis())
 	}
 }
@@ -280,7 +285,8 @@ func TestReportThatFails(t *testing.T) {
 		e, err := v.rebuild(state)
 		return struct{ journal.Engine }{e}, err
 	}
-	if _, err := New(v.j, mute, Options{}).Write(context.Background(), 1, 10, ignore); !errors.Is(err, ErrEngine) {
+	if _, err := New(v.j, mute, Options{}).Write(context.Background(), 1, 10, ignore); !errors.Is(err,
+		ErrEngine) {
 		t.Errorf("an engine without tickers: %v", err)
 	}
 	// Nothing of this holds a place: one report at a time is still possible, and only one.

@@ -28,9 +28,11 @@ func must(t testing.TB, err error) {
 func smallGenesis() *matcher.Genesis {
 	return &matcher.Genesis{
 		Format: matcher.GenesisFormat, TickPx: 1000,
-		Accounts: []matcher.GenesisAccount{{ID: 7, Enabled: true}, {ID: 3, Enabled: true}, {ID: 900_001, Enabled: true}},
+		Accounts: []matcher.GenesisAccount{{ID: 7, Enabled: true}, {ID: 3, Enabled: true},
+			{ID: 900_001, Enabled: true}},
 		Securities: []matcher.GenesisSecurity{
-			{Ticker: "AAA", Enabled: true}, {Ticker: `B"\B`, Enabled: true}, {Ticker: "<C&C>", Enabled: true, Halted: true},
+			{Ticker: "AAA", Enabled: true}, {Ticker: `B"\B`, Enabled: true},
+			{Ticker: "<C&C>", Enabled: true, Halted: true},
 		},
 		Limits: matcher.Limits{
 			MaxOrderQty: 1_000, MaxOrderNotional: 1e15, MaxPositionQty: 1_000_000,
@@ -160,15 +162,16 @@ func (v *venue) report(from, to uint64) []byte {
 	v.t.Helper()
 	var all []byte
 	count := 0
-	total, err := v.reporter().Write(context.Background(), from, to, func(records []byte, n int) error {
-		if len(records) == 0 || len(records) > ChunkBytes || records[len(records)-1] != '\n' ||
-			bytes.Count(records, []byte("\n")) != n {
-			v.t.Errorf("a chunk of %d bytes and %d records is not whole", len(records), n)
-		}
-		all = append(all, records...)
-		count += n
-		return nil
-	})
+	total, err := v.reporter().Write(context.Background(), from, to,
+		func(records []byte, n int) error {
+			if len(records) == 0 || len(records) > ChunkBytes || records[len(records)-1] != '\n' ||
+				bytes.Count(records, []byte("\n")) != n {
+				v.t.Errorf("a chunk of %d bytes and %d records is not whole", len(records), n)
+			}
+			all = append(all, records...)
+			count += n
+			return nil
+		})
 	must(v.t, err)
 	if total.Count != uint64(count) || total.SHA256 != sha256.Sum256(all) {
 		v.t.Errorf("total %d %x of %d records", total.Count, total.SHA256[:4], count)
@@ -253,7 +256,8 @@ func (f *flow) draw(e *matcher.Engine) matcher.Command {
 func (f *flow) order() matcher.Command {
 	c := f.of(matcher.OrderNew)
 	c.Qty, c.LimitPx, c.PriceTicks = 1+f.rng.Int32N(50), f.px(), f.key()
-	c.Flags = []uint16{0, 0, 0, 0, matcher.FlagIOC, matcher.FlagFOK, matcher.FlagPostOnly}[f.rng.IntN(7)]
+	c.Flags = []uint16{0, 0, 0, 0, matcher.FlagIOC, matcher.FlagFOK,
+		matcher.FlagPostOnly}[f.rng.IntN(7)]
 	switch f.rng.IntN(20) {
 	case 0:
 		c.LimitPx = 0
@@ -297,7 +301,8 @@ func (f *flow) booking() matcher.Command {
 		AccountID: f.of(matcher.SwapBook).AccountID, Side: matcher.Side(f.rng.IntN(2)),
 		Notional: 1 + f.rng.Int32N(1e6), FixedRate: f.rng.Int64N(100_000) - 50_000,
 		Effective: effective, Maturity: effective + uint16(f.rng.IntN(50)), Convention: f.rng.Uint32N(6),
-		Swaption: f.rng.IntN(2) == 0, Expiry: uint16(f.rng.IntN(200)), Style: matcher.ExerciseStyle(f.rng.IntN(4)),
+		Swaption: f.rng.IntN(2) == 0, Expiry: uint16(f.rng.IntN(200)),
+		Style: matcher.ExerciseStyle(f.rng.IntN(4)),
 	}
 	c := terms.Command()
 	c.PriceTicks = f.key()

@@ -57,10 +57,14 @@ func (s *scenario) lifecycle() {
 	s.do("3 buys 8: takes the last 6, and rests with 2", order(3, buy, 8, 101*unit+unit/4))
 	rest := s.do("7 sells 5 more at 103", order(7, sell, 5, 103*unit))
 	replaced := func(qty int32, px int64) matcher.Command {
-		return with(typed(matcher.OrderReplace, mine(rest)), func(c *matcher.Command) { c.Side, c.Qty, c.LimitPx = sell, qty, px })
+		return with(typed(matcher.OrderReplace, mine(rest)), func(c *matcher.Command) {
+			c.Side, c.Qty,
+				c.LimitPx = sell, qty, px
+		})
 	}
 	s.do("7 makes that 9 at 102.5", replaced(9, 102*unit+unit/2))
-	s.do("7 moves it across the book: accepted anew, and it trades with what 3 left", replaced(9, 101*unit))
+	s.do("7 moves it across the book: accepted anew, and it trades with what 3 left",
+		replaced(9, 101*unit))
 	s.do("7 asks for fewer than are filled: refused, the order stays", replaced(2, 101*unit))
 	s.do("7 takes back what is left", typed(matcher.OrderCancel, mine(rest)))
 	s.do("7 takes it back again: there is nothing", typed(matcher.OrderCancel, mine(rest)))
@@ -89,21 +93,25 @@ func (s *scenario) lifecycle() {
 	}))
 	forced := s.do("7 sells 10 at 110", order(7, sell, 10, 110*unit))
 	filled := func(qty int32, px int64) matcher.Command {
-		return with(typed(matcher.ForceFill, mine(forced)), func(c *matcher.Command) { c.Qty, c.LimitPx = qty, px })
+		return with(typed(matcher.ForceFill, mine(forced)),
+			func(c *matcher.Command) { c.Qty, c.LimitPx = qty, px })
 	}
 	s.do("the operator fills 4 of them at 109.5", filled(4, 109*unit+unit/2))
 	s.do("and the other 6", filled(6, 109*unit))
 	s.do("and one too many", filled(1, 109*unit))
 	s.do("a new symbol: no record", matcher.NewSymbolRegister("NEW"))
 	s.do("the unknown security again: it has a name now, and still may not be traded", unknown)
-	s.do("AAA is restricted: its resting orders go, under the control's own sequence", typed(matcher.RestrictionControl,
-		func(c *matcher.Command) { c.SecurityID, c.Side, c.PriceTicks = 1, 1, 1 }))
+	s.do("AAA is restricted: its resting orders go, under the control's own sequence",
+		typed(matcher.RestrictionControl,
+			func(c *matcher.Command) { c.SecurityID, c.Side, c.PriceTicks = 1, 1, 1 }))
 	s.do("an order for it", order(3, buy, 1, 99*unit))
 	s.do("account 3 is disabled: no record", typed(matcher.AccountControl,
 		func(c *matcher.Command) { c.AccountID, c.PriceTicks = 3, 2 }))
-	s.do("an order of that account", with(order(3, buy, 1, 99*unit), func(c *matcher.Command) { c.SecurityID = 2 }))
-	s.do("a control of a security that is not there: refused, no record", typed(matcher.SecurityControl,
-		func(c *matcher.Command) { c.SecurityID = 99 }))
+	s.do("an order of that account", with(order(3, buy, 1, 99*unit),
+		func(c *matcher.Command) { c.SecurityID = 2 }))
+	s.do("a control of a security that is not there: refused, no record",
+		typed(matcher.SecurityControl,
+			func(c *matcher.Command) { c.SecurityID = 99 }))
 	s.do("a marker: no record", matcher.NewRiskExtract(19_000, 1))
 	s.bookings()
 }
@@ -122,15 +130,19 @@ func (s *scenario) bookings() {
 		s.do(sentence, c)
 	}
 	option := func(t *matcher.ContractTerms) {
-		t.Swaption, t.Expiry, t.Style, t.Side, t.FixedRate = true, 18_900, matcher.Bermudan, matcher.Buy, 41_250
+		t.Swaption, t.Expiry, t.Style, t.Side, t.FixedRate = true, 18_900, matcher.Bermudan, matcher.Buy,
+			41_250
 	}
 	book("a swap", 0, func(*matcher.ContractTerms) {})
 	book("a swaption under a key", 77, option)
 	book("the same again", 77, option)
 	book("a swap that ends before it begins", 0, func(t *matcher.ContractTerms) { t.Maturity = 100 })
-	book("a swaption in a style that this build does not know", 0, func(t *matcher.ContractTerms) { option(t); t.Style = 3 })
-	book("a swap for more than an order may be worth", 0, func(t *matcher.ContractTerms) { t.Notional = 1_000_000_001 })
-	book("a swap of an account that is disabled", 0, func(t *matcher.ContractTerms) { t.AccountID = 3 })
+	book("a swaption in a style that this build does not know", 0,
+		func(t *matcher.ContractTerms) { option(t); t.Style = 3 })
+	book("a swap for more than an order may be worth", 0,
+		func(t *matcher.ContractTerms) { t.Notional = 1_000_000_001 })
+	book("a swap of an account that is disabled", 0,
+		func(t *matcher.ContractTerms) { t.AccountID = 3 })
 	book("a swap of nobody", 0, func(t *matcher.ContractTerms) { t.AccountID = 55 })
 }
 

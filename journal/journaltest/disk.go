@@ -18,7 +18,8 @@ func Disk(before func(Op) error) vfs.FS {
 	return errorfs.Wrap(vfs.Default, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		return before(Op{
 			Path: op.Path, Write: op.Kind.ReadOrWrite() == errorfs.OpIsWrite,
-			Sync: op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData || op.Kind == errorfs.OpFileSyncTo,
+			Sync: op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData ||
+				op.Kind == errorfs.OpFileSyncTo,
 		})
 	}))
 }

@@ -19,9 +19,11 @@ func (n *Node) adopt() (snapshotRecord, error) {
 	if n.o.Adopt == 0 {
 		return snapshotRecord{}, fmt.Errorf("quorum: %w", ErrForeign)
 	}
-	alone := raft.Configuration{Servers: []raft.Server{{Suffrage: raft.Voter, ID: n.id, Address: addressOf(n.self.Raft, n.id)}}}
+	alone := raft.Configuration{Servers: []raft.Server{{Suffrage: raft.Voter, ID: n.id,
+		Address: addressOf(n.self.Raft, n.id)}}}
 	r := snapshotRecord{
-		Index: 2, Term: 1, Configuration: raft.EncodeConfiguration(alone), ConfigurationIndex: 1, Sequence: n.o.Adopt,
+		Index: 2, Term: 1, Configuration: raft.EncodeConfiguration(alone), ConfigurationIndex: 1,
+		Sequence: n.o.Adopt,
 	}
 	// The record comes last: without it the cluster has not begun, and the next start begins again.
 	if err := n.log.SetUint64(keyCurrentTerm, r.Term); err != nil {
@@ -36,6 +38,7 @@ func (n *Node) adopt() (snapshotRecord, error) {
 			n.admits.expected[m.ID] = m.Raft
 		}
 	}
-	n.o.Logger.Warn("cluster: begins with the journal of this member", "member", n.o.Member, "sequence", r.Sequence)
+	n.o.Logger.Warn("cluster: begins with the journal of this member", "member", n.o.Member,
+		"sequence", r.Sequence)
 	return r, nil
 }

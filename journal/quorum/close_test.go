@@ -18,7 +18,8 @@ func TestWhatIsUnderWayAtTheEndIsSeenOut(t *testing.T) {
 	var held atomic.Pointer[chan struct{}]
 	for _, m := range c.members {
 		m.o.FS = errorfs.Wrap(vfs.Default, errorfs.InjectorFunc(func(op errorfs.Op) error {
-			if gate := held.Load(); gate != nil && (op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData) {
+			if gate := held.Load(); gate != nil && (op.Kind == errorfs.OpFileSync ||
+				op.Kind == errorfs.OpFileSyncData) {
 				<-*gate
 			}
 			return nil
@@ -32,7 +33,8 @@ func TestWhatIsUnderWayAtTheEndIsSeenOut(t *testing.T) {
 	held.Store(&gate)
 	for i := range 40 {
 		ref := leader.submit(1, "")
-		leader.disk.until(t, fmt.Sprintf("entry %d to be under way", i), func() bool { return leader.disk.gathered == ref })
+		leader.disk.until(t, fmt.Sprintf("entry %d to be under way", i),
+			func() bool { return leader.disk.gathered == ref })
 	}
 	context.AfterFunc(leader.node.ctx, func() {
 		held.Store(nil)

@@ -102,7 +102,8 @@ func (w *wire) client(raw net.Conn, address string) net.Conn {
 		return raw
 	}
 	config := w.o.TLS.Clone()
-	config.ServerName, _, _ = net.SplitHostPort(address) // it has been dialled, so it has a host and a port
+	// it has been dialled, so it has a host and a port
+	config.ServerName, _, _ = net.SplitHostPort(address)
 	return tls.Client(raw, config)
 }
 

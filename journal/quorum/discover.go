@@ -66,7 +66,8 @@ type Server struct {
 // Progress is the part of Status that costs nothing to read. Any goroutine.
 func (n *Node) Progress() Status {
 	return Status{
-		Member: n.o.Member, Server: string(n.id), Role: n.raft.State().String(), Term: n.raft.CurrentTerm(),
+		Member: n.o.Member, Server: string(n.id), Role: n.raft.State().String(),
+		Term: n.raft.CurrentTerm(),
 		Last: n.raft.LastIndex(), Applied: n.raft.AppliedIndex(),
 	}
 }
@@ -83,7 +84,8 @@ func (n *Node) Status() Status {
 	}
 	for _, server := range n.servers() {
 		hostPort, _ := hostPortOf(server.Address)
-		s.Servers = append(s.Servers, Server{string(server.ID), memberOf(server.ID), hostPort, server.Suffrage == raft.Voter})
+		s.Servers = append(s.Servers, Server{string(server.ID), memberOf(server.ID), hostPort,
+			server.Suffrage == raft.Voter})
 	}
 	return s
 }
@@ -117,7 +119,10 @@ func (n *Node) join() {
 
 // joined reports that this disk has a vote.
 func (n *Node) joined() bool {
-	return slices.ContainsFunc(n.servers(), func(s raft.Server) bool { return s.ID == n.id && s.Suffrage == raft.Voter })
+	return slices.ContainsFunc(n.servers(), func(s raft.Server) bool {
+		return s.ID == n.id &&
+			s.Suffrage == raft.Voter
+	})
 }
 
 // tryJoin takes one step towards the cluster and says what it waits for.
@@ -145,7 +150,8 @@ func (n *Node) tryJoin() string {
 	var c raft.Configuration
 	for i, m := range n.o.Members {
 		id := raft.ServerID(all[i].Server)
-		c.Servers = append(c.Servers, raft.Server{Suffrage: raft.Voter, ID: id, Address: addressOf(m.Raft, id)})
+		c.Servers = append(c.Servers, raft.Server{Suffrage: raft.Voter, ID: id,
+			Address: addressOf(m.Raft, id)})
 	}
 	if err := n.raft.BootstrapCluster(c).Error(); err != nil {
 		return "it could not begin: " + err.Error()
@@ -177,7 +183,8 @@ func (n *Node) askAll() []*Status {
 // askToJoin asks every member to let this disk take part; the leader does so.
 func (n *Node) askToJoin() (why string) {
 	q := question{
-		Ask: askJoin, Member: n.o.Member, Server: string(n.id), Address: n.self.Raft, Applied: n.raft.AppliedIndex(),
+		Ask: askJoin, Member: n.o.Member, Server: string(n.id), Address: n.self.Raft,
+		Applied: n.raft.AppliedIndex(),
 	}
 	why = "no leader is known"
 	for _, m := range n.o.Members {
@@ -313,7 +320,8 @@ func (n *Node) admit(q question) error {
 		delete(n.admits.expected, q.Member)
 	}
 	if former != "" {
-		n.o.Logger.Warn("cluster: a member comes back with another disk", "member", q.Member, "was", string(former), "is", q.Server)
+		n.o.Logger.Warn("cluster: a member comes back with another disk", "member", q.Member, "was",
+			string(former), "is", q.Server)
 		if err := n.raft.RemoveServer(former, 0, changeTimeout).Error(); err != nil {
 			return err
 		}

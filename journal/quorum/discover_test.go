@@ -18,10 +18,14 @@ func TestStrangersAreAddedAndRemoved(t *testing.T) {
 	list := freeMembers(t, 1)
 	fourth := &member{t: t, disk: newMemory(), o: c.members[0].o}
 	fourth.o.Dir, fourth.o.Member = t.TempDir(), "4"
-	fourth.o.Members = append(append([]Member{}, c.members[0].o.Members...), Member{ID: "4", Raft: list[0].Raft, HTTP: "127.0.0.1:1"})
+	fourth.o.Members = append(append([]Member{}, c.members[0].o.Members...),
+		Member{ID: "4", Raft: list[0].Raft, HTTP: "127.0.0.1:1"})
 	fourth.start()
 	c.members = append(c.members, fourth)
-	await(t, "the refusal", func() bool { return strings.Contains(fourth.node.tryJoin(), errStranger.Error()) })
+	await(t, "the refusal", func() bool {
+		return strings.Contains(fourth.node.tryJoin(),
+			errStranger.Error())
+	})
 	change := func(do func(at string) error) {
 		t.Helper()
 		await(t, "a change", func() bool {
@@ -37,7 +41,10 @@ func TestStrangersAreAddedAndRemoved(t *testing.T) {
 	c.book(1, "b")
 	c.alike(6)
 	change(func(at string) error { return remote.Remove(t.Context(), at, "4") })
-	await(t, "three servers", func() bool { return len(c.members[0].node.servers()) == 3 || len(c.members[1].node.servers()) == 3 })
+	await(t, "three servers", func() bool {
+		return len(c.members[0].node.servers()) == 3 ||
+			len(c.members[1].node.servers()) == 3
+	})
 	fourth.stop()
 	c.members = c.members[:3]
 	c.book(1, "c")
@@ -57,11 +64,15 @@ func TestImpostorsAreRefused(t *testing.T) {
 		other = c.members[1]
 	}
 	for name, q := range map[string]question{
-		"another disk at a member's address": {Ask: askJoin, Member: other.o.Member, Server: other.o.Member + ".0000000000000000", Address: other.node.self.Raft},
-		"nobody at the address":              {Ask: askJoin, Member: other.o.Member, Server: other.o.Member + ".0000000000000000", Address: "127.0.0.1:1"},
-		"an id of another member":            {Ask: askJoin, Member: "2", Server: "3.0000000000000000", Address: other.node.self.Raft},
-		"no number":                          {Ask: askJoin, Member: "x", Server: "x.0", Address: other.node.self.Raft},
-		"an empty addition":                  {Ask: askAdd, Member: "4"},
+		"another disk at a member's address": {Ask: askJoin, Member: other.o.Member,
+			Server: other.o.Member + ".0000000000000000", Address: other.node.self.Raft},
+		"nobody at the address": {Ask: askJoin, Member: other.o.Member,
+			Server: other.o.Member + ".0000000000000000", Address: "127.0.0.1:1"},
+		"an id of another member": {Ask: askJoin, Member: "2", Server: "3.0000000000000000",
+			Address: other.node.self.Raft},
+		"no number": {Ask: askJoin, Member: "x", Server: "x.0",
+			Address: other.node.self.Raft},
+		"an empty addition": {Ask: askAdd, Member: "4"},
 	} {
 		s, err := leader.node.ask(leader.node.self.Raft, q)
 		if err != nil || s.Refusal == "" && leader.node.Leads() {
@@ -70,14 +81,17 @@ func TestImpostorsAreRefused(t *testing.T) {
 	}
 	for _, m := range c.members {
 		if m != leader {
-			for _, q := range []question{{Ask: askJoin, Member: "1"}, {Ask: askAdd, Member: "4", Address: "a:1"}, {Ask: askRemove, Member: "1"}} {
-				if s, err := leader.node.ask(m.node.self.Raft, q); err != nil || s.Refusal != errNotLeader.Error() && !m.node.Leads() {
+			for _, q := range []question{{Ask: askJoin, Member: "1"},
+				{Ask: askAdd, Member: "4", Address: "a:1"}, {Ask: askRemove, Member: "1"}} {
+				if s, err := leader.node.ask(m.node.self.Raft, q); err != nil ||
+					s.Refusal != errNotLeader.Error() && !m.node.Leads() {
 					t.Errorf("member %s, %s: %+v, %v", m.o.Member, q.Ask, s, err)
 				}
 			}
 		}
 	}
-	if _, err := leader.node.ask(other.node.self.Raft, question{Ask: "dance"}); !errors.Is(err, ErrAnswer) {
+	if _, err := leader.node.ask(other.node.self.Raft, question{Ask: "dance"}); !errors.Is(err,
+		ErrAnswer) {
 		t.Errorf("an unknown question: got %v, want %v", err, ErrAnswer)
 	}
 	if _, err := leader.node.answer([]byte("{")); err == nil {
@@ -107,7 +121,10 @@ func TestMemberAtAnotherAddressIsAStranger(t *testing.T) {
 	second.start()
 	defer second.stop()
 	for range 3 {
-		await(t, "the refusal", func() bool { return strings.Contains(second.node.tryJoin(), errStranger.Error()) })
+		await(t, "the refusal", func() bool {
+			return strings.Contains(second.node.tryJoin(),
+				errStranger.Error())
+		})
 	}
 	if !other.node.joined() {
 		t.Error("the first one has lost its place")
@@ -115,7 +132,10 @@ func TestMemberAtAnotherAddressIsAStranger(t *testing.T) {
 	c.book(1, "")
 	c.alike(4)
 	var remote Remote
-	await(t, "the addition", func() bool { return remote.Add(t.Context(), c.leader().node.self.Raft, second.node.self) == nil })
+	await(t, "the addition", func() bool {
+		return remote.Add(t.Context(), c.leader().node.self.Raft,
+			second.node.self) == nil
+	})
 	await(t, "its place", second.node.joined)
 }
 
@@ -144,7 +164,8 @@ func TestOpenRefusesWhatDoesNotBelongTogether(t *testing.T) {
 	dir := t.TempDir()
 	open := func(change func(o *Options)) error {
 		t.Helper()
-		o := Options{Dir: dir, Member: "1", Members: list, Storage: newMemory(), Genesis: func() ([]byte, error) { return []byte("g"), nil }}
+		o := Options{Dir: dir, Member: "1", Members: list, Storage: newMemory(),
+			Genesis: func() ([]byte, error) { return []byte("g"), nil }}
 		change(&o)
 		n, err := Open(o)
 		if err == nil {
@@ -159,8 +180,11 @@ func TestOpenRefusesWhatDoesNotBelongTogether(t *testing.T) {
 		"a member that is not listed":       {func(o *Options) { o.Member = "7" }, ErrMembers},
 		"another member's directory":        {func(o *Options) { o.Member = "2" }, ErrMembers},
 		"a journal without consensus state": {func(o *Options) { o.Has = []byte("g") }, ErrForeign},
-		"plain talk with another machine":   {func(o *Options) { o.Members = []Member{list[0], {"2", "192.0.2.1:7", "192.0.2.1:8"}} }, ErrPlain},
-		"nothing wrong":                     {func(*Options) {}, nil},
+		"plain talk with another machine": {func(o *Options) {
+			o.Members = []Member{list[0],
+				{"2", "192.0.2.1:7", "192.0.2.1:8"}}
+		}, ErrPlain},
+		"nothing wrong": {func(*Options) {}, nil},
 	} {
 		if name == "another member's directory" {
 			if err := open(func(*Options) {}); err != nil { // the first member's own start
@@ -212,11 +236,15 @@ func TestUnreadableEntryIsFinal(t *testing.T) {
 		t.Error("it still leads")
 	}
 	ref := m.submit(1, "")
-	m.disk.until(t, "the refusal", func() bool { return len(m.disk.refused) > 0 && m.disk.refused[0] == ref })
+	m.disk.until(t, "the refusal", func() bool {
+		return len(m.disk.refused) > 0 &&
+			m.disk.refused[0] == ref
+	})
 	if len(failed) != 0 || m.disk.Head() != 3 {
 		t.Errorf("%d more failures, %d commands", len(failed), m.disk.Head())
 	}
-	if err := m.node.raft.Apply([]byte{9, entryVersion}, 0).Error(); err != nil && !errors.Is(err, raft.ErrNotLeader) {
+	if err := m.node.raft.Apply([]byte{9, entryVersion}, 0).Error(); err != nil &&
+		!errors.Is(err, raft.ErrNotLeader) {
 		t.Error(err)
 	}
 }

@@ -117,7 +117,8 @@ func liveWithAFailingDisk(t *testing.T, plan string) {
 		_ = c.leader().node.raft.LeadershipTransfer().Error() // whoever leads then
 		_ = failing.node.Compact(0)                           // there may be nothing to compact
 	}
-	for i := int32(-1); i != n.Load(); time.Sleep(failingGrace) { // a failure under way ends the process
+	// a failure under way ends the process
+	for i := int32(-1); i != n.Load(); time.Sleep(failingGrace) {
 		i = n.Load()
 	}
 }

@@ -29,7 +29,8 @@ type doubtful struct {
 func (d *doubt) add(x doubtful) (dead []uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.gaps = slices.DeleteFunc(d.gaps, func(n uint64) bool { return n < x.number }) // they come in order
+	// they come in order
+	d.gaps = slices.DeleteFunc(d.gaps, func(n uint64) bool { return n < x.number })
 	switch {
 	case x.number <= d.own:
 		if slices.Contains(d.gaps, x.number) {

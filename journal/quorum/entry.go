@@ -53,7 +53,8 @@ type commandsEntry struct {
 // appendCommands encodes an entry of the commands of two pieces. id returns the client id of a
 // command, nil for none. The commands are copied as they are: their InputSeq is the submitter's
 // correlation id, which has a meaning for the author alone.
-func appendCommands(b []byte, by author, number uint64, first, second []matcher.Command, id func(ref uint64) []byte) []byte {
+func appendCommands(b []byte, by author, number uint64, first, second []matcher.Command,
+	id func(ref uint64) []byte) []byte {
 	count := len(first) + len(second)
 	b = slices.Grow(b, commandsHeader+count*(matcher.CommandBytes+8))
 	b = append(b, entryCommands, entryVersion, 0, 0)
@@ -74,7 +75,8 @@ func appendCommands(b []byte, by author, number uint64, first, second []matcher.
 
 // appendIDs appends the client ids of commands. The first command is the at-th of the entry. last
 // is the place of the previous id, and the return value is the place of the last id here.
-func appendIDs(b []byte, commands []matcher.Command, at, last int, id func(ref uint64) []byte) ([]byte, int) {
+func appendIDs(b []byte, commands []matcher.Command, at, last int,
+	id func(ref uint64) []byte) ([]byte, int) {
 	for i := range commands {
 		if text := id(commands[i].InputSeq); len(text) > 0 {
 			b = binary.AppendUvarint(b, uint64(at+i-last))
@@ -104,7 +106,8 @@ func decodeCommands(b []byte) (e commandsEntry, err error) {
 	e.author, e.number = author(binary.LittleEndian.Uint64(b[8:])), binary.LittleEndian.Uint64(b[16:])
 	ids := int(binary.LittleEndian.Uint32(b[24:]))
 	records := (commandsHeader + ids + 7) &^ 7
-	if e.count < 1 || e.count > maxCommands || ids > maxIDs || len(b) != records+e.count*matcher.CommandBytes {
+	if e.count < 1 || e.count > maxCommands || ids > maxIDs ||
+		len(b) != records+e.count*matcher.CommandBytes {
 		return e, fmt.Errorf("commands bytes=%d count=%d ids=%d: %w", len(b), e.count, ids, ErrEntry)
 	}
 	e.ids = b[commandsHeader : commandsHeader+ids]
@@ -182,7 +185,8 @@ func kindOf(b []byte) (byte, error) {
 		return 0, fmt.Errorf("bytes=%d: %w", len(b), ErrEntry)
 	}
 	if b[1] != entryVersion {
-		return 0, fmt.Errorf("kind=%d version=%d, this member knows %d, upgrade it: %w", b[0], b[1], entryVersion, ErrEntry)
+		return 0, fmt.Errorf("kind=%d version=%d, this member knows %d, upgrade it: %w", b[0], b[1],
+			entryVersion, ErrEntry)
 	}
 	return b[0], nil
 }

@@ -48,7 +48,8 @@ func TestEntryIsReadAsWritten(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if e.author != 7 || e.number != 9 || e.count != n || !bytes.Equal(recordBytes(e.commands), recordBytes(commands)) {
+			if e.author != 7 || e.number != 9 || e.count != n ||
+				!bytes.Equal(recordBytes(e.commands), recordBytes(commands)) {
 				t.Fatalf("%d commands: author %d number %d count %d", n, e.author, e.number, e.count)
 			}
 			for _, from := range []int{0, 1, n / 2, n} {
@@ -84,12 +85,16 @@ func TestDamagedEntriesAreRefused(t *testing.T) {
 	good := appendCommands(nil, 1, 1, someCommands(4, 100), nil, id)
 	change := func(f func(b []byte) []byte) []byte { return f(bytes.Clone(good)) }
 	for name, b := range map[string][]byte{
-		"a short header":     good[:commandsHeader-1],
-		"one byte less":      good[:len(good)-1],
-		"one byte more":      append(bytes.Clone(good), 0),
-		"no commands":        change(func(b []byte) []byte { b[4] = 0; return b[:len(b)-4*64] }),
-		"another count":      change(func(b []byte) []byte { b[4] = 5; return b }),
-		"a huge count":       change(func(b []byte) []byte { binary.LittleEndian.PutUint32(b[4:], 1<<31); return b }),
+		"a short header": good[:commandsHeader-1],
+		"one byte less":  good[:len(good)-1],
+		"one byte more":  append(bytes.Clone(good), 0),
+		"no commands":    change(func(b []byte) []byte { b[4] = 0; return b[:len(b)-4*64] }),
+		"another count":  change(func(b []byte) []byte { b[4] = 5; return b }),
+		"a huge count": change(func(b []byte) []byte {
+			binary.LittleEndian.PutUint32(b[4:],
+				1<<31)
+			return b
+		}),
 		"spare bytes":        change(func(b []byte) []byte { b[2] = 1; return b }),
 		"ids that are long":  change(func(b []byte) []byte { b[24] = 200; return b }),
 		"an id behind all":   change(func(b []byte) []byte { b[28] = 4; return b }),
@@ -102,7 +107,8 @@ func TestDamagedEntriesAreRefused(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", name, err, ErrEntry)
 		}
 	}
-	for name, b := range map[string][]byte{"nothing": nil, "a kind alone": {entryLead}, "a later version": {entryLead, 2, '{', '}'}} {
+	for name, b := range map[string][]byte{"nothing": nil, "a kind alone": {entryLead},
+		"a later version": {entryLead, 2, '{', '}'}} {
 		if _, err := kindOf(b); !errors.Is(err, ErrEntry) {
 			t.Errorf("%s: got %v, want %v", name, err, ErrEntry)
 		}
@@ -115,7 +121,8 @@ func TestDamagedEntriesAreRefused(t *testing.T) {
 // Whatever is in an entry, reading it ends in an error or in commands that are whole.
 func FuzzEntry(f *testing.F) {
 	for _, n := range []int{1, 3} {
-		f.Add(appendCommands(nil, 1, 2, someCommands(n, 1), nil, func(uint64) []byte { return []byte("id") }))
+		f.Add(appendCommands(nil, 1, 2, someCommands(n, 1), nil,
+			func(uint64) []byte { return []byte("id") }))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) < 2 {
@@ -142,7 +149,8 @@ func FuzzEntry(f *testing.F) {
 func TestEntryDoesNotAllocateForEachCommand(t *testing.T) {
 	commands := someCommands(256, 1)
 	id := func(uint64) []byte { return nil }
-	if n := testing.AllocsPerRun(100, func() { appendCommands(nil, 1, 1, commands, nil, id) }); n > 2 { // the race detector has one of its own
+	// the race detector has one of its own
+	if n := testing.AllocsPerRun(100, func() { appendCommands(nil, 1, 1, commands, nil, id) }); n > 2 {
 		t.Errorf("%v allocations for an entry of 256 commands", n)
 	}
 }

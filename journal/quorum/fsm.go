@@ -35,7 +35,8 @@ type fsm struct {
 	n        *Node
 	later    later
 	sequence uint64 // of the last command of the entries so far
-	head     uint64 // last command that the journal had when the host was attached: it is not applied again
+	// last command that the journal had when the host was attached: it is not applied again
+	head uint64
 	// a received journal waits to be installed: the entries of this member's journal do not count any
 	// more
 	replaced bool

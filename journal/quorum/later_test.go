@@ -49,7 +49,8 @@ func TestCommandsNobodyWaitsForComeTogether(t *testing.T) {
 			<-time.After(laterTime)
 			synctest.Wait()
 			if got := disk.Head(); got != before+3 || f.n.handed.Load() != got {
-				t.Fatalf("round %d: the host has %d commands, %d are counted, want %d", round, got, f.n.handed.Load(), before+3)
+				t.Fatalf("round %d: the host has %d commands, %d are counted, want %d", round, got,
+					f.n.handed.Load(), before+3)
 			}
 		}
 	})

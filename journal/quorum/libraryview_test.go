@@ -46,7 +46,8 @@ func TestEntryThatCannotBeReadEndsTheMember(t *testing.T) {
 
 // What is an answer and no failure is given.
 func TestLibraryIsToldWhatIsNoFailure(t *testing.T) {
-	s, err := openLogStore("raft", logStoreOptions{FS: vfs.NewMem(), Fatal: func(err error) { t.Error(err) }})
+	s, err := openLogStore("raft", logStoreOptions{FS: vfs.NewMem(),
+		Fatal: func(err error) { t.Error(err) }})
 	mustNil(t, err)
 	v := libraryView{s}
 	_, err = v.Get([]byte("vote"))

@@ -85,7 +85,8 @@ func (a *logAhead) drain() error {
 func (a *logAhead) add(logs []*raft.Log, bytes int, span logSpan) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for a.failed == nil && a.entries > 0 && (a.entries+len(logs) > aheadEntries || a.bytes+bytes > aheadBytes) {
+	for a.failed == nil && a.entries > 0 && (a.entries+len(logs) > aheadEntries ||
+		a.bytes+bytes > aheadBytes) {
 		a.changed.Wait()
 	}
 	if a.failed != nil {
@@ -211,7 +212,8 @@ type transport interface {
 }
 
 // AppendEntries implements the library's interface.
-func (t memberTransport) AppendEntries(id raft.ServerID, to raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+func (t memberTransport) AppendEntries(id raft.ServerID, to raft.ServerAddress,
+	args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
 	vouched := *args
 	vouched.LeaderCommitIndex = t.log.Vouched(args.LeaderCommitIndex)
 	return t.transport.AppendEntries(id, to, &vouched, resp)
@@ -219,6 +221,7 @@ func (t memberTransport) AppendEntries(id raft.ServerID, to raft.ServerAddress, 
 
 // AppendEntriesPipeline implements the library's interface. It is refused, because a pipeline would
 // bypass AppendEntries.
-func (memberTransport) AppendEntriesPipeline(raft.ServerID, raft.ServerAddress) (raft.AppendPipeline, error) {
+func (memberTransport) AppendEntriesPipeline(raft.ServerID,
+	raft.ServerAddress) (raft.AppendPipeline, error) {
 	return nil, raft.ErrPipelineReplicationNotSupported
 }

@@ -138,7 +138,8 @@ func TestPowerCutTakesWhatIsNotVouchedFor(t *testing.T) {
 	cut := mem.CrashClone(vfs.CrashCloneCfg{})
 	release()
 	mustNil(t, s.Close())
-	left, err := openLogStore("raft", logStoreOptions{FS: cut, Fatal: func(err error) { t.Error(err) }})
+	left, err := openLogStore("raft", logStoreOptions{FS: cut,
+		Fatal: func(err error) { t.Error(err) }})
 	mustNil(t, err)
 	if last, err := left.LastIndex(); last != 3 || err != nil {
 		t.Errorf("the log ends at %d, %v, want 3", last, err)
@@ -188,7 +189,8 @@ func TestALeaderWaitsWhenItIsTooFarAhead(t *testing.T) {
 		}
 		ended <- nil
 	}()
-	await(t, "the leader to be ahead as far as it may", func() bool { return s.reach().last == aheadEntries })
+	await(t, "the leader to be ahead as far as it may",
+		func() bool { return s.reach().last == aheadEntries })
 	var l raft.Log
 	mustNil(t, s.GetLog(1, &l))
 	release()
@@ -206,7 +208,8 @@ type sentTransport struct {
 	sent []*raft.AppendEntriesRequest
 }
 
-func (s *sentTransport) AppendEntries(_ raft.ServerID, _ raft.ServerAddress, args *raft.AppendEntriesRequest, _ *raft.AppendEntriesResponse) error {
+func (s *sentTransport) AppendEntries(_ raft.ServerID, _ raft.ServerAddress,
+	args *raft.AppendEntriesRequest, _ *raft.AppendEntriesResponse) error {
 	s.sent = append(s.sent, args)
 	return nil
 }
@@ -225,10 +228,13 @@ func TestTheOthersAreToldOfNoCommitThatIsNotOnDisk(t *testing.T) {
 	release()
 	mustNil(t, s.AwaitSynced(5))
 	mustNil(t, under.AppendEntries("b", "b", asked, nil))
-	if a, b := sent.sent[0], sent.sent[1]; a.LeaderCommitIndex != 3 || b.LeaderCommitIndex != 5 || a.Term != 7 {
-		t.Errorf("sent commits %d and %d of term %d, want 3 and 5 of term 7", a.LeaderCommitIndex, b.LeaderCommitIndex, a.Term)
+	if a, b := sent.sent[0], sent.sent[1]; a.LeaderCommitIndex != 3 || b.LeaderCommitIndex != 5 ||
+		a.Term != 7 {
+		t.Errorf("sent commits %d and %d of term %d, want 3 and 5 of term 7", a.LeaderCommitIndex,
+			b.LeaderCommitIndex, a.Term)
 	}
-	if _, err := under.AppendEntriesPipeline("b", "b"); err != raft.ErrPipelineReplicationNotSupported {
+	if _, err := under.AppendEntriesPipeline("b",
+		"b"); err != raft.ErrPipelineReplicationNotSupported {
 		t.Errorf("a pipeline would go past the wrapper: %v", err)
 	}
 	mustNil(t, s.Close())

@@ -61,10 +61,12 @@ func parseLogValue(v []byte, index uint64, l *raft.Log) error {
 			index, len(v), logValueHeader, ErrLogDamaged)
 	}
 	if v[0] != logValueVersion || v[2]|v[3] != 0 {
-		return fmt.Errorf("quorum: read log index=%d: version %d, want %d: %w", index, v[0], logValueVersion, ErrLogDamaged)
+		return fmt.Errorf("quorum: read log index=%d: version %d, want %d: %w", index, v[0],
+			logValueVersion, ErrLogDamaged)
 	}
 	if got, want := logValueSum(v), binary.LittleEndian.Uint32(v[4:]); got != want {
-		return fmt.Errorf("quorum: read log index=%d: crc %08x, want %08x: %w", index, got, want, ErrLogDamaged)
+		return fmt.Errorf("quorum: read log index=%d: crc %08x, want %08x: %w", index, got, want,
+			ErrLogDamaged)
 	}
 	if v[1] > byte(raft.LogConfiguration) {
 		return fmt.Errorf("quorum: read log index=%d: type %d: %w", index, v[1], ErrLogDamaged)

@@ -15,9 +15,11 @@ func logValues() []raft.Log {
 	return []raft.Log{
 		{Index: 1, Term: 1, Type: raft.LogCommand, Data: []byte("x"), AppendedAt: at},
 		{Index: 2, Term: 1, Type: raft.LogNoop},
-		{Index: 1 << 60, Term: 1 << 61, Type: raft.LogConfiguration, Data: bytes.Repeat([]byte{7}, 5000), AppendedAt: at},
+		{Index: 1 << 60, Term: 1 << 61, Type: raft.LogConfiguration, Data: bytes.Repeat([]byte{7}, 5000),
+			AppendedAt: at},
 		{Index: 4, Term: 2, Type: raft.LogBarrier, Extensions: []byte("ext"), AppendedAt: at},
-		{Index: 5, Term: 2, Type: raft.LogCommand, Extensions: []byte("ext"), Data: []byte("data"), AppendedAt: at},
+		{Index: 5, Term: 2, Type: raft.LogCommand, Extensions: []byte("ext"), Data: []byte("data"),
+			AppendedAt: at},
 		{Index: 6, Term: 2, Type: raft.LogAddPeerDeprecated, AppendedAt: time.Unix(-5, 0)},
 	}
 }

@@ -104,7 +104,8 @@ type logRun struct {
 }
 
 func (r *logRun) open() (err error) {
-	r.log, err = openLogStore("raft", logStoreOptions{FS: r.fs, Fatal: func(error) { r.fatals.Add(1) }})
+	r.log, err = openLogStore("raft", logStoreOptions{FS: r.fs,
+		Fatal: func(error) { r.fatals.Add(1) }})
 	if err == nil {
 		r.log.Lead(func() bool { return r.leads })
 	}
@@ -329,7 +330,8 @@ func TestFailureInTheBackgroundEndsTheLog(t *testing.T) {
 		return nil
 	})}
 	fatal := make(chan error, 2)
-	s, err := openLogStore("raft", logStoreOptions{FS: errorfs.Wrap(vfs.NewMem(), toggle), Fatal: func(err error) { fatal <- err }})
+	s, err := openLogStore("raft", logStoreOptions{FS: errorfs.Wrap(vfs.NewMem(), toggle),
+		Fatal: func(err error) { fatal <- err }})
 	mustNil(t, err)
 	mustNil(t, s.StoreLogs(logEntries(1, 10, 1)))
 	toggle.On()

@@ -111,7 +111,10 @@ type logSpan struct {
 }
 
 // holds reports whether the log reaches over index.
-func (p logSpan) holds(index uint64) bool { return index >= p.first && index <= p.last && index != 0 }
+func (p logSpan) holds(index uint64) bool {
+	return index >= p.first && index <= p.last &&
+		index != 0
+}
 
 var (
 	_ raft.LogStore          = (*logStore)(nil)
@@ -185,7 +188,8 @@ func makeLogDir(fs vfs.FS, dir string) error {
 // verify reads every entry and finds out where the log begins and ends.
 func (s *logStore) verify() error {
 	return s.stop.Read(func() (err error) {
-		it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{logEntryKey}, UpperBound: []byte{logEntryKey + 1}})
+		it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{logEntryKey},
+			UpperBound: []byte{logEntryKey + 1}})
 		if err != nil {
 			return fmt.Errorf("quorum: read log dir=%s: %w", s.dir, err)
 		}
@@ -238,7 +242,8 @@ func (s *logStore) checkAnchor(fs vfs.FS) error {
 	case !found:
 		return fmt.Errorf("quorum: open log dir=%s index=%d: %w", s.dir, last, journal.ErrAnchorMissing)
 	case index > last:
-		return fmt.Errorf("quorum: open log dir=%s index=%d, anchor has %d: %w", s.dir, last, index, ErrLogShortened)
+		return fmt.Errorf("quorum: open log dir=%s index=%d, anchor has %d: %w", s.dir, last, index,
+			ErrLogShortened)
 	case !s.span.holds(index): // deleted at the front since
 		return nil
 	}
@@ -247,7 +252,8 @@ func (s *logStore) checkAnchor(fs vfs.FS) error {
 		return err
 	}
 	if l.Term != term {
-		return fmt.Errorf("quorum: open log dir=%s index=%d: term %d, anchor has %d: %w", s.dir, index, l.Term, term, ErrLogDamaged)
+		return fmt.Errorf("quorum: open log dir=%s index=%d: term %d, anchor has %d: %w", s.dir, index,
+			l.Term, term, ErrLogDamaged)
 	}
 	return nil
 }

@@ -242,16 +242,20 @@ func TestDamagedLogIsRefusedByIndex(t *testing.T) {
 		want   error
 		names  string
 	}{
-		{"a flipped bit", func(db *pebble.DB) error { return db.Set(logKey(4), flipped(4), pebble.Sync) }, ErrLogDamaged, "index=4:"},
+		{"a flipped bit", func(db *pebble.DB) error { return db.Set(logKey(4), flipped(4), pebble.Sync) },
+			ErrLogDamaged, "index=4:"},
 		{"an entry in another's place", func(db *pebble.DB) error {
 			return db.Set(logKey(4), logBytes(logEntry(5, 3)), pebble.Sync)
 		}, ErrLogDamaged, "index=4:"},
-		{"a hole", func(db *pebble.DB) error { return db.Delete(logKey(7), pebble.Sync) }, ErrLogDamaged, "after index=6:"},
-		{"a foreign key", func(db *pebble.DB) error { return db.Set([]byte("e!"), nil, pebble.Sync) }, ErrLogDamaged, "after index=10:"},
+		{"a hole", func(db *pebble.DB) error { return db.Delete(logKey(7), pebble.Sync) }, ErrLogDamaged,
+			"after index=6:"},
+		{"a foreign key", func(db *pebble.DB) error { return db.Set([]byte("e!"), nil, pebble.Sync) },
+			ErrLogDamaged, "after index=10:"},
 		{"an entry of index zero", func(db *pebble.DB) error {
 			return db.Set(logKey(0), logBytes(logEntry(0, 3)), pebble.Sync)
 		}, ErrLogDamaged, "after index=0:"},
-		{"a lost end", func(db *pebble.DB) error { return db.Delete(logKey(10), pebble.Sync) }, ErrLogShortened, "index=9, anchor has 10"},
+		{"a lost end", func(db *pebble.DB) error { return db.Delete(logKey(10), pebble.Sync) },
+			ErrLogShortened, "index=9, anchor has 10"},
 		{"everything lost", func(db *pebble.DB) error {
 			return db.DeleteRange(logKey(0), logKey(99), pebble.Sync)
 		}, ErrLogShortened, "index=0, anchor has 10"},
@@ -311,7 +315,8 @@ func TestDamageMetWhileReadingEndsTheMember(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var fatal []error
-			s, err := openLogStore("raft", logStoreOptions{FS: vfs.NewMem(), Fatal: func(err error) { fatal = append(fatal, err) }})
+			s, err := openLogStore("raft", logStoreOptions{FS: vfs.NewMem(),
+				Fatal: func(err error) { fatal = append(fatal, err) }})
 			mustNil(t, err)
 			mustNil(t, s.StoreLogs(logEntries(1, 10, 3)))
 			mustNil(t, damage(s.db))

@@ -53,7 +53,8 @@ func checkTail(t *testing.T, tail *logTail, log map[uint64]raft.Log, first, last
 			missed = true
 			continue
 		}
-		if want := log[i]; missed || l.Index != i || l.Term != want.Term || len(l.Data) != len(want.Data) {
+		if want := log[i]; missed || l.Index != i || l.Term != want.Term ||
+			len(l.Data) != len(want.Data) {
 			t.Errorf("entry %d: %+v, want %+v, missed a newer one: %v", i, l, want, missed)
 		}
 		bytes += len(l.Data)

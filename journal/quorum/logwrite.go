@@ -68,7 +68,8 @@ func (s *logStore) sync(logs []*raft.Log, gap bool, span logSpan) error {
 		err = s.anchor.Raise(span.last, span.lastTerm)
 	}
 	if err != nil {
-		return s.stop.Poison(fmt.Errorf("quorum: write log index=%d..%d: %w", logs[0].Index, span.last, err))
+		return s.stop.Poison(fmt.Errorf("quorum: write log index=%d..%d: %w", logs[0].Index, span.last,
+			err))
 	}
 	s.ahead.reach(span)
 	return nil
@@ -157,7 +158,8 @@ func (s *logStore) DeleteRange(lo, hi uint64) error {
 		err = s.deleteSpan(lo, hi, pebble.NoSync)
 		span.first = hi + 1
 	default:
-		return fmt.Errorf("quorum: delete log index=%d..%d of %d..%d: %w", lo, hi, span.first, span.last, ErrLogMiddle)
+		return fmt.Errorf("quorum: delete log index=%d..%d of %d..%d: %w", lo, hi, span.first, span.last,
+			ErrLogMiddle)
 	}
 	if err != nil {
 		return s.stop.Poison(fmt.Errorf("quorum: delete log index=%d..%d: %w", lo, hi, err))

@@ -65,15 +65,20 @@ type Options struct {
 	Storage Storage
 	Has     []byte // the genesis text of the journal that is there; nil = none
 	// without consensus state: begin a cluster with the existing journal, which ends here; 0 = refuse
-	Adopt      uint64
-	Genesis    func() ([]byte, error)         // what this member proposes when it leads a cluster without one
-	Services   func() map[string]string       // where the member's services listen, called when it begins to lead
-	OnRole     func(leads bool)               // called for each change in order, on one goroutine; may be nil
-	Idle       ring.Strategy                  // how the proposer waits for commands
-	Heartbeat  time.Duration                  // 0 = DefaultHeartbeat
-	Fatal      func(error)                    // the first failure after which the member cannot continue; called once
-	Logger     *slog.Logger                   // nil = none
-	LogReserve uint64                         // what a file of the log takes from the disk at once; 0 = DefaultLogReserve
+	Adopt uint64
+	// what this member proposes when it leads a cluster without one
+	Genesis func() ([]byte, error)
+	// where the member's services listen, called when it begins to lead
+	Services func() map[string]string
+	// called for each change in order, on one goroutine; may be nil
+	OnRole    func(leads bool)
+	Idle      ring.Strategy // how the proposer waits for commands
+	Heartbeat time.Duration // 0 = DefaultHeartbeat
+	// the first failure after which the member cannot continue; called once
+	Fatal  func(error)
+	Logger *slog.Logger // nil = none
+	// what a file of the log takes from the disk at once; 0 = DefaultLogReserve
+	LogReserve uint64
 	FS         vfs.FS                         // tests; nil = the disk
 	newNetwork func(Options) (network, error) // tests; nil = TCP
 }
@@ -152,7 +157,8 @@ func Open(o Options) (_ *Node, err error) {
 	if n.id, err = n.identity(); err != nil {
 		return nil, err
 	}
-	if n.log, err = openLogStore(o.FS.PathJoin(o.Dir, "log"), logStoreOptions{FS: o.FS, Fatal: n.fail, Reserve: o.LogReserve}); err != nil {
+	if n.log, err = openLogStore(o.FS.PathJoin(o.Dir, "log"), logStoreOptions{FS: o.FS, Fatal: n.fail,
+		Reserve: o.LogReserve}); err != nil {
 		return nil, err
 	}
 	n.snapshots, err = openSnapshots(o.FS, o.FS.PathJoin(o.Dir, "snapshots"), o.Storage, n)
@@ -187,7 +193,8 @@ func Open(o Options) (_ *Node, err error) {
 		return nil, err
 	}
 	view := libraryView{n.log}
-	if n.raft, err = raft.NewRaft(n.config(), n.fsm, view, view, n.snapshots, memberTransport{n.transport, n.log}); err != nil {
+	if n.raft, err = raft.NewRaft(n.config(), n.fsm, view, view, n.snapshots,
+		memberTransport{n.transport, n.log}); err != nil {
 		return nil, fmt.Errorf("quorum: %w", err)
 	}
 	n.log.Lead(func() bool { return n.raft.State() == raft.Leader })
@@ -231,7 +238,8 @@ func (o *Options) self() (Member, error) {
 			return m, nil
 		}
 	}
-	return Member{}, fmt.Errorf("quorum: member %q is not in the list of members: %w", o.Member, ErrMembers)
+	return Member{}, fmt.Errorf("quorum: member %q is not in the list of members: %w", o.Member,
+		ErrMembers)
 }
 
 // identity is this disk's server id, drawn when the disk was empty.
@@ -242,7 +250,8 @@ func (n *Node) identity() (raft.ServerID, error) {
 		if id := raft.ServerID(text); memberOf(id) == n.o.Member {
 			return id, nil
 		}
-		return "", fmt.Errorf("quorum: this data directory is that of member %q: %w", memberOf(raft.ServerID(text)), ErrMembers)
+		return "", fmt.Errorf("quorum: this data directory is that of member %q: %w",
+			memberOf(raft.ServerID(text)), ErrMembers)
 	}
 	if !oserror.IsNotExist(err) {
 		return "", fmt.Errorf("quorum: identity: %w", err)
@@ -411,7 +420,8 @@ func (n *Node) Leader(service string) (member, address string) {
 func (n *Node) Confirm(ctx context.Context) error {
 	f := n.raft.VerifyLeader()
 	done := make(chan error, 1)
-	go func() { done <- f.Error() }() // lives as long as the process, if the library is shut down first
+	// lives as long as the process, if the library is shut down first
+	go func() { done <- f.Error() }()
 	select {
 	case err := <-done:
 		if err == nil && !n.leads.Load() {

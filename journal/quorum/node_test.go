@@ -13,7 +13,8 @@ func (c *cluster) alike(n int) {
 	c.t.Helper()
 	want, ids := c.members[0].disk.history()
 	for _, m := range c.members {
-		m.disk.until(c.t, fmt.Sprintf("%d commands on member %s", n, m.o.Member), func() bool { return len(m.disk.commands) >= n })
+		m.disk.until(c.t, fmt.Sprintf("%d commands on member %s", n, m.o.Member),
+			func() bool { return len(m.disk.commands) >= n })
 		got, gotIDs := m.disk.history()
 		if m == c.members[0] {
 			want, ids = got, gotIDs
@@ -64,7 +65,8 @@ func TestThreeMembersAgree(t *testing.T) {
 		if name, at := m.node.Leader("order-matcher"); name != leader.o.Member || at != "http of "+name {
 			t.Errorf("member %s: the leader is %q at %q", m.o.Member, name, at)
 		}
-		if text, err := m.node.Agreed(t.Context()); err != nil || string(text) != string(leader.genesis(t)) {
+		if text, err := m.node.Agreed(t.Context()); err != nil ||
+			string(text) != string(leader.genesis(t)) {
 			t.Errorf("member %s: genesis %q, %v", m.o.Member, text, err)
 		}
 		if err := m.node.Confirm(t.Context()); (err == nil) != (m == leader) {
@@ -92,7 +94,10 @@ func TestFollowerRefuses(t *testing.T) {
 			continue
 		}
 		ref := m.submit(3, "")
-		m.disk.until(t, "the refusal", func() bool { return len(m.disk.refused) == 1 && m.disk.refused[0] == ref })
+		m.disk.until(t, "the refusal", func() bool {
+			return len(m.disk.refused) == 1 &&
+				m.disk.refused[0] == ref
+		})
 	}
 	c.book(1, "")
 	c.alike(1)
@@ -186,14 +191,18 @@ func TestLeaderThatIsGoneIsSucceededAtOnce(t *testing.T) {
 	}
 	c.start()
 	first := c.members[1].node
-	await(t, "a configuration", func() bool { return len(first.servers()) == 3 || c.members[0].node.tryJoin() == "" })
+	await(t, "a configuration", func() bool {
+		return len(first.servers()) == 3 ||
+			c.members[0].node.tryJoin() == ""
+	})
 	await(t, "a leader that was asked to", func() bool {
 		if len(c.members[0].node.servers()) < 3 {
 			return false
 		}
 		n := c.members[0].node
 		request := raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax}}
-		if err := n.transport.TimeoutNow(n.id, addressOf(n.self.Raft, n.id), &request, &raft.TimeoutNowResponse{}); err != nil {
+		if err := n.transport.TimeoutNow(n.id, addressOf(n.self.Raft, n.id), &request,
+			&raft.TimeoutNowResponse{}); err != nil {
 			t.Fatal(err)
 		}
 		return true
@@ -217,7 +226,8 @@ func TestLeaderThatIsGoneIsSucceededAtOnce(t *testing.T) {
 	if c.leader() == leader {
 		t.Error("a process that is gone leads")
 	}
-	for _, s := range c.leader().node.servers() { // looking for a successor leaves the configuration as it is
+	// looking for a successor leaves the configuration as it is
+	for _, s := range c.leader().node.servers() {
 		if s.ID == "" || s.Address == "" {
 			t.Errorf("the configuration has %+v", s)
 		}

@@ -98,7 +98,8 @@ func (n *Node) reap(flight <-chan pending) {
 		switch {
 		case err == nil:
 			n.commits.observe(time.Since(p.begun))
-		case errors.Is(err, raft.ErrNotLeader), errors.Is(err, raft.ErrLeadershipTransferInProgress), p.future.Index() == 0:
+		case errors.Is(err, raft.ErrNotLeader), errors.Is(err, raft.ErrLeadershipTransferInProgress),
+			p.future.Index() == 0:
 			n.refuse(p.refs) // it was never in the log
 		default:
 			n.refuse(n.doubt.add(doubtful{p.number, p.future.Index(), n.raft.CurrentTerm(), p.refs}))

@@ -194,7 +194,8 @@ func newCluster(t *testing.T, n int) *cluster {
 	list := freeMembers(t, n)
 	for _, m := range list {
 		c.members = append(c.members, &member{t: t, disk: newMemory(), o: Options{
-			Dir: t.TempDir(), Member: m.ID, Members: list, Genesis: func() ([]byte, error) { return []byte("genesis of " + m.ID), nil },
+			Dir: t.TempDir(), Member: m.ID, Members: list,
+			Genesis: func() ([]byte, error) { return []byte("genesis of " + m.ID), nil },
 		}})
 	}
 	return c
@@ -220,7 +221,10 @@ func (m *member) open() error {
 	if o.Heartbeat = m.heartbeat; o.Heartbeat == 0 {
 		o.Heartbeat = time.Second // a test machine may be busy
 	}
-	o.Services = func() map[string]string { return map[string]string{"order-matcher": "http of " + o.Member} }
+	o.Services = func() map[string]string {
+		return map[string]string{"order-matcher": "http of " +
+			o.Member}
+	}
 	if o.Fatal = m.fatal; o.Fatal == nil {
 		o.Fatal = func(err error) { m.t.Errorf("member %s: %v", o.Member, err) }
 	}
@@ -327,7 +331,8 @@ func (c *cluster) book(n int, id string) {
 		refused := false
 		m.disk.until(c.t, "an outcome", func() bool {
 			refused = slices.Contains(m.disk.refused[before:], ref)
-			return refused || slices.ContainsFunc(m.disk.commands, func(c matcher.Command) bool { return c.InputSeq == ref })
+			return refused || slices.ContainsFunc(m.disk.commands,
+				func(c matcher.Command) bool { return c.InputSeq == ref })
 		})
 		if !refused {
 			return

@@ -146,7 +146,8 @@ func simModel() porcupine.Model {
 func linearizable(history []simOperation) porcupine.CheckResult {
 	var ops []porcupine.Operation
 	for _, op := range history {
-		ops = append(ops, porcupine.Operation{ClientId: op.client, Input: op.read, Call: op.call, Output: op.ref, Return: op.end})
+		ops = append(ops, porcupine.Operation{ClientId: op.client, Input: op.read, Call: op.call,
+			Output: op.ref, Return: op.end})
 	}
 	return porcupine.CheckOperationsTimeout(simModel(), ops, 20*time.Second)
 }

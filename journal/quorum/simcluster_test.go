@@ -89,13 +89,15 @@ func simMemberAt(hostPort string) (index int) {
 }
 
 func newSimulation(t *testing.T, seed uint64) *simulation {
-	s := &simulation{t: t, seed: seed, start: time.Now(), net: newSimNet(seed), stop: make(chan struct{})}
+	s := &simulation{t: t, seed: seed, start: time.Now(), net: newSimNet(seed),
+		stop: make(chan struct{})}
 	var list []Member
 	for i := range 3 {
 		list = append(list, Member{ID: fmt.Sprint(i + 1), Raft: simHostPort(i), HTTP: "127.0.0.1:1"})
 	}
 	for i := range list {
-		m := &simMember{s: s, index: i, member: list[i], log: vfs.NewCrashableMem(), disk: new(simDisk), kills: make(chan simKill)}
+		m := &simMember{s: s, index: i, member: list[i], log: vfs.NewCrashableMem(), disk: new(simDisk),
+			kills: make(chan simKill)}
 		s.members = append(s.members, m)
 		s.running.Go(func() { m.run(list) })
 	}
@@ -147,11 +149,13 @@ func (m *simMember) begin(list []Member) *simLife {
 		return nil
 	}
 	l := &simLife{
-		m: m, kick: make(chan struct{}, 1), ready: make(chan struct{}), booted: make(chan struct{}), gone: make(chan struct{}),
+		m: m, kick: make(chan struct{}, 1), ready: make(chan struct{}), booted: make(chan struct{}),
+		gone: make(chan struct{}),
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.end = m.s.net.join(m.index, m.member.Raft)
-	l.host = &simHost{disk: m.disk, waiting: map[uint64]chan simOutcome{}, ids: map[uint64]string{}, fail: m.failf}
+	l.host = &simHost{disk: m.disk, waiting: map[uint64]chan simOutcome{}, ids: map[uint64]string{},
+		fail: m.failf}
 	node, err := Open(Options{
 		Dir: "quorum", Member: m.member.ID, Members: list, Storage: m.disk, Has: m.disk.genesis,
 		Genesis: func() ([]byte, error) { return json.Marshal(simGenesis()) },

@@ -18,8 +18,10 @@ func simGenesis() *matcher.Genesis {
 	g := &matcher.Genesis{
 		Format: matcher.GenesisFormat, TickPx: 1000,
 		Limits: matcher.Limits{
-			MaxOrderQty: 1 << 20, MaxOrderNotional: 1 << 60, MaxPositionQty: 1 << 40, MaxConcentrationNotional: 1 << 60,
-			CreditLimit: 1 << 60, PriceMaxAgeMillis: 1 << 40, IdempotencyCapacity: 1 << 12, MaxAccounts: 16,
+			MaxOrderQty: 1 << 20, MaxOrderNotional: 1 << 60, MaxPositionQty: 1 << 40,
+			MaxConcentrationNotional: 1 << 60,
+			CreditLimit:              1 << 60, PriceMaxAgeMillis: 1 << 40, IdempotencyCapacity: 1 << 12,
+			MaxAccounts:   16,
 			MaxSecurities: 16, MaxContracts: 16, MaxOpenOrders: 1 << 12, RetainedOrders: 1 << 10,
 		},
 	}
@@ -146,7 +148,8 @@ func newSimEngine(genesis []byte) (*simEngine, error) {
 // decided notes the decision on the command just applied.
 func (e *simEngine) decided() simDecision {
 	e.outlet.Flush()
-	d := simDecision{kind: e.first.Kind, reason: e.first.Reason, orderRef: e.first.OrderRef, events: e.events}
+	d := simDecision{kind: e.first.Kind, reason: e.first.Reason, orderRef: e.first.OrderRef,
+		events: e.events}
 	if d.reason == matcher.Duplicate {
 		_, _, d.reason = e.first.Duplicated()
 		d.duplicate = true

@@ -34,7 +34,8 @@ func (f simFault) String() string {
 // simKinds are the kinds of faults; what matters most stands there more than once.
 func simKinds() []string {
 	return []string{
-		"isolate", "isolate", "deaf", "mute", "pair", "ring", "lossy", "pause", "kill", "kill", "power", "power",
+		"isolate", "isolate", "deaf", "mute", "pair", "ring", "lossy", "pause", "kill", "kill", "power",
+		"power",
 		"wipe", "slow", "compact", "compact", "kill+wipe", "kill two", "pause two",
 	}
 }
@@ -48,7 +49,8 @@ func simSchedule(seed uint64, horizon time.Duration) (faults []simFault) {
 	for at := time.Second + time.Duration(r.Int64N(int64(time.Second))); at < horizon; {
 		f := simFault{
 			at: max(at, min(ends[0], ends[1])), kind: kinds[r.IntN(len(kinds))], victim: r.IntN(4) - 1,
-			lasts: 50*time.Millisecond + time.Duration(r.Int64N(int64(1500*time.Millisecond))), seed: r.Uint64(),
+			lasts: 50*time.Millisecond + time.Duration(r.Int64N(int64(1500*time.Millisecond))),
+			seed:  r.Uint64(),
 		}
 		f.other = (max(f.victim, 0) + 1 + r.IntN(2)) % 3
 		faults = append(faults, f)
@@ -119,7 +121,8 @@ func (s *simulation) begin(f simFault, victim int) (undo func()) {
 		first, second := s.net.freeze(victim), s.net.freeze(other)
 		return func() { first(); second() }
 	case "slow":
-		s.members[victim].slowSync.Store(int64(5*time.Millisecond) + rng.Int64N(int64(200*time.Millisecond)))
+		s.members[victim].slowSync.Store(int64(5*time.Millisecond) +
+			rng.Int64N(int64(200*time.Millisecond)))
 		return func() { s.members[victim].slowSync.Store(0) }
 	case "compact":
 		s.compact(victim)

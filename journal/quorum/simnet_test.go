@@ -136,7 +136,8 @@ var (
 
 // join makes a process appear at a host and port.
 func (n *simNet) join(member int, hostPort string) *simEnd {
-	e := &simEnd{net: n, member: member, hostPort: hostPort, consumer: make(chan raft.RPC), dead: make(chan struct{})}
+	e := &simEnd{net: n, member: member, hostPort: hostPort, consumer: make(chan raft.RPC),
+		dead: make(chan struct{})}
 	n.mu.Lock()
 	n.homes[hostPort] = e
 	n.mu.Unlock()
@@ -226,7 +227,8 @@ func (e *simEnd) Ask(ctx context.Context, hostPort string, request []byte) ([]by
 const simRPCTimeout = 400 * time.Millisecond
 
 // call makes one call of the library. request makes a copy of what is sent each time it is called.
-func (e *simEnd) call(target raft.ServerAddress, kind string, timeout time.Duration, request func() any, data []byte) (any, error) {
+func (e *simEnd) call(target raft.ServerAddress, kind string, timeout time.Duration,
+	request func() any, data []byte) (any, error) {
 	done := make(chan raft.RPCResponse, 1)
 	go e.exchange(target, kind, request, data, done)
 	t := time.NewTimer(timeout)
@@ -243,7 +245,8 @@ func (e *simEnd) call(target raft.ServerAddress, kind string, timeout time.Durat
 
 // exchange takes a call to the other side and its answer back. What is lost on the
 // way is never answered; what comes late is delivered all the same.
-func (e *simEnd) exchange(target raft.ServerAddress, kind string, request func() any, data []byte, done chan<- raft.RPCResponse) {
+func (e *simEnd) exchange(target raft.ServerAddress, kind string, request func() any, data []byte,
+	done chan<- raft.RPCResponse) {
 	hostPort, _ := hostPortOf(target)
 	to := simMemberAt(hostPort)
 	_, _, again, rng := e.net.fate(simLink{e.member, to, kind + " again"})
@@ -326,11 +329,13 @@ func (e *simEnd) SetHeartbeatHandler(f func(raft.RPC)) {
 	e.heartbeat = f
 }
 
-func (e *simEnd) AppendEntriesPipeline(raft.ServerID, raft.ServerAddress) (raft.AppendPipeline, error) {
+func (e *simEnd) AppendEntriesPipeline(raft.ServerID, raft.ServerAddress) (raft.AppendPipeline,
+	error) {
 	return nil, raft.ErrPipelineReplicationNotSupported
 }
 
-func (e *simEnd) AppendEntries(_ raft.ServerID, to raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+func (e *simEnd) AppendEntries(_ raft.ServerID, to raft.ServerAddress,
+	args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
 	whole := copyAppend(args)
 	r, err := e.call(to, "append", simRPCTimeout, func() any { return copyAppend(whole) }, nil)
 	if err == nil {
@@ -351,7 +356,8 @@ func copyAppend(a *raft.AppendEntriesRequest) *raft.AppendEntriesRequest {
 	return &c
 }
 
-func (e *simEnd) RequestVote(_ raft.ServerID, to raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
+func (e *simEnd) RequestVote(_ raft.ServerID, to raft.ServerAddress, args *raft.RequestVoteRequest,
+	resp *raft.RequestVoteResponse) error {
 	r, err := e.call(to, "vote", simRPCTimeout, func() any { c := *args; return &c }, nil)
 	if err == nil {
 		*resp = *r.(*raft.RequestVoteResponse)
@@ -359,7 +365,8 @@ func (e *simEnd) RequestVote(_ raft.ServerID, to raft.ServerAddress, args *raft.
 	return err
 }
 
-func (e *simEnd) RequestPreVote(_ raft.ServerID, to raft.ServerAddress, args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
+func (e *simEnd) RequestPreVote(_ raft.ServerID, to raft.ServerAddress,
+	args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
 	r, err := e.call(to, "prevote", simRPCTimeout, func() any { c := *args; return &c }, nil)
 	if err == nil {
 		*resp = *r.(*raft.RequestPreVoteResponse)
@@ -367,7 +374,8 @@ func (e *simEnd) RequestPreVote(_ raft.ServerID, to raft.ServerAddress, args *ra
 	return err
 }
 
-func (e *simEnd) InstallSnapshot(_ raft.ServerID, to raft.ServerAddress, args *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
+func (e *simEnd) InstallSnapshot(_ raft.ServerID, to raft.ServerAddress,
+	args *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
 	stream, err := io.ReadAll(data)
 	if err != nil {
 		return err
@@ -379,7 +387,8 @@ func (e *simEnd) InstallSnapshot(_ raft.ServerID, to raft.ServerAddress, args *r
 	return err
 }
 
-func (e *simEnd) TimeoutNow(_ raft.ServerID, to raft.ServerAddress, args *raft.TimeoutNowRequest, resp *raft.TimeoutNowResponse) error {
+func (e *simEnd) TimeoutNow(_ raft.ServerID, to raft.ServerAddress, args *raft.TimeoutNowRequest,
+	resp *raft.TimeoutNowResponse) error {
 	r, err := e.call(to, "timeoutnow", simRPCTimeout, func() any { c := *args; return &c }, nil)
 	if err == nil {
 		*resp = *r.(*raft.TimeoutNowResponse)

@@ -73,7 +73,8 @@ func TestTheLibrarysTimeoutsAreSeeded(t *testing.T) {
 
 // events is the trace without what members log, which holds random names.
 func (s *simulation) events() []string {
-	return slices.DeleteFunc(slices.Clone(s.trace), func(line string) bool { return strings.Contains(line, " says: ") })
+	return slices.DeleteFunc(slices.Clone(s.trace),
+		func(line string) bool { return strings.Contains(line, " says: ") })
 }
 
 // scheduled is the part of the trace that a schedule determines.

@@ -48,7 +48,8 @@ func TestSimulatedCluster(t *testing.T) {
 				t.Errorf("seed %d: the clients' history is not linearizable: %v", seed, r)
 			}
 			if t.Failed() {
-				t.Logf("again: go test ./journal/quorum -run TestSimulatedCluster -simseed=%d -v\n%s", seed, strings.Join(s.trace, "\n"))
+				t.Logf("again: go test ./journal/quorum -run TestSimulatedCluster -simseed=%d -v\n%s", seed,
+					strings.Join(s.trace, "\n"))
 			}
 			total.add(s)
 		})
@@ -144,7 +145,8 @@ func (s *simulation) within(what string, wait func()) {
 func (s *simulation) statuses() (text string) {
 	for i, m := range s.members {
 		l := m.life.Load()
-		text += fmt.Sprintf("\nmember %d: gone %v, head %d, %+v", i, l.end.gone(), l.host.Head(), l.node.Status())
+		text += fmt.Sprintf("\nmember %d: gone %v, head %d, %+v", i, l.end.gone(), l.host.Head(),
+			l.node.Status())
 	}
 	return text
 }

@@ -97,8 +97,10 @@ func (r *snapshotRecord) name() string { return fmt.Sprintf("%016x-%016x", r.Ind
 
 func (r *snapshotRecord) meta() *raft.SnapshotMeta {
 	return &raft.SnapshotMeta{
-		Version: raft.SnapshotVersionMax, ID: r.name(), Index: r.Index, Term: r.Term, Size: snapshotHeader,
-		Configuration: raft.DecodeConfiguration(r.Configuration), ConfigurationIndex: r.ConfigurationIndex,
+		Version: raft.SnapshotVersionMax, ID: r.name(), Index: r.Index, Term: r.Term,
+		Size:               snapshotHeader,
+		Configuration:      raft.DecodeConfiguration(r.Configuration),
+		ConfigurationIndex: r.ConfigurationIndex,
 	}
 }
 
@@ -147,7 +149,8 @@ func (s *snapshotStore) List() ([]*raft.SnapshotMeta, error) {
 
 // Create implements the library's interface: it returns a sink for a record of this member's own,
 // or for a stream from the leader.
-func (s *snapshotStore) Create(_ raft.SnapshotVersion, index, term uint64, c raft.Configuration, at uint64, _ raft.Transport) (raft.SnapshotSink, error) {
+func (s *snapshotStore) Create(_ raft.SnapshotVersion, index, term uint64, c raft.Configuration,
+	at uint64, _ raft.Transport) (raft.SnapshotSink, error) {
 	if s.received.Load() != nil {
 		return nil, errReplaced
 	}
@@ -184,7 +187,8 @@ func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, erro
 	}
 	meta := list[i].meta()
 	meta.Size += t.Size()
-	return meta, streamOut{io.MultiReader(bytes.NewReader(appendHeader(nil, list[i].Sequence)), t), t}, nil
+	return meta, streamOut{io.MultiReader(bytes.NewReader(appendHeader(nil, list[i].Sequence)), t), t},
+		nil
 }
 
 // streamOut is a header and a transfer.
@@ -200,7 +204,8 @@ func appendHeader(b []byte, sequence uint64) []byte {
 }
 
 func readHeader(b []byte) (sequence uint64, err error) {
-	if len(b) != snapshotHeader || string(b[:4]) != snapshotMagic || binary.LittleEndian.Uint32(b[4:]) != 1 {
+	if len(b) != snapshotHeader || string(b[:4]) != snapshotMagic ||
+		binary.LittleEndian.Uint32(b[4:]) != 1 {
 		return 0, fmt.Errorf("quorum: snapshot header: %w", ErrSnapshot)
 	}
 	return binary.LittleEndian.Uint64(b[8:]), nil
@@ -295,7 +300,8 @@ func (k *snapshotSink) receive() {
 // record.
 func (k *snapshotSink) Close() error {
 	if len(k.header) < snapshotHeader {
-		return fmt.Errorf("quorum: snapshot %s ends after %d bytes: %w", k.ID(), len(k.header), ErrSnapshot)
+		return fmt.Errorf("quorum: snapshot %s ends after %d bytes: %w", k.ID(), len(k.header),
+			ErrSnapshot)
 	}
 	if k.journal != nil {
 		k.journal.Close()

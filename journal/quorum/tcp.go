@@ -67,7 +67,8 @@ func (t *tcp) Transport(self raft.ServerID, log *slog.Logger) (transport, error)
 // transportOver is the library's traffic over the members' port.
 func transportOver(w *wire, log *slog.Logger) *raft.NetworkTransport {
 	return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream: w, MaxPool: pooledConns, MaxRPCsInFlight: unpipelined, Timeout: rpcTimeout, Logger: quietLogger(log),
+		Stream: w, MaxPool: pooledConns, MaxRPCsInFlight: unpipelined, Timeout: rpcTimeout,
+		Logger:                  quietLogger(log),
 		MsgpackUseNewTimeFormat: true,
 	})
 }

@@ -70,9 +70,11 @@ func (n *Node) succeed(w leaderWatcher, at raft.ServerAddress, id raft.ServerID)
 	if _, now := n.raft.LeaderWithID(); n.ctx.Err() != nil || now != id || !w.Gone(n.ctx, at) {
 		return
 	}
-	n.o.Logger.Info("cluster: the leader's process is gone", "member", n.o.Member, "leader", memberOf(id))
+	n.o.Logger.Info("cluster: the leader's process is gone", "member", n.o.Member, "leader",
+		memberOf(id))
 	request := raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax}}
-	if err := n.transport.TimeoutNow(n.id, addressOf(n.self.Raft, n.id), &request, &raft.TimeoutNowResponse{}); err != nil {
+	if err := n.transport.TimeoutNow(n.id, addressOf(n.self.Raft, n.id), &request,
+		&raft.TimeoutNowResponse{}); err != nil {
 		n.o.Logger.Warn("cluster: no election was started", "member", n.o.Member, "error", err)
 	}
 }
@@ -80,7 +82,8 @@ func (n *Node) succeed(w leaderWatcher, at raft.ServerAddress, id raft.ServerID)
 // turnAfter is this member's place among the members that can succeed a leader. It is false if it
 // cannot.
 func (n *Node) turnAfter(leader raft.ServerID) (turn int, ok bool) {
-	voters := slices.DeleteFunc(n.servers(), func(s raft.Server) bool { return s.Suffrage != raft.Voter || s.ID == leader })
+	voters := slices.DeleteFunc(n.servers(),
+		func(s raft.Server) bool { return s.Suffrage != raft.Voter || s.ID == leader })
 	turn = slices.IndexFunc(voters, func(s raft.Server) bool { return s.ID == n.id })
 	return turn, turn >= 0
 }

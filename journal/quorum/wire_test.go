@@ -61,7 +61,8 @@ func TestWireCarriesStreamsAndQuestions(t *testing.T) {
 			if !bytes.Equal(got, sent) {
 				t.Error("the stream has changed on its way")
 			}
-			for _, question := range [][]byte{nil, []byte(`{"status":true}`), bytes.Repeat([]byte("q"), wireMaxBytes-4)} {
+			for _, question := range [][]byte{nil, []byte(`{"status":true}`),
+				bytes.Repeat([]byte("q"), wireMaxBytes-4)} {
 				answer, err := a.Ask(t.Context(), b.address, question)
 				mustNil(t, err)
 				if string(answer) != "re: "+string(question) {
@@ -80,13 +81,15 @@ func TestWireCarriesStreamsAndQuestions(t *testing.T) {
 func TestWireCarriesTheLibrary(t *testing.T) {
 	modes(t, func(t *testing.T, config func() *tls.Config) {
 		a, b := openTestWire(t, wireOptions{TLS: config()}), openTestWire(t, wireOptions{TLS: config()})
-		from, to := raft.NewNetworkTransport(a, 3, time.Minute, io.Discard), raft.NewNetworkTransport(b, 3, time.Minute, io.Discard)
+		from, to := raft.NewNetworkTransport(a, 3, time.Minute, io.Discard),
+			raft.NewNetworkTransport(b, 3, time.Minute, io.Discard)
 		if to.LocalAddr() != b.testAddress() {
 			t.Errorf("the library calls it %q, its address is %q", to.LocalAddr(), b.testAddress())
 		}
 		go func() {
 			rpc := <-to.Consumer()
-			rpc.Respond(&raft.RequestVoteResponse{Term: rpc.Command.(*raft.RequestVoteRequest).Term + 1, Granted: true}, nil)
+			rpc.Respond(&raft.RequestVoteResponse{Term: rpc.Command.(*raft.RequestVoteRequest).Term + 1,
+				Granted: true}, nil)
 		}()
 		var vote raft.RequestVoteResponse
 		mustNil(t, from.RequestVote("1.aa", b.testAddress(), &raft.RequestVoteRequest{Term: 41}, &vote))
@@ -140,11 +143,15 @@ func TestStrangersAreLeftOutside(t *testing.T) {
 		name           string
 		server, client *tls.Config
 	}{
-		{"the client's certificate is of another authority", ca.member(t), other.config(t, ca, "127.0.0.1", hour)},
-		{"the server's certificate is of another authority", other.config(t, ca, "127.0.0.1", hour), ca.member(t)},
+		{"the client's certificate is of another authority", ca.member(t),
+			other.config(t, ca, "127.0.0.1", hour)},
+		{"the server's certificate is of another authority", other.config(t, ca, "127.0.0.1", hour),
+			ca.member(t)},
 		{"the client trusts another authority", ca.member(t), ca.config(t, other, "127.0.0.1", hour)},
-		{"the client's certificate has expired", ca.member(t), ca.config(t, ca, "127.0.0.1", time.Now().Add(-time.Minute))},
-		{"the server's certificate has expired", ca.config(t, ca, "127.0.0.1", time.Now().Add(-time.Minute)), ca.member(t)},
+		{"the client's certificate has expired", ca.member(t),
+			ca.config(t, ca, "127.0.0.1", time.Now().Add(-time.Minute))},
+		{"the server's certificate has expired", ca.config(t, ca, "127.0.0.1",
+			time.Now().Add(-time.Minute)), ca.member(t)},
 		{"the server is another host", ca.config(t, ca, "member-2", hour), ca.member(t)},
 		{"the client has no certificate", ca.member(t), nameless},
 		{"the client speaks an old version", ca.member(t), old},
@@ -182,8 +189,10 @@ func TestPlainTalkStaysOnTheMachine(t *testing.T) {
 	mustBe(t, err, ErrPlain)
 	mustSay(t, err, "192.0.2.7:7000")
 	for address, want := range map[string]bool{
-		"127.0.0.1:1": true, "127.8.9.1:1": true, "[::1]:1": true, "localhost:1": true, "localhost": true, "::1": true,
-		"127.0.0.1": true, "": false, ":1": false, "0.0.0.0:1": false, "[::]:1": false, "10.0.0.1:1": false,
+		"127.0.0.1:1": true, "127.8.9.1:1": true, "[::1]:1": true, "localhost:1": true, "localhost": true,
+		"::1":       true,
+		"127.0.0.1": true, "": false, ":1": false, "0.0.0.0:1": false, "[::]:1": false,
+		"10.0.0.1:1":          false,
 		"localhost.example:1": false, "127.0.0.1.example:1": false,
 	} {
 		if got := IsLoopback(address); got != want {

@@ -207,11 +207,12 @@ func TestCloseEndsEverything(t *testing.T) {
 	modes(t, func(t *testing.T, config func() *tls.Config) {
 		leaks := goleak.IgnoreCurrent()
 		asked, release := make(chan struct{}), make(chan struct{})
-		peer, err := openWire("127.0.0.1:0", wireOptions{TLS: config(), Answer: func([]byte) ([]byte, error) {
-			close(asked)
-			<-release
-			return nil, nil
-		}})
+		peer, err := openWire("127.0.0.1:0", wireOptions{TLS: config(),
+			Answer: func([]byte) ([]byte, error) {
+				close(asked)
+				<-release
+				return nil, nil
+			}})
 		mustNil(t, err)
 		peer.Serve("2.aa")
 		w, err := openWire("127.0.0.1:0", wireOptions{TLS: config()})
