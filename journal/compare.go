@@ -56,8 +56,8 @@ func CompareKeyPerRecord(ctx context.Context, dir string, d time.Duration) (Meas
 }
 
 // CompareBlockAsValue does the same with one key per n records, stored as they are.
-func CompareBlockAsValue(ctx context.Context, dir string, d time.Duration, n int) (Measured,
-	error) {
+func CompareBlockAsValue(ctx context.Context, dir string, d time.Duration,
+	n int) (Measured, error) {
 	r := rand.New(rand.NewPCG(1, 2))
 	value := make([]byte, n*recordBytes)
 	for i := range n {
@@ -85,8 +85,8 @@ func CompareBlockPacked(ctx context.Context, dir string, d time.Duration, n int)
 		return Measured{}, err
 	}
 	seq := uint64(0)
-	return comparePebble(ctx, fmt.Sprintf("pebble transposed + s2 block of %d, pipelined", n), dir, d,
-		n,
+	return comparePebble(ctx, fmt.Sprintf("pebble transposed + s2 block of %d, pipelined", n),
+		dir, d, n,
 		func(b *pebble.Batch) error {
 			binary.LittleEndian.PutUint64(raw, seq)
 			// of fills: transposed, not grouped
@@ -168,8 +168,8 @@ func comparePebble(ctx context.Context, name, dir string, d time.Duration, perBa
 
 // CompareRawWrites writes size bytes and syncs, over and over, into a file in
 // dir that was written in full before: the floor of a commit.
-func CompareRawWrites(ctx context.Context, dir string, d time.Duration, size int) (m Measured,
-	err error) {
+func CompareRawWrites(ctx context.Context, dir string, d time.Duration,
+	size int) (m Measured, err error) {
 	const fileBytes = 64 << 20
 	m.Name = fmt.Sprintf("raw preallocated write of %d bytes + fdatasync", size)
 	f, err := os.Create(filepath.Join(dir, "raw"))

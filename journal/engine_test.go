@@ -166,8 +166,7 @@ func TestRealEngineIsWhatATransferGivesBack(t *testing.T) {
 		must(t, got.Engine.Close())
 	}
 	must(t, errors.Join(c.Close(), j.Close(), engine.Close()))
-	_, err = Verify(t.Context(), dir+"/copy", VerifyOptions{Engine: func([]byte) (Engine,
-		error) {
+	_, err = Verify(t.Context(), dir+"/copy", VerifyOptions{Engine: func([]byte) (Engine, error) {
 		return matcher.New(g)
 	}})
 	must(t, err)

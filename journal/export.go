@@ -26,13 +26,14 @@ var typeNames = [...]string{
 // record, as sequenced, and clientOrderId when there is one. Decisions are not part of it:
 //
 //	{"sequence":1,"type":"ORDER_NEW","eventTimeMillis":0,"accountId":1,"securityId":1,"side":0,
-//	 "quantity":100,"limitPx":0,"priceTicks":0,"orderRef":0,"leaderEpoch":0,"flags":0,"clientOrderId":"a"}
+//	 "quantity":100,"limitPx":0,"priceTicks":0,"orderRef":0,"leaderEpoch":0,"flags":0,
+//	 "clientOrderId":"a"}
 //	{"sequence":2,"type":"SYMBOL_REGISTER","ticker":"ABC"}
 //	{"sequence":3,"type":"RISK_EXTRACT","sessionDateEpochDay":20000,"priceVersion":1}
 //	{"sequence":4,"type":"SWAPTION_BOOK","eventTimeMillis":0,"accountId":1,"payReceive":"Receive",
-//	 "notional":25000000,"fixedRateTicks":41250,"effectiveDate":"2026-01-05","maturityDate":"2031-01-05",
-//	 "conventions":"USD-SOFR-1Y-ACT360","expiryDate":"2025-12-30","exerciseStyle":"Bermudan",
-//	 "priceTicks":0,"leaderEpoch":0,"flags":0}
+//	 "notional":25000000,"fixedRateTicks":41250,"effectiveDate":"2026-01-05",
+//	 "maturityDate":"2031-01-05","conventions":"USD-SOFR-1Y-ACT360",
+//	 "expiryDate":"2025-12-30","exerciseStyle":"Bermudan","priceTicks":0,"leaderEpoch":0,"flags":0}
 //
 // A SWAP_BOOK has the same fields without the option's two. A type, a convention or a style that
 // this build does not know is its number in quotes.
@@ -104,8 +105,7 @@ func appendTerms(b []byte, t *matcher.ContractTerms) []byte {
 
 // dayText is an epoch day as yyyy-MM-dd.
 func dayText(day uint16) string {
-	return time.Unix(int64(day)*86_400,
-		0).UTC().Format(time.DateOnly)
+	return time.Unix(int64(day)*86_400, 0).UTC().Format(time.DateOnly)
 }
 
 // appendText appends a member with a value that needs no escaping.

@@ -47,8 +47,7 @@ func (s *scenario) options() Options {
 	if s.mode == withTail {
 		return Options{
 			FS: s.fs, Durability: DurabilityOS, Tail: true, Fatal: s.fatals.fatal, boot: "boot-1",
-			FlushInterval: time.Millisecond,
-			tailShape:     smallTail, mapTail: s.tail.open,
+			FlushInterval: time.Millisecond, tailShape: smallTail, mapTail: s.tail.open,
 		}
 	}
 	return Options{FS: s.fs, Durability: s.mode, Fatal: s.fatals.fatal, boot: "boot-1",

@@ -290,8 +290,7 @@ func (e *toy) apply(c *matcher.Command, out *matcher.Outlet) {
 	ev := e.slot(out)
 	*ev = matcher.Event{
 		Kind: matcher.EventAccepted, Flags: matcher.EventFirst, InputSeq: c.InputSeq,
-		TimeMillis: c.EventTimeMillis,
-		Ref:        correlation, OrderRef: uint32(c.InputSeq),
+		TimeMillis: c.EventTimeMillis, Ref: correlation, OrderRef: uint32(c.InputSeq),
 	}
 	*ev.Cmd() = *c
 	for _, f := range fills {

@@ -195,7 +195,8 @@ func checkTail(db *pebble.DB, seed [chainBytes]byte, a reading, anchorFile strin
 			}
 			met = true
 			if w.at.chain != a.chain || w.at.tradeSeq != a.tradeSeq {
-				return fmt.Errorf("journal: key=%s inputSeq=%d tradeSeq=%d chain=%x; file=%s offset=%d tradeSeq=%d chain=%x: %w",
+				return fmt.Errorf(
+					"journal: key=%s inputSeq=%d tradeSeq=%d chain=%x; file=%s offset=%d tradeSeq=%d chain=%x: %w",
 					keyName(newKey(keyCommands, b.first)), b.last(), w.at.tradeSeq, w.at.chain[:4],
 					anchorFile, a.offset, a.tradeSeq, a.chain[:4], ErrDiverged)
 			}
@@ -208,10 +209,12 @@ func checkTail(db *pebble.DB, seed [chainBytes]byte, a reading, anchorFile strin
 	head := w.at
 	switch {
 	case head.inputSeq < a.inputSeq:
-		return head, fmt.Errorf("journal: last key=%s ends at inputSeq=%d, file=%s offset=%d has seen inputSeq=%d: %w",
+		return head, fmt.Errorf(
+			"journal: last key=%s ends at inputSeq=%d, file=%s offset=%d has seen inputSeq=%d: %w",
 			w.lastKey(), head.inputSeq, anchorFile, a.offset, a.inputSeq, ErrShortened)
 	case !met:
-		return head, fmt.Errorf("journal: no block ends at inputSeq=%d, as file=%s offset=%d has seen: %w",
+		return head, fmt.Errorf(
+			"journal: no block ends at inputSeq=%d, as file=%s offset=%d has seen: %w",
 			a.inputSeq, anchorFile, a.offset, ErrDiverged)
 	}
 	return head, checkStrays(db, head)

@@ -143,8 +143,7 @@ func (j *Journal) Create(genesis []byte) error {
 		return fmt.Errorf("journal: create dir=%s: %w", j.dir, ErrExists)
 	}
 	err := j.latch.orPoison(func() error {
-		return j.db.Set([]byte{keyGenesis}, putGenesis(genesis),
-			pebble.Sync)
+		return j.db.Set([]byte{keyGenesis}, putGenesis(genesis), pebble.Sync)
 	})
 	if err == nil {
 		err = j.latch.Err()

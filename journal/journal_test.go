@@ -56,8 +56,7 @@ func TestAppendRefusesWhatDoesNotContinue(t *testing.T) {
 		{"trade gap", func(b *Block) { b.Fill(&matcher.Fill{TradeSeq: 1 << 20}) }},
 		{"client id of another commit", func(b *Block) { b.ClientID(1000, []byte("x")) }},
 		{"too many", func(b *Block) {
-			(&flow{inputSeq: 10, tradeSeq: f.tradeSeq}).block(b,
-				MaxBlockCommands+1)
+			(&flow{inputSeq: 10, tradeSeq: f.tradeSeq}).block(b, MaxBlockCommands+1)
 		}},
 	}
 	for _, tt := range tests {

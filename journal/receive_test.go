@@ -75,8 +75,8 @@ func TestEveryFlipIsRefused(t *testing.T) {
 		at, bit := r.IntN(len(stream)), byte(1)<<r.IntN(8)
 		flipped := slices.Clone(stream)
 		flipped[at] ^= bit
-		if _, err := Receive("copy", bytes.NewReader(flipped), strict(t, fs)); !errors.Is(err,
-			ErrTransfer) {
+		if _, err := Receive("copy", bytes.NewReader(flipped),
+			strict(t, fs)); !errors.Is(err, ErrTransfer) {
 			t.Fatalf("bit %#x of byte %d: %v", bit, at, err)
 		}
 		expectNothing(t, fs, "copy")
@@ -171,8 +171,7 @@ func TestWellSignedNonsenseIsRefused(t *testing.T) {
 			s.State.Path, s.Views.Path = snapshotsName+"/"+stateName(19), snapshotsName+"/"+viewsName(19)
 		})},
 		{"another hash in the manifest", manifest(func(s *Snapshot) {
-			s.State.SHA256 = strings.Repeat("0",
-				64)
+			s.State.SHA256 = strings.Repeat("0", 64)
 		})},
 		{"another length in the manifest", manifest(func(s *Snapshot) { s.State.Bytes++ })},
 		{"a negative length", manifest(func(s *Snapshot) { s.State.Bytes = -1 })},

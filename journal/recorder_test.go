@@ -269,8 +269,7 @@ func TestBlocksAreTheRecordersBytes(t *testing.T) {
 	must(t, <-r.done)
 	var got []byte
 	must(t, j.Fills(1, func(fills []matcher.Fill) error {
-		got = append(got,
-			fillBytesOf(fills)...)
+		got = append(got, fillBytesOf(fills)...)
 		return nil
 	}))
 	want := (&flow{seed: 4}).block(&Block{}, 50)

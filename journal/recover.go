@@ -51,8 +51,7 @@ func RecoverFrom(ctx context.Context, j *Journal, rebuild Rebuild, from *Snapsho
 	err error) {
 	sh := shadowOf(j)
 	start := func(_ Snapshot, state, image io.Reader) error {
-		return sh.restore(rebuild, state,
-			image)
+		return sh.restore(rebuild, state, image)
 	}
 	var base uint64
 	if from == nil {

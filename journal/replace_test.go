@@ -128,8 +128,7 @@ func TestReplaceWithNothingToDo(t *testing.T) {
 			return errors.Join(err, f.Close())
 		}},
 		{"an incoming without its anchor", func(fs vfs.FS) error {
-			return fs.Remove("data/incoming/" +
-				anchorName)
+			return fs.Remove("data/incoming/" + anchorName)
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -77,8 +77,7 @@ func TestShortReplaysKeepTheirMemory(t *testing.T) {
 	var before, after runtime.MemStats
 	for range 20 { // a collection may take the memory, and the race detector does at random
 		runtime.ReadMemStats(&before)
-		must(t, j.Replay(context.Background(), 1, func([]matcher.Command,
-			ClientIDs) error {
+		must(t, j.Replay(context.Background(), 1, func([]matcher.Command, ClientIDs) error {
 			return nil
 		}))
 		runtime.ReadMemStats(&after)

@@ -174,8 +174,7 @@ func (j *Journal) WriteSnapshot(inputSeq uint64, state, views func(io.Writer) er
 		return s, err
 	}
 	if err := j.latch.write(func() error {
-		return j.db.Set(newKey(keySnapshot, inputSeq), v,
-			pebble.Sync)
+		return j.db.Set(newKey(keySnapshot, inputSeq), v, pebble.Sync)
 	}); err != nil {
 		return s, fmt.Errorf("journal: snapshot inputSeq=%d: %w", inputSeq, err)
 	}
@@ -264,8 +263,7 @@ func (j *Journal) prune(dir string) error {
 			continue
 		}
 		if err := j.latch.write(func() error {
-			return j.db.Delete(newKey(keySnapshot, s.InputSeq),
-				pebble.Sync)
+			return j.db.Delete(newKey(keySnapshot, s.InputSeq), pebble.Sync)
 		}); err != nil {
 			return fmt.Errorf("journal: drop snapshot inputSeq=%d: %w", s.InputSeq, err)
 		}

@@ -357,7 +357,9 @@ func TestManyLivesWithATail(t *testing.T) {
 			l.fake.disk = nil // what is left is what the disk has
 		}
 	}
-	t.Logf("%d kills, %d commands were in the tail only; %d power cuts, %d commands were not answered or lost", kills, saved, cuts, lost)
+	t.Logf(
+		"%d kills, %d commands were in the tail only; %d power cuts, %d commands were not answered or lost",
+		kills, saved, cuts, lost)
 	if saved == 0 || lost == 0 {
 		t.Error("the test tested nothing")
 	}

@@ -203,7 +203,9 @@ func (l *left) changed(change func(*tailHead)) []byte {
 func reseal(tail []byte, offset int, change func(f []byte)) []byte {
 	tail = bytes.Clone(tail)
 	f := tail[offset:]
-	n := tailFrame + int(binary.LittleEndian.Uint32(f[40:])+binary.LittleEndian.Uint32(f[44:]))*recordBytes + int(binary.LittleEndian.Uint32(f[52:]))
+	n := tailFrame +
+		int(binary.LittleEndian.Uint32(f[40:])+binary.LittleEndian.Uint32(f[44:]))*recordBytes +
+		int(binary.LittleEndian.Uint32(f[52:]))
 	change(f[:n])
 	binary.LittleEndian.PutUint32(f[4:], crc32.Checksum(f[8:n], castagnoli))
 	return tail
@@ -221,10 +223,8 @@ func TestTailThatIsNotTheStoresIsRefused(t *testing.T) {
 		{"of another journal", l.changed(func(h *tailHead) { h.seed[3]++ }), ErrDiverged},
 		{"began behind another commit", l.changed(func(h *tailHead) { h.base.chain[3]++ }), ErrDiverged},
 		{"began inside a commit", l.changed(func(h *tailHead) { h.base.inputSeq = leftStored - 1 }),
-			ErrDiverged},
-		{"began behind the store's end", l.changed(func(h *tailHead) {
-			h.base.inputSeq = leftStored +
-				1
+			ErrDiverged}, {"began behind the store's end", l.changed(func(h *tailHead) {
+			h.base.inputSeq = leftStored + 1
 		}), ErrShortened},
 		{"no header", make([]byte, len(l.tail)), ErrTailDamaged},
 		{"empty", nil, ErrTailDamaged},
@@ -237,8 +237,8 @@ func TestTailThatIsNotTheStoresIsRefused(t *testing.T) {
 			ErrDiverged},
 		{"other trades", reseal(l.tail, l.frames, func(f []byte) {
 			binary.LittleEndian.PutUint64(f[32:], 1+binary.LittleEndian.Uint64(f[32:]))
-			for at := tailFrame +
-				int(binary.LittleEndian.Uint32(f[40:]))*recordBytes; at+recordBytes <= len(f); at += recordBytes {
+			for at := tailFrame + int(binary.LittleEndian.
+				Uint32(f[40:]))*recordBytes; at+recordBytes <= len(f); at += recordBytes {
 				binary.LittleEndian.PutUint64(f[at:], 1+binary.LittleEndian.Uint64(f[at:]))
 			}
 		}), ErrDiverged},

@@ -83,7 +83,8 @@ func parseTail(b []byte, name string) (*tailImage, error) {
 			continue // of an earlier run, or never written
 		}
 		if list[0].run > head.run {
-			return nil, fmt.Errorf("journal: read file=%s offset=%d: written in run %d, the header is of run %d: %w",
+			return nil, fmt.Errorf(
+				"journal: read file=%s offset=%d: written in run %d, the header is of run %d: %w",
 				name, from, list[0].run, head.run, ErrTailDamaged)
 		}
 		t.frames = append(t.frames, list...)
@@ -209,14 +210,16 @@ func (t *tailImage) reach(head point, boot string) ([]piece, error) {
 		t.beyond = t.frames[known : i+1]
 	}
 	if t.boot == boot && boot != "" && end < t.mark {
-		return nil, fmt.Errorf("journal: file=%s: commands up to inputSeq=%d were acknowledged, store and file have them up to %d: %w",
+		return nil, fmt.Errorf(
+			"journal: file=%s: commands up to inputSeq=%d were acknowledged, store and file have them up to %d: %w",
 			t.name, t.mark, end, ErrShortened)
 	}
 	return t.frames[:known], nil
 }
 
 func (t *tailImage) differs(f *piece, head point) error {
-	return fmt.Errorf("journal: file=%s offset=%d: inputSeq=%d..%d tradeSeq from %d, store ends at inputSeq=%d tradeSeq=%d: %w",
+	return fmt.Errorf(
+		"journal: file=%s offset=%d: inputSeq=%d..%d tradeSeq from %d, store ends at inputSeq=%d tradeSeq=%d: %w",
 		t.name, f.offset, f.first, f.last(), f.link, head.inputSeq, head.tradeSeq, ErrDiverged)
 }
 
@@ -230,7 +233,8 @@ func (t *tailImage) begun(db *pebble.DB, seed [chainBytes]byte) error {
 		}
 	}
 	if w.at != t.base {
-		return fmt.Errorf("journal: key=%s ends at inputSeq=%d chain=%x, file=%s began behind inputSeq=%d chain=%x: %w",
+		return fmt.Errorf(
+			"journal: key=%s ends at inputSeq=%d chain=%x, file=%s began behind inputSeq=%d chain=%x: %w",
 			w.lastKey(), w.at.inputSeq, w.at.chain[:4], t.name, t.base.inputSeq, t.base.chain[:4],
 			ErrDiverged)
 	}

@@ -111,8 +111,7 @@ func whichIs(left *vfs.MemFS, dir string, f flow, head uint64) (string, error) {
 	if _, created := j.Genesis(); !created {
 		return "new", j.Close()
 	}
-	if _, err := j.Restore(func(error) {}, func(Snapshot, io.Reader,
-		io.Reader) error {
+	if _, err := j.Restore(func(error) {}, func(Snapshot, io.Reader, io.Reader) error {
 		return nil
 	}); err != nil {
 		return "", errors.Join(fmt.Errorf("snapshot: %w", err), j.Close())

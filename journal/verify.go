@@ -92,7 +92,8 @@ func verifyAll(ctx context.Context, db *pebble.DB, o *VerifyOptions, dir string,
 	}
 	switch name := o.FS.PathJoin(dir, anchorName); {
 	case w.at.inputSeq < a.inputSeq:
-		return fmt.Errorf("journal: last key=%s ends at inputSeq=%d, file=%s offset=%d has seen inputSeq=%d: %w",
+		return fmt.Errorf(
+			"journal: last key=%s ends at inputSeq=%d, file=%s offset=%d has seen inputSeq=%d: %w",
 			w.lastKey(), w.at.inputSeq, name, a.offset, a.inputSeq, ErrShortened)
 	case !met:
 		return fmt.Errorf("journal: no block ends at inputSeq=%d, as file=%s offset=%d has seen: %w",
@@ -185,7 +186,8 @@ func (c *fillCheck) commit(b *decoded) error {
 	for at < min(len(stored), len(c.fills)) && stored[at] == c.fills[at] {
 		at++
 	}
-	return fmt.Errorf("journal: key=%s: %d fills from inputSeq=%d, a replay gives %d, first difference at tradeSeq=%d: %w",
+	return fmt.Errorf(
+		"journal: key=%s: %d fills from inputSeq=%d, a replay gives %d, first difference at tradeSeq=%d: %w",
 		keyName(newKey(keyFills, b.link)), len(b.fills), b.first, len(c.fills)/recordBytes,
 		b.link+uint64(at/recordBytes), ErrFills)
 }

@@ -82,13 +82,10 @@ func TestNothingIsMadeWithoutAJournal(t *testing.T) {
 		{"Stats", func(o VerifyOptions) error { _, err := Stats(ctx, "d/j", o); return err }},
 		{"Export", func(o VerifyOptions) error { return Export(ctx, "d/j", io.Discard, 1, 0, o) }},
 		{"AcceptHistory", func(o VerifyOptions) error {
-			_,
-				err := AcceptHistory(ctx, "d/j", o)
+			_, err := AcceptHistory(ctx, "d/j", o)
 			return err
-		}},
-		{"OpenExisting", func(o VerifyOptions) error {
-			_,
-				err := OpenExisting("d/j", Options{FS: o.FS})
+		}}, {"OpenExisting", func(o VerifyOptions) error {
+			_, err := OpenExisting("d/j", Options{FS: o.FS})
 			return err
 		}},
 	}
@@ -151,8 +148,7 @@ func TestVerifyNamesTheFirstBadBlock(t *testing.T) {
 		{"an id block lost", newKey(keyIDs, 11), func([]byte) []byte { return nil }, "i/11",
 			pebble.ErrNotFound},
 		{"the genesis lost", []byte{keyGenesis}, func([]byte) []byte { return nil }, "key=g",
-			ErrShortened},
-		{"a bit of a command block", newKey(keyCommands, 11),
+			ErrShortened}, {"a bit of a command block", newKey(keyCommands, 11),
 			func(v []byte) []byte { v[100] ^= 1; return v }, "c/11", ErrCorrupt},
 		{"a bit of an id block", newKey(keyIDs, 11), func(v []byte) []byte { v[100] ^= 1; return v },
 			"i/11", ErrCorrupt},
@@ -297,8 +293,8 @@ func TestExportHasEveryCommandOnce(t *testing.T) {
 		t.Errorf("10..12: %s", cold.String())
 	}
 	must(t, Export(context.Background(), "j", &cold, 500, 0, verifying(fs, *f)))
-	if err := Export(context.Background(), "j", failing{}, 1, 0, verifying(fs, *f)); !errors.Is(err,
-		errToy) {
+	if err := Export(context.Background(), "j", failing{}, 1, 0,
+		verifying(fs, *f)); !errors.Is(err, errToy) {
 		t.Errorf("writer that fails: %v", err)
 	}
 }

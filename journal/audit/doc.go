@@ -20,7 +20,8 @@
 //
 //	kind             accept, reject, partial-fill, fill, cancel or trade-booked
 //	sequence         the command's input sequence; the records of a command share it
-//	orderId          ord-<number>; of an OTC booking the contract id, SW-<sequence> or SWPT-<sequence>
+//	orderId          ord-<number>; of an OTC booking the contract id, SW-<sequence> or
+//	                 SWPT-<sequence>
 //	tradeId          trd-<trade sequence> of an execution
 //	accountId        the account
 //	security         the ticker; null when no such security was registered by then

@@ -166,8 +166,7 @@ func (n *naive) rejected(ev *matcher.Event) {
 		"kind": "reject", "sequence": ev.InputSeq, "accountId": c.AccountID,
 		"security": n.security(c.SecurityID),
 		"side":     side(c.Side), "quantity": c.Qty, "price": price(c.LimitPx),
-		"timestampMillis": c.EventTimeMillis,
-		"riskReason":      ev.Reason.String(),
+		"timestampMillis": c.EventTimeMillis, "riskReason": ev.Reason.String(),
 	}
 	switch c.Type {
 	case matcher.OrderNew:

@@ -285,8 +285,8 @@ func TestReportThatFails(t *testing.T) {
 		e, err := v.rebuild(state)
 		return struct{ journal.Engine }{e}, err
 	}
-	if _, err := New(v.j, mute, Options{}).Write(context.Background(), 1, 10, ignore); !errors.Is(err,
-		ErrEngine) {
+	if _, err := New(v.j, mute, Options{}).Write(context.Background(), 1, 10,
+		ignore); !errors.Is(err, ErrEngine) {
 		t.Errorf("an engine without tickers: %v", err)
 	}
 	// Nothing of this holds a place: one report at a time is still possible, and only one.

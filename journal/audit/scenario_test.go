@@ -58,8 +58,7 @@ func (s *scenario) lifecycle() {
 	rest := s.do("7 sells 5 more at 103", order(7, sell, 5, 103*unit))
 	replaced := func(qty int32, px int64) matcher.Command {
 		return with(typed(matcher.OrderReplace, mine(rest)), func(c *matcher.Command) {
-			c.Side, c.Qty,
-				c.LimitPx = sell, qty, px
+			c.Side, c.Qty, c.LimitPx = sell, qty, px
 		})
 	}
 	s.do("7 makes that 9 at 102.5", replaced(9, 102*unit+unit/2))
@@ -110,8 +109,7 @@ func (s *scenario) lifecycle() {
 	s.do("an order of that account", with(order(3, buy, 1, 99*unit),
 		func(c *matcher.Command) { c.SecurityID = 2 }))
 	s.do("a control of a security that is not there: refused, no record",
-		typed(matcher.SecurityControl,
-			func(c *matcher.Command) { c.SecurityID = 99 }))
+		typed(matcher.SecurityControl, func(c *matcher.Command) { c.SecurityID = 99 }))
 	s.do("a marker: no record", matcher.NewRiskExtract(19_000, 1))
 	s.bookings()
 }

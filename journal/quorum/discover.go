@@ -120,8 +120,7 @@ func (n *Node) join() {
 // joined reports that this disk has a vote.
 func (n *Node) joined() bool {
 	return slices.ContainsFunc(n.servers(), func(s raft.Server) bool {
-		return s.ID == n.id &&
-			s.Suffrage == raft.Voter
+		return s.ID == n.id && s.Suffrage == raft.Voter
 	})
 }
 

@@ -23,8 +23,7 @@ func TestStrangersAreAddedAndRemoved(t *testing.T) {
 	fourth.start()
 	c.members = append(c.members, fourth)
 	await(t, "the refusal", func() bool {
-		return strings.Contains(fourth.node.tryJoin(),
-			errStranger.Error())
+		return strings.Contains(fourth.node.tryJoin(), errStranger.Error())
 	})
 	change := func(do func(at string) error) {
 		t.Helper()
@@ -42,8 +41,7 @@ func TestStrangersAreAddedAndRemoved(t *testing.T) {
 	c.alike(6)
 	change(func(at string) error { return remote.Remove(t.Context(), at, "4") })
 	await(t, "three servers", func() bool {
-		return len(c.members[0].node.servers()) == 3 ||
-			len(c.members[1].node.servers()) == 3
+		return len(c.members[0].node.servers()) == 3 || len(c.members[1].node.servers()) == 3
 	})
 	fourth.stop()
 	c.members = c.members[:3]
@@ -90,8 +88,8 @@ func TestImpostorsAreRefused(t *testing.T) {
 			}
 		}
 	}
-	if _, err := leader.node.ask(other.node.self.Raft, question{Ask: "dance"}); !errors.Is(err,
-		ErrAnswer) {
+	if _, err := leader.node.ask(other.node.self.Raft,
+		question{Ask: "dance"}); !errors.Is(err, ErrAnswer) {
 		t.Errorf("an unknown question: got %v, want %v", err, ErrAnswer)
 	}
 	if _, err := leader.node.answer([]byte("{")); err == nil {
@@ -122,8 +120,7 @@ func TestMemberAtAnotherAddressIsAStranger(t *testing.T) {
 	defer second.stop()
 	for range 3 {
 		await(t, "the refusal", func() bool {
-			return strings.Contains(second.node.tryJoin(),
-				errStranger.Error())
+			return strings.Contains(second.node.tryJoin(), errStranger.Error())
 		})
 	}
 	if !other.node.joined() {
@@ -133,8 +130,7 @@ func TestMemberAtAnotherAddressIsAStranger(t *testing.T) {
 	c.alike(4)
 	var remote Remote
 	await(t, "the addition", func() bool {
-		return remote.Add(t.Context(), c.leader().node.self.Raft,
-			second.node.self) == nil
+		return remote.Add(t.Context(), c.leader().node.self.Raft, second.node.self) == nil
 	})
 	await(t, "its place", second.node.joined)
 }
@@ -237,8 +233,7 @@ func TestUnreadableEntryIsFinal(t *testing.T) {
 	}
 	ref := m.submit(1, "")
 	m.disk.until(t, "the refusal", func() bool {
-		return len(m.disk.refused) > 0 &&
-			m.disk.refused[0] == ref
+		return len(m.disk.refused) > 0 && m.disk.refused[0] == ref
 	})
 	if len(failed) != 0 || m.disk.Head() != 3 {
 		t.Errorf("%d more failures, %d commands", len(failed), m.disk.Head())

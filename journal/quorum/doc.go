@@ -17,7 +17,7 @@
 //	quorum/identity    the server's id: the member's number and digits drawn when the disk was empty
 //	quorum/log         the raft log, its term and vote, and an anchor: a Pebble store of its own
 //	quorum/snapshots   records: up to this entry, the journal holds the commands up to this sequence
-//	journal            the member's journal, in mode "os": what a power cut takes from it is in the log
+//	journal            the member's journal, in mode "os": the log has what a power cut takes from it
 //	journal.incoming   a journal that the leader has sent, until the next start puts it in place
 //
 // The log is cut off only behind a record, and a record is written only when the journal has on

@@ -112,8 +112,7 @@ type logSpan struct {
 
 // holds reports whether the log reaches over index.
 func (p logSpan) holds(index uint64) bool {
-	return index >= p.first && index <= p.last &&
-		index != 0
+	return index >= p.first && index <= p.last && index != 0
 }
 
 var (

@@ -95,8 +95,7 @@ func TestFollowerRefuses(t *testing.T) {
 		}
 		ref := m.submit(3, "")
 		m.disk.until(t, "the refusal", func() bool {
-			return len(m.disk.refused) == 1 &&
-				m.disk.refused[0] == ref
+			return len(m.disk.refused) == 1 && m.disk.refused[0] == ref
 		})
 	}
 	c.book(1, "")
@@ -192,15 +191,16 @@ func TestLeaderThatIsGoneIsSucceededAtOnce(t *testing.T) {
 	c.start()
 	first := c.members[1].node
 	await(t, "a configuration", func() bool {
-		return len(first.servers()) == 3 ||
-			c.members[0].node.tryJoin() == ""
+		return len(first.servers()) == 3 || c.members[0].node.tryJoin() == ""
 	})
 	await(t, "a leader that was asked to", func() bool {
 		if len(c.members[0].node.servers()) < 3 {
 			return false
 		}
 		n := c.members[0].node
-		request := raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax}}
+		request := raft.TimeoutNowRequest{
+			RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax},
+		}
 		if err := n.transport.TimeoutNow(n.id, addressOf(n.self.Raft, n.id), &request,
 			&raft.TimeoutNowResponse{}); err != nil {
 			t.Fatal(err)

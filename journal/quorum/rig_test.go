@@ -222,8 +222,7 @@ func (m *member) open() error {
 		o.Heartbeat = time.Second // a test machine may be busy
 	}
 	o.Services = func() map[string]string {
-		return map[string]string{"order-matcher": "http of " +
-			o.Member}
+		return map[string]string{"order-matcher": "http of " + o.Member}
 	}
 	if o.Fatal = m.fatal; o.Fatal == nil {
 		o.Fatal = func(err error) { m.t.Errorf("member %s: %v", o.Member, err) }

@@ -98,8 +98,7 @@ func (r *snapshotRecord) name() string { return fmt.Sprintf("%016x-%016x", r.Ind
 func (r *snapshotRecord) meta() *raft.SnapshotMeta {
 	return &raft.SnapshotMeta{
 		Version: raft.SnapshotVersionMax, ID: r.name(), Index: r.Index, Term: r.Term,
-		Size:               snapshotHeader,
-		Configuration:      raft.DecodeConfiguration(r.Configuration),
+		Size: snapshotHeader, Configuration: raft.DecodeConfiguration(r.Configuration),
 		ConfigurationIndex: r.ConfigurationIndex,
 	}
 }

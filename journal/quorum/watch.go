@@ -72,7 +72,9 @@ func (n *Node) succeed(w leaderWatcher, at raft.ServerAddress, id raft.ServerID)
 	}
 	n.o.Logger.Info("cluster: the leader's process is gone", "member", n.o.Member, "leader",
 		memberOf(id))
-	request := raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax}}
+	request := raft.TimeoutNowRequest{
+		RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax},
+	}
 	if err := n.transport.TimeoutNow(n.id, addressOf(n.self.Raft, n.id), &request,
 		&raft.TimeoutNowResponse{}); err != nil {
 		n.o.Logger.Warn("cluster: no election was started", "member", n.o.Member, "error", err)
