@@ -98,7 +98,7 @@ func TestEveryFlippedBitOfABlockIsSeen(t *testing.T) {
 	}
 }
 
-// TestWellFormedNonsenseIsRefused gives the reader envelopes whose checksum is right.
+// TestWellFormedNonsenseIsRefused gives the reader wrong envelopes with right checksums.
 func TestWellFormedNonsenseIsRefused(t *testing.T) {
 	p, err := newPacker(CodecS2)
 	must(t, err)

@@ -10,7 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
-// hangs is a disk whose syncs of the log hang while its gate is shut, and may fail then.
+// hangs is a disk. Its syncs of the log hang while its gate is shut, and may fail then.
 type hangs struct {
 	*gate
 	hung atomic.Int32 // syncs that have met a shut gate
@@ -62,9 +62,9 @@ func (r *rig) answer(t testing.TB, n int) {
 	until(t, "answered", func() bool { r.rec.Drive(); return r.desk.durable.Load() == want })
 }
 
-// While a sync hangs for longer than the bound, nothing more is answered; what was answered
-// is no more than what came within the bound, and a power cut takes only of that. When the
-// sync returns everything is answered, by the recorder's own thread.
+// While a sync hangs for longer than the bound, nothing more is answered. What was answered is no
+// more than what came within the bound, and a power cut takes only from that. When the sync
+// returns, the recorder's own thread answers everything.
 func TestAnswersStopWhileASyncHangs(t *testing.T) {
 	r, j, h, mem, tail := boundRig(t, 20*time.Millisecond)
 	r.resting()
@@ -108,7 +108,7 @@ func TestAnswersStopWhileASyncHangs(t *testing.T) {
 	must(t, j.Close())
 }
 
-// A command whose events have been taken in part is completed and answered.
+// When some events of a command have been taken, the command is completed and answered.
 func TestBoundCompletesTheCommandItMeets(t *testing.T) {
 	r, j, _, _, _ := boundRig(t, time.Hour)
 	r.resting()
@@ -142,7 +142,7 @@ func TestBoundCompletesTheCommandItMeets(t *testing.T) {
 	must(t, j.Close())
 }
 
-// A sync that hangs and fails then is the end, and who waits is told.
+// A sync that hangs and then fails ends the journal, and the waiting callers get the error.
 func TestHangingSyncThatFailsEndsTheJournal(t *testing.T) {
 	r, j, h, _, _ := boundRig(t, 20*time.Millisecond)
 	r.resting()
@@ -166,7 +166,7 @@ func TestHangingSyncThatFailsEndsTheJournal(t *testing.T) {
 	mustFail(t, j.Close(), syscall.EIO)
 }
 
-// A disk whose every sync takes longer than the bound lets answers go between two syncs.
+// On a disk where every sync takes longer than the bound, answers are released between two syncs.
 func TestSlowDiskAnswersBetweenTwoSyncs(t *testing.T) {
 	r, j, h, _, _ := boundRig(t, 20*time.Millisecond)
 	r.run()
@@ -182,7 +182,7 @@ func TestSlowDiskAnswersBetweenTwoSyncs(t *testing.T) {
 	must(t, j.Close())
 }
 
-// A member's journal, which has no tail, does not hold anything: a majority has it.
+// A member's journal, which has no tail, holds no answers: a majority has the commands.
 func TestJournalWithoutATailIsNotHeld(t *testing.T) {
 	h := newHangs()
 	o := strict(t, h.fs(vfs.NewMem()))

@@ -109,9 +109,9 @@ func wrecks(t *testing.T) map[string]damaged {
 	return out
 }
 
-// outcome opens fs and returns nil when everything is there, and errRefused
-// when the journal said so: at opening, or when the history was read. Anything
-// else is a failure of the journal.
+// outcome opens fs. It returns nil when everything is there, and errRefused when the journal
+// refused it, at opening or when the history was read. Any other result is a failure of the
+// journal.
 func (d damaged) outcome(fs vfs.FS) (err error) {
 	j, err := Open("j", Options{FS: fs, boot: "boot-1", Fatal: func(error) {}})
 	if err != nil {
@@ -212,9 +212,8 @@ func TestZeroedPagesAreSurvivedOrRefused(t *testing.T) {
 	}
 }
 
-// TestTornTailsAreRefused cuts the log at every byte of its last three commits,
-// and zeroes it from there: everything in it was acknowledged, so whatever is
-// missing is refused.
+// TestTornTailsAreRefused cuts the log at every byte of its last three commits, and zeroes it from
+// there. Everything in it was acknowledged, so the journal refuses every loss.
 func TestTornTailsAreRefused(t *testing.T) {
 	for name, d := range wrecks(t) {
 		log := ""
@@ -247,7 +246,7 @@ func TestTornTailsAreRefused(t *testing.T) {
 	}
 }
 
-// TestLostDirectoriesAreRefused removes the store, and the anchor with the log.
+// TestLostDirectoriesAreRefused removes the store, and the anchor together with the log.
 func TestLostDirectoriesAreRefused(t *testing.T) {
 	for name, d := range wrecks(t) {
 		fs := d.restore(t, "", nil)
@@ -267,8 +266,8 @@ func TestLostDirectoriesAreRefused(t *testing.T) {
 	}
 }
 
-// TestRefusedJournalIsLeftAsFound opens a journal whose log has lost its end:
-// the store alone would cut it and go on.
+// TestRefusedJournalIsLeftAsFound opens a journal with a log that has lost its end: the store alone
+// would cut the log and continue.
 func TestRefusedJournalIsLeftAsFound(t *testing.T) {
 	d := wrecks(t)["grown killed"]
 	var log string

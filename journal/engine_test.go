@@ -33,7 +33,7 @@ func realGenesis() *matcher.Genesis {
 	return g
 }
 
-// realCommand draws a command that the real engine has something to do with.
+// realCommand draws a command on which the real engine has something to decide.
 func realCommand(r *rand.Rand, n uint64) matcher.Command {
 	c := matcher.NewCommand(matcher.OrderNew)
 	if n > 10 && r.IntN(3) == 0 {

@@ -24,7 +24,7 @@ func erasable(t *testing.T, n int) (string, []byte) {
 	return path, content
 }
 
-// nameless opens path and takes its name away.
+// nameless opens path and removes its name.
 func nameless(t *testing.T, path string) *os.File {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
@@ -38,7 +38,7 @@ func nameless(t *testing.T, path string) *os.File {
 	return f
 }
 
-// held is how many bytes of the disk a file has.
+// held is how many bytes of the disk a file occupies.
 func held(t *testing.T, f *os.File) int64 {
 	t.Helper()
 	var st syscall.Stat_t
@@ -80,7 +80,7 @@ func TestErasedFileIsGivenBackInPieces(t *testing.T) {
 	}
 }
 
-// Whoever has a file open reads it to its end, as after any other removal.
+// A reader that has a file open reads it to its end, as after any other removal.
 func TestErasedFileIsWholeForWhoReadsIt(t *testing.T) {
 	path, content := erasable(t, 3<<20)
 	reader, err := os.Open(path)

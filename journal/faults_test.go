@@ -143,8 +143,8 @@ func (s *scenario) commits(j *Journal, sizes []int) error {
 	return nil
 }
 
-// recovered opens what is left, checks that it is a history of whole commits
-// from atLeast up to atMost of the same commands, and that it goes on from there.
+// recovered opens what is left, checks that it is a history of whole commits from atLeast up to
+// atMost of the same commands, and that the journal can be continued.
 func recovered(fs vfs.FS, boot string, f flow, atLeast, atMost uint64) (uint64, error) {
 	var fatal atomic.Int32
 	o := Options{FS: fs, boot: boot, Fatal: func(error) { fatal.Add(1) }}
@@ -190,8 +190,8 @@ func recovered(fs vfs.FS, boot string, f flow, atLeast, atMost uint64) (uint64, 
 	return head, nil
 }
 
-// finish waits for the script, or, when the store's own goroutine met the error
-// and will never go on (in production the process has ended), for the poison.
+// finish waits for the script. When the store's own goroutine met the error and stopped for ever
+// (in production the process has ended), it waits for the poison.
 func (s *scenario) finish(done <-chan error) error {
 	select {
 	case err := <-done:
@@ -336,7 +336,7 @@ func TestReadsGoOnWhenStorageIsFull(t *testing.T) {
 	if !j.StorageFull() || !j.Metrics().StorageFull {
 		t.Fatal("not full below the reserve")
 	}
-	appendAll(t, j, f, 5) // what is in flight still fits: that is what the reserve is for
+	appendAll(t, j, f, 5) // what is in flight still fits: the reserve is for that
 	expectHistory(t, j, f, 15)
 	mem.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: DefaultReserveBytes})
 	j.checkSpace()

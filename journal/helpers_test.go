@@ -106,7 +106,7 @@ func (f *flow) grow(b *Block, n int) {
 	}
 }
 
-// fatals records what the Fatal hook was told, in place of ending the process.
+// fatals records the errors given to the Fatal hook and does not end the process.
 type fatals struct {
 	mu   sync.Mutex
 	errs []error
@@ -131,7 +131,7 @@ func (f *fatals) count() int {
 
 var testGenesis = []byte(`{"format":1,"accounts":[{"id":1,"enabled":true}]}`)
 
-// strict are options whose Fatal hook fails the test.
+// strict are options with a Fatal hook that fails the test.
 func strict(t testing.TB, fs vfs.FS) Options {
 	return Options{FS: fs, Fatal: func(err error) { t.Errorf("fatal: %v", err) }, boot: "boot-1"}
 }
@@ -230,7 +230,7 @@ func compareHistory(j *Journal, f *flow, head uint64) error {
 	return nil
 }
 
-// kill is what a killed process leaves: everything written, synced or not.
+// kill returns what a killed process leaves: everything written, synced or not.
 func kill(fs *vfs.MemFS) *vfs.MemFS {
 	return fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))})
 }
@@ -238,8 +238,8 @@ func kill(fs *vfs.MemFS) *vfs.MemFS {
 // putLE64 changes a number of a raw record.
 func putLE64(b []byte, v uint64) { binary.LittleEndian.PutUint64(b, v) }
 
-// toy is an engine that decides what flow says: every command is accepted, and
-// some make a pair of fills.
+// toy is an engine that decides what flow decides: every command is accepted, and some make a pair
+// of fills.
 type toy struct {
 	flow     flow
 	applied  uint64
@@ -329,7 +329,7 @@ func readToy(f flow, r io.Reader) (*toy, error) {
 	return e, nil
 }
 
-// tally is the views of toy: it counts events and remembers the ids.
+// tally implements the views of toy: it counts events and keeps the ids.
 type tally struct {
 	events uint64
 	ids    string
@@ -357,9 +357,9 @@ func readTally(r io.Reader) (*tally, error) {
 	return v, nil
 }
 
-// allocatedHere is how many objects the product's own code allocated during f, by the
-// function that did: not what it had the store allocate, and not what the store's own
-// work in the background allocated through the file system that it was given.
+// allocatedHere is how many objects the product's own code allocated during f, by the function that
+// allocated them. It leaves out what the store allocated for that code, and what the store's
+// background work allocated through the file system that it was given.
 func allocatedHere(t *testing.T, f func()) map[string]int64 {
 	t.Helper()
 	rate := runtime.MemProfileRate
@@ -389,8 +389,8 @@ func allocatedHere(t *testing.T, f func()) map[string]int64 {
 	return made
 }
 
-// allocatedBy names the innermost function of the product in a stack, or nothing where
-// a library is in it.
+// allocatedBy names the innermost function of the product in a stack. It returns an empty name if a
+// library's function is in the stack.
 func allocatedBy(stack []uintptr) (where string) {
 	for frames, more := runtime.CallersFrames(stack), true; more; {
 		var f runtime.Frame
@@ -398,9 +398,9 @@ func allocatedBy(stack []uintptr) (where string) {
 		module, _, path := strings.Cut(f.Function, "/")
 		switch {
 		case path && strings.Contains(module, "."), // a host: the standard library has none
-			// The runtime's own lists of who waits and for when, which it grows and drops.
+			// The runtime's own lists of waiting goroutines and timers, which it grows and drops.
 			f.Function == "runtime.acquireSudog", f.Function == "runtime.(*timers).addHeap",
-			strings.Contains(f.Function, ".(*Journal).every"): // what comes with the time, not with a commit
+			strings.Contains(f.Function, ".(*Journal).every"): // runs by time, not by commit
 			return ""
 		case module == "posttrade" && where == "":
 			where = f.Function

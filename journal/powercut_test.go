@@ -115,9 +115,9 @@ func TestKilledProcessLosesNothing(t *testing.T) {
 	}
 }
 
-// TestPowerCutInOSModeLeavesAPrefix cuts the power while much of the log has
-// been handed to the system and nothing synced: any of its pages may be on the
-// disk. The tail is cut, at a commit; it is never taken for damage.
+// TestPowerCutInOSModeLeavesAPrefix cuts the power while much of the log has been handed to the
+// system and is not synced: any of its pages may be on the disk. The journal cuts the log's end at
+// a commit and never takes it for damage.
 func TestPowerCutInOSModeLeavesAPrefix(t *testing.T) {
 	mem := vfs.NewCrashableMem()
 	f := &flow{seed: 3, idsEvery: 4}

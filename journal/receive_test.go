@@ -43,7 +43,7 @@ func expectNothing(t testing.TB, fs vfs.FS, dir string) {
 	}
 }
 
-// refused receives a stream that is no good.
+// refused receives a stream that must be refused.
 func refused(t testing.TB, fs vfs.FS, stream []byte) error {
 	t.Helper()
 	_, err := Receive("copy", bytes.NewReader(stream), strict(t, fs))
@@ -61,7 +61,7 @@ func TestEveryTruncationIsRefused(t *testing.T) {
 	for n := 0; n < len(stream); n += step {
 		mustFail(t, refused(t, fs, stream[:n]), io.ErrUnexpectedEOF)
 	}
-	// the same directory is good enough
+	// into the same directory
 	_, err := Receive("copy", bytes.NewReader(stream), strict(t, fs))
 	must(t, err)
 }
@@ -99,7 +99,7 @@ func framesOf(stream []byte) (all []frame) {
 	return all
 }
 
-// signed puts frames together, with an end that fits.
+// signed puts frames together, with a valid end.
 func signed(all []frame) []byte {
 	t := &Transfer{sum: sha256.New()}
 	t.buf = append(t.buf, transferMagic...)
@@ -113,7 +113,7 @@ func signed(all []frame) []byte {
 	return append(t.buf, sum[:]...)
 }
 
-// TestWellSignedNonsenseIsRefused sends streams whose hashes are right and whose content is not.
+// TestWellSignedNonsenseIsRefused sends streams with right hashes and wrong content.
 func TestWellSignedNonsenseIsRefused(t *testing.T) {
 	stream, _ := smallStream(t)
 	good := framesOf(stream)
@@ -314,7 +314,7 @@ func TestTransferTakesTheNewestSnapshotThatHolds(t *testing.T) {
 	must(t, j.Close())
 }
 
-// lines is a Logger that keeps what it is told.
+// lines is a Logger that keeps its messages.
 type lines struct{ strings.Builder }
 
 func (l *lines) Infof(format string, args ...any)  { fmt.Fprintf(l, format+"\n", args...) }

@@ -13,8 +13,8 @@ import (
 	"posttrade/matcher"
 )
 
-// farsighted checks that it is shown events at their distances, in a flow whose commands
-// make one event each.
+// farsighted checks that it is shown events at their distances, in a flow of commands with one
+// event each.
 type farsighted struct {
 	ahead, close, seen int
 	bad                error
@@ -58,8 +58,8 @@ func onlyOrders(r *rig, n int) {
 	r.out.PublishTo(r.outlet.Next)
 }
 
-// In a flow of n events every event is shown before its time, at fixed distances, up to the
-// last that is published and never beyond; rounds of 50 do not interrupt that.
+// In a flow of n events every event is shown ahead of its turn, at fixed distances, up to the last
+// that is published and never beyond. Rounds of 50 do not interrupt that.
 func TestRecorderLooksAheadOfAFlow(t *testing.T) {
 	tests := []struct{ events, ahead, close int }{
 		{1, 0, 0},
@@ -84,7 +84,7 @@ func TestRecorderLooksAheadOfAFlow(t *testing.T) {
 	}
 }
 
-// A block writes a fill from its event itself, into memory that held others.
+// A block writes a fill straight from its event, into memory that held others.
 func TestBlockWritesTheFillThatAnEventStates(t *testing.T) {
 	const seed = 17
 	t.Logf("seed %d", seed)
@@ -113,8 +113,8 @@ func TestBlockWritesTheFillThatAnEventStates(t *testing.T) {
 	}
 }
 
-// Blocks on both sides of the size from which they are hashed apart, with fills and client
-// ids: replay verifies every chain.
+// Blocks are smaller and larger than the size from which they are hashed on another goroutine, with
+// fills and client ids: replay verifies every chain.
 func TestChainsHoldWhereverTheyAreHashed(t *testing.T) {
 	j := openNew(t, "j", strict(t, vfs.NewMem()))
 	f := &flow{seed: 23, idsEvery: 3}

@@ -12,13 +12,13 @@ import (
 	"posttrade/ring"
 )
 
-// resting makes the rig's recorder one whose thread sleeps for ever.
+// resting gives the rig a recorder with a thread that sleeps for ever.
 func (r *rig) resting() *rig {
 	r.rec.lease.Lend()
 	return r
 }
 
-// behindTail is a resting recorder with a small tail before a store whose log is behind a gate.
+// behindTail is a resting recorder with a small tail. The log of its store is behind a gate.
 func behindTail(t testing.TB, f flow) (*rig, *Journal, *gate) {
 	t.Helper()
 	g := newGate()
@@ -62,8 +62,8 @@ func (r *rig) end(t testing.TB) error {
 	return <-r.done
 }
 
-// Who brings events to a recorder that rests records them; the store's answers come by
-// themselves, and what came while a commit was under way is taken along by the committer.
+// A goroutine that brings events to a resting recorder records them. The store's answers come by
+// themselves, and the committer takes along what came while a commit was under way.
 func TestDriveRecordsOnTheCallersGoroutine(t *testing.T) {
 	g := newGate()
 	j := openNew(t, "j", strict(t, g.fs(vfs.NewMem())))
@@ -91,8 +91,8 @@ func TestDriveRecordsOnTheCallersGoroutine(t *testing.T) {
 	must(t, j.Close())
 }
 
-// With a tail the driver answers and hands the block to the committer, which packs it and
-// takes along what came meanwhile; the recorder's thread has no part in it.
+// With a tail the driver answers and hands the block to the committer, which packs it and takes
+// along what came meanwhile. The recorder's thread has no part in it.
 func TestDriveAnswersFromTheTail(t *testing.T) {
 	f := flow{seed: 9, idsEvery: 3}
 	r, j, g := behindTail(t, f)
@@ -112,15 +112,15 @@ func TestDriveAnswersFromTheTail(t *testing.T) {
 	g.release()
 	until(t, "in the store", func() bool { return j.Durable() == 8 })
 	r.quietly(2)
-	r.rec.room() // whoever brought these met the committer's turn, and left them to it
+	r.rec.room() // the driver of these met the committer's turn and left them to it
 	until(t, "answered", func() bool { return r.desk.durable.Load() == 10 })
 	must(t, r.end(t))
 	expectHistory(t, j, &f, 10)
 	must(t, j.Close())
 }
 
-// A block that the tail has no room for is left to the thread by the committer as well, which would
-// wait for itself.
+// The committer, too, leaves a block that the tail has no room for to the thread: it would wait for
+// itself.
 func TestTheCommitterDoesNotWaitForItself(t *testing.T) {
 	f := flow{seed: 9}
 	r, j, g := behindTail(t, f)
@@ -142,7 +142,7 @@ func TestTheCommitterDoesNotWaitForItself(t *testing.T) {
 	must(t, j.Close())
 }
 
-// What has to be waited for is left to the thread: a block that is full, and a tail that is.
+// The driver leaves to the thread what has to be waited for: a full block, and a full tail.
 func TestDriverDoesNotWait(t *testing.T) {
 	t.Run("full block", func(t *testing.T) {
 		g := newGate()
@@ -177,7 +177,7 @@ func TestDriverDoesNotWait(t *testing.T) {
 	})
 }
 
-// Nothing is taken from a recorder whose thread works, nor from another driver.
+// Drive takes nothing from a recorder with a working thread, nor from another driver.
 func TestDriveLeavesTheRecorderToWhoHasIt(t *testing.T) {
 	for _, loan := range []ring.Loan{ring.Kept, ring.Lent} {
 		j := openNew(t, "j", strict(t, vfs.NewMem()))
@@ -223,8 +223,8 @@ func TestDriverFlushes(t *testing.T) {
 	must(t, j.Close())
 }
 
-// A mapped file that is cut short while a driver writes to it is a failed disk, not the end
-// of the driver.
+// When a mapped file is truncated while a driver writes to it, the disk has failed; the driver does
+// not crash.
 func TestTruncatedTailUnderADriver(t *testing.T) {
 	fatals, dir := newFatals(), t.TempDir()
 	o := onDisk(t)
@@ -247,7 +247,7 @@ func TestTruncatedTailUnderADriver(t *testing.T) {
 	mustFail(t, j.Close(), ErrPoisoned)
 }
 
-// Commits do not overlap while blocks are small: the second would only wait longer.
+// Commits do not overlap while blocks are small: the second one would only wait longer.
 func TestSmallCommitsDoNotOverlap(t *testing.T) {
 	g := newGate()
 	j := openNew(t, "j", strict(t, g.fs(vfs.NewMem())))

@@ -18,7 +18,8 @@ import (
 	"posttrade/ring"
 )
 
-// desk plays those who wait: it hands out client ids and checks that answers go in order.
+// desk stands for the waiting callers: it hands out client ids and checks that answers come in
+// order.
 type desk struct {
 	flow    flow
 	events  atomic.Uint64
@@ -199,9 +200,9 @@ func TestRecorderRefusesABrokenEngine(t *testing.T) {
 	mustFail(t, err, ErrPoisoned)
 }
 
-// TestRecorderDoesNotAllocate goes the whole way from the ring to the store and
-// allocates nothing there. What the store and the runtime allocate meanwhile is
-// theirs: a flush falls into these commits or it does not.
+// TestRecorderDoesNotAllocate goes the whole way from the ring to the store and allocates nothing
+// there. It does not count what the store and the runtime allocate meanwhile: a flush may or may
+// not fall into these commits.
 func TestRecorderDoesNotAllocate(t *testing.T) {
 	t.Run("from the store", func(t *testing.T) {
 		recorderAllocations(t, Options{Fatal: func(err error) { t.Error(err) }})
@@ -310,7 +311,7 @@ func TestCommandIsCommittedWhole(t *testing.T) {
 	must(t, j.Close())
 }
 
-// TestTruncatedTailIsAFailedDisk cuts the mapped file short while it is written to.
+// TestTruncatedTailIsAFailedDisk truncates the mapped file while the recorder writes to it.
 func TestTruncatedTailIsAFailedDisk(t *testing.T) {
 	fatals, dir := newFatals(), t.TempDir()
 	o := onDisk(t)

@@ -12,7 +12,8 @@ import (
 	"posttrade/matcher"
 )
 
-// A short replay reads on its caller's goroutine, a long one ahead of it. Both give the same.
+// A short replay reads on its caller's goroutine, a long one on a goroutine that reads ahead. Both
+// give the same.
 func TestShortAndLongReplaysAreAlike(t *testing.T) {
 	j := openNew(t, "j", strict(t, vfs.NewMem()))
 	f := &flow{seed: 11, idsEvery: 3}
@@ -69,7 +70,7 @@ func TestReplaysMayNest(t *testing.T) {
 	must(t, j.Close())
 }
 
-// What follows the head does so with the memory of its last look.
+// A reader that follows the head uses the memory of its last replay again.
 func TestShortReplaysKeepTheirMemory(t *testing.T) {
 	j := openNew(t, "j", strict(t, vfs.NewMem()))
 	appendAll(t, j, &flow{seed: 5}, 8_000)

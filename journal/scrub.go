@@ -25,7 +25,7 @@ import (
 type Damage struct {
 	File string `json:"file"` // of the store; empty when it is not known
 	Key  string `json:"key"`
-	From uint64 `json:"from"` // the commands that cannot be read, or whose fills or client ids cannot
+	From uint64 `json:"from"` // commands with unreadable records, fills or client ids
 	To   uint64 `json:"to"`
 	Why  string `json:"why"`
 }

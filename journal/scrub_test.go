@@ -30,7 +30,7 @@ func scrubbed(t *testing.T) (im image, head uint64) {
 	return capture(t, mem, "j"), head
 }
 
-// quickScrub is one that never rests.
+// quickScrub is a scrub that never rests.
 func quickScrub(j *Journal, report func(Damage)) *Scrub {
 	s := NewScrub(j, time.Hour, report)
 	ready := make(chan time.Time)
@@ -62,9 +62,9 @@ func TestScrubOfAWholeJournalFindsNothing(t *testing.T) {
 	must(t, j.Close())
 }
 
-// TestScrubNamesWhatIsDamaged flips a bit in the middle of tables of each kind of block: the
-// start is ready all the same, and a pass names the file and a range that holds every command
-// that cannot be read. All else has been read.
+// TestScrubNamesWhatIsDamaged flips a bit in the middle of tables of each kind of block. The start
+// succeeds all the same, and a pass names the file and a range that holds every command that cannot
+// be read. Everything else has been read.
 func TestScrubNamesWhatIsDamaged(t *testing.T) {
 	im, head := scrubbed(t)
 	tables := 0
@@ -77,7 +77,7 @@ func TestScrubNamesWhatIsDamaged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			fs := im.restore(t, name, content)
 			o := strict(t, fs)
-			o.Fatal = func(error) {} // the store's own compaction may meet it first, and ends the journal
+			o.Fatal = func(error) {} // the store's own compaction may meet the damage first, and ends the journal
 			j, err := Open("j", o)
 			if err != nil {
 				return // the start finds it
@@ -115,8 +115,8 @@ func TestScrubNamesWhatIsDamaged(t *testing.T) {
 	}
 }
 
-// A block that is gone, and one that is another, are damage without a file's checksum. The
-// pass after the mending takes the finding back.
+// A missing block, and a block replaced by another one, are damage that no file's checksum shows.
+// The pass after the repair removes the finding.
 func TestScrubFindsAHoleAndForgetsItWhenMended(t *testing.T) {
 	im, head := scrubbed(t)
 	j, err := Open("j", strict(t, im.restore(t, "", nil)))
@@ -147,7 +147,7 @@ func TestScrubFindsAHoleAndForgetsItWhenMended(t *testing.T) {
 	must(t, j.Close())
 }
 
-// A pass that is cut short goes on where it was, in another process as well.
+// A pass that is cut short continues where it was, in another process as well.
 func TestScrubGoesOnWhereItWas(t *testing.T) {
 	im, _ := scrubbed(t)
 	fs := im.restore(t, "", nil)

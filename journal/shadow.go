@@ -54,7 +54,7 @@ type Shadow struct {
 }
 
 // shadowEvents is the window through which a shadow's events pass: 16 KiB, so that they are still
-// in the nearest cache when they are read, and the shadow rests often.
+// in the nearest cache when they are read, and the shadow yields often.
 const shadowEvents = 128
 
 // NewShadow returns a shadow that stands at the newest usable snapshot at or before a sequence, or

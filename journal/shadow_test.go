@@ -19,7 +19,7 @@ import (
 	"posttrade/ring/ringtest"
 )
 
-// heard is a logger that keeps the errors it is told.
+// heard is a logger that keeps its errors.
 type heard struct{ lines []string }
 
 func (h *heard) Infof(string, ...any) {}
@@ -28,7 +28,7 @@ func (h *heard) Errorf(format string, args ...any) {
 	h.lines = append(h.lines, fmt.Sprintf(format, args...))
 }
 
-// eventsOf is what a toy that decides everything up to n in one go says.
+// eventsOf gives the events of a toy that decides everything up to n in one run.
 func eventsOf(t *testing.T, f flow, n uint64) (all []matcher.Event) {
 	t.Helper()
 	e := &toy{flow: f}
@@ -123,8 +123,8 @@ func TestShadowStartsAtTheNewestUsableSnapshotBefore(t *testing.T) {
 	must(t, j.Close())
 }
 
-// TestSnapshotsThatNewerOnesReplaceAreNoDamage takes the next older snapshot away
-// while the newest is being tried.
+// TestSnapshotsThatNewerOnesReplaceAreNoDamage removes the next older snapshot while the newest is
+// being tried.
 func TestSnapshotsThatNewerOnesReplaceAreNoDamage(t *testing.T) {
 	for _, forgotten := range []bool{true, false} {
 		fs := vfs.NewMem()
@@ -205,7 +205,7 @@ func TestFollowGoesOnWhereItStopped(t *testing.T) {
 	must(t, errors.Join(sh.Close(), silent.Close(), j.Close()))
 }
 
-// A shadow on a polite thread lets others go first again and again; one in a hurry does not.
+// A shadow on a polite thread yields again and again; one at full priority does not.
 func TestAPoliteShadowBreathes(t *testing.T) {
 	j := openNew(t, "j", strict(t, vfs.NewMem()))
 	f := &flow{seed: *faultSeed}
@@ -243,7 +243,7 @@ func TestAPoliteShadowBreathes(t *testing.T) {
 	must(t, j.Close())
 }
 
-// chatty is a toy of which some commands have very many events.
+// chatty is a toy with very many events for some commands.
 type chatty struct{ toy }
 
 func (e *chatty) ReplayBatch(batch []matcher.Command, out *matcher.Outlet) (int, error) {
@@ -301,7 +301,7 @@ func TestFollowThatFails(t *testing.T) {
 	sh, err := NewShadow(j, toys(*f, nil).Engine, 0)
 	must(t, err)
 
-	// After its context has ended it goes on without a hole.
+	// After its context has ended the shadow continues without a hole.
 	ctx, cancel := context.WithCancel(context.Background())
 	var got []matcher.Event
 	mustFail(t, sh.Follow(ctx, 300, func(events []matcher.Event) error {
@@ -318,7 +318,7 @@ func TestFollowThatFails(t *testing.T) {
 		t.Fatalf("%d events up to 250", len(got))
 	}
 
-	// After an error of its reader it does not.
+	// After an error of its reader the shadow does not continue.
 	cause, calls := errors.New("planted"), 0
 	fail := func([]matcher.Event) error { calls++; return cause }
 	mustFail(t, sh.Follow(context.Background(), 300, fail), cause)
@@ -328,7 +328,7 @@ func TestFollowThatFails(t *testing.T) {
 	}
 	must(t, sh.Close())
 
-	// Nor after one of its engine.
+	// After an error of its engine it does not continue either.
 	sh, err = NewShadow(j, func(io.Reader) (Engine, error) { return &refusing{}, nil }, 0)
 	must(t, err)
 	for range 2 {

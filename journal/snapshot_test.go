@@ -258,7 +258,7 @@ func TestShadowWritesWhatTheWholeHistoryGives(t *testing.T) {
 	if list, err := j.Snapshots(); err != nil || len(list) != 3 || list[0].State != again.State {
 		t.Fatalf("snapshots %v %v", list, err)
 	}
-	// With a damaged views image the shadow cannot start there, and goes one further back.
+	// With a damaged views image the shadow cannot start there, and starts at the snapshot before.
 	b, err := fs.UnsafeGetFileDataBuffer("j/" + again.Views.Path)
 	must(t, err)
 	b[len(b)/2] ^= 1
@@ -343,7 +343,8 @@ func TestPolitelyLowersOnlyItsOwnThread(t *testing.T) {
 	}
 }
 
-// TestAPoliteWriteIsNoBurden: what waits in the store's queue, everybody behind it waits for.
+// TestAPoliteWriteIsNoBurden: every goroutine behind a write in the store's queue waits for that
+// write.
 func TestAPoliteWriteIsNoBurden(t *testing.T) {
 	j := openNew(t, "j", strict(t, vfs.NewMem()))
 	usual := ring.Niceness()
@@ -359,8 +360,8 @@ func TestAPoliteWriteIsNoBurden(t *testing.T) {
 	must(t, j.Close())
 }
 
-// TestHelpersAreAsPoliteAsTheirCaller: what reads ahead for a polite replay must
-// not take the processor at full priority.
+// TestHelpersAreAsPoliteAsTheirCaller: a goroutine that reads ahead for a polite replay must not
+// take the processor at full priority.
 func TestHelpersAreAsPoliteAsTheirCaller(t *testing.T) {
 	nice := func() int {
 		at := make(chan int, 1)

@@ -14,7 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
-// waiting starts a WaitStable that has to wait, and gives its answer.
+// waiting starts a WaitStable that has to wait, and returns its answer.
 func waiting(t *testing.T, ctx context.Context, j *Journal, inputSeq uint64) <-chan error {
 	t.Helper()
 	answer := make(chan error, 1)
@@ -194,9 +194,9 @@ func TestManyWaitForStableWhileCommitsCome(t *testing.T) {
 	}
 }
 
-// TestStableHeadIsWhatAPowerCutLeaves cuts the power after every few commits: what a
-// follower was told to be stable just before is there afterwards, trades included, and in
-// mode "os" a follower was told less than there was.
+// TestStableHeadIsWhatAPowerCutLeaves cuts the power after every few commits. What a follower was
+// told to be stable just before is there afterwards, trades included. In mode "os" a follower was
+// told less than there was.
 func TestStableHeadIsWhatAPowerCutLeaves(t *testing.T) {
 	for _, mode := range []string{DurabilityFsync, DurabilityOS} {
 		t.Run(mode, func(t *testing.T) {

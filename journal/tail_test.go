@@ -17,8 +17,8 @@ import (
 	"posttrade/matcher"
 )
 
-// fakeTail is a tail's memory: what the system has of the file, and what the disk
-// has of it. Killing the process takes neither, a power cut leaves some pages of each.
+// fakeTail is a tail's memory: the system's copy of the file, and the disk's copy. Killing the
+// process takes neither, a power cut leaves some pages of each.
 type fakeTail struct {
 	fs        vfs.FS
 	name      string
@@ -58,7 +58,7 @@ func (f *fakeTail) Sync() error {
 	return f.syncErr
 }
 
-// Close is the page cache's part: the file has what was in memory.
+// Close does the page cache's part: the file gets what was in memory.
 func (f *fakeTail) Close() error { return putFile(f.fs, f.name, f.mem) }
 
 func putFile(fs vfs.FS, name string, b []byte) error {
@@ -70,8 +70,8 @@ func putFile(fs vfs.FS, name string, b []byte) error {
 	return errors.Join(err, file.Sync(), file.Close())
 }
 
-// into puts the file into what a crash has left: page by page from memory, when
-// keep says so, or from the disk.
+// into writes the file into what a crash has left: page by page from memory, when keep says so, or
+// from the disk.
 func (f *fakeTail) into(t testing.TB, fs vfs.FS, keep func() bool) vfs.FS {
 	t.Helper()
 	if f.mem == nil {
@@ -187,9 +187,8 @@ func TestTailAnswersBeforeTheStoreHasIt(t *testing.T) {
 // begin is the flow before its first command.
 func (f *flow) begin() *flow { return &flow{seed: f.seed, idsEvery: f.idsEvery} }
 
-// lives takes a journal through many deaths on one random schedule. Every life goes
-// on with other commands, so that what one has lost and a later one brings back
-// would be seen.
+// lives takes a journal through many deaths on one random schedule. Every life continues with other
+// commands, so that commands which one life has lost and a later one brings back would be detected.
 type lives struct {
 	t      *testing.T
 	r      *rand.Rand
@@ -202,7 +201,7 @@ type lives struct {
 	synced uint64 // what is on stable storage for certain
 }
 
-// flow goes on behind the model with another seed.
+// flow continues behind the model with another seed.
 func (l *lives) flow() *flow {
 	f := &flow{seed: l.r.Uint64(), idsEvery: 3, inputSeq: uint64(len(l.seeds))}
 	if n := len(l.trades); n > 0 {
@@ -211,7 +210,7 @@ func (l *lives) flow() *flow {
 	return f
 }
 
-// born opens what the last death has left and holds it against the model.
+// born opens what the last death has left and compares it with the model.
 func (l *lives) born(boot string, atLeast uint64) *Journal {
 	l.gate = newGate()
 	o, fake := tailed(l.t, l.gate.fs(l.fs))
@@ -281,7 +280,7 @@ func (l *lives) hold(shut bool) {
 	}
 }
 
-// die leaves what a death leaves; the old journal is closed behind the scene.
+// die leaves what a death leaves, and closes the old journal, which cannot affect that any more.
 func (l *lives) die(j *Journal, unsynced int, keep func() bool) {
 	clone := l.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: unsynced,
 		RNG: rand.New(rand.NewPCG(l.r.Uint64(), 7))})
@@ -325,8 +324,8 @@ func (l *lives) verify(j *Journal) {
 	}
 }
 
-// TestManyLivesWithATail kills the process, or cuts the power, many times in a row,
-// with the store held back on the way, and changes the mode between lives.
+// TestManyLivesWithATail kills the process, or cuts the power, many times in a row, holds the store
+// back at times, and changes the mode between lives.
 func TestManyLivesWithATail(t *testing.T) {
 	t.Logf("-args -faultseed=%d", *faultSeed)
 	runs, kills, cuts, saved, lost := 40, 0, 0, 0, 0

@@ -16,8 +16,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
-// left is a journal whose process was killed while the store had nothing of the
-// last commands: stored in the store and the tail, ahead in the tail alone.
+// left is a journal of a killed process. The store had nothing of the last commands: stored is in
+// the store and the tail, ahead in the tail alone.
 type left struct {
 	fs     *vfs.MemFS
 	tail   []byte
@@ -66,9 +66,9 @@ func (l *left) open(t testing.TB, tail []byte, boot string) (*Journal, error) {
 	return Open("j", o)
 }
 
-// TestDamagedTailNeverShortensTheHistory flips a bit of every kind of byte: all
-// that was acknowledged is there, or the start is refused; never is it different.
-// After a power cut, when nothing was promised, it may be shorter.
+// TestDamagedTailNeverShortensTheHistory flips a bit of every kind of byte: everything that was
+// acknowledged is there, or the start is refused; the history is never different. After a power
+// cut, for which nothing was promised, it may be shorter.
 func TestDamagedTailNeverShortensTheHistory(t *testing.T) {
 	l, r := leave(t), rand.New(rand.NewPCG(*faultSeed, 77))
 	t.Logf("-args -faultseed=%d", *faultSeed)
@@ -109,8 +109,8 @@ func TestDamagedTailNeverShortensTheHistory(t *testing.T) {
 	}
 }
 
-// TestTornFrameIsTheEndOfTheTail cuts what lies behind the mark anywhere: it was
-// never answered, whatever of it is there.
+// TestTornFrameIsTheEndOfTheTail cuts what lies behind the mark at any place: it was never
+// answered, however much of it is there.
 func TestTornFrameIsTheEndOfTheTail(t *testing.T) {
 	g, mem := newGate(), vfs.NewCrashableMem()
 	o, fake := tailed(t, g.fs(mem))
@@ -179,7 +179,7 @@ func TestVerifyAndExportSeeTheTail(t *testing.T) {
 		VerifyOptions{FS: bad, boot: "boot-1"}), ErrDiverged)
 }
 
-// errorsOf is what was left, with another header in force.
+// errorsOf is what was left, with another header that counts.
 func errorsOf(t testing.TB, l *left, change func(*tailHead)) *vfs.MemFS {
 	t.Helper()
 	return l.with(t, l.changed(change))
@@ -279,8 +279,8 @@ func TestAcceptKeepsATailThatGoesOn(t *testing.T) {
 	must(t, err)
 }
 
-// TestFailedWriteAfterTheAnswer has the store fail when the answer is out: the
-// process ends, and the next start has the commands from the tail.
+// TestFailedWriteAfterTheAnswer makes the store fail when the answer has been given: the process
+// ends, and the next start has the commands from the tail.
 func TestFailedWriteAfterTheAnswer(t *testing.T) {
 	mem := vfs.NewCrashableMem()
 	toggle := &errorfs.Toggle{Injector: errorfs.InjectorFunc(func(op errorfs.Op) error {
@@ -308,7 +308,7 @@ func TestFailedWriteAfterTheAnswer(t *testing.T) {
 	if j.Answered() != 20 {
 		t.Errorf("%d answered", j.Answered())
 	}
-	j.Head() // does not wait for what will never come
+	j.Head() // does not wait for a commit that never ends
 	_, err = recovered(fake.into(t, kill(mem), always), "boot-1", *f.begin(), 20, 20)
 	must(t, err)
 	mustFail(t, j.Close(), syscall.ENOSPC)
@@ -335,8 +335,8 @@ func TestStoreAnswersWhatTheTailHasNoRoomFor(t *testing.T) {
 	must(t, j.Close())
 }
 
-// TestTailKeepsWhatTheStoreDoesNotHave fills the ring while the store writes nothing:
-// it refuses rather than write over what only it has, and goes on when the store has it.
+// TestTailKeepsWhatTheStoreDoesNotHave fills the ring while the store writes nothing. The tail
+// refuses rather than overwrite what only it has, and continues when the store has it.
 func TestTailKeepsWhatTheStoreDoesNotHave(t *testing.T) {
 	g, mem := newGate(), vfs.NewCrashableMem()
 	o, fake := tailed(t, g.fs(mem))
@@ -391,8 +391,8 @@ func TestPublishRefusesAHole(t *testing.T) {
 	}
 }
 
-// TestTailThatCannotBeMade fails every operation on the file while it is made,
-// opened or removed: a clear error, and the next opening has everything.
+// TestTailThatCannotBeMade fails every operation on the file while it is made, opened or removed.
+// The result is a clear error, and the next opening has everything.
 func TestTailThatCannotBeMade(t *testing.T) {
 	l := leave(t)
 	all := uint64(leftStored + leftAhead)

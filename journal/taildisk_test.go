@@ -10,12 +10,12 @@ import (
 	"testing"
 )
 
-// onDisk are options with the real thing.
+// onDisk are options with the system's disk and a real mapped file.
 func onDisk(t testing.TB) Options {
 	return Options{Durability: DurabilityOS, Tail: true, Fatal: func(err error) { t.Error(err) }}
 }
 
-// TestTailOnDisk opens copies of a directory whose journal is in use.
+// TestTailOnDisk opens copies of a directory with a journal in use.
 func TestTailOnDisk(t *testing.T) {
 	dir := t.TempDir()
 	j := openNew(t, filepath.Join(dir, "j"), onDisk(t))
@@ -50,8 +50,8 @@ func TestTailOnDisk(t *testing.T) {
 	}
 }
 
-// FuzzTailIsReadWithoutHarm changes a tail, with checksums that hold: it is read to
-// some end or refused, and what is read is what a tail may hold.
+// FuzzTailIsReadWithoutHarm changes a tail and makes its checksums right. The tail is read to some
+// end or refused, and what is read is what a tail may hold.
 func FuzzTailIsReadWithoutHarm(f *testing.F) {
 	l := leave(f)
 	base, err := parseTail(l.tail, "tail")

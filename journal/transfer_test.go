@@ -17,7 +17,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
-// streamOf reads a whole transfer and checks that it is as long as it said.
+// streamOf reads a whole transfer and checks that it has the length that Size gave.
 func streamOf(t testing.TB, j *Journal) (stream []byte, inputSeq, tradeSeq uint64) {
 	t.Helper()
 	tr, err := j.Transfer()
@@ -229,8 +229,8 @@ func busy(j *Journal, made *flow, f flow, stop <-chan struct{}) error {
 	return err
 }
 
-// TestTransferOfAJournalInUse sends while commits and snapshots go on, and the
-// snapshot that is being sent is pruned.
+// TestTransferOfAJournalInUse sends while commits and snapshots continue, and the snapshot that is
+// being sent is pruned.
 func TestTransferOfAJournalInUse(t *testing.T) {
 	for _, mode := range []string{DurabilityFsync, DurabilityOS} {
 		t.Run(mode, func(t *testing.T) {
@@ -309,7 +309,7 @@ func TestTransferSendsASnapshotThatIsPruned(t *testing.T) {
 	}
 }
 
-// TestSizeIsCountedInTables: what lies in whole tables is not read to be counted.
+// TestSizeIsCountedInTables: measuring does not read the keys of whole tables.
 func TestSizeIsCountedInTables(t *testing.T) {
 	j, made := openNew(t, "j", strict(t, vfs.NewMem())), flow{seed: 5, idsEvery: 3}
 	for range 5 {

@@ -16,9 +16,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
-// everyCrash runs the script once, and takes what a crash before each of its
-// writing operations (with -short of every third), and after the last, could
-// leave: all that was written, what was synced, and something between.
+// everyCrash runs the script once. Before each of its writing operations (with -short before every
+// third), and after the last, it takes what a crash could leave: everything that was written, what
+// was synced, and something between.
 func everyCrash(t *testing.T, prepare, script func(fs vfs.FS), check func(left *vfs.MemFS) error) {
 	t.Helper()
 	mem := vfs.NewCrashableMem()
@@ -61,9 +61,9 @@ func everyCrash(t *testing.T, prepare, script func(fs vfs.FS), check func(left *
 	t.Logf("%d crashes at %d operations, -args -faultseed=%d", len(all), n, *faultSeed)
 }
 
-// everyFailure runs the script once for every i (with -short every third), the i-th operation
-// failing, and all after it if sticky; operations count while the script has the toggle on. The
-// error that the script met, if any, goes to check.
+// everyFailure runs the script once for every i (with -short every third). The i-th operation
+// fails, and all after it if sticky. Operations count while the script has the toggle on. The error
+// that the script met, if any, goes to check.
 func everyFailure(t *testing.T, prepare func(fs vfs.FS), sticky bool,
 	script func(fs vfs.FS, counts *errorfs.Toggle) error,
 	check func(mem *vfs.MemFS, err error) error) {
@@ -97,8 +97,8 @@ func everyFailure(t *testing.T, prepare func(fs vfs.FS), sticky bool,
 	}
 }
 
-// whichIs what a start finds in dir: "unfinished", "new" or "whole", the last
-// with the history of f up to head.
+// whichIs returns what a start finds in dir: "unfinished", "new" or "whole", the last with the history of
+// f up to head.
 func whichIs(left *vfs.MemFS, dir string, f flow, head uint64) (string, error) {
 	o := Options{FS: left.CrashClone(vfs.CrashCloneCfg{}), boot: "boot-2", Fatal: func(error) {}}
 	j, err := Open(dir, o)
@@ -119,8 +119,8 @@ func whichIs(left *vfs.MemFS, dir string, f flow, head uint64) (string, error) {
 	return "whole", errors.Join(compareHistory(j, &f, head), j.Close())
 }
 
-// startsOver checks that what a failed Receive has left is refused, new or
-// whole, and that unless it is whole another Receive makes it so.
+// startsOver checks that what a failed Receive has left is refused, new or whole, and that another
+// Receive makes it whole unless it is whole already.
 func startsOver(left *vfs.MemFS, stream []byte, f flow) (string, error) {
 	was, err := whichIs(left, "copy", f, 18)
 	if err != nil || was == "whole" {
@@ -178,8 +178,8 @@ func TestReceiveOverAnUnfinishedOneSurvivesEveryCrash(t *testing.T) {
 	})
 }
 
-// TestRefusedReceiveSurvivesEveryCrash: what was received of a stream that is
-// refused goes in an order that never leaves anything usable.
+// TestRefusedReceiveSurvivesEveryCrash: a refused stream's received data is removed in an order
+// that never leaves anything usable.
 func TestRefusedReceiveSurvivesEveryCrash(t *testing.T) {
 	stream, f := smallStream(t)
 	everyCrash(t, func(vfs.FS) {}, func(fs vfs.FS) {
@@ -208,7 +208,7 @@ func TestReceiveFailsWithTheDisk(t *testing.T) {
 				return err
 			}, func(mem *vfs.MemFS, err error) error {
 				if errors.Is(err, ErrPoisoned) {
-					<-heard.hit // it may be told a moment later, on the goroutine that met it
+					<-heard.hit // the hook may be called a moment later, on the goroutine that met the error
 				}
 				if n := heard.count(); n > 1 || errors.Is(err, ErrPoisoned) != (n == 1) {
 					return fmt.Errorf("%d fatal errors after %w", n, err)

@@ -12,9 +12,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// FuzzReceive gives any bytes to Receive: it refuses them and leaves nothing, or
-// they are a journal that opens, verifies and can be sent on. Half of them are
-// given right checksums first, so that what is behind those is reached too.
+// FuzzReceive gives any bytes to Receive. Receive refuses them and leaves nothing, or they are a
+// journal that opens, verifies and can be sent on. Half of them get right checksums first, so that
+// the code behind the checksums is reached too.
 func FuzzReceive(f *testing.F) {
 	stream, _ := smallStream(f)
 	for _, sign := range []bool{false, true} {

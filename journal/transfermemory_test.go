@@ -10,7 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// weigher reads on and weighs the live heap now and then.
+// weigher reads on and measures the live heap at intervals.
 type weigher struct {
 	r       io.Reader
 	read    int64
@@ -35,9 +35,9 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// TestAMillionCommandsAreCopiedInFlatMemory copies a journal whose stream is
-// several times as large as what sending and receiving may hold at any moment,
-// however slow the disk is. The shorter copy is only compared: it would fit.
+// TestAMillionCommandsAreCopiedInFlatMemory copies a journal with a stream several times as large
+// as what sending and receiving may hold at any moment, however slow the disk is. The shorter copy
+// is only a comparison: it would fit.
 func TestAMillionCommandsAreCopiedInFlatMemory(t *testing.T) {
 	commands := 1_000_000
 	if testing.Short() {

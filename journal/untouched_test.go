@@ -16,8 +16,8 @@ import (
 	"posttrade/matcher"
 )
 
-// same compares two directories: every name, and every byte. Locks hold nothing, and one
-// that is not there yet is made by the first look.
+// same compares two directories: every name, and every byte. Lock files are empty, and the first
+// opening makes one that is missing.
 func (im image) same(other image) error {
 	for _, name := range slices.Sorted(maps.Keys(other)) {
 		if b, ok := im[name]; !ok && len(other[name]) > 0 {
@@ -51,13 +51,13 @@ func startedOn(fs vfs.FS) (refused, later error) {
 	if err := j.Begin(); err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
-	// What the store looks at by itself, a moment later.
+	// What the store reads by itself, a moment later.
 	_, err = j.db.SSTables(pebble.WithProperties())
 	return nil, errors.Join(err, j.Close())
 }
 
-// TestARefusedStartChangesNoByte flips a bit in every kind of file of a journal: a start
-// refuses and leaves every file as it was, or it goes on and the store has nothing left to find.
+// TestARefusedStartChangesNoByte flips a bit in every kind of file of a journal. A start refuses
+// and leaves every file as it was, or it succeeds and the store has nothing left to find.
 func TestARefusedStartChangesNoByte(t *testing.T) {
 	t.Logf("-args -faultseed=%d", *faultSeed)
 	r := rand.New(rand.NewPCG(*faultSeed, 7))
@@ -99,8 +99,8 @@ func TestARefusedStartChangesNoByte(t *testing.T) {
 	}
 }
 
-// TestAStartThatIsRefusedByItsCallerChangesNoByte: what Prepare has read is compared with
-// something else, which says no. The commands of the tail have been read by then.
+// TestAStartThatIsRefusedByItsCallerChangesNoByte: the caller compares what Prepare has read with
+// something else, and refuses. The commands of the tail have been read by then.
 func TestAStartThatIsRefusedByItsCallerChangesNoByte(t *testing.T) {
 	fs := vfs.NewMem()
 	o, fake := tailed(t, fs)
@@ -167,8 +167,8 @@ func TestARefusalToAcceptChangesNoByte(t *testing.T) {
 	}
 }
 
-// TestWhatAcceptReplacesIsCopied: the anchor, the tail, and the logs that the next
-// opening does away with, each time into a folder of its own.
+// TestWhatAcceptReplacesIsCopied: the anchor, the tail, and the logs that the next opening removes
+// are copied, each time into a folder of its own.
 func TestWhatAcceptReplacesIsCopied(t *testing.T) {
 	d := wrecks(t)["grown killed"]
 	var log string

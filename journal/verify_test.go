@@ -70,8 +70,8 @@ func TestVerifyWithoutAJournal(t *testing.T) {
 	mustFail(t, err, ErrAnchorMissing)
 }
 
-// TestNothingIsMadeWithoutAJournal goes through everything that asks for a journal
-// which must be there already: it fails, and the tree is as before.
+// TestNothingIsMadeWithoutAJournal calls everything that needs an existing journal: it fails, and
+// the tree is as before.
 func TestNothingIsMadeWithoutAJournal(t *testing.T) {
 	ctx := context.Background()
 	calls := []struct {
@@ -122,8 +122,8 @@ func TestOpenExistingOpensWhatIsThere(t *testing.T) {
 	mustFail(t, err, ErrAnchorMissing)
 }
 
-// TestVerifyNamesTheFirstBadBlock changes one value behind the journal's back,
-// in ways that the store's own checksums cannot see.
+// TestVerifyNamesTheFirstBadBlock changes one value without the journal's knowledge, in ways that
+// the store's own checksums cannot detect.
 func TestVerifyNamesTheFirstBadBlock(t *testing.T) {
 	f := flow{seed: 1, idsEvery: 2}
 	reseal := func(v []byte, kind byte, change func(e *envelope)) []byte {
@@ -190,7 +190,7 @@ func TestVerifyNamesTheFirstBadBlock(t *testing.T) {
 			if !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.about) {
 				t.Errorf("verify: %v, want %v about %s", err, tt.want, tt.about)
 			}
-			// Everything is near enough to the end for Open to see it too.
+			// Everything is near enough to the end for Open to detect it too.
 			if _, err = Open("j", Options{FS: fs, Fatal: func(error) {}}); !errors.Is(err, tt.want) {
 				t.Errorf("open: %v, want %v", err, tt.want)
 			}

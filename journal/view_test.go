@@ -16,10 +16,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// TestAJournalIsReadBesideItsWriter verifies, measures, exports and replays a journal on
-// a disk again and again while it is written, and while the store makes tables, begins
-// logs and uses old ones again. Every look is a whole history that has at least what was
-// durable when it began.
+// TestAJournalIsReadBesideItsWriter verifies, measures, exports and replays a journal on a disk
+// again and again while it is written, and while the store makes tables, begins logs and reuses old
+// ones. Every view is a whole history that has at least what was durable when the view began.
 func TestAJournalIsReadBesideItsWriter(t *testing.T) {
 	for _, mode := range []string{DurabilityFsync, DurabilityOS} {
 		t.Run(mode, func(t *testing.T) {
@@ -80,7 +79,7 @@ func TestAJournalIsReadBesideItsWriter(t *testing.T) {
 	}
 }
 
-// TestAViewCannotBeWrittenTo asks for everything that changes something.
+// TestAViewCannotBeWrittenTo calls everything that would change something.
 func TestAViewCannotBeWrittenTo(t *testing.T) {
 	fs := vfs.NewMem()
 	j := openNew(t, "j", strict(t, fs))
@@ -125,7 +124,7 @@ func isLogOf(t *testing.T, v *view) string {
 	return ""
 }
 
-// restless is a file system on which the manifest grows with every look at it.
+// restless is a file system on which the manifest grows with every read of it.
 type restless struct {
 	vfs.FS
 	n int
@@ -149,8 +148,8 @@ func TestAViewIsGivenUpWhenTheStoreNeverRests(t *testing.T) {
 	mustFail(t, err, errMoving)
 }
 
-// unprivileged is the environment variable that makes this test binary look at a journal
-// as a user that may not write to it.
+// unprivileged is the environment variable that makes this test binary open a journal as a user
+// that may not write to it.
 const unprivileged = "POSTTRADE_TEST_UNPRIVILEGED"
 
 // TestAJournalIsReadWithoutTheRightToWrite runs this binary as a user that may only read.
@@ -207,7 +206,7 @@ func lookWithoutRights(t *testing.T, dir string) {
 		t.Errorf("verified %d commands, want 37", r.InputSeq)
 	}
 	must(t, Export(ctx, dir, io.Discard, 1, 0, VerifyOptions{boot: "boot-1"}))
-	// What has to write says why it cannot.
+	// A call that has to write says why it cannot.
 	_, open := Open(dir, Options{Fatal: func(error) {}})
 	_, accept := AcceptHistory(ctx, dir, VerifyOptions{boot: "boot-1"})
 	for name, err := range map[string]error{"open": open, "accept": accept} {
@@ -225,7 +224,7 @@ func (readOnlyDisk) Lock(name string) (io.Closer, error) {
 	return nil, &os.PathError{Op: "open", Path: name, Err: syscall.EROFS}
 }
 
-// TestWhyAJournalCannotBeLocked: what is wrong is said, and only a lock that is held is in use.
+// TestWhyAJournalCannotBeLocked: the error names the cause, and only a held lock means "in use".
 func TestWhyAJournalCannotBeLocked(t *testing.T) {
 	fs := vfs.NewMem()
 	must(t, openNew(t, "j", strict(t, fs)).Close())
@@ -250,8 +249,8 @@ func TestWhyAJournalCannotBeLocked(t *testing.T) {
 	must(t, j.Close())
 }
 
-// TestACutStoreFileIsNamedInFull cuts manifests, marks and tables: the refusal is one
-// line with the full name of the file.
+// TestACutStoreFileIsNamedInFull cuts manifests, marks and tables. The refusal is one line with the
+// full name of the file.
 func TestACutStoreFileIsNamedInFull(t *testing.T) {
 	d := wrecks(t)["grown killed"]
 	for _, file := range d.files() {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// A commit's commands may claim any number of fills; memory is taken when that many are there.
+// A commit's commands may claim any number of fills. Memory is allocated only for as many as there
+// are.
 func TestNoMemoryForFillsThatAreNotThere(t *testing.T) {
 	missing := errors.New("no such block")
 	w := newWalker(nil, [chainBytes]byte{})

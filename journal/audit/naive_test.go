@@ -11,9 +11,9 @@ import (
 	"posttrade/matcher"
 )
 
-// naive renders a list of events in the plainest way: a map for every object,
-// exact rationals for prices, and orders followed by their own arithmetic. It
-// shares nothing with the renderer but the contract.
+// naive renders a list of events in the plainest way: a map for every object, exact rationals for
+// prices, and orders followed by their own arithmetic. It shares only the contract with the
+// renderer.
 type naive struct {
 	t      testing.TB
 	names  []string         // of security 1, 2, ...
@@ -33,11 +33,11 @@ func newNaive(t testing.TB, g *matcher.Genesis) *naive {
 	return n
 }
 
-// members in the order of the contract.
+// members are the members of a record, in the order of the contract.
 var members = strings.Fields(
 	"kind sequence orderId tradeId accountId security side quantity price timestampMillis riskReason")
 
-// line writes one record; what is not in it is null.
+// line writes one record; a member that is not in it is null.
 func (n *naive) line(record map[string]any) {
 	for i, name := range members {
 		var text bytes.Buffer

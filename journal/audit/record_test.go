@@ -9,7 +9,7 @@ import (
 	"posttrade/matcher"
 )
 
-// widest is an event whose records are as long as any.
+// widest is an event with records as long as any.
 func widest(kind matcher.EventKind) *matcher.Event {
 	ev := &matcher.Event{
 		Kind: kind, Side: matcher.Sell, Reason: matcher.InternalPolicyError, InputSeq: math.MaxUint64,
@@ -35,7 +35,7 @@ func TestNoEventRendersToMoreThanIsReserved(t *testing.T) {
 		if len(b) > maxRecords || strings.Count(string(b), "\n") != n {
 			t.Errorf("kind %d: %d records of %d bytes, %d are reserved", kind, n, len(b), maxRecords)
 		}
-		// Without the union of the two lines: one record of every member at its longest.
+		// Not the longest of each of two lines: one record with every member at its longest.
 		rec := record{
 			sequence: math.MaxUint64, prefix: swaptionPrefix, order: math.MaxUint64, trade: math.MaxUint64,
 			account: math.MaxUint32, security: r.securities[0], side: matcher.Sell, sides: true,
@@ -105,8 +105,8 @@ func TestRenderingDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestOrdersAreCalledByTheirNumbers: what happened to an order of a later era, and what was
-// refused about it, names it as every other answer does.
+// TestOrdersAreCalledByTheirNumbers: records of an order of a later era, and of refused commands
+// about it, name the order as every other answer does.
 func TestOrdersAreCalledByTheirNumbers(t *testing.T) {
 	for _, tt := range []struct {
 		kind matcher.EventKind

@@ -67,8 +67,8 @@ func benchVenue(b *testing.B, n int) *venue {
 	return v
 }
 
-// BenchmarkReport makes whole reports, and the ones of the last tenth of the
-// history from a snapshot before it.
+// BenchmarkReport makes reports of the whole history, and reports of its last tenth from a snapshot
+// before that tenth.
 func BenchmarkReport(b *testing.B) {
 	const n = 500_000
 	v := benchVenue(b, n)
@@ -92,7 +92,7 @@ func BenchmarkReport(b *testing.B) {
 	run("op=tail/start=snapshot", n*9/10+2)
 }
 
-// BenchmarkRender is the text alone.
+// BenchmarkRender measures the rendering of the text alone.
 func BenchmarkRender(b *testing.B) {
 	v := newVenue(b, smallGenesis())
 	v.trade(newFlow(b, 3), 5000)

@@ -33,9 +33,9 @@ func diff(t testing.TB, what string, got, want []byte) {
 	t.Fatalf("%s: %d lines, want %d", what, len(g), len(w))
 }
 
-// TestReportIsWhatTheNaiveRendererWrites compares whole reports of random
-// histories with those of the naive renderer, and cuts them at random: every
-// part is the naive one, and the parts are the whole.
+// TestReportIsWhatTheNaiveRendererWrites compares whole reports of random histories with those of
+// the naive renderer, and cuts them at random places: every part equals the naive renderer's part,
+// and the parts together equal the whole.
 func TestReportIsWhatTheNaiveRendererWrites(t *testing.T) {
 	for range 3 {
 		f := newFlow(t, rand.Uint64())
@@ -208,8 +208,7 @@ func TestClip(t *testing.T) {
 	}
 }
 
-// TestReportsWhileOrdersFlow makes the same reports again and again while
-// another goroutine goes on trading.
+// TestReportsWhileOrdersFlow makes the same reports again and again while another goroutine trades.
 func TestReportsWhileOrdersFlow(t *testing.T) {
 	f := newFlow(t, rand.Uint64())
 	v := newVenue(t, smallGenesis())
@@ -289,7 +288,7 @@ func TestReportThatFails(t *testing.T) {
 		ignore); !errors.Is(err, ErrEngine) {
 		t.Errorf("an engine without tickers: %v", err)
 	}
-	// Nothing of this holds a place: one report at a time is still possible, and only one.
+	// None of these calls keeps a place: one report at a time is still possible, and only one.
 	_, err = r.Write(context.Background(), 1, 5000, func([]byte, int) error {
 		if _, err := r.Write(context.Background(), 1, 10, ignore); !errors.Is(err, ErrBusy) {
 			t.Errorf("a second report at a time: %v", err)
@@ -322,8 +321,8 @@ func TestReportsAreMadeAtTheLowestPriority(t *testing.T) {
 	}
 }
 
-// TestReportMemoryDoesNotGrowWithTheRange compares all that is allocated for a
-// range with all that is allocated for one twenty times as long.
+// TestReportMemoryDoesNotGrowWithTheRange compares the bytes that are allocated for a range with
+// the bytes that are allocated for a range twenty times as long.
 func TestReportMemoryDoesNotGrowWithTheRange(t *testing.T) {
 	f := newFlow(t, 11)
 	v := newVenue(t, smallGenesis())

@@ -23,8 +23,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// smallGenesis has limits so narrow that most of them are met, and a ticker that
-// JSON has to escape.
+// smallGenesis has limits so narrow that commands reach most of them, and a ticker that JSON has to
+// escape.
 func smallGenesis() *matcher.Genesis {
 	return &matcher.Genesis{
 		Format: matcher.GenesisFormat, TickPx: 1000,
@@ -72,7 +72,7 @@ func newVenue(t testing.TB, g *matcher.Genesis) *venue {
 	return v
 }
 
-// open opens the journal. Syncing is not what is tested here.
+// open opens the journal, in a mode without waits for syncs: these tests do not test syncing.
 func (v *venue) open() {
 	v.t.Helper()
 	j, err := journal.Open(v.dir, journal.Options{
@@ -157,7 +157,7 @@ func (v *venue) snapshot() {
 	must(v.t, err)
 }
 
-// report makes a report and checks what holds of every one.
+// report makes a report and checks what holds for every report.
 func (v *venue) report(from, to uint64) []byte {
 	v.t.Helper()
 	var all []byte
@@ -179,10 +179,10 @@ func (v *venue) report(from, to uint64) []byte {
 	return all
 }
 
-// expected is what the naive renderer makes of the same range.
+// expected is the naive renderer's report of the same range.
 func (v *venue) expected(from, to uint64) []byte { return v.naive.report(v.events, from, to) }
 
-// flow draws commands of every kind, most of which mean something.
+// flow draws commands of every kind. Most of them are meaningful.
 type flow struct {
 	rng    *rand.Rand
 	time   int64

@@ -46,7 +46,7 @@ func typed(t matcher.CommandType, change func(c *matcher.Command)) matcher.Comma
 	return with(matcher.NewCommand(t), change)
 }
 
-// lifecycle is every kind of record and every kind of command, each at least once.
+// lifecycle gives every kind of record and every kind of command, each at least once.
 func (s *scenario) lifecycle() {
 	const buy, sell = matcher.Buy, matcher.Sell
 	mine := func(ref uint32) func(*matcher.Command) {
@@ -114,7 +114,7 @@ func (s *scenario) lifecycle() {
 	s.bookings()
 }
 
-// bookings is every kind of record that an OTC booking gives.
+// bookings gives every kind of record that an OTC booking can have.
 func (s *scenario) bookings() {
 	terms := matcher.ContractTerms{
 		AccountID: 7, Side: matcher.Sell, Notional: 25_000_000, FixedRate: -12_500,

@@ -79,7 +79,7 @@ func (a *authority) member(t *testing.T) *tls.Config {
 	return a.config(t, a, "127.0.0.1", time.Now().Add(time.Hour))
 }
 
-// config is that of a member whose certificate a has signed, and which trusts ca.
+// config is the configuration of a member with a certificate signed by a, which trusts ca.
 func (a *authority) config(t *testing.T, ca *authority, host string, until time.Time) *tls.Config {
 	t.Helper()
 	certFile, keyFile := a.pair(t, host, until)

@@ -10,9 +10,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
-// TestWhatIsUnderWayAtTheEndIsSeenOut closes a leader whose disk is slow, so that
-// entries have piled up before the library has looked at them. What it has not looked
-// at when it is shut down it never answers, and who waits for that would never end.
+// TestWhatIsUnderWayAtTheEndIsSeenOut closes a leader with a slow disk, so that entries have piled
+// up before the library has looked at them. The library never answers an entry that it has not
+// looked at before it is shut down, and a goroutine that waits for the answer would never end.
 func TestWhatIsUnderWayAtTheEndIsSeenOut(t *testing.T) {
 	c := newCluster(t, 3)
 	var held atomic.Pointer[chan struct{}]
@@ -28,7 +28,7 @@ func TestWhatIsUnderWayAtTheEndIsSeenOut(t *testing.T) {
 	c.start()
 	c.book(1, "a")
 	leader := c.leader()
-	leader.node.log.Lead(func() bool { return false }) // or the library would look at them all
+	leader.node.log.Lead(func() bool { return false }) // otherwise the library would look at all of them
 	gate := make(chan struct{})
 	held.Store(&gate)
 	for i := range 40 {

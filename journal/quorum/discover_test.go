@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// A member that nobody knows is let in when an operator has added it, and only then.
+// An unknown member joins only after an operator has added it.
 func TestStrangersAreAddedAndRemoved(t *testing.T) {
 	c := newCluster(t, 3)
 	c.start()
@@ -52,7 +52,7 @@ func TestStrangersAreAddedAndRemoved(t *testing.T) {
 	}
 }
 
-// A disk that says it is another member's is not let in while that one answers there.
+// A disk that names itself another member's does not join while that member answers at the address.
 func TestImpostorsAreRefused(t *testing.T) {
 	c := newCluster(t, 3)
 	c.start()
@@ -99,8 +99,8 @@ func TestImpostorsAreRefused(t *testing.T) {
 	c.alike(1)
 }
 
-// Two processes that are given the same number on two machines: the second one, with an empty
-// disk, does not put the first one out, before an operator says so.
+// Two processes have the same number on two machines: the second one, with an empty disk, does not
+// replace the first one before an operator allows it.
 func TestMemberAtAnotherAddressIsAStranger(t *testing.T) {
 	c := newCluster(t, 3)
 	c.start()
@@ -193,7 +193,7 @@ func TestOpenRefusesWhatDoesNotBelongTogether(t *testing.T) {
 	}
 }
 
-// A journal that ends before what the consensus state counts on is refused.
+// A journal that ends before the point that the consensus state counts on is refused.
 func TestJournalThatIsTooShort(t *testing.T) {
 	c := newCluster(t, 1)
 	c.start()
@@ -244,8 +244,8 @@ func TestUnreadableEntryIsFinal(t *testing.T) {
 	}
 }
 
-// A cluster begins with the journal of a single node, or of a backup: the others join
-// with empty disks and get all of it.
+// A cluster begins with the journal of a single node, or of a backup: the others join with empty
+// disks and get the whole journal.
 func TestJournalIsAdopted(t *testing.T) {
 	c := newCluster(t, 3)
 	first := c.members[0]

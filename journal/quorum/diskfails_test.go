@@ -18,20 +18,20 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
-// Three members live in a process of their own, and one of them has a disk that fails at
-// one operation. diskFails says which: its number, and whether every later one fails as well.
+// Three members live in a process of their own, and the disk of one of them fails at one operation.
+// diskFails gives the operation's number, and whether every later one fails as well.
 const diskFails = "POSTTRADE_TEST_DISK_FAILS"
 
-// failingGrace is how long a process goes on after its failure, as the program's does.
+// failingGrace is how long a process runs after its failure, as the program does.
 const failingGrace = 100 * time.Millisecond
 
 // outlived is the exit code of a life that ended before the operation.
 const outlived = 77
 
-// TestMemberWithAFailingDiskEndsWithOneLine fails the i-th operation that changes the disk
-// of the consensus state, in a process of its own: it says one line and ends with exit 1,
-// whatever the consensus library does until then. With the others' elections going on it
-// wants to write its term and its vote, and panics when it is told that it cannot.
+// TestMemberWithAFailingDiskEndsWithOneLine fails the i-th operation that changes the disk of the
+// consensus state, in a process of its own. The process prints one line and exits with 1, whatever
+// the consensus library does until then. While the others hold elections, the library has to write
+// its term and its vote, and panics when a write returns an error.
 func TestMemberWithAFailingDiskEndsWithOneLine(t *testing.T) {
 	if plan := os.Getenv(diskFails); plan != "" {
 		liveWithAFailingDisk(t, plan)
@@ -74,8 +74,8 @@ func endsWithOneLine(t *testing.T, plan string) bool {
 	return true
 }
 
-// liveWithAFailingDisk is such a life: an election, bookings, another leader, a
-// compaction, and the end of the leader.
+// liveWithAFailingDisk runs such a life: an election, bookings, another leader, a compaction, and
+// the end of the leader.
 func liveWithAFailingDisk(t *testing.T, plan string) {
 	var at int32
 	var sticky bool
@@ -114,7 +114,7 @@ func liveWithAFailingDisk(t *testing.T, plan string) {
 	}
 	for turn := range 4 {
 		c.book(5, strconv.Itoa(turn))
-		_ = c.leader().node.raft.LeadershipTransfer().Error() // whoever leads then
+		_ = c.leader().node.raft.LeadershipTransfer().Error() // the leader at that moment
 		_ = failing.node.Compact(0)                           // there may be nothing to compact
 	}
 	// a failure under way ends the process

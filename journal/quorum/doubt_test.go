@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestDoubtEndsWithCertainty walks through what can become of entries that were in the
-// log when their leader lost its leadership.
+// TestDoubtEndsWithCertainty covers every fate of entries that were in the log when their leader
+// lost its leadership.
 func TestDoubtEndsWithCertainty(t *testing.T) {
 	type applied struct{ own, index, term uint64 }
 	entry := func(number, index, term uint64) doubtful {
@@ -65,7 +65,7 @@ func TestDoubtEndsWithCertainty(t *testing.T) {
 	}
 }
 
-// What is not needed any more is forgotten.
+// doubt drops what it does not need any more.
 func TestDoubtDoesNotGrow(t *testing.T) {
 	var d doubt
 	for number := uint64(2); number < 10_000; number += 2 {

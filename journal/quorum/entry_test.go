@@ -118,7 +118,7 @@ func TestDamagedEntriesAreRefused(t *testing.T) {
 	}
 }
 
-// Whatever is in an entry, reading it ends in an error or in commands that are whole.
+// Reading an entry with any content ends in an error or in commands that are whole.
 func FuzzEntry(f *testing.F) {
 	for _, n := range []int{1, 3} {
 		f.Add(appendCommands(nil, 1, 2, someCommands(n, 1), nil,

@@ -11,8 +11,8 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// An entry that cannot be read any more is as final as one that cannot be written: the
-// library would panic over it.
+// An entry that cannot be read any more is as final as one that cannot be written: the library
+// would panic on the error.
 func TestEntryThatCannotBeReadEndsTheMember(t *testing.T) {
 	toggle := &errorfs.Toggle{Injector: errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if strings.HasSuffix(op.Path, ".sst") && !isWrite(op) {
@@ -44,7 +44,7 @@ func TestEntryThatCannotBeReadEndsTheMember(t *testing.T) {
 	mustBe(t, s.Close(), syscall.EIO)
 }
 
-// What is an answer and no failure is given.
+// The library gets the errors that are answers and no failures.
 func TestLibraryIsToldWhatIsNoFailure(t *testing.T) {
 	s, err := openLogStore("raft", logStoreOptions{FS: vfs.NewMem(),
 		Fatal: func(err error) { t.Error(err) }})

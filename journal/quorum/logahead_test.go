@@ -14,7 +14,7 @@ import (
 	"posttrade/journal"
 )
 
-// heldDisk is a disk whose log syncs wait while it is held.
+// heldDisk is a disk with log syncs that wait while it is held.
 type heldDisk struct {
 	vfs.FS
 	gate atomic.Pointer[chan struct{}]
@@ -32,7 +32,7 @@ func newHeldDisk(fs vfs.FS) *heldDisk {
 	return d
 }
 
-// hold has syncs wait until release is called.
+// hold makes syncs wait until release is called.
 func (d *heldDisk) hold() (release func()) {
 	gate := make(chan struct{})
 	d.gate.Store(&gate)
@@ -42,7 +42,7 @@ func (d *heldDisk) hold() (release func()) {
 	}
 }
 
-// leadingLog is a log whose member leads.
+// leadingLog is the log of a member that leads.
 func leadingLog(t *testing.T, fs vfs.FS, fatal func(error)) *logStore {
 	t.Helper()
 	s, err := openLogStore("raft", logStoreOptions{FS: fs, Fatal: fatal})
@@ -125,7 +125,8 @@ func TestOtherEntriesWaitForTheDisk(t *testing.T) {
 	}
 }
 
-// A leader that loses power has told nobody of what it loses, its anchor included.
+// A leader that loses power has told no other member of what it loses; its anchor does not vouch
+// for that either.
 func TestPowerCutTakesWhatIsNotVouchedFor(t *testing.T) {
 	mem := vfs.NewCrashableMem()
 	disk := newHeldDisk(mem)
@@ -172,8 +173,8 @@ func TestFailureOfALeadersDiskIsFinal(t *testing.T) {
 	}
 }
 
-// What is not on disk is read from the tail alone, so there must not be more of it
-// than the tail holds.
+// What is not on disk is read from the tail alone, so there must not be more of it than the tail
+// holds.
 func TestALeaderWaitsWhenItIsTooFarAhead(t *testing.T) {
 	disk := newHeldDisk(vfs.NewMem())
 	s := leadingLog(t, disk, func(err error) { t.Error(err) })
@@ -240,8 +241,8 @@ func TestTheOthersAreToldOfNoCommitThatIsNotOnDisk(t *testing.T) {
 	mustNil(t, s.Close())
 }
 
-// The library counts a leader among those who have an entry before its disk has; the
-// leader's engine does not see the entry until then.
+// The library counts a leader among the members that have an entry before its disk has the entry.
+// The leader's engine does not see the entry until then.
 func TestNothingIsAppliedBeforeTheLeaderHasItOnDisk(t *testing.T) {
 	c := newCluster(t, 3)
 	disks := map[*member]*heldDisk{}

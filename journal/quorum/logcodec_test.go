@@ -63,8 +63,8 @@ func TestDamagedLogValueIsNamedByItsIndex(t *testing.T) {
 	}
 }
 
-// TestLogValueWithAnHonestChecksumIsStillStrict seals values that no version of
-// this store has written.
+// TestLogValueWithAnHonestChecksumIsStillStrict seals values that no version of this store has
+// written.
 func TestLogValueWithAnHonestChecksumIsStillStrict(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -96,7 +96,7 @@ func FuzzLogValue(f *testing.F) {
 	f.Add(uint64(0), []byte{})
 	f.Fuzz(func(t *testing.T, index uint64, v []byte) {
 		if len(v) >= logValueHeader {
-			sealLogValue(v) // the checksum would keep every other line from being reached
+			sealLogValue(v) // a wrong checksum would hide every other check
 		}
 		var l raft.Log
 		if err := parseLogValue(v, index, &l); err != nil {

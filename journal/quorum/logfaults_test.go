@@ -131,8 +131,8 @@ func (r *logRun) run() error {
 	return r.log.Close()
 }
 
-// logLeft opens what is left and holds it against the state after done steps, and
-// the state after one more, which was under way.
+// logLeft opens what is left and compares it with the state after done steps, and with the state
+// after one more step, which was under way.
 func logLeft(fs vfs.FS, steps []logStep, done int32) (err error) {
 	s, err := openLogStore("raft", logStoreOptions{FS: fs, Fatal: func(error) {}})
 	if err != nil {
@@ -154,8 +154,8 @@ func logLeft(fs vfs.FS, steps []logStep, done int32) (err error) {
 	return errors.Join(wrong...)
 }
 
-// matches compares entry by entry. More may be there at the front: compaction is
-// done again when it is lost.
+// matches compares entry by entry. The log may have more entries at the front: a lost compaction is
+// done again.
 func (want *logState) matches(s *logStore) error {
 	got := s.reach()
 	if got.last != want.last || got.first > want.first {
@@ -320,8 +320,8 @@ func checkPoisoned(t *testing.T, r *logRun, i int32) {
 	}
 }
 
-// TestFailureInTheBackgroundEndsTheLog lets writing a table fail, which no caller
-// waits for.
+// TestFailureInTheBackgroundEndsTheLog makes the writing of a table fail, for which no caller
+// waits.
 func TestFailureInTheBackgroundEndsTheLog(t *testing.T) {
 	toggle := &errorfs.Toggle{Injector: errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if strings.HasSuffix(op.Path, ".sst") && isWrite(op) {

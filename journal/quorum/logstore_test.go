@@ -14,7 +14,7 @@ import (
 	"posttrade/journal"
 )
 
-// openLog opens a log whose first failure fails the test.
+// openLog opens a log and fails the test at the log's first failure.
 func openLog(t testing.TB, fs vfs.FS) *logStore {
 	t.Helper()
 	s, err := openLogStore("raft", logStoreOptions{FS: fs, Fatal: func(err error) { t.Error(err) }})
@@ -22,7 +22,7 @@ func openLog(t testing.TB, fs vfs.FS) *logStore {
 	return s
 }
 
-// logEntry is what every test stores at an index.
+// logEntry is the entry that every test stores at an index.
 func logEntry(index, term uint64) *raft.Log {
 	return &raft.Log{
 		Index: index, Term: term, Data: fmt.Appendf(nil, "entry %d of term %d", index, term),
@@ -64,8 +64,8 @@ func expectLog(t *testing.T, s *logStore, lo, hi uint64, term func(uint64) uint6
 
 func term(n uint64) func(uint64) uint64 { return func(uint64) uint64 { return n } }
 
-// TestLogIsWhatTheLibraryExpects does what the library does, and after each step
-// compares the whole log, as it is and opened anew.
+// TestLogIsWhatTheLibraryExpects makes the library's calls, and after each step compares the whole
+// log, as it is and opened anew.
 func TestLogIsWhatTheLibraryExpects(t *testing.T) {
 	type step struct {
 		name           string
@@ -219,7 +219,7 @@ func logCalls(s *logStore) map[string]error {
 	return errs
 }
 
-// damagedLog makes a log of ten entries and lets damage change its store.
+// damagedLog makes a log of ten entries and calls damage to change its store.
 func damagedLog(t *testing.T, fs vfs.FS, damage func(db *pebble.DB) error) {
 	t.Helper()
 	s := openLog(t, fs)
@@ -302,8 +302,8 @@ func TestLogWithoutItsAnchorIsRefused(t *testing.T) {
 	}
 }
 
-// TestDamageMetWhileReadingEndsTheMember reads an entry from the store after it
-// has gone bad there: the member must not go on and answer from the rest.
+// TestDamageMetWhileReadingEndsTheMember reads an entry that has become damaged in the store: the
+// member must not continue and answer from the rest.
 func TestDamageMetWhileReadingEndsTheMember(t *testing.T) {
 	for name, damage := range map[string]func(db *pebble.DB) error{
 		"flipped": func(db *pebble.DB) error {

@@ -7,7 +7,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// TestLogTailIsASuffixOfTheLog holds the tail against a map of the whole log.
+// TestLogTailIsASuffixOfTheLog compares the tail with a map of the whole log.
 func TestLogTailIsASuffixOfTheLog(t *testing.T) {
 	const entries, budget = 16, 200
 	for seed := range uint64(50) {

@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// alike waits until all members have n commands, and holds them against each other.
+// alike waits until all members have n commands, and compares them with each other.
 func (c *cluster) alike(n int) {
 	c.t.Helper()
 	want, ids := c.members[0].disk.history()
@@ -46,7 +46,7 @@ func TestThreeMembersAgree(t *testing.T) {
 	if _, ids := leader.disk.history(); len(ids) != 100 {
 		t.Errorf("%d client ids, want 100", len(ids))
 	}
-	// The author knows whom to tell, nobody else does.
+	// Only the author knows which caller gets the answer.
 	for i := range want {
 		knowing := 0
 		for _, m := range c.members {
@@ -84,7 +84,7 @@ func (m *member) genesis(t *testing.T) []byte {
 	return text
 }
 
-// What is handed in where nobody leads is refused, and is nowhere.
+// A member that does not lead refuses what is handed in, and it is not applied anywhere.
 func TestFollowerRefuses(t *testing.T) {
 	c := newCluster(t, 3)
 	c.start()
@@ -102,7 +102,7 @@ func TestFollowerRefuses(t *testing.T) {
 	c.alike(1)
 }
 
-// The leader goes, the two that are left go on, and it catches up when it is back.
+// The leader stops, the other two continue, and it catches up when it is back.
 func TestLeaderGoesAndComesBack(t *testing.T) {
 	c := newCluster(t, 3)
 	c.start()
@@ -126,7 +126,7 @@ func TestLeaderGoesAndComesBack(t *testing.T) {
 	c.alike(16)
 }
 
-// A member whose disk is lost comes back as another server, with everything.
+// A member that has lost its disk comes back as another server, with the whole history.
 func TestLostDisk(t *testing.T) {
 	for _, compact := range []bool{false, true} {
 		t.Run(fmt.Sprint("compacted=", compact), func(t *testing.T) {
@@ -168,7 +168,7 @@ func TestLostDisk(t *testing.T) {
 	}
 }
 
-// compactAll leaves nothing of the log that the journal has.
+// compactAll deletes from the log everything that the journal has.
 func (m *member) compactAll() {
 	m.t.Helper()
 	c := m.node.raft.ReloadableConfig()
@@ -181,8 +181,8 @@ func (m *member) compactAll() {
 	}
 }
 
-// When the leader's process is gone the others do not wait until its silence is
-// noticed, which here would be after the test's own patience.
+// When the leader's process is gone, the others do not wait for its silence. In this test that
+// would take longer than the test's own time limit.
 func TestLeaderThatIsGoneIsSucceededAtOnce(t *testing.T) {
 	c := newCluster(t, 3)
 	for _, m := range c.members {
@@ -226,7 +226,7 @@ func TestLeaderThatIsGoneIsSucceededAtOnce(t *testing.T) {
 	if c.leader() == leader {
 		t.Error("a process that is gone leads")
 	}
-	// looking for a successor leaves the configuration as it is
+	// the change of leader leaves the configuration as it is
 	for _, s := range c.leader().node.servers() {
 		if s.ID == "" || s.Address == "" {
 			t.Errorf("the configuration has %+v", s)

@@ -16,7 +16,7 @@ import (
 	"posttrade/ring"
 )
 
-// patience guards a test against hanging; no test measures it.
+// patience bounds a test that hangs; no test measures it.
 const patience = time.Minute
 
 // memory is a member's engine and journal in one: the commands that were applied, in
@@ -132,7 +132,7 @@ func (m *memory) Install() error {
 	return nil
 }
 
-// until waits for a condition on what was applied.
+// until waits until a condition on the applied commands holds.
 func (m *memory) until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	late := time.After(patience)
@@ -281,7 +281,7 @@ func (c *cluster) leader() (leader *member) {
 	return leader
 }
 
-// await looks until a condition holds.
+// await polls until a condition holds.
 func await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	late := time.After(patience)
@@ -294,7 +294,7 @@ func await(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// submit hands in orders side by side and returns the correlation id of the first.
+// submit hands in n orders together and returns the correlation id of the first.
 func (m *member) submit(n int, id string) (ref uint64) {
 	m.t.Helper()
 	ref = m.next + 1
@@ -318,7 +318,8 @@ func (m *member) submit(n int, id string) (ref uint64) {
 	return ref
 }
 
-// book has n commands agreed on, by whoever leads: what is refused is handed in again.
+// book submits n commands to the current leader until they are agreed: it hands in again what is
+// refused.
 func (c *cluster) book(n int, id string) {
 	c.t.Helper()
 	for {
@@ -339,7 +340,7 @@ func (c *cluster) book(n int, id string) {
 	}
 }
 
-// history is what was applied, without what is a member's own.
+// history is what was applied, without the values that differ between members.
 func (m *memory) history() (list []matcher.Command, ids map[uint64]string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"posttrade/matcher"
 )
 
-// simOperation is what a client has done: a booking, with its key and the reference
-// of its order, or a read of the last reference given.
+// simOperation is an operation of a client: a booking, with its key and the reference of its order,
+// or a read of the last reference given.
 type simOperation struct {
 	client    int
 	read      bool
@@ -30,7 +30,7 @@ type simClient struct {
 	n   int64
 }
 
-// run works until over is closed; what has been begun is finished.
+// run works until over is closed, and finishes the operation that it has begun.
 func (c *simClient) run(over <-chan struct{}) {
 	for {
 		select {
@@ -47,7 +47,7 @@ func (c *simClient) run(over <-chan struct{}) {
 	}
 }
 
-// book has one order decided.
+// book submits one order until it is decided.
 func (c *simClient) book() {
 	c.n++
 	op := simOperation{client: c.id, key: int64(c.id+1)<<32 | c.n, call: c.s.clock.Add(1)}
@@ -70,7 +70,8 @@ func (c *simClient) book() {
 	}
 }
 
-// read reads the last reference of an order, from whoever leads, which has to make sure of that.
+// read reads the last reference of an order from a member that leads. That member must confirm that
+// it leads.
 func (c *simClient) read(over <-chan struct{}) {
 	op := simOperation{client: c.id, read: true, call: c.s.clock.Add(1)}
 	for {
@@ -92,7 +93,7 @@ func (c *simClient) read(over <-chan struct{}) {
 	}
 }
 
-// any waits for a member that leads, and now and then takes one that does not.
+// any waits for a member that leads. Sometimes it returns one that does not.
 func (c *simClient) any() *simLife {
 	for {
 		stray := c.rng.IntN(20) == 0
@@ -113,7 +114,7 @@ func (c *simClient) any() *simLife {
 	}
 }
 
-// done notes an operation that has its answer.
+// done records an operation that has its answer.
 func (s *simulation) done(op simOperation) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,8 +122,8 @@ func (s *simulation) done(op simOperation) {
 	s.history = append(s.history, op)
 }
 
-// simModel is what the clients may see: references ascend in the order of the
-// decisions, and a read sees every decision before it.
+// simModel is what the clients may observe: references ascend in the order of the decisions, and a
+// read observes every decision before it.
 func simModel() porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return uint32(0) },

@@ -29,7 +29,7 @@ type simulation struct {
 	members  []*simMember
 	stop     chan struct{}  // closed when the members are to end
 	running  sync.WaitGroup // members
-	zombies  sync.WaitGroup // processes that have been killed and do not know it yet
+	zombies  sync.WaitGroup // killed processes with goroutines that still run
 	wiping   atomic.Bool    // a wiped disk has not taken part again yet
 	failures atomic.Int32
 
@@ -69,7 +69,7 @@ type simLife struct {
 	kick      chan struct{} // something was handed in
 	ready     chan struct{} // closed when the host is attached
 	booted    chan struct{} // closed when there is nothing left to do before running
-	gone      chan struct{} // closed when nobody can be answered any more
+	gone      chan struct{} // closed when no caller can be answered any more
 	ctx       context.Context
 	cancel    context.CancelFunc
 	open      atomic.Bool // the stores are open, and will be for a while
@@ -115,7 +115,7 @@ func (s *simulation) tracef(format string, args ...any) {
 func (s *simulation) failf(format string, args ...any) {
 	s.tracef("FAILED "+format, args...)
 	if s.failures.Add(1) > 10 {
-		return // the first ones say what is wrong
+		return // the first failures show what is wrong
 	}
 	s.t.Errorf("seed %d, after %s: %s", s.seed, time.Since(s.start), fmt.Sprintf(format, args...))
 }
@@ -203,9 +203,8 @@ func (m *simMember) failf(format string, args ...any) {
 	m.s.failf("member %d: %s", m.index, fmt.Sprintf(format, args...))
 }
 
-// slow makes syncs of the log store's own log take longer. Not while the store is
-// opened or closed: it holds locks then, and a goroutine that waits for a lock stops
-// the simulation's clock.
+// slow makes syncs of the log store's own log take longer, but not while the store is opened or
+// closed: it holds locks then, and a goroutine that waits for a lock stops the simulation's clock.
 func (l *simLife) slow(op errorfs.Op) error {
 	switch op.Kind {
 	case errorfs.OpFileSync, errorfs.OpFileSyncData:
@@ -251,7 +250,7 @@ func (l *simLife) boot() {
 	close(l.ready)
 }
 
-// keep remembers memory that is given back when everything has ended.
+// keep records memory that is freed when everything has ended.
 func (s *simulation) keep(r *ring.Region) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -272,7 +271,7 @@ func (l *simLife) attach() {
 	n.workers.Go(l.propose)
 }
 
-// propose is Node.propose, but for how it waits.
+// propose is Node.propose with another way of waiting.
 func (l *simLife) propose() {
 	n := l.node
 	flight := make(chan pending, maxInFlight)
@@ -336,8 +335,8 @@ func (l *simLife) submit(c matcher.Command, id string, patience time.Duration) (
 	return simOutcome{}, false
 }
 
-// confirm is Node.Confirm for at most a second. The library never answers a question
-// that it is shut down over, so shutdown waits until there is none.
+// confirm is Node.Confirm for at most a second. The library never answers a question that is open
+// when it is shut down, so shutdown waits until there is none.
 func (l *simLife) confirm() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -356,7 +355,7 @@ func (l *simLife) confirm() error {
 	}
 }
 
-// shutdown closes the node when nobody asks it anything any more.
+// shutdown closes the node when no question to it is open any more.
 func (l *simLife) shutdown() error {
 	l.cancel()
 	<-l.booted
@@ -378,7 +377,7 @@ func (l *simLife) leads() bool {
 	}
 }
 
-// close ends a process in order.
+// close ends a process in an orderly way.
 func (l *simLife) close() {
 	if err := l.shutdown(); err != nil {
 		l.m.failf("close: %v", err)
@@ -389,7 +388,7 @@ func (l *simLife) close() {
 	l.forget()
 }
 
-// forget gives the engine's memory back.
+// forget frees the engine's memory.
 func (l *simLife) forget() {
 	if l.host.engine != nil {
 		if err := l.host.engine.engine.Close(); err != nil {
@@ -398,7 +397,7 @@ func (l *simLife) forget() {
 	}
 }
 
-// kill ends a process at once. What it goes on doing for a moment reaches nobody,
+// kill ends a process at once. What its goroutines still do for a moment reaches no other process,
 // and not the disk that the next process finds.
 func (m *simMember) kill(l *simLife, k simKill) {
 	m.s.tracef("member %d ends: %s", m.index, k.how)

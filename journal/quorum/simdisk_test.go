@@ -45,7 +45,7 @@ type simDisk struct {
 	incoming []byte
 }
 
-// cutPower loses what was not stable, down to a place that keep chooses.
+// cutPower drops what was not stable, down to a place that keep chooses.
 func (d *simDisk) cutPower(keep func(unstable int) int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -53,7 +53,7 @@ func (d *simDisk) cutPower(keep func(unstable int) int) {
 	d.commands, d.ids = d.commands[:n:n], d.ids[:n:n]
 }
 
-// Receive is Storage's.
+// Receive implements Storage.
 func (d *simDisk) Receive(r io.Reader) error {
 	b, err := io.ReadAll(r)
 	if err != nil {
@@ -65,7 +65,7 @@ func (d *simDisk) Receive(r io.Reader) error {
 	return nil
 }
 
-// Install is Storage's.
+// Install implements Storage.
 func (d *simDisk) Install() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -145,7 +145,7 @@ func newSimEngine(genesis []byte) (*simEngine, error) {
 	return e, nil
 }
 
-// decided notes the decision on the command just applied.
+// decided records the decision on the command just applied.
 func (e *simEngine) decided() simDecision {
 	e.outlet.Flush()
 	d := simDecision{kind: e.first.Kind, reason: e.first.Reason, orderRef: e.first.OrderRef,
@@ -171,7 +171,7 @@ func (e *simEngine) replay(commands []matcher.Command) error {
 	return nil
 }
 
-// simOutcome is what a submitter is told.
+// simOutcome is the answer to a submitter.
 type simOutcome struct {
 	decision simDecision
 	refused  bool
@@ -192,7 +192,7 @@ type simHost struct {
 
 var errSimDead = errors.New("the simulated process is dead")
 
-// die ends the life: whatever its goroutines still do has no effect.
+// die ends the life: what its goroutines still do has no effect.
 func (h *simHost) die() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -209,7 +209,7 @@ func (h *simHost) expect(id string) (ref uint64, outcome <-chan simOutcome) {
 	return h.next, c
 }
 
-// told tells a submitter, once.
+// told gives a submitter its outcome, once.
 func (h *simHost) told(ref uint64, o simOutcome) {
 	c, ok := h.waiting[ref]
 	if !ok {
@@ -221,14 +221,14 @@ func (h *simHost) told(ref uint64, o simOutcome) {
 	c <- o
 }
 
-// Head is Host's.
+// Head implements Host.
 func (h *simHost) Head() uint64 {
 	h.disk.mu.Lock()
 	defer h.disk.mu.Unlock()
 	return uint64(len(h.disk.commands))
 }
 
-// Apply is Host's.
+// Apply implements Host.
 func (h *simHost) Apply(first uint64, commands []matcher.Command, ids IDs) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -258,7 +258,7 @@ func (h *simHost) Apply(first uint64, commands []matcher.Command, ids IDs) {
 	}
 }
 
-// Refuse is Host's.
+// Refuse implements Host.
 func (h *simHost) Refuse(ref uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -267,17 +267,17 @@ func (h *simHost) Refuse(ref uint64) {
 	}
 }
 
-// ClientID is Host's.
+// ClientID implements Host.
 func (h *simHost) ClientID(ref uint64) []byte {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return []byte(h.ids[ref])
 }
 
-// Size is Host's.
+// Size implements Host.
 func (h *simHost) Size(uint64) int { return 1 }
 
-// WaitStable is Host's.
+// WaitStable implements Host.
 func (h *simHost) WaitStable(_ context.Context, sequence uint64) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -293,7 +293,7 @@ func (h *simHost) WaitStable(_ context.Context, sequence uint64) error {
 	return nil
 }
 
-// Transfer is Host's.
+// Transfer implements Host.
 func (h *simHost) Transfer() (Transfer, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// simFault is one line of a fault schedule. Its victim is a member, or the leader
-// of the moment when victim is simLeader.
+// simFault is one line of a fault schedule. Its victim is a member, or the current leader when
+// victim is simLeader.
 type simFault struct {
 	at, lasts time.Duration
 	kind      string
@@ -31,7 +31,7 @@ func (f simFault) String() string {
 	return fmt.Sprintf("%v %s %s (%d) for %v", f.at, f.kind, who, f.other, f.lasts)
 }
 
-// simKinds are the kinds of faults; what matters most stands there more than once.
+// simKinds are the kinds of faults; the important ones are listed more than once.
 func simKinds() []string {
 	return []string{
 		"isolate", "isolate", "deaf", "mute", "pair", "ring", "lossy", "pause", "kill", "kill", "power",
@@ -64,7 +64,7 @@ func simSchedule(seed uint64, horizon time.Duration) (faults []simFault) {
 	return faults
 }
 
-// inflict lets the faults of a schedule happen, and returns when all are over.
+// inflict makes the faults of a schedule happen, and returns when all are over.
 func (s *simulation) inflict(faults []simFault) {
 	var under sync.WaitGroup
 	for _, f := range faults {
@@ -94,7 +94,7 @@ func (s *simulation) leader() int {
 	return 0
 }
 
-// begin begins a fault and returns what ends it.
+// begin begins a fault and returns the function that ends it.
 func (s *simulation) begin(f simFault, victim int) (undo func()) {
 	rng := rand.New(rand.NewPCG(f.seed, 1))
 	a, b := (victim+1)%3, (victim+2)%3
@@ -156,16 +156,16 @@ func (s *simulation) end(member int, k simKill) {
 	}
 }
 
-// mayWipe reports that a disk may be lost: all three take part and know that of each
-// other, so that the other two have whatever was agreed and elect each other. It is
-// taken back when the new disk takes part.
+// mayWipe reports that a disk may be lost: all three members take part and know that of each other,
+// so the other two have whatever was agreed and elect one of themselves. The permission is
+// withdrawn until the new disk takes part.
 func (s *simulation) mayWipe() bool {
 	return s.whole() && s.wiping.CompareAndSwap(false, true)
 }
 
-// whole reports that all three members run and that each knows of all three votes: the
-// library gives none to a server that the voter, behind as it may be, has not yet seen
-// among the voters. The one who was wiped last then has its vote again.
+// whole reports that all three members run and that each knows of all three votes. The library
+// gives no vote to a server that the voter, which may be behind, has not yet seen among the voters.
+// So the member that was wiped last has its vote again.
 func (s *simulation) whole() bool {
 	var voters []raft.Server
 	for i, m := range s.members {
@@ -189,13 +189,13 @@ func (s *simulation) whole() bool {
 	return true
 }
 
-// simKept is how many entries of the log a compaction leaves: one more than the
-// library sends in one request. With fewer, a request whose answer was lost can end
-// behind the start of the log, and the library never finds its way back.
+// simKept is how many entries of the log a compaction leaves: one more than the library sends in
+// one request. With fewer, a request with a lost answer can end behind the start of the log, and
+// the library then never makes progress again.
 const simKept = 65
 
-// compact leaves little of a member's raft log that its journal has, so that
-// whoever lacks an older entry gets the journal.
+// compact leaves little of a member's raft log that its journal has, so that a member that lacks an
+// older entry gets the journal.
 func (s *simulation) compact(member int) {
 	l := s.members[member].life.Load()
 	if l == nil || l.end.gone() {
@@ -210,7 +210,7 @@ func (s *simulation) compact(member int) {
 	s.tracef("member %d compacts its log: %v", member, err)
 }
 
-// sever cuts links until what it returns is called.
+// sever cuts links until undo is called.
 func (n *simNet) sever(links ...[2]int) (undo func()) {
 	change := func(by int) {
 		n.mu.Lock()
@@ -234,8 +234,8 @@ func (n *simNet) lose() (undo func()) {
 	return func() { change(-1) }
 }
 
-// freeze pauses a member: nothing reaches it and nothing leaves it until it goes on,
-// and then everything does.
+// freeze pauses a member: nothing reaches it and nothing leaves it until it continues, and then all
+// messages are delivered.
 func (n *simNet) freeze(member int) (undo func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

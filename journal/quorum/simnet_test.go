@@ -134,7 +134,7 @@ var (
 	_ transport = (*simEnd)(nil)
 )
 
-// join makes a process appear at a host and port.
+// join adds a process at a host and port.
 func (n *simNet) join(member int, hostPort string) *simEnd {
 	e := &simEnd{net: n, member: member, hostPort: hostPort, consumer: make(chan raft.RPC),
 		dead: make(chan struct{})}
@@ -144,7 +144,7 @@ func (n *simNet) join(member int, hostPort string) *simEnd {
 	return e
 }
 
-// die makes the process disappear: nothing reaches it, nothing leaves it.
+// die removes the process from the network: nothing reaches it, nothing leaves it.
 func (e *simEnd) die() {
 	e.once.Do(func() {
 		e.net.mu.Lock()
@@ -168,7 +168,7 @@ func (e *simEnd) gone() bool {
 	}
 }
 
-// Transport is network's.
+// Transport implements network.
 func (e *simEnd) Transport(self raft.ServerID, _ *slog.Logger) (transport, error) {
 	e.net.mu.Lock()
 	defer e.net.mu.Unlock()
@@ -177,20 +177,20 @@ func (e *simEnd) Transport(self raft.ServerID, _ *slog.Logger) (transport, error
 	return e, nil
 }
 
-// Answer is network's.
+// Answer implements network.
 func (e *simEnd) Answer(f func(request []byte) ([]byte, error)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.answer = f
 }
 
-// Close is network's, and the transport's.
+// Close implements network, and the transport.
 func (e *simEnd) Close() error {
 	e.die()
 	return nil
 }
 
-// Ask is network's.
+// Ask implements network.
 func (e *simEnd) Ask(ctx context.Context, hostPort string, request []byte) ([]byte, error) {
 	type reply struct {
 		body []byte
@@ -226,7 +226,7 @@ func (e *simEnd) Ask(ctx context.Context, hostPort string, request []byte) ([]by
 // simRPCTimeout is how long a call waits for its answer; the stream of a snapshot ten times that.
 const simRPCTimeout = 400 * time.Millisecond
 
-// call makes one call of the library. request makes a copy of what is sent each time it is called.
+// call makes one call of the library. request copies the message each time it is called.
 func (e *simEnd) call(target raft.ServerAddress, kind string, timeout time.Duration,
 	request func() any, data []byte) (any, error) {
 	done := make(chan raft.RPCResponse, 1)
@@ -243,8 +243,8 @@ func (e *simEnd) call(target raft.ServerAddress, kind string, timeout time.Durat
 	}
 }
 
-// exchange takes a call to the other side and its answer back. What is lost on the
-// way is never answered; what comes late is delivered all the same.
+// exchange carries a call to the other side and its answer back. A lost message is never answered;
+// a late message is still delivered.
 func (e *simEnd) exchange(target raft.ServerAddress, kind string, request func() any, data []byte,
 	done chan<- raft.RPCResponse) {
 	hostPort, _ := hostPortOf(target)
@@ -314,7 +314,7 @@ func (e *simEnd) take(request any, data io.Reader) (raft.RPCResponse, bool) {
 	}
 }
 
-// Consumer, LocalAddr and what follows are the transport's.
+// Consumer, LocalAddr and the methods below implement the transport.
 func (e *simEnd) Consumer() <-chan raft.RPC { return e.consumer }
 
 func (e *simEnd) LocalAddr() raft.ServerAddress { return e.address }
@@ -344,7 +344,7 @@ func (e *simEnd) AppendEntries(_ raft.ServerID, to raft.ServerAddress,
 	return err
 }
 
-// copyAppend copies all that one process would otherwise share with another.
+// copyAppend copies all memory that two processes would otherwise share.
 func copyAppend(a *raft.AppendEntriesRequest) *raft.AppendEntriesRequest {
 	c := *a
 	c.Entries = make([]*raft.Log, len(a.Entries))

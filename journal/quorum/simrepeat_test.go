@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestFaultScheduleIsAFunctionOfTheSeed draws schedules twice, and looks that other
-// seeds draw others and that every kind of fault comes.
+// TestFaultScheduleIsAFunctionOfTheSeed draws schedules twice, and checks that other seeds draw
+// other schedules and that every kind of fault is drawn.
 func TestFaultScheduleIsAFunctionOfTheSeed(t *testing.T) {
 	seen, kinds := map[string]uint64{}, map[string]int{}
 	for seed := uint64(1); seed <= 50; seed++ {
@@ -43,10 +43,10 @@ func TestFaultScheduleIsAFunctionOfTheSeed(t *testing.T) {
 	t.Logf("%v", kinds)
 }
 
-// TestSimulationRepeats runs one seed twice. The faults, their times, what happens
-// to a message of a given number, and the library's own draws are the same. Which
-// goroutine runs first at one instant is not ours to say, so leaders and answers
-// may differ from some point on; the log line says from where.
+// TestSimulationRepeats runs one seed twice. The faults, their times, the fate of a message of a
+// given number, and the library's own draws are the same. The runtime decides which goroutine runs
+// first at one instant, so leaders and answers may differ from some point on; the log line names
+// that point.
 func TestSimulationRepeats(t *testing.T) {
 	a, b := simulate(t, 7), simulate(t, 7)
 	if x, y := a.scheduled(), b.scheduled(); !slices.Equal(x, y) {
@@ -61,7 +61,7 @@ func TestSimulationRepeats(t *testing.T) {
 		len(x), len(y), same, len(a.history), len(b.history))
 }
 
-// TestTheLibrarysTimeoutsAreSeeded looks that seeding has an effect.
+// TestTheLibrarysTimeoutsAreSeeded checks that seeding has an effect.
 func TestTheLibrarysTimeoutsAreSeeded(t *testing.T) {
 	seedLibrary(5)
 	want := legacyrand.Int63()

@@ -27,10 +27,10 @@ var (
 // simHorizon is how long faults happen, on the simulation's clock.
 const simHorizon = 12 * time.Second
 
-// TestSimulatedCluster runs three members through a schedule of faults drawn from a
-// seed, on a clock of their own, heals, and demands: every booking that was
-// answered is decided once, as it was answered, on every member; the answers are
-// linearizable; all members agree in every byte.
+// TestSimulatedCluster runs three members through a schedule of faults drawn from a seed, on a
+// clock of their own, then ends all faults. It checks that every booking that was answered is
+// decided once, as it was answered, on every member, that the answers are linearizable, and that
+// all members agree in every byte.
 func TestSimulatedCluster(t *testing.T) {
 	seeds := *simSeeds
 	if testing.Short() {
@@ -54,13 +54,13 @@ func TestSimulatedCluster(t *testing.T) {
 			total.add(s)
 		})
 		if t.Failed() {
-			return // one broken history says enough
+			return // one broken history is enough
 		}
 	}
 	t.Logf("%+v", total)
 }
 
-// simSummary counts what the simulations were about.
+// simSummary counts what happened in the simulations.
 type simSummary struct {
 	Seeds, Faults, Bookings, Reads, Retries, Lives, Lost, Twice, Installed int
 }
@@ -89,7 +89,7 @@ func (a *simSummary) add(s *simulation) {
 	}
 }
 
-// seedLibrary seeds where the consensus library draws its time-outs from.
+// seedLibrary seeds the source from which the consensus library draws its time-outs.
 func seedLibrary(seed uint64) {
 	//lint:ignore SA1019 there is no other way in
 	legacyrand.Seed(int64(seed))
@@ -125,7 +125,7 @@ func simulate(t *testing.T, seed uint64) (s *simulation) {
 	return s
 }
 
-// within waits for something that has to happen once nothing is broken.
+// within waits for something that must happen once all faults are over.
 func (s *simulation) within(what string, wait func()) {
 	done := make(chan struct{})
 	go func() {
@@ -135,13 +135,13 @@ func (s *simulation) within(what string, wait func()) {
 	select {
 	case <-done:
 	case <-time.After(2 * time.Minute):
-		// Nothing can be closed in order any more.
+		// No orderly end is possible any more.
 		panic(fmt.Sprintf("seed %d: two minutes after the last fault, not yet: %s\n%s%s",
 			s.seed, what, strings.Join(s.trace, "\n"), s.statuses()))
 	}
 }
 
-// statuses is what the members know of the cluster.
+// statuses shows each member's view of the cluster.
 func (s *simulation) statuses() (text string) {
 	for i, m := range s.members {
 		l := m.life.Load()
@@ -184,8 +184,8 @@ func (s *simulation) caughtUp() bool {
 	return true
 }
 
-// check holds the members against each other, against a replay, and against what
-// the clients were told.
+// check compares the members with each other, with a replay, and with the answers that the clients
+// got.
 func (s *simulation) check() {
 	want, wantIDs := s.members[0].disk.history()
 	replayed, err := newSimEngine(s.members[0].disk.genesis)

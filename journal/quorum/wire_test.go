@@ -14,8 +14,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// openTestWire opens a port on the loopback address; questions are answered by
-// what they ask, turned round, unless o says otherwise.
+// openTestWire opens a port on the loopback address. Unless o sets another Answer, it answers a
+// question with the question's bytes in reverse.
 func openTestWire(t *testing.T, o wireOptions) *wire {
 	t.Helper()
 	if o.Answer == nil {
@@ -28,7 +28,7 @@ func openTestWire(t *testing.T, o wireOptions) *wire {
 	return w
 }
 
-// address is where a wire of a test listens and who is there.
+// testAddress is where a wire of a test listens, with its server id.
 func (w *wire) testAddress() raft.ServerAddress { return raft.ServerAddress(w.Addr().String()) }
 
 // modes are the two ways in which members talk.
@@ -77,7 +77,7 @@ func TestWireCarriesStreamsAndQuestions(t *testing.T) {
 	})
 }
 
-// TestWireCarriesTheLibrary lets the library's own transport talk over the port.
+// TestWireCarriesTheLibrary runs the library's own transport over the port.
 func TestWireCarriesTheLibrary(t *testing.T) {
 	modes(t, func(t *testing.T, config func() *tls.Config) {
 		a, b := openTestWire(t, wireOptions{TLS: config()}), openTestWire(t, wireOptions{TLS: config()})
@@ -116,7 +116,7 @@ func TestStreamForAnotherServerIsRefused(t *testing.T) {
 	}
 	w, err := openWire("127.0.0.1:0", wireOptions{})
 	mustNil(t, err)
-	_, err = a.Dial(addressOf(w.address, "1.aa"), time.Minute) // it does not know who it is yet
+	_, err = a.Dial(addressOf(w.address, "1.aa"), time.Minute) // it does not know its own server yet
 	mustSay(t, err, w.address)
 	_, err = a.Ask(t.Context(), w.address, nil)
 	mustBe(t, err, ErrAnswer) // nor answer anything
@@ -130,8 +130,8 @@ func mustSay(t *testing.T, err error, text string) {
 	}
 }
 
-// TestStrangersAreLeftOutside dials a member with everything that is not right.
-// Neither side takes the other for a member, and the member goes on.
+// TestStrangersAreLeftOutside dials a member with everything that is not right. Neither side
+// accepts the other as a member, and the member keeps working.
 func TestStrangersAreLeftOutside(t *testing.T) {
 	ca, other := newAuthority(t), newAuthority(t)
 	hour := time.Now().Add(time.Hour)

@@ -15,7 +15,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// rawDial connects without saying anything.
+// rawDial connects and sends nothing.
 func rawDial(t *testing.T, w *wire) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", w.address)
@@ -32,8 +32,8 @@ func mustHangUp(t *testing.T, c net.Conn) {
 	}
 }
 
-// TestSilentPeersKeepNobodyOut opens many connections that say nothing, or only
-// half a word, and then talks to the member: it gives up those.
+// TestSilentPeersKeepNobodyOut opens many connections that send nothing, or only a part of a
+// greeting, and then talks to the member, which closes those connections.
 func TestSilentPeersKeepNobodyOut(t *testing.T) {
 	modes(t, func(t *testing.T, config func() *tls.Config) {
 		w := openTestWire(t, wireOptions{TLS: config(), timeout: time.Hour})
@@ -72,7 +72,7 @@ func TestSilentPeersKeepNobodyOut(t *testing.T) {
 	})
 }
 
-// lastDeadline is a connection that remembers its deadline.
+// lastDeadline is a connection that keeps its last deadline.
 type lastDeadline struct {
 	net.Conn
 	at time.Time
@@ -165,7 +165,7 @@ func TestQuestionsThatAreRefused(t *testing.T) {
 	mustBe(t, err, context.Canceled)
 }
 
-// TestAskKeepsToItsAnswer asks peers that answer with something else.
+// TestAskKeepsToItsAnswer asks peers that answer in a wrong way.
 func TestAskKeepsToItsAnswer(t *testing.T) {
 	w := openTestWire(t, wireOptions{})
 	for name, words := range map[string][]byte{
@@ -187,7 +187,7 @@ func TestAskKeepsToItsAnswer(t *testing.T) {
 	}
 }
 
-// answerWith reads a greeting or a question, and says words.
+// answerWith reads a greeting or a question, and sends words.
 func answerWith(l net.Listener, words []byte) {
 	for {
 		c, err := l.Accept()
@@ -200,9 +200,9 @@ func answerWith(l net.Listener, words []byte) {
 	}
 }
 
-// TestCloseEndsEverything closes a member's port while all that can wait for it
-// waits: Accept, reads of streams in both directions, a dial and a question that
-// the other side never answers, and connections that have not said a word.
+// TestCloseEndsEverything closes a member's port while everything that can wait for it waits:
+// Accept, reads of streams in both directions, a dial and a question that the other side never
+// answers, and connections that have not sent anything.
 func TestCloseEndsEverything(t *testing.T) {
 	modes(t, func(t *testing.T, config func() *tls.Config) {
 		leaks := goleak.IgnoreCurrent()
