@@ -35,8 +35,8 @@ func erase(fs vfs.FS, name string) error {
 }
 
 // giveBack shortens a file that has no name any more from its end, and rests after each piece. A
-// file that has another name, or that another process still reads, stays as it is: its blocks are
-// freed when the last of those is gone. Close handles what fails here.
+// file that has another name, or that is still open elsewhere, stays as it is: its blocks are freed
+// when the last of those is gone. The closing frees what giveBack fails to free.
 func giveBack(f *os.File, rest func()) {
 	var st syscall.Stat_t
 	if syscall.Fstat(int(f.Fd()), &st) != nil || st.Nlink != 0 || !unshared(f) {
@@ -52,8 +52,8 @@ func giveBack(f *os.File, rest func()) {
 	}
 }
 
-// unshared reports that no other process has the file open. The system gives a write lease only for
-// such a file, and no process can open a file without a name afterwards.
+// unshared reports that the file is open nowhere else. The system gives a write lease only for such
+// a file, and a file without a name cannot be opened afterwards.
 func unshared(f *os.File) bool {
 	if _, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_WRLCK); err != nil {
 		return false

@@ -71,8 +71,8 @@ type Journal struct {
 	onDurable func(inputSeq uint64)
 	onRoom    func() // called by the committer when a commit has ended
 
-	// What has been packed. The goroutine that packs writes it: the appender, or the committer for the
-	// blocks that are handed to it.
+	// The goroutine that packs writes this group: the appender, or the committer for the blocks that
+	// are handed to it. tip is what has been packed.
 	tip     point
 	packC   *packer
 	packF   *packer

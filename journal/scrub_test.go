@@ -77,7 +77,8 @@ func TestScrubNamesWhatIsDamaged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			fs := im.restore(t, name, content)
 			o := strict(t, fs)
-			o.Fatal = func(error) {} // the store's own compaction may meet the damage first, and ends the journal
+			// the store's own compaction may meet the damage first, and ends the journal
+			o.Fatal = func(error) {}
 			j, err := Open("j", o)
 			if err != nil {
 				return // the start finds it

@@ -29,20 +29,20 @@ type tailShape struct{ segments, bytes int }
 
 func defaultTail() tailShape { return tailShape{segments: 4, bytes: 2 << 20} }
 
-// size is the file's.
+// size is the size of the file.
 func (s tailShape) size() int { return tailSlots*tailHeader + s.segments*s.bytes }
 
 // tailMap is a file of the journal as memory: what is stored into Bytes outlives the process, and
 // after Sync also the machine.
 type tailMap interface {
 	Bytes() []byte
-	// makes every page writable without a fault, until the system writes the page back
+	// Populate makes every page writable without a fault, until the system writes the page back
 	Populate() error
 	Sync() error
 	Close() error
 }
 
-// mappedTail is the operating system's.
+// mappedTail is a tail in a file that the operating system maps.
 type mappedTail struct{ *ring.Region }
 
 // mapTail maps a file of that size.

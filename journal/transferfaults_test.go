@@ -97,8 +97,8 @@ func everyFailure(t *testing.T, prepare func(fs vfs.FS), sticky bool,
 	}
 }
 
-// whichIs returns what a start finds in dir: "unfinished", "new" or "whole", the last with the history of
-// f up to head.
+// whichIs returns what a start finds in dir: "unfinished", "new" or "whole", the last with the
+// history of f up to head.
 func whichIs(left *vfs.MemFS, dir string, f flow, head uint64) (string, error) {
 	o := Options{FS: left.CrashClone(vfs.CrashCloneCfg{}), boot: "boot-2", Fatal: func(error) {}}
 	j, err := Open(dir, o)

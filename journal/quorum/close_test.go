@@ -28,7 +28,7 @@ func TestWhatIsUnderWayAtTheEndIsSeenOut(t *testing.T) {
 	c.start()
 	c.book(1, "a")
 	leader := c.leader()
-	leader.node.log.Lead(func() bool { return false }) // otherwise the library would look at all of them
+	leader.node.log.Lead(func() bool { return false }) // or the library looks at all of them
 	gate := make(chan struct{})
 	held.Store(&gate)
 	for i := range 40 {

@@ -37,8 +37,7 @@ type fsm struct {
 	sequence uint64 // of the last command of the entries so far
 	// last command that the journal had when the host was attached: it is not applied again
 	head uint64
-	// a received journal waits to be installed: the entries of this member's journal do not count any
-	// more
+	// a received journal waits to be installed, or an entry has failed: no later entry is applied
 	replaced bool
 }
 

@@ -16,8 +16,9 @@ import (
 //   - the state machine waits (AwaitSynced) before it applies an entry,
 //   - the others are told of no commit behind what is on disk (memberTransport).
 //
-// With both rules an entry counts when a majority has it on disk, as without this. A leader that
-// loses power has a shorter log afterwards, and has told no other member that it had more.
+// With both rules an entry counts when a majority has it on disk, as without storing ahead. A
+// leader that loses power has a shorter log afterwards, and has told no other member that it had
+// more.
 //
 // Only commands are stored ahead: an entry of another kind waits for everything before it. A member
 // that does not lead any more also waits, before it looks at an entry (settled): the library

@@ -226,7 +226,7 @@ func TestLeaderThatIsGoneIsSucceededAtOnce(t *testing.T) {
 	if c.leader() == leader {
 		t.Error("a process that is gone leads")
 	}
-	// the change of leader leaves the configuration as it is
+	// looking for a successor leaves the configuration as it is
 	for _, s := range c.leader().node.servers() {
 		if s.ID == "" || s.Address == "" {
 			t.Errorf("the configuration has %+v", s)

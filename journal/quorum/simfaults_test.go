@@ -157,8 +157,8 @@ func (s *simulation) end(member int, k simKill) {
 }
 
 // mayWipe reports that a disk may be lost: all three members take part and know that of each other,
-// so the other two have whatever was agreed and elect one of themselves. The permission is
-// withdrawn until the new disk takes part.
+// so the other two have whatever was agreed and elect one of themselves. After that no further disk
+// may be lost until the new disk takes part.
 func (s *simulation) mayWipe() bool {
 	return s.whole() && s.wiping.CompareAndSwap(false, true)
 }

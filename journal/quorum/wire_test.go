@@ -15,7 +15,7 @@ import (
 )
 
 // openTestWire opens a port on the loopback address. Unless o sets another Answer, it answers a
-// question with the question's bytes in reverse.
+// question with "re: " and the question.
 func openTestWire(t *testing.T, o wireOptions) *wire {
 	t.Helper()
 	if o.Answer == nil {
