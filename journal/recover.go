@@ -18,8 +18,8 @@ type Recovered struct {
 // Recover brings an engine and its views to the journal's head, as a start needs them: from the
 // newest snapshot that holds, or from genesis, and the commands after it. report gets the error of
 // every snapshot that is passed over.
-func Recover(ctx context.Context, j *Journal, rebuild Rebuild, report func(error)) (Recovered,
-	error) {
+func Recover(ctx context.Context, j *Journal, rebuild Rebuild,
+	report func(error)) (Recovered, error) {
 	sh, base, err := newShadow(j, rebuild, newest, report)
 	if err != nil {
 		return Recovered{}, err
@@ -47,8 +47,8 @@ func (sh *Shadow) toHead(ctx context.Context, base uint64) (_ Recovered, err err
 
 // RecoverFrom is Recover from one particular snapshot, nil for genesis: it shows that every way
 // leads to the same state. A snapshot that does not hold is an error.
-func RecoverFrom(ctx context.Context, j *Journal, rebuild Rebuild, from *Snapshot) (_ Recovered,
-	err error) {
+func RecoverFrom(ctx context.Context, j *Journal, rebuild Rebuild,
+	from *Snapshot) (_ Recovered, err error) {
 	sh := shadowOf(j)
 	start := func(_ Snapshot, state, image io.Reader) error {
 		return sh.restore(rebuild, state, image)

@@ -61,16 +61,16 @@ const shadowEvents = 128
 // at genesis. Of a snapshot only the engine's state is read. A snapshot that is damaged or refused
 // by engine is logged, and the next older one is used. engine makes an engine at its genesis (state
 // nil) or from a state.
-func NewShadow(j *Journal, engine func(state io.Reader) (Engine, error), before uint64) (*Shadow,
-	error) {
+func NewShadow(j *Journal, engine func(state io.Reader) (Engine, error),
+	before uint64) (*Shadow, error) {
 	sh, _, err := newShadow(j, Rebuild{Engine: engine}, before, j.report)
 	return sh, err
 }
 
 // newShadow is NewShadow with views, if rebuild has them. A snapshot whose views cannot be restored
 // counts as damaged: the image is a function of all events.
-func newShadow(j *Journal, rebuild Rebuild, before uint64, report func(error)) (*Shadow, Snapshot,
-	error) {
+func newShadow(j *Journal, rebuild Rebuild, before uint64,
+	report func(error)) (*Shadow, Snapshot, error) {
 	sh := shadowOf(j)
 	wantViews := rebuild.Views != nil
 	base, err := j.restore(before, wantViews, report, func(s Snapshot, state, image io.Reader) error {

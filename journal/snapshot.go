@@ -136,8 +136,8 @@ func readManifest(v []byte) (s Snapshot, err error) {
 // files durable, then records them under their key. Of the older snapshots only the newest three
 // stay. A failure leaves the journal usable and the earlier snapshots in place, unless the store
 // itself fails.
-func (j *Journal) WriteSnapshot(inputSeq uint64, state, views func(io.Writer) error) (Snapshot,
-	error) {
+func (j *Journal) WriteSnapshot(inputSeq uint64,
+	state, views func(io.Writer) error) (Snapshot, error) {
 	j.snapshots.mu.Lock()
 	defer j.snapshots.mu.Unlock()
 	s := Snapshot{InputSeq: inputSeq, Format: SnapshotFormat}
@@ -182,8 +182,8 @@ func (j *Journal) WriteSnapshot(inputSeq uint64, state, views func(io.Writer) er
 }
 
 // snapshotFile writes one file under a temporary name, syncs it and renames it.
-func (j *Journal) snapshotFile(dir, name string, write func(io.Writer) error) (SnapshotFile,
-	error) {
+func (j *Journal) snapshotFile(dir, name string,
+	write func(io.Writer) error) (SnapshotFile, error) {
 	fs, path := j.o.FS, j.o.FS.PathJoin(dir, name)
 	s := SnapshotFile{Path: snapshotsName + "/" + name}
 	fail := func(verb string, err error) (SnapshotFile, error) {

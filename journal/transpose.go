@@ -93,8 +93,9 @@ func untranspose(dst, src []byte, n int) {
 
 // square transposes eight words as an 8 x 8 square of bytes: byte b of word k
 // becomes byte k of word b. Its own inverse.
-func square(a, b, c, d, e, f, g, h uint64) (uint64, uint64, uint64, uint64, uint64, uint64, uint64,
-	uint64) {
+func square(
+	a, b, c, d, e, f, g, h uint64,
+) (uint64, uint64, uint64, uint64, uint64, uint64, uint64, uint64) {
 	a, b = a&mask8|b&mask8<<8, a>>8&mask8|b&^mask8
 	c, d = c&mask8|d&mask8<<8, c>>8&mask8|d&^mask8
 	e, f = e&mask8|f&mask8<<8, e>>8&mask8|f&^mask8

@@ -73,8 +73,8 @@ func (w *watchedFS) Rename(from, to string) error {
 	return w.failed("rename", to, w.FS.Rename(from, to))
 }
 
-func (w *watchedFS) ReuseForWrite(from, to string, category vfs.DiskWriteCategory) (vfs.File,
-	error) {
+func (w *watchedFS) ReuseForWrite(from, to string,
+	category vfs.DiskWriteCategory) (vfs.File, error) {
 	f, err := w.FS.ReuseForWrite(from, to, category)
 	return w.file(f, to), w.failed("reuse", to, err)
 }

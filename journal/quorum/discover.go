@@ -319,8 +319,8 @@ func (n *Node) admit(q question) error {
 		delete(n.admits.expected, q.Member)
 	}
 	if former != "" {
-		n.o.Logger.Warn("cluster: a member comes back with another disk", "member", q.Member, "was",
-			string(former), "is", q.Server)
+		n.o.Logger.Warn("cluster: a member comes back with another disk", "member", q.Member,
+			"was", string(former), "is", q.Server)
 		if err := n.raft.RemoveServer(former, 0, changeTimeout).Error(); err != nil {
 			return err
 		}

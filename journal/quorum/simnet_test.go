@@ -329,8 +329,8 @@ func (e *simEnd) SetHeartbeatHandler(f func(raft.RPC)) {
 	e.heartbeat = f
 }
 
-func (e *simEnd) AppendEntriesPipeline(raft.ServerID, raft.ServerAddress) (raft.AppendPipeline,
-	error) {
+func (e *simEnd) AppendEntriesPipeline(raft.ServerID,
+	raft.ServerAddress) (raft.AppendPipeline, error) {
 	return nil, raft.ErrPipelineReplicationNotSupported
 }
 

@@ -70,8 +70,8 @@ func (n *Node) succeed(w leaderWatcher, at raft.ServerAddress, id raft.ServerID)
 	if _, now := n.raft.LeaderWithID(); n.ctx.Err() != nil || now != id || !w.Gone(n.ctx, at) {
 		return
 	}
-	n.o.Logger.Info("cluster: the leader's process is gone", "member", n.o.Member, "leader",
-		memberOf(id))
+	n.o.Logger.Info("cluster: the leader's process is gone", "member", n.o.Member,
+		"leader", memberOf(id))
 	request := raft.TimeoutNowRequest{
 		RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax},
 	}
