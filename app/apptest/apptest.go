@@ -1,4 +1,4 @@
-// Package apptest has what the tests of several rooms of app need.
+// Package apptest has the helpers that the tests of several folders of app share.
 package apptest
 
 import (
@@ -12,7 +12,7 @@ import (
 	"posttrade/journal"
 )
 
-// Settled is a configuration of flags alone: names and values in turns.
+// Settled returns a configuration of flags alone: names and values in turns.
 func Settled(t testing.TB, nameValue ...string) *settings.Config {
 	t.Helper()
 	c, err := SettleFlags(nameValue)
@@ -22,7 +22,7 @@ func Settled(t testing.TB, nameValue ...string) *settings.Config {
 	return c
 }
 
-// SettleFlags is settled with its error.
+// SettleFlags is Settled with its error.
 func SettleFlags(nameValue []string) (*settings.Config, error) {
 	var flags []settings.FlagValue
 	for i := 0; i+1 < len(nameValue); i += 2 {
@@ -31,7 +31,7 @@ func SettleFlags(nameValue []string) (*settings.Config, error) {
 	return settings.Read(settings.Sources{Flags: flags})
 }
 
-// WantUsageError wants a mistake of the caller's, in one line that has want.
+// WantUsageError requires a usage error of one line that contains want.
 func WantUsageError(t testing.TB, err error, want string) {
 	t.Helper()
 	var usage settings.UsageError
@@ -43,10 +43,10 @@ func WantUsageError(t testing.TB, err error, want string) {
 	}
 }
 
-// Patience is how long a test waits for something that is to happen.
+// Patience is how long a test waits for an expected event.
 const Patience = 60 * time.Second
 
-// Until waits for a state that other goroutines bring about.
+// Until waits until other goroutines have brought about a state.
 func Until(t testing.TB, what string, holds func() (ok bool, seen any)) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -65,9 +65,10 @@ func Until(t testing.TB, what string, holds func() (ok bool, seen any)) {
 	}
 }
 
-// StillSources are those of a process in which nothing happens.
+// StillSources are the sources of a process in which nothing happens.
 func StillSources() stats.Sources {
-	return stats.Sources{Path: func(p *stats.Path) { p.Looks++ }, Commits: func() journal.Metrics { return journal.Metrics{} }}
+	return stats.Sources{Path: func(p *stats.Path) { p.Looks++ },
+		Commits: func() journal.Metrics { return journal.Metrics{} }}
 }
 
 // StatsIn reads a stats file as another process does.

@@ -19,7 +19,7 @@ import (
 	"posttrade/ring"
 )
 
-// Options are what a core depends on beside its data.
+// Options are what an engine depends on beside its data.
 type Options struct {
 	Dir              string
 	Durability       string
@@ -32,26 +32,30 @@ type Options struct {
 	MatcherCPU       int
 	RecorderCPU      int
 	BlotterCapacity  int
-	Tickets          int                                    // of requests
-	Sessions         int                                    // at most; of no use when session is nil
-	Member           bool                                   // of a cluster: what the desk takes is agreed on first
-	Feeds            bool                                   // control feeds make the gate ready; else it is at once
-	Session          func(*Engine) (*session.Server, error) // shared-memory order entry; nil: off
-	Genesis          func() (*matcher.Genesis, error)       // of a new journal
-	Approve          func(*Engine) error                    // may refuse the start, before a byte of the journal is changed; nil: does not
-	Fatal            func(error)
-	OnDisk           func(*journal.Options) // tests: another disk; nil: the system's
+	Tickets          int // for requests
+	// the most sessions; not used when Session is nil
+	Sessions int
+	// of a cluster: members agree on a command of the desk before the matcher gets it
+	Member bool
+	// true: the control feeds make the gate ready; false: it is ready at once
+	Feeds   bool
+	Session func(*Engine) (*session.Server, error) // shared-memory order entry; nil: off
+	Genesis func() (*matcher.Genesis, error)       // makes the genesis of a new journal
+	// may refuse the start before a byte of the journal is changed; nil: never refuses
+	Approve func(*Engine) error
+	Fatal   func(error)
+	OnDisk  func(*journal.Options) // tests: another disk; nil: the system's
 }
 
-// Tickets beside those of requests: a session has half of its own, the other half is
-// common (session's shares); a sidecar has a few out at a time.
+// Tickets beside those of requests. A session has half of SessionTickets for itself; the sessions
+// share the other half. A sidecar has a few tickets in use at a time.
 const (
 	SessionTickets = 128
 	sidecarTickets = 64
 )
 
-// shares are the desk's tickets. Callers that hold on to all of one kind's, such as clients
-// that do not read their answers, are in no other kind's way.
+// shares are the desk's tickets of each kind. A caller that keeps all tickets of one kind, such as
+// a client that does not read its answers, does not hold up the other kinds.
 func (o *Options) shares() desk.Shares {
 	s := desk.Shares{Requests: o.Tickets, Sidecars: sidecarTickets}
 	if o.Session != nil {
@@ -80,17 +84,18 @@ type Engine struct {
 	Shadow   *journal.Snapshotter
 	Session  *session.Server // nil: off
 
-	// Of a member: where the desk's commands wait for agreement, nil on a single node,
-	// and the client ids of what other members have proposed.
+	// On a member: the ring where the desk's commands wait for agreement (nil on a single node), and
+	// the client ids of commands that other members have proposed.
 	Proposals *ring.MPSC[matcher.Command]
 	foreign   foreign
 	applied   appliedMark
-	Handed    atomic.Uint64 // the last agreed command that was handed to the engine; writer: clusterHost.Apply
-	Markers   seenMarkers
+	// the last agreed command that the engine was given; writer: ClusterHost.Apply
+	Handed  atomic.Uint64
+	Markers seenMarkers
 
 	Found    History               // what the start has found
-	Compared bool                  // and the database agreed with it
-	Held     atomic.Pointer[error] // why nothing is admitted; nil: it is
+	Compared bool                  // true: and the database agreed with it
+	Held     atomic.Pointer[error] // why no order is admitted; nil: orders are admitted
 
 	Watermark   watermark
 	Recovered   recovery
@@ -98,12 +103,12 @@ type Engine struct {
 	recordDone  chan error
 	sessionDone chan error
 	Procs       *Processors
-	floor       []byte // of the heap
+	floor       []byte // minimum size of the heap; see heapFloor
 	Ahead       *ring.Ahead
 	stopLoops   context.CancelFunc
-	loops       sync.WaitGroup // the shadow's, keepAhead and the processors'
+	loops       sync.WaitGroup // the shadow's, KeepAhead's and the processors'
 
-	BeforeDiscard func() // tests look at the engine here, when nobody owns it any more
+	BeforeDiscard func() // tests look at the engine here, when no other goroutine uses it
 }
 
 // recovery says what a start found.
@@ -113,14 +118,15 @@ type recovery struct {
 	Replayed           uint64
 	Took               time.Duration
 	Notes              []string // snapshots that were skipped, and why
-	Room               error    // why memory is given to orders only as they come; nil: it is there before them
+	// why the system gives memory only when orders come; nil: it is there before them
+	Room error
 }
 
-// Open recovers what the journal holds and starts the stages. The order of
-// the steps is the order in which they depend on each other; stop undoes them
-// in reverse.
+// Open recovers what the journal holds and starts the stages. The order of the steps is the order
+// in which they depend on each other; Stop undoes them in reverse.
 func Open(o Options) (_ *Engine, err error) {
-	c := &Engine{Options: o, StageDone: make(chan error, 1), recordDone: make(chan error, 1), sessionDone: make(chan error, 1)}
+	c := &Engine{Options: o, StageDone: make(chan error, 1), recordDone: make(chan error, 1),
+		sessionDone: make(chan error, 1)}
 	defer func() {
 		if err != nil {
 			c.Discard()
@@ -131,17 +137,17 @@ func Open(o Options) (_ *Engine, err error) {
 	if c.Journal, err = journal.Prepare(o.Dir, o.JournalOptions()); err != nil {
 		return nil, err
 	}
-	// 2. Engine, views and blotter as of the journal's head, which is written to from then
-	// on; a new one gets its genesis first.
+	// 2. Matching engine, views and blotter as of the journal's head. From then on the journal is open
+	// for writing. A new journal gets its genesis first.
 	if err = c.recoverAndBegin(); err != nil {
 		return nil, err
 	}
 	c.Recovered.Took = time.Since(begun)
-	// 3. The gate's image of them.
+	// 3. The gate's image of engine and views.
 	if err = c.fillGate(); err != nil {
 		return nil, err
 	}
-	// 4. Rings, desk, matcher, recorder: the last one first, so that nothing is produced unread.
+	// 4. Rings, desk, matcher, recorder. Consumers start before producers, so that each event is read.
 	if err = c.buildPath(); err != nil {
 		return nil, err
 	}
@@ -152,8 +158,10 @@ func Open(o Options) (_ *Engine, err error) {
 
 func (o *Options) JournalOptions() journal.Options {
 	j := journal.Options{
-		Durability: o.Durability, FlushInterval: o.FlushInterval, ReserveBytes: uint64(o.ReserveBytes), Fatal: o.Fatal,
-		Tail: o.Durability == journal.DurabilityOS && !o.Member, // a member's answers wait for a majority, not for its journal
+		Durability: o.Durability, FlushInterval: o.FlushInterval, ReserveBytes: uint64(o.ReserveBytes),
+		Fatal: o.Fatal,
+		// a member's answers wait for a majority, not for its own journal
+		Tail: o.Durability == journal.DurabilityOS && !o.Member,
 	}
 	if o.OnDisk != nil {
 		o.OnDisk(&j)
@@ -161,8 +169,8 @@ func (o *Options) JournalOptions() journal.Options {
 	return j
 }
 
-// recoverAndBegin changes nothing of the journal before it has read all that the start
-// needs of it, and before the start has been approved.
+// recoverAndBegin changes nothing in the journal until it has read all that the start needs, and
+// until the start is approved.
 func (c *Engine) recoverAndBegin() (err error) {
 	text, created := c.Journal.Genesis()
 	if created {
@@ -184,7 +192,7 @@ func (c *Engine) recoverAndBegin() (err error) {
 	return err
 }
 
-// create gives a new journal its genesis.
+// create writes the genesis of a new journal.
 func (c *Engine) create() error {
 	g, err := c.Options.Genesis()
 	if err != nil {
@@ -194,13 +202,14 @@ func (c *Engine) create() error {
 	return c.Journal.Create(g.Marshal())
 }
 
-// recover brings engine and views to the journal's head and reads the newest
-// fills. A snapshot without its views image, or a damaged one, is passed over;
-// with none left the journal is replayed from its first command.
+// recover brings engine and views to the journal's head and reads the newest fills. It skips a
+// snapshot that is damaged or has no views image. When no snapshot is left, it replays the journal
+// from the first command.
 func (c *Engine) recover() error {
-	r, err := journal.Recover(context.Background(), c.Journal, RebuildFrom(c.Genesis), func(err error) {
-		c.Recovered.Notes = append(c.Recovered.Notes, err.Error())
-	})
+	r, err := journal.Recover(context.Background(), c.Journal, RebuildFrom(c.Genesis),
+		func(err error) {
+			c.Recovered.Notes = append(c.Recovered.Notes, err.Error())
+		})
 	if err != nil {
 		return err
 	}
@@ -208,7 +217,8 @@ func (c *Engine) recover() error {
 	c.Recovered.Snapshot, c.Recovered.Replayed = r.Snapshot, r.Replayed
 	c.Recovered.Sequence, c.Recovered.TradeSeq = c.Journal.Head()
 	if trades := c.Engine.TradeSeq(); trades != c.Recovered.TradeSeq {
-		return fmt.Errorf("recovery: the journal ends with trade %d, its replay with %d", c.Recovered.TradeSeq, trades)
+		return fmt.Errorf("recovery: the journal ends with trade %d, its replay with %d",
+			c.Recovered.TradeSeq, trades)
 	}
 	return c.recoverBlotter()
 }
@@ -257,9 +267,9 @@ func (c *Engine) recoverBlotter() (err error) {
 	return nil
 }
 
-// fillGate gives the gate the universe, the limits and the last prices, as the
-// journal knows them. Without control feeds that is all there is, and both
-// sources are ready at once; with them each becomes ready when it has caught up.
+// fillGate gives the gate the universe, the limits and the last prices, as the journal knows them.
+// Without control feeds the gate needs no more, and both sources are ready at once. With control
+// feeds each source becomes ready when it has caught up.
 func (c *Engine) fillGate() error {
 	room := c.Views.Capacities()
 	g := gate.New(room.Accounts, room.Securities)
@@ -292,14 +302,15 @@ func (c *Engine) fillGate() error {
 	return err
 }
 
-// Unready closes the gate until the control sources have been followed again;
-// without feeds the gate needs none.
+// Unready closes the gate until the control sources are followed again. Without feeds it does
+// nothing: the gate needs none.
 func (c *Engine) Unready() {
 	if !c.Options.Feeds {
 		return
 	}
 	for _, s := range c.Gate.Snapshot().Sources {
-		if err := c.Gate.SetSource(s.Name, gate.Bootstrapping, s.Epoch, s.Watermark, s.HighWatermark, ""); err != nil {
+		if err := c.Gate.SetSource(s.Name, gate.Bootstrapping, s.Epoch, s.Watermark, s.HighWatermark,
+			""); err != nil {
 			panic(err) // the names are the gate's own
 		}
 	}
@@ -335,25 +346,27 @@ func (c *Engine) buildPath() (err error) {
 	}
 	c.Stage = matcher.NewStage(c.Engine, c.In, c.Out, c.Options.Idle, c.Options.MatcherCPU)
 	c.Recorder = journal.NewRecorder(c.Journal, c.Out, c, journal.RecorderOptions{
-		Idle: c.Options.Idle, IdleSet: true, CPU: c.Options.RecorderCPU, Pinned: c.Options.RecorderCPU >= 0, Flush: c.flush,
+		Idle: c.Options.Idle, IdleSet: true, CPU: c.Options.RecorderCPU,
+		Pinned: c.Options.RecorderCPU >= 0, Flush: c.flush,
 	}, observers...)
 	c.Stage.DriveNext(c.Recorder.Drive)
-	if !c.Options.Member { // there the commands that have been agreed on come from elsewhere
+	if !c.Options.Member { // a member's matcher gets its commands from ClusterHost
 		c.Desk.Drives(failStop(c.Stage.Drive))
 	}
 	c.Watermark.durable.Store(c.Recovered.Sequence)
 	c.Views.SetWake(c.Recorder.Wake)
-	c.Shadow, err = journal.NewSnapshotter(c.Journal, RebuildFrom(c.Genesis), uint64(c.Options.SnapshotInterval))
+	c.Shadow, err = journal.NewSnapshotter(c.Journal, RebuildFrom(c.Genesis),
+		uint64(c.Options.SnapshotInterval))
 	return err
 }
 
-// gateObserver keeps the gate's image true from the engine's own events.
+// gateObserver keeps the gate's image up to date from the engine's events.
 type gateObserver struct{ gate *gate.Gate }
 
 func (g gateObserver) Observe(ev *matcher.Event, _ []byte) { g.gate.Observe(ev) }
 
-// Observe, ClientID, Durable and Fail are the answers' side of the recorder: the
-// desk's tickets, and the readers that wait for what they saw to be durable.
+// Observe, ClientID, Durable and Fail are the recorder's way to the callers: to the desk's tickets,
+// and to the readers that wait until what they saw is durable.
 func (c *Engine) Observe(ev *matcher.Event) {
 	c.Desk.Observe(ev)
 	if ev.Flags&matcher.EventLast != 0 {
@@ -361,27 +374,29 @@ func (c *Engine) Observe(ev *matcher.Event) {
 	}
 }
 
-// Durable is what the journal answers for. On a member it lets nothing go: what the
-// matcher is given there is on a majority's disks already, so its answers leave when
-// it is applied, without waiting for a journal that is brought up from there anyway.
+// Durable tells how far the journal is durable. On a member it releases no answers: the commands
+// that the matcher is given there are already on the disks of a majority. A member's answers leave
+// when their commands are applied. They do not wait for the member's own journal, which can be
+// restored from the majority's log.
 func (c *Engine) Durable(inputSeq uint64) {
 	if !c.Options.Member {
 		c.release(inputSeq)
 	}
 }
 
-// release lets the answers up to a sequence go. One goroutine calls it: the journal's
-// committer, or the recorder, on a member and in mode "os".
+// release sends the answers up to a sequence. One goroutine calls it: the journal's committer, or
+// the recorder on a member and in mode "os".
 func (c *Engine) release(inputSeq uint64) {
 	c.Watermark.raise(inputSeq)
 	c.Desk.Durable(inputSeq)
 	c.wakeSessions()
 }
 
-// appliedMark is how far a member has applied what was agreed; of the recorder.
+// appliedMark is how far a member has applied the agreed commands; the recorder's goroutine owns
+// it.
 type appliedMark struct{ seen, released uint64 }
 
-// flush is called by the recorder after every batch of events.
+// flush is the recorder's call after every batch of events.
 func (c *Engine) flush() (more bool) {
 	if m := &c.applied; c.Options.Member && m.seen > m.released {
 		m.released = m.seen
@@ -396,15 +411,15 @@ func (c *Engine) Fail(err error) {
 	c.wakeSessions()
 }
 
-// wakeSessions has the sessions look at their answers.
+// wakeSessions wakes the sessions, so that they look for answers.
 func (c *Engine) wakeSessions() {
 	if c.Session != nil {
 		c.Session.Wake()
 	}
 }
 
-// ClientID is the client id of a command: the desk has it, or it came with the
-// agreed commands of another member.
+// ClientID returns the client id of a command: from the desk, or, for a command that another member
+// has proposed, from the id that came with it.
 func (c *Engine) ClientID(ref uint64) []byte {
 	if ref == desk.Foreign {
 		return c.foreign.pop()
@@ -412,7 +427,7 @@ func (c *Engine) ClientID(ref uint64) []byte {
 	return c.Desk.ClientID(ref)
 }
 
-// CommandRing is a ring of commands with room for ring.input-slots.
+// CommandRing makes a ring of commands of the size ring.input-slots.
 func (c *Engine) CommandRing() (*ring.MPSC[matcher.Command], error) {
 	region, err := c.region(ring.MPSCBytes[matcher.Command](c.Options.InputSlots))
 	if err != nil {
@@ -447,17 +462,16 @@ func (c *Engine) start() {
 	c.loops.Go(func() { c.Shadow.Run(ctx) })
 }
 
-// Stop is end, and gives back what the start has taken. Nobody may be on the core
-// any more.
+// Stop is End and then Discard. No caller may use the engine any more.
 func (c *Engine) Stop() error {
 	err := c.End()
 	c.Discard()
 	return err
 }
 
-// End takes no new commands, ends the stages in the order of the path, so that
-// every command that was handed in is decided, journaled and answered, and closes
-// the journal. Who is late finds the desk closed, and memory as it was left.
+// End takes no new commands and ends the stages in the order of the path. So every command that was
+// handed in is decided, journaled and answered. Then it closes the journal. A caller that comes
+// later finds the desk closed, and the engine's memory still mapped.
 func (c *Engine) End() error {
 	c.Desk.Close()
 	c.stopLoops()
@@ -475,11 +489,11 @@ func (c *Engine) End() error {
 	if c.BeforeDiscard != nil {
 		c.BeforeDiscard()
 	}
-	c.Session = nil // it is closed
+	c.Session = nil // End has closed it
 	return err
 }
 
-// Discard gives back what a start has taken; it does not wait for anything.
+// Discard releases what a start has taken. It does not wait for anything.
 func (c *Engine) Discard() {
 	if c.Session != nil {
 		c.Session.Close()

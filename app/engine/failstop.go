@@ -5,15 +5,15 @@ import (
 	"runtime/debug"
 )
 
-// failStop is drive, with the end of the process for a panic below it. Whoever drives may
-// recover from one, as an HTTP handler does; then the engine would stay half-way through a
-// command, and lent out for good.
+// failStop wraps drive so that a panic below it ends the process. A caller of drive may recover
+// from a panic, as an HTTP handler does. Without failStop the engine would then stay half-way
+// through a command, and no other driver could ever take it.
 func failStop(drive func()) func() {
 	return func() {
 		defer func() {
 			if met := recover(); met != nil {
 				text := fmt.Sprintf("driver: %v\n\n%s", met, debug.Stack())
-				go func() { panic(text) }() // nobody's to recover from
+				go func() { panic(text) }() // on a goroutine of its own no caller can recover from it
 				select {}
 			}
 		}()

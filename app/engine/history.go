@@ -13,11 +13,11 @@ import (
 type History struct {
 	Genesis            [sha256.Size]byte // zero: the journal has none yet
 	InputSeq, TradeSeq uint64
-	Source             *journal.Journal // that has at least this much
+	Source             *journal.Journal // that has at least this history
 }
 
-// HistoryOf is the stable history of an open journal; all that it has, while it is open
-// for reading only.
+// HistoryOf is the stable history of an open journal. While the journal is open for reading only,
+// that is all it has.
 func HistoryOf(j *journal.Journal) History {
 	h := History{Source: j}
 	if _, created := j.Genesis(); created {
@@ -27,7 +27,7 @@ func HistoryOf(j *journal.Journal) History {
 	return h
 }
 
-// Command is the command of a sequence.
+// Command returns the command of a sequence.
 func (h *History) Command(ctx context.Context, inputSeq uint64) (c matcher.Command, err error) {
 	take := func(commands []matcher.Command, _ journal.ClientIDs) error {
 		c = commands[0]
@@ -37,7 +37,7 @@ func (h *History) Command(ctx context.Context, inputSeq uint64) (c matcher.Comma
 	return c, err
 }
 
-// Fill is the fill of a trade sequence.
+// Fill returns the fill of a trade sequence.
 func (h *History) Fill(tradeSeq uint64) (f matcher.Fill, err error) {
 	enough := errors.New("enough")
 	err = h.Source.Fills(tradeSeq, func(fills []matcher.Fill) error {

@@ -6,25 +6,25 @@ import (
 	"posttrade/matcher"
 )
 
-// seenMarkers are the extract markers among the commands that a member has been given
-// since its start. With them nobody has to read the journal, which costs a tenth of what the
-// member does, to find that there is none. The zero value has seen nothing.
+// seenMarkers are the extract markers among the commands that a member has been given since its
+// start. Without them a reader would have to search the journal, which costs a tenth of what the
+// member does, only to find that there is no marker. The zero value has seen nothing.
 type seenMarkers struct {
 	mu   sync.Mutex
 	all  bool     // every command behind from has passed
 	from uint64   // constant once all is set
-	seqs []uint64 // ascending; writer: who hands agreed commands to the matcher
+	seqs []uint64 // ascending; writer: the goroutine that hands agreed commands to the matcher
 }
 
-// Begin says that every command behind a sequence is going to pass.
+// Begin notes that every command behind a sequence is going to pass.
 func (s *seenMarkers) Begin(from uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.all, s.from, s.seqs = true, from, nil
 }
 
-// Pass notes the markers of commands, the first of which gets sequence first. It comes
-// before the matcher has them.
+// Pass notes the markers among commands; the first command has the sequence first. It is called
+// before the matcher gets the commands.
 func (s *seenMarkers) Pass(first uint64, commands []matcher.Command) {
 	for i := range commands {
 		if commands[i].TemplateID == matcher.TemplateRiskExtract {
@@ -35,8 +35,8 @@ func (s *seenMarkers) Pass(first uint64, commands []matcher.Command) {
 	}
 }
 
-// Split tells where between two sequences, both included, there are markers: up to seen
-// nobody knows, and has to look; behind it they are the listed ones.
+// Split says where there are markers between two sequences, both included. Up to seen it does not
+// know: the caller has to read the journal. Behind seen the markers are those in seqs.
 func (s *seenMarkers) Split(from, to uint64) (seen uint64, seqs []uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

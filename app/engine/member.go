@@ -12,12 +12,12 @@ import (
 	"posttrade/matcher/desk"
 )
 
-// ClusterHost is this member's engine as the consensus sees it: agreed commands go
-// into the input ring, where on a single node the desk's go.
+// ClusterHost is this member's engine as the consensus sees it. Agreed commands go into the input
+// ring, where on a single node the desk's commands go.
 type ClusterHost struct{ *Engine }
 
-// foreign carries the client ids of commands that other members have proposed from
-// the goroutine that hands them to the matcher to the recorder.
+// foreign carries the client ids of commands that other members have proposed, from the goroutine
+// that hands the commands to the matcher, to the recorder.
 type foreign struct {
 	mu  sync.Mutex
 	ids [][]byte // in the order of their commands; each is the log entry's own memory
@@ -34,23 +34,23 @@ func (f *foreign) pop() []byte {
 	defer f.mu.Unlock()
 	id := f.ids[0]
 	if f.ids = f.ids[1:]; len(f.ids) == 0 {
-		f.ids = nil // the array of a burst is not kept
+		f.ids = nil // drops the array, which a burst may have made large
 	}
 	return id
 }
 
-// Head is the last command that the journal has.
+// Head is the last command in the journal.
 func (h ClusterHost) Head() uint64 {
 	inputSeq, _ := h.Journal.Head()
 	return inputSeq
 }
 
-// ringPause is how long agreed commands wait before they look for room again.
+// ringPause is how long Apply waits before it looks again for room in the ring.
 const ringPause = 20 * time.Microsecond
 
-// Apply hands agreed commands to the matcher, and decides a few of them itself. Nobody here
-// waits for those that another member has proposed; those with a client id carry a mark, so that the
-// recorder asks for it.
+// Apply hands agreed commands to the matcher, and decides a few of them itself. No caller of this
+// process waits for a command that another member has proposed. Such a command with a client id
+// carries a mark, so that the recorder asks for the id.
 func (h ClusterHost) Apply(first uint64, commands []matcher.Command, ids quorum.IDs) {
 	h.Markers.Pass(first, commands)
 	if len(commands) > 0 {
@@ -82,12 +82,12 @@ func (h ClusterHost) Apply(first uint64, commands []matcher.Command, ids quorum.
 	}
 }
 
-// Refuse, ClientID and Size are the desk's.
+// Refuse, ClientID and Size call the desk.
 func (h ClusterHost) Refuse(ref uint64)          { h.Desk.Refuse(ref); h.wakeSessions() }
 func (h ClusterHost) ClientID(ref uint64) []byte { return h.Desk.ClientID(ref) }
 func (h ClusterHost) Size(ref uint64) int        { return h.Desk.Size(ref) }
 
-// WaitStable returns when the journal has a sequence on stable storage.
+// WaitStable returns when a sequence of the journal is on stable storage.
 func (h ClusterHost) WaitStable(ctx context.Context, sequence uint64) error {
 	return h.Journal.WaitStable(ctx, sequence)
 }
@@ -95,17 +95,17 @@ func (h ClusterHost) WaitStable(ctx context.Context, sequence uint64) error {
 // Transfer is the whole journal, for a member that needs it.
 func (h ClusterHost) Transfer() (quorum.Transfer, error) { return h.Journal.Transfer() }
 
-// JournalStorage is where a journal from the leader goes.
+// JournalStorage says where a journal from the leader is stored.
 type JournalStorage struct {
 	Dir, Incoming string
 	Fatal         func(error)
 }
 
-// Receive writes a journal beside this member's own.
+// Receive writes a journal beside this member's own journal.
 func (s JournalStorage) Receive(r io.Reader) error {
 	_, err := journal.Receive(s.Incoming, r, journal.Options{Fatal: s.Fatal})
 	return err
 }
 
-// Install puts it in the place of this member's own.
+// Install puts the received journal in the place of this member's own.
 func (s JournalStorage) Install() error { return journal.Replace(s.Dir, s.Incoming, nil) }

@@ -12,30 +12,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The Go scheduler's processors on top of those that the process may use. The matcher's and
-// the recorder's threads hold one each also while they sleep in the kernel, and
-// so does every goroutine inside an fdatasync, until the runtime's monitor takes
-// it back, which can be 10 ms later. With none to spare the goroutine that a
-// finished sync wakes has nowhere to run; with many, threads fight for the cores.
+// The numbers of processors (GOMAXPROCS) that the Go scheduler gets on top of those that the
+// process may use. The threads of the matcher and the recorder hold one each, also while they sleep
+// in the kernel. So does every goroutine inside an fdatasync, until the runtime's monitor takes the
+// processor back, which can be 10 ms later. With no spare processor, the goroutine that a finished
+// sync wakes has nowhere to run. With many, threads compete for the CPU cores.
 const (
 	HotThreads     = 2
 	SpareProcs     = 2
 	sessionThreads = 2 // its poller and its feeder
 )
 
-// Processors are those of the Go scheduler: what the runtime finds that the process may
-// use, of the machine and of its container's CPU limit, and some to spare. A GOMAXPROCS in
-// the environment is the operator's word, and taken as it is.
+// Processors manages the processors of the Go scheduler: as many as the runtime finds that the
+// process may use (of the machine and of its container's CPU limit), and some to spare. If the
+// operator sets GOMAXPROCS in the environment, that number stays as it is.
 type Processors struct {
 	spare int
 	fixed bool   // GOMAXPROCS is set
-	old   int    // before raise
+	old   int    // before Raise
 	limit int    // what the process may use
 	Mark  string // what limit was derived from
 	Root  string // of the file system; tests have one of their own
 }
 
-// NewProcessors notes what a start finds.
+// NewProcessors notes the number of processors at the start.
 func NewProcessors(spare int) *Processors {
 	n, err := strconv.Atoi(os.Getenv("GOMAXPROCS"))
 	return &Processors{spare: spare, fixed: err == nil && n > 0, old: runtime.GOMAXPROCS(0), Root: "/"}
@@ -46,15 +46,15 @@ func (p *Processors) Raise() {
 	if p.fixed {
 		return
 	}
-	// The first of two in a process has raised it already: the runtime is asked again.
+	// Another Processors in this process may have raised the number: ask the runtime again.
 	p.Mark = p.LimitMark()
 	runtime.SetDefaultGOMAXPROCS()
 	p.limit = runtime.GOMAXPROCS(0)
 	runtime.GOMAXPROCS(p.limit + p.spare)
 }
 
-// restore gives the scheduler back what it had; the runtime follows the limit by itself
-// again, if it did.
+// restore gives the scheduler its former number of processors. If the runtime followed the CPU
+// limit before, it does so again.
 func (p *Processors) restore() {
 	switch {
 	case p.fixed:
@@ -65,11 +65,11 @@ func (p *Processors) restore() {
 	}
 }
 
-// limitInterval is how often it is asked whether the limit has changed: the runtime, which
-// would follow it by itself, does not any more once it has been told a number.
+// limitInterval is the time between two checks whether the limit has changed. The runtime follows
+// the limit by itself only until the program sets a number.
 const limitInterval = 5 * time.Second
 
-// follow has the scheduler follow a limit that changes, until ctx ends.
+// follow adjusts the number of processors to a limit that changes, until ctx ends.
 func (p *Processors) follow(ctx context.Context) {
 	if p.fixed {
 		return
@@ -86,17 +86,16 @@ func (p *Processors) follow(ctx context.Context) {
 	}
 }
 
-// Look raises again when something has changed that the limit is derived from. To ask the
-// runtime stops all goroutines for a moment, so it is not asked for nothing.
+// Look raises again when something that the limit is derived from has changed. Asking the runtime
+// stops all goroutines for a moment, so Look asks only then.
 func (p *Processors) Look() {
 	if p.Mark != p.LimitMark() {
 		p.Raise()
 	}
 }
 
-// LimitMark is the text of everything that a CPU limit is derived from: the cores that the
-// process may run on, and the quotas of its control groups. What it says is the runtime's
-// to judge.
+// LimitMark is the text of everything that a CPU limit is derived from: the CPU cores that the
+// process may run on, and the quotas of its control groups. Only the runtime interprets it.
 func (p *Processors) LimitMark() string {
 	var b strings.Builder
 	var cores unix.CPUSet
@@ -122,7 +121,7 @@ func (p *Processors) LimitMark() string {
 	return b.String()
 }
 
-// quotas appends files of a control group and of those that it is in.
+// quotas appends files of a control group and of its parent groups.
 func (p *Processors) quotas(b *strings.Builder, mount, group string, files ...string) {
 	for group = filepath.Clean("/" + group); ; group = filepath.Dir(group) {
 		for _, name := range files {

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// RoomAhead is for how many orders, and as many fills, memory is resident before they
-	// come: some tens of milliseconds of a flood.
+	// RoomAhead is the number of orders, and of fills, for which memory is resident before they come:
+	// some tens of milliseconds of a flood.
 	RoomAhead = 1 << 15
 
 	// How long the tables are left alone while they fill, and while they do not.
@@ -18,8 +18,9 @@ const (
 	roomRest = 50 * time.Millisecond
 )
 
-// makeRoom gives rings and tables the memory for the first orders before the first of them
-// can come. A system that cannot do it gives it as the orders come, and the start says so.
+// makeRoom makes the memory of rings and tables resident for the first orders, before the first can
+// come. When the system cannot do it, memory becomes resident as orders come, and the start reports
+// it.
 func (c *Engine) makeRoom() {
 	var all []error
 	for _, r := range c.Regions {
@@ -34,8 +35,8 @@ func (c *Engine) makeRoom() {
 	}
 }
 
-// KeepAhead has the tables' memory resident ahead of the orders until there is no table
-// left that has places nobody has used.
+// KeepAhead keeps the tables' memory resident ahead of the orders, until no table has unused places
+// left.
 func (c *Engine) KeepAhead(ctx context.Context) {
 	timer := time.NewTimer(roomRest)
 	defer timer.Stop()

@@ -10,8 +10,8 @@ import (
 	"posttrade/matcher"
 )
 
-// CompareSnapshots replays the journal from its first command and from every
-// snapshot, and holds state hash and views against each other.
+// CompareSnapshots replays the journal from its first command and from every snapshot, and compares
+// state hash and views.
 func CompareSnapshots(ctx context.Context, dir string) (hash [32]byte, compared int, err error) {
 	j, err := journal.Read(dir, journal.VerifyOptions{})
 	if err != nil {
@@ -35,14 +35,15 @@ func CompareSnapshots(ctx context.Context, dir string) (hash [32]byte, compared 
 	for _, s := range list {
 		state, err := replayed(ctx, j, g, &s)
 		if errors.Is(err, fs.ErrNotExist) && journal.InUse(dir) > 0 {
-			continue // newer ones have taken its place meanwhile
+			continue // newer snapshots have replaced it meanwhile
 		}
 		if err != nil {
 			return hash, compared, fmt.Errorf("from the snapshot at sequence %d: %w", s.InputSeq, err)
 		}
 		if state != whole {
-			return hash, compared, fmt.Errorf("state at sequence %d is %x from the snapshot at %d, and %x from the first command",
-				head, state, s.InputSeq, whole)
+			return hash, compared,
+				fmt.Errorf("state at sequence %d is %x from the snapshot at %d, and %x from the first command",
+					head, state, s.InputSeq, whole)
 		}
 		compared++
 	}
@@ -50,7 +51,8 @@ func CompareSnapshots(ctx context.Context, dir string) (hash [32]byte, compared 
 }
 
 // replayed is the state hash at the head, from a snapshot or from the first command.
-func replayed(ctx context.Context, j *journal.Journal, g *matcher.Genesis, s *journal.Snapshot) ([32]byte, error) {
+func replayed(ctx context.Context, j *journal.Journal, g *matcher.Genesis,
+	s *journal.Snapshot) ([32]byte, error) {
 	r, err := journal.RecoverFrom(ctx, j, RebuildFrom(g), s)
 	if err != nil {
 		return [32]byte{}, err

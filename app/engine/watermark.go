@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// errNotDurable reports that a reader has waited too long for what it saw.
+// errNotDurable reports that a reader has waited too long until what it saw was durable.
 var errNotDurable = errors.New("not durable in time")
 
-// watermark is the number up to which commands are durable, for readers that
-// wait for it. Who lets the answers go raises it, and pays for a wake only when somebody waits.
+// watermark is the number up to which commands are durable, for readers that wait for it. The
+// goroutine that releases the answers raises it, and wakes readers only when a reader waits.
 type watermark struct {
-	durable atomic.Uint64 // writer: who lets the answers go
+	durable atomic.Uint64 // writer: the goroutine that releases the answers
 	waiting atomic.Int64  // readers that have asked for a wake
 	mu      sync.Mutex
-	raised  chan struct{} // closed and replaced at a raise that somebody waits for; guarded by mu
+	raised  chan struct{} // closed and replaced at a raise that a reader waits for; guarded by mu
 	failed  error         // guarded by mu
 }
 

@@ -22,7 +22,7 @@ import (
 // second goes into a file: what every goroutine and thread did just before.
 const (
 	span       = time.Second
-	traceBytes = 16 << 20 // of memory, about
+	traceBytes = 16 << 20 // of memory, approximately
 	keep       = 10       // files
 	rest       = time.Minute
 )
@@ -34,7 +34,7 @@ type tracer interface {
 	Stop()
 }
 
-// Recorder watches the stages and saves what the tracer has. One goroutine, run.
+// Recorder watches the stages and saves the tracer's trace. One goroutine calls Run.
 type Recorder struct {
 	budget time.Duration
 	dir    string
@@ -48,7 +48,8 @@ type Recorder struct {
 }
 
 // NewFlight prepares dir and starts the tracer.
-func NewFlight(budget time.Duration, dir string, from Sources, log *slog.Logger) (*Recorder, error) {
+func NewFlight(budget time.Duration, dir string, from Sources, log *slog.Logger) (*Recorder,
+	error) {
 	f := &Recorder{
 		budget: budget, dir: dir, watch: newFlightWatch(from), now: time.Now, log: log,
 		tracer: trace.NewFlightRecorder(trace.FlightRecorderConfig{MinAge: span, MaxBytes: traceBytes}),
@@ -69,7 +70,7 @@ func (f *Recorder) open() error {
 	return f.tracer.Start()
 }
 
-// Every is the pace at which the stages must be looked at for a budget.
+// Every is the interval at which Run must look at the stages for a budget.
 func (f *Recorder) Every() time.Duration {
 	return min(max(f.budget/2, 5*time.Millisecond), stats.Every)
 }
@@ -87,7 +88,7 @@ func (f *Recorder) Run(tick <-chan time.Time, stop <-chan struct{}) error {
 	}
 }
 
-// look saves the trace when a stage was late, at most once in flightRest.
+// look saves the trace when a stage was late, at most once in the time rest.
 func (f *Recorder) look() {
 	at := f.now()
 	worst := f.watch.look(at)
@@ -101,7 +102,8 @@ func (f *Recorder) look() {
 	f.saved = at
 	path, err := f.save(at, worst.stage)
 	if err != nil {
-		f.log.Error("stage over its latency budget, trace not saved", "stage", worst.stage, "took", worst.took,
+		f.log.Error("stage over its latency budget, trace not saved", "stage", worst.stage, "took",
+			worst.took,
 			"budget", f.budget, "sequence", worst.sequence, "error", err)
 		return
 	}
@@ -110,7 +112,7 @@ func (f *Recorder) look() {
 	f.skipped = 0
 }
 
-// The names of the files sort by their time.
+// The names of the files: sorted by name they are sorted by time.
 const (
 	prefix      = "flight-"
 	suffix      = ".trace"
@@ -118,7 +120,7 @@ const (
 	stampLayout = "20060102T150405.000"
 )
 
-// save writes what the tracer has. The file appears whole or not at all.
+// save writes the tracer's trace. The file appears whole or not at all.
 func (f *Recorder) save(at time.Time, stage string) (path string, err error) {
 	path = filepath.Join(f.dir, prefix+at.UTC().Format(stampLayout)+"-"+stage+suffix)
 	if err := f.write(path + partial); err != nil {
@@ -143,8 +145,8 @@ func (f *Recorder) write(path string) (err error) {
 	return err
 }
 
-// prune removes the oldest files beyond flightKeep, and what a crash left half
-// written. Other files in the folder are somebody else's.
+// prune removes the oldest files beyond keep, and files that a crash left half written. It leaves
+// other files in the folder alone.
 func (f *Recorder) prune() error {
 	entries, err := os.ReadDir(f.dir)
 	if err != nil {
@@ -168,7 +170,7 @@ func (f *Recorder) prune() error {
 	return err
 }
 
-// FlightDir is where the traces go.
+// FlightDir is the folder of the traces.
 func FlightDir(c *settings.Config) string {
 	if s := c.String("flight.dir"); s != "" {
 		return s
@@ -176,14 +178,15 @@ func FlightDir(c *settings.Config) string {
 	return c.InDataDir("flight")
 }
 
-// What profile.contention asks the runtime for: one blocking of every so many, and
-// one in so many waits for a mutex.
+// What profile.contention asks the runtime for: a sample for every so many nanoseconds of blocking,
+// and for one in so many waits for a mutex.
 const (
 	blockProfileRate     = 100_000 // ns blocked per sample
 	MutexProfileFraction = 100
 )
 
-// ProfileContention turns the profiles of waiting on, and returns what ends them.
+// ProfileContention turns the mutex and block profiles on, and returns a function that turns them
+// off.
 func ProfileContention(on bool) (off func()) {
 	if !on {
 		return func() {}

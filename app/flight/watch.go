@@ -7,24 +7,24 @@ import (
 	"posttrade/journal"
 )
 
-// Sources is what a flight watches: counters that are kept anyway.
+// Sources are the counters that a Recorder watches. Their owners keep them anyway.
 type Sources struct {
 	Path    func(*stats.Path)
 	Commits func() journal.Metrics
 }
 
-// late is a stage, how long something has waited for it at least, and up to which
-// input sequence it had come then.
+// late is a stage, the least time that a command has waited for it, and the input sequence that the
+// stage had reached then.
 type late struct {
 	stage    string
 	took     time.Duration
 	sequence uint64
 }
 
-// watch finds the slowest stage between two looks. The hot path does nothing
-// for it: the committer's own histogram says how long commits took, and a stage
-// that has not come past a sequence since it was seen ahead of it has let that
-// command wait as long. So times are lower bounds.
+// watch finds the slowest stage between two looks. The hot path does nothing for it. The
+// committer's own histogram says how long commits took. A stage that has not passed a sequence
+// since watch first saw that sequence ahead of it has let the command wait for at least that time.
+// So times are lower bounds.
 type watch struct {
 	from  Sources
 	path  stats.Path
@@ -32,18 +32,18 @@ type watch struct {
 	last  journal.Metrics
 }
 
-// mark is a sequence that a stage has yet to pass.
+// mark is a sequence that a stage has not yet passed.
 type mark struct {
 	goal uint64
-	seen time.Time // when it was ahead of the stage
+	seen time.Time // when watch saw it ahead of the stage
 }
 
-// newFlightWatch counts from what has been committed so far.
+// newFlightWatch counts from what is committed so far.
 func newFlightWatch(from Sources) watch {
 	return watch{from: from, last: from.Commits()}
 }
 
-// look returns the stage that is, or was since the last look, the slowest.
+// look returns the stage that was the slowest since the last look, or is now.
 func (w *watch) look(at time.Time) (worst late) {
 	w.from.Path(&w.path)
 	for i := range w.marks {
@@ -60,8 +60,8 @@ func (w *watch) look(at time.Time) (worst late) {
 	return worst
 }
 
-// look returns how long the mark has been ahead of the stage, and sets the next
-// one when it is not any more.
+// look returns how long the mark has been ahead of the stage. When the stage has passed the mark,
+// look sets the next one.
 func (m *mark) look(at time.Time, reached, ahead uint64) time.Duration {
 	if reached < m.goal {
 		return at.Sub(m.seen)
@@ -70,8 +70,8 @@ func (m *mark) look(at time.Time, reached, ahead uint64) time.Duration {
 	return 0
 }
 
-// slowestCommit is how long the longest commit between two readings took at
-// least: exact when it was the longest so far, else the lower bound of its bucket.
+// slowestCommit is the least time that the longest commit between two readings took. It is exact
+// when that commit was the longest so far, otherwise the lower bound of its bucket.
 func slowestCommit(before, after *journal.Metrics) time.Duration {
 	if after.MaxCommit > before.MaxCommit {
 		return after.MaxCommit

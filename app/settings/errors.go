@@ -13,7 +13,7 @@ const (
 	ExitMismatch = 3 // a verification found a difference
 )
 
-// UsageError is a mistake of the caller's: exit code 2.
+// UsageError is a mistake in the caller's input: exit code 2.
 type UsageError struct{ message string }
 
 func (e UsageError) Error() string { return e.message }

@@ -18,7 +18,7 @@ import (
 	"posttrade/sidecars/control"
 )
 
-// kind is how the text of a setting is read and which texts it allows.
+// kind says how the text of a setting is read and which texts it allows.
 type kind struct {
 	Allowed string // in words, for help and messages
 	parse   func(string) (any, error)
@@ -27,14 +27,15 @@ type kind struct {
 	url     bool
 }
 
-// The kinds that need no bounds. What each parses to is what its accessor returns.
+// The kinds without bounds. Each parses to the type that its accessor returns.
 var (
 	text       = kind{Allowed: "text", parse: parseText}
 	boolean    = kind{Allowed: "true or false", parse: parseBool, Boolean: true}
 	address    = kind{Allowed: "host:port", parse: parseAddress}
 	cpu        = kind{Allowed: "none or 0..1023", parse: parseCPU}
 	pathPrefix = kind{Allowed: "empty or /segment...", parse: parsePathPrefix}
-	money      = kind{Allowed: fmt.Sprintf("above 0 to %d, at most 6 decimals", int64(maxCurrency)), parse: parseMoney}
+	money      = kind{Allowed: fmt.Sprintf("above 0 to %d, at most 6 decimals", int64(maxCurrency)),
+		parse: parseMoney}
 	AccountIDs = kind{Allowed: "account ids 1..4294967295, comma separated", parse: ParseAccountIDs}
 	tickers    = kind{Allowed: "tickers, comma separated", parse: ParseTickers}
 	zone       = kind{Allowed: "a time zone such as America/New_York", parse: parseZone}
@@ -51,7 +52,7 @@ func parseText(s string) (any, error) {
 	return s, nil
 }
 
-// required is a kind whose text may not be empty.
+// required is a kind that does not allow an empty text.
 func required(k kind) kind {
 	inner := k.parse
 	k.Allowed = "non-empty " + k.Allowed
@@ -131,33 +132,35 @@ var byteUnits = []struct {
 
 // bytesOf is a size such as 4096, 64KiB or 256MiB, within inclusive bounds.
 func bytesOf(lo, hi int64) kind {
-	return kind{Allowed: fmt.Sprintf("%d..%d bytes, such as 256MiB", lo, hi), parse: func(s string) (any, error) {
-		for _, u := range byteUnits {
-			digits, ok := strings.CutSuffix(s, u.suffix)
-			if !ok {
-				continue
+	return kind{Allowed: fmt.Sprintf("%d..%d bytes, such as 256MiB", lo, hi),
+		parse: func(s string) (any, error) {
+			for _, u := range byteUnits {
+				digits, ok := strings.CutSuffix(s, u.suffix)
+				if !ok {
+					continue
+				}
+				n, err := strconv.ParseInt(digits, 10, 64)
+				if err != nil || n < 0 || n > math.MaxInt64>>u.shift {
+					return nil, errNotAllowed
+				}
+				if n <<= u.shift; n < lo || n > hi {
+					return nil, errNotAllowed
+				}
+				return n, nil
 			}
-			n, err := strconv.ParseInt(digits, 10, 64)
-			if err != nil || n < 0 || n > math.MaxInt64>>u.shift {
-				return nil, errNotAllowed
-			}
-			if n <<= u.shift; n < lo || n > hi {
-				return nil, errNotAllowed
-			}
-			return n, nil
-		}
-		return nil, errNotAllowed
-	}}
+			return nil, errNotAllowed
+		}}
 }
 
 // secret is a text of at least minBytes that is never shown.
 func secret(minBytes int) kind {
-	return kind{Allowed: fmt.Sprintf("at least %d bytes", minBytes), secret: true, parse: func(s string) (any, error) {
-		if s != "" && len(s) < minBytes {
-			return nil, errNotAllowed
-		}
-		return parseText(s)
-	}}
+	return kind{Allowed: fmt.Sprintf("at least %d bytes", minBytes), secret: true,
+		parse: func(s string) (any, error) {
+			if s != "" && len(s) < minBytes {
+				return nil, errNotAllowed
+			}
+			return parseText(s)
+		}}
 }
 
 // urlOf is empty or a URL of one of the schemes; its password is never shown.
@@ -175,7 +178,7 @@ func urlOf(schemes ...string) kind {
 		}}
 }
 
-// unixSocket says that a URL names PostgreSQL's socket by its folder, as in
+// unixSocket reports that a URL names PostgreSQL's socket by its folder, as in
 // postgres://user@/database?host=/var/run/postgresql.
 func unixSocket(u *url.URL) bool {
 	return strings.HasPrefix(u.Scheme, "postgres") && strings.HasPrefix(u.Query().Get("host"), "/")
@@ -208,7 +211,8 @@ func parsePathPrefix(s string) (any, error) {
 			return nil, errNotAllowed
 		}
 		for _, b := range []byte(segment) {
-			if !(b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || b == '.' || b == '_' || b == '-') {
+			if !(b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || b == '.' ||
+				b == '_' || b == '-') {
 				return nil, errNotAllowed
 			}
 		}

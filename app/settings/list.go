@@ -18,8 +18,8 @@ import (
 	"posttrade/matcher/session"
 )
 
-// Setting is one line of the configuration. Its dotted name is the same in a
-// file, on the command line and, in capitals with underscores, in the environment.
+// Setting is one line of the configuration. Its dotted name is the same in a file and on the
+// command line. In the environment it has capitals and underscores.
 type Setting struct {
 	Name    string
 	Default string
@@ -31,19 +31,21 @@ type Setting struct {
 // maxCurrency is the largest amount of money that fits an int64 x 1e6.
 const maxCurrency = math.MaxInt64 / 1_000_000
 
-// List is the one flat list of everything that can be set, in the order in
-// which `posttrade config` shows it.
+// List is the one flat list of all settings, in the order in which `posttrade config` shows it.
 var List = []Setting{
 	{"profile", "dev", oneOf("dev", "production"), "", "production refuses unsafe settings by name"},
 	{"data.dir", "./data", required(text), "", "where the journal, secrets and ports.json live"},
 
-	{"order-matcher.listen", "127.0.0.1:18110", address, "", "address of the order-matcher, port 0 = any free port"},
+	{"order-matcher.listen", "127.0.0.1:18110", address, "",
+		"address of the order-matcher, port 0 = any free port"},
 	{"trade-processor.listen", "127.0.0.1:18091", address, "", "address of the trade-processor"},
 	{"account-service.listen", "127.0.0.1:18088", address, "", "address of the account-service"},
 	{"reference-data.listen", "127.0.0.1:18085", address, "", "address of the reference-data service"},
-	{"admin.listen", "127.0.0.1:18111", address, "", "address of metrics, health and profiles; loopback unless admin.token-guard"},
+	{"admin.listen", "127.0.0.1:18111", address, "",
+		"address of metrics, health and profiles; loopback unless admin.token-guard"},
 	{"admin.token-guard", "false", boolean, "", "ask for an admin token on the admin listener"},
-	{"order-matcher.path-prefix", "", pathPrefix, "none", "routing prefix that the order-matcher strips, such as /matcher"},
+	{"order-matcher.path-prefix", "", pathPrefix, "none",
+		"routing prefix that the order-matcher strips, such as /matcher"},
 	{"http.max-inflight", "4096", whole(1, 65536), "", "requests in work at once, 429 beyond"},
 	{"http.max-body-memory", "256MiB", bytesOf(httpapi.MinBodyMemory, 1<<50), "",
 		"memory for request bodies over 4 KiB and what is made of them (8 times their length); 503 BUSY beyond"},
@@ -51,105 +53,154 @@ var List = []Setting{
 	{"http.tls-cert", "", text, "no TLS", "certificate chain (PEM) of the service listeners"},
 	{"http.tls-key", "", text, "no TLS", "private key (PEM) of http.tls-cert"},
 
-	{"journal.durability", "fsync", oneOf("fsync", "os", "quorum"), "", "what a 2xx promises: on stable storage, handed to the operating system; a cluster's is quorum"},
-	{"journal.flush-interval", "50ms", duration(time.Millisecond, 10*time.Second), "", "in mode os: what a power cut may remove, at most; no answers go while a sync takes longer"},
-	{"journal.reserve-bytes", "256MiB", bytesOf(0, 1<<50), "", "free disk space below which orders are refused"},
-	{"accept-older-journal", "false", boolean, "", "start although database, TCA files or extracts know more than the journal: what only they know is given up"},
-	{"journal.scrub-interval", "24h", duration(0, 365*24*time.Hour), "", "time between two readings of the whole journal beside everything else, 0 = off"},
-	{"snapshot.interval-commands", "1000000", whole(0, math.MaxInt64), "", "commands between two snapshots, 0 = only when asked"},
+	{"journal.durability", "fsync", oneOf("fsync", "os", "quorum"), "",
+		"what a 2xx promises: on stable storage, handed to the operating system; a cluster's is quorum"},
+	{"journal.flush-interval", "50ms", duration(time.Millisecond, 10*time.Second), "",
+		"in mode os: what a power cut may remove, at most; no answers go while a sync takes longer"},
+	{"journal.reserve-bytes", "256MiB", bytesOf(0, 1<<50), "",
+		"free disk space below which orders are refused"},
+	{"accept-older-journal", "false", boolean, "",
+		"start although database, TCA files or extracts know more than the journal: what only they know is given up"},
+	{"journal.scrub-interval", "24h", duration(0, 365*24*time.Hour), "",
+		"time between two readings of the whole journal beside everything else, 0 = off"},
+	{"snapshot.interval-commands", "1000000", whole(0, math.MaxInt64), "",
+		"commands between two snapshots, 0 = only when asked"},
 
-	{"ring.input-slots", "65536", powerOfTwo(1<<10, 1<<24), "", "commands that may wait for the matcher"},
-	{"ring.output-slots", "131072", powerOfTwo(1<<10, 1<<24), "", "events that may wait for the recorder"},
-	{"ring.idle", "adaptive", oneOf("spin", "yield", "adaptive", "park"), "", "how an idle stage waits"},
+	{"ring.input-slots", "65536", powerOfTwo(1<<10, 1<<24), "",
+		"commands that may wait for the matcher"},
+	{"ring.output-slots", "131072", powerOfTwo(1<<10, 1<<24), "",
+		"events that may wait for the recorder"},
+	{"ring.idle", "adaptive", oneOf("spin", "yield", "adaptive", "park"), "",
+		"how an idle stage waits"},
 	{"matcher.cpu", "none", cpu, "", "processor the matcher's thread is pinned to"},
 	{"recorder.cpu", "none", cpu, "", "processor the recorder's thread is pinned to"},
 	{"session.socket", "", text, "off", "unix socket of the shared-memory sessions"},
 
-	{"session.quota", "1024", whole(1, session.MaxSlots), "", "commands of one session that may wait for their answers"},
-	{"session.max-sessions", "64", whole(1, 100), "", "sessions for order entry, and as many that only read"},
+	{"session.quota", "1024", whole(1, session.MaxSlots), "",
+		"commands of one session that may wait for their answers"},
+	{"session.max-sessions", "64", whole(1, 100), "",
+		"sessions for order entry, and as many that only read"},
 
-	{"database.url", "", urlOf("postgres", "postgresql"), "SQLite in data.dir", "postgres://... of the post-trade tables"},
+	{"database.url", "", urlOf("postgres", "postgresql"), "SQLite in data.dir",
+		"postgres://... of the post-trade tables"},
 	{"nats.url", "", urlOf("nats", "tls"), "embedded server", "nats://... of the message broker"},
 
-	{"auth.jwt.secret", "", secret(32), "generated in data.dir", "HS256 secret of the access tokens, at least 32 bytes"},
+	{"auth.jwt.secret", "", secret(32), "generated in data.dir",
+		"HS256 secret of the access tokens, at least 32 bytes"},
 	{"auth.jwt.issuer", "", text, "not checked", "issuer a token must carry"},
-	{"auth.jwt.leeway", "0s", duration(0, 30*time.Second), "", "clock difference tolerated in a token's times"},
-	{"auth.dev-token.master-secret", "", secret(1), "generated in dev", "master secret of POST /auth/dev-token"},
-	{"risk.entitlement.enforced", "false", boolean, "", "an order needs a token entitled to its account"},
-	{"reference.write-auth.enforced", "false", boolean, "", "account and stock writes need an admin token, also where only loopback can reach them"},
+	{"auth.jwt.leeway", "0s", duration(0, 30*time.Second), "",
+		"clock difference tolerated in a token's times"},
+	{"auth.dev-token.master-secret", "", secret(1), "generated in dev",
+		"master secret of POST /auth/dev-token"},
+	{"risk.entitlement.enforced", "false", boolean, "",
+		"an order needs a token entitled to its account"},
+	{"reference.write-auth.enforced", "false", boolean, "",
+		"account and stock writes need an admin token, also where only loopback can reach them"},
 	{"controlfeed.snapshot-auth", "false", boolean, "", "control snapshots need an admin token"},
 
-	{"risk.bootstrap.enabled", "true", boolean, "", "take accounts and securities from the control feeds; false = seeds only"},
-	{"risk.bootstrap.buffer-capacity", "8192", whole(1, 1<<24), "", "deltas kept while a snapshot is fetched"},
-	{"risk.feed.max-silence-ms", "10000", whole(100, dayMillis), "", "silence after which a source counts as disconnected"},
-	{"audit.sequence-refusals", "true", boolean, "", "the gate's refusals are sequenced, so that the audit has them"},
+	{"risk.bootstrap.enabled", "true", boolean, "",
+		"take accounts and securities from the control feeds; false = seeds only"},
+	{"risk.bootstrap.buffer-capacity", "8192", whole(1, 1<<24), "",
+		"deltas kept while a snapshot is fetched"},
+	{"risk.feed.max-silence-ms", "10000", whole(100, dayMillis), "",
+		"silence after which a source counts as disconnected"},
+	{"audit.sequence-refusals", "true", boolean, "",
+		"the gate's refusals are sequenced, so that the audit has them"},
 	{"sidecars.enabled", "true", boolean, "", "run the post-trade services beside the engine"},
 
-	{"risk.seed.accounts", "", AccountIDs, "all of seed.accounts", "accounts of a new journal, such as 1,2,22214"},
-	{"risk.seed.securities", "", tickers, "all of seed.securities", "tickers of a new journal, such as AAPL,MSFT"},
+	{"risk.seed.accounts", "", AccountIDs, "all of seed.accounts",
+		"accounts of a new journal, such as 1,2,22214"},
+	{"risk.seed.securities", "", tickers, "all of seed.securities",
+		"tickers of a new journal, such as AAPL,MSFT"},
 	{"seed.accounts", "", text, "built in", "CSV file: id,displayName,enabled"},
 	{"seed.securities", "", text, "built in", "CSV file: ticker,companyName,enabled,halted"},
 
-	{"risk.max-order-quantity", "1000000", whole(1, math.MaxInt32), "", "largest quantity of an order"},
-	{"risk.max-order-notional", "1000000000", money, "", "largest notional of an order at the most it can execute at, currency units"},
-	{"risk.max-position-quantity", "1000000", whole(1, math.MaxInt32), "", "largest position, open orders included"},
-	{"risk.max-concentration-notional", "5000000000", money, "", "largest value of one security in an account, currency units"},
-	{"risk.credit-limit", "5000000000", money, "", "net cash an account may use, open orders included, currency units"},
-	{"risk.price.max-age-ms", "30000", whole(1, 365*dayMillis), "", "age at which a market price is stale"},
-	{"risk.price.collar-bps", "5000", whole(0, 1_000_000), "", "distance from the market price of a limit, and of what a market order executes at; 0 = no collar"},
-	{"risk.idempotency.capacity", "65536", whole(1, 1<<26), "", "client order ids remembered, oldest out first"},
-	{"risk.max-accounts", "4096", whole(1, 1<<22), "", "accounts the engine has room for; a larger one raises it at the next start"},
-	{"risk.max-securities", "4096", whole(1, 1<<20), "", "securities the engine has room for; as above"},
-	{"risk.max-contracts", "1048576", whole(1, 1<<26), "", "OTC contracts the engine has room for; as above"},
+	{"risk.max-order-quantity", "1000000", whole(1, math.MaxInt32), "",
+		"largest quantity of an order"},
+	{"risk.max-order-notional", "1000000000", money, "",
+		"largest notional of an order at the most it can execute at, currency units"},
+	{"risk.max-position-quantity", "1000000", whole(1, math.MaxInt32), "",
+		"largest position, open orders included"},
+	{"risk.max-concentration-notional", "5000000000", money, "",
+		"largest value of one security in an account, currency units"},
+	{"risk.credit-limit", "5000000000", money, "",
+		"net cash an account may use, open orders included, currency units"},
+	{"risk.price.max-age-ms", "30000", whole(1, 365*dayMillis), "",
+		"age at which a market price is stale"},
+	{"risk.price.collar-bps", "5000", whole(0, 1_000_000), "",
+		"distance from the market price of a limit, and of what a market order executes at; 0 = no collar"},
+	{"risk.idempotency.capacity", "65536", whole(1, 1<<26), "",
+		"client order ids remembered, oldest out first"},
+	{"risk.max-accounts", "4096", whole(1, 1<<22), "",
+		"accounts the engine has room for; a larger one raises it at the next start"},
+	{"risk.max-securities", "4096", whole(1, 1<<20), "",
+		"securities the engine has room for; as above"},
+	{"risk.max-contracts", "1048576", whole(1, 1<<26), "",
+		"OTC contracts the engine has room for; as above"},
 	{"risk.max-open-orders", "1048576", whole(1, 1<<26), "", "orders that may rest at once"},
 	{"risk.retained-orders", "65536", whole(1, 1<<26), "", "finished orders kept, oldest out first"},
 
-	{"recon.blotter.capacity", "500000", whole(1, 1<<28), "", "fills the blotter keeps, oldest out first"},
+	{"recon.blotter.capacity", "500000", whole(1, 1<<28), "",
+		"fills the blotter keeps, oldest out first"},
 	{"recon.blotter.page-size", "1000", whole(1, 100_000), "", "fills on a page of the blotter"},
-	{"recon.poll.interval-ms", "1000", whole(1, dayMillis), "", "time between two reconciliation sweeps"},
-	{"recon.grace-ms", "5000", whole(0, dayMillis), "", "time before an absent trade counts as missing"},
-	{"recon.verify.interval-ms", "60000", whole(1, 365*dayMillis), "", "time in which every trade is compared again"},
+	{"recon.poll.interval-ms", "1000", whole(1, dayMillis), "",
+		"time between two reconciliation sweeps"},
+	{"recon.grace-ms", "5000", whole(0, dayMillis), "",
+		"time before an absent trade counts as missing"},
+	{"recon.verify.interval-ms", "60000", whole(1, 365*dayMillis), "",
+		"time in which every trade is compared again"},
 
 	{"settlement.t-plus-days", "1", whole(0, 365), "", "business days from execution to settlement"},
-	{"settlement.calendar", "US-SETTLEMENT", oneOf("US-SETTLEMENT", "XNYS", "TARGET", "weekdays"), "", "which days are business days"},
+	{"settlement.calendar", "US-SETTLEMENT", oneOf("US-SETTLEMENT", "XNYS", "TARGET", "weekdays"), "",
+		"which days are business days"},
 	{"settlement.timezone", "America/New_York", zone, "", "time zone of the execution date"},
-	{"settlement.sweep.interval-ms", "5000", whole(1, dayMillis), "", "time between two settlement sweeps"},
+	{"settlement.sweep.interval-ms", "5000", whole(1, dayMillis), "",
+		"time between two settlement sweeps"},
 	{"tca.window-minutes", "5", whole(1, 24*60), "", "length of the TWAP window"},
-	{"outbox.poll-interval-ms", "250", whole(1, dayMillis), "", "time between two looks into the outbox"},
+	{"outbox.poll-interval-ms", "250", whole(1, dayMillis), "",
+		"time between two looks into the outbox"},
 
-	{"flight.budget-ms", "0", whole(0, 60_000), "", "time in a stage above which the last second's trace is saved, 0 = off"},
+	{"flight.budget-ms", "0", whole(0, 60_000), "",
+		"time in a stage above which the last second's trace is saved, 0 = off"},
 	{"flight.dir", "", text, "data.dir/flight", "directory of those traces, the newest ten"},
 	{"profile.contention", "false", boolean, "", "profile waits for mutexes and channels too"},
 
 	{"cluster.member-id", "", memberID, "single", "this member's number in cluster.members"},
 	{"cluster.members", "", members, "single", "1=host:raftport@host:httpport,2=..."},
-	{"cluster.heartbeat-ms", "150", whole(10, 60_000), "", "silence after which a member doubts its leader"},
-	{"cluster.log-reserve-bytes", "141MiB", bytesOf(4<<20, 1<<30), "", "disk that a file of the consensus log takes at once; less of it writes tables more often"},
-	{"cluster.adopt", "false", boolean, "", "begin a new cluster with this member's journal, that of a single node or of a backup"},
-	{"cluster.tls-cert", "", text, "loopback only", "certificate chain (PEM) of this member on the members' port"},
+	{"cluster.heartbeat-ms", "150", whole(10, 60_000), "",
+		"silence after which a member doubts its leader"},
+	{"cluster.log-reserve-bytes", "141MiB", bytesOf(4<<20, 1<<30), "",
+		"disk that a file of the consensus log takes at once; less of it writes tables more often"},
+	{"cluster.adopt", "false", boolean, "",
+		"begin a new cluster with this member's journal, that of a single node or of a backup"},
+	{"cluster.tls-cert", "", text, "loopback only",
+		"certificate chain (PEM) of this member on the members' port"},
 	{"cluster.tls-key", "", text, "loopback only", "private key (PEM) of cluster.tls-cert"},
 	{"cluster.tls-ca", "", text, "loopback only", "certificate authority (PEM) of all members"},
 
 	{"extract.sink", "", text, "data.dir/extracts", "directory of the risk extracts"},
-	{"extract.counterparties", "", text, "built in", "CSV file: accountId,counterpartyId,nettingSetId,currency"},
+	{"extract.counterparties", "", text, "built in",
+		"CSV file: accountId,counterpartyId,nettingSetId,currency"},
 	{"extract.instruments", "", text, "built in", "CSV file of instrument terms"},
 }
 
 const dayMillis = 24 * 60 * 60 * 1000
 
-// serviceListeners are the settings that name a port with orders or trades behind it.
+// serviceListeners are the settings that name a port of orders or trades.
 var serviceListeners = []string{
-	"order-matcher.listen", "trade-processor.listen", "account-service.listen", "reference-data.listen",
+	"order-matcher.listen", "trade-processor.listen", "account-service.listen",
+	"reference-data.listen",
 }
 
-// check refuses what each setting alone cannot: combinations, and what the
-// profile forbids. Every message names a setting.
+// check refuses what no setting can detect alone: combinations, and what the profile forbids. Every
+// message names a setting.
 func (c *Config) check() error {
 	if (c.String("http.tls-cert") == "") != (c.String("http.tls-key") == "") {
 		return Usagef("http.tls-cert and http.tls-key: set both or none")
 	}
 	if !loopback(c.Addr("admin.listen")) && !c.Bool("admin.token-guard") {
-		return Usagef("admin.listen: %s is not a loopback address; set admin.token-guard=true to allow it",
+		return Usagef(
+			"admin.listen: %s is not a loopback address; set admin.token-guard=true to allow it",
 			c.Addr("admin.listen"))
 	}
 	if err := c.checkCluster(); err != nil {
@@ -169,7 +220,8 @@ func (c *Config) checkProduction() error {
 	}
 	for _, name := range serviceListeners {
 		if !loopback(c.Addr(name)) && c.String("http.tls-cert") == "" && !c.Bool("http.behind-proxy") {
-			return Usagef("%s: profile=production needs http.tls-cert or http.behind-proxy on the public address %s",
+			return Usagef(
+				"%s: profile=production needs http.tls-cert or http.behind-proxy on the public address %s",
 				name, c.Addr(name))
 		}
 	}
@@ -207,11 +259,10 @@ func (c *Config) checkCluster() error {
 	return c.checkMemberTLS(list)
 }
 
-// WritesNeedAdmin reports that changes of accounts and stocks need an admin token, and
-// why. On loopback they do when the setting says so. Where others can reach the services
-// the setting cannot take it back: each record would take room in the engine for good. A
-// member's services are reached through every other member, and a proxy's callers come
-// from anywhere.
+// WritesNeedAdmin reports that changes of accounts and stocks need an admin token, and why. On
+// loopback they need one when the setting says so. When other machines can reach the services, the
+// setting cannot switch this off: each record would take room in the engine for good. The services
+// of a member can be reached through every other member, and a proxy's callers come from anywhere.
 func (c *Config) WritesNeedAdmin() (needs bool, why string) {
 	switch {
 	case c.Bool("reference.write-auth.enforced"):
@@ -234,7 +285,7 @@ func (c *Config) WritesNeedAdmin() (needs bool, why string) {
 	return false, ""
 }
 
-// checkMemberTLS refuses members that would talk to each other in the open.
+// checkMemberTLS refuses members that would connect to each other without TLS.
 func (c *Config) checkMemberTLS(list []quorum.Member) error {
 	set := 0
 	for _, name := range memberTLS {
@@ -247,13 +298,14 @@ func (c *Config) checkMemberTLS(list []quorum.Member) error {
 	}
 	for _, m := range list {
 		if set == 0 && !quorum.IsLoopback(m.Raft) {
-			return Usagef("cluster.members: member %s at %s needs cluster.tls-cert: only loopback addresses may do without", m.ID, m.Raft)
+			return Usagef(
+				"cluster.members: member %s at %s needs cluster.tls-cert: only loopback addresses may do without", m.ID, m.Raft)
 		}
 	}
 	return nil
 }
 
-// memberTLS are the settings of the members' own port.
+// memberTLS are the settings of the port on which members connect to each other.
 var memberTLS = []string{"cluster.tls-cert", "cluster.tls-key", "cluster.tls-ca"}
 
 // Clustered reports that this process is one of several members.
@@ -267,8 +319,8 @@ func (c *Config) Durability() string {
 	return c.String("journal.durability")
 }
 
-// ListenAddr is where a service listens. A member's order-matcher listens where the
-// list of members says, unless its own setting says otherwise.
+// ListenAddr is where a service listens. A member's order-matcher listens at the address in the
+// list of members, unless its own setting names another.
 func (c *Config) ListenAddr(service string) string {
 	setting := service + ".listen"
 	if c.Clustered() && service == "order-matcher" && c.Source(setting) == "default" {
@@ -277,8 +329,8 @@ func (c *Config) ListenAddr(service string) string {
 	return c.Addr(setting)
 }
 
-// JournalDurability is how this process writes its own journal. A member's is behind
-// what a majority has on stable storage, and is brought up from there.
+// JournalDurability is how this process writes its own journal. A member's journal is behind what a
+// majority has on stable storage, and is restored from there.
 func (c *Config) JournalDurability() string {
 	if c.Clustered() {
 		return journal.DurabilityOS
@@ -303,8 +355,8 @@ func (c *Config) InDataDir(name string) string {
 	return filepath.Join(c.String("data.dir"), name)
 }
 
-// JWTSecret is what access tokens are signed with: the setting, or a random
-// secret made once in data.dir.
+// JWTSecret is the key that signs access tokens: the setting, or a random secret that the process
+// makes once in data.dir.
 func (c *Config) JWTSecret() ([]byte, error) {
 	if s := c.String("auth.jwt.secret"); s != "" {
 		return []byte(s), nil
@@ -312,9 +364,9 @@ func (c *Config) JWTSecret() ([]byte, error) {
 	return secretFile(c.InDataDir("jwt.secret"))
 }
 
-// MasterSecret is what POST /auth/dev-token asks for: the setting, or in the
-// dev profile a random one made once in data.dir, at path. In production there
-// is none unless it is set.
+// MasterSecret is the secret that POST /auth/dev-token requires. It is the setting, or in the dev
+// profile a random one that the process makes once in data.dir, at path. In production there is
+// none unless it is set.
 func (c *Config) MasterSecret() (secret []byte, path string, err error) {
 	if s := c.String("auth.dev-token.master-secret"); s != "" {
 		return []byte(s), "", nil
@@ -335,8 +387,8 @@ func (c *Config) ExtractSink() string {
 	return c.InDataDir("extracts")
 }
 
-// loopback reports whether only this machine can reach addr. A host name other
-// than localhost counts as public: what it resolves to is not ours to know.
+// loopback reports whether only this machine can reach addr. A host name other than localhost
+// counts as public, because it may resolve to any address.
 func loopback(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -349,8 +401,8 @@ func loopback(addr string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// Masked returns a value as it may be shown: secrets as stars, the password of
-// a URL as xxxxx.
+// Masked returns a value in a form that may be shown: secrets as stars, the password of a URL as
+// xxxxx.
 func (s *Setting) Masked(value string) string {
 	switch {
 	case value == "":
@@ -366,7 +418,7 @@ func (s *Setting) Masked(value string) string {
 	return value
 }
 
-// Self is this member among all.
+// Self is this member's entry in the list of members.
 func (c *Config) Self() quorum.Member {
 	id := strconv.Itoa(c.Int("cluster.member-id"))
 	for _, m := range c.Members() {
@@ -374,5 +426,5 @@ func (c *Config) Self() quorum.Member {
 			return m
 		}
 	}
-	return quorum.Member{} // checkCluster has seen that it is there
+	return quorum.Member{} // checkCluster has made sure that the entry exists
 }

@@ -14,8 +14,8 @@ import (
 	"posttrade/journal/quorum"
 )
 
-// Config is the settled value of every setting and where each came from. It is
-// read once and never changes.
+// Config is the settled value of every setting, and the source of each. It is read once and never
+// changes.
 type Config struct {
 	Values map[string]resolved
 }
@@ -28,7 +28,7 @@ type resolved struct {
 	Source  string // "default", "file <path>:<line>", "environment <NAME>" or "flag"
 }
 
-// Sources is what a configuration is read from, in rising precedence.
+// Sources are what a configuration is read from, in rising precedence.
 type Sources struct {
 	File    string   // path of a key=value file, empty for none
 	Environ []string // NAME=value
@@ -38,8 +38,8 @@ type Sources struct {
 // FlagValue is one --name=value of the command line.
 type FlagValue struct{ Name, Text string }
 
-// Read settles every setting. The first unknown or invalid one, in any
-// source, is an error that names it.
+// Read settles every setting. The first unknown or invalid setting, in any source, is an error that
+// names it.
 func Read(from Sources) (*Config, error) {
 	c := &Config{Values: make(map[string]resolved, len(List))}
 	for i := range List {
@@ -87,14 +87,15 @@ func (c *Config) set(name, value, source string) error {
 		if s.Kind.secret || s.Kind.url {
 			shown = "the value"
 		}
-		return Usagef("invalid setting %s (%s): %s is not allowed, want %s", name, source, shown, s.Kind.Allowed)
+		return Usagef("invalid setting %s (%s): %s is not allowed, want %s", name, source, shown,
+			s.Kind.Allowed)
 	}
 	c.Values[name] = resolved{setting: s, Text: value, parsed: parsed, Source: source}
 	return nil
 }
 
-// With returns a copy in which other values stand, for an installation that is
-// part of something else. The values are the program's own: a bad one is a bug.
+// With returns a copy with other values, for an installation inside another program. The values
+// come from this program: a bad one is a bug.
 func (c *Config) With(values map[string]string) *Config {
 	other := &Config{Values: maps.Clone(c.Values)}
 	for name, value := range values {
@@ -105,10 +106,10 @@ func (c *Config) With(values map[string]string) *Config {
 	return other
 }
 
-// maxConfigBytes bounds a configuration file; ours is about 4 KiB.
+// maxConfigBytes bounds a configuration file; a full one is about 4 KiB.
 const maxConfigBytes = 1 << 20
 
-// readFile reads key=value lines. # opens a comment line; a key may come once.
+// readFile reads key=value lines. # opens a comment line; a key may occur once.
 func (c *Config) readFile(path string) error {
 	if path == "" {
 		return nil
@@ -148,8 +149,8 @@ func (c *Config) readFile(path string) error {
 	return lines.Err()
 }
 
-// readEnviron takes the variables that bear a setting's name. Others are not
-// ours; an empty one counts as not set.
+// readEnviron takes the variables that have a setting's name, and ignores all others. An empty
+// variable counts as not set.
 func (c *Config) readEnviron(environ []string) error {
 	byName := make(map[string]string, len(List))
 	for i := range List {
@@ -168,8 +169,8 @@ func (c *Config) readEnviron(environ []string) error {
 	return nil
 }
 
-// The typed accessors panic on a name that is not in the list or is of another
-// kind: that is a bug in this program, never in a configuration.
+// The typed accessors panic on a name that is not in the list or is of another kind. That is a bug
+// in this program, never in a configuration.
 
 // String returns the value of a text, choice, address, URL or secret setting.
 func (c *Config) String(name string) string { return value[string](c, name) }
@@ -180,7 +181,7 @@ func (c *Config) Addr(name string) string { return value[string](c, name) }
 // Bool returns the value of a true-or-false setting.
 func (c *Config) Bool(name string) bool { return value[bool](c, name) }
 
-// Int returns the value of a whole-number setting; a cpu that is none is -1.
+// Int returns the value of a whole-number setting; -1 for a CPU that is not set.
 func (c *Config) Int(name string) int { return int(value[int64](c, name)) }
 
 // Int64 is Int for counts.
@@ -195,7 +196,7 @@ func (c *Config) Decimal(name string) int64 { return value[int64](c, name) }
 // Duration returns the value of a duration setting.
 func (c *Config) Duration(name string) time.Duration { return value[time.Duration](c, name) }
 
-// Millis returns the duration of a setting whose name ends in -ms.
+// Millis returns the duration of a setting with a name that ends in -ms.
 func (c *Config) Millis(name string) time.Duration {
 	return time.Duration(value[int64](c, name)) * time.Millisecond
 }
@@ -209,7 +210,7 @@ func (c *Config) Tickers(name string) []string { return value[[]string](c, name)
 // Members returns the members of the cluster, nil for a single process.
 func (c *Config) Members() []quorum.Member { return value[[]quorum.Member](c, "cluster.members") }
 
-// Source says where a setting's value came from.
+// Source returns the source of a setting's value.
 func (c *Config) Source(name string) string { return c.Values[name].Source }
 
 func value[T any](c *Config, name string) T {
@@ -224,7 +225,7 @@ func value[T any](c *Config, name string) T {
 	return v
 }
 
-// Printable quotes a text of outside origin so that it fits one line.
+// Printable quotes a text that comes from outside, so that it fits one line.
 func Printable(s string) string {
 	if len(s) > 80 {
 		s = s[:80] + "..."
@@ -232,8 +233,7 @@ func Printable(s string) string {
 	return fmt.Sprintf("%q", s)
 }
 
-// Cause is the innermost reason of a file error, without the path that the
-// message already names.
+// Cause is the innermost reason of a file error, without the path, which the message already names.
 func Cause(err error) error {
 	var pathErr *fs.PathError
 	if errors.As(err, &pathErr) {

@@ -12,19 +12,18 @@ import (
 	"path/filepath"
 )
 
-// minSecretBytes is the least a secret file may hold: an HS256 key of 256 bits.
+// minSecretBytes is the smallest size of a secret file: an HS256 key of 256 bits.
 const minSecretBytes = 32
 
-// maxSecretBytes bounds what is read of a file that claims to be a secret.
+// maxSecretBytes bounds how much of a secret file is read.
 const maxSecretBytes = 4096
 
-// secretFile returns the secret in the file at path, without surrounding white
-// space. If there is no such file it makes one of 64 random hex digits, readable
-// by its owner only; of several processes that do so at once, one wins and all
-// return its secret.
+// secretFile returns the secret in the file at path, without surrounding white space. If there is
+// no such file, it makes one of 64 random hex digits that only its owner may read. When several
+// processes do so at once, one file wins, and all of them return its secret.
 //
-// A file that others may read, that the group may write, that is no regular
-// file, or that holds fewer than 32 bytes is refused.
+// It refuses a file that others may read, that the group may write, that is no regular file, or
+// that holds fewer than 32 bytes.
 func secretFile(path string) ([]byte, error) {
 	secret, err := readSecret(path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -64,8 +63,8 @@ func readSecret(path string) ([]byte, error) {
 	return content, nil
 }
 
-// makeSecret writes a new secret under another name and links it into place, so
-// that a reader never sees half of it.
+// makeSecret writes a new secret under another name and links it into place, so that a reader never
+// sees half of it.
 func makeSecret(path string) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o755); err != nil {

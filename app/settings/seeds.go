@@ -15,7 +15,7 @@ import (
 	"posttrade/sidecars/control"
 )
 
-// seedFiles are the built-in universe: our own list of accounts and securities.
+// seedFiles are the built-in universe: the accounts and securities of this repository.
 //
 //go:embed seeds/accounts.csv seeds/securities.csv
 var seedFiles embed.FS
@@ -38,9 +38,9 @@ type seedSecurity struct {
 // defaultTickPx is the tick of a security that has no other: 0.001.
 const defaultTickPx = 1000
 
-// genesisFrom builds the universe and the limits of a new journal: every row
-// of the seed files, or those that risk.seed.accounts and risk.seed.securities
-// name. A named id that the file does not have is enabled.
+// genesisFrom builds the universe and the limits of a new journal from the rows of the seed files:
+// all rows, or those that risk.seed.accounts and risk.seed.securities name. A named id that the
+// file does not have is enabled.
 func genesisFrom(c *Config) (*matcher.Genesis, error) {
 	accounts, err := c.genesisAccounts()
 	if err != nil {
@@ -67,7 +67,7 @@ func genesisFrom(c *Config) (*matcher.Genesis, error) {
 	return g, nil
 }
 
-// NewGenesis is the record of a new journal: what the settings say, and a secret of its own.
+// NewGenesis is the record of a new journal: the values of the settings, and a secret of its own.
 func NewGenesis(c *Config) (*matcher.Genesis, error) {
 	g, err := genesisFrom(c)
 	if err == nil {
@@ -76,8 +76,8 @@ func NewGenesis(c *Config) (*matcher.Genesis, error) {
 	return g, err
 }
 
-// Limits are the engine's bounds. The settings' kinds have already refused
-// what does not fit an int64 x 1e6.
+// Limits are the engine's bounds. The kinds of the settings have already refused values that do not
+// fit an int64 x 1e6.
 func (c *Config) Limits() matcher.Limits {
 	return matcher.Limits{
 		MaxOrderQty:              c.Int64("risk.max-order-quantity"),
@@ -138,7 +138,8 @@ func (c *Config) genesisSecurities() ([]seedSecurity, error) {
 		rows = nil
 		for _, ticker := range names {
 			row := seedSecurity{Ticker: ticker, Enabled: true}
-			if at := slices.IndexFunc(known, func(s seedSecurity) bool { return s.Ticker == ticker }); at >= 0 {
+			if at := slices.IndexFunc(known,
+				func(s seedSecurity) bool { return s.Ticker == ticker }); at >= 0 {
 				row = known[at]
 			}
 			rows = append(rows, row)
@@ -149,7 +150,8 @@ func (c *Config) genesisSecurities() ([]seedSecurity, error) {
 }
 
 // readSeeds reads the file that the setting names, or the built-in one.
-func readSeeds[T any](c *Config, setting, builtIn string, parse func(io.Reader) ([]T, error)) ([]T, error) {
+func readSeeds[T any](c *Config, setting, builtIn string, parse func(io.Reader) ([]T, error)) ([]T,
+	error) {
 	name := c.String(setting)
 	var file io.ReadCloser
 	var err error
@@ -204,35 +206,37 @@ func parseAccounts(r io.Reader) ([]seedAccount, error) {
 func parseSecurities(r io.Reader) ([]seedSecurity, error) {
 	seen := map[string]int{}
 	var rows []seedSecurity
-	err := eachRow(r, []string{"ticker", "companyName", "enabled", "halted"}, func(line int, cell []string) error {
-		ticker := cell[0]
-		if !control.ValidTicker(ticker) {
-			return fmt.Errorf("line %d: ticker %s does not match [A-Z0-9.-]{1,16}", line, Printable(ticker))
-		}
-		if first, twice := seen[ticker]; twice {
-			return fmt.Errorf("line %d: ticker %s is on line %d already", line, ticker, first)
-		}
-		seen[ticker] = line
-		name, err := parseName(line, "companyName", cell[1])
-		if err != nil {
-			return err
-		}
-		enabled, err := parseFlag(line, "enabled", cell[2])
-		if err != nil {
-			return err
-		}
-		halted, err := parseFlag(line, "halted", cell[3])
-		if err != nil {
-			return err
-		}
-		rows = append(rows, seedSecurity{Ticker: ticker, CompanyName: name, Enabled: enabled, Halted: halted})
-		return nil
-	})
+	err := eachRow(r, []string{"ticker", "companyName", "enabled", "halted"},
+		func(line int, cell []string) error {
+			ticker := cell[0]
+			if !control.ValidTicker(ticker) {
+				return fmt.Errorf("line %d: ticker %s does not match [A-Z0-9.-]{1,16}", line, Printable(ticker))
+			}
+			if first, twice := seen[ticker]; twice {
+				return fmt.Errorf("line %d: ticker %s is on line %d already", line, ticker, first)
+			}
+			seen[ticker] = line
+			name, err := parseName(line, "companyName", cell[1])
+			if err != nil {
+				return err
+			}
+			enabled, err := parseFlag(line, "enabled", cell[2])
+			if err != nil {
+				return err
+			}
+			halted, err := parseFlag(line, "halted", cell[3])
+			if err != nil {
+				return err
+			}
+			rows = append(rows, seedSecurity{Ticker: ticker, CompanyName: name, Enabled: enabled,
+				Halted: halted})
+			return nil
+		})
 	return rows, err
 }
 
-// eachRow reads a CSV file whose first line is exactly header and hands each
-// further row to use. A file without rows is refused.
+// eachRow reads a CSV file and hands each row after the first to use. The first line must be
+// exactly header. A file without rows is refused.
 func eachRow(r io.Reader, header []string, use func(line int, cell []string) error) error {
 	rows := csv.NewReader(r)
 	rows.FieldsPerRecord = len(header)
@@ -268,7 +272,7 @@ func eachRow(r io.Reader, header []string, use func(line int, cell []string) err
 	return nil
 }
 
-// csvError puts what package csv found wrong into one short line.
+// csvError turns an error of package csv into one short line.
 func csvError(err error) error {
 	var parse *csv.ParseError
 	if errors.As(err, &parse) {
@@ -279,8 +283,10 @@ func csvError(err error) error {
 
 func parseName(line int, column, s string) (string, error) {
 	name := strings.TrimSpace(s)
-	if name == "" || len(name) > 200 || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == '\uFFFD' }) {
-		return "", fmt.Errorf("line %d: %s %s is not 1 to 200 printable bytes", line, column, Printable(s))
+	if name == "" || len(name) > 200 ||
+		strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == '\uFFFD' }) {
+		return "", fmt.Errorf("line %d: %s %s is not 1 to 200 printable bytes", line, column,
+			Printable(s))
 	}
 	return name, nil
 }

@@ -13,25 +13,25 @@ type Clock struct {
 	Tick        uint64 // looks since the start
 	WallNanos   uint64 // Unix time of the last one
 	UptimeNanos uint64 // of the process, monotonic: what rates are divided by
-	Stopped     uint64 // 1: the process has ended in order
+	Stopped     uint64 // 1: the process has ended in an orderly way
 }
 
-// Path is how far the path of an order is. The sums grow by one look each, so
-// that the mean over any time is a difference of sums by a difference of looks.
+// Path is how far the path of an order is. Each look adds to the sums, so that the mean over any
+// time is a difference of sums divided by a difference of looks.
 type Path struct {
 	Looks         uint64
 	Input, Output Ring
 	Proposals     Ring // of a member, before its input ring; without slots on a single node
 	Stages        [len(Stages)]Stage
-	Events        uint64 // taken off the output ring
+	Events        uint64 // that the recorder has taken off the output ring
 	Stalls        uint64 // times that the matcher found the output ring full
-	Ready         uint64 // 1: orders are let in
+	Ready         uint64 // 1: the gate admits orders
 }
 
-// Stages are the names of statsPath.Stages, in the order of the path.
+// Stages are the names of Path.Stages, in the order of the path.
 var Stages = [...]string{"matcher", "recorder", "views", "durable"}
 
-// The places in statsPath.Stages.
+// The indexes in Path.Stages.
 const (
 	StageMatcher = iota
 	StageRecorder
@@ -45,14 +45,15 @@ type Ring struct{ Depth, Slots, DepthSum uint64 }
 // stage before it is ahead.
 type Stage struct{ Sequence, Behind, BehindSum uint64 }
 
-// Commits are the journal's.
+// Commits are the commits of the journal.
 type Commits struct {
 	Commits, Commands, Bytes uint64
 	Nanos, MaxNanos          uint64
 	InFlight                 uint64
 	StorageFull, Poisoned    uint64
-	Bounds                   [len(journal.CommitBuckets)]uint64     // ns
-	Buckets                  [len(journal.CommitBuckets) + 1]uint64 // not cumulative; the last has no bound
+	Bounds                   [len(journal.CommitBuckets)]uint64 // ns
+	Buckets                  [len(journal.CommitBuckets) +
+		1]uint64 // not cumulative; the last has no bound
 }
 
 // Answers are the order-matcher's decisions on requests, and the time of its answers.
@@ -62,15 +63,16 @@ type Answers struct {
 	Latency                       Distribution
 }
 
-// Runtime is the Go runtime's.
+// Runtime has the figures of the Go runtime.
 type Runtime struct {
-	Heap, HeapGoal, Mapped uint64 // bytes: objects, where the next collection begins, all that is mapped
+	// bytes: objects, heap size at which the next collection begins, all that is mapped
+	Heap, HeapGoal, Mapped uint64
 	Allocated              uint64 // bytes since the start
 	Goroutines, GCCycles   uint64
 	Pauses                 Distribution
 }
 
-// Where the sidecars are whose figures a block has; without them it is all zero.
+// Where the sidecars of a block run. A process without sidecars leaves the block all zero.
 const (
 	Here      = 1
 	Elsewhere = 2 // at the leader: nothing else in the block counts
@@ -78,24 +80,24 @@ const (
 
 // Feeds are the control sources, in the order of control.Sources.
 type Feeds struct {
-	Present uint64 // statsHere, statsElsewhere; 0: there are no sidecars
+	Present uint64 // Here, Elsewhere; 0: there are no sidecars
 	Sources [2]Feed
 }
 
 type Feed struct {
-	State                    uint64 // statsFeedStates
+	State                    uint64 // an index of FeedStates
 	Watermark, HighWatermark uint64 // last version applied, last version seen
 	Unpublished              uint64 // rows of the outbox
 	PublishLagNanos          uint64
 }
 
-// FeedStates are the names of statsFeed.State.
+// FeedStates are the names of Feed.State.
 var FeedStates = [...]string{"seeds only", "bootstrapping", "installed", "ready", "quarantined"}
 
-// Lags are what follows the journal.
+// Lags are how far the followers of the journal are behind it.
 type Lags struct {
-	Present                uint64 // statsHere, statsElsewhere; 0: there are no sidecars
-	Projection, Recon, TCA uint64 // records that are durable and not taken in
+	Present                uint64 // Here, Elsewhere; 0: there are no sidecars
+	Projection, Recon, TCA uint64 // records that are durable and not yet taken in
 	OpenBreaks             uint64
 	Database, Broker       uint64 // 1: reachable
 	Failed                 uint64 // loops that have ended with an error
@@ -104,18 +106,21 @@ type Lags struct {
 // Sessions are the shared-memory sessions.
 type Sessions struct {
 	Present             uint64 // 0: there is no socket
-	Orders, Feeds       uint64 // that are open, by kind
+	Orders, Feeds       uint64 // open sessions, by kind
 	Commands            uint64 // taken from sessions
 	Accepted, Duplicate uint64
-	Refused             uint64 // decided against, or refused by the gate
-	NotTaken            uint64 // malformed, not entitled, not ready, too much in flight: answered and not decided
-	TurnedAway          uint64 // clients that asked for a session and got none
-	Records, Missed     uint64 // given to feeds, and those that their readers were too slow for
-	Times               session.Times
-	Busiest             [sessionRows]Session // that are open, by the commands answered; ID 0: no more of them
+	Refused             uint64 // decided with a refusal, or refused by the gate
+	// malformed, not entitled, not ready, too much in flight: answered and not decided
+	NotTaken   uint64
+	TurnedAway uint64 // clients that asked for a session and got none
+	// records given to feeds, and records that their readers were too slow for
+	Records, Missed uint64
+	Times           session.Times
+	// open sessions, by the commands answered; ID 0: no more sessions
+	Busiest [sessionRows]Session
 }
 
-// sessionRows is how many sessions are shown one by one.
+// sessionRows is the number of sessions that are shown one by one.
 const sessionRows = 8
 
 type Session struct {
@@ -126,17 +131,17 @@ type Session struct {
 // Cluster is this member's place among the members; all zero on a single node.
 type Cluster struct {
 	Members, Member uint64
-	Role            uint64 // statsRoles
+	Role            uint64 // an index of Roles
 	Term, Leader    uint64
-	Index, Applied  uint64 // of the agreed log: its end here, and what is handed to the engine
+	Index, Applied  uint64 // of the agreed log: its end here, and what the engine was given
 	Commit          Distribution
 }
 
-// Roles are the names of statsCluster.Role.
+// Roles are the names of Cluster.Role.
 var Roles = [...]string{"single", "follower", "candidate", "leader"}
 
-// Distribution counts durations in buckets, four to an octave: bucket b holds
-// those up to 2^((b-statsOffset)/4) seconds that the one before it does not.
+// Distribution counts durations in buckets, four to an octave. Bucket b holds the durations up to
+// 2^((b-Offset)/4) seconds that are over the bound of the bucket before it.
 type Distribution [buckets]uint64
 
 const (
@@ -149,7 +154,7 @@ func Bound(bucket int) time.Duration {
 	return time.Duration(math.Exp2(float64(bucket-Offset)/4) * 1e9)
 }
 
-// Bucket is where a duration in seconds is counted.
+// Bucket is the bucket that counts a duration in seconds.
 func Bucket(seconds float64) int {
 	if seconds <= 0 {
 		return 0
@@ -168,7 +173,7 @@ func SessionBound(bucket int) time.Duration {
 
 func SessionMiddle(bucket int) time.Duration { return time.Duration(3) << bucket >> 2 }
 
-// None is a duration of which nothing is known; unbounded one beyond the last bound.
+// None stands for a duration that is not known, unbounded for one beyond the last bound.
 const (
 	None      = time.Duration(-1)
 	Unbounded = time.Duration(math.MaxInt64)

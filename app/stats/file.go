@@ -15,29 +15,29 @@ import (
 	"posttrade/ring"
 )
 
-// The file data.dir/stats holds the counters of the serving process, for programs
-// beside it that want to look without asking: `posttrade top`.
+// The file data.dir/stats holds the counters of the serving process. Programs on the same machine,
+// such as `posttrade top`, read it without a request to the server.
 //
-// It is a mapped file of statsBytes. Everything is a 64-bit word in the machine's
-// byte order. The header comes first and never changes in a file's life:
+// It is a mapped file of a fixed size (bytes). Everything is a 64-bit word in the machine's byte
+// order. The header comes first and never changes in a file's life:
 //
-//	word 0  statsMagic
-//	word 1  statsVersion: what the blocks are; another one is refused
+//	word 0  Magic
+//	word 1  Version: what the blocks are; another one is refused
+//
 //	word 2  generation: when the process began to serve, Unix time in ns
 //	word 3  process id
 //
-// Then the blocks of statsImage, in the order of statsImage.blocks, each from the
-// next multiple of statsAlign on: one word that is the block's ring.SeqLock, then
-// the words of the struct. A reader copies a block and looks at the lock again; a
-// copy that was changed meanwhile is thrown away, so no reader ever holds up the
-// writer and no torn block is shown.
+// Then come the blocks of Image, in the order of Image.blocks. Each starts at the next multiple of
+// align: one word that is the block's ring.SeqLock, then the words of the struct. A reader copies a
+// block and then looks at the lock again. It discards a copy if the block changed meanwhile. So no
+// reader ever holds up the writer, and no torn block is shown.
 //
-// The writer holds a lock on the whole file as long as it lives. The kernel drops
-// it with the process, however that ends: who finds the file unlocked looks at the
-// last figures of a process that is gone. A start makes a new file beside it and
-// renames it over the old one, so a name always leads to a whole header.
+// The writer holds a lock on the whole file as long as it lives. The kernel drops the lock when the
+// process ends, in whatever way it ends. A reader that finds the file unlocked sees the last
+// figures of a process that is gone. A start makes a new file beside the old one and renames it
+// over it, so the name always leads to a complete header.
 //
-// It is a view and not a record: it is not synced, and nobody reads it back.
+// The file is a view and not a record: it is not synced, and no start reads it.
 const (
 	Magic   = 0x3153544154535450 // "PTSTATS1"
 	Version = 2
@@ -46,13 +46,14 @@ const (
 	mode    = 0o600
 )
 
-// What is wrong with a stats file; test by errors.Is.
+// The errors of a stats file; test them with errors.Is.
 var (
 	errStatsAbsent  = errors.New("no server has written its figures there")
 	errStatsForeign = errors.New("not a stats file")
 	errStatsVersion = errors.New("stats file of another version")
-	errStatsTorn    = errors.New("stats file is being rewritten all the time, or was left half written")
-	ErrStatsFault   = errors.New("stats file was cut short")
+	errStatsTorn    = errors.New(
+		"stats file is being rewritten all the time, or was left half written")
+	ErrStatsFault = errors.New("stats file was cut short")
 )
 
 // Header is what identifies a file.
@@ -62,8 +63,8 @@ type Header struct {
 	PID            uint64
 }
 
-// Image is one reading of everything. Every field of a block is a uint64, so
-// that a block is a row of words.
+// Image is one reading of all figures. Every field of a block is a uint64, so that a block is a
+// sequence of words.
 type Image struct {
 	Header  Header
 	Clock   Clock
@@ -78,40 +79,42 @@ type Image struct {
 	Sessions Sessions
 }
 
-// blocks are the image's blocks in the file's order.
+// blocks are the image's blocks in the order of the file.
 func (s *Image) blocks() [9][]uint64 {
 	return [...][]uint64{
 		wordsOf(&s.Clock), wordsOf(&s.Path), wordsOf(&s.Commits), wordsOf(&s.Answers),
-		wordsOf(&s.Runtime), wordsOf(&s.Feeds), wordsOf(&s.Lags), wordsOf(&s.Cluster), wordsOf(&s.Sessions),
+		wordsOf(&s.Runtime), wordsOf(&s.Feeds), wordsOf(&s.Lags), wordsOf(&s.Cluster),
+		wordsOf(&s.Sessions),
 	}
 }
 
-// wordsOf is a struct of words as a slice over the same memory.
+// wordsOf returns a struct of words as a slice over the same memory.
 func wordsOf[T any](block *T) []uint64 {
 	return unsafe.Slice((*uint64)(unsafe.Pointer(block)), unsafe.Sizeof(*block)/8)
 }
 
-// file is a stats file that is mapped, to be written or to be read.
+// file is a mapped stats file, for writing or for reading.
 type file struct {
 	region *ring.Region
 	words  []uint64
 }
 
-// createStats makes the file at path for a process that begins to serve now.
-// Nothing is at path, or what was there before, until the file is complete.
+// createStats makes the file at path for a process that begins to serve now. Until the new file is
+// complete, path has no file or the former one.
 func createStats(path string, begun time.Time) (*file, error) {
 	f, err := prepareStats(path+".new", begun)
 	if err != nil {
 		return nil, fmt.Errorf("stats: create file=%s: %w", path, err)
 	}
 	if err := os.Rename(path+".new", path); err != nil {
-		return nil, errors.Join(fmt.Errorf("stats: create file=%s: %w", path, err), f.Close(), os.Remove(path+".new"))
+		return nil, errors.Join(fmt.Errorf("stats: create file=%s: %w", path, err), f.Close(),
+			os.Remove(path+".new"))
 	}
 	return f, nil
 }
 
-// prepareStats writes zeros before it maps, so that the blocks of the disk are
-// there: a store into a hole of a full disk would be a fault.
+// prepareStats writes zeros before it maps the file, so that the disk has allocated its blocks: a
+// store into a hole of a full disk would be a fault.
 func prepareStats(path string, begun time.Time) (*file, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
@@ -131,7 +134,7 @@ func prepareStats(path string, begun time.Time) (*file, error) {
 	header := Header{
 		Magic: Magic, Version: Version, Generation: uint64(begun.UnixNano()), PID: uint64(os.Getpid()),
 	}
-	ring.CopyIn(f.words, wordsOf(&header)) // nobody else knows the file yet
+	ring.CopyIn(f.words, wordsOf(&header)) // no other goroutine or process has the file yet
 	return f, nil
 }
 
@@ -139,7 +142,7 @@ func over(region *ring.Region) *file {
 	return &file{region, unsafe.Slice((*uint64)(unsafe.Pointer(&region.Bytes()[0])), bytes/8)}
 }
 
-// store makes the image's blocks the file's. One goroutine only.
+// store writes the image's blocks to the file. Only one goroutine may call it.
 func (f *file) store(image *Image) error {
 	return withoutFaults(func() {
 		at := first
@@ -153,7 +156,7 @@ func (f *file) store(image *Image) error {
 	})
 }
 
-// The first block's lock, in words, and where the one after a block is.
+// The position of the first block's lock, in words, and that of the block after another.
 const first = align / 8
 
 func nextBlock(at int, block []uint64) int {
@@ -167,7 +170,7 @@ func (f *file) lockAt(at int) *ring.SeqLock {
 
 func (f *file) Close() error { return f.region.Close() }
 
-// OpenStats maps the file at path to be read, after a look at its header.
+// OpenStats maps the file at path for reading, after it has checked the header.
 func OpenStats(path string) (*file, error) {
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		return nil, errStatsAbsent
@@ -194,15 +197,15 @@ func OpenStats(path string) (*file, error) {
 	return f, nil
 }
 
-// How a reader waits for a block that changes: a writer needs some hundred
-// nanoseconds every 100 ms, unless the machine takes the processor from it just then.
+// How a reader waits for a block that changes. A writer needs some hundred nanoseconds every 100
+// ms, unless the machine takes the CPU from it just then.
 const (
 	spins = 100
 	tries = spins + 1000
 	pause = time.Millisecond
 )
 
-// Load copies every block, each whole.
+// Load copies every block. Each copy is consistent.
 func (f *file) Load(image *Image) error {
 	torn := false
 	err := withoutFaults(func() {
@@ -240,7 +243,7 @@ func (f *file) loadBlock(at int, block []uint64) bool {
 	return false
 }
 
-// Alive reports whether the process that writes the file is still there.
+// Alive reports whether the process that writes the file still runs.
 func (f *file) Alive() (bool, error) {
 	lock := unix.Flock_t{Type: unix.F_RDLCK, Whence: io.SeekStart}
 	if err := unix.FcntlFlock(uintptr(f.region.Fd()), unix.F_OFD_GETLK, &lock); err != nil {
@@ -249,9 +252,9 @@ func (f *file) Alive() (bool, error) {
 	return lock.Type != unix.F_UNLCK, nil
 }
 
-// withoutFaults runs access, which touches mapped memory. The file may be cut
-// short by somebody, or its disk may fail: that must cost the figures and not the
-// process that matches orders, so the fault becomes an error.
+// withoutFaults runs access, which touches mapped memory. Another process may cut the file short,
+// or its disk may fail. That must cost the figures and not the process that matches orders, so the
+// fault becomes an error.
 func withoutFaults(access func()) (err error) {
 	old := debug.SetPanicOnFault(true)
 	defer debug.SetPanicOnFault(old)

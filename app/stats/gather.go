@@ -14,7 +14,7 @@ import (
 // SessionStage is the name of the sessions among the latencies.
 const SessionStage = "session"
 
-// SessionReader reads the sessions, into the same memory every time.
+// SessionReader reads the sessions. It uses the same memory every time.
 type SessionReader struct {
 	Server *session.Server
 	open   []session.SessionInfo
@@ -26,11 +26,12 @@ func (r *SessionReader) Look(to *Sessions) {
 	to.rankSessions(r.open)
 }
 
-// lookSessions takes the server's counters over.
+// lookSessions copies the server's counters.
 func (s *Sessions) lookSessions(m session.Metrics) {
 	*s = Sessions{
 		Present: 1, Orders: uint64(m.Orders), Feeds: uint64(m.Feeds), Commands: m.Commands,
-		Accepted: m.Accepted, Duplicate: m.Duplicates, Records: m.Copies + m.Trades + m.Tops, Missed: m.Missed, Times: m.Times,
+		Accepted: m.Accepted, Duplicate: m.Duplicates, Records: m.Copies + m.Trades + m.Tops,
+		Missed: m.Missed, Times: m.Times,
 	}
 	for _, n := range m.Rejections {
 		s.Refused += n
@@ -47,22 +48,24 @@ func (s *Sessions) lookSessions(m session.Metrics) {
 	}
 }
 
-// rankSessions shows the sessions that have had the most answers; the older of two equals first.
-// It puts the sessions in order.
+// rankSessions keeps the sessions that have had the most answers; of two equals the older comes
+// first. It sorts the slice of sessions in place.
 func (s *Sessions) rankSessions(open []session.SessionInfo) {
-	open = slices.DeleteFunc(open, func(one session.SessionInfo) bool { return one.Role != wire.Orders })
-	slices.SortStableFunc(open, func(a, b session.SessionInfo) int { return cmp.Compare(b.Times.Count(), a.Times.Count()) })
+	open = slices.DeleteFunc(open,
+		func(one session.SessionInfo) bool { return one.Role != wire.Orders })
+	slices.SortStableFunc(open,
+		func(a, b session.SessionInfo) int { return cmp.Compare(b.Times.Count(), a.Times.Count()) })
 	for i, one := range open[:min(len(open), len(s.Busiest))] {
 		s.Busiest[i] = Session{ID: one.ID, Peer: uint64(max(one.Peer, 0)), Times: one.Times}
 	}
 }
 
-// Sources is where the figures come from: counters that their owners keep
-// anyway, which can be read from any goroutine.
+// Sources are where the figures come from: counters that their owners keep anyway, and that any
+// goroutine may read.
 type Sources struct {
 	Path    func(*Path)
 	Commits func() journal.Metrics
-	Answers httpapi.Metrics // Orders and Latencies are read; nil ones are left out
+	Answers httpapi.Metrics // Orders and Latencies are read; nil ones are skipped
 	Feeds   func(*Feeds)
 	Lags    func(*Lags)
 	Cluster func(*Cluster) // nil: a single node
@@ -70,7 +73,7 @@ type Sources struct {
 	Sessions func(*Sessions) // nil: there is no socket
 }
 
-// LookStage notes a stage's sequence and that of what feeds it.
+// LookStage notes the sequence of a stage and that of the stage before it.
 func (s *Stage) LookStage(sequence, before uint64) {
 	s.Sequence, s.Behind = sequence, before-min(sequence, before)
 	s.BehindSum += s.Behind
@@ -81,7 +84,7 @@ func (r *Ring) LookRing(depth uint64, slots int) {
 	r.DepthSum += depth
 }
 
-// Word is a truth as it stands in the file.
+// Word is a bool as a word of the file.
 func Word(b bool) uint64 {
 	if b {
 		return 1
@@ -89,11 +92,12 @@ func Word(b bool) uint64 {
 	return 0
 }
 
-// lookCommits takes the journal's counters over.
+// lookCommits copies the journal's counters.
 func (c *Commits) lookCommits(m journal.Metrics) {
 	*c = Commits{
 		Commits: m.Commits, Commands: m.Durable, Bytes: m.CommitBytes,
-		Nanos: uint64(m.CommitSeconds * 1e9), MaxNanos: uint64(m.MaxCommit), InFlight: uint64(max(m.InFlight, 0)),
+		Nanos: uint64(m.CommitSeconds * 1e9), MaxNanos: uint64(m.MaxCommit),
+		InFlight:    uint64(max(m.InFlight, 0)),
 		StorageFull: Word(m.StorageFull), Poisoned: Word(m.Poisoned), Buckets: m.CommitCounts,
 	}
 	for i, seconds := range journal.CommitBuckets {
@@ -101,7 +105,7 @@ func (c *Commits) lookCommits(m journal.Metrics) {
 	}
 }
 
-// lookAnswers takes the order-matcher's counters over.
+// lookAnswers copies the order-matcher's counters.
 func (a *Answers) lookAnswers(m httpapi.Metrics) {
 	*a = Answers{}
 	if m.Orders != nil {
@@ -119,7 +123,7 @@ func (a *Answers) lookAnswers(m httpapi.Metrics) {
 	if m.Latencies != nil {
 		m.Latencies(func(stage string, d httpapi.Distribution) {
 			if stage == SessionStage {
-				return // sessions have a block of their own
+				return // sessions have their own block
 			}
 			a.SumNanos += uint64(d.Sum * 1e9)
 			for at, n := range d.Positive { // the same buckets, by the exponent of their bound
@@ -129,13 +133,13 @@ func (a *Answers) lookAnswers(m httpapi.Metrics) {
 	}
 }
 
-// runtimeReader reads the Go runtime's figures, into the same memory every time.
+// runtimeReader reads the figures of the Go runtime. It uses the same memory every time.
 type runtimeReader struct {
 	samples []metrics.Sample
-	buckets []int // of the pauses' histogram: where each is counted in a statsDistribution
+	buckets []int // the bucket of a Distribution for each bucket of the pauses' histogram
 }
 
-// newRuntimeReader asks for the figures in the order in which look assigns them.
+// newRuntimeReader requests the figures in the order in which look assigns them.
 func newRuntimeReader() *runtimeReader {
 	r := &runtimeReader{}
 	for _, name := range []string{
@@ -150,7 +154,8 @@ func newRuntimeReader() *runtimeReader {
 
 func (r *runtimeReader) look(to *Runtime) {
 	metrics.Read(r.samples)
-	for i, field := range []*uint64{&to.Heap, &to.HeapGoal, &to.Mapped, &to.Allocated, &to.Goroutines, &to.GCCycles} {
+	for i, field := range []*uint64{&to.Heap, &to.HeapGoal, &to.Mapped, &to.Allocated, &to.Goroutines,
+		&to.GCCycles} {
 		if v := r.samples[i].Value; v.Kind() == metrics.KindUint64 {
 			*field = v.Uint64()
 		}
@@ -161,7 +166,7 @@ func (r *runtimeReader) look(to *Runtime) {
 	}
 }
 
-// pauses folds the runtime's finer buckets, each by its upper bound.
+// pauses folds the runtime's finer buckets into the distribution, each by its upper bound.
 func (r *runtimeReader) pauses(h *metrics.Float64Histogram, to *Distribution) {
 	if r.buckets == nil {
 		r.buckets = make([]int, len(h.Counts))

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// writer keeps the stats file true. One goroutine, run, owns it.
+// writer keeps the stats file up to date. One goroutine, the one in Run, owns it.
 type writer struct {
 	File    *file
 	from    Sources
@@ -22,7 +22,7 @@ func NewStatsWriter(path string, from Sources, now func() time.Time) (*writer, e
 	return w, err
 }
 
-// Look reads everything and writes it down.
+// Look reads all figures and writes them to the file.
 func (w *writer) Look() error {
 	i, at := &w.Image, w.now()
 	w.from.Path(&i.Path)
@@ -46,8 +46,8 @@ func (w *writer) Look() error {
 	return w.File.store(i)
 }
 
-// Run looks at every tick until stop is closed, once more then, and says in the
-// file that the process has ended in order.
+// Run looks at every tick until stop is closed. Then it looks once more and writes that the process
+// has ended in an orderly way.
 func (w *writer) Run(tick <-chan time.Time, stop <-chan struct{}) error {
 	for {
 		if err := w.Look(); err != nil {

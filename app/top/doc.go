@@ -2,8 +2,8 @@
 //
 //	stats file ─► look ─► two looks ─► rates, quantiles ─► frame ─► terminal or text
 //
-// Screen looks again and again and holds nothing open in between, so it sees a server that
-// was started again. Rates and quantiles are those of the time between two looks. A frame
-// is lines of pieces with tones; it is cut to the size of the terminal, or printed as text.
-// Nothing here talks to the server.
+// Screen looks again and again and holds nothing open in between, so it notices a server that was
+// started again. Rates and quantiles are those of the time between two looks. A frame is lines of
+// pieces with tones; it is cut to the size of the terminal, or printed as text. The package sends
+// nothing to the server.
 package top

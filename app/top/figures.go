@@ -7,29 +7,27 @@ import (
 	"posttrade/app/stats"
 )
 
-// look is one look at a stats file.
+// look is one reading of a stats file.
 type look struct {
 	image stats.Image
 	alive bool
-	at    time.Time // of the look
+	at    time.Time // of the reading
 }
 
-// age is how old the figures were when they were looked at.
+// age is how old the figures were at the time of the look.
 func (l *look) age() time.Duration {
 	return max(l.at.Sub(time.Unix(0, int64(l.image.Clock.WallNanos))), 0)
 }
 
-// span is the time between two looks at the same process. All rates come from
-// it, divided by the writer's own clock, so that neither a late reader nor a late
-// writer bends them.
+// span is the time between two looks at the same process. All rates come from it. They are divided
+// by the writer's own clock, so that neither a late reader nor a late writer distorts them.
 type span struct {
 	from, to *stats.Image
 	nanos    float64
 }
 
-// spanBetween goes from before to after. With nothing before it, or another
-// process's figures, it begins where the process began: rates are then since the
-// start.
+// spanBetween goes from before to after. When there is no look before, or one at another process,
+// the span begins with the process, and rates are those since the start.
 func spanBetween(before, after *look) span {
 	s := span{from: &stats.Image{}, to: &after.image}
 	if before != nil && before.image.Header == after.image.Header {
@@ -44,14 +42,14 @@ func spanBetween(before, after *look) span {
 // sinceStart reports that there was no earlier look at this process.
 func (s *span) sinceStart() bool { return s.from.Header.PID == 0 }
 
-// of is what a counter has gained. One that a start has set, such as a sequence
-// that was recovered, has gained nothing before the first look.
+// of is what a counter has gained. A counter that the start has set, such as a recovered sequence,
+// has gained nothing before the first look.
 func (s *span) of(counter func(*stats.Image) uint64) uint64 {
 	to, from := counter(s.to), counter(s.from)
 	return to - min(from, to)
 }
 
-// rate is what a counter gains in a second; not a number when no time has passed.
+// rate is what a counter gains in a second; NaN when no time has passed.
 func (s *span) rate(counter func(*stats.Image) uint64) float64 {
 	if s.nanos == 0 {
 		return math.NaN()
@@ -59,16 +57,16 @@ func (s *span) rate(counter func(*stats.Image) uint64) float64 {
 	return float64(s.of(counter)) / s.nanos * 1e9
 }
 
-// mean is the mean of what was seen at each look of the process.
+// mean is the mean of a sum over the looks of the process.
 func (s *span) mean(sum func(*stats.Image) uint64) float64 {
 	return ratio(s.of(sum), s.of(func(i *stats.Image) uint64 { return i.Path.Looks }))
 }
 
-// wait is how long a command was in a stage in the mean: how many were in it, by
-// how many left it in a second.
+// wait is how long a command was in a stage on average: the number of commands in it, divided by
+// the number that left it in a second.
 func (s *span) wait(stage int) time.Duration {
 	if s.sinceStart() {
-		return stats.None // what was recovered did not pass the stage
+		return stats.None // recovered commands did not pass the stage
 	}
 	in := s.mean(func(i *stats.Image) uint64 { return i.Path.Stages[stage].BehindSum })
 	out := s.rate(func(i *stats.Image) uint64 { return i.Path.Stages[stage].Sequence })
@@ -78,7 +76,7 @@ func (s *span) wait(stage int) time.Duration {
 	return time.Duration(in / out * 1e9)
 }
 
-// ratio is a by b, and not a number by none.
+// ratio is a divided by b, NaN when b is 0.
 func ratio(a, b uint64) float64 {
 	if b == 0 {
 		return math.NaN()
@@ -86,8 +84,8 @@ func ratio(a, b uint64) float64 {
 	return float64(a) / float64(b)
 }
 
-// quantile is the upper bound of the bucket in which the share q of what came
-// between from and to ends, none when nothing came.
+// quantile is the upper bound of the bucket that has the quantile q of what came between from and
+// to; None when nothing came.
 func quantile(q float64, from, to []uint64, bound func(bucket int) time.Duration) time.Duration {
 	var total uint64
 	for i := range to {
@@ -105,12 +103,12 @@ func quantile(q float64, from, to []uint64, bound func(bucket int) time.Duration
 	return stats.Unbounded
 }
 
-// quantileOf is quantile of a statsDistribution of the image.
+// quantileOf is quantile of a Distribution of the image.
 func (s *span) quantileOf(q float64, of func(*stats.Image) *stats.Distribution) time.Duration {
 	return quantile(q, of(s.from)[:], of(s.to)[:], stats.Bound)
 }
 
-// commitQuantile is quantile of the journal's commits, whose bounds are in the file.
+// commitQuantile is quantile of the journal's commits; the file has their bounds.
 func (s *span) commitQuantile(q float64) time.Duration {
 	c := &s.to.Commits
 	return quantile(q, s.from.Commits.Buckets[:], c.Buckets[:], func(bucket int) time.Duration {

@@ -19,7 +19,7 @@ func Named(names []string, code uint64) string {
 	return "state " + strconv.FormatUint(code, 10)
 }
 
-// short is a duration of which something may not be known.
+// short formats a duration that may not be known.
 func short(d time.Duration) string {
 	switch d {
 	case stats.None:
@@ -30,7 +30,7 @@ func short(d time.Duration) string {
 	return latency.Short(d)
 }
 
-// thousands writes a count with its thousands apart.
+// thousands formats a count with separated thousands.
 func thousands(n uint64) string {
 	digits := strconv.FormatUint(n, 10)
 	for at := len(digits) - 3; at > 0; at -= 3 {
@@ -39,7 +39,7 @@ func thousands(n uint64) string {
 	return digits
 }
 
-// rateText is what a counter gains in a second: whole, or in tenths when it is little.
+// rateText is what a counter gains in a second: a whole number, or in tenths when it is small.
 func (s *span) rateText(counter func(*stats.Image) uint64) string {
 	v := s.rate(counter)
 	if v >= 10 {
@@ -58,7 +58,7 @@ func decimal(v float64) string {
 	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0")
 }
 
-// bytesText is a size with a binary unit.
+// bytesText formats a size with a binary unit.
 func bytesText(v float64) string {
 	if math.IsNaN(v) {
 		return "-"
@@ -71,7 +71,7 @@ func bytesText(v float64) string {
 	return decimal(v) + " " + units[at]
 }
 
-// uptime is a time since the start, in its two largest units.
+// uptime formats a time since the start in its two largest units.
 func uptime(nanos uint64) string {
 	seconds := nanos / 1e9
 	days, hours, minutes := seconds/86400, seconds/3600%24, seconds/60%60
@@ -86,7 +86,7 @@ func uptime(nanos uint64) string {
 	return fmt.Sprintf("%ds", seconds)
 }
 
-// percentiles are the median and the 99th of what a distribution has gained.
+// percentiles formats the median and the 99th percentile of what a distribution has gained.
 func (s *span) percentiles(of func(*stats.Image) *stats.Distribution) string {
 	return "p50 " + short(s.quantileOf(0.5, of)) + "  p99 " + short(s.quantileOf(0.99, of))
 }

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// tone is what a piece of a line says by its colour.
+// tone is the meaning of a piece of a line; it selects the colour.
 type tone uint8
 
 const (
@@ -19,9 +19,10 @@ const (
 )
 
 // toneCodes are the ANSI attributes of the tones.
-var toneCodes = [...]string{tonePlain: "", toneTitle: "1", toneFaint: "2", toneGood: "32", toneWarning: "33", toneBad: "31"}
+var toneCodes = [...]string{tonePlain: "", toneTitle: "1", toneFaint: "2", toneGood: "32",
+	toneWarning: "33", toneBad: "31"}
 
-// piece is a text of one tone; frameLine a line of them; frame what is shown at once.
+// piece is a text of one tone, frameLine a line of pieces, frame what is shown at once.
 type piece struct {
 	text string
 	tone tone
@@ -32,13 +33,13 @@ type (
 	frame     []frameLine
 )
 
-// nameWidth is the column of the names on the left.
+// nameWidth is the width of the left column, which has the names.
 const nameWidth = 12
 
-// say is a piece of no particular tone.
+// say is a piece of the plain tone.
 func say(format string, args ...any) piece { return piece{fmt.Sprintf(format, args...), tonePlain} }
 
-// heading begins a section, with what its columns are, or with its first figures.
+// heading begins a section, with the names of its columns or with its first figures.
 func heading(name, columns string) frameLine { return headed(name, piece{columns, toneFaint}) }
 
 func headed(name string, figures ...piece) frameLine {
@@ -48,8 +49,8 @@ func headed(name string, figures ...piece) frameLine {
 // label is the name of a line within a section.
 func label(name string) piece { return say("  %-*s", nameWidth-2, name) }
 
-// fit cuts a frame to the columns and rows of a screen; 0 means no bound. Empty
-// lines go first, and what still has no room is counted on the last line.
+// fit cuts a frame to the columns and rows of a screen; 0 means no bound. It removes empty lines
+// first. The last line says how many lines still have no room.
 func (f frame) fit(width, height int) frame {
 	if height > 0 && len(f) > height {
 		var dense frame
@@ -62,7 +63,8 @@ func (f frame) fit(width, height int) frame {
 	}
 	if height > 0 && len(f) > height {
 		rest := len(f) - height + 1
-		f = append(f[:height-1:height-1], frameLine{{fmt.Sprintf("%d more lines: the window is too low", rest), toneFaint}})
+		f = append(f[:height-1:height-1],
+			frameLine{{fmt.Sprintf("%d more lines: the window is too low", rest), toneFaint}})
 	}
 	out := make(frame, len(f))
 	for i, line := range f {
@@ -71,7 +73,7 @@ func (f frame) fit(width, height int) frame {
 	return out
 }
 
-// cut ends a line at width columns; every character here takes one.
+// cut ends a line at width columns; every character in a frame takes one column.
 func (l frameLine) cut(width int) frameLine {
 	if width <= 0 {
 		return l
@@ -87,7 +89,7 @@ func (l frameLine) cut(width int) frameLine {
 	return out
 }
 
-// text is the frame as lines without blanks at their ends, with colours or without.
+// text is the frame as lines without trailing blanks, with or without colours.
 func (f frame) text(colour bool) string {
 	var b strings.Builder
 	for _, line := range f {

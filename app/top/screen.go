@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The terminal's words: its second page, so that what was there comes back, and
-// the cursor out of the way.
+// The terminal's control sequences: for its second page, so that its first page comes back
+// afterwards, and to hide the cursor.
 const (
 	screenEnter = "\x1b[?1049h\x1b[?25l\x1b[H\x1b[2J"
 	screenLeave = "\x1b[?25h\x1b[?1049l"
@@ -21,26 +21,26 @@ const (
 	screenRest  = "\x1b[J" // and to the end of the screen
 )
 
-// What a terminal that does not say its size is taken for.
+// The size that is assumed for a terminal that does not report one.
 const (
 	defaultColumns = 80
 	defaultRows    = 24
 )
 
-// keyPoll is how often the reader of keys looks whether it may end.
+// keyPoll is how often the reader of keys checks whether it has to end.
 const keyPoll = 50 * time.Millisecond
 
 // screen is a terminal that shows one frame over the other.
 type screen struct {
 	in, out *os.File
 	colour  bool
-	keys    chan byte // closed when there are no more
+	keys    chan byte // closed when no more keys come
 	old     *unix.Termios
 	done    chan struct{}
 	reading sync.WaitGroup
 }
 
-// animates reports whether out is a terminal that can go back to its first line.
+// animates reports whether out is a terminal that can move back to its first line.
 func animates(out *os.File, getenv func(string) string) bool {
 	return OnTerminal(out) && getenv("TERM") != "dumb"
 }
@@ -50,8 +50,8 @@ func OnTerminal(f *os.File) bool {
 	return err == nil
 }
 
-// openScreen takes the terminal over: keys come one by one and are not shown.
-// Without a terminal to read from there are no keys.
+// openScreen takes control of the terminal: keys come one by one and are not shown. When there is
+// no terminal to read from, no keys come.
 func openScreen(in, out *os.File, colour bool) (*screen, error) {
 	s := &screen{in: in, out: out, colour: colour, keys: make(chan byte), done: make(chan struct{})}
 	if OnTerminal(in) {
@@ -65,8 +65,8 @@ func openScreen(in, out *os.File, colour bool) (*screen, error) {
 	return s, nil
 }
 
-// takeKeys leaves signals to the terminal, except that it cannot be suspended:
-// nobody would restore it.
+// takeKeys leaves signals to the terminal, but it disables suspension: no process would restore the
+// terminal.
 func (s *screen) takeKeys() error {
 	fd := int(s.in.Fd())
 	old, err := unix.IoctlGetTermios(fd, unix.TCGETS)
@@ -84,7 +84,7 @@ func (s *screen) takeKeys() error {
 	return nil
 }
 
-// readKeys passes keys on until close, or until the terminal is gone.
+// readKeys passes keys on until close is called or the terminal is gone.
 func (s *screen) readKeys(fd int) {
 	defer close(s.keys)
 	wait := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
@@ -110,7 +110,7 @@ func (s *screen) readKeys(fd int) {
 	}
 }
 
-// size asks the terminal.
+// size asks the terminal for its size.
 func (s *screen) size() (columns, rows int) {
 	w, err := unix.IoctlGetWinsize(int(s.out.Fd()), unix.TIOCGWINSZ)
 	if err != nil || w.Col == 0 || w.Row == 0 {
@@ -119,7 +119,7 @@ func (s *screen) size() (columns, rows int) {
 	return int(w.Col), int(w.Row)
 }
 
-// show writes a frame over the last one, in one write, so that it does not flicker.
+// show writes a frame over the last one in one write, so that the screen does not flicker.
 func (s *screen) show(f frame) error {
 	text := strings.TrimSuffix(f.text(s.colour), "\n")
 	text = strings.ReplaceAll(text, "\n", lineRest+"\r\n")
@@ -127,7 +127,7 @@ func (s *screen) show(f frame) error {
 	return err
 }
 
-// close gives the terminal back as it was.
+// close restores the terminal.
 func (s *screen) close() error {
 	close(s.done)
 	s.reading.Wait()

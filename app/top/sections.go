@@ -10,7 +10,7 @@ import (
 	"posttrade/sidecars/control"
 )
 
-// How wide a bar may be, and when figures ask for attention.
+// The width of a bar, and the values from which a figure is marked.
 const (
 	minBar      = 10
 	maxBar      = 60
@@ -20,12 +20,13 @@ const (
 	ringBad     = 0.9
 )
 
-// Compose shows the figures of after, with rates since before, on width columns.
+// Compose shows the figures of after, with rates since before, in width columns.
 func Compose(before, after *look, width int) frame {
 	s := spanBetween(before, after)
 	f := frame{titleLine(after, &s)}
 	for _, section := range []func(*span, int) []frameLine{
-		ringLines, stageLines, commitLines, answerLines, sessionLines, runtimeLines, feedLines, lagLines, clusterLines,
+		ringLines, stageLines, commitLines, answerLines, sessionLines, runtimeLines, feedLines, lagLines,
+		clusterLines,
 	} {
 		f = append(f, frameLine{})
 		f = append(f, section(&s, width)...)
@@ -35,7 +36,8 @@ func Compose(before, after *look, width int) frame {
 
 func titleLine(l *look, s *span) frameLine {
 	line := frameLine{
-		{"posttrade", toneTitle}, say("  pid %d  up %s  ", l.image.Header.PID, uptime(l.image.Clock.UptimeNanos)),
+		{"posttrade", toneTitle}, say("  pid %d  up %s  ", l.image.Header.PID,
+			uptime(l.image.Clock.UptimeNanos)),
 		{"ready", toneGood},
 	}
 	if l.image.Path.Ready == 0 {
@@ -56,15 +58,18 @@ func ringLines(s *span, width int) []frameLine {
 	line := func(name string, r *stats.Ring, sum func(*stats.Image) uint64) frameLine {
 		full := ratio(r.Depth, r.Slots)
 		return frameLine{
-			label(name), {"[", toneFaint}, {bar(full, min(max(width-besideBar, minBar), maxBar)), ringTone(full)}, {"] ", toneFaint},
+			label(name), {"[", toneFaint}, {bar(full, min(max(width-besideBar, minBar), maxBar)),
+				ringTone(full)}, {"] ", toneFaint},
 			say("%9s of %-9s mean %s", thousands(r.Depth), thousands(r.Slots), decimal(s.mean(sum))),
 		}
 	}
 	lines := []frameLine{
-		heading("RINGS", fmt.Sprintf("stalls of the matcher %s", thousands(s.of(func(i *stats.Image) uint64 { return i.Path.Stalls })))),
+		heading("RINGS", fmt.Sprintf("stalls of the matcher %s",
+			thousands(s.of(func(i *stats.Image) uint64 { return i.Path.Stalls })))),
 	}
 	if p.Proposals.Slots > 0 {
-		lines = append(lines, line("proposals", &p.Proposals, func(i *stats.Image) uint64 { return i.Path.Proposals.DepthSum }))
+		lines = append(lines, line("proposals", &p.Proposals,
+			func(i *stats.Image) uint64 { return i.Path.Proposals.DepthSum }))
 	}
 	return append(lines,
 		line("input", &p.Input, func(i *stats.Image) uint64 { return i.Path.Input.DepthSum }),
@@ -81,7 +86,7 @@ func ringTone(full float64) tone {
 	return toneGood
 }
 
-// bar fills a share of width; what is not empty shows at least one mark.
+// bar fills a share of width; a share over zero shows at least one mark.
 func bar(share float64, width int) string {
 	marks := int(math.Ceil(min(share, 1) * float64(width)))
 	if share <= 0 || math.IsNaN(share) {
@@ -92,13 +97,15 @@ func bar(share float64, width int) string {
 
 func stageLines(s *span, _ int) []frameLine {
 	const columns = "%15s %12s %9s %10s"
-	lines := []frameLine{heading("STAGES", fmt.Sprintf(columns, "sequence", "a second", "behind", "mean wait"))}
+	lines := []frameLine{heading("STAGES", fmt.Sprintf(columns, "sequence", "a second", "behind",
+		"mean wait"))}
 	for i, name := range stats.Stages {
 		at, rate := &s.to.Path.Stages[i], "-"
-		if !s.sinceStart() { // else the rate of what was recovered
+		if !s.sinceStart() { // otherwise the rate would be that of the recovery
 			rate = s.rateText(func(image *stats.Image) uint64 { return image.Path.Stages[i].Sequence })
 		}
-		lines = append(lines, frameLine{label(name), say(columns, thousands(at.Sequence), rate, thousands(at.Behind), short(s.wait(i)))})
+		lines = append(lines, frameLine{label(name), say(columns, thousands(at.Sequence), rate,
+			thousands(at.Behind), short(s.wait(i)))})
 	}
 	return lines
 }
@@ -112,7 +119,8 @@ func commitLines(s *span, _ int) []frameLine {
 		commands = ratio(s.of(func(i *stats.Image) uint64 { return i.Commits.Commands }), commits)
 	}
 	first := headed("COMMITS", say("%s a second, %s commands and %s each, %d in flight",
-		s.rateText(func(i *stats.Image) uint64 { return i.Commits.Commits }), decimal(commands), bytesText(bytes), c.InFlight))
+		s.rateText(func(i *stats.Image) uint64 { return i.Commits.Commits }), decimal(commands),
+		bytesText(bytes), c.InFlight))
 	if c.StorageFull != 0 {
 		first = append(first, piece{"  STORAGE FULL", toneBad})
 	}
@@ -129,7 +137,8 @@ func answerLines(s *span, _ int) []frameLine {
 			s.rateText(func(i *stats.Image) uint64 { return i.Answers.Accepted }),
 			s.rateText(func(i *stats.Image) uint64 { return i.Answers.Rejected }),
 			s.rateText(func(i *stats.Image) uint64 { return i.Answers.Duplicate }))),
-		{label("time"), say("%s", s.percentiles(func(i *stats.Image) *stats.Distribution { return &i.Answers.Latency }))},
+		{label("time"), say("%s",
+			s.percentiles(func(i *stats.Image) *stats.Distribution { return &i.Answers.Latency }))},
 	}
 }
 
@@ -139,9 +148,12 @@ func runtimeLines(s *span, _ int) []frameLine {
 	cycles := s.of(func(i *stats.Image) uint64 { return i.Runtime.GCCycles })
 	return []frameLine{
 		headed("RUNTIME", say("heap %s of %s; mapped %s; %s/s allocated",
-			bytesText(float64(r.Heap)), bytesText(float64(r.HeapGoal)), bytesText(float64(r.Mapped)), bytesText(allocated))),
-		{label("collector"), say("%s cycles, %s now; pauses %s; %s goroutines", thousands(r.GCCycles), thousands(cycles),
-			s.percentiles(func(i *stats.Image) *stats.Distribution { return &i.Runtime.Pauses }), thousands(r.Goroutines))},
+			bytesText(float64(r.Heap)), bytesText(float64(r.HeapGoal)), bytesText(float64(r.Mapped)),
+			bytesText(allocated))),
+		{label("collector"), say("%s cycles, %s now; pauses %s; %s goroutines", thousands(r.GCCycles),
+			thousands(cycles),
+			s.percentiles(func(i *stats.Image) *stats.Distribution { return &i.Runtime.Pauses }),
+			thousands(r.Goroutines))},
 	}
 }
 
@@ -153,14 +165,16 @@ func feedLines(s *span, _ int) []frameLine {
 	for i, name := range control.Sources() {
 		f := &s.to.Feeds.Sources[i]
 		state := Named(stats.FeedStates[:], f.State)
-		lines = append(lines, frameLine{label(string(name)), {fmt.Sprintf("%-13s", state), feedTone(state)},
-			say(" applied %s of %s; unpublished %s, oldest %s", thousands(f.Watermark), thousands(f.HighWatermark),
-				thousands(f.Unpublished), short(time.Duration(f.PublishLagNanos)))})
+		lines = append(lines,
+			frameLine{label(string(name)), {fmt.Sprintf("%-13s", state), feedTone(state)},
+				say(" applied %s of %s; unpublished %s, oldest %s", thousands(f.Watermark),
+					thousands(f.HighWatermark),
+					thousands(f.Unpublished), short(time.Duration(f.PublishLagNanos)))})
 	}
 	return lines
 }
 
-// absentSidecars is why there are no figures of feeds or lags.
+// absentSidecars says why there are no figures of feeds or lags.
 func absentSidecars(present uint64) string {
 	if present == stats.Elsewhere {
 		return "none here: the leader has them"
@@ -187,7 +201,8 @@ func lagLines(s *span, _ int) []frameLine {
 	if l.OpenBreaks > 0 {
 		breaks.tone = toneBad
 	}
-	second := frameLine{label("database"), reachability(l.Database), say("  broker "), reachability(l.Broker)}
+	second := frameLine{label("database"), reachability(l.Database), say("  broker "),
+		reachability(l.Broker)}
 	if l.Failed > 0 {
 		second = append(second, piece{fmt.Sprintf("  %d sidecars have FAILED", l.Failed), toneBad})
 	}

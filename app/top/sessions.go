@@ -19,13 +19,17 @@ func sessionLines(s *span, _ int) []frameLine {
 		return s.rateText(func(i *stats.Image) uint64 { return counter(&i.Sessions) })
 	}
 	lines := []frameLine{
-		headed("SESSIONS", say("%s of orders, %s of feeds; %s commands a second", thousands(now.Orders), thousands(now.Feeds),
+		headed("SESSIONS", say("%s of orders, %s of feeds; %s commands a second", thousands(now.Orders),
+			thousands(now.Feeds),
 			rate(func(n *stats.Sessions) uint64 { return n.Commands }))),
 		{label("answers"), say("accepted %s  refused %s  duplicate %s  not taken %s  a second",
-			rate(func(n *stats.Sessions) uint64 { return n.Accepted }), rate(func(n *stats.Sessions) uint64 { return n.Refused }),
-			rate(func(n *stats.Sessions) uint64 { return n.Duplicate }), rate(func(n *stats.Sessions) uint64 { return n.NotTaken }))},
+			rate(func(n *stats.Sessions) uint64 { return n.Accepted }),
+			rate(func(n *stats.Sessions) uint64 { return n.Refused }),
+			rate(func(n *stats.Sessions) uint64 { return n.Duplicate }),
+			rate(func(n *stats.Sessions) uint64 { return n.NotTaken }))},
 		{label("time"), say("%s", sessionTimes(&s.from.Sessions.Times, &now.Times))},
-		{label("feeds"), say("%s records a second", rate(func(n *stats.Sessions) uint64 { return n.Records }))},
+		{label("feeds"),
+			say("%s records a second", rate(func(n *stats.Sessions) uint64 { return n.Records }))},
 	}
 	last := &lines[len(lines)-1]
 	for _, count := range []struct {
@@ -44,7 +48,7 @@ func sessionLines(s *span, _ int) []frameLine {
 	return lines
 }
 
-// sessionLine is one session. What it did before it was first shown is no part of a rate.
+// sessionLine is one session. Rates do not include what it did before it was first shown.
 func sessionLine(s *span, now *stats.Session) frameLine {
 	from, rate := session.Times{}, math.NaN()
 	for i := range s.from.Sessions.Busiest {
@@ -53,7 +57,8 @@ func sessionLine(s *span, now *stats.Session) frameLine {
 			rate = float64(now.Times.Count()-from.Count()) / s.nanos * 1e9
 		}
 	}
-	return frameLine{label("no. " + strconv.FormatUint(now.ID, 10)), say(" pid %-8d %10s a second  %s", now.Peer, decimal(rate), sessionTimes(&from, &now.Times))}
+	return frameLine{label("no. " + strconv.FormatUint(now.ID, 10)),
+		say(" pid %-8d %10s a second  %s", now.Peer, decimal(rate), sessionTimes(&from, &now.Times))}
 }
 
 // sessionTimes are the mean and percentiles of what Times have gained.
@@ -62,7 +67,7 @@ func sessionTimes(from, to *session.Times) string {
 	return "mean " + short(meanOf(from, to)) + "  p50 " + at(0.5) + "  p99 " + at(0.99)
 }
 
-// meanOf is the mean of what Times have gained, each for the middle of its bucket.
+// meanOf is the mean of what Times have gained, with the middle of the bucket for each.
 func meanOf(from, to *session.Times) time.Duration {
 	var sum, n float64
 	for b := range to {

@@ -13,11 +13,11 @@ import (
 	"posttrade/app/stats"
 )
 
-// errNotRunning reports figures that nobody writes any more.
+// errNotRunning reports figures that no process writes any more.
 var errNotRunning = errors.New("the server is not running")
 
-// Screen looks at a stats file again and again. It opens the file for every look, so
-// that it sees a server that was started again, and holds nothing in between.
+// Screen looks at a stats file again and again. It opens the file for every look and holds nothing
+// open in between, so it notices a server that was started again.
 type Screen struct {
 	Path     string
 	Interval time.Duration
@@ -26,7 +26,7 @@ type Screen struct {
 	after    *look
 }
 
-// look takes the figures. One line says why there are none.
+// look reads the figures. When there are none, the error says why, in one line.
 func (t *Screen) look() error {
 	l, err := t.read()
 	if err != nil {
@@ -64,10 +64,10 @@ func whyGone(l *look) error {
 		errNotRunning, l.image.Header.PID, l.age().Round(stats.Every), how)
 }
 
-// frame is what there is to show, on so many columns.
+// frame is the frame to show, in so many columns.
 func (t *Screen) frame(width int) frame { return Compose(t.before, t.after, width) }
 
-// plainWidth is what bars take for a page of text.
+// plainWidth is the width that bars assume when the output is a page of text.
 const plainWidth = 100
 
 // Once prints the frame of one interval.
@@ -87,14 +87,14 @@ func (t *Screen) Once(ctx context.Context, stdout io.Writer) error {
 	return err
 }
 
-// display is where frames are shown.
+// display shows frames.
 type display interface {
 	size() (columns, rows int) // rows 0: no bound
 	show(frame) error
 }
 
-// Live shows frames on stdout until somebody ends it. The terminal is as before
-// when it returns, whatever it returns.
+// Live shows frames on stdout until the user ends it or ctx ends. It restores the terminal before
+// it returns, also with an error.
 func (t *Screen) Live(ctx context.Context, stdin *os.File, stdout io.Writer) (err error) {
 	if err := t.look(); err != nil {
 		return err
@@ -116,9 +116,10 @@ func (t *Screen) Live(ctx context.Context, stdin *os.File, stdout io.Writer) (er
 	return t.follow(ctx, screen, ticker.C, resized, screen.keys)
 }
 
-// follow shows what there is now, at every tick what there is then, and the same
-// again when the screen's size has changed.
-func (t *Screen) follow(ctx context.Context, d display, tick <-chan time.Time, resized <-chan os.Signal, keys <-chan byte) error {
+// follow shows the current figures at once and at every tick. It shows the same figures again when
+// the size of the screen has changed.
+func (t *Screen) follow(ctx context.Context, d display, tick <-chan time.Time,
+	resized <-chan os.Signal, keys <-chan byte) error {
 	for {
 		columns, rows := d.size()
 		if err := d.show(t.frame(columns).fit(columns, rows)); err != nil {
