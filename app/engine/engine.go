@@ -94,7 +94,7 @@ type Engine struct {
 	Markers seenMarkers
 
 	Found    History               // what the start has found
-	Compared bool                  // true: and the database agreed with it
+	Compared bool                  // true: the database agreed with Found
 	Held     atomic.Pointer[error] // why no order is admitted; nil: orders are admitted
 
 	Watermark   watermark
@@ -103,7 +103,7 @@ type Engine struct {
 	recordDone  chan error
 	sessionDone chan error
 	Procs       *Processors
-	floor       []byte // minimum size of the heap; see heapFloor
+	floor       []byte // counts as live heap; see heapFloor
 	Ahead       *ring.Ahead
 	stopLoops   context.CancelFunc
 	loops       sync.WaitGroup // the shadow's, KeepAhead's and the processors'
@@ -147,7 +147,7 @@ func Open(o Options) (_ *Engine, err error) {
 	if err = c.fillGate(); err != nil {
 		return nil, err
 	}
-	// 4. Rings, desk, matcher, recorder. Consumers start before producers, so that each event is read.
+	// 4. Rings, desk, matcher, recorder. The last is built first, so that each event has a reader.
 	if err = c.buildPath(); err != nil {
 		return nil, err
 	}

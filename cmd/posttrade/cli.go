@@ -1,5 +1,5 @@
-// Posttrade is an order matcher with a journal, and what comes after the trade,
-// in one process: see ARCHITECTURE.md, and `posttrade -h`.
+// Posttrade is an order matcher with a journal, and the post-trade services, in one process: see
+// ARCHITECTURE.md, and `posttrade -h`.
 package main
 
 import (
@@ -15,7 +15,7 @@ import (
 	"posttrade/app/settings"
 )
 
-// command is one subcommand. run gets what follows its name and returns an exit code.
+// command is one subcommand. run gets the arguments behind its name and returns an exit code.
 type command struct {
 	name    string
 	summary string
@@ -33,7 +33,8 @@ func dispatch(commands []command, args []string, stdout, stderr io.Writer) int {
 	}
 	at := slices.IndexFunc(commands, func(c command) bool { return c.name == args[0] })
 	if at < 0 {
-		return failure(stderr, settings.Usagef("unknown command %s; posttrade -h lists them", settings.Printable(args[0])))
+		return failure(stderr, settings.Usagef("unknown command %s; posttrade -h lists them",
+			settings.Printable(args[0])))
 	}
 	return commands[at].run(args[1:], stdout, stderr)
 }
@@ -47,7 +48,8 @@ func printOverview(w io.Writer, commands []command) {
 		fmt.Fprintf(table, "  %s\t%s\n", c.name, c.summary)
 	}
 	table.Flush()
-	fmt.Fprint(w, "\nEvery command explains itself with -h. Settings are flags: --name=value; see posttrade config.\n")
+	fmt.Fprint(w,
+		"\nEvery command explains itself with -h. Settings are flags: --name=value; see posttrade config.\n")
 }
 
 // failure prints err as one line and returns its exit code.
@@ -64,7 +66,7 @@ func failure(stderr io.Writer, err error) int {
 	return settings.ExitFailed
 }
 
-// flags is the command line of one command: its own flags, and every setting.
+// flags is the command line of one command: its own flags and every setting.
 type flags struct {
 	*flag.FlagSet
 	usage      string // what follows "usage: posttrade"
@@ -74,8 +76,8 @@ type flags struct {
 	rest       []string
 }
 
-// newFlags returns the flags of a command. Add its own with the methods of
-// flag.FlagSet, then call read.
+// newFlags returns the flags of a command. The caller adds the command's own flags with the methods
+// of flag.FlagSet, then calls read.
 func newFlags(usage, about string) *flags {
 	f := &flags{FlagSet: flag.NewFlagSet("", flag.ContinueOnError), usage: usage, about: about}
 	f.SetOutput(io.Discard)
@@ -83,9 +85,9 @@ func newFlags(usage, about string) *flags {
 	return f
 }
 
-// read parses args, which may mix flags and at most maxRest other arguments,
-// and settles the configuration from every source. With help asked for it
-// prints that and returns flag.ErrHelp.
+// read parses args, which may mix flags and at most maxRest other arguments, and settles the
+// configuration from every source. When args ask for help, it prints the help and returns
+// flag.ErrHelp.
 func (f *flags) read(args []string, maxRest int, stdout io.Writer) (*settings.Config, error) {
 	own := map[string]bool{}
 	f.VisitAll(func(g *flag.Flag) { own[g.Name] = true })
@@ -110,10 +112,11 @@ func (f *flags) read(args []string, maxRest int, stdout io.Writer) (*settings.Co
 	if len(f.rest) > maxRest {
 		return nil, settings.Usagef("unexpected argument %s", settings.Printable(f.rest[maxRest]))
 	}
-	return settings.Read(settings.Sources{File: f.configFile, Environ: os.Environ(), Flags: f.settings})
+	return settings.Read(settings.Sources{File: f.configFile, Environ: os.Environ(),
+		Flags: f.settings})
 }
 
-// parse lets flags and other arguments mix, which package flag alone does not.
+// parse accepts flags and other arguments in any order, which package flag alone does not.
 func (f *flags) parse(args []string, own map[string]bool, stdout io.Writer) error {
 	args = f.joinBooleans(args)
 	for {
@@ -151,7 +154,7 @@ func (f *flags) joinBooleans(args []string) []string {
 	return out
 }
 
-// flagError puts what package flag found wrong into this program's words.
+// flagError turns an error of package flag into this program's wording.
 func flagError(err error) error {
 	message := err.Error()
 	if name, ok := strings.CutPrefix(message, "flag provided but not defined: -"); ok {
@@ -184,7 +187,7 @@ func (f *flags) printHelp(w io.Writer, own map[string]bool) {
 	fmt.Fprint(w, "\nEvery setting is a flag too, as --name=value; posttrade config lists them.\n")
 }
 
-// exit turns what a command's body returned into its exit code.
+// exit turns the error of a command's body into its exit code.
 func exit(stderr io.Writer, err error) int {
 	if err == nil || errors.Is(err, flag.ErrHelp) {
 		return settings.ExitOK
@@ -192,7 +195,7 @@ func exit(stderr io.Writer, err error) int {
 	return failure(stderr, err)
 }
 
-// runVersion prints what was built from what with what.
+// runVersion prints the version line.
 func runVersion(args []string, stdout, stderr io.Writer) int {
 	f := newFlags("version", "Prints the commit, the Go version and the platform of this build.")
 	if _, err := f.read(args, 0, stdout); err != nil {

@@ -19,10 +19,11 @@ const clusterTimeout = 15 * time.Second
 
 // runCluster is `posttrade cluster`.
 func runCluster(args []string, stdout, stderr io.Writer) int {
-	f := newFlags(clusterUsage+" [flags]", "The members of the cluster that cluster.members names, asked over their own port.\n"+
-		"  status  every member's role, how far it has come, and the configuration\n"+
-		"  add     let another member join: then start it with an empty data.dir and itself in cluster.members\n"+
-		"  remove  go on without a member; it may be stopped afterwards")
+	f := newFlags(clusterUsage+" [flags]",
+		"The members of the cluster that cluster.members names, asked over their own port.\n"+
+			"  status  every member's role, how far it has come, and the configuration\n"+
+			"  add     let another member join: then start it with an empty data.dir and itself in cluster.members\n"+
+			"  remove  go on without a member; it may be stopped afterwards")
 	c, err := f.read(args, 2, stdout)
 	if err != nil {
 		return exit(stderr, err)
@@ -43,7 +44,8 @@ func runCluster(args []string, stdout, stderr io.Writer) int {
 		}
 		return exit(stderr, k.change(ctx, func(at string) error { return k.remote.Add(ctx, at, m) }))
 	case len(f.rest) == 2 && f.rest[0] == "remove":
-		return exit(stderr, k.change(ctx, func(at string) error { return k.remote.Remove(ctx, at, f.rest[1]) }))
+		return exit(stderr,
+			k.change(ctx, func(at string) error { return k.remote.Remove(ctx, at, f.rest[1]) }))
 	}
 	return exit(stderr, settings.Usagef("usage: posttrade %s", clusterUsage))
 }
@@ -62,7 +64,7 @@ func newClusterCommand(c *settings.Config, out io.Writer) (*clusterCommand, erro
 	return &clusterCommand{c.Members(), quorum.Remote{TLS: memberTLS}, out}, err
 }
 
-// status asks every member, and shows what each knows. It fails when none answers.
+// status asks every member and shows each answer. It fails when no member answers.
 func (k *clusterCommand) status(ctx context.Context) error {
 	t := tabwriter.NewWriter(k.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "member\trole\tleader\tterm\tlast entry\tapplied\tsequence\tserver")
@@ -75,7 +77,8 @@ func (k *clusterCommand) status(ctx context.Context) error {
 			fmt.Fprintf(t, "%s\tdoes not answer\t\t\t\t\t\t\n", m.ID)
 			continue
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\n", s.Member, s.Role, orNone(s.Leader), s.Term, s.Last, s.Applied, s.Sequence, s.Server)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\n", s.Member, s.Role, orNone(s.Leader), s.Term,
+			s.Last, s.Applied, s.Sequence, s.Server)
 		if len(s.Servers) > 0 && (configuration == nil || s.Member == s.Leader) {
 			configuration = s.Servers
 		}
@@ -108,7 +111,7 @@ func yesNo(b bool) string {
 	return "no"
 }
 
-// change has the leader do something, whichever member that is.
+// change finds the leader and calls do with its address.
 func (k *clusterCommand) change(ctx context.Context, do func(at string) error) error {
 	var failed error
 	for _, m := range k.members {

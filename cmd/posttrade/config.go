@@ -64,7 +64,7 @@ func printTable(c *settings.Config, w io.Writer) error {
 	return table.Flush()
 }
 
-// orBrackets shows an empty value as what it stands for.
+// orBrackets shows an empty value as its meaning, in brackets.
 func orBrackets(value, empty string) string {
 	if value != "" {
 		return value

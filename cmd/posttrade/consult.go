@@ -15,11 +15,11 @@ import (
 	"posttrade/sidecars/feeds"
 )
 
-// consultTokenLife is how long the token of one look at a running server lives.
+// consultTokenLife is how long the token of one request to a running server is valid.
 const consultTokenLife = time.Minute
 
-// consult is a client of a service of the server that runs on data.dir: where it
-// listens is in ports.json, and the local secret makes the token.
+// consult makes a client of a service of the server that runs on data.dir. The address comes from
+// ports.json, and the local secret makes the token.
 func consult(c *settings.Config, service string, now time.Time) (*client.Client, error) {
 	path := c.InDataDir("ports.json")
 	text, err := os.ReadFile(path)
@@ -42,19 +42,23 @@ func consult(c *settings.Config, service string, now time.Time) (*client.Client,
 	if err != nil {
 		return nil, err
 	}
-	token := gate.Mint(secret, gate.Claims{Subject: "operator", Admin: true}, c.String("auth.jwt.issuer"), consultTokenLife, now)
-	return client.New(client.Config{Address: feeds.Reachable(at), TLS: serverTLS != nil, TLSConfig: feeds.Pinned(serverTLS), Token: token}), nil
+	token := gate.Mint(secret, gate.Claims{Subject: "operator", Admin: true},
+		c.String("auth.jwt.issuer"), consultTokenLife, now)
+	return client.New(client.Config{Address: feeds.Reachable(at), TLS: serverTLS != nil,
+		TLSConfig: feeds.Pinned(serverTLS), Token: token}), nil
 }
 
 const reconUsage = "recon status|breaks [flags]"
 
-// runRecon is `posttrade recon`: reconciliation for people who would rather look.
+// runRecon is `posttrade recon`: it shows the reconciliation to an operator.
 func runRecon(args []string, stdout, stderr io.Writer) int {
 	var class string
-	f := newFlags(reconUsage, "Asks the server that runs on data.dir how the projection compares with the journal.\n"+
-		"  status   how far reconciliation has come and what it counts\n"+
-		"  breaks   what is open, with the fields that differ; --class narrows it")
-	f.StringVar(&class, "class", "", "only breaks of this `class`: MISSING_IN_PROJECTION, FIELD_MISMATCH or ORPHAN_IN_PROJECTION")
+	f := newFlags(reconUsage,
+		"Asks the server that runs on data.dir how the projection compares with the journal.\n"+
+			"  status   how far reconciliation has come and what it counts\n"+
+			"  breaks   what is open, with the fields that differ; --class narrows it")
+	f.StringVar(&class, "class", "",
+		"only breaks of this `class`: MISSING_IN_PROJECTION, FIELD_MISMATCH or ORPHAN_IN_PROJECTION")
 	c, err := f.read(args, 1, stdout)
 	if err != nil {
 		return exit(stderr, err)
@@ -91,7 +95,7 @@ func showReconStatus(server *client.Client, w io.Writer) error {
 	return t.Flush()
 }
 
-// instant renders a time, or that there is none.
+// instant formats a time, or says that there is none.
 func instant(at time.Time) string {
 	if at.IsZero() {
 		return "never"
@@ -109,7 +113,8 @@ func showBreaks(server *client.Client, class string, w io.Writer) error {
 			return err
 		}
 		for _, b := range page.Items {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", b.Class, b.TradeID, strings.Join(b.Fields, ","), instant(b.FirstSeenAt), instant(b.LastSeenAt))
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", b.Class, b.TradeID, strings.Join(b.Fields, ","),
+				instant(b.FirstSeenAt), instant(b.LastSeenAt))
 		}
 		if cursor = page.NextCursor; cursor == "" {
 			return t.Flush()
@@ -121,8 +126,9 @@ const tcaUsage = "tca TRADE [flags]"
 
 // runTCA is `posttrade tca TRADE`.
 func runTCA(args []string, stdout, stderr io.Writer) int {
-	f := newFlags(tcaUsage, "Asks the server that runs on data.dir what a trade cost against its arrival price and\n"+
-		"the time-weighted average of the window before it. Positive slippage is worse.")
+	f := newFlags(tcaUsage,
+		"Asks the server that runs on data.dir what a trade cost against its arrival price and\n"+
+			"the time-weighted average of the window before it. Positive slippage is worse.")
 	c, err := f.read(args, 1, stdout)
 	if err != nil {
 		return exit(stderr, err)
@@ -149,11 +155,12 @@ func showTCA(server *client.Client, trade string, w io.Writer) error {
 	fmt.Fprintf(t, "executed\t%s %d %s at %s\n", r.Side, r.Quantity, r.Security, r.ExecutionPrice)
 	fmt.Fprintf(t, "arrival price\t%s\t%s\n", price(r.ArrivalPrice), slippage(r.ArrivalSlippageBps))
 	fmt.Fprintf(t, "twap\t%s\t%s\n", price(r.Twap), slippage(r.SlippageBps))
-	fmt.Fprintf(t, "window\t%s to %s, %d samples\n", instant(r.TwapWindowStart), instant(r.TwapWindowEnd), r.TwapSampleCount)
+	fmt.Fprintf(t, "window\t%s to %s, %d samples\n", instant(r.TwapWindowStart),
+		instant(r.TwapWindowEnd), r.TwapSampleCount)
 	return t.Flush()
 }
 
-// price renders a benchmark price, or that there is none.
+// price formats a benchmark price, or says that there is none.
 func price(p client.Price) string {
 	if p == 0 {
 		return "none"
@@ -161,7 +168,7 @@ func price(p client.Price) string {
 	return p.String()
 }
 
-// slippage renders basis points, or nothing where there is no benchmark.
+// slippage formats basis points; empty when there is no benchmark.
 func slippage(bps *client.Price) string {
 	if bps == nil {
 		return ""

@@ -15,20 +15,20 @@ import (
 	"posttrade/perf/orderflow"
 )
 
-// driver sends a flow over several connections. A goroutine reads the flow and
-// deals the steps out by the order they are about, so that an order's own steps
-// stay in their order; between orders that holds on one connection only.
+// driver sends a flow over several connections. One goroutine reads the flow and gives each step to
+// the connection of its order, so that the steps of one order stay in their order. Between orders
+// that holds on one connection only.
 //
-// With a rate the k-th step is due k/rate after the start and its latency counts
-// from then, whether or not a connection was free: who waits is charged for it.
+// With a rate, the k-th step is due k/rate after the start. Its latency counts from then, whether
+// or not a connection was free, so it includes the wait for a connection.
 type driver struct {
 	workers []*worker
-	rate    float64      // steps a second, 0 = as fast as it goes
+	rate    float64      // steps a second, 0 = as fast as possible
 	done    atomic.Int64 // steps answered so far; written by the workers, read by the progress line
 	failed  atomic.Bool
 }
 
-// job is a step and when it is due; zero: when it can be.
+// job is a step and the time when it is due; zero: as soon as possible.
 type job struct {
 	step orderflow.Step
 	due  time.Time
@@ -66,7 +66,7 @@ func (d *driver) run(flow orderflow.Source) error {
 		all.Go(func() {
 			if w.err = w.run(); w.err != nil {
 				d.failed.Store(true)
-				for range w.jobs { // let the reader go on until it sees the failure
+				for range w.jobs { // drains the channel, so that the reader goes on until it sees the failure
 				}
 			}
 		})
@@ -106,7 +106,7 @@ func (d *driver) deal(flow orderflow.Source) error {
 	return nil
 }
 
-// tally counts what became of the steps.
+// tally counts the outcomes of the steps.
 type tally struct {
 	Steps, Accepted, Refused, Gone, Untracked, Retried int64
 	Reasons                                            map[string]int64
@@ -124,7 +124,7 @@ func (t *tally) add(o *tally) {
 	}
 }
 
-// totals adds up the connections. Call it after run.
+// totals adds up the connections. The caller calls it after run.
 func (d *driver) totals() tally {
 	t := tally{Reasons: map[string]int64{}}
 	for _, w := range d.workers {
@@ -162,7 +162,7 @@ type worker struct {
 	err       error
 
 	fresh   []job // new orders of the batch being gathered
-	later   []job // what came while it was gathered and must follow it
+	later   []job // steps that came while the batch was gathered and must follow it
 	steps   []orderflow.Step
 	results []outcomeOf
 }
@@ -188,8 +188,8 @@ func (w *worker) run() error {
 	}
 }
 
-// gather waits for a job and takes what else is there, up to a batch of new
-// orders. It returns false when there will be no more.
+// gather waits for a job and takes the other jobs that are there, up to a batch of new orders. It
+// returns false when no more jobs will come.
 func (w *worker) gather() bool {
 	j, more := <-w.jobs
 	for more {
@@ -210,7 +210,7 @@ func (w *worker) gather() bool {
 	return false
 }
 
-// flush sends the gathered orders, then what must follow them.
+// flush sends the gathered orders, then the steps that must follow them.
 func (w *worker) flush() error {
 	if len(w.fresh) > 0 {
 		if err := w.create(); err != nil {
@@ -254,7 +254,7 @@ func (w *worker) change(j *job) error {
 		var tracked bool
 		if orderID, tracked = w.ids.get(s.Ref); !tracked {
 			w.tally.Steps++
-			w.tally.Untracked++ // its order was refused, or is too long ago
+			w.tally.Untracked++ // the venue refused its order, or the order is too old for the table
 			w.driver.done.Add(1)
 			return nil
 		}
@@ -286,7 +286,7 @@ func (w *worker) change(j *job) error {
 	return nil
 }
 
-// busyPatience is how long a venue may be busy before the replay gives up.
+// busyPatience is how long a venue may be busy before the replay fails.
 const busyPatience = 30 * time.Second
 
 // patiently repeats a call that was not sequenced, with growing pauses.
@@ -326,8 +326,8 @@ func (w *worker) record(j *job, begin, end time.Time, o outcomeOf) {
 	w.driver.done.Add(1)
 }
 
-// maxTracked is how many orders a replay knows by the venue's id, the oldest
-// out first: memory stays bounded however long the flow.
+// maxTracked is the number of orders that a replay knows by the venue's id. The oldest leaves
+// first, so that memory stays bounded for a flow of any length.
 const maxTracked = 1 << 17
 
 // idTable maps client order ids to the venue's, for the last so many orders.
@@ -355,5 +355,6 @@ func (t *idTable) get(client string) (order string, ok bool) {
 	return order, ok
 }
 
-// drop forgets an order that is gone; its place in the ring frees itself.
+// drop removes an order that is final. Its place in the ring becomes free when the ring comes
+// round.
 func (t *idTable) drop(client string) { delete(t.byClient, client) }

@@ -20,18 +20,18 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// Subjects of the end of the day.
+// The subjects of the end of the day.
 const (
 	extractReadySubject = "risk.extract.ready"
 	eodSubject          = "eod.pnl.done"
 	eodDurable          = "risk-extract"
 )
 
-// eodStream carries the word that a day's profit and loss is done.
+// eodStream has the messages that say that a day's profit and loss is done.
 var eodStream = broker.Stream{Name: "SVC_EOD", Subjects: []string{eodSubject}}
 
-// extracts makes the risk extract of every marker in the journal, and sequences
-// a marker when the end of a day is announced.
+// extracts makes the risk extract of every marker in the journal, and sequences a marker when a
+// message announces the end of a day.
 type extracts struct {
 	k         *engine.Engine
 	broker    *broker.Broker
@@ -39,16 +39,19 @@ type extracts struct {
 	extractor *riskextract.Extractor
 	log       *slog.Logger
 
-	sequenced map[uint64]uint64 // of a word that is not done yet, by its stream sequence: the marker's
+	// the marker's sequence, by the stream sequence of a message that is not acknowledged yet
+	sequenced map[uint64]uint64
 }
 
-// newExtracts makes the extracts of a process. Without a database there are no closing
-// marks, and a file keeps how far it has come; without a broker the log announces.
-func newExtracts(c *settings.Config, k *engine.Engine, db *store.DB, b *broker.Broker, role string, log *slog.Logger) *extracts {
+// newExtracts makes the extracts of a process. Without a database there are no closing marks, and
+// the progress is kept in a file. Without a broker the log has the announcements.
+func newExtracts(c *settings.Config, k *engine.Engine, db *store.DB, b *broker.Broker, role string,
+	log *slog.Logger) *extracts {
 	x := &extracts{k: k, broker: b, log: log, sequenced: map[uint64]uint64{}}
 	o := riskextract.Options{
-		Sink: c.ExtractSink(), Counterparties: c.String("extract.counterparties"), Instruments: c.String("extract.instruments"),
-		Engine: x.engineAt, Announce: x.announce, Markers: x.markers,
+		Sink: c.ExtractSink(), Counterparties: c.String("extract.counterparties"),
+		Instruments: c.String("extract.instruments"),
+		Engine:      x.engineAt, Announce: x.announce, Markers: x.markers,
 		Role: func() string { return role }, DB: db, Now: time.Now, Logger: log,
 	}
 	if db != nil {
@@ -65,9 +68,10 @@ func newExtracts(c *settings.Config, k *engine.Engine, db *store.DB, b *broker.B
 	return x
 }
 
-// engineAt is a second engine that stands exactly at a sequence.
-func (x *extracts) engineAt(ctx context.Context, seq uint64) (riskextract.State, func() error, error) {
-	var state *matcher.Engine // the last one made is the one that the shadow keeps
+// engineAt returns a second engine with the exact state at a sequence.
+func (x *extracts) engineAt(ctx context.Context, seq uint64) (riskextract.State, func() error,
+	error) {
+	var state *matcher.Engine // the shadow keeps the one that was made last
 	shadow, err := journal.NewShadow(x.k.Journal, func(snapshot io.Reader) (journal.Engine, error) {
 		e, err := engine.RebuildFrom(x.k.Genesis).Engine(snapshot)
 		if err == nil {
@@ -84,7 +88,7 @@ func (x *extracts) engineAt(ctx context.Context, seq uint64) (riskextract.State,
 	return state, shadow.Close, nil
 }
 
-// announce tells whoever listens that the artifacts of a cut are there.
+// announce publishes that the artifacts of a cut are there.
 func (x *extracts) announce(_ context.Context, a riskextract.Announcement) error {
 	text := a.AppendJSON(nil)
 	if x.broker == nil {
@@ -95,7 +99,8 @@ func (x *extracts) announce(_ context.Context, a riskextract.Announcement) error
 }
 
 // markers finds the extract markers among the durable commands from a sequence on.
-func (x *extracts) markers(ctx context.Context, from uint64) (list []riskextract.Marker, next uint64, err error) {
+func (x *extracts) markers(ctx context.Context, from uint64) (list []riskextract.Marker,
+	next uint64, err error) {
 	head, _ := x.k.Journal.StableHead()
 	unseen, seen := x.k.Markers.Split(from, head)
 	if from <= unseen {
@@ -110,44 +115,48 @@ func (x *extracts) markers(ctx context.Context, from uint64) (list []riskextract
 }
 
 // find appends the markers between two durable sequences.
-func (x *extracts) find(ctx context.Context, list []riskextract.Marker, from, to uint64) ([]riskextract.Marker, error) {
-	err := x.k.Journal.ReplayTo(ctx, from, to, func(commands []matcher.Command, _ journal.ClientIDs) error {
-		for i := range commands {
-			c := &commands[i]
-			if c.TemplateID != matcher.TemplateRiskExtract {
-				continue
+func (x *extracts) find(ctx context.Context, list []riskextract.Marker, from,
+	to uint64) ([]riskextract.Marker, error) {
+	err := x.k.Journal.ReplayTo(ctx, from, to,
+		func(commands []matcher.Command, _ journal.ClientIDs) error {
+			for i := range commands {
+				c := &commands[i]
+				if c.TemplateID != matcher.TemplateRiskExtract {
+					continue
+				}
+				day, version, err := c.Extract()
+				if err != nil {
+					return err
+				}
+				list = append(list, riskextract.Marker{Seq: c.InputSeq, SessionDate: store.Date(day),
+					PriceVersion: version})
 			}
-			day, version, err := c.Extract()
-			if err != nil {
-				return err
-			}
-			list = append(list, riskextract.Marker{Seq: c.InputSeq, SessionDate: store.Date(day), PriceVersion: version})
-		}
-		return nil
-	})
+			return nil
+		})
 	return list, err
 }
 
-// follow takes the word that a day is done from the broker, until ctx ends.
+// follow takes the messages of the end of a day from the broker, until ctx ends.
 func (x *extracts) follow(ctx context.Context) error {
 	return x.broker.Consume(ctx, broker.ConsumerConfig{
-		Stream: eodStream, Durable: eodDurable, Subject: eodSubject, AckWait: eodPatience + time.Minute, BatchMessages: 1,
+		Stream: eodStream, Durable: eodDurable, Subject: eodSubject, AckWait: eodPatience + time.Minute,
+		BatchMessages: 1,
 	}, x.take)
 }
 
-// eodPatience is how long one extract may take before its trigger is delivered again.
+// eodPatience is how long one extract may take before the broker delivers its message again.
 const eodPatience = 5 * time.Minute
 
-// take sequences the marker of a day and acknowledges the word of it when the
-// extract has been announced. A word that is delivered again, because the
-// extract was refused or late, waits for the same marker; after a restart it
-// gets a marker of its own.
+// take sequences the marker of a day, and acknowledges the message when the extract has been
+// announced. The broker delivers a message again when the extract was refused or late. The message
+// then waits for the same marker; after a restart it gets a new marker.
 func (x *extracts) take(ctx context.Context, messages []broker.Message) error {
 	for i := range messages {
 		m := &messages[i]
 		day, version, err := readEndOfDay(m.Data)
 		if err != nil {
-			x.log.Warn("the word of a day's end is malformed", "stream", eodStream.Name, "sequence", m.Sequence, "error", err)
+			x.log.Warn("the word of a day's end is malformed", "stream", eodStream.Name, "sequence",
+				m.Sequence, "error", err)
 			if err := m.Term(err.Error()); err != nil {
 				return err
 			}
@@ -164,7 +173,8 @@ func (x *extracts) take(ctx context.Context, messages []broker.Message) error {
 	return nil
 }
 
-func (x *extracts) endOfDay(ctx context.Context, word uint64, day store.Date, version uint32) error {
+func (x *extracts) endOfDay(ctx context.Context, word uint64, day store.Date,
+	version uint32) error {
 	ctx, cancel := context.WithTimeout(ctx, eodPatience)
 	defer cancel()
 	if x.sequenced[word] == 0 {
@@ -182,10 +192,11 @@ func (x *extracts) endOfDay(ctx context.Context, word uint64, day store.Date, ve
 	return x.extractor.Wait(ctx, x.sequenced[word])
 }
 
-var errEndOfDay = errors.New("not {sessionDate, version}, of 1970-01-01 to 2149-06-06 and of 1 to 4294967295")
+var errEndOfDay = errors.New(
+	"not {sessionDate, version}, of 1970-01-01 to 2149-06-06 and of 1 to 4294967295")
 
-// readEndOfDay reads {"sessionDate":"yyyy-MM-dd","version":n}. What it lets through is
-// what POST /risk/extract does: every other marker would be refused for ever.
+// readEndOfDay reads {"sessionDate":"yyyy-MM-dd","version":n}. It accepts what POST /risk/extract
+// accepts: the extractor would refuse any other marker each time.
 func readEndOfDay(data []byte) (day store.Date, version uint32, err error) {
 	r := strictjson.NewReader(data)
 	var dated, versioned bool

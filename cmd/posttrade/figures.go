@@ -15,10 +15,11 @@ import (
 	"posttrade/sidecars/control"
 )
 
-// statsSourcesOf reads an installation. edge are the metrics of its order-matcher.
-// What it returns may be used as long as the core is not stopped.
+// statsSourcesOf returns the sources of an installation's figures. edge are the metrics of its
+// order-matcher. The sources may be read until the engine is stopped.
 func statsSourcesOf(in *installation, edge httpapi.Metrics) stats.Sources {
-	s := stats.Sources{Path: func(p *stats.Path) { pathFigures(in.core, p) }, Commits: in.core.Journal.Metrics, Answers: edge}
+	s := stats.Sources{Path: func(p *stats.Path) { pathFigures(in.core, p) },
+		Commits: in.core.Journal.Metrics, Answers: edge}
 	if in.member != nil {
 		s.Cluster = in.member.figures
 	}
@@ -45,8 +46,8 @@ func statsSourcesOf(in *installation, edge httpapi.Metrics) stats.Sources {
 	return s
 }
 
-// pathFigures reads rings and stages, the last stage first: what is counted as
-// behind had not been done when it was looked at.
+// pathFigures reads rings and stages, the last stage first: a command that counts as behind was
+// still behind when its stage was read.
 func pathFigures(k *engine.Engine, p *stats.Path) {
 	durable, views, recorder := k.Journal.Durable(), k.Views.Applied(), k.Journal.Applied()
 	matcher := k.Stage.Applied()
@@ -71,17 +72,19 @@ func (d *downstream) feedFigures(to *stats.Feeds) {
 	for i, name := range control.Sources() {
 		f := d.sources.feeds[name]
 		s := stats.Feed{
-			Unpublished: uint64(max(f.Outbox.Unpublished(), 0)), PublishLagNanos: uint64(f.Outbox.LagSeconds() * float64(time.Second)),
+			Unpublished:     uint64(max(f.Outbox.Unpublished(), 0)),
+			PublishLagNanos: uint64(f.Outbox.LagSeconds() * float64(time.Second)),
 		}
 		if b := f.Bootstrap.Load(); b != nil {
 			status := b.Status()
-			s.State, s.Watermark, s.HighWatermark = feedState(status.State), status.Watermark, status.HighWatermark
+			s.State, s.Watermark, s.HighWatermark = feedState(status.State), status.Watermark,
+				status.HighWatermark
 		}
 		to.Sources[i] = s
 	}
 }
 
-// feedState is a replica's state as its place in statsFeedStates.
+// feedState is the place of a replica's state in stats.FeedStates.
 func feedState(s bootstrap.State) uint64 {
 	for i, name := range stats.FeedStates {
 		if name == s.String() {
@@ -91,21 +94,22 @@ func feedState(s bootstrap.State) uint64 {
 	return 0
 }
 
-// lagFigures reads how far what follows the journal is behind.
+// lagFigures reads how far the followers of the journal are behind.
 func (d *downstream) lagFigures(to *stats.Lags) {
 	database, _ := d.db.State()
 	link, _ := d.broker.State()
 	r := d.recon.Metrics()
 	*to = stats.Lags{
-		Present: stats.Here, Projection: d.projection.Lag(), Recon: r.Lag, TCA: d.tca.Lag(), OpenBreaks: r.OpenBreaks,
-		Database: stats.Word(database), Broker: stats.Word(link),
+		Present: stats.Here, Projection: d.projection.Lag(), Recon: r.Lag, TCA: d.tca.Lag(),
+		OpenBreaks: r.OpenBreaks,
+		Database:   stats.Word(database), Broker: stats.Word(link),
 	}
 	for _, name := range d.loops.names() {
 		to.Failed += stats.Word(d.loops.err(name) != nil)
 	}
 }
 
-// figures reads what a member knows of its cluster.
+// figures reads the state of the cluster as this member knows it.
 func (m *member) figures(to *stats.Cluster) {
 	p := m.node.Progress()
 	leader, _ := m.node.Leader("order-matcher")
@@ -126,7 +130,7 @@ func numberOf(member string) uint64 {
 	return n
 }
 
-// roleFigure is the place of a role in statsRoles.
+// roleFigure is the place of a role in stats.Roles.
 func roleFigure(role string) uint64 {
 	i := slices.Index(stats.Roles[:], strings.ToLower(role))
 	return uint64(max(i, 0))

@@ -17,20 +17,20 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// lookPatience is how long a start waits for a database to say how far it knows the
-// history. One that takes longer is compared when it answers.
+// lookPatience is how long a start waits for a database to say how far it knows the history. A
+// database that takes longer is compared when it answers.
 const lookPatience = 2 * time.Second
 
-// startCheck compares the journal, before it is opened for writing, with everything that
-// knows how far the history went. It returns an error that names the first that knows
-// more, or another history. With --accept-older-journal that is logged, and what such a
-// thing knows beyond the journal is given up.
+// startCheck compares the journal, before it is opened for writing, with everything that knows how
+// far the history went. It returns an error that names the first witness that knows more, or that
+// knows another history. With --accept-older-journal it logs this instead, and the witness gives up
+// what it knows beyond the journal.
 type startCheck struct {
 	c   *settings.Config
 	log *slog.Logger
 }
 
-// core is called with a core that has recovered from a journal that is open for reading.
+// core is called with an engine that has recovered from a journal that is open for reading.
 func (s startCheck) core(ctx context.Context, k *engine.Engine) error {
 	list := witnesses(s.c)
 	var db *store.DB
@@ -53,7 +53,8 @@ func (s startCheck) core(ctx context.Context, k *engine.Engine) error {
 			k.Compared = false
 			continue
 		}
-		if errors.Is(err, errOtherHistory) && list[i].name == databaseName(s.c) && s.c.String("database.url") != "" {
+		if errors.Is(err, errOtherHistory) && list[i].name == databaseName(s.c) &&
+			s.c.String("database.url") != "" {
 			return settings.Usagef("database.url: %v", err)
 		}
 		if err != nil {
@@ -75,7 +76,8 @@ func (s startCheck) core(ctx context.Context, k *engine.Engine) error {
 	return nil
 }
 
-// one compares a witness, and has it forget what the journal does not have if that is wanted.
+// one compares a witness. With --accept-older-journal the witness forgets what the journal does not
+// have.
 func (s startCheck) one(ctx context.Context, w *witness, h *engine.History) error {
 	ctx, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()
@@ -86,7 +88,8 @@ func (s startCheck) one(ctx context.Context, w *witness, h *engine.History) erro
 	err = compare(h, w.name, &at)
 	if at.mark != "" && h.Genesis == [sha256.Size]byte{} && errors.Is(err, errOlderJournal) &&
 		s.c.String("database.url") != "" {
-		err = fmt.Errorf("%s knows the history up to %s, the journal is new: %w", w.name, at.reach(), errOtherHistory)
+		err = fmt.Errorf("%s knows the history up to %s, the journal is new: %w", w.name, at.reach(),
+			errOtherHistory)
 	}
 	if err == nil || !s.c.Bool("accept-older-journal") ||
 		!errors.Is(err, errOlderJournal) && !errors.Is(err, errOtherHistory) {
@@ -96,12 +99,13 @@ func (s startCheck) one(ctx context.Context, w *witness, h *engine.History) erro
 	if err != nil {
 		return fmt.Errorf("%s: %w", w.name, err)
 	}
-	s.log.Warn("--accept-older-journal: what the journal does not have is given up", "known to", w.name,
+	s.log.Warn("--accept-older-journal: what the journal does not have is given up", "known to",
+		w.name,
 		"up to", at.reach(), "journal sequence", h.InputSeq, "journal trade", h.TradeSeq, "done", what)
 	return nil
 }
 
-// databaseToLook opens the database; nil where no file of one is there.
+// databaseToLook opens the database; nil when the file of the embedded one does not exist.
 func databaseToLook(c *settings.Config, log *slog.Logger) (*store.DB, error) {
 	address := c.String("database.url")
 	if address == "" {
@@ -110,10 +114,11 @@ func databaseToLook(c *settings.Config, log *slog.Logger) (*store.DB, error) {
 			return nil, nil
 		}
 	}
-	return store.Open(store.Options{URL: address, Dir: c.String("data.dir"), BusyTimeout: lookPatience})
+	return store.Open(store.Options{URL: address, Dir: c.String("data.dir"),
+		BusyTimeout: lookPatience})
 }
 
-// databaseName is the database for messages, without user and password.
+// databaseName names the database in messages, without user and password.
 func databaseName(c *settings.Config) string {
 	if address := c.String("database.url"); address != "" {
 		return "database " + settings.Named("database.url").Masked(address)
@@ -121,21 +126,22 @@ func databaseName(c *settings.Config) string {
 	return "database " + filepath.Join(c.String("data.dir"), "posttrade.db")
 }
 
-// historyGuard compares the database with the journal when the start could not: it was
-// away, or this is a member that has just begun to lead. Nothing of this process writes
-// into the database before. One that knows more stops admission; reads go on.
+// historyGuard compares the database with the journal when the start could not: the database was
+// unreachable, or this is a member that has just begun to lead. Until then nothing in this process
+// writes to the database. A database that knows more stops admission; reads go on.
 type historyGuard struct {
 	check startCheck
 	k     *engine.Engine
 	w     witness
 	role  string
-	done  chan struct{} // closed when it has been compared, and holds
+	done  chan struct{} // closed when the database has been compared and agrees
 }
 
-// guardPause is how long a database that is away is left alone.
+// guardPause is the pause before the next try to reach a database.
 const guardPause = 200 * time.Millisecond
 
-func newHistoryGuard(c *settings.Config, k *engine.Engine, db *store.DB, role string, log *slog.Logger) *historyGuard {
+func newHistoryGuard(c *settings.Config, k *engine.Engine, db *store.DB, role string,
+	log *slog.Logger) *historyGuard {
 	g := &historyGuard{
 		check: startCheck{c, log}, k: k, w: databaseWitness(databaseName(c), db), role: role,
 		done: make(chan struct{}),
@@ -146,7 +152,7 @@ func newHistoryGuard(c *settings.Config, k *engine.Engine, db *store.DB, role st
 	return g
 }
 
-// run compares, unless the start has, and ends.
+// run compares the database, unless the start has done so, and returns.
 func (g *historyGuard) run(ctx context.Context) error {
 	select {
 	case <-g.done:
@@ -180,7 +186,7 @@ func (g *historyGuard) run(ctx context.Context) error {
 	}
 }
 
-// agreed is this member's history when all that was agreed before it began to lead is on
+// agreed is this member's history, when everything that was agreed before it began to lead is on
 // its disk.
 func (g *historyGuard) agreed(ctx context.Context) (engine.History, error) {
 	if err := g.k.Journal.WaitStable(ctx, g.k.Handed.Load()); err != nil {
@@ -189,7 +195,8 @@ func (g *historyGuard) agreed(ctx context.Context) (engine.History, error) {
 	return engine.HistoryOf(g.k.Journal), nil
 }
 
-// then runs a loop when the database has been compared, and never when it is another's.
+// then runs a loop once the database has been compared and agrees; if it is another history's, the
+// loop never runs.
 func (g *historyGuard) then(run func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		select {
@@ -201,7 +208,7 @@ func (g *historyGuard) then(run func(context.Context) error) func(context.Contex
 	}
 }
 
-// hold has nothing admitted any more, for a reason; nil lets it go on.
+// hold stops admission for a reason; a nil reason lets admission go on.
 func hold(c *engine.Engine, reason error) {
 	if reason == nil {
 		c.Held.Store(nil)
@@ -210,14 +217,14 @@ func hold(c *engine.Engine, reason error) {
 	c.Held.Store(&reason)
 }
 
-// isHeld reports that nothing is admitted. Any goroutine, no lock.
+// isHeld reports that no order is admitted. Any goroutine may call it; it takes no lock.
 func isHeld(c *engine.Engine) bool { return c.Held.Load() != nil }
 
-// closedToSessions reports that sessions are told that nothing can be sequenced.
+// closedToSessions reports that the answer to a session is that nothing can be sequenced.
 func closedToSessions(c *engine.Engine) bool { return c.Journal.StorageFull() || isHeld(c) }
 
-// stableSource is the journal as what writes outside of it reads it: nothing that a power
-// cut could still take away.
+// stableSource is the journal as read by the sidecars that write outside of it: only commands that
+// a power cut cannot take away.
 type stableSource struct{ *journal.Journal }
 
 // Head is the stable head.

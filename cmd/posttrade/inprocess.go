@@ -16,8 +16,8 @@ import (
 	"posttrade/perf/orderflow"
 )
 
-// inProcessVenues opens an engine of its own on data.dir and returns venues that
-// hand their orders to its desk, without HTTP.
+// inProcessVenues opens an engine on data.dir in this process and returns venues that give their
+// orders to its desk, without HTTP.
 func inProcessVenues(c *settings.Config) (venues, func() error, error) {
 	dir := c.String("data.dir")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -41,8 +41,9 @@ type coreVenue struct{ core *engine.Engine }
 // depthTimeout is how long a read of the book may take.
 const depthTimeout = 10 * time.Second
 
-// send hands n commands in and calls each with every answer once all are durable.
-func (v *coreVenue) send(n int, fill func(i int, c *matcher.Command) (clientID string), each func(i int, a *desk.Answer)) error {
+// send hands n commands in. Once all are durable, it calls each with every answer.
+func (v *coreVenue) send(n int, fill func(i int, c *matcher.Command) (clientID string),
+	each func(i int, a *desk.Answer)) error {
 	t, err := v.core.Desk.Acquire(n)
 	if err != nil {
 		return busy(err)
@@ -69,8 +70,8 @@ func (v *coreVenue) send(n int, fill func(i int, c *matcher.Command) (clientID s
 	return nil
 }
 
-// screen leaves the gate's refusal in the command, where the engine looks for it.
-// That of a replace is the engine's own to find: there OrderRef is the order.
+// screen puts the gate's refusal into the command, where the engine looks for it. It skips a
+// replace: there OrderRef is the order, and the engine itself finds the refusal.
 func (v *coreVenue) screen(c *matcher.Command) {
 	if c.Type != matcher.OrderNew && c.Type != matcher.TradeNew {
 		return
@@ -80,7 +81,7 @@ func (v *coreVenue) screen(c *matcher.Command) {
 	}
 }
 
-// busy turns what may be repeated into errBusy.
+// busy turns an error after which the call may be repeated into errBusy.
 func busy(err error) error {
 	if errors.Is(err, desk.ErrBusy) || errors.Is(err, desk.ErrFull) {
 		return fmt.Errorf("%w: %w", errBusy, err)
@@ -104,10 +105,11 @@ func (v *coreVenue) create(steps []orderflow.Step, results []outcomeOf) error {
 	}, func(i int, a *desk.Answer) { results[i] = outcomeOfAnswer(a) })
 }
 
-// terms fills in what orders and market trades have in common.
+// terms sets the fields that orders and market trades share.
 func (v *coreVenue) terms(c *matcher.Command, s *orderflow.Step) {
 	c.AccountID, c.Side, c.Qty = s.AccountID, s.Side, s.Quantity
-	c.SecurityID, _ = v.core.Gate.Security([]byte(s.Security)) // unknown is 0, and refused
+	// an unknown security is 0, and the engine refuses it
+	c.SecurityID, _ = v.core.Gate.Security([]byte(s.Security))
 	c.PriceTicks = int64(v.core.Views.ClientKey().Of(s.AccountID, []byte(s.ClientOrderID)))
 }
 

@@ -25,10 +25,11 @@ type installation struct {
 	scrubbing *scrubbing
 }
 
-// Open starts everything in the order in which the parts depend on
-// each other; stop ends them in reverse. Nothing is left running after an error. A
-// member that is new to its cluster waits for the others until ctx ends.
-func Open(ctx context.Context, c *settings.Config, o engine.Options, log *slog.Logger) (_ *installation, err error) {
+// Open starts all parts in the order in which they depend on each other; stop ends them in reverse.
+// After an error no part is left running. A member that is new to its cluster waits for the others
+// until ctx ends.
+func Open(ctx context.Context, c *settings.Config, o engine.Options,
+	log *slog.Logger) (_ *installation, err error) {
 	in := &installation{}
 	defer func() {
 		if err != nil {
@@ -38,7 +39,7 @@ func Open(ctx context.Context, c *settings.Config, o engine.Options, log *slog.L
 	if err := os.MkdirAll(c.String("data.dir"), 0o700); err != nil {
 		return nil, fmt.Errorf("data.dir: %w", err)
 	}
-	// 1. The core: journal, recovery, rings, matcher, recorder.
+	// 1. The engine: journal, recovery, rings, matcher, recorder.
 	o.Feeds = c.Bool("sidecars.enabled") && c.Bool("risk.bootstrap.enabled")
 	o.Approve = func(k *engine.Engine) error {
 		if k.Genesis != nil {
@@ -47,7 +48,7 @@ func Open(ctx context.Context, c *settings.Config, o engine.Options, log *slog.L
 			}
 		}
 		if o.Member {
-			return nil // what is agreed comes from the others: compared when this member leads
+			return nil // the agreed commands come from the others: compared when this member leads
 		}
 		return startCheck{c, log}.core(ctx, k)
 	}
@@ -73,8 +74,8 @@ func Open(ctx context.Context, c *settings.Config, o engine.Options, log *slog.L
 	if in.listeners, err = newListeners(c); err != nil {
 		return nil, err
 	}
-	// 2. What follows the journal, the services and the admin listener. A member's
-	// agreed commands begin to flow when all is open.
+	// 2. The followers of the journal, the services and the admin listener. A member's agreed commands
+	// begin to flow when all is open.
 	if o.Member {
 		err = in.openMember(c, log)
 	} else {
@@ -83,9 +84,10 @@ func Open(ctx context.Context, c *settings.Config, o engine.Options, log *slog.L
 	return in, err
 }
 
-// openSingle opens database, broker, sidecars and control sources, the services
-// over them, and last the replicas of the sources, which fetch from those services.
-func (in *installation) openSingle(ctx context.Context, c *settings.Config, log *slog.Logger) error {
+// openSingle opens database, broker, sidecars and control sources, then the services over them, and
+// last the replicas of the sources, which fetch from those services.
+func (in *installation) openSingle(ctx context.Context, c *settings.Config,
+	log *slog.Logger) error {
 	if err := in.raise(ctx, c, log); err != nil {
 		return err
 	}
@@ -111,7 +113,7 @@ func (in *installation) openSingle(ctx context.Context, c *settings.Config, log 
 	return nil
 }
 
-// restart is closed when the installation has to be opened again; nil when that cannot be.
+// restart is closed when the installation must be opened again; nil when that cannot happen.
 func (in *installation) restart() <-chan struct{} {
 	if in.member == nil {
 		return nil
@@ -119,16 +121,16 @@ func (in *installation) restart() <-chan struct{} {
 	return in.member.node.Restart()
 }
 
-// How long the announcement of the listeners waits for the control sources, and
-// how often it looks. They take some hundredths of a second when all is well;
-// when it is not, the services must be reachable all the same.
+// How long the announcement of the listeners waits for the control sources, and how often it checks
+// them. They take some hundredths of a second when all is well. When it is not, the services must
+// be reachable all the same.
 const (
 	announceWait = 2 * time.Second
 	announceLook = 2 * time.Millisecond
 )
 
-// awaitReady returns when orders are let in, or when that takes too long: who
-// waits for the announcement then need not wait again.
+// awaitReady returns when orders are admitted, or when that takes too long. A program that waits
+// for the announcement then does not have to wait again.
 func (in *installation) awaitReady(ctx context.Context) {
 	late := time.After(announceWait)
 	look := time.NewTicker(announceLook)
@@ -144,7 +146,7 @@ func (in *installation) awaitReady(ctx context.Context) {
 	}
 }
 
-// ready reports that orders are let in, here or at the leader's.
+// ready reports that orders are admitted, here or at the leader.
 func (in *installation) ready() bool {
 	if in.member == nil || in.member.node.Leads() {
 		return in.core.Gate.Ready()
@@ -156,9 +158,9 @@ func (in *installation) ready() bool {
 // shutdownTimeout is how long requests in flight may take to end.
 const shutdownTimeout = 10 * time.Second
 
-// stop ends what was started: first the callers, last the core, so that
-// everything that was handed in is decided, journaled and answered. With a caller
-// that has not ended in time the core's memory stays where it is.
+// stop ends the parts: first the callers, last the engine, so that every command that was handed in
+// is decided, journaled and answered. When a caller has not ended in time, the engine's memory
+// stays mapped.
 func (in *installation) stop() (err error) {
 	if in.watching != nil {
 		in.watching.stop()
@@ -182,7 +184,7 @@ func (in *installation) stop() (err error) {
 	}
 	if in.core != nil {
 		err = errors.Join(err, in.core.End())
-		if drained { // else a request may still be on its memory
+		if drained { // otherwise a request may still use its memory
 			in.core.Discard()
 		}
 	}

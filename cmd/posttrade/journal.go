@@ -17,18 +17,19 @@ import (
 
 const journalUsage = "journal verify|stats|export|accept [flags]"
 
-// runJournal is `posttrade journal`: what can be done with a journal beside its server,
-// or without one.
+// runJournal is `posttrade journal`: the commands that work on a journal while its server runs, or
+// without a server.
 func runJournal(args []string, stdout, stderr io.Writer) int {
 	var from, to uint64
-	f := newFlags(journalUsage, "Reads the journal in data.dir, also while a server has it open: then up to some sequence, which is shown.\n"+
-		"All but accept change nothing, and need no right to write.\n"+
-		"  verify   every checksum, link and sequence; replays all of it, compares fills, snapshots and anchor; exit 3 names the first that differs\n"+
-		"  stats    what there is and how much of it\n"+
-		"  export   the commands as ndjson, --from to --to\n"+
-		"  accept   after a start was refused: take what the store holds as the whole history, if all of it verifies,\n"+
-		"           and only then; gives up acknowledged commands beyond its end, and changes the anchor, of which it makes a copy first.\n"+
-		"           No server may have the journal open")
+	f := newFlags(journalUsage,
+		"Reads the journal in data.dir, also while a server has it open: then up to some sequence, which is shown.\n"+
+			"All but accept change nothing, and need no right to write.\n"+
+			"  verify   every checksum, link and sequence; replays all of it, compares fills, snapshots and anchor; exit 3 names the first that differs\n"+
+			"  stats    what there is and how much of it\n"+
+			"  export   the commands as ndjson, --from to --to\n"+
+			"  accept   after a start was refused: take what the store holds as the whole history, if all of it verifies,\n"+
+			"           and only then; gives up acknowledged commands beyond its end, and changes the anchor, of which it makes a copy first.\n"+
+			"           No server may have the journal open")
 	f.Uint64Var(&from, "from", 1, "first `sequence` of export")
 	f.Uint64Var(&to, "to", 0, "last `sequence` of export, 0 = the head")
 	c, err := f.read(args, 1, stdout)
@@ -63,11 +64,13 @@ func runJournal(args []string, stdout, stderr io.Writer) int {
 		err := journal.Export(context.Background(), dir, out, from, to, journal.VerifyOptions{})
 		return exit(stderr, errors.Join(err, out.Flush()))
 	}
-	return exit(stderr, settings.Usagef("unknown journal command %s; there are verify, stats, export and accept", settings.Printable(f.rest[0])))
+	return exit(stderr,
+		settings.Usagef("unknown journal command %s; there are verify, stats, export and accept",
+			settings.Printable(f.rest[0])))
 }
 
-// verifyJournal is a mismatch for everything that the journal itself gets wrong.
-// A journal that cannot be read at all (absent, not permitted) is a plain failure.
+// verifyJournal returns a mismatch for every error in the journal's content. A journal that cannot
+// be read at all (absent, not permitted) is a plain failure.
 func verifyJournal(dir string, stdout io.Writer) error {
 	ctx := context.Background()
 	report, err := journal.Verify(ctx, dir, journal.VerifyOptions{
@@ -91,11 +94,13 @@ func verifyJournal(dir string, stdout io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", settings.ErrMismatch, err)
 	}
-	fmt.Fprintf(stdout, "state      %x\nverified   every block, fill and link; %d snapshots lead to the same state\n", hash, compared)
+	fmt.Fprintf(stdout,
+		"state      %x\nverified   every block, fill and link; %d snapshots lead to the same state\n",
+		hash, compared)
 	return nil
 }
 
-// printInUse says that a server goes on writing while its journal is looked at.
+// printInUse says that a server still writes to the journal that the command reads.
 func printInUse(w io.Writer, dir string) {
 	if pid := journal.InUse(dir); pid > 0 {
 		fmt.Fprintf(w, "in use     process %d has it open: this is what was there at one moment\n", pid)
@@ -107,14 +112,18 @@ func printReport(w io.Writer, r journal.Report) {
 	fmt.Fprintf(w, "fills      %d\nclient ids %d\n", r.Fills, r.ClientIDs)
 	fmt.Fprintf(w, "seed       %x\nchain      %x\nanchored   %d\n", r.Seed, r.Chain, r.Anchored)
 	if r.Tail > 0 {
-		fmt.Fprintf(w, "tail       the last %d commands are not in the store yet; the next start takes them in\n", r.Tail)
+		fmt.Fprintf(w,
+			"tail       the last %d commands are not in the store yet; the next start takes them in\n",
+			r.Tail)
 	}
 	if r.InputSeq > 0 {
 		fmt.Fprintf(w, "times      %s to %s\n", day(r.FirstTime), day(r.LastTime))
-		fmt.Fprintf(w, "stored     %d bytes, %.1f a command\n", r.Packed, float64(r.Packed)/float64(r.InputSeq))
+		fmt.Fprintf(w, "stored     %d bytes, %.1f a command\n", r.Packed,
+			float64(r.Packed)/float64(r.InputSeq))
 	}
 	for _, s := range r.Snapshots {
-		fmt.Fprintf(w, "snapshot   sequence %d, format %d, %d bytes, sha256 %s\n", s.InputSeq, s.Format, s.State.Bytes, s.State.SHA256)
+		fmt.Fprintf(w, "snapshot   sequence %d, format %d, %d bytes, sha256 %s\n", s.InputSeq, s.Format,
+			s.State.Bytes, s.State.SHA256)
 	}
 }
 
@@ -124,8 +133,9 @@ func day(millis int64) string {
 
 // runSnapshot is `posttrade snapshot`.
 func runSnapshot(args []string, stdout, stderr io.Writer) int {
-	f := newFlags("snapshot [flags]", "Writes a snapshot at the head of the journal in data.dir, while no server has it open.\n"+
-		"A running server writes its own, every snapshot.interval-commands.")
+	f := newFlags("snapshot [flags]",
+		"Writes a snapshot at the head of the journal in data.dir, while no server has it open.\n"+
+			"A running server writes its own, every snapshot.interval-commands.")
 	c, err := f.read(args, 0, stdout)
 	if err != nil {
 		return exit(stderr, err)
@@ -152,6 +162,7 @@ func takeSnapshot(c *settings.Config, stdout io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "snapshot at sequence %d: %d bytes, sha256 %s\n", s.InputSeq, s.State.Bytes, s.State.SHA256)
+	fmt.Fprintf(stdout, "snapshot at sequence %d: %d bytes, sha256 %s\n", s.InputSeq, s.State.Bytes,
+		s.State.SHA256)
 	return nil
 }

@@ -11,13 +11,13 @@ import (
 	"posttrade/app/settings"
 )
 
-// journalGrace is how long callers who wait get to hear that the journal has
-// failed, before the process ends.
+// journalGrace is the time in which waiting callers are told that the journal has failed, before
+// the process ends.
 const journalGrace = 100 * time.Millisecond
 
-// lastWords is the error stream of a server. Its disk may fail in several places at once:
-// in the journal, in the consensus log of a member, in both. The first failure has the last
-// word, one line, and the process ends with it, exit 1, whatever else ends meanwhile.
+// lastWords is the error stream of a server. Its disk may fail in several places at once: in the
+// journal, in a member's consensus log, in both. The first failure writes the last line, and the
+// process ends with it, exit code 1, whatever else ends meanwhile.
 type lastWords struct {
 	mu    sync.Mutex
 	w     io.Writer // guarded by mu
@@ -27,7 +27,7 @@ type lastWords struct {
 
 func newLastWords(stderr io.Writer) *lastWords { return &lastWords{w: stderr, end: os.Exit} }
 
-// Write drops what comes after the last word: that much else fails then is no news.
+// Write drops everything after the last line: further failures are consequences of the first.
 func (l *lastWords) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -37,16 +37,16 @@ func (l *lastWords) Write(p []byte) (int, error) {
 	return l.w.Write(p)
 }
 
-// said reports that the last word has been said.
+// said reports that the last line has been written.
 func (l *lastWords) said() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.ended
 }
 
-// failed is fail-stop: the waiting callers have been told, one line says why, the
-// process ends. Nothing more is promised. It does not return; who comes second waits
-// for the end of the process.
+// failed is fail-stop. The waiting callers have been told; failed writes one line that says why and
+// ends the process. Nothing more is promised. It does not return: a second caller waits for the end
+// of the process.
 func (l *lastWords) failed(err error) {
 	if l.last(err) {
 		time.Sleep(journalGrace)
@@ -55,7 +55,7 @@ func (l *lastWords) failed(err error) {
 	select {}
 }
 
-// last says why, if nothing has been said yet.
+// last writes the reason, unless the last line has been written already.
 func (l *lastWords) last(err error) (first bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

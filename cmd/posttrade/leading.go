@@ -18,9 +18,9 @@ import (
 // leaderServices run on the leader only: they write outside of the process.
 var leaderServices = []string{"account-service", "reference-data", "trade-processor"}
 
-// openMember opens the services of a member: the order-matcher, whose writes the
-// leader takes, and, in front of what the leader alone runs, what sends requests
-// there. Then the member takes its part.
+// openMember opens the services of a member: the order-matcher, which forwards writes to the
+// leader, and relays for the services that only the leader runs, which send requests there. Then
+// the member joins the consensus.
 func (in *installation) openMember(c *settings.Config, log *slog.Logger) error {
 	verifier, err := verifier(c)
 	if err != nil {
@@ -91,8 +91,8 @@ func relayPrefix(c *settings.Config, service string) string {
 	return ""
 }
 
-// services is where the other members reach this one's: at the host of its HTTP
-// address, the order-matcher at that address.
+// services are the addresses at which the other members reach this one: the host of its HTTP
+// address, and for the order-matcher that address itself.
 func (in *installation) services() map[string]string {
 	at := in.listeners.addresses()
 	self := in.listeners.c.Self()
@@ -105,7 +105,7 @@ func (in *installation) services() map[string]string {
 	return at
 }
 
-// leading is what runs on the leader only.
+// leading is the part that runs on the leader only.
 type leading struct {
 	c        *settings.Config
 	in       *installation
@@ -113,19 +113,19 @@ type leading struct {
 	registry *httpapi.Registry
 	extracts *memberExtracts
 	log      *slog.Logger
-	services map[string]leaderService // that stand behind the relays, by name
+	services map[string]leaderService // behind the relays, by name
 }
 
-// leaderService is a service that can stand behind a relay and be told to end.
+// leaderService is a service behind a relay that can be told to end.
 type leaderService interface {
 	httpapi.Servant
 	Shutdown(context.Context) error
 }
 
-// begin opens the sidecars and puts their services where the relays stand.
+// begin opens the sidecars and puts their services behind the relays.
 func (l *leading) begin() (err error) {
 	if err := l.in.raise(context.Background(), l.c, l.log); err != nil {
-		// It is no reason not to lead: what there is room for goes on.
+		// It is no reason not to lead: the member goes on with the room that there is.
 		l.log.Error("the capacities stay as they are", "error", err)
 	}
 	l.extracts.lead()
@@ -147,7 +147,8 @@ func (l *leading) begin() (err error) {
 	}
 	l.in.beside.Store(d)
 	accounts, securities := newSources(l.c, l.in, d, l.verifier, l.log)
-	l.services = map[string]leaderService{"account-service": accounts, "reference-data": securities, "trade-processor": processor}
+	l.services = map[string]leaderService{"account-service": accounts, "reference-data": securities,
+		"trade-processor": processor}
 	for name, service := range l.services {
 		l.in.member.relays[name].Swap(service)
 	}
@@ -158,8 +159,8 @@ func (l *leading) begin() (err error) {
 // leaveTimeout is how long requests may take that began while this member led.
 const leaveTimeout = 5 * time.Second
 
-// end takes the services away, and closes the sidecars when nobody is on them any
-// more. The gate lets nothing in until the sources have been followed again.
+// end takes the services away, and closes the sidecars when no request uses them any more. The gate
+// admits nothing until the sources have been followed again.
 func (l *leading) end() {
 	defer l.extracts.follow()
 	d := l.in.beside.Swap(nil)
@@ -176,8 +177,8 @@ func (l *leading) end() {
 	hold(l.in.core, nil)
 }
 
-// leave takes the services away, ends what goes through the whole history on them,
-// and waits for the requests that they still have until ctx ends.
+// leave takes the services away and ends their requests that go through the whole history. It waits
+// for their other requests until ctx ends.
 func (l *leading) leave(ctx context.Context) {
 	var leaving sync.WaitGroup
 	for name, service := range l.services {
@@ -188,13 +189,14 @@ func (l *leading) leave(ctx context.Context) {
 			case <-ended:
 			case <-ctx.Done():
 				select {
-				case <-ended: // both had come
+				case <-ended: // both requests had come
 				default:
 					err = errors.Join(err, ctx.Err())
 				}
 			}
 			if err != nil {
-				l.log.Warn("a service still has requests that began while this member led", "service", name, "error", err)
+				l.log.Warn("a service still has requests that began while this member led", "service", name,
+					"error", err)
 			}
 		})
 	}

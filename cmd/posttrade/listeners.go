@@ -20,14 +20,14 @@ type edge interface {
 	Shutdown(context.Context) error
 }
 
-// listening is an edge and where it answers.
+// listening is an edge and its address.
 type listening struct {
 	name     string
 	edge     edge
 	listener net.Listener
 }
 
-// listeners are the edges that are open, in the order in which they were opened.
+// listeners are the open edges, in the order in which they were opened.
 type listeners struct {
 	c      *settings.Config
 	tls    *tls.Config // of the services; nil: plain
@@ -42,8 +42,8 @@ func newListeners(c *settings.Config) (*listeners, error) {
 	return &listeners{c: c, tls: tlsConfig, failed: make(chan error, 8), bodies: bodies}, err
 }
 
-// dialTLS is how the services of other members are reached: their certificates are
-// vouched for by the system's authorities or by that of the members. Nil: plain.
+// dialTLS is the TLS configuration for the services of other members. Their certificates are signed
+// by an authority of the system or by that of the members. Nil: plain.
 func (l *listeners) dialTLS() (*tls.Config, error) {
 	if l.tls == nil {
 		return nil, nil
@@ -62,7 +62,7 @@ func (l *listeners) dialTLS() (*tls.Config, error) {
 	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}, nil
 }
 
-// listen takes the address of a service's setting. Nothing is answered on it yet.
+// listen opens a listener on the address of a service's setting. No server answers on it yet.
 func (l *listeners) listen(service string) (net.Listener, error) {
 	setting := service + ".listen"
 	listener, err := net.Listen("tcp", l.c.ListenAddr(service))
@@ -72,7 +72,7 @@ func (l *listeners) listen(service string) (net.Listener, error) {
 	return listener, nil
 }
 
-// serve answers with e on a listener, over TLS when the services have a certificate.
+// serve starts the server e on a listener, over TLS when the services have a certificate.
 func (l *listeners) serve(name string, e edge, listener net.Listener, secured bool) {
 	l.open = append(l.open, listening{name, e, listener})
 	serving := listener
@@ -86,7 +86,7 @@ func (l *listeners) serve(name string, e edge, listener net.Listener, secured bo
 	}()
 }
 
-// start listens for a service and answers.
+// start listens for a service and serves it.
 func (l *listeners) start(service string, e edge) error {
 	listener, err := l.listen(service)
 	if err == nil {
@@ -98,7 +98,7 @@ func (l *listeners) start(service string, e edge) error {
 	return err
 }
 
-// addresses is where each edge listens, by name.
+// addresses are the addresses of the edges, by name.
 func (l *listeners) addresses() map[string]string {
 	at := make(map[string]string, len(l.open))
 	for _, e := range l.open {
@@ -107,9 +107,9 @@ func (l *listeners) addresses() map[string]string {
 	return at
 }
 
-// shutdown ends the edges, all at once: a request that takes long on one of them
-// uses up nobody else's time, and none takes requests while it waits. The error
-// names those that had not ended when ctx did.
+// shutdown ends all edges at once. So a request that takes long on one edge uses up no other edge's
+// time, and no edge takes requests while another one waits. The error names the edges that had not
+// ended when ctx did.
 func (l *listeners) shutdown(ctx context.Context) error {
 	errs := make([]error, len(l.open))
 	var ending sync.WaitGroup

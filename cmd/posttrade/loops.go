@@ -9,15 +9,15 @@ import (
 	"posttrade/journal"
 )
 
-// loops are the goroutines that work beside the path of an order. Each is one
-// sidecar's owner. None of them can stop the engine: a loop that ends with an
-// error is logged and shown on /readyz, and everything else goes on.
+// loops are the goroutines that work beside the path of an order. Each owns one sidecar. None of
+// them can stop the engine: a loop that ends with an error is logged and shown on /readyz, and
+// everything else goes on.
 type loops struct {
 	log    *slog.Logger
 	ctx    context.Context
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
-	mu     sync.Mutex // of all
+	mu     sync.Mutex // guards all
 	all    []string   // names, in the order of their start
 	failed sync.Map   // name: error
 }
@@ -42,23 +42,22 @@ func (l *loops) start(name string, run func(context.Context) error) {
 	}()
 }
 
-// startAt is start for a loop with much to do: its thread gets the processor
-// time which the path of an order leaves over, as journal.Politely says. What
-// the gate waits for is not among them.
+// startAt is start for a loop with much work: its thread gets the processor time that the path of
+// an order leaves over, as journal.Politely says. It is not for loops that the gate waits for.
 func (l *loops) startAt(nice int, name string, run func(context.Context) error) {
 	l.start(name, func(ctx context.Context) error {
 		return journal.Politely(nice, func() error { return run(ctx) })
 	})
 }
 
-// names lists the loops that there are so far. Any goroutine.
+// names lists the loops that were started so far. Any goroutine may call it.
 func (l *loops) names() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.all)
 }
 
-// err is why a loop has ended, nil while it runs.
+// err is the reason why a loop has ended, nil while it runs.
 func (l *loops) err(name string) error {
 	if err, ok := l.failed.Load(name); ok {
 		return err.(error)

@@ -18,20 +18,21 @@ import (
 	"posttrade/matcher"
 )
 
-// errRestart ends an installation that is to be opened again at once, with the
-// journal that the leader has sent.
+// errRestart ends an installation that must be opened again at once, with the journal that the
+// leader has sent.
 var errRestart = errors.New("the leader has sent a journal in place of this member's own")
 
-// memberTLS is how members know each other, nil on loopback.
+// memberTLS is the TLS configuration by which members identify each other, nil on loopback.
 func memberTLS(c *settings.Config) (*tls.Config, error) {
 	if c.String("cluster.tls-cert") == "" {
 		return nil, nil
 	}
-	return quorum.MemberTLS(c.String("cluster.tls-cert"), c.String("cluster.tls-key"), c.String("cluster.tls-ca"))
+	return quorum.MemberTLS(c.String("cluster.tls-cert"), c.String("cluster.tls-key"),
+		c.String("cluster.tls-ca"))
 }
 
-// member is this process as one of several: its node, and what it does while it
-// leads and while it does not.
+// member is this process as one of several: its node, and the parts that run while it leads and
+// while it does not.
 type member struct {
 	node   *quorum.Node
 	roles  *roles
@@ -40,7 +41,7 @@ type member struct {
 	stops  []func()                  // in the order of the starts
 }
 
-// stop ends the member's part: what runs on the leader only, then the consensus.
+// stop ends the member's parts: those of the leader first, then the consensus.
 func (m *member) stop() (err error) {
 	for _, stop := range slices.Backward(m.stops) {
 		stop()
@@ -51,13 +52,15 @@ func (m *member) stop() (err error) {
 	return err
 }
 
-// joinCluster opens the consensus state and the core over it. A member with an
-// empty disk waits here until the cluster has agreed on a genesis or has sent it a journal.
-func (in *installation) joinCluster(ctx context.Context, c *settings.Config, o engine.Options, log *slog.Logger) (err error) {
+// joinCluster opens the consensus state and the engine over it. A member with an empty disk waits
+// here until the cluster has agreed on a genesis or has sent it a journal.
+func (in *installation) joinCluster(ctx context.Context, c *settings.Config, o engine.Options,
+	log *slog.Logger) (err error) {
 	if c.String("auth.jwt.secret") == "" {
 		log.Warn("auth.jwt.secret is not set: a token is good on the member that minted it only")
 	}
-	storage := engine.JournalStorage{Dir: o.Dir, Incoming: c.InDataDir("journal.incoming"), Fatal: o.Fatal}
+	storage := engine.JournalStorage{Dir: o.Dir, Incoming: c.InDataDir("journal.incoming"),
+		Fatal: o.Fatal}
 	for {
 		if err := storage.Install(); err != nil {
 			return err
@@ -82,15 +85,17 @@ func (in *installation) joinCluster(ctx context.Context, c *settings.Config, o e
 }
 
 // resumeMember opens a member that has a journal.
-func (in *installation) resumeMember(c *settings.Config, o engine.Options, storage quorum.Storage, log *slog.Logger) (err error) {
+func (in *installation) resumeMember(c *settings.Config, o engine.Options, storage quorum.Storage,
+	log *slog.Logger) (err error) {
 	if in.core, err = engine.Open(o); err != nil {
 		return err
 	}
 	return in.openNode(c, o, storage, in.core.Genesis.Marshal(), log)
 }
 
-// newMember opens a member without a journal: errRestart when one has come.
-func (in *installation) newMember(ctx context.Context, c *settings.Config, o engine.Options, storage quorum.Storage, log *slog.Logger) error {
+// newMember opens a member without a journal. It returns errRestart when a journal has come.
+func (in *installation) newMember(ctx context.Context, c *settings.Config, o engine.Options,
+	storage quorum.Storage, log *slog.Logger) error {
 	if err := in.openNode(c, o, storage, nil, log); err != nil {
 		return err
 	}
@@ -106,7 +111,8 @@ func (in *installation) newMember(ctx context.Context, c *settings.Config, o eng
 	return err
 }
 
-func (in *installation) openNode(c *settings.Config, o engine.Options, storage quorum.Storage, has []byte, log *slog.Logger) error {
+func (in *installation) openNode(c *settings.Config, o engine.Options, storage quorum.Storage,
+	has []byte, log *slog.Logger) error {
 	memberTLS, err := memberTLS(c)
 	if err != nil {
 		return err
@@ -117,7 +123,8 @@ func (in *installation) openNode(c *settings.Config, o engine.Options, storage q
 	}
 	in.member = &member{roles: newRoles(), count: len(c.Members())}
 	in.member.node, err = quorum.Open(quorum.Options{
-		Dir: c.InDataDir("quorum"), Member: strconv.Itoa(c.Int("cluster.member-id")), Members: c.Members(), TLS: memberTLS,
+		Dir: c.InDataDir("quorum"), Member: strconv.Itoa(c.Int("cluster.member-id")),
+		Members: c.Members(), TLS: memberTLS,
 		Storage: storage, Has: has, Adopt: adopt, Services: in.services, OnRole: in.member.roles.set,
 		Genesis: func() ([]byte, error) {
 			g, err := o.Genesis()
@@ -132,9 +139,9 @@ func (in *installation) openNode(c *settings.Config, o engine.Options, storage q
 	return err
 }
 
-// roles passes on whether this member leads: the last word counts. Those before it
-// may be skipped, but not that there were some: leadership that was lost and has come
-// back is another one.
+// roles passes on whether this member leads. The reader gets the last state and may miss those
+// before it, but it sees that there were some: leadership that was lost and has come back counts as
+// another one.
 type roles struct {
 	mu     sync.Mutex
 	leads  bool
@@ -153,7 +160,7 @@ func (r *roles) set(leads bool) {
 	r.mu.Unlock()
 	select {
 	case r.change <- struct{}{}:
-	default: // it has been told
+	default: // a change is already announced
 	}
 }
 
@@ -163,12 +170,12 @@ func (r *roles) now() (leads bool, turns uint64) {
 	return r.leads, r.turns
 }
 
-// leadRetry is how long a leader waits when what only it runs could not be started.
+// leadRetry is the pause after which a leader tries again to start the parts that only it runs.
 const leadRetry = time.Second
 
-// follow starts what runs on the leader only when this member begins to lead, and
-// ends it when it does no longer, until ctx ends. What has begun ends with the
-// leadership that it began in, also if the member leads again by then.
+// follow starts the parts of the leader when this member begins to lead, and ends them when it
+// stops leading or ctx ends. The parts end with the leadership in which they began, even if the
+// member leads again by then.
 func (r *roles) follow(ctx context.Context, begin func() error, end func(), log *slog.Logger) {
 	began, since := false, uint64(0)
 	defer func() {

@@ -8,8 +8,8 @@ import (
 	"posttrade/sidecars/riskextract"
 )
 
-// memberExtracts renders the cut of every marker on a member. While it leads
-// without sidecars it writes the artifacts, too; with sidecars those do.
+// memberExtracts renders the cut of every marker on a member. While the member leads without
+// sidecars, it also writes the artifacts; with sidecars those write them.
 type memberExtracts struct {
 	c     *settings.Config
 	in    *installation
@@ -17,7 +17,7 @@ type memberExtracts struct {
 	loops *loops // nil while it is stopped
 }
 
-// start begins with a role; one goroutine calls it and stop.
+// start begins with a role. Only one goroutine may call start and stop.
 func (m *memberExtracts) start(role string) {
 	m.stop()
 	m.loops = newLoops(m.log)
@@ -32,7 +32,7 @@ func (m *memberExtracts) stop() {
 	}
 }
 
-// lead makes this member the one that writes.
+// lead makes this member the one that writes the artifacts.
 func (m *memberExtracts) lead() {
 	if m.c.Bool("sidecars.enabled") {
 		m.stop()
@@ -41,5 +41,5 @@ func (m *memberExtracts) lead() {
 	m.start(riskextract.RoleLeader)
 }
 
-// follow makes it one that only renders.
+// follow makes this member one that only renders.
 func (m *memberExtracts) follow() { m.start(riskextract.RoleFollower) }

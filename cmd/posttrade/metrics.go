@@ -41,7 +41,7 @@ func coreMetrics(k *engine.Engine, edge *httpapi.OrderMatcher) httpapi.Metrics {
 // emitMore is one metric of a part that httpapi does not know; see httpapi.Metrics.More.
 type emitMore = func(name, help string, counter bool, value float64, labels ...string)
 
-// together emits what several parts do; nil ones are left out.
+// together emits the metrics of several parts; it skips nil ones.
 func together(parts ...func(emitMore)) func(emitMore) {
 	return func(emit emitMore) {
 		for _, part := range parts {
@@ -52,7 +52,7 @@ func together(parts ...func(emitMore)) func(emitMore) {
 	}
 }
 
-// memberMetrics adds what a member knows of its cluster, and what runs on the leader only.
+// memberMetrics adds what a member knows of its cluster, and the metrics of the leader's parts.
 func (in *installation) memberMetrics(orders *httpapi.OrderMatcher) httpapi.Metrics {
 	m := coreMetrics(in.core, orders)
 	rings := m.Rings
@@ -87,9 +87,9 @@ func emitRole(emit emitMore, role string, has float64) {
 	emit("svc_cluster_role", "1 for the role that this member has.", false, has, "role", role)
 }
 
-// singleMetrics adds to coreMetrics what a node without a cluster says of it: its role,
-// and that it has agreed on nothing with anybody. Who watches finds every metric on
-// every installation.
+// singleMetrics adds to coreMetrics the cluster metrics of a node without a cluster: its role, and
+// zero for everything that members agree on. So a monitoring system finds every metric on every
+// installation.
 func singleMetrics(k *engine.Engine, edge *httpapi.OrderMatcher) httpapi.Metrics {
 	m := coreMetrics(k, edge)
 	m.ClusterCommits = func() httpapi.Histogram { return quorumHistogram(quorumCounts{}, 0) }
@@ -112,7 +112,8 @@ func quorumHistogram(counts quorumCounts, seconds float64) httpapi.Histogram {
 }
 
 func commitHistogram(m journal.Metrics) httpapi.Histogram {
-	h := httpapi.Histogram{Sum: m.CommitSeconds, Buckets: make(map[float64]uint64, len(journal.CommitBuckets))}
+	h := httpapi.Histogram{Sum: m.CommitSeconds,
+		Buckets: make(map[float64]uint64, len(journal.CommitBuckets))}
 	for i, n := range m.CommitCounts {
 		h.Count += n
 		if i < len(journal.CommitBuckets) {
@@ -122,14 +123,23 @@ func commitHistogram(m journal.Metrics) httpapi.Histogram {
 	return h
 }
 
-// metrics shows what the sidecars count, by the contract's names.
-func (d *downstream) metrics(emit func(name, help string, counter bool, value float64, labels ...string)) {
-	counter := func(name, help string, n uint64, labels ...string) { emit(name, help, true, float64(n), labels...) }
-	gauge := func(name, help string, n uint64, labels ...string) { emit(name, help, false, float64(n), labels...) }
+// metrics shows the counters of the sidecars, by the contract's names.
+func (d *downstream) metrics(emit func(name, help string, counter bool, value float64,
+	labels ...string)) {
+	counter := func(name, help string, n uint64, labels ...string) {
+		emit(name, help, true, float64(n),
+			labels...)
+	}
+	gauge := func(name, help string, n uint64, labels ...string) {
+		emit(name, help, false, float64(n),
+			labels...)
+	}
 	r, s, p := d.recon.Metrics(), d.settlement.Metrics(), d.projection.Metrics()
 	counter("svc_recon_matched_total", "Blotter entries whose row agrees.", r.MatchedTotal)
-	counter("svc_recon_missing_in_projection_total", "Blotter entries without a row, after the grace.", r.MissingInProjectionTotal)
-	counter("svc_recon_field_mismatch_total", "Blotter entries whose row differs.", r.FieldMismatchTotal)
+	counter("svc_recon_missing_in_projection_total", "Blotter entries without a row, after the grace.",
+		r.MissingInProjectionTotal)
+	counter("svc_recon_field_mismatch_total", "Blotter entries whose row differs.",
+		r.FieldMismatchTotal)
 	counter("svc_recon_orphan_total", "Rows without a fill.", r.OrphanTotal)
 	gauge("svc_recon_lag_records", "Durable fills that reconciliation has not classified.", r.Lag)
 	gauge("svc_recon_open_breaks", "Breaks that are open.", r.OpenBreaks)
@@ -138,11 +148,16 @@ func (d *downstream) metrics(emit func(name, help string, counter bool, value fl
 	gauge("svc_projection_lag_records", "Durable fills that are not in SQL yet.", p.LagRecords)
 	booked := "Trades booked into SQL, by path and outcome."
 	counter("svc_projection_trades_total", booked, p.Booked, "path", "journal", "outcome", "booked")
-	counter("svc_projection_trades_total", booked, p.Duplicates, "path", "journal", "outcome", "duplicate")
-	counter("svc_projection_trades_total", booked, p.LegacyBooked, "path", "legacy", "outcome", "booked")
-	counter("svc_projection_trades_total", booked, p.LegacyDuplicates, "path", "legacy", "outcome", "duplicate")
-	counter("svc_projection_trades_total", booked, p.LegacyMalformed, "path", "legacy", "outcome", "malformed")
-	gauge("svc_tca_lag_records", "Durable commands that the price history has not taken in.", d.tca.Lag())
+	counter("svc_projection_trades_total", booked, p.Duplicates, "path", "journal", "outcome",
+		"duplicate")
+	counter("svc_projection_trades_total", booked, p.LegacyBooked, "path", "legacy", "outcome",
+		"booked")
+	counter("svc_projection_trades_total", booked, p.LegacyDuplicates, "path", "legacy", "outcome",
+		"duplicate")
+	counter("svc_projection_trades_total", booked, p.LegacyMalformed, "path", "legacy", "outcome",
+		"malformed")
+	gauge("svc_tca_lag_records", "Durable commands that the price history has not taken in.",
+		d.tca.Lag())
 	prices := "Prices from the message broker, by outcome."
 	counter("svc_price_feed_total", prices, d.prices.Sequenced.Load(), "outcome", "sequenced")
 	counter("svc_price_feed_total", prices, d.prices.Late.Load(), "outcome", "late")
@@ -181,8 +196,8 @@ func (d *downstream) parts() []httpapi.Part {
 	}
 	ready, detail := d.db.State()
 	list := []httpapi.Part{part("database", ready, detail)}
-	// Orders do without a database; an installation beside another one's is no state to
-	// be called ready.
+	// Orders do not need a database. But an installation with another installation's database must not
+	// report that it is ready.
 	if d.projection.Foreign() {
 		list[0] = part("database", false, projection.ErrForeign.Error())
 	}
@@ -205,9 +220,11 @@ func (m *member) parts() []httpapi.Part {
 	leader, _ := m.node.Leader("order-matcher")
 	switch {
 	case m.node.Leads():
-		return []httpapi.Part{{Name: "cluster", Ready: true, Detail: fmt.Sprintf("member %s leads", leader)}}
+		return []httpapi.Part{{Name: "cluster", Ready: true,
+			Detail: fmt.Sprintf("member %s leads", leader)}}
 	case leader != "":
-		return []httpapi.Part{{Name: "cluster", Ready: true, Detail: fmt.Sprintf("follows member %s", leader)}}
+		return []httpapi.Part{{Name: "cluster", Ready: true, Detail: fmt.Sprintf("follows member %s",
+			leader)}}
 	}
 	return []httpapi.Part{{Name: "cluster", Detail: "no leader is known"}}
 }

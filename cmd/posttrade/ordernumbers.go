@@ -10,26 +10,29 @@ import (
 	"posttrade/matcher"
 )
 
-// Orders are numbered up to matcher.MaxOrderNumber: at three million a second for three
-// years. Long before, an operator is told: a warning at each of these shares, and a part of
-// /readyz from the first on.
+// Orders are numbered up to matcher.MaxOrderNumber, which is three years at three million a second.
+// Long before the end the operator is told: by a warning at each of these shares, and by a part of
+// /readyz from the first share on.
 var numbersUsed = [...]float64{0.75, 0.90, 0.99}
 
-// numbersEvery is how often the last number is looked at.
+// numbersEvery is the time between two looks at the last number.
 const numbersEvery = time.Second
 
-// usedNumbers is the share of the order numbers that are used, by the one that comes next.
+// usedNumbers is the share of the order numbers that are used; next is the number of the next
+// order.
 func usedNumbers(next uint64) float64 { return float64(next-1) / float64(matcher.MaxOrderNumber) }
 
 // numberMetrics says how far the numbering of orders has come.
 func numberMetrics(c *engine.Engine, emit emitMore) {
 	next := c.Views.NextRef()
-	emit("svc_order_last_number", "Number of the last order, the <n> of its ord-<n>.", false, float64(next-1))
-	emit("svc_order_numbers_used_ratio", "Share of all order numbers that are used; none is given twice.",
+	emit("svc_order_last_number", "Number of the last order, the <n> of its ord-<n>.", false,
+		float64(next-1))
+	emit("svc_order_numbers_used_ratio",
+		"Share of all order numbers that are used; none is given twice.",
 		false, usedNumbers(next))
 }
 
-// numbersPart is the order numbers on /readyz, nothing while there are plenty.
+// numbersPart is the order numbers on /readyz; no part while enough are left.
 func numbersPart(next uint64) []httpapi.Part {
 	used := usedNumbers(next)
 	if used < numbersUsed[0] {
@@ -39,11 +42,12 @@ func numbersPart(next uint64) []httpapi.Part {
 		Detail: fmt.Sprintf("%.2f %% are used, the last one is %d", 100*used, next-1)}}
 }
 
-// numberWatch warns when another share of the order numbers is used. One goroutine, run, owns it.
+// numberWatch warns when another share of the order numbers is used. One goroutine, the one in run,
+// owns it.
 type numberWatch struct {
-	next   func() uint64 // the number of the order that comes next
+	next   func() uint64 // the number of the next order
 	log    *slog.Logger
-	warned int // of numbersUsed
+	warned int // how many of numbersUsed
 }
 
 func (w *numberWatch) look() {
@@ -59,7 +63,7 @@ func (w *numberWatch) look() {
 	}
 }
 
-// watchNumbers has the installation look at them.
+// watchNumbers starts the watch of the order numbers.
 func (in *installation) watchNumbers(log *slog.Logger) {
 	w := &numberWatch{next: in.core.Views.NextRef, log: log}
 	in.watching.start("order numbers", numbersEvery, w.run)

@@ -14,7 +14,7 @@ import (
 	"posttrade/perf/load"
 )
 
-// runPerf is `posttrade perf`, and the commands behind it.
+// runPerf is `posttrade perf`, with its subcommands.
 func runPerf(args []string, stdout, stderr io.Writer) int {
 	commands := map[string]func([]string, io.Writer) error{
 		"gate": runPerfGate, "sample": runPerfSample, "report": runPerfReport,
@@ -32,16 +32,22 @@ func runPerfRows(args []string, stdout, stderr io.Writer) error {
 		hello      bool
 		cpuProfile string
 	)
-	f := newFlags("perf [flags] | perf gate|report|sample -h", "Measures every row of the performance table on this machine, beside floors and peers in the same run,\n"+
-		"and writes one results file. A slow row is shown, not an error.")
+	f := newFlags("perf [flags] | perf gate|report|sample -h",
+		"Measures every row of the performance table on this machine, beside floors and peers in the same run,\n"+
+			"and writes one results file. A slow row is shown, not an error.")
 	f.BoolVar(&o.Smoke, "smoke", false, "a hundredth of the work: do all rows run?")
-	f.StringVar(&o.Only, "only", "", "only the rows whose `name` contains this, or one of several behind commas")
+	f.StringVar(&o.Only, "only", "",
+		"only the rows whose `name` contains this, or one of several behind commas")
 	f.StringVar(&o.Out, "out", "", "results `file` (default perf/results/<commit>.<cpu>.txt)")
-	f.StringVar(&o.Dir, "dir", "", "`folder` for the journals of the run (default: the system's for temporary files)")
-	f.StringVar(&o.Postgres, "postgres", "", "`URL` of a PostgreSQL server to measure beside SQLite, in a database of its own")
+	f.StringVar(&o.Dir, "dir", "",
+		"`folder` for the journals of the run (default: the system's for temporary files)")
+	f.StringVar(&o.Postgres, "postgres", "",
+		"`URL` of a PostgreSQL server to measure beside SQLite, in a database of its own")
 	f.StringVar(&o.Lobster, "lobster", "", "`folder` with LOBSTER files to replay")
-	f.DurationVar(&o.Pause, "pause", 0, "how `long` the matcher's thread is watched for pauses (default 20s)")
-	f.IntVar(&o.Restart, "restart-commands", 0, "commands in the journal that is started from (default 20000000; the table asks for 100000000)")
+	f.DurationVar(&o.Pause, "pause", 0,
+		"how `long` the matcher's thread is watched for pauses (default 20s)")
+	f.IntVar(&o.Restart, "restart-commands", 0,
+		"commands in the journal that is started from (default 20000000; the table asks for 100000000)")
 	f.StringVar(&cpuProfile, "cpuprofile", "", "write a CPU profile of the run to this `file`")
 	f.BoolVar(&hello, "hello-server", false, "be the bare HTTP server that orders are compared with")
 	c, err := f.read(args, 0, stdout)
@@ -93,14 +99,18 @@ func runPerfGate(args []string, stdout io.Writer) error {
 		selfTest bool
 		times    int
 	)
-	f := newFlags("perf gate --base=program --head=program | --self-test", "Compares two builds: runs small pieces of the path as processes of both in turns and judges each\n"+
-		"against what the base differs from itself. Exit 1 when the head is slower or allocates more.")
+	f := newFlags("perf gate --base=program --head=program | --self-test",
+		"Compares two builds: runs small pieces of the path as processes of both in turns and judges each\n"+
+			"against what the base differs from itself. Exit 1 when the head is slower or allocates more.")
 	f.StringVar(&o.Base, "base", "", "the `program` to compare with")
 	f.StringVar(&o.Head, "head", "", "the `program` to judge (default: this one)")
-	f.StringVar(&o.Only, "only", "", "only the rows whose `name` contains this, or one of several behind commas")
+	f.StringVar(&o.Only, "only", "",
+		"only the rows whose `name` contains this, or one of several behind commas")
 	f.StringVar(&o.Out, "out", "", "results `file` (default: none)")
-	f.StringVar(&o.Dir, "dir", "", "`folder` for the journals (default: the system's for temporary files)")
-	f.BoolVar(&selfTest, "self-test", false, "judge this program against itself, and against itself with a fifth burnt on top in one row")
+	f.StringVar(&o.Dir, "dir", "",
+		"`folder` for the journals (default: the system's for temporary files)")
+	f.BoolVar(&selfTest, "self-test", false,
+		"judge this program against itself, and against itself with a fifth burnt on top in one row")
 	f.IntVar(&times, "times", 10, "how `often` the self-test does each")
 	if _, err := f.read(args, 0, stdout); err != nil {
 		return err
@@ -127,7 +137,8 @@ func runPerfGate(args []string, stdout io.Writer) error {
 // runPerfReport is `posttrade perf report`.
 func runPerfReport(args []string, stdout io.Writer) error {
 	var out string
-	f := newFlags("perf report [--out=file] <results file or folder>", "Draws results files as one page of plots that needs nothing else.")
+	f := newFlags("perf report [--out=file] <results file or folder>",
+		"Draws results files as one page of plots that needs nothing else.")
 	f.StringVar(&out, "out", "", "the page's `file` (default: beside the results, .html)")
 	if _, err := f.read(args, 1, stdout); err != nil {
 		return err
@@ -144,10 +155,13 @@ func runPerfSample(args []string, stdout io.Writer) error {
 		o    perf.SampleOptions
 		list bool
 	)
-	f := newFlags("perf sample --row=name | --list", "Measures one small piece of the path in this process, for perf gate.")
+	f := newFlags("perf sample --row=name | --list",
+		"Measures one small piece of the path in this process, for perf gate.")
 	f.StringVar(&o.Row, "row", "", "`name` of the row")
-	f.StringVar(&o.Dir, "dir", "", "`folder` for a journal (default: the system's for temporary files)")
-	f.Float64Var(&o.Burn, "burn", 0, "burn this `share` of the row's time on top of it: a slow-down to find")
+	f.StringVar(&o.Dir, "dir", "",
+		"`folder` for a journal (default: the system's for temporary files)")
+	f.Float64Var(&o.Burn, "burn", 0,
+		"burn this `share` of the row's time on top of it: a slow-down to find")
 	f.DurationVar(&o.For, "for", 80*time.Millisecond, "how `long` to measure")
 	f.BoolVar(&list, "list", false, "list the rows")
 	if _, err := f.read(args, 0, stdout); err != nil {

@@ -18,7 +18,7 @@ import (
 	"posttrade/perf"
 )
 
-// clusterForPerf is three members in this process; the engine is the leader's.
+// clusterForPerf is three members in this process; its engine is the leader's.
 type clusterForPerf struct {
 	coreForPerf
 	dir     string
@@ -29,8 +29,9 @@ type clusterForPerf struct {
 	procs   int // the scheduler's processors before
 }
 
-// openClusterForPerf opens three members with the engine and nothing beside it.
-func openClusterForPerf(c *settings.Config, o perf.EngineOptions, fatal func(error)) (_ perf.Engine, err error) {
+// openClusterForPerf opens three members with the engine and no sidecars.
+func openClusterForPerf(c *settings.Config, o perf.EngineOptions, fatal func(error)) (_ perf.Engine,
+	err error) {
 	p := &clusterForPerf{dir: o.Dir, members: make([]*installation, 3), procs: runtime.GOMAXPROCS(0)}
 	list, err := perf.LoopbackMembers(3)
 	if err != nil {
@@ -38,7 +39,8 @@ func openClusterForPerf(c *settings.Config, o perf.EngineOptions, fatal func(err
 	}
 	for i := range 3 {
 		own := c.With(map[string]string{
-			"data.dir": filepath.Join(o.Dir, strconv.Itoa(i+1)), "cluster.member-id": strconv.Itoa(i + 1), "cluster.members": list,
+			"data.dir": filepath.Join(o.Dir, strconv.Itoa(i+1)), "cluster.member-id": strconv.Itoa(i + 1),
+			"cluster.members":  list,
 			"sidecars.enabled": "false", "journal.durability": "quorum",
 			"admin.listen": "127.0.0.1:0", "cluster.heartbeat-ms": "1000",
 		})
@@ -66,16 +68,17 @@ func (p *clusterForPerf) openAll() error {
 	return err
 }
 
-// share gives every member the scheduler's processors that it would have in a process
-// of its own: each has set them as if it were alone, and its hot threads hold some
-// also while they sleep.
+// share sets the scheduler's processors to the number that all members would have in processes of
+// their own. Each member has set the number as if it were alone, and its hot threads hold some
+// processors also while they sleep.
 func (p *clusterForPerf) share() {
 	engine.NewProcessors(len(p.members) * (engine.HotThreads + engine.SpareProcs)).Raise()
 }
 
-// open opens a member, again if it has been sent a journal.
+// open opens a member, and opens it again when the leader has sent it a journal.
 func (p *clusterForPerf) open(i int) error {
-	in, err := Open(context.Background(), p.configs[i], p.options[i], slog.New(slog.NewTextHandler(io.Discard, nil)))
+	in, err := Open(context.Background(), p.configs[i], p.options[i],
+		slog.New(slog.NewTextHandler(io.Discard, nil)))
 	p.members[i] = in
 	return err
 }
@@ -92,8 +95,8 @@ func (p *clusterForPerf) findLeader() error {
 	return fmt.Errorf("nobody leads after %v", readyTimeout)
 }
 
-// Rebuild destroys the disk of a member that follows and returns how long it took
-// until it had everything again, from the start of its process.
+// Rebuild destroys the disk of a follower and returns how long it took until the follower had
+// everything again, from the start of its process.
 func (p *clusterForPerf) Rebuild() (time.Duration, error) {
 	lost := (p.leader + 1) % len(p.members)
 	if err := p.members[lost].stop(); err != nil {
@@ -102,7 +105,8 @@ func (p *clusterForPerf) Rebuild() (time.Duration, error) {
 	if err := os.RemoveAll(p.configs[lost].String("data.dir")); err != nil {
 		return 0, err
 	}
-	if err := p.members[p.leader].member.node.Compact(0); err != nil { // or the log alone would do
+	// without a compaction the log alone would do
+	if err := p.members[p.leader].member.node.Compact(0); err != nil {
 		return 0, err
 	}
 	want := p.Durable()
@@ -113,14 +117,15 @@ func (p *clusterForPerf) Rebuild() (time.Duration, error) {
 	p.share()
 	for p.members[lost].core.Watermark.Durable() < want {
 		if time.Since(begun) > 10*readyTimeout {
-			return 0, fmt.Errorf("the member has %d of %d commands", p.members[lost].core.Watermark.Durable(), want)
+			return 0, fmt.Errorf("the member has %d of %d commands",
+				p.members[lost].core.Watermark.Durable(), want)
 		}
 		time.Sleep(time.Millisecond)
 	}
 	return time.Since(begun), nil
 }
 
-// Stop ends the members and leaves their data.
+// Stop ends the members and keeps their data.
 func (p *clusterForPerf) Stop() (err error) {
 	for i, in := range p.members {
 		if in != nil {

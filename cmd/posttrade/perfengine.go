@@ -26,7 +26,7 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// coreForPerf is a whole core as the rows of the performance table use it.
+// coreForPerf is a whole engine as the rows of the performance table use it.
 type coreForPerf struct{ *engine.Engine }
 
 func (c coreForPerf) Gate() *gate.Gate          { return c.Engine.Gate }
@@ -42,12 +42,16 @@ func (c coreForPerf) Snapshot() error {
 	_, err := c.Engine.Shadow.Take(context.Background())
 	return err
 }
-func (c coreForPerf) Stop() error  { return c.Engine.Stop() }
-func (c coreForPerf) Close() error { return errors.Join(c.Engine.Stop(), os.RemoveAll(c.Options.Dir)) }
+func (c coreForPerf) Stop() error { return c.Engine.Stop() }
+func (c coreForPerf) Close() error {
+	return errors.Join(c.Engine.Stop(),
+		os.RemoveAll(c.Options.Dir))
+}
 
-// NewControls returns what carries a source's changes into the engine.
+// NewControls returns the object that carries a source's changes into the engine.
 func (c coreForPerf) NewControls(s control.Source) perf.Controls {
-	return &feeds.Sink{Source: s, Gate: c.Engine.Gate, Desk: c.Engine.Desk, Views: c.Engine.Views, Now: time.Now}
+	return &feeds.Sink{Source: s, Gate: c.Engine.Gate, Desk: c.Engine.Desk, Views: c.Engine.Views,
+		Now: time.Now}
 }
 
 // openForPerf opens an engine, or with Everything a whole installation around it.
@@ -76,20 +80,21 @@ func openForPerf(c *settings.Config, e perf.EngineOptions, stderr io.Writer) (pe
 	return x, nil
 }
 
-// watchedForPerf is a core whose matcher's loop reads the clock.
+// watchedForPerf is an engine with a matcher's loop that reads the clock.
 type watchedForPerf struct {
 	coreForPerf
 	loop *perf.WatchedLoop
 }
 
-// watchCore puts a watched loop in the place of a core's stage, which has decided nothing yet.
+// watchCore puts a watched loop in the place of an engine's stage, which has decided nothing yet.
 func watchCore(k *engine.Engine) (*watchedForPerf, error) {
 	k.Stage.Stop()
 	if err := <-k.StageDone; err != nil {
-		k.StageDone <- err // stop takes it in
+		k.StageDone <- err // Stop receives it
 		return nil, errors.Join(err, k.Stop())
 	}
-	w := &watchedForPerf{coreForPerf{k}, perf.Watch(k.Engine, k.In, k.Out, k.Options.Idle, k.Options.MatcherCPU)}
+	w := &watchedForPerf{coreForPerf{k}, perf.Watch(k.Engine, k.In, k.Out, k.Options.Idle,
+		k.Options.MatcherCPU)}
 	go func() { k.StageDone <- w.loop.Run() }()
 	return w, nil
 }
@@ -106,7 +111,7 @@ func (w *watchedForPerf) Stop() error {
 
 func (w *watchedForPerf) Close() error { return errors.Join(w.Stop(), os.RemoveAll(w.Options.Dir)) }
 
-// everythingForPerf is an installation with a regulatory report running all the time.
+// everythingForPerf is an installation with a regulatory report that runs all the time.
 type everythingForPerf struct {
 	coreForPerf
 	in     *installation
@@ -114,10 +119,11 @@ type everythingForPerf struct {
 	ended  chan error // of the report, and of the lock
 }
 
-// readyTimeout is how long the control sources may take.
+// readyTimeout is how long the control sources may take to become ready.
 const readyTimeout = 30 * time.Second
 
-func openEverything(c *settings.Config, o engine.Options, options perf.EngineOptions) (_ *everythingForPerf, err error) {
+func openEverything(c *settings.Config, o engine.Options,
+	options perf.EngineOptions) (_ *everythingForPerf, err error) {
 	accounts, securities, err := writeUniverse(c.String("data.dir"), options.Genesis)
 	if err != nil {
 		return nil, err
@@ -125,7 +131,8 @@ func openEverything(c *settings.Config, o engine.Options, options perf.EngineOpt
 	c = c.With(map[string]string{
 		"seed.accounts": accounts, "seed.securities": securities,
 		"order-matcher.listen": "127.0.0.1:0", "trade-processor.listen": "127.0.0.1:0",
-		"account-service.listen": "127.0.0.1:0", "reference-data.listen": "127.0.0.1:0", "admin.listen": "127.0.0.1:0",
+		"account-service.listen": "127.0.0.1:0", "reference-data.listen": "127.0.0.1:0",
+		"admin.listen": "127.0.0.1:0",
 	})
 	in, err := Open(context.Background(), c, o, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -134,7 +141,8 @@ func openEverything(c *settings.Config, o engine.Options, options perf.EngineOpt
 	e := &everythingForPerf{coreForPerf: coreForPerf{in.core}, in: in, ended: make(chan error, 2)}
 	for begun := time.Now(); !in.core.Gate.Ready(); time.Sleep(time.Millisecond) {
 		if time.Since(begun) > readyTimeout {
-			return nil, errors.Join(fmt.Errorf("the control sources are not ready after %v", readyTimeout), in.stop())
+			return nil, errors.Join(fmt.Errorf("the control sources are not ready after %v", readyTimeout),
+				in.stop())
 		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -146,13 +154,14 @@ func openEverything(c *settings.Config, o engine.Options, options perf.EngineOpt
 	case <-held:
 		return e, nil
 	case err := <-e.ended:
-		e.ended <- err // Stop takes both ends in
+		e.ended <- err // Stop receives both results
 		return nil, e.Stop()
 	}
 }
 
-// hold takes the database's write lock, as somebody else would, until ctx ends.
-func (e *everythingForPerf) hold(ctx context.Context, wanted bool, held chan<- struct{}) (err error) {
+// hold takes the database's write lock, as another process would, until ctx ends.
+func (e *everythingForPerf) hold(ctx context.Context, wanted bool,
+	held chan<- struct{}) (err error) {
 	if !wanted {
 		close(held)
 		return nil
@@ -169,7 +178,7 @@ func (e *everythingForPerf) hold(ctx context.Context, wanted bool, held chan<- s
 	})
 }
 
-// report makes one report after the other, as long as ctx lasts.
+// report makes one report after the other until ctx ends.
 func (e *everythingForPerf) report(ctx context.Context) error {
 	reporter := audit.New(e.Journal(), e.Rebuild().Engine, audit.Options{})
 	for ctx.Err() == nil {
@@ -198,14 +207,16 @@ func (e *everythingForPerf) Close() error {
 func writeUniverse(dir string, g *matcher.Genesis) (accounts, securities string, err error) {
 	rows := [][]string{{"id", "displayName", "enabled"}}
 	for _, a := range g.Accounts {
-		rows = append(rows, []string{strconv.Itoa(int(a.ID)), fmt.Sprint("Account ", a.ID), strconv.FormatBool(a.Enabled)})
+		rows = append(rows, []string{strconv.Itoa(int(a.ID)), fmt.Sprint("Account ", a.ID),
+			strconv.FormatBool(a.Enabled)})
 	}
 	if accounts, err = writeRows(dir, "accounts.csv", rows); err != nil {
 		return "", "", err
 	}
 	rows = [][]string{{"ticker", "companyName", "enabled", "halted"}}
 	for _, s := range g.Securities {
-		rows = append(rows, []string{s.Ticker, s.Ticker, strconv.FormatBool(s.Enabled), strconv.FormatBool(s.Halted)})
+		rows = append(rows, []string{s.Ticker, s.Ticker, strconv.FormatBool(s.Enabled),
+			strconv.FormatBool(s.Halted)})
 	}
 	securities, err = writeRows(dir, "securities.csv", rows)
 	return accounts, securities, err
@@ -224,11 +235,11 @@ func writeRows(dir, name string, rows [][]string) (path string, err error) {
 	return path, csv.NewWriter(file).WriteAll(rows)
 }
 
-// extractDay is the day whose end the rows of the performance table make extracts of.
+// extractDay is the day for which the rows of the performance table make extracts.
 const extractDay = 20_000
 
-// Extract sequences a marker and makes its extract on a thread as polite as the
-// service's. The counterparties are the genesis record's accounts.
+// Extract sequences a marker and makes its extract on a thread with the low priority of the
+// service's thread. The counterparties are the accounts of the genesis record.
 func (c extractingForPerf) Extract() (positions, contracts int, err error) {
 	ctx := context.Background()
 	var seq uint64
@@ -242,22 +253,24 @@ func (c extractingForPerf) Extract() (positions, contracts int, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	x := newExtracts(c.config, c.Engine, nil, nil, riskextract.RoleSingle, slog.New(slog.DiscardHandler))
+	x := newExtracts(c.config, c.Engine, nil, nil, riskextract.RoleSingle,
+		slog.New(slog.DiscardHandler))
 	err = journal.Politely(journal.Bulk, func() error {
-		a, err := x.extractor.Extract(ctx, riskextract.Marker{Seq: seq, SessionDate: extractDay, PriceVersion: 1})
+		a, err := x.extractor.Extract(ctx, riskextract.Marker{Seq: seq, SessionDate: extractDay,
+			PriceVersion: 1})
 		positions, contracts = a.Rows, a.Contracts
 		return err
 	})
 	return positions, contracts, err
 }
 
-// extractingForPerf is a core with the settings of its extracts.
+// extractingForPerf is an engine with the settings of its extracts.
 type extractingForPerf struct {
 	coreForPerf
 	config *settings.Config
 }
 
-// withExtracts gives a core the counterparties of its accounts.
+// withExtracts gives an engine the counterparties of its accounts.
 func withExtracts(c *settings.Config, k *engine.Engine) (extractingForPerf, error) {
 	rows := [][]string{{"accountId", "counterpartyId", "nettingSetId", "currency"}}
 	for _, a := range k.Genesis.Accounts {
@@ -265,5 +278,6 @@ func withExtracts(c *settings.Config, k *engine.Engine) (extractingForPerf, erro
 		rows = append(rows, []string{id, "CP" + id, "NS" + id, "USD"})
 	}
 	path, err := writeRows(k.Options.Dir+"-reference", "counterparties.csv", rows)
-	return extractingForPerf{coreForPerf{k}, c.With(map[string]string{"extract.counterparties": path})}, err
+	return extractingForPerf{coreForPerf{k},
+		c.With(map[string]string{"extract.counterparties": path})}, err
 }

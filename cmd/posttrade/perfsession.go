@@ -14,22 +14,22 @@ import (
 	"posttrade/ring"
 )
 
-// sessionForPerf is a client of a serving process on this machine, over shared memory, as
-// a row of the performance table uses it. Sells and buys at the same prices come in turn, so
-// that every second order trades and the book stays small however long the flow.
+// sessionForPerf is a client of a serving process on this machine, over shared memory, for a row of
+// the performance table. It sends sells and buys at the same prices in turns. So every second order
+// trades, and the book stays small for a flow of any length.
 //
-// As the target of a load (Send, Poll) it never waits. One goroutine only.
+// As the target of a load (Send, Poll) it never waits. Only one goroutine may use it.
 type sessionForPerf struct {
 	client   *client.Client
 	clock    load.Clock
 	security uint32
-	sent     uint64 // orders, ever: they are the correlation ids
+	sent     uint64 // orders since the start: they are the correlation ids
 	base     uint64 // of the load under way: the correlation id of its request 0
 	open     int    // orders without an answer
 	records  []wire.Record
 }
 
-// The session's orders: accounts and a ticker that every installation is seeded with.
+// The session's orders: accounts and a ticker that every installation has from its seed.
 const (
 	perfSeller     = 1
 	perfBuyer      = 2
@@ -41,10 +41,11 @@ const (
 	perfPxSteps    = 8
 	perfPxStep     = matcher.PriceScale / 100
 	perfOrderQty   = 10
-	perfFlushEvery = 16 // orders of a window that are shown at once, at most
+	perfFlushEvery = 16 // maximum number of orders of a window that are shown at once
 )
 
-// errPerfAnswer reports an order that was not accepted: what was measured is not an order's path.
+// errPerfAnswer reports an order that was not accepted: the measurement is then not of an order's
+// path.
 var errPerfAnswer = errors.New("order was not accepted")
 
 // dialForPerf opens a session. idle is how RoundTrips waits for answers.
@@ -55,7 +56,8 @@ func dialForPerf(socket, idle string, clock load.Clock) (_ *sessionForPerf, err 
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), perfDialTime)
 	defer cancel()
-	c, err := client.Dial(ctx, socket, "", client.Options{CommandSlots: perfSlots, EventSlots: perfSlots, Idle: strategy, IdleSet: true})
+	c, err := client.Dial(ctx, socket, "",
+		client.Options{CommandSlots: perfSlots, EventSlots: perfSlots, Idle: strategy, IdleSet: true})
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +74,7 @@ func dialForPerf(socket, idle string, clock load.Clock) (_ *sessionForPerf, err 
 // Close ends the session.
 func (s *sessionForPerf) Close() error { return s.client.Close() }
 
-// RoundTrips sends n orders, each when the one before is answered, and returns what
+// RoundTrips sends n orders, each after the answer to the one before, and returns the time that
 // each took.
 func (s *sessionForPerf) RoundTrips(n int) (*latency.Summary, error) {
 	took := latency.NewRecorder()
@@ -99,14 +101,14 @@ func (s *sessionForPerf) RoundTrips(n int) (*latency.Summary, error) {
 	return latency.Merge(took), nil
 }
 
-// drain takes what follows the last answer: its fills.
+// drain takes the records after the last answer: its fills.
 func (s *sessionForPerf) drain() {
 	for s.client.Poll(s.records) > 0 {
 	}
 }
 
-// Window keeps up to window orders on their way until n are answered, and returns how
-// many that were in a second.
+// Window keeps up to window orders in flight until n are answered, and returns how many were
+// answered in a second.
 func (s *sessionForPerf) Window(n, window int) (perSecond float64, err error) {
 	begun := time.Now()
 	for sent := 0; sent < n || s.open > 0; {
@@ -140,9 +142,10 @@ func (s *sessionForPerf) Window(n, window int) (perSecond float64, err error) {
 	return perSecond, nil
 }
 
-// order writes the next order, to be seen after a Flush.
+// order writes the next order. The server sees it after a Flush.
 func (s *sessionForPerf) order() error {
-	o := client.NewOrder{Account: perfSeller, Security: s.security, Side: matcher.Sell, Qty: perfOrderQty,
+	o := client.NewOrder{Account: perfSeller, Security: s.security, Side: matcher.Sell,
+		Qty:     perfOrderQty,
 		LimitPx: perfPx + int64(s.sent/2%perfPxSteps)*perfPxStep}
 	if s.sent%2 == 1 {
 		o.Account, o.Side = perfBuyer, matcher.Buy
@@ -162,12 +165,13 @@ func (s *sessionForPerf) taken(r *wire.Record) (bool, error) {
 	}
 	s.open--
 	if r.Code != wire.Decided || r.Reason != matcher.Accepted {
-		return true, fmt.Errorf("session: order=%d: %w: %s %s", r.Correlation, errPerfAnswer, r.Code, r.Reason)
+		return true, fmt.Errorf("session: order=%d: %w: %s %s", r.Correlation, errPerfAnswer, r.Code,
+			r.Reason)
 	}
 	return true, nil
 }
 
-// Send starts request n of a load; its number 0 begins another load.
+// Send starts request n of a load; number 0 begins another load.
 func (s *sessionForPerf) Send(n int) (bool, error) {
 	if n == 0 {
 		s.base = s.sent
@@ -180,7 +184,7 @@ func (s *sessionForPerf) Send(n int) (bool, error) {
 	return err == nil, err
 }
 
-// Poll takes in what has been answered.
+// Poll takes in the answers that have come.
 func (s *sessionForPerf) Poll(answered func(n int, at time.Duration)) error {
 	n := s.client.Poll(s.records)
 	if n == 0 {

@@ -12,8 +12,8 @@ import (
 	"posttrade/matcher/desk"
 )
 
-// capacitySettings are the settings that a start can raise. The genesis record keeps what
-// the journal began with; what is in force comes from the commands behind it.
+// capacitySettings are the settings that a start can raise. The genesis record keeps the capacities
+// that the journal began with; commands behind it set those that are in force.
 var capacitySettings = []struct {
 	name string
 	of   func(*matcher.Capacities) *int
@@ -23,11 +23,11 @@ var capacitySettings = []struct {
 	{"risk.max-contracts", func(c *matcher.Capacities) *int { return &c.Contracts }},
 }
 
-// capacities are what a start asks for beside what is in force: a setting that was set to
-// something larger. One that is smaller is refused by name, because what lies in the tables
-// cannot be given up; a member keeps the larger one, which the leader has asked for, and
-// says so.
-func capacities(c *settings.Config, genesis, inForce matcher.Capacities, log *slog.Logger) (matcher.Capacities, error) {
+// capacities are the capacities that a start asks for: those in force, with every setting that was
+// set to something larger. A smaller one is refused by name, because the contents of the tables
+// cannot be given up. A member keeps the larger one, which the leader has asked for, and logs that.
+func capacities(c *settings.Config, genesis, inForce matcher.Capacities,
+	log *slog.Logger) (matcher.Capacities, error) {
 	limits, wanted := c.Limits(), inForce
 	asked := limits.Capacities()
 	for _, s := range capacitySettings {
@@ -39,16 +39,20 @@ func capacities(c *settings.Config, genesis, inForce matcher.Capacities, log *sl
 		case value > *room:
 			*room = value
 		case value < *room && value >= *s.of(&genesis) && c.Clustered():
-			log.Warn("a capacity can only be raised: what the cluster has agreed on stays", "setting", s.name,
+			log.Warn("a capacity can only be raised: what the cluster has agreed on stays", "setting",
+				s.name,
 				"value", value, "in force", *room)
 		case value < *room:
-			return wanted, settings.Usagef("%s: %d is less than the %d in force, and a capacity can only be raised; "+
-				"leave the setting out, or start with an empty data.dir", s.name, value, *room)
+			return wanted,
+				settings.Usagef("%s: %d is less than the %d in force, and a capacity can only be raised; "+
+					"leave the setting out, or start with an empty data.dir", s.name, value, *room)
 		}
 	}
 	if !wanted.Possible() {
-		return wanted, settings.Usagef("risk.max-accounts: %d times risk.max-securities %d is more than an engine can hold",
-			wanted.Accounts, wanted.Securities)
+		return wanted,
+			settings.Usagef(
+				"risk.max-accounts: %d times risk.max-securities %d is more than an engine can hold",
+				wanted.Accounts, wanted.Securities)
 	}
 	return wanted, nil
 }
@@ -56,9 +60,10 @@ func capacities(c *settings.Config, genesis, inForce matcher.Capacities, log *sl
 // raiseTimeout is how long a raise may take before the start goes on without it.
 const raiseTimeout = 10 * time.Second
 
-// raise makes the capacities what is wanted, by a command like any other: every replay, and
-// every member, has the same room at the same sequence.
-func raise(c *engine.Engine, ctx context.Context, wanted matcher.Capacities, log *slog.Logger) error {
+// raise sets the capacities by a command like any other, so that every replay and every member has
+// the same room at the same sequence.
+func raise(c *engine.Engine, ctx context.Context, wanted matcher.Capacities,
+	log *slog.Logger) error {
 	was := c.Views.Capacities()
 	if wanted == was {
 		return nil
@@ -83,12 +88,12 @@ func raise(c *engine.Engine, ctx context.Context, wanted matcher.Capacities, log
 	return nil
 }
 
-// wanted is what the settings ask for beside what is in force.
+// wanted is what the settings ask for, given what is in force.
 func (in *installation) wanted(c *settings.Config, log *slog.Logger) (matcher.Capacities, error) {
 	return capacities(c, in.core.Genesis.Limits.Capacities(), in.core.Views.Capacities(), log)
 }
 
-// raise is what the settings ask for, on the node that may: a single one, or the leader.
+// raise sets what the settings ask for, on a node that may do so: a single node or the leader.
 func (in *installation) raise(ctx context.Context, c *settings.Config, log *slog.Logger) error {
 	wanted, err := in.wanted(c, log)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"posttrade/perf/orderflow"
 )
 
-// replayCommand is `posttrade replay`. inProcess opens an engine of its own in
-// this process, for a replay without --url.
+// replayCommand is `posttrade replay`. inProcess opens an engine in this process, for a replay
+// without --url.
 type replayCommand struct {
 	inProcess func(c *settings.Config) (open venues, stop func() error, err error)
 }
@@ -39,18 +39,23 @@ func (o *replayOptions) declare(f *flags) {
 	f.StringVar(&o.lobster, "lobster", "", "replay the LOBSTER files in this `dir`")
 	f.Int64Var(&o.synthetic, "synthetic", 0, "replay this many made-up `steps`")
 	f.Uint64Var(&o.seed, "seed", 1, "`seed` of the made-up flow")
-	f.StringVar(&o.url, "url", "", "order-matcher to send to; without it an engine in this process (`base`)")
+	f.StringVar(&o.url, "url", "",
+		"order-matcher to send to; without it an engine in this process (`base`)")
 	f.StringVar(&o.token, "token", "", "access token (`jwt`) to send with --url")
 	f.IntVar(&o.connections, "connections", 0,
 		"connections (`n`) to send over at once, 1..4096; 0 = 1 for a file, 64 (256 in process) for --synthetic")
 	f.IntVar(&o.batch, "batch", 1, "new orders sent in one request, up to `n` (1..1024)")
 	f.Float64Var(&o.rate, "rate", 0, "`steps` a second; latency then counts from when a step was due")
-	f.BoolVar(&o.check, "check", false, "with --lobster: compare the book after every event; exit 3 when it differs")
+	f.BoolVar(&o.check, "check", false,
+		"with --lobster: compare the book after every event; exit 3 when it differs")
 	f.StringVar(&o.hgrm, "hgrm", "", "write the latency distribution to this `file`")
 	f.StringVar(&o.write, "write", "", "write the flow to this `file` as CSV and send nothing")
-	f.StringVar(&o.prefix, "prefix", "", "opens the client order ids of --lobster and --synthetic (default: differs every time)")
-	f.StringVar(&o.accounts, "accounts", "1,2,3,4,5,6,7,8", "`ids` of the accounts of --synthetic, the first two those of --lobster")
-	f.StringVar(&o.securities, "securities", "AAPL,MSFT,NVDA,AMZN", "`tickers` of --synthetic, the busiest first")
+	f.StringVar(&o.prefix, "prefix", "",
+		"opens the client order ids of --lobster and --synthetic (default: differs every time)")
+	f.StringVar(&o.accounts, "accounts", "1,2,3,4,5,6,7,8",
+		"`ids` of the accounts of --synthetic, the first two those of --lobster")
+	f.StringVar(&o.securities, "securities", "AAPL,MSFT,NVDA,AMZN",
+		"`tickers` of --synthetic, the busiest first")
 	f.StringVar(&o.mid, "mid", "100", "`price` around which --synthetic starts")
 	f.BoolVar(&o.progress, "progress", false, "show the progress even when stderr is no terminal")
 }
@@ -100,23 +105,27 @@ func (o *replayOptions) valid(rest []string) error {
 		return settings.Usagef("--prefix: longer than 32 characters")
 	}
 	if ids, err := settings.ParseAccountIDs(o.accounts); err != nil || len(ids.([]uint32)) < 2 {
-		return settings.Usagef("--accounts: %s is not two or more account ids", settings.Printable(o.accounts))
+		return settings.Usagef("--accounts: %s is not two or more account ids",
+			settings.Printable(o.accounts))
 	}
 	if list, err := settings.ParseTickers(o.securities); err != nil || len(list.([]string)) == 0 {
-		return settings.Usagef("--securities: %s is not a list of tickers", settings.Printable(o.securities))
+		return settings.Usagef("--securities: %s is not a list of tickers",
+			settings.Printable(o.securities))
 	}
-	if px, err := orderflow.ParsePrice(o.mid); err != nil || px < 10*matcher.PriceScale || px%syntheticTickPx != 0 {
-		return settings.Usagef("--mid: %s is not a price of 10 or more in steps of 0.01", settings.Printable(o.mid))
+	if px, err := orderflow.ParsePrice(o.mid); err != nil || px < 10*matcher.PriceScale ||
+		px%syntheticTickPx != 0 {
+		return settings.Usagef("--mid: %s is not a price of 10 or more in steps of 0.01",
+			settings.Printable(o.mid))
 	}
 	o.chooseConnections()
 	return nil
 }
 
-// syntheticTickPx is the distance of two prices of the made-up flow: 0.01.
+// syntheticTickPx is the distance between two prices of the synthetic flow: 0.01.
 const syntheticTickPx = matcher.PriceScale / 100
 
-// chooseConnections keeps the order of a file, and gives a made-up flow enough
-// callers that a group commit has something to group.
+// chooseConnections uses one connection for a file, which keeps its order. A synthetic flow gets
+// enough callers that a group commit has several commands to group.
 func (o *replayOptions) chooseConnections() {
 	switch {
 	case o.connections > 0:
@@ -130,12 +139,13 @@ func (o *replayOptions) chooseConnections() {
 }
 
 func (o *replayOptions) accountIDs() []uint32 {
-	ids, _ := settings.ParseAccountIDs(o.accounts) // valid has seen them
+	ids, _ := settings.ParseAccountIDs(o.accounts) // valid has checked them
 	return ids.([]uint32)
 }
 
 // replay opens the flow and the venue, sends, and reports.
-func (r replayCommand) replay(cfg *settings.Config, o *replayOptions, rest []string, stdout, stderr io.Writer) (err error) {
+func (r replayCommand) replay(cfg *settings.Config, o *replayOptions, rest []string, stdout,
+	stderr io.Writer) (err error) {
 	flow, err := o.open(rest)
 	if err != nil {
 		return err
@@ -178,7 +188,8 @@ func (r replayCommand) replay(cfg *settings.Config, o *replayOptions, rest []str
 	return nil
 }
 
-func (r replayCommand) venues(cfg *settings.Config, o *replayOptions) (venues, func() error, error) {
+func (r replayCommand) venues(cfg *settings.Config, o *replayOptions) (venues, func() error,
+	error) {
 	if o.url == "" {
 		if r.inProcess == nil {
 			return nil, nil, settings.Usagef("replay needs --url")
@@ -189,11 +200,11 @@ func (r replayCommand) venues(cfg *settings.Config, o *replayOptions) (venues, f
 	return open, func() error { return nil }, err
 }
 
-// openFlow is a flow and the files behind it.
+// openFlow is a flow and its open files.
 type openFlow struct {
 	orderflow.Source
 	name    string
-	total   int64 // steps, 0 when that is not known beforehand
+	total   int64 // steps, 0 when the number is not known beforehand
 	lobster *orderflow.Lobster
 	files   []*os.File
 }
@@ -219,13 +230,15 @@ func (o *replayOptions) open(rest []string) (*openFlow, error) {
 	case o.lobster != "":
 		return o.openLobster()
 	case o.synthetic > 0:
-		list, _ := settings.ParseTickers(o.securities) // valid has seen these
+		list, _ := settings.ParseTickers(o.securities) // valid has checked them
 		mid, _ := orderflow.ParsePrice(o.mid)
 		s, err := orderflow.NewSynthetic(orderflow.SyntheticOptions{
-			Seed: o.seed, Steps: o.synthetic, Accounts: o.accountIDs(), Securities: list.([]string), Prefix: o.prefix,
-			MidPx: mid, TickPx: syntheticTickPx,
+			Seed: o.seed, Steps: o.synthetic, Accounts: o.accountIDs(), Securities: list.([]string),
+			Prefix: o.prefix,
+			MidPx:  mid, TickPx: syntheticTickPx,
 		})
-		return &openFlow{Source: s, total: o.synthetic, name: fmt.Sprintf("synthetic seed=%d", o.seed)}, err
+		return &openFlow{Source: s, total: o.synthetic, name: fmt.Sprintf("synthetic seed=%d", o.seed)},
+			err
 	}
 	f := &openFlow{name: rest[0]}
 	file, err := f.file(rest[0])
@@ -304,11 +317,13 @@ func writeFlow(path string, flow orderflow.Source, stdout io.Writer) (err error)
 	return w.Flush()
 }
 
-// report prints what was sent, how fast, and how long it took.
-func report(stdout io.Writer, o *replayOptions, flow *openFlow, d *driver, elapsed time.Duration) error {
+// report prints what was sent, the rate, and the times.
+func report(stdout io.Writer, o *replayOptions, flow *openFlow, d *driver,
+	elapsed time.Duration) error {
 	t := d.totals()
 	fmt.Fprintf(stdout, "%s: %d steps in %s, %.0f steps/s, %d connections, batch %d",
-		flow.name, t.Steps, latency.Short(elapsed), float64(t.Steps)/elapsed.Seconds(), o.connections, o.batch)
+		flow.name, t.Steps, latency.Short(elapsed), float64(t.Steps)/elapsed.Seconds(), o.connections,
+		o.batch)
 	if o.rate > 0 {
 		fmt.Fprintf(stdout, ", open loop at %.0f/s", o.rate)
 	}

@@ -21,11 +21,11 @@ type lobsterCheck struct {
 	worker *worker
 
 	transitions, matching int
-	first                 string // the first difference, in words
+	first                 string // the first difference, as text
 }
 
-// run sends and compares everything. A book that is not empty at the start, or a
-// step that is not accepted, is an error; a difference is not, see verdict.
+// run sends and compares everything. A book that is not empty at the start, or a step that is not
+// accepted, is an error. A difference is not an error of run; see verdict.
 func (c *lobsterCheck) run() error {
 	for {
 		e, err := c.flow.Next()
@@ -92,12 +92,14 @@ func (c *lobsterCheck) event(e *orderflow.Event) error {
 	return nil
 }
 
-// verdict prints the result; a difference is errMismatch.
+// verdict prints the result; a difference is settings.ErrMismatch.
 func (c *lobsterCheck) verdict(stdout io.Writer) error {
 	s := c.flow.Stats()
 	fmt.Fprintf(stdout, "%d of %d transitions match\n", c.matching, c.transitions)
-	fmt.Fprintf(stdout, "taken from the book file: %d levels of the first row; beyond the last published level "+
-		"%d quantities that came into sight and %d that vanished\n", s.SeedLevels, s.EdgeSeeds, s.EdgeRemovals)
+	fmt.Fprintf(stdout,
+		"taken from the book file: %d levels of the first row; beyond the last published level "+
+			"%d quantities that came into sight and %d that vanished\n", s.SeedLevels, s.EdgeSeeds,
+		s.EdgeRemovals)
 	if c.matching != c.transitions {
 		return fmt.Errorf("replay: %w: %d of %d transitions differ, first %s",
 			settings.ErrMismatch, c.transitions-c.matching, c.transitions, c.first)
@@ -108,9 +110,8 @@ func (c *lobsterCheck) verdict(stdout io.Writer) error {
 // progressInterval is how often the progress line is drawn again.
 const progressInterval = 200 * time.Millisecond
 
-// showProgress draws a line on stderr while a replay runs, if that is a
-// terminal or always is set. total 0 = not known. Call the function it returns
-// to end the line.
+// showProgress draws a line on stderr while a replay runs, if stderr is a terminal or always is
+// set. total 0 means not known. The caller calls the function that it returns to end the line.
 func showProgress(stderr io.Writer, always bool, done *atomic.Int64, total int64) (stop func()) {
 	if !always && !isTerminal(stderr) {
 		return func() {}
@@ -157,7 +158,7 @@ func progressLine(done, total int64, elapsed time.Duration) string {
 	return fmt.Sprintf("[%s] %3.0f %%  %d steps  %.0f/s", bar, 100*share, done, rate)
 }
 
-// isTerminal reports whether what is written to w is shown on a terminal.
+// isTerminal reports whether w is a terminal.
 func isTerminal(w io.Writer) bool {
 	file, ok := w.(*os.File)
 	return ok && top.OnTerminal(file)

@@ -11,8 +11,8 @@ import (
 
 const rebuildUsage = "risk-extract rebuild <cut> <positions.csv> <contracts.csv>"
 
-// runRiskExtractMain is `posttrade RiskExtractMain --rebuild ...`, by which name
-// other programs call it.
+// runRiskExtractMain is `posttrade RiskExtractMain --rebuild ...`, the name that other programs
+// use.
 func runRiskExtractMain(args []string, stdout, stderr io.Writer) int {
 	if len(args) > 0 && args[0] == "--rebuild" {
 		args = append([]string{"rebuild"}, args[1:]...)
@@ -22,8 +22,9 @@ func runRiskExtractMain(args []string, stdout, stderr io.Writer) int {
 
 // runRiskExtract is `posttrade risk-extract rebuild`.
 func runRiskExtract(args []string, stdout, stderr io.Writer) int {
-	f := newFlags(rebuildUsage, "Renders the two files of a stored cut again, from the cut's folder alone. Exit 3 when anything in it\n"+
-		"is not what it was.")
+	f := newFlags(rebuildUsage,
+		"Renders the two files of a stored cut again, from the cut's folder alone. Exit 3 when anything in it\n"+
+			"is not what it was.")
 	if _, err := f.read(args, 4, stdout); err != nil {
 		return exit(stderr, err)
 	}

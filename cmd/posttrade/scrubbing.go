@@ -12,14 +12,14 @@ import (
 	"posttrade/journal"
 )
 
-// scrubbing reads the journal again and again beside everything else, at the lowest priority.
+// scrubbing reads the journal again and again beside the other work, at the lowest priority.
 type scrubbing struct {
 	scrub *journal.Scrub // nil: off
 	stop  context.CancelFunc
 	ended sync.WaitGroup
 }
 
-// startScrubbing begins it; an interval of 0 is off.
+// startScrubbing starts it; an interval of 0 is off.
 func startScrubbing(j *journal.Journal, interval time.Duration, log *slog.Logger) *scrubbing {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &scrubbing{stop: cancel}
@@ -39,13 +39,13 @@ func startScrubbing(j *journal.Journal, interval time.Duration, log *slog.Logger
 	return s
 }
 
-// end stops it; the journal must still be open.
+// end stops it. The journal must still be open.
 func (s *scrubbing) end() {
 	s.stop()
 	s.ended.Wait()
 }
 
-// part is the scrub on /readyz. Orders need no old block, so it does not decide.
+// part is the scrub on /readyz. Orders need no old block, so it does not decide readiness.
 func (s *scrubbing) part() httpapi.Part {
 	p := httpapi.Part{Name: "journal-scrub", Ready: true, Beside: true, Detail: "off"}
 	if s.scrub == nil {
@@ -65,10 +65,10 @@ func (s *scrubbing) part() httpapi.Part {
 	return p
 }
 
-// shownDamage bounds the metric's series.
+// shownDamage limits the number of series of the metric.
 const shownDamage = 20
 
-// metrics shows how far it is and what it has found.
+// metrics shows the progress and what the scrub has found.
 func (s *scrubbing) metrics(emit emitMore) {
 	if s.scrub == nil {
 		return
@@ -90,6 +90,7 @@ func (s *scrubbing) metrics(emit emitMore) {
 	for _, d := range state.Damaged[:min(len(state.Damaged), shownDamage)] {
 		gauge("svc_journal_scrub_damaged_commands",
 			"Commands in a part of the journal that cannot be read.", float64(d.To-d.From+1),
-			"file", d.File, "key", d.Key, "from", strconv.FormatUint(d.From, 10), "to", strconv.FormatUint(d.To, 10))
+			"file", d.File, "key", d.Key, "from", strconv.FormatUint(d.From, 10), "to",
+			strconv.FormatUint(d.To, 10))
 	}
 }

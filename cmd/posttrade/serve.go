@@ -21,7 +21,8 @@ import (
 
 // runServe is `posttrade serve`.
 func runServe(args []string, stdout, stderr io.Writer) int {
-	f := newFlags("serve [flags]", "Runs everything, on embedded defaults unless a setting says otherwise. Stops in order on SIGINT and SIGTERM.")
+	f := newFlags("serve [flags]",
+		"Runs everything, on embedded defaults unless a setting says otherwise. Stops in order on SIGINT and SIGTERM.")
 	c, err := f.read(args, 0, stdout)
 	if err != nil {
 		return exit(stderr, err)
@@ -31,18 +32,20 @@ func runServe(args []string, stdout, stderr io.Writer) int {
 	return serveToTheEnd(ctx, c, EngineOptions(c), stdout, newLastWords(stderr))
 }
 
-// serveToTheEnd is serve, and the exit code that its end means.
-func serveToTheEnd(ctx context.Context, c *settings.Config, o engine.Options, stdout io.Writer, words *lastWords) int {
+// serveToTheEnd is serve; it returns the exit code for the error with which serve ended.
+func serveToTheEnd(ctx context.Context, c *settings.Config, o engine.Options, stdout io.Writer,
+	words *lastWords) int {
 	o.Fatal = words.failed
 	err := serve(ctx, c, o, slog.New(slog.NewTextHandler(words, nil)), stdout)
 	if errors.Is(err, journal.ErrPoisoned) || words.said() {
-		words.failed(err) // it may have come up here before it was said, or after that
+		words.failed(err) // the failure may come here before it is written, or after that
 	}
 	return exit(words, err)
 }
 
 // serve starts the installation, waits for ctx or a failure, and stops it.
-func serve(ctx context.Context, c *settings.Config, o engine.Options, log *slog.Logger, stdout io.Writer) error {
+func serve(ctx context.Context, c *settings.Config, o engine.Options, log *slog.Logger,
+	stdout io.Writer) error {
 	for {
 		if err := serveOnce(ctx, c, o, log, stdout); !restarts(err, log) {
 			return err
@@ -50,8 +53,8 @@ func serve(ctx context.Context, c *settings.Config, o engine.Options, log *slog.
 	}
 }
 
-// restarts reports whether an installation that ended with err is to be opened
-// again, and logs all that err says: nobody else gets to see it then.
+// restarts reports whether an installation that ended with err must be opened again. If so, it logs
+// all of err, because no caller sees it then.
 func restarts(err error, log *slog.Logger) bool {
 	if !errors.Is(err, errRestart) {
 		return false
@@ -60,8 +63,9 @@ func restarts(err error, log *slog.Logger) bool {
 	return true
 }
 
-// serveOnce is serve until the installation has to be opened again: errRestart.
-func serveOnce(ctx context.Context, c *settings.Config, o engine.Options, log *slog.Logger, stdout io.Writer) (err error) {
+// serveOnce serves until the installation must be opened again: errRestart.
+func serveOnce(ctx context.Context, c *settings.Config, o engine.Options, log *slog.Logger,
+	stdout io.Writer) (err error) {
 	in, err := Open(ctx, c, o, log)
 	if err != nil {
 		return err
@@ -88,7 +92,7 @@ func serveOnce(ctx context.Context, c *settings.Config, o engine.Options, log *s
 func EngineOptions(c *settings.Config) engine.Options {
 	idle, err := ring.ParseStrategy(c.String("ring.idle"))
 	if err != nil {
-		panic(err) // the setting's kind has checked the word
+		panic(err) // the setting's kind has checked the value
 	}
 	return engine.Options{
 		Dir:              c.InDataDir("journal"),
@@ -119,23 +123,26 @@ var limitSettings = []struct {
 	{"risk.max-order-quantity", func(l matcher.Limits) int64 { return l.MaxOrderQty }},
 	{"risk.max-order-notional", func(l matcher.Limits) int64 { return l.MaxOrderNotional }},
 	{"risk.max-position-quantity", func(l matcher.Limits) int64 { return l.MaxPositionQty }},
-	{"risk.max-concentration-notional", func(l matcher.Limits) int64 { return l.MaxConcentrationNotional }},
+	{"risk.max-concentration-notional",
+		func(l matcher.Limits) int64 { return l.MaxConcentrationNotional }},
 	{"risk.credit-limit", func(l matcher.Limits) int64 { return l.CreditLimit }},
 	{"risk.price.max-age-ms", func(l matcher.Limits) int64 { return l.PriceMaxAgeMillis }},
 	{"risk.price.collar-bps", func(l matcher.Limits) int64 { return l.PriceCollarBps }},
-	{"risk.idempotency.capacity", func(l matcher.Limits) int64 { return int64(l.IdempotencyCapacity) }},
+	{"risk.idempotency.capacity",
+		func(l matcher.Limits) int64 { return int64(l.IdempotencyCapacity) }},
 	{"risk.max-open-orders", func(l matcher.Limits) int64 { return int64(l.MaxOpenOrders) }},
 	{"risk.retained-orders", func(l matcher.Limits) int64 { return int64(l.RetainedOrders) }},
 }
 
-// sameLimits refuses a limit that was set to something else than the journal's
-// genesis record says: it would not be kept, and nobody may think it is.
+// sameLimits refuses a limit that was set to another value than that in the journal's genesis
+// record. The engine would not keep it, and the operator must not think that it does.
 func sameLimits(c *settings.Config, g *matcher.Genesis) error {
 	wanted := c.Limits()
 	for _, s := range limitSettings {
 		if c.Source(s.name) != "default" && s.of(wanted) != s.of(g.Limits) {
-			return settings.Usagef("%s: this journal was created with another value, which its genesis record fixes; "+
-				"leave the setting out, or start with an empty data.dir", s.name)
+			return settings.Usagef(
+				"%s: this journal was created with another value, which its genesis record fixes; "+
+					"leave the setting out, or start with an empty data.dir", s.name)
 		}
 	}
 	return nil
@@ -150,10 +157,11 @@ func logRecovery(log *slog.Logger, k *engine.Engine) {
 		log.Warn("memory is not made resident ahead of the orders", "error", r.Room)
 	}
 	log.Info("recovered", "sequence", r.Sequence, "trades", r.TradeSeq, "snapshot", r.Snapshot,
-		"replayed", r.Replayed, "took", r.Took.Round(time.Millisecond), "durability", k.Options.Durability)
+		"replayed", r.Replayed, "took", r.Took.Round(time.Millisecond), "durability",
+		k.Options.Durability)
 }
 
-// writePorts tells other programs where everything listens. The file appears
+// writePorts writes the addresses of all listeners to a file for other programs. The file appears
 // whole or not at all.
 func writePorts(path string, ports map[string]string) error {
 	text, err := json.MarshalIndent(ports, "", "  ")

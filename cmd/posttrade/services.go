@@ -14,9 +14,10 @@ import (
 	"posttrade/sidecars/control"
 )
 
-// openEdges opens every listener: the order-matcher, the trade-processor when
-// there are sidecars, and the admin listener, which shows them all.
-func openEdges(c *settings.Config, in *installation, log *slog.Logger) (m httpapi.Metrics, err error) {
+// openEdges opens every listener: the order-matcher, the trade-processor when there are sidecars,
+// and the admin listener, which shows the metrics of all.
+func openEdges(c *settings.Config, in *installation, log *slog.Logger) (m httpapi.Metrics,
+	err error) {
 	k, d, l := in.core, in.beside.Load(), in.listeners
 	verifier, err := verifier(c)
 	if err != nil {
@@ -33,7 +34,7 @@ func openEdges(c *settings.Config, in *installation, log *slog.Logger) (m httpap
 			return m, err
 		}
 	}
-	// The trade-processor shows the registry that counts its own faults.
+	// The registry also has the faults that the trade-processor itself counts.
 	var processor *httpapi.TradeProcessor
 	m.Faults = append(m.Faults, func(emit func(service, fault string, count uint64)) {
 		if processor != nil {
@@ -54,7 +55,8 @@ func openEdges(c *settings.Config, in *installation, log *slog.Logger) (m httpap
 }
 
 // openAdmin opens the admin listener.
-func openAdmin(c *settings.Config, in *installation, verifier *gate.Verifier, registry *httpapi.Registry, log *slog.Logger) error {
+func openAdmin(c *settings.Config, in *installation, verifier *gate.Verifier,
+	registry *httpapi.Registry, log *slog.Logger) error {
 	listener, err := in.listeners.listen("admin")
 	if err != nil {
 		return err
@@ -64,7 +66,8 @@ func openAdmin(c *settings.Config, in *installation, verifier *gate.Verifier, re
 }
 
 // openSources opens the account-service and the reference-data service.
-func openSources(c *settings.Config, in *installation, verifier *gate.Verifier, m *httpapi.Metrics, log *slog.Logger) error {
+func openSources(c *settings.Config, in *installation, verifier *gate.Verifier, m *httpapi.Metrics,
+	log *slog.Logger) error {
 	d := in.beside.Load()
 	accounts, securities := newSources(c, in, d, verifier, log)
 	m.More = together(m.More, d.metrics)
@@ -76,7 +79,8 @@ func openSources(c *settings.Config, in *installation, verifier *gate.Verifier, 
 }
 
 // newSources makes the account-service and the reference-data service.
-func newSources(c *settings.Config, in *installation, d *downstream, verifier *gate.Verifier, log *slog.Logger) (*httpapi.AccountService, *httpapi.ReferenceData) {
+func newSources(c *settings.Config, in *installation, d *downstream, verifier *gate.Verifier,
+	log *slog.Logger) (*httpapi.AccountService, *httpapi.ReferenceData) {
 	k := in.core
 	writeAuth, because := c.WritesNeedAdmin()
 	if writeAuth && !c.Bool("reference.write-auth.enforced") {
@@ -85,12 +89,16 @@ func newSources(c *settings.Config, in *installation, d *downstream, verifier *g
 	snapshotAuth := c.Bool("controlfeed.snapshot-auth")
 	durability, inflight := c.Durability(), c.Int("http.max-inflight")
 	return httpapi.NewAccountService(httpapi.AccountDeps{
-			Accounts: d.sources.accounts, Verifier: verifier, WriteAuth: writeAuth, SnapshotAuth: snapshotAuth,
-			Applied: k.Views.Applied, Durable: k.Watermark.Durable, Projected: d.projected, State: d.state,
+			Accounts: d.sources.accounts, Verifier: verifier, WriteAuth: writeAuth,
+			SnapshotAuth: snapshotAuth,
+			Applied:      k.Views.Applied, Durable: k.Watermark.Durable, Projected: d.projected,
+			State:      d.state,
 			Durability: durability, Cluster: in.cluster(), MaxInflight: inflight, Logger: log,
 		}), httpapi.NewReferenceData(httpapi.ReferenceDeps{
-			Securities: d.sources.securities, Verifier: verifier, WriteAuth: writeAuth, SnapshotAuth: snapshotAuth,
-			Applied: k.Views.Applied, Durable: k.Watermark.Durable, Projected: d.projected, State: d.state,
+			Securities: d.sources.securities, Verifier: verifier, WriteAuth: writeAuth,
+			SnapshotAuth: snapshotAuth,
+			Applied:      k.Views.Applied, Durable: k.Watermark.Durable, Projected: d.projected,
+			State:      d.state,
 			Durability: durability, Cluster: in.cluster(), MaxInflight: inflight, Logger: log,
 		})
 }
@@ -103,7 +111,7 @@ func (in *installation) cluster() httpapi.Cluster {
 	return in.member.node
 }
 
-// projected is the input sequence up to which every fill is in SQL, 0 where nothing is projected.
+// projected is the input sequence up to which every fill is in SQL, 0 without a projection.
 func (in *installation) projected() uint64 {
 	if d := in.beside.Load(); d != nil {
 		return d.projected()
@@ -117,20 +125,26 @@ func verifier(c *settings.Config) (*gate.Verifier, error) {
 	if err != nil {
 		return nil, err
 	}
-	return gate.NewVerifier(secret, c.String("auth.jwt.issuer"), c.Duration("auth.jwt.leeway"), time.Now)
+	return gate.NewVerifier(secret, c.String("auth.jwt.issuer"), c.Duration("auth.jwt.leeway"),
+		time.Now)
 }
 
-func newOrderMatcher(c *settings.Config, in *installation, verifier *gate.Verifier, log *slog.Logger) *httpapi.OrderMatcher {
+func newOrderMatcher(c *settings.Config, in *installation, verifier *gate.Verifier,
+	log *slog.Logger) *httpapi.OrderMatcher {
 	k := in.core
 	deps := httpapi.Deps{
 		Gate: k.Gate, Desk: k.Desk, Views: k.Views, Blotter: k.Blotter, Verifier: verifier,
 		Durable: &k.Watermark, Seen: k.Stage.Applied,
 		Clock:       func() int64 { return time.Now().UnixMilli() },
 		StorageFull: k.Journal.StorageFull, Held: func() bool { return isHeld(k) }, Failed: k.Journal.Err,
-		Report: audit.New(k.Journal, engine.RebuildFrom(k.Genesis).Engine, audit.Options{}), History: in.history,
-		Enforced: c.Bool("risk.entitlement.enforced"), SequenceRefusals: c.Bool("audit.sequence-refusals"),
-		PathPrefix: c.String("order-matcher.path-prefix"), Durability: c.Durability(), Cluster: in.cluster(),
-		MaxInflight: c.Int("http.max-inflight"), BlotterPage: c.Int("recon.blotter.page-size"), Logger: log,
+		Report:           audit.New(k.Journal, engine.RebuildFrom(k.Genesis).Engine, audit.Options{}),
+		History:          in.history,
+		Enforced:         c.Bool("risk.entitlement.enforced"),
+		SequenceRefusals: c.Bool("audit.sequence-refusals"),
+		PathPrefix:       c.String("order-matcher.path-prefix"), Durability: c.Durability(),
+		Cluster:     in.cluster(),
+		MaxInflight: c.Int("http.max-inflight"), BlotterPage: c.Int("recon.blotter.page-size"),
+		Logger: log,
 	}
 	if c.Bool("sidecars.enabled") {
 		deps.Projected = in.projected
@@ -138,22 +152,26 @@ func newOrderMatcher(c *settings.Config, in *installation, verifier *gate.Verifi
 	return httpapi.NewOrderMatcher(deps)
 }
 
-func newTradeProcessor(c *settings.Config, in *installation, d *downstream, verifier *gate.Verifier, registry *httpapi.Registry, log *slog.Logger) (*httpapi.TradeProcessor, error) {
+func newTradeProcessor(c *settings.Config, in *installation, d *downstream, verifier *gate.Verifier,
+	registry *httpapi.Registry, log *slog.Logger) (*httpapi.TradeProcessor, error) {
 	mint, err := tokenMint(c, log)
 	if err != nil {
 		return nil, err
 	}
 	k := in.core
 	return httpapi.NewTradeProcessor(httpapi.ProcessorDeps{
-		Trades: httpapi.StoreTrades{DB: d.db}, Marks: d.extracts.marks, Settlement: d.settlement, Recon: d.recon, TCA: d.tca,
-		Foreign: func() bool { return d.projection.Foreign() || isHeld(in.core) }, Verifier: verifier, Mint: mint, Metrics: registry,
+		Trades: httpapi.StoreTrades{DB: d.db}, Marks: d.extracts.marks, Settlement: d.settlement,
+		Recon: d.recon, TCA: d.tca,
+		Foreign: func() bool { return d.projection.Foreign() || isHeld(in.core) }, Verifier: verifier,
+		Mint: mint, Metrics: registry,
 		Applied: k.Views.Applied, Durable: k.Watermark.Durable, Projected: d.projected, State: d.state,
-		Durability: c.Durability(), Cluster: in.cluster(), MaxInflight: c.Int("http.max-inflight"), Logger: log,
+		Durability: c.Durability(), Cluster: in.cluster(), MaxInflight: c.Int("http.max-inflight"),
+		Logger: log,
 	}), nil
 }
 
-// tokenMint is POST /auth/dev-token as the settings want it: not there without a
-// master secret.
+// tokenMint is POST /auth/dev-token as the settings configure it. Without a master secret the
+// endpoint does not exist.
 func tokenMint(c *settings.Config, log *slog.Logger) (httpapi.TokenMint, error) {
 	master, path, err := c.MasterSecret()
 	if err != nil || master == nil {
@@ -163,10 +181,12 @@ func tokenMint(c *settings.Config, log *slog.Logger) (httpapi.TokenMint, error) 
 		log.Info("the master secret of POST /auth/dev-token is in a file", "path", path)
 	}
 	secret, err := c.JWTSecret()
-	return httpapi.TokenMint{MasterSecret: master, Secret: secret, Issuer: c.String("auth.jwt.issuer")}, err
+	return httpapi.TokenMint{MasterSecret: master, Secret: secret,
+		Issuer: c.String("auth.jwt.issuer")}, err
 }
 
-func newAdmin(c *settings.Config, in *installation, verifier *gate.Verifier, registry *httpapi.Registry, log *slog.Logger) *httpapi.Admin {
+func newAdmin(c *settings.Config, in *installation, verifier *gate.Verifier,
+	registry *httpapi.Registry, log *slog.Logger) *httpapi.Admin {
 	a := httpapi.AdminConfig{
 		Parts: func() []httpapi.Part {
 			return append(append(in.coreParts(), in.member.parts()...), in.beside.Load().parts()...)
@@ -182,12 +202,13 @@ func newAdmin(c *settings.Config, in *installation, verifier *gate.Verifier, reg
 	return httpapi.NewAdmin(a)
 }
 
-// coreParts is what must hold for an order to be admitted. A member that follows
-// needs no control source of its own: the leader's gate judges.
+// coreParts are the conditions for the admission of an order. A follower needs no control source of
+// its own: the leader's gate decides.
 func (in *installation) coreParts() []httpapi.Part {
 	k := in.core
 	list := []httpapi.Part{{Name: "recovery", Ready: true,
-		Detail: fmt.Sprintf("sequence %d in %s", k.Recovered.Sequence, k.Recovered.Took.Round(time.Millisecond))}}
+		Detail: fmt.Sprintf("sequence %d in %s", k.Recovered.Sequence,
+			k.Recovered.Took.Round(time.Millisecond))}}
 	switch err := k.Journal.Err(); {
 	case err != nil:
 		list = append(list, httpapi.Part{Name: "journal", Detail: err.Error()})
@@ -211,12 +232,13 @@ func (in *installation) coreParts() []httpapi.Part {
 	return list
 }
 
-// diskParts is how the disks keep up. Behind one that syncs nothing for a second no order is
-// answered and no new state is shown, so it decides, for as long as that lasts.
+// diskParts are the states of the disks. When a disk has not synced anything for a second, no order
+// is answered and no new state is shown. So this part decides readiness, for as long as that lasts.
 func (in *installation) diskParts() []httpapi.Part {
 	list := []httpapi.Part{diskPart("journal", in.core.Journal.Dir(), in.core.Journal.Disk())}
 	if in.member != nil {
-		list = append(list, diskPart("consensus log", in.listeners.c.InDataDir("quorum"), in.member.node.Disk()))
+		list = append(list, diskPart("consensus log", in.listeners.c.InDataDir("quorum"),
+			in.member.node.Disk()))
 	}
 	return list
 }
@@ -224,15 +246,17 @@ func (in *installation) diskParts() []httpapi.Part {
 func diskPart(of, dir string, d journal.DiskState) httpapi.Part {
 	p := httpapi.Part{Name: "disk of the " + of, Ready: !d.Slow()}
 	if d.Waits > 0 {
-		p.Detail = fmt.Sprintf("%s: the oldest that is not synced waits for %s; ", dir, d.Waits.Round(time.Millisecond))
+		p.Detail = fmt.Sprintf("%s: the oldest that is not synced waits for %s; ", dir,
+			d.Waits.Round(time.Millisecond))
 	}
 	p.Detail += fmt.Sprintf("the last sync took %s", d.Last.Round(time.Microsecond))
 	return p
 }
 
-// sourcePart is a control source. One that cannot become ready says why.
+// sourcePart is a control source on /readyz. A source that cannot become ready says why.
 func (in *installation) sourcePart(s *gate.Source) httpapi.Part {
-	part := httpapi.Part{Name: "source " + s.Name, Ready: s.State == gate.Ready, Detail: s.State.String()}
+	part := httpapi.Part{Name: "source " + s.Name, Ready: s.State == gate.Ready,
+		Detail: s.State.String()}
 	d := in.beside.Load()
 	if part.Ready {
 		if d != nil {

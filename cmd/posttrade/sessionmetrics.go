@@ -12,7 +12,7 @@ import (
 	"posttrade/matcher/session/wire"
 )
 
-// sessionMetrics shows what the shared-memory sessions count.
+// sessionMetrics shows the counters of the shared-memory sessions.
 func sessionMetrics(k *engine.Engine, emit emitMore) {
 	m := k.Session.Metrics()
 	open := func(kind string, n int) {
@@ -24,44 +24,56 @@ func sessionMetrics(k *engine.Engine, emit emitMore) {
 		each(func(value string, n uint64) { emit(name, help, true, float64(n), label, value) })
 	}
 	emit("svc_session_commands_total", "Commands taken from sessions.", true, float64(m.Commands))
-	emit("svc_session_duplicates_total", "Commands of sessions answered with the first decision on their client id.", true, float64(m.Duplicates))
-	total("svc_session_answers_total", "Answers to commands of sessions, by how far they came.", "code", func(emit func(string, uint64)) {
-		for code, n := range m.Answers {
-			emit(labelOf(wire.Code(code)), n)
-		}
-	})
-	total("svc_session_rejections_total", "Commands of sessions refused, by reason.", "reason", func(emit func(string, uint64)) {
-		for reason, n := range m.Rejections {
-			if n > 0 {
-				emit(matcher.RiskReason(reason).String(), n)
+	emit("svc_session_duplicates_total",
+		"Commands of sessions answered with the first decision on their client id.", true,
+		float64(m.Duplicates))
+	total("svc_session_answers_total", "Answers to commands of sessions, by how far they came.",
+		"code", func(emit func(string, uint64)) {
+			for code, n := range m.Answers {
+				emit(labelOf(wire.Code(code)), n)
 			}
-		}
-	})
-	total("svc_session_turned_away_total", "Clients that asked for a session and got none, by why.", "status", func(emit func(string, uint64)) {
-		for status, n := range m.Refused {
-			if wire.Status(status) != wire.OK {
+		})
+	total("svc_session_rejections_total", "Commands of sessions refused, by reason.", "reason",
+		func(emit func(string, uint64)) {
+			for reason, n := range m.Rejections {
+				if n > 0 {
+					emit(matcher.RiskReason(reason).String(), n)
+				}
+			}
+		})
+	total("svc_session_turned_away_total", "Clients that asked for a session and got none, by why.",
+		"status", func(emit func(string, uint64)) {
+			for status, n := range m.Refused {
+				if wire.Status(status) != wire.OK {
+					emit(labelOf(wire.Status(status)), n)
+				}
+			}
+		})
+	total("svc_session_ends_total", "Sessions that have ended, by why; ok: the client left.", "status",
+		func(emit func(string, uint64)) {
+			for status, n := range m.Ended {
 				emit(labelOf(wire.Status(status)), n)
 			}
-		}
-	})
-	total("svc_session_ends_total", "Sessions that have ended, by why; ok: the client left.", "status", func(emit func(string, uint64)) {
-		for status, n := range m.Ended {
-			emit(labelOf(wire.Status(status)), n)
-		}
-	})
-	total("svc_session_records_total", "Records given to sessions that read, and those they were too slow for.", "feed", func(emit func(string, uint64)) {
-		emit("drop-copy", m.Copies)
-		emit("trades", m.Trades)
-		emit("tops", m.Tops)
-		emit("missed", m.Missed)
-	})
+		})
+	total("svc_session_records_total",
+		"Records given to sessions that read, and those they were too slow for.", "feed",
+		func(emit func(string, uint64)) {
+			emit("drop-copy", m.Copies)
+			emit("trades", m.Trades)
+			emit("tops", m.Tops)
+			emit("missed", m.Missed)
+		})
 }
 
-// labelOf is a name as the value of a label: too_many.
-func labelOf(s fmt.Stringer) string { return strings.ReplaceAll(strings.ToLower(s.String()), " ", "_") }
+// labelOf is a name as the value of a label, such as too_many.
+func labelOf(s fmt.Stringer) string {
+	return strings.ReplaceAll(strings.ToLower(s.String()), " ",
+		"_")
+}
 
 // withSessions adds the times of the sessions' commands to those of the edge.
-func withSessions(k *engine.Engine, edge func(emit func(string, httpapi.Distribution))) func(emit func(string, httpapi.Distribution)) {
+func withSessions(k *engine.Engine, edge func(emit func(string, httpapi.Distribution))) func(
+	emit func(string, httpapi.Distribution)) {
 	return func(emit func(string, httpapi.Distribution)) {
 		if edge != nil {
 			edge(emit)
@@ -70,9 +82,9 @@ func withSessions(k *engine.Engine, edge func(emit func(string, httpapi.Distribu
 	}
 }
 
-// distributionOf is Times as a native histogram of four buckets to an octave: each of
-// theirs, which are an octave wide, in the one that holds its upper bound. The sum, and so
-// a mean, takes each command for the middle of its bucket.
+// distributionOf is Times as a native histogram of four buckets to an octave. A bucket of Times is
+// an octave wide; its count goes into the bucket that holds its upper bound. The sum, and so a
+// mean, takes each command for the middle of its bucket.
 func distributionOf(times session.Times) httpapi.Distribution {
 	d := httpapi.Distribution{Schema: 2, Positive: map[int]int64{}}
 	for b, n := range times {

@@ -10,7 +10,7 @@ import (
 	"posttrade/matcher/session"
 )
 
-// sessions opens shared-memory order entry over a core, as the settings say; nil: off.
+// sessions opens shared-memory order entry over an engine, as the settings say; nil: off.
 func sessions(c *settings.Config) func(*engine.Engine) (*session.Server, error) {
 	socket := c.String("session.socket")
 	if socket == "" {
@@ -26,9 +26,11 @@ func sessions(c *settings.Config) func(*engine.Engine) (*session.Server, error) 
 			Clock:   func() int64 { return time.Now().UnixMilli() },
 			Durable: k.Watermark.Durable, Seen: func() uint64 { return k.Stage.Applied() },
 			StorageFull: func() bool { return closedToSessions(k) }, Failed: k.Journal.Err,
-			Enforced: c.Bool("risk.entitlement.enforced"), SequenceRefusals: c.Bool("audit.sequence-refusals"),
-			Idle: k.Options.Idle, Quota: c.Int("session.quota"), MaxSessions: c.Int("session.max-sessions"),
-			Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+			Enforced:         c.Bool("risk.entitlement.enforced"),
+			SequenceRefusals: c.Bool("audit.sequence-refusals"),
+			Idle:             k.Options.Idle, Quota: c.Int("session.quota"),
+			MaxSessions: c.Int("session.max-sessions"),
+			Logger:      slog.New(slog.NewTextHandler(os.Stderr, nil)),
 		})
 	}
 }

@@ -23,10 +23,10 @@ import (
 	"posttrade/sidecars/tca"
 )
 
-// downstream is everything that follows the journal: the relational projection,
-// settlement, reconciliation, transaction-cost analysis, the legacy bookings and
-// the prices from the message broker; and the two control sources. None of it
-// can slow an order, and only a source that is not ready can refuse one.
+// downstream is everything that follows the journal: the relational projection, settlement,
+// reconciliation, transaction-cost analysis, the legacy bookings and the prices from the message
+// broker; and the two control sources. None of them can slow an order. Only a source that is not
+// ready can refuse one.
 type downstream struct {
 	db         *store.DB
 	broker     *broker.Broker
@@ -40,13 +40,15 @@ type downstream struct {
 	guard      *historyGuard
 	loops      *loops
 
-	ours   context.Context // of what works on the rows; ended by disown
+	ours   context.Context // of the loops that work on the rows; disown ends it
 	disown context.CancelFunc
 }
 
-// openDownstream opens the database and the broker, makes the sidecars and
-// starts them; role is this process's in an extract. Neither an absent PostgreSQL nor an absent NATS fails the start.
-func openDownstream(c *settings.Config, k *engine.Engine, history *fullHistory, role string, log *slog.Logger) (_ *downstream, err error) {
+// openDownstream opens the database and the broker, makes the sidecars and starts them. role is
+// this process's role in an extract. The start does not fail when PostgreSQL or NATS is
+// unreachable.
+func openDownstream(c *settings.Config, k *engine.Engine, history *fullHistory, role string,
+	log *slog.Logger) (_ *downstream, err error) {
 	d := &downstream{loops: newLoops(log)}
 	d.ours, d.disown = context.WithCancel(context.Background())
 	defer func() {
@@ -54,8 +56,9 @@ func openDownstream(c *settings.Config, k *engine.Engine, history *fullHistory, 
 			err = errors.Join(err, d.stop())
 		}
 	}()
-	// 1. Database and broker: embedded, or the servers that are set.
-	if d.db, err = store.Open(store.Options{URL: c.String("database.url"), Dir: c.String("data.dir"), Logger: log}); err != nil {
+	// 1. Database and broker: embedded, or the servers that the settings name.
+	if d.db, err = store.Open(store.Options{URL: c.String("database.url"), Dir: c.String("data.dir"),
+		Logger: log}); err != nil {
 		return nil, err
 	}
 	if d.broker, err = broker.Open(broker.Options{
@@ -72,8 +75,8 @@ func openDownstream(c *settings.Config, k *engine.Engine, history *fullHistory, 
 	if err := d.sources.seeding(c); err != nil {
 		return nil, err
 	}
-	// 3. Their loops. What writes of the history into the database does so when it is known
-	// to be of this one.
+	// 3. Their loops. A loop that writes the history into the database starts when the database is
+	// known to be of this history.
 	d.guard = newHistoryGuard(c, k, d.db, role, log)
 	d.loops.start("history check", d.guard.run)
 	legacy := &bookings.Bookings{Broker: d.broker, Book: d.projection, Log: log}
@@ -88,14 +91,14 @@ func openDownstream(c *settings.Config, k *engine.Engine, history *fullHistory, 
 	for name, feed := range d.sources.feeds {
 		d.loops.start("outbox "+string(name), feed.Outbox.Run)
 	}
-	// 4. What the broker calls; closing the broker ends it.
+	// 4. The subscriptions, called by the broker. They end when the broker is closed.
 	_, err = d.broker.Subscribe(prices.PricingSubject, d.prices.Take)
 	return d, err
 }
 
-// project runs the projection. One that has found rows of a copy of this journal, which
-// went on elsewhere, ends; so does then what else would work on that copy's rows. The
-// control sources go on: they are the installation's, and orders wait for them.
+// project runs the projection. It ends when it has found rows that a copy of this journal has
+// written after the two went apart. The other loops that would work on those rows then end, too.
+// The control sources go on: they belong to the installation, and orders wait for them.
 func (d *downstream) project(ctx context.Context) error {
 	err := d.projection.Run(ctx)
 	if d.projection.Foreign() {
@@ -104,7 +107,7 @@ func (d *downstream) project(ctx context.Context) error {
 	return err
 }
 
-// whileOurs is a loop that ends when the rows turn out to be another history's.
+// whileOurs wraps a loop so that it ends when the rows turn out to be another history's.
 func (d *downstream) whileOurs(run func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithCancel(ctx)
@@ -114,7 +117,7 @@ func (d *downstream) whileOurs(run func(context.Context) error) func(context.Con
 	}
 }
 
-// follow starts the replicas, when the services that they fetch from are open.
+// follow starts the replicas, once the services that they fetch from are open.
 func (d *downstream) follow(c *settings.Config, k *engine.Engine, l *listeners) {
 	if k.Options.Feeds {
 		d.sources.replicate(c, k, d.broker, l)
@@ -124,7 +127,8 @@ func (d *downstream) follow(c *settings.Config, k *engine.Engine, l *listeners) 
 	}
 }
 
-func (d *downstream) makeSidecars(c *settings.Config, k *engine.Engine, history *fullHistory, log *slog.Logger) (err error) {
+func (d *downstream) makeSidecars(c *settings.Config, k *engine.Engine, history *fullHistory,
+	log *slog.Logger) (err error) {
 	calendar, err := settlementCalendar(c)
 	if err != nil {
 		return err
@@ -134,10 +138,12 @@ func (d *downstream) makeSidecars(c *settings.Config, k *engine.Engine, history 
 		SettlementDate: calendar.SettlementDate, Rules: calendar.Rules(),
 	})
 	d.settlement = settlement.New(settlement.Options{
-		DB: d.db, Calendar: calendar, Now: time.Now, Interval: c.Millis("settlement.sweep.interval-ms"), Logger: log,
+		DB: d.db, Calendar: calendar, Now: time.Now, Interval: c.Millis("settlement.sweep.interval-ms"),
+		Logger: log,
 	})
 	d.recon = recon.New(recon.Options{
-		Source: stableSource{k.Journal}, Blotter: k.Blotter, History: historyOfRecon{history}, DB: d.db, Ticker: k.Gate.Ticker, Now: time.Now,
+		Source: stableSource{k.Journal}, Blotter: k.Blotter, History: historyOfRecon{history}, DB: d.db,
+		Ticker: k.Gate.Ticker, Now: time.Now,
 		Interval: c.Millis("recon.poll.interval-ms"), Grace: noneIsNegative(c.Millis("recon.grace-ms")),
 		VerifyInterval: c.Millis("recon.verify.interval-ms"), Rules: settlementRules, Logger: log,
 	})
@@ -148,7 +154,8 @@ func (d *downstream) makeSidecars(c *settings.Config, k *engine.Engine, history 
 	}})
 	d.prices = prices.New(k.Gate, k.Desk)
 	d.tca, err = tca.Open(tca.Options{
-		Dir: c.InDataDir("tca"), Window: time.Duration(c.Int("tca.window-minutes")) * time.Minute, Genesis: k.Genesis.Marshal(),
+		Dir: c.InDataDir("tca"), Window: time.Duration(c.Int("tca.window-minutes")) * time.Minute,
+		Genesis:    k.Genesis.Marshal(),
 		Shadow:     func(before uint64) (tca.Shadow, error) { return shadowBefore(k, before) },
 		Durable:    k.Journal.Stable,
 		SecurityID: func(ticker string) (uint32, bool) { return k.Gate.Security([]byte(ticker)) },
@@ -161,13 +168,13 @@ func (d *downstream) makeSidecars(c *settings.Config, k *engine.Engine, history 
 func settlementRules(name string) (recon.Rules, bool) {
 	calendar, known := settlement.ByRules(name)
 	if !known {
-		return nil, false // and not a nil *Calendar
+		return nil, false // not a nil *Calendar in an interface
 	}
 	return calendar, true
 }
 
-// noneIsNegative turns a setting of 0, which means none, into what recon calls
-// none: its own 0 is the default.
+// noneIsNegative turns a setting of 0, which means none, into the value that means none for recon,
+// where 0 is the default.
 func noneIsNegative(d time.Duration) time.Duration {
 	if d == 0 {
 		return -1
@@ -175,8 +182,8 @@ func noneIsNegative(d time.Duration) time.Duration {
 	return d
 }
 
-// compareTimeout is how long a start waits for a database to compare: one that is away is
-// compared when it comes.
+// compareTimeout is how long a start waits for a database to compare. A database that is
+// unreachable is compared when it answers.
 const compareTimeout = 3 * time.Second
 
 // ownDatabase refuses a start on a database that another history fills.
@@ -185,11 +192,12 @@ func ownDatabase(c *settings.Config, ctx context.Context, db *store.DB) error {
 	defer cancel()
 	switch err := db.Ready(ctx); {
 	case !errors.Is(err, store.ErrForeign):
-		return nil // it is shown on /readyz, and looked at again
+		return nil // /readyz shows it, and the guard looks again
 	case c.String("database.url") != "":
 		return settings.Usagef("database.url: %v; name this journal's database, or an empty one", err)
 	default:
-		return fmt.Errorf("%s: %w; move the file away, or bring its journal back", c.InDataDir("posttrade.db"), err)
+		return fmt.Errorf("%s: %w; move the file away, or bring its journal back",
+			c.InDataDir("posttrade.db"), err)
 	}
 }
 
@@ -199,10 +207,11 @@ func settlementCalendar(c *settings.Config) (*settlement.Calendar, error) {
 	if err != nil {
 		return nil, err
 	}
-	return settlement.NewCalendar(c.String("settlement.calendar"), zone, c.Int("settlement.t-plus-days"))
+	return settlement.NewCalendar(c.String("settlement.calendar"), zone,
+		c.Int("settlement.t-plus-days"))
 }
 
-// stop ends the loops, then closes what they used, in the reverse order.
+// stop ends the loops, then closes what they used, in reverse order.
 func (d *downstream) stop() (err error) {
 	d.loops.stop()
 	if d.disown != nil {
@@ -220,7 +229,7 @@ func (d *downstream) stop() (err error) {
 	return err
 }
 
-// shadowBefore is a second engine at or before a sequence.
+// shadowBefore makes a second engine with the state at or before a sequence.
 func shadowBefore(k *engine.Engine, before uint64) (*journal.Shadow, error) {
 	return journal.NewShadow(k.Journal, engine.RebuildFrom(k.Genesis).Engine, before)
 }
@@ -239,7 +248,7 @@ func newFullHistory(c *settings.Config, k *engine.Engine) (*fullHistory, error) 
 	return &fullHistory{blotter.NewHistory(dir), k.Journal}, nil
 }
 
-// Reindex goes through the whole journal, on a thread that gets what the path of
+// Reindex goes through the whole journal, on a thread that gets the processor time that the path of
 // an order leaves over.
 func (h *fullHistory) Reindex(ctx context.Context) (info blotter.HistoryInfo, err error) {
 	err = journal.Politely(journal.Bulk, func() (err error) {
@@ -255,7 +264,8 @@ type historyOfRecon struct{ *fullHistory }
 func (h historyOfRecon) Reindex(ctx context.Context) (recon.HistoryInfo, error) {
 	info, err := h.fullHistory.Reindex(ctx)
 	return recon.HistoryInfo{
-		IndexedTrades: info.IndexedTrades, LastSequence: info.LastSequence, LastTradeSeq: info.LastTradeSeq,
+		IndexedTrades: info.IndexedTrades, LastSequence: info.LastSequence,
+		LastTradeSeq: info.LastTradeSeq,
 	}, err
 }
 

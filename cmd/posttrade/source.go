@@ -21,10 +21,11 @@ const sourceUsage = "source status | source bump-epoch account|security"
 
 // runSource is `posttrade source`.
 func runSource(args []string, stdout, stderr io.Writer) int {
-	f := newFlags(sourceUsage+" [flags]", "The two control sources, the account-service and the reference-data service.\n"+
-		"  status      where each stands in the replica of the server that runs on data.dir\n"+
-		"  bump-epoch  begin a new epoch of a source, after its database was restored from a backup: every replica\n"+
-		"              then takes a new snapshot. With the embedded broker the server must be stopped")
+	f := newFlags(sourceUsage+" [flags]",
+		"The two control sources, the account-service and the reference-data service.\n"+
+			"  status      where each stands in the replica of the server that runs on data.dir\n"+
+			"  bump-epoch  begin a new epoch of a source, after its database was restored from a backup: every replica\n"+
+			"              then takes a new snapshot. With the embedded broker the server must be stopped")
 	c, err := f.read(args, 2, stdout)
 	if err != nil {
 		return exit(stderr, err)
@@ -35,7 +36,8 @@ func runSource(args []string, stdout, stderr io.Writer) int {
 	case len(f.rest) == 2 && f.rest[0] == "bump-epoch":
 		s := control.Source(f.rest[1])
 		if !s.Valid() {
-			return exit(stderr, settings.Usagef("unknown source %s; there are account and security", settings.Printable(f.rest[1])))
+			return exit(stderr, settings.Usagef("unknown source %s; there are account and security",
+				settings.Printable(f.rest[1])))
 		}
 		return exit(stderr, bumpEpoch(c, s, stdout))
 	}
@@ -59,18 +61,20 @@ func sourceStatus(c *settings.Config, w io.Writer) error {
 		if reason == "" {
 			reason = "none"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%s\n", s.Source, s.State, s.Epoch, s.Watermark, s.HighWatermark, reason)
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%s\n", s.Source, s.State, s.Epoch, s.Watermark,
+			s.HighWatermark, reason)
 	}
 	return t.Flush()
 }
 
-// bumpTimeout bounds what an absent database or broker may hold the command up.
+// bumpTimeout is how long an unreachable database or broker may hold the command up.
 const bumpTimeout = 30 * time.Second
 
-// bumpEpoch begins a new epoch. The stream is asked for its last message, so that
-// versions go on above everything that a replica has ever seen.
+// bumpEpoch begins a new epoch. It reads the last message of the stream, so that versions continue
+// above everything that a replica has ever seen.
 func bumpEpoch(c *settings.Config, s control.Source, w io.Writer) (err error) {
-	if path := c.InDataDir("posttrade.db"); c.String("database.url") == "" { // opening would make a new one
+	// opening would make a new one
+	if path := c.InDataDir("posttrade.db"); c.String("database.url") == "" {
 		if _, err := os.Stat(path); err != nil {
 			return fmt.Errorf("no server has run here: read %s: %w", path, settings.Cause(err))
 		}
@@ -85,7 +89,8 @@ func bumpEpoch(c *settings.Config, s control.Source, w io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	b, err := broker.Open(broker.Options{URL: c.String("nats.url"), Dir: c.InDataDir("broker"), Name: "posttrade"})
+	b, err := broker.Open(broker.Options{URL: c.String("nats.url"), Dir: c.InDataDir("broker"),
+		Name: "posttrade"})
 	if err != nil {
 		return err
 	}
@@ -102,7 +107,8 @@ func bumpEpoch(c *settings.Config, s control.Source, w io.Writer) (err error) {
 // stopped makes sure that no server has the embedded broker open.
 func stopped(c *settings.Config) error {
 	if c.String("nats.url") != "" {
-		return nil // the stream is a server's: no harm is done while this installation runs
+		// the stream is on a NATS server: the command does no harm while this installation runs
+		return nil
 	}
 	j, err := journal.OpenExisting(c.InDataDir("journal"), journal.Options{})
 	switch {

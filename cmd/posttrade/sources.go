@@ -19,27 +19,30 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// controlSources are the account-service and the reference-data service: their tables,
-// the publishers of their changes, and the replica that follows them into the gate.
+// controlSources are the account-service and the reference-data service: their tables, the
+// publishers of their changes, and the replicas that carry the changes into the gate.
 type controlSources struct {
 	accounts   *accounts.Accounts
 	securities *securities.Securities
 	feeds      map[control.Source]*feeds.Feed
 }
 
-// newControlSources makes both services and their publishers. Nothing runs yet.
-func newControlSources(db *store.DB, b *broker.Broker, poll time.Duration, k *engine.Engine, log *slog.Logger) *controlSources {
+// newControlSources makes both services and their publishers. It starts nothing.
+func newControlSources(db *store.DB, b *broker.Broker, poll time.Duration, k *engine.Engine,
+	log *slog.Logger) *controlSources {
 	s := &controlSources{feeds: map[control.Source]*feeds.Feed{}}
 	for _, name := range control.Sources() {
 		stream := feeds.Stream{Broker: b, Source: name}
-		s.feeds[name] = &feeds.Feed{Source: name, Stream: stream, Log: log, Outbox: outbox.New(outbox.Options{
-			Source: name, DB: db, Stream: stream, Poll: poll, Logger: log, Returned: b.Changed,
-		})}
+		s.feeds[name] = &feeds.Feed{Source: name, Stream: stream, Log: log,
+			Outbox: outbox.New(outbox.Options{
+				Source: name, DB: db, Stream: stream, Poll: poll, Logger: log, Returned: b.Changed,
+			})}
 	}
 	options := func(name control.Source) source.Options {
 		feed := s.feeds[name]
-		o := source.Options{DB: db, Changed: feed.Outbox.Wake, Seed: func(ctx context.Context) (int, error) { return feed.Seed(ctx) }}
-		if k != nil { // nil: only the epoch is to be changed
+		o := source.Options{DB: db, Changed: feed.Outbox.Wake,
+			Seed: func(ctx context.Context) (int, error) { return feed.Seed(ctx) }}
+		if k != nil { // nil: the caller only changes the epoch
 			o.Room = feeds.Room{Source: name, Gate: k.Gate}
 		}
 		return o
@@ -69,21 +72,24 @@ func (s *controlSources) seeding(c *settings.Config) error {
 	s.feeds[control.Security].Seed = func(ctx context.Context) (int, error) {
 		rows := make([]securities.Stock, len(securityRows))
 		for i, x := range securityRows {
-			rows[i] = securities.Stock{Ticker: x.Ticker, CompanyName: x.CompanyName, Enabled: x.Enabled, Halted: x.Halted}
+			rows[i] = securities.Stock{Ticker: x.Ticker, CompanyName: x.CompanyName, Enabled: x.Enabled,
+				Halted: x.Halted}
 		}
 		return s.securities.Seed(ctx, rows)
 	}
 	return nil
 }
 
-// replicate makes the replicas of both sources: each subscribes, fetches its
-// snapshot from where the service listens, and goes on by itself.
-func (s *controlSources) replicate(c *settings.Config, k *engine.Engine, b *broker.Broker, l *listeners) {
+// replicate makes the replicas of both sources. Each subscribes, fetches its snapshot from the
+// address of the service, and then runs by itself.
+func (s *controlSources) replicate(c *settings.Config, k *engine.Engine, b *broker.Broker,
+	l *listeners) {
 	room := func(s control.Source) int {
 		_, capacity := feeds.Room{Source: s, Gate: k.Gate}.Places()
 		return capacity
 	}
-	fetcher := feeds.NewSnapshotFetcher(l.tls, room, func() (string, error) { return snapshotToken(c, time.Now()) })
+	fetcher := feeds.NewSnapshotFetcher(l.tls, room,
+		func() (string, error) { return snapshotToken(c, time.Now()) })
 	at := map[control.Source]string{
 		control.Account:  l.addresses()["account-service"],
 		control.Security: l.addresses()["reference-data"],
@@ -91,14 +97,21 @@ func (s *controlSources) replicate(c *settings.Config, k *engine.Engine, b *brok
 	silence := c.Millis("risk.feed.max-silence-ms")
 	for name, feed := range s.feeds {
 		sink := &feeds.Sink{
-			Source: name, Gate: k.Gate, Desk: k.Desk, Views: k.Views, Now: time.Now, Log: feed.Log, Quarantined: feed.Outbox.Doubt,
+			Source: name, Gate: k.Gate, Desk: k.Desk, Views: k.Views, Now: time.Now, Log: feed.Log,
+			Quarantined: feed.Outbox.Doubt,
 		}
 		feed.Sink.Store(sink)
 		feed.Bootstrap.Store(bootstrap.New(bootstrap.Options{
 			Source: name, Tail: feeds.TailOf(b, name, feed.Outbox, silence),
-			Fetch:          func(ctx context.Context) (control.Snapshot, error) { return fetcher.Fetch(ctx, name, at[name]) },
-			Sink:           sink,
-			Behind:         func(ctx context.Context, watermark uint64) error { return feed.Outbox.Behind(ctx, watermark, silence) },
+			Fetch: func(ctx context.Context) (control.Snapshot,
+				error) {
+				return fetcher.Fetch(ctx, name, at[name])
+			},
+			Sink: sink,
+			Behind: func(ctx context.Context,
+				watermark uint64) error {
+				return feed.Outbox.Behind(ctx, watermark, silence)
+			},
 			BufferCapacity: c.Int("risk.bootstrap.buffer-capacity"),
 			MaxSilence:     silence,
 			Returned:       b.Changed,
@@ -107,7 +120,7 @@ func (s *controlSources) replicate(c *settings.Config, k *engine.Engine, b *brok
 	}
 }
 
-// why is what keeps a source from being ready, nil when nothing is known to. Any goroutine.
+// why is the reason why a source is not ready, nil when none is known. Any goroutine may call it.
 func (s *controlSources) why(name control.Source) error {
 	if feed := s.feeds[name]; feed != nil {
 		if sink := feed.Sink.Load(); sink != nil {
@@ -117,7 +130,8 @@ func (s *controlSources) why(name control.Source) error {
 	return nil
 }
 
-// unknown says how many records of a source have no place in the engine, "" for none. Any goroutine.
+// unknown says how many records of a source have no place in the engine, "" for none. Any goroutine
+// may call it.
 func (s *controlSources) unknown(name control.Source) string {
 	if feed := s.feeds[name]; feed != nil {
 		if sink := feed.Sink.Load(); sink != nil {
@@ -127,10 +141,10 @@ func (s *controlSources) unknown(name control.Source) string {
 	return ""
 }
 
-// snapshotTokenLife is how long a replica's own token lives: one fetch.
+// snapshotTokenLife is how long a replica's own token is valid: one fetch.
 const snapshotTokenLife = 2 * time.Minute
 
-// snapshotToken is what the replica shows to the sources, "" when they do not ask.
+// snapshotToken is the token that the replica sends to the sources, "" when they require none.
 func snapshotToken(c *settings.Config, now time.Time) (string, error) {
 	if !c.Bool("controlfeed.snapshot-auth") {
 		return "", nil
@@ -139,23 +153,32 @@ func snapshotToken(c *settings.Config, now time.Time) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return gate.Mint(secret, gate.Claims{Subject: "replica", Admin: true}, c.String("auth.jwt.issuer"), snapshotTokenLife, now), nil
+	return gate.Mint(secret, gate.Claims{Subject: "replica", Admin: true}, c.String("auth.jwt.issuer"),
+		snapshotTokenLife, now), nil
 }
 
-// metrics shows what outboxes and replicas count, by the contract's names.
-func (s *controlSources) metrics(emit func(name, help string, counter bool, value float64, labels ...string)) {
+// metrics shows the counters of outboxes and replicas, by the contract's names.
+func (s *controlSources) metrics(emit func(name, help string, counter bool, value float64,
+	labels ...string)) {
 	for _, name := range control.Sources() {
 		f, label := s.feeds[name], string(name)
-		emit("svc_outbox_publish_lag_seconds", "Age of the oldest change that is not published.", false, f.Outbox.LagSeconds(), "source", label)
-		emit("svc_outbox_unpublished_rows", "Changes that are not published.", false, float64(f.Outbox.Unpublished()), "source", label)
-		emit("svc_outbox_published_total", "Changes published since the start.", true, float64(f.Outbox.Published()), "source", label)
-		emit("svc_outbox_alarms_total", "Findings on the stream that an operator should know of.", true, float64(f.Outbox.Alarms()), "source", label)
+		emit("svc_outbox_publish_lag_seconds", "Age of the oldest change that is not published.", false,
+			f.Outbox.LagSeconds(), "source", label)
+		emit("svc_outbox_unpublished_rows", "Changes that are not published.", false,
+			float64(f.Outbox.Unpublished()), "source", label)
+		emit("svc_outbox_published_total", "Changes published since the start.", true,
+			float64(f.Outbox.Published()), "source", label)
+		emit("svc_outbox_alarms_total", "Findings on the stream that an operator should know of.", true,
+			float64(f.Outbox.Alarms()), "source", label)
 		unknown := 0
 		if sink := f.Sink.Load(); sink != nil {
 			unknown = sink.Unknown.Count()
 		}
-		emit("svc_replica_unknown_records", "Records that the engine has no room for: unknown to the gate.", false, float64(unknown), "source", label)
-		emit("svc_outbox_foreign_messages_total", "Messages of other hands on the stream, passed over.", true,
+		emit("svc_replica_unknown_records",
+			"Records that the engine has no room for: unknown to the gate.", false, float64(unknown),
+			"source", label)
+		emit("svc_outbox_foreign_messages_total", "Messages of other hands on the stream, passed over.",
+			true,
 			float64(f.Outbox.Foreign()), "source", label)
 		b := f.Bootstrap.Load()
 		if b == nil {
@@ -168,16 +191,22 @@ func (s *controlSources) metrics(emit func(name, help string, counter bool, valu
 			ready = 1
 		}
 		emit("svc_replica_ready", "1 when the source is ready.", false, ready, "source", label)
-		emit("svc_replica_source_watermark", "Last version of the source that is applied.", false, float64(status.Watermark), "source", label)
-		emit("svc_replica_bootstrap_seconds", "Time that the last bootstrap took, from the subscription to ready.", false,
+		emit("svc_replica_source_watermark", "Last version of the source that is applied.", false,
+			float64(status.Watermark), "source", label)
+		emit("svc_replica_bootstrap_seconds",
+			"Time that the last bootstrap took, from the subscription to ready.", false,
 			status.Took.Seconds(), "source", label)
 		emit("svc_replica_lag_records", "Versions that were seen and are not applied.", false,
 			float64(status.HighWatermark-min(status.Watermark, status.HighWatermark)), "source", label)
-		emit("svc_replica_deltas_total", "Deltas, by what became of them.", true, float64(status.Applied), "source", label, "outcome", "applied")
-		emit("svc_replica_deltas_total", "Deltas, by what became of them.", true, float64(status.Late), "source", label, "outcome", "late")
-		emit("svc_replica_deltas_total", "Deltas, by what became of them.", true, float64(status.Repeated), "source", label, "outcome", "repeated")
+		emit("svc_replica_deltas_total", "Deltas, by what became of them.", true, float64(status.Applied),
+			"source", label, "outcome", "applied")
+		emit("svc_replica_deltas_total", "Deltas, by what became of them.", true, float64(status.Late),
+			"source", label, "outcome", "late")
+		emit("svc_replica_deltas_total", "Deltas, by what became of them.", true,
+			float64(status.Repeated), "source", label, "outcome", "repeated")
 		for _, reason := range bootstrap.Reasons() {
-			emit("svc_replica_quarantine_total", "Quarantines, by reason.", true, float64(status.Quarantines[reason]),
+			emit("svc_replica_quarantine_total", "Quarantines, by reason.", true,
+				float64(status.Quarantines[reason]),
 				"source", label, "reason", string(reason))
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"posttrade/matcher/gate"
 )
 
-// maxTokenTTL is the longest a token may live, as for POST /auth/dev-token.
+// maxTokenTTL is the longest life of a token, as for POST /auth/dev-token.
 const maxTokenTTL = 24 * time.Hour
 
 // runToken mints an access token with the local secret and prints it.
@@ -38,13 +38,16 @@ func runToken(args []string, stdout, stderr io.Writer) int {
 }
 
 // mintToken checks the claims and signs them.
-func mintToken(cfg *settings.Config, subject, accounts string, admin bool, ttl time.Duration, now time.Time) (string, error) {
+func mintToken(cfg *settings.Config, subject, accounts string, admin bool, ttl time.Duration,
+	now time.Time) (string, error) {
 	if !validSubject(subject) {
-		return "", settings.Usagef("--subject: %s is not a name of 1 to 128 printable bytes", settings.Printable(subject))
+		return "", settings.Usagef("--subject: %s is not a name of 1 to 128 printable bytes",
+			settings.Printable(subject))
 	}
 	ids, err := settings.ParseAccountIDs(accounts)
 	if err != nil {
-		return "", settings.Usagef("--accounts: %s is not %s", settings.Printable(accounts), settings.AccountIDs.Allowed)
+		return "", settings.Usagef("--accounts: %s is not %s", settings.Printable(accounts),
+			settings.AccountIDs.Allowed)
 	}
 	if ttl < time.Second || ttl > maxTokenTTL {
 		return "", settings.Usagef("--ttl: %s is not 1s..24h", ttl)
@@ -53,10 +56,12 @@ func mintToken(cfg *settings.Config, subject, accounts string, admin bool, ttl t
 	if err != nil {
 		return "", err
 	}
-	claims := gate.Claims{Subject: subject, Admin: admin, Accounts: slices.Sorted(slices.Values(ids.([]uint32)))}
+	claims := gate.Claims{Subject: subject, Admin: admin,
+		Accounts: slices.Sorted(slices.Values(ids.([]uint32)))}
 	token := gate.Mint(secret, claims, cfg.String("auth.jwt.issuer"), ttl, now)
 	if len(token) > gate.MaxTokenBytes {
-		return "", settings.Usagef("--accounts: a token of %d bytes is longer than %d", len(token), gate.MaxTokenBytes)
+		return "", settings.Usagef("--accounts: a token of %d bytes is longer than %d", len(token),
+			gate.MaxTokenBytes)
 	}
 	return token, nil
 }

@@ -13,7 +13,7 @@ import (
 	"posttrade/app/top"
 )
 
-// The paces of posttrade top.
+// The intervals of posttrade top.
 const (
 	topInterval    = time.Second
 	minTopInterval = stats.Every
@@ -34,7 +34,8 @@ func runTop(args []string, stdout, stderr io.Writer) int {
 		return exit(stderr, err)
 	}
 	if *interval < minTopInterval || *interval > maxTopInterval {
-		return exit(stderr, settings.Usagef("flag --interval: %v is not within %v..%v", *interval, minTopInterval, maxTopInterval))
+		return exit(stderr, settings.Usagef("flag --interval: %v is not within %v..%v", *interval,
+			minTopInterval, maxTopInterval))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()

@@ -14,11 +14,11 @@ import (
 	"posttrade/perf/orderflow"
 )
 
-// venue is one connection to what a replay sends its orders to. It belongs to
-// one goroutine; a call returns when the outcome is known and durable.
+// venue is one connection over which a replay sends its orders. It belongs to one goroutine. A call
+// returns when the outcome is known and durable.
 //
-// An error ends the replay: the outcome is unknown. errBusy alone means that
-// nothing was sequenced and the call may be repeated.
+// An error ends the replay, because the outcome is unknown. errBusy alone means that nothing was
+// sequenced and the call may be repeated.
 type venue interface {
 	// create places 1 to 1024 orders; results has room for as many.
 	create(steps []orderflow.Step, results []outcomeOf) error
@@ -36,13 +36,13 @@ type venue interface {
 // venues opens connections, one for each goroutine that sends.
 type venues func() (venue, error)
 
-// verdict is what became of a request.
+// verdict is the outcome of a request.
 type verdict uint8
 
 const (
 	accepted verdict = iota
 	refused          // by the risk gate: reason says why
-	gone             // the order named is unknown or can no longer change
+	gone             // the named order is unknown or can no longer change
 )
 
 // outcomeOf is the answer to one step.
@@ -55,11 +55,12 @@ type outcomeOf struct {
 // errBusy says that nothing was sequenced and the same call may be repeated.
 var errBusy = errors.New("the venue is busy")
 
-// httpVenues returns venues that talk to the order-matcher at base, which may
-// end in a routing prefix.
+// httpVenues returns venues that send to the order-matcher at base, which may end in a routing
+// prefix.
 func httpVenues(base, token string) (venues, error) {
 	u, err := url.Parse(base)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || u.RawQuery != "" || u.User != nil {
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" ||
+		u.RawQuery != "" || u.User != nil {
 		return nil, settings.Usagef("--url: %s is not http://host:port", settings.Printable(base))
 	}
 	port := u.Port()
@@ -77,11 +78,11 @@ func httpVenues(base, token string) (venues, error) {
 type httpVenue struct {
 	client   *httpclient.Client
 	orders   []httpclient.OrderRequest
-	sequence uint64 // the highest one answered so far
+	sequence uint64 // the highest one in an answer so far
 }
 
-// decided turns what the client returned into an outcome. Only an error that
-// leaves the outcome open, or says that nothing was sequenced, remains one.
+// decided turns the client's result into an outcome. It returns an error only when the outcome is
+// open, or when nothing was sequenced.
 func (v *httpVenue) decided(orderID string, sequence uint64, err error) (outcomeOf, error) {
 	v.sequence = max(v.sequence, sequence)
 	var p *httpclient.Problem
@@ -100,7 +101,7 @@ func (v *httpVenue) decided(orderID string, sequence uint64, err error) (outcome
 	return outcomeOf{}, err
 }
 
-// request is a step as the client takes it. Zero members are left out.
+// request is a step in the form of the HTTP client. Zero members are left out.
 func request(s *orderflow.Step) httpclient.OrderRequest {
 	r := httpclient.OrderRequest{
 		ClientOrderID: s.ClientOrderID, AccountID: s.AccountID, Security: s.Security, Side: s.Side,
@@ -163,22 +164,23 @@ func (v *httpVenue) replace(orderID string, s *orderflow.Step) (outcomeOf, error
 
 func (v *httpVenue) trade(s *orderflow.Step) (outcomeOf, error) {
 	trade, err := v.client.BookMarketTrade(&httpclient.TradeRequest{
-		ClientOrderID: s.ClientOrderID, AccountID: s.AccountID, Security: s.Security, Side: s.Side, Quantity: s.Quantity,
+		ClientOrderID: s.ClientOrderID, AccountID: s.AccountID, Security: s.Security, Side: s.Side,
+		Quantity: s.Quantity,
 	})
 	return v.decided(trade.TradeID, trade.Sequence, err)
 }
 
 func (v *httpVenue) price(s *orderflow.Step) (outcomeOf, error) {
-	answer, err := v.client.Prices([]httpclient.PriceRequest{{Security: s.Security, Price: httpclient.Price(s.LimitPx)}})
+	answer, err := v.client.Prices([]httpclient.PriceRequest{{Security: s.Security,
+		Price: httpclient.Price(s.LimitPx)}})
 	return v.decided("", answer.Sequence, err)
 }
 
-// bookPatience is how long a book may trail the last answer before it is taken
-// as it is.
+// bookPatience is how long a book may be behind the last answer before depth returns it as it is.
 const bookPatience = 5 * time.Second
 
-// depth repeats the read until the book has seen this connection's last
-// sequence: reads may trail an answer by a moment.
+// depth repeats the read until the book has this connection's last sequence: reads may be behind an
+// answer for a moment.
 func (v *httpVenue) depth(security string, levels int) (orderflow.Depth, error) {
 	deadline := time.Now().Add(bookPatience)
 	for {

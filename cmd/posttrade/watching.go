@@ -10,9 +10,8 @@ import (
 	"posttrade/app/stats"
 )
 
-// watching is what looks at a serving process from inside, without its path
-// knowing: the stats file, the flight recorder, the profiles of waiting. Nothing
-// of it can stop the process.
+// watching observes a serving process from inside without a change to its path: the stats file, the
+// flight recorder, the mutex and block profiles. No part of it can stop the process.
 type watching struct {
 	log     *slog.Logger
 	ended   chan struct{}
@@ -20,8 +19,8 @@ type watching struct {
 	running sync.WaitGroup
 }
 
-// startWatching starts it for an installation whose parts are all open; stop it
-// before any of them is closed. What cannot be started is logged and left out.
+// startWatching starts it for an installation with all parts open. The caller stops it before it
+// closes any part. A part of watching that cannot start is logged and left out.
 func startWatching(c *settings.Config, from stats.Sources, log *slog.Logger) *watching {
 	w := &watching{log: log, ended: make(chan struct{})}
 	calm := flight.ProfileContention(c.Bool("profile.contention"))
@@ -31,7 +30,8 @@ func startWatching(c *settings.Config, from stats.Sources, log *slog.Logger) *wa
 		w.start("stats", stats.Every, writer.Run)
 	}
 	if budget := c.Millis("flight.budget-ms"); budget > 0 {
-		if f, err := flight.NewFlight(budget, flight.FlightDir(c), flight.Sources{Path: from.Path, Commits: from.Commits}, log); err != nil {
+		if f, err := flight.NewFlight(budget, flight.FlightDir(c),
+			flight.Sources{Path: from.Path, Commits: from.Commits}, log); err != nil {
 			log.Warn("no flight recorder", "error", err)
 		} else {
 			w.start("flight recorder", f.Every(), f.Run)
@@ -45,8 +45,9 @@ func startWatching(c *settings.Config, from stats.Sources, log *slog.Logger) *wa
 	return w
 }
 
-// start runs one of them at a pace of its own.
-func (w *watching) start(name string, every time.Duration, run func(<-chan time.Time, <-chan struct{}) error) {
+// start runs one part at its own interval.
+func (w *watching) start(name string, every time.Duration,
+	run func(<-chan time.Time, <-chan struct{}) error) {
 	w.running.Go(func() {
 		ticker := time.NewTicker(every)
 		defer ticker.Stop()

@@ -20,29 +20,31 @@ import (
 	"posttrade/sidecars/tca"
 )
 
-// What follows the journal knows how far it has come, and all of it follows only what is
-// on stable storage: whatever happens to the machine, none of it knows more than the
-// journal. Where one does, the journal's folder is not the one that it was, and its next
-// orders and trades would get ids that stand for others already. So a start asks each of
-// these witnesses before it admits anything.
+// Every follower of the journal knows how far it has come, and follows only what is on stable
+// storage. So, whatever happens to the machine, no follower knows more than the journal. When one
+// does, the journal's folder is not the original one, and its next orders and trades would get ids
+// that already stand for others. So a start asks each of these witnesses before it admits anything.
 
-// Test by errors.Is.
+// The errors of a comparison; test them with errors.Is.
 var (
-	// errOlderJournal: something beside the journal knows more of the history than it.
+	// errOlderJournal: something beside the journal knows more of the history than the journal.
 	errOlderJournal = errors.New("the journal is missing or older than what lies beside it; " +
 		"put the right one back, or give up what only the others know with --accept-older-journal")
 	// errOtherHistory: something beside the journal is of another history.
-	errOtherHistory = errors.New("that is another history than the journal's; put the right journal back, " +
-		"or move away what is not its own")
+	errOtherHistory = errors.New(
+		"that is another history than the journal's; put the right journal back, " +
+			"or move away what is not its own")
 )
 
 // standing is how far a witness knows the history.
 type standing struct {
-	genesis            [sha256.Size]byte // zero: it does not say
-	mark               string            // of the history that fills a database; empty: it has none
-	inputSeq, tradeSeq uint64            // the last that it knows; 0: none, or it does not say
-	// of reports whether what it says of its last sequence is so in this history, which
-	// goes that far; nil: it says nothing.
+	genesis [sha256.Size]byte // zero: the witness does not say
+	// of the history that fills a database; empty: the database has none
+	mark string
+	// the last that the witness knows; 0: none, or it does not say
+	inputSeq, tradeSeq uint64
+	// of reports whether the witness's last sequence is the same in this history, which goes that far;
+	// nil: the witness cannot tell.
 	of func(h *engine.History) (bool, error)
 }
 
@@ -50,16 +52,17 @@ type standing struct {
 type witness struct {
 	name string // with the file or the address, for the operator
 	look func(ctx context.Context) (standing, error)
-	// accept makes it forget what a journal that is older does not have, and says how.
+	// accept makes the witness forget what an older journal does not have, and says what it forgot.
 	accept func(ctx context.Context, h *engine.History) (what string, err error)
 }
 
-// compare says what is wrong between what a witness knows and the journal.
+// compare returns an error when a witness and the journal do not agree.
 func compare(h *engine.History, name string, s *standing) error {
 	switch {
 	case s.inputSeq == 0 && s.tradeSeq == 0:
 		return nil
-	case s.mark != "" && h.Genesis != [sha256.Size]byte{} && s.mark != hex.EncodeToString(h.Genesis[:]):
+	case s.mark != "" && h.Genesis != [sha256.Size]byte{} &&
+		s.mark != hex.EncodeToString(h.Genesis[:]):
 		return fmt.Errorf("%s is marked as that of genesis %.12s, the journal has %x: %w",
 			name, s.mark, h.Genesis[:6], errOtherHistory)
 	case s.inputSeq > h.InputSeq || s.tradeSeq > h.TradeSeq:
@@ -76,12 +79,13 @@ func compare(h *engine.History, name string, s *standing) error {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	if !same {
-		return fmt.Errorf("%s has another entry at %s than the journal: %w", name, s.reach(), errOtherHistory)
+		return fmt.Errorf("%s has another entry at %s than the journal: %w", name, s.reach(),
+			errOtherHistory)
 	}
 	return nil
 }
 
-// reach is what a witness knows, in words.
+// reach describes what a witness knows.
 func (s *standing) reach() string {
 	var parts []string
 	if s.inputSeq > 0 {
@@ -93,7 +97,7 @@ func (s *standing) reach() string {
 	return strings.Join(parts, ", ")
 }
 
-// witnesses are those in files. A new one is added here.
+// witnesses are the witnesses in files. A new one is added here.
 func witnesses(c *settings.Config) []witness {
 	sink := c.ExtractSink()
 	return []witness{
@@ -102,21 +106,22 @@ func witnesses(c *settings.Config) []witness {
 	}
 }
 
-// tcaWitness is the price history.
+// tcaWitness is the price history of the TCA.
 func tcaWitness(dir string) witness {
 	name := "TCA file " + filepath.Join(dir, "checkpoint")
 	return witness{name: name, look: func(ctx context.Context) (standing, error) {
 		at, err := tca.ReadStanding(dir)
-		return standing{genesis: at.Genesis, inputSeq: at.InputSeq, of: func(h *engine.History) (bool, error) {
-			c, err := h.Command(ctx, at.InputSeq)
-			return c == at.Last, err
-		}}, err
+		return standing{genesis: at.Genesis, inputSeq: at.InputSeq,
+			of: func(h *engine.History) (bool, error) {
+				c, err := h.Command(ctx, at.InputSeq)
+				return c == at.Last, err
+			}}, err
 	}, accept: func(context.Context, *engine.History) (string, error) {
 		return "it is made again", tca.Forget(dir)
 	}}
 }
 
-// extractWitness is the newest extract in the sink: the marker that it was made for.
+// extractWitness is the newest extract in the sink; it knows the marker that it was made for.
 func extractWitness(sink string) witness {
 	name := "extracts in " + sink
 	return witness{name: name, look: func(ctx context.Context) (standing, error) {
@@ -135,7 +140,8 @@ func extractWitness(sink string) witness {
 			return "", err
 		}
 		behind := h.InputSeq
-		if newest.Seq <= behind { // they are of another history, from wherever on
+		// the extracts are of another history; it is not known from where on, so all are given up
+		if newest.Seq <= behind {
 			behind = 0
 		}
 		files, err := riskextract.GiveUp(sink, behind)
@@ -143,7 +149,7 @@ func extractWitness(sink string) witness {
 	}}
 }
 
-// markerWitness is the file that says how far the markers are dealt with.
+// markerWitness is the file that says up to where the markers have been processed.
 func markerWitness(dir string) witness {
 	return witness{name: "extract cursor in " + dir, look: func(context.Context) (standing, error) {
 		seq, _, err := riskextract.FileStanding(dir)
@@ -184,9 +190,11 @@ func databaseWitness(name string, db *store.DB) witness {
 		}
 		return s, err
 	}, accept: func(ctx context.Context, h *engine.History) (string, error) {
-		done, err := projection.GiveUp(ctx, db, h.Source, h.TradeSeq, func(tx *store.Tx, kept uint64) error {
-			return errors.Join(recon.SetBack(tx, kept), riskextract.SetBack(tx, h.InputSeq), tx.ForgetHistory())
-		})
+		done, err := projection.GiveUp(ctx, db, h.Source, h.TradeSeq,
+			func(tx *store.Tx, kept uint64) error {
+				return errors.Join(recon.SetBack(tx, kept), riskextract.SetBack(tx, h.InputSeq),
+					tx.ForgetHistory())
+			})
 		return fmt.Sprintf("%d rows behind trade %d have ids void-... now, the orphan sweep reports them",
 			done.Rows, done.Kept), err
 	}}
@@ -195,7 +203,7 @@ func databaseWitness(name string, db *store.DB) witness {
 // remains are the folders and files that only a start with a journal makes.
 var remains = []string{"tca", "extracts", "history", "broker", "stats", "quorum"}
 
-// remainsIn names what of an installation lies in data.dir.
+// remainsIn names the remains of an installation in data.dir.
 func remainsIn(c *settings.Config) (names []string) {
 	for _, name := range remains {
 		path := c.InDataDir(name)
