@@ -11,36 +11,37 @@ import (
 	"posttrade/perf/load"
 )
 
-// besideRounds is how often orders alone and orders beside other work take turns, in
-// rounds of both, and besideTurn how long the shorter turns are. Whoever comes second finds
-// what the first has left behind, so the order changes from round to round.
+// besideRounds is how often orders alone and orders beside other work take turns, in rounds of
+// both. besideTurn is the length of the shorter turns. The second turn of a round finds what the
+// first one has left behind, so the order changes from round to round.
 const (
 	besideRounds = 8
 	besideTurn   = 1500 * time.Millisecond
 )
 
-// besideLimit is how much the other work may cost the orders at p99.
+// besideLimit is the factor by which the other work may raise the orders' p99.
 const besideLimit = 1.2
 
-// besideRate is the share of the engine's saturation at which the orders come.
+// besideRate is the rate of the orders, as a share of the engine's saturation.
 const besideRate = 0.1
 
-// beside compares the latency of single orders to one engine without and with work
-// beside them.
+// beside compares the latency of single orders to one engine without and with other work beside
+// them.
 type beside struct {
 	name      string // of the work
 	target    load.Target
 	clock     load.Clock
 	perSecond float64
-	alone     time.Duration                 // how long the orders come alone
+	alone     time.Duration                 // how long a phase of orders alone is
 	work      func(round int) error         // the orders come until it returns
-	after     func(name string, orders int) // looks at a phase that has ended; nil: nobody
+	after     func(name string, orders int) // looks at a phase that has ended; nil: no call
 }
 
 func (r *Run) besideWork(b beside) (p paired, err error) {
 	var alone, with []time.Duration
 	err = inTurns(besideRounds, func(round int) error {
-		s, err := r.besidePhase(b, besideNothing, round, func(int) error { time.Sleep(b.alone); return nil })
+		s, err := r.besidePhase(b, besideNothing, round,
+			func(int) error { time.Sleep(b.alone); return nil })
 		if err == nil {
 			alone = append(alone, s.At(99))
 		}
@@ -58,7 +59,7 @@ func (r *Run) besideWork(b beside) (p paired, err error) {
 	return pairs(alone, with), nil
 }
 
-// inTurns takes the turns of every round, forwards and backwards by turns: A B, B A, ...
+// inTurns runs the turns of every round in changing order: A B, B A, ...
 func inTurns(rounds int, turns ...func(round int) error) error {
 	for round := range rounds {
 		for i := range turns {
@@ -73,31 +74,36 @@ func inTurns(rounds int, turns ...func(round int) error) error {
 	return nil
 }
 
-// paired is what rounds of two turns say of each other.
+// paired is the comparison of two turns over several rounds.
 type paired struct {
-	ratio, least, most float64       // of the second to the first, in the same round: the median, and the ends
+	// of the second to the first, in the same round: the median, and the extremes
+	ratio, least, most float64
 	without            time.Duration // the median of the first
 	rounds             int
 }
 
-// pairs compares the turns of every round. What else the machine does lasts longer than
-// a round, or is in a few of them: the median of their ratios is of neither.
+// pairs compares the turns of every round. Other work of the machine lasts longer than a round, or
+// is in a few rounds only, so the median of the ratios does not include it.
 func pairs(without, with []time.Duration) paired {
 	var ratios, alone []float64
 	for i := range without {
 		ratios = append(ratios, float64(with[i])/float64(max(without[i], 1)))
 		alone = append(alone, float64(without[i]))
 	}
-	return paired{median(ratios), slices.Min(ratios), slices.Max(ratios), time.Duration(median(alone)), len(ratios)}
+	return paired{median(ratios), slices.Min(ratios), slices.Max(ratios), time.Duration(median(alone)),
+		len(ratios)}
 }
 
-// judgeBeside says how much the work beside may cost the orders at p99, and what was seen.
+// judgeBeside judges how much the other work costs the orders at p99, and states the figures.
 func (r *Run) judgeBeside(row, text string, p paired) {
-	r.atMost(row, text, p.ratio, besideLimit).beside("median of %d rounds, %.3g to %.3g; without %.4g us", p.rounds, p.least, p.most, microseconds(p.without))
+	r.atMost(row, text, p.ratio,
+		besideLimit).beside("median of %d rounds, %.3g to %.3g; without %.4g us", p.rounds, p.least,
+		p.most, microseconds(p.without))
 }
 
-// besidePhase sends orders for as long as the work takes.
-func (r *Run) besidePhase(b beside, name string, round int, work func(round int) error) (*latency.Summary, error) {
+// besidePhase sends orders until the work is done.
+func (r *Run) besidePhase(b beside, name string, round int,
+	work func(round int) error) (*latency.Summary, error) {
 	arrivals, err := load.Constant(b.perSecond)
 	if err != nil {
 		return nil, err
@@ -111,12 +117,13 @@ func (r *Run) besidePhase(b beside, name string, round int, work func(round int)
 	}()
 	result, err := load.Run(b.target, load.Options{Arrivals: until, For: longestPhase, Clock: b.clock})
 	if err != nil {
-		return nil, err // of the orders: the work may go on for ever
+		return nil, err // of the orders: the work may never end
 	}
 	if err := <-ended; err != nil {
 		return nil, err
 	}
-	more := append([]metric{{result.PerSecond(), "requests/s"}, {time.Since(begun).Seconds(), "s"}}, distribution(result.Latency)...)
+	more := append([]metric{{result.PerSecond(), "requests/s"}, {time.Since(begun).Seconds(), "s"}},
+		distribution(result.Latency)...)
 	r.figures(fmt.Sprintf("Beside/op=orders/work=%s/beside=%s/round=%d", b.name, name, round), more...)
 	if b.after != nil {
 		b.after(name, result.Requests)
@@ -124,10 +131,10 @@ func (r *Run) besidePhase(b beside, name string, round int, work func(round int)
 	return result.Latency, nil
 }
 
-// longestPhase is how long orders come when the work does not end.
+// longestPhase is how long orders come at most when the work does not end.
 const longestPhase = 5 * time.Minute
 
-// untilDone is arrivals that end when something else has.
+// untilDone are arrivals that end when other work has ended.
 type untilDone struct {
 	load.Arrivals
 	done atomic.Bool
@@ -140,7 +147,7 @@ func (u *untilDone) Next() time.Duration {
 	return u.Arrivals.Next()
 }
 
-// saturation measures the rate that the target ends at, and sets that of the orders.
+// saturation measures the rate at which the target is saturated, and sets the rate of the orders.
 func (b *beside) saturation(r *Run) (err error) {
 	most, err := load.Saturate(b.target, curveWindow, r.duration(2*time.Second), b.clock)
 	b.perSecond = most * besideRate

@@ -9,19 +9,19 @@ import (
 	"posttrade/perf/flow"
 )
 
-// publishedFlows are the order flows that the published peers were measured on.
+// publishedFlows are the order flows for which the peers' figures were published.
 var publishedFlows = []flow.Options{
 	{Seed: 42, Symbols: 1, Prefill: 50_000, N: 1_000_000},
 	{Seed: 42, Symbols: 32, Prefill: 100_000, N: 1_000_000},
 }
 
-// flowFor generates a published flow, shrunk for a smoke run.
+// flowFor generates a published flow, shortened for a smoke run.
 func (r *Run) flowFor(o flow.Options) *flow.Flow {
 	o.N, o.Prefill = r.scale(o.N), r.scale(o.Prefill)
 	return flow.Generate(o)
 }
 
-// bookSum sums what books trade, as flow.Result does.
+// bookSum sums the trades of books, as flow.Result does.
 type bookSum struct{ result flow.Result }
 
 func (s *bookSum) Filled(maker, taker uint32, px int64, qty int32) {
@@ -29,14 +29,13 @@ func (s *bookSum) Filled(maker, taker uint32, px int64, qty int32) {
 }
 func (s *bookSum) Prevented(uint32, uint32, int32) {}
 
-// flowRuns is how often a row runs its flow, ours and the bare ladder in turns.
+// flowRuns is how often a row runs its flow, our book and the bare ladder in turns.
 const flowRuns = 5
 
-// measureBook is row P2: the book alone, with 1 and 32 symbols, beside the bare
-// ladder in turn; every trade is compared by hash. The ladder's own p99 is printed
-// too: what main memory and the clock leave of the target on this machine. Books and ladder have been
-// through the flow once before, so that what is timed is matching and not the
-// first touch of memory.
+// measureBook is row P2: the book alone, with 1 and 32 symbols, in turns with the bare ladder. It
+// compares every trade by hash. It also prints the ladder's own p99, which is what main memory and
+// the clock of this machine cost. Books and ladder have been through the flow once before, so that
+// the time measured is that of matching and not that of the first touch of memory.
 func measureBook(r *Run) error {
 	perCommand := map[int]float64{}
 	for _, o := range publishedFlows {
@@ -68,16 +67,18 @@ func measureBook(r *Run) error {
 			metric{float64(percentile(ns, 50)), "p50-ns"}, metric{float64(percentile(ns, 99)), "p99-ns"},
 			metric{float64(percentile(ns, 99.9)), "p99.9-ns"},
 			metric{float64(percentile(bareNs, 99)), "ladder-p99-ns"})
-		r.atMost("P2", fmt.Sprintf("book against the bare ladder, %d symbols", o.Symbols), book/floor, 1.2).beside("ladder %.4g ns", floor)
-		r.atMost("P2", fmt.Sprintf("book per command p99, %d symbols, ns (clock included)", o.Symbols), float64(percentile(ns, 99)), 300).
+		r.atMost("P2", fmt.Sprintf("book against the bare ladder, %d symbols", o.Symbols), book/floor,
+			1.2).beside("ladder %.4g ns", floor)
+		r.atMost("P2", fmt.Sprintf("book per command p99, %d symbols, ns (clock included)", o.Symbols),
+			float64(percentile(ns, 99)), 300).
 			beside("ladder %d ns", percentile(bareNs, 99))
 	}
 	r.atMost("P2", "book with 32 symbols against 1", perCommand[32]/perCommand[1], 1.6)
 	return nil
 }
 
-// pieces is the least that each piece of a flow has taken over several runs: what
-// the machine did to one run does not count. Both sides of a ratio are taken so.
+// pieces is the least time that each piece of a flow has taken over several runs, so that what the
+// machine did to one run does not count. Both sides of a ratio are taken this way.
 type pieces [200]time.Duration
 
 // time runs n steps piece by piece.
@@ -92,7 +93,7 @@ func (p *pieces) time(n int, step func(lo, hi int)) {
 	}
 }
 
-// perStep is nanoseconds a step, of n.
+// perStep is nanoseconds per step, of n.
 func (p *pieces) perStep(n int) float64 {
 	sum := time.Duration(0)
 	for _, took := range p {
@@ -101,7 +102,7 @@ func (p *pieces) perStep(n int) float64 {
 	return float64(sum.Nanoseconds()) / float64(n)
 }
 
-// each times every step by itself.
+// each times every step separately.
 func each(ns []int64, step func(lo, hi int)) {
 	for i := range ns {
 		start := time.Now()
@@ -118,7 +119,7 @@ type flowBooks struct {
 	sum   *bookSum
 }
 
-// newFlowBooks returns books that have been through the flow once.
+// newFlowBooks makes books and runs the flow through them once.
 func newFlowBooks(f *flow.Flow) (*flowBooks, error) {
 	shelf, err := matcher.NewShelf(1 << 20)
 	if err != nil {
@@ -136,11 +137,12 @@ func newFlowBooks(f *flow.Flow) (*flowBooks, error) {
 	return b, nil
 }
 
-// run builds the flow's books anew, has the rest of it timed, and compares what was traded.
+// run builds the flow's books again, runs the rest of the flow under timed, and compares the
+// trades.
 func (b *flowBooks) run(timed func(n int, step func(lo, hi int))) error {
 	for i := range b.flow.Commands {
 		if c := &b.flow.Commands[i]; c.Op == flow.New {
-			b.books[c.Symbol].Cancel(c.ID) // most are gone, and refused
+			b.books[c.Symbol].Cancel(c.ID) // most are not on the book any more: refused
 		}
 	}
 	b.sum.result = flow.NewResult()
@@ -199,7 +201,7 @@ func applyToBook(books []*matcher.Book, c *flow.Command) {
 	b.Limit(c.ID, 0, matcher.Side(c.Side), c.Px, c.Qty)
 }
 
-// runLadder runs a flow through the bare ladder and returns nanoseconds a command.
+// runLadder runs a flow through the bare ladder and returns nanoseconds per command.
 func runLadder(f *flow.Flow) float64 {
 	ladder := flow.NewLadder(f.Symbols, f.MaxID)
 	for i := range f.Commands[:f.Prefill] {

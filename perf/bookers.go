@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// bookers are clients that book swaps through all members, each one after the other
-// and each until it is acknowledged.
+// bookers are clients that book swaps through all members. Each client sends one booking after the
+// other, and repeats each until it is acknowledged.
 type bookers struct {
 	members []string // host:port
 	http    *http.Client
@@ -19,17 +19,18 @@ type bookers struct {
 	running sync.WaitGroup
 
 	mu     sync.Mutex
-	acked  chan struct{}  // holds what progress has not counted yet
-	since  time.Time      // what was sent after it ...
+	acked  chan struct{}  // holds the acknowledgements that progress has not counted yet
+	since  time.Time      // a booking that was sent after it ...
 	dead   string         // ... and acknowledged by any other member than this one ...
-	first  chan time.Time // ... goes here, the first of it; nil: nobody asks
-	failed error          // the first answer that no member may give
-	broken chan struct{}  // closed with it
+	first  chan time.Time // ... its time goes here, once; nil: no caller waits
+	failed error          // the first answer that no member is allowed to give
+	broken chan struct{}  // closed when failed is set
 }
 
 const (
-	bookerCount   = 4
-	bookerPause   = 2 * time.Millisecond // between two bookings of a client: the members have idle moments
+	bookerCount = 4
+	// between two bookings of a client, so that the members have idle moments
+	bookerPause   = 2 * time.Millisecond
 	bookerRetry   = time.Millisecond
 	bookerTimeout = 10 * time.Second // of one request
 )
@@ -45,12 +46,13 @@ func startBookers(members []string) *bookers {
 
 func newBookers(members []string) *bookers {
 	return &bookers{
-		members: members, http: &http.Client{Timeout: bookerTimeout, Transport: &http.Transport{MaxIdleConnsPerHost: bookerCount}},
+		members: members, http: &http.Client{Timeout: bookerTimeout,
+			Transport: &http.Transport{MaxIdleConnsPerHost: bookerCount}},
 		done: make(chan struct{}), acked: make(chan struct{}, 1), broken: make(chan struct{}),
 	}
 }
 
-// stop ends the clients and returns the first answer that was wrong.
+// stop ends the clients and returns the first wrong answer.
 func (b *bookers) stop() error {
 	close(b.done)
 	b.running.Wait()
@@ -86,7 +88,7 @@ func (b *bookers) run(client int) {
 	}
 }
 
-// wait lets time pass; false when the clients are stopped.
+// wait pauses for d; false when the clients are stopped.
 func (b *bookers) wait(d time.Duration) bool {
 	select {
 	case <-time.After(d):
@@ -100,14 +102,15 @@ func (b *bookers) wait(d time.Duration) bool {
 	}
 }
 
-// book books once and returns the number of the member that has acknowledged it, "" when
-// nobody can say that it is booked. A refusal is an error.
+// book books once and returns the number of the member that has acknowledged it, "" when it is not
+// known whether it is booked. A refusal is an error.
 func (b *bookers) book(member, key string) (by string, err error) {
-	body := `{"clientOrderId":"` + key + `","accountId":1,"payReceive":"Pay","notional":1000,"fixedRate":4.25,"effectiveDate":"2026-11-23",` +
+	body := `{"clientOrderId":"` + key +
+		`","accountId":1,"payReceive":"Pay","notional":1000,"fixedRate":4.25,"effectiveDate":"2026-11-23",` +
 		`"maturityDate":"2031-11-23","conventions":"USD-SOFR-1Y-ACT360"}`
 	answer, err := b.http.Post("http://"+member+"/swaps", "application/json", strings.NewReader(body))
 	if err != nil {
-		return "", nil // it has been killed
+		return "", nil // the member was killed
 	}
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
@@ -132,7 +135,7 @@ func (b *bookers) fail(err error) {
 	}
 }
 
-// note counts an acknowledgement by a member of what was sent at a time.
+// note counts an acknowledgement by a member of a booking that was sent at a time.
 func (b *bookers) note(sent time.Time, by string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -146,17 +149,17 @@ func (b *bookers) note(sent time.Time, by string) {
 	}
 }
 
-// errNoBooking ends a row whose cluster does not go on.
+// errNoBooking ends a row when the cluster acknowledges no more bookings.
 var errNoBooking = errors.New("nothing is acknowledged")
 
-// progress waits until so many more bookings, or a few more than that, are acknowledged.
+// progress waits until n more bookings, or a few more than n, are acknowledged.
 func (b *bookers) progress(n int) error {
 	late := time.After(membersTimeout)
 	for range n {
 		select {
 		case <-b.acked:
 		case <-b.broken:
-			return errNoBooking // stop says why
+			return errNoBooking // stop returns the reason
 		case <-late:
 			return fmt.Errorf("%w for %v", errNoBooking, membersTimeout)
 		}
@@ -164,8 +167,8 @@ func (b *bookers) progress(n int) error {
 	return nil
 }
 
-// after kills a member and returns how long it took from then to the first acknowledgement,
-// by another one, of what was sent after it.
+// after kills a member. It returns how long it took from then until another member acknowledged a
+// booking that was sent after the kill.
 func (b *bookers) after(kill func() error, dead string) (time.Duration, error) {
 	begun := time.Now()
 	first, err := b.watch(kill, dead)
@@ -176,16 +179,16 @@ func (b *bookers) after(kill func() error, dead string) (time.Duration, error) {
 	case then := <-first:
 		return then.Sub(begun), nil
 	case <-b.broken:
-		return 0, errNoBooking // stop says why
+		return 0, errNoBooking // stop returns the reason
 	case <-time.After(membersTimeout):
 		return 0, fmt.Errorf("%w for %v", errNoBooking, membersTimeout)
 	}
 }
 
-// watch kills a member and returns where the time of that first acknowledgement will be.
+// watch kills a member and returns a channel for the time of that first acknowledgement.
 func (b *bookers) watch(kill func() error, dead string) (<-chan time.Time, error) {
 	first := make(chan time.Time, 1)
-	b.mu.Lock() // what is acknowledged meanwhile was sent before
+	b.mu.Lock() // bookings that are acknowledged meanwhile were sent before
 	defer b.mu.Unlock()
 	if err := kill(); err != nil {
 		return nil, err

@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// child is a process of this program that a row measures from outside.
+// child is a process of this program that a row measures from outside the process.
 type child struct {
 	cmd  *exec.Cmd
-	addr string // where it listens, the order-matcher of a server
+	addr string // where it listens; for a server, the address of the order-matcher
 	dir  string
 
 	ports map[string]string // of a server
@@ -38,7 +38,8 @@ func (r *Run) startServer(name string, flags ...string) (*child, error) {
 		return nil, fmt.Errorf("start server: %w", err)
 	}
 	for range 6000 {
-		if text, err := os.ReadFile(filepath.Join(dir, "ports.json")); err == nil && json.Unmarshal(text, &c.ports) == nil && c.ready() {
+		if text, err := os.ReadFile(filepath.Join(dir, "ports.json")); err == nil &&
+			json.Unmarshal(text, &c.ports) == nil && c.ready() {
 			c.addr = c.ports["order-matcher"]
 			return c, nil
 		}
@@ -47,7 +48,7 @@ func (r *Run) startServer(name string, flags ...string) (*child, error) {
 	return nil, errors.Join(fmt.Errorf("server did not come up within 60 s"), c.stop())
 }
 
-// ready asks the server whether it lets orders in.
+// ready asks the server whether it admits orders.
 func (c *child) ready() bool {
 	answer, err := http.Get("http://" + c.ports["admin"] + "/readyz")
 	if err != nil {
@@ -93,7 +94,7 @@ func (c *child) commits() (n commitCounts, err error) {
 		}
 		if name == "count" {
 			n.commits = uint64(value)
-		} else if at < len(n.buckets) { // they count from the shortest time on, and come in order
+		} else if at < len(n.buckets) { // the buckets come in order, from the shortest time on
 			n.buckets[at], last = uint64(value)-last, uint64(value)
 			at++
 		}
@@ -105,7 +106,7 @@ func (c *child) commits() (n commitCounts, err error) {
 	return n, err
 }
 
-// metrics gives every line of the server's metrics to take.
+// metrics calls take with every line of the server's metrics.
 func (c *child) metrics(take func(line string) error) error {
 	answer, err := http.Get("http://" + c.ports["admin"] + "/metrics")
 	if err != nil {
@@ -140,13 +141,13 @@ func (r *Run) startHello() (*child, error) {
 	return c, nil
 }
 
-// stop ends the child in order and waits for it.
+// stop ends the child in an orderly way and waits for it.
 func (c *child) stop() error {
 	c.cmd.Process.Signal(syscall.SIGTERM)
 	return c.cmd.Wait()
 }
 
-// cpu is the processor time the child has used so far.
+// cpu is the processor time that the child has used so far.
 func (c *child) cpu() (time.Duration, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.cmd.Process.Pid))
 	if err != nil {

@@ -17,21 +17,23 @@ import (
 // Cluster is the leader of three members in this process.
 type Cluster interface {
 	Engine
-	// Rebuild destroys a member's disk and says how long it took until it had
-	// everything again, from its start.
+	// Rebuild destroys a member's disk and returns how long it took until the member had everything
+	// again, from its start.
 	Rebuild() (time.Duration, error)
 }
 
-// measureCluster is row P12: three members on one machine, beside three of the
-// consensus library alone over the same log store and network.
+// measureCluster is row P12: three members on one machine, beside three members of the bare
+// consensus library over the same log store and network.
 func measureCluster(r *Run) error {
 	serial, perSecond, err := r.bareCluster()
 	if err != nil {
 		return err
 	}
 	r.figures("Cluster/op=library/entry=64x64B", metric{perSecond, "commands/s"})
-	r.figures("Cluster/op=library/one at a time", metric{microseconds(serial.At(50)), "p50-us"}, metric{microseconds(serial.At(99)), "p99-us"})
-	e, err := r.o.Open(EngineOptions{Dir: filepath.Join(r.o.Dir, "cluster"), Durability: "quorum", Members: 3, Genesis: flowGenesis(1)})
+	r.figures("Cluster/op=library/one at a time", metric{microseconds(serial.At(50)), "p50-us"},
+		metric{microseconds(serial.At(99)), "p99-us"})
+	e, err := r.o.Open(EngineOptions{Dir: filepath.Join(r.o.Dir, "cluster"), Durability: "quorum",
+		Members: 3, Genesis: flowGenesis(1)})
 	if err != nil {
 		return err
 	}
@@ -44,8 +46,10 @@ func (r *Run) members(e Cluster, bare *latency.Summary, barePerSecond float64) e
 		return err
 	}
 	p50, barep50 := microseconds(took.At(50)), microseconds(bare.At(50))
-	r.figures("Cluster/op=command/one at a time", metric{p50, "p50-us"}, metric{microseconds(took.At(99)), "p99-us"}, metric{used, "cpu-us/command"})
-	r.atMost("P12", "one command at a time through three members, p50, against the library alone", p50/barep50, 1.3).beside("library %.4g us", barep50)
+	r.figures("Cluster/op=command/one at a time", metric{p50, "p50-us"},
+		metric{microseconds(took.At(99)), "p99-us"}, metric{used, "cpu-us/command"})
+	r.atMost("P12", "one command at a time through three members, p50, against the library alone",
+		p50/barep50, 1.3).beside("library %.4g us", barep50)
 	small, used, err := r.batches(e, 64)
 	if err != nil {
 		return err
@@ -54,8 +58,10 @@ func (r *Run) members(e Cluster, bare *latency.Summary, barePerSecond float64) e
 	if err != nil {
 		return err
 	}
-	r.atLeast("P12", "commands/s in batches of 64, against the library with 64 an entry", small/barePerSecond, 0.8).beside("library %.4g/s", barePerSecond)
-	r.atLeast("P12", "orders/s through three members, the larger of batches of 64 and of 512", max(small, large), 500e3)
+	r.atLeast("P12", "commands/s in batches of 64, against the library with 64 an entry",
+		small/barePerSecond, 0.8).beside("library %.4g/s", barePerSecond)
+	r.atLeast("P12", "orders/s through three members, the larger of batches of 64 and of 512",
+		max(small, large), 500e3)
 	if err := r.oneEngine(used); err != nil {
 		return err
 	}
@@ -63,13 +69,14 @@ func (r *Run) members(e Cluster, bare *latency.Summary, barePerSecond float64) e
 	if err != nil {
 		return err
 	}
-	r.figures("Cluster/op=empty member catches up", metric{float64(e.Durable()), "commands"}, metric{rebuilt.Seconds(), "s"},
+	r.figures("Cluster/op=empty member catches up", metric{float64(e.Durable()), "commands"},
+		metric{rebuilt.Seconds(), "s"},
 		metric{float64(e.Durable()) / rebuilt.Seconds(), "commands/s"})
 	return nil
 }
 
-// batches keeps 64 tickets of a batch each in flight, and says how many commands a
-// second that makes and how much processor time a command takes, in microseconds.
+// batches keeps 64 tickets of a batch each in flight. It returns the commands per second, and the
+// processor time per command in microseconds.
 func (r *Run) batches(e Engine, batch int) (perSecond, used float64, err error) {
 	n := r.scale(4_000_000) / batch * batch
 	begun, before := time.Now(), processorTime()
@@ -78,15 +85,17 @@ func (r *Run) batches(e Engine, batch int) (perSecond, used float64, err error) 
 	}
 	perSecond = float64(n) / time.Since(begun).Seconds()
 	used = microseconds(processorTime()-before) / float64(n)
-	r.figures(fmt.Sprintf("Cluster/op=command/batch=%d", batch), metric{perSecond, "commands/s"}, metric{used, "cpu-us/command"})
+	r.figures(fmt.Sprintf("Cluster/op=command/batch=%d", batch), metric{perSecond, "commands/s"},
+		metric{used, "cpu-us/command"})
 	return perSecond, used, nil
 }
 
-// oneEngine says how much of the members' processor time the library alone does not
-// have: engine, journal and views, and the shadow that takes snapshots, three times each.
-// It is what one engine without agreement takes for the same flow, times three.
+// oneEngine states how much of the members' processor time the bare library does not need: engine,
+// journal and views, and the shadow that takes snapshots, three times each. It is the time that one
+// engine without agreement takes for the same flow, times three.
 func (r *Run) oneEngine(used float64) error {
-	e, err := r.o.Open(EngineOptions{Dir: filepath.Join(r.o.Dir, "one-engine"), Durability: "os", Genesis: flowGenesis(1)})
+	e, err := r.o.Open(EngineOptions{Dir: filepath.Join(r.o.Dir, "one-engine"), Durability: "os",
+		Genesis: flowGenesis(1)})
 	if err != nil {
 		return err
 	}
@@ -99,20 +108,21 @@ func (r *Run) oneEngine(used float64) error {
 		return err
 	}
 	r.figures("Cluster/op=one engine alone/batch=64", metric{alone, "cpu-us/command"})
-	r.note(fmt.Sprintf("P12: the library alone decides, journals and shows nothing. Three members use %.3g us of processor time a command in batches of 64; "+
-		"engine, journal, views and snapshots of three engines that agree on nothing use %.3g us for the same", used, 3*alone))
+	r.note(fmt.Sprintf(
+		"P12: the library alone decides, journals and shows nothing. Three members use %.3g us of processor time a command in batches of 64; "+
+			"engine, journal, views and snapshots of three engines that agree on nothing use %.3g us for the same", used, 3*alone))
 	return nil
 }
 
-// processorTime is how much this process has used.
+// processorTime is the processor time that this process has used.
 func processorTime() time.Duration {
 	var u unix.Rusage
 	_ = unix.Getrusage(unix.RUSAGE_SELF, &u) // it exists on every Linux that Go runs on
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// oneAtATime submits commands each after the answer to the one before, and says how
-// much processor time one takes, in microseconds.
+// oneAtATime submits each command after the answer to the one before. It returns the latency, and
+// the processor time per command in microseconds.
 func (r *Run) oneAtATime(e Engine) (_ *latency.Summary, used float64, err error) {
 	source := &flowSource{random: flow.NewRandom(9)}
 	took, n, before := latency.NewRecorder(), r.scale(5_000), processorTime()
@@ -126,8 +136,8 @@ func (r *Run) oneAtATime(e Engine) (_ *latency.Summary, used float64, err error)
 	return latency.Merge(took), microseconds(processorTime()-before) / float64(n), nil
 }
 
-// bareCluster measures the library: entries of one command, each after the one
-// before, and entries of 64 with 64 of them under way.
+// bareCluster measures the library: entries of one command, one after the other, and entries of 64
+// commands with 64 entries in flight.
 func (r *Run) bareCluster() (serial *latency.Summary, perSecond float64, err error) {
 	b, err := quorum.OpenBare(filepath.Join(r.o.Dir, "bare"))
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"posttrade/perf/load"
 )
 
-// curveLoads are the points of a curve in hundredths of the saturation: all tens at
-// constant distances, fewer for independent callers.
+// curveLoads are the points of a curve in hundredths of the saturation: all tens for constant
+// distances, fewer for independent callers.
 func (r *Run) curveLoads(shape string) []int {
 	switch {
 	case r.o.Smoke:
@@ -26,12 +26,12 @@ func (r *Run) curveLoads(shape string) []int {
 	return []int{10, 20, 30, 40, 50, 60, 70, 80, 90, 95}
 }
 
-// curveWindow is how many requests are under way when an engine is saturated.
+// curveWindow is the number of requests in flight when an engine is saturated.
 const curveWindow = 4096
 
-// measureCurves is latency against rate, from a tenth of what each target ends at up to
-// 95 %: single orders to an engine in this process and over HTTP, at constant distances
-// and as many independent callers send them.
+// measureCurves is latency against rate, from a tenth of each target's saturation up to 95 %. The
+// requests are single orders to an engine in this process and over HTTP, at constant distances and
+// at the distances of as many independent callers.
 func measureCurves(r *Run) error {
 	for _, durability := range []string{"fsync", "os"} {
 		if err := r.curveInProcess(durability); err != nil {
@@ -55,7 +55,8 @@ func (r *Run) curveInProcess(durability string) (err error) {
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
 	clock := load.NewBusyClock()
-	c := curve{row: "P6", name: "in-process/durability=" + durability, target: newEngineTarget(e, clock), clock: clock, window: curveWindow}
+	c := curve{row: "P6", name: "in-process/durability=" + durability,
+		target: newEngineTarget(e, clock), clock: clock, window: curveWindow}
 	if d, ok := e.(Downstream); ok {
 		c.commits = func() (commitCounts, error) { return countsOf(d.Journal().Metrics()), nil }
 	}
@@ -63,25 +64,28 @@ func (r *Run) curveInProcess(durability string) (err error) {
 }
 
 func (r *Run) curveHTTP(durability string) (err error) {
-	s, err := r.startServer("curve-http-"+durability, append([]string{"--journal.durability=" + durability}, wideFlags...)...)
+	s, err := r.startServer("curve-http-"+durability,
+		append([]string{"--journal.durability=" + durability}, wideFlags...)...)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.stop()) }()
 	clock := load.NewClock()
-	t, err := newHTTPTarget(httpLoad{addr: s.addr, connections: httpConnections, status: 201, request: orderRequest}, clock)
+	t, err := newHTTPTarget(httpLoad{addr: s.addr, connections: httpConnections, status: 201,
+		request: orderRequest}, clock)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, t.Close()) }()
-	return r.curve(curve{row: "P8", name: "http/durability=" + durability, target: &renumbered{target: t}, clock: clock, window: httpConnections, commits: s.commits})
+	return r.curve(curve{row: "P8", name: "http/durability=" + durability,
+		target: &renumbered{target: t}, clock: clock, window: httpConnections, commits: s.commits})
 }
 
-// renumbered gives every request of several runs a number of its own, so that no
-// client order id comes twice.
+// renumbered gives every request of several runs a number of its own, so that no client order id is
+// used twice.
 type renumbered struct {
 	target load.Target
-	base   int // of the run under way
+	base   int // of the current run
 	next   int
 }
 
@@ -100,7 +104,7 @@ func (r *renumbered) Poll(answered func(n int, at time.Duration)) error {
 	return r.target.Poll(func(n int, at time.Duration) { answered(n-r.base, at) })
 }
 
-// curve is a target and what is asked of it beside the answers.
+// curve is a target and the other facts that its row needs.
 type curve struct {
 	row     string // of the performance table, "" for none
 	name    string
@@ -110,8 +114,8 @@ type curve struct {
 	commits func() (commitCounts, error) // of the journal so far; nil: unknown
 }
 
-// How long a point of a curve is measured: at once, or where the flatness of the curve is
-// looked at, in periods that the loads take by turns.
+// How long a point of a curve is measured: all at once, or, where the row judges the flatness of
+// the curve, in periods that the loads take in turns.
 const (
 	pointTime   = 2 * time.Second
 	flatPeriods = 3
@@ -140,13 +144,14 @@ func (r *Run) curve(c curve) error {
 	return nil
 }
 
-// curvePoints measures the loads of one shape. Those of the flat part, at constant
-// distances, take turns from the lightest on, so that what the disk or a neighbour does
-// for a while meets them all.
+// curvePoints measures the loads of one shape. The loads of the flat part, at constant distances,
+// take turns from the lightest on, so that a disturbance by the disk or a neighbour affects them
+// all.
 func (r *Run) curvePoints(c curve, shape string, saturation float64) ([]*curvePoint, error) {
 	var points []*curvePoint
 	for _, percent := range r.curveLoads(shape) {
-		points = append(points, &curvePoint{percent: percent, perSecond: saturation * float64(percent) / 100})
+		points = append(points,
+			&curvePoint{percent: percent, perSecond: saturation * float64(percent) / 100})
 	}
 	for n := range flatPeriods {
 		for _, p := range points {
@@ -191,19 +196,21 @@ func (r *Run) period(c curve, shape string, p *curvePoint, d time.Duration) erro
 	return nil
 }
 
-// point writes down what all periods of a point come to.
+// point writes the result of all periods of a point.
 func (r *Run) point(c curve, shape string, p *curvePoint) error {
 	if len(p.periods) == 0 {
 		return nil
 	}
 	all, commits := p.together()
-	more := append([]metric{{p.perSecond, "asked/s"}, {all.PerSecond(), "requests/s"}}, distribution(all.Latency)...)
+	more := append([]metric{{p.perSecond, "asked/s"}, {all.PerSecond(), "requests/s"}},
+		distribution(all.Latency)...)
 	more = append(more, metric{microseconds(all.Behind), "sent-late-us"})
 	if c.commits != nil {
 		more = append(more, commits.metrics(all.Requests)...)
 	}
 	if n := len(p.periods); n > 1 {
-		more = append(more, metric{float64(n), "periods"}, metric{microseconds(p.lowest().latency()), "lowest-p99.9-us"})
+		more = append(more, metric{float64(n), "periods"}, metric{microseconds(p.lowest().latency()),
+			"lowest-p99.9-us"})
 	}
 	name := fmt.Sprintf("Curve/op=%s/arrivals=%s/load=%d", c.name, shape, p.percent)
 	r.figures(name, more...)
@@ -213,12 +220,13 @@ func (r *Run) point(c curve, shape string, p *curvePoint) error {
 // distribution are the figures of a latency.
 func distribution(s *latency.Summary) (more []metric) {
 	for _, p := range []float64{50, 90, 99, 99.9} {
-		more = append(more, metric{microseconds(s.At(p)), "p" + strconv.FormatFloat(p, 'g', -1, 64) + "-us"})
+		more = append(more, metric{microseconds(s.At(p)), "p" + strconv.FormatFloat(p, 'g', -1, 64) +
+			"-us"})
 	}
 	return append(more, metric{microseconds(s.Max()), "max-us"})
 }
 
-// microseconds is a duration as the figures have it.
+// microseconds is a duration in the unit of the figures.
 func microseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
 
 // histograms writes a run's distribution beside the results file, in the two forms that
@@ -232,7 +240,8 @@ func (r *Run) histograms(name string, begun time.Time, result *load.Result) erro
 	file := filepath.Join(folder, tag)
 	return errors.Join(
 		writeWith(file+".hgrm", result.Latency.WriteHgrm),
-		writeWith(file+".hlog", func(w io.Writer) error { return latency.WriteHlog(w, tag, begun, result.Intervals) }),
+		writeWith(file+".hlog",
+			func(w io.Writer) error { return latency.WriteHlog(w, tag, begun, result.Intervals) }),
 	)
 }
 

@@ -14,8 +14,8 @@ import (
 // Extracting is an engine that can make the extract of a day's end.
 type Extracting interface {
 	Engine
-	// Extract sequences a marker and makes its extract as the service beside an engine
-	// does: cut, files, announcement. It returns how many positions and contracts it has.
+	// Extract sequences a marker and makes its extract as the service beside an engine does: cut,
+	// files, announcement. It returns the number of its positions and contracts.
 	Extract() (positions, contracts int, err error)
 }
 
@@ -28,9 +28,12 @@ const (
 // measureCut is the last part of row P12: orders while a cut of 100,000 positions and
 // 100,000 contracts is rendered.
 func measureCut(r *Run) (err error) {
-	accounts, securities := max(r.scale(cutAccounts)&^1, 2*flowAccounts), max(r.scale(cutSecurities), 4) // pairs, the load's among them
+	// pairs; the accounts of the load are among them
+	accounts, securities := max(r.scale(cutAccounts)&^1, 2*flowAccounts),
+		max(r.scale(cutSecurities), 4)
 	g := cutGenesis(accounts, securities)
-	e, err := r.o.Open(EngineOptions{Dir: filepath.Join(r.o.Dir, "cut"), Durability: "fsync", Genesis: g})
+	e, err := r.o.Open(EngineOptions{Dir: filepath.Join(r.o.Dir, "cut"), Durability: "fsync",
+		Genesis: g})
 	if err != nil {
 		return err
 	}
@@ -40,16 +43,18 @@ func measureCut(r *Run) (err error) {
 		return errors.New("the engine makes no extracts")
 	}
 	wanted := accounts * securities
-	err = errors.Join(submitAll(e, wanted, func(i int) matcher.Command { return positionOrder(i, accounts) }),
+	err = errors.Join(submitAll(e, wanted,
+		func(i int) matcher.Command { return positionOrder(i, accounts) }),
 		submitAll(e, wanted, func(i int) matcher.Command { return swap(i, accounts) }))
 	if err != nil {
 		return err
 	}
-	if err := e.Snapshot(); err != nil { // the cut's engine starts from it
+	if err := e.Snapshot(); err != nil { // the engine of the cut starts from it
 		return err
 	}
 	clock := load.NewBusyClock()
-	c := beside{name: "cut", target: newEngineTarget(e, clock), clock: clock, alone: r.duration(besideTurn)}
+	c := beside{name: "cut", target: newEngineTarget(e, clock), clock: clock,
+		alone: r.duration(besideTurn)}
 	c.work = func(int) error { return r.cuts(x, c.alone, wanted) }
 	if err := c.saturation(r); err != nil {
 		return err
@@ -58,7 +63,10 @@ func measureCut(r *Run) (err error) {
 	if err != nil {
 		return err
 	}
-	r.judgeBeside("P12", fmt.Sprintf("p99 of orders while a cut of %d positions and %d contracts is rendered, against without", wanted, wanted), p)
+	r.judgeBeside("P12",
+		fmt.Sprintf(
+			"p99 of orders while a cut of %d positions and %d contracts is rendered, against without",
+			wanted, wanted), p)
 	return nil
 }
 
@@ -72,7 +80,8 @@ func (r *Run) cuts(x Extracting, d time.Duration, wanted int) error {
 			return err
 		}
 		if positions != wanted || contracts != wanted {
-			return fmt.Errorf("a cut of %d positions and %d contracts, want %d of both", positions, contracts, wanted)
+			return fmt.Errorf("a cut of %d positions and %d contracts, want %d of both", positions,
+				contracts, wanted)
 		}
 		times++
 	}
@@ -92,8 +101,8 @@ func cutGenesis(accounts, securities int) *matcher.Genesis {
 	return g
 }
 
-// positionOrder is one of the orders that give every account a position in every
-// security: for each security, accounts sell and buy in turn at one price.
+// positionOrder is one of the orders that give every account a position in every security: for each
+// security, accounts sell and buy in turns at one price.
 func positionOrder(i, accounts int) matcher.Command {
 	c := matcher.NewCommand(matcher.OrderNew)
 	c.AccountID, c.SecurityID = uint32(i%accounts+1), uint32(i/accounts+1)
@@ -105,9 +114,10 @@ func positionOrder(i, accounts int) matcher.Command {
 	return keyed(c, i)
 }
 
-// swap is a contract.
+// swap is the booking of a contract.
 func swap(i, accounts int) matcher.Command {
-	t := matcher.ContractTerms{AccountID: uint32(i%accounts + 1), Side: matcher.Side(i & 1), Notional: int32(1_000_000 + i),
+	t := matcher.ContractTerms{AccountID: uint32(i%accounts + 1), Side: matcher.Side(i & 1),
+		Notional:  int32(1_000_000 + i),
 		FixedRate: 42_000 + int64(i), Effective: 20_000, Maturity: 22_000}
 	return keyed(t.Command(), i)
 }
@@ -118,7 +128,7 @@ func keyed(c matcher.Command, i int) matcher.Command {
 	return c
 }
 
-// submitAll hands in n commands and refuses an answer that is not acceptance.
+// submitAll submits n commands and returns an error for an answer that is not an acceptance.
 func submitAll(e Engine, n int, command func(i int) matcher.Command) error {
 	const batch = 500
 	for from := 0; from < n; from += batch {
@@ -136,7 +146,7 @@ func submitAll(e Engine, n int, command func(i int) matcher.Command) error {
 	return nil
 }
 
-// answersOf submits a ticket, waits and gives it back.
+// answersOf submits a ticket, waits for the answers and releases the ticket.
 func answersOf(t *desk.Ticket) error {
 	defer t.Release()
 	if err := errors.Join(t.Submit(), t.Wait(0)); err != nil {

@@ -9,17 +9,18 @@ import (
 	"posttrade/perf/flow"
 )
 
-// wideLimits never refuse an order of a generated flow: the checks are made, and pass.
+// wideLimits never refuse an order of a generated flow: all checks are made, and all pass.
 func wideLimits() matcher.Limits {
 	return matcher.Limits{
 		MaxOrderQty: 1_000_000, MaxOrderNotional: 1 << 60, MaxPositionQty: 1 << 40,
-		MaxConcentrationNotional: 1 << 61, CreditLimit: 1 << 61, PriceMaxAgeMillis: 30_000, PriceCollarBps: 5_000,
+		MaxConcentrationNotional: 1 << 61, CreditLimit: 1 << 61, PriceMaxAgeMillis: 30_000,
+		PriceCollarBps:      5_000,
 		IdempotencyCapacity: 65_536, MaxAccounts: 4_096, MaxSecurities: 4_096, MaxContracts: 1_024,
 		MaxOpenOrders: 1 << 20, RetainedOrders: 65_536,
 	}
 }
 
-// flowAccounts is how many accounts a flow's orders are spread over.
+// flowAccounts is the number of accounts that share a flow's orders.
 const flowAccounts = 64
 
 // flowGenesis is a universe for a flow: its symbols and flowAccounts accounts.
@@ -29,14 +30,15 @@ func flowGenesis(symbols int) *matcher.Genesis {
 		g.Accounts = append(g.Accounts, matcher.GenesisAccount{ID: uint32(a + 1), Enabled: true})
 	}
 	for s := range symbols {
-		g.Securities = append(g.Securities, matcher.GenesisSecurity{Ticker: fmt.Sprintf("S%02d", s), Enabled: true})
+		g.Securities = append(g.Securities, matcher.GenesisSecurity{Ticker: fmt.Sprintf("S%02d", s),
+			Enabled: true})
 	}
 	return g
 }
 
-// flowCommands turns a flow into the engine's commands. Prices become cents;
-// every order carries an idempotency key. Makers are odd accounts and takers
-// even ones, so that self-trade prevention is looked at and never strikes.
+// flowCommands turns a flow into the engine's commands. Prices become cents; every order carries an
+// idempotency key. Makers have odd accounts and takers even ones, so that self-trade prevention is
+// checked and never applies.
 func flowCommands(f *flow.Flow) []matcher.Command {
 	random := flow.NewRandom(7)
 	commands := make([]matcher.Command, 0, len(f.Commands))
@@ -73,7 +75,7 @@ func flowCommands(f *flow.Flow) []matcher.Command {
 // events in the slots of an output ring, beside the bare ladder.
 func measureDecision(r *Run) error {
 	for _, o := range publishedFlows {
-		o.N *= 2 // the first half warms engine and ladder up: pages, tables, retained orders
+		o.N *= 2 // the first half warms up engine and ladder: pages, tables, retained orders
 		f := r.flowFor(o)
 		f.Prefill += len(f.Timed()) / 2
 		commands := flowCommands(f)
@@ -92,7 +94,8 @@ func measureDecision(r *Run) error {
 		step, floor := ours.perStep(n), bare.perStep(n)
 		r.bench(fmt.Sprintf("Engine/op=flow/symbols=%d", o.Symbols), n, time.Duration(step*float64(n)),
 			metric{floor, "ladder-ns/op"}, metric{step / floor, "x-ladder"}, metric{allocs, "allocs/op"})
-		r.atMost("P4", fmt.Sprintf("decision step against the bare ladder, %d symbols", o.Symbols), step/floor, 2.5).beside("%.4g ns, ladder %.4g", step, floor)
+		r.atMost("P4", fmt.Sprintf("decision step against the bare ladder, %d symbols", o.Symbols),
+			step/floor, 2.5).beside("%.4g ns, ladder %.4g", step, floor)
 		r.atMost("P4", "decision step, allocations a command", allocs, 0)
 	}
 	return nil
@@ -101,9 +104,10 @@ func measureDecision(r *Run) error {
 // stageBatch is how many commands the matcher's stage decides before it publishes.
 const stageBatch = 256
 
-// runEngine decides a flow with the events going round a ring of the default
-// output ring's size, has the last part of it timed, and returns allocations a command.
-func runEngine(f *flow.Flow, commands []matcher.Command, timed func(n int, step func(lo, hi int))) (allocs float64, err error) {
+// runEngine decides a flow. The events go round a ring of the size of the default output ring. It
+// runs the last part under timed and returns allocations per command.
+func runEngine(f *flow.Flow, commands []matcher.Command,
+	timed func(n int, step func(lo, hi int))) (allocs float64, err error) {
 	e, err := matcher.New(flowGenesis(f.Symbols))
 	if err != nil {
 		return 0, err

@@ -19,7 +19,7 @@ import (
 	"posttrade/sidecars/tca"
 )
 
-// Downstream is what the rows behind the trade need of a whole engine.
+// Downstream is what the rows of post-trade work need of a whole engine.
 type Downstream interface {
 	Engine
 	Journal() *journal.Journal
@@ -51,7 +51,10 @@ func measureDownstream(r *Run) (err error) {
 		return err
 	}
 	if r.o.Postgres != "" {
-		if err := r.onPostgres(func(url string) error { return r.projectAndReconcile(d, "postgres", url, fills) }); err != nil {
+		if err := r.onPostgres(func(url string) error {
+			return r.projectAndReconcile(d, "postgres", url,
+				fills)
+		}); err != nil {
 			return err
 		}
 	}
@@ -64,7 +67,7 @@ func measureDownstream(r *Run) (err error) {
 	return r.costs(d)
 }
 
-// onPostgres runs measure on a database that is made for it and dropped afterwards.
+// onPostgres runs measure on a database that it makes before and drops afterwards.
 func (r *Run) onPostgres(measure func(url string) error) (err error) {
 	ctx := context.Background()
 	server, err := url.Parse(r.o.Postgres)
@@ -83,8 +86,9 @@ func (r *Run) onPostgres(measure func(url string) error) (err error) {
 	return measure(own.String())
 }
 
-// reconcile sweeps until every fill has a class, and checks that it is the right one.
-func (r *Run) reconcile(d Downstream, db *store.DB, fills uint64) (entries uint64, took time.Duration, err error) {
+// reconcile sweeps until every fill has a class, and checks that the class is the right one.
+func (r *Run) reconcile(d Downstream, db *store.DB, fills uint64) (entries uint64,
+	took time.Duration, err error) {
 	ctx := context.Background()
 	entriesBlotter, err := blotter.New(blotter.DefaultCapacity)
 	if err != nil {
@@ -98,7 +102,8 @@ func (r *Run) reconcile(d Downstream, db *store.DB, fills uint64) (entries uint6
 	for i := range last {
 		entriesBlotter.Append(&last[i])
 	}
-	c := recon.New(recon.Options{Source: d.Journal(), Blotter: entriesBlotter, DB: db, Ticker: d.Ticker, Now: time.Now,
+	c := recon.New(recon.Options{Source: d.Journal(), Blotter: entriesBlotter, DB: db,
+		Ticker: d.Ticker, Now: time.Now,
 		Interval: time.Second, Grace: -1, VerifyInterval: time.Minute})
 	start := time.Now()
 	for {
@@ -118,7 +123,7 @@ func (r *Run) reconcile(d Downstream, db *store.DB, fills uint64) (entries uint6
 	}
 }
 
-// report measures the regulatory report over everything, and the memory it takes.
+// report measures the regulatory report over everything, and its use of memory.
 func (r *Run) report(d Downstream) error {
 	reporter := audit.New(d.Journal(), d.Rebuild().Engine, audit.Options{})
 	from, to, err := reporter.Clip(0, 0)
@@ -143,7 +148,8 @@ func (r *Run) report(d Downstream) error {
 	}
 	took := time.Since(start)
 	rate := float64(total.Count) / took.Seconds()
-	r.bench("Report/op=records", int(total.Count), took, metric{rate, "records/s"}, metric{float64(bytes) / (1 << 20), "MiB-written"},
+	r.bench("Report/op=records", int(total.Count), took, metric{rate, "records/s"},
+		metric{float64(bytes) / (1 << 20), "MiB-written"},
 		metric{float64(max(most, before.HeapAlloc)-before.HeapAlloc) / (1 << 20), "MiB-heap-above"})
 	r.atLeast("P10", "report, records/s", rate, 1e6)
 	return nil
@@ -168,7 +174,8 @@ func (r *Run) reindex(d Downstream) error {
 func (r *Run) costs(d Downstream) (err error) {
 	ctx := context.Background()
 	t, err := tca.Open(tca.Options{
-		Dir: filepath.Join(r.o.Dir, "tca"), Window: 5 * time.Minute, Genesis: []byte("perf"), Durable: d.Journal().Durable,
+		Dir: filepath.Join(r.o.Dir, "tca"), Window: 5 * time.Minute, Genesis: []byte("perf"),
+		Durable: d.Journal().Durable,
 		Shadow: func(before uint64) (tca.Shadow, error) {
 			return journal.NewShadow(d.Journal(), d.Rebuild().Engine, before)
 		},

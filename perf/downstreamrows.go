@@ -14,11 +14,11 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// batchRows is the batch of the comparators: that of the projection.
+// batchRows is the batch size of the comparators: that of the projection.
 const batchRows = 8192
 
-// turnRows is how many rows the projection and the bare insert write by turns: both
-// tables grow alike, and what the machine and the server do beside them meets both.
+// turnRows is how many rows the projection and the bare insert write in each turn. So both tables
+// grow alike, and disturbances by the machine and the server affect both.
 const turnRows = 8 * batchRows
 
 // bookedRows are the rows of every fill, as the projection makes them.
@@ -27,9 +27,11 @@ func bookedRows(d Downstream) (rows []store.Trade, err error) {
 		for i := range fills {
 			f := &fills[i]
 			rows = append(rows, store.Trade{
-				ID: store.TradeID(f.TradeSeq), Seq: f.TradeSeq, AccountID: f.AccountID, Security: d.Ticker(f.SecurityID),
-				Side: f.Side, Quantity: int64(f.Qty), Price: f.Px, SettlementDate: 20000, ExecutedAt: f.TimeMillis,
-				BookedAt: f.TimeMillis, UpdatedAt: f.TimeMillis,
+				ID: store.TradeID(f.TradeSeq), Seq: f.TradeSeq, AccountID: f.AccountID,
+				Security: d.Ticker(f.SecurityID),
+				Side:     f.Side, Quantity: int64(f.Qty), Price: f.Px, SettlementDate: 20000,
+				ExecutedAt: f.TimeMillis,
+				BookedAt:   f.TimeMillis, UpdatedAt: f.TimeMillis,
 				OrderID: "ord-" + strconv.FormatUint(f.Order(), 10), Sequence: f.InputSeq,
 			})
 		}
@@ -40,9 +42,11 @@ func bookedRows(d Downstream) (rows []store.Trade, err error) {
 
 // projectAndReconcile measures the projection against a bare insert or COPY of
 // the same rows into the same table, then reconciles all of them.
-func (r *Run) projectAndReconcile(d Downstream, dialect, databaseURL string, fills uint64) (err error) {
+func (r *Run) projectAndReconcile(d Downstream, dialect, databaseURL string,
+	fills uint64) (err error) {
 	ctx := context.Background()
-	db, err := store.Open(store.Options{URL: databaseURL, Dir: filepath.Join(r.o.Dir, "rows-"+dialect)})
+	db, err := store.Open(store.Options{URL: databaseURL,
+		Dir: filepath.Join(r.o.Dir, "rows-"+dialect)})
 	if err != nil {
 		return err
 	}
@@ -58,14 +62,16 @@ func (r *Run) projectAndReconcile(d Downstream, dialect, databaseURL string, fil
 		return err
 	}
 	perHalfMillion := took.Seconds() * 500_000 / float64(reconciled)
-	r.bench("Recon/op=sweep/database="+dialect, int(reconciled), took, metric{perHalfMillion, "s-per-500k"})
+	r.bench("Recon/op=sweep/database="+dialect, int(reconciled), took,
+		metric{perHalfMillion, "s-per-500k"})
 	r.atMost("P10", "recon of 500,000 entries, s, "+dialect, perHalfMillion, 1)
 	return nil
 }
 
-// project measures the projection of every fill and a bare insert of the same rows, by
-// turns. The best turn of each counts: what else the machine did is in the others.
-func (r *Run) project(ctx context.Context, d Downstream, db *store.DB, databaseURL string) (err error) {
+// project measures the projection of every fill and a bare insert of the same rows, in turns. The
+// best turn of each counts, because disturbances are in the others.
+func (r *Run) project(ctx context.Context, d Downstream, db *store.DB,
+	databaseURL string) (err error) {
 	rows, err := bookedRows(d)
 	if err != nil {
 		return err
@@ -75,7 +81,8 @@ func (r *Run) project(ctx context.Context, d Downstream, db *store.DB, databaseU
 		return err
 	}
 	defer func() { err = errors.Join(err, bare.Close()) }()
-	p := projection.New(projection.Options{Source: d.Journal(), DB: db, Ticker: d.Ticker, Now: time.Now,
+	p := projection.New(projection.Options{Source: d.Journal(), DB: db, Ticker: d.Ticker,
+		Now:            time.Now,
 		SettlementDate: func(int64) store.Date { return 20000 }})
 	writers := [2]writer{
 		{write: func(part []store.Trade) error { return bare.Write(ctx, part) }},
@@ -88,13 +95,15 @@ func (r *Run) project(ctx context.Context, d Downstream, db *store.DB, databaseU
 				return err
 			}
 		}
-		first++ // whoever comes second finds the other's pages on their way to the disk
+		first++ // the second writer finds the other's pages on their way to the disk
 	}
 	without, with := &writers[0], &writers[1]
 	dialect := db.Dialect().String()
 	r.bench("Projection/op=rows/database="+dialect, len(rows), with.took,
-		metric{with.best, "rows/s"}, metric{without.best, "bare-rows/s"}, metric{without.took.Seconds() / with.took.Seconds(), "x-bare-overall"})
-	r.atLeast("P10", "projection against a bare insert of the same rows, "+dialect, with.best/without.best, 0.8).
+		metric{with.best, "rows/s"}, metric{without.best, "bare-rows/s"},
+		metric{without.took.Seconds() / with.took.Seconds(), "x-bare-overall"})
+	r.atLeast("P10", "projection against a bare insert of the same rows, "+dialect,
+		with.best/without.best, 0.8).
 		beside("bare %.4g rows/s", without.best)
 	return nil
 }
@@ -107,7 +116,7 @@ func (r *Run) openBare(ctx context.Context, databaseURL string) (*store.Bare, er
 	return store.OpenBareCopy(ctx, databaseURL)
 }
 
-// stepOver projects the next batch, which has so many fills.
+// stepOver projects the next batch, which must have the given number of fills.
 func stepOver(ctx context.Context, p *projection.Projection, fills int) error {
 	n, err := p.Step(ctx)
 	if err == nil && n != fills {
@@ -116,15 +125,15 @@ func stepOver(ctx context.Context, p *projection.Projection, fills int) error {
 	return err
 }
 
-// writer is one of those who write the same rows by turns.
+// writer is one of the two that write the same rows in turns.
 type writer struct {
 	write func([]store.Trade) error
 	took  time.Duration // all turns
 	best  float64       // rows/s of the best turn
 }
 
-// turn writes rows in batches. A turn that is shorter than a whole one, the last, counts
-// among the best only if there is no other.
+// turn writes rows in batches. The last turn may be shorter than a whole one; it counts for the
+// best only if there is no other.
 func (w *writer) turn(rows []store.Trade) error {
 	start := time.Now()
 	for part := range slices.Chunk(rows, batchRows) {

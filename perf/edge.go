@@ -10,7 +10,7 @@ import (
 	"posttrade/perf/flow"
 )
 
-// measureGate is what the edge asks of memory before an order is handed in.
+// measureGate measures the memory that the edge needs before an order is handed in.
 func measureGate(r *Run) error {
 	g := gate.New(4096, 4096)
 	if err := g.Load(flowGenesis(32)); err != nil {
@@ -34,7 +34,7 @@ func measureGate(r *Run) error {
 	return nil
 }
 
-// measureCodec is the reading of an order from JSON, and of a record from the wire.
+// measureCodec measures the reading of an order from JSON, and of a record from the wire.
 func measureCodec(r *Run) error {
 	n := r.scale(5_000_000)
 	body := appendOrder(nil, 1, 1, 1)

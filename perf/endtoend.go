@@ -25,25 +25,28 @@ type Engine interface {
 	Desk() *desk.Desk
 	Durable() uint64
 	Snapshot() error // writes one at the head
-	Stop() error     // and leave the data where it is
-	Close() error    // and remove the data
+	Stop() error     // stops it and leaves the data in place
+	Close() error    // stops it and removes the data
 }
 
 // measureEndToEnd is row P6: command to durable answer through gate, input
 // ring, matcher, output ring, journal and back, at saturation and at a tenth of it.
 func measureEndToEnd(r *Run) error {
-	floor, err := journal.CompareRawWrites(context.Background(), r.o.Dir, r.duration(2*time.Second), 64<<10)
+	floor, err := journal.CompareRawWrites(context.Background(), r.o.Dir, r.duration(2*time.Second),
+		64<<10)
 	if err != nil {
 		return err
 	}
 	raw := float64(floor.P50.Nanoseconds()) / 1e3
-	r.figures("Disk/op=write+fdatasync/bytes=65536", metric{raw, "p50-us"}, metric{float64(floor.P99.Nanoseconds()) / 1e3, "p99-us"})
+	r.figures("Disk/op=write+fdatasync/bytes=65536", metric{raw, "p50-us"},
+		metric{float64(floor.P99.Nanoseconds()) / 1e3, "p99-us"})
 	for _, durability := range []string{"fsync", "os"} {
 		rate, err := r.saturate(durability)
 		if err != nil {
 			return err
 		}
-		took, err := r.openLoop(EngineOptions{Dir: filepath.Join(r.o.Dir, "open-loop-"+durability), Durability: durability}, rate/10)
+		took, err := r.openLoop(EngineOptions{Dir: filepath.Join(r.o.Dir, "open-loop-"+durability),
+			Durability: durability}, rate/10)
 		if err != nil {
 			return err
 		}
@@ -55,7 +58,8 @@ func measureEndToEnd(r *Run) error {
 			metric{microseconds(took.Max()), "max-us-at-10%"})
 		if durability == "fsync" {
 			r.atLeast("P6", "commands/s to a durable answer, mode fsync", rate, 2e6)
-			r.atMost("P6", "p50 at 10 % of saturation, mode fsync, against fdatasync", p50/raw, 2).beside("fdatasync %.4g us", raw)
+			r.atMost("P6", "p50 at 10 % of saturation, mode fsync, against fdatasync", p50/raw,
+				2).beside("fdatasync %.4g us", raw)
 		} else {
 			r.atMost("P6", "p50 at 10 % of saturation, mode os, us", p50, 5)
 		}
@@ -63,8 +67,8 @@ func measureEndToEnd(r *Run) error {
 	return nil
 }
 
-// flowSource gives out a sell and a buy at the same price in turn, so that every
-// second order trades and the book stays small however long the flow.
+// flowSource makes sells and buys at the same price in turns. So every second order trades, and the
+// book stays small for a flow of any length.
 type flowSource struct {
 	random *flow.Random
 	n      uint64
@@ -87,9 +91,10 @@ func (s *flowSource) next(c *matcher.Command) {
 	c.EventTimeMillis = 1_700_000_000_000 + int64(s.n/1000)
 }
 
-// saturate pushes batches from two goroutines as fast as they are answered.
+// saturate submits batches from two goroutines, each as fast as answers come.
 func (r *Run) saturate(durability string) (perSecond float64, err error) {
-	e, err := r.o.Open(EngineOptions{Dir: filepath.Join(r.o.Dir, "saturate-"+durability), Durability: durability, Genesis: flowGenesis(1)})
+	e, err := r.o.Open(EngineOptions{Dir: filepath.Join(r.o.Dir, "saturate-"+durability),
+		Durability: durability, Genesis: flowGenesis(1)})
 	if err != nil {
 		return 0, err
 	}
@@ -119,8 +124,8 @@ func (r *Run) saturate(durability string) (perSecond float64, err error) {
 	return float64(perProducer*producers) / elapsed.Seconds(), nil
 }
 
-// awaitDurable holds what was answered against what the engine says is durable. The
-// answers of a commit leave just before its number does, hence the wait.
+// awaitDurable compares what was answered with the engine's durable sequence. The answers of a
+// commit are sent just before that sequence changes, so it waits for a moment.
 func awaitDurable(e interface{ Durable() uint64 }, answered uint64) error {
 	const patience = 10 * time.Second
 	for begun := time.Now(); e.Durable() < answered; time.Sleep(time.Millisecond) {
@@ -166,7 +171,7 @@ func pump(e Engine, seed uint64, n, window, batch int) error {
 	return nil
 }
 
-// fill writes the flow's next commands into a ticket, past the gate.
+// fill writes the flow's next commands into a ticket and screens them in the gate.
 func (s *flowSource) fill(t *desk.Ticket, e Engine) error {
 	for i := range t.Len() {
 		c := t.Command(i)
@@ -178,7 +183,8 @@ func (s *flowSource) fill(t *desk.Ticket, e Engine) error {
 	return nil
 }
 
-// accepted waits for a ticket's answers and gives it back. Any other answer is an error.
+// accepted waits for a ticket's answers and releases the ticket. An answer that is no acceptance is
+// an error.
 func accepted(t *desk.Ticket) error {
 	defer t.Release()
 	if err := t.Wait(0); err != nil {
@@ -192,7 +198,7 @@ func accepted(t *desk.Ticket) error {
 	return nil
 }
 
-// roundTrip is how long the flow's next command takes from its gate to its answer.
+// roundTrip is the time of the flow's next command from its gate to its answer.
 func roundTrip(e Engine, source *flowSource) (time.Duration, error) {
 	begun := time.Now()
 	t, err := e.Desk().Acquire(1)
@@ -211,8 +217,8 @@ func roundTrip(e Engine, source *flowSource) (time.Duration, error) {
 	return time.Since(begun), nil
 }
 
-// openLoop sends single commands at a fixed rate to an engine of its own and returns
-// each one's time from when it was due.
+// openLoop sends single commands at a fixed rate to an engine of its own. It returns the time of
+// each command since it was due.
 func (r *Run) openLoop(o EngineOptions, perSecond float64) (_ *latency.Summary, err error) {
 	o.Genesis = flowGenesis(1)
 	e, err := r.o.Open(o)

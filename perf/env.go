@@ -14,41 +14,45 @@ import (
 	"time"
 )
 
-// Environment is what a figure means nothing without.
+// Environment is the description of the machine that every figure needs.
 type Environment struct {
 	OS, Arch, CPU, Go, Kernel string
-	Cores, Procs              int // of the machine, and what Go uses at once
+	Cores, Procs              int // of the machine, and the number that Go uses
 	Commit                    string
 	Date                      time.Time // when the run began
 	LoadBefore                string
 	LineRoundTripNs           float64
 	FileSystem                string
-	Governor                  string // what decides the clock rate
+	Governor                  string // the kernel's policy for the clock rate
 	ClockSource               string
 	Hypervisor                string // yes or no
 	HugePages                 string
 	MemoryMiB                 string
 	CgroupCPU, CgroupMemory   string // the limits of this process
 	JitterBefore              string
-	Work                      string // full, or smoke: a hundredth of it
+	Work                      string // full, or smoke: a hundredth of a full run
 
 	stolen ticks // of all cores when the run began
 }
 
-// unknown is what stands for a thing that this system does not show.
+// unknown stands for a value that this system does not show.
 const unknown = "unknown"
 
-// readEnvironment describes this machine; dir is where the journals of the run lie.
+// readEnvironment describes this machine; dir is the folder of the run's journals.
 func readEnvironment(commit, dir string) Environment { return host{"/"}.environment(commit, dir) }
 
-// host reads what a system shows of itself below its root; tests have a root of their own.
+// host reads what a system shows of itself in the files below its root; tests have a root of their
+// own.
 type host struct{ root string }
 
 func (h host) environment(commit, dir string) Environment {
 	env := Environment{
-		OS: runtime.GOOS, Arch: runtime.GOARCH, Go: runtime.Version(), Cores: runtime.NumCPU(), Procs: runtime.GOMAXPROCS(0),
-		CPU: h.field("proc/cpuinfo", "model name", runtime.GOARCH), Kernel: h.first("proc/sys/kernel/osrelease"),
-		Commit: commitOf(commit), Date: time.Now(), LoadBefore: h.first("proc/loadavg"), FileSystem: h.mountOf(dir),
+		OS: runtime.GOOS, Arch: runtime.GOARCH, Go: runtime.Version(), Cores: runtime.NumCPU(),
+		Procs:  runtime.GOMAXPROCS(0),
+		CPU:    h.field("proc/cpuinfo", "model name", runtime.GOARCH),
+		Kernel: h.first("proc/sys/kernel/osrelease"),
+		Commit: commitOf(commit), Date: time.Now(), LoadBefore: h.first("proc/loadavg"),
+		FileSystem:   h.mountOf(dir),
 		Governor:     h.first("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
 		ClockSource:  h.first("sys/devices/system/clocksource/clocksource0/current_clocksource"),
 		HugePages:    chosen(h.first("sys/kernel/mm/transparent_hugepage/enabled")),
@@ -65,7 +69,7 @@ func (h host) environment(commit, dir string) Environment {
 	return env
 }
 
-// commitOf is the commit that was given, else the one that the build remembers.
+// commitOf is the commit that was given, otherwise the one in the build information.
 func commitOf(commit string) string {
 	if commit != "" {
 		return commit
@@ -84,10 +88,14 @@ func commitOf(commit string) string {
 func (e Environment) header() string {
 	var b strings.Builder
 	for _, line := range [][2]string{
-		{"goos", e.OS}, {"goarch", e.Arch}, {"cpu", e.CPU}, {"go", e.Go}, {"cores", fmt.Sprint(e.Cores)}, {"gomaxprocs", fmt.Sprint(e.Procs)},
-		{"kernel", e.Kernel}, {"hypervisor", e.Hypervisor}, {"governor", e.Governor}, {"clock-source", e.ClockSource},
-		{"huge-pages", e.HugePages}, {"memory-mib", e.MemoryMiB}, {"cgroup-cpu", e.CgroupCPU}, {"cgroup-memory", e.CgroupMemory},
-		{"filesystem", e.FileSystem}, {"commit", e.Commit}, {"date", e.Date.UTC().Format(time.RFC3339)}, {"work", e.Work},
+		{"goos", e.OS}, {"goarch", e.Arch}, {"cpu", e.CPU}, {"go", e.Go}, {"cores", fmt.Sprint(e.Cores)},
+		{"gomaxprocs", fmt.Sprint(e.Procs)},
+		{"kernel", e.Kernel}, {"hypervisor", e.Hypervisor}, {"governor", e.Governor},
+		{"clock-source", e.ClockSource},
+		{"huge-pages", e.HugePages}, {"memory-mib", e.MemoryMiB}, {"cgroup-cpu", e.CgroupCPU},
+		{"cgroup-memory", e.CgroupMemory},
+		{"filesystem", e.FileSystem}, {"commit", e.Commit}, {"date", e.Date.UTC().Format(time.RFC3339)},
+		{"work", e.Work},
 		{"load", e.LoadBefore},
 		{"line-round-trip-ns", orUnknown(e.LineRoundTripNs)}, {"jitter", e.JitterBefore},
 	} {
@@ -96,7 +104,7 @@ func (e Environment) header() string {
 	return b.String()
 }
 
-// orUnknown is a figure without decimals, unknown when nobody measured it.
+// orUnknown is a figure without decimals, or unknown when it was not measured.
 func orUnknown(figure float64) string {
 	if figure == 0 {
 		return unknown
@@ -104,7 +112,7 @@ func orUnknown(figure float64) string {
 	return fmt.Sprintf("%.0f", figure)
 }
 
-// footer is what has become of the machine during the run.
+// footer describes the machine at the end of the run.
 func (e Environment) footer(jitter string) string { return host{"/"}.footer(e.stolen, jitter) }
 
 func (h host) footer(before ticks, jitter string) string {
@@ -142,7 +150,7 @@ func firstLine(path string) string { return host{"/"}.first(path) }
 
 // field is the value of the first line "key: value" of a file, or other.
 func (h host) field(name, key, other string) string {
-	text, _ := os.ReadFile(filepath.Join(h.root, name)) // what cannot be read has no such line
+	text, _ := os.ReadFile(filepath.Join(h.root, name)) // a file that cannot be read has no such line
 	for line := range strings.Lines(string(text)) {
 		if k, value, found := strings.Cut(line, ":"); found && strings.TrimSpace(k) == key {
 			return strings.TrimSpace(value)
@@ -169,8 +177,8 @@ func chosen(text string) string {
 	return unknown
 }
 
-// limit is what this process's control group allows, "max" for anything; old is the
-// file's name where the system still has the first kind of control groups.
+// limit is the limit of this process's control group, "max" for no limit. old is the name of the
+// file on a system with version 1 of control groups.
 func (h host) limit(name, old string) string {
 	text, _ := os.ReadFile(filepath.Join(h.root, "proc/self/cgroup")) // unreadable: the root group
 	group := ""
@@ -186,12 +194,12 @@ func (h host) limit(name, old string) string {
 		if group == "" || group == "/" {
 			return bounded(h.first(filepath.Join("sys/fs/cgroup", old)))
 		}
-		group = filepath.Dir(group) // a group below the delegated one may not show its own
+		group = filepath.Dir(group) // a group below the delegated one may not show its own limit
 	}
 }
 
-// bounded writes a limit of the first kind of control groups as the second kind does: no
-// limit is max, not -1 or the largest number of pages.
+// bounded converts a limit of version 1 of control groups to the form of version 2: no limit is
+// max, not -1 or the largest number of pages.
 func bounded(limit string) string {
 	if n, err := strconv.ParseInt(limit, 10, 64); err == nil && (n < 0 || n > math.MaxInt64/2) {
 		return "max"
@@ -205,7 +213,7 @@ type ticks struct{ all, stolen uint64 }
 func (h host) ticks() (t ticks) {
 	for i, word := range strings.Fields(h.first("proc/stat")) {
 		n, err := strconv.ParseUint(word, 10, 64)
-		if i == 0 || i > 8 || err != nil { // its name; guest time is in the others already
+		if i == 0 || i > 8 || err != nil { // the name of the line; guest time is part of the others
 			continue
 		}
 		if t.all += n; i == 8 {
@@ -215,7 +223,7 @@ func (h host) ticks() (t ticks) {
 	return t
 }
 
-// stolenSince is the share of the time that the machine below gave to others.
+// stolenSince is the share of the time that the hypervisor gave to other machines.
 func (t ticks) stolenSince(before ticks) string {
 	if t.all <= before.all {
 		return unknown

@@ -10,20 +10,20 @@ import (
 	"posttrade/perf/load"
 )
 
-// What the engine of row P13 has beside it.
+// The work beside the engine of row P13.
 const (
 	besideNothing    = "nothing"
 	besideEverything = "everything"
 	besideLocked     = "everything-sql-held"
 )
 
-// everythingWarming is how long a row's engine takes orders before they are measured: a
-// journal that has just been made and services that have just started are not the row.
+// everythingWarming is how long a row's engine takes orders before they are measured, so that the
+// row does not measure a new journal and services that have just started.
 const everythingWarming = 500 * time.Millisecond
 
-// measureEverything is row P13: the latency of the engine alone, with projection,
-// reconciliation, settlement, feeds and a report running beside it, and with the
-// database locked as well, in turns, at one rate.
+// measureEverything is row P13: the latency of the engine alone, then with projection,
+// reconciliation, settlement, feeds and a report running beside it, then with the database locked
+// as well. The three take turns at one rate.
 func measureEverything(r *Run) error {
 	rate, err := r.saturate("fsync")
 	if err != nil {
@@ -43,16 +43,20 @@ func measureEverything(r *Run) error {
 	if err := inTurns(besideRounds, turns...); err != nil {
 		return err
 	}
-	r.judgeBeside("P13", "p99 with everything running against the engine alone", pairs(p99[besideNothing], p99[besideEverything]))
-	r.judgeBeside("P13", "the same while another session holds the database's write lock", pairs(p99[besideNothing], p99[besideLocked]))
+	r.judgeBeside("P13", "p99 with everything running against the engine alone",
+		pairs(p99[besideNothing], p99[besideEverything]))
+	r.judgeBeside("P13", "the same while another session holds the database's write lock",
+		pairs(p99[besideNothing], p99[besideLocked]))
 	return nil
 }
 
-// everythingBeside sends single commands at a rate to an engine of its own with something
+// everythingBeside sends single commands at a rate to an engine of its own with the named work
 // beside it.
-func (r *Run) everythingBeside(beside string, round int, perSecond float64) (_ *latency.Summary, err error) {
+func (r *Run) everythingBeside(beside string, round int, perSecond float64) (_ *latency.Summary,
+	err error) {
 	e, err := r.o.Open(EngineOptions{
-		Dir: filepath.Join(r.o.Dir, fmt.Sprintf("beside-%s-%d", beside, round)), Durability: "fsync", Genesis: flowGenesis(1),
+		Dir: filepath.Join(r.o.Dir, fmt.Sprintf("beside-%s-%d", beside, round)), Durability: "fsync",
+		Genesis:    flowGenesis(1),
 		Everything: beside != besideNothing, HoldSQL: beside == besideLocked,
 	})
 	if err != nil {
@@ -67,11 +71,14 @@ func (r *Run) everythingBeside(beside string, round int, perSecond float64) (_ *
 		if err != nil {
 			return nil, err
 		}
-		if result, err = load.Run(target, load.Options{Arrivals: arrivals, For: r.duration(d), Clock: clock}); err != nil {
+		if result, err = load.Run(target, load.Options{Arrivals: arrivals, For: r.duration(d),
+			Clock: clock}); err != nil {
 			return nil, err
 		}
 	}
-	r.figures(fmt.Sprintf("Everything/op=command/beside=%s/round=%d", beside, round), metric{perSecond, "commands/s"},
-		metric{microseconds(result.Latency.At(50)), "p50-us"}, metric{microseconds(result.Latency.At(99)), "p99-us"})
+	r.figures(fmt.Sprintf("Everything/op=command/beside=%s/round=%d", beside, round),
+		metric{perSecond, "commands/s"},
+		metric{microseconds(result.Latency.At(50)), "p50-us"}, metric{microseconds(result.Latency.At(99)),
+			"p99-us"})
 	return result.Latency, nil
 }

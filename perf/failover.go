@@ -20,10 +20,10 @@ import (
 // failoverKills is how often the leader is killed in a full run.
 const failoverKills = 5
 
-// measureFailover is the part of row P12 about a leader that dies: three members as processes
-// of their own, of which the one that leads is killed with -9 while clients book through
-// all of them. What counts is the time from the kill to the first acknowledgement of
-// something that was sent after it.
+// measureFailover is the part of row P12 about the death of a leader. Three members run as
+// processes of their own. The leader is killed with -9 while clients book through all members. The
+// figure is the time from the kill to the first acknowledgement of a booking that was sent after
+// it.
 func measureFailover(r *Run) (err error) {
 	c, err := r.startMembers(filepath.Join(r.o.Dir, "failover"), 3)
 	if err != nil {
@@ -55,19 +55,21 @@ func measureFailover(r *Run) (err error) {
 // failover records and judges the time of each kill, in milliseconds.
 func (r *Run) failover(took []float64) {
 	r.figures(fmt.Sprintf("Cluster/op=failover/kills=%d", len(took)),
-		metric{median(took), "median-ms"}, metric{slices.Min(took), "min-ms"}, metric{slices.Max(took), "max-ms"})
-	r.atMost("P12", "failover: kill -9 of the leader to the next acknowledgement, median, ms", median(took), 300).
+		metric{median(took), "median-ms"}, metric{slices.Min(took), "min-ms"},
+		metric{slices.Max(took), "max-ms"})
+	r.atMost("P12", "failover: kill -9 of the leader to the next acknowledgement, median, ms",
+		median(took), 300).
 		beside("%d kills, %.4g to %.4g ms", len(took), slices.Min(took), slices.Max(took))
 }
 
-// failOver kills the leader once, has the clients see the next one, and starts the
-// killed member again.
+// failOver kills the leader once, waits until the clients are served by the next one, and starts
+// the killed member again.
 func failOver(c clusterProcesses, clients *bookers) (time.Duration, error) {
 	leader, err := c.awaitLeader()
 	if err != nil {
 		return 0, err
 	}
-	if err := clients.progress(20); err != nil { // through the member that was started last, too
+	if err := clients.progress(20); err != nil { // also through the member that was started last
 		return 0, err
 	}
 	took, err := clients.after(leader.kill, leader.id)
@@ -88,11 +90,11 @@ type memberProcess struct {
 	http   string // where its order-matcher listens
 
 	cmd   *exec.Cmd
-	said  *bytes.Buffer // may be read when ended is closed
+	said  *bytes.Buffer // its output; may be read when ended is closed
 	ended chan struct{} // closed when the process has ended
 }
 
-// startMembers starts so many members with the engine and nothing beside it.
+// startMembers starts n members with the engine and no sidecars.
 func (r *Run) startMembers(dir string, n int) (c clusterProcesses, err error) {
 	list, err := LoopbackMembers(n)
 	if err != nil {
@@ -104,7 +106,8 @@ func (r *Run) startMembers(dir string, n int) (c clusterProcesses, err error) {
 	}
 	for _, m := range members {
 		p := &memberProcess{id: m.ID, binary: r.o.Binary, http: m.HTTP, args: []string{
-			"serve", "--cluster.member-id=" + m.ID, "--cluster.members=" + list, "--data.dir=" + filepath.Join(dir, m.ID),
+			"serve", "--cluster.member-id=" + m.ID, "--cluster.members=" + list,
+			"--data.dir=" + filepath.Join(dir, m.ID),
 			"--sidecars.enabled=false", "--admin.listen=127.0.0.1:0", "--journal.reserve-bytes=0",
 		}}
 		if err := p.start(); err != nil {
@@ -116,8 +119,7 @@ func (r *Run) startMembers(dir string, n int) (c clusterProcesses, err error) {
 	return c, nil
 }
 
-// LoopbackMembers are n members on ports of loopback that are free now, as the setting
-// names them.
+// LoopbackMembers are n members on loopback ports that are free now, in the form of the setting.
 func LoopbackMembers(n int) (list string, err error) {
 	var all []string
 	for i := range n {
@@ -127,7 +129,7 @@ func LoopbackMembers(n int) (list string, err error) {
 			if err != nil {
 				return "", err
 			}
-			defer l.Close() // all at once: no port is given out twice
+			defer l.Close() // all listen at once, so no port is given out twice
 			at[j] = l.Addr().String()
 		}
 		all = append(all, strconv.Itoa(i+1)+"="+at[0]+"@"+at[1])
@@ -135,7 +137,7 @@ func LoopbackMembers(n int) (list string, err error) {
 	return strings.Join(all, ","), nil
 }
 
-// start starts the process, again if it has ended.
+// start starts the process, and starts it again if it has ended.
 func (m *memberProcess) start() error {
 	m.cmd, m.said, m.ended = exec.Command(m.binary, m.args...), new(bytes.Buffer), make(chan struct{})
 	m.cmd.Stderr = m.said
@@ -144,13 +146,13 @@ func (m *memberProcess) start() error {
 	}
 	cmd, ended := m.cmd, m.ended
 	go func() {
-		_ = cmd.Wait() // it is killed, or said says why it ended
+		_ = cmd.Wait() // it was killed, or said has the reason
 		close(ended)
 	}()
 	return nil
 }
 
-// kill ends the process on the spot, as kill -9 does, and does not wait for its end.
+// kill ends the process at once, as kill -9 does, and does not wait for its end.
 func (m *memberProcess) kill() error { return m.cmd.Process.Kill() }
 
 // kill ends all members and waits until they are gone.
@@ -161,7 +163,7 @@ func (c clusterProcesses) kill() {
 	}
 }
 
-// memberHealth is what a member says of itself.
+// memberHealth is a member's answer about its own health.
 type memberHealth struct {
 	Role, Leader string
 	Durable      uint64
@@ -179,11 +181,11 @@ func (m *memberProcess) health() (h memberHealth, ok bool) {
 
 var healthClient = &http.Client{Timeout: time.Second}
 
-// membersTimeout is how long members may take to find a leader or to catch up.
+// membersTimeout is how long members may take to elect a leader or to catch up.
 const membersTimeout = 60 * time.Second
 
-// awaitLeader waits until all members follow one leader and have what it has, so that
-// each of them can be the next one.
+// awaitLeader waits until all members follow one leader and have the leader's data, so that each of
+// them can be the next leader.
 func (c clusterProcesses) awaitLeader() (*memberProcess, error) {
 	for begun := time.Now(); time.Since(begun) < membersTimeout; time.Sleep(10 * time.Millisecond) {
 		if leader := c.leader(); leader != nil {
@@ -192,7 +194,8 @@ func (c clusterProcesses) awaitLeader() (*memberProcess, error) {
 		for _, m := range c {
 			select {
 			case <-m.ended:
-				return nil, fmt.Errorf("member %s has ended: %v: %s", m.id, m.cmd.ProcessState, bytes.TrimSpace(m.said.Bytes()))
+				return nil, fmt.Errorf("member %s has ended: %v: %s", m.id, m.cmd.ProcessState,
+					bytes.TrimSpace(m.said.Bytes()))
 			default:
 			}
 		}
@@ -200,7 +203,7 @@ func (c clusterProcesses) awaitLeader() (*memberProcess, error) {
 	return nil, fmt.Errorf("no leader that all members follow after %v", membersTimeout)
 }
 
-// leader is the member that leads, nil while a member does not follow or lacks something.
+// leader is the member that leads; nil while a member does not follow or lacks data.
 func (c clusterProcesses) leader() (leader *memberProcess) {
 	var has uint64
 	for _, m := range c {

@@ -13,20 +13,20 @@ import (
 	"posttrade/sidecars/control"
 )
 
-// feedBatch is how many deltas a subscription gives at once.
+// feedBatch is the number of deltas that a subscription delivers at once.
 const feedBatch = 256
 
-// deltaFeed is a subscription that gives as many deltas as it is told to, one by one in
-// their versions, made when they are asked for or before.
+// deltaFeed is a subscription that delivers as many deltas as it is told to, in the order of their
+// versions. The deltas are made on request or before.
 type deltaFeed struct {
-	more  chan int // deltas to give on top
-	next  uint64   // version; of the reader, as is left
+	more  chan int // deltas to deliver in addition
+	next  uint64   // version; owned by the reader, as is left
 	left  int
-	ready [][]byte // deltas that are made already, the next ones; the writer of more gives them away
+	ready [][]byte // the next deltas, made already; the sender on more hands them over
 }
 
-// prepare makes the next n deltas, so that making them is not part of a measurement.
-// Nobody has been told to read any yet.
+// prepare makes the next n deltas, so that making them is not part of a measurement. The caller
+// calls it before it tells the reader to deliver any.
 func (f *deltaFeed) prepare(n int) {
 	for i := range n {
 		f.ready = append(f.ready, accountDelta(f.next+uint64(i)+1))
@@ -63,15 +63,17 @@ func (f *deltaFeed) Next(ctx context.Context) ([][]byte, error) {
 
 // accountDelta changes one of the flow's accounts, which stays enabled.
 func accountDelta(version uint64) []byte {
-	d := control.Delta{Source: control.Account, Epoch: 1, Version: version, Record: accountRecord(version)}
+	d := control.Delta{Source: control.Account, Epoch: 1, Version: version,
+		Record: accountRecord(version)}
 	return d.AppendJSON(nil)
 }
 
 func accountRecord(version uint64) control.Record {
-	return control.Record{ID: uint32((version-1)%flowAccounts + 1), Name: "name of an account", Enabled: true, Version: version}
+	return control.Record{ID: uint32((version-1)%flowAccounts + 1), Name: "name of an account",
+		Enabled: true, Version: version}
 }
 
-// accountSnapshot is the source before its first delta: every account of the flow once.
+// accountSnapshot is the source's state before its first delta: every account of the flow once.
 func accountSnapshot(context.Context) (control.Snapshot, error) {
 	s := control.Snapshot{Source: control.Account, Epoch: 1, Watermark: flowAccounts}
 	for version := range uint64(flowAccounts) {
@@ -80,7 +82,7 @@ func accountSnapshot(context.Context) (control.Snapshot, error) {
 	return s, nil
 }
 
-// marks is Controls that tells when the versions it waits for are applied.
+// marks are Controls that report when the expected versions are applied.
 type marks struct {
 	Controls
 	want    atomic.Uint64
@@ -95,7 +97,7 @@ func (m *marks) Apply(ctx context.Context, deltas []control.Delta) error {
 	return err
 }
 
-// feedReplays gives deltas through a replica into an engine.
+// feedReplays delivers deltas through a replica into an engine.
 type feedReplays struct {
 	feed   *deltaFeed
 	sink   *marks
@@ -104,9 +106,11 @@ type feedReplays struct {
 	ended  chan error
 }
 
-// withFeed gives work an engine of its own, in a folder of this name, and a feed that it follows.
+// withFeed runs work with an engine of its own, in a folder of this name, and with a feed that the
+// engine follows.
 func (r *Run) withFeed(name string, work func(e Engine, f *feedReplays) error) (err error) {
-	e, err := r.o.Open(EngineOptions{Dir: filepath.Join(r.o.Dir, name), Durability: "fsync", Genesis: flowGenesis(1)})
+	e, err := r.o.Open(EngineOptions{Dir: filepath.Join(r.o.Dir, name), Durability: "fsync",
+		Genesis: flowGenesis(1)})
 	if err != nil {
 		return err
 	}
@@ -119,7 +123,8 @@ func (r *Run) withFeed(name string, work func(e Engine, f *feedReplays) error) (
 	return work(e, f)
 }
 
-// startFeed follows a source of the flow's accounts that gives deltas when it is told to.
+// startFeed starts a replica of a source of the flow's accounts. The source delivers deltas when it
+// is told to.
 func startFeed(e Engine) (*feedReplays, error) {
 	engine, ok := e.(feedEngine)
 	if !ok {
@@ -141,13 +146,14 @@ func startFeed(e Engine) (*feedReplays, error) {
 	go func() { f.ended <- f.b.Run(ctx) }()
 	for begun := time.Now(); f.b.Status().State != bootstrap.Ready; time.Sleep(time.Millisecond) {
 		if time.Since(begun) > feedPatience {
-			return nil, errors.Join(fmt.Errorf("the source is not ready after %v: %+v", feedPatience, f.b.Status()), f.stop())
+			return nil, errors.Join(fmt.Errorf("the source is not ready after %v: %+v", feedPatience,
+				f.b.Status()), f.stop())
 		}
 	}
 	return f, nil
 }
 
-// feedPatience is how long so small a source may take to be ready.
+// feedPatience is how long a source of this size may take to be ready.
 const feedPatience = 30 * time.Second
 
 // stop ends the replica.
@@ -156,7 +162,7 @@ func (f *feedReplays) stop() error {
 	return <-f.ended
 }
 
-// replay gives n deltas and returns when they are sequenced and durable.
+// replay delivers n deltas and returns when they are sequenced and durable.
 func (f *feedReplays) replay(n int) error {
 	f.sink.want.Add(uint64(n))
 	f.feed.more <- n
@@ -164,11 +170,12 @@ func (f *feedReplays) replay(n int) error {
 	case <-f.sink.reached:
 		return nil
 	case <-time.After(longestPhase):
-		return fmt.Errorf("version %d of %d is applied after %v", f.b.Status().Watermark, f.sink.want.Load(), longestPhase)
+		return fmt.Errorf("version %d of %d is applied after %v", f.b.Status().Watermark,
+			f.sink.want.Load(), longestPhase)
 	}
 }
 
-// measureFeedReplay is the last part of row P11: orders while a control source is replayed.
+// measureFeedReplay is the last part of row P11: orders during the replay of a control source.
 func measureFeedReplay(r *Run) error {
 	return profiled(func() error { return r.withFeed("feed-beside", r.feedReplay) })
 }
@@ -176,8 +183,9 @@ func measureFeedReplay(r *Run) error {
 func (r *Run) feedReplay(e Engine, f *feedReplays) error {
 	n := max(r.scale(500_000), 10_000)
 	clock := load.NewBusyClock()
-	c := beside{name: "feed", target: newEngineTarget(e, clock), clock: clock, alone: r.duration(besideTurn),
-		work: func(int) error { return f.replay(n) }}
+	c := beside{name: "feed", target: newEngineTarget(e, clock), clock: clock,
+		alone: r.duration(besideTurn),
+		work:  func(int) error { return f.replay(n) }}
 	if err := c.saturation(r); err != nil {
 		return err
 	}
@@ -187,7 +195,8 @@ func (r *Run) feedReplay(e Engine, f *feedReplays) error {
 		now := readHeap(e)
 		if name == c.name {
 			commands := orders + n // the deltas are commands too
-			hot += float64(commands) * r.allocatedBy("Beside", now.profile.since(before.profile), commands, now.commits-before.commits)
+			hot += float64(commands) * r.allocatedBy("Beside", now.profile.since(before.profile), commands,
+				now.commits-before.commits)
 			all += float64(commands)
 		}
 		before = now
@@ -196,9 +205,11 @@ func (r *Run) feedReplay(e Engine, f *feedReplays) error {
 	if err != nil {
 		return err
 	}
-	r.judgeBeside("P11", fmt.Sprintf("p99 of orders while %d deltas are replayed, against without", n), p)
+	r.judgeBeside("P11", fmt.Sprintf("p99 of orders while %d deltas are replayed, against without", n),
+		p)
 	if !r.o.Smoke {
-		r.atMost("P11", "allocations a command in gate, desk, matcher and recorder meanwhile", roundTo(hot/all, allocNoise), 0)
+		r.atMost("P11", "allocations a command in gate, desk, matcher and recorder meanwhile",
+			roundTo(hot/all, allocNoise), 0)
 	}
 	return nil
 }

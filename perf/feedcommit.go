@@ -17,11 +17,11 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// pollChanges is how many changes are left to the poll.
+// pollChanges is how many changes wait for the poll.
 const pollChanges = 40
 
-// commitsToGate is the first part of row P11: from the commit of a change to the gate of
-// a server, with the wake-up and with nothing but the poll.
+// commitsToGate is the first part of row P11: the time from the commit of a change to the gate of a
+// server, with the wake-up and with the poll alone.
 func (r *Run) commitsToGate() (err error) {
 	c, err := r.startServer("feeds")
 	if err != nil {
@@ -33,22 +33,24 @@ func (r *Run) commitsToGate() (err error) {
 
 // wakeToGate adds securities over HTTP, one at a time.
 func (r *Run) wakeToGate(c *child) error {
-	p50, err := r.commitToGate("Feeds/op=commit-to-gate", r.scale(20_000)/100, gateAsks{addr: c.addr, prefix: "NEW"}, func(ticker string) error {
-		status, err := post("http://"+c.ports["reference-data"]+"/stocks", map[string]any{"ticker": ticker, "companyName": ticker})
-		if err == nil && status != http.StatusCreated {
-			err = fmt.Errorf("POST /stocks: status %d", status)
-		}
-		return err
-	})
+	p50, err := r.commitToGate("Feeds/op=commit-to-gate", r.scale(20_000)/100,
+		gateAsks{addr: c.addr, prefix: "NEW"}, func(ticker string) error {
+			status, err := post("http://"+c.ports["reference-data"]+"/stocks",
+				map[string]any{"ticker": ticker, "companyName": ticker})
+			if err == nil && status != http.StatusCreated {
+				err = fmt.Errorf("POST /stocks: status %d", status)
+			}
+			return err
+		})
 	if err == nil {
 		r.atMost("P11", "outbox commit to gate, p50, ms, with the wake-up", p50, 5)
 	}
 	return err
 }
 
-// pollToGate adds securities as another program does that writes into the server's
-// database: nothing in the server hears of it, so that only the outbox's poll finds them.
-// They come at times that have nothing to do with the poll's.
+// pollToGate adds securities in the way of another program that writes into the server's database.
+// No part of the server is notified, so only the poll of the outbox finds them. Their times are
+// independent of the poll's.
 func (r *Run) pollToGate(c *child) (err error) {
 	ctx := context.Background()
 	db, err := store.Open(store.Options{Dir: c.dir})
@@ -59,25 +61,28 @@ func (r *Run) pollToGate(c *child) (err error) {
 	if err := db.Ready(ctx); err != nil {
 		return err
 	}
-	others := securities.New(source.Options{DB: db}) // with nobody to wake
+	others := securities.New(source.Options{DB: db}) // without a publisher to wake
 	random := flow.NewRandom(5)
 	n := max(r.scale(pollChanges), 3)
 	asks := gateAsks{addr: c.addr, prefix: "POLL", every: time.Millisecond}
 	p50, err := r.commitToGate("Feeds/op=poll-to-gate", n, asks, func(ticker string) error {
 		time.Sleep(time.Duration(random.N(uint64(outbox.DefaultPoll))))
-		_, _, _, err := others.Upsert(ctx, securities.Stock{Ticker: ticker, CompanyName: ticker, Enabled: true})
+		_, _, _, err := others.Upsert(ctx, securities.Stock{Ticker: ticker, CompanyName: ticker,
+			Enabled: true})
 		return err
 	})
 	if err == nil {
-		r.atMost("P11", fmt.Sprintf("outbox commit to gate, p50, ms, with the poll of %d ms", outbox.DefaultPoll.Milliseconds()), p50, 300).
+		r.atMost("P11", fmt.Sprintf("outbox commit to gate, p50, ms, with the poll of %d ms",
+			outbox.DefaultPoll.Milliseconds()), p50, 300).
 			beside("%d changes written by another process", n)
 	}
 	return err
 }
 
-// commitToGate adds n securities, one at a time, asks until an order for each is let in,
-// and returns the median of what that takes after the commit, in ms.
-func (r *Run) commitToGate(name string, n int, asks gateAsks, add func(ticker string) error) (p50 float64, err error) {
+// commitToGate adds n securities, one at a time, and asks until the server admits an order for
+// each. It returns the median of the time that takes after the commit, in ms.
+func (r *Run) commitToGate(name string, n int, asks gateAsks,
+	add func(ticker string) error) (p50 float64, err error) {
 	ns := make([]int64, 0, n)
 	for i := range n {
 		ticker := fmt.Sprintf("%s%d", asks.prefix, i)
@@ -91,23 +96,25 @@ func (r *Run) commitToGate(name string, n int, asks gateAsks, add func(ticker st
 		ns = append(ns, took.Nanoseconds())
 	}
 	p50 = float64(percentile(ns, 50)) / 1e6
-	r.figures(name, metric{p50, "p50-ms"}, metric{float64(percentile(ns, 99)) / 1e6, "p99-ms"}, metric{float64(n), "changes"})
+	r.figures(name, metric{p50, "p50-ms"}, metric{float64(percentile(ns, 99)) / 1e6, "p99-ms"},
+		metric{float64(n), "changes"})
 	return p50, nil
 }
 
-// gatePatience is how long a change may take to the gate.
+// gatePatience is how long a change may take to reach the gate.
 const gatePatience = 10 * time.Second
 
-// gateAsks asks an order-matcher whether it lets orders for a security in.
+// gateAsks asks an order-matcher whether it admits orders for a security.
 type gateAsks struct {
 	addr   string
 	prefix string        // of the tickers
-	every  time.Duration // time between two asks
+	every  time.Duration // between two requests
 }
 
-// untilIn is how long it takes from now until an order is let in.
+// untilIn is the time from now until an order is admitted.
 func (g gateAsks) untilIn(ticker string) (time.Duration, error) {
-	order := map[string]any{"accountId": 1, "security": ticker, "side": "Buy", "quantity": 1, "limitPrice": 1}
+	order := map[string]any{"accountId": 1, "security": ticker, "side": "Buy", "quantity": 1,
+		"limitPrice": 1}
 	start := time.Now()
 	for {
 		status, err := post("http://"+g.addr+"/orders", order)
@@ -124,7 +131,7 @@ func (g gateAsks) untilIn(ticker string) (time.Duration, error) {
 	}
 }
 
-// post sends a body and returns the answer's status.
+// post sends a body and returns the status of the answer.
 func post(url string, body any) (status int, err error) {
 	text, err := json.Marshal(body)
 	if err != nil {

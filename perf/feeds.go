@@ -15,19 +15,20 @@ import (
 // Controls carries the changes of a control source into the engine.
 type Controls interface{ bootstrap.Sink }
 
-// feedEngine is an engine that takes control changes.
+// feedEngine is an engine that accepts control changes.
 type feedEngine interface {
 	Engine
 	NewControls(s control.Source) Controls
 }
 
-// measureFeeds is row P11: from the commit of a change to the gate, deltas a
-// second, and the bootstrap of a large universe.
+// measureFeeds is row P11: from the commit of a change to the gate, deltas per second, and the
+// bootstrap of a large universe.
 func measureFeeds(r *Run) error {
 	return errors.Join(r.commitsToGate(), r.withFeed("deltas", r.deltas), r.bootstrap())
 }
 
-// deltas pushes changes of accounts through the replica into the engine, sequenced and durable.
+// deltas sends changes of accounts through the replica into the engine until they are sequenced and
+// durable.
 func (r *Run) deltas(_ Engine, f *feedReplays) error {
 	n := r.scale(1_000_000)
 	f.feed.prepare(n)
@@ -42,7 +43,7 @@ func (r *Run) deltas(_ Engine, f *feedReplays) error {
 	return nil
 }
 
-// bootstrap starts a server whose reference data holds a large universe.
+// bootstrap starts a server with a large universe in its reference data.
 func (r *Run) bootstrap() (err error) {
 	n := r.scale(100_000)
 	seeds := filepath.Join(r.o.Dir, "many-securities.csv")
@@ -54,7 +55,8 @@ func (r *Run) bootstrap() (err error) {
 	if err := os.WriteFile(seeds, text.Bytes(), 0o600); err != nil {
 		return err
 	}
-	c, err := r.startServer("bootstrap", "--seed.securities="+seeds, "--risk.seed.securities=T0", "--risk.max-securities=131072", "--risk.max-accounts=64")
+	c, err := r.startServer("bootstrap", "--seed.securities="+seeds, "--risk.seed.securities=T0",
+		"--risk.max-securities=131072", "--risk.max-accounts=64")
 	if err != nil {
 		return err
 	}
@@ -64,6 +66,7 @@ func (r *Run) bootstrap() (err error) {
 		return err
 	}
 	r.figures(fmt.Sprintf("Feeds/op=bootstrap/securities=%d", n), metric{seconds, "s"})
-	r.atMost("P11", fmt.Sprintf("bootstrap of %d securities, from the subscription to ready, s", n), seconds, 2)
+	r.atMost("P11", fmt.Sprintf("bootstrap of %d securities, from the subscription to ready, s", n),
+		seconds, 2)
 	return nil
 }

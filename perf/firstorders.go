@@ -9,23 +9,27 @@ import (
 	"posttrade/perf/latency"
 )
 
-// measureFirstOrders is how long the first orders after a start take, one after the other:
-// what is made only when it is first used holds up somebody's order.
+// measureFirstOrders measures the first orders after a start, one after the other: an object that
+// is made on first use delays one of them.
 func measureFirstOrders(r *Run) error {
 	for _, durability := range []string{"fsync", "os"} {
-		first, all, err := r.firstOrders(durability, r.scale(map[string]int{"fsync": 20_000, "os": 200_000}[durability]))
+		first, all, err := r.firstOrders(durability,
+			r.scale(map[string]int{"fsync": 20_000, "os": 200_000}[durability]))
 		if err != nil {
 			return err
 		}
-		r.figures("FirstOrders/durability="+durability, append([]metric{{microseconds(first), "first-us"}}, distribution(all)...)...)
+		r.figures("FirstOrders/durability="+durability,
+			append([]metric{{microseconds(first), "first-us"}}, distribution(all)...)...)
 	}
 	return nil
 }
 
-// firstOrders hands n orders to an engine that has just started, each when the one before it
-// is answered.
-func (r *Run) firstOrders(durability string, n int) (first time.Duration, all *latency.Summary, err error) {
-	e, err := r.o.Open(EngineOptions{Dir: filepath.Join(r.o.Dir, "first-"+durability), Durability: durability, Genesis: flowGenesis(1)})
+// firstOrders submits n orders to an engine that has just started, each after the answer to the one
+// before.
+func (r *Run) firstOrders(durability string, n int) (first time.Duration, all *latency.Summary,
+	err error) {
+	e, err := r.o.Open(EngineOptions{Dir: filepath.Join(r.o.Dir, "first-"+durability),
+		Durability: durability, Genesis: flowGenesis(1)})
 	if err != nil {
 		return 0, nil, err
 	}

@@ -22,7 +22,7 @@ type curvePoint struct {
 type period struct {
 	begun   time.Time
 	result  *load.Result
-	commits commitCounts // meanwhile
+	commits commitCounts // during the period
 }
 
 // latency is p99.9 of the requests.
@@ -31,13 +31,15 @@ func (p period) latency() time.Duration { return p.result.Latency.At(99.9) }
 // commitLatency is p99.9 of the commits.
 func (p period) commitLatency() time.Duration { return p.commits.at(99.9) }
 
-// lowest is the period with the lowest p99.9 of the requests: one stall of the disk is in
-// one of them, what the load itself does to the requests is in all. There is at least one.
+// lowest is the period with the lowest p99.9 of the requests. A stall of the disk is in one of the
+// periods; the effect of the load itself is in all of them. There is at least one period.
 func (p *curvePoint) lowest() period {
-	return slices.MinFunc(p.periods, func(a, b period) int { return cmp.Compare(a.latency(), b.latency()) })
+	return slices.MinFunc(p.periods,
+		func(a, b period) int { return cmp.Compare(a.latency(), b.latency()) })
 }
 
-// together is all periods as one result, as if they had followed each other, and its commits.
+// together is all periods as one result, as if they had followed each other, with the sum of their
+// commits.
 func (p *curvePoint) together() (*load.Result, commitCounts) {
 	all, commits := &load.Result{}, commitCounts{}
 	var recorders []*latency.Recorder
@@ -64,12 +66,14 @@ const (
 	flatLimit        = 2
 )
 
-// flatness states how much p99.9 differs between light and brisk load, each in the
-// lowest of its periods, and beside it how much the commits' own does in the same ones,
-// which every durable answer waits for, and what all periods together say.
+// flatness states how much p99.9 differs between light and brisk load, each in the lowest of its
+// periods. Beside it stand the same figure for the commits in the same periods, for which every
+// durable answer waits, and the figure over all periods together.
 func (r *Run) flatness(c curve, shape string, points []*curvePoint) {
-	requests, low, high := spread(points, func(p *curvePoint) time.Duration { return p.lowest().latency() })
-	commits, _, _ := spread(points, func(p *curvePoint) time.Duration { return p.lowest().commitLatency() })
+	requests, low,
+		high := spread(points, func(p *curvePoint) time.Duration { return p.lowest().latency() })
+	commits, _, _ := spread(points,
+		func(p *curvePoint) time.Duration { return p.lowest().commitLatency() })
 	whole, _, _ := spread(points, func(p *curvePoint) time.Duration {
 		all, _ := p.together()
 		return all.Latency.At(99.9)
@@ -78,18 +82,22 @@ func (r *Run) flatness(c curve, shape string, points []*curvePoint) {
 		return
 	}
 	r.figures(fmt.Sprintf("Curve/op=%s/arrivals=%s/flat=%d-%d", c.name, shape, flatFrom, flatTo),
-		metric{requests, "p99.9-highest/lowest"}, metric{float64(low), "%-of-the-lowest"}, metric{float64(high), "%-of-the-highest"},
-		metric{commits, "commit-p99.9-highest/lowest"}, metric{whole, "p99.9-of-all-periods-highest/lowest"})
+		metric{requests, "p99.9-highest/lowest"}, metric{float64(low), "%-of-the-lowest"},
+		metric{float64(high), "%-of-the-highest"},
+		metric{commits, "commit-p99.9-highest/lowest"},
+		metric{whole, "p99.9-of-all-periods-highest/lowest"})
 	if c.row != "" && shape == "constant" {
-		r.atMost(c.row, fmt.Sprintf("%s: highest against lowest p99.9 from %d to %d %% of saturation", c.name, flatFrom, flatTo), requests, flatLimit).
+		r.atMost(c.row, fmt.Sprintf("%s: highest against lowest p99.9 from %d to %d %% of saturation",
+			c.name, flatFrom, flatTo), requests, flatLimit).
 			beside("the lowest of %d periods at each load; of all periods %.3g; the commits' own p99.9 in the same: %.3g; lowest at %d %%, highest at %d %%",
 				flatPeriods, whole, commits, low, high)
 	}
 }
 
-// spread is the highest of a figure over the lowest in the flat part, and where they
-// are; 0 when it is not known at two points.
-func spread(points []*curvePoint, of func(*curvePoint) time.Duration) (ratio float64, low, high int) {
+// spread is the highest value of a figure divided by the lowest in the flat part, and the loads of
+// both; 0 when fewer than two points are known.
+func spread(points []*curvePoint, of func(*curvePoint) time.Duration) (ratio float64, low,
+	high int) {
 	var least, most time.Duration
 	n := 0
 	for _, p := range points {
@@ -122,7 +130,7 @@ type commitCounts struct {
 
 func countsOf(m journal.Metrics) commitCounts { return commitCounts{m.Commits, m.CommitCounts} }
 
-// counts are those of the curve's target so far.
+// counts are the commits of the curve's target so far.
 func (c *curve) counts() (n commitCounts, err error) {
 	if c.commits == nil {
 		return n, nil
@@ -130,7 +138,7 @@ func (c *curve) counts() (n commitCounts, err error) {
 	return c.commits()
 }
 
-// since is what has come on top of an earlier reading.
+// since is the difference to an earlier reading.
 func (c commitCounts) since(before commitCounts) commitCounts {
 	c.commits -= before.commits
 	for i := range c.buckets {
@@ -139,7 +147,7 @@ func (c commitCounts) since(before commitCounts) commitCounts {
 	return c
 }
 
-// plus is both together.
+// plus is the sum of both.
 func (c commitCounts) plus(d commitCounts) commitCounts {
 	c.commits += d.commits
 	for i := range c.buckets {

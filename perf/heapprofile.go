@@ -8,27 +8,29 @@ import (
 	"strings"
 )
 
-// heapStages are whose allocations are told apart: a stack belongs to the first stage
-// that one of its functions names. A hot stage promises to allocate nothing; what a
-// commit takes is taken once for all commands in it.
+// heapStages are the stages for which allocations are counted separately. A stack belongs to the
+// first stage that one of its functions names. A hot stage must allocate nothing; what a commit
+// allocates is allocated once for all commands in it.
 var heapStages = []struct {
 	name string
 	of   []string // parts of a function's name
 	hot  bool
 }{
-	{"shadow", []string{"journal.(*Snapshotter)", "journal.(*Shadow)", "journal.NewShadow"}, false}, // a second engine, beside the path
-	{"feed", []string{"sidecars/bootstrap", "sidecars/control", "perf.(*deltaFeed)", "controlSink"}, false},
+	{"shadow", []string{"journal.(*Snapshotter)", "journal.(*Shadow)", "journal.NewShadow"},
+		false}, // a second engine, beside the path
+	{"feed", []string{"sidecars/bootstrap", "sidecars/control", "perf.(*deltaFeed)", "controlSink"},
+		false},
 	{"matcher", []string{"posttrade/matcher.", "perf.(*WatchedLoop)"}, true},
 	{"commit", []string{"journal.(*Journal)", "cockroachdb/pebble"}, false},
 	{"recorder", []string{"journal.(*Recorder)", "posttrade/blotter."}, true},
-	{"reading", []string{"posttrade/journal."}, false}, // what follows the journal reads ahead
+	{"reading", []string{"posttrade/journal."}, false}, // followers of the journal read ahead
 	{"gate", []string{"matcher/gate."}, true},
 	{"desk", []string{"matcher/desk."}, true},
 	{"load", []string{"posttrade/perf"}, false},
 	{"other", []string{""}, false},
 }
 
-// stageOf is the stage that a stack belongs to.
+// stageOf is the stage of a stack.
 func stageOf(functions []string) string {
 	for _, stage := range heapStages {
 		for _, part := range stage.of {
@@ -43,14 +45,14 @@ func stageOf(functions []string) string {
 // heapSites is how many places of growth are named.
 const heapSites = 5
 
-// heapProfile is what the heap's samples stand for, by stack.
+// heapProfile is the heap as estimated from its samples, by stack.
 type heapProfile map[string]heapSite
 
 // heapSite is one stack's share.
 type heapSite struct {
-	name    string // the function that asked, and where it was called from
+	name    string // the function that asked, and its caller
 	stage   string
-	objects float64 // asked for so far
+	objects float64 // allocated so far
 	bytes   float64 // reachable now
 }
 
@@ -70,10 +72,10 @@ func readHeapProfile() heapProfile {
 	return p
 }
 
-// ownReader is this file's own: what counting asks for is not counted.
+// ownReader is the prefix of this file's own functions: their allocations are not counted.
 const ownReader = "posttrade/perf.readHeap"
 
-// add takes in a record, scaled up from samples to what they stand for.
+// add adds a record, scaled up from samples to the estimated total.
 func (p heapProfile) add(record *runtime.MemProfileRecord) {
 	functions := functionsOf(record.Stack())
 	if slices.ContainsFunc(functions, func(f string) bool { return strings.HasPrefix(f, ownReader) }) {
@@ -89,8 +91,8 @@ func (p heapProfile) add(record *runtime.MemProfileRecord) {
 	p[key] = site
 }
 
-// unsampled is what sampled objects stand for: one of size s is sampled with
-// probability 1 - e^(-s/rate).
+// unsampled is the estimated total for sampled objects: one of size s is sampled with probability 1
+// - e^(-s/rate).
 func unsampled(objects, bytes int64) (allObjects, allBytes float64) {
 	if objects <= 0 || bytes <= 0 {
 		return 0, 0
@@ -114,8 +116,8 @@ func functionsOf(stack []uintptr) (names []string) {
 	}
 }
 
-// siteName is the function that asked, without the runtime's and the library's
-// own helpers, in one word.
+// siteName is the function that asked, as one word, without helpers of the runtime and the standard
+// library.
 func siteName(functions []string) string {
 	for _, f := range functions {
 		if first, _, _ := strings.Cut(f, "."); strings.Contains(first, "/") || first == "main" {
@@ -125,7 +127,7 @@ func siteName(functions []string) string {
 	return "runtime"
 }
 
-// since is what has come on top of an earlier profile.
+// since is the difference to an earlier profile.
 func (p heapProfile) since(before heapProfile) heapProfile {
 	out := heapProfile{}
 	for key, site := range p {
@@ -142,7 +144,7 @@ func (p heapProfile) since(before heapProfile) heapProfile {
 	return out
 }
 
-// allocated is how many objects a stage has asked for.
+// allocated is the number of objects that a stage has allocated.
 func (p heapProfile) allocated(stage string) (objects float64) {
 	for _, site := range p {
 		if site.stage == stage {
@@ -152,12 +154,12 @@ func (p heapProfile) allocated(stage string) (objects float64) {
 	return objects
 }
 
-// growth are the n places that hold the most bytes more than before, the largest first.
+// growth are the n places with the greatest growth of reachable bytes, the largest first.
 func (p heapProfile) growth(n int) []heapSite {
 	return p.largest(n, func(s heapSite) float64 { return s.bytes })
 }
 
-// askers are the n places that asked for the most objects, the largest first.
+// askers are the n places that allocated the most objects, the largest first.
 func (p heapProfile) askers(n int) []heapSite {
 	return p.largest(n, func(s heapSite) float64 { return s.objects })
 }

@@ -7,31 +7,32 @@ import (
 	"time"
 )
 
-// httpConnections is how many keep-alive connections the HTTP rows use.
+// httpConnections is the number of keep-alive connections in the HTTP rows.
 const httpConnections = 64
 
-// httpRounds is how often server and comparator are measured in turn; the median counts.
+// httpRounds is how often server and comparator are measured in turns; the median counts.
 const httpRounds = 3
 
-// wideFlags let the orders of a load pass every risk check: the checks are made.
-var wideFlags = []string{"--risk.max-position-quantity=2000000000", "--risk.credit-limit=4000000000000",
+// wideFlags let the orders of a load pass every risk check; all checks are made.
+var wideFlags = []string{"--risk.max-position-quantity=2000000000",
+	"--risk.credit-limit=4000000000000",
 	"--risk.max-concentration-notional=4000000000000"}
 
-// httpPhase is one server under one load, measured in turn with the others.
+// httpPhase is one server under one load, measured in turns with the others.
 type httpPhase struct {
 	name     string
 	server   *child
 	load     httpLoad
 	perCall  int // orders in one request
 	rate     []float64
-	cpu      []float64 // microseconds of server time an order
-	path     []float64 // of them, not on threads of a lower priority
+	cpu      []float64 // microseconds of server time per order
+	path     []float64 // the part of cpu that is not on threads of a lower priority
 	ns       []int64
 	requests int
 }
 
-// measureHTTP is row P8: orders over 64 keep-alive connections beside a bare
-// fasthttp server under the same load, in the same run, in turn.
+// measureHTTP is row P8: orders over 64 keep-alive connections, in turns with a bare fasthttp
+// server under the same load in the same run.
 func measureHTTP(r *Run) error {
 	hello, err := r.startHello()
 	if err != nil {
@@ -40,7 +41,8 @@ func measureHTTP(r *Run) error {
 	defer hello.stop()
 	servers := map[string]*child{}
 	for _, durability := range []string{"os", "fsync"} {
-		s, err := r.startServer("http-"+durability, append([]string{"--journal.durability=" + durability}, wideFlags...)...)
+		s, err := r.startServer("http-"+durability, append([]string{"--journal.durability=" + durability},
+			wideFlags...)...)
 		if err != nil {
 			return err
 		}
@@ -49,12 +51,15 @@ func measureHTTP(r *Run) error {
 	}
 	phases := []*httpPhase{
 		{name: "hello", server: hello, perCall: 1, load: httpLoad{status: 200, request: helloRequest}},
-		{name: "orders/durability=os", server: servers["os"], perCall: 1, load: httpLoad{status: 201, request: orderRequest}},
-		{name: "orders/durability=fsync", server: servers["fsync"], perCall: 1, load: httpLoad{status: 201, request: orderRequest}},
-		{name: "batches/durability=fsync", server: servers["fsync"], perCall: 100, load: httpLoad{status: 201, request: batchRequest}},
+		{name: "orders/durability=os", server: servers["os"], perCall: 1,
+			load: httpLoad{status: 201, request: orderRequest}},
+		{name: "orders/durability=fsync", server: servers["fsync"], perCall: 1,
+			load: httpLoad{status: 201, request: orderRequest}},
+		{name: "batches/durability=fsync", server: servers["fsync"], perCall: 100,
+			load: httpLoad{status: 201, request: batchRequest}},
 	}
-	// What follows the journal works off a round of batches for longer than a round takes: it
-	// would do so beside the others, so the batches come when those are done.
+	// The followers of the journal need longer than a round to process a round of batches, and would
+	// do so beside the other phases. So the batches come after the others.
 	singles := len(phases) - 1
 	if err := measureInTurn(r, phases[:singles]); err != nil {
 		return err
@@ -64,17 +69,24 @@ func measureHTTP(r *Run) error {
 	}
 	for _, p := range phases {
 		rate := median(p.rate)
-		r.bench("HTTP/op="+p.name, p.requests, time.Duration(float64(time.Second)/rate*float64(p.requests)),
-			metric{rate * float64(p.perCall), "orders/s"}, metric{median(p.cpu), "server-us/order"}, metric{median(p.path), "path-us/order"},
-			metric{float64(percentile(p.ns, 50)) / 1e3, "p50-us"}, metric{float64(percentile(p.ns, 99)) / 1e3, "p99-us"})
+		r.bench("HTTP/op="+p.name, p.requests,
+			time.Duration(float64(time.Second)/rate*float64(p.requests)),
+			metric{rate * float64(p.perCall), "orders/s"}, metric{median(p.cpu), "server-us/order"},
+			metric{median(p.path), "path-us/order"},
+			metric{float64(percentile(p.ns, 50)) / 1e3, "p50-us"},
+			metric{float64(percentile(p.ns, 99)) / 1e3, "p99-us"})
 	}
 	bare := median(phases[0].rate)
-	r.atLeast("P8", "HTTP orders, mode os, against fasthttp hello", median(phases[1].rate)/bare, 0.8).beside("hello %.4g/s", bare)
-	r.atLeast("P8", "HTTP orders, mode fsync, against fasthttp hello", median(phases[2].rate)/bare, 0.6).beside("hello %.4g/s", bare)
+	r.atLeast("P8", "HTTP orders, mode os, against fasthttp hello", median(phases[1].rate)/bare,
+		0.8).beside("hello %.4g/s", bare)
+	r.atLeast("P8", "HTTP orders, mode fsync, against fasthttp hello", median(phases[2].rate)/bare,
+		0.6).beside("hello %.4g/s", bare)
 	r.atLeast("P8", "orders/s in batches of 100, mode fsync", median(phases[3].rate)*100, 500_000)
-	r.atMost("P8", "server CPU per order, mode os, against hello", median(phases[1].cpu)/median(phases[0].cpu), 1.6).
+	r.atMost("P8", "server CPU per order, mode os, against hello",
+		median(phases[1].cpu)/median(phases[0].cpu), 1.6).
 		beside("hello %.4g us", median(phases[0].cpu))
-	r.atMost("P8", "the same without the threads of a lower priority", median(phases[1].path)/median(phases[0].path), 1.6)
+	r.atMost("P8", "the same without the threads of a lower priority",
+		median(phases[1].path)/median(phases[0].path), 1.6)
 	return nil
 }
 
@@ -115,7 +127,8 @@ func (p *httpPhase) measure(r *Run, round int) error {
 	p.rate = append(p.rate, float64(result.requests)/result.elapsed.Seconds())
 	orders := float64(result.requests * p.perCall)
 	p.cpu = append(p.cpu, float64((after-before).Microseconds())/orders)
-	p.path = append(p.path, float64((after-before-p.server.politeCPU().since(beside)).Microseconds())/orders)
+	p.path = append(p.path,
+		float64((after-before-p.server.politeCPU().since(beside)).Microseconds())/orders)
 	return nil
 }
 
@@ -124,7 +137,8 @@ func helloRequest(buf []byte, _, _ int) []byte {
 }
 
 func orderRequest(buf []byte, connection, n int) []byte {
-	return appendPost(buf, "/orders", func(b []byte) []byte { return appendOrder(b, connection, n, 0) })
+	return appendPost(buf, "/orders",
+		func(b []byte) []byte { return appendOrder(b, connection, n, 0) })
 }
 
 func batchRequest(buf []byte, connection, n int) []byte {
@@ -140,9 +154,9 @@ func batchRequest(buf []byte, connection, n int) []byte {
 	})
 }
 
-// appendOrder appends a limit order near the touch: buys and sells in turn, so
-// that about every second one trades and the book stays small. The client order
-// id is unique to the round, connection, request and place in the batch.
+// appendOrder appends a limit order near the touch: buys and sells in turns, so that about every
+// second one trades and the book stays small. The client order id is unique for the round,
+// connection, request and place in the batch.
 func appendOrder(b []byte, connection, n, i int) []byte {
 	b = append(b, `{"clientOrderId":"p-`...)
 	b = strconv.AppendInt(b, int64(connection), 36)

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// httpLoad is a closed-loop load on one address: every connection sends the next
-// request when the answer to the last one is complete. It is as bare as a
-// client can be, so that its own cost hides as little as possible of the server's.
+// httpLoad is a closed-loop load on one address: every connection sends the next request when the
+// answer to the last one is complete. The client does as little as possible, so that its own cost
+// hides little of the server's.
 type httpLoad struct {
 	addr        string
 	connections int
@@ -26,11 +26,11 @@ type httpLoad struct {
 type loadResult struct {
 	requests int
 	elapsed  time.Duration
-	ns       []int64 // every request's time to its complete answer, unsorted
+	ns       []int64 // the time of every request until its answer is complete, unsorted
 }
 
-// run sends for about the given time and returns what came back. The first
-// answer with another status ends it with an error.
+// run sends for about the given time and returns the results. The first answer with another status
+// ends it with an error.
 func (l httpLoad) run(d time.Duration) (loadResult, error) {
 	var (
 		stop     atomic.Bool
@@ -82,7 +82,8 @@ func (l httpLoad) one(connection int, stop *atomic.Bool) ([]int64, error) {
 }
 
 // exchange sends the nth request of a connection from buf and reads the whole answer.
-func (l httpLoad) exchange(conn net.Conn, in *bufio.Reader, buf []byte, connection, n int) ([]byte, error) {
+func (l httpLoad) exchange(conn net.Conn, in *bufio.Reader, buf []byte, connection, n int) ([]byte,
+	error) {
 	buf = l.request(buf, connection, n)
 	if _, err := conn.Write(buf); err != nil {
 		return buf, err
@@ -130,7 +131,8 @@ func readAnswer(in *bufio.Reader) (status int, err error) {
 func appendPost(buf []byte, path string, body func([]byte) []byte) []byte {
 	buf = append(buf, "POST "...)
 	buf = append(buf, path...)
-	buf = append(buf, " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length:      \r\n\r\n"...)
+	buf = append(buf,
+		" HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length:      \r\n\r\n"...)
 	at := len(buf)
 	buf = body(buf)
 	length := strconv.AppendInt(nil, int64(len(buf)-at), 10)

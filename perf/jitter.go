@@ -10,16 +10,17 @@ import (
 	"posttrade/ring"
 )
 
-// jitterBounds are the gaps that are counted: the machine's timer ticks, its exits, its
-// scheduler, and whoever else it works for.
+// jitterBounds are the gaps that are counted: those of the machine's timer ticks, its exits, its
+// scheduler, and its other work.
 var (
 	jitterBounds = [...]time.Duration{
-		time.Microsecond, 10 * time.Microsecond, 100 * time.Microsecond, time.Millisecond, 10 * time.Millisecond,
+		time.Microsecond, 10 * time.Microsecond, 100 * time.Microsecond, time.Millisecond,
+		10 * time.Millisecond,
 	}
 	jitterNames = [len(jitterBounds)]string{"1us", "10us", "100us", "1ms", "10ms"}
 )
 
-// jitter is what a thread that does nothing but read the clock did not see.
+// jitter is the time in which a thread that only reads the clock did not run.
 type jitter struct {
 	took    time.Duration
 	longer  [len(jitterBounds)]int // gaps longer than each bound
@@ -27,7 +28,7 @@ type jitter struct {
 	lost    time.Duration // in gaps longer than the first bound
 }
 
-// meter reads now again and again for d. Every gap is recorded when gaps is not nil.
+// meter reads now again and again for d. It records every gap unless gaps is nil.
 func meter(d time.Duration, now func() time.Duration, gaps *latency.Recorder) (j jitter) {
 	start := now()
 	last := start
@@ -57,7 +58,7 @@ func (j *jitter) add(gap time.Duration) {
 	}
 }
 
-// perSecond is how many gaps a second are longer than a bound.
+// perSecond is the number of gaps per second that are longer than a bound.
 func (j *jitter) perSecond(bound int) float64 { return float64(j.longer[bound]) / j.took.Seconds() }
 
 // metrics are the figures of gaps.
@@ -65,10 +66,11 @@ func (j *jitter) metrics() (more []metric) {
 	for i, name := range jitterNames {
 		more = append(more, metric{j.perSecond(i), "gaps>" + name + "/s"})
 	}
-	return append(more, metric{microseconds(j.longest), "max-us"}, metric{100 * j.lost.Seconds() / j.took.Seconds(), "lost-%"})
+	return append(more, metric{microseconds(j.longest), "max-us"},
+		metric{100 * j.lost.Seconds() / j.took.Seconds(), "lost-%"})
 }
 
-// join adds what another period saw.
+// join adds the gaps of another period.
 func (j *jitter) join(other jitter) {
 	j.took += other.took
 	j.lost += other.lost
@@ -84,7 +86,8 @@ func (j jitter) String() string {
 	for i, name := range jitterNames {
 		fmt.Fprintf(&b, ">%s %.4g/s ", name, j.perSecond(i))
 	}
-	fmt.Fprintf(&b, "longest %s lost %.2f %%", latency.Short(j.longest), 100*j.lost.Seconds()/j.took.Seconds())
+	fmt.Fprintf(&b, "longest %s lost %.2f %%", latency.Short(j.longest),
+		100*j.lost.Seconds()/j.took.Seconds())
 	return b.String()
 }
 
@@ -92,21 +95,22 @@ func (j jitter) String() string {
 func spinOn(cpu int, d time.Duration, gaps *latency.Recorder) jitter {
 	result := make(chan jitter)
 	go func() {
-		runtime.LockOSThread()  // never unlocked: the thread ends with the goroutine and takes its pinning along
-		_ = ring.PinThread(cpu) // refused in a narrower cpuset: then wherever the kernel puts it
+		// never unlocked: the thread ends with the goroutine, and its pinning with it
+		runtime.LockOSThread()
+		_ = ring.PinThread(cpu) // refused in a narrower cpuset: then the kernel chooses the core
 		start := time.Now()
 		result <- meter(d, func() time.Duration { return time.Since(start) }, gaps)
 	}()
 	return <-result
 }
 
-// jitter is the header's line: half a second of the last core.
+// jitter is the line for the header: half a second on the last core.
 func (r *Run) jitter() string {
 	return spinOn(runtime.NumCPU()-1, r.duration(500*time.Millisecond), nil).String()
 }
 
-// measureJitter is the floor of every latency here: what a spinning thread of each core
-// misses. Nothing is subtracted from anything; this is only shown.
+// measureJitter is the floor of every latency here: the gaps of a spinning thread on each core. No
+// figure is reduced by it; it is only shown.
 func measureJitter(r *Run) error {
 	for cpu := range runtime.NumCPU() {
 		gaps := latency.NewRecorder()

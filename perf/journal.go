@@ -11,8 +11,8 @@ import (
 	"posttrade/journal"
 )
 
-// measureJournal is row P5: durable commands through the journal alone, beside
-// one Pebble key per record, and the floor of a commit on this disk.
+// measureJournal is row P5: durable commands through the journal alone, beside one Pebble key per
+// record, and the floor of a commit on this disk.
 func measureJournal(r *Run) error {
 	ctx := context.Background()
 	d := r.duration(5 * time.Second)
@@ -50,26 +50,33 @@ func measureJournal(r *Run) error {
 		return err
 	}
 	rate, key := median(ours), median(peer)
-	r.figures("Journal/op=append/batch=8192", metric{rate / 1e6, "M/s"}, metric{key / 1e6, "key-per-record-M/s"},
+	r.figures("Journal/op=append/batch=8192", metric{rate / 1e6, "M/s"},
+		metric{key / 1e6, "key-per-record-M/s"},
 		metric{last.bytesPerCommand, "bytes/command"}, metric{last.max.Seconds() * 1e3, "max-ms"})
-	r.figures("Journal/op=commit/batch=256", metric{small.p50.Seconds() * 1e6, "p50-us"}, metric{small.p99.Seconds() * 1e6, "p99-us"},
+	r.figures("Journal/op=commit/batch=256", metric{small.p50.Seconds() * 1e6, "p50-us"},
+		metric{small.p99.Seconds() * 1e6, "p99-us"},
 		metric{float64(raw.P50.Microseconds()), "raw-64KiB-p50-us"})
 	bare := max(raw.Max, after.Max)
-	r.figures("Journal/op=minute/batch=8192", append([]metric{{long.perSecond / 1e6, "M/s"}, {milliseconds(long.counts.at(99.9)), "p99.9<=ms"},
-		{milliseconds(long.max), "max-ms"}, {milliseconds(long.stall), "stall-ms"}, {milliseconds(bare), "raw-64KiB-max-ms"}, {long.bytesPerCommit, "bytes/commit"}}, long.counts.histogram()...)...)
-	r.atLeast("P5", "journal against one Pebble key per record", rate/key, 3).beside("key per record %.4g M/s", key/1e6)
+	r.figures("Journal/op=minute/batch=8192",
+		append([]metric{{long.perSecond / 1e6, "M/s"}, {milliseconds(long.counts.at(99.9)), "p99.9<=ms"},
+			{milliseconds(long.max), "max-ms"}, {milliseconds(long.stall), "stall-ms"}, {milliseconds(bare),
+				"raw-64KiB-max-ms"}, {long.bytesPerCommit, "bytes/commit"}}, long.counts.histogram()...)...)
+	r.atLeast("P5", "journal against one Pebble key per record", rate/key,
+		3).beside("key per record %.4g M/s", key/1e6)
 	r.atLeast("P5", "journal, durable M commands/s", rate/1e6, 8)
 	r.atMost("P5", "bytes a command on disk", last.bytesPerCommand, 15)
-	r.atMost("P5", fmt.Sprintf("longest time in %v in which nothing became durable, ms", long.took.Round(time.Second)), milliseconds(long.stall), 10).
+	r.atMost("P5", fmt.Sprintf("longest time in %v in which nothing became durable, ms",
+		long.took.Round(time.Second)), milliseconds(long.stall), 10).
 		beside("longest raw 64 KiB write %.4g ms", milliseconds(bare))
 	r.atMost("P5", "longest commit in it, behind up to 63 others, ms", milliseconds(long.max), 10).
 		beside("longest raw 64 KiB write %.4g ms", milliseconds(bare))
-	r.atMost("P5", "commit p50 against a raw 64 KiB write and fdatasync", float64(small.p50)/float64(raw.P50), 2).
+	r.atMost("P5", "commit p50 against a raw 64 KiB write and fdatasync",
+		float64(small.p50)/float64(raw.P50), 2).
 		beside("raw %.4g us", microseconds(raw.P50))
 	return nil
 }
 
-// blockPeers are Pebble with blocks of records as values: bare, and packed as ours are.
+// blockPeers are Pebble with blocks of records as values: bare, and packed like the journal's.
 func (r *Run) blockPeers(ctx context.Context, d time.Duration) error {
 	const records = 1024
 	bare, err := journal.CompareBlockAsValue(ctx, filepath.Join(r.o.Dir, "block-as-value"), d, records)
@@ -80,7 +87,8 @@ func (r *Run) blockPeers(ctx context.Context, d time.Duration) error {
 	if err != nil {
 		return err
 	}
-	r.figures(fmt.Sprintf("Journal/op=block as value/batch=%d", records), metric{bare.PerSecond() / 1e6, "M/s"}, metric{packed.PerSecond() / 1e6, "packed-M/s"})
+	r.figures(fmt.Sprintf("Journal/op=block as value/batch=%d", records),
+		metric{bare.PerSecond() / 1e6, "M/s"}, metric{packed.PerSecond() / 1e6, "packed-M/s"})
 	return nil
 }
 
@@ -91,13 +99,13 @@ type journalRun struct {
 	counts                     commitCounts
 }
 
-// stall is the longest time in which nothing became durable although something waited.
+// stall is the longest time in which nothing became durable although commands waited.
 type stall struct {
 	last    time.Time
 	longest time.Duration
 }
 
-// durable notes that what was begun then is durable now. Commits come in their order.
+// durable notes that the block that began at begun is now durable. Commits come in order.
 func (s *stall) durable(begun, now time.Time) {
 	if begun.Before(s.last) {
 		begun = s.last
@@ -108,15 +116,18 @@ func (s *stall) durable(begun, now time.Time) {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }
 
-// runJournal appends blocks of n commands for d, with inFlight of them not yet
-// durable, and waits for the last.
-func (r *Run) runJournal(name string, d time.Duration, n, inFlight int) (out journalRun, err error) {
+// runJournal appends blocks of n commands for d, with inFlight blocks not yet durable, and waits
+// for the last one.
+func (r *Run) runJournal(name string, d time.Duration, n, inFlight int) (out journalRun,
+	err error) {
 	dir := filepath.Join(r.o.Dir, name)
-	j, err := journal.Open(dir, journal.Options{Durability: journal.DurabilityFsync, Fatal: func(error) {}})
+	j, err := journal.Open(dir, journal.Options{Durability: journal.DurabilityFsync,
+		Fatal: func(error) {}})
 	if err != nil {
 		return out, err
 	}
-	defer func() { err = errors.Join(err, j.Close(), os.RemoveAll(dir)) }() // a minute is gigabytes
+	// a run of a minute writes gigabytes
+	defer func() { err = errors.Join(err, j.Close(), os.RemoveAll(dir)) }()
 	if err := j.Create(flowGenesis(1).Marshal()); err != nil {
 		return out, err
 	}
@@ -174,8 +185,11 @@ func (r *Run) runJournal(name string, d time.Duration, n, inFlight int) (out jou
 	}
 	m := j.Metrics()
 	return journalRun{
-		perSecond: float64(seq) / elapsed.Seconds(), bytesPerCommand: float64(m.CommitBytes) / float64(seq),
-		p50: time.Duration(percentile(took, 50)), p99: time.Duration(percentile(took, 99)), max: m.MaxCommit,
-		took: elapsed, stall: stalled.longest, counts: countsOf(m), bytesPerCommit: float64(m.CommitBytes) / float64(max(m.Commits, 1)),
+		perSecond:       float64(seq) / elapsed.Seconds(),
+		bytesPerCommand: float64(m.CommitBytes) / float64(seq),
+		p50:             time.Duration(percentile(took, 50)), p99: time.Duration(percentile(took, 99)),
+		max:  m.MaxCommit,
+		took: elapsed, stall: stalled.longest, counts: countsOf(m),
+		bytesPerCommit: float64(m.CommitBytes) / float64(max(m.Commits, 1)),
 	}, nil
 }

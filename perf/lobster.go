@@ -14,8 +14,8 @@ import (
 	"posttrade/perf/orderflow"
 )
 
-// measureLobster replays a day of a real book, when there is one: every event's book is
-// compared with the published one first, then the same orders are timed.
+// measureLobster replays a day of a real book, when its files are given. It first compares the book
+// with the published one after every event, then times the same orders.
 func measureLobster(r *Run) error {
 	if r.o.Lobster == "" {
 		fmt.Fprintln(r.o.Stdout, "no LOBSTER files given")
@@ -35,22 +35,23 @@ func measureLobster(r *Run) error {
 		best = min(best, float64(took.Nanoseconds()))
 	}
 	n := len(t.orders)
-	r.bench("Book/op=lobster", n, time.Duration(best), metric{float64(n) / best * 1e3, "M/s"}, metric{float64(t.events), "events"},
+	r.bench("Book/op=lobster", n, time.Duration(best), metric{float64(n) / best * 1e3, "M/s"},
+		metric{float64(t.events), "events"},
 		metric{float64(t.result.Trades), "trades"})
 	return nil
 }
 
-// lobsterOrder is a step as a book takes it.
+// lobsterOrder is a step in the form that a book takes.
 type lobsterOrder struct {
 	action orderflow.Action
-	order  matcher.BookOrder // of a cancel the id alone; of a replace what stays open
+	order  matcher.BookOrder // of a cancel only the id; of a replace the quantity that stays open
 }
 
 // lobsterTape is a LOBSTER file as orders to one book.
 type lobsterTape struct {
 	orders []lobsterOrder
 	events int
-	ids    uint32 // the last one
+	ids    uint32 // the last id
 	result flow.Result
 	book   *matcher.Book
 	sum    *bookSum
@@ -84,7 +85,8 @@ func translateLobster(dir string) (t *lobsterTape, err error) {
 		return nil, err
 	}
 	defer rowFile.Close()
-	source, err := orderflow.NewLobster(messageFile, rowFile, orderflow.LobsterOptions{Security: ticker, Maker: 1, Taker: 2})
+	source, err := orderflow.NewLobster(messageFile, rowFile,
+		orderflow.LobsterOptions{Security: ticker, Maker: 1, Taker: 2})
 	if err != nil {
 		return nil, err
 	}
@@ -121,12 +123,13 @@ func (t *lobsterTape) translate(source *orderflow.Lobster, book *matcher.Book) e
 	}
 }
 
-// order is a step in the book's own words: ids count from 1, a replace names what is to
-// stay open.
+// order is a step in the book's terms: ids count from 1, and a replace names the quantity that
+// stays open.
 func (t *lobsterTape) order(s *orderflow.Step, ids map[string]uint32) lobsterOrder {
 	if s.Action != orderflow.New {
 		id := ids[s.Ref]
-		return lobsterOrder{s.Action, matcher.BookOrder{ID: id, Px: s.LimitPx, Qty: s.Quantity - t.filled[id]}}
+		return lobsterOrder{s.Action, matcher.BookOrder{ID: id, Px: s.LimitPx,
+			Qty: s.Quantity - t.filled[id]}}
 	}
 	t.ids++
 	ids[s.ClientOrderID] = t.ids
@@ -147,17 +150,19 @@ func (o *lobsterOrder) apply(b *matcher.Book) matcher.Outcome {
 	return b.New(o.order)
 }
 
-// compareDepth holds the best levels of a book against the published ones.
+// compareDepth compares the best levels of a book with the published ones.
 func compareDepth(b *matcher.Book, want *orderflow.Depth, levels int) error {
 	have := make([]matcher.BookLevel, levels)
 	for side, published := range [][]orderflow.Level{matcher.Buy: want.Bids, matcher.Sell: want.Asks} {
 		n := b.Depth(matcher.Side(side), have)
 		if n < len(published) || n > len(published) && len(published) < levels {
-			return fmt.Errorf("%d levels on the %s side, want %d", n, orderflow.SideName(matcher.Side(side)), len(published))
+			return fmt.Errorf("%d levels on the %s side, want %d", n, orderflow.SideName(matcher.Side(side)),
+				len(published))
 		}
 		for i, l := range published {
 			if have[i].Px != l.Px || have[i].Qty != l.Qty {
-				return fmt.Errorf("level %d of the %s side is %d x %d, want %d x %d", i+1, orderflow.SideName(matcher.Side(side)),
+				return fmt.Errorf("level %d of the %s side is %d x %d, want %d x %d", i+1,
+					orderflow.SideName(matcher.Side(side)),
 					have[i].Px, have[i].Qty, l.Px, l.Qty)
 			}
 		}
@@ -165,7 +170,7 @@ func compareDepth(b *matcher.Book, want *orderflow.Depth, levels int) error {
 	return nil
 }
 
-// close gives the book's memory back.
+// close releases the book's memory.
 func (t *lobsterTape) close() {
 	if t.book != nil {
 		t.book.Close()
@@ -177,7 +182,8 @@ func (t *lobsterTape) replay() (time.Duration, error) {
 	if t.book == nil {
 		t.sum = &bookSum{}
 		var err error
-		if t.book, err = matcher.NewBook(matcher.BookOptions{Sink: t.sum, MaxOrders: 1 << 16}); err != nil {
+		if t.book, err = matcher.NewBook(matcher.BookOptions{Sink: t.sum,
+			MaxOrders: 1 << 16}); err != nil {
 			return 0, err
 		}
 	}

@@ -17,7 +17,7 @@ func measureMemory(r *Run) error {
 	if err != nil {
 		return err
 	}
-	time.Sleep(r.duration(5 * time.Second)) // what start-up touched has been given back or not
+	time.Sleep(r.duration(5 * time.Second)) // until memory that the start-up touched has been returned
 	resident, err := idle.residentBytes()
 	if err = errors.Join(err, idle.stop()); err != nil {
 		return err
@@ -30,15 +30,17 @@ func measureMemory(r *Run) error {
 	if err != nil {
 		return err
 	}
-	r.figures("Memory/op=flow", metric{early / (1 << 20), "MiB-after-a-quarter"}, metric{late / (1 << 20), "MiB-at-the-end"})
+	r.figures("Memory/op=flow", metric{early / (1 << 20), "MiB-after-a-quarter"},
+		metric{late / (1 << 20), "MiB-at-the-end"})
 	if !r.o.Smoke {
-		r.atMost("P14", fmt.Sprintf("resident set at the end of %d commands against a quarter of the way", n), late/early, 1.1)
+		r.atMost("P14", fmt.Sprintf("resident set at the end of %d commands against a quarter of the way",
+			n), late/early, 1.1)
 	}
 	return nil
 }
 
-// residentUnderLoad runs a synthetic flow through a child's engine and samples
-// its resident set: the largest of the second quarter and of the last one.
+// residentUnderLoad runs a synthetic flow through a child's engine and samples the child's resident
+// set: the largest of the second quarter and of the last one.
 func (r *Run) residentUnderLoad(n int) (early, late float64, err error) {
 	cmd := exec.Command(r.o.Binary, "replay", "--synthetic", strconv.Itoa(n),
 		"--data.dir="+filepath.Join(r.o.Dir, "memory"))

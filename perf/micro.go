@@ -14,8 +14,8 @@ import (
 	"posttrade/ring"
 )
 
-// micros are the rows of the gate: each a few milliseconds of processor time that do
-// not depend on a second core or, but for the journal's writes, on a device.
+// micros are the rows of the gate: each takes a few milliseconds of processor time. They do not
+// depend on a second core nor, except for the journal's writes, on a device.
 func micros() []micro {
 	return []micro{
 		{"ring", unix.CLOCK_THREAD_CPUTIME_ID, microRing},
@@ -28,8 +28,8 @@ func micros() []micro {
 	}
 }
 
-// microRing moves messages through a ring from one end to the other on one thread,
-// sixteen at a time: the instructions of both ends without the way between two cores.
+// microRing moves messages through a ring from one end to the other on one thread, sixteen at a
+// time: the instructions of both ends without the transfer between two cores.
 func microRing(string) (*laps, error) {
 	const slots, batch, n = 1 << 12, 16, 1 << 18
 	region, err := ring.Anonymous(ring.SPSCBytes[message](slots))
@@ -61,7 +61,7 @@ func microRing(string) (*laps, error) {
 	return &laps{ops: n, run: run, close: region.Close}, nil
 }
 
-// microBook applies a flow to one book that starts every lap with the same orders.
+// microBook applies a flow to one book. Every lap starts with the same orders.
 func microBook(string) (*laps, error) {
 	f := flow.Generate(flow.Options{Seed: 42, Symbols: 1, Prefill: 5_000, N: 40_000})
 	sum := &bookSum{}
@@ -97,8 +97,8 @@ func microBook(string) (*laps, error) {
 	return &laps{ops: len(timed), ready: ready, run: run, close: shelf.Close}, nil
 }
 
-// steady is a flow without end that leaves the book as it was: an order, one that
-// takes it, an order far away, and its cancel. References follow the engine's.
+// steady is an endless flow that leaves the book as it was: an order, one that takes it, an order
+// far away, and its cancel. The references are those of the engine.
 type steady struct {
 	random *flow.Random
 	n      uint64
@@ -199,10 +199,11 @@ func microRecord(string) (*laps, error) {
 	return &laps{ops: n, run: run}, nil
 }
 
-// microJournal appends blocks of commands and waits until they are in the log. The
-// operation is a command, the time that of all threads.
+// microJournal appends blocks of commands and waits until they are in the log. Its operation is one
+// command, its time that of all threads.
 func microJournal(dir string) (*laps, error) {
-	j, err := journal.Open(dir+"/journal", journal.Options{Durability: journal.DurabilityOS, Fatal: func(error) {}})
+	j, err := journal.Open(dir+"/journal", journal.Options{Durability: journal.DurabilityOS,
+		Fatal: func(error) {}})
 	if err != nil {
 		return nil, err
 	}

@@ -10,8 +10,8 @@ import (
 	"posttrade/perf/report"
 )
 
-// WriteReport draws a results file, or all in a folder, as one page. out is the page's
-// file; empty: beside the results, with the ending .html.
+// WriteReport draws a results file, or all files in a folder, as one page. out is the file of the
+// page; empty: beside the results, with the ending .html.
 func WriteReport(results, out string, stdout io.Writer) (err error) {
 	runs, err := report.Load(results)
 	if err != nil {

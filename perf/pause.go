@@ -17,27 +17,28 @@ import (
 	"posttrade/perf/load"
 )
 
-// Watched is an engine whose matcher's loop reads the clock.
+// Watched is an engine with a matcher's loop that reads the clock.
 type Watched interface {
 	Engine
 	Loop() *WatchedLoop
 }
 
-// defaultPause is how long the matcher's thread is watched.
+// defaultPause is how long the matcher's thread is observed.
 const defaultPause = 20 * time.Second
 
-// pauseRate is the flow while it is: orders come all the time, and never so many that
+// pauseRate is the rate of the flow meanwhile: orders come all the time, but never so many that
 // deciding them takes long.
 const pauseRate = 20_000
 
-// pauseLimit is how much longer than a bare thread's longest gap in the same period
-// the matcher's may be.
+// pauseLimit is the greatest allowed ratio of the matcher's longest gap to a bare thread's longest
+// gap in the same period.
 const pauseLimit = 2
 
-// measurePause is the matcher's longest pause while orders come, by what made it,
-// beside the gaps of a thread in the same process that only reads the clock.
+// measurePause is the matcher's longest pause while orders come, by cause, beside the gaps of a
+// thread in the same process that only reads the clock.
 func measurePause(r *Run) (err error) {
-	e, err := r.o.Open(EngineOptions{Dir: filepath.Join(r.o.Dir, "pause"), Durability: "fsync", Genesis: flowGenesis(1), Watch: true})
+	e, err := r.o.Open(EngineOptions{Dir: filepath.Join(r.o.Dir, "pause"), Durability: "fsync",
+		Genesis: flowGenesis(1), Watch: true})
 	if err != nil {
 		return err
 	}
@@ -56,7 +57,7 @@ func measurePause(r *Run) (err error) {
 	}
 	d = cmp.Or(r.o.Pause, d)
 	for w.Loop().thread.Load() == 0 {
-		runtime.Gosched() // the loop is being started
+		runtime.Gosched() // until the loop has started
 	}
 	s := beginPauses(int(w.Loop().thread.Load()))
 	ctx, cancel := context.WithCancel(context.Background())
@@ -65,7 +66,8 @@ func measurePause(r *Run) (err error) {
 	followed := make(chan struct{})
 	go func() { s.follow(ctx); close(followed) }()
 	clock := load.NewClock()
-	result, err := load.Run(newEngineTarget(e, clock), load.Options{Arrivals: arrivals, For: d, Clock: clock})
+	result, err := load.Run(newEngineTarget(e, clock), load.Options{Arrivals: arrivals, For: d,
+		Clock: clock})
 	cancel()
 	beside := <-bare
 	<-followed
@@ -80,14 +82,14 @@ func measurePause(r *Run) (err error) {
 	return nil
 }
 
-// The bare thread reads the clock for a tenth of the time: all of it would be a core
-// that the engine does not have.
+// The bare thread reads the clock for a tenth of the time. All of the time would take a core away
+// from the engine.
 const (
 	bareWindow = 10 * time.Millisecond
 	bareEvery  = 100 * time.Millisecond
 )
 
-// bareThread meters a thread that any core may run, in windows, until ctx ends.
+// bareThread meters a thread that may run on any core, in windows, until ctx ends.
 func bareThread(ctx context.Context) (all jitter) {
 	runtime.LockOSThread() // never unlocked
 	tick := time.NewTicker(bareEvery)
@@ -104,16 +106,16 @@ func bareThread(ctx context.Context) (all jitter) {
 	}
 }
 
-// pauseSources is what else is known of a period: the collector's stops, the time the
-// thread waited for a core, what the machine below gave to others.
+// pauseSources are the other facts about a period: the collector's stops, the time the thread
+// waited for a core, and the time that the hypervisor gave to other machines.
 type pauseSources struct {
 	thread  int
-	delay   time.Duration // that the thread was ready to run and did not
+	delay   time.Duration // time that the thread was ready to run and did not
 	stolen  ticks
 	gc      []gcPause
-	pauses  *metrics.Float64Histogram // of all of the runtime's stops of the world
-	share   string                    // of the time that was stolen
-	longest time.Duration             // of the runtime's stops, at least
+	pauses  *metrics.Float64Histogram // of all stops of the world by the runtime
+	share   string                    // of the stolen time
+	longest time.Duration             // of the runtime's stops, lower bound
 	stops   uint64
 }
 
@@ -126,7 +128,8 @@ type gcPause struct {
 const pauseMetric = "/sched/pauses/total/gc:seconds"
 
 func beginPauses(thread int) *pauseSources {
-	return &pauseSources{thread: thread, delay: runDelay(thread), stolen: host{"/"}.ticks(), pauses: readPauses()}
+	return &pauseSources{thread: thread, delay: runDelay(thread), stolen: host{"/"}.ticks(),
+		pauses: readPauses()}
 }
 
 func readPauses() *metrics.Float64Histogram {
@@ -135,7 +138,7 @@ func readPauses() *metrics.Float64Histogram {
 	return sample[0].Value.Float64Histogram()
 }
 
-// follow keeps the collector's pauses, of which the runtime remembers the last ones.
+// follow collects the collector's pauses; the runtime keeps only the latest ones.
 func (s *pauseSources) follow(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -161,7 +164,7 @@ func (s *pauseSources) collect() {
 	}
 }
 
-// end takes the differences. The thread still exists.
+// end computes the differences. The thread must still exist.
 func (s *pauseSources) end() {
 	s.delay = runDelay(s.thread) - s.delay
 	s.share = host{"/"}.ticks().stolenSince(s.stolen)
@@ -174,7 +177,8 @@ func (s *pauseSources) end() {
 	}
 }
 
-// runDelay is how long a thread has waited for a core so far, 0 where the kernel does not say.
+// runDelay is how long a thread has waited for a core so far, 0 where the kernel does not report
+// it.
 func runDelay(thread int) time.Duration {
 	words := strings.Fields(firstLine(fmt.Sprintf("/proc/self/task/%d/schedstat", thread)))
 	if len(words) < 2 {
@@ -191,19 +195,20 @@ func runDelay(thread int) time.Duration {
 const (
 	causeFull      = "ring-full"  // it waited for the recorder
 	causeCollector = "collector"  // it slept while the collector stopped the world
-	causeRuntime   = "runtime"    // it slept otherwise: Go's scheduler took its turn away
+	causeRuntime   = "runtime"    // it slept for another reason: Go's scheduler took its turn away
 	causePreempted = "preempted"  // the kernel gave its core to another thread
-	causeFault     = "page-fault" // and nothing else
-	causeWork      = "deciding"   // as many commands as that takes
-	causeMachine   = "machine"    // nothing that the kernel knows of: interrupts, the machine below
+	causeFault     = "page-fault" // and no other cause
+	causeWork      = "deciding"   // it decided as many commands as take that time
+	causeMachine   = "machine"    // no cause that the kernel knows of: interrupts, the hypervisor
 )
 
-var pauseCauses = [...]string{causeFull, causeCollector, causeRuntime, causePreempted, causeFault, causeWork, causeMachine}
+var pauseCauses = [...]string{causeFull, causeCollector, causeRuntime, causePreempted, causeFault,
+	causeWork, causeMachine}
 
-// longWork is a turn that takes as long as a gap that is kept.
+// longWork is the number of commands in a turn that takes as long as a gap that is kept.
 const longWork = stageBatch / 2
 
-// cause names what made a gap; start is when the log began.
+// cause names the cause of a gap; start is when the log began.
 func (g *gap) cause(start time.Time, gc []gcPause) string {
 	switch {
 	case g.full:
@@ -222,16 +227,16 @@ func (g *gap) cause(start time.Time, gc []gcPause) string {
 	return causeMachine
 }
 
-// clockSlack is how far two readings of the time of one moment may be apart.
+// clockSlack is how far two readings of the same moment may differ.
 const clockSlack = 200 * time.Microsecond
 
-// holds reports whether a stop of the world and the gap have a moment in common.
+// holds reports whether a stop of the world and the gap overlap.
 func (g *gap) holds(start time.Time, p gcPause) bool {
 	end := start.Add(g.end)
 	return p.end.After(end.Add(-g.took-clockSlack)) && p.end.Add(-p.took).Before(end.Add(clockSlack))
 }
 
-// byCause are the kept gaps of each cause, the longest of all among them.
+// byCause are the kept gaps of each cause, including the longest of all.
 func (l *gapLog) byCause(gc []gcPause) map[string]jitter {
 	out := map[string]jitter{}
 	for i := range l.gaps {
@@ -245,20 +250,26 @@ func (l *gapLog) byCause(gc []gcPause) map[string]jitter {
 }
 
 func (r *Run) pauseFigures(s *pauseSources, l *gapLog, bare jitter, result *load.Result) {
-	r.figures("Pause/op=orders", append(distribution(result.Latency), metric{result.PerSecond(), "requests/s"})...)
+	r.figures("Pause/op=orders",
+		append(distribution(result.Latency), metric{result.PerSecond(), "requests/s"})...)
 	r.figures("Pause/op=bare-thread", bare.metrics()...)
 	r.figures("Pause/op=matcher", append(l.all.metrics(),
 		metric{1e3 * s.delay.Seconds() / l.all.took.Seconds(), "waited-for-a-core-ms/s"},
-		metric{float64(s.stops), "stops-of-the-world"}, metric{microseconds(s.longest), "longest-stop-us"},
+		metric{float64(s.stops), "stops-of-the-world"},
+		metric{microseconds(s.longest), "longest-stop-us"},
 		metric{microseconds(l.kept), "causes-of-gaps>us"}, metric{float64(l.lost), "shorter-gaps"})...)
 	causes := l.byCause(s.gc)
 	for _, cause := range pauseCauses {
 		if j, met := causes[cause]; met {
-			r.figures("Pause/op=matcher/cause="+cause, metric{j.perSecond(0), "gaps/s"}, metric{microseconds(j.longest), "max-us"},
+			r.figures("Pause/op=matcher/cause="+cause, metric{j.perSecond(0), "gaps/s"},
+				metric{microseconds(j.longest), "max-us"},
 				metric{100 * j.lost.Seconds() / j.took.Seconds(), "lost-%"})
 		}
 	}
 	r.note("pause: stolen from the machine meanwhile: " + s.share)
-	r.atMost("pause", fmt.Sprintf("longest pause of the matcher's thread in %v against a bare thread's longest gap", l.all.took.Round(time.Second)),
-		l.all.longest.Seconds()/bare.longest.Seconds(), pauseLimit).beside("bare thread %.4g us", microseconds(bare.longest))
+	r.atMost("pause",
+		fmt.Sprintf("longest pause of the matcher's thread in %v against a bare thread's longest gap",
+			l.all.took.Round(time.Second)),
+		l.all.longest.Seconds()/bare.longest.Seconds(), pauseLimit).beside("bare thread %.4g us",
+		microseconds(bare.longest))
 }

@@ -11,8 +11,7 @@ import (
 	"posttrade/ring"
 )
 
-// bookReport is what a book tells the world, one cache line: the outcome of a message,
-// or a fill of one.
+// bookReport is a report of a book, one cache line: the outcome of a message, or a fill of one.
 type bookReport struct {
 	px           int64
 	order, maker uint32
@@ -28,8 +27,8 @@ const (
 	reportBatch = 32 // messages between two publications
 )
 
-// reporter puts a book's reports into a ring. It waits for room, so the slower of the
-// two cores sets the pace.
+// reporter puts a book's reports into a ring. It waits for room, so the slower of the two cores
+// sets the pace.
 type reporter struct {
 	ring *ring.SPSC[bookReport]
 }
@@ -53,7 +52,7 @@ func (p *reporter) Filled(maker, taker uint32, px int64, qty int32) {
 // Prevented cannot happen: the orders of a flow have no owner.
 func (p *reporter) Prevented(uint32, uint32, int32) {}
 
-// outcome reports what became of a message.
+// outcome reports the outcome of a message.
 func (p *reporter) outcome(c *flow.Command, o matcher.Outcome) {
 	r := p.claim()
 	r.kind, r.reject, r.rests = uint8(c.Op), uint8(o.Reject), o.Rests
@@ -71,7 +70,7 @@ func applyRealistic(b *matcher.Book, c *flow.Command) matcher.Outcome {
 	return b.Limit(c.ID, 0, matcher.Side(c.Side), c.Px, c.Qty)
 }
 
-// reader is the other core: it adds up every report.
+// reader runs on the other core: it adds up every report.
 type reader struct {
 	result             flow.Result
 	outcomes, rejected int
@@ -89,7 +88,7 @@ func (a *reader) read(q *ring.SPSC[bookReport], n int) {
 	}
 }
 
-// take adds up what is there and reports whether that was anything.
+// take adds up the reports that are there and returns whether there were any.
 func (a *reader) take(q *ring.SPSC[bookReport]) bool {
 	lo, hi := q.Ready(256)
 	for at := lo; at < hi; at++ {
@@ -112,8 +111,8 @@ func (a *reader) add(r *bookReport) {
 	}
 }
 
-// runRealistic runs a realistic flow through one book with every report handed to
-// another core, and returns how long the messages took and how many reports there were.
+// runRealistic runs a realistic flow through one book and passes every report to another core. It
+// returns how long the messages took and how many reports there were.
 func runRealistic(f *flow.Flow) (elapsed time.Duration, reports int, err error) {
 	const slots = 1 << 14
 	region, err := ring.Memfd("posttrade-perf", ring.SPSCBytes[bookReport](slots))
@@ -132,7 +131,7 @@ func runRealistic(f *flow.Flow) (elapsed time.Duration, reports int, err error) 
 	}
 	defer book.Close()
 	for i := range f.Commands[:f.Prefill] {
-		applyRealistic(book, &f.Commands[i]) // these only rest: nothing to report
+		applyRealistic(book, &f.Commands[i]) // these orders only rest: nothing to report
 	}
 	timed := f.Timed()
 	other := &reader{result: flow.NewResult()}
@@ -146,13 +145,14 @@ func runRealistic(f *flow.Flow) (elapsed time.Duration, reports int, err error) 
 		q.Publish()
 	}, func() { other.read(q, len(timed)) })
 	if other.result != f.Result || other.rejected != 0 {
-		return 0, 0, fmt.Errorf("the other core read %+v with %d refusals, want %+v", other.result, other.rejected, f.Result)
+		return 0, 0, fmt.Errorf("the other core read %+v with %d refusals, want %+v", other.result,
+			other.rejected, f.Result)
 	}
 	return elapsed, len(timed) + int(f.Result.Trades), nil
 }
 
-// runAlone runs a realistic flow through one book that reports to nobody and returns
-// nanoseconds a message: what of the row's time is the book's.
+// runAlone runs a realistic flow through one book without reports and returns nanoseconds per
+// message: the book's part of the row's time.
 func runAlone(f *flow.Flow) (perMessage float64, err error) {
 	sum := &bookSum{flow.NewResult()}
 	book, err := matcher.NewBook(matcher.BookOptions{Sink: sum})
@@ -175,7 +175,7 @@ func runAlone(f *flow.Flow) (perMessage float64, err error) {
 	return float64(elapsed.Nanoseconds()) / float64(len(timed)), nil
 }
 
-// shape is what a realistic flow covers.
+// shape describes the contents of a realistic flow.
 type shape struct {
 	prices    int // that any message names
 	cancelled int // of a hundred orders
@@ -191,14 +191,15 @@ func shapeOf(f *flow.Flow) shape {
 	for _, c := range f.Timed() {
 		ops[c.Op]++
 	}
-	return shape{len(prices), 100 * ops[flow.Cancel] / max(ops[flow.New], 1), 100 * ops[flow.Modify] / len(f.Timed())}
+	return shape{len(prices), 100 * ops[flow.Cancel] / max(ops[flow.New], 1),
+		100 * ops[flow.Modify] / len(f.Timed())}
 }
 
 // measureRealistic is row P3: mostly cancels and modifies in five regimes over tens of
 // thousands of prices, every report through a ring to another core.
 func measureRealistic(r *Run) error {
 	slowest, fastest := math.Inf(1), 0.0
-	ladder := 0.0 // ns a message, in the slowest
+	ladder := 0.0 // ns per message, in the slowest
 	for _, regime := range flow.Regimes() {
 		o := flow.RealisticOptions{Seed: 42, Regime: regime, N: r.scale(2_000_000)}
 		if r.o.Smoke {
@@ -224,10 +225,13 @@ func measureRealistic(r *Run) error {
 		per := slices.Min(ours)
 		rate := 1e3 / per
 		s := shapeOf(f)
-		r.bench(fmt.Sprintf("Book/op=realistic/regime=%s", regime), len(f.Timed()), time.Duration(per*float64(len(f.Timed()))),
-			metric{rate, "M/s"}, metric{float64(reports) / float64(len(f.Timed())), "reports/op"}, metric{slices.Min(alone), "one-core-ns/op"},
+		r.bench(fmt.Sprintf("Book/op=realistic/regime=%s", regime), len(f.Timed()),
+			time.Duration(per*float64(len(f.Timed()))),
+			metric{rate, "M/s"}, metric{float64(reports) / float64(len(f.Timed())), "reports/op"},
+			metric{slices.Min(alone), "one-core-ns/op"},
 			metric{slices.Min(bare), "ladder-ns/op"},
-			metric{float64(s.prices), "prices"}, metric{float64(s.cancelled), "cancelled-%"}, metric{float64(s.modifies), "modifies-%"})
+			metric{float64(s.prices), "prices"}, metric{float64(s.cancelled), "cancelled-%"},
+			metric{float64(s.modifies), "modifies-%"})
 		if rate < slowest {
 			slowest, ladder = rate, slices.Min(bare)
 		}

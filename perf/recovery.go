@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// restartCommands is how many commands the journal of the restart holds when nobody says,
-// restartAsked how many the table asks for: they take minutes to be made.
+// restartCommands is the default number of commands in the journal of the restart; restartAsked is
+// the number that the table asks for. It takes minutes to make so many.
 const restartCommands, restartAsked = 20_000_000, 100_000_000
 
 // measureRecovery is row P9: a journal replayed through the engine from its
@@ -54,10 +54,13 @@ func measureRecovery(r *Run) error {
 	}
 	rate := float64(n) / replay.Seconds() / 1e6
 	r.bench("Recovery/op=replay", n, replay, metric{rate, "M/s"}, metric{far, "memory-read-ns"})
-	r.figures(fmt.Sprintf("Recovery/op=restart-from-snapshot/commands=%d", n), metric{restart.Seconds(), "s"})
-	r.atLeast("P9", "M commands/s from the journal through engine and views to a verified state", rate, 5).
+	r.figures(fmt.Sprintf("Recovery/op=restart-from-snapshot/commands=%d", n),
+		metric{restart.Seconds(), "s"})
+	r.atLeast("P9", "M commands/s from the journal through engine and views to a verified state", rate,
+		5).
 		beside("a read of memory takes %.0f ns", far)
-	t := r.atMost("P9", fmt.Sprintf("restart with %d commands and a snapshot, s", n), restart.Seconds(), 5)
+	t := r.atMost("P9", fmt.Sprintf("restart with %d commands and a snapshot, s", n),
+		restart.Seconds(), 5)
 	if n < restartAsked/batch*batch {
 		t.beside("the table asks for %d commands: --restart-commands", restartAsked)
 	}

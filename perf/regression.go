@@ -18,32 +18,32 @@ import (
 // GateOptions say which builds to compare.
 type GateOptions struct {
 	Base, Head string // programs
-	Only       string // only rows whose name contains it, or one of several behind commas
+	Only       string // only rows with this text in the name; several texts are separated by commas
 	Out        string // results file; empty: none
 	Dir        string // where journals are written
-	Commit     string // of the program that compares
+	Commit     string // of the program that makes the comparison
 	Stdout     io.Writer
 	Rules      regress.Rules // zero: the default ones
 
-	// burn is what a self-test plants in the head's samples of one row.
+	// burn is the slow-down that a self-test adds to the head's samples of one row.
 	burnRow string
 	burn    float64
-	// children runs a program; tests put their own in.
+	// children runs a program; tests replace it.
 	children children
 }
 
-// children are the processes that the gate asks.
+// children are the processes that the gate runs.
 type children interface {
-	// rows are the micro rows that a program knows.
+	// rows are the micro rows of a program.
 	rows(program string) ([]string, error)
 	sample(program, row string, burn float64) (regress.Sample, error)
 }
 
-// ErrRegression is the gate's no.
+// ErrRegression reports that the gate has failed.
 var ErrRegression = errors.New("the head is slower or allocates more")
 
-// Gate measures the micro rows of two builds in turns and returns ErrRegression when
-// the head is slower beyond this run's own noise, or allocates more.
+// Gate measures the micro rows of two builds in turns. It returns ErrRegression when the head is
+// slower beyond this run's own noise, or allocates more.
 func Gate(o GateOptions) error {
 	env := readEnvironment(o.Commit, filepath.Dir(o.Out))
 	verdicts, err := o.judge()
@@ -90,7 +90,7 @@ func (o *GateOptions) judge() (verdicts []regress.Verdict, err error) {
 	return verdicts, nil
 }
 
-// commonRows are the wanted rows of the head that the base knows too.
+// commonRows are the wanted rows of the head that the base also has.
 func (o *GateOptions) commonRows() (rows []string, err error) {
 	old, err := o.children.rows(o.Base)
 	if err != nil {
@@ -137,16 +137,17 @@ func (o *GateOptions) round(row string) (r regress.Round, err error) {
 func (o *GateOptions) write(env Environment, verdicts []regress.Verdict) error {
 	r := &Run{o: Options{Out: o.Out, Stdout: o.Stdout}, env: env}
 	for _, v := range verdicts {
-		line := fmt.Sprintf("BenchmarkRegression/row=%s 1 %.5g ns/op %.5g base-ns/op %.4g shift-%% %.4g noise-%% %.4g limit-%% %.6g allocs/op %.6g base-allocs/op",
+		line := fmt.Sprintf(
+			"BenchmarkRegression/row=%s 1 %.5g ns/op %.5g base-ns/op %.4g shift-%% %.4g noise-%% %.4g limit-%% %.6g allocs/op %.6g base-allocs/op",
 			v.Row, v.HeadNs, v.BaseNs, 100*v.Shift, 100*v.Noise, 100*v.Limit, v.HeadAllocs, v.BaseAllocs)
 		r.lines = append(r.lines, line, "# "+v.String())
 	}
 	return r.write()
 }
 
-// SelfTest holds the gate against itself: times over the same build must pass, and
-// times over the same build with a fifth more instructions burnt in one row must not,
-// with that row named and no other. Rows take turns.
+// SelfTest tests the gate on one build. The same build must pass, times times. With a fifth more
+// instructions burnt in one row it must fail, times times, with that row named and no other. Rows
+// take turns.
 func SelfTest(o GateOptions, times int) error {
 	if o.children == nil {
 		o.children = programs{dir: o.Dir}
@@ -159,7 +160,8 @@ func SelfTest(o GateOptions, times int) error {
 	wrong := 0
 	for n := range times {
 		for _, planted := range []string{"", rows[n%len(rows)]} {
-			fmt.Fprintf(o.Stdout, "\n== self-test %d of %d: %s (load %s)\n", n+1, times, plantedText(planted), firstLine("/proc/loadavg"))
+			fmt.Fprintf(o.Stdout, "\n== self-test %d of %d: %s (load %s)\n", n+1, times,
+				plantedText(planted), firstLine("/proc/loadavg"))
 			o.burnRow, o.burn = planted, plantedBurn
 			verdicts, err := o.judge()
 			if err != nil {
@@ -175,7 +177,7 @@ func SelfTest(o GateOptions, times int) error {
 	return nil
 }
 
-// plantedBurn is the slow-down that a self-test plants.
+// plantedBurn is the slow-down that a self-test adds.
 const plantedBurn = 0.2
 
 func plantedText(row string) string {
@@ -185,7 +187,7 @@ func plantedText(row string) string {
 	return fmt.Sprintf("%.0f %% burnt in row %s", 100*plantedBurn, row)
 }
 
-// wrongAbout says 1 when the rows that regressed are not just the planted one.
+// wrongAbout is 1 when the rows that regressed are not exactly the planted one, otherwise 0.
 func (o *GateOptions) wrongAbout(verdicts []regress.Verdict, planted string) int {
 	var found []string
 	for _, v := range verdicts {
@@ -204,7 +206,7 @@ func (o *GateOptions) wrongAbout(verdicts []regress.Verdict, planted string) int
 // programs are builds of this program, run as short processes.
 type programs struct{ dir string }
 
-// childTimeout is how long a sample may take on the busiest machine.
+// childTimeout is how long a sample may take on a very busy machine.
 const childTimeout = time.Minute
 
 func (p programs) rows(program string) ([]string, error) {

@@ -13,13 +13,13 @@ import (
 	"posttrade/ring"
 )
 
-// message is what the ring rows move: one cache line.
+// message is what the ring rows transfer: one cache line.
 type message struct{ words [8]uint64 }
 
 // perfRingSlots is the capacity of the rings measured: that of the default input ring.
 const perfRingSlots = 1 << 16
 
-// lineRoundTrip is the best of five runs of lineTrips: the floor of every hop in this run.
+// lineRoundTrip is the best of five runs of lineTrips: the floor of every transfer in this run.
 func lineRoundTrip(rounds int) (float64, error) {
 	best := math.MaxFloat64
 	for range 5 {
@@ -32,7 +32,7 @@ func lineRoundTrip(rounds int) (float64, error) {
 	return best, nil
 }
 
-// lineTrips bounces one cache line between two threads and returns the nanoseconds of a
+// lineTrips moves one cache line to and fro between two threads and returns the nanoseconds per
 // round trip.
 func lineTrips(rounds int) (float64, error) {
 	words, err := ring.NewSlab[ring.Sequence](2)
@@ -66,9 +66,10 @@ func pair(a, b func()) time.Duration {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			runtime.LockOSThread() // never unlocked: the thread ends with the goroutine and takes its pinning along
+			// never unlocked: the thread ends with the goroutine, and its pinning with it
+			runtime.LockOSThread()
 			if runtime.NumCPU() > 1 {
-				_ = ring.PinThread(i) // refused in a narrower cpuset: then unpinned
+				_ = ring.PinThread(i) // refused in a narrower cpuset: then not pinned
 			}
 			<-gate
 			f()
@@ -80,8 +81,8 @@ func pair(a, b func()) time.Duration {
 	return time.Since(start)
 }
 
-// measureRing is row P1: 64-byte messages through a single-producer ring in
-// private and in shared memory, beside a Go channel and a channel of slices.
+// measureRing is row P1: 64-byte messages through a single-producer ring in private and in shared
+// memory, beside a Go channel and a channel of slices.
 func measureRing(r *Run) error {
 	n := r.scale(20_000_000)
 	channel := best(func() time.Duration { return channelSingle(n / 10) }) * 10
@@ -113,28 +114,36 @@ func measureRing(r *Run) error {
 	if err != nil {
 		return err
 	}
-	r.figures("Ring/op=ping-pong", metric{trips.p50, "p50-ns"}, metric{trips.p99, "p99-ns"}, metric{trips.line, "line-ns"})
+	r.figures("Ring/op=ping-pong", metric{trips.p50, "p50-ns"}, metric{trips.p99, "p99-ns"},
+		metric{trips.line, "line-ns"})
 	shared := single["shared"]
 	millions := func(d time.Duration) float64 { return float64(n) / d.Seconds() / 1e6 }
-	r.atLeast("P1", "ring single, shared memory, against a Go channel", channel.Seconds()/shared.Seconds(), 6).
+	r.atLeast("P1", "ring single, shared memory, against a Go channel",
+		channel.Seconds()/shared.Seconds(), 6).
 		beside("channel %.4g M/s", millions(channel))
 	r.atLeast("P1", "ring single, shared memory, M messages/s", millions(shared), 140).
 		beside("line round trip %.0f ns", trips.line)
-	r.atLeast("P1", "ring single, shared memory against private", single["private"].Seconds()/shared.Seconds(), sameMemory).
+	r.atLeast("P1", "ring single, shared memory against private",
+		single["private"].Seconds()/shared.Seconds(), sameMemory).
 		beside("private %.4g M/s", millions(single["private"]))
-	r.atLeast("P1", "ring batch 64 against a channel of slices", slices64.Seconds()/batch64["shared"].Seconds(), 2.5).
+	r.atLeast("P1", "ring batch 64 against a channel of slices",
+		slices64.Seconds()/batch64["shared"].Seconds(), 2.5).
 		beside("channel of slices %.4g M/s", millions(slices64))
 	r.atMost("P1", "ring ping-pong p50 against the line round trip", trips.p50/trips.line, 1.35).
 		beside("line round trip %.0f ns", trips.line)
 	return nil
 }
 
-// sameMemory is what shared memory reaches of private memory at least to count as the same.
+// sameMemory is the share of the rate in private memory that shared memory must reach to count as
+// equal.
 const sameMemory = 0.9
 
-func perSecond(n int, d time.Duration) metric { return metric{float64(n) / d.Seconds() / 1e6, "M/s"} }
+func perSecond(n int, d time.Duration) metric {
+	return metric{float64(n) / d.Seconds() / 1e6,
+		"M/s"}
+}
 
-// bestErr is the fastest of three: on a shared machine the others measure the neighbours.
+// bestErr is the fastest of three runs: on a shared machine the slower ones measure the neighbours.
 func bestErr(f func() (time.Duration, error)) (time.Duration, error) {
 	best := time.Duration(math.MaxInt64)
 	for range 3 {
@@ -152,7 +161,8 @@ func best(f func() time.Duration) time.Duration {
 	return d
 }
 
-// spsc moves n messages, batch of them a publication, or each claimed on its own too when batch is 0.
+// spsc moves n messages, batch messages per publication; with batch 0 it claims and publishes each
+// message separately.
 func spsc(memory string, n, batch int) (time.Duration, error) {
 	size := ring.SPSCBytes[message](perfRingSlots)
 	make := ring.Anonymous
@@ -180,9 +190,9 @@ func spsc(memory string, n, batch int) (time.Duration, error) {
 	return elapsed, nil
 }
 
-// produce publishes every batch messages, however many slots it got at once.
+// produce publishes after every batch messages, independent of the number of slots per claim.
 func produce(q *ring.SPSC[message], n, batch int) {
-	written := 0 // since the last publication
+	written := 0 // messages since the last publication
 	for i := 0; i < n; {
 		lo, hi := q.ClaimSome(n - i)
 		for p := lo; p < hi; p++ {
@@ -198,7 +208,7 @@ func produce(q *ring.SPSC[message], n, batch int) {
 	q.Publish()
 }
 
-// produceSingly claims each message on its own and publishes it.
+// produceSingly claims and publishes each message separately.
 func produceSingly(q *ring.SPSC[message], n int) {
 	for i := 0; i < n; {
 		if m := q.Claim(); m != nil {
@@ -214,7 +224,7 @@ func consume(q *ring.SPSC[message], n, batch int) (sum uint64) {
 	for got := 0; got < n; {
 		lo, hi := q.Ready(max(batch, 64))
 		if lo == hi {
-			idler.Idle(q) // as a stage does: a look at the producer's line costs the producer
+			idler.Idle(q) // as a stage does: reading the producer's cache line delays the producer
 			continue
 		}
 		idler.Reset()
@@ -267,11 +277,12 @@ func channelOfSlices(n, batch int) time.Duration {
 	})
 }
 
-// trips are round trips through two rings, and of a bare line beside them, in nanoseconds.
+// trips are the times of round trips through two rings, and of a bare line beside them, in
+// nanoseconds.
 type trips struct{ p50, p99, line float64 }
 
-// pingPongs measures line and rings in turns and returns the turn with the median of the
-// ratios: where the two cores are moves within a second on a shared machine.
+// pingPongs measures line and rings in turns and returns the turn with the median ratio: on a
+// shared machine the placement of the two cores changes within a second.
 func pingPongs(rounds int) (trips, error) {
 	turns := make([]trips, 9)
 	for i := range turns {
@@ -293,9 +304,9 @@ func pingPongs(rounds int) (trips, error) {
 	return turns[len(turns)/2], nil
 }
 
-// pingPong sends one message there and another back and returns the p50 and p99
-// of a round trip in nanoseconds. Trips are timed in groups of eight, because
-// reading the clock costs a fifth of one.
+// pingPong sends one message there and another back, and returns the p50 and p99 of a round trip in
+// nanoseconds. It times trips in groups of eight, because a reading of the clock costs a fifth of a
+// trip.
 func pingPong(rounds int) (p50, p99 float64, err error) {
 	const group = 8
 	rings := [2]*ring.SPSC[message]{}

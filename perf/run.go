@@ -13,33 +13,37 @@ import (
 	"posttrade/perf/load"
 )
 
-// Options say what to measure and where.
+// Options say what to measure and where to write.
 type Options struct {
 	Smoke  bool   // a hundredth of the work: checks that every row runs, not how fast
-	Only   string // only rows whose name contains it, or one of several behind commas
+	Only   string // only rows with this text in the name; several texts are separated by commas
 	Dir    string // where journals are written; removed afterwards
 	Out    string // the results file; empty: perf/results/<commit>.<cpu>.txt
 	Commit string
 	Binary string // this program, for the rows that need a process of their own
-	// Postgres is the URL of a server for the rows of a database, "" for none: they
-	// make tables of their own in it.
+	// Postgres is the URL of a server for the database rows, "" for none. The rows make tables of
+	// their own there.
 	Postgres string
-	Lobster  string        // a folder with LOBSTER files, "" for none
-	Pause    time.Duration // how long the matcher's thread is watched for pauses; 0: as long as a full run allows
-	Restart  int           // commands in the journal of the row that restarts; 0: as many as a full run has time for
-	Stdout   io.Writer
-	Open     func(EngineOptions) (Engine, error)
-	Session  func(socket, idle string, clock load.Clock) (Session, error) // a client of a serving process
+	Lobster  string // a folder with LOBSTER files, "" for none
+	// how long the matcher's thread is observed for pauses; 0: as long as a full run allows
+	Pause   time.Duration
+	// commands in the journal of the row that restarts; 0: as many as a full run has time for
+	Restart int
+	Stdout  io.Writer
+	Open    func(EngineOptions) (Engine, error)
+	Session func(socket, idle string, clock load.Clock) (Session,
+		error) // a client of a serving process
 }
 
-// EngineOptions ask the wiring for a whole engine in this process.
+// EngineOptions describe the engine that a row needs in this process.
 type EngineOptions struct {
 	Dir        string
 	Durability string // fsync or os
 	Genesis    *matcher.Genesis
-	Members    int  // so many members of a cluster in this process, 0 = a single node; then the engine is a Cluster
+	// number of cluster members in this process, 0 = a single node; above 0 the engine is a Cluster
+	Members    int
 	Everything bool // with every service beside it, and a report running all the time
-	HoldSQL    bool // and somebody else holding the database's write lock
+	HoldSQL    bool // and another process holding the database's write lock
 	Watch      bool // the matcher's loop reads the clock; then the engine is Watched
 }
 
@@ -66,7 +70,7 @@ type row struct {
 	measure func(*Run) error
 }
 
-// rows is every row in the order it runs.
+// rows are all rows in the order in which they run.
 func rows() []row {
 	return []row{
 		{"jitter", measureJitter},
@@ -97,8 +101,8 @@ func rows() []row {
 	}
 }
 
-// Measure runs the rows and writes the results file. It returns an error when a
-// row could not be measured or measured something wrong, never because it was slow.
+// Measure runs the rows and writes the results file. It returns an error when a row could not be
+// measured or measured something wrong, never because the row was slow.
 func Measure(o Options) error {
 	chosen, err := rowsOf(o.Only)
 	if err != nil {
@@ -133,7 +137,7 @@ func Measure(o Options) error {
 	return r.write()
 }
 
-// measure runs a row on a machine that has settled, and notes what became of the machine.
+// measure runs a row on a machine that has settled, and notes the state of the machine.
 func (r *Run) measure(row row) error {
 	r.section = row.name
 	fmt.Fprintf(r.o.Stdout, "\n== %s\n", row.name)
@@ -143,13 +147,14 @@ func (r *Run) measure(row row) error {
 	if err := row.measure(r); err != nil {
 		return err
 	}
-	r.note(fmt.Sprintf("row %s took %.1f s; a read of memory before it %.0f ns; stolen from the machine during it %s",
+	r.note(fmt.Sprintf(
+		"row %s took %.1f s; a read of memory before it %.0f ns; stolen from the machine during it %s",
 		row.name, time.Since(begun).Seconds(), r.farReadNs, host{"/"}.ticks().stolenSince(before)))
 	return nil
 }
 
-// rowsOf are the rows that --only asks for, all of them for "". A word that no row's
-// name contains is a mistake, not a run that measures less.
+// rowsOf are the rows that --only asks for, all for "". A word that no row's name contains is an
+// error; the run does not silently measure less.
 func rowsOf(only string) (chosen []row, err error) {
 	var names []string
 	for _, row := range rows() {
@@ -162,8 +167,10 @@ func rowsOf(only string) (chosen []row, err error) {
 		return chosen, nil
 	}
 	for word := range strings.SplitSeq(only, ",") {
-		if word == "" || !slices.ContainsFunc(names, func(name string) bool { return strings.Contains(name, word) }) {
-			return nil, fmt.Errorf("perf: choose rows only=%s: no row's name contains %q; there are %s", only, word, strings.Join(names, ", "))
+		if word == "" ||
+			!slices.ContainsFunc(names, func(name string) bool { return strings.Contains(name, word) }) {
+			return nil, fmt.Errorf("perf: choose rows only=%s: no row's name contains %q; there are %s",
+				only, word, strings.Join(names, ", "))
 		}
 	}
 	return chosen, nil
@@ -171,7 +178,8 @@ func rowsOf(only string) (chosen []row, err error) {
 
 // wanted reports whether a row's name contains one of the words.
 func wanted(name, words string) bool {
-	return slices.ContainsFunc(strings.Split(words, ","), func(word string) bool { return strings.Contains(name, word) })
+	return slices.ContainsFunc(strings.Split(words, ","),
+		func(word string) bool { return strings.Contains(name, word) })
 }
 
 // scale shrinks a count for a smoke run.
@@ -190,10 +198,11 @@ func (r *Run) duration(d time.Duration) time.Duration {
 	return d
 }
 
-// bench records one line in Go's benchmark format: a name, how many operations
-// were measured, nanoseconds an operation, and whatever else was counted.
+// bench records one line in Go's benchmark format: a name, the number of measured operations,
+// nanoseconds per operation, and further figures.
 func (r *Run) bench(name string, n int, elapsed time.Duration, more ...metric) {
-	line := fmt.Sprintf("Benchmark%s %d %.4g ns/op", unbroken(name), n, float64(elapsed.Nanoseconds())/float64(max(n, 1)))
+	line := fmt.Sprintf("Benchmark%s %d %.4g ns/op", unbroken(name), n,
+		float64(elapsed.Nanoseconds())/float64(max(n, 1)))
 	for _, m := range more {
 		line += fmt.Sprintf(" %.5g %s", m.value, m.unit)
 	}
@@ -201,7 +210,7 @@ func (r *Run) bench(name string, n int, elapsed time.Duration, more ...metric) {
 	fmt.Fprintln(r.o.Stdout, line)
 }
 
-// unbroken is a name as the format wants it: one word.
+// unbroken is a name in the form that the format needs: one word.
 func unbroken(name string) string { return strings.ReplaceAll(name, " ", "-") }
 
 // figures records a line that has no time per operation.
@@ -214,13 +223,13 @@ func (r *Run) figures(name string, more ...metric) {
 	fmt.Fprintln(r.o.Stdout, line)
 }
 
-// note puts a remark into the results.
+// note adds a remark to the results.
 func (r *Run) note(text string) {
 	r.lines = append(r.lines, "# "+text)
 	fmt.Fprintln(r.o.Stdout, "# "+text)
 }
 
-// outFile is where the results go.
+// outFile is the path of the results file.
 func (r *Run) outFile() string {
 	if r.o.Out != "" {
 		return r.o.Out

@@ -16,14 +16,13 @@ import (
 	"posttrade/perf/regress"
 )
 
-// micro is a small piece of the path that the regression gate measures in a process
-// of its own.
+// micro is a small piece of the path that the regression gate measures in a process of its own.
 type micro struct {
 	name string
-	// clock is what a lap is timed by: the processor time of its thread, or of the
-	// whole process for what works on several. Neither counts what others run on the core.
+	// clock is the clock that times a lap: the processor time of its thread, or of the whole process
+	// when several threads work. Neither includes the time of other processes on the core.
 	clock int32
-	// prepare makes what the laps need; dir is an empty folder.
+	// prepare makes the objects that the laps need; dir is an empty folder.
 	prepare func(dir string) (*laps, error)
 }
 
@@ -40,10 +39,10 @@ type SampleOptions struct {
 	Row  string
 	Dir  string        // where a journal may be written; removed afterwards
 	For  time.Duration // how long the laps take together; 0: 80 ms
-	Burn float64       // this share of a lap's time is burnt in every lap on top of it
+	Burn float64       // a share of a lap's time that is burnt in addition in every lap
 }
 
-// leastLaps is how many laps a sample has however long they take.
+// leastLaps is the smallest number of laps of a sample, whatever time they take.
 const leastLaps = 12
 
 // MicroRows names the rows of the gate in the order they run.
@@ -54,8 +53,8 @@ func MicroRows() (names []string) {
 	return names
 }
 
-// Sample measures one micro row in this process: the least time and the least
-// allocations of an operation over its laps. The collector is off meanwhile.
+// Sample measures one micro row in this process: the least time and the least allocations of an
+// operation over its laps. The garbage collector is off meanwhile.
 func Sample(o SampleOptions) (s regress.Sample, err error) {
 	m, err := microNamed(o.Row)
 	if err != nil {
@@ -91,11 +90,12 @@ func microNamed(name string) (micro, error) {
 			return m, nil
 		}
 	}
-	return micro{}, fmt.Errorf("perf: sample row=%s: no such row: want one of %s", name, strings.Join(MicroRows(), ", "))
+	return micro{}, fmt.Errorf("perf: sample row=%s: no such row: want one of %s", name,
+		strings.Join(MicroRows(), ", "))
 }
 
-// measure runs laps until they have taken long enough. The first ones warm up, and
-// tell how much is to be burnt.
+// measure runs laps until they have taken long enough. The first laps warm up, and determine how
+// much to burn.
 func (l *laps) measure(clock int32, o SampleOptions) (regress.Sample, error) {
 	enough := o.For
 	if enough == 0 {
@@ -104,7 +104,7 @@ func (l *laps) measure(clock int32, o SampleOptions) (regress.Sample, error) {
 	warm := regress.Sample{Ns: math.Inf(1)}
 	warmLaps := 3
 	if o.Burn > 0 {
-		warmLaps = leastLaps // a share of what the least lap takes, not of a disturbed one
+		warmLaps = leastLaps // a share of the time of the least lap, not of a disturbed one
 	}
 	for range warmLaps {
 		if err := l.lap(clock, 0, &warm); err != nil {
@@ -121,7 +121,7 @@ func (l *laps) measure(clock int32, o SampleOptions) (regress.Sample, error) {
 	return least, nil
 }
 
-// lap is one lap: it keeps the lesser of each figure.
+// lap runs one lap and keeps the lesser value of each figure.
 func (l *laps) lap(clock int32, burn uint64, least *regress.Sample) error {
 	if l.ready != nil {
 		if err := l.ready(); err != nil {
@@ -147,7 +147,7 @@ func cpuTime(clock int32) int64 {
 	return t.Nano()
 }
 
-// burnFor says how many turns of spin take ns.
+// burnFor is the number of turns of spin that take ns.
 func burnFor(clock int32, ns float64) uint64 {
 	if ns <= 0 {
 		return 0
@@ -162,7 +162,7 @@ func burnFor(clock int32, ns float64) uint64 {
 	return uint64(ns / per)
 }
 
-// spin does nothing useful for a number of turns.
+// spin runs a loop without an effect for a number of turns.
 //
 //go:noinline
 func spin(turns uint64) {
@@ -175,7 +175,7 @@ func spin(turns uint64) {
 	runtime.KeepAlive(x)
 }
 
-// sampleForm is the line that a child of the gate answers with.
+// sampleForm is the line with which a child of the gate answers.
 const sampleForm = "sample ns=%g allocs=%g\n"
 
 // WriteSample writes a sample as a child of the gate does.
@@ -184,7 +184,7 @@ func WriteSample(w io.Writer, s regress.Sample) error {
 	return err
 }
 
-// readSample reads what a child wrote.
+// readSample reads the answer of a child.
 func readSample(text string) (s regress.Sample, err error) {
 	if _, err := fmt.Sscanf(text, sampleForm, &s.Ns, &s.Allocs); err != nil {
 		return s, fmt.Errorf("not a sample: %q", firstOf(text))

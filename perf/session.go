@@ -11,27 +11,28 @@ import (
 	"posttrade/perf/load"
 )
 
-// Session is a client of a serving process on this machine, over shared memory. As a
-// target it never waits.
+// Session is a client of a serving process on this machine, over shared memory. As a target of a
+// load it never waits.
 type Session interface {
 	load.Target
-	// RoundTrips sends n orders, each when the one before is answered.
+	// RoundTrips sends n orders, each after the answer to the one before.
 	RoundTrips(n int) (*latency.Summary, error)
-	// Window keeps up to window orders on their way until n are answered.
+	// Window keeps up to window orders in flight until n are answered.
 	Window(n, window int) (perSecond float64, err error)
 	Close() error
 }
 
-// sessionWindow is how many orders are on their way when a session is saturated: its quota.
+// sessionWindow is the number of orders in flight when a session is saturated: its quota.
 const sessionWindow = 1024
 
-// coresToSpin is how many cores it takes for every thread of a round trip to have one: client,
-// poller, matcher, recorder, committer.
+// coresToSpin is the number of cores at which every thread of a round trip has one: client, poller,
+// matcher, recorder, committer.
 const coresToSpin = 5
 
 // measureSession is row P7: orders of another process through shared memory.
 func measureSession(r *Run) error {
-	for _, at := range []struct{ durability, idle string }{{"os", "adaptive"}, {"os", "yield"}, {"os", "spin"}, {"fsync", "adaptive"}} {
+	for _, at := range []struct{ durability, idle string }{{"os", "adaptive"}, {"os", "yield"},
+		{"os", "spin"}, {"fsync", "adaptive"}} {
 		if err := r.sessionRow(at.durability, at.idle); err != nil {
 			return fmt.Errorf("durability=%s idle=%s: %w", at.durability, at.idle, err)
 		}
@@ -50,7 +51,7 @@ func (r *Run) sessionRow(durability, idle string) error {
 		case durability == "fsync":
 			trips = 5_000
 		}
-		if _, err := s.RoundTrips(r.scale(trips / 10)); err != nil { // warm
+		if _, err := s.RoundTrips(r.scale(trips / 10)); err != nil { // warm-up
 			return err
 		}
 		took, err := s.RoundTrips(r.scale(trips))
@@ -63,7 +64,8 @@ func (r *Run) sessionRow(durability, idle string) error {
 		switch {
 		case durability != "os":
 		case crowded:
-			r.note(fmt.Sprintf("P7 spinning needs a core for each of %d threads; %d are there: no verdict", coresToSpin, runtime.NumCPU()))
+			r.note(fmt.Sprintf("P7 spinning needs a core for each of %d threads; %d are there: no verdict",
+				coresToSpin, runtime.NumCPU()))
 		case spins:
 			r.atMost("P7", "round trip over shared memory, spinning, mode os, p50 us", p50, 1).
 				beside("line there and back %.4g us", r.env.LineRoundTripNs/1e3)
@@ -95,16 +97,18 @@ func (r *Run) curveSession(durability string) error {
 	})
 }
 
-// withSession starts a server of its own and opens a session with it.
-func (r *Run) withSession(durability, idle string, clock load.Clock, use func(Session, *child) error) (err error) {
-	dir, err := os.MkdirTemp("", "pt") // a socket's path is short
+// withSession starts a server and opens a session with it.
+func (r *Run) withSession(durability, idle string, clock load.Clock,
+	use func(Session, *child) error) (err error) {
+	dir, err := os.MkdirTemp("", "pt") // because the path of a socket must be short
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
 	socket := filepath.Join(dir, "s")
 	r.servers++
-	flags := append([]string{"--journal.durability=" + durability, "--ring.idle=" + idle, "--session.socket=" + socket,
+	flags := append([]string{"--journal.durability=" + durability, "--ring.idle=" + idle,
+		"--session.socket=" + socket,
 		"--sidecars.enabled=false"}, wideFlags...)
 	server, err := r.startServer(fmt.Sprintf("session-%d", r.servers), flags...)
 	if err != nil {

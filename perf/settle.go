@@ -8,9 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// settle ends what the rows before have left to be done: pages on their way to the disk,
-// garbage and memory that the collector would give back by and by, and processors of the
-// scheduler that a row has asked for and not given back.
+// settle removes what earlier rows left behind: dirty pages, garbage and memory that the collector
+// would return gradually, and scheduler processors that a row requested and did not return.
 func (r *Run) settle() {
 	if now := runtime.GOMAXPROCS(0); r.env.Procs > 0 && now != r.env.Procs {
 		runtime.GOMAXPROCS(r.env.Procs)

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// starts is where children are started from: one thread that lives as long as the
-// process, because the kernel ends a child when the thread that started it ends.
+// starts is where children are started: one thread that lives as long as the process, because the
+// kernel ends a child when the thread that started it ends.
 var starts = sync.OnceValue(func() chan<- func() {
 	work := make(chan func())
 	go func() {
@@ -20,8 +20,9 @@ var starts = sync.OnceValue(func() chan<- func() {
 	return work
 })
 
-// start starts a child that ends with this process, however that ends: kill -9 of a
-// measurement leaves no server behind. What the child starts so ends with the child.
+// start starts a child that ends with this process, however that ends: a measurement that is killed
+// with -9 leaves no server behind. Children that the child starts in the same way end with the
+// child.
 func start(cmd *exec.Cmd) error {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}

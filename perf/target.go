@@ -13,14 +13,14 @@ import (
 	"posttrade/perf/load"
 )
 
-// engineTarget is an engine in this process as the target of a load: a request is one
-// command on a ticket of its own, answered when it is durable.
+// engineTarget is an engine in this process as the target of a load. A request is one command on a
+// ticket of its own, and is answered when the command is durable.
 type engineTarget struct {
 	engine Engine
 	clock  load.Clock
 	source *flowSource
 	queue  []engineRequest
-	first  int // of queue that is not answered
+	first  int // index in queue of the first that is not answered
 }
 
 type engineRequest struct {
@@ -29,10 +29,11 @@ type engineRequest struct {
 }
 
 func newEngineTarget(e Engine, clock load.Clock) *engineTarget {
-	return &engineTarget{engine: e, clock: clock, source: &flowSource{random: flow.NewRandom(3)}, queue: make([]engineRequest, 0, 1<<16)}
+	return &engineTarget{engine: e, clock: clock, source: &flowSource{random: flow.NewRandom(3)},
+		queue: make([]engineRequest, 0, 1<<16)}
 }
 
-// Send hands one command in. A ring or a desk without room asks for another try.
+// Send submits one command. When ring or desk has no room, the caller tries again.
 func (t *engineTarget) Send(n int) (bool, error) {
 	ticket, err := t.engine.Desk().Acquire(1)
 	if errors.Is(err, desk.ErrBusy) {
@@ -56,7 +57,7 @@ func (t *engineTarget) Send(n int) (bool, error) {
 	return true, nil
 }
 
-// Poll takes in what is durable. Answers come in the order of the commands.
+// Poll takes in the durable commands. Answers come in the order of the commands.
 func (t *engineTarget) Poll(answered func(n int, at time.Duration)) error {
 	for t.first < len(t.queue) && t.queue[t.first].ticket.Ready() {
 		q := &t.queue[t.first]
@@ -72,19 +73,19 @@ func (t *engineTarget) Poll(answered func(n int, at time.Duration)) error {
 	return nil
 }
 
-// httpTarget is keep-alive connections to a server as the target of a load: a request
-// waits for a connection that is free, and each has a goroutine of its own.
+// httpTarget is keep-alive connections to a server as the target of a load. A request waits for a
+// free connection, and each connection has a goroutine of its own.
 type httpTarget struct {
 	load  httpLoad
 	clock load.Clock
 	conns []net.Conn
-	jobs  chan int // requests for whoever is free; one place a connection
+	jobs  chan int // requests for any free connection; one place per connection
 	free  int      // connections without a request
 	wg    sync.WaitGroup
 
 	mu   sync.Mutex
 	done []httpAnswer // written by the connections, taken by Poll
-	err  error        // the first of a connection
+	err  error        // the first error of a connection
 	take []httpAnswer // of Poll
 }
 
@@ -132,11 +133,11 @@ func (t *httpTarget) Send(n int) (bool, error) {
 		return false, nil
 	}
 	t.free--
-	t.jobs <- n // there is a place for every connection
+	t.jobs <- n // the channel has a place for every connection
 	return true, nil
 }
 
-// Poll reports what the connections have read.
+// Poll reports the answers that the connections have read.
 func (t *httpTarget) Poll(answered func(n int, at time.Duration)) error {
 	t.mu.Lock()
 	t.done, t.take = t.take[:0], t.done

@@ -12,14 +12,14 @@ import (
 // threadTimes is the processor time of threads, by their numbers.
 type threadTimes map[string]time.Duration
 
-// politeCPU is the processor time of the child's threads of a lower priority than
-// usual: projection, reconciliation, snapshots, which get what the path of an order leaves over. One
-// that has ended is not there any more, and what it used counts as the path's.
+// politeCPU is the processor time of the child's threads with a lower priority than usual:
+// projection, reconciliation, snapshots, which get the time that the path of an order leaves over.
+// A thread that has ended is missing, and its time counts as the path's.
 func (c *child) politeCPU() threadTimes {
 	return readPolite(fmt.Sprintf("/proc/%d/task", c.cmd.Process.Pid))
 }
 
-// since is what the threads have used since an earlier look.
+// since is the time that the threads have used since an earlier look.
 func (t threadTimes) since(earlier threadTimes) (sum time.Duration) {
 	for thread, used := range t {
 		sum += used - earlier[thread] // 0 for a new one
@@ -34,7 +34,7 @@ func readPolite(dir string) threadTimes {
 	for _, name := range files {
 		text, err := os.ReadFile(name)
 		if err != nil {
-			continue // it has just ended
+			continue // the thread has just ended
 		}
 		if used, nice, ok := parseThread(string(text)); ok && nice > 0 {
 			times[filepath.Base(filepath.Dir(name))] = used
@@ -43,9 +43,10 @@ func readPolite(dir string) threadTimes {
 	return times
 }
 
-// parseThread reads the line that the kernel has about a thread.
+// parseThread reads the kernel's line about a thread.
 func parseThread(stat string) (used time.Duration, nice int64, ok bool) {
-	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:]) // its name may hold anything
+	// the name of the thread may have any character
+	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
 	const userTicks, systemTicks, niceness, ticksPerSecond = 11, 12, 16, 100
 	if len(fields) <= niceness {
 		return 0, 0, false

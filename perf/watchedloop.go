@@ -11,9 +11,9 @@ import (
 	"posttrade/ring"
 )
 
-// WatchedLoop decides an engine's commands in the place of matcher.Stage: the same
-// turns over the same rings, with the clock read in each. The time between two turns is
-// a gap, except where the loop went to sleep because there was nothing to decide.
+// WatchedLoop decides an engine's commands in the place of matcher.Stage: the same turns over the
+// same rings, but it reads the clock in each turn. The time between two turns is a gap, except when
+// the loop went to sleep because there was nothing to decide.
 type WatchedLoop struct {
 	engine *matcher.Engine
 	in     *ring.MPSC[matcher.Command]
@@ -25,22 +25,24 @@ type WatchedLoop struct {
 	cpu    int
 
 	stopping atomic.Bool  // writer: Stop
-	thread   atomic.Int64 // of Run, 0 before it
-	gaps     *gapLog      // of Run
+	thread   atomic.Int64 // of the goroutine in Run, 0 before it
+	gaps     *gapLog      // owned by Run
 }
 
-// Watch ties an engine to its rings. The stage that ran it before has ended. Idle is how
-// it waits, cpu the core of the loop's thread, -1 for any.
-func Watch(engine *matcher.Engine, in *ring.MPSC[matcher.Command], out *ring.Fanout[matcher.Event], idle ring.Strategy, cpu int) *WatchedLoop {
+// Watch connects an engine to its rings. The stage that ran it before must have ended. idle is how
+// the loop waits; cpu is the core of the loop's thread, -1 for any.
+func Watch(engine *matcher.Engine, in *ring.MPSC[matcher.Command], out *ring.Fanout[matcher.Event],
+	idle ring.Strategy, cpu int) *WatchedLoop {
 	l := &WatchedLoop{
 		engine: engine, in: in, out: out, cpu: cpu, gaps: newGapLog(),
 		idle: ring.NewIdler(idle, in.Waiter()), room: ring.NewIdler(ring.Yield, nil),
 	}
-	l.outlet = matcher.Outlet{Slots: out.Slots(), Mask: out.Mask(), Next: out.Published(), Limit: out.Limit(), More: l.more}
+	l.outlet = matcher.Outlet{Slots: out.Slots(), Mask: out.Mask(), Next: out.Published(),
+		Limit: out.Limit(), More: l.more}
 	return l
 }
 
-// Run decides until Stop, on the calling goroutine, whose thread it keeps.
+// Run decides until Stop, on the calling goroutine, and keeps that goroutine's thread locked.
 func (l *WatchedLoop) Run() error {
 	if err := l.idle.Lock(l.cpu); err != nil {
 		return err
@@ -62,7 +64,7 @@ func (l *WatchedLoop) Run() error {
 	}
 }
 
-// turn decides what is there, and publishes it.
+// turn decides the commands that are there, and publishes their events.
 func (l *WatchedLoop) turn(lo, hi int64) {
 	if lo == hi {
 		l.idle.Idle(l.in)
@@ -79,21 +81,21 @@ func (l *WatchedLoop) turn(lo, hi int64) {
 	l.in.Release(hi)
 }
 
-// more makes room in the output ring.
+// more waits for room in the output ring.
 func (l *WatchedLoop) more(o *matcher.Outlet) {
 	l.out.PublishTo(o.Next)
 	for o.Limit = l.out.Limit(); o.Limit <= o.Next; o.Limit = l.out.Limit() {
 		l.gaps.full = true
-		l.room.Idle(nil) // it never parks, so it asks nobody
+		l.room.Idle(nil) // it never parks, so it needs no ring to ask
 	}
 }
 
-// Stop asks Run to return when everything that was handed in is decided.
+// Stop tells Run to return when every command that was handed in is decided.
 func (l *WatchedLoop) Stop() { l.stopping.Store(true) }
 
-// A gap is looked into from gapLooked on, so that what the kernel did to the thread is
-// charged to the gap that it made; it is kept when it is longer than gapKept, which is
-// more than deciding a full batch takes, and than what was dropped for want of room.
+// From gapLooked on, the loop asks the kernel about a gap, so that what the kernel did to the
+// thread is charged to the right gap. It keeps a gap that is longer than gapKept, which is more
+// than a full batch takes, and longer than the gaps that it dropped for lack of room.
 const (
 	gapLooked = 10 * time.Microsecond
 	gapKept   = 50 * time.Microsecond
@@ -103,27 +105,27 @@ const (
 type gap struct {
 	end       time.Duration // since the log's start
 	took      time.Duration
-	decided   int  // commands in it
+	decided   int  // number of commands in it
 	full      bool // it waited for room in the output ring
 	preempted int64
 	slept     int64
-	faults    int64 // what the kernel counted for the thread in it
+	faults    int64 // counts of the kernel for the thread during the gap
 }
 
-// maxGaps is how many gaps are kept: when there is room for no more, the shorter ones
-// make room, so that what was longest is always explained.
+// maxGaps is the number of gaps that are kept. When there is no room, the shorter ones are dropped,
+// so that the longest are always explained.
 const maxGaps = 1 << 17
 
-// gapLog is what the loop's thread notes of itself. Its writer is the loop; it is read
-// when the loop has ended.
+// gapLog is the log of the loop's thread. The loop writes it; other goroutines read it when the
+// loop has ended.
 type gapLog struct {
 	start time.Time
 	last  time.Duration
 	all   jitter
 	full  bool
-	gaps  []gap         // all that are longer than kept
-	kept  time.Duration // gapKept, more when there was no room
-	lost  int           // gaps that are longer than gapKept and not than kept
+	gaps  []gap         // all gaps longer than kept
+	kept  time.Duration // gapKept, or more when there was no room
+	lost  int           // gaps longer than gapKept, but not longer than kept
 	usage unix.Rusage
 }
 
@@ -135,12 +137,12 @@ func (l *gapLog) begin(start time.Time) {
 	l.last = time.Since(start)
 }
 
-// ask reads the kernel's account of the calling thread.
+// ask reads the kernel's counts for the calling thread.
 func (l *gapLog) ask() {
 	_ = unix.Getrusage(unix.RUSAGE_THREAD, &l.usage) // it exists on every Linux that Go runs on
 }
 
-// rested begins anew behind a sleep that the loop had asked for.
+// rested starts a new gap after a sleep that the loop asked for.
 func (l *gapLog) rested() {
 	l.ask()
 	l.last = time.Since(l.start)
@@ -159,7 +161,7 @@ func (l *gapLog) turn(decided int) {
 	if took > gapLooked {
 		l.look(gap{end: at, took: took, decided: decided, full: l.full})
 		l.full = false
-		l.last = time.Since(l.start) // what looking took is nobody's gap
+		l.last = time.Since(l.start) // the time of the look belongs to no gap
 	}
 }
 
@@ -183,7 +185,7 @@ func (l *gapLog) look(g gap) {
 	l.gaps = append(l.gaps, g)
 }
 
-// thin drops the gaps that are not longer than the mean, and never the longest.
+// thin drops the gaps that are not longer than the mean; it never drops the longest.
 func (l *gapLog) thin() {
 	longest, sum := 0, time.Duration(0)
 	for i := range l.gaps {

@@ -2,7 +2,7 @@ package flow
 
 import "math/bits"
 
-// Random is splitmix64: one multiplication chain, the same everywhere.
+// Random is splitmix64: one multiplication chain, with the same numbers on every machine.
 type Random struct{ state uint64 }
 
 // NewRandom returns the sequence of a seed.
@@ -23,7 +23,7 @@ func (r *Random) N(n uint64) uint64 {
 	return hi
 }
 
-// Flow is a sequence of commands: prefill first, then those that are timed.
+// Flow is a sequence of commands: first the prefill, then the timed commands.
 type Flow struct {
 	Commands []Command
 	Prefill  int // how many of Commands build the book and are not timed
@@ -45,9 +45,9 @@ type Options struct {
 }
 
 const (
-	offsets   = 500  // how far from the mid passive orders go, in ticks
-	meanTicks = 41   // one in so many stops the walk of a geometric offset
-	recent    = 2000 // cancels prefer so many of the latest orders
+	offsets   = 500  // maximum distance of passive orders from the mid, in ticks
+	meanTicks = 41   // on average so many steps of a geometric offset
+	recent    = 2000 // cancels prefer so many of the newest orders
 	few       = 64   // with fewer live orders than this every command is new
 	longQueue = 12   // takers do not walk a longer queue than this
 )
@@ -56,14 +56,14 @@ type generator struct {
 	*Random
 	ladder *Ladder
 	mid    []int32
-	live   [][]uint32 // ids by symbol; those that traded are dropped when they are met
+	live   [][]uint32 // ids by symbol; an id that has traded is dropped when a cancel meets it
 	out    []Command
 	id     uint32
 }
 
-// Generate returns the flow of the published figures: 50 % passive orders, 40 %
-// cancels, 10 % takers, books of low symbols busier than those of high ones. The
-// mid walks a tick up or down once in forty commands each.
+// Generate returns the flow of the published figures: 50 % passive orders, 40 % cancels, 10 %
+// takers. Books of low symbols are busier than those of high ones. The mid of a book moves a tick
+// up or down once in forty of its commands.
 func Generate(o Options) *Flow {
 	total := o.Prefill + o.N
 	g := &generator{
@@ -127,8 +127,8 @@ func (g *generator) emit(c Command) {
 	g.out = append(g.out, c)
 }
 
-// passive adds an order that rests. The prefill is thin at the touch and thick
-// far away; after that most orders are close.
+// passive adds an order that rests. The prefill has few orders near the touch and many far away;
+// after the prefill most orders are near.
 func (g *generator) passive(s int, prefill bool) {
 	g.id++
 	side := uint8(g.N(2))
@@ -154,7 +154,7 @@ func (g *generator) passive(s int, prefill bool) {
 	g.live[s] = append(g.live[s], g.id)
 }
 
-// cancel names a live order, most often one of the latest.
+// cancel names a live order, most often one of the newest.
 func (g *generator) cancel(s int) {
 	live := g.live[s]
 	for {
@@ -166,7 +166,7 @@ func (g *generator) cancel(s int) {
 		}
 		id := live[at]
 		o := g.ladder.orders[id]
-		if o.qty == 0 { // traded away or cancelled: forget it and look again
+		if o.qty == 0 { // already traded or cancelled: drop it and pick another
 			live[at] = live[len(live)-1]
 			live = live[:len(live)-1]
 			continue
@@ -177,7 +177,7 @@ func (g *generator) cancel(s int) {
 	}
 }
 
-// take sends an order that fills whole, over one to five levels, towards the mid.
+// take sends an order towards the mid that fills completely, over one to five levels.
 func (g *generator) take(s int) {
 	b := &g.ladder.books[s]
 	side := uint8(g.N(2))

@@ -33,7 +33,7 @@ type Command struct {
 	_      uint32
 }
 
-// Result is what the trades of a flow add up to.
+// Result is the sum of the trades of a flow.
 type Result struct {
 	Trades, Qty, Notional, Hash uint64
 }
@@ -79,7 +79,7 @@ type book struct {
 	best   [2]int32 // -1 without a bid, Ticks without an ask
 }
 
-// Ladder is the floor: a book whose prices and orders are plain array indexes.
+// Ladder is the floor: a book in which prices and orders are plain array indexes.
 type Ladder struct {
 	Result Result
 	books  []book
@@ -113,7 +113,7 @@ func (l *Ladder) cancel(id uint32) {
 	}
 }
 
-// modify keeps the place of an order that shrinks at its price.
+// modify keeps the queue position of an order that shrinks at its price.
 func (l *Ladder) modify(c *Command) {
 	o := &l.orders[c.ID]
 	if o.qty == 0 {
@@ -127,7 +127,7 @@ func (l *Ladder) modify(c *Command) {
 	l.enter(uint16(o.symbol), o.side, c.ID, int32(c.Px), uint32(c.Qty))
 }
 
-// enter matches an order and rests what is left.
+// enter matches an order and rests the remainder.
 func (l *Ladder) enter(symbol uint16, side uint8, id uint32, px int32, qty uint32) {
 	b := &l.books[symbol]
 	against := side ^ 1

@@ -14,7 +14,7 @@ const (
 
 var regimeNames = [...]string{"static", "normal", "swing25", "swing40", "crash"}
 
-// String returns the name that benchmarks carry.
+// String returns the name that benchmarks use.
 func (r Regime) String() string {
 	if int(r) < len(regimeNames) {
 		return regimeNames[r]
@@ -25,7 +25,7 @@ func (r Regime) String() string {
 // Regimes are all of them.
 func Regimes() []Regime { return []Regime{Static, Normal, Swing25, Swing40, Crash} }
 
-// RealisticOptions are what a realistic flow depends on. Zeros mean the defaults.
+// RealisticOptions are what a realistic flow depends on. Zeros mean defaults.
 type RealisticOptions struct {
 	Seed    uint64
 	Regime  Regime
@@ -33,11 +33,10 @@ type RealisticOptions struct {
 	N       int // messages after that: 2,000,000
 }
 
-// The shape of a realistic flow. Of a hundred messages 20 modify, 40 enter an
-// order, 38 cancel one and 2 take: 19 of 20 orders end by a cancel. Distances
-// from the mid follow a power law: each octave is 5/8 as likely as the one before
-// and twice as wide. Where the mid has left orders behind, a third of the
-// messages deal with those: they are modified, cancelled or swept. A book that
+// The shape of a realistic flow. Of a hundred messages 20 modify, 40 enter an order, 38 cancel one
+// and 2 take: 19 of 20 orders end by a cancel. Distances from the mid follow a power law: each
+// octave is 5/8 as likely as the one before and twice as wide. When the mid has left orders behind,
+// a third of the messages deal with those orders: they modify, cancel or sweep them. A book that
 // has lost many orders gets more new ones.
 const (
 	startMid   = 40_000 // ticks
@@ -47,12 +46,12 @@ const (
 	touch      = 16 // ticks of the first octave
 	octaves    = 10
 	lotQty     = 100
-	newest     = 1_000 // cancels and modifies prefer so many of the latest orders
-	sweepMost  = 3     // orders that one taker meets at most, while the mid runs away
+	newest     = 1_000 // cancels and modifies prefer so many of the newest orders
+	sweepMost  = 3     // most orders of one taker while the mid runs away
 )
 
-// Realistic returns a flow of one symbol in which orders are mostly changed and
-// withdrawn, as on an exchange.
+// Realistic returns a flow of one symbol in which most orders are changed and withdrawn, as on an
+// exchange.
 func Realistic(o RealisticOptions) *Flow {
 	if o.N == 0 {
 		o.N = 2_000_000
@@ -82,7 +81,8 @@ func Realistic(o RealisticOptions) *Flow {
 		g.follow(at)
 		g.message()
 	}
-	return &Flow{Commands: g.out, Prefill: o.Prefill, Symbols: 1, MaxID: maxID, Result: g.ladder.Result, Levels: g.levels()}
+	return &Flow{Commands: g.out, Prefill: o.Prefill, Symbols: 1, MaxID: maxID,
+		Result: g.ladder.Result, Levels: g.levels()}
 }
 
 type market struct {
@@ -90,11 +90,11 @@ type market struct {
 	book   *book
 	regime Regime
 	n      int64
-	usual  int   // how many orders the book is meant to have
+	usual  int   // target number of orders in the book
 	noise  int32 // a slow walk on top of the path
 }
 
-// follow moves the mid to where the regime has it after at messages.
+// follow moves the mid to its place in the regime after at messages.
 func (g *market) follow(at int64) {
 	mid := int64(startMid)
 	switch g.regime {
@@ -123,7 +123,7 @@ func (g *market) follow(at int64) {
 	g.mid[0] = int32(mid) + g.noise
 }
 
-// wave is a triangle: up by height, down by height, and back in one period.
+// wave is a triangle around zero: up to height, down to -height and back in one period.
 func wave(at, period, height int64) int64 {
 	quarter := max(period/4, 1)
 	phase := at % (4 * quarter)
@@ -158,7 +158,7 @@ func (g *market) message() {
 	}
 }
 
-// stale reports whether the best orders of a side have been left behind by the mid.
+// stale reports whether the mid has left the best orders of a side behind.
 func (g *market) stale() (bool, uint8) {
 	switch {
 	case g.book.best[Sell] <= g.mid[0]:
@@ -169,7 +169,7 @@ func (g *market) stale() (bool, uint8) {
 	return false, 0
 }
 
-// chase deals with the first order at the best price of a side that is stale.
+// chase modifies, cancels or sweeps the first order at the best price of a stale side.
 func (g *market) chase(side uint8, what uint64) {
 	first := g.book.queues[side][g.book.best[side]].head
 	switch {
@@ -182,7 +182,7 @@ func (g *market) chase(side uint8, what uint64) {
 	}
 }
 
-// price is where a passive order of a side goes: behind the mid by a power law.
+// price is the price of a new passive order of a side: behind the mid by a power law.
 func (g *market) price(side uint8) int64 {
 	octave := uint(0)
 	for octave < octaves && g.N(8) < 5 {
@@ -204,7 +204,7 @@ func (g *market) enter() {
 	g.live[0] = append(g.live[0], g.id)
 }
 
-// pick returns a live order, half of the time one of the latest.
+// pick returns a live order, half of the time one of the newest.
 func (g *market) pick() uint32 {
 	for {
 		live := g.live[0]
@@ -226,8 +226,8 @@ func (g *market) withdraw(id uint32) {
 	g.emit(Command{Op: Cancel, Side: o.side, ID: id, Px: int64(o.px)})
 }
 
-// modify shrinks every second order where it stands, and sends the others to a
-// new price; a stale one always goes.
+// modify shrinks every second order at its price, and moves the others to a new price. It always
+// moves a stale order.
 func (g *market) modify(id uint32) {
 	o := g.ladder.orders[id]
 	c := Command{Op: Modify, Side: o.side, ID: id, Px: int64(o.px), Qty: int32(1 + g.N(uint64(o.qty)))}
@@ -237,8 +237,8 @@ func (g *market) modify(id uint32) {
 	g.emit(c)
 }
 
-// sweep sends a taker that fills whole: a few orders when the market is calm,
-// everything that is stale, up to a bound, when it is not.
+// sweep sends a taker that fills completely: against a few orders in a calm market, otherwise
+// against all stale orders, up to a bound.
 func (g *market) sweep(side uint8) {
 	against := side ^ 1
 	px := g.book.best[against]
@@ -264,7 +264,7 @@ func (g *market) sweep(side uint8) {
 	g.emit(Command{Op: Take, Side: side, Qty: qty, ID: g.id, Px: int64(limit)})
 }
 
-// behind reports whether a price of a side has been left behind by the mid.
+// behind reports whether the mid has left a price of a side behind.
 func (g *market) behind(side uint8, px int32) bool {
 	return side == Sell && px <= g.mid[0] || side == Buy && px >= g.mid[0]
 }

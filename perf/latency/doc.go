@@ -5,8 +5,7 @@
 //	goroutine ─► Recorder ─┼─► Merge ─► Summary ─► table, .hgrm file
 //	goroutine ─► Recorder ─┘
 //
-// A Recorder belongs to one goroutine and allocates nothing when it records.
-// What is measured against a schedule counts from when it should have started,
-// so that a stall is charged to everyone who waited in it; that is the caller's
-// business: Record takes a duration.
+// A Recorder belongs to one goroutine and allocates nothing when it records. A duration measured
+// against a schedule counts from the time when the work was due, so that a stall is charged to
+// every request that waited in it. That is the caller's task: Record takes a duration.
 package latency

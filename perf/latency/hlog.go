@@ -9,15 +9,14 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Interval is what was recorded in a part of a run.
+// Interval is the distribution of a part of a run.
 type Interval struct {
 	From, Length time.Duration // since the run's start
 	Recorder     *Recorder
 }
 
-// WriteHlog writes intervals in the .hlog form that HdrHistogram's tools read: one
-// compressed histogram a line, in nanoseconds. tag names the series and holds no
-// comma, space or line break.
+// WriteHlog writes intervals in the .hlog form that HdrHistogram's tools read: one compressed
+// histogram a line, in nanoseconds. tag names the series and has no comma, space or line break.
 func WriteHlog(w io.Writer, tag string, start time.Time, intervals []Interval) error {
 	if len(intervals) == 0 {
 		return errEmpty
@@ -29,7 +28,7 @@ func WriteHlog(w io.Writer, tag string, start time.Time, intervals []Interval) e
 	log := hdrhistogram.NewHistogramLogWriter(&text)
 	base := start.UnixMilli()
 	log.SetBaseTime(base)
-	_ = log.OutputLogFormatVersion() // a strings.Builder takes everything
+	_ = log.OutputLogFormatVersion() // a write to a strings.Builder never fails
 	_ = log.OutputStartTime(base)
 	_ = log.OutputBaseTime(base)
 	_ = log.OutputLegend()

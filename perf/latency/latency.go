@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// Longest is the largest duration told apart; longer ones count as this.
+	// Longest is the largest duration that is recorded; longer ones count as this.
 	Longest = 10 * time.Minute
 	// Digits is the precision: three significant digits of nanoseconds.
 	Digits = 3
@@ -28,20 +28,20 @@ func NewRecorder() *Recorder {
 	return &Recorder{histogram: hdrhistogram.New(1, int64(Longest), Digits)}
 }
 
-// Record counts one duration. What is below a nanosecond counts as one, what is
-// above Longest as that.
+// Record counts one duration. A duration below a nanosecond counts as one, and one above Longest as
+// Longest.
 func (r *Recorder) Record(d time.Duration) {
-	// The bounds are the histogram's own, so it cannot refuse.
+	// The value is within the histogram's bounds, so it cannot be refused.
 	_ = r.histogram.RecordValue(min(max(int64(d), 1), int64(Longest)))
 }
 
-// Count is how many durations were recorded.
+// Count is the number of recorded durations.
 func (r *Recorder) Count() int64 { return r.histogram.TotalCount() }
 
 // Reset forgets everything, for a warm-up.
 func (r *Recorder) Reset() { r.histogram.Reset() }
 
-// Summary is the distribution of what several recorders saw.
+// Summary is the distribution of the durations of several recorders.
 type Summary struct {
 	histogram *hdrhistogram.Histogram
 }
@@ -55,7 +55,7 @@ func Merge(recorders ...*Recorder) *Summary {
 	return s
 }
 
-// Count is how many durations were recorded.
+// Count is the number of recorded durations.
 func (s *Summary) Count() int64 { return s.histogram.TotalCount() }
 
 // Max is the longest duration, within the precision; 0 without any.
@@ -72,8 +72,8 @@ var columns = []struct {
 	percent float64
 }{{"p50", 50}, {"p90", 90}, {"p99", 99}, {"p99.9", 99.9}}
 
-// WriteTable writes one row a name: count, p50 p90 p99 p99.9 max. names and
-// rows go together.
+// WriteTable writes one row per name: count, p50 p90 p99 p99.9 max. The row at an index belongs to
+// the name at that index.
 func WriteTable(w io.Writer, names []string, rows []*Summary) error {
 	if len(names) != len(rows) {
 		return fmt.Errorf("latency: %d names for %d rows", len(names), len(rows))
@@ -112,7 +112,7 @@ func Short(d time.Duration) string {
 	return fmt.Sprintf("%.2f%s", value, unit)
 }
 
-// errEmpty reports a distribution that there is nothing to write of.
+// errEmpty reports a distribution without any duration.
 var errEmpty = errors.New("latency: nothing was recorded")
 
 // WriteHgrm writes the percentile distribution in the .hgrm form that

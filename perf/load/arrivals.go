@@ -13,10 +13,11 @@ type Arrivals interface {
 	Next() time.Duration
 }
 
-// checkRate refuses what no schedule can be made of.
+// checkRate refuses a rate for which no schedule exists.
 func checkRate(perSecond float64) error {
 	if !(perSecond > 0) || perSecond > 1e9 {
-		return fmt.Errorf("load: make arrivals rate=%g: want more than 0 and at most 1e9 a second", perSecond)
+		return fmt.Errorf("load: make arrivals rate=%g: want more than 0 and at most 1e9 a second",
+			perSecond)
 	}
 	return nil
 }
@@ -40,13 +41,14 @@ func (c *constant) Next() time.Duration {
 	return due
 }
 
-// Poisson returns requests of many independent callers: the distances are exponential
-// and perSecond is their long-term rate. The same seed gives the same times.
+// Poisson returns the requests of many independent callers: the distances are exponential and
+// perSecond is their long-term rate. The same seed gives the same times.
 func Poisson(perSecond float64, seed uint64) (Arrivals, error) {
 	if err := checkRate(perSecond); err != nil {
 		return nil, err
 	}
-	return &poisson{gapNs: 1e9 / perSecond, random: rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))}, nil
+	return &poisson{gapNs: 1e9 / perSecond, random: rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))},
+		nil
 }
 
 type poisson struct {

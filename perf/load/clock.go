@@ -11,17 +11,17 @@ import (
 // Clock is the time of a run, from its start.
 type Clock interface {
 	Now() time.Duration
-	// Nap gives the core away for as short a time as the kernel allows.
+	// Nap releases the core for as short a time as the kernel allows.
 	Nap()
 }
 
-// NewClock returns the machine's clock, which starts now. Its naps belong to one
-// goroutine on a locked thread; anybody may read it.
+// NewClock returns the machine's clock, which starts now. Only one goroutine, on a locked thread,
+// may call Nap; any goroutine may read the clock.
 func NewClock() Clock { return &machine{start: time.Now()} }
 
-// NewBusyClock returns the machine's clock with naps that only give the core to another
-// thread if one wants it: for targets whose answers take less time than a sleep does, which
-// would otherwise be the only thing measured.
+// NewBusyClock returns the machine's clock with naps that only yield the core to another thread
+// that wants it. It is for targets with answers that take less time than a sleep, where the run
+// would otherwise measure only the sleep.
 func NewBusyClock() Clock { return &machine{start: time.Now(), busy: true} }
 
 type machine struct {
@@ -32,18 +32,19 @@ type machine struct {
 
 func (m *machine) Now() time.Duration { return time.Since(m.start) }
 
-// nap is how long a nap lasts at least.
+// nap is the shortest length of a nap.
 const nap = 10 * time.Microsecond
 
-// Nap sleeps in the kernel: the runtime's own timers are a millisecond late when the
-// process is idle. What it is late by is charged to the requests that were due.
+// Nap sleeps in the kernel, because the runtime's own timers are a millisecond late when the
+// process is idle. If Nap ends late, that time is charged to the requests that were due.
 func (m *machine) Nap() {
 	if m.busy {
 		ring.YieldThread()
 		return
 	}
 	if !m.keen {
-		_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // refused: 50 us later, and counted
+		// if refused, timers may be 50 us later, which is counted
+		_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
 		m.keen = true
 	}
 	short := unix.NsecToTimespec(int64(nap))

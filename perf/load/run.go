@@ -11,43 +11,43 @@ import (
 
 // Target answers requests. None of its methods waits; one goroutine calls them.
 type Target interface {
-	// Send starts request n and reports true, or false when there is no room now: it is
-	// asked again. Requests are numbered from 0 in the order they are due.
+	// Send starts request n and reports true, or false when there is no room now: the caller then asks
+	// again. Requests are numbered from 0 in the order in which they are due.
 	Send(n int) (bool, error)
-	// Poll calls answered for every request that has got its answer since the last call,
-	// with the time on the run's clock at which it came, in any order.
+	// Poll calls answered for every request that was answered since the last call, with the time of
+	// the answer on the run's clock, in any order.
 	Poll(answered func(n int, at time.Duration)) error
 }
 
 // Options say what to send.
 type Options struct {
 	Arrivals Arrivals
-	For      time.Duration // requests due before this are sent, however late
-	Clock    Clock         // nil: the machine's; a target that stamps answers has the same
-	Every    time.Duration // how long an interval of Result is; 0: a second
+	For      time.Duration // requests due before this are sent, even if late
+	Clock    Clock         // nil: the machine's; a target that stamps answers uses the same clock
+	Every    time.Duration // length of an interval of Result; 0: a second
 	Patience time.Duration // how long the last answers may take; 0: 30 s
 }
 
-// defaultPatience is how long a target may say nothing while requests are under way.
+// defaultPatience is how long a target may give no answer while requests are in flight.
 const defaultPatience = 30 * time.Second
 
-// MaxOutstanding is how many requests may be under way at once. With that many the
-// next ones wait, which counts.
+// MaxOutstanding is the greatest number of requests in flight. Further requests wait, and their
+// wait counts.
 const MaxOutstanding = 1 << 16
 
-// burst is how many due requests are sent before answers are looked for.
+// burst is how many due requests are sent before Run polls for answers.
 const burst = 64
 
 // ErrUnanswered reports requests that got no answer in time.
 var ErrUnanswered = errors.New("requests without an answer")
 
-// Result is what became of a run.
+// Result is the result of a run.
 type Result struct {
-	Requests  int           // sent, and answered
+	Requests  int           // sent and answered
 	Took      time.Duration // from the start to the last answer
-	Behind    time.Duration // how late the latest request was sent
+	Behind    time.Duration // the greatest delay of a send
 	Latency   *latency.Summary
-	Intervals []latency.Interval // the same by the time of the answer
+	Intervals []latency.Interval // the same, by the time of the answer
 }
 
 // PerSecond is the rate of the answers, 0 without any.
@@ -90,28 +90,28 @@ func newRun(t Target, o Options) *run {
 	return r
 }
 
-// answeredAlready marks a place for a request in run.due as free.
+// answeredAlready marks a free place in run.due.
 const answeredAlready = -1
 
-// run is a run under way. Times are since its start.
+// run is a run in progress. Times are since its start.
 type run struct {
 	o         Options
 	target    Target
 	start     time.Duration
-	due       []time.Duration // of requests under way, by number modulo MaxOutstanding
+	due       []time.Duration // of requests in flight, by number modulo MaxOutstanding
 	next      time.Duration   // when the next request is due
 	sent      int
 	open      int
 	behind    time.Duration
-	last      time.Duration // answer
+	last      time.Duration // time of the last answer
 	recorders []*latency.Recorder
-	stray     int // the number of an answer to nothing
+	stray     int // the number of an answer to a request that is not in flight
 	strayed   bool
 }
 
 func (r *run) now() time.Duration { return r.o.Clock.Now() - r.start }
 
-// loop sends what is due, takes in answers, and naps when there is neither.
+// loop sends the due requests, polls for answers, and naps when there is neither.
 func (r *run) loop() error {
 	answered := r.answered // made once: a method value allocates
 	for {
@@ -132,7 +132,8 @@ func (r *run) loop() error {
 				return nil
 			}
 			if late := r.now() - max(r.last, r.o.For); late > r.o.Patience {
-				return fmt.Errorf("load: wait for answers: %d of %d after %v: %w", r.open, r.sent, late, ErrUnanswered)
+				return fmt.Errorf("load: wait for answers: %d of %d after %v: %w", r.open, r.sent, late,
+					ErrUnanswered)
 			}
 		}
 		if !progress && sent == 0 {
@@ -141,12 +142,12 @@ func (r *run) loop() error {
 	}
 }
 
-// sendDue sends what is due, a burst at most.
+// sendDue sends due requests, one burst at most.
 func (r *run) sendDue() (sent int, err error) {
 	now := r.now()
 	for sent < burst && r.next <= now && r.next < r.o.For {
 		slot := r.sent % MaxOutstanding
-		if r.due[slot] != answeredAlready { // the oldest request under way is that old
+		if r.due[slot] != answeredAlready { // the oldest request in flight still has this slot
 			return sent, nil
 		}
 		ok, err := r.target.Send(r.sent)
@@ -163,7 +164,7 @@ func (r *run) sendDue() (sent int, err error) {
 	return sent, nil
 }
 
-// answered charges a request from when it was due.
+// answered records the time of a request since it was due.
 func (r *run) answered(n int, at time.Duration) {
 	at -= r.start
 	slot := max(n, 0) % MaxOutstanding
@@ -183,16 +184,18 @@ func (r *run) answered(n int, at time.Duration) {
 }
 
 func (r *run) result() *Result {
-	out := &Result{Requests: r.sent, Took: r.last, Behind: r.behind, Latency: latency.Merge(r.recorders...)}
+	out := &Result{Requests: r.sent, Took: r.last, Behind: r.behind,
+		Latency: latency.Merge(r.recorders...)}
 	for i, recorder := range r.recorders {
 		from := time.Duration(i) * r.o.Every
-		out.Intervals = append(out.Intervals, latency.Interval{From: from, Length: r.o.Every, Recorder: recorder})
+		out.Intervals = append(out.Intervals, latency.Interval{From: from, Length: r.o.Every,
+			Recorder: recorder})
 	}
 	return out
 }
 
-// Saturate keeps window requests under way for d and returns how many a second are
-// answered: the rate at which an open loop no longer ends.
+// Saturate keeps window requests in flight for d and returns the answers per second. At a higher
+// rate an open loop would not end.
 func Saturate(t Target, window int, d time.Duration, clock Clock) (perSecond float64, err error) {
 	if window < 1 || d <= 0 {
 		return 0, fmt.Errorf("load: saturate window=%d for=%v: want both above 0", window, d)

@@ -13,8 +13,8 @@ import (
 	"posttrade/matcher"
 )
 
-// header is the first line of the CSV form. One line is one step; a column that
-// does not count for the action is empty:
+// header is the first line of the CSV form. One line is one step; a column that the action does not
+// use is empty:
 //
 //	action         new, cancel, replace, trade or price
 //	clientOrderId  new, trade, replace (optional): 1 to 64 printable ASCII characters
@@ -43,7 +43,7 @@ const (
 	colRef
 )
 
-// columnsOf says per action which columns must and which may be filled.
+// columnsOf lists per action the columns that must be filled and those that may be.
 var columnsOf = [...]struct{ must, may []int }{
 	New: {[]int{colClientOrderID, colAccountID, colSecurity, colSide, colQuantity},
 		[]int{colType, colTimeInForce, colLimitPrice}},
@@ -172,7 +172,8 @@ func (s *Step) setColumn(column int, text string) (err error) {
 }
 
 func validClientID(s string) bool {
-	return len(s) >= 1 && len(s) <= 64 && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
+	return len(s) >= 1 && len(s) <= 64 &&
+		!strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
 func validTicker(s string) bool {
@@ -220,7 +221,7 @@ func AppendPrice(b []byte, px int64) []byte {
 	return b
 }
 
-// Writer writes the CSV form. Call Flush at the end.
+// Writer writes the CSV form. The caller calls Flush at the end.
 type Writer struct {
 	rows *csv.Writer
 	cell []string
@@ -252,7 +253,7 @@ func (w *Writer) Write(s *Step) error {
 	return w.rows.Write(w.cell)
 }
 
-// column renders one column; zero values are empty.
+// column formats one column; zero values are empty.
 func (s *Step) column(column int) string {
 	switch column {
 	case colClientOrderID:
@@ -283,7 +284,7 @@ func (s *Step) column(column int) string {
 	return ""
 }
 
-// Flush writes what is buffered and returns the first error of all writes.
+// Flush writes the buffered rows and returns the first error of all writes.
 func (w *Writer) Flush() error {
 	w.rows.Flush()
 	if err := w.rows.Error(); err != nil {

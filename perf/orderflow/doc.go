@@ -4,10 +4,10 @@
 //	our CSV form ───► Reader ───► Step                 what Writer wrote
 //	a seed ─────────► Synthetic ► Step                 as many as asked for, in bounded memory
 //
-// A Step is one request in the words of the HTTP contract: a new order, a
-// cancel, a replace, a market trade or a price. Orders are named by their client
-// order id, because the venue's own id is known only once the venue has answered;
-// who sends the steps keeps the table from one to the other.
+// A Step is one request in the terms of the HTTP contract: a new order, a cancel, a replace, a
+// market trade or a price. Orders are named by their client order id, because the venue's own id is
+// known only once the venue has answered. The sender of the steps keeps the table from one to the
+// other.
 //
 // # From LOBSTER's messages to orders
 //
@@ -37,9 +37,9 @@
 //     the L-th level of row k-1 is ever read from the book file: those levels are what
 //     the venue must have computed itself. Stats counts what rule 4 did.
 //
-// The translation keeps a small price-time book of its own to know which order
-// an execution filled; it is no judge of the venue. The judge is Want.
+// The translation keeps a small price-time book of its own, only to know which order an execution
+// filled. It does not judge the venue: Want does.
 //
-// What this package does not do: it sends nothing and measures nothing. Its
-// types are for one goroutine each.
+// This package sends nothing and measures nothing. Each value of its types belongs to one
+// goroutine.
 package orderflow

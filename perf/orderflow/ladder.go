@@ -14,7 +14,7 @@ type resting struct {
 	px       int64
 	total    int64 // as the venue knows it: filled and open
 	leaves   int64 // open
-	unnamed  int64 // of an added order: what no message has taken yet
+	unnamed  int64 // of an added order: the quantity that no message has taken yet
 	seed     bool  // no message will name it (again)
 }
 
@@ -31,15 +31,15 @@ func (r *rung) open() (total int64) {
 	return total
 }
 
-// ladder is a price-time book in its plainest form. Each side's rungs are
-// sorted, the worst price first, so that the touch is at the end.
+// ladder is a price-time book in its simplest form. The rungs of each side are sorted, the worst
+// price first, so that the touch is at the end.
 //
 // Invariants (check): rungs are sorted and not empty; every order has leaves.
 type ladder struct {
 	sides [2][]*rung
 }
 
-// better reports whether price a is nearer the touch than b.
+// better reports whether price a is nearer to the touch than b.
 func better(side matcher.Side, a, b int64) bool {
 	if side == matcher.Buy {
 		return a > b
@@ -47,7 +47,7 @@ func better(side matcher.Side, a, b int64) bool {
 	return a < b
 }
 
-// find returns the index of the rung at px, or where it would stand.
+// find returns the index of the rung at px, or the index where it would be inserted.
 func (l *ladder) find(side matcher.Side, px int64) (int, bool) {
 	return slices.BinarySearchFunc(l.sides[side], px, func(r *rung, px int64) int {
 		switch {
@@ -86,7 +86,7 @@ func (l *ladder) rest(o *resting) {
 	r.queue = append(r.queue, o)
 }
 
-// shrink takes qty off an order's leaves and removes it at zero.
+// shrink reduces an order's leaves by qty and removes the order at zero.
 func (l *ladder) shrink(o *resting, qty int64) {
 	o.leaves -= qty
 	if o.leaves > 0 {
@@ -103,8 +103,8 @@ func (l *ladder) shrink(o *resting, qty int64) {
 	}
 }
 
-// take fills qty against the resting side down to limit, as the venue will, and
-// returns what nobody was there for.
+// take fills qty against the resting side down to limit, as the venue will, and returns the
+// quantity for which there was no order.
 func (l *ladder) take(side matcher.Side, limit, qty int64) int64 {
 	for qty > 0 {
 		r := l.best(side)

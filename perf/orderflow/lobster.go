@@ -24,7 +24,7 @@ const (
 	lobsterHalt          = 7
 )
 
-// lobsterToPx turns LOBSTER's price x 10000 into ours x 1e6.
+// lobsterToPx turns LOBSTER's price x 10000 into a price x 1e6.
 const lobsterToPx = 100
 
 // message is one line of a message file.
@@ -37,8 +37,8 @@ type message struct {
 	side  matcher.Side
 }
 
-// LobsterOptions say in whose name a LOBSTER file is replayed. The two accounts
-// must differ, else self-trade prevention would rightly eat the executions.
+// LobsterOptions name the accounts of a LOBSTER replay. The two accounts must differ, otherwise
+// self-trade prevention would rightly prevent the executions.
 type LobsterOptions struct {
 	Security string // the ticker sent to the venue
 	Maker    uint32 // account of every resting order
@@ -51,11 +51,11 @@ type Event struct {
 	Number int    // of the message, from 1; the first is the seed of the book
 	Nanos  int64  // since midnight, as published
 	Steps  []Step // in order; often one, none for a hidden execution
-	Edge   int    // how many of the first steps are rule 4's, taken from the book file
+	Edge   int    // number of first steps that come from rule 4, from the book file
 	Want   Depth  // the published book after them
 }
 
-// LobsterStats counts what a translation did, beside the events themselves.
+// LobsterStats counts what a translation did, in addition to the events.
 type LobsterStats struct {
 	Events       int // read so far, the first included
 	SeedLevels   int // levels of row 1 sent as seeds
@@ -66,8 +66,8 @@ type LobsterStats struct {
 	Silent       int // messages that move no visible order
 }
 
-// Lobster translates a message file and its book file, event by event, in
-// memory bounded by the resting orders.
+// Lobster translates a message file and its book file, event by event, in memory that the resting
+// orders bound.
 type Lobster struct {
 	options  LobsterOptions
 	messages *lineReader
@@ -85,7 +85,8 @@ type Lobster struct {
 // NewLobster returns a translator of the two files.
 func NewLobster(messages, book io.Reader, o LobsterOptions) (*Lobster, error) {
 	if o.Security == "" || o.Maker == 0 || o.Taker == 0 || o.Maker == o.Taker {
-		return nil, fmt.Errorf("orderflow: lobster needs a security and two different accounts, got %q %d %d",
+		return nil, fmt.Errorf(
+			"orderflow: lobster needs a security and two different accounts, got %q %d %d",
 			o.Security, o.Maker, o.Taker)
 	}
 	return &Lobster{
@@ -195,7 +196,7 @@ func (l *Lobster) readMessage() (message, error) {
 	return m, nil
 }
 
-// visible reports whether the message moves an order that the book shows.
+// visible reports whether the message changes an order that the book shows.
 func (m *message) visible() bool { return m.kind <= lobsterExecution }
 
 const (
@@ -227,18 +228,21 @@ func (l *Lobster) readRow() error {
 	}
 	l.previous, l.row = l.row, Depth{}
 	for i := 0; i < len(cell); i += 4 {
-		if l.row.Asks, err = l.appendLevel(l.row.Asks, cell[i], cell[i+1], emptyAsk, matcher.Sell); err != nil {
+		if l.row.Asks, err = l.appendLevel(l.row.Asks, cell[i], cell[i+1], emptyAsk,
+			matcher.Sell); err != nil {
 			return err
 		}
-		if l.row.Bids, err = l.appendLevel(l.row.Bids, cell[i+2], cell[i+3], emptyBid, matcher.Buy); err != nil {
+		if l.row.Bids, err = l.appendLevel(l.row.Bids, cell[i+2], cell[i+3], emptyBid,
+			matcher.Buy); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// appendLevel parses one level; empty ones are left out and must be the last.
-func (l *Lobster) appendLevel(levels []Level, px, qty, empty string, side matcher.Side) ([]Level, error) {
+// appendLevel parses one level. Empty levels are skipped and must be the last ones.
+func (l *Lobster) appendLevel(levels []Level, px, qty, empty string, side matcher.Side) ([]Level,
+	error) {
 	if px == empty && qty == "0" {
 		return levels, nil
 	}
@@ -281,7 +285,7 @@ func parsePositive(s string, limit int64) (int64, error) {
 	return n, nil
 }
 
-// lineReader reads lines and knows their number, for messages.
+// lineReader reads lines and counts them, for error messages.
 type lineReader struct {
 	file  string
 	lines *bufio.Scanner

@@ -2,7 +2,7 @@ package orderflow
 
 import "posttrade/matcher"
 
-// Action says what a step asks the venue for.
+// Action is what a step asks of the venue.
 type Action uint8
 
 // The actions.
@@ -61,7 +61,7 @@ func name(names []string, i int) string {
 	return "UNKNOWN"
 }
 
-// Step is one request of a flow. Which fields count depends on the action:
+// Step is one request of a flow. The action determines which fields are used:
 //
 //	New      all but Ref; LimitPx 0 for a market order; ClientOrderID required
 //	Cancel   Ref
@@ -81,8 +81,8 @@ type Step struct {
 	Ref           string // ClientOrderID of the order that a cancel or replace names
 }
 
-// Source yields a flow step by step; io.EOF ends it. The step's strings stay
-// valid, the step itself is overwritten by the next call.
+// Source returns a flow step by step; io.EOF ends it. The next call overwrites the step, but the
+// step's strings stay valid.
 type Source interface {
 	Next(step *Step) error
 }

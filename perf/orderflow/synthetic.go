@@ -9,33 +9,32 @@ import (
 	"posttrade/matcher"
 )
 
-// SyntheticOptions describe a made-up flow. The same options give the same flow.
+// SyntheticOptions describe a synthetic flow. The same options give the same flow.
 type SyntheticOptions struct {
 	Seed       uint64
-	Steps      int64    // how many; 0 = without end
+	Steps      int64    // number of steps; 0 = endless
 	Accounts   []uint32 // at least one; each trades both ways
 	Securities []string // at least one; the first are the busiest
 	Prefix     string   // opens every client order id
 	MidPx      int64    // start of every price walk, x 1e6; 0 = 100
-	TickPx     int64    // distance of two prices, x 1e6; 0 = 0.01
-	Live       int      // orders alive at most, as far as the flow knows; 0 = 4096
+	TickPx     int64    // distance between two prices, x 1e6; 0 = 0.01
+	Live       int      // most live orders, as far as the flow knows; 0 = 4096
 }
 
-// Synthetic makes up a flow: half new orders near a price that wanders, forty
-// in a hundred cancels of orders still alive, mostly young ones, and one in
-// ten that crosses the spread (IOC limits and market orders).
+// Synthetic generates a flow: half are new orders near a price that wanders, forty in a hundred are
+// cancels of live orders, mostly young ones, and one in ten crosses the spread (IOC limits and
+// market orders).
 //
-// Both sides are equally likely for every account, so positions and cash wander
-// around zero and no limit is used up; prices stay within a fifth of where they
-// started, inside the price collar. Memory is the table of live orders. Whether
-// an order was filled before its cancel only the venue knows: a cancel may meet
-// an order that is gone.
+// Both sides are equally likely for every account, so positions and cash wander around zero and no
+// limit is used up. Prices stay within a fifth of their start, inside the price collar. Memory is
+// the table of live orders. Only the venue knows whether an order was filled before its cancel, so
+// a cancel may name an order that is gone.
 type Synthetic struct {
 	options SyntheticOptions
 	rng     *rand.Rand
 	mids    []int64 // per security
 	live    []int64 // numbers of orders that may still rest, oldest first from head
-	head    int     // live[head:] counts
+	head    int     // live[head:] are in use
 	number  int64   // of the last new order
 	steps   int64
 }
@@ -56,7 +55,8 @@ func NewSynthetic(o SyntheticOptions) (*Synthetic, error) {
 		o.Live = 4096
 	}
 	if o.MidPx < 1000*o.TickPx || o.MidPx%o.TickPx != 0 || o.TickPx < 0 || o.Live < 1 || o.Steps < 0 {
-		return nil, fmt.Errorf("orderflow: synthetic flow: mid %d, tick %d, live %d, steps %d", o.MidPx, o.TickPx, o.Live, o.Steps)
+		return nil, fmt.Errorf("orderflow: synthetic flow: mid %d, tick %d, live %d, steps %d", o.MidPx,
+			o.TickPx, o.Live, o.Steps)
 	}
 	s := &Synthetic{
 		options: o, rng: rand.New(rand.NewPCG(o.Seed, 0x706f7374)),
@@ -86,7 +86,7 @@ func (s *Synthetic) Next(step *Step) error {
 	return nil
 }
 
-// security draws one, the first being the busiest, and moves its price.
+// security picks a security, the first most often, and moves its price.
 func (s *Synthetic) security() (at int, mid int64) {
 	n := len(s.mids)
 	at = min(s.rng.IntN(n), s.rng.IntN(n))
@@ -101,7 +101,7 @@ func (s *Synthetic) security() (at int, mid int64) {
 	return at, s.mids[at] / o.TickPx * o.TickPx
 }
 
-// order fills what every new order has.
+// order sets the fields that every new order has.
 func (s *Synthetic) order(step *Step) (mid int64) {
 	at, mid := s.security()
 	s.number++
@@ -117,7 +117,7 @@ func (s *Synthetic) clientID(number int64) string {
 	return s.options.Prefix + strconv.FormatInt(number, 36)
 }
 
-// passive rests 1 to 20 ticks from the mid.
+// passive makes an order that rests 1 to 20 ticks from the mid.
 func (s *Synthetic) passive(step *Step) {
 	mid := s.order(step)
 	offset := int64(1+min(s.rng.IntN(20), s.rng.IntN(20))) * s.options.TickPx
@@ -125,14 +125,14 @@ func (s *Synthetic) passive(step *Step) {
 		offset = -offset
 	}
 	step.LimitPx = mid + offset
-	if len(s.live) == cap(s.live) { // twice Live: at least half of it is behind head
+	if len(s.live) == cap(s.live) { // twice Live: at least half of it is before head
 		s.live = s.live[:copy(s.live, s.live[s.head:])]
 		s.head = 0
 	}
 	s.live = append(s.live, s.number)
 }
 
-// marketable crosses the spread: three IOC limits for one market order.
+// marketable makes an order that crosses the spread: three IOC limits for one market order.
 func (s *Synthetic) marketable(step *Step) {
 	mid := s.order(step)
 	step.TimeInForce = IOC
@@ -147,7 +147,7 @@ func (s *Synthetic) marketable(step *Step) {
 	step.LimitPx = mid + reach
 }
 
-// cancel names one of the youngest hundred, or the oldest when the table is full.
+// cancel names one of the youngest hundred orders, or the oldest when the table is full.
 func (s *Synthetic) cancel(step *Step, alive int) {
 	at := s.head
 	if alive < s.options.Live {

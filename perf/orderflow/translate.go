@@ -32,8 +32,8 @@ func (l *Lobster) seedBook(m message) error {
 	return nil
 }
 
-// openWindow is rule 4: it makes the levels that come into sight with row k
-// hold what row k says, and touches nothing else.
+// openWindow is rule 4: it makes the levels that come into sight with row k hold what row k says,
+// and changes nothing else.
 func (l *Lobster) openWindow(m message) {
 	for _, side := range []matcher.Side{matcher.Buy, matcher.Sell} {
 		before := levelsOf(&l.previous, side)
@@ -51,8 +51,8 @@ func (l *Lobster) openWindow(m message) {
 	}
 }
 
-// effect is what the message itself will add at a price: only an add can reach
-// beyond the window's edge.
+// effect is the quantity that the message itself will add at a price. Only an add can reach beyond
+// the window's edge.
 func (l *Lobster) effect(m message, side matcher.Side, px int64) int64 {
 	if m.kind == lobsterAdd && m.side == side && m.px == px {
 		return m.qty
@@ -60,7 +60,7 @@ func (l *Lobster) effect(m message, side matcher.Side, px int64) int64 {
 	return 0
 }
 
-// correct makes the level at px hold want.
+// correct makes the level at px hold the quantity want.
 func (l *Lobster) correct(side matcher.Side, px, want int64) {
 	have := int64(0)
 	if r := l.book.at(side, px); r != nil {
@@ -76,9 +76,9 @@ func (l *Lobster) correct(side matcher.Side, px, want int64) {
 	}
 }
 
-// clearGhosts removes the levels between the old edge and the worst level now
-// in sight that row k does not have: they went while nobody was told. If row k
-// shows the side to its end, everything beyond the old edge is in sight.
+// clearGhosts removes the levels between the old edge and the worst level now in sight that row k
+// does not have: they disappeared without a message. If row k shows the side to its end, everything
+// beyond the old edge is in sight.
 func (l *Lobster) clearGhosts(side matcher.Side, edge int64, now []Level) {
 	var ghosts []*rung
 	for _, r := range l.book.sides[side] {
@@ -108,7 +108,8 @@ func (l *Lobster) translate(m message) error {
 			return l.messages.errorf("order %d is added twice", m.id)
 		}
 		if other := l.book.best(m.side.Opposite()); other != nil && !better(m.side, other.px, m.px) {
-			return l.messages.errorf("order %d at %d would trade: the other side stands at %d", m.id, m.px, other.px)
+			return l.messages.errorf("order %d at %d would trade: the other side stands at %d", m.id, m.px,
+				other.px)
 		}
 		l.add(m)
 		return nil
@@ -143,9 +144,9 @@ func (l *Lobster) add(m message) {
 	l.send(o)
 }
 
-// addSeed sends an order that stands for those no message added.
+// addSeed sends an order that represents the orders that no message added.
 func (l *Lobster) addSeed(side matcher.Side, px, qty int64) {
-	for qty > 0 { // a level may hold more than an order can
+	for qty > 0 { // a level may hold more than one order can
 		part := min(qty, maxQty)
 		qty -= part
 		l.seeds++
@@ -186,9 +187,9 @@ func (l *Lobster) execute(m message, known *resting) error {
 	return nil
 }
 
-// settle notes how much of an order the messages have taken and drops its id at
-// the end, so that memory follows the book. What the venue then still holds of
-// it (an older order was filled in its place) nobody will name again: a seed.
+// settle notes how much of an order the messages have taken, and drops the order's id at the end,
+// so that memory is bounded by the book. The venue may then still hold a part of it, because an
+// older order was filled in its place. No message names that part again: it becomes a seed.
 func (l *Lobster) settle(m message, known *resting) {
 	if known == nil {
 		return
@@ -200,8 +201,8 @@ func (l *Lobster) settle(m message, known *resting) {
 	}
 }
 
-// reduceLevel takes qty off the orders at one price: the named one first, then
-// seeds, then the youngest. The level must hold that much.
+// reduceLevel takes qty from the orders at one price: first the named order, then seeds, then the
+// youngest. The level must hold at least qty.
 func (l *Lobster) reduceLevel(side matcher.Side, px, qty int64, named *resting) {
 	if named != nil && named.leaves > 0 {
 		qty -= l.reduce(named, qty)
@@ -216,7 +217,7 @@ func (l *Lobster) reduceLevel(side matcher.Side, px, qty int64, named *resting) 
 	}
 }
 
-// reduce cancels an order, or shrinks it by a replace, and returns by how much.
+// reduce cancels an order, or shrinks it by a replace, and returns the reduction.
 func (l *Lobster) reduce(o *resting, qty int64) int64 {
 	qty = min(qty, o.leaves)
 	if qty == o.leaves {
@@ -225,7 +226,8 @@ func (l *Lobster) reduce(o *resting, qty int64) int64 {
 	} else {
 		o.total -= qty
 		l.event.Steps = append(l.event.Steps, Step{Action: Replace, AccountID: l.options.Maker,
-			Security: l.options.Security, Side: o.side, Ref: o.clientID, Quantity: int32(o.total), LimitPx: o.px})
+			Security: l.options.Security, Side: o.side, Ref: o.clientID, Quantity: int32(o.total),
+			LimitPx: o.px})
 	}
 	l.book.shrink(o, qty)
 	return qty

@@ -8,14 +8,14 @@ import (
 	"slices"
 )
 
-// Sample is what one process found.
+// Sample is the result of one process.
 type Sample struct {
 	Ns     float64 // the least time of an operation
 	Allocs float64 // the least number of allocations of an operation
 }
 
-// Row is one thing measured in both builds, turn by turn: Base[2i] before Head[i] and
-// Base[2i+1] after it.
+// Row is one thing measured in both builds, in turns: Base[2i] before Head[i] and Base[2i+1] after
+// it.
 type Row struct {
 	Name       string
 	Base, Head []Sample
@@ -23,24 +23,24 @@ type Row struct {
 
 // Rules say what counts as a change.
 type Rules struct {
-	// Floor is the smallest share of the time that is worth a verdict: two builds of the
-	// same source differ by where the linker puts a loop.
+	// Floor is the smallest share of the time that counts as a change: two builds of the same source
+	// differ by where the linker puts a loop.
 	Floor float64
-	// Margin is how many times the base's difference from itself a change must be.
+	// Margin is the factor by which a change must exceed the base's difference from itself.
 	Margin float64
-	// Unsure is the limit above which a row is too noisy to say that nothing changed.
+	// Unsure is the limit above which a row is too noisy for the verdict that nothing changed.
 	Unsure float64
-	// Rounds is how often a row is measured before it is judged, and MostRounds how
-	// often at most when the noise asks for more. A round is base, head, base.
+	// Rounds is how often a row is measured before it is judged; MostRounds is the maximum when the
+	// noise asks for more. A round is base, head, base.
 	Rounds, MostRounds int
 }
 
-// DefaultRules see a fifth with certainty and leave a twentieth alone.
+// DefaultRules detect a change of a fifth with certainty and ignore one of a twentieth.
 func DefaultRules() Rules {
 	return Rules{Floor: 0.05, Margin: 1.5, Unsure: 0.15, Rounds: 8, MostRounds: 32}
 }
 
-// Outcome is what became of a row.
+// Outcome is the result of a row.
 type Outcome int
 
 // The outcomes. Slower and MoreAllocs are regressions.
@@ -65,20 +65,21 @@ func (o Outcome) String() string {
 // Regressed reports whether a build with this outcome must not pass.
 func (o Outcome) Regressed() bool { return o == Slower || o == MoreAllocs }
 
-// Verdict is a decision with what it rests on.
+// Verdict is a decision with its figures.
 type Verdict struct {
 	Row                    string
 	Outcome                Outcome
 	BaseNs, HeadNs         float64 // the low quantile of each side
-	Shift                  float64 // how much slower the head is, a share of the base
-	Noise                  float64 // how far the base is from itself, measured the same way
+	Shift                  float64 // by how much the head is slower, as a share of the base
+	Noise                  float64 // by how much the base differs from itself, measured the same way
 	Limit                  float64 // a shift beyond it is a change
 	BaseAllocs, HeadAllocs float64
 }
 
-// String is one line for people.
+// String is one line for a reader.
 func (v Verdict) String() string {
-	text := fmt.Sprintf("%-14s %-16s base %.4g ns/op, head %.4g ns/op: %+.1f %% (this run's noise %.1f %%, limit %.1f %%)",
+	text := fmt.Sprintf(
+		"%-14s %-16s base %.4g ns/op, head %.4g ns/op: %+.1f %% (this run's noise %.1f %%, limit %.1f %%)",
 		v.Row, v.Outcome, v.BaseNs, v.HeadNs, 100*v.Shift, 100*v.Noise, 100*v.Limit)
 	if v.BaseAllocs != v.HeadAllocs {
 		text += fmt.Sprintf("; allocs/op base %.6g, head %.6g", v.BaseAllocs, v.HeadAllocs)
@@ -86,23 +87,24 @@ func (v Verdict) String() string {
 	return text
 }
 
-// LeastSamples is how many samples of the head a decision needs at least; the base
-// has twice as many.
+// LeastSamples is the number of samples of the head that a decision needs; the base has twice as
+// many.
 const LeastSamples = 4
 
 // ErrSamples reports a row that cannot be decided.
 var ErrSamples = errors.New("too few or impossible samples")
 
-// enoughTurns is how many rounds the median of the turns needs to be trusted.
+// enoughTurns is the number of rounds for which the median of the turns can be trusted.
 const enoughTurns = 24
 
-// Decide judges one row. It compares the low quantiles of all samples: they see through
-// neighbours that come and go. Where even those are too noisy because the machine is slow
-// for seconds at a time, it compares turn by turn, if the base then differs less from
-// itself. The head's figures have no part in that choice.
+// Decide judges one row. It compares the low quantiles of all samples, which a neighbour that is
+// busy for a while does not affect. When even those are too noisy, because the machine is slow for
+// seconds at a time, it compares turn by turn, if the base then differs less from itself. The
+// head's figures do not influence that choice.
 func Decide(rules Rules, row Row) (Verdict, error) {
 	if len(row.Head) < LeastSamples || len(row.Base) != 2*len(row.Head) {
-		return Verdict{}, fmt.Errorf("regress: decide row=%s: %d base and %d head samples: %w", row.Name, len(row.Base), len(row.Head), ErrSamples)
+		return Verdict{}, fmt.Errorf("regress: decide row=%s: %d base and %d head samples: %w", row.Name,
+			len(row.Base), len(row.Head), ErrSamples)
 	}
 	for _, s := range slices.Concat(row.Base, row.Head) {
 		if !(s.Ns > 0) || math.IsInf(s.Ns, 0) || !(s.Allocs >= 0) {
@@ -139,9 +141,9 @@ func times(samples []Sample) []float64 {
 	return ns
 }
 
-// lowQuantile is where a side's time is read: close to the least, because whatever
-// disturbs a process makes it slower, but not the least itself, which may owe its
-// luck to where its memory happened to lie.
+// lowQuantile is the quantile at which a side's time is read. It is close to the least, because
+// every disturbance makes a process slower. It is not the least itself, which may depend on where
+// memory happened to be.
 const lowQuantile = 0.1
 
 // low is the low quantile of values, which it sorts.
@@ -155,11 +157,11 @@ func low(values []float64) float64 {
 
 const (
 	splits     = 400
-	noiseShare = 0.99 // of the splits are not further apart than the noise
+	noiseShare = 0.99 // share of the splits that differ by at most the noise
 )
 
-// lowNoise splits values in two at random, again and again, and returns how far apart
-// the halves' low quantiles are. The splits are the same in every call.
+// lowNoise splits values in two at random, many times, and returns how far the halves' low
+// quantiles differ. The splits are the same in every call.
 func lowNoise(values []float64) float64 {
 	random := rand.New(rand.NewPCG(1, 2))
 	apart := make([]float64, splits)
@@ -171,8 +173,8 @@ func lowNoise(values []float64) float64 {
 	return largest(apart)
 }
 
-// turnShift compares the head with the base before and after it, turn by turn, and
-// returns the median: what slows a machine down for seconds slows a whole turn down.
+// turnShift compares the head with the base before and after it, turn by turn, and returns the
+// median. A machine that is slow for seconds is slow for a whole turn.
 func turnShift(row Row) float64 {
 	logs := make([]float64, len(row.Head))
 	for i := range logs {
@@ -181,8 +183,8 @@ func turnShift(row Row) float64 {
 	return math.Exp(median(logs)) - 1
 }
 
-// turnNoise is the same of the base against itself: after against before, the one or
-// the other at random.
+// turnNoise is the same for the base against itself: after against before, or before against after,
+// at random.
 func turnNoise(row Row) float64 {
 	random := rand.New(rand.NewPCG(3, 4))
 	apart, logs := make([]float64, splits), make([]float64, len(row.Base)/2)
@@ -198,20 +200,20 @@ func turnNoise(row Row) float64 {
 	return largest(apart)
 }
 
-// largest is what nearly all of the splits do not exceed.
+// largest is the value that nearly all of the splits do not exceed.
 func largest(apart []float64) float64 {
 	slices.Sort(apart)
 	return apart[int(noiseShare*float64(len(apart)-1))]
 }
 
-// median sorts values.
+// median returns the median and sorts values.
 func median(values []float64) float64 {
 	slices.Sort(values)
 	n := len(values)
 	return (values[(n-1)/2] + values[n/2]) / 2
 }
 
-// most is what three quarters of the samples do not exceed.
+// most is the number of allocations that three quarters of the samples do not exceed.
 func most(samples []Sample) float64 {
 	counts := allocations(samples)
 	return counts[len(counts)*3/4]

@@ -9,10 +9,10 @@ func (r *Row) Add(round Round) {
 	r.Head = append(r.Head, round.Head)
 }
 
-// Judge measures a row round by round until it can be decided. While the noise hides
-// what matters it goes on, up to rules.MostRounds. What regressed is measured all over
-// again and counts only when it regresses twice: chance does not repeat itself, a
-// slower build does.
+// Judge measures a row round by round until it can be decided. While the noise is too large to
+// decide, it goes on, up to rules.MostRounds. A row that regressed is measured again from the start
+// and counts only when it regresses twice: a random result does not repeat itself, a slower build
+// does.
 func Judge(rules Rules, name string, measure func() (Round, error)) (Verdict, error) {
 	v, err := look(rules, name, measure)
 	if err == nil && v.Outcome.Regressed() {
@@ -21,7 +21,7 @@ func Judge(rules Rules, name string, measure func() (Round, error)) (Verdict, er
 	return v, err
 }
 
-// look is one decision on samples of its own.
+// look is one decision on new samples.
 func look(rules Rules, name string, measure func() (Round, error)) (Verdict, error) {
 	row := Row{Name: name}
 	for {

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Where bars and their texts are, in the units of a plot. A name that has no room on the
-// left of its bar has a line of its own above it.
+// The positions of bars and their texts, in the units of a plot. A name without room on the left of
+// its bar has a line of its own above it.
 const (
 	barHeight, barTop       = 14.0, 6.0
 	barStep, barStepAbove   = 22.0, 38.0
@@ -35,7 +35,8 @@ func barPlot(bars []bar) string {
 		return ""
 	}
 	left, step, above := barLeft, barStep, 0.0
-	if slices.ContainsFunc(bars, func(r bar) bool { return utf8.RuneCountInString(r.name) > barNameRoom }) {
+	if slices.ContainsFunc(bars,
+		func(r bar) bool { return utf8.RuneCountInString(r.name) > barNameRoom }) {
 		left, step, above = barLeftAbove, barStepAbove, aboveShift
 	}
 	height := barTop + step*float64(len(bars))
@@ -46,26 +47,31 @@ func barPlot(bars []bar) string {
 		at := barTop + step*float64(i) + above
 		width := max((barRight-left)*r.value/top, 1)
 		if above > 0 {
-			fmt.Fprintf(&b, `<text class="name" x="%g" y="%.1f">%s</text>`, left+6, at-4, html.EscapeString(r.name))
+			fmt.Fprintf(&b, `<text class="name" x="%g" y="%.1f">%s</text>`, left+6, at-4,
+				html.EscapeString(r.name))
 		} else {
-			fmt.Fprintf(&b, `<text class="name" x="%g" y="%.1f" text-anchor="end">%s</text>`, left-8, at+barHeight-3, html.EscapeString(r.name))
+			fmt.Fprintf(&b, `<text class="name" x="%g" y="%.1f" text-anchor="end">%s</text>`, left-8,
+				at+barHeight-3, html.EscapeString(r.name))
 		}
-		fmt.Fprintf(&b, `<rect class="bar" x="%g" y="%.1f" width="%.1f" height="%g" rx="2"><title>%s: %s</title></rect>`,
+		fmt.Fprintf(&b,
+			`<rect class="bar" x="%g" y="%.1f" width="%.1f" height="%g" rx="2"><title>%s: %s</title></rect>`,
 			left, at, width, barHeight, html.EscapeString(r.name), html.EscapeString(r.text))
-		fmt.Fprintf(&b, `<text class="tick" x="%.1f" y="%.1f">%s</text>`, left+width+6, at+barHeight-3, html.EscapeString(r.text))
+		fmt.Fprintf(&b, `<text class="tick" x="%.1f" y="%.1f">%s</text>`, left+width+6, at+barHeight-3,
+			html.EscapeString(r.text))
 	}
 	b.WriteString("</svg>")
 	return b.String()
 }
 
-// distinct takes out of the bars' names the parts that all of them have, and returns those.
+// distinct removes from the bars' names the parts that all names have, and returns those parts.
 func distinct(bars []bar) (common string) {
 	if len(bars) < 2 {
 		return ""
 	}
 	var all, own []string
 	for part := range strings.SplitSeq(bars[0].name, "/") {
-		if slices.ContainsFunc(bars, func(r bar) bool { return !slices.Contains(strings.Split(r.name, "/"), part) }) {
+		if slices.ContainsFunc(bars,
+			func(r bar) bool { return !slices.Contains(strings.Split(r.name, "/"), part) }) {
 			own = append(own, part)
 		} else {
 			all = append(all, part)
@@ -75,7 +81,8 @@ func distinct(bars []bar) (common string) {
 		return ""
 	}
 	for i := range bars {
-		parts := slices.DeleteFunc(strings.Split(bars[i].name, "/"), func(part string) bool { return slices.Contains(all, part) })
+		parts := slices.DeleteFunc(strings.Split(bars[i].name, "/"),
+			func(part string) bool { return slices.Contains(all, part) })
 		bars[i].name = strings.Join(parts, "/")
 	}
 	return strings.Join(all, "/")

@@ -17,7 +17,7 @@ func rowsOf(run *Run, group, unit string) (rows []*Row) {
 	return rows
 }
 
-// pauses are the longest pauses of the matcher's thread by what made them.
+// pauses are the longest pauses of the matcher's thread by cause.
 func pauses(run *Run) []plot {
 	var bars []bar
 	for _, row := range rowsOf(run, "Pause", "max-us") {
@@ -38,11 +38,12 @@ func pauses(run *Run) []plot {
 	return drawn(nil, "Longest pause", "", barPlot(bars))
 }
 
-// besides are the orders' p99 alone and beside other work, a plot for each work.
+// besides are the orders' p99 alone and beside other work, one plot for each kind of work.
 func besides(run *Run) (plots []plot) {
 	var works []string
 	bars := map[string][]bar{}
-	for _, row := range append(rowsOf(run, "Beside", "p99-us"), rowsOf(run, "Everything", "p99-us")...) {
+	for _, row := range append(rowsOf(run, "Beside", "p99-us"),
+		rowsOf(run, "Everything", "p99-us")...) {
 		work := row.key("work")
 		if work == "" {
 			work = strings.ToLower(row.group())
@@ -51,7 +52,8 @@ func besides(run *Run) (plots []plot) {
 			works = append(works, work)
 		}
 		p99, _ := row.get("p99-us")
-		bars[work] = append(bars[work], bar{row.key("beside") + ", round " + row.key("round"), p99, micros(p99)})
+		bars[work] = append(bars[work], bar{row.key("beside") + ", round " + row.key("round"), p99,
+			micros(p99)})
 	}
 	for _, work := range works {
 		plots = drawn(plots, "Orders beside: "+work, "", barPlot(bars[work]))
@@ -59,13 +61,14 @@ func besides(run *Run) (plots []plot) {
 	return plots
 }
 
-// timed are the groups whose times are shown as bars; the others have plots of their own.
+// timed are the groups with times shown as bars; the other groups have plots of their own.
 var timed = []string{"EndToEnd", "Session", "Cluster", "HTTP", "Feeds", "Disk", "TCA"}
 
-// quickest are the names that a row may give to its median and its p99.
-var quickest = [][2]string{{"p50-us", "p99-us"}, {"p50-us-at-10%", "p99-us-at-10%"}, {"p50-ms", "p99-ms"}}
+// quickest are the names that a row may use for its median and its p99.
+var quickest = [][2]string{{"p50-us", "p99-us"}, {"p50-us-at-10%", "p99-us-at-10%"},
+	{"p50-ms", "p99-ms"}}
 
-// times are medians and p99s, a plot for each group.
+// times are medians and p99s, one plot for each group.
 func times(run *Run) (plots []plot) {
 	for _, group := range timed {
 		var bars []bar
@@ -95,8 +98,8 @@ func times(run *Run) (plots []plot) {
 	return plots
 }
 
-// allocations are what each stage asked for a command, a plot for each kind of run: the
-// most in any round. Stages that asked for nothing are named and have no bar.
+// allocations are the allocations of each stage per command, one plot for each kind of run: the
+// most in any round. Stages without allocations are named and have no bar.
 func allocations(run *Run) (plots []plot) {
 	var groups []string
 	stages, rounds := map[string][]bar{}, map[string]int{}
@@ -142,7 +145,7 @@ func allocations(run *Run) (plots []plot) {
 	return plots
 }
 
-// commitTimes is how long the commits of a minute took.
+// commitTimes are the times of the commits of a minute.
 func commitTimes(run *Run) (plots []plot) {
 	const upTo = "commits<="
 	for i := range run.Rows {

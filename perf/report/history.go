@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// day is when a run was, for people.
+// day is the date of a run, for a reader.
 func (r *Run) day() string {
 	if r.When.IsZero() {
 		return "no date"
@@ -16,7 +16,7 @@ func (r *Run) day() string {
 	return r.When.UTC().Format(time.DateOnly)
 }
 
-// history is how each target that several runs have went from run to run.
+// history shows each target that several runs have, from run to run.
 func history(runs []*Run) (plots []plot) {
 	type target struct{ row, figure string }
 	type line struct {
@@ -34,7 +34,7 @@ func history(runs []*Run) (plots []plot) {
 		seen := map[target]bool{}
 		for _, t := range run.Targets {
 			if t.Open || seen[target{t.Row, t.Figure}] {
-				continue // one point a run, also where a figure stands twice
+				continue // one point per run, also when the run has the figure twice
 			}
 			seen[target{t.Row, t.Figure}] = true
 			key := target{t.Row, t.Figure}
@@ -45,13 +45,15 @@ func history(runs []*Run) (plots []plot) {
 				order = append(order, key)
 			}
 			l.last, l.to = t, run.field("commit")
-			note := fmt.Sprintf("%s on %s, %s: %s", run.field("commit"), run.field("cpu"), run.day(), short(t.Measured))
+			note := fmt.Sprintf("%s on %s, %s: %s", run.field("commit"), run.field("cpu"), run.day(),
+				short(t.Measured))
 			l.points = append(l.points, point{y: t.Measured, note: note})
 		}
 	}
 	for _, key := range order {
 		if l := lines[key]; len(l.points) > 1 {
-			note := fmt.Sprintf("%d runs, %s to %s; first %s, now %s, target %s %s", len(l.points), l.first, l.to,
+			note := fmt.Sprintf("%d runs, %s to %s; first %s, now %s, target %s %s", len(l.points), l.first,
+				l.to,
 				short(l.points[0].y), short(l.last.Measured), sign(l.last), short(l.last.Limit))
 			plots = drawn(plots, key.row+": "+key.figure, note, spark(l.points, l.last.Limit))
 		}
@@ -66,7 +68,7 @@ func sign(t Target) string {
 	return "at least"
 }
 
-// spark draws how a figure went from run to run, with its target as a line.
+// spark draws a figure from run to run, with its target as a line.
 func spark(points []point, limit float64) string {
 	const width, height, pad = 220.0, 48.0, 6.0
 	y := axis{log: limit > 0}
@@ -82,7 +84,9 @@ func spark(points []point, limit float64) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg class="small" viewBox="0 0 %g %g" role="img">`, width, height)
 	at := y.at(limit, height-pad, pad)
-	fmt.Fprintf(&b, `<line class="limit" x1="0" x2="%g" y1="%.1f" y2="%.1f"><title>target %.4g</title></line>`, width, at, at, limit)
+	fmt.Fprintf(&b,
+		`<line class="limit" x1="0" x2="%g" y1="%.1f" y2="%.1f"><title>target %.4g</title></line>`, width,
+		at, at, limit)
 	var path []string
 	for i, p := range points {
 		x := pad + (width-2*pad)*float64(i)/float64(max(len(points)-1, 1))
@@ -91,7 +95,8 @@ func spark(points []point, limit float64) string {
 	fmt.Fprintf(&b, `<polyline class="line c0" points="%s"/>`, strings.Join(path, " "))
 	for i, p := range points {
 		cx, cy, _ := strings.Cut(path[i], ",")
-		fmt.Fprintf(&b, `<circle class="dot c0" cx="%s" cy="%s" r="4"><title>%s</title></circle>`, cx, cy, html.EscapeString(p.note))
+		fmt.Fprintf(&b, `<circle class="dot c0" cx="%s" cy="%s" r="4"><title>%s</title></circle>`, cx, cy,
+			html.EscapeString(p.note))
 	}
 	b.WriteString("</svg>")
 	return b.String()

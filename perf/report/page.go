@@ -19,7 +19,7 @@ type section struct {
 	Groups  []group
 }
 
-// group is plots about one thing.
+// group is a set of plots about one subject.
 type group struct {
 	Title string
 	Note  string
@@ -35,7 +35,8 @@ type targetLine struct {
 }
 
 func lineOf(t Target) targetLine {
-	l := targetLine{Target: t, Sign: "≥", Verdict: "missed", Look: "missed", Bar: template.HTML(targetBar(t))}
+	l := targetLine{Target: t, Sign: "≥", Verdict: "missed", Look: "missed",
+		Bar: template.HTML(targetBar(t))}
 	if t.AtMost {
 		l.Sign = "≤"
 	}
@@ -82,15 +83,22 @@ func sectionOf(run *Run, open bool) section {
 		s.Targets = append(s.Targets, lineOf(t))
 	}
 	for _, g := range []group{
-		{"Latency against rate", "Open loop: a request's time runs from when it was due, whether or not it could be sent then.", curves(run)},
+		{"Latency against rate",
+			"Open loop: a request's time runs from when it was due, whether or not it could be sent then.",
+			curves(run)},
 		{"Percentiles", "The same runs, every percentile.", percentiles(run)},
 		{"Rates", "", rates(run)},
 		{"Commits", "", append(commits(run), commitTimes(run)...)},
-		{"Pauses of the matcher's thread", "The longest of each cause, beside a thread of the same process that only reads the clock. Rest the pointer on a bar for how often.", pauses(run)},
-		{"Orders beside other work", "p99 of single orders at a tenth of the saturation, alone and beside the work, in turns.", besides(run)},
+		{"Pauses of the matcher's thread",
+			"The longest of each cause, beside a thread of the same process that only reads the clock. Rest the pointer on a bar for how often.", pauses(run)},
+		{"Orders beside other work",
+			"p99 of single orders at a tenth of the saturation, alone and beside the work, in turns.",
+			besides(run)},
 		{"Times", "Medians of what was asked one by one, or in a window, and their p99.", times(run)},
 		{"What stages ask of the heap", "", allocations(run)},
-		{"The machine's own gaps", "What a thread sees that does nothing but read the clock. It is in every latency above.", gaps(run)},
+		{"The machine's own gaps",
+			"What a thread sees that does nothing but read the clock. It is in every latency above.",
+			gaps(run)},
 	} {
 		if len(g.Plots) > 0 {
 			s.Groups = append(s.Groups, g)
@@ -99,7 +107,7 @@ func sectionOf(run *Run, open bool) section {
 	return s
 }
 
-// page is parsed once, at start: a mistake in it is a mistake of this file.
+// page is parsed once, at start: an error in it is a bug of this file.
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"figure": short,
 }).Parse(`<!doctype html>
@@ -174,8 +182,9 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 </html>
 `))
 
-// style colours the lines of an order in shades of one hue, so that p99.9 stands out
-// from p50 on either background, and the two verdicts in hues that differ to everybody.
+// style colours the lines of an order in shades of one hue, so that p99.9 differs clearly from p50
+// on either background. The two verdicts have hues that every reader can tell apart, also with a
+// colour vision deficiency.
 const style template.CSS = `
 :root { --page: #fcfcfb; --card: #ffffff; --ink: #1c1c1a; --soft: #5f5e58; --rule: #e4e3de; --axis: #a3a29a;
   --r0: #86b6ef; --r1: #3987e5; --r2: #1c5cab; --r3: #0d366b; --bar: #2a78d6; --c0: #2a78d6; --c1: #c4561d; --c2: #6f4bb8; --good: #1c8a5a; --bad: #c4561d; }

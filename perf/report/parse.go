@@ -17,12 +17,12 @@ import (
 // Run is one results file.
 type Run struct {
 	Name    string    // of the file
-	When    time.Time // zero: the file does not say
+	When    time.Time // zero: the file has no date
 	Header  []Field
 	Rows    []Row
 	Targets []Target
-	// Percentiles are the distributions that lie beside the file, by the row's name with
-	// '/' and '=' written as '.' and '-'.
+	// Percentiles are the distributions in the files beside the results, by the row's name with '/'
+	// and '=' written as '.' and '-'.
 	Percentiles map[string][]Percentile
 }
 
@@ -49,14 +49,15 @@ type Target struct {
 	AtMost      bool
 	Limit       float64
 	Met         bool
-	Open        bool   // nothing was measured: there is no verdict, Measured is not a number, Beside may say why
-	Beside      string // the peer or the floor in the same run, "" when the ratio says it all
+	// nothing was measured: there is no verdict, Measured is not a number, Beside may have the reason
+	Open   bool
+	Beside string // the peer or the floor in the same run, "" when the ratio already has it
 }
 
 // ErrNoResults reports a file or folder without a measured line.
 var ErrNoResults = errors.New("no results")
 
-// Header returns the value of a key, or "".
+// field returns the value of a key of the header, or "".
 func (r *Run) field(key string) string {
 	for _, f := range r.Header {
 		if f.Key == key {
@@ -66,7 +67,7 @@ func (r *Run) field(key string) string {
 	return ""
 }
 
-// Get returns a figure of a row.
+// get returns a figure of a row.
 func (r *Row) get(unit string) (float64, bool) {
 	for _, m := range r.Metrics {
 		if m.Unit == unit {
@@ -86,14 +87,14 @@ func (r *Row) key(key string) string {
 	return ""
 }
 
-// group is what stands before a row's first key.
+// group is the part of a row's name before its first key.
 func (r *Row) group() string {
 	group, _, _ := strings.Cut(r.Name, "/")
 	return group
 }
 
-// Parse reads a results file. Lines that it does not know are skipped; lines that it
-// knows must be right.
+// Parse reads a results file. It skips lines that it does not know; lines that it knows must be
+// correct.
 func Parse(name string, in io.Reader) (*Run, error) {
 	run := &Run{Name: name, Percentiles: map[string][]Percentile{}}
 	lines := bufio.NewScanner(in)
@@ -131,9 +132,9 @@ func (r *Run) line(text string) error {
 	return nil
 }
 
-// parseRow reads "Name n value unit value unit ...". Older files have names of several
-// words, and numbers may be among them: the first one that is followed by pairs of a
-// figure and a unit is the count.
+// parseRow reads "Name n value unit value unit ...". In older files a name may have several words,
+// and numbers among them. The count is the first number that is followed by pairs of a figure and a
+// unit.
 func parseRow(text string) (Row, error) {
 	words := strings.Fields(text)
 	for at := 1; at < len(words)-2; at++ {
@@ -159,8 +160,8 @@ func parseMetrics(words []string) (list []Metric, err error) {
 	return list, nil
 }
 
-// parseTarget reads " P1 | figure | 1.2 | >= 2 | missed | channel 25 M/s |"; older files
-// have nothing beside.
+// parseTarget reads " P1 | figure | 1.2 | >= 2 | missed | channel 25 M/s |"; in older files the
+// last column is missing.
 func parseTarget(text string) (t Target, err error) {
 	cells := strings.Split(text, "|")
 	if len(cells) < 5 {
@@ -186,7 +187,7 @@ func parseTarget(text string) (t Target, err error) {
 	return t, nil
 }
 
-// Load reads a results file, or every one in a folder, the oldest first.
+// Load reads a results file, or all files in a folder, the oldest first.
 func Load(path string) (runs []*Run, err error) {
 	names := []string{path}
 	if info, err := os.Stat(path); err != nil {
@@ -247,7 +248,7 @@ func (r *Run) loadPercentiles(name string) error {
 	return nil
 }
 
-// Percentile is one line of a distribution: this many of all took at most so long.
+// Percentile is one line of a distribution: this share of all values was at most so long.
 type Percentile struct {
 	Share  float64 // 0 to 1
 	Micros float64

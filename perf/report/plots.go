@@ -13,14 +13,14 @@ import (
 	"posttrade/perf/latency"
 )
 
-// plot is a picture with what it shows.
+// plot is a picture with its caption.
 type plot struct {
 	Title string
 	Note  string
-	SVG   template.HTML // made by this package from numbers and escaped text only
+	SVG   template.HTML // made by this package, from numbers and escaped text only
 }
 
-// drawn makes a plot of a picture, if there is one.
+// drawn adds the plot of a picture, if there is one.
 func drawn(plots []plot, title, note, svg string) []plot {
 	if svg == "" {
 		return plots
@@ -28,10 +28,11 @@ func drawn(plots []plot, title, note, svg string) []plot {
 	return append(plots, plot{title, note, template.HTML(svg)})
 }
 
-// rateUnits are what counts as a rate, the most telling first.
-var rateUnits = []string{"M/s", "orders/s", "commands/s", "rows/s", "records/s", "fills/s", "deltas/s"}
+// rateUnits are the units that count as a rate, the most informative first.
+var rateUnits = []string{"M/s", "orders/s", "commands/s", "rows/s", "records/s", "fills/s",
+	"deltas/s"}
 
-// rates are bars of everything that a run did so and so often a second, by what did it.
+// rates are bars of every rate of a run, one plot for each unit.
 func rates(run *Run) (plots []plot) {
 	type kind struct{ group, unit string }
 	var order []kind
@@ -62,19 +63,20 @@ func rates(run *Run) (plots []plot) {
 	return plots
 }
 
-// offered are the groups whose rate is what was asked of them, and says nothing.
+// offered are the groups with a rate that the row sets: it is no result.
 var offered = []string{"Everything"}
 
-// ranks and hues are the looks of series that have an order, and of those that have none.
+// ranks and hues are the styles of series with an order, and of series without one.
 var (
 	ranks = []string{"r0", "r1", "r2", "r3"}
 	hues  = []string{"c0", "c1", "c2"}
 )
 
 // quantiles are the lines of a latency curve.
-var quantiles = []struct{ unit, name string }{{"p50-us", "p50"}, {"p90-us", "p90"}, {"p99-us", "p99"}, {"p99.9-us", "p99.9"}}
+var quantiles = []struct{ unit, name string }{{"p50-us", "p50"}, {"p90-us", "p90"},
+	{"p99-us", "p99"}, {"p99.9-us", "p99.9"}}
 
-// curves are latency against rate, a plot for each target and kind of arrivals.
+// curves are latency against rate, one plot for each target and kind of arrivals.
 func curves(run *Run) (plots []plot) {
 	var order []string
 	points := map[string]*[4][]point{}
@@ -91,7 +93,8 @@ func curves(run *Run) (plots []plot) {
 		}
 		for q := range quantiles {
 			us, _ := row.get(quantiles[q].unit)
-			note := fmt.Sprintf("%s of %s/s (%s %% of saturation): %s", quantiles[q].name, short(asked), row.key("load"), micros(us))
+			note := fmt.Sprintf("%s of %s/s (%s %% of saturation): %s", quantiles[q].name, short(asked),
+				row.key("load"), micros(us))
 			points[title][q] = append(points[title][q], point{asked, us, note})
 		}
 	}
@@ -101,7 +104,8 @@ func curves(run *Run) (plots []plot) {
 			all = append(all, series{quantiles[q].name, ranks[q], points[title][q]})
 		}
 		plots = drawn(plots, title, "", linePlot(
-			axis{label: "requests a second asked for", text: short}, axis{label: "time to the answer", log: true, text: microsTick}, all))
+			axis{label: "requests a second asked for", text: short},
+			axis{label: "time to the answer", log: true, text: microsTick}, all))
 	}
 	return plots
 }
@@ -114,10 +118,10 @@ func curveTitle(row *Row) string {
 	return title
 }
 
-// shownLoads are the points of a curve whose whole distribution is drawn.
+// shownLoads are the points of a curve for which the whole distribution is drawn.
 var shownLoads = []int{10, 50, 90, 95}
 
-// percentiles are whole distributions, a plot for each curve. The axis counts nines.
+// percentiles are whole distributions, one plot for each curve. The axis counts nines.
 func percentiles(run *Run) (plots []plot) {
 	lines := map[string][]series{}
 	for name, distribution := range run.Percentiles {
@@ -142,9 +146,11 @@ func percentiles(run *Run) (plots []plot) {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		title := strings.NewReplacer("Curve.op-", "", ".durability-", ", ", ".arrivals-", ", ").Replace(name) + " arrivals"
+		title := strings.NewReplacer("Curve.op-", "", ".durability-", ", ", ".arrivals-",
+			", ").Replace(name) + " arrivals"
 		plots = drawn(plots, title, "", linePlot(
-			axis{label: "percentile", log: true, text: nines, ticks: []float64{1, 10, 100, 1000, 10_000}}, axis{label: "time to the answer", log: true, text: microsTick}, lines[name]))
+			axis{label: "percentile", log: true, text: nines, ticks: []float64{1, 10, 100, 1000, 10_000}},
+			axis{label: "time to the answer", log: true, text: microsTick}, lines[name]))
 	}
 	return plots
 }
@@ -157,7 +163,7 @@ func nines(v float64) string {
 	return strconv.FormatFloat(100-100/v, 'f', max(int(math.Round(math.Log10(v)))-2, 0), 64) + " %"
 }
 
-// commits are how many commands share a commit at each load, a plot for each durability.
+// commits are how many commands share a commit at each load, one plot for each durability.
 func commits(run *Run) (plots []plot) {
 	var order []string
 	lines := map[string][]series{}
@@ -178,17 +184,19 @@ func commits(run *Run) (plots []plot) {
 			at = len(all)
 			all = append(all, series{name: name, look: hues[at%len(hues)]})
 		}
-		all[at].points = append(all[at].points, point{load, per, fmt.Sprintf("%s at %g %%: %s commands in a commit", name, load, short(per))})
+		all[at].points = append(all[at].points,
+			point{load, per, fmt.Sprintf("%s at %g %%: %s commands in a commit", name, load, short(per))})
 		lines[durability] = all
 	}
 	for _, durability := range order {
 		plots = drawn(plots, "Commands in a commit, "+durability, "Poisson arrivals", linePlot(
-			axis{label: "% of saturation", text: short}, axis{label: "commands", log: true, text: short}, lines[durability]))
+			axis{label: "% of saturation", text: short}, axis{label: "commands", log: true, text: short},
+			lines[durability]))
 	}
 	return plots
 }
 
-// gaps are how often a second a spinning thread was interrupted.
+// gaps are the interruptions of a spinning thread per second.
 func gaps(run *Run) (plots []plot) {
 	for i := range run.Rows {
 		row := &run.Rows[i]
@@ -198,7 +206,8 @@ func gaps(run *Run) (plots []plot) {
 		var bars []bar
 		for _, m := range row.Metrics {
 			if strings.HasPrefix(m.Unit, "gaps>") {
-				bars = append(bars, bar{strings.TrimSuffix(strings.TrimPrefix(m.Unit, "gaps"), "/s"), m.Value, short(m.Value) + "/s"})
+				bars = append(bars, bar{strings.TrimSuffix(strings.TrimPrefix(m.Unit, "gaps"), "/s"), m.Value,
+					short(m.Value) + "/s"})
 			}
 		}
 		longest, _ := row.get("max-us")
@@ -220,7 +229,7 @@ func short(v float64) string {
 	}
 	text := strconv.FormatFloat(v, 'g', 3, 64)
 	if strings.Contains(text, "e") {
-		rounded, _ := strconv.ParseFloat(text, 64) // what was just written
+		rounded, _ := strconv.ParseFloat(text, 64) // the text is a number that was just formatted
 		text = strconv.FormatFloat(rounded, 'f', -1, 64)
 	}
 	return text + unit

@@ -11,20 +11,20 @@ import (
 // The drawing area of a plot, in its own units.
 const (
 	plotWidth, plotHeight = 640.0, 320.0
-	leftEdge, rightEdge   = 80.0, 540.0 // labels of the series stand to the right
+	leftEdge, rightEdge   = 80.0, 540.0 // the labels of the series are to the right
 	topEdge, bottomEdge   = 12.0, 278.0
 	labelGap              = 14.0
 )
 
-// point is a value with what it says when the pointer rests on it. One that says nothing
-// is no measured point of its own, and has no dot.
+// point is a value with the text that is shown under the pointer. A point without a text was not
+// measured itself, and has no dot.
 type point struct {
 	x, y float64
 	note string
 }
 
-// series is one line of a plot. look is how it is coloured: r0 to r3 are shades of one
-// hue for what has an order (p50 before p99), c0 to c2 different hues for what has none.
+// series is one line of a plot. look is its colour: r0 to r3 are shades of one hue for series with
+// an order (p50 before p99), c0 to c2 are different hues for series without one.
 type series struct {
 	name   string
 	look   string
@@ -37,7 +37,7 @@ type axis struct {
 	log      bool
 	low      float64 // of a linear axis; a log one starts at its smallest value
 	text     func(float64) string
-	ticks    []float64 // nil: chosen
+	ticks    []float64 // nil: chosen by fit
 	min, max float64   // set by fit
 }
 
@@ -66,7 +66,7 @@ func (a *axis) fit(values []float64) {
 	}
 }
 
-// niceStep is the round number at or above a distance.
+// niceStep is the smallest round number that is not below a distance.
 func niceStep(d float64) float64 {
 	if d <= 0 {
 		return 1
@@ -80,7 +80,7 @@ func niceStep(d float64) float64 {
 	return 10 * power
 }
 
-// at is where a value lies between two edges.
+// at is the position of a value between two edges.
 func (a *axis) at(v, from, to float64) float64 {
 	share := (v - a.min) / (a.max - a.min)
 	if a.log {
@@ -89,17 +89,20 @@ func (a *axis) at(v, from, to float64) float64 {
 	return from + share*(to-from)
 }
 
-// drawn reports whether a value can be on the axis.
+// drawn reports whether a value can be shown on the axis.
 func (a *axis) drawn(v float64) bool {
 	return !math.IsNaN(v) && !math.IsInf(v, 0) && (!a.log || v > 0)
 }
 
-// linePlot draws series over two axes; nothing when there is nothing to draw.
+// linePlot draws series over two axes; "" when there is nothing to draw.
 func linePlot(x, y axis, all []series) string {
 	var xs, ys []float64
 	var shown []series
 	for _, s := range all {
-		s.points = slices.DeleteFunc(slices.Clone(s.points), func(p point) bool { return !x.drawn(p.x) || !y.drawn(p.y) })
+		s.points = slices.DeleteFunc(slices.Clone(s.points), func(p point) bool {
+			return !x.drawn(p.x) ||
+				!y.drawn(p.y)
+		})
 		for _, p := range s.points {
 			xs, ys = append(xs, p.x), append(ys, p.y)
 		}
@@ -123,27 +126,36 @@ func linePlot(x, y axis, all []series) string {
 	return b.String()
 }
 
-// frame draws the grid, the ticks and what the axes are.
+// frame draws the grid, the ticks and the names of the axes.
 func frame(b *strings.Builder, x, y *axis) {
 	for _, t := range y.ticks {
 		at := y.at(t, bottomEdge, topEdge)
-		fmt.Fprintf(b, `<line class="grid" x1="%g" x2="%g" y1="%.1f" y2="%.1f"/>`, leftEdge, rightEdge, at, at)
-		fmt.Fprintf(b, `<text class="tick" x="%g" y="%.1f" text-anchor="end">%s</text>`, leftEdge-6, at+4, html.EscapeString(y.text(t)))
+		fmt.Fprintf(b, `<line class="grid" x1="%g" x2="%g" y1="%.1f" y2="%.1f"/>`, leftEdge, rightEdge,
+			at, at)
+		fmt.Fprintf(b, `<text class="tick" x="%g" y="%.1f" text-anchor="end">%s</text>`, leftEdge-6, at+4,
+			html.EscapeString(y.text(t)))
 	}
 	for _, t := range x.ticks {
 		at := x.at(t, leftEdge, rightEdge)
-		fmt.Fprintf(b, `<line class="axis" x1="%.1f" x2="%.1f" y1="%g" y2="%g"/>`, at, at, bottomEdge, bottomEdge+4)
-		fmt.Fprintf(b, `<text class="tick" x="%.1f" y="%g" text-anchor="middle">%s</text>`, at, bottomEdge+18, html.EscapeString(x.text(t)))
+		fmt.Fprintf(b, `<line class="axis" x1="%.1f" x2="%.1f" y1="%g" y2="%g"/>`, at, at, bottomEdge,
+			bottomEdge+4)
+		fmt.Fprintf(b, `<text class="tick" x="%.1f" y="%g" text-anchor="middle">%s</text>`, at,
+			bottomEdge+18, html.EscapeString(x.text(t)))
 	}
-	fmt.Fprintf(b, `<line class="axis" x1="%g" x2="%g" y1="%g" y2="%g"/>`, leftEdge, rightEdge, bottomEdge, bottomEdge)
-	fmt.Fprintf(b, `<text class="tick" x="%g" y="%g" text-anchor="middle">%s</text>`, (leftEdge+rightEdge)/2, plotHeight-6, html.EscapeString(x.label))
-	fmt.Fprintf(b, `<text class="tick" transform="translate(12 %g) rotate(-90)" text-anchor="middle">%s</text>`, (topEdge+bottomEdge)/2, html.EscapeString(y.label))
+	fmt.Fprintf(b, `<line class="axis" x1="%g" x2="%g" y1="%g" y2="%g"/>`, leftEdge, rightEdge,
+		bottomEdge, bottomEdge)
+	fmt.Fprintf(b, `<text class="tick" x="%g" y="%g" text-anchor="middle">%s</text>`,
+		(leftEdge+rightEdge)/2, plotHeight-6, html.EscapeString(x.label))
+	fmt.Fprintf(b,
+		`<text class="tick" transform="translate(12 %g) rotate(-90)" text-anchor="middle">%s</text>`,
+		(topEdge+bottomEdge)/2, html.EscapeString(y.label))
 }
 
 func drawLine(b *strings.Builder, x, y *axis, s series) {
 	var path []string
 	for _, p := range s.points {
-		path = append(path, fmt.Sprintf("%.1f,%.1f", x.at(p.x, leftEdge, rightEdge), y.at(p.y, bottomEdge, topEdge)))
+		path = append(path, fmt.Sprintf("%.1f,%.1f", x.at(p.x, leftEdge, rightEdge),
+			y.at(p.y, bottomEdge, topEdge)))
 	}
 	fmt.Fprintf(b, `<polyline class="line %s" points="%s"/>`, s.look, strings.Join(path, " "))
 	for i, p := range s.points {
@@ -151,11 +163,12 @@ func drawLine(b *strings.Builder, x, y *axis, s series) {
 			continue
 		}
 		cx, cy, _ := strings.Cut(path[i], ",")
-		fmt.Fprintf(b, `<circle class="dot %s" cx="%s" cy="%s" r="4"><title>%s</title></circle>`, s.look, cx, cy, html.EscapeString(p.note))
+		fmt.Fprintf(b, `<circle class="dot %s" cx="%s" cy="%s" r="4"><title>%s</title></circle>`, s.look,
+			cx, cy, html.EscapeString(p.note))
 	}
 }
 
-// labels names every line at its end, moved apart where they would lie on each other.
+// labels puts the name of every line at its end, and moves names apart that would overlap.
 func labels(b *strings.Builder, y *axis, all []series) {
 	order := slices.Clone(all)
 	slices.SortStableFunc(order, func(a, b series) int {
@@ -165,15 +178,16 @@ func labels(b *strings.Builder, y *axis, all []series) {
 	for _, s := range order {
 		at := max(y.at(s.points[len(s.points)-1].y, bottomEdge, topEdge)+4, last+labelGap)
 		last = at
-		fmt.Fprintf(b, `<text class="name" x="%g" y="%.1f"><tspan class="key %s">●</tspan> %s</text>`, rightEdge+8, at, s.look, html.EscapeString(s.name))
+		fmt.Fprintf(b, `<text class="name" x="%g" y="%.1f"><tspan class="key %s">●</tspan> %s</text>`,
+			rightEdge+8, at, s.look, html.EscapeString(s.name))
 	}
 }
 
-// reach is how far a target bar goes to either side: a factor.
+// reach is the factor from the target to either end of a target bar.
 const reach = 16.0
 
-// targetBar draws how a figure stands to its target on a log scale: the middle is the
-// target, right of it is better, left of it is worse.
+// targetBar draws a figure in relation to its target on a log scale: the middle is the target, the
+// right side is better, the left side is worse.
 func targetBar(t Target) string {
 	const width, height, middle = 160.0, 16.0, 80.0
 	factor := t.Measured / t.Limit
@@ -194,7 +208,8 @@ func targetBar(t Target) string {
 	if !t.Met {
 		class, from, to = "bad", middle+share*middle, middle
 	}
-	return fmt.Sprintf(`<svg class="small" viewBox="0 0 %g %g" role="img"><title>%.3g times as good as the target</title>`+
-		`<rect class="%s" x="%.1f" y="3" width="%.1f" height="10" rx="2"/><line class="axis" x1="%g" x2="%g" y1="0" y2="%g"/></svg>`,
+	return fmt.Sprintf(
+		`<svg class="small" viewBox="0 0 %g %g" role="img"><title>%.3g times as good as the target</title>`+
+			`<rect class="%s" x="%.1f" y="3" width="%.1f" height="10" rx="2"/><line class="axis" x1="%g" x2="%g" y1="0" y2="%g"/></svg>`,
 		width, height, factor, class, min(from, to), max(math.Abs(to-from), 1), middle, middle, height)
 }
