@@ -14,9 +14,9 @@ import (
 	"testing"
 )
 
-// rooms lists every package and the packages of this module that it may import:
-// imports point down the list, never sideways. A package that is not listed
-// fails the test, so a new room is a decision and not an accident.
+// rooms lists every package and the packages of this module that it may import: imports point down
+// the list, never sideways. A package that is not in the list fails the test, so that a new package
+// is a deliberate decision.
 var rooms = map[string][]string{
 	"ring":               {},
 	"ring/ringtest":      {},
@@ -29,7 +29,8 @@ var rooms = map[string][]string{
 
 	"matcher/session/wire":   {"ring", "matcher"},
 	"matcher/session/client": {"ring", "matcher", "matcher/session/wire"},
-	"matcher/session":        {"ring", "matcher", "matcher/gate", "matcher/desk", "blotter", "matcher/session/wire"},
+	"matcher/session": {"ring", "matcher", "matcher/gate", "matcher/desk", "blotter",
+		"matcher/session/wire"},
 
 	"journal/audit":       {"ring", "matcher", "matcher/strictjson", "journal"},
 	"journal/quorum":      {"ring", "matcher", "journal"},
@@ -50,12 +51,15 @@ var rooms = map[string][]string{
 	"sidecars/securities":        {"sidecars/control", "sidecars/source", "sidecars/store"},
 	"sidecars/outbox":            {"sidecars/control", "sidecars/pace", "sidecars/store"},
 	"sidecars/bootstrap":         {"sidecars/control"},
-	"sidecars/riskextract":       {"matcher", "matcher/strictjson", "ring", "sidecars/pace", "sidecars/store"},
+	"sidecars/riskextract": {"matcher", "matcher/strictjson", "ring", "sidecars/pace",
+		"sidecars/store"},
 
 	"httpapi/client": {"matcher", "matcher/strictjson"},
-	"httpapi": {"ring", "matcher", "matcher/strictjson", "matcher/gate", "matcher/desk", "blotter", "journal/audit",
+	"httpapi": {"ring", "matcher", "matcher/strictjson", "matcher/gate", "matcher/desk", "blotter",
+		"journal/audit",
 		"sidecars/store", "sidecars/settlement", "sidecars/recon", "sidecars/tca",
-		"sidecars/control", "sidecars/accounts", "sidecars/securities", "sidecars/riskextract", "httpapi/client"},
+		"sidecars/control", "sidecars/accounts", "sidecars/securities", "sidecars/riskextract",
+		"httpapi/client"},
 
 	"perf/flow":      {},
 	"perf/latency":   {},
@@ -63,22 +67,30 @@ var rooms = map[string][]string{
 	"perf/load":      {"perf/latency", "ring"},
 	"perf/regress":   {},
 	"perf/report":    {"perf/latency"},
-	"perf": {"ring", "matcher", "matcher/strictjson", "matcher/gate", "matcher/desk", "journal", "blotter",
-		"journal/audit", "journal/quorum", "sidecars/store", "sidecars/projection", "sidecars/recon", "sidecars/tca",
-		"sidecars/control", "sidecars/bootstrap", "sidecars/source", "sidecars/securities", "sidecars/outbox",
+	"perf": {"ring", "matcher", "matcher/strictjson", "matcher/gate", "matcher/desk", "journal",
+		"blotter",
+		"journal/audit", "journal/quorum", "sidecars/store", "sidecars/projection", "sidecars/recon",
+		"sidecars/tca",
+		"sidecars/control", "sidecars/bootstrap", "sidecars/source", "sidecars/securities",
+		"sidecars/outbox",
 		"httpapi", "httpapi/client", "perf/flow", "perf/latency", "perf/orderflow",
 		"perf/load", "perf/regress", "perf/report"},
-	"sidecars/feeds": {"matcher", "matcher/strictjson", "matcher/gate", "matcher/desk", "blotter", "httpapi/client", "sidecars/control",
+	"sidecars/feeds": {"matcher", "matcher/strictjson", "matcher/gate", "matcher/desk", "blotter",
+		"httpapi/client", "sidecars/control",
 		"sidecars/broker", "sidecars/outbox", "sidecars/bootstrap"},
 	"sidecars/prices":   {"matcher", "matcher/strictjson", "matcher/gate", "matcher/desk"},
 	"sidecars/bookings": {"sidecars/broker", "sidecars/projection"},
 
-	"app/settings": {"ring", "matcher", "matcher/strictjson", "matcher/session", "journal", "journal/quorum", "sidecars/control",
+	"app/settings": {"ring", "matcher", "matcher/strictjson", "matcher/session", "journal",
+		"journal/quorum", "sidecars/control",
 		"sidecars/store", "httpapi"},
-	"app/engine": {"ring", "matcher", "matcher/gate", "matcher/desk", "matcher/session", "journal", "journal/quorum",
+	"app/engine": {"ring", "matcher", "matcher/gate", "matcher/desk", "matcher/session", "journal",
+		"journal/quorum",
 		"blotter"},
-	"app/stats":   {"ring", "matcher", "matcher/session", "matcher/session/wire", "journal", "httpapi"},
-	"app/top":     {"matcher/session", "sidecars/control", "app/stats", "perf/latency"}, // latency is a leaf: text of durations,
+	"app/stats": {"ring", "matcher", "matcher/session", "matcher/session/wire", "journal",
+		"httpapi"},
+	"app/top": {"matcher/session", "sidecars/control", "app/stats",
+		"perf/latency"}, // latency is a leaf: text of durations,
 	"app/flight":  {"journal", "app/settings", "app/stats"},
 	"app/apptest": {"journal", "app/settings", "app/stats"},
 	"app":         {},
@@ -86,8 +98,8 @@ var rooms = map[string][]string{
 	"cmd/posttrade": nil, // package main: the wiring and the subcommands
 }
 
-// soleImporters names the one folder that may import each outside engine, so
-// that replacing it is a matter of one folder.
+// soleImporters names the one folder that may import each outside engine, so that its replacement
+// changes one folder.
 var soleImporters = map[string][]string{
 	"github.com/cockroachdb/pebble": {"journal", "journal/quorum", "journal/journaltest"},
 	"github.com/valyala/fasthttp":   {"httpapi", "httpapi/client"},
@@ -98,7 +110,7 @@ var soleImporters = map[string][]string{
 	"github.com/jackc/pgx":          {"sidecars/store"},
 }
 
-// hotBans are what a file that opens with //perf:hot may not import.
+// hotBans are the packages that a file that opens with //perf:hot may not import.
 var hotBans = []string{"fmt", "log", "log/slog", "time", "errors", "strings", "reflect", "bytes"}
 
 type sourceFile struct {
@@ -118,7 +130,8 @@ func sources(t *testing.T) []sourceFile {
 			return err
 		}
 		if d.IsDir() {
-			if b := d.Name(); name != ".." && (strings.HasPrefix(b, ".") || b == "testdata" || b == "bin" || b == "data") {
+			if b := d.Name(); name != ".." && (strings.HasPrefix(b, ".") || b == "testdata" || b == "bin" ||
+				b == "data") {
 				return filepath.SkipDir
 			}
 			return nil
@@ -198,7 +211,7 @@ func TestEveryPackageSaysWhatItIsFor(t *testing.T) {
 	}
 }
 
-// TestNoPackageHasAnInit: what a package needs is made by the function that opens it.
+// TestNoPackageHasAnInit: the function that opens a package makes what the package needs.
 func TestNoPackageHasAnInit(t *testing.T) {
 	for _, s := range sources(t) {
 		if s.test {
@@ -212,8 +225,8 @@ func TestNoPackageHasAnInit(t *testing.T) {
 	}
 }
 
-// TestHotFilesStayHot holds every file that opens with //perf:hot to what the
-// path of an order may use.
+// TestHotFilesStayHot checks that every file that opens with //perf:hot uses only what the path of
+// an order may use.
 func TestHotFilesStayHot(t *testing.T) {
 	hot := 0
 	for _, s := range sources(t) {
@@ -276,7 +289,7 @@ func hotViolations(file *ast.File) []violation {
 	return out
 }
 
-// TestHotRulesCanFail plants each banned thing and expects the rule to see it.
+// TestHotRulesCanFail adds each banned thing and expects the rule to find it.
 func TestHotRulesCanFail(t *testing.T) {
 	for _, body := range []string{
 		"go f()", "defer f()", "ch <- 1", "<-ch", "select {}", "_ = make([]int, 1)",

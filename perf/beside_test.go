@@ -13,8 +13,9 @@ import (
 
 func besideForTest() beside {
 	clock := &stepped{}
-	return beside{name: "nap", target: &instant{clock: clock}, clock: clock, perSecond: 1e6, alone: time.Nanosecond,
-		work: func(int) error { return nil }}
+	return beside{name: "nap", target: &instant{clock: clock}, clock: clock, perSecond: 1e6,
+		alone: time.Nanosecond,
+		work:  func(int) error { return nil }}
 }
 
 func TestBesideTakesTurnsAndShowsBoth(t *testing.T) {
@@ -34,7 +35,8 @@ func TestBesideTakesTurnsAndShowsBoth(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := strings.Repeat("nothing nap nap nothing ", besideRounds/2)
-	if got := strings.Join(phases, " ") + " "; rounds != besideRounds || got != want || len(r.lines) != 2*besideRounds || p.rounds != besideRounds {
+	if got := strings.Join(phases, " ") + " "; rounds != besideRounds || got != want ||
+		len(r.lines) != 2*besideRounds || p.rounds != besideRounds {
 		t.Errorf("%d rounds, phases %q, lines %q, %+v", rounds, got, r.lines, p)
 	}
 	if !strings.HasPrefix(r.lines[1], "BenchmarkBeside/op=orders/work=nap/beside=nap/round=0 1 ") {
@@ -42,8 +44,8 @@ func TestBesideTakesTurnsAndShowsBoth(t *testing.T) {
 	}
 }
 
-// TestRoundsArePaired: what a noisy machine adds to both turns of a round, or to a few
-// turns, is not in the figure; what the work costs in most rounds is.
+// TestRoundsArePaired: the figure does not have what a noisy machine adds to both turns of a round,
+// or to a few turns. It has what the work costs in most rounds.
 func TestRoundsArePaired(t *testing.T) {
 	us := func(v ...int) (d []time.Duration) {
 		for _, n := range v {
@@ -56,10 +58,14 @@ func TestRoundsArePaired(t *testing.T) {
 		without, with []time.Duration
 		want          paired
 	}{
-		{"nothing costs nothing", us(100, 100, 100, 100), us(100, 100, 100, 100), paired{1, 1, 1, 100 * time.Microsecond, 4}},
-		{"a machine that is slow for a while", us(100, 9000, 8000, 100), us(100, 9000, 8000, 100), paired{1, 1, 1, 4050 * time.Microsecond, 4}},
-		{"a stall in one turn of each", us(100, 5000, 100, 100), us(100, 100, 7000, 100), paired{1, 0.02, 70, 100 * time.Microsecond, 4}},
-		{"work that costs half as much again", us(100, 1000, 200, 400, 100), us(150, 1500, 9000, 600, 150), paired{1.5, 1.5, 45, 200 * time.Microsecond, 5}},
+		{"nothing costs nothing", us(100, 100, 100, 100), us(100, 100, 100, 100),
+			paired{1, 1, 1, 100 * time.Microsecond, 4}},
+		{"a machine that is slow for a while", us(100, 9000, 8000, 100), us(100, 9000, 8000, 100),
+			paired{1, 1, 1, 4050 * time.Microsecond, 4}},
+		{"a stall in one turn of each", us(100, 5000, 100, 100), us(100, 100, 7000, 100),
+			paired{1, 0.02, 70, 100 * time.Microsecond, 4}},
+		{"work that costs half as much again", us(100, 1000, 200, 400, 100),
+			us(150, 1500, 9000, 600, 150), paired{1.5, 1.5, 45, 200 * time.Microsecond, 5}},
 		{"a turn without a request", us(0), us(0), paired{0, 0, 0, 0, 1}},
 	} {
 		if got := pairs(tt.without, tt.with); got != tt.want {
@@ -78,11 +84,13 @@ func TestTurnsGoForthAndBack(t *testing.T) {
 	note := func(name string) func(int) error {
 		return func(round int) error { order = append(order, fmt.Sprint(name, round)); return nil }
 	}
-	if err := inTurns(3, note("a"), note("b"), note("c")); err != nil || strings.Join(order, " ") != "a0 b0 c0 c1 b1 a1 a2 b2 c2" {
+	if err := inTurns(3, note("a"), note("b"), note("c")); err != nil ||
+		strings.Join(order, " ") != "a0 b0 c0 c1 b1 a1 a2 b2 c2" {
 		t.Errorf("%v, %v", order, err)
 	}
 	order = nil
-	if err := inTurns(2, note("a"), func(int) error { return io.EOF }, note("c")); err != io.EOF || len(order) != 1 {
+	if err := inTurns(2, note("a"), func(int) error { return io.EOF }, note("c")); err != io.EOF ||
+		len(order) != 1 {
 		t.Errorf("%v, %v: a turn that fails ends it", order, err)
 	}
 }
@@ -164,7 +172,7 @@ func TestAnEngineThatLacksWhatARowNeeds(t *testing.T) {
 	}
 }
 
-// bare is an engine that can do nothing but end.
+// bare is an engine that can only end.
 type bare struct{ Engine }
 
 func (bare) Close() error { return nil }

@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 )
 
-// rising is an engine that says more is durable at every look, up to a limit.
+// rising is an engine that reports a higher durable sequence at every look, up to a limit.
 type rising struct{ durable, limit uint64 }
 
 func (r *rising) Durable() uint64 {
@@ -19,7 +19,8 @@ func TestAnswersMayComeJustBeforeTheNumberButNotWithoutIt(t *testing.T) {
 		if err := awaitDurable(&rising{limit: 5}, 5); err != nil {
 			t.Errorf("a number that comes late: %v", err)
 		}
-		if err := awaitDurable(&rising{limit: 4}, 5); err == nil || !strings.Contains(err.Error(), "4 commands durable, 5 were answered") {
+		if err := awaitDurable(&rising{limit: 4}, 5); err == nil ||
+			!strings.Contains(err.Error(), "4 commands durable, 5 were answered") {
 			t.Errorf("a number that never comes: %v", err)
 		}
 	})

@@ -43,20 +43,26 @@ func TestEnvironmentReadsWhatTheSystemShows(t *testing.T) {
 	})
 	e := h.environment("abc", "/data/journals")
 	text := e.header()
-	for _, want := range []string{"cpu: Some CPU @ 3 GHz\n", "kernel: 6.1.2-test\n", "load: 0.10 0.20 0.30 1/2 3\n", "memory-mib: 24000\n",
-		"filesystem: tmpfs\n", "cgroup-cpu: 150000 100000\n", "cgroup-memory: max\n", "governor: performance\n", "clock-source: tsc\n",
-		"huge-pages: madvise\n", "hypervisor: yes\n", "commit: abc\n", "jitter: unknown\n", "line-round-trip-ns: unknown\n"} {
+	for _, want := range []string{"cpu: Some CPU @ 3 GHz\n", "kernel: 6.1.2-test\n",
+		"load: 0.10 0.20 0.30 1/2 3\n", "memory-mib: 24000\n",
+		"filesystem: tmpfs\n", "cgroup-cpu: 150000 100000\n", "cgroup-memory: max\n",
+		"governor: performance\n", "clock-source: tsc\n",
+		"huge-pages: madvise\n", "hypervisor: yes\n", "commit: abc\n", "jitter: unknown\n",
+		"line-round-trip-ns: unknown\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(h.root, "proc/stat"), []byte("cpu 150 0 150 1350 0 0 0 150 0 0\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(h.root, "proc/stat"),
+		[]byte("cpu 150 0 150 1350 0 0 0 150 0 0\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := h.footer(e.stolen, "j"); got != "load-after: 0.10 0.20 0.30 1/2 3\njitter-after: j\nstolen-share: 6.25 %\n" {
+	if got := h.footer(e.stolen,
+		"j"); got != "load-after: 0.10 0.20 0.30 1/2 3\njitter-after: j\nstolen-share: 6.25 %\n" {
 		t.Errorf("footer %q", got)
 	}
-	for dir, want := range map[string]string{"/data2/x": "xfs", "/data": "tmpfs", "/database": "ext4", "/": "ext4"} {
+	for dir, want := range map[string]string{"/data2/x": "xfs", "/data": "tmpfs", "/database": "ext4",
+		"/": "ext4"} {
 		if got := h.mountOf(dir); got != want {
 			t.Errorf("%s lies on %s, want %s", dir, got, want)
 		}
@@ -66,15 +72,18 @@ func TestEnvironmentReadsWhatTheSystemShows(t *testing.T) {
 func TestEnvironmentOfASystemThatShowsNothing(t *testing.T) {
 	h := host{t.TempDir()}
 	e := h.environment("", "/x")
-	for _, line := range []string{"kernel", "governor", "clock-source", "huge-pages", "memory-mib", "cgroup-cpu", "cgroup-memory", "filesystem", "load"} {
+	for _, line := range []string{"kernel", "governor", "clock-source", "huge-pages", "memory-mib",
+		"cgroup-cpu", "cgroup-memory", "filesystem", "load"} {
 		if !strings.Contains(e.header(), "\n"+line+": unknown\n") {
 			t.Errorf("%s is not unknown in\n%s", line, e.header())
 		}
 	}
-	if got := h.footer(e.stolen, ""); got != "load-after: unknown\njitter-after: unknown\nstolen-share: unknown\n" {
+	if got := h.footer(e.stolen,
+		""); got != "load-after: unknown\njitter-after: unknown\nstolen-share: unknown\n" {
 		t.Errorf("footer %q", got)
 	}
-	old := fakeHost(t, map[string]string{"sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1\n", "sys/fs/cgroup/memory/memory.limit_in_bytes": "1024\n"}).environment("", "/x")
+	old := fakeHost(t, map[string]string{"sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1\n",
+		"sys/fs/cgroup/memory/memory.limit_in_bytes": "1024\n"}).environment("", "/x")
 	if old.CgroupCPU != "max" || old.CgroupMemory != "1024" {
 		t.Errorf("limits of the first kind of control groups: %q, %q", old.CgroupCPU, old.CgroupMemory)
 	}
@@ -92,17 +101,20 @@ func script(times ...time.Duration) func() time.Duration {
 func TestMeterCountsGaps(t *testing.T) {
 	us := time.Microsecond
 	gaps := latency.NewRecorder()
-	j := meter(200_000*us, script(5*us, 6*us, 8*us, 30*us, 31*us, 231*us, 2231*us, 2232*us, 200_005*us), gaps)
+	j := meter(200_000*us, script(5*us, 6*us, 8*us, 30*us, 31*us, 231*us, 2231*us, 2232*us,
+		200_005*us), gaps)
 	if want := [...]int{5, 4, 3, 2, 1}; j.longer != want {
 		t.Errorf("gaps %v, want %v", j.longer, want)
 	}
-	if j.took != 200_000*us || j.longest != 197_773*us || j.lost != 2*us+22*us+200*us+2000*us+197_773*us {
+	if j.took != 200_000*us || j.longest != 197_773*us ||
+		j.lost != 2*us+22*us+200*us+2000*us+197_773*us {
 		t.Errorf("%+v", j)
 	}
 	if n := gaps.Count(); n != 5 {
 		t.Errorf("%d gaps recorded, want 5", n)
 	}
-	if got, want := j.String(), ">1us 25/s >10us 20/s >100us 15/s >1ms 10/s >10ms 5/s longest 198ms lost 100.00 %"; got != want {
+	if got, want := j.String(),
+		">1us 25/s >10us 20/s >100us 15/s >1ms 10/s >10ms 5/s longest 198ms lost 100.00 %"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }

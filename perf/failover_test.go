@@ -14,7 +14,7 @@ import (
 	"posttrade/journal/quorum"
 )
 
-// fakeMembers are three addresses behind which one function answers.
+// fakeMembers are three addresses; one function answers for all.
 func fakeMembers(t *testing.T, answer http.HandlerFunc) (at []string) {
 	t.Helper()
 	for range 3 {
@@ -25,8 +25,8 @@ func fakeMembers(t *testing.T, answer http.HandlerFunc) (at []string) {
 	return at
 }
 
-// TestFailoverCountsWhatWasSentAfterTheKill has one client whose booking is under way when the
-// leader is killed, and is acknowledged all the same; one that the dead leader seems to
+// TestFailoverCountsWhatWasSentAfterTheKill has one client with a booking in flight when the leader
+// is killed, which is acknowledged all the same; one with a booking that the dead leader seems to
 // acknowledge afterwards; one that is turned away; and then the one that counts.
 func TestFailoverCountsWhatWasSentAfterTheKill(t *testing.T) {
 	arrived, answer := make(chan string), make(chan func(http.ResponseWriter))
@@ -44,7 +44,7 @@ func TestFailoverCountsWhatWasSentAfterTheKill(t *testing.T) {
 		case <-over:
 		}
 	}))
-	t.Cleanup(func() { close(over); close(answer) }) // before the servers wait for what is under way
+	t.Cleanup(func() { close(over); close(answer) }) // before the servers wait for requests in flight
 	b.running.Go(func() { b.run(0) })
 	<-arrived
 	killed := 0
@@ -52,7 +52,7 @@ func TestFailoverCountsWhatWasSentAfterTheKill(t *testing.T) {
 	if err != nil || killed != 1 {
 		t.Fatalf("killed %d times, %v", killed, err)
 	}
-	answer <- acknowledge("2") // sent before
+	answer <- acknowledge("2") // sent before the kill
 	for _, then := range []func(http.ResponseWriter){acknowledge("1"), turnAway, acknowledge("2")} {
 		<-arrived
 		select {
@@ -75,7 +75,10 @@ func TestFailoverCountsWhatWasSentAfterTheKill(t *testing.T) {
 
 func TestFailoverEndsAtAnAnswerThatNoMemberMayGive(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{
-		"refused":   func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadRequest) },
+		"refused": func(w http.ResponseWriter,
+			_ *http.Request) {
+			w.WriteHeader(http.StatusBadRequest)
+		},
 		"anonymous": func(http.ResponseWriter, *http.Request) {},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -104,16 +107,19 @@ func TestFailoverNeedsItsKill(t *testing.T) {
 func TestFailoverSaysWhyMembersDoNotCome(t *testing.T) {
 	dir := t.TempDir()
 	r := &Run{o: Options{Binary: filepath.Join(dir, "absent"), Dir: dir}}
-	if err := measureFailover(r); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "member 1") {
+	if err := measureFailover(r); !errors.Is(err, os.ErrNotExist) ||
+		!strings.Contains(err.Error(), "member 1") {
 		t.Errorf("no program: %v", err)
 	}
 	broken := filepath.Join(dir, "broken")
-	if err := os.WriteFile(broken, []byte("#!/bin/sh\necho planted >&2\nexit 3\n"), 0o755); err != nil {
+	if err := os.WriteFile(broken, []byte("#!/bin/sh\necho planted >&2\nexit 3\n"),
+		0o755); err != nil {
 		t.Fatal(err)
 	}
 	r.o.Binary = broken
 	err := measureFailover(r)
-	if err == nil || !strings.Contains(err.Error(), "planted") || !strings.Contains(err.Error(), "exit status 3") {
+	if err == nil || !strings.Contains(err.Error(), "planted") ||
+		!strings.Contains(err.Error(), "exit status 3") {
 		t.Errorf("a program that ends: %v", err)
 	}
 }
@@ -159,7 +165,8 @@ func TestFailoverIsJudgedByItsMedian(t *testing.T) {
 	var shown bytes.Buffer
 	r := &Run{o: Options{Stdout: &shown}}
 	r.failover([]float64{900, 100, 290})
-	if !strings.Contains(shown.String(), "BenchmarkCluster/op=failover/kills=3 1 290 median-ms 100 min-ms 900 max-ms") {
+	if !strings.Contains(shown.String(),
+		"BenchmarkCluster/op=failover/kills=3 1 290 median-ms 100 min-ms 900 max-ms") {
 		t.Errorf("got %s", shown.String())
 	}
 	if len(r.targets) != 1 || r.targets[0].got != 290 || !r.targets[0].met() {
@@ -175,7 +182,8 @@ func TestLoopbackMembersHavePortsOfTheirOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if members, err := quorum.ParseMembers(list); err != nil || len(members) != 3 { // it refuses what is there twice
+	// ParseMembers refuses duplicates
+	if members, err := quorum.ParseMembers(list); err != nil || len(members) != 3 {
 		t.Errorf("%s: %v, %v", list, members, err)
 	}
 }

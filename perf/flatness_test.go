@@ -13,8 +13,8 @@ import (
 	"posttrade/perf/load"
 )
 
-// periodOf is a measurement in which every request took so long, and every commit was in
-// one bucket.
+// periodOf is a measurement in which every request took that long, and every commit was in one
+// bucket.
 func periodOf(latencies time.Duration, bucket int) period {
 	p := period{result: &load.Result{Requests: 1000, Took: time.Second}}
 	recorder := latency.NewRecorder()
@@ -33,7 +33,8 @@ func TestFlatnessLooksAtItsPartOfTheCurve(t *testing.T) {
 	}
 	const us = time.Microsecond
 	points := []*curvePoint{
-		at(10, periodOf(50*time.Millisecond, 9), periodOf(300*us, 3), periodOf(310*us, 3)), // a stall in one period
+		at(10, periodOf(50*time.Millisecond, 9), periodOf(300*us, 3),
+			periodOf(310*us, 3)), // a stall in one period
 		at(20, periodOf(200*us, 3), periodOf(220*us, 5)),
 		at(30), // without a request
 		at(70, periodOf(510*us, 7), periodOf(500*us, 7)),
@@ -46,7 +47,8 @@ func TestFlatnessLooksAtItsPartOfTheCurve(t *testing.T) {
 	if len(r.lines) != 1 || r.lines[0] != want {
 		t.Errorf("got  %q\nwant %q", r.lines, want)
 	}
-	if len(r.targets) != 1 || r.targets[0].met() || r.targets[0].row != "P6" || !strings.Contains(r.targets[0].floor, "the lowest of 3 periods at each load; of all periods 22") {
+	if len(r.targets) != 1 || r.targets[0].met() || r.targets[0].row != "P6" ||
+		!strings.Contains(r.targets[0].floor, "the lowest of 3 periods at each load; of all periods 22") {
 		t.Errorf("targets %v", r.targets)
 	}
 	r.flatness(curve{row: "P6", name: "x"}, "poisson", points)
@@ -60,12 +62,13 @@ func TestFlatnessLooksAtItsPartOfTheCurve(t *testing.T) {
 	}
 }
 
-// TestPeriodsTogether: the point of a curve is of every request of all its periods.
+// TestPeriodsTogether: a point of a curve has every request of all its periods.
 func TestPeriodsTogether(t *testing.T) {
 	p := curvePoint{periods: []period{periodOf(time.Millisecond, 3), periodOf(3*time.Millisecond, 4)}}
 	p.periods[1].result.Behind = time.Minute
 	all, commits := p.together()
-	if all.Requests != 2000 || all.Took != 2*time.Second || all.Behind != time.Minute || all.Latency.Count() != 2000 || all.PerSecond() != 1000 {
+	if all.Requests != 2000 || all.Took != 2*time.Second || all.Behind != time.Minute ||
+		all.Latency.Count() != 2000 || all.PerSecond() != 1000 {
 		t.Errorf("%+v", all)
 	}
 	if len(all.Intervals) != 2 || all.Intervals[1].From != time.Second {
@@ -112,7 +115,8 @@ func TestCommitCounts(t *testing.T) {
 	last := len(after.buckets) - 1
 	after.commits, after.buckets[0], after.buckets[7], after.buckets[last] = 1005, 995, 9, 1
 	d := after.since(before)
-	for percent, want := range map[float64]time.Duration{50: 50 * time.Microsecond, 99: 50 * time.Microsecond, 99.9: time.Millisecond, 100: 10 * time.Second} {
+	for percent, want := range map[float64]time.Duration{50: 50 * time.Microsecond,
+		99: 50 * time.Microsecond, 99.9: time.Millisecond, 100: 10 * time.Second} {
 		if got := d.at(percent); got != want {
 			t.Errorf("p%v: %v, want %v", percent, got, want)
 		}
@@ -131,11 +135,16 @@ func TestChildReadsTheServersCommits(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("# HELP svc_journal_commit_seconds x\n")
 	for i := range len(journal.CommitBuckets) + 1 {
-		text.WriteString(`svc_journal_commit_seconds_bucket{le="x"} ` + []string{"4", "9", "9.0"}[min(i, 2)] + "\n")
+		text.WriteString(`svc_journal_commit_seconds_bucket{le="x"} ` + []string{"4", "9",
+			"9.0"}[min(i, 2)] + "\n")
 	}
-	text.WriteString("svc_journal_commit_seconds_sum 0.5\nsvc_journal_commit_seconds_count 9\n" + `svc_other{source="account"} 3.5` + "\n")
+	text.WriteString("svc_journal_commit_seconds_sum 0.5\nsvc_journal_commit_seconds_count 9\n" +
+		`svc_other{source="account"} 3.5` + "\n")
 	answer := text.String()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, answer) }))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+		_ *http.Request) {
+		io.WriteString(w, answer)
+	}))
 	defer server.Close()
 	c := &child{ports: map[string]string{"admin": strings.TrimPrefix(server.URL, "http://")}}
 	n, err := c.commits()
@@ -148,7 +157,8 @@ func TestChildReadsTheServersCommits(t *testing.T) {
 	if _, err := c.metric("svc_other", "security"); err == nil {
 		t.Error("a metric that is not shown is no error")
 	}
-	for _, answer = range []string{"", "svc_journal_commit_seconds_count x\n", "svc_journal_commit_seconds_count 3\n"} {
+	for _, answer = range []string{"", "svc_journal_commit_seconds_count x\n",
+		"svc_journal_commit_seconds_count 3\n"} {
 		if _, err := c.commits(); err == nil {
 			t.Errorf("%q is no error", answer)
 		}
@@ -165,7 +175,8 @@ func TestStallIsTimeWithoutProgress(t *testing.T) {
 	for _, c := range []struct{ begun, durable int }{{0, 3}, {1, 5}, {2, 9}, {100, 102}, {100, 103}} {
 		s.durable(at(c.begun), at(c.durable))
 	}
-	if s.longest != 4*time.Millisecond { // from 5 to 9: what was begun at 2 waited longer, for others
+	// from 5 to 9: the block that began at 2 waited longer, but for others
+	if s.longest != 4*time.Millisecond {
 		t.Errorf("%v", s.longest)
 	}
 }

@@ -33,7 +33,8 @@ func TestStagesOfStacks(t *testing.T) {
 
 func TestSitesAreNamedByTheirOwnFunction(t *testing.T) {
 	for _, tt := range []struct{ functions, want string }{
-		{"runtime.mallocgc bytes.growSlice posttrade/journal.(*Block).Command x", "journal.(*Block).Command"},
+		{"runtime.mallocgc bytes.growSlice posttrade/journal.(*Block).Command x",
+			"journal.(*Block).Command"},
 		{"main.run", "main.run"},
 		{"runtime.mallocgc", "runtime"},
 	} {
@@ -44,14 +45,17 @@ func TestSitesAreNamedByTheirOwnFunction(t *testing.T) {
 }
 
 func TestProfilesAreSubtracted(t *testing.T) {
-	before := heapProfile{"a": {name: "a", stage: "desk", objects: 10, bytes: 100}, "gone": {name: "gone", stage: "load", objects: 5, bytes: 50}}
-	after := heapProfile{"a": {name: "a", stage: "desk", objects: 30, bytes: 90}, "b": {name: "b", stage: "gate", objects: 4, bytes: 8},
+	before := heapProfile{"a": {name: "a", stage: "desk", objects: 10, bytes: 100},
+		"gone": {name: "gone", stage: "load", objects: 5, bytes: 50}}
+	after := heapProfile{"a": {name: "a", stage: "desk", objects: 30, bytes: 90},
+		"b": {name: "b", stage: "gate", objects: 4, bytes: 8},
 		"c": {name: "b", stage: "gate", objects: 2, bytes: 8}}
 	d := after.since(before)
 	if d.allocated("desk") != 20 || d.allocated("gate") != 6 || d.allocated("load") != 0 {
 		t.Errorf("%+v", d)
 	}
-	if g := d.growth(5); len(g) != 1 || g[0].name != "b" || g[0].bytes != 16 { // a and gone hold less
+	// a and gone hold fewer bytes
+	if g := d.growth(5); len(g) != 1 || g[0].name != "b" || g[0].bytes != 16 {
 		t.Errorf("growth %+v", g)
 	}
 	if g := d.askers(1); len(g) != 1 || g[0].name != "a" || g[0].objects != 20 {
@@ -59,9 +63,9 @@ func TestProfilesAreSubtracted(t *testing.T) {
 	}
 }
 
-var kept [][]byte // of the tests, so that it is on the heap
+var kept [][]byte // package variable, so that it is on the heap
 
-// TestProfileFindsWhatIsAskedFor allocates and finds it again, near enough.
+// TestProfileFindsWhatIsAskedFor allocates and finds the allocations again, approximately.
 func TestProfileFindsWhatIsAskedFor(t *testing.T) {
 	if err := profiled(func() error {
 		before := readHeap(nil)
@@ -101,16 +105,20 @@ func TestUnsampledIsExactForLargeObjects(t *testing.T) {
 
 // TestHeapFigures states a heap that grew and one that did not.
 func TestHeapFigures(t *testing.T) {
-	leaking := heapProfile{"x": {name: "journal.leak", stage: "recorder", objects: 10_000, bytes: 9_000_000}}
+	leaking := heapProfile{"x": {name: "journal.leak", stage: "recorder", objects: 10_000,
+		bytes: 9_000_000}}
 	for _, tt := range []struct {
 		name    string
 		growth  float64 // bytes a command
 		late    heapState
 		verdict []string
 	}{
-		{"flat", 0, heapState{profile: heapProfile{}}, []string{"| 0 | <= 0 | met |", "| 0 | <= 0 | met |"}},
-		{"smaller", -1, heapState{profile: heapProfile{}}, []string{"| 0 | <= 0 | met |", "| 0 | <= 0 | met |"}},
-		{"a leak", 10.5, heapState{profile: leaking}, []string{"| 10.5 | <= 0 | missed |", "| 0.001 | <= 0 | missed |"}},
+		{"flat", 0, heapState{profile: heapProfile{}},
+			[]string{"| 0 | <= 0 | met |", "| 0 | <= 0 | met |"}},
+		{"smaller", -1, heapState{profile: heapProfile{}},
+			[]string{"| 0 | <= 0 | met |", "| 0 | <= 0 | met |"}},
+		{"a leak", 10.5, heapState{profile: leaking},
+			[]string{"| 10.5 | <= 0 | missed |", "| 0.001 | <= 0 | missed |"}},
 	} {
 		r := &Run{o: Options{Stdout: io.Discard}}
 		readings := readingsOf(func(commands float64) float64 { return 10<<20 + tt.growth*commands })
@@ -121,14 +129,15 @@ func TestHeapFigures(t *testing.T) {
 			}
 		}
 		text := strings.Join(r.lines, "\n")
-		if (tt.name == "a leak") != strings.Contains(text, "Heap/op=grown/at=journal.leak 1 9e+06 bytes") ||
+		if (tt.name == "a leak") != strings.Contains(text,
+			"Heap/op=grown/at=journal.leak 1 9e+06 bytes") ||
 			strings.Count(text, "Heap/op=reading/commands=") != len(readings) {
 			t.Errorf("%s:\n%s", tt.name, text)
 		}
 	}
 }
 
-// readingsOf are the row's readings of a heap that has so many bytes after so many commands.
+// readingsOf are the row's readings of a heap; bytes gives its size by the number of commands.
 func readingsOf(bytes func(commands float64) float64) (readings []heapReading) {
 	for part := range heapParts {
 		commands := (part + 1) * (10_000_000 / heapParts)
@@ -137,14 +146,16 @@ func readingsOf(bytes func(commands float64) float64) (readings []heapReading) {
 	return readings
 }
 
-// TestGrowthOfTheHeap: what a store holds more in one moment than in another is no
-// growth, and a tenth of a byte a command is one, however it comes.
+// TestGrowthOfTheHeap: fluctuation of a store is no growth. A tenth of a byte per command is
+// growth, in whatever steps it comes.
 func TestGrowthOfTheHeap(t *testing.T) {
 	const seed, leak = 7, 0.1
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 1))
-	store := func() float64 { return random.Float64() * 140_000 } // 70,000 to both sides, as was read of a real one
-	doubling := func(commands float64) float64 {                  // a table that holds a tenth of a byte for each command at least
+	// 70,000 to either side, as measured on a real store
+	store := func() float64 { return random.Float64() * 140_000 }
+	// a table that holds at least a tenth of a byte per command
+	doubling := func(commands float64) float64 {
 		size := 1024.0
 		for size < leak*commands {
 			size *= 2
@@ -179,8 +190,8 @@ func TestGrowthOfTheHeap(t *testing.T) {
 	}
 }
 
-// TestReadingsSeeALeak keeps a tenth of a byte for each of ten million commands on the
-// real heap, and then nothing.
+// TestReadingsSeeALeak keeps a tenth of a byte for each of ten million commands on the real heap,
+// and then nothing.
 func TestReadingsSeeALeak(t *testing.T) {
 	const part, object = 10_000_000 / heapParts, 64
 	for _, tt := range []struct{ leak, want float64 }{{0.1, 0.1}, {0, 0}} {

@@ -9,21 +9,24 @@ import (
 	"time"
 )
 
-// TestReportReadsWhatARunWrites goes from a run's own results file to the page.
+// TestReportReadsWhatARunWrites makes a page from the results file of a run.
 func TestReportReadsWhatARunWrites(t *testing.T) {
 	dir := t.TempDir()
 	var said bytes.Buffer
-	r := &Run{o: Options{Stdout: &said, Smoke: true, Out: filepath.Join(dir, "run.txt")}, env: readEnvironment("abc", dir)}
+	r := &Run{o: Options{Stdout: &said, Smoke: true, Out: filepath.Join(dir, "run.txt")},
+		env: readEnvironment("abc", dir)}
 	r.bench("Ring/op=spsc/batch=1", 1000, time.Millisecond, metric{2.5, "M/s"})
 	r.atMost("P0", "a figure", 1, 2)
 	clock := &stepped{}
-	if err := r.curve(curve{name: "made-up/durability=os", target: &instant{clock: clock}, clock: clock, window: 8}); err != nil {
+	if err := r.curve(curve{name: "made-up/durability=os", target: &instant{clock: clock},
+		clock: clock, window: 8}); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.write(); err != nil {
 		t.Fatal(err)
 	}
-	for results, page := range map[string]string{r.o.Out: filepath.Join(dir, "run.html"), dir + "/": dir + ".html"} {
+	for results, page := range map[string]string{r.o.Out: filepath.Join(dir, "run.html"),
+		dir + "/": dir + ".html"} {
 		if err := WriteReport(results, "", &said); err != nil {
 			t.Fatal(err)
 		}
@@ -31,14 +34,16 @@ func TestReportReadsWhatARunWrites(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range []string{"<dd>abc</dd>", "made-up, os, constant arrivals", "1 of 1 targets met", "<h3>Percentiles</h3>"} {
+		for _, want := range []string{"<dd>abc</dd>", "made-up, os, constant arrivals",
+			"1 of 1 targets met", "<h3>Percentiles</h3>"} {
 			if !strings.Contains(string(text), want) {
 				t.Errorf("%s: no %q", page, want)
 			}
 		}
 	}
 	blocked := filepath.Join(r.o.Out, "page.html") // below a file
-	for _, tt := range [][2]string{{filepath.Join(dir, "absent"), ""}, {r.o.Out, blocked}, {r.o.Out, dir}} {
+	for _, tt := range [][2]string{{filepath.Join(dir, "absent"), ""}, {r.o.Out, blocked},
+		{r.o.Out, dir}} {
 		if err := WriteReport(tt[0], tt[1], &said); err == nil {
 			t.Errorf("%v is no error", tt)
 		}

@@ -35,8 +35,10 @@ func TestResultsFileIsInBenchmarkFormat(t *testing.T) {
 	}
 	for _, want := range []string{
 		"\ncpu: Some CPU\n", "\ncommit: abc\n",
-		"\nBenchmarkRing/op=spsc/batch=1 1000 1000 ns/op 2.5 M/s\n", "\nBenchmarkMemory/op=idle 1 27.5 MiB-resident\n",
-		"| P0 | a figure that is met | 1 | <= 2 | met |", "| P0 | a figure that is missed | 1 | >= 2 | missed |",
+		"\nBenchmarkRing/op=spsc/batch=1 1000 1000 ns/op 2.5 M/s\n",
+		"\nBenchmarkMemory/op=idle 1 27.5 MiB-resident\n",
+		"| P0 | a figure that is met | 1 | <= 2 | met |",
+		"| P0 | a figure that is missed | 1 | >= 2 | missed |",
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("results lack %q:\n%s", want, text)
@@ -86,15 +88,15 @@ func TestPercentilesAndMedian(t *testing.T) {
 	}
 }
 
-// TestLoadSendsWellFormedOrders lets Go's own server read what the load
-// generator sends.
+// TestLoadSendsWellFormedOrders lets Go's own HTTP server read the requests of the load generator.
 func TestLoadSendsWellFormedOrders(t *testing.T) {
 	var served atomic.Int64
 	seen := make(chan string, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil || int64(len(body)) != r.ContentLength || r.Method != "POST" {
-			t.Errorf("request %s, %d bytes announced, %d read, %v", r.Method, r.ContentLength, len(body), err)
+			t.Errorf("request %s, %d bytes announced, %d read, %v", r.Method, r.ContentLength, len(body),
+				err)
 		}
 		select {
 		case seen <- string(body):
@@ -105,13 +107,16 @@ func TestLoadSendsWellFormedOrders(t *testing.T) {
 		io.WriteString(w, `{"ok":true}`)
 	}))
 	defer server.Close()
-	l := httpLoad{addr: strings.TrimPrefix(server.URL, "http://"), connections: 4, request: batchRequest, status: 201}
+	l := httpLoad{addr: strings.TrimPrefix(server.URL, "http://"), connections: 4,
+		request: batchRequest, status: 201}
 	result, err := l.run(20 * time.Millisecond)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if int64(result.requests) != served.Load() || result.requests == 0 || len(result.ns) != result.requests {
-		t.Errorf("%d requests counted, %d timed, %d served", result.requests, len(result.ns), served.Load())
+	if int64(result.requests) != served.Load() || result.requests == 0 ||
+		len(result.ns) != result.requests {
+		t.Errorf("%d requests counted, %d timed, %d served", result.requests, len(result.ns),
+			served.Load())
 	}
 	if body := <-seen; strings.Count(body, `"clientOrderId"`) != 100 {
 		t.Errorf("batch: %s", body)
@@ -124,15 +129,16 @@ func TestLoadSendsWellFormedOrders(t *testing.T) {
 
 func TestReadAnswerRefusesWhatItCannotFrame(t *testing.T) {
 	for _, text := range []string{"", "HTTP/1.1\n", "HTTP/1.1 abc\r\n", "HTTP/1.1 200 OK\r\n\r\n",
-		"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabc"} {
+		"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabc"} {
 		if _, err := readAnswer(bufio.NewReader(strings.NewReader(text))); err == nil {
 			t.Errorf("%q is read", text)
 		}
 	}
 }
 
-// TestEngineRowCountsItsTrades runs the row's own check on a small flow, and
-// sees it fail on one command too many.
+// TestEngineRowCountsItsTrades runs the row's own check on a small flow, and checks that it fails
+// with one command too many.
 func TestEngineRowCountsItsTrades(t *testing.T) {
 	f := flow.Generate(flow.Options{Seed: 1, Symbols: 4, Prefill: 400, N: 2000})
 	commands := flowCommands(f)
@@ -149,8 +155,8 @@ func TestEngineRowCountsItsTrades(t *testing.T) {
 	}
 }
 
-// TestBookRowComparesItsTrades runs the row's own check on a small flow twice, which
-// needs the book to be cleared in between, and sees it fail on a sum that is wrong.
+// TestBookRowComparesItsTrades runs the row's own check on a small flow twice, so that the book has
+// to be cleared in between, and checks that it fails with a wrong sum.
 func TestBookRowComparesItsTrades(t *testing.T) {
 	f := flow.Generate(flow.Options{Seed: 1, Symbols: 4, Prefill: 400, N: 2000})
 	books, err := newFlowBooks(f)
@@ -170,7 +176,7 @@ func TestBookRowComparesItsTrades(t *testing.T) {
 	}
 }
 
-// TestFlowLadderStartsEveryRunEmpty compares what the bare ladder trades in each run.
+// TestFlowLadderStartsEveryRunEmpty compares the trades of the bare ladder in each run.
 func TestFlowLadderStartsEveryRunEmpty(t *testing.T) {
 	f := flow.Generate(flow.Options{Seed: 1, Symbols: 4, Prefill: 400, N: 2000})
 	l := newFlowLadder(f)
@@ -184,12 +190,14 @@ func TestFlowLadderStartsEveryRunEmpty(t *testing.T) {
 
 func TestMeasureNamesTheRowThatFails(t *testing.T) {
 	cause := errors.New("planted")
-	err := Measure(Options{Smoke: true, Only: "end-to-end", Dir: t.TempDir(), Out: filepath.Join(t.TempDir(), "r.txt"),
+	err := Measure(Options{Smoke: true, Only: "end-to-end", Dir: t.TempDir(),
+		Out:    filepath.Join(t.TempDir(), "r.txt"),
 		Stdout: io.Discard, Open: func(EngineOptions) (Engine, error) { return nil, cause }})
 	if !errors.Is(err, cause) || !strings.Contains(err.Error(), "end-to-end") {
 		t.Errorf("got %v", err)
 	}
-	if err := Measure(Options{Dir: filepath.Join(t.TempDir(), "absent"), Stdout: io.Discard}); err == nil {
+	if err := Measure(Options{Dir: filepath.Join(t.TempDir(), "absent"),
+		Stdout: io.Discard}); err == nil {
 		t.Error("an absent work folder is no error")
 	}
 }

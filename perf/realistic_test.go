@@ -66,7 +66,7 @@ func TestReportsAndTheirReadingDoNotAllocate(t *testing.T) {
 	}
 }
 
-// lobsterFiles are files that the translation is tested with.
+// lobsterFiles are the files with which the translation is tested.
 const lobsterFiles = "orderflow/testdata/lobster"
 
 func TestLobsterRowHoldsTheBookAgainstThePublishedOne(t *testing.T) {
@@ -103,7 +103,8 @@ func TestLobsterRowReportsWhatIsWrong(t *testing.T) {
 		t.Errorf("without files: %v, %q", err, r.lines)
 	}
 	r.o.Lobster = lobsterFiles
-	if err := measureLobster(r); err != nil || len(r.lines) != 1 || !strings.Contains(r.lines[0], "BenchmarkBook/op=lobster") {
+	if err := measureLobster(r); err != nil || len(r.lines) != 1 ||
+		!strings.Contains(r.lines[0], "BenchmarkBook/op=lobster") {
 		t.Errorf("with files: %v, %q", err, r.lines)
 	}
 	r.o.Lobster = t.TempDir()
@@ -130,7 +131,8 @@ func TestLobsterRowReportsWhatIsWrong(t *testing.T) {
 		}
 	}
 	r.o.Lobster = dir
-	if err := measureLobster(r); err == nil || !strings.Contains(err.Error(), "level 1 of the Sell side") {
+	if err := measureLobster(r); err == nil ||
+		!strings.Contains(err.Error(), "level 1 of the Sell side") {
 		t.Errorf("a wrong book: %v", err)
 	}
 }

@@ -12,11 +12,11 @@ import (
 	"posttrade/perf/regress"
 )
 
-// madeUp are builds that exist as figures only.
+// madeUp are builds that exist only as figures.
 type madeUp struct {
 	random *rand.Rand
 	known  map[string][]string // rows by program
-	ns     map[string]float64  // by program; 100 when it is not there
+	ns     map[string]float64  // by program; 100 when absent
 	allocs map[string]float64  // by program
 	broken map[string]error    // by program, when a sample is asked for
 	asked  map[string]int      // samples by row
@@ -26,7 +26,8 @@ func newMadeUp(seed uint64) *madeUp {
 	rows := []string{"ring", "book", "gate"}
 	return &madeUp{
 		random: rand.New(rand.NewPCG(seed, 1)), known: map[string][]string{"base": rows, "head": rows},
-		ns: map[string]float64{}, allocs: map[string]float64{}, broken: map[string]error{}, asked: map[string]int{},
+		ns: map[string]float64{}, allocs: map[string]float64{}, broken: map[string]error{},
+		asked: map[string]int{},
 	}
 }
 
@@ -43,7 +44,8 @@ func (m *madeUp) sample(program, row string, burn float64) (regress.Sample, erro
 	if ns == 0 {
 		ns = 100
 	}
-	return regress.Sample{Ns: ns * (1 + burn) * (1 + 0.01*m.random.Float64()), Allocs: m.allocs[program+"/"+row]}, m.broken[program]
+	return regress.Sample{Ns: ns * (1 + burn) * (1 + 0.01*m.random.Float64()),
+		Allocs: m.allocs[program+"/"+row]}, m.broken[program]
 }
 
 func gateOf(m *madeUp, out *strings.Builder) GateOptions {
@@ -59,11 +61,14 @@ func TestGatePassesWhatIsTheSameAndNamesWhatIsNot(t *testing.T) {
 	}{
 		{"the same", func(*madeUp) {}, "", ""},
 		{"a slower row", func(m *madeUp) { m.ns["head/book"] = 120 }, "", "book +"},
-		{"two slower rows", func(m *madeUp) { m.ns["head/book"], m.ns["head/ring"] = 120, 130 }, "", "ring +"},
+		{"two slower rows", func(m *madeUp) { m.ns["head/book"], m.ns["head/ring"] = 120, 130 }, "",
+			"ring +"},
 		{"one more allocation", func(m *madeUp) { m.allocs["head/gate"] = 1 }, "", "gate "},
 		{"a faster row", func(m *madeUp) { m.ns["head/book"] = 80 }, "", ""},
-		{"a slower row that nobody asked for", func(m *madeUp) { m.ns["head/book"] = 120 }, "ring,gate", ""},
-		{"a row that the base does not have", func(m *madeUp) { m.known["base"] = []string{"ring"} }, "", ""},
+		{"a slower row that nobody asked for", func(m *madeUp) { m.ns["head/book"] = 120 }, "ring,gate",
+			""},
+		{"a row that the base does not have", func(m *madeUp) { m.known["base"] = []string{"ring"} }, "",
+			""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var out strings.Builder
@@ -72,7 +77,8 @@ func TestGatePassesWhatIsTheSameAndNamesWhatIsNot(t *testing.T) {
 			o := gateOf(m, &out)
 			o.Only = tt.only
 			err := Gate(o)
-			if tt.want == "" && err != nil || tt.want != "" && (!errors.Is(err, ErrRegression) || !strings.Contains(err.Error(), tt.want)) {
+			if tt.want == "" && err != nil || tt.want != "" &&
+				(!errors.Is(err, ErrRegression) || !strings.Contains(err.Error(), tt.want)) {
 				t.Errorf("got %v, want %q\n%s", err, tt.want, out.String())
 			}
 		})
@@ -85,11 +91,14 @@ func TestGateReportsWhatItCannotDo(t *testing.T) {
 		change func(*madeUp, *GateOptions)
 		want   string
 	}{
-		"no base":          {func(m *madeUp, _ *GateOptions) { delete(m.known, "base") }, "ask the base"},
-		"no head":          {func(m *madeUp, _ *GateOptions) { delete(m.known, "head") }, "ask the head"},
-		"no common row":    {func(m *madeUp, _ *GateOptions) { m.known["base"] = []string{"other"} }, "in both builds"},
-		"a broken base":    {func(m *madeUp, _ *GateOptions) { m.broken["base"] = cause }, "base: sample row=ring: planted"},
-		"a broken head":    {func(m *madeUp, _ *GateOptions) { m.broken["head"] = cause }, "head: sample row=ring: planted"},
+		"no base": {func(m *madeUp, _ *GateOptions) { delete(m.known, "base") }, "ask the base"},
+		"no head": {func(m *madeUp, _ *GateOptions) { delete(m.known, "head") }, "ask the head"},
+		"no common row": {func(m *madeUp, _ *GateOptions) { m.known["base"] = []string{"other"} },
+			"in both builds"},
+		"a broken base": {func(m *madeUp, _ *GateOptions) { m.broken["base"] = cause },
+			"base: sample row=ring: planted"},
+		"a broken head": {func(m *madeUp, _ *GateOptions) { m.broken["head"] = cause },
+			"head: sample row=ring: planted"},
 		"an odd file name": {func(_ *madeUp, o *GateOptions) { o.Out = "/dev/null/x/y" }, "results"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -97,7 +106,8 @@ func TestGateReportsWhatItCannotDo(t *testing.T) {
 			m := newMadeUp(1)
 			o := gateOf(m, &out)
 			tt.change(m, &o)
-			if err := Gate(o); err == nil || errors.Is(err, ErrRegression) || !strings.Contains(err.Error(), tt.want) {
+			if err := Gate(o); err == nil || errors.Is(err, ErrRegression) ||
+				!strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
 		})
@@ -117,7 +127,8 @@ func TestGateWritesItsVerdicts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"commit: abc\n", "BenchmarkRegression/row=ring 1 ", " base-ns/op ", "# book ", "SLOWER", "MORE ALLOCATIONS", " 2 allocs/op 0 base-allocs/op"} {
+	for _, want := range []string{"commit: abc\n", "BenchmarkRegression/row=ring 1 ", " base-ns/op ",
+		"# book ", "SLOWER", "MORE ALLOCATIONS", " 2 allocs/op 0 base-allocs/op"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
@@ -147,14 +158,14 @@ func TestSelfTestPassesWithAGoodGateAndFailsWithABadOne(t *testing.T) {
 	out.Reset()
 	blind := gateOf(newMadeUp(5), &out)
 	blind.Rules = regress.DefaultRules()
-	blind.Rules.Floor = 0.5 // sees nothing
+	blind.Rules.Floor = 0.5 // detects nothing
 	if err := SelfTest(blind, 3); err == nil || !strings.Contains(err.Error(), "3 of 6") {
 		t.Errorf("a blind gate: %v", err)
 	}
 	out.Reset()
 	jumpy := gateOf(newMadeUp(5), &out)
 	jumpy.Rules = regress.DefaultRules()
-	jumpy.Rules.Floor, jumpy.Rules.Margin = -1, -1 // sees ghosts
+	jumpy.Rules.Floor, jumpy.Rules.Margin = -1, -1 // detects changes that do not exist
 	if err := SelfTest(jumpy, 3); err == nil || !strings.Contains(out.String(), "WRONG") {
 		t.Errorf("a jumpy gate: %v", err)
 	}
@@ -182,7 +193,8 @@ func TestProgramsRunAndReportChildren(t *testing.T) {
 	if rows, err := p.rows(script); err != nil || !slices.Equal(rows, []string{"ring", "book"}) {
 		t.Errorf("rows %v, %v", rows, err)
 	}
-	if s, err := p.sample(script, "ring", 0.2); err != nil || s != (regress.Sample{Ns: 12.5, Allocs: 0.25}) {
+	if s, err := p.sample(script, "ring", 0.2); err != nil ||
+		s != (regress.Sample{Ns: 12.5, Allocs: 0.25}) {
 		t.Errorf("sample %+v, %v", s, err)
 	}
 	write("echo 'unexpected argument sample' >&2; exit 2")

@@ -26,7 +26,7 @@ type Options struct {
 	Postgres string
 	Lobster  string // a folder with LOBSTER files, "" for none
 	// how long the matcher's thread is observed for pauses; 0: as long as a full run allows
-	Pause   time.Duration
+	Pause time.Duration
 	// commands in the journal of the row that restarts; 0: as many as a full run has time for
 	Restart int
 	Stdout  io.Writer

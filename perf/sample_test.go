@@ -44,14 +44,15 @@ func TestSampleRefusesWhatItCannotMeasure(t *testing.T) {
 			t.Errorf("got %v, want %q", err, name)
 		}
 	}
-	for _, text := range []string{"", "sample", "sample ns=1\n", "panic: x\n", "sample ns=x allocs=1\n"} {
+	for _, text := range []string{"", "sample", "sample ns=1\n", "panic: x\n",
+		"sample ns=x allocs=1\n"} {
 		if s, err := readSample(text); err == nil {
 			t.Errorf("%q is read as %+v", text, s)
 		}
 	}
 }
 
-// TestLapsKeepTheLeastAndPassErrorsOn plants a lap that allocates, and ones that fail.
+// TestLapsKeepTheLeastAndPassErrorsOn adds a lap that allocates, and laps that fail.
 func TestLapsKeepTheLeastAndPassErrorsOn(t *testing.T) {
 	var kept []*[64]byte
 	n := 0

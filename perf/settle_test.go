@@ -21,18 +21,22 @@ func TestRowsThatAreAskedFor(t *testing.T) {
 		t.Errorf("%d rows, %v", len(all), err)
 	}
 	for only, want := range map[string]string{
-		"heap": "heap ", "cut,heap": "heap cut ", "feed": "feeds feed-replay ", "journal,jour": "journal ",
+		"heap": "heap ", "cut,heap": "heap cut ", "feed": "feeds feed-replay ",
+		"journal,jour": "journal ",
 	} {
 		if chosen, err := rowsOf(only); err != nil || names(chosen) != want {
 			t.Errorf("%s: %s, %v", only, names(chosen), err)
 		}
 	}
-	for only, word := range map[string]string{"nothing": `"nothing"`, "heap,nothing": `"nothing"`, "heap,": `""`, ",": `""`, " heap": `" heap"`} {
+	for only, word := range map[string]string{"nothing": `"nothing"`, "heap,nothing": `"nothing"`,
+		"heap,": `""`, ",": `""`, " heap": `" heap"`} {
 		_, err := rowsOf(only)
-		if err == nil || !strings.Contains(err.Error(), "no row's name contains "+word+"; there are jitter, ring, ") {
+		if err == nil ||
+			!strings.Contains(err.Error(), "no row's name contains "+word+"; there are jitter, ring, ") {
 			t.Errorf("%q: %v", only, err)
 		}
-		if again := Measure(Options{Only: only, Smoke: true, Dir: filepath.Join(t.TempDir(), "absent"), Stdout: io.Discard}); again == nil || again.Error() != err.Error() {
+		if again := Measure(Options{Only: only, Smoke: true, Dir: filepath.Join(t.TempDir(), "absent"),
+			Stdout: io.Discard}); again == nil || again.Error() != err.Error() {
 			t.Errorf("%q is measured: %v", only, again)
 		}
 	}
@@ -60,7 +64,8 @@ func TestARowBeginsWithTheProcessorsOfTheRun(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	text := shown.String()
-	for _, want := range []string{"# row careless took ", " ns; stolen from the machine during it ", "# a row before has left gomaxprocs at "} {
+	for _, want := range []string{"# row careless took ", " ns; stolen from the machine during it ",
+		"# a row before has left gomaxprocs at "} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in %s", want, text)
 		}
@@ -70,7 +75,7 @@ func TestARowBeginsWithTheProcessorsOfTheRun(t *testing.T) {
 	}
 }
 
-// TestFarTableIsOneRound visits every line once before the first comes again.
+// TestFarTableIsOneRound visits every line once before the first one comes again.
 func TestFarTableIsOneRound(t *testing.T) {
 	for _, lines := range []int{1, 2, 1000} {
 		table := farTable(lines, 3)

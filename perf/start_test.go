@@ -11,12 +11,11 @@ import (
 	"time"
 )
 
-// family is the environment variable that makes this test binary a parent of so many
-// generations.
+// family is the environment variable that makes this test binary a parent of that many generations.
 const family = "PERF_TEST_FAMILY"
 
-// TestChildrenEndWithTheirParent kills a process with -9 that has started a child
-// which has started another: none is left.
+// TestChildrenEndWithTheirParent kills a process with -9 that has started a child, which has
+// started another: all end.
 func TestChildrenEndWithTheirParent(t *testing.T) {
 	if generations := os.Getenv(family); generations != "" {
 		beFamily(generations)
@@ -58,20 +57,20 @@ func TestChildrenEndWithTheirParent(t *testing.T) {
 	}
 }
 
-// runs reports whether a process is there and no zombie, which only waits to be reaped.
+// runs reports whether a process exists and is not a zombie, which only waits to be reaped.
 func runs(pid int) bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && !strings.Contains(string(text), ") Z ")
 }
 
-// member is this test binary as the parent of so many generations, itself counted.
+// member is this test binary as the parent of that many generations, including itself.
 func member(generations int) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], "-test.run=^TestChildrenEndWithTheirParent$")
 	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", family, generations))
 	return cmd
 }
 
-// beFamily names itself, starts the next generation and waits for what never comes.
+// beFamily prints its own process id, starts the next generation and waits without end.
 func beFamily(generations string) {
 	fmt.Println("pid", os.Getpid())
 	if n, _ := strconv.Atoi(generations); n > 1 {
@@ -82,5 +81,5 @@ func beFamily(generations string) {
 		}
 		_ = next.Wait() // killed
 	}
-	time.Sleep(10 * time.Minute) // an end all the same, should the test be broken
+	time.Sleep(10 * time.Minute) // limits the wait if the test is broken
 }

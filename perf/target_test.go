@@ -44,18 +44,20 @@ func orderServer(t *testing.T, status func(n int) int) (addr string, seen func()
 func TestHTTPTargetSendsEveryRequestOnce(t *testing.T) {
 	addr, seen := orderServer(t, func(int) int { return http.StatusCreated })
 	clock := load.NewClock()
-	target, err := newHTTPTarget(httpLoad{addr: addr, connections: 1, status: 201, request: orderRequest}, clock)
+	target, err := newHTTPTarget(httpLoad{addr: addr, connections: 1, status: 201,
+		request: orderRequest}, clock)
 	if err != nil {
 		t.Fatal(err)
 	}
 	runs := &renumbered{target: target}
 	total := 0
-	for range 3 { // three runs of one target: numbers start again, ids may not
+	for range 3 { // three runs of one target: numbers start again, ids must not
 		arrivals, err := load.Constant(20_000)
 		if err != nil {
 			t.Fatal(err)
 		}
-		result, err := load.Run(runs, load.Options{Arrivals: arrivals, For: 10 * time.Millisecond, Clock: clock})
+		result, err := load.Run(runs, load.Options{Arrivals: arrivals, For: 10 * time.Millisecond,
+			Clock: clock})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,11 +83,13 @@ func TestHTTPTargetReportsRefusalsAndClosedPorts(t *testing.T) {
 		return http.StatusCreated
 	})
 	clock := load.NewClock()
-	target, err := newHTTPTarget(httpLoad{addr: addr, connections: 1, status: 201, request: orderRequest}, clock)
+	target, err := newHTTPTarget(httpLoad{addr: addr, connections: 1, status: 201,
+		request: orderRequest}, clock)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := load.Saturate(target, 1, time.Minute, clock); err == nil || !strings.Contains(err.Error(), "answer 429") {
+	if _, err := load.Saturate(target, 1, time.Minute, clock); err == nil ||
+		!strings.Contains(err.Error(), "answer 429") {
 		t.Errorf("got %v", err)
 	}
 	if err := target.Close(); err != nil {
@@ -99,7 +103,7 @@ func TestHTTPTargetReportsRefusalsAndClosedPorts(t *testing.T) {
 	}
 }
 
-// instant answers what it is sent at the next poll, with no clock to wait for.
+// instant answers each request at the next poll, without a wait for the clock.
 type instant struct {
 	clock load.Clock
 	open  []int
@@ -115,7 +119,7 @@ func (i *instant) Poll(answered func(int, time.Duration)) error {
 	return nil
 }
 
-// stepped is a clock that only naps and looks move.
+// stepped is a clock that moves only in naps and looks.
 type stepped struct{ now time.Duration }
 
 func (s *stepped) Now() time.Duration { s.now += 100 * time.Nanosecond; return s.now }
@@ -136,17 +140,21 @@ func TestCurveWritesEveryPointInThreeForms(t *testing.T) {
 	if err := r.curve(c); err != nil {
 		t.Fatal(err)
 	}
-	if want := 1 + 2*(len(r.curveLoads("constant"))+1); len(r.lines) != want { // each shape has its points and how flat it is
+	// each shape has its points and one line for its flatness
+	if want := 1 + 2*(len(r.curveLoads("constant"))+1); len(r.lines) != want {
 		t.Errorf("%d lines, want %d", len(r.lines), want)
 	}
 	text := strings.Join(r.lines, "\n")
-	for _, want := range []string{"Curve/op=made-up/load=saturated 1 ", "Curve/op=made-up/arrivals=poisson/load=95 1 ", " asked/s ", " p99.9-us ", " commands/commit ", " 200 commit-p99.9<=us"} {
+	for _, want := range []string{"Curve/op=made-up/load=saturated 1 ",
+		"Curve/op=made-up/arrivals=poisson/load=95 1 ", " asked/s ", " p99.9-us ", " commands/commit ",
+		" 200 commit-p99.9<=us"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
 	for _, ending := range []string{".hgrm", ".hlog"} {
-		name := filepath.Join(strings.TrimSuffix(out, ".txt"), "Curve.op-made-up.arrivals-constant.load-10"+ending)
+		name := filepath.Join(strings.TrimSuffix(out, ".txt"),
+			"Curve.op-made-up.arrivals-constant.load-10"+ending)
 		if info, err := os.Stat(name); err != nil || info.Size() == 0 {
 			t.Errorf("%s: %v", ending, err)
 		}
@@ -157,7 +165,8 @@ func TestCurveReportsWhatGoesWrong(t *testing.T) {
 	cause := errors.New("planted")
 	clock := &stepped{}
 	r := &Run{o: Options{Stdout: io.Discard, Smoke: true, Out: filepath.Join(t.TempDir(), "run.txt")}}
-	if err := r.curve(curve{name: "bad", target: &instant{clock: clock, err: cause}, clock: clock, window: 8}); !errors.Is(err, cause) {
+	if err := r.curve(curve{name: "bad", target: &instant{clock: clock, err: cause}, clock: clock,
+		window: 8}); !errors.Is(err, cause) {
 		t.Errorf("got %v", err)
 	}
 	file := filepath.Join(t.TempDir(), "file")
@@ -165,7 +174,8 @@ func TestCurveReportsWhatGoesWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.o.Out = filepath.Join(file, "run.txt") // no folder can be made there
-	if err := r.curve(curve{name: "good", target: &instant{clock: clock}, clock: clock, window: 8}); err == nil {
+	if err := r.curve(curve{name: "good", target: &instant{clock: clock}, clock: clock,
+		window: 8}); err == nil {
 		t.Error("histograms that cannot be written are no error")
 	}
 	r.o.Open = func(EngineOptions) (Engine, error) { return nil, cause }

@@ -19,9 +19,10 @@ func TestTimeOfPoliteThreads(t *testing.T) {
 		}
 	}
 	line := func(name, user, system, nice string) string {
-		return "7 (" + name + ") S 1 2 3 4 5 6 7 8 9 10 " + user + " " + system + " 0 0 20 " + nice + " 9 0\n"
+		return "7 (" + name + ") S 1 2 3 4 5 6 7 8 9 10 " + user + " " + system + " 0 0 20 " + nice +
+			" 9 0\n"
 	}
-	write("10", line("x", "100", "20", "0")) // as usual: not counted
+	write("10", line("x", "100", "20", "0")) // the usual priority: not counted
 	write("11", line("x) S 1 (", "200", "5", "19"))
 	before := readPolite(dir)
 	if want := 2050 * time.Millisecond; len(before) != 1 || before["11"] != want {
@@ -36,7 +37,8 @@ func TestTimeOfPoliteThreads(t *testing.T) {
 	if got, want := readPolite(dir).since(before), 180*time.Millisecond; got != want {
 		t.Errorf("used %v, want %v", got, want)
 	}
-	if err := os.RemoveAll(filepath.Join(dir, "11")); err != nil { // ended: what it used is not known
+	// the thread has ended: its time is not known
+	if err := os.RemoveAll(filepath.Join(dir, "11")); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := readPolite(dir).since(before), 30*time.Millisecond; got != want {

@@ -14,19 +14,22 @@ func TestTargetsAreLinesOfTheTable(t *testing.T) {
 	r.atMost("P1", "b", 3, 2).beside("peer %d ns", 7)
 	r.atLeast("P2", "c", 2.5e6, 2.5e6)
 	r.atLeast("P2", "d", 1, 2)
-	r.targets = append(r.targets, target{row: "P3", text: "e", limit: 300, atMost: true, unknown: true, floor: "not measured"})
+	r.targets = append(r.targets, target{row: "P3", text: "e", limit: 300, atMost: true, unknown: true,
+		floor: "not measured"})
 	r.summary(&shown)
 	want := []string{
-		"| P1 | a | 1 | <= 2 | met |  |", "| P1 | b | 3 | <= 2 | missed | peer 7 ns |", "| P2 | c | 2.5e+06 | >= 2.5e+06 | met |  |",
+		"| P1 | a | 1 | <= 2 | met |  |", "| P1 | b | 3 | <= 2 | missed | peer 7 ns |",
+		"| P2 | c | 2.5e+06 | >= 2.5e+06 | met |  |",
 		"| P2 | d | 1 | >= 2 | missed |  |", "| P3 | e | - | <= 300 | no verdict | not measured |",
 	}
-	if got := strings.Split(strings.TrimSpace(shown.String()), "\n")[2:]; strings.Join(got, "\n") != strings.Join(want, "\n") {
+	if got := strings.Split(strings.TrimSpace(shown.String()), "\n")[2:]; strings.Join(got,
+		"\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 
-// TestRunNamesWhatItHasNotJudged: everything that the table asks for is in the results,
-// with a verdict or with why there is none, in the table's order.
+// TestRunNamesWhatItHasNotJudged: every figure of the table is in the results, with a verdict or
+// with the reason why there is none, in the table's order.
 func TestRunNamesWhatItHasNotJudged(t *testing.T) {
 	r := &Run{o: Options{Stdout: io.Discard}}
 	r.atMost("pause", "something else", 1, 1)
@@ -48,19 +51,21 @@ func TestRunNamesWhatItHasNotJudged(t *testing.T) {
 			last = n
 		}
 	}
-	if len(unknown) != 6 || !strings.Contains(unknown[1], "| - | <= 1 | no verdict | not measured: a core for each spinning thread is needed |") ||
+	if len(unknown) != 6 || !strings.Contains(unknown[1],
+		"| - | <= 1 | no verdict | not measured: a core for each spinning thread is needed |") ||
 		unknown[5] != "| P12 | failover, median, ms | - | <= 300 | no verdict | not measured |" {
 		t.Errorf("without a verdict:\n%s", strings.Join(unknown, "\n"))
 	}
 }
 
-// TestTableAsksForEveryRow: P1 to P14, in their order, each figure once.
+// TestTableAsksForEveryRow: P1 to P14, in order, each figure once.
 func TestTableAsksForEveryRow(t *testing.T) {
 	seen := map[string]bool{}
 	last := 0
 	for _, a := range table {
 		n := tableOrder(a.row)
-		if n != last && n != last+1 || seen[a.row+a.match] || a.figure == "" || a.sign != "<=" && a.sign != ">=" {
+		if n != last && n != last+1 || seen[a.row+a.match] || a.figure == "" || a.sign != "<=" &&
+			a.sign != ">=" {
 			t.Errorf("%+v after P%d", a, last)
 		}
 		seen[a.row+a.match], last = true, n

@@ -18,7 +18,7 @@ type loopRig struct {
 	events chan []matcher.Event
 }
 
-// newLoopRig has rings so small that a flow goes round them often and fills them.
+// newLoopRig makes rings so small that a flow goes round them often and fills them.
 func newLoopRig(t *testing.T, symbols int, last uint64) *loopRig {
 	t.Helper()
 	const slots = 64
@@ -36,10 +36,12 @@ func newLoopRig(t *testing.T, symbols int, last uint64) *loopRig {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.engine.Close() })
-	if l.in, err = ring.NewMPSC[matcher.Command](region(ring.MPSCBytes[matcher.Command](slots)), slots); err != nil {
+	if l.in, err = ring.NewMPSC[matcher.Command](region(ring.MPSCBytes[matcher.Command](slots)),
+		slots); err != nil {
 		t.Fatal(err)
 	}
-	if l.out, err = ring.NewFanout[matcher.Event](region(ring.FanoutBytes[matcher.Event](slots)), slots); err != nil {
+	if l.out, err = ring.NewFanout[matcher.Event](region(ring.FanoutBytes[matcher.Event](slots)),
+		slots); err != nil {
 		t.Fatal(err)
 	}
 	go l.read(last)
@@ -68,7 +70,7 @@ func (l *loopRig) read(last uint64) {
 	}
 }
 
-// submit puts commands into the input ring, however long it is full.
+// submit puts commands into the input ring, and waits while it is full.
 func (l *loopRig) submit(commands []matcher.Command) {
 	idle := ring.NewIdler(ring.Yield, nil)
 	for i := range commands {
@@ -82,7 +84,8 @@ func (l *loopRig) submit(commands []matcher.Command) {
 	}
 }
 
-// TestWatchedLoopDecidesLikeTheStage holds the loop with a clock to the one it stands for.
+// TestWatchedLoopDecidesLikeTheStage compares the loop with a clock with the stage that it
+// replaces.
 func TestWatchedLoopDecidesLikeTheStage(t *testing.T) {
 	f := flow.Generate(flow.Options{Seed: 3, Symbols: 2, Prefill: 300, N: 4000})
 	commands := flowCommands(f)
@@ -145,12 +148,16 @@ func TestGapsHaveCauses(t *testing.T) {
 		want string
 	}{
 		{"nothing known", gap{end: 2 * time.Second, took: ms}, causeMachine},
-		{"the ring was full", gap{end: time.Second, took: ms, full: true, slept: 1, preempted: 1}, causeFull},
-		{"asleep while the collector stopped the world", gap{end: time.Second + ms/2, took: ms, slept: 1, preempted: 1}, causeCollector},
+		{"the ring was full", gap{end: time.Second, took: ms, full: true, slept: 1, preempted: 1},
+			causeFull},
+		{"asleep while the collector stopped the world", gap{end: time.Second + ms/2, took: ms, slept: 1,
+			preempted: 1}, causeCollector},
 		{"asleep just before it", gap{end: time.Second - ms, took: ms, slept: 1}, causeRuntime},
 		{"asleep just behind it", gap{end: time.Second + 2*ms, took: ms, slept: 1}, causeRuntime},
-		{"awake while it did", gap{end: time.Second + ms/2, took: ms, preempted: 1, faults: 1}, causePreempted},
-		{"a page was missing", gap{end: 2 * time.Second, took: ms, faults: 2, decided: stageBatch}, causeFault},
+		{"awake while it did", gap{end: time.Second + ms/2, took: ms, preempted: 1, faults: 1},
+			causePreempted},
+		{"a page was missing", gap{end: 2 * time.Second, took: ms, faults: 2, decided: stageBatch},
+			causeFault},
 		{"much to decide", gap{end: 2 * time.Second, took: ms, decided: stageBatch}, causeWork},
 		{"little to decide", gap{end: 2 * time.Second, took: ms, decided: 3}, causeMachine},
 	} {
@@ -166,18 +173,19 @@ func TestGapLogKeepsWhatIsLong(t *testing.T) {
 	l.last = 0
 	l.full = true
 	l.turn(7)
-	if len(l.gaps) != 1 || l.gaps[0].decided != 7 || !l.gaps[0].full || l.full || l.gaps[0].took < time.Hour || l.all.longest < time.Hour {
+	if len(l.gaps) != 1 || l.gaps[0].decided != 7 || !l.gaps[0].full || l.full ||
+		l.gaps[0].took < time.Hour || l.all.longest < time.Hour {
 		t.Fatalf("%+v, longest %v", l.gaps, l.all.longest)
 	}
 	l.last -= time.Minute
-	l.rested() // it had asked for that
+	l.rested() // the loop asked for the sleep
 	if l.turn(0); l.all.longest > time.Hour+time.Minute/2 || l.all.lost > time.Hour+time.Minute/2 {
 		t.Errorf("a sleep counts: %+v", l.all)
 	}
 }
 
-// TestGapLogHasTheLongest fills a log: what is shorter makes room, however late the
-// longest comes, and everything is counted.
+// TestGapLogHasTheLongest fills a log: shorter gaps are dropped, however late the longest comes,
+// and everything is counted.
 func TestGapLogHasTheLongest(t *testing.T) {
 	l := newGapLog()
 	l.gaps = l.gaps[:0:8]
@@ -200,10 +208,10 @@ func TestGapLogHasTheLongest(t *testing.T) {
 	if l.look(gap{took: l.kept}); len(l.gaps) != kept || l.lost != n-kept+1 {
 		t.Errorf("a gap that is too short: %d and %d", len(l.gaps), l.lost)
 	}
-	for range n { // all alike
+	for range n { // all of equal length
 		l.look(gap{took: time.Second})
 	}
-	for range n { // and all shorter than the longest, which came before them
+	for range n { // all shorter than the longest, which came before them
 		l.look(gap{took: time.Second / 2})
 	}
 	if len(l.gaps)+l.lost != 3*n+1 || len(l.gaps) == 0 || l.gaps[0].took != time.Second {
@@ -218,7 +226,8 @@ func TestJittersAddUp(t *testing.T) {
 	b.add(2 * time.Millisecond)
 	b.took = time.Second
 	a.join(b)
-	if a.longer[1] != 2 || a.longer[3] != 1 || a.longest != 2*time.Millisecond || a.took != 2*time.Second || a.lost != 2020*time.Microsecond {
+	if a.longer[1] != 2 || a.longer[3] != 1 || a.longest != 2*time.Millisecond ||
+		a.took != 2*time.Second || a.lost != 2020*time.Microsecond {
 		t.Errorf("%+v", a)
 	}
 }

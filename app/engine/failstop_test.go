@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A panic of whoever drives the engine ends the process, though its caller recovers.
+// A panic in the driver of the engine ends the process, though its caller recovers.
 func TestDriversPanicEndsTheProcess(t *testing.T) {
 	const child = "POSTTRADE_TEST_DRIVER_PANICS"
 	if os.Getenv(child) != "" {
@@ -30,7 +30,7 @@ func TestDriversPanicEndsTheProcess(t *testing.T) {
 	}
 }
 
-// Driving without a panic is driving.
+// A drive without a panic returns as usual.
 func TestFailStopDrives(t *testing.T) {
 	drove := 0
 	drive := failStop(func() { drove++ })

@@ -11,9 +11,9 @@ import (
 	"posttrade/ring/ringtest"
 )
 
-// While a core runs the heap grows by the floor before it is collected, and the floor
-// itself takes no memory. It is made in a process that has just begun, as the product
-// makes it: memory that others have used and freed would have to be cleared.
+// While an engine runs, the heap grows by the floor before it is collected, and the floor itself
+// takes no memory. The test makes it in a process that has just begun, as the product does: memory
+// that was used and freed before would have to be cleared.
 func TestTheHeapMayGrowByItsFloor(t *testing.T) {
 	const child = "POSTTRADE_TEST_HEAP_FLOOR"
 	if os.Getenv(child) == "" {

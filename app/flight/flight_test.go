@@ -17,7 +17,7 @@ import (
 	"posttrade/journal"
 )
 
-// recorded is a tracer that has a text.
+// recorded is a tracer with a fixed text as its trace.
 type recorded struct {
 	text             string
 	startErr, saving error
@@ -32,7 +32,7 @@ func (r *recorded) WriteTo(w io.Writer) (int64, error) {
 	return int64(n), errors.Join(err, r.saving)
 }
 
-// rig is a flight over a path and a journal that the test moves.
+// rig is a Recorder over a path and a journal that the test moves.
 type rig struct {
 	*Recorder
 	tracer  *recorded
@@ -45,10 +45,12 @@ type rig struct {
 func newFlightRig(t *testing.T, budget time.Duration) *rig {
 	t.Helper()
 	r := &rig{tracer: &recorded{text: "trace"}, clock: time.Date(2026, 11, 20, 14, 30, 0, 0, time.UTC)}
-	from := Sources{Path: func(p *stats.Path) { *p = r.path }, Commits: func() journal.Metrics { return r.journal }}
+	from := Sources{Path: func(p *stats.Path) { *p = r.path },
+		Commits: func() journal.Metrics { return r.journal }}
 	r.Recorder = &Recorder{
-		budget: budget, dir: filepath.Join(t.TempDir(), "flight"), watch: newFlightWatch(from), tracer: r.tracer,
-		now: func() time.Time { return r.clock }, log: slog.New(slog.NewTextHandler(&r.log, nil)),
+		budget: budget, dir: filepath.Join(t.TempDir(), "flight"), watch: newFlightWatch(from),
+		tracer: r.tracer,
+		now:    func() time.Time { return r.clock }, log: slog.New(slog.NewTextHandler(&r.log, nil)),
 	}
 	if err := r.open(); err != nil {
 		t.Fatal(err)
@@ -65,7 +67,7 @@ func (r *rig) commit(took time.Duration) {
 	r.journal.Durable += 10
 }
 
-// after lets time pass and looks.
+// after lets time pass and then looks.
 func (r *rig) after(d time.Duration) {
 	r.clock = r.clock.Add(d)
 	r.look()
@@ -84,7 +86,7 @@ func (r *rig) files(t *testing.T) (names []string) {
 	return names
 }
 
-// TestSlowCommitSavesTheTrace injects commits around the budget.
+// TestSlowCommitSavesTheTrace makes commits around the budget.
 func TestSlowCommitSavesTheTrace(t *testing.T) {
 	r := newFlightRig(t, 10*time.Millisecond)
 	r.commit(10 * time.Millisecond)
@@ -109,7 +111,7 @@ func TestSlowCommitSavesTheTrace(t *testing.T) {
 	}
 }
 
-// TestAtMostOneTraceAMinute breaks the budget all the time.
+// TestAtMostOneTraceAMinute exceeds the budget all the time.
 func TestAtMostOneTraceAMinute(t *testing.T) {
 	r := newFlightRig(t, time.Millisecond)
 	for range 121 { // at 0 s, 1 s, ... 120 s
@@ -125,21 +127,22 @@ func TestAtMostOneTraceAMinute(t *testing.T) {
 	}
 }
 
-// TestStalledStageSavesTheTrace holds each stage at a sequence that the one before
-// it has passed.
+// TestStalledStageSavesTheTrace holds each stage at a sequence that the stage before it has passed.
 func TestStalledStageSavesTheTrace(t *testing.T) {
 	for stage, name := range stats.Stages {
 		t.Run(name, func(t *testing.T) {
 			r := newFlightRig(t, 50*time.Millisecond)
 			r.path.Stages[stage] = stats.Stage{Sequence: 100, Behind: 5}
 			r.look()
-			r.path.Stages[stage] = stats.Stage{Sequence: 104, Behind: 900} // it moves, and has not come to 105
+			r.path.Stages[stage] = stats.Stage{Sequence: 104,
+				Behind: 900} // it moves, and has not come to 105
 			r.after(50 * time.Millisecond)
 			if got := r.files(t); got != nil {
 				t.Fatalf("saved within the budget: %v", got)
 			}
 			r.after(25 * time.Millisecond)
-			if got := r.log.String(); !strings.Contains(got, "stage="+name+" took=75ms budget=50ms sequence=104 ") {
+			if got := r.log.String(); !strings.Contains(got,
+				"stage="+name+" took=75ms budget=50ms sequence=104 ") {
 				t.Errorf("logged %q", got)
 			}
 			if got := r.files(t); len(got) != 1 || !strings.HasSuffix(got[0], "-"+name+".trace") {
@@ -149,8 +152,8 @@ func TestStalledStageSavesTheTrace(t *testing.T) {
 	}
 }
 
-// TestBusyStageIsNotLate: one that is always behind, and always gets past what was
-// there at the look before.
+// TestBusyStageIsNotLate: a stage that is always behind, and always passes the sequence that the
+// look before saw.
 func TestBusyStageIsNotLate(t *testing.T) {
 	r := newFlightRig(t, 50*time.Millisecond)
 	for n := uint64(0); n < 1000; n++ {
@@ -171,9 +174,12 @@ func TestSlowestCommitIsALowerBound(t *testing.T) {
 		want          time.Duration
 	}{
 		{"nothing", []time.Duration{time.Second}, nil, 0},
-		{"the longest so far", []time.Duration{time.Millisecond}, []time.Duration{7 * time.Millisecond, 3 * time.Millisecond}, 7 * time.Millisecond},
-		{"shorter than one before", []time.Duration{time.Second}, []time.Duration{time.Millisecond, 42 * time.Millisecond}, 20 * time.Millisecond},
-		{"beyond the last bound", []time.Duration{20 * time.Second}, []time.Duration{9 * time.Second}, 5 * time.Second},
+		{"the longest so far", []time.Duration{time.Millisecond},
+			[]time.Duration{7 * time.Millisecond, 3 * time.Millisecond}, 7 * time.Millisecond},
+		{"shorter than one before", []time.Duration{time.Second},
+			[]time.Duration{time.Millisecond, 42 * time.Millisecond}, 20 * time.Millisecond},
+		{"beyond the last bound", []time.Duration{20 * time.Second}, []time.Duration{9 * time.Second},
+			5 * time.Second},
 		{"in the first bucket", []time.Duration{time.Second}, []time.Duration{time.Microsecond}, 0},
 	}
 	for _, tt := range tests {
@@ -193,8 +199,8 @@ func TestSlowestCommitIsALowerBound(t *testing.T) {
 	}
 }
 
-// TestTracesAreBounded starts in a folder with too many, some of them half
-// written, and with files of somebody else.
+// TestTracesAreBounded starts in a folder with too many traces, some of them half written, and with
+// files of other programs.
 func TestTracesAreBounded(t *testing.T) {
 	r := newFlightRig(t, time.Millisecond)
 	others := []string{"flight-notes.txt", "keep.trace"}
@@ -202,7 +208,8 @@ func TestTracesAreBounded(t *testing.T) {
 	for n := range keep + 5 {
 		traces = append(traces, fmt.Sprintf("flight-20261119T1200%02d.000-commit.trace", n))
 	}
-	for _, name := range append(append([]string{"flight-20261119T130000.000-views.trace.partial"}, others...), traces...) {
+	for _, name := range append(append([]string{"flight-20261119T130000.000-views.trace.partial"},
+		others...), traces...) {
 		if err := os.WriteFile(filepath.Join(r.dir, name), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -215,14 +222,15 @@ func TestTracesAreBounded(t *testing.T) {
 	}
 	r.commit(time.Second)
 	r.look()
-	want := append(append(slices.Clone(traces[6:]), "flight-20261120T143000.000-commit.trace"), others...)
+	want := append(append(slices.Clone(traces[6:]), "flight-20261120T143000.000-commit.trace"),
+		others...)
 	if got := r.files(t); !slices.Equal(got, want) {
 		t.Errorf("left %v, want %v", got, want)
 	}
 }
 
-// TestTraceThatCannotBeSaved is one line of the log and no half of a file; the
-// next is tried a minute later.
+// TestTraceThatCannotBeSaved: a failed save gives one line in the log and leaves no partial file.
+// The next save comes a minute later.
 func TestTraceThatCannotBeSaved(t *testing.T) {
 	r := newFlightRig(t, time.Millisecond)
 	r.tracer.saving = errors.New("the tracer is broken")
@@ -234,7 +242,8 @@ func TestTraceThatCannotBeSaved(t *testing.T) {
 	if got := r.files(t); got != nil {
 		t.Errorf("left %v", got)
 	}
-	if got := r.log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "level=ERROR") || !strings.Contains(got, "the tracer is broken") {
+	if got := r.log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "level=ERROR") ||
+		!strings.Contains(got, "the tracer is broken") {
 		t.Errorf("logged %s", got)
 	}
 	r.tracer.saving = nil
@@ -268,7 +277,7 @@ func TestFlightThatCannotStart(t *testing.T) {
 	}
 }
 
-// TestFlightRecordsThisProcess uses the runtime's own recorder, through a stop.
+// TestFlightRecordsThisProcess uses the runtime's own recorder, until it stops.
 func TestFlightRecordsThisProcess(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "flight")
 	var slow journal.Metrics
@@ -294,7 +303,7 @@ func TestFlightRecordsThisProcess(t *testing.T) {
 	if f.Every() != 5*time.Millisecond {
 		t.Errorf("looks every %v", f.Every())
 	}
-	again, err := NewFlight(time.Minute, dir, from, f.log) // the first one has let go
+	again, err := NewFlight(time.Minute, dir, from, f.log) // the first one has released the tracer
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -304,8 +313,8 @@ func TestFlightRecordsThisProcess(t *testing.T) {
 	}
 }
 
-// TestTraceIsSavedBesideOnesThatStay: old traces that cannot be removed are logged,
-// and the new one is there all the same.
+// TestTraceIsSavedBesideOnesThatStay: old traces that cannot be removed are logged, and the new
+// trace is saved all the same.
 func TestTraceIsSavedBesideOnesThatStay(t *testing.T) {
 	r := newFlightRig(t, time.Millisecond)
 	stays := filepath.Join(r.dir, "flight-20261119T130000.000-views.trace.partial")
@@ -319,12 +328,14 @@ func TestTraceIsSavedBesideOnesThatStay(t *testing.T) {
 		t.Errorf("saved %v, want %s among them", got, trace)
 	}
 	got := r.log.String()
-	if !strings.Contains(got, trace) || strings.Contains(got, "not saved") || !strings.Contains(got, "old traces are still there") || !strings.Contains(got, filepath.Base(stays)) {
+	if !strings.Contains(got, trace) || strings.Contains(got, "not saved") || !strings.Contains(got,
+		"old traces are still there") || !strings.Contains(got, filepath.Base(stays)) {
 		t.Errorf("logged %s", got)
 	}
 }
 
 // stillFlight are sources in which nothing happens.
 func stillFlight() Sources {
-	return Sources{Path: func(*stats.Path) {}, Commits: func() journal.Metrics { return journal.Metrics{} }}
+	return Sources{Path: func(*stats.Path) {},
+		Commits: func() journal.Metrics { return journal.Metrics{} }}
 }

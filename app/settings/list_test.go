@@ -39,25 +39,35 @@ func TestDefaultsAreTheContract(t *testing.T) {
 		"order-matcher.listen": "127.0.0.1:18110", "trade-processor.listen": "127.0.0.1:18091",
 		"account-service.listen": "127.0.0.1:18088", "reference-data.listen": "127.0.0.1:18085",
 		"admin.listen": "127.0.0.1:18111", "order-matcher.path-prefix": "",
-		"journal.durability": "fsync", "journal.flush-interval": "50ms", "journal.reserve-bytes": "256MiB",
+		"journal.durability": "fsync", "journal.flush-interval": "50ms",
+		"journal.reserve-bytes":      "256MiB",
 		"snapshot.interval-commands": "1000000",
 		"ring.input-slots":           "65536", "ring.output-slots": "131072", "ring.idle": "adaptive",
-		"matcher.cpu": "none", "recorder.cpu": "none", "session.socket": "", "session.quota": "1024", "session.max-sessions": "64", "database.url": "", "nats.url": "",
-		"auth.jwt.secret": "", "auth.jwt.issuer": "", "auth.jwt.leeway": "0s", "auth.dev-token.master-secret": "",
-		"risk.entitlement.enforced": "false", "reference.write-auth.enforced": "false", "controlfeed.snapshot-auth": "false",
-		"risk.bootstrap.enabled": "true", "risk.bootstrap.buffer-capacity": "8192", "risk.feed.max-silence-ms": "10000",
-		"audit.sequence-refusals": "true", "sidecars.enabled": "true", "http.max-inflight": "4096", "http.max-body-memory": "256MiB", "http.behind-proxy": "false",
+		"matcher.cpu": "none", "recorder.cpu": "none", "session.socket": "", "session.quota": "1024",
+		"session.max-sessions": "64", "database.url": "", "nats.url": "",
+		"auth.jwt.secret": "", "auth.jwt.issuer": "", "auth.jwt.leeway": "0s",
+		"auth.dev-token.master-secret": "",
+		"risk.entitlement.enforced":    "false", "reference.write-auth.enforced": "false",
+		"controlfeed.snapshot-auth": "false",
+		"risk.bootstrap.enabled":    "true", "risk.bootstrap.buffer-capacity": "8192",
+		"risk.feed.max-silence-ms": "10000",
+		"audit.sequence-refusals":  "true", "sidecars.enabled": "true", "http.max-inflight": "4096",
+		"http.max-body-memory": "256MiB", "http.behind-proxy": "false",
 		"risk.seed.accounts": "", "risk.seed.securities": "", "seed.accounts": "", "seed.securities": "",
 		"risk.max-order-quantity": "1000000", "risk.max-order-notional": "1000000000",
 		"risk.max-position-quantity": "1000000", "risk.max-concentration-notional": "5000000000",
-		"risk.credit-limit": "5000000000", "risk.price.max-age-ms": "30000", "risk.price.collar-bps": "5000",
+		"risk.credit-limit": "5000000000", "risk.price.max-age-ms": "30000",
+		"risk.price.collar-bps":     "5000",
 		"risk.idempotency.capacity": "65536", "risk.max-accounts": "4096", "risk.max-securities": "4096",
 		"risk.max-contracts": "1048576", "risk.max-open-orders": "1048576",
-		"recon.blotter.capacity": "500000", "recon.blotter.page-size": "1000", "recon.poll.interval-ms": "1000",
-		"recon.grace-ms": "5000", "settlement.t-plus-days": "1", "settlement.calendar": "US-SETTLEMENT",
+		"recon.blotter.capacity": "500000", "recon.blotter.page-size": "1000",
+		"recon.poll.interval-ms": "1000",
+		"recon.grace-ms":         "5000", "settlement.t-plus-days": "1",
+		"settlement.calendar": "US-SETTLEMENT",
 		"settlement.timezone": "America/New_York", "settlement.sweep.interval-ms": "5000",
 		"tca.window-minutes": "5", "outbox.poll-interval-ms": "250",
-		"cluster.member-id": "", "cluster.members": "", "cluster.heartbeat-ms": "150", "cluster.adopt": "false",
+		"cluster.member-id": "", "cluster.members": "", "cluster.heartbeat-ms": "150",
+		"cluster.adopt":        "false",
 		"accept-older-journal": "false",
 		"cluster.tls-cert":     "", "cluster.tls-key": "", "cluster.tls-ca": "",
 		"flight.budget-ms": "0", "flight.dir": "", "profile.contention": "false",
@@ -168,8 +178,8 @@ func wantUsage(t *testing.T, err error, want string) {
 	}
 }
 
-// TestValuesAreChecked tries every kind of setting with what it allows and
-// what it does not.
+// TestValuesAreChecked tries every kind of setting with values that it allows and values that it
+// does not.
 func TestValuesAreChecked(t *testing.T) {
 	tests := []struct {
 		name string
@@ -178,30 +188,41 @@ func TestValuesAreChecked(t *testing.T) {
 	}{
 		{"profile", []string{"dev"}, []string{"", "test", "Dev"}},
 		{"data.dir", []string{"/var/lib/x", "./data"}, []string{"", "a\nb", "a\x00"}},
-		{"order-matcher.listen", []string{"127.0.0.1:0", "0.0.0.0:18110", "[::1]:80", ":8080", "localhost:65535"},
-			[]string{"", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:http", "a b:1", "x:01", "x:-1"}},
-		{"order-matcher.path-prefix", []string{"", "/matcher", "/a/b-c.d_e"}, []string{"matcher", "/", "/a/", "/a//b", "/../b", "/.", "/a b"}},
+		{"order-matcher.listen", []string{"127.0.0.1:0", "0.0.0.0:18110", "[::1]:80", ":8080",
+			"localhost:65535"},
+			[]string{"", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:http", "a b:1", "x:01",
+				"x:-1"}},
+		{"order-matcher.path-prefix", []string{"", "/matcher", "/a/b-c.d_e"},
+			[]string{"matcher", "/", "/a/", "/a//b", "/../b", "/.", "/a b"}},
 		{"journal.durability", []string{"fsync", "os"}, []string{"quorum", ""}},
-		{"journal.flush-interval", []string{"1ms", "10s", "0.05s"}, []string{"0s", "11s", "50", "", "-1ms"}},
+		{"journal.flush-interval", []string{"1ms", "10s", "0.05s"},
+			[]string{"0s", "11s", "50", "", "-1ms"}},
 		{"journal.reserve-bytes", []string{"0", "4096", "64KiB", "1GiB", "10B", "1024TiB"},
-			[]string{"", "-1", "1.5GiB", "1MB", "KiB", "2048TiB", "9223372036854775807KiB", "99999999999999999999"}},
+			[]string{"", "-1", "1.5GiB", "1MB", "KiB", "2048TiB", "9223372036854775807KiB",
+				"99999999999999999999"}},
 		{"ring.input-slots", []string{"1024", "65536"}, []string{"65535", "0", "512", "33554432", "x"}},
 		{"session.quota", []string{"1", "16384"}, []string{"0", "16385", "65536", ""}},
 		{"matcher.cpu", []string{"none", "0", "1023"}, []string{"", "-1", "1024"}},
-		{"database.url", []string{"", "postgres://u:p@h/db", "postgresql://h/db"}, []string{"mysql://h", "postgres:", "h/db", "postgres://%zz"}},
+		{"database.url", []string{"", "postgres://u:p@h/db", "postgresql://h/db"},
+			[]string{"mysql://h", "postgres:", "h/db", "postgres://%zz"}},
 		{"nats.url", []string{"", "nats://h:4222", "tls://h"}, []string{"http://h"}},
-		{"auth.jwt.secret", []string{"", strings.Repeat("s", 32)}, []string{strings.Repeat("s", 31), strings.Repeat("s", 40) + "\n"}},
+		{"auth.jwt.secret", []string{"", strings.Repeat("s", 32)},
+			[]string{strings.Repeat("s", 31), strings.Repeat("s", 40) + "\n"}},
 		{"auth.jwt.leeway", []string{"0s", "30s"}, []string{"31s", "-1s"}},
 		{"http.max-body-memory", []string{"16MiB", "1GiB"}, []string{"", "0", "15MiB", "many"}},
 		{"http.behind-proxy", []string{"true", "false", "1", "off"}, []string{"", "TRUE", "maybe"}},
-		{"risk.seed.accounts", []string{"", "1", "1, 2,4294967295"}, []string{"0", "1,1", "1,,2", "x", "4294967296"}},
-		{"risk.seed.securities", []string{"", "AAPL, BRK.B"}, []string{"aapl", "AAPL,AAPL", "A,", "ABCDEFGHIJKLMNOPQ"}},
+		{"risk.seed.accounts", []string{"", "1", "1, 2,4294967295"},
+			[]string{"0", "1,1", "1,,2", "x", "4294967296"}},
+		{"risk.seed.securities", []string{"", "AAPL, BRK.B"},
+			[]string{"aapl", "AAPL,AAPL", "A,", "ABCDEFGHIJKLMNOPQ"}},
 		{"risk.max-order-notional", []string{"1", "0.000001", "9223372036854.775807", "5e9"},
 			[]string{"0", "-1", "0.0000001", "9223372036854.775808", "", "1,000", "NaN"}},
-		{"risk.max-order-quantity", []string{"1", "2147483647"}, []string{"0", "2147483648", "1.0", "1e3"}},
+		{"risk.max-order-quantity", []string{"1", "2147483647"},
+			[]string{"0", "2147483648", "1.0", "1e3"}},
 		{"settlement.t-plus-days", []string{"0", "365"}, []string{"-1", "366"}},
 		{"settlement.timezone", []string{"UTC", "Europe/Berlin"}, []string{"", "Local", "Mars/Base"}},
-		{"snapshot.interval-commands", []string{"0", "9223372036854775807"}, []string{"-1", "9223372036854775808"}},
+		{"snapshot.interval-commands", []string{"0", "9223372036854775807"},
+			[]string{"-1", "9223372036854775808"}},
 	}
 	for _, tt := range tests {
 		for _, text := range tt.good {
@@ -224,8 +245,10 @@ func TestValuesAreChecked(t *testing.T) {
 }
 
 func TestAccessorsReturnWhatWasSet(t *testing.T) {
-	c := mustConfig(t, "journal.reserve-bytes", "64KiB", "risk.credit-limit", "12.5", "auth.jwt.leeway", "3s",
-		"recon.grace-ms", "1500", "risk.seed.accounts", "3, 7", "risk.seed.securities", "B,A", "http.behind-proxy", "on",
+	c := mustConfig(t, "journal.reserve-bytes", "64KiB", "risk.credit-limit", "12.5",
+		"auth.jwt.leeway", "3s",
+		"recon.grace-ms", "1500", "risk.seed.accounts", "3, 7", "risk.seed.securities", "B,A",
+		"http.behind-proxy", "on",
 		"sidecars.enabled", "false", "cluster.member-id", "2",
 		"cluster.members", "1=127.0.0.1:7001@a:8001,2=127.0.0.1:7002@b:8001")
 	check := func(name string, got, want any) {
@@ -243,7 +266,8 @@ func TestAccessorsReturnWhatWasSet(t *testing.T) {
 	check("bool", c.Bool("http.behind-proxy"), true)
 	check("cpu", c.Int("matcher.cpu"), -1)
 	check("address", c.Addr("admin.listen"), "127.0.0.1:18111")
-	check("members", c.Members(), []quorum.Member{{ID: "1", Raft: "127.0.0.1:7001", HTTP: "a:8001"}, {ID: "2", Raft: "127.0.0.1:7002", HTTP: "b:8001"}})
+	check("members", c.Members(), []quorum.Member{{ID: "1", Raft: "127.0.0.1:7001", HTTP: "a:8001"},
+		{ID: "2", Raft: "127.0.0.1:7002", HTTP: "b:8001"}})
 	check("sink", c.ExtractSink(), "data/extracts")
 	check("own sink", mustConfig(t, "extract.sink", "/x").ExtractSink(), "/x")
 }
@@ -275,22 +299,32 @@ func TestCombinationsAreChecked(t *testing.T) {
 		{"certificate without key", []string{"http.tls-cert", "c.pem"}, "http.tls-cert and http.tls-key"},
 		{"public admin", []string{"admin.listen", "0.0.0.0:18111"}, "admin.listen"},
 		{"public admin by name", []string{"admin.listen", "matcher.example:1"}, "admin.listen"},
-		{"guarded public admin", []string{"admin.listen", "0.0.0.0:18111", "admin.token-guard", "true"}, ""},
+		{"guarded public admin", []string{"admin.listen", "0.0.0.0:18111", "admin.token-guard", "true"},
+			""},
 		{"loopback admin", []string{"admin.listen", "[::1]:0"}, ""},
 		{"member without cluster", []string{"cluster.member-id", "1"}, "cluster.member-id: needs"},
 		{"cluster without member", []string{"cluster.members", members}, "cluster.members: needs"},
-		{"stranger", []string{"cluster.members", members, "cluster.member-id", "3"}, "cluster.member-id: 3 is not in"},
-		{"cluster without database", []string{"cluster.members", members, "cluster.member-id", "1"}, "database.url"},
-		{"cluster without broker", []string{"cluster.members", members, "cluster.member-id", "1", "database.url", "postgres://h/d"}, "nats.url"},
-		{"cluster engine alone", []string{"cluster.members", members, "cluster.member-id", "1", "sidecars.enabled", "false"}, ""},
+		{"stranger", []string{"cluster.members", members, "cluster.member-id", "3"},
+			"cluster.member-id: 3 is not in"},
+		{"cluster without database", []string{"cluster.members", members, "cluster.member-id", "1"},
+			"database.url"},
+		{"cluster without broker", []string{"cluster.members", members, "cluster.member-id", "1",
+			"database.url", "postgres://h/d"}, "nats.url"},
+		{"cluster engine alone", []string{"cluster.members", members, "cluster.member-id", "1",
+			"sidecars.enabled", "false"}, ""},
 		{"cluster with everything", []string{"cluster.members", members, "cluster.member-id", "1",
 			"database.url", "postgres://h/d", "nats.url", "nats://h"}, ""},
-		{"cluster in the open", []string{"cluster.members", "1=a:7001@a:8001,2=b:7001@b:8001", "cluster.member-id", "1", "sidecars.enabled", "false"}, "cluster.tls-cert"},
-		{"cluster with certificates", []string{"cluster.members", "1=a:7001@a:8001,2=b:7001@b:8001", "cluster.member-id", "1", "sidecars.enabled", "false",
+		{"cluster in the open", []string{"cluster.members", "1=a:7001@a:8001,2=b:7001@b:8001",
+			"cluster.member-id", "1", "sidecars.enabled", "false"}, "cluster.tls-cert"},
+		{"cluster with certificates", []string{"cluster.members", "1=a:7001@a:8001,2=b:7001@b:8001",
+			"cluster.member-id", "1", "sidecars.enabled", "false",
 			"cluster.tls-cert", "c.pem", "cluster.tls-key", "k.pem", "cluster.tls-ca", "a.pem"}, ""},
-		{"half a certificate", []string{"cluster.members", members, "cluster.member-id", "1", "sidecars.enabled", "false", "cluster.tls-cert", "c.pem"}, "cluster.tls-key"},
-		{"cluster in mode os", []string{"cluster.members", members, "cluster.member-id", "1", "sidecars.enabled", "false", "journal.durability", "os"}, "journal.durability"},
-		{"cluster in mode quorum", []string{"cluster.members", members, "cluster.member-id", "1", "sidecars.enabled", "false", "journal.durability", "quorum"}, ""},
+		{"half a certificate", []string{"cluster.members", members, "cluster.member-id", "1",
+			"sidecars.enabled", "false", "cluster.tls-cert", "c.pem"}, "cluster.tls-key"},
+		{"cluster in mode os", []string{"cluster.members", members, "cluster.member-id", "1",
+			"sidecars.enabled", "false", "journal.durability", "os"}, "journal.durability"},
+		{"cluster in mode quorum", []string{"cluster.members", members, "cluster.member-id", "1",
+			"sidecars.enabled", "false", "journal.durability", "quorum"}, ""},
 		{"quorum without cluster", []string{"journal.durability", "quorum"}, "journal.durability"},
 		{"member twice", []string{"cluster.members", "1=a:1@a:2,1=b:1@b:2"}, "cluster.members"},
 		{"address twice", []string{"cluster.members", "1=a:1@a:2,2=a:1@b:2"}, "cluster.members"},
@@ -315,7 +349,8 @@ func TestCombinationsAreChecked(t *testing.T) {
 }
 
 func TestProductionRefusesUnsafeSettings(t *testing.T) {
-	safe := []string{"profile", "production", "risk.entitlement.enforced", "true", "reference.write-auth.enforced", "true"}
+	safe := []string{"profile", "production", "risk.entitlement.enforced", "true",
+		"reference.write-auth.enforced", "true"}
 	tests := []struct {
 		name string
 		set  []string
@@ -323,14 +358,20 @@ func TestProductionRefusesUnsafeSettings(t *testing.T) {
 	}{
 		{"safe", nil, ""},
 		{"entitlement off", []string{"risk.entitlement.enforced", "false"}, "risk.entitlement.enforced"},
-		{"write protection off", []string{"reference.write-auth.enforced", "false"}, "reference.write-auth.enforced"},
+		{"write protection off", []string{"reference.write-auth.enforced", "false"},
+			"reference.write-auth.enforced"},
 		{"public order-matcher", []string{"order-matcher.listen", "0.0.0.0:1"}, "order-matcher.listen"},
 		{"public trade-processor", []string{"trade-processor.listen", ":1"}, "trade-processor.listen"},
-		{"public account-service", []string{"account-service.listen", "[::]:1"}, "account-service.listen"},
-		{"public reference-data", []string{"reference-data.listen", "10.0.0.1:1"}, "reference-data.listen"},
-		{"public behind a proxy", []string{"order-matcher.listen", "0.0.0.0:1", "http.behind-proxy", "true"}, ""},
-		{"public with TLS", []string{"order-matcher.listen", "0.0.0.0:1", "http.tls-cert", "c", "http.tls-key", "k"}, ""},
-		{"short master secret", []string{"auth.dev-token.master-secret", "short"}, "auth.dev-token.master-secret"},
+		{"public account-service", []string{"account-service.listen", "[::]:1"},
+			"account-service.listen"},
+		{"public reference-data", []string{"reference-data.listen", "10.0.0.1:1"},
+			"reference-data.listen"},
+		{"public behind a proxy", []string{"order-matcher.listen", "0.0.0.0:1", "http.behind-proxy",
+			"true"}, ""},
+		{"public with TLS", []string{"order-matcher.listen", "0.0.0.0:1", "http.tls-cert", "c",
+			"http.tls-key", "k"}, ""},
+		{"short master secret", []string{"auth.dev-token.master-secret", "short"},
+			"auth.dev-token.master-secret"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -77,7 +77,8 @@ func TestUnsafeSecretsAreRefused(t *testing.T) {
 			}
 		})
 	}
-	if _, err := secretFile(t.TempDir()); err == nil || !strings.Contains(err.Error(), "is not a regular file") {
+	if _, err := secretFile(t.TempDir()); err == nil ||
+		!strings.Contains(err.Error(), "is not a regular file") {
 		t.Errorf("a directory: %v", err)
 	}
 }
@@ -87,7 +88,8 @@ func TestSecretThatCannotBeMade(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := secretFile(filepath.Join(file, "jwt.secret")); err == nil || !strings.Contains(err.Error(), "not a directory") {
+	if _, err := secretFile(filepath.Join(file, "jwt.secret")); err == nil ||
+		!strings.Contains(err.Error(), "not a directory") {
 		t.Errorf("below a file: %v", err)
 	}
 	if err := makeSecret(filepath.Join(file, "x", "jwt.secret")); err == nil {
@@ -111,13 +113,16 @@ func TestMasterSecretByProfile(t *testing.T) {
 	if err != nil || len(secret) != 64 || path != filepath.Join(dir, "dev-token.secret") {
 		t.Errorf("dev: %q %q %v", secret, path, err)
 	}
-	production := []string{"data.dir", dir, "profile", "production", "risk.entitlement.enforced", "true",
+	production := []string{"data.dir", dir, "profile", "production", "risk.entitlement.enforced",
+		"true",
 		"reference.write-auth.enforced", "true"}
-	if secret, path, err := mustConfig(t, production...).MasterSecret(); secret != nil || path != "" || err != nil {
+	if secret, path, err := mustConfig(t, production...).MasterSecret(); secret != nil || path != "" ||
+		err != nil {
 		t.Errorf("production: %q %q %v, want none", secret, path, err)
 	}
 	own := strings.Repeat("m", 32)
-	c := mustConfig(t, append(production, "auth.dev-token.master-secret", own, "auth.jwt.secret", own)...)
+	c := mustConfig(t, append(production, "auth.dev-token.master-secret", own, "auth.jwt.secret",
+		own)...)
 	if secret, path, err := c.MasterSecret(); string(secret) != own || path != "" || err != nil {
 		t.Errorf("set: %q %q %v", secret, path, err)
 	}

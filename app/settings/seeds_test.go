@@ -35,7 +35,10 @@ func TestBuiltInSeeds(t *testing.T) {
 		t.Errorf("%d securities, want at least 505", len(securities))
 	}
 	for _, ticker := range []string{"AAPL", "MSFT", "BRK.B", "SPY"} {
-		if !slices.ContainsFunc(securities, func(s seedSecurity) bool { return s.Ticker == ticker && s.Enabled && !s.Halted }) {
+		if !slices.ContainsFunc(securities, func(s seedSecurity) bool {
+			return s.Ticker == ticker &&
+				s.Enabled && !s.Halted
+		}) {
 			t.Errorf("%s is missing or not tradable", ticker)
 		}
 	}
@@ -46,35 +49,40 @@ func TestGenesisFollowsTheSettings(t *testing.T) {
 	accounts := filepath.Join(dir, "accounts.csv")
 	securities := filepath.Join(dir, "securities.csv")
 	writeFile(t, accounts, "id,displayName,enabled\n9,Nine,false\n3,\"Three, Ltd\",true\n")
-	writeFile(t, securities, "ticker,companyName,enabled,halted\nZZZ,Last,true,true\nAAA,First,false,false\n")
+	writeFile(t, securities,
+		"ticker,companyName,enabled,halted\nZZZ,Last,true,true\nAAA,First,false,false\n")
 
 	g, err := genesisFrom(mustConfig(t, "seed.accounts", accounts, "seed.securities", securities,
-		"risk.max-order-notional", "1000.5", "risk.max-order-quantity", "7", "risk.max-open-orders", "99"))
+		"risk.max-order-notional", "1000.5", "risk.max-order-quantity", "7", "risk.max-open-orders",
+		"99"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := &matcher.Genesis{
 		Format: matcher.GenesisFormat, TickPx: 1000,
-		Accounts:   []matcher.GenesisAccount{{ID: 3, Enabled: true}, {ID: 9}},
-		Securities: []matcher.GenesisSecurity{{Ticker: "AAA"}, {Ticker: "ZZZ", Enabled: true, Halted: true}},
+		Accounts: []matcher.GenesisAccount{{ID: 3, Enabled: true}, {ID: 9}},
+		Securities: []matcher.GenesisSecurity{{Ticker: "AAA"},
+			{Ticker: "ZZZ", Enabled: true, Halted: true}},
 		Limits: matcher.Limits{
 			MaxOrderQty: 7, MaxOrderNotional: 1_000_500_000, MaxPositionQty: 1_000_000,
 			MaxConcentrationNotional: 5_000_000_000_000_000, CreditLimit: 5_000_000_000_000_000,
 			PriceMaxAgeMillis: 30_000, PriceCollarBps: 5000, IdempotencyCapacity: 65536,
-			MaxAccounts: 4096, MaxSecurities: 4096, MaxContracts: 1 << 20, MaxOpenOrders: 99, RetainedOrders: 65536,
+			MaxAccounts: 4096, MaxSecurities: 4096, MaxContracts: 1 << 20, MaxOpenOrders: 99,
+			RetainedOrders: 65536,
 		},
 	}
 	if diff := cmp.Diff(want, g); diff != "" {
 		t.Errorf("genesis (-want +got):\n%s", diff)
 	}
 
-	// Named ids keep the file's flags; one the file does not have is enabled.
+	// Named ids keep the file's flags; a named id that the file does not have is enabled.
 	g, err = genesisFrom(mustConfig(t, "seed.accounts", accounts, "seed.securities", securities,
 		"risk.seed.accounts", "9,1", "risk.seed.securities", "ZZZ,NEW"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]matcher.GenesisAccount{{ID: 1, Enabled: true}, {ID: 9}}, g.Accounts); diff != "" {
+	if diff := cmp.Diff([]matcher.GenesisAccount{{ID: 1, Enabled: true}, {ID: 9}},
+		g.Accounts); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]matcher.GenesisSecurity{{Ticker: "NEW", Enabled: true},
@@ -98,7 +106,8 @@ func TestBadSeedFilesAreNamedWithTheirLine(t *testing.T) {
 		{"no rows", "seed.accounts", accounts, "line 1: a header and no rows"},
 		{"id 0", "seed.accounts", accounts + "0,A,true\n", `line 2: id "0" is not`},
 		{"id too large", "seed.accounts", accounts + "4294967296,A,true\n", "line 2: id"},
-		{"id twice", "seed.accounts", accounts + "5,A,true\n5,B,true\n", "line 3: account 5 is on line 2 already"},
+		{"id twice", "seed.accounts", accounts + "5,A,true\n5,B,true\n",
+			"line 3: account 5 is on line 2 already"},
 		{"no name", "seed.accounts", accounts + "5, ,true\n", "line 2: displayName"},
 		{"control character", "seed.accounts", accounts + "5,a\x01b,true\n", "line 2: displayName"},
 		{"broken UTF-8", "seed.accounts", accounts + "5,a\xffb,true\n", "line 2: displayName"},
@@ -106,8 +115,10 @@ func TestBadSeedFilesAreNamedWithTheirLine(t *testing.T) {
 		{"columns", "seed.accounts", accounts + "\n5,A\n", "line 3: wrong number of fields"},
 		{"quote", "seed.accounts", accounts + "5,\"A,true\n", "line 2"},
 		{"ticker", "seed.securities", securities + "aapl,A,true,false\n", `line 2: ticker "aapl"`},
-		{"long ticker", "seed.securities", securities + "ABCDEFGHIJKLMNOPQ,A,true,false\n", "line 2: ticker"},
-		{"ticker twice", "seed.securities", securities + "A,A,true,false\nB,B,true,false\nA,A,true,false\n", "line 4: ticker A is on line 2 already"},
+		{"long ticker", "seed.securities", securities + "ABCDEFGHIJKLMNOPQ,A,true,false\n",
+			"line 2: ticker"},
+		{"ticker twice", "seed.securities", securities +
+			"A,A,true,false\nB,B,true,false\nA,A,true,false\n", "line 4: ticker A is on line 2 already"},
 		{"company name", "seed.securities", securities + "A,,true,false\n", "line 2: companyName"},
 		{"enabled flag", "seed.securities", securities + "A,A,1,false\n", "line 2: enabled"},
 		{"halted flag", "seed.securities", securities + "A,A,true,\n", "line 2: halted"},

@@ -53,9 +53,10 @@ func loaded(t *testing.T, path string) (image Image, alive bool) {
 	return image, alive
 }
 
-// TestStatsLayoutIsFixed pins what a program of the same version relies on.
+// TestStatsLayoutIsFixed pins the layout that a program of the same version relies on.
 func TestStatsLayoutIsFixed(t *testing.T) {
-	want := [][2]int{{16, 4}, {32, 25}, {64, 53}, {128, 164}, {304, 166}, {480, 11}, {496, 8}, {512, 167}, {688, 351}} // word, words
+	want := [][2]int{{16, 4}, {32, 25}, {64, 53}, {128, 164}, {304, 166}, {480, 11}, {496, 8},
+		{512, 167}, {688, 351}} // word, words
 	var got [][2]int
 	at := first
 	for _, block := range (&Image{}).blocks() {
@@ -93,11 +94,11 @@ func TestStatsAreReadAsWritten(t *testing.T) {
 	}
 }
 
-// tornLooks is how many looks, and at least how many writings.
+// tornLooks is the number of looks, and the least number of writes.
 const tornLooks = 20_000
 
-// TestTornStatsAreNeverShown reads while the file is rewritten all the time: all
-// words of a block are of one writing.
+// TestTornStatsAreNeverShown reads while the file is rewritten all the time: all words of a block
+// come from one write.
 func TestTornStatsAreNeverShown(t *testing.T) {
 	path, f := newStats(t)
 	var writings atomic.Uint64
@@ -136,7 +137,8 @@ func TestTornStatsAreNeverShown(t *testing.T) {
 		for b, block := range image.blocks() {
 			for i, w := range block {
 				if w != block[0] {
-					t.Fatalf("look %d: word %d of block %d is of writing %d, word 0 of %d", look, i, b, w, block[0])
+					t.Fatalf("look %d: word %d of block %d is of writing %d, word 0 of %d", look, i, b, w,
+						block[0])
 				}
 			}
 		}
@@ -147,7 +149,7 @@ func TestTornStatsAreNeverShown(t *testing.T) {
 	}
 }
 
-// TestHalfWrittenStatsAreSaidToBe is a writer that was killed within a block.
+// TestHalfWrittenStatsAreSaidToBe: a writer that was killed inside a block.
 func TestHalfWrittenStatsAreSaidToBe(t *testing.T) {
 	path, f := newStats(t)
 	f.lockAt(nextBlock(first, f.words[:4])).Begin()
@@ -156,7 +158,7 @@ func TestHalfWrittenStatsAreSaidToBe(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer reader.Close()
-	synctest.Test(t, func(t *testing.T) { // the reader's patience takes no time here
+	synctest.Test(t, func(t *testing.T) { // the reader waits in simulated time
 		if err := reader.Load(&Image{}); !errors.Is(err, errStatsTorn) {
 			t.Errorf("a half written file is read: %v", err)
 		}
@@ -198,8 +200,8 @@ func TestBadStatsFilesAreRefused(t *testing.T) {
 	}
 }
 
-// TestStatsThatAreCutShortAreAnError truncates the file under writer and reader:
-// both get an error where a fault would end the process.
+// TestStatsThatAreCutShortAreAnError truncates the file while writer and reader use it. Both get an
+// error, where a fault would end the process.
 func TestStatsThatAreCutShortAreAnError(t *testing.T) {
 	path, f := newStats(t)
 	reader, err := OpenStats(path)
@@ -218,7 +220,7 @@ func TestStatsThatAreCutShortAreAnError(t *testing.T) {
 	}
 }
 
-// TestOtherPanicsAreNotSwallowed: only a fault of the memory is an error.
+// TestOtherPanicsAreNotSwallowed: only a memory fault becomes an error.
 func TestOtherPanicsAreNotSwallowed(t *testing.T) {
 	defer func() {
 		if r := recover(); r != "a bug" {
@@ -228,7 +230,7 @@ func TestOtherPanicsAreNotSwallowed(t *testing.T) {
 	withoutFaults(func() { panic("a bug") })
 }
 
-// TestStartReplacesStats leaves an old file and one that was never finished.
+// TestStartReplacesStats starts beside an old file and one that was never finished.
 func TestStartReplacesStats(t *testing.T) {
 	path, old := newStats(t)
 	if err := os.WriteFile(path+".new", []byte("half"), 0o400); err != nil {
@@ -247,7 +249,8 @@ func TestStartReplacesStats(t *testing.T) {
 	if err := old.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if image, alive := loaded(t, path); !alive || image.Header.Generation != 1_900_000_000_000_000_000 {
+	if image, alive := loaded(t, path); !alive ||
+		image.Header.Generation != 1_900_000_000_000_000_000 {
 		t.Errorf("alive %t, generation %d", alive, image.Header.Generation)
 	}
 	if alive, err := before.Alive(); alive || err != nil {
@@ -257,10 +260,12 @@ func TestStartReplacesStats(t *testing.T) {
 
 func TestStatsThatCannotBeMadeLeaveNothing(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := createStats(filepath.Join(dir, "absent", "stats"), time.Now()); !errors.Is(err, os.ErrNotExist) {
+	if _, err := createStats(filepath.Join(dir, "absent", "stats"), time.Now()); !errors.Is(err,
+		os.ErrNotExist) {
 		t.Errorf("without a folder: %v", err)
 	}
-	for _, taken := range []string{"stats", "other.new"} { // a folder where the file belongs, and where it is prepared
+	// a folder in the place of the file, and in the place of the new file
+	for _, taken := range []string{"stats", "other.new"} {
 		if err := os.MkdirAll(filepath.Join(dir, taken, "x"), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -276,11 +281,11 @@ func TestStatsThatCannotBeMadeLeaveNothing(t *testing.T) {
 	}
 }
 
-// TestStatsBucketsHoldWhatTheySay compares bounds and places over the whole range.
+// TestStatsBucketsHoldWhatTheySay compares bounds and buckets over the whole range.
 func TestStatsBucketsHoldWhatTheySay(t *testing.T) {
 	for b := 1; b < buckets; b++ {
 		lower, upper := Bound(b-1).Seconds(), Bound(b).Seconds()
-		if upper-lower < 10e-9 { // bounds in whole nanoseconds say little there
+		if upper-lower < 10e-9 { // bounds in whole nanoseconds are too coarse there
 			continue
 		}
 		if got := Bucket((lower + upper) / 2); got != b {

@@ -14,31 +14,36 @@ import (
 	"posttrade/matcher/session/wire"
 )
 
-// TestSessionsAreCountedByWhatBecameOfTheirCommands takes a server's counters over.
+// TestSessionsAreCountedByWhatBecameOfTheirCommands copies a server's counters.
 func TestSessionsAreCountedByWhatBecameOfTheirCommands(t *testing.T) {
-	m := session.Metrics{Orders: 2, Feeds: 3, Commands: 100, Accepted: 60, Duplicates: 4, Copies: 5, Trades: 6, Tops: 7, Missed: 8}
-	m.Answers[wire.Decided], m.Answers[wire.Refused], m.Answers[wire.Busy], m.Answers[wire.Malformed] = 80, 9, 10, 1
+	m := session.Metrics{Orders: 2, Feeds: 3, Commands: 100, Accepted: 60, Duplicates: 4, Copies: 5,
+		Trades: 6, Tops: 7, Missed: 8}
+	m.Answers[wire.Decided], m.Answers[wire.Refused], m.Answers[wire.Busy],
+		m.Answers[wire.Malformed] = 80, 9, 10, 1
 	m.Rejections[matcher.CreditLimit], m.Rejections[matcher.KillSwitch] = 20, 5
 	m.Refused[wire.OK], m.Refused[wire.BadToken], m.Refused[wire.TooMany] = 99, 1, 2
 	m.Times[7] = 11
 	want := Sessions{
-		Present: 1, Orders: 2, Feeds: 3, Commands: 100, Accepted: 60, Duplicate: 4, Refused: 25, NotTaken: 11,
+		Present: 1, Orders: 2, Feeds: 3, Commands: 100, Accepted: 60, Duplicate: 4, Refused: 25,
+		NotTaken:   11,
 		TurnedAway: 3, Records: 18, Missed: 8, Times: m.Times,
 	}
-	got := Sessions{Commands: 7, Busiest: [sessionRows]Session{{ID: 9}}} // what was there before goes
+	// the previous content is replaced
+	got := Sessions{Commands: 7, Busiest: [sessionRows]Session{{ID: 9}}}
 	if got.lookSessions(m); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
 
-// TestBusiestSessionsAreShown: those of orders, by their answers; as many as there are rows.
+// TestBusiestSessionsAreShown: the sessions of orders, by their answers; as many as there are rows.
 func TestBusiestSessionsAreShown(t *testing.T) {
 	answered := func(id uint64, role wire.Role, n uint64) session.SessionInfo {
 		one := session.SessionInfo{ID: id, Role: role, Peer: int32(1000 + id)}
 		one.Times[5] = n
 		return one
 	}
-	open := []session.SessionInfo{answered(1, wire.Orders, 5), answered(2, wire.DropCopy, 900), answered(3, wire.Orders, 7), answered(4, wire.Orders, 5)}
+	open := []session.SessionInfo{answered(1, wire.Orders, 5), answered(2, wire.DropCopy, 900),
+		answered(3, wire.Orders, 7), answered(4, wire.Orders, 5)}
 	ids := func(open ...session.SessionInfo) (list []uint64) {
 		var s Sessions
 		s.rankSessions(open)
@@ -62,7 +67,7 @@ func TestBusiestSessionsAreShown(t *testing.T) {
 	}
 }
 
-// edgeFigures is an order-matcher that has answered.
+// edgeFigures is an order-matcher that has given answers.
 var edgeFigures = httpapi.Metrics{
 	Orders: func(emit func(string, uint64)) {
 		emit("accepted", 5)
@@ -71,16 +76,18 @@ var edgeFigures = httpapi.Metrics{
 		emit("some later decision", 9)
 	},
 	Latencies: func(emit func(string, httpapi.Distribution)) {
-		emit("http", httpapi.Distribution{Count: 10, Sum: 0.25, Positive: map[int]int64{0: 4, -40: 6, -500: 1, 500: 1}})
-		emit(SessionStage, httpapi.Distribution{Count: 1, Sum: 1, Positive: map[int]int64{0: 1}}) // these are no answers of the edge
+		emit("http", httpapi.Distribution{Count: 10, Sum: 0.25,
+			Positive: map[int]int64{0: 4, -40: 6, -500: 1, 500: 1}})
+		// these are not answers of the edge
+		emit(SessionStage, httpapi.Distribution{Count: 1, Sum: 1, Positive: map[int]int64{0: 1}})
 	},
 }
 
-// TestStagesAreCountedBehindTheirFeeder checks how the path's looks add up.
+// TestStagesAreCountedBehindTheirFeeder checks the sums of the path's looks.
 func TestStagesAreCountedBehindTheirFeeder(t *testing.T) {
 	var s Stage
 	s.LookStage(10, 25)
-	s.LookStage(30, 25) // looked at later than what feeds it: nothing is behind
+	s.LookStage(30, 25) // read later than the stage before it: nothing is behind
 	s.LookStage(31, 36)
 	if want := (Stage{Sequence: 31, Behind: 5, BehindSum: 20}); s != want {
 		t.Errorf("stage %+v, want %+v", s, want)
@@ -96,9 +103,9 @@ func TestStagesAreCountedBehindTheirFeeder(t *testing.T) {
 func TestAnswersAreCountedByDecisionAndTime(t *testing.T) {
 	want := Answers{Accepted: 5, Rejected: 3, Duplicate: 2, SumNanos: 250_000_000}
 	want.Latency[Offset], want.Latency[Offset-40] = 4, 6
-	want.Latency[0], want.Latency[buckets-1] = 1, 1 // beyond what there are buckets for
+	want.Latency[0], want.Latency[buckets-1] = 1, 1 // beyond the last bucket
 	got := Answers{Accepted: 99}
-	for range 2 { // what was there before is not added to
+	for range 2 { // the second look does not add to the first
 		if got.lookAnswers(edgeFigures); got != want {
 			t.Errorf("answers %+v, want %+v", got, want)
 		}
@@ -110,7 +117,8 @@ func TestAnswersAreCountedByDecisionAndTime(t *testing.T) {
 
 // TestPausesAreFoldedByTheirUpperBound reads a histogram finer than the file's.
 func TestPausesAreFoldedByTheirUpperBound(t *testing.T) {
-	h := metrics.Float64Histogram{Counts: []uint64{1, 2, 3, 4}, Buckets: []float64{0, 0.9, 0.95, 1, 1e300}}
+	h := metrics.Float64Histogram{Counts: []uint64{1, 2, 3, 4},
+		Buckets: []float64{0, 0.9, 0.95, 1, 1e300}}
 	var got, want Distribution
 	(&runtimeReader{}).pauses(&h, &got)
 	want[Offset], want[buckets-1] = 6, 4
@@ -119,7 +127,7 @@ func TestPausesAreFoldedByTheirUpperBound(t *testing.T) {
 	}
 }
 
-// TestWriterLooksAtEveryTick counts looks by the ticks, and reads the end.
+// TestWriterLooksAtEveryTick counts the looks by the ticks, and reads the final figures.
 func TestWriterLooksAtEveryTick(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "stats")
 	w, err := NewStatsWriter(path, still(), time.Now)
@@ -129,7 +137,7 @@ func TestWriterLooksAtEveryTick(t *testing.T) {
 	tick, stop, ended := make(chan time.Time), make(chan struct{}), make(chan error)
 	go func() { ended <- w.Run(tick, stop) }()
 	tick <- time.Time{}
-	tick <- time.Time{} // taken when the look of the first is over
+	tick <- time.Time{} // received when the first look is over
 	if image, alive := loaded(t, path); !alive || image.Clock.Tick < 2 || image.Clock.Stopped != 0 {
 		t.Errorf("alive %t, clock %+v", alive, image.Clock)
 	}

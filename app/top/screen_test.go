@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal is a pseudo terminal: what a program writes to its end, and keys.
+// terminal is a pseudo terminal. It keeps what a program writes to it, and sends keys.
 type terminal struct {
 	keyboard, end *os.File
 	mu            sync.Mutex
@@ -56,7 +56,7 @@ func newTerminal(t *testing.T, columns, rows uint16) *terminal {
 	return p
 }
 
-// Write keeps what the terminal shows.
+// Write stores what the terminal shows.
 func (p *terminal) Write(text []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,7 +71,8 @@ func (p *terminal) shown() string {
 
 func (p *terminal) resize(t *testing.T, columns, rows uint16) {
 	t.Helper()
-	if err := unix.IoctlSetWinsize(int(p.end.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: columns, Row: rows}); err != nil {
+	if err := unix.IoctlSetWinsize(int(p.end.Fd()), unix.TIOCSWINSZ,
+		&unix.Winsize{Col: columns, Row: rows}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -85,8 +86,8 @@ func (p *terminal) modes(t *testing.T) unix.Termios {
 	return *modes
 }
 
-// TestTopOnATerminal runs the view on one: it is drawn on a page of its own, keys
-// are not shown, and q gives the terminal back as it was.
+// TestTopOnATerminal runs the view on a terminal: it is drawn on a page of its own, keys are not
+// shown, and q restores the terminal.
 func TestTopOnATerminal(t *testing.T) {
 	t.Setenv("TERM", "xterm")
 	for _, noColour := range []string{"", "1"} {
@@ -94,12 +95,15 @@ func TestTopOnATerminal(t *testing.T) {
 		dir, _ := serving(t)
 		p := newTerminal(t, 90, 30)
 		before := p.modes(t)
-		view := &Screen{Path: filepath.Join(dir, "stats"), Interval: 100 * time.Millisecond, Now: time.Now}
+		view := &Screen{Path: filepath.Join(dir, "stats"), Interval: 100 * time.Millisecond,
+			Now: time.Now}
 		ended := make(chan error)
 		go func() { ended <- view.Live(t.Context(), p.end, p.end) }()
-		apptest.Until(t, "two frames are drawn", func() (bool, any) { s := p.shown(); return strings.Count(s, "CLUSTER") >= 2, s })
+		apptest.Until(t, "two frames are drawn",
+			func() (bool, any) { s := p.shown(); return strings.Count(s, "CLUSTER") >= 2, s })
 		during := p.modes(t)
-		if during.Lflag&(unix.ECHO|unix.ICANON) != 0 || during.Lflag&unix.ISIG == 0 || during.Cc[unix.VSUSP] != 0 {
+		if during.Lflag&(unix.ECHO|unix.ICANON) != 0 || during.Lflag&unix.ISIG == 0 ||
+			during.Cc[unix.VSUSP] != 0 {
 			t.Errorf("modes while it is shown: %+v", during)
 		}
 		if _, err := p.keyboard.Write([]byte("q")); err != nil {
@@ -111,15 +115,18 @@ func TestTopOnATerminal(t *testing.T) {
 		if after := p.modes(t); after != before {
 			t.Errorf("modes afterwards %+v, want %+v", after, before)
 		}
-		apptest.Until(t, "the terminal is given back", func() (bool, any) { s := p.shown(); return strings.HasSuffix(s, screenLeave), s })
+		apptest.Until(t, "the terminal is given back",
+			func() (bool, any) { s := p.shown(); return strings.HasSuffix(s, screenLeave), s })
 		text := p.shown()
-		if !strings.HasPrefix(text, screenEnter) || strings.Contains(text, "\x1b[1mposttrade") != (noColour == "") {
+		if !strings.HasPrefix(text, screenEnter) ||
+			strings.Contains(text, "\x1b[1mposttrade") != (noColour == "") {
 			t.Errorf("NO_COLOR=%q: %q", noColour, text)
 		}
 	}
 }
 
-// TestTopGivesTheTerminalBackWhenTheServerEnds: and says so.
+// TestTopGivesTheTerminalBackWhenTheServerEnds: Live restores the terminal and says that the server
+// has ended.
 func TestTopGivesTheTerminalBackWhenTheServerEnds(t *testing.T) {
 	t.Setenv("TERM", "xterm")
 	dir, stop := serving(t)
@@ -128,7 +135,8 @@ func TestTopGivesTheTerminalBackWhenTheServerEnds(t *testing.T) {
 	view := &Screen{Path: filepath.Join(dir, "stats"), Interval: 100 * time.Millisecond, Now: time.Now}
 	ended := make(chan error)
 	go func() { ended <- view.Live(t.Context(), p.end, p.end) }()
-	apptest.Until(t, "a frame is drawn", func() (bool, any) { s := p.shown(); return strings.Contains(s, "CLUSTER"), s })
+	apptest.Until(t, "a frame is drawn",
+		func() (bool, any) { s := p.shown(); return strings.Contains(s, "CLUSTER"), s })
 	stop()
 	if err := <-ended; err == nil || !strings.Contains(err.Error(), "stopped in order") {
 		t.Errorf("ended with %v", err)
@@ -136,10 +144,11 @@ func TestTopGivesTheTerminalBackWhenTheServerEnds(t *testing.T) {
 	if after := p.modes(t); after != before {
 		t.Errorf("modes afterwards %+v, want %+v", after, before)
 	}
-	apptest.Until(t, "the terminal is given back", func() (bool, any) { s := p.shown(); return strings.HasSuffix(s, screenLeave), s })
+	apptest.Until(t, "the terminal is given back",
+		func() (bool, any) { s := p.shown(); return strings.HasSuffix(s, screenLeave), s })
 }
 
-// TestTopWithoutTerminalIsText follows one frame after the other, without a code.
+// TestTopWithoutTerminalIsText shows one frame after the other, without control codes.
 func TestTopWithoutTerminalIsText(t *testing.T) {
 	dir, _ := serving(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -175,16 +184,19 @@ func TestScreenFollowsItsTerminal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, tt := range []struct{ columns, rows, wantColumns, wantRows int }{{90, 30, 90, 30}, {40, 10, 40, 10}, {0, 0, 80, 24}} {
+	for _, tt := range []struct{ columns, rows, wantColumns, wantRows int }{{90, 30, 90, 30},
+		{40, 10, 40, 10}, {0, 0, 80, 24}} {
 		p.resize(t, uint16(tt.columns), uint16(tt.rows))
 		if columns, rows := s.size(); columns != tt.wantColumns || rows != tt.wantRows {
-			t.Errorf("%d x %d of %d x %d, want %d x %d", columns, rows, tt.columns, tt.rows, tt.wantColumns, tt.wantRows)
+			t.Errorf("%d x %d of %d x %d, want %d x %d", columns, rows, tt.columns, tt.rows, tt.wantColumns,
+				tt.wantRows)
 		}
 	}
 	if err := s.show(frame{{{"one", toneBad}}, {}, {{"three", tonePlain}}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.keyboard.Write([]byte("abc")); err != nil { // keys that nobody takes do not hold up the end
+	// keys that no goroutine reads do not delay the end
+	if _, err := p.keyboard.Write([]byte("abc")); err != nil {
 		t.Fatal(err)
 	}
 	if key := <-s.keys; key != 'a' {
@@ -195,12 +207,13 @@ func TestScreenFollowsItsTerminal(t *testing.T) {
 	}
 	want := "\x1b[H\x1b[31mone\x1b[0m\x1b[K\r\n\x1b[K\r\nthree\x1b[K\x1b[J"
 	apptest.Until(t, "the frame is shown", func() (bool, any) {
-		text := strings.ReplaceAll(p.shown(), "\r\r", "\r") // the terminal returns at a new line by itself
+		// the terminal itself adds a carriage return to a new line
+		text := strings.ReplaceAll(p.shown(), "\r\r", "\r")
 		return strings.Contains(text, want), text
 	})
 }
 
-// TestScreenWithoutKeys: a screen can be without a keyboard, and cannot be closed.
+// TestScreenWithoutKeys: a screen without a keyboard, and a screen that cannot be closed.
 func TestScreenWithoutKeys(t *testing.T) {
 	p := newTerminal(t, 90, 30)
 	file, err := os.Create(filepath.Join(t.TempDir(), "keys"))

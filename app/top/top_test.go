@@ -20,12 +20,14 @@ import (
 
 var updateTop = flag.Bool("update.top", false, "rewrite the frames in testdata")
 
-// recordedLook is what a server's file said at a second of its life.
+// recordedLook is the content of a server's file at a second of its life.
 func recordedLook(second uint64) *look {
 	l := &look{alive: true, at: time.Unix(1_800_000_000+int64(second), 50_000_000)}
 	i := &l.image
-	i.Header = stats.Header{Magic: stats.Magic, Version: stats.Version, Generation: 1_799_999_000_000_000_000, PID: 4242}
-	i.Clock = stats.Clock{Tick: second * 10, WallNanos: (1_800_000_000 + second) * 1e9, UptimeNanos: second * 1e9}
+	i.Header = stats.Header{Magic: stats.Magic, Version: stats.Version,
+		Generation: 1_799_999_000_000_000_000, PID: 4242}
+	i.Clock = stats.Clock{Tick: second * 10, WallNanos: (1_800_000_000 + second) * 1e9,
+		UptimeNanos: second * 1e9}
 	i.Path = stats.Path{
 		Looks: second * 10, Ready: 1, Stalls: second / 2, Events: second * 250_000,
 		Input:  stats.Ring{Depth: 61_000, Slots: 65_536, DepthSum: second * 10 * 50_000},
@@ -33,7 +35,8 @@ func recordedLook(second uint64) *look {
 	}
 	for stage := range i.Path.Stages {
 		i.Path.Stages[stage] = stats.Stage{
-			Sequence: 1_000_000 + second*(100_000-uint64(stage)*1000), Behind: uint64(stage) * 50, BehindSum: second * 10 * 40,
+			Sequence: 1_000_000 + second*(100_000-uint64(stage)*1000), Behind: uint64(stage) * 50,
+			BehindSum: second * 10 * 40,
 		}
 	}
 	i.Commits = stats.Commits{
@@ -47,7 +50,8 @@ func recordedLook(second uint64) *look {
 	i.Answers = stats.Answers{Accepted: second * 95_000, Rejected: second * 4, Duplicate: second / 4}
 	i.Answers.Latency[stats.Offset-44], i.Answers.Latency[stats.Offset-30] = second*900, second*100
 	i.Runtime = stats.Runtime{
-		Heap: 84 << 20, HeapGoal: 128 << 20, Mapped: 310 << 20, Allocated: second * 3 << 20, Goroutines: 1214, GCCycles: second / 4,
+		Heap: 84 << 20, HeapGoal: 128 << 20, Mapped: 310 << 20, Allocated: second * 3 << 20,
+		Goroutines: 1214, GCCycles: second / 4,
 	}
 	i.Runtime.Pauses[stats.Offset-60] = second / 4
 	i.Feeds = stats.Feeds{Present: 1, Sources: [2]stats.Feed{
@@ -58,13 +62,15 @@ func recordedLook(second uint64) *look {
 	return l
 }
 
-// withSessions adds three sessions of orders, of which one came after the eighth second.
+// withSessions adds three sessions of orders; one of them came after the eighth second.
 func withSessions(l *look) *look {
 	second := uint64(l.at.Unix() - 1_800_000_000)
 	s := &l.image.Sessions
 	*s = stats.Sessions{
-		Present: 1, Orders: 3, Feeds: 2, Commands: second * 70_000, Accepted: second * 60_000, Refused: second * 9_000,
-		NotTaken: second * 1000, Records: second * 120_000, Missed: second / 12 * 7, TurnedAway: second / 12,
+		Present: 1, Orders: 3, Feeds: 2, Commands: second * 70_000, Accepted: second * 60_000,
+		Refused:  second * 9_000,
+		NotTaken: second * 1000, Records: second * 120_000, Missed: second / 12 * 7,
+		TurnedAway: second / 12,
 	}
 	s.Times[11], s.Times[14] = second*69_000, second*1000
 	s.Busiest[0] = stats.Session{ID: 3, Peer: 5150}
@@ -87,7 +93,8 @@ func TestFramesAreAsRecorded(t *testing.T) {
 	quiet.at = quiet.at.Add(time.Minute)
 	member := recordedLook(12)
 	member.image.Lags.Failed, member.image.Feeds.Sources[0].State = 2, 4
-	member.image.Cluster = stats.Cluster{Members: 3, Member: 2, Role: 3, Term: 7, Leader: 2, Index: 120_000, Applied: 119_990}
+	member.image.Cluster = stats.Cluster{Members: 3, Member: 2, Role: 3, Term: 7, Leader: 2,
+		Index: 120_000, Applied: 119_990}
 	member.image.Cluster.Commit[stats.Offset-48] = 500
 	member.image.Path.Proposals = stats.Ring{Depth: 300, Slots: 1024, DepthSum: 12 * 10 * 200}
 	tests := []struct {
@@ -112,7 +119,8 @@ func TestFramesAreAsRecorded(t *testing.T) {
 			got = strings.ReplaceAll(got, "\x1b", "^") // readable in a review
 			path := filepath.Join("testdata", tt.name+".txt")
 			if *updateTop {
-				if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(got), 0o644)); err != nil {
+				if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755),
+					os.WriteFile(path, []byte(got), 0o644)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -132,7 +140,7 @@ func otherProcess(l *look) *look {
 	return l
 }
 
-// TestRatesComeFromTwoLooks: counters that the golden frames show, one by one.
+// TestRatesComeFromTwoLooks checks the counters of the golden frames one by one.
 func TestRatesComeFromTwoLooks(t *testing.T) {
 	accepted := func(i *stats.Image) uint64 { return i.Answers.Accepted }
 	busy := spanBetween(recordedLook(8), recordedLook(12))
@@ -140,7 +148,7 @@ func TestRatesComeFromTwoLooks(t *testing.T) {
 	again := spanBetween(otherProcess(recordedLook(8)), recordedLook(10))
 	still := spanBetween(recordedLook(8), recordedLook(8))
 	late := recordedLook(12)
-	late.image.Clock.UptimeNanos = 16e9 // the writer was held up: twice the time for as many
+	late.image.Clock.UptimeNanos = 16e9 // the writer was late: twice the time for the same counts
 	slow := spanBetween(recordedLook(8), late)
 	tests := []struct {
 		name      string
@@ -151,9 +159,12 @@ func TestRatesComeFromTwoLooks(t *testing.T) {
 		{"of another process", again.rate(accepted), 95_000},
 		{"by the writer's clock", slow.rate(accepted), 47_500},
 		{"no time between", still.rate(accepted), math.NaN()},
-		{"mean of the looks", busy.mean(func(i *stats.Image) uint64 { return i.Path.Input.DepthSum }), 50_000},
-		{"mean of no looks", still.mean(func(i *stats.Image) uint64 { return i.Path.Input.DepthSum }), math.NaN()},
-		{"wait in the matcher, us", float64(busy.wait(stats.StageMatcher)) / 1e3, 400}, // 40 in it, 100,000 a second out of it
+		{"mean of the looks", busy.mean(func(i *stats.Image) uint64 { return i.Path.Input.DepthSum }),
+			50_000},
+		{"mean of no looks", still.mean(func(i *stats.Image) uint64 { return i.Path.Input.DepthSum }),
+			math.NaN()},
+		{"wait in the matcher, us", float64(busy.wait(stats.StageMatcher)) / 1e3,
+			400}, // 40 in it, 100,000 a second out of it
 		{"wait since the start", float64(first.wait(stats.StageMatcher)), float64(stats.None)},
 		{"wait in a still stage", float64(still.wait(stats.StageMatcher)), float64(stats.None)},
 		{"a counter that went back", float64(spanOfBackwards().of(accepted)), 0},
@@ -199,13 +210,19 @@ func TestQuantilesAreUpperBounds(t *testing.T) {
 
 func TestFiguresAreWrittenForPeople(t *testing.T) {
 	tests := []struct{ got, want string }{
-		{thousands(0), "0"}, {thousands(999), "999"}, {thousands(1000), "1,000"}, {thousands(math.MaxUint64), "18,446,744,073,709,551,615"},
-		{decimal(0), "0"}, {decimal(0.26), "0.3"}, {decimal(12), "12"}, {decimal(1234.5), "1,235"}, {decimal(math.NaN()), "-"},
-		{bytesText(0), "0 B"}, {bytesText(1536), "1.5 KiB"}, {bytesText(3 << 40), "3 TiB"}, {bytesText(5000 << 40), "5,000 TiB"}, {bytesText(math.NaN()), "-"},
-		{uptime(59e9), "59s"}, {uptime(61e9), "1m1s"}, {uptime(3660e9), "1h1m"}, {uptime(90000e9), "1d1h"},
-		{short(stats.None), "-"}, {short(stats.Unbounded), "more than the last bucket"}, {short(1500), "1.50us"},
+		{thousands(0), "0"}, {thousands(999), "999"}, {thousands(1000), "1,000"},
+		{thousands(math.MaxUint64), "18,446,744,073,709,551,615"},
+		{decimal(0), "0"}, {decimal(0.26), "0.3"}, {decimal(12), "12"}, {decimal(1234.5), "1,235"},
+		{decimal(math.NaN()), "-"},
+		{bytesText(0), "0 B"}, {bytesText(1536), "1.5 KiB"}, {bytesText(3 << 40), "3 TiB"},
+		{bytesText(5000 << 40), "5,000 TiB"}, {bytesText(math.NaN()), "-"},
+		{uptime(59e9), "59s"}, {uptime(61e9), "1m1s"}, {uptime(3660e9), "1h1m"},
+		{uptime(90000e9), "1d1h"},
+		{short(stats.None), "-"}, {short(stats.Unbounded), "more than the last bucket"},
+		{short(1500), "1.50us"},
 		{Named(stats.Roles[:], 3), "leader"}, {Named(stats.Roles[:], 9), "state 9"},
-		{bar(0, 4), "    "}, {bar(0.01, 4), "|   "}, {bar(0.5, 4), "||  "}, {bar(2, 4), "||||"}, {bar(math.NaN(), 4), "    "},
+		{bar(0, 4), "    "}, {bar(0.01, 4), "|   "}, {bar(0.5, 4), "||  "}, {bar(2, 4), "||||"},
+		{bar(math.NaN(), 4), "    "},
 	}
 	for _, tt := range tests {
 		if tt.got != tt.want {
@@ -214,12 +231,13 @@ func TestFiguresAreWrittenForPeople(t *testing.T) {
 	}
 }
 
-// TestFramesFitEverySize: no line is wider, no frame higher, nothing panics.
+// TestFramesFitEverySize: no line is wider than the screen, no frame higher, and no size panics.
 func TestFramesFitEverySize(t *testing.T) {
 	whole := Compose(recordedLook(8), recordedLook(12), 200)
 	for columns := 1; columns < 130; columns += 3 {
 		for rows := 1; rows < 50; rows++ {
-			lines := strings.Split(strings.TrimSuffix(Compose(recordedLook(8), recordedLook(12), columns).fit(columns, rows).text(false), "\n"), "\n")
+			lines := strings.Split(strings.TrimSuffix(Compose(recordedLook(8), recordedLook(12),
+				columns).fit(columns, rows).text(false), "\n"), "\n")
 			if len(lines) > rows {
 				t.Fatalf("%d lines on %d rows", len(lines), rows)
 			}
@@ -228,7 +246,8 @@ func TestFramesFitEverySize(t *testing.T) {
 					t.Fatalf("%q on %d columns", l, columns)
 				}
 			}
-			if rows < len(whole)/2 && columns > 60 && !strings.Contains(lines[rows-1], "the window is too low") {
+			if rows < len(whole)/2 && columns > 60 &&
+				!strings.Contains(lines[rows-1], "the window is too low") {
 				t.Fatalf("%d rows end with %q", rows, lines[rows-1])
 			}
 		}
@@ -265,7 +284,7 @@ func serving(t *testing.T) (dir string, stop func()) {
 	return dir, stop
 }
 
-// TestFiguresElsewhereAreSaidToBe: of feeds and lags that this member does not have.
+// TestFiguresElsewhereAreSaidToBe: the figures of feeds and lags that this member does not have.
 func TestFiguresElsewhereAreSaidToBe(t *testing.T) {
 	for present, want := range map[uint64]string{
 		stats.Elsewhere: "none here: the leader has them", 0: "none: sidecars are off",
@@ -282,7 +301,7 @@ func TestFiguresElsewhereAreSaidToBe(t *testing.T) {
 	}
 }
 
-// screenOf is a display whose frames the test takes one by one.
+// screenOf is a display that gives its frames to the test one by one.
 type screenOf struct {
 	columns, rows int
 	frames        chan string
@@ -296,8 +315,8 @@ func (s *screenOf) show(f frame) error {
 	return s.err
 }
 
-// TestTopFollowsUntilItsEnd shows frames at ticks and when the size changes, and
-// ends by a key, a signal, a failure, and with the server.
+// TestTopFollowsUntilItsEnd shows frames at ticks and when the size changes. It ends by a key, by a
+// signal, by a failure, and with the server.
 func TestTopFollowsUntilItsEnd(t *testing.T) {
 	dir, stop := serving(t)
 	view := &Screen{Path: filepath.Join(dir, "stats"), Now: time.Now}
@@ -305,7 +324,8 @@ func TestTopFollowsUntilItsEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := &screenOf{columns: 100, frames: make(chan string)}
-	tick, resized, keys, ended := make(chan time.Time), make(chan os.Signal), make(chan byte), make(chan error)
+	tick, resized, keys, ended := make(chan time.Time), make(chan os.Signal), make(chan byte),
+		make(chan error)
 	ctx, cancel := context.WithCancel(t.Context())
 	follow := func() {
 		go func() { ended <- view.follow(ctx, d, tick, resized, keys) }()
@@ -327,7 +347,7 @@ func TestTopFollowsUntilItsEnd(t *testing.T) {
 		t.Error(err)
 	}
 	follow()
-	close(keys) // the terminal is gone, which is no key
+	close(keys) // the terminal is gone: that is not a key
 	<-d.frames
 	cancel()
 	if err := <-ended; err != nil {

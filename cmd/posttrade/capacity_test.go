@@ -13,7 +13,7 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// written is how many changes a source has: rows of its outbox, and its last version.
+// written is the number of changes of a source: the rows of its outbox, and its last version.
 func written(i *installed, s control.Source) (rows, version int64) {
 	i.t.Helper()
 	err := i.beside.Load().db.Read(i.t.Context(), func(tx *store.Tx) error {
@@ -33,8 +33,8 @@ func written(i *installed, s control.Source) (rows, version int64) {
 	return rows, version
 }
 
-// TestOneRecordTooManyIsRefused: several writers fill the engine's room. Each record beyond
-// it is 409 and leaves nothing behind, those that are there can be changed, and orders go on.
+// TestOneRecordTooManyIsRefused: several writers fill the engine's room. Each record beyond it gets
+// 409 and leaves nothing behind. Existing records can be changed, and orders go on.
 func TestOneRecordTooManyIsRefused(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, d store.Dialect) {
 		data, flags := t.TempDir(), append(databaseFlags(t, d), "risk.seed.accounts", "1,2,3",
@@ -69,7 +69,8 @@ func TestOneRecordTooManyIsRefused(t *testing.T) {
 			}
 		}
 		fill(20-accounts, func(n int) (int, string) {
-			return post("account-service", "/account/", fmt.Sprintf(`{"id":%d,"displayName":"More"}`, 5000+n))
+			return post("account-service", "/account/", fmt.Sprintf(`{"id":%d,"displayName":"More"}`,
+				5000+n))
 		})
 		fill(600-stocks, func(n int) (int, string) {
 			return post("reference-data", "/stocks", fmt.Sprintf(`{"ticker":"X%d","companyName":"More"}`, n))
@@ -79,17 +80,20 @@ func TestOneRecordTooManyIsRefused(t *testing.T) {
 			if before != version {
 				t.Errorf("source %s: %d rows in the outbox, version %d", s, before, version)
 			}
-			if status, body := post("account-service", "/account/", `{"id":9999,"displayName":"More"}`); status != http.StatusConflict {
+			if status, body := post("account-service", "/account/",
+				`{"id":9999,"displayName":"More"}`); status != http.StatusConflict {
 				t.Errorf("one more: %d %s", status, body)
 			}
 			if rows, after := written(i, s); rows != before || after != version {
 				t.Errorf("source %s: a refusal has written: %d rows, version %d", s, rows, after)
 			}
 		}
-		if status, body := post("account-service", "/account/", `{"id":1,"displayName":"Renamed"}`); status != http.StatusOK {
+		if status, body := post("account-service", "/account/",
+			`{"id":1,"displayName":"Renamed"}`); status != http.StatusOK {
 			t.Errorf("one that is there: %d %s", status, body)
 		}
-		if status, body := post("reference-data", "/stocks", `{"ticker":"AAPL","companyName":"Renamed"}`); status != http.StatusOK {
+		if status, body := post("reference-data", "/stocks",
+			`{"ticker":"AAPL","companyName":"Renamed"}`); status != http.StatusOK {
 			t.Errorf("one that is there: %d %s", status, body)
 		}
 		awaitFed(i)
@@ -98,11 +102,12 @@ func TestOneRecordTooManyIsRefused(t *testing.T) {
 		i = installFed(t, data, flags...)
 		awaitFed(i)
 		awaitAdmission(i, 1, "AAPL", "")
-		wantMetrics(t, i, `svc_replica_unknown_records{source="account"} 0`, `svc_replica_unknown_records{source="security"} 0`)
+		wantMetrics(t, i, `svc_replica_unknown_records{source="account"} 0`,
+			`svc_replica_unknown_records{source="security"} 0`)
 	})
 }
 
-// byHandInSQL writes an account past the service, as another program would that knows the tables.
+// byHandInSQL writes an account past the service, as another program does that knows the tables.
 func byHandInSQL(i *installed, id uint32) {
 	i.t.Helper()
 	err := i.beside.Load().db.Write(i.t.Context(), func(tx *store.Tx) error {
@@ -112,7 +117,8 @@ func byHandInSQL(i *installed, id uint32) {
 		}
 		d := control.Delta{Source: control.Account, Epoch: epoch, Version: version,
 			Record: control.Record{ID: id, Name: "Past the service", Enabled: true, Version: version}}
-		if _, err := tx.Exec("insert into accounts (id, display_name, enabled, version) values ($1, $2, $3, $4)",
+		if _, err := tx.Exec(
+			"insert into accounts (id, display_name, enabled, version) values ($1, $2, $3, $4)",
 			id, d.Record.Name, true, version); err != nil {
 			return err
 		}
@@ -123,9 +129,9 @@ func byHandInSQL(i *installed, id uint32) {
 	}
 }
 
-// TestARecordWithoutRoomIsUnknownAlone: accounts that were written past the service find no
-// place. Only they are unknown to the gate, /readyz and a gauge say so, and all of that is
-// the same after a restart, when they come with the snapshot.
+// TestARecordWithoutRoomIsUnknownAlone: accounts that were written past the service find no room.
+// Only these are unknown to the gate; /readyz and a gauge say so. All of that is the same after a
+// restart, when they come with the snapshot.
 func TestARecordWithoutRoomIsUnknownAlone(t *testing.T) {
 	data := t.TempDir()
 	flags := []string{"risk.seed.accounts", "1,2,3", "risk.max-accounts", "13"}
@@ -137,7 +143,8 @@ func TestARecordWithoutRoomIsUnknownAlone(t *testing.T) {
 	}
 	check := func() {
 		t.Helper()
-		wantMetrics(t, i, `svc_replica_unknown_records{source="account"} 2`, `svc_replica_ready{source="account"} 1`)
+		wantMetrics(t, i, `svc_replica_unknown_records{source="account"} 2`,
+			`svc_replica_ready{source="account"} 1`)
 		awaitAdmission(i, 1, "AAPL", "")
 		awaitAdmission(i, uint32(7000+room-1), "AAPL", "")
 		awaitAdmission(i, uint32(7000+room), "AAPL", "UNKNOWN_ACCOUNT")
@@ -146,16 +153,18 @@ func TestARecordWithoutRoomIsUnknownAlone(t *testing.T) {
 			!strings.Contains(body, "raise risk.max-accounts and start again") {
 			t.Errorf("readyz: %d %s", status, body)
 		}
-		status, body = requested(i, i.token, "POST", "account-service", "/account/", `{"id":9999,"displayName":"More"}`)
+		status, body = requested(i, i.token, "POST", "account-service", "/account/",
+			`{"id":9999,"displayName":"More"}`)
 		if status != http.StatusConflict {
 			t.Errorf("one more: %d %s", status, body)
 		}
 	}
 	check()
-	// A change of one that is unknown changes nothing, and of one that is known is taken in.
+	// A change of an unknown record changes nothing; a change of a known record is applied.
 	for _, id := range []int{1, 7000 + room} {
 		body := fmt.Sprintf(`{"id":%d,"displayName":"Renamed","enabled":%v}`, id, id != 1)
-		if status, text := requested(i, i.token, "POST", "account-service", "/account/", body); status != http.StatusOK {
+		if status, text := requested(i, i.token, "POST", "account-service", "/account/",
+			body); status != http.StatusOK {
 			t.Errorf("account %d: %d %s", id, status, text)
 		}
 	}
@@ -168,7 +177,8 @@ func TestARecordWithoutRoomIsUnknownAlone(t *testing.T) {
 	head := i.core.Journal.Durable()
 	i.stop()
 	i = installFed(t, data, flags...)
-	apptest.Until(t, "the source is ready", func() (bool, any) { s := i.core.Gate.Snapshot(); return s.Ready, s.Sources })
+	apptest.Until(t, "the source is ready",
+		func() (bool, any) { s := i.core.Gate.Snapshot(); return s.Ready, s.Sources })
 	if grown := i.core.Journal.Durable() - head; grown > 0 {
 		t.Errorf("a start has sequenced %d commands for records that have no place", grown)
 	}

@@ -10,7 +10,7 @@ import (
 	"posttrade/matcher"
 )
 
-// TestEveryInstallationHasASecretForClientIDs: it is in the journal's genesis, no answer
+// TestEveryInstallationHasASecretForClientIDs: the secret is in the journal's genesis, no answer
 // shows it, and it is the same after a restart.
 func TestEveryInstallationHasASecretForClientIDs(t *testing.T) {
 	keys := map[string]bool{}
@@ -18,15 +18,18 @@ func TestEveryInstallationHasASecretForClientIDs(t *testing.T) {
 		data := t.TempDir()
 		in := install(t, data, "sidecars.enabled", "false")
 		secret := in.core.Genesis.ClientKey
-		if k, err := matcher.ParseClientKey(secret); err != nil || secret == "" || k == (matcher.ClientKey{}) {
+		if k, err := matcher.ParseClientKey(secret); err != nil || secret == "" ||
+			k == (matcher.ClientKey{}) {
 			t.Fatalf("secret %q: %v", secret, err)
 		}
 		keys[secret] = true
-		if status, body := requested(in, "", "POST", "order-matcher", "/orders", sellOrder); status != 201 {
+		if status, body := requested(in, "", "POST", "order-matcher", "/orders",
+			sellOrder); status != 201 {
 			t.Fatalf("%d %s", status, body)
 		}
 		status, report := requested(in, in.token, "GET", "order-matcher", "/regulatory/report", "")
-		if status != http.StatusOK || !strings.Contains(report, `"seed":{"format":1,`) || !strings.Contains(report, `"retainedOrders"`) {
+		if status != http.StatusOK || !strings.Contains(report, `"seed":{"format":1,`) ||
+			!strings.Contains(report, `"retainedOrders"`) {
 			t.Errorf("report: %d %.300s", status, report)
 		}
 		for _, page := range []string{"/metrics", "/readyz", "/health", "/stats"} {
@@ -52,16 +55,17 @@ func TestEveryInstallationHasASecretForClientIDs(t *testing.T) {
 	}
 }
 
-// TestUnknownTickerIsRepeatedAsItWasSent: the refusal of an order whose ticker no security
-// had is repeated to the one that asks for the same, before and after the ticker is listed,
-// after a restart and from a snapshot; another ticker is another order.
+// TestUnknownTickerIsRepeatedAsItWasSent: an order with a ticker that no security had is refused.
+// The same request gets the same refusal again, before and after the ticker is listed, after a
+// restart and from a snapshot. Another ticker is another order.
 func TestUnknownTickerIsRepeatedAsItWasSent(t *testing.T) {
 	data := t.TempDir()
 	in := installFed(t, data)
 	awaitFed(in)
 	order := func(security, key string) (int, string) {
 		return requested(in, "", "POST", "order-matcher", "/orders", fmt.Sprintf(
-			`{%s"accountId":22214,"security":"%s","side":"Buy","quantity":5,"limitPrice":100}`, key, security))
+			`{%s"accountId":22214,"security":"%s","side":"Buy","quantity":5,"limitPrice":100}`, key,
+			security))
 	}
 	const k = `"clientOrderId":"k",`
 	status, first := order("NEWCO", k)

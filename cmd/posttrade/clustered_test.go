@@ -27,8 +27,8 @@ import (
 // clusterSecret signs the tokens of a test's members.
 const clusterSecret = "a secret that all members of a test share"
 
-// memberOfTest is one member as `posttrade serve` runs it, in this process: an
-// installation that is opened again when the leader has sent it a journal.
+// memberOfTest is one member as `posttrade serve` runs it, in this process: an installation that is
+// opened again when the leader has sent it a journal.
 type memberOfTest struct {
 	t        *testing.T
 	id       int
@@ -41,10 +41,10 @@ type memberOfTest struct {
 	cancel  context.CancelFunc
 	ended   chan struct{}
 	hash    [32]byte // of the engine's state, once it is closed
-	written [32]byte // and of its snapshot
+	written [32]byte // the same, of its snapshot
 }
 
-// logLines keeps a member's log.
+// logLines collects a member's log.
 type logLines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -62,14 +62,14 @@ func (l *logLines) String() string {
 	return l.text.String()
 }
 
-// three are the members of a cluster.
+// three is a cluster of three members.
 type three struct {
 	t       *testing.T
 	members [3]*memberOfTest
 	http    [3]string
 }
 
-// freePorts are addresses that nobody listens on now.
+// freePorts are addresses without a listener.
 func freePorts(t *testing.T, n int) (addresses []string) {
 	t.Helper()
 	for range n {
@@ -94,7 +94,8 @@ func newThree(t *testing.T, nameValue ...string) *three {
 	for i := range 3 {
 		m := &memberOfTest{t: t, id: i + 1, data: t.TempDir()}
 		m.settings = append([]string{
-			"cluster.member-id", strconv.Itoa(i + 1), "cluster.members", strings.Join(list, ","), "cluster.heartbeat-ms", "1000",
+			"cluster.member-id", strconv.Itoa(i + 1), "cluster.members", strings.Join(list, ","),
+			"cluster.heartbeat-ms", "1000",
 			"order-matcher.listen", at[i+3], "auth.jwt.secret", clusterSecret, "sidecars.enabled", "false",
 		}, nameValue...)
 		c.members[i] = m
@@ -124,7 +125,7 @@ func (m *memberOfTest) start() {
 	}()
 }
 
-// serve is one installation; true when it has to be opened again.
+// serve runs one installation; it returns true when the installation must be opened again.
 func (m *memberOfTest) serve(ctx context.Context, c *settings.Config) (again bool) {
 	o := EngineOptions(c)
 	o.Fatal = func(err error) { m.t.Errorf("member %d failed: %v", m.id, err) }
@@ -183,7 +184,7 @@ func (m *memberOfTest) awaitOpen() {
 	})
 }
 
-// destroy takes the disk of a stopped member away.
+// destroy removes the disk of a stopped member.
 func (m *memberOfTest) destroy() {
 	m.t.Helper()
 	if err := os.RemoveAll(m.data); err != nil {
@@ -199,8 +200,7 @@ func (m *memberOfTest) durable() uint64 {
 	return 0
 }
 
-// post sends a body to a member until it is answered with something else than that
-// nothing was sequenced.
+// post sends a body to a member until it gets another answer than that nothing was sequenced.
 func (c *three) post(at int, path, body string) (status int, answer string) {
 	c.t.Helper()
 	apptest.Until(c.t, "an answer", func() (bool, any) {
@@ -212,7 +212,7 @@ func (c *three) post(at int, path, body string) (status int, answer string) {
 		request.Header.Set("Authorization", "Bearer "+c.token())
 		got, err := http.DefaultClient.Do(request)
 		if err != nil {
-			at++ // it is down
+			at++ // the member is down
 			return false, err
 		}
 		defer got.Body.Close()
@@ -224,7 +224,8 @@ func (c *three) post(at int, path, body string) (status int, answer string) {
 }
 
 func (c *three) token() string {
-	return gate.Mint([]byte(clusterSecret), gate.Claims{Subject: "test", Admin: true}, "", time.Hour, time.Now())
+	return gate.Mint([]byte(clusterSecret), gate.Claims{Subject: "test", Admin: true}, "", time.Hour,
+		time.Now())
 }
 
 // get reads a resource of one member.
@@ -262,9 +263,9 @@ func (c *three) alike() (sequence uint64) {
 	return sequence
 }
 
-// TestSwapsAreOnEveryMember books a swap of each direction over a member that does
-// not lead: the sequence moves by two on every member, both contracts are in the cut,
-// which is the same on all of them, and a bad request moves nothing.
+// TestSwapsAreOnEveryMember books a swap of each direction through a member that does not lead. The
+// sequence moves by two on every member, both contracts are in the cut, the cut is the same on all
+// members, and a bad request moves nothing.
 func TestSwapsAreOnEveryMember(t *testing.T) {
 	c := newThree(t)
 	c.start()
@@ -277,7 +278,8 @@ func TestSwapsAreOnEveryMember(t *testing.T) {
 		`{"payReceive":"Receive","fixedRate":0.042,` + terms + `}`,
 		`{"payReceive":"Pay","fixedRate":0.043,` + terms + `}`,
 	} {
-		want := fmt.Sprintf(`{"contractId":"SW-%d","sequence":%d,"booked":true}`, before+uint64(i)+1, before+uint64(i)+1)
+		want := fmt.Sprintf(`{"contractId":"SW-%d","sequence":%d,"booked":true}`, before+uint64(i)+1,
+			before+uint64(i)+1)
 		if status, answer := c.post(i+1, "/swaps", body); status != 200 || answer != want {
 			t.Fatalf("swap: %d %s, want %s", status, answer, want)
 		}
@@ -286,24 +288,28 @@ func TestSwapsAreOnEveryMember(t *testing.T) {
 		t.Errorf("sequence %d on every member, want %d", at, before+2)
 	}
 	for i := range 3 {
-		if status, answer := c.post(i, "/swaps", `{"payReceive":"Pay","fixedRate":0,`+terms+`}`); status != 400 {
+		if status, answer := c.post(i, "/swaps",
+			`{"payReceive":"Pay","fixedRate":0,`+terms+`}`); status != 400 {
 			t.Errorf("a rate of 0: %d %s", status, answer)
 		}
 	}
 	if at := c.alike(); at != before+2 {
 		t.Errorf("sequence %d after bad requests, want %d", at, before+2)
 	}
-	if status, answer := c.post(2, "/risk/extract", `{"sessionDate":"2026-11-20"}`); status != 202 && status != 200 {
+	if status, answer := c.post(2, "/risk/extract", `{"sessionDate":"2026-11-20"}`); status != 202 &&
+		status != 200 {
 		t.Fatalf("extract: %d %s", status, answer)
 	}
 	cuts := c.cuts(before + 3)
-	if !strings.Contains(cuts[0], "contracts=2 ") || !strings.Contains(strings.Join(cuts[:], " "), "role=LEADER") ||
+	if !strings.Contains(cuts[0], "contracts=2 ") || !strings.Contains(strings.Join(cuts[:], " "),
+		"role=LEADER") ||
 		strings.Count(strings.Join(cuts[:], " "), "role=FOLLOWER") != 2 {
 		t.Errorf("cuts %q", cuts)
 	}
 }
 
-var cutLine = regexp.MustCompile(`RISK-EXTRACT-CUT seq=(\d+) rows=\d+ contracts=\d+ sha256=[0-9a-f]{64} role=[A-Z]+`)
+var cutLine = regexp.MustCompile(
+	`RISK-EXTRACT-CUT seq=(\d+) rows=\d+ contracts=\d+ sha256=[0-9a-f]{64} role=[A-Z]+`)
 
 // cuts waits until every member has rendered the cut of a sequence, compares them and returns the lines.
 func (c *three) cuts(sequence uint64) (lines [3]string) {
@@ -330,9 +336,9 @@ func (c *three) cuts(sequence uint64) (lines [3]string) {
 	return lines
 }
 
-// TestThreeMembersAfterMixedCommands sends orders, trades, prices and bookings over
-// all members, takes one member's disk away on the way and stops the leader, and then
-// holds state, snapshot, cut and report of all three against each other.
+// TestThreeMembersAfterMixedCommands sends orders, trades, prices and bookings through all members.
+// Meanwhile it removes one member's disk and stops the leader. Then it compares state, snapshot,
+// cut and report of all three.
 func TestThreeMembersAfterMixedCommands(t *testing.T) {
 	commands := 100_000
 	if testing.Short() {
@@ -356,7 +362,7 @@ func TestThreeMembersAfterMixedCommands(t *testing.T) {
 	lost.stop()
 	lost.destroy()
 	batch(commands / 2)
-	for _, m := range c.members { // so that the log alone would not do
+	for _, m := range c.members { // so that the log alone is not enough
 		if in := m.open(); in != nil {
 			if err := in.member.node.Compact(0); err != nil {
 				t.Fatal(err)
@@ -395,7 +401,8 @@ func TestThreeMembersAfterMixedCommands(t *testing.T) {
 	}
 	for _, m := range c.members[1:] {
 		if m.hash != c.members[0].hash || m.written != c.members[0].written {
-			t.Errorf("member %d: state %x snapshot %x, member 1: %x %x", m.id, m.hash[:8], m.written[:8], c.members[0].hash[:8], c.members[0].written[:8])
+			t.Errorf("member %d: state %x snapshot %x, member 1: %x %x", m.id, m.hash[:8], m.written[:8],
+				c.members[0].hash[:8], c.members[0].written[:8])
 		}
 	}
 	// The same through the journal's own verification, on a member's directory.
@@ -403,7 +410,8 @@ func TestThreeMembersAfterMixedCommands(t *testing.T) {
 	if code := runJournal([]string{"verify", "--data.dir=" + lost.data}, &out, &errs); code != 0 {
 		t.Errorf("the rebuilt member's journal: %s %s", out.String(), errs.String())
 	}
-	if _, err := os.Stat(filepath.Join(lost.data, "journal.incoming")); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(lost.data, "journal.incoming")); !errors.Is(err,
+		os.ErrNotExist) {
 		t.Errorf("a received journal is left over: %v", err)
 	}
 }

@@ -14,12 +14,13 @@ import (
 	"posttrade/sidecars/store/storetest"
 )
 
-// leaderOf waits until a member leads and has opened what only the leader runs.
+// leaderOf waits until a member leads and has opened the leader's services.
 func (c *three) leaderOf() (at int, in *installation) {
 	c.t.Helper()
 	apptest.Until(c.t, "a leader with its sidecars", func() (bool, any) {
 		for i, m := range c.members {
-			if in = m.open(); in != nil && in.member.node.Leads() && in.beside.Load() != nil && in.core.Gate.Ready() {
+			if in = m.open(); in != nil && in.member.node.Leads() && in.beside.Load() != nil &&
+				in.core.Gate.Ready() {
 				at = i
 				return true, nil
 			}
@@ -29,10 +30,9 @@ func (c *three) leaderOf() (at int, in *installation) {
 	return at, in
 }
 
-// TestSidecarsMoveWithTheLeader trades on three members with a shared database and
-// broker, takes the leader away twice, and changes accounts and stocks over members
-// that do not lead: every fill has one row that agrees, every change is on its stream
-// once and in force, whoever leads.
+// TestSidecarsMoveWithTheLeader trades on three members with a shared database and broker, stops
+// the leader twice, and changes accounts and stocks through members that do not lead. Every fill
+// has one row that agrees. Every change is on its stream once and in force, under every leader.
 func TestSidecarsMoveWithTheLeader(t *testing.T) {
 	if !hasPostgres(t) {
 		return // members share a server
@@ -40,7 +40,8 @@ func TestSidecarsMoveWithTheLeader(t *testing.T) {
 	o := storetest.Options(t, store.Postgres)
 	nats := brokertest.External(t)
 	c := newThree(t, append([]string{
-		"sidecars.enabled", "true", "risk.bootstrap.enabled", "true", "database.url", o.URL, "nats.url", nats.URL(),
+		"sidecars.enabled", "true", "risk.bootstrap.enabled", "true", "database.url", o.URL, "nats.url",
+		nats.URL(),
 	}, quick...)...)
 	c.start()
 	n, stocks := 0, 0
@@ -48,7 +49,8 @@ func TestSidecarsMoveWithTheLeader(t *testing.T) {
 		for range pairs {
 			n++
 			for _, side := range []string{"Buy", "Sell"} {
-				body := fmt.Sprintf(`{"clientOrderId":"h%d%s","accountId":%d,"security":"AAPL","side":%q,"quantity":5,"limitPrice":150}`, n, side, 1+len(side)%2, side)
+				body := fmt.Sprintf(
+					`{"clientOrderId":"h%d%s","accountId":%d,"security":"AAPL","side":%q,"quantity":5,"limitPrice":150}`, n, side, 1+len(side)%2, side)
 				if status, answer := c.post(n, "/orders", body); status != 201 {
 					t.Fatalf("order: %d %s", status, answer)
 				}
@@ -64,7 +66,8 @@ func TestSidecarsMoveWithTheLeader(t *testing.T) {
 				at++
 				return false, nil
 			}
-			status, answer := call(t, "POST", "http://"+in.listeners.addresses()["reference-data"]+"/stocks", body)
+			status, answer := call(t, "POST", "http://"+in.listeners.addresses()["reference-data"]+"/stocks",
+				body)
 			return status == 201 || status == 200, answer
 		})
 	}

@@ -46,7 +46,7 @@ func (m *killedMember) start() {
 	m.t.Cleanup(func() { cmd.Process.Kill() })
 }
 
-// role is what a member says of itself, "" when it does not answer.
+// role is the role that a member reports, "" when it does not answer.
 func (m *killedMember) role() string {
 	answer, err := http.Get("http://" + m.http + "/health")
 	if err != nil {
@@ -60,10 +60,10 @@ func (m *killedMember) role() string {
 	return health.Role
 }
 
-// TestKillTheLeader kills the leader of three real members with -9 again and again,
-// while clients book through all of them. Whatever was acknowledged is there once, on
-// every member, and all journals are the same to the byte. It prints how long it took
-// from each kill to the first booking that was sent after it and acknowledged.
+// TestKillTheLeader kills the leader of three real members with -9 again and again, while clients
+// book through all of them. Every acknowledged booking is there once, on every member, and all
+// journals are the same to the byte. The test prints how long it took from each kill to the first
+// acknowledged booking that was sent after it.
 func TestKillTheLeader(t *testing.T) {
 	binary := buildBinary(t)
 	at := freePorts(t, 6)
@@ -74,8 +74,10 @@ func TestKillTheLeader(t *testing.T) {
 	var members []*killedMember
 	for i := range 3 {
 		m := &killedMember{t: t, binary: binary, data: t.TempDir(), http: at[i+3]}
-		m.args = []string{"serve", "--cluster.member-id=" + strconv.Itoa(i+1), "--cluster.members=" + strings.Join(list, ","),
-			"--sidecars.enabled=false", "--data.dir=" + m.data, "--admin.listen=127.0.0.1:0", "--journal.reserve-bytes=0"}
+		m.args = []string{"serve", "--cluster.member-id=" + strconv.Itoa(i+1), "--cluster.members=" +
+			strings.Join(list, ","),
+			"--sidecars.enabled=false", "--data.dir=" + m.data, "--admin.listen=127.0.0.1:0",
+			"--journal.reserve-bytes=0"}
 		m.start()
 		members = append(members, m)
 	}
@@ -111,7 +113,8 @@ func TestKillTheLeader(t *testing.T) {
 	b.done.Store(true)
 	clients.Wait()
 	slices.Sort(took)
-	t.Logf("%d kills, %d acknowledged; from kill to acknowledgement: median %v, all %v", len(took), len(b.acked), took[len(took)/2], took)
+	t.Logf("%d kills, %d acknowledged; from kill to acknowledgement: median %v, all %v", len(took),
+		len(b.acked), took[len(took)/2], took)
 	b.settle()
 	var exports []string
 	for _, m := range members {
@@ -139,7 +142,7 @@ type bookers struct {
 
 	mu      sync.Mutex
 	acked   map[string]uint64 // the sequence of each key
-	killed  time.Time         // what is sent from here on counts
+	killed  time.Time         // only bookings sent after this count
 	first   chan time.Time
 	changed chan struct{}
 }
@@ -161,7 +164,8 @@ func (b *bookers) run(client int) {
 }
 
 func (b *bookers) book(c *http.Client, m *killedMember, key string) (sequence uint64, ok bool) {
-	body := `{"clientOrderId":"` + key + `","accountId":1,"payReceive":"Pay","notional":1000,"fixedRate":4.25,"effectiveDate":"2026-11-23",` +
+	body := `{"clientOrderId":"` + key +
+		`","accountId":1,"payReceive":"Pay","notional":1000,"fixedRate":4.25,"effectiveDate":"2026-11-23",` +
 		`"maturityDate":"2031-11-23","conventions":"USD-SOFR-1Y-ACT360"}`
 	answer, err := c.Post("http://"+m.http+"/swaps", "application/json", strings.NewReader(body))
 	if err != nil {
@@ -199,8 +203,8 @@ func (b *bookers) note(key string, sequence uint64, sent time.Time) {
 	}
 }
 
-// after does something and returns the time until the first acknowledgement of what
-// was sent after it.
+// after calls do and returns the time until the first acknowledgement of a booking that was sent
+// after it.
 func (b *bookers) after(do func()) time.Duration {
 	b.t.Helper()
 	first := make(chan time.Time, 1)
@@ -220,7 +224,7 @@ func (b *bookers) after(do func()) time.Duration {
 	}
 }
 
-// progress waits until so many more bookings are acknowledged.
+// progress waits until n more bookings are acknowledged.
 func (b *bookers) progress(n int) {
 	b.t.Helper()
 	late := time.After(apptest.Patience)
@@ -259,8 +263,8 @@ func (b *bookers) settle() {
 	})
 }
 
-// check holds what was acknowledged against a journal: each key once as a contract,
-// under the sequence that was answered.
+// check compares the acknowledged bookings with a journal: each key is there once as a contract,
+// under the sequence in the answer.
 func (b *bookers) check(lines string) {
 	b.t.Helper()
 	first := map[string]uint64{}
@@ -275,7 +279,7 @@ func (b *bookers) check(lines string) {
 		}
 		next++
 		if _, again := first[e.ClientOrderID]; e.ClientOrderID != "" && !again {
-			first[e.ClientOrderID] = e.Sequence // a later one is a duplicate, and refused
+			first[e.ClientOrderID] = e.Sequence // a later one is a duplicate, and was refused
 		}
 	}
 	for key, sequence := range b.acked {

@@ -22,8 +22,8 @@ func marker(t *testing.T, k *engine.Engine, day int64) {
 	}
 }
 
-// TestSeenMarkersAreThoseOfTheJournal holds what a member finds with the markers that have
-// passed, from any command of the journal on, against what it finds by reading all of it.
+// TestSeenMarkersAreThoseOfTheJournal compares what a member finds with the markers that have
+// passed, from any command of the journal on, with what it finds when it reads the whole journal.
 func TestSeenMarkersAreThoseOfTheJournal(t *testing.T) {
 	k := testCore(t, t.TempDir())
 	defer k.Stop()
@@ -56,15 +56,17 @@ func TestSeenMarkersAreThoseOfTheJournal(t *testing.T) {
 		for first := seen + 1; first <= head; first += 2 {
 			k.Markers.Pass(first, commands[first:min(first+2, head+1)])
 		}
-		k.Markers.Pass(head+1, []matcher.Command{matcher.NewRiskExtract(1, 1)}) // handed over, and not durable yet
+		// handed over, but not durable yet
+		k.Markers.Pass(head+1, []matcher.Command{matcher.NewRiskExtract(1, 1)})
 		for from := uint64(1); from <= head+2; from++ {
-			want := slices.DeleteFunc(slices.Clone(all), func(m riskextract.Marker) bool { return m.Seq < from })
+			want := slices.DeleteFunc(slices.Clone(all),
+				func(m riskextract.Marker) bool { return m.Seq < from })
 			if got := find(from); !slices.Equal(got, want) {
 				t.Errorf("seen from %d, found from %d: %+v, want %+v", seen, from, got, want)
 			}
 		}
 	}
-	// Where everything has passed the journal is not read for markers that did not.
+	// When every command has passed, the journal is not read for other markers.
 	k.Markers.Begin(0)
 	if got := find(1); len(got) != 0 {
 		t.Errorf("the journal was read for %+v", got)

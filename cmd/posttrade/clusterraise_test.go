@@ -8,16 +8,17 @@ import (
 	"posttrade/matcher"
 )
 
-// TestMembersAreRaisedOneAfterTheOther restarts two of three members with larger settings,
-// one at a time, while the third keeps the smaller ones. The leader raises the capacities
-// on all of them, the third comes back over it, live and with an empty disk, and in the end
-// their states are the same.
+// TestMembersAreRaisedOneAfterTheOther restarts two of three members with larger settings, one at a
+// time, while the third keeps the smaller ones. The leader raises the capacities on all members.
+// The third one applies the raise, live and with an empty disk. In the end the states are the same.
 func TestMembersAreRaisedOneAfterTheOther(t *testing.T) {
 	c := newThree(t, "risk.max-contracts", "1", "risk.max-accounts", "16")
 	c.start()
 	booking := func(n int) string {
-		return fmt.Sprintf(`{"clientOrderId":"b%d","accountId":1,"payReceive":"Pay","notional":1000,"fixedRate":0.01,`+
-			`"effectiveDate":"2026-11-23","maturityDate":"2031-11-23","conventions":"USD-SOFR-1Y-ACT360"}`, n)
+		return fmt.Sprintf(
+			`{"clientOrderId":"b%d","accountId":1,"payReceive":"Pay","notional":1000,"fixedRate":0.01,`+
+				`"effectiveDate":"2026-11-23","maturityDate":"2031-11-23","conventions":"USD-SOFR-1Y-ACT360"}`,
+			n)
 	}
 	for n, want := range []int{200, 422} {
 		if status, answer := c.post(n, "/swaps", booking(n)); status != want {
@@ -30,7 +31,7 @@ func TestMembersAreRaisedOneAfterTheOther(t *testing.T) {
 		m.start()
 		m.awaitOpen()
 	}
-	// The third may lead; when it is away, one of the others does.
+	// The third may lead; when it is down, one of the others leads.
 	third := c.members[2]
 	third.stop()
 	want := matcher.Capacities{Accounts: 40, Securities: 4096, Contracts: 5}

@@ -25,12 +25,14 @@ func TestSecretsAreNeverShown(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"auth.jwt.secret", "auth.dev-token.master-secret", "database.url"} {
-		_, err := settings.Read(settings.Sources{Flags: []settings.FlagValue{{Name: name, Text: "://" + secret + "\n"}}})
+		_, err := settings.Read(settings.Sources{Flags: []settings.FlagValue{{Name: name,
+			Text: "://" + secret + "\n"}}})
 		if err == nil || strings.Contains(err.Error(), secret) {
 			t.Errorf("%s: the error shows the value: %v", name, err)
 		}
 	}
-	if got := settings.Named("database.url").Masked("postgres://u:%zz@h"); strings.Contains(got, "zz") {
+	if got := settings.Named("database.url").Masked("postgres://u:%zz@h"); strings.Contains(got,
+		"zz") {
 		t.Errorf("an unreadable URL is shown as %q", got)
 	}
 }

@@ -14,11 +14,12 @@ import (
 	"posttrade/sidecars/store/storetest"
 )
 
-// TestLookingAtARunningServer asks a server for its reconciliation and for the
-// cost of a trade, as a person does.
+// TestLookingAtARunningServer asks a server for its reconciliation and for the cost of a trade, as
+// an operator does.
 func TestLookingAtARunningServer(t *testing.T) {
 	data := t.TempDir()
-	s := startServer(t, data, "recon.poll.interval-ms", "20", "recon.grace-ms", "50", "recon.verify.interval-ms", "100")
+	s := startServer(t, data, "recon.poll.interval-ms", "20", "recon.grace-ms", "50",
+		"recon.verify.interval-ms", "100")
 	for _, order := range []string{sellOrder, buyOrder} {
 		if status, body := call(t, "POST", s.url+"/orders", order); status != 201 {
 			t.Fatalf("order: %d %s", status, body)
@@ -36,16 +37,20 @@ func TestLookingAtARunningServer(t *testing.T) {
 			return code == settings.ExitOK && errs == "", out + errs
 		})
 	}
-	look("compared 2", "matched 2", "missing in projection 0", "field mismatch 0", "orphans 0", "lag 0",
+	look("compared 2", "matched 2", "missing in projection 0", "field mismatch 0", "orphans 0",
+		"lag 0",
 		"last orphan sweep never")
-	wantRun(t, settings.ExitOK, "class trade fields first seen last seen", "", runRecon, "breaks", "--data.dir="+data)
+	wantRun(t, settings.ExitOK, "class trade fields first seen last seen", "", runRecon, "breaks",
+		"--data.dir="+data)
 
 	db := storetest.OpenWith(t, store.Options{Dir: data})
 	storetest.Edit(t, db, "update trades set quantity = 41, price = 1 where id = 'trd-1'")
 	storetest.Edit(t, db, "delete from trades where id = 'trd-2'")
 	look("missing in projection 1", "field mismatch 1", "matched 0")
-	wantRun(t, settings.ExitOK, "FIELD_MISMATCH trd-1 quantity,price 2", "", runRecon, "breaks", "--data.dir="+data)
-	wantRun(t, settings.ExitOK, "MISSING_IN_PROJECTION trd-2 2", "", runRecon, "breaks", "--data.dir="+data)
+	wantRun(t, settings.ExitOK, "FIELD_MISMATCH trd-1 quantity,price 2", "", runRecon, "breaks",
+		"--data.dir="+data)
+	wantRun(t, settings.ExitOK, "MISSING_IN_PROJECTION trd-2 2", "", runRecon, "breaks",
+		"--data.dir="+data)
 	_, out, _ := run(runRecon, "breaks", "--class=FIELD_MISMATCH", "--data.dir="+data)
 	if strings.Contains(out, "MISSING") || !strings.Contains(out, "trd-1") {
 		t.Errorf("breaks of one class:\n%s", out)
@@ -53,32 +58,38 @@ func TestLookingAtARunningServer(t *testing.T) {
 	storetest.Edit(t, db, "update trades set quantity = 40, price = 187250000 where id = 'trd-1'")
 	look("missing in projection 1", "field mismatch 0", "matched 1")
 
-	wantRun(t, settings.ExitOK, "trade trd-1 account 2 executed Buy 40 AAPL at 187.25 arrival price none", "",
+	wantRun(t, settings.ExitOK,
+		"trade trd-1 account 2 executed Buy 40 AAPL at 187.25 arrival price none", "",
 		runTCA, "trd-1", "--data.dir="+data)
 	wantRun(t, settings.ExitFailed, "", "404", runTCA, "trd-99", "--data.dir="+data)
 	wantRun(t, settings.ExitFailed, "", "posttrade: ", runTCA, "no trade at all", "--data.dir="+data)
-	wantRun(t, settings.ExitFailed, "", "400", runRecon, "breaks", "--class=MATCHED", "--data.dir="+data)
+	wantRun(t, settings.ExitFailed, "", "400", runRecon, "breaks", "--class=MATCHED",
+		"--data.dir="+data)
 	s.stop(t)
 	wantRun(t, settings.ExitFailed, "", "posttrade: ", runRecon, "status", "--data.dir="+data)
 }
 
-// TestLookingWhereNothingRuns has every way to ask in vain.
+// TestLookingWhereNothingRuns tries every request that must fail.
 func TestLookingWhereNothingRuns(t *testing.T) {
 	empty := t.TempDir()
 	for _, args := range [][]string{{"status"}, {"breaks"}} {
-		wantRun(t, settings.ExitFailed, "", "no server has run here", runRecon, append(args, "--data.dir="+empty)...)
+		wantRun(t, settings.ExitFailed, "", "no server has run here", runRecon,
+			append(args, "--data.dir="+empty)...)
 	}
 	wantRun(t, settings.ExitFailed, "", "no server has run here", runTCA, "trd-1", "--data.dir="+empty)
-	for _, args := range [][]string{{}, {"sweep"}, {"status", "breaks"}, {"status", "--class"}, {"status", "--nothing=1"}} {
-		wantRun(t, settings.ExitUsage, "", "posttrade: ", runRecon, append([]string{"--data.dir=" + empty}, args...)...)
+	for _, args := range [][]string{{}, {"sweep"}, {"status", "breaks"}, {"status", "--class"},
+		{"status", "--nothing=1"}} {
+		wantRun(t, settings.ExitUsage, "", "posttrade: ", runRecon,
+			append([]string{"--data.dir=" + empty}, args...)...)
 	}
 	for _, args := range [][]string{{}, {"trd-1", "trd-2"}} {
-		wantRun(t, settings.ExitUsage, "", "posttrade: ", runTCA, append([]string{"--data.dir=" + empty}, args...)...)
+		wantRun(t, settings.ExitUsage, "", "posttrade: ", runTCA,
+			append([]string{"--data.dir=" + empty}, args...)...)
 	}
 	wantRun(t, settings.ExitOK, "usage: posttrade recon", "", runRecon, "-h")
 	wantRun(t, settings.ExitOK, "usage: posttrade tca", "", runTCA, "--help")
 
-	// A server that is not there any more, or has no trade-processor.
+	// A server that has ended, or has no trade-processor.
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -98,10 +109,11 @@ func TestLookingWhereNothingRuns(t *testing.T) {
 	}
 }
 
-// wantRun runs a command. What it prints, blanks aside, must contain out; what it
-// says on stderr must be one line that contains errs, or nothing.
+// wantRun runs a command. Its output, apart from blanks, must contain out. Its stderr must be one
+// line that contains errs, or empty.
 func wantRun(
-	t *testing.T, code int, out, errs string, command func([]string, io.Writer, io.Writer) int, args ...string,
+	t *testing.T, code int, out, errs string, command func([]string, io.Writer, io.Writer) int,
+	args ...string,
 ) {
 	t.Helper()
 	gotCode, gotOut, gotErrs := run(command, args...)
@@ -110,13 +122,15 @@ func wantRun(
 		lines = 1
 	}
 	if gotCode != code || !strings.Contains(strings.Join(strings.Fields(gotOut), " "), out) ||
-		strings.Count(gotErrs, "\n") != lines || !strings.Contains(gotErrs, errs) || code != settings.ExitOK && gotOut != "" {
-		t.Errorf("%v: exit %d, stdout %q, stderr %q; want %d, %q and %q", args, gotCode, gotOut, gotErrs, code, out, errs)
+		strings.Count(gotErrs, "\n") != lines || !strings.Contains(gotErrs, errs) ||
+		code != settings.ExitOK && gotOut != "" {
+		t.Errorf("%v: exit %d, stdout %q, stderr %q; want %d, %q and %q", args, gotCode, gotOut, gotErrs,
+			code, out, errs)
 	}
 }
 
-// TestLookingAtAServerWithTLS: the commands know the server by its very certificate,
-// which nobody else vouches for, and take no other.
+// TestLookingAtAServerWithTLS: the commands know the server by its own certificate, which no
+// authority has signed, and accept no other.
 func TestLookingAtAServerWithTLS(t *testing.T) {
 	data := t.TempDir()
 	certificate, key := selfSigned(t)

@@ -24,14 +24,15 @@ import (
 
 var sinkDeltas = flag.Int("sink.deltas", 100_000, "deltas of TestDeltasLeaveTheOrderPathAlone")
 
-// feedCore opens a core whose gate waits for the control sources, on a universe
-// of three accounts and two securities.
+// feedCore opens an engine with a gate that waits for the control sources, on a universe of three
+// accounts and two securities.
 func feedCore(t *testing.T, dir string, nameValue ...string) *engine.Engine {
 	t.Helper()
-	return openTestCore(t, dir, true, append([]string{"risk.seed.accounts", "1,2,3", "risk.seed.securities", "AAPL,MSFT"}, nameValue...)...)
+	return openTestCore(t, dir, true, append([]string{"risk.seed.accounts", "1,2,3",
+		"risk.seed.securities", "AAPL,MSFT"}, nameValue...)...)
 }
 
-// sinkRig is the sinks of both sources on one core, which may be restarted.
+// sinkRig is the sinks of both sources on one engine, which may be restarted.
 type sinkRig struct {
 	t   *testing.T
 	dir string
@@ -58,7 +59,8 @@ func (r *sinkRig) restart() {
 }
 
 func (r *sinkRig) sink(s control.Source) *feeds.Sink {
-	return &feeds.Sink{Source: s, Gate: r.k.Gate, Desk: r.k.Desk, Views: r.k.Views, Now: time.Now, Log: slog.New(slog.DiscardHandler)}
+	return &feeds.Sink{Source: s, Gate: r.k.Gate, Desk: r.k.Desk, Views: r.k.Views, Now: time.Now,
+		Log: slog.New(slog.DiscardHandler)}
 }
 
 // install installs a snapshot and returns how many commands that took.
@@ -94,7 +96,8 @@ func (r *sinkRig) want(want ...string) {
 }
 
 func accountsAt(epoch, watermark uint64, records ...control.Record) control.Snapshot {
-	return control.Snapshot{Source: control.Account, Epoch: epoch, Watermark: watermark, Records: records}
+	return control.Snapshot{Source: control.Account, Epoch: epoch, Watermark: watermark,
+		Records: records}
 }
 
 func account(id uint32, enabled bool, version uint64) control.Record {
@@ -102,13 +105,14 @@ func account(id uint32, enabled bool, version uint64) control.Record {
 }
 
 func stock(ticker string, enabled, halted bool, version uint64) control.Record {
-	return control.Record{Ticker: ticker, Name: "x", Enabled: enabled, Halted: halted, Version: version}
+	return control.Record{Ticker: ticker, Name: "x", Enabled: enabled, Halted: halted,
+		Version: version}
 }
 
 func TestInstallAccounts(t *testing.T) {
 	r := newSinkRig(t)
 	r.want("1:true", "2:true", "3:true", "AAPL:true,false", "MSFT:true,false")
-	// From scratch: two are known, one is new, one is nobody's any more.
+	// From scratch: two are known, one is new, one is no longer in the source.
 	s := accountsAt(100, 9, account(1, true, 4), account(2, false, 9), account(8, true, 7))
 	if n := r.install(s); n != 4 {
 		t.Errorf("%d commands for three records and one that is absent", n)
@@ -128,16 +132,19 @@ func TestInstallAccounts(t *testing.T) {
 		}
 	}
 	// Above the watermark only.
-	s.Watermark, s.Records = 12, []control.Record{account(1, true, 4), account(2, true, 11), account(8, false, 12)}
+	s.Watermark, s.Records = 12, []control.Record{account(1, true, 4), account(2, true, 11),
+		account(8, false, 12)}
 	if n := r.install(s); n != 2 {
 		t.Errorf("%d commands for two changes", n)
 	}
 	r.want("1:true", "2:true", "3:false", "8:false", "AAPL:true,false", "MSFT:true,false")
-	// The source has lost its memory.
+	// The source has lost its data.
 	before := r.k.Journal.Durable()
 	s.Watermark, s.Records = 11, s.Records[:2]
-	if err := r.sink(control.Account).Install(t.Context(), s); !errors.Is(err, bootstrap.ErrRegression) || r.k.Journal.Durable() != before {
-		t.Errorf("an older snapshot of the same epoch: %v, %d commands", err, r.k.Journal.Durable()-before)
+	if err := r.sink(control.Account).Install(t.Context(), s); !errors.Is(err,
+		bootstrap.ErrRegression) || r.k.Journal.Durable() != before {
+		t.Errorf("an older snapshot of the same epoch: %v, %d commands", err,
+			r.k.Journal.Durable()-before)
 	}
 	r.want("1:true", "2:true", "3:false", "8:false", "AAPL:true,false", "MSFT:true,false")
 }
@@ -145,11 +152,13 @@ func TestInstallAccounts(t *testing.T) {
 func TestInstallSecurities(t *testing.T) {
 	r := newSinkRig(t)
 	s := control.Snapshot{Source: control.Security, Epoch: 100, Watermark: 3,
-		Records: []control.Record{stock("AAPL", true, true, 2), stock("IBM", true, false, 3), stock("ZM", false, false, 1)}}
+		Records: []control.Record{stock("AAPL", true, true, 2), stock("IBM", true, false, 3),
+			stock("ZM", false, false, 1)}}
 	if n := r.install(s); n != 2+3+1 {
 		t.Errorf("%d commands for two new tickers, three records and one that is absent", n)
 	}
-	r.want("1:true", "2:true", "3:true", "AAPL:true,true", "IBM:true,false", "MSFT:false,false", "ZM:false,false")
+	r.want("1:true", "2:true", "3:true", "AAPL:true,true", "IBM:true,false", "MSFT:false,false",
+		"ZM:false,false")
 	if n := r.install(s); n != 0 {
 		t.Errorf("%d commands for what is known", n)
 	}
@@ -163,17 +172,20 @@ func TestInstallSecurities(t *testing.T) {
 	if n := r.k.Journal.Durable() - before; err != nil || n != 1+4 {
 		t.Fatalf("%d commands for a new ticker and four changes: %v", n, err)
 	}
-	r.want("1:true", "2:true", "3:true", "AAPL:true,true", "IBM:true,false", "MSFT:true,false", "NEW:true,false", "ZM:false,false")
+	r.want("1:true", "2:true", "3:true", "AAPL:true,true", "IBM:true,false", "MSFT:true,false",
+		"NEW:true,false", "ZM:false,false")
 	r.restart()
-	r.want("1:true", "2:true", "3:true", "AAPL:true,true", "IBM:true,false", "MSFT:true,false", "NEW:true,false", "ZM:false,false")
-	if got, want := r.k.Views.SourceMark(blotter.SecuritySource), (blotter.SourceMark{Mark: feeds.EpochMark(100), Watermark: 7}); got != want {
+	r.want("1:true", "2:true", "3:true", "AAPL:true,true", "IBM:true,false", "MSFT:true,false",
+		"NEW:true,false", "ZM:false,false")
+	if got, want := r.k.Views.SourceMark(blotter.SecuritySource),
+		(blotter.SourceMark{Mark: feeds.EpochMark(100), Watermark: 7}); got != want {
 		t.Errorf("the journal is at %+v, want %+v", got, want)
 	}
 }
 
-// TestOperatorsWordStands closes an account by hand. The source's own changes of
-// other accounts, changes of this one that do not say the flag, another bootstrap, a
-// restart and a new epoch leave that alone; a change that says the flag does not.
+// TestOperatorsWordStands closes an account as an operator does. The account stays closed after the
+// source's changes of other accounts, after its changes of this account that do not state the flag,
+// after another bootstrap, a restart and a new epoch. A change that states the flag opens it.
 func TestOperatorsWordStands(t *testing.T) {
 	r := newSinkRig(t)
 	s := accountsAt(100, 3, account(1, true, 1), account(2, true, 2), account(3, true, 3))
@@ -218,7 +230,7 @@ func TestOperatorsWordStands(t *testing.T) {
 	if n := r.install(s); n != 0 {
 		t.Errorf("%d commands for what is known", n)
 	}
-	// Renamed, in a delta and in a snapshot; both times enabled was last said before.
+	// Renamed, in a delta and in a snapshot; both times the source stated enabled before.
 	renamed := account(3, true, 6)
 	renamed.EnabledVersion = 3
 	delta := control.Delta{Source: control.Account, Epoch: 101, Version: 6, Record: renamed}
@@ -238,7 +250,7 @@ func TestOperatorsWordStands(t *testing.T) {
 			t.Errorf("account %d is held by the operator: %v", a.ID, a.HeldBy)
 		}
 	}
-	// Said at last, and renamed again before anything heard of it.
+	// The source states the flag, then renames again before the replica gets either change.
 	renamed.Version, renamed.EnabledVersion, s.Watermark = 9, 8, 9
 	s.Records[2] = renamed
 	r.install(s)
@@ -248,8 +260,8 @@ func TestOperatorsWordStands(t *testing.T) {
 	}
 }
 
-// TestEachFlagIsHeldByItself: an operator has closed and halted a security; a change that
-// says one of the flags leaves the other.
+// TestEachFlagIsHeldByItself: an operator has closed and halted a security. A change that states
+// one of the flags leaves the other.
 func TestEachFlagIsHeldByItself(t *testing.T) {
 	r := newSinkRig(t)
 	s := control.Snapshot{Source: control.Security, Epoch: 1, Watermark: 2,
@@ -281,13 +293,14 @@ func TestEachFlagIsHeldByItself(t *testing.T) {
 		if !step.haltedSaid {
 			record.HaltedVersion = 1
 		}
-		delta := control.Delta{Source: control.Security, Epoch: 1, Version: record.Version, Record: record}
+		delta := control.Delta{Source: control.Security, Epoch: 1, Version: record.Version,
+			Record: record}
 		if err := r.sink(control.Security).Apply(t.Context(), []control.Delta{delta}); err != nil {
 			t.Fatal(err)
 		}
 		r.want("1:true", "2:true", "3:true", step.want, "MSFT:true,false")
 		if i == 0 {
-			r.restart() // the views replay the same
+			r.restart() // the replay of the views gives the same
 			r.want("1:true", "2:true", "3:true", step.want, "MSFT:true,false")
 		}
 		for _, x := range r.k.Gate.Snapshot().Securities {
@@ -301,13 +314,16 @@ func TestEachFlagIsHeldByItself(t *testing.T) {
 	}
 }
 
-// TestNoRoom gives the engine less room than the source has records: those that came
-// last stay unknown, without a command, and everything else goes on.
+// TestNoRoom gives the engine less room than the source has records. The records that came last
+// stay unknown, without a command, and everything else goes on.
 func TestNoRoom(t *testing.T) {
 	r := newSinkRig(t, "risk.max-securities", "3", "risk.max-accounts", "4")
-	securities := control.Snapshot{Source: control.Security, Epoch: 1, Watermark: 5, Records: []control.Record{
-		stock("A", true, false, 1), stock("AAPL", true, false, 2), stock("B", true, false, 3), stock("C", true, false, 4), stock("MSFT", false, false, 5)}}
-	accounts := accountsAt(1, 5, account(1, true, 1), account(2, false, 5), account(3, true, 3), account(4, true, 2), account(5, true, 4))
+	securities := control.Snapshot{Source: control.Security, Epoch: 1, Watermark: 5,
+		Records: []control.Record{
+			stock("A", true, false, 1), stock("AAPL", true, false, 2), stock("B", true, false, 3),
+			stock("C", true, false, 4), stock("MSFT", false, false, 5)}}
+	accounts := accountsAt(1, 5, account(1, true, 1), account(2, false, 5), account(3, true, 3),
+		account(4, true, 2), account(5, true, 4))
 	want := func(flags ...string) {
 		t.Helper()
 		r.want(flags...)
@@ -325,28 +341,35 @@ func TestNoRoom(t *testing.T) {
 			if s.Source == control.Account {
 				n, lacks = 1, "such as 5"
 			}
-			if detail := sink.Unknown.Detail("x"); sink.Unknown.Count() != n || !strings.Contains(detail, "raise x") ||
+			if detail := sink.Unknown.Detail("x"); sink.Unknown.Count() != n ||
+				!strings.Contains(detail, "raise x") ||
 				s.Source == control.Account && !strings.Contains(detail, lacks) {
 				t.Errorf("source %s: %d unknown: %q", s.Source, sink.Unknown.Count(), detail)
 			}
 		}
-		want("1:true", "2:false", "3:true", "4:true", "A:true,false", "AAPL:true,false", "MSFT:false,false")
+		want("1:true", "2:false", "3:true", "4:true", "A:true,false", "AAPL:true,false",
+			"MSFT:false,false")
 		r.restart()
 	}
-	// Deltas: one more, twice, is unknown too; what is there goes on changing.
+	// Deltas: one more, twice, is unknown too; existing records still change.
 	sink := r.sink(control.Account)
 	var deltas []control.Delta
-	for i, rec := range []control.Record{account(9, true, 6), account(1, false, 7), account(9, false, 8), account(4, false, 9)} {
-		deltas = append(deltas, control.Delta{Source: control.Account, Epoch: 1, Version: uint64(6 + i), Record: rec})
+	for i, rec := range []control.Record{account(9, true, 6), account(1, false, 7),
+		account(9, false, 8), account(4, false, 9)} {
+		deltas = append(deltas, control.Delta{Source: control.Account, Epoch: 1, Version: uint64(6 + i),
+			Record: rec})
 	}
 	before := r.k.Journal.Durable()
-	if err := sink.Apply(t.Context(), deltas); err != nil || r.k.Journal.Durable() != before+2 || sink.Unknown.Count() != 1 {
+	if err := sink.Apply(t.Context(), deltas); err != nil || r.k.Journal.Durable() != before+2 ||
+		sink.Unknown.Count() != 1 {
 		t.Errorf("%v, %d commands, %d unknown", err, r.k.Journal.Durable()-before, sink.Unknown.Count())
 	}
-	want("1:false", "2:false", "3:true", "4:false", "A:true,false", "AAPL:true,false", "MSFT:false,false")
-	// What the source does not have any more is not missed.
+	want("1:false", "2:false", "3:true", "4:false", "A:true,false", "AAPL:true,false",
+		"MSFT:false,false")
+	// Records that the source no longer has are not reported as missing.
 	accounts.Watermark, accounts.Records = 9, accounts.Records[:4]
-	if err := sink.Install(t.Context(), accounts); err != nil || sink.Unknown.Count() != 0 || sink.Unknown.Detail("x") != "" {
+	if err := sink.Install(t.Context(), accounts); err != nil || sink.Unknown.Count() != 0 ||
+		sink.Unknown.Detail("x") != "" {
 		t.Errorf("%v, %d unknown", err, sink.Unknown.Count())
 	}
 	if err := r.k.Views.Check(r.k.Engine); err != nil {
@@ -354,7 +377,8 @@ func TestNoRoom(t *testing.T) {
 	}
 }
 
-// TestTroubleEndsWithWhatCausedIt: a change that is taken in forgets the one that was not.
+// TestTroubleEndsWithWhatCausedIt: a change that is applied clears the error of the one that was
+// not.
 func TestTroubleEndsWithWhatCausedIt(t *testing.T) {
 	r := newSinkRig(t)
 	sink := r.sink(control.Account)
@@ -368,14 +392,16 @@ func TestTroubleEndsWithWhatCausedIt(t *testing.T) {
 	}
 }
 
-// TestDeltasLeaveTheOrderPathAlone applies a hundred thousand deltas while orders
-// go through the desk. What orders add to the allocations of the whole program is
-// measured as the difference between few and many of them over the same deltas
-// and as many commits, of which each has some of its own.
+// TestDeltasLeaveTheOrderPathAlone applies a hundred thousand deltas while orders go through the
+// desk. The allocations that orders add to those of the whole program are the difference between
+// few and many orders over the same deltas and as many commits. Each commit has some allocations of
+// its own.
 func TestDeltasLeaveTheOrderPathAlone(t *testing.T) {
 	r := newSinkRig(t)
-	if err := r.sink(control.Security).Install(t.Context(), control.Snapshot{Source: control.Security, Epoch: 1, Watermark: 2,
-		Records: []control.Record{stock("AAPL", true, false, 1), stock("MSFT", true, false, 2)}}); err != nil {
+	if err := r.sink(control.Security).Install(t.Context(), control.Snapshot{Source: control.Security,
+		Epoch: 1, Watermark: 2,
+		Records: []control.Record{stock("AAPL", true, false, 1),
+			stock("MSFT", true, false, 2)}}); err != nil {
 		t.Fatal(err)
 	}
 	const trips, few, many = 16, 1, 64
@@ -385,7 +411,8 @@ func TestDeltasLeaveTheOrderPathAlone(t *testing.T) {
 	apply := func() {
 		for i := range deltas {
 			version++
-			deltas[i] = control.Delta{Source: control.Security, Epoch: 1, Version: version, Record: stock("MSFT", true, i%2 == 0, version)}
+			deltas[i] = control.Delta{Source: control.Security, Epoch: 1, Version: version,
+				Record: stock("MSFT", true, i%2 == 0, version)}
 		}
 		if err := sink.Apply(context.Background(), deltas); err != nil {
 			t.Error(err)
@@ -413,7 +440,7 @@ func TestDeltasLeaveTheOrderPathAlone(t *testing.T) {
 		return float64(after.Mallocs-before.Mallocs) / float64(rounds)
 	}
 	rounds := max(*sinkDeltas/len(deltas)/2, 4)
-	measure(many, 4) // pools and buffers grow to their size
+	measure(many, 4) // pools and buffers reach their full size
 	with, without := measure(many, rounds), measure(few, rounds)
 	perOrder := (with - without) / (trips * (many - few))
 	t.Logf("%d deltas: %.1f allocations a round with %d orders, %.1f with %d: %.4f an order",
@@ -427,12 +454,13 @@ func TestDeltasLeaveTheOrderPathAlone(t *testing.T) {
 	if missed := r.k.Gate.Missed(); missed != 0 {
 		t.Errorf("the gate has missed %d events", missed)
 	}
-	if got, want := r.k.Views.SourceMark(blotter.SecuritySource).Watermark, int64(version); got != want {
+	if got, want := r.k.Views.SourceMark(blotter.SecuritySource).Watermark,
+		int64(version); got != want {
 		t.Errorf("the journal is at version %d, want %d", got, want)
 	}
 }
 
-// roundTrip sends n orders that find nobody and do not stay.
+// roundTrip sends n orders that find no counterparty and do not rest.
 func roundTrip(t *testing.T, k *engine.Engine, n int) {
 	ticket, err := k.Desk.Acquire(n)
 	if err != nil {

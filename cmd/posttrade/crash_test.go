@@ -27,7 +27,7 @@ var (
 
 const crashClients = 8
 
-// outcome is what one client knows of one request.
+// outcome is what one client knows about one request.
 type outcome struct {
 	clientOrderID string // empty for a cancel, which names orderID
 	body          string
@@ -37,14 +37,14 @@ type outcome struct {
 	orderID       string
 }
 
-// oracle holds everything that was ever promised and checks an export against it.
+// oracle keeps everything that was ever acknowledged and checks an export against it.
 type oracle struct {
 	acked   []outcome
-	unknown map[string]outcome // by client order id, still to be repeated
+	unknown map[string]outcome // by client order id; the test still has to repeat it
 	history []string           // the export's line of every sequence seen so far
 }
 
-// exported is what the oracle reads of an exported command.
+// exported are the fields of an exported command that the oracle reads.
 type exported struct {
 	Sequence      uint64 `json:"sequence"`
 	Type          string `json:"type"`
@@ -52,13 +52,12 @@ type exported struct {
 	OrderRef      uint32 `json:"orderRef"`
 }
 
-// TestKillUnderLoad kills the real binary with -9 while eight clients send, in mode
-// "os" and in mode "fsync", which take each other's journal over, and
-// after every kill holds the journal's export against what was acknowledged:
-// everything acknowledged is there once (O1, O4), sequences have no hole and
-// never change their content (O2), a replay from the first command and from
-// every snapshot reach one state (O3), what was unknown is there once or not at
-// all, and answers the same when it is repeated (O5).
+// TestKillUnderLoad kills the real binary with -9 while eight clients send, in modes "os" and
+// "fsync" in turns on the same journal. After every kill it compares the journal's export with what
+// was acknowledged. Everything acknowledged is there once (O1, O4). Sequences have no hole and
+// never change their content (O2). A replay from the first command and from every snapshot reach
+// one state (O3). A request with an unknown outcome is there once or not at all, and gets the same
+// answer when it is repeated (O5).
 func TestKillUnderLoad(t *testing.T) {
 	binary := buildBinary(t)
 	data := t.TempDir()
@@ -67,7 +66,8 @@ func TestKillUnderLoad(t *testing.T) {
 	t.Logf("seed %d, %d cycles", *crashSeed, *crashCycles)
 	repeated := 0
 	for cycle := range *crashCycles {
-		server := startForCrash(t, binary, data, append(besideEngine(cycle), "--journal.durability="+[]string{"os", "fsync", "os"}[cycle%3])...)
+		server := startForCrash(t, binary, data,
+			append(besideEngine(cycle), "--journal.durability="+[]string{"os", "fsync", "os"}[cycle%3])...)
 		repeated += o.repeatUnknown(t, server.url)
 		delay := time.Duration(random.IntN(400)) * time.Millisecond
 		results := loadUntilKilled(t, server, cycle, random.Uint64(), delay)
@@ -80,7 +80,8 @@ func TestKillUnderLoad(t *testing.T) {
 			}
 		}
 		o.check(t, export(t, binary, data))
-		if out, err := exec.Command(binary, "journal", "verify", "--data.dir="+data).CombinedOutput(); err != nil {
+		if out, err := exec.Command(binary, "journal", "verify",
+			"--data.dir="+data).CombinedOutput(); err != nil {
 			t.Fatalf("cycle %d: journal verify: %v\n%s", cycle, err, out)
 		}
 	}
@@ -91,7 +92,7 @@ func TestKillUnderLoad(t *testing.T) {
 	}
 }
 
-// TestCrashOracleCanFail plants what the oracle is there to find.
+// TestCrashOracleCanFail adds the errors that the oracle must find.
 func TestCrashOracleCanFail(t *testing.T) {
 	line := func(sequence uint64, id string) string {
 		return fmt.Sprintf(`{"sequence":%d,"type":"ORDER_NEW","clientOrderId":%q}`, sequence, id)
@@ -108,13 +109,15 @@ func TestCrashOracleCanFail(t *testing.T) {
 		{"acknowledged cancel is missing", nil, []string{line(1, "x"), line(2, "a")}},
 		{"hole in the sequence", nil, []string{line(1, "x"), line(2, "a"), line(4, "y")}},
 		{"sequence used again", []string{line(1, "w")}, []string{line(1, "x"), line(2, "a")}},
-		{"history shrank", []string{line(1, "x"), line(2, "a"), line(3, "z")}, []string{line(1, "x"), line(2, "a")}},
+		{"history shrank", []string{line(1, "x"), line(2, "a"), line(3, "z")},
+			[]string{line(1, "x"), line(2, "a")}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			o := &oracle{acked: []outcome{acked}, history: tt.history, unknown: map[string]outcome{}}
 			if strings.Contains(tt.name, "cancel") {
-				o.acked = append(o.acked, outcome{kind: "ORDER_CANCEL", status: 200, sequence: 1, orderID: "ord-1"})
+				o.acked = append(o.acked, outcome{kind: "ORDER_CANCEL", status: 200, sequence: 1,
+					orderID: "ord-1"})
 			}
 			if o.violation(tt.lines) == "" {
 				t.Error("the oracle saw nothing")
@@ -135,7 +138,7 @@ func (o *oracle) check(t *testing.T, lines []string) {
 	o.history = lines
 }
 
-// violation returns what is wrong with an export, "" when nothing is.
+// violation describes the error in an export, "" when there is none.
 func (o *oracle) violation(lines []string) string {
 	byID, cancels, bySequence := map[string]int{}, map[string]int{}, make([]exported, 0, len(lines))
 	for i, line := range lines {
@@ -163,7 +166,8 @@ func (o *oracle) violation(lines []string) string {
 	for _, a := range o.acked {
 		if a.clientOrderID == "" {
 			if cancels[a.orderID] != 1 {
-				return fmt.Sprintf("O1: acknowledged cancel of %s is there %d times", a.orderID, cancels[a.orderID])
+				return fmt.Sprintf("O1: acknowledged cancel of %s is there %d times", a.orderID,
+					cancels[a.orderID])
 			}
 			continue
 		}
@@ -203,7 +207,7 @@ type crashServer struct {
 	cmd    *exec.Cmd
 	url    string
 	log    *bytes.Buffer
-	exited chan error // one value, when the process is gone
+	exited chan error // one value, when the process has ended
 }
 
 // buildBinary builds the program once for a test.
@@ -216,8 +220,8 @@ func buildBinary(t *testing.T) string {
 	return binary
 }
 
-// besideEngine lets every tenth cycle run with everything on: a start is then
-// slower, and TestKillWithEverythingOn looks after the rest of it.
+// besideEngine runs every tenth cycle with all services, because a start is then slower.
+// TestKillWithEverythingOn checks the services.
 func besideEngine(cycle int) []string {
 	if cycle%10 == 9 {
 		return nil
@@ -234,7 +238,8 @@ func startForCrash(t *testing.T, binary, data string, flags ...string) *crashSer
 		"--order-matcher.listen=127.0.0.1:0", "--trade-processor.listen=127.0.0.1:0",
 		"--account-service.listen=127.0.0.1:0", "--reference-data.listen=127.0.0.1:0",
 		"--admin.listen=127.0.0.1:0"}, flags...)
-	s := &crashServer{cmd: exec.Command(binary, args...), log: &bytes.Buffer{}, exited: make(chan error, 1)}
+	s := &crashServer{cmd: exec.Command(binary, args...), log: &bytes.Buffer{},
+		exited: make(chan error, 1)}
 	s.cmd.Stderr, s.cmd.Stdout = s.log, s.log
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -268,9 +273,10 @@ func startForCrash(t *testing.T, binary, data string, flags ...string) *crashSer
 	}
 }
 
-// loadUntilKilled lets the clients send until the server is killed and returns
-// everything they know.
-func loadUntilKilled(t *testing.T, s *crashServer, cycle int, seed uint64, delay time.Duration) []outcome {
+// loadUntilKilled lets the clients send until the server is killed, and returns all outcomes that
+// they know.
+func loadUntilKilled(t *testing.T, s *crashServer, cycle int, seed uint64,
+	delay time.Duration) []outcome {
 	t.Helper()
 	var (
 		wg      sync.WaitGroup
@@ -282,7 +288,8 @@ func loadUntilKilled(t *testing.T, s *crashServer, cycle int, seed uint64, delay
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			mine := crashClient(s.url, fmt.Sprintf("c%d-%d", cycle, c), rand.New(rand.NewPCG(seed, uint64(c))), &killed)
+			mine := crashClient(s.url, fmt.Sprintf("c%d-%d", cycle, c),
+				rand.New(rand.NewPCG(seed, uint64(c))), &killed)
 			mu.Lock()
 			results = append(results, mine...)
 			mu.Unlock()
@@ -292,7 +299,7 @@ func loadUntilKilled(t *testing.T, s *crashServer, cycle int, seed uint64, delay
 	s.cmd.Process.Signal(syscall.SIGKILL)
 	killed.Store(true)
 	wg.Wait()
-	<-s.exited // until then it holds the journal's lock
+	<-s.exited // until then the process holds the journal's lock
 	return results
 }
 
@@ -310,7 +317,7 @@ func crashClient(url, name string, random *rand.Rand, killed *atomic.Bool) []out
 			open = open[:len(open)-1]
 			r = send(c, url+"/orders/"+id+"/cancel", outcome{kind: "ORDER_CANCEL"})
 			if r.status == http.StatusConflict {
-				continue // it traded first: nothing was sequenced by this request
+				continue // it traded first: this request sequenced nothing
 			}
 		} else {
 			id := fmt.Sprintf("%s-%d", name, n)

@@ -22,16 +22,17 @@ import (
 	"posttrade/journal/journaltest"
 )
 
-// A member in a process of its own, with a disk that fails when it is told to: its settings
-// stand in this variable, and on its standard input the folders that fail from then on.
+// A member in a process of its own, with a disk that fails on command. This variable has its
+// settings; its standard input has the folders that fail from then on.
 const memberOnBadDisk = "POSTTRADE_TEST_MEMBER_ON_BAD_DISK"
 
-// anyOrder is another one each time: it has no client order id.
+// anyOrder has no client order id, so that each send is another order.
 const anyOrder = `{"accountId":1,"security":"AAPL","side":"Sell","quantity":1,"limitPrice":187.25}`
 
-// TestMemberWhoseDiskFailsSaysOneLine fails the disk of a running member below its journal,
-// below its consensus log, and below both at once. Each time it says one line and ends with
-// exit 1, whatever comes from the others meanwhile; they go on, and it comes back.
+// TestMemberWhoseDiskFailsSaysOneLine makes the disk of a running member fail below its journal,
+// below its consensus log, and below both at once. Each time the member writes one line and ends
+// with exit code 1, whatever the other members send meanwhile. The others go on, and the member
+// comes back.
 func TestMemberWhoseDiskFailsSaysOneLine(t *testing.T) {
 	if settings := os.Getenv(memberOnBadDisk); settings != "" {
 		os.Exit(serveOnBadDisk(t, settings))
@@ -42,7 +43,7 @@ func TestMemberWhoseDiskFailsSaysOneLine(t *testing.T) {
 	}
 	stop := during(t, func(ctx context.Context) {
 		for at := 1; ctx.Err() == nil; at++ {
-			// A leader whose disk fails does not know what came of an order.
+			// A leader with a failing disk does not know the outcome of an order.
 			if status, answer := c.post(at, "/orders", anyOrder); status != 201 && status < 500 {
 				t.Errorf("order: %d %s", status, answer)
 				return
@@ -60,7 +61,7 @@ func TestMemberWhoseDiskFailsSaysOneLine(t *testing.T) {
 	}
 }
 
-// follows reports that a member knows who leads and has what was booked.
+// follows reports that a member knows the leader and has every booking.
 func (c *three) follows(at int) bool {
 	answer, err := http.Get("http://" + c.http[at] + "/health")
 	if err != nil {
@@ -75,7 +76,7 @@ func (c *three) follows(at int) bool {
 	return err == nil && health.Leader != "" && health.Applied > 0
 }
 
-// badDisk is the process.
+// badDisk is that process.
 type badDisk struct {
 	t      *testing.T
 	cmd    *exec.Cmd
@@ -124,7 +125,7 @@ func (b *badDisk) wantOneLine(folders string) {
 	}
 }
 
-// serveOnBadDisk is the process's main.
+// serveOnBadDisk is the main function of that process.
 func serveOnBadDisk(t *testing.T, settings string) int {
 	var nameValue []string
 	if err := json.Unmarshal([]byte(settings), &nameValue); err != nil {
@@ -153,7 +154,7 @@ func serveOnBadDisk(t *testing.T, settings string) int {
 	return serveToTheEnd(context.Background(), c, o, io.Discard, newLastWords(os.Stderr))
 }
 
-// The first failure has the last word; what comes second waits, and is not heard.
+// The first failure writes the last line; a second failure waits, and writes nothing.
 func TestLastWordIsSaidOnce(t *testing.T) {
 	var out bytes.Buffer
 	words := newLastWords(&out)
@@ -176,7 +177,7 @@ func TestLastWordIsSaidOnce(t *testing.T) {
 		t.Error("the second failure came back")
 	case <-ends:
 		t.Error("the process is ended twice")
-	case <-time.After(time.Millisecond): // it has no way to come back; nothing to wait for
+	case <-time.After(time.Millisecond): // failed never returns, so there is nothing else to wait for
 	}
 	want := "before\nposttrade: journal failed, stopping: one error\n"
 	if out.String() != want || !words.said() {

@@ -15,7 +15,7 @@ import (
 	"unicode/utf8"
 )
 
-// defaultPorts are the addresses that the documents write.
+// defaultPorts are the addresses in the documents.
 var defaultPorts = map[string]string{
 	"order-matcher": "18110", "trade-processor": "18091", "account-service": "18088",
 	"reference-data": "18085", "admin": "18111",
@@ -24,7 +24,7 @@ var defaultPorts = map[string]string{
 // block is a fenced block of a document.
 type block struct {
 	line int
-	kind string // sh, json, or nothing
+	kind string // sh, json or empty
 	text string
 }
 
@@ -53,8 +53,8 @@ func blocksOf(t *testing.T, path string) (all []block) {
 	return all
 }
 
-// TestDocumentsRunAsWritten runs every command of README and tutorial, in order, from an
-// empty folder, and compares what they print with what the document says.
+// TestDocumentsRunAsWritten runs every command of README and tutorial, in order, from an empty
+// folder, and compares the output with the text of the document.
 func TestDocumentsRunAsWritten(t *testing.T) {
 	needsTool(t, "curl")
 	needsTool(t, "sqlite3")
@@ -75,7 +75,7 @@ func TestDocumentsRunAsWritten(t *testing.T) {
 	}
 }
 
-// needsTool skips where a tool of the documents is missing; CI has them all.
+// needsTool skips the test when a tool of the documents is missing; CI has them all.
 func needsTool(t *testing.T, name string) {
 	t.Helper()
 	if _, err := exec.LookPath(name); err != nil {
@@ -86,7 +86,7 @@ func needsTool(t *testing.T, name string) {
 	}
 }
 
-// reader does what a reader of a document does: a shell in a folder, and a server.
+// reader does what a reader of a document does, with a shell in a folder and a server.
 type reader struct {
 	t      *testing.T
 	dir    string
@@ -129,7 +129,7 @@ func newReader(t *testing.T) *reader {
 	t.Cleanup(func() {
 		s.stopServer()
 		_ = s.in.(io.Closer).Close()
-		_ = shell.Wait() // a block that has failed has said so
+		_ = shell.Wait() // the block that failed has reported it
 	})
 	return s
 }
@@ -142,7 +142,7 @@ func (s *reader) do(b block) (printed string) {
 		s.startServer()
 		return ""
 	case strings.HasPrefix(b.text, "make test"):
-		return "" // which is what runs this
+		return "" // this test is what the command runs
 	case strings.HasPrefix(b.text, "./bin/posttrade journal"):
 		s.stopServer()
 	}
@@ -157,7 +157,7 @@ func (s *reader) do(b block) (printed string) {
 	return ""
 }
 
-// startServer is make run, on any free ports.
+// startServer does what make run does, on any free ports.
 func (s *reader) startServer() {
 	s.t.Helper()
 	args := []string{"serve"}
@@ -186,7 +186,7 @@ func (s *reader) startServer() {
 	s.ports = strings.NewReplacer(pairs...)
 }
 
-// stopServer is Ctrl-C.
+// stopServer does what Ctrl-C does.
 func (s *reader) stopServer() {
 	if s.server == nil {
 		return
@@ -201,8 +201,8 @@ func (s *reader) stopServer() {
 	}
 }
 
-// wantShown reports what a document shows and a command has not printed: each line of
-// shown must be part of a JSON value of printed, in order.
+// wantShown reports lines that a document shows and a command has not printed: each line of shown
+// must be part of a JSON value in printed, in order.
 func wantShown(t *testing.T, where, shown, printed string) {
 	t.Helper()
 	values := jsonIn(printed)
@@ -222,7 +222,7 @@ func wantShown(t *testing.T, where, shown, printed string) {
 	}
 }
 
-// jsonIn finds the JSON objects in what commands have printed: curl ends no line.
+// jsonIn finds the JSON objects in the output of commands; curl adds no line end.
 func jsonIn(printed string) (values []any) {
 	for {
 		at := strings.IndexByte(printed, '{')
@@ -262,7 +262,7 @@ func part(want, got any) bool {
 	return want == got
 }
 
-// documents are all pages.
+// documents are the paths of all pages.
 func documents(t *testing.T) []string {
 	t.Helper()
 	pages, err := filepath.Glob("../../docs/*.md")
@@ -272,7 +272,7 @@ func documents(t *testing.T) []string {
 	return append(pages, "../../README.md", "../../ARCHITECTURE.md", "../../CHANGELOG.md")
 }
 
-// TestDocumentsArePages: README is a page, and lines are as wide as a reader's window.
+// TestDocumentsArePages: README has one page, and no line is wider than a reader's window.
 func TestDocumentsArePages(t *testing.T) {
 	for name, most := range map[string]int{"../../README.md": 200, "../../ARCHITECTURE.md": 200} {
 		text, err := os.ReadFile(name)
@@ -304,7 +304,7 @@ func TestDocumentsArePages(t *testing.T) {
 	}
 }
 
-// eachLine calls f for each line of a document; code says that it is in a fenced block.
+// eachLine calls f for each line of a document; code tells whether the line is in a fenced block.
 func eachLine(t *testing.T, name string, f func(n int, line string, code bool)) {
 	t.Helper()
 	text, err := os.ReadFile(name)
@@ -338,7 +338,7 @@ func TestDocumentsLinkToWhatIsThere(t *testing.T) {
 	}
 }
 
-// TestPartSeesADifference: a document that shows another number is found out.
+// TestPartSeesADifference: a document with another number is detected.
 func TestPartSeesADifference(t *testing.T) {
 	printed := jsonIn(`text {"a":1,"b":[{"c":2,"d":3}]}{"e":1} text`)
 	if len(printed) != 2 {

@@ -17,17 +17,16 @@ import (
 
 var feedRepeats = flag.Int("feed.repeats", 10, "how often each fault of a control feed is provoked")
 
-// deltaByHand is what the source might say of account 5.
+// deltaByHand is a possible delta of the source for account 5.
 func deltaByHand(epoch, version uint64) []byte {
 	d := control.Delta{Source: control.Account, Epoch: epoch, Version: version,
 		Record: control.Record{ID: 5, Name: "Account 5", Enabled: true, Version: version}}
 	return d.AppendJSON(nil)
 }
 
-// TestOtherHandsOnTheStream puts everything on a source's stream that it has not
-// said itself, again and again: orders go on, neither source notices, the message is
-// counted, and nothing waits for a change of the source's; nor does a start that
-// finds such a message on the stream.
+// TestOtherHandsOnTheStream publishes on a source's stream messages that the source has not sent,
+// again and again. Orders go on, neither source notices, the message is counted, and nothing waits
+// for a change of the source. A start that finds such a message on the stream does not wait either.
 func TestOtherHandsOnTheStream(t *testing.T) {
 	server := brokertest.External(t)
 	data := t.TempDir()
@@ -35,7 +34,8 @@ func TestOtherHandsOnTheStream(t *testing.T) {
 	awaitFed(i)
 	put := func(id string, payload []byte) {
 		t.Helper()
-		_, err := i.beside.Load().broker.Publish(t.Context(), control.Account.Subject(), payload, broker.PublishOptions{MsgID: id})
+		_, err := i.beside.Load().broker.Publish(t.Context(), control.Account.Subject(), payload,
+			broker.PublishOptions{MsgID: id})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -48,15 +48,18 @@ func TestOtherHandsOnTheStream(t *testing.T) {
 		{"ahead", func(e, v uint64) { put("", deltaByHand(e, v+2)) }},
 		{"the next one", func(e, v uint64) { put("", deltaByHand(e, v+1)) }},
 		{"the next one under its id", func(e, v uint64) { put(next(v), deltaByHand(e, v+1)) }},
-		{"far ahead under its id", func(e, v uint64) { put(control.Account.MsgID(v+1e6), deltaByHand(e, v+1e6)) }},
+		{"far ahead under its id",
+			func(e, v uint64) { put(control.Account.MsgID(v+1e6), deltaByHand(e, v+1e6)) }},
 		{"behind", func(e, v uint64) { put("", deltaByHand(e, v-1)) }},
-		{"the last version with other bytes", func(e, v uint64) { put("", append(deltaByHand(e, v), ' ')) }},
+		{"the last version with other bytes",
+			func(e, v uint64) { put("", append(deltaByHand(e, v), ' ')) }},
 		{"another epoch", func(e, v uint64) { put("", deltaByHand(e+1, v+1)) }},
 		{"an older epoch", func(e, v uint64) { put("", deltaByHand(e-1, v+1)) }},
 		{"no JSON", func(uint64, uint64) { put("", []byte("\x00\xff")) }},
 		{"nothing", func(uint64, uint64) { put("", nil) }},
 		{"of the other source", func(e, v uint64) {
-			d := control.Delta{Source: control.Security, Epoch: e, Version: v + 1, Record: control.Record{Ticker: "A", Name: "A", Version: v + 1}}
+			d := control.Delta{Source: control.Security, Epoch: e, Version: v + 1,
+				Record: control.Record{Ticker: "A", Name: "A", Version: v + 1}}
 			put(control.Security.MsgID(v+1), d.AppendJSON(nil))
 		}},
 	}
@@ -71,7 +74,7 @@ func TestOtherHandsOnTheStream(t *testing.T) {
 				if got := admission(i, 4, "AAPL"); got != "" {
 					t.Fatalf("round %d: an order: %q", n, got)
 				}
-				// What follows is in force, although its id may have been used.
+				// The next change is in force, although its id may have been used.
 				postAccount(i, 4, false)
 				awaitAdmission(i, 4, "AAPL", "ACCOUNT_DISABLED")
 				postAccount(i, 4, true)
@@ -84,7 +87,7 @@ func TestOtherHandsOnTheStream(t *testing.T) {
 			t.Errorf("source %s has noticed: %+v", s, status)
 		}
 	}
-	// The last of them is the stream's last message at the next start.
+	// The last of these is the stream's last message at the next start.
 	s := feedStatus(i, control.Account)
 	put("", deltaByHand(s.Epoch, s.Watermark+2))
 	awaitForeign(i, met+1)
@@ -97,7 +100,7 @@ func TestOtherHandsOnTheStream(t *testing.T) {
 	}
 }
 
-// awaitForeign returns when the metrics show so many messages of other hands.
+// awaitForeign returns when the metrics show n messages that the source has not sent.
 func awaitForeign(i *installed, n int) {
 	i.t.Helper()
 	want := fmt.Sprintf("svc_outbox_foreign_messages_total{source=%q} %d\n", control.Account, n)
@@ -107,9 +110,8 @@ func awaitForeign(i *installed, n int) {
 	})
 }
 
-// TestLostConsumerHealsByItself deletes the replica's consumer again and again: orders
-// are refused until the source is whole again, for which no change is needed, and the
-// other source does not notice.
+// TestLostConsumerHealsByItself deletes the replica's consumer again and again. Orders are refused
+// until the source is complete again, which needs no change, and the other source does not notice.
 func TestLostConsumerHealsByItself(t *testing.T) {
 	server := brokertest.External(t)
 	i := installFed(t, t.TempDir(), "nats.url", server.URL())
@@ -126,7 +128,8 @@ func TestLostConsumerHealsByItself(t *testing.T) {
 		awaitFed(i)
 		awaitAdmission(i, 4, "AAPL", "")
 		now := feedStatus(i, control.Security)
-		if now.State != bootstrap.Ready || now.Watermark != other.Watermark || fmt.Sprint(now.Quarantines) != fmt.Sprint(other.Quarantines) {
+		if now.State != bootstrap.Ready || now.Watermark != other.Watermark ||
+			fmt.Sprint(now.Quarantines) != fmt.Sprint(other.Quarantines) {
 			t.Fatalf("the other source has noticed: %+v, before %+v", now, other)
 		}
 	}
@@ -147,28 +150,30 @@ var admissions = []struct{ path, body string }{
 	{"/trades", `{"accountId":1,"security":"AAPL","side":"Buy","quantity":1}`},
 }
 
-// wantNothingAdmitted sends every kind of admission and sees it refused, and
-// nothing sequenced.
+// wantNothingAdmitted sends every kind of admission, and checks that it is refused and that nothing
+// is sequenced.
 func wantNothingAdmitted(t *testing.T, i *installed) {
 	t.Helper()
 	before := i.core.Journal.Durable()
 	for _, a := range admissions {
 		status, body := requested(i, i.token, "POST", "order-matcher", a.path, a.body)
-		if status != http.StatusServiceUnavailable || !strings.Contains(body, `"reason":"CONTROL_STATE_STALE"`) || !strings.Contains(body, `"sequenced":false`) {
+		if status != http.StatusServiceUnavailable || !strings.Contains(body,
+			`"reason":"CONTROL_STATE_STALE"`) || !strings.Contains(body, `"sequenced":false`) {
 			t.Errorf("POST %s: %d %s", a.path, status, body)
 		}
 	}
 	if now := i.core.Journal.Durable(); now != before {
 		t.Errorf("%d commands were sequenced", now-before)
 	}
-	if status, body := requested(i, "", "GET", "admin", "/readyz", ""); status != http.StatusServiceUnavailable || !strings.Contains(body, "source account") {
+	if status, body := requested(i, "", "GET", "admin", "/readyz",
+		""); status != http.StatusServiceUnavailable || !strings.Contains(body, "source account") {
 		t.Errorf("readyz: %d %s", status, body)
 	}
 }
 
-// TestNothingIsAdmittedWhileASourceIsNotReady closes the gate by taking a change from
-// the account's tables that its stream has, as a database does that was restored from
-// a backup: the source stays out until an operator bumps its epoch.
+// TestNothingIsAdmittedWhileASourceIsNotReady closes the gate: it removes from the account's tables
+// a change that its stream has, as a database does that was restored from a backup. The source
+// stays out until an operator bumps its epoch.
 func TestNothingIsAdmittedWhileASourceIsNotReady(t *testing.T) {
 	server := brokertest.External(t)
 	i := installFed(t, t.TempDir(), "nats.url", server.URL())
@@ -180,7 +185,7 @@ func TestNothingIsAdmittedWhileASourceIsNotReady(t *testing.T) {
 		awaitFed(i)
 		forgetLastChange(i)
 		before := feedStatus(i, control.Account)
-		server.DeleteConsumers(control.Account.Stream()) // the replica begins again
+		server.DeleteConsumers(control.Account.Stream()) // the replica starts again
 		apptest.Until(t, "the source is out", func() (bool, any) {
 			now := feedStatus(i, control.Account)
 			return now.Quarantines[bootstrap.VersionRegression] > before.Quarantines[bootstrap.VersionRegression], now
@@ -191,7 +196,8 @@ func TestNothingIsAdmittedWhileASourceIsNotReady(t *testing.T) {
 		postStock(i, "LATER", other.Watermark%2 == 0, false)
 		apptest.Until(t, "the other source is applied", func() (bool, any) {
 			now := feedStatus(i, control.Security)
-			return now.State == bootstrap.Ready && now.Watermark == other.Watermark+1 && quarantines(&now) == 0, now
+			return now.State == bootstrap.Ready && now.Watermark == other.Watermark+1 &&
+				quarantines(&now) == 0, now
 		})
 		wantNothingAdmitted(t, i)
 		if _, err := i.beside.Load().sources.bump(t.Context(), control.Account); err != nil {
@@ -202,7 +208,7 @@ func TestNothingIsAdmittedWhileASourceIsNotReady(t *testing.T) {
 	}
 }
 
-// forgetLastChange takes the last change of an account out of the database.
+// forgetLastChange removes the last change of an account from the database.
 func forgetLastChange(i *installed) {
 	i.t.Helper()
 	if err := i.beside.Load().db.Write(i.t.Context(), func(tx *store.Tx) error {

@@ -15,15 +15,16 @@ import (
 	"posttrade/sidecars/feeds"
 )
 
-// TestWithoutABrokerNothingIsAdmitted starts without NATS. Everything answers,
-// changes are taken and wait, no order is let in against a universe that may be
-// old; when NATS comes, everything is delivered without a hand.
+// TestWithoutABrokerNothingIsAdmitted starts without NATS. Everything answers, changes are accepted
+// and wait, and no order is admitted against a universe that may be old. When NATS comes,
+// everything is delivered without an operator.
 func TestWithoutABrokerNothingIsAdmitted(t *testing.T) {
 	server := brokertest.ExternalWith(t, brokertest.Config{Stopped: true})
 	data := t.TempDir()
 	i := installFed(t, data, "nats.url", server.URL())
 	for _, at := range [][2]string{
-		{"order-matcher", "/health"}, {"trade-processor", "/health"}, {"account-service", "/health"}, {"reference-data", "/health"},
+		{"order-matcher", "/health"}, {"trade-processor", "/health"}, {"account-service", "/health"},
+		{"reference-data", "/health"},
 		{"account-service", "/account/"}, {"reference-data", "/stocks"}, {"admin", "/healthz"},
 	} {
 		if status, body := requested(i, i.token, "GET", at[0], at[1], ""); status != http.StatusOK {
@@ -45,8 +46,10 @@ func TestWithoutABrokerNothingIsAdmitted(t *testing.T) {
 			strings.Contains(text, `svc_replica_quarantine_total{reason="disconnected",source="account"}`)
 		return seen, "not in /metrics"
 	})
-	if status, body := requested(i, "", "GET", "admin", "/readyz", ""); status != http.StatusServiceUnavailable ||
-		!strings.Contains(body, `"source account"`) || !strings.Contains(body, `"source security"`) || !strings.Contains(body, `"broker"`) {
+	if status, body := requested(i, "", "GET", "admin", "/readyz",
+		""); status != http.StatusServiceUnavailable ||
+		!strings.Contains(body, `"source account"`) || !strings.Contains(body, `"source security"`) ||
+		!strings.Contains(body, `"broker"`) {
 		t.Errorf("readyz: %d %s", status, body)
 	}
 	wantNothingAdmitted(t, i)
@@ -61,8 +64,8 @@ func TestWithoutABrokerNothingIsAdmitted(t *testing.T) {
 	wantStreams(t, i, 14, 584)
 }
 
-// wantStreams waits until the outboxes are empty and sees that the streams hold
-// each source's versions from 1, each once and in order.
+// wantStreams waits until the outboxes are empty. It checks that the streams hold each source's
+// versions from 1, each once and in order.
 func wantStreams(t *testing.T, i *installed, accounts, securities uint64) {
 	t.Helper()
 	for _, s := range control.Sources() {
@@ -96,9 +99,8 @@ func wantStreams(t *testing.T, i *installed, accounts, securities uint64) {
 	}
 }
 
-// TestBrokerRestartsUnderTraffic stops and starts NATS while orders and changes
-// come. No order is let in while it is away for longer than it takes to notice,
-// and no change is lost.
+// TestBrokerRestartsUnderTraffic stops and starts NATS while orders and changes come. When NATS is
+// down for longer than the detection takes, no order is admitted. No change is lost.
 func TestBrokerRestartsUnderTraffic(t *testing.T) {
 	server := brokertest.External(t)
 	i := installFed(t, t.TempDir(), "nats.url", server.URL())
@@ -107,7 +109,8 @@ func TestBrokerRestartsUnderTraffic(t *testing.T) {
 	end := during(t, func(ctx context.Context) {
 		for ; ctx.Err() == nil; changes++ {
 			postAccount(i, 4, changes%2 == 0)
-			_, err := i.orders.CreateOrder(&client.OrderRequest{AccountID: 1, Security: "AAPL", Quantity: 1, LimitPrice: 1_000_000})
+			_, err := i.orders.CreateOrder(&client.OrderRequest{AccountID: 1, Security: "AAPL", Quantity: 1,
+				LimitPrice: 1_000_000})
 			switch problem, ok := err.(*client.Problem); {
 			case err == nil:
 				admitted++
@@ -139,7 +142,10 @@ func TestBrokerRestartsUnderTraffic(t *testing.T) {
 			}
 			server.Restart()
 		}
-		apptest.Until(t, "ready again", func() (bool, any) { return i.core.Gate.Ready(), i.core.Gate.Snapshot().Sources })
+		apptest.Until(t, "ready again", func() (bool, any) {
+			return i.core.Gate.Ready(),
+				i.core.Gate.Snapshot().Sources
+		})
 	}
 	end()
 	awaitFed(i)
@@ -156,7 +162,7 @@ func TestBrokerRestartsUnderTraffic(t *testing.T) {
 	}
 }
 
-// TestBrokerHangs lets nothing through and closes nothing.
+// TestBrokerHangs: the network passes nothing and closes no connection.
 func TestBrokerHangs(t *testing.T) {
 	server := brokertest.External(t)
 	i := installFed(t, t.TempDir(), "nats.url", server.URL(), "risk.feed.max-silence-ms", "1500")
@@ -165,14 +171,15 @@ func TestBrokerHangs(t *testing.T) {
 	postAccount(i, 777, true)
 	apptest.Until(t, "the silence is noticed", func() (bool, any) {
 		s, other := feedStatus(i, control.Account), feedStatus(i, control.Security)
-		return s.Quarantines[bootstrap.Disconnected] > 0 && other.Quarantines[bootstrap.Disconnected] > 0, s
+		return s.Quarantines[bootstrap.Disconnected] > 0 && other.Quarantines[bootstrap.Disconnected] > 0,
+			s
 	})
 	wantNothingAdmitted(t, i)
 	server.Resume()
 	awaitFed(i)
 	awaitAdmission(i, 777, "AAPL", "")
 	wantStreams(t, i, 13, 583)
-	// A feed that is merely quiet is not taken for one that hangs.
+	// A feed that is merely quiet does not count as one that hangs.
 	before := feedStatus(i, control.Account)
 	heard := before.LastHeard
 	for range 8 { // heartbeats: together longer than the silence that is allowed
@@ -185,14 +192,14 @@ func TestBrokerHangs(t *testing.T) {
 			return later, s
 		})
 	}
-	if after := feedStatus(i, control.Account); quarantines(&after) != quarantines(&before) || after.State != bootstrap.Ready {
+	if after := feedStatus(i, control.Account); quarantines(&after) != quarantines(&before) ||
+		after.State != bootstrap.Ready {
 		t.Errorf("quarantined without a reason: %+v", after)
 	}
 }
 
-// TestFullStream has an operator who gave a stream too little room: rows wait,
-// nothing old is dropped for them, and the gate does not go on as if there were
-// none.
+// TestFullStream: an operator has given a stream too little room. Rows wait, no old message is
+// dropped for them, and the gate does not go on as if the rows did not exist.
 func TestFullStream(t *testing.T) {
 	server := brokertest.External(t)
 	server.CreateStream(control.Account.Stream(), `{"name":"`+control.Account.Stream()+`","subjects":["`+control.Account.Subject()+`"],
@@ -205,12 +212,16 @@ func TestFullStream(t *testing.T) {
 	postAccount(i, 2, false)
 	postAccount(i, 3, false)
 	outbox := i.beside.Load().sources.feeds[control.Account].Outbox
-	apptest.Until(t, "rows wait", func() (bool, any) { return outbox.Unpublished() == 2, outbox.Unpublished() })
-	apptest.Until(t, "the account's source does not stay ready while its changes wait", func() (bool, any) {
-		s := feedStatus(i, control.Account)
-		return s.Quarantines[bootstrap.Disconnected] > 0, s
+	apptest.Until(t, "rows wait", func() (bool, any) {
+		return outbox.Unpublished() == 2,
+			outbox.Unpublished()
 	})
-	// Its snapshot has them, and the stream is full still.
+	apptest.Until(t, "the account's source does not stay ready while its changes wait",
+		func() (bool, any) {
+			s := feedStatus(i, control.Account)
+			return s.Quarantines[bootstrap.Disconnected] > 0, s
+		})
+	// Its snapshot has the rows, and the stream is still full.
 	awaitAdmission(i, 2, "AAPL", "ACCOUNT_DISABLED")
 	if outbox.Unpublished() != 2 {
 		t.Errorf("%d rows wait", outbox.Unpublished())
@@ -221,8 +232,12 @@ func TestFullStream(t *testing.T) {
 	server.DeleteMessage(control.Account.Stream(), 1)
 	server.DeleteMessage(control.Account.Stream(), 2)
 	awaitFed(i)
-	apptest.Until(t, "the outbox is empty", func() (bool, any) { return outbox.Unpublished() == 0, outbox.Unpublished() })
-	last, _, _, err := feeds.Stream{Broker: i.beside.Load().broker, Source: control.Account}.Last(t.Context())
+	apptest.Until(t, "the outbox is empty", func() (bool, any) {
+		return outbox.Unpublished() == 0,
+			outbox.Unpublished()
+	})
+	last, _, _, err := feeds.Stream{Broker: i.beside.Load().broker,
+		Source: control.Account}.Last(t.Context())
 	if err != nil || last.MsgID != control.Account.MsgID(16) {
 		t.Errorf("the stream ends with %s, %v", last.MsgID, err)
 	}

@@ -24,39 +24,45 @@ import (
 	"posttrade/sidecars/outbox"
 )
 
-// replicaRig is the replica of one source as main builds it, over a real core and
-// a real stream; only the service that it fetches from is the test's own.
+// replicaRig is the replica of one source as the program builds it, over a real engine and a real
+// stream. Only the service from which it fetches belongs to the test.
 type replicaRig struct {
 	t      *testing.T
 	k      *engine.Engine
 	broker *broker.Broker
 	boot   *bootstrap.Bootstrap
 
-	mu       sync.Mutex // guards what follows; the service answers under it
+	mu       sync.Mutex // guards the next fields; the service answers under it
 	snapshot control.Snapshot
-	answer   func(w http.ResponseWriter, r *http.Request, good []byte) // nil: as it should be
+	answer   func(w http.ResponseWriter, r *http.Request, good []byte) // nil: the correct answer
 	leaks    int                                                       // rounds that began with an open gate
 }
 
-// newReplicaRig starts the account's replica with a universe of n accounts. The
-// other source is ready, and nobody touches it.
+// newReplicaRig starts the account's replica with a universe of n accounts. The other source is
+// ready, and no step changes it.
 func newReplicaRig(t *testing.T, n int, change func(*bootstrap.Options)) *replicaRig {
 	t.Helper()
-	r := &replicaRig{t: t, k: feedCore(t, t.TempDir()), snapshot: control.Snapshot{Source: control.Account, Epoch: 7, Watermark: uint64(n)}}
+	r := &replicaRig{t: t, k: feedCore(t, t.TempDir()),
+		snapshot: control.Snapshot{Source: control.Account, Epoch: 7, Watermark: uint64(n)}}
 	for v := range uint64(n) {
-		r.snapshot.Records = append(r.snapshot.Records, control.Record{ID: uint32(v + 1), Name: "x", Enabled: true, Version: v + 1})
+		r.snapshot.Records = append(r.snapshot.Records, control.Record{ID: uint32(v + 1), Name: "x",
+			Enabled: true, Version: v + 1})
 	}
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	var err error
-	if r.broker, err = broker.Open(broker.Options{Dir: t.TempDir(), Name: "test", Logger: log}); err != nil {
+	if r.broker,
+		err = broker.Open(broker.Options{Dir: t.TempDir(), Name: "test", Logger: log}); err != nil {
 		t.Fatal(err)
 	}
-	apptest.Until(t, "the embedded server runs", func() (bool, any) { ready, detail := r.broker.State(); return ready, detail })
+	apptest.Until(t, "the embedded server runs",
+		func() (bool, any) { ready, detail := r.broker.State(); return ready, detail })
 	service := httptest.NewServer(http.HandlerFunc(r.serve))
-	fetcher := feeds.NewSnapshotFetcher(nil, func(control.Source) int { return 0 }, func() (string, error) { return "", nil })
+	fetcher := feeds.NewSnapshotFetcher(nil, func(control.Source) int { return 0 },
+		func() (string, error) { return "", nil })
 	tail := feeds.TailOf(r.broker, control.Account, everyHand{}, bootstrap.DefaultMaxSilence)
 	o := bootstrap.Options{
-		Source: control.Account, Sink: &feeds.Sink{Source: control.Account, Gate: r.k.Gate, Desk: r.k.Desk, Views: r.k.Views, Now: time.Now, Log: log}, Logger: log,
+		Source: control.Account, Sink: &feeds.Sink{Source: control.Account, Gate: r.k.Gate,
+			Desk: r.k.Desk, Views: r.k.Views, Now: time.Now, Log: log}, Logger: log,
 		Jitter: func() float64 { return 0 },
 		Tail: func(ctx context.Context) (bootstrap.Feed, error) {
 			r.closedGate()
@@ -92,16 +98,17 @@ func newReplicaRig(t *testing.T, n int, change func(*bootstrap.Options)) *replic
 	return r
 }
 
-// everyHand takes whatever is on the stream for the source's, which has no outbox here.
+// everyHand takes every message on the stream for one of the source's; the source has no outbox
+// here.
 type everyHand struct{}
 
 func (everyHand) Own(_ context.Context, _ uint64, m *outbox.Message) (bool, uint64, error) {
-	d, _ := control.ParseDelta(control.Account, m.Data) // what is none has no version
+	d, _ := control.ParseDelta(control.Account, m.Data) // a message that is no delta has no version
 	return true, d.Version, nil
 }
 func (everyHand) Strange(*outbox.Message) {}
 
-// closedGate counts a bootstrap that goes on while orders are let in.
+// closedGate counts a bootstrap that runs while orders are admitted.
 func (r *replicaRig) closedGate() {
 	open := r.k.Gate.Ready()
 	r.mu.Lock()
@@ -126,15 +133,15 @@ func (r *replicaRig) serve(w http.ResponseWriter, asked *http.Request) {
 	answer(w, asked, good)
 }
 
-// answering sets how the service answers; nil as it should.
-func (r *replicaRig) answering(answer func(w http.ResponseWriter, asked *http.Request, good []byte)) {
+// answering sets the answer of the service; nil: the correct one.
+func (r *replicaRig) answering(answer func(w http.ResponseWriter, asked *http.Request,
+	good []byte)) {
 	r.mu.Lock()
 	r.answer = answer
 	r.mu.Unlock()
 }
 
-// commit changes an account at the source and returns the delta, which nobody
-// has published yet.
+// commit changes an account at the source and returns the delta, which is not published yet.
 func (r *replicaRig) commit(id uint32, enabled bool) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -149,12 +156,13 @@ func (r *replicaRig) commit(id uint32, enabled bool) []byte {
 
 func (r *replicaRig) publish(payload []byte) {
 	r.t.Helper()
-	if _, err := r.broker.Publish(context.Background(), control.Account.Subject(), payload, broker.PublishOptions{}); err != nil {
+	if _, err := r.broker.Publish(context.Background(), control.Account.Subject(), payload,
+		broker.PublishOptions{}); err != nil {
 		r.t.Error(err)
 	}
 }
 
-// quarantined returns when a reason has been counted once more than n.
+// quarantined returns when a reason has been counted more than n times.
 func (r *replicaRig) quarantined(reason bootstrap.Reason, n uint64) {
 	r.t.Helper()
 	apptest.Until(r.t, string(reason), func() (bool, any) {
@@ -184,17 +192,18 @@ func (r *replicaRig) whole() {
 		return image.Ready && s.Watermark == want.Watermark, s
 	})
 	for _, s := range r.k.Gate.Snapshot().Sources {
-		if s.Name == "security" && (s.State != gate.Ready || s.Epoch != 1 || s.Watermark != 5 || s.LastReason != "") {
+		if s.Name == "security" && (s.State != gate.Ready || s.Epoch != 1 || s.Watermark != 5 ||
+			s.LastReason != "") {
 			r.t.Errorf("the other source has noticed: %+v", s)
 		}
 	}
 }
 
-// again makes the replica fetch once more: what it meets on the stream is no delta.
+// again makes the replica fetch once more: it publishes a message that is no delta.
 func (r *replicaRig) again() { r.publish([]byte("not a delta")) }
 
-// TestBadSnapshots answers the replica's fetch with everything that a snapshot
-// must not be, and then with a good one.
+// TestBadSnapshots answers the replica's fetch with every kind of bad snapshot, and then with a
+// good one.
 func TestBadSnapshots(t *testing.T) {
 	replaced := func(old, new string) func(http.ResponseWriter, *http.Request, []byte) {
 		return func(w http.ResponseWriter, _ *http.Request, good []byte) {
@@ -204,31 +213,43 @@ func TestBadSnapshots(t *testing.T) {
 			fmt.Fprint(w, strings.Replace(string(good), old, new, 1))
 		}
 	}
-	first, second := `{"displayName":"x","enabled":true,"id":1,"version":1}`, `{"displayName":"x","enabled":true,"id":2,"version":2}`
+	first, second := `{"displayName":"x","enabled":true,"id":1,"version":1}`,
+		`{"displayName":"x","enabled":true,"id":2,"version":2}`
 	for _, tt := range []struct {
 		name   string
 		reason bootstrap.Reason
 		answer func(http.ResponseWriter, *http.Request, []byte)
 	}{
-		{"a record was changed", bootstrap.ChecksumFailure, replaced(`"enabled":true,"id":2`, `"enabled":false,"id":2`)},
-		{"another epoch under the same checksum", bootstrap.ChecksumFailure, replaced(`"sourceEpoch":7`, `"sourceEpoch":8`)},
+		{"a record was changed", bootstrap.ChecksumFailure,
+			replaced(`"enabled":true,"id":2`, `"enabled":false,"id":2`)},
+		{"another epoch under the same checksum", bootstrap.ChecksumFailure,
+			replaced(`"sourceEpoch":7`, `"sourceEpoch":8`)},
 		{"a record is missing", bootstrap.CountMismatch, replaced(first+",", "")},
 		{"the count is another", bootstrap.CountMismatch, replaced(`"count":3`, `"count":4`)},
 		{"out of order", bootstrap.Malformed, replaced(first+","+second, second+","+first)},
 		{"twice", bootstrap.Malformed, replaced(first, first+","+first)},
 		{"a later schema", bootstrap.Malformed, replaced(`"schemaVersion":1`, `"schemaVersion":2`)},
-		{"of the other source", bootstrap.Malformed, replaced(`"source":"account"`, `"source":"security"`)},
+		{"of the other source", bootstrap.Malformed,
+			replaced(`"source":"account"`, `"source":"security"`)},
 		{"a version above the watermark", bootstrap.Malformed, replaced(`"version":3`, `"version":4`)},
-		{"half of it", bootstrap.Malformed, func(w http.ResponseWriter, _ *http.Request, good []byte) { w.Write(good[:len(good)/2]) }},
-		{"the connection breaks", bootstrap.Disconnected, func(w http.ResponseWriter, _ *http.Request, good []byte) {
+		{"half of it", bootstrap.Malformed, func(w http.ResponseWriter, _ *http.Request,
+			good []byte) {
+			w.Write(good[:len(good)/2])
+		}},
+		{"the connection breaks", bootstrap.Disconnected, func(w http.ResponseWriter, _ *http.Request,
+			good []byte) {
 			w.Header().Set("Content-Length", fmt.Sprint(len(good)))
 			w.Write(good[:len(good)/2])
 		}},
-		{"an error of the service", bootstrap.Disconnected, func(w http.ResponseWriter, _ *http.Request, good []byte) {
+		{"an error of the service", bootstrap.Disconnected, func(w http.ResponseWriter, _ *http.Request,
+			good []byte) {
 			w.WriteHeader(http.StatusInternalServerError)
 			w.Write(good)
 		}},
-		{"no answer", bootstrap.Disconnected, func(_ http.ResponseWriter, asked *http.Request, _ []byte) { <-asked.Context().Done() }},
+		{"no answer", bootstrap.Disconnected, func(_ http.ResponseWriter, asked *http.Request,
+			_ []byte) {
+			<-asked.Context().Done()
+		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newReplicaRig(t, 3, func(o *bootstrap.Options) { o.FetchTimeout = time.Second / 5 })
@@ -257,8 +278,8 @@ func TestBadSnapshots(t *testing.T) {
 	}
 }
 
-// TestBufferOverflow stalls the snapshot until more deltas have come than the
-// replica may hold, and TestLateDeltas until fewer have.
+// TestBufferOverflow stalls the snapshot until more deltas have come than the replica may hold;
+// TestLateDeltas stalls it until fewer have come.
 func TestBufferOverflow(t *testing.T) {
 	r := newReplicaRig(t, 3, func(o *bootstrap.Options) { o.BufferCapacity = 4 })
 	r.whole()
@@ -274,8 +295,7 @@ func TestBufferOverflow(t *testing.T) {
 	}
 }
 
-// duringFetch makes the replica fetch again and does something between its
-// subscription and the answer.
+// duringFetch makes the replica fetch again and calls do between its subscription and the answer.
 func (r *replicaRig) duringFetch(do func()) {
 	r.t.Helper()
 	arrived, answer := make(chan struct{}), make(chan struct{})
@@ -318,7 +338,8 @@ func TestLateDeltas(t *testing.T) {
 		})
 		r.whole()
 		after := r.boot.Status()
-		if late, found := after.Late-before.Late, quarantines(&after)-quarantines(&before); late != 100 || found != 1 {
+		if late, found := after.Late-before.Late, quarantines(&after)-quarantines(&before); late != 100 ||
+			found != 1 {
 			t.Errorf("round %d: %d of 100 deltas were late, %d quarantines", n, late, found)
 		}
 		if after.Applied != before.Applied {
@@ -327,8 +348,8 @@ func TestLateDeltas(t *testing.T) {
 	}
 }
 
-// TestHoleInTheStreamIsAGap takes a message from the stream that the replica's
-// subscription has not delivered yet.
+// TestHoleInTheStreamIsAGap removes a message from the stream that the replica's subscription has
+// not delivered yet.
 func TestHoleInTheStreamIsAGap(t *testing.T) {
 	server := brokertest.External(t)
 	b, err := broker.Open(broker.Options{URL: server.URL(), Name: "test"})
@@ -336,7 +357,8 @@ func TestHoleInTheStreamIsAGap(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	feed, err := feeds.TailOf(b, control.Account, everyHand{}, bootstrap.DefaultMaxSilence)(t.Context())
+	feed, err := feeds.TailOf(b, control.Account, everyHand{},
+		bootstrap.DefaultMaxSilence)(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -345,7 +367,8 @@ func TestHoleInTheStreamIsAGap(t *testing.T) {
 		t.Errorf("an empty stream ends with version %d, %s", version, payload)
 	}
 	for version := range uint64(3) {
-		if _, err := b.Publish(t.Context(), control.Account.Subject(), deltaByHand(1, version+1), broker.PublishOptions{}); err != nil {
+		if _, err := b.Publish(t.Context(), control.Account.Subject(), deltaByHand(1, version+1),
+			broker.PublishOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -357,7 +380,8 @@ func TestHoleInTheStreamIsAGap(t *testing.T) {
 	if _, err := feed.Next(t.Context()); !errors.Is(err, bootstrap.ErrGap) {
 		t.Errorf("behind the hole: %v", err)
 	}
-	late, err := feeds.TailOf(b, control.Account, everyHand{}, bootstrap.DefaultMaxSilence)(t.Context())
+	late, err := feeds.TailOf(b, control.Account, everyHand{},
+		bootstrap.DefaultMaxSilence)(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,16 +31,16 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// installFed opens an installation whose gate follows the control sources.
+// installFed opens an installation with a gate that follows the control sources.
 func installFed(t *testing.T, data string, nameValue ...string) *installed {
 	t.Helper()
 	return install(t, data, append([]string{"risk.bootstrap.enabled", "true"}, nameValue...)...)
 }
 
-// trusting is a client for services whose certificate nobody has signed.
+// trusting is a client for services with a certificate that no authority has signed.
 var trusting = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 
-// requested calls a service and returns status and body; token "" shows none.
+// requested calls a service and returns status and body; with token "" it sends no token.
 func requested(i *installed, token, method, service, path, body string) (int, string) {
 	i.t.Helper()
 	scheme := "http://"
@@ -66,11 +66,12 @@ func requested(i *installed, token, method, service, path, body string) (int, st
 	return answer.StatusCode, string(text)
 }
 
-// admission sends an order and returns "" when it is accepted, else why not.
+// admission sends an order and returns "" when it is accepted, otherwise the reason.
 func admission(i *installed, account uint32, ticker string) string {
 	i.t.Helper()
 	status, body := requested(i, i.token, "POST", "order-matcher", "/orders",
-		fmt.Sprintf(`{"accountId":%d,"security":%q,"side":"Buy","quantity":1,"limitPrice":1}`, account, ticker))
+		fmt.Sprintf(`{"accountId":%d,"security":%q,"side":"Buy","quantity":1,"limitPrice":1}`, account,
+			ticker))
 	if status == http.StatusCreated {
 		return ""
 	}
@@ -84,24 +85,27 @@ func admission(i *installed, account uint32, ticker string) string {
 // awaitAdmission returns when an order of the account in the security has that outcome.
 func awaitAdmission(i *installed, account uint32, ticker, want string) {
 	i.t.Helper()
-	apptest.Until(i.t, fmt.Sprintf("an order of account %d in %s: %q", account, ticker, want), func() (bool, any) {
-		got := admission(i, account, ticker)
-		return got == want, got
-	})
+	apptest.Until(i.t, fmt.Sprintf("an order of account %d in %s: %q", account, ticker, want),
+		func() (bool, any) {
+			got := admission(i, account, ticker)
+			return got == want, got
+		})
 }
 
 // postAccount and postStock change a record through its service.
 func postAccount(i *installed, id uint32, enabled bool) {
 	i.t.Helper()
 	body := fmt.Sprintf(`{"id":%d,"displayName":"Account %d","enabled":%v}`, id, id, enabled)
-	if status, text := requested(i, i.token, "POST", "account-service", "/account/", body); status != http.StatusOK {
+	if status, text := requested(i, i.token, "POST", "account-service", "/account/",
+		body); status != http.StatusOK {
 		i.t.Fatalf("account %d: %d %s", id, status, text)
 	}
 }
 
 func postStock(i *installed, ticker string, enabled, halted bool) (status int) {
 	i.t.Helper()
-	body := fmt.Sprintf(`{"ticker":%q,"companyName":"Company","enabled":%v,"halted":%v}`, ticker, enabled, halted)
+	body := fmt.Sprintf(`{"ticker":%q,"companyName":"Company","enabled":%v,"halted":%v}`, ticker,
+		enabled, halted)
 	status, text := requested(i, i.token, "POST", "reference-data", "/stocks", body)
 	if status != http.StatusOK && status != http.StatusCreated {
 		i.t.Fatalf("stock %s: %d %s", ticker, status, text)
@@ -109,8 +113,8 @@ func postStock(i *installed, ticker string, enabled, halted bool) (status int) {
 	return status
 }
 
-// awaitFed returns when every source is ready and the gate shows exactly what the
-// services have.
+// awaitFed returns when every source is ready and the gate shows exactly the records of the
+// services.
 func awaitFed(i *installed) {
 	i.t.Helper()
 	apptest.Until(i.t, "the gate shows what the sources have", func() (bool, any) {
@@ -165,9 +169,9 @@ func feedStatus(i *installed, s control.Source) bootstrap.Status {
 	return i.beside.Load().sources.feeds[s].Bootstrap.Load().Status()
 }
 
-// TestSourceChangesReachTheGate makes accounts and securities, closes, halts and
-// opens them through their services, and sees orders follow; then it starts again
-// and finds the same universe, without a command that repeats what is known.
+// TestSourceChangesReachTheGate makes accounts and securities, closes, halts and opens them through
+// their services, and checks that orders follow. Then it starts again and finds the same universe,
+// without a command that repeats what is known.
 func TestSourceChangesReachTheGate(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, d store.Dialect) {
 		data, flags := t.TempDir(), databaseFlags(t, d)
@@ -221,13 +225,14 @@ func TestSourceChangesReachTheGate(t *testing.T) {
 		}
 		// The universe is in the journal: without the sources it is the same.
 		i = install(t, data, flags...)
-		if after := i.core.Gate.Snapshot(); !reflect.DeepEqual(after.Accounts, before.Accounts) || !reflect.DeepEqual(after.Securities, before.Securities) {
+		if after := i.core.Gate.Snapshot(); !reflect.DeepEqual(after.Accounts, before.Accounts) ||
+			!reflect.DeepEqual(after.Securities, before.Securities) {
 			t.Error("a replay of the journal alone gives another universe")
 		}
 	})
 }
 
-// feedPromise is how soon a change must be in force on the default settings.
+// feedPromise is the time in which a change must be in force with default settings.
 const feedPromise = 500 * time.Millisecond
 
 func TestChangeIsInForceSoon(t *testing.T) {
@@ -242,7 +247,8 @@ func TestChangeIsInForceSoon(t *testing.T) {
 		}{
 			{func() { postStock(i, ticker, true, false) }, ""},
 			{func() { postStock(i, ticker, false, false) }, "SECURITY_DISABLED"},
-			{func() { postAccount(i, 3, n%2 == 0); postStock(i, ticker, true, false) }, map[bool]string{true: "", false: "ACCOUNT_DISABLED"}[n%2 == 0]},
+			{func() { postAccount(i, 3, n%2 == 0); postStock(i, ticker, true, false) },
+				map[bool]string{true: "", false: "ACCOUNT_DISABLED"}[n%2 == 0]},
 		} {
 			begun := time.Now()
 			step.change()
@@ -256,13 +262,13 @@ func TestChangeIsInForceSoon(t *testing.T) {
 	}
 	slices.Sort(took)
 	t.Logf("median %v, longest %v of %d", took[len(took)/2], took[len(took)-1], len(took))
-	if took[0] > feedPromise { // the fastest of them: the machine may be busy
+	if took[0] > feedPromise { // the fastest of them, because the machine may be busy
 		t.Errorf("a change is in force after %v, at the fastest of %d", took[0], len(took))
 	}
 }
 
-// TestSeedsOnly is risk.bootstrap.enabled=false, and the same without sidecars:
-// ready at once, and what the services are told changes nothing at the gate.
+// TestSeedsOnly is risk.bootstrap.enabled=false, and the same without sidecars: ready at once, and
+// changes at the services do not change the gate.
 func TestSeedsOnly(t *testing.T) {
 	t.Run("bootstrap disabled", func(t *testing.T) {
 		i := install(t, t.TempDir())
@@ -295,7 +301,8 @@ func TestSeedsOnly(t *testing.T) {
 		if got := admission(i, 1, "ZZTOP"); got != "UNKNOWN_SECURITY" {
 			t.Errorf("an order in a security that came later: %q", got)
 		}
-		wantMetrics(t, i, `svc_replica_ready{source="account"} 1`, `svc_replica_ready{source="security"} 1`)
+		wantMetrics(t, i, `svc_replica_ready{source="account"} 1`,
+			`svc_replica_ready{source="security"} 1`)
 	})
 	t.Run("no sidecars", func(t *testing.T) {
 		i := install(t, t.TempDir(), "sidecars.enabled", "false", "risk.bootstrap.enabled", "true")
@@ -311,8 +318,8 @@ func TestSeedsOnly(t *testing.T) {
 	})
 }
 
-// wantMetrics waits for an exposition in which each line begins one: gauges follow what
-// they show.
+// wantMetrics waits for metrics in which each of lines is the start of a line: gauges are updated
+// with a delay.
 func wantMetrics(t *testing.T, i *installed, lines ...string) {
 	t.Helper()
 	apptest.Until(t, "/metrics has every line", func() (bool, any) {
@@ -331,29 +338,36 @@ func TestFeedMetrics(t *testing.T) {
 	awaitFed(i)
 	lines := []string{
 		"# TYPE svc_replica_source_watermark gauge", "# TYPE svc_replica_quarantine_total counter",
-		"# TYPE svc_outbox_publish_lag_seconds gauge", "# TYPE svc_outbox_unpublished_rows gauge", "# TYPE svc_replica_ready gauge",
-		`svc_replica_source_watermark{source="account"} 12`, `svc_replica_source_watermark{source="security"} 583`,
+		"# TYPE svc_outbox_publish_lag_seconds gauge", "# TYPE svc_outbox_unpublished_rows gauge",
+		"# TYPE svc_replica_ready gauge",
+		`svc_replica_source_watermark{source="account"} 12`,
+		`svc_replica_source_watermark{source="security"} 583`,
 	}
 	for _, s := range []string{"account", "security"} {
-		lines = append(lines, fmt.Sprintf("svc_replica_ready{source=%q} 1", s), fmt.Sprintf("svc_outbox_publish_lag_seconds{source=%q} 0", s),
-			fmt.Sprintf("svc_outbox_unpublished_rows{source=%q} 0", s), fmt.Sprintf("svc_replica_bootstrap_seconds{source=%q}", s),
+		lines = append(lines, fmt.Sprintf("svc_replica_ready{source=%q} 1", s),
+			fmt.Sprintf("svc_outbox_publish_lag_seconds{source=%q} 0", s),
+			fmt.Sprintf("svc_outbox_unpublished_rows{source=%q} 0", s),
+			fmt.Sprintf("svc_replica_bootstrap_seconds{source=%q}", s),
 			fmt.Sprintf("svc_replica_lag_records{source=%q} 0", s))
 		for _, reason := range bootstrap.Reasons() {
-			lines = append(lines, fmt.Sprintf("svc_replica_quarantine_total{reason=%q,source=%q} 0", reason, s))
+			lines = append(lines, fmt.Sprintf("svc_replica_quarantine_total{reason=%q,source=%q} 0", reason,
+				s))
 		}
 	}
 	wantMetrics(t, i, lines...)
 }
 
-// TestFeedsBehindTokensAndTLS turns on everything that a production installation
-// may: writes and snapshots need an admin's token, and the services talk TLS.
+// TestFeedsBehindTokensAndTLS turns on everything that a production installation may use: writes
+// and snapshots need an admin's token, and the services use TLS.
 func TestFeedsBehindTokensAndTLS(t *testing.T) {
 	certificate, key := selfSigned(t)
 	server := brokertest.External(t)
-	i := installFed(t, t.TempDir(), "nats.url", server.URL(), "controlfeed.snapshot-auth", "true", "reference.write-auth.enforced", "true",
+	i := installFed(t, t.TempDir(), "nats.url", server.URL(), "controlfeed.snapshot-auth", "true",
+		"reference.write-auth.enforced", "true",
 		"http.tls-cert", certificate, "http.tls-key", key)
 	awaitFed(i)
-	user := gate.Mint(mustSecret(t, i), gate.Claims{Subject: "user", Accounts: []uint32{1}}, "", time.Hour, time.Now())
+	user := gate.Mint(mustSecret(t, i), gate.Claims{Subject: "user", Accounts: []uint32{1}}, "",
+		time.Hour, time.Now())
 	for _, at := range []struct{ method, service, path, body string }{
 		{"GET", "account-service", "/account/control-snapshot", ""},
 		{"GET", "reference-data", "/stocks/control-snapshot", ""},
@@ -386,7 +400,7 @@ func mustSecret(t *testing.T, i *installed) []byte {
 	return secret
 }
 
-// selfSigned writes a certificate of nobody in particular, and its key.
+// selfSigned writes a self-signed certificate and its key.
 func selfSigned(t *testing.T) (certificate, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -394,8 +408,9 @@ func selfSigned(t *testing.T) (certificate, key string) {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "posttrade"}, IPAddresses: []net.IP{net.IPv6loopback},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "posttrade"},
+		IPAddresses: []net.IP{net.IPv6loopback},
+		NotBefore:   time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
 	if err != nil {
@@ -407,7 +422,8 @@ func selfSigned(t *testing.T) (certificate, key string) {
 	}
 	dir := t.TempDir()
 	certificate, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	for name, block := range map[string]*pem.Block{certificate: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: text}} {
+	for name, block := range map[string]*pem.Block{certificate: {Type: "CERTIFICATE", Bytes: der},
+		key: {Type: "PRIVATE KEY", Bytes: text}} {
 		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -15,13 +15,13 @@ import (
 	"posttrade/sidecars/store/storetest"
 )
 
-// found is what the reconciliation must say of one edit by hand.
+// found is the break that the reconciliation must report for one edit by hand.
 type found struct {
 	class, trade, fields string
 }
 
-// handEdit is one change of the table by hand, how it is undone, and what must
-// be found in between.
+// handEdit is one change of the table by hand, the statement that undoes it, and the breaks that
+// must be found in between.
 type handEdit struct {
 	do, undo []statement
 	want     []found
@@ -32,13 +32,14 @@ type statement struct {
 	args []any
 }
 
-// handEdits makes n random edits of different rows, the first ones of every kind.
+// handEdits makes n random edits of different rows; the first ones cover every kind.
 func handEdits(rows []store.Trade, n int, random *rand.Rand) (edits []handEdit) {
 	kinds := []func(row *store.Trade, k int) handEdit{deleted, renamed, foreignRow, nextRow}
 	for _, column := range editedColumns {
 		kinds = append(kinds, func(row *store.Trade, _ int) handEdit { return edited(row, column) })
 	}
-	kinds = append(kinds, func(row *store.Trade, _ int) handEdit { return edited(row, editedColumns...) })
+	kinds = append(kinds,
+		func(row *store.Trade, _ int) handEdit { return edited(row, editedColumns...) })
 	for i, at := range random.Perm(len(rows))[:n] {
 		kind := i
 		if i >= len(kinds) {
@@ -57,8 +58,7 @@ func deleted(row *store.Trade, _ int) handEdit {
 	}
 }
 
-// renamed gives a row an id that no trade has: the trade has no row then, and the
-// row no trade.
+// renamed gives a row an id that no trade has. Then the trade has no row, and the row no trade.
 func renamed(row *store.Trade, k int) handEdit {
 	id := fmt.Sprintf("manual-%d", k)
 	return handEdit{
@@ -68,12 +68,12 @@ func renamed(row *store.Trade, k int) handEdit {
 	}
 }
 
-// foreignRow inserts a row whose trade was never executed.
+// foreignRow inserts a row of a trade that was never executed.
 func foreignRow(row *store.Trade, k int) handEdit {
 	return inserted(row, uint64(9_000_000_000+k), fmt.Sprintf("trd-%d", 9_000_000_000+k))
 }
 
-// nextRow inserts a row whose id is that of another trade sequence.
+// nextRow inserts a row with the id of another trade sequence.
 func nextRow(row *store.Trade, k int) handEdit {
 	return inserted(row, uint64(8_000_000_000+k), fmt.Sprintf("trd-%d", 7_000_000_000+k))
 }
@@ -99,7 +99,7 @@ var editedFields = map[string]string{
 	"settlement_date": "settlementDate", "order_id": "orderId", "sequence": "sequence",
 }
 
-// edited changes columns of a row by the least there is.
+// edited changes columns of a row by the smallest possible amount.
 func edited(row *store.Trade, columns ...string) handEdit {
 	e, names := handEdit{}, []string{}
 	for _, column := range columns {
@@ -154,7 +154,7 @@ func columnOf(row *store.Trade, column string) any {
 	return row.ExecutedAt
 }
 
-// insertion puts a row as it is into the table.
+// insertion inserts a row as it is into the table.
 func insertion(row *store.Trade) statement {
 	var orderID, sequence any
 	if row.OrderID != "" {
@@ -166,13 +166,14 @@ func insertion(row *store.Trade) statement {
 	return statement{`insert into trades (id, trade_seq, account_id, security, side, quantity, price, status,
 		settlement_date, executed_at, booked_at, updated_at, order_id, sequence)
 		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`, []any{
-		row.ID, row.Seq, row.AccountID, row.Security, columnOf(row, "side"), row.Quantity, row.Price, row.Status.String(),
+		row.ID, row.Seq, row.AccountID, row.Security, columnOf(row, "side"), row.Quantity, row.Price,
+		row.Status.String(),
 		row.SettlementDate, row.ExecutedAt, row.BookedAt, row.UpdatedAt, orderID, sequence}}
 }
 
-// TestHandEditsAreFoundAndHeal edits a hundred rows by hand while orders flow. The
-// reconciliation and the orphan sweep find each of them, name it and its fields,
-// and find nothing else; when the edits are undone nothing is left open.
+// TestHandEditsAreFoundAndHeal edits a hundred rows by hand while orders flow. The reconciliation
+// and the orphan sweep find each of them, name it and its fields, and find nothing else. When the
+// edits are undone, no break is open.
 func TestHandEditsAreFoundAndHeal(t *testing.T) {
 	edits := 100
 	if testing.Short() {
@@ -219,11 +220,14 @@ func TestHandEditsAreFoundAndHeal(t *testing.T) {
 	})
 }
 
-// wantBreaks waits until the open breaks are those that are wanted, each with its
-// class and fields, and holds the tallies and the orphan sweep against them.
+// wantBreaks waits until the open breaks are the wanted ones, each with its class and fields, and
+// compares the tallies and the orphan sweep with them.
 func wantBreaks(t *testing.T, in *installed, want []found) {
 	t.Helper()
-	byTrade := func(a, b found) int { return cmp.Or(cmp.Compare(a.trade, b.trade), cmp.Compare(a.class, b.class)) }
+	byTrade := func(a, b found) int {
+		return cmp.Or(cmp.Compare(a.trade, b.trade),
+			cmp.Compare(a.class, b.class))
+	}
 	slices.SortFunc(want, byTrade)
 	orphans := []string{}
 	classes := map[string]uint64{}
@@ -243,7 +247,8 @@ func wantBreaks(t *testing.T, in *installed, want []found) {
 			got = append(got, found{b.Class, b.TradeID, strings.Join(b.Fields, " ")})
 		}
 		slices.SortFunc(got, byTrade)
-		return slices.Equal(got, want), fmt.Sprintf("%d of %d: %v, want %v", len(got), len(want), got, want)
+		return slices.Equal(got, want), fmt.Sprintf("%d of %d: %v, want %v", len(got), len(want), got,
+			want)
 	})
 	slices.Sort(orphans)
 	slices.Sort(sweep.OrphanIDs)

@@ -45,9 +45,9 @@ func controlRows(i *installed, id uint32, ticker string) string {
 	return text
 }
 
-// TestARenameLeavesWhatAnOperatorHasSet disables an account and halts a security by hand.
-// Renames at the source, restarts with and without a snapshot, and a rename that is only
-// heard of after a restart leave that; a change that says the flag lifts it.
+// TestARenameLeavesWhatAnOperatorHasSet disables an account and halts a security by hand. Both stay
+// so after renames at the source, restarts with and without a snapshot, and a rename that the
+// replica gets only after a restart. A change that states the flag lifts it.
 func TestARenameLeavesWhatAnOperatorHasSet(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, d store.Dialect) {
 		data, flags := t.TempDir(), databaseFlags(t, d)
@@ -79,14 +79,16 @@ func TestARenameLeavesWhatAnOperatorHasSet(t *testing.T) {
 		}
 		rename := func(name string) {
 			t.Helper()
-			if status, text := requested(i, i.token, "PUT", "account-service", "/account/", `{"id":2,"displayName":"`+name+`"}`); status != http.StatusOK {
+			if status, text := requested(i, i.token, "PUT", "account-service", "/account/",
+				`{"id":2,"displayName":"`+name+`"}`); status != http.StatusOK {
 				t.Fatalf("%d %s", status, text)
 			}
 			send("reference-data", "/stocks", `{"ticker":"AAPL","companyName":"`+name+`"}`)
 		}
 		is("true source, true false source")
 		send("order-matcher", "/risk/control/account", `{"accountId":2,"enabled":false}`)
-		send("order-matcher", "/risk/control/security", `{"security":"AAPL","enabled":true,"halted":true}`)
+		send("order-matcher", "/risk/control/security",
+			`{"security":"AAPL","enabled":true,"halted":true}`)
 		const held = "false operator, true true operator"
 		is(held)
 		rename("Once")
@@ -105,7 +107,7 @@ func TestARenameLeavesWhatAnOperatorHasSet(t *testing.T) {
 		caughtUp()
 		i.stop()
 
-		// Renamed while nobody listened: it comes with the control snapshot.
+		// Renamed while no replica listened: it comes with the control snapshot.
 		i = install(t, data, flags...)
 		is(held)
 		rename("Unheard")

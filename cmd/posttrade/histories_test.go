@@ -17,8 +17,8 @@ import (
 	"posttrade/sidecars/store/storetest"
 )
 
-// traded opens an installation and has it trade until its journal has that many fills. Days
-// of one seed have the same trades.
+// traded opens an installation and trades until its journal has that many fills. Days of one seed
+// have the same trades.
 func traded(t *testing.T, data string, seed, fills uint64, nameValue ...string) *installed {
 	t.Helper()
 	in := install(t, data, nameValue...)
@@ -28,7 +28,7 @@ func traded(t *testing.T, data string, seed, fills uint64, nameValue ...string) 
 	return in
 }
 
-// openFails opens an installation that must not start, and returns its exit code and line.
+// openFails opens an installation that must not start, and returns the exit code and the line.
 func openFails(t *testing.T, data string, nameValue ...string) (code int, line string) {
 	t.Helper()
 	c := apptest.Settled(t, append(append(anyPorts(data), quick...), nameValue...)...)
@@ -42,8 +42,8 @@ func openFails(t *testing.T, data string, nameValue ...string) (code int, line s
 	return code, stderr.String()
 }
 
-// A start on a database that another history fills is refused by name, whether that has
-// marked it or was there before there were marks.
+// A start on a database that another history fills is refused by name, whether that history has
+// marked the database or wrote it before there were marks.
 func TestStartOnTheDatabaseOfAnotherHistoryIsRefused(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, d store.Dialect) {
 		flags, first := databaseFlags(t, d), t.TempDir()
@@ -57,13 +57,14 @@ func TestStartOnTheDatabaseOfAnotherHistoryIsRefused(t *testing.T) {
 				wantCode, named = settings.ExitUsage, "database.url"
 			}
 			code, line := openFails(t, second, flags...)
-			if code != wantCode || !strings.Contains(line, named) || !strings.Contains(line, "another history") ||
+			if code != wantCode || !strings.Contains(line, named) ||
+				!strings.Contains(line, "another history") ||
 				strings.Count(line, "\n") != 1 {
 				t.Errorf("%s: exit %d, %q", what, code, line)
 			}
 		}
 		second := t.TempDir()
-		if d == store.Postgres { // beside the running server
+		if d == store.Postgres { // the server is shared
 			refused(second, "beside the first")
 		}
 		in.stop()
@@ -75,13 +76,14 @@ func TestStartOnTheDatabaseOfAnotherHistoryIsRefused(t *testing.T) {
 		if d == store.Postgres {
 			refused(second, "a new journal")
 		} else if code, line := openFails(t, second, flags...); code != settings.ExitFailed ||
-			!strings.Contains(line, "the journal is missing or older") || !strings.Contains(line, "posttrade.db") {
+			!strings.Contains(line, "the journal is missing or older") ||
+			!strings.Contains(line, "posttrade.db") {
 			t.Errorf("a file beside a new journal: exit %d, %q", code, line)
 		}
 		moveDatabase(t, d, first, secondAlone)
 		refused(secondAlone, "a journal with trades of its own")
 
-		// As a build without marks left it: the rows decide.
+		// As a version without marks left it: the rows decide.
 		unmark(t, d, first, flags)
 		moveDatabase(t, d, first, secondAlone)
 		refused(secondAlone, "a journal with trades of its own, without a mark")
@@ -93,7 +95,7 @@ func TestStartOnTheDatabaseOfAnotherHistoryIsRefused(t *testing.T) {
 	})
 }
 
-// booked are the rows as they were booked: settlement goes on beside a test.
+// booked are the rows as they were booked, without the changes of settlement.
 func booked(in *installed) []store.Trade {
 	in.t.Helper()
 	rows := in.rows()
@@ -123,7 +125,7 @@ func moveDatabase(t *testing.T, d store.Dialect, from, to string) {
 	}
 }
 
-// unmark takes the mark of a history away.
+// unmark removes the mark of a history.
 func unmark(t *testing.T, d store.Dialect, data string, flags []string) {
 	t.Helper()
 	o := store.Options{Dir: data}
@@ -133,8 +135,8 @@ func unmark(t *testing.T, d store.Dialect, data string, flags []string) {
 	storetest.Edit(t, storetest.OpenWith(t, o), "delete from history")
 }
 
-// A database that is away at the start, and another history's when it comes: /readyz shows
-// it, no figure of it is served, and it is left as it is.
+// A database is unreachable at the start, and another history's when it comes: /readyz shows it, no
+// figure of it is served, and it is not changed.
 func TestDatabaseThatComesAsAnothersIsNotServed(t *testing.T) {
 	if !hasPostgres(t) {
 		return
@@ -149,16 +151,20 @@ func TestDatabaseThatComesAsAnothersIsNotServed(t *testing.T) {
 	network.Heal()
 	apptest.Until(t, "the second server sees whose database it is", func() (bool, any) {
 		status, body := second.get("admin", "/readyz")
-		return status == http.StatusServiceUnavailable && bytes.Contains(body, []byte("another history")), string(body)
+		return status == http.StatusServiceUnavailable && bytes.Contains(body, []byte("another history")),
+			string(body)
 	})
-	for _, path := range []string{"/trades", "/trades/trd-1", "/recon/status", "/recon/breaks", "/recon/orphan-sweep/last",
+	for _, path := range []string{"/trades", "/trades/trd-1", "/recon/status", "/recon/breaks",
+		"/recon/orphan-sweep/last",
 		"/tca/summary", "/tca/report/trd-1"} {
 		status, body := second.get("trade-processor", path)
-		if status != http.StatusServiceUnavailable || !bytes.Contains(body, []byte(`"FOREIGN_DATABASE"`)) {
+		if status != http.StatusServiceUnavailable ||
+			!bytes.Contains(body, []byte(`"FOREIGN_DATABASE"`)) {
 			t.Errorf("%s: %d %s", path, status, body)
 		}
 	}
-	if status, body := second.get("account-service", "/account/"); status != http.StatusServiceUnavailable {
+	if status, body := second.get("account-service",
+		"/account/"); status != http.StatusServiceUnavailable {
 		t.Errorf("accounts: %d %s", status, body)
 	}
 	second.stop()
@@ -168,8 +174,8 @@ func TestDatabaseThatComesAsAnothersIsNotServed(t *testing.T) {
 	}
 }
 
-// A copy of a data directory that goes on beside the original: both have one history up to
-// the copy. Which of them books its next trade first has the database.
+// A copy of a data directory goes on beside the original: both have one history up to the copy. The
+// one that books its next trade first owns the database.
 func TestCopyOfAJournalThatGoesOnIsNotServed(t *testing.T) {
 	if !hasPostgres(t) {
 		return
@@ -191,11 +197,13 @@ func TestCopyOfAJournalThatGoesOnIsNotServed(t *testing.T) {
 	network.Heal()
 	apptest.Until(t, "the copy sees that its trades are others", func() (bool, any) {
 		status, body := second.get("trade-processor", "/recon/status")
-		return status == http.StatusServiceUnavailable && bytes.Contains(body, []byte(`"FOREIGN_DATABASE"`)), string(body)
+		return status == http.StatusServiceUnavailable &&
+			bytes.Contains(body, []byte(`"FOREIGN_DATABASE"`)), string(body)
 	})
 	apptest.Until(t, "it is not ready", func() (bool, any) {
 		status, body := second.get("admin", "/readyz")
-		return status == http.StatusServiceUnavailable && bytes.Contains(body, []byte("history")), string(body)
+		return status == http.StatusServiceUnavailable && bytes.Contains(body, []byte("history")),
+			string(body)
 	})
 	first.awaitMatched()
 	if got := booked(first); !slices.Equal(got, rows) {

@@ -7,9 +7,9 @@ import (
 	"posttrade/perf/orderflow"
 )
 
-// TestInProcessReplaceKeepsItsTarget: a replace that the gate would refuse is refused
-// for that reason, on the order that it names. There are orders with the numbers of all
-// reasons, in another account.
+// TestInProcessReplaceKeepsItsTarget: a replace that the gate would refuse is refused for that
+// reason, on the order that it names. There are orders with the numbers of all reasons, in another
+// account.
 func TestInProcessReplaceKeepsItsTarget(t *testing.T) {
 	k := feedCore(t, t.TempDir(), "risk.max-order-quantity", "1000")
 	defer func() {
@@ -20,7 +20,8 @@ func TestInProcessReplaceKeepsItsTarget(t *testing.T) {
 	v := &coreVenue{core: k}
 	steps := make([]orderflow.Step, matcher.ReasonCount+1)
 	for i := range steps {
-		steps[i] = orderflow.Step{AccountID: 2, Security: "AAPL", Side: matcher.Buy, Type: orderflow.Limit, Quantity: 10, LimitPx: 1_000_000}
+		steps[i] = orderflow.Step{AccountID: 2, Security: "AAPL", Side: matcher.Buy,
+			Type: orderflow.Limit, Quantity: 10, LimitPx: 1_000_000}
 	}
 	steps[len(steps)-1].AccountID = 1
 	results := make([]outcomeOf, len(steps))
@@ -32,7 +33,8 @@ func TestInProcessReplaceKeepsItsTarget(t *testing.T) {
 		t.Fatalf("the last order is %+v, %v", row, ok)
 	}
 	got, err := v.replace(last, &orderflow.Step{Quantity: 1001, LimitPx: 1_000_000})
-	if want := (outcomeOf{verdict: refused, reason: matcher.OrderSize.String()}); err != nil || got.verdict != want.verdict || got.reason != want.reason {
+	if want := (outcomeOf{verdict: refused, reason: matcher.OrderSize.String()}); err != nil ||
+		got.verdict != want.verdict || got.reason != want.reason {
 		t.Errorf("replace: %+v, %v; want %+v", got, err, want)
 	}
 	for _, r := range results {
@@ -40,9 +42,10 @@ func TestInProcessReplaceKeepsItsTarget(t *testing.T) {
 			t.Errorf("%s is %+v, %v", r.orderID, row, ok)
 		}
 	}
-	// What the gate refuses of a new order still is.
+	// A new order that the gate refuses is still refused.
 	steps[0].Quantity = 1001
-	if err := v.create(steps[:1], results); err != nil || results[0].verdict != refused || results[0].reason != matcher.OrderSize.String() {
+	if err := v.create(steps[:1], results); err != nil || results[0].verdict != refused ||
+		results[0].reason != matcher.OrderSize.String() {
 		t.Errorf("create: %+v, %v", results[0], err)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"posttrade/sidecars/store/storetest"
 )
 
-// TestEngineAloneReportsAndReindexes runs without the services behind the trade:
-// nothing of them listens or is made, and what reads the journal alone works.
+// TestEngineAloneReportsAndReindexes runs without the post-trade services: none of them listens or
+// is made, and the commands that read only the journal work.
 func TestEngineAloneReportsAndReindexes(t *testing.T) {
 	data := t.TempDir()
 	in := install(t, data, "sidecars.enabled", "false")
@@ -34,18 +34,22 @@ func TestEngineAloneReportsAndReindexes(t *testing.T) {
 	tr.checkBlotter(t, in)
 	tr.checkReport(t, in, uint64(len(tr.commands)))
 	n := uint64(len(tr.fills))
-	if info, err := in.orders.Reindex(); err != nil || info.IndexedTrades != n || info.LastTradeSeq != n ||
+	if info, err := in.orders.Reindex(); err != nil || info.IndexedTrades != n ||
+		info.LastTradeSeq != n ||
 		info.LastSequence != uint64(len(tr.commands)) {
 		t.Errorf("reindex of %d trades: %+v, %v", n, info, err)
 	}
-	if page, err := in.orders.FullHistory(n-1, 10); err != nil || len(page.Items) != 1 || page.Items[0].TradeSeq != n {
+	if page, err := in.orders.FullHistory(n-1, 10); err != nil || len(page.Items) != 1 ||
+		page.Items[0].TradeSeq != n {
 		t.Errorf("full history: %+v, %v", page, err)
 	}
-	if status, body := in.get("admin", "/readyz"); status != http.StatusOK || strings.Contains(string(body), "database") {
+	if status, body := in.get("admin", "/readyz"); status != http.StatusOK ||
+		strings.Contains(string(body), "database") {
 		t.Errorf("readyz: %d %s", status, body)
 	}
 	_, metrics := in.get("admin", "/metrics")
-	if text := string(metrics); strings.Contains(text, "svc_recon") || !strings.Contains(text, "svc_journal_bytes_total") {
+	if text := string(metrics); strings.Contains(text, "svc_recon") ||
+		!strings.Contains(text, "svc_journal_bytes_total") {
 		t.Error("the metrics show a reconciliation that does not run, or no journal")
 	}
 	for _, name := range []string{"posttrade.db", "broker", "tca"} {
@@ -93,8 +97,8 @@ func TestPortsFileNamesEveryListener(t *testing.T) {
 	}
 }
 
-// TestStopEndsPromptlyInTheMiddleOfEverything stops an installation whose sidecars
-// are all behind, and opens it again: nothing is lost by the stop.
+// TestStopEndsPromptlyInTheMiddleOfEverything stops an installation while all of its sidecars are
+// behind, and opens it again: the stop loses nothing.
 func TestStopEndsPromptlyInTheMiddleOfEverything(t *testing.T) {
 	data := t.TempDir()
 	for k := range uint64(3) {
@@ -108,8 +112,8 @@ func TestStopEndsPromptlyInTheMiddleOfEverything(t *testing.T) {
 	wantWhole(t, install(t, data))
 }
 
-// TestStopEndsWhileTheNetworkSwallows stops an installation whose database and
-// message broker have fallen silent without a word.
+// TestStopEndsWhileTheNetworkSwallows stops an installation while its database and message broker
+// do not answer and close no connection.
 func TestStopEndsWhileTheNetworkSwallows(t *testing.T) {
 	if !hasPostgres(t) {
 		return
@@ -119,7 +123,8 @@ func TestStopEndsWhileTheNetworkSwallows(t *testing.T) {
 	data := t.TempDir()
 	in := install(t, data, "database.url", o.URL, "nats.url", nats.URL())
 	_, end := ordersFlow(t, in, *daySeed)
-	apptest.Until(t, "the projection has begun", func() (bool, any) { return in.beside.Load().projected() > 0, nil })
+	apptest.Until(t, "the projection has begun",
+		func() (bool, any) { return in.beside.Load().projected() > 0, nil })
 	network.Hold()
 	nats.Hang()
 	awaitFills(t, in, in.tradeSeq()+awayTrades)

@@ -18,8 +18,8 @@ import (
 	"posttrade/sidecars/store/storetest"
 )
 
-// installed is a whole installation in this process: every part that `posttrade
-// serve` runs, and clients of its services with an admin's token.
+// installed is a whole installation in this process: every part that `posttrade serve` runs, and
+// clients of its services with an admin's token.
 type installed struct {
 	*installation
 	t         *testing.T
@@ -30,20 +30,21 @@ type installed struct {
 	stop      func()
 }
 
-// quick are settings under which everything behind the trade happens at once.
+// quick are settings with which all post-trade work happens at once.
 var quick = []string{
 	"recon.blotter.capacity", "250000", "recon.poll.interval-ms", "20", "recon.grace-ms", "50",
 	"recon.verify.interval-ms", "200", "settlement.sweep.interval-ms", "50",
 }
 
-// install opens an installation on data; it stops with the test at the latest.
+// install opens an installation on data; the end of the test stops it at the latest.
 func install(t *testing.T, data string, nameValue ...string) *installed {
 	t.Helper()
 	return installOn(t, nil, data, nameValue...)
 }
 
 // installOn is install on another disk.
-func installOn(t *testing.T, onDisk func(*journal.Options), data string, nameValue ...string) *installed {
+func installOn(t *testing.T, onDisk func(*journal.Options), data string,
+	nameValue ...string) *installed {
 	t.Helper()
 	c := apptest.Settled(t, append(append(anyPorts(data), quick...), nameValue...)...)
 	o := EngineOptions(c)
@@ -76,10 +77,10 @@ func installOn(t *testing.T, onDisk func(*journal.Options), data string, nameVal
 	return i
 }
 
-// at is where a service listens.
+// at is the address of a service.
 func (i *installed) at(service string) string { return i.listeners.addresses()[service] }
 
-// get reads a resource as it is sent, with the admin's token.
+// get reads a resource unparsed, with the admin's token.
 func (i *installed) get(service, path string) (status int, body []byte) {
 	i.t.Helper()
 	request, err := http.NewRequest("GET", "http://"+i.at(service)+path, nil)
@@ -104,8 +105,8 @@ func (i *installed) tradeSeq() uint64 {
 	return n
 }
 
-// awaitMatched returns when reconciliation says that every durable fill has a
-// row that agrees, and nothing else is open.
+// awaitMatched returns when reconciliation reports that every durable fill has a row that agrees,
+// and no break is open.
 func (i *installed) awaitMatched() {
 	i.t.Helper()
 	apptest.Until(i.t, "every fill is matched", func() (bool, any) {
@@ -114,7 +115,8 @@ func (i *installed) awaitMatched() {
 			return false, err
 		}
 		n := i.tradeSeq()
-		return s.Matched == n && s.Cursor == n && s.Lag == 0 && s.MissingInProjection+s.FieldMismatch+s.Orphans == 0, s
+		return s.Matched == n && s.Cursor == n && s.Lag == 0 &&
+			s.MissingInProjection+s.FieldMismatch+s.Orphans == 0, s
 	})
 }
 
@@ -145,7 +147,7 @@ func databaseFlags(t *testing.T, d store.Dialect) []string {
 	return []string{"database.url", storetest.Options(t, d).URL}
 }
 
-// eachDatabase runs a test once a dialect.
+// eachDatabase runs a test once per dialect.
 func eachDatabase(t *testing.T, test func(t *testing.T, d store.Dialect)) {
 	t.Helper()
 	for _, d := range storetest.Dialects(t) {
@@ -153,8 +155,8 @@ func eachDatabase(t *testing.T, test func(t *testing.T, d store.Dialect)) {
 	}
 }
 
-// during runs work beside the test until the function it returns is called,
-// which waits for it.
+// during runs work beside the test until the caller calls the returned function, which waits for
+// the end of work.
 func during(t *testing.T, work func(ctx context.Context)) (end func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})

@@ -20,10 +20,10 @@ import (
 var killCycles = flag.Int("kill.cycles", 0,
 	"kill -9 cycles of TestKillWithEverythingOn on each database, 0 = 5, or 2 with -short")
 
-// TestKillWithEverythingOn kills the real binary with -9 at random while orders
-// flow and everything behind the trade runs. After every kill the table is a
-// beginning of the journal's fills, no row more and none twice; after the last
-// start reconciliation finds nothing open and the table is the whole journal.
+// TestKillWithEverythingOn kills the real binary with -9 at random while orders flow and all
+// post-trade work runs. After every kill the table is a prefix of the journal's fills, without an
+// extra row and without a duplicate. After the last start reconciliation finds no break and the
+// table is the whole journal.
 func TestKillWithEverythingOn(t *testing.T) {
 	binary := buildBinary(t)
 	cycles := 5
@@ -46,7 +46,8 @@ func TestKillWithEverythingOn(t *testing.T) {
 		behind := 0
 		for cycle := range cycles {
 			server := startForCrash(t, binary, data, flags...)
-			loadUntilKilled(t, server, cycle, random.Uint64(), time.Duration(50+random.IntN(500))*time.Millisecond)
+			loadUntilKilled(t, server, cycle, random.Uint64(),
+				time.Duration(50+random.IntN(500))*time.Millisecond)
 			tr, rows := openKilled(t, data, settings)
 			if len(rows) > len(tr.fills) {
 				t.Fatalf("cycle %d: %d rows of %d fills", cycle, len(rows), len(tr.fills))
@@ -66,11 +67,12 @@ func TestKillWithEverythingOn(t *testing.T) {
 		if len(tr.fills) == 0 || len(rows) != fills {
 			t.Errorf("%d fills, %d rows, %d counted by the sweep", len(tr.fills), len(rows), fills)
 		}
-		t.Logf("%d kills, %d fills, at most %d of them not in the table at a kill", cycles, len(tr.fills), behind)
+		t.Logf("%d kills, %d fills, at most %d of them not in the table at a kill", cycles, len(tr.fills),
+			behind)
 	})
 }
 
-// openKilled replays the journal of a server that is gone and reads its table.
+// openKilled replays the journal of a server that has ended and reads its table.
 func openKilled(t *testing.T, data string, settings []string) (*truth, []store.Trade) {
 	t.Helper()
 	c := apptest.Settled(t, append([]string{"data.dir", data}, settings...)...)
@@ -98,8 +100,8 @@ func openKilled(t *testing.T, data string, settings []string) (*truth, []store.T
 	return tr, rows
 }
 
-// awaitConverged waits until the server's reconciliation finds nothing open and
-// returns how many rows its orphan sweep counts.
+// awaitConverged waits until the server's reconciliation has no open break, and returns the number
+// of rows that its orphan sweep counts.
 func awaitConverged(t *testing.T, data string) int {
 	t.Helper()
 	secret, err := apptest.Settled(t, "data.dir", data).JWTSecret()

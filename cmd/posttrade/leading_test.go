@@ -27,7 +27,7 @@ func (alwaysLeads) Leader(string) (string, string) { return "1", "" }
 func (alwaysLeads) Confirm(context.Context) error  { return nil }
 func (alwaysLeads) Member() string                 { return "1" }
 
-// stuckSources never answer; begun has a word of each call.
+// stuckSources never answer; each call sends a value on begun.
 type stuckSources struct {
 	httpapi.Accounts
 	httpapi.Recon
@@ -41,14 +41,18 @@ type stuckSecurities struct {
 
 func (s *stuckSources) hang() { s.begun <- struct{}{}; <-s.free }
 
-func (s *stuckSources) List(context.Context) ([]accounts.Account, error) { s.hang(); return nil, nil }
+func (s *stuckSources) List(context.Context) ([]accounts.Account, error) {
+	s.hang()
+	return nil,
+		nil
+}
 
 func (s stuckSecurities) List(context.Context) ([]securities.Stock, error) {
 	s.s.hang()
 	return nil, nil
 }
 
-// OrphanSweep goes through the whole history, for as long as it may.
+// OrphanSweep goes through the whole history until ctx ends.
 func (s *stuckSources) OrphanSweep(ctx context.Context) (recon.SweepResult, error) {
 	s.begun <- struct{}{}
 	<-ctx.Done()
@@ -71,21 +75,25 @@ func newLeadingRig(t *testing.T) *leadingRig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &leadingRig{at: map[string]string{}, stuck: &stuckSources{begun: make(chan struct{}), free: make(chan struct{})}}
+	r := &leadingRig{at: map[string]string{}, stuck: &stuckSources{begun: make(chan struct{}),
+		free: make(chan struct{})}}
 	r.token = gate.Mint(secret, gate.Claims{Subject: "test", Admin: true}, "", time.Hour, time.Now())
 	zero := func() uint64 { return 0 }
 	r.leading = &leading{
 		in:  &installation{member: &member{relays: map[string]*httpapi.Relay{}}},
 		log: slog.New(slog.NewTextHandler(&r.log, nil)),
 		services: map[string]leaderService{
-			"account-service": httpapi.NewAccountService(httpapi.AccountDeps{Accounts: r.stuck, Verifier: verifier, Applied: zero, Durable: zero}),
+			"account-service": httpapi.NewAccountService(httpapi.AccountDeps{Accounts: r.stuck,
+				Verifier: verifier, Applied: zero, Durable: zero}),
 			"reference-data": httpapi.NewReferenceData(httpapi.ReferenceDeps{
 				Securities: stuckSecurities{s: r.stuck}, Verifier: verifier, Applied: zero, Durable: zero}),
-			"trade-processor": httpapi.NewTradeProcessor(httpapi.ProcessorDeps{Recon: r.stuck, Verifier: verifier, Applied: zero, Durable: zero}),
+			"trade-processor": httpapi.NewTradeProcessor(httpapi.ProcessorDeps{Recon: r.stuck,
+				Verifier: verifier, Applied: zero, Durable: zero}),
 		},
 	}
 	for name, service := range r.services {
-		relay, err := httpapi.NewRelay(name, httpapi.RelayOptions{Cluster: alwaysLeads{}, Applied: zero, Durable: zero})
+		relay, err := httpapi.NewRelay(name, httpapi.RelayOptions{Cluster: alwaysLeads{}, Applied: zero,
+			Durable: zero})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +115,7 @@ func newLeadingRig(t *testing.T) *leadingRig {
 	return r
 }
 
-// ask sends a request and returns when its handler has begun; answered gets its status.
+// ask sends a request and returns when its handler has begun; answered receives the status.
 func (r *leadingRig) ask(t *testing.T, method, service, path string) (answered chan int) {
 	t.Helper()
 	request, err := http.NewRequest(method, "http://"+r.at[service]+path, nil)
@@ -130,8 +138,8 @@ func (r *leadingRig) ask(t *testing.T, method, service, path string) (answered c
 	return answered
 }
 
-// TestLeavingServicesAreNotWaitedForForEver: two services have a request that does not
-// end. However many there are, the leader's end waits as long as it was given.
+// TestLeavingServicesAreNotWaitedForForEver: two services have a request that does not end. For any
+// number of such services, the end of the leader's part waits only as long as its limit.
 func TestLeavingServicesAreNotWaitedForForEver(t *testing.T) {
 	r := newLeadingRig(t)
 	first := r.ask(t, "GET", "account-service", "/account/")
@@ -140,7 +148,8 @@ func TestLeavingServicesAreNotWaitedForForEver(t *testing.T) {
 	cancel()
 	r.leave(ctx)
 	for _, name := range []string{"account-service", "reference-data"} {
-		if got := r.log.String(); !strings.Contains(got, "service="+name) || strings.Contains(got, "trade-processor") {
+		if got := r.log.String(); !strings.Contains(got, "service="+name) ||
+			strings.Contains(got, "trade-processor") {
 			t.Errorf("logged %s, want a line of %s and none of trade-processor", got, name)
 		}
 	}
@@ -150,8 +159,8 @@ func TestLeavingServicesAreNotWaitedForForEver(t *testing.T) {
 	}
 }
 
-// TestLeavingServiceEndsItsSweep: what goes through the whole history ends when the
-// service leaves; nobody has to cut it off.
+// TestLeavingServiceEndsItsSweep: a request that goes through the whole history ends when the
+// service leaves; no timeout has to end it.
 func TestLeavingServiceEndsItsSweep(t *testing.T) {
 	r := newLeadingRig(t)
 	answered := r.ask(t, "POST", "trade-processor", "/recon/orphan-sweep")
@@ -164,12 +173,12 @@ func TestLeavingServiceEndsItsSweep(t *testing.T) {
 	}
 }
 
-// TestLeadershipThatCameBackIsAnother: it was lost while what runs on the leader was
-// being started. What began in it ends, and begins anew.
+// TestLeadershipThatCameBackIsAnother: the leadership was lost while the leader's parts were
+// started. The parts that began in it end, and start again.
 func TestLeadershipThatCameBackIsAnother(t *testing.T) {
 	tests := []struct {
 		name   string
-		during []bool // what is said while the first begin runs
+		during []bool // the changes of leadership during the first begin
 		want   string
 	}{
 		{"kept", nil, "begin end"},

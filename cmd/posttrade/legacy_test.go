@@ -14,7 +14,7 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// otherProgram is a program that talks to the installation over the message broker.
+// otherProgram is a program that uses the installation's message broker.
 type otherProgram struct {
 	t      *testing.T
 	broker *broker.Broker
@@ -43,15 +43,16 @@ func (p *otherProgram) book(body string) {
 	})
 }
 
-// booking is the message about a fill, without what only the journal knows.
+// booking is the message about a fill, without the fields that only the journal has.
 func booking(tr *store.Trade) string {
-	return fmt.Sprintf(`{"id":%q,"tradeSeq":%d,"accountId":%d,"security":%q,"side":%q,"quantity":%d,"price":%s,`+
-		`"timestamp":%q}`, tr.ID, tr.Seq, tr.AccountID, tr.Security, columnOf(tr, "side"), tr.Quantity, client.Price(tr.Price),
+	return fmt.Sprintf(
+		`{"id":%q,"tradeSeq":%d,"accountId":%d,"security":%q,"side":%q,"quantity":%d,"price":%s,`+
+			`"timestamp":%q}`, tr.ID, tr.Seq, tr.AccountID, tr.Security, columnOf(tr, "side"), tr.Quantity,
+		client.Price(tr.Price),
 		time.UnixMilli(tr.ExecutedAt).UTC().Format("2006-01-02T15:04:05.000Z"))
 }
 
-// crossing is a sell and a buy that trade with each other and with nobody else,
-// and the two trades that they will be.
+// crossing is a sell and a buy that trade only with each other, and the two trades that result.
 type crossing struct {
 	commands [2]matcher.Command
 	trades   [2]store.Trade
@@ -63,15 +64,17 @@ func nextCrossing(in *installed, k int) crossing {
 	c := crossing{}
 	for i, account := range []uint32{1, 2} {
 		o := matcher.NewCommand(matcher.OrderNew)
-		o.AccountID, o.SecurityID, o.Side, o.Qty, o.LimitPx = account, security, matcher.Side(1-i), qty, px
+		o.AccountID, o.SecurityID, o.Side, o.Qty, o.LimitPx = account, security, matcher.Side(1-i), qty,
+			px
 		o.EventTimeMillis = at
 		c.commands[i] = o
 	}
 	for i, account := range []uint32{2, 1} { // the aggressor first
 		seq := in.tradeSeq() + uint64(1+i)
 		c.trades[i] = store.Trade{
-			ID: fmt.Sprintf("trd-%d", seq), Seq: seq, AccountID: account, Security: in.core.Gate.Ticker(security),
-			Side: matcher.Side(i), Quantity: int64(qty), Price: px, ExecutedAt: at,
+			ID: fmt.Sprintf("trd-%d", seq), Seq: seq, AccountID: account,
+			Security: in.core.Gate.Ticker(security),
+			Side:     matcher.Side(i), Quantity: int64(qty), Price: px, ExecutedAt: at,
 		}
 	}
 	return c
@@ -96,7 +99,7 @@ func (c *crossing) execute(t *testing.T, in *installed) {
 	}
 }
 
-// awaitRow waits until a trade is in the table, whoever has booked it.
+// awaitRow waits until a trade is in the table, on whichever path it was booked.
 func (i *installed) awaitRow(id string) {
 	i.t.Helper()
 	apptest.Until(i.t, id+" is booked", func() (bool, any) {
@@ -119,9 +122,9 @@ var malformedBookings = []string{
 	`{"id":"trd-7","accountId":1,"security":"A","side":"Buy","quantity":1,"price":1,"timestamp":"2026-03-02T15:00:00Z","x":1}`,
 }
 
-// TestBookingsByMessageAndByJournalAreOne brings trades on both paths, in any
-// order and more than once, with a restart of the message broker in between: each
-// is booked once, and the row is the same.
+// TestBookingsByMessageAndByJournalAreOne brings trades on both paths, in any order and more than
+// once, with a restart of the message broker in between. Each trade is booked once, and the row is
+// the same.
 func TestBookingsByMessageAndByJournalAreOne(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, d store.Dialect) {
 		const crossings = 30
@@ -135,7 +138,8 @@ func TestBookingsByMessageAndByJournalAreOne(t *testing.T) {
 			if k == crossings/2 {
 				apptest.Until(t, "what was published is dealt with", func() (bool, any) {
 					m := in.beside.Load().projection.Metrics()
-					return m.LegacyMalformed == uint64(k) && m.LegacyBooked+m.LegacyDuplicates == uint64(2*k+len(byMessage)), m
+					return m.LegacyMalformed == uint64(k) &&
+						m.LegacyBooked+m.LegacyDuplicates == uint64(2*k+len(byMessage)), m
 				})
 				nats.Stop()
 				c := nextCrossing(in, k+1000)
@@ -160,19 +164,22 @@ func TestBookingsByMessageAndByJournalAreOne(t *testing.T) {
 				other.book(booking(&c.trades[i]))
 			}
 		}
-		booked := fmt.Sprintf(`svc_projection_trades_total{outcome="booked",path="legacy"} %d`, len(byMessage))
-		malformed := fmt.Sprintf(`svc_projection_trades_total{outcome="malformed",path="legacy"} %d`, crossings)
+		booked := fmt.Sprintf(`svc_projection_trades_total{outcome="booked",path="legacy"} %d`,
+			len(byMessage))
+		malformed := fmt.Sprintf(`svc_projection_trades_total{outcome="malformed",path="legacy"} %d`,
+			crossings)
 		in.awaitMetrics(booked, malformed,
-			fmt.Sprintf(`svc_projection_trades_total{outcome="duplicate",path="journal"} %d`, len(byMessage)))
+			fmt.Sprintf(`svc_projection_trades_total{outcome="duplicate",path="journal"} %d`,
+				len(byMessage)))
 		apptest.Until(t, "what came second is a duplicate", func() (bool, any) {
 			n := in.beside.Load().projection.Metrics().LegacyDuplicates
-			return n >= 2*crossings, n // a message whose acknowledgement was lost comes again
+			return n >= 2*crossings, n // a message with a lost acknowledgement comes again
 		})
 		in.awaitMatched()
 		wantBooked(t, in, byMessage)
 		in.stop()
 
-		// The place in the stream is durable, and what was malformed does not come back.
+		// The position in the stream is durable, and malformed messages do not come again.
 		in = install(t, data, flags...)
 		c := nextCrossing(in, crossings)
 		byMessage[c.trades[0].ID] = true
@@ -186,8 +193,8 @@ func TestBookingsByMessageAndByJournalAreOne(t *testing.T) {
 	})
 }
 
-// wantBooked compares the rows with the replay. A row that came by message does
-// not know its order and its sequence.
+// wantBooked compares the rows with the replay. A row that came by message does not have its order
+// and its sequence.
 func wantBooked(t *testing.T, in *installed, byMessage map[string]bool) {
 	t.Helper()
 	rows := in.rows()

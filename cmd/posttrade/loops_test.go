@@ -7,8 +7,8 @@ import (
 	"posttrade/app/stats"
 )
 
-// TestLookingWhileTheFeedsStart starts what a start does behind the open listeners,
-// while somebody reads all that shows it. For the race detector.
+// TestLookingWhileTheFeedsStart starts the parts that a start opens after the listeners, while
+// another goroutine reads every place that shows them. It is for the race detector.
 func TestLookingWhileTheFeedsStart(t *testing.T) {
 	in := install(t, t.TempDir()) // without replicas
 	d := in.beside.Load()

@@ -14,7 +14,7 @@ import (
 	"posttrade/sidecars/store/storetest"
 )
 
-// scrape reads a metrics page: its samples, and the type of each metric.
+// scrape reads a page of metrics: its samples, and the type of each metric.
 func scrape(text string) (samples []string, kinds map[string]string) {
 	kinds = map[string]string{}
 	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
@@ -50,30 +50,36 @@ func (i *installed) awaitMetrics(want ...string) {
 	})
 }
 
-// TestMetricsHaveTheContractsNamesAndTypes reads both pages: those of the
-// specification, of the contract, and how far behind everything is.
+// TestMetricsHaveTheContractsNamesAndTypes reads both pages: the metrics of the specification,
+// those of the contract, and how far each part is behind.
 func TestMetricsHaveTheContractsNamesAndTypes(t *testing.T) {
 	want := map[string]string{
 		"svc_recon_matched_total": "counter", "svc_recon_missing_in_projection_total": "counter",
 		"svc_recon_field_mismatch_total": "counter", "svc_recon_orphan_total": "counter",
 		"svc_settlement_swept_total": "counter", "svc_outbox_publish_lag_seconds": "gauge",
 		"svc_outbox_unpublished_rows": "gauge", "svc_replica_ready": "gauge",
-		"svc_ring_depth": "gauge", "svc_stage_sequence": "gauge", "svc_stage_latency_seconds": "histogram",
-		"svc_orders_total": "counter", "svc_gate_rejections_total": "counter",
-		"svc_journal_commit_seconds": "histogram", "svc_journal_bytes_total": "counter", "go_goroutines": "gauge",
-		"svc_projection_lag_records": "gauge", "svc_recon_lag_records": "gauge", "svc_tca_lag_records": "gauge",
-		"svc_projection_trades_total": "counter", "svc_price_feed_total": "counter", "svc_settlement_forced_total": "counter",
-		"svc_price_ticks_late_total": "counter",
-		"svc_recon_open_breaks":      "gauge",
-		"svc_cluster_role":           "gauge", "svc_cluster_commit_seconds": "histogram",
+		"svc_ring_depth": "gauge", "svc_stage_sequence": "gauge",
+		"svc_stage_latency_seconds": "histogram",
+		"svc_orders_total":          "counter", "svc_gate_rejections_total": "counter",
+		"svc_journal_commit_seconds": "histogram", "svc_journal_bytes_total": "counter",
+		"go_goroutines":              "gauge",
+		"svc_projection_lag_records": "gauge", "svc_recon_lag_records": "gauge",
+		"svc_tca_lag_records":         "gauge",
+		"svc_projection_trades_total": "counter", "svc_price_feed_total": "counter",
+		"svc_settlement_forced_total": "counter",
+		"svc_price_ticks_late_total":  "counter",
+		"svc_recon_open_breaks":       "gauge",
+		"svc_cluster_role":            "gauge", "svc_cluster_commit_seconds": "histogram",
 	}
 	labels := map[string][]string{ // classification labels only
-		"svc_recon_matched_total": nil, "svc_recon_missing_in_projection_total": nil, "svc_recon_orphan_total": nil,
+		"svc_recon_matched_total": nil, "svc_recon_missing_in_projection_total": nil,
+		"svc_recon_orphan_total":         nil,
 		"svc_recon_field_mismatch_total": nil, "svc_settlement_swept_total": nil,
 		"svc_outbox_publish_lag_seconds": {"source"}, "svc_outbox_unpublished_rows": {"source"},
 		"svc_replica_ready": {"source"}, "svc_projection_trades_total": {"outcome", "path"},
 		"svc_price_ticks_late_total": nil,
-		"svc_price_feed_total":       {"outcome"}, "svc_gate_rejections_total": {"reason"}, "svc_orders_total": {"decision"},
+		"svc_price_feed_total":       {"outcome"}, "svc_gate_rejections_total": {"reason"},
+		"svc_orders_total": {"decision"},
 		"svc_cluster_role": {"role"},
 	}
 	in := install(t, t.TempDir())
@@ -82,10 +88,13 @@ func TestMetricsHaveTheContractsNamesAndTypes(t *testing.T) {
 	in.awaitMatched()
 	n := in.tradeSeq()
 	in.awaitMetrics(sample("svc_recon_matched_total", n), sample("svc_settlement_swept_total", n),
-		sample(`svc_projection_trades_total{outcome="booked",path="journal"}`, n), sample("svc_projection_lag_records", 0),
-		sample("svc_recon_lag_records", 0), sample("svc_tca_lag_records", 0), sample("svc_recon_open_breaks", 0),
+		sample(`svc_projection_trades_total{outcome="booked",path="journal"}`, n),
+		sample("svc_projection_lag_records", 0),
+		sample("svc_recon_lag_records", 0), sample("svc_tca_lag_records", 0),
+		sample("svc_recon_open_breaks", 0),
 		sample(`svc_cluster_role{role="single"}`, 1), sample("svc_cluster_commit_seconds_count", 0))
-	for _, page := range [][2]string{{"admin", "/metrics"}, {"trade-processor", "/actuator/prometheus"}} {
+	for _, page := range [][2]string{{"admin", "/metrics"},
+		{"trade-processor", "/actuator/prometheus"}} {
 		status, text := in.get(page[0], page[1])
 		samples, kinds := scrape(string(text))
 		if status != http.StatusOK {
@@ -112,8 +121,8 @@ func TestMetricsHaveTheContractsNamesAndTypes(t *testing.T) {
 // sample is a line of a metrics page.
 func sample(name string, n uint64) string { return name + " " + strconv.FormatUint(n, 10) }
 
-// TestReadyWithoutDatabaseAndBroker starts where neither can be reached: orders
-// are admitted, and the parts say what is missing.
+// TestReadyWithoutDatabaseAndBroker starts when neither can be reached: orders are admitted, and
+// the parts say what is missing.
 func TestReadyWithoutDatabaseAndBroker(t *testing.T) {
 	if !hasPostgres(t) {
 		return
@@ -122,7 +131,8 @@ func TestReadyWithoutDatabaseAndBroker(t *testing.T) {
 	network.Cut()
 	nats := brokertest.ExternalWith(t, brokertest.Config{Stopped: true})
 	in := install(t, t.TempDir(), "database.url", o.URL, "nats.url", nats.URL())
-	if status, body := call(t, "POST", "http://"+in.at("order-matcher")+"/orders", sellOrder); status != http.StatusCreated {
+	if status, body := call(t, "POST", "http://"+in.at("order-matcher")+"/orders",
+		sellOrder); status != http.StatusCreated {
 		t.Errorf("order: %d %s", status, body)
 	}
 	for _, part := range []string{"database", "broker"} {
@@ -134,7 +144,8 @@ func TestReadyWithoutDatabaseAndBroker(t *testing.T) {
 	if _, body := in.get("trade-processor", "/health"); !strings.Contains(string(body), `"degraded"`) {
 		t.Errorf("health of the trade-processor: %s", body)
 	}
-	if status, body := in.get("trade-processor", "/recon/status"); status != http.StatusServiceUnavailable {
+	if status, body := in.get("trade-processor",
+		"/recon/status"); status != http.StatusServiceUnavailable {
 		t.Errorf("recon status without a database: %d %s", status, body)
 	}
 	network.Heal()
@@ -142,13 +153,14 @@ func TestReadyWithoutDatabaseAndBroker(t *testing.T) {
 	for _, part := range []string{"database", "broker"} {
 		apptest.Until(t, part+" is shown as there", func() (bool, any) { return in.part(part) })
 	}
-	if status, body := call(t, "POST", "http://"+in.at("order-matcher")+"/orders", buyOrder); status != http.StatusCreated {
+	if status, body := call(t, "POST", "http://"+in.at("order-matcher")+"/orders",
+		buyOrder); status != http.StatusCreated {
 		t.Errorf("order: %d %s", status, body)
 	}
 	wantWhole(t, in)
 }
 
-// part reads one part of /readyz, which must say that orders are admitted.
+// part reads one part of /readyz, which must report that orders are admitted.
 func (i *installed) part(name string) (ready bool, detail string) {
 	i.t.Helper()
 	status, body := i.get("admin", "/readyz")

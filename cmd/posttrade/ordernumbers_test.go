@@ -9,11 +9,13 @@ import (
 	"posttrade/matcher"
 )
 
-// TestOperatorIsToldBeforeOrderNumbersEnd: each share is one line, and /readyz shows it.
+// TestOperatorIsToldBeforeOrderNumbersEnd: each share gives one line in the log, and /readyz shows
+// it.
 func TestOperatorIsToldBeforeOrderNumbersEnd(t *testing.T) {
 	var lines bytes.Buffer
 	next := uint64(1)
-	w := &numberWatch{next: func() uint64 { return next }, log: slog.New(slog.NewTextHandler(&lines, nil))}
+	w := &numberWatch{next: func() uint64 { return next },
+		log: slog.New(slog.NewTextHandler(&lines, nil))}
 	for _, tt := range []struct {
 		next  uint64
 		lines int
@@ -36,20 +38,23 @@ func TestOperatorIsToldBeforeOrderNumbersEnd(t *testing.T) {
 		part := numbersPart(next)
 		if (tt.shown == "") != (len(part) == 0) {
 			t.Errorf("at %d: %+v", next, part)
-		} else if tt.shown != "" && (!strings.Contains(part[0].Detail, tt.shown) || part[0].Ready != tt.ready) {
+		} else if tt.shown != "" && (!strings.Contains(part[0].Detail, tt.shown) ||
+			part[0].Ready != tt.ready) {
 			t.Errorf("at %d: %+v, want %s", next, part, tt.shown)
 		}
 	}
 }
 
-// TestMetricsShowTheLastOrderNumber reads it where an operator does.
+// TestMetricsShowTheLastOrderNumber reads it from the admin listener.
 func TestMetricsShowTheLastOrderNumber(t *testing.T) {
 	in := install(t, t.TempDir(), "sidecars.enabled", "false")
-	if status, body := requested(in, "", "POST", "order-matcher", "/orders", sellOrder); status != 201 && status != 422 {
+	if status, body := requested(in, "", "POST", "order-matcher", "/orders",
+		sellOrder); status != 201 && status != 422 {
 		t.Fatalf("%d %s", status, body)
 	}
 	in.awaitMetrics("svc_order_last_number 1")
-	if _, text := in.get("admin", "/metrics"); !strings.Contains(string(text), "\nsvc_order_numbers_used_ratio ") {
+	if _, text := in.get("admin", "/metrics"); !strings.Contains(string(text),
+		"\nsvc_order_numbers_used_ratio ") {
 		t.Error("there is no share of the numbers that are used")
 	}
 	if _, body := in.get("admin", "/readyz"); strings.Contains(string(body), "order numbers") {

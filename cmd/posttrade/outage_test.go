@@ -12,18 +12,18 @@ import (
 	"posttrade/sidecars/store/storetest"
 )
 
-// awayTrades is how many fills an outage must last: the orders behind them were
-// all answered without the database.
+// awayTrades is how many fills an outage must last: all orders of these fills were answered without
+// the database.
 const awayTrades = 1000
 
-// ordersFlow lets a trading day go on beside the test. answered counts the commands
-// that had their answer.
+// ordersFlow runs a trading day beside the test. answered counts the commands that have an answer.
 func ordersFlow(t *testing.T, in *installed, seed uint64) (answered *atomic.Int64, end func()) {
 	t.Helper()
 	day := newTradingDay(t, in.core, seed)
 	answered = &atomic.Int64{}
 	return answered, during(t, func(ctx context.Context) {
-		pace := time.NewTicker(2 * time.Millisecond) // what follows has the lowest priority, and must not starve
+		// the followers have the lowest priority, and must still get time
+		pace := time.NewTicker(2 * time.Millisecond)
 		defer pace.Stop()
 		for ctx.Err() == nil && !t.Failed() {
 			n := 1 + day.random.IntN(12)
@@ -34,13 +34,16 @@ func ordersFlow(t *testing.T, in *installed, seed uint64) (answered *atomic.Int6
 	})
 }
 
-// awaitFills waits until the journal has that many more fills than it had.
+// awaitFills waits until the journal has that many more fills.
 func awaitFills(t *testing.T, in *installed, more uint64) {
 	t.Helper()
-	apptest.Until(t, "orders go on", func() (bool, any) { return in.tradeSeq() >= more, in.tradeSeq() })
+	apptest.Until(t, "orders go on", func() (bool, any) {
+		return in.tradeSeq() >= more,
+			in.tradeSeq()
+	})
 }
 
-// wantWhole sees that after an outage nothing is missing, doubled or different: O6.
+// wantWhole checks that after an outage nothing is missing, doubled or different: O6.
 func wantWhole(t *testing.T, in *installed) {
 	t.Helper()
 	in.awaitMatched()
@@ -50,7 +53,8 @@ func wantWhole(t *testing.T, in *installed) {
 	}
 	sweep, err := in.processor.OrphanSweep()
 	n := in.tradeSeq()
-	if err != nil || sweep.LocalTradeCount != n || sweep.FullHistoryTradeCount != n || sweep.OrphanCount != 0 {
+	if err != nil || sweep.LocalTradeCount != n || sweep.FullHistoryTradeCount != n ||
+		sweep.OrphanCount != 0 {
 		t.Errorf("orphan sweep of %d trades: %+v, %v", n, sweep, err)
 	}
 }
@@ -63,7 +67,8 @@ func TestLockedDatabaseRefusesNoOrder(t *testing.T) {
 		answered, end := ordersFlow(t, in, *daySeed)
 		defer end()
 		awaitFills(t, in, 200)
-		apptest.Until(t, "the projection has begun", func() (bool, any) { return in.beside.Load().projected() > 0, nil })
+		apptest.Until(t, "the projection has begun",
+			func() (bool, any) { return in.beside.Load().projected() > 0, nil })
 		unlock := storetest.Lock(t, in.beside.Load().db)
 		rows, before := len(in.rows()), in.tradeSeq()
 		awaitFills(t, in, before+awayTrades)
@@ -74,7 +79,8 @@ func TestLockedDatabaseRefusesNoOrder(t *testing.T) {
 			})
 		}
 		order := `{"clientOrderId":"away","accountId":1,"security":"MSFT","side":"Buy","quantity":1,"limitPrice":1}`
-		if status, body := call(t, "POST", "http://"+in.at("order-matcher")+"/orders", order); status != http.StatusCreated {
+		if status, body := call(t, "POST", "http://"+in.at("order-matcher")+"/orders",
+			order); status != http.StatusCreated {
 			t.Errorf("an order while the database is locked: %d %s", status, body)
 		}
 		if n := len(in.rows()); n != rows {
@@ -88,7 +94,7 @@ func TestLockedDatabaseRefusesNoOrder(t *testing.T) {
 	})
 }
 
-// wantReady sees that orders are admitted, whatever is missing beside their path.
+// wantReady checks that orders are admitted, whatever else is missing.
 func wantReady(t *testing.T, in *installed) {
 	t.Helper()
 	if status, body := in.get("admin", "/readyz"); status != http.StatusOK {
@@ -96,15 +102,15 @@ func wantReady(t *testing.T, in *installed) {
 	}
 }
 
-// hasPostgres skips nothing quietly: where there is none the log says so,
-// and in CI storetest fails the test.
+// hasPostgres reports that there is a PostgreSQL server. Where there is none the log says so, and
+// in CI storetest fails the test.
 func hasPostgres(t *testing.T) bool {
 	t.Helper()
 	return len(storetest.Dialects(t)) > 1
 }
 
-// TestPostgresAwayRefusesNoOrder starts while PostgreSQL cannot be reached, cuts
-// it off and lets the network swallow everything, while orders flow.
+// TestPostgresAwayRefusesNoOrder starts while PostgreSQL cannot be reached, then closes its
+// connections, then lets the network drop everything, while orders flow.
 func TestPostgresAwayRefusesNoOrder(t *testing.T) {
 	if !hasPostgres(t) {
 		return
@@ -120,8 +126,10 @@ func TestPostgresAwayRefusesNoOrder(t *testing.T) {
 		t.Errorf("projected up to %d without a database", n)
 	}
 	network.Heal()
-	apptest.Until(t, "the projection has begun", func() (bool, any) { return in.beside.Load().projected() > 0, nil })
-	for name, fault := range map[string]func(){"cut": network.Cut, "swallowed": network.Hold, "cut again": network.Cut} {
+	apptest.Until(t, "the projection has begun",
+		func() (bool, any) { return in.beside.Load().projected() > 0, nil })
+	for name, fault := range map[string]func(){"cut": network.Cut, "swallowed": network.Hold,
+		"cut again": network.Cut} {
 		fault()
 		before := in.tradeSeq()
 		awaitFills(t, in, before+awayTrades)
@@ -138,8 +146,8 @@ func TestPostgresAwayRefusesNoOrder(t *testing.T) {
 	wantWhole(t, in)
 }
 
-// TestPostgresEndsTransactionsUnderWay has PostgreSQL end sessions that are in the
-// middle of a transaction that writes, over and over, while orders flow.
+// TestPostgresEndsTransactionsUnderWay lets PostgreSQL end sessions in the middle of a transaction
+// that writes, again and again, while orders flow.
 func TestPostgresEndsTransactionsUnderWay(t *testing.T) {
 	if !hasPostgres(t) {
 		return

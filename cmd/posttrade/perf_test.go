@@ -29,35 +29,42 @@ func TestPerfCommandsRefuseWhatTheyCannotDo(t *testing.T) {
 		{[]string{"report"}, settings.ExitUsage, "needs a results file"},
 		{[]string{"report", "/nowhere/results"}, settings.ExitFailed, "no such file"},
 		{[]string{"report", "a", "b"}, settings.ExitUsage, "unexpected argument"},
-		{[]string{"--restart-commands=-1"}, settings.ExitUsage, "flag --restart-commands: -1 is less than 0"},
+		{[]string{"--restart-commands=-1"}, settings.ExitUsage,
+			"flag --restart-commands: -1 is less than 0"},
 		{[]string{"nonsense"}, settings.ExitUsage, "unexpected argument"},
 	} {
 		var stdout, stderr bytes.Buffer
-		if code := runPerf(tt.args, &stdout, &stderr); code != tt.code || !strings.Contains(stderr.String(), tt.want) {
-			t.Errorf("perf %v: exit %d, %q; want %d and %q", tt.args, code, stderr.String(), tt.code, tt.want)
+		if code := runPerf(tt.args, &stdout, &stderr); code != tt.code ||
+			!strings.Contains(stderr.String(), tt.want) {
+			t.Errorf("perf %v: exit %d, %q; want %d and %q", tt.args, code, stderr.String(), tt.code,
+				tt.want)
 		}
 	}
 }
 
 func TestPerfSampleAnswersAsTheGateAsks(t *testing.T) {
 	var stdout, stderr bytes.Buffer
-	if code := runPerf([]string{"sample", "--list"}, &stdout, &stderr); code != settings.ExitOK || !slices.Equal(strings.Fields(stdout.String()), perf.MicroRows()) {
+	if code := runPerf([]string{"sample", "--list"}, &stdout, &stderr); code != settings.ExitOK ||
+		!slices.Equal(strings.Fields(stdout.String()), perf.MicroRows()) {
 		t.Errorf("exit %d, %q, %q", code, stdout.String(), stderr.String())
 	}
 	stdout.Reset()
-	if code := runPerf([]string{"sample", "--row=gate", "--for=1ns", "--dir=" + t.TempDir()}, &stdout, &stderr); code != settings.ExitOK || !strings.HasPrefix(stdout.String(), "sample ns=") {
+	if code := runPerf([]string{"sample", "--row=gate", "--for=1ns", "--dir=" + t.TempDir()}, &stdout,
+		&stderr); code != settings.ExitOK || !strings.HasPrefix(stdout.String(), "sample ns=") {
 		t.Errorf("exit %d, %q, %q", code, stdout.String(), stderr.String())
 	}
 }
 
 func TestPerfReportWritesAPage(t *testing.T) {
 	results := filepath.Join(t.TempDir(), "r.txt")
-	if err := os.WriteFile(results, []byte("commit: abc\n\nBenchmarkRing/op=spsc 1 2 ns/op 3 M/s\n"), 0o600); err != nil {
+	if err := os.WriteFile(results, []byte("commit: abc\n\nBenchmarkRing/op=spsc 1 2 ns/op 3 M/s\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	page := filepath.Join(t.TempDir(), "deep", "page.html")
 	var stdout, stderr bytes.Buffer
-	if code := runPerf([]string{"report", "--out", page, results}, &stdout, &stderr); code != settings.ExitOK {
+	if code := runPerf([]string{"report", "--out", page, results}, &stdout,
+		&stderr); code != settings.ExitOK {
 		t.Fatalf("exit %d: %s", code, stderr.String())
 	}
 	if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), "op=spsc") {
@@ -68,23 +75,28 @@ func TestPerfReportWritesAPage(t *testing.T) {
 // TestPerfLoadsARealEngine runs a row through the wiring: every command of the load is
 // answered, and the engine is gone afterwards.
 func TestPerfLoadsARealEngine(t *testing.T) {
-	perfRows(t, "end-to-end,first-orders", "work: smoke\n", "BenchmarkEndToEnd/op=command/durability=fsync 1 ", " p99.9-us-at-10%",
+	perfRows(t, "end-to-end,first-orders", "work: smoke\n",
+		"BenchmarkEndToEnd/op=command/durability=fsync 1 ", " p99.9-us-at-10%",
 		"BenchmarkFirstOrders/durability=fsync 1 ", "BenchmarkFirstOrders/durability=os 1 ", " first-us ")
 }
 
-// TestPerfRowsOfAWholeEngine runs, through the wiring, the rows that ask more of an
-// engine than commands: its heap, its matcher's loop, its control changes, its extracts.
+// TestPerfRowsOfAWholeEngine runs, through the wiring, the rows that need more of an engine than
+// commands: its heap, its matcher's loop, its control changes, its extracts.
 func TestPerfRowsOfAWholeEngine(t *testing.T) {
 	perfRows(t, "heap,pause,feed-replay,cut",
-		"BenchmarkHeap/op=flow/commands=", "BenchmarkHeap/op=allocated/stage=matcher 1 0 allocs/command", "BenchmarkHeap/op=allocated/stage=desk 1 ",
-		"BenchmarkPause/op=matcher 1 ", "BenchmarkPause/op=bare-thread 1 ", "| pause | longest pause of the matcher's thread in ",
-		"/work=feed/beside=feed/round=2 1 ", "BenchmarkBeside/op=allocated/stage=feed 1 ", "| P11 | p99 of orders while 10000 deltas are replayed",
-		"BenchmarkCut/op=extract/positions=512/contracts=512 ", "/work=cut/beside=cut/round=2 1 ", "| P12 | p99 of orders while a cut of 512 positions",
+		"BenchmarkHeap/op=flow/commands=", "BenchmarkHeap/op=allocated/stage=matcher 1 0 allocs/command",
+		"BenchmarkHeap/op=allocated/stage=desk 1 ",
+		"BenchmarkPause/op=matcher 1 ", "BenchmarkPause/op=bare-thread 1 ",
+		"| pause | longest pause of the matcher's thread in ",
+		"/work=feed/beside=feed/round=2 1 ", "BenchmarkBeside/op=allocated/stage=feed 1 ",
+		"| P11 | p99 of orders while 10000 deltas are replayed",
+		"BenchmarkCut/op=extract/positions=512/contracts=512 ", "/work=cut/beside=cut/round=2 1 ",
+		"| P12 | p99 of orders while a cut of 512 positions",
 	)
 }
 
-// perfRows runs rows in smoke size and sees that the results have what is wanted, and
-// that nothing is left behind.
+// perfRows runs rows in smoke size and checks that the results have the wanted lines, and that
+// nothing is left behind.
 func perfRows(t *testing.T, only string, wanted ...string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -21,7 +21,8 @@ func TestPerfKillsALeader(t *testing.T) {
 		t.Fatalf("%v\n%s", err, stdout.String())
 	}
 	text, err := os.ReadFile(results)
-	for _, want := range []string{"BenchmarkCluster/op=failover/kills=1 1 ", "| P12 | failover: kill -9 of the leader"} {
+	for _, want := range []string{"BenchmarkCluster/op=failover/kills=1 1 ",
+		"| P12 | failover: kill -9 of the leader"} {
 		if err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("no %q in %v\n%s", want, err, text)
 		}

@@ -12,7 +12,7 @@ import (
 	"posttrade/perf/load"
 )
 
-// sessionSocket is a short path: a socket's may have 107 bytes.
+// sessionSocket is a short path: the path of a socket may have 107 bytes.
 func sessionSocket(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "pt")
@@ -33,12 +33,14 @@ func dialledForPerf(t *testing.T, socket, idle string, clock load.Clock) *sessio
 	return s
 }
 
-// Every order of a row is answered: one by one, in a window wider than the ring, and as an
-// open loop; and the next run goes on where one has ended.
+// Every order of a row is answered: one by one, in a window wider than the ring, and as an open
+// loop. The next run continues where the last one has ended.
 func TestSessionForPerf(t *testing.T) {
 	socket := sessionSocket(t)
-	in := install(t, t.TempDir(), "sidecars.enabled", "false", "session.socket", socket, "journal.durability", "os",
-		"risk.max-position-quantity", "2000000000", "risk.credit-limit", "4000000000000", "risk.max-concentration-notional", "4000000000000")
+	in := install(t, t.TempDir(), "sidecars.enabled", "false", "session.socket", socket,
+		"journal.durability", "os",
+		"risk.max-position-quantity", "2000000000", "risk.credit-limit", "4000000000000",
+		"risk.max-concentration-notional", "4000000000000")
 	clock := load.NewClock()
 	s := dialledForPerf(t, socket, "adaptive", clock)
 	took, err := s.RoundTrips(100)
@@ -62,12 +64,13 @@ func TestSessionForPerf(t *testing.T) {
 		t.Error(err)
 	}
 	const orders = 100 + 5_000 + 2*1000 + 1
-	if _, body := in.get("admin", "/metrics"); !strings.Contains(string(body), "svc_session_commands_total 7101\n") || s.sent != orders {
+	if _, body := in.get("admin", "/metrics"); !strings.Contains(string(body),
+		"svc_session_commands_total 7101\n") || s.sent != orders {
 		t.Errorf("%d orders sent", s.sent)
 	}
 }
 
-// What was refused is an error of the run, not a fast answer.
+// A refused order is an error of the run, not a fast answer.
 func TestSessionForPerfSaysWhatIsWrong(t *testing.T) {
 	socket := sessionSocket(t)
 	clock := load.NewClock()
@@ -77,11 +80,16 @@ func TestSessionForPerfSaysWhatIsWrong(t *testing.T) {
 	if _, err := dialForPerf(socket, "quickly", clock); err == nil {
 		t.Error("an unknown strategy")
 	}
-	in := install(t, t.TempDir(), "sidecars.enabled", "false", "session.socket", socket, "risk.max-order-quantity", "5")
+	in := install(t, t.TempDir(), "sidecars.enabled", "false", "session.socket", socket,
+		"risk.max-order-quantity", "5")
 	for name, run := range map[string]func(s *sessionForPerf) error{
 		"round trips": func(s *sessionForPerf) error { _, err := s.RoundTrips(2); return err },
 		"window":      func(s *sessionForPerf) error { _, err := s.Window(2, 2); return err },
-		"load":        func(s *sessionForPerf) error { _, err := load.Saturate(s, 2, time.Second, clock); return err },
+		"load": func(s *sessionForPerf) error {
+			_,
+				err := load.Saturate(s, 2, time.Second, clock)
+			return err
+		},
 	} {
 		s := dialledForPerf(t, socket, "adaptive", clock)
 		if err := run(s); !errors.Is(err, errPerfAnswer) || !strings.Contains(err.Error(), "ORDER_SIZE") {

@@ -15,7 +15,7 @@ import (
 	"posttrade/sidecars/prices"
 )
 
-// say publishes on a subject; nobody acknowledges.
+// say publishes on a subject; no receiver acknowledges.
 func (p *otherProgram) say(subject, body string) {
 	p.t.Helper()
 	if err := p.broker.Notify(subject, []byte(body)); err != nil {
@@ -47,7 +47,7 @@ func TestPublishedPricesMoveTheMarket(t *testing.T) {
 			return err == nil && trade.Price.String() == price, fmt.Sprint(i, trade.Price, err)
 		})
 	}
-	// A price of an hour ago is known and too old; one of the future is of now.
+	// A price of an hour ago is known and too old; a price of the future counts as one of now.
 	other.say("pricing.MSFT", fmt.Sprintf(`{"ticker":"MSFT","price":"400","asOf":%q}`,
 		time.Now().Add(-time.Hour).Format(time.RFC3339)))
 	apptest.Until(t, "an old price is there", func() (bool, any) {
@@ -67,7 +67,7 @@ func TestPublishedPricesMoveTheMarket(t *testing.T) {
 		t.Errorf("a trade at the price of the future: %+v, %v", trade, err)
 	}
 
-	// One that is older than the market price is recorded and counted, and changes nothing.
+	// A price older than the market price is recorded and counted, and changes nothing.
 	before := in.core.Journal.Durable()
 	other.say("pricing.MSFT", `{"ticker":"MSFT","price":5,"asOf":"2020-01-01T00:00:00Z"}`)
 	in.awaitMetrics(`svc_price_feed_total{outcome="late"} 1`, `svc_price_ticks_late_total 1`)
@@ -78,11 +78,12 @@ func TestPublishedPricesMoveTheMarket(t *testing.T) {
 		t.Errorf("a trade after an older price: %+v, %v", trade, err)
 	}
 
-	// What cannot be used is counted and changes nothing.
+	// An unusable price is counted and changes nothing.
 	head := in.core.Journal.Durable()
 	malformed := []string{
 		`{"ticker":"MSFT"}`, `{"price":1}`, `{"ticker":"MSFT","price":0}`, `{"ticker":"MSFT","price":-1}`,
-		`{"ticker":"MSFT","price":1.0000001}`, `{"ticker":"AAPL","price":1}`, `{"ticker":"MSFT","price":1,"asOf":"noon"}`,
+		`{"ticker":"MSFT","price":1.0000001}`, `{"ticker":"AAPL","price":1}`,
+		`{"ticker":"MSFT","price":1,"asOf":"noon"}`,
 		`{"ticker":"MSFT","price":1,"price":2}`, `MSFT 1`, ``,
 	}
 	for _, body := range malformed {
@@ -98,13 +99,14 @@ func TestPublishedPricesMoveTheMarket(t *testing.T) {
 	// The feed survives a restart of the broker.
 	nats.Restart()
 	apptest.Until(t, "the price after the restart is there", func() (bool, any) {
-		_ = other.broker.Notify("pricing.MSFT", []byte(`{"ticker":"MSFT","price":402}`)) // lost while there is no broker
+		// lost while the broker is down
+		_ = other.broker.Notify("pricing.MSFT", []byte(`{"ticker":"MSFT","price":402}`))
 		trade, err := book("MSFT")
 		return err == nil && trade.Price == client.Units(402), err
 	})
 }
 
-// reasonOf is the RiskReason of a refusal, "" of anything else.
+// reasonOf is the RiskReason of a refusal, "" for any other error.
 func reasonOf(err error) string {
 	var p *client.Problem
 	if errors.As(err, &p) {
@@ -113,8 +115,8 @@ func reasonOf(err error) string {
 	return ""
 }
 
-// TestPriceFeedOutlivesALostLeadership refuses what the feed hands in, as a member does
-// that leads no more, and lets it price again: the feed goes on.
+// TestPriceFeedOutlivesALostLeadership refuses the feed's commands, as a member does that no longer
+// leads, and then accepts them: the feed goes on.
 func TestPriceFeedOutlivesALostLeadership(t *testing.T) {
 	k := feedCore(t, t.TempDir())
 	defer func() {
@@ -137,11 +139,17 @@ func TestPriceFeedOutlivesALostLeadership(t *testing.T) {
 	go func() { ended <- feed.Run(ctx) }()
 	for n := range uint64(3) {
 		feed.Take("pricing.AAPL", []byte(`{"ticker":"AAPL","price":150}`))
-		apptest.Until(t, "the price is handed in", func() (bool, any) { return !proposals.Empty(), len(ended) })
+		apptest.Until(t, "the price is handed in", func() (bool, any) {
+			return !proposals.Empty(),
+				len(ended)
+		})
 		lo, hi := proposals.Ready(1)
 		refusing.Refuse(proposals.At(lo).InputSeq)
 		proposals.Release(hi)
-		apptest.Until(t, "the price is dropped", func() (bool, any) { return feed.Dropped.Load() == n+1, len(ended) })
+		apptest.Until(t, "the price is dropped", func() (bool, any) {
+			return feed.Dropped.Load() == n+1,
+				len(ended)
+		})
 	}
 	cancel()
 	if err := <-ended; err != nil || feed.Sequenced.Load() != 0 {

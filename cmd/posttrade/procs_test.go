@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The operator's GOMAXPROCS is taken as it is, while the core runs and afterwards.
+// The operator's GOMAXPROCS stays as it is, while the engine runs and afterwards.
 func TestOperatorsProcessorsAreTaken(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(3))
 	t.Setenv("GOMAXPROCS", "3")
@@ -20,7 +20,7 @@ func TestOperatorsProcessorsAreTaken(t *testing.T) {
 		t.Errorf("with GOMAXPROCS=3 there are %d", got)
 	}
 	k.Procs.Mark = "something else"
-	k.Procs.Look() // there is nothing to follow
+	k.Procs.Look() // there is no limit to follow
 	if err := k.Stop(); err != nil {
 		t.Error(err)
 	}
@@ -29,11 +29,11 @@ func TestOperatorsProcessorsAreTaken(t *testing.T) {
 	}
 }
 
-// Without it they are what the process may use and some to spare, which the second core of
-// a process does not add to; and the runtime follows the limit by itself afterwards.
+// Without GOMAXPROCS the scheduler gets what the process may use and some to spare. A second engine
+// in the process does not add to that. Afterwards the runtime follows the limit by itself.
 func TestProcessorsAboveTheLimit(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
-	t.Setenv("GOMAXPROCS", "many") // the runtime does not take that either
+	t.Setenv("GOMAXPROCS", "many") // the runtime does not accept that either
 	runtime.SetDefaultGOMAXPROCS()
 	limit := runtime.GOMAXPROCS(0)
 	first := testCore(t, t.TempDir())
@@ -51,11 +51,12 @@ func TestProcessorsAboveTheLimit(t *testing.T) {
 	}
 }
 
-// A limit that changes is followed, here that of the cores that the thread may run on.
+// A change of the limit is followed, here that of the cores on which the thread may run.
 func TestProcessorsFollowTheLimit(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	t.Setenv("GOMAXPROCS", "")
-	runtime.LockOSThread() // for good: the thread ends with the test, and its cores with it
+	// never unlocked: the thread ends with the test, and its set of cores with it
+	runtime.LockOSThread()
 	var all, one unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &all); err != nil {
 		t.Fatal(err)
@@ -81,14 +82,14 @@ func TestProcessorsFollowTheLimit(t *testing.T) {
 			t.Errorf("%d cores: %d processors, want %d", step.cores.Count(), got, step.want)
 		}
 	}
-	runtime.GOMAXPROCS(before + 3) // what nothing has changed for is left alone
+	runtime.GOMAXPROCS(before + 3) // without a change of the limit the number stays as it is
 	p.Look()
 	if got := runtime.GOMAXPROCS(0); got != before+3 {
 		t.Errorf("%d processors, want %d", got, before+3)
 	}
 }
 
-// Every quota above the process is part of what the limit is derived from.
+// Every quota above the process is part of the mark from which the limit is derived.
 func TestLimitMark(t *testing.T) {
 	root := t.TempDir()
 	write := func(path, text string) {

@@ -18,13 +18,14 @@ import (
 	"posttrade/sidecars/feeds"
 )
 
-// TestCapacitiesAreRaisedByARestart fills an engine, with records on top that it has no
-// room for, and starts it with larger settings: those records become known without a hand.
-// What is in force stays over starts that leave the settings out, from a snapshot and from
-// the first command, and the journal verifies.
+// TestCapacitiesAreRaisedByARestart fills an engine, with further records for which it has no room,
+// and starts it with larger settings. Those records become known without an operator. The
+// capacities stay in force over starts that do not set them, from a snapshot and from the first
+// command, and the journal verifies.
 func TestCapacitiesAreRaisedByARestart(t *testing.T) {
 	data := t.TempDir()
-	first := []string{"risk.seed.accounts", "1,2,3", "risk.max-accounts", "14", "risk.seed.securities", "AAPL",
+	first := []string{"risk.seed.accounts", "1,2,3", "risk.max-accounts", "14", "risk.seed.securities",
+		"AAPL",
 		"risk.max-securities", "600", "risk.max-contracts", "1"}
 	i := installFed(t, data, first...)
 	awaitFed(i)
@@ -49,7 +50,8 @@ func TestCapacitiesAreRaisedByARestart(t *testing.T) {
 	for n := range room + 3 {
 		awaitAdmission(i, uint32(7000+n), "AAPL", "")
 	}
-	if status, body := requested(i, "", "POST", "order-matcher", "/swaps", booking); status != http.StatusOK {
+	if status, body := requested(i, "", "POST", "order-matcher", "/swaps",
+		booking); status != http.StatusOK {
 		t.Errorf("a booking: %d %s", status, body)
 	}
 	if i.core.Journal.Seed() != seed || i.core.Genesis.Limits.MaxAccounts != 14 {
@@ -75,16 +77,18 @@ func TestCapacitiesAreRaisedByARestart(t *testing.T) {
 	if code, out, errs := run(runJournal, "verify", "--data.dir="+data); code != settings.ExitOK {
 		t.Errorf("verify: %d %s %s", code, out, errs)
 	}
-	if code, out, errs := run(runJournal, "export", "--data.dir="+data); code != settings.ExitOK || !strings.Contains(out, `"type":"CAPACITY_CONTROL"`) {
+	if code, out, errs := run(runJournal, "export", "--data.dir="+data); code != settings.ExitOK ||
+		!strings.Contains(out, `"type":"CAPACITY_CONTROL"`) {
 		t.Errorf("export: %d %.300s %s", code, out, errs)
 	}
-	// Smaller is refused by name, and so is what no engine can hold.
-	for _, flags := range [][]string{{"risk.max-accounts", "19"}, {"risk.max-contracts", "2"}, {"risk.max-accounts", "4194304"}} {
+	// A smaller one is refused by name, and so is one that no engine can hold.
+	for _, flags := range [][]string{{"risk.max-accounts", "19"}, {"risk.max-contracts", "2"},
+		{"risk.max-accounts", "4194304"}} {
 		wantNoStart(t, append(anyPorts(data), flags...), flags[0], true)
 	}
 }
 
-// TestARaiseIsTheSameInEveryReplay: a core that was raised while orders rest is the same
+// TestARaiseIsTheSameInEveryReplay: an engine that was raised while orders rest has the same state
 // from its snapshot and from its first command.
 func TestARaiseIsTheSameInEveryReplay(t *testing.T) {
 	dir := t.TempDir()
@@ -92,18 +96,21 @@ func TestARaiseIsTheSameInEveryReplay(t *testing.T) {
 	k := feedCore(t, dir, set...)
 	log := slog.New(slog.DiscardHandler)
 	roundTrip(t, k, 8)
-	if err := raise(k, t.Context(), matcher.Capacities{Accounts: 9, Securities: 7, Contracts: 2_000_000}, log); err != nil {
+	if err := raise(k, t.Context(), matcher.Capacities{Accounts: 9, Securities: 7,
+		Contracts: 2_000_000}, log); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := k.Shadow.Take(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	sink := &feeds.Sink{Source: control.Account, Gate: k.Gate, Desk: k.Desk, Views: k.Views, Now: time.Now, Log: log}
+	sink := &feeds.Sink{Source: control.Account, Gate: k.Gate, Desk: k.Desk, Views: k.Views,
+		Now: time.Now, Log: log}
 	records := []control.Record{account(1, true, 1)}
 	for n := range 8 {
 		records = append(records, account(uint32(10+n), true, uint64(2+n)))
 	}
-	if err := sink.Install(t.Context(), accountsAt(1, 9, records...)); err != nil || sink.Unknown.Count() != 2 {
+	if err := sink.Install(t.Context(), accountsAt(1, 9, records...)); err != nil ||
+		sink.Unknown.Count() != 2 {
 		t.Errorf("%v, %d unknown", err, sink.Unknown.Count())
 	}
 	roundTrip(t, k, 8)
@@ -122,7 +129,8 @@ func TestARaiseIsTheSameInEveryReplay(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	if err := k.Engine.WriteSnapshot(&after); err != nil || k.Recovered.Snapshot == 0 || !bytes.Equal(after.Bytes(), before.Bytes()) {
+	if err := k.Engine.WriteSnapshot(&after); err != nil || k.Recovered.Snapshot == 0 ||
+		!bytes.Equal(after.Bytes(), before.Bytes()) {
 		t.Errorf("from snapshot %d the state is another, %v", k.Recovered.Snapshot, err)
 	}
 	replayed, err := journal.RecoverFrom(t.Context(), k.Journal, engine.RebuildFrom(k.Genesis), nil)
@@ -130,7 +138,8 @@ func TestARaiseIsTheSameInEveryReplay(t *testing.T) {
 		t.Fatal(err)
 	}
 	var whole bytes.Buffer
-	if err := replayed.Engine.WriteSnapshot(&whole); err != nil || !bytes.Equal(whole.Bytes(), before.Bytes()) {
+	if err := replayed.Engine.WriteSnapshot(&whole); err != nil ||
+		!bytes.Equal(whole.Bytes(), before.Bytes()) {
 		t.Errorf("from the first command the state is another, %v", err)
 	}
 	if err := errors.Join(replayed.Engine.Close(), replayed.Views.Close()); err != nil {

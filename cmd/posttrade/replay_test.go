@@ -43,17 +43,20 @@ const fixtureDir = "../../perf/orderflow/testdata/lobster"
 func TestReplayChecksALobsterBook(t *testing.T) {
 	f := &fakeMatcher{lag: 3}
 	url := startFake(t, f)
-	wantReplay(t, 0, []string{"399 of 399 transitions match\n", "taken from the book file: 10 levels of the first row",
+	wantReplay(t, 0, []string{"399 of 399 transitions match\n",
+		"taken from the book file: 10 levels of the first row",
 		"latency", "p99.9"}, "--lobster", fixtureDir, "--check", "--url", url, "--token", "a.b.c")
 	if f.tokens["Bearer a.b.c"] == 0 || len(f.tokens) != 1 {
 		t.Errorf("tokens sent: %v", f.tokens)
 	}
-	wantReplay(t, 1, []string{"--check needs an empty book"}, "--lobster", fixtureDir, "--check", "--url", url)
+	wantReplay(t, 1, []string{"--check needs an empty book"}, "--lobster", fixtureDir, "--check",
+		"--url", url)
 }
 
 func TestReplayFindsADifferentBook(t *testing.T) {
 	url := startFake(t, &fakeMatcher{hideBest: true})
-	wantReplay(t, 3, []string{"0 of 399 transitions match\n", "mismatch: 399 of 399 transitions differ, first event 2: bids"},
+	wantReplay(t, 3, []string{"0 of 399 transitions match\n",
+		"mismatch: 399 of 399 transitions differ, first event 2: bids"},
 		"--lobster", fixtureDir, "--check", "--url", url)
 }
 
@@ -66,7 +69,8 @@ func TestReplayCheckStopsAtARefusal(t *testing.T) {
 func TestReplayWithoutCheckSendsTheSame(t *testing.T) {
 	f := &fakeMatcher{}
 	url := startFake(t, f)
-	wantReplay(t, 0, []string{"refused 0, gone 0, not sent 0, retried 0"}, "--lobster", fixtureDir, "--url", url)
+	wantReplay(t, 0, []string{"refused 0, gone 0, not sent 0, retried 0"}, "--lobster", fixtureDir,
+		"--url", url)
 	if len(f.orders) == 0 {
 		t.Error("nothing rests at the end")
 	}
@@ -101,7 +105,8 @@ func TestReplayCountsEveryKindOfAnswer(t *testing.T) {
 	wantReplay(t, 0, []string{"11 steps in", "accepted 7, refused 1, gone 1, not sent 2, retried 3",
 		"refusals: ACCOUNT_DISABLED 1", "new", "cancel", "replace", "trade", "price", "all"},
 		flow, "--url", url, "--hgrm", hgrm, "--progress")
-	for path, want := range map[string]int{"/orders": 4, "/orders/ord-1/cancel": 1, "/orders/ord-1/replace": 1, "/trades": 1} {
+	for path, want := range map[string]int{"/orders": 4, "/orders/ord-1/cancel": 1,
+		"/orders/ord-1/replace": 1, "/trades": 1} {
 		if f.paths[path] != want {
 			t.Errorf("%s was called %d times, want %d: %v", path, f.paths[path], want, f.paths)
 		}
@@ -147,7 +152,8 @@ func TestReplayBatchesShowRefusals(t *testing.T) {
 
 func TestReplaySynthetic(t *testing.T) {
 	url := startFake(t, &fakeMatcher{})
-	wantReplay(t, 0, []string{"synthetic seed=7: 2000 steps in", "open loop at 100000/s", "not sent 0"},
+	wantReplay(t, 0, []string{"synthetic seed=7: 2000 steps in", "open loop at 100000/s",
+		"not sent 0"},
 		"--synthetic", "2000", "--seed=7", "--url", url, "--connections=4", "--rate=100000", "--progress")
 }
 
@@ -171,8 +177,8 @@ func TestConnectionsSuitTheFlow(t *testing.T) {
 }
 
 func TestOpenLoopChargesTheWait(t *testing.T) {
-	// The venue answers nothing before the last step is due. Then step k, although
-	// it is sent and answered at once, is late by what was left of the schedule.
+	// The venue answers nothing before the last step is due. Then step k, although it is sent and
+	// answered at once, is late by the rest of the schedule.
 	const steps, rate = 20, 1000.0
 	release := make(chan struct{})
 	v := &gatedVenue{release: release}
@@ -206,7 +212,7 @@ func (v *gatedVenue) create(steps []orderflow.Step, results []outcomeOf) error {
 	return nil
 }
 
-// countedFlow yields that many orders and says when the last has been taken.
+// countedFlow yields that many orders and reports when the last has been taken.
 type countedFlow struct {
 	steps, next int
 	atEnd       func()
@@ -225,10 +231,12 @@ func (f *countedFlow) Next(s *orderflow.Step) error {
 func TestReplayWritesAFlow(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "flow.csv")
-	wantReplay(t, 0, []string{"500 steps written to"}, "--synthetic=500", "--write", path, "--prefix=x-")
+	wantReplay(t, 0, []string{"500 steps written to"}, "--synthetic=500", "--write", path,
+		"--prefix=x-")
 	wantReplay(t, 0, []string{"500 steps in"}, path, "--url", startFake(t, &fakeMatcher{}))
 	wantReplay(t, 1, []string{"file exists"}, "--synthetic=500", "--write", path)
-	wantReplay(t, 0, []string{"steps written to"}, "--lobster", fixtureDir, "--write", filepath.Join(dir, "lobster.csv"))
+	wantReplay(t, 0, []string{"steps written to"}, "--lobster", fixtureDir, "--write",
+		filepath.Join(dir, "lobster.csv"))
 }
 
 func TestReplayUsage(t *testing.T) {
@@ -261,7 +269,8 @@ func TestReplayUsage(t *testing.T) {
 		{"nowhere to send to", []string{"--synthetic=1"}, "replay needs --url"},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) { wantReplay(t, settings.ExitUsage, []string{tt.want}, tt.args...) })
+		t.Run(tt.name,
+			func(t *testing.T) { wantReplay(t, settings.ExitUsage, []string{tt.want}, tt.args...) })
 	}
 }
 
@@ -274,24 +283,32 @@ func TestReplayFailures(t *testing.T) {
 		want  string
 	}{
 		{"no file", &fakeMatcher{}, []string{"no/such.csv"}, "no/such.csv: no such file"},
-		{"bad row", &fakeMatcher{}, []string{writeFlowFile(t, "new\n")}, "line 2: wrong number of fields"},
+		{"bad row", &fakeMatcher{}, []string{writeFlowFile(t, "new\n")},
+			"line 2: wrong number of fields"},
 		{"no LOBSTER files", &fakeMatcher{}, []string{"--lobster", "testdata/script"}, "0 files match"},
 		{"status 500", &fakeMatcher{broken: 500}, []string{good}, "order a: client: 500 BROKEN: as told"},
-		{"status 503, perhaps sequenced", &fakeMatcher{broken: 503}, []string{good}, "client: 503 BROKEN"},
+		{"status 503, perhaps sequenced", &fakeMatcher{broken: 503}, []string{good},
+			"client: 503 BROKEN"},
 		{"status 401", &fakeMatcher{broken: 401}, []string{good}, "client: 401 BROKEN"},
-		{"no JSON", &fakeMatcher{garbage: "<html>"}, []string{good}, "client: unreadable answer: POST /orders"},
-		{"no book", &fakeMatcher{broken: 404}, []string{"--lobster", fixtureDir, "--check"}, "client: 404 BROKEN"},
+		{"no JSON", &fakeMatcher{garbage: "<html>"}, []string{good},
+			"client: unreadable answer: POST /orders"},
+		{"no book", &fakeMatcher{broken: 404}, []string{"--lobster", fixtureDir, "--check"},
+			"client: 404 BROKEN"},
 		{"bad book", &fakeMatcher{garbage: `{"bids":[{"price":1e99,"quantity":1}]}`},
 			[]string{"--lobster", fixtureDir, "--check"}, "client: unreadable answer: GET /"},
-		{"hgrm", &fakeMatcher{}, []string{good, "--hgrm", "no/such/dir/x.hgrm"}, "--hgrm no/such/dir/x.hgrm: no such file"},
-		{"write", &fakeMatcher{}, []string{good, "--write", "no/such/dir/x.csv"}, "--write no/such/dir/x.csv: no such file"},
+		{"hgrm", &fakeMatcher{}, []string{good, "--hgrm", "no/such/dir/x.hgrm"},
+			"--hgrm no/such/dir/x.hgrm: no such file"},
+		{"write", &fakeMatcher{}, []string{good, "--write", "no/such/dir/x.csv"},
+			"--write no/such/dir/x.csv: no such file"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			wantReplay(t, settings.ExitFailed, []string{tt.want}, append(tt.args, "--url", startFake(t, tt.venue))...)
+			wantReplay(t, settings.ExitFailed, []string{tt.want},
+				append(tt.args, "--url", startFake(t, tt.venue))...)
 		})
 	}
-	wantReplay(t, settings.ExitFailed, []string{"connection refused"}, good, "--url", "http://127.0.0.1:1")
+	wantReplay(t, settings.ExitFailed, []string{"connection refused"}, good, "--url",
+		"http://127.0.0.1:1")
 }
 
 func mustVenues(t *testing.T, url string) venues {
@@ -304,7 +321,8 @@ func mustVenues(t *testing.T, url string) venues {
 }
 
 func TestBatchAnswersMustBeWhole(t *testing.T) {
-	steps := []orderflow.Step{{ClientOrderID: "a", Quantity: 1, LimitPx: 1}, {ClientOrderID: "b", Quantity: 1, LimitPx: 1}}
+	steps := []orderflow.Step{{ClientOrderID: "a", Quantity: 1, LimitPx: 1},
+		{ClientOrderID: "b", Quantity: 1, LimitPx: 1}}
 	for want, f := range map[string]*fakeMatcher{
 		"1 answers to a batch of 2 orders":    {shortBy: 1},
 		"the whole batch was refused: BROKEN": {broken: 409},
@@ -314,13 +332,14 @@ func TestBatchAnswersMustBeWhole(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := v.create(steps, make([]outcomeOf, 2)); err == nil || !strings.Contains(err.Error(), want) {
+		if err := v.create(steps, make([]outcomeOf, 2)); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
 }
 
-// TestReplayInProcess drives the seam that a replay without --url uses.
+// TestReplayInProcess uses the venues of a replay without --url.
 func TestReplayInProcess(t *testing.T) {
 	url := startFake(t, &fakeMatcher{})
 	var stopped atomic.Int32
@@ -337,10 +356,12 @@ func TestReplayInProcess(t *testing.T) {
 	if code, text := run(nil, nil); code != 0 || stopped.Load() != 1 {
 		t.Errorf("exit %d, stopped %d times\n%s", code, stopped.Load(), text)
 	}
-	if code, text := run(nil, errors.New("disk full")); code != 1 || !strings.Contains(text, "posttrade: disk full") {
+	if code, text := run(nil, errors.New("disk full")); code != 1 ||
+		!strings.Contains(text, "posttrade: disk full") {
 		t.Errorf("exit %d\n%s", code, text)
 	}
-	if code, text := run(errors.New("locked"), nil); code != 1 || !strings.Contains(text, "posttrade: locked") {
+	if code, text := run(errors.New("locked"), nil); code != 1 ||
+		!strings.Contains(text, "posttrade: locked") {
 		t.Errorf("exit %d\n%s", code, text)
 	}
 }
@@ -377,7 +398,8 @@ func TestIDTableForgetsTheOldest(t *testing.T) {
 }
 
 func TestProgressLine(t *testing.T) {
-	if got, want := progressLine(50, 200, 1e9), "[########......................]  25 %  50 steps  50/s"; got != want {
+	if got, want := progressLine(50, 200, 1e9),
+		"[########......................]  25 %  50 steps  50/s"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if got, want := progressLine(50, 0, 2e9), "50 steps  25/s"; got != want {
@@ -385,7 +407,7 @@ func TestProgressLine(t *testing.T) {
 	}
 }
 
-// TestNoProgressIntoNowhere: a device that is no terminal shows nothing.
+// TestNoProgressIntoNowhere: a device that is no terminal shows no progress.
 func TestNoProgressIntoNowhere(t *testing.T) {
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"posttrade/perf/orderflow"
 )
 
-// fakeMatcher answers like an order-matcher, from a book in one slice. It can be
-// told to misbehave.
+// fakeMatcher answers like an order-matcher, from a book in one slice. A test can make it
+// misbehave.
 type fakeMatcher struct {
 	mu       sync.Mutex
 	orders   []fakeOrder // resting, in priority order
@@ -33,7 +33,7 @@ type fakeMatcher struct {
 	garbage  string         // body of every 2xx answer when not empty
 	lag      int            // reads of the book that show an older sequence
 	shortBy  int            // answers missing from a batch
-	hideBest bool           // the book leaves out its best bid
+	hideBest bool           // the book omits its best bid
 }
 
 type fakeOrder struct {
@@ -153,7 +153,9 @@ func (f *fakeMatcher) create(r *fakeRequest) (int, string) {
 	f.issued++
 	id := "ord-" + strconv.Itoa(f.issued)
 	if reason := f.refuse[r.AccountID]; reason != "" {
-		return 422, fmt.Sprintf(`{"status":422,"code":"RISK_REFUSED","orderId":%q,"reason":%q,"sequence":%d}`, id, reason, f.sequence)
+		return 422, fmt.Sprintf(
+			`{"status":422,"code":"RISK_REFUSED","orderId":%q,"reason":%q,"sequence":%d}`, id, reason,
+			f.sequence)
 	}
 	px, _ := strictjson.ParseDecimal([]byte(r.LimitPrice))
 	left := r.Quantity
@@ -176,7 +178,8 @@ func (f *fakeMatcher) create(r *fakeRequest) (int, string) {
 		}
 	}
 	if left > 0 && r.Type != "MARKET" && r.TimeInForce == "" {
-		f.orders = append(f.orders, fakeOrder{id: id, side: r.Side, account: r.AccountID, px: px, total: r.Quantity, leaves: left})
+		f.orders = append(f.orders, fakeOrder{id: id, side: r.Side, account: r.AccountID, px: px,
+			total: r.Quantity, leaves: left})
 	}
 	return 201, fmt.Sprintf(`{"orderId":%q,"status":"NEW","sequence":%d}`, id, f.sequence)
 }
@@ -210,10 +213,11 @@ func (f *fakeMatcher) book(depth string) string {
 		sides[side] = "[" + strings.Join(texts, ",") + "]"
 	}
 	sequence := f.sequence
-	if f.lag > 0 && sequence > 0 { // as it was a moment ago
+	if f.lag > 0 && sequence > 0 { // an earlier state
 		f.lag--
 		sequence--
 		sides["Buy"] = "[]"
 	}
-	return fmt.Sprintf(`{"security":"X","sequence":%d,"bids":%s,"asks":%s}`, sequence, sides["Buy"], sides["Sell"])
+	return fmt.Sprintf(`{"security":"X","sequence":%d,"bids":%s,"asks":%s}`, sequence, sides["Buy"],
+		sides["Sell"])
 }

@@ -11,8 +11,8 @@ import (
 	"posttrade/ring/ringtest"
 )
 
-// The rings are there before the first order, and what keeps the tables there knows how
-// far all of them are in use.
+// The memory of the rings is resident before the first order, and the part that keeps the tables
+// resident knows how far all of them are used.
 func TestMemoryIsThereBeforeTheFirstOrder(t *testing.T) {
 	k := testCore(t, t.TempDir())
 	defer func() {
@@ -35,15 +35,17 @@ func TestMemoryIsThereBeforeTheFirstOrder(t *testing.T) {
 		t.Errorf("%d fills of %d orders", fills, orders)
 	}
 	heads, rows := k.Views.Frontiers()[0], k.Views.Frontiers()[1]
-	for i, f := range []ring.Frontier{heads, rows, k.Engine.Frontier(k.Views.NextRef), k.Blotter.Frontier(1)} {
-		if at, want := f.Reached(), []uint64{orders + 1, orders + 1, orders + 1, fills + 1}[i]; at != want || f.Lap < 1_000 {
+	for i, f := range []ring.Frontier{heads, rows, k.Engine.Frontier(k.Views.NextRef),
+		k.Blotter.Frontier(1)} {
+		if at, want := f.Reached(), []uint64{orders + 1, orders + 1, orders + 1,
+			fills + 1}[i]; at != want || f.Lap < 1_000 {
 			t.Errorf("frontier %d: at %d, want %d, a lap of %d", i, at, want, f.Lap)
 		}
 	}
 }
 
-// The loop makes room while orders come, and ends with the core, when there is no place left that
-// nobody has used, and when the system cannot do it.
+// The loop makes room while orders come. It ends with the engine, when no unused place is left, and
+// when the system cannot do it.
 func TestRoomIsMadeWhileOrdersCome(t *testing.T) {
 	made, at := make(chan uint64, 100), make(chan uint64, 1)
 	front := func(lap uint64, err error) ring.Frontier {

@@ -6,12 +6,12 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestMain lets the scripts call this very program as "posttrade".
+// TestMain lets the scripts call this test binary as "posttrade".
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"posttrade": main})
 }
 
-// TestScripts runs testdata/script: what a user sees of the command line.
+// TestScripts runs testdata/script: the command line as a user sees it.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",

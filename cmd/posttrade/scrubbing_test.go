@@ -13,8 +13,8 @@ import (
 	"posttrade/journal"
 )
 
-// What a scrub has found is on /readyz, which admits orders all the same, and in the metrics,
-// with file, key and sequences; also after a restart. The next pass takes back what it reads.
+// Damage that a scrub has found is on /readyz, which still admits orders, and in the metrics, with
+// file, key and sequences; also after a restart. The next pass clears what it can read.
 func TestDamageIsShownUntilItIsMended(t *testing.T) {
 	data := t.TempDir()
 	settings := []string{"sidecars.enabled", "false", "journal.scrub-interval", "1h"}
@@ -40,11 +40,13 @@ func TestDamageIsShownUntilItIsMended(t *testing.T) {
 	writeJSON()
 	i = install(t, data, settings...)
 	status, part := readyPart(i, "journal-scrub")
-	if status != http.StatusOK || part.Ready || !strings.Contains(part.Detail, "000042.sst") || !strings.Contains(part.Detail, "5..9") {
+	if status != http.StatusOK || part.Ready || !strings.Contains(part.Detail, "000042.sst") ||
+		!strings.Contains(part.Detail, "5..9") {
 		t.Errorf("%d %+v", status, part)
 	}
 	_, metrics := i.get("admin", "/metrics")
-	for _, want := range []string{"svc_journal_scrub_damaged 1", `from="5"`, `to="9"`, `file="journal/store/000042.sst"`} {
+	for _, want := range []string{"svc_journal_scrub_damaged 1", `from="5"`, `to="9"`,
+		`file="journal/store/000042.sst"`} {
 		if !strings.Contains(string(metrics), want) {
 			t.Errorf("no %s in the metrics", want)
 		}

@@ -32,17 +32,17 @@ type served struct {
 	ended      chan error
 }
 
-// anyPorts are the flags of a server that must not get into anybody's way, and
-// that is ready at once.
+// anyPorts are the flags of a server that conflicts with no other process and is ready at once.
 func anyPorts(data string) []string {
 	return []string{
 		"data.dir", data, "order-matcher.listen", "127.0.0.1:0", "trade-processor.listen", "127.0.0.1:0",
-		"account-service.listen", "127.0.0.1:0", "reference-data.listen", "127.0.0.1:0", "admin.listen", "127.0.0.1:0",
+		"account-service.listen", "127.0.0.1:0", "reference-data.listen", "127.0.0.1:0", "admin.listen",
+		"127.0.0.1:0",
 		"recon.blotter.capacity", "1000", "journal.reserve-bytes", "0", "risk.bootstrap.enabled", "false",
 	}
 }
 
-// serveFor is serve as `posttrade serve` calls it.
+// serveFor calls serve as `posttrade serve` does.
 func serveFor(ctx context.Context, c *settings.Config, stdout, stderr io.Writer) error {
 	words := newLastWords(stderr)
 	o := EngineOptions(c)
@@ -116,7 +116,8 @@ const (
 
 func TestServerRecoversWhatItAnswered(t *testing.T) {
 	data := t.TempDir()
-	reads := []string{"/orders?status=all", "/orders/ord-1", "/positions?accountId=2", "/book/AAPL?depth=5"}
+	reads := []string{"/orders?status=all", "/orders/ord-1", "/positions?accountId=2",
+		"/book/AAPL?depth=5"}
 	s := startServer(t, data)
 	for _, order := range []string{sellOrder, buyOrder} {
 		if status, body := call(t, "POST", s.url+"/orders", order); status != http.StatusCreated {
@@ -143,14 +144,17 @@ func TestServerRecoversWhatItAnswered(t *testing.T) {
 			t.Errorf("%s after the restart:\n%s\nbefore:\n%s", path, body, before[i])
 		}
 	}
-	if status, body := call(t, "POST", s.url+"/orders", buyOrder); status != http.StatusCreated || !strings.Contains(body, `"sequence":2`) {
+	if status, body := call(t, "POST", s.url+"/orders", buyOrder); status != http.StatusCreated ||
+		!strings.Contains(body, `"sequence":2`) {
 		t.Errorf("repeated order after the restart: %d %s", status, body)
 	}
-	if status, body := call(t, "GET", s.admin+"/readyz", ""); status != http.StatusOK || !strings.Contains(body, `"journal"`) {
+	if status, body := call(t, "GET", s.admin+"/readyz", ""); status != http.StatusOK ||
+		!strings.Contains(body, `"journal"`) {
 		t.Errorf("readyz: %d %s", status, body)
 	}
 	_, metrics := call(t, "GET", s.admin+"/metrics", "")
-	for _, name := range []string{"svc_ring_depth", "svc_stage_sequence", "svc_journal_bytes_total", "svc_journal_commit_seconds",
+	for _, name := range []string{"svc_ring_depth", "svc_stage_sequence", "svc_journal_bytes_total",
+		"svc_journal_commit_seconds",
 		"svc_orders_total", "svc_stage_latency_seconds", "go_goroutines"} {
 		if !strings.Contains(metrics, "\n"+name) {
 			t.Errorf("/metrics has no %s", name)
@@ -168,10 +172,14 @@ func TestStartIsRefusedByName(t *testing.T) {
 		usage    bool
 	}{
 		{"journal in use", nil, journal.ErrLocked.Error(), false},
-		{"data directory is a file", []string{"data.dir", filepath.Join(data, "ports.json")}, "data.dir", false},
+		{"data directory is a file", []string{"data.dir", filepath.Join(data, "ports.json")}, "data.dir",
+			false},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) { wantNoStart(t, append(anyPorts(data), tt.settings...), tt.want, tt.usage) })
+		t.Run(tt.name, func(t *testing.T) {
+			wantNoStart(t, append(anyPorts(data), tt.settings...),
+				tt.want, tt.usage)
+		})
 	}
 	s.stop(t)
 	wantNoStart(t, append(anyPorts(data), "risk.credit-limit", "17"), "risk.credit-limit", true)
@@ -197,14 +205,15 @@ func wantNoStart(t *testing.T, nameValue []string, want string, usage bool) {
 	}
 }
 
-// TestDamagedJournalIsNamed flips one byte of the stored history and expects verify
-// to say so with exit code 3, and the server not to start.
+// TestDamagedJournalIsNamed flips one byte of the stored history. It expects verify to report it
+// with exit code 3, and the server not to start.
 func TestDamagedJournalIsNamed(t *testing.T) {
 	data := t.TempDir()
 	s := startServer(t, data)
 	call(t, "POST", s.url+"/orders", sellOrder)
 	s.stop(t)
-	if code, out, errs := run(runJournal, "verify", "--data.dir="+data); code != settings.ExitOK || !strings.Contains(out, "verified") {
+	if code, out, errs := run(runJournal, "verify", "--data.dir="+data); code != settings.ExitOK ||
+		!strings.Contains(out, "verified") {
 		t.Fatalf("verify of a good journal: %d %s %s", code, out, errs)
 	}
 	damaged := 0
@@ -231,7 +240,8 @@ func TestDamagedJournalIsNamed(t *testing.T) {
 	if damaged == 0 {
 		t.Fatal("no file was long enough to damage")
 	}
-	if code, out, errs := run(runJournal, "verify", "--data.dir="+data); code != settings.ExitMismatch || errs == "" {
+	if code, out, errs := run(runJournal, "verify",
+		"--data.dir="+data); code != settings.ExitMismatch || errs == "" {
 		t.Errorf("verify of a damaged journal: %d %s %s", code, out, errs)
 	}
 	c := apptest.Settled(t, anyPorts(data)...)
@@ -240,7 +250,8 @@ func TestDamagedJournalIsNamed(t *testing.T) {
 	}
 }
 
-func run(command func([]string, io.Writer, io.Writer) int, args ...string) (code int, stdout, stderr string) {
+func run(command func([]string, io.Writer, io.Writer) int, args ...string) (code int, stdout,
+	stderr string) {
 	var out, errs bytes.Buffer
 	code = command(args, &out, &errs)
 	return code, out.String(), errs.String()
@@ -248,8 +259,9 @@ func run(command func([]string, io.Writer, io.Writer) int, args ...string) (code
 
 func TestJournalCommands(t *testing.T) {
 	data := t.TempDir()
-	for _, command := range []string{"stats", "export", "verify"} { // no journal is no mismatch
-		if code, _, errs := run(runJournal, command, "--data.dir="+data); code != settings.ExitFailed || strings.Count(errs, "\n") != 1 {
+	for _, command := range []string{"stats", "export", "verify"} { // an absent journal is no mismatch
+		if code, _, errs := run(runJournal, command, "--data.dir="+data); code != settings.ExitFailed ||
+			strings.Count(errs, "\n") != 1 {
 			t.Errorf("%s without a journal: %d %q", command, code, errs)
 		}
 	}
@@ -261,47 +273,56 @@ func TestJournalCommands(t *testing.T) {
 		if command == "export" {
 			want = `"clientOrderId":"b"`
 		}
-		if code, out, errs := run(runJournal, command, "--data.dir="+data); code != settings.ExitOK || !strings.Contains(out, want) {
+		if code, out, errs := run(runJournal, command, "--data.dir="+data); code != settings.ExitOK ||
+			!strings.Contains(out, want) {
 			t.Errorf("%s of a journal in use: %d %q %q", command, code, out, errs)
 		}
 	}
-	if code, _, errs := run(runJournal, "accept", "--data.dir="+data); code != settings.ExitFailed || !strings.Contains(errs, "in use") {
+	if code, _, errs := run(runJournal, "accept", "--data.dir="+data); code != settings.ExitFailed ||
+		!strings.Contains(errs, "in use") {
 		t.Errorf("accept of a journal in use: %d %q", code, errs)
 	}
 	s.stop(t)
-	if code, out, _ := run(runJournal, "export", "--data.dir="+data, "--from=2"); code != settings.ExitOK ||
+	if code, out, _ := run(runJournal, "export", "--data.dir="+data,
+		"--from=2"); code != settings.ExitOK ||
 		strings.Count(out, "\n") != 1 || !strings.Contains(out, `"clientOrderId":"b"`) {
 		t.Errorf("export: %d %s", code, out)
 	}
-	if code, out, _ := run(runSnapshot, "--data.dir="+data); code != settings.ExitOK || !strings.Contains(out, "sequence 2") {
+	if code, out, _ := run(runSnapshot, "--data.dir="+data); code != settings.ExitOK ||
+		!strings.Contains(out, "sequence 2") {
 		t.Errorf("snapshot: %d %s", code, out)
 	}
-	if code, out, _ := run(runJournal, "verify", "--data.dir="+data); code != settings.ExitOK || !strings.Contains(out, "1 snapshots lead to the same state") {
+	if code, out, _ := run(runJournal, "verify", "--data.dir="+data); code != settings.ExitOK ||
+		!strings.Contains(out, "1 snapshots lead to the same state") {
 		t.Errorf("verify with a snapshot: %d %s", code, out)
 	}
-	if code, out, _ := run(runJournal, "stats", "--data.dir="+data); code != settings.ExitOK || !strings.Contains(out, "commands   2 in") {
+	if code, out, _ := run(runJournal, "stats", "--data.dir="+data); code != settings.ExitOK ||
+		!strings.Contains(out, "commands   2 in") {
 		t.Errorf("stats: %d %s", code, out)
 	}
-	// Without its anchor the start is refused, until an operator accepts what is there.
+	// Without its anchor the start is refused, until an operator accepts the stored journal.
 	if err := os.Remove(filepath.Join(data, "journal", "anchor")); err != nil {
 		t.Fatal(err)
 	}
 	wantNoStart(t, anyPorts(data), journal.ErrAnchorMissing.Error(), false)
-	if code, out, errs := run(runJournal, "accept", "--data.dir="+data); code != settings.ExitOK || !strings.Contains(out, "commands   2 in") {
+	if code, out, errs := run(runJournal, "accept", "--data.dir="+data); code != settings.ExitOK ||
+		!strings.Contains(out, "commands   2 in") {
 		t.Errorf("accept: %d %s %s", code, out, errs)
-	} else if _, err := os.Stat(filepath.Join(data, "journal", "accepted-1", "store")); err != nil || !strings.Contains(out, "accepted-1") {
+	} else if _, err := os.Stat(filepath.Join(data, "journal", "accepted-1", "store")); err != nil ||
+		!strings.Contains(out, "accepted-1") {
 		t.Errorf("the copy of what accept replaces: %v\n%s", err, out)
 	}
 	startServer(t, data).stop(t)
 	for _, args := range [][]string{{}, {"repair"}, {"verify", "extra"}} {
-		if code, _, errs := run(runJournal, append(args, "--data.dir="+data)...); code != settings.ExitUsage || strings.Count(errs, "\n") != 1 {
+		if code, _, errs := run(runJournal, append(args,
+			"--data.dir="+data)...); code != settings.ExitUsage || strings.Count(errs, "\n") != 1 {
 			t.Errorf("journal %v: %d %q", args, code, errs)
 		}
 	}
 }
 
-// TestCommandsOnAJournalMakeNone runs them where there is none: each fails in one
-// line and leaves what it found.
+// TestCommandsOnAJournalMakeNone runs the commands where there is no journal: each fails in one
+// line and changes nothing.
 func TestCommandsOnAJournalMakeNone(t *testing.T) {
 	for _, found := range []string{"", "data", "data/journal", "data/journal/store"} {
 		for _, command := range []string{"verify", "stats", "export", "accept", "snapshot"} {
@@ -315,7 +336,8 @@ func TestCommandsOnAJournalMakeNone(t *testing.T) {
 				runs, args = runSnapshot, nil
 			}
 			code, out, errs := run(runs, append(args, "--data.dir="+filepath.Join(root, "data"))...)
-			if code != settings.ExitFailed || out != "" || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, journal.ErrNoGenesis.Error()) {
+			if code != settings.ExitFailed || out != "" || strings.Count(errs, "\n") != 1 ||
+				!strings.Contains(errs, journal.ErrNoGenesis.Error()) {
 				t.Errorf("%s with %q: %d %q %q", command, found, code, out, errs)
 			}
 			if after := tree(t, root); !slices.Equal(after, before) {
@@ -352,7 +374,8 @@ func TestSnapshotCarriesTheStart(t *testing.T) {
 
 	k = testCore(t, dir)
 	if k.Recovered.Snapshot != s.InputSeq || k.Recovered.Replayed != 7 {
-		t.Errorf("started from snapshot %d with %d replayed, want %d and 7", k.Recovered.Snapshot, k.Recovered.Replayed, s.InputSeq)
+		t.Errorf("started from snapshot %d with %d replayed, want %d and 7", k.Recovered.Snapshot,
+			k.Recovered.Replayed, s.InputSeq)
 	}
 	if err := k.Views.Check(k.Engine); err != nil {
 		t.Error(err)
@@ -361,7 +384,7 @@ func TestSnapshotCarriesTheStart(t *testing.T) {
 		t.Errorf("state %x after the restart, %x before", got, hash)
 	}
 
-	// A damaged snapshot is passed over, and said so.
+	// A damaged snapshot is skipped, and the start says so.
 	files, err := filepath.Glob(filepath.Join(dir, s.State.Path))
 	if err != nil || len(files) != 1 {
 		t.Fatalf("snapshot file: %v %v", files, err)
@@ -371,20 +394,21 @@ func TestSnapshotCarriesTheStart(t *testing.T) {
 	}
 	k = testCore(t, dir)
 	if k.Recovered.Snapshot != 0 || len(k.Recovered.Notes) == 0 {
-		t.Errorf("started from snapshot %d, notes %v: want none, and a note", k.Recovered.Snapshot, k.Recovered.Notes)
+		t.Errorf("started from snapshot %d, notes %v: want none, and a note", k.Recovered.Snapshot,
+			k.Recovered.Notes)
 	}
 	if got := stopAndHash(t, k); got != hash {
 		t.Errorf("state %x from the first command, %x before", got, hash)
 	}
 }
 
-// testCore opens a core on small limits.
+// testCore opens an engine with small limits.
 func testCore(t *testing.T, dir string) *engine.Engine {
 	t.Helper()
 	return openTestCore(t, dir, false)
 }
 
-// openTestCore opens a core in dir, whose gate waits for the control sources if it has feeds.
+// openTestCore opens an engine in dir. With feeds, its gate waits for the control sources.
 func openTestCore(t *testing.T, dir string, feeds bool, nameValue ...string) *engine.Engine {
 	t.Helper()
 	o := EngineOptions(apptest.Settled(t, append(anyPorts(dir), nameValue...)...))
@@ -430,8 +454,8 @@ func stopAndHash(t *testing.T, k *engine.Engine) [32]byte {
 	return hash
 }
 
-// TestJournalFailureEndsEverything poisons the journal and expects waiting
-// callers to hear of it and new ones to be refused.
+// TestJournalFailureEndsEverything makes the journal fail. It expects waiting callers to be told
+// and new ones to be refused.
 func TestJournalFailureEndsEverything(t *testing.T) {
 	k := testCore(t, t.TempDir())
 	cause := errors.New("planted")
@@ -447,9 +471,9 @@ func TestJournalFailureEndsEverything(t *testing.T) {
 	}
 }
 
-// TestLobsterBookMatchesThroughEngineAndServer sends the published order flow
-// through a whole engine in this process and through the server, and compares
-// ten levels with the published book after every event.
+// TestLobsterBookMatchesThroughEngineAndServer sends the published order flow through a whole
+// engine in this process and through the server, and compares ten levels with the published book
+// after every event.
 func TestLobsterBookMatchesThroughEngineAndServer(t *testing.T) {
 	dir := sharedData(t, filepath.Join("data", "lobster"))
 	if dir == "" {
@@ -470,8 +494,8 @@ func TestLobsterBookMatchesThroughEngineAndServer(t *testing.T) {
 	}
 }
 
-// sharedData finds the data beside the project, "" when there is none. In CI its
-// absence is a failure.
+// sharedData finds the data beside the project, "" when there is none. In CI the absence is a
+// failure.
 func sharedData(t *testing.T, name string) string {
 	t.Helper()
 	roots := []string{os.Getenv("POSTTRADE_SHARED")}

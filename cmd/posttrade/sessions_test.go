@@ -15,19 +15,21 @@ import (
 	"posttrade/matcher/session/wire"
 )
 
-// TestSessionThroughAWholeInstallation hands an order in through shared memory and finds
-// it over HTTP, in the metrics and, after a restart, in the journal.
+// TestSessionThroughAWholeInstallation sends an order through shared memory and finds it over HTTP,
+// in the metrics and, after a restart, in the journal.
 func TestSessionThroughAWholeInstallation(t *testing.T) {
 	data := t.TempDir()
 	in, socket, answer := orderThroughMemory(t, data, "through-memory")
-	if answer.Correlation != 77 || answer.Kind != wire.Answer || answer.Code != wire.Decided || answer.Reason != matcher.Accepted {
+	if answer.Correlation != 77 || answer.Kind != wire.Answer || answer.Code != wire.Decided ||
+		answer.Reason != matcher.Accepted {
 		t.Errorf("answer %+v", answer)
 	}
 	status, body := in.get("order-matcher", "/orders/ord-1")
 	if status != 200 || !strings.Contains(string(body), `"clientOrderId":"through-memory"`) {
 		t.Errorf("the order over HTTP: %d %s", status, body)
 	}
-	if status, body := in.get("admin", "/metrics"); status != 200 || !strings.Contains(string(body), "svc_session_commands_total 1\n") {
+	if status, body := in.get("admin", "/metrics"); status != 200 ||
+		!strings.Contains(string(body), "svc_session_commands_total 1\n") {
 		t.Errorf("metrics: %d", status)
 	}
 	in.stop()
@@ -35,22 +37,25 @@ func TestSessionThroughAWholeInstallation(t *testing.T) {
 		t.Errorf("the socket is left behind: %v", err)
 	}
 	again := install(t, data, "sidecars.enabled", "false")
-	if _, body := again.get("order-matcher", "/orders"); !strings.Contains(string(body), "through-memory") {
+	if _, body := again.get("order-matcher", "/orders"); !strings.Contains(string(body),
+		"through-memory") {
 		t.Errorf("after a restart: %s", body)
 	}
 }
 
-// orderThroughMemory starts an installation on data, has a client without a token turned
-// away, and hands an order in through the memory of one that has a token.
-func orderThroughMemory(t *testing.T, data, clientID string) (in *installed, socket string, answer *wire.Record) {
+// orderThroughMemory starts an installation on data. It checks that a client without a token is
+// turned away, and sends an order through the shared memory of a client with a token.
+func orderThroughMemory(t *testing.T, data, clientID string) (in *installed, socket string,
+	answer *wire.Record) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "pt") // a socket's path is short
+	dir, err := os.MkdirTemp("", "pt") // because the path of a socket must be short
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	socket = filepath.Join(dir, "s")
-	in = install(t, data, "sidecars.enabled", "false", "session.socket", socket, "risk.entitlement.enforced", "true")
+	in = install(t, data, "sidecars.enabled", "false", "session.socket", socket,
+		"risk.entitlement.enforced", "true")
 	if _, err := client.Dial(t.Context(), socket, "no token", client.Options{}); err == nil {
 		t.Error("a session without a token")
 	}
@@ -63,7 +68,8 @@ func orderThroughMemory(t *testing.T, data, clientID string) (in *installed, soc
 	if err != nil {
 		t.Fatal(err)
 	}
-	order := client.NewOrder{Account: 1, Security: security, Side: matcher.Buy, Qty: 10, LimitPx: 150 * matcher.PriceScale}
+	order := client.NewOrder{Account: 1, Security: security, Side: matcher.Buy, Qty: 10,
+		LimitPx: 150 * matcher.PriceScale}
 	if err := c.Order(77, &order, clientID); err != nil {
 		t.Fatal(err)
 	}
@@ -74,8 +80,8 @@ func orderThroughMemory(t *testing.T, data, clientID string) (in *installed, soc
 	return in, socket, answer
 }
 
-// Sessions that hold all of their tickets stop neither HTTP nor the sidecars, and requests
-// that hold all of theirs do not stop the sessions.
+// Sessions that use all of their tickets stop neither HTTP nor the sidecars, and requests that use
+// all of theirs do not stop the sessions.
 func TestCrowdsOfOneKindStopNoOther(t *testing.T) {
 	in, _, _ := orderThroughMemory(t, t.TempDir(), "before")
 	k := in.core
@@ -94,8 +100,10 @@ func TestCrowdsOfOneKindStopNoOther(t *testing.T) {
 		}
 	}
 	order := func() int {
-		body := strings.NewReader(`{"accountId":1,"security":"AAPL","side":"Buy","quantity":1,"limitPrice":150}`)
-		request, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+in.at("order-matcher")+"/orders", body)
+		body := strings.NewReader(
+			`{"accountId":1,"security":"AAPL","side":"Buy","quantity":1,"limitPrice":150}`)
+		request, err := http.NewRequestWithContext(t.Context(), "POST",
+			"http://"+in.at("order-matcher")+"/orders", body)
 		if err != nil {
 			t.Fatal(err)
 		}

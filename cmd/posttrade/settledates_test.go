@@ -10,8 +10,8 @@ import (
 	"posttrade/sidecars/store/storetest"
 )
 
-// A settlement date that is edited in SQL is named, also one that is none, which is never
-// shown as a date; a trade that is forced is none of it, and T+N may change between two starts.
+// A settlement date that is edited in SQL is named, also one that is not a date, which is never
+// shown as a date. A forced trade does not count as edited, and T+N may change between two starts.
 func TestEditedSettlementDateIsNamedAndNeverShown(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, d store.Dialect) {
 		data, flags := t.TempDir(), databaseFlags(t, d)
@@ -29,15 +29,19 @@ func TestEditedSettlementDateIsNamedAndNeverShown(t *testing.T) {
 		wantBreaks(t, in, nil)
 		none := "9999-99-99"
 		if d == store.Postgres {
-			storetest.Edit(t, in.beside.Load().db, "alter table trades drop constraint trades_settlement_date_check")
+			storetest.Edit(t, in.beside.Load().db,
+				"alter table trades drop constraint trades_settlement_date_check")
 			none = "-infinity"
 		}
 		for id, day := range map[string]string{"trd-30": "2001-01-02", "trd-31": none} {
-			storetest.Edit(t, in.beside.Load().db, "update trades set settlement_date = '"+day+"' where id = '"+id+"'")
+			storetest.Edit(t, in.beside.Load().db,
+				"update trades set settlement_date = '"+day+"' where id = '"+id+"'")
 		}
-		wantBreaks(t, in, []found{{"FIELD_MISMATCH", "trd-30", "settlementDate"}, {"FIELD_MISMATCH", "trd-31", "settlementDate"}})
+		wantBreaks(t, in, []found{{"FIELD_MISMATCH", "trd-30", "settlementDate"},
+			{"FIELD_MISMATCH", "trd-31", "settlementDate"}})
 		status, body := in.get("trade-processor", "/trades/trd-31")
-		if status != 200 || !bytes.Contains(body, []byte(`"settlementDate":null`)) || strings.Contains(string(body), "-5877641") {
+		if status != 200 || !bytes.Contains(body, []byte(`"settlementDate":null`)) ||
+			strings.Contains(string(body), "-5877641") {
 			t.Errorf("%d %s", status, body)
 		}
 	})

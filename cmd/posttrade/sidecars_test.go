@@ -15,16 +15,16 @@ import (
 )
 
 var (
-	dayTrades = flag.Int("day.trades", 0, "fills of TestOneDayInBothDatabases, 0 = 100,000, or 10,000 with -short")
-	daySeed   = flag.Uint64("day.seed", 1, "seed of the trading days")
+	dayTrades = flag.Int("day.trades", 0,
+		"fills of TestOneDayInBothDatabases, 0 = 100,000, or 10,000 with -short")
+	daySeed = flag.Uint64("day.seed", 1, "seed of the trading days")
 )
 
-// TestOneDayInBothDatabases trades for a day, and then holds everything behind
-// the trade against a replay of the journal through a fresh engine: the rows in
-// SQLite, which followed the day live, the rows in PostgreSQL, made of the same
-// journal by an installation started later, the journal's fills, the blotter, the
-// reconciliation, the report and the costs; before a restart, after it, and with
-// control changes in between.
+// TestOneDayInBothDatabases trades for a day and then compares all post-trade data with a replay of
+// the journal through a new engine: the rows in SQLite, which followed the day live; the rows in
+// PostgreSQL, made from the same journal by an installation started later; the journal's fills, the
+// blotter, the reconciliation, the report and the costs. It does so before a restart, after it, and
+// with control changes in between.
 func TestOneDayInBothDatabases(t *testing.T) {
 	fills, costs := 100_000, 1000
 	if testing.Short() {
@@ -62,7 +62,7 @@ func TestOneDayInBothDatabases(t *testing.T) {
 	}
 }
 
-// wantKinds sees that the day had everything a day can have.
+// wantKinds checks that the day had every kind of event.
 func wantKinds(t *testing.T, tr *truth) {
 	t.Helper()
 	for kind := matcher.EventAccepted; kind <= matcher.EventBooked; kind++ {
@@ -72,8 +72,8 @@ func wantKinds(t *testing.T, tr *truth) {
 	}
 }
 
-// checkDay holds everything behind the trade against the replay. It returns the
-// hash of the report up to head, of a part of it in its other form, and the costs.
+// checkDay compares all post-trade data with the replay. It returns the hash of the report up to
+// head, that of a part of it in its other form, and the costs.
 func checkDay(
 	t *testing.T, in *installed, tr *truth, head uint64, costs int,
 ) (report, part string, reports map[string]string) {
@@ -93,7 +93,8 @@ func checkDay(
 	tr.checkRows(t, rows)
 	for i := range rows {
 		r := &rows[i]
-		if r.Status != store.Settled || r.SettlementDate.String() != nextDay || r.BookedAt == 0 || r.UpdatedAt < r.BookedAt {
+		if r.Status != store.Settled || r.SettlementDate.String() != nextDay || r.BookedAt == 0 ||
+			r.UpdatedAt < r.BookedAt {
 			t.Fatalf("row is not settled on %s: %+v", nextDay, r)
 		}
 	}
@@ -101,14 +102,16 @@ func checkDay(
 	tr.checkBlotter(t, in)
 	n := uint64(len(tr.fills))
 	sweep, err := in.processor.OrphanSweep()
-	if err != nil || sweep.LocalTradeCount != n || sweep.FullHistoryTradeCount != n || sweep.OrphanCount != 0 {
+	if err != nil || sweep.LocalTradeCount != n || sweep.FullHistoryTradeCount != n ||
+		sweep.OrphanCount != 0 {
 		t.Errorf("orphan sweep of %d trades: %+v, %v", n, sweep, err)
 	}
 	if breaks := allBreaks(t, in); len(breaks) != 0 {
 		t.Errorf("%d breaks, the first %+v", len(breaks), breaks[0])
 	}
 	report = tr.checkReport(t, in, head)
-	status, body := in.get("order-matcher", fmt.Sprintf("/regulatory/report?fromSeq=%d&toSeq=%d", head/3, head/3+head/5))
+	status, body := in.get("order-matcher", fmt.Sprintf("/regulatory/report?fromSeq=%d&toSeq=%d",
+		head/3, head/3+head/5))
 	if status != 200 {
 		t.Fatalf("report: %d %s", status, body)
 	}

@@ -14,10 +14,10 @@ import (
 	"posttrade/journal/journaltest"
 )
 
-// hangingDisk lets the syncs of the journal's log hang while it is shut.
+// hangingDisk blocks the syncs of the journal's log while it is shut.
 type hangingDisk struct {
 	mu   sync.Mutex
-	open chan struct{} // closed: they do not
+	open chan struct{} // closed: syncs do not hang
 }
 
 func newHangingDisk() *hangingDisk {
@@ -66,9 +66,9 @@ func readyPart(i *installed, name string) (status int, part httpapi.Part) {
 	return status, part
 }
 
-// TestReadsDoNotWaitForASlowDisk lets a sync hang: /readyz names the disk, and reads of what is
-// decided and not durable are answered with SLOW_DISK. An order is answered when the sync
-// returns, in both modes.
+// TestReadsDoNotWaitForASlowDisk lets a sync hang. /readyz names the disk, and reads of what is
+// decided and not durable are answered with SLOW_DISK. An order is answered when the sync returns,
+// in both modes.
 func TestReadsDoNotWaitForASlowDisk(t *testing.T) {
 	for _, mode := range []string{journal.DurabilityFsync, journal.DurabilityOS} {
 		t.Run(mode, func(t *testing.T) {
@@ -85,7 +85,8 @@ func TestReadsDoNotWaitForASlowDisk(t *testing.T) {
 			disk.shut()
 			released := sync.OnceFunc(disk.release)
 			defer released()
-			stop := during(t, func(ctx context.Context) { // in mode os it takes some until one has to wait
+			// in mode os it takes some orders until one has to wait
+			stop := during(t, func(ctx context.Context) {
 				for ctx.Err() == nil {
 					status, body := requested(i, i.token, "POST", "order-matcher", "/orders", anyOrder)
 					if status != http.StatusCreated && status != http.StatusGatewayTimeout {
@@ -106,7 +107,7 @@ func TestReadsDoNotWaitForASlowDisk(t *testing.T) {
 			durable := i.core.Watermark.Durable()
 			var reads sync.WaitGroup
 			paths := []string{"/orders?status=all", "/positions", "/contracts", "/risk/control/snapshot"}
-			if mode == journal.DurabilityFsync { // in mode os the book is that of what was answered
+			if mode == journal.DurabilityFsync { // in mode os the book is that of the answered orders
 				paths = append(paths, "/book/AAPL")
 			}
 			for _, path := range paths {
@@ -142,7 +143,8 @@ func wantSlowDisk(i *installed, path string) {
 	var problem struct{ Code string }
 	err = json.NewDecoder(answer.Body).Decode(&problem)
 	again := answer.Header.Get("Retry-After")
-	if err != nil || answer.StatusCode != http.StatusServiceUnavailable || problem.Code != "SLOW_DISK" || again == "" {
+	if err != nil || answer.StatusCode != http.StatusServiceUnavailable ||
+		problem.Code != "SLOW_DISK" || again == "" {
 		i.t.Errorf("%s: %d %+v, retry after %q, %v", path, answer.StatusCode, problem, again, err)
 	}
 }

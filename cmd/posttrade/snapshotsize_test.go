@@ -13,13 +13,16 @@ import (
 	"posttrade/sidecars/feeds"
 )
 
-// TestSnapshotIsNeverCut fetches one that is as long as can be read, and one that is
-// a byte longer: nothing can be said of that but that it is too long.
+// TestSnapshotIsNeverCut fetches a snapshot of the largest size that can be read, and one that is a
+// byte longer: the only answer to that is that it is too long.
 func TestSnapshotIsNeverCut(t *testing.T) {
 	snapshot := accountsAt(1, 9, account(7, true, 9))
 	body := snapshot.AppendJSON(nil)
 	body = append(body, bytes.Repeat([]byte{' '}, feeds.MaxSnapshotBytes-len(body))...)
-	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(body) }))
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_,
+			_ = w.Write(body)
+	}))
 	defer service.Close()
 	room := func(s control.Source) int {
 		return map[control.Source]int{control.Account: 400_000, control.Security: 1}[s]
@@ -31,8 +34,11 @@ func TestSnapshotIsNeverCut(t *testing.T) {
 	}
 	body = append(body, ' ')
 	_, err := f.Fetch(t.Context(), control.Account, at)
-	want := fmt.Sprintf("more than the %d bytes that can be read, although risk.max-accounts is 400000", feeds.MaxSnapshotBytes)
-	if !errors.Is(err, feeds.ErrSnapshotSize) || errors.Is(err, control.ErrMalformed) || !strings.Contains(err.Error(), want) {
+	want := fmt.Sprintf(
+		"more than the %d bytes that can be read, although risk.max-accounts is 400000",
+		feeds.MaxSnapshotBytes)
+	if !errors.Is(err, feeds.ErrSnapshotSize) || errors.Is(err, control.ErrMalformed) ||
+		!strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want %v with %q", err, feeds.ErrSnapshotSize, want)
 	}
 }

@@ -33,52 +33,61 @@ func TestSourceCommandUsage(t *testing.T) {
 		{[]string{"bump-epoch", "account", data}, settings.ExitFailed, "no server has run here"},
 	} {
 		code, out, errs := run(runSource, tt.args...)
-		if code != tt.code || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, tt.want) || out != "" {
+		if code != tt.code || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, tt.want) ||
+			out != "" {
 			t.Errorf("source %v: %d %q %q", tt.args, code, out, errs)
 		}
 	}
-	if code, out, _ := run(runSource, "-h"); code != settings.ExitOK || !strings.Contains(out, "bump-epoch") {
+	if code, out, _ := run(runSource, "-h"); code != settings.ExitOK ||
+		!strings.Contains(out, "bump-epoch") {
 		t.Errorf("source -h: %d %s", code, out)
 	}
 }
 
-// TestSourceStatusAndBump is an operator's session: look, be refused while the
-// server has the embedded broker, stop it, begin a new epoch, look again.
+// TestSourceStatusAndBump is an operator's session: show the status, be refused while the server
+// has the embedded broker, stop the server, begin a new epoch, show the status again.
 func TestSourceStatusAndBump(t *testing.T) {
 	data := t.TempDir()
 	status := func() (epochs map[string]string) {
 		t.Helper()
 		code, out, errs := run(runSource, "status", "--data.dir="+data)
-		rows := regexp.MustCompile(`(?m)^(account|security) +ready +(\d+) +(\d+) +(\d+) +(?:none|epoch_change)$`).FindAllStringSubmatch(out, -1)
-		if code != settings.ExitOK || len(rows) != 2 || !strings.HasPrefix(out, "source ") || rows[0][3] != rows[0][4] || rows[1][3] != "583" {
+		rows := regexp.MustCompile(
+			`(?m)^(account|security) +ready +(\d+) +(\d+) +(\d+) +(?:none|epoch_change)$`).FindAllStringSubmatch(out, -1)
+		if code != settings.ExitOK || len(rows) != 2 || !strings.HasPrefix(out, "source ") ||
+			rows[0][3] != rows[0][4] || rows[1][3] != "583" {
 			t.Fatalf("status: %d\n%s%s", code, out, errs)
 		}
 		return map[string]string{rows[0][1]: rows[0][2], rows[1][1]: rows[1][2]}
 	}
 	s := startServer(t, data, "risk.bootstrap.enabled", "true")
 	before := status()
-	if code, out, errs := run(runSource, "bump-epoch", "account", "--data.dir="+data); code != settings.ExitFailed || out != "" || !strings.Contains(errs, "stop the server") {
+	if code, out, errs := run(runSource, "bump-epoch", "account",
+		"--data.dir="+data); code != settings.ExitFailed || out != "" ||
+		!strings.Contains(errs, "stop the server") {
 		t.Errorf("bump-epoch while the server runs: %d %q %q", code, out, errs)
 	}
 	s.stop(t)
-	if code, _, errs := run(runSource, "status", "--data.dir="+data); code != settings.ExitFailed || strings.Count(errs, "\n") != 1 {
+	if code, _, errs := run(runSource, "status", "--data.dir="+data); code != settings.ExitFailed ||
+		strings.Count(errs, "\n") != 1 {
 		t.Errorf("status of a server that has stopped: %d %q", code, errs)
 	}
 	code, out, errs := run(runSource, "bump-epoch", "account", "--data.dir="+data)
 	var bumped uint64
-	if _, err := fmt.Sscanf(out, "source account: epoch %d\n", &bumped); code != settings.ExitOK || err != nil {
+	if _, err := fmt.Sscanf(out, "source account: epoch %d\n", &bumped); code != settings.ExitOK ||
+		err != nil {
 		t.Fatalf("bump-epoch: %d %q %q", code, out, errs)
 	}
 	s = startServer(t, data, "risk.bootstrap.enabled", "true")
 	after := status()
-	if after["account"] != fmt.Sprint(bumped) || after["account"] <= before["account"] || after["security"] != before["security"] {
+	if after["account"] != fmt.Sprint(bumped) || after["account"] <= before["account"] ||
+		after["security"] != before["security"] {
 		t.Errorf("epochs %v, before %v, bumped to %d", after, before, bumped)
 	}
 	s.stop(t)
 }
 
-// TestBumpIsNoticed begins a new epoch while the installation runs, which it may
-// with a broker of its own: the replica hears of it on the stream.
+// TestBumpIsNoticed begins a new epoch while the installation runs, which is allowed with a broker
+// outside of it. The replica gets the epoch from the stream.
 func TestBumpIsNoticed(t *testing.T) {
 	server := brokertest.External(t)
 	data := t.TempDir()
@@ -86,13 +95,15 @@ func TestBumpIsNoticed(t *testing.T) {
 	awaitFed(i)
 	for n := range 3 {
 		before := feedStatus(i, control.Account)
-		code, out, errs := run(runSource, "bump-epoch", "account", "--data.dir="+data, "--nats.url="+server.URL())
+		code, out, errs := run(runSource, "bump-epoch", "account", "--data.dir="+data,
+			"--nats.url="+server.URL())
 		if code != settings.ExitOK {
 			t.Fatalf("bump-epoch: %d %q %q", code, out, errs)
 		}
 		apptest.Until(t, "a new epoch", func() (bool, any) {
 			s := feedStatus(i, control.Account)
-			return s.State == bootstrap.Ready && s.Epoch > before.Epoch && s.Quarantines[bootstrap.EpochChange] == uint64(n+1), s
+			return s.State == bootstrap.Ready && s.Epoch > before.Epoch &&
+				s.Quarantines[bootstrap.EpochChange] == uint64(n+1), s
 		})
 		postAccount(i, 777, n%2 == 0)
 		awaitFed(i)
@@ -107,9 +118,9 @@ func TestBumpIsNoticed(t *testing.T) {
 	wantMetrics(t, i, `svc_replica_quarantine_total{reason="epoch_change",source="account"} 3`)
 }
 
-// TestRestoredDatabase puts an older copy of the database back. Neither source is
-// ready from then on, however much is written to it, until its epoch is bumped;
-// then the gate has what the services have.
+// TestRestoredDatabase restores an older copy of the database. From then on neither source is
+// ready, whatever is written to it, until its epoch is bumped. Then the gate has the records of the
+// services.
 func TestRestoredDatabase(t *testing.T) {
 	data, aside := t.TempDir(), t.TempDir()
 	i := installFed(t, data)
@@ -150,14 +161,16 @@ func TestRestoredDatabase(t *testing.T) {
 		i.stop()
 	}
 	for _, s := range control.Sources() {
-		if code, out, errs := run(runSource, "bump-epoch", string(s), "--data.dir="+data); code != settings.ExitOK {
+		if code, out, errs := run(runSource, "bump-epoch", string(s),
+			"--data.dir="+data); code != settings.ExitOK {
 			t.Fatalf("bump-epoch: %d %q %q", code, out, errs)
 		}
 	}
 	for range 2 {
 		i = installFed(t, data)
 		awaitFed(i)
-		if got := [2]string{admission(i, 777, "ZZTOP"), admission(i, 2, "YES")}; got != [2]string{"", "SECURITY_DISABLED"} {
+		if got := [2]string{admission(i, 777, "ZZTOP"), admission(i, 2, "YES")}; got != [2]string{"",
+			"SECURITY_DISABLED"} {
 			t.Errorf("orders after the new epoch: %q", got)
 		}
 		postAccount(i, 5, false)
@@ -168,8 +181,8 @@ func TestRestoredDatabase(t *testing.T) {
 	}
 }
 
-// TestDatabaseRestoredWithItsStream puts back the embedded broker's files as well:
-// the two agree, and only the journal knows better.
+// TestDatabaseRestoredWithItsStream restores the embedded broker's files as well: the two agree,
+// and only the journal knows more.
 func TestDatabaseRestoredWithItsStream(t *testing.T) {
 	data, aside := t.TempDir(), t.TempDir()
 	i := installFed(t, data)
@@ -177,7 +190,8 @@ func TestDatabaseRestoredWithItsStream(t *testing.T) {
 	wantStreams(t, i, 12, 583)
 	i.stop()
 	copyDatabase(t, data, aside)
-	if err := os.CopyFS(filepath.Join(aside, "broker"), os.DirFS(filepath.Join(data, "broker"))); err != nil {
+	if err := os.CopyFS(filepath.Join(aside, "broker"),
+		os.DirFS(filepath.Join(data, "broker"))); err != nil {
 		t.Fatal(err)
 	}
 	i = installFed(t, data)
@@ -201,7 +215,8 @@ func TestDatabaseRestoredWithItsStream(t *testing.T) {
 	}
 	wantStuck(t, i, control.Account)
 	i.stop()
-	if code, out, errs := run(runSource, "bump-epoch", "account", "--data.dir="+data); code != settings.ExitOK {
+	if code, out, errs := run(runSource, "bump-epoch", "account",
+		"--data.dir="+data); code != settings.ExitOK {
 		t.Fatalf("bump-epoch: %d %q %q", code, out, errs)
 	}
 	i = installFed(t, data)
@@ -209,7 +224,7 @@ func TestDatabaseRestoredWithItsStream(t *testing.T) {
 	awaitAdmission(i, 2, "AAPL", "")
 }
 
-// wantStuck sees sources try again and stay out.
+// wantStuck checks that sources try again and stay out.
 func wantStuck(t *testing.T, i *installed, sources ...control.Source) {
 	t.Helper()
 	for _, s := range sources {
@@ -221,7 +236,8 @@ func wantStuck(t *testing.T, i *installed, sources ...control.Source) {
 			now := feedStatus(i, s)
 			return quarantines(&now) > quarantines(&before)+1, now
 		})
-		if now := feedStatus(i, s); now.LastReason != bootstrap.VersionRegression && now.LastReason != bootstrap.Disconnected {
+		if now := feedStatus(i, s); now.LastReason != bootstrap.VersionRegression &&
+			now.LastReason != bootstrap.Disconnected {
 			t.Errorf("source %s: %s %s", s, now.LastReason, now.Detail)
 		}
 	}

@@ -16,11 +16,11 @@ import (
 	"posttrade/matcher/desk"
 )
 
-// slowEdge is an edge whose requests never end by themselves.
+// slowEdge is an edge with requests that never end by themselves.
 type slowEdge struct {
 	asked chan time.Duration // since begun, with room for one
 	begun time.Time
-	err   error // of Shutdown at once; nil: when ctx has ended
+	err   error // result of Shutdown at once; nil: it waits for the end of ctx
 }
 
 func newSlowEdge() *slowEdge {
@@ -38,12 +38,13 @@ func (e *slowEdge) Shutdown(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// TestEdgesEndAtOnce: none waits for another one's requests, and those that do not
-// end are named.
+// TestEdgesEndAtOnce: no edge waits for the requests of another one, and edges that do not end are
+// named.
 func TestEdgesEndAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, last := newSlowEdge(), newSlowEdge()
-		l := listeners{open: []listening{{name: "order-matcher", edge: first}, {name: "admin", edge: last}}}
+		l := listeners{open: []listening{{name: "order-matcher", edge: first},
+			{name: "admin", edge: last}}}
 		ctx, cancel := context.WithTimeout(t.Context(), shutdownTimeout)
 		defer cancel()
 		err := l.shutdown(ctx)
@@ -51,7 +52,8 @@ func TestEdgesEndAtOnce(t *testing.T) {
 			if late := <-e.asked; late != 0 {
 				t.Errorf("%s was asked to end after %v, want at once", name, late)
 			}
-			if want := name + ": " + context.DeadlineExceeded.Error(); err == nil || !strings.Contains(err.Error(), want) {
+			if want := name + ": " + context.DeadlineExceeded.Error(); err == nil ||
+				!strings.Contains(err.Error(), want) {
 				t.Errorf("error %v, want one with %q", err, want)
 			}
 		}
@@ -61,8 +63,8 @@ func TestEdgesEndAtOnce(t *testing.T) {
 	})
 }
 
-// lateRequest hands a command in as a request does that has outlived its listener, and
-// looks at what a stop unmaps.
+// lateRequest submits a command as a request does that has outlived its listener, and reads the
+// memory that a stop unmaps.
 func lateRequest(in *installation) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -78,8 +80,8 @@ func lateRequest(in *installation) (err error) {
 
 var errStuck = errors.New("stuck")
 
-// TestStopLeavesMemoryToWhoIsLate stops an installation one of whose edges still has
-// a request: the memory that the request is on stays mapped, and the desk is closed.
+// TestStopLeavesMemoryToWhoIsLate stops an installation while one of its edges still has a request:
+// the memory that the request uses stays mapped, and the desk is closed.
 func TestStopLeavesMemoryToWhoIsLate(t *testing.T) {
 	c := apptest.Settled(t, append(anyPorts(t.TempDir()), "sidecars.enabled", "false")...)
 	in, err := Open(t.Context(), c, EngineOptions(c), slog.New(slog.DiscardHandler))
@@ -104,7 +106,7 @@ func TestStopLeavesMemoryToWhoIsLate(t *testing.T) {
 	in.core.Discard()
 }
 
-// TestCoreEndsBehindAClosedDesk: by the time nobody decides any more, nothing is taken.
+// TestCoreEndsBehindAClosedDesk: when the matcher no longer decides, the desk takes no command.
 func TestCoreEndsBehindAClosedDesk(t *testing.T) {
 	k := feedCore(t, t.TempDir())
 	looked := false
@@ -119,8 +121,8 @@ func TestCoreEndsBehindAClosedDesk(t *testing.T) {
 	}
 }
 
-// TestRestartTellsWhatWentWrong: the error of a stop is not lost because the
-// installation is opened again.
+// TestRestartTellsWhatWentWrong: the error of a stop is not lost when the installation is opened
+// again.
 func TestRestartTellsWhatWentWrong(t *testing.T) {
 	for _, tt := range []struct {
 		err   error

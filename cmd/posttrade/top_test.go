@@ -25,7 +25,7 @@ func topOn(dir string, args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), errs.String()
 }
 
-// TestTopWithoutServerIsOneLine goes through everything that can be missing.
+// TestTopWithoutServerIsOneLine tries everything that can be missing.
 func TestTopWithoutServerIsOneLine(t *testing.T) {
 	absent, foreign, crashed, stopped := t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir()
 	if err := os.WriteFile(filepath.Join(foreign, "stats"), []byte("notes"), 0o600); err != nil {
@@ -39,7 +39,8 @@ func TestTopWithoutServerIsOneLine(t *testing.T) {
 		if dir == stopped {
 			w.Image.Clock.Stopped = 1
 		}
-		if err := errors.Join(w.Look(), w.File.Close()); err != nil { // the lock goes as it does with a process
+		// the lock is released as at the end of a process
+		if err := errors.Join(w.Look(), w.File.Close()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -52,9 +53,11 @@ func TestTopWithoutServerIsOneLine(t *testing.T) {
 		{"nothing there", absent, nil, settings.ExitFailed, "no server has written its figures there"},
 		{"something else there", foreign, nil, settings.ExitFailed, "not a stats file"},
 		{"killed", crashed, []string{"--once"}, settings.ExitFailed, "the server is not running: pid "},
-		{"killed, how", crashed, []string{"--once"}, settings.ExitFailed, " ago and did not stop in order"},
+		{"killed, how", crashed, []string{"--once"}, settings.ExitFailed,
+			" ago and did not stop in order"},
 		{"stopped", stopped, []string{"--once"}, settings.ExitFailed, " ago and stopped in order"},
-		{"too often", absent, []string{"--interval=99ms"}, settings.ExitUsage, "flag --interval: 99ms is not within 100ms..1h0m0s"},
+		{"too often", absent, []string{"--interval=99ms"}, settings.ExitUsage,
+			"flag --interval: 99ms is not within 100ms..1h0m0s"},
 		{"too rarely", absent, []string{"--interval=2h"}, settings.ExitUsage, "flag --interval"},
 		{"no time", absent, []string{"--interval=soon"}, settings.ExitUsage, "soon"},
 		{"too many words", absent, []string{"now"}, settings.ExitUsage, "unexpected argument"},
@@ -62,8 +65,10 @@ func TestTopWithoutServerIsOneLine(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			code, stdout, stderr := topOn(tt.dir, tt.args...)
-			if code != tt.code || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, tt.want) {
-				t.Errorf("exit %d, %q, %q; want exit %d, one line with %q", code, stdout, stderr, tt.code, tt.want)
+			if code != tt.code || stdout != "" || strings.Count(stderr, "\n") != 1 ||
+				!strings.Contains(stderr, tt.want) {
+				t.Errorf("exit %d, %q, %q; want exit %d, one line with %q", code, stdout, stderr, tt.code,
+					tt.want)
 			}
 		})
 	}
@@ -71,7 +76,8 @@ func TestTopWithoutServerIsOneLine(t *testing.T) {
 
 func TestTopOncePrintsOneFrame(t *testing.T) {
 	dir := t.TempDir()
-	w := startWatching(apptest.Settled(t, "data.dir", dir), apptest.StillSources(), slog.New(slog.DiscardHandler))
+	w := startWatching(apptest.Settled(t, "data.dir", dir), apptest.StillSources(),
+		slog.New(slog.DiscardHandler))
 	defer w.stop()
 	apptest.Until(t, "figures are there", func() (bool, any) {
 		f, err := stats.OpenStats(filepath.Join(dir, "stats"))
@@ -83,7 +89,8 @@ func TestTopOncePrintsOneFrame(t *testing.T) {
 		return f.Load(&image) == nil && image.Clock.Tick > 0, image.Clock
 	})
 	code, stdout, stderr := topOn(dir, "--once", "--interval=100ms")
-	if code != settings.ExitOK || stderr != "" || strings.Count(stdout, "posttrade  pid") != 1 || strings.ContainsRune(stdout, '\x1b') {
+	if code != settings.ExitOK || stderr != "" || strings.Count(stdout, "posttrade  pid") != 1 ||
+		strings.ContainsRune(stdout, '\x1b') {
 		t.Errorf("exit %d, %q, %q", code, stdout, stderr)
 	}
 	if !strings.Contains(stdout, "CLUSTER     single node\n") {
@@ -91,13 +98,14 @@ func TestTopOncePrintsOneFrame(t *testing.T) {
 	}
 }
 
-// TestFormerLeaderShowsNoOldFigures: what is at the leader's is said to be there, and
-// the figures of the time before are gone.
+// TestFormerLeaderShowsNoOldFigures: figures that the leader has are shown as being there, and the
+// figures of the time before are gone.
 func TestFormerLeaderShowsNoOldFigures(t *testing.T) {
 	for _, sidecars := range []string{"true", "false"} {
 		c := apptest.Settled(t, append(anyPorts(t.TempDir()), "sidecars.enabled", sidecars)...)
 		in := &installation{
-			core: &engine.Engine{Journal: &journal.Journal{}}, member: &member{}, listeners: &listeners{c: c},
+			core: &engine.Engine{Journal: &journal.Journal{}}, member: &member{},
+			listeners: &listeners{c: c},
 		}
 		from := statsSourcesOf(in, httpapi.Metrics{})
 		var image stats.Image // of a process that has led
@@ -111,7 +119,8 @@ func TestFormerLeaderShowsNoOldFigures(t *testing.T) {
 			from.Feeds(&image.Feeds)
 			from.Lags(&image.Lags)
 		}
-		if f, l := image.Feeds, image.Lags; f.Sources != [2]stats.Feed{} || l != (stats.Lags{Present: l.Present}) {
+		if f, l := image.Feeds, image.Lags; f.Sources != [2]stats.Feed{} ||
+			l != (stats.Lags{Present: l.Present}) {
 			t.Errorf("sidecars %s: old figures %+v %+v", sidecars, f, l)
 		}
 	}

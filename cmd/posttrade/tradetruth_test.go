@@ -21,21 +21,21 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// truth is what the journal's commands decide when a fresh engine goes through
-// them from the first one, and nothing else has a say.
+// truth is what a new engine decides from the journal's commands, from the first one on, without
+// any other input.
 type truth struct {
 	commands []matcher.Command
 	events   []matcher.Event
 	fills    []matcher.Fill
-	at       map[uint64]int             // where a trade's fill lies in events
-	came     map[uint32]int             // where an order's acceptance lies in events
-	samples  map[uint32][]int           // where a security's prices lie in events
+	at       map[uint64]int             // index of a trade's fill in events
+	came     map[uint32]int             // index of an order's acceptance in events
+	samples  map[uint32][]int           // indexes of a security's prices in events
 	tickers  map[uint32]string          // by security id
 	sides    map[matcher.Side]string    // the contract's words
 	kinds    map[matcher.EventKind]bool // that occurred
 }
 
-// replayJournal replays the whole journal of a core.
+// replayJournal replays the whole journal of an engine.
 func replayJournal(t *testing.T, k *engine.Engine) *truth {
 	t.Helper()
 	engine, err := matcher.New(k.Genesis)
@@ -44,10 +44,13 @@ func replayJournal(t *testing.T, k *engine.Engine) *truth {
 	}
 	defer engine.Close()
 	tr := &truth{
-		at: map[uint64]int{}, came: map[uint32]int{}, samples: map[uint32][]int{}, tickers: map[uint32]string{},
-		sides: map[matcher.Side]string{matcher.Buy: "Buy", matcher.Sell: "Sell"}, kinds: map[matcher.EventKind]bool{},
+		at: map[uint64]int{}, came: map[uint32]int{}, samples: map[uint32][]int{},
+		tickers: map[uint32]string{},
+		sides:   map[matcher.Side]string{matcher.Buy: "Buy", matcher.Sell: "Sell"},
+		kinds:   map[matcher.EventKind]bool{},
 	}
-	out := matcher.NewOutlet(1<<12, func(events []matcher.Event) { tr.events = append(tr.events, events...) })
+	out := matcher.NewOutlet(1<<12,
+		func(events []matcher.Event) { tr.events = append(tr.events, events...) })
 	err = k.Journal.Replay(t.Context(), 1, func(cmds []matcher.Command, _ journal.ClientIDs) error {
 		tr.commands = append(tr.commands, cmds...)
 		_, err := engine.ReplayBatch(cmds, out)
@@ -80,11 +83,13 @@ func replayJournal(t *testing.T, k *engine.Engine) *truth {
 	return tr
 }
 
-// row is the projection of a fill, as far as the fill decides it.
+// row is the projection of a fill, with the columns that the fill determines.
 func (tr *truth) row(f *matcher.Fill) store.Trade {
 	row := store.Trade{
-		ID: fmt.Sprintf("trd-%d", f.TradeSeq), Seq: f.TradeSeq, AccountID: f.AccountID, Security: tr.tickers[f.SecurityID],
-		Side: f.Side, Quantity: int64(f.Qty), Price: f.Px, ExecutedAt: f.TimeMillis, Sequence: f.InputSeq,
+		ID: fmt.Sprintf("trd-%d", f.TradeSeq), Seq: f.TradeSeq, AccountID: f.AccountID,
+		Security: tr.tickers[f.SecurityID],
+		Side:     f.Side, Quantity: int64(f.Qty), Price: f.Px, ExecutedAt: f.TimeMillis,
+		Sequence: f.InputSeq,
 	}
 	if f.OrderRef != 0 {
 		row.OrderID = fmt.Sprintf("ord-%d", f.OrderRef)
@@ -147,7 +152,8 @@ func (tr *truth) checkBlotter(t *testing.T, in *installed) {
 			}
 			row := tr.row(&tr.fills[n])
 			want := client.BlotterEntry{
-				ID: row.ID, TradeSeq: row.Seq, AccountID: row.AccountID, Security: row.Security, Side: tr.sides[row.Side],
+				ID: row.ID, TradeSeq: row.Seq, AccountID: row.AccountID, Security: row.Security,
+				Side:     tr.sides[row.Side],
 				Quantity: int32(row.Quantity), Price: client.Price(row.Price), ExecTimeMillis: row.ExecutedAt,
 				OrderID: row.OrderID, Sequence: row.Sequence,
 			}
@@ -178,8 +184,8 @@ type auditLine struct {
 	RiskReason      *string       `json:"riskReason"`
 }
 
-// lines are the records that an event must give. Of a refusal only what every
-// refusal has is stated.
+// lines are the records that an event must give. For a refusal it states only the fields that every
+// refusal has.
 func (tr *truth) lines(ev *matcher.Event) []auditLine {
 	id := func(prefix string, n uint64) *string {
 		if n == 0 {
@@ -195,10 +201,12 @@ func (tr *truth) lines(ev *matcher.Event) []auditLine {
 		s := r.String()
 		return &s
 	}
-	ticker, side, quantity, px := tr.tickers[ev.SecurityID], tr.sides[ev.Side], int64(ev.Qty), client.Price(ev.Px)
+	ticker, side, quantity, px := tr.tickers[ev.SecurityID], tr.sides[ev.Side], int64(ev.Qty),
+		client.Price(ev.Px)
 	line := auditLine{
-		Sequence: ev.InputSeq, OrderID: id("ord", uint64(ev.OrderRef)), TradeID: id("trd", ev.TradeSeq), AccountID: ev.AccountID,
-		Security: &ticker, Side: &side, Quantity: &quantity, Price: &px, TimestampMillis: ev.TimeMillis,
+		Sequence: ev.InputSeq, OrderID: id("ord", uint64(ev.OrderRef)), TradeID: id("trd", ev.TradeSeq),
+		AccountID: ev.AccountID,
+		Security:  &ticker, Side: &side, Quantity: &quantity, Price: &px, TimestampMillis: ev.TimeMillis,
 	}
 	if px <= 0 {
 		line.Price = nil
@@ -227,25 +235,26 @@ func (tr *truth) lines(ev *matcher.Event) []auditLine {
 			return nil
 		}
 		return []auditLine{{
-			Kind: "reject", Sequence: ev.InputSeq, AccountID: ev.Cmd().AccountID, TimestampMillis: ev.TimeMillis,
-			RiskReason: reason(ev.Reason),
+			Kind: "reject", Sequence: ev.InputSeq, AccountID: ev.Cmd().AccountID,
+			TimestampMillis: ev.TimeMillis,
+			RiskReason:      reason(ev.Reason),
 		}}
 	}
 	return nil
 }
 
-// audited says which commands the report must account for.
+// audited reports whether the report must account for a type of command.
 func audited(t matcher.CommandType) bool {
 	switch t {
-	case matcher.OrderNew, matcher.OrderCancel, matcher.OrderReplace, matcher.TradeNew, matcher.ForceFill:
+	case matcher.OrderNew, matcher.OrderCancel, matcher.OrderReplace, matcher.TradeNew,
+		matcher.ForceFill:
 		return true
 	}
 	return false
 }
 
-// checkReport compares the regulatory report up to a sequence with the replay,
-// record for record, sees that it leaves no order or trade command out, and
-// returns its hash.
+// checkReport compares the regulatory report up to a sequence with the replay, record for record.
+// It checks that no order or trade command is missing, and returns the report's hash.
 func (tr *truth) checkReport(t *testing.T, in *installed, to uint64) string {
 	t.Helper()
 	report, err := in.orders.RegulatoryReport(context.Background(), 1, to)
@@ -282,15 +291,16 @@ func (tr *truth) checkReport(t *testing.T, in *installed, to uint64) string {
 	}
 	for i := range tr.commands {
 		c := &tr.commands[i]
-		if c.TemplateID == matcher.TemplateCommand && audited(c.Type) && c.InputSeq <= to && !accounted[c.InputSeq] {
+		if c.TemplateID == matcher.TemplateCommand && audited(c.Type) && c.InputSeq <= to &&
+			!accounted[c.InputSeq] {
 			t.Fatalf("the report has nothing of sequence %d", c.InputSeq)
 		}
 	}
 	return report.SHA256()
 }
 
-// checkTCA compares the reports on random trades with the cost computed from the
-// replay, and returns them as they were sent.
+// checkTCA compares the reports on random trades with the cost computed from the replay, and
+// returns them as they were sent.
 func (tr *truth) checkTCA(t *testing.T, in *installed, n int, seed uint64) map[string]string {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 2))
@@ -319,8 +329,8 @@ func (tr *truth) checkTCA(t *testing.T, in *installed, n int, seed uint64) map[s
 	return sent
 }
 
-// cost is the analysis of a trade by the definition: every price of the security
-// until the trade, each for the time it was in force inside the window.
+// cost is the analysis of a trade by the definition: every price of the security until the trade,
+// each weighted by the time that it was in force inside the window.
 func (tr *truth) cost(f *matcher.Fill) client.TCAReport {
 	const window = 5 * 60 * 1000
 	executed := tr.at[f.TradeSeq]
@@ -329,10 +339,12 @@ func (tr *truth) cost(f *matcher.Fill) client.TCAReport {
 		accepted = executed - 1
 	}
 	r := client.TCAReport{
-		TradeID: fmt.Sprintf("trd-%d", f.TradeSeq), AccountID: f.AccountID, Security: tr.tickers[f.SecurityID],
-		Side: tr.sides[f.Side], Quantity: int64(f.Qty), ExecutionPrice: client.Price(f.Px),
+		TradeID: fmt.Sprintf("trd-%d", f.TradeSeq), AccountID: f.AccountID,
+		Security: tr.tickers[f.SecurityID],
+		Side:     tr.sides[f.Side], Quantity: int64(f.Qty), ExecutionPrice: client.Price(f.Px),
 		ArrivalAt:       time.UnixMilli(tr.events[accepted].TimeMillis).UTC(),
-		TwapWindowStart: time.UnixMilli(f.TimeMillis - window).UTC(), TwapWindowEnd: time.UnixMilli(f.TimeMillis).UTC(),
+		TwapWindowStart: time.UnixMilli(f.TimeMillis - window).UTC(),
+		TwapWindowEnd:   time.UnixMilli(f.TimeMillis).UTC(),
 	}
 	area, weight := new(big.Int), int64(0)
 	px, since := int64(0), int64(0)

@@ -12,9 +12,9 @@ import (
 	"posttrade/matcher/desk"
 )
 
-// tradingDay is a day at the exchange: a seeded flow of orders of every kind,
-// cancels, replaces, market trades, prices and controls, some of them refused,
-// handed to a core's own desk in batches. Its clock is the commands' own.
+// tradingDay is a day at the exchange: a seeded flow of orders of every kind, cancels, replaces,
+// market trades, prices and controls, some of them refused. It submits them in batches to an
+// engine's desk. Its clock is that of the commands.
 type tradingDay struct {
 	t      *testing.T
 	core   *engine.Engine
@@ -22,7 +22,7 @@ type tradingDay struct {
 	now    int64 // epoch milliseconds
 	mids   map[uint32]int64
 	open   []restingOrder // that a cancel or replace may name
-	names  int            // client order ids given so far
+	names  int            // number of client order ids so far
 	toggle []matcher.Command
 
 	sent, refused int
@@ -43,9 +43,9 @@ const (
 	nextDay   = "2026-03-03"
 )
 
-// dayAccounts trade the securities 1 to 6 around dayPrices. A tick from one of the
-// first four prices is a cost that ends in half a hundredth of a basis point, so
-// that the way of rounding shows.
+// dayAccounts trade the securities 1 to 6 around dayPrices. A tick from one of the first four
+// prices is a cost that ends in half a hundredth of a basis point, so that the test covers
+// rounding.
 var (
 	dayAccounts = []uint32{1, 2, 3, 4, 5, 6, 7, 8}
 	dayPrices   = [...]int64{640_000, 3_200_000, 16_000_000, 80_000_000, 20_500_000, 187_250_000}
@@ -53,7 +53,8 @@ var (
 
 func newTradingDay(t *testing.T, k *engine.Engine, seed uint64) *tradingDay {
 	t.Logf("trading day with seed %d", seed)
-	d := &tradingDay{t: t, core: k, random: rand.New(rand.NewPCG(seed, 1)), now: dayBegins, mids: map[uint32]int64{}}
+	d := &tradingDay{t: t, core: k, random: rand.New(rand.NewPCG(seed, 1)), now: dayBegins,
+		mids: map[uint32]int64{}}
 	for i, px := range dayPrices {
 		d.mids[uint32(i+1)] = px
 	}
@@ -105,7 +106,7 @@ func (d *tradingDay) batch(n int) {
 	}
 }
 
-// tick moves the clock: mostly a little, sometimes not at all, seldom back.
+// tick moves the clock: mostly a little, sometimes not at all, rarely back.
 func (d *tradingDay) tick() {
 	switch n := d.random.IntN(100); {
 	case n < 20:
@@ -133,8 +134,8 @@ func (d *tradingDay) answered(a *desk.Answer) {
 	}
 }
 
-// command makes the next one, and its client order id if it has one. What a
-// control takes away is given back, in the last command of the batch at the latest.
+// command makes the next command, and its client order id if it has one. A later control reverses
+// each control, at the latest in the last command of the batch.
 func (d *tradingDay) command(last bool) (c matcher.Command, name string) {
 	if n := len(d.toggle); n > 0 && (last || d.random.IntN(5) == 0) {
 		c, d.toggle = d.toggle[n-1], d.toggle[:n-1]
@@ -181,8 +182,7 @@ func (d *tradingDay) command(last bool) (c matcher.Command, name string) {
 	return c, d.name()
 }
 
-// terms fills in what orders and market trades have in common, and lets the
-// security's price wander.
+// terms sets the fields that orders and market trades share, and moves the security's price.
 func (d *tradingDay) terms(c *matcher.Command) {
 	c.AccountID, c.SecurityID = dayAccounts[d.random.IntN(len(dayAccounts))], d.security()
 	c.Side, c.Qty = matcher.Side(d.random.IntN(2)), int32(1+d.random.IntN(120))
@@ -191,7 +191,7 @@ func (d *tradingDay) terms(c *matcher.Command) {
 	}
 }
 
-// security prefers those with low numbers.
+// security picks a security; low numbers are more likely.
 func (d *tradingDay) security() uint32 {
 	return uint32(1 + min(d.random.IntN(len(dayPrices)), d.random.IntN(len(dayPrices))))
 }
@@ -199,7 +199,7 @@ func (d *tradingDay) security() uint32 {
 // steps is a distance of up to n ticks of 0.001 in either direction.
 func (d *tradingDay) steps(n int) int64 { return int64(d.random.IntN(2*n+1)-n) * 1000 }
 
-// name is a client order id for most, one that was there before for a few.
+// name is a new client order id for most orders, a used one for a few.
 func (d *tradingDay) name() string {
 	switch n := d.random.IntN(50); {
 	case n < 10:
@@ -211,7 +211,7 @@ func (d *tradingDay) name() string {
 	return "day-" + strconv.Itoa(d.names)
 }
 
-// change cancels or replaces an order, which may be gone by then.
+// change cancels or replaces an order, which may already be gone.
 func (d *tradingDay) change(o restingOrder, cancel bool) matcher.Command {
 	c := matcher.NewCommand(matcher.OrderReplace)
 	if cancel {
@@ -224,7 +224,7 @@ func (d *tradingDay) change(o restingOrder, cancel bool) matcher.Command {
 	return c
 }
 
-// control takes something away and notes how to give it back.
+// control closes or halts a record and notes how to reverse that.
 func (d *tradingDay) control() matcher.Command {
 	var c matcher.Command
 	var off, on matcher.Side
@@ -248,7 +248,7 @@ func (d *tradingDay) control() matcher.Command {
 	return c
 }
 
-// String is for the log.
+// String describes the day for the log.
 func (d *tradingDay) String() string {
 	_, fills := d.core.Journal.Head()
 	return fmt.Sprintf("%d commands, %d refused, %d fills", d.sent, d.refused, fills)

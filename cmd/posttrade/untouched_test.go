@@ -15,13 +15,13 @@ import (
 )
 
 // TestARefusedStartLeavesTheJournalAlone flips bits in every file of a journal and starts
-// everything on it: where that is refused, every file is byte for byte as it was, and no
-// file is new. The refusal is one line that names a file or a key.
+// everything on it. When the start is refused, every file is byte for byte as it was, and no file
+// is new. The refusal is one line that names a file or a key.
 func TestARefusedStartLeavesTheJournalAlone(t *testing.T) {
 	t.Logf("-args -crashseed=%d", *crashSeed)
 	random := rand.New(rand.NewPCG(*crashSeed, 16))
 	data := t.TempDir()
-	for range 3 { // tables of three lives, a snapshot, and a log
+	for range 3 { // tables of three runs, a snapshot, and a log
 		s := startServer(t, data, "sidecars.enabled", "false")
 		for range 5 {
 			call(t, "POST", s.url+"/orders", strings.Replace(sellOrder, `"clientOrderId":"a",`, "", 1))

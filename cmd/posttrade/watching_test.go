@@ -18,13 +18,14 @@ import (
 	"posttrade/httpapi"
 )
 
-// TestFiguresAreThoseOfTheInstallation compares the file with what everything says itself.
+// TestFiguresAreThoseOfTheInstallation compares the file with the figures of the parts themselves.
 func TestFiguresAreThoseOfTheInstallation(t *testing.T) {
 	in := install(t, t.TempDir(), "risk.bootstrap.enabled", "true")
 	apptest.Until(t, "orders are let in", func() (bool, any) { return in.core.Gate.Ready(), nil })
 	newTradingDay(t, in.core, *daySeed).trade(t.Context(), 300)
 	in.awaitMatched()
-	apptest.Until(t, "the price history has followed", func() (bool, any) { n := in.beside.Load().tca.Lag(); return n == 0, n })
+	apptest.Until(t, "the price history has followed",
+		func() (bool, any) { n := in.beside.Load().tca.Lag(); return n == 0, n })
 	apptest.Until(t, "every change is published", func() (bool, any) {
 		var f stats.Feeds
 		in.beside.Load().feedFigures(&f)
@@ -33,7 +34,8 @@ func TestFiguresAreThoseOfTheInstallation(t *testing.T) {
 
 	path := filepath.Join(t.TempDir(), "stats")
 	at := time.Unix(1_800_000_000, 0)
-	w, err := stats.NewStatsWriter(path, statsSourcesOf(in.installation, answeredEdge), func() time.Time { at = at.Add(time.Second); return at })
+	w, err := stats.NewStatsWriter(path, statsSourcesOf(in.installation, answeredEdge),
+		func() time.Time { at = at.Add(time.Second); return at })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +46,8 @@ func TestFiguresAreThoseOfTheInstallation(t *testing.T) {
 		}
 	}
 	got, _ := apptest.StatsIn(t, path)
-	if want := (stats.Clock{Tick: 2, WallNanos: uint64(at.UnixNano()), UptimeNanos: 2e9}); got.Clock != want {
+	if want := (stats.Clock{Tick: 2, WallNanos: uint64(at.UnixNano()),
+		UptimeNanos: 2e9}); got.Clock != want {
 		t.Errorf("clock %+v, want %+v", got.Clock, want)
 	}
 	head, _ := in.core.Journal.Head()
@@ -53,18 +56,23 @@ func TestFiguresAreThoseOfTheInstallation(t *testing.T) {
 			t.Errorf("%s: %+v, want sequence %d and nothing behind", stats.Stages[i], s, head)
 		}
 	}
-	if p := got.Path; p.Looks != 2 || p.Ready != 1 || p.Events < head || p.Input.Slots != 65536 || p.Output.Slots != 131072 {
+	if p := got.Path; p.Looks != 2 || p.Ready != 1 || p.Events < head || p.Input.Slots != 65536 ||
+		p.Output.Slots != 131072 {
 		t.Errorf("path %+v", p)
 	}
-	if m, c := in.core.Journal.Metrics(), got.Commits; c.Commits != m.Commits || c.Commands != head || c.Bytes != m.CommitBytes ||
-		c.Buckets != m.CommitCounts || c.MaxNanos != uint64(m.MaxCommit) || c.Bounds[0] != 50_000 || c.Bounds[21] != 5e9 {
+	if m, c := in.core.Journal.Metrics(), got.Commits; c.Commits != m.Commits || c.Commands != head ||
+		c.Bytes != m.CommitBytes ||
+		c.Buckets != m.CommitCounts || c.MaxNanos != uint64(m.MaxCommit) || c.Bounds[0] != 50_000 ||
+		c.Bounds[21] != 5e9 {
 		t.Errorf("commits %+v, want %+v", c, m)
 	}
-	if r := got.Runtime; r.Heap == 0 || r.HeapGoal == 0 || r.Mapped < r.Heap || r.Allocated == 0 || r.Goroutines < 10 {
+	if r := got.Runtime; r.Heap == 0 || r.HeapGoal == 0 || r.Mapped < r.Heap || r.Allocated == 0 ||
+		r.Goroutines < 10 {
 		t.Errorf("runtime %+v", r)
 	}
 	for i, s := range got.Feeds.Sources {
-		if top.Named(stats.FeedStates[:], s.State) != "ready" || s.Watermark == 0 || s.Watermark != s.HighWatermark || s.Unpublished != 0 {
+		if top.Named(stats.FeedStates[:], s.State) != "ready" || s.Watermark == 0 ||
+			s.Watermark != s.HighWatermark || s.Unpublished != 0 {
 			t.Errorf("feed %d: %+v", i, s)
 		}
 	}
@@ -73,14 +81,15 @@ func TestFiguresAreThoseOfTheInstallation(t *testing.T) {
 	}
 }
 
-// TestWatchingGoesOnWithoutItsFiles starts where nothing can be written: that is
-// two lines of the log, and no failure.
+// TestWatchingGoesOnWithoutItsFiles starts where no file can be written: that gives two lines in
+// the log, and no failure.
 func TestWatchingGoesOnWithoutItsFiles(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "flight"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := apptest.Settled(t, "data.dir", filepath.Join(dir, "absent"), "flight.budget-ms", "5", "flight.dir", filepath.Join(dir, "flight"))
+	c := apptest.Settled(t, "data.dir", filepath.Join(dir, "absent"), "flight.budget-ms", "5",
+		"flight.dir", filepath.Join(dir, "flight"))
 	var log bytes.Buffer
 	w := startWatching(c, apptest.StillSources(), slog.New(slog.NewTextHandler(&log, nil)))
 	w.stop()
@@ -92,7 +101,7 @@ func TestWatchingGoesOnWithoutItsFiles(t *testing.T) {
 	}
 }
 
-// TestWatchingEndsWhenItsFileIsCutShort: one line of the log, and nothing else.
+// TestWatchingEndsWhenItsFileIsCutShort: it gives one line in the log, and nothing else.
 func TestWatchingEndsWhenItsFileIsCutShort(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "stats")
 	w, err := stats.NewStatsWriter(path, apptest.StillSources(), time.Now)
@@ -107,7 +116,7 @@ func TestWatchingEndsWhenItsFileIsCutShort(t *testing.T) {
 	}
 }
 
-// TestWatchingAnInstallation starts everything that a server does, and stops it.
+// TestWatchingAnInstallation starts every part of watching that a server starts, and stops it.
 func TestWatchingAnInstallation(t *testing.T) {
 	dir := t.TempDir()
 	c := apptest.Settled(t, "data.dir", dir, "flight.budget-ms", "60000", "profile.contention", "true")
@@ -122,7 +131,8 @@ func TestWatchingAnInstallation(t *testing.T) {
 		return f.Load(&image) == nil && image.Clock.Tick > 0, image.Clock
 	})
 	if got := runtime.SetMutexProfileFraction(-1); got != flight.MutexProfileFraction {
-		t.Errorf("one in %d waits for a mutex is profiled, want one in %d", got, flight.MutexProfileFraction)
+		t.Errorf("one in %d waits for a mutex is profiled, want one in %d", got,
+			flight.MutexProfileFraction)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "flight")); err != nil {
 		t.Error(err)
@@ -136,7 +146,7 @@ func TestWatchingAnInstallation(t *testing.T) {
 	}
 }
 
-// answeredEdge is an order-matcher that has answered.
+// answeredEdge is an order-matcher that has given answers.
 var answeredEdge = httpapi.Metrics{
 	Orders: func(emit func(string, uint64)) {
 		emit("accepted", 5)

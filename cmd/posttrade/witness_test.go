@@ -47,7 +47,7 @@ func contents(t *testing.T, root string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for _, path := range tree(t, root) {
-		if text, err := os.ReadFile(path); err == nil { // it is no folder
+		if text, err := os.ReadFile(path); err == nil { // it is a file, not a folder
 			all[strings.TrimPrefix(path, root+"/")] = string(text)
 		}
 	}
@@ -72,8 +72,8 @@ func sameContents(t *testing.T, what string, before, after map[string]string) {
 	}
 }
 
-// agedInstallation is an installation whose folder journal was put back from a copy: four
-// matches are in everything beside it, two in the journal.
+// agedInstallation is an installation with a folder journal that was restored from a copy:
+// everything beside it has four matches, the journal two.
 func agedInstallation(t *testing.T, settings ...string) (data string) {
 	data = t.TempDir()
 	in := install(t, data, settings...)
@@ -126,14 +126,14 @@ func putJournal(t *testing.T, data, from string) {
 	}
 }
 
-// TestAnOlderJournalIsRefusedByEachWitness leaves one witness at a time beside an older
-// journal, and beside none: the start names it, with its numbers, and changes no file.
+// TestAnOlderJournalIsRefusedByEachWitness leaves one witness at a time beside an older journal,
+// and beside none. The start names the witness, with its numbers, and changes no file.
 func TestAnOlderJournalIsRefusedByEachWitness(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, d store.Dialect) {
 		settings := databaseFlags(t, d)
 		aged := agedInstallation(t, settings...)
 		tests := []struct {
-			keep, want string // what is left beside the journal, and what the refusal names
+			keep, want string // what stays beside the journal, and what the refusal names
 			numbers    string
 		}{
 			{"tca", "TCA file ", "sequence 9, the journal ends at sequence 4, trade 4"},
@@ -166,7 +166,7 @@ func TestAnOlderJournalIsRefusedByEachWitness(t *testing.T) {
 				}
 				sameContents(t, "the refused start", before, contents(t, filepath.Join(data, "journal")))
 				putJournal(t, data, "")
-				// A new journal beside a database that a setting names is another one's.
+				// A new journal beside a database that a setting names is that of another installation.
 				foreign := d == store.Postgres && tt.keep == "posttrade.db"
 				wantNoStart(t, flags, tt.want, foreign)
 			})
@@ -174,7 +174,7 @@ func TestAnOlderJournalIsRefusedByEachWitness(t *testing.T) {
 	})
 }
 
-// TestRemainsWithoutAJournalAreRefused: what has no numbers says that there was a journal.
+// TestRemainsWithoutAJournalAreRefused: files without numbers show that there was a journal.
 func TestRemainsWithoutAJournalAreRefused(t *testing.T) {
 	for _, name := range []string{"broker", "stats", "quorum", "history"} {
 		data := t.TempDir()
@@ -189,9 +189,9 @@ func TestRemainsWithoutAJournalAreRefused(t *testing.T) {
 	}
 }
 
-// TestAnOlderJournalIsAcceptedByHand: with the operator's word the start goes on. What
-// only the database knew has other ids and is an orphan; the ids that are issued again
-// stand for the new trades alone; and the next start needs no word.
+// TestAnOlderJournalIsAcceptedByHand: with the operator's flag the start goes on. Trades that only
+// the database knew get other ids and are orphans. Ids that are issued again stand for the new
+// trades only. The next start needs no flag.
 func TestAnOlderJournalIsAcceptedByHand(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, d store.Dialect) {
 		for _, kept := range []string{"older", "none"} {
@@ -226,7 +226,7 @@ func TestAnOlderJournalIsAcceptedByHand(t *testing.T) {
 				rows := in.rows()
 				replayJournal(t, in.core).checkRows(t, rows)
 				in.stop()
-				install(t, data, settings...).stop() // needs no word any more
+				install(t, data, settings...).stop() // needs no flag any more
 				in = install(t, data, settings...)
 				if status, body := in.extract(); status != http.StatusAccepted {
 					t.Errorf("extract: %d %s", status, body)
@@ -242,7 +242,7 @@ func TestAnOlderJournalIsAcceptedByHand(t *testing.T) {
 	})
 }
 
-// TestAnotherHistoryIsRefused: a journal that is as long as the database's, but another one.
+// TestAnotherHistoryIsRefused: a journal that is as long as the database's, but of another history.
 func TestAnotherHistoryIsRefused(t *testing.T) {
 	data := t.TempDir()
 	in := install(t, data)
@@ -261,13 +261,13 @@ func TestAnotherHistoryIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantNoStart(t, anyPorts(data), "posttrade.db is marked as that of genesis", false)
-	// The flag gives up what a journal lacks, not all there is.
+	// The flag gives up what a journal lacks, but not a whole history.
 	wantNoStart(t, append(anyPorts(data), "accept-older-journal", "true"), "another history", false)
 }
 
 // TestADatabaseThatComesLaterStopsAdmission starts an older journal while its database is
-// away: orders go on, until it is back and knows more. Then they are refused, reads are
-// not, /readyz says why, and nothing was written into it.
+// unreachable. Orders go on, until the database is back and knows more. Then orders are refused,
+// reads are not, /readyz says why, and nothing was written to the database.
 func TestADatabaseThatComesLaterStopsAdmission(t *testing.T) {
 	o, proxy := storetest.CutOptions(t)
 	settings := []string{"database.url", o.URL}
@@ -312,8 +312,8 @@ func TestADatabaseThatComesLaterStopsAdmission(t *testing.T) {
 	replayJournal(t, in.core).checkRows(t, in.rows())
 }
 
-// TestALeaderIsComparedWithAllThatWasAgreed: what a member's disk does not have comes from the others,
-// so the database is compared when it leads, with all that was agreed.
+// TestALeaderIsComparedWithAllThatWasAgreed: the commands that a member's disk lacks come from the
+// other members. So the database is compared when the member leads, with all that was agreed.
 func TestALeaderIsComparedWithAllThatWasAgreed(t *testing.T) {
 	data := t.TempDir()
 	in := install(t, data)
@@ -326,7 +326,8 @@ func TestALeaderIsComparedWithAllThatWasAgreed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if err := db.Write(t.Context(), (*store.Tx).ForgetHistory); err != nil { // as if it were this journal's
+	// as if the database were this journal's
+	if err := db.Write(t.Context(), (*store.Tx).ForgetHistory); err != nil {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
@@ -354,14 +355,15 @@ func TestALeaderIsComparedWithAllThatWasAgreed(t *testing.T) {
 	stopAndHash(t, k)
 }
 
-// TestWhatFollowsTheJournalIsNeverAheadOfTheDisk: in mode os the log is synced now and
-// then. What has been answered, but is not synced yet, does not get into what is kept
-// outside of the journal: a power cut would leave the journal older than that.
+// TestWhatFollowsTheJournalIsNeverAheadOfTheDisk: in mode os the log is synced now and then.
+// Commands that are answered, but not synced yet, are not written anywhere outside of the journal:
+// after a power cut the journal would be older than that.
 func TestWhatFollowsTheJournalIsNeverAheadOfTheDisk(t *testing.T) {
 	in := install(t, t.TempDir(), "journal.durability", "os", "journal.flush-interval", "10s")
 	d, j := in.beside.Load(), in.core.Journal
 	durable := uint64(0)
-	apptest.Until(t, "a trade is durable and not synced", func() (bool, any) { // the log is, once in ten seconds
+	// the log is synced once in ten seconds
+	apptest.Until(t, "a trade is durable and not synced", func() (bool, any) {
 		in.trade(1)
 		durable, _ = j.Head()
 		return j.Stable() < durable, durable

@@ -8,8 +8,8 @@ import (
 	"posttrade/app/apptest"
 )
 
-// TestWritesBeyondLoopbackNeedAnAdmin: a service that others can reach takes a change from
-// an admin only, whatever the setting says; what reads stays open.
+// TestWritesBeyondLoopbackNeedAnAdmin: a service that other machines can reach accepts a change
+// only from an admin, whatever the setting says. Reads need no admin.
 func TestWritesBeyondLoopbackNeedAnAdmin(t *testing.T) {
 	tests := []struct {
 		name string
@@ -46,23 +46,32 @@ func TestWritesBeyondLoopbackNeedAnAdmin(t *testing.T) {
 	}
 }
 
-// TestWhichWritesNeedAnAdmin is the rule by itself, for what a test cannot listen on.
+// TestWhichWritesNeedAnAdmin tests the rule alone, for addresses on which a test cannot listen.
 func TestWhichWritesNeedAnAdmin(t *testing.T) {
-	production := []string{"profile", "production", "risk.entitlement.enforced", "true", "reference.write-auth.enforced", "true"}
-	members := []string{"cluster.member-id", "1", "sidecars.enabled", "false", "cluster.tls-cert", "c", "cluster.tls-key", "k", "cluster.tls-ca", "a"}
+	production := []string{"profile", "production", "risk.entitlement.enforced", "true",
+		"reference.write-auth.enforced", "true"}
+	members := []string{"cluster.member-id", "1", "sidecars.enabled", "false", "cluster.tls-cert", "c",
+		"cluster.tls-key", "k", "cluster.tls-ca", "a"}
 	tests := []struct {
 		name  string
 		set   []string
 		admin bool
 	}{
 		{"dev on loopback", nil, false},
-		{"localhost", []string{"account-service.listen", "localhost:1", "reference-data.listen", "[::1]:1"}, false},
+		{"localhost", []string{"account-service.listen", "localhost:1", "reference-data.listen",
+			"[::1]:1"}, false},
 		{"only orders are public", []string{"order-matcher.listen", "0.0.0.0:1"}, false},
 		{"production on loopback", production, true},
 		{"any address", []string{"account-service.listen", ":1"}, true},
 		{"an address of its own", []string{"reference-data.listen", "10.0.0.1:1"}, true},
-		{"a cluster on loopback", append([]string{"cluster.members", "1=127.0.0.1:1@127.0.0.1:2,2=127.0.0.1:3@127.0.0.1:4,3=127.0.0.1:5@127.0.0.1:6"}, members...), false},
-		{"another member is elsewhere", append([]string{"cluster.members", "1=127.0.0.1:1@127.0.0.1:2,2=127.0.0.1:3@10.0.0.2:4,3=127.0.0.1:5@127.0.0.1:6"}, members...), true},
+		{"a cluster on loopback",
+			append([]string{"cluster.members",
+				"1=127.0.0.1:1@127.0.0.1:2,2=127.0.0.1:3@127.0.0.1:4,3=127.0.0.1:5@127.0.0.1:6"}, members...),
+			false},
+		{"another member is elsewhere",
+			append([]string{"cluster.members",
+				"1=127.0.0.1:1@127.0.0.1:2,2=127.0.0.1:3@10.0.0.2:4,3=127.0.0.1:5@127.0.0.1:6"}, members...),
+			true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// published are the figures that the flow is known by. The digest is that of the
-// file form: a header of 96 bytes and 32 bytes a command.
+// published are the known figures of the flow. The digest is that of the file form: a header of 96
+// bytes and 32 bytes per command.
 var published = []struct {
 	name    string
 	options Options
@@ -86,7 +86,8 @@ func TestRealisticIsWhatItSays(t *testing.T) {
 			if highest-lowest < spread {
 				t.Errorf("traded from %d to %d, want a spread of %d", lowest, highest, spread)
 			}
-			if again := Realistic(RealisticOptions{Seed: 1, Regime: regime, N: 300_000}); digest(again, 1) != digest(f, 1) {
+			if again := Realistic(RealisticOptions{Seed: 1, Regime: regime, N: 300_000}); digest(again,
+				1) != digest(f, 1) {
 				t.Error("the same options gave another flow")
 			}
 			t.Logf("new %d cancel %d take %d modify %d, %d trades, %d levels at the end",
@@ -98,7 +99,7 @@ func TestRealisticIsWhatItSays(t *testing.T) {
 	}
 }
 
-// TestRealisticCoversAWideMarket looks at the flows as they are measured, at half the length.
+// TestRealisticCoversAWideMarket checks the flows of the measurement, at half the length.
 func TestRealisticCoversAWideMarket(t *testing.T) {
 	for _, regime := range Regimes() {
 		t.Run(regime.String(), func(t *testing.T) {
@@ -111,7 +112,7 @@ func TestRealisticCoversAWideMarket(t *testing.T) {
 			for _, c := range f.Timed() {
 				ops[c.Op]++
 			}
-			if len(prices) < 15_000 { // of the whole flow more than 24,000
+			if len(prices) < 15_000 { // the whole flow has more than 24,000
 				t.Errorf("%d prices are named, want tens of thousands", len(prices))
 			}
 			if share := 100 * ops[Cancel] / ops[New]; share < 94 || share > 97 {
@@ -138,7 +139,8 @@ func digest(f *Flow, seed uint64) string {
 	var head [96]byte
 	copy(head[:], "PAWL0001")
 	r := f.Result
-	for i, v := range []uint64{seed, uint64(f.Symbols), uint64(f.Prefill), uint64(len(f.Commands) - f.Prefill),
+	for i, v := range []uint64{seed, uint64(f.Symbols), uint64(f.Prefill),
+		uint64(len(f.Commands) - f.Prefill),
 		uint64(len(f.Commands) + 1), r.Trades, r.Qty, r.Notional, r.Hash} {
 		le.PutUint64(head[8+8*i:], v)
 	}

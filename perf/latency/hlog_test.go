@@ -31,7 +31,8 @@ func TestHlogIsReadBack(t *testing.T) {
 			t.Fatalf("interval %d: %v, %v\n%s", i, h, err, out.String())
 		}
 		if h.TotalCount() != n || h.Tag() != "half-load" || h.EndTimeMs()-h.StartTimeMs() != 1000 {
-			t.Errorf("interval %d: %d values, tag %q, %d to %d", i, h.TotalCount(), h.Tag(), h.StartTimeMs(), h.EndTimeMs())
+			t.Errorf("interval %d: %d values, tag %q, %d to %d", i, h.TotalCount(), h.Tag(), h.StartTimeMs(),
+				h.EndTimeMs())
 		}
 		if got, want := h.ValueAtPercentile(50), int64(i+1)*1e6; got < want || got > want+want/500 {
 			t.Errorf("interval %d: p50 %d, want %d", i, got, want)

@@ -23,7 +23,8 @@ func TestMergeKeepsEveryRecord(t *testing.T) {
 	if s.Count() != 3000 {
 		t.Errorf("count %d, want 3000", s.Count())
 	}
-	for percent, want := range map[float64]time.Duration{50: 500_000, 90: 900_000, 99: 990_000, 99.9: 999_000} {
+	for percent, want := range map[float64]time.Duration{50: 500_000, 90: 900_000, 99: 990_000,
+		99.9: 999_000} {
 		if got := s.At(percent); got < want || got > want+want/500 {
 			t.Errorf("p%v is %v, want %v", percent, got, want)
 		}
@@ -85,8 +86,10 @@ func TestTable(t *testing.T) {
 
 func TestShort(t *testing.T) {
 	for d, want := range map[time.Duration]string{
-		0: "0ns", 7: "7ns", 999: "999ns", 1000: "1.00us", 12_345: "12.3us", 99_960: "100us", 999_600: "1.00ms",
-		9_996: "10.0us", 123 * time.Millisecond: "123ms", 2100 * time.Millisecond: "2.10s", time.Hour: "3600s",
+		0: "0ns", 7: "7ns", 999: "999ns", 1000: "1.00us", 12_345: "12.3us", 99_960: "100us",
+		999_600: "1.00ms",
+		9_996:   "10.0us", 123 * time.Millisecond: "123ms", 2100 * time.Millisecond: "2.10s",
+		time.Hour: "3600s",
 	} {
 		if got := Short(d); got != want {
 			t.Errorf("%d is %q, want %q", int64(d), got, want)
@@ -109,7 +112,8 @@ func TestHgrm(t *testing.T) {
 	if err := Merge(r).WriteHgrm(&out); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"Value", "Percentile", "TotalCount", "1/(1-Percentile)", "#[Max     =     1000", "Total count    =         1000"} {
+	for _, want := range []string{"Value", "Percentile", "TotalCount", "1/(1-Percentile)",
+		"#[Max     =     1000", "Total count    =         1000"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}

@@ -47,8 +47,10 @@ func TestPoissonIsExponentialAndReplayable(t *testing.T) {
 	}
 	mean := sum / n
 	variance := squares/n - mean*mean
-	if math.Abs(mean-1) > 0.02 || math.Abs(variance-1) > 0.05 || math.Abs(float64(longer)/n-1/math.E) > 0.01 {
-		t.Errorf("mean %v, variance %v of the gap, %v are longer; want 1, 1 and 1/e", mean, variance, float64(longer)/n)
+	if math.Abs(mean-1) > 0.02 || math.Abs(variance-1) > 0.05 ||
+		math.Abs(float64(longer)/n-1/math.E) > 0.01 {
+		t.Errorf("mean %v, variance %v of the gap, %v are longer; want 1, 1 and 1/e", mean, variance,
+			float64(longer)/n)
 	}
 	if same > 10 {
 		t.Errorf("another seed gave %d of the same times", same)

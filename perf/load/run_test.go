@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// simulated is a clock that only naps move.
+// simulated is a clock that moves only in naps.
 type simulated struct{ now time.Duration }
 
 func (s *simulated) Now() time.Duration { return s.now }
 func (s *simulated) Nap()               { s.now += 10 * time.Microsecond }
 
-// server answers a request a fixed time after it was sent, and stands still for a while.
+// server answers a request a fixed time after it was sent, and stalls once for a while.
 type server struct {
 	clock            *simulated
 	takes            time.Duration
 	stallAt, stalled time.Duration
-	refuses          bool // while it stands still it takes nothing in; else it only answers late
+	refuses          bool // true: it takes no request during the stall; false: it only answers late
 	room             int  // requests at once; 0: any
 	queue            []pending
 	first            int
@@ -75,14 +75,16 @@ func constantOf(t *testing.T, perSecond float64) Arrivals {
 	return a
 }
 
-// TestAStallIsChargedToEveryRequestThatWasDueInIt is what this package is for: a
-// thousand requests a second, ten seconds, and a server that stands still for one of
-// them. A tenth of the requests was due in the stall, and waits for half of it on average.
+// TestAStallIsChargedToEveryRequestThatWasDueInIt is the purpose of this package: a thousand
+// requests a second, ten seconds, and a server that stalls for one of them. A tenth of the requests
+// is due in the stall, and waits for half of it on average.
 func TestAStallIsChargedToEveryRequestThatWasDueInIt(t *testing.T) {
-	for name, refuses := range map[string]bool{"answers come late": false, "requests are not taken": true} {
+	for name, refuses := range map[string]bool{"answers come late": false,
+		"requests are not taken": true} {
 		t.Run(name, func(t *testing.T) {
 			clock := &simulated{}
-			s := &server{clock: clock, takes: 100 * time.Microsecond, stallAt: 5 * time.Second, stalled: time.Second, refuses: refuses}
+			s := &server{clock: clock, takes: 100 * time.Microsecond, stallAt: 5 * time.Second,
+				stalled: time.Second, refuses: refuses}
 			r, err := Run(s, Options{Arrivals: constantOf(t, 1000), For: 10 * time.Second, Clock: clock})
 			if err != nil {
 				t.Fatal(err)
@@ -93,7 +95,8 @@ func TestAStallIsChargedToEveryRequestThatWasDueInIt(t *testing.T) {
 			for _, tt := range []struct {
 				percent float64
 				want    time.Duration
-			}{{50, 100 * time.Microsecond}, {89.9, 100 * time.Microsecond}, {95, 500 * time.Millisecond}, {99, 900 * time.Millisecond}, {100, time.Second}} {
+			}{{50, 100 * time.Microsecond}, {89.9, 100 * time.Microsecond}, {95, 500 * time.Millisecond},
+				{99, 900 * time.Millisecond}, {100, time.Second}} {
 				got := r.Latency.At(tt.percent)
 				if math.Abs(float64(got-tt.want)) > 0.005*float64(tt.want)+30_000 {
 					t.Errorf("p%g is %v, want %v", tt.percent, got, tt.want)
@@ -111,8 +114,10 @@ func TestAStallIsChargedToEveryRequestThatWasDueInIt(t *testing.T) {
 
 func TestIntervalsAreByTheTimeOfTheAnswer(t *testing.T) {
 	clock := &simulated{now: 42 * time.Second} // a clock that did not start with the run
-	s := &server{clock: clock, takes: time.Millisecond, stallAt: 43 * time.Second, stalled: time.Second}
-	r, err := Run(s, Options{Arrivals: constantOf(t, 100), For: 3 * time.Second, Clock: clock, Every: time.Second})
+	s := &server{clock: clock, takes: time.Millisecond, stallAt: 43 * time.Second,
+		stalled: time.Second}
+	r, err := Run(s, Options{Arrivals: constantOf(t, 100), For: 3 * time.Second, Clock: clock,
+		Every: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +128,8 @@ func TestIntervalsAreByTheTimeOfTheAnswer(t *testing.T) {
 		}
 		total += int(interval.Recorder.Count())
 	}
-	if counts := [3]int64{r.Intervals[0].Recorder.Count(), r.Intervals[1].Recorder.Count(), r.Intervals[2].Recorder.Count()}; counts != [3]int64{100, 0, 200} {
+	if counts := [3]int64{r.Intervals[0].Recorder.Count(), r.Intervals[1].Recorder.Count(),
+		r.Intervals[2].Recorder.Count()}; counts != [3]int64{100, 0, 200} {
 		t.Errorf("answers by second %v", counts)
 	}
 	if total != 300 || r.Took < 2900*time.Millisecond || r.Took > 3100*time.Millisecond {
@@ -149,7 +155,7 @@ func TestMoreThanCanBeUnderWayWaitsAndIsCharged(t *testing.T) {
 	}
 }
 
-// last answers one request after all the others.
+// last answers one request after all others.
 type last struct {
 	server
 	held int
@@ -175,7 +181,8 @@ func TestARequestThatIsAnsweredLastKeepsItsDueTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := r.Latency.Max(), 2*time.Second; got < want-200*time.Millisecond || r.Latency.Count() != 100_000 {
+	if got, want := r.Latency.Max(), 2*time.Second; got < want-200*time.Millisecond ||
+		r.Latency.Count() != 100_000 {
 		t.Errorf("the longest of %d is %v, want about %v", r.Latency.Count(), got, want)
 	}
 }
@@ -189,18 +196,21 @@ func TestWhatGoesWrongEndsTheRun(t *testing.T) {
 	}{
 		"a send that fails": {server{sendErr: cause}, cause, "send request=0"},
 		"a poll that fails": {server{pollErr: cause}, cause, "poll"},
-		"an answer twice":   {server{answerTwice: true}, nil, "an answer to request 0, which is not under way"},
-		"no answers":        {server{silent: true}, ErrUnanswered, "wait for answers: 100 of 100"},
+		"an answer twice": {server{answerTwice: true}, nil,
+			"an answer to request 0, which is not under way"},
+		"no answers": {server{silent: true}, ErrUnanswered, "wait for answers: 100 of 100"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clock := &simulated{}
 			tt.server.clock = clock
-			_, err := Run(&tt.server, Options{Arrivals: constantOf(t, 100), For: time.Second, Clock: clock, Patience: time.Second})
-			if err == nil || tt.want != nil && !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.text) {
+			_, err := Run(&tt.server, Options{Arrivals: constantOf(t, 100), For: time.Second, Clock: clock,
+				Patience: time.Second})
+			if err == nil || tt.want != nil && !errors.Is(err, tt.want) ||
+				!strings.Contains(err.Error(), tt.text) {
 				t.Errorf("got %v, want %v and %q", err, tt.want, tt.text)
 			}
 			if name == "an answer twice" {
-				return // Saturate counts, it does not look at numbers
+				return // Saturate counts answers, it does not use their numbers
 			}
 			clock.now = 0
 			tt.server.queue, tt.server.first = nil, 0
@@ -213,7 +223,8 @@ func TestWhatGoesWrongEndsTheRun(t *testing.T) {
 
 func TestOptionsThatMeanNothingAreErrors(t *testing.T) {
 	s := &server{clock: &simulated{}}
-	for _, o := range []Options{{For: time.Second}, {Arrivals: constantOf(t, 1)}, {Arrivals: constantOf(t, 1), For: -1}} {
+	for _, o := range []Options{{For: time.Second}, {Arrivals: constantOf(t, 1)},
+		{Arrivals: constantOf(t, 1), For: -1}} {
 		if _, err := Run(s, o); err == nil {
 			t.Errorf("%+v", o)
 		}
@@ -246,7 +257,8 @@ func TestSaturateFindsTheRate(t *testing.T) {
 func TestSendingAndAnsweringDoNotAllocate(t *testing.T) {
 	clock := &simulated{}
 	s := &server{clock: clock, queue: make([]pending, 0, 1<<16)}
-	r := newRun(s, Options{Arrivals: constantOf(t, 10_000), For: time.Hour, Clock: clock, Every: time.Hour})
+	r := newRun(s, Options{Arrivals: constantOf(t, 10_000), For: time.Hour, Clock: clock,
+		Every: time.Hour})
 	answered := r.answered
 	step := func() {
 		clock.now += 100 * time.Microsecond
@@ -272,7 +284,8 @@ func TestTheMachinesClockMoves(t *testing.T) {
 	}
 	s := &server{clock: &simulated{}}
 	s.clock.now = time.Hour // everything is answered at once
-	if r, err := Run(s, Options{Arrivals: constantOf(t, 1e6), For: time.Millisecond}); err != nil || r.Requests != 1000 {
+	if r, err := Run(s, Options{Arrivals: constantOf(t, 1e6), For: time.Millisecond}); err != nil ||
+		r.Requests != 1000 {
 		t.Errorf("%+v, %v", r, err)
 	}
 	if rate, err := Saturate(s, 1, time.Millisecond, nil); err != nil || rate <= 0 {

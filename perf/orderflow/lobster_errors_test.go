@@ -20,20 +20,31 @@ func TestLobsterRefusesBadFiles(t *testing.T) {
 		{"bad direction", "34200.5,1,7,10,1000000,0\n", row, `message file line 1: direction "0"`},
 		{"fewer rows", add + add, row, "orderbook file line 2: fewer rows than messages"},
 		{"more rows", add, row + row, "orderbook file line 2: more rows than messages"},
-		{"odd columns", add, "1000100,5,1000000\n", "orderbook file line 1: 3 columns, want a multiple of 4"},
-		{"other columns", add + add, row + "1000100,5,1000000,10,1,1,1,1\n", "orderbook file line 2: 8 columns, want 4"},
+		{"odd columns", add, "1000100,5,1000000\n",
+			"orderbook file line 1: 3 columns, want a multiple of 4"},
+		{"other columns", add + add, row + "1000100,5,1000000,10,1,1,1,1\n",
+			"orderbook file line 2: 8 columns, want 4"},
 		{"bad level price", add, "x,5,1000000,10\n", `orderbook file line 1: price "x"`},
 		{"bad level size", add, "1000100,5,1000000,y\n", `orderbook file line 1: size "y"`},
-		{"levels out of order", add, "1000100,5,1000000,10,1000050,5,999900,10\n", "is not worse than the level before it"},
-		{"added twice", add + add, row + "1000100,5,1000000,20\n", "message file line 2: order 7 is added twice"},
+		{"levels out of order", add, "1000100,5,1000000,10,1000050,5,999900,10\n",
+			"is not worse than the level before it"},
+		{"added twice", add + add, row + "1000100,5,1000000,20\n",
+			"message file line 2: order 7 is added twice"},
 		{"crossed book", add, "1000000,5,1000000,10\n", "orderbook file line 1: the book is crossed"},
-		{"crossing order", add + "34201,1,8,5,1000100,1\n", row + row, "message file line 2: order 8 at 100010000 would trade"},
-		{"order moved", add + "34201,3,7,10,999900,1\n", row + row, "message file line 2: order 7 is a Buy at 1000000"},
-		{"more taken than there is", add + "34201,3,9,11,1000000,1\n", row + row, "message file line 2: 11 taken off order 9"},
-		{"execution away from the touch", add + "34201,4,7,5,999900,1\n", row + row, "order 7 is a Buy at"},
-		{"execution of unknown away from the touch", add + "34201,4,8,5,999900,1\n", row + row, "which is not the touch"},
-		{"line too long", strings.Repeat("9", maxLine+1) + "\n", row, "message file line 1: bufio.Scanner: token too long"},
-		{"row too long", add, strings.Repeat("9", maxLine+1) + "\n", "orderbook file line 1: bufio.Scanner: token too long"},
+		{"crossing order", add + "34201,1,8,5,1000100,1\n", row + row,
+			"message file line 2: order 8 at 100010000 would trade"},
+		{"order moved", add + "34201,3,7,10,999900,1\n", row + row,
+			"message file line 2: order 7 is a Buy at 1000000"},
+		{"more taken than there is", add + "34201,3,9,11,1000000,1\n", row + row,
+			"message file line 2: 11 taken off order 9"},
+		{"execution away from the touch", add + "34201,4,7,5,999900,1\n", row + row,
+			"order 7 is a Buy at"},
+		{"execution of unknown away from the touch", add + "34201,4,8,5,999900,1\n", row + row,
+			"which is not the touch"},
+		{"line too long", strings.Repeat("9", maxLine+1) + "\n", row,
+			"message file line 1: bufio.Scanner: token too long"},
+		{"row too long", add, strings.Repeat("9", maxLine+1) + "\n",
+			"orderbook file line 1: bufio.Scanner: token too long"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -52,7 +63,8 @@ func TestLobsterRefusesBadFiles(t *testing.T) {
 }
 
 func TestLobsterNeedsTwoAccounts(t *testing.T) {
-	for _, o := range []LobsterOptions{{}, {Security: "A", Maker: 1, Taker: 1}, {Maker: 1, Taker: 2}, {Security: "A", Maker: 1}} {
+	for _, o := range []LobsterOptions{{}, {Security: "A", Maker: 1, Taker: 1}, {Maker: 1, Taker: 2},
+		{Security: "A", Maker: 1}} {
 		if _, err := NewLobster(strings.NewReader(""), strings.NewReader(""), o); err == nil {
 			t.Errorf("%+v is accepted", o)
 		}
@@ -94,8 +106,8 @@ func TestFindLobster(t *testing.T) {
 	find("2 files match")
 }
 
-// FuzzLobster holds the reader to errors: whatever the files say, it neither
-// panics nor leaves its own book inconsistent.
+// FuzzLobster checks that the reader fails only with errors: for any content of the files, it
+// neither panics nor leaves its own book inconsistent.
 func FuzzLobster(f *testing.F) {
 	for seed := range uint64(3) {
 		messages, book := inventMarket(seed, 20, 2)

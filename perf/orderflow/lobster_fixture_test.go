@@ -16,8 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the files in testdata")
 
-// The fixture in testdata/lobster: a made-up market in LOBSTER's form, five
-// levels deep, with orders that come and go out of sight below them.
+// The fixture in testdata/lobster: a synthetic market in LOBSTER's form, five levels deep, with
+// orders that come and go out of sight below them.
 const (
 	fixtureSeed   = 311
 	fixtureEvents = 400
@@ -25,12 +25,11 @@ const (
 	fixtureName   = "testdata/lobster/ACME_2020-01-02_34200000_57600000_%s_5.csv"
 )
 
-// inventMarket writes a market in LOBSTER's form: a true book of some twelve
-// levels of which the first few are published. What happens below them is in
-// neither file until it comes into sight.
+// inventMarket writes a market in LOBSTER's form: a true book of some twelve levels, of which the
+// first few are published. What happens below them is in neither file until it comes into sight.
 func inventMarket(seed uint64, events, levels int) (messages, book []byte) {
 	m := market{rng: rand.New(rand.NewPCG(seed, seed)), levels: levels, nanos: 34_200_000_000_000}
-	for px := int64(1); px <= 12; px++ { // what rested before the day began
+	for px := int64(1); px <= 12; px++ { // orders that rested before the day began
 		for range 1 + m.rng.IntN(3) {
 			m.rest(matcher.Buy, m.mid()-px*100)
 			m.rest(matcher.Sell, m.mid()+px*100)
@@ -62,7 +61,7 @@ func (m *market) rest(side matcher.Side, px int64) *naiveOrder {
 	return &m.orders[len(m.orders)-1]
 }
 
-// step lets one thing happen and publishes it if it shows.
+// step makes one change and publishes it if it is visible.
 func (m *market) step() {
 	before := m.row()
 	m.nanos += int64(m.rng.IntN(50_000_000))
@@ -98,7 +97,7 @@ func (m *market) step() {
 	}
 }
 
-// place draws a price that does not cross.
+// place picks a price that does not cross.
 func (m *market) place() (matcher.Side, int64) {
 	bid, ask := m.orders[m.front(matcher.Buy)].px, m.orders[m.front(matcher.Sell)].px
 	offset := int64(m.rng.IntN(14)-3) * 100
@@ -127,7 +126,8 @@ func (m *market) remove(i int, qty int64) {
 func (m *market) publish(kind int, id any, qty, px int64, side matcher.Side) {
 	m.published++
 	direction := map[matcher.Side]int{matcher.Buy: 1, matcher.Sell: -1}[side]
-	fmt.Fprintf(&m.messages, "%d.%09d,%d,%v,%d,%d,%d\n", m.nanos/1e9, m.nanos%1e9, kind, id, qty, px, direction)
+	fmt.Fprintf(&m.messages, "%d.%09d,%d,%v,%d,%d,%d\n", m.nanos/1e9, m.nanos%1e9, kind, id, qty, px,
+		direction)
 	m.rows.WriteString(m.row() + "\n")
 }
 
@@ -174,7 +174,7 @@ func TestFixtureIsReachedEventByEvent(t *testing.T) {
 	if matched != fixtureEvents-1 || transitions != fixtureEvents-1 {
 		t.Errorf("%d of %d transitions match, want %d", matched, transitions, fixtureEvents-1)
 	}
-	// The fixture is only worth having if it meets every rule.
+	// The fixture is useful only if it covers every rule.
 	s := l.Stats()
 	if s.EdgeSeeds == 0 || s.EdgeRemovals == 0 || s.Unknown == 0 || s.OutOfTurn == 0 || s.Silent == 0 {
 		t.Errorf("the fixture leaves a rule untried: %+v", s)
@@ -200,9 +200,8 @@ func TestInventedMarketsAreReached(t *testing.T) {
 	}
 }
 
-// TestBookFileIsReadOnlyBeyondTheWindow is the honesty of rule 4: whatever was
-// taken from the book file stands strictly beyond the last published level of
-// the row before.
+// TestBookFileIsReadOnlyBeyondTheWindow checks rule 4: every quantity taken from the book file is
+// strictly beyond the last published level of the row before.
 func TestBookFileIsReadOnlyBeyondTheWindow(t *testing.T) {
 	for seed := range uint64(40) {
 		messages, book := inventMarket(seed, 200, 4)

@@ -15,8 +15,8 @@ import (
 	"posttrade/matcher"
 )
 
-// naiveBook is a venue in one slice, scanned whole: obviously right and slow.
-// It shares no code with the translation's own ladder.
+// naiveBook is a venue in one slice that every step scans: plainly correct, and slow. It shares no
+// code with the translation's own ladder.
 type naiveBook struct {
 	orders []naiveOrder // in priority order
 }
@@ -135,12 +135,15 @@ func (b *naiveBook) depth(levels int) (d Depth) {
 	return d
 }
 
-func sameDepth(a, b Depth) bool { return slices.Equal(a.Bids, b.Bids) && slices.Equal(a.Asks, b.Asks) }
+func sameDepth(a, b Depth) bool {
+	return slices.Equal(a.Bids, b.Bids) &&
+		slices.Equal(a.Asks, b.Asks)
+}
 
 var testOptions = LobsterOptions{Security: "AAPL", Maker: 1, Taker: 2, Prefix: "t-"}
 
-// replayNaively sends a translated flow through the naive venue and returns
-// how many transitions reached the published book.
+// replayNaively sends a translated flow through the naive venue and returns how many transitions
+// reached the published book.
 func replayNaively(t *testing.T, l *Lobster) (matched, transitions int) {
 	t.Helper()
 	var venue naiveBook
@@ -240,8 +243,8 @@ func TestRealBookIsReachedEventByEvent(t *testing.T) {
 	}
 }
 
-// TestEachMessageBecomesItsSteps pins the translation itself: which order is
-// named, what is sent, and what comes off the seed.
+// TestEachMessageBecomesItsSteps pins the translation itself: the named order, the steps, and the
+// quantity taken from the seed.
 func TestEachMessageBecomesItsSteps(t *testing.T) {
 	const messages = "" +
 		"34200.1,1,7,10,1000000,1\n" + // the start: 10 of the level's 30 are order 7
@@ -256,7 +259,8 @@ func TestEachMessageBecomesItsSteps(t *testing.T) {
 		"1000200,40,1000000,30\n1000100,5,1000000,30\n1000100,5,1000000,26\n1000100,5,1000000,23\n" +
 		"1000100,5,1000000,23\n1000100,5,1000000,6\n1000100,5,1000000,4\n1000100,5,999900,60\n"
 	order := func(id string, side matcher.Side, qty int32, px int64) Step {
-		return Step{Action: New, ClientOrderID: "t-" + id, AccountID: 1, Security: "AAPL", Side: side, Quantity: qty, LimitPx: px}
+		return Step{Action: New, ClientOrderID: "t-" + id, AccountID: 1, Security: "AAPL", Side: side,
+			Quantity: qty, LimitPx: px}
 	}
 	execution := func(id string, qty int32) Step {
 		s := order(id, matcher.Sell, qty, 100_000_000)
@@ -264,10 +268,12 @@ func TestEachMessageBecomesItsSteps(t *testing.T) {
 		return s
 	}
 	change := func(action Action, ref string, qty int32, px int64) Step {
-		return Step{Action: action, Ref: "t-" + ref, AccountID: 1, Security: "AAPL", Quantity: qty, LimitPx: px}
+		return Step{Action: action, Ref: "t-" + ref, AccountID: 1, Security: "AAPL", Quantity: qty,
+			LimitPx: px}
 	}
 	want := [][]Step{
-		{order("seed1", matcher.Buy, 20, 100_000_000), order("o7", matcher.Buy, 10, 100_000_000), order("seed2", matcher.Sell, 40, 100_020_000)},
+		{order("seed1", matcher.Buy, 20, 100_000_000), order("o7", matcher.Buy, 10, 100_000_000),
+			order("seed2", matcher.Sell, 40, 100_020_000)},
 		{order("o8", matcher.Sell, 5, 100_010_000)},
 		{change(Replace, "o7", 6, 100_000_000)},
 		{change(Replace, "seed1", 17, 100_000_000)},

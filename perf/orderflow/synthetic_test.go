@@ -17,7 +17,8 @@ func mustSynthetic(t *testing.T, o SyntheticOptions) *Synthetic {
 }
 
 var flowOptions = SyntheticOptions{
-	Seed: 7, Steps: 20_000, Accounts: []uint32{1, 2, 3}, Securities: []string{"AAPL", "MSFT"}, Prefix: "p-", Live: 500,
+	Seed: 7, Steps: 20_000, Accounts: []uint32{1, 2, 3}, Securities: []string{"AAPL", "MSFT"},
+	Prefix: "p-", Live: 500,
 }
 
 func TestSameSeedSameFlow(t *testing.T) {
@@ -46,9 +47,9 @@ func TestSameSeedSameFlow(t *testing.T) {
 	}
 }
 
-// TestFlowStaysWithinLimits replays the flow on paper: every step is valid, a
-// cancel names an order once and after it was sent, the table of live orders and
-// the net positions stay small, and both sides are used.
+// TestFlowStaysWithinLimits replays the flow without a venue. Every step is valid, a cancel names
+// an order once and after it was sent, the table of live orders and the net positions stay small,
+// and both sides are used.
 func TestFlowStaysWithinLimits(t *testing.T) {
 	o := flowOptions
 	o.Steps = 200_000
@@ -88,7 +89,8 @@ func TestFlowStaysWithinLimits(t *testing.T) {
 				t.Fatalf("%d orders alive, want at most %d", len(alive), o.Live)
 			}
 		}
-		if step.Type == Limit && (step.LimitPx < 70*matcher.PriceScale || step.LimitPx > 130*matcher.PriceScale) {
+		if step.Type == Limit && (step.LimitPx < 70*matcher.PriceScale ||
+			step.LimitPx > 130*matcher.PriceScale) {
 			t.Fatalf("price %d has wandered off", step.LimitPx)
 		}
 		signed := int64(step.Quantity)

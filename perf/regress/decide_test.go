@@ -9,16 +9,16 @@ import (
 	"testing"
 )
 
-// machine makes up samples as machines do: each process a little off by where its
-// memory lies, and now and then slowed down by what else runs.
+// machine generates samples like a real machine: each process differs a little by its memory
+// layout, and other work slows some processes down.
 type machine struct {
 	name   string
-	layout float64 // spread of a process, share of the time
-	busy   float64 // share of the processes that something disturbs
-	slowed float64 // how much those lose on average
-	drift  float64 // how much slower the machine gets in ten rounds
-	modes  float64 // how much slower every second process is
-	moods  float64 // how much slower whole rounds are, four of five
+	layout float64 // spread of the processes, share of the time
+	busy   float64 // share of the processes that are disturbed
+	slowed float64 // average slow-down of those
+	drift  float64 // slow-down of the machine in ten rounds
+	modes  float64 // slow-down of every second process
+	moods  float64 // slow-down of whole rounds, four of five
 }
 
 var machines = []machine{
@@ -30,13 +30,13 @@ var machines = []machine{
 	{name: "a busy sibling", layout: 0.01, busy: 0.1, slowed: 0.2, moods: 0.9},
 }
 
-// change is what the head does differently.
+// change is the difference of the head.
 type change struct {
 	factor             float64
 	allocs, headAllocs float64
 }
 
-// rounds gives the samples of one round after the other.
+// rounds returns a function that gives the samples of one round after the other.
 func (m machine) rounds(seed uint64, c change) func() (Round, error) {
 	random := rand.New(rand.NewPCG(seed, 99))
 	n, mood := 0.0, 1.0
@@ -48,7 +48,7 @@ func (m machine) rounds(seed uint64, c change) func() (Round, error) {
 		if random.Float64() < 0.5 {
 			ns *= 1 + m.modes
 		}
-		stray := float64(random.IntN(3)) / 1000 // the runtime's own
+		stray := float64(random.IntN(3)) / 1000 // of the runtime
 		return Sample{ns * (1 + m.drift*n/10), allocs + stray}
 	}
 	return func() (Round, error) {
@@ -57,7 +57,8 @@ func (m machine) rounds(seed uint64, c change) func() (Round, error) {
 		} else {
 			mood = 1
 		}
-		return Round{Before: sample(1, c.allocs), Head: sample(c.factor, c.headAllocs), After: sample(1, c.allocs)}, nil
+		return Round{Before: sample(1, c.allocs), Head: sample(c.factor, c.headAllocs),
+			After: sample(1, c.allocs)}, nil
 	}
 }
 
@@ -102,7 +103,8 @@ func TestOneMoreAllocationIsARegressionAndStrayOnesAreNot(t *testing.T) {
 			if v := judge(t, m, seed, change{1, 3, 3}); v.Outcome.Regressed() {
 				t.Errorf("%s, seed %d: as many allocations: %v", m.name, seed, v)
 			}
-			if v := judge(t, m, seed, change{1, 3, 3.01}); v.Outcome != MoreAllocs { // one in a hundred operations
+			if v := judge(t, m, seed,
+				change{1, 3, 3.01}); v.Outcome != MoreAllocs { // one in a hundred operations
 				t.Errorf("%s, seed %d: more allocations: %v", m.name, seed, v)
 			}
 			if v := judge(t, m, seed, change{0.7, 3, 4}); v.Outcome != MoreAllocs {
@@ -135,10 +137,13 @@ func TestVerdictsOfKnownSamples(t *testing.T) {
 	}{
 		{"the same", Row{"r", flat(8, 100, 0), flat(4, 100, 0)}, Same, "+0.0 %"},
 		{"within the limit", Row{"r", flat(8, 100, 0), flat(4, 104.9, 0)}, Same, "limit 5.0 %"},
-		{"beyond the limit", Row{"r", flat(8, 100, 0), flat(4, 105.1, 0)}, Slower, "r              SLOWER"},
+		{"beyond the limit", Row{"r", flat(8, 100, 0), flat(4, 105.1, 0)}, Slower,
+			"r              SLOWER"},
 		{"faster", Row{"r", flat(8, 100, 0), flat(4, 90, 0)}, Faster, "-10.0 %"},
-		{"one more allocation", Row{"r", flat(8, 100, 1), flat(4, 100, 2)}, MoreAllocs, "allocs/op base 1, head 2"},
-		{"fewer allocations", Row{"r", flat(8, 100, 2), flat(4, 100, 1)}, Same, "allocs/op base 2, head 1"},
+		{"one more allocation", Row{"r", flat(8, 100, 1), flat(4, 100, 2)}, MoreAllocs,
+			"allocs/op base 1, head 2"},
+		{"fewer allocations", Row{"r", flat(8, 100, 2), flat(4, 100, 1)}, Same,
+			"allocs/op base 2, head 1"},
 		{"too noisy to say", Row{"r", wild, flat(4, 120, 0)}, Unsure, "unsure"},
 		{"so slow that no noise explains it", Row{"r", wild, flat(4, 1000, 0)}, Slower, "SLOWER"},
 	} {
@@ -189,7 +194,8 @@ func TestDecideDoesNotTouchItsSamples(t *testing.T) {
 }
 
 func TestOutcomesHaveWords(t *testing.T) {
-	for o, want := range map[Outcome]string{Same: "same", MoreAllocs: "MORE ALLOCATIONS", Outcome(9): "unknown", Outcome(-1): "unknown"} {
+	for o, want := range map[Outcome]string{Same: "same", MoreAllocs: "MORE ALLOCATIONS",
+		Outcome(9): "unknown", Outcome(-1): "unknown"} {
 		if o.String() != want {
 			t.Errorf("%d is %q, want %q", int(o), o, want)
 		}
@@ -244,10 +250,12 @@ func TestJudgeForgivesWhatDoesNotHappenAgain(t *testing.T) {
 
 func TestJudgeReturnsWhatWentWrong(t *testing.T) {
 	cause := errors.New("planted")
-	if _, err := Judge(DefaultRules(), "r", func() (Round, error) { return Round{}, cause }); !errors.Is(err, cause) {
+	if _, err := Judge(DefaultRules(), "r",
+		func() (Round, error) { return Round{}, cause }); !errors.Is(err, cause) {
 		t.Errorf("got %v, want %v", err, cause)
 	}
-	if _, err := Judge(DefaultRules(), "r", func() (Round, error) { return Round{}, nil }); !errors.Is(err, ErrSamples) {
+	if _, err := Judge(DefaultRules(), "r",
+		func() (Round, error) { return Round{}, nil }); !errors.Is(err, ErrSamples) {
 		t.Errorf("got %v, want %v", err, ErrSamples)
 	}
 }

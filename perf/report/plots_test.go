@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestPageDrawsWhatMadePausesAndWhatRanBeside draws the rows whose bars are causes.
+// TestPageDrawsWhatMadePausesAndWhatRanBeside draws the rows with causes as bars.
 func TestPageDrawsWhatMadePausesAndWhatRanBeside(t *testing.T) {
 	const rows = `BenchmarkPause/op=orders 1 457 p50-us 127340 max-us
 BenchmarkPause/op=bare-thread 1 10 gaps>1ms/s 18481 max-us
@@ -26,17 +26,21 @@ BenchmarkJournal/op=minute/batch=8192 1 8 M/s 12.5 max-ms 900 commits<=1ms 3 com
 `
 	page := written(t, parsed(t, "abc.txt", rows))
 	for _, want := range []string{
-		"<h3>Pauses of the matcher&#39;s thread</h3>", "bare-thread: 18.5ms", "preempted: 15.0ms, 1.72k/s",
+		"<h3>Pauses of the matcher&#39;s thread</h3>", "bare-thread: 18.5ms",
+		"preempted: 15.0ms, 1.72k/s",
 		"<figcaption>Orders beside: cut", "nothing, round 0: 3.00ms", "cut, round 0: 4.50ms",
 		"<figcaption>Orders beside: everything", "sql-held, round 2: 250us",
-		"<figcaption>Allocations a command: Heap", "commit: 0.014", "the most in any round; nothing: desk",
-		"<figcaption>Commits by how long they took<span class=\"note\">Journal/op=minute/batch=8192", "up to 1ms: 900", "up to 20ms: 3",
+		"<figcaption>Allocations a command: Heap", "commit: 0.014",
+		"the most in any round; nothing: desk",
+		"<figcaption>Commits by how long they took<span class=\"note\">Journal/op=minute/batch=8192",
+		"up to 1ms: 900", "up to 20ms: 3",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %q", want)
 		}
 	}
-	for _, not := range []string{"orders: 127ms", "somewhere: 9", "Allocations a command: Beside", ": 50k commands/s"} {
+	for _, not := range []string{"orders: 127ms", "somewhere: 9", "Allocations a command: Beside",
+		": 50k commands/s"} {
 		if strings.Contains(page, not) {
 			t.Errorf("%q is drawn", not)
 		}
@@ -46,7 +50,8 @@ BenchmarkJournal/op=minute/batch=8192 1 8 M/s 12.5 max-ms 900 commits<=1ms 3 com
 func TestNamesOfBarsLoseWhatAllHave(t *testing.T) {
 	tests := []struct{ names, want, common string }{
 		{"op=spsc/batch=1|op=spsc/batch=16", "batch=1|batch=16", "op=spsc"},
-		{"durability=os/op=window|durability=fsync/op=window", "durability=os|durability=fsync", "op=window"},
+		{"durability=os/op=window|durability=fsync/op=window", "durability=os|durability=fsync",
+			"op=window"},
 		{"op=hello|op=orders/durability=os", "op=hello|op=orders/durability=os", ""},
 		{"op=a/x=1", "op=a/x=1", ""},
 		{"op=a|op=a", "op=a|op=a", ""},
@@ -71,11 +76,13 @@ func TestNamesOfBarsLoseWhatAllHave(t *testing.T) {
 	}
 }
 
-// TestBarsAndTheirTextsStayInThePicture: at the widths that the page's font has, at most.
+// TestBarsAndTheirTextsStayInThePicture uses the greatest widths of the page's font.
 func TestBarsAndTheirTextsStayInThePicture(t *testing.T) {
 	const charWidth = 7.0
-	texts := regexp.MustCompile(`<text class="\w+" x="([\d.]+)" y="[\d.]+"( text-anchor="end")?>([^<]*)</text>`)
-	for _, name := range []string{"op=a", strings.Repeat("x", barNameRoom), strings.Repeat("x", barNameRoom+1), strings.Repeat("x", 80)} {
+	texts := regexp.MustCompile(
+		`<text class="\w+" x="([\d.]+)" y="[\d.]+"( text-anchor="end")?>([^<]*)</text>`)
+	for _, name := range []string{"op=a", strings.Repeat("x", barNameRoom),
+		strings.Repeat("x", barNameRoom+1), strings.Repeat("x", 80)} {
 		svg := barPlot([]bar{{"short", 1, "1 commands/s"}, {name, 100, "1.11M commands/s"}})
 		found := texts.FindAllStringSubmatch(svg, -1)
 		if len(found) != 4 {
@@ -97,8 +104,8 @@ func TestBarsAndTheirTextsStayInThePicture(t *testing.T) {
 	}
 }
 
-// TestCommitsAreALineForEachTarget: what is asked in process is not joined with what is
-// asked over HTTP, nor one durability with the other.
+// TestCommitsAreALineForEachTarget: neither in-process and HTTP figures nor different durabilities
+// share a line.
 func TestCommitsAreALineForEachTarget(t *testing.T) {
 	run := parsed(t, "f", `BenchmarkCurve/op=in-process/durability=fsync/arrivals=poisson/load=10 1 5 commands/commit
 BenchmarkCurve/op=in-process/durability=fsync/arrivals=poisson/load=90 1 500 commands/commit
@@ -108,21 +115,24 @@ BenchmarkCurve/op=session/durability=fsync/arrivals=poisson/load=10 1 3 commands
 BenchmarkCurve/op=http/durability=os/arrivals=poisson/load=10 1 9 commands/commit
 `)
 	plots := commits(run)
-	if len(plots) != 2 || plots[0].Title != "Commands in a commit, fsync" || plots[1].Title != "Commands in a commit, os" {
+	if len(plots) != 2 || plots[0].Title != "Commands in a commit, fsync" ||
+		plots[1].Title != "Commands in a commit, os" {
 		t.Fatalf("%+v", plots)
 	}
 	svg := string(plots[0].SVG)
 	for look, dots := range map[string]int{"c0": 2, "c1": 1, "c2": 1} {
-		if got := strings.Count(svg, `<circle class="dot `+look); got != dots || strings.Count(svg, `<polyline class="line `+look) != 1 {
+		if got := strings.Count(svg, `<circle class="dot `+look); got != dots ||
+			strings.Count(svg, `<polyline class="line `+look) != 1 {
 			t.Errorf("%d dots of %s, want %d, in one line", got, look, dots)
 		}
 	}
-	if !strings.Contains(svg, ">commands</text>") || !strings.Contains(svg, ">% of saturation</text>") {
+	if !strings.Contains(svg, ">commands</text>") ||
+		!strings.Contains(svg, ">% of saturation</text>") {
 		t.Error("an axis without a name")
 	}
 }
 
-// TestTimesAreMediansWithTheirP99 takes microseconds and milliseconds, and names the load.
+// TestTimesAreMediansWithTheirP99 uses microseconds and milliseconds, and names the load.
 func TestTimesAreMediansWithTheirP99(t *testing.T) {
 	plots := times(parsed(t, "f", `BenchmarkSession/durability=os/idle=adaptive/op=round-trip 1 20 p50-us 80 p99-us
 BenchmarkSession/durability=os/idle=spin/op=round-trip 1 5 p50-us
