@@ -87,8 +87,8 @@ func (r *Run) onPostgres(measure func(url string) error) (err error) {
 }
 
 // reconcile sweeps until every fill has a class, and checks that the class is the right one.
-func (r *Run) reconcile(d Downstream, db *store.DB, fills uint64) (entries uint64,
-	took time.Duration, err error) {
+func (r *Run) reconcile(d Downstream, db *store.DB,
+	fills uint64) (entries uint64, took time.Duration, err error) {
 	ctx := context.Background()
 	entriesBlotter, err := blotter.New(blotter.DefaultCapacity)
 	if err != nil {

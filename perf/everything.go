@@ -52,8 +52,8 @@ func measureEverything(r *Run) error {
 
 // everythingBeside sends single commands at a rate to an engine of its own with the named work
 // beside it.
-func (r *Run) everythingBeside(beside string, round int, perSecond float64) (_ *latency.Summary,
-	err error) {
+func (r *Run) everythingBeside(beside string, round int,
+	perSecond float64) (_ *latency.Summary, err error) {
 	e, err := r.o.Open(EngineOptions{
 		Dir: filepath.Join(r.o.Dir, fmt.Sprintf("beside-%s-%d", beside, round)), Durability: "fsync",
 		Genesis:    flowGenesis(1),

@@ -15,8 +15,8 @@ import (
 )
 
 // gateServer refuses every security's first orders.
-func gateServer(t *testing.T, refusals int, refusal int) (addr string,
-	asked func(ticker string) int) {
+func gateServer(t *testing.T, refusals int,
+	refusal int) (addr string, asked func(ticker string) int) {
 	t.Helper()
 	var mu sync.Mutex
 	orders := map[string]int{}

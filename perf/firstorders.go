@@ -26,8 +26,8 @@ func measureFirstOrders(r *Run) error {
 
 // firstOrders submits n orders to an engine that has just started, each after the answer to the one
 // before.
-func (r *Run) firstOrders(durability string, n int) (first time.Duration, all *latency.Summary,
-	err error) {
+func (r *Run) firstOrders(durability string,
+	n int) (first time.Duration, all *latency.Summary, err error) {
 	e, err := r.o.Open(EngineOptions{Dir: filepath.Join(r.o.Dir, "first-"+durability),
 		Durability: durability, Genesis: flowGenesis(1)})
 	if err != nil {

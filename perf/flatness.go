@@ -96,8 +96,8 @@ func (r *Run) flatness(c curve, shape string, points []*curvePoint) {
 
 // spread is the highest value of a figure divided by the lowest in the flat part, and the loads of
 // both; 0 when fewer than two points are known.
-func spread(points []*curvePoint, of func(*curvePoint) time.Duration) (ratio float64, low,
-	high int) {
+func spread(points []*curvePoint,
+	of func(*curvePoint) time.Duration) (ratio float64, low, high int) {
 	var least, most time.Duration
 	n := 0
 	for _, p := range points {

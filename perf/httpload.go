@@ -82,8 +82,8 @@ func (l httpLoad) one(connection int, stop *atomic.Bool) ([]int64, error) {
 }
 
 // exchange sends the nth request of a connection from buf and reads the whole answer.
-func (l httpLoad) exchange(conn net.Conn, in *bufio.Reader, buf []byte, connection, n int) ([]byte,
-	error) {
+func (l httpLoad) exchange(conn net.Conn, in *bufio.Reader, buf []byte,
+	connection, n int) ([]byte, error) {
 	buf = l.request(buf, connection, n)
 	if _, err := conn.Write(buf); err != nil {
 		return buf, err

@@ -118,8 +118,8 @@ func milliseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1
 
 // runJournal appends blocks of n commands for d, with inFlight blocks not yet durable, and waits
 // for the last one.
-func (r *Run) runJournal(name string, d time.Duration, n, inFlight int) (out journalRun,
-	err error) {
+func (r *Run) runJournal(name string, d time.Duration,
+	n, inFlight int) (out journalRun, err error) {
 	dir := filepath.Join(r.o.Dir, name)
 	j, err := journal.Open(dir, journal.Options{Durability: journal.DurabilityFsync,
 		Fatal: func(error) {}})

@@ -309,8 +309,8 @@ func (c *Engine) Unready() {
 		return
 	}
 	for _, s := range c.Gate.Snapshot().Sources {
-		if err := c.Gate.SetSource(s.Name, gate.Bootstrapping, s.Epoch, s.Watermark, s.HighWatermark,
-			""); err != nil {
+		if err := c.Gate.SetSource(s.Name, gate.Bootstrapping, s.Epoch,
+			s.Watermark, s.HighWatermark, ""); err != nil {
 			panic(err) // the names are the gate's own
 		}
 	}

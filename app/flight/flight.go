@@ -48,8 +48,8 @@ type Recorder struct {
 }
 
 // NewFlight prepares dir and starts the tracer.
-func NewFlight(budget time.Duration, dir string, from Sources, log *slog.Logger) (*Recorder,
-	error) {
+func NewFlight(budget time.Duration, dir string, from Sources,
+	log *slog.Logger) (*Recorder, error) {
 	f := &Recorder{
 		budget: budget, dir: dir, watch: newFlightWatch(from), now: time.Now, log: log,
 		tracer: trace.NewFlightRecorder(trace.FlightRecorderConfig{MinAge: span, MaxBytes: traceBytes}),

@@ -150,8 +150,8 @@ func (c *Config) genesisSecurities() ([]seedSecurity, error) {
 }
 
 // readSeeds reads the file that the setting names, or the built-in one.
-func readSeeds[T any](c *Config, setting, builtIn string, parse func(io.Reader) ([]T, error)) ([]T,
-	error) {
+func readSeeds[T any](c *Config, setting, builtIn string,
+	parse func(io.Reader) ([]T, error)) ([]T, error) {
 	name := c.String(setting)
 	var file io.ReadCloser
 	var err error

@@ -52,8 +52,8 @@ type Commits struct {
 	InFlight                 uint64
 	StorageFull, Poisoned    uint64
 	Bounds                   [len(journal.CommitBuckets)]uint64 // ns
-	Buckets                  [len(journal.CommitBuckets) +
-		1]uint64 // not cumulative; the last has no bound
+	// Buckets are not cumulative; the last has no bound.
+	Buckets [len(journal.CommitBuckets) + 1]uint64
 }
 
 // Answers are the order-matcher's decisions on requests, and the time of its answers.

@@ -311,7 +311,8 @@ func TestSwapsAreOnEveryMember(t *testing.T) {
 var cutLine = regexp.MustCompile(
 	`RISK-EXTRACT-CUT seq=(\d+) rows=\d+ contracts=\d+ sha256=[0-9a-f]{64} role=[A-Z]+`)
 
-// cuts waits until every member has rendered the cut of a sequence, compares them and returns the lines.
+// cuts waits until every member has rendered the cut of a sequence, compares the cuts and returns
+// the lines.
 func (c *three) cuts(sequence uint64) (lines [3]string) {
 	c.t.Helper()
 	apptest.Until(c.t, fmt.Sprintf("the cut at %d on every member", sequence), func() (bool, any) {

@@ -69,8 +69,8 @@ func newExtracts(c *settings.Config, k *engine.Engine, db *store.DB, b *broker.B
 }
 
 // engineAt returns a second engine with the exact state at a sequence.
-func (x *extracts) engineAt(ctx context.Context, seq uint64) (riskextract.State, func() error,
-	error) {
+func (x *extracts) engineAt(ctx context.Context,
+	seq uint64) (riskextract.State, func() error, error) {
 	var state *matcher.Engine // the shadow keeps the one that was made last
 	shadow, err := journal.NewShadow(x.k.Journal, func(snapshot io.Reader) (journal.Engine, error) {
 		e, err := engine.RebuildFrom(x.k.Genesis).Engine(snapshot)
@@ -99,8 +99,8 @@ func (x *extracts) announce(_ context.Context, a riskextract.Announcement) error
 }
 
 // markers finds the extract markers among the durable commands from a sequence on.
-func (x *extracts) markers(ctx context.Context, from uint64) (list []riskextract.Marker,
-	next uint64, err error) {
+func (x *extracts) markers(ctx context.Context,
+	from uint64) (list []riskextract.Marker, next uint64, err error) {
 	head, _ := x.k.Journal.StableHead()
 	unseen, seen := x.k.Markers.Split(from, head)
 	if from <= unseen {
@@ -115,8 +115,8 @@ func (x *extracts) markers(ctx context.Context, from uint64) (list []riskextract
 }
 
 // find appends the markers between two durable sequences.
-func (x *extracts) find(ctx context.Context, list []riskextract.Marker, from,
-	to uint64) ([]riskextract.Marker, error) {
+func (x *extracts) find(ctx context.Context, list []riskextract.Marker,
+	from, to uint64) ([]riskextract.Marker, error) {
 	err := x.k.Journal.ReplayTo(ctx, from, to,
 		func(commands []matcher.Command, _ journal.ClientIDs) error {
 			for i := range commands {

@@ -188,7 +188,8 @@ func TestNothingIsAdmittedWhileASourceIsNotReady(t *testing.T) {
 		server.DeleteConsumers(control.Account.Stream()) // the replica starts again
 		apptest.Until(t, "the source is out", func() (bool, any) {
 			now := feedStatus(i, control.Account)
-			return now.Quarantines[bootstrap.VersionRegression] > before.Quarantines[bootstrap.VersionRegression], now
+			return now.Quarantines[bootstrap.VersionRegression] >
+				before.Quarantines[bootstrap.VersionRegression], now
 		})
 		wantNothingAdmitted(t, i)
 		// The other source goes on meanwhile.

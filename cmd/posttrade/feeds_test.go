@@ -38,7 +38,8 @@ func installFed(t *testing.T, data string, nameValue ...string) *installed {
 }
 
 // trusting is a client for services with a certificate that no authority has signed.
-var trusting = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+var trusting = &http.Client{
+	Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 
 // requested calls a service and returns status and body; with token "" it sends no token.
 func requested(i *installed, token, method, service, path, body string) (int, string) {

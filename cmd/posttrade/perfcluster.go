@@ -30,8 +30,8 @@ type clusterForPerf struct {
 }
 
 // openClusterForPerf opens three members with the engine and no sidecars.
-func openClusterForPerf(c *settings.Config, o perf.EngineOptions, fatal func(error)) (_ perf.Engine,
-	err error) {
+func openClusterForPerf(c *settings.Config, o perf.EngineOptions,
+	fatal func(error)) (_ perf.Engine, err error) {
 	p := &clusterForPerf{dir: o.Dir, members: make([]*installation, 3), procs: runtime.GOMAXPROCS(0)}
 	list, err := perf.LoopbackMembers(3)
 	if err != nil {

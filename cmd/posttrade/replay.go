@@ -144,8 +144,8 @@ func (o *replayOptions) accountIDs() []uint32 {
 }
 
 // replay opens the flow and the venue, sends, and reports.
-func (r replayCommand) replay(cfg *settings.Config, o *replayOptions, rest []string, stdout,
-	stderr io.Writer) (err error) {
+func (r replayCommand) replay(cfg *settings.Config, o *replayOptions, rest []string,
+	stdout, stderr io.Writer) (err error) {
 	flow, err := o.open(rest)
 	if err != nil {
 		return err
@@ -188,8 +188,8 @@ func (r replayCommand) replay(cfg *settings.Config, o *replayOptions, rest []str
 	return nil
 }
 
-func (r replayCommand) venues(cfg *settings.Config, o *replayOptions) (venues, func() error,
-	error) {
+func (r replayCommand) venues(cfg *settings.Config,
+	o *replayOptions) (venues, func() error, error) {
 	if o.url == "" {
 		if r.inProcess == nil {
 			return nil, nil, settings.Usagef("replay needs --url")

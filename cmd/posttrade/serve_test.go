@@ -250,8 +250,8 @@ func TestDamagedJournalIsNamed(t *testing.T) {
 	}
 }
 
-func run(command func([]string, io.Writer, io.Writer) int, args ...string) (code int, stdout,
-	stderr string) {
+func run(command func([]string, io.Writer, io.Writer) int,
+	args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
 	code = command(args, &out, &errs)
 	return code, out.String(), errs.String()

@@ -16,8 +16,8 @@ import (
 
 // openEdges opens every listener: the order-matcher, the trade-processor when there are sidecars,
 // and the admin listener, which shows the metrics of all.
-func openEdges(c *settings.Config, in *installation, log *slog.Logger) (m httpapi.Metrics,
-	err error) {
+func openEdges(c *settings.Config, in *installation,
+	log *slog.Logger) (m httpapi.Metrics, err error) {
 	k, d, l := in.core, in.beside.Load(), in.listeners
 	verifier, err := verifier(c)
 	if err != nil {

@@ -45,8 +45,8 @@ func TestSessionThroughAWholeInstallation(t *testing.T) {
 
 // orderThroughMemory starts an installation on data. It checks that a client without a token is
 // turned away, and sends an order through the shared memory of a client with a token.
-func orderThroughMemory(t *testing.T, data, clientID string) (in *installed, socket string,
-	answer *wire.Record) {
+func orderThroughMemory(t *testing.T,
+	data, clientID string) (in *installed, socket string, answer *wire.Record) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "pt") // because the path of a socket must be short
 	if err != nil {

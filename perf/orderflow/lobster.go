@@ -241,8 +241,8 @@ func (l *Lobster) readRow() error {
 }
 
 // appendLevel parses one level. Empty levels are skipped and must be the last ones.
-func (l *Lobster) appendLevel(levels []Level, px, qty, empty string, side matcher.Side) ([]Level,
-	error) {
+func (l *Lobster) appendLevel(levels []Level, px, qty, empty string,
+	side matcher.Side) ([]Level, error) {
 	if px == empty && qty == "0" {
 		return levels, nil
 	}
