@@ -63,10 +63,9 @@ func measureCut(r *Run) (err error) {
 	if err != nil {
 		return err
 	}
-	r.judgeBeside("P12",
-		fmt.Sprintf(
-			"p99 of orders while a cut of %d positions and %d contracts is rendered, against without",
-			wanted, wanted), p)
+	r.judgeBeside("P12", fmt.Sprintf(
+		"p99 of orders while a cut of %d positions and %d contracts is rendered, against without",
+		wanted, wanted), p)
 	return nil
 }
 

@@ -52,8 +52,7 @@ func measureDownstream(r *Run) (err error) {
 	}
 	if r.o.Postgres != "" {
 		if err := r.onPostgres(func(url string) error {
-			return r.projectAndReconcile(d, "postgres", url,
-				fills)
+			return r.projectAndReconcile(d, "postgres", url, fills)
 		}); err != nil {
 			return err
 		}

@@ -75,8 +75,7 @@ func TestFailoverCountsWhatWasSentAfterTheKill(t *testing.T) {
 
 func TestFailoverEndsAtAnAnswerThatNoMemberMayGive(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{
-		"refused": func(w http.ResponseWriter,
-			_ *http.Request) {
+		"refused": func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusBadRequest)
 		},
 		"anonymous": func(http.ResponseWriter, *http.Request) {},

@@ -110,8 +110,7 @@ func TestPollRowWritesIntoTheServersDatabase(t *testing.T) {
 func TestWakeRowNeedsASecurityThatIsNew(t *testing.T) {
 	addr, _ := gateServer(t, 0, 0)
 	status := http.StatusCreated
-	reference := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
-		_ *http.Request) {
+	reference := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(status)
 	}))
 	defer reference.Close()

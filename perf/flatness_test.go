@@ -141,8 +141,7 @@ func TestChildReadsTheServersCommits(t *testing.T) {
 	text.WriteString("svc_journal_commit_seconds_sum 0.5\nsvc_journal_commit_seconds_count 9\n" +
 		`svc_other{source="account"} 3.5` + "\n")
 	answer := text.String()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
-		_ *http.Request) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		io.WriteString(w, answer)
 	}))
 	defer server.Close()

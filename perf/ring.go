@@ -139,8 +139,7 @@ func measureRing(r *Run) error {
 const sameMemory = 0.9
 
 func perSecond(n int, d time.Duration) metric {
-	return metric{float64(n) / d.Seconds() / 1e6,
-		"M/s"}
+	return metric{float64(n) / d.Seconds() / 1e6, "M/s"}
 }
 
 // bestErr is the fastest of three runs: on a shared machine the slower ones measure the neighbours.

@@ -176,8 +176,7 @@ func (r *Run) unjudged() {
 func (r *Run) missing() (list []asked) {
 	for _, a := range table {
 		if !slices.ContainsFunc(r.targets, func(t target) bool {
-			return t.row == a.row &&
-				strings.Contains(t.text, a.match)
+			return t.row == a.row && strings.Contains(t.text, a.match)
 		}) {
 			list = append(list, a)
 		}

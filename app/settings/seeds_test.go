@@ -36,8 +36,7 @@ func TestBuiltInSeeds(t *testing.T) {
 	}
 	for _, ticker := range []string{"AAPL", "MSFT", "BRK.B", "SPY"} {
 		if !slices.ContainsFunc(securities, func(s seedSecurity) bool {
-			return s.Ticker == ticker &&
-				s.Enabled && !s.Halted
+			return s.Ticker == ticker && s.Enabled && !s.Halted
 		}) {
 			t.Errorf("%s is missing or not tradable", ticker)
 		}

@@ -143,8 +143,7 @@ func TestBrokerRestartsUnderTraffic(t *testing.T) {
 			server.Restart()
 		}
 		apptest.Until(t, "ready again", func() (bool, any) {
-			return i.core.Gate.Ready(),
-				i.core.Gate.Snapshot().Sources
+			return i.core.Gate.Ready(), i.core.Gate.Snapshot().Sources
 		})
 	}
 	end()
@@ -213,8 +212,7 @@ func TestFullStream(t *testing.T) {
 	postAccount(i, 3, false)
 	outbox := i.beside.Load().sources.feeds[control.Account].Outbox
 	apptest.Until(t, "rows wait", func() (bool, any) {
-		return outbox.Unpublished() == 2,
-			outbox.Unpublished()
+		return outbox.Unpublished() == 2, outbox.Unpublished()
 	})
 	apptest.Until(t, "the account's source does not stay ready while its changes wait",
 		func() (bool, any) {
@@ -233,8 +231,7 @@ func TestFullStream(t *testing.T) {
 	server.DeleteMessage(control.Account.Stream(), 2)
 	awaitFed(i)
 	apptest.Until(t, "the outbox is empty", func() (bool, any) {
-		return outbox.Unpublished() == 0,
-			outbox.Unpublished()
+		return outbox.Unpublished() == 0, outbox.Unpublished()
 	})
 	last, _, _, err := feeds.Stream{Broker: i.beside.Load().broker,
 		Source: control.Account}.Last(t.Context())

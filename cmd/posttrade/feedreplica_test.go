@@ -232,8 +232,7 @@ func TestBadSnapshots(t *testing.T) {
 		{"of the other source", bootstrap.Malformed,
 			replaced(`"source":"account"`, `"source":"security"`)},
 		{"a version above the watermark", bootstrap.Malformed, replaced(`"version":3`, `"version":4`)},
-		{"half of it", bootstrap.Malformed, func(w http.ResponseWriter, _ *http.Request,
-			good []byte) {
+		{"half of it", bootstrap.Malformed, func(w http.ResponseWriter, _ *http.Request, good []byte) {
 			w.Write(good[:len(good)/2])
 		}},
 		{"the connection breaks", bootstrap.Disconnected, func(w http.ResponseWriter, _ *http.Request,
@@ -246,8 +245,7 @@ func TestBadSnapshots(t *testing.T) {
 			w.WriteHeader(http.StatusInternalServerError)
 			w.Write(good)
 		}},
-		{"no answer", bootstrap.Disconnected, func(_ http.ResponseWriter, asked *http.Request,
-			_ []byte) {
+		{"no answer", bootstrap.Disconnected, func(_ http.ResponseWriter, asked *http.Request, _ []byte) {
 			<-asked.Context().Done()
 		}},
 	} {

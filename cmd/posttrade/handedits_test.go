@@ -225,8 +225,7 @@ func TestHandEditsAreFoundAndHeal(t *testing.T) {
 func wantBreaks(t *testing.T, in *installed, want []found) {
 	t.Helper()
 	byTrade := func(a, b found) int {
-		return cmp.Or(cmp.Compare(a.trade, b.trade),
-			cmp.Compare(a.class, b.class))
+		return cmp.Or(cmp.Compare(a.trade, b.trade), cmp.Compare(a.class, b.class))
 	}
 	slices.SortFunc(want, byTrade)
 	orphans := []string{}

@@ -43,8 +43,7 @@ func (s *stuckSources) hang() { s.begun <- struct{}{}; <-s.free }
 
 func (s *stuckSources) List(context.Context) ([]accounts.Account, error) {
 	s.hang()
-	return nil,
-		nil
+	return nil, nil
 }
 
 func (s stuckSecurities) List(context.Context) ([]securities.Stock, error) {

@@ -127,12 +127,10 @@ func commitHistogram(m journal.Metrics) httpapi.Histogram {
 func (d *downstream) metrics(emit func(name, help string, counter bool, value float64,
 	labels ...string)) {
 	counter := func(name, help string, n uint64, labels ...string) {
-		emit(name, help, true, float64(n),
-			labels...)
+		emit(name, help, true, float64(n), labels...)
 	}
 	gauge := func(name, help string, n uint64, labels ...string) {
-		emit(name, help, false, float64(n),
-			labels...)
+		emit(name, help, false, float64(n), labels...)
 	}
 	r, s, p := d.recon.Metrics(), d.settlement.Metrics(), d.projection.Metrics()
 	counter("svc_recon_matched_total", "Blotter entries whose row agrees.", r.MatchedTotal)

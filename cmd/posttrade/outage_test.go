@@ -38,8 +38,7 @@ func ordersFlow(t *testing.T, in *installed, seed uint64) (answered *atomic.Int6
 func awaitFills(t *testing.T, in *installed, more uint64) {
 	t.Helper()
 	apptest.Until(t, "orders go on", func() (bool, any) {
-		return in.tradeSeq() >= more,
-			in.tradeSeq()
+		return in.tradeSeq() >= more, in.tradeSeq()
 	})
 }
 

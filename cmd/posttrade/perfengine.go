@@ -44,8 +44,7 @@ func (c coreForPerf) Snapshot() error {
 }
 func (c coreForPerf) Stop() error { return c.Engine.Stop() }
 func (c coreForPerf) Close() error {
-	return errors.Join(c.Engine.Stop(),
-		os.RemoveAll(c.Options.Dir))
+	return errors.Join(c.Engine.Stop(), os.RemoveAll(c.Options.Dir))
 }
 
 // NewControls returns the object that carries a source's changes into the engine.

@@ -86,8 +86,7 @@ func TestSessionForPerfSaysWhatIsWrong(t *testing.T) {
 		"round trips": func(s *sessionForPerf) error { _, err := s.RoundTrips(2); return err },
 		"window":      func(s *sessionForPerf) error { _, err := s.Window(2, 2); return err },
 		"load": func(s *sessionForPerf) error {
-			_,
-				err := load.Saturate(s, 2, time.Second, clock)
+			_, err := load.Saturate(s, 2, time.Second, clock)
 			return err
 		},
 	} {

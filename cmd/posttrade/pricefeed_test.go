@@ -140,15 +140,13 @@ func TestPriceFeedOutlivesALostLeadership(t *testing.T) {
 	for n := range uint64(3) {
 		feed.Take("pricing.AAPL", []byte(`{"ticker":"AAPL","price":150}`))
 		apptest.Until(t, "the price is handed in", func() (bool, any) {
-			return !proposals.Empty(),
-				len(ended)
+			return !proposals.Empty(), len(ended)
 		})
 		lo, hi := proposals.Ready(1)
 		refusing.Refuse(proposals.At(lo).InputSeq)
 		proposals.Release(hi)
 		apptest.Until(t, "the price is dropped", func() (bool, any) {
-			return feed.Dropped.Load() == n+1,
-				len(ended)
+			return feed.Dropped.Load() == n+1, len(ended)
 		})
 	}
 	cancel()

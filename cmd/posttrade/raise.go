@@ -49,10 +49,9 @@ func capacities(c *settings.Config, genesis, inForce matcher.Capacities,
 		}
 	}
 	if !wanted.Possible() {
-		return wanted,
-			settings.Usagef(
-				"risk.max-accounts: %d times risk.max-securities %d is more than an engine can hold",
-				wanted.Accounts, wanted.Securities)
+		return wanted, settings.Usagef(
+			"risk.max-accounts: %d times risk.max-securities %d is more than an engine can hold",
+			wanted.Accounts, wanted.Securities)
 	}
 	return wanted, nil
 }

@@ -177,8 +177,7 @@ func TestStartIsRefusedByName(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			wantNoStart(t, append(anyPorts(data), tt.settings...),
-				tt.want, tt.usage)
+			wantNoStart(t, append(anyPorts(data), tt.settings...), tt.want, tt.usage)
 		})
 	}
 	s.stop(t)

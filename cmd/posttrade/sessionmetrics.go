@@ -67,8 +67,7 @@ func sessionMetrics(k *engine.Engine, emit emitMore) {
 
 // labelOf is a name as the value of a label, such as too_many.
 func labelOf(s fmt.Stringer) string {
-	return strings.ReplaceAll(strings.ToLower(s.String()), " ",
-		"_")
+	return strings.ReplaceAll(strings.ToLower(s.String()), " ", "_")
 }
 
 // withSessions adds the times of the sessions' commands to those of the edge.

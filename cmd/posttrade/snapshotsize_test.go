@@ -20,8 +20,7 @@ func TestSnapshotIsNeverCut(t *testing.T) {
 	body := snapshot.AppendJSON(nil)
 	body = append(body, bytes.Repeat([]byte{' '}, feeds.MaxSnapshotBytes-len(body))...)
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_,
-			_ = w.Write(body)
+		_, _ = w.Write(body)
 	}))
 	defer service.Close()
 	room := func(s control.Source) int {

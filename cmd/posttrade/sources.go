@@ -103,13 +103,11 @@ func (s *controlSources) replicate(c *settings.Config, k *engine.Engine, b *brok
 		feed.Sink.Store(sink)
 		feed.Bootstrap.Store(bootstrap.New(bootstrap.Options{
 			Source: name, Tail: feeds.TailOf(b, name, feed.Outbox, silence),
-			Fetch: func(ctx context.Context) (control.Snapshot,
-				error) {
+			Fetch: func(ctx context.Context) (control.Snapshot, error) {
 				return fetcher.Fetch(ctx, name, at[name])
 			},
 			Sink: sink,
-			Behind: func(ctx context.Context,
-				watermark uint64) error {
+			Behind: func(ctx context.Context, watermark uint64) error {
 				return feed.Outbox.Behind(ctx, watermark, silence)
 			},
 			BufferCapacity: c.Int("risk.bootstrap.buffer-capacity"),

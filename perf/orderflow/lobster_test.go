@@ -136,8 +136,7 @@ func (b *naiveBook) depth(levels int) (d Depth) {
 }
 
 func sameDepth(a, b Depth) bool {
-	return slices.Equal(a.Bids, b.Bids) &&
-		slices.Equal(a.Asks, b.Asks)
+	return slices.Equal(a.Bids, b.Bids) && slices.Equal(a.Asks, b.Asks)
 }
 
 var testOptions = LobsterOptions{Security: "AAPL", Maker: 1, Taker: 2, Prefix: "t-"}

@@ -100,8 +100,7 @@ func linePlot(x, y axis, all []series) string {
 	var shown []series
 	for _, s := range all {
 		s.points = slices.DeleteFunc(slices.Clone(s.points), func(p point) bool {
-			return !x.drawn(p.x) ||
-				!y.drawn(p.y)
+			return !x.drawn(p.x) || !y.drawn(p.y)
 		})
 		for _, p := range s.points {
 			xs, ys = append(xs, p.x), append(ys, p.y)
