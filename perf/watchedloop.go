@@ -81,7 +81,7 @@ func (l *WatchedLoop) turn(lo, hi int64) {
 	l.in.Release(hi)
 }
 
-// more waits for room in the output ring.
+// more publishes the events so far and waits for room in the output ring.
 func (l *WatchedLoop) more(o *matcher.Outlet) {
 	l.out.PublishTo(o.Next)
 	for o.Limit = l.out.Limit(); o.Limit <= o.Next; o.Limit = l.out.Limit() {

@@ -1,4 +1,3 @@
-// Package apptest has the helpers that the tests of several folders of app share.
 package apptest
 
 import (

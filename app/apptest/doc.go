@@ -1,3 +1,3 @@
-// Package apptest has what the tests of more than one room of app use: settled
+// Package apptest has the helpers that the tests of several folders of app share: settled
 // configurations, waiting for a state, and stats files.
 package apptest

@@ -156,9 +156,10 @@ func (f *file) store(image *Image) error {
 	})
 }
 
-// The position of the first block's lock, in words, and that of the block after another.
+// first is the position of the first block's lock, in words.
 const first = align / 8
 
+// nextBlock is the position of the lock behind a block that begins at at.
 func nextBlock(at int, block []uint64) int {
 	end := at + 1 + len(block)
 	return (end + first - 1) / first * first

@@ -303,7 +303,7 @@ func loadUntilKilled(t *testing.T, s *crashServer, cycle int, seed uint64,
 	return results
 }
 
-// client sends orders and cancels its own until the server stops answering.
+// crashClient sends orders and cancels its own until the server stops answering.
 func crashClient(url, name string, random *rand.Rand, killed *atomic.Bool) []outcome {
 	transport := &http.Transport{MaxIdleConnsPerHost: 1}
 	defer transport.CloseIdleConnections()

@@ -22,8 +22,9 @@ import (
 	"posttrade/journal/journaltest"
 )
 
-// A member in a process of its own, with a disk that fails on command. This variable has its
-// settings; its standard input has the folders that fail from then on.
+// memberOnBadDisk names the environment variable that makes the test binary a member in a process
+// of its own, with a disk that fails on command. The variable has the member's settings; its
+// standard input has the folders that fail from then on.
 const memberOnBadDisk = "POSTTRADE_TEST_MEMBER_ON_BAD_DISK"
 
 // anyOrder has no client order id, so that each send is another order.

@@ -35,7 +35,7 @@ type replicaRig struct {
 	mu       sync.Mutex // guards the next fields; the service answers under it
 	snapshot control.Snapshot
 	answer   func(w http.ResponseWriter, r *http.Request, good []byte) // nil: the correct answer
-	leaks    int                                                       // rounds that began with an open gate
+	leaks    int                                                       // rounds with an open gate
 }
 
 // newReplicaRig starts the account's replica with a universe of n accounts. The other source is

@@ -20,7 +20,7 @@ var leaderServices = []string{"account-service", "reference-data", "trade-proces
 
 // openMember opens the services of a member: the order-matcher, which forwards writes to the
 // leader, and relays for the services that only the leader runs, which send requests there. Then
-// the member joins the consensus.
+// the engine is attached to the consensus.
 func (in *installation) openMember(c *settings.Config, log *slog.Logger) error {
 	verifier, err := verifier(c)
 	if err != nil {
@@ -189,7 +189,7 @@ func (l *leading) leave(ctx context.Context) {
 			case <-ended:
 			case <-ctx.Done():
 				select {
-				case <-ended: // both requests had come
+				case <-ended: // both channels were ready
 				default:
 					err = errors.Join(err, ctx.Err())
 				}

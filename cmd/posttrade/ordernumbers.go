@@ -10,9 +10,9 @@ import (
 	"posttrade/matcher"
 )
 
-// Orders are numbered up to matcher.MaxOrderNumber, which is three years at three million a second.
-// Long before the end the operator is told: by a warning at each of these shares, and by a part of
-// /readyz from the first share on.
+// numbersUsed are shares of the order numbers. These go up to matcher.MaxOrderNumber, which is
+// three years at three million a second. Long before the end the operator is told: by a warning at
+// each of these shares, and by a part of /readyz from the first share on.
 var numbersUsed = [...]float64{0.75, 0.90, 0.99}
 
 // numbersEvery is the time between two looks at the last number.

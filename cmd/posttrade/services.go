@@ -34,7 +34,8 @@ func openEdges(c *settings.Config, in *installation,
 			return m, err
 		}
 	}
-	// The registry also has the faults that the trade-processor itself counts.
+	// The registry shows the faults that the trade-processor counts. The trade-processor itself is
+	// made after the registry, because it shows the registry.
 	var processor *httpapi.TradeProcessor
 	m.Faults = append(m.Faults, func(emit func(service, fault string, count uint64)) {
 		if processor != nil {

@@ -224,7 +224,7 @@ func (d *tradingDay) change(o restingOrder, cancel bool) matcher.Command {
 	return c
 }
 
-// control closes or halts a record and notes how to reverse that.
+// control disables an account, halts a security or restricts one, and notes how to reverse that.
 func (d *tradingDay) control() matcher.Command {
 	var c matcher.Command
 	var off, on matcher.Side
