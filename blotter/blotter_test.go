@@ -15,9 +15,11 @@ import (
 // fillOf is the fill of a trade sequence in these tests: every field follows from it.
 func fillOf(tradeSeq uint64) matcher.Fill {
 	return matcher.Fill{
-		TradeSeq: tradeSeq, InputSeq: 100 + tradeSeq/3*2, TimeMillis: int64(tradeSeq * 7), Px: int64(tradeSeq * 1000),
+		TradeSeq: tradeSeq, InputSeq: 100 + tradeSeq/3*2, TimeMillis: int64(tradeSeq * 7),
+		Px:       int64(tradeSeq * 1000),
 		OrderRef: uint32(tradeSeq + 1), AccountID: uint32(tradeSeq + 2), SecurityID: uint32(tradeSeq + 3),
-		Qty: int32(tradeSeq&0xffff + 4), CounterRef: uint32(tradeSeq + 5), Side: matcher.Side(tradeSeq & 1), Flags: uint16(tradeSeq),
+		Qty: int32(tradeSeq&0xffff + 4), CounterRef: uint32(tradeSeq + 5),
+		Side: matcher.Side(tradeSeq & 1), Flags: uint16(tradeSeq),
 	}
 }
 
@@ -79,7 +81,8 @@ func TestBlotterMatchesModel(t *testing.T) {
 					}
 				}
 				if got := b.ByInputSeq(inputSeq, nil); !slices.Equal(got, want) {
-					t.Fatalf("capacity %d, last %d: inputSeq %d: %v, want %v", capacity, tradeSeq, inputSeq, got, want)
+					t.Fatalf("capacity %d, last %d: inputSeq %d: %v, want %v", capacity, tradeSeq, inputSeq, got,
+						want)
 				}
 				if b.LastSeq() != tradeSeq || b.Evicted() != oldest-1 || b.Capacity() != capacity {
 					t.Fatalf("last %d, evicted %d, capacity %d", b.LastSeq(), b.Evicted(), b.Capacity())
@@ -92,7 +95,8 @@ func TestBlotterMatchesModel(t *testing.T) {
 func TestEmptyBlotterHasNothing(t *testing.T) {
 	b := newTestBlotter(t, 4)
 	items, next, evicted := b.Page(0, 10, nil)
-	if len(items) != 0 || next != 0 || evicted != 0 || b.Evicted() != 0 || len(b.ByInputSeq(1, nil)) != 0 {
+	if len(items) != 0 || next != 0 || evicted != 0 || b.Evicted() != 0 ||
+		len(b.ByInputSeq(1, nil)) != 0 {
 		t.Errorf("page %v, next %d, evicted %d", items, next, evicted)
 	}
 	for _, tradeSeq := range []uint64{0, 1, math.MaxUint64} {
@@ -129,7 +133,8 @@ func TestPageEdges(t *testing.T) {
 		for n := tt.from; n <= tt.to; n++ {
 			want = append(want, fillOf(n))
 		}
-		if !slices.Equal(items, want) || next != tt.next || evicted != 12 || (evicted > tt.since) != tt.wantedHole {
+		if !slices.Equal(items, want) || next != tt.next || evicted != 12 ||
+			(evicted > tt.since) != tt.wantedHole {
 			t.Errorf("%s: %v, next %d, evicted %d", tt.name, items, next, evicted)
 		}
 	}
@@ -182,7 +187,8 @@ func TestBlotterObservesFillsOnly(t *testing.T) {
 		}
 	}
 	got, _, _ := b.Page(0, 1000, nil)
-	if len(want) < 100 || !slices.Equal(got, want[len(want)-50:]) || b.LastSeq() != s.engine.TradeSeq() {
+	if len(want) < 100 || !slices.Equal(got, want[len(want)-50:]) ||
+		b.LastSeq() != s.engine.TradeSeq() {
 		t.Errorf("%d of %d fills", len(got), len(want))
 	}
 }
@@ -213,7 +219,8 @@ func TestReadersNeverSeeTornOrMissingFills(t *testing.T) {
 				if len(items) > 0 {
 					pages.Add(1)
 					if items[0].TradeSeq <= since || next != items[len(items)-1].TradeSeq {
-						t.Errorf("since %d: from %d to %d, next %d", since, items[0].TradeSeq, items[len(items)-1].TradeSeq, next)
+						t.Errorf("since %d: from %d to %d, next %d", since, items[0].TradeSeq,
+							items[len(items)-1].TradeSeq, next)
 						return
 					}
 					if items[0].TradeSeq > since+1 {

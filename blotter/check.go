@@ -34,7 +34,8 @@ func (v *Views) check() error {
 		open++
 		lv := v.levels.all[row.level]
 		if row.level == 0 || lv.px != row.LimitPx || lv.side != row.SecurityID<<1|uint32(row.Side) {
-			return fmt.Errorf("order %d of side %d at %d is on level %d: %+v", row.Ref, row.Side, row.LimitPx, row.level, lv)
+			return fmt.Errorf("order %d of side %d at %d is on level %d: %+v", row.Ref, row.Side,
+				row.LimitPx, row.level, lv)
 		}
 		sum := sums[row.level]
 		sum.px, sum.side, sum.qty, sum.orders = lv.px, lv.side, sum.qty+int64(row.Leaves), sum.orders+1
@@ -122,7 +123,8 @@ func (k *keys) check() error {
 	for i := range k.count {
 		row, got := k.oldest(i), KeyRow{}
 		if !k.read(family(row.Kind), row.Key, row.AccountID, &got) || got.InputSeq != row.InputSeq {
-			return fmt.Errorf("key %016x of inputSeq %d leads to inputSeq %d", row.Key, row.InputSeq, got.InputSeq)
+			return fmt.Errorf("key %016x of inputSeq %d leads to inputSeq %d", row.Key, row.InputSeq,
+				got.InputSeq)
 		}
 	}
 	return nil
@@ -151,8 +153,10 @@ func (v *Views) Check(e *matcher.Engine) error {
 
 func (r *OrderRow) info() matcher.OrderInfo {
 	return matcher.OrderInfo{
-		Ref: r.Ref, Era: r.Era, AccountID: r.AccountID, SecurityID: r.SecurityID, Side: r.Side, Status: r.Status,
-		Reason: r.Reason, Qty: r.Qty, Leaves: r.Leaves, LimitPx: r.LimitPx, LastPx: r.LastPx, LastQty: r.LastQty,
+		Ref: r.Ref, Era: r.Era, AccountID: r.AccountID, SecurityID: r.SecurityID, Side: r.Side,
+		Status: r.Status,
+		Reason: r.Reason, Qty: r.Qty, Leaves: r.Leaves, LimitPx: r.LimitPx, LastPx: r.LastPx,
+		LastQty:       r.LastQty,
 		CreatedMillis: r.CreatedMillis, UpdatedMillis: r.UpdatedMillis,
 	}
 }
@@ -176,7 +180,8 @@ func (v *Views) checkOrders(e *matcher.Engine) (err error) {
 		return err == nil
 	})
 	if err == nil && (open != v.orders.open || kept != v.orders.kept) {
-		err = fmt.Errorf("%d open and %d retained orders, engine %d and %d", v.orders.open, v.orders.kept, open, kept)
+		err = fmt.Errorf("%d open and %d retained orders, engine %d and %d", v.orders.open, v.orders.kept,
+			open, kept)
 	}
 	return err
 }
@@ -189,7 +194,8 @@ func (v *Views) checkDepth(e *matcher.Engine) (err error) {
 			e.EachLevel(id, side, func(px, qty int64, orders int) bool {
 				want := Level{Px: px, Qty: qty, Orders: uint32(orders)}
 				if len(all) == 0 || all[0] != want {
-					err = fmt.Errorf("security %d side %d: levels %v, engine %+v", id, side, all[:min(1, len(all))], want)
+					err = fmt.Errorf("security %d side %d: levels %v, engine %+v", id, side,
+						all[:min(1, len(all))], want)
 					return false
 				}
 				all = all[1:]

@@ -50,7 +50,8 @@ func (t *contracts) check(applied uint64) error {
 			return fmt.Errorf("contract %d after %d, applied are %d", row.ID, last, applied)
 		}
 		if row.AccountID != t.accounts[i] {
-			return fmt.Errorf("contract %d is of account %d and listed under %d", row.ID, row.AccountID, t.accounts[i])
+			return fmt.Errorf("contract %d is of account %d and listed under %d", row.ID, row.AccountID,
+				t.accounts[i])
 		}
 		last = row.ID
 	}

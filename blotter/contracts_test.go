@@ -59,12 +59,14 @@ func (m *model) compareContracts(t *testing.T, v *Views) {
 			for next, pages := uint64(0), 0; pages == 0 || next != 0; pages++ {
 				before := len(all)
 				all, next = v.Contracts(ContractFilter{Accounts: accounts}, next, limit, all)
-				if n := len(all) - before; n > limit || next != 0 && (n != limit || next != all[len(all)-1].ID) {
+				if n := len(all) - before; n > limit ||
+					next != 0 && (n != limit || next != all[len(all)-1].ID) {
 					t.Fatalf("a page of %d contracts at most %d, next %d", n, limit, next)
 				}
 			}
 			if !slices.Equal(all, want) {
-				t.Fatalf("accounts %v by %d: %d contracts\n%+v\nwant %d\n%+v", accounts, limit, len(all), all, len(want), want)
+				t.Fatalf("accounts %v by %d: %d contracts\n%+v\nwant %d\n%+v", accounts, limit, len(all), all,
+					len(want), want)
 			}
 		}
 	}
@@ -83,10 +85,12 @@ func TestListsOfContractsHaveEnds(t *testing.T) {
 		after uint64
 		limit int
 		want  int
-	}{{0, 0, 0}, {0, -1, 0}, {all[0].ID, 9, 2}, {all[0].ID - 1, 9, 3}, {all[2].ID, 9, 0}, {^uint64(0), 9, 0}} {
+	}{{0, 0, 0}, {0, -1, 0}, {all[0].ID, 9, 2}, {all[0].ID - 1, 9, 3}, {all[2].ID, 9, 0},
+		{^uint64(0), 9, 0}} {
 		rows, next := v.Contracts(ContractFilter{}, tt.after, tt.limit, make([]ContractRow, 2, 9))
 		if len(rows) != 2+tt.want || next != 0 {
-			t.Errorf("after %d at most %d: %d contracts and then %d, want %d", tt.after, tt.limit, len(rows)-2, next, tt.want)
+			t.Errorf("after %d at most %d: %d contracts and then %d, want %d", tt.after, tt.limit,
+				len(rows)-2, next, tt.want)
 		}
 	}
 }
@@ -99,7 +103,8 @@ func TestReadersSeeWholeContracts(t *testing.T) {
 	var found, listed atomic.Int64
 	// The notional and the rate of a contract are made of its id.
 	whole := func(row *ContractRow) bool {
-		return row.Notional == int32(row.ID) && row.FixedRate == -int64(row.ID) && row.CreatedMillis == int64(row.ID)+1 &&
+		return row.Notional == int32(row.ID) && row.FixedRate == -int64(row.ID) &&
+			row.CreatedMillis == int64(row.ID)+1 &&
 			bytes.Equal(row.ClientID(), clientID(row.ID))
 	}
 	together(t, 3, func(step int) {
@@ -107,7 +112,8 @@ func TestReadersSeeWholeContracts(t *testing.T) {
 			return
 		}
 		id := s.engine.AppliedSeq() + 1
-		terms := matcher.ContractTerms{AccountID: s.pick(7, 3), Notional: int32(id), FixedRate: -int64(id), Maturity: 1}
+		terms := matcher.ContractTerms{AccountID: s.pick(7, 3), Notional: int32(id),
+			FixedRate: -int64(id), Maturity: 1}
 		c := terms.Command()
 		c.EventTimeMillis = int64(id) + 1
 		observe(v, s.apply(c))

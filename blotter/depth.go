@@ -92,7 +92,8 @@ func (v *Views) askDepth(security uint32, d Depth, timeout time.Duration) (Depth
 	case <-request.done:
 		return request.depth, nil
 	case <-timer.C:
-		return Depth{}, fmt.Errorf("blotter: depth security=%d timeout=%v: %w", security, timeout, ErrTimeout)
+		return Depth{}, fmt.Errorf("blotter: depth security=%d timeout=%v: %w", security, timeout,
+			ErrTimeout)
 	}
 }
 

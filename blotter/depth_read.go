@@ -91,7 +91,8 @@ func (b *bookCopy) take(v *Views, security uint32) (sequence uint64, ok bool) {
 	}
 	for i := range b.sides {
 		s := &b.sides[i]
-		if !s.bringUp(&v.levels, &b.at.trees[s.side], first, sequence) || len(s.levels) < b.most && !s.ends {
+		if !s.bringUp(&v.levels, &b.at.trees[s.side], first, sequence) ||
+			len(s.levels) < b.most && !s.ends {
 			return 0, false
 		}
 	}
@@ -167,7 +168,8 @@ func (l *levels) copyLeaf(
 	count := min(atomic.LoadUint32(&leaf.count), fanout)
 	for i := range count {
 		lv := &l.all[int(atomic.LoadUint32(&leaf.kids[i]))%len(l.all)]
-		to[i].Level = Level{Px: loadInt(&lv.px), Qty: loadInt(&lv.qty), Orders: atomic.LoadUint32(&lv.orders)}
+		to[i].Level = Level{Px: loadInt(&lv.px), Qty: loadInt(&lv.qty),
+			Orders: atomic.LoadUint32(&lv.orders)}
 	}
 	return int(count), until, more
 }
@@ -210,7 +212,8 @@ func (s *sideCopy) apply(is *change) {
 	if !s.ends && key >= s.until {
 		return
 	}
-	at, found := slices.BinarySearchFunc(s.levels, key, func(c copied, key uint64) int { return cmp.Compare(c.key, key) })
+	at, found := slices.BinarySearchFunc(s.levels, key,
+		func(c copied, key uint64) int { return cmp.Compare(c.key, key) })
 	switch {
 	case is.orders == 0 && found:
 		s.levels = slices.Delete(s.levels, at, at+1)

@@ -36,7 +36,8 @@ func TestDepthDoesNotNeedTheObserver(t *testing.T) {
 			t.Fatalf("step %d: got %+v, %v, want %+v", step, got, err, want)
 		}
 	}
-	if v.asking.Load() != 0 || v.levels.changes.head.Load() != 0 || v.levels.changes.users.Load() != 0 {
+	if v.asking.Load() != 0 || v.levels.changes.head.Load() != 0 ||
+		v.levels.changes.users.Load() != 0 {
 		t.Error("a reader has left something to do")
 	}
 }
@@ -131,7 +132,8 @@ func TestPiecesBecomeOneMoment(t *testing.T) {
 		r.change(600) // it is not part of it any more
 		for i := range b.sides {
 			s := &b.sides[i]
-			if ok = ok && s.bringUp(&r.v.levels, &b.at.trees[s.side], first, sequence); len(s.levels) < b.most && !s.ends {
+			if ok = ok && s.bringUp(&r.v.levels, &b.at.trees[s.side], first,
+				sequence); len(s.levels) < b.most && !s.ends {
 				ok = false // too many have gone: a reader begins again
 			}
 		}

@@ -26,7 +26,8 @@ type observer struct {
 
 func startObserver(t *testing.T, v *Views) *observer {
 	o := &observer{
-		views: v, batches: make(chan []matcher.Event), wake: make(chan struct{}, 1), done: make(chan struct{}),
+		views: v, batches: make(chan []matcher.Event), wake: make(chan struct{}, 1),
+		done: make(chan struct{}),
 	}
 	v.SetWake(func() {
 		select {
@@ -71,7 +72,8 @@ func TestDepthIsAnsweredByAnIdleObserver(t *testing.T) {
 	defer close(o.batches)
 	for range 100 {
 		got, err := ask(v, 3, later)
-		if err != nil || got.Sequence != want.Sequence || !slices.Equal(got.Bids, want.Bids) || !slices.Equal(got.Asks, want.Asks) {
+		if err != nil || got.Sequence != want.Sequence || !slices.Equal(got.Bids, want.Bids) ||
+			!slices.Equal(got.Asks, want.Asks) {
 			t.Fatalf("got %+v, %v, want %+v", got, err, want)
 		}
 	}
@@ -99,7 +101,8 @@ func TestDepthIsOfOneMoment(t *testing.T) {
 					continue
 				}
 				want, ok := truth.Load([2]uint64{d.Sequence, uint64(security)})
-				if !ok || d.Sequence < before || !slices.Equal(want.(Depth).Bids, d.Bids) || !slices.Equal(want.(Depth).Asks, d.Asks) {
+				if !ok || d.Sequence < before || !slices.Equal(want.(Depth).Bids, d.Bids) ||
+					!slices.Equal(want.(Depth).Asks, d.Asks) {
 					t.Errorf("security %d after %d: %+v, want %+v", security, before, d, want)
 					return
 				}
@@ -113,7 +116,8 @@ func TestDepthIsOfOneMoment(t *testing.T) {
 		for security := uint32(1); security <= 2; security++ {
 			truth.Store([2]uint64{sequence, uint64(security)}, engineDepth(s.engine, security, 5))
 		}
-		if half := len(events) / 2; sequence%3 == 0 && half > 0 { // a batch may end in the middle of a command
+		// a batch may end in the middle of a command
+		if half := len(events) / 2; sequence%3 == 0 && half > 0 {
 			o.batches <- events[:half]
 			events = events[half:]
 		}
@@ -140,7 +144,8 @@ func engineDepth(e *matcher.Engine, security uint32, levels int) (d Depth) {
 
 // ask is Depth of a reader that cannot copy the book itself.
 func ask(v *Views, levels int, timeout time.Duration) (Depth, error) {
-	return v.askDepth(1, Depth{Bids: make([]Level, 0, levels), Asks: make([]Level, 0, levels)}, timeout)
+	return v.askDepth(1, Depth{Bids: make([]Level, 0, levels), Asks: make([]Level, 0, levels)},
+		timeout)
 }
 
 func TestDepthWithoutObserverTimesOutAndIsBounded(t *testing.T) {
@@ -183,7 +188,8 @@ func TestDepthLevelsAreClamped(t *testing.T) {
 		v.levels.branches.all = append(v.levels.branches.all, branch{})
 		v.levels.add(1, matcher.Buy, px+1, 1)
 	}
-	for levels, want := range map[int]int{math.MinInt: 1, 0: 1, 1: 1, 2: 2, MaxDepth: MaxDepth, math.MaxInt: MaxDepth} {
+	for levels, want := range map[int]int{math.MinInt: 1, 0: 1, 1: 1, 2: 2, MaxDepth: MaxDepth,
+		math.MaxInt: MaxDepth} {
 		d, err := v.CopyDepth(1, levels)
 		if err != nil || len(d.Bids) != want || d.Bids[0].Px != MaxDepth+5 || len(d.Asks) != 0 {
 			t.Errorf("levels %d: %d, %v", levels, len(d.Bids), err)

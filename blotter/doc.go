@@ -11,11 +11,11 @@
 //	                                     ▲
 //	any goroutine ───────────────────────┘  copies rows, never locks the writer
 //
-// One goroutine at a time writes: the recorder of the live process, which is whoever has
-// its lease, or the reader of a replay. Any number read at the same time, and none of them can stop or slow
-// the writer. Nothing here decides anything: Views and Blotter are functions of
-// the event stream, so two that saw the same events hold the same bytes, and an
-// image of one (WriteTo, ReadImage) continues exactly where it was taken.
+// One goroutine at a time writes: the recorder of the live process, which is whoever has its lease,
+// or the reader of a replay. Any number read at the same time, and none of them can stop or slow
+// the writer. Nothing here decides anything: Views and Blotter are functions of the event stream,
+// so two that saw the same events hold the same bytes, and an image of one (WriteTo, ReadImage)
+// continues exactly where it was taken.
 //
 //	fills of the journal ──► History.Reindex ──► file of 64-byte fills ──► Page, Range
 //

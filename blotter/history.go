@@ -59,8 +59,9 @@ type History struct {
 
 // HistoryInfo says what an index holds.
 type HistoryInfo struct {
-	IndexedTrades  uint64 // fills
-	LastSequence   uint64 // the durable input sequence when it was begun: all fills up to there are in it
+	IndexedTrades uint64 // fills
+	// the durable input sequence when it was begun: all fills up to there are in it
+	LastSequence   uint64
 	LastTradeSeq   uint64
 	DurationMillis int64
 }
@@ -69,10 +70,12 @@ type HistoryInfo struct {
 // yet. Indexes of an earlier process are removed.
 func NewHistory(dir string) *History {
 	h := &History{dir: dir, now: time.Now, create: createIndexFile}
-	entries, _ := os.ReadDir(dir) // a folder that cannot be used stops Reindex, which has an error to give
+	// a folder that cannot be used stops Reindex, which has an error to give
+	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
 		name := e.Name()
-		if strings.HasPrefix(name, historyPrefix) && strings.HasSuffix(strings.TrimSuffix(name, historyTemp), historySuffix) {
+		if strings.HasPrefix(name, historyPrefix) &&
+			strings.HasSuffix(strings.TrimSuffix(name, historyTemp), historySuffix) {
 			_ = os.Remove(filepath.Join(dir, name))
 		}
 	}
@@ -85,7 +88,8 @@ func NewHistory(dir string) *History {
 // every fill from a trade sequence on, ascending, a slice at a time; what it
 // gives beyond the head is left out. ErrReindexing at once while another Reindex
 // runs. After any error the old index stays, and nothing is left on disk.
-func (h *History) Reindex(ctx context.Context, source func(from uint64, fn func([]matcher.Fill) error) error,
+func (h *History) Reindex(ctx context.Context,
+	source func(from uint64, fn func([]matcher.Fill) error) error,
 	head func() (inputSeq, tradeSeq uint64)) (info HistoryInfo, err error) {
 	path, err := h.begin()
 	if err != nil {
@@ -128,7 +132,8 @@ func (h *History) end() {
 }
 
 // build writes the file under a temporary name and renames it when it is whole.
-func (h *History) build(ctx context.Context, path string, source func(uint64, func([]matcher.Fill) error) error,
+func (h *History) build(ctx context.Context, path string,
+	source func(uint64, func([]matcher.Fill) error) error,
 	last uint64) (_ *index, err error) {
 	if err := os.MkdirAll(h.dir, 0o755); err != nil {
 		return nil, err

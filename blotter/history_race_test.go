@@ -136,7 +136,8 @@ func TestOneReindexAtATime(t *testing.T) {
 		done <- err
 	}()
 	<-inside
-	if _, err := h.Reindex(context.Background(), give(5, 3, fillOf), headAt(1, 5)); !errors.Is(err, ErrReindexing) {
+	if _, err := h.Reindex(context.Background(), give(5, 3, fillOf), headAt(1, 5)); !errors.Is(err,
+		ErrReindexing) {
 		t.Errorf("a second reindex: %v", err)
 	}
 	close(gate)
@@ -181,7 +182,8 @@ func TestCloseEndsEverything(t *testing.T) {
 	if err := <-done; !errors.Is(err, ErrHistoryClosed) {
 		t.Errorf("the reindex under way: %v", err)
 	}
-	if _, err := h.Reindex(context.Background(), give(1, 1, fillOf), headAt(1, 1)); !errors.Is(err, ErrHistoryClosed) {
+	if _, err := h.Reindex(context.Background(), give(1, 1, fillOf), headAt(1, 1)); !errors.Is(err,
+		ErrHistoryClosed) {
 		t.Errorf("a reindex afterwards: %v", err)
 	}
 	if _, _, ok := h.Page(0, 1, nil); ok {
@@ -200,7 +202,8 @@ func TestReindexThatFinishesAfterCloseIsDropped(t *testing.T) {
 	_, err := h.Reindex(context.Background(), func(from uint64, fn func([]matcher.Fill) error) error {
 		return errors.Join(give(10, 3, fillOf)(from, fn), h.Close())
 	}, headAt(1, 10))
-	if names := filesIn(t, dir); !errors.Is(err, ErrHistoryClosed) || len(names) != 0 || open.Load() != 0 {
+	if names := filesIn(t, dir); !errors.Is(err, ErrHistoryClosed) || len(names) != 0 ||
+		open.Load() != 0 {
 		t.Errorf("error %v, files %v, %d open", err, names, open.Load())
 	}
 }

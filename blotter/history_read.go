@@ -12,7 +12,8 @@ import (
 // sinceSeq, ascending and without a hole. next is the sinceSeq of the page after
 // it. ok is false when there is no index that can be read: none has been built,
 // or the one there was is damaged (Damage says how); Reindex makes a new one.
-func (h *History) Page(sinceSeq uint64, limit int, dst []matcher.Fill) (items []matcher.Fill, next uint64, ok bool) {
+func (h *History) Page(sinceSeq uint64, limit int, dst []matcher.Fill) (items []matcher.Fill,
+	next uint64, ok bool) {
 	ix := h.acquire()
 	if ix == nil {
 		return dst, sinceSeq, false

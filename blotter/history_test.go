@@ -16,7 +16,8 @@ import (
 )
 
 // give is a source of n fills that f makes, in slices of at most most.
-func give(n uint64, most int, f func(tradeSeq uint64) matcher.Fill) func(uint64, func([]matcher.Fill) error) error {
+func give(n uint64, most int, f func(tradeSeq uint64) matcher.Fill) func(uint64,
+	func([]matcher.Fill) error) error {
 	return func(from uint64, fn func([]matcher.Fill) error) error {
 		var fills []matcher.Fill
 		for seq := from; seq <= n; {
@@ -124,7 +125,8 @@ func TestHistoryGivesBackEveryFill(t *testing.T) {
 	clock := time.Unix(1000, 0)
 	h.now = func() time.Time { clock = clock.Add(1500 * time.Millisecond); return clock }
 	const batch = indexWrite * indexBlock
-	for i, n := range []uint64{0, 1, 2, indexBlock - 1, indexBlock, indexBlock + 1, batch, batch + 1, 40_000} {
+	for i, n := range []uint64{0, 1, 2, indexBlock - 1, indexBlock, indexBlock + 1, batch, batch + 1,
+		40_000} {
 		info := reindex(t, h, n)
 		want := HistoryInfo{IndexedTrades: n, LastSequence: 3 * n, LastTradeSeq: n, DurationMillis: 1500}
 		if shown, ok := h.Info(); info != want || shown != want || !ok {
@@ -232,8 +234,10 @@ func TestFailedReindexKeepsTheOldIndex(t *testing.T) {
 		create func(string) (indexFile, error)
 		want   error
 	}{
-		{"source ends early", context.Background(), give(29_999, 700, fillOf), createIndexFile, ErrSource},
-		{"source has a hole", context.Background(), give(30_000, 700, skipping), createIndexFile, ErrSource},
+		{"source ends early", context.Background(), give(29_999, 700, fillOf), createIndexFile,
+			ErrSource},
+		{"source has a hole", context.Background(), give(30_000, 700, skipping), createIndexFile,
+			ErrSource},
 		{"source starts late", context.Background(), func(_ uint64, fn func([]matcher.Fill) error) error {
 			return give(30_000, 700, fillOf)(2, fn)
 		}, createIndexFile, ErrSource},
@@ -242,7 +246,8 @@ func TestFailedReindexKeepsTheOldIndex(t *testing.T) {
 		}, createIndexFile, cause},
 		{"canceled", canceled, give(30_000, 700, fillOf), createIndexFile, context.Canceled},
 		{"disk full at once", context.Background(), give(30_000, 700, fillOf), full(0), cause},
-		{"disk full at the end", context.Background(), give(30_000, 700, fillOf), full(30_000*matcher.FillBytes - 1), cause},
+		{"disk full at the end", context.Background(), give(30_000, 700, fillOf),
+			full(30_000*matcher.FillBytes - 1), cause},
 		{"file cannot be made", context.Background(), give(30_000, 700, fillOf),
 			func(string) (indexFile, error) { return nil, cause }, cause},
 	}
@@ -279,7 +284,8 @@ func TestReindexInAFolderThatCannotBeIsAnError(t *testing.T) {
 
 func TestHistoryRemovesTheFilesOfAnEarlierProcess(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"fills-1.index", "fills-7.index.tmp", "other", "fills-1.idx", "x.index"} {
+	for _, name := range []string{"fills-1.index", "fills-7.index.tmp", "other", "fills-1.idx",
+		"x.index"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -334,7 +340,8 @@ func TestDamagedIndexIsNeverShown(t *testing.T) {
 				t.Fatalf("range over damage at %d: %v", seq, err)
 			}
 		}
-		if err := h.Range(1, 1, nil); !errors.Is(err, ErrNoHistory) || !errors.Is(h.Damage(), ErrDamaged) {
+		if err := h.Range(1, 1, nil); !errors.Is(err, ErrNoHistory) ||
+			!errors.Is(h.Damage(), ErrDamaged) {
 			t.Fatalf("still there: %v, damage %v", err, h.Damage())
 		}
 		if _, ok := h.Info(); ok || len(filesIn(t, dir)) != 0 {

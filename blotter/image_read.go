@@ -164,7 +164,8 @@ func (v *Views) restore(g *matcher.Genesis, r *imageReader) error {
 		{contractSection, 0, c.Contracts, v.contractRestorer()},
 		{endSection, 0, 0, nil},
 	} {
-		if err := r.section(part.section, part.least, part.most, func() error { return part.record(r) }); err != nil {
+		if err := r.section(part.section, part.least, part.most,
+			func() error { return part.record(r) }); err != nil {
 			return err
 		}
 	}
@@ -205,7 +206,8 @@ func (v *Views) restoreHead(r *imageReader) error {
 func (v *Views) restorePolicy(r *imageReader) error {
 	version, kill, position, concentration := r.i64(), r.i64(), r.i64(), r.i64()
 	if kill&1 != kill || position <= 0 || concentration <= 0 {
-		return bad("policy with kill switch %d, position %d, concentration %d", kill, position, concentration)
+		return bad("policy with kill switch %d, position %d, concentration %d", kill, position,
+			concentration)
 	}
 	v.policy.control(version, kill == 1, position, concentration)
 	return nil
@@ -221,13 +223,15 @@ func (v *Views) restoreAccount(r *imageReader) error {
 }
 
 func (v *Views) restoreSecurity(r *imageReader) error {
-	row := securityRow{flags: r.u64(), version: r.i64(), market: r.i64(), marketTime: r.i64(), traded: r.i64()}
+	row := securityRow{flags: r.u64(), version: r.i64(), market: r.i64(), marketTime: r.i64(),
+		traded: r.i64()}
 	copy(row.ticker[:], r.bytes(matcher.MaxTicker))
 	id := uint32(v.securities.count.Load() + 1)
 	if row.flags > securityFlags || row.market < 0 || row.traded < 0 {
 		return bad("security %d with flags %#x, prices %d and %d", id, row.flags, row.market, row.traded)
 	}
-	if name := bytes.TrimRight(row.ticker[:], "\x00"); len(name) == 0 || bytes.IndexByte(name, 0) >= 0 {
+	if name := bytes.TrimRight(row.ticker[:], "\x00"); len(name) == 0 ||
+		bytes.IndexByte(name, 0) >= 0 {
 		return bad("security %d with ticker %q", id, row.ticker[:])
 	}
 	v.securities.register(id, &row.ticker)
@@ -300,8 +304,10 @@ func (v *Views) openRestorer() func(*imageReader) error {
 		switch {
 		case row.Ref <= last:
 			return bad("open order %d after %d", row.Ref, last)
-		case !row.Open() || row.Type != Limit || row.LimitPx <= 0 || row.TimeInForce == IOC || row.TimeInForce == FOK:
-			return bad("order %d cannot be open: %v %v %v at %d", row.Ref, row.Status, row.Type, row.TimeInForce, row.LimitPx)
+		case !row.Open() || row.Type != Limit || row.LimitPx <= 0 || row.TimeInForce == IOC ||
+			row.TimeInForce == FOK:
+			return bad("order %d cannot be open: %v %v %v at %d", row.Ref, row.Status, row.Type,
+				row.TimeInForce, row.LimitPx)
 		case row.Leaves < 1 || row.Leaves > row.Qty || fresh != (row.Leaves == row.Qty):
 			return bad("open order %d, %v, has %d left of %d", row.Ref, row.Status, row.Leaves, row.Qty)
 		case !v.registered(row.SecurityID) || v.accounts.find(row.AccountID) < 0:
@@ -328,7 +334,8 @@ func (v *Views) restoreRetained(r *imageReader) error {
 	if err != nil {
 		return err
 	}
-	if row.Open() || (row.Status == matcher.StatusFilled) != (row.Leaves == 0) && row.Status != matcher.StatusRejected {
+	if row.Open() || (row.Status == matcher.StatusFilled) != (row.Leaves == 0) &&
+		row.Status != matcher.StatusRejected {
 		return bad("retained order %d, %v, has %d left of %d", row.Ref, row.Status, row.Leaves, row.Qty)
 	}
 	v.orders.retire(v.insertRestored(&row, id))
@@ -347,11 +354,13 @@ func (v *Views) keyRestorer() func(*imageReader) error {
 		switch {
 		case !padded || named > 1 || named == 0 && row.AccountID != 0,
 			row.Kind > matcher.KeyContract || row.Reason >= matcher.ReasonCount:
-			return bad("key %016x: kind %d, reason %d, or padding that is not zero", row.Key, row.Kind, row.Reason)
+			return bad("key %016x: kind %d, reason %d, or padding that is not zero", row.Key, row.Kind,
+				row.Reason)
 		case row.Key == 0 || v.keys.read(family(row.Kind), row.Key, row.AccountID, &other):
 			return bad("key %016x is none or there twice", row.Key)
 		case row.InputSeq <= last || row.InputSeq > v.current:
-			return bad("key %016x of inputSeq %d after %d, applied are %d", row.Key, row.InputSeq, last, v.current)
+			return bad("key %016x of inputSeq %d after %d, applied are %d", row.Key, row.InputSeq, last,
+				v.current)
 		}
 		last = row.InputSeq
 		v.keys.remember(&row)

@@ -26,7 +26,8 @@ func TestRestoredViewsContinueAsIfNeverStopped(t *testing.T) {
 		}
 		want, got := imageOf(t, straight), imageOf(t, restored)
 		if !bytes.Equal(got, want) {
-			t.Fatalf("round %d: images of the same events differ, %d and %d bytes", round, len(got), len(want))
+			t.Fatalf("round %d: images of the same events differ, %d and %d bytes", round, len(got),
+				len(want))
 		}
 		again, err := ReadImage(g, iotest.OneByteReader(bytes.NewReader(want)))
 		if err != nil {
@@ -58,8 +59,10 @@ func compareReads(t *testing.T, a, b *Views) {
 		a.next, a.level, b.next, b.level = 0, 0, 0, 0 // places in memory
 		return a == b
 	})
-	if !same || !slices.Equal(contractsA, contractsB) || !slices.Equal(a.Accounts(), b.Accounts()) || !slices.Equal(a.Securities(), b.Securities()) ||
-		!slices.Equal(a.AllPositions(nil), b.AllPositions(nil)) || a.Policy() != b.Policy() || a.Applied() != b.Applied() {
+	if !same || !slices.Equal(contractsA, contractsB) || !slices.Equal(a.Accounts(), b.Accounts()) ||
+		!slices.Equal(a.Securities(), b.Securities()) ||
+		!slices.Equal(a.AllPositions(nil), b.AllPositions(nil)) || a.Policy() != b.Policy() ||
+		a.Applied() != b.Applied() {
 		t.Fatal("restored views answer differently")
 	}
 }
@@ -136,7 +139,8 @@ func sectionsOf(image []byte) (starts []int) {
 // reseal makes the checksums of an image right again, as far as its sections can be followed.
 func reseal(image []byte) {
 	for at := imageHeader; at+20 <= len(image); {
-		width, count := uint64(binary.LittleEndian.Uint32(image[at+4:])), binary.LittleEndian.Uint64(image[at+8:])
+		width, count := uint64(binary.LittleEndian.Uint32(image[at+4:])),
+			binary.LittleEndian.Uint64(image[at+8:])
 		if width > maxRecord || count > uint64(len(image)) || at+16+int(width*count)+4 > len(image) {
 			return
 		}
@@ -279,7 +283,8 @@ func TestHostileImagesAreRefused(t *testing.T) {
 			t.Errorf("%s: changes nothing", tt.what)
 		}
 		reseal(hostile)
-		if err := refused(t, tt.what, g, hostile); err != nil && strings.Contains(err.Error(), "checksum") {
+		if err := refused(t, tt.what, g, hostile); err != nil &&
+			strings.Contains(err.Error(), "checksum") {
 			t.Errorf("%s: refused for its checksum only: %v", tt.what, err)
 		}
 	}
@@ -327,7 +332,8 @@ func TestErrorsOfReadersAndWritersArePassedOn(t *testing.T) {
 	if !errors.Is(big.err, errBroken) {
 		t.Errorf("broken writer, many records: %v", big.err)
 	}
-	half := matcher.Event{Kind: matcher.EventApplied, Flags: matcher.EventFirst, InputSeq: v.Applied() + 1}
+	half := matcher.Event{Kind: matcher.EventApplied, Flags: matcher.EventFirst,
+		InputSeq: v.Applied() + 1}
 	*half.Cmd() = matcher.NewCommand(matcher.SnapshotMark)
 	v.Observe(&half, nil)
 	if _, err := v.WriteTo(io.Discard); !errors.Is(err, ErrMidCommand) {

@@ -50,7 +50,9 @@ var _ = [1]struct{}{}[unsafe.Sizeof(keySlot{})-64]
 // so without a look at the slots, which another core has just written.
 type keys struct {
 	slots []keySlot // a ring; the first is never used
-	heads []uint64  // lap << 60 | marks << 32 | slot, 0 is empty; few, so that they stay in cache: the writer walks no chain
+	// lap << 60 | marks << 32 | slot, 0 is empty; few, so that they stay in cache: the writer walks no
+	// chain
+	heads []uint64
 	shift uint
 	salt  uint64 // odd
 	next  uint32 // the slot used next
@@ -148,7 +150,8 @@ func TermsHash(c *matcher.Command, clientID []byte) uint64 {
 	h = fold(h, uint64(c.SecurityID)|uint64(uint32(c.Qty))<<32)
 	h = fold(h, uint64(c.LimitPx))
 	switch c.Type {
-	case matcher.OrderReplace, matcher.SwapBook, matcher.SwaptionBook: // the order, or the days of the contract
+	// the order, or the days of the contract
+	case matcher.OrderReplace, matcher.SwapBook, matcher.SwaptionBook:
 		h = fold(h, uint64(c.OrderRef))
 	}
 	if c.Version < 2 {

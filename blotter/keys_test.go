@@ -33,7 +33,8 @@ func TestKeysAreRememberedForOneLap(t *testing.T) {
 			for i := max(0, len(all)-3*capacity); i < len(all); i++ {
 				got, ok := v.Key(all[i].Kind, 1, all[i].Key)
 				if want := i >= len(all)-capacity; ok != want || ok && got.InputSeq != all[i].InputSeq {
-					t.Fatalf("capacity %d: key %d of %d is there: %v, inputSeq %d", capacity, i+1, len(all), ok, got.InputSeq)
+					t.Fatalf("capacity %d: key %d of %d is there: %v, inputSeq %d", capacity, i+1, len(all), ok,
+						got.InputSeq)
 				}
 			}
 			if err := v.keys.check(); err != nil {
@@ -158,16 +159,24 @@ func TestRepeatsComparesTermsAsSent(t *testing.T) {
 		want   bool
 	}{
 		{"the same", row(sent(2, known), "a", matcher.Accepted), sent(2, known), "a", "ACME", true},
-		{"another id of the same key", row(sent(2, known), "a", matcher.Accepted), sent(2, known), "b", "ACME", false},
-		{"unknown both times", row(sent(2, right), "a", matcher.UnknownSecurity), sent(2, right), "a", "ACME", true},
-		{"unknown then, known now", row(sent(2, right), "a", matcher.UnknownSecurity), sent(2, known), "a", "ACME", true},
-		{"unknown then, another now", row(sent(2, wrong), "a", matcher.UnknownSecurity), sent(2, known), "a", "ACME", false},
-		{"two unknown ones", row(sent(2, wrong), "a", matcher.UnknownSecurity), sent(2, right), "a", "ACME", false},
-		{"another id, unknown then", row(sent(2, right), "a", matcher.UnknownSecurity), sent(2, known), "b", "ACME", false},
+		{"another id of the same key", row(sent(2, known), "a", matcher.Accepted), sent(2, known), "b",
+			"ACME", false},
+		{"unknown both times", row(sent(2, right), "a", matcher.UnknownSecurity), sent(2, right), "a",
+			"ACME", true},
+		{"unknown then, known now", row(sent(2, right), "a", matcher.UnknownSecurity), sent(2, known),
+			"a", "ACME", true},
+		{"unknown then, another now", row(sent(2, wrong), "a", matcher.UnknownSecurity), sent(2, known),
+			"a", "ACME", false},
+		{"two unknown ones", row(sent(2, wrong), "a", matcher.UnknownSecurity), sent(2, right), "a",
+			"ACME", false},
+		{"another id, unknown then", row(sent(2, right), "a", matcher.UnknownSecurity), sent(2, known),
+			"b", "ACME", false},
 		{"a booking", row(sent(2, known), "a", matcher.Accepted), sent(2, known), "a", "", true},
 		{"of version 1", row(sent(1, known), "", matcher.Accepted), sent(2, known), "a", "ACME", true},
-		{"of version 1, unknown both times", row(sent(1, 0), "", matcher.UnknownSecurity), sent(2, right), "a", "ACME", true},
-		{"of version 1, known now", row(sent(1, 0), "", matcher.UnknownSecurity), sent(2, known), "a", "ACME", false},
+		{"of version 1, unknown both times", row(sent(1, 0), "", matcher.UnknownSecurity), sent(2, right),
+			"a", "ACME", true},
+		{"of version 1, known now", row(sent(1, 0), "", matcher.UnknownSecurity), sent(2, known), "a",
+			"ACME", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := tt.first.Repeats(&tt.again, []byte(tt.id), []byte(tt.ticker)); got != tt.want {

@@ -30,7 +30,8 @@ type OrderFilter struct {
 
 // keeps reports whether a row is in the list. accounts are f.Accounts, sorted.
 func (f *OrderFilter) keeps(row *OrderRow, accounts []uint32) bool {
-	if row.Ref == 0 || f.SecurityID != 0 && row.SecurityID != f.SecurityID || !f.Statuses.Has(row.Status) {
+	if row.Ref == 0 || f.SecurityID != 0 && row.SecurityID != f.SecurityID ||
+		!f.Statuses.Has(row.Status) {
 		return false
 	}
 	if f.Accounts == nil {
@@ -123,7 +124,8 @@ func (v *Views) Orders(f OrderFilter, after uint64, limit int, dst []OrderRow) (
 }
 
 // walk tries every number in turn.
-func (o *orders) walk(f *OrderFilter, accounts []uint32, after, last uint64, limit int, dst []OrderRow) (
+func (o *orders) walk(f *OrderFilter, accounts []uint32, after, last uint64, limit int,
+	dst []OrderRow) (
 	rows []OrderRow, next uint64) {
 	rows = dst
 	var row OrderRow

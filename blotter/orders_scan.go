@@ -13,7 +13,8 @@ import "slices"
 //
 // Cost: it looks at each slot once, whatever the references and however many scans; Orders
 // by pages looks at each slot once a page when references are sparse. Any goroutine.
-func (v *Views) ScanOrders(f OrderFilter, fromSlot uint32, n int, dst []OrderRow) (rows []OrderRow, nextSlot uint32) {
+func (v *Views) ScanOrders(f OrderFilter, fromSlot uint32, n int, dst []OrderRow) (rows []OrderRow,
+	nextSlot uint32) {
 	accounts := slices.Clone(f.Accounts)
 	slices.Sort(accounts)
 	o := &v.orders

@@ -87,7 +87,8 @@ func TestScansFindOrdersThatStay(t *testing.T) {
 		for i := range rows {
 			if row := &rows[i]; slices.Contains(stay, row.Ref) {
 				seen = append(seen, row.Ref)
-			} else if string(row.ClientID()) != string(clientID(row.InputSeq)) || row.InputSeq != uint64(row.Ref) {
+			} else if string(row.ClientID()) != string(clientID(row.InputSeq)) ||
+				row.InputSeq != uint64(row.Ref) {
 				t.Errorf("half an order: %+v", row)
 				return false
 			}

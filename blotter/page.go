@@ -85,7 +85,8 @@ func (b *Blotter) copyOut(tradeSeq uint64) (fill matcher.Fill, ok bool) {
 // sinceSeq, ascending and without a hole among them. nextSince is the sinceSeq
 // of the page after it, and evicted the number of fills that nobody can read
 // any more: when it is above sinceSeq, the caller has missed the difference.
-func (b *Blotter) Page(sinceSeq uint64, limit int, dst []matcher.Fill) (items []matcher.Fill, nextSince, evicted uint64) {
+func (b *Blotter) Page(sinceSeq uint64, limit int, dst []matcher.Fill) (items []matcher.Fill,
+	nextSince, evicted uint64) {
 	oldest, newest := b.span()
 	items, nextSince, evicted = dst, sinceSeq, oldest-1
 	for len(items)-len(dst) < limit && nextSince < newest {

@@ -30,7 +30,8 @@ func (t *tables) positionAt(at int, account, security uint32) (Position, bool) {
 	if !t.positions.at(at, security).copyRow(&row) {
 		return Position{}, false
 	}
-	return Position{AccountID: account, SecurityID: security, Qty: row.qty, AverageCost: row.cost}, true
+	return Position{AccountID: account, SecurityID: security, Qty: row.qty, AverageCost: row.cost},
+		true
 }
 
 // Positions appends to dst what an account holds, ascending by security. An

@@ -12,7 +12,8 @@ import (
 func raiseBy(s *source) matcher.Command {
 	c := s.engine.Capacities()
 	return matcher.NewCapacityControl(matcher.Capacities{
-		Accounts: c.Accounts + s.rng.IntN(4), Securities: c.Securities + s.rng.IntN(3), Contracts: c.Contracts + s.rng.IntN(9),
+		Accounts: c.Accounts + s.rng.IntN(4), Securities: c.Securities + s.rng.IntN(3),
+		Contracts: c.Contracts + s.rng.IntN(9),
 	})
 }
 
@@ -49,8 +50,11 @@ func TestRaisedViewsFollowTheEngine(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if got, was := v.Capacities(), g.Limits.Capacities(); got == was || len(v.Accounts()) <= was.Accounts || len(v.Securities()) <= was.Securities {
-		t.Errorf("%+v of %+v, %d accounts, %d securities: the flow has not used the room", got, was, len(v.Accounts()), len(v.Securities()))
+	if got, was := v.Capacities(),
+		g.Limits.Capacities(); got == was || len(v.Accounts()) <= was.Accounts ||
+		len(v.Securities()) <= was.Securities {
+		t.Errorf("%+v of %+v, %d accounts, %d securities: the flow has not used the room", got, was,
+			len(v.Accounts()), len(v.Securities()))
 	}
 }
 

@@ -52,8 +52,10 @@ func together(t *testing.T, readers int, write func(step int), read func(rng *ra
 // whole reports whether a row can be the state of an order after some event.
 func whole(row *OrderRow) bool {
 	filled := row.Qty - row.Leaves
-	ok := bytes.Equal(row.ClientID(), clientID(row.InputSeq)) && row.UpdatedMillis >= row.CreatedMillis &&
-		(row.LastQty == 0) == (row.LastPx == 0) && (filled == 0) == (row.LastQty == 0) && row.LastQty <= filled
+	ok := bytes.Equal(row.ClientID(), clientID(row.InputSeq)) &&
+		row.UpdatedMillis >= row.CreatedMillis &&
+		(row.LastQty == 0) == (row.LastPx == 0) && (filled == 0) == (row.LastQty == 0) &&
+		row.LastQty <= filled
 	switch row.Status {
 	case matcher.StatusNew:
 		return ok && filled == 0
@@ -188,7 +190,8 @@ func TestReadersAlwaysFindKeysThatAreRemembered(t *testing.T) {
 	}
 	var newest atomic.Uint64
 	rowOf := func(n uint64) KeyRow {
-		return KeyRow{Key: n, InputSeq: n * 3, TermsHash: n * 5, Ref: n * 7, Reason: matcher.RiskReason(n % 20),
+		return KeyRow{Key: n, InputSeq: n * 3, TermsHash: n * 5, Ref: n * 7,
+			Reason:    matcher.RiskReason(n % 20),
 			ByAccount: true, AccountID: uint32(n)}
 	}
 	together(t, 3, func(step int) {
@@ -245,13 +248,15 @@ func TestReadersSeeWholePositionsAndControls(t *testing.T) {
 			return false
 		}
 		for _, a := range v.Accounts() {
-			if b, ok := v.Account(a.ID); !ok || a.ID >= 1000 && a.ID < 2000 && b != (Account{ID: a.ID, Enabled: true, Version: 5}) {
+			if b, ok := v.Account(a.ID); !ok ||
+				a.ID >= 1000 && a.ID < 2000 && b != (Account{ID: a.ID, Enabled: true, Version: 5}) {
 				t.Errorf("account %d: %+v", a.ID, b)
 				return false
 			}
 		}
 		all := v.Securities()
-		if s := all[0]; s.MarketMillis != s.MarketPx*3 || s.LastTradePx != s.MarketPx*5 || s.Ticker != "AAA" {
+		if s := all[0]; s.MarketMillis != s.MarketPx*3 || s.LastTradePx != s.MarketPx*5 ||
+			s.Ticker != "AAA" {
 			t.Errorf("security %+v", s)
 			return false
 		}
@@ -263,7 +268,8 @@ func TestReadersSeeWholePositionsAndControls(t *testing.T) {
 			t.Errorf("security %+v", all[3])
 			return false
 		}
-		if p := v.Policy(); p.Version > 0 && (p.MaxPositionQty != p.Version*3 || p.KillSwitch != (p.Version&1 == 1)) {
+		if p := v.Policy(); p.Version > 0 &&
+			(p.MaxPositionQty != p.Version*3 || p.KillSwitch != (p.Version&1 == 1)) {
 			t.Errorf("policy %+v", p)
 			return false
 		}
@@ -285,7 +291,8 @@ func TestOrdersPaging(t *testing.T) {
 		}
 		filters := []OrderFilter{
 			{}, {Statuses: OpenOrders}, {Statuses: StatusOf(matcher.StatusRejected)}, {SecurityID: 2},
-			{Accounts: []uint32{7}}, {Accounts: []uint32{900_001, 3}, Statuses: OpenOrders}, {Accounts: []uint32{}},
+			{Accounts: []uint32{7}}, {Accounts: []uint32{900_001, 3}, Statuses: OpenOrders},
+			{Accounts: []uint32{}},
 		}
 		for _, f := range filters {
 			var want []OrderRow
@@ -300,8 +307,14 @@ func TestOrdersPaging(t *testing.T) {
 				last, slots := uint64(v.orders.lastRef.Load()), uint32(v.orders.high.Load())
 				accounts := slices.Sorted(slices.Values(f.Accounts))
 				for way, page := range map[string]func(after uint64) ([]OrderRow, uint64){
-					"walk":   func(after uint64) ([]OrderRow, uint64) { return v.orders.walk(&f, accounts, after, last, limit, nil) },
-					"scan":   func(after uint64) ([]OrderRow, uint64) { return v.orders.scan(&f, accounts, after, slots, limit, nil) },
+					"walk": func(after uint64) ([]OrderRow,
+						uint64) {
+						return v.orders.walk(&f, accounts, after, last, limit, nil)
+					},
+					"scan": func(after uint64) ([]OrderRow,
+						uint64) {
+						return v.orders.scan(&f, accounts, after, slots, limit, nil)
+					},
 					"orders": func(after uint64) ([]OrderRow, uint64) { return v.Orders(f, after, limit, nil) },
 				} {
 					var got []OrderRow
@@ -314,12 +327,14 @@ func TestOrdersPaging(t *testing.T) {
 							break
 						}
 						if len(rows) != limit || next != rows[limit-1].Number() {
-							t.Fatalf("round %d, %s, %+v, limit %d: page of %d, next %d", round, way, f, limit, len(rows), next)
+							t.Fatalf("round %d, %s, %+v, limit %d: page of %d, next %d", round, way, f, limit, len(rows),
+								next)
 						}
 						after = next
 					}
 					if !slices.Equal(got, want) || pages != max(1, (len(want)+limit-1)/limit) {
-						t.Fatalf("round %d, %s, %+v, limit %d: %d orders on %d pages, want %d", round, way, f, limit, len(got), pages, len(want))
+						t.Fatalf("round %d, %s, %+v, limit %d: %d orders on %d pages, want %d", round, way, f, limit,
+							len(got), pages, len(want))
 					}
 				}
 			}

@@ -19,9 +19,12 @@ func (v *Views) Frontiers() []ring.Frontier {
 	return []ring.Frontier{
 		{Reached: v.NextRef, Lap: uint64(len(o.heads)), MakeRoom: o.makeRoomForHeads},
 		{
-			Reached:  func() uint64 { return uint64(o.high.Load()) + 1 },
-			Lap:      uint64(len(o.slots)),
-			MakeRoom: func(first, end uint64) error { return ring.MakeResident(o.slots, int(first), int(end)) },
+			Reached: func() uint64 { return uint64(o.high.Load()) + 1 },
+			Lap:     uint64(len(o.slots)),
+			MakeRoom: func(first,
+				end uint64) error {
+				return ring.MakeResident(o.slots, int(first), int(end))
+			},
 		},
 	}
 }

@@ -13,11 +13,13 @@ import (
 // smallGenesis has limits so narrow that every one of them is met.
 func smallGenesis() *matcher.Genesis {
 	return &matcher.Genesis{
-		Format:   matcher.GenesisFormat,
-		TickPx:   1000,
-		Accounts: []matcher.GenesisAccount{{ID: 7, Enabled: true}, {ID: 3, Enabled: true}, {ID: 900_001, Enabled: true}},
+		Format: matcher.GenesisFormat,
+		TickPx: 1000,
+		Accounts: []matcher.GenesisAccount{{ID: 7, Enabled: true}, {ID: 3, Enabled: true},
+			{ID: 900_001, Enabled: true}},
 		Securities: []matcher.GenesisSecurity{
-			{Ticker: "AAA", Enabled: true}, {Ticker: "BBB", Enabled: true}, {Ticker: "CCC", Enabled: true, Halted: true},
+			{Ticker: "AAA", Enabled: true}, {Ticker: "BBB", Enabled: true},
+			{Ticker: "CCC", Enabled: true, Halted: true},
 		},
 		Limits: matcher.Limits{
 			MaxOrderQty: 1_000, MaxOrderNotional: 1e15, MaxPositionQty: 1_000_000,
@@ -49,8 +51,10 @@ func newSource(t testing.TB, g *matcher.Genesis, seed uint64) *source {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { engine.Close() })
-	s := &source{rng: rand.New(rand.NewPCG(seed, 1)), engine: engine, time: 1_700_000_000_000, spread: 40}
-	s.out = matcher.NewOutlet(8, func(events []matcher.Event) { s.events = append(s.events, events...) })
+	s := &source{rng: rand.New(rand.NewPCG(seed, 1)), engine: engine, time: 1_700_000_000_000,
+		spread: 40}
+	s.out = matcher.NewOutlet(8,
+		func(events []matcher.Event) { s.events = append(s.events, events...) })
 	return s
 }
 
@@ -111,7 +115,8 @@ func (s *source) draw() matcher.Command {
 	case n < 50:
 		c := of(matcher.OrderNew)
 		c.Qty, c.LimitPx, c.PriceTicks = 1+s.rng.Int32N(50), s.px(), s.key()
-		c.Flags = []uint16{0, 0, 0, 0, matcher.FlagIOC, matcher.FlagFOK, matcher.FlagPostOnly}[s.rng.IntN(7)]
+		c.Flags = []uint16{0, 0, 0, 0, matcher.FlagIOC, matcher.FlagFOK,
+			matcher.FlagPostOnly}[s.rng.IntN(7)]
 		switch s.rng.IntN(20) {
 		case 0:
 			c.LimitPx = 0
@@ -188,7 +193,8 @@ func (s *source) booking() matcher.Command {
 	effective := uint16(s.rng.IntN(1000))
 	terms := matcher.ContractTerms{
 		AccountID: s.account(), Side: matcher.Side(s.rng.IntN(2)), Notional: s.rng.Int32N(1e6),
-		FixedRate: s.rng.Int64N(100_000) - 50_000, Effective: effective, Maturity: effective + uint16(s.rng.IntN(50)),
+		FixedRate: s.rng.Int64N(100_000) - 50_000, Effective: effective,
+		Maturity:   effective + uint16(s.rng.IntN(50)),
 		Convention: s.rng.Uint32N(6), Swaption: s.rng.IntN(2) == 0, Expiry: uint16(s.rng.IntN(200)),
 		Style: matcher.ExerciseStyle(s.rng.IntN(4)),
 	}

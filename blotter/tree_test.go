@@ -33,7 +33,8 @@ func checkShape(m *branches, t *tree) (count int, err error) {
 				hi = b.keys[i+1] - 1
 			}
 			if lo < least || hi > most || lo > hi {
-				return fmt.Errorf("branch %d: entry %d covers %d to %d, the branch %d to %d", at, i, lo, hi, least, most)
+				return fmt.Errorf("branch %d: entry %d covers %d to %d, the branch %d to %d", at, i, lo, hi,
+					least, most)
 			}
 			if height > 1 {
 				if err := below(b.kids[i], height-1, lo, hi); err != nil {
@@ -181,7 +182,8 @@ func TestTreeMatchesMapInWaves(t *testing.T) {
 			}
 			got := make([]uint32, 0, len(keys))
 			m.each(tr, func(level uint32) bool { got = append(got, level); return true })
-			if !slices.EqualFunc(got, keys, func(level uint32, k uint64) bool { return level == uint32(k%uint64(most))+1 }) {
+			if !slices.EqualFunc(got, keys,
+				func(level uint32, k uint64) bool { return level == uint32(k%uint64(most))+1 }) {
 				t.Fatalf("wave %d: %d levels out of order", wave, len(got))
 			}
 		}
@@ -203,7 +205,8 @@ func TestTreeMatchesMapInWaves(t *testing.T) {
 // that is not is inserted. The upper bits of a byte spread the keys.
 func FuzzTreeMatchesMap(f *testing.F) {
 	f.Add([]byte("the quick brown fox jumps over the lazy dog"))
-	f.Add(slices.Concat(make([]byte, 300), []byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20}))
+	f.Add(slices.Concat(make([]byte, 300),
+		[]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20}))
 	f.Fuzz(func(t *testing.T, tape []byte) {
 		tape = tape[:min(len(tape), 2000)]
 		m, tr := &branches{all: make([]branch, len(tape)+maxHeight)}, &tree{}

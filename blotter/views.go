@@ -148,7 +148,8 @@ func (v *Views) rememberReplace(ev *matcher.Event, clientID []byte) {
 }
 
 // remember keeps the decision of a first event whose command carries a key.
-func (v *Views) remember(ev *matcher.Event, kind matcher.IdempotencyKind, ref uint64, clientID []byte) {
+func (v *Views) remember(ev *matcher.Event, kind matcher.IdempotencyKind, ref uint64,
+	clientID []byte) {
 	cmd := ev.Cmd()
 	if cmd.PriceTicks == 0 {
 		return

@@ -18,7 +18,8 @@ func benchGenesis() *matcher.Genesis {
 	}
 	g.Securities = nil
 	for id := range 500 {
-		g.Securities = append(g.Securities, matcher.GenesisSecurity{Ticker: fmt.Sprintf("S%d", id), Enabled: true})
+		g.Securities = append(g.Securities,
+			matcher.GenesisSecurity{Ticker: fmt.Sprintf("S%d", id), Enabled: true})
 	}
 	l := &g.Limits
 	l.MaxOrderQty, l.MaxPositionQty = 1_000_000, 1<<40
@@ -35,7 +36,8 @@ type stream struct {
 }
 
 // streamOf fills the book of some securities with open orders, then makes a round.
-func streamOf(tb testing.TB, g *matcher.Genesis, securities, open, commands int, kind string) stream {
+func streamOf(tb testing.TB, g *matcher.Genesis, securities, open, commands int,
+	kind string) stream {
 	s := newSource(tb, g, 71)
 	var out stream
 	to := &out.fill
@@ -81,7 +83,8 @@ func streamOf(tb testing.TB, g *matcher.Genesis, securities, open, commands int,
 			passive(kind != "passive")
 		case kind == "cross":
 			c := matcher.NewCommand(matcher.OrderNew)
-			c.AccountID, c.SecurityID, c.Qty, c.Flags = 22_000, live[len(live)-1].SecurityID, 10, matcher.FlagIOC
+			c.AccountID, c.SecurityID, c.Qty, c.Flags = 22_000, live[len(live)-1].SecurityID, 10,
+				matcher.FlagIOC
 			c.Side = live[len(live)-1].Side.Opposite()
 			c.LimitPx = live[len(live)-1].LimitPx
 			apply(c)
@@ -128,31 +131,32 @@ func BenchmarkViews(b *testing.B) {
 	id := []byte("client-0123456789")
 	for _, kind := range []string{"passive", "keyed", "add-cancel", "cross"} {
 		for _, shape := range []struct{ securities, open int }{{1, 100}, {32, 10_000}, {500, 200_000}} {
-			b.Run(fmt.Sprintf("op=observe/flow=%s/symbols=%d/open=%d", kind, shape.securities, shape.open), func(b *testing.B) {
-				g := benchGenesis()
-				s := streamOf(b, g, shape.securities, shape.open, 50_000, kind)
-				best, took, laps := time.Hour, time.Duration(0), 0
-				for b.Loop() {
-					v := newTestViews(b, g)
-					prefault(v, shape.open+s.commands)
-					for i := range s.fill {
-						v.Observe(&s.fill[i], id)
+			b.Run(fmt.Sprintf("op=observe/flow=%s/symbols=%d/open=%d", kind, shape.securities, shape.open),
+				func(b *testing.B) {
+					g := benchGenesis()
+					s := streamOf(b, g, shape.securities, shape.open, 50_000, kind)
+					best, took, laps := time.Hour, time.Duration(0), 0
+					for b.Loop() {
+						v := newTestViews(b, g)
+						prefault(v, shape.open+s.commands)
+						for i := range s.fill {
+							v.Observe(&s.fill[i], id)
+						}
+						start := time.Now()
+						for i := range s.round {
+							v.Observe(&s.round[i], id)
+						}
+						lap := time.Since(start)
+						best, took, laps = min(best, lap), took+lap, laps+1
+						if err := v.Close(); err != nil {
+							b.Fatal(err)
+						}
 					}
-					start := time.Now()
-					for i := range s.round {
-						v.Observe(&s.round[i], id)
-					}
-					lap := time.Since(start)
-					best, took, laps = min(best, lap), took+lap, laps+1
-					if err := v.Close(); err != nil {
-						b.Fatal(err)
-					}
-				}
-				commands := float64(s.commands)
-				b.ReportMetric(float64(took.Nanoseconds())/commands/float64(laps), "ns/command")
-				b.ReportMetric(float64(best.Nanoseconds())/commands, "best-ns/command")
-				b.ReportMetric(0, "ns/op")
-			})
+					commands := float64(s.commands)
+					b.ReportMetric(float64(took.Nanoseconds())/commands/float64(laps), "ns/command")
+					b.ReportMetric(float64(best.Nanoseconds())/commands, "best-ns/command")
+					b.ReportMetric(0, "ns/op")
+				})
 		}
 	}
 	b.Run("op=flush-idle", func(b *testing.B) {
@@ -241,7 +245,8 @@ func TestObserveDoesNotAllocate(t *testing.T) {
 		t.Errorf("reading rows allocates %v times, want 0", n)
 	}
 	contracts := make([]ContractRow, 0, 100)
-	if n := testing.AllocsPerRun(100, func() { v.Contracts(ContractFilter{}, contract-1, 50, contracts) }); n != 0 || contract == 0 {
+	if n := testing.AllocsPerRun(100,
+		func() { v.Contracts(ContractFilter{}, contract-1, 50, contracts) }); n != 0 || contract == 0 {
 		t.Errorf("a page of contracts from %d into enough memory allocates %v times, want 0", contract, n)
 	}
 	rows := make([]OrderRow, 0, 100)

@@ -44,7 +44,8 @@ func (m *model) first(ev *matcher.Event, capacity int) {
 	if c.TemplateID != matcher.TemplateCommand || ev.Reason == matcher.Duplicate {
 		return
 	}
-	key := KeyRow{Key: uint64(c.PriceTicks), InputSeq: ev.InputSeq, TermsHash: TermsHash(c, clientID(ev.InputSeq)), Ref: uint64(ev.OrderRef),
+	key := KeyRow{Key: uint64(c.PriceTicks), InputSeq: ev.InputSeq,
+		TermsHash: TermsHash(c, clientID(ev.InputSeq)), Ref: uint64(ev.OrderRef),
 		Reason: ev.Reason, ByAccount: true, AccountID: c.AccountID}
 	switch c.Type {
 	case matcher.OrderNew:
@@ -103,7 +104,8 @@ func (m *model) compare(t *testing.T, v *Views) {
 			continue // Check has seen that the right ones are there
 		}
 		held = append(held, ref)
-		if row.InputSeq != want.InputSeq || row.Type != want.Type || row.TimeInForce != want.TimeInForce ||
+		if row.InputSeq != want.InputSeq || row.Type != want.Type ||
+			row.TimeInForce != want.TimeInForce ||
 			!bytes.Equal(row.ClientID(), m.ids[ref]) {
 			t.Fatalf("order %d: %d %v %v %x, want %d %v %v %x", ref, row.InputSeq, row.Type, row.TimeInForce,
 				row.ClientID(), want.InputSeq, want.Type, want.TimeInForce, m.ids[ref])
@@ -191,7 +193,8 @@ func TestViewsMatchEngineAndModel(t *testing.T) {
 				t.Errorf("no event of kind %d in %v: the stream is too tame", kind, seen)
 			}
 		}
-		for _, reason := range []matcher.RiskReason{matcher.Duplicate, matcher.Capacity, matcher.SelfTradePrevented, matcher.Restricted} {
+		for _, reason := range []matcher.RiskReason{matcher.Duplicate, matcher.Capacity,
+			matcher.SelfTradePrevented, matcher.Restricted} {
 			if reasons[reason] == 0 {
 				t.Errorf("reason %v never met: %v", reason, reasons)
 			}
@@ -278,9 +281,12 @@ func TestCheckNoticesEveryDifference(t *testing.T) {
 			v.orders.retained[0], v.orders.retained[1] = v.orders.retained[1], v.orders.retained[0]
 		},
 		"an open order too many": func(v *Views) { v.orders.open++ },
-		"a level's quantity":     func(v *Views) { v.levels.all[v.orders.slots[firstOpen(v)].row.level].qty++ },
-		"a level too many":       func(v *Views) { v.levels.add(1, matcher.Sell, 1<<40, 1) },
-		"a position":             func(v *Views) { v.positions.at(0, 1).set(123_456, 1) },
+		"a level's quantity": func(
+			v *Views) {
+			v.levels.all[v.orders.slots[firstOpen(v)].row.level].qty++
+		},
+		"a level too many": func(v *Views) { v.levels.add(1, matcher.Sell, 1<<40, 1) },
+		"a position":       func(v *Views) { v.positions.at(0, 1).set(123_456, 1) },
 		"a position too many": func(v *Views) {
 			v.positions.at(5, 6).set(1, 1)
 			v.accounts.slots[5].row.held++
@@ -310,19 +316,34 @@ func TestCheckNoticesEveryDifference(t *testing.T) {
 
 func TestCheckOfInvariantsNoticesDamage(t *testing.T) {
 	for name, change := range map[string]func(v *Views){
-		"an incomplete command":  func(v *Views) { v.current++ },
-		"a chain's head":         func(v *Views) { v.orders.heads[v.orders.headOf(1<<20)] = 1<<52 | 1 },
-		"a retained slot twice":  func(v *Views) { v.orders.retained[0] = v.orders.retained[1] },
-		"an open order retained": func(v *Views) { v.orders.slots[v.orders.retained[0]].row.Status = matcher.StatusNew },
-		"an order's level":       func(v *Views) { v.levels.all[v.orders.slots[firstOpen(v)].row.level].px++ },
-		"the count of open":      func(v *Views) { v.orders.open++ },
-		"a level's sum":          func(v *Views) { v.levels.all[v.orders.slots[firstOpen(v)].row.level].qty++ },
-		"a tree's count":         func(v *Views) { v.levels.trees[2].count++ },
-		"a key's chain":          func(v *Views) { v.keys.heads[v.keys.headOf(0, v.keys.oldest(3).Key)] = 0 },
-		"a contract's order":     func(v *Views) { v.contracts.rows[1].ID = v.contracts.rows[0].ID },
-		"a contract of tomorrow": func(v *Views) { v.contracts.rows[v.contracts.count.Load()-1].ID = v.current + 1 },
-		"a contract's account":   func(v *Views) { v.contracts.accounts[0]++ },
-		"a key's age":            func(v *Views) { v.keys.oldest(3).InputSeq = ^uint64(0) },
+		"an incomplete command": func(v *Views) { v.current++ },
+		"a chain's head":        func(v *Views) { v.orders.heads[v.orders.headOf(1<<20)] = 1<<52 | 1 },
+		"a retained slot twice": func(v *Views) { v.orders.retained[0] = v.orders.retained[1] },
+		"an open order retained": func(
+			v *Views) {
+			v.orders.slots[v.orders.retained[0]].row.Status = matcher.StatusNew
+		},
+		"an order's level": func(
+			v *Views) {
+			v.levels.all[v.orders.slots[firstOpen(v)].row.level].px++
+		},
+		"the count of open": func(v *Views) { v.orders.open++ },
+		"a level's sum": func(
+			v *Views) {
+			v.levels.all[v.orders.slots[firstOpen(v)].row.level].qty++
+		},
+		"a tree's count": func(v *Views) { v.levels.trees[2].count++ },
+		"a key's chain": func(
+			v *Views) {
+			v.keys.heads[v.keys.headOf(0, v.keys.oldest(3).Key)] = 0
+		},
+		"a contract's order": func(v *Views) { v.contracts.rows[1].ID = v.contracts.rows[0].ID },
+		"a contract of tomorrow": func(
+			v *Views) {
+			v.contracts.rows[v.contracts.count.Load()-1].ID = v.current + 1
+		},
+		"a contract's account": func(v *Views) { v.contracts.accounts[0]++ },
+		"a key's age":          func(v *Views) { v.keys.oldest(3).InputSeq = ^uint64(0) },
 	} {
 		g := smallGenesis()
 		s, v := newSource(t, g, 78), newTestViews(t, g)
@@ -430,10 +451,13 @@ func TestTermsHashTellsTermsApart(t *testing.T) {
 	replace.Type, replace.OrderRef = matcher.OrderReplace, 3
 	seen := map[uint64]string{TermsHash(&base, nil): "base", TermsHash(&replace, nil): "replace"}
 	for name, change := range map[string]func(c *matcher.Command){
-		"type": func(c *matcher.Command) { c.Type = matcher.TradeNew }, "account": func(c *matcher.Command) { c.AccountID++ },
-		"security": func(c *matcher.Command) { c.SecurityID++ }, "side": func(c *matcher.Command) { c.Side = matcher.Sell },
-		"qty": func(c *matcher.Command) { c.Qty++ }, "limit": func(c *matcher.Command) { c.LimitPx += 1000 },
-		"flags": func(c *matcher.Command) { c.Flags = matcher.FlagIOC },
+		"type":     func(c *matcher.Command) { c.Type = matcher.TradeNew },
+		"account":  func(c *matcher.Command) { c.AccountID++ },
+		"security": func(c *matcher.Command) { c.SecurityID++ },
+		"side":     func(c *matcher.Command) { c.Side = matcher.Sell },
+		"qty":      func(c *matcher.Command) { c.Qty++ },
+		"limit":    func(c *matcher.Command) { c.LimitPx += 1000 },
+		"flags":    func(c *matcher.Command) { c.Flags = matcher.FlagIOC },
 	} {
 		c := base
 		change(&c)
@@ -448,17 +472,23 @@ func TestTermsHashTellsTermsApart(t *testing.T) {
 		t.Error("the gate's verdict, the key, the time or the sequence is part of the terms")
 	}
 	terms := matcher.ContractTerms{
-		AccountID: 7, Notional: 10, FixedRate: 5_000_000, Effective: 20_000, Maturity: 21_000, Convention: 1,
-		Swaption: true, Expiry: 19_000, Style: matcher.Bermudan,
+		AccountID: 7, Notional: 10, FixedRate: 5_000_000, Effective: 20_000, Maturity: 21_000,
+		Convention: 1,
+		Swaption:   true, Expiry: 19_000, Style: matcher.Bermudan,
 	}
 	booking := terms.Command()
 	seen[TermsHash(&booking, nil)] = "a contract"
 	for name, change := range map[string]func(t *matcher.ContractTerms){
-		"a contract's account": func(t *matcher.ContractTerms) { t.AccountID++ }, "direction": func(t *matcher.ContractTerms) { t.Side++ },
-		"notional": func(t *matcher.ContractTerms) { t.Notional++ }, "rate": func(t *matcher.ContractTerms) { t.FixedRate++ },
-		"effective": func(t *matcher.ContractTerms) { t.Effective++ }, "maturity": func(t *matcher.ContractTerms) { t.Maturity++ },
-		"convention": func(t *matcher.ContractTerms) { t.Convention++ }, "product": func(t *matcher.ContractTerms) { t.Swaption = false },
-		"expiry": func(t *matcher.ContractTerms) { t.Expiry++ }, "style": func(t *matcher.ContractTerms) { t.Style++ },
+		"a contract's account": func(t *matcher.ContractTerms) { t.AccountID++ },
+		"direction":            func(t *matcher.ContractTerms) { t.Side++ },
+		"notional":             func(t *matcher.ContractTerms) { t.Notional++ },
+		"rate":                 func(t *matcher.ContractTerms) { t.FixedRate++ },
+		"effective":            func(t *matcher.ContractTerms) { t.Effective++ },
+		"maturity":             func(t *matcher.ContractTerms) { t.Maturity++ },
+		"convention":           func(t *matcher.ContractTerms) { t.Convention++ },
+		"product":              func(t *matcher.ContractTerms) { t.Swaption = false },
+		"expiry":               func(t *matcher.ContractTerms) { t.Expiry++ },
+		"style":                func(t *matcher.ContractTerms) { t.Style++ },
 	} {
 		changed := terms
 		change(&changed)
@@ -481,7 +511,8 @@ func TestTermsHashTellsTermsApart(t *testing.T) {
 }
 
 func TestNamesOfTypesAndTimesInForce(t *testing.T) {
-	got := []string{Limit.String(), Market.String(), GTC.String(), IOC.String(), FOK.String(), PostOnly.String(), TimeInForce(9).String()}
+	got := []string{Limit.String(), Market.String(), GTC.String(), IOC.String(), FOK.String(),
+		PostOnly.String(), TimeInForce(9).String()}
 	want := []string{"LIMIT", "MARKET", "GTC", "IOC", "FOK", "POST_ONLY", "UNKNOWN"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)

@@ -3,9 +3,10 @@ package ring
 // Frontier is a table whose places are used in the order of a number that only grows, and
 // from its beginning again after a lap.
 type Frontier struct {
-	Reached  func() uint64                 // the number that comes next; any goroutine
-	Lap      uint64                        // how many numbers have a place of their own
-	MakeRoom func(first, end uint64) error // makes the places of these resident, not end's; any goroutine
+	Reached func() uint64 // the number that comes next; any goroutine
+	Lap     uint64        // how many numbers have a place of their own
+	// makes the places of these resident, not end's; any goroutine
+	MakeRoom func(first, end uint64) error
 }
 
 // Ahead makes the memory of tables resident before it is used. The first write to a large

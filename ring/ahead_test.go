@@ -16,7 +16,8 @@ func TestMakeResident(t *testing.T) {
 	}
 	defer s.Close()
 	table := s.Slice()
-	for _, c := range []struct{ first, end int }{{5, 5}, {7, 3}, {0, 1}, {1000, 30_000}, {len(table) - 3, len(table) + 100}, {len(table), len(table) + 1}} {
+	for _, c := range []struct{ first, end int }{{5, 5}, {7, 3}, {0, 1}, {1000, 30_000},
+		{len(table) - 3, len(table) + 100}, {len(table), len(table) + 1}} {
 		if err := MakeResident(table, c.first, c.end); err != nil {
 			t.Errorf("%v: %v", c, err)
 			continue
@@ -61,7 +62,8 @@ func TestMakeLapResident(t *testing.T) {
 				t.Errorf("%d to %d: %d of %d pages are there at %v", c.first, c.end, got, of, part)
 			}
 		}
-		if got, of := ringtest.Pages(t, s.Slice(), 1<<19, 1<<19+1<<17); got != 0 && c.end-c.first < 1<<20 && !raceEnabled {
+		if got, of := ringtest.Pages(t, s.Slice(), 1<<19, 1<<19+1<<17); got != 0 &&
+			c.end-c.first < 1<<20 && !raceEnabled {
 			t.Errorf("%d to %d: %d of %d pages are there that nobody asked for", c.first, c.end, got, of)
 		}
 		if err := s.Close(); err != nil {
@@ -81,7 +83,8 @@ func (p *part) Close() error        { p.calls = append(p.calls, "close"); return
 
 func TestArena(t *testing.T) {
 	var a Arena
-	small, large, sparse := Carve[uint64](&a, 100), Carve[[64]byte](&a, 1<<17), CarveSparse[uint32](&a, 1<<20)
+	small, large, sparse := Carve[uint64](&a, 100), Carve[[64]byte](&a, 1<<17),
+		CarveSparse[uint32](&a, 1<<20)
 	if len(small) != 100 || len(large) != 1<<17 || len(sparse) != 1<<20 || a.Err() != nil {
 		t.Fatalf("%d, %d, %d elements: %v", len(small), len(large), len(sparse), a.Err())
 	}
@@ -157,7 +160,8 @@ func TestAheadKeepsItsDistance(t *testing.T) {
 		r.at, r.made = c.at, nil
 		moved, more, err := a.Step()
 		if err != nil || moved != c.moved || more != c.more || fmt.Sprint(r.made) != "["+c.made+"]" {
-			t.Errorf("at %d: made %v, moved %v, more %v, %v, want %v, %v, %v", c.at, r.made, moved, more, err, c.made, c.moved, c.more)
+			t.Errorf("at %d: made %v, moved %v, more %v, %v, want %v, %v, %v", c.at, r.made, moved, more,
+				err, c.made, c.moved, c.more)
 		}
 	}
 }

@@ -31,7 +31,8 @@ func Carve[T any](a *Arena, n int) []T {
 		if Niceness() <= 0 {
 			LargePages(table)
 		}
-		a.begins = append(a.begins, func() error { return MakeResident(table, 0, max(1, largePage/int(unsafe.Sizeof(table[0])))) })
+		a.begins = append(a.begins,
+			func() error { return MakeResident(table, 0, max(1, largePage/int(unsafe.Sizeof(table[0])))) })
 	}
 	return table
 }

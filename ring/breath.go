@@ -4,15 +4,15 @@ import "time"
 
 // Breather has work on a thread of a low priority let others go first, in the middle of it.
 //
-// Who gives its core away to such a thread, or wakes up behind it, has the core back when that thread
-// breathes, or else at the scheduler's next tick, which is milliseconds later. So polite work
-// breathes after every piece of some ten microseconds.
+// Who gives its core away to such a thread, or wakes up behind it, has the core back when that
+// thread breathes, or else at the scheduler's next tick, which is milliseconds later. So polite
+// work breathes after every piece of some ten microseconds.
 //
-// The scheduler takes a yield as giving up the share that is due: among threads that never
-// rest, one that yields all the time gets next to nothing. After every breath the work
-// therefore goes on without one for a part of the time that the breath has taken. Beside a thread on
-// each of two cores that never rests, work of nice 10 gets 17 % of a core when it does not breathe,
-// 0.3 when it yields every ten microseconds, and 11 like this; work of nice 19 gets 1.4, 0.2 and 1.4.
+// The scheduler takes a yield as giving up the share that is due: among threads that never rest,
+// one that yields all the time gets next to nothing. After every breath the work therefore goes on
+// without one for a part of the time that the breath has taken. Beside a thread on each of two
+// cores that never rests, work of nice 10 gets 17 % of a core when it does not breathe, 0.3 when it
+// yields every ten microseconds, and 11 like this; work of nice 19 gets 1.4, 0.2 and 1.4.
 //
 // The zero Breather never lets anybody go first. It belongs to one goroutine.
 type Breather struct {

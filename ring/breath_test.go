@@ -69,7 +69,8 @@ func TestABreathIsFollowedByWork(t *testing.T) {
 func TestAPoliteThreadCarvesSmallPages(t *testing.T) {
 	advice := func() (dense, sparse []string) {
 		var a Arena
-		dense, sparse = ringtest.Advice(t, Carve[uint64](&a, 1<<20)), ringtest.Advice(t, CarveSparse[uint64](&a, 1<<20))
+		dense, sparse = ringtest.Advice(t, Carve[uint64](&a, 1<<20)),
+			ringtest.Advice(t, CarveSparse[uint64](&a, 1<<20))
 		if err := a.Close(); err != nil {
 			t.Error(err)
 		}

@@ -60,18 +60,19 @@
 //     other core holds up all those behind it.
 //   - A publication is one inlined store (storeRelease). The core hides the way of the cursor's
 //     line behind the stores it can hold back, so every store saved a message is room.
-//   - A consumer that finds only a few slots at every look keeps its looks half a
-//     microsecond apart, while messages flow (pace.go). Without that it takes the cursor's line away
-//     after every few publications and both sides crawl. A look that finds nothing
-//     ends it: a message that comes alone is never held up, one in a flow at most that long.
-//   - ClaimSome, At and PublishTo leave one private store and one call in many out of
-//     every message: use them where there is much to say. Claim and Publish are for one message now and then.
+//   - A consumer that finds only a few slots at every look keeps its looks half a microsecond
+//     apart, while messages flow (pace.go). Without that it takes the cursor's line away after
+//     every few publications and both sides crawl. A look that finds nothing ends it: a message
+//     that comes alone is never held up, one in a flow at most that long.
+//   - ClaimSome, At and PublishTo leave one private store and one call in many out of every
+//     message: use them where there is much to say. Claim and Publish are for one message now and
+//     then.
 //
-// Floor and figures, two cores 360 to 470 ns apart (line there and back), 64-byte slots, nanoseconds a
-// message, in private and in shared memory alike. The same steps in C, paced: 5.2 to 6.9 published
-// singly, 5.0 to 5.4 in batches of 64. This ring by ClaimSome: 5.4 to 5.9 and 4.9 to
-// 6.4; by Claim and Publish, singly: 8 to 10. A channel: 126. A round trip of single messages
-// takes 1.1 to 1.45 times the line's, here and in C: first the cursor's line, then, mostly hidden by
+// Floor and figures, two cores 360 to 470 ns apart (line there and back), 64-byte slots,
+// nanoseconds a message, in private and in shared memory alike. The same steps in C, paced: 5.2 to
+// 6.9 published singly, 5.0 to 5.4 in batches of 64. This ring by ClaimSome: 5.4 to 5.9 and 4.9 to
+// 6.4; by Claim and Publish, singly: 8 to 10. A channel: 126. A round trip of single messages takes
+// 1.1 to 1.45 times the line's, here and in C: first the cursor's line, then, mostly hidden by
 // speculation, the slot's. The ring row of the performance run measures all of them.
 //
 // # Who calls what

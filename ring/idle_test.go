@@ -44,7 +44,8 @@ func TestSpinPhaseFitsTheMachine(t *testing.T) {
 
 // With two cores a consumer that lends has no phase in which it neither works nor lends.
 func TestSpinPhaseOfALender(t *testing.T) {
-	for _, tt := range []struct{ spins, cores, want int }{{0, 1, 0}, {50, 2, 0}, {500, 3, 500}, {500, 16, 500}} {
+	for _, tt := range []struct{ spins, cores, want int }{{0, 1, 0}, {50, 2, 0}, {500, 3, 500},
+		{500, 16, 500}} {
 		if got := lendingSpins(tt.spins, tt.cores); got != tt.want {
 			t.Errorf("%d steps with %d cores: %d, want %d", tt.spins, tt.cores, got, tt.want)
 		}
@@ -52,7 +53,8 @@ func TestSpinPhaseOfALender(t *testing.T) {
 	for _, tt := range []struct {
 		strategy Strategy
 		want     int
-	}{{Spin, 1 << 62}, {Yield, 0}, {Park, 0}, {Adaptive, lendingSpins(spinsFor(Adaptive, runtime.NumCPU()), runtime.NumCPU())}} {
+	}{{Spin, 1 << 62}, {Yield, 0}, {Park, 0},
+		{Adaptive, lendingSpins(spinsFor(Adaptive, runtime.NumCPU()), runtime.NumCPU())}} {
 		i := NewIdler(tt.strategy, new(Waiter))
 		i.Lends(new(Lease))
 		if i.spins != tt.want {

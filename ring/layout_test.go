@@ -222,7 +222,8 @@ func TestHostileCursorsStopTheRing(t *testing.T) {
 		atomic.StoreInt64(r.published, cursor)
 		lo, hi := r.Ready(8)
 		if lo != hi || !r.Corrupt() || !r.Empty() {
-			t.Errorf("published %d: ready [%d, %d), corrupt %v, want none, true", cursor, lo, hi, r.Corrupt())
+			t.Errorf("published %d: ready [%d, %d), corrupt %v, want none, true", cursor, lo, hi,
+				r.Corrupt())
 		}
 
 		f := newTestFanout(t, 8)

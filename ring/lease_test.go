@@ -150,7 +150,8 @@ func TestLeaseLosesNoMessage(t *testing.T) {
 	for _, strategy := range []Strategy{Adaptive, Park} {
 		t.Run(strategy.String(), func(t *testing.T) {
 			each := rounds(50_000)
-			c := &leased{r: newTestMPSC(t, 64), last: make([]uint64, producers), all: int64(producers * each)}
+			c := &leased{r: newTestMPSC(t, 64), last: make([]uint64, producers),
+				all: int64(producers * each)}
 			idler := NewIdler(strategy, c.r.Waiter())
 			idler.napNs = hour
 			idler.Lends(&c.lease)

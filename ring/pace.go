@@ -3,9 +3,9 @@
 package ring
 
 // A consumer that has caught up and looks at the producer's line without a break takes that line
-// away with every look, and the slots behind it too, because its prefetcher runs ahead. The producer
-// waits for them to come back, publishes a few slots, and is looked at again: both then work at
-// the pace of the lines' way to and fro, a tenth of what the same lines carry in bursts.
+// away with every look, and the slots behind it too, because its prefetcher runs ahead. The
+// producer waits for them to come back, publishes a few slots, and is looked at again: both then
+// work at the pace of the lines' way to and fro, a tenth of what the same lines carry in bursts.
 //
 // So while messages flow, and only then, looks keep a distance of lookNs. Messages flow when two
 // looks in a row found some, but less than a burst. A look that finds nothing ends the flow:
@@ -28,9 +28,9 @@ type pacer struct {
 	apart  int64 // constant: ticks between looks, 0 where there is no clock
 }
 
-// await lets the distance pass. What the consumer did since its last look counts, so one that works on
-// its messages for longer, or has many rings to look at, does not wait at all. A
-// clock that was set back ends the wait.
+// await lets the distance pass. What the consumer did since its last look counts, so one that works
+// on its messages for longer, or has many rings to look at, does not wait at all. A clock that was
+// set back ends the wait.
 func (p *pacer) await() {
 	for n := 0; n < maxPauses && uint64(ticks()-p.looked) < uint64(p.apart); n++ {
 		pause(1)

@@ -94,8 +94,10 @@ func TestProducerKeepsItsInvariant(t *testing.T) {
 			case 1:
 				most := 1 + rng.IntN(2*capacity)
 				lo, hi := r.ClaimSome(most)
-				if lo != claimed || hi-lo > int64(most) || hi > released+size || (lo == hi) != (claimed-released == size) {
-					t.Fatalf("step %d: claim of at most %d gave [%d, %d), claimed %d, released %d", step, most, lo, hi, claimed, released)
+				if lo != claimed || hi-lo > int64(most) || hi > released+size ||
+					(lo == hi) != (claimed-released == size) {
+					t.Fatalf("step %d: claim of at most %d gave [%d, %d), claimed %d, released %d", step, most, lo,
+						hi, claimed, released)
 				}
 				claimed = hi
 			case 2:
@@ -116,7 +118,8 @@ func TestProducerKeepsItsInvariant(t *testing.T) {
 				released = hi
 			}
 			p := &r.producer
-			if p.claimed != claimed || p.claimed > p.limit || p.limit > p.free || p.free > released+size || p.warm > p.free {
+			if p.claimed != claimed || p.claimed > p.limit || p.limit > p.free || p.free > released+size ||
+				p.warm > p.free {
 				t.Fatalf("step %d: claimed %d <= limit %d <= free %d <= %d, warm %d: broken",
 					step, p.claimed, p.limit, p.free, released+size, p.warm)
 			}

@@ -126,7 +126,8 @@ func nap(ns int64) {
 	unix.Nanosleep(&ts, nil)
 }
 
-// YieldThread gives the core to another thread, if one waits for it; the goroutine keeps its thread.
+// YieldThread gives the core to another thread, if one waits for it; the goroutine keeps its
+// thread.
 func YieldThread() {
 	unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
 }

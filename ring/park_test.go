@@ -25,7 +25,8 @@ func moveSleepers(from, to *uint32) int {
 
 // wakeSleepers wakes everybody who sleeps on the word, and says how many they were.
 func wakeSleepers(word *uint32) int {
-	n, _, _ := unix.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWake, 1<<30, 0, 0, 0)
+	n, _, _ := unix.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWake, 1<<30, 0, 0,
+		0)
 	return int(n)
 }
 

@@ -15,9 +15,10 @@ import (
 //
 // Invariant: published <= claimed <= limit <= free <= consumed+capacity, warm <= free.
 type producer struct {
-	_         [cacheLine]byte
-	claimed   int64          // writer: the producer. The next position to claim
-	limit     int64          // writer: the producer. Positions before it are claimed without a look at anything
+	_       [cacheLine]byte
+	claimed int64 // writer: the producer. The next position to claim
+	// writer: the producer. Positions before it are claimed without a look at anything
+	limit     int64
 	published *int64         // our cursor, read by the consumer
 	parked    *uint32        // the consumer's word
 	free      int64          // writer: the producer. Positions before it are known to be free
@@ -95,8 +96,8 @@ func (p *producer) look(hi int64) bool {
 	return hi <= p.free
 }
 
-// warmUp asks for the lines of the free slots before to, to write to them. They are in the consumer's
-// cache since the last lap; a store that finds its line there holds up the stores after
+// warmUp asks for the lines of the free slots before to, to write to them. They are in the
+// consumer's cache since the last lap; a store that finds its line there holds up the stores after
 // it, and with them the next publication, so the lines are fetched side by side, ahead.
 func (p *producer) warmUp(to int64) {
 	from := max(p.warm, p.claimed)

@@ -61,5 +61,6 @@ func MakeLapResident[T any](table []T, first, end uint64) error {
 
 // bytesOf is the memory of a table.
 func bytesOf[T any](table []T) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(table))), len(table)*int(unsafe.Sizeof(*new(T))))
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(table))),
+		len(table)*int(unsafe.Sizeof(*new(T))))
 }

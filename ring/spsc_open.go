@@ -5,7 +5,8 @@ import "unsafe"
 // NewSPSC formats the region as an empty ring of capacity slots.
 //
 //   - Shape: T is 64 or 128 bytes (ErrSlotSize) without pointers (ErrPointers); capacity is a power
-//     of two from 2 to 2^30 (ErrCapacity); the region holds SPSCBytes[T](capacity) or more (ErrSize).
+//     of two from 2 to 2^30 (ErrCapacity); the region holds SPSCBytes[T](capacity) or more
+//     (ErrSize).
 //   - The region stays the caller's: close it after both sides have stopped.
 //   - Source: the layout is drawn in doc.go.
 func NewSPSC[T any](region *Region, capacity int) (*SPSC[T], error) {
@@ -36,7 +37,8 @@ func newSPSC[T any](region *Region, v parts[T], head, tail int64) *SPSC[T] {
 	capacity := int64(len(v.slots))
 	r := &SPSC[T]{slots: v.slots, mask: capacity - 1, region: region, waiter: &v.lines.waiter}
 	r.producer.start(v.lines, capacity, head, tail)
-	r.producer.base, r.producer.slotBytes = unsafe.Pointer(unsafe.SliceData(v.slots)), int64(unsafe.Sizeof(v.slots[0]))
+	r.producer.base, r.producer.slotBytes = unsafe.Pointer(unsafe.SliceData(v.slots)),
+		int64(unsafe.Sizeof(v.slots[0]))
 	r.consumer.start(v.lines, capacity, head, tail)
 	return r
 }

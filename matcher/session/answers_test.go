@@ -13,7 +13,8 @@ import (
 )
 
 // send is ask for a command.
-func send(t testing.TB, c *client.Client, correlation uint64, cmd matcher.Command, id string) wire.Record {
+func send(t testing.TB, c *client.Client, correlation uint64, cmd matcher.Command,
+	id string) wire.Record {
 	t.Helper()
 	return ask(t, c, c.Send(correlation, &cmd, id))
 }
@@ -25,7 +26,11 @@ func TestRepeatedClientIDs(t *testing.T) {
 		r := newRig(t, func(r *rig) { r.o.SequenceRefusals = sequenced })
 		a, b := r.dial("", client.Options{}), r.dial("", client.Options{})
 		ioc := with(order(), func(c *matcher.Command) { c.Flags = matcher.FlagIOC })
-		postOnly := with(order(), func(c *matcher.Command) { c.Flags, c.LimitPx, c.Side = matcher.FlagPostOnly, 90_000_000, matcher.Sell })
+		postOnly := with(order(),
+			func(c *matcher.Command) {
+				c.Flags, c.LimitPx, c.Side = matcher.FlagPostOnly, 90_000_000,
+					matcher.Sell
+			})
 		first := send(t, a, 1, order(), "first")
 		again := send(t, b, 2, order(), "first")
 		want := first
@@ -41,12 +46,15 @@ func TestRepeatedClientIDs(t *testing.T) {
 			t.Fatalf("refused: %+v", refused)
 		}
 		got := send(t, b, 5, postOnly, "post")
-		if got.Reason != refused.Reason || got.InputSeq != refused.InputSeq || got.OrderRef != refused.OrderRef || got.Flags != wire.FlagDuplicate {
+		if got.Reason != refused.Reason || got.InputSeq != refused.InputSeq ||
+			got.OrderRef != refused.OrderRef || got.Flags != wire.FlagDuplicate {
 			t.Errorf("refusal repeated\n got %+v\nwant %+v", got, refused)
 		}
 		// The order as it now stands.
-		send(t, a, 6, typed(matcher.OrderCancel, func(c *matcher.Command) { c.AccountID, c.OrderRef = 1, first.OrderRef }), "")
-		if got := send(t, a, 7, order(), "first"); got.Status != matcher.StatusCanceled || got.InputSeq != first.InputSeq || got.Flags != wire.FlagDuplicate {
+		send(t, a, 6, typed(matcher.OrderCancel,
+			func(c *matcher.Command) { c.AccountID, c.OrderRef = 1, first.OrderRef }), "")
+		if got := send(t, a, 7, order(), "first"); got.Status != matcher.StatusCanceled ||
+			got.InputSeq != first.InputSeq || got.Flags != wire.FlagDuplicate {
 			t.Errorf("after its cancel: %+v", got)
 		}
 		// Neither a replace nor a booking could carry what the gate says.
@@ -56,31 +64,36 @@ func TestRepeatedClientIDs(t *testing.T) {
 		})
 		booked := swap()
 		for i, cmd := range []*matcher.Command{&replace, &booked} {
-			if got := send(t, a, 12, *cmd, fmt.Sprintf("room-%d", i)); got.Code != wire.Decided || got.Reason != matcher.Accepted {
+			if got := send(t, a, 12, *cmd, fmt.Sprintf("room-%d", i)); got.Code != wire.Decided ||
+				got.Reason != matcher.Accepted {
 				t.Fatalf("%d: %+v", i, got)
 			}
 		}
 		// Whatever the gate says meanwhile.
 		r.gate.SetPolicy(1, true, 0, 0)
-		if got := send(t, a, 8, order(), "first"); got.Reason != matcher.Accepted || got.InputSeq != first.InputSeq {
+		if got := send(t, a, 8, order(), "first"); got.Reason != matcher.Accepted ||
+			got.InputSeq != first.InputSeq {
 			t.Errorf("under the kill switch: %+v", got)
 		}
 		if err := r.gate.SetSource(gate.AccountSource, gate.Bootstrapping, 0, 0, 0, "gone"); err != nil {
 			t.Fatal(err)
 		}
-		if got := send(t, a, 9, order(), "first"); got.Reason != matcher.Accepted || got.InputSeq != first.InputSeq {
+		if got := send(t, a, 9, order(), "first"); got.Reason != matcher.Accepted ||
+			got.InputSeq != first.InputSeq {
 			t.Errorf("not ready: %+v", got)
 		}
 		if got := send(t, a, 10, order(), "other"); got.Code != wire.NotReady || got.InputSeq != 0 {
 			t.Errorf("another one, not ready: %+v", got)
 		}
 		for i, cmd := range []*matcher.Command{&replace, &booked} {
-			if got := send(t, a, 13, *cmd, fmt.Sprintf("room-%d", i)); got.Code != wire.NotReady || got.InputSeq != 0 {
+			if got := send(t, a, 13, *cmd, fmt.Sprintf("room-%d", i)); got.Code != wire.NotReady ||
+				got.InputSeq != 0 {
 				t.Errorf("%d, not ready: %+v", i, got)
 			}
 		}
 		m := r.server.Metrics()
-		if m.Duplicates != 5 || m.Accepted != 5 || m.Rejections[matcher.Invalid] != 1 || m.Answers[wire.Conflict] != 1 || m.Answers[wire.NotReady] != 3 {
+		if m.Duplicates != 5 || m.Accepted != 5 || m.Rejections[matcher.Invalid] != 1 ||
+			m.Answers[wire.Conflict] != 1 || m.Answers[wire.NotReady] != 3 {
 			t.Errorf("metrics %+v", m)
 		}
 	}
@@ -97,7 +110,8 @@ func TestBookingsAndTrades(t *testing.T) {
 	if row, ok := r.views.Contract(1); !ok || row.AccountID != 1 {
 		t.Errorf("contract %+v", row)
 	}
-	if got := send(t, c, 2, swap(), "swap"); got.InputSeq != 1 || got.Flags != wire.FlagDuplicate || got.Reason != matcher.Accepted {
+	if got := send(t, c, 2, swap(), "swap"); got.InputSeq != 1 || got.Flags != wire.FlagDuplicate ||
+		got.Reason != matcher.Accepted {
 		t.Errorf("booked again: %+v", got)
 	}
 	other := with(swap(), func(c *matcher.Command) { c.Qty++ })
@@ -105,14 +119,18 @@ func TestBookingsAndTrades(t *testing.T) {
 		t.Errorf("booked with other terms: %+v", got)
 	}
 	r.tick(aaa, 100_000_000)
-	trade := typed(matcher.TradeNew, func(c *matcher.Command) { c.AccountID, c.SecurityID, c.Qty = 1, aaa, 5 })
+	trade := typed(matcher.TradeNew,
+		func(c *matcher.Command) { c.AccountID, c.SecurityID, c.Qty = 1, aaa, 5 })
 	traded := send(t, c, 4, trade, "trade")
 	fill := next(t, c)
-	if traded.Code != wire.Decided || traded.Fills != 1 || traded.Flags != wire.FlagMarket || fill.Kind != wire.Fill ||
-		fill.Px != 100_000_000 || fill.Qty != 5 || fill.Flags != wire.FlagMarket || fill.TradeSeq != traded.TradeSeq {
+	if traded.Code != wire.Decided || traded.Fills != 1 || traded.Flags != wire.FlagMarket ||
+		fill.Kind != wire.Fill ||
+		fill.Px != 100_000_000 || fill.Qty != 5 || fill.Flags != wire.FlagMarket ||
+		fill.TradeSeq != traded.TradeSeq {
 		t.Errorf("traded %+v, %+v", traded, fill)
 	}
-	if got := send(t, c, 5, trade, "trade"); got.InputSeq != traded.InputSeq || got.Flags != wire.FlagDuplicate|wire.FlagMarket || got.Fills != 0 {
+	if got := send(t, c, 5, trade, "trade"); got.InputSeq != traded.InputSeq ||
+		got.Flags != wire.FlagDuplicate|wire.FlagMarket || got.Fills != 0 {
 		t.Errorf("traded again: %+v", got)
 	}
 }
@@ -133,14 +151,16 @@ func TestMarketOrderSaysWhatEndedIt(t *testing.T) {
 	})
 	for _, flags := range []uint16{0, wire.FlagDuplicate} {
 		got := send(t, c, 3, market, "m")
-		if got.Status != matcher.StatusCanceled || got.Reason != matcher.OrderNotional || got.Leaves != 18_000 ||
+		if got.Status != matcher.StatusCanceled || got.Reason != matcher.OrderNotional ||
+			got.Leaves != 18_000 ||
 			got.Fills != 0 || got.Flags != flags {
 			t.Fatalf("answer %+v", got)
 		}
 	}
 	for {
 		if got := next(t, copies); got.What == uint8(matcher.EventCanceled) {
-			if got.Reason != matcher.OrderNotional || got.Status != matcher.StatusCanceled || got.Qty != 18_000 {
+			if got.Reason != matcher.OrderNotional || got.Status != matcher.StatusCanceled ||
+				got.Qty != 18_000 {
 				t.Errorf("copy %+v", got)
 			}
 			break
@@ -151,7 +171,8 @@ func TestMarketOrderSaysWhatEndedIt(t *testing.T) {
 // The mark of a late price is the views' business: a reader's flags are what they were.
 func TestCopiesDoNotCarryTheMarkOfALatePrice(t *testing.T) {
 	ev := matcher.Event{Kind: matcher.EventFilled, Flags: matcher.EventAggressor | matcher.EventLate}
-	if copied, traded := copyOf(&ev), tradeOf(&ev); copied.Flags != wire.FlagAggressor || traded.Flags != wire.FlagAggressor {
+	if copied, traded := copyOf(&ev),
+		tradeOf(&ev); copied.Flags != wire.FlagAggressor || traded.Flags != wire.FlagAggressor {
 		t.Errorf("flags %#x and %#x", copied.Flags, traded.Flags)
 	}
 }
@@ -178,20 +199,24 @@ func TestReplaces(t *testing.T) {
 	c := r.dial("", client.Options{})
 	sell := with(order(), func(c *matcher.Command) { c.Side, c.LimitPx = matcher.Sell, 110_000_000 })
 	send(t, c, 1, sell, "")
-	ref := send(t, c, 2, with(order(), func(c *matcher.Command) { c.Flags = matcher.FlagPostOnly }), "").OrderRef
+	ref := send(t, c, 2, with(order(), func(c *matcher.Command) { c.Flags = matcher.FlagPostOnly }),
+		"").OrderRef
 	replace := func(correlation uint64, px int64, id string) wire.Record {
 		return ask(t, c, c.Replace(correlation, 1, ref, 7, px, id))
 	}
-	if got := replace(3, 101_000_000, "r"); got.Code != wire.Decided || got.Reason != matcher.Accepted || got.Qty != 7 || got.Px != 101_000_000 {
+	if got := replace(3, 101_000_000, "r"); got.Code != wire.Decided ||
+		got.Reason != matcher.Accepted || got.Qty != 7 || got.Px != 101_000_000 {
 		t.Errorf("replaced: %+v", got)
 	}
-	if got := replace(4, 101_000_000, "r"); got.Flags&wire.FlagDuplicate == 0 || got.OrderRef != ref || got.Qty != 7 {
+	if got := replace(4, 101_000_000, "r"); got.Flags&wire.FlagDuplicate == 0 || got.OrderRef != ref ||
+		got.Qty != 7 {
 		t.Errorf("replaced again: %+v", got)
 	}
 	if got := replace(5, 110_000_000, ""); got.Reason != matcher.Invalid || got.Code != wire.Decided {
 		t.Errorf("post-only across the spread: %+v", got)
 	}
-	send(t, c, 6, typed(matcher.OrderCancel, func(c *matcher.Command) { c.AccountID, c.OrderRef = 1, ref }), "")
+	send(t, c, 6, typed(matcher.OrderCancel,
+		func(c *matcher.Command) { c.AccountID, c.OrderRef = 1, ref }), "")
 	if got := replace(7, 102_000_000, ""); got.Code != wire.Conflict || got.Reason != matcher.Invalid {
 		t.Errorf("replace of a cancelled order: %+v", got)
 	}
@@ -216,7 +241,8 @@ func TestAnswersWaitForDurability(t *testing.T) {
 		c.Flush()
 	}
 	until(t, "recorded", func() bool { return r.recorded.Load() == n+1 })
-	if got := ask(t, c, c.Order(5, &client.NewOrder{}, "")); got.Code != wire.Malformed || got.Correlation != 5 {
+	if got := ask(t, c, c.Order(5, &client.NewOrder{}, "")); got.Code != wire.Malformed ||
+		got.Correlation != 5 {
 		t.Fatalf("while nothing is durable: %+v", got)
 	}
 	if got := r.server.Metrics(); got.Answers[wire.Decided] != 1 {
@@ -258,7 +284,8 @@ func TestRepeatedAnswerWaitsForWhatItShows(t *testing.T) {
 		t.Fatalf("the held answer came: %+v", got)
 	}
 	r.letGo()
-	if got := next(t, b); got.Correlation != 2 || got.Status != matcher.StatusCanceled || got.InputSeq != first.InputSeq {
+	if got := next(t, b); got.Correlation != 2 || got.Status != matcher.StatusCanceled ||
+		got.InputSeq != first.InputSeq {
 		t.Errorf("repeated: %+v", got)
 	}
 	if got := next(t, a); got.Correlation != 3 || got.Status != matcher.StatusCanceled {
@@ -358,7 +385,8 @@ func TestRefusedTicketIsNotSequenced(t *testing.T) {
 // A client that floods gets its quota on the way and no more; another one notices nothing.
 func TestFloodStopsAtTheQuota(t *testing.T) {
 	r := newRig(t, func(r *rig) { r.o.Quota = 24 })
-	flood, calm := r.dial("", client.Options{CommandSlots: 512, EventSlots: 32}), r.dial("", client.Options{})
+	flood, calm := r.dial("", client.Options{CommandSlots: 512, EventSlots: 32}),
+		r.dial("", client.Options{})
 	r.hold()
 	sent := 0
 	for {
@@ -374,7 +402,8 @@ func TestFloodStopsAtTheQuota(t *testing.T) {
 	}
 	flood.Flush()
 	until(t, "quota", func() bool { return r.recorded.Load() == 24 })
-	if got := send(t, calm, 1, with(order(), func(c *matcher.Command) { c.Qty = 0 }), ""); got.Code != wire.Malformed {
+	if got := send(t, calm, 1, with(order(), func(c *matcher.Command) { c.Qty = 0 }),
+		""); got.Code != wire.Malformed {
 		t.Errorf("calm: %+v", got)
 	}
 	if got := r.recorded.Load(); got != 24 || r.server.Metrics().Commands != 25 {
@@ -399,7 +428,8 @@ func TestMoreFillsThanSlots(t *testing.T) {
 	c := r.dial("", client.Options{EventSlots: 16})
 	const n = 100
 	for i := range n {
-		sell := with(order(), func(c *matcher.Command) { c.AccountID, c.Side, c.Qty = 2, matcher.Sell, 1 })
+		sell := with(order(),
+			func(c *matcher.Command) { c.AccountID, c.Side, c.Qty = 2, matcher.Sell, 1 })
 		send(t, c, uint64(i), sell, "")
 	}
 	sweep := with(order(), func(c *matcher.Command) { c.Qty = n })
@@ -411,7 +441,8 @@ func TestMoreFillsThanSlots(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Flush()
-	if got := next(t, c); got.Correlation != 500 || got.Fills != n || got.Status != matcher.StatusFilled {
+	if got := next(t, c); got.Correlation != 500 || got.Fills != n ||
+		got.Status != matcher.StatusFilled {
 		t.Fatalf("swept: %+v", got)
 	}
 	var last uint64
@@ -452,7 +483,8 @@ func TestForeignKeyMeetsNoSession(t *testing.T) {
 	}
 	forge(3, "mine")
 	got := send(t, c, 1, order(), "mine")
-	if got.Code != wire.Decided || got.Reason != matcher.Accepted || got.Flags&wire.FlagDuplicate != 0 || got.AccountID != 1 {
+	if got.Code != wire.Decided || got.Reason != matcher.Accepted ||
+		got.Flags&wire.FlagDuplicate != 0 || got.AccountID != 1 {
 		t.Errorf("behind another account's: %+v", got)
 	}
 	forge(1, "other")

@@ -21,7 +21,8 @@ func TestClientInC(t *testing.T) {
 		return
 	}
 	binary := filepath.Join(t.TempDir(), "client")
-	if out, err := exec.Command(cc, "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-o", binary, "testdata/client.c").CombinedOutput(); err != nil {
+	if out, err := exec.Command(cc, "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-o", binary,
+		"testdata/client.c").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	r := newRig(t, enforced)

@@ -59,7 +59,8 @@ func TestFullInputRing(t *testing.T) {
 func TestNoDescriptors(t *testing.T) {
 	const alone = "POSTTRADE_SESSION_ALONE"
 	if os.Getenv(alone) == "" {
-		cmd := exec.Command(os.Args[0], "-test.run=^TestNoDescriptors$", "-test.count=1", "-test.timeout=1m")
+		cmd := exec.Command(os.Args[0], "-test.run=^TestNoDescriptors$", "-test.count=1",
+			"-test.timeout=1m")
 		cmd.Env = append(os.Environ(), alone+"=1")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("%v\n%s", err, out)
@@ -206,7 +207,8 @@ func TestStrategies(t *testing.T) {
 			r := newRig(t, func(r *rig) { r.o.Idle = idle })
 			c := r.dial("", client.Options{})
 			r.tick(aaa, 100_000_000)
-			if got := ask(t, c, c.Trade(7, 1, aaa, matcher.Sell, 3, "t")); got.Fills != 1 || got.Flags != wire.FlagMarket || got.Side != matcher.Sell {
+			if got := ask(t, c, c.Trade(7, 1, aaa, matcher.Sell, 3, "t")); got.Fills != 1 ||
+				got.Flags != wire.FlagMarket || got.Side != matcher.Sell {
 				t.Errorf("%+v", got)
 			}
 			if c.Err() != nil || c.Quota() != DefaultQuota || c.Session() == 0 {
@@ -240,7 +242,8 @@ func TestLoadAndClosedClient(t *testing.T) {
 		t.Errorf("%+v, %v", res, err)
 	}
 	stop := errors.New("enough")
-	l = client.Load{Count: 5, Window: 1, Write: write, Answered: func(*wire.Record) error { return stop }}
+	l = client.Load{Count: 5, Window: 1, Write: write,
+		Answered: func(*wire.Record) error { return stop }}
 	if _, err := l.Run(c); err != stop {
 		t.Errorf("stopped: %v", err)
 	}
@@ -248,7 +251,8 @@ func TestLoadAndClosedClient(t *testing.T) {
 	if _, err := l.Run(c); err != stop {
 		t.Errorf("not written: %v", err)
 	}
-	l = client.Load{Count: 2, Window: 1, Write: func(c *client.Client, i int) error { return write(c, 9) }}
+	l = client.Load{Count: 2, Window: 1,
+		Write: func(c *client.Client, i int) error { return write(c, 9) }}
 	if _, err := l.Run(c); !errors.Is(err, wire.ErrFrame) {
 		t.Errorf("foreign answer: %v", err)
 	}

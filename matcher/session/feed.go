@@ -211,9 +211,11 @@ func (f *feeder) tell(ev *matcher.Event) {
 	}
 	copied, traded := copyOf(ev), tradeOf(ev)
 	accounted := ev.Kind != matcher.EventApplied
-	public := ev.Kind == matcher.EventFilled && ev.Flags&(matcher.EventAggressor|matcher.EventMarket|matcher.EventForced) != 0
-	name := wire.Record{Kind: wire.Copy, InputSeq: ev.InputSeq, OrderRef: ev.OrderRef, AccountID: ev.AccountID,
-		Era: uint32(ev.Era)}
+	public := ev.Kind == matcher.EventFilled &&
+		ev.Flags&(matcher.EventAggressor|matcher.EventMarket|matcher.EventForced) != 0
+	name := wire.Record{Kind: wire.Copy, InputSeq: ev.InputSeq, OrderRef: ev.OrderRef,
+		AccountID: ev.AccountID,
+		Era:       uint32(ev.Era)}
 	for _, one := range f.sessions {
 		switch {
 		case one.role == wire.DropCopy && accounted && one.may(ev.AccountID):
@@ -281,8 +283,9 @@ func copyOf(ev *matcher.Event) wire.Record {
 		Kind: wire.Copy, What: uint8(ev.Kind), Side: ev.Side, Status: ev.Status, Reason: ev.Reason,
 		Flags:    ev.Flags &^ matcher.EventLate,
 		InputSeq: ev.InputSeq, TimeMillis: ev.TimeMillis, Px: ev.Px, TradeSeq: ev.TradeSeq,
-		OrderRef: ev.OrderRef, AccountID: ev.AccountID, SecurityID: ev.SecurityID, Qty: ev.Qty, Leaves: wire.Unstated,
-		Era: uint32(ev.Era),
+		OrderRef: ev.OrderRef, AccountID: ev.AccountID, SecurityID: ev.SecurityID, Qty: ev.Qty,
+		Leaves: wire.Unstated,
+		Era:    uint32(ev.Era),
 	}
 	if ev.Reason == matcher.Duplicate {
 		r.Px, r.TradeSeq = 0, 0

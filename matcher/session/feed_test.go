@@ -36,19 +36,22 @@ func TestFeeds(t *testing.T) {
 		t.Helper()
 		for i, w := range want {
 			got := next(t, c)
-			if l := (line{matcher.EventKind(got.What), got.AccountID, got.Qty, got.Leaves}); l != w || got.Kind != wire.Copy {
+			if l := (line{matcher.EventKind(got.What), got.AccountID, got.Qty, got.Leaves}); l != w ||
+				got.Kind != wire.Copy {
 				t.Fatalf("%s record %d: %+v, want %+v", name, i, got, w)
 			}
 		}
 	}
 	named := func(name string, c *client.Client, ref uint32, id string) {
 		t.Helper()
-		if got := next(t, c); got.Kind != wire.Name || got.OrderRef != ref || string(got.ClientID()) != id {
+		if got := next(t, c); got.Kind != wire.Name || got.OrderRef != ref ||
+			string(got.ClientID()) != id {
 			t.Fatalf("%s: %+v, %q", name, got, got.ClientID())
 		}
 	}
 	expect("mine", mine, []line{
-		{matcher.EventAccepted, 1, 5, wire.Unstated}, {matcher.EventFilled, 1, 3, 2}, {matcher.EventCanceled, 1, 2, wire.Unstated},
+		{matcher.EventAccepted, 1, 5, wire.Unstated}, {matcher.EventFilled, 1, 3, 2},
+		{matcher.EventCanceled, 1, 2, wire.Unstated},
 		{matcher.EventAccepted, 1, 5, wire.Unstated},
 	})
 	named("mine", mine, 3, "again")
@@ -58,13 +61,16 @@ func TestFeeds(t *testing.T) {
 	})
 	named("all", all, 2, strings.Repeat("n", 64))
 	for _, account := range []uint32{2, 1} {
-		if got := next(t, all); got.What != uint8(matcher.EventFilled) || got.AccountID != account || got.Px != 100_000_000 || got.TradeSeq == 0 || got.PositionQty == 0 {
+		if got := next(t, all); got.What != uint8(matcher.EventFilled) || got.AccountID != account ||
+			got.Px != 100_000_000 || got.TradeSeq == 0 || got.PositionQty == 0 {
 			t.Fatalf("fill of %d: %+v", account, got)
 		}
 	}
 	got := next(t, trades)
-	want := wire.Record{Kind: wire.Trade, What: uint8(matcher.EventFilled), Side: matcher.Sell, Flags: wire.FlagAggressor,
-		InputSeq: 2, TimeMillis: testTime, Px: 100_000_000, TradeSeq: got.TradeSeq, SecurityID: aaa, Qty: 3, Leaves: wire.Unstated}
+	want := wire.Record{Kind: wire.Trade, What: uint8(matcher.EventFilled), Side: matcher.Sell,
+		Flags:    wire.FlagAggressor,
+		InputSeq: 2, TimeMillis: testTime, Px: 100_000_000, TradeSeq: got.TradeSeq, SecurityID: aaa,
+		Qty: 3, Leaves: wire.Unstated}
 	if got != want {
 		t.Errorf("trade\n got %+v\nwant %+v", got, want)
 	}
@@ -207,7 +213,10 @@ func TestNoFeedNoTap(t *testing.T) {
 	send(t, trader, 2, order(), "")
 	until(t, "tapped", func() bool { return r.server.tap.events.Published() == 1 })
 	feed.Close()
-	until(t, "left", func() bool { return r.server.Metrics().Feeds == 0 && r.server.feeds.attached.Load() == 0 })
+	until(t, "left", func() bool {
+		return r.server.Metrics().Feeds == 0 &&
+			r.server.feeds.attached.Load() == 0
+	})
 	send(t, trader, 3, order(), "")
 	if got := r.server.tap.events.Published(); got != 1 {
 		t.Errorf("%d events tapped", got)

@@ -73,6 +73,7 @@ func (one *session) payTops(t *tops) {
 	}
 	if one.owed == 1 && one.out.Room() > 1 {
 		one.owed = 0
-		one.out.Put(&wire.Record{Kind: wire.Top, Flags: wire.FlagSnapshot, InputSeq: t.sequence, TimeMillis: t.millis})
+		one.out.Put(&wire.Record{Kind: wire.Top, Flags: wire.FlagSnapshot, InputSeq: t.sequence,
+			TimeMillis: t.millis})
 	}
 }

@@ -56,8 +56,10 @@ func helloOf(role wire.Role, token string) []byte {
 func TestHellos(t *testing.T) {
 	r := newRig(t, enforced)
 	good := r.token(false, 1)
-	old := gate.Mint(testSecret(), gate.Claims{Subject: "someone"}, "", time.Hour, time.UnixMilli(testTime-7_200_000))
-	foreign := gate.Mint(bytes.Repeat([]byte{7}, 32), gate.Claims{Subject: "someone"}, "", time.Hour, time.UnixMilli(testTime))
+	old := gate.Mint(testSecret(), gate.Claims{Subject: "someone"}, "", time.Hour,
+		time.UnixMilli(testTime-7_200_000))
+	foreign := gate.Mint(bytes.Repeat([]byte{7}, 32), gate.Claims{Subject: "someone"}, "", time.Hour,
+		time.UnixMilli(testTime))
 	change := func(at int, v byte) []byte {
 		b := helloOf(wire.Orders, good)
 		b[at] = v
@@ -87,7 +89,8 @@ func TestHellos(t *testing.T) {
 		{"reserved", change(28, 1), wire.BadFrame},
 		{"one byte", []byte{1}, wire.BadFrame},
 		{"head alone", wire.AppendHead(nil, wire.Hello, wire.OK, 0), wire.BadFrame},
-		{"too long", append(helloOf(wire.Orders, strings.Repeat("t", wire.MaxTokenBytes)), 'x'), wire.BadFrame},
+		{"too long", append(helloOf(wire.Orders, strings.Repeat("t", wire.MaxTokenBytes)), 'x'),
+			wire.BadFrame},
 		{"long token", helloOf(wire.Orders, strings.Repeat("t", wire.MaxTokenBytes)), wire.BadToken},
 	}
 	for _, tt := range tests {
@@ -109,7 +112,8 @@ func TestHellos(t *testing.T) {
 		})
 	}
 	m := r.server.Metrics()
-	if m.Begun != 4 || m.Ended[wire.OK] != 4 || m.Refused[wire.BadToken] != 7 || m.Refused[wire.BadVersion] != 1 {
+	if m.Begun != 4 || m.Ended[wire.OK] != 4 || m.Refused[wire.BadToken] != 7 ||
+		m.Refused[wire.BadVersion] != 1 {
 		t.Errorf("metrics %+v", m)
 	}
 }
@@ -158,7 +162,8 @@ func TestSocketFlood(t *testing.T) {
 	for range n {
 		r.raw()
 	}
-	until(t, "turned away", func() bool { return r.server.Metrics().Refused[wire.TooMany] >= n-2-handshakeRoom })
+	until(t, "turned away",
+		func() bool { return r.server.Metrics().Refused[wire.TooMany] >= n-2-handshakeRoom })
 	if got := send(t, c, 1, order(), ""); got.Code != wire.Decided {
 		t.Errorf("the session beside them: %+v", got)
 	}
@@ -174,22 +179,26 @@ func TestFramesOfASession(t *testing.T) {
 			t.Errorf("security %q: %d, %v", ticker, id, err)
 		}
 	}
-	if got := send(t, c, 1, with(order(), func(c *matcher.Command) { c.AccountID = 2 }), ""); got.Code != wire.NotEntitled {
+	if got := send(t, c, 1, with(order(), func(c *matcher.Command) { c.AccountID = 2 }),
+		""); got.Code != wire.NotEntitled {
 		t.Errorf("before: %+v", got)
 	}
 	if err := c.Renew(ctx, r.token(false, 1, 2)); err != nil {
 		t.Fatal(err)
 	}
-	if got := send(t, c, 2, with(order(), func(c *matcher.Command) { c.AccountID = 2 }), ""); got.Code != wire.Decided {
+	if got := send(t, c, 2, with(order(), func(c *matcher.Command) { c.AccountID = 2 }),
+		""); got.Code != wire.Decided {
 		t.Errorf("after: %+v", got)
 	}
-	other := gate.Mint(testSecret(), gate.Claims{Subject: "else", Admin: true}, "", time.Hour, time.UnixMilli(testTime))
+	other := gate.Mint(testSecret(), gate.Claims{Subject: "else", Admin: true}, "", time.Hour,
+		time.UnixMilli(testTime))
 	for _, token := range []string{other, "nonsense", ""} {
 		if err := c.Renew(ctx, token); !errors.Is(err, client.ErrRefused) {
 			t.Errorf("token %.10q: %v", token, err)
 		}
 	}
-	for _, frame := range [][]byte{helloOf(wire.Orders, ""), wire.AppendText(nil, wire.Goodbye, wire.OK, nil), {1, 2, 3}} {
+	for _, frame := range [][]byte{helloOf(wire.Orders, ""),
+		wire.AppendText(nil, wire.Goodbye, wire.OK, nil), {1, 2, 3}} {
 		one := r.raw()
 		one.Write(helloOf(wire.Orders, r.token(false, 1)))
 		hear(t, one)
@@ -204,7 +213,8 @@ func TestFramesOfASession(t *testing.T) {
 // one that is renewed in time goes on.
 func TestTokensRunOut(t *testing.T) {
 	r := newRig(t, enforced)
-	ends, stays := r.dial(r.token(false, 1), client.Options{}), r.dial(r.token(false, 1), client.Options{})
+	ends, stays := r.dial(r.token(false, 1), client.Options{}),
+		r.dial(r.token(false, 1), client.Options{})
 	feed := r.dial(r.token(false, 1), client.Options{Role: wire.DropCopy})
 	send(t, ends, 1, order(), "")
 	next(t, feed)
@@ -226,7 +236,8 @@ func TestTokensRunOut(t *testing.T) {
 		}
 		for {
 			if _, err := one.Next(); err != nil {
-				if !errors.Is(err, client.ErrEnded) || !strings.Contains(err.Error(), wire.TokenExpired.String()) {
+				if !errors.Is(err, client.ErrEnded) ||
+					!strings.Contains(err.Error(), wire.TokenExpired.String()) {
 					t.Errorf("%s: %v", name, err)
 				}
 				break
@@ -242,7 +253,8 @@ func TestTokensRunOut(t *testing.T) {
 // anything that is not a socket, stays.
 func TestSocketFile(t *testing.T) {
 	r := newRig(t)
-	if info, err := os.Stat(r.o.Socket); err != nil || info.Mode().Perm() != DefaultMode || info.Mode().Type() != fs.ModeSocket {
+	if info, err := os.Stat(r.o.Socket); err != nil || info.Mode().Perm() != DefaultMode ||
+		info.Mode().Type() != fs.ModeSocket {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
 	if _, err := Open(r.o); !errors.Is(err, ErrInUse) {
@@ -295,7 +307,8 @@ func TestSocketFile(t *testing.T) {
 	if _, err := Open(o); !errors.Is(err, ErrInUse) {
 		t.Errorf("a stream socket: %v", err)
 	}
-	for _, path := range []string{filepath.Join(filepath.Dir(file), "no", "such"), filepath.Join(filepath.Dir(file), strings.Repeat("x", 120))} {
+	for _, path := range []string{filepath.Join(filepath.Dir(file), "no", "such"),
+		filepath.Join(filepath.Dir(file), strings.Repeat("x", 120))} {
 		o.Socket = path
 		if _, err := Open(o); err == nil {
 			t.Errorf("%s: no error", path)
@@ -366,7 +379,8 @@ func TestCloseSaysGoodbye(t *testing.T) {
 		t.Errorf("on its way: %+v", got)
 	}
 	for _, one := range []*client.Client{c, feed} {
-		if _, err := one.Next(); !errors.Is(err, client.ErrEnded) || !strings.Contains(err.Error(), wire.Shutdown.String()) {
+		if _, err := one.Next(); !errors.Is(err, client.ErrEnded) ||
+			!strings.Contains(err.Error(), wire.Shutdown.String()) {
 			t.Errorf("goodbye: %v", err)
 		}
 		if err := one.Send(2, &cmd, ""); err == nil {
@@ -388,7 +402,8 @@ func TestDialRefusals(t *testing.T) {
 	defer l.Close()
 	welcome := wire.WelcomeFrame{CommandSlots: 16, EventSlots: 16}
 	total, at := wire.CommandBytes(16)
-	welcome.CommandBytes, welcome.ClientPage, welcome.EventBytes = uint64(total), uint64(at), uint64(wire.EventBytes(16))
+	welcome.CommandBytes, welcome.ClientPage, welcome.EventBytes = uint64(total), uint64(at),
+		uint64(wire.EventBytes(16))
 	unsealed := mustRegion(t, total)
 	tests := []struct {
 		name  string
@@ -416,7 +431,8 @@ func TestDialRefusals(t *testing.T) {
 				c.WriteMsgUnix(tt.frame, syscall.UnixRights(tt.fds...), nil)
 			}
 		}()
-		if _, err := client.Dial(context.Background(), path, "", client.Options{}); !errors.Is(err, tt.want) {
+		if _, err := client.Dial(context.Background(), path, "", client.Options{}); !errors.Is(err,
+			tt.want) {
 			t.Errorf("%s: %v, want %v", tt.name, err, tt.want)
 		}
 	}

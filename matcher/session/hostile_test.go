@@ -56,10 +56,12 @@ func (r *rig) hostile(role wire.Role, commands, events uint32) *hostile {
 		r.t.Fatal(err)
 	}
 	x.fds = [2]int(fds)
-	if x.memory, err = unix.Mmap(fds[0], 0, int(x.welcome.CommandBytes), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
+	if x.memory, err = unix.Mmap(fds[0], 0, int(x.welcome.CommandBytes),
+		unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
 		r.t.Fatal(err)
 	}
-	if x.events, err = unix.Mmap(fds[1], 0, int(x.welcome.EventBytes), unix.PROT_READ, unix.MAP_SHARED); err != nil {
+	if x.events, err = unix.Mmap(fds[1], 0, int(x.welcome.EventBytes), unix.PROT_READ,
+		unix.MAP_SHARED); err != nil {
 		r.t.Fatal(err)
 	}
 	if x.socket, err = c.File(); err != nil {
@@ -137,12 +139,14 @@ func TestRegionsAreSealed(t *testing.T) {
 				t.Errorf("region %d: truncate to %d: %v", i+1, to, err)
 			}
 		}
-		if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_WRITE); !errors.Is(err, unix.EPERM) {
+		if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_WRITE); !errors.Is(err,
+			unix.EPERM) {
 			t.Errorf("region %d: another seal: %v", i+1, err)
 		}
 	}
 	fd := x.fds[1]
-	if _, err := unix.Mmap(fd, 0, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); !errors.Is(err, unix.EPERM) {
+	if _, err := unix.Mmap(fd, 0, 4096, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_SHARED); !errors.Is(err, unix.EPERM) {
 		t.Errorf("events mapped for writing: %v", err)
 	}
 	if err := unix.Mprotect(x.events, unix.PROT_READ|unix.PROT_WRITE); !errors.Is(err, unix.EACCES) {
@@ -151,12 +155,14 @@ func TestRegionsAreSealed(t *testing.T) {
 	if _, err := unix.Pwrite(fd, []byte{1}, 4096); !errors.Is(err, unix.EPERM) {
 		t.Errorf("events written: %v", err)
 	}
-	if err := unix.Fallocate(fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, 8192); !errors.Is(err, unix.EPERM) {
+	if err := unix.Fallocate(fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0,
+		8192); !errors.Is(err, unix.EPERM) {
 		t.Errorf("a hole in the events: %v", err)
 	}
 	// A hole in its own region reads as zeros, and that is all.
 	x.put(0, order())
-	if err := unix.Fallocate(x.fds[0], unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, int64(x.welcome.CommandBytes)); err != nil {
+	if err := unix.Fallocate(x.fds[0], unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0,
+		int64(x.welcome.CommandBytes)); err != nil {
 		t.Fatal(err)
 	}
 	x.ringBell(1)
@@ -201,7 +207,8 @@ func TestLyingCursors(t *testing.T) {
 			if got := x.farewell(); got != wire.BadCursor {
 				t.Errorf("goodbye: %s", got)
 			}
-			if got := send(t, calm, uint64(i), order(), ""); got.Code != wire.Decided || got.Correlation != uint64(i) {
+			if got := send(t, calm, uint64(i), order(), ""); got.Code != wire.Decided ||
+				got.Correlation != uint64(i) {
 				t.Errorf("calm: %+v", got)
 			}
 		})
@@ -212,7 +219,8 @@ func TestLyingCursors(t *testing.T) {
 	if got := x.farewell(); got != wire.BadCursor {
 		t.Errorf("feed's goodbye: %s", got)
 	}
-	if m := r.server.Metrics(); m.Ended[wire.BadCursor] != uint64(len(tests))+1 || m.Orders != 1 || m.Feeds != 0 {
+	if m := r.server.Metrics(); m.Ended[wire.BadCursor] != uint64(len(tests))+1 || m.Orders != 1 ||
+		m.Feeds != 0 {
 		t.Errorf("metrics %+v", m)
 	}
 }
@@ -236,7 +244,8 @@ func TestScribbledMemory(t *testing.T) {
 					x.memory[at+i] = byte(rng.Uint32())
 				}
 			case 1: // a cursor or a doorbell
-				at := []uint64{published, 4224, doorbell, x.welcome.ClientPage, x.welcome.ClientPage + 128}[rng.IntN(5)]
+				at := []uint64{published, 4224, doorbell, x.welcome.ClientPage,
+					x.welcome.ClientPage + 128}[rng.IntN(5)]
 				x.at(at).Store(int64(rng.IntN(40)) - 4)
 			case 2: // a command that is nearly one
 				c := order()
@@ -248,9 +257,11 @@ func TestScribbledMemory(t *testing.T) {
 			}
 		}
 		side := matcher.Side(round % 2)
-		o := client.NewOrder{Account: 1 + uint32(side), Security: bbb, Side: side, Qty: 1, LimitPx: 100_000_000}
+		o := client.NewOrder{Account: 1 + uint32(side), Security: bbb, Side: side, Qty: 1,
+			LimitPx: 100_000_000}
 		got := ask(t, calm, calm.Order(uint64(round), &o, ""))
-		if got.Code != wire.Decided || got.Reason != matcher.Accepted || got.Correlation != uint64(round) || got.Fills != uint32(side) {
+		if got.Code != wire.Decided || got.Reason != matcher.Accepted ||
+			got.Correlation != uint64(round) || got.Fills != uint32(side) {
 			t.Fatalf("round %d: %+v", round, got)
 		}
 		if side == matcher.Sell {
@@ -304,7 +315,8 @@ func TestDoorbellThatNeverRests(t *testing.T) {
 				woken <- n
 			}()
 			sleeps := r.server.Metrics().Sleeps
-			for i := uint64(0); tries.Load() < 30_000 || r.server.Metrics().Sleeps < sleeps+4*falseAlarms; i++ {
+			for i := uint64(0); tries.Load() < 30_000 ||
+				r.server.Metrics().Sleeps < sleeps+4*falseAlarms; i++ {
 				none := with(order(), func(c *matcher.Command) { c.Qty = 0 })
 				if got := send(t, calm, i, none, ""); got.Code != wire.Malformed || got.Correlation != i {
 					t.Fatalf("calm: %+v", got)
@@ -353,7 +365,8 @@ func TestClientProcessKilled(t *testing.T) {
 		}
 		cmd.Wait()
 		until(t, "cleaned up", func() bool { return r.server.Metrics().Orders == 1 })
-		if got := send(t, calm, uint64(round), with(order(), func(c *matcher.Command) { c.Qty = 0 }), ""); got.Code != wire.Malformed {
+		if got := send(t, calm, uint64(round), with(order(), func(c *matcher.Command) { c.Qty = 0 }),
+			""); got.Code != wire.Malformed {
 			t.Errorf("calm: %+v", got)
 		}
 		until(t, "decided", func() bool { return r.recorded.Load() == uint64((round+1)*n) })
@@ -399,7 +412,8 @@ func TestNothingLeaks(t *testing.T) {
 	before := r.before()
 	for range 5 {
 		for _, role := range []wire.Role{wire.Orders, wire.DropCopy, wire.Trades} {
-			c, err := client.Dial(context.Background(), r.o.Socket, r.token(true), client.Options{Role: role})
+			c, err := client.Dial(context.Background(), r.o.Socket, r.token(true),
+				client.Options{Role: role})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -407,7 +421,8 @@ func TestNothingLeaks(t *testing.T) {
 				send(t, c, 1, order(), "")
 			}
 			c.Close()
-			if _, err := client.Dial(context.Background(), r.o.Socket, "bad", client.Options{Role: role}); err == nil {
+			if _, err := client.Dial(context.Background(), r.o.Socket, "bad",
+				client.Options{Role: role}); err == nil {
 				t.Error("let in")
 			}
 		}
@@ -419,7 +434,8 @@ func TestNothingLeaks(t *testing.T) {
 		raw = r.raw()
 		raw.WriteMsgUnix(helloOf(wire.Orders, r.token(true)), unix.UnixRights(0, 0, 0), nil)
 		hear(t, raw)
-		raw.WriteMsgUnix(wire.AppendText(nil, wire.Lookup, wire.OK, []byte("AAA")), unix.UnixRights(0, 0, 0), nil)
+		raw.WriteMsgUnix(wire.AppendText(nil, wire.Lookup, wire.OK, []byte("AAA")),
+			unix.UnixRights(0, 0, 0), nil)
 		hear(t, raw)
 		raw.Close()
 	}
@@ -455,7 +471,9 @@ func leaks(t testing.TB) held {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return held{len(fds), strings.Count(string(maps), "memfd:posttrade-commands") + strings.Count(string(maps), "memfd:posttrade-events"),
+	return held{len(fds),
+		strings.Count(string(maps), "memfd:posttrade-commands") +
+			strings.Count(string(maps), "memfd:posttrade-events"),
 		runtime.NumGoroutine()}
 }
 
@@ -465,7 +483,8 @@ func expectNoLeak(t *testing.T, before held) {
 	var now held
 	for range 100_000 {
 		now = leaks(t)
-		if now.fds <= before.fds && now.mappings <= before.mappings && now.goroutines <= before.goroutines {
+		if now.fds <= before.fds && now.mappings <= before.mappings &&
+			now.goroutines <= before.goroutines {
 			return
 		}
 		runtime.Gosched()

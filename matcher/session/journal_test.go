@@ -31,7 +31,8 @@ func (c committed) Fail(err error) {
 // journaled replaces the rig's recorder by the real one over a journal in dir.
 func journaled(dir, mode string) rigOptions {
 	return func(r *rig) {
-		j, err := journal.Open(dir, journal.Options{Durability: mode, Fatal: func(err error) { r.t.Error(err) }})
+		j, err := journal.Open(dir,
+			journal.Options{Durability: mode, Fatal: func(err error) { r.t.Error(err) }})
 		if err != nil {
 			r.t.Fatal(err)
 		}
@@ -39,7 +40,8 @@ func journaled(dir, mode string) rigOptions {
 			r.t.Fatal(err)
 		}
 		r.recorder = func() {
-			recorder := journal.NewRecorder(j, r.out, committed{r}, journal.RecorderOptions{Idle: ring.Adaptive, IdleSet: true, Flush: r.views.Flush},
+			recorder := journal.NewRecorder(j, r.out, committed{r},
+				journal.RecorderOptions{Idle: ring.Adaptive, IdleSet: true, Flush: r.views.Flush},
 				r.views, observed{r}, r.server)
 			r.stopRecorder = recorder.Stop
 			go func() {
@@ -74,7 +76,8 @@ func TestDecidedIsInTheJournal(t *testing.T) {
 				c := r.dial("", client.Options{})
 				l := client.Load{Count: n, Window: 32, Batch: 4,
 					Write: func(c *client.Client, i int) error {
-						o := client.NewOrder{Account: 1 + uint32(i%2), Security: aaa, Side: matcher.Side(i % 2), Qty: 1, LimitPx: 100_000_000}
+						o := client.NewOrder{Account: 1 + uint32(i%2), Security: aaa, Side: matcher.Side(i % 2),
+							Qty: 1, LimitPx: 100_000_000}
 						return c.Order(uint64(i), &o, fmt.Sprintf("id-%d", i))
 					},
 					Answered: func(rec *wire.Record) error {
@@ -96,16 +99,17 @@ func TestDecidedIsInTheJournal(t *testing.T) {
 				t.Fatal(err)
 			}
 			found := 0
-			err = j.Replay(context.Background(), 1, func(cmds []matcher.Command, ids journal.ClientIDs) error {
-				for i := range cmds {
-					seq := cmds[i].InputSeq
-					if id := string(ids.Of(seq)); id != decided[seq] {
-						return fmt.Errorf("sequence %d has client id %q, want %q", seq, id, decided[seq])
+			err = j.Replay(context.Background(), 1,
+				func(cmds []matcher.Command, ids journal.ClientIDs) error {
+					for i := range cmds {
+						seq := cmds[i].InputSeq
+						if id := string(ids.Of(seq)); id != decided[seq] {
+							return fmt.Errorf("sequence %d has client id %q, want %q", seq, id, decided[seq])
+						}
+						found++
 					}
-					found++
-				}
-				return nil
-			})
+					return nil
+				})
 			if err != nil || found != n || len(decided) != n {
 				t.Errorf("found %d of %d: %v", found, len(decided), err)
 			}

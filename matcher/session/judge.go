@@ -97,7 +97,8 @@ func readable(r *wire.Request) bool {
 	force := c.Flags & (matcher.FlagIOC | matcher.FlagFOK | matcher.FlagPostOnly)
 	switch c.Type {
 	case matcher.OrderNew:
-		return c.OrderRef == 0 && c.Qty > 0 && c.LimitPx >= 0 && c.Flags == force && force&(force-1) == 0 &&
+		return c.OrderRef == 0 && c.Qty > 0 && c.LimitPx >= 0 && c.Flags == force &&
+			force&(force-1) == 0 &&
 			!(c.LimitPx == 0 && force == matcher.FlagPostOnly)
 	case matcher.TradeNew:
 		return c.OrderRef == 0 && c.Qty > 0 && c.LimitPx == 0 && c.Flags == 0

@@ -29,7 +29,8 @@ func typed(t matcher.CommandType, change func(c *matcher.Command)) matcher.Comma
 
 // swap is a representable booking of account 1.
 func swap() matcher.Command {
-	terms := matcher.ContractTerms{AccountID: 1, Notional: 1000, FixedRate: 30_000, Effective: 20_000, Maturity: 21_000}
+	terms := matcher.ContractTerms{AccountID: 1, Notional: 1000, FixedRate: 30_000, Effective: 20_000,
+		Maturity: 21_000}
 	return terms.Command()
 }
 
@@ -37,8 +38,10 @@ func swap() matcher.Command {
 // same with the one field put right is sequenced.
 func TestMalformedCommandsAreNeverSequenced(t *testing.T) {
 	cancel := typed(matcher.OrderCancel, func(c *matcher.Command) { c.AccountID, c.OrderRef = 1, 1 })
-	replace := typed(matcher.OrderReplace, func(c *matcher.Command) { c.AccountID, c.OrderRef, c.Qty, c.LimitPx = 1, 1, 9, 1_000_000 })
-	trade := typed(matcher.TradeNew, func(c *matcher.Command) { c.AccountID, c.SecurityID, c.Qty = 1, aaa, 5 })
+	replace := typed(matcher.OrderReplace,
+		func(c *matcher.Command) { c.AccountID, c.OrderRef, c.Qty, c.LimitPx = 1, 1, 9, 1_000_000 })
+	trade := typed(matcher.TradeNew,
+		func(c *matcher.Command) { c.AccountID, c.SecurityID, c.Qty = 1, aaa, 5 })
 	tests := []struct {
 		name string
 		good matcher.Command
@@ -53,15 +56,18 @@ func TestMalformedCommandsAreNeverSequenced(t *testing.T) {
 		{"side", order(), func(c *matcher.Command) { c.Side = 2 }},
 		{"flag that means nothing", order(), func(c *matcher.Command) { c.Flags = 1 << 9 }},
 		{"shadow flag", order(), func(c *matcher.Command) { c.Flags = matcher.FlagShadow }},
-		{"two times in force", order(), func(c *matcher.Command) { c.Flags = matcher.FlagIOC | matcher.FlagFOK }},
-		{"a market order that is post-only", order(), func(c *matcher.Command) { c.LimitPx, c.Flags = 0, matcher.FlagPostOnly }},
+		{"two times in force", order(),
+			func(c *matcher.Command) { c.Flags = matcher.FlagIOC | matcher.FlagFOK }},
+		{"a market order that is post-only", order(),
+			func(c *matcher.Command) { c.LimitPx, c.Flags = 0, matcher.FlagPostOnly }},
 		{"quantity 0", order(), func(c *matcher.Command) { c.Qty = 0 }},
 		{"negative quantity", order(), func(c *matcher.Command) { c.Qty = -1 }},
 		{"negative limit", order(), func(c *matcher.Command) { c.LimitPx = -1 }},
 		{"time", order(), func(c *matcher.Command) { c.EventTimeMillis = 1 }},
 		{"key", order(), func(c *matcher.Command) { c.PriceTicks = 1 }},
 		{"epoch", order(), func(c *matcher.Command) { c.LeaderEpoch = 1 }},
-		{"the gate's verdict", order(), func(c *matcher.Command) { c.OrderRef = uint32(matcher.KillSwitch) }},
+		{"the gate's verdict", order(),
+			func(c *matcher.Command) { c.OrderRef = uint32(matcher.KillSwitch) }},
 		{"trade with a limit", trade, func(c *matcher.Command) { c.LimitPx = 1 }},
 		{"trade with a flag", trade, func(c *matcher.Command) { c.Flags = matcher.FlagIOC }},
 		{"trade with a verdict", trade, func(c *matcher.Command) { c.OrderRef = 1 }},
@@ -78,26 +84,31 @@ func TestMalformedCommandsAreNeverSequenced(t *testing.T) {
 		{"swap that ends before it begins", swap(), func(c *matcher.Command) { c.OrderRef = 20_000 }},
 		{"swap with a flag", swap(), func(c *matcher.Command) { c.Flags = matcher.FlagShadow }},
 	}
-	for _, kind := range []matcher.CommandType{matcher.ForceFill, matcher.PriceTick, matcher.SnapshotMark, matcher.AccountControl,
+	for _, kind := range []matcher.CommandType{matcher.ForceFill, matcher.PriceTick,
+		matcher.SnapshotMark, matcher.AccountControl,
 		matcher.SecurityControl, matcher.PolicyControl, matcher.RestrictionControl} {
 		tests = append(tests, struct {
 			name string
 			good matcher.Command
 			bad  func(c *matcher.Command)
-		}{fmt.Sprintf("type %d is no client's", kind), order(), func(c *matcher.Command) { c.Type = kind }})
+		}{fmt.Sprintf("type %d is no client's", kind), order(),
+			func(c *matcher.Command) { c.Type = kind }})
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newRig(t)
 			c := r.dial("", client.Options{})
-			ask(t, c, c.Order(1, &client.NewOrder{Account: 1, Security: aaa, Qty: 5, LimitPx: 50_000_000}, ""))
+			ask(t, c, c.Order(1, &client.NewOrder{Account: 1, Security: aaa, Qty: 5, LimitPx: 50_000_000},
+				""))
 			bad := with(tt.good, tt.bad)
 			got := ask(t, c, c.Send(7, &bad, ""))
-			if got.Kind != wire.Answer || got.Code != wire.Malformed || got.Correlation != 7 || got.InputSeq != 0 {
+			if got.Kind != wire.Answer || got.Code != wire.Malformed || got.Correlation != 7 ||
+				got.InputSeq != 0 {
 				t.Errorf("bad: %+v", got)
 			}
 			good := tt.good
-			if got = ask(t, c, c.Send(8, &good, "")); got.Code != wire.Decided || got.Correlation != 8 || got.InputSeq != 2 {
+			if got = ask(t, c, c.Send(8, &good, "")); got.Code != wire.Decided || got.Correlation != 8 ||
+				got.InputSeq != 2 {
 				t.Errorf("good: %+v", got)
 			}
 		})
@@ -120,9 +131,12 @@ func TestOtherTemplatesAndClientIDs(t *testing.T) {
 		want wire.Code
 	}{
 		{"plain-id", wire.Decided}, {"with space", wire.Decided}, {strings.Repeat("x", 64), wire.Decided},
-		{"tab\t", wire.Malformed}, {"\x7f", wire.Malformed}, {"é", wire.Malformed}, {"a\x00b", wire.Malformed},
-		{"seven77\x00", wire.Decided}, {"seven77\x00x", wire.Malformed}, {"\x00" + strings.Repeat("\x00", 62) + "x", wire.Malformed},
-		{"eight888" + strings.Repeat("\x00", 7) + "x", wire.Malformed}, {strings.Repeat("\x00", 64), wire.Decided},
+		{"tab\t", wire.Malformed}, {"\x7f", wire.Malformed}, {"é", wire.Malformed},
+		{"a\x00b", wire.Malformed},
+		{"seven77\x00", wire.Decided}, {"seven77\x00x", wire.Malformed},
+		{"\x00" + strings.Repeat("\x00", 62) + "x", wire.Malformed},
+		{"eight888" + strings.Repeat("\x00", 7) + "x", wire.Malformed},
+		{strings.Repeat("\x00", 64), wire.Decided},
 	} {
 		cmd := order()
 		if got := ask(t, c, c.Send(9, &cmd, tt.id)); got.Code != tt.want {
@@ -139,7 +153,8 @@ func TestOtherTemplatesAndClientIDs(t *testing.T) {
 func TestSessionsActForTheirAccountsOnly(t *testing.T) {
 	r := newRig(t, enforced)
 	other := r.dial(r.token(false, 2), client.Options{})
-	ask(t, other, other.Order(1, &client.NewOrder{Account: 2, Security: aaa, Qty: 5, LimitPx: 50_000_000}, ""))
+	ask(t, other, other.Order(1,
+		&client.NewOrder{Account: 2, Security: aaa, Qty: 5, LimitPx: 50_000_000}, ""))
 	mine := r.dial(r.token(false, 1, 3), client.Options{})
 	admin := r.dial(r.token(true), client.Options{})
 	foreign := with(order(), func(c *matcher.Command) { c.AccountID = 2 })
@@ -149,7 +164,11 @@ func TestSessionsActForTheirAccountsOnly(t *testing.T) {
 		return &c
 	}
 	replace := func(account uint32) *matcher.Command {
-		c := typed(matcher.OrderReplace, func(c *matcher.Command) { c.AccountID, c.OrderRef, c.Qty, c.LimitPx = account, 1, 6, 50_000_000 })
+		c := typed(matcher.OrderReplace,
+			func(c *matcher.Command) {
+				c.AccountID, c.OrderRef, c.Qty, c.LimitPx = account, 1, 6,
+					50_000_000
+			})
 		return &c
 	}
 	tests := []struct {
@@ -181,22 +200,32 @@ func TestSessionsActForTheirAccountsOnly(t *testing.T) {
 	}
 }
 
-// The gate's refusals are sequenced, or not, as the setting says; cancels pass whatever the gate says.
+// The gate's refusals are sequenced, or not, as the setting says; cancels pass whatever the gate
+// says.
 func TestGateRefusals(t *testing.T) {
 	tests := []struct {
 		name   string
 		cmd    matcher.Command
 		reason matcher.RiskReason
 	}{
-		{"unknown account", with(order(), func(c *matcher.Command) { c.AccountID = 9 }), matcher.UnknownAccount},
-		{"disabled account", with(order(), func(c *matcher.Command) { c.AccountID = 4 }), matcher.AccountDisabled},
-		{"unknown security", with(order(), func(c *matcher.Command) { c.SecurityID = 9 }), matcher.UnknownSecurity},
-		{"halted security", with(order(), func(c *matcher.Command) { c.SecurityID = 3 }), matcher.SecurityDisabled},
+		{"unknown account", with(order(), func(c *matcher.Command) { c.AccountID = 9 }),
+			matcher.UnknownAccount},
+		{"disabled account", with(order(), func(c *matcher.Command) { c.AccountID = 4 }),
+			matcher.AccountDisabled},
+		{"unknown security", with(order(), func(c *matcher.Command) { c.SecurityID = 9 }),
+			matcher.UnknownSecurity},
+		{"halted security", with(order(), func(c *matcher.Command) { c.SecurityID = 3 }),
+			matcher.SecurityDisabled},
 		{"off the tick", with(order(), func(c *matcher.Command) { c.LimitPx++ }), matcher.Invalid},
 		{"size", with(order(), func(c *matcher.Command) { c.Qty = 100_001 }), matcher.OrderSize},
-		{"notional", with(order(), func(c *matcher.Command) { c.Qty, c.LimitPx = 100_000, 1e14 }), matcher.OrderNotional},
-		{"trade without a price", typed(matcher.TradeNew, func(c *matcher.Command) { c.AccountID, c.SecurityID, c.Qty = 1, bbb, 1 }), matcher.PriceMissing},
-		{"booking of a disabled account", with(swap(), func(c *matcher.Command) { c.AccountID = 4 }), matcher.AccountDisabled},
+		{"notional", with(order(), func(c *matcher.Command) { c.Qty, c.LimitPx = 100_000, 1e14 }),
+			matcher.OrderNotional},
+		{"trade without a price",
+			typed(matcher.TradeNew,
+				func(c *matcher.Command) { c.AccountID, c.SecurityID, c.Qty = 1, bbb, 1 }),
+			matcher.PriceMissing},
+		{"booking of a disabled account", with(swap(), func(c *matcher.Command) { c.AccountID = 4 }),
+			matcher.AccountDisabled},
 	}
 	for _, sequenced := range []bool{true, false} {
 		t.Run(fmt.Sprintf("sequenced=%t", sequenced), func(t *testing.T) {
@@ -208,23 +237,28 @@ func TestGateRefusals(t *testing.T) {
 					want, code = want+1, wire.Decided
 				}
 				got := ask(t, c, c.Send(3, &tt.cmd, ""))
-				if got.Code != code || got.Reason != tt.reason || got.Status != matcher.StatusRejected || (got.InputSeq != 0) != sequenced {
+				if got.Code != code || got.Reason != tt.reason || got.Status != matcher.StatusRejected ||
+					(got.InputSeq != 0) != sequenced {
 					t.Errorf("%s: %+v", tt.name, got)
 				}
 				if r.stage.Applied() != want {
 					t.Errorf("%s: applied %d, want %d", tt.name, r.stage.Applied(), want)
 				}
 			}
-			ask(t, c, c.Order(1, &client.NewOrder{Account: 1, Security: aaa, Qty: 5, LimitPx: 50_000_000}, ""))
+			ask(t, c, c.Order(1, &client.NewOrder{Account: 1, Security: aaa, Qty: 5, LimitPx: 50_000_000},
+				""))
 			ref := uint32(1)
 			if sequenced { // refused orders have references too, but for trades and bookings
 				ref = uint32(len(tests) - 2 + 1)
 			}
 			r.gate.SetPolicy(1, true, 0, 0)
-			if got := ask(t, c, c.Order(2, &client.NewOrder{Account: 1, Security: aaa, Qty: 5, LimitPx: 50_000_000}, "")); got.Reason != matcher.KillSwitch {
+			if got := ask(t, c, c.Order(2,
+				&client.NewOrder{Account: 1, Security: aaa, Qty: 5, LimitPx: 50_000_000},
+				"")); got.Reason != matcher.KillSwitch {
 				t.Errorf("kill switch: %+v", got)
 			}
-			if got := ask(t, c, c.Cancel(4, 1, ref)); got.Code != wire.Decided || got.Status != matcher.StatusCanceled {
+			if got := ask(t, c, c.Cancel(4, 1, ref)); got.Code != wire.Decided ||
+				got.Status != matcher.StatusCanceled {
 				t.Errorf("cancel of %d: %+v", ref, got)
 			}
 		})
@@ -273,11 +307,13 @@ func FuzzSlot(f *testing.F) {
 			t.Fatalf("time %d", cmd.EventTimeMillis)
 		}
 		id := strings.TrimRight(string(req.ClientID[:]), "\x00")
-		if want := int64(p.server.o.Views.ClientKey().Of(cmd.AccountID, []byte(id))); cmd.PriceTicks != want {
+		if want := int64(p.server.o.Views.ClientKey().Of(cmd.AccountID,
+			[]byte(id))); cmd.PriceTicks != want {
 			t.Fatalf("key %d, want %d", cmd.PriceTicks, want)
 		}
 		switch cmd.Type {
-		case matcher.OrderNew, matcher.OrderCancel, matcher.OrderReplace, matcher.TradeNew, matcher.SwapBook, matcher.SwaptionBook:
+		case matcher.OrderNew, matcher.OrderCancel, matcher.OrderReplace, matcher.TradeNew,
+			matcher.SwapBook, matcher.SwaptionBook:
 		default:
 			t.Fatalf("type %d", cmd.Type)
 		}

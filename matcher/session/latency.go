@@ -79,7 +79,8 @@ func (s *Server) Sessions(dst []SessionInfo) []SessionInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, one := range s.live {
-		dst = append(dst, SessionInfo{ID: one.id, Role: one.role, Peer: one.peer, Times: one.times.load()})
+		dst = append(dst, SessionInfo{ID: one.id, Role: one.role, Peer: one.peer,
+			Times: one.times.load()})
 	}
 	return dst
 }

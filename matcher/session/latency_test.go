@@ -13,7 +13,8 @@ func TestBuckets(t *testing.T) {
 	for _, tt := range []struct {
 		nanos int64
 		want  int
-	}{{-1, 0}, {0, 0}, {1, 1}, {2, 2}, {3, 2}, {4, 3}, {1023, 10}, {1024, 11}, {1 << 34, 35}, {1<<63 - 1, TimeBuckets - 1}} {
+	}{{-1, 0}, {0, 0}, {1, 1}, {2, 2}, {3, 2}, {4, 3}, {1023, 10}, {1024, 11}, {1 << 34, 35},
+		{1<<63 - 1, TimeBuckets - 1}} {
 		if got := bucketOf(tt.nanos); got != tt.want {
 			t.Errorf("%d ns: bucket %d, want %d", tt.nanos, got, tt.want)
 		}
@@ -45,7 +46,8 @@ func TestCommandsAreTimed(t *testing.T) {
 	send(t, one, 11, with(order(), func(c *matcher.Command) { c.Qty = 0 }), "")
 	send(t, other, 1, order(), "")
 	list := r.server.Sessions(nil)
-	if len(list) != 3 || list[0].Role != wire.Orders || list[2].Role != wire.Trades || list[0].Peer == 0 || list[0].ID == list[1].ID {
+	if len(list) != 3 || list[0].Role != wire.Orders || list[2].Role != wire.Trades ||
+		list[0].Peer == 0 || list[0].ID == list[1].ID {
 		t.Fatalf("%+v", list)
 	}
 	for i, want := range []uint64{11, 1, 0} {

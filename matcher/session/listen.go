@@ -20,7 +20,8 @@ func listen(path string, mode os.FileMode) (*net.UnixListener, error) {
 	}
 	config := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
 		var failed error
-		if err := raw.Control(func(fd uintptr) { failed = unix.Fchmod(int(fd), uint32(mode.Perm())) }); err != nil {
+		if err := raw.Control(
+			func(fd uintptr) { failed = unix.Fchmod(int(fd), uint32(mode.Perm())) }); err != nil {
 			return err
 		}
 		return failed
@@ -52,7 +53,8 @@ func clearStale(path string) error {
 	case err == nil:
 		c.Close()
 		return fmt.Errorf("session: listen socket=%s: %w", path, ErrInUse)
-	case !errors.Is(err, syscall.ECONNREFUSED): // a full backlog, another socket type: somebody is there
+	// a full backlog, another socket type: somebody is there
+	case !errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("session: listen socket=%s: %w: %w", path, ErrInUse, err)
 	}
 	if err := os.Remove(path); err != nil {

@@ -59,14 +59,16 @@ type Metrics struct {
 	Missed        uint64 // feed records that their readers were too slow for
 	Times         Times  // of all commands of all sessions
 	Sleeps        uint64 // of the poller
-	Rescues       uint64 // sleeps that ran out although there was something to do: 0 between correct peers
+	// sleeps that ran out although there was something to do: 0 between correct peers
+	Rescues uint64
 }
 
 // Metrics reads the counters. Any goroutine.
 func (s *Server) Metrics() Metrics {
 	c := &s.counts
 	m := Metrics{
-		Begun: c.begun.Load(), Commands: c.commands.Load(), Copies: c.copies.Load(), Trades: c.trades.Load(), Tops: c.tops.Load(),
+		Begun: c.begun.Load(), Commands: c.commands.Load(), Copies: c.copies.Load(),
+		Trades: c.trades.Load(), Tops: c.tops.Load(),
 		Missed: c.missed.Load(), Sleeps: s.park.sleeps.Load(), Rescues: s.park.rescues.Load(),
 	}
 	s.mu.Lock()

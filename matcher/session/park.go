@@ -146,7 +146,8 @@ func (p *parker) wait(n int, ns int64) (rung int, late bool) {
 		return 0, false
 	}
 	until = unix.NsecToTimespec(until.Nano() + ns)
-	index, _, errno := unix.Syscall6(unix.SYS_FUTEX_WAITV, uintptr(unsafe.Pointer(&p.words[0])), uintptr(n+1), 0,
+	index, _, errno := unix.Syscall6(unix.SYS_FUTEX_WAITV, uintptr(unsafe.Pointer(&p.words[0])),
+		uintptr(n+1), 0,
 		uintptr(unsafe.Pointer(&until)), unix.CLOCK_MONOTONIC, 0)
 	if errno == syscall.ENOSYS || errno == syscall.EPERM {
 		p.plain = true

@@ -31,7 +31,8 @@ func idleServer(t *testing.T, role wire.Role, o Options) (*Server, *session) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	one, status := s.newSession(conn, &wire.HelloFrame{Role: role, CommandSlots: 16, EventSlots: 16}, gate.Claims{})
+	one, status := s.newSession(conn, &wire.HelloFrame{Role: role, CommandSlots: 16, EventSlots: 16},
+		gate.Claims{})
 	if status != wire.OK {
 		t.Fatal(status)
 	}

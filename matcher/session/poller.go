@@ -66,7 +66,8 @@ func (p *poller) run() (err error) {
 	if err = ring.PinThread(p.server.o.CPU); err != nil {
 		return err
 	}
-	pprof.Do(context.Background(), pprof.Labels("stage", "sessions"), func(context.Context) { p.loop() })
+	pprof.Do(context.Background(), pprof.Labels("stage", "sessions"),
+		func(context.Context) { p.loop() })
 	return nil
 }
 
@@ -153,7 +154,8 @@ func (p *poller) busy() bool {
 		return true
 	}
 	for _, one := range p.sessions {
-		if one.leaving.Load() || one.answerable() || !stopping && one.takeable() || one.commands.Corrupt() {
+		if one.leaving.Load() || one.answerable() || !stopping && one.takeable() ||
+			one.commands.Corrupt() {
 			return true
 		}
 	}

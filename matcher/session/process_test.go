@@ -42,7 +42,8 @@ func child(role string) error {
 	if err != nil {
 		return err
 	}
-	c, err := client.Dial(context.Background(), os.Getenv(childSocket), "", client.Options{Idle: idle, IdleSet: true})
+	c, err := client.Dial(context.Background(), os.Getenv(childSocket), "",
+		client.Options{Idle: idle, IdleSet: true})
 	if err != nil {
 		return err
 	}
@@ -58,9 +59,12 @@ func child(role string) error {
 
 // childLoad sends a buyer's and a seller's order in turn, so that every second one trades.
 func childLoad(c *client.Client, count, window int) error {
-	l := client.Load{Count: count, Window: window, Batch: max(window/8, 1), Write: func(c *client.Client, i int) error {
-		return c.Order(uint64(i), &client.NewOrder{Account: 1 + uint32(i%2), Security: aaa, Side: matcher.Side(i % 2), Qty: 1, LimitPx: 100_000_000}, "")
-	}}
+	l := client.Load{Count: count, Window: window, Batch: max(window/8, 1),
+		Write: func(c *client.Client, i int) error {
+			return c.Order(uint64(i),
+				&client.NewOrder{Account: 1 + uint32(i%2), Security: aaa, Side: matcher.Side(i % 2), Qty: 1,
+					LimitPx: 100_000_000}, "")
+		}}
 	res, err := l.Run(c)
 	if err != nil {
 		return err
@@ -72,7 +76,8 @@ func childLoad(c *client.Client, count, window int) error {
 		return fmt.Errorf("codes %v of %d", res.Codes, count)
 	}
 	slices.Sort(res.RoundNs)
-	fmt.Printf("window=%d rate=%.0f/s p50=%dns p99=%dns max=%dns fills=%d idle=%+v\n", window, float64(count)/res.Took.Seconds(),
+	fmt.Printf("window=%d rate=%.0f/s p50=%dns p99=%dns max=%dns fills=%d idle=%+v\n", window,
+		float64(count)/res.Took.Seconds(),
 		res.RoundNs[count/2], res.RoundNs[count*99/100], res.RoundNs[count-1], res.Fills, c.Idle())
 	return nil
 }
@@ -101,7 +106,8 @@ func childDies(c *client.Client, count int) error {
 func (r *rig) start(role string, count, window int, idle ring.Strategy) *exec.Cmd {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), childRole+"="+role, childSocket+"="+r.o.Socket,
-		childCount+"="+strconv.Itoa(count), childWindow+"="+strconv.Itoa(window), childIdle+"="+idle.String())
+		childCount+"="+strconv.Itoa(count), childWindow+"="+strconv.Itoa(window),
+		childIdle+"="+idle.String())
 	cmd.Stderr = os.Stderr
 	return cmd
 }

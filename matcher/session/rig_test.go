@@ -37,7 +37,8 @@ func testGenesis() *matcher.Genesis {
 			{ID: 1, Enabled: true}, {ID: 2, Enabled: true}, {ID: 3, Enabled: true}, {ID: 4},
 		},
 		Securities: []matcher.GenesisSecurity{
-			{Ticker: "AAA", Enabled: true}, {Ticker: "BBB", Enabled: true}, {Ticker: "XHLT", Enabled: true, Halted: true},
+			{Ticker: "AAA", Enabled: true}, {Ticker: "BBB", Enabled: true},
+			{Ticker: "XHLT", Enabled: true, Halted: true},
 		},
 		Limits: matcher.Limits{
 			MaxOrderQty: 100_000, MaxOrderNotional: 1e15, MaxPositionQty: 1 << 40,
@@ -103,7 +104,8 @@ func newRig(t testing.TB, change ...rigOptions) *rig {
 	r.now.Store(testTime)
 	r.limit.Store(math.MaxUint64)
 	var err error
-	regions := []*ring.Region{region(t, ring.MPSCBytes[matcher.Command](4096)), region(t, ring.FanoutBytes[matcher.Event](8192))}
+	regions := []*ring.Region{region(t, ring.MPSCBytes[matcher.Command](4096)),
+		region(t, ring.FanoutBytes[matcher.Event](8192))}
 	if r.in, err = ring.NewMPSC[matcher.Command](regions[0], 4096); err != nil {
 		t.Fatal(err)
 	}
@@ -126,13 +128,15 @@ func newRig(t testing.TB, change ...rigOptions) *rig {
 		t.Fatal(err)
 	}
 	r.stage = matcher.NewStage(engine, r.in, r.out, ring.Adaptive, -1)
-	verifier, err := gate.NewVerifier(testSecret(), "", 0, func() time.Time { return time.UnixMilli(r.now.Load()) })
+	verifier, err := gate.NewVerifier(testSecret(), "", 0,
+		func() time.Time { return time.UnixMilli(r.now.Load()) })
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.o = Options{
-		Socket: filepath.Join(socketDir(t), "s"), Gate: r.gate, Desk: r.desk, Views: r.views, Verifier: verifier,
-		Clock: r.now.Load, Durable: r.durable.Load, Seen: r.stage.Applied, StorageFull: r.full.Load,
+		Socket: filepath.Join(socketDir(t), "s"), Gate: r.gate, Desk: r.desk, Views: r.views,
+		Verifier: verifier,
+		Clock:    r.now.Load, Durable: r.durable.Load, Seen: r.stage.Applied, StorageFull: r.full.Load,
 		Failed: func() error {
 			if p := r.failure.Load(); p != nil {
 				return *p
@@ -261,7 +265,8 @@ func (r *rig) allow(seq uint64) {
 
 // token is one for the accounts.
 func (r *rig) token(admin bool, accounts ...uint32) string {
-	return gate.Mint(testSecret(), gate.Claims{Subject: "someone", Admin: admin, Accounts: accounts}, "",
+	return gate.Mint(testSecret(), gate.Claims{Subject: "someone", Admin: admin, Accounts: accounts},
+		"",
 		time.Hour, time.UnixMilli(r.now.Load()))
 }
 

@@ -318,7 +318,8 @@ func (p *poller) tellAnswer(one *session, t *desk.Ticket, a *desk.Answer) bool {
 // fresh fills in what the engine decided.
 func (p *poller) fresh(r *wire.Record, c *matcher.Command, a *desk.Answer) {
 	r.Side, r.Status, r.Reason = a.Side, a.Status, a.Reason
-	r.InputSeq, r.TimeMillis, r.Px, r.LastPx, r.TradeSeq = a.InputSeq, a.TimeMillis, a.Px, a.LastPx, a.TradeSeq
+	r.InputSeq, r.TimeMillis, r.Px, r.LastPx, r.TradeSeq = a.InputSeq, a.TimeMillis, a.Px, a.LastPx,
+		a.TradeSeq
 	r.OrderRef, r.AccountID, r.SecurityID, r.Qty = a.OrderRef, a.AccountID, a.SecurityID, a.Qty
 	r.Era = uint32(a.Era)
 	r.Leaves, r.LastQty, r.Fills = a.Leaves, a.LastQty, uint32(len(a.Fills))
@@ -335,7 +336,8 @@ func (p *poller) fresh(r *wire.Record, c *matcher.Command, a *desk.Answer) {
 	if r.Status == matcher.StatusNew {
 		r.Status = matcher.StatusRejected
 	}
-	if c.Type == matcher.OrderCancel || c.Type == matcher.OrderReplace && a.Reason == matcher.Invalid && !p.open(c.OrderRef) {
+	if c.Type == matcher.OrderCancel ||
+		c.Type == matcher.OrderReplace && a.Reason == matcher.Invalid && !p.open(c.OrderRef) {
 		r.Code = wire.Conflict // the order ended before the command came through
 	}
 }
@@ -349,7 +351,8 @@ func (p *poller) open(ref uint32) bool {
 // repeat fills in the first decision on a key, its order as it now stands; or says
 // that the key was used with other terms.
 func (p *poller) repeat(r *wire.Record, c *matcher.Command, clientID []byte) {
-	r.Side, r.AccountID, r.SecurityID, r.Qty, r.Px = c.Side, c.AccountID, c.SecurityID, c.Qty, c.LimitPx
+	r.Side, r.AccountID, r.SecurityID, r.Qty, r.Px = c.Side, c.AccountID, c.SecurityID, c.Qty,
+		c.LimitPx
 	r.TimeMillis, r.Leaves, r.Status = c.EventTimeMillis, wire.Unstated, matcher.StatusRejected
 	key, ok := p.known(c)
 	if !ok || !key.Repeats(c, clientID, nil) {
@@ -399,7 +402,8 @@ func (p *poller) lost(r *wire.Record, c *matcher.Command, t *desk.Ticket) {
 	if t.Wait(0) == desk.ErrRefused {
 		r.Code = wire.NotReady
 	}
-	r.Side, r.AccountID, r.SecurityID, r.Qty, r.Px = c.Side, c.AccountID, c.SecurityID, c.Qty, c.LimitPx
+	r.Side, r.AccountID, r.SecurityID, r.Qty, r.Px = c.Side, c.AccountID, c.SecurityID, c.Qty,
+		c.LimitPx
 	r.TimeMillis, r.Leaves, r.Status = c.EventTimeMillis, wire.Unstated, matcher.StatusRejected
 }
 
@@ -412,7 +416,8 @@ func (one *session) putFill(a *desk.Answer, f *desk.AnswerFill, what uint8) {
 	one.out.Put(&wire.Record{
 		Kind: wire.Fill, What: what, Side: a.Side, Status: a.Status, Flags: flags,
 		Correlation: one.numbers[one.first], InputSeq: a.InputSeq, TimeMillis: a.TimeMillis,
-		Px: f.Px, TradeSeq: f.TradeSeq, OrderRef: a.OrderRef, AccountID: a.AccountID, SecurityID: a.SecurityID,
-		Era: uint32(a.Era), Qty: f.Qty, Leaves: wire.Unstated,
+		Px: f.Px, TradeSeq: f.TradeSeq, OrderRef: a.OrderRef, AccountID: a.AccountID,
+		SecurityID: a.SecurityID,
+		Era:        uint32(a.Era), Qty: f.Qty, Leaves: wire.Unstated,
 	})
 }

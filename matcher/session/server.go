@@ -57,7 +57,8 @@ type Options struct {
 	StorageFull func() bool  // nil: never
 	Failed      func() error // why the journal has failed; nil: it cannot
 
-	Enforced         bool // risk.entitlement.enforced: tokens are required and say what a session may do
+	// risk.entitlement.enforced: tokens are required and say what a session may do
+	Enforced         bool
 	SequenceRefusals bool // audit.sequence-refusals
 
 	Idle        ring.Strategy // how the poller waits for commands; the zero value spins
@@ -155,7 +156,8 @@ func Open(o Options) (*Server, error) {
 		return nil, errors.Join(err, t.region.Close())
 	}
 	s := &Server{
-		o: o, listener: l, tap: t, born: time.Now(), stopped: make(chan struct{}), over: make(chan struct{}),
+		o: o, listener: l, tap: t, born: time.Now(), stopped: make(chan struct{}),
+		over:  make(chan struct{}),
 		conns: map[*net.UnixConn]struct{}{},
 	}
 	s.poll.init(s)

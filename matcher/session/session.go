@@ -29,7 +29,8 @@ type session struct {
 	regions  [2]*ring.Region // commands with the client's page; events
 	commands *ring.SPSC[wire.Request]
 	ring     []wire.Request // its slots: whoever reads one copies it, and masks the position
-	doorbell *atomic.Uint32 // the command ring's waiter, in shared memory: 1 asks the client for a wake
+	// the command ring's waiter, in shared memory: 1 asks the client for a wake
+	doorbell *atomic.Uint32
 	out      *wire.Outbox
 	slots    [2]int
 
@@ -90,7 +91,8 @@ const takeAtMost = 64
 var _ = [1]struct{}{}[max(takeAtMost, desk.MaxBatch)-desk.MaxBatch]
 
 // newSession makes a session with its two regions. It is counted until finish.
-func (s *Server) newSession(c *net.UnixConn, h *wire.HelloFrame, claims gate.Claims) (*session, wire.Status) {
+func (s *Server) newSession(c *net.UnixConn, h *wire.HelloFrame, claims gate.Claims) (*session,
+	wire.Status) {
 	commands, events := slotsFor(h.CommandSlots, DefaultSlots), slotsFor(h.EventSlots, DefaultSlots)
 	count := &s.orders
 	if h.Role != wire.Orders {
@@ -103,7 +105,8 @@ func (s *Server) newSession(c *net.UnixConn, h *wire.HelloFrame, claims gate.Cla
 	}
 	*count++
 	s.nextID++
-	one := &session{server: s, id: s.nextID, role: h.Role, conn: c, ended: make(chan struct{}), slots: [2]int{commands, events}}
+	one := &session{server: s, id: s.nextID, role: h.Role, conn: c, ended: make(chan struct{}),
+		slots: [2]int{commands, events}}
 	one.peer = peerOf(c)
 	s.live = append(s.live, one)
 	s.mu.Unlock()
@@ -151,7 +154,8 @@ func (one *session) build(quota int) error {
 	}
 	one.ring = wire.Slots(one.regions[0], one.slots[0])
 	one.doorbell = word(one.commands.Waiter())
-	if one.out, err = wire.NewOutbox(one.regions[1], one.slots[1], wire.PageAt(one.regions[0], at), one.id); err != nil {
+	if one.out, err = wire.NewOutbox(one.regions[1], one.slots[1], wire.PageAt(one.regions[0], at),
+		one.id); err != nil {
 		return err
 	}
 	if one.role == wire.Orders {
@@ -176,7 +180,8 @@ func eventRegion(size int) (*ring.Region, error) {
 		unix.Close(fd)
 		return nil, fmt.Errorf("session: size memfd=%s bytes=%d: %w", name, size, err)
 	}
-	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW); err != nil {
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS,
+		unix.F_SEAL_SHRINK|unix.F_SEAL_GROW); err != nil {
 		unix.Close(fd)
 		return nil, fmt.Errorf("session: seal memfd=%s: %w", name, err)
 	}
@@ -184,7 +189,8 @@ func eventRegion(size int) (*ring.Region, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_FUTURE_WRITE|unix.F_SEAL_SEAL); err != nil {
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS,
+		unix.F_SEAL_FUTURE_WRITE|unix.F_SEAL_SEAL); err != nil {
 		region.Close()
 		return nil, fmt.Errorf("session: seal memfd=%s: %w", name, err)
 	}
@@ -197,7 +203,8 @@ func (one *session) layout() wire.WelcomeFrame {
 	return wire.WelcomeFrame{
 		Session: one.id, CommandBytes: uint64(total), ClientPage: uint64(at),
 		EventBytes:   uint64(wire.EventBytes(one.slots[1])),
-		CommandSlots: uint32(one.slots[0]), EventSlots: uint32(one.slots[1]), Quota: uint32(len(one.flights)),
+		CommandSlots: uint32(one.slots[0]), EventSlots: uint32(one.slots[1]),
+		Quota: uint32(len(one.flights)),
 	}
 }
 

@@ -17,19 +17,20 @@ func BenchmarkSession(b *testing.B) {
 	for _, durability := range []string{"memory", journal.DurabilityOS} {
 		for _, idle := range []ring.Strategy{ring.Adaptive, ring.Park} {
 			for _, window := range []int{1, 64, 1024} {
-				b.Run(fmt.Sprintf("op=order/durability=%s/idle=%s/window=%d", durability, idle, window), func(b *testing.B) {
-					change := []rigOptions{func(r *rig) { r.o.Idle = idle }}
-					if durability != "memory" {
-						change = append(change, journaled(b.TempDir(), durability))
-					}
-					r := newRig(b, change...)
-					b.ResetTimer()
-					out, err := r.start("load", max(b.N, 2), window, idle).Output()
-					if err != nil {
-						b.Fatal(err)
-					}
-					b.Logf("%s sleeps=%d rescues=%d", out, r.server.Metrics().Sleeps, r.server.Metrics().Rescues)
-				})
+				b.Run(fmt.Sprintf("op=order/durability=%s/idle=%s/window=%d", durability, idle, window),
+					func(b *testing.B) {
+						change := []rigOptions{func(r *rig) { r.o.Idle = idle }}
+						if durability != "memory" {
+							change = append(change, journaled(b.TempDir(), durability))
+						}
+						r := newRig(b, change...)
+						b.ResetTimer()
+						out, err := r.start("load", max(b.N, 2), window, idle).Output()
+						if err != nil {
+							b.Fatal(err)
+						}
+						b.Logf("%s sleeps=%d rescues=%d", out, r.server.Metrics().Sleeps, r.server.Metrics().Rescues)
+					})
 			}
 		}
 	}

@@ -12,15 +12,20 @@ import (
 func TestOrdersTradeOverSessions(t *testing.T) {
 	r := newRig(t)
 	seller, buyer := r.dial("", client.Options{}), r.dial("", client.Options{})
-	rested := ask(t, seller, seller.Order(11, &client.NewOrder{Account: 1, Security: aaa, Side: matcher.Sell, Qty: 10, LimitPx: 100_000_000}, "s-1"))
+	rested := ask(t, seller,
+		seller.Order(11, &client.NewOrder{Account: 1, Security: aaa, Side: matcher.Sell, Qty: 10,
+			LimitPx: 100_000_000}, "s-1"))
 	want := wire.Record{
-		Kind: wire.Answer, What: uint8(matcher.OrderNew), Side: matcher.Sell, Flags: wire.FlagRests, Correlation: 11,
-		InputSeq: 1, TimeMillis: testTime, Px: 100_000_000, OrderRef: 1, AccountID: 1, SecurityID: aaa, Qty: 10, Leaves: 10,
+		Kind: wire.Answer, What: uint8(matcher.OrderNew), Side: matcher.Sell, Flags: wire.FlagRests,
+		Correlation: 11,
+		InputSeq:    1, TimeMillis: testTime, Px: 100_000_000, OrderRef: 1, AccountID: 1, SecurityID: aaa,
+		Qty: 10, Leaves: 10,
 	}
 	if rested != want {
 		t.Errorf("rested\n got %+v\nwant %+v", rested, want)
 	}
-	got := ask(t, buyer, buyer.Order(22, &client.NewOrder{Account: 2, Security: aaa, Side: matcher.Buy, Qty: 4, LimitPx: 101_000_000}, ""))
+	got := ask(t, buyer, buyer.Order(22,
+		&client.NewOrder{Account: 2, Security: aaa, Side: matcher.Buy, Qty: 4, LimitPx: 101_000_000}, ""))
 	want = wire.Record{
 		Kind: wire.Answer, What: uint8(matcher.OrderNew), Status: matcher.StatusFilled, Correlation: 22,
 		InputSeq: 2, TimeMillis: testTime, Px: 101_000_000, LastPx: 100_000_000, TradeSeq: 2, OrderRef: 2,
@@ -31,7 +36,8 @@ func TestOrdersTradeOverSessions(t *testing.T) {
 	}
 	fill := next(t, buyer)
 	want = wire.Record{
-		Kind: wire.Fill, What: uint8(matcher.OrderNew), Status: matcher.StatusFilled, Flags: wire.FlagAggressor, Correlation: 22,
+		Kind: wire.Fill, What: uint8(matcher.OrderNew), Status: matcher.StatusFilled,
+		Flags: wire.FlagAggressor, Correlation: 22,
 		InputSeq: 2, TimeMillis: testTime, Px: 100_000_000, TradeSeq: got.TradeSeq, OrderRef: 2,
 		AccountID: 2, SecurityID: aaa, Qty: 4, Leaves: wire.Unstated,
 	}
@@ -39,7 +45,8 @@ func TestOrdersTradeOverSessions(t *testing.T) {
 		t.Errorf("fill\n got %+v\nwant %+v", fill, want)
 	}
 	canceled := ask(t, seller, seller.Cancel(12, 1, 1))
-	if canceled.Code != wire.Decided || canceled.Status != matcher.StatusCanceled || canceled.Leaves != 6 || canceled.Correlation != 12 {
+	if canceled.Code != wire.Decided || canceled.Status != matcher.StatusCanceled ||
+		canceled.Leaves != 6 || canceled.Correlation != 12 {
 		t.Errorf("canceled %+v", canceled)
 	}
 }

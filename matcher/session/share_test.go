@@ -47,7 +47,8 @@ func TestUnreadAnswersHoldUpNobody(t *testing.T) {
 		deaf[i] = r.dial("", client.Options{CommandSlots: 64, EventSlots: slots})
 		sent[i] = flood(t, deaf[i], order())
 	}
-	until(t, "each has its ring's worth taken", func() bool { return r.recorded.Load() == sessions*slots })
+	until(t, "each has its ring's worth taken",
+		func() bool { return r.recorded.Load() == sessions*slots })
 	calm := r.dial("", client.Options{})
 	none := with(order(), func(c *matcher.Command) { c.Qty = 0 })
 	for i := range uint64(100) { // as many turns at least, in which more could be taken
@@ -80,7 +81,8 @@ func TestUnreadAnswersHoldUpNobody(t *testing.T) {
 // Fills that find no room hold their tickets. They are taken from the session's own share
 // and from the common half, never from what another session has for itself.
 func TestHeldTicketsLeaveTheOthersTheirShare(t *testing.T) {
-	r := newRig(t, func(r *rig) { r.o.MaxSessions = 4 }, shared(desk.Shares{Requests: 1, Sessions: 32, Sidecars: 1}))
+	r := newRig(t, func(r *rig) { r.o.MaxSessions = 4 },
+		shared(desk.Shares{Requests: 1, Sessions: 32, Sidecars: 1}))
 	calm, greedy := r.dial("", client.Options{}), r.dial("", client.Options{EventSlots: 1024})
 	calmly := func(what string) {
 		t.Helper()
@@ -172,7 +174,9 @@ func TestCommandsForASession(t *testing.T) {
 		{two, -2, -10, true, 40, false},
 	} {
 		p.away(step.of, step.tickets, step.commands)
-		if got, left := p.admits(step.of), p.commandsFor(step.of); got != step.admitted || left != step.left || p.crowded() != step.crowded {
+		if got, left := p.admits(step.of),
+			p.commandsFor(step.of); got != step.admitted || left != step.left ||
+			p.crowded() != step.crowded {
 			t.Fatalf("after %+v: admitted %v, %d left, crowded %v", step, got, left, p.crowded())
 		}
 	}

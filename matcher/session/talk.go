@@ -147,7 +147,8 @@ func (s *Server) introduce(one *session) error {
 }
 
 // judgeHello reads a hello and verifies its token.
-func (s *Server) judgeHello(frame []byte) (h wire.HelloFrame, claims gate.Claims, status wire.Status) {
+func (s *Server) judgeHello(frame []byte) (h wire.HelloFrame, claims gate.Claims,
+	status wire.Status) {
 	kind, _, body, err := wire.Parse(frame)
 	switch {
 	case errors.Is(err, wire.ErrVersion):

@@ -79,7 +79,8 @@ func (t *tops) load() {
 	}
 	for slot, more := uint32(0), true; more; more = slot != 0 {
 		lo := t.views.Applied()
-		t.rows, slot = t.views.ScanOrders(blotter.OrderFilter{Statuses: blotter.OpenOrders}, slot, loadSlots, t.rows[:0])
+		t.rows, slot = t.views.ScanOrders(blotter.OrderFilter{Statuses: blotter.OpenOrders}, slot,
+			loadSlots, t.rows[:0])
 		hi := t.views.Applied() + 1
 		for i := range t.rows {
 			t.enter(&t.rows[i], lo, hi)
@@ -239,7 +240,8 @@ func (t *tops) at(o *openOrder) *ladder {
 
 // record is the best levels of a security.
 func (t *tops) record(security uint32, flags uint16) wire.Record {
-	r := wire.Record{Kind: wire.Top, Flags: flags, InputSeq: t.sequence, TimeMillis: t.millis, SecurityID: security}
+	r := wire.Record{Kind: wire.Top, Flags: flags, InputSeq: t.sequence, TimeMillis: t.millis,
+		SecurityID: security}
 	r.SetBest(t.books[security].told)
 	return r
 }

@@ -87,7 +87,8 @@ func (f *flow) next() matcher.Command {
 		return with(order(), func(c *matcher.Command) {
 			c.AccountID, c.SecurityID = 1+f.random.Uint32N(3), 1+f.random.Uint32N(2)
 			c.Side, c.Qty, c.LimitPx = matcher.Side(f.random.IntN(2)), 1+f.random.Int32N(20), px
-			c.Flags = [...]uint16{0, 0, 0, matcher.FlagIOC, matcher.FlagFOK, matcher.FlagPostOnly}[f.random.IntN(6)]
+			c.Flags = [...]uint16{0, 0, 0, matcher.FlagIOC, matcher.FlagFOK,
+				matcher.FlagPostOnly}[f.random.IntN(6)]
 			if f.random.IntN(12) == 0 {
 				c.LimitPx, c.Flags = 0, 0
 			}
@@ -99,17 +100,21 @@ func (f *flow) next() matcher.Command {
 			c.OrderRef, c.Qty, c.LimitPx = f.ref(), 1+f.random.Int32N(25), px
 		})
 	case k < 92:
-		return typed(matcher.ForceFill, func(c *matcher.Command) { c.OrderRef, c.Qty, c.LimitPx = f.ref(), 1, px })
+		return typed(matcher.ForceFill,
+			func(c *matcher.Command) { c.OrderRef, c.Qty, c.LimitPx = f.ref(), 1, px })
 	case k < 94:
-		return typed(matcher.PriceTick, func(c *matcher.Command) { c.SecurityID, c.PriceTicks = 1+f.random.Uint32N(2), px })
+		return typed(matcher.PriceTick,
+			func(c *matcher.Command) { c.SecurityID, c.PriceTicks = 1+f.random.Uint32N(2), px })
 	case k < 96:
 		return typed(matcher.AccountControl, func(c *matcher.Command) {
 			c.AccountID, c.Side = 1+f.random.Uint32N(3), matcher.Side(min(f.random.IntN(4), 1))
 		})
 	case k < 97:
-		return typed(matcher.RestrictionControl, func(c *matcher.Command) { c.SecurityID, c.Side = 1+f.random.Uint32N(2), 1 })
+		return typed(matcher.RestrictionControl,
+			func(c *matcher.Command) { c.SecurityID, c.Side = 1+f.random.Uint32N(2), 1 })
 	}
-	return typed(matcher.RestrictionControl, func(c *matcher.Command) { c.SecurityID = 1 + f.random.Uint32N(2) })
+	return typed(matcher.RestrictionControl,
+		func(c *matcher.Command) { c.SecurityID = 1 + f.random.Uint32N(2) })
 }
 
 // ref is an order of late.
@@ -209,7 +214,9 @@ func TestTopsAreThoseOfTheBook(t *testing.T) {
 	}
 	r.register(t, "LAST")
 	c := r.dial("", client.Options{})
-	send(t, c, 1, with(order(), func(c *matcher.Command) { c.SecurityID, c.Qty, c.LimitPx, c.AccountID = 4, 7, 77_000_000, 5 }), "")
+	send(t, c, 1, with(order(),
+		func(c *matcher.Command) { c.SecurityID, c.Qty, c.LimitPx, c.AccountID = 4, 7, 77_000_000, 5 }),
+		"")
 	all.Wait()
 	bests := h.bests(t)
 	for i := range watchers {
@@ -227,7 +234,11 @@ func TestSlowReadersGetTheTopsAgain(t *testing.T) {
 	trader := r.dial("", client.Options{})
 	const n = 100
 	for i := range n { // each a better price
-		cmd := with(order(), func(c *matcher.Command) { c.LimitPx += int64(i) * 10_000; c.SecurityID = aaa + uint32(i%2) })
+		cmd := with(order(), func(
+			c *matcher.Command) {
+			c.LimitPx += int64(i) * 10_000
+			c.SecurityID = aaa + uint32(i%2)
+		})
 		if got := send(t, trader, uint64(i), cmd, ""); got.Code != wire.Decided {
 			t.Fatal(got)
 		}
@@ -259,7 +270,8 @@ func TestTopsEndWithTheirReaders(t *testing.T) {
 	r := newRig(t)
 	copies := r.dial("", client.Options{Role: wire.DropCopy})
 	one := r.dial("", client.Options{Role: wire.Market})
-	if end := next(t, one); end.Kind != wire.Top || end.SecurityID != 0 || end.Flags != wire.FlagSnapshot {
+	if end := next(t, one); end.Kind != wire.Top || end.SecurityID != 0 ||
+		end.Flags != wire.FlagSnapshot {
 		t.Fatalf("an empty book: %+v", end)
 	}
 	one.Close()
@@ -270,7 +282,8 @@ func TestTopsEndWithTheirReaders(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	again := r.dial("", client.Options{Role: wire.Market})
-	if got := next(t, again); got.SecurityID != aaa || got.Best() != (wire.Best{BidPx: 100_000_000, BidQty: 5, BidOrders: 1}) {
+	if got := next(t, again); got.SecurityID != aaa ||
+		got.Best() != (wire.Best{BidPx: 100_000_000, BidQty: 5, BidOrders: 1}) {
 		t.Errorf("%+v", got)
 	}
 }
@@ -278,7 +291,8 @@ func TestTopsEndWithTheirReaders(t *testing.T) {
 // holdAgainst compares the changes since the snapshot and what is known at the end.
 func (w *watcher) holdAgainst(bests []map[uint32]wire.Best) error {
 	end := bests[len(bests)-1]
-	if got := maps.Clone(w.now); !maps.EqualFunc(got, end, func(a, b wire.Best) bool { return a == b }) {
+	if got := maps.Clone(w.now); !maps.EqualFunc(got, end,
+		func(a, b wire.Best) bool { return a == b }) {
 		maps.DeleteFunc(got, func(_ uint32, b wire.Best) bool { return b == wire.Best{} })
 		if !maps.Equal(got, end) {
 			return fmt.Errorf("knows %+v, want %+v", got, end)
@@ -294,8 +308,10 @@ func (w *watcher) holdAgainst(bests []map[uint32]wire.Best) error {
 			if want == bests[seq-1][security] {
 				continue
 			}
-			if len(told) == 0 || told[0].InputSeq != uint64(seq) || told[0].SecurityID != security || told[0].Best() != want {
-				return fmt.Errorf("sequence %d security %d: want %+v, told %+v", seq, security, want, told[:min(1, len(told))])
+			if len(told) == 0 || told[0].InputSeq != uint64(seq) || told[0].SecurityID != security ||
+				told[0].Best() != want {
+				return fmt.Errorf("sequence %d security %d: want %+v, told %+v", seq, security, want,
+					told[:min(1, len(told))])
 			}
 			told = told[1:]
 		}
@@ -311,7 +327,8 @@ func (r *rig) register(t *testing.T, ticker string) {
 	t.Helper()
 	account := typed(matcher.AccountControl, func(c *matcher.Command) { c.AccountID, c.Side = 5, 1 })
 	for _, c := range []matcher.Command{matcher.NewSymbolRegister(ticker), account,
-		typed(matcher.SecurityControl, func(c *matcher.Command) { c.SecurityID, c.Side = 4, matcher.SecurityEnabled })} {
+		typed(matcher.SecurityControl,
+			func(c *matcher.Command) { c.SecurityID, c.Side = 4, matcher.SecurityEnabled })} {
 		ticket, err := r.desk.Acquire(1)
 		if err != nil {
 			t.Fatal(err)

@@ -24,7 +24,8 @@ func record(t *testing.T, random *rand.Rand, n int) recorded {
 	}
 	defer e.Close()
 	rec := recorded{bests: []map[uint32]wire.Best{{}}}
-	out := matcher.NewOutlet(1<<12, func(events []matcher.Event) { rec.events = append(rec.events, events...) })
+	out := matcher.NewOutlet(1<<12,
+		func(events []matcher.Event) { rec.events = append(rec.events, events...) })
 	f := &flow{random: random}
 	for seq := range n {
 		c := f.next()

@@ -34,7 +34,8 @@ func Pages[T any](t testing.TB, table []T, first, end int) (there, of int) {
 	before := uintptr(start) & (page - 1)
 	bytes := before + uintptr(end-first)*unsafe.Sizeof(table[0])
 	states := make([]byte, (bytes+page-1)/page)
-	if _, _, errno := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Add(start, -int(before))), bytes, uintptr(unsafe.Pointer(&states[0]))); errno != 0 {
+	if _, _, errno := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Add(start, -int(before))), bytes,
+		uintptr(unsafe.Pointer(&states[0]))); errno != 0 {
 		t.Fatal(errno)
 	}
 	for _, s := range states {

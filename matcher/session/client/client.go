@@ -81,7 +81,8 @@ func Dial(ctx context.Context, socket, token string, o Options) (_ *Client, err 
 	if err != nil {
 		return nil, fmt.Errorf("client: dial socket=%s: %w", socket, err)
 	}
-	c := &Client{conn: conn.(*net.UnixConn), role: o.Role, replies: make(chan reply, 1), done: make(chan struct{})}
+	c := &Client{conn: conn.(*net.UnixConn), role: o.Role, replies: make(chan reply, 1),
+		done: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			c.discard()
@@ -89,7 +90,8 @@ func Dial(ctx context.Context, socket, token string, o Options) (_ *Client, err 
 	}()
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
-	hello := wire.HelloFrame{Role: o.Role, CommandSlots: uint32(o.CommandSlots), EventSlots: uint32(o.EventSlots), Token: []byte(token)}
+	hello := wire.HelloFrame{Role: o.Role, CommandSlots: uint32(o.CommandSlots),
+		EventSlots: uint32(o.EventSlots), Token: []byte(token)}
 	if _, err = conn.Write(hello.Append(nil)); err != nil {
 		return nil, fmt.Errorf("client: hello socket=%s: %w", socket, err)
 	}
@@ -169,7 +171,8 @@ func closeAll(fds []int) {
 func (c *Client) attach(fds []int, idle ring.Strategy) (err error) {
 	w := &c.welcome
 	total, at := wire.CommandBytes(int(w.CommandSlots))
-	if uint64(total) != w.CommandBytes || uint64(at) != w.ClientPage || uint64(wire.EventBytes(int(w.EventSlots))) != w.EventBytes {
+	if uint64(total) != w.CommandBytes || uint64(at) != w.ClientPage ||
+		uint64(wire.EventBytes(int(w.EventSlots))) != w.EventBytes {
 		closeAll(fds)
 		return fmt.Errorf("layout %+v: %w", *w, wire.ErrFrame)
 	}
@@ -227,7 +230,8 @@ func (c *Client) listen() {
 	for {
 		n, err := c.conn.Read(frame)
 		if err != nil || n == 0 {
-			c.end(fmt.Errorf("client: session=%d: %w: the connection is closed", c.welcome.Session, ErrEnded))
+			c.end(fmt.Errorf("client: session=%d: %w: the connection is closed", c.welcome.Session,
+				ErrEnded))
 			return
 		}
 		kind, status, body, err := wire.Parse(frame[:n])
@@ -236,7 +240,8 @@ func (c *Client) listen() {
 			c.end(fmt.Errorf("client: session=%d: %w: %w", c.welcome.Session, ErrEnded, err))
 			return
 		case kind == wire.Goodbye:
-			c.end(fmt.Errorf("client: session=%d: %w: %s", c.welcome.Session, ErrEnded, wire.Reason(status, body)))
+			c.end(fmt.Errorf("client: session=%d: %w: %s", c.welcome.Session, ErrEnded,
+				wire.Reason(status, body)))
 			return
 		}
 		r := reply{kind: kind, status: status}
@@ -321,7 +326,8 @@ func (c *Client) ask(ctx context.Context, question, answer wire.Frame, body []by
 	default:
 	}
 	if _, err := c.conn.Write(wire.AppendText(nil, question, wire.OK, body)); err != nil {
-		return reply{}, fmt.Errorf("client: ask session=%d: %w", c.welcome.Session, errors.Join(ErrEnded, err))
+		return reply{}, fmt.Errorf("client: ask session=%d: %w", c.welcome.Session,
+			errors.Join(ErrEnded, err))
 	}
 	for {
 		select {

@@ -35,7 +35,8 @@ type LoadResult struct {
 // before the first command only.
 func (l *Load) Run(c *Client) (*LoadResult, error) {
 	if l.Count < 1 || l.Window < 1 || l.Batch > l.Window {
-		return nil, fmt.Errorf("client: load count=%d window=%d batch=%d: out of range", l.Count, l.Window, l.Batch)
+		return nil, fmt.Errorf("client: load count=%d window=%d batch=%d: out of range", l.Count,
+			l.Window, l.Batch)
 	}
 	res := &LoadResult{RoundNs: make([]int64, l.Count), begun: make([]int64, l.Count)}
 	records := make([]wire.Record, 256)
@@ -96,7 +97,8 @@ func (l *Load) receive(c *Client, res *LoadResult, records []wire.Record, start 
 		switch r.Kind {
 		case wire.Answer:
 			if r.Correlation >= uint64(l.Count) {
-				return fmt.Errorf("client: load answer=%d of %d commands: %w", r.Correlation, l.Count, wire.ErrFrame)
+				return fmt.Errorf("client: load answer=%d of %d commands: %w", r.Correlation, l.Count,
+					wire.ErrFrame)
 			}
 			res.RoundNs[r.Correlation] = now - res.begun[r.Correlation]
 			res.Codes[min(int(r.Code), wire.Codes-1)]++

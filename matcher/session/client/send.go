@@ -35,14 +35,16 @@ func (c *Client) Cancel(correlation uint64, account, orderRef uint32) error {
 }
 
 // Replace gives an order a new total quantity and limit. The errors are those of Order.
-func (c *Client) Replace(correlation uint64, account, orderRef uint32, qty int32, limitPx int64, clientID string) error {
+func (c *Client) Replace(correlation uint64, account, orderRef uint32, qty int32, limitPx int64,
+	clientID string) error {
 	cmd := matcher.NewCommand(matcher.OrderReplace)
 	cmd.AccountID, cmd.OrderRef, cmd.Qty, cmd.LimitPx = account, orderRef, qty, limitPx
 	return c.Send(correlation, &cmd, clientID)
 }
 
 // Trade books a trade at the last known price. The errors are those of Order.
-func (c *Client) Trade(correlation uint64, account, security uint32, side matcher.Side, qty int32, clientID string) error {
+func (c *Client) Trade(correlation uint64, account, security uint32, side matcher.Side, qty int32,
+	clientID string) error {
 	cmd := matcher.NewCommand(matcher.TradeNew)
 	cmd.AccountID, cmd.SecurityID, cmd.Side, cmd.Qty = account, security, side, qty
 	return c.Send(correlation, &cmd, clientID)

@@ -51,8 +51,10 @@ const (
 	TokenExpired Status = 9 // the token ran out and was not renewed
 )
 
-var statusNames = [...]string{"ok", "bad frame", "unknown protocol version", "token refused", "too many sessions",
-	"a shared cursor is impossible", "server shuts down", "no memory for the rings", "unknown role", "token has expired"}
+var statusNames = [...]string{"ok", "bad frame", "unknown protocol version", "token refused",
+	"too many sessions",
+	"a shared cursor is impossible", "server shuts down", "no memory for the rings", "unknown role",
+	"token has expired"}
 
 func (s Status) String() string {
 	if int(s) < len(statusNames) {
@@ -152,7 +154,8 @@ func Parse(b []byte) (kind Frame, status Status, body []byte, err error) {
 	if got := binary.LittleEndian.Uint32(b[8:]); got != uint32(len(b)) {
 		return 0, 0, nil, fmt.Errorf("session: frame bytes=%d, it says %d: %w", len(b), got, ErrFrame)
 	}
-	return Frame(binary.LittleEndian.Uint16(b[6:])), Status(binary.LittleEndian.Uint32(b[12:])), b[HeadBytes:], nil
+	return Frame(binary.LittleEndian.Uint16(b[6:])), Status(binary.LittleEndian.Uint32(b[12:])),
+		b[HeadBytes:], nil
 }
 
 // ParseHello reads the body of a Hello. The token points into it.
@@ -179,8 +182,9 @@ func ParseWelcome(body []byte) (w WelcomeFrame, err error) {
 	at := func(i int) uint64 { return binary.LittleEndian.Uint64(body[8*i:]) }
 	return WelcomeFrame{
 		Session: at(0), CommandBytes: at(1), ClientPage: at(2), EventBytes: at(3),
-		CommandSlots: binary.LittleEndian.Uint32(body[32:]), EventSlots: binary.LittleEndian.Uint32(body[36:]),
-		Quota: binary.LittleEndian.Uint32(body[40:]),
+		CommandSlots: binary.LittleEndian.Uint32(body[32:]),
+		EventSlots:   binary.LittleEndian.Uint32(body[36:]),
+		Quota:        binary.LittleEndian.Uint32(body[40:]),
 	}, nil
 }
 

@@ -33,12 +33,14 @@ type RecordKind uint8
 // The kinds of records.
 const (
 	Answer RecordKind = 1 // what became of one command; always exactly one
-	Fill   RecordKind = 2 // one execution of that command's order; Record.Fills of them follow its Answer
-	Copy   RecordKind = 3 // drop copy: one event of an entitled account; What is the matcher's event kind
-	Trade  RecordKind = 4 // market data: one execution, without accounts and orders
-	Gap    RecordKind = 5 // a feed has lost Missed records here, because its reader was too slow
-	Name   RecordKind = 6 // drop copy: the client id of the order accepted just before; read ClientID
-	Top    RecordKind = 7 // market data: the best levels of a security; read Best
+	// one execution of that command's order; Record.Fills of them follow its Answer
+	Fill RecordKind = 2
+	// drop copy: one event of an entitled account; What is the matcher's event kind
+	Copy  RecordKind = 3
+	Trade RecordKind = 4 // market data: one execution, without accounts and orders
+	Gap   RecordKind = 5 // a feed has lost Missed records here, because its reader was too slow
+	Name  RecordKind = 6 // drop copy: the client id of the order accepted just before; read ClientID
+	Top   RecordKind = 7 // market data: the best levels of a security; read Best
 )
 
 // Code says how far a command came.
@@ -50,7 +52,8 @@ const (
 	Malformed   Code = 1 // the record cannot be read; never sequenced (400)
 	NotEntitled Code = 2 // the token does not cover the account; never sequenced (403)
 	NotFound    Code = 3 // no such order; never sequenced (404)
-	Conflict    Code = 4 // the client id was used with other terms, or the order can no longer change (409)
+	// the client id was used with other terms, or the order can no longer change (409)
+	Conflict    Code = 4
 	NotReady    Code = 5 // not sequenced, safe to send again (503)
 	Busy        Code = 6 // not sequenced, too much is in flight, safe to send again (429)
 	Unavailable Code = 7 // not sequenced: the journal has failed or is full (503)

@@ -59,7 +59,8 @@ func TestFrames(t *testing.T) {
 	if got, err := ParseHello(body); err != nil || !reflect.DeepEqual(got, h) {
 		t.Errorf("hello %+v, %v", got, err)
 	}
-	w := WelcomeFrame{Session: 1, CommandBytes: 2, ClientPage: 3, EventBytes: 4, CommandSlots: 5, EventSlots: 6, Quota: 7}
+	w := WelcomeFrame{Session: 1, CommandBytes: 2, ClientPage: 3, EventBytes: 4, CommandSlots: 5,
+		EventSlots: 6, Quota: 7}
 	kind, _, body, err = Parse(w.Append(nil))
 	if err != nil || kind != Welcome {
 		t.Fatal(kind, err)
@@ -68,13 +69,15 @@ func TestFrames(t *testing.T) {
 		t.Errorf("welcome %+v, %v", got, err)
 	}
 	kind, status, body, err = Parse(AppendRefusal(nil, Goodbye, Shutdown))
-	if err != nil || kind != Goodbye || status != Shutdown || Reason(status, body) != `"server shuts down"` {
+	if err != nil || kind != Goodbye || status != Shutdown ||
+		Reason(status, body) != `"server shuts down"` {
 		t.Errorf("goodbye %d %d %s %v", kind, status, body, err)
 	}
 	if got := Reason(TooMany, nil); got != "too many sessions" {
 		t.Errorf("reason %s", got)
 	}
-	if got := Reason(TooMany, bytes.Repeat([]byte{0}, 10_000)); len(got) > 5*maxTextBytes || strings.Contains(got, "\x00") {
+	if got := Reason(TooMany, bytes.Repeat([]byte{0}, 10_000)); len(got) > 5*maxTextBytes ||
+		strings.Contains(got, "\x00") {
 		t.Errorf("reason of %d bytes: %s", len(got), got)
 	}
 	if got := Status(99).String(); got != "status 99" {
@@ -104,7 +107,8 @@ func FuzzFrames(f *testing.F) {
 		if h, err := ParseHello(body); err == nil && len(h.Token) > MaxTokenBytes {
 			t.Fatalf("a token of %d bytes", len(h.Token))
 		}
-		if w, err := ParseWelcome(body); err == nil && w == (WelcomeFrame{Session: 1, Quota: ^uint32(0)}) {
+		if w, err := ParseWelcome(body); err == nil &&
+			w == (WelcomeFrame{Session: 1, Quota: ^uint32(0)}) {
 			t.Fatal("unlikely")
 		}
 	})
@@ -127,7 +131,8 @@ func pair(t *testing.T, slots int) (*Outbox, *Inbox, Page) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in, err := OpenInbox(events, &WelcomeFrame{Session: 5, EventSlots: uint32(slots), EventBytes: uint64(EventBytes(slots))}, page)
+	in, err := OpenInbox(events,
+		&WelcomeFrame{Session: 5, EventSlots: uint32(slots), EventBytes: uint64(EventBytes(slots))}, page)
 	if err != nil {
 		t.Fatal(err)
 	}
