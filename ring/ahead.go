@@ -1,29 +1,29 @@
 package ring
 
-// Frontier is a table whose places are used in the order of a number that only grows, and
-// from its beginning again after a lap.
+// Frontier is a table that is filled in the order of a number that only grows. After a lap it is
+// filled from its beginning again.
 type Frontier struct {
 	Reached func() uint64 // the number that comes next; any goroutine
 	Lap     uint64        // how many numbers have a place of their own
-	// makes the places of these resident, not end's; any goroutine
+	// makes the places of [first, end) resident; any goroutine
 	MakeRoom func(first, end uint64) error
 }
 
-// Ahead makes the memory of tables resident before it is used. The first write to a large
-// page takes some hundreds of microseconds, which a goroutine that nobody waits for had better
-// spend. It has something to do for one lap of each table. One goroutine at a time.
+// Ahead makes the memory of tables resident before it is used. The first write to a large page
+// takes some hundreds of microseconds. A goroutine on which no other goroutine waits calls Step and
+// spends that time. Ahead has work for one lap of each table. One goroutine at a time.
 type Ahead struct {
 	distance uint64
 	fronts   []front
 }
 
-// front is a Frontier and how far it has been looked after: up to until, of a lap that ends.
+// front is a Frontier and its progress: places up to until are resident, and the lap ends at end.
 type front struct {
 	Frontier
 	until, end uint64
 }
 
-// NewAhead returns an Ahead that keeps so many numbers ready.
+// NewAhead returns an Ahead that keeps the places of the next distance numbers resident.
 func NewAhead(distance uint64, frontiers ...Frontier) *Ahead {
 	a := &Ahead{distance: distance}
 	for _, f := range frontiers {
@@ -33,9 +33,9 @@ func NewAhead(distance uint64, frontiers ...Frontier) *Ahead {
 	return a
 }
 
-// Step brings every table up to where it should be, once at least a quarter of the
-// distance is missing. It says whether any table has moved that far, which is when
-// the next step had better come soon, and whether another step can have anything to do.
+// Step makes the missing places of a table resident once at least a quarter of the distance is
+// missing. moved reports that Step did so for some table: the next step should come soon. more
+// reports that another step can have work to do.
 func (a *Ahead) Step() (moved, more bool, err error) {
 	for i := range a.fronts {
 		f := &a.fronts[i]

@@ -6,25 +6,26 @@ import (
 	"unsafe"
 )
 
-// Arena owns the slabs of one thing that is built once: pointer-free memory that is reserved
-// at once, resident only where touched and invisible to the collector. Its zero value is empty.
+// Arena owns the slabs of one object that is built once. The memory is free of pointers, reserved
+// at once, resident only where touched and invisible to the collector. The zero Arena is empty.
 //
-// The first failure sticks, so that a constructor carves all its tables and asks Err once.
+// The first failure sticks, so a constructor carves all its tables and calls Err once.
 type Arena struct {
 	held   []io.Closer
 	begins []func() error // each makes the beginning of a table resident
 	err    error
 }
 
-// Memory is what holds slabs, as an Arena does.
+// Memory is an owner of slabs, such as an Arena.
 type Memory interface {
 	MakeResident() error
 	Close() error
 }
 
-// Carve returns a zeroed table of n elements, nil for none and after a failure. The table is
-// used from its beginning on, or all over, so it is one for large pages, unless the caller's
-// thread has a low priority: it would keep its core while the kernel clears one.
+// Carve returns a zeroed table of n elements; nil when n is 0 and after a failure. It is for a
+// table that is used from its beginning on, or all over, so the table gets large pages. On a thread
+// of low priority it gets none, because the thread would keep its core while the kernel clears a
+// large page.
 func Carve[T any](a *Arena, n int) []T {
 	table := CarveSparse[T](a, n)
 	if table != nil {
@@ -37,7 +38,7 @@ func Carve[T any](a *Arena, n int) []T {
 	return table
 }
 
-// CarveSparse is Carve for a table that is touched here and there.
+// CarveSparse is Carve for a table of which single, scattered places are used.
 func CarveSparse[T any](a *Arena, n int) []T {
 	if a.err != nil || n == 0 {
 		return nil
@@ -54,13 +55,13 @@ func CarveSparse[T any](a *Arena, n int) []T {
 	return slab.Slice()
 }
 
-// Hold makes what holds memory of its own a part of the arena.
+// Hold makes m, which owns memory of its own, a part of the arena.
 func (a *Arena) Hold(m Memory) {
 	a.held = append(a.held, m)
 	a.begins = append(a.begins, m.MakeResident)
 }
 
-// Err is the first failure, nil while all tables are there.
+// Err is the first failure; nil when every table has been carved.
 func (a *Arena) Err() error { return a.err }
 
 // MakeResident gives every table that is not sparse the memory for its beginning, the first
@@ -73,7 +74,7 @@ func (a *Arena) MakeResident() error {
 	return errors.Join(all...)
 }
 
-// Close gives everything back; the tables must not be used afterwards.
+// Close unmaps all tables; they must not be used afterwards.
 func (a *Arena) Close() error {
 	var all []error
 	for _, c := range a.held {

@@ -2,19 +2,20 @@ package ring
 
 import "time"
 
-// Breather has work on a thread of a low priority let others go first, in the middle of it.
+// Breather lets work on a thread of low priority give its core to waiting threads while it runs.
 //
-// Who gives its core away to such a thread, or wakes up behind it, has the core back when that
-// thread breathes, or else at the scheduler's next tick, which is milliseconds later. So polite
-// work breathes after every piece of some ten microseconds.
+// A thread that yields its core to such a thread, or wakes up while the other runs, gets the core
+// when the other thread breathes. Without a breath it gets the core at the scheduler's next tick,
+// milliseconds later. So work of low priority breathes after every piece of some ten microseconds.
 //
-// The scheduler takes a yield as giving up the share that is due: among threads that never rest,
-// one that yields all the time gets next to nothing. After every breath the work therefore goes on
-// without one for a part of the time that the breath has taken. Beside a thread on each of two
-// cores that never rests, work of nice 10 gets 17 % of a core when it does not breathe, 0.3 when it
-// yields every ten microseconds, and 11 like this; work of nice 19 gets 1.4, 0.2 and 1.4.
+// The scheduler treats a yield as giving up the share that is due. Among threads that never sleep,
+// a thread that yields all the time gets next to nothing. Therefore, after every breath the work
+// continues without another for a part of the time that the breath took. Measured on two cores,
+// each with one thread that never sleeps: work of nice 10 gets 17 % of a core when it does not
+// breathe, 0.3 % when it yields every ten microseconds, and 11 % with a Breather. Work of nice 19
+// gets 1.4 %, 0.2 % and 1.4 %.
 //
-// The zero Breather never lets anybody go first. It belongs to one goroutine.
+// The zero Breather never yields. A Breather belongs to one goroutine.
 type Breather struct {
 	polite  bool
 	until   time.Time // no breath before
@@ -28,7 +29,8 @@ const (
 	holdMost = 4 * time.Millisecond // about a tick
 )
 
-// NewBreather is for work on the calling thread. On one of the usual priority it does nothing.
+// NewBreather returns a Breather for work on the calling thread. On a thread of normal priority the
+// Breather does nothing.
 func NewBreather() Breather { return Breather{polite: Niceness() > 0} }
 
 // Breathe gives the core to a thread that waits for it.
@@ -54,13 +56,13 @@ func (b *Breather) Step(every int) {
 	}
 }
 
-// hold is what follows a breath.
+// hold sets the time before which the next Breathe does not yield.
 func (b *Breather) hold(begun, ended time.Time) {
 	b.until = ended.Add(min(ended.Sub(begun)/holdPart, holdMost))
 }
 
-// Points is how often polite work came to where it may let others go first.
+// Points is how often work of low priority called Breathe.
 func (b *Breather) Points() int { return b.points }
 
-// Breaths is how often it did.
+// Breaths is how many of those calls yielded.
 func (b *Breather) Breaths() int { return b.breaths }

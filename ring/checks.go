@@ -2,8 +2,8 @@ package ring
 
 import "fmt"
 
-// mustBeReady panics unless slot position pos may be read or written: it lies
-// in [lo, hi). The wording lives here so that the hot calls stay inlinable.
+// mustBeReady panics unless slot position pos lies in [lo, hi): only those slots may be read or
+// written. The text is formatted here so that the hot calls stay inlinable.
 func mustBeReady(what string, pos, lo, hi int64) {
 	if pos < lo || pos >= hi {
 		panic(fmt.Sprintf("ring: %s of position %d outside [%d, %d)", what, pos, lo, hi))

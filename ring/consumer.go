@@ -6,9 +6,8 @@ import "sync/atomic"
 
 // consumer is the reading end of a ring with one producer; SPSC and Fanout embed it.
 //
-// consumed and seen are private to the consumer goroutine: it never reads its
-// own shared cursor back, and what it reads of the producer's is checked in
-// refresh before use.
+// consumed and seen are private to the consumer goroutine. It never reads its own shared cursor
+// back. refresh checks the producer's cursor before use.
 //
 // Invariant: consumed <= seen <= consumed+capacity.
 type consumer struct {
@@ -23,9 +22,8 @@ type consumer struct {
 	_        [cacheLine]byte
 }
 
-// Ready returns the slots [lo, hi) that may be read, at most max; lo == hi when
-// there is none. It looks at the producer's line only when the slots it knows of
-// are used up. Consumer only.
+// Ready returns the slots [lo, hi) that may be read, at most max; lo == hi when there is none. It
+// reads the producer's line only when all slots known to be published are used up. Consumer only.
 func (c *consumer) Ready(max int) (lo, hi int64) {
 	lo, hi = c.consumed, c.seen
 	if lo == hi {
@@ -48,9 +46,9 @@ func (c *consumer) ReadyFrom(lo int64, max int) (hi int64) {
 	return min(hi, lo+int64(max))
 }
 
-// refresh reads the producer's line, a cache miss when it has changed, and not more
-// often than is good for both while messages flow (pace.go). A cursor
-// that no correct producer can have written marks the ring corrupt and reads as unchanged.
+// refresh reads the producer's line, which is a cache miss when it has changed. While messages
+// flow, it keeps a distance between two reads (pace.go). A cursor that no correct producer can have
+// written marks the ring corrupt and reads as unchanged.
 func (c *consumer) refresh() int64 {
 	if c.pace.flowing() {
 		c.pace.await()
@@ -83,7 +81,7 @@ func (c *consumer) Release(hi int64) {
 // look before parking. Consumer only.
 func (c *consumer) Empty() bool {
 	head := c.head.v.Load()
-	return head <= c.seen || head-c.consumed > c.capacity // the latter: corrupt, nothing to read
+	return head <= c.seen || head-c.consumed > c.capacity // the latter: a corrupt ring
 }
 
 // Consumed is the end of the slots that have been released. Consumer only.
@@ -98,7 +96,7 @@ func (c *consumer) Cap() int { return int(c.capacity) }
 // Depth is the number of slots published and not released, as of now. Any goroutine.
 func (c *consumer) Depth() int { return depth(c.head, c.tail, c.capacity) }
 
-// depth clamps, because the two loads are not one moment.
+// depth clamps the difference, because the two loads happen at different moments.
 func depth(head, tail *cursor, capacity int64) int {
 	t := tail.v.Load()
 	return int(min(max(head.v.Load()-t, 0), capacity))

@@ -4,17 +4,15 @@ package ring
 
 import "sync/atomic"
 
-// Fanout is a ring with one producer, one gating reader and any number of free
-// readers. The producer never overwrites what the gating reader has not
-// released; the free readers cost it nothing and find out by themselves when
-// they have been overtaken.
+// Fanout is a ring with one producer, one gating reader and any number of free readers. The
+// producer never overwrites what the gating reader has not released; the free readers cost the
+// producer nothing, and each detects when it has been overtaken.
 //
 // Producer: Limit, Slots and Mask, write, PublishTo. Gating reader: Ready, At,
 // Release. Free readers: Reader, Next.
 //
-// Invariants, of the producer: published <= writing < Limit <= published+capacity/2,
-// and Limit <= consumed+capacity.
-// The half lap is what a free reader needs to know how far behind the published
+// Invariants, of the producer: published <= writing < Limit <= published+capacity/2, and Limit <=
+// consumed+capacity. Because of the half lap, a free reader knows how far behind the published
 // cursor a slot is certainly still whole.
 type Fanout[T any] struct {
 	slots  []T // constant, read by all sides
@@ -39,10 +37,10 @@ func (r *Fanout[T]) Slots() []T { return r.slots }
 // Mask turns a position into an index of Slots.
 func (r *Fanout[T]) Mask() int64 { return r.mask }
 
-// Limit is the end of what the producer may write now: the gating cursor plus
-// the capacity, and at most half a lap beyond what is published. It reads the
-// gate's line; keep the answer, which never becomes wrong, only small. A
-// producer that needs more publishes first. Producer only.
+// Limit is the end of the slots that the producer may write now: the gating cursor plus the
+// capacity, and at most half a lap beyond what is published. Limit reads the gate's line, so the
+// caller keeps the result: it stays valid, and only more slots may have become free. A producer
+// that needs more publishes first. Producer only.
 func (r *Fanout[T]) Limit() int64 {
 	capacity := int64(len(r.slots))
 	limit := r.gate.v.Load() + capacity
@@ -76,5 +74,5 @@ func (r *Fanout[T]) PublishQuietlyTo(pos int64) {
 	storeFence() // before the overwrites that this publication allows
 }
 
-// Published is the end of what is published. Any goroutine.
+// Published is the end of the published slots. Any goroutine.
 func (r *Fanout[T]) Published() int64 { return r.published.v.Load() }

@@ -2,8 +2,8 @@
 
 package ring
 
-// Source is what an idle consumer looks at once more before it parks. The rings
-// and Reader are Sources.
+// Source is the queue at which an idle consumer looks once more before it parks. The rings and
+// Reader are Sources.
 type Source interface{ Empty() bool }
 
 // Idler decides what a consumer does while it has nothing to do. It belongs to
@@ -18,7 +18,7 @@ type Idler struct {
 	locked  bool // the goroutine owns its thread: yield the thread, not the goroutine
 	barrier bool
 	waiter  *Waiter
-	lease   *Lease // nil: the consumer is its own goroutine's alone
+	lease   *Lease // nil: only the consumer's own goroutine consumes
 	napNs   int64
 	stats   IdleStats
 }
@@ -27,12 +27,11 @@ type Idler struct {
 // publisher's line with requests.
 const pausesPerSpin = 2
 
-// Pause is one step of an Idler's spinning, for a consumer that waits in its own way.
+// Pause is one step of an Idler's spinning, for a consumer that has a waiting loop of its own.
 func Pause() { pause(pausesPerSpin) }
 
-// Idle spends one step: it spins, yields or parks as the strategy says and
-// returns, early or late, for the consumer to look at its ring again. q is the
-// ring. No allocation. Consumer only.
+// Idle spends one step: it spins, yields or parks as the strategy says. It may return early or
+// late; the consumer then looks at its ring again. q is the ring. No allocation. Consumer only.
 func (i *Idler) Idle(q Source) {
 	if i.step < i.spins {
 		i.step++
@@ -42,5 +41,6 @@ func (i *Idler) Idle(q Source) {
 	i.rest(q)
 }
 
-// Reset is called after work was found: the next idle spell starts from its beginning.
+// Reset makes the next idle time start with the first step. The consumer calls it after it found
+// work.
 func (i *Idler) Reset() { i.step = 0 }

@@ -45,7 +45,7 @@ const (
 	maxCapacity = 1 << 30
 	linesOffset = pageBytes
 	lapsOffset  = linesOffset + 4*cacheLine
-	// openTries bounds the search for cursors that agree, while others are running.
+	// openTries bounds the search for a consistent pair of cursors while other sides are running.
 	openTries = 1000
 )
 
@@ -56,7 +56,7 @@ type header struct {
 	version    atomic.Uint32
 	kind       atomic.Uint32
 	slotBytes  atomic.Uint32
-	creator    atomic.Uint32 // process id, for people
+	creator    atomic.Uint32 // process id, for a person who inspects the region
 	capacity   atomic.Uint64
 	bytes      atomic.Uint64 // of the region that the creator saw
 	generation atomic.Uint64 // raised by each New… over the same region
@@ -69,7 +69,7 @@ type lines struct {
 	waiter Waiter
 }
 
-// plan is where things lie in a region.
+// plan holds the offsets of the parts of a region.
 type plan struct {
 	kind      kind
 	slotBytes int
@@ -113,8 +113,8 @@ func bytesFor[T any](k kind, capacity int) int {
 	return p.bytes
 }
 
-// parts are the typed views of a region that a ring works with. They are made
-// once, from checked numbers; nothing read from the region later moves them.
+// parts are the typed views of a region that a ring works with. They are made once, from checked
+// numbers; no value read from the region later changes them.
 type parts[T any] struct {
 	lines *lines
 	laps  []uint32 // MPSC only
@@ -205,9 +205,9 @@ func open[T any](region *Region, k kind, mayRead bool) (parts[T], error) {
 // cursors returns the positions at which a side takes up its work: tail <= head
 // <= tail+capacity.
 //
-// Whoever attaches to produce or consume finds its own cursor at rest, so the
-// pair was true at one moment. To a free reader both may move, and then the pair
-// is only looked at again until it makes sense.
+// The cursor of a side that attaches to produce or consume does not move, so the pair was valid at
+// one moment. For a free reader both cursors may move; the pair is then read again until it is
+// consistent.
 func (v parts[T]) cursors(k kind) (head, tail int64, err error) {
 	l, capacity := v.lines, int64(len(v.slots))
 	for range openTries {
@@ -220,12 +220,12 @@ func (v parts[T]) cursors(k kind) (head, tail int64, err error) {
 		k, ErrFormat, tail, head, capacity)
 }
 
-// maxPosition leaves room to add capacities to a position without overflow: at
-// a thousand million slots a second it is reached after a century.
+// maxPosition leaves room to add capacities to a position without overflow. At a thousand million
+// slots a second a ring reaches it after a century.
 const maxPosition = 1 << 62
 
-// Generation is how often a ring was made over the region, 0 for none. A peer
-// that attached to an earlier one compares it to notice a restart.
+// Generation is how often a ring was made over the region; 0 for none. A peer that attached earlier
+// compares it to notice a restart.
 func Generation(region *Region) uint64 {
 	if len(region.mem) < linesOffset {
 		return 0

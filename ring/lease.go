@@ -15,48 +15,47 @@ const (
 	leaseClaimed  = 3 // borrowed, and the thread is waiting for it
 )
 
-// Lease says who owns a consumer: its own thread, or, while that rests, whoever brings it
-// work and does the work itself. A message that comes alone is then dealt with on
-// the thread that brought it, without a wake-up, which costs more than most messages do.
+// Lease says which thread owns a consumer: its own, or, while that thread rests, a borrower that
+// brings work and does it itself. A single message is then processed on the thread that brought it,
+// without a wake-up. A wake-up costs more than the work on most messages.
 //
 //	kept ─Lend─► open ─Borrow─► borrowed ─Return─► open ─Regain─► kept
 //	                                  └─Regain─► claimed ─Return─► kept
 //	                                                 └─(thread gives its core away)─► borrowed
 //
-// Everything that belongs to the consumer goes with the lease; what one owner wrote is
-// visible to the next.
+// All state of the consumer goes with the lease; the writes of one owner are visible to the next.
 //
 // A producer publishes without a wake and then borrows:
 //
 //	Taken  it consumes, returns the lease, and looks once more for what was
-//	       published meanwhile: others have relied on that
-//	Lent   somebody else has the lease, and is going to look: there is nothing to do
-//	Kept   the thread is awake, or about to park: Waiter.Notify, as after any publication
+//	       published meanwhile: other producers rely on that look
+//	Lent   another borrower has the lease and is going to look: nothing to do
+//	Kept   the thread is awake or about to park: Waiter.Notify, as after any publication
 //
-// No wake-up is lost: a Borrow that says Lent is a barrier after the publication,
-// Return one before the look. One that says Kept is a plain load, and what follows
-// is the protocol of the waiter (doc.go), whose consumer lends only after its last look.
-// A thread that wants its consumer back is the next to have it, as long as it has a core.
+// No wake-up is lost. A Borrow that returns Lent is a barrier after the publication, and Return is
+// a barrier before the look. A Borrow that returns Kept is a plain load, and the protocol of the
+// waiter (doc.go) follows; the consumer lends only after its last look. A thread that wants its
+// consumer back gets it next, as long as the thread has a core.
 type Lease struct {
 	_    [cacheLine]byte
 	word atomic.Uint32
 	_    [cacheLine - 4]byte
 }
 
-// Compile-time check: the word's line is the lease's own.
+// Compile-time check: no other word shares the line of the lease's word.
 var _ = [1]struct{}{}[unsafe.Sizeof(Lease{})-2*cacheLine]
 
-// Loan is what came of a Borrow.
+// Loan is the result of a Borrow.
 type Loan uint8
 
 // The answers of Borrow.
 const (
-	Kept  Loan = iota // the thread has it
-	Lent              // somebody else has it
+	Kept  Loan = iota // the consumer's own thread has it
+	Lent              // another borrower has it
 	Taken             // the caller has it, until Return
 )
 
-// Borrow asks for the consumer. Any goroutine but the consumer's own.
+// Borrow asks for the consumer. Any goroutine except the consumer's own.
 func (l *Lease) Borrow() Loan {
 	for {
 		switch l.word.Load() {
@@ -67,8 +66,8 @@ func (l *Lease) Borrow() Loan {
 				return Taken
 			}
 		default:
-			// The exchange changes nothing, but comes before the borrower's Return, and orders
-			// the caller's stores before the borrower's last look.
+			// The exchange does not change the word. It comes before the borrower's Return, so it orders the
+			// caller's stores before the borrower's last look.
 			if l.word.CompareAndSwap(leaseBorrowed, leaseBorrowed) {
 				return Lent
 			}
@@ -76,10 +75,10 @@ func (l *Lease) Borrow() Loan {
 	}
 }
 
-// Return ends what Borrow began. Look for more afterwards.
+// Return ends a loan that Borrow began. The caller looks for more work afterwards.
 func (l *Lease) Return() {
 	if !l.word.CompareAndSwap(leaseBorrowed, leaseOpen) {
-		l.word.Store(leaseKept) // it is claimed
+		l.word.Store(leaseKept) // the thread has claimed it
 	}
 }
 
@@ -88,8 +87,9 @@ func (l *Lease) Lend() { l.word.Store(leaseOpen) }
 
 // Regain takes the consumer back; it waits for a borrower to finish. The owner's thread only.
 //
-// It claims the consumer while it has a core, and withdraws the claim before it gives the
-// core away: what is returned to a thread that does not run, everybody has to wait for.
+// The thread claims the consumer while it has a core and withdraws the claim before it gives the
+// core away. Otherwise the consumer is returned to a thread that does not run, and all producers
+// wait for that thread.
 func (l *Lease) Regain() {
 	for tries := 0; !l.claim(); tries++ {
 		if tries < regainYields {
@@ -101,7 +101,7 @@ func (l *Lease) Regain() {
 }
 
 // claim waits some microseconds for a borrower to finish and reports whether the thread has the
-// consumer. If not, nothing is claimed any more.
+// consumer. If it does not, the claim is withdrawn.
 func (l *Lease) claim() bool {
 	for range regainLooks {
 		switch l.word.Load() {
@@ -119,8 +119,8 @@ func (l *Lease) claim() bool {
 	return l.withdraw()
 }
 
-// withdraw ends a claim and reports whether it came too late: the consumer has been returned to
-// the thread. One that is open or borrowed is not the thread's.
+// withdraw ends a claim. kept reports that it came too late: the consumer has already been returned
+// to the thread. An open or borrowed consumer does not belong to the thread.
 func (l *Lease) withdraw() (kept bool) {
 	l.word.CompareAndSwap(leaseClaimed, leaseBorrowed)
 	return l.word.Load() == leaseKept

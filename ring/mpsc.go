@@ -6,15 +6,14 @@ import (
 	"sync/atomic"
 )
 
-// MPSC is a bounded ring with many producers and one consumer. A full ring
-// refuses at once; nobody ever waits in it.
+// MPSC is a bounded ring with many producers and one consumer. A full ring refuses at once; no
+// producer ever waits in it.
 //
 // Producers: ClaimN or ClaimLeaving, At, write, Publish. Consumer: Ready, At, Release.
 //
-// A producer that is preempted between ClaimN and Publish holds up the consumer
-// at its first slot, and one that dies there stops the ring for good: keep
-// nothing but plain stores between the two, and do not let processes that may
-// crash produce into a ring that others share.
+// A producer that is preempted between ClaimN and Publish holds up the consumer at its first slot,
+// and a producer that dies there stops the ring for good. So only plain stores belong between the
+// two, and a process that may crash must not produce into a ring that other processes share.
 //
 // Invariants: consumed <= seen <= claimed <= consumed+capacity; the lap word of
 // a slot says p>>shift + 1 exactly when position p was published there last.
@@ -42,8 +41,8 @@ type MPSC[T any] struct {
 // when the ring has no room for n: refuse the caller's request. Any goroutine.
 func (r *MPSC[T]) ClaimN(n int) (lo int64, ok bool) { return r.ClaimLeaving(n, 0) }
 
-// ClaimLeaving is ClaimN for a producer that leaves spare slots free for others: false
-// as well when fewer would be left. Any goroutine.
+// ClaimLeaving is ClaimN for a producer that leaves spare slots free for others. It also returns
+// false when fewer than spare would be left. Any goroutine.
 func (r *MPSC[T]) ClaimLeaving(n, spare int) (lo int64, ok bool) {
 	if checks {
 		mustBePositive("claim", n)
@@ -79,8 +78,8 @@ func (r *MPSC[T]) At(pos int64) *T {
 	return &r.slots[pos&r.mask]
 }
 
-// Publish makes the n slots from lo, claimed by the caller, visible to the
-// consumer and wakes it if it is parked. Any order among producers is fine.
+// Publish makes the n slots from lo, claimed by the caller, visible to the consumer and wakes it if
+// it is parked. Producers may publish in any order.
 func (r *MPSC[T]) Publish(lo int64, n int) {
 	r.PublishQuietly(lo, n)
 	if r.waiter.word.Load() != awake {
@@ -160,9 +159,9 @@ func (r *MPSC[T]) Empty() bool {
 // Consumed is the end of the slots that have been released. Consumer only.
 func (r *MPSC[T]) Consumed() int64 { return r.consumed }
 
-// PublishedAt reports that the slot at a position is published, asked by one who has been
-// the consumer until a moment ago and has released what was before it. A lap later it is
-// false again: somebody else has consumed it then. Any goroutine.
+// PublishedAt reports that the slot at a position is published, for a borrower that was the
+// consumer until a moment ago and has released the slots before it. A lap later it is false again:
+// another owner has consumed the slot by then. Any goroutine.
 func (r *MPSC[T]) PublishedAt(pos int64) bool { return r.published(pos) }
 
 // Cap is the capacity in slots. Any goroutine.

@@ -2,21 +2,22 @@
 
 package ring
 
-// A consumer that has caught up and looks at the producer's line without a break takes that line
-// away with every look, and the slots behind it too, because its prefetcher runs ahead. The
-// producer waits for them to come back, publishes a few slots, and is looked at again: both then
-// work at the pace of the lines' way to and fro, a tenth of what the same lines carry in bursts.
+// A consumer that has caught up and reads the producer's line without a break takes that line away
+// with every look. It takes the slots behind the line too, because its prefetcher runs ahead. The
+// producer waits for the lines to come back, publishes a few slots, and loses the lines again. Both
+// sides then work at the speed of the lines' round trip, a tenth of what the same lines carry in
+// bursts.
 //
 // So while messages flow, and only then, looks keep a distance of lookNs. Messages flow when two
-// looks in a row found some, but less than a burst. A look that finds nothing ends the flow:
-// whoever waits for single messages, as in a request and its answer, is never held up.
+// looks in a row found some, but less than a burst. A look that finds nothing ends the flow, so
+// single messages, as in a request and its answer, are never delayed.
 
 const (
 	// burstSlots is what a look must find to be worth its price at once.
 	burstSlots = 256
 	// lookNs is the distance of looks while messages flow, roughly: clocks differ.
 	lookNs = 500
-	// maxPauses bounds the wait for it on whatever clock.
+	// maxPauses bounds that wait, independent of the clock.
 	maxPauses = 256
 )
 
@@ -28,16 +29,16 @@ type pacer struct {
 	apart  int64 // constant: ticks between looks, 0 where there is no clock
 }
 
-// await lets the distance pass. What the consumer did since its last look counts, so one that works
-// on its messages for longer, or has many rings to look at, does not wait at all. A clock that was
-// set back ends the wait.
+// await waits until the distance has passed. The time since the last look counts, so a consumer
+// that works on its messages for longer, or looks at many rings, does not wait at all. A clock that
+// was set back ends the wait.
 func (p *pacer) await() {
 	for n := 0; n < maxPauses && uint64(ticks()-p.looked) < uint64(p.apart); n++ {
 		pause(1)
 	}
 }
 
-// note takes in how many slots, at least one, a look has found; short is 0 after a look
+// note records how many slots, at least one, a look found. refresh sets short to 0 after a look
 // that found none.
 func (p *pacer) note(found int64) {
 	if found >= p.burst {

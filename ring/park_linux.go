@@ -46,16 +46,16 @@ func (w *Waiter) Wake() {
 	futexWakeOne(w.addr())
 }
 
-// park sleeps until a publisher or Wake ends it, or timeoutNs have passed. It
-// returns at once when q has something. Consumer only.
+// park sleeps until a publisher or Wake ends the sleep, or timeoutNs have passed. It returns at
+// once when q is not empty. Consumer only.
 //
-// rescued reports a sleep that ran to its timeout although q had something: a
-// lost wake-up, which between correct peers does not happen.
+// rescued reports a sleep that ran to its timeout although q was not empty: a lost wake-up, which
+// does not happen between correct peers.
 //
 // With a lease the consumer is lent while it sleeps, from its last look on.
 func (w *Waiter) park(q Source, timeoutNs int64, barrier bool, lease *Lease) (rescued bool) {
 	if !w.word.CompareAndSwap(awake, parked) {
-		w.word.Store(awake) // nudged, or left over from a crash
+		w.word.Store(awake) // the word was nudged, or left over from a crash
 		return false
 	}
 	if needsBarrier {
@@ -82,12 +82,12 @@ func (w *Waiter) park(q Source, timeoutNs int64, barrier bool, lease *Lease) (re
 	return timedOut && !q.Empty()
 }
 
-// settle leaves the parked state; a nudge that came meanwhile is used up by the
-// return that follows.
+// settle leaves the parked state. It also clears a nudge that came meanwhile, because park returns
+// now.
 func (w *Waiter) settle() { w.word.Store(awake) }
 
-// drain is the ordering without membarrier: one short sleep, after which any
-// store that preceded a publisher's look at the word has become visible.
+// drain replaces membarrier: after one short sleep, every store that preceded a publisher's look at
+// the word is visible.
 func (w *Waiter) drain(q Source) {
 	if q.Empty() {
 		futexWaitFor(w.addr(), drainNs)
@@ -102,9 +102,10 @@ func futexWaitFor(word *uint32, timeoutNs int64) bool {
 	return errno == syscall.ETIMEDOUT
 }
 
-// futexWakeOne wakes the consumer that sleeps on the word. One, because one consumer parks
-// on a Waiter: in shared memory a peer may have thousands of threads sleep on the word, and
-// whoever publishes would wake them all. It never blocks, so the scheduler need not hear of it.
+// futexWakeOne wakes the consumer that sleeps on the word. It wakes one thread only, because one
+// consumer parks on a Waiter. In shared memory a peer may let thousands of threads sleep on the
+// word, and a publisher would otherwise wake them all. The call never blocks, so the scheduler is
+// not told.
 func futexWakeOne(word *uint32) {
 	unix.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWake, 1, 0, 0, 0)
 }

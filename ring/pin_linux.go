@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// PinThread binds the calling thread to one core; -1 leaves it where it is. The
-// caller holds runtime.LockOSThread, or the binding strays to other goroutines.
+// PinThread binds the calling thread to one core; -1 leaves it where it is. The caller has called
+// runtime.LockOSThread; otherwise the binding affects other goroutines.
 func PinThread(cpu int) error {
 	if cpu == -1 {
 		return nil
@@ -23,8 +23,7 @@ func PinThread(cpu int) error {
 	return nil
 }
 
-// Niceness is the nice value of the calling thread. The system call gives 20
-// less that.
+// Niceness is the nice value of the calling thread. The system call returns 20 minus that value.
 func Niceness() int {
 	p, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
 	if err != nil {

@@ -4,8 +4,8 @@ package ring
 
 import "unsafe"
 
-// Prefetch asks for four cache lines and waits for none. The addresses may be
-// any, even nil: a line that cannot be had is not an error.
+// Prefetch asks for four cache lines and waits for none. Any address is allowed, even nil: a line
+// that cannot be loaded is not an error.
 //
 //go:noescape
 func Prefetch(a, b, c, d unsafe.Pointer)

@@ -4,8 +4,8 @@ package ring
 
 import "unsafe"
 
-// Prefetch does nothing where we know no instruction for it.
+// Prefetch does nothing on processors without an implementation here.
 func Prefetch(_, _, _, _ unsafe.Pointer) {}
 
-// prefetchWrite does nothing either.
+// prefetchWrite does nothing on them.
 func prefetchWrite(unsafe.Pointer, int64) {}

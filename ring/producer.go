@@ -9,15 +9,14 @@ import (
 
 // producer is the writing end of an SPSC.
 //
-// claimed, limit, free and warm are private to the producer goroutine: it never reads its
-// own shared cursor back, and what it reads of the consumer's is checked in
-// look before use.
+// claimed, limit, free and warm are private to the producer goroutine. It never reads its own
+// shared cursor back. look checks the consumer's cursor before use.
 //
 // Invariant: published <= claimed <= limit <= free <= consumed+capacity, warm <= free.
 type producer struct {
 	_       [cacheLine]byte
 	claimed int64 // writer: the producer. The next position to claim
-	// writer: the producer. Positions before it are claimed without a look at anything
+	// writer: the producer. Positions before it are claimed without a check
 	limit     int64
 	published *int64         // our cursor, read by the consumer
 	parked    *uint32        // the consumer's word
@@ -33,8 +32,8 @@ type producer struct {
 const (
 	// strideSlots is how many claims of one slot go by between two calls of reopen.
 	strideSlots = 16
-	// warmSlots is how far ahead of the claims lines are asked for: longer than the way
-	// from another core takes to fill as many slots.
+	// warmSlots is how far ahead of the claims lines are asked for. Filling so many slots takes longer
+	// than a line takes to arrive from another core.
 	warmSlots = strideSlots + 64
 )
 
@@ -53,10 +52,10 @@ func (p *producer) ClaimN(n int) (lo int64, ok bool) {
 	return lo, true
 }
 
-// ClaimSome claims what is free, at most max slots, and returns them as [lo, hi); lo == hi
-// when the ring is full. It may give fewer than are free: ask again. For a
-// producer that has much to say: it writes its slots by At and publishes each, or some,
-// by PublishTo, and all that is left of a claim and a publication is one store. Producer only.
+// ClaimSome claims what is free, at most max slots, and returns them as [lo, hi); lo == hi when the
+// ring is full. It may return fewer slots than are free: the caller asks again. It is for a
+// producer of many messages, which writes its slots by At and publishes each, or several, by
+// PublishTo. A claim and a publication then cost one store. Producer only.
 func (p *producer) ClaimSome(max int) (lo, hi int64) {
 	if checks {
 		mustBePositive("claim", max)
@@ -70,8 +69,8 @@ func (p *producer) ClaimSome(max int) (lo, hi int64) {
 	return lo, hi
 }
 
-// reopen is the slow path of the claims, once every strideSlots: it makes sure that
-// there is room up to hi and asks for the lines of the slots to come.
+// reopen is the slow path of the claims, taken once every strideSlots. It makes sure that there is
+// room up to hi and asks for the lines of the next slots.
 //
 //go:noinline
 func (p *producer) reopen(hi int64) bool {
@@ -83,9 +82,8 @@ func (p *producer) reopen(hi int64) bool {
 	return true
 }
 
-// look reads the consumer's line, which costs a cache miss, about once a lap
-// instead of once a slot. A cursor that no correct consumer can have written marks
-// the ring corrupt and frees nothing.
+// look reads the consumer's line, a cache miss, about once a lap instead of once a slot. A cursor
+// that no correct consumer can have written marks the ring corrupt and frees nothing.
 func (p *producer) look(hi int64) bool {
 	gate := p.gate.v.Load()
 	if gate > p.claimed || gate+p.room < p.free {
@@ -97,8 +95,8 @@ func (p *producer) look(hi int64) bool {
 }
 
 // warmUp asks for the lines of the free slots before to, to write to them. They are in the
-// consumer's cache since the last lap; a store that finds its line there holds up the stores after
-// it, and with them the next publication, so the lines are fetched side by side, ahead.
+// consumer's cache since the last lap. A store to such a line holds up the stores after it, and so
+// the next publication; therefore the lines are fetched ahead, side by side.
 func (p *producer) warmUp(to int64) {
 	from := max(p.warm, p.claimed)
 	if from >= to {

@@ -2,6 +2,6 @@
 
 package ring
 
-// raceEnabled: the detector follows Go's own memory only, so private regions
-// then come from the heap and every slot access is watched.
+// raceEnabled reports a build with the race detector. The detector watches Go's own memory only, so
+// private regions then come from the heap and it sees every slot access.
 const raceEnabled = true

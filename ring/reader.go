@@ -4,9 +4,9 @@ package ring
 
 import "unsafe"
 
-// Reader reads a Fanout without holding the producer up. It copies slots out
-// and then asks whether the producer can have touched them meanwhile; if so it
-// was lapped, throws the copy away and goes on at the oldest whole slot.
+// Reader reads a Fanout without holding the producer up. It copies slots out and then checks
+// whether the producer can have overwritten them meanwhile. If so, the reader was lapped: it
+// discards the copy and continues at the oldest whole slot.
 type Reader[T any] struct {
 	words     []uint64 // the slots as words: constant, as is the rest of this block
 	region    *Region  // keeps the mapping reachable
@@ -15,13 +15,13 @@ type Reader[T any] struct {
 	slotWords int
 
 	pos    int64 // writer: the reader. The next position to copy
-	missed int64 // writer: the reader. Positions it was too late for
+	missed int64 // writer: the reader. Positions that were overwritten before it copied them
 }
 
-// Next copies what is published, at most len(dst) slots, into dst and returns
-// how many: 0 when there is nothing new. ErrLapped when the producer has
-// overtaken the reader: nothing is returned, Missed has grown by what was lost
-// and the next call goes on at the oldest whole slot. No allocation, no wait.
+// Next copies published slots, at most len(dst), into dst and returns how many; 0 when there is
+// none. It returns ErrLapped when the producer has overtaken the reader: then no slot is returned,
+// Missed has grown by the number lost, and the next call continues at the oldest whole slot. No
+// allocation, no wait.
 func (r *Reader[T]) Next(dst []T) (n int, err error) {
 	lo, head := r.pos, r.published.v.Load()
 	if lo < r.oldest(head) {
@@ -68,10 +68,10 @@ func (r *Reader[T]) Empty() bool { return r.published.v.Load() == r.pos }
 // Position is the position that Next copies first.
 func (r *Reader[T]) Position() int64 { return r.pos }
 
-// Missed is how many slots the reader was too late for.
+// Missed is how many slots were overwritten before the reader copied them.
 func (r *Reader[T]) Missed() int64 { return r.missed }
 
-// SeekTo moves the reader to pos; a position that is gone makes Next say ErrLapped.
+// SeekTo moves the reader to pos. If pos has been overwritten, Next returns ErrLapped.
 func (r *Reader[T]) SeekTo(pos int64) { r.pos = max(0, pos) }
 
 // sliceAs views the memory of s as n elements of another type, with no more bytes than s has.

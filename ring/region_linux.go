@@ -24,8 +24,8 @@ const (
 	raceHeapBytes = 256 << 20
 )
 
-// Region is one mapped range of memory, zero when new. It belongs to whoever
-// made it; Close it when no ring or slice over it is in use any more.
+// Region is one mapped range of memory, zero when new. The owner that made it closes it, when no
+// ring or slice over it is in use any more.
 type Region struct {
 	mem      []byte
 	fd       int
@@ -35,8 +35,7 @@ type Region struct {
 	closeErr error
 }
 
-// Anonymous maps private memory. Pages become resident when first written, and
-// none is reserved.
+// Anonymous maps private memory. Pages become resident when first written; no page is reserved.
 func Anonymous(bytes int) (*Region, error) {
 	if err := usable("anonymous", bytes); err != nil {
 		return nil, err
@@ -60,9 +59,9 @@ func heapPages(bytes int) []byte {
 	return all[skip : skip+bytes : skip+bytes]
 }
 
-// Memfd maps shared memory that has no name in the file system and can be given
-// to another process by its descriptor. It is sealed: nobody can shrink or grow it,
-// so no access inside it ever faults.
+// Memfd maps shared memory that has no name in the file system and can be given to another process
+// by its descriptor. It is sealed: no process can shrink or grow it, so no access inside it ever
+// faults.
 func Memfd(name string, bytes int) (*Region, error) {
 	if err := usable("memfd", bytes); err != nil {
 		return nil, err
@@ -194,7 +193,7 @@ func usable(kind string, bytes int) error {
 // Bytes is the mapped memory, nil after Close. Slices of it must not outlive the region.
 func (r *Region) Bytes() []byte { return r.mem }
 
-// Fd is the descriptor behind the region, -1 when there is none. It stays the region's.
+// Fd is the descriptor behind the region, -1 when there is none. The region keeps owning it.
 func (r *Region) Fd() int { return r.fd }
 
 // Populate makes every page resident now, so that the first lap takes no page faults.
@@ -211,8 +210,8 @@ func (r *Region) Populate() error {
 	return nil
 }
 
-// Close unmaps the memory and closes the descriptor; later calls repeat the answer of the
-// first. No ring, slice or pointer into the region may be used afterwards.
+// Close unmaps the memory and closes the descriptor. Later calls return the result of the first. No
+// ring, slice or pointer into the region may be used afterwards.
 func (r *Region) Close() error {
 	r.closing.Do(func() {
 		var errs []error

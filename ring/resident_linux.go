@@ -8,35 +8,35 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// largePage is the size of a large page where there are some.
+// largePage is the size of a large page on systems that have them.
 const largePage = 2 << 20
 
-// LargePages advises the kernel to back a table with large pages: one of many megabytes
-// that is walked at random spends more time on address translation than on data. The first
-// write to a large page costs some hundreds of microseconds; MakeResident has somebody else
-// pay them. Advice that is not taken changes nothing but the speed.
+// LargePages advises the kernel to back a table with large pages. Random access to a table of many
+// megabytes otherwise spends more time on address translation than on data. The first write to a
+// large page costs some hundreds of microseconds; MakeResident lets another goroutine spend them.
+// If the kernel ignores the advice, only the speed changes.
 func LargePages[T any](table []T) {
 	if memory := bytesOf(table); len(memory) >= largePage {
 		_ = unix.Madvise(memory, unix.MADV_HUGEPAGE)
 	}
 }
 
-// smallPages advises the kernel to clear the memory of a table bit by bit.
+// smallPages advises the kernel to back a table with small pages, which it clears one at a time.
 func smallPages[T any](table []T) { _ = unix.Madvise(bytesOf(table), unix.MADV_NOHUGEPAGE) }
 
-// MakeResident gives the elements of a table from first up to end, which is left out and
-// may lie behind the table's, the memory that they need, so that who writes to them next is
-// not held up by it. Any goroutine may call it, whatever others do with the elements.
+// MakeResident makes the memory of the elements [first, end) of a table resident, so that it does
+// not hold up the goroutine that writes to them next. end may lie beyond the end of the table. Any
+// goroutine may call it, also while others use the elements.
 //
-// What is missing afterwards is brought by the first write to it, as always, so an error of
-// a kernel that cannot do it (before 5.14) may be left alone.
+// The first write to a page that is still missing makes it resident, as always. So the caller may
+// ignore the error of a kernel before 5.14, which cannot do this.
 func MakeResident[T any](table []T, first, end int) error {
 	end = min(end, len(table))
 	if first >= end {
 		return nil
 	}
 	memory := bytesOf(table[first:end])
-	// Whole pages: the one in which the first element begins, too.
+	// Whole pages, including the one in which the first element begins.
 	start := unsafe.Pointer(&memory[0])
 	before := uintptr(start) & (pageBytes - 1)
 	memory = unsafe.Slice((*byte)(unsafe.Add(start, -int(before))), len(memory)+int(before))
@@ -46,8 +46,8 @@ func MakeResident[T any](table []T, first, end int) error {
 	return nil
 }
 
-// MakeLapResident does so for the places of the numbers from first up to end in a table that is
-// used in laps: a number's place is what is left of it when it is divided by the table's length.
+// MakeLapResident is MakeResident for the places of the numbers [first, end) in a table that is
+// used in laps: the place of a number is the number modulo the length of the table.
 func MakeLapResident[T any](table []T, first, end uint64) error {
 	places := uint64(len(table))
 	end = min(end, first+places)

@@ -11,8 +11,8 @@ import "sync/atomic"
 //	writer: l.Begin(); CopyIn(row, src); l.End()
 //	reader: stamp, ok := l.Read(); if ok { CopyOut(dst, row) }; if ok && !l.Retry(stamp) { use dst }
 //
-// Rows are moved by CopyIn and CopyOut only, and a reader uses its copy only
-// after Retry has said false.
+// Rows are moved by CopyIn and CopyOut only, and a reader uses its copy only after Retry has
+// returned false.
 type SeqLock struct {
 	v atomic.Int64 // writer: the row's writer. Odd while the row changes
 }

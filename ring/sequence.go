@@ -32,9 +32,9 @@ func (s *Sequence) Load() int64 { return s.v.Load() }
 // same goroutine is not answered before the store is visible. Writer only.
 func (s *Sequence) Store(n int64) { s.v.Store(n) }
 
-// Release raises the number with a release store: everything written before it
-// is visible to whoever loads it, and nothing else is promised. It costs a
-// plain MOV where Store costs a locked exchange. Writer only.
+// Release raises the number with a release store: everything written before it is visible to a
+// goroutine that loads it. There is no other guarantee. It costs a plain MOV; Store costs a locked
+// exchange. Writer only.
 func (s *Sequence) Release(n int64) { storeRelease(word(&s.v), n) }
 
 // cursor is a Sequence inside a region: it starts on a line and fills it.

@@ -16,8 +16,8 @@ var ErrPointers = errors.New("element type holds pointers")
 // Slab is a slice outside the Go heap: zeroed, page aligned, resident only where
 // touched, invisible to the collector. Hot tables live in slabs.
 //
-// The slice must not outlive the Slab: when the Slab is garbage its memory is
-// unmapped. Keep the *Slab beside the slice, in the same struct.
+// The slice must not outlive the Slab: when the Slab is collected, its memory is unmapped. Keep the
+// *Slab beside the slice, in the same struct.
 type Slab[T any] struct {
 	slice   []T
 	region  *Region
@@ -57,7 +57,8 @@ func (s *Slab[T]) Close() error {
 	return s.region.Close()
 }
 
-// pointerFree returns ErrPointers, naming the culprit, when a value of type t can hold a pointer.
+// pointerFree returns ErrPointers, with the name of the field, when a value of type t can hold a
+// pointer.
 func pointerFree(t reflect.Type) error {
 	switch t.Kind() {
 	case reflect.Array:

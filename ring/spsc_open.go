@@ -7,7 +7,7 @@ import "unsafe"
 //   - Shape: T is 64 or 128 bytes (ErrSlotSize) without pointers (ErrPointers); capacity is a power
 //     of two from 2 to 2^30 (ErrCapacity); the region holds SPSCBytes[T](capacity) or more
 //     (ErrSize).
-//   - The region stays the caller's: close it after both sides have stopped.
+//   - The caller keeps owning the region and closes it after both sides have stopped.
 //   - Source: the layout is drawn in doc.go.
 func NewSPSC[T any](region *Region, capacity int) (*SPSC[T], error) {
 	v, err := format[T](region, kindSPSC, capacity)
@@ -17,9 +17,9 @@ func NewSPSC[T any](region *Region, capacity int) (*SPSC[T], error) {
 	return newSPSC(region, v, 0, 0), nil
 }
 
-// OpenSPSC attaches to a ring that NewSPSC formatted, usually in another
-// process. ErrFormat when magic, version, kind, slot size, capacity, region
-// length or cursors are not what they must be; nothing is trusted twice.
+// OpenSPSC attaches to a ring that NewSPSC formatted, usually in another process. ErrFormat when
+// magic, version, kind, slot size, capacity, region length or cursors are not valid. Each value is
+// read once.
 func OpenSPSC[T any](region *Region) (*SPSC[T], error) {
 	v, err := open[T](region, kindSPSC, false)
 	if err != nil {

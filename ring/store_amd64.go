@@ -10,13 +10,13 @@ const needsBarrier = true
 
 // storeRelease stores v: a plain MOV, which on amd64 has release order.
 //
-// It is a plain assignment, which sync/atomic has no word for: its Store is an exchange, which
-// waits until every earlier store has its line, and a function in assembly is a call
-// that passes arguments and spills the caller's registers through memory. A core
-// hides a publication's way to the other core by holding some hundred stores back, so
-// the stores of a call a message cost a third to a half of the throughput. The compiler keeps
-// stores in their order (each takes the memory that the one before it made) and the
-// processor does too; the tests with two threads fail if either does not.
+// It is a plain assignment, which sync/atomic does not offer. The Store of sync/atomic is an
+// exchange, which waits until every earlier store has its line. A function in assembly is a call
+// that passes arguments and spills the caller's registers through memory. A core hides the travel
+// time of a publication by buffering some hundred stores, so the stores of one call per message
+// cost a third to a half of the throughput. The compiler keeps stores in order (in its SSA form
+// each takes the memory state of the one before), and so does the processor. The tests with two
+// threads fail if either does not.
 func storeRelease(p *int64, v int64) { *p = v }
 
 // markLaps stores lap into n words starting at p, each with release order.

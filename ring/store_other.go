@@ -9,9 +9,8 @@ import (
 	"unsafe"
 )
 
-// needsBarrier is false: these stores and the loads after them are sequentially
-// consistent (on arm64 STLR and LDAR are never reordered), so the publisher
-// orders itself.
+// needsBarrier is false: these stores and the loads after them are sequentially consistent (on
+// arm64 STLR and LDAR are never reordered), so the publisher needs no barrier from the consumer.
 const needsBarrier = false
 
 // storeRelease stores v with at least release order. On arm64 this is one

@@ -5,15 +5,15 @@ import (
 	"runtime"
 )
 
-// Strategy is how a consumer waits: what it burns against how fast it reacts.
+// Strategy is how a consumer waits: how much CPU time it spends against how fast it reacts.
 type Strategy uint8
 
-// The strategies, from fast and hungry to slow and frugal.
+// The strategies, from fastest and most CPU time to slowest and least.
 const (
 	Spin     Strategy = iota // never gives its core away: tens of nanoseconds
 	Yield                    // lets others run between looks
 	Adaptive                 // spins briefly, yields, then parks: the default everywhere
-	Park                     // parks at once: a few microseconds to wake, nothing burnt
+	Park                     // parks at once: a few microseconds to wake, no CPU time
 )
 
 var strategies = [...]string{Spin: "spin", Yield: "yield", Adaptive: "adaptive", Park: "park"}
@@ -44,9 +44,8 @@ type IdleStats struct {
 	Rescues uint64 // sleeps that ran out although there was work: 0 between correct peers
 }
 
-// NewIdler returns the Idler of one consumer. The waiter is that of the
-// consumer's ring; nil, for a free reader, makes parking a nap of half a
-// millisecond that nobody cuts short.
+// NewIdler returns the Idler of one consumer. The waiter is that of the consumer's ring. With nil,
+// for a free reader, parking is a nap of half a millisecond that no wake-up ends early.
 func NewIdler(s Strategy, waiter *Waiter) *Idler {
 	i := &Idler{waiter: waiter, napNs: backstopNs, barrier: registerBarrier()}
 	if waiter == nil {
@@ -63,14 +62,14 @@ func NewIdler(s Strategy, waiter *Waiter) *Idler {
 	return i
 }
 
-// Cores is on how many of the machine's cores this process may be busy: no more than
-// GOMAXPROCS, which follows a container's CPU limit. What raises GOMAXPROCS for threads
-// that sleep (doc.go, Threads) does so after it has made its Idlers.
+// Cores is on how many of the machine's cores this process may be busy: no more than GOMAXPROCS,
+// which follows a container's CPU limit. A process that raises GOMAXPROCS for threads that sleep
+// (doc.go, Threads) does so after it has made its Idlers.
 func Cores() int { return min(runtime.NumCPU(), runtime.GOMAXPROCS(0)) }
 
-// spinsFor is the length of the spin phase in steps of some 20 to 100 ns. With
-// one core spinning only delays the producer; with two, everything else of the
-// process waits for the spinner, so a few microseconds must do.
+// spinsFor is the length of the spin phase in steps of some 20 to 100 ns. With one core spinning
+// only delays the producer; with two, the other goroutines of the process wait for the spinner, so
+// it spins for a few microseconds only.
 func spinsFor(s Strategy, cores int) int {
 	switch {
 	case s == Spin:
@@ -94,9 +93,9 @@ func (i *Idler) Lock(cpu int) error {
 	return PinThread(cpu)
 }
 
-// Lends makes the consumer's lease open to others whenever its thread, which is locked,
-// gives its core away or sleeps. One that spins or yields without end never does:
-// whoever asked for that wants the work on this thread. Call it before the first Idle.
+// Lends makes the consumer's lease open to others whenever its thread, which is locked, gives its
+// core away or sleeps. A consumer that spins or yields without end never lends: its strategy asks
+// for the work on this thread. Call Lends before the first Idle.
 func (i *Idler) Lends(l *Lease) {
 	i.lease = l
 	if !i.forever {
@@ -104,10 +103,10 @@ func (i *Idler) Lends(l *Lease) {
 	}
 }
 
-// lendingSpins is the length of the spin phase of a consumer that lends, which it does not do
-// in that phase. With two cores there is none: whoever brings work has one of them and does it,
-// and a spinner takes the other one from the next stage; one that is interrupted keeps
-// everybody's work to itself until it is back.
+// lendingSpins is the length of the spin phase of a consumer that lends; it does not lend in that
+// phase. With two cores there is no spin phase: the producer that brings work has one core and does
+// the work, and a spinner would take the other core from the next stage. A spinner that is
+// interrupted would also hold up all work until it runs again.
 func lendingSpins(spins, cores int) int {
 	if cores <= 2 {
 		return 0
@@ -115,11 +114,11 @@ func lendingSpins(spins, cores int) int {
 	return spins
 }
 
-// Stats is what the Idler did so far. Consumer only.
+// Stats counts what the Idler has done so far. Consumer only.
 func (i *Idler) Stats() IdleStats { return i.stats }
 
-// IdleAtMost is Idle with a sleep of at most ns: for a consumer that also waits for
-// something of which nobody tells it. Such a sleep is never counted as a rescue.
+// IdleAtMost is Idle with a sleep of at most ns: for a consumer that also waits for an event that
+// sends no wake-up. Such a sleep is never counted as a rescue.
 func (i *Idler) IdleAtMost(q Source, ns int64) {
 	long := i.napNs
 	i.napNs = min(long, ns)
@@ -131,7 +130,7 @@ func (i *Idler) IdleAtMost(q Source, ns int64) {
 	i.napNs = long
 }
 
-// rest is what Idle does after its spin phase.
+// rest is the part of Idle after the spin phase.
 func (i *Idler) rest(q Source) {
 	if i.step < i.spins+i.yields || i.forever {
 		if !i.forever {

@@ -2,5 +2,5 @@
 
 package ring
 
-// ticks reads the processor's clock: a few nanoseconds, and no system call.
+// ticks reads the processor's clock. It takes a few nanoseconds and makes no system call.
 func ticks() int64

@@ -2,6 +2,6 @@
 
 package ring
 
-// ticks and ticksIn: without a clock that is cheap to read, looks keep no distance.
+// ticks and ticksIn are 0: without a clock that is cheap to read, looks keep no distance.
 func ticks() int64        { return 0 }
 func ticksIn(int64) int64 { return 0 }

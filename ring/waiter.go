@@ -18,7 +18,7 @@ const (
 // the ring's region, so a publisher in another process can wake the consumer.
 // The zero Waiter is ready for use; it also works in ordinary Go memory.
 //
-// Writers: the consumer sets parked and awake; whoever wakes it sets awake or nudged.
+// Writers: the consumer sets parked and awake; the goroutine that wakes it sets awake or nudged.
 type Waiter struct {
 	word atomic.Uint32
 	_    [cacheLine - 4]byte
@@ -33,10 +33,10 @@ var (
 // addr is the address that publish looks at after its store.
 func (w *Waiter) addr() *uint32 { return (*uint32)(unsafe.Pointer(&w.word)) }
 
-// Notify wakes the consumer if it is parked: what a publisher does that stores
-// its own word, such as a Sequence, by a sequentially consistent Store. After
-// Sequence.Release it is as good, because the parking consumer issues the
-// barrier for both (doc.go). Costs one load when nobody is parked. Any goroutine.
+// Notify wakes the consumer if it is parked. It is for a publisher that stores a word of its own,
+// such as a Sequence, by a sequentially consistent Store. It works after Sequence.Release too,
+// because the parking consumer issues the barrier for both (doc.go). It costs one load when the
+// consumer is not parked. Any goroutine.
 func (w *Waiter) Notify() {
 	if w.word.Load() != awake {
 		wakeParked(w.addr())

@@ -18,8 +18,8 @@ func loadWords(dst, src []uint64) {
 	}
 }
 
-// copyWords copies slots that a producer may be overwriting with plain stores.
-// The detector must not see it: a torn copy is found by the cursor and thrown away.
+// copyWords copies slots that a producer may be overwriting with plain stores. The detector must
+// not see it: the cursor reveals a torn copy, which is then discarded.
 //
 //go:norace
 func copyWords(dst, src []uint64) {

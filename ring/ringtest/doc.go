@@ -1,3 +1,3 @@
-// Package ringtest says what memory is there: of this process, and of tables outside of the
-// heap. For tests.
+// Package ringtest tells tests which memory is resident: of this process, and of tables outside the
+// heap.
 package ringtest

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Resident is how much memory of this process is there, in bytes.
+// Resident is the resident memory of this process in bytes.
 func Resident(t testing.TB) int {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/statm")
@@ -25,8 +25,8 @@ func Resident(t testing.TB) int {
 	return resident * os.Getpagesize()
 }
 
-// Pages is how many of the pages that hold the elements of a table from first up to end,
-// which is left out, are there, and how many those are.
+// Pages counts the pages that hold the elements [first, end) of a table: of is their number, there
+// is how many of them are resident.
 func Pages[T any](t testing.TB, table []T, first, end int) (there, of int) {
 	t.Helper()
 	page := uintptr(os.Getpagesize())
@@ -44,7 +44,7 @@ func Pages[T any](t testing.TB, table []T, first, end int) (there, of int) {
 	return there, len(states)
 }
 
-// Politely runs f on a thread of a low priority, which ends with it.
+// Politely runs f on a thread of low priority, which ends with f.
 func Politely(t testing.TB, f func()) {
 	t.Helper()
 	done := make(chan error)
@@ -61,8 +61,8 @@ func Politely(t testing.TB, f func()) {
 	}
 }
 
-// Advice is what the kernel has been told about the memory of a table, as the two letters of
-// /proc/self/smaps: hg for large pages, nh for none.
+// Advice is the advice given to the kernel about the memory of a table, as the two letters of
+// /proc/self/smaps: hg for large pages, nh for no large pages.
 func Advice[T any](t testing.TB, table []T) (flags []string) {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/smaps")
