@@ -9,12 +9,12 @@ import (
 	"posttrade/ring"
 )
 
-// keysAhead is how many keys before its own a slot of the ring of keys is fetched.
+// keysAhead is how many keys ahead of its use a slot of the ring of keys is fetched.
 const keysAhead = 8
 
-// AheadOf fetches where the rows of an event to come are found: the heads of its key's and
-// its order's chains, and of a fill the position. It takes nothing in and waits for nothing.
-// Observer only.
+// AheadOf prefetches the memory through which a coming event finds its rows: the heads of the
+// chains of its key and its order and, for a fill, the position. It changes nothing and does not
+// wait. Observer only.
 func (v *Views) AheadOf(ev *matcher.Event) {
 	o, k := &v.orders, &v.keys
 	order := unsafe.Pointer(&o.heads[o.headOf(ev.OrderRef)])
@@ -29,8 +29,8 @@ func (v *Views) AheadOf(ev *matcher.Event) {
 	ring.Prefetch(order, unsafe.Pointer(key), unsafe.Pointer(&k.slots[slot]), nil)
 }
 
-// CloseTo fetches the row of the order that an event to come is about. It takes nothing in
-// and waits for nothing. Observer only.
+// CloseTo prefetches the row of the order that a coming event is about. It changes nothing and does
+// not wait. Observer only.
 func (v *Views) CloseTo(ev *matcher.Event) {
 	o := &v.orders
 	row := unsafe.Pointer(&o.slots[uint32(o.heads[o.headOf(ev.OrderRef)])])

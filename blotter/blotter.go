@@ -9,13 +9,13 @@ import (
 	"posttrade/ring"
 )
 
-// Blotter keeps the last Capacity executed fills, oldest out first.
+// Blotter keeps the last Capacity executed fills and drops the oldest first.
 //
 // Trade sequences are contiguous, so a fill's slot is arithmetic. One goroutine
 // appends, any goroutine reads (page.go).
 //
-// Invariants: the slots hold the fills first..last of which the last capacity
-// may be read; there is one slot more than that, the one written next.
+// Invariants: the slots hold fills up to last, and readers may read the last capacity of them, none
+// before first. There is one slot more than the capacity: the slot that is written next.
 type Blotter struct {
 	slots []matcher.Fill
 	slab  *ring.Slab[matcher.Fill] // keeps the mapping reachable
@@ -26,9 +26,8 @@ type Blotter struct {
 	at    int           // writer: the appender. The slot written next
 }
 
-// Append adds the next fill. A fill that is there already is passed over, so a
-// start may first load the journal's last fills and then replay commands; a
-// hole is a bug and panics. Appender only.
+// Append adds the next fill. It skips a fill that is there already, so a start may first load the
+// journal's last fills and then replay commands. A hole is a bug and panics. Appender only.
 func (b *Blotter) Append(fill *matcher.Fill) {
 	if !b.expects(fill.TradeSeq) {
 		return
@@ -39,7 +38,7 @@ func (b *Blotter) Append(fill *matcher.Fill) {
 	b.advance(fill.TradeSeq)
 }
 
-// expects reports whether a fill is the next, and not one that is there already.
+// expects reports whether a fill is the next one and not there already.
 func (b *Blotter) expects(tradeSeq uint64) bool {
 	last := uint64(b.last.Load())
 	switch {
@@ -53,7 +52,7 @@ func (b *Blotter) expects(tradeSeq uint64) bool {
 	return true
 }
 
-// advance shows the fill that has been written and goes on to the next slot.
+// advance publishes the fill that has been written and moves to the next slot.
 func (b *Blotter) advance(tradeSeq uint64) {
 	b.last.Release(int64(tradeSeq))
 	if b.at++; b.at == len(b.slots) {
@@ -61,14 +60,14 @@ func (b *Blotter) advance(tradeSeq uint64) {
 	}
 }
 
-// begin takes the first fill's sequence as the oldest there will ever be.
+// begin takes the sequence of the first fill as the oldest that the blotter will ever hold.
 func (b *Blotter) begin(tradeSeq uint64) {
 	b.at = int(tradeSeq % uint64(len(b.slots)))
 	b.first.Store(tradeSeq)
 }
 
-// Observe appends the fill that an event states, if it states one: ev.Fill(), written
-// where it belongs. Appender only.
+// Observe appends the fill that an event states, if it states one: it writes ev.Fill() directly
+// into its slot. Appender only.
 func (b *Blotter) Observe(ev *matcher.Event, _ []byte) {
 	if ev.Kind != matcher.EventFilled || !b.expects(ev.TradeSeq) {
 		return

@@ -8,28 +8,28 @@ import (
 	"posttrade/ring"
 )
 
-// changes are the latest changes of levels, for readers that copy a book piece by piece
-// while it moves (depth_read.go). The writer notes them only while a reader is there.
+// changes are the latest changes of levels, for readers that copy a book piece by piece while it
+// changes (depth_read.go). The writer notes them only while a reader reads.
 type changes struct {
 	slots []change
 	_     [64]byte
-	head  ring.Sequence // writer: the observer. Changes noted, ever
+	head  ring.Sequence // writer: the observer. Number of changes noted so far
 	_     [64]byte
 	users atomic.Int64 // writers: readers, while they read
 	_     [64]byte
 }
 
-// change is what a level has become, in words: readers may meet it half written.
+// change is the new state of a level, in words, because readers may find it half written.
 type change struct {
 	side, px, qty, orders uint64
 	inputSeq              uint64
-	version               uint64 // of its side, afterwards
+	version               uint64 // of its side, after the change
 }
 
 // changesKept is how many changes a reader may be behind.
 const changesKept = 1 << 14
 
-// note keeps a change. Writer only.
+// note appends a change. Writer only.
 func (c *changes) note(is *change) {
 	at := c.head.Load()
 	s := &c.slots[at&(changesKept-1)]
@@ -42,8 +42,8 @@ func (c *changes) note(is *change) {
 	c.head.Release(at + 1)
 }
 
-// read copies change number at, which is below head. The copy counts only when keeps has
-// said afterwards that the slot was not written again.
+// read copies change number at, which is below head. The copy is valid only if keeps, called
+// afterwards, reports that the slot was not written again.
 func (c *changes) read(at int64, to *change) {
 	s := &c.slots[at&(changesKept-1)]
 	to.side, to.px = atomic.LoadUint64(&s.side), atomic.LoadUint64(&s.px)
@@ -51,5 +51,5 @@ func (c *changes) read(at int64, to *change) {
 	to.inputSeq, to.version = atomic.LoadUint64(&s.inputSeq), atomic.LoadUint64(&s.version)
 }
 
-// keeps reports that the change is still there: the next one to be written is not in its slot.
+// keeps reports that the change is still there: the next change to be written has another slot.
 func (c *changes) keeps(at int64) bool { return c.head.Load()-at < changesKept }

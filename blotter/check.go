@@ -6,8 +6,8 @@ import (
 	"posttrade/matcher"
 )
 
-// check asserts the list of doc.go. Observer's goroutine only, between two
-// commands; it is for tests.
+// check asserts the list of doc.go. It is for tests. Observer's goroutine only, between two
+// commands.
 func (v *Views) check() error {
 	if v.current != v.Applied() || v.finished != 0 {
 		return fmt.Errorf("command %d is not complete, applied %d", v.current, v.Applied())
@@ -53,7 +53,7 @@ func (v *Views) check() error {
 	return v.contracts.check(v.current)
 }
 
-// check asserts that rows and index name each other, and returns the slots in the retained queue.
+// check asserts that rows and index agree, and returns the slots in the retained queue.
 func (o *orders) check() (retained map[uint32]bool, err error) {
 	used := 0
 	for at := uint32(1); at <= o.top; at++ {
@@ -130,9 +130,9 @@ func (k *keys) check() error {
 	return nil
 }
 
-// Check compares the views with the engine whose events they have observed, in
-// everything that both know, and names the first difference. Both stand still
-// between the same two commands. It reads all of both: not for the path of an order.
+// Check compares the views with the engine that produced the observed events, in all data that both
+// hold, and names the first difference. Both must stand between the same two commands. It reads all
+// of both, so it does not belong on the path of an order.
 func (v *Views) Check(e *matcher.Engine) error {
 	if v.Applied() != e.AppliedSeq() || v.tradeSeq != e.TradeSeq() {
 		return fmt.Errorf("blotter: views at inputSeq=%d tradeSeq=%d, engine at %d and %d",

@@ -21,22 +21,21 @@ type ContractRow struct {
 // Compile-time check: a row is two cache lines.
 var _ = [1]struct{}{}[unsafe.Sizeof(ContractRow{})-128]
 
-// ClientID is the caller's own id of the booking, empty if there is none. It
-// points into the row.
+// ClientID is the client's own id of the booking, empty if there is none. It points into the row.
 func (r *ContractRow) ClientID() []byte { return r.clientID[:r.idLen] }
 
 // contracts holds every contract, ascending by id.
 //
-// Rows are only ever appended, and none changes once count has passed it. So a
-// reader that stays below the count it has loaded needs no lock.
+// Rows are only appended, and a row does not change once count has passed it. So a reader that
+// stays below the count it has loaded needs no lock.
 type contracts struct {
 	rows     []ContractRow
-	accounts []uint32 // of each row: what a list by account looks at
+	accounts []uint32 // of each row: a list by account reads this column
 	count    ring.Sequence
 }
 
-// add publishes a contract whose id is above all others. id is cut at
-// MaxClientID. The engine refuses one too many, so no room left is a bug.
+// add publishes a contract with an id above all others. id is cut at MaxClientID. The engine
+// refuses a contract for which there is no room, so a full table is a bug.
 func (t *contracts) add(info *matcher.ContractInfo, createdMillis int64, id []byte) {
 	at := t.count.Load()
 	if int(at) == len(t.rows) {
@@ -49,7 +48,7 @@ func (t *contracts) add(info *matcher.ContractInfo, createdMillis int64, id []by
 	t.count.Release(at + 1)
 }
 
-// booked takes in a booking.
+// booked adds the contract of a booking.
 func (v *Views) booked(ev *matcher.Event, clientID []byte) {
 	v.remember(ev, matcher.KeyContract, ev.InputSeq, clientID)
 	info := matcher.ContractInfo{ID: ev.InputSeq}

@@ -10,8 +10,8 @@ type ContractFilter struct {
 	Accounts []uint32 // nil = all
 }
 
-// first is the place of the first contract with an id of at least id, among the
-// count first ones.
+// first is the place of the first contract with an id of at least id, among the first count
+// contracts.
 func (t *tables) first(id uint64, count int) int {
 	return sort.Search(count, func(i int) bool { return t.contracts[i].ID >= id })
 }
@@ -20,7 +20,7 @@ func (t *tables) first(id uint64, count int) int {
 // False if there is none. Any goroutine.
 func (v *Views) Contract(id uint64) (row ContractRow, ok bool) {
 	count := int(v.contracts.count.Load())
-	t := v.tables.Load() // behind the count: it holds that many
+	t := v.tables.Load() // loaded after the count: these tables hold that many
 	if at := t.first(id, count); at < count && t.contracts[at].ID == id {
 		return t.contracts[at], true
 	}
@@ -30,8 +30,8 @@ func (v *Views) Contract(id uint64) (row ContractRow, ok bool) {
 // Contracts appends to dst up to limit contracts with an id above after,
 // ascending. next is the after of the following page, 0 at the end.
 //
-// Cost: a list of chosen accounts looks at four bytes of every contract behind
-// after until the page is full. Any goroutine.
+// Cost: a list of chosen accounts reads four bytes of every contract behind after, until the page
+// is full. Any goroutine.
 func (v *Views) Contracts(f ContractFilter, after uint64, limit int,
 	dst []ContractRow) (rows []ContractRow, next uint64) {
 	count := int(v.contracts.count.Load())

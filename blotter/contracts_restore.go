@@ -40,8 +40,8 @@ func (v *Views) contractRestorer() func(*imageReader) error {
 	}
 }
 
-// check asserts that ids ascend up to the last command and that the column of
-// accounts says what the rows say.
+// check asserts that ids ascend up to the last command and that the column of accounts agrees with
+// the rows.
 func (t *contracts) check(applied uint64) error {
 	last := uint64(0)
 	for i := range t.rows[:t.count.Load()] {

@@ -9,7 +9,7 @@ import (
 	"posttrade/ring"
 )
 
-// accountRow is one account. It never moves: positions are addressed by its index.
+// accountRow is one account. It keeps its index, by which positions are addressed.
 type accountRow struct {
 	id      uint32
 	flags   uint32
@@ -20,7 +20,7 @@ type accountRow struct {
 // The bits of accountRow.flags.
 const (
 	accountEnabled uint32 = 1 << 0
-	accountByHand  uint32 = 1 << 1 // an operator has set the other one
+	accountByHand  uint32 = 1 << 1 // an operator has set the other flag
 	accountFlags          = accountEnabled | accountByHand
 )
 
@@ -63,8 +63,8 @@ func (s *accountSlot) set(row *accountRow) {
 	s.lock.End()
 }
 
-// control opens an account that is not known and sets one that is, but for flags that
-// are to be kept.
+// control adds an account that is not known and sets a known one. With keep, the flags of a known
+// account stay as they are.
 func (t *accounts) control(id, flags uint32, keep bool, version int64) {
 	at := t.find(id)
 	if at < 0 {
@@ -79,8 +79,8 @@ func (t *accounts) control(id, flags uint32, keep bool, version int64) {
 	t.slots[at].set(&row)
 }
 
-// accountFlagsOf are the flags that an ACCOUNT_CONTROL asks for: one without the mark of a
-// source is an operator's.
+// accountFlagsOf are the flags that an ACCOUNT_CONTROL asks for. A control without the mark of a
+// source comes from an operator.
 func accountFlagsOf(cmd *matcher.Command) (flags uint32) {
 	flags = uint32(cmd.Side) & accountEnabled
 	if cmd.OrderRef == 0 {
@@ -89,8 +89,8 @@ func accountFlagsOf(cmd *matcher.Command) (flags uint32) {
 	return flags
 }
 
-// add appends an account that is not known. The engine refuses one too many,
-// so none left is a bug.
+// add appends an account that is not known. The engine refuses an account for which there is no
+// slot, so a full table is a bug.
 func (t *accounts) add(row accountRow) {
 	at := int(t.count.Load())
 	if at == len(t.slots) {
@@ -101,7 +101,7 @@ func (t *accounts) add(row accountRow) {
 	t.count.Release(int64(at + 1))
 }
 
-// enter makes an id lead to the slot of its account.
+// enter adds an id and the slot of its account to the index.
 func (t *accounts) enter(id uint32, at int) {
 	mask := len(t.index) - 1
 	home := t.home(id)
@@ -113,7 +113,7 @@ func (t *accounts) enter(id uint32, at int) {
 
 // securityRow is one security.
 type securityRow struct {
-	market      int64 // market price x 1e6: the newest of trades and ticks, 0 = none yet
+	market      int64 // market price x 1e6, from the newest trade or tick; 0 = none yet
 	marketTime  int64 // its event time
 	traded      int64 // price of the last fill x 1e6, 0 = none yet
 	flags       uint64
@@ -124,7 +124,7 @@ type securityRow struct {
 
 // The bits of securityRow.flags.
 const (
-	flagKnown      uint64 = 1 << 0 // a control has made it tradable at all
+	flagKnown      uint64 = 1 << 0 // a control has made it tradable
 	flagEnabled    uint64 = 1 << 1
 	flagHalted     uint64 = 1 << 2
 	flagRestricted uint64 = 1 << 3
@@ -134,8 +134,8 @@ const (
 	securityFlags            = flagHaltedByHand<<1 - 1
 )
 
-// control takes in a SECURITY_CONTROL: a flag that is to be kept stays as it is, once a
-// control has made the security known. One without the mark of a source is an operator's.
+// control applies a SECURITY_CONTROL. A flag that the control keeps stays as it is, once a control
+// has made the security known. A control without the mark of a source comes from an operator.
 func (s *securitySlot) control(cmd *matcher.Command) {
 	bits, mask := flagKnown, flagEnabled|flagEnabledByHand|flagHalted|flagHaltedByHand
 	if cmd.Side&matcher.SecurityEnabled != 0 {
@@ -173,8 +173,8 @@ type securities struct {
 	count ring.Sequence
 }
 
-// at is the slot of a registered id. The engine applies nothing to another, so
-// that is a bug.
+// at is the slot of a registered id. The engine applies no command to another id, so such an id is
+// a bug.
 func (t *securities) at(id uint32) *securitySlot {
 	if count := t.count.Load(); int64(id)-1 >= count || id == 0 {
 		notRegistered(id, count)
@@ -189,7 +189,7 @@ func (s *securitySlot) set(row *securityRow) {
 	s.lock.End()
 }
 
-// price publishes prices alone: market, its time, and the last fill's.
+// price publishes the prices only: the market price, its time, and the price of the last fill.
 func (s *securitySlot) price(market, time, traded int64) {
 	s.lock.Begin()
 	store(&s.row.market, market)
@@ -198,7 +198,7 @@ func (s *securitySlot) price(market, time, traded int64) {
 	s.lock.End()
 }
 
-// trade publishes the price of a fill, which is the market price unless it came late.
+// trade publishes the price of a fill. It becomes the market price unless the fill came late.
 func (s *securitySlot) trade(ev *matcher.Event) {
 	if ev.Flags&matcher.EventLate != 0 {
 		s.price(s.row.market, s.row.marketTime, ev.Px)
@@ -207,7 +207,7 @@ func (s *securitySlot) trade(ev *matcher.Event) {
 	s.price(ev.Px, ev.TimeMillis, ev.Px)
 }
 
-// register adds a security under the next id; one that is there stays as it is.
+// register adds a security under the next id. A security that is there already stays as it is.
 func (t *securities) register(id uint32, ticker *[matcher.MaxTicker]byte) {
 	count := t.count.Load()
 	if int64(id) <= count && id != 0 {
@@ -231,7 +231,7 @@ func (s *securitySlot) flag(mask, bits uint64, version int64) {
 	s.set(&row)
 }
 
-// policyRow is what POLICY_CONTROL moves.
+// policyRow holds the values that POLICY_CONTROL sets.
 type policyRow struct {
 	version          int64
 	kill             int64 // 0 or 1

@@ -10,16 +10,16 @@ import (
 type Account struct {
 	ID      uint32
 	Enabled bool
-	ByHand  bool // an operator has set Enabled, and no change of the source has said it since
+	ByHand  bool // an operator has set Enabled, and the source has not set it since
 	Version int64
 }
 
-// Security is a security's control flags and prices. Version is that of the
-// latest security or restriction control.
+// Security is a security's control flags and prices. Version is the version of the latest security
+// or restriction control.
 type Security struct {
 	ID         uint32
 	Ticker     string
-	Known      bool // a control or the genesis record has made it tradable at all
+	Known      bool // a control or the genesis record has made it tradable
 	Enabled    bool
 	Halted     bool
 	Restricted bool
@@ -27,12 +27,12 @@ type Security struct {
 
 	EnabledByHand, HaltedByHand bool // an operator has set the flag; see Account
 
-	MarketPx     int64 // the newest of trades and ticks x 1e6, 0 = none yet
+	MarketPx     int64 // from the newest trade or tick x 1e6, 0 = none yet
 	MarketMillis int64 // its event time
 	LastTradePx  int64 // price of the last fill x 1e6, 0 = none yet
 }
 
-// Policy is what POLICY_CONTROL moves. Money is x 1e6.
+// Policy holds the values that POLICY_CONTROL sets. Money is x 1e6.
 type Policy struct {
 	Version                  int64
 	KillSwitch               bool
@@ -64,7 +64,7 @@ func (r *accountRow) account() Account {
 	}
 }
 
-// Account returns an account, false if nothing has announced it. Any goroutine.
+// Account returns an account, false if it is not known. Any goroutine.
 func (v *Views) Account(id uint32) (Account, bool) {
 	_, row, ok := v.tables.Load().read(id)
 	if !ok {
@@ -76,7 +76,7 @@ func (v *Views) Account(id uint32) (Account, bool) {
 // Accounts returns all accounts, ascending. Any goroutine.
 func (v *Views) Accounts() []Account {
 	all := make([]Account, v.accounts.count.Load())
-	t := v.tables.Load() // behind the count: it holds that many
+	t := v.tables.Load() // loaded after the count: these tables hold that many
 	var row accountRow
 	for i := range all {
 		slot := &t.accounts[i]

@@ -14,52 +14,51 @@ var (
 )
 
 const (
-	// MaxDepth is the most levels a side that one request gets.
+	// MaxDepth is the maximum number of levels per side of one request.
 	MaxDepth = 1000
-	// maxDepthRequests bounds the requests that wait at a time, and
-	// levelsPerFlush the levels that the observer copies before it goes back to
-	// the events: some ten microseconds.
+	// maxDepthRequests bounds the requests that wait at a time. levelsPerFlush bounds the levels that
+	// the observer copies before it returns to the events: some ten microseconds.
 	maxDepthRequests = 256
 	levelsPerFlush   = 4096
 )
 
-// Level is what rests at one price.
+// Level is the sum of the orders that rest at one price.
 type Level struct {
 	Px     int64 // x 1e6
 	Qty    int64
 	Orders uint32
 }
 
-// Depth is the book of one security, best levels first, as it stood after the
-// command of Sequence. All of it is of that one moment.
+// Depth is the book of one security, best levels first, as it was after the command of Sequence.
+// Both sides are of that one moment.
 type Depth struct {
 	Sequence uint64
 	Bids     []Level
 	Asks     []Level
 }
 
-// depthRequest is one reader's question. The reader makes it, the observer
-// fills it in; done is closed in between.
+// depthRequest is one reader's request for depth. The reader makes it, and the observer fills it in
+// and then closes done.
 type depthRequest struct {
 	security uint32
-	depth    Depth // the slices have the capacity asked for
+	depth    Depth // the slices have the requested capacity
 	done     chan struct{}
 	next     *depthRequest
 }
 
-// SetWake names the function that makes a parked observer call Flush. Call it
-// before the first reader comes.
+// SetWake sets the function that makes a parked observer call Flush. Call it before the first
+// reader calls Depth.
 func (v *Views) SetWake(wake func()) { v.wake = wake }
 
 // Depth returns up to levels (1 to MaxDepth) of each side of a security's book.
 //
-// The caller copies them, and the observer goes on meanwhile (depth_read.go). Only when
-// that does not come to an end is the observer asked: it answers at the end of its batch,
-// or at once when it is idle.
+// The caller copies them while the observer continues (depth_read.go). Only when the copy fails
+// does the caller ask the observer, which answers at the end of its batch, or at once when it is
+// idle.
 //
-// Errors: ErrSecurity; of a reader that has asked, ErrBusy when too many do, and
-// ErrTimeout when no answer comes within the time-out, because the observer has stopped.
-// Any goroutine but the observer's.
+// Errors: ErrSecurity; for a caller that asks the observer also ErrBusy, when too many requests
+// wait, and ErrTimeout, when no answer comes within the time-out because the observer has stopped.
+// Any goroutine except the observer's.
 func (v *Views) Depth(security uint32, levels int, timeout time.Duration) (Depth, error) {
 	if !v.registered(security) {
 		return Depth{}, fmt.Errorf("blotter: depth security=%d: %w", security, ErrSecurity)
@@ -72,7 +71,7 @@ func (v *Views) Depth(security uint32, levels int, timeout time.Duration) (Depth
 	return v.askDepth(security, d, timeout)
 }
 
-// askDepth has the observer fill d in.
+// askDepth asks the observer to fill d in.
 func (v *Views) askDepth(security uint32, d Depth, timeout time.Duration) (Depth, error) {
 	if v.asking.Add(1) > maxDepthRequests {
 		v.asking.Add(-1)
@@ -97,9 +96,9 @@ func (v *Views) askDepth(security uint32, d Depth, timeout time.Duration) (Depth
 	}
 }
 
-// answerDepth fills in requests, oldest first, until the budget of one flush is
-// used up. Between two events of a command there is no book to show: the rest
-// of them is on its way, and the flush after that batch answers.
+// answerDepth fills in requests, oldest first, until the budget of one flush is used up. Between
+// two events of a command the book is incomplete. The remaining events are on their way, and the
+// flush after their batch answers.
 func (v *Views) answerDepth() (more bool) {
 	if v.current != v.Applied() {
 		return false
@@ -158,7 +157,7 @@ func (l *levels) copySide(side uint32, dst []Level) []Level {
 	return dst
 }
 
-// each calls f for the levels of a tree, best first, until it says false.
+// each calls f for the levels of a tree, best first, until f returns false.
 func (m *branches) each(t *tree, f func(level uint32) bool) {
 	if t.root != 0 {
 		m.eachBelow(t.root, t.height, f)

@@ -9,22 +9,23 @@ import (
 	"posttrade/ring"
 )
 
-// A reader copies a side of a book branch by branch, each whole under the side's lock,
-// which takes well below a microsecond: however fast the book moves, a few tries are
-// enough, and the writer does nothing for it. The copies are of different moments. While
-// a reader is there, the writer notes what becomes of each level; with the changes since each
-// copy, up to the end of one command, all of them become of that moment.
+// A reader copies a side of a book branch by branch. It copies each branch whole under the side's
+// lock, which takes well below a microsecond. So a few tries are enough however fast the book
+// changes, and the writer does no work for the copy. The copies are of different moments. While a
+// reader reads, the writer notes every change of a level. The reader applies to each copy the
+// changes since that copy, up to the end of one command; then all copies are of that moment.
 //
-// The versions of a side's lock number its changes. A hole in them says that some were
-// not noted, as the first after a reader has come may be: it begins again.
+// The versions of a side's lock number its changes. A hole in the numbers of the noted changes
+// means that some were not noted, which may happen to the first ones after a reader has begun. The
+// reader then begins again.
 
 const (
-	// copyTries bounds the tries for one branch, and momentTries those for a whole book,
-	// before the writer is asked for it. A writer that has lost its core in the middle of a
-	// change is not waited for any longer.
+	// copyTries bounds the tries for one branch, and momentTries bounds those for a whole book. After
+	// them the reader asks the writer for the book. It does not wait longer for a writer that has lost
+	// its core in the middle of a change.
 	copyTries   = 256
 	momentTries = 8
-	// endTries bounds the wait for the end of a command that is partly copied.
+	// endTries bounds the wait for the end of a command of which a part is copied.
 	endTries = 64
 )
 
@@ -34,27 +35,27 @@ type copied struct {
 	Level
 }
 
-// sideCopy is a side of a book on its way to a reader.
+// sideCopy is a reader's unfinished copy of a side of a book.
 type sideCopy struct {
 	side    uint32
 	levels  []copied
 	copies  int    // branches
-	version uint64 // of the side when the first of them was copied
+	version uint64 // of the side when the first branch was copied
 	until   uint64 // keys from here on are not copied, unless ends
-	ends    bool   // there are none
-	newest  uint64 // command of the newest change that is in a copy
+	ends    bool   // no keys follow
+	newest  uint64 // command of the newest change in any copy
 }
 
-// bookCopy is a reader's.
+// bookCopy is a reader's unfinished copy of a book.
 type bookCopy struct {
-	at    *tables // that the copies are from
+	at    *tables // from which the copies are made
 	sides [2]sideCopy
 	leaf  [fanout]copied
-	most  int // levels of a side that it wants
+	most  int // levels per side that the reader wants
 }
 
-// readDepth copies a book as it is after a command. False: it could not, as when the
-// writer stands still in the middle of a command or of a change.
+// readDepth copies a book as it is after a command. It returns false when it fails, for example
+// because the writer has stopped in the middle of a command or of a change.
 func (v *Views) readDepth(security uint32, d *Depth) bool {
 	users := &v.levels.changes.users
 	users.Add(1)
@@ -70,17 +71,17 @@ func (v *Views) readDepth(security uint32, d *Depth) bool {
 	return false
 }
 
-// take is one try, and returns the command that the book is copied after.
+// take makes one try and returns the last command that the copy of the book contains.
 func (b *bookCopy) take(v *Views, security uint32) (sequence uint64, ok bool) {
 	b.at = v.tables.Load()
 	if int(security<<1|1) >= len(b.at.trees) {
-		return 0, false // it has come since
+		return 0, false // the security was registered after that
 	}
 	first := v.levels.changes.head.Load()
 	for i := range b.sides {
 		s := &b.sides[i]
 		*s = sideCopy{side: security<<1 | uint32(i), levels: s.levels[:0]}
-		for !s.ends && len(s.levels) < b.most+fanout { // some may go meanwhile
+		for !s.ends && len(s.levels) < b.most+fanout { // changes may remove some levels
 			if !b.copyPiece(&v.levels, s) {
 				return 0, false
 			}
@@ -96,10 +97,10 @@ func (b *bookCopy) take(v *Views, security uint32) (sequence uint64, ok bool) {
 			return 0, false
 		}
 	}
-	return sequence, v.tables.Load() == b.at // else the side goes on where it was moved to
+	return sequence, v.tables.Load() == b.at // else the tables were moved during the copy
 }
 
-// endOf waits for the end of a command, and returns the last one that has ended.
+// endOf waits for the end of a command and returns the last command that has ended.
 func (v *Views) endOf(command uint64) (applied uint64, ok bool) {
 	for range endTries {
 		if applied = v.Applied(); applied >= command {
@@ -141,9 +142,9 @@ func (b *bookCopy) copyPiece(l *levels, s *sideCopy) bool {
 	return false
 }
 
-// copyLeaf copies the levels of the branch that a key belongs to, and says where the next
-// branch begins. The side may change meanwhile: nothing that is read is relied on, but that
-// it is copied, until the lock has been looked at again.
+// copyLeaf copies the levels of the branch to which a key belongs, and returns the key at which the
+// next branch begins. The side may change meanwhile, so the values read are only copied, and not
+// used, until the lock has been checked again.
 func (l *levels) copyLeaf(
 	t *tree, all []branch, key uint64, to *[fanout]copied,
 ) (n int, until uint64, more bool) {
@@ -174,17 +175,17 @@ func (l *levels) copyLeaf(
 	return int(count), until, more
 }
 
-// loadInt loads what store has stored.
+// loadInt loads a number that store has stored.
 func loadInt(n *int64) int64 { return atomic.LoadInt64(n) }
 
-// bringUp makes of all copies what they were at the end of a command, by the changes from
-// number first on: each says all of its level, so it does no harm to those that were copied
-// after it, as long as the last one counts. False: one of them is missing.
+// bringUp brings all copies to the end of a command by applying the changes from number first on. A
+// change states its level in full, so applying it to a later copy does no harm as long as the last
+// change of the level is applied last. It returns false when a change is missing.
 func (s *sideCopy) bringUp(l *levels, t *tree, first int64, command uint64) bool {
-	// Read after command had ended: its changes are not beyond.
+	// Read after command has ended: none of its changes lies beyond.
 	now, _ := t.lock.Read()
 	last := now &^ 1
-	version := s.version // after the change before the next
+	version := s.version // the version after the change applied last
 	head := l.changes.head.Load()
 	var is change
 	for at := first; at < head && version < last; at++ {
@@ -206,7 +207,7 @@ func (s *sideCopy) bringUp(l *levels, t *tree, first int64, command uint64) bool
 	return version == last
 }
 
-// apply makes a level what a change has made of it.
+// apply sets a level to the state in a change.
 func (s *sideCopy) apply(is *change) {
 	key := rank(s.side, int64(is.px))
 	if !s.ends && key >= s.until {

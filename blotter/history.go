@@ -15,15 +15,15 @@ import (
 
 // Errors of a history.
 var (
-	// ErrReindexing: one index is being built; it is one at a time.
+	// ErrReindexing reports that another index is being built; only one is built at a time.
 	ErrReindexing = errors.New("a reindex is under way")
-	// ErrNoHistory: there is no index to read, not yet or no longer.
+	// ErrNoHistory reports that there is no index to read, not yet or no longer.
 	ErrNoHistory = errors.New("no full-history index")
-	// ErrSource: the fills that were given are not all fills in order.
+	// ErrSource reports that the source did not give all fills in order.
 	ErrSource = errors.New("source is not contiguous")
-	// ErrDamaged: what is on disk is not what was written.
+	// ErrDamaged reports that the file differs from the data that was written.
 	ErrDamaged = errors.New("full-history index damaged")
-	// ErrHistoryClosed: the history has been closed.
+	// ErrHistoryClosed reports that the history has been closed.
 	ErrHistoryClosed = errors.New("history closed")
 )
 
@@ -34,33 +34,32 @@ const (
 	historyTemp   = ".tmp"
 )
 
-// History is every fill there ever was, on disk, in an index that is built on
-// demand: fill n is record n. It holds no memory but a checksum for every block
-// of records, so it may be larger than memory.
+// History holds every fill since the beginning, on disk, in an index that is built on demand: fill
+// n is record n. In memory it holds only a checksum for every block of records, so the index may be
+// larger than memory.
 //
-// A new index takes the place of the old one at once and as a whole. Whoever
-// reads the old one reads on: its file has no name any more, and is closed after
-// its last reader. An index belongs to the process that built it, since it can
-// be built again at any time; files that an earlier process left are removed.
-// Any goroutine may use a History.
+// A new index replaces the old one in one step. A goroutine that reads the old index continues: the
+// file has no name any more and is closed after its last reader. An index belongs to the process
+// that built it, because it can be built again at any time. NewHistory removes files that an
+// earlier process left. Any goroutine may use a History.
 type History struct {
 	dir    string
 	now    func() time.Time
 	create func(path string) (indexFile, error)
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	current   *index     // nil: none
-	damage    error      // why there is none any more
+	damage    error      // why there is no index any more
 	info      HistoryInfo
-	built     uint64 // indexes begun, for their names
+	built     uint64 // number of indexes begun, for file names
 	reindexes bool
 	closed    bool
 }
 
-// HistoryInfo says what an index holds.
+// HistoryInfo describes the content of an index.
 type HistoryInfo struct {
 	IndexedTrades uint64 // fills
-	// the durable input sequence when it was begun: all fills up to there are in it
+	// the durable input sequence when the index was begun: it holds all fills up to there
 	LastSequence   uint64
 	LastTradeSeq   uint64
 	DurationMillis int64
@@ -70,7 +69,7 @@ type HistoryInfo struct {
 // yet. Indexes of an earlier process are removed.
 func NewHistory(dir string) *History {
 	h := &History{dir: dir, now: time.Now, create: createIndexFile}
-	// a folder that cannot be used stops Reindex, which has an error to give
+	// Reindex reports the error of an unusable folder
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
 		name := e.Name()
@@ -82,12 +81,12 @@ func NewHistory(dir string) *History {
 	return h
 }
 
-// Reindex builds a new index and puts it in the place of the old one.
+// Reindex builds a new index and replaces the old one with it.
 //
-// head is the end of what is durable, asked once at the beginning. source gives
-// every fill from a trade sequence on, ascending, a slice at a time; what it
-// gives beyond the head is left out. ErrReindexing at once while another Reindex
-// runs. After any error the old index stays, and nothing is left on disk.
+// Reindex calls head once, at the beginning, for the end of the durable data. source passes every
+// fill from a trade sequence on, ascending, a slice at a time. Fills beyond the head are left out.
+// While another Reindex runs, the result is ErrReindexing at once. After any error the old index
+// stays, and no new file is left on disk.
 func (h *History) Reindex(ctx context.Context,
 	source func(from uint64, fn func([]matcher.Fill) error) error,
 	head func() (inputSeq, tradeSeq uint64)) (info HistoryInfo, err error) {
@@ -110,7 +109,7 @@ func (h *History) Reindex(ctx context.Context,
 	return info, nil
 }
 
-// begin takes the place of the one Reindex and names its file.
+// begin marks a Reindex as running and names its file.
 func (h *History) begin() (path string, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -131,7 +130,7 @@ func (h *History) end() {
 	h.reindexes = false
 }
 
-// build writes the file under a temporary name and renames it when it is whole.
+// build writes the file under a temporary name and renames it when it is complete.
 func (h *History) build(ctx context.Context, path string,
 	source func(uint64, func([]matcher.Fill) error) error,
 	last uint64) (_ *index, err error) {
@@ -195,7 +194,7 @@ func (h *History) isClosed() bool {
 	return h.closed
 }
 
-// Info says what the index holds; false when there is none.
+// Info describes the content of the index; false when there is none.
 func (h *History) Info() (HistoryInfo, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -205,9 +204,8 @@ func (h *History) Info() (HistoryInfo, bool) {
 	return h.info, true
 }
 
-// Close removes the index. A Reindex that is under way ends in an error at the next
-// fills it is given, and is not waited for; readers finish what they have begun.
-// It is idempotent.
+// Close removes the index. A running Reindex ends with an error at the next fills from its source;
+// Close does not wait for it. Readers finish the reads that they have begun. It is idempotent.
 func (h *History) Close() error {
 	h.mu.Lock()
 	old := h.current

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// indexBlock is how many fills share a checksum: what a reader reads at least.
+	// indexBlock is how many fills share a checksum. A reader reads at least one block.
 	indexBlock      = 1024
 	indexBlockBytes = indexBlock * matcher.FillBytes
 	// indexWrite is how many blocks are written at a time.
 	indexWrite = 16
 )
 
-// errWhole ends a source that has more than is wanted.
+// errWhole stops a source that has more fills than the index needs.
 var errWhole = errors.New("index is whole")
 
 // indexFile is what an index needs of its file.
@@ -38,9 +38,9 @@ func createIndexFile(path string) (indexFile, error) {
 	return f, nil
 }
 
-// index is one file of fills, complete and never changed. It is read by pread
-// and not through a mapping: a disk that cannot read a page then gives an error
-// to one reader and not a fatal signal to the process that matches orders.
+// index is one file of fills, complete and never changed. It is read by pread and not through a
+// mapping. A disk that cannot read a page then causes an error in one reader and not a fatal signal
+// to the process that matches orders.
 type index struct {
 	f     indexFile
 	path  string
@@ -64,8 +64,8 @@ func (ix *index) leave() error {
 	return nil
 }
 
-// each reads [from, to], which lies in the index, block by block, and checks
-// each block in full before it shows anything of it.
+// each reads [from, to], which lies in the index, block by block. It checks each block in full
+// before it passes any fill of it to fn.
 func (ix *index) each(from, to uint64, fn func([]matcher.Fill) error) error {
 	if from > to {
 		return nil
@@ -101,15 +101,15 @@ func (ix *index) read(block, first uint64, fills []matcher.Fill) error {
 	return nil
 }
 
-// bytesOf is the fills' own memory.
+// bytesOf is the memory of the fills, not a copy.
 func bytesOf(f []matcher.Fill) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(f))), len(f)*matcher.FillBytes)
 }
 
 // indexWriter writes an index of exactly last fills.
 //
-// The file is not synced. Nobody reads it after a power cut, and what the system
-// could not write after all, the checksums find.
+// The file is not synced: no process reads it after a power cut, and the checksums find data that
+// the system could not write.
 type indexWriter struct {
 	f     indexFile
 	last  uint64
@@ -125,7 +125,7 @@ func newIndexWriter(f indexFile, last uint64) *indexWriter {
 	}
 }
 
-// append takes the next fills; errWhole once it has the last one.
+// append takes the next fills. It returns errWhole once it has the last one.
 func (w *indexWriter) append(fills []matcher.Fill) error {
 	for i := range fills {
 		if w.next > w.last {
@@ -145,7 +145,7 @@ func (w *indexWriter) append(fills []matcher.Fill) error {
 	return nil
 }
 
-// flush writes the batch, whole blocks but for the very last.
+// flush writes the batch. It consists of whole blocks, except the last batch of the file.
 func (w *indexWriter) flush() error {
 	raw := bytesOf(w.batch)
 	for rest := raw; len(rest) > 0; {
@@ -158,7 +158,7 @@ func (w *indexWriter) flush() error {
 	return err
 }
 
-// finish writes what is left. The index has one user, its History.
+// finish writes the remaining fills. The new index has one user, its History.
 func (w *indexWriter) finish() (*index, error) {
 	if w.next != w.last+1 {
 		return nil, fmt.Errorf("source ends at tradeSeq=%d, head is %d: %w", w.next-1, w.last, ErrSource)

@@ -8,10 +8,10 @@ import (
 	"posttrade/matcher"
 )
 
-// Page appends to dst up to limit fills with a tradeSeq strictly greater than
-// sinceSeq, ascending and without a hole. next is the sinceSeq of the page after
-// it. ok is false when there is no index that can be read: none has been built,
-// or the one there was is damaged (Damage says how); Reindex makes a new one.
+// Page appends to dst up to limit fills with a tradeSeq strictly greater than sinceSeq, ascending
+// and without a hole. next is the sinceSeq of the page after it. ok is false when there is no
+// readable index: none has been built, or the last one is damaged (Damage returns the reason).
+// Reindex makes a new one.
 func (h *History) Page(sinceSeq uint64, limit int, dst []matcher.Fill) (items []matcher.Fill,
 	next uint64, ok bool) {
 	ix := h.acquire()
@@ -34,10 +34,10 @@ func (h *History) Page(sinceSeq uint64, limit int, dst []matcher.Fill) (items []
 	return items, to, true
 }
 
-// Range gives the fills of [from, to], both inclusive, to fn in order, a block at
-// a time, in memory that is fn's only until it returns. What lies beyond the
-// index is left out: Info says where it ends. ErrNoHistory when there is none,
-// ErrDamaged when it cannot be read; an error of fn ends it and is returned.
+// Range passes the fills of [from, to], both inclusive, to fn in order, a block at a time. fn may
+// use the slice only until it returns. Fills beyond the end of the index, which Info gives, are
+// left out. Errors: ErrNoHistory without an index, ErrDamaged when it cannot be read; an error of
+// fn ends the range and is returned.
 func (h *History) Range(from, to uint64, fn func(fills []matcher.Fill) error) error {
 	ix := h.acquire()
 	if ix == nil {
@@ -46,14 +46,14 @@ func (h *History) Range(from, to uint64, fn func(fills []matcher.Fill) error) er
 	return h.release(ix, ix.each(max(from, 1), min(to, ix.count), fn))
 }
 
-// Damage says why there is no index any more although one was built, else nil.
+// Damage is the reason why an index that was built is no longer there, else nil.
 func (h *History) Damage() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.damage
 }
 
-// acquire is the current index, kept open until release; nil when there is none.
+// acquire returns the current index and keeps it open until release; nil when there is none.
 func (h *History) acquire() *index {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -63,8 +63,7 @@ func (h *History) acquire() *index {
 	return h.current
 }
 
-// release ends a use of ix and passes on its error. An index that turned out to
-// be damaged is nobody's any more.
+// release ends a use of ix and returns err. A damaged index is no longer the current one.
 func (h *History) release(ix *index, err error) error {
 	if errors.Is(err, ErrDamaged) {
 		h.mu.Lock()

@@ -10,8 +10,8 @@ import (
 	"slices"
 )
 
-// The image is a file of its own beside the engine's snapshot: everything that
-// the views hold and the snapshot does not. Little endian:
+// The image is a file of its own beside the engine's snapshot. It holds all data of the views that
+// the snapshot does not hold. Little endian:
 //
 //	magic "PTVIEWS\n", version u32, zero u32
 //	sections 1 to 11 in order, each
@@ -39,7 +39,7 @@ import (
 //	             maturity day, expiry day u32; side, product (0 swap, 1 swaption), style, length of the
 //	             client id u8; client id [64], zero padded
 //
-// Levels are not in it: they are the sums of the open orders.
+// The image has no levels: they are the sums of the open orders.
 const (
 	imageMagic   = "PTVIEWS\n"
 	imageVersion = 4
@@ -67,7 +67,7 @@ var (
 	endSection      = section{11, "end", 0}
 )
 
-// ErrMidCommand reports an image asked for between two events of one command.
+// ErrMidCommand reports that WriteTo was called between two events of one command.
 var ErrMidCommand = errors.New("a command's events are not all in")
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -130,10 +130,10 @@ func (w *imageWriter) flush() {
 	w.record = w.record[:0]
 }
 
-// WriteTo writes the image of the views as they stand after the last command.
-// Two views that observed the same events write the same bytes.
+// WriteTo writes the image of the views as they are after the last command. Two views that observed
+// the same events write the same bytes.
 //
-// Errors: ErrMidCommand, or what w said. Observer's goroutine only.
+// Errors: ErrMidCommand, or the error of out. Observer's goroutine only.
 func (v *Views) WriteTo(out io.Writer) (int64, error) {
 	if v.current != v.Applied() {
 		return 0, fmt.Errorf("blotter: write image inputSeq=%d: %w", v.current, ErrMidCommand)

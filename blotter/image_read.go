@@ -20,14 +20,14 @@ var ErrImage = errors.New("unusable views image")
 // maxRecord is the widest record of the image.
 const maxRecord = 136
 
-// imageReader reads sections. It holds one record at a time, so no count in
-// the image makes it allocate.
+// imageReader reads sections. It holds one record at a time, so a false count in the image cannot
+// make it allocate.
 type imageReader struct {
 	in   *bufio.Reader
 	crc  uint32
 	at   section // being read
 	rec  [maxRecord]byte
-	left []byte // of the record
+	left []byte // the rest of the record
 }
 
 func bad(what string, args ...any) error {
@@ -46,8 +46,8 @@ func (r *imageReader) read(b []byte) error {
 	return nil
 }
 
-// section reads one section: record is called for each of its records, at most
-// most of them, and takes its fields in order.
+// section reads one section of least to most records. It calls record for each of them; record
+// takes the fields in order.
 func (r *imageReader) section(s section, least, most int, record func() error) error {
 	r.at, r.crc = s, 0
 	head := r.rec[:16]
@@ -111,12 +111,12 @@ func (r *imageReader) bytes(n int) []byte {
 // zeros reports whether the next n bytes are all zero.
 func (r *imageReader) zeros(n int) bool { return len(bytes.Trim(r.bytes(n), "\x00")) == 0 }
 
-// ReadImage returns views as WriteTo left them, ready for the event after. The
-// genesis record is the one of the views that wrote the image.
+// ReadImage returns views in the state that WriteTo wrote, ready for the next event. The genesis
+// record must be that of the views that wrote the image.
 //
-// Errors: ErrImage with what is wrong, ErrGenesis, or what the reader said. Every
-// field is checked, so damage that a checksum misses is still refused where it
-// would break an invariant, and the memory used is bounded by the genesis record.
+// Errors: ErrImage with the reason, ErrGenesis, or the error of in. Every field is checked, so
+// damage that a checksum misses is still refused where it would break an invariant. The genesis
+// record bounds the memory used.
 func ReadImage(g *matcher.Genesis, in io.Reader) (*Views, error) {
 	v, err := emptyViews(g)
 	if err != nil {
@@ -263,7 +263,7 @@ func (v *Views) positionRestorer() func(*imageReader) error {
 	}
 }
 
-// readOrder reads an order and checks what open and terminal ones have in common.
+// readOrder reads an order and makes the checks that open and terminal orders share.
 func (v *Views) readOrder(r *imageReader) (row OrderRow, id []byte, err error) {
 	row = OrderRow{Ref: r.u32(), AccountID: r.u32(), SecurityID: r.u32()}
 	row.Qty, row.Leaves, row.LastQty = int32(r.u32()), int32(r.u32()), int32(r.u32())

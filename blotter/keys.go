@@ -15,12 +15,12 @@ type KeyRow struct {
 	Key       uint64
 	InputSeq  uint64
 	TermsHash uint64 // of the command that used the key first
-	Ref       uint64 // what Kind says
+	Ref       uint64 // its meaning depends on Kind
 	Kind      matcher.IdempotencyKind
 	Reason    matcher.RiskReason
-	ByAccount bool // the key is AccountID's; records of version 1 do not say whose it is
+	ByAccount bool // the key belongs to AccountID; records of version 1 do not name an account
 	_         uint8
-	next      uint32 // next slot of the chain: an older key, or one that is no longer there
+	next      uint32 // next slot of the chain: an older key, or a slot that has been used again
 	AccountID uint32 // 0 unless ByAccount
 	_         uint32
 }
@@ -34,34 +34,33 @@ type keySlot struct {
 // Compile-time check: a slot is a cache line.
 var _ = [1]struct{}{}[unsafe.Sizeof(keySlot{})-64]
 
-// keys remembers the last keys in the order of their first use, oldest out
-// first, like the engine does. Orders and market trades share one family of
-// keys, OTC contracts have another.
+// keys remembers the last keys in the order of their first use and drops the oldest first, as the
+// engine does. Orders and market trades share one family of keys; OTC contracts have another.
 //
-// Slots are used in a ring, and a chain leads from its newest key to ever older
-// ones. So nothing is ever unlinked: when the slot behind a key holds a younger
-// one, it has been used again, and so have all that were behind it.
+// Slots are used in a ring, and a chain leads from its newest key to ever older keys. So no key is
+// ever unlinked: when the slot behind a key holds a younger key, that slot has been used again, and
+// so have all slots behind it.
 //
-// The hash is salted per process, like the engine's: where it is known how ids become keys,
-// callers choose their keys, and must not choose their chains.
+// The hash is salted per process, like the engine's. Clients that know how ids become keys can
+// choose their keys, and the salt keeps them from choosing their chains.
 //
-// A head also holds marks of the keys in its chain and the lap in which its
-// newest was added. Nearly every key that is asked for is new, and its mark says
-// so without a look at the slots, which another core has just written.
+// A head also holds marks of the keys in its chain, and the lap in which the newest key was added.
+// Nearly every requested key is new, and its missing mark shows this without a look at the slots,
+// which another core has just written.
 type keys struct {
 	slots []keySlot // a ring; the first is never used
-	// lap << 60 | marks << 32 | slot, 0 is empty; few, so that they stay in cache: the writer walks no
-	// chain
+	// lap << 60 | marks << 32 | slot, 0 is empty. There are few heads, so that they stay in cache; the
+	// writer walks no chain
 	heads []uint64
 	shift uint
 	salt  uint64 // odd
 	next  uint32 // the slot used next
-	lap   uint64 // how often the ring has been gone round
+	lap   uint64 // number of laps of the ring so far
 	count int
 }
 
-// The parts of a head. Laps are told apart up to lapMask: a chain that looks alive
-// because all of them have passed keeps marks that it no longer needs, no more.
+// The parts of a head. Laps are counted modulo lapMask+1. When they have all passed, a dead chain
+// may look alive; it then keeps marks that it no longer needs, which has no other effect.
 const (
 	markShift = 32
 	markCount = 28
@@ -70,27 +69,27 @@ const (
 	markMask  = (1<<markCount - 1) << markShift
 )
 
-// family tells the two key spaces apart.
+// family distinguishes the two key spaces.
 func family(kind matcher.IdempotencyKind) uint64 { return uint64(kind) >> 1 & 1 }
 
 // headOf is where the chain of a key starts, and markOf its mark there. Any goroutine.
 func (k *keys) headOf(family, key uint64) uint64 { return k.spread(family, key) >> k.shift }
 
 func (k *keys) markOf(family, key uint64) uint64 {
-	const choices = 32 // of which markCount are left
+	const choices = 32 // of which markCount fit
 	return 1 << (markShift + k.spread(family, key)>>(k.shift-5)%choices*markCount/choices)
 }
 
 func (k *keys) spread(family, key uint64) uint64 { return (key ^ family) * k.salt }
 
-// is reports that a row is the one of a key that an account asks for. A row that does not
-// say whose it is belongs to every account, like the engine's.
+// is reports that a row belongs to the key that an account asks for. A row without an account
+// belongs to every account, as in the engine.
 func (r *KeyRow) is(space, key uint64, accountID uint32) bool {
 	return r.Key == key && family(r.Kind) == space && (!r.ByAccount || r.AccountID == accountID)
 }
 
-// alive reports that the newest key of a chain is still remembered, seen from
-// slot at, which is about to be used. It may say so of one that is long gone.
+// alive reports that the newest key of a chain is still remembered, seen from slot at, which is
+// used next. It may also report this for a key that is long gone.
 func (k *keys) alive(head uint64, at uint32) bool {
 	slot := uint32(head)
 	switch behind := (k.lap - head>>lapShift) & lapMask; behind {
@@ -129,7 +128,7 @@ func (k *keys) remember(row *KeyRow) {
 	k.advance()
 }
 
-// advance goes on to the slot that is used next.
+// advance moves to the slot that is used next.
 func (k *keys) advance() {
 	if k.count < len(k.slots)-1 {
 		k.count++
@@ -140,10 +139,10 @@ func (k *keys) advance() {
 	}
 }
 
-// TermsHash is a hash of what an admission asks for, without its idempotency key and its
-// times: a repeated key with another hash asks for something else. The client's own id is
-// part of it, but for records of version 1: two ids of one key are then told apart.
-// It is FNV-1a by words of eight bytes, folded after each; the id is one of them.
+// TermsHash is a hash of the terms of an admission, without its idempotency key and its times. A
+// repeated key with another hash asks for other terms. Except in records of version 1 the client's
+// own id is part of the hash, so two ids with one key are distinguished. The hash is FNV-1a over
+// words of eight bytes, folded after each; a sum over the id is one of the words.
 func TermsHash(c *matcher.Command, clientID []byte) uint64 {
 	h := uint64(14695981039346656037)
 	h = fold(h, uint64(c.Type)|uint64(c.Side)<<8|uint64(c.Flags)<<16|uint64(c.AccountID)<<32)
@@ -160,8 +159,9 @@ func TermsHash(c *matcher.Command, clientID []byte) uint64 {
 	return fold(h, textSum(clientID))
 }
 
-// textSum is a sum over the words of a text, each times an odd number of its own, so that
-// none waits for the one before. The last word of a longer text overlaps the one before.
+// textSum is a sum over the words of a text, each multiplied by an odd number of its own, so that
+// no multiplication waits for the one before. The last word of a longer text overlaps the one
+// before.
 func textSum(text []byte) (sum uint64) {
 	const step = 0x9e3779b97f4a7c16
 	factor := uint64(step + 1)

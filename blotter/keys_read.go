@@ -28,9 +28,8 @@ func (k *keys) copyRow(at uint32, row *KeyRow) {
 	copyWhole(&s.lock, wordsOf(row), wordsOf(&s.row))
 }
 
-// read finds a key. A key that is there all the time is found: a slot behind
-// which a younger key lies was used again, and the slots of older keys, to
-// which it would have led, were used again before that.
+// read finds a key. It finds every key that is there all the time: a slot that leads to a younger
+// key was used again, and the slots of the older keys behind it were used again before that.
 func (k *keys) read(space, key uint64, accountID uint32, row *KeyRow) bool {
 	head := atomic.LoadUint64(&k.heads[k.headOf(space, key)])
 	if head&k.markOf(space, key) == 0 {
@@ -50,15 +49,15 @@ func (k *keys) read(space, key uint64, accountID uint32, row *KeyRow) bool {
 	return false
 }
 
-// ExpectKey fetches what Key will look at first, and waits for nothing: for who
-// asks for many. Any goroutine.
+// ExpectKey prefetches the memory that Key reads first, and does not wait. It is for callers that
+// ask for many keys. Any goroutine.
 func (v *Views) ExpectKey(kind matcher.IdempotencyKind, key uint64) {
 	ring.Prefetch(unsafe.Pointer(&v.keys.heads[v.keys.headOf(family(kind), key)]), nil, nil, nil)
 }
 
-// Key returns the first decision on an account's idempotency key, false if none is
-// remembered. Orders, replaces and market trades share one key space, so for
-// KeyOrder and KeyTrade the row's own Kind says what it was. Any goroutine.
+// Key returns the first decision on an account's idempotency key, false if none is remembered.
+// Orders, replaces and market trades share one key space, so for KeyOrder and KeyTrade the row's
+// own Kind says which of them it was. Any goroutine.
 func (v *Views) Key(kind matcher.IdempotencyKind, accountID uint32, key uint64) (row KeyRow,
 	ok bool) {
 	if key == 0 || !v.keys.read(family(kind), key, accountID, &row) {
@@ -67,19 +66,19 @@ func (v *Views) Key(kind matcher.IdempotencyKind, accountID uint32, key uint64) 
 	return row, true
 }
 
-// ClientKey is what the keys of client order ids are made with. It never changes.
+// ClientKey makes keys out of client order ids. It never changes.
 func (v *Views) ClientKey() *matcher.ClientKey { return &v.clientKey }
 
-// Repeats reports that an admission asks for what the first one of its key has asked for:
-// the same terms under the same id of the client. security is the ticker as it was sent,
-// nil where there was none: what was refused because no security had it asked for the same,
-// whether or not one has it by now.
+// Repeats reports that an admission asks for the same as the first admission with its key: the same
+// terms under the same client id. security is the ticker as it was sent, nil without one. If the
+// first admission was refused because no security had its ticker, one with the same ticker repeats
+// it, whether or not a security has that ticker now.
 func (r *KeyRow) Repeats(c *matcher.Command, clientID, security []byte) bool {
 	asked := *c
 	if !r.ByAccount {
 		asked.Version = matcher.OldestVersion
 		if len(security) > 0 && matcher.IsUnknownTicker(asked.SecurityID) {
-			asked.SecurityID = 0 // those records did not say which
+			asked.SecurityID = 0 // those records do not name the security
 		}
 		return r.TermsHash == TermsHash(&asked, clientID)
 	}
