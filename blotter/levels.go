@@ -4,9 +4,9 @@ package blotter
 
 import "posttrade/matcher"
 
-// level is what rests at one price of one side of one security.
+// level is the sum of the orders that rest at one price of one side of one security.
 //
-// Invariants (Views.check): orders is at least 1 while it is in its tree.
+// Invariants (Views.check): orders is at least 1 while the level is in its tree.
 type level struct {
 	px     int64
 	qty    int64  // sum of leaves
@@ -26,7 +26,8 @@ type levels struct {
 	changes  *changes
 }
 
-// changed ends the change of a side that its lock has begun: of the level at a price.
+// changed ends a change of the level at px, for which the side's lock has been taken, and notes it
+// for readers.
 func (l *levels) changed(side uint32, px, qty int64, orders uint32) {
 	t := &l.trees[side]
 	publish(&t.inputSeq, *l.now)
@@ -40,14 +41,14 @@ func (l *levels) changed(side uint32, px, qty int64, orders uint32) {
 	t.lock.End()
 }
 
-// rank orders the prices of a side from best to worst: a buyer's are turned
-// round, and both are moved so that unsigned order is theirs.
+// rank orders the prices of a side from best to worst: the prices of buyers are reversed, and those
+// of both sides are shifted so that unsigned order is the order of rank.
 func rank(side uint32, px int64) uint64 {
 	turn := uint64(side&1) - 1 // all ones for a buyer
 	return uint64(px) ^ turn ^ 1<<63
 }
 
-// add puts an order of leaves onto the level of its price and returns the level.
+// add adds an order with the quantity leaves to the level of its price and returns the level.
 func (l *levels) add(security uint32, side matcher.Side, px int64, leaves int32) uint32 {
 	tree := security<<1 | uint32(side&1)
 	key := rank(tree, px)
@@ -66,7 +67,7 @@ func (l *levels) add(security uint32, side matcher.Side, px int64, leaves int32)
 	return at
 }
 
-// reduce takes quantity off a level; the order stays.
+// reduce subtracts quantity from a level; the order stays.
 func (l *levels) reduce(at uint32, qty int32) {
 	lv := &l.all[at]
 	l.trees[lv.side].lock.Begin()
@@ -74,7 +75,7 @@ func (l *levels) reduce(at uint32, qty int32) {
 	l.changed(lv.side, lv.px, lv.qty, lv.orders)
 }
 
-// leave takes an order with what it has left off its level.
+// leave removes an order, with its remaining quantity, from its level.
 func (l *levels) leave(at uint32, leaves int32) {
 	lv := &l.all[at]
 	t := &l.trees[lv.side]
@@ -92,7 +93,7 @@ func (l *levels) leave(at uint32, leaves int32) {
 	l.changed(lv.side, lv.px, 0, 0)
 }
 
-// reset makes a free level one of a price without orders.
+// reset makes a free level the level of a price, without orders.
 func (lv *level) reset(px int64, side uint32) {
 	store(&lv.px, px)
 	store(&lv.qty, 0)
@@ -100,7 +101,7 @@ func (lv *level) reset(px int64, side uint32) {
 	store(&lv.side, side)
 }
 
-// take returns a free level: there is one for every order that can rest.
+// take returns a free level. There is a level for every order that can rest.
 func (l *levels) take() uint32 {
 	at := l.free
 	if at != 0 {

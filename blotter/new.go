@@ -14,8 +14,8 @@ import (
 // ErrGenesis reports a genesis record whose limits no views can be built for.
 var ErrGenesis = errors.New("unusable genesis record")
 
-// NewViews returns the views of the state that a genesis record describes:
-// nothing observed yet, every control at version 0. Close gives the memory back.
+// NewViews returns the views of the state that a genesis record describes: no event observed yet,
+// every control at version 0. Close unmaps the memory.
 func NewViews(g *matcher.Genesis) (*Views, error) {
 	v, err := emptyViews(g)
 	if err != nil {
@@ -112,7 +112,7 @@ func newContractRows(a *ring.Arena, capacity int) (rows []ContractRow, accounts 
 	return ring.Carve[ContractRow](a, capacity), ring.Carve[uint32](a, capacity)
 }
 
-// genesisSum identifies a genesis record: an image is of one and no other.
+// genesisSum identifies a genesis record: an image is valid for one genesis record only.
 func genesisSum(g *matcher.Genesis) ([32]byte, error) {
 	text, err := json.Marshal(g)
 	if err != nil {
@@ -121,10 +121,10 @@ func genesisSum(g *matcher.Genesis) ([32]byte, error) {
 	return sha256.Sum256(text), nil
 }
 
-// newLevels carves the books of all securities. There can be as many levels as
-// resting orders. Of two neighbours below one branch at least one has fewest
-// entries or more, else they would have merged: so there are fewer than half as
-// many branches as levels, and one for each tree.
+// newLevels carves the books of all securities. There can be as many levels as resting orders. Of
+// two neighbours below one branch at least one has fewest entries or more; otherwise they would
+// have merged. So the number of branches is below half the number of levels, plus one for each
+// tree.
 func newLevels(a *ring.Arena, maxOpen, securities int) levels {
 	l := levels{
 		all:     ring.Carve[level](a, maxOpen+2),
@@ -140,5 +140,5 @@ func newTrees(a *ring.Arena, maxOpen, securities int) ([]tree, []branch) {
 	return ring.Carve[tree](a, trees), ring.Carve[branch](a, maxOpen/2+trees+maxHeight)
 }
 
-// Close gives the memory back. No call may be under way or follow.
+// Close unmaps the memory. No call may be running or follow.
 func (v *Views) Close() error { return v.arena.Close() }

@@ -43,7 +43,7 @@ func (t TimeInForce) String() string {
 // MaxClientID is the longest client order id, in bytes.
 const MaxClientID = 64
 
-// OrderRow is one order as it stood after one event. Prices are x 1e6.
+// OrderRow is one order as it was after one event. Prices are x 1e6.
 type OrderRow struct {
 	Ref           uint32
 	next          uint32 // next slot of the chain
@@ -55,11 +55,11 @@ type OrderRow struct {
 	clientID [MaxClientID]byte
 }
 
-// OrderState is the part of a row that changes after its creation, and what
-// shares a word with it.
+// OrderState is the part of a row that changes after its creation, together with the fields that
+// share a word with it.
 type OrderState struct {
 	Qty    int32
-	Leaves int32 // open quantity; of a cancelled order what was not executed
+	Leaves int32 // open quantity; of a cancelled order the quantity not executed
 
 	Side        matcher.Side
 	Type        OrderType
@@ -76,11 +76,10 @@ type OrderState struct {
 	level         uint32 // the level it rests on, 0 = not on the book
 }
 
-// ClientID is the caller's own id of the order, empty if there is none. It
-// points into the row.
+// ClientID is the client's own id of the order, empty if there is none. It points into the row.
 func (r *OrderRow) ClientID() []byte { return r.clientID[:r.idLen] }
 
-// Number is the number that the order is called by: its reference below, its era above.
+// Number is the order's number: its reference in the lower half, its era above.
 func (r *OrderRow) Number() uint64 { return uint64(r.Era)<<32 | uint64(r.Ref) }
 
 // Open reports whether the order can still trade.

@@ -27,11 +27,10 @@ var (
 
 // orders holds the open orders and the last terminal ones.
 //
-// The index is a table of chains whose slot is the reference itself, turned by
-// a constant a lap, so that neighbours in time share lines and neither old
-// orders nor references in even steps pile up. A head holds the reference in
-// its upper half and the slot in its lower half, so that the writer mostly
-// finds, links and unlinks an order without touching another one.
+// The index is a table of chains. The reference itself selects the chain, rotated by a constant per
+// lap. So orders of the same time share lines, and neither old orders nor references in even steps
+// gather in a few chains. A head holds the reference in its upper half and the slot in its lower
+// half, so the writer mostly finds, links and unlinks an order without touching another one.
 type orders struct {
 	slots []orderSlot // the first is never used
 	heads []uint64    // ref << 32 | slot, 0 is empty
@@ -47,7 +46,7 @@ type orders struct {
 	lastRef  ring.Sequence // number of the last order
 }
 
-// headOf is where the chain of ref starts. Any goroutine.
+// headOf is the index of the head of the chain of ref. Any goroutine.
 func (o *orders) headOf(ref uint32) uint32 {
 	turn := (ref >> o.lap) * 0x9e3779b1 >> (32 - o.lap)
 	return (ref ^ turn) & uint32(len(o.heads)-1)
@@ -66,8 +65,8 @@ func (o *orders) find(ref uint32) uint32 {
 	return at
 }
 
-// take returns a free slot. The limits of the genesis record leave room for
-// every open and every retained order, so none left is a bug.
+// take returns a free slot. The limits of the genesis record leave room for every open and every
+// retained order, so a full table is a bug.
 func (o *orders) take() uint32 {
 	at := o.free
 	if at != 0 {
@@ -81,7 +80,7 @@ func (o *orders) take() uint32 {
 	return o.top
 }
 
-// insert publishes a new row, but for its links and id, and returns its slot. id is cut
+// insert publishes a new row and returns its slot. It sets the links of the row, and copies id, cut
 // at MaxClientID.
 func (o *orders) insert(row *OrderRow, id []byte) uint32 {
 	at := o.take()
@@ -109,7 +108,7 @@ func (o *orders) insert(row *OrderRow, id []byte) uint32 {
 	store(&s.row.level, row.level)
 	store(&s.row.idLen, uint8(len(id)))
 	store(&s.row.Era, row.Era)
-	storeBytes(&s.row.clientID, id) // the rest of it is never read
+	storeBytes(&s.row.clientID, id) // the bytes behind it are never read
 	s.lock.End()
 	publish(head, uint64(row.Ref)<<32|uint64(at))
 	if int64(o.top) != o.high.Load() {
@@ -119,8 +118,8 @@ func (o *orders) insert(row *OrderRow, id []byte) uint32 {
 	return at
 }
 
-// retire puts an order that has become terminal at the end of the retained
-// ones and forgets the oldest when there are too many.
+// retire appends an order that has become terminal to the retained orders, and drops the oldest
+// when there are too many.
 func (o *orders) retire(at uint32) {
 	if len(o.retained) == 0 {
 		o.drop(at)
@@ -143,11 +142,11 @@ func (o *orders) retire(at uint32) {
 	o.kept++
 }
 
-// dropsAhead is how many drops before its own a row is fetched: it has not been
-// touched for as long as there are retained orders.
+// dropsAhead is how many drops ahead of its own drop a row is prefetched. A row has not been
+// touched for as many drops as there are retained orders.
 const dropsAhead = 4
 
-// expect fetches the row that will be dropped dropsAhead drops from now.
+// expect prefetches the row that will be dropped dropsAhead drops from now.
 func (o *orders) expect() {
 	if at := o.oldest + dropsAhead; at < len(o.retained) {
 		s := unsafe.Pointer(&o.slots[o.retained[at]])

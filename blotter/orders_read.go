@@ -47,7 +47,7 @@ func (o *orders) copyRow(at uint32, row *OrderRow, words int) {
 	copyWhole(&s.lock, wordsOf(row)[:words], wordsOf(&s.row))
 }
 
-// The words of a row: all of it, and what a filter looks at.
+// The words of a row: all of them, and those that a filter reads.
 const (
 	rowWords    = 18
 	filterWords = 6
@@ -55,9 +55,9 @@ const (
 
 // read copies the order of a reference, false if there is none.
 //
-// Chains grow at the head only. So an order that is there all the time lies
-// behind every row of its chain that this loop arrives at; a row that belongs
-// to another chain, or to none, has moved, and the loop starts again.
+// Chains grow at the head only. So an order that is there all the time lies behind every row of its
+// chain that this loop reaches. A row that belongs to another chain, or to none, has moved; the
+// loop then starts again.
 func (o *orders) read(ref uint32, row *OrderRow) bool {
 	if ref == 0 {
 		return false
@@ -82,8 +82,8 @@ func (o *orders) read(ref uint32, row *OrderRow) bool {
 	}
 }
 
-// Numbered returns the order of a number, false if there is none or it is
-// terminal and was dropped. Any goroutine.
+// Numbered returns the order of a number, false if there is none or if it is terminal and was
+// dropped. Any goroutine.
 func (v *Views) Numbered(number uint64) (row OrderRow, ok bool) {
 	if row, ok = v.Order(uint32(number)); !ok || row.Number() != number {
 		return OrderRow{}, false
@@ -91,7 +91,7 @@ func (v *Views) Numbered(number uint64) (row OrderRow, ok bool) {
 	return row, true
 }
 
-// Order is Numbered for a reference, which tells the orders that are held apart.
+// Order is Numbered for a reference, which is unique among the orders that the views hold.
 func (v *Views) Order(ref uint32) (row OrderRow, ok bool) {
 	if !v.orders.read(ref, &row) {
 		return OrderRow{}, false
@@ -99,13 +99,12 @@ func (v *Views) Order(ref uint32) (row OrderRow, ok bool) {
 	return row, true
 }
 
-// Orders appends to dst up to limit orders with a number above after,
-// ascending. next is the after of the following page, 0 at the end. An order
-// that matches the filter all the time is in the list exactly once; one that
-// changes meanwhile may be in it or not.
+// Orders appends to dst up to limit orders with a number above after, ascending. next is the after
+// of the following page, 0 at the end. An order that matches the filter all the time is in the list
+// exactly once; an order that changes meanwhile may be missing.
 //
-// Cost: it walks the numbers when they are dense, as the recent ones are,
-// else it scans every order once. Any goroutine.
+// Cost: Orders walks the numbers when they are dense, as recent ones are; otherwise it scans every
+// order once. Any goroutine.
 func (v *Views) Orders(f OrderFilter, after uint64, limit int, dst []OrderRow) (
 	rows []OrderRow, next uint64) {
 	if limit <= 0 {
@@ -141,8 +140,8 @@ func (o *orders) walk(f *OrderFilter, accounts []uint32, after, last uint64, lim
 	return rows, 0
 }
 
-// scan looks at every slot and keeps the limit+1 lowest numbers: the one too
-// many says that there is a following page.
+// scan looks at every slot and keeps the limit+1 lowest numbers. The extra one shows that there is
+// a following page.
 func (o *orders) scan(f *OrderFilter, accounts []uint32, after uint64, slots uint32, limit int,
 	dst []OrderRow) (rows []OrderRow, next uint64) {
 	var lowest lowestNumbers
@@ -198,8 +197,8 @@ func (l *lowestNumbers) offer(number uint64, limit int) {
 	}
 }
 
-// newOrders carves the tables for open and retained orders. Besides those there
-// is room for the ones that a command in the making has neither finished nor dropped.
+// newOrders carves the tables for open and retained orders. It adds room for the orders that a
+// command has begun but not yet finished or dropped.
 func newOrders(a *ring.Arena, maxOpen, retained int) orders {
 	slots := maxOpen + retained + transitOrders
 	lap := uint8(max(4, bits.Len(uint(slots-1))))
@@ -211,5 +210,5 @@ func newOrders(a *ring.Arena, maxOpen, retained int) orders {
 	}
 }
 
-// transitOrders is room for the order that a command is about.
+// transitOrders is the room for orders of the command being observed.
 const transitOrders = 8

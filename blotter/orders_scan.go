@@ -2,17 +2,16 @@ package blotter
 
 import "slices"
 
-// ScanOrders appends to dst the orders in the n slots from fromSlot on, in no order; begin
-// at 0. nextSlot is where the following scan goes on, 0 behind the last slot in use.
+// ScanOrders appends to dst the orders in the n slots from fromSlot on, in no particular order. The
+// first scan begins at 0. nextSlot is where the following scan begins; 0 after the last slot in
+// use.
 //
-// An order stays in its slot for as long as it is there. So scans from 0 to the end find
-// every order that
-// matches the filter all the time, exactly once; one that changes meanwhile may be found
-// or not, and one that was not there when they began may take a slot that was looked at
-// before.
+// An order never changes its slot. So scans from 0 to the end find every order that matches the
+// filter all the time, exactly once. An order that changes meanwhile may be missed, and so may an
+// order that is created during the scans, because it may take a slot already scanned.
 //
-// Cost: it looks at each slot once, whatever the references and however many scans; Orders
-// by pages looks at each slot once a page when references are sparse. Any goroutine.
+// Cost: the scans together look at each slot once, whatever the references. Orders looks at each
+// slot once per page when references are sparse. Any goroutine.
 func (v *Views) ScanOrders(f OrderFilter, fromSlot uint32, n int, dst []OrderRow) (rows []OrderRow,
 	nextSlot uint32) {
 	accounts := slices.Clone(f.Accounts)

@@ -8,7 +8,7 @@ import (
 	"posttrade/ring"
 )
 
-// DefaultCapacity is how many fills a blotter keeps unless told otherwise.
+// DefaultCapacity is how many fills a blotter keeps by default.
 const DefaultCapacity = 500_000
 
 // New returns an empty blotter for the last capacity fills; 0 or less means DefaultCapacity.
@@ -24,7 +24,7 @@ func New(capacity int) (*Blotter, error) {
 	return &Blotter{slots: slab.Slice(), slab: slab}, nil
 }
 
-// Close gives the memory back. No call may be under way or follow.
+// Close unmaps the memory. No call may be running or follow.
 func (b *Blotter) Close() error {
 	b.slots = nil
 	return b.slab.Close()
@@ -50,13 +50,13 @@ func (b *Blotter) span() (oldest, newest uint64) {
 	return oldest, newest
 }
 
-// Evicted is how many fills are no longer here: all those before the oldest.
+// Evicted is how many fills have been dropped: all fills before the oldest.
 func (b *Blotter) Evicted() uint64 {
 	oldest, _ := b.span()
 	return oldest - 1
 }
 
-// ByTradeSeq returns one fill, false if it is not here (any more).
+// ByTradeSeq returns one fill, false if the blotter does not hold it (any more).
 func (b *Blotter) ByTradeSeq(tradeSeq uint64) (fill matcher.Fill, ok bool) {
 	if oldest, newest := b.span(); tradeSeq < oldest || tradeSeq > newest {
 		return fill, false
@@ -64,27 +64,27 @@ func (b *Blotter) ByTradeSeq(tradeSeq uint64) (fill matcher.Fill, ok bool) {
 	return b.copyOut(tradeSeq)
 }
 
-// copyOut copies a fill that was in the span a moment ago, and reports whether
-// the writer has left it alone.
+// copyOut copies a fill that was in the span a moment ago, and reports that the writer has not
+// overwritten it.
 func (b *Blotter) copyOut(tradeSeq uint64) (fill matcher.Fill, ok bool) {
 	stamp, quiet := b.lock.Read()
 	ring.CopyOut(wordsOf(&fill), wordsOf(&b.slots[tradeSeq%uint64(len(b.slots))]))
 	if b.lock.Retry(stamp) || !quiet {
-		// The writer was here. What it has begun to overwrite is outside the span now.
+		// The writer has written meanwhile. A fill that it has begun to overwrite is outside the span
+		// now.
 		if oldest, _ := b.span(); tradeSeq < oldest {
 			return matcher.Fill{}, false
 		}
 	}
-	if fill.TradeSeq != tradeSeq { // the writer came round before the copy began
+	if fill.TradeSeq != tradeSeq { // the writer overwrote the slot before the copy began
 		return matcher.Fill{}, false
 	}
 	return fill, true
 }
 
-// Page appends to dst up to limit fills with a tradeSeq strictly greater than
-// sinceSeq, ascending and without a hole among them. nextSince is the sinceSeq
-// of the page after it, and evicted the number of fills that nobody can read
-// any more: when it is above sinceSeq, the caller has missed the difference.
+// Page appends to dst up to limit fills with a tradeSeq strictly greater than sinceSeq, ascending
+// and without a hole among them. nextSince is the sinceSeq of the page after it, and evicted the
+// number of dropped fills: when it is above sinceSeq, the caller has missed the difference.
 func (b *Blotter) Page(sinceSeq uint64, limit int, dst []matcher.Fill) (items []matcher.Fill,
 	nextSince, evicted uint64) {
 	oldest, newest := b.span()
@@ -96,7 +96,7 @@ func (b *Blotter) Page(sinceSeq uint64, limit int, dst []matcher.Fill) (items []
 			continue
 		}
 		if len(items) > len(dst) {
-			break // lapped in the middle: what comes next would leave a hole
+			break // the writer has lapped the reader: a further fill would leave a hole
 		}
 		oldest, newest = b.span()
 		evicted = oldest - 1

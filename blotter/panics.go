@@ -6,8 +6,8 @@ import (
 	"posttrade/matcher"
 )
 
-// The wording of the panics of the hot files: each is a bug of the event stream
-// or of this package, and names both sides of what does not fit.
+// The panics of the hot files. Each is a bug of the event stream or of this package, and its text
+// names both values that do not fit together.
 
 func holeInFills(tradeSeq, last uint64) {
 	panic(fmt.Sprintf("blotter: fill tradeSeq=%d after tradeSeq=%d", tradeSeq, last))

@@ -8,7 +8,7 @@ import (
 	"posttrade/ring"
 )
 
-// positionRow is what one account holds of one security.
+// positionRow is the position of one account in one security.
 type positionRow struct {
 	qty  int64 // negative = short
 	cost int64 // average x 1e6
@@ -23,17 +23,17 @@ type positionSlot struct {
 // Compile-time check: half a cache line.
 var _ = [1]struct{}{}[unsafe.Sizeof(positionSlot{})-32]
 
-// positions has a slot for every pair of account and security. Slots cost
-// memory when they are first touched.
+// positions has a slot for every pair of account and security. A slot costs memory from its first
+// use on.
 type positions struct {
 	slots      []positionSlot
 	securities int
 	stride     int // slots from one account to the next
 }
 
-// strideOf is how far apart the rows of two accounts lie: an odd number of cache lines. An
-// even one would put what all accounts hold of the same security into the same few sets of
-// every cache.
+// strideOf is the distance between the rows of two accounts: an odd number of cache lines. An even
+// number would put the positions of all accounts in one security into the same few sets of every
+// cache.
 func strideOf(securities int) int {
 	const slotsOfLine = 2
 	return ((securities+slotsOfLine-1)/slotsOfLine | 1) * slotsOfLine

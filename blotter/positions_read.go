@@ -1,6 +1,6 @@
 package blotter
 
-// Position is what one account holds of one security. It stays in the list when it is flat.
+// Position is the position of one account in one security. It stays in the list when it is flat.
 type Position struct {
 	AccountID   uint32
 	SecurityID  uint32
@@ -8,14 +8,14 @@ type Position struct {
 	AverageCost int64 // x 1e6, 0 when flat
 }
 
-// copyRow copies a position, whole; false if there never was one.
+// copyRow copies a whole position; false if there never was one.
 func (s *positionSlot) copyRow(row *positionRow) bool {
 	copyWhole(&s.lock, wordsOf(row), wordsOf(&s.row))
 	return row.used != 0
 }
 
-// Position returns what an account holds of a security, false if it never
-// traded it. Any goroutine.
+// Position returns the position of an account in a security, false if the account never traded it.
+// Any goroutine.
 func (v *Views) Position(account, security uint32) (Position, bool) {
 	t := v.tables.Load()
 	at, _, ok := t.read(account)
@@ -34,11 +34,11 @@ func (t *tables) positionAt(at int, account, security uint32) (Position, bool) {
 		true
 }
 
-// Positions appends to dst what an account holds, ascending by security. An
-// account that is not known holds nothing. Any goroutine.
+// Positions appends to dst the positions of an account, ascending by security. An unknown account
+// has none. Any goroutine.
 func (v *Views) Positions(account uint32, dst []Position) []Position {
 	most := uint32(v.securities.count.Load())
-	t := v.tables.Load() // behind the count: it holds that many
+	t := v.tables.Load() // loaded after the count: these tables hold that many
 	at, row, ok := t.read(account)
 	if !ok {
 		return dst
@@ -52,8 +52,8 @@ func (v *Views) Positions(account uint32, dst []Position) []Position {
 	return dst
 }
 
-// AllPositions appends to dst what every account holds, ascending by account
-// and security. Any goroutine.
+// AllPositions appends to dst the positions of all accounts, ascending by account and security. Any
+// goroutine.
 func (v *Views) AllPositions(dst []Position) []Position {
 	for _, a := range v.Accounts() {
 		dst = v.Positions(a.ID, dst)

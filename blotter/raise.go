@@ -7,9 +7,10 @@ import (
 	"posttrade/ring"
 )
 
-// tables are where readers find what capacities say the size of. They are moved to larger
-// ones as a whole; who reads goes by one of them from beginning to end, and sees what was
-// true when it began. The old ones stay until the views are closed, and change no more.
+// tables are the tables with a size set by capacities, as readers find them. The observer replaces
+// all of them by larger ones in one step. A reader uses one set from beginning to end, so it sees a
+// state that was valid when it began. The old tables do not change any more and stay until the
+// views are closed.
 type tables struct {
 	accounts         []accountSlot
 	index            []uint64
@@ -22,7 +23,7 @@ type tables struct {
 	branches         []branch
 }
 
-// publish shows readers where the tables lie. Observer only.
+// publish makes the current tables visible to readers. Observer only.
 func (v *Views) publish() {
 	v.tables.Store(&tables{
 		accounts: v.accounts.slots, index: v.accounts.index, shift: v.accounts.shift,
@@ -32,7 +33,7 @@ func (v *Views) publish() {
 	})
 }
 
-// Capacities are those in force, as far as the events have come. Any goroutine.
+// Capacities are the capacities in force after the observed events. Any goroutine.
 func (v *Views) Capacities() matcher.Capacities {
 	t := v.tables.Load()
 	return matcher.Capacities{
@@ -40,7 +41,7 @@ func (v *Views) Capacities() matcher.Capacities {
 	}
 }
 
-// raise takes in a CAPACITY_CONTROL.
+// raise applies a CAPACITY_CONTROL.
 func (v *Views) raise(cmd *matcher.Command) {
 	to := v.Capacities().Raised(cmd)
 	if err := v.grow(to); err != nil {
@@ -48,7 +49,7 @@ func (v *Views) raise(cmd *matcher.Command) {
 	}
 }
 
-// grow moves the tables to larger ones. It costs what is in them. Observer only.
+// grow moves the tables to larger ones. The cost grows with their content. Observer only.
 func (v *Views) grow(to matcher.Capacities) error {
 	was, a := v.Capacities(), &v.arena
 	if to == was {
@@ -95,7 +96,7 @@ func (v *Views) grow(to matcher.Capacities) error {
 	return nil
 }
 
-// movePositions copies what accounts hold.
+// movePositions copies the positions of all accounts.
 func (v *Views) movePositions(to *positions) {
 	for i := range int(v.accounts.count.Load()) {
 		left := v.accounts.slots[i].row.held

@@ -6,14 +6,14 @@ import (
 	"posttrade/ring"
 )
 
-// MakeResident gives the beginning of every table the memory that it needs, so that the
-// first rows are not held up by it. Any goroutine.
+// MakeResident makes the beginning of every table resident, so that page faults do not delay the
+// first rows. Any goroutine.
 func (v *Views) MakeResident() error { return v.arena.MakeResident() }
 
-// NextRef is the number of the order that comes next, as far as the views know. Any goroutine.
+// NextRef is the number of the next order, according to the observed events. Any goroutine.
 func (v *Views) NextRef() uint64 { return uint64(v.orders.lastRef.Load()) + 1 }
 
-// Frontiers are the tables that are used in the order in which orders come.
+// Frontiers are the tables that are filled in the order of order numbers.
 func (v *Views) Frontiers() []ring.Frontier {
 	o := &v.orders
 	return []ring.Frontier{
@@ -32,9 +32,8 @@ func (v *Views) Frontiers() []ring.Frontier {
 // headsAtOnce is how many heads are made resident together, a power of two.
 const headsAtOnce = 1 << 15
 
-// makeRoomForHeads makes the heads resident under which the orders with the references from
-// first up to end are found. The turn of a lap leaves the heads of a block of references
-// together, if the block begins at a multiple of its size.
+// makeRoomForHeads makes the heads of the references [first, end) resident. The rotation per lap
+// keeps the heads of a block of references together if the block begins at a multiple of its size.
 func (o *orders) makeRoomForHeads(first, end uint64) error {
 	var all []error
 	block := uint64(min(headsAtOnce, len(o.heads)))
@@ -45,8 +44,8 @@ func (o *orders) makeRoomForHeads(first, end uint64) error {
 	return errors.Join(all...)
 }
 
-// Frontier is the table of fills, of which next is the coming one's trade sequence for
-// as long as there is none.
+// Frontier is the table of fills. next is the trade sequence of the first fill, as long as the
+// blotter is empty.
 func (b *Blotter) Frontier(next uint64) ring.Frontier {
 	return ring.Frontier{
 		Reached:  func() uint64 { return max(next, b.LastSeq()+1) },

@@ -16,27 +16,27 @@ const (
 	controlSources               = 2
 )
 
-// SourceMark says how far a control source has been sequenced: every change of
-// it up to Watermark is among the commands. Mark is what the feed writes into
-// the OrderRef of its control commands for the source's epoch; 0 before the first.
+// SourceMark is how far a control source has been sequenced: every change of it up to Watermark is
+// among the commands. Mark is the value that the feed writes into the OrderRef of its control
+// commands for the source's epoch; 0 before the first.
 //
-// It makes the journal itself remember where a feed stood, so that a start takes
-// over what is new and leaves alone what an operator has set by hand since.
+// With it the journal itself holds the position of a feed. So a start takes over new changes only,
+// and keeps what an operator has set by hand since.
 type SourceMark struct {
 	Mark      uint32
 	Watermark int64
 }
 
-// sourceMark is written by the observer. Readers take the two words one by one:
-// only the feed itself asks, when none of its commands is on its way.
+// sourceMark is written by the observer. A reader loads the two words one by one: only the feed
+// itself reads them, when none of its commands is on its way.
 type sourceMark struct {
 	mark      atomic.Uint32
 	watermark atomic.Int64
 }
 
-// sequenced notes a control that came from a source: 0 is one by hand. A source
-// whose epoch changes starts over; within one the watermark never falls, also
-// when a record that the engine had not met is taken in late.
+// sequenced notes a control that came from a source; mark 0 is a control by hand. When the epoch of
+// a source changes, its watermark starts again. Within an epoch the watermark never falls, even
+// when a record that the engine had not seen is applied late.
 func (s *sourceMark) sequenced(mark uint32, version int64) {
 	switch {
 	case mark == 0:
@@ -68,7 +68,7 @@ func (v *Views) sourceRestorer() func(*imageReader) error {
 	}
 }
 
-// noteSource takes in a control's mark.
+// noteSource notes the mark of a control.
 func (v *Views) noteSource(s ControlSource, cmd *matcher.Command) {
 	v.sources[s].sequenced(cmd.OrderRef, cmd.PriceTicks)
 }

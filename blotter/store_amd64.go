@@ -4,6 +4,6 @@
 
 package blotter
 
-// publish stores a word that readers load atomically. On amd64 a plain store has
-// release order, and spares the drain of the store buffer that an exchange costs.
+// publish stores a word that readers load atomically. On amd64 a plain store has release order, and
+// it does not drain the store buffer as an exchange does.
 func publish(p *uint64, v uint64) { *p = v }

@@ -7,9 +7,9 @@ package blotter
 // store writes one field of a row that readers may be copying, between its lock's Begin
 // and End. T is a number of at most eight bytes.
 //
-// A row is written field by field, and read by its writer in the same pieces: a load that
-// is wider than the stores before it waits until they have left the core, and those wait
-// for every line that earlier stores have missed.
+// The writer writes a row field by field and reads it in the same pieces. A load that is wider than
+// the stores before it waits until they have left the core, and those stores wait for every line
+// that earlier stores have missed.
 func store[T any](field *T, v T) { *field = v }
 
 // storeBytes is store for text. len(text) <= len(field); the rest of the field stays as it is.

@@ -11,8 +11,8 @@ import (
 	"posttrade/ring"
 )
 
-// store is the one of store_plain.go as the race detector understands it: readers load
-// whole words, so the field's word is stored as a whole.
+// store is the store of store_plain.go in a form that the race detector understands. Readers load
+// whole words, so it stores the whole word of the field.
 func store[T any](field *T, v T) {
 	at := uintptr(unsafe.Pointer(field)) & 7
 	word := (*uint64)(unsafe.Add(unsafe.Pointer(field), -int(at)))
@@ -28,7 +28,7 @@ func storeBytes(field *[MaxClientID]byte, text []byte) {
 	ring.CopyIn(wordsOf(field)[:(len(text)+7)/8], wordsOf(&padded))
 }
 
-// move stores one element at a time, in the order in which none is lost.
+// move stores one element at a time, in an order in which overlapping fields lose no element.
 func move[T any](to, from []T) {
 	n := min(len(to), len(from))
 	if n == 0 {

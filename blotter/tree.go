@@ -8,12 +8,12 @@ import (
 	"posttrade/ring"
 )
 
-// The levels of one side of a book are the leaves of a B+ tree ordered from the
-// best price to the worst. Prices may roam over the whole int64 range and lie
-// as far apart as they like: cost and memory depend on the number of levels only.
+// The levels of one side of a book are the leaves of a B+ tree ordered from the best price to the
+// worst. Prices may lie anywhere in the int64 range and any distance apart: cost and memory depend
+// on the number of levels only.
 
-// fanout is how many entries a node has, and fewest below how many it looks for
-// a neighbour to merge with. mostMerged leaves a merged node room to grow.
+// fanout is the most entries of a node. A node with fewer than fewest entries looks for a neighbour
+// to merge with. mostMerged leaves a merged node room to grow.
 const (
 	fanout     = 32
 	fewest     = 8
@@ -21,9 +21,9 @@ const (
 	maxHeight  = 16
 )
 
-// branch is a node: of a leaf, kids are levels and keys their ranks; above, kids
-// are nodes and keys[i] is at most every key below kids[i] and above every key
-// below kids[i-1]. keys[0] of a node above is never looked at.
+// branch is a node. In a leaf, kids are levels and keys are their ranks. In a node above, kids are
+// nodes; keys[i] is at most every key below kids[i] and above every key below kids[i-1]. keys[0] of
+// a node above is never read.
 type branch struct {
 	count uint32
 	_     uint32
@@ -41,14 +41,14 @@ type tree struct {
 	inputSeq uint64       // command of the last change
 }
 
-// branches is the memory of all trees. The first branch is never used; a free
-// one links the next in kids[0].
+// branches is the memory of all trees. The first branch is never used; a free branch links the next
+// in kids[0].
 type branches struct {
 	all  []branch
 	free uint32
 	top  uint32 // highest ever used
-	// path is the way down to the leaf of the last search: the branches by
-	// height - 1 and which kid of each was taken.
+	// path is the path to the leaf of the last search: the branches by height - 1, and which kid of
+	// each was taken.
 	path [maxHeight]step
 }
 
@@ -57,9 +57,8 @@ type step struct {
 	kid    uint32
 }
 
-// upTo returns how many of the keys from place from on are at most key. It
-// compares with all of them, which takes less time than to mispredict one
-// branch of a bisection.
+// upTo returns how many of the keys from place from on are at most key. It compares with all of
+// them, which takes less time than one mispredicted branch of a bisection.
 func (b *branch) upTo(key uint64, from uint32) uint32 {
 	var above uint64
 	for _, k := range b.keys[from:b.count] {
@@ -69,7 +68,7 @@ func (b *branch) upTo(key uint64, from uint32) uint32 {
 	return b.count - from - uint32(above)
 }
 
-// search finds the level of a key, 0 if there is none, and leaves the way in path.
+// search finds the level of a key, 0 if there is none, and stores the path to it in path.
 func (m *branches) search(t *tree, key uint64) uint32 {
 	at := t.root
 	if at == 0 {
@@ -94,7 +93,7 @@ func (m *branches) search(t *tree, key uint64) uint32 {
 	return leaf.kids[(n-1)%fanout]
 }
 
-// insert adds the level of a key that search has just not found.
+// insert adds the level of a key, directly after a search that did not find it.
 func (m *branches) insert(t *tree, key uint64, level uint32) {
 	t.count++
 	if t.root == 0 {
@@ -144,7 +143,7 @@ func (m *branches) split(b *branch) uint32 {
 	return right
 }
 
-// remove takes out the key that search has just found.
+// remove removes a key, directly after the search that found it.
 func (m *branches) remove(t *tree) {
 	t.count--
 	s := m.path[0]
@@ -217,8 +216,8 @@ func (b *branch) remove(at uint32) {
 	store(&b.count, b.count-1)
 }
 
-// take returns an empty branch. There is one for every two levels and every
-// side; merging keeps their number below that (see newLevels).
+// take returns an empty branch. There is one for every two levels and one for every side; merging
+// keeps the number in use below that (see newLevels).
 func (m *branches) take() uint32 {
 	at := m.free
 	if at != 0 {

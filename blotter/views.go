@@ -10,8 +10,8 @@ import (
 	"posttrade/ring"
 )
 
-// Views are the orders, positions, depth, keys, contracts and controls as the events so
-// far have left them. See doc.go for who may call what, and for what must hold.
+// Views are the orders, positions, depth, keys, contracts and controls after the events observed so
+// far. doc.go lists the invariants; each method names its callers.
 type Views struct {
 	orders     orders
 	levels     levels
@@ -22,15 +22,15 @@ type Views struct {
 	policy     policySlot
 	contracts  contracts
 
-	// Where the tables lie that capacities say the size of: the observer goes by the fields
-	// above, readers by this copy. Writer: the observer, before anything is where only the
-	// larger tables have room for it.
+	// tables are the tables with a size set by capacities. The observer uses the fields above, readers
+	// use this copy. Writer: the observer, before it adds a row for which only the larger tables have
+	// room.
 	tables atomic.Pointer[tables]
 
-	applied  ring.Sequence // writer: the observer. Last InputSeq whose events are all in
+	applied  ring.Sequence // writer: the observer. Last InputSeq of which all events are observed
 	current  uint64        // writer: the observer. InputSeq of the command being observed
 	tradeSeq uint64        // writer: the observer. Last trade sequence
-	finished uint32        // slot of the order that its own command has filled: it retires last
+	finished uint32        // slot of the order that its own command has filled: it is retired last
 
 	asked   atomic.Pointer[depthRequest] // writers: readers push, the observer takes all
 	backlog *depthRequest                // writer: the observer. Taken, not yet answered
@@ -43,13 +43,13 @@ type Views struct {
 	clientKey matcher.ClientKey // of the genesis record
 }
 
-// Applied is the last sequence whose events have all been observed; rows may
-// already show part of the one after it. Any goroutine.
+// Applied is the last sequence of which all events have been observed. Rows may already show part
+// of the next one. Any goroutine.
 func (v *Views) Applied() uint64 { return uint64(v.applied.Load()) }
 
-// Observe takes in one event. clientID is the caller's own id of the
-// command, at its first event; it is copied. Events come in order and without a
-// hole: anything else is a bug and panics. Cost: no allocation. Observer only.
+// Observe applies one event. clientID is the client's own id of the command, given with the first
+// event; Observe copies it. Events come in order and without a hole; anything else is a bug and
+// panics. No allocation. Observer only.
 func (v *Views) Observe(ev *matcher.Event, clientID []byte) {
 	if ev.Flags&matcher.EventFirst != 0 {
 		if ev.InputSeq != v.current+1 || v.current != uint64(v.applied.Load()) {
@@ -88,9 +88,9 @@ func (v *Views) Observe(ev *matcher.Event, clientID []byte) {
 	}
 }
 
-// Flush answers the readers that have asked for depth, which few have to. The observer calls it
-// after every batch of events and whenever it is idle; it reports that there is
-// more to do, and then the observer does not park. Costs two loads when nobody asks.
+// Flush answers the few readers that have asked the observer for depth. The observer calls it after
+// every batch of events and whenever it is idle. more reports that requests are left; the observer
+// then does not park. Flush costs two loads when there is no request.
 func (v *Views) Flush() (more bool) {
 	if v.backlog == nil && v.asked.Load() == nil {
 		return false
@@ -120,7 +120,7 @@ func (v *Views) rejected(ev *matcher.Event, clientID []byte) {
 	switch cmd.Type {
 	case matcher.OrderNew:
 		if ev.OrderRef == 0 {
-			return // there was no reference left for it
+			return // no reference was left for it
 		}
 		v.remember(ev, matcher.KeyOrder, ev.Order(), clientID)
 		var row OrderRow
@@ -135,7 +135,7 @@ func (v *Views) rejected(ev *matcher.Event, clientID []byte) {
 	}
 }
 
-// rememberReplace remembers the key of a replace, unless it names an order that never was.
+// rememberReplace remembers the key of a replace, unless it names an order that never existed.
 func (v *Views) rememberReplace(ev *matcher.Event, clientID []byte) {
 	ref := ev.Cmd().OrderRef
 	number := matcher.LastNumber(uint64(v.orders.lastRef.Load()), ref)
@@ -164,8 +164,8 @@ func (v *Views) remember(ev *matcher.Event, kind matcher.IdempotencyKind, ref ui
 	v.keys.remember(&row)
 }
 
-// order returns the slot of an order that an event is about. The engine knows
-// it, so a row that is missing is a bug.
+// order returns the slot of the order that an event is about. The engine knows the order, so a
+// missing row is a bug.
 func (v *Views) order(ev *matcher.Event) uint32 {
 	at := v.orders.find(ev.OrderRef)
 	if at == 0 {
@@ -174,7 +174,7 @@ func (v *Views) order(ev *matcher.Event) uint32 {
 	return at
 }
 
-// filled moves the order, the position and the prices behind one executed fill.
+// filled applies one executed fill to the order, the position and the prices.
 func (v *Views) filled(ev *matcher.Event) {
 	detail := ev.Detail()
 	v.tradeSeq = ev.TradeSeq
@@ -224,7 +224,7 @@ func (v *Views) filled(ev *matcher.Event) {
 	}
 }
 
-// canceled ends an order; Qty is what was not executed.
+// canceled ends an order; Qty is the quantity not executed.
 func (v *Views) canceled(ev *matcher.Event) {
 	at := v.order(ev)
 	s := &v.orders.slots[at]
@@ -243,8 +243,8 @@ func (v *Views) canceled(ev *matcher.Event) {
 	v.orders.retire(at)
 }
 
-// replaced gives an order a new total quantity and limit. Unless it rests
-// whole, fills and a rest or a cancel follow.
+// replaced gives an order a new total quantity and limit. Unless the whole order rests, events for
+// fills and for a rest or a cancel follow.
 func (v *Views) replaced(ev *matcher.Event, clientID []byte) {
 	v.rememberReplace(ev, clientID)
 	s := &v.orders.slots[v.order(ev)]
@@ -266,7 +266,7 @@ func (v *Views) replaced(ev *matcher.Event, clientID []byte) {
 	s.lock.End()
 }
 
-// rested puts what is left of an order onto the book.
+// rested puts the remaining quantity of an order onto the book.
 func (v *Views) rested(ev *matcher.Event) {
 	s := &v.orders.slots[v.order(ev)]
 	level := v.levels.add(s.row.SecurityID, s.row.Side, s.row.LimitPx, s.row.Leaves)
@@ -275,8 +275,8 @@ func (v *Views) rested(ev *matcher.Event) {
 	s.lock.End()
 }
 
-// control takes in what a control, a tick or a symbol has changed. Markers
-// change nothing, and the fill of a force fill follows in an event of its own.
+// control applies the change of a control, a tick or a symbol. Markers change nothing, and the fill
+// of a force fill follows in an event of its own.
 func (v *Views) control(ev *matcher.Event) {
 	cmd := ev.Cmd()
 	if cmd.TemplateID == matcher.TemplateSymbolRegister {
@@ -308,7 +308,7 @@ func (v *Views) control(ev *matcher.Event) {
 	}
 }
 
-// tickerOf is the char[32] of a template 7 record: it lies behind the request id.
+// tickerOf is the char[32] of a template 7 record, which lies behind the request id.
 func tickerOf(cmd *matcher.Command) *[matcher.MaxTicker]byte {
 	return (*[matcher.MaxTicker]byte)(unsafe.Pointer(&cmd.EventTimeMillis))
 }

@@ -8,15 +8,14 @@ import (
 	"posttrade/ring"
 )
 
-// wordsOf is the memory of a row as words, the form in which rows are copied.
-// T has a size that is a multiple of eight bytes and no pointers.
+// wordsOf is the memory of a row as words, the form in which rows are copied. The size of T is a
+// multiple of eight bytes, and T has no pointers.
 func wordsOf[T any](row *T) []uint64 {
 	return unsafe.Slice((*uint64)(unsafe.Pointer(row)), unsafe.Sizeof(*row)/8)
 }
 
-// copyWhole copies src, as far as dst reaches, as it was between two writes
-// under lock. The writer is a few stores from its end when it is met, unless its
-// thread was taken off the core just there.
+// copyWhole copies src, as far as dst reaches, as it was between two writes under lock. A writer
+// inside a write needs only a few more stores, unless its thread has lost the core at that point.
 func copyWhole(lock *ring.SeqLock, dst, src []uint64) {
 	for {
 		stamp, ok := lock.Read()
