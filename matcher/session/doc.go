@@ -1,5 +1,5 @@
-// Package session lets processes of the same machine hand in commands and read answers
-// through shared memory.
+// Package session lets processes of the same machine hand in commands and read answers through
+// shared memory.
 //
 //	client process                     │ this process
 //	                                   │
@@ -13,63 +13,65 @@
 //	                                   │
 //	socket: hello, token, descriptors ─┼── one goroutine a connection; its end is the session's end
 //
-// What holds:
+// Invariants:
 //
-//   - Nothing that a client can write is believed. A command is copied out of its slot
-//     before it is looked at, and decoded strictly from the copy; a cursor is loaded once
-//     and compared with what the server knows itself; positions are masked. A cursor that
-//     no correct client writes ends that session, with a reason, and disturbs nobody.
-//   - What the client only reads lies in a region of its own, sealed so that nobody but
-//     the server can ever write it. Both regions are sealed against shrinking and growing
-//     before they are shared: no access to them faults.
+//   - The server trusts nothing that a client can write. It copies a command out of its slot first,
+//     and decodes it strictly from the copy. It loads a cursor once and compares it with its own
+//     numbers; positions are masked. A cursor that no correct client writes ends that session, with
+//     a reason, and disturbs no other session.
+//   - Data that the client only reads lies in a region of its own, sealed so that only the server
+//     can ever write it. Both regions are sealed against shrinking and growing before they are
+//     shared, so no access to them faults.
 //   - Every check of the HTTP interface is made here, in its order: form, order, account,
-//     readiness, gate. Only ORDER_NEW, ORDER_CANCEL, ORDER_REPLACE, TRADE_NEW, SWAP_BOOK
-//     and SWAPTION_BOOK are a client's. A token is judged at hello and again every second
-//     in which the session sends; one that has run out ends the session unless it was renewed.
-//   - A Decided is as durable as a 2xx when it can be read. Every command that was
-//     taken has exactly one Answer. Answers to commands that were handed in come in the
-//     order of the commands; one that was turned down is answered at once.
-//   - A session has at most Options.Quota commands on their way, and no more than its event
-//     ring has room for the answers of, those on their way counted. More stay in its ring,
-//     which fills up: the client sees a full ring, the engine sees nothing. A client that
-//     does not read its answers gets no more commands taken, and holds up nobody.
-//   - Tickets of the desk and places in the input ring are shared out (share.go): half is
-//     the sessions' own, the same for each, half is for the first to come. What a session
-//     holds on to, such as fills that find no room, takes nothing of another's own; and the
-//     desk keeps the sessions' tickets apart from those of HTTP and of the sidecars.
-//   - Nobody waits for a feed's reader: it loses records and is told how many (Gap).
-//   - A Top holds the best levels as they are after the command of its sequence, which is
-//     durable. A reader of Market gets those of every security that has had orders, then
-//     the end sign, then each change; after a Gap it gets all of them again.
-//   - A session takes two mappings and two descriptors, one goroutine, its place among
-//     Options.MaxSessions and its tickets; all of it is given back when its socket ends.
+//     readiness, gate. A client may send only ORDER_NEW, ORDER_CANCEL, ORDER_REPLACE, TRADE_NEW,
+//     SWAP_BOOK and SWAPTION_BOOK. A token is judged at hello and again in every second in which
+//     the session sends. An expired token ends the session unless it was renewed.
+//   - A Decided that a client can read is as durable as a 2xx. Every command that was taken has
+//     exactly one Answer. Answers to commands that were handed in come in the order of the
+//     commands. A command that was turned down is answered at once.
+//   - A session has at most Options.Quota commands on their way, and no more than its event ring
+//     has room for answers. Further commands stay in its ring, which fills up: the client sees a
+//     full ring, and the engine is not affected. When a client does not read its answers, the
+//     server takes no more of its commands, and no other session waits.
+//   - Tickets of the desk and places in the input ring are divided (share.go): one half belongs to
+//     the sessions, the same share for each, and the other half goes to the first session that
+//     asks. Tickets that a session keeps, for example because its fills find no room, do not reduce
+//     the own share of another session. The desk keeps the sessions' tickets apart from those of
+//     HTTP and of the sidecars.
+//   - No goroutine waits for a feed's reader: a slow reader loses records and is told how many
+//     (Gap).
+//   - A Top holds the best levels as they are after the command of its sequence, which is durable.
+//     A reader of Market gets the best levels of every security that has had orders, then the end
+//     mark, then each change. After a Gap it gets all of them again.
+//   - A session uses two mappings and two descriptors, one goroutine, its place among
+//     Options.MaxSessions and its tickets. All of them are released when its socket ends.
 //
-// A client that dies, at whatever point, ends like one that closes its socket: commands
-// that were handed in are decided and stand, resting orders stay on the book (cancel them
-// over another session or HTTP), and commands that were not taken yet are dropped. As after
-// a closed HTTP connection, what was not answered is settled by the client id: the same one
-// sent again tells the first decision.
+// A client that dies, at whatever point, has the same effect as one that closes its socket.
+// Commands that were handed in are decided and stand. Resting orders stay on the book (cancel them
+// over another session or HTTP). Commands that were not taken yet are dropped. As after a closed
+// HTTP connection, the client id settles unanswered commands: the same id sent again returns the
+// first decision.
 //
 // # Why a slot has 128 bytes
 //
-// A command is 64 bytes and a client id up to 64. They share one slot, rather than a second
-// slot behind the first, so that nothing spans two slots: one position is one command is one
-// answer, a client that dies between two slots leaves no half command, and the server needs
-// no state between looks. The price is one more cache line to copy where there is no id.
+// A command is 64 bytes and a client id up to 64. They share one slot, so that no command spans two
+// slots. One position then is one command and one answer, a client that dies between two slots
+// leaves no half command, and the server needs no state between looks. The price is one more cache
+// line to copy when there is no id.
 //
 // # Who calls what
 //
 // main: Open, Run on a goroutine of its own, Close before it stops the matcher. The recorder:
-// Observe, for every event. Whoever calls desk.Durable, Refuse or Fail: Wake afterwards, which
-// writes a few answers itself when the poller rests (park.go has the rules of that loan). The
+// Observe, for every event. The goroutine that calls desk.Durable, Refuse or Fail: Wake afterwards,
+// which writes a few answers itself when the poller rests (park.go has the rules of that loan). The
 // poller keeps a thread and one of Go's processors; main counts it among its hot threads.
 //
-// The poller looks at its sessions by turns and idles like every other stage (ring.Strategy).
-// While there is no session, poller and feeder rest as ordinary goroutines and cost nothing.
-// It parks on one word of its own and on the doorbell of each session at once (futex_waitv,
-// Linux 5.16; before that it naps half a millisecond), so a client can wake the server
-// without sharing a word with any other client. An eventfd would be one more descriptor a
-// session on either side, and the client would have to look at the same word first.
+// The poller serves its sessions in turn and idles like every other stage (ring.Strategy). While
+// there is no session, poller and feeder rest as ordinary goroutines and cost nothing. It parks on
+// one word of its own and on the doorbell of each session at once (futex_waitv, Linux 5.16; before
+// that it naps half a millisecond), so a client can wake the server without sharing a word with any
+// other client. An eventfd would cost one more descriptor per session on either side, and the
+// client would still have to check the same word first.
 //
 // # The socket
 //
@@ -142,41 +144,43 @@
 //	80  u32 fills that follow             84 u32 0           88 u64 records missed (gap)
 //	96  i64 position   104 i64 average cost x 1e6            112 i64 limit x 1e6       120 u64 0
 //
-// An answer's fills follow it directly, in order, with nothing between. Of a repeated
-// client id (flag 256) the sequence, the order and the reason of a refusal are those of the
-// first decision, the rest is the order as it now stands, without fills.
+// An answer's fills follow it directly, in order, with nothing between. For a repeated client id
+// (flag 256) the sequence, the order and the reason of a refusal are those of the first decision.
+// The other fields show the order as it is now, without fills.
 //
-// A reason belongs to its status: with REJECTED (4) the command was refused for it; with
-// CANCELED (3) it is why the rest of the order was cancelled, such as PRICE_COLLAR for a
-// market order that may go no further, 0 when its owner or its time in force said so.
+// A reason belongs to its status. With REJECTED (4) it is why the command was refused. With
+// CANCELED (3) it is why the rest of the order was cancelled, such as PRICE_COLLAR for a market
+// order that may go no further; it is 0 when the owner or the time in force cancelled it.
 //
-// A top is a security's best levels: kind, flags, sequence, time and security where every
-// record has them, and
+// A top holds a security's best levels: kind, flags, sequence, time and security at the offsets of
+// every record, and
 //
 //	88  i64 bid price x 1e6    96  i64 its quantity    104 i64 ask price x 1e6    112 i64 its quantity
 //	120 u32 orders at the bid  124 u32 at the ask
 //
-// A side without orders has 0 in its three. With flag 512 it is told again, not changed: one
-// for each security at the beginning and after a gap, then one of security 0, their end. It
-// comes behind the trades of its command; a command that changes no best level has none.
+// A side without orders has 0 in its three fields. With flag 512 a top repeats the state and is not
+// a change: at the beginning and after a gap there is one for each security, then one of security 0
+// as their end. A top follows the trades of its command. A command that changes no best level has
+// no top.
 //
-// The feeder keeps the book that this needs for itself, from the events and, when it
-// begins, from the rows of the views (tops.go); it does so only while somebody reads it.
+// The feeder keeps a book of its own for this, from the events and, when it begins, from the rows
+// of the views (tops.go). It does so only while a session reads it.
 //
 // # Doorbells
 //
-// A doorbell is 0 (awake), 1 (parked) or 2 (woken early). To ring one: store the cursor, then
-// a full memory barrier, then load the doorbell; if it is 1, compare and swap it to 0 and on
-// success FUTEX_WAKE it, without the private flag. To park: swap it from 0 to 1, a full barrier,
-// look at the cursor once more, then FUTEX_WAIT for 1 with a time-out, then store 0. A server
-// that waits for room in an event ring, for answers or for the commands that they belong to,
-// looks again by itself, every half millisecond.
+// A doorbell is 0 (awake), 1 (parked) or 2 (woken early). To ring one: store the cursor, then a
+// full memory barrier, then load the doorbell; if it is 1, compare and swap it to 0 and on success
+// FUTEX_WAKE it, without the private flag. To park: swap it from 0 to 1, a full barrier, look at
+// the cursor once more, then FUTEX_WAIT for 1 with a time-out, then store 0. A server that waits
+// for room in an event ring looks again by itself, every half millisecond: room for answers, or for
+// the answers of commands not taken yet.
 //
 // # Times
 //
 // Every command is timed from the look that found it in the ring to the flush that shows its
-// answer, in powers of two of a nanosecond: Sessions has them by session, Metrics in all.
+// answer, in powers of two of a nanosecond. Sessions gives the times by session, Metrics the sum of
+// all.
 //
-// The package does not decide, does not store, does not know of HTTP, and does not keep
+// The package does not decide commands, does not store them, does not know HTTP, and does not keep
 // client ids: the recorder takes them from the desk.
 package session

@@ -13,9 +13,9 @@ import (
 	"posttrade/ring"
 )
 
-// newTap makes the ring between recorder and feeder. Its memory is touched when the
-// first feed is attached, and unmapped when nobody refers to it any more: the recorder
-// may be in the middle of Observe while the server closes.
+// newTap makes the ring between recorder and feeder. Its memory is touched when the first feed is
+// attached. It is unmapped when there is no reference to it any more, because the recorder may be
+// inside Observe while the server closes.
 func newTap(slots int) (*tap, error) {
 	bytes := ring.FanoutBytes[matcher.Event](slots)
 	if bytes == 0 {
@@ -35,19 +35,19 @@ func newTap(slots int) (*tap, error) {
 	return t, nil
 }
 
-// feeder is the goroutine that serves drop copies and market data: what the recorder
-// has observed, as soon as it is durable, to whoever may see it.
+// feeder is the goroutine that serves drop copies and market data. It writes the events that the
+// recorder has observed, as soon as they are durable, to the sessions that may see them.
 type feeder struct {
 	server   *Server
 	sessions []*session
 	attached atomic.Int64  // feed sessions; the recorder taps while there are any
 	knock    atomic.Bool   // sessions wait to join
-	joined   chan struct{} // a token when one does: the feeder rests here while there is no session
+	joined   chan struct{} // a token when a session waits: the feeder rests here while there is no session
 	waiter   ring.Waiter
 	reader   *ring.Reader[matcher.Event]
 	batch    []matcher.Event
-	at, n    int   // batch[at:n] is not told yet
-	tops     *tops // nil: nobody wants them
+	at, n    int   // batch[at:n] is not written to the feeds yet
+	tops     *tops // nil: no session reads them
 }
 
 // feedBatch is how many events are taken off the tap at a time.
@@ -85,7 +85,7 @@ func (f *feeder) run() {
 	f.attached.Store(0)
 }
 
-// Empty is the last look before parking.
+// Empty reports that the feeder has nothing to do: the last look before parking.
 func (f *feeder) Empty() bool {
 	if f.knock.Load() || f.server.stopping.Load() {
 		return false
@@ -105,8 +105,8 @@ func (f *feeder) Empty() bool {
 	return f.reader.Empty()
 }
 
-// patience is how long the feeder may sleep: a reader that is owed something makes room
-// for it without telling.
+// patience is how long the feeder may sleep. A reader to which records are owed makes room for them
+// without ringing.
 func (f *feeder) patience() int64 {
 	for _, one := range f.sessions {
 		if one.missed > 0 || one.owed > 0 && f.tops.exact {
@@ -116,7 +116,7 @@ func (f *feeder) patience() int64 {
 	return sleepNs
 }
 
-// takeIn takes the sessions over that have joined.
+// takeIn takes over the sessions that have joined.
 func (f *feeder) takeIn() {
 	if f.knock.Load() {
 		f.knock.Store(false)
@@ -131,7 +131,7 @@ func (f *feeder) takeIn() {
 	}
 }
 
-// keepTops has best levels as long as somebody reads them, and no longer.
+// keepTops keeps best levels while a session reads them, and drops them otherwise.
 func (f *feeder) keepTops() {
 	switch wanted := slices.ContainsFunc(f.sessions, (*session).readsTops); {
 	case !wanted:
@@ -141,13 +141,13 @@ func (f *feeder) keepTops() {
 	}
 }
 
-// pump tells what has become durable since the last time.
+// pump writes the events that have become durable since the last time to the feeds.
 func (f *feeder) pump() (worked bool) {
 	f.takeIn()
 	now := f.server.o.Clock()
 	if f.at == f.n {
 		f.read()
-		f.takeIn() // whoever caused what was read has been welcomed before
+		f.takeIn() // a client that caused these events was welcomed before
 	}
 	durable, from := f.server.o.Durable(), f.at
 	for f.at < f.n && (f.batch[f.at].InputSeq <= durable || len(f.sessions) == 0) {
@@ -166,8 +166,8 @@ func (f *feeder) pump() (worked bool) {
 	return f.at > from || len(f.sessions) != before
 }
 
-// read takes the next events off the tap. What it comes too late for is missing in
-// every feed.
+// read takes the next events off the tap. Events that were overwritten before are missing in every
+// feed.
 func (f *feeder) read() {
 	missed := f.reader.Missed()
 	n, err := f.reader.Next(f.batch)
@@ -182,7 +182,7 @@ func (f *feeder) read() {
 	}
 }
 
-// settle shows one session what it was told and ends it when it is over.
+// settle makes the written records visible to one session, and ends the session when it is over.
 func (f *feeder) settle(one *session, nowMillis int64) {
 	switch {
 	case one.leaving.Load():
@@ -234,7 +234,8 @@ func (f *feeder) tell(ev *matcher.Event) {
 	}
 }
 
-// named makes name the Name of a new order, if it has one that the views still know.
+// named fills name with the client id of a new order, if the order has one that the views still
+// know.
 func (f *feeder) named(ev *matcher.Event, name *wire.Record) bool {
 	if name.Kind == wire.Name {
 		return true
@@ -247,11 +248,11 @@ func (f *feeder) named(ev *matcher.Event, name *wire.Record) bool {
 	return true
 }
 
-// feed writes a record, behind what was lost before it; or loses it, when the reader
-// has left no room. Nobody waits for a feed's reader.
+// feed writes a record, after a Gap for the records lost before it. When the reader has left no
+// room, the record is lost: no goroutine waits for a feed's reader.
 func (one *session) feed(r *wire.Record) {
 	if one.out.Room() < 2 && !one.out.Refresh() {
-		return // settle ends it
+		return // settle ends the session
 	}
 	need := 1
 	if one.missed > 0 {
@@ -276,8 +277,8 @@ func (one *session) tellGap() {
 	}
 }
 
-// copyOf is an event as its account's own sessions see it: without who handed it in
-// and who was on the other side.
+// copyOf is an event as its account's own sessions see it, without the submitter and without the
+// counterparty.
 func copyOf(ev *matcher.Event) wire.Record {
 	r := wire.Record{
 		Kind: wire.Copy, What: uint8(ev.Kind), Side: ev.Side, Status: ev.Status, Reason: ev.Reason,
@@ -302,8 +303,8 @@ func copyOf(ev *matcher.Event) wire.Record {
 	return r
 }
 
-// tradeOf is an execution as everybody may see it. Of a match it is told once, with
-// the side of the incoming order.
+// tradeOf is an execution as every session may see it. A match is written once, with the side of
+// the incoming order.
 func tradeOf(ev *matcher.Event) wire.Record {
 	return wire.Record{
 		Kind: wire.Trade, What: uint8(ev.Kind), Side: ev.Side,

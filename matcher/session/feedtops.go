@@ -5,15 +5,15 @@ import (
 	"posttrade/matcher/session/wire"
 )
 
-// readsTops reports that the session is told best levels.
+// readsTops reports that the session reads best levels.
 func (one *session) readsTops() bool { return one.role == wire.Market }
 
-// owe has the session told the best levels of everything: it has just come, or has
-// lost some.
+// owe notes that the session is to get the best levels of every security, because it has just
+// joined or has lost some.
 func (one *session) owe(t *tops) { one.owed = len(t.books) + 1 }
 
-// tellTops takes an event in and, at the end of its command, tells the best levels
-// that are not what they were.
+// tellTops applies an event and, at the end of its command, writes the best levels that have
+// changed.
 func (f *feeder) tellTops(ev *matcher.Event) {
 	t := f.tops
 	t.take(ev)
@@ -37,7 +37,7 @@ func (f *feeder) tellTops(ev *matcher.Event) {
 	}
 }
 
-// settleTops looks whether best levels can be shown now, and who is owed them.
+// settleTops checks whether best levels can be shown now, and to which sessions they are owed.
 func (f *feeder) settleTops(durable uint64) {
 	if f.tops == nil {
 		return
@@ -53,8 +53,9 @@ func (f *feeder) settleTops(durable uint64) {
 	}
 }
 
-// payTops tells the session what it is owed, as far as there is room. It goes round the
-// securities, so that a reader of a small ring which loses some gets to know all of them.
+// payTops writes the best levels owed to the session, as far as there is room. It visits the
+// securities in a cycle, so that a reader with a small ring, which loses some, still gets all of
+// them.
 func (one *session) payTops(t *tops) {
 	if !t.exact || t.within {
 		return

@@ -18,7 +18,7 @@ func (p *poller) judge(one *session, r *wire.Request) wire.Code {
 	if !readable(r) {
 		return wire.Malformed
 	}
-	c.Version = matcher.SchemaVersion // which rules decide a command is not its client's choice
+	c.Version = matcher.SchemaVersion // the client does not choose the rules that decide a command
 	if c.Type == matcher.OrderCancel || c.Type == matcher.OrderReplace {
 		if code := p.locate(one, c); code != wire.Decided {
 			return code
@@ -28,13 +28,14 @@ func (p *poller) judge(one *session, r *wire.Request) wire.Code {
 	}
 	c.EventTimeMillis = p.now
 	if c.Type == matcher.OrderCancel {
-		return wire.Decided // an owner can always take an order back
+		return wire.Decided // an owner can always cancel an order
 	}
 	c.PriceTicks = int64(p.server.o.Views.ClientKey().Of(c.AccountID, r.ClientID[:clientIDLen(r)]))
 	return p.screen(c)
 }
 
-// locate finds the order of a cancel or a replace and takes over what it says of itself.
+// locate finds the order of a cancel or a replace and copies the order's own fields into the
+// command.
 func (p *poller) locate(one *session, c *matcher.Command) wire.Code {
 	row, ok := p.server.o.Views.Order(c.OrderRef)
 	if !ok {
@@ -53,10 +54,10 @@ func (p *poller) locate(one *session, c *matcher.Command) wire.Code {
 	return wire.Decided
 }
 
-// screen asks the gate. A key that was decided before is handed in whatever the gate
-// says now: the engine answers with the first decision, or, if it has forgotten the key
-// meanwhile, with the verdict that the command carries. A replace and a booking have no
-// room for that: the engine judges them again, and they have to wait until the gate is ready.
+// screen asks the gate. A command with a key that was decided before is handed in whatever the
+// gate's verdict is now. The engine answers with the first decision or, if it has forgotten the key
+// meanwhile, with the verdict that the command carries. A replace and a booking have no field for a
+// verdict: the engine judges them again, and they have to wait until the gate is ready.
 func (p *poller) screen(c *matcher.Command) wire.Code {
 	if !p.server.o.Gate.Ready() {
 		if _, known := p.known(c); known && c.Type != matcher.OrderReplace && !books(c) {
@@ -78,7 +79,8 @@ func (p *poller) screen(c *matcher.Command) wire.Code {
 	return wire.Refused
 }
 
-// verdict lets a command go on with what the gate said about it, where it has room.
+// verdict stores the gate's reason in a command that has a field for it, and lets the command go
+// on.
 func (p *poller) verdict(c *matcher.Command, reason matcher.RiskReason) wire.Code {
 	if c.Type == matcher.OrderNew || c.Type == matcher.TradeNew {
 		c.OrderRef = uint32(reason)
@@ -86,8 +88,8 @@ func (p *poller) verdict(c *matcher.Command, reason matcher.RiskReason) wire.Cod
 	return wire.Decided
 }
 
-// readable reports that a request is one that a client may send: a command of a
-// client's type, strictly formed, and 0 in every field that is not the client's.
+// readable reports that a client may send this request: a command of a type for clients, strictly
+// formed, with 0 in every field that the server fills in.
 func readable(r *wire.Request) bool {
 	c := &r.Command
 	if c.TemplateID != matcher.TemplateCommand || !wellFormed(c) || !cleanID(r) ||
@@ -113,7 +115,7 @@ func readable(r *wire.Request) bool {
 	return false
 }
 
-// unnamed reports that what the order itself says is left to it.
+// unnamed reports that the fields known from the order itself are 0.
 func unnamed(c *matcher.Command) bool { return c.SecurityID == 0 && c.Side == 0 && c.Flags == 0 }
 
 // cleanID reports that a client id is printable ASCII, padded with zeros.

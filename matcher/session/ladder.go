@@ -6,15 +6,15 @@ import (
 	"posttrade/matcher"
 )
 
-// rung is what rests at one price.
+// rung is the sum of the orders that rest at one price.
 type rung struct {
 	rank   int64
 	qty    int64
 	orders uint32
 }
 
-// ladder is one side of a book: its levels by rank, the best at the end, where most
-// happens and where nothing has to be moved for it.
+// ladder is one side of a book: its levels by rank, the best at the end. Most changes happen at the
+// end, where no other level has to be moved.
 type ladder struct{ levels []rung }
 
 // rankOf orders the prices of a side from worst to best; pxOf is its inverse.
@@ -22,7 +22,7 @@ func rankOf(side matcher.Side, px int64) int64 { return px ^ -int64(side&1) }
 
 func pxOf(side matcher.Side, rank int64) int64 { return rankOf(side, rank) }
 
-// find is where a rank is, or belongs.
+// find is the place of a rank, or the place where it belongs.
 func (l *ladder) find(rank int64) (at int, ok bool) {
 	if n := len(l.levels); n > 0 && l.levels[n-1].rank == rank {
 		return n - 1, true
@@ -38,7 +38,7 @@ func (l *ladder) find(rank int64) (at int, ok bool) {
 	})
 }
 
-// add puts an order onto a level.
+// add adds an order to a level.
 func (l *ladder) add(rank, qty int64) {
 	at, ok := l.find(rank)
 	if !ok {
@@ -48,7 +48,7 @@ func (l *ladder) add(rank, qty int64) {
 	l.levels[at].orders++
 }
 
-// take takes quantity of an order off a level, and the order itself when it leaves.
+// take subtracts quantity of an order from a level, and removes the order itself when it leaves.
 func (l *ladder) take(rank, qty int64, leaves bool) {
 	at, ok := l.find(rank)
 	if !ok {

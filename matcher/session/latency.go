@@ -8,16 +8,16 @@ import (
 	"posttrade/matcher/session/wire"
 )
 
-// Times is how long commands took, from the moment the server saw them in the client's
-// ring to the moment their answers could be read: bucket b counts those below 2^b ns that
-// the one before does not, the last one those that are longer too. Commands that were taken
-// together count from the same moment, and answers that were shown together until the same.
+// Times is how long commands took, from the moment the server saw them in the client's ring to the
+// moment their answers could be read: bucket b counts the commands below 2^b ns that bucket b-1
+// does not count; the last bucket also counts all longer ones. Commands that were taken together
+// have the same start, and answers that were shown together have the same end.
 type Times [TimeBuckets]uint64
 
 // TimeBuckets is how many buckets Times have; the last begins at half a minute.
 const TimeBuckets = 36
 
-// Count is how many were timed.
+// Count is how many commands were timed.
 func (t *Times) Count() (n uint64) {
 	for _, c := range t {
 		n += c
@@ -25,7 +25,8 @@ func (t *Times) Count() (n uint64) {
 	return n
 }
 
-// At is an upper bound of the time that a share of the commands took at most, 0 for none.
+// At is an upper bound of the time within which the given share of the commands was answered; 0
+// without commands.
 func (t *Times) At(share float64) time.Duration {
 	rest := share * float64(t.Count())
 	for b, n := range t {
@@ -42,7 +43,7 @@ func (t *Times) add(other *Times) {
 	}
 }
 
-// times are Times that are being counted. Writer: whoever has the session.
+// times are Times that are being counted. Writer: the goroutine that has the session.
 type times [TimeBuckets]atomic.Uint64
 
 // count counts n commands of one duration.
@@ -73,8 +74,8 @@ type SessionInfo struct {
 	Times Times // of an order session's commands
 }
 
-// Sessions appends every session that exists to dst, in the order in which they came.
-// Any goroutine.
+// Sessions appends every session that exists to dst, in the order in which they began. Any
+// goroutine.
 func (s *Server) Sessions(dst []SessionInfo) []SessionInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()

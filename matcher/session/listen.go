@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// listen binds the socket with its mode from the first moment on: the kernel takes
-// it from the descriptor when it makes the file, so nobody else can connect in between.
+// listen binds the socket with its mode from the first moment on. The kernel takes the mode from
+// the descriptor when it makes the file, so no other user can connect in between.
 func listen(path string, mode os.FileMode) (*net.UnixListener, error) {
 	if err := clearStale(path); err != nil {
 		return nil, err
@@ -30,14 +30,14 @@ func listen(path string, mode os.FileMode) (*net.UnixListener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("session: listen socket=%s: %w", path, err)
 	}
-	if err := os.Chmod(path, mode.Perm()); err != nil { // what the umask has taken
+	if err := os.Chmod(path, mode.Perm()); err != nil { // the bits that the umask has cleared
 		l.Close()
 		return nil, fmt.Errorf("session: listen socket=%s mode=%o: %w", path, mode.Perm(), err)
 	}
 	return l.(*net.UnixListener), nil
 }
 
-// clearStale removes a socket file that nobody listens on any more.
+// clearStale removes a socket file on which no process listens any more.
 func clearStale(path string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -53,7 +53,7 @@ func clearStale(path string) error {
 	case err == nil:
 		c.Close()
 		return fmt.Errorf("session: listen socket=%s: %w", path, ErrInUse)
-	// a full backlog, another socket type: somebody is there
+	// a full backlog or another socket type: a process listens
 	case !errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("session: listen socket=%s: %w: %w", path, ErrInUse, err)
 	}

@@ -42,7 +42,7 @@ func (c *counts) answer(r *wire.Record) {
 // over counts the end of a session.
 func (c *counts) over(s wire.Status) { c.ended[min(int(s), statuses-1)].Add(1) }
 
-// Metrics is what the server has done so far.
+// Metrics counts what the server has done so far.
 type Metrics struct {
 	Orders, Feeds int                // sessions that exist
 	Begun         uint64             // sessions
@@ -55,8 +55,8 @@ type Metrics struct {
 	Rejections    [matcher.ReasonCount]uint64
 	Copies        uint64 // drop copy records
 	Trades        uint64 // market data records: executions
-	Tops          uint64 // and best levels
-	Missed        uint64 // feed records that their readers were too slow for
+	Tops          uint64 // market data records: best levels
+	Missed        uint64 // feed records lost because their readers were too slow
 	Times         Times  // of all commands of all sessions
 	Sleeps        uint64 // of the poller
 	// sleeps that ran out although there was something to do: 0 between correct peers

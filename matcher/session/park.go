@@ -10,18 +10,18 @@ import (
 	"posttrade/ring"
 )
 
-// States of a doorbell, which is the waiter word of package ring: what a publisher
-// in another process looks at, and wakes.
+// States of a doorbell. It is the waiter word of package ring, at which a publisher in another
+// process looks and through which it wakes the sleeper.
 const (
 	awake  = 0
 	parked = 1
 )
 
 const (
-	// sleepNs bounds one sleep of poller or feeder, against peers that crash or lie.
+	// sleepNs bounds one sleep of poller or feeder, in case a peer crashes or misbehaves.
 	sleepNs = 50_000_000
-	// napNs is the sleep while a client has left no room for what it is to be told, and
-	// where the kernel cannot wait on several words.
+	// napNs is the sleep while a client has left no room for its records, and on a kernel that cannot
+	// wait on several words.
 	napNs = 500_000
 
 	futexWake       = 1
@@ -37,29 +37,28 @@ type waitWord struct {
 	_     uint32
 }
 
-// parker is where the poller sleeps: on its own word, which the committer and the
-// connections ring, and on the doorbell of every session.
+// parker is the sleep of the poller: on its own word, which the committer and the connections ring,
+// and on the doorbell of every session.
 //
-// A client wakes the server only by the doorbell in its own command region, so it
-// can delay, wake and stop nobody but itself. The kernel waits on all of them at
-// once. The order that loses no wake-up is the ring's: doorbells set, then a barrier
-// on all cores, then a last look, then sleep; the publisher stores its cursor, then
-// looks at its doorbell.
+// A client wakes the server only by the doorbell in its own command region, so it cannot delay,
+// wake or stop another client. The kernel waits on all doorbells at once. No wake-up is lost,
+// because the order is that of package ring: the poller sets the doorbells, issues a barrier on all
+// cores, looks a last time and sleeps; the publisher stores its cursor, then looks at its doorbell.
 type parker struct {
 	_       [128]byte
-	word    atomic.Uint32 // writers: the poller, and whoever wakes it
+	word    atomic.Uint32 // writers: the poller, and the goroutines that wake it
 	_       [128]byte
 	words   [MaxSessions + 1]waitWord
-	waits   [MaxSessions]*session // whose doorbells they are, from words[1] on
-	plain   bool                  // the kernel has no such wait: nap
+	waits   [MaxSessions]*session // the sessions of the doorbells from words[1] on
+	plain   bool                  // the kernel cannot wait on several words: nap
 	lease   ring.Lease            // of the poller's sessions
 	sleeps  atomic.Uint64
-	rescues atomic.Uint64 // sleeps that ran out although there was something to do
+	rescues atomic.Uint64 // sleeps that ran out although there was work
 }
 
-// borrow takes the resting poller's sessions, false when it works or somebody else has
-// them: whoever has answers for them writes these itself, so that an answer does not have
-// to wait for the poller's thread.
+// borrow takes the resting poller's sessions. It returns false when the poller works or another
+// goroutine has them. A goroutine that has answers for them writes these itself, so that an answer
+// does not wait for the poller's thread.
 func (p *parker) borrow() bool { return p.lease.Borrow() == ring.Taken }
 
 func (p *parker) giveBack() { p.lease.Return() }
@@ -86,8 +85,8 @@ func (p *parker) wake() {
 	}
 }
 
-// sleep waits until wake, a doorbell or the time-out; not at all when busy, asked
-// after everything is armed, says that there is something to do.
+// sleep waits until wake, a doorbell or the time-out. When all words are armed it calls busy, and
+// does not wait if busy reports work.
 func (p *parker) sleep(sessions []*session, busy func() bool) {
 	p.word.Store(parked)
 	n, ns := 0, int64(sleepNs)
@@ -113,7 +112,7 @@ func (p *parker) sleep(sessions []*session, busy func() bool) {
 	}
 	p.word.Store(awake)
 	for i, one := range p.waits[:n] {
-		// Who wakes the sleeper need not change the word that it sleeps on.
+		// A client may wake the sleeper without a change of the word on which it sleeps.
 		if one.doorbell.Swap(awake) == parked && i+1 != rung {
 			continue
 		}
@@ -124,12 +123,12 @@ func (p *parker) sleep(sessions []*session, busy func() bool) {
 	clear(p.waits[:n])
 }
 
-// falseAlarms is how often in a row a doorbell may wake the poller without a command
-// behind it before it is no longer waited on: its session is looked at after every sleep.
+// falseAlarms is how often in a row a doorbell may wake the poller without a command. After that
+// the poller does not wait on it any more and looks at its session after every sleep.
 const falseAlarms = 64
 
-// wait sleeps on the poller's word and n doorbells. It reports which of these ended the
-// sleep, from 1 on, 0 for none that is known, and that the time ran out.
+// wait sleeps on the poller's word and n doorbells. It returns which doorbell ended the sleep, from
+// 1 on, 0 when that is not known, and whether the time ran out.
 func (p *parker) wait(n int, ns int64) (rung int, late bool) {
 	p.sleeps.Add(1)
 	if p.plain {
@@ -158,7 +157,7 @@ func (p *parker) wait(n int, ns int64) (rung int, late bool) {
 	return int(index), false
 }
 
-// nap sleeps a moment.
+// nap sleeps for napNs.
 func nap() {
 	ts := unix.NsecToTimespec(napNs)
 	unix.Nanosleep(&ts, nil)
@@ -174,8 +173,8 @@ func futexWakeOne(word *atomic.Uint32) {
 	unix.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWake, 1, 0, 0, 0)
 }
 
-// membarrier makes every core that runs a thread of a registered process pass a full
-// barrier. Where the kernel refuses it, the sleep's time-out stands in.
+// membarrier makes every core that runs a thread of a registered process pass a full barrier. Where
+// the kernel refuses it, the time-out of the sleep bounds the delay.
 func membarrier() {
 	unix.RawSyscall(unix.SYS_MEMBARRIER, globalExpedited, 0, 0)
 }

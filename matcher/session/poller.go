@@ -12,19 +12,19 @@ import (
 	"posttrade/ring"
 )
 
-// poller is the goroutine that serves all order sessions, a turn each.
+// poller is the goroutine that serves all order sessions in turn.
 type poller struct {
 	server   *Server
 	sessions []*session
 	knock    atomic.Bool   // sessions wait to join; writer: join, the poller
-	joined   chan struct{} // a token when one does: the poller rests here while there is no session
+	joined   chan struct{} // a token when a session waits: the poller rests here while there is no session
 	now      int64         // the clock of this turn
 	shares   shares        // of tickets and commands, among the sessions
 
-	step          int // looks that found nothing since the last that found something
-	spins, yields int // of an idle spell, before it sleeps
+	step          int // looks in a row that found nothing
+	spins, yields int // of idle time, before the poller sleeps
 	forever       bool
-	drained       time.Time // when a stopping server gives up waiting for answers
+	drained       time.Time // when a stopping server stops waiting for answers
 }
 
 // drainTime is how long a stopping server waits for answers that are on their way.
@@ -42,14 +42,14 @@ func (p *poller) init(s *Server) {
 	}
 }
 
-// adaptiveYields is how often an idle poller gives its core to others before it sleeps:
-// some fifty microseconds where nobody else wants it. A client that sends the next order
-// when it has read an answer then finds the poller awake, and so does the answer: a sleep
-// and a wake-up cost each of the two more than a round trip.
+// adaptiveYields is how often an idle poller gives its core to others before it sleeps: some fifty
+// microseconds when no other thread wants the core. A client that sends its next order after
+// reading an answer then finds the poller awake, and so does the answer. A sleep with its wake-up
+// would cost each of the two more than a round trip.
 const adaptiveYields = 100
 
-// spinsFor is how many looks an idle poller takes before it gives its core away: a
-// few microseconds' worth with two cores, where all else waits for the spinner.
+// spinsFor is how many looks an idle poller takes before it gives its core away: a few microseconds
+// with two cores, where all other threads wait for the spinner.
 func spinsFor(cores int) int {
 	switch {
 	case cores <= 1:
@@ -106,8 +106,8 @@ func (p *poller) turn() (worked bool) {
 	return worked || ended
 }
 
-// wind ends the sessions of a stopping server that have nothing on its way, or all
-// of them when it has waited long enough, and reports that none is left.
+// wind ends the sessions of a stopping server that have no command on its way, or all of them after
+// drainTime. It reports that no session is left.
 func (p *poller) wind() bool {
 	now := time.Now()
 	if p.drained.IsZero() {
@@ -127,8 +127,8 @@ func withoutDone(list []*session) []*session {
 	return slices.DeleteFunc(list, func(one *session) bool { return one.done })
 }
 
-// idle spends one step of an idle spell: look again, yield the core, sleep. Without a
-// session it rests like any goroutine, whatever the strategy.
+// idle makes one step of idle time: look again, yield the core, sleep. Without a session the poller
+// rests like any goroutine, whatever the strategy.
 func (p *poller) idle() {
 	if len(p.sessions) == 0 {
 		p.server.rest(p.joined)
@@ -147,7 +147,7 @@ func (p *poller) idle() {
 	}
 }
 
-// busy is the last look before sleeping.
+// busy reports work: the last look before sleeping.
 func (p *poller) busy() bool {
 	stopping := p.server.stopping.Load()
 	if p.knock.Load() || stopping && p.drained.IsZero() {

@@ -48,10 +48,10 @@ type Client struct {
 	page    wire.Page
 	idler   *ring.Idler
 	answers int64 // read so far
-	looks   int   // of Next that found nothing since the last that found something
-	first   int   // of these the ones at once, from the first look on: spins, or none
-	spins   int   // constant, as yields: looks at once, then looks after giving the core to others,
-	yields  int   // before the idler's
+	looks   int   // of Next, in a row, that found nothing
+	first   int   // how many of them follow at once, from the first look on: spins, or none
+	spins   int   // constant, as is yields: first the looks at once, then those after giving the
+	yields  int   // core to others, then the idler's
 
 	one [1]wire.Record // of Next
 
@@ -70,8 +70,8 @@ type reply struct {
 	body   [4]byte
 }
 
-// Dial connects, says hello and maps the rings. ErrRefused wraps a server's refusal;
-// its text says why.
+// Dial connects, sends the hello and maps the rings. ErrRefused wraps a server's refusal; its text
+// gives the reason.
 func Dial(ctx context.Context, socket, token string, o Options) (_ *Client, err error) {
 	if o.Role == 0 {
 		o.Role = wire.Orders
@@ -112,7 +112,7 @@ func Dial(ctx context.Context, socket, token string, o Options) (_ *Client, err 
 	return c, nil
 }
 
-// hear reads the welcome and the two descriptors that come with it.
+// hear reads the welcome and its two descriptors.
 func (c *Client) hear() (fds []int, err error) {
 	frame := make([]byte, wire.MaxFrameBytes)
 	rights := make([]byte, unix.CmsgSpace(4*4))
@@ -200,13 +200,13 @@ func (c *Client) attach(fds []int, idle ring.Strategy) (err error) {
 	return nil
 }
 
-// adaptiveYields is how often Next gives its core to others before it sleeps, which
-// costs a wake-up: as long as a round trip takes, and not much longer.
+// adaptiveYields is how often Next gives its core to others before it sleeps. A sleep costs a
+// wake-up, so Next yields for as long as a round trip takes, and not much longer.
 const adaptiveYields = 100
 
-// spins is how many looks Next takes, a tenth of a microsecond apart, before it gives its
-// core away, which costs as much as a round trip when nobody wants it. With two cores the
-// server decides an order that comes alone on one of them; under a flow it needs both.
+// spins is how many looks Next takes, a tenth of a microsecond apart, before it gives its core
+// away. Giving the core away costs as much as a round trip even when no other thread wants it. With
+// two cores the server decides a single order on one of them; under a flow it needs both.
 func spins(cores int) int {
 	switch {
 	case cores <= 1:
@@ -223,7 +223,7 @@ func yield() {
 	ring.YieldThread()
 }
 
-// listen reads the socket until it ends, so that the end of the session is noticed.
+// listen reads the socket until it ends, and so notices the end of the session.
 func (c *Client) listen() {
 	defer close(c.done)
 	frame := make([]byte, wire.MaxFrameBytes)
@@ -248,12 +248,12 @@ func (c *Client) listen() {
 		copy(r.body[:], body)
 		select {
 		case c.replies <- r:
-		default: // nobody asked
+		default: // no question is open
 		}
 	}
 }
 
-// end notes why the session is over and wakes the reader.
+// end notes why the session has ended and wakes the reader.
 func (c *Client) end(why error) {
 	if c.ended.CompareAndSwap(nil, &why) {
 		c.page.Waiter.Wake()
@@ -268,17 +268,17 @@ func (c *Client) Err() error {
 	return nil
 }
 
-// Idle is how Next has waited so far. Reader only.
+// Idle counts how Next has waited so far. Reader only.
 func (c *Client) Idle() ring.IdleStats { return c.idler.Stats() }
 
 // Session is the session's number at the server.
 func (c *Client) Session() uint64 { return c.welcome.Session }
 
-// Quota is how many commands may be on their way; more wait in the ring.
+// Quota is how many commands may be on their way; further commands wait in the ring.
 func (c *Client) Quota() int { return int(c.welcome.Quota) }
 
-// Close ends the session and unmaps the rings: nothing of the client may be in use
-// any more. What was not answered is unknown. Idempotent.
+// Close ends the session and unmaps the rings: no other call of the client may be running. The
+// outcome of unanswered commands is unknown. Idempotent.
 func (c *Client) Close() error {
 	c.closing.Do(func() {
 		c.end(fmt.Errorf("client: session=%d: %w: closed here", c.welcome.Session, ErrEnded))
@@ -289,7 +289,7 @@ func (c *Client) Close() error {
 	return c.closed
 }
 
-// discard closes what there is.
+// discard closes the parts that exist.
 func (c *Client) discard() error {
 	errs := []error{nil, nil}
 	for i, r := range c.regions {
@@ -301,14 +301,14 @@ func (c *Client) discard() error {
 	return errors.Join(errs...)
 }
 
-// Security is the id of a ticker, 0 when the server knows none by it.
+// Security is the id of a ticker, 0 when the server does not know the ticker.
 func (c *Client) Security(ctx context.Context, ticker string) (uint32, error) {
 	r, err := c.ask(ctx, wire.Lookup, wire.Found, []byte(ticker))
 	return binary.LittleEndian.Uint32(r.body[:]), err
 }
 
-// Renew gives the session another token of the same subject. ErrRefused leaves the
-// one that it has.
+// Renew gives the session another token of the same subject. After ErrRefused the session keeps its
+// token.
 func (c *Client) Renew(ctx context.Context, token string) error {
 	r, err := c.ask(ctx, wire.Renew, wire.Renewed, []byte(token))
 	if err == nil && r.status != wire.OK {
@@ -322,7 +322,7 @@ func (c *Client) ask(ctx context.Context, question, answer wire.Frame, body []by
 	c.asking.Lock()
 	defer c.asking.Unlock()
 	select {
-	case <-c.replies: // to a question that was given up
+	case <-c.replies: // the reply to an abandoned question
 	default:
 	}
 	if _, err := c.conn.Write(wire.AppendText(nil, question, wire.OK, body)); err != nil {

@@ -7,8 +7,8 @@ import (
 	"posttrade/matcher/session/wire"
 )
 
-// Load is a flow that keeps Window commands on their way and takes the time of each
-// from its Flush to its answer.
+// Load is a flow that keeps Window commands on their way and measures the time of each from its
+// Flush to its answer.
 type Load struct {
 	Count  int // commands
 	Window int // at most so many unanswered; 1 is ping-pong
@@ -16,11 +16,12 @@ type Load struct {
 
 	// Write writes command i by Order, Cancel and so on, with correlation id i.
 	Write func(c *Client, i int) error
-	// Answered sees every answer and fill, may be nil; the record is valid during the call.
+	// Answered is called with every answer and fill. It may be nil. The record is valid during the
+	// call.
 	Answered func(r *wire.Record) error
 }
 
-// LoadResult is what a Load has measured.
+// LoadResult is the result of a Load.
 type LoadResult struct {
 	Took     time.Duration
 	Answers  int
@@ -31,8 +32,8 @@ type LoadResult struct {
 	inFlight int
 }
 
-// Run sends the load over a session on which nothing else is sent. It allocates
-// before the first command only.
+// Run sends the load over a session that sends no other commands. It allocates before the first
+// command only.
 func (l *Load) Run(c *Client) (*LoadResult, error) {
 	if l.Count < 1 || l.Window < 1 || l.Batch > l.Window {
 		return nil, fmt.Errorf("client: load count=%d window=%d batch=%d: out of range", l.Count,
@@ -55,7 +56,7 @@ func (l *Load) Run(c *Client) (*LoadResult, error) {
 	return res, nil
 }
 
-// send writes as many batches as window and ring have room for.
+// send writes as many batches as the window and the ring have room for.
 func (l *Load) send(c *Client, res *LoadResult, sent int, start time.Time) (int, error) {
 	batch := max(l.Batch, 1)
 	for sent < l.Count && res.inFlight+min(batch, l.Count-sent) <= l.Window {
@@ -74,13 +75,13 @@ func (l *Load) send(c *Client, res *LoadResult, sent int, start time.Time) (int,
 		}
 		c.Flush()
 		if res.inFlight > 0 && c.send.Depth() == c.send.Cap() {
-			break // the ring is the window: read first
+			break // the ring limits the window: read first
 		}
 	}
 	return sent, nil
 }
 
-// receive waits for records and takes what is there.
+// receive waits for records and takes all that are there.
 func (l *Load) receive(c *Client, res *LoadResult, records []wire.Record, start time.Time) error {
 	n := c.Poll(records)
 	if n == 0 {

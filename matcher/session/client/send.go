@@ -18,8 +18,8 @@ type NewOrder struct {
 	Flags    uint16 // at most one of matcher.FlagIOC, FlagFOK, FlagPostOnly
 }
 
-// Order writes a new order into the ring, to be seen after Flush. clientID may be
-// empty. Errors: ErrFull, ErrClientID, ErrRole, the session's end. No allocation.
+// Order writes a new order into the ring; the server sees it after Flush. clientID may be empty.
+// Errors: ErrFull, ErrClientID, ErrRole, the reason of the session's end. No allocation.
 func (c *Client) Order(correlation uint64, o *NewOrder, clientID string) error {
 	cmd := matcher.NewCommand(matcher.OrderNew)
 	cmd.AccountID, cmd.SecurityID, cmd.Side = o.Account, o.Security, o.Side
@@ -50,7 +50,7 @@ func (c *Client) Trade(correlation uint64, account, security uint32, side matche
 	return c.Send(correlation, &cmd, clientID)
 }
 
-// Send writes any command that a client may send, an OTC booking for one
+// Send writes any command that a client may send, such as an OTC booking
 // (matcher.ContractTerms.Command). The errors are those of Order.
 func (c *Client) Send(correlation uint64, cmd *matcher.Command, clientID string) error {
 	if err := c.sendable(clientID); err != nil {
@@ -67,7 +67,8 @@ func (c *Client) Send(correlation uint64, cmd *matcher.Command, clientID string)
 	return nil
 }
 
-// sendable is why nothing can be sent, or not with this client id.
+// sendable is the reason why no command can be sent, or none with this client id; nil if there is
+// none.
 func (c *Client) sendable(clientID string) error {
 	switch {
 	case len(clientID) > wire.MaxClientID:
@@ -78,7 +79,7 @@ func (c *Client) sendable(clientID string) error {
 	return nil
 }
 
-// full is why there is no free slot: the ring is full, or the session is over.
+// full is the reason why there is no free slot: the ring is full, or the session has ended.
 func (c *Client) full() error {
 	if why := c.ended.Load(); why != nil {
 		return *why
@@ -86,12 +87,12 @@ func (c *Client) full() error {
 	return ErrFull
 }
 
-// Flush shows the server every command that was written, in one store, and wakes it
-// if it sleeps.
+// Flush makes every written command visible to the server, in one store, and wakes the server if it
+// sleeps.
 func (c *Client) Flush() { c.send.Publish() }
 
-// Poll copies the records that are there into dst, at most as many as fit, and returns
-// how many. It never waits. Reader only.
+// Poll copies the records that are there into dst, at most len(dst), and returns how many. It never
+// waits. Reader only.
 func (c *Client) Poll(dst []wire.Record) int {
 	n := c.inbox.Next(dst)
 	for i := range dst[:n] {
@@ -102,12 +103,11 @@ func (c *Client) Poll(dst []wire.Record) int {
 	return n
 }
 
-// InFlight is how many commands have been flushed and not been answered as far as was
-// read. Reader only.
+// InFlight is how many flushed commands have no answer among the records read so far. Reader only.
 func (c *Client) InFlight() int { return int(c.send.Published() - c.answers) }
 
-// Next waits for a record. It is valid until the next call. The error is the end of
-// the session, after every record that came before it. No allocation. Reader only.
+// Next waits for a record, which is valid until the next call. The error is the reason of the
+// session's end; Next returns it after every record that came before. No allocation. Reader only.
 func (c *Client) Next() (*wire.Record, error) {
 	for {
 		if c.Poll(c.one[:]) == 1 {
@@ -125,9 +125,9 @@ func (c *Client) Next() (*wire.Record, error) {
 	}
 }
 
-// wait spends one step of an idle spell: look again, give the core away, sleep. A command
-// that is alone on its way is answered before a core could be given away and taken back;
-// what makes the answers of a flow needs this core too.
+// wait makes one step of idle time: look again, give the core away, sleep. The answer to a single
+// command arrives sooner than a core can be given away and taken back. Under a flow, the server's
+// threads need this core too.
 func (c *Client) wait() {
 	if c.looks == 0 {
 		c.first = c.spins
