@@ -9,7 +9,7 @@ import (
 	"posttrade/matcher/session/wire"
 )
 
-// serve gives one session its turn: answers out, then commands in. over: the session
+// serve gives one session its turn: answers out, then commands in. over reports that the session
 // has ended, with status. Poller only.
 func (p *poller) serve(one *session) (worked bool, status wire.Status, over bool) {
 	if one.leaving.Load() {
@@ -31,32 +31,33 @@ func (p *poller) serve(one *session) (worked bool, status wire.Status, over bool
 			return true, wire.TokenExpired, true
 		}
 		worked = p.take(one) || worked
-		if one.answerable() { // decided and answered by the hand-in itself
+		if one.answerable() { // the hand-in itself decided and answered
 			p.deliver(one)
 		}
 	}
 	if one.out.Pending() {
 		one.out.Flush()
 	}
-	// The client's line is at the client, and fetched now, while that reads its answers.
+	// The client's line is in the client's core. It is fetched now, while the client reads its
+	// answers.
 	return worked, wire.BadCursor, !one.out.Refresh() || one.commands.Corrupt()
 }
 
-// cramped reports that the room known of may not do for a turn.
+// cramped reports that the known room may not be enough for a turn.
 func (one *session) cramped() bool { return one.spare() < takeAtMost }
 
-// spare is how many more commands may be taken by the room that is known of: each that is
-// on its way has a place for its answer already. Their fills have none; they wait.
+// spare is how many more commands the known room allows. Each command on its way has a place for
+// its answer already. Fills have no reserved place; they wait.
 func (one *session) spare() int { return one.out.Room() - one.inFlight }
 
-// answerFew is how many answers whoever has them writes for a poller that sleeps.
+// answerFew is how many answers a borrower writes for a poller that sleeps.
 const answerFew = 64
 
-// answer writes the answers that are there, if they are few, in place of the poller,
-// which sleeps and has lent its sessions. left: there is something for it to do.
+// answer writes the answers that are there, if they are few, in place of the poller, which sleeps
+// and has lent its sessions. left reports that work remains for the poller.
 func (p *poller) answer() (left bool) {
 	few := answerFew
-	left = p.crowded() // an answer here may be what a session waits for that had no share
+	left = p.crowded() // an answer here may free the share for which another session waits
 	for _, one := range p.sessions {
 		if !one.answerable() {
 			continue
@@ -71,7 +72,7 @@ func (p *poller) answer() (left bool) {
 	return left
 }
 
-// answerable reports that the oldest ticket has its answers, and there may be room for them.
+// answerable reports that the oldest ticket has its answers and that there may be room for them.
 func (one *session) answerable() bool {
 	switch {
 	case one.tickets == 0:
@@ -82,7 +83,7 @@ func (one *session) answerable() bool {
 	return one.flights[one.head].ticket.Ready() && one.roomy()
 }
 
-// takeable reports that there is a command to take and a place to keep it.
+// takeable reports that there is a command to take and a place for it.
 func (one *session) takeable() bool {
 	if one.full() {
 		return false
@@ -91,25 +92,25 @@ func (one *session) takeable() bool {
 	return lo != hi && one.spacious()
 }
 
-// full reports that no command can be taken before one has its whole answer.
+// full reports that no command can be taken before another has its whole answer.
 func (one *session) full() bool {
 	return one.inFlight == len(one.flights) || one.filled >= 0 || !one.server.poll.admits(one)
 }
 
-// spacious reports that there is room for the answer to one more command, or that the
-// client's cursor is impossible, which serve is to see.
+// spacious reports that there is room for the answer to one more command, or that the client's
+// cursor is impossible, so that serve runs and finds it.
 func (one *session) spacious() bool {
 	return one.spare() > 0 || !one.out.Refresh() || one.spare() > 0
 }
 
-// roomy reports that a record can be written, or that the client's cursor is
-// impossible, which serve is to see.
+// roomy reports that a record can be written, or that the client's cursor is impossible, so that
+// serve runs and finds it.
 func (one *session) roomy() bool {
 	return one.out.Room() > 0 || !one.out.Refresh() || one.out.Room() > 0
 }
 
-// take copies commands out of the client's ring, gives their slots back, and decides
-// for each whether it is handed in. Nothing is read from shared memory twice.
+// take copies commands out of the client's ring, gives their slots back, and decides for each
+// whether it is handed in. It reads shared memory only once.
 func (p *poller) take(one *session) bool {
 	n := min(takeAtMost, len(one.flights)-one.inFlight, one.spare(), p.commandsFor(one))
 	if n <= 0 {
@@ -155,7 +156,7 @@ func (p *poller) take(one *session) bool {
 	return true
 }
 
-// unavailable is why nothing at all can be sequenced, Decided if something can.
+// unavailable is the reason why no command can be sequenced at all; Decided if there is none.
 func (s *Server) unavailable() wire.Code {
 	if s.o.Failed() != nil || s.o.StorageFull() {
 		return wire.Unavailable
@@ -163,8 +164,8 @@ func (s *Server) unavailable() wire.Code {
 	return wire.Decided
 }
 
-// submit hands in, side by side, the kept ones of n requests. When there is no room
-// they are turned down: nothing waits.
+// submit hands in the kept ones of n requests, as one contiguous block. When there is no room, it
+// turns them down; it does not wait.
 func (p *poller) submit(one *session, n, kept int, begun int64) {
 	t, err := p.server.o.Desk.Pool(desk.Sessions).Acquire(kept)
 	if err != nil {
@@ -192,7 +193,7 @@ func (p *poller) submit(one *session, n, kept int, begun int64) {
 	p.away(one, 1, kept)
 }
 
-// refuseKept turns the requests down that were to be handed in.
+// refuseKept turns down the requests that were to be handed in.
 func (one *session) refuseKept(n int, code wire.Code) {
 	for i := range n {
 		if one.outcomes[i] == wire.Decided {
@@ -201,7 +202,7 @@ func (one *session) refuseKept(n int, code wire.Code) {
 	}
 }
 
-// codeOf is what a client is told of a command that did not reach the engine.
+// codeOf is the answer code of a command that did not reach the engine.
 func codeOf(err error) wire.Code {
 	switch err {
 	case desk.ErrBusy, desk.ErrFull:
@@ -227,8 +228,8 @@ func (p *poller) turnDown(one *session, r *wire.Request, code wire.Code) {
 	one.out.Put(&answer)
 }
 
-// deliver tells the client what is durable, oldest first, as far as there is room,
-// and releases the tickets that are told.
+// deliver writes the durable answers, oldest first, as far as there is room, and releases the
+// tickets whose answers are all written.
 func (p *poller) deliver(one *session) (worked bool) {
 	now := p.server.nanos()
 	for one.tickets > 0 {
@@ -252,8 +253,8 @@ func (p *poller) deliver(one *session) (worked bool) {
 	return worked
 }
 
-// tell writes the answer to the next command, then its fills. False: there is no
-// room, or it shows something that is not durable yet; it goes on there next time.
+// tell writes the answer to the next command, then its fills. It returns false when there is no
+// room, or when the answer shows a state that is not durable yet; the next call continues there.
 func (p *poller) tell(one *session, t *desk.Ticket) bool {
 	if one.out.Room() == 0 {
 		return false
@@ -282,8 +283,8 @@ func (p *poller) tell(one *session, t *desk.Ticket) bool {
 	return true
 }
 
-// tellAnswer writes the Answer of one command; without a desk's answer its outcome
-// is unknown, or it was certainly not sequenced.
+// tellAnswer writes the Answer of one command. Without an answer of the desk, the outcome is
+// unknown or the command was certainly not sequenced.
 func (p *poller) tellAnswer(one *session, t *desk.Ticket, a *desk.Answer) bool {
 	if one.holds {
 		if p.server.o.Durable() < one.heldUntil {
@@ -304,7 +305,7 @@ func (p *poller) tellAnswer(one *session, t *desk.Ticket, a *desk.Answer) bool {
 	default:
 		p.fresh(&r, c, a)
 	}
-	if r.Flags&wire.FlagDuplicate != 0 || r.Code == wire.Conflict { // it shows what the views show
+	if r.Flags&wire.FlagDuplicate != 0 || r.Code == wire.Conflict { // it shows the state of the views
 		if until := p.server.o.Seen(); p.server.o.Durable() < until {
 			one.held, one.holds, one.heldUntil = r, true, until
 			return false
@@ -338,18 +339,18 @@ func (p *poller) fresh(r *wire.Record, c *matcher.Command, a *desk.Answer) {
 	}
 	if c.Type == matcher.OrderCancel ||
 		c.Type == matcher.OrderReplace && a.Reason == matcher.Invalid && !p.open(c.OrderRef) {
-		r.Code = wire.Conflict // the order ended before the command came through
+		r.Code = wire.Conflict // the order ended before the command was applied
 	}
 }
 
-// open reports that an order is on the book, as far as the views know.
+// open reports that an order is on the book, according to the views.
 func (p *poller) open(ref uint32) bool {
 	row, ok := p.server.o.Views.Order(ref)
 	return ok && row.Open()
 }
 
-// repeat fills in the first decision on a key, its order as it now stands; or says
-// that the key was used with other terms.
+// repeat fills in the first decision on a key, with the order as it is now. If the key was used
+// with other terms, it fills in Conflict.
 func (p *poller) repeat(r *wire.Record, c *matcher.Command, clientID []byte) {
 	r.Side, r.AccountID, r.SecurityID, r.Qty, r.Px = c.Side, c.AccountID, c.SecurityID, c.Qty,
 		c.LimitPx
@@ -377,14 +378,14 @@ func (p *poller) repeat(r *wire.Record, c *matcher.Command, clientID []byte) {
 	if row, held := p.server.o.Views.Numbered(key.Ref); held {
 		r.Status, r.Leaves, r.Qty, r.Px = row.Status, row.Leaves, row.Qty, row.LimitPx
 		r.LastPx, r.LastQty, r.TimeMillis = row.LastPx, row.LastQty, row.UpdatedMillis
-		r.Reason = row.Reason // of one that was let in: why its rest was cancelled
+		r.Reason = row.Reason // of an accepted order: why its rest was cancelled
 		if row.Open() {
 			r.Flags |= wire.FlagRests
 		}
 	}
 }
 
-// known looks up what a key was decided as first.
+// known looks up the first decision on a command's key.
 func (p *poller) known(c *matcher.Command) (key blotter.KeyRow, ok bool) {
 	if c.PriceTicks == 0 {
 		return key, false

@@ -27,7 +27,7 @@ const (
 	DefaultQuota  = 1024
 	DefaultMode   = 0o600
 	defaultMost   = 64
-	feedSlots     = 1 << 13 // of a feed's ring, unless its reader asks for others
+	feedSlots     = 1 << 13 // of a feed's ring, unless its reader asks for another number
 	defaultTap    = 1 << 16 // events between recorder and feeder
 	unusedSlots   = minSlots
 	handshakeRoom = 16 // connections that have not said hello yet, beside the sessions
@@ -52,12 +52,12 @@ type Options struct {
 
 	Clock   func() int64  // epoch milliseconds: event times
 	Durable func() uint64 // the last durable input sequence
-	Seen    func() uint64 // at or above everything that Views shows at the moment of the call
+	Seen    func() uint64 // at or above every sequence that Views shows at the moment of the call
 
 	StorageFull func() bool  // nil: never
 	Failed      func() error // why the journal has failed; nil: it cannot
 
-	// risk.entitlement.enforced: tokens are required and say what a session may do
+	// risk.entitlement.enforced: tokens are required and state what a session may do
 	Enforced         bool
 	SequenceRefusals bool // audit.sequence-refusals
 
@@ -70,7 +70,7 @@ type Options struct {
 	Logger      *slog.Logger
 }
 
-// check fills in defaults and says what is missing.
+// check fills in defaults and reports missing options.
 func (o *Options) check() error {
 	switch {
 	case o.Socket == "":
@@ -123,7 +123,7 @@ type Server struct {
 	feeds    feeder
 
 	stopping atomic.Bool
-	stopped  chan struct{} // closed by Close: nobody says hello any more
+	stopped  chan struct{} // closed by Close: no connection gets a session any more
 	closing  sync.Once
 	running  atomic.Bool
 	over     chan struct{} // closed when Run has returned
@@ -141,8 +141,8 @@ type Server struct {
 	talking sync.WaitGroup // one goroutine a connection
 }
 
-// Open binds the socket and prepares everything; clients are let in by Run. A file
-// that a server left behind is replaced; a socket that somebody listens on is ErrInUse.
+// Open binds the socket and prepares the server; Run admits clients. Open replaces a socket file
+// that a server left behind. When a process listens on the socket, it returns ErrInUse.
 func Open(o Options) (*Server, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -184,9 +184,9 @@ func (s *Server) Run() error {
 	return err
 }
 
-// Close ends every session and makes Run return: what a session has handed in is
-// answered first, for as long as its answers come within a second. Close the server
-// while matcher, recorder and committer still run. Idempotent, any goroutine.
+// Close ends every session and makes Run return. Commands that a session has handed in are answered
+// first, if their answers come within a second. Close the server while matcher, recorder and
+// committer still run. Idempotent, any goroutine.
 func (s *Server) Close() error {
 	s.stop()
 	if s.running.Load() {
@@ -195,7 +195,7 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// stop takes the socket away and tells everyone to end.
+// stop removes the socket and tells all goroutines of the server to end.
 func (s *Server) stop() {
 	s.closing.Do(func() {
 		s.stopping.Store(true)
@@ -210,10 +210,10 @@ func (s *Server) stop() {
 	})
 }
 
-// Wake tells the server that answers may have come: call it after every
-// desk.Durable, Refuse and Fail. It costs three loads when nobody waits. When the poller
-// rests, a few answers are written here, which is sooner than its thread would run; many
-// are left to it. Any goroutine.
+// Wake tells the server that answers may have come: call it after every desk.Durable, Refuse and
+// Fail. It costs three loads when no session waits. When the poller rests, Wake itself writes the
+// answers if they are few, which is sooner than the poller's thread would run; many are left to the
+// poller. Any goroutine.
 func (s *Server) Wake() {
 	if s.park.borrow() {
 		left := s.poll.answer()
@@ -227,7 +227,7 @@ func (s *Server) Wake() {
 	s.feeds.waiter.Notify()
 }
 
-// rouse has poller and feeder look around.
+// rouse wakes poller and feeder, so that they check their state.
 func (s *Server) rouse() {
 	s.park.wake()
 	s.feeds.waiter.Notify()
@@ -242,8 +242,8 @@ func (s *Server) Observe(ev *matcher.Event, _ []byte) {
 	}
 }
 
-// refuseJoining ends the sessions that were made while the server stopped, and from
-// then on join does.
+// refuseJoining ends the sessions that were made while the server stopped. From then on join ends
+// such sessions.
 func (s *Server) refuseJoining() {
 	s.mu.Lock()
 	s.closed = true

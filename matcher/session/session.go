@@ -28,7 +28,7 @@ type session struct {
 
 	regions  [2]*ring.Region // commands with the client's page; events
 	commands *ring.SPSC[wire.Request]
-	ring     []wire.Request // its slots: whoever reads one copies it, and masks the position
+	ring     []wire.Request // its slots: a reader masks the position and copies the slot
 	// the command ring's waiter, in shared memory: 1 asks the client for a wake
 	doorbell *atomic.Uint32
 	out      *wire.Outbox
@@ -37,7 +37,7 @@ type session struct {
 	leaving atomic.Bool   // the socket has ended; writer: the connection's goroutine
 	fault   atomic.Uint32 // a wire.Status: why the socket's side ended it
 	ended   chan struct{} // closed by finish
-	status  wire.Status   // why; OK: the client left. Written before ended is closed
+	status  wire.Status   // why it ended; OK: the client left. Written before ended is closed
 
 	done    bool  // finish has run
 	checked int64 // the second in which the token was last judged
@@ -45,25 +45,25 @@ type session struct {
 	// Of an order session.
 	requests   []wire.Request // copied out of the ring, before anything is judged
 	outcomes   []wire.Code
-	flights    []flight // on their way, a ring in the order of submission
+	flights    []flight // tickets on their way, a ring in the order of submission
 	head, tail int      // positions in flights: oldest, next free
 	tickets    int      // in flights
 	numbers    []uint64 // correlation ids of commands on their way, a ring beside them
 	first      int      // position in numbers of the oldest command that is not answered
 	inFlight   int      // commands on their way
 	next       int      // command of the head flight to answer next
-	filled     int      // fills of that command that are told; -1: its answer is not
+	filled     int      // fills of that command that are written; -1: its answer is not written
 	held       wire.Record
-	holds      bool   // held is an answer that waits for
-	heldUntil  uint64 // this durable sequence
+	holds      bool   // held is an answer that waits for heldUntil
+	heldUntil  uint64 // the durable sequence from which held may be written
 	times      times
-	alarms     int  // waits in a row that its doorbell cut short for nothing
-	deaf       bool // the sleeping poller does not wait on its doorbell: nothing could be taken
+	alarms     int  // waits in a row that its doorbell ended without a command
+	deaf       bool // the sleeping poller does not wait on its doorbell: no command could be taken
 
 	// Of a feed.
 	missed uint64 // records lost since the last that was written
-	owed   int    // of market data: best levels that it is to be told, and their end
-	cursor int    // the security whose are told next
+	owed   int    // of market data: best levels still to be written to it, and their end
+	cursor int    // the security of which they are written next
 }
 
 // flight is one ticket on its way.
@@ -73,7 +73,7 @@ type flight struct {
 	begun  int64 // when its commands were seen, of Server.nanos
 }
 
-// pass is a token and what it says.
+// pass is a token and its claims.
 type pass struct {
 	token  []byte
 	claims gate.Claims
@@ -83,11 +83,11 @@ func newPass(token []byte, claims gate.Claims) *pass {
 	return &pass{token: bytes.Clone(token), claims: claims}
 }
 
-// takeAtMost is how many commands of one session are taken in one turn, so that the
-// next session has its turn soon.
+// takeAtMost is how many commands of one session are taken in one turn, so that the next session
+// has its turn soon.
 const takeAtMost = 64
 
-// Compile-time check: what a turn takes fits a ticket.
+// Compile-time check: the commands of one turn fit into one ticket.
 var _ = [1]struct{}{}[max(takeAtMost, desk.MaxBatch)-desk.MaxBatch]
 
 // newSession makes a session with its two regions. It is counted until finish.
@@ -121,8 +121,8 @@ func (s *Server) newSession(c *net.UnixConn, h *wire.HelloFrame, claims gate.Cla
 	return one, wire.OK
 }
 
-// slotsFor is a ring size that a client may have: what it wants, rounded up to a
-// power of two within the limits.
+// slotsFor is the ring size that a client gets: the size it wants, rounded up to a power of two
+// within the limits.
 func slotsFor(want uint32, usual int) int {
 	if want == 0 {
 		return usual
@@ -168,8 +168,8 @@ func (one *session) build(quota int) error {
 	return nil
 }
 
-// eventRegion is shared memory that the server maps for writing and nobody else can:
-// the seal against later writing comes after our own mapping.
+// eventRegion is shared memory that only the server can map for writing: the seal against later
+// writable mappings comes after our own mapping.
 func eventRegion(size int) (*ring.Region, error) {
 	const name = "posttrade-events"
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
@@ -231,7 +231,7 @@ func (s *Server) join(one *session) {
 	s.rouse()
 }
 
-// leave leaves a token for whoever rests, if there is none yet.
+// leave leaves a token for the goroutine that rests, if there is none yet.
 func leave(token chan struct{}) {
 	select {
 	case token <- struct{}{}:
@@ -239,7 +239,7 @@ func leave(token chan struct{}) {
 	}
 }
 
-// rest waits for a token, or for the server's end.
+// rest waits for a token or for the server's end.
 func (s *Server) rest(token chan struct{}) {
 	select {
 	case <-token:
@@ -247,8 +247,8 @@ func (s *Server) rest(token chan struct{}) {
 	}
 }
 
-// joiners takes the sessions that wait for a goroutine: of one role, of any feed, or
-// (0) all that are left.
+// joiners takes the sessions that wait for their goroutine: those of one role, of any feed, or (0)
+// all that are left.
 func (s *Server) joiners(role wire.Role) (taken []*session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -265,9 +265,9 @@ func (s *Server) joiners(role wire.Role) (taken []*session) {
 	return taken
 }
 
-// finish ends the session: tickets on their way return to the desk by themselves, and
-// what they decide stands; the place in the count is free. Its goroutine only, once; it
-// does not touch the shared memory any more.
+// finish ends the session. Tickets on their way return to the desk by themselves, and their
+// decisions stand; the session's place in the count is free. The session's goroutine calls it once,
+// and does not touch the shared memory afterwards.
 func (one *session) finish(status wire.Status) {
 	if fault := wire.Status(one.fault.Load()); fault != wire.OK {
 		status = fault
@@ -277,7 +277,7 @@ func (one *session) finish(status wire.Status) {
 		one.flights[one.head].ticket.Release()
 		one.head = one.after(one.head)
 	}
-	if one.tickets > 0 || one.inFlight > 0 { // else it need not be the poller that ends it
+	if one.tickets > 0 || one.inFlight > 0 { // otherwise another goroutine than the poller may end it
 		one.server.poll.away(one, -one.tickets, -one.inFlight)
 	}
 	s := one.server
@@ -297,8 +297,8 @@ func (one *session) finish(status wire.Status) {
 	interrupt(one.conn)
 }
 
-// unmap gives mappings and descriptors back, after ended: on the connection's goroutine,
-// because it takes the kernel longer than the other sessions should wait.
+// unmap releases mappings and descriptors after ended is closed. It runs on the connection's
+// goroutine, because it takes the kernel longer than the other sessions should wait.
 func (one *session) unmap() {
 	for _, r := range one.regions {
 		if r == nil {
@@ -310,7 +310,7 @@ func (one *session) unmap() {
 	}
 }
 
-// current reports that the token still holds. It is judged once a second of the clock.
+// current reports that the token is still valid. It is judged once per second of the clock.
 func (one *session) current(nowMillis int64) bool {
 	if second := nowMillis / 1000; one.server.o.Enforced && second != one.checked {
 		if _, err := one.server.o.Verifier.Verify(one.pass.Load().token); err != nil {
@@ -330,7 +330,7 @@ func (one *session) may(account uint32) bool {
 	return claims.Admin || claims.Entitled(account)
 }
 
-// after is the position behind i in flights.
+// after is the position after i in flights.
 func (one *session) after(i int) int {
 	if i++; i == len(one.flights) {
 		return 0

@@ -4,14 +4,15 @@ package session
 
 import "posttrade/matcher/desk"
 
-// shares divide what the sessions have on their way: half of it is every session's own,
-// the same for each, and half is for the first to come. A session that holds on to what
-// it has, because its client does not read, keeps others from the common half at most.
+// shares divide the tickets and commands that the sessions may have on their way. One half belongs
+// to the sessions, the same share for each; the other half, the common one, goes to the first
+// session that asks. A session that keeps its tickets, because its client does not read, can block
+// at most the common half.
 //
-// Invariant: common is the sum over the sessions of what each has beyond its own.
+// Invariant: common is the sum, over the sessions, of what each has beyond its own share.
 type shares struct {
 	own    load // of one session
-	common load // in use beyond the owns; writer: the one that has the sessions
+	common load // in use beyond the own shares; writer: the goroutine that has the sessions
 	most   load // of common
 }
 
@@ -39,13 +40,14 @@ func (p *poller) commandsFor(one *session) int {
 	return max(0, s.own.commands-one.inFlight) + max(0, s.most.commands-s.common.commands)
 }
 
-// crowded reports that a common half is used up.
+// crowded reports that the common half of tickets or of commands is used up.
 func (p *poller) crowded() bool {
 	s := &p.shares
 	return s.common.tickets >= s.most.tickets || s.common.commands >= s.most.commands
 }
 
-// away counts tickets and commands of a session that leave for the engine, or are back.
+// away counts tickets and commands of a session that leave for the engine or, when negative, have
+// come back.
 func (p *poller) away(one *session, tickets, commands int) {
 	s := &p.shares
 	s.common.tickets -= max(0, one.tickets-s.own.tickets)

@@ -12,10 +12,10 @@ import (
 	"posttrade/matcher/session/wire"
 )
 
-// helloTime is how long a connection may take to say hello, and a frame to leave.
+// helloTime is how long a connection may take to send its hello, and the server to send a frame.
 const helloTime = 2 * time.Second
 
-// accept lets clients in until the listener is closed.
+// accept admits clients until the listener is closed.
 func (s *Server) accept() {
 	for pause := time.Millisecond; ; {
 		c, err := s.listener.AcceptUnix()
@@ -25,7 +25,7 @@ func (s *Server) accept() {
 			s.welcome(c)
 		case s.stopping.Load() || errors.Is(err, net.ErrClosed):
 			return
-		default: // out of descriptors, for one: others may give some back
+		default: // for example out of descriptors: others may close some
 			s.o.Logger.Warn("session: accept", "error", err)
 			select {
 			case <-s.stopped:
@@ -37,7 +37,7 @@ func (s *Server) accept() {
 	}
 }
 
-// welcome starts a connection's goroutine, unless there are too many.
+// welcome starts a connection's goroutine, unless there are too many connections.
 func (s *Server) welcome(c *net.UnixConn) {
 	s.mu.Lock()
 	crowded := len(s.conns) >= 2*s.o.MaxSessions+handshakeRoom
@@ -70,7 +70,7 @@ func (s *Server) talk(c *net.UnixConn) {
 		return
 	}
 	if one == nil {
-		return // it hung up, or the server stopped, before there was a session
+		return // the client hung up, or the server stopped, before there was a session
 	}
 	s.o.Logger.Info("session: begins", "session", one.id, "role", uint32(one.role), "peer", one.peer)
 	if s.listenTo(one) {
@@ -85,8 +85,8 @@ func (s *Server) talk(c *net.UnixConn) {
 	s.o.Logger.Info("session: ends", "session", one.id, "reason", one.status.String())
 }
 
-// greet reads the hello, makes the session and sends the welcome with its regions.
-// Without a session and a status the client is gone.
+// greet reads the hello, makes the session and sends the welcome with its regions. When it returns
+// neither a session nor a status, the client is gone.
 func (s *Server) greet(c *net.UnixConn) (*session, wire.Status) {
 	buffer := make([]byte, wire.MaxFrameBytes+1)
 	c.SetReadDeadline(time.Now().Add(helloTime))
@@ -118,10 +118,10 @@ func (s *Server) greet(c *net.UnixConn) (*session, wire.Status) {
 	return one, wire.OK
 }
 
-// introduce hands the session to its goroutine and then sends the welcome, so that a
-// feed misses nothing that its reader causes. The descriptors that travel are copies,
-// because from join on the session may end at any time. After an error the client is
-// gone, and the connection's next Read says so.
+// introduce hands the session to its goroutine and then sends the welcome, so that a feed misses no
+// event that its reader causes. It sends copies of the descriptors, because from join on the
+// session may end at any time. After an error the client is gone, and the connection's next Read
+// reports it.
 func (s *Server) introduce(one *session) error {
 	w := one.layout()
 	var copies []int
@@ -170,13 +170,13 @@ func (s *Server) judgeHello(frame []byte) (h wire.HelloFrame, claims gate.Claims
 	return h, claims, wire.OK
 }
 
-// listenTo answers a session's frames until the client hangs up or misbehaves; or, gone
-// being false, until the session's own goroutine has ended it or is about to.
+// listenTo answers a session's frames until the client hangs up or misbehaves; or, with gone false,
+// until the session's own goroutine has ended it or is about to.
 func (s *Server) listenTo(one *session) (gone bool) {
 	buffer := make([]byte, wire.MaxFrameBytes+1)
 	for {
 		n, err := one.conn.Read(buffer)
-		if errors.Is(err, os.ErrDeadlineExceeded) { // finish or stop: nobody else sets one
+		if errors.Is(err, os.ErrDeadlineExceeded) { // finish or stop: only these set one
 			return false
 		}
 		if err != nil || n == 0 {
@@ -206,7 +206,7 @@ func littleEndian(v uint32) []byte {
 	return []byte{byte(v), byte(v >> 8), byte(v >> 16), byte(v >> 24)}
 }
 
-// renew gives the session another token, if it is one of the same subject.
+// renew gives the session another token if it has the same subject.
 func (s *Server) renew(one *session, token []byte) wire.Status {
 	if !s.o.Enforced {
 		return wire.OK
@@ -219,7 +219,7 @@ func (s *Server) renew(one *session, token []byte) wire.Status {
 	return wire.OK
 }
 
-// say sends one frame; a client that does not take it in time is as good as gone.
+// say sends one frame. A client that does not take it in time is treated as gone.
 func say(c *net.UnixConn, frame, rights []byte) error {
 	c.SetWriteDeadline(time.Now().Add(helloTime))
 	_, _, err := c.WriteMsgUnix(frame, rights, nil)

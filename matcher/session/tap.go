@@ -7,9 +7,9 @@ import (
 	"posttrade/ring"
 )
 
-// tap takes events from the recorder to the feeder without ever holding the recorder
-// up: a ring whose writer is also its gate. A feeder that is more than half of it
-// behind has lost something, and knows how much.
+// tap moves events from the recorder to the feeder and never holds up the recorder: it is a ring in
+// which the writer is also the gating reader. A feeder that is more than half the ring behind has
+// lost events, and knows how many.
 type tap struct {
 	region *ring.Region
 	events *ring.Fanout[matcher.Event]
@@ -17,7 +17,7 @@ type tap struct {
 	limit  int64 // writer: the recorder
 }
 
-// put copies an event in and shows it. Recorder only.
+// put copies an event in and publishes it. Recorder only.
 func (t *tap) put(ev *matcher.Event) {
 	if t.next == t.limit {
 		t.reopen()
@@ -27,7 +27,7 @@ func (t *tap) put(ev *matcher.Event) {
 	t.events.PublishTo(t.next)
 }
 
-// reopen gives the slots back to itself, once in half a lap.
+// reopen releases the slots to the writer itself, once every half lap.
 func (t *tap) reopen() {
 	_, hi := t.events.Ready(t.events.Cap())
 	t.events.Release(hi)

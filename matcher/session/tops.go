@@ -8,17 +8,17 @@ import (
 	"posttrade/matcher/session/wire"
 )
 
-// tops are the best levels of every security, as of what the feeder has told: a book of
-// its own from order events, so that neither matcher nor recorder is asked.
+// tops are the best levels of every security after the events that the feeder has processed. The
+// feeder builds a book of its own from order events, so it needs neither the matcher nor the
+// recorder.
 //
-// It begins in the middle of the stream, with the rows of the views. A row is read
-// while the recorder goes on, so each order carries the commands between which it was
-// read: what was decided up to lo is in the row, what was decided after hi is not. An
-// event between them makes the row be read again. Until the stream has passed seen, rows
-// are ahead of it and no best level is shown.
+// It begins in the middle of the stream, with the rows of the views. A row is read while the
+// recorder continues, so each order carries the commands between which it was read: the row shows
+// all decisions up to lo and none after hi. For an event between lo and hi the row is read again.
+// Until the stream has passed seen, rows are ahead of it and no best level is shown.
 //
-// Invariants (check): a level is the sum of the orders that rest on it, ascends by
-// rank, and holds at least one; orders that rest are open.
+// Invariants (check): a level is the sum of the orders that rest on it and holds at least one
+// order; levels ascend by rank; orders that rest are open.
 //
 // Feeder only.
 type tops struct {
@@ -29,9 +29,9 @@ type tops struct {
 	touched []uint32
 	rows    []blotter.OrderRow // of load, one piece
 
-	exact   bool     // books are those of sequence
-	barrier int64    // position of the tap that has to be passed for it; -1: not known yet
-	until   uint64   // sequence that has to be durable for it
+	exact   bool     // books are in the state after sequence
+	barrier int64    // position of the tap that must be passed for exact; -1: not known yet
+	until   uint64   // sequence that must be durable for exact
 	ended   []uint32 // orders that are in the map only because their rows had ended
 
 	sequence uint64 // the last command taken in
@@ -41,7 +41,7 @@ type tops struct {
 
 // openOrder is an order that can still trade.
 type openOrder struct {
-	lo, hi      uint64 // what the row shows: all up to lo, nothing after hi
+	lo, hi      uint64 // the row shows all decisions up to lo and none after hi
 	px          int64
 	security    uint32
 	qty, leaves int32
@@ -53,8 +53,8 @@ type openOrder struct {
 type book struct {
 	sides   [2]ladder
 	told    wire.Best
-	used    bool // something has rested here
-	touched bool // by the command that is being taken in
+	used    bool // an order has rested here
+	touched bool // by the command being processed
 }
 
 // loadSlots is how many of the views' order slots are read at a time.
@@ -66,9 +66,9 @@ func newTops(views *blotter.Views, seen func() uint64) *tops {
 	return t
 }
 
-// load begins from the views' open orders; what was known before is forgotten. It looks
-// at every slot once, in pieces, so that few events fall into the doubt about a piece. An
-// order that comes into a slot behind the look is in the stream.
+// load begins from the views' open orders and forgets the earlier state. It looks at every slot
+// once, in pieces, so that few events fall between lo and hi of a piece. An order that enters a
+// slot after the look is in the stream.
 func (t *tops) load() {
 	t.exact, t.barrier, t.within = false, -1, false
 	t.orders, t.ended = map[uint32]openOrder{}, t.ended[:0]
@@ -89,7 +89,7 @@ func (t *tops) load() {
 	t.until = t.seen()
 }
 
-// enter takes an open order's row over. Between two commands an open order rests.
+// enter adds an open order from its row. Between two commands an open order rests.
 func (t *tops) enter(row *blotter.OrderRow, lo, hi uint64) {
 	o := openOrder{lo: lo, hi: hi, px: row.LimitPx, security: row.SecurityID, side: row.Side,
 		qty: row.Qty, leaves: row.Leaves}
@@ -97,7 +97,7 @@ func (t *tops) enter(row *blotter.OrderRow, lo, hi uint64) {
 	t.orders[row.Ref] = o
 }
 
-// again reads an order whose row may or may not show an event.
+// again reads the row of an order again, if the old copy may or may not show an event.
 func (t *tops) again(ref uint32, o *openOrder) {
 	t.leave(o)
 	lo := t.views.Applied()
@@ -112,9 +112,9 @@ func (t *tops) again(ref uint32, o *openOrder) {
 	t.exact, t.barrier, t.until = false, -1, max(t.until, t.seen())
 }
 
-// settle finds out whether the books are those of the stream's place, between two
-// commands: everything that a row may show is durable, so the recorder had tapped it,
-// and all that was tapped by then is taken in. It reports that they have become so.
+// settle checks, between two commands, whether the books match the position in the stream. They do
+// when every decision that a row may show is durable, so that the recorder has tapped it, and all
+// events tapped by then are processed. It reports that the books have become exact.
 func (t *tops) settle(durable uint64, published, taken int64) bool {
 	if !t.awaits(durable) {
 		return false
@@ -139,10 +139,10 @@ func (t *tops) settle(durable uint64, published, taken int64) bool {
 	return true
 }
 
-// awaits reports that settle has something to find out.
+// awaits reports that settle has something to check.
 func (t *tops) awaits(durable uint64) bool { return !t.exact && !t.within && durable >= t.until }
 
-// take takes in an event; the next one's command begins after an EventLast.
+// take applies an event. After an EventLast the next event begins a command.
 func (t *tops) take(ev *matcher.Event) {
 	if ev.Flags&matcher.EventFirst != 0 {
 		t.begin()
@@ -154,7 +154,7 @@ func (t *tops) take(ev *matcher.Event) {
 	t.within = ev.Flags&matcher.EventLast == 0
 }
 
-// begin forgets what the command before has touched.
+// begin clears the securities that the previous command has touched.
 func (t *tops) begin() {
 	for _, security := range t.touched {
 		t.books[security].touched = false
@@ -162,7 +162,7 @@ func (t *tops) begin() {
 	t.touched = t.touched[:0]
 }
 
-// about takes in what an event says of an order.
+// about applies the change that an event makes to an order.
 func (t *tops) about(ev *matcher.Event) {
 	o, known := t.orders[ev.OrderRef]
 	if !t.exact && known && ev.InputSeq <= o.hi {
@@ -178,7 +178,7 @@ func (t *tops) about(ev *matcher.Event) {
 			t.rest(&o)
 		}
 	case !known:
-		return // it ended before its row was read, or never was open
+		return // it ended before its row was read, or was never open
 	case ev.Kind == matcher.EventFilled:
 		t.fill(&o, ev)
 	case ev.Kind == matcher.EventReplaced:
@@ -201,7 +201,7 @@ func (t *tops) about(ev *matcher.Event) {
 	t.orders[ev.OrderRef] = o
 }
 
-// fill takes an execution off an order and its level.
+// fill subtracts an execution from an order and its level.
 func (t *tops) fill(o *openOrder, ev *matcher.Event) {
 	left := ev.Detail().Leaves
 	if o.rests {
@@ -211,7 +211,7 @@ func (t *tops) fill(o *openOrder, ev *matcher.Event) {
 	o.leaves = left
 }
 
-// rest puts an order onto its level, leave takes it off.
+// rest adds an order to its level, leave removes it.
 func (t *tops) rest(o *openOrder) {
 	o.rests = true
 	t.at(o).add(rankOf(o.side, o.px), int64(o.leaves))
@@ -224,7 +224,7 @@ func (t *tops) leave(o *openOrder) {
 	}
 }
 
-// at is the side of the book on which an order rests; its security is touched.
+// at is the side of the book on which an order rests. It marks the security as touched.
 func (t *tops) at(o *openOrder) *ladder {
 	if int(o.security) >= len(t.books) {
 		t.books = slices.Grow(t.books, int(o.security)+1-len(t.books))[:o.security+1]
@@ -238,7 +238,7 @@ func (t *tops) at(o *openOrder) *ladder {
 	return &b.sides[o.side&1]
 }
 
-// record is the best levels of a security.
+// record is a Top with the best levels of a security.
 func (t *tops) record(security uint32, flags uint16) wire.Record {
 	r := wire.Record{Kind: wire.Top, Flags: flags, InputSeq: t.sequence, TimeMillis: t.millis,
 		SecurityID: security}
@@ -246,7 +246,7 @@ func (t *tops) record(security uint32, flags uint16) wire.Record {
 	return r
 }
 
-// best is what the book's best levels are.
+// best is the book's best levels.
 func (b *book) best() (best wire.Best) {
 	if l, ok := b.sides[matcher.Buy].best(); ok {
 		best.BidPx, best.BidQty, best.BidOrders = pxOf(matcher.Buy, l.rank), l.qty, l.orders

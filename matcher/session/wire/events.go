@@ -4,23 +4,22 @@ package wire
 
 import "sync/atomic"
 
-// Outbox is the writing end of an event ring. The server's goroutine for the
-// session owns it; the client's only part in it is one cursor, which is judged
-// before it is believed.
+// Outbox is the writing end of an event ring. The server's goroutine for the session owns it. The
+// client writes only one cursor, which is checked before use.
 //
 // Invariant: consumed <= published <= written <= consumed+capacity.
 type Outbox struct {
 	slots    []Record
 	mask     int64
 	page     Page
-	cursor   *atomic.Int64 // what the client may read; writer: the server
+	cursor   *atomic.Int64 // end of the records that the client may read; writer: the server
 	written  int64
-	sent     int64 // what cursor holds
-	consumed int64 // the client's cursor, as last believed
+	sent     int64 // the value of cursor
+	consumed int64 // the client's cursor, as last accepted
 }
 
-// Refresh reads the client's cursor, once. False: no correct client writes such a
-// one; it was not believed, and the session should end.
+// Refresh reads the client's cursor, once. It returns false when no correct client writes such a
+// cursor; the value is then ignored, and the session should end.
 func (o *Outbox) Refresh() bool {
 	c := o.page.consumed.Load()
 	if c < o.consumed || c > o.sent {
@@ -36,16 +35,16 @@ func (o *Outbox) Room() int { return int(o.mask + 1 - (o.written - o.consumed)) 
 // Cap is the number of slots.
 func (o *Outbox) Cap() int { return len(o.slots) }
 
-// Put writes a record, to be seen after Flush. There must be room.
+// Put writes a record, which the client sees after Flush. There must be room.
 func (o *Outbox) Put(r *Record) {
 	o.slots[o.written&o.mask] = *r
 	o.written++
 }
 
-// Pending reports that Put has written what Flush has not shown.
+// Pending reports that Put has written records that Flush has not shown.
 func (o *Outbox) Pending() bool { return o.written != o.sent }
 
-// Flush shows what was written and wakes the client if it is parked.
+// Flush shows the written records and wakes the client if it is parked.
 func (o *Outbox) Flush() {
 	if o.written == o.sent {
 		return
@@ -55,7 +54,7 @@ func (o *Outbox) Flush() {
 	o.page.Waiter.Notify()
 }
 
-// Inbox is the reading end of an event ring: the client's.
+// Inbox is the reading end of an event ring. The client owns it.
 type Inbox struct {
 	slots    []Record
 	mask     int64
@@ -64,7 +63,7 @@ type Inbox struct {
 	consumed int64
 }
 
-// Next copies what is there, at most len(dst) records, and gives their slots back.
+// Next copies the records that are there, at most len(dst), and releases their slots.
 func (i *Inbox) Next(dst []Record) int {
 	n := min(int(i.cursor.Load()-i.consumed), len(dst))
 	if n <= 0 {
@@ -78,5 +77,5 @@ func (i *Inbox) Next(dst []Record) int {
 	return n
 }
 
-// Empty reports that there is nothing to read: the last look before parking.
+// Empty reports that there is no record to read: the last look before parking.
 func (i *Inbox) Empty() bool { return i.cursor.Load() == i.consumed }

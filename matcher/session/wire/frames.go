@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// The socket is of type SOCK_SEQPACKET: a frame is one message, whole or not at all.
+// The socket is of type SOCK_SEQPACKET: a frame is one message, which arrives whole or not at all.
 const (
 	Magic   = 0x31535450 // "PTS1"
 	Version = 1
@@ -40,10 +40,10 @@ type Status uint32
 // The statuses.
 const (
 	OK           Status = 0
-	BadFrame     Status = 1 // not a frame, or not one that may be sent now
-	BadVersion   Status = 2 // a version that this server does not speak
+	BadFrame     Status = 1 // not a frame, or a frame that is not allowed now
+	BadVersion   Status = 2 // a version that this server does not support
 	BadToken     Status = 3 // missing, malformed, badly signed, expired, or of another subject
-	TooMany      Status = 4 // as many sessions as there may be
+	TooMany      Status = 4 // the limit of sessions is reached
 	BadCursor    Status = 5 // a cursor in shared memory that no correct client writes
 	Shutdown     Status = 6 // the server stops
 	NoMemory     Status = 7 // the regions could not be made
@@ -63,7 +63,7 @@ func (s Status) String() string {
 	return fmt.Sprintf("status %d", uint32(s))
 }
 
-// Role is what a session is for.
+// Role is the purpose of a session.
 type Role uint32
 
 // The roles.
@@ -74,13 +74,13 @@ const (
 	Market   Role = 4 // the same, and the best levels of every security
 )
 
-// Why bytes are no frame. The Parse functions wrap ErrFrame or ErrVersion.
+// The reasons why bytes are not a frame. The Parse functions wrap ErrFrame or ErrVersion.
 var (
 	ErrFrame   = errors.New("not a frame")
 	ErrVersion = errors.New("unknown protocol version")
 )
 
-// HelloFrame is what a client asks for. Ring sizes of 0 are the server's to choose.
+// HelloFrame is the request of a client. For a ring size of 0 the server chooses the size.
 type HelloFrame struct {
 	Role         Role
 	CommandSlots uint32
@@ -88,7 +88,7 @@ type HelloFrame struct {
 	Token        []byte
 }
 
-// WelcomeFrame is where things lie in the two regions whose descriptors come with it.
+// WelcomeFrame is the layout of the two regions of which it carries the descriptors.
 type WelcomeFrame struct {
 	Session      uint64
 	CommandBytes uint64 // size of the first region
@@ -99,7 +99,7 @@ type WelcomeFrame struct {
 	Quota        uint32 // commands that may be on their way
 }
 
-// AppendHead appends a frame's first 16 bytes; body is the length of what follows.
+// AppendHead appends a frame's first 16 bytes; body is the length of the bytes that follow.
 func AppendHead(b []byte, kind Frame, status Status, body int) []byte {
 	b = binary.LittleEndian.AppendUint32(b, Magic)
 	b = binary.LittleEndian.AppendUint16(b, Version)
@@ -108,12 +108,12 @@ func AppendHead(b []byte, kind Frame, status Status, body int) []byte {
 	return binary.LittleEndian.AppendUint32(b, uint32(status))
 }
 
-// AppendText appends a frame that is a status and some bytes: all but Hello and Welcome.
+// AppendText appends a frame that is a status and some bytes: every frame except Hello and Welcome.
 func AppendText(b []byte, kind Frame, status Status, text []byte) []byte {
 	return append(AppendHead(b, kind, status, len(text)), text...)
 }
 
-// AppendRefusal appends a Welcome that is none, or a Goodbye, with its reason in words.
+// AppendRefusal appends a Welcome that refuses, or a Goodbye, with its reason as text.
 func AppendRefusal(b []byte, kind Frame, status Status) []byte {
 	return AppendText(b, kind, status, []byte(status.String()))
 }
@@ -140,7 +140,7 @@ func (w *WelcomeFrame) Append(b []byte) []byte {
 	return b
 }
 
-// Parse reads the head of a message and returns what follows it.
+// Parse reads the head of a message and returns the body after it.
 func Parse(b []byte) (kind Frame, status Status, body []byte, err error) {
 	if len(b) < HeadBytes {
 		return 0, 0, nil, fmt.Errorf("session: frame bytes=%d: %w", len(b), ErrFrame)
@@ -188,7 +188,7 @@ func ParseWelcome(body []byte) (w WelcomeFrame, err error) {
 	}, nil
 }
 
-// Reason is the text of a refusal or a goodbye, cut to what a log line bears.
+// Reason is the text of a refusal or a goodbye, cut to a length that fits a log line.
 func Reason(status Status, body []byte) string {
 	if len(body) == 0 {
 		return status.String()

@@ -14,25 +14,25 @@ const (
 	MaxClientID = 64
 )
 
-// Request is a slot of the command ring: the 64-byte command, then the client's
-// own name of it. One slot is one command is one answer; nothing spans two.
+// Request is a slot of the command ring: the 64-byte command, then the client's own id of it. One
+// slot is one command and one answer; no command spans two slots.
 //
-// The command's InputSeq is the client's correlation id, handed back in every
-// record about the command. What the server fills in must be 0: EventTimeMillis,
-// PriceTicks, LeaderEpoch, and the OrderRef of a new order or trade; of a cancel
-// and a replace SecurityID, Side and Flags, which are the order's. OrderRef alone tells
-// the orders that are held apart; what an order is called by is in Record.
+// The command's InputSeq is the client's correlation id, returned in every record about the
+// command. The fields that the server fills in must be 0: EventTimeMillis, PriceTicks, LeaderEpoch,
+// and the OrderRef of a new order or trade; of a cancel and a replace also SecurityID, Side and
+// Flags, which are the order's. OrderRef alone is unique among the orders that the server holds;
+// Record has the fields of an order's full number.
 type Request struct {
 	Command  matcher.Command
 	ClientID [MaxClientID]byte // 0 to 64 bytes of printable ASCII, padded with zeros
 }
 
-// RecordKind says what a record in the event ring is.
+// RecordKind is the kind of a record in the event ring.
 type RecordKind uint8
 
 // The kinds of records.
 const (
-	Answer RecordKind = 1 // what became of one command; always exactly one
+	Answer RecordKind = 1 // the outcome of one command; always exactly one
 	// one execution of that command's order; Record.Fills of them follow its Answer
 	Fill RecordKind = 2
 	// drop copy: one event of an entitled account; What is the matcher's event kind
@@ -43,12 +43,12 @@ const (
 	Top   RecordKind = 7 // market data: the best levels of a security; read Best
 )
 
-// Code says how far a command came.
+// Code is how far a command was processed.
 type Code uint8
 
-// The codes of an Answer, and the status of the HTTP interface that says the same.
+// The codes of an Answer, with the HTTP status of the same meaning.
 const (
-	Decided     Code = 0 // sequenced: Status is Rejected for Reason (422), or it was let in (2xx)
+	Decided     Code = 0 // sequenced: Status is Rejected for Reason (422), or it was accepted (2xx)
 	Malformed   Code = 1 // the record cannot be read; never sequenced (400)
 	NotEntitled Code = 2 // the token does not cover the account; never sequenced (403)
 	NotFound    Code = 3 // no such order; never sequenced (404)
@@ -57,7 +57,7 @@ const (
 	NotReady    Code = 5 // not sequenced, safe to send again (503)
 	Busy        Code = 6 // not sequenced, too much is in flight, safe to send again (429)
 	Unavailable Code = 7 // not sequenced: the journal has failed or is full (503)
-	Unknown     Code = 8 // once or not at all: send it again with the same client id (504)
+	Unknown     Code = 8 // applied once or not at all: send it again with the same client id (504)
 	Refused     Code = 9 // refused by the gate for Reason, and not sequenced (422 with sequence null)
 )
 
@@ -81,11 +81,11 @@ const (
 	FlagKeptPlace = matcher.EventKeptPlace // a replace that kept its priority
 	FlagMarket    = matcher.EventMarket    // a market trade: there is no order
 	FlagForced    = matcher.EventForced    // a force fill
-	FlagDuplicate = uint16(1 << 8)         // the first decision, told again
-	FlagSnapshot  = uint16(1 << 9)         // a Top that is told again; of SecurityID 0 the end of them
+	FlagDuplicate = uint16(1 << 8)         // the first decision, repeated
+	FlagSnapshot  = uint16(1 << 9)         // a Top that repeats the state; with SecurityID 0 the end of them
 )
 
-// Unstated is Record.Leaves where nothing says what is left of the order.
+// Unstated is Record.Leaves when the open quantity of the order is not known.
 const Unstated = -1
 
 // Record is a slot of the event ring. Its writer is the server; the client maps it read-only.
@@ -95,9 +95,9 @@ type Record struct {
 	What        uint8 // Answer: the command's type. Copy: the matcher's event kind
 	Side        matcher.Side
 	Status      matcher.OrderStatus
-	Reason      matcher.RiskReason // of Status Rejected; of Canceled: of its rest, 0 = as ordered
+	Reason      matcher.RiskReason // of Status Rejected; of Canceled: why its rest was cancelled, 0 = as ordered
 	Flags       uint16
-	Correlation uint64 // Answer and Fill: the client's number of the command
+	Correlation uint64 // Answer and Fill: the client's correlation id of the command
 	InputSeq    uint64 // 0: not sequenced. Of a booked contract its id
 	TimeMillis  int64
 	Px          int64  // x 1e6: of a Fill, Trade or filling Copy the execution price, else the limit
@@ -107,18 +107,18 @@ type Record struct {
 	AccountID   uint32
 	SecurityID  uint32
 	Qty         int32
-	Leaves      int32 // open quantity, of a cancelled order what was not executed; or Unstated
+	Leaves      int32 // open quantity, of a cancelled order the quantity not executed; or Unstated
 	LastQty     int32
 	Fills       uint32 // Answer: Fill records that follow it
 	Era         uint32 // of OrderRef: the order is ord-<Era * 2^32 + OrderRef>
-	Missed      uint64 // Gap: records that are not here
+	Missed      uint64 // Gap: number of lost records
 	PositionQty int64  // Copy of a fill: the account's position after it
 	AverageCost int64  // Copy of a fill: that position's average cost x 1e6
 	LimitPx     int64  // Copy: the order's limit
 	_           uint64
 }
 
-// nameAt is where a Name holds the client id instead of numbers.
+// nameAt is the offset at which a Name holds the client id instead of numbers.
 const nameAt = RecordBytes - MaxClientID
 
 // text is the second line of a Name.
@@ -126,7 +126,7 @@ func (r *Record) text() *[MaxClientID]byte {
 	return (*[MaxClientID]byte)(unsafe.Add(unsafe.Pointer(r), nameAt))
 }
 
-// SetClientID makes the record the Name of an order. At most MaxClientID bytes.
+// SetClientID makes the record the Name of an order. id has at most MaxClientID bytes.
 func (r *Record) SetClientID(id []byte) {
 	r.Kind = Name
 	clear(r.text()[copy(r.text()[:], id):])
@@ -141,20 +141,20 @@ func (r *Record) ClientID() []byte {
 	return r.text()[:n]
 }
 
-// bestAt is where a Top holds its levels instead of quantities.
+// bestAt is the offset at which a Top holds its levels instead of quantities.
 const bestAt = RecordBytes - int(unsafe.Sizeof(Best{}))
 
 // Best are the best levels of a security. A side without orders has the quantity 0.
 type Best struct {
 	BidPx     int64 // x 1e6
-	BidQty    int64 // all that rests at that price
+	BidQty    int64 // the sum of all that rests at that price
 	AskPx     int64
 	AskQty    int64
 	BidOrders uint32
 	AskOrders uint32
 }
 
-// best is the end of a Top.
+// best is the end of a Top, viewed as its levels.
 func (r *Record) best() *Best { return (*Best)(unsafe.Add(unsafe.Pointer(r), bestAt)) }
 
 // SetBest makes the record the Top of its security.
@@ -163,7 +163,7 @@ func (r *Record) SetBest(b Best) { r.Kind, *r.best() = Top, b }
 // Best are the levels that a Top holds.
 func (r *Record) Best() Best { return *r.best() }
 
-// Compile-time checks: slots are two lines, and fields lie where the page says.
+// Compile-time checks: slots are two lines, and fields lie at the offsets of session's doc.go.
 var (
 	_ = [1]struct{}{}[unsafe.Sizeof(Request{})-RequestBytes]
 	_ = [1]struct{}{}[unsafe.Sizeof(Record{})-RecordBytes]

@@ -42,8 +42,8 @@ func CommandBytes(slots int) (total, page int) {
 	return page + PageBytes, page
 }
 
-// Slots views the slots of a command region. They are the last of the ring, and what
-// is in them may change while one looks.
+// Slots views the slots of a command region, which are the last part of the ring. Their content may
+// change during a read.
 func Slots(region *ring.Region, slots int) []Request {
 	end := ring.SPSCBytes[Request](slots)
 	mem := region.Bytes()[end-slots*RequestBytes : end]
@@ -53,7 +53,7 @@ func Slots(region *ring.Region, slots int) []Request {
 // EventBytes is the size of an event region.
 func EventBytes(slots int) int { return eventSlots + slots*RecordBytes }
 
-// Page is the client's page: everything about the event ring that the client writes.
+// Page is the client's page: all words of the event ring that the client writes.
 type Page struct {
 	consumed *atomic.Int64
 	Waiter   *ring.Waiter // where the client parks
@@ -69,8 +69,8 @@ func PageAt(region *ring.Region, offset int) Page {
 	}
 }
 
-// NewOutbox makes the writing end of a fresh event ring over a zeroed region. The
-// region is the server's alone to write, so nothing in it is ever read back.
+// NewOutbox makes the writing end of a fresh event ring over a zeroed region. Only the server can
+// write the region, and it never reads a value back from it.
 func NewOutbox(region *ring.Region, slots int, page Page, session uint64) (*Outbox, error) {
 	mem := region.Bytes()
 	if err := usable(mem, slots); err != nil {
@@ -104,7 +104,7 @@ func OpenInbox(region *ring.Region, w *WelcomeFrame, page Page) (*Inbox, error) 
 	}, nil
 }
 
-// usable reports why a mapping cannot hold an event ring of so many slots.
+// usable returns the reason why a mapping cannot hold an event ring of slots slots.
 func usable(mem []byte, slots int) error {
 	if slots < 2 || slots&(slots-1) != 0 {
 		return fmt.Errorf("session: events slots=%d: %w", slots, ring.ErrCapacity)
