@@ -10,8 +10,8 @@ import (
 	"posttrade/matcher"
 )
 
-// Two views see the same events; one of them is also told of events to come, up to 40
-// before their time, and again of some that have passed.
+// Two views observe the same events. One of them also gets look-ahead calls, up to 40 events before
+// an event and for some past events.
 func TestLookingAheadChangesNothing(t *testing.T) {
 	g := smallGenesis()
 	s := newSource(t, g, 91)
@@ -65,8 +65,8 @@ func TestLookingAheadDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// The blotter writes a fill from its event itself: it must be the one that the event states,
-// also in a slot that held another.
+// The blotter writes a fill directly from its event: it must be the fill that the event states,
+// also in a slot that held another fill.
 func TestBlotterWritesTheFillThatAnEventStates(t *testing.T) {
 	const seed = 93
 	t.Logf("seed %d", seed)
@@ -87,7 +87,7 @@ func TestBlotterWritesTheFillThatAnEventStates(t *testing.T) {
 		}
 		again := ev
 		again.Px++
-		b.Observe(&again, nil) // is there already
+		b.Observe(&again, nil) // this fill is there already
 		if got, _ := b.ByTradeSeq(tradeSeq); got != want {
 			t.Fatalf("fill %d is written twice: %+v", tradeSeq, got)
 		}
@@ -107,8 +107,8 @@ func TestRowsOfAccountsLieAnOddNumberOfLinesApart(t *testing.T) {
 	}
 }
 
-// No two pairs of account and security share a slot, up to the last of both, and there is
-// no position in a security beyond them.
+// No two pairs of account and security share a slot, up to the last account and security. There is
+// no position in a security beyond the last.
 func TestPositionsOfAllAccountsAndSecuritiesAreApart(t *testing.T) {
 	g := smallGenesis()
 	g.Limits.MaxAccounts, g.Limits.MaxSecurities = 5, 3

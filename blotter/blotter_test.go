@@ -12,7 +12,7 @@ import (
 	"posttrade/matcher"
 )
 
-// fillOf is the fill of a trade sequence in these tests: every field follows from it.
+// fillOf is the fill of a trade sequence in these tests: every field is computed from the sequence.
 func fillOf(tradeSeq uint64) matcher.Fill {
 	return matcher.Fill{
 		TradeSeq: tradeSeq, InputSeq: 100 + tradeSeq/3*2, TimeMillis: int64(tradeSeq * 7),
@@ -193,7 +193,7 @@ func TestBlotterObservesFillsOnly(t *testing.T) {
 	}
 }
 
-// TestReadersNeverSeeTornOrMissingFills has the writer lap its readers all the time.
+// TestReadersNeverSeeTornOrMissingFills lets the writer lap its readers all the time.
 func TestReadersNeverSeeTornOrMissingFills(t *testing.T) {
 	const readers = 3
 	last := uint64(20_000)

@@ -10,7 +10,7 @@ import (
 	"posttrade/matcher"
 )
 
-// contract notes a booking that was made.
+// contract notes an accepted booking.
 func (m *model) contract(ev *matcher.Event) {
 	if ev.Kind != matcher.EventContract {
 		return
@@ -95,13 +95,13 @@ func TestListsOfContractsHaveEnds(t *testing.T) {
 	}
 }
 
-// TestReadersSeeWholeContracts reads while bookings come.
+// TestReadersSeeWholeContracts reads while bookings are observed.
 func TestReadersSeeWholeContracts(t *testing.T) {
 	g := smallGenesis()
 	g.Limits.MaxContracts = 1 << 20
 	s, v := newSource(t, g, 82), newTestViews(t, g)
 	var found, listed atomic.Int64
-	// The notional and the rate of a contract are made of its id.
+	// The notional and the rate of a contract are computed from its id.
 	whole := func(row *ContractRow) bool {
 		return row.Notional == int32(row.ID) && row.FixedRate == -int64(row.ID) &&
 			row.CreatedMillis == int64(row.ID)+1 &&

@@ -20,7 +20,7 @@ func same(a, b Depth) bool {
 	return a.Sequence == b.Sequence && slices.Equal(a.Bids, b.Bids) && slices.Equal(a.Asks, b.Asks)
 }
 
-// A reader copies the book itself: the observer is not asked, and need not be there.
+// A reader copies the book itself: it does not ask the observer, which need not run.
 func TestDepthDoesNotNeedTheObserver(t *testing.T) {
 	g := smallGenesis()
 	s, v := newSource(t, g, 33), newTestViews(t, g)
@@ -42,8 +42,8 @@ func TestDepthDoesNotNeedTheObserver(t *testing.T) {
 	}
 }
 
-// A writer that stands still in the middle of a command or of a change is asked, and the
-// reader does not wait for ever.
+// A reader asks a writer that has stopped in the middle of a command or of a change, and does not
+// wait for ever.
 func TestDepthBesideAWriterThatStandsStill(t *testing.T) {
 	for name, halt := range map[string]func(v *Views){
 		"in a command": func(v *Views) {
@@ -100,8 +100,8 @@ func (r *bookRig) change(wanted int) {
 	r.v.applied.Release(int64(r.v.current))
 }
 
-// Whatever changes between the pieces that a reader copies, they become the book as it is
-// after the last command.
+// The pieces that a reader copies become the book as it is after the last command, whatever changes
+// between the copies.
 func TestPiecesBecomeOneMoment(t *testing.T) {
 	r := newBookRig(t, 41)
 	log := r.v.levels.changes
@@ -129,12 +129,12 @@ func TestPiecesBecomeOneMoment(t *testing.T) {
 		sequence, ok := r.v.endOf(max(b.sides[0].newest, b.sides[1].newest))
 		want, _ := r.v.CopyDepth(1, b.most)
 		got := Depth{Sequence: sequence, Bids: make([]Level, 0, b.most), Asks: make([]Level, 0, b.most)}
-		r.change(600) // it is not part of it any more
+		r.change(600) // the level is outside the requested depth now
 		for i := range b.sides {
 			s := &b.sides[i]
 			if ok = ok && s.bringUp(&r.v.levels, &b.at.trees[s.side], first,
 				sequence); len(s.levels) < b.most && !s.ends {
-				ok = false // too many have gone: a reader begins again
+				ok = false // too many levels are gone: a reader begins again
 			}
 		}
 		got.Bids, got.Asks = b.sides[0].best(got.Bids), b.sides[1].best(got.Asks)
@@ -148,7 +148,7 @@ func TestPiecesBecomeOneMoment(t *testing.T) {
 	if moved == 0 {
 		t.Error("nothing has changed beside a reader")
 	}
-	// One change that was not noted, and those that are lost a lap later.
+	// One change that was not noted, and changes that are overwritten a lap later.
 	s := sideCopy{side: 1 << 1}
 	b := bookCopy{at: r.v.tables.Load()}
 	b.copyPiece(&r.v.levels, &s)
@@ -171,8 +171,8 @@ func TestPiecesBecomeOneMoment(t *testing.T) {
 	}
 }
 
-// Readers of a deep book beside a writer that does nothing but change it get books of one
-// moment, each later than the last.
+// Readers of a deep book beside a writer that only changes it get books of one moment, each later
+// than the one before.
 func TestDeepBooksBesideABusyWriter(t *testing.T) {
 	r := newBookRig(t, 43)
 	var truth sync.Map // Depth by sequence
@@ -193,7 +193,7 @@ func TestDeepBooksBesideABusyWriter(t *testing.T) {
 					return
 				}
 				want, ok := truth.Load(d.Sequence)
-				for !ok && !stop.Load() { // it is written down in a moment
+				for !ok && !stop.Load() { // the writer is about to store it
 					runtime.Gosched()
 					want, ok = truth.Load(d.Sequence)
 				}
@@ -233,9 +233,10 @@ func TestDeepBooksBesideABusyWriter(t *testing.T) {
 	t.Logf("%d answers, %d asked for", answers.Load(), asked.Load())
 }
 
-// What a read of the book costs the writer, by the time that its thread works: a change
-// every microsecond or so, and readers that do nothing else. cpu-ns/op with readers above
-// that without, times changes for a read, is the price of one read.
+// BenchmarkDepthBesideTheWriter measures the cost of a read of the book for the writer, in the CPU
+// time of its thread. The writer makes a change every microsecond or so, and readers only read. The
+// cost of one read is the difference of cpu-ns/op with and without readers, times the changes per
+// read.
 func BenchmarkDepthBesideTheWriter(b *testing.B) {
 	for _, readers := range []int{0, 1} {
 		b.Run(fmt.Sprintf("op=level/readers=%d/levels=1000", readers), func(b *testing.B) {
@@ -288,7 +289,7 @@ func BenchmarkDepthBesideTheWriter(b *testing.B) {
 	}
 }
 
-// threadNanos is how long this thread has worked.
+// threadNanos is the CPU time of this thread.
 func threadNanos(b *testing.B) int64 {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts); err != nil {

@@ -12,11 +12,11 @@ import (
 	"posttrade/matcher"
 )
 
-// later is far beyond what any test takes: it only ends a test that is broken.
+// later is far longer than any test takes: it only ends a broken test.
 const later = time.Minute
 
-// observer is what a recorder does with the views: events when there are any,
-// a flush after each batch, and a nap that SetWake ends.
+// observer does what a recorder does with the views: it observes events when there are any, flushes
+// after each batch, and otherwise naps until SetWake's function ends the nap.
 type observer struct {
 	views   *Views
 	batches chan []matcher.Event
@@ -83,7 +83,7 @@ func TestDepthIsOfOneMoment(t *testing.T) {
 	g := smallGenesis()
 	s, v := newSource(t, g, 32), newTestViews(t, g)
 	o := startObserver(t, v)
-	// What every book was after every command, written down before the events go out.
+	// Every book after every command, stored before the events are sent.
 	var truth sync.Map
 	var stop atomic.Bool
 	var answers atomic.Int64
@@ -142,7 +142,7 @@ func engineDepth(e *matcher.Engine, security uint32, levels int) (d Depth) {
 	return d
 }
 
-// ask is Depth of a reader that cannot copy the book itself.
+// ask is Depth for a reader that cannot copy the book itself.
 func ask(v *Views, levels int, timeout time.Duration) (Depth, error) {
 	return v.askDepth(1, Depth{Bids: make([]Level, 0, levels), Asks: make([]Level, 0, levels)},
 		timeout)
@@ -183,7 +183,7 @@ func TestDepthOfUnknownSecurityIsRefused(t *testing.T) {
 func TestDepthLevelsAreClamped(t *testing.T) {
 	v := newTestViews(t, smallGenesis())
 	for px := range int64(MaxDepth + 5) {
-		// Of Go memory: these are more levels than the limits allow.
+		// In Go memory, because these are more levels than the limits allow.
 		v.levels.all = append(v.levels.all, level{})
 		v.levels.branches.all = append(v.levels.branches.all, branch{})
 		v.levels.add(1, matcher.Buy, px+1, 1)

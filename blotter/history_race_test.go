@@ -43,14 +43,13 @@ func counted(h *History) *atomic.Int64 {
 	return open
 }
 
-// TestReadersSeeOneIndexWhileOthersTakeItsPlace reads by page and by range while
-// one index follows the other. Every fill of a call is of one index, and none is
-// missing, whichever it is.
+// TestReadersSeeOneIndexWhileOthersTakeItsPlace reads by page and by range while each index is
+// replaced by the next. All fills of a call are of one index, and none is missing.
 func TestReadersSeeOneIndexWhileOthersTakeItsPlace(t *testing.T) {
 	h := newTestHistory(t, t.TempDir())
 	open := counted(h)
 	const generations, n = 60, 3000
-	// Of generation g the history is n+g long, and every fill's quantity is g.
+	// The history of generation g has n+g fills, and every fill's quantity is g.
 	build := func(g uint64) error {
 		_, err := h.Reindex(context.Background(), give(n+g, 900, func(seq uint64) matcher.Fill {
 			fill := fillOf(seq)
@@ -194,7 +193,7 @@ func TestCloseEndsEverything(t *testing.T) {
 	}
 }
 
-// TestReindexThatFinishesAfterCloseIsDropped closes when everything has been read.
+// TestReindexThatFinishesAfterCloseIsDropped closes when all fills have been read.
 func TestReindexThatFinishesAfterCloseIsDropped(t *testing.T) {
 	dir := t.TempDir()
 	h := NewHistory(dir)

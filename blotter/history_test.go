@@ -15,7 +15,7 @@ import (
 	"posttrade/matcher"
 )
 
-// give is a source of n fills that f makes, in slices of at most most.
+// give is a source of n fills made by f, in slices of at most most fills.
 func give(n uint64, most int, f func(tradeSeq uint64) matcher.Fill) func(uint64,
 	func([]matcher.Fill) error) error {
 	return func(from uint64, fn func([]matcher.Fill) error) error {
@@ -267,7 +267,7 @@ func TestFailedReindexKeepsTheOldIndex(t *testing.T) {
 		})
 	}
 	h.create = createIndexFile
-	reindex(t, h, 4000) // nothing that failed stands in the way
+	reindex(t, h, 4000) // the failed attempts do not block the next
 	expectAll(t, h, 4000)
 }
 

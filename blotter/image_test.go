@@ -136,7 +136,7 @@ func sectionsOf(image []byte) (starts []int) {
 	return starts
 }
 
-// reseal makes the checksums of an image right again, as far as its sections can be followed.
+// reseal recomputes the checksums of an image, as far as its sections can be parsed.
 func reseal(image []byte) {
 	for at := imageHeader; at+20 <= len(image); {
 		width, count := uint64(binary.LittleEndian.Uint32(image[at+4:])),
@@ -150,7 +150,7 @@ func reseal(image []byte) {
 	}
 }
 
-// TestHostileImagesAreRefused changes one field at a time and makes the checksums right again.
+// TestHostileImagesAreRefused changes one field at a time and recomputes the checksums.
 func TestHostileImagesAreRefused(t *testing.T) {
 	g, image := busyImage(t)
 	starts := sectionsOf(image)
@@ -341,8 +341,8 @@ func TestErrorsOfReadersAndWritersArePassedOn(t *testing.T) {
 	}
 }
 
-// FuzzReadImage changes images and makes their checksums right again. What is
-// not refused must hold every invariant, and write the image it was read from.
+// FuzzReadImage changes images and recomputes their checksums. Views read from an image that is not
+// refused must hold every invariant, and write the same image.
 func FuzzReadImage(f *testing.F) {
 	g, image := busyImage(f)
 	f.Add(image, uint16(0), []byte{})

@@ -9,8 +9,8 @@ import (
 	"posttrade/ring"
 )
 
-// TestKeysAreRememberedForOneLap goes round small rings many times, with few and
-// with many chains, and asks for keys of all ages after every one that is added.
+// TestKeysAreRememberedForOneLap fills small rings for many laps, with few and with many chains,
+// and asks for keys of all ages after every added key.
 func TestKeysAreRememberedForOneLap(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -47,8 +47,8 @@ func TestKeysAreRememberedForOneLap(t *testing.T) {
 	}
 }
 
-// TestMarksOfForgottenKeysAreDropped: a chain whose keys are all forgotten begins
-// anew with the next one, so that marks tell keys apart however long the process runs.
+// TestMarksOfForgottenKeysAreDropped: a chain of which all keys are forgotten begins anew with the
+// next key. So marks distinguish keys however long the process runs.
 func TestMarksOfForgottenKeysAreDropped(t *testing.T) {
 	const capacity = 1024
 	seed := rand.Uint64()
@@ -72,7 +72,7 @@ func TestMarksOfForgottenKeysAreDropped(t *testing.T) {
 	}
 }
 
-// chain is how many keys hang behind one head, at most.
+// chain is the length of the longest chain.
 func (k *keys) chain() (longest int) {
 	for _, head := range k.heads {
 		length := 0
@@ -84,8 +84,8 @@ func (k *keys) chain() (longest int) {
 	return longest
 }
 
-// TestNobodyChoosesTheChainsOfKeys: keys that a fixed multiplier sends to one chain are
-// spread by that of a process, and so of the next one.
+// TestNobodyChoosesTheChainsOfKeys: keys that a fixed multiplier sends to one chain are spread by
+// the salt of this process, and of the next.
 func TestNobodyChoosesTheChainsOfKeys(t *testing.T) {
 	const capacity, multiplier = 8192, uint64(0x9e3779b97f4a7c15)
 	inverse := multiplier
@@ -93,7 +93,7 @@ func TestNobodyChoosesTheChainsOfKeys(t *testing.T) {
 		inverse *= 2 - multiplier*inverse
 	}
 	longest := capacity
-	for range 3 { // a salt that suits the choice is one in 100,000
+	for range 3 { // one salt in 100,000 suits the chosen keys
 		var a ring.Arena
 		k := newKeys(&a, capacity)
 		for n := range uint64(capacity / 2) {
@@ -112,7 +112,7 @@ func TestNobodyChoosesTheChainsOfKeys(t *testing.T) {
 	}
 }
 
-// Two accounts that come with one key have each their own first decision.
+// Two accounts that use the same key have each their own first decision.
 func TestOneKeyOfTwoAccountsIsTwoRows(t *testing.T) {
 	var a ring.Arena
 	defer a.Close()
@@ -120,7 +120,7 @@ func TestOneKeyOfTwoAccountsIsTwoRows(t *testing.T) {
 	for n := range uint64(3) {
 		v.keys.remember(&KeyRow{Key: 77, InputSeq: n + 1, ByAccount: true, AccountID: uint32(n) * 5})
 	}
-	v.keys.remember(&KeyRow{Key: 78, InputSeq: 4}) // of a record that does not say whose it is
+	v.keys.remember(&KeyRow{Key: 78, InputSeq: 4}) // of a record without an account
 	for n := range uint64(3) {
 		row, ok := v.Key(matcher.KeyOrder, uint32(n)*5, 77)
 		if !ok || row.InputSeq != n+1 {
@@ -138,7 +138,7 @@ func TestOneKeyOfTwoAccountsIsTwoRows(t *testing.T) {
 	}
 }
 
-// What a repeated key asks for is held against what it asked for first, as it was sent.
+// Repeats compares the terms of a repeated key with its first terms, as they were sent.
 func TestRepeatsComparesTermsAsSent(t *testing.T) {
 	sent := func(version uint16, security uint32) matcher.Command {
 		c := matcher.NewCommand(matcher.OrderNew)

@@ -8,7 +8,7 @@ import (
 	"posttrade/matcher"
 )
 
-// numberedFrom has a source's next order numbered so: it edits the header of a snapshot.
+// numberedFrom sets the number of a source's next order: it edits the header of a snapshot.
 func (s *source) numberedFrom(t *testing.T, g *matcher.Genesis, next uint64) {
 	t.Helper()
 	var image bytes.Buffer
@@ -25,8 +25,8 @@ func (s *source) numberedFrom(t *testing.T, g *matcher.Genesis, next uint64) {
 	s.engine = engine
 }
 
-// TestViewsFollowNumbersBeyond32Bits goes over the end of an era with every kind of command:
-// after each, views and engine know the same, also views that were restored on the way.
+// TestViewsFollowNumbersBeyond32Bits crosses the end of an era with every kind of command. After
+// each command views and engine agree, also views that were restored on the way.
 func TestViewsFollowNumbersBeyond32Bits(t *testing.T) {
 	const first = 1<<32 - 300
 	g := smallGenesis()

@@ -50,13 +50,13 @@ func TestScansFindWhatListsFind(t *testing.T) {
 	}
 }
 
-// sameOrder compares what a row says, not where it lies.
+// sameOrder compares the content of two rows, not their places.
 func sameOrder(a, b OrderRow) bool {
 	a.next, b.next = 0, 0
 	return a == b
 }
 
-// Orders that stay are found by every pass, once, while others come and go around them.
+// Every pass finds orders that stay exactly once, while other orders come and go around them.
 func TestScansFindOrdersThatStay(t *testing.T) {
 	var a ring.Arena
 	defer func() { a.Close() }()

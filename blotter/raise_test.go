@@ -17,8 +17,8 @@ func raiseBy(s *source) matcher.Command {
 	})
 }
 
-// TestRaisedViewsFollowTheEngine raises capacities in a flow that fills them, and compares
-// views and engine, an image and what is read from it, after each raise.
+// TestRaisedViewsFollowTheEngine raises capacities in a flow that fills them, and after each raise
+// compares views and engine, and an image and the views read from it.
 func TestRaisedViewsFollowTheEngine(t *testing.T) {
 	g := smallGenesis()
 	s, v := newSource(t, g, 81), newTestViews(t, g)
@@ -58,7 +58,8 @@ func TestRaisedViewsFollowTheEngine(t *testing.T) {
 	}
 }
 
-// TestReadersGoOnWhileTablesMove: what was there is there in whatever tables a reader meets.
+// TestReadersGoOnWhileTablesMove: a reader finds the earlier rows in the old tables and in the new
+// ones.
 func TestReadersGoOnWhileTablesMove(t *testing.T) {
 	g := smallGenesis()
 	s, v := newSource(t, g, 82), newTestViews(t, g)

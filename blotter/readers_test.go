@@ -13,8 +13,8 @@ import (
 	"posttrade/ring"
 )
 
-// together runs a writer beside readers until the writer is through and every
-// reader has been through often enough; a failed reader ends both.
+// together runs a writer beside readers until the writer has finished and every reader has made
+// enough rounds; a failed reader ends both.
 func together(t *testing.T, readers int, write func(step int), read func(rng *rand.Rand) bool) {
 	t.Helper()
 	const enough = 1000
@@ -120,14 +120,14 @@ func TestReadersSeeWholeOrders(t *testing.T) {
 	}
 }
 
-// TestReadersAlwaysFindOrdersThatStay keeps some orders on chains on which
-// others come and go, in slots that are used again at once.
+// TestReadersAlwaysFindOrdersThatStay keeps some orders on chains on which other orders come and
+// go, in slots that are used again at once.
 func TestReadersAlwaysFindOrdersThatStay(t *testing.T) {
 	var a ring.Arena
 	defer func() { a.Close() }()
 	v := &Views{orders: newOrders(&a, 40, 0)}
 	o := &v.orders
-	for len(o.heads) > 16 { // two orders and more a chain
+	for len(o.heads) > 16 { // at least two orders per chain
 		o.heads, o.lap = o.heads[:len(o.heads)/2], o.lap-1
 	}
 	rng := rand.New(rand.NewPCG(52, 5))
@@ -207,7 +207,7 @@ func TestReadersAlwaysFindKeysThatAreRemembered(t *testing.T) {
 			t.Errorf("key %d: %+v", key, row)
 			return false
 		}
-		// One more may be remembered already than newest says.
+		// The views may already remember one key more than newest counts.
 		if !ok && key != 0 && newest.Load()+1 < key+capacity {
 			t.Errorf("key %d is not found at %d", key, newest.Load())
 			return false
@@ -303,7 +303,7 @@ func TestOrdersPaging(t *testing.T) {
 				}
 			}
 			for _, limit := range []int{1, 2, 7, 1000} {
-				// By walking the references, by scanning the slots, and by whichever Orders takes.
+				// By walking the references, by scanning the slots, and by the way that Orders chooses.
 				last, slots := uint64(v.orders.lastRef.Load()), uint32(v.orders.high.Load())
 				accounts := slices.Sorted(slices.Values(f.Accounts))
 				for way, page := range map[string]func(after uint64) ([]OrderRow, uint64){

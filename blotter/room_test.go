@@ -14,7 +14,7 @@ func all[T any](t *testing.T, what string, table []T, first, end int) {
 	}
 }
 
-// Rows and their heads come to lie in memory that is there, in every lap of the heads.
+// Rows and their heads lie in resident memory, in every lap of the heads.
 func TestTheViewsMakeRoomAhead(t *testing.T) {
 	v := newTestViews(t, benchGenesis())
 	o := &v.orders
@@ -65,7 +65,7 @@ func TestTheFrontiersOfTheViewsMove(t *testing.T) {
 	}
 }
 
-// The same of fills, which begin anywhere.
+// The same for fills, which may begin at any sequence.
 func TestTheBlotterMakesRoomAhead(t *testing.T) {
 	b, err := New(100_000)
 	if err != nil {

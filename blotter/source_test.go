@@ -10,7 +10,7 @@ import (
 	"posttrade/matcher"
 )
 
-// smallGenesis has limits so narrow that every one of them is met.
+// smallGenesis has limits so small that the tests reach every one of them.
 func smallGenesis() *matcher.Genesis {
 	return &matcher.Genesis{
 		Format: matcher.GenesisFormat,
@@ -30,7 +30,7 @@ func smallGenesis() *matcher.Genesis {
 	}
 }
 
-// source drives a real engine with random commands and hands on its events.
+// source drives a real engine with random commands and returns its events.
 type source struct {
 	rng    *rand.Rand
 	engine *matcher.Engine
@@ -39,7 +39,7 @@ type source struct {
 	time   int64
 	issued uint32 // order references so far
 	number uint64 // of the last order
-	spread int64  // how far prices roam, in ticks
+	spread int64  // range of prices, in ticks
 	policy int64  // the version of the last policy, which mostly rises
 }
 
@@ -84,7 +84,7 @@ func (s *source) security() uint32 { return s.pick(1, 1, 1, 1, 2, 2, 2, 3, 4, 5,
 
 func (s *source) px() int64 { return 1000 * (10_000 + s.rng.Int64N(s.spread)) }
 
-// key is 0 or one of a few, so that duplicates are met.
+// key is 0 or one of a few keys, so that duplicates occur.
 func (s *source) key() int64 {
 	if s.rng.IntN(2) == 0 {
 		return 0
@@ -188,7 +188,7 @@ func (s *source) draw() matcher.Command {
 	}
 }
 
-// booking is an OTC booking, mostly one that can be made.
+// booking is an OTC booking, mostly a valid one.
 func (s *source) booking() matcher.Command {
 	effective := uint16(s.rng.IntN(1000))
 	terms := matcher.ContractTerms{

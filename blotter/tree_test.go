@@ -12,7 +12,7 @@ import (
 	"posttrade/ring"
 )
 
-// checkShape asserts what a tree promises about its branches, and returns how many it has.
+// checkShape asserts the invariants of a tree's branches, and returns how many it has.
 func checkShape(m *branches, t *tree) (count int, err error) {
 	if t.root == 0 {
 		return 0, nil
@@ -132,9 +132,8 @@ func TestLevelsMatchMap(t *testing.T) {
 	}
 }
 
-// TestTreeMatchesMapInWaves empties and refills narrow stretches of a high
-// tree, so that branches run empty beside full ones and keys come back below
-// the lowest that a branch has seen.
+// TestTreeMatchesMapInWaves empties and refills narrow ranges of a high tree, so that branches
+// become empty beside full ones and keys return below the lowest key that a branch has held.
 func TestTreeMatchesMapInWaves(t *testing.T) {
 	const seed = 12
 	most, waves := 8000, 3000
@@ -201,8 +200,8 @@ func TestTreeMatchesMapInWaves(t *testing.T) {
 	}
 }
 
-// FuzzTreeMatchesMap plays a tape of keys: one that is there is removed, one
-// that is not is inserted. The upper bits of a byte spread the keys.
+// FuzzTreeMatchesMap replays a list of keys: it removes a key that is there and inserts one that is
+// not. The upper bits of a byte spread the keys.
 func FuzzTreeMatchesMap(f *testing.F) {
 	f.Add([]byte("the quick brown fox jumps over the lazy dog"))
 	f.Add(slices.Concat(make([]byte, 300),

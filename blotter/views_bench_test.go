@@ -96,8 +96,8 @@ func streamOf(tb testing.TB, g *matcher.Genesis, securities, open, commands int,
 	return out
 }
 
-// prefault touches the memory that so many orders take, as it is in views that
-// have run for a while.
+// prefault touches the memory that so many orders use, because views that have run for a while have
+// touched it too.
 func prefault(v *Views, orders int) {
 	for at := range min(orders, len(v.orders.slots)) {
 		v.orders.slots[at].row.Qty = 0
@@ -219,7 +219,7 @@ func TestObserveDoesNotAllocate(t *testing.T) {
 	v := newTestViews(t, g)
 	n := testing.AllocsPerRun(1, func() {
 		if v.current == 0 {
-			// The first of the two runs takes in the first half, the second the rest.
+			// The first of the two runs observes the first half, the second the rest.
 			for v.current < 3000 {
 				v.Observe(&all[0], id)
 				all = all[1:]

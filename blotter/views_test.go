@@ -8,7 +8,7 @@ import (
 	"posttrade/matcher"
 )
 
-// model is what the views say that the engine does not know, kept in maps.
+// model holds in maps the data of the views that the engine does not have.
 type model struct {
 	orders     map[uint32]*OrderRow // every order there ever was
 	ids        map[uint32][]byte
@@ -38,7 +38,7 @@ func newModel(g *matcher.Genesis) *model {
 	return m
 }
 
-// first takes in the first event of a command.
+// first applies the first event of a command.
 func (m *model) first(ev *matcher.Event, capacity int) {
 	c := ev.Cmd()
 	if c.TemplateID != matcher.TemplateCommand || ev.Reason == matcher.Duplicate {
@@ -101,7 +101,7 @@ func (m *model) compare(t *testing.T, v *Views) {
 	for ref, want := range m.orders {
 		row, ok := v.Order(ref)
 		if !ok {
-			continue // Check has seen that the right ones are there
+			continue // Check has verified that the right orders are there
 		}
 		held = append(held, ref)
 		if row.InputSeq != want.InputSeq || row.Type != want.Type ||

@@ -33,7 +33,7 @@ func TestMakeResident(t *testing.T) {
 			t.Fatalf("row %d is %v", i, row)
 		}
 	}
-	if !raceEnabled { // there, slabs are memory that others have used
+	if !raceEnabled { // under the race detector slabs are memory that other code has used
 		if got, of := ringtest.Pages(t, table, 1<<19, 1<<19+1<<17); got != 0 {
 			t.Errorf("%d of %d pages are there that nobody asked for", got, of)
 		}
@@ -72,7 +72,7 @@ func TestMakeLapResident(t *testing.T) {
 	}
 }
 
-// part of an arena that holds memory of its own.
+// part is a part of an arena that owns memory of its own.
 type part struct {
 	calls []string
 	err   error
@@ -127,7 +127,7 @@ func TestArena(t *testing.T) {
 	}
 }
 
-// rooms notes what an Ahead makes.
+// rooms records the ranges that an Ahead makes resident.
 type rooms struct {
 	at   uint64
 	made []string
@@ -153,7 +153,7 @@ func TestAheadKeepsItsDistance(t *testing.T) {
 		{1000, "", false, true},
 		{1024, "", false, true}, // less than a quarter is missing
 		{1025, "1100-1125", true, true},
-		{1200, "1200-1260", true, false}, // overtaken: what is behind is there already, and the lap ends
+		{1200, "1200-1260", true, false}, // overtaken: the places behind are resident already, and the lap ends
 		{1250, "", false, false},
 		{5000, "", false, false},
 	} {

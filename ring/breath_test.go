@@ -14,7 +14,7 @@ func TestOnlyAPoliteThreadBreathes(t *testing.T) {
 	if got := zero.Breaths(); got != 0 {
 		t.Errorf("the zero Breather took %d breaths", got)
 	}
-	if Niceness() <= 0 { // as it is, unless the whole test runs at a low priority
+	if Niceness() <= 0 { // true unless the whole test runs at low priority
 		b := NewBreather()
 		b.Breathe()
 		if got := b.Breaths(); got != 0 {
@@ -50,7 +50,8 @@ func TestABreathEveryFewSteps(t *testing.T) {
 	})
 }
 
-// What others took in a breath comes back to who let them: an eighth of it, up to a tick.
+// After a breath the work continues without another for an eighth of the breath's time, up to a
+// tick.
 func TestABreathIsFollowedByWork(t *testing.T) {
 	begun := time.Now()
 	for took, want := range map[time.Duration]time.Duration{
@@ -65,7 +66,7 @@ func TestABreathIsFollowedByWork(t *testing.T) {
 	}
 }
 
-// The kernel clears a large page in one go, with the core.
+// The kernel clears a large page without giving the core to another thread.
 func TestAPoliteThreadCarvesSmallPages(t *testing.T) {
 	advice := func() (dense, sparse []string) {
 		var a Arena

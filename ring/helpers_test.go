@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// msg is a 64-byte slot whose words all follow from one number.
+// msg is a 64-byte slot in which one number determines all words.
 type msg struct{ w [8]uint64 }
 
 func (m *msg) fill(i uint64) {

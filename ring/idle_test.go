@@ -63,7 +63,7 @@ func TestSpinPhaseOfALender(t *testing.T) {
 	}
 }
 
-// asked is a Source that counts how often it was looked at.
+// asked is a Source that counts the calls of Empty.
 type asked struct {
 	empty bool
 	times int
@@ -102,8 +102,8 @@ func TestIdlerGoesFromSpinToPark(t *testing.T) {
 	}
 }
 
-// A sleep that was to be short is short, is no rescue when there is something to do
-// afterwards, and the next one is as long as ever.
+// A sleep with a short limit is short, is not counted as a rescue when there is work afterwards,
+// and the next sleep has its usual length.
 func TestIdleAtMost(t *testing.T) {
 	const forever = 3600 * 1_000_000_000
 	i := NewIdler(Park, new(Waiter))
@@ -150,7 +150,7 @@ func TestWakeEndsThisParkOrTheNext(t *testing.T) {
 	w, q := new(Waiter), &asked{empty: true}
 	barrier := registerBarrier()
 	w.Wake()
-	w.park(q, forever, barrier, nil) // the nudge was there before
+	w.park(q, forever, barrier, nil) // the nudge came before the park
 	if q.times != 0 {
 		t.Error("a nudged waiter looked at its ring")
 	}
@@ -172,8 +172,8 @@ func TestWakeEndsThisParkOrTheNext(t *testing.T) {
 	wg.Wait()
 }
 
-// Two goroutines pass one message to and fro, parking at once whenever there is
-// none. Sleeps have no end worth the name, so one lost wake-up hangs the test.
+// Two goroutines pass one message back and forth and park at once whenever there is none. Sleeps
+// are practically endless, so one lost wake-up hangs the test.
 func TestParkLosesNoWakeUp(t *testing.T) {
 	const hour = 3600 * 1_000_000_000
 	tests := []struct {
@@ -279,7 +279,7 @@ func TestPinThreadRefusesCoresThatAreNot(t *testing.T) {
 		t.Error(err)
 	}
 	var wg sync.WaitGroup
-	wg.Go(func() { // the thread dies with the goroutine, and its pinning with it
+	wg.Go(func() { // the thread and its pinning end with the goroutine
 		if err := NewIdler(Spin, nil).Lock(0); err != nil {
 			t.Error(err)
 		}

@@ -201,8 +201,8 @@ func TestFormattingAgainStartsEmpty(t *testing.T) {
 	}
 }
 
-// A peer may write anything into the cursors at any time: the ring stops, and
-// nothing outside it is touched.
+// A peer may write any value into the cursors at any time: the ring stops, and no memory outside it
+// is touched.
 func TestHostileCursorsStopTheRing(t *testing.T) {
 	hostile := []int64{math.MinInt64, -1, 9, 1 << 40, math.MaxInt64}
 	for _, cursor := range hostile {
@@ -236,7 +236,7 @@ func TestHostileCursorsStopTheRing(t *testing.T) {
 		m.claimed.v.Store(cursor)
 		m.tail.v.Store(cursor)
 		if lo, ok := m.ClaimN(1); ok && !checks {
-			m.Publish(lo, 1) // lands in the ring, wherever; with checks it panics
+			m.Publish(lo, 1) // writes somewhere in the ring; with checks it panics
 		}
 		if d := m.Depth(); d < 0 || d > 8 {
 			t.Errorf("depth %d of a ring of 8", d)

@@ -31,7 +31,7 @@ func TestLeaseIsOneOwnersAtATime(t *testing.T) {
 			t.Error("the thread went on while another one had the lease")
 		}
 	})
-	for l.Borrow() != Kept { // it is claimed
+	for l.Borrow() != Kept { // Kept: it is claimed
 		YieldThread()
 	}
 	back.Store(true)
@@ -42,8 +42,8 @@ func TestLeaseIsOneOwnersAtATime(t *testing.T) {
 	}
 }
 
-// A thread that waits for its consumer claims it, but not while it gives its core away: what
-// is returned then is for whoever comes.
+// A thread that waits for its consumer claims it, but not while it gives its core away: any
+// borrower can take a consumer that is returned then.
 func TestAClaimIsWithdrawnWithTheCore(t *testing.T) {
 	var l Lease
 	l.Lend()
@@ -69,7 +69,8 @@ func TestAClaimIsWithdrawnWithTheCore(t *testing.T) {
 	}
 }
 
-// Whatever has become of the lease since the last look, a thread goes on with it only if it has it.
+// A thread continues only if it has the lease, whatever state the lease has reached since the last
+// look.
 func TestWithdrawnClaim(t *testing.T) {
 	for _, tt := range []struct {
 		name        string
@@ -89,7 +90,7 @@ func TestWithdrawnClaim(t *testing.T) {
 	}
 }
 
-// One that spins or yields without end keeps its work.
+// A consumer that spins or yields without end never lends.
 func TestOnlyAConsumerThatRestsLends(t *testing.T) {
 	for _, tt := range []struct {
 		strategy Strategy
@@ -125,7 +126,7 @@ func TestOnlyAConsumerThatRestsLends(t *testing.T) {
 	}
 }
 
-// watchFor borrows the lease if it comes to be open before stop.
+// watchFor borrows the lease if it becomes open before stop.
 func watchFor(l *Lease, stop <-chan struct{}) Loan {
 	for {
 		select {
@@ -140,9 +141,9 @@ func watchFor(l *Lease, stop <-chan struct{}) Loan {
 	}
 }
 
-// Producers that publish quietly and do the consumer's work themselves, and others that wake
-// it, all at once and in rounds, against a consumer whose sleeps have no end worth the name. A
-// lost message hangs the test, one that is consumed by two at once has the wrong number.
+// Some producers publish quietly and do the consumer's work themselves, others wake the consumer;
+// all run at once, in rounds. The consumer's sleeps are practically endless, so a lost message
+// hangs the test. A message consumed by two owners at once has the wrong number.
 func TestLeaseLosesNoMessage(t *testing.T) {
 	const hour = 3600 * 1_000_000_000
 	const producers = 4
@@ -206,7 +207,7 @@ func TestLeaseLosesNoMessage(t *testing.T) {
 	}
 }
 
-// leased is a consumer that goes with its lease.
+// leased is the state of a consumer that goes with its lease.
 type leased struct {
 	lease  Lease
 	r      *MPSC[msg]
@@ -228,7 +229,7 @@ func (c *leased) turn(max int) bool {
 	}
 	c.r.Release(hi)
 	if c.done.Add(hi-lo) == c.all {
-		c.r.Waiter().Wake() // the thread is to see that this is all
+		c.r.Waiter().Wake() // the thread must see that no message follows
 	}
 	return lo < hi
 }

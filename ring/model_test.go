@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// The model of a ring is the plain truth: which positions are claimed, which
-// are published, where the consumer is.
+// model is the expected state of a ring: which positions are claimed, which are published, and the
+// consumer's position.
 type model struct {
 	capacity  int64
 	claimed   int64
@@ -79,7 +79,7 @@ func TestSPSCMatchesModel(t *testing.T) {
 					sent = to
 				}
 			case 4, 5:
-				// The ring may show fewer than there are, never more, and some if it has some.
+				// The ring may show fewer slots than are ready, never more, and at least one if one is ready.
 				limit := 1 + rng.Int64N(int64(capacity))
 				lo, hi := r.Ready(int(limit))
 				want := m.ready(m.consumed, limit)
@@ -188,8 +188,8 @@ func TestFanoutMatchesModel(t *testing.T) {
 		free, lazy := r.Reader(), r.Reader()
 		size, half := int64(capacity), int64(capacity/2)
 		var published, consumed, shown, lapped int64
-		// next checks one call of a free reader against the truth: it gets the slots from
-		// its position, or hears that the oldest whole slot lies beyond it.
+		// next checks one call of a free reader against the model: the reader gets the slots from its
+		// position on, or ErrLapped when the oldest whole slot lies beyond it.
 		next := func(step int, rd *Reader[msg], dst []msg) {
 			pos, missed := rd.Position(), rd.Missed()
 			n, err := rd.Next(dst)

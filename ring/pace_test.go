@@ -47,8 +47,8 @@ func TestConsumerKeepsItsLooksApartOnlyWhileMessagesFlow(t *testing.T) {
 	}
 }
 
-// What is published is found, however the distance of looks is set: also by a clock
-// that was set back, by one that stands still, and by one that has run for ever.
+// A look finds the published slots for every distance of looks: also with a clock that was set
+// back, one that stands still, and one near its maximum.
 func TestPacedLookAlwaysReturnsWithWhatIsThere(t *testing.T) {
 	const always = 1 << 62
 	tests := []struct {
@@ -75,8 +75,8 @@ func TestPacedLookAlwaysReturnsWithWhatIsThere(t *testing.T) {
 	}
 }
 
-// The claims of a producer are what is free, lap after lap, however they are asked for, and
-// its private numbers keep their order.
+// A producer can claim exactly the free slots, lap after lap, with every kind of claim, and its
+// private numbers keep their order.
 func TestProducerKeepsItsInvariant(t *testing.T) {
 	rng := seeded(t)
 	for _, capacity := range []int{2, 16, 64, 512} {
@@ -130,7 +130,7 @@ func TestProducerKeepsItsInvariant(t *testing.T) {
 	}
 }
 
-// A full ring refuses a claim of some, and what was left of it stays the producer's.
+// A full ring refuses ClaimSome, and the slots left from an earlier claim stay the producer's.
 func TestClaimSomeOfAFullRingIsNone(t *testing.T) {
 	r := newTestSPSC(t, 8)
 	for range 8 {

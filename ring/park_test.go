@@ -12,8 +12,7 @@ import (
 
 const futexRequeue = 3
 
-// moveSleepers has everybody who sleeps on one word sleep on another one, and says how
-// many they were.
+// moveSleepers moves all threads that sleep on one word to another word, and returns how many.
 func moveSleepers(from, to *uint32) int {
 	n, _, errno := unix.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(from)), futexRequeue, 0,
 		1<<30, uintptr(unsafe.Pointer(to)), 0)
@@ -23,15 +22,15 @@ func moveSleepers(from, to *uint32) int {
 	return int(n)
 }
 
-// wakeSleepers wakes everybody who sleeps on the word, and says how many they were.
+// wakeSleepers wakes all threads that sleep on the word, and returns how many.
 func wakeSleepers(word *uint32) int {
 	n, _, _ := unix.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWake, 1<<30, 0, 0,
 		0)
 	return int(n)
 }
 
-// However many threads sleep on a waiter's word, which a peer in another process may have
-// them do, whoever wakes the consumer pays for one.
+// A peer in another process may let many threads sleep on a waiter's word. A goroutine that wakes
+// the consumer still pays for one wake.
 func TestWakeWakesOneSleeper(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -49,7 +48,7 @@ func TestWakeWakesOneSleeper(t *testing.T) {
 				d.all.Go(d.sleep)
 			}
 			left := 0
-			for range 100 { // a signal may take a sleeper away just then
+			for range 100 { // a signal may wake a sleeper at that moment
 				w := new(Waiter)
 				d.gather(w.addr())
 				w.word.Store(parked)
@@ -65,8 +64,8 @@ func TestWakeWakesOneSleeper(t *testing.T) {
 
 const sleepers = 5
 
-// dormitory is threads that sleep on its door, or on whatever word they are moved to from
-// there. One that a signal wakes goes back to the door.
+// dormitory is a set of threads that sleep on its door, or on a word to which they are moved from
+// there. A thread that a signal wakes returns to the door.
 type dormitory struct {
 	door, aside uint32
 	all         sync.WaitGroup
@@ -79,7 +78,7 @@ func (d *dormitory) sleep() {
 	}
 }
 
-// gather has all of them sleep on a word at once: only sleepers can be moved.
+// gather makes all of them sleep on a word at once: only sleepers can be moved.
 func (d *dormitory) gather(word *uint32) {
 	for {
 		moveSleepers(&d.door, word)
@@ -91,7 +90,7 @@ func (d *dormitory) gather(word *uint32) {
 	}
 }
 
-// clear wakes everybody for good.
+// clear wakes all threads and ends them.
 func (d *dormitory) clear() {
 	atomic.StoreUint32(&d.door, awake)
 	gone := make(chan struct{})

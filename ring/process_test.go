@@ -65,9 +65,8 @@ func start(t *testing.T, role string, n int, env string, regions ...*Region) *ex
 	return cmd
 }
 
-// Every message crosses to the other process and back, and both park at once
-// when there is none: each of the 2n hops needs its wake-up. A rescue by the
-// backstop would be a lost one.
+// Every message crosses to the other process and back, and both sides park at once when there is
+// none: each of the 2n hops needs its wake-up. A rescue by the backstop would be a lost wake-up.
 func TestTwoProcessesLoseNoWakeUp(t *testing.T) {
 	n := rounds(30_000)
 	bytes := SPSCBytes[msg](procCapacity)
@@ -104,7 +103,7 @@ func TestTwoProcessesLoseNoWakeUp(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	// A sleep may run out at the very moment of a wake-up, on a machine that stands still.
+	// On a stalled machine a sleep may run out at the moment of a wake-up.
 	if got := idler.Stats(); got.Rescues > 2 {
 		t.Errorf("stats %+v of %d messages", got, n)
 	}
@@ -277,7 +276,7 @@ func childFreeReader(n int) error {
 	return nil
 }
 
-// The kernel, not courtesy, keeps a read-only mapping from being written.
+// The kernel keeps a read-only mapping from being written; this does not depend on the process.
 func TestReadOnlyMappingHasNoWriteAccess(t *testing.T) {
 	region, err := Memfd("read-only", pageBytes)
 	if err != nil {

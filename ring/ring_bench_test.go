@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// benchCapacity is 4 MiB of slots: with a much smaller ring the two threads work
-// in lockstep, and the figure is that of the machine's line transfers.
+// benchCapacity is 4 MiB of slots: with a much smaller ring the two threads work in lockstep, and
+// the benchmark measures the machine's line transfers.
 const benchCapacity = 65536
 
 // readBatch is what the consumer of an MPSC takes at once; the others take a batch.
@@ -49,10 +49,10 @@ func BenchmarkRing(b *testing.B) {
 	b.Run("op=channel/batch=1", benchChannel)
 }
 
-// onThread runs f on a thread of its own, pinned when there are cores enough.
+// onThread runs f on a thread of its own, pinned when there are enough cores.
 func onThread(wg *sync.WaitGroup, cpu int, f func()) {
 	wg.Go(func() {
-		runtime.LockOSThread() // never unlocked: the thread dies with its pinning
+		runtime.LockOSThread() // never unlocked: the thread ends with its pinning
 		if runtime.NumCPU() > 1 {
 			PinThread(cpu)
 		}

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// rounds is the length of the tests with real threads, shorter where every access is watched.
+// rounds is the length of the tests with real threads; it is shorter under the race detector.
 func rounds(n int) int {
 	if raceEnabled || testing.Short() {
 		return n / 10
@@ -43,7 +43,7 @@ func TestSPSCKeepsOrderBetweenThreads(t *testing.T) {
 				if lo == hi {
 					idler.Idle(r)
 					if strategy == Spin {
-						runtime.Gosched() // or the producer waits for its turn
+						runtime.Gosched() // otherwise the producer waits for its turn
 					}
 					continue
 				}
@@ -115,13 +115,13 @@ func TestMPSCLosesAndDoublesNothing(t *testing.T) {
 	t.Logf("refused as full %d times, %+v", full.Load(), idler.Stats())
 }
 
-// The gating reader gets everything in order; a free reader gets whole slots in
-// order, and what it gets and what it missed add up; one that waits for half the
-// stream before it looks is certainly lapped.
+// The gating reader gets every slot in order. A free reader gets whole slots in order, and the
+// slots that it gets and misses add up. A free reader that waits for half the stream before its
+// first look is certainly lapped.
 func TestFanoutReadersSeeWholeSlots(t *testing.T) {
 	rng, n := seeded(t), int64(rounds(400_000))
 	r := newTestFanout(t, 256)
-	prompt, late := r.Reader(), r.Reader() // before anything is published: they begin at 0
+	prompt, late := r.Reader(), r.Reader() // before the first publication: they begin at 0
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		var limit int64
@@ -191,8 +191,8 @@ func TestFanoutReadersSeeWholeSlots(t *testing.T) {
 	wg.Wait()
 }
 
-// A small ring, a producer that never waits and a reader that copies nearly all
-// that may be whole: the producer often comes by in the middle of a copy.
+// The ring is small, the producer never waits, and the reader copies nearly all slots that may be
+// whole. So the producer often overwrites slots in the middle of a copy.
 func TestLappedReaderReturnsNoTornSlot(t *testing.T) {
 	n := int64(rounds(3_000_000))
 	r := newTestFanout(t, 64)
