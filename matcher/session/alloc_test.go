@@ -9,7 +9,7 @@ import (
 	"posttrade/matcher/session/wire"
 )
 
-// A round trip allocates nothing, on neither side: client, poller, desk and feeder.
+// A round trip does not allocate on either side: client, poller, desk and feeder.
 func TestRoundTripDoesNotAllocate(t *testing.T) {
 	if raceEnabled {
 		return // the race detector allocates
@@ -25,7 +25,7 @@ func TestRoundTripDoesNotAllocate(t *testing.T) {
 		for range 2000 {
 			trip(t, c, feed, &n)
 		}
-	}); got > 200 { // the runtime's own, while 10000 commands pass
+	}); got > 200 { // allocations of the runtime itself during 10000 commands
 		t.Errorf("%d allocations in 10000 commands", got)
 	}
 }
@@ -59,7 +59,7 @@ func roundTrip(t *testing.T, c *client.Client, sent error) *wire.Record {
 	return r
 }
 
-// allocated is how many objects were allocated during f, by anybody.
+// allocated is how many objects all goroutines allocated during f.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

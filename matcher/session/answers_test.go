@@ -19,7 +19,7 @@ func send(t testing.TB, c *client.Client, correlation uint64, cmd matcher.Comman
 	return ask(t, c, c.Send(correlation, &cmd, id))
 }
 
-// A repeated client id is answered with the first decision, a refusal too, from any
+// A repeated client id is answered with the first decision, also if that was a refusal, in any
 // session; with other terms it is a conflict.
 func TestRepeatedClientIDs(t *testing.T) {
 	for _, sequenced := range []bool{true, false} {
@@ -50,14 +50,14 @@ func TestRepeatedClientIDs(t *testing.T) {
 			got.OrderRef != refused.OrderRef || got.Flags != wire.FlagDuplicate {
 			t.Errorf("refusal repeated\n got %+v\nwant %+v", got, refused)
 		}
-		// The order as it now stands.
+		// The order as it is now.
 		send(t, a, 6, typed(matcher.OrderCancel,
 			func(c *matcher.Command) { c.AccountID, c.OrderRef = 1, first.OrderRef }), "")
 		if got := send(t, a, 7, order(), "first"); got.Status != matcher.StatusCanceled ||
 			got.InputSeq != first.InputSeq || got.Flags != wire.FlagDuplicate {
 			t.Errorf("after its cancel: %+v", got)
 		}
-		// Neither a replace nor a booking could carry what the gate says.
+		// Neither a replace nor a booking can carry the gate's verdict.
 		resting := send(t, a, 11, order(), "")
 		replace := typed(matcher.OrderReplace, func(c *matcher.Command) {
 			c.AccountID, c.OrderRef, c.Qty, c.LimitPx = 1, resting.OrderRef, 9, 90_000_000
@@ -69,7 +69,7 @@ func TestRepeatedClientIDs(t *testing.T) {
 				t.Fatalf("%d: %+v", i, got)
 			}
 		}
-		// Whatever the gate says meanwhile.
+		// Whatever the gate's verdict is meanwhile.
 		r.gate.SetPolicy(1, true, 0, 0)
 		if got := send(t, a, 8, order(), "first"); got.Reason != matcher.Accepted ||
 			got.InputSeq != first.InputSeq {
@@ -99,7 +99,7 @@ func TestRepeatedClientIDs(t *testing.T) {
 	}
 }
 
-// A booking and a trade remember their keys too, and a booking's id is its sequence.
+// The keys of a booking and a trade are remembered too, and a booking's id is its sequence.
 func TestBookingsAndTrades(t *testing.T) {
 	r := newRig(t)
 	c := r.dial("", client.Options{})
@@ -135,19 +135,20 @@ func TestBookingsAndTrades(t *testing.T) {
 	}
 }
 
-// A market order that goes no further than it may says so to who sent it and to the drop copy.
+// When a market order reaches the price beyond which it may not go, its sender and the drop copy
+// are told.
 func TestMarketOrderSaysWhatEndedIt(t *testing.T) {
 	r := newRig(t)
 	c, copies := r.dial("", client.Options{}), r.dial("", client.Options{Role: wire.DropCopy})
 	r.tick(aaa, 1_000_000)
-	for n := range uint64(2) { // an order may be worth 1e9, and there is no collar
+	for n := range uint64(2) { // an order may have a value of 1e9, and there is no collar
 		send(t, c, n, with(order(), func(c *matcher.Command) {
 			c.AccountID, c.Side, c.Qty, c.LimitPx = 2, matcher.Sell, 9_000, 100_000*matcher.PriceScale
 		}), "")
 	}
 	market := with(order(), func(c *matcher.Command) {
 		c.Qty, c.LimitPx = 18_000, 0
-		c.Version = matcher.OldestVersion // an older client's: it does not bring older rules
+		c.Version = matcher.OldestVersion // the version of an older client, which does not select older rules
 	})
 	for _, flags := range []uint16{0, wire.FlagDuplicate} {
 		got := send(t, c, 3, market, "m")
@@ -168,7 +169,7 @@ func TestMarketOrderSaysWhatEndedIt(t *testing.T) {
 	}
 }
 
-// The mark of a late price is the views' business: a reader's flags are what they were.
+// Only the views use the mark of a late price: a reader's flags stay the same.
 func TestCopiesDoNotCarryTheMarkOfALatePrice(t *testing.T) {
 	ev := matcher.Event{Kind: matcher.EventFilled, Flags: matcher.EventAggressor | matcher.EventLate}
 	if copied, traded := copyOf(&ev),
@@ -177,7 +178,7 @@ func TestCopiesDoNotCarryTheMarkOfALatePrice(t *testing.T) {
 	}
 }
 
-// tick gives a security a price, by way of the desk.
+// tick sets the price of a security through the desk.
 func (r *rig) tick(security uint32, px int64) {
 	r.t.Helper()
 	ticket, err := r.desk.Acquire(1)
@@ -193,7 +194,7 @@ func (r *rig) tick(security uint32, px int64) {
 	ticket.Release()
 }
 
-// Replaces keep or lose their place, and a post-only order stays one.
+// Replaced orders keep or lose their place, and a post-only order stays post-only.
 func TestReplaces(t *testing.T) {
 	r := newRig(t)
 	c := r.dial("", client.Options{})
@@ -225,8 +226,8 @@ func TestReplaces(t *testing.T) {
 	}
 }
 
-// No answer leaves before it is durable; then they come in order. What is turned down
-// does not wait.
+// No answer is sent before it is durable; then answers come in order. The answer to a command that
+// is turned down does not wait.
 func TestAnswersWaitForDurability(t *testing.T) {
 	r := newRig(t)
 	c := r.dial("", client.Options{})
@@ -256,12 +257,12 @@ func TestAnswersWaitForDurability(t *testing.T) {
 	}
 }
 
-// An answer that shows what a view shows is held until that is durable.
+// An answer that shows the state of a view is held until that state is durable.
 func TestRepeatedAnswerWaitsForWhatItShows(t *testing.T) {
 	r := newRig(t)
 	a, b := r.dial("", client.Options{}), r.dial("", client.Options{})
 	first := send(t, a, 1, order(), "first")
-	// The repeat becomes durable alone; the cancel behind it is recorded, not durable.
+	// Only the repeat becomes durable; the cancel after it is recorded but not durable.
 	r.hold()
 	cmd := order()
 	if err := b.Send(2, &cmd, "first"); err != nil {
@@ -293,7 +294,8 @@ func TestRepeatedAnswerWaitsForWhatItShows(t *testing.T) {
 	}
 }
 
-// When the journal fails, what is on its way is unknown and nothing more is let in.
+// When the journal fails, the outcome of commands on their way is unknown, and no further command
+// is accepted.
 func TestJournalFailure(t *testing.T) {
 	r := newRig(t)
 	c := r.dial("", client.Options{})
@@ -314,13 +316,14 @@ func TestJournalFailure(t *testing.T) {
 	if got := send(t, c, 2, order(), ""); got.Code != wire.Unavailable {
 		t.Errorf("afterwards: %+v", got)
 	}
-	r.failure.Store(nil) // the desk knows too
+	r.failure.Store(nil) // the desk has the failure too
 	if got := send(t, c, 3, order(), ""); got.Code != wire.Unavailable {
 		t.Errorf("desk failed: %+v", got)
 	}
 }
 
-// A full disk, a full desk and a full ring are said at once, and pass.
+// A full disk, a full desk and a full ring are reported at once, and the session recovers from
+// them.
 func TestNoRoomIsSaidAtOnce(t *testing.T) {
 	r := newRig(t, func(r *rig) {
 		d, err := desk.New(r.in, 2)
@@ -382,7 +385,8 @@ func TestRefusedTicketIsNotSequenced(t *testing.T) {
 	}
 }
 
-// A client that floods gets its quota on the way and no more; another one notices nothing.
+// A client that floods gets no more commands on their way than its quota; another client is not
+// affected.
 func TestFloodStopsAtTheQuota(t *testing.T) {
 	r := newRig(t, func(r *rig) { r.o.Quota = 24 })
 	flood, calm := r.dial("", client.Options{CommandSlots: 512, EventSlots: 32}),
@@ -410,7 +414,7 @@ func TestFloodStopsAtTheQuota(t *testing.T) {
 		t.Errorf("%d commands recorded, metrics %+v", got, r.server.Metrics())
 	}
 	r.letGo()
-	// Its answers fill a ring of 32; the calm one goes on, and nothing is lost.
+	// Its answers fill a ring of 32; the other client continues, and no answer is lost.
 	until(t, "answers", func() bool { return r.server.Metrics().Answers[wire.Decided] == 32 })
 	if got := send(t, calm, 2, order(), ""); got.Code != wire.Decided {
 		t.Errorf("calm: %+v", got)
@@ -458,8 +462,8 @@ func TestMoreFillsThanSlots(t *testing.T) {
 	}
 }
 
-// What another account has decided under the very key of a client's id is not met; of the
-// account's own, it is another id, and a conflict.
+// A decision of another account under the same key as a client's id is not found. A decision of the
+// same account under that key has another id, and is a conflict.
 func TestForeignKeyMeetsNoSession(t *testing.T) {
 	r := newRig(t)
 	c := r.dial("", client.Options{})

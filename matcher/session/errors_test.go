@@ -20,7 +20,7 @@ import (
 	"posttrade/ring"
 )
 
-// The input ring of an engine that does not keep up is full: said at once.
+// When the input ring is full because the engine does not keep up, the client is told at once.
 func TestFullInputRing(t *testing.T) {
 	r := newRig(t, func(r *rig) {
 		stuck := region(r.t, ring.MPSCBytes[matcher.Command](16))
@@ -54,8 +54,8 @@ func TestFullInputRing(t *testing.T) {
 	}
 }
 
-// Without descriptors to spare there is no session, and with them again there is. In a
-// process of its own, where nothing else gives descriptors back meanwhile.
+// Without free descriptors there is no session; when there are free ones again, there is. The test
+// runs in a process of its own, where no other code frees descriptors meanwhile.
 func TestNoDescriptors(t *testing.T) {
 	const alone = "POSTTRADE_SESSION_ALONE"
 	if os.Getenv(alone) == "" {
@@ -106,7 +106,7 @@ func TestNoDescriptors(t *testing.T) {
 	}
 }
 
-// logged keeps what is logged.
+// logged keeps the log messages.
 type logged struct {
 	mu sync.Mutex
 	b  strings.Builder
@@ -200,7 +200,7 @@ func TestWithoutFutexWaitv(t *testing.T) {
 	send(t, c, 99, order(), "")
 }
 
-// Every strategy serves, and Trade books at the last price.
+// The server works with every strategy, and Trade books at the last price.
 func TestStrategies(t *testing.T) {
 	for _, idle := range []ring.Strategy{ring.Yield, ring.Spin, ring.Park} {
 		t.Run(idle.String(), func(t *testing.T) {
@@ -223,7 +223,8 @@ func TestStrategies(t *testing.T) {
 	}
 }
 
-// A closed client says so everywhere, and its load ends with the session's end.
+// Every call of a closed client reports that it is closed, and its load ends with the session's
+// end.
 func TestLoadAndClosedClient(t *testing.T) {
 	r := newRig(t)
 	c := r.dial("", client.Options{CommandSlots: 16})

@@ -9,8 +9,8 @@ import (
 	"posttrade/matcher/session/wire"
 )
 
-// A drop copy shows every event of its accounts and of no other, whoever handed the
-// command in; market data shows each execution once, without accounts and orders.
+// A drop copy shows every event of its accounts and of no other, independent of the session that
+// handed in the command. Market data shows each execution once, without accounts and orders.
 func TestFeeds(t *testing.T) {
 	r := newRig(t, enforced)
 	mine := r.dial(r.token(false, 1), client.Options{Role: wire.DropCopy})
@@ -82,15 +82,15 @@ func TestFeeds(t *testing.T) {
 	}
 }
 
-// Whoever is welcomed while the feeder is in the middle of a look sees what happens
-// after its welcome.
+// A session that is welcomed in the middle of a look of the feeder sees all events after its
+// welcome.
 func TestFeedMissesNothingAfterItsWelcome(t *testing.T) {
 	r := newRig(t)
 	o := r.o
 	var s *Server
 	var one *session
 	o.Durable = func() uint64 { return 1 }
-	o.Clock = func() int64 { // the feeder has looked for joiners, and not yet at the tap
+	o.Clock = func() int64 { // the feeder has looked for joining sessions, but not yet at the tap
 		if one.server.feeds.attached.Load() == 0 {
 			s.join(one)
 			ev := matcher.Event{Kind: matcher.EventCanceled, InputSeq: 1, AccountID: 1}
@@ -105,7 +105,7 @@ func TestFeedMissesNothingAfterItsWelcome(t *testing.T) {
 	}
 }
 
-// Nothing is told before it is durable.
+// A feed shows no event before it is durable.
 func TestFeedsWaitForDurability(t *testing.T) {
 	r := newRig(t)
 	feed, trader := r.dial("", client.Options{Role: wire.DropCopy}), r.dial("", client.Options{})
@@ -119,7 +119,7 @@ func TestFeedsWaitForDurability(t *testing.T) {
 	trader.Flush()
 	until(t, "tapped", func() bool { return r.server.tap.events.Published() == 2 })
 	late := r.dial("", client.Options{Role: wire.DropCopy})
-	// Ends of other feeds show that the feeder has had its turns.
+	// When other feeds have ended, the feeder has made its turns.
 	for range 3 {
 		r.dial("", client.Options{Role: wire.Trades}).Close()
 		until(t, "left", func() bool { return r.server.Metrics().Feeds == 2 })
@@ -135,7 +135,7 @@ func TestFeedsWaitForDurability(t *testing.T) {
 	}
 }
 
-// A reader that is too slow loses records, is told how many, and disturbs nobody.
+// A reader that is too slow loses records, is told how many, and does not affect other sessions.
 func TestSlowReadersAreToldWhatTheyMissed(t *testing.T) {
 	r := newRig(t)
 	slow := r.dial("", client.Options{Role: wire.DropCopy, EventSlots: 16})
@@ -173,11 +173,11 @@ func TestSlowReadersAreToldWhatTheyMissed(t *testing.T) {
 	}
 }
 
-// A feeder that the recorder has lapped says so to every feed, and goes on.
+// A feeder that the recorder has lapped reports it to every feed and continues.
 func TestLappedFeeder(t *testing.T) {
 	r := newRig(t, func(r *rig) { r.o.TapSlots = 16 })
 	feed, trader := r.dial("", client.Options{Role: wire.DropCopy}), r.dial("", client.Options{})
-	r.hold() // the feeder stops in front of what is not durable
+	r.hold() // the feeder stops before the first event that is not durable
 	const n = 200
 	for i := range n {
 		cmd := order()
@@ -201,7 +201,7 @@ func TestLappedFeeder(t *testing.T) {
 	}
 }
 
-// Without a feed the recorder's hook takes nothing.
+// Without a feed the recorder's hook copies no event.
 func TestNoFeedNoTap(t *testing.T) {
 	r := newRig(t)
 	trader := r.dial("", client.Options{})
@@ -223,8 +223,8 @@ func TestNoFeedNoTap(t *testing.T) {
 	}
 }
 
-// Readers make room without telling, so while one is owed something the feeder sleeps
-// only for moments.
+// Readers make room without ringing, so the feeder sleeps only for a short time while records are
+// owed to one.
 func TestFeederIsImpatientWhileItOwes(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

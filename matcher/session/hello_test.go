@@ -21,7 +21,7 @@ import (
 	"posttrade/ring"
 )
 
-// raw is a connection to the socket that says what the test wants.
+// raw is a connection to the socket on which the test sends any bytes.
 func (r *rig) raw() *net.UnixConn {
 	r.t.Helper()
 	c, err := net.Dial("unixpacket", r.o.Socket)
@@ -52,7 +52,7 @@ func helloOf(role wire.Role, token string) []byte {
 	return h.Append(nil)
 }
 
-// Every bad hello is refused with its own status, and leaves nothing behind.
+// Every bad hello is refused with its own status, and no resource stays in use.
 func TestHellos(t *testing.T) {
 	r := newRig(t, enforced)
 	good := r.token(false, 1)
@@ -118,8 +118,8 @@ func TestHellos(t *testing.T) {
 	}
 }
 
-// A client that connects and says nothing, or half of something, holds nobody up; one
-// that hangs up is forgotten.
+// A client that connects and sends nothing, or half a frame, does not hold up other clients. A
+// client that hangs up is forgotten.
 func TestSilentConnections(t *testing.T) {
 	r := newRig(t)
 	for range 5 {
@@ -132,7 +132,7 @@ func TestSilentConnections(t *testing.T) {
 	}
 }
 
-// As many sessions as the setting says, of either kind; a place that is given up is free.
+// The setting limits the sessions of either kind; a released place is free.
 func TestSessionsAreCounted(t *testing.T) {
 	r := newRig(t, func(r *rig) { r.o.MaxSessions = 2 })
 	a, b := r.dial("", client.Options{}), r.dial("", client.Options{})
@@ -154,7 +154,7 @@ func TestSessionsAreCounted(t *testing.T) {
 	}
 }
 
-// More connections than there can be sessions are turned away at the door.
+// Connections beyond the possible number of sessions are refused at once.
 func TestSocketFlood(t *testing.T) {
 	r := newRig(t, func(r *rig) { r.o.MaxSessions = 1 })
 	c := r.dial("", client.Options{})
@@ -169,7 +169,7 @@ func TestSocketFlood(t *testing.T) {
 	}
 }
 
-// Frames after the hello: tickers, tokens, and nothing else.
+// After the hello only frames with tickers and tokens are allowed.
 func TestFramesOfASession(t *testing.T) {
 	r := newRig(t, enforced)
 	ctx := context.Background()
@@ -209,8 +209,8 @@ func TestFramesOfASession(t *testing.T) {
 	}
 }
 
-// A token that runs out ends its session at the next command, a feed at the next look;
-// one that is renewed in time goes on.
+// A token that expires ends its session at the next command, or a feed at the next look. A session
+// with a token renewed in time continues.
 func TestTokensRunOut(t *testing.T) {
 	r := newRig(t, enforced)
 	ends, stays := r.dial(r.token(false, 1), client.Options{}),
@@ -249,8 +249,8 @@ func TestTokensRunOut(t *testing.T) {
 	}
 }
 
-// A file that a killed server left is replaced; a socket that somebody listens on, and
-// anything that is not a socket, stays.
+// A file that a killed server left is replaced. A socket on which a process listens stays, and so
+// does a file that is not a socket.
 func TestSocketFile(t *testing.T) {
 	r := newRig(t)
 	if info, err := os.Stat(r.o.Socket); err != nil || info.Mode().Perm() != DefaultMode ||
@@ -296,7 +296,7 @@ func TestSocketFile(t *testing.T) {
 	if b, err := os.ReadFile(file); err != nil || string(b) != "precious" {
 		t.Errorf("the file: %q, %v", b, err)
 	}
-	// A listener of another type is somebody's, too.
+	// A listener of another type is a process that listens, too.
 	stream := filepath.Join(filepath.Dir(file), "stream")
 	ls, err := net.Listen("unix", stream)
 	if err != nil {
@@ -340,7 +340,7 @@ func TestOpenOptions(t *testing.T) {
 	}
 }
 
-// A core that is not there is said by Run, which ends cleanly.
+// Run reports a core that does not exist, and ends cleanly.
 func TestRunOnAMissingCore(t *testing.T) {
 	r := newRig(t)
 	o := r.o
@@ -357,7 +357,7 @@ func TestRunOnAMissingCore(t *testing.T) {
 	}
 }
 
-// Close answers what is on its way, says goodbye, and lets nobody in any more.
+// Close answers the commands on their way, sends the goodbye, and admits no further client.
 func TestCloseSaysGoodbye(t *testing.T) {
 	r := newRig(t)
 	c, feed := r.dial("", client.Options{}), r.dial("", client.Options{Role: wire.Trades})
@@ -384,7 +384,7 @@ func TestCloseSaysGoodbye(t *testing.T) {
 			t.Errorf("goodbye: %v", err)
 		}
 		if err := one.Send(2, &cmd, ""); err == nil {
-			one.Flush() // into the void
+			one.Flush() // to a server that has ended
 		}
 	}
 	if _, err := client.Dial(context.Background(), r.o.Socket, "", client.Options{}); err == nil {
@@ -392,7 +392,7 @@ func TestCloseSaysGoodbye(t *testing.T) {
 	}
 }
 
-// The client tells apart what its server may say.
+// The client distinguishes the possible replies of its server.
 func TestDialRefusals(t *testing.T) {
 	path := filepath.Join(socketDir(t), "s")
 	l, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: path, Net: "unixpacket"})

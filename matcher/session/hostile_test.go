@@ -20,7 +20,7 @@ import (
 	"posttrade/ring"
 )
 
-// hostile is a client that has its mappings and no manners.
+// hostile is a client that writes any value into its mappings.
 type hostile struct {
 	t       testing.TB
 	socket  *os.File
@@ -72,7 +72,7 @@ func (r *rig) hostile(role wire.Role, commands, events uint32) *hostile {
 	return x
 }
 
-// leave gives everything back, once.
+// leave releases all resources, once.
 func (x *hostile) leave() {
 	if x.memory == nil {
 		return
@@ -96,7 +96,7 @@ const (
 	slotsAt   = 8192
 )
 
-// farewell is the status with which the server says goodbye.
+// farewell is the status of the server's goodbye.
 func (x *hostile) farewell() wire.Status {
 	x.t.Helper()
 	frame := make([]byte, wire.MaxFrameBytes)
@@ -127,8 +127,8 @@ func (x *hostile) put(n int64, c matcher.Command) {
 	copy(x.memory[at:], (*[wire.RequestBytes]byte)(unsafe.Pointer(&r))[:])
 }
 
-// Nobody can shrink, grow or unseal what is shared, and nobody but the server can
-// write the events: not by a new mapping, a changed one, write(2) or a hole.
+// No process can shrink, grow or unseal the shared regions, and only the server can write the
+// events: a client cannot do so by a new mapping, a changed one, write(2) or a hole.
 func TestRegionsAreSealed(t *testing.T) {
 	r := newRig(t)
 	x := r.hostile(wire.Orders, 16, 16)
@@ -159,7 +159,7 @@ func TestRegionsAreSealed(t *testing.T) {
 		8192); !errors.Is(err, unix.EPERM) {
 		t.Errorf("a hole in the events: %v", err)
 	}
-	// A hole in its own region reads as zeros, and that is all.
+	// A hole in its own region reads as zeros and has no other effect.
 	x.put(0, order())
 	if err := unix.Fallocate(x.fds[0], unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0,
 		int64(x.welcome.CommandBytes)); err != nil {
@@ -169,8 +169,7 @@ func TestRegionsAreSealed(t *testing.T) {
 	until(t, "taken", func() bool { return r.server.Metrics().Answers[wire.Malformed] == 1 })
 }
 
-// A cursor that lies ends its session with the reason, whichever it is, and another
-// session goes on.
+// Every impossible cursor ends its session with the reason, and another session continues.
 func TestLyingCursors(t *testing.T) {
 	r := newRig(t)
 	calm := r.dial("", client.Options{})
@@ -225,8 +224,9 @@ func TestLyingCursors(t *testing.T) {
 	}
 }
 
-// Random bytes over everything that a client can write, while another session trades:
-// its answers are right, the server lives, and every scribbler ends or is answered.
+// Clients write random bytes over all memory that they can write, while another session trades. The
+// answers of that session are right, the server survives, and every session with random bytes ends
+// or is answered.
 func TestScribbledMemory(t *testing.T) {
 	const seed = 20_260_302
 	t.Logf("seed %d", seed)
@@ -247,7 +247,7 @@ func TestScribbledMemory(t *testing.T) {
 				at := []uint64{published, 4224, doorbell, x.welcome.ClientPage,
 					x.welcome.ClientPage + 128}[rng.IntN(5)]
 				x.at(at).Store(int64(rng.IntN(40)) - 4)
-			case 2: // a command that is nearly one
+			case 2: // a nearly valid command
 				c := order()
 				(*[64]byte)(unsafe.Pointer(&c))[rng.IntN(64)] ^= 1 << rng.IntN(8)
 				c.AccountID = 3
@@ -272,8 +272,8 @@ func TestScribbledMemory(t *testing.T) {
 	until(t, "gone", func() bool { return r.server.Metrics().Orders == 1 })
 }
 
-// A doorbell that never rests keeps the poller from sleeping on it only for a while, and
-// not at all while its session can have nothing taken.
+// A doorbell that rings all the time keeps the poller awake only for a while, and not at all while
+// no command of its session can be taken.
 func TestDoorbellThatNeverRests(t *testing.T) {
 	change := func(word *uint32) int {
 		if atomic.SwapUint32(word, 7) != parked {
@@ -283,7 +283,7 @@ func TestDoorbellThatNeverRests(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name   string
-		ring   func(word *uint32) int // and how many woke
+		ring   func(word *uint32) int // returns how many woke
 		quota  int
 		before int64 // commands in its ring, of which the quota is taken
 	}{
@@ -326,7 +326,7 @@ func TestDoorbellThatNeverRests(t *testing.T) {
 			if n := <-woken; n > 2*falseAlarms {
 				t.Errorf("it has woken the poller %d times", n)
 			}
-			// Its own commands are still taken, and give it its doorbell back.
+			// Its own commands are still taken, and with them the poller waits on its doorbell again.
 			r.letGo()
 			x.put(tt.before, order())
 			x.at(published).Store(tt.before + 1)
@@ -335,13 +335,13 @@ func TestDoorbellThatNeverRests(t *testing.T) {
 	}
 }
 
-// wakeOne wakes one who sleeps on the word, and says how many that were.
+// wakeOne wakes one thread that sleeps on the word, and returns how many it woke.
 func wakeOne(word *uint32) int {
 	n, _, _ := unix.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWake, 1, 0, 0, 0)
 	return int(n)
 }
 
-// A process that is killed while it holds a slot leaves its resting orders and nothing else.
+// A process that is killed while it holds a slot leaves only its resting orders behind.
 func TestClientProcessKilled(t *testing.T) {
 	r := newRig(t)
 	r.before()
@@ -380,7 +380,7 @@ func TestClientProcessKilled(t *testing.T) {
 	expectNoLeak(t, before)
 }
 
-// A client that leaves with answers on their way gives its tickets back when they come.
+// When a client leaves with answers on their way, its tickets are released when the answers come.
 func TestLeavingWithCommandsOnTheWay(t *testing.T) {
 	r := newRig(t)
 	before := r.before()
@@ -406,7 +406,7 @@ func TestLeavingWithCommandsOnTheWay(t *testing.T) {
 	expectNoLeak(t, before)
 }
 
-// Sessions of every kind and every end leave no descriptor, no mapping and no goroutine.
+// Sessions of every kind, ended in every way, leave no descriptor, no mapping and no goroutine.
 func TestNothingLeaks(t *testing.T) {
 	r := newRig(t, enforced)
 	before := r.before()
@@ -443,11 +443,11 @@ func TestNothingLeaks(t *testing.T) {
 	expectNoLeak(t, before)
 }
 
-// held is what a process has: descriptors, shared mappings, goroutines.
+// held counts the resources of a process: descriptors, shared mappings, goroutines.
 type held struct{ fds, mappings, goroutines int }
 
-// before is what is held when everything runs that always runs: a session of each
-// kind has come and gone.
+// before counts the resources in use when all permanent goroutines run: a session of each kind has
+// begun and ended.
 func (r *rig) before() held {
 	r.t.Helper()
 	for _, role := range []wire.Role{wire.Orders, wire.DropCopy} {
@@ -477,7 +477,7 @@ func leaks(t testing.TB) held {
 		runtime.NumGoroutine()}
 }
 
-// expectNoLeak waits until no more is held than before.
+// expectNoLeak waits until no more resources are in use than before.
 func expectNoLeak(t *testing.T, before held) {
 	t.Helper()
 	var now held

@@ -12,8 +12,8 @@ import (
 	"posttrade/ring"
 )
 
-// committed is the recorder's side of the desk, with the server's wake behind it, as
-// main ties them together.
+// committed is the recorder's side of the desk, followed by the server's Wake, as main connects
+// them.
 type committed struct{ r *rig }
 
 func (c committed) Observe(ev *matcher.Event)  { c.r.desk.Observe(ev) }
@@ -63,8 +63,8 @@ type observed struct{ r *rig }
 
 func (o observed) Observe(ev *matcher.Event, _ []byte) { o.r.gate.Observe(ev) }
 
-// With a real journal every Decided is on disk when it is read: the history that is
-// found after a restart holds each of them, with its client id.
+// With a real journal every Decided is on disk when a client reads it: after a restart the history
+// holds each of them, with its client id.
 func TestDecidedIsInTheJournal(t *testing.T) {
 	for _, mode := range []string{journal.DurabilityFsync, journal.DurabilityOS} {
 		t.Run(mode, func(t *testing.T) {

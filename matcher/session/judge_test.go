@@ -34,8 +34,8 @@ func swap() matcher.Command {
 	return terms.Command()
 }
 
-// What cannot be read is turned down with its correlation id, and never sequenced; the
-// same with the one field put right is sequenced.
+// A malformed command is turned down with its correlation id, and never sequenced. The same command
+// with the one field corrected is sequenced.
 func TestMalformedCommandsAreNeverSequenced(t *testing.T) {
 	cancel := typed(matcher.OrderCancel, func(c *matcher.Command) { c.AccountID, c.OrderRef = 1, 1 })
 	replace := typed(matcher.OrderReplace,
@@ -115,8 +115,8 @@ func TestMalformedCommandsAreNeverSequenced(t *testing.T) {
 	}
 }
 
-// A symbol registration or a risk marker is not a command that a client may send, and
-// neither are bytes in the client id that are no text.
+// A symbol registration or a risk marker is not a command that a client may send, and neither is
+// one with bytes in the client id that are not text.
 func TestOtherTemplatesAndClientIDs(t *testing.T) {
 	r := newRig(t)
 	c := r.dial("", client.Options{})
@@ -200,8 +200,8 @@ func TestSessionsActForTheirAccountsOnly(t *testing.T) {
 	}
 }
 
-// The gate's refusals are sequenced, or not, as the setting says; cancels pass whatever the gate
-// says.
+// The setting decides whether the gate's refusals are sequenced. Cancels pass whatever the gate's
+// verdict is.
 func TestGateRefusals(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -248,7 +248,7 @@ func TestGateRefusals(t *testing.T) {
 			ask(t, c, c.Order(1, &client.NewOrder{Account: 1, Security: aaa, Qty: 5, LimitPx: 50_000_000},
 				""))
 			ref := uint32(1)
-			if sequenced { // refused orders have references too, but for trades and bookings
+			if sequenced { // refused orders have references too; trades and bookings have none
 				ref = uint32(len(tests) - 2 + 1)
 			}
 			r.gate.SetPolicy(1, true, 0, 0)
@@ -265,9 +265,9 @@ func TestGateRefusals(t *testing.T) {
 	}
 }
 
-// FuzzSlot gives the server any 128 bytes as a slot. What it hands in is a readable
-// command of an account that the session may act for, with the server's own time and
-// key; everything else is turned down.
+// FuzzSlot gives the server any 128 bytes as a slot. A command that the server hands in is
+// readable, is of an account for which the session may act, and has the server's own time and key.
+// Every other slot is turned down.
 func FuzzSlot(f *testing.F) {
 	seed := func(c matcher.Command, id string) {
 		var r wire.Request

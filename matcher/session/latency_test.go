@@ -34,8 +34,8 @@ func TestBuckets(t *testing.T) {
 	}
 }
 
-// Every command that is answered is timed once, whether it was decided or turned down,
-// under its own session, and is not forgotten when the session ends.
+// Every answered command, decided or turned down, is timed once, under its own session. The count
+// stays when the session ends.
 func TestCommandsAreTimed(t *testing.T) {
 	r := newRig(t)
 	one, other := r.dial("", client.Options{}), r.dial("", client.Options{})

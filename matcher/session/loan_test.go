@@ -10,14 +10,14 @@ import (
 	"posttrade/ring"
 )
 
-// lentPoller is a poller that nobody runs, with one session and n commands of it that
-// are decided and durable.
+// lentPoller is a poller that no goroutine runs, with one session and n of its commands, decided
+// and durable.
 func lentPoller(t *testing.T, n int) (*Server, *session) {
 	t.Helper()
 	r := newRig(t)
 	s, one := idleServer(t, wire.Orders, r.o)
 	s.poll.sessions = []*session{one}
-	r.hold() // or the turn that takes a command may answer it as well
+	r.hold() // otherwise the turn that takes a command may also answer it
 	for range n {
 		one.commands.Claim().Command = order()
 		one.commands.Publish()
@@ -28,15 +28,15 @@ func lentPoller(t *testing.T, n int) (*Server, *session) {
 	return s, one
 }
 
-// A few answers are written by whoever wakes a poller that rests. Many, and those of a
-// poller that works, are left to it.
+// The goroutine that wakes a resting poller writes the answers if they are few. Many answers, and
+// those of a working poller, are left to the poller.
 func TestWakeAnswersForAPollerThatRests(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		rests bool
 		taken bool
 		few   bool
-		after ring.Loan // what the next one who asks is told
+		after ring.Loan // the result of the next Borrow
 		want  uint64    // answers
 	}{
 		{"it rests", true, false, true, ring.Taken, 1},
@@ -75,9 +75,9 @@ func TestWakeAnswersForAPollerThatRests(t *testing.T) {
 	}
 }
 
-// Everything that a client sends is answered while the poller rests and works in turns
-// under a committer that answers for it, and while the poller decides on the resting
-// matcher's behalf what it hands in. Nothing waits for the end of a sleep.
+// Every command of a client is answered, while the poller alternately rests and works under a
+// committer that answers for it, and while the poller decides its commands itself for a resting
+// matcher. No command waits for the end of a sleep.
 func TestAnswersFromBothSides(t *testing.T) {
 	for _, drives := range []bool{false, true} {
 		for _, idle := range []ring.Strategy{ring.Adaptive, ring.Park, ring.Yield} {
@@ -103,7 +103,7 @@ func TestAnswersFromBothSides(t *testing.T) {
 				if got := r.server.Metrics(); got.Rescues != 0 {
 					t.Errorf("%d rescues in %d sleeps", got.Rescues, got.Sleeps)
 				}
-				r.server.Close() // the poller has ended: what it counted can be read
+				r.server.Close() // the poller has ended: its counters can be read
 				<-r.server.over
 				if drives != (driven > 0) {
 					t.Errorf("the poller has driven %d times", driven)

@@ -11,7 +11,7 @@ import (
 	"posttrade/matcher/session/wire"
 )
 
-// idlePoller is a poller that nobody runs, with one session.
+// idlePoller is a poller that no goroutine runs, with one session.
 func idlePoller(t *testing.T) (*poller, *session) {
 	t.Helper()
 	s, one := idleServer(t, wire.Orders, newRig(t).o)
@@ -19,7 +19,7 @@ func idlePoller(t *testing.T) (*poller, *session) {
 	return &s.poll, one
 }
 
-// idleServer is a server that nobody runs, with one session that has not joined.
+// idleServer is a server that no goroutine runs, with one session that has not joined.
 func idleServer(t *testing.T, role wire.Role, o Options) (*Server, *session) {
 	t.Helper()
 	o.Socket += "2"
@@ -50,8 +50,8 @@ func cursorAt(one *session, offset uint64) *atomic.Int64 {
 	return (*atomic.Int64)(unsafe.Pointer(&one.regions[0].Bytes()[offset]))
 }
 
-// What happened before the doorbells were set is seen by the last look, and the poller
-// does not sleep; with nothing to do it does, until its time is over.
+// The last look sees work that came before the doorbells were set, and the poller does not sleep.
+// Without work it sleeps until its time-out.
 func TestLastLookBeforeSleep(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -94,8 +94,8 @@ func TestLastLookBeforeSleep(t *testing.T) {
 	}
 }
 
-// A session that cannot have a command taken does not ring: whoever gives it room again
-// tells the poller.
+// The poller does not wait on the doorbell of a session of which no command can be taken. The
+// goroutine that makes room for it again wakes the poller.
 func TestNoDoorbellWhileNothingCanBeTaken(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -120,7 +120,7 @@ func TestNoDoorbellWhileNothingCanBeTaken(t *testing.T) {
 				if rings := one.doorbell.Load() == parked; rings == tt.deaf {
 					t.Errorf("its doorbell is set: %v", rings)
 				}
-				park.lease.Lend() // a committer comes by, who has nothing for it
+				park.lease.Lend() // a committer borrows the sessions and has no answer for them
 				p.server.Wake()
 				park.lease.Regain()
 				if park.word.Load() != parked {
@@ -132,11 +132,11 @@ func TestNoDoorbellWhileNothingCanBeTaken(t *testing.T) {
 	}
 }
 
-// Whoever answers a session that did not ring leaves the rest to the poller: it sets the
-// doorbell again, for a command that comes later.
+// A goroutine that answers a session without a waited-on doorbell leaves the rest to the poller:
+// the poller sets the doorbell again, for a later command.
 func TestAnsweredSessionRingsAgain(t *testing.T) {
 	s, one := lentPoller(t, 1)
-	one.flights = one.flights[:1] // at its quota
+	one.flights = one.flights[:1] // the session is at its quota
 	s.park.sleep(s.poll.sessions, func() bool {
 		s.park.lease.Lend()
 		s.Wake()

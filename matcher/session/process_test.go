@@ -82,7 +82,7 @@ func childLoad(c *client.Client, count, window int) error {
 	return nil
 }
 
-// childDies takes slots, shows some of them, and waits to be killed.
+// childDies claims slots, publishes some of them, and waits to be killed.
 func childDies(c *client.Client, count int) error {
 	for i := range count {
 		o := client.NewOrder{Account: 1, Security: aaa, Side: matcher.Buy, Qty: 1, LimitPx: 50_000_000}
@@ -94,7 +94,7 @@ func childDies(c *client.Client, count int) error {
 	if _, err := c.Next(); err != nil {
 		return err
 	}
-	// A slot that is claimed, half written and never shown.
+	// A slot that is claimed, half written and never published.
 	if err := c.Order(99, &client.NewOrder{Account: 1}, "half"); err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (r *rig) start(role string, count, window int, idle ring.Strategy) *exec.Cm
 	return cmd
 }
 
-// Another process sends a flow that trades, one by one and in a window.
+// Another process sends a flow of orders that trade, one by one and in a window.
 func TestAnotherProcessTrades(t *testing.T) {
 	for _, window := range []int{1, 64} {
 		t.Run(fmt.Sprintf("window=%d", window), func(t *testing.T) {

@@ -49,8 +49,8 @@ func testGenesis() *matcher.Genesis {
 	}
 }
 
-// rig is the whole path in one process, without a disk: real gate, desk, rings, engine
-// and views, and a recorder that calls everything durable at once unless it holds.
+// rig is the whole path in one process, without a disk: real gate, desk, rings, engine and views,
+// and a recorder that declares every event durable at once unless it holds.
 type rig struct {
 	t       testing.TB
 	o       Options
@@ -67,17 +67,17 @@ type rig struct {
 
 	durable  atomic.Uint64
 	recorded atomic.Uint64
-	limit    atomic.Uint64 // the recorder makes nothing durable beyond it
+	limit    atomic.Uint64 // the recorder makes no sequence durable beyond it
 	lastRef  atomic.Uint64 // the desk's id of the last command
 	stopping atomic.Bool
 	done     chan struct{}
 
-	watch                  func(*matcher.Event) // what the recorder has seen; set before the rig runs
+	watch                  func(*matcher.Event) // called with each recorded event; set before the rig runs
 	prepare                func(*Server)        // between Open and Run
-	recorder, stopRecorder func()               // start and end whoever reads the output ring
+	recorder, stopRecorder func()               // start and end the reader of the output ring
 }
 
-// region is private memory that the test gives back.
+// region is private memory that the test releases.
 func region(t testing.TB, bytes int) *ring.Region {
 	t.Helper()
 	r, err := ring.Anonymous(bytes)
@@ -158,7 +158,7 @@ func newRig(t testing.TB, change ...rigOptions) *rig {
 	return r
 }
 
-// socketDir is a short path: a socket's may have 107 bytes.
+// socketDir is a short path, because a socket's path may have at most 107 bytes.
 func socketDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "pts")
@@ -169,7 +169,7 @@ func socketDir(t testing.TB) string {
 	return dir
 }
 
-// run starts everything, and stops it in the reverse order when the test ends.
+// run starts all parts, and stops them in reverse order when the test ends.
 func (r *rig) run(regions []*ring.Region, engine *matcher.Engine) {
 	old := runtime.GOMAXPROCS(runtime.NumCPU() + 4)
 	staged := make(chan error, 1)
@@ -245,7 +245,7 @@ func (r *rig) record() {
 	}
 }
 
-// catchUp makes everything that is recorded durable, unless the rig holds.
+// catchUp makes all recorded events durable, unless the rig holds.
 func (r *rig) catchUp() {
 	if seq := min(r.recorded.Load(), r.limit.Load()); seq > r.durable.Load() {
 		r.durable.Store(seq)
@@ -254,8 +254,8 @@ func (r *rig) catchUp() {
 	}
 }
 
-// hold stops durability where it stands, allow lets it go on to a sequence, letGo for good.
-// hold must not be called while commands are on their way.
+// hold stops durability at its current sequence, allow lets it continue up to a sequence, letGo
+// removes the limit. hold must not be called while commands are on their way.
 func (r *rig) hold()  { r.limit.Store(r.durable.Load()) }
 func (r *rig) letGo() { r.allow(math.MaxUint64) }
 func (r *rig) allow(seq uint64) {
@@ -263,7 +263,7 @@ func (r *rig) allow(seq uint64) {
 	r.out.Waiter().Wake()
 }
 
-// token is one for the accounts.
+// token is a token for the accounts.
 func (r *rig) token(admin bool, accounts ...uint32) string {
 	return gate.Mint(testSecret(), gate.Claims{Subject: "someone", Admin: admin, Accounts: accounts},
 		"",
@@ -281,7 +281,7 @@ func (r *rig) dial(token string, o client.Options) *client.Client {
 	return c
 }
 
-// until waits for a condition that others bring about.
+// until waits for a condition that other goroutines make true.
 func until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for range 20_000_000 {
@@ -293,7 +293,7 @@ func until(t testing.TB, what string, ok func() bool) {
 	t.Fatalf("never: %s", what)
 }
 
-// next is the next record, which must come.
+// next is the next record; the test fails without one.
 func next(t testing.TB, c *client.Client) wire.Record {
 	t.Helper()
 	r, err := c.Next()
@@ -303,7 +303,7 @@ func next(t testing.TB, c *client.Client) wire.Record {
 	return *r
 }
 
-// ask sends what send writes and returns its answer.
+// ask flushes the command that send wrote and returns its answer.
 func ask(t testing.TB, c *client.Client, send error) wire.Record {
 	t.Helper()
 	if send != nil {

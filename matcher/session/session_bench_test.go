@@ -11,8 +11,8 @@ import (
 	"posttrade/ring"
 )
 
-// A client in another process sends orders that trade: over the whole path in memory,
-// where everything is durable at once, and with a journal on disk.
+// BenchmarkSession has a client in another process, which sends orders that trade: over the whole
+// path in memory, where every event is durable at once, and with a journal on disk.
 func BenchmarkSession(b *testing.B) {
 	for _, durability := range []string{"memory", journal.DurabilityOS} {
 		for _, idle := range []ring.Strategy{ring.Adaptive, ring.Park} {
@@ -36,7 +36,7 @@ func BenchmarkSession(b *testing.B) {
 	}
 }
 
-// What the recorder pays for an event, without a feed and with one.
+// BenchmarkObserve measures the cost of an event for the recorder, without a feed and with one.
 func BenchmarkObserve(b *testing.B) {
 	for _, feeds := range []int{0, 1} {
 		b.Run(fmt.Sprintf("op=observe/feeds=%d", feeds), func(b *testing.B) {

@@ -51,8 +51,8 @@ func TestOrdersTradeOverSessions(t *testing.T) {
 	}
 }
 
-// A client knows how many of its commands are unanswered: each has one answer, whatever
-// becomes of it, and fills are none.
+// A client knows how many of its commands are unanswered: each has one answer, whatever its
+// outcome, and fills do not count as answers.
 func TestClientCountsWhatIsOnItsWay(t *testing.T) {
 	r := newRig(t)
 	c := r.dial("", client.Options{})

@@ -20,8 +20,7 @@ func shared(s desk.Shares) rigOptions {
 	}
 }
 
-// flood fills the command ring of a session that reads nothing, and returns how many
-// commands it has room for.
+// flood fills the command ring of a session that does not read, and returns how many commands fit.
 func flood(t *testing.T, c *client.Client, cmd matcher.Command) (sent int) {
 	t.Helper()
 	for ; ; sent++ {
@@ -35,8 +34,9 @@ func flood(t *testing.T, c *client.Client, cmd matcher.Command) (sent int) {
 	}
 }
 
-// Sessions that leave their answers unread have no more commands taken than their rings
-// have room for; when the answers are durable they hold no ticket, and everyone goes on.
+// Of a session that does not read its answers, no more commands are taken than its event ring has
+// room for. When the answers are durable, the session holds no ticket, and all other sessions
+// continue.
 func TestUnreadAnswersHoldUpNobody(t *testing.T) {
 	const sessions, slots = 24, 16
 	r := newRig(t)
@@ -51,7 +51,7 @@ func TestUnreadAnswersHoldUpNobody(t *testing.T) {
 		func() bool { return r.recorded.Load() == sessions*slots })
 	calm := r.dial("", client.Options{})
 	none := with(order(), func(c *matcher.Command) { c.Qty = 0 })
-	for i := range uint64(100) { // as many turns at least, in which more could be taken
+	for i := range uint64(100) { // at least as many turns, in which more commands could be taken
 		if got := send(t, calm, i, none, ""); got.Code != wire.Malformed {
 			t.Fatalf("calm: %+v", got)
 		}
@@ -69,7 +69,7 @@ func TestUnreadAnswersHoldUpNobody(t *testing.T) {
 	if got := send(t, calm, 200, order(), ""); got.Code != wire.Decided {
 		t.Errorf("calm: %+v", got)
 	}
-	for i, c := range deaf { // a client that reads after all misses nothing
+	for i, c := range deaf { // a client that reads later misses no record
 		for k := range sent[i] {
 			if got := next(t, c); got.Correlation != uint64(k) || got.Code != wire.Decided {
 				t.Fatalf("session %d, answer %d: %+v", i, k, got)
@@ -78,8 +78,8 @@ func TestUnreadAnswersHoldUpNobody(t *testing.T) {
 	}
 }
 
-// Fills that find no room hold their tickets. They are taken from the session's own share
-// and from the common half, never from what another session has for itself.
+// Fills that find no room hold their tickets. These tickets come from the session's own share and
+// from the common half, never from another session's own share.
 func TestHeldTicketsLeaveTheOthersTheirShare(t *testing.T) {
 	r := newRig(t, func(r *rig) { r.o.MaxSessions = 4 },
 		shared(desk.Shares{Requests: 1, Sessions: 32, Sidecars: 1}))
@@ -94,7 +94,7 @@ func TestHeldTicketsLeaveTheOthersTheirShare(t *testing.T) {
 	}
 	r.hold()
 	pool := r.desk.Pool(desk.Sessions)
-	for i := range uint64(64) { // one by one: a ticket for each
+	for i := range uint64(64) { // one by one, with a ticket for each
 		cmd := order()
 		if err := greedy.Send(i, &cmd, ""); err != nil {
 			t.Fatal(err)
@@ -102,7 +102,7 @@ func TestHeldTicketsLeaveTheOthersTheirShare(t *testing.T) {
 		greedy.Flush()
 		until(t, "taken, or left in the ring", func() bool { return pool.Out() == min(int(i)+1, 20) })
 	}
-	if got := pool.Out(); got != 20 { // 4 of its own and 16 in common
+	if got := pool.Out(); got != 20 { // 4 of its own share and 16 of the common half
 		t.Errorf("%d tickets are out", got)
 	}
 	one := order()
@@ -128,7 +128,7 @@ func TestHeldTicketsLeaveTheOthersTheirShare(t *testing.T) {
 	}
 }
 
-// A client that dies with its answers unread gives its share back.
+// The share of a client that dies with its answers unread is released.
 func TestDeadClientsGiveTheirShareBack(t *testing.T) {
 	r := newRig(t, func(r *rig) { r.o.MaxSessions = 2 }, shared(desk.Shares{Sessions: 8}))
 	pool := r.desk.Pool(desk.Sessions)
@@ -152,7 +152,7 @@ func TestDeadClientsGiveTheirShareBack(t *testing.T) {
 	}
 }
 
-// All of the input ring that sessions may use is half of it, shared out like the tickets.
+// Sessions may use half of the input ring, divided like the tickets.
 func TestCommandsForASession(t *testing.T) {
 	p := &poller{shares: shares{own: load{4, 8}, most: load{16, 32}}}
 	one, two := &session{}, &session{}

@@ -13,8 +13,8 @@ import (
 	"posttrade/matcher/session/wire"
 )
 
-// truth is another engine over the same commands, whose best levels are found by looking
-// at every order after every command.
+// truth is another engine with the same commands. Its best levels are computed from every order
+// after every command.
 type truth struct {
 	mu       sync.Mutex
 	commands []matcher.Command
@@ -28,7 +28,7 @@ func (h *truth) watch(ev *matcher.Event) {
 	}
 }
 
-// bests are the best levels of all securities after each command; bests[0] are none.
+// bests are the best levels of all securities after each command; bests[0] is empty.
 func (h *truth) bests(t *testing.T) []map[uint32]wire.Best {
 	t.Helper()
 	h.mu.Lock()
@@ -117,10 +117,10 @@ func (f *flow) next() matcher.Command {
 		func(c *matcher.Command) { c.SecurityID = 1 + f.random.Uint32N(2) })
 }
 
-// ref is an order of late.
+// ref is a recent order.
 func (f *flow) ref() uint32 { return f.last - min(f.last, f.random.Uint32N(60)) }
 
-// send hands n commands of the flow in, in tickets of some, and waits for them. What
+// send hands in n commands of the flow, several in each ticket, and waits for them. A command that
 // names an order takes its account, security and side from the views.
 func (f *flow) send(t *testing.T, r *rig, n int) {
 	for sent := 0; sent < n; {
@@ -153,10 +153,10 @@ func (f *flow) send(t *testing.T, r *rig, n int) {
 	}
 }
 
-// watcher reads best levels until the end sign of a snapshot that is not older than
-// the sequence last.
+// watcher reads best levels until the end mark of a snapshot that is not older than the sequence
+// last.
 type watcher struct {
-	changes []wire.Record // what was told when it happened
+	changes []wire.Record // the changes as they happened
 	now     map[uint32]wire.Best
 	begun   uint64 // the first snapshot's sequence
 	missed  uint64
@@ -188,16 +188,16 @@ func (w *watcher) follow(c *client.Client, security uint32, mark wire.Best) erro
 	return nil
 }
 
-// Best levels are those of an independent book after every command: over a flow with
-// replaces, cancels, immediate orders, forced fills and restricted securities, for readers
-// that come when the book is full already and while it changes.
+// Best levels are those of an independent book after every command: over a flow with replaces,
+// cancels, immediate orders, forced fills and restricted securities, for readers that join when the
+// book is already full and while it changes.
 func TestTopsAreThoseOfTheBook(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	h := &truth{}
 	r := newRig(t, func(r *rig) { r.watch = h.watch })
 	f := &flow{random: rand.New(rand.NewPCG(seed, 1))}
-	f.send(t, r, 500) // as after a restart: nothing of it was tapped
+	f.send(t, r, 500) // as after a restart: no event of these was tapped
 	last := wire.Best{BidPx: 77_000_000, BidQty: 7, BidOrders: 1}
 	var all, flowing sync.WaitGroup
 	watchers := make([]watcher, 6)
@@ -226,14 +226,14 @@ func TestTopsAreThoseOfTheBook(t *testing.T) {
 	}
 }
 
-// A reader that is too slow for its ring is told all best levels again, and knows them
-// in the end.
+// A reader that is too slow for its ring gets all best levels again, and has the right ones at the
+// end.
 func TestSlowReadersGetTheTopsAgain(t *testing.T) {
 	r := newRig(t)
 	c := r.dial("", client.Options{Role: wire.Market, EventSlots: 16})
 	trader := r.dial("", client.Options{})
 	const n = 100
-	for i := range n { // each a better price
+	for i := range n { // each at a better price
 		cmd := with(order(), func(
 			c *matcher.Command) {
 			c.LimitPx += int64(i) * 10_000
@@ -265,7 +265,7 @@ func TestSlowReadersGetTheTopsAgain(t *testing.T) {
 	}
 }
 
-// Best levels are kept as long as somebody reads them.
+// Best levels are kept while a session reads them.
 func TestTopsEndWithTheirReaders(t *testing.T) {
 	r := newRig(t)
 	copies := r.dial("", client.Options{Role: wire.DropCopy})
@@ -288,7 +288,7 @@ func TestTopsEndWithTheirReaders(t *testing.T) {
 	}
 }
 
-// holdAgainst compares the changes since the snapshot and what is known at the end.
+// holdAgainst compares the changes since the snapshot, and the best levels at the end, with bests.
 func (w *watcher) holdAgainst(bests []map[uint32]wire.Best) error {
 	end := bests[len(bests)-1]
 	if got := maps.Clone(w.now); !maps.EqualFunc(got, end,
@@ -322,7 +322,7 @@ func (w *watcher) holdAgainst(bests []map[uint32]wire.Best) error {
 	return nil
 }
 
-// register makes a security and an account for it, by way of the desk.
+// register makes a security and an account for it through the desk.
 func (r *rig) register(t *testing.T, ticker string) {
 	t.Helper()
 	account := typed(matcher.AccountControl, func(c *matcher.Command) { c.AccountID, c.Side = 5, 1 })
@@ -347,7 +347,7 @@ func (r *rig) register(t *testing.T, ticker string) {
 	}
 }
 
-// check is the list of what must hold of exact best levels.
+// check asserts the invariants of exact best levels.
 func (t *tops) check() error {
 	type place struct {
 		security uint32

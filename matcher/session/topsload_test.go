@@ -42,9 +42,9 @@ func record(t *testing.T, random *rand.Rand, n int) recorded {
 	return rec
 }
 
-// Best levels that begin anywhere in the stream, between the events of one command too,
-// with views that are ahead of it and go on meanwhile, are shown only when they are
-// those of the stream's place.
+// The feeder may begin best levels anywhere in the stream, also between the events of one command,
+// with views that are ahead of the stream and continue meanwhile. It shows them only when they
+// match its position in the stream.
 func TestTopsBeginAnywhere(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -59,7 +59,7 @@ func TestTopsBeginAnywhere(t *testing.T) {
 	}
 }
 
-// follow loads when the views have taken in begin events; the stream is some events behind.
+// follow loads when the views have observed begin events; the stream is some events behind.
 func (rec *recorded) follow(t *testing.T, begin int, random *rand.Rand) (shown int) {
 	t.Helper()
 	views, err := blotter.NewViews(testGenesis())
@@ -104,7 +104,7 @@ func (rec *recorded) follow(t *testing.T, begin int, random *rand.Rand) (shown i
 	return shown
 }
 
-// bests are all that are not empty.
+// bests are all best levels that are not empty.
 func (t *tops) bests() map[uint32]wire.Best {
 	m := map[uint32]wire.Best{}
 	for i := range t.books {
@@ -115,7 +115,7 @@ func (t *tops) bests() map[uint32]wire.Best {
 	return m
 }
 
-// Nothing is shown before what a row may show is durable, and taken in.
+// No best level is shown before every decision that a row may show is durable and processed.
 func TestTopsWait(t *testing.T) {
 	views, err := blotter.NewViews(testGenesis())
 	if err != nil {

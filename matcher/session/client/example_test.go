@@ -9,7 +9,7 @@ import (
 	"posttrade/matcher/session/wire"
 )
 
-// An order, and what became of it.
+// An order and its outcome.
 func Example() {
 	ctx := context.Background()
 	c, err := client.Dial(ctx, "/run/posttrade/session.sock", "the token", client.Options{})

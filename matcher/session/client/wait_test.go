@@ -7,8 +7,8 @@ import (
 	"posttrade/ring"
 )
 
-// A command that is alone on its way is looked for before the core is given away, one of
-// several is not, and what is flushed during an idle spell leaves that spell as it began.
+// For a single command on its way, the client looks before it gives the core away; for one of
+// several it does not. A flush during idle time does not change how that idle time began.
 func TestWhoWaitsForSeveralGivesTheCoreAway(t *testing.T) {
 	const slots, spins = 8, 3
 	total, _ := wire.CommandBytes(slots)
@@ -38,7 +38,7 @@ func TestWhoWaitsForSeveralGivesTheCoreAway(t *testing.T) {
 		}
 		flush(tt.flushed)
 		c.answers += int64(tt.answers)
-		c.looks = 0 // something came
+		c.looks = 0 // a record arrived
 		c.wait()
 		flush(tt.during)
 		for range spins + 2 {

@@ -11,7 +11,7 @@ import (
 	"posttrade/ring"
 )
 
-// The offsets that the page for other languages gives.
+// The offsets are those of session's doc.go, for clients in other languages.
 func TestLayout(t *testing.T) {
 	var q Request
 	var r Record
@@ -88,7 +88,7 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// Whatever the bytes are, they are a frame, or an error; nothing else happens.
+// FuzzFrames asserts that any bytes are either a frame or an error, without a panic.
 func FuzzFrames(f *testing.F) {
 	f.Add((&HelloFrame{Role: Orders, Token: []byte("t")}).Append(nil))
 	f.Add((&WelcomeFrame{}).Append(nil))
@@ -139,7 +139,7 @@ func pair(t *testing.T, slots int) (*Outbox, *Inbox, Page) {
 	return out, in, page
 }
 
-// What is put is seen after Flush, in order, over many laps, and never more than fits.
+// The reader sees records after Flush, in order, over many laps, and never more than fit.
 func TestEventsGoRound(t *testing.T) {
 	out, in, _ := pair(t, 4)
 	dst := make([]Record, 3)
@@ -176,7 +176,7 @@ func TestEventsGoRound(t *testing.T) {
 	}
 }
 
-// A cursor outside what was shown and taken is not believed, and changes nothing.
+// A cursor outside the published records is not accepted, and has no effect.
 func TestLyingReader(t *testing.T) {
 	out, _, page := pair(t, 4)
 	for range 3 {
@@ -187,7 +187,7 @@ func TestLyingReader(t *testing.T) {
 	if !out.Refresh() || out.Room() != 3 {
 		t.Fatalf("room %d", out.Room())
 	}
-	out.Put(&Record{}) // written, not shown
+	out.Put(&Record{}) // written, not published
 	for _, lie := range []int64{-1, 1, 4, 5, 1 << 62, -1 << 63} {
 		page.consumed.Store(lie)
 		if out.Refresh() || out.Room() != 2 {
