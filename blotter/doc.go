@@ -34,7 +34,7 @@
 //   - Depth is not a row. A side of a book has a sequence lock, under which a reader copies it
 //     branch by branch. Meanwhile the writer notes every change of a level, so that the reader can
 //     bring all branches to the end of one command: bids and asks are of one sequence
-//     (depth_read.go). Only a reader whose tries have failed leaves a request, which the writer
+//     (depth_read.go). Only a reader after failed tries leaves a request, which the writer
 //     fills in at the end of its batch (Flush).
 //
 // History does not observe this stream. Reindex reads every fill from a given source into a new

@@ -35,9 +35,9 @@ import (
 //	order        ref, account, security u32; qty, leaves, last qty i32; inputSeq u64; created,
 //	             updated, limit, last price i64; side, type, time in force, status, reason,
 //	             length of the client id u8; era u16; client id [64], zero padded
-//	contract     id u64; created, fixed rate i64; account u32; notional i32; convention, effective day,
-//	             maturity day, expiry day u32; side, product (0 swap, 1 swaption), style, length of the
-//	             client id u8; client id [64], zero padded
+//	contract     id u64; created, fixed rate i64; account u32; notional i32; convention, effective
+//	             day, maturity day, expiry day u32; side, product (0 swap, 1 swaption), style, length
+//	             of the client id u8; client id [64], zero padded
 //
 // The image has no levels: they are the sums of the open orders.
 const (

@@ -11,7 +11,7 @@ import (
 	"posttrade/ring"
 )
 
-// ErrGenesis reports a genesis record whose limits no views can be built for.
+// ErrGenesis reports a genesis record with limits for which no views can be built.
 var ErrGenesis = errors.New("unusable genesis record")
 
 // NewViews returns the views of the state that a genesis record describes: no event observed yet,

@@ -23,7 +23,8 @@ func unknownEvent(ev *matcher.Event) {
 }
 
 func missingOrder(ev *matcher.Event) {
-	panic(fmt.Sprintf("blotter: event of kind %d at inputSeq=%d about order %d, of which there is no row",
+	panic(fmt.Sprintf(
+		"blotter: event of kind %d at inputSeq=%d about order %d, of which there is no row",
 		ev.Kind, ev.InputSeq, ev.OrderRef))
 }
 

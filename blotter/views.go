@@ -147,7 +147,7 @@ func (v *Views) rememberReplace(ev *matcher.Event, clientID []byte) {
 	}
 }
 
-// remember keeps the decision of a first event whose command carries a key.
+// remember keeps the decision of a first event, if its command carries a key.
 func (v *Views) remember(ev *matcher.Event, kind matcher.IdempotencyKind, ref uint64,
 	clientID []byte) {
 	cmd := ev.Cmd()

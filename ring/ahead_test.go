@@ -153,7 +153,7 @@ func TestAheadKeepsItsDistance(t *testing.T) {
 		{1000, "", false, true},
 		{1024, "", false, true}, // less than a quarter is missing
 		{1025, "1100-1125", true, true},
-		{1200, "1200-1260", true, false}, // overtaken: the places behind are resident already, and the lap ends
+		{1200, "1200-1260", true, false}, // overtaken, and the lap ends
 		{1250, "", false, false},
 		{5000, "", false, false},
 	} {

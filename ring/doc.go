@@ -115,7 +115,7 @@
 // takes less time than a wake-up. lease.go describes the protocol. The matcher's Stage.Drive
 // describes what this means for an order.
 //
-// # Peers that misbehave
+// # Peers that lie
 //
 // A region that another process can write is sealed against shrinking, so no access faults. Its
 // header is checked once, field by field, from single loads. Addresses come from the checked copies
@@ -140,5 +140,5 @@
 // # What it does not do
 //
 // No blocking calls with a deadline, no resizing, no variable-size messages, no recovery of an MPSC
-// whose producer died between claim and publish, no check of a slot's content.
+// in which a producer died between claim and publish, no check of a slot's content.
 package ring

@@ -48,7 +48,7 @@ func TestConsumerKeepsItsLooksApartOnlyWhileMessagesFlow(t *testing.T) {
 }
 
 // A look finds the published slots for every distance of looks: also with a clock that was set
-// back, one that stands still, and one near its maximum.
+// back, with one that stands still, and without a clock.
 func TestPacedLookAlwaysReturnsWithWhatIsThere(t *testing.T) {
 	const always = 1 << 62
 	tests := []struct {

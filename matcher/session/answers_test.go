@@ -148,7 +148,7 @@ func TestMarketOrderSaysWhatEndedIt(t *testing.T) {
 	}
 	market := with(order(), func(c *matcher.Command) {
 		c.Qty, c.LimitPx = 18_000, 0
-		c.Version = matcher.OldestVersion // the version of an older client, which does not select older rules
+		c.Version = matcher.OldestVersion // an older client: it does not select older rules
 	})
 	for _, flags := range []uint16{0, wire.FlagDuplicate} {
 		got := send(t, c, 3, market, "m")

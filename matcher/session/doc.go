@@ -6,7 +6,7 @@
 //	Order ─► command ring ─────────────┼─► poller ─► judge ─► gate ─► desk ─► INPUT RING ─► …
 //	 (the client writes, the server    │      ▲
 //	  copies out, then judges)         │      └── Wake, when the committer has raised the watermark
-//	Next ◄── event ring ◄──────────────┼── poller, or Wake while it rests: what is durable, oldest first
+//	Next ◄── event ring ◄──────────────┼── poller, or Wake while it rests: durable ones, oldest first
 //	 (read-only in the client)         │
 //	DropCopy, Trades,                  │
 //	Market ◄─────────── event ring ◄───┼── feeder ◄── tap ◄── recorder (Observe)
@@ -77,13 +77,16 @@
 //
 // SOCK_SEQPACKET, one frame a message, little endian. Every frame starts with 16 bytes:
 //
-//	0  u32 magic 0x31535450 "PTS1"   4 u16 version 1   6 u16 kind   8 u32 bytes of the frame   12 u32 status
+//	0  u32 magic 0x31535450 "PTS1"   4 u16 version 1   6 u16 kind   8 u32 bytes of the frame
+//	12 u32 status
 //
 //	kind         sent by  body, from offset 16
-//	1 Hello      client   u32 role (1 orders, 2 drop copy, 3 trades, 4 market), u32 command slots, u32 event slots
-//	                      (0 = the server chooses; rounded up to a power of two, 16 to 16384), u32 0, token
-//	2 Welcome    server   status 0: u64 session, u64 bytes of region 1, u64 offset of the client's page,
-//	                      u64 bytes of region 2, u32 command slots, u32 event slots, u32 quota, 3 x u32 0;
+//	1 Hello      client   u32 role (1 orders, 2 drop copy, 3 trades, 4 market), u32 command slots,
+//	                      u32 event slots (0 = the server chooses; rounded up to a power of two,
+//	                      16 to 16384), u32 0, token
+//	2 Welcome    server   status 0: u64 session, u64 bytes of region 1, u64 offset of the client's
+//	                      page, u64 bytes of region 2, u32 command slots, u32 event slots,
+//	                      u32 quota, 3 x u32 0;
 //	                      with it SCM_RIGHTS: region 1 (commands), region 2 (events).
 //	                      Any other status: the reason as text, and the connection is closed
 //	3 Renew      client   a token of the same subject
@@ -117,9 +120,11 @@
 //	48  u32 security                           of a booking its convention; of cancel and replace 0
 //	52  i32 quantity                           of a replace the new total; of a cancel 0
 //	56  u32 0
-//	60  u8 type                                1 new, 2 cancel, 5 trade, 11 replace, 12 swap, 13 swaption
+//	60  u8 type                                1 new, 2 cancel, 5 trade, 11 replace, 12 swap,
+//	                                           13 swaption
 //	61  u8 side                                0 buy, 1 sell; of cancel and replace 0
-//	62  u16 flags                              of a new order at most one of 2 IOC, 4 FOK, 8 post only; else 0
+//	62  u16 flags                              of a new order at most one of 2 IOC, 4 FOK,
+//	                                           8 post only; else 0
 //	64  64 bytes client id                     printable ASCII, padded with zeros; of a cancel none
 //
 // # Region 2: events, read-only in the client
@@ -130,10 +135,11 @@
 //
 // A record, 128 bytes (wire.Record has the words):
 //
-//	0   u8 kind        1 answer, 2 fill, 3 copy, 4 trade, 5 gap, 6 name (a copy's client id, from offset 64),
-//	                   7 top (below)
-//	1   u8 code        of an answer: 0 decided, 1 malformed, 2 not entitled, 3 not found, 4 conflict, 5 not
-//	                   ready, 6 busy, 7 unavailable, 8 unknown, 9 refused by the gate and not sequenced
+//	0   u8 kind        1 answer, 2 fill, 3 copy, 4 trade, 5 gap, 6 name (a copy's client id, from
+//	                   offset 64), 7 top (below)
+//	1   u8 code        of an answer: 0 decided, 1 malformed, 2 not entitled, 3 not found, 4 conflict,
+//	                   5 not ready, 6 busy, 7 unavailable, 8 unknown, 9 refused by the gate and not
+//	                   sequenced
 //	2   u8 type of the command; of a copy the kind of the event
 //	3   u8 side        4 u8 status        5 u8 reason        6 u16 flags
 //	8   u64 correlation id                16 u64 sequence, 0 = not sequenced
@@ -155,7 +161,7 @@
 // A top holds a security's best levels: kind, flags, sequence, time and security at the offsets of
 // every record, and
 //
-//	88  i64 bid price x 1e6    96  i64 its quantity    104 i64 ask price x 1e6    112 i64 its quantity
+//	88  i64 bid price x 1e6    96  i64 its quantity   104 i64 ask price x 1e6   112 i64 its quantity
 //	120 u32 orders at the bid  124 u32 at the ask
 //
 // A side without orders has 0 in its three fields. With flag 512 a top repeats the state and is not

@@ -42,7 +42,7 @@ type feeder struct {
 	sessions []*session
 	attached atomic.Int64  // feed sessions; the recorder taps while there are any
 	knock    atomic.Bool   // sessions wait to join
-	joined   chan struct{} // a token when a session waits: the feeder rests here while there is no session
+	joined   chan struct{} // a token when a session waits; without sessions the feeder rests here
 	waiter   ring.Waiter
 	reader   *ring.Reader[matcher.Event]
 	batch    []matcher.Event

@@ -17,7 +17,7 @@ type poller struct {
 	server   *Server
 	sessions []*session
 	knock    atomic.Bool   // sessions wait to join; writer: join, the poller
-	joined   chan struct{} // a token when a session waits: the poller rests here while there is no session
+	joined   chan struct{} // a token when a session waits; without sessions the poller rests here
 	now      int64         // the clock of this turn
 	shares   shares        // of tickets and commands, among the sessions
 

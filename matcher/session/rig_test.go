@@ -72,7 +72,7 @@ type rig struct {
 	stopping atomic.Bool
 	done     chan struct{}
 
-	watch                  func(*matcher.Event) // called with each recorded event; set before the rig runs
+	watch                  func(*matcher.Event) // gets each recorded event; set before run
 	prepare                func(*Server)        // between Open and Run
 	recorder, stopRecorder func()               // start and end the reader of the output ring
 }

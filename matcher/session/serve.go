@@ -397,7 +397,7 @@ func (p *poller) known(c *matcher.Command) (key blotter.KeyRow, ok bool) {
 	return p.server.o.Views.Key(space, c.AccountID, uint64(c.PriceTicks))
 }
 
-// lost fills in a command whose ticket came back without answers.
+// lost fills in the outcome of a command after its ticket came back without answers.
 func (p *poller) lost(r *wire.Record, c *matcher.Command, t *desk.Ticket) {
 	r.Code = wire.Unknown
 	if t.Wait(0) == desk.ErrRefused {

@@ -82,7 +82,7 @@ const (
 	FlagMarket    = matcher.EventMarket    // a market trade: there is no order
 	FlagForced    = matcher.EventForced    // a force fill
 	FlagDuplicate = uint16(1 << 8)         // the first decision, repeated
-	FlagSnapshot  = uint16(1 << 9)         // a Top that repeats the state; with SecurityID 0 the end of them
+	FlagSnapshot  = uint16(1 << 9)         // a Top that repeats the state; SecurityID 0: their end
 )
 
 // Unstated is Record.Leaves when the open quantity of the order is not known.
@@ -95,7 +95,7 @@ type Record struct {
 	What        uint8 // Answer: the command's type. Copy: the matcher's event kind
 	Side        matcher.Side
 	Status      matcher.OrderStatus
-	Reason      matcher.RiskReason // of Status Rejected; of Canceled: why its rest was cancelled, 0 = as ordered
+	Reason      matcher.RiskReason // of Rejected; of Canceled: of its rest, 0 = as ordered
 	Flags       uint16
 	Correlation uint64 // Answer and Fill: the client's correlation id of the command
 	InputSeq    uint64 // 0: not sequenced. Of a booked contract its id
