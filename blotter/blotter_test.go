@@ -16,8 +16,8 @@ import (
 func fillOf(tradeSeq uint64) matcher.Fill {
 	return matcher.Fill{
 		TradeSeq: tradeSeq, InputSeq: 100 + tradeSeq/3*2, TimeMillis: int64(tradeSeq * 7),
-		Px:       int64(tradeSeq * 1000),
-		OrderRef: uint32(tradeSeq + 1), AccountID: uint32(tradeSeq + 2), SecurityID: uint32(tradeSeq + 3),
+		Px: int64(tradeSeq * 1000), OrderRef: uint32(tradeSeq + 1),
+		AccountID: uint32(tradeSeq + 2), SecurityID: uint32(tradeSeq + 3),
 		Qty: int32(tradeSeq&0xffff + 4), CounterRef: uint32(tradeSeq + 5),
 		Side: matcher.Side(tradeSeq & 1), Flags: uint16(tradeSeq),
 	}

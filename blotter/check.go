@@ -154,10 +154,9 @@ func (v *Views) Check(e *matcher.Engine) error {
 func (r *OrderRow) info() matcher.OrderInfo {
 	return matcher.OrderInfo{
 		Ref: r.Ref, Era: r.Era, AccountID: r.AccountID, SecurityID: r.SecurityID, Side: r.Side,
-		Status: r.Status,
-		Reason: r.Reason, Qty: r.Qty, Leaves: r.Leaves, LimitPx: r.LimitPx, LastPx: r.LastPx,
-		LastQty:       r.LastQty,
-		CreatedMillis: r.CreatedMillis, UpdatedMillis: r.UpdatedMillis,
+		Status: r.Status, Reason: r.Reason, Qty: r.Qty, Leaves: r.Leaves, LimitPx: r.LimitPx,
+		LastPx: r.LastPx, LastQty: r.LastQty, CreatedMillis: r.CreatedMillis,
+		UpdatedMillis: r.UpdatedMillis,
 	}
 }
 

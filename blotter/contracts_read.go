@@ -32,8 +32,9 @@ func (v *Views) Contract(id uint64) (row ContractRow, ok bool) {
 //
 // Cost: a list of chosen accounts reads four bytes of every contract behind after, until the page
 // is full. Any goroutine.
-func (v *Views) Contracts(f ContractFilter, after uint64, limit int,
-	dst []ContractRow) (rows []ContractRow, next uint64) {
+func (v *Views) Contracts(f ContractFilter, after uint64, limit int, dst []ContractRow) (
+	rows []ContractRow, next uint64,
+) {
 	count := int(v.contracts.count.Load())
 	t := v.tables.Load()
 	if limit <= 0 || after == ^uint64(0) {

@@ -135,8 +135,9 @@ func TestOneReindexAtATime(t *testing.T) {
 		done <- err
 	}()
 	<-inside
-	if _, err := h.Reindex(context.Background(), give(5, 3, fillOf), headAt(1, 5)); !errors.Is(err,
-		ErrReindexing) {
+	if _, err := h.Reindex(
+		context.Background(), give(5, 3, fillOf), headAt(1, 5),
+	); !errors.Is(err, ErrReindexing) {
 		t.Errorf("a second reindex: %v", err)
 	}
 	close(gate)
@@ -181,8 +182,9 @@ func TestCloseEndsEverything(t *testing.T) {
 	if err := <-done; !errors.Is(err, ErrHistoryClosed) {
 		t.Errorf("the reindex under way: %v", err)
 	}
-	if _, err := h.Reindex(context.Background(), give(1, 1, fillOf), headAt(1, 1)); !errors.Is(err,
-		ErrHistoryClosed) {
+	if _, err := h.Reindex(
+		context.Background(), give(1, 1, fillOf), headAt(1, 1),
+	); !errors.Is(err, ErrHistoryClosed) {
 		t.Errorf("a reindex afterwards: %v", err)
 	}
 	if _, _, ok := h.Page(0, 1, nil); ok {

@@ -12,8 +12,9 @@ import (
 // and without a hole. next is the sinceSeq of the page after it. ok is false when there is no
 // readable index: none has been built, or the last one is damaged (Damage returns the reason).
 // Reindex makes a new one.
-func (h *History) Page(sinceSeq uint64, limit int, dst []matcher.Fill) (items []matcher.Fill,
-	next uint64, ok bool) {
+func (h *History) Page(sinceSeq uint64, limit int, dst []matcher.Fill) (
+	items []matcher.Fill, next uint64, ok bool,
+) {
 	ix := h.acquire()
 	if ix == nil {
 		return dst, sinceSeq, false

@@ -16,8 +16,9 @@ import (
 )
 
 // give is a source of n fills made by f, in slices of at most most fills.
-func give(n uint64, most int, f func(tradeSeq uint64) matcher.Fill) func(uint64,
-	func([]matcher.Fill) error) error {
+func give(
+	n uint64, most int, f func(tradeSeq uint64) matcher.Fill,
+) func(uint64, func([]matcher.Fill) error) error {
 	return func(from uint64, fn func([]matcher.Fill) error) error {
 		var fills []matcher.Fill
 		for seq := from; seq <= n; {

@@ -58,8 +58,9 @@ func (v *Views) ExpectKey(kind matcher.IdempotencyKind, key uint64) {
 // Key returns the first decision on an account's idempotency key, false if none is remembered.
 // Orders, replaces and market trades share one key space, so for KeyOrder and KeyTrade the row's
 // own Kind says which of them it was. Any goroutine.
-func (v *Views) Key(kind matcher.IdempotencyKind, accountID uint32, key uint64) (row KeyRow,
-	ok bool) {
+func (v *Views) Key(kind matcher.IdempotencyKind, accountID uint32, key uint64) (
+	row KeyRow, ok bool,
+) {
 	if key == 0 || !v.keys.read(family(kind), key, accountID, &row) {
 		return KeyRow{}, false
 	}

@@ -26,7 +26,7 @@ type levels struct {
 	changes  *changes
 }
 
-// changed ends a change of the level at px, for which the side's lock has been taken, and notes it
+// changed ends a change of the level at px, which began with Begin of the side's lock, and notes it
 // for readers.
 func (l *levels) changed(side uint32, px, qty int64, orders uint32) {
 	t := &l.trees[side]

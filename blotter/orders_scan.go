@@ -12,8 +12,9 @@ import "slices"
 //
 // Cost: the scans together look at each slot once, whatever the references. Orders looks at each
 // slot once per page when references are sparse. Any goroutine.
-func (v *Views) ScanOrders(f OrderFilter, fromSlot uint32, n int, dst []OrderRow) (rows []OrderRow,
-	nextSlot uint32) {
+func (v *Views) ScanOrders(f OrderFilter, fromSlot uint32, n int, dst []OrderRow) (
+	rows []OrderRow, nextSlot uint32,
+) {
 	accounts := slices.Clone(f.Accounts)
 	slices.Sort(accounts)
 	o := &v.orders

@@ -85,8 +85,9 @@ func (b *Blotter) copyOut(tradeSeq uint64) (fill matcher.Fill, ok bool) {
 // Page appends to dst up to limit fills with a tradeSeq strictly greater than sinceSeq, ascending
 // and without a hole among them. nextSince is the sinceSeq of the page after it, and evicted the
 // number of dropped fills: when it is above sinceSeq, the caller has missed the difference.
-func (b *Blotter) Page(sinceSeq uint64, limit int, dst []matcher.Fill) (items []matcher.Fill,
-	nextSince, evicted uint64) {
+func (b *Blotter) Page(sinceSeq uint64, limit int, dst []matcher.Fill) (
+	items []matcher.Fill, nextSince, evicted uint64,
+) {
 	oldest, newest := b.span()
 	items, nextSince, evicted = dst, sinceSeq, oldest-1
 	for len(items)-len(dst) < limit && nextSince < newest {

@@ -307,12 +307,10 @@ func TestOrdersPaging(t *testing.T) {
 				last, slots := uint64(v.orders.lastRef.Load()), uint32(v.orders.high.Load())
 				accounts := slices.Sorted(slices.Values(f.Accounts))
 				for way, page := range map[string]func(after uint64) ([]OrderRow, uint64){
-					"walk": func(after uint64) ([]OrderRow,
-						uint64) {
+					"walk": func(after uint64) ([]OrderRow, uint64) {
 						return v.orders.walk(&f, accounts, after, last, limit, nil)
 					},
-					"scan": func(after uint64) ([]OrderRow,
-						uint64) {
+					"scan": func(after uint64) ([]OrderRow, uint64) {
 						return v.orders.scan(&f, accounts, after, slots, limit, nil)
 					},
 					"orders": func(after uint64) ([]OrderRow, uint64) { return v.Orders(f, after, limit, nil) },

@@ -431,8 +431,9 @@ func TestDialRefusals(t *testing.T) {
 				c.WriteMsgUnix(tt.frame, syscall.UnixRights(tt.fds...), nil)
 			}
 		}()
-		if _, err := client.Dial(context.Background(), path, "", client.Options{}); !errors.Is(err,
-			tt.want) {
+		if _, err := client.Dial(
+			context.Background(), path, "", client.Options{},
+		); !errors.Is(err, tt.want) {
 			t.Errorf("%s: %v, want %v", tt.name, err, tt.want)
 		}
 	}

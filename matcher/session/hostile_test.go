@@ -139,8 +139,9 @@ func TestRegionsAreSealed(t *testing.T) {
 				t.Errorf("region %d: truncate to %d: %v", i+1, to, err)
 			}
 		}
-		if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_WRITE); !errors.Is(err,
-			unix.EPERM) {
+		if _, err := unix.FcntlInt(
+			uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_WRITE,
+		); !errors.Is(err, unix.EPERM) {
 			t.Errorf("region %d: another seal: %v", i+1, err)
 		}
 	}

@@ -20,8 +20,9 @@ func listen(path string, mode os.FileMode) (*net.UnixListener, error) {
 	}
 	config := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
 		var failed error
-		if err := raw.Control(
-			func(fd uintptr) { failed = unix.Fchmod(int(fd), uint32(mode.Perm())) }); err != nil {
+		if err := raw.Control(func(fd uintptr) {
+			failed = unix.Fchmod(int(fd), uint32(mode.Perm()))
+		}); err != nil {
 			return err
 		}
 		return failed

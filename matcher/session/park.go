@@ -127,8 +127,8 @@ func (p *parker) sleep(sessions []*session, busy func() bool) {
 // the poller does not wait on it any more and looks at its session after every sleep.
 const falseAlarms = 64
 
-// wait sleeps on the poller's word and n doorbells. It returns which doorbell ended the sleep, from
-// 1 on, 0 when that is not known, and whether the time ran out.
+// wait sleeps on the poller's word and n doorbells. rung is the doorbell that ended the sleep, from
+// 1 on; 0 for the poller's own word or when it is not known. late reports that the time ran out.
 func (p *parker) wait(n int, ns int64) (rung int, late bool) {
 	p.sleeps.Add(1)
 	if p.plain {

@@ -49,9 +49,9 @@ type Client struct {
 	idler   *ring.Idler
 	answers int64 // read so far
 	looks   int   // of Next, in a row, that found nothing
-	first   int   // how many of them follow at once, from the first look on: spins, or none
-	spins   int   // constant, as is yields: first the looks at once, then those after giving the
-	yields  int   // core to others, then the idler's
+	first   int   // of these, the looks at once before the first yield: spins or 0
+	spins   int   // constant: looks at once
+	yields  int   // constant: looks after giving the core to others, before the idler's
 
 	one [1]wire.Record // of Next
 

@@ -8,7 +8,8 @@ import (
 )
 
 // For a single command on its way, the client looks before it gives the core away; for one of
-// several it does not. A flush during idle time does not change how that idle time began.
+// several it does not. A flush during idle time does not change the number of looks at once in that
+// idle time.
 func TestWhoWaitsForSeveralGivesTheCoreAway(t *testing.T) {
 	const slots, spins = 8, 3
 	total, _ := wire.CommandBytes(slots)
