@@ -23,7 +23,7 @@ const (
 // errWhole stops a source that has more fills than the index needs.
 var errWhole = errors.New("index is whole")
 
-// indexFile is what an index needs of its file.
+// indexFile has the methods of a file that an index uses.
 type indexFile interface {
 	io.Writer
 	io.ReaderAt

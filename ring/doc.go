@@ -67,8 +67,8 @@
 //     every few publications, and both sides become slow. A look that finds nothing ends the
 //     distance: a single message is never delayed, and a message in a flow at most half a
 //     microsecond.
-//   - ClaimSome, At and PublishTo save one private store in every message and a call in most: use
-//     them for many messages. Claim and Publish are for single messages.
+//   - ClaimSome, At and PublishTo save one private store in every message and a call once in many
+//     messages: use them for many messages. Claim and Publish are for single messages.
 //
 // Floor and figures, two cores 360 to 470 ns apart (line there and back), 64-byte slots,
 // nanoseconds a message, in private and in shared memory alike. The same steps in C, paced: 5.2 to

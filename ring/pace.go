@@ -13,7 +13,7 @@ package ring
 // single messages, as in a request and its answer, are never delayed.
 
 const (
-	// burstSlots is what a look must find to be worth its price at once.
+	// burstSlots is how many slots a look must find so that the next look need not wait.
 	burstSlots = 256
 	// lookNs is the distance of looks while messages flow, roughly: clocks differ.
 	lookNs = 500

@@ -52,10 +52,10 @@ func (p *producer) ClaimN(n int) (lo int64, ok bool) {
 	return lo, true
 }
 
-// ClaimSome claims what is free, at most max slots, and returns them as [lo, hi); lo == hi when the
-// ring is full. It may return fewer slots than are free: the caller asks again. It is for a
-// producer of many messages, which writes its slots by At and publishes each, or several, by
-// PublishTo. A claim and a publication then cost one store. Producer only.
+// ClaimSome claims free slots, at most max, and returns them as [lo, hi); lo == hi when the ring is
+// full. It may return fewer slots than are free: the caller asks again. It is for a producer of
+// many messages, which writes its slots by At and publishes each, or several, by PublishTo. A claim
+// and a publication then cost one store. Producer only.
 func (p *producer) ClaimSome(max int) (lo, hi int64) {
 	if checks {
 		mustBePositive("claim", max)

@@ -25,7 +25,8 @@ type Sequence struct {
 // Compile-time check: the index is out of range unless the size is two lines.
 var _ = [1]struct{}{}[unsafe.Sizeof(Sequence{})-2*cacheLine]
 
-// Load returns the number; what its writer wrote before raising it is visible. Any goroutine.
+// Load returns the number. All writes of its writer before it raised the number are visible. Any
+// goroutine.
 func (s *Sequence) Load() int64 { return s.v.Load() }
 
 // Store raises the number and is sequentially consistent: a later load by the

@@ -59,7 +59,7 @@ type Metrics struct {
 	Missed        uint64 // feed records lost because their readers were too slow
 	Times         Times  // of all commands of all sessions
 	Sleeps        uint64 // of the poller
-	// sleeps that ran out although there was something to do: 0 between correct peers
+	// sleeps that ran out although there was work: 0 between correct peers
 	Rescues uint64
 }
 

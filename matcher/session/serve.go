@@ -316,7 +316,7 @@ func (p *poller) tellAnswer(one *session, t *desk.Ticket, a *desk.Answer) bool {
 	return true
 }
 
-// fresh fills in what the engine decided.
+// fresh fills in the engine's decision.
 func (p *poller) fresh(r *wire.Record, c *matcher.Command, a *desk.Answer) {
 	r.Side, r.Status, r.Reason = a.Side, a.Status, a.Reason
 	r.InputSeq, r.TimeMillis, r.Px, r.LastPx, r.TradeSeq = a.InputSeq, a.TimeMillis, a.Px, a.LastPx,
