@@ -79,8 +79,7 @@ func (p *poller) screen(c *matcher.Command) wire.Code {
 	return wire.Refused
 }
 
-// verdict stores the gate's reason in a command that has a field for it; such a command is handed
-// in.
+// verdict stores the gate's reason in a command that has a field for it. The command is handed in.
 func (p *poller) verdict(c *matcher.Command, reason matcher.RiskReason) wire.Code {
 	if c.Type == matcher.OrderNew || c.Type == matcher.TradeNew {
 		c.OrderRef = uint32(reason)

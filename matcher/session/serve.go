@@ -164,8 +164,8 @@ func (s *Server) unavailable() wire.Code {
 	return wire.Decided
 }
 
-// submit hands in the kept ones of n requests, as one contiguous block. When there is no room, it
-// turns them down; it does not wait.
+// submit hands in the kept ones of n requests, in one ticket. When there is no room, it turns them
+// down; it does not wait.
 func (p *poller) submit(one *session, n, kept int, begun int64) {
 	t, err := p.server.o.Desk.Pool(desk.Sessions).Acquire(kept)
 	if err != nil {
