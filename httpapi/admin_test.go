@@ -36,7 +36,8 @@ func TestAdminAnswers(t *testing.T) {
 			}
 		},
 		Version: map[string]string{"version": "1.2.3"},
-		Extra: map[string]http.Handler{"GET /extra": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		Extra: map[string]http.Handler{"GET /extra": http.HandlerFunc(func(w http.ResponseWriter,
+			_ *http.Request) {
 			io.WriteString(w, "more")
 		})},
 	})
@@ -63,29 +64,37 @@ func TestAdminAnswers(t *testing.T) {
 	}
 	ready = false
 	w := adminGet(a, "/readyz", "")
-	if w.Code != 503 || !strings.HasPrefix(w.Body.String(), `{"ready":false`) || w.Header().Get("Retry-After") == "" {
+	if w.Code != 503 || !strings.HasPrefix(w.Body.String(), `{"ready":false`) ||
+		w.Header().Get("Retry-After") == "" {
 		t.Errorf("not ready: %d %s", w.Code, w.Body)
 	}
-	if w := adminGet(NewAdmin(AdminConfig{}), "/readyz", ""); w.Code != 200 || w.Body.String() != `{"ready":true,"parts":[]}`+"\n" {
+	if w := adminGet(NewAdmin(AdminConfig{}), "/readyz", ""); w.Code != 200 ||
+		w.Body.String() != `{"ready":true,"parts":[]}`+"\n" {
 		t.Errorf("no parts: %d %s", w.Code, w.Body)
 	}
 }
 
 // only admits one token; "user" is one without the admin claim.
 func only(token string) func(string) (valid, admin bool) {
-	return func(given string) (valid, admin bool) { return given == token || given == "user", given == token }
+	return func(given string) (valid, admin bool) {
+		return given == token || given == "user", given == token
+	}
 }
 
 func TestAdminTokenGuardsAllButHealth(t *testing.T) {
 	a := NewAdmin(AdminConfig{Admit: only("let-me-in")})
-	for _, path := range []string{"/readyz", "/metrics", "/version", "/debug/pprof/", "/debug/pprof/cmdline"} {
-		for _, token := range []string{"", "let-me-in", "Bearer", "Bearer let-me", "Bearer let-me-in-2", "Basic let-me-in"} {
+	for _, path := range []string{"/readyz", "/metrics", "/version", "/debug/pprof/",
+		"/debug/pprof/cmdline"} {
+		for _, token := range []string{"", "let-me-in", "Bearer", "Bearer let-me", "Bearer let-me-in-2",
+			"Basic let-me-in"} {
 			w := adminGet(a, path, token)
-			if w.Code != 401 || w.Header().Get("WWW-Authenticate") != "Bearer" || !json.Valid(w.Body.Bytes()) {
+			if w.Code != 401 || w.Header().Get("WWW-Authenticate") != "Bearer" ||
+				!json.Valid(w.Body.Bytes()) {
 				t.Errorf("%s with %q: %d %s", path, token, w.Code, w.Body)
 			}
 		}
-		if w := adminGet(a, path, "Bearer user"); w.Code != 403 || w.Header().Get("Content-Type") != contentProblem ||
+		if w := adminGet(a, path, "Bearer user"); w.Code != 403 ||
+			w.Header().Get("Content-Type") != contentProblem ||
 			!strings.Contains(w.Body.String(), string(CodeAdminRequired)) {
 			t.Errorf("%s without the admin claim: %d %s", path, w.Code, w.Body)
 		}
@@ -119,9 +128,11 @@ func TestAdminProblemsAreDocuments(t *testing.T) {
 			Code   Code
 		}
 		err := json.Unmarshal(w.Body.Bytes(), &document)
-		if err != nil || w.Code != tt.status || document.Status != tt.status || document.Code != tt.code ||
+		if err != nil || w.Code != tt.status || document.Status != tt.status ||
+			document.Code != tt.code ||
 			w.Header().Get("Content-Type") != contentProblem || w.Header().Get("Allow") != tt.allow {
-			t.Errorf("%s %s: %d %v %s, want %d %s", tt.method, tt.path, w.Code, w.Header(), w.Body, tt.status, tt.code)
+			t.Errorf("%s %s: %d %v %s, want %d %s", tt.method, tt.path, w.Code, w.Header(), w.Body,
+				tt.status, tt.code)
 		}
 	}
 }
@@ -145,7 +156,8 @@ func TestAdminBeyondLoopbackNeedsAToken(t *testing.T) {
 	for _, tt := range []struct {
 		admit func(string) (valid, admin bool)
 		addr  net.Addr
-	}{{only("secret"), public}, {nil, &net.TCPAddr{IP: net.IPv6loopback}}, {nil, &net.UnixAddr{Name: "x"}}} {
+	}{{only("secret"), public}, {nil, &net.TCPAddr{IP: net.IPv6loopback}}, {nil,
+		&net.UnixAddr{Name: "x"}}} {
 		ln := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
 		a := NewAdmin(AdminConfig{Admit: tt.admit})
 		var group sync.WaitGroup
@@ -210,7 +222,8 @@ func TestMetricsHaveTheContractsNames(t *testing.T) {
 
 // TestLatencyBucketsHoldWhatTheySay checks the bounds of every bucket index.
 func TestLatencyBucketsHoldWhatTheySay(t *testing.T) {
-	for _, ns := range []int64{-5, 0, 1, 2, 3, 999, 1000, 12_345, 1 << 20, 1e9, 1e9 + 1, 60e9, 1e12, math.MaxInt64} {
+	for _, ns := range []int64{-5, 0, 1, 2, 3, 999, 1000, 12_345, 1 << 20, 1e9, 1e9 + 1, 60e9, 1e12,
+		math.MaxInt64} {
 		var l Latency
 		l.Record(ns)
 		d := l.Distribution()
@@ -220,7 +233,8 @@ func TestLatencyBucketsHoldWhatTheySay(t *testing.T) {
 		for i := range d.Positive {
 			seconds := float64(max(ns, 1)) / 1e9
 			upper, lower := math.Exp2(float64(i)/4), math.Exp2(float64(i-1)/4)
-			if inside := seconds > lower*(1-1e-12) && seconds <= upper*(1+1e-12); !inside && ns < 1e12 && ns > 1 {
+			if inside := seconds > lower*(1-1e-12) && seconds <= upper*(1+1e-12); !inside &&
+				ns < 1e12 && ns > 1 {
 				t.Errorf("%d ns is in bucket %d, (%g, %g] s", ns, i, lower, upper)
 			}
 		}
@@ -229,7 +243,9 @@ func TestLatencyBucketsHoldWhatTheySay(t *testing.T) {
 
 // TestBrokenDistributionShowsInTheScrape plants a histogram whose buckets do not add up.
 func TestBrokenDistributionShowsInTheScrape(t *testing.T) {
-	m := Metrics{Latencies: func(emit func(string, Distribution)) { emit("http", Distribution{Count: 7, Schema: 99}) }}
+	m := Metrics{Latencies: func(emit func(string, Distribution)) {
+		emit("http", Distribution{Count: 7, Schema: 99})
+	}}
 	if w := adminGet(NewAdmin(AdminConfig{Metrics: m}), "/metrics", ""); w.Code == 200 {
 		t.Errorf("%d %.300s", w.Code, w.Body)
 	}

@@ -77,7 +77,8 @@ func (x *exchange) decide(kind matcher.CommandType) problem {
 }
 
 // answerDecision renders what the engine decided on a new order or a market trade.
-func (x *exchange) answerDecision(kind matcher.CommandType, cmd *matcher.Command, a *desk.Answer) problem {
+func (x *exchange) answerDecision(kind matcher.CommandType, cmd *matcher.Command,
+	a *desk.Answer) problem {
 	o := &x.order
 	switch {
 	case a.Duplicate():
@@ -104,7 +105,8 @@ func (x *exchange) refused(reason matcher.RiskReason) {
 
 // answerRefusal is the 422 of an order or trade that was refused. A sequence of
 // 0 is shown as null: nothing was sequenced.
-func (x *exchange) answerRefusal(o *orderRequest, reason matcher.RiskReason, inputSeq, number uint64) problem {
+func (x *exchange) answerRefusal(o *orderRequest, reason matcher.RiskReason,
+	inputSeq, number uint64) problem {
 	b := problem{status: 422, code: CodeRiskRefused, reason: reason,
 		detail: "the risk gate refused the request"}.append(x.begin())
 	b = append(b, `,"decision":"REJECTED","orderId":`...)
@@ -200,5 +202,6 @@ func (x *exchange) answerKnownTrade(row *blotter.KeyRow) problem {
 		return x.send(201, appendTrade(x.begin(), o, 0, 0, row.InputSeq, 0))
 	}
 	fill := &x.fills[0]
-	return x.send(201, appendTrade(x.begin(), o, fill.TradeSeq, fill.Px, fill.InputSeq, fill.TimeMillis))
+	return x.send(201, appendTrade(x.begin(), o, fill.TradeSeq, fill.Px, fill.InputSeq,
+		fill.TimeMillis))
 }

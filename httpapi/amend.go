@@ -31,7 +31,8 @@ func (x *exchange) cancelOrder(id []byte) problem {
 	cmd := x.ticket.Command(0)
 	*cmd = matcher.NewCommand(matcher.OrderCancel)
 	cmd.EventTimeMillis = x.m.Clock()
-	cmd.OrderRef, cmd.AccountID, cmd.SecurityID, cmd.Side = row.Ref, row.AccountID, row.SecurityID, row.Side
+	cmd.OrderRef, cmd.AccountID, cmd.SecurityID, cmd.Side = row.Ref, row.AccountID,
+		row.SecurityID, row.Side
 	if p := x.sequence(); p.status != 0 {
 		return p
 	}
@@ -100,7 +101,8 @@ func (x *exchange) replaceOrder(id []byte) problem {
 		return x.answerReplaced(row.Number(), key.Reason, key.InputSeq)
 	}
 	if a.Refused() {
-		if now, ok := x.m.Views.Numbered(row.Number()); a.Reason == matcher.Invalid && (!ok || !now.Open()) {
+		if now, ok := x.m.Views.Numbered(row.Number()); a.Reason == matcher.Invalid &&
+			(!ok || !now.Open()) {
 			return x.terminal() // it ended before the command came through
 		}
 		x.refused(a.Reason)
@@ -144,7 +146,8 @@ func (x *exchange) answerOrder(status int, number uint64) problem {
 }
 
 // answerReplaced answers a replace with its decision.
-func (x *exchange) answerReplaced(number uint64, reason matcher.RiskReason, inputSeq uint64) problem {
+func (x *exchange) answerReplaced(number uint64, reason matcher.RiskReason,
+	inputSeq uint64) problem {
 	if reason == matcher.Accepted {
 		return x.answerOrder(200, number)
 	}

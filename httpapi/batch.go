@@ -193,7 +193,8 @@ func (x *exchange) appendItem(b []byte, item *batchItem) []byte {
 }
 
 // appendKnown appends the Order behind a key that was decided before.
-func (x *exchange) appendKnown(b []byte, o *orderRequest, cmd *matcher.Command, key *blotter.KeyRow) []byte {
+func (x *exchange) appendKnown(b []byte, o *orderRequest, cmd *matcher.Command,
+	key *blotter.KeyRow) []byte {
 	row, held := x.m.Views.Numbered(key.Ref)
 	switch {
 	case held:

@@ -171,7 +171,8 @@ func (d *decoder) bodyProblem(err error, index int) problem {
 
 // command builds the record of an admission, but for its idempotency key. The security is the
 // gate's id, or 0 when it knows none of that name: the record then says which was asked for.
-func (o *orderRequest) command(kind matcher.CommandType, securityID uint32, timeMillis int64, cmd *matcher.Command) {
+func (o *orderRequest) command(kind matcher.CommandType, securityID uint32, timeMillis int64,
+	cmd *matcher.Command) {
 	if securityID == 0 {
 		securityID = matcher.UnknownTicker(o.security)
 	}

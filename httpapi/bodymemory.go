@@ -47,10 +47,13 @@ type BodyMemory struct {
 func NewBodyMemory(most int64) *BodyMemory { return &BodyMemory{most: max(most, MinBodyMemory)} }
 
 // Metrics emits what is in use, and how often there was no room; see Metrics.More.
-func (m *BodyMemory) Metrics(emit func(name, help string, counter bool, value float64, labels ...string)) {
-	emit("svc_http_body_memory_bytes", "Memory that request bodies and what is made of them may take now.",
+func (m *BodyMemory) Metrics(emit func(name, help string, counter bool, value float64,
+	labels ...string)) {
+	emit("svc_http_body_memory_bytes",
+		"Memory that request bodies and what is made of them may take now.",
 		false, float64(m.used.Load()))
-	emit("svc_http_body_memory_refused_total", "Requests answered 503 BUSY because http.max-body-memory was used up.",
+	emit("svc_http_body_memory_refused_total",
+		"Requests answered 503 BUSY because http.max-body-memory was used up.",
 		true, float64(m.refused.Load()))
 }
 
@@ -63,7 +66,8 @@ func (m *BodyMemory) take(bytes int64) bool {
 		return false
 	}
 	m.taken.Add(1)
-	for peak := m.peak.Load(); used > peak && !m.peak.CompareAndSwap(peak, used); peak = m.peak.Load() {
+	for peak := m.peak.Load(); used > peak &&
+		!m.peak.CompareAndSwap(peak, used); peak = m.peak.Load() {
 	}
 	return true
 }

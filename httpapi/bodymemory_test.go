@@ -33,26 +33,35 @@ func until(t *testing.T, what string, holds func() bool) {
 // own; small ones go on, and large ones too when there is memory again.
 func TestBodiesBeyondTheBoundAreBusy(t *testing.T) {
 	r, m := boundedRig(t)
-	batch := "[" + strings.Repeat(`{"accountId":1,"security":"AAA","side":"Buy","quantity":1,"limitPrice":1},`, 99) +
+	batch := "[" +
+		strings.Repeat(`{"accountId":1,"security":"AAA","side":"Buy","quantity":1,"limitPrice":1},`, 99) +
 		`{"accountId":1,"security":"AAA","side":"Buy","quantity":1,"limitPrice":1}]`
-	head := func(more string) string { return "POST /orders/batch HTTP/1.1\r\nHost: x\r\n" + more + "\r\n" }
+	head := func(more string) string {
+		return "POST /orders/batch HTTP/1.1\r\nHost: x\r\n" +
+			more + "\r\n"
+	}
 	announced := head(fmt.Sprintf("Content-Length: %d\r\n", maxLargeBodyBytes))
 	slow := []*wire{r.dial(), r.dial()} // their bodies are announced, and never come
 	for i, w := range slow {
 		w.send(announced)
-		until(t, "a body is counted", func() bool { return m.used.Load() == int64(i+1)*maxLargeBodyBytes*bodyCost })
+		until(t, "a body is counted", func() bool {
+			return m.used.Load() == int64(i+1)*maxLargeBodyBytes*bodyCost
+		})
 	}
 	for name, text := range map[string]string{
-		"by its length":    head(fmt.Sprintf("Content-Length: %d\r\n", len(batch))),
-		"expecting a word": head(fmt.Sprintf("Content-Length: %d\r\nExpect: 100-continue\r\n", len(batch))),
-		"by its chunk":     head("Transfer-Encoding: chunked\r\n") + "1001\r\n",
-		"by many chunks":   head("Transfer-Encoding: chunked\r\n") + "800\r\n" + strings.Repeat(" ", 0x800) + "\r\n801\r\n",
+		"by its length": head(fmt.Sprintf("Content-Length: %d\r\n", len(batch))),
+		"expecting a word": head(fmt.Sprintf("Content-Length: %d\r\nExpect: 100-continue\r\n",
+			len(batch))),
+		"by its chunk": head("Transfer-Encoding: chunked\r\n") + "1001\r\n",
+		"by many chunks": head("Transfer-Encoding: chunked\r\n") + "800\r\n" +
+			strings.Repeat(" ", 0x800) + "\r\n801\r\n",
 	} {
 		w := r.dial()
 		w.send(text)
 		a := w.receive("POST")
 		if a.status != 503 || !a.closes || a.header.Get("Retry-After") != "1" ||
-			!strings.Contains(string(a.body), `"code":"BUSY"`) || !strings.Contains(string(a.body), `"sequenced":false`) {
+			!strings.Contains(string(a.body), `"code":"BUSY"`) ||
+			!strings.Contains(string(a.body), `"sequenced":false`) {
 			t.Errorf("%s: %d %v %s", name, a.status, a.header, a.body)
 		}
 		w.closed()
@@ -64,14 +73,16 @@ func TestBodiesBeyondTheBoundAreBusy(t *testing.T) {
 		t.Errorf("an order beside them: %d %s", a.status, a.body)
 	}
 	slow[0].conn.Close()
-	until(t, "a closed connection gives back", func() bool { return m.used.Load() == maxLargeBodyBytes*bodyCost })
+	until(t, "a closed connection gives back",
+		func() bool { return m.used.Load() == maxLargeBodyBytes*bodyCost })
 	w := r.dial()
 	for range 3 {
 		w.send(head(fmt.Sprintf("Content-Length: %d\r\n", len(batch))) + batch)
 		if a := w.receive("POST"); a.status != 201 {
 			t.Fatalf("a batch when there is room again: %d %s", a.status, a.body)
 		}
-		until(t, "an answered one gives back", func() bool { return m.used.Load() == maxLargeBodyBytes*bodyCost })
+		until(t, "an answered one gives back",
+			func() bool { return m.used.Load() == maxLargeBodyBytes*bodyCost })
 	}
 	slow[1].conn.Close()
 	until(t, "nothing is held", func() bool { return m.used.Load() == 0 })
@@ -92,7 +103,8 @@ func TestReserveOfAClosedConnection(t *testing.T) {
 	if why := c.reserve(1 << 40); why != faultNone || m.used.Load() != maxLargeBodyBytes*bodyCost {
 		t.Errorf("a body beyond every limit: fault %d, used %d", why, m.used.Load())
 	}
-	if why := c.reserve(smallBody + 1); why != faultNone || m.used.Load() != maxLargeBodyBytes*bodyCost {
+	if why := c.reserve(smallBody + 1); why != faultNone ||
+		m.used.Load() != maxLargeBodyBytes*bodyCost {
 		t.Errorf("a pipelined one behind it: fault %d, used %d", why, m.used.Load())
 	}
 	c.Close()
@@ -148,7 +160,8 @@ func TestCrowdsAreCollected(t *testing.T) {
 
 // A connection that rests keeps no large buffer of its last request.
 func TestIdleConnectionsKeepNoLargeBody(t *testing.T) {
-	s := newServer(serverConfig{handler: func(ctx *fasthttp.RequestCtx) {}, bodyLimit: func([]byte) int { return maxLargeBodyBytes }})
+	s := newServer(serverConfig{handler: func(ctx *fasthttp.RequestCtx) {},
+		bodyLimit: func([]byte) int { return maxLargeBodyBytes }})
 	var kept []int
 	s.http.Handler = func(ctx *fasthttp.RequestCtx) {
 		// What the last request has left behind comes with the first byte of the next body.
@@ -156,7 +169,8 @@ func TestIdleConnectionsKeepNoLargeBody(t *testing.T) {
 		ctx.Response.SwapBody(make([]byte, len(ctx.Request.Header.Peek("X-Large"))<<10))
 	}
 	large := strings.Repeat("x", 1<<19)
-	conn := &scriptedConn{input: []byte("POST / HTTP/1.1\r\nHost: x\r\nX-Large: " + large[:4096] + "\r\nContent-Length: 524288\r\n\r\n" + large +
+	conn := &scriptedConn{input: []byte("POST / HTTP/1.1\r\nHost: x\r\nX-Large: " + large[:4096] +
+		"\r\nContent-Length: 524288\r\n\r\n" + large +
 		"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx"), step: 1 << 16}
 	if err := s.http.ServeConn(newFramedConn(conn)); err != nil {
 		t.Fatal(err)

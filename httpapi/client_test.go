@@ -16,54 +16,69 @@ func TestTypedClientTalksToTheRealServer(t *testing.T) {
 	r := newRig(t)
 	c := client.New(client.Config{Address: r.address, Token: r.token("admin")})
 	defer c.Close()
-	must[client.PricesAccepted](t)(c.Prices([]client.PriceRequest{{Security: "AAA", Price: client.Units(100)}}))
-	sell := must[client.Order](t)(c.CreateOrder(&client.OrderRequest{ClientOrderID: "s", AccountID: 1, Security: "AAA",
-		Side: matcher.Sell, Quantity: 10, LimitPrice: client.Units(101)}))
+	must[client.PricesAccepted](t)(c.Prices(
+		[]client.PriceRequest{{Security: "AAA", Price: client.Units(100)}}))
+	sell := must[client.Order](t)(c.CreateOrder(&client.OrderRequest{ClientOrderID: "s", AccountID: 1,
+		Security: "AAA",
+		Side:     matcher.Sell, Quantity: 10, LimitPrice: client.Units(101)}))
 	batch := must[[]client.Order](t)(c.CreateOrderBatch([]client.OrderRequest{
 		{AccountID: 2, Security: "AAA", Quantity: 4, LimitPrice: client.Units(101)},
 		{AccountID: 9, Security: "AAA", Quantity: 4, LimitPrice: client.Units(101)},
 	}))
-	if batch[0].Status != "FILLED" || len(batch[0].Fills) != 1 || batch[1].RiskReason != "UNKNOWN_ACCOUNT" {
+	if batch[0].Status != "FILLED" || len(batch[0].Fills) != 1 ||
+		batch[1].RiskReason != "UNKNOWN_ACCOUNT" {
 		t.Errorf("batch %+v", batch)
 	}
-	trade := must[client.Trade](t)(c.BookMarketTrade(&client.TradeRequest{AccountID: 3, Security: "AAA", Quantity: 1}))
+	trade := must[client.Trade](t)(c.BookMarketTrade(
+		&client.TradeRequest{AccountID: 3, Security: "AAA", Quantity: 1}))
 	if trade.Price != client.Units(101) || trade.TradeID != "trd-3" {
 		t.Errorf("trade %+v", trade)
 	}
-	if o := must[client.Order](t)(c.Replace(sell.OrderID, &client.ReplaceRequest{Quantity: 8, LimitPrice: client.Units(102)})); o.RemainingQuantity != 4 {
+	if o := must[client.Order](t)(c.Replace(sell.OrderID,
+		&client.ReplaceRequest{Quantity: 8, LimitPrice: client.Units(102)})); o.RemainingQuantity != 4 {
 		t.Errorf("replaced %+v", o)
 	}
-	if b := must[client.Book](t)(c.Book("AAA", 1)); len(b.Asks) != 1 || b.Asks[0].Price != client.Units(102) {
+	if b := must[client.Book](t)(c.Book("AAA", 1)); len(b.Asks) != 1 ||
+		b.Asks[0].Price != client.Units(102) {
 		t.Errorf("book %+v", b)
 	}
 	if o := must[client.Order](t)(c.Cancel(sell.OrderID)); o.Status != "CANCELED" {
 		t.Errorf("cancelled %+v", o)
 	}
 	var p *client.Problem
-	if _, err := c.Cancel(sell.OrderID); !errors.As(err, &p) || p.Status != 409 || p.Code != string(CodeOrderTerminal) {
+	if _, err := c.Cancel(sell.OrderID); !errors.As(err, &p) || p.Status != 409 ||
+		p.Code != string(CodeOrderTerminal) {
 		t.Errorf("cancelled twice: %v", err)
 	}
 	if o := must[client.Order](t)(c.Order(sell.OrderID)); o.ClientOrderID != "s" {
 		t.Errorf("order %+v", o)
 	}
 	account := uint32(2)
-	if page := must[client.OrderPage](t)(c.Orders(client.OrdersQuery{Status: "all", AccountID: &account, Security: "AAA", Limit: 5})); len(page.Items) != 1 {
+	if page := must[client.OrderPage](t)(
+		c.Orders(client.OrdersQuery{Status: "all", AccountID: &account, Security: "AAA", Limit: 5})); len(
+		page.Items) != 1 {
 		t.Errorf("orders %+v", page)
 	}
-	if page := must[client.PositionPage](t)(c.Positions(client.PositionsQuery{AccountID: &account})); len(page.Items) != 1 || page.Items[0].Quantity != 4 {
+	if page := must[client.PositionPage](t)(
+		c.Positions(client.PositionsQuery{AccountID: &account})); len(page.Items) != 1 ||
+		page.Items[0].Quantity != 4 {
 		t.Errorf("positions %+v", page)
 	}
-	if page := must[client.BlotterPage](t)(c.Blotter(1, 10)); len(page.Items) != 2 || page.NextSinceSeq != 3 {
+	if page := must[client.BlotterPage](t)(c.Blotter(1, 10)); len(page.Items) != 2 ||
+		page.NextSinceSeq != 3 {
 		t.Errorf("blotter %+v", page)
 	}
 	must[client.ControlApplied](t)(c.RiskControlAccount(2, false))
 	must[client.ControlApplied](t)(c.RiskControlSecurity("AAA", true, true))
 	must[client.ControlApplied](t)(c.RiskControlRestriction("AAA", true))
-	must[client.ControlApplied](t)(c.RiskControlPolicy(client.Policy{PolicyVersion: 4, KillSwitch: true}))
-	if image := must[client.Controls](t)(c.RiskControls()); !image.KillSwitch || image.PolicyVersion != 4 || !image.Ready {
+	must[client.ControlApplied](t)(c.RiskControlPolicy(
+		client.Policy{PolicyVersion: 4, KillSwitch: true}))
+	if image := must[client.Controls](t)(c.RiskControls()); !image.KillSwitch ||
+		image.PolicyVersion != 4 || !image.Ready {
 		t.Errorf("controls %+v", image)
 	}
-	if h := must[client.Health](t)(c.Health()); h.Durability != "fsync" || h.Durable == 0 || h.Projected != nil {
+	if h := must[client.Health](t)(c.Health()); h.Durability != "fsync" || h.Durable == 0 ||
+		h.Projected != nil {
 		t.Errorf("health %+v", h)
 	}
 }
@@ -73,16 +88,19 @@ func TestTypedClientReadsTheHistory(t *testing.T) {
 	r := newRig(t)
 	c := client.New(client.Config{Address: r.address, Token: r.token("admin")})
 	defer c.Close()
-	if info := must[client.Reindexed](t)(c.Reindex()); info.IndexedTrades != 3 || info.DurationMillis != 12 {
+	if info := must[client.Reindexed](t)(c.Reindex()); info.IndexedTrades != 3 ||
+		info.DurationMillis != 12 {
 		t.Errorf("reindexed %+v", info)
 	}
-	if page := must[client.BlotterPage](t)(c.FullHistory(1, 1)); len(page.Items) != 1 || page.Items[0].ID != "trd-2" || page.NextSinceSeq != 2 {
+	if page := must[client.BlotterPage](t)(c.FullHistory(1, 1)); len(page.Items) != 1 ||
+		page.Items[0].ID != "trd-2" || page.NextSinceSeq != 2 {
 		t.Errorf("history %+v", page)
 	}
 	report := must[*client.Report](t)(c.RegulatoryReport(t.Context(), 2, 99))
 	defer report.Close()
 	text := must[[]byte](t)(io.ReadAll(report))
-	if string(text) != wantLines(2, 5) || report.FromSeq != 2 || report.ToSeq != 5 || report.Count() != 4 {
+	if string(text) != wantLines(2, 5) || report.FromSeq != 2 || report.ToSeq != 5 ||
+		report.Count() != 4 {
 		t.Errorf("report %+v\n%s", report, text)
 	}
 	r.report.each = func(_ context.Context, n int) error {
@@ -103,52 +121,63 @@ func TestTypedClientTalksToTheTradeProcessor(t *testing.T) {
 	r := newProcessorRig(t)
 	open := client.New(client.Config{Address: r.address})
 	defer open.Close()
-	token := must[client.Token](t)(open.DevToken(testMaster, client.TokenRequest{Subject: "t", Admin: true, TTLSeconds: 60}))
+	token := must[client.Token](t)(open.DevToken(testMaster,
+		client.TokenRequest{Subject: "t", Admin: true, TTLSeconds: 60}))
 	if !token.ExpiresAt.Equal(time.UnixMilli(testStart+60_000)) || token.TokenType != "Bearer" {
 		t.Errorf("token %+v", token)
 	}
 	var p *client.Problem
-	if _, err := open.DevToken("wrong", client.TokenRequest{Subject: "t", TTLSeconds: 60}); !errors.As(err, &p) || p.Status != 401 {
+	if _, err := open.DevToken("wrong",
+		client.TokenRequest{Subject: "t", TTLSeconds: 60}); !errors.As(err, &p) || p.Status != 401 {
 		t.Errorf("a wrong master secret: %v", err)
 	}
 	c := client.New(client.Config{Address: r.address, Token: token.Token})
 	defer c.Close()
 	account := uint32(1)
-	page := must[client.TradePage](t)(c.Trades(client.TradesQuery{AccountID: &account, Status: "Settled", SettlementDate: "2026-03-04", Limit: 1}))
-	if len(page.Items) != 1 || page.Items[0].ID != "trd-2" || page.Items[0].OrderID != "" || page.NextCursor == "" {
+	page := must[client.TradePage](t)(c.Trades(client.TradesQuery{AccountID: &account,
+		Status: "Settled", SettlementDate: "2026-03-04", Limit: 1}))
+	if len(page.Items) != 1 || page.Items[0].ID != "trd-2" || page.Items[0].OrderID != "" ||
+		page.NextCursor == "" {
 		t.Errorf("trades %+v", page)
 	}
-	if row := must[client.TradeRow](t)(c.TradeRow("trd-1")); row.Price != client.Units(100)+250_000 || row.OrderID != "ord-1" || row.Status != "Processing" {
+	if row := must[client.TradeRow](t)(c.TradeRow("trd-1")); row.Price != client.Units(100)+250_000 ||
+		row.OrderID != "ord-1" || row.Status != "Processing" {
 		t.Errorf("row %+v", row)
 	}
 	if row := must[client.TradeRow](t)(c.ForceSettlement("trd-1")); row.Status != "Settled" {
 		t.Errorf("forced %+v", row)
 	}
-	if _, err := c.ForceSettlement("trd-99"); !errors.As(err, &p) || p.Status != 404 || p.Code != string(CodeTradeNotFound) {
+	if _, err := c.ForceSettlement("trd-99"); !errors.As(err, &p) || p.Status != 404 ||
+		p.Code != string(CodeTradeNotFound) {
 		t.Errorf("an unknown trade: %v", err)
 	}
 	if s := must[client.ReconStatus](t)(c.ReconStatus()); s.Matched != 3 || !s.LastSweepAt.IsZero() {
 		t.Errorf("status %+v", s)
 	}
 	breaks := must[client.BreakPage](t)(c.ReconBreaks("", 0, ""))
-	if len(breaks.Items) != 3 || breaks.Items[0].Projection != nil || breaks.Items[1].Projection.Price != -1_500_000 || breaks.NextCursor != "page2" {
+	if len(breaks.Items) != 3 || breaks.Items[0].Projection != nil ||
+		breaks.Items[1].Projection.Price != -1_500_000 || breaks.NextCursor != "page2" {
 		t.Errorf("breaks %+v", breaks)
 	}
 	if _, err := c.LastOrphanSweep(); !errors.As(err, &p) || p.Code != string(CodeSweepNotFound) {
 		t.Errorf("no sweep yet: %v", err)
 	}
-	if s := must[client.OrphanSweep](t)(c.OrphanSweep()); s.OrphanCount != 1 || s.OrphanIDs[0] != "trd-6" {
+	if s := must[client.OrphanSweep](t)(c.OrphanSweep()); s.OrphanCount != 1 ||
+		s.OrphanIDs[0] != "trd-6" {
 		t.Errorf("sweep %+v", s)
 	}
 	must[client.OrphanSweep](t)(c.LastOrphanSweep())
 	if s := must[client.ReconStatus](t)(c.ReconStatus()); s.LastSweepAt.IsZero() {
 		t.Errorf("status %+v", s)
 	}
-	if report := must[client.TCAReport](t)(c.TCAReport("trd-1")); report.Twap != 99_500_000 || report.SlippageBps != nil || report.ArrivalAt.IsZero() {
+	if report := must[client.TCAReport](t)(c.TCAReport("trd-1")); report.Twap != 99_500_000 ||
+		report.SlippageBps != nil || report.ArrivalAt.IsZero() {
 		t.Errorf("report %+v", report)
 	}
-	summary := must[client.TCASummary](t)(c.TCASummary(client.TCAQuery{AccountID: &account, To: time.UnixMilli(testStart)}))
-	if summary.Trades != 3 || len(summary.BySecurity) != 2 || summary.BySecurity[1].Trades != 2 || r.fakes.summary.ToMillis != testStart {
+	summary := must[client.TCASummary](t)(
+		c.TCASummary(client.TCAQuery{AccountID: &account, To: time.UnixMilli(testStart)}))
+	if summary.Trades != 3 || len(summary.BySecurity) != 2 || summary.BySecurity[1].Trades != 2 ||
+		r.fakes.summary.ToMillis != testStart {
 		t.Errorf("summary %+v", summary)
 	}
 	if h := must[client.Health](t)(c.Health()); h.Service != "trade-processor" || *h.Projected != 10 {
@@ -163,11 +192,14 @@ func TestTypedClientTalksToACluster(t *testing.T) {
 	follower := newFollower(t, "order-matcher", "1", leader.address)
 	gone := newFollower(t, "order-matcher", "1", leader.address)
 	gone.stop()
-	c := client.New(client.Config{Address: gone.address, Others: []string{follower.address, leader.address}})
+	c := client.New(client.Config{Address: gone.address,
+		Others: []string{follower.address, leader.address}})
 	defer c.Close()
-	order := client.OrderRequest{ClientOrderID: "a", AccountID: 1, Security: "AAA", Quantity: 1, LimitPrice: client.Units(100)}
+	order := client.OrderRequest{ClientOrderID: "a", AccountID: 1, Security: "AAA", Quantity: 1,
+		LimitPrice: client.Units(100)}
 	first := must[client.Order](t)(c.CreateOrder(&order))
-	if h := must[client.Health](t)(c.Health()); h.Role != "FOLLOWER" || h.Member != "2" || h.Leader != "1" {
+	if h := must[client.Health](t)(c.Health()); h.Role != "FOLLOWER" || h.Member != "2" ||
+		h.Leader != "1" {
 		t.Errorf("health %+v", h)
 	}
 	follower.cluster.lead("", nil) // it has lost sight of the leader: the client goes there by itself
@@ -180,7 +212,8 @@ func TestTypedClientTalksToACluster(t *testing.T) {
 	}
 	leader.cluster.lead("", nil)
 	var p *client.Problem
-	if _, err := c.CreateOrder(&order); !errors.As(err, &p) || p.Code != string(CodeNoLeader) || client.Unknown(err) {
+	if _, err := c.CreateOrder(&order); !errors.As(err, &p) || p.Code != string(CodeNoLeader) ||
+		client.Unknown(err) {
 		t.Errorf("%v", err)
 	}
 }

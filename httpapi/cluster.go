@@ -94,7 +94,8 @@ var (
 	problemNotLeader = problem{status: 503, code: CodeNotLeader,
 		detail: "this member does not lead: the request was not sequenced", notSequenced: true}
 	problemNoLeader = problem{status: 503, code: CodeNoLeader,
-		detail: "the leader is not known or cannot be reached: the request was not sequenced", notSequenced: true}
+		detail:       "the leader is not known or cannot be reached: the request was not sequenced",
+		notSequenced: true}
 	problemUnconfirmed = problem{status: 503, code: CodeNoLeader,
 		detail: "no majority confirms that this member leads", notSequenced: true}
 	problemRelayLost = problem{status: 504, code: CodeOutcomeUnknown,

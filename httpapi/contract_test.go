@@ -78,7 +78,8 @@ var historyRequests = []string{
 // bodied are the endpoints that read a body, with a token that suffices.
 var bodied = []string{
 	"/orders", "/orders/batch", "/trades", "/orders/ord-1/replace", "/orders/ord-1/cancel", "/prices",
-	"/risk/control/account", "/risk/control/security", "/risk/control/restriction", "/risk/control/policy",
+	"/risk/control/account", "/risk/control/security", "/risk/control/restriction",
+	"/risk/control/policy",
 	"/swaps", "/swaptions", "/risk/extract",
 }
 
@@ -106,7 +107,8 @@ func enforcedRows() (rows []row) {
 	}
 	for _, q := range accountRequests {
 		status := 200
-		if strings.HasPrefix(q.request, "POST") && !strings.Contains(q.request, "ord-1") && !strings.Contains(q.request, "/swap") {
+		if strings.HasPrefix(q.request, "POST") && !strings.Contains(q.request, "ord-1") &&
+			!strings.Contains(q.request, "/swap") {
 			status = 201
 		}
 		rows = append(rows, row{q.request, q.body, "one", status, ""})
@@ -129,7 +131,8 @@ func enforcedRows() (rows []row) {
 		row{"POST /prices", "{", "one", 403, CodeAdminRequired},
 		row{"POST /nowhere", "{", "", 404, CodeNotFound},
 		row{"DELETE /orders", "", "", 405, CodeMethodNotAllowed},
-		row{"POST /orders/batch", `[` + goodOrder + `,{"accountId":2,"security":"AAA","side":"Buy","quantity":1,"limitPrice":1}]`,
+		row{"POST /orders/batch", `[` + goodOrder +
+			`,{"accountId":2,"security":"AAA","side":"Buy","quantity":1,"limitPrice":1}]`,
 			"one", 403, CodeNotEntitled})
 }
 
@@ -158,30 +161,39 @@ func openRows() (rows []row) {
 			row{request, "", "admin", 200, ""},
 			row{request + "?fromSeq=0", "", "one", 403, CodeAdminRequired})
 	}
-	for _, query := range []string{"fromSeq=0", "toSeq=0", "fromSeq=-1", "fromSeq=x", "fromSeq=1.0", "fromSeq=", "fromSeq=3&toSeq=2",
+	for _, query := range []string{"fromSeq=0", "toSeq=0", "fromSeq=-1", "fromSeq=x", "fromSeq=1.0",
+		"fromSeq=", "fromSeq=3&toSeq=2",
 		"fromSeq=9223372036854775808", "toSeq=1&toSeq=1", "from=1", "fromSeq=01", "fromSeq=%2B1"} {
 		rows = append(rows, row{"GET /regulatory/report?" + query, "", "admin", 400, CodeBadRequest})
 	}
 	for _, query := range []string{"sinceSeq=-1", "sinceSeq=x", "limit=0", "limit=1001", "cursor=x"} {
-		rows = append(rows, row{"GET /recon/full-history/trades?" + query, "", "admin", 400, CodeBadRequest})
+		rows = append(rows, row{"GET /recon/full-history/trades?" + query, "", "admin", 400,
+			CodeBadRequest})
 	}
 	return append(rows,
 		row{"POST /recon/full-history/reindex", `{"a":1}`, "admin", 400, CodeMalformedBody},
 		row{"POST /recon/full-history/reindex", `{}`, "admin", 200, ""},
 		row{"GET /recon/full-history/trades?sinceSeq=1&limit=1", "", "admin", 200, ""},
 		row{"GET /regulatory/report?fromSeq=2&toSeq=3", "", "admin", 200, ""},
-		row{"GET /regulatory/report?fromSeq=1000&toSeq=9223372036854775807", "", "admin", 400, CodeBadRequest},
+		row{"GET /regulatory/report?fromSeq=1000&toSeq=9223372036854775807", "", "admin", 400,
+			CodeBadRequest},
 		row{"POST /orders", goodOrder, "", 201, ""},
 		row{"POST /orders", goodOrder, "bad", 201, ""}, // ignored while entitlements are off
 		row{"POST /orders", orderBody("1", "Buy", "10", "100", `,"clientOrderId":"c-1"`), "", 201, ""},
-		row{"POST /orders", orderBody("1", "Buy", "11", "100", `,"clientOrderId":"c-1"`), "", 409, CodeTermsDiffer},
+		row{"POST /orders", orderBody("1", "Buy", "11", "100", `,"clientOrderId":"c-1"`), "", 409,
+			CodeTermsDiffer},
 		row{"POST /orders", orderBody("9", "Buy", "10", "100", ""), "", 422, CodeRiskRefused},
-		row{"POST /orders/batch", "[" + goodOrder + "," + orderBody("9", "Buy", "1", "1", "") + "]", "", 201, ""},
-		row{"POST /orders/batch", "[" + orderBody("1", "Buy", "12", "100", `,"clientOrderId":"c-1"`) + "]", "", 201, ""},
+		row{"POST /orders/batch", "[" + goodOrder + "," + orderBody("9", "Buy", "1", "1", "") + "]",
+			"", 201, ""},
+		row{"POST /orders/batch", "[" + orderBody("1", "Buy", "12", "100", `,"clientOrderId":"c-1"`) +
+			"]", "", 201, ""},
 		row{"POST /orders/batch", "[]", "", 400, CodeMalformedBody},
 		row{"POST /trades", goodTrade, "", 201, ""},
-		row{"POST /trades", `{"accountId":1,"security":"BBB","side":"Buy","quantity":1}`, "", 422, CodeRiskRefused},
-		row{"POST /trades", `{"clientOrderId":"c-1","accountId":1,"security":"AAA","side":"Buy","quantity":1}`, "", 409, CodeTermsDiffer},
+		row{"POST /trades", `{"accountId":1,"security":"BBB","side":"Buy","quantity":1}`, "", 422,
+			CodeRiskRefused},
+		row{"POST /trades",
+			`{"clientOrderId":"c-1","accountId":1,"security":"AAA","side":"Buy","quantity":1}`, "", 409,
+			CodeTermsDiffer},
 		row{"GET /orders", "", "", 200, ""},
 		row{"GET /orders?status=open&limit=1", "", "", 200, ""},
 		row{"GET /orders?status=FILLED&security=AAA&accountId=1", "", "", 200, ""},
@@ -208,7 +220,8 @@ func openRows() (rows []row) {
 		row{"POST /orders/ord-2/cancel", "", "", 409, CodeOrderTerminal},
 		row{"POST /orders/ord-99/replace", goodReplace, "", 404, CodeOrderNotFound},
 		row{"POST /orders/ord-2/replace", goodReplace, "", 409, CodeOrderTerminal},
-		row{"POST /orders/ord-1/replace", `{"quantity":8,"limitPrice":101.0005}`, "", 422, CodeRiskRefused},
+		row{"POST /orders/ord-1/replace", `{"quantity":8,"limitPrice":101.0005}`, "", 422,
+			CodeRiskRefused},
 		row{"POST /orders/ord-1/replace", goodReplace, "", 200, ""},
 		row{"POST /orders/ord-1/cancel", "{}", "", 200, ""},
 		row{"POST /orders/ord-1/cancel", "", "", 409, CodeOrderTerminal},
@@ -222,12 +235,17 @@ func openRows() (rows []row) {
 		row{"GET /book/AAA?depth=0", "", "", 400, CodeBadRequest},
 		row{"GET /recon/trades/blotter?sinceSeq=1&limit=1", "", "admin", 200, ""},
 		row{"GET /recon/trades/blotter?sinceSeq=-1", "", "admin", 400, CodeBadRequest},
-		row{"POST /prices", `[{"security":"AAA","price":1},{"security":"NONE","price":1}]`, "admin", 404, CodeSecurityNotFound},
+		row{"POST /prices", `[{"security":"AAA","price":1},{"security":"NONE","price":1}]`, "admin", 404,
+			CodeSecurityNotFound},
 		row{"POST /prices", `[]`, "admin", 400, CodeMalformedBody},
-		row{"POST /risk/control/account", `{"accountId":99,"enabled":true}`, "admin", 404, CodeAccountNotFound},
-		row{"POST /risk/control/security", `{"security":"NONE","enabled":true,"halted":false}`, "admin", 404, CodeSecurityNotFound},
-		row{"POST /risk/control/restriction", `{"security":"NONE","restricted":true}`, "admin", 404, CodeSecurityNotFound},
-		row{"POST /risk/control/policy", `{"policyVersion":0,"killSwitch":false}`, "admin", 400, CodeMalformedBody},
+		row{"POST /risk/control/account", `{"accountId":99,"enabled":true}`, "admin", 404,
+			CodeAccountNotFound},
+		row{"POST /risk/control/security", `{"security":"NONE","enabled":true,"halted":false}`, "admin",
+			404, CodeSecurityNotFound},
+		row{"POST /risk/control/restriction", `{"security":"NONE","restricted":true}`, "admin", 404,
+			CodeSecurityNotFound},
+		row{"POST /risk/control/policy", `{"policyVersion":0,"killSwitch":false}`, "admin", 400,
+			CodeMalformedBody},
 		row{"GET /health", "", "", 200, ""},
 		row{"GET /openapi.json", "", "", 200, ""},
 		row{"GET /", "", "", 404, CodeNotFound},
@@ -260,7 +278,8 @@ func unsafeRows(status int, code Code, readStatus int, readCode Code) (rows []ro
 // historyRows are the answers to historyRequests, in their order.
 func historyRows(answers ...any) (rows []row) {
 	for i, request := range historyRequests {
-		rows = append(rows, row{request, "", "admin", answers[2*i].(int), Code(fmt.Sprint(answers[2*i+1]))})
+		rows = append(rows, row{request, "", "admin", answers[2*i].(int),
+			Code(fmt.Sprint(answers[2*i+1]))})
 	}
 	return rows
 }
@@ -315,9 +334,14 @@ func TestContract(t *testing.T) {
 			r.history.missing, r.history.err = true, fmt.Errorf("blotter: %w", blotter.ErrReindexing)
 			r.report.early = fmt.Errorf("audit: %w", audit.ErrBusy)
 		}, historyRows(429, CodeTooManyRequests, 409, CodeReindexRunning, 503, CodeNotIndexed)},
-		{"history too slow", nil, func(r *rig) { r.history.err, r.report.early = context.DeadlineExceeded, context.Canceled },
+		{"history too slow", nil, func(r *rig) {
+			r.history.err, r.report.early = context.DeadlineExceeded, context.Canceled
+		},
 			historyRows(503, CodeStopping, 504, CodeOutcomeUnknown, 200, "")},
-		{"stopping", nil, func(r *rig) { r.history.err, r.report.early = context.Canceled, errors.New("disk") },
+		{"stopping", nil, func(r *rig) {
+			r.history.err, r.report.early = context.Canceled,
+				errors.New("disk")
+		},
 			historyRows(500, CodeInternal, 503, CodeStopping, 200, "")},
 		{"journal slow", nil, holdBack, unsafeRows(504, CodeOutcomeUnknown, 503, CodeSlowDisk)},
 		{"journal failed", nil, failBehind, unsafeRows(503, CodeJournalFailed, 503, CodeJournalFailed)},
@@ -337,7 +361,8 @@ func TestContract(t *testing.T) {
 		})
 	}
 	for key := range met {
-		if strings.HasPrefix(key, "GET ") { // of a relay whose leader is silent: TestEveryOperationIsRelayed
+		// of a relay whose leader is silent: TestEveryOperationIsRelayed
+		if strings.HasPrefix(key, "GET ") {
 			met[key] = append(met[key], 504)
 		}
 	}

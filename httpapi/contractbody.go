@@ -179,7 +179,8 @@ func daysOf(year, month, date int64) int64 {
 		month, year = month+12, year-1
 	}
 	era, yearOfEra := year/400, year%400
-	return era*146097 + yearOfEra*365 + yearOfEra/4 - yearOfEra/100 + (153*month+2)/5 + date - 1 - 719468
+	return era*146097 + yearOfEra*365 + yearOfEra/4 - yearOfEra/100 + (153*month+2)/5 +
+		date - 1 - 719468
 }
 
 // command builds the record of a booking, but for its idempotency key.

@@ -42,8 +42,10 @@ func TestDaysThatAreNone(t *testing.T) {
 			}
 		}
 	}
-	for _, text := range []string{"", "2026", "2026-03-4", "2026-3-04", "26-03-04", "02026-03-04", "2026-03-041", " 2026-03-04", "2026-03-04 ", "2026/03/04",
-		"2026-03-0x", "2026-03-+4", "+026-03-04", "-026-03-04", "2026-03-04T00:00:00Z", "20260304", "2026-063", "2026-03–04", "９026-03-04", "0000-00-00", "9999-12-31"} {
+	for _, text := range []string{"", "2026", "2026-03-4", "2026-3-04", "26-03-04", "02026-03-04",
+		"2026-03-041", " 2026-03-04", "2026-03-04 ", "2026/03/04",
+		"2026-03-0x", "2026-03-+4", "+026-03-04", "-026-03-04", "2026-03-04T00:00:00Z", "20260304",
+		"2026-063", "2026-03–04", "９026-03-04", "0000-00-00", "9999-12-31"} {
 		if day, ok := parseDay([]byte(text)); ok {
 			t.Errorf("%q is day %d", text, day)
 		}
@@ -61,33 +63,67 @@ func TestBookingBodiesThatCannotBeRead(t *testing.T) {
 	}
 	long := strings.Repeat("x", 65)
 	tests := []struct{ name, body, detail string }{
-		{"nothing", ``, ""}, {"an array", `[` + goodSwaption + `]`, ""}, {"null", `null`, ""}, {"an empty object", `{}`, "field accountId: required"},
-		{"two objects", goodSwaption + goodSwaption, ""}, {"half", goodSwaption[:50], ""}, {"a member twice", with(`{`, `{"accountId":1,`), ""},
-		{"an unknown member", with(`{`, `{"security":"AAA",`), `"security": unknown member`}, {"a member in another case", with(`notional`, `Notional`), `"Notional": unknown member`},
-		{"account -1", with(`Id":1`, `Id":-1`), "field accountId"}, {"account 2^32", with(`Id":1`, `Id":4294967296`), "field accountId"},
-		{"account as text", with(`Id":1`, `Id":"1"`), "field accountId"}, {"account of null", with(`Id":1`, `Id":null`), "field accountId"},
-		{"Buy for a direction", with(`"Receive"`, `"Buy"`), "field payReceive"}, {"PAY_FIXED", with(`"Receive"`, `"PAY_FIXED"`), "field payReceive"},
-		{"a direction of null", with(`"Receive"`, `null`), "field payReceive"}, {"no direction", with(`"Receive"`, `""`), "field payReceive"},
-		{"notional 0", with(`250000`, `0`), "field notional"}, {"notional -1", with(`250000`, `-1`), "field notional"}, {"notional 2^31", with(`250000`, `2147483648`), "field notional"},
-		{"notional 1.5", with(`250000`, `1.5`), "field notional"}, {"notional 1e6", with(`250000`, `1e6`), "field notional"}, {"notional as text", with(`250000`, `"250000"`), "field notional"},
-		{"notional of null", with(`250000`, `null`), "field notional"}, {"notional 2^64+1", with(`250000`, `18446744073709551617`), "field notional"},
-		{"rate 0", with(`-0.001`, `0`), "field fixedRate"}, {"rate -0.000000", with(`-0.001`, `-0.000000`), "field fixedRate"}, {"rate 0 as text", with(`-0.001`, `"0.0"`), "field fixedRate"},
-		{"7 decimals", with(`-0.001`, `0.0000001`), "field fixedRate"}, {"7 decimals behind a rate", with(`-0.001`, `4.2500001`), "field fixedRate"},
-		{"too high a rate", with(`-0.001`, `9223372036854.775808`), "field fixedRate"}, {"too low a rate", with(`-0.001`, `-9223372036854.775809`), "field fixedRate"},
-		{"rate NaN", with(`-0.001`, `NaN`), ""}, {"rate of null", with(`-0.001`, `null`), "field fixedRate"}, {"rate with %", with(`-0.001`, `"1%"`), "field fixedRate"},
-		{"effective of null", with(`"2026-09-04"`, `null`), "field effectiveDate"}, {"effective as a number", with(`"2026-09-04"`, `20700`), "field effectiveDate"},
-		{"effective before 1970", with(`"2026-09-04"`, `"1969-12-31"`), "field effectiveDate"}, {"maturity after 2149", with(`"2036-09-04"`, `"2149-06-07"`), "field maturityDate"},
-		{"effective on 30 February", with(`"2026-09-04"`, `"2026-02-30"`), "field effectiveDate"}, {"maturity without zeros", with(`"2036-09-04"`, `"2036-9-4"`), "field maturityDate"},
-		{"maturity on the effective date", with(`"2036-09-04"`, `"2026-09-04"`), "field maturityDate: the maturity must"}, {"maturity before", with(`"2036-09-04"`, `"2026-09-03"`), "field maturityDate: the maturity must"},
-		{"unknown conventions", with(`ESTR`, `EONIA`), "field conventions"}, {"conventions in another case", with(`EUR-ESTR-1Y-ACT360`, `eur-estr-1y-act360`), "field conventions"},
-		{"conventions with a space", with(`ACT360"`, `ACT360 "`), "field conventions"}, {"no conventions", with(`EUR-ESTR-1Y-ACT360`, ``), "field conventions"},
-		{"conventions by index", with(`"EUR-ESTR-1Y-ACT360"`, `2`), "field conventions"}, {"conventions of null", with(`"EUR-ESTR-1Y-ACT360"`, `null`), "field conventions"},
-		{"a client id of null", with(`{`, `{"clientOrderId":null,`), "field clientOrderId"}, {"a client id of 65 bytes", with(`{`, `{"clientOrderId":"`+long+`",`), "field clientOrderId"},
-		{"an empty client id", with(`{`, `{"clientOrderId":"",`), "field clientOrderId"}, {"nesting", with(`250000`, strings.Repeat("[", 17)), ""},
+		{"nothing", ``, ""}, {"an array", `[` + goodSwaption + `]`, ""}, {"null", `null`, ""},
+		{"an empty object", `{}`, "field accountId: required"},
+		{"two objects", goodSwaption + goodSwaption, ""}, {"half", goodSwaption[:50], ""},
+		{"a member twice", with(`{`, `{"accountId":1,`), ""},
+		{"an unknown member", with(`{`, `{"security":"AAA",`), `"security": unknown member`},
+		{"a member in another case", with(`notional`, `Notional`), `"Notional": unknown member`},
+		{"account -1", with(`Id":1`, `Id":-1`), "field accountId"},
+		{"account 2^32", with(`Id":1`, `Id":4294967296`), "field accountId"},
+		{"account as text", with(`Id":1`, `Id":"1"`), "field accountId"},
+		{"account of null", with(`Id":1`, `Id":null`), "field accountId"},
+		{"Buy for a direction", with(`"Receive"`, `"Buy"`), "field payReceive"},
+		{"PAY_FIXED", with(`"Receive"`, `"PAY_FIXED"`), "field payReceive"},
+		{"a direction of null", with(`"Receive"`, `null`), "field payReceive"},
+		{"no direction", with(`"Receive"`, `""`), "field payReceive"},
+		{"notional 0", with(`250000`, `0`), "field notional"},
+		{"notional -1", with(`250000`, `-1`), "field notional"},
+		{"notional 2^31", with(`250000`, `2147483648`), "field notional"},
+		{"notional 1.5", with(`250000`, `1.5`), "field notional"},
+		{"notional 1e6", with(`250000`, `1e6`), "field notional"},
+		{"notional as text", with(`250000`, `"250000"`), "field notional"},
+		{"notional of null", with(`250000`, `null`), "field notional"},
+		{"notional 2^64+1", with(`250000`, `18446744073709551617`), "field notional"},
+		{"rate 0", with(`-0.001`, `0`), "field fixedRate"},
+		{"rate -0.000000", with(`-0.001`, `-0.000000`), "field fixedRate"},
+		{"rate 0 as text", with(`-0.001`, `"0.0"`), "field fixedRate"},
+		{"7 decimals", with(`-0.001`, `0.0000001`), "field fixedRate"},
+		{"7 decimals behind a rate", with(`-0.001`, `4.2500001`), "field fixedRate"},
+		{"too high a rate", with(`-0.001`, `9223372036854.775808`), "field fixedRate"},
+		{"too low a rate", with(`-0.001`, `-9223372036854.775809`), "field fixedRate"},
+		{"rate NaN", with(`-0.001`, `NaN`), ""},
+		{"rate of null", with(`-0.001`, `null`), "field fixedRate"},
+		{"rate with %", with(`-0.001`, `"1%"`), "field fixedRate"},
+		{"effective of null", with(`"2026-09-04"`, `null`), "field effectiveDate"},
+		{"effective as a number", with(`"2026-09-04"`, `20700`), "field effectiveDate"},
+		{"effective before 1970", with(`"2026-09-04"`, `"1969-12-31"`), "field effectiveDate"},
+		{"maturity after 2149", with(`"2036-09-04"`, `"2149-06-07"`), "field maturityDate"},
+		{"effective on 30 February", with(`"2026-09-04"`, `"2026-02-30"`), "field effectiveDate"},
+		{"maturity without zeros", with(`"2036-09-04"`, `"2036-9-4"`), "field maturityDate"},
+		{"maturity on the effective date", with(`"2036-09-04"`, `"2026-09-04"`),
+			"field maturityDate: the maturity must"},
+		{"maturity before", with(`"2036-09-04"`, `"2026-09-03"`),
+			"field maturityDate: the maturity must"},
+		{"unknown conventions", with(`ESTR`, `EONIA`), "field conventions"},
+		{"conventions in another case", with(`EUR-ESTR-1Y-ACT360`, `eur-estr-1y-act360`),
+			"field conventions"},
+		{"conventions with a space", with(`ACT360"`, `ACT360 "`), "field conventions"},
+		{"no conventions", with(`EUR-ESTR-1Y-ACT360`, ``), "field conventions"},
+		{"conventions by index", with(`"EUR-ESTR-1Y-ACT360"`, `2`), "field conventions"},
+		{"conventions of null", with(`"EUR-ESTR-1Y-ACT360"`, `null`), "field conventions"},
+		{"a client id of null", with(`{`, `{"clientOrderId":null,`), "field clientOrderId"},
+		{"a client id of 65 bytes", with(`{`, `{"clientOrderId":"`+long+`",`), "field clientOrderId"},
+		{"an empty client id", with(`{`, `{"clientOrderId":"",`), "field clientOrderId"},
+		{"nesting", with(`250000`, strings.Repeat("[", 17)), ""},
 		{"invalid UTF-8", with(`ESTR`, "ES\xff"), "UTF-8"},
-		{"expiry after effective", with(`"2026-09-02"`, `"2026-09-05"`), "field expiryDate: the expiry must"}, {"expiry of null", with(`"2026-09-02"`, `null`), "field expiryDate"},
-		{"expiry before 1970", with(`"2026-09-02"`, `"1969-12-31"`), "field expiryDate"}, {"style in another case", with(`Bermudan`, `BERMUDAN`), "field exerciseStyle"},
-		{"an unknown style", with(`Bermudan`, `Asian`), "field exerciseStyle"}, {"a style of null", with(`"Bermudan"`, `null`), "field exerciseStyle"},
+		{"expiry after effective", with(`"2026-09-02"`, `"2026-09-05"`),
+			"field expiryDate: the expiry must"},
+		{"expiry of null", with(`"2026-09-02"`, `null`), "field expiryDate"},
+		{"expiry before 1970", with(`"2026-09-02"`, `"1969-12-31"`), "field expiryDate"},
+		{"style in another case", with(`Bermudan`, `BERMUDAN`), "field exerciseStyle"},
+		{"an unknown style", with(`Bermudan`, `Asian`), "field exerciseStyle"},
+		{"a style of null", with(`"Bermudan"`, `null`), "field exerciseStyle"},
 	}
 	for _, name := range termNames { // each member left out
 		_, rest, _ := strings.Cut(goodSwaption, `"`+name+`":`)
@@ -100,24 +136,29 @@ func TestBookingBodiesThatCannotBeRead(t *testing.T) {
 		if !json.Valid([]byte(body)) {
 			t.Fatalf("%s", body)
 		}
-		tests = append(tests, struct{ name, body, detail string }{"no " + name, body, "field " + name + ": required"})
+		tests = append(tests, struct{ name, body, detail string }{"no " + name, body,
+			"field " + name + ": required"})
 	}
 	r := newRig(t)
 	for _, tt := range tests {
 		a := r.post("/swaptions", tt.body, "")
-		if a.status != 400 || a.field(t, "code") != string(CodeMalformedBody) || !strings.Contains(a.field(t, "detail").(string), tt.detail) {
+		if a.status != 400 || a.field(t, "code") != string(CodeMalformedBody) ||
+			!strings.Contains(a.field(t, "detail").(string), tt.detail) {
 			t.Errorf("swaption, %s: %d %s", tt.name, a.status, a.body)
 		}
-		if strings.Contains(tt.name, "expiry") || strings.Contains(tt.name, "style") || strings.Contains(tt.name, "exercise") {
+		if strings.Contains(tt.name, "expiry") || strings.Contains(tt.name, "style") ||
+			strings.Contains(tt.name, "exercise") {
 			continue
 		}
 		body := strings.Replace(tt.body, `,"expiryDate":"2026-09-02","exerciseStyle":"Bermudan"`, "", 1)
 		a = r.post("/swaps", body, "")
-		if a.status != 400 || a.field(t, "code") != string(CodeMalformedBody) || !strings.Contains(a.field(t, "detail").(string), tt.detail) {
+		if a.status != 400 || a.field(t, "code") != string(CodeMalformedBody) ||
+			!strings.Contains(a.field(t, "detail").(string), tt.detail) {
 			t.Errorf("swap, %s: %d %s\n%s", tt.name, a.status, a.body, body)
 		}
 	}
-	for _, option := range []string{`"expiryDate":"2026-03-04"`, `"exerciseStyle":"European"`, `"expiryDate":null`} {
+	for _, option := range []string{`"expiryDate":"2026-03-04"`, `"exerciseStyle":"European"`,
+		`"expiryDate":null`} {
 		a := r.post("/swaps", `{`+option+`,`+goodSwap[1:], "").want(t, 400, CodeMalformedBody)
 		if name, _, _ := strings.Cut(option, ":"); a.field(t, "detail") != name+": unknown member" {
 			t.Errorf("%s: %s", option, a.body)
@@ -132,11 +173,13 @@ func TestBookingBodiesAtTheirLimits(t *testing.T) {
 	for body, want := range map[string]matcher.ContractTerms{
 		`{"accountId":4294967295,"payReceive":"rEcEiVe","notional":2147483647,"fixedRate":"9223372036854.775807","effectiveDate":"1970-01-01",` +
 			`"maturityDate":"2149-06-06","conventions":"JPY-TONA-1Y-ACT365F","expiryDate":"1970-01-01","exerciseStyle":"American"}`: {
-			AccountID: 1<<32 - 1, Side: matcher.Buy, Notional: math.MaxInt32, FixedRate: math.MaxInt64, Maturity: math.MaxUint16,
+			AccountID: 1<<32 - 1, Side: matcher.Buy, Notional: math.MaxInt32, FixedRate: math.MaxInt64,
+			Maturity:   math.MaxUint16,
 			Convention: 4, Swaption: true, Style: matcher.American},
 		` { "exerciseStyle" : "European" , "expiryDate":"2149-06-05","conventions":"USD-SOFR-1Y-ACT360","maturityDate":"2149-06-06",` +
 			`"effectiveDate":"2149-06-05","fixedRate":-9223372036854.775808,"notional":1,"payReceive":"PAY","accountId":0}`: {
-			Side: matcher.Sell, Notional: 1, FixedRate: math.MinInt64, Effective: math.MaxUint16 - 1, Maturity: math.MaxUint16,
+			Side: matcher.Sell, Notional: 1, FixedRate: math.MinInt64, Effective: math.MaxUint16 - 1,
+			Maturity: math.MaxUint16,
 			Swaption: true, Expiry: math.MaxUint16 - 1},
 	} {
 		var d decoder
@@ -151,8 +194,10 @@ func TestBookingBodiesAtTheirLimits(t *testing.T) {
 // FuzzContractBody compares the decoder with encoding/json: what it accepts,
 // that accepts with the same values, and the record carries them.
 func FuzzContractBody(f *testing.F) {
-	for _, body := range []string{goodSwap, goodSwaption, keyed(goodSwaption, "k"), `{}`, `[]`, `null`, `{"notional":1e6}`, `{"expiryDate":null}`,
-		strings.Replace(goodSwap, "0.0425", `"-4.25e-2"`, 1), strings.Replace(goodSwaption, "Bermudan", `\u0041merican`, 1)} {
+	for _, body := range []string{goodSwap, goodSwaption, keyed(goodSwaption, "k"), `{}`, `[]`, `null`,
+		`{"notional":1e6}`, `{"expiryDate":null}`,
+		strings.Replace(goodSwap, "0.0425", `"-4.25e-2"`, 1), strings.Replace(goodSwaption, "Bermudan",
+			`\u0041merican`, 1)} {
 		f.Add([]byte(body), true)
 		f.Add([]byte(body), false)
 	}
@@ -190,17 +235,22 @@ func FuzzContractBody(f *testing.F) {
 		}
 		terms := &c.terms
 		millionths, ok := new(big.Rat).SetString(string(want.FixedRate))
-		if !ok || millionths.Mul(millionths, big.NewRat(matcher.PriceScale, 1)).Cmp(new(big.Rat).SetInt64(terms.FixedRate)) != 0 {
+		if !ok || millionths.Mul(millionths,
+			big.NewRat(matcher.PriceScale, 1)).Cmp(new(big.Rat).SetInt64(terms.FixedRate)) != 0 {
 			t.Fatalf("rate %d, encoding/json reads %s: %q", terms.FixedRate, want.FixedRate, body)
 		}
 		day := func(d uint16) string { return strings.Trim(string(appendDay(nil, d)), `"`) }
 		convention, _ := matcher.ConventionAt(terms.Convention)
-		if want.ClientOrderID != string(c.clientID) || want.AccountID != terms.AccountID || want.Notional != terms.Notional ||
-			strings.EqualFold(want.PayReceive, "pay") != (terms.Side == matcher.Sell) || want.EffectiveDate != day(terms.Effective) ||
-			want.MaturityDate != day(terms.Maturity) || want.Conventions != convention.Name || terms.Swaption != swaption {
+		if want.ClientOrderID != string(c.clientID) || want.AccountID != terms.AccountID ||
+			want.Notional != terms.Notional ||
+			strings.EqualFold(want.PayReceive, "pay") != (terms.Side == matcher.Sell) ||
+			want.EffectiveDate != day(terms.Effective) ||
+			want.MaturityDate != day(terms.Maturity) || want.Conventions != convention.Name ||
+			terms.Swaption != swaption {
 			t.Fatalf("%+v, encoding/json reads %+v: %q", terms, want, body)
 		}
-		if swaption && (want.ExpiryDate != day(terms.Expiry) || want.ExerciseStyle != terms.Style.String()) || !terms.Representable() {
+		if swaption && (want.ExpiryDate != day(terms.Expiry) ||
+			want.ExerciseStyle != terms.Style.String()) || !terms.Representable() {
 			t.Fatalf("%+v, encoding/json reads %+v: %q", terms, want, body)
 		}
 		cmd := c.command(testStart)

@@ -151,7 +151,8 @@ func (x *exchange) listContracts() problem {
 		return p
 	}
 	var next uint64
-	x.contracts, next = x.m.Views.Contracts(blotter.ContractFilter{Accounts: accounts}, after, int(limit), x.contracts[:0])
+	x.contracts, next = x.m.Views.Contracts(blotter.ContractFilter{Accounts: accounts}, after,
+		int(limit), x.contracts[:0])
 	if p := x.shown(); p.status != 0 {
 		return p
 	}

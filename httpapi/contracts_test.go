@@ -15,17 +15,23 @@ import (
 // contractRows are the rows of the contract that are about contracts, while
 // entitlements are off.
 func contractRows() (rows []row) {
-	for _, id := range []string{"SW-99", "SWPT-5", "SW-0", "SW-05", "SW-", "SWPT-", "sw-5", "5", "SW-5x", "ord-1", "SW-18446744073709551616", "SW-4"} {
+	for _, id := range []string{"SW-99", "SWPT-5", "SW-0", "SW-05", "SW-", "SWPT-", "sw-5", "5",
+		"SW-5x", "ord-1", "SW-18446744073709551616", "SW-4"} {
 		rows = append(rows, row{"GET /contracts/" + id, "", "", 404, CodeContractNotFound})
 	}
-	for _, query := range []string{"limit=0", "limit=1001", "limit=1&limit=1", "accountId=-1", "accountId=4294967296", "cursor=AAAA",
+	for _, query := range []string{"limit=0", "limit=1001", "limit=1&limit=1", "accountId=-1",
+		"accountId=4294967296", "cursor=AAAA",
 		"cursor=" + cursorOf(cursorOrders, 5), "security=AAA", "accountId="} {
 		rows = append(rows, row{"GET /contracts?" + query, "", "", 400, CodeBadRequest})
 	}
-	for _, body := range []string{`{}`, `{"sessionDate":null}`, `{"sessionDate":"2026-3-2"}`, `{"sessionDate":"2026-02-30"}`, `{"sessionDate":20514}`,
-		`{"sessionDate":"1969-12-31"}`, `{"sessionDate":"2149-06-07"}`, `{"sessionDate":"2026-03-02","priceVersion":0}`, `[]`,
-		`{"sessionDate":"2026-03-02","priceVersion":4294967296}`, `{"sessionDate":"2026-03-02","priceVersion":1.5}`,
-		`{"sessionDate":"2026-03-02","priceVersion":null}`, `{"sessionDate":"2026-03-02","priceVersion":"1"}`, `{"priceVersion":1}`,
+	for _, body := range []string{`{}`, `{"sessionDate":null}`, `{"sessionDate":"2026-3-2"}`,
+		`{"sessionDate":"2026-02-30"}`, `{"sessionDate":20514}`,
+		`{"sessionDate":"1969-12-31"}`, `{"sessionDate":"2149-06-07"}`,
+		`{"sessionDate":"2026-03-02","priceVersion":0}`, `[]`,
+		`{"sessionDate":"2026-03-02","priceVersion":4294967296}`,
+		`{"sessionDate":"2026-03-02","priceVersion":1.5}`,
+		`{"sessionDate":"2026-03-02","priceVersion":null}`,
+		`{"sessionDate":"2026-03-02","priceVersion":"1"}`, `{"priceVersion":1}`,
 		`{"sessionDate":"2026-03-02","version":1}`, ``, `{"sessionDate":"2026-03-02"}{}`} {
 		rows = append(rows, row{"POST /risk/extract", body, "admin", 400, CodeMalformedBody})
 	}
@@ -37,11 +43,14 @@ func contractRows() (rows []row) {
 		row{"POST /swaptions", goodSwap, "", 400, CodeMalformedBody},
 		row{"POST /swaps", keyed(goodSwap, "k"), "", 200, ""},
 		row{"POST /swaps", keyed(goodSwap, "k"), "", 200, ""},
-		row{"POST /swaps", keyed(strings.Replace(goodSwap, `"Pay"`, `"Receive"`, 1), "k"), "", 409, CodeTermsDiffer},
+		row{"POST /swaps", keyed(strings.Replace(goodSwap, `"Pay"`, `"Receive"`, 1), "k"), "", 409,
+			CodeTermsDiffer},
 		row{"POST /swaptions", keyed(goodSwaption, "k"), "", 409, CodeTermsDiffer},
 		row{"POST /swaptions", keyed(goodSwaption, "seed-1"), "", 409, CodeTermsDiffer},
-		row{"POST /swaps", strings.Replace(goodSwap, `"accountId":1`, `"accountId":9`, 1), "", 422, CodeRiskRefused},
-		row{"POST /swaptions", strings.Replace(goodSwaption, `"accountId":1`, `"accountId":4`, 1), "", 422, CodeRiskRefused},
+		row{"POST /swaps", strings.Replace(goodSwap, `"accountId":1`, `"accountId":9`, 1), "", 422,
+			CodeRiskRefused},
+		row{"POST /swaptions", strings.Replace(goodSwaption, `"accountId":1`, `"accountId":4`, 1), "",
+			422, CodeRiskRefused},
 		row{"GET /contracts", "", "", 200, ""},
 		row{"GET /contracts?accountId=1&limit=1", "", "", 200, ""},
 		row{"GET /contracts?accountId=99", "", "", 200, ""},
@@ -54,7 +63,8 @@ func contractRows() (rows []row) {
 		row{"GET /swaps", "", "", 405, CodeMethodNotAllowed},
 		row{"PUT /swaptions", "", "", 405, CodeMethodNotAllowed},
 		row{"GET /risk/extract", "", "admin", 405, CodeMethodNotAllowed},
-		row{"POST /risk/extract", `{"sessionDate":"2149-06-06","priceVersion":4294967295}`, "admin", 202, ""},
+		row{"POST /risk/extract", `{"sessionDate":"2149-06-06","priceVersion":4294967295}`,
+			"admin", 202, ""},
 	)
 }
 
@@ -72,24 +82,28 @@ func shownContract(body, id, product, client string, sequence uint64) string {
 func TestContractsAreShownAsTheyWereBooked(t *testing.T) {
 	r := newRig(t)
 	swap := r.post("/swaps", keyed(goodSwap, `q\"uote`), "").want(t, 200, "")
-	if got, want := string(swap.body), `{"contractId":"SW-1","sequence":1,"booked":true}`; got != want {
+	if got, want := string(swap.body),
+		`{"contractId":"SW-1","sequence":1,"booked":true}`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	loud := strings.NewReplacer(`"Receive"`, `"rECEIVE"`, `-0.001`, `"-1e-3"`).Replace(goodSwaption)
 	swaption := r.post("/swaptions", loud, "").want(t, 200, "")
-	if got, want := string(swaption.body), `{"contractId":"SWPT-2","sequence":2,"booked":true}`; got != want {
+	if got, want := string(swaption.body),
+		`{"contractId":"SWPT-2","sequence":2,"booked":true}`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	first := shownContract(goodSwap, "SW-1", "SWAP", `"q\"uote"`, 1)
 	second := shownContract(goodSwaption, "SWPT-2", "SWAPTION", "null", 2)
 	for path, want := range map[string]string{
-		"/contracts/SW-1":    first,
-		"/contracts/SWPT-2":  second,
-		"/contracts":         `{"items":[` + first + "," + second + `],"nextCursor":null}`,
-		"/contracts?limit=1": `{"items":[` + first + `],"nextCursor":"` + cursorOf(cursorContracts, 1) + `"}`,
-		"/contracts?limit=1&cursor=" + cursorOf(cursorContracts, 1): `{"items":[` + second + `],"nextCursor":null}`,
-		"/contracts?cursor=" + cursorOf(cursorContracts, 2):         `{"items":[],"nextCursor":null}`,
-		"/contracts?accountId=2":                                    `{"items":[],"nextCursor":null}`,
+		"/contracts/SW-1":   first,
+		"/contracts/SWPT-2": second,
+		"/contracts":        `{"items":[` + first + "," + second + `],"nextCursor":null}`,
+		"/contracts?limit=1": `{"items":[` + first + `],"nextCursor":"` +
+			cursorOf(cursorContracts, 1) + `"}`,
+		"/contracts?limit=1&cursor=" + cursorOf(cursorContracts, 1): `{"items":[` + second +
+			`],"nextCursor":null}`,
+		"/contracts?cursor=" + cursorOf(cursorContracts, 2): `{"items":[],"nextCursor":null}`,
+		"/contracts?accountId=2":                            `{"items":[],"nextCursor":null}`,
 	} {
 		if got := string(r.get(path, "").want(t, 200, "").body); got != want {
 			t.Errorf("%s\n%s\nwant\n%s", path, got, want)
@@ -111,12 +125,15 @@ func TestContractsAreAccountsOwn(t *testing.T) {
 		}
 	}
 	for _, tt := range []struct{ query, token, want string }{
-		{"", r.token("", 1), "SW-1 SW-3"}, {"", r.token("", 3, 2), "SW-2 SW-4 SW-5"}, {"", r.token(""), ""}, {"", r.token("admin"), "SW-1 SW-2 SW-3 SW-4 SW-5"},
-		{"?accountId=2", r.token("", 3, 2), "SW-2 SW-5"}, {"?accountId=2", r.token("admin"), "SW-2 SW-5"}, {"?accountId=7", r.token("admin"), ""},
+		{"", r.token("", 1), "SW-1 SW-3"}, {"", r.token("", 3, 2), "SW-2 SW-4 SW-5"},
+		{"", r.token(""), ""}, {"", r.token("admin"), "SW-1 SW-2 SW-3 SW-4 SW-5"},
+		{"?accountId=2", r.token("", 3, 2), "SW-2 SW-5"}, {"?accountId=2", r.token("admin"), "SW-2 SW-5"},
+		{"?accountId=7", r.token("admin"), ""},
 		{"?limit=1&cursor=" + cursorOf(cursorContracts, 1), r.token("", 1), "SW-3"},
 	} {
 		var ids []string
-		for _, item := range r.get("/contracts"+tt.query, tt.token).want(t, 200, "").field(t, "items").([]any) {
+		for _, item := range r.get("/contracts"+tt.query, tt.token).want(t, 200, "").field(t,
+			"items").([]any) {
 			ids = append(ids, item.(map[string]any)["contractId"].(string))
 		}
 		if got := strings.Join(ids, " "); got != tt.want {
@@ -127,7 +144,9 @@ func TestContractsAreAccountsOwn(t *testing.T) {
 	r.get("/contracts/SW-1", r.token("", 2)).want(t, 403, CodeNotEntitled)
 	r.get("/contracts/SW-1", r.token("admin")).want(t, 200, "")
 	before := r.sequence()
-	r.post("/swaps", strings.Replace(goodSwap, `:1,`, `:9,`, 1), r.token("", 1)).want(t, 403, CodeNotEntitled) // before screening: 9 is unknown
+	// before screening: 9 is unknown
+	r.post("/swaps", strings.Replace(goodSwap, `:1,`, `:9,`, 1), r.token("", 1)).want(t, 403,
+		CodeNotEntitled)
 	if r.sequence() != before {
 		t.Error("a caller who is not entitled was sequenced")
 	}
@@ -139,20 +158,24 @@ func TestBookingIsNothingButAContract(t *testing.T) {
 	seed(r)
 	admin := r.token("admin")
 	look := func() (all []string) {
-		for _, path := range []string{"/orders?status=all", "/positions", "/book/AAA", "/recon/trades/blotter"} {
+		for _, path := range []string{"/orders?status=all", "/positions", "/book/AAA",
+			"/recon/trades/blotter"} {
 			all = append(all, string(r.get(path, admin).want(t, 200, "").body))
 		}
 		return all
 	}
 	before, last := look(), r.sequence()
-	for i, q := range []struct{ path, body string }{{"/swaps", goodSwap}, {"/swaptions", goodSwaption}} {
+	for i, q := range []struct{ path, body string }{{"/swaps", goodSwap},
+		{"/swaptions", goodSwaption}} {
 		r.post(q.path, q.body, "").want(t, 200, "")
 		if r.sequence() != last+uint64(i)+1 {
 			t.Errorf("%s: sequence %d after %d", q.path, r.sequence(), last)
 		}
 	}
 	after := look()
-	after[2] = strings.Replace(after[2], fmt.Sprintf(`"sequence":%d`, last+2), fmt.Sprintf(`"sequence":%d`, last), 1) // as of now
+	// as of now
+	after[2] = strings.Replace(after[2], fmt.Sprintf(`"sequence":%d`, last+2),
+		fmt.Sprintf(`"sequence":%d`, last), 1)
 	if !slices.Equal(before, after) {
 		t.Errorf("before %s\nafter  %s", before, after)
 	}
@@ -161,7 +184,8 @@ func TestBookingIsNothingButAContract(t *testing.T) {
 // TestRefusedBookingsLeaveNoContract meets the reasons that a booking can be refused for.
 func TestRefusedBookingsLeaveNoContract(t *testing.T) {
 	g := testGenesis()
-	g.Limits.MaxContracts, g.Limits.MaxOrderNotional, g.Limits.CreditLimit = 1, 2_000_000*matcher.PriceScale, 1_500_000*matcher.PriceScale
+	g.Limits.MaxContracts, g.Limits.MaxOrderNotional, g.Limits.CreditLimit = 1,
+		2_000_000*matcher.PriceScale, 1_500_000*matcher.PriceScale
 	r := newRigWith(t, g)
 	with := func(old, new string) string { // each under a key of its own
 		return keyed(strings.Replace(goodSwap, old, new, 1), strings.ReplaceAll(new, `"`, "'"))
@@ -170,7 +194,8 @@ func TestRefusedBookingsLeaveNoContract(t *testing.T) {
 		t.Helper()
 		sequence := itoa(r.sequence() + 1)
 		a := r.post("/swaps", body, "").want(t, 422, CodeRiskRefused)
-		if a.field(t, "reason") != reason || a.field(t, "booked") != false || a.field(t, "sequence") != sequence {
+		if a.field(t, "reason") != reason || a.field(t, "booked") != false ||
+			a.field(t, "sequence") != sequence {
 			t.Errorf("%s: %s", reason, a.body)
 		}
 		again := r.post("/swaps", body, "").want(t, 422, CodeRiskRefused)
@@ -187,7 +212,8 @@ func TestRefusedBookingsLeaveNoContract(t *testing.T) {
 	check("CREDIT_LIMIT", with(`1000000`, `1500001`))
 	r.post("/swaps", with(`1000000`, `1500000`), "").want(t, 200, "")
 	check("CAPACITY", with(`1000000`, `1499999`))
-	r.post("/risk/control/policy", `{"policyVersion":7,"killSwitch":true}`, r.token("admin")).want(t, 200, "")
+	r.post("/risk/control/policy", `{"policyVersion":7,"killSwitch":true}`,
+		r.token("admin")).want(t, 200, "")
 	check("KILL_SWITCH", with(`1000000`, `7`))
 	want := `{"type":"urn:posttrade:problem:risk-refused","title":"Unprocessable Entity","status":422,"detail":"the risk gate refused the booking",` +
 		`"code":"RISK_REFUSED","reason":"ACCOUNT_DISABLED","booked":false,"clientOrderId":"Id':4","accountId":4,"sequence":2}`
@@ -199,7 +225,8 @@ func TestRefusedBookingsLeaveNoContract(t *testing.T) {
 func TestRefusedBookingsStayAtTheEdgeWhenTheyAreNotAudited(t *testing.T) {
 	r := newRig(t, unsequenced)
 	a := r.post("/swaps", strings.Replace(goodSwap, `:1,`, `:9,`, 1), "").want(t, 422, CodeRiskRefused)
-	if a.field(t, "reason") != "UNKNOWN_ACCOUNT" || a.field(t, "sequence") != nil || r.sequence() != 0 {
+	if a.field(t, "reason") != "UNKNOWN_ACCOUNT" || a.field(t, "sequence") != nil ||
+		r.sequence() != 0 {
 		t.Errorf("%s, sequence %d", a.body, r.sequence())
 	}
 }
@@ -214,28 +241,35 @@ func TestBookingsHaveTheirOwnKeys(t *testing.T) {
 	}
 	r.order("1", "Buy", "10", "100", `,"clientOrderId":"k"`).want(t, 201, "")
 	for name, body := range map[string]string{
-		"direction": strings.Replace(goodSwap, `"Pay"`, `"Receive"`, 1), "notional": strings.Replace(goodSwap, "1000000", "1000001", 1),
-		"rate": strings.Replace(goodSwap, "0.0425", "0.042501", 1), "effective": strings.Replace(goodSwap, "2026-03-04", "2026-03-05", 1),
-		"maturity": strings.Replace(goodSwap, "2031-03-04", "2031-03-05", 1), "conventions": strings.Replace(goodSwap, "1Y", "3M", 1),
+		"direction":   strings.Replace(goodSwap, `"Pay"`, `"Receive"`, 1),
+		"notional":    strings.Replace(goodSwap, "1000000", "1000001", 1),
+		"rate":        strings.Replace(goodSwap, "0.0425", "0.042501", 1),
+		"effective":   strings.Replace(goodSwap, "2026-03-04", "2026-03-05", 1),
+		"maturity":    strings.Replace(goodSwap, "2031-03-04", "2031-03-05", 1),
+		"conventions": strings.Replace(goodSwap, "1Y", "3M", 1),
 	} {
-		if a := r.post("/swaps", keyed(body, "k"), ""); a.status != 409 || a.field(t, "code") != string(CodeTermsDiffer) {
+		if a := r.post("/swaps", keyed(body, "k"), ""); a.status != 409 ||
+			a.field(t, "code") != string(CodeTermsDiffer) {
 			t.Errorf("%s: %d %s", name, a.status, a.body)
 		}
 	}
 	r.now.Add(1000)
-	if again := r.post("/swaps", keyed(goodSwap, "k"), "").want(t, 200, ""); string(again.body) != string(first.body) {
+	if again := r.post("/swaps", keyed(goodSwap, "k"), "").want(t, 200,
+		""); string(again.body) != string(first.body) {
 		t.Errorf("again %s", again.body)
 	}
 	r.post("/swaptions", keyed(goodSwaption, "k"), "").want(t, 409, CodeTermsDiffer)
 	option := r.post("/swaptions", keyed(goodSwaption, "o"), "").want(t, 200, "")
 	for name, body := range map[string]string{
-		"expiry": strings.Replace(goodSwaption, "2026-09-02", "2026-09-01", 1), "style": strings.Replace(goodSwaption, "Bermudan", "European", 1),
+		"expiry": strings.Replace(goodSwaption, "2026-09-02", "2026-09-01", 1),
+		"style":  strings.Replace(goodSwaption, "Bermudan", "European", 1),
 	} {
 		if a := r.post("/swaptions", keyed(body, "o"), ""); a.status != 409 {
 			t.Errorf("%s: %d %s", name, a.status, a.body)
 		}
 	}
-	if again := r.post("/swaptions", keyed(goodSwaption, "o"), "").want(t, 200, ""); string(again.body) != string(option.body) {
+	if again := r.post("/swaptions", keyed(goodSwaption, "o"), "").want(t, 200,
+		""); string(again.body) != string(option.body) {
 		t.Errorf("again %s", again.body)
 	}
 	// A key belongs to its account.
@@ -267,7 +301,8 @@ func TestBookingTheEngineFindsAgain(t *testing.T) {
 						if tt.meanwhile == goodSwaption {
 							path = "/swaptions"
 						}
-						r.callAt(other, request{method: "POST", path: path, body: keyed(tt.meanwhile, "k")}).want(t, 200, "")
+						r.callAt(other, request{method: "POST", path: path, body: keyed(tt.meanwhile, "k")}).want(t,
+							200, "")
 					}
 					return false
 				}
@@ -322,24 +357,30 @@ func TestRepeatedBookingWaitsForTheFirst(t *testing.T) {
 		t.Errorf("sequence %d, want 2", r.sequence())
 	}
 	r.recorder.letGo()
-	r.callAt(durable, request{method: "POST", path: "/swaps", body: keyed(goodSwap, "k")}).want(t, 200, "")
-	r.callAt(durable, request{method: "POST", path: "/swaps", body: keyed(refused, "k")}).want(t, 422, CodeRiskRefused)
+	r.callAt(durable, request{method: "POST", path: "/swaps", body: keyed(goodSwap, "k")}).want(t, 200,
+		"")
+	r.callAt(durable, request{method: "POST", path: "/swaps", body: keyed(refused, "k")}).want(t, 422,
+		CodeRiskRefused)
 }
 
 // TestRecordsThatReachTheEngine reads what the edge puts into the input ring.
 func TestRecordsThatReachTheEngine(t *testing.T) {
 	r := newRig(t, withoutEngine, func(r *rig) { r.deps.AnswerTimeout = time.Millisecond })
-	booking := func(kind matcher.CommandType, side matcher.Side, notional int32, rate int64, key string) matcher.Command {
+	booking := func(kind matcher.CommandType, side matcher.Side, notional int32, rate int64,
+		key string) matcher.Command {
 		c := matcher.NewCommand(kind)
 		c.EventTimeMillis, c.AccountID, c.Side, c.Qty, c.LimitPx = testStart, 1, side, notional, rate
 		c.PriceTicks = int64(r.views.ClientKey().Of(1, []byte(key)))
 		return c
 	}
-	day := func(year int, month time.Month, day int) uint32 { return uint32(store.DateOf(year, month, day)) }
+	day := func(year int, month time.Month, day int) uint32 {
+		return uint32(store.DateOf(year, month, day))
+	}
 	swap := booking(matcher.SwapBook, matcher.Sell, 1_000_000, 42_500, "k")
 	swap.OrderRef = day(2026, 3, 4) | day(2031, 3, 4)<<16
 	swaption := booking(matcher.SwaptionBook, matcher.Buy, 250_000, -1_000, "")
-	swaption.OrderRef, swaption.SecurityID = day(2026, 9, 4)|day(2036, 9, 4)<<16, 2|1<<8|day(2026, 9, 2)<<16
+	swaption.OrderRef, swaption.SecurityID = day(2026, 9, 4)|day(2036, 9,
+		4)<<16, 2|1<<8|day(2026, 9, 2)<<16
 	for i, tt := range []struct {
 		path, body string
 		want       matcher.Command
@@ -347,7 +388,8 @@ func TestRecordsThatReachTheEngine(t *testing.T) {
 		{"/swaps", keyed(goodSwap, "k"), swap},
 		{"/swaptions", goodSwaption, swaption},
 		{"/risk/extract", goodExtract, matcher.NewRiskExtract(int64(day(2026, 3, 2)), 1)},
-		{"/risk/extract", `{"priceVersion":4294967295,"sessionDate":"1970-01-01"}`, matcher.NewRiskExtract(0, 1<<32-1)},
+		{"/risk/extract", `{"priceVersion":4294967295,"sessionDate":"1970-01-01"}`,
+			matcher.NewRiskExtract(0, 1<<32-1)},
 	} {
 		r.post(tt.path, tt.body, r.token("admin")).want(t, 504, CodeOutcomeUnknown)
 		got := *r.in.At(int64(i))

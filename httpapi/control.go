@@ -98,7 +98,8 @@ func (p problem) behind(sequenced int) problem {
 // edge checks everything that the engine does, so gate and engine would disagree.
 func mustApply(a *desk.Answer) {
 	if a.Kind != matcher.EventApplied {
-		panic(fmt.Sprintf("httpapi: the gate knows what the engine refused: sequence=%d reason=%v", a.InputSeq, a.Reason))
+		panic(fmt.Sprintf("httpapi: the gate knows what the engine refused: sequence=%d reason=%v",
+			a.InputSeq, a.Reason))
 	}
 }
 

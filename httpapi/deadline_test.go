@@ -46,7 +46,8 @@ func linkedTLS(t *testing.T) (c *framedConn, peer net.Conn) {
 	secured, roots := certificates(t)
 	near, far := net.Pipe()
 	t.Cleanup(func() { near.Close(); far.Close() })
-	return newFramedConn(tls.Server(near, secured)), tls.Client(far, &tls.Config{RootCAs: roots, ServerName: "127.0.0.1"})
+	return newFramedConn(tls.Server(near, secured)),
+		tls.Client(far, &tls.Config{RootCAs: roots, ServerName: "127.0.0.1"})
 }
 
 // TestReadsEndAtTheLastDeadline: later and earlier ones than the connection was told.
@@ -126,7 +127,8 @@ func TestWritesEndAtTheLastDeadline(t *testing.T) {
 				if err := <-arrived; err != nil || !bytes.Equal(got, sent) {
 					t.Fatalf("something else arrived, %v", err)
 				}
-				if _, err := c.Write([]byte("i")); !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(begun) != time.Minute {
+				if _, err := c.Write([]byte("i")); !errors.Is(err, os.ErrDeadlineExceeded) ||
+					time.Since(begun) != time.Minute {
 					t.Errorf("write ended after %v with %v", time.Since(begun), err)
 				}
 			})

@@ -18,7 +18,8 @@ func same(t *testing.T, first, again answer) {
 	if first.status != again.status {
 		t.Fatalf("first %d, again %d: %s", first.status, again.status, again.body)
 	}
-	for _, name := range []string{"orderId", "tradeId", "sequence", "reason", "clientOrderId", "fills"} {
+	for _, name := range []string{"orderId", "tradeId", "sequence", "reason",
+		"clientOrderId", "fills"} {
 		if a, b := fmt.Sprint(first.field(t, name)), fmt.Sprint(again.field(t, name)); a != b {
 			t.Errorf("%s: first %v, again %v", name, a, b)
 		}
@@ -36,19 +37,24 @@ func TestRepeatedKeyGetsTheFirstDecision(t *testing.T) {
 			orderBody("1", "Sell", "10", "106", `,"clientOrderId":"k"`), 201},
 		{"a filled order", "/orders", orderBody("2", "Buy", "5", "101", `,"clientOrderId":"k"`),
 			orderBody("2", "Sell", "5", "101", `,"clientOrderId":"k"`), 201},
-		{"a cancelled IOC", "/orders", orderBody("2", "Buy", "5", "99", `,"clientOrderId":"k","timeInForce":"IOC"`),
+		{"a cancelled IOC", "/orders", orderBody("2", "Buy", "5", "99",
+			`,"clientOrderId":"k","timeInForce":"IOC"`),
 			orderBody("2", "Buy", "5", "99", `,"clientOrderId":"k","timeInForce":"FOK"`), 201},
 		{"an order the gate refuses", "/orders", orderBody("9", "Buy", "5", "99", `,"clientOrderId":"k"`),
 			orderBody("9", "Buy", "6", "99", `,"clientOrderId":"k"`), 422},
-		{"an order the engine refuses", "/orders", orderBody("2", "Buy", "5", "102", `,"clientOrderId":"k","timeInForce":"POST_ONLY"`),
+		{"an order the engine refuses", "/orders",
+			orderBody("2", "Buy", "5", "102", `,"clientOrderId":"k","timeInForce":"POST_ONLY"`),
 			orderBody("2", "Buy", "5", "102", `,"clientOrderId":"k"`), 422},
-		{"a trade", "/trades", `{"clientOrderId":"k","accountId":1,"security":"AAA","side":"Buy","quantity":3}`,
+		{"a trade", "/trades",
+			`{"clientOrderId":"k","accountId":1,"security":"AAA","side":"Buy","quantity":3}`,
 			`{"clientOrderId":"k","accountId":1,"security":"AAA","side":"Buy","quantity":4}`, 201},
-		{"a refused trade", "/trades", `{"clientOrderId":"k","accountId":1,"security":"BBB","side":"Buy","quantity":3}`,
+		{"a refused trade", "/trades",
+			`{"clientOrderId":"k","accountId":1,"security":"BBB","side":"Buy","quantity":3}`,
 			`{"clientOrderId":"k","accountId":1,"security":"BBB","side":"Buy","quantity":4}`, 422},
 		{"a replace", "/orders/ord-1/replace", `{"clientOrderId":"k","quantity":9,"limitPrice":101}`,
 			`{"clientOrderId":"k","quantity":8,"limitPrice":101}`, 200},
-		{"a refused replace", "/orders/ord-1/replace", `{"clientOrderId":"k","quantity":9,"limitPrice":1010}`,
+		{"a refused replace", "/orders/ord-1/replace",
+			`{"clientOrderId":"k","quantity":9,"limitPrice":1010}`,
 			`{"clientOrderId":"k","quantity":9,"limitPrice":101}`, 422},
 	}
 	for _, tt := range tests {
@@ -133,7 +139,8 @@ func TestDuplicateTheEngineFinds(t *testing.T) {
 			items := r.post("/orders/batch", batch, "").want(t, 201, "").json(t).([]any)
 			first, second := items[0].(map[string]any), items[1].(map[string]any)
 			if tt.status == 201 {
-				if fmt.Sprint(first["orderId"], first["sequence"]) != fmt.Sprint(second["orderId"], second["sequence"]) {
+				if fmt.Sprint(first["orderId"], first["sequence"]) != fmt.Sprint(second["orderId"],
+					second["sequence"]) {
 					t.Errorf("first %v, second %v", first, second)
 				}
 			} else if second["status"] != "REJECTED" || second["riskReason"] != "DUPLICATE" {
@@ -157,7 +164,8 @@ func TestBatchDecidesEachOrder(t *testing.T) {
 	}, ",") + "]"
 	before := r.sequence()
 	items := r.post("/orders/batch", batch, "").want(t, 201, "").json(t).([]any)
-	want := []string{"PARTIALLY_FILLED <nil>", "REJECTED UNKNOWN_ACCOUNT", "REJECTED INVALID", "FILLED <nil>"}
+	want := []string{"PARTIALLY_FILLED <nil>", "REJECTED UNKNOWN_ACCOUNT", "REJECTED INVALID",
+		"FILLED <nil>"}
 	for i, item := range items {
 		o := item.(map[string]any)
 		if got := fmt.Sprint(o["status"], " ", o["riskReason"]); got != want[i] {
@@ -178,7 +186,8 @@ func TestBatchIsReadWholeBeforeAnythingIsSequenced(t *testing.T) {
 		"a bad item": `{"accountId":1}`, "a missing item": "", "text": `"x"`, "null": "null",
 	} {
 		a := r.post("/orders/batch", "["+goodOrder+","+tail+"]", "").want(t, 400, CodeMalformedBody)
-		if detail := a.field(t, "detail").(string); name == "a bad item" && !strings.Contains(detail, "item 1") {
+		if detail := a.field(t, "detail").(string); name == "a bad item" &&
+			!strings.Contains(detail, "item 1") {
 			t.Errorf("%s: %s", name, detail)
 		}
 	}
@@ -187,7 +196,8 @@ func TestBatchIsReadWholeBeforeAnythingIsSequenced(t *testing.T) {
 	if r.sequence() != 0 {
 		t.Errorf("sequence %d, want 0", r.sequence())
 	}
-	full := r.post("/orders/batch", "["+strings.Repeat(goodOrder+",", maxBatch-1)+goodOrder+"]", "").want(t, 201, "")
+	full := r.post("/orders/batch", "["+strings.Repeat(goodOrder+",", maxBatch-1)+goodOrder+"]",
+		"").want(t, 201, "")
 	if n := len(full.json(t).([]any)); n != maxBatch {
 		t.Errorf("%d answers, want %d", n, maxBatch)
 	}
@@ -196,10 +206,12 @@ func TestBatchIsReadWholeBeforeAnythingIsSequenced(t *testing.T) {
 func TestRefusalsStayAtTheEdgeWhenTheyAreNotAudited(t *testing.T) {
 	r := newRig(t, unsequenced)
 	a := r.order("9", "Buy", "1", "100", "").want(t, 422, CodeRiskRefused)
-	if a.field(t, "reason") != "UNKNOWN_ACCOUNT" || a.field(t, "sequence") != nil || a.field(t, "orderId") != nil {
+	if a.field(t, "reason") != "UNKNOWN_ACCOUNT" || a.field(t, "sequence") != nil ||
+		a.field(t, "orderId") != nil {
 		t.Errorf("%s", a.body)
 	}
-	items := r.post("/orders/batch", "["+orderBody("9", "Buy", "1", "100", "")+"]", "").want(t, 201, "").json(t).([]any)
+	items := r.post("/orders/batch", "["+orderBody("9", "Buy", "1", "100", "")+"]", "").want(t, 201,
+		"").json(t).([]any)
 	if o := items[0].(map[string]any); o["sequence"] != nil || o["riskReason"] != "UNKNOWN_ACCOUNT" {
 		t.Errorf("%v", o)
 	}
@@ -227,7 +239,8 @@ func TestRefusalReasons(t *testing.T) {
 		"PRICE_MISSING":     `{"accountId":1,"security":"BBB","side":"Buy","quantity":1,"type":"MARKET"}`,
 		"PRICE_COLLAR":      orderBody("1", "Buy", "1", "151", ""),
 		"ORDER_SIZE":        orderBody("1", "Buy", "100001", "100", ""),
-		"ORDER_NOTIONAL":    strings.Replace(orderBody("1", "Buy", "100000", "9000000", ""), "AAA", "BBB", 1),
+		"ORDER_NOTIONAL": strings.Replace(orderBody("1", "Buy", "100000", "9000000", ""),
+			"AAA", "BBB", 1),
 	} {
 		a := r.post("/orders", body, "").want(t, 422, CodeRiskRefused)
 		if a.field(t, "reason") != reason || a.field(t, "decision") != "REJECTED" {
@@ -240,7 +253,8 @@ func TestRefusalReasons(t *testing.T) {
 	}
 	r.now.Add(31_000)
 	r.post("/trades", goodTrade, "").want(t, 422, CodeRiskRefused)
-	r.post("/risk/control/policy", `{"policyVersion":7,"killSwitch":true}`, r.token("admin")).want(t, 200, "")
+	r.post("/risk/control/policy", `{"policyVersion":7,"killSwitch":true}`,
+		r.token("admin")).want(t, 200, "")
 	if a := r.post("/orders", goodOrder, "").want(t, 422, ""); a.field(t, "reason") != "KILL_SWITCH" {
 		t.Errorf("%s", a.body)
 	}
@@ -258,7 +272,8 @@ func TestControlsActBeforeTheirAnswer(t *testing.T) {
 		}
 	}
 	control("account", `{"accountId":1,"enabled":false}`, "1")
-	if a := r.post("/orders", goodOrder, "").want(t, 422, ""); a.field(t, "reason") != "ACCOUNT_DISABLED" {
+	if a := r.post("/orders", goodOrder, "").want(t, 422, ""); a.field(t,
+		"reason") != "ACCOUNT_DISABLED" {
 		t.Errorf("%s", a.body)
 	}
 	control("account", `{"accountId":1,"enabled":true}`, "2")
@@ -267,11 +282,14 @@ func TestControlsActBeforeTheirAnswer(t *testing.T) {
 	r.post("/orders", goodOrder, "").want(t, 422, "")
 	control("security", `{"security":"AAA","enabled":true,"halted":false}`, "2")
 	control("restriction", `{"security":"AAA","restricted":true}`, "3")
-	if a := r.get("/orders/ord-1", "").want(t, 200, ""); a.field(t, "status") != "CANCELED" || a.field(t, "riskReason") != "RESTRICTED" {
+	if a := r.get("/orders/ord-1", "").want(t, 200, ""); a.field(t, "status") != "CANCELED" ||
+		a.field(t, "riskReason") != "RESTRICTED" {
 		t.Errorf("restricting left %s", a.body)
 	}
 	control("restriction", `{"security":"AAA","restricted":false}`, "4")
-	control("policy", `{"policyVersion":9,"killSwitch":true,"maxPositionQuantity":5,"maxConcentrationNotional":"12.5"}`, "9")
+	control("policy",
+		`{"policyVersion":9,"killSwitch":true,"maxPositionQuantity":5,"maxConcentrationNotional":"12.5"}`,
+		"9")
 	image := r.get("/risk/control/snapshot", admin).want(t, 200, "")
 	if image.field(t, "killSwitch") != true || image.field(t, "policyVersion") != "9" {
 		t.Errorf("%s", image.body)
@@ -289,7 +307,8 @@ func TestGateAndEngineMustAgree(t *testing.T) {
 	}
 	admin := r.token("admin")
 	r.post("/prices", `[{"security":"GHOST","price":1}]`, admin).want(t, 500, CodeInternal)
-	r.post("/risk/control/security", `{"security":"GHOST","enabled":true,"halted":false}`, admin).want(t, 404, CodeSecurityNotFound)
+	r.post("/risk/control/security", `{"security":"GHOST","enabled":true,"halted":false}`,
+		admin).want(t, 404, CodeSecurityNotFound)
 	r.get("/book/GHOST", "").want(t, 404, CodeSecurityNotFound)
 	if n := r.m.server.panics.Load(); n != 1 {
 		t.Errorf("%d panics, want 1", n)
@@ -301,16 +320,19 @@ func TestReplaceAndCancel(t *testing.T) {
 	r.order("1", "Sell", "10", "101", "").want(t, 201, "")
 	r.order("2", "Buy", "4", "101", "").want(t, 201, "")
 	a := r.post("/orders/ord-1/replace", `{"quantity":20,"limitPrice":"102.5"}`, "").want(t, 200, "")
-	if a.field(t, "quantity") != "20" || a.field(t, "remainingQuantity") != "16" || a.field(t, "limitPrice") != "102.5" ||
+	if a.field(t, "quantity") != "20" || a.field(t, "remainingQuantity") != "16" ||
+		a.field(t, "limitPrice") != "102.5" ||
 		a.field(t, "orderId") != "ord-1" || a.field(t, "sequence") != "1" {
 		t.Errorf("%s", a.body)
 	}
-	bad := r.post("/orders/ord-1/replace", `{"quantity":4,"limitPrice":102.5}`, "").want(t, 422, CodeRiskRefused)
+	bad := r.post("/orders/ord-1/replace", `{"quantity":4,"limitPrice":102.5}`, "").want(t, 422,
+		CodeRiskRefused)
 	if bad.field(t, "reason") != "INVALID" {
 		t.Errorf("%s", bad.body)
 	}
 	a = r.post("/orders/ord-1/cancel", "", "").want(t, 200, "")
-	if a.field(t, "status") != "CANCELED" || a.field(t, "remainingQuantity") != "16" || a.field(t, "riskReason") != nil {
+	if a.field(t, "status") != "CANCELED" || a.field(t, "remainingQuantity") != "16" ||
+		a.field(t, "riskReason") != nil {
 		t.Errorf("%s", a.body)
 	}
 	r.post("/orders/ord-1/cancel", `{"x":1}`, "").want(t, 400, CodeMalformedBody)
@@ -352,7 +374,8 @@ func TestFullRingIsRefusedUnsequenced(t *testing.T) {
 		r.in.Publish(lo, 1)
 	}
 	for _, q := range []struct{ path, body string }{
-		{"/orders", goodOrder}, {"/orders/batch", "[" + goodOrder + "]"}, {"/trades", goodTrade}, {"/prices", goodPrices},
+		{"/orders", goodOrder}, {"/orders/batch", "[" + goodOrder + "]"}, {"/trades", goodTrade},
+		{"/prices", goodPrices},
 	} {
 		a := r.post(q.path, q.body, r.token("admin")).want(t, 503, CodeOverloaded)
 		if a.field(t, "sequenced") != false || a.header.Get("Retry-After") == "" {
@@ -401,13 +424,15 @@ func TestForgottenOrderIsStillAnswered(t *testing.T) {
 	}
 	r.get("/orders/ord-1", "").want(t, 404, CodeOrderNotFound)
 	again := r.post("/orders", body, "").want(t, 201, "")
-	if again.field(t, "orderId") != first.field(t, "orderId") || again.field(t, "sequence") != first.field(t, "sequence") ||
+	if again.field(t, "orderId") != first.field(t, "orderId") ||
+		again.field(t, "sequence") != first.field(t, "sequence") ||
 		again.field(t, "status") != nil {
 		t.Errorf("%s", again.body)
 	}
 	same(t, refused, r.post("/orders", refusedBody, ""))
 	items := r.post("/orders/batch", "["+body+","+refusedBody+"]", "").want(t, 201, "").json(t).([]any)
-	if len(items) != 2 || items[0].(map[string]any)["orderId"] != "ord-1" || items[1].(map[string]any)["status"] != "REJECTED" {
+	if len(items) != 2 || items[0].(map[string]any)["orderId"] != "ord-1" ||
+		items[1].(map[string]any)["status"] != "REJECTED" {
 		t.Errorf("%v", items)
 	}
 }
@@ -432,7 +457,8 @@ func TestHealthNamesTheState(t *testing.T) {
 	r.serve(func(d *Deps) { d.Projected = func() uint64 { return 42 }; d.Cluster = leading("2") })
 	status := func(want string) {
 		t.Helper()
-		if a := r.get("/health", "").want(t, 200, ""); a.field(t, "status") != want || a.field(t, "role") != "LEADER" || a.field(t, "member") != "2" ||
+		if a := r.get("/health", "").want(t, 200, ""); a.field(t, "status") != want ||
+			a.field(t, "role") != "LEADER" || a.field(t, "member") != "2" ||
 			a.field(t, "projected") != "42" {
 			t.Errorf("%s, want %s", a.body, want)
 		}
@@ -451,7 +477,8 @@ func TestHealthNamesTheState(t *testing.T) {
 func TestDurabilityIsNamedOnEveryAnswer(t *testing.T) {
 	r := newRig(t)
 	for _, a := range []answer{
-		r.get("/health", ""), r.get("/nowhere", ""), r.post("/orders", "{", ""), r.post("/orders", goodOrder, ""),
+		r.get("/health", ""), r.get("/nowhere", ""), r.post("/orders", "{", ""),
+		r.post("/orders", goodOrder, ""),
 	} {
 		if a.header.Get("X-Durability") != "fsync" || a.header.Get("Server") != "" {
 			t.Errorf("%d: %v", a.status, a.header)

@@ -30,7 +30,8 @@ func TestOrderBodiesThatCannotBeRead(t *testing.T) {
 		{"an unknown field behind known ones", order(`}`, `,"qty":1}`), `"qty": unknown member`},
 		{"an unknown field without a name", order(`{`, `{"":1,`), `"": unknown member`},
 		{"an unknown field, escaped", order(`{`, `{"a\u0022b\u00e9":1,`), `"a\"b\u00e9": unknown member`},
-		{"a long unknown field", order(`{`, `{"`+strings.Repeat("x", 65)+`":1,`), `"` + strings.Repeat("x", 64) + `"...: unknown member`},
+		{"a long unknown field", order(`{`, `{"`+strings.Repeat("x", 65)+`":1,`),
+			`"` + strings.Repeat("x", 64) + `"...: unknown member`},
 		{"a known field in another case", order(`"side"`, `"Side"`), `"Side": unknown member`},
 		{"a field twice", order(`{`, `{"quantity":10,`), "duplicate key"},
 		{"a field twice, escaped", order(`{`, `{"\u0071uantity":10,`), "duplicate key"},
@@ -40,7 +41,8 @@ func TestOrderBodiesThatCannotBeRead(t *testing.T) {
 		{"no quantity", order(`"quantity":10,`, ``), "field quantity: required"},
 		{"no price", order(`,"limitPrice":100`, ``), "field limitPrice: LIMIT needs"},
 		{"a market order with a price", order(`{`, `{"type":"MARKET",`), "field limitPrice: LIMIT needs"},
-		{"a market order that is post-only", order(`"limitPrice":100`, `"type":"MARKET","timeInForce":"POST_ONLY"`), "field timeInForce"},
+		{"a market order that is post-only",
+			order(`"limitPrice":100`, `"type":"MARKET","timeInForce":"POST_ONLY"`), "field timeInForce"},
 		{"an unknown type", order(`{`, `{"type":"limit",`), "field type"},
 		{"an unknown time in force", order(`{`, `{"timeInForce":"DAY",`), "field timeInForce"},
 		{"an unknown side", order(`Buy`, `Hold`), "field side"},
@@ -58,7 +60,8 @@ func TestOrderBodiesThatCannotBeRead(t *testing.T) {
 		{"a price of 0", order(`:100}`, `:0}`), "field limitPrice"},
 		{"a negative price", order(`:100}`, `:-1}`), "field limitPrice"},
 		{"7 decimals", order(`:100}`, `:1.0000001}`), "field limitPrice: number with more than 6"},
-		{"a price out of range", order(`:100}`, `:9223372036854.775808}`), "field limitPrice: number out of range"},
+		{"a price out of range", order(`:100}`, `:9223372036854.775808}`),
+			"field limitPrice: number out of range"},
 		{"an exponent out of range", order(`:100}`, `:1e400}`), "field limitPrice"},
 		{"NaN", order(`:100}`, `:NaN}`), ""},
 		{"NaN as text", order(`:100}`, `:"NaN"}`), "field limitPrice"},
@@ -68,7 +71,8 @@ func TestOrderBodiesThatCannotBeRead(t *testing.T) {
 		{"a long ticker", order(`AAA`, strings.Repeat("A", 33)), "field security"},
 		{"a ticker beyond ASCII", order(`AAA`, `ÄÄÄ`), "field security"},
 		{"an empty client id", order(`{`, `{"clientOrderId":"",`), "field clientOrderId"},
-		{"a client id of 65 bytes", order(`{`, `{"clientOrderId":"`+strings.Repeat("x", 65)+`",`), "field clientOrderId"},
+		{"a client id of 65 bytes", order(`{`, `{"clientOrderId":"`+strings.Repeat("x", 65)+`",`),
+			"field clientOrderId"},
 		{"a client id with a newline", order(`{`, `{"clientOrderId":"a\nb",`), "field clientOrderId"},
 		{"a client id beyond ASCII", order(`{`, `{"clientOrderId":"\u00e9",`), "field clientOrderId"},
 		{"invalid UTF-8", order(`AAA`, "\xff"), "UTF-8"},
@@ -98,11 +102,13 @@ func TestOrderBodiesAtTheirLimits(t *testing.T) {
 		want orderRequest
 	}{
 		{`{"accountId":4294967295,"security":"A","side":"sELL","quantity":2147483647,"limitPrice":"9223372036854.775807"}`,
-			orderRequest{accountID: 1<<32 - 1, security: []byte("A"), side: matcher.Sell, qty: 1<<31 - 1, limitPx: math.MaxInt64}},
+			orderRequest{accountID: 1<<32 - 1, security: []byte("A"), side: matcher.Sell, qty: 1<<31 - 1,
+				limitPx: math.MaxInt64}},
 		{` { "limitPrice" : 1e-6 , "quantity":1,"side":"BUY","security":"~","accountId":0, "timeInForce":"IOC" } `,
 			orderRequest{security: []byte("~"), qty: 1, limitPx: 1, flags: matcher.FlagIOC}},
 		{`{"type":"MARKET","clientOrderId":" ","quantity":1,"side":"Buy","security":"A","accountId":1,"timeInForce":"FOK"}`,
-			orderRequest{accountID: 1, clientID: []byte(" "), security: []byte("A"), qty: 1, market: true, flags: matcher.FlagFOK}},
+			orderRequest{accountID: 1, clientID: []byte(" "), security: []byte("A"), qty: 1, market: true,
+				flags: matcher.FlagFOK}},
 	}
 	for _, tt := range tests {
 		var d decoder
@@ -112,11 +118,13 @@ func TestOrderBodiesAtTheirLimits(t *testing.T) {
 		if err := d.end(); err != nil {
 			t.Errorf("%s: %v", tt.body, err)
 		}
-		if string(got.clientID) != string(tt.want.clientID) || string(got.security) != string(tt.want.security) {
+		if string(got.clientID) != string(tt.want.clientID) ||
+			string(got.security) != string(tt.want.security) {
 			t.Errorf("%s: %q %q", tt.body, got.clientID, got.security)
 		}
 		got.clientID, got.security, tt.want.clientID, tt.want.security = nil, nil, nil, nil
-		if got.limitPx != tt.want.limitPx || got.accountID != tt.want.accountID || got.qty != tt.want.qty ||
+		if got.limitPx != tt.want.limitPx || got.accountID != tt.want.accountID ||
+			got.qty != tt.want.qty ||
 			got.side != tt.want.side || got.flags != tt.want.flags || got.market != tt.want.market {
 			t.Errorf("%s: %+v, want %+v", tt.body, got, tt.want)
 		}
@@ -127,7 +135,8 @@ func TestTimesAreRFC3339(t *testing.T) {
 	const seed = 20260302
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
-	times := []int64{0, -1, 1, 951782400000, 951868799999, 4107542399999, 253402300799999, -62167219200000, 1772445600000}
+	times := []int64{0, -1, 1, 951782400000, 951868799999, 4107542399999, 253402300799999,
+		-62167219200000, 1772445600000}
 	for range 20_000 {
 		times = append(times, rng.Int64N(253402300799999+62167219200000)-62167219200000)
 	}
@@ -137,7 +146,8 @@ func TestTimesAreRFC3339(t *testing.T) {
 			t.Fatalf("%d: %s, want %s", ms, got, want)
 		}
 	}
-	for ms, want := range map[int64]string{math.MaxInt64: `"9999-12-31T23:59:59.999Z"`, math.MinInt64: `"0000-01-01T00:00:00.000Z"`} {
+	for ms, want := range map[int64]string{math.MaxInt64: `"9999-12-31T23:59:59.999Z"`,
+		math.MinInt64: `"0000-01-01T00:00:00.000Z"`} {
 		if got := string(appendTime(nil, ms)); got != want {
 			t.Errorf("%d: %s, want %s", ms, got, want)
 		}
@@ -145,7 +155,8 @@ func TestTimesAreRFC3339(t *testing.T) {
 }
 
 func TestStringsAreEscaped(t *testing.T) {
-	for _, s := range []string{"", "plain", `a"b\c`, "\x00\x1f\n\t", "é€😀", "\xff", "a\xffb", "\u2028", "<&>"} {
+	for _, s := range []string{"", "plain", `a"b\c`, "\x00\x1f\n\t", "é€😀", "\xff", "a\xffb",
+		"\u2028", "<&>"} {
 		var back string
 		if err := json.Unmarshal(appendString(nil, s), &back); err != nil {
 			t.Errorf("%q: %v", s, err)
@@ -182,7 +193,8 @@ func TestCursorsOfOthersAreRefused(t *testing.T) {
 // accepts with the same values; and whatever it makes of a body, it does not panic.
 func FuzzOrderBody(f *testing.F) {
 	for _, body := range []string{
-		goodOrder, `{}`, `[]`, `null`, `{"accountId":1,"security":"A","side":"sell","quantity":1,"type":"MARKET"}`,
+		goodOrder, `{}`, `[]`, `null`,
+		`{"accountId":1,"security":"A","side":"sell","quantity":1,"type":"MARKET"}`,
 		`{"accountId":1,"security":"A","side":"Buy","quantity":1,"limitPrice":"1.5","clientOrderId":"\u0041","timeInForce":"FOK"}`,
 		`{"accountId":1,"accountId":2}`, `{"limitPrice":1e-7}`,
 	} {
@@ -220,9 +232,11 @@ func FuzzOrderBody(f *testing.F) {
 		if err := strict.Decode(&want); err != nil {
 			t.Fatalf("accepted, and encoding/json says %v: %q", err, body)
 		}
-		if want.AccountID != o.accountID || want.Security != string(o.security) || want.Quantity != o.qty ||
+		if want.AccountID != o.accountID || want.Security != string(o.security) ||
+			want.Quantity != o.qty ||
 			want.ClientOrderID != string(o.clientID) || (want.Type == "MARKET") != o.market ||
-			strings.EqualFold(want.Side, "sell") != (o.side == matcher.Sell) || (want.LimitPrice == "") != (o.limitPx == 0) {
+			strings.EqualFold(want.Side, "sell") != (o.side == matcher.Sell) ||
+			(want.LimitPrice == "") != (o.limitPx == 0) {
 			t.Fatalf("%+v, encoding/json reads %+v: %q", o, want, body)
 		}
 		var cmd matcher.Command

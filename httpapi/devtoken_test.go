@@ -20,7 +20,8 @@ const goodToken = `{"subject":"ann","accounts":[2,1],"admin":false,"ttlSeconds":
 func TestDevToken(t *testing.T) {
 	r := newProcessorRig(t)
 	a := r.mint(goodToken, nil).want(t, 200, "")
-	if at := a.field(t, "expiresAt"); at != "2026-03-02T10:01:00.000Z" || a.field(t, "tokenType") != "Bearer" {
+	if at := a.field(t, "expiresAt"); at != "2026-03-02T10:01:00.000Z" ||
+		a.field(t, "tokenType") != "Bearer" {
 		t.Errorf("answer %s", a.body)
 	}
 	if a.header.Get("Cache-Control") != "no-store" || a.header.Get("Content-Type") != contentJSON {
@@ -31,7 +32,8 @@ func TestDevToken(t *testing.T) {
 		t.Fatalf("answer %s", a.body)
 	}
 	claims, err := r.p.Verifier.Verify([]byte(token))
-	if err != nil || claims.Subject != "ann" || claims.Admin || !slices.Equal(claims.Accounts, []uint32{1, 2}) {
+	if err != nil || claims.Subject != "ann" || claims.Admin ||
+		!slices.Equal(claims.Accounts, []uint32{1, 2}) {
 		t.Errorf("claims %+v, %v", claims, err)
 	}
 	// It works where tokens are asked for, until it expires.
@@ -48,7 +50,8 @@ func TestDevToken(t *testing.T) {
 	if a = r.mint(`{"ttlSeconds":1,"subject":"<&>","admin":true}`, nil); a.status != 200 {
 		t.Errorf("%d %s", a.status, a.body)
 	}
-	if log := r.log.String(); !strings.Contains(log, `subject="bob é"`) || strings.Contains(log, token) || strings.Contains(log, testMaster) {
+	if log := r.log.String(); !strings.Contains(log, `subject="bob é"`) ||
+		strings.Contains(log, token) || strings.Contains(log, testMaster) {
 		t.Errorf("log: %s", log)
 	}
 }
@@ -65,7 +68,9 @@ func TestDevTokenExpiryIsTheClaims(t *testing.T) {
 
 func TestDevTokenRefusals(t *testing.T) {
 	r := newProcessorRig(t)
-	secret := func(value string) map[string]string { return map[string]string{headerMasterSecret: value} }
+	secret := func(value string) map[string]string {
+		return map[string]string{headerMasterSecret: value}
+	}
 	for _, tt := range []struct {
 		name, body string
 		header     map[string]string
@@ -74,14 +79,20 @@ func TestDevTokenRefusals(t *testing.T) {
 	}{
 		{"no secret", goodToken, secret(""), 401, CodeUnauthorized},
 		{"another secret", goodToken, secret("a master secret of the test!"), 401, CodeUnauthorized},
-		{"a part of the secret", goodToken, secret(testMaster[:len(testMaster)-1]), 401, CodeUnauthorized},
+		{"a part of the secret", goodToken, secret(testMaster[:len(testMaster)-1]), 401,
+			CodeUnauthorized},
 		{"more than the secret", goodToken, secret(testMaster + "x"), 401, CodeUnauthorized},
-		{"the secret in another case", goodToken, secret(strings.ToUpper(testMaster)), 401, CodeUnauthorized},
-		{"two secrets", goodToken, map[string]string{strings.ToLower(headerMasterSecret): testMaster}, 401, CodeUnauthorized},
+		{"the secret in another case", goodToken, secret(strings.ToUpper(testMaster)), 401,
+			CodeUnauthorized},
+		{"two secrets", goodToken, map[string]string{strings.ToLower(headerMasterSecret): testMaster},
+			401, CodeUnauthorized},
 		{"a wrong secret before a wrong body", "{", secret("x"), 401, CodeUnauthorized},
-		{"a wrong secret before a wrong type", "x", map[string]string{headerMasterSecret: "x", "Content-Type": "text/plain"}, 401, CodeUnauthorized},
-		{"a wrong type", goodToken, map[string]string{"Content-Type": "text/plain"}, 415, CodeUnsupportedMediaType},
-		{"a compressed body", goodToken, map[string]string{"Content-Encoding": "gzip"}, 415, CodeUnsupportedMediaType},
+		{"a wrong secret before a wrong type", "x",
+			map[string]string{headerMasterSecret: "x", "Content-Type": "text/plain"}, 401, CodeUnauthorized},
+		{"a wrong type", goodToken, map[string]string{"Content-Type": "text/plain"}, 415,
+			CodeUnsupportedMediaType},
+		{"a compressed body", goodToken, map[string]string{"Content-Encoding": "gzip"}, 415,
+			CodeUnsupportedMediaType},
 		{"nothing", "", nil, 400, CodeMalformedBody},
 		{"no object", "[]", nil, 400, CodeMalformedBody},
 		{"no subject", `{"ttlSeconds":60}`, nil, 400, CodeMalformedBody},
@@ -89,28 +100,37 @@ func TestDevTokenRefusals(t *testing.T) {
 		{"a blank subject", `{"subject":" \u00a0\u2003","ttlSeconds":60}`, nil, 400, CodeMalformedBody},
 		{"a subject that is none", `{"subject":7,"ttlSeconds":60}`, nil, 400, CodeMalformedBody},
 		{"no subject but null", `{"subject":null,"ttlSeconds":60}`, nil, 400, CodeMalformedBody},
-		{"a line break in the subject", `{"subject":"a\nb","ttlSeconds":60}`, nil, 400, CodeMalformedBody},
+		{"a line break in the subject", `{"subject":"a\nb","ttlSeconds":60}`, nil, 400,
+			CodeMalformedBody},
 		{"a subject twice", `{"subject":"a","subject":"a","ttlSeconds":60}`, nil, 400, CodeMalformedBody},
 		{"no life", `{"subject":"a"}`, nil, 400, CodeMalformedBody},
 		{"no life at all", `{"subject":"a","ttlSeconds":0}`, nil, 400, CodeMalformedBody},
 		{"a life in the past", `{"subject":"a","ttlSeconds":-1}`, nil, 400, CodeMalformedBody},
 		{"too long a life", `{"subject":"a","ttlSeconds":86401}`, nil, 400, CodeMalformedBody},
-		{"an endless life", `{"subject":"a","ttlSeconds":9223372036854775808}`, nil, 400, CodeMalformedBody},
+		{"an endless life", `{"subject":"a","ttlSeconds":9223372036854775808}`, nil, 400,
+			CodeMalformedBody},
 		{"a life as text", `{"subject":"a","ttlSeconds":"60"}`, nil, 400, CodeMalformedBody},
 		{"half a second", `{"subject":"a","ttlSeconds":0.5}`, nil, 400, CodeMalformedBody},
-		{"accounts that are none", `{"subject":"a","ttlSeconds":60,"accounts":7}`, nil, 400, CodeMalformedBody},
-		{"accounts as null", `{"subject":"a","ttlSeconds":60,"accounts":null}`, nil, 400, CodeMalformedBody},
-		{"an account as text", `{"subject":"a","ttlSeconds":60,"accounts":["1"]}`, nil, 400, CodeMalformedBody},
+		{"accounts that are none", `{"subject":"a","ttlSeconds":60,"accounts":7}`, nil, 400,
+			CodeMalformedBody},
+		{"accounts as null", `{"subject":"a","ttlSeconds":60,"accounts":null}`, nil, 400,
+			CodeMalformedBody},
+		{"an account as text", `{"subject":"a","ttlSeconds":60,"accounts":["1"]}`, nil, 400,
+			CodeMalformedBody},
 		{"account 0", `{"subject":"a","ttlSeconds":60,"accounts":[0]}`, nil, 400, CodeMalformedBody},
 		{"account -1", `{"subject":"a","ttlSeconds":60,"accounts":[-1]}`, nil, 400, CodeMalformedBody},
-		{"account 2^32", `{"subject":"a","ttlSeconds":60,"accounts":[4294967296]}`, nil, 400, CodeMalformedBody},
+		{"account 2^32", `{"subject":"a","ttlSeconds":60,"accounts":[4294967296]}`, nil, 400,
+			CodeMalformedBody},
 		{"admin as text", `{"subject":"a","ttlSeconds":60,"admin":"true"}`, nil, 400, CodeMalformedBody},
 		{"ADMIN", `{"subject":"a","ttlSeconds":60,"ADMIN":true}`, nil, 400, CodeMalformedBody},
 		{"a name more", `{"subject":"a","ttlSeconds":60,"sub":"a"}`, nil, 400, CodeMalformedBody},
 		{"something behind it", goodToken + "{}", nil, 400, CodeMalformedBody},
-		{"a long subject", `{"subject":"` + strings.Repeat("a", 4000) + `","ttlSeconds":60}`, nil, 400, CodeMalformedBody},
-		{"many accounts", `{"subject":"a","ttlSeconds":60,"accounts":[1` + strings.Repeat(",1000000", 500) + `]}`, nil, 400, CodeMalformedBody},
-		{"a body over the limit", `{"subject":"` + strings.Repeat("a", maxBodyBytes) + `"}`, nil, 413, CodeBodyTooLarge},
+		{"a long subject", `{"subject":"` + strings.Repeat("a", 4000) + `","ttlSeconds":60}`, nil, 400,
+			CodeMalformedBody},
+		{"many accounts", `{"subject":"a","ttlSeconds":60,"accounts":[1` +
+			strings.Repeat(",1000000", 500) + `]}`, nil, 400, CodeMalformedBody},
+		{"a body over the limit", `{"subject":"` + strings.Repeat("a", maxBodyBytes) + `"}`, nil, 413,
+			CodeBodyTooLarge},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a := r.mint(tt.body, tt.header)
@@ -145,8 +165,10 @@ func TestDevTokenAsText(t *testing.T) {
 		accept string
 		bare   bool
 	}{
-		{"text/plain", true}, {"TEXT/plain; charset=utf-8", true}, {"text/*", true}, {"text/plain;q=0.9, application/json;q=0.8", true},
-		{"application/json", false}, {"*/*", false}, {"text/plain, application/json", false}, {"text/plain;q=0", false},
+		{"text/plain", true}, {"TEXT/plain; charset=utf-8", true}, {"text/*", true},
+		{"text/plain;q=0.9, application/json;q=0.8", true},
+		{"application/json", false}, {"*/*", false}, {"text/plain, application/json", false},
+		{"text/plain;q=0", false},
 		{"text/html", false}, {"text/plain;q=0.5, */*", false}, {"", false},
 	} {
 		header := map[string]string{}
@@ -155,7 +177,8 @@ func TestDevTokenAsText(t *testing.T) {
 		}
 		a := r.mint(goodToken, header).want(t, 200, "")
 		_, err := r.p.Verifier.Verify(a.body)
-		if bare := a.header.Get("Content-Type") == contentTextUTF8; bare != tt.bare || bare != (err == nil) {
+		if bare := a.header.Get("Content-Type") == contentTextUTF8; bare != tt.bare ||
+			bare != (err == nil) {
 			t.Errorf("Accept %q: %s %s", tt.accept, a.header.Get("Content-Type"), a.body)
 		}
 	}
@@ -164,14 +187,17 @@ func TestDevTokenAsText(t *testing.T) {
 // FuzzDevTokenBody: whatever is minted says what was asked, in strict JSON, and
 // whatever is refused is a 400.
 func FuzzDevTokenBody(f *testing.F) {
-	for _, seed := range []string{goodToken, `{"subject":"a","ttlSeconds":1}`, `{"subject":"\ud83d\ude00","ttlSeconds":86400,"admin":true}`,
-		`{"subject":" ","ttlSeconds":1}`, `{"ttlSeconds":1e2,"subject":"a"}`, `{"subject":"a","ttlSeconds":1,"accounts":[4294967295,1,1]}`, `[`} {
+	for _, seed := range []string{goodToken, `{"subject":"a","ttlSeconds":1}`,
+		`{"subject":"\ud83d\ude00","ttlSeconds":86400,"admin":true}`,
+		`{"subject":" ","ttlSeconds":1}`, `{"ttlSeconds":1e2,"subject":"a"}`,
+		`{"subject":"a","ttlSeconds":1,"accounts":[4294967295,1,1]}`, `[`} {
 		f.Add([]byte(seed))
 	}
 	now := time.UnixMilli(testStart)
 	clock := func() time.Time { return now }
 	verifier := must[*gate.Verifier](f)(gate.NewVerifier(testSecret, "", 0, clock))
-	p := NewTradeProcessor(ProcessorDeps{Verifier: verifier, Mint: TokenMint{MasterSecret: []byte(testMaster), Secret: testSecret, Now: clock}})
+	p := NewTradeProcessor(ProcessorDeps{Verifier: verifier,
+		Mint: TokenMint{MasterSecret: []byte(testMaster), Secret: testSecret, Now: clock}})
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var ctx fasthttp.RequestCtx
 		var req fasthttp.Request
@@ -194,7 +220,8 @@ func FuzzDevTokenBody(f *testing.F) {
 			}
 			return
 		}
-		if err != nil || asked.Subject == nil || strings.TrimFunc(*asked.Subject, unicode.IsSpace) == "" ||
+		if err != nil || asked.Subject == nil ||
+			strings.TrimFunc(*asked.Subject, unicode.IsSpace) == "" ||
 			asked.TTLSeconds < 1 || asked.TTLSeconds > 86400 || slices.Contains(asked.Accounts, 0) {
 			t.Fatalf("minted for %q: %v", body, err)
 		}
@@ -211,7 +238,8 @@ func FuzzDevTokenBody(f *testing.F) {
 		}
 		slices.Sort(asked.Accounts)
 		got := fmt.Sprint(claims.Subject, claims.Accounts, claims.Admin, minted.ExpiresAt.UnixMilli())
-		want := fmt.Sprint(*asked.Subject, slices.Compact(asked.Accounts), asked.Admin, testStart+asked.TTLSeconds*1000)
+		want := fmt.Sprint(*asked.Subject, slices.Compact(asked.Accounts), asked.Admin,
+			testStart+asked.TTLSeconds*1000)
 		if got != want {
 			t.Fatalf("%q minted %s, want %s", body, got, want)
 		}

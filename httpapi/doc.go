@@ -6,16 +6,14 @@
 //	          framing: 400              limit,     bytes   body,    │           journal
 //	                                    recover            404, 403 └─► SQL, index, history
 //
-// Four services stand on the same hardened server. OrderMatcher admits orders,
-// trades and bookings of swaps and swaptions, controls, sets the marker of the
-// risk extract, and reads what the engine has decided; it also shows the journal's
-// history: the regulatory report, which streams, and the full-history index.
-// TradeProcessor shows and settles the trade rows, reconciles, analyses costs,
-// takes closing marks and mints tokens for development. AccountService and ReferenceData, the two control sources,
-// list and change their tables and show the snapshot that a replica starts from;
-// they ask for tokens where they are told to. A service embeds service, its
-// requests embed visit: the token, the body, the query and the answer are read
-// and written in one place.
+// Four services stand on the same hardened server. OrderMatcher admits orders, trades and bookings
+// of swaps and swaptions, controls, sets the marker of the risk extract, and reads what the engine
+// has decided; it also shows the journal's history: the regulatory report, which streams, and the
+// full-history index. TradeProcessor shows and settles the trade rows, reconciles, analyses costs,
+// takes closing marks and mints tokens for development. AccountService and ReferenceData, the two
+// control sources, list and change their tables and show the snapshot that a replica starts from;
+// they ask for tokens where they are told to. A service embeds service, its requests embed visit:
+// the token, the body, the query and the answer are read and written in one place.
 //
 // In a cluster a Relay stands in front of each service and keeps its listener open
 // while the member's role changes:

@@ -57,7 +57,8 @@ func TestRequestsAreRefusedWhenTheServerStops(t *testing.T) {
 			down := make(chan error, 1)
 			go func() { down <- r.m.Shutdown(gone()) }()
 			awaitClosed(r.address)
-			if err := r.m.server.http.ShutdownWithContext(gone()); err != nil { // behind the one that is under way
+			// behind the one that is under way
+			if err := r.m.server.http.ShutdownWithContext(gone()); err != nil {
 				t.Fatal(err)
 			}
 			r.recorder.letGo()
@@ -164,7 +165,8 @@ func TestShutdownEndsAReportThatNobodyReads(t *testing.T) {
 func TestClosedDeskIsAServiceThatStops(t *testing.T) {
 	r := newRig(t)
 	r.recorder.hold()
-	many := "[" + strings.Repeat(`{"security":"AAA","price":1},`, desk.MaxBatch) + `{"security":"BBB","price":7.5}]`
+	many := "[" + strings.Repeat(`{"security":"AAA","price":1},`, desk.MaxBatch) +
+		`{"security":"BBB","price":7.5}]`
 	parts := make(chan answer, 1)
 	go func() {
 		parts <- r.call(request{method: "POST", path: "/prices", body: many, token: r.token("admin")})
@@ -175,7 +177,8 @@ func TestClosedDeskIsAServiceThatStops(t *testing.T) {
 	if a := (<-parts).want(t, 503, CodeStopping); a.field(t, "sequenced") != nil {
 		t.Errorf("a part is sequenced, and the answer is %s", a.body)
 	}
-	if a := r.post("/orders", goodOrder, "").want(t, 503, CodeStopping); a.field(t, "sequenced") != false {
+	if a := r.post("/orders", goodOrder, "").want(t, 503, CodeStopping); a.field(t,
+		"sequenced") != false {
 		t.Errorf("%s", a.body)
 	}
 }
@@ -198,7 +201,8 @@ func TestOutcomeBehindAPartIsUnknown(t *testing.T) {
 		if first := tt.p.behind(0); first != tt.p {
 			t.Errorf("%s: the first part is answered %+v", tt.name, first)
 		}
-		if p := tt.p.behind(1); p.status != tt.status || p.code != tt.code || p.notSequenced || p.detail != tt.p.detail {
+		if p := tt.p.behind(1); p.status != tt.status || p.code != tt.code || p.notSequenced ||
+			p.detail != tt.p.detail {
 			t.Errorf("%s: behind a part %+v", tt.name, p)
 		}
 	}

@@ -37,16 +37,19 @@ type forwarder struct {
 	log       *slog.Logger
 	after     func(time.Duration, func()) *time.Timer // time.AfterFunc; tests change it
 	stall     time.Duration                           // between two pieces of a streamed answer
-	failing   atomic.Bool                             // the last attempt to connect failed, and it was logged
-	counts    relayCounts
+	// the last attempt to connect failed, and it was logged
+	failing atomic.Bool
+	counts  relayCounts
 }
 
-func newForwarder(member string, secured *tls.Config, most int, lasting context.Context, log *slog.Logger) *forwarder {
+func newForwarder(member string, secured *tls.Config, most int, lasting context.Context,
+	log *slog.Logger) *forwarder {
 	if secured != nil {
 		secured = secured.Clone()
 		secured.NextProtos = nil // HTTP/1.1 only: a connection has one request at a time
 	}
-	f := &forwarder{member: member, slots: make(chan struct{}, most), lasting: lasting, after: time.AfterFunc, stall: writeTimeout, log: log}
+	f := &forwarder{member: member, slots: make(chan struct{}, most), lasting: lasting,
+		after: time.AfterFunc, stall: writeTimeout, log: log}
 	f.transport = http.Transport{
 		DialContext: f.dial, TLSClientConfig: secured, TLSHandshakeTimeout: dialTimeout,
 		MaxIdleConnsPerHost: most, IdleConnTimeout: relayIdleTimeout,
@@ -87,7 +90,8 @@ type exchangeToLeader struct {
 
 // begin takes a place among the requests under way and copies the request: the
 // transport may read it until after the answer. Call end when the handler ends.
-func (f *forwarder) begin(ctx *fasthttp.RequestCtx, at route, timeout time.Duration) (*exchangeToLeader, problem) {
+func (f *forwarder) begin(ctx *fasthttp.RequestCtx, at route,
+	timeout time.Duration) (*exchangeToLeader, problem) {
 	if at == routeReport && !ctx.Request.Header.IsHTTP11() {
 		return nil, problemChunks
 	}
@@ -165,7 +169,8 @@ func (x *exchangeToLeader) request(address string) *http.Request {
 		r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(x.body)), nil }
 		r.Body = io.NopCloser(bytes.NewReader(x.body))
 	}
-	return r.WithContext(httptrace.WithClientTrace(x.upstream, &httptrace.ClientTrace{GotConn: x.gotConn}))
+	return r.WithContext(httptrace.WithClientTrace(x.upstream,
+		&httptrace.ClientTrace{GotConn: x.gotConn}))
 }
 
 // gotConn notes the connection that the request will be written to.
@@ -270,7 +275,8 @@ func (x *exchangeToLeader) stream(response *http.Response) {
 		}
 	}
 	answer.ImmediateHeaderFlush = true
-	answer.SetBodyStream(&relayedBody{x: x, response: response, conn: x.ctx.Conn()}, int(response.ContentLength))
+	answer.SetBodyStream(&relayedBody{x: x, response: response, conn: x.ctx.Conn()},
+		int(response.ContentLength))
 }
 
 // relayedBody is the body of an answer on its way through. The HTTP library reads
@@ -286,7 +292,8 @@ type relayedBody struct {
 func (b *relayedBody) Read(p []byte) (int, error) {
 	b.x.timer.Reset(b.x.f.stall)
 	n, err := b.response.Body.Read(p)
-	if deadline := b.conn.SetWriteDeadline(time.Now().Add(b.x.f.stall)); deadline != nil && err == nil {
+	if deadline := b.conn.SetWriteDeadline(time.Now().Add(b.x.f.stall)); deadline != nil &&
+		err == nil {
 		return n, deadline
 	}
 	if err == io.EOF {

@@ -53,10 +53,14 @@ func TestLeaderDiesDuringAnExchange(t *testing.T) {
 		{"in the headers", part(head), false},
 		{"before the body", part(head + "Content-Length: 10\r\n\r\n"), false},
 		{"in the body", part(head + "Content-Length: 10\r\n\r\n{\"a\":"), false},
-		{"in a refusal", part("HTTP/1.1 503 No\r\nContent-Length: 100\r\n\r\n{\"code\":\"NOT_LEADER\",\"sequenced\":false"), false},
+		{"in a refusal",
+			part(
+				"HTTP/1.1 503 No\r\nContent-Length: 100\r\n\r\n{\"code\":\"NOT_LEADER\",\"sequenced\":false"),
+			false},
 		{"with nonsense", part("nonsense\r\n\r\n"), false},
 		{"with two lengths", part(head + "Content-Length: 1\r\nContent-Length: 2\r\n\r\n{}"), false},
-		{"with endless headers", part(head + "A: " + strings.Repeat("a", maxRelayHeader+8192) + "\r\n\r\n"), false},
+		{"with endless headers", part(head + "A: " + strings.Repeat("a", maxRelayHeader+8192) +
+			"\r\n\r\n"), false},
 		{"silent", hang, true},
 		{"silent in the headers", partThenHang(head), true},
 		{"silent in the body", partThenHang(head + "Content-Length: 10\r\n\r\n{\"a\":"), true},
@@ -75,7 +79,8 @@ func TestLeaderDiesDuringAnExchange(t *testing.T) {
 			}
 			for n, q := range []request{
 				{method: "POST", path: "/orders", body: goodOrder},
-				{method: "POST", path: "/orders/ord-1/cancel", header: map[string]string{"Idempotency-Key": "k"}},
+				{method: "POST", path: "/orders/ord-1/cancel",
+					header: map[string]string{"Idempotency-Key": "k"}},
 			} {
 				a := r.call(q).from(t, "2").want(t, 504, CodeOutcomeUnknown)
 				if a.field(t, "sequenced") != nil {
@@ -93,7 +98,8 @@ func TestLeaderDiesDuringAnExchange(t *testing.T) {
 func TestLeaderThatCannotBeReached(t *testing.T) {
 	gone := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
 	gone.Close()
-	hello := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0")) // it never takes part in a TLS handshake
+	// it never takes part in a TLS handshake
+	hello := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
 	defer hello.Close()
 	server, roots := certificates(t)
 	for _, tt := range []struct {
@@ -116,8 +122,10 @@ func TestLeaderThatCannotBeReached(t *testing.T) {
 				}
 			})
 			for range 3 {
-				a := r.call(request{method: "POST", path: "/orders", body: goodOrder}).from(t, "2").want(t, 503, CodeNoLeader)
-				if a.field(t, "leader") != "1" || a.field(t, "sequenced") != false || a.header.Get("Retry-After") != "1" {
+				a := r.call(request{method: "POST", path: "/orders", body: goodOrder}).from(t, "2").want(t, 503,
+					CodeNoLeader)
+				if a.field(t, "leader") != "1" || a.field(t, "sequenced") != false ||
+					a.header.Get("Retry-After") != "1" {
 					t.Errorf("%v %s", a.header, a.body)
 				}
 			}
@@ -127,7 +135,8 @@ func TestLeaderThatCannotBeReached(t *testing.T) {
 			leader := newScriptedLeader(t, reply(created))
 			if !tt.secured {
 				r.cluster.lead("1", map[string]string{"order-matcher": leader.address})
-				roundTrip(t, r.address, request{method: "POST", path: "/orders", body: goodOrder}).want(t, 201, "")
+				roundTrip(t, r.address, request{method: "POST", path: "/orders", body: goodOrder}).want(t, 201,
+					"")
 				if !strings.Contains(log.String(), "reached again") {
 					t.Errorf("%s", log)
 				}
@@ -179,10 +188,12 @@ func TestStreamThatBreaksOff(t *testing.T) {
 		name, raw string
 		hangs     bool
 	}{
-		{"of known length", "HTTP/1.1 200 OK\r\nContent-Length: " + itoa(uint64(len(big)+10)) + "\r\n\r\n" + big, false},
+		{"of known length", "HTTP/1.1 200 OK\r\nContent-Length: " + itoa(uint64(len(big)+10)) +
+			"\r\n\r\n" + big, false},
 		{"in chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n", false},
 		{"in a chunk", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabc", false},
-		{"before a trailer", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-A\r\n\r\n3\r\nabc\r\n0\r\n", false},
+		{"before a trailer",
+			"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-A\r\n\r\n3\r\nabc\r\n0\r\n", false},
 		{"silent", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -196,14 +207,16 @@ func TestStreamThatBreaksOff(t *testing.T) {
 			}
 			conn := must[net.Conn](t)(net.Dial("tcp", r.address))
 			defer conn.Close()
-			if _, err := io.WriteString(conn, "GET /orders HTTP/1.1\r\nHost: x\r\nX-Consistency: confirmed\r\n\r\n"); err != nil {
+			if _, err := io.WriteString(conn,
+				"GET /orders HTTP/1.1\r\nHost: x\r\nX-Consistency: confirmed\r\n\r\n"); err != nil {
 				t.Fatal(err)
 			}
 			resp, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: "GET"})
 			if err != nil {
 				return // cut even before its head: nobody takes that for an answer
 			}
-			if body, err := io.ReadAll(resp.Body); resp.StatusCode != 200 || !errors.Is(err, io.ErrUnexpectedEOF) && !isReset(err) {
+			if body, err := io.ReadAll(resp.Body); resp.StatusCode != 200 ||
+				!errors.Is(err, io.ErrUnexpectedEOF) && !isReset(err) {
 				t.Errorf("%d, %d bytes: %v", resp.StatusCode, len(body), err)
 			}
 			resp.Body.Close()
@@ -227,10 +240,13 @@ func TestRelayedReportIsTheReport(t *testing.T) {
 	for _, coding := range []string{"identity", "gzip", "zstd"} {
 		for _, head := range []uint64{0, 5, 20_000} {
 			engine.report.head = head
-			header := map[string]string{"Accept": contentNDJSON, "Accept-Encoding": coding, headerConsistency: valueConfirmed}
+			header := map[string]string{"Accept": contentNDJSON, "Accept-Encoding": coding,
+				headerConsistency: valueConfirmed}
 			there, here := engine.fetchAt(follower.address, "", header), engine.fetch("", header)
-			if there.err != nil || here.err != nil || there.status != 200 || string(there.unpack(t)) != string(here.unpack(t)) ||
-				there.trailer.Get(headerReportSHA256) != here.trailer.Get(headerReportSHA256) || len(there.trailer.Get(headerReportSHA256)) != 64 ||
+			if there.err != nil || here.err != nil || there.status != 200 ||
+				string(there.unpack(t)) != string(here.unpack(t)) ||
+				there.trailer.Get(headerReportSHA256) != here.trailer.Get(headerReportSHA256) ||
+				len(there.trailer.Get(headerReportSHA256)) != 64 ||
 				there.trailer.Get(headerReportCount) != itoa(head) || there.header.Get(headerMember) != "1" {
 				t.Fatalf("%s, %d records: %d %v trailer %v, directly %d %v trailer %v", coding, head,
 					there.status, there.err, there.trailer, here.status, here.err, here.trailer)
@@ -243,11 +259,15 @@ func TestRelayedReportIsTheReport(t *testing.T) {
 		}
 		return nil
 	}
-	if a := engine.fetchAt(follower.address, "", map[string]string{headerConsistency: valueConfirmed}); a.status != 200 || a.err == nil || a.trailer.Get(headerReportCount) != "" {
+	if a := engine.fetchAt(follower.address, "",
+		map[string]string{headerConsistency: valueConfirmed}); a.status != 200 || a.err == nil ||
+		a.trailer.Get(headerReportCount) != "" {
 		t.Errorf("a cut report: %d %v %v", a.status, a.err, a.trailer)
 	}
-	got := follower.rawExchange("GET /regulatory/report HTTP/1.0\r\nHost: x\r\nX-Consistency: confirmed\r\n\r\n")
-	if !strings.HasPrefix(string(got), "HTTP/1.1 400") && !strings.HasPrefix(string(got), "HTTP/1.0 400") {
+	got := follower.rawExchange(
+		"GET /regulatory/report HTTP/1.0\r\nHost: x\r\nX-Consistency: confirmed\r\n\r\n")
+	if !strings.HasPrefix(string(got), "HTTP/1.1 400") &&
+		!strings.HasPrefix(string(got), "HTTP/1.0 400") {
 		t.Errorf("a report for HTTP/1.0: %.200q", got)
 	}
 }
@@ -281,7 +301,8 @@ func TestRequestsToTheLeaderAreBounded(t *testing.T) {
 		return reply("0\r\n\r\n")(c, q)
 	}
 	leader := newScriptedLeader(t, waiting(created), streamed, reply(created))
-	r := newFollower(t, "order-matcher", "1", leader.address, func(o *RelayOptions) { o.MaxRelayed = 1 })
+	r := newFollower(t, "order-matcher", "1", leader.address,
+		func(o *RelayOptions) { o.MaxRelayed = 1 })
 	post := request{method: "POST", path: "/orders", body: goodOrder}
 	for _, want := range []int{201, 200} {
 		first := make(chan answer)
@@ -310,7 +331,8 @@ func TestRequestsToTheLeaderAreBounded(t *testing.T) {
 		}
 		counts[labels[3]] = value
 	})
-	if counts["answered"] != 3 || counts["busy"] != 2 || counts["lost"] != 0 || counts["unreached"] != 0 || counts["again"] != 0 {
+	if counts["answered"] != 3 || counts["busy"] != 2 || counts["lost"] != 0 ||
+		counts["unreached"] != 0 || counts["again"] != 0 {
 		t.Errorf("%v", counts)
 	}
 }
@@ -359,7 +381,8 @@ func TestLeaderThatAnswersEarly(t *testing.T) {
 	defer conn.Close()
 	br := bufio.NewReader(conn)
 	for range 20 {
-		if _, err := io.WriteString(conn, "POST /orders/batch HTTP/1.1\r\nHost: x\r\nContent-Length: 1048576\r\n\r\n"+body); err != nil {
+		if _, err := io.WriteString(conn,
+			"POST /orders/batch HTTP/1.1\r\nHost: x\r\nContent-Length: 1048576\r\n\r\n"+body); err != nil {
 			t.Fatal(err)
 		}
 		if a := readAnswer(t, br, "POST"); a.status != 413 && a.status != 504 {

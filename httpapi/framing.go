@@ -329,7 +329,8 @@ func (c *framedConn) requestLine(b []byte) fault {
 	}
 	c.target = append(c.target[:0], rest[:j]...)
 	version := rest[j+1:]
-	if len(version) != 8 || string(version[:7]) != "HTTP/1." || version[7] != '0' && version[7] != '1' {
+	if len(version) != 8 || string(version[:7]) != "HTTP/1." ||
+		version[7] != '0' && version[7] != '1' {
 		return faultFraming
 	}
 	c.http10 = version[7] == '0'
@@ -442,7 +443,8 @@ func (c *framedConn) chunkSize(b []byte) fault {
 // reset makes ready for the next message of the connection.
 func (c *framedConn) reset() {
 	c.phase, c.fresh, c.left, c.block, c.body = phaseRequestLine, true, 0, 0, 0
-	c.hasCL, c.hasTE, c.hasAuth, c.hasType, c.http10, c.expects = false, false, false, false, false, false
+	c.hasCL, c.hasTE, c.hasAuth, c.hasType, c.http10, c.expects = false, false, false,
+		false, false, false
 }
 
 // parseLength reads 1*DIGIT, at most 15 of them.

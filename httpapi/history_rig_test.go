@@ -18,7 +18,8 @@ const reportSeed = `{"format":1,"accounts":[{"id":1}]}`
 // recordLine is the record of one sequence.
 func recordLine(sequence uint64) string {
 	return fmt.Sprintf(`{"kind":"accept","sequence":%d,"orderId":"ord-1","tradeId":null,"accountId":1,"security":"AAA",`+
-		`"side":"Buy","quantity":10,"price":100.5,"timestampMillis":%d,"riskReason":null}`+"\n", sequence, testStart)
+		`"side":"Buy","quantity":10,"price":100.5,"timestampMillis":%d,"riskReason":null}`+"\n",
+		sequence, testStart)
 }
 
 // fakeReporter reports one record for every sequence up to its head, a few to a chunk.
@@ -52,7 +53,8 @@ func (f *fakeReporter) Clip(from, to uint64) (first, last uint64, err error) {
 func (f *fakeReporter) Genesis() []byte { return []byte(reportSeed + "\n") }
 
 // Write implements Reporter.
-func (f *fakeReporter) Write(ctx context.Context, from, to uint64, chunk func([]byte, int) error) (t audit.Total, err error) {
+func (f *fakeReporter) Write(ctx context.Context, from, to uint64,
+	chunk func([]byte, int) error) (t audit.Total, err error) {
 	f.calls.Add(1)
 	defer func() {
 		select {
@@ -101,8 +103,10 @@ func wantReport(from, to uint64) string {
 	if from <= to {
 		count = to - from + 1
 	}
-	return fmt.Sprintf(`{"fromSeq":%d,"toSeq":%d,"seed":%s,"records":[%s],"count":%d,"sha256":"%x"}`, from, to, reportSeed,
-		strings.ReplaceAll(strings.TrimSuffix(lines, "\n"), "\n", ","), count, sha256.Sum256([]byte(lines)))
+	return fmt.Sprintf(`{"fromSeq":%d,"toSeq":%d,"seed":%s,"records":[%s],"count":%d,"sha256":"%x"}`,
+		from, to, reportSeed,
+		strings.ReplaceAll(strings.TrimSuffix(lines, "\n"), "\n",
+			","), count, sha256.Sum256([]byte(lines)))
 }
 
 // fakeHistory has three fills.
@@ -121,18 +125,21 @@ func (f *fakeHistory) Reindex(ctx context.Context) (blotter.HistoryInfo, error) 
 	if f.err != nil {
 		return blotter.HistoryInfo{}, f.err
 	}
-	return blotter.HistoryInfo{IndexedTrades: 3, LastSequence: 9, LastTradeSeq: 3, DurationMillis: 12}, nil
+	return blotter.HistoryInfo{IndexedTrades: 3, LastSequence: 9, LastTradeSeq: 3, DurationMillis: 12},
+		nil
 }
 
 // Page implements History.
-func (f *fakeHistory) Page(sinceSeq uint64, limit int, dst []matcher.Fill) (items []matcher.Fill, next uint64, ok bool) {
+func (f *fakeHistory) Page(sinceSeq uint64, limit int, dst []matcher.Fill) (items []matcher.Fill,
+	next uint64, ok bool) {
 	f.calls.Add(1)
 	if f.missing {
 		return dst, sinceSeq, false
 	}
 	next = sinceSeq
 	for seq := sinceSeq + 1; seq <= 3 && len(dst) < limit; seq++ {
-		dst = append(dst, matcher.Fill{TradeSeq: seq, InputSeq: 4 + seq, TimeMillis: testStart, Px: 100_250_000,
+		dst = append(dst, matcher.Fill{TradeSeq: seq, InputSeq: 4 + seq, TimeMillis: testStart,
+			Px:        100_250_000,
 			AccountID: 1, SecurityID: 1, OrderRef: uint32(seq), Qty: 5, Side: matcher.Sell})
 		next = seq
 	}

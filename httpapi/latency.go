@@ -23,7 +23,8 @@ const (
 )
 
 // latencyBounds are the upper bounds of a bucket within an octave of [0.5, 1).
-var latencyBounds = [1 << latencySchema]float64{0.5, 0.5946035575013605, 0.7071067811865475, 0.8408964152537144}
+var latencyBounds = [1 << latencySchema]float64{0.5, 0.5946035575013605, 0.7071067811865475,
+	0.8408964152537144}
 
 // Record counts one duration in nanoseconds.
 func (l *Latency) Record(ns int64) {

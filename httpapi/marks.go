@@ -79,7 +79,8 @@ func (q *inquiry) readMarks() (marks []store.Mark, p problem) {
 	if len(marks) == 0 {
 		return nil, q.body.bodyProblem(errBatchSize, -1)
 	}
-	sorted := slices.SortedFunc(slices.Values(marks), func(a, b store.Mark) int { return strings.Compare(a.Security, b.Security) })
+	sorted := slices.SortedFunc(slices.Values(marks),
+		func(a, b store.Mark) int { return strings.Compare(a.Security, b.Security) })
 	for i := range sorted[1:] {
 		if sorted[i].Security == sorted[i+1].Security {
 			q.body.field = "security"

@@ -72,16 +72,20 @@ var (
 	descLatency    = desc("svc_stage_latency_seconds", "Time spent in a stage.", "stage")
 	descOrders     = desc("svc_orders_total", "Orders decided.", "decision")
 	descRejections = desc("svc_gate_rejections_total", "Orders refused, by reason.", "reason")
-	descCommit     = desc("svc_journal_commit_seconds", "Time from a block's append to its durability.")
-	descAgreed     = desc("svc_cluster_commit_seconds", "Time from a proposal to its agreement by a majority and application.")
-	descBytes      = desc("svc_journal_bytes_total", "Bytes appended to the journal.")
-	descFaults     = desc("svc_http_faults_total", "Requests without a handler, or whose handler panicked.", "service", "fault")
+	descCommit     = desc("svc_journal_commit_seconds",
+		"Time from a block's append to its durability.")
+	descAgreed = desc("svc_cluster_commit_seconds",
+		"Time from a proposal to its agreement by a majority and application.")
+	descBytes  = desc("svc_journal_bytes_total", "Bytes appended to the journal.")
+	descFaults = desc("svc_http_faults_total",
+		"Requests without a handler, or whose handler panicked.", "service", "fault")
 )
 
 // Describe names every metric.
 func (c collector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		descRing, descStage, descLatency, descOrders, descRejections, descCommit, descAgreed, descBytes, descFaults,
+		descRing, descStage, descLatency, descOrders, descRejections, descCommit, descAgreed,
+		descBytes, descFaults,
 	} {
 		out <- d
 	}
@@ -103,7 +107,9 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 		m.Latencies(func(stage string, d Distribution) { out <- d.metric(descLatency, stage) })
 	}
 	if m.Orders != nil {
-		m.Orders(func(decision string, n uint64) { value(descOrders, prometheus.CounterValue, n, decision) })
+		m.Orders(func(decision string, n uint64) {
+			value(descOrders, prometheus.CounterValue, n, decision)
+		})
 	}
 	if m.Rejections != nil {
 		m.Rejections(func(r matcher.RiskReason, n uint64) {

@@ -21,7 +21,8 @@ func TestUnknownMembersAreNamed(t *testing.T) {
 	}
 	for _, path := range []string{"/orders/batch", "/prices"} {
 		a := r.post(path, `[{"q\u007fty":1}]`, admin).want(t, 400, CodeMalformedBody)
-		if detail := a.field(t, "detail").(string); !strings.HasSuffix(detail, `"q\x7fty": unknown member`) {
+		if detail := a.field(t, "detail").(string); !strings.HasSuffix(detail,
+			`"q\x7fty": unknown member`) {
 			t.Errorf("%s: %s", path, a.body)
 		}
 	}
@@ -34,12 +35,13 @@ func TestUnknownMembersAreNamed(t *testing.T) {
 func TestBadParametersAreNamed(t *testing.T) {
 	r := newRig(t)
 	for query, want := range map[string]string{
-		"status=open&limt=1":          `"limt": it is unknown or its value is not allowed`,
-		"limit=0":                     `"limit": it is unknown or its value is not allowed`,
-		"limit=%zz":                   `"limit": it is unknown or its value is not allowed`,
-		"limit=1&limit=2":             `"limit": it is there twice`,
-		`a"b=1`:                       `"a\"b": it is unknown or its value is not allowed`,
-		strings.Repeat("x", 80) + "=": `"` + strings.Repeat("x", 64) + `"...: it is unknown or its value is not allowed`,
+		"status=open&limt=1": `"limt": it is unknown or its value is not allowed`,
+		"limit=0":            `"limit": it is unknown or its value is not allowed`,
+		"limit=%zz":          `"limit": it is unknown or its value is not allowed`,
+		"limit=1&limit=2":    `"limit": it is there twice`,
+		`a"b=1`:              `"a\"b": it is unknown or its value is not allowed`,
+		strings.Repeat("x", 80) + "=": `"` + strings.Repeat("x", 64) +
+			`"...: it is unknown or its value is not allowed`,
 	} {
 		a := r.get("/orders?"+query, r.token("admin")).want(t, 400, CodeBadRequest)
 		if a.field(t, "detail") != "parameter "+want {
@@ -51,7 +53,8 @@ func TestBadParametersAreNamed(t *testing.T) {
 // TestReportBeyondTheHeadIsRefused with or without an end, and at the first sequence behind it.
 func TestReportBeyondTheHeadIsRefused(t *testing.T) {
 	r := newRig(t)
-	for _, query := range []string{"fromSeq=6", "fromSeq=7", "fromSeq=6&toSeq=99", "fromSeq=9223372036854775807"} {
+	for _, query := range []string{"fromSeq=6", "fromSeq=7", "fromSeq=6&toSeq=99",
+		"fromSeq=9223372036854775807"} {
 		a := r.get("/regulatory/report?"+query, r.token("admin")).want(t, 400, CodeBadRequest)
 		if !strings.Contains(a.field(t, "detail").(string), "fromSeq is after") {
 			t.Errorf("%s: %s", query, a.body)

@@ -43,11 +43,13 @@ func TestOrderIDsGoOnBeyond32Bits(t *testing.T) {
 			t.Errorf("%s: %s", id, a.body)
 		}
 	}
-	for _, id := range []string{"ord-1", "ord-4294967296", "ord-8589934593", "ord-281474976710657", "ord-18446744073709551615"} {
+	for _, id := range []string{"ord-1", "ord-4294967296", "ord-8589934593", "ord-281474976710657",
+		"ord-18446744073709551615"} {
 		r.get("/orders/"+id, "").want(t, 404, "")
 		r.post("/orders/"+id+"/cancel", "", "").want(t, 404, "")
 	}
-	if a := r.order("2", "Buy", "15", "102", "").want(t, 201, ""); a.field(t, "orderId") != "ord-4294967298" {
+	if a := r.order("2", "Buy", "15", "102", "").want(t, 201, ""); a.field(t,
+		"orderId") != "ord-4294967298" {
 		t.Errorf("%s", a.body)
 	}
 	blotter := r.get("/recon/trades/blotter", r.token("admin")).want(t, 200, "")
@@ -56,11 +58,13 @@ func TestOrderIDsGoOnBeyond32Bits(t *testing.T) {
 			t.Errorf("%s is not in the blotter: %s", id, blotter.body)
 		}
 	}
-	replaced := r.post("/orders/"+behind+"/replace", `{"quantity":12,"limitPrice":103,"clientOrderId":"r"}`, "").want(t, 200, "")
+	replaced := r.post("/orders/"+behind+"/replace",
+		`{"quantity":12,"limitPrice":103,"clientOrderId":"r"}`, "").want(t, 200, "")
 	if replaced.field(t, "orderId") != behind || replaced.field(t, "remainingQuantity") != "7" {
 		t.Errorf("%s", replaced.body)
 	}
-	same(t, replaced, r.post("/orders/"+behind+"/replace", `{"quantity":12,"limitPrice":103,"clientOrderId":"r"}`, ""))
+	same(t, replaced, r.post("/orders/"+behind+"/replace",
+		`{"quantity":12,"limitPrice":103,"clientOrderId":"r"}`, ""))
 	cursor, listed := "", []string{}
 	for {
 		page := r.get("/orders?limit=1"+cursor, "").want(t, 200, "")
@@ -76,7 +80,8 @@ func TestOrderIDsGoOnBeyond32Bits(t *testing.T) {
 	if got := strings.Join(listed, " "); got != before+" "+behind+" ord-4294967298" {
 		t.Errorf("listed %s", got)
 	}
-	if a := r.post("/orders/"+behind+"/cancel", "", "").want(t, 200, ""); a.field(t, "orderId") != behind {
+	if a := r.post("/orders/"+behind+"/cancel", "", "").want(t, 200, ""); a.field(t,
+		"orderId") != behind {
 		t.Errorf("%s", a.body)
 	}
 }

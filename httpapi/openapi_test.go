@@ -25,12 +25,15 @@ type api struct {
 var (
 	matcherAPI   = api{loaded(openAPIOrderMatcher), routeOf, routeOrders, routeExtract}
 	processorAPI = api{loaded(openAPITradeProcessor), processorRouteOf, routeDevToken, routeMarks}
-	accountAPI   = api{loaded(openAPIAccountService), accountRouteOf, routeAccounts, routeAccountSnapshot}
+	accountAPI   = api{loaded(openAPIAccountService), accountRouteOf, routeAccounts,
+		routeAccountSnapshot}
 	referenceAPI = api{loaded(openAPIReferenceData), referenceRouteOf, routeStocks, routeStockSnapshot}
 )
 
 func loaded(text []byte) func() (*openapi3.T, error) {
-	return sync.OnceValues(func() (*openapi3.T, error) { return openapi3.NewLoader().LoadFromData(text) })
+	return sync.OnceValues(func() (*openapi3.T, error) {
+		return openapi3.NewLoader().LoadFromData(text)
+	})
 }
 
 // templateOf is the path of the document that a request's path is an instance of.
@@ -187,7 +190,8 @@ func TestEveryRouteIsDocumented(t *testing.T) {
 		var documented []string
 		for path, item := range doc.Paths.Map() {
 			instance := strings.NewReplacer("{orderId}", "ord-1", "{security}", "AAA", "{tradeId}", "trd-1",
-				"{accountId}", "1", "{ticker}", "AAA", "{contractId}", "SW-1", "{sessionDate}", "2026-03-02", "{version}", "1").Replace(path)
+				"{accountId}", "1", "{ticker}", "AAA", "{contractId}", "SW-1", "{sessionDate}", "2026-03-02",
+				"{version}", "1").Replace(path)
 			r, _ := d.routeOf([]byte(instance))
 			for method := range item.Operations() {
 				documented = append(documented, method+" "+path)

@@ -117,7 +117,8 @@ func (o *orderState) append(b []byte, text *timeText) []byte {
 func (o *orderState) appendOutcome(b []byte) []byte {
 	switch plain := o.reason == matcher.Accepted; {
 	case plain && o.lastPx <= 0 && o.lastQty == 0:
-		return append(b, `","riskReason":null,"lastExecutionPrice":null,"lastFillQuantity":null,"createdAt":`...)
+		return append(b,
+			`","riskReason":null,"lastExecutionPrice":null,"lastFillQuantity":null,"createdAt":`...)
 	case plain:
 		b = append(b, `","riskReason":null,"lastExecutionPrice":`...)
 	default:
@@ -261,7 +262,8 @@ func appendForgotten(b []byte, r *orderRequest, key *blotter.KeyRow) []byte {
 
 // appendTrade appends the answer to a market trade. A trade that has left the
 // blotter shows null for what only the blotter knows.
-func appendTrade(b []byte, r *orderRequest, tradeSeq uint64, px int64, inputSeq uint64, millis int64) []byte {
+func appendTrade(b []byte, r *orderRequest, tradeSeq uint64, px int64, inputSeq uint64,
+	millis int64) []byte {
 	b = append(b, `{"tradeId":`...)
 	b = appendTradeID(b, tradeSeq)
 	b = append(b, `,"sequence":`...)
@@ -288,7 +290,8 @@ func (x *exchange) appendConflict(b []byte, r *orderRequest, inputSeq uint64, mi
 
 // appendRefusedItem appends the Order of a batch item that the gate refused and
 // that was not sequenced, or whose key is known with other terms.
-func (x *exchange) appendRefusedItem(b []byte, r *orderRequest, reason matcher.RiskReason, inputSeq uint64, millis int64) []byte {
+func (x *exchange) appendRefusedItem(b []byte, r *orderRequest, reason matcher.RiskReason,
+	inputSeq uint64, millis int64) []byte {
 	o := orderState{inputSeq: inputSeq, leaves: r.qty, status: matcher.StatusRejected, reason: reason,
 		created: millis, updated: millis}
 	o.terms(r)

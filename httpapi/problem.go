@@ -14,25 +14,28 @@ type Code string
 
 // The codes.
 const (
-	CodeBadRequest           Code = "BAD_REQUEST"        // framing, path, query
-	CodeMalformedBody        Code = "MALFORMED_BODY"     // the body cannot be read or represented
-	CodeUnauthorized         Code = "UNAUTHORIZED"       // token missing, malformed, badly signed, expired
-	CodeNotEntitled          Code = "NOT_ENTITLED"       // token valid, not for this account
-	CodeAdminRequired        Code = "ADMIN_REQUIRED"     // token valid, not admin
-	CodeNotFound             Code = "NOT_FOUND"          // no such route
-	CodeTradeNotFound        Code = "TRADE_NOT_FOUND"    //
-	CodeSweepNotFound        Code = "SWEEP_NOT_FOUND"    // no orphan sweep was made yet
-	CodeOrderNotFound        Code = "ORDER_NOT_FOUND"    //
-	CodeContractNotFound     Code = "CONTRACT_NOT_FOUND" //
-	CodeAccountNotFound      Code = "ACCOUNT_NOT_FOUND"  //
-	CodeSecurityNotFound     Code = "SECURITY_NOT_FOUND" //
-	CodeMethodNotAllowed     Code = "METHOD_NOT_ALLOWED"
-	CodeRequestTimeout       Code = "REQUEST_TIMEOUT" // the request did not arrive in time
-	CodeOrderTerminal        Code = "ORDER_TERMINAL"  // the order can no longer change
-	CodeTermsDiffer          Code = "TERMS_DIFFER"    // a known clientOrderId with other terms
-	CodeStaleVersion         Code = "STALE_VERSION"   // the version of a control does not rise
-	CodeMarksDiffer          Code = "MARKS_DIFFER"    // other closing marks are published under this version
-	CodeCapacity             Code = "CAPACITY"        // the engine has no room for the record: nothing was written
+	CodeBadRequest    Code = "BAD_REQUEST"    // framing, path, query
+	CodeMalformedBody Code = "MALFORMED_BODY" // the body cannot be read or represented
+	// token missing, malformed, badly signed, expired
+	CodeUnauthorized     Code = "UNAUTHORIZED"
+	CodeNotEntitled      Code = "NOT_ENTITLED"       // token valid, not for this account
+	CodeAdminRequired    Code = "ADMIN_REQUIRED"     // token valid, not admin
+	CodeNotFound         Code = "NOT_FOUND"          // no such route
+	CodeTradeNotFound    Code = "TRADE_NOT_FOUND"    //
+	CodeSweepNotFound    Code = "SWEEP_NOT_FOUND"    // no orphan sweep was made yet
+	CodeOrderNotFound    Code = "ORDER_NOT_FOUND"    //
+	CodeContractNotFound Code = "CONTRACT_NOT_FOUND" //
+	CodeAccountNotFound  Code = "ACCOUNT_NOT_FOUND"  //
+	CodeSecurityNotFound Code = "SECURITY_NOT_FOUND" //
+	CodeMethodNotAllowed Code = "METHOD_NOT_ALLOWED"
+	CodeRequestTimeout   Code = "REQUEST_TIMEOUT" // the request did not arrive in time
+	CodeOrderTerminal    Code = "ORDER_TERMINAL"  // the order can no longer change
+	CodeTermsDiffer      Code = "TERMS_DIFFER"    // a known clientOrderId with other terms
+	CodeStaleVersion     Code = "STALE_VERSION"   // the version of a control does not rise
+	// other closing marks are published under this version
+	CodeMarksDiffer Code = "MARKS_DIFFER"
+	// the engine has no room for the record: nothing was written
+	CodeCapacity             Code = "CAPACITY"
 	CodeBodyTooLarge         Code = "BODY_TOO_LARGE"
 	CodeURITooLong           Code = "URI_TOO_LONG"
 	CodeUnsupportedMediaType Code = "UNSUPPORTED_MEDIA_TYPE"
@@ -40,32 +43,36 @@ const (
 	CodeTooManyRequests      Code = "TOO_MANY_REQUESTS"
 	CodeHeaderTooLarge       Code = "HEADER_TOO_LARGE"
 	CodeInternal             Code = "INTERNAL_ERROR"
-	CodeNotReady             Code = "NOT_READY"       // control state stale: not sequenced
-	CodeOverloaded           Code = "OVERLOADED"      // the input ring is full: not sequenced
-	CodeBusy                 Code = "BUSY"            // too many of a bounded kind: not sequenced
-	CodeStorageFull          Code = "STORAGE_FULL"    // not sequenced
-	CodeHistoryAhead         Code = "HISTORY_AHEAD"   // not sequenced
-	CodeJournalFailed        Code = "JOURNAL_FAILED"  // with sequenced:false safe to repeat, else unknown
-	CodeOutcomeUnknown       Code = "OUTCOME_UNKNOWN" // repeat with the same clientOrderId
-	CodeSlowDisk             Code = "SLOW_DISK"       // a read that would show what is not durable yet
+	CodeNotReady             Code = "NOT_READY"     // control state stale: not sequenced
+	CodeOverloaded           Code = "OVERLOADED"    // the input ring is full: not sequenced
+	CodeBusy                 Code = "BUSY"          // too many of a bounded kind: not sequenced
+	CodeStorageFull          Code = "STORAGE_FULL"  // not sequenced
+	CodeHistoryAhead         Code = "HISTORY_AHEAD" // not sequenced
+	// with sequenced:false safe to repeat, else unknown
+	CodeJournalFailed  Code = "JOURNAL_FAILED"
+	CodeOutcomeUnknown Code = "OUTCOME_UNKNOWN" // repeat with the same clientOrderId
+	CodeSlowDisk       Code = "SLOW_DISK"       // a read that would show what is not durable yet
 )
 
 // The codes of what follows the journal.
 const (
 	CodeDatabaseUnavailable Code = "DATABASE_UNAVAILABLE" // SQL cannot be reached
-	CodeDatabaseLocked      Code = "DATABASE_LOCKED"      // another session of SQL holds a lock; the detail says which
-	CodeForeignDatabase     Code = "FOREIGN_DATABASE"     // SQL is filled by another history than the journal
-	CodeNotCaughtUp         Code = "NOT_CAUGHT_UP"        // the price history is behind the trade
-	CodeNotIndexed          Code = "NOT_INDEXED"          // no full-history index was made yet
-	CodeSweepRunning        Code = "SWEEP_RUNNING"        // an orphan sweep is under way
-	CodeReindexRunning      Code = "REINDEX_RUNNING"      // a full-history reindex is under way
-	CodeStopping            Code = "STOPPING"             // the service is being stopped
+	// another session of SQL holds a lock; the detail says which
+	CodeDatabaseLocked Code = "DATABASE_LOCKED"
+	// SQL is filled by another history than the journal
+	CodeForeignDatabase Code = "FOREIGN_DATABASE"
+	CodeNotCaughtUp     Code = "NOT_CAUGHT_UP"   // the price history is behind the trade
+	CodeNotIndexed      Code = "NOT_INDEXED"     // no full-history index was made yet
+	CodeSweepRunning    Code = "SWEEP_RUNNING"   // an orphan sweep is under way
+	CodeReindexRunning  Code = "REINDEX_RUNNING" // a full-history reindex is under way
+	CodeStopping        Code = "STOPPING"        // the service is being stopped
 )
 
 // The codes of a cluster, both of a 503 with "sequenced":false.
 const (
 	CodeNotLeader Code = "NOT_LEADER" // the member that was asked does not lead
-	CodeNoLeader  Code = "NO_LEADER"  // the leader is not known, cannot be reached or is not confirmed; see leader
+	// the leader is not known, cannot be reached or is not confirmed; see leader
+	CodeNoLeader Code = "NO_LEADER"
 )
 
 // problemType is the URI prefix of a problem document's type.
@@ -159,14 +166,21 @@ var (
 		detail: "the request's framing is malformed or ambiguous"}
 	problemPath = problem{status: 400, code: CodeBadRequest,
 		detail: "paths are plain: no percent-encoding, no empty or dot segments, ids of 1 to 64 of A-Z a-z 0-9 . _ -"}
-	problemURI     = problem{status: 414, code: CodeURITooLong, detail: "the URI is longer than 4096 bytes"}
-	problemHeader  = problem{status: 431, code: CodeHeaderTooLarge, detail: "the header block is larger than 8192 bytes"}
-	problemBody    = problem{status: 413, code: CodeBodyTooLarge, detail: "the body is larger than this endpoint accepts"}
-	problemTimeout = problem{status: 408, code: CodeRequestTimeout, detail: "the request did not arrive in time"}
-	problemMedia   = problem{status: 415, code: CodeUnsupportedMediaType, detail: "the body must be application/json"}
-	problemRoute   = problem{status: 404, code: CodeNotFound, detail: "no such endpoint"}
-	problemMethod  = problem{status: 405, code: CodeMethodNotAllowed, detail: "the endpoint does not know this method"}
-	problemCrash   = problem{status: 500, code: CodeInternal, detail: "internal error; the outcome is unknown"}
+	problemURI = problem{status: 414, code: CodeURITooLong,
+		detail: "the URI is longer than 4096 bytes"}
+	problemHeader = problem{status: 431, code: CodeHeaderTooLarge,
+		detail: "the header block is larger than 8192 bytes"}
+	problemBody = problem{status: 413, code: CodeBodyTooLarge,
+		detail: "the body is larger than this endpoint accepts"}
+	problemTimeout = problem{status: 408, code: CodeRequestTimeout,
+		detail: "the request did not arrive in time"}
+	problemMedia = problem{status: 415, code: CodeUnsupportedMediaType,
+		detail: "the body must be application/json"}
+	problemRoute  = problem{status: 404, code: CodeNotFound, detail: "no such endpoint"}
+	problemMethod = problem{status: 405, code: CodeMethodNotAllowed,
+		detail: "the endpoint does not know this method"}
+	problemCrash = problem{status: 500, code: CodeInternal,
+		detail: "internal error; the outcome is unknown"}
 
 	problemInflight = problem{status: 429, code: CodeTooManyRequests,
 		detail: "too many requests in flight", notSequenced: true}
@@ -190,7 +204,8 @@ var (
 	problemStorage = problem{status: 503, code: CodeStorageFull,
 		detail: "the journal's reserve is used up", notSequenced: true}
 	problemHistory = problem{status: 503, code: CodeHistoryAhead,
-		detail: "the database knows more of the history than the journal: nothing is admitted", notSequenced: true}
+		detail:       "the database knows more of the history than the journal: nothing is admitted",
+		notSequenced: true}
 	problemJournal = problem{status: 503, code: CodeJournalFailed,
 		detail: "the journal has failed", notSequenced: true}
 	problemJournalUnknown = problem{status: 503, code: CodeJournalFailed,
@@ -205,9 +220,11 @@ var (
 
 	problemMaster = problem{status: 401, code: CodeUnauthorized,
 		detail: "the header X-Auth-Master-Secret is missing or wrong"}
-	problemTrade    = problem{status: 404, code: CodeTradeNotFound, detail: "no such trade"}
-	problemNoSweep  = problem{status: 404, code: CodeSweepNotFound, detail: "no orphan sweep was made yet"}
-	problemSweeping = problem{status: 409, code: CodeSweepRunning, detail: "an orphan sweep is under way"}
+	problemTrade   = problem{status: 404, code: CodeTradeNotFound, detail: "no such trade"}
+	problemNoSweep = problem{status: 404, code: CodeSweepNotFound,
+		detail: "no orphan sweep was made yet"}
+	problemSweeping = problem{status: 409, code: CodeSweepRunning,
+		detail: "an orphan sweep is under way"}
 	problemIndexing = problem{status: 409, code: CodeReindexRunning,
 		detail: "a reindex of the full history is under way"}
 	problemReports = problem{status: 429, code: CodeTooManyRequests,
@@ -215,9 +232,11 @@ var (
 	problemDatabase = problem{status: 503, code: CodeDatabaseUnavailable,
 		detail: "the database cannot be reached", notSequenced: true}
 	problemLocked = problem{status: 503, code: CodeDatabaseLocked,
-		detail: "another session of the database holds a lock that this request waited for", notSequenced: true}
+		detail:       "another session of the database holds a lock that this request waited for",
+		notSequenced: true}
 	problemForeign = problem{status: 503, code: CodeForeignDatabase,
-		detail: "the database belongs to another history than this server's journal, or knows more of it", notSequenced: true}
+		detail:       "the database belongs to another history than this server's journal, or knows more of it",
+		notSequenced: true}
 	problemBehind = problem{status: 503, code: CodeNotCaughtUp,
 		detail: "the price history has not caught up with this trade", notSequenced: true}
 	problemNotIndexed = problem{status: 503, code: CodeNotIndexed,

@@ -52,7 +52,8 @@ func TestRowsComeFromTheDatabase(t *testing.T) {
 			}
 			var want []string
 			for i := range rows {
-				if token == "admin" || token == "one" && rows[i].AccountID == 1 || token == "two" && rows[i].AccountID == 2 {
+				if token == "admin" || token == "one" && rows[i].AccountID == 1 ||
+					token == "two" && rows[i].AccountID == 2 {
 					want = append(want, rows[i].ID)
 				}
 			}
@@ -62,8 +63,10 @@ func TestRowsComeFromTheDatabase(t *testing.T) {
 		}
 	}
 	fake := newProcessorRig(t)
-	for _, path := range []string{"/trades/trd-1", "/trades/trd-2", "/trades/trd-6", "/trades?status=Processing&settlementDate=2026-03-03&security=AAA"} {
-		if got, want := r.get(path, "admin"), fake.get(path, "admin"); string(got.body) != string(want.body) {
+	for _, path := range []string{"/trades/trd-1", "/trades/trd-2", "/trades/trd-6",
+		"/trades?status=Processing&settlementDate=2026-03-03&security=AAA"} {
+		if got, want := r.get(path, "admin"), fake.get(path,
+			"admin"); string(got.body) != string(want.body) {
 			t.Errorf("%s: %s\nwant %s", path, got.body, want.body)
 		}
 	}
@@ -132,35 +135,44 @@ func TestShutdownMayComeBeforeServe(t *testing.T) {
 
 // TestScrapesShowTheSameRegistry on both listeners, what main has added included.
 func TestScrapesShowTheSameRegistry(t *testing.T) {
-	registry := NewRegistry(Metrics{More: func(emit func(name, help string, counter bool, value float64, labels ...string)) {
+	registry := NewRegistry(Metrics{More: func(
+		emit func(name, help string, counter bool, value float64, labels ...string)) {
 		emit("svc_recon_matched_total", "Entries matched.", true, 7)
 		emit("svc_recon_orphan_total", "Orphans.", true, 0)
 		emit("svc_projection_lag_records", "Fills not projected.", false, 3)
-		emit("svc_replica_quarantine_total", "Quarantines.", true, 1, "source", "account", "reason", "gap")
-		emit("svc_replica_quarantine_total", "Quarantines.", true, 2, "source", "security", "reason", "gap")
+		emit("svc_replica_quarantine_total", "Quarantines.", true, 1, "source", "account",
+			"reason", "gap")
+		emit("svc_replica_quarantine_total", "Quarantines.", true, 2, "source", "security",
+			"reason", "gap")
 	}}, nil)
 	r := newProcessorRig(t, func(d *ProcessorDeps) { d.Metrics = registry })
 	text := string(r.get("/actuator/prometheus", "").want(t, 200, "").body)
 	other := adminGet(NewAdmin(AdminConfig{Registry: registry}), "/metrics", "").Body.String()
 	for _, line := range []string{
 		"# TYPE svc_recon_matched_total counter", "svc_recon_matched_total 7", "svc_recon_orphan_total 0",
-		"# TYPE svc_projection_lag_records gauge", "# HELP svc_projection_lag_records Fills not projected.", "svc_projection_lag_records 3",
-		`svc_replica_quarantine_total{reason="gap",source="account"} 1`, `svc_replica_quarantine_total{reason="gap",source="security"} 2`, "go_goroutines",
+		"# TYPE svc_projection_lag_records gauge",
+		"# HELP svc_projection_lag_records Fills not projected.", "svc_projection_lag_records 3",
+		`svc_replica_quarantine_total{reason="gap",source="account"} 1`,
+		`svc_replica_quarantine_total{reason="gap",source="security"} 2`, "go_goroutines",
 	} {
-		if !strings.Contains(text, line+"\n") && !strings.Contains(text, line+" ") || !strings.Contains(other, line) {
+		if !strings.Contains(text, line+"\n") && !strings.Contains(text, line+" ") ||
+			!strings.Contains(other, line) {
 			t.Errorf("%s is not in both\n%s", line, text)
 		}
 	}
 	// What a scraper asks for reaches the registry.
-	a := r.call(request{method: "GET", path: "/actuator/prometheus", header: map[string]string{"Accept-Encoding": "gzip"}})
-	if a.header.Get("Content-Encoding") != "gzip" || !strings.Contains(string(a.unpack(t)), "svc_recon_matched_total 7") {
+	a := r.call(request{method: "GET", path: "/actuator/prometheus",
+		header: map[string]string{"Accept-Encoding": "gzip"}})
+	if a.header.Get("Content-Encoding") != "gzip" ||
+		!strings.Contains(string(a.unpack(t)), "svc_recon_matched_total 7") {
 		t.Errorf("%v", a.header)
 	}
 }
 
 // TestMalformedMetricFailsTheScrape instead of being left out.
 func TestMalformedMetricFailsTheScrape(t *testing.T) {
-	for name, labels := range map[string][]string{"a label without a value": {"source"}, "a label twice": {"a", "1", "a", "2"}} {
+	for name, labels := range map[string][]string{"a label without a value": {"source"},
+		"a label twice": {"a", "1", "a", "2"}} {
 		r := newProcessorRig(t, func(d *ProcessorDeps) {
 			d.Metrics = NewRegistry(Metrics{More: func(emit func(string, string, bool, float64, ...string)) {
 				emit("svc_x_total", "X.", true, 1, labels...)
@@ -179,7 +191,8 @@ func TestBothServicesCountTheirFaults(t *testing.T) {
 	metrics := m.m.Metrics()
 	metrics.Faults = append(metrics.Faults, p.p.Faults)
 	text := adminGet(NewAdmin(AdminConfig{Metrics: metrics}), "/metrics", "").Body.String()
-	for _, line := range []string{`{fault="panic",service="order-matcher"} 0`, `{fault="panic",service="trade-processor"} 1`} {
+	for _, line := range []string{`{fault="panic",service="order-matcher"} 0`,
+		`{fault="panic",service="trade-processor"} 1`} {
 		if !strings.Contains(text, "svc_http_faults_total"+line) {
 			t.Errorf("%s is not in\n%s", line, text)
 		}

@@ -43,7 +43,8 @@ const farAccount = 1<<32 - 1
 func testTrades() (rows []store.Trade) {
 	for i, account := range []uint32{1, 1, 2, 1, 2, farAccount} {
 		seq := uint64(i + 1)
-		t := store.Trade{ID: store.TradeID(seq), Seq: seq, AccountID: account, Security: "AAA", Side: matcher.Buy,
+		t := store.Trade{ID: store.TradeID(seq), Seq: seq, AccountID: account, Security: "AAA",
+			Side:     matcher.Buy,
 			Quantity: 10 * int64(seq), Price: 100_250_000, SettlementDate: store.DateOf(2026, 3, 3),
 			ExecutedAt: testStart + int64(seq), BookedAt: testStart + 50, UpdatedAt: testStart + 60,
 			OrderID: "ord-" + itoa(seq), Sequence: 10 + seq}
@@ -119,8 +120,10 @@ func (f *fakes) Trades(ctx context.Context, q store.TradeFilter) (rows []store.T
 	}
 	f.set(func() { f.filter = q })
 	for _, t := range f.rows {
-		if (q.Accounts == nil || slices.Contains(q.Accounts, t.AccountID)) && (q.Security == "" || q.Security == t.Security) &&
-			(q.Status == nil || *q.Status == t.Status) && (q.SettlementDate == nil || *q.SettlementDate == t.SettlementDate) &&
+		if (q.Accounts == nil || slices.Contains(q.Accounts, t.AccountID)) &&
+			(q.Security == "" || q.Security == t.Security) &&
+			(q.Status == nil || *q.Status == t.Status) &&
+			(q.SettlementDate == nil || *q.SettlementDate == t.SettlementDate) &&
 			t.Seq > q.AfterSeq && (q.Limit == 0 || len(rows) < q.Limit) {
 			rows = append(rows, t)
 		}
@@ -147,7 +150,8 @@ func (f reconciler) Status(ctx context.Context) (recon.Status, error) {
 	if err := f.call(ctx); err != nil {
 		return recon.Status{}, err
 	}
-	s := recon.Status{Cursor: 6, Matched: 3, MissingInProjection: 2, FieldMismatch: 1, Orphans: 4, Lag: 7}
+	s := recon.Status{Cursor: 6, Matched: 3, MissingInProjection: 2, FieldMismatch: 1,
+		Orphans: 4, Lag: 7}
 	if f.swept {
 		s.LastSweepMillis, s.LastOrphanSweepMillis = testStart, testStart+1
 	}
@@ -166,11 +170,15 @@ func (f reconciler) Breaks(ctx context.Context, q recon.BreakQuery) ([]recon.Bre
 	default:
 		return nil, "", recon.ErrKey
 	}
-	fill := &recon.Trade{AccountID: 1, Side: matcher.Sell, Security: "AAA", Quantity: 5, Price: 1_500_000, TimeMillis: testStart}
-	row := &recon.Trade{AccountID: 2, Side: matcher.Buy, Security: `A"A`, Quantity: -5, Price: -1_500_000, TimeMillis: testStart + 1}
+	fill := &recon.Trade{AccountID: 1, Side: matcher.Sell, Security: "AAA", Quantity: 5,
+		Price: 1_500_000, TimeMillis: testStart}
+	row := &recon.Trade{AccountID: 2, Side: matcher.Buy, Security: `A"A`, Quantity: -5,
+		Price: -1_500_000, TimeMillis: testStart + 1}
 	return []recon.Break{
-		{Class: recon.MissingInProjection, TradeID: "trd-1", TradeSeq: 1, Journal: fill, FirstSeenMillis: testStart, LastSeenMillis: testStart + 2},
-		{Class: recon.FieldMismatch, TradeID: "trd-2", TradeSeq: 2, Fields: []string{"account", "price"}, Journal: fill, Projection: row},
+		{Class: recon.MissingInProjection, TradeID: "trd-1", TradeSeq: 1, Journal: fill,
+			FirstSeenMillis: testStart, LastSeenMillis: testStart + 2},
+		{Class: recon.FieldMismatch, TradeID: "trd-2", TradeSeq: 2, Fields: []string{"account", "price"},
+			Journal: fill, Projection: row},
 		{Class: recon.OrphanInProjection, TradeID: "trd-9\u00e9", TradeSeq: 9, Projection: row},
 	}, "page2", nil
 }
@@ -192,8 +200,9 @@ func (f reconciler) OrphanSweep(ctx context.Context) (recon.SweepResult, error) 
 }
 
 func (f reconciler) result() recon.SweepResult {
-	return recon.SweepResult{SweptMillis: testStart, LocalTradeCount: 6, FullHistoryTradeCount: 5, OrphanCount: 1,
-		OrphanIDs: []string{"trd-6"}}
+	return recon.SweepResult{SweptMillis: testStart, LocalTradeCount: 6, FullHistoryTradeCount: 5,
+		OrphanCount: 1,
+		OrphanIDs:   []string{"trd-6"}}
 }
 
 func (f reconciler) LastOrphanSweep(ctx context.Context) (recon.SweepResult, bool, error) {
@@ -210,9 +219,13 @@ func (f judge) Report(ctx context.Context, t store.Trade) (tca.Report, error) {
 	if err := f.call(ctx); err != nil {
 		return tca.Report{}, err
 	}
-	return tca.Report{TradeID: t.ID, AccountID: t.AccountID, Security: t.Security, Side: t.Side, Quantity: t.Quantity,
-		ExecutionPrice: t.Price, Arrived: t.Seq%2 == 1, ArrivalPrice: 99_000_000 * int64(t.Seq%2), ArrivalAt: testStart,
-		Twap: 99_500_000 * int64(t.Seq%2), TwapWindowStart: testStart - 300_000, TwapWindowEnd: testStart, TwapSampleCount: 4}, nil
+	return tca.Report{TradeID: t.ID, AccountID: t.AccountID, Security: t.Security, Side: t.Side,
+		Quantity:       t.Quantity,
+		ExecutionPrice: t.Price, Arrived: t.Seq%2 == 1, ArrivalPrice: 99_000_000 * int64(t.Seq%2),
+		ArrivalAt: testStart,
+		Twap:      99_500_000 * int64(t.Seq%2), TwapWindowStart: testStart - 300_000,
+		TwapWindowEnd:   testStart,
+		TwapSampleCount: 4}, nil
 }
 
 func (f judge) Summary(ctx context.Context, q tca.SummaryQuery) (tca.Summary, error) {
@@ -250,17 +263,20 @@ func newProcessorRig(t testing.TB, changes ...func(d *ProcessorDeps)) *processor
 }
 
 // newTunedRig is newProcessorRig with a change to the service before it starts.
-func newTunedRig(t testing.TB, tune func(p *TradeProcessor), changes ...func(d *ProcessorDeps)) *processorRig {
+func newTunedRig(t testing.TB, tune func(p *TradeProcessor),
+	changes ...func(d *ProcessorDeps)) *processorRig {
 	t.Helper()
 	r := &processorRig{t: t, fakes: &fakes{rows: testTrades()}, log: &lockedBuffer{}}
 	r.now.Store(testStart)
 	clock := func() time.Time { return time.UnixMilli(r.now.Load()) }
 	d := ProcessorDeps{
-		Trades: r.fakes, Settlement: settler{r.fakes}, Recon: reconciler{r.fakes}, TCA: judge{r.fakes}, Marks: marker{r.fakes},
+		Trades: r.fakes, Settlement: settler{r.fakes}, Recon: reconciler{r.fakes}, TCA: judge{r.fakes},
+		Marks:    marker{r.fakes},
 		Verifier: must[*gate.Verifier](t)(gate.NewVerifier(testSecret, "", 0, clock)),
 		Mint:     TokenMint{MasterSecret: []byte(testMaster), Secret: testSecret, Now: clock},
 		Metrics:  NewRegistry(Metrics{}, nil),
-		Applied:  func() uint64 { return 12 }, Durable: func() uint64 { return 11 }, Projected: func() uint64 { return 10 },
+		Applied:  func() uint64 { return 12 }, Durable: func() uint64 { return 11 },
+		Projected:  func() uint64 { return 10 },
 		Durability: "fsync", Logger: slog.New(slog.NewTextHandler(r.log, nil)),
 	}
 	for _, change := range changes {
@@ -305,7 +321,8 @@ func (r *processorRig) get(path, token string) answer {
 
 func (r *processorRig) post(path, body, token string) answer {
 	r.t.Helper()
-	return r.call(request{method: "POST", path: path, body: body, token: namedToken(r.now.Load(), token)})
+	return r.call(request{method: "POST", path: path, body: body,
+		token: namedToken(r.now.Load(), token)})
 }
 
 // mint asks for a token.

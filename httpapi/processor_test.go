@@ -15,7 +15,8 @@ import (
 
 // The trade-processor's endpoints by what they need. trd-1 is account 1's.
 var (
-	processorAdmin   = []string{"GET /recon/breaks", "POST /recon/orphan-sweep", "GET /recon/orphan-sweep/last"}
+	processorAdmin = []string{"GET /recon/breaks", "POST /recon/orphan-sweep",
+		"GET /recon/orphan-sweep/last"}
 	processorAccount = []string{
 		"GET /trades?accountId=1", "GET /trades/trd-1", "POST /trades/trd-1/settlement/force",
 		"GET /tca/report/trd-1", "GET /tca/summary?accountId=1",
@@ -25,7 +26,8 @@ var (
 
 func processorRows() (rows []row) {
 	for _, request := range processorAdmin {
-		rows = append(rows, row{request, "", "", 401, CodeUnauthorized}, row{request, "", "bad", 401, CodeUnauthorized},
+		rows = append(rows, row{request, "", "", 401, CodeUnauthorized},
+			row{request, "", "bad", 401, CodeUnauthorized},
 			row{request, "", "one", 403, CodeAdminRequired})
 	}
 	rows = append(rows, row{"GET /recon/orphan-sweep/last", "", "admin", 404, CodeSweepNotFound})
@@ -33,13 +35,16 @@ func processorRows() (rows []row) {
 		rows = append(rows, row{request, "", "admin", 200, ""})
 	}
 	for _, request := range processorAccount {
-		rows = append(rows, row{request, "", "", 401, CodeUnauthorized}, row{request, "", "expired", 401, CodeUnauthorized},
-			row{request, "", "two", 403, CodeNotEntitled}, row{request, "", "one", 200, ""}, row{request, "", "admin", 200, ""})
+		rows = append(rows, row{request, "", "", 401, CodeUnauthorized},
+			row{request, "", "expired", 401, CodeUnauthorized},
+			row{request, "", "two", 403, CodeNotEntitled}, row{request, "", "one", 200, ""}, row{request, "",
+				"admin", 200, ""})
 	}
 	for _, request := range processorAny {
 		rows = append(rows, row{request, "", "", 401, CodeUnauthorized}, row{request, "", "two", 200, ""})
 	}
-	for _, id := range []string{"trd-99", "trd-0", "trd-01", "trd-", "trd", "1", "TRD-1", "trd-18446744073709551616", "ord-1", "trd--1"} {
+	for _, id := range []string{"trd-99", "trd-0", "trd-01", "trd-", "trd", "1", "TRD-1",
+		"trd-18446744073709551616", "ord-1", "trd--1"} {
 		for _, token := range []string{"", "two"} {
 			status, code := 401, CodeUnauthorized
 			if token != "" {
@@ -50,26 +55,35 @@ func processorRows() (rows []row) {
 				row{"GET /tca/report/" + id, "", token, status, code})
 		}
 	}
-	for _, query := range []string{"limit=0", "limit=1001", "limit=x", "accountId=-1", "accountId=4294967296", "accountId=", "status=settled",
-		"status=SETTLED", "settlementDate=2026-3-3", "settlementDate=2026-02-30", "settlementDate=20260303", "cursor=x", "cursor=AAAA",
+	for _, query := range []string{"limit=0", "limit=1001", "limit=x", "accountId=-1",
+		"accountId=4294967296", "accountId=", "status=settled",
+		"status=SETTLED", "settlementDate=2026-3-3", "settlementDate=2026-02-30",
+		"settlementDate=20260303", "cursor=x", "cursor=AAAA",
 		"nonsense=1", "limit=1&limit=1", "security="} {
-		rows = append(rows, row{"GET /trades?" + query, "", "two", 400, CodeBadRequest}, row{"GET /trades?" + query, "", "", 401, CodeUnauthorized})
+		rows = append(rows, row{"GET /trades?" + query, "", "two", 400, CodeBadRequest},
+			row{"GET /trades?" + query, "", "", 401, CodeUnauthorized})
 	}
-	for _, query := range []string{"from=yesterday", "from=2026-13-01", "to=2026-03-02T10:00:00", "to=1772445600000", "to=1970-01-01",
-		"from=1969-12-31", "from=2026-03-03&to=2026-03-02", "accountId=x", "limit=1", "to=2026-03-02T25:00:00Z"} {
+	for _, query := range []string{"from=yesterday", "from=2026-13-01", "to=2026-03-02T10:00:00",
+		"to=1772445600000", "to=1970-01-01",
+		"from=1969-12-31", "from=2026-03-03&to=2026-03-02", "accountId=x", "limit=1",
+		"to=2026-03-02T25:00:00Z"} {
 		rows = append(rows, row{"GET /tca/summary?" + query, "", "one", 400, CodeBadRequest})
 	}
-	for _, query := range []string{"class=MATCHED", "class=missing_in_projection", "class=", "limit=0", "limit=1001", "cursor=other", "x=1"} {
+	for _, query := range []string{"class=MATCHED", "class=missing_in_projection", "class=", "limit=0",
+		"limit=1001", "cursor=other", "x=1"} {
 		rows = append(rows, row{"GET /recon/breaks?" + query, "", "admin", 400, CodeBadRequest},
 			row{"GET /recon/breaks?" + query, "", "one", 403, CodeAdminRequired})
 	}
-	for _, path := range []string{"/recon/orphan-sweep", "/trades/trd-1/settlement/force", "/trades/trd-99/settlement/force",
+	for _, path := range []string{"/recon/orphan-sweep", "/trades/trd-1/settlement/force",
+		"/trades/trd-99/settlement/force",
 		"/trades/trd-3/settlement/force"} {
-		rows = append(rows, row{"POST " + path, "{", "admin", 400, CodeMalformedBody}, row{"POST " + path, `{"a":1}`, "admin", 400, CodeMalformedBody})
+		rows = append(rows, row{"POST " + path, "{", "admin", 400, CodeMalformedBody},
+			row{"POST " + path, `{"a":1}`, "admin", 400, CodeMalformedBody})
 	}
 	return append(rows,
 		row{"POST /recon/orphan-sweep", "{", "one", 403, CodeAdminRequired},
-		row{"POST /trades/trd-3/settlement/force", "{", "one", 400, CodeMalformedBody}, // the body before the account
+		// the body before the account
+		row{"POST /trades/trd-3/settlement/force", "{", "one", 400, CodeMalformedBody},
 		row{"POST /trades/trd-3/settlement/force", "", "one", 403, CodeNotEntitled},
 		row{"POST /trades/trd-2/settlement/force", "{}", "one", 200, ""}, // is settled already
 		row{"GET /trades?accountId=99", "", "admin", 200, ""},
@@ -104,11 +118,14 @@ func processorRows() (rows []row) {
 func failingRows(status int, code Code) (rows []row) {
 	for _, list := range [][]string{processorAdmin, processorAccount, processorAny} {
 		for _, request := range list {
-			rows = append(rows, row{request, "", "admin", status, code}, row{request, "", "", 401, CodeUnauthorized})
+			rows = append(rows, row{request, "", "admin", status, code},
+				row{request, "", "", 401, CodeUnauthorized})
 		}
 	}
-	return append(rows, row{"GET /health", "", "", 200, ""}, row{"GET /actuator/prometheus", "", "", 200, ""},
-		row{putMarksRequest, goodMarks, "admin", status, code}, row{putMarksRequest, goodMarks, "", 401, CodeUnauthorized})
+	return append(rows, row{"GET /health", "", "", 200, ""},
+		row{"GET /actuator/prometheus", "", "", 200, ""},
+		row{putMarksRequest, goodMarks, "admin", status, code}, row{putMarksRequest, goodMarks, "", 401,
+			CodeUnauthorized})
 }
 
 // TestProcessorContract drives every endpoint of the trade-processor through
@@ -126,23 +143,32 @@ func TestProcessorContract(t *testing.T) {
 	}{
 		{"all is well", nil, nil, append(processorRows(), marksRows()...)},
 		{"no database", nil, wrapped(store.ErrUnavailable), failingRows(503, CodeDatabaseUnavailable)},
-		{"no lock", nil, wrapped(fmt.Errorf("%w: %w", store.ErrUnavailable, store.ErrLocked)), failingRows(503, CodeDatabaseLocked)},
-		{"another history", nil, wrapped(fmt.Errorf("%w: %w", store.ErrUnavailable, store.ErrForeign)), failingRows(503, CodeForeignDatabase)},
+		{"no lock", nil, wrapped(fmt.Errorf("%w: %w", store.ErrUnavailable, store.ErrLocked)),
+			failingRows(503, CodeDatabaseLocked)},
+		{"another history", nil, wrapped(fmt.Errorf("%w: %w", store.ErrUnavailable, store.ErrForeign)),
+			failingRows(503, CodeForeignDatabase)},
 		{"too slow", nil, wrapped(context.DeadlineExceeded), failingRows(504, CodeOutcomeUnknown)},
 		{"stopping", nil, wrapped(context.Canceled), failingRows(503, CodeStopping)},
 		{"broken", nil, wrapped(errPlanted), failingRows(500, CodeInternal)},
-		{"a sweep under way", nil, wrapped(recon.ErrBusy), []row{{"POST /recon/orphan-sweep", "", "admin", 409, CodeSweepRunning}}},
-		{"a reindex under way", nil, wrapped(blotter.ErrReindexing), []row{{"POST /recon/orphan-sweep", "", "admin", 409, CodeReindexRunning}}},
-		{"the history behind", func(d *ProcessorDeps) { d.Trades = &fakes{rows: testTrades()} }, wrapped(tca.ErrBehind), []row{
-			{"GET /tca/report/trd-1", "", "one", 503, CodeNotCaughtUp}, {"GET /tca/summary", "", "one", 503, CodeNotCaughtUp},
-			{"GET /tca/report/trd-3", "", "one", 403, CodeNotEntitled}}},
-		{"the history damaged", func(d *ProcessorDeps) { d.Trades = &fakes{rows: testTrades()} }, wrapped(tca.ErrDamaged), []row{
-			{"GET /tca/report/trd-1", "", "one", 503, CodeNotCaughtUp}}},
+		{"a sweep under way", nil, wrapped(recon.ErrBusy),
+			[]row{{"POST /recon/orphan-sweep", "", "admin", 409, CodeSweepRunning}}},
+		{"a reindex under way", nil, wrapped(blotter.ErrReindexing),
+			[]row{{"POST /recon/orphan-sweep", "", "admin", 409, CodeReindexRunning}}},
+		{"the history behind", func(d *ProcessorDeps) { d.Trades = &fakes{rows: testTrades()} },
+			wrapped(tca.ErrBehind), []row{
+				{"GET /tca/report/trd-1", "", "one", 503, CodeNotCaughtUp},
+				{"GET /tca/summary", "", "one", 503, CodeNotCaughtUp},
+				{"GET /tca/report/trd-3", "", "one", 403, CodeNotEntitled}}},
+		{"the history damaged", func(d *ProcessorDeps) { d.Trades = &fakes{rows: testTrades()} },
+			wrapped(tca.ErrDamaged), []row{
+				{"GET /tca/report/trd-1", "", "one", 503, CodeNotCaughtUp}}},
 		{"the row goes", nil, func(r *processorRig) { r.fakes.gone = true }, []row{
 			{"POST /trades/trd-1/settlement/force", "", "one", 404, CodeTradeNotFound}}},
-		{"bare", func(d *ProcessorDeps) { d.Metrics, d.Mint.MasterSecret, d.Marks = nil, nil, nil }, nil, []row{
-			{putMarksRequest, goodMarks, "", 404, CodeNotFound},
-			{"GET /actuator/prometheus", "", "", 404, CodeNotFound}, {"POST /auth/dev-token", "", "", 404, CodeNotFound}}},
+		{"bare", func(d *ProcessorDeps) { d.Metrics, d.Mint.MasterSecret, d.Marks = nil, nil, nil }, nil,
+			[]row{
+				{putMarksRequest, goodMarks, "", 404, CodeNotFound},
+				{"GET /actuator/prometheus", "", "", 404, CodeNotFound},
+				{"POST /auth/dev-token", "", "", 404, CodeNotFound}}},
 	}
 	met := map[string][]int{"POST /auth/dev-token": {200}} // see TestDevToken
 	for _, tt := range tests {
@@ -172,7 +198,8 @@ func (r *processorRig) row(q row) answer {
 	r.t.Helper()
 	method, path, _ := strings.Cut(q.request, " ")
 	before := r.fakes.calls.Load()
-	a := r.call(request{method: method, path: path, body: q.body, token: namedToken(r.now.Load(), q.token)})
+	a := r.call(request{method: method, path: path, body: q.body,
+		token: namedToken(r.now.Load(), q.token)})
 	name := fmt.Sprintf("%s %.80s token=%q", q.request, q.body, q.token)
 	if a.status != q.status {
 		r.t.Errorf("%s: status %d, want %d: %s", name, a.status, q.status, a.body)
@@ -181,11 +208,13 @@ func (r *processorRig) row(q row) answer {
 	if q.code != "" && a.field(r.t, "code") != string(q.code) {
 		r.t.Errorf("%s: code %v, want %s", name, a.field(r.t, "code"), q.code)
 	}
-	early := a.status == 400 && q.request != "GET /recon/breaks?cursor=other" || a.status == 401 || a.status == 405 || q.code == CodeAdminRequired
+	early := a.status == 400 && q.request != "GET /recon/breaks?cursor=other" || a.status == 401 ||
+		a.status == 405 || q.code == CodeAdminRequired
 	if early && r.fakes.calls.Load() != before {
 		r.t.Errorf("%s: answered %d and asked behind the edge", name, a.status)
 	}
-	if allow := a.header.Get("Allow"); a.status == 405 && allow != "GET" && allow != "POST" && allow != "PUT" {
+	if allow := a.header.Get("Allow"); a.status == 405 && allow != "GET" && allow != "POST" &&
+		allow != "PUT" {
 		r.t.Errorf("%s: Allow %q", name, allow)
 	}
 	if a.status == 503 && a.header.Get("Retry-After") == "" {
@@ -210,24 +239,32 @@ func TestProcessorDocuments(t *testing.T) {
 	broken := `{"accountId":2,"security":"A\"A","side":"Buy","quantity":-5,"price":-1.5,"timestamp":"2026-03-02T10:00:00.001Z"}`
 	sweep := `{"sweptAt":"2026-03-02T10:00:00.000Z","localTradeCount":6,"fullHistoryTradeCount":5,"orphanCount":1,"orphanIds":["trd-6"],"truncated":false}`
 	costs := func(n int) string {
-		return fmt.Sprintf(`"trades":%d,"withBenchmark":0,"averageSlippageBps":null,"averageArrivalSlippageBps":null`, n)
+		return fmt.Sprintf(
+			`"trades":%d,"withBenchmark":0,"averageSlippageBps":null,"averageArrivalSlippageBps":null`, n)
 	}
 	window := `"twapWindowStart":"2026-03-02T09:55:00.000Z","twapWindowEnd":"2026-03-02T10:00:00.000Z",` +
 		`"twapSampleCount":4,"slippageBps":null,"arrivalSlippageBps":null}`
 	for _, tt := range []struct{ request, token, want string }{
-		{"GET /trades", "one", `{"items":[` + first + "," + second + "," + fourth + `],"nextCursor":null}`},
-		{"GET /trades?limit=3", "one", `{"items":[` + first + "," + second + "," + fourth + `],"nextCursor":null}`},
+		{"GET /trades", "one", `{"items":[` + first + "," + second + "," + fourth +
+			`],"nextCursor":null}`},
+		{"GET /trades?limit=3", "one", `{"items":[` + first + "," + second + "," + fourth +
+			`],"nextCursor":null}`},
 		{"GET /trades?accountId=1&status=Settled&security=BRK.B&settlementDate=2026-03-04", "one",
 			`{"items":[` + second + "," + fourth + `],"nextCursor":null}`},
-		{"GET /trades?security=AAA&limit=2", "admin", `{"items":[` + first + "," + third + `],"nextCursor":"` + cursorOf(cursorTrades, 3) + `"}`},
-		{"GET /trades?limit=1&cursor=" + cursorOf(cursorTrades, 2), "admin", `{"items":[` + third + `],"nextCursor":"` + cursorOf(cursorTrades, 3) + `"}`},
+		{"GET /trades?security=AAA&limit=2", "admin",
+			`{"items":[` + first + "," + third + `],"nextCursor":"` + cursorOf(cursorTrades, 3) + `"}`},
+		{"GET /trades?limit=1&cursor=" + cursorOf(cursorTrades, 2), "admin",
+			`{"items":[` + third + `],"nextCursor":"` + cursorOf(cursorTrades, 3) + `"}`},
 		{"GET /trades?accountId=7", "admin", `{"items":[],"nextCursor":null}`},
 		{"GET /trades/trd-1", "one", first},
-		{"POST /trades/trd-1/settlement/force", "one", strings.Replace(first, "Processing", "Settled", 1)},
-		{"GET /recon/status", "two", `{"cursor":6,"matched":3,"missingInProjection":2,"fieldMismatch":1,"orphans":4,"lag":7,` +
-			`"lastSweepAt":null,"lastOrphanSweepAt":null}`},
+		{"POST /trades/trd-1/settlement/force", "one",
+			strings.Replace(first, "Processing", "Settled", 1)},
+		{"GET /recon/status", "two",
+			`{"cursor":6,"matched":3,"missingInProjection":2,"fieldMismatch":1,"orphans":4,"lag":7,` +
+				`"lastSweepAt":null,"lastOrphanSweepAt":null}`},
 		{"GET /recon/breaks", "admin", `{"items":[` +
-			`{"class":"MISSING_IN_PROJECTION","tradeId":"trd-1","tradeSeq":1,"fields":[],"journal":` + fill + `,"projection":null,` +
+			`{"class":"MISSING_IN_PROJECTION","tradeId":"trd-1","tradeSeq":1,"fields":[],"journal":` + fill +
+			`,"projection":null,` +
 			`"firstSeenAt":"2026-03-02T10:00:00.000Z","lastSeenAt":"2026-03-02T10:00:00.002Z"},` +
 			`{"class":"FIELD_MISMATCH","tradeId":"trd-2","tradeSeq":2,"fields":["account","price"],"journal":` + fill + `,"projection":` + broken + `,` +
 			`"firstSeenAt":"1970-01-01T00:00:00.000Z","lastSeenAt":"1970-01-01T00:00:00.000Z"},` +
@@ -236,14 +273,19 @@ func TestProcessorDocuments(t *testing.T) {
 		{"GET /recon/breaks?cursor=page2", "admin", `{"items":[],"nextCursor":null}`},
 		{"POST /recon/orphan-sweep", "admin", sweep},
 		{"GET /recon/orphan-sweep/last", "admin", sweep},
-		{"GET /recon/status", "one", `{"cursor":6,"matched":3,"missingInProjection":2,"fieldMismatch":1,"orphans":4,"lag":7,` +
-			`"lastSweepAt":"2026-03-02T10:00:00.000Z","lastOrphanSweepAt":"2026-03-02T10:00:00.001Z"}`},
-		{"GET /tca/report/trd-1", "one", `{"tradeId":"trd-1","accountId":1,"security":"AAA","side":"Buy","quantity":10,"executionPrice":100.25,` +
-			`"arrivalPrice":99,"arrivalAt":"2026-03-02T10:00:00.000Z","twap":99.5,` + window},
-		{"GET /tca/report/trd-2", "one", `{"tradeId":"trd-2","accountId":1,"security":"BRK.B","side":"Sell","quantity":20,"executionPrice":100.25,` +
-			`"arrivalPrice":null,"arrivalAt":null,"twap":null,` + window},
-		{"GET /tca/summary", "one", `{` + costs(3) + `,"bySecurity":[{"security":"AAA",` + costs(1) + `},{"security":"BRK.B",` + costs(2) + `}]}`},
-		{"GET /health", "", `{"service":"trade-processor","status":"ok","role":"SINGLE","durability":"fsync","applied":12,"durable":11,"projected":10}`},
+		{"GET /recon/status", "one",
+			`{"cursor":6,"matched":3,"missingInProjection":2,"fieldMismatch":1,"orphans":4,"lag":7,` +
+				`"lastSweepAt":"2026-03-02T10:00:00.000Z","lastOrphanSweepAt":"2026-03-02T10:00:00.001Z"}`},
+		{"GET /tca/report/trd-1", "one",
+			`{"tradeId":"trd-1","accountId":1,"security":"AAA","side":"Buy","quantity":10,"executionPrice":100.25,` +
+				`"arrivalPrice":99,"arrivalAt":"2026-03-02T10:00:00.000Z","twap":99.5,` + window},
+		{"GET /tca/report/trd-2", "one",
+			`{"tradeId":"trd-2","accountId":1,"security":"BRK.B","side":"Sell","quantity":20,"executionPrice":100.25,` +
+				`"arrivalPrice":null,"arrivalAt":null,"twap":null,` + window},
+		{"GET /tca/summary", "one", `{` + costs(3) + `,"bySecurity":[{"security":"AAA",` + costs(1) +
+			`},{"security":"BRK.B",` + costs(2) + `}]}`},
+		{"GET /health", "",
+			`{"service":"trade-processor","status":"ok","role":"SINGLE","durability":"fsync","applied":12,"durable":11,"projected":10}`},
 		{"GET /openapi.json", "", string(openAPITradeProcessor)},
 	} {
 		method, path, _ := strings.Cut(tt.request, " ")
@@ -273,14 +315,17 @@ func TestQueriesReachWhatIsAsked(t *testing.T) {
 		{"", "admin", nil, 0, 0},
 		{"", "two", []uint32{2}, 0, 0},
 		{"?accountId=4294967295", "admin", []uint32{farAccount}, 0, 0},
-		{"?from=2026-03-02T12:00:00Z&to=2026-03-02T14:00:00.001%2B02:00", "one", []uint32{1}, noon, noon + 1},
-		{"?from=2026-03-02T12:00:00.0001Z&to=2026-03-02T12:00:00.0011Z", "one", []uint32{1}, noon + 1, noon + 2},
+		{"?from=2026-03-02T12:00:00Z&to=2026-03-02T14:00:00.001%2B02:00", "one", []uint32{1},
+			noon, noon + 1},
+		{"?from=2026-03-02T12:00:00.0001Z&to=2026-03-02T12:00:00.0011Z", "one", []uint32{1},
+			noon + 1, noon + 2},
 		{"?from=2026-03-02&to=2026-03-03", "one", []uint32{1}, noon - 12*3600_000, noon + 12*3600_000},
 		{"?from=2026-03-02&to=2026-03-02", "one", []uint32{1}, noon - 12*3600_000, noon - 12*3600_000},
 	} {
 		r.get("/tca/summary"+tt.query, tt.token).want(t, 200, "")
 		got := r.fakes.summary
-		if fmt.Sprint(got.Accounts == nil, got.Accounts, got.FromMillis, got.ToMillis) != fmt.Sprint(tt.accounts == nil, tt.accounts, tt.from, tt.to) {
+		if fmt.Sprint(got.Accounts == nil, got.Accounts, got.FromMillis,
+			got.ToMillis) != fmt.Sprint(tt.accounts == nil, tt.accounts, tt.from, tt.to) {
 			t.Errorf("%s as %s asks for %+v", tt.query, tt.token, got)
 		}
 	}
@@ -291,7 +336,8 @@ func TestQueriesReachWhatIsAsked(t *testing.T) {
 		t.Errorf("no account asks for %+v", f)
 	}
 	r.get("/recon/breaks?class=ORPHAN_IN_PROJECTION&limit=7&cursor=page2", "admin").want(t, 200, "")
-	if r.fakes.last != (recon.BreakQuery{Class: recon.OrphanInProjection, AfterKey: "page2", Limit: 7}) {
+	if r.fakes.last != (recon.BreakQuery{Class: recon.OrphanInProjection,
+		AfterKey: "page2", Limit: 7}) {
 		t.Errorf("breaks asked for %+v", r.fakes.last)
 	}
 }

@@ -25,9 +25,11 @@ func checkQuick(t *testing.T, body string) (taken bool) {
 		t.Fatalf("%q was taken, the Reader says %v", body, err)
 	}
 	if d.json.Offset() != n || d.field != last {
-		t.Fatalf("%q was taken up to %d, last %s, by the Reader up to %d, last %s", body, n, last, d.json.Offset(), d.field)
+		t.Fatalf("%q was taken up to %d, last %s, by the Reader up to %d, last %s", body, n, last,
+			d.json.Offset(), d.field)
 	}
-	if string(quick.clientID) != string(slow.clientID) || string(quick.security) != string(slow.security) {
+	if string(quick.clientID) != string(slow.clientID) ||
+		string(quick.security) != string(slow.security) {
 		t.Fatalf("%q is %+v, by the Reader %+v", body, quick, slow)
 	}
 	quick.clientID, quick.security, slow.clientID, slow.security = nil, nil, nil, nil
@@ -45,11 +47,15 @@ func TestQuickOrderTakesUsualOrders(t *testing.T) {
 		taken      bool
 	}{
 		{"plain", plain, true},
-		{"with all members", `{"clientOrderId":"c-1","accountId":4294967295,"security":"A.B","side":"Sell","quantity":2147483647,` +
-			`"limitPrice":101.250001,"type":"LIMIT","timeInForce":"POST_ONLY"}`, true},
-		{"a space behind commas and colons", `{"accountId": 1, "security": "AAA", "side": "Buy", "quantity": 10, "limitPrice": 100.5}`, true},
-		{"the shortest member last", `{"accountId":1,"security":"AAA","quantity":10,"limitPrice":100,"side":"Buy"}`, true},
-		{"one digit last", `{"security":"AAA","side":"Buy","type":"MARKET","accountId":1,"quantity":1}`, true},
+		{"with all members",
+			`{"clientOrderId":"c-1","accountId":4294967295,"security":"A.B","side":"Sell","quantity":2147483647,` +
+				`"limitPrice":101.250001,"type":"LIMIT","timeInForce":"POST_ONLY"}`, true},
+		{"a space behind commas and colons",
+			`{"accountId": 1, "security": "AAA", "side": "Buy", "quantity": 10, "limitPrice": 100.5}`, true},
+		{"the shortest member last",
+			`{"accountId":1,"security":"AAA","quantity":10,"limitPrice":100,"side":"Buy"}`, true},
+		{"one digit last", `{"security":"AAA","side":"Buy","type":"MARKET","accountId":1,"quantity":1}`,
+			true},
 		{"something behind it", plain + `,`, true},
 		{"the longest price", strings.Replace(plain, "100", "999999999999.999999", 1), true},
 
@@ -72,13 +78,15 @@ func TestQuickOrderTakesUsualOrders(t *testing.T) {
 		{"a long ticker", strings.Replace(plain, "AAA", strings.Repeat("A", 33), 1), false},
 		{"a ticker with DEL", strings.Replace(plain, "AAA", "AAAAAAAA\x7f", 1), false},
 		{"a ticker beyond ASCII", strings.Replace(plain, "AAA", "Ä", 1), false},
-		{"a long client id", strings.Replace(plain, "{", `{"clientOrderId":"`+strings.Repeat("x", 65)+`",`, 1), false},
+		{"a long client id", strings.Replace(plain, "{",
+			`{"clientOrderId":"`+strings.Repeat("x", 65)+`",`, 1), false},
 		{"a member twice", strings.Replace(plain, "{", `{"quantity":10,`, 1), false},
 		{"a member missing", strings.Replace(plain, `"side":"Buy",`, ``, 1), false},
 		{"a member that is unknown", strings.Replace(plain, "{", `{"x":1,`, 1), false},
 		{"a limit order without a price", strings.Replace(plain, `,"limitPrice":100`, ``, 1), false},
 		{"a market order with a price", strings.Replace(plain, "{", `{"type":"MARKET",`, 1), false},
-		{"a market order that is post-only", `{"accountId":1,"security":"AAA","side":"Buy","quantity":1,"type":"MARKET","timeInForce":"POST_ONLY"}`, false},
+		{"a market order that is post-only",
+			`{"accountId":1,"security":"AAA","side":"Buy","quantity":1,"type":"MARKET","timeInForce":"POST_ONLY"}`, false},
 		{"an unknown time in force", strings.Replace(plain, "{", `{"timeInForce":"DAY",`, 1), false},
 		{"a trailing comma", strings.Replace(plain, "}", `,}`, 1), false},
 	} {
@@ -130,7 +138,8 @@ func TestQuickOrderAgreesWithTheReader(t *testing.T) {
 // FuzzQuickOrder holds quickOrder to the Reader.
 func FuzzQuickOrder(f *testing.F) {
 	f.Add(goodOrder)
-	f.Add(`{"clientOrderId":"c","accountId": 1, "security":"A","side":"Sell","quantity":2,"limitPrice":0.5,"timeInForce":"GTC"}`)
+	f.Add(
+		`{"clientOrderId":"c","accountId": 1, "security":"A","side":"Sell","quantity":2,"limitPrice":0.5,"timeInForce":"GTC"}`)
 	f.Add(`{"accountId":1,"security":"A","side":"Buy","quantity":2,"type":"MARKET"}`)
 	f.Fuzz(func(t *testing.T, body string) { checkQuick(t, body) })
 }

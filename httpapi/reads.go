@@ -178,7 +178,8 @@ func (x *exchange) listPositions() problem {
 // positionPage returns up to limit positions behind the cursor after, by account
 // and security, and the cursor of the next page. A cursor is the account and
 // the security of the last position shown.
-func (x *exchange) positionPage(accounts []uint32, after uint64, limit int) (page []blotter.Position, next uint64) {
+func (x *exchange) positionPage(accounts []uint32, after uint64,
+	limit int) (page []blotter.Position, next uint64) {
 	if accounts == nil {
 		for _, a := range x.m.Views.Accounts() {
 			accounts = append(accounts, a.ID)
@@ -260,7 +261,8 @@ func appendLevels(b []byte, levels []blotter.Level) []byte {
 }
 
 func problemSecurity(ticker []byte) problem {
-	return problem{status: 404, code: CodeSecurityNotFound, detail: "no such security: " + string(ticker)}
+	return problem{status: 404, code: CodeSecurityNotFound,
+		detail: "no such security: " + string(ticker)}
 }
 
 // fillPage reads the parameters of a page of fills.

@@ -20,7 +20,8 @@ func TestListsShowOnlyTheCallersAccounts(t *testing.T) {
 	}{
 		{"/orders", r.token("admin"), 3}, {"/orders", r.token("", 1), 2}, {"/orders", r.token("", 2), 1},
 		{"/orders", r.token("", 1, 2), 3}, {"/orders", r.token("", 3), 0}, {"/orders", r.token(""), 0},
-		{"/positions", r.token("admin"), 2}, {"/positions", r.token("", 1), 1}, {"/positions", r.token(""), 0},
+		{"/positions", r.token("admin"), 2}, {"/positions", r.token("", 1), 1},
+		{"/positions", r.token(""), 0},
 		{"/orders?status=open", r.token("", 1), 1}, {"/orders?status=FILLED", r.token("", 1), 1},
 	} {
 		if got := count(tt.path, tt.token); got != tt.want {
@@ -36,7 +37,8 @@ func TestPagesCoverTheListOnce(t *testing.T) {
 		r.order("1", "Buy", "1", "9"+itoa(uint64(i)), "").want(t, 201, "")
 	}
 	for _, account := range []string{"1", "2", "3"} {
-		r.post("/trades", `{"accountId":`+account+`,"security":"AAA","side":"Buy","quantity":1}`, "").want(t, 201, "")
+		r.post("/trades", `{"accountId":`+account+`,"security":"AAA","side":"Buy","quantity":1}`,
+			"").want(t, 201, "")
 	}
 	for path, want := range map[string]int{"/orders?limit=3": 7, "/positions?limit=2": 3} {
 		seen := map[string]bool{}
@@ -73,8 +75,9 @@ func TestBookAndBlotterShowWhatHappened(t *testing.T) {
 	r.order("3", "Buy", "7", "99.5", "").want(t, 201, "")
 	r.order("3", "Buy", "1", "99.5", "").want(t, 201, "")
 	book := r.get("/book/AAA?depth=5", "").want(t, 200, "")
-	if got, want := string(book.body), `{"security":"AAA","sequence":7,"bids":[{"price":99.5,"quantity":8,"orders":2}],`+
-		`"asks":[{"price":101,"quantity":10,"orders":1}]}`; got != want {
+	if got, want := string(book.body),
+		`{"security":"AAA","sequence":7,"bids":[{"price":99.5,"quantity":8,"orders":2}],`+
+			`"asks":[{"price":101,"quantity":10,"orders":1}]}`; got != want {
 		t.Errorf("book %s\nwant %s", got, want)
 	}
 	page := r.get("/recon/trades/blotter", r.token("admin")).want(t, 200, "")
@@ -86,8 +89,9 @@ func TestBookAndBlotterShowWhatHappened(t *testing.T) {
 		t.Errorf("blotter %s\nwant %s", page.body, want)
 	}
 	positions := r.get("/positions", "").want(t, 200, "")
-	if got, want := string(positions.body), `{"items":[{"accountId":1,"security":"AAA","quantity":5,"averageCost":100},`+
-		`{"accountId":2,"security":"AAA","quantity":-5,"averageCost":100}],"nextCursor":null}`; got != want {
+	if got, want := string(positions.body),
+		`{"items":[{"accountId":1,"security":"AAA","quantity":5,"averageCost":100},`+
+			`{"accountId":2,"security":"AAA","quantity":-5,"averageCost":100}],"nextCursor":null}`; got != want {
 		t.Errorf("positions %s\nwant %s", got, want)
 	}
 }
@@ -97,7 +101,8 @@ func TestOrderDocument(t *testing.T) {
 	r := newRig(t)
 	r.order("1", "Sell", "4", "100.25", "").want(t, 201, "")
 	r.now.Add(1)
-	a := r.post("/orders", `{"clientOrderId":"a \"b\" \\","accountId":2,"security":"AAA","side":"BUY","quantity":10,"limitPrice":"100.5"}`, "").want(t, 201, "")
+	a := r.post("/orders",
+		`{"clientOrderId":"a \"b\" \\","accountId":2,"security":"AAA","side":"BUY","quantity":10,"limitPrice":"100.5"}`, "").want(t, 201, "")
 	want := `{"orderId":"ord-2","clientOrderId":"a \"b\" \\","accountId":2,"security":"AAA","side":"Buy","type":"LIMIT",` +
 		`"timeInForce":"GTC","quantity":10,"remainingQuantity":6,"limitPrice":100.5,"status":"PARTIALLY_FILLED","riskReason":null,` +
 		`"lastExecutionPrice":100.25,"lastFillQuantity":4,"createdAt":"2026-03-02T10:00:00.001Z","updatedAt":"2026-03-02T10:00:00.001Z",` +
@@ -106,7 +111,8 @@ func TestOrderDocument(t *testing.T) {
 		t.Errorf("created %s\nwant    %s", a.body, want)
 	}
 	shown := r.get("/orders/ord-2", "").want(t, 200, "")
-	if got, want := string(shown.body), strings.Replace(want, `,"fills":[{"tradeId":"trd-1","price":100.25,"quantity":4}]`, "", 1); got != want {
+	if got, want := string(shown.body), strings.Replace(want,
+		`,"fills":[{"tradeId":"trd-1","price":100.25,"quantity":4}]`, "", 1); got != want {
 		t.Errorf("shown %s\nwant  %s", got, want)
 	}
 }
@@ -119,7 +125,8 @@ func TestReadsWaitForDurability(t *testing.T) {
 	done := make(chan answer, 1)
 	go func() { done <- r.order("2", "Buy", "1", "101", "") }()
 	r.recorder.waitApplied(6)
-	paths := []string{"/orders", "/orders/ord-1", "/positions", "/book/AAA", "/recon/trades/blotter", "/risk/control/snapshot", "/contracts", "/contracts/SW-5"}
+	paths := []string{"/orders", "/orders/ord-1", "/positions", "/book/AAA", "/recon/trades/blotter",
+		"/risk/control/snapshot", "/contracts", "/contracts/SW-5"}
 	answers := make(chan string, len(paths))
 	for _, path := range paths {
 		go func() {

@@ -127,9 +127,11 @@ func (r *Relay) Faults(emit func(service, fault string, count uint64)) {
 }
 
 // Metrics emits how the requests fared that went to the leader; see Metrics.More.
-func (r *Relay) Metrics(emit func(name, help string, counter bool, value float64, labels ...string)) {
+func (r *Relay) Metrics(emit func(name, help string, counter bool, value float64,
+	labels ...string)) {
 	r.forwarder.counts.each(func(outcome string, n uint64) {
-		emit("svc_cluster_relayed_total", "Requests that this member has sent on to the leader, by outcome.",
+		emit("svc_cluster_relayed_total",
+			"Requests that this member has sent on to the leader, by outcome.",
 			true, float64(n), "service", r.name, "outcome", outcome)
 	})
 }

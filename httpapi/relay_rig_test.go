@@ -32,7 +32,8 @@ type relayRig struct {
 
 // newRelayRig starts a member's relay of a service. The member knows of no leader
 // yet. wrap, if not nil, changes the listener.
-func newRelayRig(t testing.TB, service, member string, change func(o *RelayOptions), wrap func(net.Listener) net.Listener) *relayRig {
+func newRelayRig(t testing.TB, service, member string, change func(o *RelayOptions),
+	wrap func(net.Listener) net.Listener) *relayRig {
 	t.Helper()
 	r := &relayRig{t: t, cluster: &fakeCluster{member: member}, api: apis[service]}
 	o := RelayOptions{Cluster: r.cluster, Durability: "quorum",
@@ -65,7 +66,8 @@ func newRelayRig(t testing.TB, service, member string, change func(o *RelayOptio
 }
 
 // follower is a member that takes another one for its leader's service at address.
-func newFollower(t testing.TB, service, leader, address string, change ...func(o *RelayOptions)) *relayRig {
+func newFollower(t testing.TB, service, leader, address string,
+	change ...func(o *RelayOptions)) *relayRig {
 	t.Helper()
 	r := newRelayRig(t, service, "2", func(o *RelayOptions) {
 		for _, c := range change {
@@ -228,18 +230,21 @@ func (s *scriptedLeader) requests() []handed {
 
 // raw is an HTTP answer with a body of known length.
 func raw(status int, header, body string) string {
-	return "HTTP/1.1 " + strconv.Itoa(status) + " Some\r\n" + header + "Content-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body
+	return "HTTP/1.1 " + strconv.Itoa(status) + " Some\r\n" + header + "Content-Length: " +
+		strconv.Itoa(len(body)) + "\r\n\r\n" + body
 }
 
 // rawProblem is a problem document as an answer.
 func rawProblem(status int, more string) string {
 	return raw(status, "Content-Type: application/problem+json\r\nX-Member: 1\r\n",
-		`{"type":"urn:posttrade:problem:x","title":"t","status":`+strconv.Itoa(status)+`,"detail":"d"`+more+`}`)
+		`{"type":"urn:posttrade:problem:x","title":"t","status":`+strconv.Itoa(
+			status)+`,"detail":"d"`+more+`}`)
 }
 
 var (
 	notLeader = rawProblem(503, `,"code":"NOT_LEADER","sequenced":false`)
-	created   = raw(201, "Content-Type: application/json\r\nX-Member: 1\r\nX-Durability: quorum\r\n", `{"orderId":"ord-1"}`)
+	created   = raw(201, "Content-Type: application/json\r\nX-Member: 1\r\nX-Durability: quorum\r\n",
+		`{"orderId":"ord-1"}`)
 )
 
 // exchange sends bytes over a connection of its own and reads until it ends.

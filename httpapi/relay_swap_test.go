@@ -151,7 +151,8 @@ func TestSwapUnderLoad(t *testing.T) {
 // every order is decided by somebody.
 func TestRoleChangesUnderLoad(t *testing.T) {
 	engines := []*rig{newRig(t), newRig(t)}
-	members := []*relayRig{newLeader(t, "order-matcher", engines[0].m), newRelayRig(t, "order-matcher", "2", nil, nil)}
+	members := []*relayRig{newLeader(t, "order-matcher", engines[0].m),
+		newRelayRig(t, "order-matcher", "2", nil, nil)}
 	members[1].relay.Swap(engines[1].m)
 	elect := func(n int) {
 		name, at := []string{"1", "2"}[n], map[string]string{"order-matcher": members[n].address}
@@ -166,7 +167,8 @@ func TestRoleChangesUnderLoad(t *testing.T) {
 		load.Go(func() {
 			for n := range each {
 				id := itoa(uint64(caller*each + n))
-				q := request{method: "POST", path: "/orders", body: orderBody("1", "Buy", "1", "100", `,"clientOrderId":"`+id+`"`)}
+				q := request{method: "POST", path: "/orders",
+					body: orderBody("1", "Buy", "1", "100", `,"clientOrderId":"`+id+`"`)}
 				for at := caller; ; at++ {
 					a := roundTrip(t, members[at%2].address, q)
 					if a.status == 201 {
@@ -211,7 +213,9 @@ func TestShutdownLetsRelayedRequestsEnd(t *testing.T) {
 		})
 		r := newFollower(t, "order-matcher", "1", leader.address)
 		first := make(chan answer)
-		go func() { first <- roundTrip(t, r.address, request{method: "POST", path: "/orders", body: goodOrder}) }()
+		go func() {
+			first <- roundTrip(t, r.address, request{method: "POST", path: "/orders", body: goodOrder})
+		}()
 		<-entered
 		stopped := make(chan struct{})
 		go func() { r.stop(); close(stopped) }()
@@ -245,14 +249,16 @@ func TestShutdownLetsRelayedRequestsEnd(t *testing.T) {
 		r := newFollower(t, "trade-processor", "1", leader.address)
 		first := make(chan answer)
 		go func() {
-			first <- r.call(request{method: "POST", path: "/recon/orphan-sweep", token: testToken(testStart, "admin")})
+			first <- r.call(request{method: "POST", path: "/recon/orphan-sweep",
+				token: testToken(testStart, "admin")})
 		}()
 		<-leader.more
 		r.stop()
 		(<-first).want(t, 504, CodeOutcomeUnknown)
 	})
 	// The HTTP library's pool looks every ten seconds whether its server is there.
-	goleak.VerifyNone(t, before, goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"))
+	goleak.VerifyNone(t, before, goleak.IgnoreAnyFunction(
+		"github.com/valyala/fasthttp.(*workerPool).Start.func2"))
 }
 
 // TestFaultsOfServicesThatHaveLeft are not forgotten.
@@ -260,7 +266,8 @@ func TestFaultsOfServicesThatHaveLeft(t *testing.T) {
 	engine := newRig(t)
 	engine.serve(func(d *Deps) { d.Clock = func() int64 { panic("planted") } })
 	r := newLeader(t, "order-matcher", engine.m)
-	r.call(request{method: "POST", path: "/orders", body: goodOrder}).from(t, "1").want(t, 500, CodeInternal)
+	r.call(request{method: "POST", path: "/orders", body: goodOrder}).from(t, "1").want(t, 500,
+		CodeInternal)
 	r.rawExchange("nonsense\r\n\r\n")
 	engine.m.server.panics.Add(10) // of a report
 	for _, place := range []string{"in its place", "gone"} {
@@ -301,7 +308,8 @@ func TestMemberThatLostItsLead(t *testing.T) {
 // TestRelayDoesNotAllocate where the request runs on this member.
 func TestRelayDoesNotAllocate(t *testing.T) {
 	b := newBench(t, "/orders", orderBody("1", "Buy", "1", "100", `,"timeInForce":"FOK"`))
-	relay := must[*Relay](t)(NewRelay("order-matcher", RelayOptions{Cluster: leading("1"), Durability: "quorum"}))
+	relay := must[*Relay](t)(NewRelay("order-matcher",
+		RelayOptions{Cluster: leading("1"), Durability: "quorum"}))
 	relay.Swap(b.rig.m)
 	run := func() {
 		b.ctx.Response.Reset()

@@ -26,7 +26,8 @@ func TestWritesRunOnTheLeader(t *testing.T) {
 		{method: "POST", path: "/orders", body: goodOrder},
 		{method: "POST", path: "/orders", body: "{", token: token},
 		{method: "POST", path: "/orders", body: orderBody("9", "Buy", "1", "100", ""), token: token},
-		{method: "POST", path: "/orders/batch", body: "[" + goodOrder + "," + goodOrder + "]", token: token},
+		{method: "POST", path: "/orders/batch", body: "[" + goodOrder + "," + goodOrder + "]",
+			token: token},
 		{method: "POST", path: "/orders/ord-1/replace", body: goodReplace, token: token},
 		{method: "POST", path: "/orders/ord-1/cancel", token: token},
 		{method: "POST", path: "/orders/ord-1/cancel", token: token},
@@ -36,7 +37,8 @@ func TestWritesRunOnTheLeader(t *testing.T) {
 		{method: "POST", path: "/swaptions", body: goodSwaption, token: token},
 		{method: "POST", path: "/risk/control/account", body: goodAccount, token: token},
 		{method: "POST", path: "/risk/extract", body: goodExtract, token: token},
-		{method: "POST", path: "/orders", body: goodOrder, token: token, header: map[string]string{"Content-Type": "text/xml"}},
+		{method: "POST", path: "/orders", body: goodOrder, token: token,
+			header: map[string]string{"Content-Type": "text/xml"}},
 	} {
 		before := one.sequence()
 		a := follower.call(q).from(t, "1")
@@ -54,7 +56,8 @@ func TestWritesRunOnTheLeader(t *testing.T) {
 		}
 	}
 	list := func(r *relayRig, header map[string]string) int {
-		a := r.call(request{method: "GET", path: "/orders", token: token, header: header}).want(t, 200, "")
+		a := r.call(request{method: "GET", path: "/orders", token: token, header: header}).want(t, 200,
+			"")
 		return len(a.json(t).(map[string]any)["items"].([]any))
 	}
 	confirmed := map[string]string{headerConsistency: valueConfirmed}
@@ -69,7 +72,8 @@ func TestWritesRunOnTheLeader(t *testing.T) {
 // TestBadInputIsAnsweredWhereItCame: it never gets to the leader.
 func TestBadInputIsAnsweredWhereItCame(t *testing.T) {
 	leader := newScriptedLeader(t, reply(created))
-	orders := newFollower(t, "order-matcher", "1", leader.address, func(o *RelayOptions) { o.PathPrefix = "om/" })
+	orders := newFollower(t, "order-matcher", "1", leader.address,
+		func(o *RelayOptions) { o.PathPrefix = "om/" })
 	stocks := newFollower(t, "reference-data", "1", leader.address)
 	for _, tt := range []struct {
 		rig          *relayRig
@@ -77,18 +81,24 @@ func TestBadInputIsAnsweredWhereItCame(t *testing.T) {
 		status       int
 		header       map[string]string
 	}{
-		{orders, "HEAD", "/orders", 405, nil}, {orders, "OPTIONS", "/orders", 405, nil}, {orders, "DELETE", "/orders/ord-1", 405, nil},
-		{orders, "PATCH", "/orders", 405, nil}, {orders, "PUT", "/orders", 405, nil}, {orders, "POST", "/om/orders/ord-1", 405, nil},
-		{orders, "POST", "/nowhere", 404, nil}, {orders, "POST", "/stocks", 404, nil}, {orders, "POST", "/orders/", 404, nil},
-		{orders, "POST", "/orders//cancel", 400, nil}, {orders, "POST", "/orders/%41/cancel", 400, nil}, {orders, "POST", "/../orders", 400, nil},
+		{orders, "HEAD", "/orders", 405, nil}, {orders, "OPTIONS", "/orders", 405, nil},
+		{orders, "DELETE", "/orders/ord-1", 405, nil},
+		{orders, "PATCH", "/orders", 405, nil}, {orders, "PUT", "/orders", 405, nil},
+		{orders, "POST", "/om/orders/ord-1", 405, nil},
+		{orders, "POST", "/nowhere", 404, nil}, {orders, "POST", "/stocks", 404, nil},
+		{orders, "POST", "/orders/", 404, nil},
+		{orders, "POST", "/orders//cancel", 400, nil}, {orders, "POST", "/orders/%41/cancel", 400, nil},
+		{orders, "POST", "/../orders", 400, nil},
 		{orders, "POST", "/orders/" + strings.Repeat("a", 65) + "/cancel", 400, nil},
 		{orders, "GET", "/orders", 400, map[string]string{headerConsistency: "strong"}},
 		{orders, "GET", "/orders", 400, map[string]string{headerConsistency: ""}},
 		{orders, "POST", "/orders", 400, map[string]string{"X-Odd": "a\x01b"}},
-		{stocks, "HEAD", "/stocks", 405, nil}, {stocks, "OPTIONS", "/stocks", 405, nil}, {stocks, "PUT", "/stocks", 405, nil},
+		{stocks, "HEAD", "/stocks", 405, nil}, {stocks, "OPTIONS", "/stocks", 405, nil},
+		{stocks, "PUT", "/stocks", 405, nil},
 		{stocks, "GET", "/account/", 404, nil}, {stocks, "GET", "/stocks/A/B", 404, nil},
 	} {
-		a := roundTrip(t, tt.rig.address, request{method: tt.method, path: tt.path, header: tt.header}).from(t, "2")
+		a := roundTrip(t, tt.rig.address, request{method: tt.method, path: tt.path,
+			header: tt.header}).from(t, "2")
 		if a.status != tt.status || a.header.Get("Content-Type") != contentProblem {
 			t.Errorf("%s %s %v: %d %s", tt.method, tt.path, tt.header, a.status, a.body)
 		}
@@ -114,8 +124,10 @@ func TestEveryOperationIsRelayed(t *testing.T) {
 			r := newFollower(t, service, "", "")
 			doc := must[*openapi3.T](t)(r.api.load())
 			for path, item := range doc.Paths.Map() {
-				instance := strings.NewReplacer("{orderId}", "ord-1", "{security}", "AAA", "{tradeId}", "trd-1", "{accountId}", "1",
-					"{ticker}", "AAA", "{contractId}", "SW-1", "{sessionDate}", "2026-03-02", "{version}", "1").Replace(path)
+				instance := strings.NewReplacer("{orderId}", "ord-1", "{security}", "AAA", "{tradeId}", "trd-1",
+					"{accountId}", "1",
+					"{ticker}", "AAA", "{contractId}", "SW-1", "{sessionDate}", "2026-03-02", "{version}",
+					"1").Replace(path)
 				for method := range item.Operations() {
 					q := request{method: method, path: instance, header: map[string]string{}}
 					if method == "GET" {
@@ -128,11 +140,13 @@ func TestEveryOperationIsRelayed(t *testing.T) {
 						continue
 					}
 					a.want(t, 503, CodeNoLeader)
-					if a.field(t, "leader") != nil || a.field(t, "sequenced") != false || a.header.Get("Retry-After") != "1" {
+					if a.field(t, "leader") != nil || a.field(t, "sequenced") != false ||
+						a.header.Get("Retry-After") != "1" {
 						t.Errorf("%s %s: %v %s", method, path, a.header, a.body)
 					}
 					r.cluster.lead("1", map[string]string{service: leader.address})
-					if a = r.call(q).from(t, "2").want(t, 504, CodeOutcomeUnknown); a.field(t, "sequenced") != nil {
+					if a = r.call(q).from(t, "2").want(t, 504, CodeOutcomeUnknown); a.field(t,
+						"sequenced") != nil {
 						t.Errorf("%s %s: %s", method, path, a.body)
 					}
 				}
@@ -148,8 +162,10 @@ func TestWhereARequestRuns(t *testing.T) {
 		leader  string // as this member sees it
 		servant bool   // the service stands here
 	}
-	read, write := request{method: "GET", path: "/book/AAA"}, request{method: "POST", path: "/orders", body: goodOrder}
-	confirmed := request{method: "GET", path: "/book/AAA", header: map[string]string{headerConsistency: valueConfirmed}}
+	read, write := request{method: "GET", path: "/book/AAA"}, request{method: "POST", path: "/orders",
+		body: goodOrder}
+	confirmed := request{method: "GET", path: "/book/AAA",
+		header: map[string]string{headerConsistency: valueConfirmed}}
 	reindex := request{method: "POST", path: "/recon/full-history/reindex"}
 	health := request{method: "GET", path: "/health"}
 	relayed := func(q request) request {
@@ -175,18 +191,23 @@ func TestWhereARequestRuns(t *testing.T) {
 		{"the leader reads, confirmed", at{true, "2", true}, confirmed, here, 200, ""},
 		{"the leader reads for another", at{true, "2", true}, relayed(confirmed), here, 200, ""},
 		{"the leader without its service", at{true, "2", false}, write, here, 503, CodeNoLeader},
-		{"the leader without its service, for another", at{true, "2", false}, relayed(write), here, 503, CodeNotLeader},
+		{"the leader without its service, for another", at{true, "2", false}, relayed(write), here, 503,
+			CodeNotLeader},
 		{"a leader that has not taken over", at{false, "2", true}, write, here, 503, CodeNoLeader},
-		{"a leader that has not taken over, for another", at{false, "2", true}, relayed(write), here, 503, CodeNotLeader},
+		{"a leader that has not taken over, for another", at{false, "2", true}, relayed(write), here, 503,
+			CodeNotLeader},
 		{"a leader that has not taken over reads", at{false, "2", true}, read, here, 200, ""},
-		{"a leader that has not taken over reads, confirmed", at{false, "2", true}, confirmed, here, 503, CodeNoLeader},
+		{"a leader that has not taken over reads, confirmed", at{false, "2", true}, confirmed, here, 503,
+			CodeNoLeader},
 		{"a follower writes", at{false, "1", true}, write, there, 201, ""},
 		{"a follower writes for another", at{false, "1", true}, relayed(write), here, 503, CodeNotLeader},
 		{"a follower reads", at{false, "1", true}, read, here, 200, ""},
-		{"a follower reads for another", at{false, "1", true}, relayed(confirmed), here, 503, CodeNotLeader},
+		{"a follower reads for another", at{false, "1", true}, relayed(confirmed), here, 503,
+			CodeNotLeader},
 		{"a follower reads, confirmed", at{false, "1", true}, confirmed, there, 201, ""},
 		{"a follower without its service reads", at{false, "1", false}, read, there, 201, ""},
-		{"a follower indexes its own history", at{false, "1", true}, reindex, here, 401, CodeUnauthorized},
+		{"a follower indexes its own history", at{false, "1", true}, reindex, here, 401,
+			CodeUnauthorized},
 		{"a follower without its service indexes", at{false, "1", false}, reindex, there, 201, ""},
 		{"a follower's health", at{false, "1", true}, health, here, 200, ""},
 		{"a follower's health without its service", at{false, "1", false}, health, here, 200, ""},
@@ -214,7 +235,8 @@ func TestWhereARequestRuns(t *testing.T) {
 			if tt.status != 503 {
 				return
 			}
-			if want := any(tt.at.leader); a.field(t, "sequenced") != false || a.header.Get("Retry-After") != "1" ||
+			if want := any(tt.at.leader); a.field(t, "sequenced") != false ||
+				a.header.Get("Retry-After") != "1" ||
 				a.field(t, "leader") != want && (want != "" || a.field(t, "leader") != nil) {
 				t.Errorf("%v %s", a.header, a.body)
 			}
@@ -230,32 +252,41 @@ func TestLeaderOnlyServices(t *testing.T) {
 		o.State, o.Projected = func() string { return "degraded" }, func() uint64 { return 10 }
 	})
 	admin := testToken(testStart, "admin")
-	for _, path := range []string{"/trades?limit=2", "/trades/trd-1", "/recon/status", "/tca/summary", "/actuator/prometheus", "/trades/trd-99"} {
+	for _, path := range []string{"/trades?limit=2", "/trades/trd-1", "/recon/status", "/tca/summary",
+		"/actuator/prometheus", "/trades/trd-99"} {
 		direct := leader.call(request{method: "GET", path: path, token: admin}).from(t, "1")
 		a := r.call(request{method: "GET", path: path, token: admin}).from(t, "1")
-		if a.status != direct.status || path != "/actuator/prometheus" && string(a.body) != string(direct.body) {
+		if a.status != direct.status || path != "/actuator/prometheus" &&
+			string(a.body) != string(direct.body) {
 			t.Errorf("%s: %d %s\nof the leader: %d %s", path, a.status, a.body, direct.status, direct.body)
 		}
 	}
-	r.call(request{method: "POST", path: "/trades/trd-1/settlement/force", token: admin}).from(t, "1").want(t, 200, "")
-	r.call(request{method: "POST", path: "/recon/orphan-sweep", token: admin}).from(t, "1").want(t, 200, "")
+	r.call(request{method: "POST", path: "/trades/trd-1/settlement/force", token: admin}).from(t,
+		"1").want(t, 200, "")
+	r.call(request{method: "POST", path: "/recon/orphan-sweep", token: admin}).from(t,
+		"1").want(t, 200, "")
 	a := r.call(request{method: "GET", path: "/health"}).from(t, "2").want(t, 200, "")
 	if want := `{"service":"trade-processor","status":"degraded","role":"FOLLOWER","member":"2","leader":"1","durability":"quorum",` +
 		`"applied":12,"durable":11,"projected":10}`; string(a.body) != want {
 		t.Errorf("%s\nwant %s", a.body, want)
 	}
-	r.relay.Swap(newProcessorRig(t).p) // one that led has its service for a moment longer: nobody is to read there
+	// one that led has its service for a moment longer: nobody is to read there
+	r.relay.Swap(newProcessorRig(t).p)
 	r.call(request{method: "GET", path: "/trades", token: admin}).from(t, "1").want(t, 200, "")
 	<-r.relay.Swap(nil)
 	r.cluster.lead("", nil)
-	if a := r.call(request{method: "GET", path: "/health"}); a.field(t, "leader") != nil || a.field(t, "role") != "FOLLOWER" {
+	if a := r.call(request{method: "GET", path: "/health"}); a.field(t, "leader") != nil ||
+		a.field(t, "role") != "FOLLOWER" {
 		t.Errorf("%s", a.body)
 	}
-	if a := r.call(request{method: "GET", path: "/openapi.json"}).from(t, "2"); string(a.body) != string(openAPITradeProcessor) {
+	if a := r.call(request{method: "GET", path: "/openapi.json"}).from(t,
+		"2"); string(a.body) != string(openAPITradeProcessor) {
 		t.Error("another document")
 	}
-	r.call(request{method: "GET", path: "/trades", token: admin}).from(t, "2").want(t, 503, CodeNoLeader)
-	if a := leader.call(request{method: "GET", path: "/health"}).from(t, "1"); a.field(t, "service") != "trade-processor" {
+	r.call(request{method: "GET", path: "/trades", token: admin}).from(t, "2").want(t, 503,
+		CodeNoLeader)
+	if a := leader.call(request{method: "GET", path: "/health"}).from(t, "1"); a.field(t,
+		"service") != "trade-processor" {
 		t.Errorf("%s", a.body)
 	}
 }
@@ -265,7 +296,8 @@ func TestConfirmedReadsNeedAMajority(t *testing.T) {
 	engine := newRig(t)
 	leader := newLeader(t, "order-matcher", engine.m)
 	follower := newFollower(t, "order-matcher", "1", leader.address)
-	q := request{method: "GET", path: "/positions", header: map[string]string{headerConsistency: valueConfirmed}}
+	q := request{method: "GET", path: "/positions",
+		header: map[string]string{headerConsistency: valueConfirmed}}
 	for i, r := range []*relayRig{leader, follower} {
 		r.call(q).from(t, "1").want(t, 200, "")
 		if n := leader.cluster.asked.Load(); n != int64(i+1) {
@@ -282,7 +314,8 @@ func TestConfirmedReadsNeedAMajority(t *testing.T) {
 	asked := leader.cluster.asked.Load()
 	for _, q := range []request{
 		{method: "GET", path: "/positions"}, {method: "GET", path: "/health", header: q.header},
-		{method: "GET", path: "/openapi.json", header: q.header}, {method: "POST", path: "/orders", body: goodOrder, header: q.header},
+		{method: "GET", path: "/openapi.json", header: q.header},
+		{method: "POST", path: "/orders", body: goodOrder, header: q.header},
 	} {
 		if a := leader.call(q); a.status >= 300 {
 			t.Errorf("%s %s: %d %s", q.method, q.path, a.status, a.body)
@@ -295,7 +328,8 @@ func TestConfirmedReadsNeedAMajority(t *testing.T) {
 }
 
 func TestRelayOfNoService(t *testing.T) {
-	if _, err := NewRelay("admin", RelayOptions{Cluster: leading("1")}); !errors.Is(err, errServiceName) {
+	if _, err := NewRelay("admin", RelayOptions{Cluster: leading("1")}); !errors.Is(err,
+		errServiceName) {
 		t.Errorf("%v", err)
 	}
 	r := newRelayRig(t, "reference-data", "1", nil, nil)

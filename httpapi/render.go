@@ -102,7 +102,8 @@ func appendTime(b []byte, millis int64) []byte {
 		days, rest = days-1, rest+dayMs
 	}
 	year, month, day := civil(days)
-	b = append(b, '"', byte('0'+year/1000), byte('0'+year/100%10), byte('0'+year/10%10), byte('0'+year%10), '-')
+	b = append(b, '"', byte('0'+year/1000), byte('0'+year/100%10), byte('0'+year/10%10),
+		byte('0'+year%10), '-')
 	b = append2(b, month)
 	b = append2(append(b, '-'), day)
 	b = append2(append(b, 'T'), rest/3_600_000)

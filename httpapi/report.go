@@ -27,7 +27,8 @@ type Reporter interface {
 	// Genesis is the seed: the genesis record's JSON text.
 	Genesis() []byte
 	// Write hands the report to chunk, in pieces of whole lines.
-	Write(ctx context.Context, from, to uint64, chunk func(records []byte, count int) error) (audit.Total, error)
+	Write(ctx context.Context, from, to uint64,
+		chunk func(records []byte, count int) error) (audit.Total, error)
 }
 
 // What a report tells beside its body. The last two are trailers: they are known
@@ -236,10 +237,12 @@ type reportStream struct {
 func (m *OrderMatcher) stream(p *reportPress, request *fasthttp.RequestCtx) *reportStream {
 	ctx, cancel := context.WithCancel(m.lasting)
 	reader, writer := io.Pipe()
-	s := &reportStream{PipeReader: reader, press: p, ctx: request, conn: request.Conn(), cancel: cancel,
+	s := &reportStream{PipeReader: reader, press: p, ctx: request, conn: request.Conn(),
+		cancel:  cancel,
 		timeout: m.server.http.WriteTimeout, leave: holdStand(request)}
 	m.server.streams.Add(1)
-	context.AfterFunc(ctx, func() { reader.CloseWithError(context.Cause(ctx)) }) // who does not read must not hold it up
+	// who does not read must not hold it up
+	context.AfterFunc(ctx, func() { reader.CloseWithError(context.Cause(ctx)) })
 	s.ended.Go(func() {
 		defer m.server.streams.Add(-1)
 		err := errors.New("httpapi: the report panicked")

@@ -53,7 +53,8 @@ func (r *rig) askAt(address, query string, header map[string]string) (net.Conn, 
 	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		r.t.Fatal(err)
 	}
-	text := "GET /regulatory/report" + query + " HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer " + r.token("admin") + "\r\n"
+	text := "GET /regulatory/report" + query + " HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer " +
+		r.token("admin") + "\r\n"
 	for name, value := range header {
 		text += name + ": " + value + "\r\n"
 	}
@@ -91,26 +92,32 @@ func TestReportIsWhatTheContractSays(t *testing.T) {
 		query    string
 		from, to uint64
 	}{
-		{"", 1, 5}, {"?fromSeq=2", 2, 5}, {"?toSeq=3", 1, 3}, {"?fromSeq=4&toSeq=4", 4, 4}, {"?fromSeq=1&toSeq=99", 1, 5}, {"?fromSeq=5", 5, 5},
+		{"", 1, 5}, {"?fromSeq=2", 2, 5}, {"?toSeq=3", 1, 3}, {"?fromSeq=4&toSeq=4", 4, 4},
+		{"?fromSeq=1&toSeq=99", 1, 5}, {"?fromSeq=5", 5, 5},
 	} {
 		one := r.fetch(tt.query, nil)
 		if one.err != nil || one.status != 200 || string(one.body) != wantReport(tt.from, tt.to) {
-			t.Errorf("%s: %d %v\n%s\nwant\n%s", tt.query, one.status, one.err, one.body, wantReport(tt.from, tt.to))
+			t.Errorf("%s: %d %v\n%s\nwant\n%s", tt.query, one.status, one.err, one.body,
+				wantReport(tt.from, tt.to))
 		}
 		matcherAPI.checkAnswer(t, "GET", "/regulatory/report", one.answer)
 		lines := r.fetch(tt.query, map[string]string{"Accept": "application/x-ndjson"})
-		if lines.err != nil || lines.header.Get("Content-Type") != contentNDJSON || string(lines.body) != wantLines(tt.from, tt.to) {
+		if lines.err != nil || lines.header.Get("Content-Type") != contentNDJSON ||
+			string(lines.body) != wantLines(tt.from, tt.to) {
 			t.Errorf("%s: %v\n%s", tt.query, lines.err, lines.body)
 		}
 		matcherAPI.checkAnswer(t, "GET", "/regulatory/report", lines.answer)
 		for _, a := range []fetched{one, lines} {
-			if a.header.Get(headerReportFrom) != itoa(tt.from) || a.header.Get(headerReportTo) != itoa(tt.to) {
+			if a.header.Get(headerReportFrom) != itoa(tt.from) ||
+				a.header.Get(headerReportTo) != itoa(tt.to) {
 				t.Errorf("%s: header %v", tt.query, a.header)
 			}
-			if sum := a.trailer.Get(headerReportSHA256); !strings.Contains(wantReport(tt.from, tt.to), `"sha256":"`+sum+`"`) || len(sum) != 64 {
+			if sum := a.trailer.Get(headerReportSHA256); !strings.Contains(wantReport(tt.from, tt.to),
+				`"sha256":"`+sum+`"`) || len(sum) != 64 {
 				t.Errorf("%s: trailer %v", tt.query, a.trailer)
 			}
-			if count := a.trailer.Get(headerReportCount); !strings.Contains(wantReport(tt.from, tt.to), `"count":`+count+`,`) {
+			if count := a.trailer.Get(headerReportCount); !strings.Contains(wantReport(tt.from, tt.to),
+				`"count":`+count+`,`) {
 				t.Errorf("%s: trailer %v", tt.query, a.trailer)
 			}
 		}
@@ -121,9 +128,12 @@ func TestReportIsWhatTheContractSays(t *testing.T) {
 func TestReportIsCompressedAsAsked(t *testing.T) {
 	r := newRig(t)
 	for _, tt := range []struct{ accept, coding string }{
-		{"", ""}, {"zstd", "zstd"}, {"gzip", "gzip"}, {"zstd, gzip", "zstd"}, {"gzip, zstd", "zstd"}, {"gzip;q=1, zstd;q=0.5", "gzip"},
-		{"gzip;q=0", ""}, {"zstd;q=0, gzip", "gzip"}, {"*", "zstd"}, {"*;q=0", ""}, {"zstd;q=0, *", "gzip"}, {"identity, gzip;q=0.5", ""},
-		{"identity;q=0.5, gzip;q=0.5", "gzip"}, {"GZIP", "gzip"}, {"br, deflate", ""}, {"gzip;q=0.001", "gzip"}, {"gzip;q=0.0001", ""},
+		{"", ""}, {"zstd", "zstd"}, {"gzip", "gzip"}, {"zstd, gzip", "zstd"}, {"gzip, zstd", "zstd"},
+		{"gzip;q=1, zstd;q=0.5", "gzip"},
+		{"gzip;q=0", ""}, {"zstd;q=0, gzip", "gzip"}, {"*", "zstd"}, {"*;q=0", ""},
+		{"zstd;q=0, *", "gzip"}, {"identity, gzip;q=0.5", ""},
+		{"identity;q=0.5, gzip;q=0.5", "gzip"}, {"GZIP", "gzip"}, {"br, deflate", ""},
+		{"gzip;q=0.001", "gzip"}, {"gzip;q=0.0001", ""},
 		{"gzip;q=x", ""}, {"gzip;q=1.001", ""}, {" gzip ; q=1.000 ", "gzip"},
 	} {
 		for _, lines := range []bool{false, true} {
@@ -136,7 +146,8 @@ func TestReportIsCompressedAsAsked(t *testing.T) {
 			}
 			a := r.fetch("", header)
 			if a.err != nil || a.header.Get("Content-Encoding") != tt.coding || string(a.unpack(t)) != want {
-				t.Errorf("Accept-Encoding %q: coding %q, want %q; %v", tt.accept, a.header.Get("Content-Encoding"), tt.coding, a.err)
+				t.Errorf("Accept-Encoding %q: coding %q, want %q; %v", tt.accept,
+					a.header.Get("Content-Encoding"), tt.coding, a.err)
 			}
 		}
 	}
@@ -147,10 +158,14 @@ func TestPreferReadsWeights(t *testing.T) {
 		values []string
 		want   int
 	}{
-		{nil, -1}, {[]string{""}, -1}, {[]string{"*/*"}, 0}, {[]string{"b/x"}, 1}, {[]string{"b/*, a/x;q=0.9"}, 1}, {[]string{"a/x;q=0.9", "b/x"}, 1},
-		{[]string{"*/*, a/x;q=0"}, 1}, {[]string{"b/*;q=0.2, b/x;q=0.8, a/*;q=0.5"}, 1}, {[]string{"a/y, c/x"}, -1}, {[]string{"*"}, -1},
-		{[]string{"a/x;q=0, */*"}, 1}, {[]string{"b/x;q=0.8, b/*;q=0.2, a/*;q=0.5"}, 1}, {[]string{"*/*;q=0.1", "b/x"}, 1},
-		{[]string{"A/X;Q=0.3, b/x;q=0.2"}, 0}, {[]string{"a/x;level=1;q=0.1, b/x;q=0.2"}, 1}, {[]string{";;,=,q=1"}, -1},
+		{nil, -1}, {[]string{""}, -1}, {[]string{"*/*"}, 0}, {[]string{"b/x"}, 1},
+		{[]string{"b/*, a/x;q=0.9"}, 1}, {[]string{"a/x;q=0.9", "b/x"}, 1},
+		{[]string{"*/*, a/x;q=0"}, 1}, {[]string{"b/*;q=0.2, b/x;q=0.8, a/*;q=0.5"}, 1},
+		{[]string{"a/y, c/x"}, -1}, {[]string{"*"}, -1},
+		{[]string{"a/x;q=0, */*"}, 1}, {[]string{"b/x;q=0.8, b/*;q=0.2, a/*;q=0.5"}, 1},
+		{[]string{"*/*;q=0.1", "b/x"}, 1},
+		{[]string{"A/X;Q=0.3, b/x;q=0.2"}, 0}, {[]string{"a/x;level=1;q=0.1, b/x;q=0.2"}, 1},
+		{[]string{";;,=,q=1"}, -1},
 	} {
 		var h fasthttp.RequestHeader
 		for _, v := range tt.values {
@@ -181,7 +196,8 @@ func TestCutReportIsNoReport(t *testing.T) {
 						a.want(t, 500, CodeInternal)
 						return
 					}
-					if a.status != 200 || !errors.Is(a.err, io.ErrUnexpectedEOF) || a.trailer.Get(headerReportCount) != "" {
+					if a.status != 200 || !errors.Is(a.err, io.ErrUnexpectedEOF) ||
+						a.trailer.Get(headerReportCount) != "" {
 						t.Errorf("%d %v trailer %v: %q", a.status, a.err, a.trailer, a.body)
 					}
 					r.get("/health", "").want(t, 200, "")
@@ -216,7 +232,8 @@ func TestPanickingReportIsCut(t *testing.T) {
 func TestReportNeedsChunks(t *testing.T) {
 	r := newRig(t)
 	w := r.dial()
-	w.send("GET /regulatory/report HTTP/1.0\r\nHost: x\r\nAuthorization: Bearer " + r.token("admin") + "\r\n\r\n")
+	w.send("GET /regulatory/report HTTP/1.0\r\nHost: x\r\nAuthorization: Bearer " +
+		r.token("admin") + "\r\n\r\n")
 	w.receive("GET").want(t, 400, CodeBadRequest)
 	if r.report.calls.Load() != 0 {
 		t.Error("the report was made")
@@ -271,7 +288,9 @@ func TestSlowReportOutlivesTheWriteTimeout(t *testing.T) {
 // TestStalledReaderIsDropped: the report ends, and with it the engine that it holds.
 func TestStalledReaderIsDropped(t *testing.T) {
 	r := newRig(t)
-	r.serve(func(*Deps) {}, func(m *OrderMatcher) { m.server.http.WriteTimeout = 100 * time.Millisecond })
+	r.serve(func(*Deps) {}, func(m *OrderMatcher) {
+		m.server.http.WriteTimeout = 100 * time.Millisecond
+	})
 	r.report.head = 1 << 40
 	conn, _ := r.ask("", nil) // and reads no further
 	defer conn.Close()
@@ -324,7 +343,8 @@ func TestShutdownEndsReports(t *testing.T) {
 func TestHistoryDocuments(t *testing.T) {
 	r := newRig(t)
 	a := r.post("/recon/full-history/reindex", "", r.token("admin")).want(t, 200, "")
-	if want := `{"indexedTrades":3,"lastSequence":9,"lastTradeSeq":3,"durationMillis":12}`; string(a.body) != want {
+	if want := `{"indexedTrades":3,"lastSequence":9,"lastTradeSeq":3,"durationMillis":12}`; string(
+		a.body) != want {
 		t.Errorf("%s\nwant %s", a.body, want)
 	}
 	if !r.history.life.Load() {
@@ -339,7 +359,8 @@ func TestHistoryDocuments(t *testing.T) {
 		{"?sinceSeq=1&limit=1", `{"items":[` + entry(2) + `],"nextSinceSeq":2}`},
 		{"?sinceSeq=3", `{"items":[],"nextSinceSeq":3}`},
 	} {
-		if a := r.get("/recon/full-history/trades"+tt.query, r.token("admin")); string(a.body) != tt.want {
+		if a := r.get("/recon/full-history/trades"+tt.query,
+			r.token("admin")); string(a.body) != tt.want {
 			t.Errorf("%s\nwant %s", a.body, tt.want)
 		}
 	}

@@ -34,11 +34,13 @@ func testGenesis() *matcher.Genesis {
 		},
 		Securities: []matcher.GenesisSecurity{
 			{Ticker: "AAA", Enabled: true}, {Ticker: "BBB", Enabled: true},
-			{Ticker: "XOFF"}, {Ticker: "XHLT", Enabled: true, Halted: true}, {Ticker: "BRK.B", Enabled: true},
+			{Ticker: "XOFF"}, {Ticker: "XHLT", Enabled: true, Halted: true},
+			{Ticker: "BRK.B", Enabled: true},
 		},
 		Limits: matcher.Limits{
 			MaxOrderQty: 100_000, MaxOrderNotional: 1e14, MaxPositionQty: 1_000_000,
-			MaxConcentrationNotional: 1e15, CreditLimit: 1e15, PriceMaxAgeMillis: 30_000, PriceCollarBps: 5000,
+			MaxConcentrationNotional: 1e15, CreditLimit: 1e15, PriceMaxAgeMillis: 30_000,
+			PriceCollarBps:      5000,
 			IdempotencyCapacity: 4096, MaxAccounts: 16, MaxSecurities: 16, MaxContracts: 4096,
 			MaxOpenOrders: 4096, RetainedOrders: 4096,
 		},
@@ -101,7 +103,9 @@ func must[T any](t testing.TB) func(v T, err error) T {
 	}
 }
 
-func newRig(t testing.TB, options ...option) *rig { return newRigWith(t, testGenesis(), options...) }
+func newRig(t testing.TB, options ...option) *rig {
+	return newRigWith(t, testGenesis(), options...)
+}
 
 func newRigWith(t testing.TB, g *matcher.Genesis, options ...option) *rig {
 	t.Helper()
@@ -118,8 +122,10 @@ func newRigFrom(t testing.TB, g *matcher.Genesis, engine *matcher.Engine, option
 	}
 	r := &rig{t: t}
 	r.now.Store(testStart)
-	r.in = must[*ring.MPSC[matcher.Command]](t)(ring.NewMPSC[matcher.Command](region(ring.MPSCBytes[matcher.Command](4096)), 4096))
-	r.out = must[*ring.Fanout[matcher.Event]](t)(ring.NewFanout[matcher.Event](region(ring.FanoutBytes[matcher.Event](8192)), 8192))
+	r.in = must[*ring.MPSC[matcher.Command]](t)(
+		ring.NewMPSC[matcher.Command](region(ring.MPSCBytes[matcher.Command](4096)), 4096))
+	r.out = must[*ring.Fanout[matcher.Event]](t)(
+		ring.NewFanout[matcher.Event](region(ring.FanoutBytes[matcher.Event](8192)), 8192))
 	r.gate = gate.New(g.Limits.MaxAccounts, g.Limits.MaxSecurities)
 	if err := r.gate.Load(g); err != nil {
 		t.Fatal(err)
@@ -129,7 +135,8 @@ func newRigFrom(t testing.TB, g *matcher.Genesis, engine *matcher.Engine, option
 	r.views = must[*blotter.Views](t)(blotter.NewViews(g))
 	r.blotter = must[*blotter.Blotter](t)(blotter.New(1000))
 	r.stage = matcher.NewStage(engine, r.in, r.out, ring.Park, -1)
-	verifier := must[*gate.Verifier](t)(gate.NewVerifier(testSecret, "", 0, func() time.Time { return time.UnixMilli(r.now.Load()) }))
+	verifier := must[*gate.Verifier](t)(
+		gate.NewVerifier(testSecret, "", 0, func() time.Time { return time.UnixMilli(r.now.Load()) }))
 	r.recorder = newFakeRecorder(r)
 	r.report, r.history = newFakeReporter(5), &fakeHistory{}
 	r.deps = Deps{

@@ -77,20 +77,25 @@ var allowed = [routeCount]methods{
 	routeRiskRestriction: methodPost, routeRiskPolicy: methodPost, routeRiskSnapshot: methodGet,
 	routeHealth: methodGet, routeOpenAPI: methodGet,
 	routeReport: methodGet, routeReindex: methodPost, routeHistory: methodGet,
-	routeSwaps: methodPost, routeSwaptions: methodPost, routeContracts: methodGet, routeContract: methodGet,
-	routeExtract: methodPost,
+	routeSwaps: methodPost, routeSwaptions: methodPost, routeContracts: methodGet,
+	routeContract: methodGet,
+	routeExtract:  methodPost,
 
-	routeDevToken: methodPost, routeTradeList: methodGet, routeTrade: methodGet, routeSettle: methodPost,
-	routeReconStatus: methodGet, routeBreaks: methodGet, routeSweep: methodPost, routeLastSweep: methodGet,
+	routeDevToken: methodPost, routeTradeList: methodGet, routeTrade: methodGet,
+	routeSettle:      methodPost,
+	routeReconStatus: methodGet, routeBreaks: methodGet, routeSweep: methodPost,
+	routeLastSweep: methodGet,
 	routeTCAReport: methodGet, routeTCASummary: methodGet, routeScrape: methodGet,
 	routeMarks: methodPut,
 
-	routeAccounts: methodGet | methodPost | methodPut, routeAccount: methodGet, routeAccountSnapshot: methodGet,
-	routeStocks: methodGet | methodPost, routeStock: methodGet, routeStockSnapshot: methodGet,
+	routeAccounts: methodGet | methodPost | methodPut, routeAccount: methodGet,
+	routeAccountSnapshot: methodGet,
+	routeStocks:          methodGet | methodPost, routeStock: methodGet, routeStockSnapshot: methodGet,
 }
 
 // allowValues are the values of the header Allow, by set.
-var allowValues = [8]string{"", "GET", "POST", "GET, POST", "PUT", "GET, PUT", "POST, PUT", "GET, POST, PUT"}
+var allowValues = [8]string{"", "GET", "POST", "GET, POST", "PUT", "GET, PUT", "POST, PUT",
+	"GET, POST, PUT"}
 
 // methodOf returns the set of one that a request's method is, or none.
 func methodOf(name []byte) methods {

@@ -18,7 +18,8 @@ func TestAPolicyWhoseVersionDoesNotRiseIsRefused(t *testing.T) {
 	r.post("/risk/control/policy", `{"policyVersion":7,"killSwitch":true}`, admin).want(t, 200, "")
 	before := r.stage.Applied()
 	for _, body := range []string{
-		`{"policyVersion":6,"killSwitch":false}`, `{"policyVersion":1,"killSwitch":false,"maxPositionQuantity":1}`,
+		`{"policyVersion":6,"killSwitch":false}`,
+		`{"policyVersion":1,"killSwitch":false,"maxPositionQuantity":1}`,
 		`{"policyVersion":7,"killSwitch":true}`, `{"policyVersion":7,"killSwitch":false}`,
 	} {
 		r.post("/risk/control/policy", body, admin).want(t, 409, CodeStaleVersion)
@@ -71,14 +72,16 @@ func TestAPolicyWaitsForTheOneBefore(t *testing.T) {
 	first := make(chan answer)
 	go func() {
 		first <- roundTrip(t, r.address, request{
-			method: "POST", path: "/risk/control/policy", body: `{"policyVersion":1,"killSwitch":true}`, token: admin,
+			method: "POST", path: "/risk/control/policy", body: `{"policyVersion":1,"killSwitch":true}`,
+			token: admin,
 		})
 	}()
 	r.recorder.waitApplied(1)
 	second := make(chan answer)
 	go func() {
 		second <- roundTrip(t, r.address, request{
-			method: "POST", path: "/risk/control/policy", body: `{"policyVersion":1,"killSwitch":false}`, token: admin,
+			method: "POST", path: "/risk/control/policy", body: `{"policyVersion":1,"killSwitch":false}`,
+			token: admin,
 		})
 	}()
 	r.recorder.letGo()
@@ -87,7 +90,8 @@ func TestAPolicyWaitsForTheOneBefore(t *testing.T) {
 	r.serve(func(d *Deps) { d.AnswerTimeout = 1 }, func(m *OrderMatcher) {
 		m.policing <- struct{}{} // as a policy whose storage hangs
 	})
-	r.post("/risk/control/policy", `{"policyVersion":2,"killSwitch":true}`, admin).want(t, 429, CodeTooManyRequests)
+	r.post("/risk/control/policy", `{"policyVersion":2,"killSwitch":true}`, admin).want(t, 429,
+		CodeTooManyRequests)
 }
 
 // What the edge cannot know the engine refuses: a policy that it has not observed yet.
@@ -96,7 +100,8 @@ func TestAPolicyThatTheEngineRefusesIsStaleToo(t *testing.T) {
 	admin := r.token("admin")
 	r.post("/risk/control/policy", `{"policyVersion":5,"killSwitch":true}`, admin).want(t, 200, "")
 	r.gate.SetPolicy(0, true, 0, 0)
-	r.post("/risk/control/policy", `{"policyVersion":5,"killSwitch":false}`, admin).want(t, 409, CodeStaleVersion)
+	r.post("/risk/control/policy", `{"policyVersion":5,"killSwitch":false}`, admin).want(t, 409,
+		CodeStaleVersion)
 	if p := r.views.Policy(); !p.KillSwitch || p.Version != 5 {
 		t.Errorf("policy %+v", p)
 	}
@@ -119,15 +124,20 @@ func TestAMarketOrderStopsAtTheCollar(t *testing.T) {
 			t.Errorf("%s: %s", name, a.body)
 		}
 	}
-	batch := r.post("/orders/batch", `[{"accountId":1,"security":"AAA","side":"Buy","quantity":8,"type":"MARKET","timeInForce":"FOK"}]`, "").
+	batch := r.post("/orders/batch",
+		`[{"accountId":1,"security":"AAA","side":"Buy","quantity":8,"type":"MARKET","timeInForce":"FOK"}]`, "").
 		want(t, 201, "")
-	if item := batch.json(t).([]any)[0].(map[string]any); item["status"] != "CANCELED" || item["riskReason"] != nil {
+	if item := batch.json(t).([]any)[0].(map[string]any); item["status"] != "CANCELED" ||
+		item["riskReason"] != nil {
 		t.Errorf("only 5 are offered: %s", batch.body)
 	}
-	batch = r.post("/orders/batch", `[{"accountId":1,"security":"AAA","side":"Sell","quantity":8,"type":"MARKET"},`+
-		`{"accountId":1,"security":"AAA","side":"Buy","quantity":5,"type":"MARKET","timeInForce":"FOK"}]`, "").want(t, 201, "")
+	batch = r.post("/orders/batch",
+		`[{"accountId":1,"security":"AAA","side":"Sell","quantity":8,"type":"MARKET"},`+
+			`{"accountId":1,"security":"AAA","side":"Buy","quantity":5,"type":"MARKET","timeInForce":"FOK"}]`,
+		"").want(t, 201, "")
 	for i, want := range []any{nil, nil} {
-		if item := batch.json(t).([]any)[i].(map[string]any); item["status"] == "REJECTED" || item["riskReason"] != want {
+		if item := batch.json(t).([]any)[i].(map[string]any); item["status"] == "REJECTED" ||
+			item["riskReason"] != want {
 			t.Errorf("item %d: %s", i, batch.body)
 		}
 	}
@@ -142,7 +152,12 @@ func TestAnOlderPriceIsAcceptedAndChangesNothing(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	for name, px := range map[string]func() int64{
-		"gate":  func() int64 { id, _ := r.gate.Security([]byte("AAA")); px, _, _ := r.gate.Price(id); return px },
+		"gate": func() int64 {
+			id, _ := r.gate.Security([]byte("AAA"))
+			px, _,
+				_ := r.gate.Price(id)
+			return px
+		},
 		"views": func() int64 { s, _ := r.views.Security(1); return s.MarketPx },
 	} {
 		if px() != 100_000_000 {
@@ -153,7 +168,8 @@ func TestAnOlderPriceIsAcceptedAndChangesNothing(t *testing.T) {
 		t.Errorf("%s", a.body)
 	}
 	r.post("/prices", `[{"security":"AAA","price":60}]`, admin).want(t, 202, "")
-	if a := r.post("/trades", goodTrade[:1]+`"clientOrderId":"t2",`+goodTrade[1:], "").want(t, 201, ""); a.field(t, "price") != "60" {
+	if a := r.post("/trades", goodTrade[:1]+`"clientOrderId":"t2",`+goodTrade[1:], "").want(t, 201,
+		""); a.field(t, "price") != "60" {
 		t.Errorf("of one time the later price is the market's: %s", a.body)
 	}
 }
@@ -202,9 +218,11 @@ func TestAPositionOverItsLimitsCanBeReduced(t *testing.T) {
 	r := newRig(t)
 	admin := r.token("admin")
 	r.post("/prices", `[{"security":"AAA","price":100}]`, admin).want(t, 202, "")
-	r.post("/trades", `{"accountId":1,"security":"AAA","side":"Buy","quantity":90}`, "").want(t, 201, "")
+	r.post("/trades", `{"accountId":1,"security":"AAA","side":"Buy","quantity":90}`,
+		"").want(t, 201, "")
 	r.post("/risk/control/policy",
-		`{"policyVersion":1,"killSwitch":false,"maxPositionQuantity":1,"maxConcentrationNotional":1}`, admin).want(t, 200, "")
+		`{"policyVersion":1,"killSwitch":false,"maxPositionQuantity":1,"maxConcentrationNotional":1}`,
+		admin).want(t, 200, "")
 	r.order("2", "Buy", "1", "100", "").want(t, 422, CodeRiskRefused)
 	for _, body := range []string{
 		`{"accountId":1,"security":"AAA","side":"Sell","quantity":10,"type":"MARKET"}`,
@@ -212,6 +230,8 @@ func TestAPositionOverItsLimitsCanBeReduced(t *testing.T) {
 	} {
 		r.post("/orders", body, "").want(t, 201, "")
 	}
-	r.post("/trades", `{"accountId":1,"security":"AAA","side":"Sell","quantity":50}`, "").want(t, 201, "")
-	r.post("/trades", `{"accountId":1,"security":"AAA","side":"Sell","quantity":1}`, "").want(t, 422, CodeRiskRefused)
+	r.post("/trades", `{"accountId":1,"security":"AAA","side":"Sell","quantity":50}`,
+		"").want(t, 201, "")
+	r.post("/trades", `{"accountId":1,"security":"AAA","side":"Sell","quantity":1}`, "").want(t, 422,
+		CodeRiskRefused)
 }

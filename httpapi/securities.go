@@ -19,7 +19,8 @@ type Securities interface {
 	Get(ctx context.Context, ticker string) (securities.Stock, bool, error)
 	// Upsert makes or changes a stock; securities.ErrStock and control.ErrCapacity change
 	// nothing.
-	Upsert(ctx context.Context, s securities.Stock) (stored securities.Stock, version uint64, created bool, err error)
+	Upsert(ctx context.Context, s securities.Stock) (stored securities.Stock, version uint64,
+		created bool, err error)
 	// Snapshot returns all stocks as of one moment.
 	Snapshot(ctx context.Context) (control.Snapshot, error)
 }

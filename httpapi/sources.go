@@ -46,7 +46,8 @@ const maxMaking = 4
 
 // newSource builds the edge of a source. answer runs the endpoints that are not
 // every source's.
-func newSource(name string, d sourceDeps, answer func(e *errand, r route, id []byte, method methods) problem) source {
+func newSource(name string, d sourceDeps,
+	answer func(e *errand, r route, id []byte, method methods) problem) source {
 	s := source{deps: d, making: make(chan struct{}, maxMaking)}
 	s.service = newService(name, serverConfig{
 		bodyLimit: bodyLimitOf("", d.find), maxInflight: d.maxInflight,
@@ -85,7 +86,8 @@ func (e *errand) writing(s *source) problem {
 }
 
 // showWhole answers with a whole table, which render reads and appends.
-func (e *errand) showWhole(s *source, render func(ctx context.Context, b []byte) ([]byte, error)) problem {
+func (e *errand) showWhole(s *source,
+	render func(ctx context.Context, b []byte) ([]byte, error)) problem {
 	ctx, cancel := quick()
 	defer cancel()
 	b := e.begin()

@@ -32,7 +32,8 @@ func TestSourcesAskForTokensAsTheyAreTold(t *testing.T) {
 			snapshot string
 			open     []string
 		}{
-			{newAccountRig(t, a), []string{"POST /account/", "PUT /account/"}, goodAccountRow, "GET /account/control-snapshot",
+			{newAccountRig(t, a), []string{"POST /account/", "PUT /account/"}, goodAccountRow,
+				"GET /account/control-snapshot",
 				[]string{"GET /account/", "GET /account/7", "GET /health", "GET /openapi.json"}},
 			{newReferenceRig(t, a), []string{"POST /stocks"}, goodStockRow, "GET /stocks/control-snapshot",
 				[]string{"GET /stocks", "GET /stocks/AAA", "GET /health", "GET /openapi.json"}},
@@ -56,13 +57,15 @@ func TestSourcesAskForTokensAsTheyAreTold(t *testing.T) {
 			for request, body := range guarded {
 				for name, header := range refused {
 					got := send(request, body, header)
-					if got.status != 401 || got.field(t, "code") != string(CodeUnauthorized) || got.header.Get("WWW-Authenticate") != "Bearer" {
+					if got.status != 401 || got.field(t, "code") != string(CodeUnauthorized) ||
+						got.header.Get("WWW-Authenticate") != "Bearer" {
 						t.Errorf("%+v %s, %s: %d %s", a, request, name, got.status, got.body)
 					}
 				}
 				for name, members := range insufficient {
 					header := "Bearer " + sign(tokenHead, tokenBody(members))
-					if got := send(request, body, header); got.status != 403 || got.field(t, "code") != string(CodeAdminRequired) {
+					if got := send(request, body, header); got.status != 403 ||
+						got.field(t, "code") != string(CodeAdminRequired) {
 						t.Errorf("%+v %s, a token %s: %d %s", a, request, name, got.status, got.body)
 					}
 					// The body is not looked at: neither its type nor what it says.
@@ -98,7 +101,8 @@ func TestSourcesAskForTokensAsTheyAreTold(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d requests with %d refused and %d insufficient tokens", sent, len(refused), len(insufficient))
+	t.Logf("%d requests with %d refused and %d insufficient tokens", sent, len(refused),
+		len(insufficient))
 }
 
 // TestWholeTablesAreMadeAFewAtATime holds up the reading of lists and snapshots:
@@ -151,11 +155,13 @@ func TestWaitingForAWholeTableEnds(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if err := s.whole(ctx, func() error { t.Error("there was no room"); return nil }); err == nil || s.failed(err).status != 504 {
+	if err := s.whole(ctx, func() error { t.Error("there was no room"); return nil }); err == nil ||
+		s.failed(err).status != 504 {
 		t.Errorf("ended with %v", err)
 	}
 	<-s.making
-	if err := s.whole(t.Context(), func() error { return errPlanted }); err != errPlanted || len(s.making) != maxMaking-1 {
+	if err := s.whole(t.Context(), func() error { return errPlanted }); err != errPlanted ||
+		len(s.making) != maxMaking-1 {
 		t.Errorf("%v, %d in the making", err, len(s.making))
 	}
 }
@@ -171,14 +177,16 @@ func TestHundredThousandRecords(t *testing.T) {
 	table := securities.New(tables.Options{DB: db, Now: sourceClock})
 	all := make([]securities.Stock, n)
 	for i := range all {
-		all[i] = securities.Stock{Ticker: fmt.Sprintf("T%06d.%X", n-i, i%16), CompanyName: fmt.Sprintf("Company number %d of many", i),
-			Enabled: i%7 != 0, Halted: i%11 == 0}
+		all[i] = securities.Stock{Ticker: fmt.Sprintf("T%06d.%X", n-i, i%16),
+			CompanyName: fmt.Sprintf("Company number %d of many", i),
+			Enabled:     i%7 != 0, Halted: i%11 == 0}
 	}
 	if got := must[int](t)(table.Seed(t.Context(), all)); got != n {
 		t.Fatalf("%d seeded", got)
 	}
 	r.serve(NewReferenceData(ReferenceDeps{
-		Securities: table, Applied: func() uint64 { return 0 }, Durable: func() uint64 { return 0 }, Durability: "fsync",
+		Securities: table, Applied: func() uint64 { return 0 }, Durable: func() uint64 { return 0 },
+		Durability: "fsync",
 	}))
 	c := client.New(client.Config{Address: r.address})
 	defer c.Close()
@@ -189,14 +197,16 @@ func TestHundredThousandRecords(t *testing.T) {
 	if err != nil || len(snapshot.Records) != n || snapshot.Watermark != uint64(n) {
 		t.Fatalf("%d records up to %d: %v", len(snapshot.Records), snapshot.Watermark, err)
 	}
-	t.Logf("a snapshot of %d records, %d bytes, answered in %v and verified in %v", n, len(text), answered, time.Since(began)-answered)
+	t.Logf("a snapshot of %d records, %d bytes, answered in %v and verified in %v", n, len(text),
+		answered, time.Since(began)-answered)
 	flags := map[string]securities.Stock{}
 	for _, s := range all {
 		flags[s.Ticker] = s
 	}
 	for i := range snapshot.Records {
 		rec := &snapshot.Records[i]
-		if s := flags[rec.Ticker]; s.CompanyName != rec.Name || s.Enabled != rec.Enabled || s.Halted != rec.Halted {
+		if s := flags[rec.Ticker]; s.CompanyName != rec.Name || s.Enabled != rec.Enabled ||
+			s.Halted != rec.Halted {
 			t.Fatalf("record %+v of %+v", *rec, s)
 		}
 	}
@@ -220,10 +230,12 @@ func TestTypedClientTalksToTheSources(t *testing.T) {
 	c := client.New(client.Config{Address: r.address, Token: token})
 	defer c.Close()
 	off := false
-	if a := must[client.Account](t)(c.UpsertAccount(client.AccountRequest{ID: 9, DisplayName: `N"9`, Enabled: &off})); a != (client.Account{ID: 9, DisplayName: `N"9`}) {
+	if a := must[client.Account](t)(c.UpsertAccount(client.AccountRequest{ID: 9, DisplayName: `N"9`,
+		Enabled: &off})); a != (client.Account{ID: 9, DisplayName: `N"9`}) {
 		t.Errorf("%+v", a)
 	}
-	if all := must[[]client.Account](t)(c.Accounts()); len(all) != 2 || all[0] != (client.Account{ID: 7, DisplayName: "Seven"}) {
+	if all := must[[]client.Account](t)(c.Accounts()); len(all) != 2 ||
+		all[0] != (client.Account{ID: 7, DisplayName: "Seven"}) {
 		t.Errorf("%+v", all)
 	}
 	if a := must[client.Account](t)(c.Account(9)); a.DisplayName != `N"9` {
@@ -237,7 +249,8 @@ func TestTypedClientTalksToTheSources(t *testing.T) {
 	c = client.New(client.Config{Address: r.address, Token: token})
 	defer c.Close()
 	for _, isNew := range []bool{true, false} {
-		s, created, err := c.UpsertStock(client.StockRequest{Ticker: " brk.b", CompanyName: "B", Enabled: &off, Halted: &isNew})
+		s, created, err := c.UpsertStock(client.StockRequest{Ticker: " brk.b", CompanyName: "B",
+			Enabled: &off, Halted: &isNew})
 		if err != nil || created != isNew || s != (client.Stock{Ticker: "BRK.B", CompanyName: "B"}) {
 			t.Errorf("%+v, %v, %v", s, created, err)
 		}
@@ -255,7 +268,8 @@ func TestTypedClientTalksToTheSources(t *testing.T) {
 	nobody := client.New(client.Config{Address: r.address})
 	defer nobody.Close()
 	var p *client.Problem
-	if _, _, err := nobody.UpsertStock(client.StockRequest{Ticker: "X", CompanyName: "X"}); !errors.As(err, &p) || p.Status != 401 {
+	if _, _, err := nobody.UpsertStock(client.StockRequest{Ticker: "X", CompanyName: "X"}); !errors.As(
+		err, &p) || p.Status != 401 {
 		t.Errorf("without a token: %v", err)
 	}
 }

@@ -104,7 +104,8 @@ func (c countedSecurities) Get(ctx context.Context, ticker string) (securities.S
 	return c.inner.Get(ctx, ticker)
 }
 
-func (c countedSecurities) Upsert(ctx context.Context, s securities.Stock) (securities.Stock, uint64, bool, error) {
+func (c countedSecurities) Upsert(ctx context.Context, s securities.Stock) (securities.Stock,
+	uint64, bool, error) {
 	if err := c.call(ctx); err != nil {
 		return securities.Stock{}, 0, false, err
 	}
@@ -146,7 +147,8 @@ func (a auth) with(t testing.TB) auth {
 
 func newSourceStore(t testing.TB) *store.DB {
 	t.Helper()
-	db := must[*store.DB](t)(store.Open(store.Options{Dir: t.TempDir(), BusyTimeout: 20 * time.Millisecond}))
+	db := must[*store.DB](t)(store.Open(
+		store.Options{Dir: t.TempDir(), BusyTimeout: 20 * time.Millisecond}))
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Error(err)
@@ -163,11 +165,14 @@ func newAccountRig(t testing.TB, a auth) *sourceRig {
 	a = a.with(t)
 	r := &sourceRig{t: t, api: accountAPI, db: newSourceStore(t), tally: &tally{}, list: "/account/"}
 	table := accounts.New(tables.Options{DB: r.db, Now: sourceClock})
-	must[uint64](t)(table.Upsert(t.Context(), accounts.Account{ID: 7, DisplayName: "Seven", Enabled: true}))
+	must[uint64](t)(table.Upsert(t.Context(),
+		accounts.Account{ID: 7, DisplayName: "Seven", Enabled: true}))
 	r.snapshot = table.Snapshot
 	r.serve(NewAccountService(AccountDeps{
-		Accounts: countedAccounts{r.tally, table}, Verifier: a.verifier, WriteAuth: a.write, SnapshotAuth: a.snapshot,
-		Applied: func() uint64 { return 12 }, Durable: func() uint64 { return 11 }, Durability: "fsync",
+		Accounts: countedAccounts{r.tally, table}, Verifier: a.verifier, WriteAuth: a.write,
+		SnapshotAuth: a.snapshot,
+		Applied:      func() uint64 { return 12 }, Durable: func() uint64 { return 11 },
+		Durability: "fsync",
 	}))
 	return r
 }
@@ -178,14 +183,17 @@ func newReferenceRig(t testing.TB, a auth) *sourceRig {
 	a = a.with(t)
 	r := &sourceRig{t: t, api: referenceAPI, db: newSourceStore(t), tally: &tally{}, list: "/stocks"}
 	table := securities.New(tables.Options{DB: r.db, Now: sourceClock})
-	if _, _, _, err := table.Upsert(t.Context(), securities.Stock{Ticker: "AAA", CompanyName: "Triple A", Enabled: true}); err != nil {
+	if _, _, _, err := table.Upsert(t.Context(),
+		securities.Stock{Ticker: "AAA", CompanyName: "Triple A", Enabled: true}); err != nil {
 		t.Fatal(err)
 	}
 	r.snapshot = table.Snapshot
 	r.serve(NewReferenceData(ReferenceDeps{
-		Securities: countedSecurities{r.tally, table}, Verifier: a.verifier, WriteAuth: a.write, SnapshotAuth: a.snapshot,
-		State: func() string { return "degraded" }, Cluster: leading("2"), Projected: func() uint64 { return 10 },
-		Applied: func() uint64 { return 12 }, Durable: func() uint64 { return 11 }, Durability: "os",
+		Securities: countedSecurities{r.tally, table}, Verifier: a.verifier, WriteAuth: a.write,
+		SnapshotAuth: a.snapshot,
+		State:        func() string { return "degraded" }, Cluster: leading("2"),
+		Projected: func() uint64 { return 10 },
+		Applied:   func() uint64 { return 12 }, Durable: func() uint64 { return 11 }, Durability: "os",
 	}))
 	return r
 }

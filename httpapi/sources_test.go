@@ -26,8 +26,10 @@ const (
 
 // badNames are what no name can be, as JSON.
 var badNames = []string{
-	`""`, `"   "`, `"\u0020\u2003"`, `"` + strings.Repeat("n", 257) + `"`, `"` + strings.Repeat("é", 129) + `"`, `"a\u0000b"`, `"a\nb"`,
-	`"a\u007fb"`, `"a\u0085b"`, `null`, `7`, `true`, `["a"]`, `{"a":1}`, `"\ud800"`, "\"\xff\"", `"a`, "\"a\tb\"",
+	`""`, `"   "`, `"\u0020\u2003"`, `"` + strings.Repeat("n", 257) + `"`,
+	`"` + strings.Repeat("é", 129) + `"`, `"a\u0000b"`, `"a\nb"`,
+	`"a\u007fb"`, `"a\u0085b"`, `null`, `7`, `true`, `["a"]`, `{"a":1}`, `"\ud800"`, "\"\xff\"",
+	`"a`, "\"a\tb\"",
 }
 
 func badBodies(good, name string) (bodies []string) {
@@ -37,17 +39,21 @@ func badBodies(good, name string) (bodies []string) {
 	for _, bad := range []string{"null", "1", `"true"`, `"yes"`, "{}"} {
 		bodies = append(bodies, strings.Replace(good, "}", `,"enabled":`+bad+"}", 1))
 	}
-	return append(bodies, "", "null", "[]", "["+good+"]", "7", `"x"`, "{", "{}", good+"x", good+good, "\ufeff"+good,
+	return append(bodies, "", "null", "[]", "["+good+"]", "7", `"x"`, "{", "{}", good+"x", good+good,
+		"\ufeff"+good,
 		strings.Replace(good, "}", `,"version":1}`, 1), strings.Replace(good, "}", `,"Enabled":true}`, 1),
-		strings.Replace(good, "}", `,"enabled":true,"enabled":true}`, 1), strings.Replace(good, "}", ",}", 1),
-		strings.Replace(good, "{", `{"displayName":"again",`, 1), strings.Replace(good, "{", `{"companyName":"again",`, 1))
+		strings.Replace(good, "}", `,"enabled":true,"enabled":true}`, 1),
+		strings.Replace(good, "}", ",}", 1),
+		strings.Replace(good, "{", `{"displayName":"again",`, 1), strings.Replace(good, "{",
+			`{"companyName":"again",`, 1))
 }
 
 // badAccounts are bodies that no account can be made of.
 func badAccounts() []string {
 	bodies := append(badBodies(goodAccountRow, `"Seven"`), `{"displayName":"Seven"}`, `{"id":7}`,
 		strings.Replace(goodAccountRow, "}", `,"halted":false}`, 1))
-	for _, id := range []string{"0", "-1", "4294967296", "4294967303", "99999999999999999999", "7.0", "7e0", `"7"`, "null", "true", "07", "+7", "[7]"} {
+	for _, id := range []string{"0", "-1", "4294967296", "4294967303", "99999999999999999999", "7.0",
+		"7e0", `"7"`, "null", "true", "07", "+7", "[7]"} {
 		bodies = append(bodies, strings.Replace(goodAccountRow, "7", id, 1))
 	}
 	return bodies
@@ -55,11 +61,13 @@ func badAccounts() []string {
 
 // badStocks are bodies that no stock can be made of.
 func badStocks() []string {
-	bodies := append(badBodies(goodStockRow, `"Triple A"`), `{"companyName":"Triple A"}`, `{"ticker":"AAA"}`)
+	bodies := append(badBodies(goodStockRow, `"Triple A"`), `{"companyName":"Triple A"}`,
+		`{"ticker":"AAA"}`)
 	for _, halted := range []string{"null", "0", `"false"`} {
 		bodies = append(bodies, strings.Replace(goodStockRow, "}", `,"halted":`+halted+"}", 1))
 	}
-	for _, ticker := range []string{`""`, `"  "`, `"A B"`, `"A_B"`, `"A/B"`, `"ABCDEFGHIJKLMNOPQ"`, `"é"`, `"ı"`, `"ſ"`, `"A\n"`, `"\tA"`, `"A\u0000"`,
+	for _, ticker := range []string{`""`, `"  "`, `"A B"`, `"A_B"`, `"A/B"`, `"ABCDEFGHIJKLMNOPQ"`,
+		`"é"`, `"ı"`, `"ſ"`, `"A\n"`, `"\tA"`, `"A\u0000"`,
 		`"A*"`, `7`, `null`, `["AAA"]`, `"` + strings.Repeat(" A", 2000) + `"`} {
 		bodies = append(bodies, strings.Replace(goodStockRow, `"AAA"`, ticker, 1))
 	}
@@ -70,20 +78,24 @@ func badStocks() []string {
 func accountRows() (rows []row) {
 	for _, token := range []string{"", "bad", "expired", "two", "admin"} {
 		for _, write := range accountWrites {
-			rows = append(rows, row{write, goodAccountRow, token, 200, ""}, row{write, "{", token, 400, CodeMalformedBody})
+			rows = append(rows, row{write, goodAccountRow, token, 200, ""},
+				row{write, "{", token, 400, CodeMalformedBody})
 		}
-		for _, read := range []string{"GET /account/", "GET /account", "GET /account/7", "GET /account/control-snapshot", "GET /health", "GET /openapi.json"} {
+		for _, read := range []string{"GET /account/", "GET /account", "GET /account/7",
+			"GET /account/control-snapshot", "GET /health", "GET /openapi.json"} {
 			rows = append(rows, row{read, "", token, 200, ""})
 		}
 	}
-	for _, id := range []string{"0", "-7", "07", "4294967296", "4294967303", "18446744073709551616", "7.0", "x", "ctrl", "control-snapshots", "Control-Snapshot", "7-"} {
+	for _, id := range []string{"0", "-7", "07", "4294967296", "4294967303", "18446744073709551616",
+		"7.0", "x", "ctrl", "control-snapshots", "Control-Snapshot", "7-"} {
 		rows = append(rows, row{"GET /account/" + id, "", "", 400, CodeBadRequest})
 	}
 	for _, id := range []string{"1", "8", "4294967295"} {
 		rows = append(rows, row{"GET /account/" + id, "", "", 404, CodeAccountNotFound})
 	}
 	for _, body := range badAccounts() {
-		rows = append(rows, row{"POST /account/", body, "", 400, CodeMalformedBody}, row{"PUT /account", body, "", 400, CodeMalformedBody})
+		rows = append(rows, row{"POST /account/", body, "", 400, CodeMalformedBody},
+			row{"PUT /account", body, "", 400, CodeMalformedBody})
 	}
 	return append(rows,
 		row{"GET /account//", "", "", 400, CodeBadRequest},
@@ -107,13 +119,17 @@ func accountRows() (rows []row) {
 // stockRows are those of a reference-data service.
 func stockRows() (rows []row) {
 	for _, token := range []string{"", "bad", "expired", "two", "admin"} {
-		rows = append(rows, row{"POST /stocks", goodStockRow, token, 200, ""}, row{"POST /stocks", "{", token, 400, CodeMalformedBody},
-			row{"POST /stocks", fmt.Sprintf(`{"ticker":"NEW%d","companyName":"New"}`, len(rows)), token, 201, ""})
-		for _, read := range []string{"GET /stocks", "GET /stocks/AAA", "GET /stocks/control-snapshot", "GET /health", "GET /openapi.json"} {
+		rows = append(rows, row{"POST /stocks", goodStockRow, token, 200, ""},
+			row{"POST /stocks", "{", token, 400, CodeMalformedBody},
+			row{"POST /stocks", fmt.Sprintf(`{"ticker":"NEW%d","companyName":"New"}`, len(rows)),
+				token, 201, ""})
+		for _, read := range []string{"GET /stocks", "GET /stocks/AAA", "GET /stocks/control-snapshot",
+			"GET /health", "GET /openapi.json"} {
 			rows = append(rows, row{read, "", token, 200, ""})
 		}
 	}
-	for _, ticker := range []string{"B", "aaa", "AAA.", "CONTROL-SNAPSHOT", "Control-Snapshot", "A_A", strings.Repeat("A", 17), strings.Repeat("A", 64)} {
+	for _, ticker := range []string{"B", "aaa", "AAA.", "CONTROL-SNAPSHOT", "Control-Snapshot", "A_A",
+		strings.Repeat("A", 17), strings.Repeat("A", 64)} {
 		rows = append(rows, row{"GET /stocks/" + ticker, "", "", 404, CodeSecurityNotFound})
 	}
 	for _, body := range badStocks() {
@@ -140,15 +156,18 @@ func stockRows() (rows []row) {
 func guardedRows(writes []string, good, snapshot string) (rows []row) {
 	for _, token := range []string{"", "bad", "expired"} {
 		for _, write := range writes {
-			rows = append(rows, row{write, good, token, 401, CodeUnauthorized}, row{write, "{", token, 401, CodeUnauthorized})
+			rows = append(rows, row{write, good, token, 401, CodeUnauthorized},
+				row{write, "{", token, 401, CodeUnauthorized})
 		}
 		rows = append(rows, row{snapshot, "", token, 401, CodeUnauthorized})
 	}
 	for _, write := range writes {
-		rows = append(rows, row{write, good, "one", 403, CodeAdminRequired}, row{write, "{", "one", 403, CodeAdminRequired},
+		rows = append(rows, row{write, good, "one", 403, CodeAdminRequired},
+			row{write, "{", "one", 403, CodeAdminRequired},
 			row{write, "{", "admin", 400, CodeMalformedBody}, row{write, good, "admin", 200, ""})
 	}
-	return append(rows, row{snapshot, "", "one", 403, CodeAdminRequired}, row{snapshot, "", "admin", 200, ""})
+	return append(rows, row{snapshot, "", "one", 403, CodeAdminRequired},
+		row{snapshot, "", "admin", 200, ""})
 }
 
 // brokenRows: what asks the database answers the same problem; a write is then
@@ -158,7 +177,8 @@ func brokenRows(requests, writes []string, good string, status int, code Code) (
 		rows = append(rows, row{request, "", "", status, code})
 	}
 	for _, write := range writes {
-		rows = append(rows, row{write, good, "", status, code}, row{write, "{", "", 400, CodeMalformedBody})
+		rows = append(rows, row{write, good, "", status, code},
+			row{write, "{", "", 400, CodeMalformedBody})
 	}
 	return append(rows, row{"GET /health", "", "", 200, ""})
 }
@@ -175,9 +195,11 @@ func TestSourceContract(t *testing.T) {
 		good          string
 		refused       error // what the service says of a record that cannot be
 	}{
-		{accountAPI, newAccountRig, accountRows(), []string{"GET /account/", "GET /account/7", "GET /account/control-snapshot"},
+		{accountAPI, newAccountRig, accountRows(),
+			[]string{"GET /account/", "GET /account/7", "GET /account/control-snapshot"},
 			accountWrites, goodAccountRow, accounts.ErrAccount},
-		{referenceAPI, newReferenceRig, stockRows(), []string{"GET /stocks", "GET /stocks/AAA", "GET /stocks/control-snapshot"},
+		{referenceAPI, newReferenceRig, stockRows(),
+			[]string{"GET /stocks", "GET /stocks/AAA", "GET /stocks/control-snapshot"},
 			stockWrites, goodStockRow, securities.ErrStock},
 	} {
 		var refusedRows, fullRows []row
@@ -194,8 +216,10 @@ func TestSourceContract(t *testing.T) {
 		}{
 			{"open", auth{}, nil, s.rows},
 			{"guarded", auth{write: true, snapshot: true}, nil, guardedRows(s.writes, s.good, s.reads[2])},
-			{"no database", auth{}, store.ErrUnavailable, brokenRows(s.reads, s.writes, s.good, 503, CodeDatabaseUnavailable)},
-			{"too slow", auth{}, context.DeadlineExceeded, brokenRows(s.reads, s.writes, s.good, 504, CodeOutcomeUnknown)},
+			{"no database", auth{}, store.ErrUnavailable,
+				brokenRows(s.reads, s.writes, s.good, 503, CodeDatabaseUnavailable)},
+			{"too slow", auth{}, context.DeadlineExceeded,
+				brokenRows(s.reads, s.writes, s.good, 504, CodeOutcomeUnknown)},
 			{"stopping", auth{}, context.Canceled, brokenRows(s.reads, s.writes, s.good, 503, CodeStopping)},
 			{"broken", auth{}, errPlanted, brokenRows(s.reads, s.writes, s.good, 500, CodeInternal)},
 			{"refused behind the edge", auth{}, s.refused, refusedRows},
@@ -242,12 +266,14 @@ func (r *sourceRig) row(q row) answer {
 	// That a ticker is none is the service's to say.
 	ticker := a.status == 400 && strings.Contains(string(a.body), "field ticker: "+errTicker.Error())
 	behind := r.tally.err.Load() != nil && q.code == CodeMalformedBody && q.body != "{"
-	early := a.status >= 400 && a.status < 500 && a.status != 404 && a.status != 409 && !ticker && !behind
+	early := a.status >= 400 && a.status < 500 && a.status != 404 && a.status != 409 &&
+		!ticker && !behind
 	if early && r.tally.calls.Load() != calls {
 		r.t.Errorf("%s: answered %d and asked behind the edge", name, a.status)
 	}
-	if read := strings.HasPrefix(q.request, "GET "); a.status == 503 && (a.header.Get("Retry-After") == "" ||
-		read != strings.Contains(string(a.body), `"sequenced":false`)) {
+	if read := strings.HasPrefix(q.request, "GET "); a.status == 503 &&
+		(a.header.Get("Retry-After") == "" ||
+			read != strings.Contains(string(a.body), `"sequenced":false`)) {
 		r.t.Errorf("%s: %v %s", name, a.header, a.body)
 	}
 	if a.status == 405 && a.header.Get("Allow") == "" {
@@ -268,13 +294,16 @@ func TestSourceDocuments(t *testing.T) {
 		{"GET /account/", "", 200, `[{"id":7,"displayName":"Seven"}]`},
 		{"POST /account/", `{"displayName":"Größte \"Bank\" \\ 😀","id":4294967295,"enabled":false}`, 200,
 			`{"id":4294967295,"displayName":"Größte \"Bank\" \\ 😀"}`},
-		{"PUT /account", `{"id":1,"displayName":"` + long + `","enabled":true}`, 200, `{"id":1,"displayName":"` + long + `"}`},
+		{"PUT /account", `{"id":1,"displayName":"` + long + `","enabled":true}`, 200,
+			`{"id":1,"displayName":"` + long + `"}`},
 		{"PUT /account/", `{"id":7,"displayName":" 7th "}`, 200, `{"id":7,"displayName":" 7th "}`},
 		{"GET /account/1", "", 200, `{"id":1,"displayName":"` + long + `"}`},
 		{"GET /account/4294967295", "", 200, `{"id":4294967295,"displayName":"Größte \"Bank\" \\ 😀"}`},
-		{"GET /account", "", 200, `[{"id":1,"displayName":"` + long + `"},{"id":7,"displayName":" 7th "},` +
+		{"GET /account", "", 200, `[{"id":1,"displayName":"` + long +
+			`"},{"id":7,"displayName":" 7th "},` +
 			`{"id":4294967295,"displayName":"Größte \"Bank\" \\ 😀"}]`},
-		{"GET /health", "", 200, `{"service":"account-service","status":"ok","role":"SINGLE","durability":"fsync","applied":12,"durable":11,"projected":null}`},
+		{"GET /health", "", 200,
+			`{"service":"account-service","status":"ok","role":"SINGLE","durability":"fsync","applied":12,"durable":11,"projected":null}`},
 		{"GET /openapi.json", "", 200, string(openAPIAccountService)},
 	} {
 		r.document(tt.request, tt.body, tt.status, tt.want, "fsync")
@@ -286,15 +315,21 @@ func TestSourceDocuments(t *testing.T) {
 		want          string
 	}{
 		{"GET /stocks", "", 200, `[{"ticker":"AAA","companyName":"Triple A"}]`},
-		{"POST /stocks", `{"ticker":" brk.b\u00a0","companyName":"B & H"}`, 201, `{"ticker":"BRK.B","companyName":"B & H"}`},
-		{"POST /stocks", `{"ticker":"Brk.B","companyName":"Berkshire","halted":true}`, 200, `{"ticker":"BRK.B","companyName":"Berkshire"}`},
-		{"POST /stocks", `{"companyName":"Words","ticker":"control-snapshot","enabled":false}`, 201, `{"ticker":"CONTROL-SNAPSHOT","companyName":"Words"}`},
-		{"POST /stocks", `{"companyName":"Sixteen","ticker":"   1234567890.-ABCD   "}`, 201, `{"ticker":"1234567890.-ABCD","companyName":"Sixteen"}`},
+		{"POST /stocks", `{"ticker":" brk.b\u00a0","companyName":"B & H"}`, 201,
+			`{"ticker":"BRK.B","companyName":"B & H"}`},
+		{"POST /stocks", `{"ticker":"Brk.B","companyName":"Berkshire","halted":true}`, 200,
+			`{"ticker":"BRK.B","companyName":"Berkshire"}`},
+		{"POST /stocks", `{"companyName":"Words","ticker":"control-snapshot","enabled":false}`, 201,
+			`{"ticker":"CONTROL-SNAPSHOT","companyName":"Words"}`},
+		{"POST /stocks", `{"companyName":"Sixteen","ticker":"   1234567890.-ABCD   "}`, 201,
+			`{"ticker":"1234567890.-ABCD","companyName":"Sixteen"}`},
 		{"GET /stocks/CONTROL-SNAPSHOT", "", 200, `{"ticker":"CONTROL-SNAPSHOT","companyName":"Words"}`},
 		{"GET /stocks/BRK.B", "", 200, `{"ticker":"BRK.B","companyName":"Berkshire"}`},
-		{"GET /stocks", "", 200, `[{"ticker":"1234567890.-ABCD","companyName":"Sixteen"},{"ticker":"AAA","companyName":"Triple A"},` +
-			`{"ticker":"BRK.B","companyName":"Berkshire"},{"ticker":"CONTROL-SNAPSHOT","companyName":"Words"}]`},
-		{"GET /health", "", 200, `{"service":"reference-data","status":"degraded","role":"LEADER","member":"2","leader":"2","durability":"os","applied":12,"durable":11,"projected":10}`},
+		{"GET /stocks", "", 200,
+			`[{"ticker":"1234567890.-ABCD","companyName":"Sixteen"},{"ticker":"AAA","companyName":"Triple A"},` +
+				`{"ticker":"BRK.B","companyName":"Berkshire"},{"ticker":"CONTROL-SNAPSHOT","companyName":"Words"}]`},
+		{"GET /health", "", 200,
+			`{"service":"reference-data","status":"degraded","role":"LEADER","member":"2","leader":"2","durability":"os","applied":12,"durable":11,"projected":10}`},
 		{"GET /openapi.json", "", 200, string(openAPIReferenceData)},
 	} {
 		r.document(tt.request, tt.body, tt.status, tt.want, "os")
@@ -305,7 +340,8 @@ func (r *sourceRig) document(request, body string, status int, want, durability 
 	r.t.Helper()
 	a := r.send(request, body, "")
 	if a.status != status || string(a.body) != want || a.header.Get("X-Durability") != durability {
-		r.t.Errorf("%s %s: %d %v\n%s\nwant %d\n%s", request, body, a.status, a.header, a.body, status, want)
+		r.t.Errorf("%s %s: %d %v\n%s\nwant %d\n%s", request, body, a.status, a.header, a.body,
+			status, want)
 	}
 }
 
@@ -319,13 +355,17 @@ func TestFlagsTravelInTheSnapshot(t *testing.T) {
 		steps  []string // members of a body, and the flags that they leave
 	}{
 		{control.Account, newAccountRig(t, auth{}), `PUT /account/ {"id":7,"displayName":"Seven"`,
-			[]string{`,"enabled":false}`, "false false", `}`, "false false", `,"enabled":true}`, "true false", `}`, "true false"}},
-		{control.Security, newReferenceRig(t, auth{}), `POST /stocks {"ticker":"aaa","companyName":"Triple A"`,
-			[]string{`,"enabled":false,"halted":true}`, "false true", `,"halted":false}`, "false false", `,"halted":true}`, "false true",
+			[]string{`,"enabled":false}`, "false false", `}`, "false false", `,"enabled":true}`,
+				"true false", `}`, "true false"}},
+		{control.Security, newReferenceRig(t, auth{}),
+			`POST /stocks {"ticker":"aaa","companyName":"Triple A"`,
+			[]string{`,"enabled":false,"halted":true}`, "false true", `,"halted":false}`, "false false",
+				`,"halted":true}`, "false true",
 				`,"enabled":true}`, "true true", `}`, "true true", `,"halted":false}`, "true false"}},
 	} {
 		path := strings.TrimSuffix(s.rig.list, "/") + "/control-snapshot"
-		first, err := control.ParseSnapshot(s.source, s.rig.send("GET "+path, "", "").want(t, 200, "").body)
+		first, err := control.ParseSnapshot(s.source,
+			s.rig.send("GET "+path, "", "").want(t, 200, "").body)
 		if err != nil || len(first.Records) != 1 || first.Epoch != testStart {
 			t.Fatalf("%+v, %v", first, err)
 		}
@@ -338,7 +378,8 @@ func TestFlagsTravelInTheSnapshot(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := first.Watermark + uint64(i/2) + 1
-			if rec := got.Records[0]; len(got.Records) != 1 || got.Watermark != want || rec.Version != want ||
+			if rec := got.Records[0]; len(got.Records) != 1 || got.Watermark != want ||
+				rec.Version != want ||
 				fmt.Sprint(rec.Enabled, " ", rec.Halted) != s.steps[i+1] {
 				t.Errorf("%s%s: %+v, want %s of version %d", s.write, s.steps[i], got, s.steps[i+1], want)
 			}

@@ -42,7 +42,8 @@ func TestForeignKeyMeetsNobody(t *testing.T) {
 			g.ClientKey = secret
 			r := newRigWith(t, g)
 			forged := matcher.NewCommand(matcher.OrderNew)
-			forged.EventTimeMillis, forged.AccountID, forged.SecurityID, forged.Qty, forged.LimitPx = testStart, 2, 1, 3, 100e6
+			forged.EventTimeMillis, forged.AccountID, forged.SecurityID, forged.Qty,
+				forged.LimitPx = testStart, 2, 1, 3, 100e6
 			forged.PriceTicks = int64(r.views.ClientKey().Of(1, []byte("victim")))
 			r.sequenced(forged)
 			first := r.order("1", "Buy", "10", "100", `,"clientOrderId":"victim"`).want(t, 201, "")
@@ -50,7 +51,8 @@ func TestForeignKeyMeetsNobody(t *testing.T) {
 				t.Errorf("%s", first.body)
 			}
 			same(t, first, r.order("1", "Buy", "10", "100", `,"clientOrderId":"victim"`))
-			batch := r.post("/orders/batch", "["+orderBody("1", "Buy", "10", "100", `,"clientOrderId":"victim"`)+"]", "")
+			batch := r.post("/orders/batch", "["+orderBody("1", "Buy", "10", "100",
+				`,"clientOrderId":"victim"`)+"]", "")
 			if item := batch.want(t, 201, "").json(t).([]any)[0].(map[string]any); item["orderId"] != "ord-2" {
 				t.Errorf("%v", item)
 			}
@@ -67,10 +69,12 @@ func TestForeignKeyMeetsNobody(t *testing.T) {
 // repeated as it was sent, also when one has it by now; with another ticker it is another.
 func TestTermsAreComparedAsTheyWereSent(t *testing.T) {
 	order := func(security string) string {
-		return `{"clientOrderId":"k","accountId":1,"security":"` + security + `","side":"Buy","quantity":5,"limitPrice":100}`
+		return `{"clientOrderId":"k","accountId":1,"security":"` + security +
+			`","side":"Buy","quantity":5,"limitPrice":100}`
 	}
 	trade := func(security string) string {
-		return `{"clientOrderId":"k","accountId":1,"security":"` + security + `","side":"Buy","quantity":5}`
+		return `{"clientOrderId":"k","accountId":1,"security":"` + security +
+			`","side":"Buy","quantity":5}`
 	}
 	for path, body := range map[string]func(string) string{"/orders": order, "/trades": trade} {
 		t.Run(path, func(t *testing.T) {
@@ -90,7 +94,8 @@ func TestTermsAreComparedAsTheyWereSent(t *testing.T) {
 			same(t, first, r.post(path, body("NEWCO"), ""))
 			r.post(path, body("OLDCO"), "").want(t, 409, CodeTermsDiffer)
 			r.post(path, body("AAA"), "").want(t, 409, CodeTermsDiffer)
-			r.post(path, strings.Replace(body("NEWCO"), `"quantity":5`, `"quantity":6`, 1), "").want(t, 409, CodeTermsDiffer)
+			r.post(path, strings.Replace(body("NEWCO"), `"quantity":5`, `"quantity":6`, 1), "").want(t, 409,
+				CodeTermsDiffer)
 		})
 	}
 }
@@ -109,8 +114,10 @@ func TestBatchRefusesAKeyOfOtherTermsAlone(t *testing.T) {
 		orderBody("1", "Sell", "1", "130", `,"clientOrderId":"new"`),
 	}, ",")+"]", "").want(t, 201, "")
 	want := []string{
-		"ord-2 NEW <nil> <nil> <nil> 2", "<nil> REJECTED DUPLICATE TERMS_DIFFER 409 <nil>", "ord-1 NEW <nil> <nil> <nil> 1",
-		"ord-3 NEW <nil> <nil> <nil> 3", "ord-2 NEW <nil> <nil> <nil> 2", "<nil> REJECTED DUPLICATE TERMS_DIFFER 409 5",
+		"ord-2 NEW <nil> <nil> <nil> 2", "<nil> REJECTED DUPLICATE TERMS_DIFFER 409 <nil>",
+		"ord-1 NEW <nil> <nil> <nil> 1",
+		"ord-3 NEW <nil> <nil> <nil> 3", "ord-2 NEW <nil> <nil> <nil> 2",
+		"<nil> REJECTED DUPLICATE TERMS_DIFFER 409 5",
 	}
 	items := a.json(t).([]any)
 	if len(items) != len(want) {
@@ -118,7 +125,8 @@ func TestBatchRefusesAKeyOfOtherTermsAlone(t *testing.T) {
 	}
 	for i, item := range items {
 		o := item.(map[string]any)
-		got := fmt.Sprint(o["orderId"], " ", o["status"], " ", o["riskReason"], " ", o["code"], " ", o["httpStatus"], " ", o["sequence"])
+		got := fmt.Sprint(o["orderId"], " ", o["status"], " ", o["riskReason"], " ", o["code"], " ",
+			o["httpStatus"], " ", o["sequence"])
 		if got != want[i] {
 			t.Errorf("order %d: %s, want %s", i, got, want[i])
 		}
@@ -127,8 +135,10 @@ func TestBatchRefusesAKeyOfOtherTermsAlone(t *testing.T) {
 		t.Errorf("sequence %d, want 5", r.sequence())
 	}
 	// All of them are known, none is sequenced again.
-	again := r.post("/orders/batch", "["+orderBody("1", "Buy", "11", "100", `,"clientOrderId":"old"`)+"]", "").want(t, 201, "")
-	if !strings.Contains(string(again.body), `"code":"TERMS_DIFFER","httpStatus":409`) || r.sequence() != 5 {
+	again := r.post("/orders/batch", "["+orderBody("1", "Buy", "11", "100",
+		`,"clientOrderId":"old"`)+"]", "").want(t, 201, "")
+	if !strings.Contains(string(again.body), `"code":"TERMS_DIFFER","httpStatus":409`) ||
+		r.sequence() != 5 {
 		t.Errorf("sequence %d: %s", r.sequence(), again.body)
 	}
 }

@@ -52,7 +52,9 @@ func parts() (head, body, signature string) {
 func refusedHeaders() map[string]string {
 	head, body, signature := parts()
 	good := head + "." + body + "." + signature
-	expires := func(value string) string { return `{"iss":"` + testIssuer + `",` + who + `,"exp":` + value + `}` }
+	expires := func(value string) string {
+		return `{"iss":"` + testIssuer + `",` + who + `,"exp":` + value + `}`
+	}
 	flip := func(s string, at int) string {
 		b := []byte(s)
 		b[at] = map[bool]byte{true: 'B', false: 'A'}[b[at] == 'A']
@@ -87,56 +89,85 @@ func refusedHeaders() map[string]string {
 		"a character that is none": head + "." + body[:5] + "*" + body[6:] + "." + signature,
 		"a blank inside":           head + "." + body[:5] + " " + body[5:] + "." + signature,
 		"bits behind the last":     good[:len(good)-1] + string(nextChar(good[len(good)-1])),
-		"too long":                 sign(tokenHead, tokenBody(who+`,"x":"`+strings.Repeat("y", 3100)+`"`)),
-		"a shorter signature":      good[:len(good)-1],
-		"a longer signature":       good + "A",
-		"a signature of zeros":     head + "." + body + "." + strings.Repeat("A", 43),
-		"a signature bit":          head + "." + body + "." + flip(signature, 7),
-		"a payload bit":            head + "." + flip(body, 9) + "." + signature,
-		"another header":           rawURL.EncodeToString([]byte(`{"typ":"JWT","alg":"HS256"}`)) + "." + body + "." + signature,
-		"another payload":          head + "." + rawURL.EncodeToString([]byte(tokenBody(`"sub":"root","admin":true`))) + "." + signature,
-		"another secret":           signed(tokenHead, tokenBody(who), []byte("ffffffffffffffffffffffffffffffff"), sha256.New),
-		"an empty secret":          signed(tokenHead, tokenBody(who), nil, sha256.New),
-		"half of the secret":       signed(tokenHead, tokenBody(who), testSecret[:16], sha256.New),
-		"the master as secret":     signed(tokenHead, tokenBody(who), []byte(testMaster), sha256.New),
-		"HS512":                    signed(`{"alg":"HS512"}`, tokenBody(who), testSecret, sha512.New),
-		"HS256 with SHA-512":       signed(tokenHead, tokenBody(who), testSecret, sha512.New),
-		"alg none, unsigned":       rawURL.EncodeToString([]byte(`{"alg":"none"}`)) + "." + body + ".",
-		"alg none, a dot":          rawURL.EncodeToString([]byte(`{"alg":"none"}`)) + "." + body + ".AA",
+		"too long": sign(tokenHead,
+			tokenBody(who+`,"x":"`+strings.Repeat("y", 3100)+`"`)),
+		"a shorter signature":  good[:len(good)-1],
+		"a longer signature":   good + "A",
+		"a signature of zeros": head + "." + body + "." + strings.Repeat("A", 43),
+		"a signature bit":      head + "." + body + "." + flip(signature, 7),
+		"a payload bit":        head + "." + flip(body, 9) + "." + signature,
+		"another header": rawURL.EncodeToString([]byte(`{"typ":"JWT","alg":"HS256"}`)) + "." +
+			body + "." + signature,
+		"another payload": head + "." +
+			rawURL.EncodeToString([]byte(tokenBody(`"sub":"root","admin":true`))) + "." + signature,
+		"another secret": signed(tokenHead, tokenBody(who),
+			[]byte("ffffffffffffffffffffffffffffffff"), sha256.New),
+		"an empty secret":      signed(tokenHead, tokenBody(who), nil, sha256.New),
+		"half of the secret":   signed(tokenHead, tokenBody(who), testSecret[:16], sha256.New),
+		"the master as secret": signed(tokenHead, tokenBody(who), []byte(testMaster), sha256.New),
+		"HS512":                signed(`{"alg":"HS512"}`, tokenBody(who), testSecret, sha512.New),
+		"HS256 with SHA-512":   signed(tokenHead, tokenBody(who), testSecret, sha512.New),
+		"alg none, unsigned":   rawURL.EncodeToString([]byte(`{"alg":"none"}`)) + "." + body + ".",
+		"alg none, a dot":      rawURL.EncodeToString([]byte(`{"alg":"none"}`)) + "." + body + ".AA",
 	} {
 		headers[name] = "Bearer " + token
 	}
 	for name, head := range map[string]string{
-		"alg none, signed": `{"alg":"none"}`, "alg nOnE": `{"alg":"nOnE"}`, "alg hs256": `{"alg":"hs256"}`, "alg RS256": `{"alg":"RS256"}`,
-		"alg ES256": `{"alg":"ES256"}`, "alg HS384": `{"alg":"HS384"}`, "no alg": `{"typ":"JWT"}`, "alg a number": `{"alg":256}`,
-		"alg an array": `{"alg":["HS256"]}`, "alg null": `{"alg":null}`, "alg twice": `{"alg":"none","alg":"HS256"}`,
-		"alg twice, escaped": `{"alg":"HS256","\u0061lg":"HS256"}`, "crit": `{"alg":"HS256","crit":["exp"]}`, "a header that is an array": `["HS256"]`,
-		"a header that is no JSON": `alg=HS256`, "an empty header object": `{}`, "something behind the header": tokenHead + "x",
+		"alg none, signed": `{"alg":"none"}`, "alg nOnE": `{"alg":"nOnE"}`,
+		"alg hs256": `{"alg":"hs256"}`, "alg RS256": `{"alg":"RS256"}`,
+		"alg ES256": `{"alg":"ES256"}`, "alg HS384": `{"alg":"HS384"}`, "no alg": `{"typ":"JWT"}`,
+		"alg a number": `{"alg":256}`,
+		"alg an array": `{"alg":["HS256"]}`, "alg null": `{"alg":null}`,
+		"alg twice":          `{"alg":"none","alg":"HS256"}`,
+		"alg twice, escaped": `{"alg":"HS256","\u0061lg":"HS256"}`,
+		"crit":               `{"alg":"HS256","crit":["exp"]}`, "a header that is an array": `["HS256"]`,
+		"a header that is no JSON": `alg=HS256`, "an empty header object": `{}`,
+		"something behind the header": tokenHead + "x",
 	} {
 		headers[name] = "Bearer " + sign(head, tokenBody(who))
 	}
 	for name, body := range map[string]string{
-		"expired now": expires(itoa(testStart / 1000)), "expired long ago": expires("1"), "expires at 0": expires("0"), "expires before 1970": expires("-1"),
-		"no expiry": `{"iss":"` + testIssuer + `",` + who + `}`, "an expiry as text": expires(`"1872445600"`),
+		"expired now": expires(itoa(testStart / 1000)), "expired long ago": expires("1"),
+		"expires at 0": expires("0"), "expires before 1970": expires("-1"),
+		"no expiry":               `{"iss":"` + testIssuer + `",` + who + `}`,
+		"an expiry as text":       expires(`"1872445600"`),
 		"a fraction of an expiry": expires("1872445600.5"),
-		"an exponent as expiry":   expires("1e12"), "an expiry of null": expires("null"), "an expiry out of range": expires("9223372036854775808"),
-		"expires twice": expires(`1,"exp":1872445600`), "not yet": tokenBody(who + `,"nbf":1872445600`), "not before as text": tokenBody(who + `,"nbf":"1"`),
-		"issued at as text": tokenBody(who + `,"iat":"1"`), "another issuer": fmt.Sprintf(`{"exp":1872445600,"iss":"others",%s}`, who),
-		"no issuer": fmt.Sprintf(`{"exp":1872445600,%s}`, who), "an issuer of null": fmt.Sprintf(`{"exp":1872445600,"iss":null,%s}`, who),
-		"issuers": fmt.Sprintf(`{"exp":1872445600,"iss":["%s"],%s}`, testIssuer, who),
-		"nobody":  tokenBody(`"accounts":[1],"admin":true`), "an empty subject": tokenBody(`"sub":"","accounts":[1],"admin":true`),
-		"a number for a subject": tokenBody(`"sub":7,"admin":true`), "a subject of null": tokenBody(`"sub":null,"admin":true`),
-		"a subject twice": tokenBody(`"sub":"a","sub":"a","admin":true`), "two subjects": tokenBody(`"sub":"a","subject":"b","admin":true`),
-		"an account as text": tokenBody(`"sub":"a","accounts":["1"],"admin":true`), "accounts as text": tokenBody(`"sub":"a","accounts":"1","admin":true`),
-		"an account for accounts": tokenBody(`"sub":"a","accounts":1,"admin":true`), "account -1": tokenBody(`"sub":"a","accounts":[-1],"admin":true`),
-		"account 1.0": tokenBody(`"sub":"a","accounts":[1.0],"admin":true`), "account 2^32": tokenBody(`"sub":"a","accounts":[4294967296],"admin":true`),
-		"accounts of null": tokenBody(`"sub":"a","accounts":null,"admin":true`),
-		"accounts twice":   tokenBody(`"sub":"a","accounts":[1],"accounts":[1],"admin":true`),
-		"admin as text":    tokenBody(`"sub":"a","accounts":[1],"admin":"true"`), "admin as a number": tokenBody(`"sub":"a","accounts":[1],"admin":1`),
-		"admin of null": tokenBody(`"sub":"a","accounts":[1],"admin":null`), "admin twice": tokenBody(`"sub":"a","accounts":[1],"admin":false,"admin":true`),
-		"admin twice, escaped": tokenBody(`"sub":"a","accounts":[1],"admin":true,"adm\u0069n":true`), "a payload that is an array": `[` + tokenBody(who) + `]`,
-		"a payload that is text": `"admin"`, "an empty payload object": `{}`, "something behind the payload": tokenBody(who) + "{}",
-		"a byte order mark": "\ufeff" + tokenBody(who), "no UTF-8": tokenBody(who + ",\"x\":\"\xff\""), "half a payload": tokenBody(who)[:30],
+		"an exponent as expiry":   expires("1e12"), "an expiry of null": expires("null"),
+		"an expiry out of range":  expires("9223372036854775808"),
+		"expires twice":           expires(`1,"exp":1872445600`),
+		"not yet":                 tokenBody(who + `,"nbf":1872445600`),
+		"not before as text":      tokenBody(who + `,"nbf":"1"`),
+		"issued at as text":       tokenBody(who + `,"iat":"1"`),
+		"another issuer":          fmt.Sprintf(`{"exp":1872445600,"iss":"others",%s}`, who),
+		"no issuer":               fmt.Sprintf(`{"exp":1872445600,%s}`, who),
+		"an issuer of null":       fmt.Sprintf(`{"exp":1872445600,"iss":null,%s}`, who),
+		"issuers":                 fmt.Sprintf(`{"exp":1872445600,"iss":["%s"],%s}`, testIssuer, who),
+		"nobody":                  tokenBody(`"accounts":[1],"admin":true`),
+		"an empty subject":        tokenBody(`"sub":"","accounts":[1],"admin":true`),
+		"a number for a subject":  tokenBody(`"sub":7,"admin":true`),
+		"a subject of null":       tokenBody(`"sub":null,"admin":true`),
+		"a subject twice":         tokenBody(`"sub":"a","sub":"a","admin":true`),
+		"two subjects":            tokenBody(`"sub":"a","subject":"b","admin":true`),
+		"an account as text":      tokenBody(`"sub":"a","accounts":["1"],"admin":true`),
+		"accounts as text":        tokenBody(`"sub":"a","accounts":"1","admin":true`),
+		"an account for accounts": tokenBody(`"sub":"a","accounts":1,"admin":true`),
+		"account -1":              tokenBody(`"sub":"a","accounts":[-1],"admin":true`),
+		"account 1.0":             tokenBody(`"sub":"a","accounts":[1.0],"admin":true`),
+		"account 2^32":            tokenBody(`"sub":"a","accounts":[4294967296],"admin":true`),
+		"accounts of null":        tokenBody(`"sub":"a","accounts":null,"admin":true`),
+		"accounts twice":          tokenBody(`"sub":"a","accounts":[1],"accounts":[1],"admin":true`),
+		"admin as text":           tokenBody(`"sub":"a","accounts":[1],"admin":"true"`),
+		"admin as a number":       tokenBody(`"sub":"a","accounts":[1],"admin":1`),
+		"admin of null":           tokenBody(`"sub":"a","accounts":[1],"admin":null`),
+		"admin twice":             tokenBody(`"sub":"a","accounts":[1],"admin":false,"admin":true`),
+		"admin twice, escaped": tokenBody(
+			`"sub":"a","accounts":[1],"admin":true,"adm\u0069n":true`),
+		"a payload that is an array": `[` + tokenBody(who) + `]`,
+		"a payload that is text":     `"admin"`, "an empty payload object": `{}`,
+		"something behind the payload": tokenBody(who) + "{}",
+		"a byte order mark":            "\ufeff" + tokenBody(who),
+		"no UTF-8":                     tokenBody(who + ",\"x\":\"\xff\""),
+		"half a payload":               tokenBody(who)[:30],
 	} {
 		headers[name] = "Bearer " + sign(tokenHead, body)
 	}
@@ -151,7 +182,8 @@ func nextChar(ch byte) byte {
 
 // issuing verifies tokens of testIssuer on a clock of its own.
 func issuing(t *testing.T) *gate.Verifier {
-	return must[*gate.Verifier](t)(gate.NewVerifier(testSecret, testIssuer, 0, func() time.Time { return time.UnixMilli(testStart) }))
+	return must[*gate.Verifier](t)(gate.NewVerifier(testSecret, testIssuer, 0,
+		func() time.Time { return time.UnixMilli(testStart) }))
 }
 
 // insufficient are the claims of tokens that are valid and that suffice neither
@@ -203,7 +235,8 @@ func TestTokensAreRefusedEverywhere(t *testing.T) {
 	}
 	targets = append(targets, target{putMarksRequest, goodMarks, true, processing.call})
 	refused := refusedHeaders()
-	t.Logf("%d refused and %d insufficient tokens at %d endpoints", len(refused), len(insufficient), len(targets))
+	t.Logf("%d refused and %d insufficient tokens at %d endpoints", len(refused), len(insufficient),
+		len(targets))
 	if len(refused) < 60 {
 		t.Errorf("%d tokens", len(refused))
 	}
@@ -218,7 +251,8 @@ func TestTokensAreRefusedEverywhere(t *testing.T) {
 			return target.call(q)
 		}
 		for name, header := range refused {
-			if a := send(header); a.status != 401 || a.field(t, "code") != string(CodeUnauthorized) || a.header.Get("WWW-Authenticate") != "Bearer" {
+			if a := send(header); a.status != 401 || a.field(t, "code") != string(CodeUnauthorized) ||
+				a.header.Get("WWW-Authenticate") != "Bearer" {
 				t.Errorf("%s, %s: %d %s", target.request, name, a.status, a.body)
 			}
 		}
@@ -227,23 +261,27 @@ func TestTokensAreRefusedEverywhere(t *testing.T) {
 			code = CodeAdminRequired
 		}
 		for name, members := range insufficient {
-			if a := send("Bearer " + sign(tokenHead, tokenBody(members))); a.status != 403 || a.field(t, "code") != string(code) {
+			if a := send("Bearer " + sign(tokenHead, tokenBody(members))); a.status != 403 ||
+				a.field(t, "code") != string(code) {
 				t.Errorf("%s, a token %s: %d %s", target.request, name, a.status, a.body)
 			}
 		}
 		// Only whose trade it is has to be looked up for a 403 of an account.
-		if n := processing.fakes.calls.Load() - calls; target.admin && n != 0 || n > int64(len(insufficient)) {
+		if n := processing.fakes.calls.Load() - calls; target.admin && n != 0 ||
+			n > int64(len(insufficient)) {
 			t.Errorf("%s: %d calls behind the edge", target.request, n)
 		}
 	}
-	if matching.sequence() != before || matching.report.calls.Load()+matching.history.calls.Load() != asked {
+	if matching.sequence() != before ||
+		matching.report.calls.Load()+matching.history.calls.Load() != asked {
 		t.Error("the order-matcher acted on a refused token")
 	}
 	for _, request := range processorAny {
 		method, path, _ := strings.Cut(request, " ")
 		calls := processing.fakes.calls.Load()
 		for name, header := range refused {
-			if a := processing.call(authorized(method, path, header)); a.status != 401 || processing.fakes.calls.Load() != calls {
+			if a := processing.call(authorized(method, path, header)); a.status != 401 ||
+				processing.fakes.calls.Load() != calls {
 				t.Errorf("%s, %s: %d %s", request, name, a.status, a.body)
 			}
 		}

@@ -19,7 +19,8 @@ func (s StoreTrades) Trade(ctx context.Context, id string) (t store.Trade, found
 }
 
 // Trades implements Trades.
-func (s StoreTrades) Trades(ctx context.Context, f store.TradeFilter) (rows []store.Trade, err error) {
+func (s StoreTrades) Trades(ctx context.Context,
+	f store.TradeFilter) (rows []store.Trade, err error) {
 	err = s.DB.Read(ctx, func(tx *store.Tx) error {
 		rows = rows[:0] // what a first attempt has read
 		return tx.Trades(f, func(t *store.Trade) error {

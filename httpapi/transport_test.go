@@ -68,8 +68,10 @@ var hostile = []struct {
 	status int
 	raw    string
 }{
-	{"length and chunked", 400, postOrder("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n")},
-	{"chunked and length", 400, postOrder("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", "0\r\n\r\n")},
+	{"length and chunked", 400, postOrder("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+		"0\r\n\r\n")},
+	{"chunked and length", 400, postOrder("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n",
+		"0\r\n\r\n")},
 	{"two equal lengths", 400, postOrder("Content-Length: 2\r\nContent-Length: 2\r\n", "{}")},
 	{"two different lengths", 400, postOrder("Content-Length: 2\r\nContent-Length: 3\r\n", "{} ")},
 	{"a list of lengths", 400, postOrder("Content-Length: 2, 2\r\n", "{}")},
@@ -82,10 +84,13 @@ var hostile = []struct {
 	{"an unknown coding", 400, postOrder("Transfer-Encoding: gzip\r\n", "")},
 	{"two codings", 400, postOrder("Transfer-Encoding: gzip, chunked\r\n", "0\r\n\r\n")},
 	{"identity", 400, postOrder("Transfer-Encoding: identity\r\n", "")},
-	{"chunked twice", 400, postOrder("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n")},
+	{"chunked twice", 400, postOrder("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+		"0\r\n\r\n")},
 	{"xchunked", 400, postOrder("Transfer-Encoding: xchunked\r\n", "0\r\n\r\n")},
-	{"a vertical tab in the coding", 400, postOrder("Transfer-Encoding: \x0bchunked\r\n", "0\r\n\r\n")},
-	{"chunked in HTTP/1.0", 400, "POST /orders HTTP/1.0\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"},
+	{"a vertical tab in the coding", 400,
+		postOrder("Transfer-Encoding: \x0bchunked\r\n", "0\r\n\r\n")},
+	{"chunked in HTTP/1.0", 400,
+		"POST /orders HTTP/1.0\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"},
 	{"a bare LF behind the request line", 400, "GET /health HTTP/1.1\nHost: x\r\n\r\n"},
 	{"a bare LF behind a header", 400, "GET /health HTTP/1.1\r\nHost: x\nA: b\r\n\r\n"},
 	{"a bare LF at the end", 400, "GET /health HTTP/1.1\r\nHost: x\r\n\n"},
@@ -100,8 +105,10 @@ var hostile = []struct {
 	{"a NUL in a value", 400, "GET /health HTTP/1.1\r\nHost: x\r\nA: \x00\r\n\r\n"},
 	{"no host", 400, "GET /health HTTP/1.1\r\n\r\n"},
 	{"two hosts", 400, "GET /health HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n"},
-	{"two tokens", 400, "GET /health HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer a\r\nAuthorization: Bearer b\r\n\r\n"},
-	{"two content types", 400, postOrder("Content-Type: application/json\r\nContent-Type: text/plain\r\nContent-Length: 0\r\n", "")},
+	{"two tokens", 400,
+		"GET /health HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer a\r\nAuthorization: Bearer b\r\n\r\n"},
+	{"two content types", 400, postOrder(
+		"Content-Type: application/json\r\nContent-Type: text/plain\r\nContent-Length: 0\r\n", "")},
 	{"HTTP/0.9", 400, "GET /health\r\n\r\n"},
 	{"HTTP/1.2", 400, "GET /health HTTP/1.2\r\nHost: x\r\n\r\n"},
 	{"HTTP/2.0", 400, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"},
@@ -116,33 +123,52 @@ var hostile = []struct {
 	{"a byte above ASCII", 400, "GET /h\xc3\xa9 HTTP/1.1\r\nHost: x\r\n\r\n"},
 	{"TLS", 400, "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\n"},
 	{"empty lines", 400, "\r\n\r\n" + healthy},
-	{"a chunk size with a sign", 400, postOrder("Transfer-Encoding: chunked\r\n", "+2\r\n{}\r\n0\r\n\r\n")},
-	{"a chunk extension without a size", 400, postOrder("Transfer-Encoding: chunked\r\n", ";a=b\r\n{}\r\n0\r\n\r\n")},
-	{"a NUL in a chunk extension", 400, postOrder("Transfer-Encoding: chunked\r\n", "2;a=\x00\r\n{}\r\n0\r\n\r\n")},
-	{"a chunk extension ended by LF", 400, postOrder("Transfer-Encoding: chunked\r\n", "2;a\n{}\r\n0\r\n\r\n")},
-	{"a chunk extension with a CR", 400, postOrder("Transfer-Encoding: chunked\r\n", "2;a\rb\r\n{}\r\n0\r\n\r\n")},
-	{"a long chunk extension", 400, postOrder("Transfer-Encoding: chunked\r\n", "2;"+strings.Repeat("a", 300)+"\r\n{}\r\n0\r\n\r\n")},
-	{"many chunk extensions", 400, postOrder("Transfer-Encoding: chunked\r\n", strings.Repeat("1;"+strings.Repeat("a", 200)+"\r\n \r\n", 50))},
-	{"a chunk size ended by LF", 400, postOrder("Transfer-Encoding: chunked\r\n", "2\n{}\r\n0\r\n\r\n")},
-	{"a chunk size of nine digits", 400, postOrder("Transfer-Encoding: chunked\r\n", "100000002\r\n{}\r\n0\r\n\r\n")},
+	{"a chunk size with a sign", 400, postOrder("Transfer-Encoding: chunked\r\n",
+		"+2\r\n{}\r\n0\r\n\r\n")},
+	{"a chunk extension without a size", 400,
+		postOrder("Transfer-Encoding: chunked\r\n", ";a=b\r\n{}\r\n0\r\n\r\n")},
+	{"a NUL in a chunk extension", 400,
+		postOrder("Transfer-Encoding: chunked\r\n", "2;a=\x00\r\n{}\r\n0\r\n\r\n")},
+	{"a chunk extension ended by LF", 400,
+		postOrder("Transfer-Encoding: chunked\r\n", "2;a\n{}\r\n0\r\n\r\n")},
+	{"a chunk extension with a CR", 400,
+		postOrder("Transfer-Encoding: chunked\r\n", "2;a\rb\r\n{}\r\n0\r\n\r\n")},
+	{"a long chunk extension", 400, postOrder("Transfer-Encoding: chunked\r\n",
+		"2;"+strings.Repeat("a", 300)+"\r\n{}\r\n0\r\n\r\n")},
+	{"many chunk extensions", 400, postOrder("Transfer-Encoding: chunked\r\n",
+		strings.Repeat("1;"+strings.Repeat("a", 200)+"\r\n \r\n", 50))},
+	{"a chunk size ended by LF", 400, postOrder("Transfer-Encoding: chunked\r\n",
+		"2\n{}\r\n0\r\n\r\n")},
+	{"a chunk size of nine digits", 400,
+		postOrder("Transfer-Encoding: chunked\r\n", "100000002\r\n{}\r\n0\r\n\r\n")},
 	{"an empty chunk size", 400, postOrder("Transfer-Encoding: chunked\r\n", "\r\n{}\r\n0\r\n\r\n")},
-	{"a long chunk size line", 400, postOrder("Transfer-Encoding: chunked\r\n", strings.Repeat("0", 20))},
+	{"a long chunk size line", 400, postOrder("Transfer-Encoding: chunked\r\n",
+		strings.Repeat("0", 20))},
 	{"a chunk without CRLF", 400, postOrder("Transfer-Encoding: chunked\r\n", "2\r\n{}0\r\n\r\n")},
 	{"a chunk ended by LF", 400, postOrder("Transfer-Encoding: chunked\r\n", "2\r\n{}\n0\r\n\r\n")},
 	{"a trailer", 400, postOrder("Transfer-Encoding: chunked\r\n", "2\r\n{}\r\n0\r\nA: b\r\n\r\n")},
 	{"a URI of 4097 bytes", 414, "GET /" + strings.Repeat("a", 4096) + " HTTP/1.1\r\nHost: x\r\n\r\n"},
 	{"a URI without an end", 414, "GET /" + strings.Repeat("a", 9000)},
 	{"a method without an end", 400, strings.Repeat("A", 9000)},
-	{"a header block of more than 8192 bytes", 431, "GET /health HTTP/1.1\r\nHost: x\r\nA: " + strings.Repeat("a", 8192) + "\r\n\r\n"},
-	{"many small headers", 431, "GET /health HTTP/1.1\r\nHost: x\r\n" + strings.Repeat("A: b\r\n", 1500) + "\r\n"},
-	{"a header without an end", 431, "GET /health HTTP/1.1\r\nHost: x\r\nA: " + strings.Repeat("a", 20000)},
+	{"a header block of more than 8192 bytes", 431,
+		"GET /health HTTP/1.1\r\nHost: x\r\nA: " + strings.Repeat("a", 8192) + "\r\n\r\n"},
+	{"many small headers", 431, "GET /health HTTP/1.1\r\nHost: x\r\n" +
+		strings.Repeat("A: b\r\n", 1500) + "\r\n"},
+	{"a header without an end", 431, "GET /health HTTP/1.1\r\nHost: x\r\nA: " +
+		strings.Repeat("a", 20000)},
 	{"a body over 64 KiB", 413, postOrder("Content-Length: 65537\r\n", strings.Repeat(" ", 65537))},
 	{"a body of a terabyte", 413, postOrder("Content-Length: 1099511627776\r\n", "")},
-	{"chunks over 64 KiB", 413, postOrder("Transfer-Encoding: chunked\r\n", "10001\r\n"+strings.Repeat(" ", 65537)+"\r\n0\r\n\r\n")},
-	{"a batch over 1 MiB", 413, "POST /orders/batch HTTP/1.1\r\nHost: x\r\nContent-Length: 1048577\r\n\r\n" + strings.Repeat(" ", 1048577)},
-	{"a body over the limit, expected", 413, postOrder("Content-Length: 65537\r\nExpect: 100-continue\r\n", "")},
-	{"a body over the limit, expected before its length", 413, postOrder("expect: 100-Continue\r\nContent-Length: 65537\r\n", "")},
-	{"a batch over the limit, expected", 413, "POST /orders/batch HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 1048577\r\n\r\n"},
+	{"chunks over 64 KiB", 413, postOrder("Transfer-Encoding: chunked\r\n",
+		"10001\r\n"+strings.Repeat(" ", 65537)+"\r\n0\r\n\r\n")},
+	{"a batch over 1 MiB", 413,
+		"POST /orders/batch HTTP/1.1\r\nHost: x\r\nContent-Length: 1048577\r\n\r\n" +
+			strings.Repeat(" ", 1048577)},
+	{"a body over the limit, expected", 413,
+		postOrder("Content-Length: 65537\r\nExpect: 100-continue\r\n", "")},
+	{"a body over the limit, expected before its length", 413,
+		postOrder("expect: 100-Continue\r\nContent-Length: 65537\r\n", "")},
+	{"a batch over the limit, expected", 413,
+		"POST /orders/batch HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 1048577\r\n\r\n"},
 }
 
 // TestHostileFramingIsRefusedAndClosed sends each request alone, behind a good
@@ -203,20 +229,34 @@ var tolerated = []struct {
 	{"an empty line in front", 200, "\r\n" + healthy},
 	{"HTTP/1.0", 200, "GET /health HTTP/1.0\r\nHost: x\r\nConnection: keep-alive\r\n\r\n"},
 	{"an empty header value", 200, "GET /health HTTP/1.1\r\nHost: x\r\nA:\r\n\r\n"},
-	{"chunks", 201, postOrder("Transfer-Encoding: chunked\r\n", "5\r\n"+goodOrder[:5]+"\r\n"+hexLen(goodOrder[5:])+"\r\n"+goodOrder[5:]+"\r\n0\r\n\r\n")},
+	{"chunks", 201, postOrder("Transfer-Encoding: chunked\r\n",
+		"5\r\n"+goodOrder[:5]+"\r\n"+hexLen(goodOrder[5:])+"\r\n"+goodOrder[5:]+"\r\n0\r\n\r\n")},
 	{"chunk extensions", 201, postOrder("Transfer-Encoding: chunked\r\n",
 		hexLen(goodOrder)+";a;b=c;d=\"e;f\"\r\n"+goodOrder+"\r\n0;last\r\n\r\n")},
-	{"Chunked in capitals", 201, postOrder("TRANSFER-ENCODING: Chunked\r\n", hexLen(goodOrder)+"\r\n"+goodOrder+"\r\n0\r\n\r\n")},
+	{"Chunked in capitals", 201, postOrder("TRANSFER-ENCODING: Chunked\r\n",
+		hexLen(goodOrder)+"\r\n"+goodOrder+"\r\n0\r\n\r\n")},
 	{"a body in a GET", 200, "GET /health HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}"},
-	{"a URI of 4096 bytes", 200, "GET /health?" + strings.Repeat("a", 4096-8) + " HTTP/1.1\r\nHost: x\r\n\r\n"},
-	{"a header block of 8192 bytes", 200, "GET /health HTTP/1.1\r\nHost: x\r\nA: " + strings.Repeat("a", 8192-9-5-2) + "\r\n\r\n"},
-	{"a body of 64 KiB", 201, postOrder("Content-Length: 65536\r\n", goodOrder+strings.Repeat(" ", 65536-len(goodOrder)))},
-	{"the batch beside its own size", 201, "POST /orders/batch HTTP/1.1\r\nHost: x\r\nContent-Length: 1048576\r\n\r\n[" + goodOrder + "]" + strings.Repeat(" ", 1048576-2-len(goodOrder))},
-	{"no content type", 201, postOrder("Content-Length: "+itoa(uint64(len(goodOrder)))+"\r\n", goodOrder)},
-	{"a content type with charset", 201, postOrder("Content-Type: Application/JSON; charset=UTF-8\r\nContent-Length: "+itoa(uint64(len(goodOrder)))+"\r\n", goodOrder)},
-	{"another content type", 415, postOrder("Content-Type: text/plain\r\nContent-Length: "+itoa(uint64(len(goodOrder)))+"\r\n", goodOrder)},
-	{"another charset", 415, postOrder("Content-Type: application/json; charset=latin1\r\nContent-Length: "+itoa(uint64(len(goodOrder)))+"\r\n", goodOrder)},
-	{"a compressed body", 415, postOrder("Content-Encoding: gzip\r\nContent-Length: "+itoa(uint64(len(goodOrder)))+"\r\n", goodOrder)},
+	{"a URI of 4096 bytes", 200, "GET /health?" + strings.Repeat("a", 4096-8) +
+		" HTTP/1.1\r\nHost: x\r\n\r\n"},
+	{"a header block of 8192 bytes", 200,
+		"GET /health HTTP/1.1\r\nHost: x\r\nA: " + strings.Repeat("a", 8192-9-5-2) + "\r\n\r\n"},
+	{"a body of 64 KiB", 201, postOrder("Content-Length: 65536\r\n",
+		goodOrder+strings.Repeat(" ", 65536-len(goodOrder)))},
+	{"the batch beside its own size", 201,
+		"POST /orders/batch HTTP/1.1\r\nHost: x\r\nContent-Length: 1048576\r\n\r\n[" + goodOrder + "]" +
+			strings.Repeat(" ", 1048576-2-len(goodOrder))},
+	{"no content type", 201, postOrder(
+		"Content-Length: "+itoa(uint64(len(goodOrder)))+"\r\n", goodOrder)},
+	{"a content type with charset", 201,
+		postOrder("Content-Type: Application/JSON; charset=UTF-8\r\nContent-Length: "+itoa(
+			uint64(len(goodOrder)))+"\r\n", goodOrder)},
+	{"another content type", 415, postOrder(
+		"Content-Type: text/plain\r\nContent-Length: "+itoa(uint64(len(goodOrder)))+"\r\n", goodOrder)},
+	{"another charset", 415, postOrder(
+		"Content-Type: application/json; charset=latin1\r\nContent-Length: "+itoa(
+			uint64(len(goodOrder)))+"\r\n", goodOrder)},
+	{"a compressed body", 415, postOrder(
+		"Content-Encoding: gzip\r\nContent-Length: "+itoa(uint64(len(goodOrder)))+"\r\n", goodOrder)},
 }
 
 func hexLen(s string) string {
@@ -254,14 +294,17 @@ func TestTransportAnswers(t *testing.T) {
 	if allow := a.header.Get("Allow"); allow != "GET, POST" {
 		t.Errorf("Allow: %q", allow)
 	}
-	if a := r.call(request{method: "GET", path: "/trades"}).want(t, 405, ""); a.header.Get("Allow") != "POST" {
+	if a := r.call(request{method: "GET", path: "/trades"}).want(t, 405,
+		""); a.header.Get("Allow") != "POST" {
 		t.Errorf("Allow: %q", a.header.Get("Allow"))
 	}
 }
 
 func TestSlowRequestIsAnswered408AndClosed(t *testing.T) {
 	r := newRig(t)
-	r.serve(func(*Deps) {}, func(m *OrderMatcher) { m.server.http.ReadTimeout = 30 * time.Millisecond })
+	r.serve(func(*Deps) {}, func(m *OrderMatcher) {
+		m.server.http.ReadTimeout = 30 * time.Millisecond
+	})
 	for _, raw := range []string{"GET /health HT", postOrder("Content-Length: 10\r\n", "{")} {
 		w := r.dial()
 		w.send(raw)
@@ -361,7 +404,8 @@ func TestListenerOutlivesPassingErrors(t *testing.T) {
 	ln := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
 	r.address = ln.Addr().String()
 	failing := &failingListener{ln, []error{
-		&net.OpError{Op: "accept", Err: syscall.EMFILE}, &net.OpError{Op: "accept", Err: syscall.ECONNABORTED},
+		&net.OpError{Op: "accept", Err: syscall.EMFILE},
+		&net.OpError{Op: "accept", Err: syscall.ECONNABORTED},
 	}}
 	done := make(chan error, 1)
 	go func() { done <- r.m.Serve(failing) }()
@@ -379,7 +423,8 @@ func TestListenerOutlivesPassingErrors(t *testing.T) {
 func TestPrefixIsStripped(t *testing.T) {
 	r := newRig(t, prefixed)
 	for path, status := range map[string]int{
-		"/om/health": 200, "/health": 200, "/om": 404, "/om/": 404, "/omx/health": 404, "/om/om/health": 404,
+		"/om/health": 200, "/health": 200, "/om": 404, "/om/": 404, "/omx/health": 404,
+		"/om/om/health": 404,
 	} {
 		r.get(path, "").want(t, status, "")
 	}
@@ -429,7 +474,8 @@ func FuzzRawRequest(f *testing.F) {
 		var seen []string
 		s := newServer(serverConfig{
 			handler: func(ctx *fasthttp.RequestCtx) {
-				seen = append(seen, string(ctx.Method())+" "+string(ctx.Request.Header.RequestURI())+" "+string(ctx.Request.Body()))
+				seen = append(seen, string(ctx.Method())+" "+string(ctx.Request.Header.RequestURI())+" "+string(
+					ctx.Request.Body()))
 			},
 			bodyLimit: func([]byte) int { return maxBodyBytes },
 		})

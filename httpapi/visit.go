@@ -114,7 +114,8 @@ func (v *visit) admin() problem {
 
 // readBody makes the body ready to decode, if its type is JSON or not said.
 func (v *visit) readBody() problem {
-	if !jsonType(v.ctx.Request.Header.ContentType()) || len(v.ctx.Request.Header.ContentEncoding()) > 0 {
+	if !jsonType(v.ctx.Request.Header.ContentType()) ||
+		len(v.ctx.Request.Header.ContentEncoding()) > 0 {
 		return problemMedia
 	}
 	v.body.reset(v.ctx.Request.Body())

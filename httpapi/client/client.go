@@ -78,9 +78,11 @@ func New(cfg Config) *Client {
 		cfg.Dial = fasthttp.Dial
 	}
 	cfg.TLSConfig = cfg.TLSConfig.Clone()
-	c := &Client{timeout: cfg.Timeout, retries: cfg.Retries, pause: cfg.Pause, dial: cfg.Dial, trust: cfg.TLSConfig}
+	c := &Client{timeout: cfg.Timeout, retries: cfg.Retries, pause: cfg.Pause, dial: cfg.Dial,
+		trust: cfg.TLSConfig}
 	for _, address := range append([]string{cfg.Address}, cfg.Others...) {
-		c.members = append(c.members, &member{host: scheme + address + cfg.Prefix, http: hostClient(cfg, address)})
+		c.members = append(c.members, &member{host: scheme + address + cfg.Prefix,
+			http: hostClient(cfg, address)})
 	}
 	if cfg.Token != "" {
 		c.bearer = "Bearer " + cfg.Token
@@ -92,7 +94,8 @@ func New(cfg Config) *Client {
 // hostClient returns the connections to one address.
 func hostClient(cfg Config, address string) fasthttp.HostClient {
 	return fasthttp.HostClient{
-		Addr: address, IsTLS: cfg.TLS, TLSConfig: cfg.TLSConfig, MaxConns: cfg.MaxConns, Dial: noting(cfg.Dial),
+		Addr: address, IsTLS: cfg.TLS, TLSConfig: cfg.TLSConfig, MaxConns: cfg.MaxConns,
+		Dial:                          noting(cfg.Dial),
 		MaxIdemponentCallAttempts:     1, // repeating is decided here
 		MaxConnWaitTimeout:            cfg.Timeout,
 		NoDefaultUserAgentHeader:      true,

@@ -110,7 +110,8 @@ const orderJSON = `{"orderId":"ord-7","clientOrderId":"a\"b","accountId":1,"secu
 
 func TestRequestsAreWhatTheInterfaceSays(t *testing.T) {
 	account := uint32(1)
-	order := OrderRequest{ClientOrderID: `a"b`, AccountID: 1, Security: "AAA", Side: matcher.Sell, Quantity: 10,
+	order := OrderRequest{ClientOrderID: `a"b`, AccountID: 1, Security: "AAA", Side: matcher.Sell,
+		Quantity:   10,
 		LimitPrice: Units(100) + 500_000, Type: Limit, TimeInForce: IOC}
 	tests := []struct {
 		name   string
@@ -131,28 +132,60 @@ func TestRequestsAreWhatTheInterfaceSays(t *testing.T) {
 			return err
 		}, 201, `{}`,
 			`POST /om/trades Bearer tok {"accountId":1,"security":"A","side":"Buy","quantity":2}`},
-		{"cancel", func(c *Client) error { _, err := c.Cancel("ord-1"); return err }, 200, orderJSON, `POST /om/orders/ord-1/cancel Bearer tok `},
-		{"replace", func(c *Client) error { _, err := c.Replace("ord-1", &ReplaceRequest{"é", 5, Units(7)}); return err }, 200, orderJSON,
+		{"cancel", func(c *Client) error { _, err := c.Cancel("ord-1"); return err }, 200, orderJSON,
+			`POST /om/orders/ord-1/cancel Bearer tok `},
+		{"replace", func(c *Client) error {
+			_, err := c.Replace("ord-1", &ReplaceRequest{"é", 5, Units(7)})
+			return err
+		}, 200, orderJSON,
 			`POST /om/orders/ord-1/replace Bearer tok {"quantity":5,"limitPrice":7,"clientOrderId":"é"}`},
-		{"prices", func(c *Client) error { _, err := c.Prices([]PriceRequest{{"A", 1}, {"B", Units(2)}}); return err }, 202, `{}`,
+		{"prices", func(c *Client) error {
+			_,
+				err := c.Prices([]PriceRequest{{"A", 1}, {"B", Units(2)}})
+			return err
+		}, 202, `{}`,
 			`POST /om/prices Bearer tok [{"security":"A","price":0.000001},{"security":"B","price":2}]`},
-		{"order", func(c *Client) error { _, err := c.Order("ord/1"); return err }, 200, orderJSON, `GET /om/orders/ord%2F1 Bearer tok `},
-		{"orders", func(c *Client) error { _, err := c.Orders(OrdersQuery{"open", &account, "A&B", 5, "xyz"}); return err }, 200, `{}`,
+		{"order", func(c *Client) error { _, err := c.Order("ord/1"); return err }, 200, orderJSON,
+			`GET /om/orders/ord%2F1 Bearer tok `},
+		{"orders", func(c *Client) error {
+			_,
+				err := c.Orders(OrdersQuery{"open", &account, "A&B", 5, "xyz"})
+			return err
+		}, 200, `{}`,
 			`GET /om/orders?accountId=1&cursor=xyz&limit=5&security=A%26B&status=open Bearer tok `},
-		{"positions", func(c *Client) error { _, err := c.Positions(PositionsQuery{}); return err }, 200, `{}`, `GET /om/positions Bearer tok `},
-		{"book", func(c *Client) error { _, err := c.Book("BRK.B", 3); return err }, 200, `{}`, `GET /om/book/BRK.B?depth=3 Bearer tok `},
-		{"blotter", func(c *Client) error { _, err := c.Blotter(9, 10); return err }, 200, `{}`, `GET /om/recon/trades/blotter?limit=10&sinceSeq=9 Bearer tok `},
-		{"account", func(c *Client) error { _, err := c.RiskControlAccount(1, true); return err }, 200, `{}`,
+		{"positions", func(c *Client) error { _, err := c.Positions(PositionsQuery{}); return err }, 200,
+			`{}`, `GET /om/positions Bearer tok `},
+		{"book", func(c *Client) error { _, err := c.Book("BRK.B", 3); return err }, 200, `{}`,
+			`GET /om/book/BRK.B?depth=3 Bearer tok `},
+		{"blotter", func(c *Client) error { _, err := c.Blotter(9, 10); return err }, 200, `{}`,
+			`GET /om/recon/trades/blotter?limit=10&sinceSeq=9 Bearer tok `},
+		{"account", func(c *Client) error {
+			_, err := c.RiskControlAccount(1, true)
+			return err
+		}, 200, `{}`,
 			`POST /om/risk/control/account Bearer tok {"accountId":1,"enabled":true}`},
-		{"security", func(c *Client) error { _, err := c.RiskControlSecurity("A", true, false); return err }, 200, `{}`,
+		{"security", func(c *Client) error {
+			_, err := c.RiskControlSecurity("A", true, false)
+			return err
+		}, 200, `{}`,
 			`POST /om/risk/control/security Bearer tok {"enabled":true,"halted":false,"security":"A"}`},
-		{"restriction", func(c *Client) error { _, err := c.RiskControlRestriction("A", true); return err }, 200, `{}`,
+		{"restriction", func(c *Client) error {
+			_, err := c.RiskControlRestriction("A", true)
+			return err
+		}, 200, `{}`,
 			`POST /om/risk/control/restriction Bearer tok {"restricted":true,"security":"A"}`},
-		{"policy", func(c *Client) error { _, err := c.RiskControlPolicy(Policy{1, true, 5, Units(1)}); return err }, 200, `{}`,
+		{"policy", func(c *Client) error {
+			_,
+				err := c.RiskControlPolicy(Policy{1, true, 5, Units(1)})
+			return err
+		}, 200, `{}`,
 			`POST /om/risk/control/policy Bearer tok {"policyVersion":1,"killSwitch":true,"maxPositionQuantity":5,"maxConcentrationNotional":1}`},
-		{"controls", func(c *Client) error { _, err := c.RiskControls(); return err }, 200, `{}`, `GET /om/risk/control/snapshot Bearer tok `},
-		{"health", func(c *Client) error { _, err := c.Health(); return err }, 200, `{}`, `GET /om/health Bearer tok `},
-		{"reindex", func(c *Client) error { _, err := c.Reindex(); return err }, 200, `{}`, `POST /om/recon/full-history/reindex Bearer tok `},
+		{"controls", func(c *Client) error { _, err := c.RiskControls(); return err }, 200, `{}`,
+			`GET /om/risk/control/snapshot Bearer tok `},
+		{"health", func(c *Client) error { _, err := c.Health(); return err }, 200, `{}`,
+			`GET /om/health Bearer tok `},
+		{"reindex", func(c *Client) error { _, err := c.Reindex(); return err }, 200, `{}`,
+			`POST /om/recon/full-history/reindex Bearer tok `},
 		{"history", func(c *Client) error { _, err := c.FullHistory(9, 10); return err }, 200, `{}`,
 			`GET /om/recon/full-history/trades?limit=10&sinceSeq=9 Bearer tok `},
 		{"dev token", func(c *Client) error {
@@ -165,15 +198,24 @@ func TestRequestsAreWhatTheInterfaceSays(t *testing.T) {
 			return err
 		}, 200, `{}`,
 			`GET /om/trades?accountId=1&cursor=x&limit=5&security=A&settlementDate=2026-03-02&status=Settled Bearer tok `},
-		{"trade row", func(c *Client) error { _, err := c.TradeRow("trd-1"); return err }, 200, `{}`, `GET /om/trades/trd-1 Bearer tok `},
+		{"trade row", func(c *Client) error { _, err := c.TradeRow("trd-1"); return err }, 200, `{}`,
+			`GET /om/trades/trd-1 Bearer tok `},
 		{"force", func(c *Client) error { _, err := c.ForceSettlement("trd-1"); return err }, 200, `{}`,
 			`POST /om/trades/trd-1/settlement/force Bearer tok `},
-		{"recon", func(c *Client) error { _, err := c.ReconStatus(); return err }, 200, `{"lastSweepAt":null}`, `GET /om/recon/status Bearer tok `},
-		{"breaks", func(c *Client) error { _, err := c.ReconBreaks("FIELD_MISMATCH", 3, "y"); return err }, 200, `{}`,
+		{"recon", func(c *Client) error { _, err := c.ReconStatus(); return err }, 200,
+			`{"lastSweepAt":null}`, `GET /om/recon/status Bearer tok `},
+		{"breaks", func(c *Client) error {
+			_,
+				err := c.ReconBreaks("FIELD_MISMATCH", 3, "y")
+			return err
+		}, 200, `{}`,
 			`GET /om/recon/breaks?class=FIELD_MISMATCH&cursor=y&limit=3 Bearer tok `},
-		{"sweep", func(c *Client) error { _, err := c.OrphanSweep(); return err }, 200, `{}`, `POST /om/recon/orphan-sweep Bearer tok `},
-		{"last sweep", func(c *Client) error { _, err := c.LastOrphanSweep(); return err }, 200, `{}`, `GET /om/recon/orphan-sweep/last Bearer tok `},
-		{"tca", func(c *Client) error { _, err := c.TCAReport("trd-1"); return err }, 200, `{"twap":null,"slippageBps":null}`,
+		{"sweep", func(c *Client) error { _, err := c.OrphanSweep(); return err }, 200, `{}`,
+			`POST /om/recon/orphan-sweep Bearer tok `},
+		{"last sweep", func(c *Client) error { _, err := c.LastOrphanSweep(); return err }, 200, `{}`,
+			`GET /om/recon/orphan-sweep/last Bearer tok `},
+		{"tca", func(c *Client) error { _, err := c.TCAReport("trd-1"); return err }, 200,
+			`{"twap":null,"slippageBps":null}`,
 			`GET /om/tca/report/trd-1 Bearer tok `},
 		{"summary", func(c *Client) error {
 			_, err := c.TCASummary(TCAQuery{AccountID: &account, From: time.UnixMilli(1772445600001)})
@@ -182,7 +224,8 @@ func TestRequestsAreWhatTheInterfaceSays(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			c, s := scripted(t, Config{Prefix: "/om", Token: "tok"}, reply{tt.status, tt.answer}, reply{500, "{}"}, reply{tt.status, "["})
+			c, s := scripted(t, Config{Prefix: "/om", Token: "tok"}, reply{tt.status, tt.answer},
+				reply{500, "{}"}, reply{tt.status, "["})
 			if err := tt.call(c); err != nil {
 				t.Fatal(err)
 			}
@@ -272,7 +315,8 @@ func TestOnlyWhatIsSafeIsRepeated(t *testing.T) {
 	}
 	t.Run("a batch needs a key in every order", func(t *testing.T) {
 		c, s := scripted(t, Config{Retries: 2, Pause: func(int) {}}, unknown, reply{201, "[]"})
-		if _, err := c.CreateOrderBatch([]OrderRequest{keyed, bare}); err == nil || len(s.requests()) != 1 {
+		if _, err := c.CreateOrderBatch([]OrderRequest{keyed, bare}); err == nil ||
+			len(s.requests()) != 1 {
 			t.Errorf("asked %d times: %v", len(s.requests()), err)
 		}
 	})
@@ -280,18 +324,21 @@ func TestOnlyWhatIsSafeIsRepeated(t *testing.T) {
 
 func TestProblems(t *testing.T) {
 	c, _ := scripted(t, Config{},
-		reply{422, `{"status":422,"code":"RISK_REFUSED","reason":"INVALID","detail":"no","sequence":5,"orderId":"ord-5"}`},
+		reply{422,
+			`{"status":422,"code":"RISK_REFUSED","reason":"INVALID","detail":"no","sequence":5,"orderId":"ord-5"}`},
 		reply{503, `{"code":"OVERLOADED","detail":"full","sequenced":false}`},
 		reply{502, `<html>`})
 	_, err := c.CreateOrder(&OrderRequest{})
 	var p *Problem
-	if !errors.As(err, &p) || p.Status != 422 || p.Reason != "INVALID" || p.Sequence != 5 || p.OrderID != "ord-5" || Unknown(err) {
+	if !errors.As(err, &p) || p.Status != 422 || p.Reason != "INVALID" || p.Sequence != 5 ||
+		p.OrderID != "ord-5" || Unknown(err) {
 		t.Errorf("%#v", err)
 	}
 	if !strings.Contains(err.Error(), "422 RISK_REFUSED reason=INVALID") {
 		t.Errorf("%v", err)
 	}
-	if _, err = c.CreateOrder(&OrderRequest{}); Unknown(err) || err.Error() != "client: 503 OVERLOADED: full" {
+	if _, err = c.CreateOrder(&OrderRequest{}); Unknown(err) ||
+		err.Error() != "client: 503 OVERLOADED: full" {
 		t.Errorf("%v", err)
 	}
 	if _, err = c.CreateOrder(&OrderRequest{}); !Unknown(err) {
@@ -310,7 +357,8 @@ func TestTimeoutIsUnknown(t *testing.T) {
 	defer ln.Close()
 	c := New(Config{Address: ln.Addr().String(), Timeout: 20 * time.Millisecond})
 	defer c.Close()
-	if _, err := c.CreateOrder(&OrderRequest{}); !Unknown(err) || !errors.Is(err, fasthttp.ErrTimeout) {
+	if _, err := c.CreateOrder(&OrderRequest{}); !Unknown(err) ||
+		!errors.Is(err, fasthttp.ErrTimeout) {
 		t.Errorf("%v", err)
 	}
 }

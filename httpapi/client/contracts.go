@@ -139,8 +139,10 @@ func (c *Client) RiskExtract(sessionDate string, priceVersion uint32) (sequence 
 // PutMarks publishes the closing marks of a session under a version, at the
 // trade-processor; it needs an admin token. The same again changes nothing,
 // others are a 409.
-func (c *Client) PutMarks(sessionDate string, version uint32, marks []Mark) (published MarksPublished, err error) {
-	path := "/eod/prices/" + url.PathEscape(sessionDate) + "/v" + strconv.FormatUint(uint64(version), 10)
+func (c *Client) PutMarks(sessionDate string, version uint32,
+	marks []Mark) (published MarksPublished, err error) {
+	path := "/eod/prices/" + url.PathEscape(sessionDate) + "/v" +
+		strconv.FormatUint(uint64(version), 10)
 	err = c.send(&call{method: "PUT", path: path, want: 200, repeat: true}, marks, &published)
 	return published, err
 }

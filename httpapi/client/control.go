@@ -63,8 +63,10 @@ func (c *Client) RiskControlAccount(accountID uint32, enabled bool) (ControlAppl
 }
 
 // RiskControlSecurity enables, disables, halts or resumes a security.
-func (c *Client) RiskControlSecurity(security string, enabled, halted bool) (ControlApplied, error) {
-	return c.control("security", map[string]any{"security": security, "enabled": enabled, "halted": halted})
+func (c *Client) RiskControlSecurity(security string,
+	enabled, halted bool) (ControlApplied, error) {
+	return c.control("security", map[string]any{"security": security, "enabled": enabled,
+		"halted": halted})
 }
 
 // RiskControlRestriction restricts a security, which cancels its resting orders, or lifts that.
@@ -73,7 +75,9 @@ func (c *Client) RiskControlRestriction(security string, restricted bool) (Contr
 }
 
 // RiskControlPolicy sets the kill switch and the policy limits.
-func (c *Client) RiskControlPolicy(p Policy) (ControlApplied, error) { return c.control("policy", p) }
+func (c *Client) RiskControlPolicy(p Policy) (ControlApplied, error) {
+	return c.control("policy", p)
+}
 
 func (c *Client) control(name string, body any) (applied ControlApplied, err error) {
 	b, err := json.Marshal(body)

@@ -45,17 +45,25 @@ func TestNextMemberIsAsked(t *testing.T) {
 		{"the first is gone", &bare, 0, [3][]reply{gone, {done}, {done}}, [3]int{0, 1, 0}, 0, true},
 		{"two are gone", &bare, 0, [3][]reply{gone, gone, {done}}, [3]int{0, 0, 1}, 0, true},
 		{"all are gone", &bare, 0, [3][]reply{gone, gone, gone}, [3]int{}, 0, false},
-		{"the first has no leader", &bare, 0, [3][]reply{{noLeader}, {done}, {done}}, [3]int{1, 1, 0}, 0, true},
-		{"the first leads no more", &bare, 0, [3][]reply{{notLeader}, {done}, {done}}, [3]int{1, 1, 0}, 0, true},
-		{"none has a leader", &bare, 0, [3][]reply{{noLeader}, {noLeader}, {notLeader}}, [3]int{1, 1, 1}, 0, false},
-		{"none has a leader, yet", &bare, 1, [3][]reply{{noLeader, done}, {noLeader}, gone}, [3]int{2, 1, 0}, 1, true},
-		{"not said to be safe", &bare, 2, [3][]reply{{unsure}, {done}, {done}}, [3]int{1, 0, 0}, 0, false},
-		{"not said to be safe, with a key", &keyed, 1, [3][]reply{{unsure, done}, {done}, {done}}, [3]int{2, 0, 0}, 1, true},
+		{"the first has no leader", &bare, 0, [3][]reply{{noLeader}, {done}, {done}},
+			[3]int{1, 1, 0}, 0, true},
+		{"the first leads no more", &bare, 0, [3][]reply{{notLeader}, {done}, {done}},
+			[3]int{1, 1, 0}, 0, true},
+		{"none has a leader", &bare, 0, [3][]reply{{noLeader}, {noLeader}, {notLeader}},
+			[3]int{1, 1, 1}, 0, false},
+		{"none has a leader, yet", &bare, 1, [3][]reply{{noLeader, done}, {noLeader}, gone},
+			[3]int{2, 1, 0}, 1, true},
+		{"not said to be safe", &bare, 2, [3][]reply{{unsure}, {done}, {done}},
+			[3]int{1, 0, 0}, 0, false},
+		{"not said to be safe, with a key", &keyed, 1, [3][]reply{{unsure, done}, {done}, {done}},
+			[3]int{2, 0, 0}, 1, true},
 		{"cut off", &bare, 2, [3][]reply{{cut}, {done}, {done}}, [3]int{1, 0, 0}, 0, false},
 		{"cut off, with a key", &keyed, 0, [3][]reply{{cut}, {done}, {done}}, [3]int{1, 1, 0}, 0, true},
 		{"unknown", &bare, 2, [3][]reply{{unknown}, {done}, {done}}, [3]int{1, 0, 0}, 0, false},
-		{"unknown, with a key", &keyed, 1, [3][]reply{{unknown, done}, {done}, {done}}, [3]int{2, 0, 0}, 1, true},
-		{"overloaded is no reason to go", &bare, 1, [3][]reply{{overloaded, done}, {done}, {done}}, [3]int{2, 0, 0}, 1, true},
+		{"unknown, with a key", &keyed, 1, [3][]reply{{unknown, done}, {done}, {done}},
+			[3]int{2, 0, 0}, 1, true},
+		{"overloaded is no reason to go", &bare, 1, [3][]reply{{overloaded, done}, {done}, {done}},
+			[3]int{2, 0, 0}, 1, true},
 		{"refused", &keyed, 2, [3][]reply{{refused}, {done}, {done}}, [3]int{1, 0, 0}, 0, false},
 		{"unreadable", &keyed, 2, [3][]reply{{{201, "{"}}, {done}, {done}}, [3]int{1, 0, 0}, 0, false},
 		{"gone, then cut off", &bare, 2, [3][]reply{gone, {cut}, {done}}, [3]int{0, 1, 0}, 0, false},
@@ -72,7 +80,8 @@ func TestNextMemberIsAsked(t *testing.T) {
 				}
 			}
 			pauses := 0
-			c := New(Config{Address: addresses[0], Others: addresses[1:], Retries: tt.retries, Pause: func(int) { pauses++ }})
+			c := New(Config{Address: addresses[0], Others: addresses[1:], Retries: tt.retries,
+				Pause: func(int) { pauses++ }})
 			defer c.Close()
 			_, err := c.CreateOrder(tt.order)
 			if (err == nil) != tt.ok || pauses != tt.pauses {
@@ -98,15 +107,19 @@ func TestNextMemberIsAsked(t *testing.T) {
 // TestMemberThatAnsweredIsKept for the requests behind, and is left when it goes.
 func TestMemberThatAnsweredIsKept(t *testing.T) {
 	done := reply{201, orderJSON}
-	at, s := scripted(t, Config{}, done, done, reply{503, `{"code":"NO_LEADER","sequenced":false}`}, done)
-	c := New(Config{Address: nowhere(t), Others: []string{at.members[0].http.Addr}, Pause: func(int) {}})
+	at, s := scripted(t, Config{}, done, done,
+		reply{503, `{"code":"NO_LEADER","sequenced":false}`}, done)
+	c := New(Config{Address: nowhere(t), Others: []string{at.members[0].http.Addr},
+		Pause: func(int) {}})
 	defer c.Close()
 	for n := range 2 {
-		if _, err := c.CreateOrder(&OrderRequest{}); err != nil || len(s.requests()) != n+1 || c.at.Load() != 1 {
+		if _, err := c.CreateOrder(&OrderRequest{}); err != nil || len(s.requests()) != n+1 ||
+			c.at.Load() != 1 {
 			t.Errorf("order %d: asked %d times, member %d: %v", n, len(s.requests()), c.at.Load(), err)
 		}
 	}
-	if _, err := c.CreateOrder(&OrderRequest{}); err == nil || Unknown(err) { // the other one is still gone
+	// the other one is still gone
+	if _, err := c.CreateOrder(&OrderRequest{}); err == nil || Unknown(err) {
 		t.Errorf("%v", err)
 	}
 	if _, err := c.CreateOrder(&OrderRequest{}); err != nil {
@@ -118,12 +131,14 @@ func TestMemberThatAnsweredIsKept(t *testing.T) {
 func TestWhatWasNotSentIsNotUnknown(t *testing.T) {
 	c := New(Config{Address: nowhere(t), Retries: 1, Pause: func(int) {}})
 	defer c.Close()
-	if _, err := c.CreateOrder(&OrderRequest{}); err == nil || Unknown(err) || !errors.Is(err, errUnsent) {
+	if _, err := c.CreateOrder(&OrderRequest{}); err == nil || Unknown(err) ||
+		!errors.Is(err, errUnsent) {
 		t.Errorf("%v", err)
 	}
 	var p *Problem
 	c, _ = scripted(t, Config{}, reply{503, `{"code":"NOT_LEADER","sequenced":false,"leader":"3"}`})
-	if _, err := c.CreateOrder(&OrderRequest{}); Unknown(err) || !errors.As(err, &p) || p.Leader != "3" {
+	if _, err := c.CreateOrder(&OrderRequest{}); Unknown(err) || !errors.As(err, &p) ||
+		p.Leader != "3" {
 		t.Errorf("%v", err)
 	}
 }

@@ -134,7 +134,8 @@ func into(answer any) func(body []byte) error {
 }
 
 // appendTerms appends the members that orders and trades share, without the closing brace.
-func appendTerms(b []byte, clientID string, accountID uint32, security string, side matcher.Side, qty int32) []byte {
+func appendTerms(b []byte, clientID string, accountID uint32, security string, side matcher.Side,
+	qty int32) []byte {
 	b = append(b, `{"accountId":`...)
 	b = appendUint(b, uint64(accountID))
 	b = append(b, `,"security":`...)

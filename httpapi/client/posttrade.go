@@ -24,7 +24,8 @@ func (c *Client) DevToken(masterSecret string, q TokenRequest) (token Token, err
 	if err != nil {
 		return token, fmt.Errorf("client: dev token: %w", err)
 	}
-	r := call{method: "POST", path: "/auth/dev-token", body: body, want: 200, repeat: true, secret: masterSecret}
+	r := call{method: "POST", path: "/auth/dev-token", body: body, want: 200, repeat: true,
+		secret: masterSecret}
 	err = c.do(&r, into(&token))
 	return token, err
 }

@@ -50,7 +50,9 @@ func (c *Client) RegulatoryReport(ctx context.Context, fromSeq, toSeq uint64) (*
 	// The other requests' client reads an answer whole; this one streams it, and
 	// asks for and undoes the compression by itself.
 	transport := &http.Transport{
-		DialContext:     func(_ context.Context, _, address string) (net.Conn, error) { return c.dial(address) },
+		DialContext: func(_ context.Context, _, address string) (net.Conn, error) {
+			return c.dial(address)
+		},
 		TLSClientConfig: c.trust.Clone(),
 	}
 	resp, err := transport.RoundTrip(r)
@@ -59,7 +61,8 @@ func (c *Client) RegulatoryReport(ctx context.Context, fromSeq, toSeq uint64) (*
 		transport.CloseIdleConnections()
 		return nil, fmt.Errorf("client: GET %s: %w", path, err)
 	}
-	report := &Report{body: resp.Body, resp: resp, done: transport.CloseIdleConnections, sum: sha256.New(), last: '\n'}
+	report := &Report{body: resp.Body, resp: resp, done: transport.CloseIdleConnections,
+		sum: sha256.New(), last: '\n'}
 	if resp.StatusCode != http.StatusOK {
 		defer report.Close()
 		body, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
@@ -68,9 +71,11 @@ func (c *Client) RegulatoryReport(ctx context.Context, fromSeq, toSeq uint64) (*
 		}
 		return nil, readProblem(resp.StatusCode, body)
 	}
-	for name, bound := range map[string]*uint64{"X-Report-From-Seq": &report.FromSeq, "X-Report-To-Seq": &report.ToSeq} {
+	for name, bound := range map[string]*uint64{"X-Report-From-Seq": &report.FromSeq,
+		"X-Report-To-Seq": &report.ToSeq} {
 		if *bound, err = strconv.ParseUint(resp.Header.Get(name), 10, 64); err != nil {
-			return nil, fmt.Errorf("%w: GET %s: header %s: %w", ErrAnswer, path, name, errors.Join(err, report.Close()))
+			return nil, fmt.Errorf("%w: GET %s: header %s: %w", ErrAnswer, path, name,
+				errors.Join(err, report.Close()))
 		}
 	}
 	return report, nil

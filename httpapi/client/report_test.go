@@ -36,13 +36,15 @@ func TestReportIsCheckedToTheEnd(t *testing.T) {
 	const lines = "{\"sequence\":2}\n{\"sequence\":3}\n"
 	sum := fmt.Sprintf("%x", sha256.Sum256([]byte(lines)))
 	for _, tt := range []struct{ name, lines, count, sum string }{
-		{"whole", lines, "2", sum}, {"another sum", lines, "2", strings.Repeat("0", 64)}, {"another count", lines, "3", sum}, {"nothing said", lines, "", ""},
+		{"whole", lines, "2", sum}, {"another sum", lines, "2", strings.Repeat("0", 64)},
+		{"another count", lines, "3", sum}, {"nothing said", lines, "", ""},
 		{"half a line", lines[:20], "1", fmt.Sprintf("%x", sha256.Sum256([]byte(lines[:20])))},
 		{"empty", "", "0", fmt.Sprintf("%x", sha256.Sum256(nil))},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := reporting(t, func(w http.ResponseWriter, r *http.Request) {
-				if r.URL.String() != "/om/regulatory/report?fromSeq=2" || r.Header.Get("Authorization") != "Bearer tok" {
+				if r.URL.String() != "/om/regulatory/report?fromSeq=2" ||
+					r.Header.Get("Authorization") != "Bearer tok" {
 					t.Errorf("asked %s", r.URL)
 				}
 				answerReport(w, tt.lines, tt.count, tt.sum)
@@ -81,7 +83,8 @@ func TestReportFailures(t *testing.T) {
 		}
 	})
 	var p *Problem
-	if _, err := c.RegulatoryReport(t.Context(), 1, 0); !errors.As(err, &p) || p.Status != 403 || p.Code != "ADMIN_REQUIRED" {
+	if _, err := c.RegulatoryReport(t.Context(), 1, 0); !errors.As(err, &p) || p.Status != 403 ||
+		p.Code != "ADMIN_REQUIRED" {
 		t.Errorf("refused: %v", err)
 	}
 	report, err := c.RegulatoryReport(t.Context(), 2, 0)

@@ -14,7 +14,8 @@ import (
 
 // TestWhomTheClientTrusts: the system's authorities do not vouch for the server's certificate.
 func TestWhomTheClientTrusts(t *testing.T) {
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter,
+		_ *http.Request) {
 		io.WriteString(w, `{"status":"ok"}`) // no report
 	}))
 	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of the handshakes
@@ -30,10 +31,12 @@ func TestWhomTheClientTrusts(t *testing.T) {
 		{"nobody but the system's", nil, false},
 		{"nobody", &tls.Config{RootCAs: x509.NewCertPool()}, false},
 		{"the server's own", &tls.Config{RootCAs: roots}, true},
-		{"the server's own, by another name", &tls.Config{RootCAs: roots, ServerName: "elsewhere"}, false},
+		{"the server's own, by another name",
+			&tls.Config{RootCAs: roots, ServerName: "elsewhere"}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := New(Config{Address: strings.TrimPrefix(server.URL, "https://"), TLS: true, TLSConfig: tt.trust})
+			c := New(Config{Address: strings.TrimPrefix(server.URL, "https://"), TLS: true,
+				TLSConfig: tt.trust})
 			defer c.Close()
 			if tt.trust != nil {
 				tt.trust.RootCAs = nil // the client has its own

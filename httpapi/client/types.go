@@ -115,7 +115,8 @@ type Order struct {
 	UpdatedAt          time.Time   `json:"updatedAt"`
 	Sequence           uint64      `json:"sequence"`
 	Fills              []Fill      `json:"fills"`
-	Code               string      `json:"code"` // of an order of a batch: TERMS_DIFFER, see CreateOrderBatch
+	// of an order of a batch: TERMS_DIFFER, see CreateOrderBatch
+	Code string `json:"code"`
 }
 
 // Trade is a booked market trade.

@@ -35,7 +35,8 @@ func TestMessageGivesTheRowOfTheFill(t *testing.T) {
 			}
 		}
 		wantTable(t, db, want)
-		if m := p.Metrics(); m.Booked != 20 || m.Duplicates != 20 || m.LegacyBooked != 20 || m.LegacyDuplicates != 80 || m.Failures != 0 {
+		if m := p.Metrics(); m.Booked != 20 || m.Duplicates != 20 || m.LegacyBooked != 20 ||
+			m.LegacyDuplicates != 80 || m.Failures != 0 {
 			t.Errorf("metrics %+v", m)
 		}
 		if got := cursor(t, db, cursorTrades); got != 40 {
@@ -54,7 +55,8 @@ func TestBatchOfMessages(t *testing.T) {
 		f := h.fills
 		other := f[4] // the same id with another price: the first one counts
 		other.Px++
-		bodies := [][]byte{body(f[4]), []byte(`{"secret":1}`), body(f[2]), body(f[4]), body(other), nil, body(f[0])}
+		bodies := [][]byte{body(f[4]), []byte(`{"secret":1}`), body(f[2]), body(f[4]), body(other),
+			nil, body(f[0])}
 		booked, malformed, err := p.BookBatch(t.Context(), bodies)
 		if booked != 3 || err != nil || len(malformed) != len(bodies) {
 			t.Fatalf("booked %d, %v, %v", booked, malformed, err)
@@ -71,7 +73,8 @@ func TestBatchOfMessages(t *testing.T) {
 		if n := count(log.all(), "level=WARN"); n != 2 {
 			t.Errorf("%d lines, want one for each malformed message: %q", n, log.all())
 		}
-		if booked, malformed, err := p.BookBatch(t.Context(), nil); booked != 0 || malformed != nil || err != nil {
+		if booked, malformed, err := p.BookBatch(t.Context(), nil); booked != 0 ||
+			malformed != nil || err != nil {
 			t.Errorf("no messages: %d, %v, %v", booked, malformed, err)
 		}
 	})
@@ -83,7 +86,8 @@ func TestMessageOutlivesTheDatabase(t *testing.T) {
 		p := New(options(h, db))
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if booked, err := p.BookLegacy(ctx, body(h.fills[0])); booked || err == nil || errors.Is(err, ErrMalformed) {
+		if booked, err := p.BookLegacy(ctx, body(h.fills[0])); booked || err == nil ||
+			errors.Is(err, ErrMalformed) {
 			t.Errorf("with its context ended: %v, %v", booked, err)
 		}
 		if err := db.Close(); err != nil {
@@ -94,7 +98,8 @@ func TestMessageOutlivesTheDatabase(t *testing.T) {
 			t.Errorf("without a database: %v, %v", booked, err)
 		}
 		n, malformed, err := p.BookBatch(t.Context(), [][]byte{body(h.fills[0]), []byte("{")})
-		if n != 0 || !errors.Is(err, store.ErrUnavailable) || malformed[0] != nil || !errors.Is(malformed[1], ErrMalformed) {
+		if n != 0 || !errors.Is(err, store.ErrUnavailable) || malformed[0] != nil ||
+			!errors.Is(malformed[1], ErrMalformed) {
 			t.Errorf("without a database: %d, %v, %v", n, malformed, err)
 		}
 		if m := p.Metrics(); m.Failures != 2 || m.LegacyBooked != 0 {
@@ -170,12 +175,16 @@ func TestConcurrentDeliveriesBookOnce(t *testing.T) {
 			}
 		}
 		m := p.Metrics()
-		if m.Booked+m.LegacyBooked != uint64(trades) || m.Booked != uint64(fromJournal) || booked.Load() != int64(m.LegacyBooked) {
-			t.Errorf("%d rows from the journal, %d booked by messages, metrics %+v", fromJournal, booked.Load(), m)
+		if m.Booked+m.LegacyBooked != uint64(trades) || m.Booked != uint64(fromJournal) ||
+			booked.Load() != int64(m.LegacyBooked) {
+			t.Errorf("%d rows from the journal, %d booked by messages, metrics %+v", fromJournal,
+				booked.Load(), m)
 		}
-		if m.Booked+m.Duplicates != uint64(trades) || m.LegacyBooked+m.LegacyDuplicates != uint64(trades*workers) {
+		if m.Booked+m.Duplicates != uint64(trades) ||
+			m.LegacyBooked+m.LegacyDuplicates != uint64(trades*workers) {
 			t.Errorf("deliveries do not add up: %+v", m)
 		}
-		t.Logf("%d trades, %d deliveries: %d from the journal, %d from messages", trades, trades*(workers+1), m.Booked, m.LegacyBooked)
+		t.Logf("%d trades, %d deliveries: %d from the journal, %d from messages", trades,
+			trades*(workers+1), m.Booked, m.LegacyBooked)
 	})
 }

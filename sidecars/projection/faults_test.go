@@ -17,7 +17,8 @@ import (
 func failCommits(t *testing.T, db *store.DB) (heal func()) {
 	t.Helper()
 	if db.Dialect() == store.Postgres {
-		storetest.Edit(t, db, "alter table cursors add constraint no_mark check (name <> 'projection.mark') not valid")
+		storetest.Edit(t, db,
+			"alter table cursors add constraint no_mark check (name <> 'projection.mark') not valid")
 		return func() { storetest.Edit(t, db, "alter table cursors drop constraint no_mark") }
 	}
 	storetest.Edit(t, db, `create trigger no_mark before insert on cursors when new.name = 'projection.mark'

@@ -31,18 +31,22 @@ var (
 	digitsText = regexp.MustCompile(`^[0-9]{1,20}$`)
 	numberText = regexp.MustCompile(`^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE]([+-]?[0-9]+))?$`)
 	dateText   = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}$`)
-	timeText   = regexp.MustCompile(`^([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]{1,3})0*)?(Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])$`)
+	timeText   = regexp.MustCompile(
+		`^([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]{1,3})0*)?(Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])$`)
 )
 
 // read returns the trade of a message, or false if it is malformed.
 func (o oracle) read(text []byte) (store.Trade, bool) {
-	o.ok = len(text) <= MaxMessageBytes && utf8.Valid(text) && json.Unmarshal(text, &o.members) == nil &&
+	o.ok = len(text) <= MaxMessageBytes && utf8.Valid(text) &&
+		json.Unmarshal(text, &o.members) == nil &&
 		o.members != nil && !repeats(text)
 	if !o.ok {
 		return store.Trade{}, false
 	}
 	for name := range o.members {
-		o.ok = o.ok && strings.Contains(" id accountId security side quantity price timestamp tradeSeq orderId status settlementDate updatedAt ", " "+name+" ")
+		o.ok = o.ok &&
+			strings.Contains(
+				" id accountId security side quantity price timestamp tradeSeq orderId status settlementDate updatedAt ", " "+name+" ")
 	}
 	var t store.Trade
 	if id := idText.FindStringSubmatch(o.text("id")); id != nil {
@@ -177,11 +181,17 @@ func repeats(text []byte) bool {
 func FuzzLegacyTrade(f *testing.F) {
 	for _, seed := range []string{
 		plain, `{}`, `{"id":"trd-1"}`, `[]`, `null`, `{"id":"trd-1","id":"trd-1"}`,
-		plain[:len(plain)-1] + `,"tradeSeq":42,"orderId":"ord-17","status":"Settled","settlementDate":"2026-03-03","updatedAt":"2026-03-03T05:00:00Z"}`,
-		plain[:len(plain)-1] + `,"orderId":null,"status":"\ud800"}`, plain[:len(plain)-1] + `,"pric\u0065":"1"}`,
-		strings.Replace(plain, "101.25", `"9223372036854.775807000"`, 1), strings.Replace(plain, "101.25", `1e-6`, 1), strings.Replace(plain, "101.25", `1e99`, 1),
-		strings.Replace(plain, ".123Z", "-23:59", 1), strings.Replace(plain, ".123Z", ".1234+00:00", 1), strings.Replace(plain, "Buy", "ſell", 1),
-		strings.Replace(plain, "03-02", "02-29", 1), strings.Replace(plain, "trd-42", "trd-9223372036854775808", 1), strings.Replace(plain, "AAPL", "\xff", 1),
+		plain[:len(plain)-1] +
+			`,"tradeSeq":42,"orderId":"ord-17","status":"Settled","settlementDate":"2026-03-03","updatedAt":"2026-03-03T05:00:00Z"}`,
+		plain[:len(plain)-1] + `,"orderId":null,"status":"\ud800"}`,
+		plain[:len(plain)-1] + `,"pric\u0065":"1"}`,
+		strings.Replace(plain, "101.25", `"9223372036854.775807000"`, 1),
+		strings.Replace(plain, "101.25", `1e-6`, 1), strings.Replace(plain, "101.25", `1e99`, 1),
+		strings.Replace(plain, ".123Z", "-23:59", 1), strings.Replace(plain, ".123Z", ".1234+00:00", 1),
+		strings.Replace(plain, "Buy", "ſell", 1),
+		strings.Replace(plain, "03-02", "02-29", 1),
+		strings.Replace(plain, "trd-42", "trd-9223372036854775808", 1),
+		strings.Replace(plain, "AAPL", "\xff", 1),
 	} {
 		f.Add([]byte(seed))
 	}

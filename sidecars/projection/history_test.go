@@ -12,7 +12,10 @@ import (
 func agreement(t *testing.T, p *Projection, db *store.DB) error {
 	t.Helper()
 	var agrees error
-	if err := db.Read(t.Context(), func(tx *store.Tx) error { agrees = p.Agrees(tx); return nil }); err != nil {
+	if err := db.Read(t.Context(), func(tx *store.Tx) error {
+		agrees = p.Agrees(tx)
+		return nil
+	}); err != nil {
 		t.Fatal(err)
 	}
 	return agrees

@@ -173,7 +173,8 @@ func TestSessionsCutInMidTransaction(t *testing.T) {
 	db, network := storetest.Cut(t)
 	storetest.Edit(t, db, `create function linger() returns trigger language plpgsql as
 		'begin perform pg_advisory_xact_lock_shared(hashtext(new.name)); return new; end'`)
-	storetest.Edit(t, db, "create trigger linger before insert on cursors for each row execute function linger()")
+	storetest.Edit(t, db,
+		"create trigger linger before insert on cursors for each row execute function linger()")
 	h := newHistory(random, 300)
 	h.looked = make(chan struct{}, 1)
 	o := options(h, db)
@@ -188,7 +189,8 @@ func TestSessionsCutInMidTransaction(t *testing.T) {
 		if i%2 == 0 {
 			network.Cut()
 			legacy := h.fills[random.IntN(len(h.fills))]
-			if booked, err := p.BookLegacy(t.Context(), body(legacy)); booked || err == nil || errors.Is(err, ErrMalformed) {
+			if booked, err := p.BookLegacy(t.Context(), body(legacy)); booked || err == nil ||
+				errors.Is(err, ErrMalformed) {
 				t.Errorf("message without a network: %v, %v", booked, err)
 			}
 			network.Heal()
@@ -223,7 +225,8 @@ func holdUp(t *testing.T, db *store.DB, name string) *holdup {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, has := &holdup{db: other, free: make(chan struct{}), done: make(chan error, 1)}, make(chan struct{})
+	h, has := &holdup{db: other, free: make(chan struct{}),
+		done: make(chan error, 1)}, make(chan struct{})
 	go func() {
 		h.done <- other.Write(t.Context(), func(tx *store.Tx) error {
 			_, err := tx.Exec("select pg_advisory_xact_lock(hashtext($1))", name)

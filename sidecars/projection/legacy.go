@@ -31,7 +31,8 @@ func (p *Projection) BookLegacy(ctx context.Context, body []byte) (booked bool, 
 //     message to terminate, which holds whatever err says. After an err the other
 //     messages must be delivered again.
 //   - Cost: one transaction, none when no message can be read. Any goroutine.
-func (p *Projection) BookBatch(ctx context.Context, bodies [][]byte) (booked int, malformed []error, err error) {
+func (p *Projection) BookBatch(ctx context.Context, bodies [][]byte) (booked int,
+	malformed []error, err error) {
 	now := p.o.Now().UnixMilli()
 	rows := make([]store.Trade, 0, len(bodies))
 	m := p.messages.Get().(*message)

@@ -186,7 +186,8 @@ func ticker(s string) bool {
 // orderID reports whether s is ord-<n> with the number of an order and no leading zero.
 func orderID(s string) bool {
 	const prefix = "ord-"
-	if len(s) <= len(prefix) || len(s) > len(prefix)+15 || s[:len(prefix)] != prefix || s[len(prefix)] == '0' {
+	if len(s) <= len(prefix) || len(s) > len(prefix)+15 || s[:len(prefix)] != prefix ||
+		s[len(prefix)] == '0' {
 		return false
 	}
 	n := uint64(0)

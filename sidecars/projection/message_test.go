@@ -28,7 +28,8 @@ func also(members string) string { return plain[:len(plain)-1] + "," + members +
 
 func TestReadMessage(t *testing.T) {
 	want := store.Trade{
-		ID: "trd-42", Seq: 42, AccountID: 7, Security: "AAPL", Side: matcher.Buy, Quantity: 100, Price: 101_250_000,
+		ID: "trd-42", Seq: 42, AccountID: 7, Security: "AAPL", Side: matcher.Buy, Quantity: 100,
+		Price:      101_250_000,
 		ExecutedAt: time.Date(2026, time.March, 2, 14, 30, 0, 123e6, time.UTC).UnixMilli(),
 	}
 	changed := func(change func(*store.Trade)) store.Trade {
@@ -45,7 +46,8 @@ func TestReadMessage(t *testing.T) {
 	}{
 		{"required fields", plain, want},
 		{"white space", " \r\n\t" + strings.ReplaceAll(plain, ",", " ,\n ") + "\n", want},
-		{"Trade JSON as it is answered", also(`"tradeSeq":42,"status":"Settled","settlementDate":"2026-03-03","orderId":"ord-4294967295","updatedAt":"2026-03-03T05:00:00Z"`), ordered},
+		{"Trade JSON as it is answered", also(
+			`"tradeSeq":42,"status":"Settled","settlementDate":"2026-03-03","orderId":"ord-4294967295","updatedAt":"2026-03-03T05:00:00Z"`), ordered},
 		{"no order", also(`"orderId":null`), want},
 		{"settled is not taken", also(`"status":"Settled"`), want},
 		{"settlement date is not taken", also(`"settlementDate":"1999-12-31"`), want},
@@ -56,11 +58,16 @@ func TestReadMessage(t *testing.T) {
 		{"price with an exponent", with(t, `101.25`, `10125e-2`), want},
 		{"zeros behind the sixth decimal", with(t, `101.25`, `101.2500000000`), want},
 		{"least price", with(t, `101.25`, `0.000001`), changed(func(r *store.Trade) { r.Price = 1 })},
-		{"most price", with(t, `101.25`, `9223372036854.775807`), changed(func(r *store.Trade) { r.Price = 1<<63 - 1 })},
-		{"most quantity", with(t, `:100`, `:2147483647`), changed(func(r *store.Trade) { r.Quantity = 2147483647 })},
-		{"most account", with(t, `:7,`, `:4294967295,`), changed(func(r *store.Trade) { r.AccountID = 4294967295 })},
-		{"most id", with(t, `trd-42`, `trd-9223372036854775807`), changed(func(r *store.Trade) { r.ID, r.Seq = "trd-9223372036854775807", 1<<63-1 })},
-		{"longest security", with(t, `AAPL`, `A.B-C.0123456789`), changed(func(r *store.Trade) { r.Security = "A.B-C.0123456789" })},
+		{"most price", with(t, `101.25`, `9223372036854.775807`),
+			changed(func(r *store.Trade) { r.Price = 1<<63 - 1 })},
+		{"most quantity", with(t, `:100`, `:2147483647`),
+			changed(func(r *store.Trade) { r.Quantity = 2147483647 })},
+		{"most account", with(t, `:7,`, `:4294967295,`),
+			changed(func(r *store.Trade) { r.AccountID = 4294967295 })},
+		{"most id", with(t, `trd-42`, `trd-9223372036854775807`),
+			changed(func(r *store.Trade) { r.ID, r.Seq = "trd-9223372036854775807", 1<<63-1 })},
+		{"longest security", with(t, `AAPL`, `A.B-C.0123456789`),
+			changed(func(r *store.Trade) { r.Security = "A.B-C.0123456789" })},
 		{"escaped letters", with(t, `"AAPL"`, `"A\u0041P\u004c"`), want},
 		{"escaped name", with(t, `"price"`, `"pr\u0069ce"`), want},
 		{"offset", with(t, `14:30:00.123Z`, `09:30:00.123-05:00`), want},
@@ -108,7 +115,8 @@ func TestMalformedMessages(t *testing.T) {
 		{"side missing", with(t, `"side":"Buy",`, ``), errMissing, "side"},
 		{"quantity missing", with(t, `"quantity":100,`, ``), errMissing, "quantity"},
 		{"price missing", with(t, `"price":101.25,`, ``), errMissing, "price"},
-		{"timestamp missing", with(t, `,"timestamp":"2026-03-02T14:30:00.123Z"`, ``), errMissing, "timestamp"},
+		{"timestamp missing", with(t, `,"timestamp":"2026-03-02T14:30:00.123Z"`, ``), errMissing,
+			"timestamp"},
 		{"id is a number", with(t, `"trd-42"`, `42`), strictjson.ErrType, "id"},
 		{"id is null", with(t, `"trd-42"`, `null`), strictjson.ErrType, "id"},
 		{"id without its prefix", with(t, `trd-42`, `42`), errValue, "id"},
@@ -140,18 +148,21 @@ func TestMalformedMessages(t *testing.T) {
 		{"quantity 0", with(t, `:100`, `:0`), strictjson.ErrRange, "quantity"},
 		{"quantity negative", with(t, `:100`, `:-100`), strictjson.ErrRange, "quantity"},
 		{"quantity beyond 31 bits", with(t, `:100`, `:2147483648`), strictjson.ErrRange, "quantity"},
-		{"quantity beyond 64 bits", with(t, `:100`, `:99999999999999999999`), strictjson.ErrRange, "quantity"},
+		{"quantity beyond 64 bits", with(t, `:100`, `:99999999999999999999`),
+			strictjson.ErrRange, "quantity"},
 		{"quantity with an exponent", with(t, `:100`, `:1e2`), strictjson.ErrNotWhole, "quantity"},
 		{"quantity is a string", with(t, `:100`, `:"100"`), strictjson.ErrType, "quantity"},
 		{"price 0", with(t, `101.25`, `0`), errValue, "price"},
 		{"price negative", with(t, `101.25`, `-101.25`), errValue, "price"},
-		{"price with a seventh decimal", with(t, `101.25`, `101.2500001`), strictjson.ErrPrecision, "price"},
+		{"price with a seventh decimal", with(t, `101.25`, `101.2500001`),
+			strictjson.ErrPrecision, "price"},
 		{"price out of range", with(t, `101.25`, `9223372036854.775808`), strictjson.ErrRange, "price"},
 		{"price with a huge exponent", with(t, `101.25`, `1e400`), strictjson.ErrRange, "price"},
 		{"price is no number", with(t, `101.25`, `"101,25"`), strictjson.ErrNumber, "price"},
 		{"price is NaN", with(t, `101.25`, `NaN`), strictjson.ErrSyntax, "price"},
 		{"price is null", with(t, `101.25`, `null`), strictjson.ErrType, "price"},
-		{"timestamp is a number", with(t, `"2026-03-02T14:30:00.123Z"`, `1772461800123`), strictjson.ErrType, "timestamp"},
+		{"timestamp is a number", with(t, `"2026-03-02T14:30:00.123Z"`, `1772461800123`),
+			strictjson.ErrType, "timestamp"},
 		{"timestamp without a zone", with(t, `.123Z`, `.123`), errValue, "timestamp"},
 		{"timestamp with microseconds", with(t, `.123Z`, `.123456Z`), errValue, "timestamp"},
 		{"timestamp on no day", with(t, `03-02`, `02-30`), errValue, "timestamp"},
@@ -170,7 +181,8 @@ func TestMalformedMessages(t *testing.T) {
 		{"status unknown", also(`"status":"Pending"`), errValue, "status"},
 		{"status in another case", also(`"status":"settled"`), errValue, "status"},
 		{"status is null", also(`"status":null`), strictjson.ErrType, "status"},
-		{"settlement date is a time", also(`"settlementDate":"2026-03-03T00:00:00Z"`), errValue, "settlementDate"},
+		{"settlement date is a time", also(`"settlementDate":"2026-03-03T00:00:00Z"`), errValue,
+			"settlementDate"},
 		{"settlement date is no date", also(`"settlementDate":"2026-02-30"`), errValue, "settlementDate"},
 		{"updated at is a date", also(`"updatedAt":"2026-03-03"`), errValue, "updatedAt"},
 		{"updated at is null", also(`"updatedAt":null`), strictjson.ErrType, "updatedAt"},
@@ -202,21 +214,36 @@ func TestParseTime(t *testing.T) {
 		text string
 		want int64 // -1 = refused
 	}{
-		{"1970-01-01T00:00:00Z", 0}, {"1970-01-01T00:00:00.001Z", 1}, {"2149-06-06T23:59:59.999Z", endMillis - 1},
-		{"2000-02-29T00:00:00Z", 951782400000}, {"2026-03-02T14:30:00.1Z", 1772461800100}, {"2026-03-02T14:30:00.12Z", 1772461800120},
-		{"2026-03-02T14:30:00.123000000000Z", 1772461800123}, {"2026-03-02T14:30:00+00:00", 1772461800000},
-		{"2026-03-02T14:30:00-00:00", 1772461800000}, {"2026-03-02T20:00:00+05:30", 1772461800000}, {"2026-03-01T14:31:00-23:59", 1772461800000},
-		{"1970-01-01T01:00:00+01:00", 0}, {"1969-12-31T23:00:00-01:00", 0}, {"2149-06-07T00:59:59.999+01:00", endMillis - 1},
-		{"1969-12-31T23:59:59.999Z", -1}, {"1970-01-01T00:59:59+01:00", -1}, {"2149-06-07T00:00:00Z", -1}, {"2149-06-06T23:59:59-00:01", -1},
-		{"0000-01-01T00:00:00Z", -1}, {"9999-12-31T23:59:59Z", -1}, {"1900-02-29T00:00:00Z", -1}, {"2026-04-31T00:00:00Z", -1},
-		{"2026-00-01T00:00:00Z", -1}, {"2026-13-01T00:00:00Z", -1}, {"2026-01-00T00:00:00Z", -1}, {"2026-01-32T00:00:00Z", -1},
-		{"2026-01-01T24:00:00Z", -1}, {"2026-01-01T00:60:00Z", -1}, {"2026-01-01T23:59:60Z", -1}, {"2016-12-31T23:59:60Z", -1},
-		{"2026-01-01t00:00:00Z", -1}, {"2026-01-01T00:00:00z", -1}, {"2026-01-01 00:00:00Z", -1}, {"2026-01-01T00:00:00", -1},
-		{"2026-01-01T00:00:00.Z", -1}, {"2026-01-01T00:00:00.", -1}, {"2026-01-01T00:00:00,5Z", -1}, {"2026-01-01T00:00:00.1234Z", -1},
-		{"2026-01-01T00:00:00.0001Z", -1}, {"2026-01-01T00:00:00+1:00", -1}, {"2026-01-01T00:00:00+0100", -1}, {"2026-01-01T00:00:00+24:00", -1},
-		{"2026-01-01T00:00:00+00:60", -1}, {"2026-01-01T00:00:00+00:00x", -1}, {"2026-01-01T00:00:00Zx", -1}, {"2026-01-01T00:00Z", -1},
-		{"2026-1-01T00:00:00Z", -1}, {"+2026-01-01T00:00:00Z", -1}, {"2026-01-01T0a:00:00Z", -1}, {"", -1}, {"Z", -1}, {"2026-01-01", -1},
-		{"20260101T000000Z", -1}, {"２026-01-01T00:00:00Z", -1}, {"2026-01-01T00:00:00.5", -1}, {"-026-01-01T00:00:00Z", -1},
+		{"1970-01-01T00:00:00Z", 0}, {"1970-01-01T00:00:00.001Z", 1},
+		{"2149-06-06T23:59:59.999Z", endMillis - 1},
+		{"2000-02-29T00:00:00Z", 951782400000}, {"2026-03-02T14:30:00.1Z", 1772461800100},
+		{"2026-03-02T14:30:00.12Z", 1772461800120},
+		{"2026-03-02T14:30:00.123000000000Z", 1772461800123},
+		{"2026-03-02T14:30:00+00:00", 1772461800000},
+		{"2026-03-02T14:30:00-00:00", 1772461800000}, {"2026-03-02T20:00:00+05:30", 1772461800000},
+		{"2026-03-01T14:31:00-23:59", 1772461800000},
+		{"1970-01-01T01:00:00+01:00", 0}, {"1969-12-31T23:00:00-01:00", 0},
+		{"2149-06-07T00:59:59.999+01:00", endMillis - 1},
+		{"1969-12-31T23:59:59.999Z", -1}, {"1970-01-01T00:59:59+01:00", -1}, {"2149-06-07T00:00:00Z", -1},
+		{"2149-06-06T23:59:59-00:01", -1},
+		{"0000-01-01T00:00:00Z", -1}, {"9999-12-31T23:59:59Z", -1}, {"1900-02-29T00:00:00Z", -1},
+		{"2026-04-31T00:00:00Z", -1},
+		{"2026-00-01T00:00:00Z", -1}, {"2026-13-01T00:00:00Z", -1}, {"2026-01-00T00:00:00Z", -1},
+		{"2026-01-32T00:00:00Z", -1},
+		{"2026-01-01T24:00:00Z", -1}, {"2026-01-01T00:60:00Z", -1}, {"2026-01-01T23:59:60Z", -1},
+		{"2016-12-31T23:59:60Z", -1},
+		{"2026-01-01t00:00:00Z", -1}, {"2026-01-01T00:00:00z", -1}, {"2026-01-01 00:00:00Z", -1},
+		{"2026-01-01T00:00:00", -1},
+		{"2026-01-01T00:00:00.Z", -1}, {"2026-01-01T00:00:00.", -1}, {"2026-01-01T00:00:00,5Z", -1},
+		{"2026-01-01T00:00:00.1234Z", -1},
+		{"2026-01-01T00:00:00.0001Z", -1}, {"2026-01-01T00:00:00+1:00", -1},
+		{"2026-01-01T00:00:00+0100", -1}, {"2026-01-01T00:00:00+24:00", -1},
+		{"2026-01-01T00:00:00+00:60", -1}, {"2026-01-01T00:00:00+00:00x", -1},
+		{"2026-01-01T00:00:00Zx", -1}, {"2026-01-01T00:00Z", -1},
+		{"2026-1-01T00:00:00Z", -1}, {"+2026-01-01T00:00:00Z", -1}, {"2026-01-01T0a:00:00Z", -1},
+		{"", -1}, {"Z", -1}, {"2026-01-01", -1},
+		{"20260101T000000Z", -1}, {"２026-01-01T00:00:00Z", -1}, {"2026-01-01T00:00:00.5", -1},
+		{"-026-01-01T00:00:00Z", -1},
 	}
 	for _, tt := range tests {
 		got, ok := parseTime([]byte(tt.text))
@@ -232,7 +259,8 @@ func TestParseTimeMatchesTheStandardLibrary(t *testing.T) {
 	taken := 0
 	for range 100_000 {
 		at := time.UnixMilli(random.Int64N(endMillis))
-		layout := []string{time.RFC3339, "2006-01-02T15:04:05.000Z07:00", "2006-01-02T15:04:05.0Z07:00", time.RFC3339Nano}[random.IntN(4)]
+		layout := []string{time.RFC3339, "2006-01-02T15:04:05.000Z07:00", "2006-01-02T15:04:05.0Z07:00",
+			time.RFC3339Nano}[random.IntN(4)]
 		text := []byte(at.In(time.FixedZone("", 60*(random.IntN(2879)-1439))).Format(layout))
 		if random.IntN(2) == 0 {
 			text[random.IntN(len(text))] = "0123456789-+:.,TZtz "[random.IntN(20)]
@@ -258,13 +286,15 @@ func checkTime(t *testing.T, text []byte) {
 		}
 		return
 	}
-	exact := err == nil && lib.Nanosecond()%1e6 == 0 && lib.UnixMilli() >= 0 && lib.UnixMilli() < endMillis
+	exact := err == nil && lib.Nanosecond()%1e6 == 0 && lib.UnixMilli() >= 0 &&
+		lib.UnixMilli() < endMillis
 	if exact && len(text) < 20+9 && !strings.ContainsAny(string(text), ",tz") && !laxer(text) {
 		t.Fatalf("%q: refused, time.Parse takes it as %v", text, lib)
 	}
 }
 
-// laxer reports what time.Parse takes and RFC 3339 does not: an hour of one digit, offsets beyond a day.
+// laxer reports what time.Parse takes and RFC 3339 does not: an hour of one digit, offsets beyond a
+// day.
 func laxer(text []byte) bool {
 	if len(text) < 20 || text[13] != ':' {
 		return true

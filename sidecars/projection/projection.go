@@ -46,7 +46,8 @@ const (
 type Source interface {
 	// Head returns the last durable input sequence and the last trade sequence issued by then.
 	Head() (inputSeq, tradeSeq uint64)
-	// Fills gives every durable fill from tradeSeq from on to fn; an error of fn ends it and is returned.
+	// Fills gives every durable fill from tradeSeq from on to fn; an error of fn ends it and is
+	// returned.
 	Fills(from uint64, fn func([]matcher.Fill) error) error
 }
 
@@ -56,12 +57,14 @@ type Options struct {
 	DB             *store.DB
 	Ticker         func(securityID uint32) string // "" when there is no such security
 	SettlementDate func(executedAtMillis int64) store.Date
-	Rules          string           // what SettlementDate depends on, noted beside the rows; "" = nothing is noted
-	Now            func() time.Time // time.Now
-	Poll           time.Duration    // between looks at the head while there is nothing to do; 20 ms
-	BatchRows      int              // most rows of one transaction; 8192
-	Rest           int              // times a batch's work that pass before the next one while trades come; 4, negative = none
-	Logger         *slog.Logger     // none
+	// what SettlementDate depends on, noted beside the rows; "" = nothing is noted
+	Rules     string
+	Now       func() time.Time // time.Now
+	Poll      time.Duration    // between looks at the head while there is nothing to do; 20 ms
+	BatchRows int              // most rows of one transaction; 8192
+	// times a batch's work that pass before the next one while trades come; 4, negative = none
+	Rest   int
+	Logger *slog.Logger // none
 }
 
 // Metrics are counters since the start, and the lag.
@@ -98,8 +101,9 @@ type Projection struct {
 	phase  phase
 	detail string
 
-	origin                                          atomic.Uint64 // of Origin, once there is one
-	foreign                                         atomic.Bool   // a step has found ErrForeign, for good
+	origin atomic.Uint64 // of Origin, once there is one
+	// a step has found ErrForeign, for good
+	foreign                                         atomic.Bool
 	booked, duplicates, batches, failed             atomic.Uint64
 	legacyBooked, legacyDuplicates, legacyMalformed atomic.Uint64
 }

@@ -14,7 +14,9 @@ import (
 // head is a source of which only the end matters.
 type head uint64
 
-func (h head) Head() (inputSeq, tradeSeq uint64)                            { return uint64(h), uint64(h) }
+func (h head) Head() (inputSeq, tradeSeq uint64) {
+	return uint64(h), uint64(h)
+}
 func (h head) Fills(from uint64, fn func(fills []matcher.Fill) error) error { return nil }
 
 func TestProjectionRestsWhileTradesCome(t *testing.T) {
@@ -34,7 +36,8 @@ func TestProjectionRestsWhileTradesCome(t *testing.T) {
 		{"not at all", -1, 8192, 90, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p := New(Options{Source: head(100), Rest: tt.rest, DB: &store.DB{}, Ticker: func(uint32) string { return "" },
+			p := New(Options{Source: head(100), Rest: tt.rest, DB: &store.DB{},
+				Ticker:         func(uint32) string { return "" },
 				SettlementDate: func(int64) store.Date { return 0 }})
 			if got := p.rest(tt.rows, tt.before, took); got != tt.want {
 				t.Errorf("rests %v, want %v", got, tt.want)

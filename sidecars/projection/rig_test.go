@@ -93,7 +93,8 @@ func (h *history) grow(random *rand.Rand, n int) {
 		h.trade++
 		f := matcher.Fill{
 			TradeSeq: h.trade, InputSeq: h.input, TimeMillis: millis, Px: 1 + random.Int64N(1<<40),
-			OrderRef: uint32(random.IntN(4)) * random.Uint32() % 5_000_000, AccountID: 1 + random.Uint32N(1<<32-1),
+			OrderRef:   uint32(random.IntN(4)) * random.Uint32() % 5_000_000,
+			AccountID:  1 + random.Uint32N(1<<32-1),
 			SecurityID: 1 + random.Uint32N(3), Qty: 1 + random.Int32N(1<<31-1), CounterRef: random.Uint32(),
 			Side: matcher.Side(random.IntN(2)), Flags: uint16(random.IntN(8)),
 		}
@@ -106,10 +107,12 @@ func (h *history) grow(random *rand.Rand, n int) {
 // row is the row of a fill, made without the code under test.
 func row(f matcher.Fill) store.Trade {
 	t := store.Trade{
-		ID: fmt.Sprintf("trd-%d", f.TradeSeq), Seq: f.TradeSeq, AccountID: f.AccountID, Security: tickers[f.SecurityID],
-		Side: f.Side, Quantity: int64(f.Qty), Price: f.Px, Status: store.Processing,
-		SettlementDate: settlesOn(f.TimeMillis), ExecutedAt: f.TimeMillis, BookedAt: bookedAt, UpdatedAt: bookedAt,
-		Sequence: f.InputSeq,
+		ID: fmt.Sprintf("trd-%d", f.TradeSeq), Seq: f.TradeSeq, AccountID: f.AccountID,
+		Security: tickers[f.SecurityID],
+		Side:     f.Side, Quantity: int64(f.Qty), Price: f.Px, Status: store.Processing,
+		SettlementDate: settlesOn(f.TimeMillis), ExecutedAt: f.TimeMillis, BookedAt: bookedAt,
+		UpdatedAt: bookedAt,
+		Sequence:  f.InputSeq,
 	}
 	if f.OrderRef != 0 {
 		t.OrderID = fmt.Sprintf("ord-%d", f.OrderRef)
@@ -126,8 +129,10 @@ func legacyRow(f matcher.Fill) store.Trade {
 
 // body is the message of a fill.
 func body(f matcher.Fill) []byte {
-	return fmt.Appendf(nil, `{"id":"trd-%d","accountId":%d,"security":%q,"side":%q,"quantity":%d,"price":%d.%06d,"timestamp":%q}`,
-		f.TradeSeq, f.AccountID, tickers[f.SecurityID], [2]string{"Buy", "Sell"}[f.Side], f.Qty, f.Px/1e6, f.Px%1e6,
+	return fmt.Appendf(nil,
+		`{"id":"trd-%d","accountId":%d,"security":%q,"side":%q,"quantity":%d,"price":%d.%06d,"timestamp":%q}`,
+		f.TradeSeq, f.AccountID, tickers[f.SecurityID], [2]string{"Buy", "Sell"}[f.Side], f.Qty,
+		f.Px/1e6, f.Px%1e6,
 		time.UnixMilli(f.TimeMillis).UTC().Format("2006-01-02T15:04:05.000Z"))
 }
 
@@ -261,10 +266,11 @@ func (d *diary) all() []string {
 }
 
 func (d *diary) logger() *slog.Logger {
-	return slog.New(slog.NewTextHandler(d, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		if a.Key == slog.TimeKey {
-			return slog.Attr{}
-		}
-		return a
-	}}))
+	return slog.New(slog.NewTextHandler(d,
+		&slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		}}))
 }

@@ -30,7 +30,8 @@ func (b *batch) reset() {
 }
 
 // add appends the row of f; the ids follow in name.
-func (b *batch) add(f *matcher.Fill, ticker string, settlement func(int64) store.Date, bookedMillis int64) {
+func (b *batch) add(f *matcher.Fill, ticker string, settlement func(int64) store.Date,
+	bookedMillis int64) {
 	if !b.date.valid || b.date.millis != f.TimeMillis {
 		b.date = datedMillis{millis: f.TimeMillis, date: settlement(f.TimeMillis), valid: true}
 	}
@@ -66,7 +67,8 @@ func markOf(f *matcher.Fill) uint64 {
 	for _, v := range [...]uint64{
 		f.TradeSeq, f.InputSeq, uint64(f.TimeMillis), uint64(f.Px),
 		uint64(f.OrderRef)<<32 | uint64(f.AccountID), uint64(f.SecurityID)<<32 | uint64(uint32(f.Qty)),
-		uint64(f.CounterRef) | uint64(f.Era)<<32 | uint64(f.CounterEra)<<48, uint64(f.Side)<<16 | uint64(f.Flags),
+		uint64(f.CounterRef) | uint64(f.Era)<<32 | uint64(f.CounterEra)<<48,
+		uint64(f.Side)<<16 | uint64(f.Flags),
 	} {
 		for range 8 {
 			h = (h ^ v&0xff) * prime

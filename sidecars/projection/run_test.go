@@ -122,7 +122,8 @@ func TestLockedDatabaseIsWaitedFor(t *testing.T) {
 				h.grow(random, 600)
 				failures := p.Metrics().Failures + enough
 				await(t, h, func() bool { return p.failed.Load() >= failures })
-				if booked, err := p.BookLegacy(t.Context(), body(h.fills[len(h.fills)-1])); booked || !errors.Is(err, store.ErrUnavailable) {
+				if booked, err := p.BookLegacy(t.Context(), body(h.fills[len(h.fills)-1])); booked ||
+					!errors.Is(err, store.ErrUnavailable) {
 					t.Errorf("message while locked: %v, %v", booked, err)
 				}
 				if ready, detail := p.State(); ready || detail == "" {
@@ -187,7 +188,8 @@ func TestNewNeedsItsParts(t *testing.T) {
 	whole := options(&history{block: 1}, db)
 	for name, without := range map[string]func(*Options){
 		"Source": func(o *Options) { o.Source = nil }, "DB": func(o *Options) { o.DB = nil },
-		"Ticker": func(o *Options) { o.Ticker = nil }, "SettlementDate": func(o *Options) { o.SettlementDate = nil },
+		"Ticker":         func(o *Options) { o.Ticker = nil },
+		"SettlementDate": func(o *Options) { o.SettlementDate = nil },
 	} {
 		o := whole
 		without(&o)
@@ -201,7 +203,8 @@ func TestNewNeedsItsParts(t *testing.T) {
 		}()
 	}
 	whole.Poll, whole.BatchRows, whole.Now, whole.Logger = 0, 0, nil, nil
-	if o := New(whole).o; o.Poll != defaultPoll || o.BatchRows != defaultBatchRows || o.Now == nil || o.Logger == nil {
+	if o := New(whole).o; o.Poll != defaultPoll || o.BatchRows != defaultBatchRows || o.Now == nil ||
+		o.Logger == nil {
 		t.Errorf("defaults %+v", o)
 	}
 }

@@ -99,7 +99,8 @@ func GiveUp(ctx context.Context, db *store.DB, source Source, head uint64,
 		return also(tx, kept.TradeSeq)
 	})
 	if err != nil {
-		return GivenUp{}, fmt.Errorf("projection: give up rows behind tradeSeq=%d: %w", kept.TradeSeq, err)
+		return GivenUp{}, fmt.Errorf("projection: give up rows behind tradeSeq=%d: %w",
+			kept.TradeSeq, err)
 	}
 	return done, nil
 }
@@ -144,7 +145,8 @@ func common(ctx context.Context, db *store.DB, source Source, head uint64) (matc
 }
 
 // lastAgreed is the last fill of a range whose row says the same.
-func lastAgreed(source Source, rows map[uint64]store.Trade, low, top uint64) (last matcher.Fill, err error) {
+func lastAgreed(source Source, rows map[uint64]store.Trade,
+	low, top uint64) (last matcher.Fill, err error) {
 	err = source.Fills(low, func(fills []matcher.Fill) error {
 		for i := range fills {
 			f := &fills[i]

@@ -102,7 +102,8 @@ func TestGivingUpFindsTheForkItself(t *testing.T) {
 			t.Errorf("another history: %v", err)
 		}
 		refusal := errors.New("no")
-		_, err = GiveUp(t.Context(), db, later.forked(3), 3, func(*store.Tx, uint64) error { return refusal })
+		_, err = GiveUp(t.Context(), db, later.forked(3), 3,
+			func(*store.Tx, uint64) error { return refusal })
 		if !errors.Is(err, refusal) {
 			t.Errorf("what else belongs to it failed: %v", err)
 		}

@@ -181,7 +181,8 @@ func (p *Projection) gather(ctx context.Context, head position) (position, error
 	case err != nil:
 		return position{}, fmt.Errorf("projection: read fills from=%d: %w", p.at.trade+1, err)
 	default:
-		return position{}, fmt.Errorf("projection: fills end at tradeSeq=%d, head is %d: %w", next-1, head.trade, ErrSequence)
+		return position{}, fmt.Errorf("projection: fills end at tradeSeq=%d, head is %d: %w", next-1,
+			head.trade, ErrSequence)
 	}
 	p.batch.name()
 	if next > head.trade {
@@ -193,7 +194,8 @@ func (p *Projection) gather(ctx context.Context, head position) (position, error
 
 // commit books the batch and moves the cursors to reached, all or nothing. moved
 // reports that somebody else had moved the cursor, and that nothing was done.
-func (p *Projection) commit(ctx context.Context, reached position) (inserted int, moved bool, err error) {
+func (p *Projection) commit(ctx context.Context, reached position) (inserted int,
+	moved bool, err error) {
 	origin, err := p.Origin()
 	if err != nil {
 		return 0, false, err
@@ -221,7 +223,8 @@ func (p *Projection) commit(ctx context.Context, reached position) (inserted int
 			store.Cursor{Name: cursorMark, Value: markOf(&p.batch.last)})
 	})
 	if err != nil {
-		return 0, false, fmt.Errorf("projection: book tradeSeq=%d..%d: %w", p.at.trade+1, reached.trade, err)
+		return 0, false, fmt.Errorf("projection: book tradeSeq=%d..%d: %w", p.at.trade+1,
+			reached.trade, err)
 	}
 	return inserted, moved, nil
 }

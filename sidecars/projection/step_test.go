@@ -34,7 +34,8 @@ func TestStepProjectsEveryFillOnce(t *testing.T) {
 				input, _ = h.Head()
 			}
 			wantProjected(t, p, uint64(done), input)
-			for name, want := range map[string]uint64{cursorTrades: uint64(done), cursorInput: input, cursorMark: markOf(&h.fills[done-1])} {
+			for name, want := range map[string]uint64{cursorTrades: uint64(done), cursorInput: input,
+				cursorMark: markOf(&h.fills[done-1])} {
 				if got := cursor(t, db, name); got != want {
 					t.Fatalf("at %d: cursor %s is %d, want %d", done, name, got, want)
 				}
@@ -53,7 +54,8 @@ func TestStepProjectsEveryFillOnce(t *testing.T) {
 		if ready, detail := p.State(); !ready || detail != "0 records behind" {
 			t.Errorf("after the last step: %v, %q", ready, detail)
 		}
-		if m := p.Metrics(); m.Duplicates != 0 || m.Failures != 0 || m.LagRecords != 0 || m.Booked == 0 || m.Batches == 0 {
+		if m := p.Metrics(); m.Duplicates != 0 || m.Failures != 0 || m.LagRecords != 0 || m.Booked == 0 ||
+			m.Batches == 0 {
 			t.Errorf("metrics %+v", m)
 		}
 	})
@@ -277,18 +279,24 @@ func TestDatabaseOfAnotherHistoryIsRefused(t *testing.T) {
 }
 
 func TestMarkTellsFillsApart(t *testing.T) {
-	f := matcher.Fill{TradeSeq: 70_000, InputSeq: 9, TimeMillis: 8, Px: 7, OrderRef: 6, AccountID: 5, SecurityID: 4, Qty: 3, CounterRef: 2, Side: matcher.Sell, Flags: 1}
+	f := matcher.Fill{TradeSeq: 70_000, InputSeq: 9, TimeMillis: 8, Px: 7, OrderRef: 6, AccountID: 5,
+		SecurityID: 4, Qty: 3, CounterRef: 2, Side: matcher.Sell, Flags: 1}
 	mark := markOf(&f)
-	if !marks(mark, f.TradeSeq) || mark > 1<<63-1 || marks(mark, f.TradeSeq+1) || marks(0, 0) || marks(0, 65536) {
+	if !marks(mark, f.TradeSeq) || mark > 1<<63-1 || marks(mark, f.TradeSeq+1) || marks(0, 0) ||
+		marks(0, 65536) {
 		t.Fatalf("mark %x of %d", mark, f.TradeSeq)
 	}
 	for name, change := range map[string]func(*matcher.Fill){
-		"trade": func(f *matcher.Fill) { f.TradeSeq += 65536 }, "input": func(f *matcher.Fill) { f.InputSeq++ },
-		"time": func(f *matcher.Fill) { f.TimeMillis++ }, "price": func(f *matcher.Fill) { f.Px++ },
-		"order": func(f *matcher.Fill) { f.OrderRef++ }, "account": func(f *matcher.Fill) { f.AccountID++ },
-		"security": func(f *matcher.Fill) { f.SecurityID++ }, "quantity": func(f *matcher.Fill) { f.Qty++ },
-		"counter": func(f *matcher.Fill) { f.CounterRef++ }, "side": func(f *matcher.Fill) { f.Side ^= 1 },
-		"flags": func(f *matcher.Fill) { f.Flags++ },
+		"trade": func(f *matcher.Fill) { f.TradeSeq += 65536 },
+		"input": func(f *matcher.Fill) { f.InputSeq++ },
+		"time":  func(f *matcher.Fill) { f.TimeMillis++ }, "price": func(f *matcher.Fill) { f.Px++ },
+		"order":    func(f *matcher.Fill) { f.OrderRef++ },
+		"account":  func(f *matcher.Fill) { f.AccountID++ },
+		"security": func(f *matcher.Fill) { f.SecurityID++ },
+		"quantity": func(f *matcher.Fill) { f.Qty++ },
+		"counter":  func(f *matcher.Fill) { f.CounterRef++ },
+		"side":     func(f *matcher.Fill) { f.Side ^= 1 },
+		"flags":    func(f *matcher.Fill) { f.Flags++ },
 	} {
 		g := f
 		change(&g)

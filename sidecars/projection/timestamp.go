@@ -12,7 +12,8 @@ const endMillis = 65536 * 24 * 60 * 60 * 1000
 // beyond a day. Letters are upper case, and there is no second 60.
 func parseTime(s []byte) (millis int64, ok bool) {
 	const whole = "2006-01-02T15:04:05"
-	if len(s) <= len(whole) || s[4] != '-' || s[7] != '-' || s[10] != 'T' || s[13] != ':' || s[16] != ':' {
+	if len(s) <= len(whole) || s[4] != '-' || s[7] != '-' || s[10] != 'T' || s[13] != ':' ||
+		s[16] != ':' {
 		return 0, false
 	}
 	ok = true
@@ -53,7 +54,8 @@ func parseTime(s []byte) (millis int64, ok bool) {
 	if !ok || month == 0 || day == 0 {
 		return 0, false
 	}
-	t := time.Date(year, time.Month(month), day, hour, minute, second, fraction*int(time.Millisecond), time.UTC)
+	t := time.Date(year, time.Month(month), day, hour, minute, second,
+		fraction*int(time.Millisecond), time.UTC)
 	if t.Day() != day { // a day that the month does not have ends up in the next one
 		return 0, false
 	}

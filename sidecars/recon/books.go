@@ -74,7 +74,8 @@ func claim(tx *store.Tx, was books) error {
 
 // writeBooks writes b in the place of old, which this transaction has claimed.
 func writeBooks(tx *store.Tx, old, b books) error {
-	_, err := tx.Exec("update recon_books set missing = $1, pending = $2, mismatches = $3, orphans = $4, "+
+	_,
+		err := tx.Exec("update recon_books set missing = $1, pending = $2, mismatches = $3, orphans = $4, "+
 		"orphan_sweeps = $5, swept_at = $6, rechecked_at = $7 where id = 1",
 		b.missing, b.pending, b.mismatches, b.orphans, b.orphanSweeps, b.sweptMillis, b.recheckedMillis)
 	if err != nil {

@@ -99,7 +99,8 @@ func (r *Recon) Breaks(ctx context.Context, q BreakQuery) (page []Break, next st
 	if len(l.items) > limit {
 		l.items = l.items[:limit]
 		last := &l.items[limit-1]
-		next = place{class: slices.Index(classes[:], last.Class), seq: last.TradeSeq, id: last.TradeID}.key()
+		next = place{class: slices.Index(classes[:], last.Class), seq: last.TradeSeq,
+			id: last.TradeID}.key()
 	}
 	if err := r.showJournal(l.items); err != nil {
 		return nil, "", fmt.Errorf("recon: read fills of breaks: %w", err)
@@ -178,7 +179,8 @@ func (l *list) orphans(tx *store.Tx, from place) error {
 		func(row *store.Row) error {
 			trade := scanTrade(row, 2)
 			l.items = append(l.items, Break{
-				Class: OrphanInProjection, TradeID: row.Text(0), TradeSeq: uint64(row.Int64(1)), Projection: &trade,
+				Class: OrphanInProjection, TradeID: row.Text(0), TradeSeq: uint64(row.Int64(1)),
+				Projection:      &trade,
 				FirstSeenMillis: row.Int64(8), LastSeenMillis: row.Int64(9),
 			})
 			return nil

@@ -43,7 +43,8 @@ func TestBreaksArePagedByClassAndKey(t *testing.T) {
 		for _, class := range classes {
 			some := g.breaks(class)
 			for i := range some {
-				if some[i].Class != class || i > 0 && class != OrphanInProjection && some[i].TradeSeq <= some[i-1].TradeSeq {
+				if some[i].Class != class || i > 0 && class != OrphanInProjection &&
+					some[i].TradeSeq <= some[i-1].TradeSeq {
 					t.Errorf("%+v in the list of %s", some[i], class)
 				}
 			}

@@ -110,7 +110,8 @@ func (r *Recon) chunk(ctx context.Context, w *walk, c clock) (progress, error) {
 
 // commit writes is in the place of was, with what write adds, and shows it to
 // Metrics. write may change the books; it begins from is each time it is run.
-func (r *Recon) commit(ctx context.Context, was books, is *books, write func(tx *store.Tx, b *books) error) error {
+func (r *Recon) commit(ctx context.Context, was books, is *books,
+	write func(tx *store.Tx, b *books) error) error {
 	var written books
 	err := r.o.DB.Write(ctx, func(tx *store.Tx) error {
 		if err := claim(tx, was); err != nil {
@@ -203,7 +204,8 @@ func (r *Recon) full(w *walk, p *progress, size int) bool {
 
 // compareSpan compares the entries of f's span page by page, and shortens the
 // span to those it has compared when the chunk is full.
-func (r *Recon) compareSpan(ctx context.Context, tx *store.Tx, w *walk, book *rulebook, f *findings, p *progress,
+func (r *Recon) compareSpan(ctx context.Context, tx *store.Tx, w *walk, book *rulebook,
+	f *findings, p *progress,
 	size int) error {
 	hi := f.hi
 	for next := f.lo; next <= hi; {

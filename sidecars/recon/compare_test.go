@@ -11,7 +11,8 @@ import (
 
 func TestEachFieldIsComparedAndNamed(t *testing.T) {
 	fill := matcher.Fill{AccountID: 7, Side: matcher.Sell, Qty: 3, Px: 101_000_000, TimeMillis: 55}
-	same := Trade{AccountID: 7, Security: "IBM", Side: matcher.Sell, Quantity: 3, Price: 101_000_000, TimeMillis: 55}
+	same := Trade{AccountID: 7, Security: "IBM", Side: matcher.Sell, Quantity: 3, Price: 101_000_000,
+		TimeMillis: 55}
 	tests := []struct {
 		row  Trade
 		want []string
@@ -23,7 +24,8 @@ func TestEachFieldIsComparedAndNamed(t *testing.T) {
 		{Trade{7, matcher.Sell, "IBM", 4, 101_000_000, 55}, []string{"quantity"}},
 		{Trade{7, matcher.Sell, "IBM", 3, 101_000_001, 55}, []string{"price"}},
 		{Trade{7, matcher.Sell, "IBM", 3, 101_000_000, 54}, []string{"timestamp"}},
-		{Trade{0, matcher.Buy, "", 0, 0, 0}, []string{"account", "security", "side", "quantity", "price", "timestamp"}},
+		{Trade{0, matcher.Buy, "", 0, 0, 0},
+			[]string{"account", "security", "side", "quantity", "price", "timestamp"}},
 	}
 	for _, tt := range tests {
 		want := tradeOfFill(&fill, "IBM")
@@ -39,7 +41,8 @@ func TestOwnIDIsTheExactTextOfTheSequence(t *testing.T) {
 		seq  uint64
 		want bool
 	}{
-		{"trd-1", 1, true}, {"trd-9223372036854775807", 1<<63 - 1, true}, {"trd-18446744073709551615", 1<<64 - 1, true},
+		{"trd-1", 1, true}, {"trd-9223372036854775807", 1<<63 - 1, true},
+		{"trd-18446744073709551615", 1<<64 - 1, true},
 		{"trd-01", 1, false}, {"trd-2", 1, false}, {"TRD-1", 1, false},
 		{"trd-", 0, false}, {"", 0, false}, {"trd-1 ", 1, false},
 	} {
@@ -127,7 +130,8 @@ func TestMergeMatchesEntryByEntry(t *testing.T) {
 
 // Fills between rows that are far apart are not read.
 func TestRunsSplitRowsThatAreFarApart(t *testing.T) {
-	rows := []row{{seq: 1}, {seq: 2}, {seq: 2 + farApart}, {seq: 3 + 2*farApart}, {seq: 4 + 2*farApart}}
+	rows := []row{{seq: 1}, {seq: 2}, {seq: 2 + farApart}, {seq: 3 + 2*farApart},
+		{seq: 4 + 2*farApart}}
 	var got []span
 	if err := runs(rows, func(run []row) error {
 		got = append(got, span{run[0].seq, run[len(run)-1].seq})
@@ -149,7 +153,8 @@ func TestMergeDoesNotAllocate(t *testing.T) {
 	journal.add(rng, 1000)
 	var rows []row
 	for i := range journal.fills {
-		rows = append(rows, row{seq: uint64(i + 1), owned: ownID(store.TradeID(uint64(i+1)), uint64(i+1))})
+		rows = append(rows, row{seq: uint64(i + 1),
+			owned: ownID(store.TradeID(uint64(i+1)), uint64(i+1))})
 		rows[i].trade = tradeOfFill(&journal.fills[i], "T")
 	}
 	var book rulebook

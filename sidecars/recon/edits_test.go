@@ -23,7 +23,8 @@ var handEdits = [...]struct {
 		FieldMismatch, "side"},
 	{"update trades set quantity = -quantity where trade_seq = $1", FieldMismatch, "quantity"},
 	{"update trades set price = price - 1 where trade_seq = $1", FieldMismatch, "price"},
-	{"update trades set executed_at = executed_at + 1 where trade_seq = $1", FieldMismatch, "timestamp"},
+	{"update trades set executed_at = executed_at + 1 where trade_seq = $1", FieldMismatch,
+		"timestamp"},
 	{"update trades set id = 'x' || id where trade_seq = $1", OrphanInProjection, ""},
 	{"update trades set trade_seq = trade_seq + 1000000 where trade_seq = $1", OrphanInProjection, ""},
 	{"", OrphanInProjection, ""}, // insert
@@ -90,10 +91,12 @@ func TestHundredHandEditsAreFoundAndNamed(t *testing.T) {
 			want, matched := g.full()
 			sameBreaks(t, got, want)
 			s := g.tallies()
-			if s.cursor != all || s.matched != matched || s.matched+s.missing+s.mismatch != all || result.OrphanCount != s.orphans {
+			if s.cursor != all || s.matched != matched || s.matched+s.missing+s.mismatch != all ||
+				result.OrphanCount != s.orphans {
 				t.Errorf("tallies %+v, want %d matched; result %+v", s, matched, result)
 			}
-			if m := g.Metrics(); m.MissingInProjectionTotal != s.missing || m.FieldMismatchTotal != s.mismatch ||
+			if m := g.Metrics(); m.MissingInProjectionTotal != s.missing ||
+				m.FieldMismatchTotal != s.mismatch ||
 				m.OrphanTotal != s.orphans || m.MatchedTotal != all || m.OpenBreaks != uint64(len(want)) {
 				t.Errorf("metrics %+v, tallies %+v", m, s)
 			}

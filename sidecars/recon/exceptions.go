@@ -13,8 +13,9 @@ const (
 	fromGap    = "lo >= coalesce((select max(lo) from recon_gaps where lo <= $1), 0) and hi >= $1"
 	selectGaps = "select lo, hi, first_seen_at, counted from recon_gaps where " + fromGap
 
-	tradeColumns   = "account_id, security, side, quantity, price, executed_at, first_seen_at, last_seen_at"
-	selectDiffers  = "select trade_seq, fields, " + tradeColumns + " from recon_mismatches where trade_seq >= $1"
+	tradeColumns  = "account_id, security, side, quantity, price, executed_at, first_seen_at, last_seen_at"
+	selectDiffers = "select trade_seq, fields, " + tradeColumns +
+		" from recon_mismatches where trade_seq >= $1"
 	insertGaps     = "insert into recon_gaps (lo, hi, first_seen_at, counted) values "
 	insertDiffers  = "insert into recon_mismatches (trade_seq, fields, " + tradeColumns + ") values "
 	columnsGap     = 4
@@ -61,7 +62,8 @@ func readExceptions(tx *store.Tx, s span) (e exceptions, err error) {
 func writeExceptions(tx *store.Tx, was, is exceptions) error {
 	oldGaps, newGaps := middle(was.gaps, is.gaps)
 	if n := len(oldGaps); n > 0 {
-		_, err := tx.Exec("delete from recon_gaps where lo >= $1 and lo <= $2", oldGaps[0].lo, oldGaps[n-1].lo)
+		_, err := tx.Exec("delete from recon_gaps where lo >= $1 and lo <= $2", oldGaps[0].lo,
+			oldGaps[n-1].lo)
 		if err != nil {
 			return err
 		}
@@ -81,10 +83,12 @@ func writeExceptions(tx *store.Tx, was, is exceptions) error {
 			return err
 		}
 	}
-	_, err = insertRows(tx, insertDiffers, "", columnsDiffers, len(newOnes), func(i int, args []any) []any {
-		m := &newOnes[i]
-		return append(appendTrade(append(args, m.seq, int64(m.fields)), &m.row), m.firstSeen, m.lastMillis)
-	})
+	_, err = insertRows(tx, insertDiffers, "", columnsDiffers, len(newOnes),
+		func(i int, args []any) []any {
+			m := &newOnes[i]
+			return append(appendTrade(append(args, m.seq, int64(m.fields)), &m.row), m.firstSeen,
+				m.lastMillis)
+		})
 	return err
 }
 
@@ -116,7 +120,8 @@ const rowsPerInsert = 64
 
 // insertRows writes n rows of the given number of columns, many a statement, and
 // returns how many rows the statements touched.
-func insertRows(tx *store.Tx, head, tail string, columns, n int, row func(i int, args []any) []any) (
+func insertRows(tx *store.Tx, head, tail string, columns, n int,
+	row func(i int, args []any) []any) (
 	touched int64, err error) {
 	var args []any
 	for at := 0; at < n; {
@@ -158,12 +163,14 @@ func placeholders(columns, rows int) string {
 
 // nextOpen lists the next open ranges of entries behind after, ascending, at most
 // limit: gaps and mismatches, near ones joined. last says that there are no more.
-func nextOpen(tx *store.Tx, after uint64, limit int, near uint64) (spans []span, last bool, err error) {
+func nextOpen(tx *store.Tx, after uint64, limit int, near uint64) (spans []span,
+	last bool, err error) {
 	more := 0
-	err = tx.Query("select lo, hi from recon_gaps where "+fromGap+" order by lo limit $2", func(r *store.Row) error {
-		spans, more = append(spans, span{max(uint64(r.Int64(0)), after+1), uint64(r.Int64(1))}), more+1
-		return nil
-	}, after+1, limit)
+	err = tx.Query("select lo, hi from recon_gaps where "+fromGap+" order by lo limit $2",
+		func(r *store.Row) error {
+			spans, more = append(spans, span{max(uint64(r.Int64(0)), after+1), uint64(r.Int64(1))}), more+1
+			return nil
+		}, after+1, limit)
 	if err != nil {
 		return nil, false, err
 	}

@@ -92,7 +92,8 @@ type gapList []gap
 
 func (l *gapList) add(g gap) {
 	if n := len(*l); n > 0 {
-		if last := &(*l)[n-1]; last.hi+1 == g.lo && last.firstSeen == g.firstSeen && last.counted == g.counted {
+		if last := &(*l)[n-1]; last.hi+1 == g.lo && last.firstSeen == g.firstSeen &&
+			last.counted == g.counted {
 			last.hi = g.hi
 			return
 		}

@@ -119,7 +119,8 @@ func TestJudgeMatchesEntryByEntry(t *testing.T) {
 }
 
 // within takes out what judge must be shown for s: overlapping or touching gaps, mismatches inside.
-func within(gaps []gap, ones []mismatch, s span) (e exceptions, restGaps []gap, restOnes []mismatch) {
+func within(gaps []gap, ones []mismatch, s span) (e exceptions, restGaps []gap,
+	restOnes []mismatch) {
 	for _, g := range gaps {
 		if g.hi+1 >= s.lo && g.lo <= s.hi+1 {
 			e.gaps = append(e.gaps, g)

@@ -19,7 +19,8 @@ type model struct {
 }
 
 // compare looks at the entries for which open says so.
-func (m *model) compare(g *rig, rows map[uint64]store.Trade, lo, hi uint64, open func(e *entryModel) bool) {
+func (m *model) compare(g *rig, rows map[uint64]store.Trade, lo, hi uint64,
+	open func(e *entryModel) bool) {
 	c := clock{g.millis, g.o.Grace.Milliseconds()}
 	for seq := lo; seq <= hi; seq++ {
 		e := &m.entries[seq]
@@ -134,7 +135,8 @@ func (m *model) compareTo(g *rig, step string) {
 		g.t.Fatalf("%s: %d breaks, want %d", step, len(breaks), len(firstSeen))
 	}
 	for _, b := range breaks {
-		if at, found := firstSeen[string(b.Class)+b.TradeID]; !found || at != b.FirstSeenMillis || b.LastSeenMillis < at {
+		if at, found := firstSeen[string(b.Class)+b.TradeID]; !found || at != b.FirstSeenMillis ||
+			b.LastSeenMillis < at {
 			g.t.Fatalf("%s: break %+v, want it first seen at %d (%v)", step, b, at, found)
 		}
 		if b.Class == FieldMismatch && *b.Projection != m.entries[b.TradeSeq].row {

@@ -23,9 +23,9 @@ const (
 		"executed_at = excluded.executed_at, last_seen_at = excluded.last_seen_at, sweep = excluded.sweep"
 )
 
-// amend reads the books, and what look needs, in one snapshot, and writes them
-// with what edit does to them in one transaction; look may be nil, and ends it when it says
-// that no edit is needed. It is tried once more when somebody else was faster. Both functions may run more than once.
+// amend reads the books, and what look needs, in one snapshot, and writes them with what edit does
+// to them in one transaction; look may be nil, and ends it when it says that no edit is needed. It
+// is tried once more when somebody else was faster. Both functions may run more than once.
 func (r *Recon) amend(ctx context.Context, look func(tx *store.Tx) (needed bool, err error),
 	edit func(tx *store.Tx, b *books) error,
 ) error {
@@ -111,11 +111,13 @@ func writeResult(tx *store.Tx, s *SweepResult) error {
 	if err != nil {
 		return fmt.Errorf("render orphan ids: %w", err)
 	}
-	_, err = tx.Exec("insert into recon_orphan_sweep (id, swept_at, local_trades, history_trades, orphans, orphan_ids, "+
+	_,
+		err = tx.Exec("insert into recon_orphan_sweep (id, swept_at, local_trades, history_trades, orphans, orphan_ids, "+
 		"truncated) values (1, $1, $2, $3, $4, $5, $6) on conflict (id) do update set swept_at = excluded.swept_at, "+
 		"local_trades = excluded.local_trades, history_trades = excluded.history_trades, orphans = excluded.orphans, "+
 		"orphan_ids = excluded.orphan_ids, truncated = excluded.truncated",
-		s.SweptMillis, s.LocalTradeCount, s.FullHistoryTradeCount, s.OrphanCount, string(ids), flag(s.Truncated))
+		s.SweptMillis, s.LocalTradeCount, s.FullHistoryTradeCount, s.OrphanCount, string(ids),
+		flag(s.Truncated))
 	return err
 }
 

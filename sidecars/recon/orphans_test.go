@@ -29,7 +29,8 @@ func TestOrphanSweepOfCleanRows(t *testing.T) {
 		if got := g.sweepOrphans(); got.OrphanCount != 0 || got.LocalTradeCount != 0 || got.Truncated {
 			t.Errorf("result %+v of nothing", got)
 		}
-		if got, found, err := g.LastOrphanSweep(context.Background()); !found || err != nil || !reflect.DeepEqual(got, want) {
+		if got, found, err := g.LastOrphanSweep(context.Background()); !found || err != nil ||
+			!reflect.DeepEqual(got, want) {
 			t.Errorf("last result %+v %v %v, want %+v", got, found, err, want)
 		}
 		g.journal.add(g.rng, 50)
@@ -87,14 +88,17 @@ func TestOrphansOfEveryKind(t *testing.T) {
 		if again := g.sweepOrphans(); again.OrphanCount != 7 {
 			t.Errorf("%d orphans on a second look", again.OrphanCount)
 		}
-		if b := g.breaks(OrphanInProjection)[0]; b.FirstSeenMillis != first || b.LastSeenMillis != g.millis {
-			t.Errorf("seen from %d to %d, want %d to %d", b.FirstSeenMillis, b.LastSeenMillis, first, g.millis)
+		if b := g.breaks(OrphanInProjection)[0]; b.FirstSeenMillis != first ||
+			b.LastSeenMillis != g.millis {
+			t.Errorf("seen from %d to %d, want %d to %d", b.FirstSeenMillis, b.LastSeenMillis,
+				first, g.millis)
 		}
 		if m := g.Metrics(); m.OrphanTotal != 0 || m.OpenBreaks != 13 {
 			t.Errorf("metrics %+v: none of the orphans is new", m)
 		}
 
-		g.edit("delete from trades") // heal: the re-check closes the orphans, without another orphan sweep
+		// heal: the re-check closes the orphans, without another orphan sweep
+		g.edit("delete from trades")
 		g.project(1, 40)
 		g.sweep()
 		g.want(tallies{cursor: 40, matched: 40})
@@ -143,11 +147,14 @@ func TestOrphanIDsAreTheFirstInByteOrder(t *testing.T) {
 		}))
 		slices.Sort(ids)
 		result := g.sweepOrphans()
-		if result.OrphanCount != 2100 || !result.Truncated || !slices.Equal(result.OrphanIDs, ids[:maxOrphanIDs]) {
-			t.Errorf("%d orphans, truncated %v, %d ids", result.OrphanCount, result.Truncated, len(result.OrphanIDs))
+		if result.OrphanCount != 2100 || !result.Truncated ||
+			!slices.Equal(result.OrphanIDs, ids[:maxOrphanIDs]) {
+			t.Errorf("%d orphans, truncated %v, %d ids", result.OrphanCount, result.Truncated,
+				len(result.OrphanIDs))
 		}
 		g.want(tallies{orphans: 2100})
-		if last, _, err := g.LastOrphanSweep(context.Background()); err != nil || !reflect.DeepEqual(last, result) {
+		if last, _, err := g.LastOrphanSweep(context.Background()); err != nil ||
+			!reflect.DeepEqual(last, result) {
 			t.Errorf("the stored result differs: %v", err)
 		}
 	})
@@ -171,7 +178,8 @@ func TestRowsProjectedDuringTheSweepAreNoOrphans(t *testing.T) {
 		g.journal.reindex = func() { g.journal.reindex = nil }
 		g.journal.indexed = 20
 		result, err := g.OrphanSweep(context.Background())
-		if g.must(err); !slices.Equal(result.OrphanIDs, []string{"trd-60"}) || result.LocalTradeCount != 21 {
+		if g.must(err); !slices.Equal(result.OrphanIDs, []string{"trd-60"}) ||
+			result.LocalTradeCount != 21 {
 			t.Errorf("result %+v", result)
 		}
 
@@ -183,7 +191,8 @@ func TestRowsProjectedDuringTheSweepAreNoOrphans(t *testing.T) {
 		g.History(frozen)
 		g.project(31, 35)
 		result, err = g.OrphanSweep(context.Background())
-		if g.must(err); !slices.Equal(result.OrphanIDs, []string{"trd-60"}) || result.FullHistoryTradeCount != frozen {
+		if g.must(err); !slices.Equal(result.OrphanIDs, []string{"trd-60"}) ||
+			result.FullHistoryTradeCount != frozen {
 			t.Errorf("result %+v", result)
 		}
 

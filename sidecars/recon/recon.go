@@ -21,8 +21,9 @@ const (
 
 // The two durable cursors.
 const (
-	cursorFast   = "recon"        // the last entry that the fast sweep has passed
-	cursorVerify = "recon.verify" // the last entry of the verification's present round, 0 between rounds
+	cursorFast = "recon" // the last entry that the fast sweep has passed
+	// the last entry of the verification's present round, 0 between rounds
+	cursorVerify = "recon.verify"
 )
 
 // ErrBusy reports that an orphan sweep is running.
@@ -41,7 +42,8 @@ type Source interface {
 
 // Blotter is the memory of recent fills, durable or not. *blotter.Blotter fits.
 type Blotter interface {
-	Page(sinceSeq uint64, limit int, dst []matcher.Fill) (items []matcher.Fill, nextSince, evicted uint64)
+	Page(sinceSeq uint64, limit int, dst []matcher.Fill) (items []matcher.Fill, nextSince,
+		evicted uint64)
 }
 
 // HistoryInfo is what a rebuilt full-history index holds.
@@ -71,9 +73,10 @@ type Options struct {
 	// those that this build does not know. nil: none is known.
 	Rules func(name string) (Rules, bool)
 
-	Now            func() time.Time
-	Interval       time.Duration // between fast sweeps
-	Grace          time.Duration // how long an entry may be without a row before it counts; negative = none
+	Now      func() time.Time
+	Interval time.Duration // between fast sweeps
+	// how long an entry may be without a row before it counts; negative = none
+	Grace          time.Duration
 	VerifyInterval time.Duration // for one full round of the verification
 	Logger         *slog.Logger
 }
@@ -126,7 +129,8 @@ func New(o Options) *Recon {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Recon{o: o, bounds: defaultBounds, words: make(map[string]string), rules: make(map[string]Rules),
+	return &Recon{o: o, bounds: defaultBounds, words: make(map[string]string),
+		rules:   make(map[string]Rules),
 		entries: entries{source: o.Source, blotter: o.Blotter, index: o.History}}
 }
 

@@ -22,7 +22,8 @@ func BenchmarkSweep(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				b.StopTimer()
-				g.must(g.db.Write(context.Background(), func(tx *store.Tx) error { return tx.SetCursor(cursorFast, 0) }))
+				g.must(g.db.Write(context.Background(),
+					func(tx *store.Tx) error { return tx.SetCursor(cursorFast, 0) }))
 				b.StartTimer()
 				g.sweep()
 			}

@@ -63,7 +63,8 @@ func (j *fakeJournal) Fills(from uint64, fn func([]matcher.Fill) error) error {
 	return nil
 }
 
-func (j *fakeJournal) Page(sinceSeq uint64, limit int, dst []matcher.Fill) ([]matcher.Fill, uint64, uint64) {
+func (j *fakeJournal) Page(sinceSeq uint64, limit int, dst []matcher.Fill) ([]matcher.Fill,
+	uint64, uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	evicted := uint64(max(len(j.fills)-j.kept, 0))
@@ -85,7 +86,8 @@ func (j *fakeJournal) Reindex(context.Context) (HistoryInfo, error) {
 		return HistoryInfo{}, j.fail
 	}
 	j.indexed = j.durable
-	return HistoryInfo{IndexedTrades: j.indexed, LastSequence: 2 * j.indexed, LastTradeSeq: j.indexed}, nil
+	return HistoryInfo{IndexedTrades: j.indexed, LastSequence: 2 * j.indexed, LastTradeSeq: j.indexed},
+		nil
 }
 
 func (j *fakeJournal) Range(from, to uint64, fn func([]matcher.Fill) error) error {
@@ -111,8 +113,9 @@ func (j *fakeJournal) add(rng *rand.Rand, n int) {
 		seq := uint64(len(j.fills) + 1)
 		j.fills = append(j.fills, matcher.Fill{
 			TradeSeq: seq, InputSeq: 2 * seq, TimeMillis: 1_700_000_000_000 + int64(seq),
-			Px: 1000 * (1 + rng.Int64N(1_000_000)), AccountID: 1 + rng.Uint32N(50), SecurityID: 1 + rng.Uint32N(20),
-			Qty: 1 + rng.Int32N(1000), Side: matcher.Side(rng.Uint32N(2)),
+			Px: 1000 * (1 + rng.Int64N(1_000_000)), AccountID: 1 + rng.Uint32N(50),
+			SecurityID: 1 + rng.Uint32N(20),
+			Qty:        1 + rng.Int32N(1000), Side: matcher.Side(rng.Uint32N(2)),
 		})
 	}
 	j.durable = uint64(len(j.fills))
@@ -122,8 +125,10 @@ func tickerOf(securityID uint32) string { return fmt.Sprintf("T%d", securityID) 
 
 func rowOf(f *matcher.Fill) store.Trade {
 	return store.Trade{
-		ID: store.TradeID(f.TradeSeq), Seq: f.TradeSeq, AccountID: f.AccountID, Security: tickerOf(f.SecurityID),
-		Side: f.Side, Quantity: int64(f.Qty), Price: f.Px, ExecutedAt: f.TimeMillis, BookedAt: f.TimeMillis,
+		ID: store.TradeID(f.TradeSeq), Seq: f.TradeSeq, AccountID: f.AccountID,
+		Security: tickerOf(f.SecurityID),
+		Side:     f.Side, Quantity: int64(f.Qty), Price: f.Px, ExecutedAt: f.TimeMillis,
+		BookedAt:  f.TimeMillis,
 		UpdatedAt: f.TimeMillis, Sequence: f.InputSeq,
 	}
 }
@@ -144,7 +149,8 @@ var smallBounds = bounds{page: 7, rows: 20, findings: 4, rechecks: 10_000, orpha
 func newRig(t testing.TB, db *store.DB, kept int, seed uint64) *rig {
 	t.Helper()
 	t.Logf("seed %d", seed)
-	g := &rig{t: t, db: db, journal: newJournal(kept), rng: rand.New(rand.NewPCG(seed, 1)), millis: 1_800_000_000_000}
+	g := &rig{t: t, db: db, journal: newJournal(kept), rng: rand.New(rand.NewPCG(seed, 1)),
+		millis: 1_800_000_000_000}
 	g.restart()
 	return g
 }
@@ -244,7 +250,8 @@ func (g *rig) books() (b books) {
 func (g *rig) breaks(class Class) (all []Break) {
 	g.t.Helper()
 	for key := ""; ; {
-		page, next, err := g.Breaks(context.Background(), BreakQuery{Class: class, AfterKey: key, Limit: 3})
+		page, next, err := g.Breaks(context.Background(),
+			BreakQuery{Class: class, AfterKey: key, Limit: 3})
 		g.must(err)
 		all = append(all, page...)
 		if next == "" {
@@ -278,19 +285,20 @@ func (g *rig) check() {
 	b := g.books()
 	var missing, pending, mismatches, orphans, last uint64
 	g.must(g.db.Read(context.Background(), func(tx *store.Tx) error {
-		err := tx.Query("select lo, hi, first_seen_at, counted from recon_gaps order by lo", func(r *store.Row) error {
-			gap := scanGap(r)
-			if gap.lo <= last || gap.hi < gap.lo || gap.hi > b.swept {
-				g.t.Errorf("gap %+v after %d, swept %d", gap, last, b.swept)
-			}
-			last = gap.hi
-			if gap.counted {
-				missing += gap.count()
-			} else {
-				pending += gap.count()
-			}
-			return nil
-		})
+		err := tx.Query("select lo, hi, first_seen_at, counted from recon_gaps order by lo",
+			func(r *store.Row) error {
+				gap := scanGap(r)
+				if gap.lo <= last || gap.hi < gap.lo || gap.hi > b.swept {
+					g.t.Errorf("gap %+v after %d, swept %d", gap, last, b.swept)
+				}
+				last = gap.hi
+				if gap.counted {
+					missing += gap.count()
+				} else {
+					pending += gap.count()
+				}
+				return nil
+			})
 		if err != nil {
 			return err
 		}
@@ -300,7 +308,8 @@ func (g *rig) check() {
 				return nil
 			})
 	}))
-	got := [...]uint64{b.missing, b.pending, b.mismatches, b.orphans, b.matched() + b.missing + b.mismatches}
+	got := [...]uint64{b.missing, b.pending, b.mismatches, b.orphans,
+		b.matched() + b.missing + b.mismatches}
 	want := [...]uint64{missing, pending, mismatches, orphans, b.classified()}
 	if got != want {
 		g.t.Fatalf("books say missing, pending, mismatches, orphans, sum = %v, the tables %v", got, want)
@@ -379,7 +388,8 @@ func sameBreaks(t testing.TB, got, want []Break) {
 		}
 		slices.SortFunc(out, func(a, b Break) int {
 			return cmp.Or(
-				slices.Index(classes[:], a.Class)-slices.Index(classes[:], b.Class), cmp.Compare(a.TradeID, b.TradeID))
+				slices.Index(classes[:], a.Class)-slices.Index(classes[:],
+					b.Class), cmp.Compare(a.TradeID, b.TradeID))
 		})
 		return out
 	}

@@ -70,26 +70,32 @@ func TestRunSweepsVerifiesWaitsAndEnds(t *testing.T) {
 	go func() { done <- g.Run(ctx) }()
 	until("50 have matched", func() bool { return g.tallies() == tallies{cursor: 50, matched: 50} })
 	g.edit("update trades set price = price + 1 where trade_seq = 17")
-	until("the edit is found", func() bool { return g.tallies() == tallies{cursor: 50, matched: 49, mismatch: 1} })
+	until("the edit is found", func() bool {
+		return g.tallies() == tallies{cursor: 50, matched: 49, mismatch: 1}
+	})
 	locked(func(j *fakeJournal) { j.fail = errFake })
 	until("both tasks are held up", func() bool { return log.count("is held up") == 2 })
 	g.edit("update trades set price = price - 1 where trade_seq = 17")
 	locked(func(j *fakeJournal) { j.fail = nil })
 	until("both tasks go on", func() bool { return log.count("goes on") == 2 })
-	until("the repair is found", func() bool { return g.tallies() == tallies{cursor: 50, matched: 50} })
+	until("the repair is found", func() bool {
+		return g.tallies() == tallies{cursor: 50, matched: 50}
+	})
 	cancel()
 	if err := <-done; err != nil {
 		t.Errorf("Run ended with %v", err)
 	}
 	if log.count("is held up") != 2 || log.count("goes on") != 2 {
-		t.Errorf("%d and %d lines of a change of state, want 2 and 2", log.count("is held up"), log.count("goes on"))
+		t.Errorf("%d and %d lines of a change of state, want 2 and 2", log.count("is held up"),
+			log.count("goes on"))
 	}
 }
 
 func TestPauses(t *testing.T) {
 	r := New(Options{Interval: time.Second, VerifyInterval: time.Minute})
 	for _, tt := range []struct{ took, want time.Duration }{
-		{0, time.Second}, {300 * time.Millisecond, 700 * time.Millisecond}, {5 * time.Second, 100 * time.Millisecond},
+		{0, time.Second}, {300 * time.Millisecond, 700 * time.Millisecond},
+		{5 * time.Second, 100 * time.Millisecond},
 	} {
 		if got := r.sweepPause(tt.took); got != tt.want {
 			t.Errorf("%v after a sweep of %v, want %v", got, tt.took, tt.want)
@@ -100,7 +106,8 @@ func TestPauses(t *testing.T) {
 		took, want time.Duration
 	}{
 		{0, 0, time.Minute}, {1, 0, time.Minute}, {16384, time.Second, 59 * time.Second},
-		{16385, 0, 30 * time.Second}, {500_000, 100 * time.Millisecond, time.Minute/31 - 100*time.Millisecond},
+		{16385, 0, 30 * time.Second}, {500_000, 100 * time.Millisecond,
+			time.Minute/31 - 100*time.Millisecond},
 		{100_000_000, 50 * time.Millisecond, 150 * time.Millisecond}, {1 << 40, 0, time.Millisecond},
 		{100_000_000, 12 * time.Second, pace.LongestRest}, // the database stood still
 	} {
@@ -110,7 +117,8 @@ func TestPauses(t *testing.T) {
 		}
 	}
 	for name, got := range map[string]time.Duration{
-		"interval": New(Options{}).o.Interval - DefaultInterval, "grace": New(Options{}).o.Grace - DefaultGrace,
+		"interval":        New(Options{}).o.Interval - DefaultInterval,
+		"grace":           New(Options{}).o.Grace - DefaultGrace,
 		"verify interval": New(Options{}).o.VerifyInterval - DefaultVerifyInterval,
 	} {
 		if got != 0 {
@@ -121,7 +129,8 @@ func TestPauses(t *testing.T) {
 
 func TestBackOffDoublesToItsLimit(t *testing.T) {
 	r := New(Options{})
-	work := task{name: "work", run: func(context.Context) error { return errFake }, pause: r.sweepPause}
+	work := task{name: "work", run: func(context.Context) error { return errFake },
+		pause: r.sweepPause}
 	for range 10 {
 		work.do(context.Background(), r)
 		if pause := time.Until(work.at); !work.failed.Failing() || pause > pace.LastPause {

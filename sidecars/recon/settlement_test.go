@@ -106,8 +106,10 @@ func TestEveryColumnIsComparedAndNamed(t *testing.T) {
 			}
 			walk(g)
 			for i, b := range g.breaks(FieldMismatch) {
-				if got := strings.Join(b.Fields, " "); got != edits[b.TradeSeq-1].want || b.TradeSeq != uint64(i+1) {
-					t.Errorf("%s: %s: named %q, want %q", name, edits[b.TradeSeq-1].set, got, edits[b.TradeSeq-1].want)
+				if got := strings.Join(b.Fields, " "); got != edits[b.TradeSeq-1].want ||
+					b.TradeSeq != uint64(i+1) {
+					t.Errorf("%s: %s: named %q, want %q", name, edits[b.TradeSeq-1].set, got,
+						edits[b.TradeSeq-1].want)
 				}
 			}
 			if got := g.tallies(); got != (tallies{cursor: n, mismatch: n}) {

@@ -136,7 +136,8 @@ func (r *Recon) forget(ctx context.Context, head uint64) error {
 	}
 	r.recheck = recheck{}
 	r.publish(&is)
-	r.o.Logger.Warn("recon: the journal is shorter than what was reconciled", "swept", was.swept, "head", head)
+	r.o.Logger.Warn("recon: the journal is shorter than what was reconciled", "swept", was.swept,
+		"head", head)
 	return nil
 }
 

@@ -80,7 +80,8 @@ func TestMissingEntryCountsAfterItsGraceAndHeals(t *testing.T) {
 		want, _ := g.full()
 		sameBreaks(t, all, want)
 		if all[0].FirstSeenMillis != start || all[0].LastSeenMillis != g.millis {
-			t.Errorf("seen from %d to %d, want %d to %d", all[0].FirstSeenMillis, all[0].LastSeenMillis, start, g.millis)
+			t.Errorf("seen from %d to %d, want %d to %d", all[0].FirstSeenMillis, all[0].LastSeenMillis,
+				start, g.millis)
 		}
 		if m := g.Metrics(); m != (Metrics{MissingInProjectionTotal: 1, OpenBreaks: 1}) {
 			t.Errorf("metrics %+v", m)
@@ -119,22 +120,26 @@ func TestMismatchNamesItsFieldsAndHeals(t *testing.T) {
 		sameBreaks(t, g.breaks(FieldMismatch), want)
 
 		g.pass(time.Second)
-		g.edit("update trades set quantity = quantity + 5 where trade_seq = 11") // another field of the same row
+		// another field of the same row
+		g.edit("update trades set quantity = quantity + 5 where trade_seq = 11")
 		g.sweep()
 		g.want(tallies{cursor: 40, matched: 39, mismatch: 1})
 		want, _ = g.full()
 		got := g.breaks(FieldMismatch)
 		sameBreaks(t, got, want)
 		if got[0].FirstSeenMillis != start || got[0].LastSeenMillis != g.millis {
-			t.Errorf("seen from %d to %d, want %d to %d", got[0].FirstSeenMillis, got[0].LastSeenMillis, start, g.millis)
+			t.Errorf("seen from %d to %d, want %d to %d", got[0].FirstSeenMillis, got[0].LastSeenMillis,
+				start, g.millis)
 		}
-		g.edit("delete from trades where trade_seq = 11") // a mismatch becomes missing: it had a row, no grace
+		// a mismatch becomes missing: it had a row, no grace
+		g.edit("delete from trades where trade_seq = 11")
 		g.sweep()
 		g.want(tallies{cursor: 40, matched: 39, missing: 1})
 		g.project(11, 11)
 		g.sweep()
 		g.want(tallies{cursor: 40, matched: 40})
-		if m := g.Metrics(); m != (Metrics{MatchedTotal: 40, MissingInProjectionTotal: 1, FieldMismatchTotal: 1}) {
+		if m := g.Metrics(); m != (Metrics{MatchedTotal: 40, MissingInProjectionTotal: 1,
+			FieldMismatchTotal: 1}) {
 			t.Errorf("metrics %+v", m)
 		}
 	})
@@ -209,7 +214,8 @@ func TestProjectionFarBehindIsOneRange(t *testing.T) {
 func (g *rig) count(table string) (n int64) {
 	g.t.Helper()
 	g.must(g.db.Read(context.Background(), func(tx *store.Tx) error {
-		return tx.Query("select count(*) from "+table, func(r *store.Row) error { n = r.Int64(0); return nil })
+		return tx.Query("select count(*) from "+table,
+			func(r *store.Row) error { n = r.Int64(0); return nil })
 	}))
 	return n
 }
@@ -344,7 +350,8 @@ func TestTwoReconsDoNotCountTwice(t *testing.T) {
 				var err error
 				for range 5 {
 					for {
-						if err = other.Sweep(context.Background()); !errors.Is(err, errMoved) && !errors.Is(err, store.ErrUnavailable) {
+						if err = other.Sweep(context.Background()); !errors.Is(err, errMoved) &&
+							!errors.Is(err, store.ErrUnavailable) {
 							break
 						}
 					}

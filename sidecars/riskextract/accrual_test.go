@@ -54,7 +54,8 @@ func TestAccruals(t *testing.T) {
 		{month, "2026-03-30", "2026-03-30", 0},
 	}
 	for _, tt := range tests {
-		r, err := ParseReference(counterpartiesHeader+"\n", instrumentsHeader+"\nX,TREASURY,1,0.04,"+tt.terms+"\n")
+		r, err := ParseReference(counterpartiesHeader+"\n",
+			instrumentsHeader+"\nX,TREASURY,1,0.04,"+tt.terms+"\n")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,8 +77,10 @@ func TestAccrualMatchesTheSlowOne(t *testing.T) {
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 3))
 	for range 4000 {
-		i := instrument{kind: corporate, multiplier: 1, coupon: 1, maturity: store.Date(20_000 + random.IntN(9_000)),
-			frequency: []int{1, 2, 3, 4, 6, 12}[random.IntN(6)], count: dayCount(random.IntN(len(dayCountNames)))}
+		i := instrument{kind: corporate, multiplier: 1, coupon: 1,
+			maturity:  store.Date(20_000 + random.IntN(9_000)),
+			frequency: []int{1, 2, 3, 4, 6, 12}[random.IntN(6)],
+			count:     dayCount(random.IntN(len(dayCountNames)))}
 		if random.IntN(3) == 0 { // on the last day of a month
 			i.maturity = store.DateOf(2020+random.IntN(40), time.Month(1+random.IntN(12)), 1) - 1
 		}
@@ -89,9 +92,11 @@ func TestAccrualMatchesTheSlowOne(t *testing.T) {
 			lastText = last.String()
 		}
 		frequency := map[int]string{1: "1", 2: "2", 3: "3", 4: "4", 6: "6", 12: "12"}[i.frequency]
-		wantLast, want := slowAccrual(i.maturity.String(), frequency, i.dated.String(), dayCountNames[i.count], session.Time())
+		wantLast, want := slowAccrual(i.maturity.String(), frequency, i.dated.String(),
+			dayCountNames[i.count], session.Time())
 		if lastText != wantLast || string(appendDecimal(nil, got)) != want {
-			t.Fatalf("seed %d: %+v on %s: %q %d, want %q %s", seed, i, session, lastText, got, wantLast, want)
+			t.Fatalf("seed %d: %+v on %s: %q %d, want %q %s", seed, i, session, lastText, got,
+				wantLast, want)
 		}
 	}
 }

@@ -16,8 +16,10 @@ func TestAPoliteExtractBreathes(t *testing.T) {
 	const rows = 4000
 	state := new(fakeState)
 	for i := range uint32(rows) {
-		state.securities = append(state.securities, matcher.SecurityInfo{ID: i + 1, Ticker: "S" + strconv.Itoa(int(i)), LastTradePx: 1})
-		state.positions = append(state.positions, matcher.PositionInfo{AccountID: 2, SecurityID: rows - i, Qty: 1})
+		state.securities = append(state.securities,
+			matcher.SecurityInfo{ID: i + 1, Ticker: "S" + strconv.Itoa(int(i)), LastTradePx: 1})
+		state.positions = append(state.positions,
+			matcher.PositionInfo{AccountID: 2, SecurityID: rows - i, Qty: 1})
 		state.contracts = append(state.contracts, matcher.ContractInfo{ID: uint64(i + 1),
 			ContractTerms: matcher.ContractTerms{AccountID: 2, Notional: 1, FixedRate: 1, Maturity: 1}})
 	}
@@ -51,7 +53,8 @@ func TestAPoliteExtractBreathes(t *testing.T) {
 		points["the files"] = in.breath.Points()
 	})
 	for stage, least := range map[string]int{
-		"taking and sorting the positions": 2 * rows / comparesPerBreath, "a cut": 3 * rows / rowsPerBreath, "hashing": 4, "writing": 4,
+		"taking and sorting the positions": 2 * rows / comparesPerBreath,
+		"a cut":                            3 * rows / rowsPerBreath, "hashing": 4, "writing": 4,
 		"reading a cut": 2 * rows / rowsPerBreath, "the files": 2 * rows / rowsPerBreath,
 	} {
 		if points[stage] < least {
@@ -77,7 +80,8 @@ func (p *pieces) Write(b []byte) (int, error) {
 func TestAFileIsWrittenInPieces(t *testing.T) {
 	content := bytes.Repeat([]byte("0123456789abcdef"), 5*bytesPerBreath/32) // two and a half pieces
 	w := &pieces{left: 3}
-	if err := writePieces(w, content, new(ring.Breather)); err != nil || !bytes.Equal(w.Bytes(), content) || w.most != bytesPerBreath {
+	if err := writePieces(w, content, new(ring.Breather)); err != nil ||
+		!bytes.Equal(w.Bytes(), content) || w.most != bytesPerBreath {
 		t.Errorf("%d bytes of %d, at most %d at once, %v", w.Len(), len(content), w.most, err)
 	}
 	if err := writePieces(&pieces{left: 2}, content, new(ring.Breather)); err != io.ErrShortWrite {

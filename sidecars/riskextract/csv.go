@@ -107,7 +107,8 @@ func identifier(name, text string) (string, error) {
 	bad := text == "" || len(text) > most
 	for i := range len(text) {
 		c := text[i]
-		bad = bad || !('A' <= c && c <= 'Z' || 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '.' || c == '_' || c == '-')
+		bad = bad || !('A' <= c && c <= 'Z' || 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '.' ||
+			c == '_' || c == '-')
 	}
 	if bad {
 		return "", fmt.Errorf("%s=%q: %w", name, text, errValue)

@@ -128,7 +128,8 @@ func renderCut(m Marker, s State, breath *ring.Breather) (Cut, error) {
 	return Cut{Bytes: b, SHA256: summed(b, breath), Rows: len(positions), Contracts: contracts}, nil
 }
 
-// The service has a low priority, and lets others go first after every piece of some ten microseconds.
+// The service has a low priority, and lets others go first after every piece of some ten
+// microseconds.
 const (
 	rowsPerBreath     = 64 // a row is rendered, read or looked at
 	comparesPerBreath = 1024
@@ -156,7 +157,9 @@ func positionsOf(s State, breath *ring.Breather) []matcher.PositionInfo {
 		breath.Step(comparesPerBreath)
 		return true
 	})
-	key := func(p matcher.PositionInfo) uint64 { return uint64(p.AccountID)<<32 | uint64(p.SecurityID) }
+	key := func(p matcher.PositionInfo) uint64 {
+		return uint64(p.AccountID)<<32 | uint64(p.SecurityID)
+	}
 	slices.SortFunc(all, func(a, b matcher.PositionInfo) int {
 		breath.Step(comparesPerBreath)
 		return cmp.Compare(key(a), key(b))
@@ -189,9 +192,11 @@ func checkContract(c *matcher.ContractInfo, last uint64) error {
 	case c.ID <= last:
 		return refuse("contract id=%d is not above %d", c.ID, last)
 	case !known:
-		return refuse("contract id=%d has conventionIndex=%d, which this build does not know", c.ID, c.Convention)
+		return refuse("contract id=%d has conventionIndex=%d, which this build does not know", c.ID,
+			c.Convention)
 	case !c.Style.Known():
-		return refuse("contract id=%d has exerciseStyle=%d, which this build does not know", c.ID, c.Style)
+		return refuse("contract id=%d has exerciseStyle=%d, which this build does not know",
+			c.ID, c.Style)
 	case c.Side > matcher.Sell:
 		return refuse("contract id=%d has side=%d", c.ID, c.Side)
 	case c.Notional < 1:

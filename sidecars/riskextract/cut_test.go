@@ -13,15 +13,18 @@ import (
 
 func TestCutOfNothing(t *testing.T) {
 	cut, err := RenderCut(Marker{Seq: 1, SessionDate: 0, PriceVersion: 0}, new(fakeState))
-	want := "#cut schema=3 seq=1 sessionDateEpochDay=0 priceVersion=0 rows=0 contracts=0\n" + cutColumns + "#contracts\n" + cutTerms
-	if err != nil || string(cut.Bytes) != want || cut.SHA256 != hexSum(want) || cut.Rows != 0 || cut.Contracts != 0 {
+	want := "#cut schema=3 seq=1 sessionDateEpochDay=0 priceVersion=0 rows=0 contracts=0\n" +
+		cutColumns + "#contracts\n" + cutTerms
+	if err != nil || string(cut.Bytes) != want || cut.SHA256 != hexSum(want) || cut.Rows != 0 ||
+		cut.Contracts != 0 {
 		t.Errorf("got %q %+v, %v", cut.Bytes, cut, err)
 	}
 }
 
 func TestCutRefusesWhatItCannotSay(t *testing.T) {
 	good := Marker{Seq: 7, SessionDate: 20_000, PriceVersion: 1}
-	securities := []matcher.SecurityInfo{{ID: 1, Ticker: "AAA"}, {ID: 2, Ticker: "B,B"}, {ID: 3, Ticker: `B"B`}, {ID: 4}}
+	securities := []matcher.SecurityInfo{{ID: 1, Ticker: "AAA"}, {ID: 2, Ticker: "B,B"},
+		{ID: 3, Ticker: `B"B`}, {ID: 4}}
 	held := func(ids ...uint32) *fakeState {
 		s := &fakeState{securities: securities}
 		for _, id := range ids {
@@ -47,7 +50,8 @@ func TestCutRefusesWhatItCannotSay(t *testing.T) {
 	}{
 		{"no sequence", Marker{SessionDate: 1}, held(1), "seq=0"},
 		{"a day before 1970", Marker{Seq: 1, SessionDate: -1}, held(1), "sessionDateEpochDay=-1"},
-		{"a day after 9999", Marker{Seq: 1, SessionDate: lastDay + 1}, held(1), "sessionDateEpochDay=2932897"},
+		{"a day after 9999", Marker{Seq: 1, SessionDate: lastDay + 1}, held(1),
+			"sessionDateEpochDay=2932897"},
 		{"a security that is not registered", good, held(9), "securityId=9"},
 		{"a security without a ticker", good, held(4), "securityId=4"},
 		{"a comma in a ticker", good, held(1, 2), `"B,B"`},
@@ -56,9 +60,12 @@ func TestCutRefusesWhatItCannotSay(t *testing.T) {
 		{"contract 0", good, booked(as, 0), "id=0"},
 		{"contracts out of order", good, booked(as, 9, 8), "id=8 is not above 9"},
 		{"a contract twice", good, booked(as, 9, 9), "id=9 is not above 9"},
-		{"an unknown convention", good, booked(func(c *matcher.ContractInfo) { c.Convention = uint32(matcher.ConventionCount()) }, 3, 4),
+		{"an unknown convention", good, booked(func(c *matcher.ContractInfo) {
+			c.Convention = uint32(matcher.ConventionCount())
+		}, 3, 4),
 			"contract id=4 has conventionIndex=5"},
-		{"an unknown style", good, booked(func(c *matcher.ContractInfo) { c.Swaption, c.Style = true, 3 }, 4), "exerciseStyle=3"},
+		{"an unknown style", good, booked(func(c *matcher.ContractInfo) { c.Swaption, c.Style = true, 3 },
+			4), "exerciseStyle=3"},
 		{"an unknown side", good, booked(func(c *matcher.ContractInfo) { c.Side = 2 }, 4), "side=2"},
 		{"no notional", good, booked(func(c *matcher.ContractInfo) { c.Notional = 0 }, 4), "notional=0"},
 	} {
@@ -69,7 +76,8 @@ func TestCutRefusesWhatItCannotSay(t *testing.T) {
 			}
 		})
 	}
-	if _, err := RenderCut(Marker{Seq: math.MaxUint64, SessionDate: lastDay, PriceVersion: math.MaxUint32}, held(1)); err != nil {
+	if _, err := RenderCut(Marker{Seq: math.MaxUint64, SessionDate: lastDay,
+		PriceVersion: math.MaxUint32}, held(1)); err != nil {
 		t.Error(err)
 	}
 }
@@ -122,7 +130,8 @@ func TestDamagedCutsAreRefused(t *testing.T) {
 			if c == text[i] {
 				continue
 			}
-			for _, damaged := range []string{text[:i] + string([]byte{c}) + text[i+1:], text[:i] + string([]byte{c}) + text[i:]} {
+			for _, damaged := range []string{text[:i] + string([]byte{c}) + text[i+1:],
+				text[:i] + string([]byte{c}) + text[i:]} {
 				all++
 				if !check(damaged) {
 					refused++
@@ -146,7 +155,8 @@ func TestDamagedCutsAreRefused(t *testing.T) {
 // renderAgain spells rows as a cut, by way of the oracle.
 func renderAgain(rows *cutRows) string {
 	var b strings.Builder
-	b.WriteString(string(rows.appendHeader(nil, len(rows.positions), len(rows.contracts))) + cutColumns)
+	b.WriteString(string(rows.appendHeader(nil, len(rows.positions), len(rows.contracts))) +
+		cutColumns)
 	for _, p := range rows.positions {
 		b.WriteString(join(p.account, p.security, p.quantity, p.average, p.multiplier, p.lastTrade))
 	}
@@ -163,15 +173,22 @@ func TestRowsThatStopTheExtract(t *testing.T) {
 		name, want string
 		p          position
 	}{
-		{"an account that is not mapped", "accountId=3 ", position{account: 3, security: "A", multiplier: 1, lastTrade: 1}},
-		{"a security without mark", "security=NAKED ", position{account: 2, security: "NAKED", multiplier: 1}},
-		{"a flat one without mark", "security=NAKED ", position{account: 2, security: "NAKED", multiplier: 1, quantity: 0}},
-		{"another multiplier in the cut", "security=OPT ", position{account: 2, security: "OPT", multiplier: 10, lastTrade: 1}},
-		{"a share with a multiplier in the cut", "security=A ", position{account: 2, security: "A", multiplier: 10, lastTrade: 1}},
-		{"a cost beyond 128 bits", "128 bits", position{account: 2, security: "OPT", multiplier: 1, lastTrade: 1,
-			quantity: math.MaxInt64, average: math.MaxInt64}},
-		{"a value beyond 128 bits", "128 bits", position{account: 2, security: "OPT", multiplier: 1, lastTrade: math.MaxInt64,
-			quantity: math.MinInt64}},
+		{"an account that is not mapped", "accountId=3 ",
+			position{account: 3, security: "A", multiplier: 1, lastTrade: 1}},
+		{"a security without mark", "security=NAKED ",
+			position{account: 2, security: "NAKED", multiplier: 1}},
+		{"a flat one without mark", "security=NAKED ",
+			position{account: 2, security: "NAKED", multiplier: 1, quantity: 0}},
+		{"another multiplier in the cut", "security=OPT ",
+			position{account: 2, security: "OPT", multiplier: 10, lastTrade: 1}},
+		{"a share with a multiplier in the cut", "security=A ",
+			position{account: 2, security: "A", multiplier: 10, lastTrade: 1}},
+		{"a cost beyond 128 bits", "128 bits",
+			position{account: 2, security: "OPT", multiplier: 1, lastTrade: 1,
+				quantity: math.MaxInt64, average: math.MaxInt64}},
+		{"a value beyond 128 bits", "128 bits",
+			position{account: 2, security: "OPT", multiplier: 1, lastTrade: math.MaxInt64,
+				quantity: math.MinInt64}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := in.appendPosition(nil, &tt.p, 1)
@@ -180,19 +197,23 @@ func TestRowsThatStopTheExtract(t *testing.T) {
 			}
 		})
 	}
-	agreed := position{account: 2, security: "OPT", multiplier: 100, lastTrade: 1_500_000, quantity: 2, average: 1_000_000}
+	agreed := position{account: 2, security: "OPT", multiplier: 100, lastTrade: 1_500_000, quantity: 2,
+		average: 1_000_000}
 	row, err := in.appendPosition(nil, &agreed, 1)
 	want := "2,OPT,OPTION,2,100,200.000000,1.500000,CLUSTER_LAST_TRADE_AT_N,INDICATIVE,300.000000,100.000000," +
 		"USD,NORTHFIELD,NORTHFIELD-ISDA-1,,2027-03-19,,\n"
 	if err != nil || string(row) != want {
 		t.Errorf("got %q, %v", row, err)
 	}
-	contract := matcher.ContractInfo{ID: 5, ContractTerms: matcher.ContractTerms{AccountID: 3, Notional: 1}}
-	if _, err := in.appendContract(nil, &contract); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "accountId=3 ") {
+	contract := matcher.ContractInfo{ID: 5,
+		ContractTerms: matcher.ContractTerms{AccountID: 3, Notional: 1}}
+	if _, err := in.appendContract(nil, &contract); !errors.Is(err, ErrRefused) ||
+		!strings.Contains(err.Error(), "accountId=3 ") {
 		t.Errorf("a contract of an account that is not mapped: %v", err)
 	}
 	contract.AccountID, contract.Convention = 2, 99
-	if _, err := in.appendContract(nil, &contract); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "conventionIndex=99") {
+	if _, err := in.appendContract(nil, &contract); !errors.Is(err, ErrRefused) ||
+		!strings.Contains(err.Error(), "conventionIndex=99") {
 		t.Errorf("a contract of an unknown convention: %v", err)
 	}
 }

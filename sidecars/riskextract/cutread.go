@@ -34,7 +34,9 @@ func parseCut(text string) (*cutRows, error) {
 	return newCutReader(text).rows()
 }
 
-func newCutReader(text string) *cutReader { return &cutReader{rest: text, breath: ring.NewBreather()} }
+func newCutReader(text string) *cutReader {
+	return &cutReader{rest: text, breath: ring.NewBreather()}
+}
 
 func (r *cutReader) rows() (*cutRows, error) {
 	text := r.rest
@@ -107,10 +109,13 @@ func (r *cutReader) expect(line string) {
 func (r *cutReader) header(m *Marker) (rows, contracts int) {
 	line := r.next()
 	var session int64
-	_, err := fmt.Sscanf(line, "#cut schema=3 seq=%d sessionDateEpochDay=%d priceVersion=%d rows=%d contracts=%d",
+	_,
+		err := fmt.Sscanf(line,
+		"#cut schema=3 seq=%d sessionDateEpochDay=%d priceVersion=%d rows=%d contracts=%d",
 		&m.Seq, &session, &m.PriceVersion, &rows, &contracts)
 	m.SessionDate = store.Date(session)
-	if err != nil || rows < 0 || contracts < 0 || int64(m.SessionDate) != session || m.check() != nil ||
+	if err != nil || rows < 0 || contracts < 0 || int64(m.SessionDate) != session ||
+		m.check() != nil ||
 		string(m.appendHeader(nil, rows, contracts)) != line+"\n" {
 		r.fail("not the header of a cut of schema 3")
 		return 0, 0

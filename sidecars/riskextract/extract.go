@@ -81,7 +81,8 @@ func New(o Options) *Extractor {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	x := &Extractor{o: o, turn: make(chan struct{}, 1), kept: make(map[uint64]string), progress: newProgress()}
+	x := &Extractor{o: o, turn: make(chan struct{}, 1), kept: make(map[uint64]string),
+		progress: newProgress()}
 	switch x.cursor = cursor(fileCursor{o.Sink}); {
 	case o.Own != "":
 		x.cursor = fileCursor{o.Own}
@@ -158,7 +159,8 @@ func (x *Extractor) cut(ctx context.Context, m Marker, dir *folder) (text, sum s
 }
 
 // artifacts stores the two files, and all they are made from, and says what to announce.
-func (x *Extractor) artifacts(ctx context.Context, m Marker, dir *folder, text, sum string) (Announcement, error) {
+func (x *Extractor) artifacts(ctx context.Context, m Marker, dir *folder,
+	text, sum string) (Announcement, error) {
 	cut, err := parseCut(text)
 	if err != nil {
 		return Announcement{}, err
@@ -215,7 +217,8 @@ func (x *Extractor) inputs(ctx context.Context, m Marker, dir *folder) (*manifes
 	var marks []store.Mark
 	if x.o.Marks != nil {
 		if marks, found, err = x.o.Marks.Marks(ctx, m.SessionDate, m.PriceVersion); err != nil {
-			return nil, nil, fmt.Errorf("riskextract: marks sessionDate=%s version=%d: %w", m.SessionDate, m.PriceVersion, err)
+			return nil, nil, fmt.Errorf("riskextract: marks sessionDate=%s version=%d: %w", m.SessionDate,
+				m.PriceVersion, err)
 		}
 	}
 	if in.marks, err = markSetOf(m.SessionDate, m.PriceVersion, marks, found); err != nil {

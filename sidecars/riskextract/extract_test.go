@@ -64,7 +64,8 @@ func TestCrashAtEveryStep(t *testing.T) {
 					t.Errorf("%s was changed", name)
 				}
 			}
-			if a.SHA256 != sumOf([]byte(golden["seq-42.csv"])) || a.CutSHA256 != sumOf([]byte(golden["seq-42.cut"])) {
+			if a.SHA256 != sumOf([]byte(golden["seq-42.csv"])) ||
+				a.CutSHA256 != sumOf([]byte(golden["seq-42.cut"])) {
 				t.Errorf("announced %+v", a)
 			}
 			announced := r.announcements()
@@ -94,17 +95,25 @@ func TestExtractErrors(t *testing.T) {
 		want     string
 		announce bool // the files are there already
 	}{
-		{"no engine", func(r *rig) { r.fail(down) }, func(r *rig) { r.fail(nil) }, down, "engine at seq=42", false},
-		{"no marks", func(r *rig) { r.o.Marks.(*fakeMarks).err = down }, func(r *rig) { r.o.Marks.(*fakeMarks).err = nil },
+		{"no engine", func(r *rig) { r.fail(down) }, func(r *rig) { r.fail(nil) }, down,
+			"engine at seq=42", false},
+		{"no marks", func(r *rig) { r.o.Marks.(*fakeMarks).err = down },
+			func(r *rig) { r.o.Marks.(*fakeMarks).err = nil },
 			down, "marks sessionDate=2026-11-20 version=1", false},
 		{"no reference", func(r *rig) { _ = os.Rename(r.o.Counterparties, r.o.Counterparties+".away") },
-			func(r *rig) { _ = os.Rename(r.o.Counterparties+".away", r.o.Counterparties) }, os.ErrNotExist, "read reference", false},
+			func(r *rig) { _ = os.Rename(r.o.Counterparties+".away", r.o.Counterparties) }, os.ErrNotExist,
+			"read reference", false},
 		{"an account missing in the reference",
-			func(r *rig) { write(t, r.o.Counterparties, strings.Replace(goldenCounterparties, "\n10,", "\n11,", 1)) },
-			func(r *rig) { write(t, r.o.Counterparties, goldenCounterparties) }, ErrRefused, "accountId=10 ", false},
+			func(r *rig) {
+				write(t, r.o.Counterparties, strings.Replace(goldenCounterparties, "\n10,", "\n11,", 1))
+			},
+			func(r *rig) { write(t, r.o.Counterparties, goldenCounterparties) }, ErrRefused,
+			"accountId=10 ", false},
 		{"a bad reference", func(r *rig) { write(t, r.o.Counterparties, "x") },
-			func(r *rig) { write(t, r.o.Counterparties, goldenCounterparties) }, ErrRefused, "counterparties line=1", false},
-		{"bad marks", func(r *rig) { r.o.Marks.(*fakeMarks).marks = []store.Mark{{Security: "ZULU", Price: -1}} },
+			func(r *rig) { write(t, r.o.Counterparties, goldenCounterparties) }, ErrRefused,
+			"counterparties line=1", false},
+		{"bad marks",
+			func(r *rig) { r.o.Marks.(*fakeMarks).marks = []store.Mark{{Security: "ZULU", Price: -1}} },
 			func(r *rig) { r.o.Marks.(*fakeMarks).marks = goldenMarks }, ErrRefused, "priceTicks", false},
 		{"a file in the way of the sink", func(r *rig) { write(t, r.o.Sink, "") },
 			func(r *rig) { _ = os.Remove(r.o.Sink) }, nil, "make sink", false},
@@ -117,7 +126,8 @@ func TestExtractErrors(t *testing.T) {
 			r := goldenRig(t)
 			tt.mess(r)
 			x := New(r.o)
-			if _, err := x.Extract(t.Context(), goldenMarker); err == nil || tt.is != nil && !errors.Is(err, tt.is) ||
+			if _, err := x.Extract(t.Context(), goldenMarker); err == nil ||
+				tt.is != nil && !errors.Is(err, tt.is) ||
 				!strings.Contains(err.Error(), tt.want) {
 				t.Fatalf("got %v, want %q", err, tt.want)
 			}
@@ -163,7 +173,8 @@ func TestStoredFilesAreNeverReplaced(t *testing.T) {
 	}
 }
 
-// TestSecondExtractKeepsToTheFirst repeats a finished extract after everything it was made from changed.
+// TestSecondExtractKeepsToTheFirst repeats a finished extract after everything it was made from
+// changed.
 func TestSecondExtractKeepsToTheFirst(t *testing.T) {
 	r := goldenRig(t)
 	first, err := New(r.o).Extract(t.Context(), goldenMarker)
@@ -199,7 +210,8 @@ func TestFollowerKeepsTheCutAlone(t *testing.T) {
 	if len(got) != 1 || got[filepath.Join("2026-11-20", "v1", "seq-42.cut")] != want {
 		t.Errorf("the sink is %q", slices.Sorted(maps.Keys(got)))
 	}
-	line := "RISK-EXTRACT-CUT seq=42 rows=7 contracts=3 sha256=" + sumOf([]byte(want)) + " role=FOLLOWER"
+	line := "RISK-EXTRACT-CUT seq=42 rows=7 contracts=3 sha256=" + sumOf([]byte(want)) +
+		" role=FOLLOWER"
 	if !containsOnce(r.log.String(), line) || r.engines != 1 || len(r.announcements()) != 0 {
 		t.Errorf("%d engines, announced %v, log %s", r.engines, r.announcements(), r.log)
 	}
@@ -216,12 +228,16 @@ func TestExtractOfAnEngine(t *testing.T) {
 		g := &matcher.Genesis{
 			Format: matcher.GenesisFormat,
 			Limits: matcher.Limits{
-				MaxOrderQty: 1e6, MaxOrderNotional: 1 << 62, MaxPositionQty: 1 << 40, MaxConcentrationNotional: 1 << 62,
-				CreditLimit: 1 << 62, PriceMaxAgeMillis: 1 << 50, IdempotencyCapacity: 64, MaxAccounts: 8, MaxSecurities: 8,
-				MaxContracts: 8, MaxOpenOrders: 64, RetainedOrders: 32,
+				MaxOrderQty: 1e6, MaxOrderNotional: 1 << 62, MaxPositionQty: 1 << 40,
+				MaxConcentrationNotional: 1 << 62,
+				CreditLimit:              1 << 62, PriceMaxAgeMillis: 1 << 50, IdempotencyCapacity: 64,
+				MaxAccounts:   8,
+				MaxSecurities: 8,
+				MaxContracts:  8, MaxOpenOrders: 64, RetainedOrders: 32,
 			},
-			Accounts:   []matcher.GenesisAccount{{ID: 8, Enabled: true}, {ID: 3, Enabled: true}},
-			Securities: []matcher.GenesisSecurity{{Ticker: "SPY", Enabled: true}, {Ticker: "AAA", Enabled: true}}, TickPx: 1000,
+			Accounts: []matcher.GenesisAccount{{ID: 8, Enabled: true}, {ID: 3, Enabled: true}},
+			Securities: []matcher.GenesisSecurity{{Ticker: "SPY", Enabled: true},
+				{Ticker: "AAA", Enabled: true}}, TickPx: 1000,
 		}
 		e, err := matcher.New(g)
 		if err != nil {
@@ -245,9 +261,11 @@ func TestExtractOfAnEngine(t *testing.T) {
 			}
 		}
 		order(8, 2, matcher.Sell, 10, 5_000_000)
-		swap(matcher.ContractTerms{AccountID: 8, Side: matcher.Buy, Notional: 10_000_000, FixedRate: 42_000, Effective: 100, Maturity: 200})
+		swap(matcher.ContractTerms{AccountID: 8, Side: matcher.Buy, Notional: 10_000_000,
+			FixedRate: 42_000, Effective: 100, Maturity: 200})
 		order(3, 2, matcher.Buy, 4, 5_000_000)
-		swap(matcher.ContractTerms{AccountID: 3, Side: matcher.Sell, Notional: 10_000_000, FixedRate: 43_000, Effective: 100, Maturity: 200,
+		swap(matcher.ContractTerms{AccountID: 3, Side: matcher.Sell, Notional: 10_000_000,
+			FixedRate: 43_000, Effective: 100, Maturity: 200,
 			Convention: 1, Swaption: true, Expiry: 99, Style: matcher.American})
 		order(3, 1, matcher.Sell, 1, 600_000_000)
 		order(8, 1, matcher.Buy, 1, 600_000_000)

@@ -37,11 +37,14 @@ var (
 			{AccountID: 10, SecurityID: 7, Qty: 3, AverageCost: 97_000_000},
 		},
 		contracts: []matcher.ContractInfo{
-			{ID: 17, ContractTerms: matcher.ContractTerms{AccountID: 2, Side: matcher.Buy, Notional: 10_000_000,
+			{ID: 17, ContractTerms: matcher.ContractTerms{AccountID: 2, Side: matcher.Buy,
+				Notional:  10_000_000,
 				FixedRate: 42_000, Effective: 20780, Maturity: 22606, Convention: 0}},
-			{ID: 18, ContractTerms: matcher.ContractTerms{AccountID: 10, Side: matcher.Sell, Notional: 10_000_000,
+			{ID: 18, ContractTerms: matcher.ContractTerms{AccountID: 10, Side: matcher.Sell,
+				Notional:  10_000_000,
 				FixedRate: 43_000, Effective: 20780, Maturity: 22606, Convention: 3}},
-			{ID: 40, ContractTerms: matcher.ContractTerms{AccountID: 22214, Side: matcher.Sell, Notional: 2_147_483_647,
+			{ID: 40, ContractTerms: matcher.ContractTerms{AccountID: 22214, Side: matcher.Sell,
+				Notional:  2_147_483_647,
 				FixedRate: -1, Effective: 21000, Maturity: 65535, Convention: 4,
 				Swaption: true, Expiry: 20999, Style: matcher.Bermudan}},
 		},
@@ -126,8 +129,11 @@ func TestGolden(t *testing.T) {
 }
 
 func TestAnnouncementJSON(t *testing.T) {
-	a := Announcement{URI: `file:///a "b"/x.csv`, SHA256: "s", ContractsURI: "u", ContractsSHA256: "c", ConsensusSequence: 1<<64 - 1,
-		SessionDate: "2026-11-20", CutSHA256: "x", Schema: 3, Rows: 7, Contracts: 4, ContractsSchema: 2, PriceVersion: 1<<32 - 1}
+	a := Announcement{URI: `file:///a "b"/x.csv`, SHA256: "s", ContractsURI: "u", ContractsSHA256: "c",
+		ConsensusSequence: 1<<64 - 1,
+		SessionDate:       "2026-11-20", CutSHA256: "x", Schema: 3, Rows: 7, Contracts: 4,
+		ContractsSchema: 2,
+		PriceVersion:    1<<32 - 1}
 	want := `{"uri":"file:///a \"b\"/x.csv","sha256":"s","contractsUri":"u","contractsSha256":"c",` +
 		`"consensusSequence":18446744073709551615,"sessionDate":"2026-11-20","cutSha256":"x",` +
 		`"schema":3,"rows":7,"contracts":4,"contractsSchema":2,"priceVersion":4294967295}`

@@ -92,7 +92,8 @@ func (r *Reference) addInstrument(columns []string) error {
 	}
 	for _, text := range unused {
 		if text != "" {
-			return fmt.Errorf("%q is no term of a security of type %s: %w", text, kindNames[i.kind], errValue)
+			return fmt.Errorf("%q is no term of a security of type %s: %w", text,
+				kindNames[i.kind], errValue)
 		}
 	}
 	r.instruments[security] = i
@@ -109,7 +110,8 @@ func (i *instrument) readCoupons(columns []string) (unused []string, err error) 
 		return nil, err
 	}
 	if frequency > 0 && months%frequency != 0 || (frequency == 0) != (i.coupon == 0) {
-		return nil, fmt.Errorf("couponFrequency=%d with coupon=%s: %w", frequency, columns[columnCoupon], errValue)
+		return nil, fmt.Errorf("couponFrequency=%d with coupon=%s: %w", frequency,
+			columns[columnCoupon], errValue)
 	}
 	i.frequency = int(frequency)
 	if frequency == 0 {

@@ -54,7 +54,8 @@ func (m *manifest) referenceSHA256() string {
 // parseManifest reads the text, by writing what it has to be.
 func parseManifest(seq uint64, text string) (*manifest, error) {
 	m := new(manifest)
-	fields := [manifestLines]*string{&m.counterparties, &m.instruments, &m.marks, &m.cut, &m.positions, &m.contracts}
+	fields := [manifestLines]*string{&m.counterparties, &m.instruments, &m.marks, &m.cut, &m.positions,
+		&m.contracts}
 	lines := strings.Split(text, "\n")
 	for i, field := range fields {
 		if i < len(lines) && len(lines[i]) > sumDigits {
@@ -65,7 +66,8 @@ func parseManifest(seq uint64, text string) (*manifest, error) {
 		}
 	}
 	if m.text(seq) != text {
-		return nil, fmt.Errorf("riskextract: stored file=%s is not of that form: %w", manifestName(seq), ErrMismatch)
+		return nil, fmt.Errorf("riskextract: stored file=%s is not of that form: %w",
+			manifestName(seq), ErrMismatch)
 	}
 	return m, nil
 }

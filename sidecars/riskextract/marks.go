@@ -15,7 +15,8 @@ import (
 // Marks gives the closing marks published for a session under a version, in any
 // order; found is false when none are.
 type Marks interface {
-	Marks(ctx context.Context, session store.Date, version uint32) (marks []store.Mark, found bool, err error)
+	Marks(ctx context.Context, session store.Date, version uint32) (marks []store.Mark,
+		found bool, err error)
 }
 
 // SQLMarks are the closing marks in the database.
@@ -25,7 +26,8 @@ type SQLMarks struct {
 }
 
 // Marks implements Marks, from one snapshot of the database.
-func (s *SQLMarks) Marks(ctx context.Context, session store.Date, version uint32) (marks []store.Mark, found bool, err error) {
+func (s *SQLMarks) Marks(ctx context.Context, session store.Date,
+	version uint32) (marks []store.Mark, found bool, err error) {
 	err = s.DB.Read(ctx, func(tx *store.Tx) error {
 		marks, found, err = tx.Marks(session, version)
 		return err
@@ -35,12 +37,15 @@ func (s *SQLMarks) Marks(ctx context.Context, session store.Date, version uint32
 
 // PutMarks publishes closing marks, once. The same marks again are nil; others
 // are store.ErrConflict, and what cannot be a mark is store.ErrMark.
-func (s *SQLMarks) PutMarks(ctx context.Context, session store.Date, version uint32, marks []store.Mark) error {
+func (s *SQLMarks) PutMarks(ctx context.Context, session store.Date, version uint32,
+	marks []store.Mark) error {
 	now := time.Now
 	if s.Now != nil {
 		now = s.Now
 	}
-	return s.DB.Write(ctx, func(tx *store.Tx) error { return tx.PutMarks(session, version, marks, now().UnixMilli()) })
+	return s.DB.Write(ctx, func(tx *store.Tx) error {
+		return tx.PutMarks(session, version, marks, now().UnixMilli())
+	})
 }
 
 // markSet is the marks of one extract, with the text that is stored of them.
@@ -60,8 +65,10 @@ const (
 const marksColumns = "security,priceTicks,quality"
 
 // markSetOf renders the marks of a session, which may not be published.
-func markSetOf(session store.Date, version uint32, marks []store.Mark, found bool) (markSet, error) {
-	marks = slices.SortedFunc(slices.Values(marks), func(a, b store.Mark) int { return strings.Compare(a.Security, b.Security) })
+func markSetOf(session store.Date, version uint32, marks []store.Mark,
+	found bool) (markSet, error) {
+	marks = slices.SortedFunc(slices.Values(marks),
+		func(a, b store.Mark) int { return strings.Compare(a.Security, b.Security) })
 	b := appendMarksHeader(nil, session, version, found, len(marks))
 	b = append(b, marksColumns+"\n"...)
 	for _, m := range marks {
@@ -73,7 +80,8 @@ func markSetOf(session store.Date, version uint32, marks []store.Mark, found boo
 }
 
 func appendMarksHeader(b []byte, session store.Date, version uint32, found bool, rows int) []byte {
-	return fmt.Appendf(b, "#marks schema=1 sessionDate=%s priceVersion=%d published=%t rows=%d\n", session, version, found, rows)
+	return fmt.Appendf(b, "#marks schema=1 sessionDate=%s priceVersion=%d published=%t rows=%d\n",
+		session, version, found, rows)
 }
 
 // parseMarks reads the text of markSetOf, strictly.

@@ -28,7 +28,8 @@ func TestSQLMarks(t *testing.T) {
 		if err := marks.PutMarks(t.Context(), 6, 1, []store.Mark{{}}); !errors.Is(err, store.ErrMark) {
 			t.Errorf("no mark: %v", err)
 		}
-		if got, found, err := marks.Marks(t.Context(), 5, 1); !found || err != nil || !slices.Equal(got, want) {
+		if got, found, err := marks.Marks(t.Context(), 5, 1); !found || err != nil ||
+			!slices.Equal(got, want) {
 			t.Errorf("got %v %t %v", got, found, err)
 		}
 	})
@@ -37,7 +38,8 @@ func TestSQLMarks(t *testing.T) {
 // TestMarksFileIsReadStrictly reads what an extract stores of the marks.
 func TestMarksFileIsReadStrictly(t *testing.T) {
 	session := date(t, "2026-11-20")
-	set, err := markSetOf(session, 3, []store.Mark{{Security: "B", Price: 2, Quality: "q"}, {Security: "A", Price: 1}}, true)
+	set, err := markSetOf(session, 3, []store.Mark{{Security: "B", Price: 2, Quality: "q"},
+		{Security: "A", Price: 1}}, true)
 	const good = "#marks schema=1 sessionDate=2026-11-20 priceVersion=3 published=true rows=2\nsecurity,priceTicks,quality\nA,1,\nB,2,q\n"
 	if err != nil || set.text != good || len(set.bySecurity) != 2 {
 		t.Fatalf("got %+v, %v", set, err)
@@ -52,10 +54,14 @@ func TestMarksFileIsReadStrictly(t *testing.T) {
 		}
 	}
 	for _, change := range [][2]string{
-		{"schema=1", "schema=2"}, {"2026-11-20", "2026-11-21"}, {"priceVersion=3", "priceVersion=03"}, {"true", "false"},
-		{"rows=2", "rows=1"}, {"security,", "sec,"}, {"A,1,", "A,01,"}, {"A,1,", "A,0,"}, {"A,1,", "A,-1,"}, {"A,1,", "A,1.0,"},
-		{"A,1,", "C,1,"}, {"A,1,", "B,1,"}, {"A,1,", ",1,"}, {"A,1,", "A,1"}, {"A,1,", "A,1,,"}, {"A,1,", "A,9223372036854775808,"},
-		{"B,2,q", "B,2,q q"}, {"B,2,q\n", "B,2,q"}, {"B,2,q\n", "B,2,q\n\n"}, {"B,2,q\n", ""}, {"#marks", "marks"},
+		{"schema=1", "schema=2"}, {"2026-11-20", "2026-11-21"}, {"priceVersion=3", "priceVersion=03"},
+		{"true", "false"},
+		{"rows=2", "rows=1"}, {"security,", "sec,"}, {"A,1,", "A,01,"}, {"A,1,", "A,0,"},
+		{"A,1,", "A,-1,"}, {"A,1,", "A,1.0,"},
+		{"A,1,", "C,1,"}, {"A,1,", "B,1,"}, {"A,1,", ",1,"}, {"A,1,", "A,1"}, {"A,1,", "A,1,,"},
+		{"A,1,", "A,9223372036854775808,"},
+		{"B,2,q", "B,2,q q"}, {"B,2,q\n", "B,2,q"}, {"B,2,q\n", "B,2,q\n\n"}, {"B,2,q\n", ""},
+		{"#marks", "marks"},
 	} {
 		text := strings.Replace(good, change[0], change[1], 1)
 		if _, err := parseMarks(session, 3, text); !errors.Is(err, ErrRefused) || text == good {
@@ -65,12 +71,14 @@ func TestMarksFileIsReadStrictly(t *testing.T) {
 	if _, err := parseMarks(session, 3, ""); !errors.Is(err, ErrRefused) {
 		t.Errorf("nothing: %v", err)
 	}
-	for _, marks := range [][]store.Mark{{{Security: "A", Price: 1}, {Security: "A", Price: 1}}, {{Security: "A,B", Price: 1}}, {{Security: "A", Price: 1, Quality: "a b"}}} {
+	for _, marks := range [][]store.Mark{{{Security: "A", Price: 1}, {Security: "A", Price: 1}},
+		{{Security: "A,B", Price: 1}}, {{Security: "A", Price: 1, Quality: "a b"}}} {
 		if _, err := markSetOf(session, 3, marks, true); !errors.Is(err, ErrRefused) {
 			t.Errorf("%v: %v", marks, err)
 		}
 	}
-	if _, err := markSetOf(session, 3, []store.Mark{{Security: "A", Price: 1}}, false); !errors.Is(err, ErrRefused) {
+	if _, err := markSetOf(session, 3, []store.Mark{{Security: "A", Price: 1}}, false); !errors.Is(err,
+		ErrRefused) {
 		t.Errorf("marks that are not published: %v", err)
 	}
 }

@@ -20,13 +20,16 @@ func bigOf(w wide) *big.Int {
 }
 
 // text is the obvious rendering of millionths.
-func text(n *big.Int) string { return new(big.Rat).SetFrac(n, big.NewInt(1_000_000)).FloatString(6) }
+func text(n *big.Int) string {
+	return new(big.Rat).SetFrac(n, big.NewInt(1_000_000)).FloatString(6)
+}
 
 func TestWideIsExact(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 2))
-	edges := []int64{0, 1, -1, 9, 10, 999_999, 1_000_000, -1_000_000, 1 << 32, math.MaxInt64, math.MinInt64, math.MaxInt64 - 1}
+	edges := []int64{0, 1, -1, 9, 10, 999_999, 1_000_000, -1_000_000, 1 << 32, math.MaxInt64,
+		math.MinInt64, math.MaxInt64 - 1}
 	number := func() int64 {
 		if random.IntN(2) == 0 {
 			return edges[random.IntN(len(edges))]

@@ -39,23 +39,29 @@ func (o *oracle) cut() string {
 		rows[k], keys = p, append(keys, k)
 	}
 	sort.Slice(keys, func(i, j int) bool {
-		return uint64(keys[i].account)<<32|uint64(keys[i].security) < uint64(keys[j].account)<<32|uint64(keys[j].security)
+		return uint64(keys[i].account)<<32|uint64(keys[i].security) < uint64(keys[j].account)<<32|uint64(
+			keys[j].security)
 	})
 	lines := []string{
 		fmt.Sprintf("#cut schema=3 seq=%d sessionDateEpochDay=%d priceVersion=%d rows=%d contracts=%d",
-			o.marker.Seq, int64(o.marker.SessionDate), o.marker.PriceVersion, len(keys), len(o.state.contracts)),
+			o.marker.Seq, int64(o.marker.SessionDate), o.marker.PriceVersion, len(keys),
+			len(o.state.contracts)),
 		"accountId,security,quantity,avgCostTicks,contractMultiplier,lastTradePxTicks",
 	}
 	for _, k := range keys {
 		s := o.security(k.security)
-		lines = append(lines, fmt.Sprintf("%d,%s,%d,%d,1,%d", k.account, s.Ticker, rows[k].Qty, rows[k].AverageCost, s.LastTradePx))
+		lines = append(lines, fmt.Sprintf("%d,%s,%d,%d,1,%d", k.account, s.Ticker, rows[k].Qty,
+			rows[k].AverageCost, s.LastTradePx))
 	}
-	lines = append(lines, "#contracts", "contractId,accountId,payFixed,notional,fixedRateTicks,conventionIndex,"+
-		"effectiveEpochDay,maturityEpochDay,productType,expiryEpochDay,exerciseStyle")
+	lines = append(lines, "#contracts",
+		"contractId,accountId,payFixed,notional,fixedRateTicks,conventionIndex,"+
+			"effectiveEpochDay,maturityEpochDay,productType,expiryEpochDay,exerciseStyle")
 	for _, c := range o.state.contracts {
 		product := map[bool]int{false: 0, true: 1}[c.Swaption]
-		lines = append(lines, fmt.Sprint(c.ID, ",", c.AccountID, ",", uint8(c.Side), ",", c.Notional, ",", c.FixedRate, ",",
-			c.Convention, ",", c.Effective, ",", c.Maturity, ",", product, ",", c.Expiry, ",", uint8(c.Style)))
+		lines = append(lines, fmt.Sprint(c.ID, ",", c.AccountID, ",", uint8(c.Side), ",", c.Notional, ",",
+			c.FixedRate, ",",
+			c.Convention, ",", c.Effective, ",", c.Maturity, ",", product, ",", c.Expiry, ",",
+			uint8(c.Style)))
 	}
 	return strings.Join(lines, "\n") + "\n"
 }
@@ -95,7 +101,8 @@ func (o *oracle) positions() []string {
 		var account uint32
 		fmt.Sscan(c[0], &account)
 		party := o.counterparties[account]
-		row := []string{c[0], security, is[0], c[2], is[1], cost.FloatString(6), mark.FloatString(6), source, quality,
+		row := []string{c[0], security, is[0], c[2], is[1], cost.FloatString(6), mark.FloatString(6),
+			source, quality,
 			value.FloatString(6), profit.FloatString(6), party[2], party[0], party[1]}
 		rows = append(rows, strings.Join(append(row, slowTerms(is, o.marker.SessionDate.Time())...), ","))
 	}
@@ -116,7 +123,8 @@ func slowTerms(is []string, session time.Time) []string {
 }
 
 // slowAccrual walks back from the maturity, one coupon after the other, a day at a time.
-func slowAccrual(maturityText, frequency, datedText, count string, session time.Time) (last, fraction string) {
+func slowAccrual(maturityText, frequency, datedText, count string,
+	session time.Time) (last, fraction string) {
 	maturity, _ := time.Parse(time.DateOnly, maturityText)
 	dated, _ := time.Parse(time.DateOnly, datedText)
 	if frequency == "0" || session.Before(dated) {
@@ -166,16 +174,21 @@ func slowAccrual(maturityText, frequency, datedText, count string, session time.
 		if d2 == 31 && d1 == 30 {
 			d2 = 30
 		}
-		f = big.NewRat(int64(360*(session.Year()-start.Year())+30*(int(session.Month())-int(start.Month()))+d2-d1), 360)
+		f = big.NewRat(
+			int64(360*(session.Year()-start.Year())+30*(int(session.Month())-int(start.Month()))+d2-d1), 360)
 	}
 	return start.Format(time.DateOnly), f.FloatString(6) // rounds halves away from zero
 }
 
 // contracts returns the rows of the contracts file.
 func (o *oracle) contracts() []string {
-	conventions := [][]string{{"USD-SOFR", "1Y", "ACT/360", "USD"}, {"USD-SOFR", "3M", "ACT/360", "USD"},
-		{"EUR-ESTR", "1Y", "ACT/360", "EUR"}, {"GBP-SONIA", "1Y", "ACT/365F", "GBP"}, {"JPY-TONA", "1Y", "ACT/365F", "JPY"}}
-	day := func(d uint16) string { return time.Unix(0, 0).UTC().AddDate(0, 0, int(d)).Format(time.DateOnly) }
+	conventions := [][]string{{"USD-SOFR", "1Y", "ACT/360", "USD"},
+		{"USD-SOFR", "3M", "ACT/360", "USD"},
+		{"EUR-ESTR", "1Y", "ACT/360", "EUR"}, {"GBP-SONIA", "1Y", "ACT/365F", "GBP"}, {"JPY-TONA", "1Y",
+			"ACT/365F", "JPY"}}
+	day := func(d uint16) string {
+		return time.Unix(0, 0).UTC().AddDate(0, 0, int(d)).Format(time.DateOnly)
+	}
 	var rows []string
 	for _, c := range o.state.contracts {
 		t, party := conventions[c.Convention], o.counterparties[c.AccountID]
@@ -186,7 +199,8 @@ func (o *oracle) contracts() []string {
 		}
 		rows = append(rows, strings.Join([]string{id, fmt.Sprint(c.AccountID),
 			map[matcher.Side]string{matcher.Buy: "RECEIVE_FIXED", matcher.Sell: "PAY_FIXED"}[c.Side],
-			fmt.Sprint(c.Notional), big.NewRat(c.FixedRate, 1_000_000).FloatString(6), t[0], day(c.Effective), day(c.Maturity),
+			fmt.Sprint(c.Notional), big.NewRat(c.FixedRate, 1_000_000).FloatString(6), t[0],
+			day(c.Effective), day(c.Maturity),
 			t[1], t[2], t[3], party[0], party[1], product, expiry, style}, ","))
 	}
 	return rows
@@ -214,7 +228,8 @@ func (o *oracle) reference() (counterparties, instruments string) {
 
 func randomOracle(random *rand.Rand) *oracle {
 	o := &oracle{
-		marker: Marker{Seq: 1 + random.Uint64()>>random.IntN(64), SessionDate: store.Date(random.IntN(40_000)),
+		marker: Marker{Seq: 1 + random.Uint64()>>random.IntN(64),
+			SessionDate:  store.Date(random.IntN(40_000)),
 			PriceVersion: random.Uint32()},
 		state: new(fakeState), counterparties: make(map[uint32][3]string),
 		instruments: make(map[string][]string), marks: make(map[string]store.Mark),
@@ -224,12 +239,14 @@ func randomOracle(random *rand.Rand) *oracle {
 	accounts := make([]uint32, 1+random.IntN(6))
 	for i := range accounts {
 		accounts[i] = 1 + random.Uint32()>>(random.IntN(31))
-		o.counterparties[accounts[i]] = [3]string{fmt.Sprint("CP", i), fmt.Sprint("NS", i), pick("USD", "EUR", "JPY")}
+		o.counterparties[accounts[i]] = [3]string{fmt.Sprint("CP", i), fmt.Sprint("NS", i),
+			pick("USD", "EUR", "JPY")}
 	}
 	for id := range uint32(1 + random.IntN(12)) {
 		ticker := fmt.Sprintf("%s-%d", pick("A", "ZZ", "B.B", "M/N", "#X"), id)
 		o.state.securities = append(o.state.securities,
-			matcher.SecurityInfo{ID: id + 1, Ticker: ticker, LastTradePx: 1 + random.Int64()>>random.IntN(63)})
+			matcher.SecurityInfo{ID: id + 1, Ticker: ticker,
+				LastTradePx: 1 + random.Int64()>>random.IntN(63)})
 		multiplier := fmt.Sprint(1 + random.Uint32()>>random.IntN(32))
 		switch random.IntN(6) {
 		case 0:
@@ -239,16 +256,21 @@ func randomOracle(random *rand.Rand) *oracle {
 		case 2:
 			o.instruments[ticker] = []string{"TREASURY", multiplier, "0", day(0, 40_000), "0", "", ""}
 		case 3, 4:
-			o.instruments[ticker] = []string{pick("TREASURY", "CORPORATE"), multiplier, pick("0.0425", "12", "0.000001"),
-				day(30_000, 20_000), pick("1", "2", "3", "4", "6", "12"), day(0, 30_000), pick("ACT/ACT", "30/360", "ACT/360", "ACT/365F")}
+			o.instruments[ticker] = []string{pick("TREASURY", "CORPORATE"), multiplier,
+				pick("0.0425", "12", "0.000001"),
+				day(30_000, 20_000), pick("1", "2", "3", "4", "6", "12"), day(0, 30_000), pick("ACT/ACT",
+					"30/360", "ACT/360", "ACT/365F")}
 		}
 		if random.IntN(2) == 0 {
-			o.marks[ticker] = store.Mark{Security: ticker, Price: 1 + random.Int64()>>random.IntN(63), Quality: pick("", "FINAL", "b.2_-")}
+			o.marks[ticker] = store.Mark{Security: ticker, Price: 1 + random.Int64()>>random.IntN(63),
+				Quality: pick("", "FINAL", "b.2_-")}
 		}
 		for _, account := range accounts {
 			if random.IntN(3) > 0 && !o.has(account, id+1) {
-				o.state.positions = append(o.state.positions, matcher.PositionInfo{AccountID: account, SecurityID: id + 1,
-					Qty: int64(random.Uint64()) >> random.IntN(64), AverageCost: random.Int64() >> random.IntN(63)})
+				o.state.positions = append(o.state.positions,
+					matcher.PositionInfo{AccountID: account, SecurityID: id + 1,
+						Qty:         int64(random.Uint64()) >> random.IntN(64),
+						AverageCost: random.Int64() >> random.IntN(63)})
 			}
 		}
 	}
@@ -258,11 +280,15 @@ func randomOracle(random *rand.Rand) *oracle {
 	id := uint64(0)
 	for range random.IntN(10) {
 		id += 1 + random.Uint64()>>(8+random.IntN(56))
-		c := matcher.ContractInfo{ID: id, ContractTerms: matcher.ContractTerms{AccountID: accounts[random.IntN(len(accounts))],
-			Side: matcher.Side(random.IntN(2)), Notional: 1 + random.Int32N(1<<31-1), FixedRate: int64(random.Uint64()),
-			Effective: uint16(random.Uint32()), Maturity: uint16(random.Uint32()), Convention: random.Uint32N(5)}}
+		c := matcher.ContractInfo{ID: id,
+			ContractTerms: matcher.ContractTerms{AccountID: accounts[random.IntN(len(accounts))],
+				Side: matcher.Side(random.IntN(2)), Notional: 1 + random.Int32N(1<<31-1),
+				FixedRate: int64(random.Uint64()),
+				Effective: uint16(random.Uint32()), Maturity: uint16(random.Uint32()),
+				Convention: random.Uint32N(5)}}
 		if random.IntN(2) == 0 {
-			c.Swaption, c.Expiry, c.Style = true, uint16(random.Uint32()), matcher.ExerciseStyle(random.IntN(3))
+			c.Swaption, c.Expiry, c.Style = true, uint16(random.Uint32()),
+				matcher.ExerciseStyle(random.IntN(3))
 		}
 		o.state.contracts = append(o.state.contracts, c)
 	}
@@ -308,7 +334,8 @@ func TestRenderingMatchesTheSlowOne(t *testing.T) {
 		}
 		if want := o.cut(); string(cut.Bytes) != want || cut.SHA256 != hexSum(want) ||
 			cut.Rows != len(o.state.positions) || cut.Contracts != len(o.state.contracts) {
-			t.Fatalf("seed %d round %d: cut %d %d %s\n%s\nwant\n%s", seed, round, cut.Rows, cut.Contracts, cut.SHA256, cut.Bytes, want)
+			t.Fatalf("seed %d round %d: cut %d %d %s\n%s\nwant\n%s", seed, round, cut.Rows, cut.Contracts,
+				cut.SHA256, cut.Bytes, want)
 		}
 		rows, err := parseCut(string(cut.Bytes))
 		if err != nil {
@@ -322,7 +349,8 @@ func TestRenderingMatchesTheSlowOne(t *testing.T) {
 		for _, m := range o.marks {
 			marks = append(marks, m)
 		}
-		if in.marks, err = markSetOf(o.marker.SessionDate, o.marker.PriceVersion, marks, true); err != nil {
+		if in.marks, err = markSetOf(o.marker.SessionDate, o.marker.PriceVersion, marks,
+			true); err != nil {
 			t.Fatalf("seed %d round %d: %v", seed, round, err)
 		}
 		made, err := render(rows, cut.SHA256, in, hexSum("reference"))
@@ -340,7 +368,8 @@ func TestRenderingMatchesTheSlowOne(t *testing.T) {
 			t.Fatalf("seed %d round %d", seed, round)
 		}
 	}
-	t.Logf("%d positions and %d contracts compared, %d rounds stopped by an amount that does not fit", positions, contracts, overflows)
+	t.Logf("%d positions and %d contracts compared, %d rounds stopped by an amount that does not fit",
+		positions, contracts, overflows)
 	if overflows == 0 || positions < 1000 || contracts < 1000 {
 		t.Error("the random states do not reach enough")
 	}
@@ -350,9 +379,12 @@ func TestRenderingMatchesTheSlowOne(t *testing.T) {
 func compareFile(t *testing.T, text string, o *oracle, name, schema string, rows []string) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
-	want := []string{"# name=" + name, "# schema=" + schema, fmt.Sprint("# consensusSequence=", o.marker.Seq),
-		"# sessionDate=" + o.marker.SessionDate.Time().Format(time.DateOnly), fmt.Sprint("# priceVersion=", o.marker.PriceVersion),
-		"# cutSha256=" + hexSum(o.cut()), "# referenceSha256=" + hexSum("reference"), fmt.Sprint("# rows=", len(rows))}
+	want := []string{"# name=" + name, "# schema=" + schema,
+		fmt.Sprint("# consensusSequence=", o.marker.Seq),
+		"# sessionDate=" + o.marker.SessionDate.Time().Format(time.DateOnly),
+		fmt.Sprint("# priceVersion=", o.marker.PriceVersion),
+		"# cutSha256=" + hexSum(o.cut()), "# referenceSha256=" +
+			hexSum("reference"), fmt.Sprint("# rows=", len(rows))}
 	i := 0
 	for ; i < len(lines) && strings.HasPrefix(lines[i], "# "); i++ {
 		if i < len(want) && lines[i] != want[i] {
@@ -362,7 +394,8 @@ func compareFile(t *testing.T, text string, o *oracle, name, schema string, rows
 			t.Errorf("%s: head line %q has no value", name, lines[i])
 		}
 	}
-	if got := strings.Join(lines[min(i+1, len(lines)):], "\n"); got != strings.Join(rows, "\n") || i < len(want) {
+	if got := strings.Join(lines[min(i+1, len(lines)):], "\n"); got != strings.Join(rows, "\n") ||
+		i < len(want) {
 		t.Errorf("%s: rows\n%s\nwant\n%s", name, got, strings.Join(rows, "\n"))
 	}
 	for i := range len(text) {

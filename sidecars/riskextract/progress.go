@@ -22,8 +22,9 @@ type progress struct {
 
 	mu      sync.Mutex    // guards what follows; Run alone changes next and open
 	changed chan struct{} // closed, and replaced, when something has
-	next    uint64        // every marker before it is known: done, or in open. 0 = nothing is known yet
-	open    []*attempt    // by ascending sequence
+	// every marker before it is known: done, or in open. 0 = nothing is known yet
+	next uint64
+	open []*attempt // by ascending sequence
 }
 
 // attempt is a marker that is not announced yet.
@@ -52,7 +53,8 @@ func (p *progress) wake() { p.change(func() {}) }
 
 // find returns the open attempt of a sequence, nil for none. The lock is held.
 func (p *progress) find(seq uint64) *attempt {
-	i, found := slices.BinarySearchFunc(p.open, seq, func(a *attempt, seq uint64) int { return cmp.Compare(a.Seq, seq) })
+	i, found := slices.BinarySearchFunc(p.open, seq,
+		func(a *attempt, seq uint64) int { return cmp.Compare(a.Seq, seq) })
 	if !found {
 		return nil
 	}

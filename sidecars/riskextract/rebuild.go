@@ -77,7 +77,8 @@ func (f *folder) again(seq uint64) (artifacts, error) {
 		return artifacts{}, fmt.Errorf("%w: %w", err, ErrMismatch)
 	}
 	if cut.Seq != seq {
-		return artifacts{}, fmt.Errorf("riskextract: rebuild: %s is of seq=%d: %w", cutName(seq), cut.Seq, ErrMismatch)
+		return artifacts{}, fmt.Errorf("riskextract: rebuild: %s is of seq=%d: %w", cutName(seq),
+			cut.Seq, ErrMismatch)
 	}
 	in, err := f.inputs(m, cut.Marker)
 	if errors.Is(err, ErrRefused) {

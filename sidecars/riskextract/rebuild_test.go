@@ -44,7 +44,8 @@ func TestRebuildIsByteIdentical(t *testing.T) {
 			}
 		}
 		got := files(t, out)
-		if len(got) != 2 || got["p.csv"] != want["seq-42.csv"] || got["c.csv"] != want["seq-42-contracts.csv"] {
+		if len(got) != 2 || got["p.csv"] != want["seq-42.csv"] ||
+			got["c.csv"] != want["seq-42-contracts.csv"] {
 			t.Fatalf("without %q: got %q", missing, got)
 		}
 		if err := errors.Join(os.Remove(positions), os.Remove(contracts)); err != nil {
@@ -52,7 +53,8 @@ func TestRebuildIsByteIdentical(t *testing.T) {
 		}
 	}
 	// The lost artifacts can be restored in place.
-	if err := Rebuild(filepath.Join(dir, "seq-42.cut"), filepath.Join(dir, "seq-42.csv"), filepath.Join(dir, "seq-42-contracts.csv")); err != nil {
+	if err := Rebuild(filepath.Join(dir, "seq-42.cut"), filepath.Join(dir, "seq-42.csv"),
+		filepath.Join(dir, "seq-42-contracts.csv")); err != nil {
 		t.Fatal(err)
 	}
 	if got := files(t, dir); len(got) != len(want) || got["seq-42.csv"] != want["seq-42.csv"] {
@@ -65,13 +67,16 @@ func TestRebuildRefusesEveryChangedFile(t *testing.T) {
 	dir, want := storedCopy(t)
 	out := t.TempDir()
 	rebuild := func() error {
-		return Rebuild(filepath.Join(dir, "seq-42.cut"), filepath.Join(out, "p.csv"), filepath.Join(out, "c.csv"))
+		return Rebuild(filepath.Join(dir, "seq-42.cut"), filepath.Join(out, "p.csv"),
+			filepath.Join(out, "c.csv"))
 	}
 	changes := 0
 	for name, content := range want {
 		for what, changed := range map[string]string{
-			"the first byte": "X" + content[1:], "a byte in the middle": content[:len(content)/2] + "~" + content[len(content)/2+1:],
-			"the last byte": content[:len(content)-1] + " ", "a byte more": content + "\n", "a byte less": content[:len(content)-1],
+			"the first byte":       "X" + content[1:],
+			"a byte in the middle": content[:len(content)/2] + "~" + content[len(content)/2+1:],
+			"the last byte":        content[:len(content)-1] + " ", "a byte more": content + "\n",
+			"a byte less":     content[:len(content)-1],
 			"the first digit": flipDigit(content), "nothing left": "",
 		} {
 			write(t, filepath.Join(dir, name), changed)
@@ -120,13 +125,16 @@ func TestRebuildRefusesForgedManifests(t *testing.T) {
 	}
 	other := map[string]func(*manifest){
 		"other marks": func(m *manifest) {
-			m.marks = add(marksName, strings.Replace(want[marksName(pins.marks)], "661000000", "661000001", 1))
+			m.marks = add(marksName, strings.Replace(want[marksName(pins.marks)], "661000000",
+				"661000001", 1))
 		},
 		"marks of another session": func(m *manifest) {
-			m.marks = add(marksName, strings.Replace(want[marksName(pins.marks)], "2026-11-20", "2026-11-21", 1))
+			m.marks = add(marksName, strings.Replace(want[marksName(pins.marks)], "2026-11-20",
+				"2026-11-21", 1))
 		},
 		"another counterparty": func(m *manifest) {
-			m.counterparties = add(counterpartiesName, strings.Replace(goldenCounterparties, "ELBE", "ELSE", 2))
+			m.counterparties = add(counterpartiesName,
+				strings.Replace(goldenCounterparties, "ELBE", "ELSE", 2))
 		},
 		"a counterparty less": func(m *manifest) {
 			m.counterparties = add(counterpartiesName, counterpartiesHeader+"\n")
@@ -173,15 +181,19 @@ func TestRebuildNeedsItsFiles(t *testing.T) {
 		}
 		write(t, filepath.Join(dir, name), content)
 	}
-	for _, name := range []string{"seq-042.cut", "seq-42.csv", "42.cut", "seq-.cut", "seq-+42.cut", "seq--42.cut"} {
-		if err := Rebuild(filepath.Join(dir, name), p, c); err == nil || !strings.Contains(err.Error(), "seq-<N>.cut") {
+	for _, name := range []string{"seq-042.cut", "seq-42.csv", "42.cut", "seq-.cut", "seq-+42.cut",
+		"seq--42.cut"} {
+		if err := Rebuild(filepath.Join(dir, name), p, c); err == nil ||
+			!strings.Contains(err.Error(), "seq-<N>.cut") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := Rebuild(filepath.Join(dir, "seq-42.cut"), p, p); err == nil || errors.Is(err, ErrMismatch) {
+	if err := Rebuild(filepath.Join(dir, "seq-42.cut"), p, p); err == nil ||
+		errors.Is(err, ErrMismatch) {
 		t.Errorf("one file for both: %v", err)
 	}
-	if err := Rebuild(filepath.Join(dir, "seq-42.cut"), p, filepath.Join(out, "none", "c.csv")); !errors.Is(err, fs.ErrNotExist) {
+	if err := Rebuild(filepath.Join(dir, "seq-42.cut"), p,
+		filepath.Join(out, "none", "c.csv")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no such folder: %v", err)
 	}
 }

@@ -70,7 +70,8 @@ func ParseReference(counterparties, instruments string) (*Reference, error) {
 		counterpartiesText: counterparties, counterparties: make(map[uint32]counterparty),
 		instrumentsText: instruments, instruments: make(map[string]instrument),
 	}
-	if err := table("counterparties", counterpartiesHeader, counterparties, r.addCounterparties()); err != nil {
+	if err := table("counterparties", counterpartiesHeader, counterparties,
+		r.addCounterparties()); err != nil {
 		return nil, err
 	}
 	if err := table("instruments", instrumentsHeader, instruments, r.addInstrument); err != nil {

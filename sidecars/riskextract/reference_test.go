@@ -54,7 +54,8 @@ func TestReferenceFilesAreReadStrictly(t *testing.T) {
 		{"no multiplier", cp, in + "A,ETF,,,,,,\n", "contractMultiplier"},
 		{"multiplier 0", cp, in + "A,OPTION,0,,2027-03-19,,,\n", "contractMultiplier"},
 		{"a broken multiplier", cp, in + "A,OPTION,1.5,,2027-03-19,,,\n", "contractMultiplier"},
-		{"a multiplier beyond 32 bits", cp, in + "A,OPTION,4294967296,,2027-03-19,,,\n", "contractMultiplier"},
+		{"a multiplier beyond 32 bits", cp, in + "A,OPTION,4294967296,,2027-03-19,,,\n",
+			"contractMultiplier"},
 		{"a share with a multiplier", cp, in + "A,EQUITY,2,,,,,\n", "contractMultiplier"},
 		{"a fund with a maturity", cp, in + "A,ETF,1,,2027-03-19,,,\n", "no term"},
 		{"an option without expiry", cp, in + "A,OPTION,100,,,,,\n", "maturityDate"},
@@ -62,20 +63,29 @@ func TestReferenceFilesAreReadStrictly(t *testing.T) {
 		{"an option with a day count", cp, in + "A,OPTION,100,,2027-03-19,,,30/360\n", "no term"},
 		{"a bond without coupon", cp, in + "A,TREASURY,1,,2030-01-01,2,2020-01-01,ACT/ACT\n", "coupon"},
 		{"a negative coupon", cp, in + "A,TREASURY,1,-0.01,2030-01-01,2,2020-01-01,ACT/ACT\n", "coupon"},
-		{"a coupon with an exponent", cp, in + "A,TREASURY,1,1e-2,2030-01-01,2,2020-01-01,ACT/ACT\n", "coupon"},
-		{"a coupon of seven decimals", cp, in + "A,TREASURY,1,0.0000001,2030-01-01,2,2020-01-01,ACT/ACT\n", "coupon"},
+		{"a coupon with an exponent", cp, in +
+			"A,TREASURY,1,1e-2,2030-01-01,2,2020-01-01,ACT/ACT\n", "coupon"},
+		{"a coupon of seven decimals", cp, in +
+			"A,TREASURY,1,0.0000001,2030-01-01,2,2020-01-01,ACT/ACT\n", "coupon"},
 		{"a bond without maturity", cp, in + "A,TREASURY,1,0.01,,2,2020-01-01,ACT/ACT\n", "maturityDate"},
-		{"a day that is none", cp, in + "A,TREASURY,1,0.01,2030-02-30,2,2020-01-01,ACT/ACT\n", "maturityDate"},
-		{"a day of another form", cp, in + "A,TREASURY,1,0.01,30.01.2030,2,2020-01-01,ACT/ACT\n", "maturityDate"},
-		{"five coupons a year", cp, in + "A,TREASURY,1,0.01,2030-01-01,5,2020-01-01,ACT/ACT\n", "couponFrequency"},
-		{"24 coupons a year", cp, in + "A,TREASURY,1,0.01,2030-01-01,24,2020-01-01,ACT/ACT\n", "couponFrequency"},
+		{"a day that is none", cp, in + "A,TREASURY,1,0.01,2030-02-30,2,2020-01-01,ACT/ACT\n",
+			"maturityDate"},
+		{"a day of another form", cp, in + "A,TREASURY,1,0.01,30.01.2030,2,2020-01-01,ACT/ACT\n",
+			"maturityDate"},
+		{"five coupons a year", cp, in + "A,TREASURY,1,0.01,2030-01-01,5,2020-01-01,ACT/ACT\n",
+			"couponFrequency"},
+		{"24 coupons a year", cp, in + "A,TREASURY,1,0.01,2030-01-01,24,2020-01-01,ACT/ACT\n",
+			"couponFrequency"},
 		{"a coupon that is never paid", cp, in + "A,TREASURY,1,0.01,2030-01-01,0,,\n", "couponFrequency"},
-		{"coupons of nothing", cp, in + "A,TREASURY,1,0,2030-01-01,2,2020-01-01,ACT/ACT\n", "couponFrequency"},
+		{"coupons of nothing", cp, in + "A,TREASURY,1,0,2030-01-01,2,2020-01-01,ACT/ACT\n",
+			"couponFrequency"},
 		{"a bill with a day count", cp, in + "A,TREASURY,1,0,2030-01-01,0,,ACT/ACT\n", "no term"},
 		{"no dated date", cp, in + "A,CORPORATE,1,0.01,2030-01-01,2,,ACT/ACT\n", "datedDate"},
-		{"dated at the maturity", cp, in + "A,CORPORATE,1,0.01,2030-01-01,2,2030-01-01,ACT/ACT\n", "datedDate"},
+		{"dated at the maturity", cp, in + "A,CORPORATE,1,0.01,2030-01-01,2,2030-01-01,ACT/ACT\n",
+			"datedDate"},
 		{"no day count", cp, in + "A,CORPORATE,1,0.01,2030-01-01,2,2020-01-01,\n", "dayCount"},
-		{"an unknown day count", cp, in + "A,CORPORATE,1,0.01,2030-01-01,2,2020-01-01,ACT/366\n", "dayCount"},
+		{"an unknown day count", cp, in + "A,CORPORATE,1,0.01,2030-01-01,2,2020-01-01,ACT/366\n",
+			"dayCount"},
 		{"too large", cp, in + strings.Repeat("#", MaxReferenceBytes), "too large"},
 	}
 	for _, tt := range tests {
@@ -119,7 +129,8 @@ func TestBuiltInReferenceCoversTheBuiltInUniverse(t *testing.T) {
 	if len(accounts) == 0 || len(accounts) != len(r.counterparties) {
 		t.Errorf("%d seed accounts, %d counterparties", len(accounts), len(r.counterparties))
 	}
-	if _, err := r.counterparty(9); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "accountId=9 ") {
+	if _, err := r.counterparty(9); !errors.Is(err, ErrRefused) ||
+		!strings.Contains(err.Error(), "accountId=9 ") {
 		t.Errorf("account 9: %v", err)
 	}
 	kinds := make(map[kind]int)
@@ -145,7 +156,8 @@ func TestReferenceFilesOfTheSettings(t *testing.T) {
 	if got, err := r.counterparty(7); err != nil || got != (counterparty{"SEVEN", "N7", "CHF"}) {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	for _, paths := range [][2]string{{filepath.Join(dir, "none"), ""}, {"", filepath.Join(dir, "none")}, {dir, ""}} {
+	for _, paths := range [][2]string{{filepath.Join(dir, "none"), ""},
+		{"", filepath.Join(dir, "none")}, {dir, ""}} {
 		if _, err := LoadReference(paths[0], paths[1]); err == nil || errors.Is(err, ErrRefused) {
 			t.Errorf("%q: %v", paths, err)
 		}

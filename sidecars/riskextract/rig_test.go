@@ -45,7 +45,8 @@ type fakeMarks struct {
 	err     error
 }
 
-func (m *fakeMarks) Marks(_ context.Context, session store.Date, version uint32) ([]store.Mark, bool, error) {
+func (m *fakeMarks) Marks(_ context.Context, session store.Date, version uint32) ([]store.Mark,
+	bool, error) {
 	if session != m.session || version != m.version {
 		return nil, false, m.err
 	}
@@ -118,7 +119,8 @@ func (r *rig) announce(_ context.Context, a Announcement) error {
 	return nil
 }
 
-func (r *rig) durableMarkers(_ context.Context, from uint64) (found []Marker, next uint64, err error) {
+func (r *rig) durableMarkers(_ context.Context, from uint64) (found []Marker,
+	next uint64, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, m := range r.markers {

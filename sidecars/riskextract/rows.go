@@ -27,7 +27,8 @@ func (in *inputs) appendPosition(b []byte, p *position, session store.Date) ([]b
 	value, fits2 := product(p.quantity, mark).times(is.multiplier)
 	profit, fits3 := value.minus(cost)
 	if !fits1 || !fits2 || !fits3 {
-		return nil, refuse("accountId=%d security=%s: an amount does not fit 128 bits", p.account, p.security)
+		return nil, refuse("accountId=%d security=%s: an amount does not fit 128 bits",
+			p.account, p.security)
 	}
 	b = append(strconv.AppendUint(b, uint64(p.account), 10), ',')
 	b = append(append(b, p.security...), ',')
@@ -72,7 +73,8 @@ func (in *inputs) appendContract(b []byte, c *matcher.ContractInfo) ([]byte, err
 	}
 	terms, known := matcher.ConventionAt(c.Convention)
 	if !known {
-		return nil, refuse("contract id=%d has conventionIndex=%d, which this build does not know", c.ID, c.Convention)
+		return nil, refuse("contract id=%d has conventionIndex=%d, which this build does not know", c.ID,
+			c.Convention)
 	}
 	direction, product := "RECEIVE_FIXED", "SWAP"
 	if c.Side == matcher.Sell {

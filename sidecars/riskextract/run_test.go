@@ -122,7 +122,8 @@ func TestRunGoesOnBehindARefusal(t *testing.T) {
 	x := New(r.o)
 	stop := running(t, x)
 	for range 3 {
-		if err := wait(t, x, 5); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "security=NAKED ") {
+		if err := wait(t, x, 5); !errors.Is(err, ErrRefused) ||
+			!strings.Contains(err.Error(), "security=NAKED ") {
 			t.Fatalf("got %v", err)
 		}
 	}
@@ -144,7 +145,8 @@ func TestRunGoesOnBehindARefusal(t *testing.T) {
 	if err := wait(t, x, 5); !errors.Is(err, ErrRefused) {
 		t.Fatalf("after a restart: %v", err)
 	}
-	if err := marks.PutMarks(t.Context(), 20_000, 1, []store.Mark{{Security: "NAKED", Price: 3_000_000}}); err != nil {
+	if err := marks.PutMarks(t.Context(), 20_000, 1,
+		[]store.Mark{{Security: "NAKED", Price: 3_000_000}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := wait(t, x, 5); err != nil || !slices.Equal(r.seqs()[:3], []uint64{9, 9, 5}) {
@@ -155,7 +157,8 @@ func TestRunGoesOnBehindARefusal(t *testing.T) {
 		t.Errorf("the cursor is at %d", cursor)
 	}
 	row := files(t, r.o.Sink)[filepath.Join(store.Date(20_000).String(), "v1", "seq-5.csv")]
-	if !strings.Contains(row, "\n1,NAKED,EQUITY,2,1,0.000000,3.000000,EOD_SNAPSHOT,OFFICIAL,6.000000,6.000000,USD,") {
+	if !strings.Contains(row,
+		"\n1,NAKED,EQUITY,2,1,0.000000,3.000000,EOD_SNAPSHOT,OFFICIAL,6.000000,6.000000,USD,") {
 		t.Errorf("the file is\n%s", row)
 	}
 }
@@ -250,7 +253,8 @@ func TestLeaderTakesOver(t *testing.T) {
 		t.Fatalf("a follower says that it is announced: %v", err)
 	}
 	leads.Store(true)
-	if err := wait(t, y, 7); err != nil || !slices.Equal(next.seqs(), []uint64{7}) || !slices.Equal(old.seqs(), []uint64{5}) {
+	if err := wait(t, y, 7); err != nil || !slices.Equal(next.seqs(), []uint64{7}) ||
+		!slices.Equal(old.seqs(), []uint64{5}) {
 		t.Errorf("%v, announced %d, then %d", err, old.seqs(), next.seqs())
 	}
 }
@@ -324,7 +328,8 @@ func TestBrokersReturnEndsThePause(t *testing.T) {
 func TestCursorPassesLongStretches(t *testing.T) {
 	r := newRig(t)
 	x := New(r.o)
-	for _, tt := range []struct{ durable, want uint64 }{{saveEvery - 1, 0}, {saveEvery, saveEvery}, {saveEvery + 5, saveEvery}} {
+	for _, tt := range []struct{ durable, want uint64 }{{saveEvery - 1, 0}, {saveEvery, saveEvery},
+		{saveEvery + 5, saveEvery}} {
 		r.durable = tt.durable
 		if err := x.round(t.Context()); err != nil {
 			t.Fatal(err)

@@ -18,15 +18,20 @@ func largeState() *fakeState {
 	const securities = 2_000
 	for id := range uint32(securities) {
 		s.securities = append(s.securities,
-			matcher.SecurityInfo{ID: id + 1, Ticker: "SEC." + strconv.Itoa(int(id)), LastTradePx: 1_000_000 + int64(id)})
+			matcher.SecurityInfo{ID: id + 1, Ticker: "SEC." + strconv.Itoa(int(id)),
+				LastTradePx: 1_000_000 + int64(id)})
 	}
 	accounts := []uint32{1, 2, 3, 4, 5, 6, 7, 8, 22214, 22310}
 	for i := range uint32(manyRows) {
-		s.positions = append(s.positions, matcher.PositionInfo{AccountID: accounts[i%10]*1000 + i/10/securities,
+		s.positions = append(s.positions, matcher.PositionInfo{AccountID: accounts[i%10]*1000 +
+			i/10/securities,
 			SecurityID: 1 + i/10*7%securities, Qty: int64(i) - 50_000, AverageCost: int64(i) * 1_000_003})
-		s.contracts = append(s.contracts, matcher.ContractInfo{ID: 10 * uint64(i+1), ContractTerms: matcher.ContractTerms{
-			AccountID: accounts[i%10] * 1000, Notional: int32(i + 1), FixedRate: int64(i) - 70_000, Side: matcher.Side(i % 2),
-			Maturity: 30_000, Convention: i % 5, Swaption: i%3 == 0, Expiry: uint16(i % 3), Style: matcher.ExerciseStyle(i % 3)}})
+		s.contracts = append(s.contracts, matcher.ContractInfo{ID: 10 * uint64(i+1),
+			ContractTerms: matcher.ContractTerms{
+				AccountID: accounts[i%10] * 1000, Notional: int32(i + 1), FixedRate: int64(i) - 70_000,
+				Side:     matcher.Side(i % 2),
+				Maturity: 30_000, Convention: i % 5, Swaption: i%3 == 0, Expiry: uint16(i % 3),
+				Style: matcher.ExerciseStyle(i % 3)}})
 	}
 	return s
 }
@@ -74,12 +79,14 @@ func TestLargeExtract(t *testing.T) {
 	t.Logf("extract: %v", time.Since(start))
 	start = time.Now()
 	dir, out := filepath.Join(r.o.Sink, a.SessionDate, "v1"), t.TempDir()
-	if err = Rebuild(filepath.Join(dir, "seq-2000000.cut"), filepath.Join(out, "p"), filepath.Join(out, "c")); err != nil {
+	if err = Rebuild(filepath.Join(dir, "seq-2000000.cut"), filepath.Join(out, "p"),
+		filepath.Join(out, "c")); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("rebuild: %v", time.Since(start))
 	stored, rebuilt := files(t, dir), files(t, out)
-	if rebuilt["p"] != stored["seq-2000000.csv"] || rebuilt["c"] != stored["seq-2000000-contracts.csv"] {
+	if rebuilt["p"] != stored["seq-2000000.csv"] ||
+		rebuilt["c"] != stored["seq-2000000-contracts.csv"] {
 		t.Error("the rebuilt files differ")
 	}
 }

@@ -13,8 +13,10 @@ func TestNewestIsTheHighestSequence(t *testing.T) {
 		t.Errorf("a sink that is not there: %+v, %v", s, err)
 	}
 	for _, name := range []string{
-		"2026-11-23/v1/seq-7.cut", "2026-11-23/v1/seq-7-contracts.csv", "2026-11-24/v2/seq-100.cut", "2026-11-24/v2/seq-x.cut",
-		"2026-11-24/v0x/seq-900.cut", "no-day/v1/seq-901.cut", "2026-11-24/v2/.seq-902.cut.new-1", "2026-11-24/v2/seq-",
+		"2026-11-23/v1/seq-7.cut", "2026-11-23/v1/seq-7-contracts.csv", "2026-11-24/v2/seq-100.cut",
+		"2026-11-24/v2/seq-x.cut",
+		"2026-11-24/v0x/seq-900.cut", "no-day/v1/seq-901.cut", "2026-11-24/v2/.seq-902.cut.new-1",
+		"2026-11-24/v2/seq-",
 	} {
 		path := filepath.Join(sink, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

@@ -54,7 +54,8 @@ func NewCalendar(name string, where *time.Location, tPlus int) (*Calendar, error
 	case where == nil:
 		return nil, fmt.Errorf("settlement: calendar name=%s: no time zone: %w", name, ErrCalendar)
 	case tPlus < 0 || tPlus > MaxTPlus:
-		return nil, fmt.Errorf("settlement: calendar t-plus=%d: not in 0..%d: %w", tPlus, MaxTPlus, ErrCalendar)
+		return nil, fmt.Errorf("settlement: calendar t-plus=%d: not in 0..%d: %w", tPlus,
+			MaxTPlus, ErrCalendar)
 	}
 	rules, err := loadRules(name)
 	if err != nil {

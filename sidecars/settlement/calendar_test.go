@@ -51,7 +51,8 @@ func publishedHolidays(t *testing.T) map[string]map[string]bool {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	table := map[string]map[string]bool{"US-SETTLEMENT": {}, "XNYS": {}, "FED": {}, "TARGET": {}, "weekdays": {}}
+	table := map[string]map[string]bool{"US-SETTLEMENT": {}, "XNYS": {}, "FED": {}, "TARGET": {},
+		"weekdays": {}}
 	for lines := bufio.NewScanner(file); lines.Scan(); {
 		fields := strings.Fields(lines.Text())
 		if len(fields) == 0 || fields[0] == "#" {
@@ -67,7 +68,8 @@ func publishedHolidays(t *testing.T) map[string]map[string]bool {
 			table["US-SETTLEMENT"][date] = true
 		}
 	}
-	for name, want := range map[string]int{"US-SETTLEMENT": 49, "XNYS": 41, "FED": 41, "TARGET": 20, "weekdays": 0} {
+	for name, want := range map[string]int{"US-SETTLEMENT": 49, "XNYS": 41, "FED": 41, "TARGET": 20,
+		"weekdays": 0} {
 		if got := len(table[name]); got != want {
 			t.Fatalf("testdata: %d holidays of %s, want %d", got, name, want)
 		}
@@ -95,7 +97,8 @@ func settlesSlowly(closed map[string]bool, day time.Time, tPlus int) string {
 
 func TestCalendarsEqualThePublishedOnes(t *testing.T) {
 	table, where := publishedHolidays(t), newYork(t)
-	from, to := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2027, 12, 31, 0, 0, 0, 0, time.UTC)
+	from, to := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2027, 12, 31, 0, 0,
+		0, 0, time.UTC)
 	compared := 0
 	for _, name := range names {
 		for tPlus := range 6 {
@@ -116,7 +119,8 @@ func TestCalendarsEqualThePublishedOnes(t *testing.T) {
 				open := day.Weekday() != time.Saturday && day.Weekday() != time.Sunday &&
 					!table[name][day.Format(time.DateOnly)]
 				if got := c.BusinessDay(store.DateOf(y, m, d)); got != open {
-					t.Fatalf("%s: %s is a business day: %v, want %v", name, day.Format("Mon 2006-01-02"), got, open)
+					t.Fatalf("%s: %s is a business day: %v, want %v", name,
+						day.Format("Mon 2006-01-02"), got, open)
 				}
 			}
 		}
@@ -137,7 +141,8 @@ func TestSettlementDateExamples(t *testing.T) {
 		{"banks rest on Columbus Day", "US-SETTLEMENT", "2024-10-11T10:00:00", 1, "2024-10-15"},
 		{"the exchange does not", "XNYS", "2024-10-11T10:00:00", 1, "2024-10-14"},
 		{"Veterans Day", "US-SETTLEMENT", "2025-11-10T10:00:00", 1, "2025-11-12"},
-		{"execution on Columbus Day counts from it", "US-SETTLEMENT", "2024-10-14T10:00:00", 1, "2024-10-15"},
+		{"execution on Columbus Day counts from it", "US-SETTLEMENT", "2024-10-14T10:00:00", 1,
+			"2024-10-15"},
 		{"and two days", "US-SETTLEMENT", "2024-10-14T10:00:00", 2, "2024-10-16"},
 		{"and none", "US-SETTLEMENT", "2024-10-14T10:00:00", 0, "2024-10-15"},
 		{"Saturday", "US-SETTLEMENT", "2024-06-08T10:00:00", 1, "2024-06-10"},
@@ -146,7 +151,8 @@ func TestSettlementDateExamples(t *testing.T) {
 		{"Sunday", "weekdays", "2024-06-09T10:00:00", 1, "2024-06-10"},
 		{"T+0 on a business day", "US-SETTLEMENT", "2024-06-04T23:59:59", 0, "2024-06-04"},
 		{"Christmas Eve that is the holiday", "XNYS", "2027-12-23T10:00:00", 1, "2027-12-27"},
-		{"banks open on 2027-12-24, exchange not", "US-SETTLEMENT", "2027-12-23T10:00:00", 1, "2027-12-27"},
+		{"banks open on 2027-12-24, exchange not", "US-SETTLEMENT", "2027-12-23T10:00:00", 1,
+			"2027-12-27"},
 		{"over the year's end", "US-SETTLEMENT", "2027-12-31T10:00:00", 1, "2028-01-03"},
 		{"New Year on a Saturday moves nothing", "XNYS", "2021-12-30T10:00:00", 1, "2021-12-31"},
 		{"leap day", "US-SETTLEMENT", "2024-02-28T10:00:00", 1, "2024-02-29"},
@@ -161,7 +167,8 @@ func TestSettlementDateExamples(t *testing.T) {
 		}
 		c := mustCalendar(t, tt.calendar, where, tt.tPlus)
 		if got := c.SettlementDate(at.UnixMilli()).String(); got != tt.want {
-			t.Errorf("%s: %s T+%d of %s is %s, want %s", tt.what, tt.calendar, tt.tPlus, tt.executed, got, tt.want)
+			t.Errorf("%s: %s T+%d of %s is %s, want %s", tt.what, tt.calendar, tt.tPlus, tt.executed,
+				got, tt.want)
 		}
 	}
 }
@@ -169,7 +176,8 @@ func TestSettlementDateExamples(t *testing.T) {
 func TestYearAfterExecutionIsCounted(t *testing.T) {
 	table := publishedHolidays(t)
 	c := mustCalendar(t, "US-SETTLEMENT", time.UTC, MaxTPlus)
-	for day := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC); day.Year() < 2026; day = day.AddDate(0, 0, 1) {
+	for day := time.Date(2024, 1, 1, 0, 0, 0, 0,
+		time.UTC); day.Year() < 2026; day = day.AddDate(0, 0, 1) {
 		want := settlesSlowly(table["US-SETTLEMENT"], day, MaxTPlus)
 		if got := c.SettlementDate(day.UnixMilli()).String(); got != want {
 			t.Fatalf("T+%d of %s: %s, want %s", MaxTPlus, day.Format(time.DateOnly), got, want)
@@ -252,7 +260,8 @@ func TestEveryMomentHasASettlementDate(t *testing.T) {
 		}
 	}
 	c := mustCalendar(t, "US-SETTLEMENT", time.UTC, 1)
-	for _, from := range []string{"0001-01-01", "1960-01-01", "1969-12-24", "2202-01-01", "9999-12-24"} {
+	for _, from := range []string{"0001-01-01", "1960-01-01", "1969-12-24", "2202-01-01",
+		"9999-12-24"} {
 		for d := mustDate(t, from); d < mustDate(t, from)+7; d++ {
 			w := d.Time().Weekday()
 			if want := w != time.Saturday && w != time.Sunday; c.BusinessDay(d) != want {

@@ -45,7 +45,8 @@ func hold(t *testing.T, db *store.DB, sql string, args ...any) {
 
 // A force that meets a lock says which lock, and who holds it as far as that can be told.
 func TestForceSaysWhatItWaitedFor(t *testing.T) {
-	const row, table = "update trades set updated_at = updated_at where id = $1", "lock table trades in exclusive mode"
+	const row, table = "update trades set updated_at = updated_at where id = $1",
+		"lock table trades in exclusive mode"
 	for _, tt := range []struct {
 		name    string
 		dialect store.Dialect
@@ -54,10 +55,13 @@ func TestForceSaysWhatItWaitedFor(t *testing.T) {
 		want    []string
 	}{
 		{"row", store.Postgres, row, []any{"trd-1"},
-			[]string{"row trd-1 of table trades", "held by database session ", "of posttrade (idle in transaction)"}},
+			[]string{"row trd-1 of table trades", "held by database session ",
+				"of posttrade (idle in transaction)"}},
 		{"table", store.Postgres, table, nil,
-			[]string{"all of table trades", "held by database session ", "of posttrade (idle in transaction)"}},
-		{"file", store.SQLite, row, []any{"trd-1"}, []string{"write lock of the database file posttrade.db"}},
+			[]string{"all of table trades", "held by database session ",
+				"of posttrade (idle in transaction)"}},
+		{"file", store.SQLite, row, []any{"trd-1"},
+			[]string{"write lock of the database file posttrade.db"}},
 	} {
 		for _, dialect := range storetest.Dialects(t) {
 			if dialect != tt.dialect {

@@ -108,7 +108,8 @@ func TestLostAnswersAreCountedOnce(t *testing.T) {
 		if left := cursorNames(t, db); len(left) > 1+maxLost {
 			t.Errorf("marks are left: %v", left)
 		}
-		t.Logf("transactions: %d with the answer lost, %d undone, %d run twice, %d plain", how[0], how[1], how[2], how[3])
+		t.Logf("transactions: %d with the answer lost, %d undone, %d run twice, %d plain", how[0], how[1],
+			how[2], how[3])
 	})
 }
 
@@ -126,7 +127,9 @@ func TestLostAnswerIsFoundAfterOneThatWasUndone(t *testing.T) {
 			swept, marks int
 		}{{lose, 0, 1}, {undo, 2, 1}, {lose, 2, 1}, {undo, 4, 1}, {undo, 4, 1}}
 		for i, step := range steps {
-			s.write = func(ctx context.Context, fn func(*store.Tx) error) error { return step.write(ctx, db, fn) }
+			s.write = func(ctx context.Context, fn func(*store.Tx) error) error {
+				return step.write(ctx, db, fn)
+			}
 			if n, err := s.Sweep(bounded(t)); n != 0 || !errors.Is(err, errCut) {
 				t.Fatalf("step %d: %d, %v", i, n, err)
 			}
@@ -137,7 +140,8 @@ func TestLostAnswerIsFoundAfterOneThatWasUndone(t *testing.T) {
 		}
 		s.write = db.Write
 		mustSweep(t, s, 1)
-		if got, want := s.Metrics(), (Metrics{Swept: 5, Failures: 5, LastSweepMillis: c.Now().UnixMilli()}); got != want {
+		if got, want := s.Metrics(), (Metrics{Swept: 5, Failures: 5,
+			LastSweepMillis: c.Now().UnixMilli()}); got != want {
 			t.Errorf("metrics %+v, want %+v", got, want)
 		}
 	})
@@ -185,7 +189,8 @@ func TestOldMarksAreDeleted(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("cursors %v, want %v", got, want)
 		}
-		if name := s.marks.name(); !strings.HasPrefix(name, markPrefix) || name == newTest(t, db, c, 10).marks.name() {
+		if name := s.marks.name(); !strings.HasPrefix(name, markPrefix) ||
+			name == newTest(t, db, c, 10).marks.name() {
 			t.Errorf("mark %q is not of one process", name)
 		}
 	})

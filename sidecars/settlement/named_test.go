@@ -26,8 +26,10 @@ func TestRulesNameTheCalendarThatTheyMake(t *testing.T) {
 		}
 	}
 	c := mustCalendar(t, "XNYS", newYork(t), 1)
-	for _, rules := range []string{"", "XNYS", c.Rules() + "x", "XNYS; America/New_York; T+366; " + c.version,
-		"XNYS; Nowhere/At_All; T+1; " + c.version, "NOPE; UTC; T+1; " + c.version, "XNYS; UTC; T+x; " + c.version} {
+	for _, rules := range []string{"", "XNYS", c.Rules() + "x",
+		"XNYS; America/New_York; T+366; " + c.version,
+		"XNYS; Nowhere/At_All; T+1; " + c.version, "NOPE; UTC; T+1; " +
+			c.version, "XNYS; UTC; T+x; " + c.version} {
 		if _, ok := ByRules(rules); ok {
 			t.Errorf("%q is known", rules)
 		}

@@ -70,7 +70,8 @@ func TestRaceOfSweepForceAndProcesses(t *testing.T) {
 		mustSweep(t, processes[0], 0) // nothing was passed over for good
 		expectOneTransitionEach(t, db, n)
 		a, b := processes[0].Metrics(), processes[1].Metrics()
-		if sum := a.Swept + a.Forced + b.Swept + b.Forced; sum != uint64(n) || a.Failures+b.Failures != 0 {
+		if sum := a.Swept + a.Forced + b.Swept + b.Forced; sum != uint64(n) ||
+			a.Failures+b.Failures != 0 {
 			t.Errorf("seed %d: counted %+v and %+v: %d together, want %d", seed, a, b, sum, n)
 		}
 		t.Logf("%d trades: swept %d and %d, forced %d and %d", n, a.Swept, b.Swept, a.Forced, b.Forced)
@@ -145,7 +146,8 @@ func TestClockStepsNeverSettleEarlyOrTwice(t *testing.T) {
 					}
 				}
 				if got, err := s.Sweep(bounded(t)); err != nil || got != due {
-					t.Fatalf("seed %d schedule %d at %s: settled %d, %v; want %d", seed, schedule, c.Now(), got, err, due)
+					t.Fatalf("seed %d schedule %d at %s: settled %d, %v; want %d", seed, schedule, c.Now(),
+						got, err, due)
 				}
 				settled += due
 			}
@@ -198,7 +200,8 @@ func compareAndForget(t *testing.T, db *store.DB, model map[uint64]store.Trade) 
 
 // stepOf draws a step of a clock: mostly forwards.
 func stepOf(random *rand.Rand) time.Duration {
-	size := []time.Duration{time.Millisecond, time.Minute, time.Hour, 24 * time.Hour, 9 * 24 * time.Hour}[random.IntN(5)]
+	size := []time.Duration{time.Millisecond, time.Minute, time.Hour, 24 * time.Hour,
+		9 * 24 * time.Hour}[random.IntN(5)]
 	step := time.Duration(random.Int64N(int64(size))) + 1
 	if random.IntN(5) < 2 {
 		return -step

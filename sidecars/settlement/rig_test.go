@@ -62,8 +62,10 @@ func newTest(t testing.TB, db *store.DB, c *clock, batchRows int) *Settlement {
 // aTrade is a Processing row to settle on that date, last changed at time zero.
 func aTrade(seq uint64, settles store.Date) store.Trade {
 	return store.Trade{
-		ID: store.TradeID(seq), Seq: seq, AccountID: uint32(seq % 7), Security: fmt.Sprintf("SEC%d", seq%5),
-		Side: []matcher.Side{matcher.Buy, matcher.Sell}[seq%2], Quantity: int64(seq), Price: 1e6 + int64(seq),
+		ID: store.TradeID(seq), Seq: seq, AccountID: uint32(seq % 7),
+		Security: fmt.Sprintf("SEC%d", seq%5),
+		Side:     []matcher.Side{matcher.Buy, matcher.Sell}[seq%2], Quantity: int64(seq),
+		Price:          1e6 + int64(seq),
 		SettlementDate: settles, ExecutedAt: 1000, BookedAt: 2000, UpdatedAt: 2000,
 		OrderID: "ord-1", Sequence: seq,
 	}
@@ -85,7 +87,8 @@ func rows(t testing.TB, db *store.DB) map[uint64]store.Trade {
 	t.Helper()
 	all := map[uint64]store.Trade{}
 	err := db.Read(bounded(t), func(tx *store.Tx) error {
-		return tx.Trades(store.TradeFilter{}, func(row *store.Trade) error { all[row.Seq] = *row; return nil })
+		return tx.Trades(store.TradeFilter{},
+			func(row *store.Trade) error { all[row.Seq] = *row; return nil })
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +113,8 @@ func mustSweep(t testing.TB, s *Settlement, want int) {
 // witness has the database itself write down every change of a status.
 func witness(t testing.TB, db *store.DB) {
 	t.Helper()
-	storetest.Edit(t, db, "create table changes (id text not null, was text not null, became text not null)")
+	storetest.Edit(t, db,
+		"create table changes (id text not null, was text not null, became text not null)")
 	if db.Dialect() == store.SQLite {
 		storetest.Edit(t, db, `create trigger witness after update on trades begin
 			insert into changes (id, was, became) values (new.id, old.status, new.status); end`)
@@ -118,7 +122,8 @@ func witness(t testing.TB, db *store.DB) {
 	}
 	storetest.Edit(t, db, `create function note() returns trigger language plpgsql as '
 		begin insert into changes (id, was, became) values (new.id, old.status, new.status); return new; end'`)
-	storetest.Edit(t, db, "create trigger witness after update on trades for each row execute function note()")
+	storetest.Edit(t, db,
+		"create trigger witness after update on trades for each row execute function note()")
 }
 
 // expectOneTransitionEach asserts that n trades became Settled once each, that no

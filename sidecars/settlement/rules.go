@@ -167,13 +167,15 @@ func parseOccasion(when string) (occasion, bool) {
 		nth, err2 := strconv.Atoi(parts[2])
 		for on := time.Sunday; on <= time.Saturday; on++ {
 			if strings.ToLower(on.String()[:3]) == parts[1] {
-				ok := err == nil && err2 == nil && month >= 1 && month <= 12 && (nth == -1 || nth >= 1 && nth <= 4)
+				ok := err == nil && err2 == nil && month >= 1 && month <= 12 &&
+					(nth == -1 || nth >= 1 && nth <= 4)
 				return occasion{month: time.Month(month), nth: nth, on: on}, ok
 			}
 		}
 		return occasion{}, false
 	}
-	t, err := time.Parse("2006-01-02", "2001-"+when) // no leap year: 29 February is no date of every year
+	// no leap year: 29 February is no date of every year
+	t, err := time.Parse("2006-01-02", "2001-"+when)
 	return occasion{month: t.Month(), day: t.Day()}, err == nil
 }
 

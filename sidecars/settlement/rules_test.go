@@ -85,12 +85,14 @@ func TestRuleFileLines(t *testing.T) {
 func TestRuleFileLinesThatAreRefused(t *testing.T) {
 	for _, line := range []string{
 		"version 2", "version", "holiday 2026-01-01 a", "include", "include NOWHERE", "include ../rules",
-		"rule 2026- 03-10 stays", "rule 2026 03-10 stays a", "rule x- 03-10 stays a", "rule 2026-x 03-10 stays a",
+		"rule 2026- 03-10 stays", "rule 2026 03-10 stays a", "rule x- 03-10 stays a",
+		"rule 2026-x 03-10 stays a",
 		"rule 2027-2026 03-10 stays a", "rule 2026- 02-29 stays a", "rule 2026- 13-01 stays a",
 		"rule 2026- 01/foo/1 stays a", "rule 2026- 13/mon/1 stays a", "rule 2026- 00/mon/1 stays a",
 		"rule 2026- 01/mon/5 stays a", "rule 2026- 01/mon/0 stays a", "rule 2026- 01/mon/x stays a",
 		"rule 2026- easter stays a", "rule 2026- easter+x stays a", "rule 2026- 03-10 moves a",
-		"closed 2026-01-01", "closed 2026-02-30 a", "closed 2026-01-01..x a", "closed 2026-01-02..2026-01-01 a",
+		"closed 2026-01-01", "closed 2026-02-30 a", "closed 2026-01-01..x a",
+		"closed 2026-01-02..2026-01-01 a",
 	} {
 		_, err := parseRules("T", "version 1\n"+line)
 		if err == nil || !strings.Contains(err.Error(), "line=2") {
@@ -103,7 +105,8 @@ func TestRuleFileLinesThatAreRefused(t *testing.T) {
 }
 
 func TestEasterSunday(t *testing.T) {
-	// From tables of the date of Easter, with the earliest, the latest and the two exceptions of Gauss.
+	// From tables of the date of Easter, with the earliest, the latest and the two exceptions of
+	// Gauss.
 	for _, want := range []string{
 		"1818-03-22", "1886-04-25", "1943-04-25", "1954-04-18", "1961-04-02", "1970-03-29", "1981-04-19",
 		"1999-04-04", "2000-04-23", "2008-03-23", "2011-04-24", "2016-03-27", "2019-04-21", "2020-04-12",
@@ -116,7 +119,8 @@ func TestEasterSunday(t *testing.T) {
 	}
 	for year := firstYear; year <= lastYear+2; year++ {
 		d := easterSunday(year)
-		if weekday(d) != time.Sunday || d < store.DateOf(year, 3, 22) || d > store.DateOf(year, 4, 25) || d != byMoon(year) {
+		if weekday(d) != time.Sunday || d < store.DateOf(year, 3, 22) || d > store.DateOf(year, 4, 25) ||
+			d != byMoon(year) {
 			t.Errorf("Easter of %d on %s %s, want %s", year, weekday(d), d, byMoon(year))
 		}
 	}

@@ -18,8 +18,9 @@ import (
 func TestRunPausesAndGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		s := New(Options{DB: &store.DB{}, Calendar: mustCalendar(t, "weekdays", time.UTC, 1), Interval: 3 * time.Second,
-			Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		s := New(Options{DB: &store.DB{}, Calendar: mustCalendar(t, "weekdays", time.UTC, 1),
+			Interval: 3 * time.Second,
+			Logger:   slog.New(slog.NewTextHandler(&log, nil))})
 		start := time.Now()
 		var starts []time.Duration
 		s.write = func(context.Context, func(*store.Tx) error) error {
@@ -43,12 +44,14 @@ func TestRunPausesAndGoesOn(t *testing.T) {
 			gaps = append(gaps, (starts[i+1] - starts[i]).Round(time.Millisecond))
 		}
 		const ms = time.Millisecond
-		want := []time.Duration{3000 * ms, 3000 * ms, 100 * ms, 200 * ms, 400 * ms, 500 * ms, 500 * ms, 500 * ms,
+		want := []time.Duration{3000 * ms, 3000 * ms, 100 * ms, 200 * ms, 400 * ms, 500 * ms,
+			500 * ms, 500 * ms,
 			500 * ms, 500 * ms, 500 * ms, 3000 * ms, 100 * ms, 3000 * ms}
 		if starts[0] != 0 || !slices.Equal(gaps, want) {
 			t.Errorf("first sweep after %s, then after %v, want %v", starts[0], gaps, want)
 		}
-		if lines := strings.Count(log.String(), "\n"); lines != 4 || strings.Count(log.String(), "level=WARN") != 2 {
+		if lines := strings.Count(log.String(), "\n"); lines != 4 ||
+			strings.Count(log.String(), "level=WARN") != 2 {
 			t.Errorf("log of two interruptions:\n%s", &log)
 		}
 		if got := s.Metrics(); got.Failures != 10 || got.LastSweepMillis == 0 {
@@ -83,7 +86,8 @@ func TestRunSettlesOnceTheDatabaseIsFree(t *testing.T) {
 			db := storetest.OpenWith(t, o)
 			insert(t, db, aTrade(1, mustDate(t, "2026-03-06")), aTrade(2, mustDate(t, "2026-03-09")))
 			c := newClock(noon("2026-03-06"))
-			s := New(Options{DB: db, Calendar: mustCalendar(t, "XNYS", newYork(t), 1), Now: c.Now, Interval: time.Millisecond})
+			s := New(Options{DB: db, Calendar: mustCalendar(t, "XNYS", newYork(t), 1), Now: c.Now,
+				Interval: time.Millisecond})
 			ctx, cancel := context.WithCancel(bounded(t))
 			unlock := storetest.Lock(t, db)
 			s.seen = func(err error) {

@@ -80,7 +80,8 @@ const forceSQL = settleSQL + ` where status = 'Processing' and id = $2`
 // is false when there is none. After an error the trade may be Settled or not:
 // calling again is safe, and finds out. A store.LockedError says which lock it
 // waited for.
-func (s *Settlement) Force(ctx context.Context, tradeID string) (t store.Trade, found bool, err error) {
+func (s *Settlement) Force(ctx context.Context, tradeID string) (t store.Trade,
+	found bool, err error) {
 	if !utf8.ValidString(tradeID) || strings.ContainsRune(tradeID, 0) {
 		return store.Trade{}, false, nil // PostgreSQL has no such text, so it can be no id
 	}

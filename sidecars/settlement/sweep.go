@@ -18,7 +18,8 @@ import (
 const (
 	sweepSQLite = settleSQL + ` where status = 'Processing' and id in (` + dueSQL +
 		` and date(settlement_date) = settlement_date` + oldestSQL + `)`
-	sweepPostgres = settleSQL + ` where status = 'Processing' and id = any(array(` + dueSQL + oldestSQL +
+	sweepPostgres = settleSQL + ` where status = 'Processing' and id = any(array(` +
+		dueSQL + oldestSQL +
 		` for update skip locked))`
 
 	settleSQL = `update trades set status = 'Settled',

@@ -14,7 +14,8 @@ import (
 func TestSweepSettlesWhatIsDueAndNothingElse(t *testing.T) {
 	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
 		before := map[uint64]store.Trade{}
-		for seq, day := range []string{"2026-03-05", "2026-03-06", "2026-03-06", "2026-03-09", "2026-03-10", "2027-01-04"} {
+		for seq, day := range []string{"2026-03-05", "2026-03-06", "2026-03-06", "2026-03-09",
+			"2026-03-10", "2027-01-04"} {
 			trade := aTrade(uint64(seq+1), mustDate(t, day))
 			before[trade.Seq] = trade
 			insert(t, db, trade)
@@ -145,14 +146,18 @@ func TestSweepUsesTheIndexes(t *testing.T) {
 			if db.Dialect() == store.Postgres {
 				sql, column = "explain "+sweepPostgres, 0
 			}
-			return tx.Query(sql, func(r *store.Row) error { plan.WriteString(r.Text(column) + "\n"); return nil },
+			return tx.Query(sql, func(r *store.Row) error {
+				plan.WriteString(r.Text(column) + "\n")
+				return nil
+			},
 				int64(1), store.Date(21_000), 1000)
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		got := plan.String()
-		if strings.Contains(got, "Seq Scan") || strings.Contains(got, "SCAN") || !strings.Contains(got, "trades_to_settle") {
+		if strings.Contains(got, "Seq Scan") || strings.Contains(got, "SCAN") ||
+			!strings.Contains(got, "trades_to_settle") {
 			t.Errorf("plan:\n%s", got)
 		}
 	})
@@ -191,9 +196,11 @@ func TestForce(t *testing.T) {
 		insert(t, db, trade, other)
 		c := newClock(noon("2026-03-06"))
 		s := newTest(t, db, c, 0)
-		for _, unknown := range []string{"", "trd-", "trd-4 ", "trd-042", "trd-42", "TRD-41", "trd-41\x00", "trd-\xff",
+		for _, unknown := range []string{"", "trd-", "trd-4 ", "trd-042", "trd-42", "TRD-41",
+			"trd-41\x00", "trd-\xff",
 			"trd-41' or '1'='1", "%", strings.Repeat("9", 100_000)} {
-			if row, found, err := s.Force(bounded(t), unknown); found || err != nil || row != (store.Trade{}) {
+			if row, found, err := s.Force(bounded(t), unknown); found || err != nil ||
+				row != (store.Trade{}) {
 				t.Errorf("force of %.20q: %+v, %v, %v", unknown, row, found, err)
 			}
 		}
@@ -214,7 +221,8 @@ func TestForce(t *testing.T) {
 		c.set(noon("2030-01-04"))
 		mustSweep(t, s, 1) // the other one
 		expectRow(t, rows(t, db)[41], trade)
-		if got, want := s.Metrics(), (Metrics{Swept: 1, Forced: 1, LastSweepMillis: c.Now().UnixMilli()}); got != want {
+		if got, want := s.Metrics(), (Metrics{Swept: 1, Forced: 1,
+			LastSweepMillis: c.Now().UnixMilli()}); got != want {
 			t.Errorf("metrics %+v, want %+v", got, want)
 		}
 	})
@@ -232,7 +240,8 @@ func TestLockedDatabaseIsAnErrorAndLaterNone(t *testing.T) {
 			if n, err := s.Sweep(bounded(t)); n != 0 || !errors.Is(err, store.ErrUnavailable) {
 				t.Errorf("sweep of a locked database: %d, %v", n, err)
 			}
-			if _, found, err := s.Force(bounded(t), "trd-2"); found || !errors.Is(err, store.ErrUnavailable) {
+			if _, found, err := s.Force(bounded(t), "trd-2"); found ||
+				!errors.Is(err, store.ErrUnavailable) {
 				t.Errorf("force in a locked database: %v, %v", found, err)
 			}
 			if got, want := s.Metrics(), (Metrics{Failures: 1}); got != want {

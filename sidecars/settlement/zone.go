@@ -30,7 +30,8 @@ type span struct {
 // local date there is not after last in any zone.
 func newZone(where *time.Location, last store.Date) zone {
 	z := zone{lastMillis: int64(last)*dayMillis - 1}
-	for t := time.UnixMilli(0).In(where); !t.IsZero() && t.UnixMilli() <= z.lastMillis; t = nextBound(t) {
+	for t := time.UnixMilli(0).In(where); !t.IsZero() &&
+		t.UnixMilli() <= z.lastMillis; t = nextBound(t) {
 		_, seconds := t.Zone()
 		offset := int64(seconds) * 1000
 		if n := len(z.spans); n == 0 || z.spans[n-1].offsetMillis != offset {

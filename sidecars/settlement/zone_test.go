@@ -12,8 +12,10 @@ import (
 // after it, by half an hour, by most of an hour, by a whole day, in the middle of
 // Ramadan, by law in one year and by rule for ever, north and south.
 var zones = []string{
-	"UTC", "America/New_York", "Europe/London", "Europe/Berlin", "Asia/Tokyo", "Asia/Kolkata", "Asia/Kathmandu",
-	"Australia/Lord_Howe", "Australia/Sydney", "Pacific/Apia", "Pacific/Kiritimati", "Pacific/Kwajalein",
+	"UTC", "America/New_York", "Europe/London", "Europe/Berlin", "Asia/Tokyo", "Asia/Kolkata",
+	"Asia/Kathmandu",
+	"Australia/Lord_Howe", "Australia/Sydney", "Pacific/Apia", "Pacific/Kiritimati",
+	"Pacific/Kwajalein",
 	"Pacific/Chatham", "America/St_Johns", "America/Sao_Paulo", "America/Havana", "Africa/Casablanca",
 	"Africa/Monrovia", "Antarctica/Troll", "Asia/Beirut", "Asia/Pyongyang", "Etc/GMT+12", "Etc/GMT-14",
 }
@@ -46,7 +48,8 @@ func TestLocalDatesAreThoseOfTheStandardLibrary(t *testing.T) {
 				check(s.fromMillis + by)
 			}
 		}
-		for day := int64(0); day < int64(len(c.zone.spanAt)); day += int64(stride) { // midnight in UTC and in the zone
+		// midnight in UTC and in the zone
+		for day := int64(0); day < int64(len(c.zone.spanAt)); day += int64(stride) {
 			check(day * dayMillis)
 			local := time.UnixMilli(day * dayMillis).In(where)
 			midnight := time.Date(local.Year(), local.Month(), local.Day(), 0, 0, 0, 0, where).UnixMilli()
@@ -81,10 +84,13 @@ func TestSettlementDatesAreCountedOverEveryOffsetChange(t *testing.T) {
 			where := mustZone(t, zoneName)
 			c := mustCalendar(t, name, where, tPlus)
 			for range 2000 {
-				at := c.zone.spans[random.IntN(len(c.zone.spans)-1)].fromMillis + random.Int64N(4*dayMillis) - 2*dayMillis
+				at := c.zone.spans[random.IntN(len(c.zone.spans)-1)].fromMillis +
+					random.Int64N(4*dayMillis) - 2*dayMillis
 				at = min(at, time.Date(lastYear, 12, 31, 0, 0, 0, 0, where).UnixMilli())
-				if got, want := c.SettlementDate(at), settlesOneByOne(c, dateSlowly(where, at), tPlus); got != want {
-					t.Fatalf("seed %d: %s in %s T+%d of %d: %s, want %s", seed, name, zoneName, tPlus, at, got, want)
+				if got, want := c.SettlementDate(at), settlesOneByOne(c, dateSlowly(where, at),
+					tPlus); got != want {
+					t.Fatalf("seed %d: %s in %s T+%d of %d: %s, want %s", seed, name, zoneName, tPlus,
+						at, got, want)
 				}
 			}
 		}
@@ -110,7 +116,10 @@ func FuzzSettlementDate(f *testing.F) {
 func TestSettlementDateDoesNotAllocate(t *testing.T) {
 	c := mustCalendar(t, "US-SETTLEMENT", newYork(t), 1)
 	at, sum := int64(1_700_000_000_000), store.Date(0)
-	if n := testing.AllocsPerRun(1000, func() { sum += c.SettlementDate(at); at += 7_777_777 }); n != 0 {
+	if n := testing.AllocsPerRun(1000, func() {
+		sum += c.SettlementDate(at)
+		at += 7_777_777
+	}); n != 0 {
 		t.Errorf("SettlementDate allocates %v times, want 0", n)
 	}
 }

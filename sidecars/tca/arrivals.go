@@ -78,7 +78,8 @@ func (x *executions) at(tradeSeq uint64) (e execution, found bool, err error) {
 // against an edit by hand, not against somebody who searches for a collision.
 func fingerprint(account, security uint32, side uint8, qty, px, millis int64) uint64 {
 	h := uint64(side)
-	for _, word := range [...]uint64{uint64(account)<<32 | uint64(security), uint64(qty), uint64(px), uint64(millis)} {
+	for _, word := range [...]uint64{uint64(account)<<32 | uint64(security), uint64(qty), uint64(px),
+		uint64(millis)} {
 		h = (h ^ word) * 0x9e3779b97f4a7c15
 		h ^= h >> 32
 		h *= 0xd6e8feb86659fd93

@@ -133,7 +133,8 @@ func (f *blockFile) read(number uint64) (*block, error) {
 		return nil, fmt.Errorf("tca: read file=%s block=%d: %w", f.name, number, err)
 	}
 	if got, want := binary.LittleEndian.Uint32(b.bytes[:]), b.checksum(f.table); got != want {
-		return nil, fmt.Errorf("tca: file=%s block=%d: crc %08x, want %08x: %w", f.name, number, got, want, ErrDamaged)
+		return nil, fmt.Errorf("tca: file=%s block=%d: crc %08x, want %08x: %w", f.name, number, got,
+			want, ErrDamaged)
 	}
 	slot.Store(b)
 	return b, nil

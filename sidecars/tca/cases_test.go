@@ -41,14 +41,16 @@ func TestReportOf(t *testing.T) {
 			v.at(0).must(tick(aaa, 100*unit))
 			v.at(60 * second).must(trade(1, aaa, matcher.Buy, 3))
 		}, map[string]string{
-			"arrivalPrice": "100", "arrivalAt": `"2023-11-14T22:14:20.000Z"`, "twap": "100", "twapSampleCount": "1",
+			"arrivalPrice": "100", "arrivalAt": `"2023-11-14T22:14:20.000Z"`, "twap": "100",
+			"twapSampleCount": "1",
 			"twapWindowStart": `"2023-11-14T22:09:20.000Z"`, "twapWindowEnd": `"2023-11-14T22:14:20.000Z"`,
 			"slippageBps": "0", "arrivalSlippageBps": "0", "quantity": "3", "executionPrice": "100",
 		}},
 		{"a sample at the moment of the trade weighs nothing", func(v *venue) {
 			v.at(0).must(tick(aaa, 100*unit))
 			v.must(trade(1, aaa, matcher.Buy, 3))
-		}, map[string]string{"arrivalPrice": "100", "twap": "null", "twapSampleCount": "0", "arrivalSlippageBps": "0"}},
+		}, map[string]string{"arrivalPrice": "100", "twap": "null", "twapSampleCount": "0",
+			"arrivalSlippageBps": "0"}},
 		{"of several samples at one millisecond the last carries the weight", func(v *venue) {
 			v.at(0).must(tick(aaa, 100*unit))
 			v.at(0).must(tick(aaa, 200*unit))
@@ -68,18 +70,21 @@ func TestReportOf(t *testing.T) {
 			v.at(9 * second).must(limit(1, aaa, matcher.Sell, 5, 140*unit))
 			v.at(9 * second).must(limit(2, aaa, matcher.Buy, 5, 140*unit))
 			v.at(20 * second).must(trade(1, aaa, matcher.Buy, 3))
-		}, map[string]string{"arrivalPrice": "100", "twap": "100", "twapSampleCount": "1", "executionPrice": "100"}},
+		}, map[string]string{"arrivalPrice": "100", "twap": "100", "twapSampleCount": "1",
+			"executionPrice": "100"}},
 		{"a fill that came late is measured all the same", func(v *venue) {
 			v.at(10 * second).must(tick(aaa, 100*unit))
 			v.at(30 * second).must(tick(aaa, 300*unit))
 			v.at(20 * second).must(limit(1, aaa, matcher.Sell, 5, 290*unit))
 			v.must(limit(2, aaa, matcher.Buy, 5, 290*unit))
-		}, map[string]string{"arrivalPrice": "300", "twap": "100", "slippageBps": "-19000", "side": `"Sell"`}},
+		}, map[string]string{"arrivalPrice": "300", "twap": "100", "slippageBps": "-19000",
+			"side": `"Sell"`}},
 		{"a trade whose clock ran backwards is measured at its own time", func(v *venue) {
 			v.at(10 * second).must(tick(aaa, 100*unit))
 			v.at(30 * second).must(tick(aaa, 300*unit))
 			v.at(20 * second).must(trade(1, aaa, matcher.Buy, 3))
-		}, map[string]string{"arrivalPrice": "300", "arrivalAt": `"2023-11-14T22:13:40.000Z"`, "twap": "100",
+		}, map[string]string{"arrivalPrice": "300", "arrivalAt": `"2023-11-14T22:13:40.000Z"`,
+			"twap":            "100",
 			"twapSampleCount": "1", "slippageBps": "20000", "arrivalSlippageBps": "0"}},
 		{"a trade before the first price's time has no average", func(v *venue) {
 			v.at(10 * second).must(tick(aaa, 100*unit))
@@ -120,18 +125,20 @@ func TestReportOf(t *testing.T) {
 			v.must(limit(1, aaa, matcher.Sell, 5, 80*unit+1000))
 			v.at(second).must(force(1, 1, 5, 80*unit+1000))
 		}, map[string]string{"slippageBps": "-0.12", "arrivalSlippageBps": "-0.12"}},
-		{"a resting order that fills later keeps its arrival, through replaces and part fills", func(v *venue) {
-			v.at(0).must(tick(aaa, 100*unit))
-			ref := v.at(second).must(limit(1, aaa, matcher.Buy, 10, 99*unit))
-			v.at(2 * second).must(tick(aaa, 101*unit))
-			v.at(3 * second).must(limit(2, aaa, matcher.Sell, 2, 99*unit))
-			v.at(4 * second).must(limit(2, aaa, matcher.Sell, 9, 103*unit))
-			// The replace crosses, trades, and what is left rests again.
-			v.at(5 * second).must(replace(1, aaa, matcher.Buy, ref, 20, 103*unit))
-			v.at(6 * second).must(tick(aaa, 90*unit))
-			v.at(7 * second).must(force(1, ref, 4, 104*unit))
-		}, map[string]string{"executionPrice": "104", "arrivalPrice": "100", "arrivalAt": `"2023-11-14T22:13:21.000Z"`,
-			"arrivalSlippageBps": "400", "quantity": "4"}},
+		{"a resting order that fills later keeps its arrival, through replaces and part fills",
+			func(v *venue) {
+				v.at(0).must(tick(aaa, 100*unit))
+				ref := v.at(second).must(limit(1, aaa, matcher.Buy, 10, 99*unit))
+				v.at(2 * second).must(tick(aaa, 101*unit))
+				v.at(3 * second).must(limit(2, aaa, matcher.Sell, 2, 99*unit))
+				v.at(4 * second).must(limit(2, aaa, matcher.Sell, 9, 103*unit))
+				// The replace crosses, trades, and what is left rests again.
+				v.at(5 * second).must(replace(1, aaa, matcher.Buy, ref, 20, 103*unit))
+				v.at(6 * second).must(tick(aaa, 90*unit))
+				v.at(7 * second).must(force(1, ref, 4, 104*unit))
+			}, map[string]string{"executionPrice": "104", "arrivalPrice": "100",
+				"arrivalAt":          `"2023-11-14T22:13:21.000Z"`,
+				"arrivalSlippageBps": "400", "quantity": "4"}},
 		{"an incoming order meets the price before its own first fill", func(v *venue) {
 			v.at(0).must(tick(aaa, 100*unit))
 			v.must(limit(1, aaa, matcher.Sell, 1, 101*unit))
@@ -140,7 +147,8 @@ func TestReportOf(t *testing.T) {
 			c.Flags = matcher.FlagIOC
 			v.at(second).must(c)
 			v.trades = v.trades[:3] // the buyer's second
-		}, map[string]string{"executionPrice": "102", "arrivalPrice": "100", "arrivalSlippageBps": "200", "side": `"Buy"`}},
+		}, map[string]string{"executionPrice": "102", "arrivalPrice": "100", "arrivalSlippageBps": "200",
+			"side": `"Buy"`}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -224,11 +232,13 @@ func TestATradeAtTheEdgeOfTimeHasAReport(t *testing.T) {
 	x := open(t, options)
 	follow(t, x, v)
 	first, err := x.Report(t.Context(), v.trades[0])
-	if err != nil || first.Twap != 0 || first.TwapWindowStart != -1<<63 || first.ArrivalPrice != 1<<60 {
+	if err != nil || first.Twap != 0 || first.TwapWindowStart != -1<<63 ||
+		first.ArrivalPrice != 1<<60 {
 		t.Errorf("got %+v, %v; want no average and an arrival at %d", first, err, int64(1<<60))
 	}
 	last, err := x.Report(t.Context(), v.trades[1])
-	if err != nil || last.Twap != 1<<60 || last.SlippageBps.String() != "0" || last.TwapSampleCount != 2 {
+	if err != nil || last.Twap != 1<<60 || last.SlippageBps.String() != "0" ||
+		last.TwapSampleCount != 2 {
 		t.Errorf("got %+v, %v; want an average of %d", last, err, int64(1<<60))
 	}
 }

@@ -141,11 +141,13 @@ const maxSecurity = 1<<24 - 1
 
 // read makes the index what a checkpoint says. It changes no file; executions
 // and samples are given the numbers of blocks that their files must have.
-func (x *index) read(text []byte, genesis [sha256.Size]byte) (sampleBlocks, arrivalBlocks uint64, err error) {
+func (x *index) read(text []byte, genesis [sha256.Size]byte) (sampleBlocks,
+	arrivalBlocks uint64, err error) {
 	body := len(text) - sha256.Size
 	head := len(checkpointMagic) + sha256.Size
 	if body < head || sha256.Sum256(text[:body]) != [sha256.Size]byte(text[body:]) {
-		return 0, 0, fmt.Errorf("tca: checkpoint of %d bytes does not match its checksum: %w", len(text), errCheckpoint)
+		return 0, 0, fmt.Errorf("tca: checkpoint of %d bytes does not match its checksum: %w", len(text),
+			errCheckpoint)
 	}
 	if string(text[:len(checkpointMagic)]) != checkpointMagic {
 		return 0, 0, fmt.Errorf("tca: checkpoint format %q, want %q: %w",
@@ -161,7 +163,8 @@ func (x *index) read(text []byte, genesis [sha256.Size]byte) (sampleBlocks, arri
 	}
 	arrivalBlocks = r.word()
 	for range r.count(executionWords, blockExecutions-1) {
-		x.executions.tail = append(x.executions.tail, execution{arrival{int64(r.word()), int64(r.word())}, r.word()})
+		x.executions.tail = append(x.executions.tail,
+			execution{arrival{int64(r.word()), int64(r.word())}, r.word()})
 	}
 	sampleBlocks = r.word()
 	for range r.count(8, maxSecurity) {
@@ -177,7 +180,8 @@ func (x *index) read(text []byte, genesis [sha256.Size]byte) (sampleBlocks, arri
 		x.open[ref] = arrival{int64(r.word()), int64(r.word())}
 	}
 	if r.bad || len(r.b) != 0 {
-		return 0, 0, fmt.Errorf("tca: checkpoint inputSeq=%d is not well formed: %w", x.applied, errCheckpoint)
+		return 0, 0, fmt.Errorf("tca: checkpoint inputSeq=%d is not well formed: %w", x.applied,
+			errCheckpoint)
 	}
 	return sampleBlocks, arrivalBlocks, nil
 }
@@ -235,7 +239,8 @@ func (t *TCA) load() error {
 	t.clear()
 	sampleBlocks, arrivalBlocks, err := t.index.read(text, t.genesis)
 	if err == nil {
-		err = errors.Join(t.index.samples.file.cut(sampleBlocks), t.index.executions.file.cut(arrivalBlocks))
+		err = errors.Join(t.index.samples.file.cut(sampleBlocks),
+			t.index.executions.file.cut(arrivalBlocks))
 	}
 	t.torn = err != nil
 	t.mu.Unlock()

@@ -42,8 +42,10 @@ func Example() {
 		Securities: []matcher.GenesisSecurity{{Ticker: "IBM", Enabled: true}},
 		TickPx:     1000,
 		Limits: matcher.Limits{
-			MaxOrderQty: 1000, MaxOrderNotional: 1e15, MaxPositionQty: 1e6, MaxConcentrationNotional: 1e15, CreditLimit: 1e15,
-			PriceMaxAgeMillis: 1e6, IdempotencyCapacity: 8, MaxAccounts: 2, MaxSecurities: 1, MaxContracts: 1, MaxOpenOrders: 8,
+			MaxOrderQty: 1000, MaxOrderNotional: 1e15, MaxPositionQty: 1e6, MaxConcentrationNotional: 1e15,
+			CreditLimit:       1e15,
+			PriceMaxAgeMillis: 1e6, IdempotencyCapacity: 8, MaxAccounts: 2, MaxSecurities: 1,
+			MaxContracts: 1, MaxOpenOrders: 8,
 		},
 	}
 	begin := time.Date(2026, 11, 20, 14, 30, 0, 0, time.UTC)
@@ -86,7 +88,8 @@ func Example() {
 	go func() { done <- t.Run(ctx) }()
 
 	r, err := t.Report(ctx, store.Trade{
-		ID: "trd-1", Seq: 1, AccountID: 2, Security: "IBM", Side: matcher.Buy, Quantity: 10, Price: 103_500_000,
+		ID: "trd-1", Seq: 1, AccountID: 2, Security: "IBM", Side: matcher.Buy, Quantity: 10,
+		Price:      103_500_000,
 		ExecutedAt: begin.Add(5 * time.Minute).UnixMilli(),
 	})
 	fmt.Println(strings.ReplaceAll(string(r.AppendJSON(nil)), `,"`, ",\n\""), err)

@@ -115,7 +115,8 @@ func TestAnIndexKilledAtAnyMomentGoesOn(t *testing.T) {
 			mangle(t, rnd, filepath.Join(dir, fileNames[rnd.IntN(3)]), 0)
 		}
 		if n%7 == 0 {
-			if err := os.WriteFile(filepath.Join(dir, checkpointName+".new"), []byte("half a checkpoi"), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(dir, checkpointName+".new"), []byte("half a checkpoi"),
+				0o600); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -6,7 +6,8 @@ import (
 	"posttrade/matcher"
 )
 
-func limit(account uint32, security uint32, side matcher.Side, qty int32, px int64) matcher.Command {
+func limit(account uint32, security uint32, side matcher.Side, qty int32,
+	px int64) matcher.Command {
 	c := matcher.NewCommand(matcher.OrderNew)
 	c.AccountID, c.SecurityID, c.Side, c.Qty, c.LimitPx = account, security, side, qty, px
 	return c
@@ -30,7 +31,8 @@ func cancel(account, ref uint32) matcher.Command {
 	return c
 }
 
-func replace(account, security uint32, side matcher.Side, ref uint32, qty int32, px int64) matcher.Command {
+func replace(account, security uint32, side matcher.Side, ref uint32, qty int32,
+	px int64) matcher.Command {
 	c := limit(account, security, side, qty, px)
 	c.Type, c.OrderRef = matcher.OrderReplace, ref
 	return c

@@ -121,7 +121,8 @@ func (t *TCA) attach(ctx context.Context) (_ Shadow, err error) {
 			return nil, fmt.Errorf("tca: skip ahead to inputSeq=%d: %w", before, err)
 		}
 		if shadow.Applied() == at {
-			return nil, fmt.Errorf("tca: the journal ends at inputSeq=%d, the index at %d: %w", at, applied, errHistory)
+			return nil, fmt.Errorf("tca: the journal ends at inputSeq=%d, the index at %d: %w", at,
+				applied, errHistory)
 		}
 	}
 	if applied == 0 || ctx.Err() != nil {
@@ -139,7 +140,8 @@ func (t *TCA) attach(ctx context.Context) (_ Shadow, err error) {
 		return nil, fmt.Errorf("tca: follow to inputSeq=%d: %w", applied, err)
 	}
 	if !same || shadow.Applied() != applied {
-		return nil, fmt.Errorf("tca: inputSeq=%d is not the command that the index has: %w", applied, errHistory)
+		return nil, fmt.Errorf("tca: inputSeq=%d is not the command that the index has: %w",
+			applied, errHistory)
 	}
 	return shadow, nil
 }
@@ -158,7 +160,8 @@ func (t *TCA) step(ctx context.Context, shadow Shadow) (moved bool, err error) {
 		return false, fmt.Errorf("tca: follow from inputSeq=%d: %w", from+1, err)
 	}
 	if at := shadow.Applied(); at != t.index.applied {
-		return false, fmt.Errorf("tca: shadow is at inputSeq=%d, its events at %d: %w", at, t.index.applied, ErrDamaged)
+		return false, fmt.Errorf("tca: shadow is at inputSeq=%d, its events at %d: %w", at,
+			t.index.applied, ErrDamaged)
 	}
 	return t.index.applied > from, nil
 }

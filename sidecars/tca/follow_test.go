@@ -63,7 +63,8 @@ func TestRunTriesAgainWithGrowingPausesAndSaysItOnce(t *testing.T) {
 		ms := time.Millisecond
 		mu.Lock()
 		want := []time.Duration{
-			0, 100 * ms, 300 * ms, 700 * ms, 1500 * ms, 3100 * ms, 6300 * ms, 11300 * ms, 16300 * ms, 21300 * ms,
+			0, 100 * ms, 300 * ms, 700 * ms, 1500 * ms, 3100 * ms, 6300 * ms, 11300 * ms,
+			16300 * ms, 21300 * ms,
 		}
 		if !slices.Equal(tries, want) {
 			t.Errorf("tried at %v, want %v", tries, want)
@@ -83,8 +84,10 @@ func TestRunTriesAgainWithGrowingPausesAndSaysItOnce(t *testing.T) {
 		elapse(time.Second)
 		stop()
 		wantSaid := []string{
-			"WARN tca: following the journal does not work and is tried again", "INFO tca: following the journal works again",
-			"WARN tca: following the journal does not work and is tried again", "INFO tca: following the journal works again",
+			"WARN tca: following the journal does not work and is tried again",
+			"INFO tca: following the journal works again",
+			"WARN tca: following the journal does not work and is tried again",
+			"INFO tca: following the journal works again",
 		}
 		if said := log.all(); !slices.Equal(said, wantSaid) {
 			t.Errorf("said %s", strings.Join(said, "\n"))
@@ -215,7 +218,8 @@ func TestACheckpointThatCannotBeWrittenDoesNotStopTheIndex(t *testing.T) {
 		elapse(2 * time.Second)
 		synctest.Wait()
 		want := []string{
-			"WARN tca: taking checkpoints does not work and is tried again", "INFO tca: taking checkpoints works again",
+			"WARN tca: taking checkpoints does not work and is tried again",
+			"INFO tca: taking checkpoints works again",
 		}
 		if said := log.all(); !slices.Equal(said, want) {
 			t.Errorf("said %q", said)
@@ -296,11 +300,14 @@ func TestCatchUpWaitsForAnIndexThatMustBeBuiltAgain(t *testing.T) {
 func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
 	v := newVenue(t)
 	for name, change := range map[string]func(*Options){
-		"no shadow":           func(o *Options) { o.Shadow = nil },
-		"no durable head":     func(o *Options) { o.Durable = nil },
-		"no securities":       func(o *Options) { o.SecurityID = nil },
-		"window":              func(o *Options) { o.Window = -1 },
-		"a file for a folder": func(o *Options) { o.Dir = filepath.Join(o.Dir, "x"); os.WriteFile(o.Dir, nil, 0o600) },
+		"no shadow":       func(o *Options) { o.Shadow = nil },
+		"no durable head": func(o *Options) { o.Durable = nil },
+		"no securities":   func(o *Options) { o.SecurityID = nil },
+		"window":          func(o *Options) { o.Window = -1 },
+		"a file for a folder": func(o *Options) {
+			o.Dir = filepath.Join(o.Dir, "x")
+			os.WriteFile(o.Dir, nil, 0o600)
+		},
 	} {
 		o := v.options()
 		change(&o)

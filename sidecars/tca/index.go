@@ -75,13 +75,15 @@ func (x *index) filled(ev *matcher.Event) error {
 	if ev.Flags&matcher.EventMarket == 0 && ev.OrderRef != x.taker {
 		var known bool
 		if met, known = x.open[ev.OrderRef]; !known {
-			return fmt.Errorf("tca: tradeSeq=%d orderRef=%d has no arrival: %w", ev.TradeSeq, ev.OrderRef, ErrDamaged)
+			return fmt.Errorf("tca: tradeSeq=%d orderRef=%d has no arrival: %w", ev.TradeSeq,
+				ev.OrderRef, ErrDamaged)
 		}
 		if ev.Status.Terminal() {
 			delete(x.open, ev.OrderRef)
 		}
 	}
-	print := fingerprint(ev.AccountID, ev.SecurityID, uint8(ev.Side), int64(ev.Qty), ev.Px, ev.TimeMillis)
+	print := fingerprint(ev.AccountID, ev.SecurityID, uint8(ev.Side), int64(ev.Qty), ev.Px,
+		ev.TimeMillis)
 	if err := x.executions.add(ev.TradeSeq, execution{met, print}); err != nil {
 		return err
 	}

@@ -33,7 +33,8 @@ func price(ev *matcher.Event, security uint32) bool {
 	if ev.SecurityID != security || ev.Flags&matcher.EventLate != 0 {
 		return false
 	}
-	return ev.Kind == matcher.EventFilled || ev.Kind == matcher.EventApplied && ev.Cmd().Type == matcher.PriceTick
+	return ev.Kind == matcher.EventFilled ||
+		ev.Kind == matcher.EventApplied && ev.Cmd().Type == matcher.PriceTick
 }
 
 // report is the JSON of the report on a trade of the journal.
@@ -60,7 +61,8 @@ func (o *oracle) report(trade store.Trade) string {
 }
 
 // render is the JSON of a report on a row with an arrival that is known, or not.
-func (o *oracle) render(trade store.Trade, security uint32, arrival int64, arrivedAt *int64) string {
+func (o *oracle) render(trade store.Trade, security uint32, arrival int64,
+	arrivedAt *int64) string {
 	start, end := trade.ExecutedAt-o.window, trade.ExecutedAt
 	area, weight, samples := new(big.Int), int64(0), 0
 	// The price between two samples is the earlier one's. Sentinels: before the
@@ -101,7 +103,8 @@ func (o *oracle) render(trade store.Trade, security uint32, arrival int64, arriv
 	return fmt.Sprintf(`{"tradeId":%q,"accountId":%d,"security":%q,"side":%q,"quantity":%d,"executionPrice":%s,`+
 		`"arrivalPrice":%s,"arrivalAt":%s,"twap":%s,"twapWindowStart":%s,"twapWindowEnd":%s,"twapSampleCount":%d,`+
 		`"slippageBps":%s,"arrivalSlippageBps":%s}`,
-		trade.ID, trade.AccountID, trade.Security, side, trade.Quantity, decimal(big.NewInt(trade.Price), 6),
+		trade.ID, trade.AccountID, trade.Security, side, trade.Quantity,
+		decimal(big.NewInt(trade.Price), 6),
 		arrivalPrice, arrivalAt, twap, stamp(start), stamp(end), samples, slip, arrivalSlip)
 }
 

@@ -117,7 +117,8 @@ func (t *TCA) report(trade *store.Trade, complete uint64) (r Report, reached boo
 
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	if t.torn || t.damaged.Load() || trade.Seq > t.index.executions.count() && t.index.applied < complete {
+	if t.torn || t.damaged.Load() || trade.Seq > t.index.executions.count() &&
+		t.index.applied < complete {
 		return Report{}, false, nil
 	}
 	if !known {
@@ -154,13 +155,15 @@ func (t *TCA) arrival(r *Report, trade *store.Trade, security uint32) error {
 	if err != nil || !found {
 		return err
 	}
-	print := fingerprint(trade.AccountID, security, uint8(trade.Side), trade.Quantity, trade.Price, trade.ExecutedAt)
+	print := fingerprint(trade.AccountID, security, uint8(trade.Side), trade.Quantity, trade.Price,
+		trade.ExecutedAt)
 	if e.print != print {
 		return nil
 	}
 	r.Arrived, r.ArrivalPrice, r.ArrivalAt = true, e.px, e.millis
 	if e.px > 0 {
-		r.ArrivalSlippageBps = Bps{true, slippage(r.ExecutionPrice, wide{0, uint64(e.px)}, 1, r.Side == matcher.Sell)}
+		r.ArrivalSlippageBps = Bps{true, slippage(r.ExecutionPrice, wide{0, uint64(e.px)}, 1,
+			r.Side == matcher.Sell)}
 	}
 	return nil
 }

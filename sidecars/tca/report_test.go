@@ -31,7 +31,8 @@ func TestReportsEqualTheOracleAcrossRestartAndRebuild(t *testing.T) {
 	x := open(t, options)
 	follow(t, x, v)
 	o := newOracle(options.Window, v.events)
-	t.Logf("%d commands, %d trades, %d open orders, %d blocks of samples", len(v.commands), len(v.trades),
+	t.Logf("%d commands, %d trades, %d open orders, %d blocks of samples", len(v.commands),
+		len(v.trades),
 		len(x.index.open), x.index.samples.file.blocks)
 	compareSome(t, x, v, o, scaled(1000), rnd.IntN)
 	arrivalsOfOpenOrders(t, x, v)

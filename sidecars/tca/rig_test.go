@@ -93,7 +93,8 @@ func (v *venue) do(c matcher.Command) []matcher.Event {
 		v.trades = append(v.trades, store.Trade{
 			ID: store.TradeID(ev.TradeSeq), Seq: ev.TradeSeq, AccountID: ev.AccountID,
 			Security: tickers[ev.SecurityID-1], Side: ev.Side, Quantity: int64(ev.Qty), Price: ev.Px,
-			ExecutedAt: ev.TimeMillis, BookedAt: ev.TimeMillis, UpdatedAt: ev.TimeMillis, Sequence: ev.InputSeq,
+			ExecutedAt: ev.TimeMillis, BookedAt: ev.TimeMillis, UpdatedAt: ev.TimeMillis,
+			Sequence: ev.InputSeq,
 		})
 	}
 	v.mu.Lock()
@@ -164,7 +165,9 @@ func (v *venue) shadow(before uint64) (Shadow, error) {
 		return nil, err
 	}
 	s := &shadow{v: v, engine: engine}
-	s.out = matcher.NewOutlet(8, func(events []matcher.Event) { s.events = append(s.events, events...) })
+	s.out = matcher.NewOutlet(8, func(events []matcher.Event) {
+		s.events = append(s.events, events...)
+	})
 	return s, nil
 }
 

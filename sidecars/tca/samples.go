@@ -156,7 +156,8 @@ func (x *samples) link(security uint32, h *history, level int, up branch) error 
 //
 // Cost: a binary search per level; what is not near the end of the history reads
 // a block a level, from the cache when it is there.
-func (x *samples) at(security uint32, millis int64) (s sample, ordinal uint64, found bool, err error) {
+func (x *samples) at(security uint32, millis int64) (s sample, ordinal uint64,
+	found bool, err error) {
 	if int(security) >= len(x.of) {
 		return sample{}, 0, false, nil
 	}
@@ -176,11 +177,13 @@ func (x *samples) at(security uint32, millis int64) (s sample, ordinal uint64, f
 			return s, ordinal, err == nil, err
 		}
 	}
-	return sample{}, 0, false, fmt.Errorf("tca: security=%d has no block for %d: %w", security, millis, ErrDamaged)
+	return sample{}, 0, false, fmt.Errorf("tca: security=%d has no block for %d: %w", security,
+		millis, ErrDamaged)
 }
 
 // descend goes from a block of the given level down to the sample.
-func (x *samples) descend(security uint32, level int, number uint64, millis int64) (sample, uint64, error) {
+func (x *samples) descend(security uint32, level int, number uint64,
+	millis int64) (sample, uint64, error) {
 	for {
 		b, err := x.file.read(number)
 		if err != nil {

@@ -82,7 +82,9 @@ func TestExecutionsAreFoundByTradeSequence(t *testing.T) {
 	defer file.f.Close()
 	x := &executions{file: file}
 	const fills = 5*blockExecutions + 3
-	entry := func(seq uint64) execution { return execution{arrival{int64(seq) * 7, -int64(seq)}, seq << 40} }
+	entry := func(seq uint64) execution {
+		return execution{arrival{int64(seq) * 7, -int64(seq)}, seq << 40}
+	}
 	for seq := range uint64(fills) {
 		if err := x.add(seq+1, entry(seq+1)); err != nil {
 			t.Fatal(err)

@@ -29,7 +29,8 @@ func TestStandingIsTheCheckpoints(t *testing.T) {
 	}
 	f.Close()
 	s, err := ReadStanding(dir)
-	if err != nil || s.InputSeq != 42 || s.Last.InputSeq != 42 || s.Genesis != [32]byte{1, 2} || s.Path != name {
+	if err != nil || s.InputSeq != 42 || s.Last.InputSeq != 42 || s.Genesis != [32]byte{1, 2} ||
+		s.Path != name {
 		t.Errorf("got %+v, %v", s, err)
 	}
 	text, err := os.ReadFile(name)

@@ -130,7 +130,9 @@ func (t *TCA) Summary(ctx context.Context, q SummaryQuery) (Summary, error) {
 	for security, of := range bySecurity {
 		s.BySecurity = append(s.BySecurity, SecurityCosts{security, of.costs()})
 	}
-	slices.SortFunc(s.BySecurity, func(a, b SecurityCosts) int { return strings.Compare(a.Security, b.Security) })
+	slices.SortFunc(s.BySecurity, func(a, b SecurityCosts) int {
+		return strings.Compare(a.Security, b.Security)
+	})
 	return s, nil
 }
 

@@ -122,7 +122,8 @@ func TestSummariesEqualTheOracle(t *testing.T) {
 		insert(t, db, rows)
 		x := open(t, o)
 		follow(t, x, v)
-		queries := []SummaryQuery{{}, {Accounts: []uint32{}}, {Accounts: []uint32{2}}, {Accounts: []uint32{1, 5, 77}}}
+		queries := []SummaryQuery{{}, {Accounts: []uint32{}}, {Accounts: []uint32{2}},
+			{Accounts: []uint32{1, 5, 77}}}
 		for range 10 {
 			from, to := rows[rnd.IntN(len(rows))].ExecutedAt, rows[rnd.IntN(len(rows))].ExecutedAt
 			queries = append(queries, SummaryQuery{FromMillis: from}, SummaryQuery{ToMillis: to},
@@ -131,7 +132,8 @@ func TestSummariesEqualTheOracle(t *testing.T) {
 		for _, q := range queries {
 			var chosen []string
 			for i, row := range rows {
-				if (q.Accounts == nil || slices.Contains(q.Accounts, row.AccountID)) && row.ExecutedAt >= q.FromMillis &&
+				if (q.Accounts == nil || slices.Contains(q.Accounts, row.AccountID)) &&
+					row.ExecutedAt >= q.FromMillis &&
 					(q.ToMillis == 0 || row.ExecutedAt < q.ToMillis) {
 					chosen = append(chosen, reports[i])
 				}
@@ -191,7 +193,8 @@ func TestASummaryWaitsForTheIndexAndStopsWithItsContext(t *testing.T) {
 	if _, err := x.Summary(ctx, SummaryQuery{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want the context's end", err)
 	}
-	if s, err := x.Summary(t.Context(), SummaryQuery{}); err != nil || s.Trades != 1 || s.WithBenchmark != 1 {
+	if s, err := x.Summary(t.Context(), SummaryQuery{}); err != nil || s.Trades != 1 ||
+		s.WithBenchmark != 1 {
 		t.Errorf("%+v, %v", s, err)
 	}
 }

@@ -115,7 +115,8 @@ func Open(o Options) (*TCA, error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("tca: make folder: %w", err)
 	}
-	t := &TCA{o: o, windowMillis: o.Window.Milliseconds(), genesis: sha256.Sum256(o.Genesis), triedAt: o.Now()}
+	t := &TCA{o: o, windowMillis: o.Window.Milliseconds(), genesis: sha256.Sum256(o.Genesis),
+		triedAt: o.Now()}
 	t.follows = alarm{log: o.Logger, what: "tca: following the journal"}
 	t.saves = alarm{log: o.Logger, what: "tca: taking checkpoints"}
 	var err error

@@ -40,7 +40,8 @@ func TestReportAndFollowingDoNotAllocate(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer executionsFile.f.Close()
-	y := &index{samples: *newSamples(t), executions: executions{file: executionsFile}, open: map[uint32]arrival{}}
+	y := &index{samples: *newSamples(t), executions: executions{file: executionsFile},
+		open: map[uint32]arrival{}}
 	events := []matcher.Event{v.events[0], v.events[0]}
 	*events[0].Cmd() = tick(aaa, 5*unit)
 	events[0].Kind, events[0].Flags = matcher.EventApplied, matcher.EventFirst|matcher.EventLast

@@ -68,7 +68,8 @@ func TestMeanAndSlippageAreExactForAnyNumbers(t *testing.T) {
 		want := hundredths(side, px, benchmark)
 		p := Bps{true, slippage(px, num, den, sell)}
 		if p.hundredths.big().Cmp(want) != 0 {
-			t.Fatalf("slippage of %d against %v, sell %v: got %v, want %v", px, benchmark, sell, p.hundredths.big(), want)
+			t.Fatalf("slippage of %d against %v, sell %v: got %v, want %v", px, benchmark, sell,
+				p.hundredths.big(), want)
 		}
 		if got, want := p.String(), decimal(want, 2); got != want {
 			t.Fatalf("got text %s, want %s", got, want)
@@ -92,7 +93,8 @@ func TestAverageRoundsHalfUp(t *testing.T) {
 		sum   int64
 		count uint64
 		want  int64
-	}{{1, 2, 1}, {-1, 2, 0}, {-3, 2, -1}, {3, 2, 2}, {10, 3, 3}, {11, 3, 4}, {-10, 3, -3}, {-11, 3, -4}, {0, 7, 0}} {
+	}{{1, 2, 1}, {-1, 2, 0}, {-3, 2, -1}, {3, 2, 2}, {10, 3, 3}, {11, 3, 4}, {-10, 3, -3}, {-11, 3,
+		-4}, {0, 7, 0}} {
 		got := average(wideOf(big.NewInt(tt.sum)), tt.count)
 		if n, ok := (Bps{true, got}).Hundredths(); !ok || n != tt.want {
 			t.Errorf("average of %d over %d is %d, want %d", tt.sum, tt.count, n, tt.want)
