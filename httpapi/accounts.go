@@ -59,8 +59,8 @@ func NewAccountService(d AccountDeps) *AccountService {
 	return s
 }
 
-// accountRouteOf finds the endpoint of a plain path and the id in it. The list
-// has a slash at its end; without it is taken for the same.
+// accountRouteOf finds the endpoint of a plain path and the id in it. The path of the list ends
+// with a slash; the path without the slash is the same endpoint.
 func accountRouteOf(path []byte) (r route, id []byte) {
 	switch string(path) {
 	case "/account/", "/account":
@@ -134,7 +134,7 @@ func (s *AccountService) show(e *errand, text []byte) problem {
 	return e.send(200, appendAccount(e.begin(), &account))
 }
 
-// upsert is POST /account/ and PUT /account/, which say the same.
+// upsert is POST /account/ and PUT /account/. Both do the same.
 func (s *AccountService) upsert(e *errand) problem {
 	if p := e.writing(&s.source); p.status != 0 {
 		return p
@@ -158,8 +158,8 @@ func (s *AccountService) upsert(e *errand) problem {
 	return e.send(200, appendAccount(e.begin(), &account))
 }
 
-// account reads the body of an upsert. A new account is enabled unless the body says
-// that it is not; one that is there stays as it is.
+// account reads the body of an upsert. A new account is enabled unless the body says otherwise. For
+// an existing account an absent member leaves the stored value as it is.
 func (d *decoder) account() accounts.Account {
 	a := accounts.Account{Enabled: true, EnabledUnsaid: true}
 	var id, name bool
@@ -180,7 +180,7 @@ func (d *decoder) account() accounts.Account {
 	return a
 }
 
-// accountKey reads an id that an account can have: 0 is nobody's.
+// accountKey reads the id of an account. 0 is not a valid id.
 func (d *decoder) accountKey() uint32 {
 	d.field = "id"
 	n := d.json.Int()

@@ -12,8 +12,9 @@ import (
 	"strings"
 )
 
-// Part is one thing that must be ready before the process is, or one that works
-// beside it: orders are admitted without it, so it is shown and does not decide.
+// Part is one part of the process that /readyz shows. A part either must be ready before the
+// process is ready, or works beside the admission of orders; the second kind is shown and does not
+// decide.
 type Part struct {
 	Name   string `json:"name"`
 	Ready  bool   `json:"ready"`
@@ -26,21 +27,23 @@ type AdminConfig struct {
 	Parts   func() []Part // /readyz; nil: no part, ready
 	Version any           // /version, as JSON
 	Metrics Metrics       // /metrics, unless Registry is given
-	// Admit guards every path but /healthz: what a bearer token is worth; nil: no guard.
+	// Admit guards every path but /healthz: it says whether a bearer token is valid and whether it
+	// carries the admin claim. nil: no guard.
 	Admit  func(token string) (valid, admin bool)
 	Logger *slog.Logger // may be nil
-	// Registry is /metrics, shared with whoever shows the same; nil: one of Metrics.
+	// Registry is /metrics, shared with every other handler that shows the same metrics; nil: a
+	// registry of Metrics.
 	Registry *Registry
 	Extra    map[string]http.Handler // further paths of the caller; may be nil
 }
 
-// Admin is the listener of operators: health, readiness, metrics, profiles. It
-// is net/http, because the standard pprof and Prometheus handlers are.
+// Admin is the listener for operators: health, readiness, metrics, profiles. It uses net/http,
+// because the standard pprof and Prometheus handlers do.
 type Admin struct {
 	http    http.Server
 	guarded bool
 
-	// end ends what its requests stand on: a profile of half a minute must not hold up Shutdown.
+	// end cancels the context of its requests: a profile of half a minute must not hold up Shutdown.
 	end context.CancelFunc
 }
 
@@ -106,9 +109,9 @@ func (a *Admin) Serve(ln net.Listener) error {
 	return nil
 }
 
-// Shutdown stops accepting, ends profiles and traces with what they have, and waits
-// for the requests under way until ctx ends. Those that are left then lose their
-// connections, and the error says so: they may still be running.
+// Shutdown stops accepting, ends profiles and traces with the data they have, and waits for the
+// requests under way until ctx ends. Requests that are left then lose their connections, and the
+// error says so: their handlers may still be running.
 func (a *Admin) Shutdown(ctx context.Context) error {
 	a.end()
 	err := a.http.Shutdown(ctx)
@@ -123,7 +126,7 @@ func loopback(addr net.Addr) bool {
 	return !ok || tcp.IP.IsLoopback() // a pipe or a unix socket does not leave the machine
 }
 
-// tokenGuard lets through whose bearer token carries the admin claim.
+// tokenGuard lets a request through when its bearer token carries the admin claim.
 func tokenGuard(admit func(string) (valid, admin bool)) func(http.Handler) http.Handler {
 	return func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -145,8 +148,8 @@ func tokenGuard(admit func(string) (valid, admin bool)) func(http.Handler) http.
 	}
 }
 
-// problems answers for mux where it has no handler, as the services do: its own
-// words are plain text.
+// problems answers for mux where mux has no handler. It sends a problem document, as the services
+// do; mux itself would send plain text.
 func problems(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, pattern := mux.Handler(r); pattern == "" {
@@ -156,8 +159,8 @@ func problems(mux *http.ServeMux) http.Handler {
 	})
 }
 
-// wordless keeps the headers of a 404 or 405, Allow for one, and has a problem
-// document in the place of the body.
+// wordless keeps the headers of a 404 or 405, such as Allow, and drops the body: a problem document
+// takes its place.
 type wordless struct{ http.ResponseWriter }
 
 func (w wordless) WriteHeader(status int) {
@@ -179,8 +182,8 @@ func adminProblem(w http.ResponseWriter, p problem) {
 	_, _ = w.Write(append(p.append(nil), '}')) // the peer may be gone
 }
 
-// readiness answers 200 when every part that decides is ready, else 503; all
-// parts either way.
+// readiness answers 200 when every part that decides is ready, else 503. The body lists all parts
+// in both cases.
 func readiness(parts func() []Part) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		answer := struct {
@@ -208,5 +211,5 @@ func adminJSON(w http.ResponseWriter, status int, v any) {
 	w.WriteHeader(status)
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(v) // the head is out: a peer that is gone cannot be told
+	_ = enc.Encode(v) // the head is already sent: the error cannot be reported to the peer
 }

@@ -36,7 +36,7 @@ func (x *exchange) bookTrade() problem {
 	return x.decide(matcher.TradeNew)
 }
 
-// decide carries a decoded admission of one command from the entitlement to the answer.
+// decide handles a decoded admission of one command, from the entitlement check to the answer.
 func (x *exchange) decide(kind matcher.CommandType) problem {
 	o := &x.order
 	if !x.entitled(o.accountID) {
@@ -127,9 +127,10 @@ func (x *exchange) key(cmd *matcher.Command, clientID []byte) {
 	cmd.PriceTicks = int64(x.m.Views.ClientKey().Of(cmd.AccountID, clientID))
 }
 
-// known looks an admission's key up among the first decisions. ok: the request was decided
-// before; p says so when its terms were others. They are compared as they were sent: also
-// the ticker, nil for a booking, that no security had then or has now.
+// known looks an admission's key up among the first decisions. ok: the request was decided before;
+// p is set when its terms were different. Terms are compared as the client sent them. That includes
+// the ticker of a security that the server did not know then or does not know now; security is nil
+// for a booking.
 func (x *exchange) known(cmd *matcher.Command, clientID, security []byte) (
 	row blotter.KeyRow, p problem, ok bool) {
 	if cmd.PriceTicks == 0 {
@@ -146,8 +147,8 @@ func (x *exchange) known(cmd *matcher.Command, clientID, security []byte) (
 	return row, p, ok
 }
 
-// answerDuplicate answers an admission that the engine found to be a repetition
-// of one that was still under way when this one passed the edge.
+// answerDuplicate answers an admission that repeats another one. The edge did not see the other
+// one, because it was still under way; the engine found the repetition.
 func (x *exchange) answerDuplicate(cmd *matcher.Command) problem {
 	x.m.duplicates.n.Add(1)
 	known, p, ok := x.known(cmd, x.order.clientID, x.order.security)
@@ -160,8 +161,8 @@ func (x *exchange) answerDuplicate(cmd *matcher.Command) problem {
 	return x.answerKnown(&known)
 }
 
-// answerKnown answers with the first decision on the request: its status code,
-// id and sequence, the other fields as the order now stands.
+// answerKnown answers with the first decision on the request: its status code, id and sequence. The
+// other fields show the order as it now stands.
 func (x *exchange) answerKnown(row *blotter.KeyRow) problem {
 	o := &x.order
 	if row.Kind == matcher.KeyTrade {
@@ -198,7 +199,7 @@ func (x *exchange) answerKnownTrade(row *blotter.KeyRow) problem {
 		return x.answerRefusal(o, row.Reason, row.InputSeq, 0)
 	}
 	x.fills = x.m.Blotter.ByInputSeq(row.InputSeq, x.fills[:0])
-	if len(x.fills) == 0 { // older than the blotter reaches
+	if len(x.fills) == 0 { // older than the oldest entry of the blotter
 		return x.send(201, appendTrade(x.begin(), o, 0, 0, row.InputSeq, 0))
 	}
 	fill := &x.fills[0]

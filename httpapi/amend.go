@@ -5,9 +5,8 @@ import (
 	"posttrade/matcher"
 )
 
-// cancelOrder is POST /orders/{orderId}/cancel. Nothing but the journal stands
-// in its way: an owner can take an order back also while the control state is
-// stale or the kill switch is on.
+// cancelOrder is POST /orders/{orderId}/cancel. Only a failed or full journal prevents it: an owner
+// can cancel an order also while the control state is stale or the kill switch is on.
 func (x *exchange) cancelOrder(id []byte) problem {
 	if p := x.admit(); p.status != 0 {
 		return p
@@ -37,7 +36,7 @@ func (x *exchange) cancelOrder(id []byte) problem {
 		return p
 	}
 	if a := x.ticket.Answer(0); a.Refused() {
-		return x.terminal() // it was filled or cancelled before the command came through
+		return x.terminal() // it was filled or cancelled before the engine reached the command
 	}
 	x.took()
 	return x.answerOrder(200, row.Number())
@@ -103,14 +102,14 @@ func (x *exchange) replaceOrder(id []byte) problem {
 	if a.Refused() {
 		if now, ok := x.m.Views.Numbered(row.Number()); a.Reason == matcher.Invalid &&
 			(!ok || !now.Open()) {
-			return x.terminal() // it ended before the command came through
+			return x.terminal() // it ended before the engine reached the command
 		}
 		x.refused(a.Reason)
 	}
 	return x.answerReplaced(row.Number(), a.Reason, a.InputSeq)
 }
 
-// ownOrder finds the order of a path's id, if the caller may touch it.
+// ownOrder finds the order of a path's id, if the caller may see and change it.
 func (x *exchange) ownOrder(id []byte) (row blotter.OrderRow, p problem) {
 	number, ok := parsePrefixed(id, "ord-")
 	if !ok {
@@ -125,7 +124,7 @@ func (x *exchange) ownOrder(id []byte) (row blotter.OrderRow, p problem) {
 	return row, problem{}
 }
 
-// terminal is the 409 of an order that can no longer change, once that is durable.
+// terminal is the 409 of an order that can no longer change. It waits until that state is durable.
 func (x *exchange) terminal() problem {
 	if p := x.shown(); p.status != 0 {
 		return p
@@ -140,7 +139,7 @@ func (x *exchange) answerOrder(status int, number uint64) problem {
 		return p
 	}
 	if !ok {
-		return problemOrder // so many orders ended since that this one is forgotten
+		return problemOrder // so many orders have ended since then that this one is no longer kept
 	}
 	return x.send(status, x.appendRow(x.begin(), &row))
 }

@@ -9,16 +9,16 @@ import (
 type batchItem struct {
 	order   orderRequest
 	command matcher.Command
-	reason  matcher.RiskReason // the gate's
-	known   blotter.KeyRow     // the first decision, when it was decided before
+	reason  matcher.RiskReason // the reason of the gate
+	known   blotter.KeyRow     // the first decision, if the order was decided before
 	repeats bool
-	differs bool // decided before, with other terms
-	ticket  int  // its place on the ticket, -1 = it is not sequenced
+	differs bool // decided before, with different terms
+	ticket  int  // its place on the ticket; -1: it is not sequenced
 }
 
-// createBatch is POST /orders/batch. Reading and entitlement refuse the whole batch
-// before anything is sequenced; after that every order is decided by itself, also one
-// whose key is known with other terms.
+// createBatch is POST /orders/batch. Reading and entitlement refuse the whole batch before anything
+// is sequenced. After that each order is decided separately, also an order whose key is known with
+// different terms.
 func (x *exchange) createBatch() problem {
 	if p := x.admit(); p.status != 0 {
 		return p
@@ -77,7 +77,8 @@ func (x *exchange) readBatch() problem {
 	return problem{}
 }
 
-// nextItem makes the batch one longer. What its item holds is left over, but for ticket.
+// nextItem makes the batch one item longer. The item keeps the values of its last use, except
+// ticket.
 func (x *exchange) nextItem() *batchItem {
 	n := len(x.batch)
 	if n < cap(x.batch) {
@@ -89,11 +90,11 @@ func (x *exchange) nextItem() *batchItem {
 	return &x.batch[n]
 }
 
-// screenBatch finds what is known already, screens the rest and says how many
-// orders go to the engine.
+// screenBatch finds the orders that are known already, screens the others and returns the number of
+// orders that go to the engine.
 func (x *exchange) screenBatch() (sequenced int, p problem) {
 	now, fresh := x.m.Clock(), false
-	for i := range x.batch { // the look-ups of all keys are under way before the first is needed
+	for i := range x.batch { // start the look-ups of all keys before the first result is needed
 		item := &x.batch[i]
 		securityID, _ := x.m.Gate.Security(item.order.security)
 		item.order.command(matcher.OrderNew, securityID, now, &item.command)
@@ -150,7 +151,7 @@ func (x *exchange) answerBatch() problem {
 	return x.send(201, append(b, ']'))
 }
 
-// shownBatch waits for what repeated orders show beside the batch's own decisions.
+// shownBatch waits until what the batch's repeated orders show is durable.
 func (x *exchange) shownBatch() problem {
 	for i := range x.batch {
 		item := &x.batch[i]

@@ -7,7 +7,7 @@ import (
 	"posttrade/matcher"
 )
 
-// What a body can have wrong beside its JSON. They carry nothing of the input.
+// The errors of a body whose JSON is well-formed. Their texts contain nothing of the input.
 var (
 	errUnknownField   = errors.New("unknown member")
 	errMissingField   = errors.New("required field is missing")
@@ -137,16 +137,16 @@ func (d *decoder) require(field string, seen bool) {
 	}
 }
 
-// unknown refuses a member that the object does not have, by its name.
+// unknown refuses a member that the object does not have. The error names the member.
 func (d *decoder) unknown(key []byte) {
 	d.stranger = quoted(key)
 	d.fail(errUnknownField)
 }
 
-// maxQuoted is as much of a client's name for something as it is shown again.
+// maxQuoted is the number of bytes of a client's name that an answer repeats.
 const maxQuoted = 64
 
-// quoted is a client's name for something, in quotes and printable whatever is in it.
+// quoted returns a client's name in quotes, printable whatever bytes it has.
 func quoted(name []byte) string {
 	if len(name) > maxQuoted {
 		return strconv.QuoteToASCII(string(name[:maxQuoted])) + "..."
@@ -154,7 +154,7 @@ func quoted(name []byte) string {
 	return strconv.QuoteToASCII(string(name))
 }
 
-// bodyProblem words a body that cannot be read.
+// bodyProblem is the problem of a body that cannot be read.
 func (d *decoder) bodyProblem(err error, index int) problem {
 	detail := err.Error()
 	switch {
@@ -169,8 +169,9 @@ func (d *decoder) bodyProblem(err error, index int) problem {
 	return problem{status: 400, code: CodeMalformedBody, detail: detail}
 }
 
-// command builds the record of an admission, but for its idempotency key. The security is the
-// gate's id, or 0 when it knows none of that name: the record then says which was asked for.
+// command builds the record of an admission, without its idempotency key. The security is the
+// gate's id, or 0 when the gate knows no security of that name: the record then carries the name
+// that the client sent.
 func (o *orderRequest) command(kind matcher.CommandType, securityID uint32, timeMillis int64,
 	cmd *matcher.Command) {
 	if securityID == 0 {

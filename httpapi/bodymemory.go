@@ -10,43 +10,43 @@ import (
 )
 
 const (
-	// smallBody is the length up to which a body is not counted: it is bounded by the
-	// number of connections, and an order is never refused for the batches of others.
+	// smallBody is the length up to which a body is not counted. The number of connections bounds such
+	// bodies, and the batches of other clients never cause the refusal of an order.
 	smallBody = 4 << 10
-	// bodyCost is what a byte of a larger body takes until it is answered: itself, what is
-	// decoded from it, its commands with their answers, and the text of these.
+	// bodyCost is the memory that one byte of a larger body takes until it is answered: the byte
+	// itself, what is decoded from it, its commands with their answers, and the text of these.
 	bodyCost = 8
 	// keptBody is the largest buffer that a connection keeps from one request to the next.
 	keptBody = 16 << 10
 
-	// MinBodyMemory has room for one body of the largest size.
+	// MinBodyMemory is enough for one body of the largest size.
 	MinBodyMemory = 2 * maxLargeBodyBytes * bodyCost
 
-	// muchMemory is how much must have been in use before it is worth a collection, when
-	// no body has come for restTime, to give it back.
+	// muchMemory is how much must have been in use to make a collection worth its cost. The collection
+	// runs when no body has come for restTime.
 	muchMemory = 8 << 20
 	restTime   = 5 * time.Second
 )
 
-// BodyMemory bounds what the bodies of requests take, over all connections of all
-// services that share it. A body is counted when its head says how long it is, before any
-// of it is read, and given back when its connection waits for the next request.
+// BodyMemory bounds the memory that the bodies of requests take, over all connections of all
+// services that share it. A body is counted when its head announces its length, before any of it is
+// read. It is given back when its connection waits for the next request.
 type BodyMemory struct {
 	most    int64
 	used    atomic.Int64
 	refused atomic.Uint64
-	taken   atomic.Uint64 // bodies counted in, ever
-	peak    atomic.Int64  // of used since the last collection
+	taken   atomic.Uint64 // bodies counted in since the start
+	peak    atomic.Int64  // largest value of used since the last collection
 
 	mu   sync.Mutex
-	rest *time.Timer // runs while something is to be given back; guarded by mu
-	seen uint64      // taken, when it was started; guarded by mu
+	rest *time.Timer // runs while there is memory to give back; guarded by mu
+	seen uint64      // value of taken when rest was started; guarded by mu
 }
 
 // NewBodyMemory returns a bound of most bytes, at least MinBodyMemory.
 func NewBodyMemory(most int64) *BodyMemory { return &BodyMemory{most: max(most, MinBodyMemory)} }
 
-// Metrics emits what is in use, and how often there was no room; see Metrics.More.
+// Metrics emits how much is in use, and how often there was no room; see Metrics.More.
 func (m *BodyMemory) Metrics(emit func(name, help string, counter bool, value float64,
 	labels ...string)) {
 	emit("svc_http_body_memory_bytes",
@@ -72,7 +72,7 @@ func (m *BodyMemory) take(bytes int64) bool {
 	return true
 }
 
-// giveBack counts them out.
+// giveBack counts the bytes out.
 func (m *BodyMemory) giveBack(bytes int64) {
 	if m.used.Add(-bytes) == 0 && m.peak.Load() > muchMemory {
 		m.mu.Lock()
@@ -83,15 +83,16 @@ func (m *BodyMemory) giveBack(bytes int64) {
 	}
 }
 
-// restart has collect look after a while. With mu held.
+// restart makes collect run after restTime. The caller holds mu.
 func (m *BodyMemory) restart() {
 	m.seen = m.taken.Load()
 	m.rest = time.AfterFunc(restTime, m.collect)
 }
 
-// collect gives what a crowd has left in pools to the collector, from where it goes back
-// to the system bit by bit, when no body has come meanwhile: a collection costs the callers that
-// trade. A pool forgets what it holds in the second one.
+// collect runs the garbage collector when no body has come since the last look. It frees what pools
+// hold after a burst; the runtime then returns that memory to the system in small steps. It waits
+// for a pause because a collection delays the requests that trade. It collects twice: a pool drops
+// what it holds in the second collection.
 func (m *BodyMemory) collect() {
 	m.mu.Lock()
 	if m.used.Load() != 0 || m.taken.Load() != m.seen {
@@ -106,13 +107,13 @@ func (m *BodyMemory) collect() {
 	runtime.GC()
 }
 
-// forgetLargeBodies has the HTTP library keep no large buffer with an idle connection.
+// forgetLargeBodies makes the HTTP library keep no large buffer with an idle connection.
 func forgetLargeBodies() { fasthttp.SetBodySizePoolLimit(keptBody, keptBody) }
 
-// Share has the service's requests counted in m. Before Serve.
+// Share makes m count the service's requests. Call it before Serve.
 func (s *service) Share(m *BodyMemory) { s.server.bodies = m }
 
-// reserve counts a body of so many bytes in, or what a chunk adds to one.
+// reserve counts in the bytes of a body, or the bytes that a chunk adds to one.
 func (c *framedConn) reserve(bytes int64) fault {
 	if c.bodies == nil || bytes <= smallBody {
 		return faultNone
@@ -125,7 +126,7 @@ func (c *framedConn) reserve(bytes int64) fault {
 		return faultBusy
 	}
 	c.held.Add(more)
-	if c.closed.Load() { // by a shutdown, which may have given back what was held until then
+	if c.closed.Load() { // closed by a shutdown, which may have given back what was held until then
 		c.release()
 	}
 	return faultNone

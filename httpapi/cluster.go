@@ -6,16 +6,16 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// Cluster is what the services of a member know of all members. Its methods are
-// asked on the way of every request: but for Confirm they look at memory only.
+// Cluster is what the services of a member know of all members. Its methods are called for every
+// request: all but Confirm only read memory.
 type Cluster interface {
-	// Leads reports that writes run here: this member leads and has applied
-	// everything that was agreed before it did.
+	// Leads reports that writes run here: this member leads and has applied everything that was agreed
+	// before it became the leader.
 	Leads() bool
-	// Leader names the leader and where a service of it listens, host:port. Both
-	// are "" while it is not known.
+	// Leader returns the leader's name and the address of its service, host:port. Both are "" while
+	// the leader is unknown.
 	Leader(service string) (member, address string)
-	// Confirm returns nil when a majority still takes this member for its leader.
+	// Confirm returns nil when a majority confirms that this member is the leader.
 	Confirm(ctx context.Context) error
 	// Member is this member's name.
 	Member() string
@@ -25,8 +25,8 @@ type Cluster interface {
 const (
 	// headerMember names the member that answered.
 	headerMember = "X-Member"
-	// headerRelayed names the member that sent a request on. Whoever gets such a
-	// request and does not lead says so, instead of sending it round in circles.
+	// headerRelayed names the member that sent a request on. A member that receives such a request and
+	// does not lead answers so. It does not send the request on: requests do not go in circles.
 	headerRelayed = "X-Relayed-By"
 	// headerConsistency says how current a read has to be.
 	headerConsistency = "X-Consistency"
@@ -35,8 +35,8 @@ const (
 // valueConfirmed asks for a read by a leader that a majority has confirmed.
 const valueConfirmed = "confirmed"
 
-// shape is what a service looks like from outside: enough to refuse what no
-// member of it would take.
+// shape describes a service from outside: enough to refuse a request that every member would
+// refuse.
 type shape struct {
 	find       func(path []byte) (r route, id []byte)
 	document   []byte
@@ -51,9 +51,9 @@ var shapes = map[string]shape{
 	"reference-data":  {find: referenceRouteOf, document: openAPIReferenceData, leaderOnly: true},
 }
 
-// ownRoute reports an endpoint that is about the member it is asked of. The
-// full-history index is one: it is a file of its member, made from the member's
-// own journal, and it is read where it was made.
+// ownRoute reports an endpoint that is answered by the member that receives the request. The
+// full-history index is one: it is a file of its member, made from the member's own journal, and it
+// is read where it was made.
 func ownRoute(r route) bool {
 	switch r {
 	case routeHealth, routeOpenAPI, routeReindex:
@@ -65,7 +65,7 @@ func ownRoute(r route) bool {
 // lastingRoute reports an endpoint that goes through the whole history.
 func lastingRoute(r route) bool { return r == routeSweep || r == routeReport }
 
-// consistency reads how current a read has to be. A write is always the leader's.
+// consistency reads how current a read has to be. A write always goes to the leader.
 func consistency(ctx *fasthttp.RequestCtx, method methods) (confirmed bool, p problem) {
 	value := ctx.Request.Header.Peek(headerConsistency)
 	switch {
@@ -83,7 +83,7 @@ func (p problem) appendLeader(b []byte, leader string) []byte {
 	return append(appendOptional(b, []byte(leader)), '}')
 }
 
-// writeLeader makes p the answer of ctx and says who leads, "" for not known.
+// writeLeader makes p the answer of ctx and names the leader; "" for unknown.
 func (p problem) writeLeader(ctx *fasthttp.RequestCtx, leader string) {
 	p.write(ctx)
 	ctx.Response.SetBody(p.appendLeader(nil, leader))

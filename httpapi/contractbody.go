@@ -15,8 +15,8 @@ type contractRequest struct {
 	terms    matcher.ContractTerms
 }
 
-// The members that a booking must have, as bits, in the order in which missing
-// ones are named. A swap has all but the last two.
+// The required members of a booking, as bits, in the order in which missing ones are named. A swap
+// has all but the last two.
 const (
 	termAccount uint16 = 1 << iota
 	termDirection
@@ -37,9 +37,8 @@ var termNames = [...]string{
 	"expiryDate", "exerciseStyle",
 }
 
-// contract reads the body of POST /swaps or, with its two more terms, of POST
-// /swaptions. What it lets pass is a contract that the record can carry; whether
-// it may be booked is the gate's to say.
+// contract reads the body of POST /swaps or, with its two more terms, of POST /swaptions. It
+// accepts every contract that the record can carry; the gate decides whether it may be booked.
 func (d *decoder) contract(c *contractRequest, swaption bool) {
 	*c = contractRequest{}
 	t, saw, needed := &c.terms, uint16(0), swapTerms
@@ -109,7 +108,7 @@ func (d *decoder) payReceive() matcher.Side {
 	return matcher.Buy
 }
 
-// rate reads a fixed rate in millionths. A negative one is a rate like any other.
+// rate reads a fixed rate in millionths. A negative rate is valid.
 func (d *decoder) rate() int64 {
 	d.field = "fixedRate"
 	rate := d.json.Decimal()
@@ -166,16 +165,16 @@ func parseDay(text []byte) (day uint16, ok bool) {
 		return 0, false
 	}
 	days := daysOf(year, month, date)
-	// A date that the month does not have comes back as one of the next.
+	// civil normalises a date that the month does not have to a date of the next month.
 	if y, m, d := civil(days); y != year || m != month || d != date || days > 1<<16-1 {
 		return 0, false
 	}
 	return uint16(days), true
 }
 
-// daysOf is the epoch day of a date: what civil undoes. Years of 0 and later.
+// daysOf is the epoch day of a date, the inverse of civil. It takes years of 0 and later.
 func daysOf(year, month, date int64) int64 {
-	if month -= 3; month < 0 { // years that start in March end with the leap day
+	if month -= 3; month < 0 { // in years that start in March the leap day is the last day
 		month, year = month+12, year-1
 	}
 	era, yearOfEra := year/400, year%400
@@ -183,7 +182,7 @@ func daysOf(year, month, date int64) int64 {
 		date - 1 - 719468
 }
 
-// command builds the record of a booking, but for its idempotency key.
+// command builds the record of a booking, without its idempotency key.
 func (c *contractRequest) command(timeMillis int64) matcher.Command {
 	cmd := c.terms.Command()
 	cmd.EventTimeMillis = timeMillis

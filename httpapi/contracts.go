@@ -8,7 +8,7 @@ import (
 	"posttrade/matcher"
 )
 
-// What a booking can have wrong beside its JSON.
+// The errors of a booking whose JSON is well-formed.
 var (
 	errDate       = errors.New("not a date, yyyy-MM-dd, of 1970-01-01 to 2149-06-06")
 	errZeroRate   = errors.New("a rate of 0 cannot be booked")
@@ -17,7 +17,7 @@ var (
 	errExpiry     = errors.New("the expiry must not be after the effective date")
 )
 
-// bookContract is POST /swaps and POST /swaptions: one path, and one validator.
+// bookContract is POST /swaps and POST /swaptions: one code path and one validator for both.
 func (x *exchange) bookContract(swaption bool) problem {
 	if p := x.admit(); p.status != 0 {
 		return p
@@ -45,9 +45,9 @@ func (x *exchange) bookContract(swaption bool) problem {
 	if p := x.ready(); p.status != 0 {
 		return p
 	}
-	// The record of a booking has no room for the gate's verdict, and the engine
-	// refuses by itself what the gate refuses: all that the gate knows, it has
-	// from the engine's events. So a refusal that goes on is judged once more.
+	// The record of a booking has no field for the gate's verdict, and the engine itself refuses
+	// whatever the gate refuses: the gate learns everything that it knows from the engine's events. So
+	// the engine judges a sequenced refusal once more.
 	if reason := x.screen(&probe); reason != matcher.Accepted && !x.m.SequenceRefusals {
 		x.refused(reason)
 		return x.answerContractRefusal(reason, 0)
@@ -69,7 +69,7 @@ func (x *exchange) bookContract(swaption bool) problem {
 func (x *exchange) answerContract(cmd *matcher.Command) problem {
 	a := x.ticket.Answer(0)
 	switch {
-	case a.Duplicate(): // of one that was still under way when this one passed the edge
+	case a.Duplicate(): // a repetition of one that was still under way when this one passed the edge
 		x.m.duplicates.n.Add(1)
 		row, p, ok := x.known(cmd, x.contract.clientID, nil)
 		switch {
@@ -166,8 +166,8 @@ func (x *exchange) listContracts() problem {
 	return x.send(200, endList(b, cursorContracts, next))
 }
 
-// showContract is GET /contracts/{contractId}. The prefix is part of the id: the
-// number of a swap behind that of a swaption is nobody's.
+// showContract is GET /contracts/{contractId}. The prefix is part of the id: the prefix of a swap
+// with the number of a swaption finds no contract.
 func (x *exchange) showContract(id []byte) problem {
 	if p := x.admit(); p.status != 0 {
 		return p
@@ -189,8 +189,8 @@ func (x *exchange) showContract(id []byte) problem {
 	return x.send(200, appendContract(x.begin(), &row))
 }
 
-// appendContract appends the document of a contract: the terms as they were
-// asked for. A name that this build does not know has no default.
+// appendContract appends the document of a contract, with the terms that the client asked for. A
+// name that this build does not know has no default.
 func appendContract(b []byte, c *blotter.ContractRow) []byte {
 	convention, ok := matcher.ConventionAt(c.Convention)
 	if !ok || !c.Style.Known() {

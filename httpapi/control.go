@@ -51,7 +51,7 @@ func (x *exchange) prices() problem {
 	return x.sequencePrices()
 }
 
-// sequencePrices sends the ticks through the engine, a ticket at a time.
+// sequencePrices sends the ticks through the engine, one ticket at a time.
 func (x *exchange) sequencePrices() problem {
 	now, last := x.m.Clock(), uint64(0)
 	for from := 0; from < len(x.ticks); from += desk.MaxBatch {
@@ -81,8 +81,8 @@ func (x *exchange) sequencePrices() problem {
 	return x.send(202, append(appendUint(b, last), '}'))
 }
 
-// behind is a problem of a request of which sequenced commands are decided already: its
-// outcome is unknown, and a status that says otherwise would be wrong.
+// behind is the problem of a request that fails after some of its commands were decided. Its
+// outcome is unknown, and a status code that says otherwise would be wrong.
 func (p problem) behind(sequenced int) problem {
 	if sequenced == 0 {
 		return p
@@ -94,8 +94,8 @@ func (p problem) behind(sequenced int) problem {
 	return p
 }
 
-// mustApply ends the request of a control or tick that the engine refused: the
-// edge checks everything that the engine does, so gate and engine would disagree.
+// mustApply panics when the engine refused a control or tick, which ends the request. The edge
+// makes every check that the engine makes, so a refusal means that gate and engine disagree.
 func mustApply(a *desk.Answer) {
 	if a.Kind != matcher.EventApplied {
 		panic(fmt.Sprintf("httpapi: the gate knows what the engine refused: sequence=%d reason=%v",
@@ -103,7 +103,7 @@ func mustApply(a *desk.Answer) {
 	}
 }
 
-// controlBody checks the admin claim and makes the body ready.
+// controlBody checks the admin claim and prepares the body for the decoder.
 func (x *exchange) controlBody() problem {
 	if p := x.admin(); p.status != 0 {
 		return p
@@ -173,7 +173,7 @@ func (x *exchange) controlRestriction() problem {
 	return x.control(&cmd)
 }
 
-// versioned fills in the security of a control and the version after its last one.
+// versioned sets the security of a control and the version that follows its last one.
 func (x *exchange) versioned(cmd *matcher.Command, ticker []byte) problem {
 	id, ok := x.m.Gate.Security(ticker)
 	if !ok {
@@ -181,7 +181,7 @@ func (x *exchange) versioned(cmd *matcher.Command, ticker []byte) problem {
 	}
 	security, ok := x.m.Views.Security(id)
 	if !ok {
-		return problemSecurity(ticker) // known to the gate, not yet to the views
+		return problemSecurity(ticker) // the gate knows it, the views do not yet
 	}
 	cmd.SecurityID, cmd.PriceTicks = id, security.Version+1
 	return problem{}
@@ -204,10 +204,10 @@ func (x *exchange) controlPolicy() problem {
 	return x.policy(&cmd)
 }
 
-// policy sequences a policy whose version is above the one in force. Two that come at once
-// are judged one after the other, each when the one before it is decided: what is refused
-// is not sequenced. The engine judges again, for one that is still under way when its
-// answer has been given up, and for what a member that leads now has not seen yet.
+// policy sequences a policy whose version is above the one in force. Two requests that come at once
+// are judged one after the other, each after the other one is decided; a refused one is not
+// sequenced. The engine judges again, in two cases: an earlier policy is still under way although
+// its request has given up, or a new leader has not seen an earlier policy yet.
 func (x *exchange) policy(cmd *matcher.Command) problem {
 	if p := x.open(); p.status != 0 {
 		return p
@@ -232,9 +232,9 @@ func problemStale(inForce int64) problem {
 		detail: "policyVersion must be above the one in force, " + strconv.FormatInt(inForce, 10)}
 }
 
-// control sequences a control command. The gate takes it over from the
-// recorder's events, before this answer leaves. Readiness is not asked for:
-// controls are how a stale or runaway state is stopped.
+// control sequences a control command. The gate takes it over from the recorder's events, before
+// this answer is sent. Readiness is not checked: controls are the means to stop a stale or runaway
+// state.
 func (x *exchange) control(cmd *matcher.Command) problem {
 	if p := x.open(); p.status != 0 {
 		return p

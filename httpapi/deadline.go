@@ -6,36 +6,34 @@ import (
 	"time"
 )
 
-// deadline is a time by which a connection must have read or written something.
-// The HTTP library moves it three times a request, always further away but for
-// the change from waiting for a request to reading it, and each move of the
-// connection's own is a timer's. So the connection is told only when what it was
-// told last comes too late, and told again when that has passed too early: about
-// once in the shortest of the time-outs.
+// deadline is a time by which a connection must have read or written something. The HTTP library
+// sets it three times per request, always to a later time, except when it changes from waiting for
+// a request to reading it. Each call to the connection's own method moves a timer. So the
+// connection is told only when its last deadline is too late. When its last deadline has passed too
+// early, the connection is told again: about once in the shortest of the time-outs.
 //
-// A connection for which a deadline that has passed is final, as that of a write over
-// TLS is, cannot be told again: there it is exact.
+// For some connections a passed deadline is final, such as that of a write over TLS. Such a
+// connection cannot be told again, so its deadline is exact.
 //
-// Invariant: while a read or a write runs, told is zero if and only if due is,
-// and not after due; it is due when exact.
+// Invariant: while a read or a write runs, told is zero if and only if due is, and told is not
+// after due. When exact, told equals due.
 type deadline struct {
 	due   time.Time // zero: none
-	told  time.Time // what the connection has; zero: nothing
+	told  time.Time // the deadline that the connection has; zero: none
 	exact bool      // constant: told must be due
 }
 
-// stale reports that the connection must be told before it may wait.
+// stale reports that the connection must be told the deadline before it may wait.
 func (d *deadline) stale() bool {
 	return d.exact && d.told != d.due || d.told.After(d.due) || d.told.IsZero() != d.due.IsZero()
 }
 
-// early reports that an error says no more than that the connection was not told
-// of a later deadline.
+// early reports that err only means that the connection was not told of a later deadline.
 func (d *deadline) early(err error) bool {
 	return d.told != d.due && errors.Is(err, os.ErrDeadlineExceeded) && time.Now().Before(d.due)
 }
 
-// tell gives a connection the deadline by its method set.
+// tell sets the connection's deadline with its method set.
 func (d *deadline) tell(set func(time.Time) error) error {
 	if err := set(d.due); err != nil {
 		return err

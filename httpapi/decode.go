@@ -26,7 +26,7 @@ type orderRequest struct {
 	market    bool
 }
 
-// The bits of what an object has shown so far.
+// The bits of the members that an object has shown so far.
 const (
 	sawAccount uint8 = 1 << iota
 	sawSecurity
@@ -36,13 +36,13 @@ const (
 	sawPostOnly
 )
 
-// decoder reads request bodies. It is kept with its Reader, so that decoding an
-// order allocates nothing. field is the member that was read last, for the
-// detail of a refusal, unless that is about a stranger.
+// decoder reads request bodies. It is kept with its Reader, so that decoding an order allocates
+// nothing. field is the member that was read last, for the detail of a refusal; for a refusal about
+// an unknown member stranger is used instead.
 type decoder struct {
 	json     strictjson.Reader
 	field    string
-	stranger string // the member that an object does not have, quoted
+	stranger string // a member that the object does not have, quoted
 }
 
 func (d *decoder) reset(body []byte) {
@@ -55,8 +55,8 @@ func (d *decoder) end() error { return d.json.End() }
 
 func (d *decoder) fail(err error) { d.json.Fail(err) }
 
-// members yields the name of every member of the object that comes next. Its
-// value must be read, or the object refused, before the next name is asked for.
+// members yields the name of every member of the next object. The caller must read its value, or
+// refuse the object, before it asks for the next name.
 func (d *decoder) members(yield func(key []byte) bool) {
 	for d.json.BeginObject(); ; {
 		key, ok := d.json.NextKey()
@@ -76,7 +76,7 @@ func (d *decoder) order(o *orderRequest) {
 	d.slowOrder(o)
 }
 
-// slowOrder is order for what is not written in the usual way, or is wrong.
+// slowOrder is order for an object that is not written in the usual way, or is wrong.
 func (d *decoder) slowOrder(o *orderRequest) {
 	*o = orderRequest{}
 	var saw uint8
@@ -212,7 +212,7 @@ func (d *decoder) clientID() []byte {
 	return s
 }
 
-// security reads a ticker that a record can carry; whether it is known is the gate's to say.
+// security reads a ticker that a record can carry. The gate decides whether it is known.
 func (d *decoder) security() []byte {
 	d.field = "security"
 	s := d.json.String()

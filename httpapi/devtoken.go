@@ -12,10 +12,10 @@ import (
 	"posttrade/matcher/strictjson"
 )
 
-// TokenMint is how the trade-processor mints tokens for local development.
+// TokenMint says how the trade-processor mints tokens for local development.
 type TokenMint struct {
-	// MasterSecret is what a caller must present. Without one nothing is minted
-	// and the endpoint is not there.
+	// MasterSecret is the secret that a caller must present. When it is empty nothing is minted and
+	// the endpoint does not exist.
 	MasterSecret []byte
 	Secret       []byte           // the tokens are signed with it
 	Issuer       string           // auth.jwt.issuer, or empty
@@ -28,7 +28,7 @@ const MaxTokenLife = 24 * time.Hour
 // headerMasterSecret carries the master secret.
 const headerMasterSecret = "X-Auth-Master-Secret"
 
-// What a dev-token body can have wrong beside its form.
+// The errors of a dev-token body whose JSON is well-formed.
 var (
 	errBlank    = errors.New("must not be blank")
 	errTooLarge = errors.New("the token would be longer than 4096 bytes")
@@ -116,12 +116,12 @@ func (q *inquiry) mintToken() problem {
 	b := append(q.begin(), `{"token":"`...)
 	b = append(b, token...)
 	b = append(b, `","tokenType":"Bearer","expiresAt":`...)
-	expires := now.Add(ask.life).Unix() // as in the claim exp, which has whole seconds
+	expires := now.Add(ask.life).Unix() // whole seconds, as in the claim exp
 	return q.send(200, append(appendTime(b, expires*1000), '}'))
 }
 
-// knowsSecret reports that the request carries the master secret, once. The time
-// it takes says nothing of where a wrong one differs, nor of the secret's length.
+// knowsSecret reports that the request carries the master secret, once. The comparison takes the
+// same time wherever a wrong secret differs and however long it is.
 func (q *inquiry) knowsSecret(secret []byte) bool {
 	given := q.ctx.Request.Header.PeekAll(headerMasterSecret)
 	if len(given) != 1 {

@@ -11,24 +11,23 @@ import (
 // drainLook is how often a shutdown looks whether a handler still runs.
 const drainLook = 2 * time.Millisecond
 
-// Shutdown stops accepting, refuses requests from now on, waits for those in flight
-// and closes the idle connections, until ctx ends. Handlers that run then are waited for
-// as long as they may wait for an answer themselves.
+// Shutdown stops accepting, refuses new requests, waits for the requests in flight and closes the
+// idle connections, until ctx ends. If handlers still run then, it waits for them as long as a
+// handler may wait for an answer.
 //
-// Nil says that no handler runs and none will: what they use can be taken away. There may
-// still be connections then, of peers that do not read or do not end their requests.
+// Nil says that no handler runs and none will: the caller can release what handlers use.
+// Connections may still be open then, of peers that do not read or do not end their requests.
 func (s *server) Shutdown(ctx context.Context) error {
 	s.stopping.Store(true)
 	s.silent.close()
 	err := s.http.ShutdownWithContext(ctx)
 	if errors.Is(err, net.ErrClosed) || ctx.Err() != nil {
-		err = nil // somebody else has closed the listener before, or connections are left
+		err = nil // the listener was closed before, or connections are left
 	}
 	return errors.Join(err, s.drain(ctx))
 }
 
-// drain waits until nothing of this server runs: until ctx ends, and then for as
-// long as patience says.
+// drain waits until nothing of this server runs: until ctx ends, and after that for patience.
 func (s *server) drain(ctx context.Context) error {
 	look := time.NewTicker(drainLook)
 	defer look.Stop()

@@ -9,8 +9,8 @@ import (
 	"posttrade/matcher/desk"
 )
 
-// exchange is one request to the order-matcher, with everything that its handlers
-// need and that is kept from one request to the next. One goroutine uses it.
+// exchange is one request to the order-matcher, with everything that its handlers need and reuse
+// from one request to the next. One goroutine uses it.
 type exchange struct {
 	visit
 	m    *OrderMatcher
@@ -18,7 +18,7 @@ type exchange struct {
 
 	order    orderRequest
 	contract contractRequest
-	ticket   *desk.Ticket // what is out, so that a panic gives it back
+	ticket   *desk.Ticket // the ticket that is out, so that it is given back after a panic
 
 	batch     []batchItem
 	ticks     []priceTick
@@ -27,11 +27,11 @@ type exchange struct {
 	contracts []blotter.ContractRow
 
 	times  timeText                // of the last order shown
-	ticker [matcher.MaxTicker]byte // of the order that a replace is about
+	ticker [matcher.MaxTicker]byte // of the order that a replace changes
 }
 
-// finish gives back what the request held. Deferred: it also runs when the
-// handler panicked, and then the exchange is not used again.
+// finish gives back what the request held. It is deferred, so it also runs after a panic of the
+// handler; the exchange is not used again then.
 func (x *exchange) finish() {
 	x.release()
 	if !x.done {
@@ -51,8 +51,8 @@ func (x *exchange) release() {
 	}
 }
 
-// admit verifies the token of an admission or of an account's data, where
-// entitlements are enforced. Else tokens are ignored.
+// admit verifies the token of an admission or of an account's data, where entitlements are
+// enforced. Elsewhere tokens are ignored.
 func (x *exchange) admit() problem {
 	if !x.m.Enforced {
 		return problem{}
@@ -60,7 +60,7 @@ func (x *exchange) admit() problem {
 	return x.authenticate()
 }
 
-// entitled reports whether the caller may act for and see an account.
+// entitled reports whether the caller may act for an account and see it.
 func (x *exchange) entitled(accountID uint32) bool {
 	return !x.m.Enforced || x.claims.Admin || x.claims.Entitled(accountID)
 }
@@ -133,8 +133,8 @@ func notSubmitted(err error) problem {
 	}
 }
 
-// shown waits until everything that was read from the views is durable, so that
-// nothing is shown that a crash could take back.
+// shown waits until everything that was read from the views is durable. So an answer shows nothing
+// that a crash could undo.
 func (x *exchange) shown() problem { return x.durable(x.m.Seen()) }
 
 func (x *exchange) durable(inputSeq uint64) problem {

@@ -38,9 +38,9 @@ func (d *decoder) priceVersion() uint32 {
 	return uint32(n)
 }
 
-// riskExtract is POST /risk/extract. It sequences the marker at which the cut is
-// taken; that the extract is made is not waited for. Like a control, it does not
-// ask for readiness: the day has to end also while the control state is stale.
+// riskExtract is POST /risk/extract. It sequences the marker at which the cut is taken, and does
+// not wait for the extract. Like a control, it does not check readiness: the day has to end also
+// while the control state is stale.
 func (x *exchange) riskExtract() problem {
 	if p := x.controlBody(); p.status != 0 {
 		return p

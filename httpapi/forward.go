@@ -21,14 +21,14 @@ import (
 
 // The forwarder's bounds beside its options.
 const (
-	dialTimeout      = 2 * time.Second  // to connect to another member, and as much for TLS
-	relayIdleTimeout = 30 * time.Second // below the server's own, so that it is we who close
+	dialTimeout      = 2 * time.Second  // to connect to another member, and the same again for TLS
+	relayIdleTimeout = 30 * time.Second // below the server's own, so that the forwarder closes first
 	maxWholeAnswer   = 64 << 10         // a larger one streams
 	maxRelayHeader   = 64 << 10         // header block of an answer
 )
 
-// forwarder sends requests on to other members. Whether any of a request can
-// have arrived is known to the byte: that decides between 503 and 504.
+// forwarder sends requests on to other members. It counts the bytes that were written, and so knows
+// whether any of a request can have arrived: that decides between 503 and 504.
 type forwarder struct {
 	member    string
 	transport http.Transport
@@ -71,25 +71,25 @@ func (f *forwarder) dial(ctx context.Context, network, address string) (net.Conn
 	return &meteredConn{Conn: conn}, nil
 }
 
-// exchangeToLeader is one request on its way to the leader, and the answer's way back.
+// exchangeToLeader is one request to the leader, and its answer.
 type exchangeToLeader struct {
 	f      *forwarder
 	ctx    *fasthttp.RequestCtx
 	header http.Header
 	body   []byte
-	again  bool // it was asked once, and not sequenced
+	again  bool // it was sent once, and that member did not sequence it
 
 	upstream context.Context // of the request; ends with end, or with the stream
 	cancel   context.CancelFunc
 	timer    *time.Timer // calls cancel when the answer does not come
-	streams  bool        // the answer's body holds on to all this
+	streams  bool        // the answer's body keeps this exchange in use
 
-	conn *meteredConn // that the request went out on; nil: it did not get that far
-	base int64        // bytes that were written to it before
+	conn *meteredConn // that the request was written to; nil: it got none
+	base int64        // bytes that were written to conn before
 }
 
-// begin takes a place among the requests under way and copies the request: the
-// transport may read it until after the answer. Call end when the handler ends.
+// begin takes a slot and copies the request: the transport may read the copy after the answer. The
+// caller must call end when the handler ends.
 func (f *forwarder) begin(ctx *fasthttp.RequestCtx, at route,
 	timeout time.Duration) (*exchangeToLeader, problem) {
 	if at == routeReport && !ctx.Request.Header.IsHTTP11() {
@@ -116,7 +116,7 @@ func (f *forwarder) begin(ctx *fasthttp.RequestCtx, at route,
 	return x, problem{}
 }
 
-// end gives the place back, unless the answer's body still needs it.
+// end gives the slot back, unless the answer's body still needs it.
 func (x *exchangeToLeader) end() {
 	if !x.streams {
 		x.release()
@@ -129,9 +129,8 @@ func (x *exchangeToLeader) release() {
 	<-x.f.slots
 }
 
-// ask sends the request to a member and makes its answer the answer. True: that
-// member does not lead and has sequenced nothing, and the request may go to
-// another one. That is said once.
+// ask sends the request to a member and copies its answer. True: that member does not lead and has
+// sequenced nothing, so the request may go to another member. ask returns true at most once.
 func (x *exchangeToLeader) ask(member, address string) (again bool) {
 	x.conn, x.base = nil, 0
 	response, err := x.f.transport.RoundTrip(x.request(address))
@@ -150,7 +149,7 @@ func (x *exchangeToLeader) ask(member, address string) (again bool) {
 	return false
 }
 
-// request is what is sent.
+// request builds the request that is sent.
 func (x *exchangeToLeader) request(address string) *http.Request {
 	head := &x.ctx.Request.Header
 	path, query, queried := bytes.Cut(head.RequestURI(), []byte("?"))
@@ -183,8 +182,8 @@ func (x *exchangeToLeader) gotConn(info httptrace.GotConnInfo) {
 	x.base = x.conn.written()
 }
 
-// failed answers a request that was not. Where not a byte of it has gone out it
-// was not sequenced, and now it never will be.
+// failed answers a request whose sending failed. If no byte of it was written it was not sequenced,
+// and now never will be.
 func (x *exchangeToLeader) failed(member string, cause error) {
 	if x.conn != nil && x.conn.seal() != x.base {
 		x.lost()
@@ -197,7 +196,7 @@ func (x *exchangeToLeader) failed(member string, cause error) {
 	problemNoLeader.writeLeader(x.ctx, member)
 }
 
-// lost answers a request whose outcome is not known.
+// lost answers a request whose outcome is unknown.
 func (x *exchangeToLeader) lost() {
 	x.f.counts.lost.Add(1)
 	problemRelayLost.write(x.ctx)
@@ -210,8 +209,8 @@ func (f *forwarder) reached(member string) {
 	}
 }
 
-// refusedByMember reports that a 503 says: not sequenced, because this member
-// does not lead. The body is read, and put back for whoever reads it next.
+// refusedByMember reports that a 503 says: not sequenced, because this member does not lead. It
+// reads the body and puts it back for the next reader.
 func refusedByMember(response *http.Response) bool {
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxWholeAnswer))
 	rest := response.Body
@@ -235,7 +234,7 @@ type partlyRead struct {
 	io.Closer
 }
 
-// pass makes an answer of another member the answer, as it is.
+// pass copies another member's answer, unchanged.
 func (x *exchangeToLeader) pass(member string, response *http.Response) {
 	answer := &x.ctx.Response
 	answer.SetStatusCode(response.StatusCode)
@@ -264,14 +263,14 @@ func (x *exchangeToLeader) pass(member string, response *http.Response) {
 	answer.SetBodyRaw(body)
 }
 
-// stream makes the body of an answer the body of ours, piece by piece.
+// stream makes the other member's body the body of this answer, piece by piece.
 func (x *exchangeToLeader) stream(response *http.Response) {
 	x.f.counts.answered.Add(1)
 	x.streams = true
 	answer := &x.ctx.Response
 	for name := range response.Trailer {
 		if answer.Header.AddTrailer(name) != nil {
-			delete(response.Trailer, name) // one that may not be there
+			delete(response.Trailer, name) // not allowed in a trailer
 		}
 	}
 	answer.ImmediateHeaderFlush = true
@@ -279,9 +278,9 @@ func (x *exchangeToLeader) stream(response *http.Response) {
 		int(response.ContentLength))
 }
 
-// relayedBody is the body of an answer on its way through. The HTTP library reads
-// and closes it on the connection's goroutine. One that breaks off breaks our
-// answer off, so that it never looks whole.
+// relayedBody is the body of an answer that is passed on. The HTTP library reads and closes it on
+// the connection's goroutine. If it breaks off, this answer breaks off too, so that it never looks
+// whole.
 type relayedBody struct {
 	x        *exchangeToLeader
 	response *http.Response

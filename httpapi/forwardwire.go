@@ -11,15 +11,15 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// meteredConn counts what is written to a connection, and can put an end to it.
+// meteredConn counts the bytes that are written to a connection, and can stop further writes.
 type meteredConn struct {
 	net.Conn
-	mu     sync.Mutex // orders seal against the beginning of a Write
+	mu     sync.Mutex // makes seal and the beginning of a Write exclusive
 	bytes  int64      // handed to the connection, written or not
 	sealed bool
 }
 
-// errSealed is what a sealed connection answers a Write.
+// errSealed is the error of a Write on a sealed connection.
 var errSealed = errors.New("httpapi: the request was given up")
 
 // Write implements net.Conn.
@@ -34,14 +34,14 @@ func (c *meteredConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// written is how many bytes were handed to the connection so far.
+// written returns how many bytes were handed to the connection so far.
 func (c *meteredConn) written() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.bytes
 }
 
-// seal is written, and nothing more will be.
+// seal returns what written does, and makes every later Write fail.
 func (c *meteredConn) seal() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -52,7 +52,7 @@ func (c *meteredConn) seal() int64 {
 // relayCounts count requests to the leader by how they ended.
 type relayCounts struct {
 	answered  atomic.Uint64
-	again     atomic.Uint64 // refused by a member that does not lead, and asked once more
+	again     atomic.Uint64 // refused by a member that does not lead, and sent once more
 	unreached atomic.Uint64 // 503: nothing went out
 	lost      atomic.Uint64 // 504: the outcome is unknown
 	busy      atomic.Uint64 // 429: too many are under way
@@ -66,7 +66,7 @@ func (c *relayCounts) each(emit func(outcome string, n uint64)) {
 	emit("busy", c.busy.Load())
 }
 
-// hopByHop reports a header that is about one connection, in canonical form.
+// hopByHop reports a header that concerns one connection. The name is in canonical form.
 func hopByHop(name string) bool {
 	switch name {
 	case "Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection",
@@ -76,8 +76,8 @@ func hopByHop(name string) bool {
 	return false
 }
 
-// endToEnd copies the headers of a request that are for whoever answers it. ok is
-// false when a value holds what may not be in one.
+// endToEnd copies the headers of a request that are for the server that answers it. ok is false
+// when a value holds a byte that a header may not have.
 func endToEnd(head *fasthttp.RequestHeader) (h http.Header, ok bool) {
 	h = make(http.Header)
 	named := string(head.Peek("Connection"))
@@ -92,14 +92,14 @@ func endToEnd(head *fasthttp.RequestHeader) (h http.Header, ok bool) {
 		h[spelled(name)] = append(h[spelled(name)], string(value))
 	}
 	if _, said := h["User-Agent"]; !said {
-		h["User-Agent"] = []string{""} // or the library names itself
+		h["User-Agent"] = []string{""} // otherwise the library sends its own name
 	}
 	return h, true
 }
 
-// spelled is how a header is written to the wire. The library repeats a POST by
-// itself when it sees one of these, which the interface does not promise: in
-// small letters it does not see them.
+// spelled is the spelling of a header on the wire. The library repeats a POST by itself when it
+// sees one of these headers, and the interface does not promise that. It does not recognise them in
+// small letters.
 func spelled(name string) string {
 	switch name {
 	case "Idempotency-Key", "X-Idempotency-Key":

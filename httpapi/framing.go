@@ -20,7 +20,7 @@ const (
 	readBufferBytes = maxRequestLineBytes + maxHeaderBlockBytes + 64
 )
 
-// fault says why the framing gave up on a connection.
+// fault says why the framing refused a connection.
 type fault uint8
 
 const (
@@ -32,42 +32,41 @@ const (
 	faultBody          // 413
 )
 
-// errFraming is what the HTTP library reads once the framing has given up.
+// errFraming is the error that the HTTP library reads after the framing has refused.
 var errFraming = errors.New("httpapi: request framing refused")
 
-// phase is where in a message the framing stands.
+// phase is the position of the framing within a message.
 type phase uint8
 
 const (
 	phaseRequestLine phase = iota
 	phaseHeader
-	phaseBody       // left bytes of a body with Content-Length
+	phaseBody       // left: bytes of a body with Content-Length
 	phaseChunkSize  // the line in front of a chunk
-	phaseChunk      // left bytes of a chunk, its CRLF included
+	phaseChunk      // left: bytes of a chunk, its CRLF included
 	phaseChunkFinal // the empty line behind the last chunk
 )
 
-// framedConn checks the framing of every request on its way from the socket to
-// the HTTP library, which lets some ambiguous forms pass: it follows messages
-// byte by byte, pipelined ones too, and at the first ambiguous byte hands on
-// what came before and then reports errFraming, so that requests before the bad
-// one are answered and nothing after it is read.
+// framedConn checks the framing of every request on its way from the socket to the HTTP library,
+// which accepts some ambiguous forms. It follows messages byte by byte, pipelined ones too. At the
+// first ambiguous byte it hands on the bytes before it and then reports errFraming: requests before
+// the bad one are answered and nothing after it is read.
 //
-// What it accepts is narrower than RFC 9112 and means the same to every reader:
-// CRLF only, one space twice in the request line, an origin-form target,
-// HTTP/1.0 or 1.1, no folded header, no space before a colon, at most one of
-// Content-Length and Transfer-Encoding and each once, `chunked` alone, no trailers,
-// Authorization and Content-Type at most once. Chunk extensions mean nothing and are
-// passed over. A body that is too long and waits to be asked for is never asked for.
+// It accepts less than RFC 9112 does, and only what means the same to every reader: CRLF only, one
+// space twice in the request line, an origin-form target, HTTP/1.0 or 1.1, no folded header, no
+// space before a colon, at most one of Content-Length and Transfer-Encoding and each once,
+// `chunked` alone, no trailers, Authorization and Content-Type at most once. Chunk extensions are
+// skipped. When a client announces a body that is too long and waits for "100 Continue", the server
+// never asks for the body.
 //
-// One goroutine reads, writes, sets deadlines and closes. A server that shuts down
-// closes too, an idle connection or, below this, the socket of a silent one: Close uses nothing
-// of that goroutine's but what is constant or atomic.
+// One goroutine reads, writes, sets deadlines and closes. A server that shuts down also closes: an
+// idle connection or, below this type, the socket of a silent one. So Close uses only those fields
+// of that goroutine that are constant or atomic.
 type framedConn struct {
 	net.Conn
 
 	phase   phase
-	fresh   bool  // nothing of this message but an empty line was read
+	fresh   bool  // nothing of this message was read but an empty line
 	hasCL   bool  // Content-Length seen
 	hasTE   bool  // Transfer-Encoding seen
 	hasAuth bool  // Authorization seen
@@ -75,7 +74,7 @@ type framedConn struct {
 	expects bool  // the body waits for "100 Continue"
 	http10  bool  // the message is HTTP/1.0
 	left    int64 // body or chunk bytes still to come, and the Content-Length while in the header
-	block   int   // header bytes of this message so far, then those of chunk extensions
+	block   int   // header bytes of this message so far; after the header, bytes of chunk extensions
 	body    int64 // bytes of the chunks of this message so far
 
 	target []byte                  // of the message
@@ -86,14 +85,14 @@ type framedConn struct {
 	reading, writing deadline
 
 	bodies *BodyMemory  // nil: bodies are not counted
-	held   atomic.Int64 // of bodies; writers: the goroutine that reads, and Close
+	held   atomic.Int64 // bytes of bodies; writers: the goroutine that reads, and Close
 
-	why    fault       // what Read has given up for
+	why    fault       // why Read has refused
 	linger atomic.Bool // unread input may be waiting: see Close
 
 	open   *atomic.Int64 // the listener's count of open connections; may be nil
-	silent *silent       // where it is kept until it has sent something; nil when open is
-	spoke  bool          // it is not kept there any more; of the goroutine that reads
+	silent *silent       // where it is kept until it has sent a byte; nil when open is
+	spoke  bool          // it is no longer kept there; used by the goroutine that reads
 	closed atomic.Bool   // Close has run
 }
 
@@ -102,13 +101,13 @@ func newFramedConn(c net.Conn) *framedConn {
 	return &framedConn{Conn: c, fresh: true, writing: deadline{exact: secured}}
 }
 
-// Read reads from the socket and checks what came. See framedConn.
+// Read reads from the socket and checks the bytes. See framedConn.
 func (c *framedConn) Read(p []byte) (int, error) {
 	if c.why != faultNone {
 		return 0, errFraming
 	}
 	if c.held.Load() != 0 && c.phase == phaseRequestLine && len(c.carry) == 0 {
-		c.release() // the library asks for the next request: the last one is answered
+		c.release() // the library asks for the next request: the last one was answered
 	}
 	n, err := c.receive(p)
 	if !c.spoke && c.silent != nil {
@@ -119,8 +118,9 @@ func (c *framedConn) Read(p []byte) (int, error) {
 		return n, err
 	}
 	if c.phase == phaseRequestLine {
-		// The library gives an answer its deadline when a handler has returned. What it says
-		// before, "100 Continue" or that it cannot read this, must not meet the last answer's.
+		// The library sets the write deadline of an answer after a handler has returned. What it writes
+		// before that, "100 Continue" or an error about an unreadable request, must not run into the last
+		// answer's deadline.
 		c.writing.due = time.Now().Add(writeTimeout)
 	}
 	good, why := c.follow(p[:n])
@@ -151,7 +151,7 @@ func (c *framedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// What a lingering close is ready to throw away, and for how long.
+// How much a lingering close discards, and for how long.
 const (
 	lingerBytes = 4 << 20
 	lingerTime  = time.Second
@@ -171,9 +171,9 @@ func (c *framedConn) discard() {
 	}
 }
 
-// follow runs the state machine over b. It returns how many bytes may be handed
-// on: all of them, or those before the fault and one more that cannot complete
-// the bad line, because the library answers only a message it has seen a byte of.
+// follow runs the state machine over b. It returns how many bytes may be handed on: all of them, or
+// those before the fault and one more. The one more cannot complete the bad line; the library
+// answers a message only after it has seen a byte of it.
 func (c *framedConn) follow(b []byte) (good int, why fault) {
 	for at := 0; at < len(b); {
 		switch c.phase {
@@ -256,7 +256,7 @@ func (c *framedConn) keep(b []byte) fault {
 	return faultNone
 }
 
-// longRequestLine tells a URI that is too long from something that is no request line.
+// longRequestLine distinguishes a URI that is too long from bytes that are no request line.
 func longRequestLine(carry, rest []byte) fault {
 	head := carry
 	if len(head) < maxMethodBytes+1 {
@@ -306,7 +306,7 @@ func (c *framedConn) line(line []byte) fault {
 
 // requestLine checks `METHOD SP /target SP HTTP/1.x`.
 func (c *framedConn) requestLine(b []byte) fault {
-	if len(b) == 0 && c.fresh { // RFC 9112 section 2.2: one empty line is forgiven
+	if len(b) == 0 && c.fresh { // RFC 9112 section 2.2: one empty line is ignored
 		c.fresh = false
 		return faultNone
 	}
@@ -338,7 +338,7 @@ func (c *framedConn) requestLine(b []byte) fault {
 	return faultNone
 }
 
-// headerLine checks `Name: value` and remembers what decides the framing.
+// headerLine checks `Name: value` and stores what decides the framing.
 func (c *framedConn) headerLine(b []byte) fault {
 	colon := bytes.IndexByte(b, ':')
 	if colon <= 0 || !isToken(b[:colon]) { // a folded line starts with a space: no token
@@ -387,7 +387,7 @@ func (c *framedConn) headEnds() fault {
 	case c.hasCL && c.hasTE, c.hasTE && c.http10:
 		return faultFraming
 	case c.expects && c.hasCL && c.limit != nil && c.left > int64(c.limit(c.target)):
-		return faultBody // the library would ask for it first
+		return faultBody // the library would ask the client for it first
 	case c.hasTE:
 		c.phase, c.block = phaseChunkSize, 0
 	case c.hasCL && c.left > 0:
@@ -401,8 +401,8 @@ func (c *framedConn) headEnds() fault {
 	return faultNone
 }
 
-// chunkSize checks the line in front of a chunk: hexadecimal digits, and perhaps an
-// extension. All extensions of a message together are no longer than a header may be.
+// chunkSize checks the line in front of a chunk: hexadecimal digits, and optionally an extension.
+// All extensions of a message together are no longer than a header may be.
 func (c *framedConn) chunkSize(b []byte) fault {
 	if i := bytes.IndexByte(b, ';'); i >= 0 {
 		for _, ch := range b[i:] {
@@ -440,7 +440,7 @@ func (c *framedConn) chunkSize(b []byte) fault {
 	return c.reserve(c.body)
 }
 
-// reset makes ready for the next message of the connection.
+// reset prepares for the next message of the connection.
 func (c *framedConn) reset() {
 	c.phase, c.fresh, c.left, c.block, c.body = phaseRequestLine, true, 0, 0, 0
 	c.hasCL, c.hasTE, c.hasAuth, c.hasType, c.http10, c.expects = false, false, false,
@@ -472,7 +472,7 @@ func trimSpace(b []byte) []byte {
 	return b
 }
 
-// equalFold compares with a lower-case ASCII word, in any case.
+// equalFold compares b with a lower-case ASCII word, ignoring case.
 func equalFold(b []byte, lower string) bool {
 	if len(b) != len(lower) {
 		return false

@@ -1,11 +1,11 @@
 package httpapi
 
-// health is what /health shows of any service.
+// health is the part of /health that all services share.
 type health struct {
 	service, status, durability string
 	cluster                     Cluster       // nil: this is the only member
 	applied, durable            uint64        // input sequences
-	projected                   func() uint64 // the same; nil: nothing is projected
+	projected                   func() uint64 // input sequence; nil: nothing is projected
 }
 
 func (h *health) append(b []byte) []byte {
@@ -27,8 +27,8 @@ func (h *health) append(b []byte) []byte {
 	return append(appendUint(b, h.projected()), '}')
 }
 
-// appendRole appends what the member is among the others. One that was made the
-// leader is a FOLLOWER until it has applied what was agreed before.
+// appendRole appends the role of this member. A new leader is a FOLLOWER until it has applied what
+// was agreed before.
 func (h *health) appendRole(b []byte) []byte {
 	if h.cluster == nil {
 		return append(b, `,"role":"SINGLE"`...)

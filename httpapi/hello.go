@@ -6,8 +6,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// ServeHello answers every request on ln with the same few bytes: the floor that
-// the order-matcher's requests are compared with.
+// ServeHello answers every request on ln with the same few bytes. It is the lower bound that
+// benchmarks compare the order-matcher's requests with.
 func ServeHello(ln net.Listener) error {
 	body := []byte(`{"hello":"world"}`)
 	s := fasthttp.Server{

@@ -44,8 +44,8 @@ func (x *exchange) reindex() problem {
 	return x.send(200, append(appendInt(b, info.DurationMillis), '}'))
 }
 
-// showHistory is GET /recon/full-history/trades. The index holds durable fills
-// only, so nothing is waited for.
+// showHistory is GET /recon/full-history/trades. The index holds durable fills only, so the handler
+// waits for nothing.
 func (x *exchange) showHistory() problem {
 	if p := x.admin(); p.status != 0 {
 		return p

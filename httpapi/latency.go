@@ -7,9 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// Latency counts durations in native-histogram buckets: four to an octave
-// (schema 2), from about a nanosecond to about 17 minutes. Any goroutine
-// records; a scrape reads.
+// Latency counts durations in native-histogram buckets: four to an octave (schema 2), from about a
+// nanosecond to about 17 minutes. Any goroutine records; a scrape reads.
 type Latency struct {
 	sumNs   atomic.Uint64
 	buckets [latencyBuckets]atomic.Uint64

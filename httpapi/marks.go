@@ -11,12 +11,12 @@ import (
 
 // Marks keeps the closing marks; *riskextract.SQLMarks is one.
 type Marks interface {
-	// PutMarks publishes the marks of a session under a version, once: the same
-	// again changes nothing, others are store.ErrConflict.
+	// PutMarks publishes the marks of a session under a version, once: the same marks again change
+	// nothing, different marks are store.ErrConflict.
 	PutMarks(ctx context.Context, session store.Date, version uint32, marks []store.Mark) error
 }
 
-// What closing marks can have wrong beside their JSON.
+// The errors of closing marks whose JSON is well-formed.
 var (
 	errMarkSecurity = errors.New("not 1 to 32 of printable ASCII without space, comma and quote")
 	errQuality      = errors.New("not 1 to 32 of A-Z a-z 0-9 . _ -")
@@ -51,7 +51,7 @@ func (q *inquiry) putMarks(id []byte) problem {
 		q.body.field = ""
 		return q.body.bodyProblem(store.ErrMark, -1)
 	case err != nil:
-		// Where the database went during the commit the outcome is unknown.
+		// When the database connection fails during the commit the outcome is unknown.
 		p := q.p.failed(err)
 		p.notSequenced = false
 		return p
@@ -113,7 +113,7 @@ func (d *decoder) mark() (m store.Mark) {
 	return m
 }
 
-// quality reads the publisher's word for a mark: none is to leave it out.
+// quality reads the publisher's quality of a mark. A mark without one leaves the member out.
 func (d *decoder) quality() string {
 	d.field = "quality"
 	text := d.json.String()

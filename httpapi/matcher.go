@@ -16,12 +16,12 @@ import (
 	"posttrade/matcher/gate"
 )
 
-// DurableWaiter is the number up to which commands are on stable storage.
+// DurableWaiter knows up to which number commands are on stable storage.
 type DurableWaiter interface {
 	// Durable is the last durable input sequence.
 	Durable() uint64
-	// WaitDurable blocks until Durable is at least inputSeq. An error means that
-	// it was not within timeout, or never will be.
+	// WaitDurable blocks until Durable is at least inputSeq. An error means that this did not happen
+	// within timeout, or never will.
 	WaitDurable(inputSeq uint64, timeout time.Duration) error
 }
 
@@ -34,20 +34,20 @@ type Deps struct {
 	Verifier *gate.Verifier
 	Durable  DurableWaiter
 
-	// Seen is a sequence at or above everything that Views and Blotter show at
-	// the moment of the call, such as the last one the matcher has published:
-	// an answer that shows them waits until Durable has reached it. It must not
-	// count commands that nobody has decided yet.
+	// Seen is a sequence at or above everything that Views and Blotter show at the moment of the call,
+	// such as the last one the matcher has published. An answer that shows them waits until Durable
+	// has reached it. It must not count commands that the engine has not decided yet.
 	Seen func() uint64
-	// Clock is the edge's wall clock in epoch milliseconds: event times.
+	// Clock is the edge's wall clock in epoch milliseconds. It sets event times.
 	Clock func() int64
 
-	StorageFull func() bool   // the journal's reserve is used up: admissions answer 503
-	Held        func() bool   // the database knows more than the journal: the same; nil: never
-	Failed      func() error  // why the journal has failed, nil while it has not
-	Report      Reporter      // GET /regulatory/report; nil: it is not there
-	History     History       // /recon/full-history; nil: it is not there
-	Projected   func() uint64 // last input sequence of the SQL projection; nil: none is there
+	StorageFull func() bool // the journal's reserve is used up: admissions answer 503
+	// the database knows more than the journal: admissions answer 503; nil: never
+	Held      func() bool
+	Failed    func() error  // the error of a failed journal, else nil
+	Report    Reporter      // GET /regulatory/report; nil: the endpoint does not exist
+	History   History       // /recon/full-history; nil: the endpoint does not exist
+	Projected func() uint64 // last input sequence of the SQL projection; nil: there is none
 
 	Enforced         bool    // risk.entitlement.enforced
 	SequenceRefusals bool    // audit.sequence-refusals
@@ -69,7 +69,7 @@ type Deps struct {
 // DefaultAnswerTimeout leaves a margin below the write time-out.
 const DefaultAnswerTimeout = 10 * time.Second
 
-// DefaultReadTimeout is how long a reader may be kept by a disk that syncs slowly.
+// DefaultReadTimeout is how long a slow disk may delay a read.
 const DefaultReadTimeout = time.Second
 
 // OrderMatcher is the order-matcher's HTTP edge.
@@ -79,9 +79,9 @@ type OrderMatcher struct {
 	prefix    string
 	exchanges sync.Pool
 	stages    stages
-	policing  chan struct{} // held by the one request that changes the policy
+	policing  chan struct{} // held by the one request that is changing the policy
 
-	latency    Latency // handler, admissions only: from the request read to the answer rendered
+	latency    Latency // of admissions: from the request read to the answer rendered
 	accepted   counter
 	rejected   counter
 	duplicates counter
@@ -124,7 +124,7 @@ func NewOrderMatcher(d Deps) *OrderMatcher {
 	return m
 }
 
-// cleanPrefix makes "om/" and "/om" the same.
+// cleanPrefix returns the same prefix for "om/" and "/om".
 func cleanPrefix(prefix string) string {
 	prefix = strings.Trim(prefix, "/")
 	if prefix == "" {
@@ -133,7 +133,7 @@ func cleanPrefix(prefix string) string {
 	return "/" + prefix
 }
 
-// Metrics are the edge's own sources; main adds those of the other stages.
+// Metrics are the edge's own sources; main adds the sources of the other stages.
 func (m *OrderMatcher) Metrics() Metrics {
 	return Metrics{
 		Latencies: func(emit func(string, Distribution)) { emit("http", m.latency.Distribution()) },

@@ -27,7 +27,7 @@ func (l *Latency) Distribution() Distribution {
 	for i := range l.buckets {
 		if n := l.buckets[i].Load(); n > 0 {
 			d.Positive[latencyLowest+i] = int64(n)
-			d.Count += n // of the buckets: the sum over them must agree
+			d.Count += n // count the buckets: their sum must equal Count
 		}
 	}
 	d.Sum = float64(l.sumNs.Load()) / 1e9
@@ -43,14 +43,14 @@ type Metrics struct {
 
 	Orders     func(emit func(decision string, count uint64))
 	Rejections func(emit func(reason matcher.RiskReason, count uint64))
-	// Faults are the services' own: requests that reached no handler (refused),
-	// or whose handler panicked.
+	// Faults are the services' own: requests that reached no handler (refused), or that ended with a
+	// panic of the handler.
 	Faults []func(emit func(service, fault string, count uint64))
 
 	JournalCommits func() Histogram
 	JournalBytes   func() uint64
 
-	// ClusterCommits is how long commands took to be agreed on by a majority; none on a single node.
+	// ClusterCommits is the time that a majority took to agree on commands; empty on a single node.
 	ClusterCommits func() Histogram
 
 	// More are the metrics of parts that this package does not know. labels are
@@ -154,11 +154,11 @@ func (h Histogram) metric(of *prometheus.Desc) prometheus.Metric {
 	return prometheus.MustNewConstHistogram(of, h.Count, h.Sum, h.Buckets)
 }
 
-// moreCollector is Metrics.More. It describes nothing in advance, because it
-// does not know what will come; the registry then checks each scrape by itself.
+// moreCollector is Metrics.More. It describes nothing in advance, because it does not know the
+// metrics; the registry then checks each scrape.
 type moreCollector struct{ m Metrics }
 
-// Describe names nothing.
+// Describe sends nothing.
 func (moreCollector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect reads the sources. A metric that is not well-formed fails the scrape.
@@ -192,8 +192,8 @@ func (c moreCollector) Collect(out chan<- prometheus.Metric) {
 // listener and of /actuator/prometheus on the trade-processor: both show the same.
 type Registry struct{ http.Handler }
 
-// NewRegistry returns the registry of m and of the Go runtime's metrics. log, if
-// not nil, hears of scrapes that fail.
+// NewRegistry returns the registry of m and of the Go runtime's metrics. It reports scrapes that
+// fail to log, if that is not nil.
 func NewRegistry(m Metrics, log *slog.Logger) *Registry {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)

@@ -6,13 +6,13 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// prefer returns which of the offers a request's header of the Accept family
-// likes best. offers stand in the order of the server's own liking, which decides
-// between equals. The answer is -1 when the header is absent or likes none.
+// prefer returns the index of the offer that a request's header of the Accept family prefers.
+// offers are in the server's own order of preference, which decides between equals. The answer is
+// -1 when the header is absent or accepts none.
 //
-// An offer is matched by its own name before a range (application/*) and by a
-// range before a wildcard, as RFC 9110 orders them; parameters other than q are
-// not looked at, and a q that cannot be read counts as 0.
+// An offer is matched by its own name before a range (application/*) and by a range before a
+// wildcard, as RFC 9110 orders them. Parameters other than q are ignored, and an unreadable q
+// counts as 0.
 func prefer(h *fasthttp.RequestHeader, name string, offers ...string) int {
 	best, bestQ := -1, 0
 	for i, offer := range offers {
@@ -32,8 +32,8 @@ func prefer(h *fasthttp.RequestHeader, name string, offers ...string) int {
 	return best
 }
 
-// acceptElement cuts one element of such a header into what it names, in lower
-// case, and its weight in thousandths.
+// acceptElement splits one element of such a header into its name, in lower case, and its weight in
+// thousandths.
 func acceptElement(element string) (name string, q int) {
 	name, parameters, _ := strings.Cut(element, ";")
 	q = 1000

@@ -5,8 +5,7 @@ import (
 	"strconv"
 )
 
-// The OpenAPI 3.1 documents. A test drives every handler through every answer
-// that they name.
+// The OpenAPI 3.1 documents. A test drives every handler through every answer that they list.
 var (
 	//go:embed openapi/order-matcher.json
 	openAPIOrderMatcher []byte

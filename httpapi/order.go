@@ -66,10 +66,10 @@ func appendReason(b []byte, reason matcher.RiskReason) []byte {
 	return append(append(b, reason.String()...), '"')
 }
 
-// orderState is what an Order document shows, wherever it comes from.
+// orderState is the content of an Order document, whatever its source.
 type orderState struct {
 	clientID, security []byte
-	ticker             string // instead of security
+	ticker             string // used instead of security
 	inputSeq           uint64
 	limitPx, lastPx    int64
 	created, updated   int64
@@ -84,8 +84,8 @@ type orderState struct {
 	reason             matcher.RiskReason
 }
 
-// append renders the Order document without its closing brace. text is the
-// caller's, from one document to the next.
+// append renders the Order document without its closing brace. The caller owns text and reuses it
+// from one document to the next.
 func (o *orderState) append(b []byte, text *timeText) []byte {
 	b = append(b, `{"orderId":`...)
 	b = appendOrderID(b, o.number)
@@ -113,7 +113,7 @@ func (o *orderState) append(b []byte, text *timeText) []byte {
 	return appendPresent(b, o.inputSeq)
 }
 
-// appendOutcome appends the members behind the status up to the time of creation.
+// appendOutcome appends the members after the status, up to the time of creation.
 func (o *orderState) appendOutcome(b []byte) []byte {
 	switch plain := o.reason == matcher.Accepted; {
 	case plain && o.lastPx <= 0 && o.lastQty == 0:
@@ -132,7 +132,7 @@ func (o *orderState) appendOutcome(b []byte) []byte {
 	return append(b, `,"createdAt":`...)
 }
 
-// termsText are the members from side to quantity, by side, type and time in force.
+// termsText is the text of the members from side to quantity, by side, type and time in force.
 var termsText = func() (t [2][2][4]string) {
 	for side, name := range []string{"Buy", "Sell"} {
 		for kind := range t[side] {
@@ -145,7 +145,7 @@ var termsText = func() (t [2][2][4]string) {
 	return t
 }()
 
-// terms fills in what the request itself says.
+// terms sets the members that come from the request itself.
 func (o *orderState) terms(r *orderRequest) {
 	o.clientID, o.security = r.clientID, r.security
 	o.accountID, o.side, o.qty, o.limitPx = r.accountID, r.side, r.qty, r.limitPx
@@ -203,7 +203,7 @@ func appendFill(b []byte, tradeSeq uint64, px int64, qty int32) []byte {
 	return append(b, '}')
 }
 
-// appendFills appends the member fills: those of one order among the fills of a command.
+// appendFills appends the member fills: the fills of one order among the fills of a command.
 func appendFills(b []byte, ref uint32, fills []matcher.Fill) []byte {
 	b = append(b, `,"fills":[`...)
 	first := true
@@ -247,9 +247,9 @@ func (r *orderRequest) appendTerms(b []byte) []byte {
 	return appendInt(b, int64(r.qty))
 }
 
-// appendForgotten appends what is still known of an order that was accepted and
-// has since left the views: its terms, its id and its sequence. It can only have
-// left as a terminal one; how it ended and when is null.
+// appendForgotten appends what is still known of an accepted order that has left the views: its
+// terms, its id and its sequence. Only terminal orders leave the views. Its final status and time
+// are null.
 func appendForgotten(b []byte, r *orderRequest, key *blotter.KeyRow) []byte {
 	b = append(b, `{"orderId":`...)
 	b = appendOrderID(b, key.Ref)
@@ -260,8 +260,8 @@ func appendForgotten(b []byte, r *orderRequest, key *blotter.KeyRow) []byte {
 	return append(appendUint(b, key.InputSeq), '}')
 }
 
-// appendTrade appends the answer to a market trade. A trade that has left the
-// blotter shows null for what only the blotter knows.
+// appendTrade appends the answer to a market trade. A trade that has left the blotter shows null
+// for members that only the blotter has.
 func appendTrade(b []byte, r *orderRequest, tradeSeq uint64, px int64, inputSeq uint64,
 	millis int64) []byte {
 	b = append(b, `{"tradeId":`...)
@@ -278,8 +278,8 @@ func appendTrade(b []byte, r *orderRequest, tradeSeq uint64, px int64, inputSeq 
 	return append(appendTime(b, millis), '}')
 }
 
-// appendConflict appends the Order of a batch item whose key is known with other terms: what
-// is problemTerms for one order.
+// appendConflict appends the Order of a batch item whose key is known with different terms. For a
+// single order the answer is problemTerms.
 func (x *exchange) appendConflict(b []byte, r *orderRequest, inputSeq uint64, millis int64) []byte {
 	b = x.appendRefusedItem(b, r, matcher.Duplicate, inputSeq, millis)
 	b = append(b[:len(b)-1], `,"code":"`...)
@@ -288,8 +288,8 @@ func (x *exchange) appendConflict(b []byte, r *orderRequest, inputSeq uint64, mi
 	return append(appendUint(b, uint64(problemTerms.status)), '}')
 }
 
-// appendRefusedItem appends the Order of a batch item that the gate refused and
-// that was not sequenced, or whose key is known with other terms.
+// appendRefusedItem appends the Order of a batch item that the gate refused and that was not
+// sequenced, or of one that has a key that is known with different terms.
 func (x *exchange) appendRefusedItem(b []byte, r *orderRequest, reason matcher.RiskReason,
 	inputSeq uint64, millis int64) []byte {
 	o := orderState{inputSeq: inputSeq, leaves: r.qty, status: matcher.StatusRejected, reason: reason,

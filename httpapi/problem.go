@@ -8,8 +8,8 @@ import (
 	"posttrade/matcher"
 )
 
-// Code is the stable, upper snake case name of an error that every problem
-// document carries. Programs are written against it: names are never changed.
+// Code is the stable, upper snake case name of an error. Every problem document carries one. Client
+// programs depend on it: a name never changes.
 type Code string
 
 // The codes.
@@ -18,21 +18,21 @@ const (
 	CodeMalformedBody Code = "MALFORMED_BODY" // the body cannot be read or represented
 	// token missing, malformed, badly signed, expired
 	CodeUnauthorized     Code = "UNAUTHORIZED"
-	CodeNotEntitled      Code = "NOT_ENTITLED"       // token valid, not for this account
-	CodeAdminRequired    Code = "ADMIN_REQUIRED"     // token valid, not admin
-	CodeNotFound         Code = "NOT_FOUND"          // no such route
-	CodeTradeNotFound    Code = "TRADE_NOT_FOUND"    //
-	CodeSweepNotFound    Code = "SWEEP_NOT_FOUND"    // no orphan sweep was made yet
-	CodeOrderNotFound    Code = "ORDER_NOT_FOUND"    //
-	CodeContractNotFound Code = "CONTRACT_NOT_FOUND" //
-	CodeAccountNotFound  Code = "ACCOUNT_NOT_FOUND"  //
-	CodeSecurityNotFound Code = "SECURITY_NOT_FOUND" //
+	CodeNotEntitled      Code = "NOT_ENTITLED"   // token valid, not for this account
+	CodeAdminRequired    Code = "ADMIN_REQUIRED" // token valid, not admin
+	CodeNotFound         Code = "NOT_FOUND"      // no such route
+	CodeTradeNotFound    Code = "TRADE_NOT_FOUND"
+	CodeSweepNotFound    Code = "SWEEP_NOT_FOUND" // no orphan sweep was made yet
+	CodeOrderNotFound    Code = "ORDER_NOT_FOUND"
+	CodeContractNotFound Code = "CONTRACT_NOT_FOUND"
+	CodeAccountNotFound  Code = "ACCOUNT_NOT_FOUND"
+	CodeSecurityNotFound Code = "SECURITY_NOT_FOUND"
 	CodeMethodNotAllowed Code = "METHOD_NOT_ALLOWED"
 	CodeRequestTimeout   Code = "REQUEST_TIMEOUT" // the request did not arrive in time
 	CodeOrderTerminal    Code = "ORDER_TERMINAL"  // the order can no longer change
-	CodeTermsDiffer      Code = "TERMS_DIFFER"    // a known clientOrderId with other terms
-	CodeStaleVersion     Code = "STALE_VERSION"   // the version of a control does not rise
-	// other closing marks are published under this version
+	CodeTermsDiffer      Code = "TERMS_DIFFER"    // the clientOrderId is known with different terms
+	CodeStaleVersion     Code = "STALE_VERSION"   // the version of a control is not above the last one
+	// different closing marks are published under this version
 	CodeMarksDiffer Code = "MARKS_DIFFER"
 	// the engine has no room for the record: nothing was written
 	CodeCapacity             Code = "CAPACITY"
@@ -43,25 +43,26 @@ const (
 	CodeTooManyRequests      Code = "TOO_MANY_REQUESTS"
 	CodeHeaderTooLarge       Code = "HEADER_TOO_LARGE"
 	CodeInternal             Code = "INTERNAL_ERROR"
-	CodeNotReady             Code = "NOT_READY"     // control state stale: not sequenced
-	CodeOverloaded           Code = "OVERLOADED"    // the input ring is full: not sequenced
-	CodeBusy                 Code = "BUSY"          // too many of a bounded kind: not sequenced
-	CodeStorageFull          Code = "STORAGE_FULL"  // not sequenced
-	CodeHistoryAhead         Code = "HISTORY_AHEAD" // not sequenced
-	// with sequenced:false safe to repeat, else unknown
+	CodeNotReady             Code = "NOT_READY"  // control state stale: not sequenced
+	CodeOverloaded           Code = "OVERLOADED" // the input ring is full: not sequenced
+	// too many requests of a bounded kind: not sequenced
+	CodeBusy         Code = "BUSY"
+	CodeStorageFull  Code = "STORAGE_FULL"  // not sequenced
+	CodeHistoryAhead Code = "HISTORY_AHEAD" // not sequenced
+	// with "sequenced":false safe to repeat, else unknown
 	CodeJournalFailed  Code = "JOURNAL_FAILED"
 	CodeOutcomeUnknown Code = "OUTCOME_UNKNOWN" // repeat with the same clientOrderId
-	CodeSlowDisk       Code = "SLOW_DISK"       // a read that would show what is not durable yet
+	CodeSlowDisk       Code = "SLOW_DISK"       // a read would show something that is not durable yet
 )
 
-// The codes of what follows the journal.
+// The codes of the parts that follow the journal.
 const (
 	CodeDatabaseUnavailable Code = "DATABASE_UNAVAILABLE" // SQL cannot be reached
-	// another session of SQL holds a lock; the detail says which
+	// another session of the database holds a lock; the detail says which
 	CodeDatabaseLocked Code = "DATABASE_LOCKED"
-	// SQL is filled by another history than the journal
+	// the database holds the rows of another history than the journal's
 	CodeForeignDatabase Code = "FOREIGN_DATABASE"
-	CodeNotCaughtUp     Code = "NOT_CAUGHT_UP"   // the price history is behind the trade
+	CodeNotCaughtUp     Code = "NOT_CAUGHT_UP"   // the price history has not reached the trade
 	CodeNotIndexed      Code = "NOT_INDEXED"     // no full-history index was made yet
 	CodeSweepRunning    Code = "SWEEP_RUNNING"   // an orphan sweep is under way
 	CodeReindexRunning  Code = "REINDEX_RUNNING" // a full-history reindex is under way
@@ -71,7 +72,7 @@ const (
 // The codes of a cluster, both of a 503 with "sequenced":false.
 const (
 	CodeNotLeader Code = "NOT_LEADER" // the member that was asked does not lead
-	// the leader is not known, cannot be reached or is not confirmed; see leader
+	// the leader is unknown, unreachable or not confirmed; see the member leader
 	CodeNoLeader Code = "NO_LEADER"
 )
 
@@ -92,9 +93,9 @@ type problem struct {
 	status int
 	code   Code
 	detail string
-	reason matcher.RiskReason // 0 = none
+	reason matcher.RiskReason // 0: none
 
-	allow methods // of a 405: what the endpoint answers to
+	allow methods // in a 405: the methods of the endpoint
 
 	// notSequenced adds "sequenced":false: the request may be sent again.
 	notSequenced bool

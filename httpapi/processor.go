@@ -20,7 +20,7 @@ type Trades interface {
 	Trades(ctx context.Context, f store.TradeFilter) ([]store.Trade, error)
 }
 
-// Settlement settles a trade before its time; *settlement.Settlement is one.
+// Settlement settles a trade before its settlement date; *settlement.Settlement is one.
 type Settlement interface {
 	Force(ctx context.Context, tradeID string) (t store.Trade, found bool, err error)
 }
@@ -31,10 +31,10 @@ type ProcessorDeps struct {
 	Settlement Settlement
 	Recon      Recon
 	TCA        TCA
-	Marks      Marks       // nil: PUT /eod/prices is not there
-	Foreign    func() bool // the rows are another history's, so that none is shown; nil: never
+	Marks      Marks       // nil: PUT /eod/prices does not exist
+	Foreign    func() bool // the rows belong to another history, so none is shown; nil: never
 	Verifier   *gate.Verifier
-	Mint       TokenMint    // POST /auth/dev-token; the zero value: it is not there
+	Mint       TokenMint    // POST /auth/dev-token; the zero value: it does not exist
 	Metrics    http.Handler // GET /actuator/prometheus: the *Registry that /metrics shows
 
 	// What /health shows. Applied, Durable and Projected are input sequences.
@@ -47,9 +47,9 @@ type ProcessorDeps struct {
 	Logger      *slog.Logger // nil: none
 }
 
-// TradeProcessor is the trade-processor's HTTP edge. Unlike admission, which
-// asks memory only, it waits for SQL; every endpoint of a trade or an account
-// needs a token, also where admission does not enforce entitlements.
+// TradeProcessor is the trade-processor's HTTP edge. It waits for SQL, unlike admission, which only
+// reads memory. Every endpoint of a trade or an account needs a token, also where admission does
+// not enforce entitlements.
 type TradeProcessor struct {
 	ProcessorDeps
 	service
@@ -76,13 +76,13 @@ type inquiry struct {
 	p *TradeProcessor
 }
 
-// authenticate is that of every visit; what has a token sees no row of another history.
+// authenticate is visit.authenticate. A request with a valid token sees no row of another history.
 func (q *inquiry) authenticate() problem { return q.ours(q.visit.authenticate()) }
 
-// admin is that of every visit, likewise.
+// admin is visit.admin, with the same addition.
 func (q *inquiry) admin() problem { return q.ours(q.visit.admin()) }
 
-// ours adds to an answer about the token that the rows are another history's.
+// ours turns a good answer about the token into a problem when the rows belong to another history.
 func (q *inquiry) ours(p problem) problem {
 	if p.status == 0 && q.p.Foreign != nil && q.p.Foreign() {
 		return problemForeign
@@ -180,7 +180,7 @@ func processorRouteOf(path []byte) (r route, id []byte) {
 		date, tail := cutSegment(rest)
 		version, ok := cutPrefix(tail, "/v")
 		if _, more := cutSegment(version); ok && len(date) > 0 && len(version) > 0 && len(more) == 0 {
-			return routeMarks, rest // both: the handler cuts them once more
+			return routeMarks, rest // both parts: the handler splits them
 		}
 	}
 	return routeNone, nil

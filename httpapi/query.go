@@ -16,8 +16,8 @@ const (
 // queryValue is the longest decoded value.
 const queryValue = 256
 
-// eachParameter calls f with every parameter of the query, each of which must be
-// there once. f reports whether it knows the name and accepts the value.
+// eachParameter calls f with every parameter of the query. Each may occur once. f reports whether
+// it knows the name and accepts the value.
 func (v *visit) eachParameter(f func(name string, value []byte) bool) problem {
 	rest := v.query
 	var names [8]string
@@ -61,7 +61,7 @@ func badQuery(detail string) problem {
 	return problem{status: 400, code: CodeBadRequest, detail: detail}
 }
 
-// unescape undoes percent-encoding; what comes out is printable ASCII.
+// unescape undoes percent-encoding. The result must be printable ASCII.
 func unescape(value []byte) ([]byte, bool) {
 	if len(value) > 3*queryValue {
 		return nil, false

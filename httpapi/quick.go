@@ -7,18 +7,17 @@ import (
 	"posttrade/matcher/strictjson"
 )
 
-// quickOrder reads a createOrder object that is written as most programs write it
-// and in which nothing is wrong, in a fraction of the time that a Reader takes. It
-// returns the object's length and the member that was read last; or 0, and then o
-// holds nothing of use: the Reader reads the object again and says what is wrong
-// with it, or that nothing is.
+// quickOrder reads a createOrder object that is written as most programs write it and has no error.
+// It takes a fraction of the time of a Reader. It returns the object's length and the member that
+// was read last. When it returns 0, o holds nothing of use: the Reader reads the object again and
+// finds what is wrong with it, or that nothing is.
 func quickOrder(b []byte, o *orderRequest) (n int, last string) {
 	*o = orderRequest{}
 	if len(b) == 0 || b[0] != '{' {
 		return 0, ""
 	}
 	var saw quickMember
-	for i := 1; i < len(b); i++ { // behind the bracket or a comma
+	for i := 1; i < len(b); i++ { // after the brace or a comma
 		i = quickSpace(b, i)
 		member, name := quickMemberOf(b[i:])
 		if saw&member != 0 {
@@ -39,7 +38,7 @@ func quickOrder(b []byte, o *orderRequest) (n int, last string) {
 	return 0, ""
 }
 
-// quickSpace is the index behind the one space that may be at i.
+// quickSpace is the index after the one space that may be at i.
 func quickSpace(b []byte, i int) int {
 	if i < len(b) && b[i] == ' ' {
 		i++
@@ -61,14 +60,14 @@ const (
 	quickForce
 )
 
-// whole reports that nothing is missing, and that what is there goes together.
+// whole reports that nothing is missing and that the members fit together.
 func (saw quickMember) whole(o *orderRequest) bool {
 	const required = quickAccount | quickSecurity | quickSide | quickQuantity
 	return saw&required == required && o.market == (saw&quickLimit == 0) &&
 		!(o.market && o.flags == matcher.FlagPostOnly)
 }
 
-// quickMemberOf tells the member whose name, quotes and colon b starts with, 0 for none.
+// quickMemberOf returns the member that b starts with, by its name, quotes and colon; 0 for none.
 func quickMemberOf(b []byte) (member quickMember, name string) {
 	if len(b) < len(`"x":0}`) {
 		return 0, ""
@@ -108,8 +107,8 @@ func quickMemberOf(b []byte) (member quickMember, name string) {
 	return 0, ""
 }
 
-// quickValue reads the value of a member at i and returns the index behind it, 0
-// for one that is not plainly right.
+// quickValue reads the value of a member at i and returns the index after it; 0 for a value that is
+// not plainly right.
 func (o *orderRequest) quickValue(member quickMember, b []byte, i int) (end int) {
 	var (
 		n  int64

@@ -9,8 +9,8 @@ import (
 	"posttrade/matcher/gate"
 )
 
-// accountScope is whose rows a list shows: one account that was asked for, the
-// caller's, or all (nil).
+// accountScope returns the accounts that a list shows: the one that was asked for, the caller's
+// accounts, or all (nil).
 func (x *exchange) accountScope(asked bool, accountID uint32) (accounts []uint32, p problem) {
 	claims := x.claims
 	if !x.m.Enforced {
@@ -175,9 +175,8 @@ func (x *exchange) listPositions() problem {
 	return x.send(200, endList(b, cursorPositions, next))
 }
 
-// positionPage returns up to limit positions behind the cursor after, by account
-// and security, and the cursor of the next page. A cursor is the account and
-// the security of the last position shown.
+// positionPage returns up to limit positions after the cursor after, by account and security, and
+// the cursor of the next page. A cursor is the account and the security of the last position shown.
 func (x *exchange) positionPage(accounts []uint32, after uint64,
 	limit int) (page []blotter.Position, next uint64) {
 	if accounts == nil {
@@ -207,7 +206,7 @@ func (x *exchange) positionPage(accounts []uint32, after uint64,
 	return page, 0
 }
 
-// showBook is GET /book/{security}. Depth is nobody's in particular: it needs no token.
+// showBook is GET /book/{security}. It needs no token: the depth of a book belongs to no account.
 func (x *exchange) showBook(ticker []byte) problem {
 	depth := uint64(defaultPage)
 	if p := x.eachParameter(func(name string, value []byte) (ok bool) {
@@ -227,7 +226,7 @@ func (x *exchange) showBook(ticker []byte) problem {
 	case errors.Is(err, blotter.ErrBusy):
 		return problemInflight
 	case errors.Is(err, blotter.ErrSecurity):
-		return problemSecurity(ticker) // known to the gate, not yet to the views
+		return problemSecurity(ticker) // the gate knows it, the views do not yet
 	case err != nil:
 		return x.notShown()
 	}

@@ -11,13 +11,13 @@ import (
 // Recon compares the journal with the projection; *recon.Recon is one.
 type Recon interface {
 	Status(ctx context.Context) (recon.Status, error)
-	// Breaks lists what is open; recon.ErrKey for an AfterKey that it did not give.
+	// Breaks lists the open breaks; recon.ErrKey for an AfterKey that Breaks did not return.
 	Breaks(ctx context.Context, q recon.BreakQuery) (page []recon.Break, next string, err error)
 	OrphanSweep(ctx context.Context) (recon.SweepResult, error)
 	LastOrphanSweep(ctx context.Context) (r recon.SweepResult, found bool, err error)
 }
 
-// showReconStatus is GET /recon/status: anybody's with a token, it shows counts only.
+// showReconStatus is GET /recon/status. Any valid token is enough: it shows counts only.
 func (q *inquiry) showReconStatus() problem {
 	if p := q.authenticate(); p.status != 0 {
 		return p
@@ -46,7 +46,7 @@ func (q *inquiry) showReconStatus() problem {
 	return q.send(200, append(appendMoment(b, s.LastOrphanSweepMillis), '}'))
 }
 
-// appendMoment appends a time, null for 0: not yet.
+// appendMoment appends a time; null for 0, not yet.
 func appendMoment(b []byte, millis int64) []byte {
 	if millis == 0 {
 		return append(b, "null"...)

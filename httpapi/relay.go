@@ -24,7 +24,7 @@ type RelayOptions struct {
 	State                       func() string // nil: always ok
 	Applied, Durable, Projected func() uint64
 
-	TLS         *tls.Config   // how the other members' services are dialled; nil: plain
+	TLS         *tls.Config   // how the relay dials the other members' services; nil: no TLS
 	MaxInflight int           // http.max-inflight; 0: DefaultMaxInflight
 	MaxRelayed  int           // requests under way to the leader; 0: DefaultMaxRelayed
 	Timeout     time.Duration // of one of them, until it is answered; 0: DefaultRelayTimeout
@@ -34,10 +34,10 @@ type RelayOptions struct {
 const (
 	// DefaultMaxRelayed bounds the connections to the leader.
 	DefaultMaxRelayed = 1024
-	// DefaultRelayTimeout is above what the leader takes for its own answer at
-	// most, and below what a caller waits for.
+	// DefaultRelayTimeout is longer than the leader takes for its own answer at most, and shorter than
+	// a caller waits.
 	DefaultRelayTimeout = 30 * time.Second
-	// confirmTimeout is how long a leader tries to be confirmed.
+	// confirmTimeout is how long a leader waits for its confirmation.
 	confirmTimeout = 5 * time.Second
 )
 
@@ -47,19 +47,19 @@ type Servant interface{ base() *service }
 
 func (s *service) base() *service { return s }
 
-// Relay is the edge of one service of a member. Its listener stays open while
-// the member's role changes:
+// Relay is the edge of one service of a member. Its listener stays open while the member's role
+// changes:
 //
 //	listener ─► sizes, framing, ─┬─► the service that stands here: what may run on this member
 //	            route, method    └─► the leader's same service, with method, target, headers
 //	                                 and body as they came; its answer comes back as it is
 //
-// To the leader go an order-matcher's writes and its reads with X-Consistency:
-// confirmed, and everything that is asked of the other services, which run on
-// the leader only. /health and /openapi.json are always answered here.
+// The leader receives an order-matcher's writes and its reads with X-Consistency: confirmed, and
+// every request to the other services, which run on the leader only. /health and /openapi.json are
+// always answered here.
 //
-// Nothing is sent a second time but what a member has refused as not sequenced.
-// Any number of goroutines may use a Relay.
+// A request is sent a second time only when a member has refused it as not sequenced. Any number of
+// goroutines may use a Relay.
 type Relay struct {
 	service
 	shape
@@ -70,12 +70,12 @@ type Relay struct {
 	swap  sync.Mutex
 	stand atomic.Pointer[stand] // never nil; writer: Swap
 
-	// Of services that have left; writer: Swap.
+	// Counts of services that have left; writer: Swap.
 	panics, refused atomic.Uint64
 }
 
-// NewRelay builds the edge of a service, by its name, with nobody behind it yet:
-// Swap puts a service there.
+// NewRelay builds the edge of a service, by its name. It has no service behind it: Swap puts one
+// there.
 func NewRelay(name string, o RelayOptions) (*Relay, error) {
 	shape, ok := shapes[name]
 	if !ok {
@@ -97,12 +97,12 @@ func NewRelay(name string, o RelayOptions) (*Relay, error) {
 	return r, nil
 }
 
-// errServiceName is why there is no relay of a service.
+// errServiceName reports a name that no service has.
 var errServiceName = errors.New("no such service")
 
-// Shutdown stops accepting, ends what goes through the whole history, here and in the
-// service that stands behind it, and waits like Shutdown of a service. That service
-// stays otherwise as it is.
+// Shutdown stops accepting, ends requests that go through the whole history, here and in the
+// service that stands behind it, and waits like Shutdown of a service. Otherwise it leaves that
+// service as it is.
 func (r *Relay) Shutdown(ctx context.Context) error {
 	to := r.stand.Load().to
 	if to != nil {
@@ -110,14 +110,14 @@ func (r *Relay) Shutdown(ctx context.Context) error {
 	}
 	err := r.service.Shutdown(ctx)
 	if to != nil {
-		err = errors.Join(err, to.server.drain(ctx)) // its answers that are made while they are sent
+		err = errors.Join(err, to.server.drain(ctx)) // its answers that are still streaming
 	}
 	r.forwarder.close()
 	return err
 }
 
-// Faults counts the requests that no handler answered, here and in the services
-// that have stood here: use it instead of theirs. See Metrics.Faults.
+// Faults counts the requests that no handler answered, here and in all services that have stood
+// here. Use it instead of the services' own. See Metrics.Faults.
 func (r *Relay) Faults(emit func(service, fault string, count uint64)) {
 	r.swap.Lock()
 	defer r.swap.Unlock()
@@ -126,7 +126,7 @@ func (r *Relay) Faults(emit func(service, fault string, count uint64)) {
 	emit(r.name, "refused", r.server.refused.Load()+r.refused.Load()+refused)
 }
 
-// Metrics emits how the requests fared that went to the leader; see Metrics.More.
+// Metrics emits the outcomes of the requests that went to the leader; see Metrics.More.
 func (r *Relay) Metrics(emit func(name, help string, counter bool, value float64,
 	labels ...string)) {
 	r.forwarder.counts.each(func(outcome string, n uint64) {
@@ -136,13 +136,12 @@ func (r *Relay) Metrics(emit func(name, help string, counter bool, value float64
 	})
 }
 
-// Swap puts next where requests go that run on this member, nil for nothing: then
-// all go to the leader. Not a request is dropped. Those that have begun end on the
-// service they began on; ended is closed when the last of them has. What goes
-// through the whole history may take long, and goes on: to end it early is Shutdown of the
-// service that has left.
+// Swap makes next the service of the requests that run on this member; nil for none: then all
+// requests go to the leader. No request is dropped. Requests that have begun end on the service
+// they began on; ended is closed when the last of them has. A request that goes through the whole
+// history may take long, and goes on: Shutdown of the service that has left ends it early.
 //
-// A service other than the relay's own is a bug of the caller.
+// A service of another name than the relay's is a bug of the caller.
 func (r *Relay) Swap(next Servant) (ended <-chan struct{}) {
 	var to *service
 	if next != nil {
@@ -171,7 +170,7 @@ func (r *Relay) handle(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// answer finds where a request runs, and has it answered there.
+// answer decides where a request runs, and has it answered there.
 func (r *Relay) answer(ctx *fasthttp.RequestCtx, at route, method methods) problem {
 	confirmed, p := consistency(ctx, method)
 	own := ownRoute(at)
@@ -193,7 +192,7 @@ func (r *Relay) answer(ctx *fasthttp.RequestCtx, at route, method methods) probl
 	return r.atLeader(ctx, at, confirmed)
 }
 
-// atLeader has a request answered by the leader, be it this member or another one.
+// atLeader has a request answered by the leader: this member or another one.
 func (r *Relay) atLeader(ctx *fasthttp.RequestCtx, at route, confirmed bool) problem {
 	relayed := ctx.Request.Header.Peek(headerRelayed) != nil
 	var x *exchangeToLeader
@@ -212,7 +211,7 @@ func (r *Relay) atLeader(ctx *fasthttp.RequestCtx, at route, confirmed bool) pro
 		case relayed:
 			problemNotLeader.writeLeader(ctx, leader)
 			return problem{}
-		case address == "" || leader == r.o.Cluster.Member(): // it has not taken over yet
+		case address == "" || leader == r.o.Cluster.Member(): // this member has not taken over yet
 			problemNoLeader.writeLeader(ctx, leader)
 			return problem{}
 		}
@@ -229,14 +228,14 @@ func (r *Relay) atLeader(ctx *fasthttp.RequestCtx, at route, confirmed bool) pro
 	}
 }
 
-// confirm reports that a majority takes this member for its leader.
+// confirm reports that a majority confirms this member as its leader.
 func (r *Relay) confirm() bool {
 	ctx, cancel := context.WithTimeout(r.lasting, confirmTimeout)
 	defer cancel()
 	return r.o.Cluster.Confirm(ctx) == nil
 }
 
-// here has a request answered by the service that stands here. False: none does.
+// here has a request answered by the service that stands here. False: there is none.
 func (r *Relay) here(ctx *fasthttp.RequestCtx) bool {
 	s := r.join()
 	defer s.leave()
@@ -259,12 +258,11 @@ func (r *Relay) showHealth(ctx *fasthttp.RequestCtx) problem {
 	return v.send(200, h.append(v.begin()))
 }
 
-// stand is the place behind a relay, with the service that has it and the
-// requests that are on it.
+// stand is the place behind a relay: its service and the requests that run on it.
 type stand struct {
-	to    *service      // nil: nobody
-	users atomic.Int64  // requests under way, and one until the stand is given up
-	ended chan struct{} // closed when users gets to 0
+	to    *service      // nil: no service
+	users atomic.Int64  // requests under way, plus one until the stand is given up
+	ended chan struct{} // closed when users reaches 0
 }
 
 func newStand(to *service) *stand {
@@ -273,7 +271,7 @@ func newStand(to *service) *stand {
 	return s
 }
 
-// join returns the stand of the moment with one more user, who leaves it again.
+// join returns the current stand with one more user. That user must leave it.
 func (r *Relay) join() *stand {
 	for {
 		s := r.stand.Load()
@@ -282,7 +280,7 @@ func (r *Relay) join() *stand {
 				return s
 			}
 		}
-		// It was given up and the last user has gone: there is another one.
+		// The stand was given up and its last user has left: there is a new one.
 	}
 }
 
@@ -302,8 +300,8 @@ func (s *stand) faults() (panics, refused uint64) {
 // standKey is the user value of a request on a stand.
 type standKey struct{}
 
-// holdStand keeps the service of a request in use beyond its handler, for an
-// answer that streams, until the function that it returns is called, once.
+// holdStand keeps the service of a request in use after its handler has returned, for an answer
+// that streams. The caller must call leave once.
 func holdStand(ctx *fasthttp.RequestCtx) (leave func()) {
 	s, ok := ctx.UserValue(standKey{}).(*stand)
 	if !ok {

@@ -11,7 +11,7 @@ import (
 // appendDecimal appends millionths as a number without trailing zeros.
 func appendDecimal(b []byte, v int64) []byte { return strictjson.FormatDecimal(b, v) }
 
-// pairs are the numbers of two digits, one behind the other.
+// pairs are the numbers of two digits, one after the other.
 const pairs = "00010203040506070809" + "10111213141516171819" + "20212223242526272829" +
 	"30313233343536373839" + "40414243444546474849" + "50515253545556575859" +
 	"60616263646566676869" + "70717273747576777879" + "80818283848586878889" + "90919293949596979899"
@@ -59,12 +59,12 @@ func appendString[T string | []byte](b []byte, text T) []byte {
 	return append(b, '"')
 }
 
-// plainInString reports a byte that stands for itself within a JSON string.
+// plainInString reports a byte that needs no escape within a JSON string.
 func plainInString(ch byte) bool {
 	return ch >= ' ' && ch < utf8.RuneSelf && ch != '"' && ch != '\\'
 }
 
-// appendEscaped appends what is between the quotes of a JSON string.
+// appendEscaped appends the content of a JSON string, without its quotes.
 func appendEscaped[T string | []byte](b []byte, text T) []byte {
 	for i := 0; i < len(text); {
 		ch := text[i]
@@ -87,8 +87,8 @@ func appendEscaped[T string | []byte](b []byte, text T) []byte {
 	return b
 }
 
-// appendTime appends epoch milliseconds as an RFC 3339 UTC string with
-// milliseconds. Times from year 0 to 9999 are four digits, others are clipped.
+// appendTime appends epoch milliseconds as an RFC 3339 UTC string with milliseconds. Years from 0
+// to 9999 have four digits; other times are clipped.
 func appendTime(b []byte, millis int64) []byte {
 	const (
 		earliest = -62167219200000 // 0000-01-01T00:00:00Z
@@ -113,8 +113,8 @@ func appendTime(b []byte, millis int64) []byte {
 	return append(b, '.', byte('0'+ms/100), byte('0'+ms/10%10), byte('0'+ms%10), 'Z', '"')
 }
 
-// timeText keeps the times of the order that was appended last, as text up to the
-// next member: the orders of a batch have them in common. The zero timeText is ready for use.
+// timeText keeps the text of the times of the order that was appended last, up to the next member:
+// the orders of a batch share their times. The zero timeText is ready for use.
 type timeText struct {
 	created, updated int64
 	text             []byte // empty: nothing was appended yet

@@ -22,17 +22,17 @@ import (
 
 // Reporter makes the regulatory report; *audit.Reporter is one.
 type Reporter interface {
-	// Clip turns bounds as they were asked for, 0 for absent, into those of Write.
+	// Clip turns the bounds of a request, 0 for absent, into the bounds of Write.
 	Clip(from, to uint64) (first, last uint64, err error)
 	// Genesis is the seed: the genesis record's JSON text.
 	Genesis() []byte
-	// Write hands the report to chunk, in pieces of whole lines.
+	// Write passes the report to chunk, in pieces of whole lines.
 	Write(ctx context.Context, from, to uint64,
 		chunk func(records []byte, count int) error) (audit.Total, error)
 }
 
-// What a report tells beside its body. The last two are trailers: they are known
-// when all records are out.
+// The values of a report beside its body. The last two are trailers: they are known when all
+// records are written.
 const (
 	headerReportFrom   = "X-Report-From-Seq"
 	headerReportTo     = "X-Report-To-Seq"
@@ -40,15 +40,15 @@ const (
 	headerReportSHA256 = "X-Report-Sha256"
 )
 
-// problemChunks is why there is no report for an old version of HTTP.
+// problemChunks is the answer to a request for a report with an old version of HTTP.
 var problemChunks = badQuery("the report is sent in chunks, which HTTP/1.0 does not have")
 
 // errReaderGone ends a report whose connection has closed.
 var errReaderGone = errors.New("httpapi: the report's reader is gone")
 
-// showReport is GET /regulatory/report. Up to the first records an error has a
-// status of its own; after that it can only end the connection, without the last
-// chunk, so that the answer is not taken for a whole one.
+// showReport is GET /regulatory/report. Before the first records an error has a status code of its
+// own. After that an error can only end the connection, without the last chunk, so that the answer
+// does not look whole.
 func (x *exchange) showReport() problem {
 	if p := x.admin(); p.status != 0 {
 		return p
@@ -110,12 +110,12 @@ func (x *exchange) showReport() problem {
 			panic("httpapi: a trailer may not have this name: " + name)
 		}
 	}
-	response.ImmediateHeaderFlush = true // a compressor may hold back the first records for long
+	response.ImmediateHeaderFlush = true // a compressor may hold the first records back for long
 	response.SetBodyStream(stream, -1)
 	return problem{}
 }
 
-// The codings by their place among the offers of showReport.
+// The codings by their index among the offers of showReport.
 const (
 	codingZstd = iota
 	codingGzip
@@ -123,18 +123,18 @@ const (
 
 var codings = [...]string{codingZstd: "zstd", codingGzip: "gzip"}
 
-// reportPress writes one report into a pipe. run has a goroutine of its own,
-// because the report is pushed and an answer's body is pulled.
+// reportPress writes one report into a pipe. run has a goroutine of its own, because the reporter
+// pushes the report and the HTTP library pulls an answer's body.
 type reportPress struct {
 	source   Reporter
 	from, to uint64
-	lines    bool       // one record a line instead of one object
-	coding   int        // index of codings, or another: none
-	started  chan error // nil with the first records, or why there are none
+	lines    bool       // one record per line instead of one object
+	coding   int        // index among the codings; any other value: none
+	started  chan error // nil with the first records, or the error that prevents them
 	total    audit.Total
 
 	begun bool
-	text  []byte // of one chunk as an array's elements
+	text  []byte // one chunk as an array's elements
 }
 
 // run writes the report to w and, when it is whole, its end.
@@ -142,8 +142,8 @@ func (p *reportPress) run(ctx context.Context, w io.Writer) (err error) {
 	out := io.WriteCloser(plain{w})
 	switch p.coding {
 	case codingZstd:
-		// One goroutine and a small window: a report is compressed well by either,
-		// and its memory must not depend on its length.
+		// One goroutine and a small window: they compress a report well enough, and the memory must not
+		// depend on the length of the report.
 		out, err = zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(256<<10))
 	case codingGzip:
 		out = gzip.NewWriter(w)
@@ -179,7 +179,7 @@ func (p *reportPress) run(ctx context.Context, w io.Writer) (err error) {
 	return out.Close()
 }
 
-// begin says that the report has begun and writes what stands before the records.
+// begin reports that the report has begun and writes the text before the records.
 func (p *reportPress) begin(out io.Writer) error {
 	if p.begun {
 		return nil
@@ -199,7 +199,7 @@ func (p *reportPress) begin(out io.Writer) error {
 	return err
 }
 
-// elements makes lines of JSON the next elements of an array.
+// elements turns lines of JSON into the next elements of an array.
 func (p *reportPress) elements(lines []byte) []byte {
 	first := p.text == nil
 	p.text = p.text[:0]
@@ -228,7 +228,7 @@ type reportStream struct {
 	conn   net.Conn
 	cancel context.CancelFunc
 	ended  sync.WaitGroup
-	leave  func() // the service that makes it has one request less
+	leave  func() // ends the request's use of the service
 
 	timeout time.Duration // of one write
 }
@@ -241,7 +241,7 @@ func (m *OrderMatcher) stream(p *reportPress, request *fasthttp.RequestCtx) *rep
 		cancel:  cancel,
 		timeout: m.server.http.WriteTimeout, leave: holdStand(request)}
 	m.server.streams.Add(1)
-	// who does not read must not hold it up
+	// A client that does not read must not hold it up.
 	context.AfterFunc(ctx, func() { reader.CloseWithError(context.Cause(ctx)) })
 	s.ended.Go(func() {
 		defer m.server.streams.Add(-1)
@@ -257,15 +257,15 @@ func (m *OrderMatcher) stream(p *reportPress, request *fasthttp.RequestCtx) *rep
 			} else if err != nil && !errors.Is(err, errReaderGone) {
 				m.server.log.Error("httpapi: report was cut", "fromSeq", p.from, "toSeq", p.to, "error", err)
 			}
-			writer.CloseWithError(err) // nil: the end of the file
+			writer.CloseWithError(err) // nil: end of file
 		}()
 		err = p.run(ctx, writer)
 	})
 	return s
 }
 
-// Read implements io.Reader. What it returns is written next, with a time-out of
-// its own: a report may take longer than an answer may, a stalled reader may not.
+// Read implements io.Reader. The library then writes what Read returns, with a time-out for that
+// piece alone: a report may take longer than an answer may, a stalled reader may not.
 func (s *reportStream) Read(b []byte) (int, error) {
 	n, err := s.PipeReader.Read(b)
 	if deadline := s.conn.SetWriteDeadline(time.Now().Add(s.timeout)); deadline != nil && err == nil {
@@ -278,7 +278,7 @@ func (s *reportStream) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Close ends the report, whole or not, and waits until nothing of it runs.
+// Close ends the report, whole or not, and waits until its goroutine has ended.
 func (s *reportStream) Close() error {
 	err := s.PipeReader.CloseWithError(errReaderGone)
 	s.cancel()

@@ -5,8 +5,8 @@ package httpapi
 // route is an endpoint of a service.
 type route uint8
 
-// The endpoints: of every service, of the order-matcher, of the trade-processor,
-// of the account-service, of the reference-data service.
+// The endpoints: first those of every service, then those of the order-matcher, the
+// trade-processor, the account-service and the reference-data service.
 const (
 	routeNone route = iota
 	routeHealth
@@ -68,7 +68,7 @@ const (
 	methodPut
 )
 
-// allowed is what each endpoint answers to.
+// allowed is the set of methods of each endpoint.
 var allowed = [routeCount]methods{
 	routeOrders: methodGet | methodPost, routeBatch: methodPost, routeOrder: methodGet,
 	routeCancel: methodPost, routeReplace: methodPost, routeTrades: methodPost,
@@ -97,7 +97,7 @@ var allowed = [routeCount]methods{
 var allowValues = [8]string{"", "GET", "POST", "GET, POST", "PUT", "GET, PUT", "POST, PUT",
 	"GET, POST, PUT"}
 
-// methodOf returns the set of one that a request's method is, or none.
+// methodOf returns the set that holds a request's method, or the empty set.
 func methodOf(name []byte) methods {
 	switch string(name) {
 	case "GET":
@@ -113,7 +113,7 @@ func methodOf(name []byte) methods {
 // maxID is the longest id in a path.
 const maxID = 64
 
-// splitTarget cuts a raw request target at its query.
+// splitTarget splits a raw request target into path and query.
 func splitTarget(target []byte) (path, query []byte) {
 	for i, ch := range target {
 		if ch == '?' {
@@ -123,8 +123,8 @@ func splitTarget(target []byte) (path, query []byte) {
 	return target, nil
 }
 
-// plainPath reports whether path is made of plain segments: nothing encoded, no
-// segment empty (but the last), none that is a dot or two.
+// plainPath reports whether path has plain segments only: no percent-encoding, no empty segment
+// (but the last), no segment of one or two dots.
 func plainPath(path []byte) bool {
 	if len(path) == 0 || path[0] != '/' {
 		return false
@@ -238,7 +238,7 @@ func cutPrefix(b []byte, prefix string) (rest []byte, ok bool) {
 	return nil, false
 }
 
-// cutSegment cuts b in front of its first slash.
+// cutSegment splits b before its first slash.
 func cutSegment(b []byte) (segment, tail []byte) {
 	for i, ch := range b {
 		if ch == '/' {

@@ -23,7 +23,7 @@ func (q *inquiry) scrape() problem {
 	w := memoryWriter{head: http.Header{}, status: http.StatusOK}
 	q.p.Metrics.ServeHTTP(&w, r)
 	if w.status != http.StatusOK {
-		return problemCrash // the handler has logged why
+		return problemCrash // the handler has logged the cause
 	}
 	q.ctx.Response.SetBody(w.body.Bytes())
 	for _, name := range []string{"Content-Type", "Content-Encoding"} {
@@ -34,7 +34,7 @@ func (q *inquiry) scrape() problem {
 	return problem{}
 }
 
-// memoryWriter keeps what a net/http handler answers.
+// memoryWriter keeps the answer of a net/http handler.
 type memoryWriter struct {
 	head   http.Header
 	body   bytes.Buffer

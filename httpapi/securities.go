@@ -61,8 +61,8 @@ func NewReferenceData(d ReferenceDeps) *ReferenceData {
 	return s
 }
 
-// referenceRouteOf finds the endpoint of a plain path and the ticker in it. Paths
-// are case sensitive and tickers are capitals: none is a word of this table.
+// referenceRouteOf finds the endpoint of a plain path and the ticker in it. Paths are case
+// sensitive and tickers are capitals, so no ticker equals a word of this table.
 func referenceRouteOf(path []byte) (r route, id []byte) {
 	switch string(path) {
 	case "/stocks":
@@ -160,9 +160,9 @@ func (s *ReferenceData) upsert(e *errand) problem {
 	return e.send(status, appendStock(e.begin(), &stored))
 }
 
-// stock reads the body of an upsert. A new stock is enabled and not halted unless the
-// body says otherwise; one that is there stays as it is. What a ticker may be is the
-// service's to say, which stores it trimmed and in capitals.
+// stock reads the body of an upsert. A new stock is enabled and not halted unless the body says
+// otherwise. For an existing stock an absent member leaves the stored value as it is. The service
+// decides what a valid ticker is; it stores the ticker trimmed and in capitals.
 func (d *decoder) stock() securities.Stock {
 	s := securities.Stock{Enabled: true, EnabledUnsaid: true, HaltedUnsaid: true}
 	var ticker, name bool

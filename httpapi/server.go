@@ -31,7 +31,7 @@ const (
 	connectionsPerInflight = 16
 )
 
-// serverConfig is what one hardened listener needs to know.
+// serverConfig are the settings of one hardened listener.
 type serverConfig struct {
 	handler     func(ctx *fasthttp.RequestCtx)
 	bodyLimit   func(uri []byte) int // by raw request target
@@ -40,22 +40,21 @@ type serverConfig struct {
 	member      []byte // value of X-Member; nil: no such header, this is no cluster
 	log         *slog.Logger
 
-	// patience is how long a shutdown whose time is up waits for handlers that still
-	// run: what one of them waits for at most. 0: DefaultAnswerTimeout.
+	// patience is how long a shutdown waits, after its time is up, for handlers that still run: the
+	// longest wait of a single handler. 0: DefaultAnswerTimeout.
 	patience time.Duration
 }
 
-// server is a fasthttp server with every limit set, ambiguous framing refused
-// (see framedConn), all errors as problem documents, and no panic that ends the
-// process.
+// server is a fasthttp server with all limits set. It refuses ambiguous framing (see framedConn),
+// sends all errors as problem documents, and a panic of a handler does not end the process.
 type server struct {
 	serverConfig
 	http   fasthttp.Server
 	bodies *BodyMemory // nil: not bounded. Constant after Share
 
-	stopping atomic.Bool // Shutdown was called: no connection and no request is let in any more
+	stopping atomic.Bool // Shutdown was called: no new connection and no new request is admitted
 	inflight atomic.Int64
-	streams  atomic.Int64 // answers that are made while they are sent: their handlers have returned
+	streams  atomic.Int64 // streamed answers under way: their handlers have returned
 	open     atomic.Int64
 	silent   silent
 	panics   atomic.Uint64 // handlers that panicked

@@ -16,34 +16,33 @@ import (
 // Config is how a Client reaches a server.
 type Config struct {
 	Address string // host:port
-	// Others are where the same service listens at the other members of a cluster.
-	// What one of them cannot answer goes to the next; see Client.
+	// Others are the addresses of the same service at the other members of a cluster. A request that
+	// one member cannot answer goes to the next; see Client.
 	Others []string
 	Prefix string // routing path prefix, such as /om, or empty
 	TLS    bool
-	// TLSConfig says whom to trust when TLS is set, and with what to introduce oneself;
-	// nil: the system's authorities, by the name in the address. It is copied.
+	// TLSConfig sets the authorities that the client trusts and the certificate that it presents. nil:
+	// the system's authorities, with the host name of the address. New copies it.
 	TLSConfig *tls.Config
 	Token     string // bearer token, or empty
 
 	Timeout  time.Duration // of one attempt; 0: 35 s, above the server's own
 	MaxConns int           // 0: 512
 	Retries  int           // further attempts of what is safe to repeat; 0: none
-	// Pause is what happens before attempt n (from 1) of a repetition; nil
-	// sleeps 10 ms, doubling, at most 1 s.
+	// Pause is called before attempt n (from 1) of a repetition. nil sleeps 10 ms, doubling, at most 1
+	// s.
 	Pause func(n int)
 	Dial  func(address string) (net.Conn, error) // nil: TCP
 }
 
-// Client calls one service, at one member at a time: the one that answered last. It
-// goes on to the next when that one refuses the connection, breaks it, or says
-// that it has no leader to turn to, if the request may be sent again; a round
-// through all members is one attempt.
+// Client calls one service, at one member at a time: the one that answered last. It goes on to the
+// next member when that one refuses the connection, breaks it, or says that it knows no leader, if
+// the request may be sent again. A round through all members is one attempt.
 //
 // Any number of goroutines may use it.
 type Client struct {
 	members []*member
-	at      atomic.Uint32 // the member in use, modulo their number
+	at      atomic.Uint32 // index of the member in use, modulo their number
 	dial    func(address string) (net.Conn, error)
 	trust   *tls.Config // a copy of Config.TLSConfig
 	bearer  string
@@ -96,7 +95,7 @@ func hostClient(cfg Config, address string) fasthttp.HostClient {
 	return fasthttp.HostClient{
 		Addr: address, IsTLS: cfg.TLS, TLSConfig: cfg.TLSConfig, MaxConns: cfg.MaxConns,
 		Dial:                          noting(cfg.Dial),
-		MaxIdemponentCallAttempts:     1, // repeating is decided here
+		MaxIdemponentCallAttempts:     1, // the Client repeats requests, not the library
 		MaxConnWaitTimeout:            cfg.Timeout,
 		NoDefaultUserAgentHeader:      true,
 		DisablePathNormalizing:        true,
@@ -121,17 +120,17 @@ type call struct {
 	method string
 	path   string // with its query
 	body   []byte
-	want   int  // the status of success
-	also   int  // another one; 0: none
+	want   int  // the status code of success
+	also   int  // a second status code of success; 0: none
 	repeat bool // safe to send again although the outcome is unknown
 
-	timeout time.Duration // instead of the client's; 0: that
+	timeout time.Duration // overrides the client's; 0: the client's
 	secret  string        // master secret, or empty
 
-	status int // of the answer, once there is one
+	status int // of the answer, once it is there
 }
 
-// do sends a request, again where that is safe, and hands the body of a success to read.
+// do sends a request, repeats it where that is safe, and passes the body of a success to read.
 func (c *Client) do(r *call, read func(body []byte) error) error {
 	for attempt := 1; ; attempt++ {
 		err := c.round(r, read)
@@ -142,15 +141,15 @@ func (c *Client) do(r *call, read func(body []byte) error) error {
 	}
 }
 
-// round sends a request to one member after the other, from the one in use, while
-// they send it on to the next.
+// round sends a request to one member after the other, from the one in use, until one of them
+// answers it.
 func (c *Client) round(r *call, read func(body []byte) error) (err error) {
 	for range c.members {
 		at := c.at.Load()
 		if err = c.once(c.member(at), r, read); err == nil || !elsewhere(err) {
 			return err
 		}
-		c.at.CompareAndSwap(at, at+1) // or somebody else has moved on
+		c.at.CompareAndSwap(at, at+1) // fails when another goroutine has moved on already
 		if !safe(r, err) {
 			return err
 		}

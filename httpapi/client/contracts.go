@@ -35,7 +35,7 @@ type SwaptionRequest struct {
 	ExerciseStyle string `json:"exerciseStyle"` // European, Bermudan or American
 }
 
-// Booked is the answer to a booking: Sequence is the number in ContractID.
+// Booked is the answer to a booking. Sequence is the number in ContractID.
 type Booked struct {
 	ContractID string `json:"contractId"`
 	Sequence   uint64 `json:"sequence"`
@@ -72,7 +72,7 @@ type ContractPage struct {
 	NextCursor string     `json:"nextCursor"`
 }
 
-// Mark is the closing price of one security; Quality "" is left out.
+// Mark is the closing price of one security. An empty Quality is not sent.
 type Mark struct {
 	Security string `json:"security"`
 	Price    Price  `json:"price"`
@@ -121,9 +121,9 @@ func (c *Client) Contract(contractID string) (contract Contract, err error) {
 	return contract, err
 }
 
-// RiskExtract sequences the marker of a session's risk extract and returns its
-// sequence; it needs an admin token. priceVersion 0 is the server's default, 1.
-// Sent again it is another marker, so it is not repeated while it may have come through.
+// RiskExtract sequences the marker of a session's risk extract and returns its sequence; it needs
+// an admin token. priceVersion 0 is the server's default, 1. A second request makes a second
+// marker. So the client does not repeat a request whose outcome is unknown.
 func (c *Client) RiskExtract(sessionDate string, priceVersion uint32) (sequence uint64, err error) {
 	body := struct {
 		SessionDate  string `json:"sessionDate"`
@@ -136,9 +136,8 @@ func (c *Client) RiskExtract(sessionDate string, priceVersion uint32) (sequence 
 	return answer.Sequence, err
 }
 
-// PutMarks publishes the closing marks of a session under a version, at the
-// trade-processor; it needs an admin token. The same again changes nothing,
-// others are a 409.
+// PutMarks publishes the closing marks of a session under a version, at the trade-processor; it
+// needs an admin token. The same marks again change nothing; different marks are a 409.
 func (c *Client) PutMarks(sessionDate string, version uint32,
 	marks []Mark) (published MarksPublished, err error) {
 	path := "/eod/prices/" + url.PathEscape(sessionDate) + "/v" +

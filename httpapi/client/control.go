@@ -9,8 +9,8 @@ import (
 	"posttrade/matcher/strictjson"
 )
 
-// Prices sequences market prices; it needs an admin token. A price that is sent
-// again is sequenced again, so an unknown outcome is not repeated.
+// Prices sequences market prices; it needs an admin token. A repeated price is sequenced again, so
+// the client does not repeat a request whose outcome is unknown.
 func (c *Client) Prices(prices []PriceRequest) (accepted PricesAccepted, err error) {
 	b := c.buffer()
 	defer c.put(b)
@@ -84,7 +84,7 @@ func (c *Client) control(name string, body any) (applied ControlApplied, err err
 	if err != nil {
 		return applied, fmt.Errorf("client: control %s: %w", name, err)
 	}
-	// Setting a control twice is as good as once.
+	// Setting a control twice has the effect of setting it once.
 	r := call{method: "POST", path: "/risk/control/" + name, body: b, want: 200, repeat: true}
 	err = c.do(&r, into(&applied))
 	return applied, err

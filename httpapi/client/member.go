@@ -7,13 +7,13 @@ import (
 	"net/http"
 )
 
-// The codes of a member that has no leader to turn to.
+// The codes of a member that knows no leader, or is not the leader.
 const (
 	codeNotLeader = "NOT_LEADER"
 	codeNoLeader  = "NO_LEADER"
 )
 
-// errUnsent marks an error of connecting: not a byte of a request has gone out.
+// errUnsent marks an error of connecting: no byte of a request was sent.
 var errUnsent = errors.New("not connected")
 
 // noting marks the errors of dial with errUnsent.
@@ -27,8 +27,8 @@ func noting(dial func(address string) (net.Conn, error)) func(address string) (n
 	}
 }
 
-// elsewhere reports that another member may have the answer that err is not. It
-// does not say that the request may be sent again: see safe.
+// elsewhere reports that another member may have the answer, where this one gave err. It does not
+// say that the request may be sent again: see safe.
 func elsewhere(err error) bool {
 	var p *Problem
 	if !errors.As(err, &p) {

@@ -20,8 +20,8 @@ func (c *Client) CreateOrder(o *OrderRequest) (order Order, err error) {
 	return order, err
 }
 
-// CreateOrderBatch creates 1 to 1024 orders. Refused ones come back with status REJECTED; one
-// whose ClientOrderID was used before with other terms also with the code TERMS_DIFFER.
+// CreateOrderBatch creates 1 to 1024 orders. A refused order comes back with status REJECTED. An
+// order whose ClientOrderID was used before with different terms also has the code TERMS_DIFFER.
 func (c *Client) CreateOrderBatch(orders []OrderRequest) (decided []Order, err error) {
 	b := c.buffer()
 	defer c.put(b)
@@ -193,7 +193,7 @@ func readOrder(body []byte, o *Order) error {
 	return reader.End()
 }
 
-// orderFrom reads an Order. Members that this version does not know are passed over.
+// orderFrom reads an Order. It skips members that this version does not know.
 func orderFrom(r *strictjson.Reader, o *Order) {
 	*o = Order{}
 	for r.BeginObject(); ; {

@@ -8,14 +8,15 @@ import (
 	"time"
 )
 
-// lasting bounds what goes through the whole history: longer than the server's own bound.
+// lasting bounds a request that goes through the whole history. It is longer than the server's own
+// bound.
 const lasting = 31 * time.Minute
 
-// These methods are the trade-processor's but for Reindex and FullHistory: a
-// Client calls one service, the one at its address.
+// These methods are the trade-processor's, except Reindex and FullHistory: a Client calls one
+// service, the one at its address.
 
-// DevToken mints a token for local development; masterSecret is what the
-// server's operator has set. It needs no token.
+// DevToken mints a token for local development. masterSecret is the secret that the server's
+// operator has set. The call needs no token.
 func (c *Client) DevToken(masterSecret string, q TokenRequest) (token Token, err error) {
 	if q.Accounts == nil {
 		q.Accounts = []uint32{}
@@ -46,8 +47,8 @@ func (c *Client) TradeRow(tradeID string) (row TradeRow, err error) {
 	return row, err
 }
 
-// ForceSettlement settles a trade before its settlement date. One that is
-// settled stays as it is, so it is repeated like a read.
+// ForceSettlement settles a trade before its settlement date. A settled trade stays as it is, so
+// the request is repeated like a read.
 func (c *Client) ForceSettlement(tradeID string) (row TradeRow, err error) {
 	err = c.post("/trades/"+url.PathEscape(tradeID)+"/settlement/force", 0, &row)
 	return row, err
@@ -67,8 +68,8 @@ func (c *Client) ReconBreaks(class string, limit int, cursor string) (page Break
 	return page, err
 }
 
-// OrphanSweep reindexes the full history and looks for rows without a fill; it
-// needs an admin token and may take long. A second one meanwhile is a 409.
+// OrphanSweep reindexes the full history and looks for rows without a fill; it needs an admin token
+// and may take long. A second one at the same time is a 409.
 func (c *Client) OrphanSweep() (sweep OrphanSweep, err error) {
 	err = c.post("/recon/orphan-sweep", lasting, &sweep)
 	return sweep, err
@@ -116,7 +117,7 @@ func (c *Client) FullHistory(sinceSeq uint64, limit int) (page BlotterPage, err 
 	return page, err
 }
 
-// post sends a request without a body that may be repeated. timeout 0 is the client's.
+// post sends a request without a body. The request may be repeated. A timeout of 0 is the client's.
 func (c *Client) post(path string, timeout time.Duration, answer any) error {
 	r := call{method: "POST", path: path, want: 200, repeat: true, timeout: timeout}
 	return c.do(&r, into(answer))

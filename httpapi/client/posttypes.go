@@ -2,7 +2,7 @@ package client
 
 import "time"
 
-// TokenRequest is what a development token shall say.
+// TokenRequest is the content of a development token.
 type TokenRequest struct {
 	Subject    string   `json:"subject"`
 	Accounts   []uint32 `json:"accounts"`
@@ -77,8 +77,8 @@ type Break struct {
 	TradeID     string      `json:"tradeId"`
 	TradeSeq    uint64      `json:"tradeSeq"`
 	Fields      []string    `json:"fields"`
-	Journal     *BreakTrade `json:"journal"`    // nil of an orphan
-	Projection  *BreakTrade `json:"projection"` // nil of a missing one
+	Journal     *BreakTrade `json:"journal"`    // nil for an orphan
+	Projection  *BreakTrade `json:"projection"` // nil for a missing trade
 	FirstSeenAt time.Time   `json:"firstSeenAt"`
 	LastSeenAt  time.Time   `json:"lastSeenAt"`
 }
@@ -99,8 +99,7 @@ type OrphanSweep struct {
 	Truncated             bool      `json:"truncated"`
 }
 
-// TCAReport is what one trade has cost. Prices are 0 and slippages nil where
-// there is no benchmark.
+// TCAReport is the cost of one trade. Where there is no benchmark, prices are 0 and slippages nil.
 type TCAReport struct {
 	TradeID            string    `json:"tradeId"`
 	AccountID          uint32    `json:"accountId"`
@@ -138,7 +137,7 @@ type SecurityCosts struct {
 	Costs
 }
 
-// TCASummary is what many trades have cost.
+// TCASummary is the cost of many trades.
 type TCASummary struct {
 	Costs
 	BySecurity []SecurityCosts `json:"bySecurity"`

@@ -14,14 +14,14 @@ type Problem struct {
 	Reason string `json:"reason"` // the RiskReason of a refusal
 	Detail string `json:"detail"`
 
-	// Of a refused admission.
+	// Only in a refused admission.
 	OrderID  string `json:"orderId"`
 	Sequence uint64 `json:"sequence"` // 0: the refusal was not sequenced
 
-	// Sequenced is false in an answer that says so: the request may be sent again.
+	// Sequenced is nil when the answer does not say. False: the request may be sent again.
 	Sequenced *bool `json:"sequenced"`
 
-	Leader string `json:"leader"` // in a cluster: who leads, where the answer says so
+	Leader string `json:"leader"` // in a cluster: the leader, where the answer names it
 }
 
 // Error names status, code, reason and detail.
@@ -38,9 +38,9 @@ func (p *Problem) NotSequenced() bool { return p.Sequenced != nil && !*p.Sequenc
 // ErrAnswer reports an answer that this client cannot read.
 var ErrAnswer = errors.New("client: unreadable answer")
 
-// Unknown reports that err leaves it open whether the request was sequenced: an
-// error of the transport on a connection that stood, or a 5xx that does not say
-// it was not. Repeat such a request with the same clientOrderId.
+// Unknown reports an err that does not say whether the request was sequenced: an error of the
+// transport on an open connection, or a 5xx that does not say "sequenced":false. Repeat such a
+// request with the same clientOrderId.
 func Unknown(err error) bool {
 	if err == nil {
 		return false

@@ -14,8 +14,8 @@ import (
 	"strconv"
 )
 
-// Report is a regulatory report as it streams in: lines of JSON, a record each.
-// Read returns io.EOF only when the report is whole and is what the server made.
+// Report is a regulatory report that is streamed: lines of JSON, one record each. Read returns
+// io.EOF only when the report is whole and equals what the server made.
 type Report struct {
 	FromSeq, ToSeq uint64 // the range that it covers
 
@@ -27,9 +27,9 @@ type Report struct {
 	n    uint64 // records so far
 }
 
-// RegulatoryReport asks the order-matcher for every lifecycle event in a range of
-// input sequences, both inclusive; 0 leaves a bound open. It needs an admin
-// token. A report has no time limit but ctx's; close it.
+// RegulatoryReport asks the order-matcher for every lifecycle event in a range of input sequences,
+// both inclusive; 0 leaves a bound open. It needs an admin token. Only ctx limits the time of a
+// report. The caller must close the report.
 func (c *Client) RegulatoryReport(ctx context.Context, fromSeq, toSeq uint64) (*Report, error) {
 	v := url.Values{}
 	for name, bound := range map[string]uint64{"fromSeq": fromSeq, "toSeq": toSeq} {
@@ -47,8 +47,8 @@ func (c *Client) RegulatoryReport(ctx context.Context, fromSeq, toSeq uint64) (*
 	if c.bearer != "" {
 		r.Header.Set("Authorization", c.bearer)
 	}
-	// The other requests' client reads an answer whole; this one streams it, and
-	// asks for and undoes the compression by itself.
+	// The HTTP client of the other requests reads a whole answer into memory. This one streams it. It
+	// also asks for compression and undoes it.
 	transport := &http.Transport{
 		DialContext: func(_ context.Context, _, address string) (net.Conn, error) {
 			return c.dial(address)
@@ -57,7 +57,7 @@ func (c *Client) RegulatoryReport(ctx context.Context, fromSeq, toSeq uint64) (*
 	}
 	resp, err := transport.RoundTrip(r)
 	if err != nil {
-		c.at.CompareAndSwap(at, at+1) // the next report asks the next member
+		c.at.CompareAndSwap(at, at+1) // the next report goes to the next member
 		transport.CloseIdleConnections()
 		return nil, fmt.Errorf("client: GET %s: %w", path, err)
 	}
@@ -101,7 +101,7 @@ func (r *Report) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// check compares a report that has ended with what its trailers say.
+// check compares a report that has ended with the values in its trailers.
 func (r *Report) check() error {
 	count, sum := r.resp.Trailer.Get("X-Report-Count"), r.resp.Trailer.Get("X-Report-Sha256")
 	if r.last != '\n' || count != strconv.FormatUint(r.n, 10) || sum != r.SHA256() {
@@ -111,7 +111,7 @@ func (r *Report) check() error {
 	return nil
 }
 
-// Count is how many records were read.
+// Count is the number of records read.
 func (r *Report) Count() uint64 { return r.n }
 
 // SHA256 is the sum of what was read, in hexadecimal.

@@ -14,11 +14,11 @@ type Account struct {
 	DisplayName string `json:"displayName"`
 }
 
-// AccountRequest is what an account shall be.
+// AccountRequest is the new content of an account.
 type AccountRequest struct {
 	ID          uint32 `json:"id"`
 	DisplayName string `json:"displayName"`
-	Enabled     *bool  `json:"enabled,omitempty"` // nil: as it is; a new one is enabled
+	Enabled     *bool  `json:"enabled,omitempty"` // nil: unchanged; a new account is enabled
 }
 
 // Stock is a stock as the reference-data service shows it.
@@ -27,13 +27,13 @@ type Stock struct {
 	CompanyName string `json:"companyName"`
 }
 
-// StockRequest is what a stock shall be. The service trims the ticker and puts it
-// into capitals.
+// StockRequest is the new content of a stock. The service trims the ticker and puts it into
+// capitals.
 type StockRequest struct {
 	Ticker      string `json:"ticker"`
 	CompanyName string `json:"companyName"`
-	Enabled     *bool  `json:"enabled,omitempty"` // nil: as it is; a new one is enabled
-	Halted      *bool  `json:"halted,omitempty"`  // nil: as it is; a new one is not halted
+	Enabled     *bool  `json:"enabled,omitempty"` // nil: unchanged; a new stock is enabled
+	Halted      *bool  `json:"halted,omitempty"`  // nil: unchanged; a new stock is not halted
 }
 
 // These methods are the account-service's and the reference-data service's: a
@@ -63,8 +63,8 @@ func (c *Client) UpsertAccount(q AccountRequest) (account Account, err error) {
 	return account, err
 }
 
-// AccountSnapshot returns the control snapshot of the account source as it came:
-// whoever uses it must verify its checksum first.
+// AccountSnapshot returns the bytes of the account source's control snapshot. The caller must
+// verify its checksum before it uses the snapshot.
 func (c *Client) AccountSnapshot() ([]byte, error) { return c.raw("/account/control-snapshot") }
 
 // Stocks lists every stock, by the bytes of the ticker.
@@ -73,15 +73,15 @@ func (c *Client) Stocks() (all []Stock, err error) {
 	return all, err
 }
 
-// Stock shows one stock; the ticker is looked for as it is written here.
+// Stock shows one stock. The ticker is sent as it is given here.
 func (c *Client) Stock(ticker string) (stock Stock, err error) {
 	err = c.get("/stocks/"+url.PathEscape(ticker), nil, &stock)
 	return stock, err
 }
 
-// UpsertStock makes a stock, or changes the one of its ticker; created is that
-// it was not there. When the request had to be repeated, an attempt whose answer
-// was lost may have made it. Where writes are protected it needs an admin token.
+// UpsertStock makes a stock, or changes the one of its ticker. created: there was no such stock. If
+// the request was repeated, an attempt whose answer was lost may have made it. Where writes are
+// protected it needs an admin token.
 func (c *Client) UpsertStock(q StockRequest) (stock Stock, created bool, err error) {
 	body, err := json.Marshal(q)
 	if err != nil {
@@ -92,15 +92,15 @@ func (c *Client) UpsertStock(q StockRequest) (stock Stock, created bool, err err
 	return stock, err == nil && r.status == 201, err
 }
 
-// StockSnapshot returns the control snapshot of the security source as it came:
-// whoever uses it must verify its checksum first.
+// StockSnapshot returns the bytes of the security source's control snapshot. The caller must verify
+// its checksum before it uses the snapshot.
 func (c *Client) StockSnapshot() ([]byte, error) { return c.raw("/stocks/control-snapshot") }
 
-// raw reads an answer as it is.
+// raw reads the bytes of an answer.
 func (c *Client) raw(path string) (text []byte, err error) {
 	r := call{method: "GET", path: path, want: 200, repeat: true}
 	err = c.do(&r, func(body []byte) error {
-		text = slices.Clone(body) // the response's buffer is used again
+		text = slices.Clone(body) // the response's buffer is reused
 		return nil
 	})
 	return text, err

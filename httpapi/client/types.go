@@ -54,7 +54,7 @@ const (
 	PostOnly TimeInForce = "POST_ONLY"
 )
 
-// OrderRequest is a createOrder. Empty members are left out.
+// OrderRequest is a createOrder. Empty members are not sent.
 type OrderRequest struct {
 	ClientOrderID string
 	AccountID     uint32
@@ -75,7 +75,7 @@ type TradeRequest struct {
 	Quantity      int32
 }
 
-// ReplaceRequest is a replace: Quantity is the new total, what is filled included.
+// ReplaceRequest is a replace. Quantity is the new total, including the filled quantity.
 type ReplaceRequest struct {
 	ClientOrderID string
 	Quantity      int32
@@ -115,7 +115,7 @@ type Order struct {
 	UpdatedAt          time.Time   `json:"updatedAt"`
 	Sequence           uint64      `json:"sequence"`
 	Fills              []Fill      `json:"fills"`
-	// of an order of a batch: TERMS_DIFFER, see CreateOrderBatch
+	// Only of an order in a batch: TERMS_DIFFER, see CreateOrderBatch.
 	Code string `json:"code"`
 }
 
@@ -174,7 +174,7 @@ type PositionPage struct {
 	NextCursor string     `json:"nextCursor"`
 }
 
-// Level is what rests at one price.
+// Level is the resting quantity at one price.
 type Level struct {
 	Price    Price `json:"price"`
 	Quantity int64 `json:"quantity"`
@@ -251,7 +251,7 @@ type AccountControl struct {
 	ID      uint32 `json:"id"`
 	Enabled bool   `json:"enabled"`
 	Version int64  `json:"version"`
-	HeldBy  string `json:"heldBy"` // source or operator: who has set Enabled
+	HeldBy  string `json:"heldBy"` // source or operator: which of them set Enabled
 }
 
 // SecurityControl is a security in the gate's image.
@@ -261,7 +261,7 @@ type SecurityControl struct {
 	Halted     bool   `json:"halted"`
 	Restricted bool   `json:"restricted"`
 	Version    int64  `json:"version"`
-	HeldBy     string `json:"heldBy"` // source or operator: who has set Enabled or Halted
+	HeldBy     string `json:"heldBy"` // source or operator: which of them set Enabled or Halted
 }
 
 // Health is the answer of /health.
@@ -270,7 +270,7 @@ type Health struct {
 	Status     string  `json:"status"`
 	Role       string  `json:"role"`   // SINGLE, LEADER or FOLLOWER
 	Member     string  `json:"member"` // in a cluster
-	Leader     string  `json:"leader"` // in a cluster; "": not known
+	Leader     string  `json:"leader"` // in a cluster; "": unknown
 	Durability string  `json:"durability"`
 	Applied    uint64  `json:"applied"`
 	Durable    uint64  `json:"durable"`
