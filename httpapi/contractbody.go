@@ -113,7 +113,7 @@ func (d *decoder) rate() int64 {
 	d.field = "fixedRate"
 	rate := d.json.Decimal()
 	if rate == 0 {
-		d.fail(errZeroRate) // what cannot be read at all keeps its own error
+		d.fail(errZeroRate) // input that cannot be read keeps its own error
 	}
 	return rate
 }

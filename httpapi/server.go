@@ -96,14 +96,13 @@ func newServer(cfg serverConfig) *server {
 
 func (s *server) maxConnections() int { return s.maxInflight * connectionsPerInflight }
 
-// Serve answers requests on ln until Shutdown, which may come first; it then
-// returns nil.
+// Serve answers requests on ln until Shutdown, and then returns nil. Shutdown may be called before
+// Serve.
 func (s *server) Serve(ln net.Listener) error {
 	return s.http.Serve(&framedListener{Listener: ln, server: s})
 }
 
-// bodyLimitOf returns the largest body that a request target accepts, by the
-// endpoint that it names.
+// bodyLimitOf returns the largest body that a request target accepts, according to its endpoint.
 func bodyLimitOf(prefix string, find func(path []byte) (r route, id []byte)) func(
 	target []byte) int {
 	return func(target []byte) int {
@@ -121,9 +120,9 @@ func (s *server) headerReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfi
 	return fasthttp.RequestConfig{MaxRequestBodySize: s.bodyLimit(h.RequestURI())}
 }
 
-// serve runs the handler of one request within the limit of requests in flight.
-// A request that comes when the server stops is counted before it is refused: who
-// has seen none in flight since then knows that no handler will run.
+// serve runs the handler of one request within the limit of requests in flight. A request that
+// comes while the server stops is counted before it is refused: when a goroutine has seen a count
+// of zero after the stop began, no handler runs any more.
 func (s *server) serve(ctx *fasthttp.RequestCtx) {
 	defer s.finish(ctx)
 	inflight := s.inflight.Add(1)
@@ -139,14 +138,14 @@ func (s *server) serve(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// problem answers with p on behalf of no handler.
+// problem answers with p for a request that reaches no handler.
 func (s *server) problem(ctx *fasthttp.RequestCtx, p problem) {
 	p.write(ctx)
 	s.mark(ctx)
 }
 
-// mark names the member that answers and its durability mode on an answer, unless
-// it is another member's: that one has marked it.
+// mark writes this member's name and durability mode on an answer. It leaves out the answer of
+// another member, which has marked its own.
 func (s *server) mark(ctx *fasthttp.RequestCtx) {
 	if len(s.member) > 0 {
 		if len(ctx.Response.Header.Peek(headerMember)) > 0 {
@@ -159,8 +158,8 @@ func (s *server) mark(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// finish ends a request; a panic becomes a 500, a count and a log line with the
-// stack but nothing of the request.
+// finish ends a request. It turns a panic into a 500, a count and a log line with the stack but
+// nothing of the request.
 func (s *server) finish(ctx *fasthttp.RequestCtx) {
 	s.inflight.Add(-1)
 	cause := recover()
@@ -168,7 +167,7 @@ func (s *server) finish(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	s.panics.Add(1)
-	what := "panic" // a panic's value may hold a caller's bytes; a runtime error's does not
+	what := "panic" // the value of a panic may hold a caller's bytes; a runtime error does not
 	if e, ok := cause.(runtime.Error); ok {
 		what = e.Error()
 	}
@@ -206,23 +205,23 @@ func (s *server) readError(ctx *fasthttp.RequestCtx, err error) {
 	}
 }
 
-// framedListener checks the framing of every connection it accepts and refuses
-// those beyond the limit.
+// framedListener checks the framing of every connection it accepts and refuses connections beyond
+// the limit.
 type framedListener struct {
 	net.Listener
 	server *server
 }
 
-// acceptPause is how long accepting rests when the process is out of descriptors.
+// acceptPause is how long accepting pauses when the process has no more file descriptors.
 const acceptPause = 20 * time.Millisecond
 
-// Accept returns the next connection within the limit. Running out of
-// descriptors, or a peer that is gone again, must not end the listener.
+// Accept returns the next connection within the limit. A lack of file descriptors, or a peer that
+// has gone away already, must not end the listener.
 func (l *framedListener) Accept() (net.Conn, error) {
 	for {
 		if l.server.stopping.Load() {
-			// The library closes the listeners it knows. One that it gets to know
-			// after Shutdown would be served for ever.
+			// The library closes the listeners it knows. It would serve a listener that it learns of after
+			// Shutdown for ever.
 			_ = l.Listener.Close()
 			return nil, net.ErrClosed
 		}
@@ -249,12 +248,12 @@ func (l *framedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// turnAway closes a connection over the limit. This is the goroutine that accepts, so
-// nothing here may wait for the peer. An answer on a connection that was just opened does not;
-// on TLS it would be behind a handshake, and so there is none.
+// turnAway closes a connection over the limit. It runs on the goroutine that accepts, so nothing
+// here may wait for the peer. Writing an answer on a new connection does not wait. Over TLS the
+// answer would need a handshake first, so there is none.
 func turnAway(c net.Conn) {
 	if _, secured := c.(*tls.Conn); !secured && c.SetDeadline(time.Now().Add(turnAwayTime)) == nil {
-		_, _ = c.Write(tooManyConnections) // the peer may be gone: nothing to do about it
+		_, _ = c.Write(tooManyConnections) // an error means that the peer is gone: nothing is left to do
 	}
 	_ = c.Close()
 }
@@ -270,11 +269,11 @@ var tooManyConnections = func() []byte {
 	return append([]byte(head), body...)
 }()
 
-// quietLogger receives what the HTTP library logs: errors of connections. They
-// can quote what a caller sent, so only the fact is passed on.
+// quietLogger receives the log lines of the HTTP library: errors of connections. They can quote
+// what a caller sent, so it logs only that there was one.
 type quietLogger struct{ log *slog.Logger }
 
-// Printf notes that something was said.
+// Printf logs that the library reported an error.
 func (l quietLogger) Printf(format string, _ ...any) {
 	l.log.Debug("httpapi: connection error", "format", format)
 }

@@ -13,28 +13,28 @@ import (
 	"posttrade/sidecars/tca"
 )
 
-// How long a handler may take that asks something else than memory.
+// Time-outs of a handler that waits for more than memory.
 const (
-	// queryTimeout is below the write time-out, so that the answer still leaves.
+	// queryTimeout is below the write time-out, so that the answer can still be written.
 	queryTimeout = 10 * time.Second
-	// lastingTimeout bounds what goes through the whole history. The write
-	// time-out of the connection begins with the answer, so it does not cut these.
+	// lastingTimeout bounds a request that goes through the whole history. The write time-out of the
+	// connection begins with the answer, so it does not end these requests.
 	lastingTimeout = 30 * time.Minute
 )
 
-// service is what every service of this package has: a listener and the end of
-// its long-running requests. The services embed it.
+// service is the common part of the services of this package: a listener and the end of its
+// long-running requests. The services embed it.
 type service struct {
 	name   string
 	server *server
 
-	// lasting ends with Shutdown: what goes through the whole history must not
-	// hold it up. Quick requests are left to finish.
+	// lasting ends with Shutdown: requests that go through the whole history must not hold it up.
+	// Quick requests may finish.
 	lasting    context.Context
 	endLasting context.CancelCauseFunc
 }
 
-// errStopping is why the long-running requests of a service end early.
+// errStopping is the cause when a service ends its long-running requests early.
 var errStopping = errors.New("service is stopping")
 
 func newService(name string, cfg serverConfig) service {
@@ -51,10 +51,10 @@ func (s *service) Serve(ln net.Listener) error {
 	return nil
 }
 
-// Shutdown stops accepting, ends what goes through the whole history, and waits
-// for the requests in flight until ctx ends, then for those that are being handled no
-// longer than one may wait for its answer. New requests get 503 with "sequenced":false.
-// Nil says that nothing of the service runs any more.
+// Shutdown stops accepting, ends the requests that go through the whole history, and waits for the
+// requests in flight until ctx ends. After that it waits for running handlers, no longer than a
+// handler may wait for its answer. New requests get 503 with "sequenced":false. Nil says that
+// nothing of the service runs any more.
 func (s *service) Shutdown(ctx context.Context) error {
 	s.endLasting(errStopping)
 	return s.server.Shutdown(ctx)
@@ -71,13 +71,13 @@ func (s *service) long() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(s.lasting, lastingTimeout)
 }
 
-// quick is the context of a request that asks a database.
+// quick is the context of a request that reads a database.
 func quick() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), queryTimeout)
 }
 
-// failed is the problem of an error that a dependency returned. What has no
-// answer of its own is logged: the dependencies' errors hold no caller's bytes.
+// failed is the problem of an error that a dependency returned. It logs every error without a
+// problem of its own: the dependencies' errors hold none of the caller's bytes.
 func (s *service) failed(err error) problem {
 	var locked *store.LockedError
 	switch {
@@ -95,7 +95,7 @@ func (s *service) failed(err error) problem {
 		return problemIndexing
 	case errors.Is(err, recon.ErrBusy):
 		return problemSweeping
-	case errors.Is(err, tca.ErrBehind), errors.Is(err, tca.ErrDamaged): // it is being built again
+	case errors.Is(err, tca.ErrBehind), errors.Is(err, tca.ErrDamaged): // the index is being rebuilt
 		return problemBehind
 	case errors.Is(err, context.DeadlineExceeded):
 		return problemLate

@@ -13,8 +13,8 @@ import (
 	"posttrade/sidecars/control"
 )
 
-// sourceDeps is what the account-service and the reference-data service need
-// alike. The constructors fill it.
+// sourceDeps is what the account-service and the reference-data service both need. The constructors
+// fill it.
 type sourceDeps struct {
 	verifier                    *gate.Verifier
 	writeAuth, snapshotAuth     bool
@@ -30,22 +30,21 @@ type sourceDeps struct {
 	snapshot func(ctx context.Context) (control.Snapshot, error)
 }
 
-// source is a service of control records: a table that everybody may read and
-// that an admin changes, with its control snapshot.
+// source is a service of control records: a table that every caller may read and that an admin
+// changes, with its control snapshot.
 type source struct {
 	service
 	deps sourceDeps
 
-	// making holds a value for every answer in the making that shows a whole
-	// table. Of a large one there is room in memory for a few copies.
+	// making holds one value for each answer under way that shows a whole table. Memory has room for
+	// only a few copies of a large table.
 	making chan struct{}
 }
 
-// maxMaking is how many answers that show a whole table are made at one time.
+// maxMaking is the number of answers that show a whole table and are made at one time.
 const maxMaking = 4
 
-// newSource builds the edge of a source. answer runs the endpoints that are not
-// every source's.
+// newSource builds the edge of a source. answer runs the endpoints that are specific to the source.
 func newSource(name string, d sourceDeps,
 	answer func(e *errand, r route, id []byte, method methods) problem) source {
 	s := source{deps: d, making: make(chan struct{}, maxMaking)}
@@ -66,7 +65,7 @@ func newSource(name string, d sourceDeps,
 	return s
 }
 
-// What a record can have wrong beside its JSON. They carry nothing of the input.
+// The errors of a record whose JSON is well-formed. Their texts contain nothing of the input.
 var (
 	errName   = errors.New("not a name: 1 to 256 bytes, not blank, without control characters")
 	errTicker = errors.New("not a ticker: 1 to 16 of A-Z 0-9 . -")
@@ -75,7 +74,7 @@ var (
 // errand is one request to a source.
 type errand struct{ visit }
 
-// writing checks who writes, before the body is looked at.
+// writing checks the caller of a write, before the body is read.
 func (e *errand) writing(s *source) problem {
 	if s.deps.writeAuth {
 		if p := e.admin(); p.status != 0 {
@@ -85,7 +84,7 @@ func (e *errand) writing(s *source) problem {
 	return e.readBody()
 }
 
-// showWhole answers with a whole table, which render reads and appends.
+// showWhole answers with a whole table. render reads the table and appends it.
 func (e *errand) showWhole(s *source,
 	render func(ctx context.Context, b []byte) ([]byte, error)) problem {
 	ctx, cancel := quick()
@@ -100,7 +99,8 @@ func (e *errand) showWhole(s *source,
 	return e.send(200, b)
 }
 
-// whole runs what makes an answer that shows a whole table, when there is room for one more.
+// whole calls answer, which makes an answer that shows a whole table, when there is room for one
+// more.
 func (s *source) whole(ctx context.Context, answer func() error) error {
 	select {
 	case s.making <- struct{}{}:
@@ -137,16 +137,16 @@ func (e *errand) showSourceHealth(s *source) problem {
 	return e.send(200, h.append(e.begin()))
 }
 
-// changed is the problem of a write that a source has not confirmed. Where the
-// database went during the commit the outcome is unknown, so none of them says
-// "sequenced":false; setting a record twice is as good as once.
+// changed is the problem of a write that a source has not confirmed. When the database connection
+// fails during the commit the outcome is unknown, so none of these problems says "sequenced":false.
+// Setting a record twice has the effect of setting it once.
 func (s *source) changed(err error) problem {
 	p := s.failed(err)
 	p.notSequenced = false
 	return p
 }
 
-// problemCapacity is a new record for which the engine has no room.
+// problemCapacity is the problem of a new record for which the engine has no room.
 func problemCapacity(what string) problem {
 	return problem{status: fasthttp.StatusConflict, code: CodeCapacity,
 		detail: "the engine has no room for another " + what + ": nothing was written"}

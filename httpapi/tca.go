@@ -8,7 +8,7 @@ import (
 	"posttrade/sidecars/tca"
 )
 
-// TCA judges what trades have cost; *tca.TCA is one.
+// TCA computes the costs of trades; *tca.TCA is one.
 type TCA interface {
 	Report(ctx context.Context, t store.Trade) (tca.Report, error)
 	Summary(ctx context.Context, q tca.SummaryQuery) (tca.Summary, error)
@@ -32,7 +32,7 @@ func (q *inquiry) showTCAReport(id string) problem {
 	return q.send(200, r.AppendJSON(q.begin()))
 }
 
-// showTCASummary is GET /tca/summary: of the trades executed in [from, to).
+// showTCASummary is GET /tca/summary, of the trades executed in [from, to).
 func (q *inquiry) showTCASummary() problem {
 	if p := q.authenticate(); p.status != 0 {
 		return p
@@ -72,10 +72,9 @@ func (q *inquiry) showTCASummary() problem {
 	return q.send(200, s.AppendJSON(q.begin()))
 }
 
-// moment reads an RFC 3339 time, or a date as the midnight in UTC that it begins
-// with, as epoch milliseconds: those of a time within a millisecond are the next
-// one's, so that a bound never takes in what it leaves out. Times up to the epoch
-// are refused; 0 would be no bound.
+// moment reads an RFC 3339 time, or a date as the midnight in UTC at which it begins, and returns
+// epoch milliseconds. It rounds a time within a millisecond up to the next one, so that a bound
+// never includes what it should exclude. It refuses times up to the epoch: 0 would be no bound.
 func moment(text string) (millis int64, ok bool) {
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {

@@ -22,7 +22,7 @@ func (s StoreTrades) Trade(ctx context.Context, id string) (t store.Trade, found
 func (s StoreTrades) Trades(ctx context.Context,
 	f store.TradeFilter) (rows []store.Trade, err error) {
 	err = s.DB.Read(ctx, func(tx *store.Tx) error {
-		rows = rows[:0] // what a first attempt has read
+		rows = rows[:0] // drop the rows of a first attempt
 		return tx.Trades(f, func(t *store.Trade) error {
 			rows = append(rows, *t)
 			return nil
@@ -69,7 +69,7 @@ func (q *inquiry) listTrades() problem {
 	if filter.Accounts, p = accountScope(&q.claims, asked, uint32(account)); p.status != 0 {
 		return p
 	}
-	filter.Limit = int(limit) + 1 // one more says that there is a next page
+	filter.Limit = int(limit) + 1 // one row more shows whether there is a next page
 	ctx, cancel := quick()
 	defer cancel()
 	rows, err := q.p.Trades.Trades(ctx, filter)
@@ -122,8 +122,8 @@ func (q *inquiry) showTrade(id string) problem {
 	return q.send(200, appendTradeRow(q.begin(), &t))
 }
 
-// forceSettlement is POST /trades/{tradeId}/settlement/force. A trade that is
-// settled already stays as it is, and so it may be repeated.
+// forceSettlement is POST /trades/{tradeId}/settlement/force. A settled trade stays as it is, so
+// the request may be repeated.
 func (q *inquiry) forceSettlement(id string) problem {
 	if p := q.authenticate(); p.status != 0 {
 		return p
@@ -141,7 +141,7 @@ func (q *inquiry) forceSettlement(id string) problem {
 	case err != nil:
 		return q.p.failed(err)
 	case !found:
-		return problemTrade // the row went between the two looks
+		return problemTrade // the row disappeared between the two reads
 	}
 	return q.send(200, appendTradeRow(q.begin(), &t))
 }

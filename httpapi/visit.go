@@ -6,24 +6,24 @@ import (
 	"posttrade/matcher/gate"
 )
 
-// visit is one request to any service: what was asked, by whom, and the means to
-// answer. The services' own requests embed it. One goroutine uses it.
+// visit is one request to any service: the request, the caller, and the means to answer. The
+// requests of the services embed it. One goroutine uses it.
 type visit struct {
 	ctx      *fasthttp.RequestCtx
-	verifier *gate.Verifier // fixed; the rest is of this request
+	verifier *gate.Verifier // constant; the rest is of this request
 	query    []byte
 	claims   gate.Claims
 	body     decoder
 }
 
-// clear forgets the request.
+// clear removes the state of the request.
 func (v *visit) clear() {
 	v.ctx, v.query, v.claims = nil, nil, gate.Claims{}
 	v.body.reset(nil)
 }
 
-// enter checks a request's path and method and finds its endpoint among those
-// of a service. method is the one of the endpoint's that was asked for.
+// enter checks a request's path and method and finds its endpoint among those of a service. method
+// is the endpoint's method that the request uses.
 func (v *visit) enter(prefix string, find func(path []byte) (r route, id []byte)) (
 	r route, id []byte, method methods, p problem,
 ) {
@@ -31,7 +31,7 @@ func (v *visit) enter(prefix string, find func(path []byte) (r route, id []byte)
 	return enter(v.ctx, prefix, find)
 }
 
-// enter is visit.enter for who has no visit.
+// enter is visit.enter for a caller without a visit.
 func enter(ctx *fasthttp.RequestCtx, prefix string, find func(path []byte) (r route, id []byte)) (
 	r route, id []byte, method methods, p problem,
 ) {
@@ -52,7 +52,7 @@ func enter(ctx *fasthttp.RequestCtx, prefix string, find func(path []byte) (r ro
 	return r, id, method, p
 }
 
-// begin takes the response's buffer to append an answer to; send gives it back.
+// begin takes the response's buffer, for appending an answer; send gives it back.
 func (v *visit) begin() []byte { return v.ctx.Response.SwapBody(nil)[:0] }
 
 // send makes b the body of a JSON answer.
@@ -63,7 +63,7 @@ func (v *visit) send(status int, b []byte) problem {
 	return problem{}
 }
 
-// sendProblem makes b, rendered by problem.append and closed, the answer.
+// sendProblem makes b the answer; problem.append has rendered it, and it is closed.
 func (v *visit) sendProblem(status int, b []byte) problem {
 	v.ctx.Response.SwapBody(b)
 	v.ctx.Response.SetStatusCode(status)
@@ -85,7 +85,7 @@ func (v *visit) authenticate() problem {
 	return problem{}
 }
 
-// maxToken is the longest token that is looked at.
+// maxToken is the length of the longest token that is verified.
 const maxToken = 4 << 10
 
 // bearer returns the token of an Authorization header, nil if there is none.
@@ -101,7 +101,7 @@ func bearer(header []byte) []byte {
 	return token
 }
 
-// admin verifies a token and its admin claim, always.
+// admin verifies a token and its admin claim, in every configuration.
 func (v *visit) admin() problem {
 	if p := v.authenticate(); p.status != 0 {
 		return p
@@ -112,7 +112,7 @@ func (v *visit) admin() problem {
 	return problem{}
 }
 
-// readBody makes the body ready to decode, if its type is JSON or not said.
+// readBody prepares the body for the decoder, if its type is JSON or absent.
 func (v *visit) readBody() problem {
 	if !jsonType(v.ctx.Request.Header.ContentType()) ||
 		len(v.ctx.Request.Header.ContentEncoding()) > 0 {
@@ -122,7 +122,7 @@ func (v *visit) readBody() problem {
 	return problem{}
 }
 
-// jsonType reports that a Content-Type is absent or JSON, in UTF-8 if it says.
+// jsonType reports that a Content-Type is absent or JSON, in UTF-8 if it names a charset.
 func jsonType(value []byte) bool {
 	if len(value) == 0 {
 		return true
@@ -138,7 +138,7 @@ func jsonType(value []byte) bool {
 		(len(rest) == 0 || equalFold(rest, "charset=utf-8") || equalFold(rest, `charset="utf-8"`))
 }
 
-// emptyBody refuses a body where none is expected; {} passes for none.
+// emptyBody refuses a body where none is expected; {} counts as none.
 func (v *visit) emptyBody() problem {
 	if p := v.readBody(); p.status != 0 {
 		return p
@@ -153,7 +153,7 @@ func (v *visit) emptyBody() problem {
 	return v.bodyRead()
 }
 
-// bodyRead is the problem of what was decoded, if there is one.
+// bodyRead is the problem of the decoded body, if there is one.
 func (v *visit) bodyRead() problem {
 	if err := v.body.end(); err != nil {
 		return v.body.bodyProblem(err, -1)

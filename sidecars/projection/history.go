@@ -6,12 +6,12 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// agreeRows is how many of the newest rows are compared where the cursor was set by hand,
-// before a database without a mark is taken for this journal's.
+// agreeRows is how many of the newest rows are compared when the cursor was set by hand. They
+// decide whether a database without a mark belongs to this journal.
 const agreeRows = 64
 
-// Origin returns the digest of trade 1 by which the database knows this history, 0 while
-// there is no trade. Any goroutine.
+// Origin returns the digest of trade 1, by which the database recognises this history; 0 while
+// there is no trade. Any goroutine may call it.
 func (p *Projection) Origin() (uint64, error) {
 	if origin := p.origin.Load(); origin != 0 {
 		return origin, nil
@@ -27,15 +27,16 @@ func (p *Projection) Origin() (uint64, error) {
 	return p.origin.Load(), nil
 }
 
-// Foreign reports whether a step has found that the rows are another history's: a copy of
-// the journal that went on elsewhere has the genesis record and the first trade of this one,
-// and differs further on. It stays until the process ends, as Run has ended. Any goroutine.
+// Foreign reports whether a step has found that the rows belong to another history. A copy of the
+// journal that went on elsewhere has the genesis record and the first trade of this one, and
+// differs later. The value stays true until the process ends, because Run has ended. Any goroutine
+// may call it.
 func (p *Projection) Foreign() bool { return p.foreign.Load() }
 
-// Agrees looks whether what was projected into a database can be this history: its cursor
-// is not ahead of the journal, and the fill at the cursor is the one that was booked there.
-// Where the cursor says nothing of that fill the newest rows decide. ErrAhead or ErrForeign
-// when not.
+// Agrees checks whether the content of a database can come from this history: its cursor is not
+// ahead of the journal, and the fill at the cursor is the one that was booked there. Where the
+// cursor does not identify that fill the newest rows decide. The error is ErrAhead or ErrForeign
+// when the check fails.
 func (p *Projection) Agrees(tx *store.Tx) error {
 	at, err := tx.Cursor(cursorTrades)
 	if err != nil {
@@ -66,8 +67,8 @@ func (p *Projection) Agrees(tx *store.Tx) error {
 	return p.newestAgree(tx, at)
 }
 
-// newestAgree compares the newest rows up to at with their fills. Some may have been edited by
-// hand, which is reconciliation's affair: most of them decide.
+// newestAgree compares the newest rows up to at with their fills. An operator may have edited some
+// rows, which is for reconciliation to report: the majority decides.
 func (p *Projection) newestAgree(tx *store.Tx, at uint64) error {
 	same, other := 0, 0
 	err := tx.TradesBySeq(at-min(at, agreeRows)+1, at, func(row *store.Trade) error {

@@ -10,9 +10,9 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// BookLegacy books the trade of one message of trades.booking; see BookBatch.
-// booked is false for a duplicate. An ErrMalformed is for ever; after any other
-// error the outcome is unknown, and the message must be delivered again.
+// BookLegacy books the trade of one message of trades.booking; see BookBatch. booked is false for a
+// duplicate. An ErrMalformed is permanent; after any other error the outcome is unknown, and the
+// message must be delivered again.
 func (p *Projection) BookLegacy(ctx context.Context, body []byte) (booked bool, err error) {
 	n, malformed, err := p.BookBatch(ctx, [][]byte{body})
 	if malformed != nil {
@@ -21,16 +21,15 @@ func (p *Projection) BookLegacy(ctx context.Context, body []byte) (booked bool, 
 	return n == 1, err
 }
 
-// BookBatch books the trades of messages of trades.booking in one transaction and
-// returns how many of them were not there yet.
+// BookBatch books the trades of messages of trades.booking in one transaction and returns how many
+// of them were new.
 //
-//   - Shape: a body is one Trade JSON with id, accountId, security, side, quantity,
-//     price and timestamp; tradeSeq must be the id's number; orderId is taken; status,
-//     settlementDate and updatedAt are checked and computed anew; nothing else.
-//   - Errors: malformed is nil, or as long as bodies with an ErrMalformed for each
-//     message to terminate, which holds whatever err says. After an err the other
-//     messages must be delivered again.
-//   - Cost: one transaction, none when no message can be read. Any goroutine.
+//   - Shape: a body is one Trade JSON with id, accountId, security, side, quantity, price and
+//     timestamp. tradeSeq must be the id's number; orderId is stored; status, settlementDate and
+//     updatedAt are checked and computed anew. No other member is allowed.
+//   - Errors: malformed is nil, or as long as bodies. It then has an ErrMalformed for each message to
+//     terminate, whatever err is. After an err the other messages must be delivered again.
+//   - Cost: one transaction, none when no message can be read. Any goroutine may call it.
 func (p *Projection) BookBatch(ctx context.Context, bodies [][]byte) (booked int,
 	malformed []error, err error) {
 	now := p.o.Now().UnixMilli()
@@ -56,8 +55,8 @@ func (p *Projection) BookBatch(ctx context.Context, bodies [][]byte) (booked int
 	if readable == 0 {
 		return 0, malformed, nil
 	}
-	// In one order on every path, two transactions never wait for each other's rows
-	// crosswise. Of two messages with one id the first is booked.
+	// All paths use one order, so that no two transactions wait for each other's rows. Of two messages
+	// with one id the first is booked.
 	slices.SortStableFunc(rows, func(a, b store.Trade) int { return cmp.Compare(a.Seq, b.Seq) })
 	rows = slices.CompactFunc(rows, func(a, b store.Trade) bool { return a.Seq == b.Seq })
 	err = p.o.DB.Write(ctx, func(tx *store.Tx) (err error) {
@@ -75,8 +74,8 @@ func (p *Projection) BookBatch(ctx context.Context, bodies [][]byte) (booked int
 	return booked, malformed, nil
 }
 
-// sideOf reads Buy or Sell in any case. It knows ASCII only: to Unicode's rules
-// a long s is a letter of Sell.
+// sideOf reads Buy or Sell in any case. It knows ASCII only: by Unicode's case folding a long s
+// equals the S of Sell.
 func sideOf(s []byte) (matcher.Side, bool) {
 	var word [4]byte
 	if len(s) > len(word) {

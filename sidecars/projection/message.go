@@ -10,13 +10,14 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// MaxMessageBytes is the largest booking message that is read, as of every other body.
+// MaxMessageBytes is the largest booking message that is read. All other bodies have the same
+// limit.
 const MaxMessageBytes = 64 << 10
 
 // maxTickerBytes is the longest security.
 const maxTickerBytes = 16
 
-// Why a message is malformed, where strictjson has no word for it.
+// The reasons of a malformed message that strictjson has no error for.
 var (
 	errLong    = errors.New("message too long")
 	errUnknown = errors.New("unknown field")
@@ -54,7 +55,7 @@ var fieldNames = [fields]string{
 	"tradeSeq", "orderId", "status", "settlementDate", "updatedAt",
 }
 
-// fieldOf finds a member's name, exactly as it is written.
+// fieldOf finds the field of a member's name. The case must match.
 func fieldOf(name []byte) field {
 	for f, known := range fieldNames {
 		if string(name) == known {
@@ -64,14 +65,15 @@ func fieldOf(name []byte) field {
 	return noField
 }
 
-// message reads booking messages, one after the other.
+// message reads booking messages, one after the other. One goroutine uses it.
 type message struct {
-	r     strictjson.Reader
-	trade store.Trade // of the last message; status, dates of settlement and booking are not set
+	r strictjson.Reader
+	// of the last message; status and the dates of settlement and booking are not set
+	trade store.Trade
 }
 
-// read reads body into m.trade. Its error is an ErrMalformed that names the field
-// it is about and carries nothing of the body.
+// read reads body into m.trade. Its error is an ErrMalformed that names the field and contains
+// nothing of the body.
 func (m *message) read(body []byte) error {
 	m.trade = store.Trade{}
 	if len(body) > MaxMessageBytes {
@@ -115,7 +117,7 @@ func (m *message) read(body []byte) error {
 	return nil
 }
 
-// malformed words the reason.
+// malformed is an ErrMalformed with the field and the reason.
 func malformed(f field, reason error) error {
 	if f == noField {
 		return fmt.Errorf("projection: %w: %w", ErrMalformed, reason)
@@ -123,7 +125,8 @@ func malformed(f field, reason error) error {
 	return fmt.Errorf("projection: %w: %s: %w", ErrMalformed, fieldNames[f], reason)
 }
 
-// member reads the value of one field. What is computed anew is read as strictly as the rest.
+// member reads the value of one field. Fields that are computed anew are read as strictly as the
+// others.
 func (m *message) member(f field) {
 	t, ok := &m.trade, true
 	switch f {
@@ -145,7 +148,7 @@ func (m *message) member(f field) {
 	case fieldTimestamp:
 		t.ExecutedAt, ok = parseTime(m.r.String())
 	case fieldOrder:
-		if m.r.Null() { // as Trade JSON writes it for a market trade
+		if m.r.Null() { // Trade JSON has null for a market trade
 			return
 		}
 		t.OrderID = string(m.r.String())
@@ -160,7 +163,7 @@ func (m *message) member(f field) {
 		_, ok = parseTime(m.r.String())
 	}
 	if !ok {
-		m.r.Fail(errValue) // unless the reader has found something itself
+		m.r.Fail(errValue) // keeps an error that the reader found first
 	}
 }
 

@@ -12,23 +12,23 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// Test by errors.Is. The first two are bugs or a wrong pairing of journal and
-// database: Run ends with them. The third goes away when the journal has caught up.
+// The errors, for errors.Is. The first two are bugs or a wrong pairing of journal and database: Run
+// ends with them. The third goes away when the journal has caught up.
 var (
 	// ErrSequence reports fills that do not follow one another.
 	ErrSequence = errors.New("fills are not contiguous")
 	// ErrForeign reports that the database was filled from another history than this journal's.
 	ErrForeign = errors.New("the database holds another history")
-	// ErrAhead reports that the database knows fills which the journal does not have, or not yet.
+	// ErrAhead reports that the database has fills that the journal does not have, or not yet.
 	ErrAhead = errors.New("the database is ahead of the journal")
 	// ErrMalformed reports a booking message that no retry will make readable.
 	ErrMalformed = errors.New("malformed trade message")
 )
 
-// errTicker reports a fill of a security whose name is not known (yet).
+// errTicker reports a fill of a security whose name is not known, or not known yet.
 var errTicker = errors.New("security without a name")
 
-// The cursors; doc.go says what each counts.
+// The cursors; doc.go describes them.
 const (
 	cursorTrades = "projection"
 	cursorInput  = "projection.input"
@@ -46,25 +46,26 @@ const (
 type Source interface {
 	// Head returns the last durable input sequence and the last trade sequence issued by then.
 	Head() (inputSeq, tradeSeq uint64)
-	// Fills gives every durable fill from tradeSeq from on to fn; an error of fn ends it and is
-	// returned.
+	// Fills passes every durable fill from tradeSeq from on to fn. An error of fn ends the call, and
+	// Fills returns it.
 	Fills(from uint64, fn func([]matcher.Fill) error) error
 }
 
-// Options are what a Projection is made of. Source, DB, Ticker and SettlementDate are required.
+// Options configure a Projection. Source, DB, Ticker and SettlementDate are required.
 type Options struct {
 	Source         Source
 	DB             *store.DB
-	Ticker         func(securityID uint32) string // "" when there is no such security
+	Ticker         func(securityID uint32) string // "" for an unknown security
 	SettlementDate func(executedAtMillis int64) store.Date
-	// what SettlementDate depends on, noted beside the rows; "" = nothing is noted
+	// the rules that SettlementDate depends on, stored beside the rows; "": nothing is stored
 	Rules     string
-	Now       func() time.Time // time.Now
-	Poll      time.Duration    // between looks at the head while there is nothing to do; 20 ms
-	BatchRows int              // most rows of one transaction; 8192
-	// times a batch's work that pass before the next one while trades come; 4, negative = none
+	Now       func() time.Time // nil: time.Now
+	Poll      time.Duration    // between looks at the head while there is nothing to do; 0: 20 ms
+	BatchRows int              // most rows of one transaction; 0: 8192
+	// pause before the next batch while trades come, in multiples of the last batch's time; 0: 4,
+	// negative: none
 	Rest   int
-	Logger *slog.Logger // none
+	Logger *slog.Logger // nil: none
 }
 
 // Metrics are counters since the start, and the lag.
@@ -75,7 +76,7 @@ type Metrics struct {
 	LegacyBooked     uint64 // rows inserted from messages
 	LegacyDuplicates uint64 // messages whose row was there already
 	LegacyMalformed  uint64 // messages that could not be read
-	Failures         uint64 // steps and message batches that came to nothing
+	Failures         uint64 // steps and message batches that failed
 	LagRecords       uint64 // durable fills that are not in the table yet
 }
 
@@ -83,38 +84,38 @@ type Metrics struct {
 type Projection struct {
 	o    Options
 	log  *slog.Logger
-	wake chan struct{} // holds at most one nudge
+	wake chan struct{} // holds at most one value
 
 	stepping sync.Mutex // held by Step; guards the next four
-	known    bool       // at is what the database said last, and nothing failed since
+	known    bool       // at is what the database had last, and nothing has failed since
 	at       position
-	input    uint64 // input sequence of the fill at the cursor; 0 when it is not known
+	input    uint64 // input sequence of the fill at the cursor; 0: unknown
 	batch    batch
 
 	messages sync.Pool // of *message
 
-	clock  func() time.Time    // what a step took is read from it; time.Now, but for tests
-	rested func(time.Duration) // called with each rest of Run, for tests
+	clock  func() time.Time    // measures the time of a step; time.Now, except in tests
+	rested func(time.Duration) // called with each rest of Run, in tests
 
-	mu     sync.Mutex // guards what other goroutines ask for
+	mu     sync.Mutex // guards the values that other goroutines read
 	shown  position
 	phase  phase
 	detail string
 
-	origin atomic.Uint64 // of Origin, once there is one
-	// a step has found ErrForeign, for good
+	origin atomic.Uint64 // result of Origin, once there is one
+	// a step has found ErrForeign; it stays set
 	foreign                                         atomic.Bool
 	booked, duplicates, batches, failed             atomic.Uint64
 	legacyBooked, legacyDuplicates, legacyMalformed atomic.Uint64
 }
 
-// position is how far the table goes.
+// position is how much of the history the table holds.
 type position struct {
 	trade uint64 // every fill up to this trade sequence is in the table
 	input uint64 // every fill of the commands up to this input sequence is
 }
 
-// New returns a Projection that has not looked at anything yet.
+// New returns a Projection. It reads nothing yet.
 func New(o Options) *Projection {
 	if o.Source == nil || o.DB == nil || o.Ticker == nil || o.SettlementDate == nil {
 		panic("projection: Source, DB, Ticker and SettlementDate are required")
@@ -140,8 +141,8 @@ func New(o Options) *Projection {
 	return p
 }
 
-// Wake makes a Run that waits for work look at once. It never blocks and costs
-// a few nanoseconds; it does not shorten the pause after a failure.
+// Wake makes a waiting Run look for work at once. It never blocks and costs a few nanoseconds. It
+// does not shorten the pause after a failure.
 func (p *Projection) Wake() {
 	select {
 	case p.wake <- struct{}{}:
@@ -160,14 +161,14 @@ func (p *Projection) Projected() (tradeSeq, inputSeq uint64) {
 // Lag returns how many durable fills are not in the table yet.
 func (p *Projection) Lag() uint64 {
 	trade, _ := p.Projected()
-	_, head := p.o.Source.Head() // read after the position, which never passes the head
+	_, head := p.o.Source.Head() // read after the position, which is never above the head
 	if head < trade {
 		return 0
 	}
 	return head - trade
 }
 
-// State reports whether the last step succeeded, and what else there is to say. No I/O.
+// State reports whether the last step succeeded, and a detail. It does no I/O.
 func (p *Projection) State() (ready bool, detail string) {
 	p.mu.Lock()
 	ready, detail = p.phase == following, p.detail

@@ -7,17 +7,17 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// batch is the rows of one transaction. Its memory is used again; per batch only
-// the text of the ids is new, in one piece.
+// batch is the rows of one transaction. Its memory is reused; per batch only the text of the ids is
+// new, in one allocation.
 type batch struct {
 	rows []store.Trade
-	text []byte   // the ids of the rows, one behind the other, and their order ids
-	ends []uint32 // where each row's id and order id end in text
+	text []byte   // the ids of the rows, one after the other, and their order ids
+	ends []uint32 // the index in text where each row's id and order id end
 	date datedMillis
 	last matcher.Fill // of the last row
 }
 
-// datedMillis remembers the last settlement date: fills of one moment come together.
+// datedMillis caches the last settlement date: fills of the same moment follow one another.
 type datedMillis struct {
 	millis int64
 	date   store.Date
@@ -26,10 +26,10 @@ type datedMillis struct {
 
 func (b *batch) reset() {
 	b.rows, b.text, b.ends = b.rows[:0], b.text[:0], b.ends[:0]
-	b.date.valid = false // the calendar may have been changed between two batches
+	b.date.valid = false // the calendar may have changed between two batches
 }
 
-// add appends the row of f; the ids follow in name.
+// add appends the row of f. name sets the ids later.
 func (b *batch) add(f *matcher.Fill, ticker string, settlement func(int64) store.Date,
 	bookedMillis int64) {
 	if !b.date.valid || b.date.millis != f.TimeMillis {
@@ -49,7 +49,7 @@ func (b *batch) add(f *matcher.Fill, ticker string, settlement func(int64) store
 	b.last = *f
 }
 
-// name gives the rows their ids, which share one string.
+// name sets the ids of the rows. They share one string.
 func (b *batch) name() {
 	text, from := string(b.text), uint32(0)
 	for i := range b.rows {
@@ -78,7 +78,7 @@ func markOf(f *matcher.Fill) uint64 {
 	return h>>17<<16 | f.TradeSeq&0xffff
 }
 
-// marks reports whether a stored mark is of the fill at tradeSeq at all.
+// marks reports whether a stored mark is that of a fill at tradeSeq.
 func marks(mark, tradeSeq uint64) bool {
 	return mark != 0 && tradeSeq != 0 && mark&0xffff == tradeSeq&0xffff
 }

@@ -7,8 +7,8 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// noteRules notes in the database by what rules settlements are dated from here on, where
-// others were in force before: by them the dates of the rows can be looked at later.
+// noteRules stores the rules by which settlements are dated from here on, when other rules were in
+// force before. Reconciliation later checks the dates of the rows by them.
 func (p *Projection) noteRules(ctx context.Context) error {
 	if p.o.Rules == "" {
 		return nil
@@ -27,7 +27,7 @@ func (p *Projection) noteRules(ctx context.Context) error {
 	return nil
 }
 
-// rulesNoted reports whether the rules that were noted last are those of this process.
+// rulesNoted reports whether the rules that were stored last are those of this process.
 func (p *Projection) rulesNoted(tx *store.Tx) (any, known bool, err error) {
 	all, err := tx.SettlementRules()
 	return len(all) > 0, len(all) > 0 && all[len(all)-1].Rules == p.o.Rules, err
@@ -46,7 +46,7 @@ func (p *Projection) addRules(tx *store.Tx) error {
 	from := store.SettlementRules{Rules: p.o.Rules, FirstSeq: at + 1, BookedFrom: now}
 	if !any {
 		before := store.SettlementRules{}
-		if at > 0 { // the rows of a build that noted nothing
+		if at > 0 { // the rows of a build that stored no rules
 			before.ForcesFrom = now
 		}
 		if same, err := p.datesAgree(tx, at); err != nil {
@@ -63,8 +63,8 @@ func (p *Projection) addRules(tx *store.Tx) error {
 }
 
 // datesAgree reports whether the oldest and the newest of the rows up to at are dated by this
-// process's rules: then those are taken for the rules of all of them. It holds where there
-// are none.
+// process's rules. The caller then takes these for the rules of all of them. It is true when there
+// are no rows.
 func (p *Projection) datesAgree(tx *store.Tx, at uint64) (same bool, err error) {
 	same = true
 	for _, seq := range []string{"min", "max"} {

@@ -8,7 +8,7 @@ import (
 	"posttrade/sidecars/pace"
 )
 
-// phase is what the last step found.
+// phase is the outcome of the last step.
 type phase uint8
 
 const (
@@ -18,8 +18,8 @@ const (
 	stopped                // ErrSequence or ErrForeign
 )
 
-// Run projects until ctx ends, and then returns nil. It returns ErrSequence or
-// ErrForeign when it must not go on; anything else is retried after a pause.
+// Run projects until ctx ends, and then returns nil. It returns ErrSequence or ErrForeign when it
+// must not go on. It retries after a pause on any other error.
 func (p *Projection) Run(ctx context.Context) error {
 	var failures pace.Backoff
 	timer := time.NewTimer(p.o.Poll)
@@ -40,7 +40,7 @@ func (p *Projection) Run(ctx context.Context) error {
 			failures.Reset()
 			if rest := p.rest(rows, before, p.clock().Sub(begun)); rest > 0 {
 				p.rested(rest)
-				wake, wait = nil, rest // there is more already: the poll is not waited for
+				wake, wait = nil, rest // there is more work already: do not wait for the poll
 			} else if rows >= p.o.BatchRows {
 				continue // behind
 			}
@@ -55,12 +55,11 @@ func (p *Projection) Run(ctx context.Context) error {
 	}
 }
 
-// rest is how long to leave the disk alone after a batch, when trades came while
-// it was written. The journal's syncs wait behind the database's: on one disk a
-// projection at full speed would make every order wait for its commits. A rest
-// costs nothing when trades are few, and when they stop coming there is none. It is
-// a share of the batch's work, so that a database that stood still is not left alone
-// for as long again.
+// rest is how long to leave the disk alone after a batch, when trades came while it was written.
+// The journal's syncs wait for the database's: on one disk a projection at full speed would make
+// every order wait for its commits. There is hardly any rest when trades are few, and none when
+// they stop. It is a multiple of the batch's work without the time that the database stood still,
+// so that a stalled database does not cause a long rest.
 func (p *Projection) rest(rows int, before uint64, took time.Duration) time.Duration {
 	if _, now := p.o.Source.Head(); rows == 0 || now == before {
 		return 0
@@ -68,10 +67,10 @@ func (p *Projection) rest(rows int, before uint64, took time.Duration) time.Dura
 	return pace.Rest(p.o.Rest, took, rows)
 }
 
-// final reports whether err can only become worse by going on.
+// final reports whether a retry after err could do harm.
 func final(err error) bool { return errors.Is(err, ErrSequence) || errors.Is(err, ErrForeign) }
 
-// note keeps what a step found for State and logs it if it is news.
+// note stores the outcome of a step for State, and logs it when it differs from the last one.
 func (p *Projection) note(err error) {
 	to, detail := following, ""
 	switch {

@@ -10,14 +10,14 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// Standing is how far a database knows the history, by the cursors of this package.
-// Rows are not asked: one that was inserted by hand is reconciliation's to report.
+// Standing is how much of the history a database holds, according to the cursors of this package.
+// Rows are not read: reconciliation reports a row that was inserted by hand.
 type Standing struct {
 	TradeSeq, InputSeq uint64
 	mark               uint64
 }
 
-// ReadStanding reads it, 0 for a database that nothing was projected into yet.
+// ReadStanding reads the Standing of a database; it is zero when nothing was projected yet.
 func ReadStanding(tx *store.Tx) (s Standing, err error) {
 	for _, c := range []struct {
 		name string
@@ -33,28 +33,28 @@ func ReadStanding(tx *store.Tx) (s Standing, err error) {
 	return s, nil
 }
 
-// Of reports whether f, the fill at TradeSeq, is the one that was booked. A cursor that
-// was set by hand is of any history.
+// Of reports whether f, the fill at TradeSeq, is the one that was booked. A cursor that was set by
+// hand matches any history.
 func (s Standing) Of(f *matcher.Fill) bool {
 	return !marks(s.mark, s.TradeSeq) || markOf(f) == s.mark
 }
 
-// voidBase is the first trade sequence of rows that were given up: no history gets there.
+// voidBase is the first trade sequence of rows that were given up. No history reaches it.
 const voidBase = 1<<62 + 1
 
-// GivenUp says what GiveUp did.
+// GivenUp is the result of GiveUp.
 type GivenUp struct {
-	Kept uint64 // the last trade sequence that the journal and the table have in common
+	Kept uint64 // the last trade sequence that both the journal and the table have
 	Rows int64  // rows moved aside
 }
 
-// GiveUp is what an operator's acceptance of an older journal means for the table: the
-// rows that the journal, which ends at head, does not have are moved aside, under ids of
-// their own (void-<run>-trd-N) and trade sequences behind every history, where the orphan
-// sweep reports them; and the projection goes on behind the last one that both have. The
-// ids are then free for what the journal will issue. also does its part in the same
-// transaction, for what others keep about the rows behind kept. With nothing in common it
-// is ErrForeign, unless the journal is empty, and nothing is changed.
+// GiveUp changes the table when an operator accepts an older journal, which ends at head. It moves
+// the rows that the journal does not have aside: to ids of their own (void-<run>-trd-N) and to
+// trade sequences above every history, where the orphan sweep reports them. The projection goes on
+// after the last row that both have. The ids are then free for the trades that the journal will
+// issue. also runs in the same transaction, for the records that other packages keep about the rows
+// above kept. When journal and table have nothing in common, GiveUp returns ErrForeign and changes
+// nothing, unless the journal is empty.
 func GiveUp(ctx context.Context, db *store.DB, source Source, head uint64,
 	also func(tx *store.Tx, kept uint64) error) (done GivenUp, err error) {
 	var at Standing
@@ -108,8 +108,8 @@ func GiveUp(ctx context.Context, db *store.DB, source Source, head uint64,
 // commonPage is how many rows are compared at a time, from the head downwards.
 const commonPage = 1024
 
-// common is the last fill up to head that table and journal have both; TradeSeq 0 when
-// the journal has none.
+// common returns the last fill up to head that both table and journal have; TradeSeq is 0 when
+// there is none.
 func common(ctx context.Context, db *store.DB, source Source, head uint64) (matcher.Fill, error) {
 	top, seen := head, false
 	for top > 0 {
@@ -144,7 +144,7 @@ func common(ctx context.Context, db *store.DB, source Source, head uint64) (matc
 	return matcher.Fill{}, nil
 }
 
-// lastAgreed is the last fill of a range whose row says the same.
+// lastAgreed returns the last fill of a range whose row agrees with it.
 func lastAgreed(source Source, rows map[uint64]store.Trade,
 	low, top uint64) (last matcher.Fill, err error) {
 	err = source.Fills(low, func(fills []matcher.Fill) error {
@@ -165,7 +165,7 @@ func lastAgreed(source Source, rows map[uint64]store.Trade,
 	return last, nil
 }
 
-// says reports whether a row is of a fill. One that came as a message knows no sequence.
+// says reports whether a row is that of a fill. A row that came as a message has no sequence.
 func says(t *store.Trade, f *matcher.Fill) bool {
 	return t.AccountID == f.AccountID && t.Side == f.Side && t.Quantity == int64(f.Qty) &&
 		t.Price == f.Px && t.ExecutedAt == f.TimeMillis && (t.Sequence == 0 || t.Sequence == f.InputSeq)

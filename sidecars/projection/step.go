@@ -9,27 +9,27 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// errEnough ends a reading of fills that has what it wanted.
+// errEnough ends a reading of fills that has what it needs.
 var errEnough = errors.New("enough fills")
 
-// maxMoves bounds how often one Step begins again because somebody else moved the cursor.
+// maxMoves bounds how often one Step starts again because another process moved the cursor.
 const maxMoves = 4
 
-// Step projects one batch and returns how many fills it moved the cursor by, 0
-// when there are none.
+// Step projects one batch and returns the number of fills by which it moved the cursor, 0 when
+// there are none.
 //
-//   - Errors: ErrSequence and ErrForeign are final, everything else is worth another
-//     call. After any error the next call starts from the cursor in the database.
-//   - Cost: nothing but a look at the head when there is nothing to do, else one
-//     transaction. Blocks; calls exclude one another.
+//   - Errors: ErrSequence and ErrForeign are final; after any other error the caller may call again.
+//     After any error the next call starts from the cursor in the database.
+//   - Cost: one read of the head when there is nothing to do, else one transaction. It blocks; calls
+//     exclude one another.
 func (p *Projection) Step(ctx context.Context) (rows int, err error) {
 	p.stepping.Lock()
 	defer p.stepping.Unlock()
 	rows, err = p.step(ctx)
 	if err != nil {
-		p.known = false // what the transaction did is unknown
+		p.known = false // the outcome of the transaction is unknown
 		if ctx.Err() != nil {
-			return rows, err // a stop is no finding
+			return rows, err // the end of ctx is no failure
 		}
 		p.failed.Add(1)
 	}
@@ -73,10 +73,10 @@ func (p *Projection) step(ctx context.Context) (rows int, err error) {
 		p.advance(reached)
 		return rows, nil
 	}
-	return 0, nil // another projection is at work; let it
+	return 0, nil // another projection is at work: leave the work to it
 }
 
-// advance makes at the position.
+// advance sets the position to at.
 func (p *Projection) advance(at position) {
 	p.at = at
 	p.mu.Lock()
@@ -84,7 +84,7 @@ func (p *Projection) advance(at position) {
 	p.mu.Unlock()
 }
 
-// resume takes the position over from the database, if the journal bears it out.
+// resume takes the position from the database, after it has checked it against the journal.
 func (p *Projection) resume(ctx context.Context, head position) error {
 	if err := p.noteRules(ctx); err != nil {
 		return err
@@ -120,7 +120,7 @@ func (p *Projection) resume(ctx context.Context, head position) error {
 		case marked && markOf(&f) != mark:
 			return fmt.Errorf("projection: cursor=%d: the fill there is not the one that was booked: %w",
 				at.trade, ErrForeign)
-		case !marked: // the cursor was set by hand, and the input sequence is of another one
+		case !marked: // the cursor was set by hand, and the input sequence belongs to another one
 			at.input = f.InputSeq - 1
 		}
 	}
@@ -148,8 +148,8 @@ func (p *Projection) fill(tradeSeq uint64) (f matcher.Fill, err error) {
 	return f, nil
 }
 
-// gather makes the rows of the fills behind the position, at most a batch and
-// none beyond head, and returns the position that they lead to.
+// gather makes the rows of the fills after the position, at most a batch and none beyond head, and
+// returns the position after them.
 func (p *Projection) gather(ctx context.Context, head position) (position, error) {
 	p.batch.reset()
 	next, input := p.at.trade+1, p.input
@@ -188,12 +188,12 @@ func (p *Projection) gather(ctx context.Context, head position) (position, error
 	if next > head.trade {
 		return head, nil
 	}
-	// The last command may have more fills than these: it is not complete.
+	// The last command may have more fills than these, so it does not count as complete.
 	return position{trade: next - 1, input: max(p.at.input, input-1)}, nil
 }
 
-// commit books the batch and moves the cursors to reached, all or nothing. moved
-// reports that somebody else had moved the cursor, and that nothing was done.
+// commit books the batch and moves the cursors to reached, all or nothing. moved reports that
+// another process had moved the cursor, and that nothing was done.
 func (p *Projection) commit(ctx context.Context, reached position) (inserted int,
 	moved bool, err error) {
 	origin, err := p.Origin()
@@ -202,7 +202,7 @@ func (p *Projection) commit(ctx context.Context, reached position) (inserted int
 	}
 	err = p.o.DB.Write(ctx, func(tx *store.Tx) error {
 		inserted, moved = 0, false // this may be a second attempt
-		// From here to the end no other projection moves the cursor.
+		// From here to the end of the transaction no other projection can move the cursor.
 		found, err := tx.HoldCursor(cursorTrades)
 		if err != nil {
 			return err

@@ -2,14 +2,14 @@ package projection
 
 import "time"
 
-// endMillis is the end of 2149-06-06, day 65535 of the epoch: the last date that the
-// product knows. The first is the epoch's own.
+// endMillis is the end of 2149-06-06, day 65535 of the epoch: the last date of the product. The
+// first date is 1970-01-01.
 const endMillis = 65536 * 24 * 60 * 60 * 1000
 
-// parseTime reads an RFC 3339 time, with Z or with an offset, exactly to the
-// millisecond: digits behind the third decimal must be zeros. It is stricter than
-// time.Parse, which takes a comma for the point, an hour of one digit, and offsets
-// beyond a day. Letters are upper case, and there is no second 60.
+// parseTime reads an RFC 3339 time, with Z or with an offset, exactly to the millisecond: digits
+// after the third decimal must be zeros. It is stricter than time.Parse, which accepts a comma for
+// the point, an hour of one digit, and offsets of more than a day. Letters are upper case, and
+// there is no second 60.
 func parseTime(s []byte) (millis int64, ok bool) {
 	const whole = "2006-01-02T15:04:05"
 	if len(s) <= len(whole) || s[4] != '-' || s[7] != '-' || s[10] != 'T' || s[13] != ':' ||
@@ -56,7 +56,8 @@ func parseTime(s []byte) (millis int64, ok bool) {
 	}
 	t := time.Date(year, time.Month(month), day, hour, minute, second,
 		fraction*int(time.Millisecond), time.UTC)
-	if t.Day() != day { // a day that the month does not have ends up in the next one
+	// time.Date turns a day that the month does not have into one of the next month
+	if t.Day() != day {
 		return 0, false
 	}
 	millis = t.UnixMilli() - int64(offset)*60_000

@@ -10,12 +10,12 @@ import (
 type books struct {
 	generation uint64 // raised by every transaction of this package
 	swept      uint64 // cursor: entries 1..swept are in the books
-	verified   uint64 // cursor: how far the verification's present round has come
+	verified   uint64 // cursor: the last entry of the verification's present round
 
-	missing, pending, mismatches, orphans uint64 // tallies of what is open
+	missing, pending, mismatches, orphans uint64 // counts of open breaks
 
 	orphanSweeps       uint64 // how many orphan sweeps have begun
-	sweptMillis        int64  // the last sweep that wrote anything
+	sweptMillis        int64  // of the last sweep that wrote anything
 	recheckedMillis    int64  // start of the last complete round of the re-check
 	orphansSweptMillis int64  // the last orphan sweep that ended
 }
@@ -60,9 +60,9 @@ func readBooks(tx *store.Tx) (b books, err error) {
 	return b, err
 }
 
-// claim makes the books this transaction's, if they are still what was read:
-// errMoved when not. It comes before any other write, so that nothing is written,
-// or fails, because of stale findings; and whoever comes second waits here.
+// claim raises the generation of the books, if they are still as they were read; else it returns
+// errMoved. It comes before any other write, so that no stale finding is written or causes an
+// error. A second transaction waits here for the first.
 func claim(tx *store.Tx, was books) error {
 	n, err := tx.Exec("update recon_books set generation = $1 where id = 1 and generation = $2",
 		was.generation+1, was.generation)
@@ -72,7 +72,7 @@ func claim(tx *store.Tx, was books) error {
 	return err
 }
 
-// writeBooks writes b in the place of old, which this transaction has claimed.
+// writeBooks replaces old, which this transaction has claimed, by b.
 func writeBooks(tx *store.Tx, old, b books) error {
 	_,
 		err := tx.Exec("update recon_books set missing = $1, pending = $2, mismatches = $3, orphans = $4, "+
@@ -92,7 +92,7 @@ func writeBooks(tx *store.Tx, old, b books) error {
 	return nil
 }
 
-// publish shows the books to Metrics. Called with mu held.
+// publish copies the books to Metrics. The caller holds mu.
 func (r *Recon) publish(b *books) {
 	r.cursor.Store(b.classified())
 	r.openBreaks.Store(b.open())

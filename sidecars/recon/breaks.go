@@ -18,23 +18,23 @@ const (
 	MaxBreaks     = 1000
 )
 
-// ErrKey reports a page key that no page gave.
+// ErrKey reports a page key that Breaks did not return.
 var ErrKey = errors.New("not a key of a page of breaks")
 
 // BreakQuery selects a page of the open breaks.
 type BreakQuery struct {
-	Class    Class  // "" = all of them, class by class
-	AfterKey string // the next of the page before, "" for the first page
-	Limit    int    // 0 = DefaultBreaks, at most MaxBreaks
+	Class    Class  // "": all classes, one after the other
+	AfterKey string // the next of the page before; "": the first page
+	Limit    int    // 0: DefaultBreaks; at most MaxBreaks
 }
 
-// classes are the classes in the order of the list.
+// classes are the classes in the order in which Breaks lists them.
 var classes = [...]Class{MissingInProjection, FieldMismatch, OrphanInProjection}
 
-// place is where a page begins: behind a break of a class.
+// place is where a page begins: after a break of a class.
 type place struct {
 	class int    // index in classes
-	seq   uint64 // behind this entry
+	seq   uint64 // after this entry
 	id    string // of an orphan; it may be empty
 	from  string // how ids are compared with id: ">", or ">=" for all of them
 }
@@ -47,7 +47,7 @@ func (p place) key() string {
 	return base64.RawURLEncoding.EncodeToString([]byte(text))
 }
 
-// placeOf is where the page that q asks for begins.
+// placeOf returns where the page that q asks for begins.
 func placeOf(q BreakQuery) (p place, err error) {
 	if q.Class != "" {
 		if p.class = slices.Index(classes[:], q.Class); p.class < 0 {
@@ -75,9 +75,9 @@ func placeOf(q BreakQuery) (p place, err error) {
 	return p, nil
 }
 
-// Breaks returns a page of the open breaks: those of one class by trade sequence,
-// orphans by id. next is the AfterKey of the page behind it, "" when there is
-// none. Errors: ErrKey, store.ErrUnavailable, what reading the journal says.
+// Breaks returns a page of the open breaks: those of one class by trade sequence, orphans by id.
+// next is the AfterKey of the following page, "" when there is none. Errors: ErrKey,
+// store.ErrUnavailable, errors of reading the journal.
 func (r *Recon) Breaks(ctx context.Context, q BreakQuery) (page []Break, next string, err error) {
 	from, err := placeOf(q)
 	if err != nil {
@@ -139,8 +139,8 @@ func (l *list) read(tx *store.Tx, from place, onward bool) error {
 	return nil
 }
 
-// seen is when a break was last seen: by whoever wrote it, or by the last
-// complete round of the re-check, which found it open as well.
+// seen is when a break was last seen: when its record was written, or in the last complete round of
+// the re-check, which found it open as well.
 func (l *list) seen(first, last int64) int64 {
 	if l.round >= first {
 		return max(last, l.round)
@@ -187,10 +187,10 @@ func (l *list) orphans(tx *store.Tx, from place) error {
 		}, from.id, l.limit-len(l.items))
 }
 
-// showJournal adds the fills of the breaks that have one. The items of each
-// class are ascending, so neighbours are read together.
+// showJournal adds the fills of the breaks that have one. The items of each class are ascending, so
+// neighbouring fills are read together.
 func (r *Recon) showJournal(items []Break) error {
-	e := entries{source: r.o.Source, blotter: r.o.Blotter} // r's own belongs to the walks
+	e := entries{source: r.o.Source, blotter: r.o.Blotter} // r.entries belongs to the walks
 	_, head := r.o.Source.Head()
 	for len(items) > 0 {
 		if items[0].Class == OrphanInProjection || items[0].TradeSeq > head {

@@ -9,15 +9,15 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// bounds keep a chunk, and with it a transaction and the memory it takes, small.
-// A chunk ends behind the page of entries that reaches one of them.
+// bounds keep a chunk small: its transaction and the memory that it takes. A chunk ends after the
+// page of entries that reaches one of them.
 type bounds struct {
-	page     uint64 // entries whose rows are read at once
+	page     uint64 // entries whose rows are read in one query
 	rows     int    // compared rows
-	findings int    // absent runs and mismatches
-	rechecks int    // open ranges that one sweep looks at again
-	orphans  int    // orphans that one sweep looks at again
-	near     uint64 // open entries at most this far apart are looked at in one range; at least 1
+	findings int    // runs of absent entries, and mismatches
+	rechecks int    // open ranges that one sweep checks again
+	orphans  int    // orphans that one sweep checks again
+	near     uint64 // open entries at most this far apart are checked as one range; at least 1
 }
 
 // defaultBounds: a page is about 4 MB of rows, a chunk about a quarter of a second.
@@ -25,35 +25,36 @@ var defaultBounds = bounds{
 	page: 16384, rows: 131072, findings: 4096, rechecks: 1024, orphans: 4096, near: 64,
 }
 
-// walk is one way through the entries: what it compares with, and which cursor it moves.
+// walk is one way through the entries: the history it compares with, and the cursor it moves.
 type walk struct {
 	name    string
 	fills   reader
 	maxRows int
-	sweeps  bool // takes entries behind the last swept one into the books
+	sweeps  bool // adds entries above the last swept one to the books
 
-	// plan says which entries are compared next, ascending and disjoint, none of
-	// them below another of an earlier plan's result. Called in the snapshot.
+	// plan returns the entries to compare next, ascending and disjoint. None of them is below an entry
+	// of an earlier plan's result. It is called in the snapshot.
 	plan func(tx *store.Tx, b *books) ([]span, error)
-	// moved notes in the books that the entries up to done have been compared.
+	// moved records in the books that the entries up to done have been compared.
 	moved func(b *books, done uint64)
-	// rows and stray, if not nil, are told how many rows a compared page has, also
-	// of entries behind the last swept one, and which of them no fill gives.
+	// rows and stray may be nil. rows receives the number of rows of a compared page, including rows
+	// of entries above the last swept one. stray receives each row that no fill gives.
 	rows  func(n int)
 	stray func(t *store.Trade)
-	// adds, if not nil, returns what the compared rows add to the transaction, nil for nothing.
+	// adds may be nil. It returns the function that adds to the transaction what follows from the
+	// compared rows; nil for nothing.
 	adds func() func(tx *store.Tx, b *books) error
 }
 
-// progress is what a chunk came to.
+// progress is the result of a chunk.
 type progress struct {
-	done uint64 // the last entry compared, 0 for none
-	all  bool   // everything planned has been compared
+	done uint64 // the last entry compared; 0: none
+	all  bool   // all planned entries have been compared
 	rows int
 }
 
-// chunk does one unit of work of a walk: it compares planned entries in one
-// snapshot, and writes what became of them in one transaction.
+// chunk does one unit of work of a walk: it compares planned entries in one snapshot, and writes
+// the result in one transaction.
 func (r *Recon) chunk(ctx context.Context, w *walk, c clock) (progress, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,8 +109,8 @@ func (r *Recon) chunk(ctx context.Context, w *walk, c clock) (progress, error) {
 	return p, nil
 }
 
-// commit writes is in the place of was, with what write adds, and shows it to
-// Metrics. write may change the books; it begins from is each time it is run.
+// commit replaces was by is, together with the writes of write, and shows the result to Metrics.
+// write may change the books; it starts from is each time it runs.
 func (r *Recon) commit(ctx context.Context, was books, is *books,
 	write func(tx *store.Tx, b *books) error) error {
 	var written books
@@ -128,7 +129,7 @@ func (r *Recon) commit(ctx context.Context, was books, is *books,
 	if err != nil {
 		return err
 	}
-	if written.orphans > was.orphans { // one transaction adds orphans or closes some
+	if written.orphans > was.orphans { // one transaction either adds orphans or closes some
 		r.counters.orphan.Add(written.orphans - was.orphans)
 	}
 	*is = written
@@ -136,7 +137,7 @@ func (r *Recon) commit(ctx context.Context, was books, is *books,
 	return nil
 }
 
-// again runs work, and once more when somebody else changed the books meanwhile.
+// again runs work, and once more when another transaction changed the books meanwhile.
 func again(work func() (progress, error)) (progress, error) {
 	p, err := work()
 	if errors.Is(err, errMoved) {
@@ -145,7 +146,7 @@ func again(work func() (progress, error)) (progress, error) {
 	return p, err
 }
 
-// verdict is what became of one span.
+// verdict is the judgement of one span.
 type verdict struct {
 	was, is exceptions
 	change  change
@@ -202,8 +203,8 @@ func (r *Recon) full(w *walk, p *progress, size int) bool {
 	return p.rows >= w.maxRows || size >= r.bounds.findings
 }
 
-// compareSpan compares the entries of f's span page by page, and shortens the
-// span to those it has compared when the chunk is full.
+// compareSpan compares the entries of f's span page by page. When the chunk is full it shortens the
+// span to the entries that it has compared.
 func (r *Recon) compareSpan(ctx context.Context, tx *store.Tx, w *walk, book *rulebook,
 	f *findings, p *progress,
 	size int) error {
@@ -217,7 +218,7 @@ func (r *Recon) compareSpan(ctx context.Context, tx *store.Tx, w *walk, book *ru
 			return err
 		}
 		if len(r.rows) == 0 && page.hi < hi {
-			// A range without rows may be as long as the projection is behind: look where it ends.
+			// A range without rows may be as long as the projection is behind, so find its end.
 			first, err := firstRow(tx, page.hi+1, hi)
 			if err != nil {
 				return err
@@ -244,8 +245,8 @@ func (r *Recon) compareSpan(ctx context.Context, tx *store.Tx, w *walk, book *ru
 	return nil
 }
 
-// selectRows reads no more than what is compared: half the cost of whole rows. An id is
-// compared here, which costs less than having the database make the one that it should be.
+// selectRows reads only the columns that are compared: half the cost of whole rows. Ids are
+// compared here, because that costs less than having the database build the expected id.
 const selectRows = "select trade_seq, account_id, security, side = 'Sell', quantity, price, executed_at, id, " +
 	selectSettled + " from trades where trade_seq between $1 and $2 order by trade_seq"
 

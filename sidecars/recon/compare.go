@@ -8,8 +8,8 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// fieldSet says which fields of a row differ from the fill's. It is stored, so
-// the bits keep their meaning.
+// fieldSet is the set of fields in which a row differs from its fill. It is stored, so the bits
+// keep their meaning.
 type fieldSet uint16
 
 const (
@@ -42,10 +42,10 @@ func (s fieldSet) names() []string {
 	return out
 }
 
-// row is a trade row reduced to what is compared.
+// row is a trade row with only what is compared.
 type row struct {
 	seq   uint64
-	owned bool // its id is the one of its trade_seq
+	owned bool // its id is that of its trade_seq
 	trade Trade
 	settled
 }
@@ -58,13 +58,13 @@ func appendID(b []byte, tradeSeq uint64) []byte {
 	return strconv.AppendUint(append(b, "trd-"...), tradeSeq, 10)
 }
 
-// ownID says whether id is the id of the trade sequence, without building one.
+// ownID reports whether id is the id of the trade sequence, without building one.
 func ownID(id string, tradeSeq uint64) bool {
 	var room [idBytes]byte
 	return string(appendID(room[:0], tradeSeq)) == id
 }
 
-// tradeOf reduces a row to what is compared.
+// tradeOf returns the part of a row that is compared.
 func tradeOf(t *store.Trade) Trade {
 	return Trade{
 		AccountID: t.AccountID, Security: t.Security, Side: t.Side,
@@ -72,7 +72,7 @@ func tradeOf(t *store.Trade) Trade {
 	}
 }
 
-// tradeOfFill is what the row of a fill must say.
+// tradeOfFill is the required content of the row of a fill.
 func tradeOfFill(f *matcher.Fill, ticker string) Trade {
 	return Trade{
 		AccountID: f.AccountID, Security: ticker, Side: f.Side,
@@ -80,7 +80,7 @@ func tradeOfFill(f *matcher.Fill, ticker string) Trade {
 	}
 }
 
-// differing returns the fields in which the two differ.
+// differing returns the fields in which a and b differ.
 func differing(a, b *Trade) (s fieldSet) {
 	if a.AccountID != b.AccountID {
 		s |= fieldAccount
@@ -108,7 +108,7 @@ type span struct{ lo, hi uint64 }
 
 func (s span) count() uint64 { return s.hi - s.lo + 1 }
 
-// mismatch is an entry whose row differs, with the row as it was found.
+// mismatch is an entry whose row differs, with the row as it was read.
 type mismatch struct {
 	seq                   uint64
 	fields                fieldSet
@@ -116,8 +116,8 @@ type mismatch struct {
 	firstSeen, lastMillis int64
 }
 
-// findings are what comparing the entries of a span showed. An entry that is in
-// neither list matched.
+// findings are the result of comparing the entries of a span. An entry that is in neither list
+// matched.
 type findings struct {
 	span
 	absent  []span     // maximal runs of entries without a row, ascending
@@ -127,7 +127,7 @@ type findings struct {
 // size is the number of findings, for the budget of a chunk.
 func (f *findings) size() int { return len(f.absent) + len(f.differs) }
 
-// noteAbsent adds a run of entries without a row behind those that are known.
+// noteAbsent appends a run of entries without a row.
 func (f *findings) noteAbsent(s span) {
 	if n := len(f.absent); n > 0 && f.absent[n-1].hi+1 == s.lo {
 		f.absent[n-1].hi = s.hi
@@ -136,8 +136,8 @@ func (f *findings) noteAbsent(s span) {
 	f.absent = append(f.absent, s)
 }
 
-// notePage adds the absent entries of page, given all its rows in order. A row
-// whose id is not its own belongs to no entry.
+// notePage adds the absent entries of page. rows are all its rows, in order. A row whose id is not
+// its own belongs to no entry.
 func (f *findings) notePage(page span, rows []row) {
 	next := page.lo
 	for i := range rows {
@@ -154,11 +154,11 @@ func (f *findings) notePage(page span, rows []row) {
 	}
 }
 
-// farApart is how many entries without a row it takes between two rows to ask
-// for their fills separately instead of reading over those in between.
+// farApart is the number of entries without a row between two rows from which on their fills are
+// read separately.
 const farApart = 4096
 
-// keep leaves out what is said about entries behind last, and reports whether anything remains.
+// keep removes the findings about entries above last, and reports whether any entry remains.
 func (f *findings) keep(last uint64) bool {
 	if f.hi = min(f.hi, last); f.hi < f.lo {
 		return false
@@ -192,8 +192,8 @@ func runs(rows []row, each func(run []row) error) error {
 	return nil
 }
 
-// merge compares rows with the fills of the same entries. The fills come in
-// order and without a hole, in as many calls of take as it pleases their source.
+// merge compares rows with the fills of the same entries. The fills come in order and without a
+// hole. Their source chooses the number of calls of take.
 type merge struct {
 	rows   []row
 	ticker func(securityID uint32) string

@@ -7,13 +7,13 @@ import (
 	"posttrade/matcher"
 )
 
-// errHole reports a history that does not give the fills it was asked for.
+// errHole reports a history that does not have all the fills of a range.
 var errHole = errors.New("the history of fills has a hole")
 
 // errEnough ends a walk over the journal's fills.
 var errEnough = errors.New("enough fills")
 
-// fillsPerPage is how many fills are asked of the blotter at once.
+// fillsPerPage is how many fills are read from the blotter at once.
 const fillsPerPage = 4096
 
 // entries is the history of fills in its three forms. It belongs to one goroutine
@@ -25,7 +25,7 @@ type entries struct {
 	room    []matcher.Fill // reused between pages of the blotter
 }
 
-// reader gives the fills from..to, in order and without a hole, to fn.
+// reader passes the fills from..to, in order and without a hole, to fn.
 type reader func(from, to uint64, fn func([]matcher.Fill) error) error
 
 // fromJournal reads durable fills from the journal.
@@ -52,8 +52,8 @@ func (e *entries) fromJournal(from, to uint64, fn func([]matcher.Fill) error) er
 	return reached(next, to)
 }
 
-// fromBlotter reads from the blotter what it still holds. What has been evicted,
-// or was never in it, comes from the journal. to must be durable.
+// fromBlotter reads the fills that the blotter still holds from it. The others, evicted or never in
+// it, come from the journal. to must be durable.
 func (e *entries) fromBlotter(from, to uint64, fn func([]matcher.Fill) error) error {
 	for next := from; next <= to; {
 		limit := int(min(to-next+1, fillsPerPage))
@@ -95,7 +95,7 @@ func (e *entries) fromHistory(from, to uint64, fn func([]matcher.Fill) error) er
 	return reached(next, to)
 }
 
-// inOrder checks that fills continue at next, and moves it behind them.
+// inOrder checks that fills continue at next, and moves next past them.
 func inOrder(fills []matcher.Fill, next *uint64) error {
 	for i := range fills {
 		if fills[i].TradeSeq != *next {
@@ -116,7 +116,7 @@ func reached(next, to uint64) error {
 // maxTickers bounds the memory of tickers by security id.
 const maxTickers = 1 << 20
 
-// ticker asks for the ticker of a security once. Called with mu held.
+// ticker looks the ticker of a security up once. The caller holds mu.
 func (r *Recon) ticker(securityID uint32) string {
 	if int(securityID) < len(r.tickers) && r.tickers[securityID] != "" {
 		return r.tickers[securityID]

@@ -8,7 +8,7 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// Gaps are disjoint, so the only one that begins before lo and may reach it is the last that does.
+// Gaps are disjoint. So only one gap that begins before lo can reach it: the last one.
 const (
 	fromGap    = "lo >= coalesce((select max(lo) from recon_gaps where lo <= $1), 0) and hi >= $1"
 	selectGaps = "select lo, hi, first_seen_at, counted from recon_gaps where " + fromGap
@@ -26,7 +26,7 @@ func scanGap(r *store.Row) gap {
 	return gap{span{uint64(r.Int64(0)), uint64(r.Int64(1))}, r.Int64(2), r.Int64(3) != 0}
 }
 
-// scanTrade reads the first six of tradeColumns, beginning with column i.
+// scanTrade reads the first six of tradeColumns, from column i on.
 func scanTrade(r *store.Row, i int) Trade {
 	return Trade{
 		AccountID: uint32(r.Int64(i)), Security: r.Text(i + 1), Side: matcher.Side(r.Int64(i + 2)),
@@ -57,8 +57,8 @@ func readExceptions(tx *store.Tx, s span) (e exceptions, err error) {
 	return e, err
 }
 
-// writeExceptions puts is in the place of was, touching only what differs. Both
-// say everything about the same range of entries.
+// writeExceptions replaces was by is, and writes only the differences. Both describe the same range
+// of entries completely.
 func writeExceptions(tx *store.Tx, was, is exceptions) error {
 	oldGaps, newGaps := middle(was.gaps, is.gaps)
 	if n := len(oldGaps); n > 0 {
@@ -103,7 +103,7 @@ func flag(b bool) int64 {
 	return 0
 }
 
-// middle cuts off what two lists have in common at both ends.
+// middle removes the elements that two lists have in common at both ends.
 func middle[T comparable](was, is []T) (old, fresh []T) {
 	for len(was) > 0 && len(is) > 0 && was[0] == is[0] {
 		was, is = was[1:], is[1:]
@@ -114,12 +114,12 @@ func middle[T comparable](was, is []T) (old, fresh []T) {
 	return was, is
 }
 
-// rowsPerInsert is how many rows one statement writes. Only this many or one are
-// ever used, so that there are two statements to prepare a table.
+// rowsPerInsert is how many rows one statement writes. A statement writes either this many or one,
+// so that each table has only two statements to prepare.
 const rowsPerInsert = 64
 
-// insertRows writes n rows of the given number of columns, many a statement, and
-// returns how many rows the statements touched.
+// insertRows writes n rows of the given number of columns, several per statement, and returns how
+// many rows the statements touched.
 func insertRows(tx *store.Tx, head, tail string, columns, n int,
 	row func(i int, args []any) []any) (
 	touched int64, err error) {
@@ -161,8 +161,8 @@ func placeholders(columns, rows int) string {
 	return b.String()
 }
 
-// nextOpen lists the next open ranges of entries behind after, ascending, at most
-// limit: gaps and mismatches, near ones joined. last says that there are no more.
+// nextOpen lists the next open ranges of entries after after, ascending, at most limit: gaps and
+// mismatches, with near ones joined. last says that there are no more.
 func nextOpen(tx *store.Tx, after uint64, limit int, near uint64) (spans []span,
 	last bool, err error) {
 	more := 0
@@ -185,7 +185,7 @@ func nextOpen(tx *store.Tx, after uint64, limit int, near uint64) (spans []span,
 	if err != nil {
 		return nil, false, err
 	}
-	// Where a list was cut off, the other may know of entries that are further: they wait.
+	// Where one list was cut off, the other may hold entries beyond its end: these wait.
 	until := ^uint64(0)
 	if fullGaps {
 		until = min(until, spans[gaps-1].lo)
@@ -200,9 +200,8 @@ func nextOpen(tx *store.Tx, after uint64, limit int, near uint64) (spans []span,
 	return spans, last, nil
 }
 
-// joinNear joins spans that are at most near apart: comparing a few matched
-// entries again is cheaper than beginning another range. Those that begin behind
-// until are left out.
+// joinNear joins spans that are at most near apart: comparing a few matched entries again costs
+// less than another range. It leaves out spans that begin after until.
 func joinNear(spans []span, until, near uint64) (out []span) {
 	for _, s := range spans {
 		if s.lo > until {

@@ -1,24 +1,24 @@
 package recon
 
-// gap is a range of entries without a row. All of them were first seen absent at
-// one time; they are pending until counted.
+// gap is a range of entries without a row. All of them were first seen absent at the same time.
+// They are pending until counted is set.
 type gap struct {
 	span
 	firstSeen int64 // epoch millis
 	counted   bool
 }
 
-// exceptions are what the books say about a range of entries: all others of it
-// are matched. Both lists are ascending, the gaps disjoint.
+// exceptions are the books' record of a range of entries: all entries that it does not list are
+// matched. Both lists are ascending, the gaps disjoint.
 type exceptions struct {
 	gaps       []gap
 	mismatches []mismatch
 }
 
-// change is what one judgement does to the tallies and to the counters.
+// change is the effect of one judgement on the tallies and on the counters.
 type change struct {
 	missing, pending, mismatches       int64  // by how much the tallies move
-	nowMatched, nowMissing, nowDiffers uint64 // how many entries came into the class
+	nowMatched, nowMissing, nowDiffers uint64 // how many entries entered the class
 }
 
 func (c *change) add(d change) {
@@ -33,10 +33,9 @@ func (c *change) add(d change) {
 // clock is the time of a judgement, in epoch millis, and the grace of an entry.
 type clock struct{ now, grace int64 }
 
-// judge turns findings into the exceptions that take the place of old, and says
-// what that changes. old holds every gap that overlaps or touches the span of
-// the findings and every mismatch inside it; swept is the last entry that had
-// been swept before. It is a function of its arguments.
+// judge turns findings into the exceptions that replace old, and returns the change. old holds
+// every gap that overlaps or touches the span of the findings, and every mismatch inside it; swept
+// is the last entry that had been swept before. The result depends on the arguments only.
 func judge(old exceptions, f *findings, swept uint64, c clock) (exceptions, change) {
 	out := exceptions{
 		gaps:       judgeGaps(old.gaps, f, swept, c),
@@ -45,9 +44,8 @@ func judge(old exceptions, f *findings, swept uint64, c clock) (exceptions, chan
 	return out, compareBooks(old, out, f, swept)
 }
 
-// judgeGaps lays the absent runs over the old gaps: what was absent before keeps
-// its first-seen time and counts after the grace. What lies outside the span
-// stays as it is.
+// judgeGaps combines the absent runs with the old gaps: an entry that was absent before keeps its
+// first-seen time and counts after the grace. Entries outside the span stay as they are.
 func judgeGaps(old []gap, f *findings, swept uint64, c clock) []gap {
 	var out gapList
 	for _, g := range old {
@@ -87,7 +85,7 @@ func judgeGaps(old []gap, f *findings, swept uint64, c clock) []gap {
 	return out
 }
 
-// gapList is gaps in ascending order; neighbours that say the same are one.
+// gapList is gaps in ascending order. Neighbours with equal time and state are joined.
 type gapList []gap
 
 func (l *gapList) add(g gap) {
@@ -101,8 +99,8 @@ func (l *gapList) add(g gap) {
 	*l = append(*l, g)
 }
 
-// addNew adds entries that were not known to be absent. Those that have been
-// swept had a row: its absence is not the projection's delay and counts at once.
+// addNew adds entries that were not known to be absent. Swept entries among them had a row before:
+// their absence is not the projection's delay and counts at once.
 func (l *gapList) addNew(s span, swept uint64, c clock) {
 	if s.lo <= swept {
 		l.add(gap{span{s.lo, min(s.hi, swept)}, c.now, true})
@@ -112,8 +110,8 @@ func (l *gapList) addNew(s span, swept uint64, c clock) {
 	}
 }
 
-// judgeMismatches gives the entries that differ their times: one that is known
-// keeps its first, and its last too while row and fields stay as they were.
+// judgeMismatches sets the times of the entries that differ. A known one keeps its first time, and
+// also its last time while row and fields stay as they were.
 func judgeMismatches(old, differs []mismatch, now int64) []mismatch {
 	out := make([]mismatch, 0, len(differs))
 	for _, m := range differs {
@@ -132,7 +130,7 @@ func judgeMismatches(old, differs []mismatch, now int64) []mismatch {
 	return out
 }
 
-// compareBooks says what the change from old to out does to tallies and counters.
+// compareBooks returns how the change from old to out moves tallies and counters.
 func compareBooks(old, out exceptions, f *findings, swept uint64) (c change) {
 	was, is := countGaps(old.gaps), countGaps(out.gaps)
 	c.missing = int64(total(is.counted)) - int64(total(was.counted))
@@ -143,7 +141,7 @@ func compareBooks(old, out exceptions, f *findings, swept uint64) (c change) {
 	c.nowMissing = total(is.counted) - overlap(is.counted, was.counted)
 	c.nowDiffers = total(isDiffering) - overlap(isDiffering, wasDiffering)
 
-	// What was not matched before, and is no exception now, has become matched.
+	// Entries that were not matched before, and are no exception now, have become matched.
 	open := append(clip(old.gaps, f.span), wasDiffering...)
 	if f.hi > swept {
 		open = append(open, span{max(f.lo, swept+1), f.hi})
@@ -153,7 +151,7 @@ func compareBooks(old, out exceptions, f *findings, swept uint64) (c change) {
 	return c
 }
 
-// gapSpans are the ranges of gaps by whether they count.
+// gapSpans are the ranges of gaps, separated by whether they count.
 type gapSpans struct{ counted, pending []span }
 
 func countGaps(gaps []gap) (s gapSpans) {
@@ -167,7 +165,7 @@ func countGaps(gaps []gap) (s gapSpans) {
 	return s
 }
 
-// clip returns what of the gaps is inside s.
+// clip returns the parts of the gaps that are inside s.
 func clip(gaps []gap, s span) (out []span) {
 	for _, g := range gaps {
 		if lo, hi := max(g.lo, s.lo), min(g.hi, s.hi); lo <= hi {

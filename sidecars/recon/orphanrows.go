@@ -11,7 +11,7 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// maxOrphanIDs is how many ids a result names.
+// maxOrphanIDs is how many ids a result lists.
 const maxOrphanIDs = 500
 
 const (
@@ -23,9 +23,10 @@ const (
 		"executed_at = excluded.executed_at, last_seen_at = excluded.last_seen_at, sweep = excluded.sweep"
 )
 
-// amend reads the books, and what look needs, in one snapshot, and writes them with what edit does
-// to them in one transaction; look may be nil, and ends it when it says that no edit is needed. It
-// is tried once more when somebody else was faster. Both functions may run more than once.
+// amend reads the books, and what look needs, in one snapshot. Then it writes them, with the
+// changes of edit, in one transaction. look may be nil; when it reports that no edit is needed,
+// amend ends. When another transaction changed the books meanwhile, amend tries once more. Both
+// functions may run more than once.
 func (r *Recon) amend(ctx context.Context, look func(tx *store.Tx) (needed bool, err error),
 	edit func(tx *store.Tx, b *books) error,
 ) error {
@@ -49,7 +50,7 @@ func (r *Recon) amend(ctx context.Context, look func(tx *store.Tx) (needed bool,
 	return err
 }
 
-// note writes the orphans of a chunk: new ones are added, known ones renewed.
+// note writes the orphans of a chunk: it adds new ones and renews known ones.
 func (s *scan) note(tx *store.Tx, b *books) error {
 	now := s.r.nowMillis()
 	row := func(i int, args []any) []any {
@@ -149,8 +150,8 @@ func (r *Recon) LastOrphanSweep(ctx context.Context) (result SweepResult, found 
 	return result, found, nil
 }
 
-// recheckOrphans closes the orphans whose row is gone, or has got a fill: the
-// history may have reached a row that was inserted ahead of it.
+// recheckOrphans closes the orphans whose row is gone, or has a fill now: the history may have
+// reached a row that was inserted ahead of it.
 func (r *Recon) recheckOrphans(ctx context.Context, head uint64) error {
 	var healed []string
 	seen, last, from := 0, "", ">"

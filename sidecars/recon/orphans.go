@@ -19,18 +19,17 @@ func orphanOf(t *store.Trade) orphan { return orphan{t.ID, t.Seq, tradeOf(t)} }
 // scan is one orphan sweep under way. Its walks run one after the other.
 type scan struct {
 	r      *Recon
-	number uint64 // of this sweep, to tell what it found from what older ones did
+	number uint64 // of this sweep; separates its orphans from those of older sweeps
 	last   uint64 // the index's last trade sequence
 	local  uint64 // rows judged
 
 	chunkLocal uint64   // those of the chunk under way
-	strays     []orphan // and its orphans
+	strays     []orphan // the orphans of that chunk
 }
 
-// OrphanSweep brings the full-history index up to date and compares every local
-// row with it. Errors: ErrBusy while another one runs; what Reindex and the
-// database say. A sweep that fails leaves what it has found so far as open
-// breaks, and the result of the last complete one.
+// OrphanSweep brings the full-history index up to date and compares every local row with it.
+// Errors: ErrBusy while another one runs; errors of Reindex and of the database. A sweep that fails
+// leaves what it has found so far as open breaks, and keeps the result of the last complete one.
 func (r *Recon) OrphanSweep(ctx context.Context) (SweepResult, error) {
 	if !r.orphanSweep.TryLock() {
 		return SweepResult{}, ErrBusy
@@ -64,8 +63,8 @@ func (r *Recon) sweepOrphans(ctx context.Context) (SweepResult, error) {
 	return s.end(ctx, info.IndexedTrades)
 }
 
-// begin takes a number. It is used up even when the sweep fails, so that what a
-// later one did not find can always be told from what it did.
+// begin takes the next number. A failed sweep uses its number up too, so that the orphans of two
+// sweeps can always be told apart.
 func (s *scan) begin(ctx context.Context) error {
 	return s.r.amend(ctx, nil, func(_ *store.Tx, b *books) error {
 		b.orphanSweeps++
@@ -74,8 +73,8 @@ func (s *scan) begin(ctx context.Context) error {
 	})
 }
 
-// walkIndex compares the rows up to the index's last trade sequence with it. What
-// it says about entries that have been swept goes into the books as well.
+// walkIndex compares the rows up to the index's last trade sequence with it. Its findings about
+// swept entries also go into the books.
 func (s *scan) walkIndex(ctx context.Context) error {
 	next := uint64(1)
 	w := walk{
@@ -110,8 +109,8 @@ func (s *scan) walkIndex(ctx context.Context) error {
 	}
 }
 
-// walkBeyond judges the rows above the index by the durable head as it is after
-// they were read: a row at or below it may have a fill that is newer than the index.
+// walkBeyond judges the rows above the index by the durable head, read after the rows: a row at or
+// below it may have a fill that is newer than the index.
 func (s *scan) walkBeyond(ctx context.Context) error {
 	after, limit := s.last, int(s.r.bounds.page)
 	for {

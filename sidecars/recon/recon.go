@@ -29,14 +29,14 @@ const (
 // ErrBusy reports that an orphan sweep is running.
 var ErrBusy = errors.New("an orphan sweep is running")
 
-// errMoved reports that the books changed between reading and writing them.
+// errMoved reports that the books changed between the read and the write.
 var errMoved = errors.New("the books were changed meanwhile")
 
 // Source is the durable history of fills. *journal.Journal fits.
 type Source interface {
 	// Head returns the last durable input sequence and the last trade sequence issued by then.
 	Head() (inputSeq, tradeSeq uint64)
-	// Fills gives every durable fill from tradeSeq from on to fn, in order.
+	// Fills passes every durable fill from tradeSeq from on to fn, in order.
 	Fills(from uint64, fn func([]matcher.Fill) error) error
 }
 
@@ -57,7 +57,7 @@ type HistoryInfo struct {
 type History interface {
 	// Reindex brings the index up to the durable head.
 	Reindex(ctx context.Context) (HistoryInfo, error)
-	// Range gives the indexed fills with tradeSeq from..to, inclusive, to fn, in order.
+	// Range passes the indexed fills with tradeSeq from..to, inclusive, to fn, in order.
 	Range(from, to uint64, fn func([]matcher.Fill) error) error
 }
 
@@ -67,15 +67,15 @@ type Options struct {
 	Blotter Blotter
 	History History
 	DB      *store.DB
-	Ticker  func(securityID uint32) string // "" when the id is not known (yet)
+	Ticker  func(securityID uint32) string // "" when the id is not known, or not known yet
 
-	// Rules makes settlement rules by the name under which the database has them; false for
-	// those that this build does not know. nil: none is known.
+	// Rules returns settlement rules by the name under which the database has them; false for rules
+	// that this build does not know. nil: no rules are known.
 	Rules func(name string) (Rules, bool)
 
 	Now      func() time.Time
 	Interval time.Duration // between fast sweeps
-	// how long an entry may be without a row before it counts; negative = none
+	// how long an entry may be without a row before it counts; negative: no time
 	Grace          time.Duration
 	VerifyInterval time.Duration // for one full round of the verification
 	Logger         *slog.Logger
@@ -86,27 +86,27 @@ type Recon struct {
 	o      Options
 	bounds bounds
 
-	mu      sync.Mutex // one chunk of any walk at a time; guards the fields below
+	mu      sync.Mutex // held for one chunk of any walk; guards the fields below
 	rows    []row      // reused between chunks
 	entries entries
 	tickers []string          // by security id, filled on demand
-	words   map[string]string // securities as the rows name them
-	rules   map[string]Rules  // by name, made on demand; nil for those that are not known
+	words   map[string]string // securities as the rows spell them
+	rules   map[string]Rules  // by name, made on demand; nil for unknown rules
 
 	sweep   sync.Mutex // one Sweep at a time; guards recheck
 	recheck recheck
 
 	orphanSweep sync.Mutex // held for the whole of one orphan sweep
 
-	lastSweep  atomic.Int64 // writer: Sweep. Epoch millis of the last complete one, 0 for none
+	lastSweep  atomic.Int64 // writer: Sweep. Epoch millis of the last complete one; 0: none
 	lastRound  atomic.Int64 // writer: Sweep. Start of the last complete round of the re-check
 	cursor     atomic.Uint64
 	openBreaks atomic.Uint64
 	counters   counters
 }
 
-// counters count transitions into a class since the process started. Written
-// after a chunk has been committed, by whoever holds mu.
+// counters count transitions into a class since the process started. The goroutine that holds mu
+// writes them, after a chunk has been committed.
 type counters struct {
 	matched, missing, mismatch, orphan atomic.Uint64
 }
@@ -136,8 +136,8 @@ func New(o Options) *Recon {
 
 func (r *Recon) nowMillis() int64 { return r.o.Now().UnixMilli() }
 
-// Metrics are the numbers of the metrics page. The totals count transitions into
-// a class since the process started; they never fall.
+// Metrics are the values of the metrics page. The totals count transitions into a class since the
+// process started; they never fall.
 type Metrics struct {
 	MatchedTotal             uint64
 	MissingInProjectionTotal uint64
@@ -147,7 +147,7 @@ type Metrics struct {
 	OpenBreaks               uint64
 }
 
-// Metrics returns the present numbers without any I/O.
+// Metrics returns the present values without any I/O.
 func (r *Recon) Metrics() Metrics {
 	_, head := r.o.Source.Head()
 	cursor := r.cursor.Load()

@@ -7,15 +7,16 @@ import (
 	"posttrade/sidecars/pace"
 )
 
-// minPause is the shortest between two steps of the verification.
+// minPause is the shortest pause between two steps of the verification.
 const minPause = time.Millisecond
 
-// verifyRest is how many times its work a step of the verification leaves the disk alone.
+// verifyRest is how long a step of the verification leaves the disk alone, in multiples of its own
+// time.
 const verifyRest = 3
 
-// Run sweeps every Interval and verifies at the pace of VerifyInterval, until
-// ctx ends. While the database or the history cannot be read it waits and tries
-// again; the cursors have not moved, so nothing is lost. It returns nil.
+// Run sweeps every Interval and verifies at the pace of VerifyInterval, until ctx ends; then it
+// returns nil. While the database or the history cannot be read it waits and tries again; the
+// cursors have not moved, so nothing is lost.
 func (r *Recon) Run(ctx context.Context) error {
 	sweep := task{name: "sweep", run: r.Sweep, pause: r.sweepPause}
 	verify := task{name: "verify", run: r.VerifyStep, pause: r.verifyPause}
@@ -44,11 +45,11 @@ type task struct {
 	name   string
 	run    func(ctx context.Context) error
 	pause  func(took time.Duration) time.Duration
-	at     time.Time // when it is due; the zero time is at once
+	at     time.Time // when it is due; the zero time: at once
 	failed pace.Backoff
 }
 
-// do runs the task once and says when it is due again.
+// do runs the task once and sets when it is due again.
 func (t *task) do(ctx context.Context, r *Recon) {
 	start := time.Now()
 	err := t.run(ctx)
@@ -70,15 +71,15 @@ func (t *task) do(ctx context.Context, r *Recon) {
 	t.at = time.Now().Add(t.pause(took))
 }
 
-// sweepPause leaves Interval between the starts of two sweeps, and a tenth of it at least between
+// sweepPause leaves Interval between the starts of two sweeps, and at least a tenth of it between
 // the end of one and the start of the next.
 func (r *Recon) sweepPause(took time.Duration) time.Duration {
 	return max(r.o.Interval-took, r.o.Interval/10)
 }
 
-// verifyPause spreads one round over VerifyInterval, and leaves the disk alone
-// for three times the work of a step: a history that cannot be read in a quarter
-// of VerifyInterval takes longer for its round.
+// verifyPause spreads one round over VerifyInterval, and leaves the disk alone for three times the
+// work of a step. A history that takes more than a quarter of VerifyInterval to read takes longer
+// than VerifyInterval for its round.
 func (r *Recon) verifyPause(took time.Duration) time.Duration {
 	steps := max((r.cursor.Load()+r.bounds.page-1)/r.bounds.page, 1)
 	rest := pace.Rest(verifyRest, took, int(r.bounds.page))

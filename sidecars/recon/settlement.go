@@ -7,21 +7,21 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// Rules date settlements; *settlement.Calendar fits.
+// Rules give settlement dates; *settlement.Calendar fits.
 type Rules interface {
-	// SettlementDate dates the settlement of an execution.
+	// SettlementDate returns the settlement date of an execution.
 	SettlementDate(executedAtMillis int64) store.Date
-	// LocalDate is the date at a moment where trades settle.
+	// LocalDate returns the date at a moment in the zone where trades settle.
 	LocalDate(millis int64) store.Date
 }
 
-// What a row says beside the trade itself.
+// settled is the part of a row beside the trade itself.
 type settled struct {
 	date     store.Date // store.NoDate when the column holds none
-	at       int64      // when it was settled, epoch millis; 0: not yet; untimely: it cannot be
+	at       int64      // when it was settled, epoch millis; 0: not yet; untimely: an impossible time
 	booked   int64      // epoch millis
-	order    uint64     // the number of its order, 0 for none, noOrder for an id that is none
-	sequence uint64     // 0 for none: a message booked it
+	order    uint64     // the number of its order; 0: none; noOrder: an invalid id
+	sequence uint64     // 0: none, a message booked it
 }
 
 const (
@@ -29,8 +29,8 @@ const (
 	noOrder  = ^uint64(0)
 )
 
-// selectSettled are the columns of a settled: a row that is Processing was not touched since it
-// was booked, and one that is Settled was settled by its last change.
+// selectSettled are the columns of a settled. A row that is Processing was not touched since it was
+// booked. One that is Settled was settled by its last change.
 const selectSettled = "settlement_date, booked_at, " +
 	"case when status = 'Processing' and updated_at = booked_at then 0 " +
 	"when status = 'Settled' and updated_at >= booked_at and updated_at > 0 then updated_at else -1 end, " +
@@ -50,8 +50,8 @@ func scanSettled(cells *store.Row, i int) (s settled) {
 	return s
 }
 
-// differing returns in which of the columns beside the trade the row is not that of the fill.
-// A row that a message booked knows no input sequence, and the order only if it was named.
+// differing returns the columns beside the trade in which the row is not that of the fill. A row
+// that a message booked has no input sequence, and has the order only if the message named it.
 func (s *settled) differing(f *matcher.Fill, book *rulebook) (d fieldSet) {
 	if s.sequence != f.InputSeq && s.sequence != 0 {
 		d |= fieldSequence
@@ -71,20 +71,21 @@ func (s *settled) differing(f *matcher.Fill, book *rulebook) (d fieldSet) {
 	return d
 }
 
-// rulebook is what is known of how settlement dates were computed, and who settled by hand.
-// Its zero value knows nothing, and finds fault with no more than what cannot be.
+// rulebook is what is known of the rules of settlement dates, and of the settlements by hand. The
+// zero value knows nothing, and reports only values that are impossible under any rules.
 type rulebook struct {
 	eras   []era
-	forces map[uint64]int64 // of the page: when each was settled by hand
+	forces map[uint64]int64 // of the page: the time of each settlement by hand
 }
 
-// era is the time for which one set of rules was in force.
+// era is a time during which one set of rules was in force.
 type era struct {
 	store.SettlementRules
-	rules Rules // nil: not known to this build
+	rules Rules // nil: unknown to this build
 }
 
-// readRules reads what was in force, and when. Rules that come again are made once.
+// readRules reads which rules were in force, and when. Rules that occur more than once are made
+// once.
 func (r *Recon) readRules(tx *store.Tx) (book rulebook, err error) {
 	all, err := tx.SettlementRules()
 	for _, s := range all {
@@ -103,15 +104,15 @@ func (r *Recon) readRules(tx *store.Tx) (book rulebook, err error) {
 	return book, err
 }
 
-// readForces reads which trades of a page were settled by hand.
+// readForces reads the settlements by hand of the trades of a page.
 func (b *rulebook) readForces(tx *store.Tx, page span) error {
 	clear(b.forces)
 	return tx.Forces(page.lo, page.hi, func(tradeSeq uint64, at int64) { b.forces[tradeSeq] = at })
 }
 
-// dates reports whether the rules that were in force give the settlement date of a row. Those
-// are the rules of its trade sequence; a row that was booked out of turn, by a message or once
-// more after an operator had deleted it, has those of the time when it was booked.
+// dates reports whether the settlement date of a row is the one of the rules in force. These are
+// the rules of its trade sequence. A row that was booked out of turn, by a message or again after
+// an operator had deleted it, has the rules of the time when it was booked.
 func (b *rulebook) dates(f *matcher.Fill, s *settled) bool {
 	if s.date == store.NoDate {
 		return false
@@ -128,12 +129,12 @@ func (b *rulebook) dates(f *matcher.Fill, s *settled) bool {
 	return b.gives(bySeq, f, s) || byTime != bySeq && b.gives(byTime, f, s)
 }
 
-// mostDays is how many days a settlement can be after its execution: as many business days as
-// a setting may name take less than two years.
+// mostDays is the most days between an execution and its settlement: the largest number of business
+// days that a setting may have takes less than two years.
 const mostDays = 2 * 366
 
-// gives reports whether the rules of an era give the date; where they are not known, whether
-// any rules can.
+// gives reports whether the rules of an era give the date. When they are unknown, it reports
+// whether any rules can.
 func (b *rulebook) gives(i int, f *matcher.Fill, s *settled) bool {
 	if i < 0 || b.eras[i].rules == nil {
 		day := store.Date(f.TimeMillis / (24 * time.Hour).Milliseconds())
@@ -142,16 +143,16 @@ func (b *rulebook) gives(i int, f *matcher.Fill, s *settled) bool {
 	return b.eras[i].rules.SettlementDate(f.TimeMillis) == s.date
 }
 
-// allows reports whether the settlement rules lead to the status: a trade is settled when its
-// date has come, or by hand, and what was settled by hand stays so. A hand that acted before
-// such acts were noted is believed.
+// allows reports whether the settlement rules lead to the status. A trade is settled when its date
+// has come, or by hand, and a settlement by hand is final. A settlement by hand from before such
+// settlements were recorded is accepted.
 func (b *rulebook) allows(tradeSeq uint64, s *settled) bool {
 	if len(b.eras) == 0 || s.at == untimely || s.date == store.NoDate {
 		return true
 	}
 	forcedAt, forced := b.forces[tradeSeq]
 	if s.at == 0 {
-		return !forced || forcedAt < s.booked // else it was booked once more since
+		return !forced || forcedAt < s.booked // otherwise the row was booked again since
 	}
 	if forced || s.at < b.eras[0].ForcesFrom {
 		return true

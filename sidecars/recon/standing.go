@@ -2,7 +2,7 @@ package recon
 
 import "posttrade/sidecars/store"
 
-// ReadStanding is the last trade sequence that the books say anything about.
+// ReadStanding is the last trade sequence that the books describe.
 func ReadStanding(tx *store.Tx) (tradeSeq uint64, err error) {
 	swept, err := tx.Cursor(cursorFast)
 	if err != nil {
@@ -12,8 +12,8 @@ func ReadStanding(tx *store.Tx) (tradeSeq uint64, err error) {
 	return max(swept, verified), err
 }
 
-// SetBack takes everything behind a trade sequence out of the books: what is there belongs
-// to rows that were given up. Before the reconciliation runs.
+// SetBack removes every entry above a trade sequence from the books: those entries belong to rows
+// that were given up. Call it before the reconciliation runs.
 func SetBack(tx *store.Tx, tradeSeq uint64) error {
 	_, _, err := setBack(tx, tradeSeq)
 	return err

@@ -8,8 +8,8 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// Class is what reconciliation found about an entry or a row. MATCHED, the
-// fourth, is only counted.
+// Class is the result of reconciliation for an entry or a row. MATCHED, the fourth, is only
+// counted.
 type Class string
 
 // The classes of a break, in the order in which Breaks lists them.
@@ -35,13 +35,13 @@ type Status struct {
 	MissingInProjection uint64
 	FieldMismatch       uint64
 	Orphans             uint64 // open breaks of rows without a fill
-	Lag                 uint64 // durable entries that have none yet
+	Lag                 uint64 // durable entries without a class
 
-	LastSweepMillis       int64 // 0 before the first
-	LastOrphanSweepMillis int64 // 0 before the first
+	LastSweepMillis       int64 // 0: none yet
+	LastOrphanSweepMillis int64 // 0: none yet
 }
 
-// Trade is one side of a break: a fill, or a trade row as it was found.
+// Trade is one side of a break: a fill, or a trade row as it was read.
 type Trade struct {
 	AccountID  uint32
 	Side       matcher.Side
@@ -53,12 +53,13 @@ type Trade struct {
 
 // Break is one open difference.
 type Break struct {
-	Class           Class
-	TradeID         string
-	TradeSeq        uint64
-	Fields          []string // what differs, in the order of the contract; only of FIELD_MISMATCH
-	Journal         *Trade   // nil of an orphan
-	Projection      *Trade   // nil of a missing one
+	Class    Class
+	TradeID  string
+	TradeSeq uint64
+	// the fields that differ, in the order of the contract; only for FIELD_MISMATCH
+	Fields          []string
+	Journal         *Trade // nil for an orphan
+	Projection      *Trade // nil for a missing trade
 	FirstSeenMillis int64
 	LastSeenMillis  int64
 }
@@ -73,8 +74,8 @@ type SweepResult struct {
 	Truncated             bool     // there are more orphans than ids
 }
 
-// Status reads the present tallies. The error wraps store.ErrUnavailable when
-// the database cannot be asked.
+// Status reads the present tallies. The error wraps store.ErrUnavailable when the database cannot
+// be reached.
 func (r *Recon) Status(ctx context.Context) (Status, error) {
 	var b books
 	err := r.o.DB.Read(ctx, func(tx *store.Tx) (err error) {

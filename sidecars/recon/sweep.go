@@ -7,18 +7,18 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// recheck is where the re-check of what is open continues. It is not durable: a
-// new process begins a new round.
+// recheck is where the re-check of open entries continues. It is not durable: a new process begins
+// a new round.
 type recheck struct {
-	after       uint64 // the last entry looked at, 0 at the start of a round
+	after       uint64 // the last entry checked; 0 at the start of a round
 	begun       int64  // when the round began, epoch millis
-	orphanAfter string // the last orphan looked at
+	orphanAfter string // the last orphan checked
 }
 
-// Sweep looks again at what is open and compares all entries that have become
-// durable since the last sweep. It returns when it has reached the durable head
-// as it was at its start, or with an error that wraps store.ErrUnavailable while
-// there is no database; what was done until then stays done.
+// Sweep checks the open entries again and compares all entries that have become durable since the
+// last sweep. It returns when it has reached the durable head as it was at its start. While there
+// is no database it returns an error that wraps store.ErrUnavailable; work that was done before
+// stays done.
 func (r *Recon) Sweep(ctx context.Context) error {
 	r.sweep.Lock()
 	defer r.sweep.Unlock()
@@ -55,7 +55,7 @@ func (r *Recon) Sweep(ctx context.Context) error {
 	return nil
 }
 
-// readBooks reads the books in a snapshot of their own and shows them to Metrics.
+// readBooks reads the books in a snapshot of their own and copies them to Metrics.
 func (r *Recon) readBooks(ctx context.Context) (b books, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,7 +69,7 @@ func (r *Recon) readBooks(ctx context.Context) (b books, err error) {
 	return b, err
 }
 
-// sweepNew takes the entries from the cursor to head into the books.
+// sweepNew adds the entries from the cursor to head to the books.
 func (r *Recon) sweepNew(ctx context.Context, c clock, head uint64) error {
 	w := walk{
 		name: "sweep", fills: r.entries.fromBlotter, maxRows: r.bounds.rows, sweeps: true,
@@ -89,7 +89,7 @@ func (r *Recon) sweepNew(ctx context.Context, c clock, head uint64) error {
 	}
 }
 
-// recheckEntries looks again at open entries, from where it stopped the last time.
+// recheckEntries checks open entries again, from where it stopped the last time.
 func (r *Recon) recheckEntries(ctx context.Context, c clock) error {
 	if r.recheck.after == 0 {
 		r.recheck.begun = c.now
@@ -121,8 +121,8 @@ func (r *Recon) recheckEntries(ctx context.Context, c clock) error {
 	return nil
 }
 
-// forget takes everything behind head out of the books: a journal that lost a
-// suffix will issue those trade sequences again.
+// forget removes every entry above head from the books: a journal that lost a suffix will issue
+// those trade sequences again.
 func (r *Recon) forget(ctx context.Context, head uint64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -141,7 +141,7 @@ func (r *Recon) forget(ctx context.Context, head uint64) error {
 	return nil
 }
 
-// setBack takes everything behind head out of the books, and gives them as they were and are.
+// setBack removes every entry above head from the books, and returns the books before and after.
 func setBack(tx *store.Tx, head uint64) (was, is books, err error) {
 	if was, err = readBooks(tx); err != nil {
 		return was, is, err
@@ -162,7 +162,7 @@ func setBack(tx *store.Tx, head uint64) (was, is books, err error) {
 	return was, is, writeBooks(tx, was, is)
 }
 
-// forgetGaps cuts the gaps off behind head.
+// forgetGaps cuts off the parts of gaps above head.
 func forgetGaps(tx *store.Tx, b *books, head uint64) error {
 	err := tx.Query(selectGaps+" order by lo", func(row *store.Row) error {
 		g := scanGap(row)

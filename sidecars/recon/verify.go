@@ -6,15 +6,15 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// VerifyStep compares a page of swept entries again, with the journal
-// itself, and wraps round behind the last of them. Its cursor is durable.
+// VerifyStep compares a page of swept entries again, with the journal itself, and starts again from
+// the first after the last of them. Its cursor is durable.
 func (r *Recon) VerifyStep(ctx context.Context) error {
 	c := clock{r.nowMillis(), r.o.Grace.Milliseconds()}
 	_, head := r.o.Source.Head()
 	w := walk{
 		name: "verify", fills: r.entries.fromJournal, maxRows: 1,
 		plan: func(_ *store.Tx, b *books) ([]span, error) {
-			last := min(b.swept, head) // a shorter journal is the sweep's affair
+			last := min(b.swept, head) // the sweep handles a shorter journal
 			from := b.verified + 1
 			if from > last {
 				from = 1
