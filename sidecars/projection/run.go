@@ -57,9 +57,9 @@ func (p *Projection) Run(ctx context.Context) error {
 
 // rest is how long to leave the disk alone after a batch, when trades came while it was written.
 // The journal's syncs wait for the database's: on one disk a projection at full speed would make
-// every order wait for its commits. There is hardly any rest when trades are few, and none when
-// they stop. It is a multiple of the batch's work without the time that the database stood still,
-// so that a stalled database does not cause a long rest.
+// every order wait for its commits. A rest costs nothing when trades are few, and there is none
+// when no more come. It is a multiple of the batch's work, which pace.Work bounds by the number of
+// rows. So time in which the database stood still does not make the rest longer.
 func (p *Projection) rest(rows int, before uint64, took time.Duration) time.Duration {
 	if _, now := p.o.Source.Head(); rows == 0 || now == before {
 		return 0

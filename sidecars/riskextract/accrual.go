@@ -6,10 +6,10 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// months is how many a year has.
+// months is the number of months in a year.
 const months = 12
 
-// dayCount says how the time between two days is measured.
+// dayCount is how the time between two days is measured.
 type dayCount uint8
 
 const (
@@ -21,8 +21,8 @@ const (
 
 var dayCountNames = []string{"ACT/ACT", "30/360", "ACT/360", "ACT/365F"}
 
-// accrued returns the last coupon date at a session's end, false when there is
-// none, and the day count fraction since then in millionths. See doc.go.
+// accrued returns the last coupon date at a session's end, false when there is none, and the day
+// count fraction since that date in millionths. See doc.go.
 func (i *instrument) accrued(session store.Date) (last store.Date, paid bool, millionths int64) {
 	switch {
 	case i.frequency == 0 || session < i.dated:
@@ -50,7 +50,7 @@ func (i *instrument) period(session store.Date) (previous, next store.Date) {
 	step := months / i.frequency
 	from, to := session.Time(), i.maturity.Time()
 	apart := (to.Year()-from.Year())*months + int(to.Month()) - int(from.Month())
-	back := apart / step * step // a date of the session's month, or of one soon after
+	back := apart / step * step // leads to a date of the session's month, or of a later one soon after
 	previous = monthsBefore(i.maturity, back)
 	for previous > session {
 		back += step
@@ -64,9 +64,9 @@ func (i *instrument) period(session store.Date) (previous, next store.Date) {
 	return previous, next
 }
 
-// monthsBefore returns the day that many months before a maturity: the same day
-// of the month, or the month's last where it has no such day or where the maturity is
-// the last of its own.
+// monthsBefore returns the day that many months before a maturity: the same day of the month. It is
+// the month's last day where the month has no such day, or where the maturity is the last day of
+// its month.
 func monthsBefore(maturity store.Date, back int) store.Date {
 	year, month, day := maturity.Time().Date()
 	first := time.Date(year, month-time.Month(back), 1, 0, 0, 0, 0, time.UTC)
@@ -77,7 +77,7 @@ func monthsBefore(maturity store.Date, back int) store.Date {
 	return store.DateOf(first.Year(), first.Month(), min(day, end))
 }
 
-// daysIn is the length of a month.
+// daysIn is the number of days in a month.
 func daysIn(year int, month time.Month) int {
 	return time.Date(year, month+1, 0, 0, 0, 0, 0, time.UTC).Day()
 }

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// Announcement is what risk.extract.ready says.
+// Announcement is the content of risk.extract.ready.
 type Announcement struct {
 	URI               string // of the positions file
 	SHA256            string
@@ -39,7 +39,7 @@ func (a *Announcement) AppendJSON(b []byte) []byte {
 	return append(b, '}')
 }
 
-// appendText appends a JSON string. A text always has one.
+// appendText appends a JSON string. json.Marshal of a string never fails.
 func appendText(b []byte, text string) []byte {
 	quoted, _ := json.Marshal(text)
 	return append(b, quoted...)

@@ -11,7 +11,7 @@ type artifacts struct {
 	positions, contracts []byte
 }
 
-// inputs are what the files are rendered from, next to the cut.
+// inputs are the inputs of the rendering beside the cut.
 type inputs struct {
 	reference *Reference
 	marks     markSet
@@ -19,13 +19,13 @@ type inputs struct {
 	breath ring.Breather // of the rendering under way
 }
 
-// What the files are called in their first line.
+// The names of the files in their first line.
 const (
 	positionsName = "risk-positions"
 	contractsName = "risk-contracts"
 )
 
-// The lines that say how to read the columns, behind those with numbers.
+// The lines that explain the columns. They follow the lines with numbers.
 const (
 	positionsNotes = `# encoding=ASCII, lines end with \n, no quotes, an empty column does not apply
 # quantity=signed: positive is long, negative is short, 0 is flat and listed too
@@ -56,7 +56,7 @@ const (
 		"paymentFrequency,dayCount,currency,counterpartyId,nettingSetId,productType,expiryDate,exerciseStyle\n"
 )
 
-// render makes the two files of a cut. It is the only way in which they are made.
+// render makes the two files of a cut. No other function makes them.
 func render(cut *cutRows, cutSHA256 string, in *inputs, referenceSHA256 string) (artifacts, error) {
 	head := func(b []byte, name string, schema, rows int) []byte {
 		b = append(append(append(b, "# name="...), name...), '\n')
@@ -69,7 +69,7 @@ func render(cut *cutRows, cutSHA256 string, in *inputs, referenceSHA256 string) 
 		b = append(append(append(b, "# referenceSha256="...), referenceSHA256...), '\n')
 		return append(strconv.AppendInt(append(b, "# rows="...), int64(rows), 10), '\n')
 	}
-	const headBytes, rowBytes = 2048, 200 // about
+	const headBytes, rowBytes = 2048, 200 // approximate
 	positions := make([]byte, 0, headBytes+rowBytes*len(cut.positions))
 	positions = head(positions, positionsName, PositionsSchema, len(cut.positions))
 	positions = append(append(positions, positionsNotes...), positionsColumns...)

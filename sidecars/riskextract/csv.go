@@ -13,7 +13,7 @@ import (
 // MaxReferenceBytes bounds a reference file.
 const MaxReferenceBytes = 16 << 20
 
-// What is wrong with a line, for the text of an error.
+// The errors of a line, for the text of an error.
 var (
 	errHeader  = errors.New("the first line is not the header")
 	errEnd     = errors.New("the last line does not end")
@@ -24,9 +24,9 @@ var (
 	errSize    = errors.New("too large")
 )
 
-// table reads CSV the strict way: ASCII, no quotes, \n behind every line, the
-// exact header first, as many columns everywhere. row gets each line's columns,
-// which share the memory of text.
+// table reads CSV strictly: ASCII, no quotes, \n after every line, the exact header first, the same
+// number of columns in every line. row receives each line's columns, which share the memory of
+// text.
 func table(name, header, text string, row func(columns []string) error) error {
 	fail := func(line int, err error) error {
 		return fmt.Errorf("riskextract: read %s line=%d: %w: %w", name, line, err, ErrRefused)
@@ -54,7 +54,7 @@ func table(name, header, text string, row func(columns []string) error) error {
 	return nil
 }
 
-// split cuts a line into exactly as many columns as there are.
+// split splits a line into exactly len(columns) columns.
 func split(line string, columns []string) error {
 	for i := range len(line) {
 		if c := line[i]; c < ' ' || c > '~' || c == '"' {
@@ -116,7 +116,7 @@ func identifier(name, text string) (string, error) {
 	return text, nil
 }
 
-// member reads one of a few words.
+// member reads one of a few words and returns its index.
 func member(name, text string, words []string) (int, error) {
 	for i, w := range words {
 		if text == w {

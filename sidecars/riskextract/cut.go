@@ -14,7 +14,7 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// Versions of what is written.
+// Versions of the written formats.
 const (
 	CutSchema       = 3
 	PositionsSchema = 3
@@ -22,11 +22,10 @@ const (
 )
 
 var (
-	// ErrRefused reports a value that the extract cannot state exactly, or something that it
-	// would need and that is not there: the text names it. Trying again is of use only after
-	// somebody has changed the reference files or published marks.
+	// ErrRefused reports a value that the extract cannot state exactly, or a missing input: the text
+	// names it. A retry is useful only after the reference files were changed or marks were published.
 	ErrRefused = errors.New("the extract stops")
-	// ErrMismatch reports a stored file that is not what it has to be.
+	// ErrMismatch reports a stored file whose content differs from what it must be.
 	ErrMismatch = errors.New("stored bytes and expected bytes differ")
 )
 
@@ -53,7 +52,7 @@ type Cut struct {
 	Contracts int
 }
 
-// The lines of a cut that are the same in every one.
+// The lines that are the same in every cut.
 const (
 	cutColumns = "accountId,security,quantity,avgCostTicks,contractMultiplier,lastTradePxTicks\n"
 	cutSection = "#contracts\n"
@@ -61,11 +60,11 @@ const (
 		"effectiveEpochDay,maturityEpochDay,productType,expiryEpochDay,exerciseStyle\n"
 )
 
-// engineMultiplier is the multiplier of every security in an engine: no command sets
-// another. What an instrument multiplies by is reference data.
+// engineMultiplier is the multiplier of every security in an engine: no command sets another. The
+// multiplier of an instrument is reference data.
 const engineMultiplier = 1
 
-// lastDay is 9999-12-31, the last day that yyyy-MM-dd can say.
+// lastDay is 9999-12-31, the last day that yyyy-MM-dd can express.
 const lastDay store.Date = 2932896
 
 // RenderCut renders the state as the cut of a marker.
@@ -75,13 +74,13 @@ const lastDay store.Date = 2932896
 //   - Errors: ErrRefused for a security that is unknown or whose ticker a line cannot hold,
 //     for a convention, style or side that this build does not know, and for a marker without
 //     a sequence or a day of the years 1970 to 9999.
-//   - Cost: two passes, a sort of the positions, one buffer. Never on the decision path.
+//   - Cost: two passes, a sort of the positions, one buffer. Never call it on the decision path.
 func RenderCut(m Marker, s State) (Cut, error) {
 	breath := ring.NewBreather()
 	return renderCut(m, s, &breath)
 }
 
-// renderCut is RenderCut, which lets others go first.
+// renderCut is RenderCut with pauses for other threads.
 func renderCut(m Marker, s State, breath *ring.Breather) (Cut, error) {
 	if err := m.check(); err != nil {
 		return Cut{}, err
@@ -91,7 +90,7 @@ func renderCut(m Marker, s State, breath *ring.Breather) (Cut, error) {
 	contracts := 0
 	s.EachContract(func(matcher.ContractInfo) bool { contracts++; return true })
 
-	const headerBytes, positionBytes, contractBytes = 512, 64, 72 // about
+	const headerBytes, positionBytes, contractBytes = 512, 64, 72 // approximate
 	b := make([]byte, 0, headerBytes+positionBytes*len(positions)+contractBytes*contracts)
 	b = m.appendHeader(b, len(positions), contracts)
 	b = append(b, cutColumns...)
@@ -128,12 +127,12 @@ func renderCut(m Marker, s State, breath *ring.Breather) (Cut, error) {
 	return Cut{Bytes: b, SHA256: summed(b, breath), Rows: len(positions), Contracts: contracts}, nil
 }
 
-// The service has a low priority, and lets others go first after every piece of some ten
-// microseconds.
+// The service has a low priority: after every piece of about ten microseconds it lets other threads
+// run.
 const (
-	rowsPerBreath     = 64 // a row is rendered, read or looked at
+	rowsPerBreath     = 64 // rows that are rendered, read or looked at
 	comparesPerBreath = 1024
-	bytesPerBreath    = 16 << 10 // are hashed or written
+	bytesPerBreath    = 16 << 10 // bytes that are hashed or written
 )
 
 // securitiesOf returns the securities by id.
@@ -167,7 +166,7 @@ func positionsOf(s State, breath *ring.Breather) []matcher.PositionInfo {
 	return all
 }
 
-// check refuses a marker that no file could be named after.
+// check refuses a marker that cannot be part of a file name.
 func (m Marker) check() error {
 	if m.Seq == 0 || m.SessionDate < 0 || m.SessionDate > lastDay {
 		return refuse("marker seq=%d sessionDateEpochDay=%d", m.Seq, m.SessionDate)
@@ -223,7 +222,7 @@ func appendContract(b []byte, c *matcher.ContractInfo) []byte {
 	return append(strconv.AppendUint(b, uint64(c.Style), 10), '\n')
 }
 
-// plainTicker says whether a ticker can stand between two commas.
+// plainTicker reports whether a ticker can be a CSV column.
 func plainTicker(ticker string) bool {
 	for i := range len(ticker) {
 		if c := ticker[i]; c <= ' ' || c > '~' || c == ',' || c == '"' {
@@ -239,7 +238,7 @@ func sumOf(b []byte) string {
 	return summed(b, &breath)
 }
 
-// summed is sumOf, piece by piece.
+// summed is sumOf, in pieces with pauses.
 func summed(b []byte, breath *ring.Breather) string {
 	sum := sha256.New()
 	for piece := range slices.Chunk(b, bytesPerBreath) {
@@ -249,7 +248,7 @@ func summed(b []byte, breath *ring.Breather) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// refuse is an ErrRefused with its reason.
+// refuse returns an ErrRefused with its reason.
 func refuse(format string, args ...any) error {
 	return fmt.Errorf("riskextract: %s: %w", fmt.Sprintf(format, args...), ErrRefused)
 }

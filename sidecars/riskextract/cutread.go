@@ -18,7 +18,7 @@ type position struct {
 	quantity   int64
 	average    int64 // x 1e6
 	multiplier uint32
-	lastTrade  int64 // x 1e6, 0 = none
+	lastTrade  int64 // x 1e6; 0: none
 }
 
 // cutRows are the rows of a cut's text.
@@ -28,8 +28,8 @@ type cutRows struct {
 	contracts []matcher.ContractInfo
 }
 
-// parseCut reads the text of a cut. Whether the text is the one that was rendered
-// is for its SHA-256 to say; here nothing is read that a cut cannot hold.
+// parseCut reads the text of a cut. The caller checks by its SHA-256 that the text is the one that
+// was rendered; parseCut only refuses text that no cut can hold.
 func parseCut(text string) (*cutRows, error) {
 	return newCutReader(text).rows()
 }
@@ -71,10 +71,10 @@ func (r *cutReader) rows() (*cutRows, error) {
 	return &cut, nil
 }
 
-// cutReader walks a cut's text. The first error stays.
+// cutReader reads a cut's text line by line. It keeps the first error.
 type cutReader struct {
 	rest string
-	line int // the one being read
+	line int // the current line
 	err  error
 
 	breath ring.Breather
@@ -105,7 +105,7 @@ func (r *cutReader) expect(line string) {
 	}
 }
 
-// header reads the first line, by writing what it has to be.
+// header reads the first line: it compares it with the line that its values give.
 func (r *cutReader) header(m *Marker) (rows, contracts int) {
 	line := r.next()
 	var session int64
@@ -158,7 +158,7 @@ func (r *cutReader) contract(last uint64) (info matcher.ContractInfo, ok bool) {
 	return info, r.err == nil
 }
 
-// columns walks one line. Numbers have one form only, the shortest.
+// columns reads one line column by column. A number has one form only, the shortest.
 type columns struct {
 	rest string
 	over bool // the last column has been read
@@ -196,5 +196,5 @@ func (c *columns) signed() int64 {
 	return n
 }
 
-// done reports whether the line had all its columns, readable, and no more.
+// done reports whether the line had all its columns, all readable, and no more.
 func (c *columns) done() bool { return c.over && !c.bad }

@@ -12,43 +12,44 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// The roles that Options.Role knows.
+// The roles that Options.Role can return.
 const (
 	RoleSingle   = "SINGLE"
 	RoleLeader   = "LEADER"
 	RoleFollower = "FOLLOWER"
 )
 
-// ErrFollower reports that this member keeps the cut and leaves the rest to the leader.
+// ErrFollower reports that this member stores the cut only; the leader does the rest.
 var ErrFollower = errors.New("only the leader writes and announces")
 
 // Options configure an Extractor. Sink, Engine, Announce and Markers are required.
 type Options struct {
-	Sink           string // the directory; it is made
-	Counterparties string // path, "" = built in
-	Instruments    string // path, "" = built in
-	Marks          Marks  // nil = none is ever published
+	Sink           string // the directory; it is created
+	Counterparties string // path; "": built in
+	Instruments    string // path; "": built in
+	Marks          Marks  // nil: none is ever published
 
-	// Engine returns an engine that stands exactly at a durable sequence, and what ends it.
+	// Engine returns an engine that stands exactly at a durable sequence, and a function that closes
+	// it.
 	Engine func(ctx context.Context, seq uint64) (s State, closeEngine func() error, err error)
 	// Announce publishes risk.extract.ready. It may be called again for the same extract.
 	Announce func(ctx context.Context, a Announcement) error
-	// Markers returns the durable markers from a sequence on, ascending, and the sequence
-	// from which to go on: it has seen everything before it.
+	// Markers returns the durable markers from a sequence on, ascending. next is the sequence from
+	// which to continue: all markers before it have been returned.
 	Markers func(ctx context.Context, from uint64) (markers []Marker, next uint64, err error)
-	Role    func() string // nil = always SINGLE
+	Role    func() string // nil: always SINGLE
 
-	DB *store.DB // keeps the cursor; nil = a file in the sink does
-	// Own is the directory with the own cursor of a member that always follows, over the
-	// cuts it has made.
+	DB *store.DB // holds the cursor; nil: a file in the sink holds it
+	// Own is for a member that always follows: the directory of its own cursor, over the cuts that it
+	// has made.
 	Own string
-	// Returned gives a channel that closes when a broker that was away may be back; it
-	// ends a pause after an error. nil: nothing tells.
+	// Returned returns a channel that closes when a lost broker may be back; that ends a pause after
+	// an error. nil: there is no such signal.
 	Returned func() <-chan struct{}
 
-	Poll   time.Duration    // how often to look for markers; 0 = 1 s
-	Now    func() time.Time // nil = time.Now
-	Logger *slog.Logger     // nil = none
+	Poll   time.Duration    // how often to look for markers; 0: 1 s
+	Now    func() time.Time // nil: time.Now
+	Logger *slog.Logger     // nil: none
 }
 
 // Extractor makes the extracts of all markers.
@@ -60,11 +61,11 @@ type Extractor struct {
 
 	progress  progress
 	cursor    cursor
-	saved     uint64 // what the cursor durably is; of Run, as is the next
-	announced bool   // something behind saved
+	saved     uint64 // the durable cursor; only Run uses it and the next field
+	announced bool   // a marker above saved was announced
 }
 
-// New returns an Extractor. It does nothing until it is called.
+// New returns an Extractor. It does no work until one of its methods is called.
 func New(o Options) *Extractor {
 	if o.Role == nil {
 		o.Role = func() string { return RoleSingle }
@@ -94,11 +95,13 @@ func New(o Options) *Extractor {
 
 // Extract makes the extract of one marker and announces it.
 //
-//   - It may be repeated at any time, after a crash too: the bytes are the same, and it announces again.
-//   - Errors: ErrRefused and ErrMismatch name what is wrong; ErrFollower on a follower, whose
-//     part is done then. Anything else is the engine, the disk, the database or the broker:
-//     try again later.
-//   - Cost: an engine brought to the marker, about 20 MB for 100,000 positions and 100,000 contracts.
+//   - It may be repeated at any time, also after a crash: the bytes are the same, and it announces
+//     again.
+//   - Errors: ErrRefused and ErrMismatch name the cause. A follower returns ErrFollower after it has
+//     stored the cut. Any other error comes from the engine, the disk, the database or the broker: try
+//     again later.
+//   - Cost: an engine brought to the marker, about 20 MB for 100,000 positions and 100,000
+//     contracts.
 func (x *Extractor) Extract(ctx context.Context, m Marker) (Announcement, error) {
 	select {
 	case x.turn <- struct{}{}:
@@ -158,7 +161,7 @@ func (x *Extractor) cut(ctx context.Context, m Marker, dir *folder) (text, sum s
 	return string(cut.Bytes), cut.SHA256, nil
 }
 
-// artifacts stores the two files, and all they are made from, and says what to announce.
+// artifacts stores the two files and all their inputs, and returns the announcement.
 func (x *Extractor) artifacts(ctx context.Context, m Marker, dir *folder,
 	text, sum string) (Announcement, error) {
 	cut, err := parseCut(text)
@@ -173,7 +176,7 @@ func (x *Extractor) artifacts(ctx context.Context, m Marker, dir *folder,
 	if err != nil {
 		return Announcement{}, err
 	}
-	// The manifest comes first: once it is there, a repetition takes the inputs that it pins.
+	// The manifest is stored first: once it is there, a repetition uses the inputs that it pins.
 	for _, file := range []struct {
 		name    string
 		content []byte
@@ -199,8 +202,8 @@ func (x *Extractor) artifacts(ctx context.Context, m Marker, dir *folder,
 	return a, err
 }
 
-// inputs returns what is pinned for a marker; else what is in force now, stored
-// and named in a manifest that is yet to be stored.
+// inputs returns the inputs that are pinned for a marker. When none are, it stores the ones now in
+// force and returns them with a manifest that is not stored yet.
 func (x *Extractor) inputs(ctx context.Context, m Marker, dir *folder) (*manifest, *inputs, error) {
 	pins, found, err := dir.manifest(m.Seq)
 	if err != nil {
@@ -228,7 +231,7 @@ func (x *Extractor) inputs(ctx context.Context, m Marker, dir *folder) (*manifes
 	return pins, in, err
 }
 
-// fileURI is where a stored file can be read.
+// fileURI is the URI of a stored file.
 func fileURI(dir, name string) (string, error) {
 	path, err := filepath.Abs(filepath.Join(dir, name))
 	if err != nil {

@@ -7,13 +7,13 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// instrument is what a security is.
+// instrument is the description of a security.
 type instrument struct {
 	kind       kind
 	multiplier uint32
-	coupon     int64      // bonds: a year, x 1e6
+	coupon     int64      // bonds: per year, x 1e6
 	maturity   store.Date // bonds; an option's expiry
-	frequency  int        // bonds: coupons a year, 0 = none
+	frequency  int        // bonds: coupons per year; 0: none
 	dated      store.Date // bonds with coupons: where the first period starts
 	count      dayCount   // bonds with coupons
 }
@@ -33,10 +33,10 @@ var kindNames = []string{"EQUITY", "ETF", "TREASURY", "CORPORATE", "OPTION"}
 
 func (k kind) bond() bool { return k == treasury || k == corporate }
 
-// hasMaturity says whether the instrument ends on a day.
+// hasMaturity reports whether the instrument ends on a day.
 func (k kind) hasMaturity() bool { return k.bond() || k == option }
 
-// share is every security that the file does not list.
+// share describes every security that the file does not list.
 var share = instrument{kind: equity, multiplier: 1}
 
 const instrumentsHeader = "security,instrumentType,contractMultiplier,coupon,maturityDate,couponFrequency,datedDate,dayCount"
@@ -53,7 +53,7 @@ const (
 	columnDayCount
 )
 
-// addInstrument takes in a line of the instruments.
+// addInstrument adds a line of the instruments.
 func (r *Reference) addInstrument(columns []string) error {
 	security := columns[columnSecurity]
 	if !plainTicker(security) {
@@ -100,7 +100,7 @@ func (r *Reference) addInstrument(columns []string) error {
 	return nil
 }
 
-// readCoupons reads what only bonds have and returns the columns that have to be empty.
+// readCoupons reads the columns that only bonds have and returns the columns that must be empty.
 func (i *instrument) readCoupons(columns []string) (unused []string, err error) {
 	if i.coupon, err = decimal("coupon", columns[columnCoupon]); err != nil {
 		return nil, err
@@ -128,7 +128,7 @@ func (i *instrument) readCoupons(columns []string) (unused []string, err error) 
 	return nil, err
 }
 
-// instrument returns what a security is.
+// instrument returns the description of a security.
 func (r *Reference) instrument(security string) instrument {
 	if i, listed := r.instruments[security]; listed {
 		return i

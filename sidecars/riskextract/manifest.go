@@ -9,9 +9,8 @@ import (
 	"strings"
 )
 
-// manifest holds the SHA-256 of every file of an extract. Its text, in the form of
-// sha256sum(1), is seq-<N>.sha256: it pins the inputs, and it is what a rebuild is
-// held against.
+// manifest holds the SHA-256 of every file of an extract. Its text, in the form of sha256sum(1), is
+// seq-<N>.sha256: it pins the inputs, and a rebuild is compared with it.
 type manifest struct {
 	counterparties, instruments, marks string // the inputs
 	cut                                string
@@ -51,7 +50,7 @@ func (m *manifest) referenceSHA256() string {
 	return sumOf([]byte(strings.Join(lines[:inputLines], "")))
 }
 
-// parseManifest reads the text, by writing what it has to be.
+// parseManifest reads the text: it compares it with the text that its values give.
 func parseManifest(seq uint64, text string) (*manifest, error) {
 	m := new(manifest)
 	fields := [manifestLines]*string{&m.counterparties, &m.instruments, &m.marks, &m.cut, &m.positions,
@@ -72,7 +71,7 @@ func parseManifest(seq uint64, text string) (*manifest, error) {
 	return m, nil
 }
 
-// manifest reads the one that is stored; false when there is none.
+// manifest reads the stored manifest; false when there is none.
 func (f *folder) manifest(seq uint64) (m *manifest, found bool, err error) {
 	text, err := os.ReadFile(filepath.Join(f.path, manifestName(seq)))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -85,7 +84,7 @@ func (f *folder) manifest(seq uint64) (m *manifest, found bool, err error) {
 	return m, true, err
 }
 
-// inputs reads the inputs that a manifest names.
+// inputs reads the inputs that a manifest pins.
 func (f *folder) inputs(m *manifest, marker Marker) (*inputs, error) {
 	counterparties, err := f.read(counterpartiesName(m.counterparties), m.counterparties)
 	if err != nil {
@@ -107,7 +106,7 @@ func (f *folder) inputs(m *manifest, marker Marker) (*inputs, error) {
 	return in, err
 }
 
-// keep stores inputs and returns a manifest that names them.
+// keep stores inputs and returns a manifest that pins them.
 func (f *folder) keep(in *inputs) (*manifest, error) {
 	m := &manifest{
 		counterparties: sumOf([]byte(in.reference.counterpartiesText)),

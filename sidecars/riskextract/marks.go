@@ -12,8 +12,8 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// Marks gives the closing marks published for a session under a version, in any
-// order; found is false when none are.
+// Marks returns the closing marks published for a session under a version, in any order; found is
+// false when none are.
 type Marks interface {
 	Marks(ctx context.Context, session store.Date, version uint32) (marks []store.Mark,
 		found bool, err error)
@@ -22,7 +22,7 @@ type Marks interface {
 // SQLMarks are the closing marks in the database.
 type SQLMarks struct {
 	DB  *store.DB
-	Now func() time.Time // nil = time.Now
+	Now func() time.Time // nil: time.Now
 }
 
 // Marks implements Marks, from one snapshot of the database.
@@ -35,8 +35,8 @@ func (s *SQLMarks) Marks(ctx context.Context, session store.Date,
 	return marks, found, err
 }
 
-// PutMarks publishes closing marks, once. The same marks again are nil; others
-// are store.ErrConflict, and what cannot be a mark is store.ErrMark.
+// PutMarks publishes closing marks, once. The same marks again are nil; different marks are
+// store.ErrConflict, and an invalid mark is store.ErrMark.
 func (s *SQLMarks) PutMarks(ctx context.Context, session store.Date, version uint32,
 	marks []store.Mark) error {
 	now := time.Now
@@ -48,13 +48,13 @@ func (s *SQLMarks) PutMarks(ctx context.Context, session store.Date, version uin
 	})
 }
 
-// markSet is the marks of one extract, with the text that is stored of them.
+// markSet is the marks of one extract, with their stored text.
 type markSet struct {
 	text       string
 	bySecurity map[string]store.Mark
 }
 
-// What a mark may be called in the positions file.
+// The qualities of a mark in the positions file.
 const (
 	sourceSnapshot    = "EOD_SNAPSHOT"
 	sourceLastTrade   = "CLUSTER_LAST_TRADE_AT_N"
@@ -64,7 +64,7 @@ const (
 
 const marksColumns = "security,priceTicks,quality"
 
-// markSetOf renders the marks of a session, which may not be published.
+// markSetOf renders the marks of a session. found is false when the session has none.
 func markSetOf(session store.Date, version uint32, marks []store.Mark,
 	found bool) (markSet, error) {
 	marks = slices.SortedFunc(slices.Values(marks),

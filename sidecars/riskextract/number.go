@@ -9,7 +9,7 @@ import (
 // millionths. Zero is not negative.
 type wide struct {
 	negative bool
-	hi, lo   uint64 // the magnitude; hi is below 2^63
+	hi, lo   uint64 // the magnitude; hi is less than 2^63
 }
 
 // product returns a x b, which always fits.
@@ -18,7 +18,7 @@ func product(a, b int64) wide {
 	return wide{negative: (a < 0) != (b < 0) && hi|lo != 0, hi: hi, lo: lo}
 }
 
-// magnitude is |a|, for the least int64 too.
+// magnitude is |a|, also for the least int64.
 func magnitude(a int64) uint64 {
 	if a < 0 {
 		return -uint64(a)
@@ -38,7 +38,7 @@ func (w wide) times(m uint32) (wide, bool) {
 func (w wide) minus(v wide) (wide, bool) {
 	if w.negative != v.negative {
 		lo, carry := bits.Add64(w.lo, v.lo, 0)
-		hi, _ := bits.Add64(w.hi, v.hi, carry) // both below 2^63
+		hi, _ := bits.Add64(w.hi, v.hi, carry) // both less than 2^63
 		return wide{negative: w.negative && hi|lo != 0, hi: hi, lo: lo}, hi>>63 == 0
 	}
 	negative := w.negative

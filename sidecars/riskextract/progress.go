@@ -16,18 +16,18 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// progress is how far the markers have been dealt with, for Run and those who wait.
+// progress is how far Run has dealt with the markers. Run and the callers of Wait share it.
 type progress struct {
-	nudge chan struct{} // has room for one: somebody waits
+	nudge chan struct{} // has room for one value: a caller of Wait is waiting
 
-	mu      sync.Mutex    // guards what follows; Run alone changes next and open
-	changed chan struct{} // closed, and replaced, when something has
-	// every marker before it is known: done, or in open. 0 = nothing is known yet
+	mu      sync.Mutex    // guards the fields below; only Run changes next and open
+	changed chan struct{} // closed, and replaced, at every change
+	// every marker before it is known: done, or in open; 0: nothing is known yet
 	next uint64
 	open []*attempt // by ascending sequence
 }
 
-// attempt is a marker that is not announced yet.
+// attempt is a marker that has not been announced yet.
 type attempt struct {
 	Marker
 	refusals int
@@ -39,7 +39,7 @@ func newProgress() progress {
 	return progress{changed: make(chan struct{}), nudge: make(chan struct{}, 1)}
 }
 
-// change runs f under the lock and wakes those who wait.
+// change runs f under the lock and wakes the callers of Wait.
 func (p *progress) change(f func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -48,10 +48,10 @@ func (p *progress) change(f func()) {
 	p.changed = make(chan struct{})
 }
 
-// wake has those who wait look again.
+// wake makes the callers of Wait look again.
 func (p *progress) wake() { p.change(func() {}) }
 
-// find returns the open attempt of a sequence, nil for none. The lock is held.
+// find returns the open attempt of a sequence, nil for none. The caller holds the lock.
 func (p *progress) find(seq uint64) *attempt {
 	i, found := slices.BinarySearchFunc(p.open, seq,
 		func(a *attempt, seq uint64) int { return cmp.Compare(a.Seq, seq) })
@@ -61,7 +61,7 @@ func (p *progress) find(seq uint64) *attempt {
 	return p.open[i]
 }
 
-// passed is the last sequence that the cursor may stand at. The lock is held.
+// passed is the highest sequence that the cursor may have. The caller holds the lock.
 func (p *progress) passed() uint64 {
 	if len(p.open) > 0 {
 		return p.open[0].Seq - 1
@@ -69,7 +69,7 @@ func (p *progress) passed() uint64 {
 	return max(p.next, 1) - 1
 }
 
-// due returns the first attempt behind a sequence whose time has come.
+// due returns the first attempt above a sequence that is due.
 func (p *progress) due(after uint64, now time.Time) (a Marker, found bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -81,23 +81,23 @@ func (p *progress) due(after uint64, now time.Time) (a Marker, found bool) {
 	return Marker{}, false
 }
 
-// drop forgets the open attempts of a range: they are announced. It wakes nobody.
+// drop removes the open attempts of a range: they are announced. It wakes no goroutine.
 func (p *progress) drop(from, to uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.open = slices.DeleteFunc(p.open, func(a *attempt) bool { return from <= a.Seq && a.Seq <= to })
 }
 
-// cursor keeps the sequence up to which every marker is announced.
+// cursor stores the sequence up to which every marker is announced.
 type cursor interface {
 	load(ctx context.Context) (uint64, error)
 	save(ctx context.Context, seq uint64) error
 }
 
-// cursorName is its name in the table, and that of the file.
+// cursorName is the cursor's name in the table, and the name of the file.
 const cursorName = "riskextract"
 
-// sqlCursor is a cursor in the database, which all members share.
+// sqlCursor is a cursor in the database. All members share it.
 type sqlCursor struct{ db *store.DB }
 
 func (c sqlCursor) load(ctx context.Context) (seq uint64, err error) {

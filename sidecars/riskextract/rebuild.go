@@ -8,14 +8,15 @@ import (
 	"strings"
 )
 
-// Rebuild makes the positions and contracts files of a stored cut again, from the
-// folder that the cut lies in and nothing else.
+// Rebuild makes the positions and contracts files of a stored cut again, from the cut's folder and
+// nothing else.
 //
-//   - cutPath is seq-<N>.cut. Beside it have to be seq-<N>.sha256 and the inputs that it names; the
-//     stored artifacts may be gone.
-//   - Both outputs are written, or neither is begun. A file that is there already is not replaced.
-//   - Errors: ErrMismatch when anything stored, or already there under an output's name, is not
-//     what it has to be; then nothing is written. Anything else is a file that cannot be read or written.
+//   - cutPath is seq-<N>.cut. The folder must also have seq-<N>.sha256 and the inputs that it pins;
+//     the stored artifacts may be missing.
+//   - Rebuild writes both outputs, or begins neither. It does not replace an existing file.
+//   - Errors: ErrMismatch when a stored file, or an existing file under an output's name, differs
+//     from what it must be; then nothing is written. Any other error is a file that cannot be read or
+//     written.
 func Rebuild(cutPath, positionsOut, contractsOut string) error {
 	seq, err := cutSeq(cutPath)
 	if err != nil {
@@ -48,7 +49,7 @@ func Rebuild(cutPath, positionsOut, contractsOut string) error {
 	return nil
 }
 
-// cutSeq reads the sequence out of a cut's name.
+// cutSeq reads the sequence from a cut's name.
 func cutSeq(path string) (uint64, error) {
 	name := filepath.Base(path)
 	digits := strings.TrimSuffix(strings.TrimPrefix(name, "seq-"), ".cut")
@@ -59,7 +60,7 @@ func cutSeq(path string) (uint64, error) {
 	return seq, nil
 }
 
-// again renders the artifacts of a stored cut and holds everything stored against its manifest.
+// again renders the artifacts of a stored cut and compares all stored files with its manifest.
 func (f *folder) again(seq uint64) (artifacts, error) {
 	m, found, err := f.manifest(seq)
 	if err == nil && !found {
@@ -94,8 +95,8 @@ func (f *folder) again(seq uint64) (artifacts, error) {
 	return made, nil
 }
 
-// render makes the artifacts and holds them, and those that are stored, against a
-// manifest; what the manifest does not know yet, it then knows.
+// render makes the artifacts and compares them, and the stored ones, with a manifest. It adds to
+// the manifest the sums that are not in it yet.
 func (f *folder) render(cut *cutRows, cutSum string, in *inputs, m *manifest) (artifacts, error) {
 	made, err := render(cut, cutSum, in, m.referenceSHA256())
 	if err != nil {

@@ -17,7 +17,7 @@ var (
 	builtInInstruments string
 )
 
-// Reference is what the two reference files say. It does not change.
+// Reference is the content of the two reference files. It does not change.
 type Reference struct {
 	counterpartiesText string
 	instrumentsText    string
@@ -25,7 +25,7 @@ type Reference struct {
 	instruments        map[string]instrument
 }
 
-// counterparty is who stands behind an account.
+// counterparty is the counterparty of an account.
 type counterparty struct {
 	id         string
 	nettingSet string
@@ -34,8 +34,8 @@ type counterparty struct {
 
 const counterpartiesHeader = "accountId,counterpartyId,nettingSetId,currency"
 
-// LoadReference reads the reference files; an empty path stands for the one that
-// is built in. A file whose content is refused is ErrRefused, with the line.
+// LoadReference reads the reference files; an empty path means the built-in file. Refused content
+// of a file is ErrRefused, with the line.
 func LoadReference(counterparties, instruments string) (*Reference, error) {
 	first, err := readReference(counterparties, builtInCounterparties)
 	if err != nil {
@@ -56,7 +56,7 @@ func readReference(path, builtIn string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("riskextract: read reference: %w", err)
 	}
-	defer file.Close() // read only
+	defer file.Close() // opened for reading only
 	text, err := io.ReadAll(io.LimitReader(file, MaxReferenceBytes+1))
 	if err != nil {
 		return "", fmt.Errorf("riskextract: read reference: %w", err)
@@ -80,8 +80,8 @@ func ParseReference(counterparties, instruments string) (*Reference, error) {
 	return r, nil
 }
 
-// addCounterparties returns what takes in a line of the counterparties. A netting
-// set is an agreement with one counterparty, so it cannot name two.
+// addCounterparties returns a function that adds a line of the counterparties. A netting set is an
+// agreement with one counterparty, so it must not name two.
 func (r *Reference) addCounterparties() func(columns []string) error {
 	parties := make(map[string]string) // of the netting sets
 	return func(columns []string) error {
@@ -124,7 +124,7 @@ func currency(text string) (string, error) {
 	return text, nil
 }
 
-// counterparty returns who stands behind an account; one that is not mapped stops the extract.
+// counterparty returns the counterparty of an account. An account without one stops the extract.
 func (r *Reference) counterparty(accountID uint32) (counterparty, error) {
 	c, ok := r.counterparties[accountID]
 	if !ok {

@@ -65,7 +65,7 @@ func (i *instrument) appendTerms(b []byte, session store.Date) []byte {
 	return append(appendDecimal(append(b, ','), fraction), '\n')
 }
 
-// appendContract appends a line of the contracts file. The terms have been checked with the cut.
+// appendContract appends a line of the contracts file. The terms were checked with the cut.
 func (in *inputs) appendContract(b []byte, c *matcher.ContractInfo) ([]byte, error) {
 	party, err := in.reference.counterparty(c.AccountID)
 	if err != nil {

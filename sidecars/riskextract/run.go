@@ -10,25 +10,24 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// The longest pause after an error of the surroundings, but for a database that is away,
-// and that before a refused marker is tried again.
+// The longest pause after an error of the engine, the disk or the broker; a lost database has its
+// own. And the pause before a refused marker is tried again.
 const (
 	maxPause   = 5 * time.Second
 	retryPause = 5 * time.Second
 )
 
-// saveEvery bounds how many sequences without a marker a restart looks through again.
+// saveEvery bounds the sequences without a marker that a restart looks through again.
 const saveEvery = 1 << 20
 
-// Run makes the extract of every durable marker, in order, until ctx ends; then it
-// returns nil. It begins behind the durable cursor, which passes a marker only
-// when its announcement is out. While the engine, the database, the disk or the
-// broker fail, it waits and tries again; a marker that is refused is tried again
-// later, and the next ones do not wait for it.
+// Run makes the extract of every durable marker, in order, until ctx ends; then it returns nil. It
+// begins after the durable cursor, which passes a marker only when its announcement is sent. While
+// the engine, the database, the disk or the broker fails, Run waits and tries again. A refused
+// marker is tried again later, and the next ones do not wait for it.
 func (x *Extractor) Run(ctx context.Context) error {
 	var failures pace.Backoff
 	for {
-		returned := x.o.Returned() // what returns during the round counts too
+		returned := x.o.Returned() // taken before the round, so that a return during the round counts
 		err := x.round(ctx)
 		if ctx.Err() != nil {
 			return nil
@@ -40,9 +39,9 @@ func (x *Extractor) Run(ctx context.Context) error {
 				x.o.Logger.Warn("riskextract: held up", "error", err)
 			}
 			if failures.Most = maxPause; errors.Is(err, store.ErrUnavailable) {
-				failures.Most = pace.LastPause // a look at it costs little
+				failures.Most = pace.LastPause // a look at the database costs little
 			}
-			pause, nudge = failures.Next(), nil // who waits does not make it try more often
+			pause, nudge = failures.Next(), nil // a waiting caller does not make it try more often
 		case failures.Failing():
 			x.o.Logger.Info("riskextract: goes on")
 			failures.Reset()
@@ -59,9 +58,9 @@ func (x *Extractor) Run(ctx context.Context) error {
 	}
 }
 
-// Wait returns nil once the marker of that sequence has been announced. A refusal
-// ends it with ErrRefused or ErrMismatch, after a new try. Where there is no
-// marker, it returns nil when Run has come past the sequence.
+// Wait returns nil once the marker of that sequence has been announced. A refusal in a new try ends
+// it with ErrRefused or ErrMismatch. When there is no marker, it returns nil when Run has passed
+// the sequence.
 func (x *Extractor) Wait(ctx context.Context, seq uint64) error {
 	p := &x.progress
 	refusals := -1 // of the marker, when the waiting began
@@ -84,7 +83,7 @@ func (x *Extractor) Wait(ctx context.Context, seq uint64) error {
 		}
 		select {
 		case p.nudge <- struct{}{}:
-		default: // Run has been told already
+		default: // Run already has a nudge
 		}
 		select {
 		case <-changed:
@@ -103,7 +102,7 @@ func (x *Extractor) round(ctx context.Context) error {
 			return err
 		}
 		x.saved = saved
-		x.progress.drop(0, saved) // look wakes
+		x.progress.drop(0, saved) // look wakes the callers of Wait
 	}
 	if err := x.look(ctx); err != nil {
 		return err
@@ -117,7 +116,7 @@ func (x *Extractor) round(ctx context.Context) error {
 	return x.save(ctx)
 }
 
-// look takes in the markers that have become durable.
+// look adds the markers that have become durable.
 func (x *Extractor) look(ctx context.Context) error {
 	p := &x.progress
 	from := max(p.next, x.saved+1)
@@ -127,7 +126,7 @@ func (x *Extractor) look(ctx context.Context) error {
 	}
 	p.change(func() {
 		for _, m := range markers {
-			if m.Seq >= from && m.Seq < next { // the others come again
+			if m.Seq >= from && m.Seq < next { // a later look returns the others again
 				p.open = append(p.open, &attempt{Marker: m})
 				from = m.Seq + 1
 			}
@@ -137,14 +136,15 @@ func (x *Extractor) look(ctx context.Context) error {
 	return nil
 }
 
-// try makes one extract. An error is one of the surroundings: later markers would meet it, too.
+// try makes one extract. It returns an error only when the engine, the disk, the database or the
+// broker failed: later markers would fail too.
 func (x *Extractor) try(ctx context.Context, m Marker, now time.Time) error {
 	_, err := x.Extract(ctx, m)
 	switch {
 	case err == nil, x.o.Own != "" && errors.Is(err, ErrFollower):
 		x.progress.drop(m.Seq, m.Seq)
 		x.announced = true
-		// A cursor that cannot be saved is no reason to let anybody wait.
+		// Even when the cursor cannot be saved, the callers of Wait must not wait longer.
 		defer x.progress.wake()
 		return x.save(ctx)
 	case errors.Is(err, ErrFollower):
@@ -163,7 +163,7 @@ func (x *Extractor) try(ctx context.Context, m Marker, now time.Time) error {
 	return err
 }
 
-// save moves the durable cursor up to the first open marker, if that is of use.
+// save moves the durable cursor up to the first open marker, if that is worth a write.
 func (x *Extractor) save(ctx context.Context) error {
 	x.progress.mu.Lock()
 	passed := x.progress.passed()

@@ -15,12 +15,12 @@ import (
 	"posttrade/ring"
 )
 
-// folder is the directory of one session and price version in the sink. What is
-// stored there is never replaced.
+// folder is the directory of one session and price version in the sink. Files that are stored there
+// are never replaced.
 type folder struct {
 	path string
 	mode fs.FileMode
-	step func(name string) error // called between the steps of put, for tests; nil = not
+	step func(name string) error // called between the steps of put, in tests; nil: not called
 }
 
 // folderOf makes the directory of a marker, durably.
@@ -46,9 +46,8 @@ func contractsFile(seq uint64) string { return seqName(seq) + "-contracts.csv" }
 func manifestName(seq uint64) string  { return seqName(seq) + ".sha256" }
 func seqName(seq uint64) string       { return "seq-" + strconv.FormatUint(seq, 10) }
 
-// put stores a file. When it returns nil, the file is there with exactly this
-// content, on the disk, under its name; a name that stands for other content is
-// ErrMismatch and stays as it is.
+// put stores a file. When it returns nil, the file has exactly this content and is on the disk
+// under its name. A name that has other content already is ErrMismatch and stays as it is.
 func (f *folder) put(name string, content []byte) error {
 	path := filepath.Join(f.path, name)
 	same, err := f.holds(name, content)
@@ -64,7 +63,7 @@ func (f *folder) put(name string, content []byte) error {
 	return errors.Join(syncDir(filepath.Dir(path)), f.at(name+" stored"))
 }
 
-// add writes a temporary file and gives it its name, which must not be taken.
+// add writes a temporary file and gives it its final name, which must be free.
 func (f *folder) add(name string, content []byte) error {
 	path := filepath.Join(f.path, name)
 	temp, err := f.writeTemp(name, content)
@@ -72,12 +71,13 @@ func (f *folder) add(name string, content []byte) error {
 		return err
 	}
 	if err = f.at(name + " written"); err != nil {
-		return err // a crash would leave the temporary file there, too
+		return err // a crash would leave the temporary file as well
 	}
 	err = os.Link(temp, path)
-	_ = os.Remove(temp) // left behind it harms nobody, and tidy tries again
+	_ = os.Remove(temp) // a remaining file does no harm, and tidy tries again
 	if err != nil {
-		// Another process has stored it meanwhile, and perhaps tidied up; or this failed.
+		// Either another process has stored the file meanwhile, and perhaps removed the temporary one; or
+		// this call has failed.
 		if same, check := f.holds(name, content); check != nil || !same {
 			return errors.Join(fmt.Errorf("riskextract: store %s: %w", path, err), check)
 		}
@@ -85,7 +85,7 @@ func (f *folder) add(name string, content []byte) error {
 	return f.at(name + " linked")
 }
 
-// writeTemp writes a new file next to the one it is to become, and syncs it.
+// writeTemp writes a new file next to its final place, and syncs it.
 func (f *folder) writeTemp(name string, content []byte) (path string, err error) {
 	file, err := os.CreateTemp(f.path, tempPrefix(name)+"*")
 	if err != nil {
@@ -105,7 +105,7 @@ func (f *folder) writeTemp(name string, content []byte) (path string, err error)
 	return file.Name(), nil
 }
 
-// writePieces writes content so that others go first.
+// writePieces writes content in pieces with pauses for other threads.
 func writePieces(w io.Writer, content []byte, breath *ring.Breather) error {
 	for piece := range slices.Chunk(content, bytesPerBreath) {
 		if _, err := w.Write(piece); err != nil {
@@ -116,11 +116,11 @@ func writePieces(w io.Writer, content []byte, breath *ring.Breather) error {
 	return nil
 }
 
-// tempPrefix starts the name of what is to become a file of that name.
+// tempPrefix is the start of the name of the temporary files of a file.
 func tempPrefix(name string) string { return "." + name + ".new-" }
 
-// tidy removes what was to become a file that is there now. What cannot be
-// removed is left: it has no name that anybody reads.
+// tidy removes the temporary files of a stored file. It leaves files that cannot be removed: no
+// process reads their names.
 func (f *folder) tidy(name string) {
 	entries, _ := os.ReadDir(f.path)
 	for _, e := range entries {

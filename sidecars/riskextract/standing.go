@@ -14,14 +14,14 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// Stored is a file of an extract, as its name and its folders say.
+// Stored is a file of an extract, according to its name and its folders.
 type Stored struct {
 	Marker
 	Path string
 }
 
-// givenUpName is a file of the sink: the extracts that an operator has given up together
-// with the end of their journal, one path a line. Their files stay.
+// givenUpName is a file of the sink: the list of the extracts that an operator has given up
+// together with the end of their journal, one path per line. Their files stay.
 const givenUpName = "given-up"
 
 // Newest is the stored extract of the highest sequence in a sink that has not been given
@@ -36,9 +36,8 @@ func Newest(sink string) (newest Stored, err error) {
 	return newest, err
 }
 
-// GiveUp has Newest pass over the extracts behind a sequence that are in the sink now. A
-// later one of the same sequence has another folder, or is refused: what is stored is
-// never replaced.
+// GiveUp makes Newest skip the extracts above a sequence that are in the sink now. A later extract
+// of the same sequence has another folder, or is refused: a stored file is never replaced.
 func GiveUp(sink string, inputSeq uint64) (files int, err error) {
 	all, err := storedIn(sink)
 	if err != nil {
@@ -77,7 +76,7 @@ func (s *Stored) name(sink string) string {
 	return name
 }
 
-// storedIn is every file of an extract in a sink that has not been given up.
+// storedIn returns every file of an extract in a sink that has not been given up.
 func storedIn(sink string) (all []Stored, err error) {
 	paths, err := filepath.Glob(filepath.Join(globText(sink), "*", "v*", "seq-*"))
 	if err != nil {
@@ -113,23 +112,23 @@ func storedAs(path string) (s Stored, ok bool) {
 		errors.Join(err, versionErr, dayErr) == nil
 }
 
-// globText is a path that a pattern takes as it is.
+// globText is a path with its special characters escaped for a pattern.
 func globText(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
-// ReadStanding is the sequence up to which every marker is announced, by the database.
+// ReadStanding is the sequence up to which every marker is announced, according to the database.
 func ReadStanding(tx *store.Tx) (inputSeq uint64, err error) { return tx.Cursor(cursorName) }
 
-// FileStanding is the same by the file that a directory holds, and that file's name.
+// FileStanding is the same according to the file in a directory, and that file's name.
 func FileStanding(dir string) (inputSeq uint64, path string, err error) {
 	c := fileCursor{dir}
 	inputSeq, err = c.load(context.Background())
 	return inputSeq, c.path(), err
 }
 
-// SetBack has the markers behind a sequence looked at again: those of a journal that is
-// older than the cursor are others.
+// SetBack makes Run look at the markers above a sequence again: a journal that is older than the
+// cursor has other markers there.
 func SetBack(tx *store.Tx, inputSeq uint64) error {
 	at, err := tx.Cursor(cursorName)
 	if err != nil || at <= inputSeq {
@@ -138,7 +137,7 @@ func SetBack(tx *store.Tx, inputSeq uint64) error {
 	return tx.SetCursor(cursorName, inputSeq)
 }
 
-// SetFileBack is SetBack of the file in a directory.
+// SetFileBack is SetBack for the file in a directory.
 func SetFileBack(dir string, inputSeq uint64) error {
 	c := fileCursor{dir}
 	at, err := c.load(context.Background())

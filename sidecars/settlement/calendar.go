@@ -13,27 +13,26 @@ import (
 // MaxTPlus is the largest number of business days from execution to settlement.
 const MaxTPlus = 365
 
-// The years of executions that the tables cover. Settlement dates reach up to
-// MaxTPlus business days further, which is less than two years.
+// The years of executions that the tables cover. Settlement dates are up to MaxTPlus business days
+// later, which is less than two years.
 const (
 	firstYear = 1970
 	lastYear  = 2199
 )
 
-// ErrCalendar is returned by NewCalendar for anything it cannot make a calendar of.
+// ErrCalendar is returned by NewCalendar for unusable arguments or rule files.
 var ErrCalendar = errors.New("unusable calendar")
 
-// names lists the calendars that may be chosen; other rule files are only parts.
+// names lists the calendars that may be chosen; the other rule files are only parts of them.
 var names = []string{"US-SETTLEMENT", "XNYS", "TARGET", "weekdays"}
 
-// A Calendar dates the settlement of executions. It is read-only once made: any
-// goroutine may use it.
+// A Calendar gives the settlement dates of executions. It is read-only once made: any goroutine may
+// use it.
 //
-// Invariants: business, settles cover every day from origin, in order; settles
-// is non-decreasing, each of its dates is a business day, and none is before its
-// own day.
+// Invariants: business and settles cover every day from origin, in order; settles is
+// non-decreasing, each of its dates is a business day, and none is before its own day.
 type Calendar struct {
-	name, zoneName string // as it was made
+	name, zoneName string // the arguments of NewCalendar
 	tPlus          int
 	version        string
 	zone           zone
@@ -43,9 +42,9 @@ type Calendar struct {
 	settles  []store.Date // settlement date by execution date
 }
 
-// NewCalendar makes the calendar of that name (US-SETTLEMENT, XNYS, TARGET or
-// weekdays) for executions dated in where and settling tPlus business days later,
-// 0 to MaxTPlus. It costs some milliseconds; errors are ErrCalendar.
+// NewCalendar makes the calendar of that name (US-SETTLEMENT, XNYS, TARGET or weekdays) for
+// executions that are dated in the zone where and settle tPlus business days later, 0 to MaxTPlus.
+// It takes some milliseconds; errors are ErrCalendar.
 func NewCalendar(name string, where *time.Location, tPlus int) (*Calendar, error) {
 	switch {
 	case !slices.Contains(names, name):
@@ -78,9 +77,9 @@ func NewCalendar(name string, where *time.Location, tPlus int) (*Calendar, error
 	return c, nil
 }
 
-// count fills settles: executions after last are dated as if they were of last.
+// count fills settles. Executions after last have the date of last.
 func (c *Calendar) count(tPlus int, last store.Date) {
-	var days []store.Date // every business day
+	var days []store.Date // all business days
 	for i, open := range c.business {
 		if open {
 			days = append(days, c.origin+store.Date(i))
@@ -97,9 +96,9 @@ func (c *Calendar) count(tPlus int, last store.Date) {
 		if days[next] < day {
 			next++
 		}
-		// From a business day the count starts with the one after it. Any other day
-		// is itself day zero, so the first business day after it is already T+1;
-		// but T+0 cannot be a day on which nothing settles.
+		// From a business day the count starts with the next business day. Any other day is itself day
+		// zero, so the first business day after it is already T+1. But T+0 cannot be a day on which
+		// nothing settles.
 		at := next + tPlus
 		if days[next] != day {
 			at = next + max(tPlus-1, 0)
@@ -108,16 +107,15 @@ func (c *Calendar) count(tPlus int, last store.Date) {
 	}
 }
 
-// SettlementDate returns the settlement date of an execution at that moment, in
-// milliseconds since 1970 UTC. Every moment has one: before 1970 it is that of
-// 1970-01-01 UTC, after 2199 that of 2199-12-31.
+// SettlementDate returns the settlement date of an execution at that moment, in milliseconds since
+// 1970 UTC. Every moment has one: a moment before 1970 has that of 1970-01-01 UTC, one after 2199
+// that of 2199-12-31.
 func (c *Calendar) SettlementDate(executedAtMillis int64) store.Date {
 	return c.settles[c.zone.date(executedAtMillis)-c.origin]
 }
 
-// LocalDate returns the date at that moment in the calendar's zone. Moments
-// outside the tables are taken for the nearest inside; every date that
-// SettlementDate returns is inside.
+// LocalDate returns the date at that moment in the calendar's zone. For a moment outside the tables
+// it is the nearest date inside; every date that SettlementDate returns is inside.
 func (c *Calendar) LocalDate(millis int64) store.Date { return c.zone.date(millis) }
 
 // BusinessDay reports whether trades may settle on d. Outside the tables, which
@@ -129,16 +127,16 @@ func (c *Calendar) BusinessDay(d store.Date) bool {
 	return isWeekday(d)
 }
 
-// Version names the rule files that were used and the version of each.
+// Version names the rule files that were used, with their versions.
 func (c *Calendar) Version() string { return c.version }
 
-// isWeekday reports whether d is a Monday, ..., or Friday.
+// isWeekday reports whether d is one of Monday to Friday.
 func isWeekday(d store.Date) bool {
 	w := weekday(d)
 	return w != time.Saturday && w != time.Sunday
 }
 
-// weekday counts from 1970-01-01, a Thursday.
+// weekday returns the day of the week. Day 0, 1970-01-01, is a Thursday.
 func weekday(d store.Date) time.Weekday {
 	return time.Weekday(((int64(d)+int64(time.Thursday))%7 + 7) % 7)
 }

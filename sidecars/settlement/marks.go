@@ -8,29 +8,27 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// A commit can fail without anyone knowing whether it happened: the connection
-// ends before the answer. The rows are safe either way, but whether they were
-// counted is not. So every batch writes a mark, a number that no other batch of
-// this process has, into the cursors table, in its own transaction. When the
-// answer is lost, a later transaction looks whether the mark is there.
+// A commit can fail without a known outcome: the connection ends before the answer. The rows are
+// safe either way, but it is unknown whether they must be counted. So every batch writes a mark, a
+// number that no other batch of this process has, into the cursors table, in its own transaction.
+// When the answer is lost, a later transaction looks whether the mark is there.
 //
-// A process marks under a name of its own, so that sweeps of two processes never
-// wait for each other's mark. A name under which a commit was lost is not used
-// again: its row stands still, and a transaction that the server has not yet
-// given up holds no later batch back.
+// Each process marks under a name of its own, so that sweeps of two processes never wait for each
+// other's mark. A name under which a commit was lost is not used again: its row does not change any
+// more. So a transaction that the server has not given up yet delays no later batch.
 //
-// Whoever holds Settlement.turn uses marks.
+// Only the goroutine that holds Settlement.turn uses marks.
 type marks struct {
-	process string // random, by which the marks of processes differ
-	lost    []mark // whose commit was not answered, oldest first; at most maxLost
-	rotated int    // how many names were given up
-	value   uint64 // of the newest mark; every mark is higher than the one before
-	found   []mark // those of lost that the running transaction has seen committed
-	spent   []mark // found or given up, whose rows the next committed transaction deletes
+	process string // random; makes the marks of processes differ
+	lost    []mark // marks of commits without an answer, oldest first; at most maxLost
+	rotated int    // number of names that were given up
+	value   uint64 // of the newest mark; each mark is higher than the one before
+	found   []mark // marks of lost that the running transaction has found committed
+	spent   []mark // found or given up; the next committed transaction deletes their rows
 	tidied  bool   // old marks of ended processes have been deleted
 }
 
-// A mark is the trace of one batch.
+// A mark is the record of one batch.
 type mark struct {
 	name  string
 	value uint64
@@ -39,8 +37,8 @@ type mark struct {
 
 const (
 	markPrefix = "settlement/"
-	// maxLost bounds the unanswered commits that are looked for: beyond it the
-	// oldest is taken for rolled back, as each of them most likely was.
+	// maxLost bounds the commits without an answer that are looked for. Beyond it the oldest counts as
+	// rolled back, which is the most likely outcome of each of them.
 	maxLost = 8
 	// markMillis is the age after which a mark belongs to a process that is gone.
 	markMillis = 7 * dayMillis
@@ -50,8 +48,8 @@ func newMarks() marks { return marks{process: rand.Text()} }
 
 func (m *marks) name() string { return markPrefix + m.process + "/" + strconv.Itoa(m.rotated) }
 
-// leave writes the mark of a batch at nowMillis into its transaction. The value
-// is the time where that is higher than the last, so that old marks can be told.
+// leave writes the mark of a batch at nowMillis in the batch's transaction. The value is the time
+// if that is higher than the last value, so that old marks can be recognised.
 func (m *marks) leave(tx *store.Tx, nowMillis int64) error {
 	m.value = max(m.value+1, uint64(max(nowMillis, 0)))
 	if !m.tidied {
@@ -64,9 +62,9 @@ func (m *marks) leave(tx *store.Tx, nowMillis int64) error {
 	return tx.SetCursor(m.name(), m.value)
 }
 
-// resolve deletes the marks that are spent, looks for those of unanswered commits
-// and returns how many trades the ones it finds have settled. What it reads is
-// committed, so it stays true whatever becomes of its own transaction.
+// resolve deletes the spent marks, looks for those of commits without an answer, and returns how
+// many trades the found ones have settled. It reads committed marks only, so its result stays true
+// whatever happens to its own transaction.
 func (m *marks) resolve(tx *store.Tx) (rows uint64, err error) {
 	m.found = m.found[:0] // the transaction may be a second try
 	for _, spent := range m.spent {
@@ -87,8 +85,8 @@ func (m *marks) resolve(tx *store.Tx) (rows uint64, err error) {
 	return rows, nil
 }
 
-// end closes a batch that settled rows trades: done when its commit was answered,
-// lost when it was asked for and was not.
+// end closes a batch that settled rows trades. done: its commit was answered. lost: the commit was
+// requested and not answered.
 func (m *marks) end(done, lost bool, rows uint64) {
 	if done {
 		m.spent = m.spent[:0]

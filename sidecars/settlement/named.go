@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Rules names everything that a date depends on: calendar, time zone, N, and the version of
-// the rule files. A database keeps it beside the rows that were dated by it.
+// Rules names everything that a date depends on: calendar, time zone, N, and the version of the
+// rule files. The database stores the name beside the rows that were dated by these rules.
 func (c *Calendar) Rules() string {
 	return strings.Join([]string{c.name, c.zoneName, "T+" + strconv.Itoa(c.tPlus), c.version}, "; ")
 }
 
-// ByRules makes the calendar that Rules has named; false when this build has other rule files,
-// or none of that name.
+// ByRules makes the calendar that a value of Rules names; false when this build has other rule
+// files, or none of that name.
 func ByRules(rules string) (*Calendar, bool) {
 	parts := strings.SplitN(rules, "; ", 4)
 	if len(parts) != 4 {

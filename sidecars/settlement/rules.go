@@ -52,7 +52,7 @@ type occasion struct {
 	on     time.Weekday // what nth counts
 }
 
-// An observance says where a date on a weekend goes.
+// An observance says what happens to a date on a weekend.
 type observance string
 
 const (
@@ -70,8 +70,8 @@ func loadRules(name string) (*ruleSet, error) {
 	return parseRules(name, string(text))
 }
 
-// parseRules reads the text of a rule file; a line it does not understand makes
-// the whole file unusable, for a closing that is left out is a wrong date.
+// parseRules reads the text of a rule file. A line that it does not understand makes the whole file
+// unusable, because a missing closing would give a wrong date.
 func parseRules(name, text string) (*ruleSet, error) {
 	set := &ruleSet{}
 	var parts []string
@@ -174,13 +174,13 @@ func parseOccasion(when string) (occasion, bool) {
 		}
 		return occasion{}, false
 	}
-	// no leap year: 29 February is no date of every year
+	// 2001 is no leap year: 29 February is not a date of every year
 	t, err := time.Parse("2006-01-02", "2001-"+when)
 	return occasion{month: t.Month(), day: t.Day()}, err == nil
 }
 
-// closings calls each with every day the set closes from the year first to the
-// year last, in no order; a day may come twice.
+// closings calls each with every day that the set closes from the year first to the year last, in
+// no order; a day may occur twice.
 func (s *ruleSet) closings(first, last int, each func(store.Date)) {
 	for _, r := range s.rules {
 		for year := max(first, r.from); year <= min(last, r.to); year++ {
@@ -217,8 +217,8 @@ func (o occasion) in(year int) store.Date {
 	return first + store.Date((o.on-weekday(first)+7)%7) + store.Date(7*(o.nth-1))
 }
 
-// easterSunday is the Gregorian computus in the form known as Meeus, Jones and
-// Butcher: exact for every year, without exceptions or tables.
+// easterSunday is the Gregorian computus of Meeus, Jones and Butcher: exact for every year, without
+// exceptions or tables.
 func easterSunday(year int) store.Date {
 	golden := year % 19
 	century, inCentury := year/100, year%100

@@ -12,31 +12,32 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// Options say what to settle and when.
+// Options configure a Settlement. DB and Calendar are required.
 type Options struct {
 	DB       *store.DB
 	Calendar *Calendar
-	Now      func() time.Time // nil = time.Now
-	Interval time.Duration    // from the end of a sweep to the start of the next; 0 = 5 s
-	// BatchRows bounds one transaction of a sweep; 0 = 1000.
+	Now      func() time.Time // nil: time.Now
+	Interval time.Duration    // from the end of a sweep to the start of the next; 0: 5 s
+	// BatchRows bounds one transaction of a sweep; 0: 1000.
 	BatchRows int
-	Logger    *slog.Logger // nil = none
+	Logger    *slog.Logger // nil: none
 }
 
-// Settlement moves trades from Processing to Settled: all that are due, on a
-// schedule, and single ones on demand. Any goroutine may use it.
+// Settlement moves trades from Processing to Settled: all due trades, on a schedule, and single
+// trades on request. Any goroutine may use it.
 type Settlement struct {
-	o     Options
-	write func(ctx context.Context, fn func(*store.Tx) error) error // Options.DB.Write, but for tests
+	o Options
+	// Options.DB.Write, except in tests
+	write func(ctx context.Context, fn func(*store.Tx) error) error
 
 	turn  chan struct{} // holds a token while a sweep runs; guards marks
 	marks marks
 
-	swept           atomic.Uint64 // written by the sweep whose turn it is
+	swept           atomic.Uint64 // written by the sweep that holds turn
 	forced          atomic.Uint64 // written by Force
-	failures        atomic.Uint64 // written by the sweep whose turn it is
-	lastSweepMillis atomic.Int64  // written by the sweep whose turn it is
-	seen            func(error)   // called after each sweep of Run, for tests
+	failures        atomic.Uint64 // written by the sweep that holds turn
+	lastSweepMillis atomic.Int64  // written by the sweep that holds turn
+	seen            func(error)   // called after each sweep of Run, in tests
 }
 
 // Metrics are the counters of one process, each zero when it starts.
@@ -44,11 +45,11 @@ type Metrics struct {
 	Swept           uint64 // trades settled by the schedule
 	Forced          uint64 // trades settled by Force
 	Failures        uint64 // sweeps that ended with an error
-	LastSweepMillis int64  // when the last sweep ended without one; 0 before the first
+	LastSweepMillis int64  // end of the last sweep without an error; 0: none yet
 }
 
-// New returns a Settlement that does nothing until it is called. DB and Calendar
-// must be given.
+// New returns a Settlement. It does nothing until one of its methods is called. DB and Calendar
+// must be set.
 func New(o Options) *Settlement {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -71,19 +72,18 @@ func New(o Options) *Settlement {
 	}
 }
 
-// forceSQL settles one trade whatever its date. A time before the row's own last
-// change is not taken: updated_at never falls.
+// forceSQL settles one trade whatever its date. It does not set a time before the row's own last
+// change: updated_at never falls.
 const forceSQL = settleSQL + ` where status = 'Processing' and id = $2`
 
-// Force settles the trade of that id now, whatever its settlement date, and
-// returns its row. A trade that is Settled already is returned unchanged; found
-// is false when there is none. After an error the trade may be Settled or not:
-// calling again is safe, and finds out. A store.LockedError says which lock it
-// waited for.
+// Force settles the trade of that id now, whatever its settlement date, and returns its row. A
+// Settled trade is returned unchanged; found is false when there is no such trade. After an error
+// the trade may be Settled or not: the caller may call again, which is safe. A store.LockedError
+// names the lock that it waited for.
 func (s *Settlement) Force(ctx context.Context, tradeID string) (t store.Trade,
 	found bool, err error) {
 	if !utf8.ValidString(tradeID) || strings.ContainsRune(tradeID, 0) {
-		return store.Trade{}, false, nil // PostgreSQL has no such text, so it can be no id
+		return store.Trade{}, false, nil // PostgreSQL cannot store such a text, so it is no id
 	}
 	var moved int64
 	err = s.write(ctx, func(tx *store.Tx) error {
@@ -112,7 +112,7 @@ func (s *Settlement) Swept() uint64 { return s.swept.Load() }
 // commit was not answered is not counted.
 func (s *Settlement) Forced() uint64 { return s.forced.Load() }
 
-// Metrics returns all counters. They are not of one moment.
+// Metrics returns all counters. They are not read at one moment.
 func (s *Settlement) Metrics() Metrics {
 	return Metrics{
 		Swept:           s.swept.Load(),

@@ -9,12 +9,11 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// The rows of a batch are chosen once, before any is changed, and then found by
-// their ids, so that a batch costs the same however many rows the table has. On
-// PostgreSQL the array is what makes it choose only once; there the rows are also
-// locked as they are chosen, and those that another transaction holds are left to
-// it. The condition on the status is repeated for the row itself: it is what makes
-// the transition happen once.
+// A batch chooses its rows once, before it changes any, and then finds them by their ids. So its
+// cost does not depend on the number of rows in the table. On PostgreSQL the array makes the
+// statement choose only once. There the statement also locks the rows that it chooses, and skips
+// rows that another transaction holds. The condition on the status is repeated for the row itself:
+// it ensures that the transition happens once.
 const (
 	sweepSQLite = settleSQL + ` where status = 'Processing' and id in (` + dueSQL +
 		` and date(settlement_date) = settlement_date` + oldestSQL + `)`
@@ -24,13 +23,13 @@ const (
 
 	settleSQL = `update trades set status = 'Settled',
 	updated_at = case when updated_at > $1 then updated_at else $1 end`
-	// A date that was edited to be none is never due; reconciliation names its row.
+	// A date that was edited and is no date any more is never due; reconciliation reports its row.
 	dueSQL    = `select id from trades where status = 'Processing' and settlement_date between '0001-01-01' and $2`
 	oldestSQL = ` order by settlement_date limit $3`
 )
 
-// Run sweeps at once and then again and again until ctx ends, and then returns
-// nil. A sweep that fails is tried again after a pause.
+// Run sweeps at once and then repeatedly until ctx ends, and then returns nil. After a failed sweep
+// it pauses and tries again.
 func (s *Settlement) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -61,10 +60,9 @@ func (s *Settlement) Run(ctx context.Context) error {
 	}
 }
 
-// Sweep settles every trade that is due, in transactions of at most BatchRows
-// rows, and returns how many of them are known to be committed. Sweeps of one
-// process take turns. After an error, what was settled stays settled and the rest
-// is left to the next sweep.
+// Sweep settles every due trade, in transactions of at most BatchRows rows, and returns how many of
+// them are known to be committed. Sweeps of one process run one after the other. After an error
+// settled trades stay settled and the next sweep handles the rest.
 func (s *Settlement) Sweep(ctx context.Context) (settled int, err error) {
 	select {
 	case s.turn <- struct{}{}:
@@ -92,11 +90,11 @@ func (s *Settlement) Sweep(ctx context.Context) (settled int, err error) {
 func (s *Settlement) batch(ctx context.Context) (moved int, err error) {
 	var rows int64
 	var late uint64
-	var toCommit bool // the transaction's function succeeded: only the commit is left
+	var toCommit bool // the transaction's function has succeeded: only the commit remains
 	err = s.write(ctx, func(tx *store.Tx) error {
 		rows, late, toCommit = 0, 0, false
-		// The clock is read in here, for each batch and each try: what a clock that
-		// was stepped back no longer shows as due is not settled.
+		// The clock is read here, for each batch and each try: a trade that is not due by a clock that
+		// was stepped back is not settled.
 		now := s.o.Now().UnixMilli()
 		sql := sweepSQLite
 		if tx.Dialect() == store.Postgres {

@@ -9,11 +9,11 @@ import (
 
 const dayMillis = 24 * 60 * 60 * 1000
 
-// A zone turns moments into local dates without a time.Time: it knows in advance
-// every change of the offset from UTC between 1970 and the end of its tables.
+// A zone turns moments into local dates without a time.Time: it stores every change of the offset
+// from UTC between 1970 and the end of its tables.
 //
-// Invariants: spans is in ascending order of from, its last one begins at no
-// moment at all; spanAt[i] is the span in force when day i in UTC begins.
+// Invariants: spans is in ascending order of from, and no moment is in its last one; spanAt[i] is
+// the span in force when day i in UTC begins.
 type zone struct {
 	spans      []span
 	spanAt     []uint16
@@ -26,8 +26,8 @@ type span struct {
 	offsetMillis int64 // local = UTC + offset
 }
 
-// newZone reads where up to the end of last in UTC, less a day, so that the
-// local date there is not after last in any zone.
+// newZone reads the zone where up to the end of last in UTC, less a day, so that the local date
+// there is not after last in any zone.
 func newZone(where *time.Location, last store.Date) zone {
 	z := zone{lastMillis: int64(last)*dayMillis - 1}
 	for t := time.UnixMilli(0).In(where); !t.IsZero() &&
@@ -50,10 +50,9 @@ func newZone(where *time.Location, last store.Date) zone {
 	return z
 }
 
-// nextBound returns a later time up to which the offset at t holds, or zero when
-// it holds for ever. Where a zone goes by a rule, ZoneBounds takes every year for
-// one of 365 days: on the last day of a leap year it names a time that is not
-// later, and the offset holds until that day is over.
+// nextBound returns a later time up to which the offset at t holds, or zero when it holds for ever.
+// Where a zone follows a rule, ZoneBounds counts 365 days for every year: on the last day of a leap
+// year it returns a time that is not later. The offset then holds until that day is over.
 func nextBound(t time.Time) time.Time {
 	_, end := t.ZoneBounds()
 	if end.IsZero() || end.After(t) {
@@ -62,8 +61,8 @@ func nextBound(t time.Time) time.Time {
 	return t.Truncate(dayMillis * time.Millisecond).Add(dayMillis * time.Millisecond)
 }
 
-// date returns the local date of a moment, held to the tables. It reads two
-// arrays and allocates nothing.
+// date returns the local date of a moment, limited to the tables. It reads two arrays and allocates
+// nothing.
 func (z *zone) date(millis int64) store.Date {
 	millis = min(max(millis, 0), z.lastMillis)
 	at := int(z.spanAt[millis/dayMillis])
@@ -71,5 +70,6 @@ func (z *zone) date(millis int64) store.Date {
 		at++
 	}
 	local := millis + z.spans[at].offsetMillis
-	return store.Date((local+dayMillis)/dayMillis - 1) // floor: west of Greenwich 1970 begins in 1969
+	// rounds down: west of Greenwich 1970 begins in 1969
+	return store.Date((local+dayMillis)/dayMillis - 1)
 }

@@ -2,15 +2,15 @@ package tca
 
 import "fmt"
 
-// arrival is what an order met when it was accepted: the price in force, 0 when
-// there was none, and the event time.
+// arrival is the market at the moment when an order was accepted: the price in force, 0 for none,
+// and the event time.
 type arrival struct {
 	px     int64
 	millis int64
 }
 
-// execution is what is kept of a fill: its order's arrival, and a fingerprint by
-// which a row of another content is told from the fill's own.
+// execution is the stored part of a fill: its order's arrival, and a fingerprint. By the
+// fingerprint a row with other content is distinguished from the fill's own row.
 type execution struct {
 	arrival
 	print uint64
@@ -21,8 +21,8 @@ const (
 	blockExecutions = (blockBytes - headBytes) / (8 * executionWords) // 169
 )
 
-// executions is one entry a fill, ascending by tradeSeq without a hole. Full
-// blocks are in the file, the rest is here.
+// executions has one entry per fill, ascending by tradeSeq without a hole. Full blocks are in the
+// file, the other entries are here.
 type executions struct {
 	file *blockFile
 	tail []execution // fewer than blockExecutions
@@ -33,7 +33,7 @@ func (x *executions) count() uint64 {
 	return x.file.blocks*blockExecutions + uint64(len(x.tail))
 }
 
-// add appends the fill tradeSeq, which must be the next.
+// add appends the fill tradeSeq, which must be the next one.
 func (x *executions) add(tradeSeq uint64, e execution) error {
 	if want := x.count() + 1; tradeSeq != want {
 		return fmt.Errorf("tca: tradeSeq=%d, want %d: %w", tradeSeq, want, ErrDamaged)
@@ -74,8 +74,8 @@ func (x *executions) at(tradeSeq uint64) (e execution, found bool, err error) {
 	return execution{arrival{int64(b.word(at)), int64(b.word(at + 1))}, b.word(at + 2)}, true, nil
 }
 
-// fingerprint is a hash of what a fill and its row have in common. It guards
-// against an edit by hand, not against somebody who searches for a collision.
+// fingerprint is a hash of the values that a fill and its row share. It detects an edit by hand,
+// not a deliberate collision.
 func fingerprint(account, security uint32, side uint8, qty, px, millis int64) uint64 {
 	h := uint64(side)
 	for _, word := range [...]uint64{uint64(account)<<32 | uint64(security), uint64(qty), uint64(px),

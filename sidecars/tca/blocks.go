@@ -38,7 +38,7 @@ func (b *block) entries() int    { return int(binary.LittleEndian.Uint16(b.bytes
 func (b *block) owner() uint32   { return binary.LittleEndian.Uint32(b.bytes[8:]) }
 func (b *block) ordinal() uint64 { return binary.LittleEndian.Uint64(b.bytes[16:]) }
 
-// word is the at-th 64-bit word behind the head.
+// word is the 64-bit word number at after the head.
 func (b *block) word(at int) uint64 {
 	return binary.LittleEndian.Uint64(b.bytes[headBytes+8*at:])
 }
@@ -47,7 +47,7 @@ func (b *block) setWord(at int, v uint64) {
 	binary.LittleEndian.PutUint64(b.bytes[headBytes+8*at:], v)
 }
 
-// begin clears the block and fills in its head.
+// begin clears the block and writes its head.
 func (b *block) begin(level, entries int, owner uint32, ordinal uint64) {
 	clear(b.bytes[:])
 	binary.LittleEndian.PutUint16(b.bytes[4:], uint16(level))
@@ -56,21 +56,21 @@ func (b *block) begin(level, entries int, owner uint32, ordinal uint64) {
 	binary.LittleEndian.PutUint64(b.bytes[16:], ordinal)
 }
 
-// checksum is begun with the number, so that a block at another block's place is damaged too.
+// checksum begins with the number, so that a block at another block's place counts as damaged.
 func (b *block) checksum(table *crc32.Table) uint32 {
 	var number [8]byte
 	binary.LittleEndian.PutUint64(number[:], b.number)
 	return crc32.Update(crc32.Checksum(number[:], table), table, b.bytes[4:])
 }
 
-// blockFile is a file of whole blocks that only grows. One goroutine appends,
-// any number read what has been appended; TCA.mu stands between them.
+// blockFile is a file of whole blocks that only grows. One goroutine appends, and any number read
+// appended blocks; TCA.mu orders them.
 type blockFile struct {
 	f      *os.File
 	name   string
 	table  *crc32.Table
 	blocks uint64
-	spare  block // of append
+	spare  block // used by append
 	cache  [cachedBlocks]atomic.Pointer[block]
 }
 
@@ -82,8 +82,8 @@ func openBlocks(name string) (*blockFile, error) {
 	return &blockFile{f: f, name: name, table: crc32.MakeTable(crc32.Castagnoli)}, nil
 }
 
-// cut makes the file blocks long and forgets what was read of it. It must be at
-// least as long.
+// cut truncates the file to that many blocks and drops the cache. The file must have at least that
+// many.
 func (f *blockFile) cut(blocks uint64) error {
 	info, err := f.f.Stat()
 	if err != nil {
@@ -114,10 +114,10 @@ func (f *blockFile) append() (uint64, error) {
 	return f.spare.number, nil
 }
 
-// read returns one block that has been appended. It is shared: nobody changes it.
+// read returns one appended block. The block is shared and must not be changed.
 //
-// Errors: ErrDamaged when the file does not hold what was written.
-// Cost: none beside a checksum of 4 KiB and a read when it is not in the cache.
+// Errors: ErrDamaged when the file does not hold what was written. Cost: nothing from the cache;
+// else a read and a checksum of 4 KiB.
 func (f *blockFile) read(number uint64) (*block, error) {
 	slot := &f.cache[number%cachedBlocks]
 	if b := slot.Load(); b != nil && b.number == number {

@@ -31,8 +31,8 @@ const checkpointMagic = "PTTCA001"
 // errCheckpoint reports a checkpoint that cannot be used.
 var errCheckpoint = errors.New("unusable checkpoint")
 
-// A checkpoint, in words of 64 bits, little endian, behind the magic and the
-// SHA-256 of the genesis record:
+// A checkpoint, in words of 64 bits, little endian, after the magic and the SHA-256 of the genesis
+// record:
 //
 //	inputSeq, the 8 words of that command
 //	blocks of the file arrivals, entries behind them, px, millis and print of each
@@ -41,10 +41,10 @@ var errCheckpoint = errors.New("unusable checkpoint")
 //	  levels above the leaves; of each: full blocks, entries behind them, millis and number of each
 //	open orders; of each, ascending: orderRef, px, millis
 //
-// and at the end the SHA-256 of all that. It is a function of the commands alone:
-// the same history gives the same bytes.
+// The end is the SHA-256 of all that. A checkpoint depends on the commands alone: the same history
+// gives the same bytes.
 
-// wordWriter writes words and remembers the first error.
+// wordWriter writes words and keeps the first error.
 type wordWriter struct {
 	w   *bufio.Writer
 	sum hash.Hash
@@ -109,8 +109,8 @@ func (x *index) write(to io.Writer, genesis [sha256.Size]byte) error {
 	return errors.Join(w.err, w.w.Flush())
 }
 
-// wordReader reads words of a checkpoint whose checksum holds. It does not trust
-// the counts all the same: what does not fit what is left makes it bad.
+// wordReader reads words of a checkpoint with a valid checksum. It still checks the counts: a count
+// that is larger than the rest of the text makes the checkpoint bad.
 type wordReader struct {
 	b   []byte
 	bad bool
@@ -126,7 +126,7 @@ func (r *wordReader) word() uint64 {
 	return word
 }
 
-// count reads how many entries of so many words follow; at most most.
+// count reads how many entries of that many words follow, at most most.
 func (r *wordReader) count(words int, most uint64) int {
 	n := r.word()
 	if n > most || n > uint64(len(r.b)/(8*words)) {
@@ -136,11 +136,11 @@ func (r *wordReader) count(words int, most uint64) int {
 	return int(n)
 }
 
-// maxSecurity is the largest id that the engine gives.
+// maxSecurity is the largest id that the engine issues.
 const maxSecurity = 1<<24 - 1
 
-// read makes the index what a checkpoint says. It changes no file; executions
-// and samples are given the numbers of blocks that their files must have.
+// read fills the index from a checkpoint. It changes no file. It sets the numbers of blocks that
+// the files of executions and samples must have.
 func (x *index) read(text []byte, genesis [sha256.Size]byte) (sampleBlocks,
 	arrivalBlocks uint64, err error) {
 	body := len(text) - sha256.Size
@@ -202,8 +202,9 @@ func (r *wordReader) history(h *history) {
 	r.bad = r.bad || len(h.tail) == 0
 }
 
-// save writes a checkpoint of the index: first the blocks it counts on, then the
-// file under another name, then its name. Run's goroutine, or Close.
+// save writes a checkpoint of the index: first it syncs the blocks that the checkpoint depends on,
+// then it writes the file under another name, then it renames it. Only Run's goroutine or Close
+// calls it.
 func (t *TCA) save() error {
 	if err := errors.Join(t.index.samples.file.sync(), t.index.executions.file.sync()); err != nil {
 		return err
@@ -226,8 +227,7 @@ func (t *TCA) save() error {
 	return nil
 }
 
-// load makes the index what the checkpoint says, and empty when there is none
-// that can be used.
+// load fills the index from the checkpoint, and empties it when there is no usable one.
 func (t *TCA) load() error {
 	text, err := os.ReadFile(filepath.Join(t.o.Dir, checkpointName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -255,8 +255,8 @@ func (t *TCA) load() error {
 	return nil
 }
 
-// reset empties the index and its files. The checkpoint goes first: it must not
-// vouch for what will be written next.
+// reset empties the index and its files. It removes the checkpoint first: the checkpoint must not
+// be valid for the blocks that are written next.
 func (t *TCA) reset() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -279,7 +279,7 @@ func (t *TCA) reset() error {
 	return nil
 }
 
-// clear empties the index but for its files. t.mu is held.
+// clear empties the index but not its files. The caller holds t.mu.
 func (t *TCA) clear() {
 	t.index = index{
 		samples:    samples{file: t.index.samples.file},

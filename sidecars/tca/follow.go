@@ -15,25 +15,25 @@ import (
 var ErrClosed = errors.New("closed")
 
 const (
-	// stepCommands is how far the shadow goes before anything else is looked at.
+	// stepCommands is how many commands the shadow takes before follow looks at anything else.
 	stepCommands = 8192
 
-	// lockEvents is how many events are taken in while readers wait.
+	// lockEvents is how many events are added while readers wait.
 	lockEvents = 256
 
-	// lastPause is between two attempts to make a shadow, which reads a snapshot; the
-	// database has no part in it.
+	// lastPause is the longest pause between two attempts to make a shadow, which reads a snapshot. It
+	// does not depend on the database.
 	lastPause = 5 * time.Second
 )
 
 // errHistory reports that the journal does not hold what the index was built from.
 var errHistory = errors.New("the journal has another history")
 
-// Run follows the durable head until ctx ends, then returns nil. What goes wrong
-// is logged once and tried again after a pause; the shadow is made anew then.
+// Run follows the durable head until ctx ends, then returns nil. It logs an error once, pauses, and
+// tries again with a new shadow.
 //
-// It spends most of its time in the shadow engine: run it on a thread of low
-// priority (journal.Politely).
+// It spends most of its time in the shadow engine: run it on a thread of low priority
+// (journal.Politely).
 func (t *TCA) Run(ctx context.Context) error {
 	t.running.Lock()
 	defer t.running.Unlock()
@@ -59,8 +59,8 @@ func (t *TCA) Run(ctx context.Context) error {
 	return nil
 }
 
-// follow takes the index up to the durable head again and again. It returns
-// when ctx ends or something is wrong.
+// follow repeatedly brings the index up to the durable head. It returns when ctx ends or an error
+// occurs.
 func (t *TCA) follow(ctx context.Context) (err error) {
 	if err := t.mend(); err != nil {
 		return err
@@ -86,7 +86,7 @@ func (t *TCA) follow(ctx context.Context) (err error) {
 	}
 }
 
-// mend puts the index in order before it is continued.
+// mend repairs the index before Run continues it.
 func (t *TCA) mend() error {
 	switch {
 	case t.damaged.Load():
@@ -97,9 +97,9 @@ func (t *TCA) mend() error {
 	return nil
 }
 
-// attach makes a shadow that stands where the index does. The index's last
-// command passes by once more and must be the same: a journal that has lost it, or
-// has another one in its place, is another history.
+// attach makes a shadow at the position of the index. The shadow replays the index's last command,
+// and the command must be the same: a journal that has lost it, or has another one in its place, is
+// another history.
 func (t *TCA) attach(ctx context.Context) (_ Shadow, err error) {
 	applied := t.index.applied
 	before := max(applied, 1) - 1
@@ -146,7 +146,7 @@ func (t *TCA) attach(ctx context.Context) (_ Shadow, err error) {
 	return shadow, nil
 }
 
-// step takes in some more commands, if there are any.
+// step adds more commands, if there are any.
 func (t *TCA) step(ctx context.Context, shadow Shadow) (moved bool, err error) {
 	if t.damaged.Load() {
 		return false, fmt.Errorf("tca: builds the price history again: %w", ErrDamaged)
@@ -166,8 +166,8 @@ func (t *TCA) step(ctx context.Context, shadow Shadow) (moved bool, err error) {
 	return t.index.applied > from, nil
 }
 
-// observe puts the events of whole commands into the index, some commands at a
-// time: a thread of low priority should not keep the lock for long.
+// observe adds the events of whole commands to the index, some commands at a time: a thread of low
+// priority should not hold the lock for long.
 func (t *TCA) observe(events []matcher.Event) error {
 	for len(events) > 0 {
 		n := min(lockEvents, len(events))
@@ -197,9 +197,8 @@ func (t *TCA) take(events []matcher.Event) error {
 	return nil
 }
 
-// checkpoint takes one when it is due: often enough that a restart has little to
-// do again, and seldom enough that the disk is the journal's. One that cannot be
-// written is no reason to stop following.
+// checkpoint saves one when it is due: often enough that a restart repeats little, and seldom
+// enough to leave the disk to the journal. Run continues when a checkpoint cannot be written.
 func (t *TCA) checkpoint(idle bool) {
 	if t.index.applied == t.saved {
 		return
@@ -228,7 +227,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// alarm logs that something does not work, once, and that it works again.
+// alarm logs once that something fails, and once that it works again.
 type alarm struct {
 	log  *slog.Logger
 	what string

@@ -6,7 +6,7 @@ import (
 	"posttrade/matcher"
 )
 
-// index is everything that the events say about prices and arrivals, up to one command.
+// index is what the events say about prices and arrivals, up to one command.
 type index struct {
 	samples    samples
 	executions executions
@@ -15,13 +15,13 @@ type index struct {
 	applied uint64          // the last inputSeq in it
 	last    matcher.Command // that command
 
-	// Of the command whose events are passing by.
+	// State of the command whose events are being added.
 	taker uint32  // an order that this command accepted and did not rest at once, else 0
-	met   arrival // what it met, or a market trade when it was booked
+	met   arrival // the arrival of that order, or of a market trade when it was booked
 }
 
-// observe takes in the events of whole commands. After an error the index is
-// broken off in the middle and must be loaded again.
+// observe adds the events of whole commands. After an error the index is incomplete and must be
+// loaded again.
 func (x *index) observe(events []matcher.Event) error {
 	var last *matcher.Command
 	for i := range events {
@@ -44,7 +44,7 @@ func (x *index) observe(events []matcher.Event) error {
 		case matcher.EventBooked:
 			x.met = arrival{x.samples.latest(ev.SecurityID), ev.TimeMillis}
 		case matcher.EventRested:
-			// An order that a replace has sent here keeps the arrival it has.
+			// An order that comes from a replace keeps its arrival.
 			if ev.OrderRef == x.taker {
 				x.open[ev.OrderRef] = x.met
 			}
@@ -69,7 +69,7 @@ func (x *index) observe(events []matcher.Event) error {
 	return nil
 }
 
-// filled keeps the arrival behind a fill, then lets its price take force, unless it came late.
+// filled stores the arrival of a fill. Then its price takes force, unless the fill came late.
 func (x *index) filled(ev *matcher.Event) error {
 	met := x.met
 	if ev.Flags&matcher.EventMarket == 0 && ev.OrderRef != x.taker {

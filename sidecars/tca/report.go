@@ -14,8 +14,8 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// Report is the transaction-cost analysis of one trade. doc.go says what each
-// number means. Prices are x 1e6, times epoch milliseconds.
+// Report is the transaction-cost analysis of one trade. doc.go defines each number. Prices are x
+// 1e6, times epoch milliseconds.
 type Report struct {
 	TradeID        string
 	AccountID      uint32
@@ -24,14 +24,14 @@ type Report struct {
 	Quantity       int64
 	ExecutionPrice int64
 
-	Arrived      bool  // the trade is a fill of the journal: ArrivalAt holds
-	ArrivalPrice int64 // 0 = none was in force
+	Arrived      bool  // the trade is a fill of the journal: ArrivalAt is valid
+	ArrivalPrice int64 // 0: none was in force
 	ArrivalAt    int64
 
-	Twap            int64 // rounded half up; 0 = none, nothing carried weight
+	Twap            int64 // rounded half up; 0: none, nothing had weight
 	TwapWindowStart int64
 	TwapWindowEnd   int64
-	TwapSampleCount uint64 // the samples that carried weight
+	TwapSampleCount uint64 // the samples that had weight
 
 	SlippageBps        Bps // against the exact TWAP
 	ArrivalSlippageBps Bps
@@ -44,11 +44,11 @@ type Bps struct {
 	hundredths wide
 }
 
-// Known reports that there is a number.
+// Known reports whether there is a number.
 func (p Bps) Known() bool { return p.known }
 
-// Hundredths is the number in hundredths of a basis point. False when it is
-// absent, or does not fit an int64, which takes a benchmark of nearly nothing.
+// Hundredths is the number in hundredths of a basis point. ok is false when it is absent, or does
+// not fit an int64, which is possible only with a benchmark close to zero.
 func (p Bps) Hundredths() (n int64, ok bool) {
 	n = int64(p.hundredths.lo)
 	return n, p.known && p.hundredths.hi == n>>63
@@ -65,7 +65,7 @@ func (p Bps) AppendJSON(b []byte) []byte {
 	if n, ok := p.Hundredths(); ok && n > math.MinInt64/10_000 && n < math.MaxInt64/10_000 {
 		return strictjson.FormatDecimal(b, n*10_000)
 	}
-	digits := p.hundredths.big().Append(nil, 10) // three at least
+	digits := p.hundredths.big().Append(nil, 10) // at least three digits
 	whole, cents := digits[:len(digits)-2], digits[len(digits)-2:]
 	b = append(b, whole...)
 	if cents[1] != '0' {
@@ -77,13 +77,12 @@ func (p Bps) AppendJSON(b []byte) []byte {
 	return b
 }
 
-// Report analyses one row of the table trades. A trade that the index has not
-// reached is waited for, as long as Options.Patience.
+// Report analyses one row of the table trades. When the index has not reached the trade, Report
+// waits for it up to Options.Patience.
 //
-// Errors: ErrBehind when that was not enough, ErrDamaged when a block is; the
-// index is then being built again. Any goroutine.
-// Cost: a few binary searches; a row that nobody asked for lately also reads a
-// few blocks of 4 KiB.
+// Errors: ErrBehind when that was not enough; ErrDamaged when a block is damaged, and then the
+// index is being built again. Any goroutine may call it. Cost: a few binary searches; for a row
+// that was not asked for lately also reads of a few blocks of 4 KiB.
 func (t *TCA) Report(ctx context.Context, trade store.Trade) (Report, error) {
 	r, reached, err := t.report(&trade, never)
 	if reached || err != nil {
@@ -100,13 +99,12 @@ func (t *TCA) Report(ctx context.Context, trade store.Trade) (Report, error) {
 	return r, err
 }
 
-// never is an inputSeq that is never reached.
+// never is an inputSeq that no command reaches.
 const never = math.MaxUint64
 
-// report is Report without waiting. A row whose tradeSeq the index does not have
-// is taken for none of the journal's once the index holds everything up to
-// complete, an inputSeq that was durable after the row was read; until then the
-// trade is not reached.
+// report is Report without waiting. complete is an inputSeq that was durable after the row was
+// read. When the index has everything up to complete and does not have the row's tradeSeq, the row
+// is none of the journal's fills. Until then the trade counts as not reached.
 func (t *TCA) report(trade *store.Trade, complete uint64) (r Report, reached bool, err error) {
 	r = Report{
 		TradeID: trade.ID, AccountID: trade.AccountID, Security: trade.Security, Side: trade.Side,
@@ -133,7 +131,7 @@ func (t *TCA) report(trade *store.Trade, complete uint64) (r Report, reached boo
 	return r, true, nil
 }
 
-// met has the index built again when a reader has met a damaged block.
+// met marks the index for a rebuild when err reports a damaged block.
 func (t *TCA) met(err error) error {
 	if errors.Is(err, ErrDamaged) {
 		t.damaged.Store(true)
@@ -141,7 +139,7 @@ func (t *TCA) met(err error) error {
 	return err
 }
 
-// windowStart is the beginning of a window, within the times there are.
+// windowStart is the beginning of a window, limited to the range of times.
 func windowStart(end, millis int64) int64 {
 	if end < math.MinInt64+millis {
 		return math.MinInt64
@@ -149,7 +147,7 @@ func windowStart(end, millis int64) int64 {
 	return end - millis
 }
 
-// arrival fills in what the order met, when the row is the journal's fill.
+// arrival sets the order's arrival, when the row is the journal's fill.
 func (t *TCA) arrival(r *Report, trade *store.Trade, security uint32) error {
 	e, found, err := t.index.executions.at(trade.Seq)
 	if err != nil || !found {
@@ -168,8 +166,8 @@ func (t *TCA) arrival(r *Report, trade *store.Trade, security uint32) error {
 	return nil
 }
 
-// twap fills in the average over the window. The area under the price up to any
-// moment is known from the last sample before it, so the window's is a difference.
+// twap sets the average over the window. The area under the price up to any moment follows from the
+// last sample before it, so the window's area is a difference.
 func (t *TCA) twap(r *Report, security uint32) error {
 	start, end := r.TwapWindowStart, r.TwapWindowEnd
 	if start >= end {
@@ -221,7 +219,7 @@ func (r *Report) AppendJSON(b []byte) []byte {
 	return append(b, '}')
 }
 
-// appendPrice appends a benchmark's price; 0 stands for none.
+// appendPrice appends a benchmark's price; 0 means none.
 func appendPrice(b []byte, px int64) []byte {
 	if px == 0 {
 		return append(b, "null"...)
@@ -237,7 +235,7 @@ func appendTime(b []byte, millis int64) []byte {
 func appendText(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
-			text, _ := json.Marshal(s) // a string always has a text
+			text, _ := json.Marshal(s) // Marshal of a string cannot fail
 			return append(b, text...)
 		}
 	}

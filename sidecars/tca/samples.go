@@ -13,11 +13,11 @@ type sample struct {
 	sum    wide
 }
 
-// until is the area up to millis, which this sample is the last to precede.
+// until is the area up to millis. This sample must be the last one before millis.
 func (s sample) until(millis int64) wide { return s.sum.add(weigh(s.px, span(s.millis, millis))) }
 
-// branch is an entry of a block above the leaves: a block one level further
-// down, and the first millisecond in it.
+// branch is an entry of a block above the leaves: a block one level further down, and its first
+// millisecond.
 type branch struct {
 	millis int64
 	number uint64
@@ -30,16 +30,16 @@ const (
 	leafSamples  = (blockBytes - headBytes) / (8 * sampleWords) // 127
 	nodeBranches = (blockBytes - headBytes) / (8 * branchWords) // 254
 
-	// maxLevel is beyond what 2^64 milliseconds can fill.
+	// maxLevel is more than 2^64 milliseconds can fill.
 	maxLevel = 16
 )
 
-// history is the samples of one security, ascending by time, one a millisecond:
-// a tree whose full blocks are in the file and whose right edge is here.
+// history is the samples of one security, ascending by time, at most one per millisecond. It is a
+// tree: its full blocks are in the file and its right edge is here.
 //
-// A tail is written as a block when it is full and another entry comes. So once
-// there is a sample, the leaf's tail is never empty, its last sample, the only
-// one that may still change its price, is in memory, and so is the price in force.
+// A tail is written as a block when it is full and another entry comes. So once there is a sample,
+// the leaf's tail is never empty. Its last sample is in memory; that is the only sample whose price
+// may still change, and it is the price in force.
 type history struct {
 	firstMillis int64    // of the first sample
 	leaves      uint64   // full leaf blocks in the file
@@ -59,7 +59,7 @@ type samples struct {
 	of   []history // by security id
 }
 
-// history returns a security's history; its place is made when there is none yet.
+// history returns a security's history. It makes an empty one when there is none yet.
 func (x *samples) history(security uint32) *history {
 	if int(security) >= len(x.of) {
 		x.of = append(x.of, make([]history, int(security)+1-len(x.of))...)
@@ -67,7 +67,7 @@ func (x *samples) history(security uint32) *history {
 	return &x.of[security]
 }
 
-// latest is the price in force by sequence, 0 when there was none yet.
+// latest is the price in force by sequence; 0 for none yet.
 func (x *samples) latest(security uint32) int64 {
 	if int(security) >= len(x.of) {
 		return 0
@@ -88,7 +88,7 @@ func (x *samples) add(security uint32, millis, px int64) error {
 	}
 	last := &h.tail[len(h.tail)-1]
 	if millis <= last.millis {
-		last.px = px // the one before was in force for no time
+		last.px = px // the one before was in force for no time at all
 		return nil
 	}
 	next := sample{millis: millis, px: px, sum: last.until(millis)}
@@ -145,17 +145,17 @@ func (x *samples) link(security uint32, h *history, level int, up branch) error 
 		if err := x.link(security, h, level+1, branch{first, number}); err != nil {
 			return err
 		}
-		e = &h.nodes[level-1] // link may have moved the levels
+		e = &h.nodes[level-1] // link may have reallocated the levels
 	}
 	e.tail = append(e.tail, up)
 	return nil
 }
 
-// at finds the last sample that took force at millis or before, and its number
-// among the security's. None when the history begins later.
+// at finds the last sample that took force at millis or before, and its number among the security's
+// samples. found is false when the history begins later.
 //
-// Cost: a binary search per level; what is not near the end of the history reads
-// a block a level, from the cache when it is there.
+// Cost: a binary search per level; for samples that are not near the end of the history also one
+// block per level, from the cache if it is there.
 func (x *samples) at(security uint32, millis int64) (s sample, ordinal uint64,
 	found bool, err error) {
 	if int(security) >= len(x.of) {
@@ -181,7 +181,7 @@ func (x *samples) at(security uint32, millis int64) (s sample, ordinal uint64,
 		millis, ErrDamaged)
 }
 
-// descend goes from a block of the given level down to the sample.
+// descend finds the sample below a block of the given level.
 func (x *samples) descend(security uint32, level int, number uint64,
 	millis int64) (sample, uint64, error) {
 	for {
@@ -209,8 +209,8 @@ func (x *samples) descend(security uint32, level int, number uint64,
 	}
 }
 
-// lastNotAfter is the index of the last of n ascending times that is not after
-// millis; the first one is known not to be.
+// lastNotAfter is the index of the last of n ascending times that is not after millis. The first
+// time must not be after millis.
 func lastNotAfter(n int, millis int64, time func(i int) int64) int {
 	return sort.Search(n-1, func(i int) bool { return time(i+1) > millis })
 }

@@ -12,16 +12,16 @@ import (
 	"posttrade/matcher"
 )
 
-// Standing is how far the files of an index know the history.
+// Standing is how much of the history the files of an index hold.
 type Standing struct {
 	Path     string
 	Genesis  [sha256.Size]byte // of the genesis record
-	InputSeq uint64            // 0: they know nothing
+	InputSeq uint64            // 0: they hold nothing
 	Last     matcher.Command   // the command of that sequence
 }
 
-// ReadStanding reads it from the checkpoint in dir. One that is missing or damaged knows
-// nothing: the index will be built again.
+// ReadStanding reads the Standing from the checkpoint in dir. A missing or damaged checkpoint gives
+// an empty one: the index will be built again.
 func ReadStanding(dir string) (s Standing, err error) {
 	s.Path = filepath.Join(dir, checkpointName)
 	text, err := os.ReadFile(s.Path)
@@ -42,7 +42,7 @@ func ReadStanding(dir string) (s Standing, err error) {
 	return s, nil
 }
 
-// Forget has the next Open begin an empty index. Only while none is open.
+// Forget makes the next Open begin with an empty index. Call it only while no index is open.
 func Forget(dir string) error {
 	err := os.Remove(filepath.Join(dir, checkpointName))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -11,19 +11,19 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// SummaryQuery chooses the trades of a summary.
+// SummaryQuery selects the trades of a summary.
 type SummaryQuery struct {
-	Accounts   []uint32 // nil = all, empty = none
-	FromMillis int64    // executed at or after; 0 = open
-	ToMillis   int64    // executed before; 0 = open
+	Accounts   []uint32 // nil: all; empty: none
+	FromMillis int64    // executed at or after; 0: open
+	ToMillis   int64    // executed before; 0: open
 }
 
-// Summary aggregates the reports of many trades. A trade with a TWAP has a
-// benchmark; one without is counted and not averaged. The average over the arrival
-// slippages is over the trades that have one.
+// Summary aggregates the reports of many trades. A trade with a TWAP has a benchmark; one without
+// is counted and not averaged. The average of the arrival slippages covers the trades that have
+// one.
 //
-// An average is that of the reported, rounded values, exact, rounded half up to
-// two decimals; absent when there is nothing to average.
+// An average is that of the reported, rounded values. It is exact, rounded half up to two decimals,
+// and absent when there is nothing to average.
 type Summary struct {
 	Costs
 	BySecurity []SecurityCosts // ascending by ticker
@@ -43,7 +43,7 @@ type SecurityCosts struct {
 	Costs
 }
 
-// tally is what an average is made of.
+// tally is the data of an average.
 type tally struct {
 	trades     uint64
 	twaps      uint64
@@ -75,12 +75,11 @@ func (a *tally) costs() Costs {
 	return c
 }
 
-// Summary reports on every trade that the query chooses, from one consistent
-// reading of the table.
+// Summary reports on every trade that the query selects, from one consistent read of the table.
 //
-// Errors: those of the database and of Report; the context's.
-// Cost: one pass over the chosen rows, about a microsecond a row beside the
-// database's own; memory for a line per security.
+// Errors: those of the database and of Report; the context's. Cost: one pass over the selected
+// rows, about a microsecond per row in addition to the database's own; memory for one line per
+// security.
 func (t *TCA) Summary(ctx context.Context, q SummaryQuery) (Summary, error) {
 	if t.o.DB == nil {
 		return Summary{}, errors.New("tca: summary without a database")
@@ -96,8 +95,8 @@ func (t *TCA) Summary(ctx context.Context, q SummaryQuery) (Summary, error) {
 		}
 		r, reached, err := t.report(trade, complete)
 		if !reached && err == nil && complete == never {
-			// The rows are of one moment, which lies before what is durable now:
-			// once the index is there it has every fill they can come from.
+			// The rows were read at one moment, before the present durable head. When the index has reached
+			// that head, it has every fill that the rows can come from.
 			if complete, err = t.await(ctx); err != nil {
 				return err
 			}
@@ -119,7 +118,7 @@ func (t *TCA) Summary(ctx context.Context, q SummaryQuery) (Summary, error) {
 		return nil
 	}
 	err := t.o.DB.Read(ctx, func(tx *store.Tx) error {
-		total, bySecurity, complete = tally{}, map[string]*tally{}, never // a read may be begun again
+		total, bySecurity, complete = tally{}, map[string]*tally{}, never // the read may start again
 		filter := store.TradeFilter{Accounts: q.Accounts, FromMillis: q.FromMillis, ToMillis: q.ToMillis}
 		return tx.Trades(filter, one)
 	})

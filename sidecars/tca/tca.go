@@ -17,47 +17,46 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// ErrBehind reports that the index has not reached a trade within the time a
-// caller is made to wait. It is on its way: ask again later.
+// ErrBehind reports that the index has not reached a trade within the time that a caller waits. It
+// will reach it: ask again later.
 var ErrBehind = errors.New("price history is behind the journal")
 
 // ErrDamaged reports a block that does not match its checksum. Run builds the
 // index again from the journal.
 var ErrDamaged = errors.New("damaged price history")
 
-// Shadow is an engine that replays the journal behind the live one; Run is its
-// only user.
+// Shadow is an engine that replays the journal behind the live one; Run is its only user.
 //
-// Follow decides the commands up to inputSeq to, or to the durable head if that
-// comes first, and hands their events to fn, whole commands a call; fn may be nil.
-// The events are only valid during the call.
+// Follow decides the commands up to inputSeq to, or to the durable head if that comes first, and
+// passes their events to fn, whole commands per call; fn may be nil. The events are only valid
+// during the call.
 type Shadow interface {
 	Applied() uint64
 	Follow(ctx context.Context, to uint64, fn func(events []matcher.Event) error) error
 	Close() error
 }
 
-// Options say what to follow and where the index lies.
+// Options configure a TCA.
 type Options struct {
-	Dir     string        // made when it is not there; nobody else may write in it
-	Window  time.Duration // of the TWAP; whole milliseconds count
+	Dir     string        // created when it does not exist; no other process may write in it
+	Window  time.Duration // of the TWAP; rounded down to milliseconds
 	Genesis []byte        // the journal's genesis record: an index of another one is not used
 
-	Shadow     func(before uint64) (Shadow, error)      // an engine at or before inputSeq before
+	Shadow     func(before uint64) (Shadow, error)      // makes an engine at or before inputSeq before
 	Durable    func() uint64                            // the durable head; any goroutine
-	SecurityID func(ticker string) (id uint32, ok bool) // any goroutine
+	SecurityID func(ticker string) (id uint32, ok bool) // any goroutine may call it
 	DB         *store.DB                                // for Summary only
 
-	Now    func() time.Time // default time.Now
-	Logger *slog.Logger     // default: says nothing
+	Now    func() time.Time // nil: time.Now
+	Logger *slog.Logger     // nil: no log
 
-	Poll               time.Duration // of the durable head when there is nothing to do; default 20 ms
-	Patience           time.Duration // how long Report and Summary wait for the index; default 1 s
-	CheckpointCommands uint64        // a checkpoint is taken after so many commands; default 1,000,000
-	CheckpointInterval time.Duration // and after this time once Run has caught up; default 10 s
+	Poll               time.Duration // of the durable head when there is nothing to do; 0: 20 ms
+	Patience           time.Duration // how long Report and Summary wait for the index; 0: 1 s
+	CheckpointCommands uint64        // a checkpoint is saved after that many commands; 0: 1,000,000
+	CheckpointInterval time.Duration // and after this time once Run has caught up; 0: 10 s
 }
 
-// What Options leave to us.
+// The defaults of Options.
 const (
 	defaultPoll               = 20 * time.Millisecond
 	defaultPatience           = time.Second
@@ -65,36 +64,36 @@ const (
 	defaultCheckpointInterval = 10 * time.Second
 )
 
-// TCA is the index and who asks it.
+// TCA is the index with its writer, Run, and its readers.
 type TCA struct {
 	o            Options
 	windowMillis int64
 	genesis      [sha256.Size]byte
 
-	// running is held by Run, and by Close. Who holds it is the writer of everything
-	// below; what is under mu too is read by reports.
+	// running is held by Run and by Close. Its holder is the only writer of everything below. Reports
+	// read the fields that are also under mu.
 	running sync.Mutex
 	closed  bool
 
 	mu      sync.RWMutex
 	index   index         // under mu
-	torn    bool          // under mu: the index broke off in the middle, nobody may read it
-	waiting chan struct{} // under mu: closed when the index moves; nil when nobody waits
+	torn    bool          // under mu: the index is incomplete and must not be read
+	waiting chan struct{} // under mu: closed when the index moves; nil when no goroutine waits
 
 	applied atomic.Uint64 // the last inputSeq in the index
-	damaged atomic.Bool   // the index must be built again. Set by readers too
+	damaged atomic.Bool   // the index must be built again. Readers set it too
 
 	saved   uint64    // the inputSeq of the checkpoint
-	tried   uint64    // where a checkpoint was last tried
+	tried   uint64    // where a checkpoint was last attempted
 	triedAt time.Time // and when
 	follows alarm
 	saves   alarm
 }
 
-// Open opens the index under o.Dir at its checkpoint, or an empty one. It does not
-// ask for a shadow: Run does.
+// Open opens the index under o.Dir at its checkpoint, or an empty one. It does not make a shadow:
+// Run does.
 //
-// Errors: options that cannot work, or what the file system said.
+// Errors: invalid options, or errors of the file system.
 func Open(o Options) (*TCA, error) {
 	if o.Shadow == nil || o.Durable == nil || o.SecurityID == nil {
 		return nil, errors.New("tca: options need Shadow, Durable and SecurityID")
@@ -132,8 +131,8 @@ func Open(o Options) (*TCA, error) {
 	return t, nil
 }
 
-// Close takes a checkpoint and closes the files. End Run's context first: Close
-// waits for it.
+// Close saves a checkpoint and closes the files. The caller must end Run's context first: Close
+// waits for Run.
 func (t *TCA) Close() error {
 	t.running.Lock()
 	defer t.running.Unlock()
@@ -167,8 +166,8 @@ func (t *TCA) Lag() uint64 {
 	return max(durable, applied) - applied
 }
 
-// CatchUp waits until the index has taken in inputSeq, while Run follows. An
-// index that has to be built again has not.
+// CatchUp waits until the index has reached inputSeq, while Run follows. An index that has to be
+// built again has not reached it.
 //
 // Errors: the context's.
 func (t *TCA) CatchUp(ctx context.Context, inputSeq uint64) error {
@@ -191,8 +190,8 @@ func (t *TCA) CatchUp(ctx context.Context, inputSeq uint64) error {
 	}
 }
 
-// await waits, as long as a caller is made to wait, until the index has taken in
-// what is durable now, and returns that inputSeq.
+// await waits, up to Options.Patience, until the index has reached the present durable head, and
+// returns that inputSeq.
 func (t *TCA) await(ctx context.Context) (durable uint64, err error) {
 	patient, cancel := context.WithTimeout(ctx, t.o.Patience)
 	defer cancel()

@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// wide is a signed 128-bit integer in two's complement. It holds what 64 bits do
-// not: price times time, and a slippage against a benchmark of nearly nothing.
+// wide is a signed 128-bit integer in two's complement. It holds values that 64 bits do not: price
+// times time, and a slippage against a benchmark close to zero.
 type wide struct {
 	hi int64
 	lo uint64
@@ -43,7 +43,7 @@ func wideOf(b *big.Int) wide {
 	return w
 }
 
-// weigh is px x millis. px is not negative, and millis is a span of int64 times.
+// weigh is px x millis. px is not negative, and millis is the span of two int64 times.
 func weigh(px int64, millis uint64) wide {
 	hi, lo := bits.Mul64(uint64(px), millis)
 	return wide{int64(hi), lo}
@@ -66,8 +66,8 @@ func average(sum wide, count uint64) wide {
 	return wideOf(quotient(sum.big(), new(big.Int).SetUint64(count)))
 }
 
-// mean is num/den, a weighted average of prices, in whole millionths, half up.
-// num is not negative and num/den fits a price, so the division cannot overflow.
+// mean is num/den, a weighted average of prices, in whole millionths, half up. num is not negative
+// and num/den fits a price, so the division cannot overflow.
 func mean(num wide, den uint64) int64 {
 	q, r := bits.Div64(uint64(num.hi), num.lo, den)
 	if r >= den-r {
@@ -76,9 +76,8 @@ func mean(num wide, den uint64) int64 {
 	return int64(q)
 }
 
-// slippage is (px - benchmark) / benchmark in hundredths of a basis point, half
-// up, negated for a sale before it is rounded. The benchmark is the rational
-// number num/den above zero.
+// slippage is (px - benchmark) / benchmark in hundredths of a basis point, rounded half up; for a
+// sale it is negated before it is rounded. The benchmark is the rational number num/den above zero.
 func slippage(px int64, num wide, den uint64, sell bool) wide {
 	const hundredthsOfBps = 1_000_000 // one hundred per cent
 	if hi, lo := bits.Mul64(uint64(px), den); px >= 0 && hi == 0 && lo>>63 == 0 && num.small() {
