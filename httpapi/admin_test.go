@@ -74,7 +74,7 @@ func TestAdminAnswers(t *testing.T) {
 	}
 }
 
-// only admits one token; "user" is one without the admin claim.
+// only admits one token; "user" is a token without the admin claim.
 func only(token string) func(string) (valid, admin bool) {
 	return func(given string) (valid, admin bool) {
 		return given == token || given == "user", given == token
@@ -107,7 +107,7 @@ func TestAdminTokenGuardsAllButHealth(t *testing.T) {
 	}
 }
 
-// TestAdminProblemsAreDocuments asks for what there is not, by the wrong method too.
+// TestAdminProblemsAreDocuments requests paths that do not exist, and uses wrong methods.
 func TestAdminProblemsAreDocuments(t *testing.T) {
 	a := NewAdmin(AdminConfig{})
 	for _, tt := range []struct {
@@ -137,7 +137,7 @@ func TestAdminProblemsAreDocuments(t *testing.T) {
 	}
 }
 
-// addressed is a listener that says it is somewhere else.
+// addressed is a listener that reports another address.
 type addressed struct {
 	net.Listener
 	addr net.Addr
@@ -241,7 +241,7 @@ func TestLatencyBucketsHoldWhatTheySay(t *testing.T) {
 	}
 }
 
-// TestBrokenDistributionShowsInTheScrape plants a histogram whose buckets do not add up.
+// TestBrokenDistributionShowsInTheScrape plants a histogram with buckets that do not add up.
 func TestBrokenDistributionShowsInTheScrape(t *testing.T) {
 	m := Metrics{Latencies: func(emit func(string, Distribution)) {
 		emit("http", Distribution{Count: 7, Schema: 99})

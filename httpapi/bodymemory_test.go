@@ -10,7 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// boundedRig is a rig whose bodies are counted, and the count.
+// boundedRig is a rig that counts bodies, and the count.
 func boundedRig(t *testing.T) (*rig, *BodyMemory) {
 	t.Helper()
 	m := NewBodyMemory(0)
@@ -19,7 +19,7 @@ func boundedRig(t *testing.T) (*rig, *BodyMemory) {
 	return r, m
 }
 
-// until waits for a condition that others bring about.
+// until waits for a condition that other goroutines bring about.
 func until(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for late := time.Now().Add(time.Minute); !holds(); time.Sleep(time.Millisecond) {
@@ -29,8 +29,8 @@ func until(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// A body for which there is no memory is refused before it is read, with a code of its
-// own; small ones go on, and large ones too when there is memory again.
+// A body for which there is no memory is refused before it is read, with a code of its own. Small
+// bodies are still accepted, and large ones too when there is memory again.
 func TestBodiesBeyondTheBoundAreBusy(t *testing.T) {
 	r, m := boundedRig(t)
 	batch := "[" +
@@ -116,7 +116,7 @@ func TestReserveOfAClosedConnection(t *testing.T) {
 	}
 }
 
-// What a crowd has left in pools is collected once bodies rest, and only then.
+// What a burst has left in pools is collected when no more bodies come, and only then.
 func TestCrowdsAreCollected(t *testing.T) {
 	m := NewBodyMemory(1 << 30)
 	collects := func() bool {
@@ -158,13 +158,13 @@ func TestCrowdsAreCollected(t *testing.T) {
 	}
 }
 
-// A connection that rests keeps no large buffer of its last request.
+// An idle connection keeps no large buffer of its last request.
 func TestIdleConnectionsKeepNoLargeBody(t *testing.T) {
 	s := newServer(serverConfig{handler: func(ctx *fasthttp.RequestCtx) {},
 		bodyLimit: func([]byte) int { return maxLargeBodyBytes }})
 	var kept []int
 	s.http.Handler = func(ctx *fasthttp.RequestCtx) {
-		// What the last request has left behind comes with the first byte of the next body.
+		// The first byte of the next body shows what the last request has left behind.
 		kept = append(kept, cap(ctx.Request.SwapBody(nil)), cap(ctx.Response.SwapBody(nil)))
 		ctx.Response.SwapBody(make([]byte, len(ctx.Request.Header.Peek("X-Large"))<<10))
 	}

@@ -185,7 +185,7 @@ func TestTypedClientTalksToTheTradeProcessor(t *testing.T) {
 	}
 }
 
-// TestTypedClientTalksToACluster of which it knows every member, one of them gone.
+// TestTypedClientTalksToACluster with the addresses of all members, one of them gone.
 func TestTypedClientTalksToACluster(t *testing.T) {
 	engine := newRig(t)
 	leader := newLeader(t, "order-matcher", engine.m)
@@ -202,7 +202,7 @@ func TestTypedClientTalksToACluster(t *testing.T) {
 		h.Leader != "1" {
 		t.Errorf("health %+v", h)
 	}
-	follower.cluster.lead("", nil) // it has lost sight of the leader: the client goes there by itself
+	follower.cluster.lead("", nil) // it has lost the leader: the client goes there by itself
 	again := must[client.Order](t)(c.CreateOrder(&order))
 	if again.OrderID != first.OrderID || engine.sequence() != 1 {
 		t.Errorf("%+v, first %+v; %d commands", again, first, engine.sequence())

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// leading is a cluster whose member of this name leads, for good.
+// leading is a cluster that the named member leads, without end.
 func leading(member string) Cluster {
 	c := &fakeCluster{member: member}
 	c.lead(member, map[string]string{})
@@ -57,7 +57,7 @@ func (c *fakeCluster) Confirm(ctx context.Context) error {
 	return c.doubt
 }
 
-// lead makes a member the leader in this member's eyes, "" nobody.
+// lead makes a member the leader as this member sees it; "" for none.
 func (c *fakeCluster) lead(member string, addresses map[string]string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"posttrade/journal/audit"
 )
 
-// Bodies that are fine, for rows about something else.
+// Good bodies, for rows about something else.
 const (
 	goodOrder       = `{"accountId":1,"security":"AAA","side":"Buy","quantity":10,"limitPrice":100}`
 	goodTrade       = `{"accountId":1,"security":"AAA","side":"Buy","quantity":10}`
@@ -30,8 +30,8 @@ const (
 	goodExtract = `{"sessionDate":"2026-03-02"}`
 )
 
-// row is one request and the answer that the contract says. token: "" none,
-// "admin", "one" entitled to account 1, "two" to account 2, "bad", "expired".
+// row is one request and the answer that the contract requires. token: "" none, "admin", "one"
+// entitled to account 1, "two" to account 2, "bad", "expired".
 type row struct {
 	request string // METHOD path
 	body    string
@@ -40,7 +40,7 @@ type row struct {
 	code    Code
 }
 
-// The endpoints that need an admin token always, with a good body.
+// The endpoints that always need an admin token, with a good body.
 var adminRequests = []struct{ request, body string }{
 	{"POST /prices", goodPrices},
 	{"GET /recon/trades/blotter", ""},
@@ -52,8 +52,8 @@ var adminRequests = []struct{ request, body string }{
 	{"POST /risk/extract", goodExtract},
 }
 
-// The endpoints of accounts, which need a token where entitlements are enforced.
-// Those of ord-1 and SW-5 are about account 1's.
+// The endpoints of accounts, which need a token where entitlements are enforced. Those of ord-1 and
+// SW-5 concern account 1.
 var accountRequests = []struct{ request, body string }{
 	{"POST /orders", goodOrder},
 	{"POST /orders/batch", "[" + goodOrder + "]"},
@@ -69,13 +69,13 @@ var accountRequests = []struct{ request, body string }{
 	{"POST /orders/ord-1/cancel", ""},
 }
 
-// historyRequests need an admin token always and go through the history instead
-// of the engine, so that its state does not matter to them.
+// historyRequests always need an admin token and read the history instead of the engine, so the
+// engine's state has no effect on them.
 var historyRequests = []string{
 	"GET /regulatory/report", "POST /recon/full-history/reindex", "GET /recon/full-history/trades",
 }
 
-// bodied are the endpoints that read a body, with a token that suffices.
+// bodied are the endpoints that read a body, with a sufficient token.
 var bodied = []string{
 	"/orders", "/orders/batch", "/trades", "/orders/ord-1/replace", "/orders/ord-1/cancel", "/prices",
 	"/risk/control/account", "/risk/control/security", "/risk/control/restriction",
@@ -263,7 +263,7 @@ func openRows() (rows []row) {
 	)
 }
 
-// unsafeRows are the answers to writes and to reads while what was decided last is not durable.
+// unsafeRows are the answers to writes and to reads while the last decision is not durable.
 func unsafeRows(status int, code Code, readStatus int, readCode Code) (rows []row) {
 	for _, q := range append(slices.Clone(accountRequests), adminRequests...) {
 		if strings.HasPrefix(q.request, "GET") {
@@ -296,9 +296,9 @@ func storageRows(status int, code Code) (rows []row) {
 	return rows
 }
 
-// TestContract drives every endpoint through every status that its handler can
-// answer, holds each answer to the OpenAPI document (rig.call does), and then
-// asks whether the document names a status that no row has met.
+// TestContract drives every endpoint through every status that its handler can answer. It checks
+// each answer against the OpenAPI document (in rig.call), and then reports every status of the
+// document that no row has met.
 func TestContract(t *testing.T) {
 	tests := []struct {
 		name    string
@@ -361,7 +361,7 @@ func TestContract(t *testing.T) {
 		})
 	}
 	for key := range met {
-		// of a relay whose leader is silent: TestEveryOperationIsRelayed
+		// of a relay with a silent leader: TestEveryOperationIsRelayed
 		if strings.HasPrefix(key, "GET ") {
 			met[key] = append(met[key], 504)
 		}
@@ -396,7 +396,7 @@ func (r *rig) row(q row) answer {
 
 func (r *rig) named(name string) string { return namedToken(r.now.Load(), name) }
 
-// namedToken is the token that a row means.
+// namedToken is the token of a row.
 func namedToken(nowMillis int64, name string) string {
 	switch name {
 	case "admin":
@@ -428,7 +428,7 @@ func takeTicket(r *rig) {
 	r.t.Cleanup(ticket.Release)
 }
 
-// holdBack leaves a fill decided that is not durable.
+// holdBack leaves a decided fill that is not durable.
 func holdBack(r *rig) {
 	r.recorder.hold()
 	r.serve(func(d *Deps) { d.AnswerTimeout = 20 * time.Millisecond })
@@ -437,7 +437,7 @@ func holdBack(r *rig) {
 	r.recorder.waitApplied(last + 1)
 }
 
-// failBehind fails the journal with a fill decided that is not durable.
+// failBehind fails the journal with a decided fill that is not durable.
 func failBehind(r *rig) {
 	holdBack(r)
 	r.fail(errors.New("no space left on device"))

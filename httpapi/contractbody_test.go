@@ -27,8 +27,8 @@ func TestEveryDayComesBack(t *testing.T) {
 	}
 }
 
-// TestDaysThatAreNone tries every day of every month of a range of years, those
-// that the months do not have included, and texts that are no dates.
+// TestDaysThatAreNone tries every day of every month of a range of years, also days that the months
+// do not have, and texts that are no dates.
 func TestDaysThatAreNone(t *testing.T) {
 	for year := 1899; year <= 2401; year++ {
 		for month := range 14 {
@@ -52,8 +52,8 @@ func TestDaysThatAreNone(t *testing.T) {
 	}
 }
 
-// TestBookingBodiesThatCannotBeRead is what a booking's 400s are; each body is
-// tried at both endpoints where it makes sense.
+// TestBookingBodiesThatCannotBeRead lists a booking's 400s. Each body is tried at both endpoints
+// where that is useful.
 func TestBookingBodiesThatCannotBeRead(t *testing.T) {
 	with := func(old, new string) string {
 		if !strings.Contains(goodSwaption, old) {
@@ -191,8 +191,8 @@ func TestBookingBodiesAtTheirLimits(t *testing.T) {
 	}
 }
 
-// FuzzContractBody compares the decoder with encoding/json: what it accepts,
-// that accepts with the same values, and the record carries them.
+// FuzzContractBody compares the decoder with encoding/json: encoding/json accepts every body that
+// the decoder accepts, with the same values, and the record carries them.
 func FuzzContractBody(f *testing.F) {
 	for _, body := range []string{goodSwap, goodSwaption, keyed(goodSwaption, "k"), `{}`, `[]`, `null`,
 		`{"notional":1e6}`, `{"expiryDate":null}`,

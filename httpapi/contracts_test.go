@@ -12,8 +12,7 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// contractRows are the rows of the contract that are about contracts, while
-// entitlements are off.
+// contractRows are the rows of the contract about contracts, while entitlements are off.
 func contractRows() (rows []row) {
 	for _, id := range []string{"SW-99", "SWPT-5", "SW-0", "SW-05", "SW-", "SWPT-", "sw-5", "5",
 		"SW-5x", "ord-1", "SW-18446744073709551616", "SW-4"} {
@@ -152,7 +151,7 @@ func TestContractsAreAccountsOwn(t *testing.T) {
 	}
 }
 
-// TestBookingIsNothingButAContract looks at everything else before and after.
+// TestBookingIsNothingButAContract compares everything else before and after.
 func TestBookingIsNothingButAContract(t *testing.T) {
 	r := newRig(t)
 	seed(r)
@@ -181,7 +180,7 @@ func TestBookingIsNothingButAContract(t *testing.T) {
 	}
 }
 
-// TestRefusedBookingsLeaveNoContract meets the reasons that a booking can be refused for.
+// TestRefusedBookingsLeaveNoContract meets every reason for which a booking can be refused.
 func TestRefusedBookingsLeaveNoContract(t *testing.T) {
 	g := testGenesis()
 	g.Limits.MaxContracts, g.Limits.MaxOrderNotional, g.Limits.CreditLimit = 1,
@@ -231,7 +230,7 @@ func TestRefusedBookingsStayAtTheEdgeWhenTheyAreNotAudited(t *testing.T) {
 	}
 }
 
-// TestBookingsHaveTheirOwnKeys uses one clientOrderId for everything.
+// TestBookingsHaveTheirOwnKeys uses one clientOrderId for all requests.
 func TestBookingsHaveTheirOwnKeys(t *testing.T) {
 	r := newRig(t)
 	r.order("1", "Buy", "10", "100", `,"clientOrderId":"k"`).want(t, 201, "")
@@ -279,8 +278,8 @@ func TestBookingsHaveTheirOwnKeys(t *testing.T) {
 	}
 }
 
-// TestBookingTheEngineFindsAgain lets the same key through while the first
-// booking is between the edge and the engine.
+// TestBookingTheEngineFindsAgain sends the same key while the first booking is between the edge and
+// the engine.
 func TestBookingTheEngineFindsAgain(t *testing.T) {
 	for _, tt := range []struct {
 		name, meanwhile string
@@ -294,7 +293,7 @@ func TestBookingTheEngineFindsAgain(t *testing.T) {
 			r := newRig(t)
 			other, late := r.address, false
 			r.serve(func(d *Deps) {
-				d.StorageFull = func() bool { // asked behind the look at the known keys
+				d.StorageFull = func() bool { // called after the look-up of known keys
 					if !late {
 						late = true
 						path := "/swaps"
@@ -340,7 +339,7 @@ func TestBookingsInFlight(t *testing.T) {
 	}
 }
 
-// TestRepeatedBookingWaitsForTheFirst repeats bookings that are decided and not durable.
+// TestRepeatedBookingWaitsForTheFirst repeats bookings that are decided and not yet durable.
 func TestRepeatedBookingWaitsForTheFirst(t *testing.T) {
 	r := newRig(t)
 	durable := r.address
@@ -363,7 +362,7 @@ func TestRepeatedBookingWaitsForTheFirst(t *testing.T) {
 		CodeRiskRefused)
 }
 
-// TestRecordsThatReachTheEngine reads what the edge puts into the input ring.
+// TestRecordsThatReachTheEngine reads the records that the edge puts into the input ring.
 func TestRecordsThatReachTheEngine(t *testing.T) {
 	r := newRig(t, withoutEngine, func(r *rig) { r.deps.AnswerTimeout = time.Millisecond })
 	booking := func(kind matcher.CommandType, side matcher.Side, notional int32, rate int64,
@@ -400,11 +399,11 @@ func TestRecordsThatReachTheEngine(t *testing.T) {
 	}
 }
 
-// TestExtractIsOneMarker books around a marker and sees that it takes one sequence.
+// TestExtractIsOneMarker books around a marker and checks that the marker takes one sequence.
 func TestExtractIsOneMarker(t *testing.T) {
 	r := newRig(t)
 	r.post("/swaps", goodSwap, "").want(t, 200, "")
-	for want := 2; want <= 3; want++ { // one after the other is another one
+	for want := 2; want <= 3; want++ { // the next one is another one
 		a := r.post("/risk/extract", goodExtract, r.token("admin")).want(t, 202, "")
 		if string(a.body) != fmt.Sprintf(`{"sequence":%d}`, want) {
 			t.Errorf("%s", a.body)

@@ -16,11 +16,11 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// countingConn counts how often it is told of a deadline.
+// countingConn counts how often a deadline is set on it.
 type countingConn struct {
 	net.Conn
 	told  int
-	fails error // of being told
+	fails error // of the setting of a deadline
 }
 
 func (c *countingConn) SetReadDeadline(t time.Time) error {
@@ -33,7 +33,7 @@ func (c *countingConn) SetWriteDeadline(t time.Time) error {
 	return errors.Join(c.fails, c.Conn.SetWriteDeadline(t))
 }
 
-// linked returns a framed connection, what it stands on, and its other end.
+// linked returns a framed connection, the connection below it, and its other end.
 func linked(t *testing.T) (c *framedConn, under *countingConn, peer net.Conn) {
 	near, far := net.Pipe()
 	t.Cleanup(func() { near.Close(); far.Close() })
@@ -50,11 +50,11 @@ func linkedTLS(t *testing.T) (c *framedConn, peer net.Conn) {
 		tls.Client(far, &tls.Config{RootCAs: roots, ServerName: "127.0.0.1"})
 }
 
-// TestReadsEndAtTheLastDeadline: later and earlier ones than the connection was told.
+// TestReadsEndAtTheLastDeadline, when it is later or earlier than the one that the connection has.
 func TestReadsEndAtTheLastDeadline(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
-		deadlines []time.Duration // one after the other, the last one counts; 0: none
+		deadlines []time.Duration // set one after the other, the last one counts; 0: none
 		want      time.Duration
 	}{
 		{"the only one", []time.Duration{time.Second}, time.Second},
@@ -92,8 +92,8 @@ func TestReadsEndAtTheLastDeadline(t *testing.T) {
 	}
 }
 
-// TestWritesEndAtTheLastDeadline also counts: what was written before it stays written.
-// Over TLS a write that a deadline has ended is the last one of its connection.
+// TestWritesEndAtTheLastDeadline also counts the bytes: what was written before the deadline stays
+// written. Over TLS a write that a deadline has ended is the last one of its connection.
 func TestWritesEndAtTheLastDeadline(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -168,7 +168,7 @@ func TestDeadlinesAreRarelyTold(t *testing.T) {
 	})
 }
 
-// TestConnectionThatTakesNoDeadlineIsNotUsed: a request must not wait without one.
+// TestConnectionThatTakesNoDeadlineIsNotUsed: a request must not wait without a deadline.
 func TestConnectionThatTakesNoDeadlineIsNotUsed(t *testing.T) {
 	c, under, _ := linked(t)
 	under.fails = errors.New("no deadlines here")
@@ -189,7 +189,7 @@ func served(t *testing.T) (peer net.Conn, answers *bufio.Reader) {
 		handler: func(ctx *fasthttp.RequestCtx) { ctx.SetBody(ctx.Request.Body()) }})
 	var serving sync.WaitGroup
 	serving.Go(func() {
-		_ = s.http.ServeConn(newFramedConn(near)) // an error of what it has refused
+		_ = s.http.ServeConn(newFramedConn(near)) // an error about a refused request
 		near.Close()
 	})
 	t.Cleanup(serving.Wait)
@@ -197,10 +197,10 @@ func served(t *testing.T) (peer net.Conn, answers *bufio.Reader) {
 	return far, bufio.NewReader(far)
 }
 
-// TestAnswersBehindARest asks again on a connection whose last answer's deadline has passed,
-// for what the library writes before, or without, a handler.
+// TestAnswersBehindARest sends a request on a connection after the last answer's deadline has
+// passed. It is about what the library writes before a handler runs, or without one.
 func TestAnswersBehindARest(t *testing.T) {
-	// The library has a goroutine for the date, for ever: it must not begin in a bubble.
+	// The library starts a goroutine for the date, which never ends: it must not start in a bubble.
 	if _, err := new(fasthttp.Response).WriteTo(io.Discard); err != nil {
 		t.Fatal(err)
 	}

@@ -26,8 +26,8 @@ func same(t *testing.T, first, again answer) {
 	}
 }
 
-// TestRepeatedKeyGetsTheFirstDecision is the idempotency matrix: what was
-// decided first, and what is sent again.
+// TestRepeatedKeyGetsTheFirstDecision is the idempotency matrix: the first decision, and the
+// repeated request.
 func TestRepeatedKeyGetsTheFirstDecision(t *testing.T) {
 	tests := []struct {
 		name, path, body, changed string
@@ -96,7 +96,8 @@ func TestOrderShowsHowItStandsNow(t *testing.T) {
 	}
 }
 
-// TestDuplicatesInFlight sends one order many times at once: one is accepted, all say so.
+// TestDuplicatesInFlight sends one order many times at once: one is accepted, and all answers show
+// that one.
 func TestDuplicatesInFlight(t *testing.T) {
 	r := newRig(t)
 	r.recorder.hold() // so that all pass the edge before the first is answered
@@ -120,8 +121,7 @@ func TestDuplicatesInFlight(t *testing.T) {
 	}
 }
 
-// TestDuplicateTheEngineFinds hands the engine a repetition that the edge's
-// memory does not know yet.
+// TestDuplicateTheEngineFinds passes the engine a repetition that the edge does not know yet.
 func TestDuplicateTheEngineFinds(t *testing.T) {
 	for _, tt := range []struct {
 		name, second string
@@ -132,8 +132,8 @@ func TestDuplicateTheEngineFinds(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newRig(t)
-			// Both orders are in one batch of the ring: the views see the first
-			// only when the second has passed the edge.
+			// Both orders are in one batch of the ring: the views see the first only after the second has
+			// passed the edge.
 			batch := "[" + orderBody("1", "Buy", "10", "100", `,"clientOrderId":"k"`) + "," +
 				orderBody("1", "Buy", "10", "100", tt.second) + "]"
 			items := r.post("/orders/batch", batch, "").want(t, 201, "").json(t).([]any)
@@ -218,7 +218,7 @@ func TestRefusalsStayAtTheEdgeWhenTheyAreNotAudited(t *testing.T) {
 	if r.sequence() != 0 {
 		t.Errorf("sequence %d, want 0", r.sequence())
 	}
-	// What only the engine knows is sequenced all the same.
+	// The edge sequences an order that only the engine knows to be refused.
 	r.order("1", "Sell", "1", "100", "").want(t, 201, "")
 	a = r.order("2", "Buy", "1", "100", `,"timeInForce":"POST_ONLY"`).want(t, 422, CodeRiskRefused)
 	if a.field(t, "sequence") != "2" {
@@ -226,7 +226,7 @@ func TestRefusalsStayAtTheEdgeWhenTheyAreNotAudited(t *testing.T) {
 	}
 }
 
-// TestRefusalReasons meets the reasons that the gate and the engine give.
+// TestRefusalReasons meets the reasons of the gate and of the engine.
 func TestRefusalReasons(t *testing.T) {
 	r := newRig(t)
 	r.price("AAA", "100")
@@ -338,7 +338,7 @@ func TestReplaceAndCancel(t *testing.T) {
 	r.post("/orders/ord-1/cancel", `{"x":1}`, "").want(t, 400, CodeMalformedBody)
 }
 
-// TestLateCancelAndReplace lets the order fill between the look at it and the command.
+// TestLateCancelAndReplace fills the order between the edge's look at it and the command.
 func TestLateCancelAndReplace(t *testing.T) {
 	for path, body := range map[string]string{
 		"/orders/ord-1/cancel": "", "/orders/ord-1/replace": `{"quantity":5,"limitPrice":101}`,
@@ -387,8 +387,8 @@ func TestFullRingIsRefusedUnsequenced(t *testing.T) {
 	}
 }
 
-// TestPricesInPartsKeepTheirPromise fails the second ticket of one request: the
-// first one is sequenced, so the answer must not say that nothing was.
+// TestPricesInPartsKeepTheirPromise fails the second ticket of one request: the first one is
+// sequenced, so the answer must not say that nothing was sequenced.
 func TestPricesInPartsKeepTheirPromise(t *testing.T) {
 	r := newRig(t)
 	tick := `{"security":"AAA","price":1},`
@@ -410,7 +410,7 @@ func TestPricesInPartsKeepTheirPromise(t *testing.T) {
 	}
 }
 
-// TestForgottenOrderIsStillAnswered repeats a key whose order has left the views.
+// TestForgottenOrderIsStillAnswered repeats a key after its order has left the views.
 func TestForgottenOrderIsStillAnswered(t *testing.T) {
 	g := testGenesis()
 	g.Limits.RetainedOrders = 2
@@ -437,7 +437,7 @@ func TestForgottenOrderIsStillAnswered(t *testing.T) {
 	}
 }
 
-// TestForgottenTradeIsStillAnswered repeats a key whose fill has left the blotter.
+// TestForgottenTradeIsStillAnswered repeats a key after its fill has left the blotter.
 func TestForgottenTradeIsStillAnswered(t *testing.T) {
 	r := newRig(t)
 	small := must[*blotter.Blotter](t)(blotter.New(1))

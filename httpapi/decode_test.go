@@ -12,7 +12,7 @@ import (
 	"posttrade/matcher"
 )
 
-// TestOrderBodiesThatCannotBeRead lists what is 400 and why.
+// TestOrderBodiesThatCannotBeRead lists the 400s with their causes.
 func TestOrderBodiesThatCannotBeRead(t *testing.T) {
 	order := func(old, new string) string {
 		body := `{"accountId":1,"security":"AAA","side":"Buy","quantity":10,"limitPrice":100}`
@@ -189,8 +189,8 @@ func TestCursorsOfOthersAreRefused(t *testing.T) {
 	}
 }
 
-// FuzzOrderBody compares the decoder with encoding/json: what it accepts, that
-// accepts with the same values; and whatever it makes of a body, it does not panic.
+// FuzzOrderBody compares the decoder with encoding/json: encoding/json accepts every body that the
+// decoder accepts, with the same values. The decoder panics on no body.
 func FuzzOrderBody(f *testing.F) {
 	for _, body := range []string{
 		goodOrder, `{}`, `[]`, `null`,

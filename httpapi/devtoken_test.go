@@ -36,7 +36,7 @@ func TestDevToken(t *testing.T) {
 		!slices.Equal(claims.Accounts, []uint32{1, 2}) {
 		t.Errorf("claims %+v, %v", claims, err)
 	}
-	// It works where tokens are asked for, until it expires.
+	// The token works where tokens are required, until it expires.
 	r.call(request{method: "GET", path: "/trades/trd-3", token: token}).want(t, 200, "")
 	r.now.Add(60_000)
 	r.call(request{method: "GET", path: "/trades/trd-3", token: token}).want(t, 401, CodeUnauthorized)
@@ -56,7 +56,8 @@ func TestDevToken(t *testing.T) {
 	}
 }
 
-// TestDevTokenExpiryIsTheClaims: a clock between two seconds must not promise more than exp says.
+// TestDevTokenExpiryIsTheClaims: with a clock between two seconds the answer must not promise more
+// than exp says.
 func TestDevTokenExpiryIsTheClaims(t *testing.T) {
 	r := newProcessorRig(t)
 	r.now.Add(999)
@@ -184,8 +185,8 @@ func TestDevTokenAsText(t *testing.T) {
 	}
 }
 
-// FuzzDevTokenBody: whatever is minted says what was asked, in strict JSON, and
-// whatever is refused is a 400.
+// FuzzDevTokenBody: a minted token has the requested claims, in strict JSON, and a refusal is
+// always a 400.
 func FuzzDevTokenBody(f *testing.F) {
 	for _, seed := range []string{goodToken, `{"subject":"a","ttlSeconds":1}`,
 		`{"subject":"\ud83d\ude00","ttlSeconds":86400,"admin":true}`,

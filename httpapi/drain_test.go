@@ -27,7 +27,7 @@ func gone() context.Context {
 	return ctx
 }
 
-// awaitClosed returns when nobody listens at an address any more.
+// awaitClosed returns when an address has no listener any more.
 func awaitClosed(address string) {
 	for {
 		conn, err := net.Dial("tcp", address)
@@ -38,8 +38,8 @@ func awaitClosed(address string) {
 	}
 }
 
-// TestRequestsAreRefusedWhenTheServerStops sends requests behind one that is being handled
-// when the time of a shutdown is up: on its connection the library would go on for ever.
+// TestRequestsAreRefusedWhenTheServerStops sends requests after one that is still being handled
+// when the time of a shutdown is up: on that connection the library would go on without end.
 func TestRequestsAreRefusedWhenTheServerStops(t *testing.T) {
 	order := postOrder("Content-Length: "+itoa(uint64(len(goodOrder)))+"\r\n", goodOrder)
 	for _, tt := range []struct{ name, method, path, raw string }{
@@ -57,7 +57,7 @@ func TestRequestsAreRefusedWhenTheServerStops(t *testing.T) {
 			down := make(chan error, 1)
 			go func() { down <- r.m.Shutdown(gone()) }()
 			awaitClosed(r.address)
-			// behind the one that is under way
+			// after the one that is under way
 			if err := r.m.server.http.ShutdownWithContext(gone()); err != nil {
 				t.Fatal(err)
 			}
@@ -81,13 +81,14 @@ func TestRequestsAreRefusedWhenTheServerStops(t *testing.T) {
 	}
 }
 
-// TestShutdownWaitsForHandlers that outlast its time, and says so when one outlasts its patience.
+// TestShutdownWaitsForHandlers that run longer than its time. It returns an error when one runs
+// longer than its patience.
 func TestShutdownWaitsForHandlers(t *testing.T) {
 	const given, patience = 10 * time.Second, 5 * time.Second
 	for _, tt := range []struct {
 		name    string
-		handler time.Duration // how long it takes
-		streams bool          // it returns at once, and its answer takes as long
+		handler time.Duration // how long the handler takes
+		streams bool          // the handler returns at once, and its answer takes as long
 		want    time.Duration // when Shutdown returns
 		err     error
 	}{
@@ -133,7 +134,8 @@ func TestShutdownWaitsForHandlers(t *testing.T) {
 	}
 }
 
-// TestShutdownEndsAReportThatNobodyReads: who stalls must not hold up what makes the report.
+// TestShutdownEndsAReportThatNobodyReads: a stalled reader must not hold up the goroutine that
+// makes the report.
 func TestShutdownEndsAReportThatNobodyReads(t *testing.T) {
 	for _, relayed := range []bool{false, true} {
 		r := newRig(t)
@@ -161,7 +163,7 @@ func TestShutdownEndsAReportThatNobodyReads(t *testing.T) {
 	}
 }
 
-// TestClosedDeskIsAServiceThatStops closes it in front of a request, and between the parts of one.
+// TestClosedDeskIsAServiceThatStops closes the desk before a request, and between the parts of one.
 func TestClosedDeskIsAServiceThatStops(t *testing.T) {
 	r := newRig(t)
 	r.recorder.hold()
@@ -183,12 +185,12 @@ func TestClosedDeskIsAServiceThatStops(t *testing.T) {
 	}
 }
 
-// TestOutcomeBehindAPartIsUnknown: whatever ends a request of which a part is sequenced.
+// TestOutcomeBehindAPartIsUnknown, whatever ends a request after one of its parts is sequenced.
 func TestOutcomeBehindAPartIsUnknown(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		p      problem
-		status int // behind a part
+		status int // after a part
 		code   Code
 	}{
 		{"too many in flight", problemInflight, 503, CodeOverloaded},
@@ -231,7 +233,7 @@ func adminAt(t *testing.T, h http.HandlerFunc) (a *Admin, client *bufio.Reader) 
 	return a, bufio.NewReader(conn)
 }
 
-// TestAdminShutdownEndsWhatLasts: a profile goes on until its time is up or its request ends.
+// TestAdminShutdownEndsWhatLasts: a profile runs until its time is up or its request ends.
 func TestAdminShutdownEndsWhatLasts(t *testing.T) {
 	entered := make(chan struct{})
 	a, client := adminAt(t, func(w http.ResponseWriter, r *http.Request) {
@@ -254,7 +256,7 @@ func TestAdminShutdownEndsWhatLasts(t *testing.T) {
 	}
 }
 
-// TestAdminShutdownCutsOffWhatDoesNotEnd, and says that it may still be running.
+// TestAdminShutdownCutsOffWhatDoesNotEnd, and reports that it may still be running.
 func TestAdminShutdownCutsOffWhatDoesNotEnd(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	a, client := adminAt(t, func(http.ResponseWriter, *http.Request) {
@@ -271,8 +273,8 @@ func TestAdminShutdownCutsOffWhatDoesNotEnd(t *testing.T) {
 	}
 }
 
-// TestSilentConnectionsBeyondTheLimitDoNotStopTLS: an answer to them would be behind a
-// handshake that never comes, on the goroutine that accepts.
+// TestSilentConnectionsBeyondTheLimitDoNotStopTLS: an answer to them would wait for a handshake
+// that never comes, on the goroutine that accepts.
 func TestSilentConnectionsBeyondTheLimitDoNotStopTLS(t *testing.T) {
 	secured, roots := certificates(t)
 	r := newRig(t)
@@ -297,7 +299,7 @@ func TestSilentConnectionsBeyondTheLimitDoNotStopTLS(t *testing.T) {
 	for range connectionsPerInflight + 1 {
 		open = append(open, r.dial())
 	}
-	open[connectionsPerInflight].closed() // without a word, and without a handshake
+	open[connectionsPerInflight].closed() // without a byte, and without a handshake
 	for _, w := range open {
 		w.conn.Close()
 	}

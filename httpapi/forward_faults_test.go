@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// hang keeps a connection until the other side has gone.
+// hang keeps a connection until the other side is gone.
 func hang(c net.Conn, _ handed) bool {
 	_, _ = io.Copy(io.Discard, c) // ends with the connection, whatever ends that
 	return false
@@ -35,8 +35,8 @@ func reset(c net.Conn, _ handed) bool {
 	return false
 }
 
-// TestLeaderDiesDuringAnExchange at every point of it. What may have arrived is
-// unknown, what cannot have is safe to send again, and nothing is sent twice.
+// TestLeaderDiesDuringAnExchange at every point of it. A request that may have arrived has an
+// unknown outcome, one that cannot have arrived may be sent again, and none is sent twice.
 func TestLeaderDiesDuringAnExchange(t *testing.T) {
 	partThenHang := func(raw string) step {
 		return func(c net.Conn, q handed) bool { part(raw)(c, q); return hang(c, q) }
@@ -94,7 +94,7 @@ func TestLeaderDiesDuringAnExchange(t *testing.T) {
 	}
 }
 
-// TestLeaderThatCannotBeReached was not asked: the request may be sent again.
+// TestLeaderThatCannotBeReached received nothing: the request may be sent again.
 func TestLeaderThatCannotBeReached(t *testing.T) {
 	gone := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
 	gone.Close()
@@ -145,8 +145,8 @@ func TestLeaderThatCannotBeReached(t *testing.T) {
 	}
 }
 
-// TestSealedConnectionSendsNothing: what was given up before its first byte
-// must not go out later, or 503 would not be true.
+// TestSealedConnectionSendsNothing: a request that was given up before its first byte must not be
+// sent later, or 503 would be wrong.
 func TestSealedConnectionSendsNothing(t *testing.T) {
 	a, b := net.Pipe()
 	defer b.Close()
@@ -164,8 +164,8 @@ func TestSealedConnectionSendsNothing(t *testing.T) {
 	c.Close()
 }
 
-// TestConnectionThatEndedWhileIdle: the leader closes its end between two requests.
-// Whatever the follower notices of it, no request arrives twice.
+// TestConnectionThatEndedWhileIdle: the leader closes its end between two requests. No request
+// arrives twice, whatever the follower notices of the close.
 func TestConnectionThatEndedWhileIdle(t *testing.T) {
 	leader := newScriptedLeader(t, part(created))
 	r := newFollower(t, "order-matcher", "1", leader.address)
@@ -213,7 +213,7 @@ func TestStreamThatBreaksOff(t *testing.T) {
 			}
 			resp, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: "GET"})
 			if err != nil {
-				return // cut even before its head: nobody takes that for an answer
+				return // cut even before its head: no client takes that for an answer
 			}
 			if body, err := io.ReadAll(resp.Body); resp.StatusCode != 200 ||
 				!errors.Is(err, io.ErrUnexpectedEOF) && !isReset(err) {
@@ -232,7 +232,7 @@ func isReset(err error) bool {
 	return errors.As(err, &op)
 }
 
-// TestRelayedReportIsTheReport: streamed, compressed as asked for, with its trailers.
+// TestRelayedReportIsTheReport: streamed, compressed as requested, with its trailers.
 func TestRelayedReportIsTheReport(t *testing.T) {
 	engine := newRig(t)
 	leader := newLeader(t, "order-matcher", engine.m)
@@ -283,8 +283,8 @@ func TestGoneCallerEndsTheRelayedReport(t *testing.T) {
 	<-engine.report.ended
 }
 
-// TestRequestsToTheLeaderAreBounded: beyond the bound they are refused, not queued;
-// a streamed answer keeps its place until its end.
+// TestRequestsToTheLeaderAreBounded: requests beyond the bound are refused, not queued; a streamed
+// answer keeps its slot until its end.
 func TestRequestsToTheLeaderAreBounded(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	waiting := func(raw string) step {
@@ -316,7 +316,7 @@ func TestRequestsToTheLeaderAreBounded(t *testing.T) {
 		if a := <-first; a.status != want {
 			t.Errorf("the first: %d %s", a.status, a.body)
 		}
-		for len(r.relay.forwarder.slots) > 0 { // its place is given back behind the answer's last byte
+		for len(r.relay.forwarder.slots) > 0 { // its slot is given back after the answer's last byte
 			<-time.After(time.Millisecond)
 		}
 	}
@@ -337,8 +337,7 @@ func TestRequestsToTheLeaderAreBounded(t *testing.T) {
 	}
 }
 
-// TestNothingIsRepeatedOnAUsedConnection: HTTP libraries like to, for requests
-// that look as if it did no harm.
+// TestNothingIsRepeatedOnAUsedConnection: HTTP libraries repeat requests that look safe to repeat.
 func TestNothingIsRepeatedOnAUsedConnection(t *testing.T) {
 	leader := newScriptedLeader(t, reply(created), part(""), reply(created), reset, reply(created))
 	r := newFollower(t, "order-matcher", "1", leader.address)
@@ -351,8 +350,8 @@ func TestNothingIsRepeatedOnAUsedConnection(t *testing.T) {
 	}
 }
 
-// TestLeaderThatAnswersEarly, before it has read the body: the rest of it may be
-// written while the next request is already being read from the same caller.
+// TestLeaderThatAnswersEarly, before it has read the body: the rest of the body may still be
+// written while the next request of the same caller is being read.
 func TestLeaderThatAnswersEarly(t *testing.T) {
 	ln := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
 	var serving sync.WaitGroup

@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// TestRequestArrivesAsItCame: method, raw target, body and headers, but for those
-// of the connection.
+// TestRequestArrivesAsItCame: method, raw target, body and headers, except the headers of the
+// connection.
 func TestRequestArrivesAsItCame(t *testing.T) {
 	leader := newScriptedLeader(t, reply(created))
 	r := newFollower(t, "order-matcher", "1", leader.address,
@@ -114,7 +114,7 @@ func TestChunkedBodyIsHandedOnWhole(t *testing.T) {
 	}
 }
 
-// TestAnswerComesBackAsItIs: status, headers, body; the connections are our own.
+// TestAnswerComesBackAsItIs: status, headers, body; the connections are the relay's own.
 func TestAnswerComesBackAsItIs(t *testing.T) {
 	big := strings.Repeat("0123456789abcdef", 1<<16) // 1 MiB: it streams
 	for _, tt := range []struct {
@@ -181,7 +181,7 @@ func TestAnswerComesBackAsItIs(t *testing.T) {
 	}
 }
 
-// TestNotSequencedIsAskedOnceMore of the leader that is known then, and not again.
+// TestNotSequencedIsAskedOnceMore, of the leader that is known then, and not a third time.
 func TestNotSequencedIsAskedOnceMore(t *testing.T) {
 	deciding := newScriptedLeader(t, reply(created))
 	engine := newRig(t)
@@ -265,8 +265,8 @@ func certificates(t testing.TB) (server *tls.Config, roots *x509.CertPool) {
 		NextProtos: []string{"h2", "http/1.1"}}, roots
 }
 
-// TestRelayOverTLS: the leader's services have a certificate. One that is not
-// trusted is a leader that cannot be reached.
+// TestRelayOverTLS: the leader's services have a certificate. A leader with an untrusted one cannot
+// be reached.
 func TestRelayOverTLS(t *testing.T) {
 	server, roots := certificates(t)
 	_, strangers := certificates(t)
@@ -308,7 +308,7 @@ func TestRelayOverTLS(t *testing.T) {
 	})
 }
 
-// TestTypedHeaders keeps what the two HTTP libraries must agree on.
+// TestTypedHeaders pins what the two HTTP libraries must agree on.
 func TestTypedHeaders(t *testing.T) {
 	for _, name := range []string{headerMember, headerRelayed, headerConsistency} {
 		if http.CanonicalHeaderKey(name) != name {

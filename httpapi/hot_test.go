@@ -13,9 +13,8 @@ import (
 	"posttrade/matcher"
 )
 
-// bench is a handler in front of a desk whose decisions are made on the spot:
-// the engine runs on the goroutine that the handler waits for, so that what is
-// measured is this package and the desk.
+// bench is a handler in front of a desk that decides at once: the engine runs on the goroutine that
+// the handler waits for. So a benchmark measures this package and the desk only.
 type bench struct {
 	rig *rig
 	ctx fasthttp.RequestCtx
@@ -81,9 +80,9 @@ func TestOrderPathDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// BenchmarkHandler is one order through handler, gate, desk, rings, engine and
-// views, without a socket: what the edge costs is in op=decode, op=render and
-// op=screen; the rest is the hand-over to other threads and back.
+// BenchmarkHandler is one order through handler, gate, desk, rings, engine and views, without a
+// socket: the edge's cost is in op=decode, op=render and op=screen; the rest is the hand-over to
+// other threads and back.
 func BenchmarkHandler(b *testing.B) {
 	b.Run("op=decode", func(b *testing.B) {
 		var d decoder

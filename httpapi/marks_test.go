@@ -39,7 +39,7 @@ func (f marker) PutMarks(ctx context.Context, session store.Date, version uint32
 	return nil
 }
 
-// badMarks are bodies that are refused before anything behind the edge is asked.
+// badMarks are bodies that are refused before anything behind the edge is called.
 var badMarks = []string{
 	``, `[]`, `{}`, `null`, `[null]`, `[[]]`, `[{}]`, `[{"security":"AAA"}]`, `[{"price":1}]`,
 	`[{"security":"AAA","price":1}`, `[{"security":"AAA","price":1}]x`,
@@ -93,7 +93,7 @@ func marksRows() (rows []row) {
 	)
 }
 
-// TestMarksArePublishedOnce goes through to both databases.
+// TestMarksArePublishedOnce runs over both databases.
 func TestMarksArePublishedOnce(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		sql := &riskextract.SQLMarks{DB: db, Now: func() time.Time { return time.UnixMilli(testStart) }}

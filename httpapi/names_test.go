@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestUnknownMembersAreNamed in every body, also where the object is one of many, and
-// nothing of them is shown that is not printable.
+// TestUnknownMembersAreNamed in every body, also where the object is one of many. Nothing
+// unprintable of a name is shown.
 func TestUnknownMembersAreNamed(t *testing.T) {
 	r := newRig(t)
 	admin := r.token("admin")
@@ -50,7 +50,8 @@ func TestBadParametersAreNamed(t *testing.T) {
 	}
 }
 
-// TestReportBeyondTheHeadIsRefused with or without an end, and at the first sequence behind it.
+// TestReportBeyondTheHeadIsRefused with or without an end, and at the first sequence after the
+// head.
 func TestReportBeyondTheHeadIsRefused(t *testing.T) {
 	r := newRig(t)
 	for _, query := range []string{"fromSeq=6", "fromSeq=7", "fromSeq=6&toSeq=99",

@@ -10,8 +10,8 @@ import (
 	"posttrade/matcher"
 )
 
-// TestOrderIDsGoOnBeyond32Bits: no id names two orders, and everything about an order shows
-// and takes the one that it was given.
+// TestOrderIDsGoOnBeyond32Bits: no id names two orders, and every request and answer about an order
+// has the id that the order was given.
 func TestOrderIDsGoOnBeyond32Bits(t *testing.T) {
 	g := testGenesis()
 	fresh := must[*matcher.Engine](t)(matcher.New(g))

@@ -36,7 +36,7 @@ func loaded(text []byte) func() (*openapi3.T, error) {
 	})
 }
 
-// templateOf is the path of the document that a request's path is an instance of.
+// templateOf is the path of the document that a request's path matches.
 func templateOf(path string) string {
 	path, _, _ = strings.Cut(path, "?")
 	path = strings.TrimPrefix(path, "/om")
@@ -84,20 +84,20 @@ func (d api) operationOf(t testing.TB, method, path string) *openapi3.Operation 
 	return item.GetOperation(method)
 }
 
-// checkAnswer holds an answer to what the document says of its endpoint: the
-// status is documented, the media type is, and the body fits the schema.
+// checkAnswer compares an answer with the document: the endpoint has the status and the media type,
+// and the body fits the schema.
 func (d api) checkAnswer(t testing.TB, method, path string, a answer) {
 	t.Helper()
 	op := d.operationOf(t, method, path)
 	if op == nil {
-		return // no such endpoint or method: a problem, whose shape other tests check
+		return // no such endpoint or method: a problem; other tests check its shape
 	}
 	if err := answerFits(op, a); err != "" {
 		t.Errorf("%s %s answered %d: %s\n%s", method, path, a.status, err, a.body)
 	}
 }
 
-// answerFits says what is wrong with an answer of an operation, "" for nothing.
+// answerFits returns what is wrong with an answer of an operation, "" for nothing.
 func answerFits(op *openapi3.Operation, a answer) string {
 	response := op.Responses.Value(strconv.Itoa(a.status))
 	if response == nil {
@@ -134,8 +134,8 @@ func answerFits(op *openapi3.Operation, a answer) string {
 	return ""
 }
 
-// checkMet reports the statuses that the document names and no row has met. met
-// is by method and templated path.
+// checkMet reports the statuses of the document that no row has met. met is by method and templated
+// path.
 func (d api) checkMet(t *testing.T, met map[string][]int) {
 	t.Helper()
 	doc := must[*openapi3.T](t)(d.load())
@@ -156,14 +156,14 @@ func (d api) checkMet(t *testing.T, met map[string][]int) {
 	}
 }
 
-// alwaysAnswered are the endpoints that answer as long as a server lets requests in.
-// When it stops they have stoppingStatus, as all have: TestRequestsAreRefusedWhenTheServerStops.
+// alwaysAnswered are the endpoints that answer as long as a server admits requests. When it stops
+// they have stoppingStatus, as all endpoints have: TestRequestsAreRefusedWhenTheServerStops.
 var alwaysAnswered = []string{"/health", "/openapi.json"}
 
 const stoppingStatus = 503
 
-// relayStatuses are answered by a member's relay alone; TestEveryOperationIsRelayed
-// meets them, of every operation.
+// relayStatuses are answered only by a member's relay; TestEveryOperationIsRelayed meets them for
+// every operation.
 var relayStatuses = map[string][]int{
 	"GET /regulatory/report":         {504},
 	"GET /recon/full-history/trades": {504},
@@ -213,7 +213,7 @@ func TestEveryRouteIsDocumented(t *testing.T) {
 	}
 }
 
-// TestSchemasCanFail plants wrong answers and expects the check to see them.
+// TestSchemasCanFail plants wrong answers and expects the check to report them.
 func TestSchemasCanFail(t *testing.T) {
 	r := newRig(t)
 	good := r.order("1", "Buy", "10", "100", "").want(t, 201, "")

@@ -30,7 +30,7 @@ func TestRowsComeFromTheDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := newProcessorRig(t, func(d *ProcessorDeps) { d.Trades = StoreTrades{db} })
-	// Every page of every size adds up to the whole list, for everybody.
+	// Every page of every size adds up to the whole list, for every caller.
 	for _, token := range []string{"admin", "one", "two"} {
 		for limit := 1; limit <= len(rows)+1; limit++ {
 			var ids []string
@@ -109,8 +109,8 @@ func TestShutdownEndsTheSweep(t *testing.T) {
 	r.post("/recon/orphan-sweep", "", "admin").want(t, 503, CodeStopping)
 }
 
-// TestShutdownMayComeBeforeServe: a service that is stopped as it starts must not
-// serve for ever.
+// TestShutdownMayComeBeforeServe: a service that is stopped while it starts must not serve without
+// end.
 func TestShutdownMayComeBeforeServe(t *testing.T) {
 	p := NewTradeProcessor(ProcessorDeps{})
 	if err := p.Shutdown(t.Context()); err != nil {

@@ -23,7 +23,7 @@ import (
 	"posttrade/sidecars/tca"
 )
 
-// What main hands in fits.
+// The types that main passes in implement the interfaces.
 var (
 	_ Trades       = StoreTrades{}
 	_ Settlement   = (*settlement.Settlement)(nil)
@@ -79,14 +79,14 @@ type fakes struct {
 	swept   bool              // there was an orphan sweep
 	last    recon.BreakQuery  // asked for
 	summary tca.SummaryQuery  // asked for
-	filter  store.TradeFilter // asked for
-	block   chan struct{}     // OrphanSweep waits for it or the context's end; nil: it does not
+	filter  store.TradeFilter // of requests
+	block   chan struct{}     // OrphanSweep waits for it or for the context's end; nil: no wait
 	entered chan struct{}     // OrphanSweep has begun
 
 	marks map[string][]store.Mark // published, by date and version
 }
 
-// call counts a call and returns the error that everything has.
+// call counts a call and returns the error that all calls have.
 func (f *fakes) call(ctx context.Context) error {
 	f.calls.Add(1)
 	if _, ok := ctx.Deadline(); !ok {
@@ -306,7 +306,7 @@ func newTunedRig(t testing.TB, tune func(p *TradeProcessor),
 	return r
 }
 
-// call makes one request and holds the answer to the document.
+// call makes one request and checks the answer against the document.
 func (r *processorRig) call(q request) answer {
 	r.t.Helper()
 	a := roundTrip(r.t, r.address, q)

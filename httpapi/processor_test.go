@@ -13,7 +13,7 @@ import (
 	"posttrade/sidecars/tca"
 )
 
-// The trade-processor's endpoints by what they need. trd-1 is account 1's.
+// The trade-processor's endpoints by what they need. trd-1 belongs to account 1.
 var (
 	processorAdmin = []string{"GET /recon/breaks", "POST /recon/orphan-sweep",
 		"GET /recon/orphan-sweep/last"}
@@ -82,7 +82,7 @@ func processorRows() (rows []row) {
 	}
 	return append(rows,
 		row{"POST /recon/orphan-sweep", "{", "one", 403, CodeAdminRequired},
-		// the body before the account
+		// the body comes before the account
 		row{"POST /trades/trd-3/settlement/force", "{", "one", 400, CodeMalformedBody},
 		row{"POST /trades/trd-3/settlement/force", "", "one", 403, CodeNotEntitled},
 		row{"POST /trades/trd-2/settlement/force", "{}", "one", 200, ""}, // is settled already
@@ -114,7 +114,7 @@ func processorRows() (rows []row) {
 	)
 }
 
-// failingRows: what asks a database or an index answers the same problem.
+// failingRows: every endpoint that reads a database or an index answers the same problem.
 func failingRows(status int, code Code) (rows []row) {
 	for _, list := range [][]string{processorAdmin, processorAccount, processorAny} {
 		for _, request := range list {
@@ -128,9 +128,8 @@ func failingRows(status int, code Code) (rows []row) {
 			CodeUnauthorized})
 }
 
-// TestProcessorContract drives every endpoint of the trade-processor through
-// every status that its handler can answer, and asks whether the document names
-// one that no row has met.
+// TestProcessorContract drives every endpoint of the trade-processor through every status that its
+// handler can answer, and reports every status of the document that no row has met.
 func TestProcessorContract(t *testing.T) {
 	wrapped := func(err error) func(*processorRig) {
 		return func(r *processorRig) { r.fakes.err = fmt.Errorf("store: read: %w", err) }
@@ -192,8 +191,8 @@ func TestProcessorContract(t *testing.T) {
 	processorAPI.checkMet(t, met)
 }
 
-// row makes the request of a row and checks its answer, and that nothing behind
-// the edge was asked where the caller was refused before.
+// row makes the request of a row and checks its answer, and that nothing behind the edge was called
+// when the caller was refused before that.
 func (r *processorRig) row(q row) answer {
 	r.t.Helper()
 	method, path, _ := strings.Cut(q.request, " ")
@@ -303,7 +302,7 @@ func cursorOf(list byte, last uint64) string {
 	return strings.Trim(string(appendCursor(nil, list, last)), `"`)
 }
 
-// TestQueriesReachWhatIsAsked checks what the handlers make of their parameters.
+// TestQueriesReachWhatIsAsked checks how the handlers pass their parameters on.
 func TestQueriesReachWhatIsAsked(t *testing.T) {
 	r := newProcessorRig(t)
 	noon := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC).UnixMilli()
@@ -342,7 +341,7 @@ func TestQueriesReachWhatIsAsked(t *testing.T) {
 	}
 }
 
-// TestForceOfALockedTradeSaysWhatItWaitedFor in words, and when to come again.
+// TestForceOfALockedTradeSaysWhatItWaitedFor in its detail, and when to try again.
 func TestForceOfALockedTradeSaysWhatItWaitedFor(t *testing.T) {
 	r := newProcessorRig(t, func(d *ProcessorDeps) { d.Trades = &fakes{rows: testTrades()} })
 	const what = `the lock on row trd-1 of table trades, held by database session 7 of "psql"`
@@ -354,7 +353,7 @@ func TestForceOfALockedTradeSaysWhatItWaitedFor(t *testing.T) {
 	}
 }
 
-// TestDateThatIsNoneIsNotShown as one: the row was edited by hand.
+// TestDateThatIsNoneIsNotShown: the row was edited by hand.
 func TestDateThatIsNoneIsNotShown(t *testing.T) {
 	rows := testTrades()
 	rows[0].SettlementDate = store.NoDate

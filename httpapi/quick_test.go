@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// checkQuick asserts that what quickOrder takes the Reader takes too, as the same
-// order, up to the same byte and with the same last member.
+// checkQuick asserts that the Reader accepts what quickOrder accepts: as the same order, up to the
+// same byte and with the same last member.
 func checkQuick(t *testing.T, body string) (taken bool) {
 	t.Helper()
 	var quick, slow orderRequest
@@ -18,7 +18,7 @@ func checkQuick(t *testing.T, body string) (taken bool) {
 	var d decoder
 	d.reset([]byte(body))
 	if d.json.Err() != nil {
-		return true // not UTF-8, behind the order: nothing is scanned then
+		return true // not UTF-8, after the order: nothing is scanned there
 	}
 	d.slowOrder(&slow)
 	if err := d.json.Err(); err != nil {
@@ -135,7 +135,7 @@ func TestQuickOrderAgreesWithTheReader(t *testing.T) {
 	}
 }
 
-// FuzzQuickOrder holds quickOrder to the Reader.
+// FuzzQuickOrder compares quickOrder with the Reader.
 func FuzzQuickOrder(f *testing.F) {
 	f.Add(goodOrder)
 	f.Add(

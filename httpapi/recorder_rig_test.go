@@ -10,8 +10,8 @@ import (
 	"posttrade/ring"
 )
 
-// fakeRecorder reads the output ring like the recorder does, and is its own
-// committer: what it has observed is durable, unless it is told to hold.
+// fakeRecorder reads the output ring like the recorder does, and is its own committer: what it has
+// observed is durable, unless a test holds it.
 type fakeRecorder struct {
 	rig      *rig
 	stopping atomic.Bool
@@ -81,8 +81,8 @@ func (f *fakeRecorder) commit(inputSeq uint64) {
 	f.rig.desk.Durable(durable)
 }
 
-// hold stops durability where it stands; letGo catches up and goes on. letGo
-// runs while the recorder is idle or finished, as the tests that hold ensure.
+// hold stops durability at its present value; letGo catches up and continues. letGo runs while the
+// recorder is idle or finished; the tests that hold ensure this.
 func (f *fakeRecorder) hold() {
 	f.mu.Lock()
 	f.held = true
@@ -111,7 +111,8 @@ func (f *fakeRecorder) waitApplied(inputSeq uint64) {
 	f.mu.Unlock()
 }
 
-// waitWaiting blocks until n readers wait for durability; false if they do not come.
+// waitWaiting blocks until n readers wait for durability; false if there are fewer when the time is
+// up.
 func (f *fakeRecorder) waitWaiting(n int) bool {
 	late := false
 	timer := time.AfterFunc(time.Minute, func() {

@@ -65,7 +65,7 @@ func newRelayRig(t testing.TB, service, member string, change func(o *RelayOptio
 	return r
 }
 
-// follower is a member that takes another one for its leader's service at address.
+// follower is a member with another member as the leader, at address.
 func newFollower(t testing.TB, service, leader, address string,
 	change ...func(o *RelayOptions)) *relayRig {
 	t.Helper()
@@ -87,7 +87,7 @@ func newLeader(t testing.TB, service string, s Servant) *relayRig {
 	return r
 }
 
-// call makes one request and holds the answer to the document.
+// call makes one request and checks the answer against the document.
 func (r *relayRig) call(q request) answer {
 	r.t.Helper()
 	a := roundTrip(r.t, r.address, q)
@@ -95,7 +95,7 @@ func (r *relayRig) call(q request) answer {
 	return a
 }
 
-// from checks who answered.
+// from checks which member answered.
 func (a answer) from(t testing.TB, member string) answer {
 	t.Helper()
 	if got := a.header.Values(headerMember); len(got) != 1 || got[0] != member {
@@ -107,7 +107,7 @@ func (a answer) from(t testing.TB, member string) answer {
 // textLog is a logger that writes lines.
 func textLog(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
 
-// handed is a request as the scripted leader got it, byte for byte.
+// handed is a request as the scripted leader received it, byte for byte.
 type handed struct {
 	line   string
 	header []string // the lines, in their order
@@ -124,7 +124,7 @@ func (h handed) value(name string) string {
 	return "-"
 }
 
-// scriptedLeader reads requests and treats each as its script says.
+// scriptedLeader reads requests and handles each as its script says.
 type scriptedLeader struct {
 	t       testing.TB
 	address string
@@ -134,7 +134,7 @@ type scriptedLeader struct {
 	more chan struct{} // a value for every request
 }
 
-// step treats one request on its connection; false ends the connection.
+// step handles one request on its connection; false ends the connection.
 type step func(c net.Conn, q handed) (goesOn bool)
 
 // reply answers with these bytes and keeps the connection.
@@ -145,8 +145,8 @@ func reply(raw string) step {
 	}
 }
 
-// newScriptedLeader listens; request n, over all connections, is treated by
-// steps[n], those behind the last one by the last one.
+// newScriptedLeader listens. steps[n] handles request n, over all connections; the last step also
+// handles all later ones.
 func newScriptedLeader(t testing.TB, steps ...step) *scriptedLeader {
 	t.Helper()
 	ln := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
@@ -221,7 +221,7 @@ func readHanded(br *bufio.Reader) (q handed, ok bool) {
 	return q, err == nil
 }
 
-// requests are what the leader got so far.
+// requests are what the leader has received so far.
 func (s *scriptedLeader) requests() []handed {
 	s.mu.Lock()
 	defer s.mu.Unlock()

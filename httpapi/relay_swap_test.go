@@ -15,7 +15,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestRequestEndsOnTheServiceItBeganOn, also when another one has its place by then.
+// TestRequestEndsOnTheServiceItBeganOn, also when another service has taken its place by then.
 func TestRequestEndsOnTheServiceItBeganOn(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	old, next := newRig(t), newRig(t)
@@ -48,7 +48,7 @@ func TestRequestEndsOnTheServiceItBeganOn(t *testing.T) {
 	r.call(post).from(t, "1").want(t, 503, CodeNoLeader)
 }
 
-// TestReportHoldsItsServiceUntilItsEnd, beyond its handler.
+// TestReportHoldsItsServiceUntilItsEnd, after its handler has returned.
 func TestReportHoldsItsServiceUntilItsEnd(t *testing.T) {
 	reached, leave := make(chan struct{}), make(chan struct{})
 	engine := newRig(t)
@@ -77,8 +77,8 @@ func TestReportHoldsItsServiceUntilItsEnd(t *testing.T) {
 	<-ended
 }
 
-// TestSwapUnderLoad changes the service behind an open listener while it is asked:
-// every request is answered by one that stood there, or by nobody and says so.
+// TestSwapUnderLoad changes the service behind an open listener under load: every request is
+// answered by a service that stood there, or by a problem that says that none does.
 func TestSwapUnderLoad(t *testing.T) {
 	engines := []*rig{newRig(t), newRig(t)}
 	r := newLeader(t, "order-matcher", engines[0].m)
@@ -146,9 +146,9 @@ func TestSwapUnderLoad(t *testing.T) {
 	t.Logf("%d orders, %d refusals, %d swaps", created.Load(), refused.Load(), ended.Load())
 }
 
-// TestRoleChangesUnderLoad: two members, and the leader changes while orders come
-// in at both. With a clientOrderId on each and a client that repeats what is safe,
-// every order is decided by somebody.
+// TestRoleChangesUnderLoad: two members, and the leader changes while orders come in at both. Each
+// order has a clientOrderId and the client repeats what is safe, so one of the engines decides
+// every order.
 func TestRoleChangesUnderLoad(t *testing.T) {
 	engines := []*rig{newRig(t), newRig(t)}
 	members := []*relayRig{newLeader(t, "order-matcher", engines[0].m),
@@ -156,7 +156,7 @@ func TestRoleChangesUnderLoad(t *testing.T) {
 	members[1].relay.Swap(engines[1].m)
 	elect := func(n int) {
 		name, at := []string{"1", "2"}[n], map[string]string{"order-matcher": members[n].address}
-		members[n].cluster.lead(name, at) // for a moment both may lead, or the other one's view is old
+		members[n].cluster.lead(name, at) // for a moment both may lead, or one member's view is old
 		members[1-n].cluster.lead(name, at)
 	}
 	elect(0)
@@ -261,7 +261,7 @@ func TestShutdownLetsRelayedRequestsEnd(t *testing.T) {
 		"github.com/valyala/fasthttp.(*workerPool).Start.func2"))
 }
 
-// TestFaultsOfServicesThatHaveLeft are not forgotten.
+// TestFaultsOfServicesThatHaveLeft stay in the counts.
 func TestFaultsOfServicesThatHaveLeft(t *testing.T) {
 	engine := newRig(t)
 	engine.serve(func(d *Deps) { d.Clock = func() int64 { panic("planted") } })
@@ -280,8 +280,8 @@ func TestFaultsOfServicesThatHaveLeft(t *testing.T) {
 	}
 }
 
-// TestMemberThatLostItsLead while an order was on its way to the engine. What was
-// refused was not sequenced; what was lost is unknown.
+// TestMemberThatLostItsLead while an order was on its way to the engine. A refused order was not
+// sequenced; a lost one has an unknown outcome.
 func TestMemberThatLostItsLead(t *testing.T) {
 	r := newRig(t, withoutEngine)
 	leader := newLeader(t, "order-matcher", r.m)
@@ -305,7 +305,7 @@ func TestMemberThatLostItsLead(t *testing.T) {
 	}
 }
 
-// TestRelayDoesNotAllocate where the request runs on this member.
+// TestRelayDoesNotAllocate when the request runs on this member.
 func TestRelayDoesNotAllocate(t *testing.T) {
 	b := newBench(t, "/orders", orderBody("1", "Buy", "1", "100", `,"timeInForce":"FOK"`))
 	relay := must[*Relay](t)(NewRelay("order-matcher",

@@ -12,8 +12,8 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// TestWritesRunOnTheLeader over two real engines: what is asked of the follower is
-// decided by the leader, and comes back as the leader says it; reads are local.
+// TestWritesRunOnTheLeader over two real engines: the leader decides the follower's requests, and
+// its answer comes back unchanged; reads are local.
 func TestWritesRunOnTheLeader(t *testing.T) {
 	one, two := newRig(t, enforced), newRig(t, enforced)
 	leader := newLeader(t, "order-matcher", one.m)
@@ -69,7 +69,7 @@ func TestWritesRunOnTheLeader(t *testing.T) {
 	}
 }
 
-// TestBadInputIsAnsweredWhereItCame: it never gets to the leader.
+// TestBadInputIsAnsweredWhereItCame: it never reaches the leader.
 func TestBadInputIsAnsweredWhereItCame(t *testing.T) {
 	leader := newScriptedLeader(t, reply(created))
 	orders := newFollower(t, "order-matcher", "1", leader.address,
@@ -115,8 +115,9 @@ func TestBadInputIsAnsweredWhereItCame(t *testing.T) {
 	}
 }
 
-// TestEveryOperationIsRelayed asks every documented operation of a follower: what
-// runs on the leader only says so while there is none, and while it does not answer.
+// TestEveryOperationIsRelayed sends every documented operation to a follower. An operation that
+// runs on the leader only has its problem while there is no leader, and while the leader does not
+// answer.
 func TestEveryOperationIsRelayed(t *testing.T) {
 	leader := newScriptedLeader(t, func(net.Conn, handed) bool { return false })
 	for _, service := range slices.Sorted(maps.Keys(shapes)) {
@@ -181,7 +182,7 @@ func TestWhereARequestRuns(t *testing.T) {
 		name   string
 		at     at
 		q      request
-		member string // who answers
+		member string // the member that answers
 		status int
 		code   Code
 	}{
@@ -244,7 +245,7 @@ func TestWhereARequestRuns(t *testing.T) {
 	}
 }
 
-// TestLeaderOnlyServices: of these reads go to the leader too.
+// TestLeaderOnlyServices: reads of these services go to the leader too.
 func TestLeaderOnlyServices(t *testing.T) {
 	p := newProcessorRig(t)
 	leader := newLeader(t, "trade-processor", p.p)
@@ -270,7 +271,7 @@ func TestLeaderOnlyServices(t *testing.T) {
 		`"applied":12,"durable":11,"projected":10}`; string(a.body) != want {
 		t.Errorf("%s\nwant %s", a.body, want)
 	}
-	// one that led has its service for a moment longer: nobody is to read there
+	// a former leader keeps its service for a moment: no request may read from it
 	r.relay.Swap(newProcessorRig(t).p)
 	r.call(request{method: "GET", path: "/trades", token: admin}).from(t, "1").want(t, 200, "")
 	<-r.relay.Swap(nil)

@@ -124,7 +124,7 @@ func TestReportIsWhatTheContractSays(t *testing.T) {
 	}
 }
 
-// TestReportIsCompressedAsAsked: q values decide, then the server's own order.
+// TestReportIsCompressedAsAsked: q values decide first, then the server's own order.
 func TestReportIsCompressedAsAsked(t *testing.T) {
 	r := newRig(t)
 	for _, tt := range []struct{ accept, coding string }{
@@ -177,8 +177,8 @@ func TestPreferReadsWeights(t *testing.T) {
 	}
 }
 
-// TestCutReportIsNoReport: after the first record an error cannot have a status,
-// so the connection must end before the answer does.
+// TestCutReportIsNoReport: after the first record an error cannot have a status, so the connection
+// must end before the end of the answer.
 func TestCutReportIsNoReport(t *testing.T) {
 	for _, accept := range []string{contentJSON, contentNDJSON} {
 		for _, coding := range []string{"identity", "gzip", "zstd"} {
@@ -207,7 +207,7 @@ func TestCutReportIsNoReport(t *testing.T) {
 	}
 }
 
-// TestPanickingReportIsCut also when it has not begun.
+// TestPanickingReportIsCut, also when it has not begun.
 func TestPanickingReportIsCut(t *testing.T) {
 	r := newRig(t)
 	for at := range 2 {
@@ -240,8 +240,7 @@ func TestReportNeedsChunks(t *testing.T) {
 	}
 }
 
-// TestLongReportIsFlatAndWhole looks at what is alive in the middle of a report
-// that is far larger.
+// TestLongReportIsFlatAndWhole measures live memory in the middle of a report that is far larger.
 func TestLongReportIsFlatAndWhole(t *testing.T) {
 	r := newRig(t)
 	r.report.head = 80_000 // records, about 190 bytes each
@@ -285,7 +284,7 @@ func TestSlowReportOutlivesTheWriteTimeout(t *testing.T) {
 	}
 }
 
-// TestStalledReaderIsDropped: the report ends, and with it the engine that it holds.
+// TestStalledReaderIsDropped: the report ends, and so does the engine that it holds.
 func TestStalledReaderIsDropped(t *testing.T) {
 	r := newRig(t)
 	r.serve(func(*Deps) {}, func(m *OrderMatcher) {
@@ -317,7 +316,8 @@ func TestGoneReaderEndsTheReport(t *testing.T) {
 	}
 }
 
-// TestShutdownEndsReports: one that is under way must not hold it up, nor look whole.
+// TestShutdownEndsReports: a report under way must not hold the shutdown up, and must not look
+// whole.
 func TestShutdownEndsReports(t *testing.T) {
 	r := newRig(t)
 	r.report.head = 1 << 40

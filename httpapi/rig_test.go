@@ -47,9 +47,8 @@ func testGenesis() *matcher.Genesis {
 	}
 }
 
-// rig is the whole path without a disk: real gate, desk, rings, engine, views
-// and blotter, and a recorder loop that calls everything durable at once,
-// unless hold says otherwise.
+// rig is the whole path without a disk: real gate, desk, rings, engine, views and blotter, and a
+// recorder loop that makes everything durable at once, unless hold stops it.
 type rig struct {
 	t        testing.TB
 	deps     Deps
@@ -187,8 +186,8 @@ func (r *rig) start(engine *matcher.Engine) {
 	r.serve(func(*Deps) {})
 }
 
-// serve puts an edge with changed dependencies in front of the same engine; from
-// now on the rig talks to that one.
+// serve puts an edge with changed dependencies in front of the same engine; from then on the rig
+// talks to that edge.
 func (r *rig) serve(change func(d *Deps), tune ...func(m *OrderMatcher)) {
 	r.t.Helper()
 	deps := r.deps
@@ -227,7 +226,7 @@ func (r *rig) fail(cause error) {
 	r.desk.Fail(cause)
 }
 
-// token mints a token: "admin", "expired", or for the accounts given.
+// token mints a token: "admin", "expired", or one for the accounts given.
 func (r *rig) token(kind string, accounts ...uint32) string {
 	return testToken(r.now.Load(), kind, accounts...)
 }
@@ -241,7 +240,7 @@ func testToken(nowMillis int64, kind string, accounts ...uint32) string {
 	return gate.Mint(testSecret, claims, "", time.Hour, now)
 }
 
-// answer is a response as a test looks at it.
+// answer is a response as a test reads it.
 type answer struct {
 	status int
 	header http.Header
@@ -343,7 +342,7 @@ func (r *rig) get(path, token string) answer {
 	return r.call(request{method: "GET", path: path, token: token})
 }
 
-// sequence is the last sequence that the engine has given.
+// sequence is the last sequence that the engine has issued.
 func (r *rig) sequence() uint64 { return r.stage.Applied() }
 
 // price sequences a market price.

@@ -10,8 +10,8 @@ import (
 	"posttrade/matcher/desk"
 )
 
-// A late policy, one with a lower version, and the repetition of one are 409, and the
-// journal sees nothing of them.
+// A policy with a lower version, and the repetition of a policy, are 409, and neither reaches the
+// journal.
 func TestAPolicyWhoseVersionDoesNotRiseIsRefused(t *testing.T) {
 	r := newRig(t)
 	admin := r.token("admin")
@@ -35,8 +35,8 @@ func TestAPolicyWhoseVersionDoesNotRiseIsRefused(t *testing.T) {
 	r.post("/orders", goodOrder, "").want(t, 201, "")
 }
 
-// Of many policies of one version that come at once one is applied, and the others are
-// refused without a command of theirs.
+// Of many policies of one version that come at once one is applied. The others are refused without
+// a command of their own.
 func TestOfPoliciesAtOnceOneIsApplied(t *testing.T) {
 	r := newRig(t)
 	admin := r.token("admin")
@@ -63,8 +63,8 @@ func TestOfPoliciesAtOnceOneIsApplied(t *testing.T) {
 	}
 }
 
-// A policy that waits for stable storage holds back the next until its own answer is
-// known; the next then has only the time that every answer has.
+// A policy that waits for stable storage delays the next one until its own answer is known; the
+// next one then has only the time that every answer has.
 func TestAPolicyWaitsForTheOneBefore(t *testing.T) {
 	r := newRig(t)
 	admin := r.token("admin")
@@ -88,13 +88,13 @@ func TestAPolicyWaitsForTheOneBefore(t *testing.T) {
 	(<-first).want(t, 200, "")
 	(<-second).want(t, 409, CodeStaleVersion)
 	r.serve(func(d *Deps) { d.AnswerTimeout = 1 }, func(m *OrderMatcher) {
-		m.policing <- struct{}{} // as a policy whose storage hangs
+		m.policing <- struct{}{} // like a policy during a stalled write
 	})
 	r.post("/risk/control/policy", `{"policyVersion":2,"killSwitch":true}`, admin).want(t, 429,
 		CodeTooManyRequests)
 }
 
-// What the edge cannot know the engine refuses: a policy that it has not observed yet.
+// The engine refuses what the edge cannot know: a policy that the edge has not observed yet.
 func TestAPolicyThatTheEngineRefusesIsStaleToo(t *testing.T) {
 	r := newRig(t)
 	admin := r.token("admin")
@@ -107,7 +107,7 @@ func TestAPolicyThatTheEngineRefusesIsStaleToo(t *testing.T) {
 	}
 }
 
-// A market order stops at the collar, and every answer about it says why.
+// A market order stops at the collar, and every answer about it gives the reason.
 func TestAMarketOrderStopsAtTheCollar(t *testing.T) {
 	r := newRig(t)
 	admin := r.token("admin")
@@ -143,7 +143,7 @@ func TestAMarketOrderStopsAtTheCollar(t *testing.T) {
 	}
 }
 
-// A price that is older than the market price is taken, and changes nothing.
+// A price that is older than the market price is accepted, and changes nothing.
 func TestAnOlderPriceIsAcceptedAndChangesNothing(t *testing.T) {
 	r := newRig(t)
 	admin := r.token("admin")
@@ -174,7 +174,7 @@ func TestAnOlderPriceIsAcceptedAndChangesNothing(t *testing.T) {
 	}
 }
 
-// tick hands in a price of AAA, offset milliseconds from the clock, as a feed does.
+// tick submits a price of AAA, offset milliseconds from the clock, as a feed does.
 func (r *rig) tick(px, offset int64) desk.Answer {
 	r.t.Helper()
 	ticket := must[*desk.Ticket](r.t)(r.desk.Acquire(1))
@@ -191,8 +191,8 @@ func (r *rig) tick(px, offset int64) desk.Answer {
 	return *ticket.Answer(0)
 }
 
-// A clock that ran ahead and was set back leaves a price of the future. One that is posted
-// replaces it all the same; what trades meanwhile does not.
+// A clock that ran ahead and was set back leaves a price of the future. A posted price replaces it
+// all the same; the price of a trade does not.
 func TestAPostedPriceReplacesOneOfTheFuture(t *testing.T) {
 	r := newRig(t)
 	admin := r.token("admin")
@@ -213,7 +213,8 @@ func TestAPostedPriceReplacesOneOfTheFuture(t *testing.T) {
 	}
 }
 
-// What reduces a position is let in however far a limit has fallen below it.
+// An order that reduces a position is admitted, however far the position is above a limit that
+// fell.
 func TestAPositionOverItsLimitsCanBeReduced(t *testing.T) {
 	r := newRig(t)
 	admin := r.token("admin")

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestShutdownDoesNotWaitForWhoSaysNothing: programs dial ahead, and the library takes such
-// a connection for a busy one until its read times out.
+// TestShutdownDoesNotWaitForWhoSaysNothing: programs dial in advance, and the library counts such a
+// connection as busy until its read times out.
 func TestShutdownDoesNotWaitForWhoSaysNothing(t *testing.T) {
 	r := newRig(t)
 	var quiet []net.Conn

@@ -16,9 +16,9 @@ import (
 	tables "posttrade/sidecars/source"
 )
 
-// TestSourcesAskForTokensAsTheyAreTold sends every token to both services in
-// every combination of their two settings: what is protected refuses all but an
-// admin's before it does anything, what is not ignores all.
+// TestSourcesAskForTokensAsTheyAreTold sends every token to both services in every combination of
+// their two settings. A protected endpoint refuses all but an admin's before it does anything; an
+// unprotected one ignores all tokens.
 func TestSourcesAskForTokensAsTheyAreTold(t *testing.T) {
 	refused := refusedHeaders()
 	admin := "Bearer " + sign(tokenHead, tokenBody(who))
@@ -68,7 +68,7 @@ func TestSourcesAskForTokensAsTheyAreTold(t *testing.T) {
 						got.field(t, "code") != string(CodeAdminRequired) {
 						t.Errorf("%+v %s, a token %s: %d %s", a, request, name, got.status, got.body)
 					}
-					// The body is not looked at: neither its type nor what it says.
+					// The body is not read: neither its type nor its content.
 					method, path, _ := strings.Cut(request, " ")
 					q := authorized(method, path, header)
 					q.header["Content-Type"] = "text/plain"
@@ -80,7 +80,7 @@ func TestSourcesAskForTokensAsTheyAreTold(t *testing.T) {
 			if s.rig.tally.calls.Load() != calls || s.rig.version() != version {
 				t.Errorf("%+v: acted on a refused token", a)
 			}
-			for request, body := range guarded { // the good token is good, or the rest has shown nothing
+			for request, body := range guarded { // without this check the other rows would prove nothing
 				if got := send(request, body, admin); got.status != 200 {
 					t.Errorf("%+v %s as admin: %d %s", a, request, got.status, got.body)
 				}
@@ -105,8 +105,8 @@ func TestSourcesAskForTokensAsTheyAreTold(t *testing.T) {
 		len(insufficient))
 }
 
-// TestWholeTablesAreMadeAFewAtATime holds up the reading of lists and snapshots:
-// more requests wait, one record and everything else is answered meanwhile.
+// TestWholeTablesAreMadeAFewAtATime delays the reading of lists and snapshots: more such requests
+// wait, while single records and everything else are answered.
 func TestWholeTablesAreMadeAFewAtATime(t *testing.T) {
 	r := newAccountRig(t, auth{})
 	const requests = 3 * maxMaking
@@ -147,7 +147,7 @@ func TestWholeTablesAreMadeAFewAtATime(t *testing.T) {
 	}
 }
 
-// TestWaitingForAWholeTableEnds lets the wait run into its deadline.
+// TestWaitingForAWholeTableEnds at its deadline.
 func TestWaitingForAWholeTableEnds(t *testing.T) {
 	s := newSource("account-service", sourceDeps{}, nil)
 	for range maxMaking {

@@ -17,13 +17,13 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// What main hands in fits.
+// The types that main passes in implement the interfaces.
 var (
 	_ Accounts   = (*accounts.Accounts)(nil)
 	_ Securities = (*securities.Securities)(nil)
 )
 
-// tally counts what is asked behind a source's edge, and can make it fail.
+// tally counts the calls behind a source's edge, and can make them fail.
 type tally struct {
 	calls    atomic.Int64
 	timeless atomic.Int64 // calls without a deadline
@@ -42,7 +42,7 @@ func (y *tally) call(ctx context.Context) error {
 	return nil
 }
 
-// whole is call of what shows a whole table.
+// whole is call for a method that returns a whole table.
 func (y *tally) whole(ctx context.Context) error {
 	if y.pause != nil {
 		y.pause()
@@ -131,7 +131,7 @@ type sourceRig struct {
 	list     string // the path of the list
 }
 
-// auth says what a source asks tokens for.
+// auth says what a source requires tokens for.
 type auth struct {
 	write, snapshot bool
 	verifier        *gate.Verifier // nil: of testSecret at testStart
@@ -225,7 +225,7 @@ func (r *sourceRig) serve(s interface {
 	})
 }
 
-// call makes one request and holds the answer to the document.
+// call makes one request and checks the answer against the document.
 func (r *sourceRig) call(q request) answer {
 	r.t.Helper()
 	a := roundTrip(r.t, r.address, q)
@@ -246,7 +246,7 @@ func (r *sourceRig) version() uint64 {
 	return must[control.Snapshot](r.t)(r.snapshot(context.Background())).Watermark
 }
 
-// fail makes everything behind the edge fail from now on; nil ends that.
+// fail makes all calls behind the edge fail from now on; nil ends that.
 func (r *sourceRig) fail(err error) {
 	if err == nil {
 		r.tally.err.Store(nil)

@@ -24,7 +24,7 @@ const (
 	goodStockRow   = `{"ticker":"AAA","companyName":"Triple A"}`
 )
 
-// badNames are what no name can be, as JSON.
+// badNames are invalid names, as JSON.
 var badNames = []string{
 	`""`, `"   "`, `"\u0020\u2003"`, `"` + strings.Repeat("n", 257) + `"`,
 	`"` + strings.Repeat("é", 129) + `"`, `"a\u0000b"`, `"a\nb"`,
@@ -48,7 +48,7 @@ func badBodies(good, name string) (bodies []string) {
 			`{"companyName":"again",`, 1))
 }
 
-// badAccounts are bodies that no account can be made of.
+// badAccounts are bodies of invalid accounts.
 func badAccounts() []string {
 	bodies := append(badBodies(goodAccountRow, `"Seven"`), `{"displayName":"Seven"}`, `{"id":7}`,
 		strings.Replace(goodAccountRow, "}", `,"halted":false}`, 1))
@@ -59,7 +59,7 @@ func badAccounts() []string {
 	return bodies
 }
 
-// badStocks are bodies that no stock can be made of.
+// badStocks are bodies of invalid stocks.
 func badStocks() []string {
 	bodies := append(badBodies(goodStockRow, `"Triple A"`), `{"companyName":"Triple A"}`,
 		`{"ticker":"AAA"}`)
@@ -74,7 +74,7 @@ func badStocks() []string {
 	return bodies
 }
 
-// accountRows are the rows of an account-service that asks for no tokens.
+// accountRows are the rows of an account-service that requires no tokens.
 func accountRows() (rows []row) {
 	for _, token := range []string{"", "bad", "expired", "two", "admin"} {
 		for _, write := range accountWrites {
@@ -152,7 +152,7 @@ func stockRows() (rows []row) {
 	)
 }
 
-// guardedRows are the rows of a source that asks for tokens, beside those of its reads.
+// guardedRows are the rows of a source that requires tokens, except those of its reads.
 func guardedRows(writes []string, good, snapshot string) (rows []row) {
 	for _, token := range []string{"", "bad", "expired"} {
 		for _, write := range writes {
@@ -170,8 +170,8 @@ func guardedRows(writes []string, good, snapshot string) (rows []row) {
 		row{snapshot, "", "admin", 200, ""})
 }
 
-// brokenRows: what asks the database answers the same problem; a write is then
-// unknown, never "sequenced":false.
+// brokenRows: every endpoint that reads the database answers the same problem. The outcome of a
+// write is then unknown, never "sequenced":false.
 func brokenRows(requests, writes []string, good string, status int, code Code) (rows []row) {
 	for _, request := range requests {
 		rows = append(rows, row{request, "", "", status, code})
@@ -183,9 +183,9 @@ func brokenRows(requests, writes []string, good string, status int, code Code) (
 	return append(rows, row{"GET /health", "", "", 200, ""})
 }
 
-// TestSourceContract drives every endpoint of the account-service and of the
-// reference-data service through every status that its handler can answer, and
-// asks whether the documents name one that no row has met.
+// TestSourceContract drives every endpoint of the account-service and of the reference-data service
+// through every status that its handler can answer, and reports every status of the documents that
+// no row has met.
 func TestSourceContract(t *testing.T) {
 	for _, s := range []struct {
 		api           api
@@ -193,7 +193,7 @@ func TestSourceContract(t *testing.T) {
 		rows          []row
 		reads, writes []string
 		good          string
-		refused       error // what the service says of a record that cannot be
+		refused       error // the service's error about an invalid record
 	}{
 		{accountAPI, newAccountRig, accountRows(),
 			[]string{"GET /account/", "GET /account/7", "GET /account/control-snapshot"},
@@ -242,8 +242,8 @@ func TestSourceContract(t *testing.T) {
 	}
 }
 
-// row makes the request of a row and checks its answer, that a refusal has
-// changed nothing, and that nothing behind the edge was asked where it was early.
+// row makes the request of a row and checks its answer, that a refusal has changed nothing, and
+// that an early refusal has called nothing behind the edge.
 func (r *sourceRig) row(q row) answer {
 	r.t.Helper()
 	calls, version := r.tally.calls.Load(), r.version()
@@ -263,7 +263,7 @@ func (r *sourceRig) row(q row) answer {
 	if n := r.version() - version; n != wrote {
 		r.t.Errorf("%s: answered %d and made %d changes", name, a.status, n)
 	}
-	// That a ticker is none is the service's to say.
+	// The service decides which tickers are invalid.
 	ticker := a.status == 400 && strings.Contains(string(a.body), "field ticker: "+errTicker.Error())
 	behind := r.tally.err.Load() != nil && q.code == CodeMalformedBody && q.body != "{"
 	early := a.status >= 400 && a.status < 500 && a.status != 404 && a.status != 409 &&

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestEdgeIsLabelledInProfiles looks at the labels of the connection's goroutine
-// while its order waits for a journal that holds still.
+// TestEdgeIsLabelledInProfiles reads the labels of the connection's goroutine while its order waits
+// for a journal that is held.
 func TestEdgeIsLabelledInProfiles(t *testing.T) {
 	r := newRig(t)
 	r.price("AAA", "100")

@@ -9,7 +9,7 @@ import (
 	"posttrade/matcher/desk"
 )
 
-// sequenced has commands decided that did not come through the edge.
+// sequenced makes the engine decide commands that did not come through the edge.
 func (r *rig) sequenced(commands ...matcher.Command) {
 	r.t.Helper()
 	ticket := must[*desk.Ticket](r.t)(r.desk.Acquire(len(commands)))
@@ -32,9 +32,10 @@ func (r *rig) list(ticker string, id uint32) {
 	r.sequenced(matcher.NewSymbolRegister(ticker), c)
 }
 
-// TestForeignKeyMeetsNobody: another account that has come first with the very key of an
-// order, as one can who knows how keys are made, is not met by it. Neither are ids of one
-// account that have one key: the second is refused, and is never the first one's order.
+// TestForeignKeyMeetsNobody: another account has used the very key of an order first, which is
+// possible for a client that knows how keys are made. The order is not affected. Two ids of one
+// account that have one key are kept apart too: the second is refused, and never returns the first
+// one's order.
 func TestForeignKeyMeetsNobody(t *testing.T) {
 	for _, secret := range []string{"", "000102030405060708090a0b0c0d0e0f"} {
 		t.Run("secret="+secret, func(t *testing.T) {
@@ -65,8 +66,8 @@ func TestForeignKeyMeetsNobody(t *testing.T) {
 	}
 }
 
-// TestTermsAreComparedAsTheyWereSent: an order or a trade whose ticker no security has is
-// repeated as it was sent, also when one has it by now; with another ticker it is another.
+// TestTermsAreComparedAsTheyWereSent: an order or a trade with an unknown ticker is repeated as it
+// was sent, also when the ticker is known by now; with another ticker it is a different request.
 func TestTermsAreComparedAsTheyWereSent(t *testing.T) {
 	order := func(security string) string {
 		return `{"clientOrderId":"k","accountId":1,"security":"` + security +
@@ -100,8 +101,8 @@ func TestTermsAreComparedAsTheyWereSent(t *testing.T) {
 	}
 }
 
-// TestBatchRefusesAKeyOfOtherTermsAlone: what is wrong with one order of a batch says
-// nothing of the others.
+// TestBatchRefusesAKeyOfOtherTermsAlone: an error of one order of a batch has no effect on the
+// others.
 func TestBatchRefusesAKeyOfOtherTermsAlone(t *testing.T) {
 	r := newRig(t)
 	r.order("1", "Buy", "10", "100", `,"clientOrderId":"old"`).want(t, 201, "")

@@ -14,24 +14,23 @@ import (
 	"posttrade/matcher/gate"
 )
 
-// The parts of a good token at testStart, whose issuer is testIssuer.
+// The parts of a good token at testStart, issued by testIssuer.
 const (
 	tokenHead  = `{"alg":"HS256","typ":"JWT"}`
 	testIssuer = "the tests"
 )
 
-// tokenBody is a payload with the members given beside an expiry in an hour and
-// the issuer.
+// tokenBody is a payload with the given members, an expiry in an hour and the issuer.
 func tokenBody(members string) string {
 	return fmt.Sprintf(`{"exp":%d,"iss":"%s",%s}`, testStart/1000+3600, testIssuer, members)
 }
 
-// who is what a good payload says beside that.
+// who are the other members of a good payload.
 const who = `"sub":"tester","accounts":[1],"admin":true`
 
 var rawURL = base64.RawURLEncoding
 
-// signed puts a token together with any header and payload.
+// signed makes a token of any header and payload.
 func signed(head, body string, secret []byte, h func() hash.Hash) string {
 	text := rawURL.EncodeToString([]byte(head)) + "." + rawURL.EncodeToString([]byte(body))
 	mac := hmac.New(h, secret)
@@ -47,8 +46,8 @@ func parts() (head, body, signature string) {
 	return p[0], p[1], p[2]
 }
 
-// refusedHeaders are values of Authorization that no endpoint may take, by what
-// is wrong with them. All of them would be an admin's, entitled to account 1.
+// refusedHeaders are values of Authorization that no endpoint may accept, by what is wrong with
+// them. Without the error each would be an admin's, entitled to account 1.
 func refusedHeaders() map[string]string {
 	head, body, signature := parts()
 	good := head + "." + body + "." + signature
@@ -174,7 +173,7 @@ func refusedHeaders() map[string]string {
 	return headers
 }
 
-// nextChar is a base64 character with the same leading bits and others behind.
+// nextChar is a base64 character with the same leading bits and different trailing bits.
 func nextChar(ch byte) byte {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 	return alphabet[strings.IndexByte(alphabet, ch)^1]
@@ -186,8 +185,8 @@ func issuing(t *testing.T) *gate.Verifier {
 		func() time.Time { return time.UnixMilli(testStart) }))
 }
 
-// insufficient are the claims of tokens that are valid and that suffice neither
-// where an admin is asked for nor for account 1.
+// insufficient are the claims of valid tokens that are enough neither for an admin endpoint nor for
+// account 1.
 var insufficient = map[string]string{
 	"of nobody's account":     `"sub":"a","accounts":[]`,
 	"of another account":      `"sub":"a","accounts":[2,3,4294967295]`,
@@ -198,8 +197,8 @@ var insufficient = map[string]string{
 	"of a role":               `"sub":"admin","role":"admin","scope":"admin"`,
 }
 
-// TestTokensAreRefusedEverywhere sends every token to every endpoint that asks
-// for one, of both services, and sees that nothing behind the edge was asked.
+// TestTokensAreRefusedEverywhere sends every token to every endpoint that requires one, of both
+// services, and checks that nothing behind the edge was called.
 func TestTokensAreRefusedEverywhere(t *testing.T) {
 	verifier := issuing(t)
 	matching := newRig(t, func(r *rig) { r.deps.Verifier, r.deps.Enforced = verifier, false })
@@ -266,7 +265,7 @@ func TestTokensAreRefusedEverywhere(t *testing.T) {
 				t.Errorf("%s, a token %s: %d %s", target.request, name, a.status, a.body)
 			}
 		}
-		// Only whose trade it is has to be looked up for a 403 of an account.
+		// For the 403 of an account one call is needed: it finds the account of the trade.
 		if n := processing.fakes.calls.Load() - calls; target.admin && n != 0 ||
 			n > int64(len(insufficient)) {
 			t.Errorf("%s: %d calls behind the edge", target.request, n)
@@ -286,7 +285,7 @@ func TestTokensAreRefusedEverywhere(t *testing.T) {
 			}
 		}
 	}
-	// The good token is good, or the rest has shown nothing.
+	// Without this check of the good token the other checks would prove nothing.
 	for _, target := range targets {
 		method, path, _ := strings.Cut(target.request, " ")
 		if path == "/recon/orphan-sweep/last" {

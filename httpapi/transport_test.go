@@ -61,8 +61,8 @@ func postOrder(headers, body string) string {
 	return "POST /orders HTTP/1.1\r\nHost: x\r\n" + headers + "\r\n" + body
 }
 
-// hostile are requests that are answered with 400 (or the status in front) and
-// a closed connection, whatever follows them.
+// hostile are requests that are answered with 400 (or the status before them) and a closed
+// connection, whatever follows them.
 var hostile = []struct {
 	name   string
 	status int
@@ -171,8 +171,8 @@ var hostile = []struct {
 		"POST /orders/batch HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 1048577\r\n\r\n"},
 }
 
-// TestHostileFramingIsRefusedAndClosed sends each request alone, behind a good
-// pipelined one, and byte by byte; a second, good request behind it is never answered.
+// TestHostileFramingIsRefusedAndClosed sends each request alone, after a good pipelined one, and
+// byte by byte; a second, good request after it is never answered.
 func TestHostileFramingIsRefusedAndClosed(t *testing.T) {
 	r := newRig(t)
 	for _, tt := range hostile {
@@ -220,7 +220,7 @@ func TestHostileFramingIsRefusedAndClosed(t *testing.T) {
 	r.get("/health", "").want(t, 200, "")
 }
 
-// tolerated are unusual requests that are read as what they are.
+// tolerated are unusual requests that are accepted.
 var tolerated = []struct {
 	name   string
 	status int
@@ -264,8 +264,8 @@ func hexLen(s string) string {
 	return string([]byte{digits[len(s)>>8&15], digits[len(s)>>4&15], digits[len(s)&15]})
 }
 
-// TestUnusualFramingKeepsItsBounds pipelines each request twice and a third one
-// behind them: all are answered, in order, so every body ended where it should.
+// TestUnusualFramingKeepsItsBounds pipelines each request twice and a third one after them: all are
+// answered, in order, so every body ended where it should.
 func TestUnusualFramingKeepsItsBounds(t *testing.T) {
 	r := newRig(t)
 	for _, tt := range tolerated {
@@ -457,8 +457,8 @@ func TestShutdownAnswersWhatIsInFlight(t *testing.T) {
 	}
 }
 
-// FuzzRawRequest feeds a connection whatever comes. The server survives, what
-// it lets through net/http reads as the same requests, and everything else is 400-something.
+// FuzzRawRequest feeds a connection any bytes. The server survives, net/http reads every request
+// that the server accepts as the same request, and all other input gets a 4xx.
 func FuzzRawRequest(f *testing.F) {
 	for _, tt := range hostile {
 		if len(tt.raw) < 400 {
@@ -489,7 +489,7 @@ func FuzzRawRequest(f *testing.F) {
 		br := bufio.NewReader(strings.NewReader(string(raw)))
 		for _, got := range seen {
 			if lead, _ := br.Peek(2); string(lead) == "\r\n" {
-				br.Discard(2) // RFC 9112 section 2.2, which net/http leaves out
+				br.Discard(2) // RFC 9112 section 2.2, which net/http does not implement
 			}
 			req, err := http.ReadRequest(br)
 			if err != nil {

@@ -16,7 +16,7 @@ import (
 	"posttrade/matcher"
 )
 
-// script is a server that answers with what it is told, in order, and keeps what it was asked.
+// script is a server that answers with a list of replies, in order, and records the requests.
 type script struct {
 	mu      sync.Mutex
 	answers []reply
@@ -54,7 +54,7 @@ func (s *script) handle(ctx *fasthttp.RequestCtx) {
 	ctx.SetBodyString(next.body)
 }
 
-// requests are what was asked so far.
+// requests are the requests so far.
 func (s *script) requests() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +76,7 @@ func scripted(t *testing.T, cfg Config, answers ...reply) (*Client, *script) {
 	c := New(cfg)
 	t.Cleanup(func() {
 		c.Close()
-		<-waiting // a server that is shut down before it serves does so for ever
+		<-waiting // a server that is shut down before it serves stays shut down
 		if err := server.Shutdown(); err != nil {
 			t.Error(err)
 		}

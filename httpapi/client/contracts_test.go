@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestContractRequestsAreWhatTheInterfaceSays also shows which of them are
-// repeated while their outcome is unknown.
+// TestContractRequestsAreWhatTheInterfaceSays also shows which requests are repeated while their
+// outcome is unknown.
 func TestContractRequestsAreWhatTheInterfaceSays(t *testing.T) {
 	account := uint32(1)
 	swap := SwapRequest{AccountID: 1, PayReceive: Pay, Notional: 5, FixedRate: -42_500,

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// nowhere is an address where nobody listens.
+// nowhere is an address without a listener.
 func nowhere(t *testing.T) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -20,8 +20,8 @@ func nowhere(t *testing.T) string {
 	return ln.Addr().String()
 }
 
-// TestNextMemberIsAsked where the one in use cannot answer and the request may be
-// sent again. Each member answers by its script; "" refuses connections.
+// TestNextMemberIsAsked: the client goes to the next member when the one in use cannot answer and
+// the request may be sent again. Each member answers by its script; "" refuses connections.
 func TestNextMemberIsAsked(t *testing.T) {
 	noLeader := reply{503, `{"code":"NO_LEADER","sequenced":false,"leader":null}`}
 	notLeader := reply{503, `{"code":"NOT_LEADER","sequenced":false,"leader":"2"}`}
@@ -104,7 +104,7 @@ func TestNextMemberIsAsked(t *testing.T) {
 	}
 }
 
-// TestMemberThatAnsweredIsKept for the requests behind, and is left when it goes.
+// TestMemberThatAnsweredIsKept for the following requests, and is left when it is gone.
 func TestMemberThatAnsweredIsKept(t *testing.T) {
 	done := reply{201, orderJSON}
 	at, s := scripted(t, Config{}, done, done,
@@ -127,7 +127,7 @@ func TestMemberThatAnsweredIsKept(t *testing.T) {
 	}
 }
 
-// TestWhatWasNotSentIsNotUnknown, nor is what says so.
+// TestWhatWasNotSentIsNotUnknown. Neither is an answer that says so.
 func TestWhatWasNotSentIsNotUnknown(t *testing.T) {
 	c := New(Config{Address: nowhere(t), Retries: 1, Pause: func(int) {}})
 	defer c.Close()
@@ -143,7 +143,7 @@ func TestWhatWasNotSentIsNotUnknown(t *testing.T) {
 	}
 }
 
-// TestReportGoesToTheNextMember with the next call: it streams, so it is not repeated.
+// TestReportGoesToTheNextMember with the next call: a report streams, so it is not repeated.
 func TestReportGoesToTheNextMember(t *testing.T) {
 	at, _ := scripted(t, Config{}, reply{429, `{"code":"TOO_MANY_REQUESTS"}`})
 	c := New(Config{Address: nowhere(t), Others: []string{at.members[0].http.Addr}})

@@ -78,7 +78,7 @@ func TestReportFailures(t *testing.T) {
 			_, _ = io.WriteString(w, "{}\n")
 			_ = http.NewResponseController(w).Flush()
 			panic(http.ErrAbortHandler)
-		case "3": // says nothing of its range
+		case "3": // does not name its range
 			_, _ = io.WriteString(w, "{}\n")
 		}
 	})

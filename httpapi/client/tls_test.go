@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// TestWhomTheClientTrusts: the system's authorities do not vouch for the server's certificate.
+// TestWhomTheClientTrusts: the system's authorities have not signed the server's certificate.
 func TestWhomTheClientTrusts(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter,
 		_ *http.Request) {

@@ -64,7 +64,7 @@ func TestCursorMovedBySomebodyElse(t *testing.T) {
 		if _, err := p.Step(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		for range 2 { // the other one is ahead now, as an attempt with an unknown outcome would be
+		for range 2 { // now the other one is ahead, as after an attempt with an unknown outcome
 			if _, err := other.Step(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -92,7 +92,7 @@ func TestCursorMovedBySomebodyElse(t *testing.T) {
 			t.Errorf("metrics %+v", m)
 		}
 
-		// By hand, forward: what lies between is somebody else's decision, and recon's to name.
+		// By hand, forward: an operator has decided to skip the fills between, and recon reports them.
 		h.grow(random, 300)
 		setCursor(t, db, cursorTrades, 1000)
 		drain(t, New(options(h, db)))

@@ -16,8 +16,8 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// oracle reads a message by encoding/json, regular expressions and arithmetic
-// without bounds: slow and obviously right.
+// oracle reads a message with encoding/json, regular expressions and unbounded arithmetic: slow and
+// obviously right.
 type oracle struct {
 	members map[string]json.RawMessage
 	ok      bool
@@ -85,8 +85,8 @@ func (o oracle) read(text []byte) (store.Trade, bool) {
 
 func (o *oracle) has(name string) bool { _, there := o.members[name]; return there }
 
-// text is a member that must be a string. What encoding/json puts for half a
-// surrogate fits no grammar of a message.
+// text is a member that must be a string. encoding/json replaces half a surrogate by a character
+// that no grammar of a message accepts.
 func (o *oracle) text(name string) (s string) {
 	raw := o.members[name]
 	if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
@@ -176,8 +176,8 @@ func repeats(text []byte) bool {
 	}
 }
 
-// FuzzLegacyTrade holds the reader of messages against the oracle, both ways, and
-// checks that no reason shows what was in the message.
+// FuzzLegacyTrade compares the reader of messages with the oracle, both ways, and checks that no
+// reason contains text of the message.
 func FuzzLegacyTrade(f *testing.F) {
 	for _, seed := range []string{
 		plain, `{}`, `{"id":"trd-1"}`, `[]`, `null`, `{"id":"trd-1","id":"trd-1"}`,
@@ -218,7 +218,7 @@ func FuzzLegacyTrade(f *testing.F) {
 	})
 }
 
-// worded reports whether a reason is made of our own words only.
+// worded reports whether a reason consists of the package's own words only.
 func worded(reason string) bool {
 	rest, ok := strings.CutPrefix(reason, "projection: "+ErrMalformed.Error()+": ")
 	for _, name := range fieldNames {

@@ -8,7 +8,7 @@ import (
 	"posttrade/sidecars/store/storetest"
 )
 
-// agreement is what Agrees says of the database.
+// agreement is the result of Agrees for the database.
 func agreement(t *testing.T, p *Projection, db *store.DB) error {
 	t.Helper()
 	var agrees error

@@ -100,8 +100,8 @@ func TestKilledProcessLeavesNothingHalf(t *testing.T) {
 	}
 }
 
-// kill starts a victim and kills it at some moment of the given step, or of those that
-// follow it, or when it is through.
+// kill starts a victim and kills it at some moment of the given step, of a later one, or when it
+// has finished.
 func kill(t *testing.T, text string, step int) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -161,9 +161,9 @@ func checkKilled(t *testing.T, db *store.DB, fills []matcher.Fill) int {
 	return 0
 }
 
-// TestSessionsCutInMidTransaction ends the connections of a projection again and
-// again, by the network and by the server, each time while it waits for a lock with one of
-// its cursors written or not yet.
+// TestSessionsCutInMidTransaction repeatedly ends the connections of a projection, by the network
+// and by the server, each time while it waits for a lock, before or after it has written one of its
+// cursors.
 func TestSessionsCutInMidTransaction(t *testing.T) {
 	if len(storetest.Dialects(t)) < 2 {
 		return // SQLite has no connections to cut
@@ -218,7 +218,7 @@ type holdup struct {
 	done chan error
 }
 
-// holdUp takes the lock that whoever writes the cursor waits for. A cut ends it as well.
+// holdUp takes the lock that a writer of the cursor waits for. A cut ends it as well.
 func holdUp(t *testing.T, db *store.DB, name string) *holdup {
 	t.Helper()
 	other, err := db.Twin()
@@ -245,7 +245,7 @@ func holdUp(t *testing.T, db *store.DB, name string) *holdup {
 	return h
 }
 
-// awaitWaiter returns when somebody waits for such a lock.
+// awaitWaiter returns when a session waits for such a lock.
 func (h *holdup) awaitWaiter(t *testing.T, db *store.DB) {
 	t.Helper()
 	for waiting := int64(0); waiting == 0; {
@@ -259,7 +259,7 @@ func (h *holdup) awaitWaiter(t *testing.T, db *store.DB) {
 	}
 }
 
-// end lets the lock go, if the cut has not.
+// end releases the lock, if the cut has not.
 func (h *holdup) end(t *testing.T) {
 	t.Helper()
 	close(h.free)

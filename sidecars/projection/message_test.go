@@ -204,7 +204,7 @@ func TestMalformedMessages(t *testing.T) {
 			t.Errorf("%s: worded %q, want %q", tt.name, err, want)
 		}
 	}
-	if err := m.read([]byte(plain)); err != nil { // what came before has left nothing behind
+	if err := m.read([]byte(plain)); err != nil { // the messages before have left no trace
 		t.Error(err)
 	}
 }
@@ -212,7 +212,7 @@ func TestMalformedMessages(t *testing.T) {
 func TestParseTime(t *testing.T) {
 	tests := []struct {
 		text string
-		want int64 // -1 = refused
+		want int64 // -1: refused
 	}{
 		{"1970-01-01T00:00:00Z", 0}, {"1970-01-01T00:00:00.001Z", 1},
 		{"2149-06-06T23:59:59.999Z", endMillis - 1},
@@ -275,7 +275,7 @@ func TestParseTimeMatchesTheStandardLibrary(t *testing.T) {
 	}
 }
 
-// checkTime compares one text with time.Parse, which is laxer in a few known ways.
+// checkTime compares one text with time.Parse, which accepts more in a few known ways.
 func checkTime(t *testing.T, text []byte) {
 	t.Helper()
 	got, ok := parseTime(text)
@@ -293,8 +293,8 @@ func checkTime(t *testing.T, text []byte) {
 	}
 }
 
-// laxer reports what time.Parse takes and RFC 3339 does not: an hour of one digit, offsets beyond a
-// day.
+// laxer reports a text that time.Parse accepts and RFC 3339 does not: an hour of one digit, offsets
+// beyond a day.
 func laxer(text []byte) bool {
 	if len(text) < 20 || text[13] != ':' {
 		return true

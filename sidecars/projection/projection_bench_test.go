@@ -37,8 +37,8 @@ func BenchmarkRows(b *testing.B) {
 	})
 }
 
-// BenchmarkProject projects into an empty table: by Step, and the same rows bare,
-// through the store in transactions of the same size.
+// BenchmarkProject projects into an empty table: with Step, and for comparison the same rows
+// through the store alone, in transactions of the same size.
 func BenchmarkProject(b *testing.B) {
 	const fills = 16 * defaultBatchRows
 	h := newHistory(rand.New(rand.NewPCG(1, 3)), fills)

@@ -11,7 +11,7 @@ import (
 	"posttrade/sidecars/store/storetest"
 )
 
-// head is a source of which only the end matters.
+// head is a source with a head only.
 type head uint64
 
 func (h head) Head() (inputSeq, tradeSeq uint64) {
@@ -46,8 +46,8 @@ func TestProjectionRestsWhileTradesCome(t *testing.T) {
 	}
 }
 
-// A database that stands still for minutes, by a clock that only the test moves: the
-// batch under way is booked when it comes back, and the next one follows at once.
+// A database stalls for minutes, by a clock that only the test moves: the batch under way is booked
+// when the database answers again, and the next one follows at once.
 func TestProjectionGoesOnWhenAStalledDatabaseComesBack(t *testing.T) {
 	for _, d := range storetest.Dialects(t) {
 		t.Run(d.String(), func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestProjectionGoesOnWhenAStalledDatabaseComesBack(t *testing.T) {
 	}
 }
 
-// The same with a server that is reached through a network which swallows everything.
+// The same with a server behind a network that drops everything.
 func TestProjectionGoesOnWhenASilentNetworkComesBack(t *testing.T) {
 	for _, d := range storetest.Dialects(t) {
 		if d == store.Postgres {
@@ -68,7 +68,7 @@ func TestProjectionGoesOnWhenASilentNetworkComesBack(t *testing.T) {
 	}
 }
 
-// stall lets the database stand still, by a lock where there is no network.
+// stall stops the database, with a lock where there is no network.
 func stall(t *testing.T, db *store.DB, network *storetest.Proxy) {
 	random := seeded(t)
 	h := newHistory(random, 700)

@@ -32,7 +32,7 @@ func settlesOn(millis int64) store.Date { return store.Date(millis/86_400_000 + 
 // history is a Source in memory. Fills come in blocks, as they do from a journal.
 type history struct {
 	mu    sync.Mutex
-	fills []matcher.Fill // what Fills gives; only a test that damages it breaks the order
+	fills []matcher.Fill // what Fills returns; only a test that damages it breaks the order
 	input uint64         // head
 	trade uint64
 	block int
@@ -66,7 +66,7 @@ func (h *history) Fills(from uint64, fn func([]matcher.Fill) error) error {
 		if err := fn(part); err != nil {
 			return err
 		}
-		clear(part) // what fn was shown was its own only until it returned
+		clear(part) // fn may use the slice only until it returns
 		i = end
 	}
 	return nil
@@ -79,7 +79,7 @@ func newHistory(random *rand.Rand, n int) *history {
 	return h
 }
 
-// grow adds n durable fills, of commands that have none, one or several.
+// grow adds n durable fills, of commands with none, one or several fills each.
 func (h *history) grow(random *rand.Rand, n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -226,7 +226,7 @@ func setCursor(t *testing.T, db *store.DB, name string, value uint64) {
 	}
 }
 
-// wantProjected compares what Projected says.
+// wantProjected compares the result of Projected.
 func wantProjected(t *testing.T, p *Projection, trade, input uint64) {
 	t.Helper()
 	if gotTrade, gotInput := p.Projected(); gotTrade != trade || gotInput != input {
@@ -234,7 +234,7 @@ func wantProjected(t *testing.T, p *Projection, trade, input uint64) {
 	}
 }
 
-// seeded is a source of randomness whose seed the test prints when it fails.
+// seeded is a source of randomness; the test prints its seed when it fails.
 func seeded(t *testing.T) *rand.Rand {
 	t.Helper()
 	seed := rand.Uint64()
@@ -246,7 +246,7 @@ func seeded(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 3))
 }
 
-// diary is a logger that keeps level and message of what it is told.
+// diary is a logger that keeps level and message of each record.
 type diary struct {
 	mu    sync.Mutex
 	lines []string

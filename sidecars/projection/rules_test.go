@@ -9,7 +9,7 @@ import (
 	"posttrade/sidecars/store/storetest"
 )
 
-// The rules by which rows are dated are noted when they come into force, and no other time.
+// The rules by which rows are dated are stored when they come into force, and at no other time.
 func TestRulesAreNotedWhenTheyComeIntoForce(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		random := seeded(t)
@@ -29,9 +29,9 @@ func TestRulesAreNotedWhenTheyComeIntoForce(t *testing.T) {
 				t.Fatalf("noted %+v, %v; want %+v", got, err, want)
 			}
 		}
-		step("") // as a build that noted nothing
+		step("") // as a build that stored no rules
 		want()
-		first := store.SettlementRules{Rules: "one", ForcesFrom: bookedAt} // whose rows agree
+		first := store.SettlementRules{Rules: "one", ForcesFrom: bookedAt} // its rows agree
 		step("one")
 		step("one")
 		want(first)
@@ -40,7 +40,7 @@ func TestRulesAreNotedWhenTheyComeIntoForce(t *testing.T) {
 		step("two")
 		second := store.SettlementRules{Rules: "two", FirstSeq: 301, BookedFrom: bookedAt}
 		want(first, second)
-		// Two rules notes at once, of the same: one of them comes first.
+		// Two transactions store the same rules at once: one of them comes first.
 		done := make(chan error, 4)
 		for range cap(done) {
 			o := options(h, db)
@@ -56,7 +56,7 @@ func TestRulesAreNotedWhenTheyComeIntoForce(t *testing.T) {
 	})
 }
 
-// Rows of a build that noted nothing, which were dated by other rules.
+// Rows of a build that stored no rules, dated by other rules.
 func TestRulesOfOlderRowsAreNotGuessed(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		h := newHistory(seeded(t), 50)

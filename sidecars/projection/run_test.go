@@ -10,7 +10,7 @@ import (
 	"posttrade/sidecars/store/storetest"
 )
 
-// running starts p.Run and returns what ends it and its result.
+// running starts p.Run and returns the function that ends it, and its result.
 func running(t *testing.T, p *Projection) (stop func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -91,12 +91,12 @@ func TestWakeSparesThePoll(t *testing.T) {
 		}
 		wantTable(t, db, rows(h.fills))
 		for range 1000 {
-			p.Wake() // nobody is there, and nothing blocks
+			p.Wake() // no goroutine is waiting, and Wake does not block
 		}
 	})
 }
 
-// impatient is a database that gives up on a lock at once.
+// impatient is a database that gives up at once when it meets a lock.
 func impatient(t *testing.T, d store.Dialect) *store.DB {
 	o := storetest.Options(t, d)
 	o.BusyTimeout = 20 * time.Millisecond
@@ -161,7 +161,7 @@ func TestRunEndsWhileItWaits(t *testing.T) {
 			h := newHistory(seeded(t), 10)
 			h.looked = make(chan struct{}, 1)
 			p := New(options(h, db))
-			unlock := storetest.Lock(t, db) // Run waits for it inside of a transaction, for an hour
+			unlock := storetest.Lock(t, db) // Run waits for it inside a transaction, for an hour
 			stop := running(t, p)
 			<-h.looked
 			if err := stop(); err != nil {

@@ -10,7 +10,7 @@ import (
 	"posttrade/sidecars/store/storetest"
 )
 
-// forked is a history that has the first n fills of h, and others behind them.
+// forked is a history that has the first n fills of h, and other fills after them.
 func (h *history) forked(n int) *history {
 	f := &history{block: h.block, fills: slices.Clone(h.fills[:n])}
 	if n > 0 {
@@ -19,9 +19,9 @@ func (h *history) forked(n int) *history {
 	return f
 }
 
-// TestGivenUpRowsMakeRoomForOthers projects a history, loses the end of it, gives up what
-// the table alone has, and goes on with another end: the table is that history, and what
-// was given up is all there, under other ids.
+// TestGivenUpRowsMakeRoomForOthers projects a history, loses its end, gives up the rows that only
+// the table has, and continues with another end: the table is that history, and all given-up rows
+// are still there, under other ids.
 func TestGivenUpRowsMakeRoomForOthers(t *testing.T) {
 	random := seeded(t)
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -70,8 +70,8 @@ func TestGivenUpRowsMakeRoomForOthers(t *testing.T) {
 	})
 }
 
-// TestGivingUpFindsTheForkItself: the journal has grown again meanwhile, and rows near the
-// fork were edited by hand.
+// TestGivingUpFindsTheForkItself: meanwhile the journal has grown again, and rows near the fork
+// were edited by hand.
 func TestGivingUpFindsTheForkItself(t *testing.T) {
 	random := seeded(t)
 	none := func(*store.Tx, uint64) error { return nil }
@@ -111,7 +111,7 @@ func TestGivingUpFindsTheForkItself(t *testing.T) {
 	})
 }
 
-// TestStandingIsOfTheHistoryThatWasBooked: the mark tells.
+// TestStandingIsOfTheHistoryThatWasBooked: the mark identifies it.
 func TestStandingIsOfTheHistoryThatWasBooked(t *testing.T) {
 	random := seeded(t)
 	storetest.Each(t, func(t *testing.T, db *store.DB) {

@@ -41,7 +41,8 @@ func TestStepProjectsEveryFillOnce(t *testing.T) {
 				}
 			}
 		}
-		for round := range 20 { // small batches at the head, by turns from memory and from the database
+		// small batches at the head, alternately from memory and from the database
+		for round := range 20 {
 			h.grow(random, 1+random.IntN(5))
 			if round%2 == 0 {
 				p = New(o)
@@ -249,7 +250,7 @@ func TestDatabaseOfAnotherHistoryIsRefused(t *testing.T) {
 		if ready, _ := p.State(); ready {
 			t.Error("ready while the database is ahead")
 		}
-		// It grows past the cursor again, with other fills.
+		// It grows past the cursor again, with different fills.
 		lost.grow(random, 50)
 		if _, err := p.Step(t.Context()); !errors.Is(err, ErrForeign) {
 			t.Fatalf("step of another history: %v", err)
@@ -270,7 +271,7 @@ func TestDatabaseOfAnotherHistoryIsRefused(t *testing.T) {
 		drain(t, p)
 		wantTable(t, db, rows(h.fills))
 
-		// The operator's remedy: the rows behind the journal's head and the cursors go.
+		// The operator's repair: delete the rows above the journal's head and the cursors.
 		storetest.Edit(t, db, "delete from trades where trade_seq > 290")
 		storetest.Edit(t, db, "delete from cursors where name like 'projection%'")
 		drain(t, New(options(lost, db)))

@@ -55,7 +55,7 @@ func TestOwnIDIsTheExactTextOfTheSequence(t *testing.T) {
 	}
 }
 
-// The merge of random rows and fills says of each entry what a look at it says.
+// The merge of random rows and fills gives for each entry what a comparison of that entry gives.
 func TestMergeMatchesEntryByEntry(t *testing.T) {
 	for seed := range uint64(500) {
 		rng := rand.New(rand.NewPCG(seed, 2))

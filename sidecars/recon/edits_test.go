@@ -38,7 +38,7 @@ type edit struct {
 	field string
 }
 
-// randomEdit changes the row of entry seq, or inserts one that belongs to nothing.
+// randomEdit changes the row of entry seq, or inserts a row that belongs to no entry.
 func (g *rig) randomEdit(seq uint64, run func(sql string, args ...any)) edit {
 	e := handEdits[g.rng.IntN(len(handEdits))]
 	out := edit{seq, store.TradeID(seq), e.class, e.field}
@@ -60,7 +60,7 @@ func (g *rig) randomEdit(seq uint64, run func(sql string, args ...any)) edit {
 	return out
 }
 
-// A hundred random edits by hand, each found, classified and named; then healed.
+// A hundred random edits by hand. Each is found, classified and named, and then repaired.
 func TestHundredHandEditsAreFoundAndNamed(t *testing.T) {
 	n := size(2000, 500)
 	all := uint64(n)
@@ -78,7 +78,8 @@ func TestHundredHandEditsAreFoundAndNamed(t *testing.T) {
 				}))
 			}
 			g.pass(time.Minute)
-			if g.rng.IntN(2) == 0 { // the orphan sweep finds everything; the verification all but orphans
+			// the orphan sweep finds everything; the verification finds all but orphans
+			if g.rng.IntN(2) == 0 {
 				g.verifyAll()
 			}
 			result := g.sweepOrphans()
@@ -113,7 +114,7 @@ func TestHundredHandEditsAreFoundAndNamed(t *testing.T) {
 	}
 }
 
-// named says whether the breaks name what e did.
+// named reports whether the breaks name the edit e.
 func named(breaks []Break, e edit) bool {
 	missing, found := false, false
 	for _, b := range breaks {
@@ -126,7 +127,7 @@ func named(breaks []Break, e edit) bool {
 			found = found || b.TradeID == e.id
 		}
 	}
-	if e.id == "x"+store.TradeID(e.seq) { // the entry of a row whose id was edited is missing
+	if e.id == "x"+store.TradeID(e.seq) { // the id of the row was edited, so the entry is missing
 		return found && missing
 	}
 	return found

@@ -11,7 +11,7 @@ import (
 	"posttrade/sidecars/store/storetest"
 )
 
-// While somebody holds the write lock nothing is written, counted or lost.
+// While another session holds the write lock nothing is written, counted or lost.
 func TestLockedDatabaseLosesNothing(t *testing.T) {
 	for _, dialect := range storetest.Dialects(t) {
 		t.Run(dialect.String(), func(t *testing.T) {
@@ -49,8 +49,8 @@ func TestLockedDatabaseLosesNothing(t *testing.T) {
 	}
 }
 
-// A network that is cut in the middle of a chunk, again and again: every walk is
-// tried until it succeeds, and in the end nothing is missing or there twice.
+// A network that is cut repeatedly in the middle of a chunk: every walk is tried until it succeeds,
+// and in the end nothing is missing or counted twice.
 func TestCutConnectionsLoseNothing(t *testing.T) {
 	for _, dialect := range storetest.Dialects(t) {
 		if dialect == store.SQLite {
@@ -91,7 +91,7 @@ func TestCutConnectionsLoseNothing(t *testing.T) {
 	}
 }
 
-// hooked is a blotter whose readers come upon something.
+// hooked is a blotter that calls a function in each read.
 type hooked struct {
 	*fakeJournal
 	hook func()
@@ -103,8 +103,8 @@ func (h hooked) Page(sinceSeq uint64, limit int, dst []matcher.Fill) ([]matcher.
 	return h.fakeJournal.Page(sinceSeq, limit, dst)
 }
 
-// Somebody else sweeps between this one's snapshot and its transaction: what it
-// read is stale, so nothing of it is written, and it reads again.
+// Another process sweeps between this one's snapshot and its transaction. So the data that this one
+// has read is stale: it writes nothing of it, and reads again.
 func TestStaleFindingsAreGivenUp(t *testing.T) {
 	each(t, 1000, 53, func(t *testing.T, g *rig) {
 		g.o.Grace = 0
@@ -126,7 +126,7 @@ func TestStaleFindingsAreGivenUp(t *testing.T) {
 		}
 		g.edit("update trades set price = price + 1 where trade_seq = 3")
 		g.entries.source = hookedSource{g.journal, func() {
-			if times++; times < 100 { // never quiet
+			if times++; times < 100 { // the books never stay unchanged
 				g.must(other.VerifyStep(context.Background()))
 				g.edit("update trades set price = price + 1 where trade_seq = 3")
 			}
@@ -183,12 +183,12 @@ func TestHolesInTheHistoryAreErrors(t *testing.T) {
 	})
 }
 
-// longHead says that there is more than its journal has.
+// longHead reports a head beyond the end of its journal.
 type longHead struct{ *fakeJournal }
 
 func (longHead) Head() (inputSeq, tradeSeq uint64) { return 60, 30 }
 
-// A ticker that is not known yet is asked for again.
+// A ticker that is not known yet is looked up again.
 func TestTickersAreAskedForUntilKnown(t *testing.T) {
 	asked := 0
 	r := New(Options{Ticker: func(id uint32) string {

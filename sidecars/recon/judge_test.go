@@ -6,14 +6,14 @@ import (
 	"testing"
 )
 
-// entryModel is one entry of the naive model: every entry on its own.
+// entryModel is one entry of the naive model: every entry is kept separately.
 type entryModel struct {
 	state     byte // 0 not swept, m matched, p pending, x missing, f mismatch
 	firstSeen int64
 	row       Trade
 }
 
-// look is what comparing one entry does to it.
+// look is the effect of one comparison on an entry.
 func (e *entryModel) look(absent, differs bool, row Trade, c clock) {
 	was := *e
 	switch {
@@ -38,7 +38,7 @@ func (e *entryModel) look(absent, differs bool, row Trade, c clock) {
 	}
 }
 
-// entriesOf lays exceptions out entry by entry.
+// entriesOf turns exceptions into single entries.
 func entriesOf(t *testing.T, gaps []gap, mismatches []mismatch, swept uint64, n int) []entryModel {
 	out := make([]entryModel, n+1)
 	for seq := uint64(1); seq <= swept; seq++ {
@@ -66,8 +66,8 @@ func entriesOf(t *testing.T, gaps []gap, mismatches []mismatch, swept uint64, n 
 	return out
 }
 
-// Random judgements over random ranges leave each entry as the model has it, and
-// the tallies and counters move as the entries do.
+// Random judgements over random ranges leave each entry as in the model, and the tallies and
+// counters move with the entries.
 func TestJudgeMatchesEntryByEntry(t *testing.T) {
 	const n = 40
 	for seed := range uint64(size(400, 60)) {
@@ -118,7 +118,7 @@ func TestJudgeMatchesEntryByEntry(t *testing.T) {
 	}
 }
 
-// within takes out what judge must be shown for s: overlapping or touching gaps, mismatches inside.
+// within returns what judge must receive for s: overlapping or touching gaps, mismatches inside.
 func within(gaps []gap, ones []mismatch, s span) (e exceptions, restGaps []gap,
 	restOnes []mismatch) {
 	for _, g := range gaps {
@@ -160,7 +160,7 @@ func spliceOnes(rest, ones []mismatch) (out []mismatch) {
 	return append(append(out, rest...), ones...)
 }
 
-// changeOf counts, entry by entry, what became of which.
+// changeOf counts the changes entry by entry.
 func changeOf(before, after []entryModel) (c change) {
 	for i := range after {
 		was, is := before[i].state, after[i].state

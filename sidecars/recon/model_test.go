@@ -9,7 +9,7 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// model is the obviously right recon: every entry on its own, every walk a loop.
+// model is an obviously right recon: it keeps every entry separately, and every walk is a loop.
 type model struct {
 	entries  []entryModel // by tradeSeq; [0] is not used
 	swept    uint64
@@ -18,7 +18,7 @@ type model struct {
 	totals   Metrics          // since the last restart
 }
 
-// compare looks at the entries for which open says so.
+// compare compares the entries that open selects.
 func (m *model) compare(g *rig, rows map[uint64]store.Trade, lo, hi uint64,
 	open func(e *entryModel) bool) {
 	c := clock{g.millis, g.o.Grace.Milliseconds()}
@@ -104,7 +104,7 @@ func orphansAmong(rows map[uint64]store.Trade, head uint64) map[string]bool {
 	return out
 }
 
-// compareTo demands that recon's books, breaks and counters are the model's.
+// compareTo checks that recon's books, breaks and counters equal the model's.
 func (m *model) compareTo(g *rig, step string) {
 	g.t.Helper()
 	want := tallies{orphans: uint64(len(m.orphans))}
@@ -214,7 +214,7 @@ func interleave(t *testing.T, g *rig) {
 	g.pass(DefaultGrace)
 	g.sweep()
 	g.pass(DefaultGrace)
-	g.sweep() // what the one before saw for the first time has had its grace
+	g.sweep() // the grace is over for what the step before saw for the first time
 	g.verifyAll()
 	g.sweepOrphans()
 	want, matched := g.full()

@@ -48,20 +48,21 @@ func TestOrphanSweepOfCleanRows(t *testing.T) {
 	})
 }
 
-// Every way for a row to have no fill, and what becomes of the entries they took the place of.
+// All ways in which a row can have no fill, and the effect on the entries that should have had
+// these rows.
 func TestOrphansOfEveryKind(t *testing.T) {
 	each(t, 10, 21, func(t *testing.T, g *rig) {
 		g.journal.add(g.rng, 40)
 		g.project(1, 40)
 		g.sweep()
 		g.insert(stray("trd-900", 900))                                   // beyond the history
-		g.insert(stray("hand-made", 901))                                 // no id of ours
+		g.insert(stray("hand-made", 901))                                 // not an id of the projection
 		g.edit("update trades set id = 'trd-7x' where trade_seq = 7")     // id edited
 		g.edit("update trades set trade_seq = 1000 where id = 'trd-8'")   // sequence edited
 		g.edit("update trades set id = 'trd-09' where trade_seq = 9")     // leading zero
 		g.edit("update trades set trade_seq = 5000 where trade_seq = 20") // two rows exchanged
-		g.edit("update trades set trade_seq = 20 where trade_seq = 21")   //
-		g.edit("update trades set trade_seq = 21 where trade_seq = 5000") //
+		g.edit("update trades set trade_seq = 20 where trade_seq = 21")
+		g.edit("update trades set trade_seq = 21 where trade_seq = 5000")
 		g.edit("update trades set price = 1, quantity = 2 where trade_seq = 30")
 		result := g.sweepOrphans()
 		want, matched := g.full()
@@ -111,7 +112,7 @@ func TestOrphansOfEveryKind(t *testing.T) {
 	})
 }
 
-// An orphan that only the next orphan sweep sees gone is closed by it.
+// An orphan that only the next orphan sweep finds gone is closed by that sweep.
 func TestOrphanSweepClosesWhatIsGone(t *testing.T) {
 	each(t, 10, 22, func(t *testing.T, g *rig) {
 		g.insert(stray("a", 1))

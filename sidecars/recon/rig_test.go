@@ -21,12 +21,12 @@ import (
 type fakeJournal struct {
 	mu       sync.Mutex
 	fills    []matcher.Fill // fills[i] has tradeSeq i+1
-	durable  uint64         // tradeSeq; what is behind it shows in the blotter only
+	durable  uint64         // tradeSeq; later fills are in the blotter only
 	kept     int            // the blotter's capacity
 	indexed  uint64         // the index's last tradeSeq
-	block    int            // fills a call of fn
-	read     int            // fills given by the journal
-	fail     error          // what reading the journal or the index says
+	block    int            // fills per call of fn
+	read     int            // fills read from the journal
+	fail     error          // the error of reading the journal or the index
 	reindex  func()         // called by Reindex before it looks
 	onHead   func()         // called by Head, outside the lock
 	indexGap uint64         // the index leaves this fill out
@@ -155,7 +155,7 @@ func newRig(t testing.TB, db *store.DB, kept int, seed uint64) *rig {
 	return g
 }
 
-// restart is what a new process would begin with.
+// restart makes a Recon as a new process would.
 func (g *rig) restart() {
 	old := g.Recon
 	g.Recon = New(Options{
@@ -279,7 +279,7 @@ func (g *rig) want(want tallies) {
 	g.check()
 }
 
-// check compares the stored tallies with the tables they are about.
+// check compares the stored tallies with the tables that they count.
 func (g *rig) check() {
 	g.t.Helper()
 	b := g.books()
@@ -322,8 +322,8 @@ func plain(b Break) Break {
 	return b
 }
 
-// full is the obviously right comparison of everything with everything: every
-// row and every fill, one by one.
+// full is an obviously right comparison of everything with everything: every row and every fill,
+// one by one.
 func (g *rig) full() (breaks []Break, matched uint64) {
 	g.t.Helper()
 	rows := map[string]store.Trade{}
@@ -410,8 +410,8 @@ func shown(list []Break, i int) string {
 		b.Class, b.TradeID, b.TradeSeq, b.Fields, b.Journal, b.Projection)
 }
 
-// each runs test on every dialect, with -short on one, with a rig whose blotter keeps the
-// given number of fills.
+// each runs test on every dialect, with -short on one, with a rig that has a blotter of the given
+// capacity.
 func each(t *testing.T, kept int, seed uint64, test func(t *testing.T, g *rig)) {
 	t.Helper()
 	storetest.EachInFull(t, func(t *testing.T, db *store.DB) { test(t, newRig(t, db, kept, seed)) })

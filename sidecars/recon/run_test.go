@@ -32,8 +32,8 @@ func (l *lines) count(what string) int {
 	return strings.Count(l.text.String(), what)
 }
 
-// Run sweeps and verifies by itself, waits while the history cannot be read, says
-// so once, goes on, and ends with its context.
+// Run sweeps and verifies by itself, waits while the history cannot be read, logs that once,
+// continues, and ends with its context.
 func TestRunSweepsVerifiesWaitsAndEnds(t *testing.T) {
 	g := newRig(t, storetest.Open(t, store.SQLite), 0, 60)
 	log := &lines{}
@@ -109,7 +109,7 @@ func TestPauses(t *testing.T) {
 		{16385, 0, 30 * time.Second}, {500_000, 100 * time.Millisecond,
 			time.Minute/31 - 100*time.Millisecond},
 		{100_000_000, 50 * time.Millisecond, 150 * time.Millisecond}, {1 << 40, 0, time.Millisecond},
-		{100_000_000, 12 * time.Second, pace.LongestRest}, // the database stood still
+		{100_000_000, 12 * time.Second, pace.LongestRest}, // the database stalled
 	} {
 		r.cursor.Store(tt.cursor)
 		if got := r.verifyPause(tt.took); got != tt.want {
@@ -143,7 +143,7 @@ func TestBackOffDoublesToItsLimit(t *testing.T) {
 	}
 }
 
-// All calls at once, for the race detector; the books are right in the end.
+// All calls run at once, for the race detector; the books are right in the end.
 func TestConcurrentCalls(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		g := newRig(t, db, 20, 61)

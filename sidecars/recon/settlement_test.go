@@ -13,7 +13,7 @@ import (
 
 const dayMillis = 86_400_000
 
-// plus are rules that are easy to check: so many days after the UTC date.
+// plus are rules that are easy to check: a number of days after the UTC date.
 type plus int
 
 func (p plus) SettlementDate(millis int64) store.Date {
@@ -65,7 +65,7 @@ func (g *rig) rule(name string, firstSeq uint64, booked, forces int64) {
 	}))
 }
 
-// Every column that the projection wrote is compared, by every walk, and named.
+// Every walk compares and names every column that the projection wrote.
 func TestEveryColumnIsComparedAndNamed(t *testing.T) {
 	edits := []struct {
 		set  string
@@ -123,7 +123,7 @@ func TestEveryColumnIsComparedAndNamed(t *testing.T) {
 	})
 }
 
-// A date that is none ends no walk, and is named.
+// A column without a valid date ends no walk, and is named.
 func TestDateThatIsNoneIsNamedAndWalkedOver(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		values := []string{"-infinity", "infinity", "12345-01-01", "0044-03-15 BC"}
@@ -171,7 +171,7 @@ func TestDatesAreJudgedByTheRulesOfTheirTime(t *testing.T) {
 		g.book(11, 20, 2)
 		g.sweep()
 		g.want(tallies{cursor: 40, matched: 20, lag: 0}.pendingOf(20))
-		// Booked once more, under the rules of now.
+		// Booked again, under the present rules.
 		g.edit("delete from trades where trade_seq <= 5")
 		g.book(1, 5, 2)
 		g.verifyAll()
@@ -182,7 +182,7 @@ func TestDatesAreJudgedByTheRulesOfTheirTime(t *testing.T) {
 		// The date of the other rules is wrong on either side.
 		g.edit("update trades set settlement_date = '2023-11-17' where trade_seq = 8")
 		g.edit("update trades set settlement_date = '2023-11-15' where trade_seq = 18")
-		// Rules that this build does not know: any date that rules can give.
+		// Rules that this build does not know: every date that some rules can give is accepted.
 		g.pass(time.Hour)
 		g.rule("of a later build", 21, g.millis, 0)
 		g.book(21, 40, 9)
@@ -199,14 +199,14 @@ func TestDatesAreJudgedByTheRulesOfTheirTime(t *testing.T) {
 	})
 }
 
-// pendingOf is what is left of a status while so many entries are pending.
+// pendingOf is the rest of a status while that many entries are pending.
 func (s tallies) pendingOf(n uint64) tallies {
 	s.cursor -= n
 	s.lag += n
 	return s
 }
 
-// A trade is settled when its date has come or by hand, and stays so.
+// A trade is settled when its date has come or by hand, and that is final.
 func TestStatusIsJudgedByTheSettlementRules(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		g := settlementRig(t, db, 6)
@@ -217,7 +217,7 @@ func TestStatusIsJudgedByTheSettlementRules(t *testing.T) {
 		settle := "update trades set status = 'Settled', updated_at = $1 where trade_seq = $2"
 		g.edit(settle, at+dayMillis+1, 1) // on its date
 		g.edit(settle, at+2000, 2)        // before it, by hand
-		g.edit(settle, at+2000, 3)        // before it, by no hand that is known
+		g.edit(settle, at+2000, 3)        // before it, with no known settlement by hand
 		g.must(g.db.Write(context.Background(), func(tx *store.Tx) error {
 			for _, seq := range []uint64{2, 4, 5} {
 				if err := tx.NoteForce(seq, at+2000); err != nil {
@@ -226,7 +226,7 @@ func TestStatusIsJudgedByTheSettlementRules(t *testing.T) {
 			}
 			return nil
 		}))
-		g.edit("delete from trades where trade_seq = 5") // 4 was taken back, 5 is booked once more
+		g.edit("delete from trades where trade_seq = 5") // 4 was undone, 5 is booked again
 		g.millis = at + 3000
 		g.book(5, 5, 1)
 		g.sweep()
@@ -242,7 +242,7 @@ func TestStatusIsJudgedByTheSettlementRules(t *testing.T) {
 	})
 }
 
-// Before acts by hand were noted, each of them is believed.
+// Settlements by hand from before they were recorded are accepted.
 func TestForcesOfAnOlderBuildAreBelieved(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		g := settlementRig(t, db, 2)

@@ -145,7 +145,7 @@ func TestMismatchNamesItsFieldsAndHeals(t *testing.T) {
 	})
 }
 
-// A backlog larger than the blotter is compared with what the journal has.
+// A backlog larger than the blotter is compared with the fills of the journal.
 func TestBacklogLargerThanTheBlotter(t *testing.T) {
 	for _, kept := range []int{0, 1, 30} {
 		each(t, kept, 6, func(t *testing.T, g *rig) {
@@ -177,8 +177,8 @@ func TestEntriesThatAreNotDurableAreNotCompared(t *testing.T) {
 	})
 }
 
-// A projection that is far behind costs one range, not an entry each, and no
-// fill is read for an entry that has no row.
+// A projection that is far behind costs one range, not one range per entry, and no fill is read for
+// an entry that has no row.
 func TestProjectionFarBehindIsOneRange(t *testing.T) {
 	n := size(60_000, 9_000)
 	all, third := uint64(n), uint64(n/3)
@@ -220,7 +220,7 @@ func (g *rig) count(table string) (n int64) {
 	return n
 }
 
-// More is open than one sweep may look at: the next one continues, and nothing is left out.
+// More entries are open than one sweep may check: the next sweep continues, and none is left out.
 func TestRecheckContinuesWhereItStopped(t *testing.T) {
 	each(t, 1000, 9, func(t *testing.T, g *rig) {
 		g.Recon.bounds.rechecks, g.Recon.bounds.near = 5, 1
@@ -251,8 +251,8 @@ func TestRecheckContinuesWhereItStopped(t *testing.T) {
 	})
 }
 
-// A list of gaps that was cut off holds back the mismatches behind it, or the
-// gaps in between would be passed over.
+// A list of gaps that was cut off delays the mismatches after its end; otherwise the gaps in
+// between would be skipped.
 func TestOpenEntriesAreListedInOrder(t *testing.T) {
 	each(t, 1000, 13, func(t *testing.T, g *rig) {
 		g.o.Grace = 0
@@ -298,7 +298,7 @@ func TestVerificationFindsLaterEdits(t *testing.T) {
 		g.edit("delete from trades where trade_seq in (1, 30, 31)")
 		g.edit("update trades set security = 'OTHER' where trade_seq = 60")
 		g.edit("update trades set id = 'trd-0' where trade_seq = 45")
-		g.sweep() // looks at what is new and what is open: nothing
+		g.sweep() // nothing is new and nothing is open
 		g.want(tallies{cursor: 60, matched: 60})
 		g.must(g.VerifyStep(context.Background()))
 		g.want(tallies{cursor: 60, matched: 59, missing: 1})

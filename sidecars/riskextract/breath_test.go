@@ -11,7 +11,7 @@ import (
 	"posttrade/ring/ringtest"
 )
 
-// TestAPoliteExtractBreathes: in every stage of an extract others may go first, at every few rows.
+// TestAPoliteExtractBreathes: in every stage of an extract other threads may run, every few rows.
 func TestAPoliteExtractBreathes(t *testing.T) {
 	const rows = 4000
 	state := new(fakeState)
@@ -63,7 +63,7 @@ func TestAPoliteExtractBreathes(t *testing.T) {
 	}
 }
 
-// pieces takes what is written, and fails behind a number of writes.
+// pieces accepts writes, and fails after a number of them.
 type pieces struct {
 	bytes.Buffer
 	most, left int

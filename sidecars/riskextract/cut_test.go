@@ -97,9 +97,9 @@ func TestCutReadsBackWhatWasRendered(t *testing.T) {
 	}
 }
 
-// TestDamagedCutsAreRefused changes a cut in every place. What is read all the
-// same has to be another cut that could have been rendered: only its SHA-256 can
-// tell, so nothing may be read that a line would not say again.
+// TestDamagedCutsAreRefused changes a cut in every place. A damaged cut that can still be read must
+// be another valid cut: only its SHA-256 can detect that. So the reader may accept no text that
+// rendering would not give.
 func TestDamagedCutsAreRefused(t *testing.T) {
 	cut, err := RenderCut(goldenMarker, goldenState)
 	if err != nil {
@@ -152,7 +152,7 @@ func TestDamagedCutsAreRefused(t *testing.T) {
 	}
 }
 
-// renderAgain spells rows as a cut, by way of the oracle.
+// renderAgain renders rows as a cut, with the oracle.
 func renderAgain(rows *cutRows) string {
 	var b strings.Builder
 	b.WriteString(string(rows.appendHeader(nil, len(rows.positions), len(rows.contracts))) +

@@ -84,7 +84,7 @@ func TestCrashAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestExtractErrors has every part of the surroundings fail once; then it works.
+// TestExtractErrors makes each dependency fail once; then it works.
 func TestExtractErrors(t *testing.T) {
 	down := errors.New("down")
 	for _, tt := range []struct {
@@ -173,8 +173,7 @@ func TestStoredFilesAreNeverReplaced(t *testing.T) {
 	}
 }
 
-// TestSecondExtractKeepsToTheFirst repeats a finished extract after everything it was made from
-// changed.
+// TestSecondExtractKeepsToTheFirst repeats a finished extract after all its sources have changed.
 func TestSecondExtractKeepsToTheFirst(t *testing.T) {
 	r := goldenRig(t)
 	first, err := New(r.o).Extract(t.Context(), goldenMarker)
@@ -187,7 +186,7 @@ func TestSecondExtractKeepsToTheFirst(t *testing.T) {
 	if err != nil || first != second {
 		t.Errorf("%v\n%+v\n%+v", err, first, second)
 	}
-	// The engine's state at a sequence cannot have changed: that is somebody's mistake.
+	// The engine's state at a sequence cannot change: a difference is a bug.
 	other := *goldenState
 	other.positions = other.positions[1:]
 	r.states[42] = &other

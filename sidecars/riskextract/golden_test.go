@@ -12,8 +12,8 @@ import (
 
 var update = flag.Bool("update", false, "write testdata anew")
 
-// The world of the golden files: one of everything. Positions come in the order
-// of their first fill, which is not that of the cut.
+// The content of the golden files: one of everything. Positions come in the order of their first
+// fill, which is not that of the cut.
 var (
 	goldenMarker = Marker{Seq: 42, SessionDate: store.DateOf(2026, 11, 20), PriceVersion: 1}
 
@@ -24,7 +24,7 @@ var (
 			{ID: 3, Ticker: "UST-4.25-NOV35", LastTradePx: 99_500_000},
 			{ID: 4, Ticker: "HARBOR-5.1-MAR31", LastTradePx: 101_000_000},
 			{ID: 5, Ticker: "SPY-JUN27-C700", LastTradePx: 8_250_000},
-			{ID: 6, Ticker: "ALPHA"}, // nobody holds it
+			{ID: 6, Ticker: "ALPHA"}, // no account holds it
 			{ID: 7, Ticker: "UST-BILL-JUN27", LastTradePx: 97_912_345},
 		},
 		positions: []matcher.PositionInfo{

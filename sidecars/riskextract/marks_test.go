@@ -35,7 +35,7 @@ func TestSQLMarks(t *testing.T) {
 	})
 }
 
-// TestMarksFileIsReadStrictly reads what an extract stores of the marks.
+// TestMarksFileIsReadStrictly reads the stored text of the marks.
 func TestMarksFileIsReadStrictly(t *testing.T) {
 	session := date(t, "2026-11-20")
 	set, err := markSetOf(session, 3, []store.Mark{{Security: "B", Price: 2, Quality: "q"},

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// bigOf is w as the standard library has it.
+// bigOf is w as a big.Int.
 func bigOf(w wide) *big.Int {
 	n := new(big.Int).Lsh(new(big.Int).SetUint64(w.hi), 64)
 	n.Or(n, new(big.Int).SetUint64(w.lo))

@@ -15,13 +15,13 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// oracle renders the three files the slow and obvious way: maps, strings and
-// fractions. It shares no code with the package but the tables of the engine.
+// oracle renders the three files in a slow and obvious way: maps, strings and fractions. It shares
+// no code with the package but the tables of the engine.
 type oracle struct {
 	marker         Marker
 	state          *fakeState
 	counterparties map[uint32][3]string // counterparty, netting set, currency
-	instruments    map[string][]string  // the columns of the file behind the security
+	instruments    map[string][]string  // the columns of the file after the security
 	marks          map[string]store.Mark
 }
 
@@ -138,7 +138,7 @@ func slowAccrual(maturityText, frequency, datedText, count string,
 	next, previous := maturity, maturity
 	for back := step; previous.After(session); back += step {
 		next = previous
-		// The day wanted may not exist: count down from it to one that does.
+		// The wanted day may not exist: count down from it to one that does.
 		first := time.Date(maturity.Year(), maturity.Month()-time.Month(back), 1, 0, 0, 0, 0, time.UTC)
 		want := maturity.Day()
 		if endOfMonth {
@@ -319,8 +319,8 @@ func (o *oracle) fits() bool {
 	return true
 }
 
-// TestRenderingMatchesTheSlowOne compares cut and both files with the oracle's on
-// random states, where large numbers are as likely as small ones.
+// TestRenderingMatchesTheSlowOne compares the cut and both files with the oracle's on random
+// states, with large numbers as likely as small ones.
 func TestRenderingMatchesTheSlowOne(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -375,7 +375,7 @@ func TestRenderingMatchesTheSlowOne(t *testing.T) {
 	}
 }
 
-// compareFile holds the head and the rows of a file against what they have to be.
+// compareFile compares the head and the rows of a file with the expected ones.
 func compareFile(t *testing.T, text string, o *oracle, name, schema string, rows []string) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")

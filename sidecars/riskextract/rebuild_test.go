@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// storedCopy makes the golden extract, copies its folder somewhere else and
-// deletes everything that it came from.
+// storedCopy makes the golden extract, copies its folder to another place and deletes all its
+// sources.
 func storedCopy(t *testing.T) (dir string, want map[string]string) {
 	t.Helper()
 	r := goldenRig(t)
@@ -102,8 +102,7 @@ func flipDigit(text string) string {
 	return text[:i] + string([]byte{'0' + (text[i]-'0'+1)%10}) + text[i+1:]
 }
 
-// TestRebuildRefusesForgedManifests is about files that are consistent with
-// themselves and wrong together.
+// TestRebuildRefusesForgedManifests is about files that are each consistent and wrong together.
 func TestRebuildRefusesForgedManifests(t *testing.T) {
 	dir, want := storedCopy(t)
 	out := t.TempDir()

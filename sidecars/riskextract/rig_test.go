@@ -53,7 +53,7 @@ func (m *fakeMarks) Marks(_ context.Context, session store.Date, version uint32)
 	return m.marks, true, m.err
 }
 
-// errCrash is what a step of a test ends with: nothing behind it happens.
+// errCrash is the error with which a step of a test ends: nothing after it happens.
 var errCrash = errors.New("crash")
 
 // rig is an Extractor and its surroundings.
@@ -61,14 +61,14 @@ type rig struct {
 	o   Options
 	log *logText
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	states    map[uint64]State
 	markers   []Marker
-	durable   uint64 // every marker up to it can be seen
+	durable   uint64 // every marker up to it is visible
 	announced []Announcement
-	engines   int // handed out
+	engines   int // engines handed out
 	closed    int
-	failing   error // what the engine and the announcement answer
+	failing   error // the errors of the engine and of the announcement
 }
 
 func newRig(t testing.TB) *rig {
@@ -102,7 +102,7 @@ func (r *rig) close() error {
 	return nil
 }
 
-// cuts is how many engines were handed out, and closed.
+// cuts returns how many engines were handed out, and closed.
 func (r *rig) cuts() (engines, closed int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

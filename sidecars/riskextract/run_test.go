@@ -17,7 +17,7 @@ import (
 	"posttrade/sidecars/store/storetest"
 )
 
-// running is an Extractor whose Run goes on until stop, or the end of the test.
+// running is an Extractor with a Run that continues until stop, or the end of the test.
 func running(t *testing.T, x *Extractor) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -43,7 +43,7 @@ func running(t *testing.T, x *Extractor) (stop func()) {
 	return stop
 }
 
-// wait is Wait, for a while.
+// wait is Wait with a time limit.
 func wait(t *testing.T, x *Extractor, seq uint64) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -64,7 +64,7 @@ func at(seq uint64) Marker { return Marker{Seq: seq, SessionDate: 20_000, PriceV
 func TestRunFollowsTheMarkers(t *testing.T) {
 	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
 		r := newRig(t)
-		r.o.DB, r.o.Poll = db, time.Hour // only those who wait make it look
+		r.o.DB, r.o.Poll = db, time.Hour // only callers of Wait make it look
 		x := New(r.o)
 		r.mark(at(5), goldenEmpty)
 		r.mark(at(9), goldenEmpty)
@@ -73,13 +73,14 @@ func TestRunFollowsTheMarkers(t *testing.T) {
 			t.Fatalf("%v, announced %d", err, r.seqs())
 		}
 		r.mark(at(12), goldenEmpty)
-		for _, seq := range []uint64{12, 5, 9, 1, 11} { // and what is long done, or no marker
+		// and a marker that was finished long ago, or none
+		for _, seq := range []uint64{12, 5, 9, 1, 11} {
 			if err := wait(t, x, seq); err != nil {
 				t.Fatalf("wait %d: %v", seq, err)
 			}
 		}
 		stop()
-		// A new process begins behind the last announcement.
+		// A new process begins after the last announcement.
 		r.mark(at(20), goldenEmpty)
 		x = New(r.o)
 		stop = running(t, x)
@@ -93,7 +94,7 @@ func TestRunFollowsTheMarkers(t *testing.T) {
 	})
 }
 
-// goldenEmpty is a state in which nothing ever happened.
+// goldenEmpty is a state without any history.
 var goldenEmpty = new(fakeState)
 
 func cursorOf(t *testing.T, db *store.DB) (seq uint64) {
@@ -108,8 +109,8 @@ func cursorOf(t *testing.T, db *store.DB) (seq uint64) {
 	return seq
 }
 
-// TestRunGoesOnBehindARefusal has one marker refused: the next one does not wait,
-// the cursor does, and it is made when what it needs is there.
+// TestRunGoesOnBehindARefusal has one marker refused: the next marker does not wait, the cursor
+// does, and the refused one is made when its inputs are there.
 func TestRunGoesOnBehindARefusal(t *testing.T) {
 	db := storetest.Open(t, store.SQLite)
 	r := newRig(t)
@@ -163,7 +164,7 @@ func TestRunGoesOnBehindARefusal(t *testing.T) {
 	}
 }
 
-// TestRunSurvivesItsSurroundings has engine and broker down, and then the database locked.
+// TestRunSurvivesItsSurroundings stops engine and broker, and then locks the database.
 func TestRunSurvivesItsSurroundings(t *testing.T) {
 	eachImpatient(t, func(t *testing.T, db *store.DB) {
 		r := newRig(t)
@@ -206,7 +207,7 @@ func TestRunSurvivesItsSurroundings(t *testing.T) {
 	})
 }
 
-// eachImpatient is storetest.Each with databases that give up a lock soon.
+// eachImpatient is storetest.Each with databases that soon give up waiting for a lock.
 func eachImpatient(t *testing.T, test func(t *testing.T, db *store.DB)) {
 	t.Helper()
 	for _, d := range storetest.Dialects(t) {
@@ -218,8 +219,8 @@ func eachImpatient(t *testing.T, test func(t *testing.T, db *store.DB)) {
 	}
 }
 
-// TestLeaderTakesOver has a follower become the leader: what the old one did not
-// announce is announced, what it did is not.
+// TestLeaderTakesOver makes a follower the leader: it announces what the old leader did not
+// announce, and nothing else.
 func TestLeaderTakesOver(t *testing.T) {
 	db := storetest.Open(t, store.SQLite)
 	old, next := newRig(t), newRig(t)
@@ -285,7 +286,7 @@ func TestRunWithoutADatabase(t *testing.T) {
 	}
 }
 
-// TestBrokersReturnEndsThePause announces as soon as the broker is back, however
+// TestBrokersReturnEndsThePause: the announcement follows as soon as the broker is back, however
 // long it was away.
 func TestBrokersReturnEndsThePause(t *testing.T) {
 	r := newRig(t)

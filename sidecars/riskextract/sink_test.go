@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestManyWritersOfOneName has members share a sink: with one content all are
-// content; with many, the first has the name for good.
+// TestManyWritersOfOneName has members share a sink. With equal content all succeed; with different
+// contents, the first keeps the name.
 func TestManyWritersOfOneName(t *testing.T) {
 	for _, differ := range []bool{false, true} {
 		for range 20 {
@@ -42,7 +42,7 @@ func TestManyWritersOfOneName(t *testing.T) {
 	}
 }
 
-// TestWriterNeverReplaces has somebody else take the name between the check and the link.
+// TestWriterNeverReplaces has another process take the name between the check and the link.
 func TestWriterNeverReplaces(t *testing.T) {
 	f := &folder{path: t.TempDir(), mode: 0o444}
 	f.step = func(step string) error {

@@ -12,7 +12,7 @@ import (
 
 const manyRows = 100_000
 
-// largeState holds 100,000 positions, in the order of nothing, and 100,000 contracts.
+// largeState holds 100,000 positions in no order, and 100,000 contracts.
 func largeState() *fakeState {
 	s := new(fakeState)
 	const securities = 2_000
@@ -47,8 +47,8 @@ func largeCounterparties() string {
 	return text
 }
 
-// TestLargeExtract goes the whole way from the engine to the announcement with a large
-// state, and holds the memory that the cut takes to what the design expects.
+// TestLargeExtract goes the whole way from the engine to the announcement with a large state, and
+// compares the memory of the cut with what the design expects.
 func TestLargeExtract(t *testing.T) {
 	state := largeState()
 	m := Marker{Seq: 2_000_000, SessionDate: 20_777, PriceVersion: 1}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestNewestIsTheHighestSequence reads names alone, and passes over what was given up.
+// TestNewestIsTheHighestSequence reads names alone, and skips extracts that were given up.
 func TestNewestIsTheHighestSequence(t *testing.T) {
 	sink := filepath.Join(t.TempDir(), "a[b]*c") // a name that is a pattern
 	if s, err := Newest(sink); err != nil || s.Seq != 0 {

@@ -77,7 +77,7 @@ func publishedHolidays(t *testing.T) map[string]map[string]bool {
 	return table
 }
 
-// settlesSlowly is the rule as it is written down, on the published table.
+// settlesSlowly is the written rule, applied to the published table.
 func settlesSlowly(closed map[string]bool, day time.Time, tPlus int) string {
 	business := func() bool {
 		w := day.Weekday()
@@ -185,7 +185,7 @@ func TestYearAfterExecutionIsCounted(t *testing.T) {
 	}
 }
 
-// Sessions of the exchange a year, as statistics of it count them.
+// Sessions of the exchange per year, from published statistics.
 func TestExchangeSessionsAYear(t *testing.T) {
 	sessions := map[int]int{
 		1994: 252, 1995: 252, 1996: 254, 1997: 253, 1998: 252, 1999: 252, 2000: 252, 2001: 248, 2002: 252,

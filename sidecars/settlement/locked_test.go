@@ -43,7 +43,8 @@ func hold(t *testing.T, db *store.DB, sql string, args ...any) {
 	})
 }
 
-// A force that meets a lock says which lock, and who holds it as far as that can be told.
+// A force that waits for a lock in vain names the lock, and its holder as far as the database tells
+// it.
 func TestForceSaysWhatItWaitedFor(t *testing.T) {
 	const row, table = "update trades set updated_at = updated_at where id = $1",
 		"lock table trades in exclusive mode"

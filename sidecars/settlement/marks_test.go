@@ -25,7 +25,7 @@ func undo(ctx context.Context, db *store.DB, fn func(*store.Tx) error) error {
 	})
 }
 
-// lose runs fn in a transaction that commits, and nobody hears of it.
+// lose runs fn in a transaction that commits without an answer.
 func lose(ctx context.Context, db *store.DB, fn func(*store.Tx) error) error {
 	if err := db.Write(ctx, fn); err != nil {
 		return err
@@ -79,7 +79,7 @@ func TestLostAnswersAreCountedOnce(t *testing.T) {
 				return lose(ctx, db, fn)
 			case 1:
 				return undo(ctx, db, fn)
-			case 2: // the database asks for the function again, as after a serialization failure
+			case 2: // the database calls the function again, as after a serialization failure
 				if err := undo(ctx, db, fn); !errors.Is(err, errCut) {
 					return err
 				}
@@ -167,7 +167,7 @@ func TestUnansweredCommitsThatAreLookedForAreBounded(t *testing.T) {
 	}
 }
 
-// Marks of processes that ended long ago go; those of others and the cursors of
+// Marks of processes that ended long ago are deleted; those of other processes and the cursors of
 // other packages stay.
 func TestOldMarksAreDeleted(t *testing.T) {
 	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
@@ -196,8 +196,8 @@ func TestOldMarksAreDeleted(t *testing.T) {
 	})
 }
 
-// A real connection, cut again and again while a sweep runs through it: at the beginning
-// of a transaction, at its end, or at any moment of its commit.
+// A real connection that is cut repeatedly during a sweep: at the beginning of a transaction, at
+// its end, or at any moment of its commit.
 func TestCountsHoldWhenTheNetworkIsCut(t *testing.T) {
 	if !slices.Contains(storetest.Dialects(t), store.Postgres) {
 		return // SQLite has no network

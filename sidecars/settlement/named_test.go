@@ -36,7 +36,7 @@ func TestRulesNameTheCalendarThatTheyMake(t *testing.T) {
 	}
 }
 
-// What is settled by hand is noted, once, in the transaction that settles it.
+// A settlement by hand is recorded, once, in the transaction that settles.
 func TestForceIsNoted(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		due := mustDate(t, "2026-03-06")
@@ -65,7 +65,7 @@ func TestForceIsNoted(t *testing.T) {
 	})
 }
 
-// A date that was edited to be none is never due.
+// A date that was edited and is no date any more is never due.
 func TestSweepLeavesDatesThatAreNone(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		due := mustDate(t, "2026-03-06")

@@ -10,9 +10,9 @@ import (
 	"posttrade/sidecars/store/storetest"
 )
 
-// Two processes, each with its own connections, two sweeps and two callers who
-// force, and someone who books every trade a second time: each trade is settled
-// once and counted once, under one of the two counters of one of the processes.
+// Two processes, each with its own connections, two sweeps and two goroutines that force, and one
+// that books every trade a second time: each trade is settled once and counted once, under one of
+// the two counters of one of the processes.
 func TestRaceOfSweepForceAndProcesses(t *testing.T) {
 	n := size(10_000, 1_000)
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
@@ -67,7 +67,7 @@ func TestRaceOfSweepForceAndProcesses(t *testing.T) {
 			}
 		})
 		work.Wait()
-		mustSweep(t, processes[0], 0) // nothing was passed over for good
+		mustSweep(t, processes[0], 0) // no row was skipped for good
 		expectOneTransitionEach(t, db, n)
 		a, b := processes[0].Metrics(), processes[1].Metrics()
 		if sum := a.Swept + a.Forced + b.Swept + b.Forced; sum != uint64(n) ||
@@ -78,11 +78,11 @@ func TestRaceOfSweepForceAndProcesses(t *testing.T) {
 	})
 }
 
-// A row that another transaction holds does not hold the sweep back.
+// A row that another transaction holds does not delay the sweep.
 func TestSweepPassesOverHeldRows(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		if db.Dialect() != store.Postgres {
-			return // one writer: nobody else can hold a row
+			return // one writer: no other session can hold a row
 		}
 		for seq := range uint64(20) {
 			insert(t, db, aTrade(seq+1, mustDate(t, "2026-03-06")))
@@ -107,9 +107,9 @@ func TestSweepPassesOverHeldRows(t *testing.T) {
 	})
 }
 
-// Schedules: the clock is stepped by anything between a millisecond and weeks, in
-// either direction, while trades arrive; each is settled by the first sweep whose
-// clock shows its date, and by no earlier or later one.
+// Schedules: the clock is stepped by anything between a millisecond and weeks, in either direction,
+// while trades arrive. Each trade is settled by the first sweep at which the clock shows its date,
+// and by no earlier or later one.
 func TestClockStepsNeverSettleEarlyOrTwice(t *testing.T) {
 	schedules := size(10_000, 250)
 	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
@@ -168,9 +168,8 @@ func TestClockStepsNeverSettleEarlyOrTwice(t *testing.T) {
 	})
 }
 
-// compareAndForget compares the whole table with the model, and then forgets the
-// settled trades, of the past hundred schedules, in the model alone: what comes
-// of them is the witness's business.
+// compareAndForget compares the whole table with the model. Then it removes the settled trades of
+// the past hundred schedules from the model alone: the witness checks what happens to them.
 func compareAndForget(t *testing.T, db *store.DB, model map[uint64]store.Trade) {
 	t.Helper()
 	lowest := uint64(1 << 62)

@@ -110,7 +110,7 @@ func mustSweep(t testing.TB, s *Settlement, want int) {
 	}
 }
 
-// witness has the database itself write down every change of a status.
+// witness makes the database itself record every change of a status.
 func witness(t testing.TB, db *store.DB) {
 	t.Helper()
 	storetest.Edit(t, db,

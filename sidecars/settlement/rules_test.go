@@ -105,8 +105,7 @@ func TestRuleFileLinesThatAreRefused(t *testing.T) {
 }
 
 func TestEasterSunday(t *testing.T) {
-	// From tables of the date of Easter, with the earliest, the latest and the two exceptions of
-	// Gauss.
+	// From tables of the date of Easter: the earliest, the latest and the two exceptions of Gauss.
 	for _, want := range []string{
 		"1818-03-22", "1886-04-25", "1943-04-25", "1954-04-18", "1961-04-02", "1970-03-29", "1981-04-19",
 		"1999-04-04", "2000-04-23", "2008-03-23", "2011-04-24", "2016-03-27", "2019-04-21", "2020-04-12",
@@ -126,8 +125,8 @@ func TestEasterSunday(t *testing.T) {
 	}
 }
 
-// byMoon finds Easter as it is defined: the Sunday after the full moon of the
-// church's lunar calendar that falls on 21 March or next after it.
+// byMoon finds Easter by its definition: the Sunday after the full moon of the church's lunar
+// calendar that falls on 21 March or next after it.
 func byMoon(year int) store.Date {
 	golden, century := year%19+1, year/100+1
 	solar, lunar := 3*century/4-12, (8*century+5)/25-5 // leap days left out; the moon's drift

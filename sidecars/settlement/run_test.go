@@ -14,7 +14,7 @@ import (
 	"posttrade/sidecars/store/storetest"
 )
 
-// The pauses of Run, its log and its end, in a time that only the test moves.
+// The pauses of Run, its log and its end, by a clock that only the test moves.
 func TestRunPausesAndGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

@@ -55,8 +55,7 @@ func TestSweepSettlesWhatIsDueAndNothingElse(t *testing.T) {
 	})
 }
 
-// The clock is stepped back while a sweep is under way: what it no longer shows
-// as due stays.
+// The clock is stepped back during a sweep: a trade that is no longer due stays.
 func TestClockSteppedBackWithinASweep(t *testing.T) {
 	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
 		for seq := range uint64(6) {
@@ -90,7 +89,7 @@ func TestSweepWorksInBoundedTransactions(t *testing.T) {
 	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
 		c := newClock(noon("2026-03-06"))
 		s := newTest(t, db, c, 10)
-		var sizes []int64 // rows that each transaction of the sweep settled
+		var sizes []int64 // number of rows that each transaction of the sweep settled
 		s.write = func(ctx context.Context, fn func(*store.Tx) error) error {
 			return db.Write(ctx, func(tx *store.Tx) error {
 				before := settledIn(t, tx)
@@ -128,7 +127,7 @@ func settledIn(t *testing.T, tx *store.Tx) (n int64) {
 	return n
 }
 
-// A batch must not read the table: its cost is that of its own rows.
+// A batch must not read the whole table: its cost is that of its own rows.
 func TestSweepUsesTheIndexes(t *testing.T) {
 	storetest.EachInFull(t, func(t *testing.T, db *store.DB) {
 		n := size(20_000, 5_000)

@@ -8,9 +8,9 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// zones have changes of the offset in every form there is: at midnight, a minute
-// after it, by half an hour, by most of an hour, by a whole day, in the middle of
-// Ramadan, by law in one year and by rule for ever, north and south.
+// zones have every form of offset change: at midnight, a minute after it, by half an hour, by most
+// of an hour, by a whole day, in the middle of Ramadan, by law in one year and by rule for ever,
+// north and south.
 var zones = []string{
 	"UTC", "America/New_York", "Europe/London", "Europe/Berlin", "Asia/Tokyo", "Asia/Kolkata",
 	"Asia/Kathmandu",
@@ -20,7 +20,7 @@ var zones = []string{
 	"Africa/Monrovia", "Antarctica/Troll", "Asia/Beirut", "Asia/Pyongyang", "Etc/GMT+12", "Etc/GMT-14",
 }
 
-// dateSlowly is the date that the standard library gives, held to the tables.
+// dateSlowly is the date of the standard library, limited to the tables.
 func dateSlowly(where *time.Location, millis int64) store.Date {
 	end := store.DateOf(lastYear+2, time.December, 31)
 	millis = min(max(millis, 0), int64(end)*dayMillis-1)
@@ -63,7 +63,7 @@ func TestLocalDatesAreThoseOfTheStandardLibrary(t *testing.T) {
 	t.Logf("%d dates compared", compared)
 }
 
-// settlesOneByOne counts business days as a person would.
+// settlesOneByOne counts business days one by one.
 func settlesOneByOne(c *Calendar, day store.Date, tPlus int) store.Date {
 	for range tPlus {
 		for day++; !c.BusinessDay(day); day++ {
@@ -101,7 +101,7 @@ func FuzzSettlementDate(f *testing.F) {
 	f.Add(int64(1_700_000_000_000), uint16(1), uint8(0), uint8(1))
 	f.Add(int64(-1), uint16(0), uint8(1), uint8(9))
 	f.Add(int64(7_258_118_400_000), uint16(365), uint8(2), uint8(20))
-	f.Add(int64(1_325_203_200_000), uint16(2), uint8(3), uint8(9)) // 2011-12-30, which Samoa left out
+	f.Add(int64(1_325_203_200_000), uint16(2), uint8(3), uint8(9)) // 2011-12-30, which Samoa skipped
 	f.Fuzz(func(t *testing.T, millis int64, tPlus uint16, calendar, zone uint8) {
 		n := int(tPlus) % (MaxTPlus + 1)
 		where := mustZone(t, zones[int(zone)%len(zones)])

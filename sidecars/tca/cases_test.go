@@ -22,8 +22,8 @@ func field(report, name string) string {
 	return value
 }
 
-// TestReportOf plays small scenes; each row is what the last trade's report says,
-// and the oracle must say the same.
+// TestReportOf plays small scenes. Each row is the expected report on the last trade, and the
+// oracle must give the same.
 func TestReportOf(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -132,7 +132,7 @@ func TestReportOf(t *testing.T) {
 				v.at(2 * second).must(tick(aaa, 101*unit))
 				v.at(3 * second).must(limit(2, aaa, matcher.Sell, 2, 99*unit))
 				v.at(4 * second).must(limit(2, aaa, matcher.Sell, 9, 103*unit))
-				// The replace crosses, trades, and what is left rests again.
+				// The replace crosses, trades, and the remainder rests again.
 				v.at(5 * second).must(replace(1, aaa, matcher.Buy, ref, 20, 103*unit))
 				v.at(6 * second).must(tick(aaa, 90*unit))
 				v.at(7 * second).must(force(1, ref, 4, 104*unit))

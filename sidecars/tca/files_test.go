@@ -32,8 +32,8 @@ func sameFiles(t *testing.T, a, b string) {
 	}
 }
 
-// snatch copies an index's folder while it is being written, file after file in
-// any order: what a kill leaves behind, and worse.
+// snatch copies an index's folder while it is being written, file after file in any order: what a
+// kill leaves behind, and worse.
 func snatch(t *testing.T, rnd *rand.Rand, from string) string {
 	t.Helper()
 	to := t.TempDir()
@@ -76,7 +76,7 @@ func mangle(t *testing.T, rnd *rand.Rand, name string, how int) string {
 	return said
 }
 
-// killed is a venue whose index was copied at many moments of its life.
+// killed is a venue with copies of its index from many moments.
 func killed(t *testing.T, rnd *rand.Rand) (v *venue, o Options, copies []string) {
 	t.Helper()
 	v = newVenue(t)
@@ -109,8 +109,8 @@ func TestAnIndexKilledAtAnyMomentGoesOn(t *testing.T) {
 	again, rebuilt := 0, 0
 	for n, dir := range copies {
 		o.Dir = dir
-		// Half of the copies lose their end as well. What is cut off without being
-		// counted on does not matter; a file shorter than its checkpoint says does.
+		// Half of the copies also lose their end. A lost end that the checkpoint does not cover has no
+		// effect; a file that is shorter than its checkpoint says has one.
 		if n%2 == 0 {
 			mangle(t, rnd, filepath.Join(dir, fileNames[rnd.IntN(3)]), 0)
 		}
@@ -139,8 +139,8 @@ func TestAnIndexKilledAtAnyMomentGoesOn(t *testing.T) {
 	}
 }
 
-// TestADamagedIndexNeverAnswersWrongly flips and zeroes bytes in every file. A
-// report is then right, or is refused while the index is being built again.
+// TestADamagedIndexNeverAnswersWrongly flips and zeroes bytes in every file. A report is then
+// either right, or refused while the index is being built again.
 func TestADamagedIndexNeverAnswersWrongly(t *testing.T) {
 	rnd := seeded(t)
 	v, o, copies := killed(t, rnd)
@@ -221,10 +221,10 @@ func TestACheckpointOfAnotherGenesisOrHistoryIsNotUsed(t *testing.T) {
 			defer tt.v.become(uint64(len(tt.v.commands)))
 			o := o
 			o.Dir, o.Durable = snatch(t, rnd, o.Dir), tt.v.head
-			// The index begins again when it asks for a shadow at the first command.
+			// A request for a shadow at the first command shows that the index begins again.
 			again := make(chan struct{})
 			began := sync.OnceFunc(func() {
-				// Nothing may vouch for the old files while new ones are written.
+				// No checkpoint may be valid for the old files while new ones are written.
 				if _, err := os.Stat(filepath.Join(o.Dir, checkpointName)); !errors.Is(err, fs.ErrNotExist) {
 					t.Errorf("the checkpoint is still there: %v", err)
 				}
@@ -237,7 +237,7 @@ func TestACheckpointOfAnotherGenesisOrHistoryIsNotUsed(t *testing.T) {
 				return tt.v.shadow(before)
 			}
 			x := open(t, o)
-			for range 100 { // what is read of the old history must not be seen in the new one
+			for range 100 { // cached blocks of the old history must not be seen in the new one
 				text(t, x, v.trades[rnd.IntN(len(v.trades))])
 			}
 			stop := run(t, x)

@@ -61,7 +61,7 @@ type flow struct {
 	mid int64
 }
 
-// steps lets so many commands happen, with a snapshot now and then.
+// steps makes that many commands happen, with a snapshot now and then.
 func (f *flow) steps(n int) {
 	for range n {
 		f.pass()
@@ -85,7 +85,7 @@ func (f *flow) pass() {
 	}
 }
 
-// command is the next command. DDD never has a tick, so its first orders meet no price.
+// command returns the next command. DDD never has a tick, so its first orders find no price.
 func (f *flow) command() matcher.Command {
 	rnd := f.rnd
 	if f.mid == 0 {
@@ -132,7 +132,7 @@ func (f *flow) command() matcher.Command {
 	return matcher.NewCommand(matcher.SnapshotMark)
 }
 
-// open is some order on the book.
+// open returns one of the orders on the book.
 func (f *flow) open() (found matcher.OrderInfo, ok bool) {
 	skip := f.rnd.IntN(40)
 	f.v.engine.EachOrder(func(o matcher.OrderInfo) bool {

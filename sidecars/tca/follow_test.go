@@ -70,7 +70,7 @@ func TestRunTriesAgainWithGrowingPausesAndSaysItOnce(t *testing.T) {
 			t.Errorf("tried at %v, want %v", tries, want)
 		}
 		mu.Unlock()
-		// A journal that breaks off later is tried again at once.
+		// A journal that breaks off later is read again at once.
 		v.breaks(errors.New("disk on fire"))
 		v.at(0).must(tick(aaa, unit))
 		elapse(50 * ms)
@@ -139,7 +139,7 @@ func TestAReportWaitsForTheIndexAndThenSaysThatItIsBehind(t *testing.T) {
 		if errors.Is(err, ErrBehind) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("the caller's deadline: %v", err)
 		}
-		// One that comes while the caller waits is reported.
+		// A break while the caller waits is reported.
 		time.AfterFunc(500*time.Millisecond, func() { run(t, x) })
 		if r, err := x.Report(t.Context(), v.trades[0]); err != nil || r.ArrivalPrice != 100*unit {
 			t.Errorf("%+v, %v", r, err)
@@ -227,8 +227,8 @@ func TestACheckpointThatCannotBeWrittenDoesNotStopTheIndex(t *testing.T) {
 	})
 }
 
-// TestAWriteThatFailsLeavesNothingToRead breaks the index off in the middle of a
-// batch: nothing is answered from it, and it goes on from its checkpoint.
+// TestAWriteThatFailsLeavesNothingToRead breaks the index off in the middle of a batch: it answers
+// nothing, and continues from its checkpoint.
 func TestAWriteThatFailsLeavesNothingToRead(t *testing.T) {
 	for _, which := range []string{samplesName, arrivalsName} {
 		t.Run(which, func(t *testing.T) {

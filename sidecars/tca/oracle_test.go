@@ -10,12 +10,12 @@ import (
 	"posttrade/sidecars/store"
 )
 
-// oracle computes reports the slow way: from the list of all events, from the
-// start, with rational numbers, one trade after the other.
+// oracle computes reports in a slow way: from the list of all events, from the start, with rational
+// numbers, one trade after the other.
 type oracle struct {
 	window int64
 	events []matcher.Event
-	trades map[uint64]int // where a fill lies in events
+	trades map[uint64]int // the index of a fill in events
 }
 
 func newOracle(window time.Duration, events []matcher.Event) *oracle {
@@ -28,7 +28,7 @@ func newOracle(window time.Duration, events []matcher.Event) *oracle {
 	return o
 }
 
-// price says whether an event is a sample of a security: one that came late never is.
+// price reports whether an event is a sample of a security: an event that came late never is.
 func price(ev *matcher.Event, security uint32) bool {
 	if ev.SecurityID != security || ev.Flags&matcher.EventLate != 0 {
 		return false
@@ -41,7 +41,7 @@ func price(ev *matcher.Event, security uint32) bool {
 func (o *oracle) report(trade store.Trade) string {
 	at := o.trades[trade.Seq]
 	fill := &o.events[at]
-	// The command that brought the order: its acceptance, or a market trade's booking.
+	// The command that accepted the order, or booked the market trade.
 	came := at
 	for {
 		ev := &o.events[came]
@@ -60,13 +60,13 @@ func (o *oracle) report(trade store.Trade) string {
 	return o.render(trade, fill.SecurityID, arrival, &o.events[came].TimeMillis)
 }
 
-// render is the JSON of a report on a row with an arrival that is known, or not.
+// render is the JSON of a report on a row, with or without a known arrival.
 func (o *oracle) render(trade store.Trade, security uint32, arrival int64,
 	arrivedAt *int64) string {
 	start, end := trade.ExecutedAt-o.window, trade.ExecutedAt
 	area, weight, samples := new(big.Int), int64(0), 0
-	// The price between two samples is the earlier one's. Sentinels: before the
-	// first there is none, after the last it goes on for ever.
+	// The price between two samples is the earlier one's. Sentinels: before the first there is none,
+	// after the last it stays for ever.
 	px, since := int64(0), int64(-1<<62)
 	inForce := func(until int64) {
 		from, to := max(since, start), min(until, end)

@@ -60,7 +60,7 @@ func TestReportsEqualTheOracleAcrossRestartAndRebuild(t *testing.T) {
 	sameFiles(t, options.Dir, fresh.Dir)
 }
 
-// arrivalsOfOpenOrders asks that the index remembers exactly the orders on the book.
+// arrivalsOfOpenOrders checks that the index holds exactly the orders on the book.
 func arrivalsOfOpenOrders(t *testing.T, x *TCA, v *venue) {
 	t.Helper()
 	open := 0

@@ -47,7 +47,7 @@ type snapshot struct {
 	state    []byte
 }
 
-// venue is a live engine, and all its commands and events in memory: a journal for tests.
+// venue is a live engine with all its commands and events in memory: a journal for tests.
 type venue struct {
 	t      testing.TB
 	engine *matcher.Engine
@@ -56,13 +56,13 @@ type venue struct {
 
 	events []matcher.Event // all of them
 	said   []matcher.Event // of the last command
-	trades []store.Trade   // what a projection makes of them
+	trades []store.Trade   // as a projection would write them
 
 	mu        sync.Mutex // what shadows read
 	commands  []matcher.Command
 	snapshots []snapshot
 	durable   uint64
-	broken    error // what a shadow's Follow answers
+	broken    error // the error of a shadow's Follow
 }
 
 func newVenue(t testing.TB) *venue {
@@ -104,7 +104,7 @@ func (v *venue) do(c matcher.Command) []matcher.Event {
 	return v.said
 }
 
-// must is do for a command that nothing may refuse; it returns its order.
+// must is do for a command that must not be refused; it returns its order.
 func (v *venue) must(c matcher.Command) uint32 {
 	v.t.Helper()
 	said := v.do(c)
@@ -239,7 +239,7 @@ func open(t testing.TB, o Options) *TCA {
 	return x
 }
 
-// run runs an index and returns what ends it.
+// run runs an index and returns the function that ends it.
 func run(t testing.TB, x *TCA) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestStandingIsTheCheckpoints: of a checkpoint that holds, else nothing.
+// TestStandingIsTheCheckpoints: that of a valid checkpoint, else empty.
 func TestStandingIsTheCheckpoints(t *testing.T) {
 	dir := t.TempDir()
 	if s, err := ReadStanding(dir); err != nil || s.InputSeq != 0 {

@@ -30,7 +30,7 @@ func insert(t testing.TB, db *store.DB, rows []store.Trade) {
 	}
 }
 
-// sums is what the oracle makes of a set of reports.
+// sums are the oracle's averages of a set of reports.
 type sums struct {
 	trades      int
 	twap, other []*big.Rat
@@ -52,7 +52,7 @@ func (s *sums) text() string {
 		s.trades, len(s.twap), mean(s.twap), mean(s.other))
 }
 
-// summarize makes the JSON of a summary of reports in JSON.
+// summarize makes the JSON of a summary from reports in JSON.
 func summarize(t *testing.T, reports []string) string {
 	t.Helper()
 	total, bySecurity := &sums{}, map[string]*sums{}
@@ -96,7 +96,7 @@ func TestSummariesEqualTheOracle(t *testing.T) {
 	(&flow{v: v, rnd: rnd}).steps(max(scaled(3_000), 1_000))
 	o := v.options()
 	oracle := newOracle(o.Window, v.events)
-	// Rows by hand: one edited, one of no fill, one of no security.
+	// Rows by hand: one edited, one without a fill, one without a security.
 	rows := slices.Clone(v.trades)
 	rows[5].Quantity++
 	last := rows[len(rows)-1]

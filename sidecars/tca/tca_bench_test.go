@@ -10,7 +10,7 @@ import (
 	"posttrade/sidecars/store/storetest"
 )
 
-// benched is an index over so many commands of random flow.
+// benched is an index over that many commands of random flow.
 func benched(tb testing.TB, commands int) (*venue, *TCA) {
 	v := newVenue(tb)
 	(&flow{v: v, rnd: seeded(tb)}).steps(commands)
@@ -34,7 +34,7 @@ func TestReportAndFollowingDoNotAllocate(t *testing.T) {
 	if report > 0 {
 		t.Errorf("a report allocates %v times, want none", report)
 	}
-	// The same two events again and again: only sequences and time move on.
+	// The same two events again and again: only sequences and time change.
 	executionsFile, err := openBlocks(filepath.Join(t.TempDir(), arrivalsName))
 	if err != nil {
 		t.Fatal(err)

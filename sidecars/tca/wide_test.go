@@ -9,7 +9,7 @@ import (
 	"posttrade/matcher"
 )
 
-// number draws an int64 of any size that is not negative, small ones as often as large.
+// number returns a non-negative int64 of any size; small ones are as likely as large ones.
 func number(rnd *rand.Rand) int64 { return int64(rnd.Uint64()) & math.MaxInt64 >> rnd.IntN(63) }
 
 func TestWideMatchesBigIntegers(t *testing.T) {
@@ -47,7 +47,7 @@ func TestMeanAndSlippageAreExactForAnyNumbers(t *testing.T) {
 	for range scaled(100_000) {
 		px, low, den := number(rnd), 1+number(rnd)>>1, 1+rnd.Uint64()>>(1+rnd.IntN(62))
 		switch rnd.IntN(4) {
-		case 0: // small numbers meet ties often
+		case 0: // small numbers have ties often
 			px, low, den = rnd.Int64N(50), 1+rnd.Int64N(400), 1+rnd.Uint64N(4)
 		case 1: // near one another, as in a market
 			px = max(0, low+rnd.Int64N(2001)-1000)
