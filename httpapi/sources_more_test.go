@@ -217,7 +217,8 @@ func TestHundredThousandRecords(t *testing.T) {
 		t.Fatalf("%d stocks", len(list))
 	}
 	for i := range list {
-		if rec := &snapshot.Records[i]; list[i] != (client.Stock{Ticker: rec.Ticker, CompanyName: rec.Name}) {
+		if rec := &snapshot.Records[i]; list[i] != (client.Stock{
+			Ticker: rec.Ticker, CompanyName: rec.Name}) {
 			t.Fatalf("stock %d: %+v, in the snapshot %+v", i, list[i], *rec)
 		}
 	}

@@ -9,20 +9,20 @@
 //
 // What holds, each with a test that would fail without it:
 //
-//   - One transaction writes rows and cursor. So whatever happens to the process or to the database,
-//     the table holds exactly the fills up to the cursor, plus the trades that messages booked. A
-//     transaction whose outcome is unknown does not change that: the next one starts from the cursor
-//     that it finds in the database.
-//   - A row is booked once. A second delivery, on either path and in any order, has no effect and is
-//     counted as a duplicate; the row stays as it was booked first.
-//   - Nothing is skipped. A fill out of order, or a hole between fills, is ErrSequence and stops the
-//     projection. A database that was filled from another history is ErrForeign and stops it too.
-//     Everything else is retried for ever.
-//   - The row of a fill is a pure function of the fill, except for booked_at and updated_at. A message
-//     gives the same row, with two differences: it has no input sequence, and it has the order id only
-//     if it names it.
-//   - The projection reads durable fills only and never writes to the journal: SQL may be down for any
-//     time without an effect on orders.
+//   - One transaction writes rows and cursor. So whatever happens to the process or to the
+//     database, the table holds exactly the fills up to the cursor, plus the trades that messages
+//     booked. A transaction whose outcome is unknown does not change that: the next one starts from
+//     the cursor that it finds in the database.
+//   - A row is booked once. A second delivery, on either path and in any order, has no effect and
+//     is counted as a duplicate; the row stays as it was booked first.
+//   - Nothing is skipped. A fill out of order, or a hole between fills, is ErrSequence and stops
+//     the projection. A database that was filled from another history is ErrForeign and stops it
+//     too. Everything else is retried for ever.
+//   - The row of a fill is a pure function of the fill, except for booked_at and updated_at. A
+//     message gives the same row, with two differences: it has no input sequence, and it has the
+//     order id only if it names it.
+//   - The projection reads durable fills only and never writes to the journal: SQL may be down for
+//     any time without an effect on orders.
 //
 // Three cursors are written together. "projection" is the last trade sequence in the table.
 // "projection.input" is the input sequence up to which every fill is in the table.

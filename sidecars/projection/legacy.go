@@ -27,8 +27,8 @@ func (p *Projection) BookLegacy(ctx context.Context, body []byte) (booked bool, 
 //   - Shape: a body is one Trade JSON with id, accountId, security, side, quantity, price and
 //     timestamp. tradeSeq must be the id's number; orderId is stored; status, settlementDate and
 //     updatedAt are checked and computed anew. No other member is allowed.
-//   - Errors: malformed is nil, or as long as bodies. It then has an ErrMalformed for each message to
-//     terminate, whatever err is. After an err the other messages must be delivered again.
+//   - Errors: malformed is nil, or as long as bodies. It then has an ErrMalformed for each message
+//     to terminate, whatever err is. After an err the other messages must be delivered again.
 //   - Cost: one transaction, none when no message can be read. Any goroutine may call it.
 func (p *Projection) BookBatch(ctx context.Context, bodies [][]byte) (booked int,
 	malformed []error, err error) {

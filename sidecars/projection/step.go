@@ -18,10 +18,10 @@ const maxMoves = 4
 // Step projects one batch and returns the number of fills by which it moved the cursor, 0 when
 // there are none.
 //
-//   - Errors: ErrSequence and ErrForeign are final; after any other error the caller may call again.
-//     After any error the next call starts from the cursor in the database.
-//   - Cost: one read of the head when there is nothing to do, else one transaction. It blocks; calls
-//     exclude one another.
+//   - Errors: ErrSequence and ErrForeign are final; after any other error the caller may call
+//     again. After any error the next call starts from the cursor in the database.
+//   - Cost: one read of the head when there is nothing to do, else one transaction. It blocks;
+//     calls exclude one another.
 func (p *Projection) Step(ctx context.Context) (rows int, err error) {
 	p.stepping.Lock()
 	defer p.stepping.Unlock()

@@ -9,12 +9,13 @@
 // Four walks use the same comparison and the same books:
 //
 //   - The fast sweep (Sweep, every Interval) walks the new entries from the cursor to the durable
-//     head. Entries come from the blotter while it holds them and from the journal when it does not.
+//     head. Entries come from the blotter while it holds them and from the journal when it does
+//     not.
 //   - The re-check (part of Sweep) walks the open entries: entries without a row, entries whose row
 //     differs, rows without a fill. It closes those that agree by now.
 //   - The verification (VerifyStep, one round in VerifyInterval) walks all entries again in small
-//     chunks against the journal. So it also finds a row that was deleted or edited long after it had
-//     matched.
+//     chunks against the journal. So it also finds a row that was deleted or edited long after it
+//     had matched.
 //   - The orphan sweep (OrphanSweep, on demand) rebuilds the full-history index and walks all local
 //     rows against it. Only this walk can find that no fill gives a row.
 //
@@ -28,22 +29,22 @@
 //
 // Each column is compared with:
 //
-//   - account, security, side, quantity, price, timestamp, sequence and orderId: the fill. A row that
-//     a message booked has no sequence, and has the order only if the message named it; null is no
-//     difference there.
-//   - settlementDate: the rules that were in force when the row was booked. T+N, the calendar and its
-//     version are settings and change between two starts, so the projection stores them in
-//     settlement_rules when they come into force. The rules of a row are those of its trade_seq; of a
-//     row that was booked out of turn, those of its booked_at. Rows of a build that stored no rules
-//     are judged by the first stored rules, if the oldest and the newest of these rows agree with
-//     them. Otherwise they are judged like rows dated by another build's calendar: any date that some
-//     rules can give is accepted. A column that holds no date always differs.
-//   - status: Settled before its date is a difference unless settlement_forces has the trade, and so
-//     is Processing when settlement_forces has it. A settlement by hand from before that table existed
-//     is accepted.
-//   - bookedAt, updatedAt: each other. A row that is Processing was not changed since it was booked;
-//     one that is Settled was settled then or later. A break names both, because no other record says
-//     when a row was booked, or settled.
+//   - account, security, side, quantity, price, timestamp, sequence and orderId: the fill. A row
+//     that a message booked has no sequence, and has the order only if the message named it; null
+//     is no difference there.
+//   - settlementDate: the rules that were in force when the row was booked. T+N, the calendar and
+//     its version are settings and change between two starts, so the projection stores them in
+//     settlement_rules when they come into force. The rules of a row are those of its trade_seq; of
+//     a row that was booked out of turn, those of its booked_at. Rows of a build that stored no
+//     rules are judged by the first stored rules, if the oldest and the newest of these rows agree
+//     with them. Otherwise they are judged like rows dated by another build's calendar: any date
+//     that some rules can give is accepted. A column that holds no date always differs.
+//   - status: Settled before its date is a difference unless settlement_forces has the trade, and
+//     so is Processing when settlement_forces has it. A settlement by hand from before that table
+//     existed is accepted.
+//   - bookedAt, updatedAt: each other. A row that is Processing was not changed since it was
+//     booked; one that is Settled was settled then or later. A break names both, because no other
+//     record says when a row was booked, or settled.
 //
 // An entry that never had a row is pending until it has been absent for Grace from the first sweep
 // that saw it; the grace covers the projection's delay. An entry that had a row before, and has

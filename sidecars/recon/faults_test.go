@@ -91,7 +91,7 @@ func TestCutConnectionsLoseNothing(t *testing.T) {
 	}
 }
 
-// hooked is a blotter that calls a function in each read.
+// hooked is a blotter that calls hook before each read.
 type hooked struct {
 	*fakeJournal
 	hook func()

@@ -12,18 +12,19 @@
 //
 //   - The cut depends on the marker and the engine's state at N alone: all members render the same
 //     bytes and log the same cutSha256.
-//   - The CSV files depend on the cut, the two reference files and the marks. All of them are stored
-//     in the folder of the cut. Rebuild makes the CSV files again from that folder and nothing else,
-//     byte for byte, and refuses (ErrMismatch) when any of it has changed. The first rendering uses
-//     the same code: it reads the cut's text, not the engine.
+//   - The CSV files depend on the cut, the two reference files and the marks. All of them are
+//     stored in the folder of the cut. Rebuild makes the CSV files again from that folder and
+//     nothing else, byte for byte, and refuses (ErrMismatch) when any of it has changed. The first
+//     rendering uses the same code: it reads the cut's text, not the engine.
 //   - A stored file is never replaced. It is complete and on the disk before it has its name.
 //   - The announcement comes after the files are durable. After a crash between any two steps a new
 //     start repeats the remaining steps: the bytes are the same, and the announcement may come a
 //     second time.
 //   - The inputs that seq-N.sha256 pins do not change, whatever is published meanwhile.
-//   - A value that cannot be stated exactly is not stated: ErrRefused names the account, the security
-//     or the contract, and the marker stays open. It is tried again, because an operator may complete
-//     a reference file and marks may still be published; later markers do not wait for it.
+//   - A value that cannot be stated exactly is not stated: ErrRefused names the account, the
+//     security or the contract, and the marker stays open. It is tried again, because an operator
+//     may complete a reference file and marks may still be published; later markers do not wait for
+//     it.
 //
 // # Files
 //

@@ -97,9 +97,9 @@ func New(o Options) *Extractor {
 //
 //   - It may be repeated at any time, also after a crash: the bytes are the same, and it announces
 //     again.
-//   - Errors: ErrRefused and ErrMismatch name the cause. A follower returns ErrFollower after it has
-//     stored the cut. Any other error comes from the engine, the disk, the database or the broker: try
-//     again later.
+//   - Errors: ErrRefused and ErrMismatch name the cause. A follower returns ErrFollower after it
+//     has stored the cut. Any other error comes from the engine, the disk, the database or the
+//     broker: try again later.
 //   - Cost: an engine brought to the marker, about 20 MB for 100,000 positions and 100,000
 //     contracts.
 func (x *Extractor) Extract(ctx context.Context, m Marker) (Announcement, error) {

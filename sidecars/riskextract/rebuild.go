@@ -15,8 +15,8 @@ import (
 //     the stored artifacts may be missing.
 //   - Rebuild writes both outputs, or begins neither. It does not replace an existing file.
 //   - Errors: ErrMismatch when a stored file, or an existing file under an output's name, differs
-//     from what it must be; then nothing is written. Any other error is a file that cannot be read or
-//     written.
+//     from what it must be; then nothing is written. Any other error is a file that cannot be read
+//     or written.
 func Rebuild(cutPath, positionsOut, contractsOut string) error {
 	seq, err := cutSeq(cutPath)
 	if err != nil {
