@@ -194,7 +194,8 @@ func (x *exchange) showContract(id []byte) problem {
 func appendContract(b []byte, c *blotter.ContractRow) []byte {
 	convention, ok := matcher.ConventionAt(c.Convention)
 	if !ok || !c.Style.Known() {
-		panic(fmt.Sprintf("httpapi: contract %d has terms that this build does not know: convention=%d style=%d",
+		panic(fmt.Sprintf(
+			"httpapi: contract %d has terms that this build does not know: convention=%d style=%d",
 			c.ID, c.Convention, c.Style))
 	}
 	b = append(b, `{"contractId":`...)

@@ -37,7 +37,7 @@ type forwarder struct {
 	log       *slog.Logger
 	after     func(time.Duration, func()) *time.Timer // time.AfterFunc; tests change it
 	stall     time.Duration                           // between two pieces of a streamed answer
-	// the last attempt to connect failed, and it was logged
+	// failing: the last attempt to connect failed, and it was logged
 	failing atomic.Bool
 	counts  relayCounts
 }
@@ -291,8 +291,8 @@ type relayedBody struct {
 func (b *relayedBody) Read(p []byte) (int, error) {
 	b.x.timer.Reset(b.x.f.stall)
 	n, err := b.response.Body.Read(p)
-	if deadline := b.conn.SetWriteDeadline(time.Now().Add(b.x.f.stall)); deadline != nil &&
-		err == nil {
+	if deadline := b.conn.SetWriteDeadline(
+		time.Now().Add(b.x.f.stall)); deadline != nil && err == nil {
 		return n, deadline
 	}
 	if err == io.EOF {

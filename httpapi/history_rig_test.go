@@ -17,8 +17,9 @@ const reportSeed = `{"format":1,"accounts":[{"id":1}]}`
 
 // recordLine is the record of one sequence.
 func recordLine(sequence uint64) string {
-	return fmt.Sprintf(`{"kind":"accept","sequence":%d,"orderId":"ord-1","tradeId":null,"accountId":1,"security":"AAA",`+
-		`"side":"Buy","quantity":10,"price":100.5,"timestampMillis":%d,"riskReason":null}`+"\n",
+	return fmt.Sprintf(
+		`{"kind":"accept","sequence":%d,"orderId":"ord-1","tradeId":null,"accountId":1,"security":"AAA",`+
+			`"side":"Buy","quantity":10,"price":100.5,"timestampMillis":%d,"riskReason":null}`+"\n",
 		sequence, testStart)
 }
 

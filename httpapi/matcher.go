@@ -42,7 +42,7 @@ type Deps struct {
 	Clock func() int64
 
 	StorageFull func() bool // the journal's reserve is used up: admissions answer 503
-	// the database knows more than the journal: admissions answer 503; nil: never
+	// Held: the database knows more than the journal: admissions answer 503; nil: never
 	Held      func() bool
 	Failed    func() error  // the error of a failed journal, else nil
 	Report    Reporter      // GET /regulatory/report; nil: the endpoint does not exist

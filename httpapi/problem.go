@@ -16,7 +16,7 @@ type Code string
 const (
 	CodeBadRequest    Code = "BAD_REQUEST"    // framing, path, query
 	CodeMalformedBody Code = "MALFORMED_BODY" // the body cannot be read or represented
-	// token missing, malformed, badly signed, expired
+	// CodeUnauthorized: token missing, malformed, badly signed, expired
 	CodeUnauthorized     Code = "UNAUTHORIZED"
 	CodeNotEntitled      Code = "NOT_ENTITLED"   // token valid, not for this account
 	CodeAdminRequired    Code = "ADMIN_REQUIRED" // token valid, not admin
@@ -32,9 +32,9 @@ const (
 	CodeOrderTerminal    Code = "ORDER_TERMINAL"  // the order can no longer change
 	CodeTermsDiffer      Code = "TERMS_DIFFER"    // the clientOrderId is known with different terms
 	CodeStaleVersion     Code = "STALE_VERSION"   // the version of a control is not above the last one
-	// different closing marks are published under this version
+	// CodeMarksDiffer: different closing marks are published under this version
 	CodeMarksDiffer Code = "MARKS_DIFFER"
-	// the engine has no room for the record: nothing was written
+	// CodeCapacity: the engine has no room for the record: nothing was written
 	CodeCapacity             Code = "CAPACITY"
 	CodeBodyTooLarge         Code = "BODY_TOO_LARGE"
 	CodeURITooLong           Code = "URI_TOO_LONG"
@@ -45,11 +45,11 @@ const (
 	CodeInternal             Code = "INTERNAL_ERROR"
 	CodeNotReady             Code = "NOT_READY"  // control state stale: not sequenced
 	CodeOverloaded           Code = "OVERLOADED" // the input ring is full: not sequenced
-	// too many requests of a bounded kind: not sequenced
+	// CodeBusy: too many requests of a bounded kind: not sequenced
 	CodeBusy         Code = "BUSY"
 	CodeStorageFull  Code = "STORAGE_FULL"  // not sequenced
 	CodeHistoryAhead Code = "HISTORY_AHEAD" // not sequenced
-	// with "sequenced":false safe to repeat, else unknown
+	// CodeJournalFailed: with "sequenced":false safe to repeat, else unknown
 	CodeJournalFailed  Code = "JOURNAL_FAILED"
 	CodeOutcomeUnknown Code = "OUTCOME_UNKNOWN" // repeat with the same clientOrderId
 	CodeSlowDisk       Code = "SLOW_DISK"       // a read would show something that is not durable yet
@@ -58,9 +58,9 @@ const (
 // The codes of the parts that follow the journal.
 const (
 	CodeDatabaseUnavailable Code = "DATABASE_UNAVAILABLE" // SQL cannot be reached
-	// another session of the database holds a lock; the detail says which
+	// CodeDatabaseLocked: another session of the database holds a lock; the detail says which
 	CodeDatabaseLocked Code = "DATABASE_LOCKED"
-	// the database holds the rows of another history than the journal's
+	// CodeForeignDatabase: the database holds the rows of another history than the journal's
 	CodeForeignDatabase Code = "FOREIGN_DATABASE"
 	CodeNotCaughtUp     Code = "NOT_CAUGHT_UP"   // the price history has not reached the trade
 	CodeNotIndexed      Code = "NOT_INDEXED"     // no full-history index was made yet
@@ -72,7 +72,7 @@ const (
 // The codes of a cluster, both of a 503 with "sequenced":false.
 const (
 	CodeNotLeader Code = "NOT_LEADER" // the member that was asked does not lead
-	// the leader is unknown, unreachable or not confirmed; see the member leader
+	// CodeNoLeader: the leader is unknown, unreachable or not confirmed; see the member leader
 	CodeNoLeader Code = "NO_LEADER"
 )
 

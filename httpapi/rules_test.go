@@ -154,8 +154,7 @@ func TestAnOlderPriceIsAcceptedAndChangesNothing(t *testing.T) {
 	for name, px := range map[string]func() int64{
 		"gate": func() int64 {
 			id, _ := r.gate.Security([]byte("AAA"))
-			px, _,
-				_ := r.gate.Price(id)
+			px, _, _ := r.gate.Price(id)
 			return px
 		},
 		"views": func() int64 { s, _ := r.views.Security(1); return s.MarketPx },

@@ -103,8 +103,8 @@ func (s *server) Serve(ln net.Listener) error {
 }
 
 // bodyLimitOf returns the largest body that a request target accepts, according to its endpoint.
-func bodyLimitOf(prefix string, find func(path []byte) (r route, id []byte)) func(
-	target []byte) int {
+func bodyLimitOf(prefix string,
+	find func(path []byte) (r route, id []byte)) func(target []byte) int {
 	return func(target []byte) int {
 		path, _ := splitTarget(target)
 		switch r, _ := find(stripPrefix(path, prefix)); r {

@@ -140,16 +140,14 @@ func TestRequestsAreWhatTheInterfaceSays(t *testing.T) {
 		}, 200, orderJSON,
 			`POST /om/orders/ord-1/replace Bearer tok {"quantity":5,"limitPrice":7,"clientOrderId":"é"}`},
 		{"prices", func(c *Client) error {
-			_,
-				err := c.Prices([]PriceRequest{{"A", 1}, {"B", Units(2)}})
+			_, err := c.Prices([]PriceRequest{{"A", 1}, {"B", Units(2)}})
 			return err
 		}, 202, `{}`,
 			`POST /om/prices Bearer tok [{"security":"A","price":0.000001},{"security":"B","price":2}]`},
 		{"order", func(c *Client) error { _, err := c.Order("ord/1"); return err }, 200, orderJSON,
 			`GET /om/orders/ord%2F1 Bearer tok `},
 		{"orders", func(c *Client) error {
-			_,
-				err := c.Orders(OrdersQuery{"open", &account, "A&B", 5, "xyz"})
+			_, err := c.Orders(OrdersQuery{"open", &account, "A&B", 5, "xyz"})
 			return err
 		}, 200, `{}`,
 			`GET /om/orders?accountId=1&cursor=xyz&limit=5&security=A%26B&status=open Bearer tok `},
@@ -175,8 +173,7 @@ func TestRequestsAreWhatTheInterfaceSays(t *testing.T) {
 		}, 200, `{}`,
 			`POST /om/risk/control/restriction Bearer tok {"restricted":true,"security":"A"}`},
 		{"policy", func(c *Client) error {
-			_,
-				err := c.RiskControlPolicy(Policy{1, true, 5, Units(1)})
+			_, err := c.RiskControlPolicy(Policy{1, true, 5, Units(1)})
 			return err
 		}, 200, `{}`,
 			`POST /om/risk/control/policy Bearer tok {"policyVersion":1,"killSwitch":true,"maxPositionQuantity":5,"maxConcentrationNotional":1}`},
@@ -205,8 +202,7 @@ func TestRequestsAreWhatTheInterfaceSays(t *testing.T) {
 		{"recon", func(c *Client) error { _, err := c.ReconStatus(); return err }, 200,
 			`{"lastSweepAt":null}`, `GET /om/recon/status Bearer tok `},
 		{"breaks", func(c *Client) error {
-			_,
-				err := c.ReconBreaks("FIELD_MISMATCH", 3, "y")
+			_, err := c.ReconBreaks("FIELD_MISMATCH", 3, "y")
 			return err
 		}, 200, `{}`,
 			`GET /om/recon/breaks?class=FIELD_MISMATCH&cursor=y&limit=3 Bearer tok `},

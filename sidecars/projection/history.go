@@ -85,7 +85,8 @@ func (p *Projection) newestAgree(tx *store.Tx, at uint64) error {
 		return nil
 	})
 	if err == nil && other > same {
-		err = fmt.Errorf("projection: of the newest rows %d are those of the journal's fills, %d are not: %w",
+		err = fmt.Errorf(
+			"projection: of the newest rows %d are those of the journal's fills, %d are not: %w",
 			same, other, ErrForeign)
 	}
 	return err

@@ -68,7 +68,7 @@ func fieldOf(name []byte) field {
 // message reads booking messages, one after the other. One goroutine uses it.
 type message struct {
 	r strictjson.Reader
-	// of the last message; status and the dates of settlement and booking are not set
+	// trade is that of the last message; status and the dates of settlement and booking are not set
 	trade store.Trade
 }
 

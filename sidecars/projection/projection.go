@@ -57,13 +57,13 @@ type Options struct {
 	DB             *store.DB
 	Ticker         func(securityID uint32) string // "" for an unknown security
 	SettlementDate func(executedAtMillis int64) store.Date
-	// the rules that SettlementDate depends on, stored beside the rows; "": nothing is stored
+	// Rules: the rules that SettlementDate depends on, stored beside the rows; "": nothing is stored
 	Rules     string
 	Now       func() time.Time // nil: time.Now
 	Poll      time.Duration    // between looks at the head while there is nothing to do; 0: 20 ms
 	BatchRows int              // most rows of one transaction; 0: 8192
-	// pause before the next batch while trades come, in multiples of the last batch's time; 0: 4,
-	// negative: none
+	// Rest is the pause before the next batch while trades come, in multiples of the last batch's
+	// work; 0: 4, negative: none.
 	Rest   int
 	Logger *slog.Logger // nil: none
 }
@@ -103,7 +103,7 @@ type Projection struct {
 	detail string
 
 	origin atomic.Uint64 // result of Origin, once there is one
-	// a step has found ErrForeign; it stays set
+	// foreign: a step has found ErrForeign; it stays set
 	foreign                                         atomic.Bool
 	booked, duplicates, batches, failed             atomic.Uint64
 	legacyBooked, legacyDuplicates, legacyMalformed atomic.Uint64

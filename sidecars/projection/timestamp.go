@@ -12,8 +12,8 @@ const endMillis = 65536 * 24 * 60 * 60 * 1000
 // there is no second 60.
 func parseTime(s []byte) (millis int64, ok bool) {
 	const whole = "2006-01-02T15:04:05"
-	if len(s) <= len(whole) || s[4] != '-' || s[7] != '-' || s[10] != 'T' || s[13] != ':' ||
-		s[16] != ':' {
+	if len(s) <= len(whole) || s[4] != '-' || s[7] != '-' || s[10] != 'T' ||
+		s[13] != ':' || s[16] != ':' {
 		return 0, false
 	}
 	ok = true

@@ -74,9 +74,9 @@ func claim(tx *store.Tx, was books) error {
 
 // writeBooks replaces old, which this transaction has claimed, by b.
 func writeBooks(tx *store.Tx, old, b books) error {
-	_,
-		err := tx.Exec("update recon_books set missing = $1, pending = $2, mismatches = $3, orphans = $4, "+
-		"orphan_sweeps = $5, swept_at = $6, rechecked_at = $7 where id = 1",
+	_, err := tx.Exec(
+		"update recon_books set missing = $1, pending = $2, mismatches = $3, orphans = $4, "+
+			"orphan_sweeps = $5, swept_at = $6, rechecked_at = $7 where id = 1",
 		b.missing, b.pending, b.mismatches, b.orphans, b.orphanSweeps, b.sweptMillis, b.recheckedMillis)
 	if err != nil {
 		return err

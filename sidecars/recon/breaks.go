@@ -174,8 +174,9 @@ func (l *list) mismatches(tx *store.Tx, after uint64) error {
 }
 
 func (l *list) orphans(tx *store.Tx, from place) error {
-	return tx.Query("select id, trade_seq, "+tradeColumns+" from recon_orphans where id "+from.from+" $1 "+
-		"order by id limit $2",
+	return tx.Query(
+		"select id, trade_seq, "+tradeColumns+" from recon_orphans where id "+from.from+" $1 "+
+			"order by id limit $2",
 		func(row *store.Row) error {
 			trade := scanTrade(row, 2)
 			l.items = append(l.items, Break{

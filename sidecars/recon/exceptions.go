@@ -62,8 +62,8 @@ func readExceptions(tx *store.Tx, s span) (e exceptions, err error) {
 func writeExceptions(tx *store.Tx, was, is exceptions) error {
 	oldGaps, newGaps := middle(was.gaps, is.gaps)
 	if n := len(oldGaps); n > 0 {
-		_, err := tx.Exec("delete from recon_gaps where lo >= $1 and lo <= $2", oldGaps[0].lo,
-			oldGaps[n-1].lo)
+		_, err := tx.Exec("delete from recon_gaps where lo >= $1 and lo <= $2",
+			oldGaps[0].lo, oldGaps[n-1].lo)
 		if err != nil {
 			return err
 		}
@@ -121,8 +121,7 @@ const rowsPerInsert = 64
 // insertRows writes n rows of the given number of columns, several per statement, and returns how
 // many rows the statements touched.
 func insertRows(tx *store.Tx, head, tail string, columns, n int,
-	row func(i int, args []any) []any) (
-	touched int64, err error) {
+	row func(i int, args []any) []any) (touched int64, err error) {
 	var args []any
 	for at := 0; at < n; {
 		step := rowsPerInsert
@@ -176,7 +175,8 @@ func nextOpen(tx *store.Tx, after uint64, limit int, near uint64) (spans []span,
 	}
 	fullGaps, gaps := more == limit, len(spans)
 	more = 0
-	err = tx.Query("select trade_seq from recon_mismatches where trade_seq > $1 order by trade_seq limit $2",
+	err = tx.Query(
+		"select trade_seq from recon_mismatches where trade_seq > $1 order by trade_seq limit $2",
 		func(r *store.Row) error {
 			seq := uint64(r.Int64(0))
 			spans, more = append(spans, span{seq, seq}), more+1

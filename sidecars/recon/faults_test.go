@@ -97,8 +97,8 @@ type hooked struct {
 	hook func()
 }
 
-func (h hooked) Page(sinceSeq uint64, limit int, dst []matcher.Fill) ([]matcher.Fill,
-	uint64, uint64) {
+func (h hooked) Page(sinceSeq uint64, limit int, dst []matcher.Fill) (
+	[]matcher.Fill, uint64, uint64) {
 	h.hook()
 	return h.fakeJournal.Page(sinceSeq, limit, dst)
 }

@@ -112,8 +112,7 @@ func writeResult(tx *store.Tx, s *SweepResult) error {
 	if err != nil {
 		return fmt.Errorf("render orphan ids: %w", err)
 	}
-	_,
-		err = tx.Exec("insert into recon_orphan_sweep (id, swept_at, local_trades, history_trades, orphans, orphan_ids, "+
+	_, err = tx.Exec("insert into recon_orphan_sweep (id, swept_at, local_trades, history_trades, orphans, orphan_ids, "+
 		"truncated) values (1, $1, $2, $3, $4, $5, $6) on conflict (id) do update set swept_at = excluded.swept_at, "+
 		"local_trades = excluded.local_trades, history_trades = excluded.history_trades, orphans = excluded.orphans, "+
 		"orphan_ids = excluded.orphan_ids, truncated = excluded.truncated",
@@ -160,15 +159,16 @@ func (r *Recon) recheckOrphans(ctx context.Context, head uint64) error {
 	}
 	look := func(tx *store.Tx) (bool, error) {
 		healed, seen, last = nil, 0, ""
-		err := tx.Query("select o.id, t.trade_seq from recon_orphans o left join trades t on t.id = o.id "+
-			"where o.id "+from+" $1 order by o.id limit $2", func(row *store.Row) error {
-			id := row.Text(0)
-			seen, last = seen+1, id
-			if seq := uint64(row.Int64(1)); row.Null(1) || seq <= head && ownID(id, seq) {
-				healed = append(healed, id)
-			}
-			return nil
-		}, r.recheck.orphanAfter, r.bounds.orphans)
+		err := tx.Query(
+			"select o.id, t.trade_seq from recon_orphans o left join trades t on t.id = o.id "+
+				"where o.id "+from+" $1 order by o.id limit $2", func(row *store.Row) error {
+				id := row.Text(0)
+				seen, last = seen+1, id
+				if seq := uint64(row.Int64(1)); row.Null(1) || seq <= head && ownID(id, seq) {
+					healed = append(healed, id)
+				}
+				return nil
+			}, r.recheck.orphanAfter, r.bounds.orphans)
 		return len(healed) > 0, err
 	}
 	err := r.amend(ctx, look, func(tx *store.Tx, b *books) error {

@@ -22,7 +22,7 @@ const (
 // The two durable cursors.
 const (
 	cursorFast = "recon" // the last entry that the fast sweep has passed
-	// the last entry of the verification's present round, 0 between rounds
+	// cursorVerify: the last entry of the verification's present round, 0 between rounds
 	cursorVerify = "recon.verify"
 )
 
@@ -42,8 +42,8 @@ type Source interface {
 
 // Blotter is the memory of recent fills, durable or not. *blotter.Blotter fits.
 type Blotter interface {
-	Page(sinceSeq uint64, limit int, dst []matcher.Fill) (items []matcher.Fill, nextSince,
-		evicted uint64)
+	Page(sinceSeq uint64, limit int, dst []matcher.Fill) (
+		items []matcher.Fill, nextSince, evicted uint64)
 }
 
 // HistoryInfo is what a rebuilt full-history index holds.
@@ -75,7 +75,7 @@ type Options struct {
 
 	Now      func() time.Time
 	Interval time.Duration // between fast sweeps
-	// how long an entry may be without a row before it counts; negative: no time
+	// Grace: how long an entry may be without a row before it counts; negative: no time
 	Grace          time.Duration
 	VerifyInterval time.Duration // for one full round of the verification
 	Logger         *slog.Logger

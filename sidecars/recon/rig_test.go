@@ -63,8 +63,8 @@ func (j *fakeJournal) Fills(from uint64, fn func([]matcher.Fill) error) error {
 	return nil
 }
 
-func (j *fakeJournal) Page(sinceSeq uint64, limit int, dst []matcher.Fill) ([]matcher.Fill,
-	uint64, uint64) {
+func (j *fakeJournal) Page(sinceSeq uint64, limit int, dst []matcher.Fill) (
+	[]matcher.Fill, uint64, uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	evicted := uint64(max(len(j.fills)-j.kept, 0))
@@ -302,7 +302,8 @@ func (g *rig) check() {
 		if err != nil {
 			return err
 		}
-		return tx.Query("select (select count(*) from recon_mismatches), (select count(*) from recon_orphans)",
+		return tx.Query(
+			"select (select count(*) from recon_mismatches), (select count(*) from recon_orphans)",
 			func(r *store.Row) error {
 				mismatches, orphans = uint64(r.Int64(0)), uint64(r.Int64(1))
 				return nil

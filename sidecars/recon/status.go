@@ -56,7 +56,7 @@ type Break struct {
 	Class    Class
 	TradeID  string
 	TradeSeq uint64
-	// the fields that differ, in the order of the contract; only for FIELD_MISMATCH
+	// Fields: the fields that differ, in the order of the contract; only for FIELD_MISMATCH
 	Fields          []string
 	Journal         *Trade // nil for an orphan
 	Projection      *Trade // nil for a missing trade

@@ -111,8 +111,9 @@ func TestMismatchNamesItsFieldsAndHeals(t *testing.T) {
 	each(t, 1000, 5, func(t *testing.T, g *rig) {
 		g.journal.add(g.rng, 40)
 		g.project(1, 40)
-		g.edit("update trades set price = price + 1, side = case side when 'Buy' then 'Sell' else 'Buy' end " +
-			"where trade_seq = 11")
+		g.edit(
+			"update trades set price = price + 1, side = case side when 'Buy' then 'Sell' else 'Buy' end " +
+				"where trade_seq = 11")
 		start := g.millis
 		g.sweep()
 		g.want(tallies{cursor: 40, matched: 39, mismatch: 1})

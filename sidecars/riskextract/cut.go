@@ -191,8 +191,8 @@ func checkContract(c *matcher.ContractInfo, last uint64) error {
 	case c.ID <= last:
 		return refuse("contract id=%d is not above %d", c.ID, last)
 	case !known:
-		return refuse("contract id=%d has conventionIndex=%d, which this build does not know", c.ID,
-			c.Convention)
+		return refuse("contract id=%d has conventionIndex=%d, which this build does not know",
+			c.ID, c.Convention)
 	case !c.Style.Known():
 		return refuse("contract id=%d has exerciseStyle=%d, which this build does not know",
 			c.ID, c.Style)

@@ -109,8 +109,7 @@ func (r *cutReader) expect(line string) {
 func (r *cutReader) header(m *Marker) (rows, contracts int) {
 	line := r.next()
 	var session int64
-	_,
-		err := fmt.Sscanf(line,
+	_, err := fmt.Sscanf(line,
 		"#cut schema=3 seq=%d sessionDateEpochDay=%d priceVersion=%d rows=%d contracts=%d",
 		&m.Seq, &session, &m.PriceVersion, &rows, &contracts)
 	m.SessionDate = store.Date(session)

@@ -22,7 +22,7 @@ type progress struct {
 
 	mu      sync.Mutex    // guards the fields below; only Run changes next and open
 	changed chan struct{} // closed, and replaced, at every change
-	// every marker before it is known: done, or in open; 0: nothing is known yet
+	// next: every marker before it is known: done, or in open; 0: nothing is known yet
 	next uint64
 	open []*attempt // by ascending sequence
 }

@@ -73,8 +73,8 @@ func (in *inputs) appendContract(b []byte, c *matcher.ContractInfo) ([]byte, err
 	}
 	terms, known := matcher.ConventionAt(c.Convention)
 	if !known {
-		return nil, refuse("contract id=%d has conventionIndex=%d, which this build does not know", c.ID,
-			c.Convention)
+		return nil, refuse("contract id=%d has conventionIndex=%d, which this build does not know",
+			c.ID, c.Convention)
 	}
 	direction, product := "RECEIVE_FIXED", "SWAP"
 	if c.Side == matcher.Sell {

@@ -48,7 +48,8 @@ func (s *sums) text() string {
 		sum.Mul(sum, big.NewRat(100, int64(len(values))))
 		return decimal(halfUp(sum), 2)
 	}
-	return fmt.Sprintf(`"trades":%d,"withBenchmark":%d,"averageSlippageBps":%s,"averageArrivalSlippageBps":%s`,
+	return fmt.Sprintf(
+		`"trades":%d,"withBenchmark":%d,"averageSlippageBps":%s,"averageArrivalSlippageBps":%s`,
 		s.trades, len(s.twap), mean(s.twap), mean(s.other))
 }
 
