@@ -158,8 +158,8 @@ func (s *AccountService) upsert(e *errand) problem {
 	return e.send(200, appendAccount(e.begin(), &account))
 }
 
-// account reads the body of an upsert. A new account is enabled unless the body says otherwise. For
-// an existing account an absent member leaves the stored value as it is.
+// account reads the body of an upsert. A new account is enabled unless the body says otherwise. An
+// existing account keeps its state unless the body has the member enabled.
 func (d *decoder) account() accounts.Account {
 	a := accounts.Account{Enabled: true, EnabledUnsaid: true}
 	var id, name bool

@@ -5,8 +5,8 @@ import (
 	"posttrade/matcher"
 )
 
-// cancelOrder is POST /orders/{orderId}/cancel. Only a failed or full journal prevents it: an owner
-// can cancel an order also while the control state is stale or the kill switch is on.
+// cancelOrder is POST /orders/{orderId}/cancel. An owner can cancel an order also while the control
+// state is stale or the kill switch is on. Only a problem of the journal prevents it; see open.
 func (x *exchange) cancelOrder(id []byte) problem {
 	if p := x.admit(); p.status != 0 {
 		return p

@@ -37,8 +37,8 @@ const (
 )
 
 // decoder reads request bodies. It is kept with its Reader, so that decoding an order allocates
-// nothing. field is the member that was read last, for the detail of a refusal; for a refusal about
-// an unknown member stranger is used instead.
+// nothing. field is the member that was read last, for the detail of a refusal. A refusal about an
+// unknown member uses stranger instead.
 type decoder struct {
 	json     strictjson.Reader
 	field    string

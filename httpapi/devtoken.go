@@ -120,8 +120,9 @@ func (q *inquiry) mintToken() problem {
 	return q.send(200, append(appendTime(b, expires*1000), '}'))
 }
 
-// knowsSecret reports that the request carries the master secret, once. The comparison takes the
-// same time wherever a wrong secret differs and however long it is.
+// knowsSecret reports that the request carries the master secret, exactly once. The time of the
+// comparison does not depend on where a wrong secret differs, nor on the length of the master
+// secret.
 func (q *inquiry) knowsSecret(secret []byte) bool {
 	given := q.ctx.Request.Header.PeekAll(headerMasterSecret)
 	if len(given) != 1 {

@@ -65,7 +65,8 @@ func (x *exchange) entitled(accountID uint32) bool {
 	return !x.m.Enforced || x.claims.Admin || x.claims.Entitled(accountID)
 }
 
-// open reports why nothing can be sequenced at all.
+// open reports why nothing can be sequenced at all: the journal has failed or is full, or the
+// database knows more than it.
 func (x *exchange) open() problem {
 	if x.m.Failed() != nil {
 		return problemJournal

@@ -161,8 +161,8 @@ func (s *ReferenceData) upsert(e *errand) problem {
 }
 
 // stock reads the body of an upsert. A new stock is enabled and not halted unless the body says
-// otherwise. For an existing stock an absent member leaves the stored value as it is. The service
-// decides what a valid ticker is; it stores the ticker trimmed and in capitals.
+// otherwise. An existing stock keeps both flags unless the body has them. The service decides what
+// a valid ticker is; it stores the ticker trimmed and in capitals.
 func (d *decoder) stock() securities.Stock {
 	s := securities.Stock{Enabled: true, EnabledUnsaid: true, HaltedUnsaid: true}
 	var ticker, name bool
