@@ -4,7 +4,7 @@
 GO         ?= go
 BIN        := bin/posttrade
 COMMIT     := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
-LDFLAGS    := -X posttrade/app/settings.buildCommit=$(COMMIT)
+LDFLAGS    := -X posttrade/app/settings.BuildCommit=$(COMMIT)
 STATICCHECK := $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 CONCURRENT := ./ring ./matcher/... ./journal/... ./blotter ./sidecars/... ./httpapi/... ./app/...
 FUZZTIME   ?= 30s
@@ -79,8 +79,8 @@ perf-gate:
 	trap 'git worktree remove --force '$$dir'/base 2>/dev/null || true; rm -rf '$$dir'; git worktree prune' EXIT; \
 	git worktree add --quiet --detach $$dir/base $(BASE); \
 	(cd $$dir/base && main=.; [ ! -d cmd/posttrade ] || main=./cmd/posttrade; \
-	  $(GO) build -trimpath -ldflags '-X posttrade/app/settings.buildCommit=base -X main.buildCommit=base' -o $$dir/posttrade-base $$main); \
-	$(GO) build -trimpath -ldflags '-X posttrade/app/settings.buildCommit=$(COMMIT)' -o $$dir/posttrade-head ./cmd/posttrade; \
+	  $(GO) build -trimpath -ldflags '-X posttrade/app/settings.BuildCommit=base -X main.buildCommit=base' -o $$dir/posttrade-base $$main); \
+	$(GO) build -trimpath -ldflags '-X posttrade/app/settings.BuildCommit=$(COMMIT)' -o $$dir/posttrade-head ./cmd/posttrade; \
 	$$dir/posttrade-head perf gate --base $$dir/posttrade-base --out $(GATEOUT) $(GATEARGS)
 
 # One page of plots over results files: RESULTS is a file or a folder of them.

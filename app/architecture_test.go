@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -301,6 +302,29 @@ func TestHotRulesCanFail(t *testing.T) {
 		}
 		if len(hotViolations(file)) == 0 {
 			t.Errorf("%q passes the hot-file rules", body)
+		}
+	}
+}
+
+// TestLinkerSetsVariablesThatAreThere: the linker says nothing about a -X that names no variable.
+func TestLinkerSetsVariablesThatAreThere(t *testing.T) {
+	makefile, err := os.ReadFile("../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := regexp.MustCompile(`-X posttrade/([a-z/]+)\.(\w+)=`).FindAllStringSubmatch(string(makefile), -1)
+	if len(set) == 0 {
+		t.Fatal("the Makefile sets no variable")
+	}
+	for _, s := range set {
+		found := false
+		for _, file := range sources(t) {
+			if path.Dir(file.name) == s[1] && file.file.Scope.Lookup(s[2]) != nil {
+				found = true
+			}
+		}
+		if !found {
+			t.Errorf("the Makefile sets %s of %s, which has no such variable", s[2], s[1])
 		}
 	}
 }

@@ -158,6 +158,8 @@ func FuzzDecodeCommand(f *testing.F) {
 	for _, terms := range []ContractTerms{swap(), swaption()} {
 		c := terms.Command()
 		f.Add(c.Bytes()[:])
+		c.Version = OldestVersion
+		f.Add(c.Bytes()[:])
 	}
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -176,7 +178,8 @@ func FuzzDecodeCommand(f *testing.F) {
 			again := terms.Command()
 			again.InputSeq, again.EventTimeMillis, again.PriceTicks = c.InputSeq, c.EventTimeMillis,
 				c.PriceTicks
-			if again.LeaderEpoch, again.Flags = c.LeaderEpoch, c.Flags; again != c {
+			again.Version, again.LeaderEpoch, again.Flags = c.Version, c.LeaderEpoch, c.Flags
+			if again != c {
 				t.Errorf("%+v packed again\n got %x\nwant %x", terms, again.Bytes()[:], b)
 			}
 		}
