@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"posttrade/sidecars/broker/brokertest"
 )
 
 const bookings = "trades.booking"
@@ -146,15 +148,14 @@ func TestConsumeDeliversEverythingInOrderOnce(t *testing.T) {
 
 // fn fails for a while: nothing is lost, and the deliveries pause.
 func TestConsumeHandsBackWhatFailed(t *testing.T) {
-	b, _ := external(t)
+	var log record
+	b := open(t, Options{URL: brokertest.External(t).URL(), Logger: log.logger()})
 	ctx, s := patience(t), newSeen()
 	ensure(t, ctx, b, bookingConsumer().Stream)
 	book(t, ctx, b, 1, 50)
 	var mu sync.Mutex
 	attempts, most := 0, uint64(0)
 	began := time.Now()
-	var log record
-	b.log = log.logger()
 	consuming(t, b, bookingConsumer(), func(_ context.Context, batch []Message) error {
 		mu.Lock()
 		attempts++
