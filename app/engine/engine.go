@@ -19,34 +19,6 @@ import (
 	"posttrade/ring"
 )
 
-// Options are what an engine depends on beside its data.
-type Options struct {
-	Dir              string
-	Durability       string
-	FlushInterval    time.Duration
-	ReserveBytes     int64
-	SnapshotInterval int64
-	InputSlots       int
-	OutputSlots      int
-	Idle             ring.Strategy
-	MatcherCPU       int
-	RecorderCPU      int
-	BlotterCapacity  int
-	Tickets          int // for requests
-	// the most sessions; not used when Session is nil
-	Sessions int
-	// of a cluster: members agree on a command of the desk before the matcher gets it
-	Member bool
-	// true: the control feeds make the gate ready; false: it is ready at once
-	Feeds   bool
-	Session func(*Engine) (*session.Server, error) // shared-memory order entry; nil: off
-	Genesis func() (*matcher.Genesis, error)       // makes the genesis of a new journal
-	// may refuse the start before a byte of the journal is changed; nil: never refuses
-	Approve func(*Engine) error
-	Fatal   func(error)
-	OnDisk  func(*journal.Options) // tests: another disk; nil: the system's
-}
-
 // Tickets beside those of requests. A session has half of SessionTickets for itself; the sessions
 // share the other half. A sidecar has a few tickets in use at a time.
 const (
