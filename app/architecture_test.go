@@ -34,6 +34,7 @@ var rooms = map[string][]string{
 		"matcher/session/wire"},
 
 	"journal/audit":       {"ring", "matcher", "matcher/strictjson", "journal"},
+	"journal/asof":        {"ring", "matcher", "journal", "blotter"},
 	"journal/quorum":      {"ring", "matcher", "journal"},
 	"journal/journaltest": {},
 
@@ -57,7 +58,7 @@ var rooms = map[string][]string{
 
 	"httpapi/client": {"matcher", "matcher/strictjson"},
 	"httpapi": {"ring", "matcher", "matcher/strictjson", "matcher/gate", "matcher/desk", "blotter",
-		"journal/audit",
+		"journal/audit", "journal/asof",
 		"sidecars/store", "sidecars/settlement", "sidecars/recon", "sidecars/tca",
 		"sidecars/control", "sidecars/accounts", "sidecars/securities", "sidecars/riskextract",
 		"httpapi/client"},
@@ -86,7 +87,7 @@ var rooms = map[string][]string{
 		"journal/quorum", "sidecars/control",
 		"sidecars/store", "httpapi"},
 	"app/engine": {"ring", "matcher", "matcher/gate", "matcher/desk", "matcher/session", "journal",
-		"journal/quorum",
+		"journal/quorum", "journal/asof",
 		"blotter"},
 	"app/stats": {"ring", "matcher", "matcher/session", "matcher/session/wire", "journal",
 		"httpapi"},

@@ -11,6 +11,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"posttrade/blotter"
+	"posttrade/journal/asof"
 	"posttrade/matcher"
 	"posttrade/matcher/desk"
 	"posttrade/matcher/gate"
@@ -47,6 +48,7 @@ type Deps struct {
 	Failed    func() error  // the error of a failed journal, else nil
 	Report    Reporter      // GET /regulatory/report; nil: the endpoint does not exist
 	History   History       // /recon/full-history; nil: the endpoint does not exist
+	AsOf      *asof.History // /as-of; nil: the endpoints do not exist
 	Projected func() uint64 // last input sequence of the SQL projection; nil: there is none
 
 	Enforced         bool    // risk.entitlement.enforced
@@ -116,7 +118,7 @@ func NewOrderMatcher(d Deps) *OrderMatcher {
 
 		policing: make(chan struct{}, 1),
 	}
-	m.exchanges.New = func() any { return &exchange{m: m, visit: visit{verifier: d.Verifier}} }
+	m.exchanges.New = func() any { return &exchange{m: m, views: d.Views, visit: visit{verifier: d.Verifier}} }
 	m.service = newService("order-matcher", serverConfig{
 		handler: m.handle, bodyLimit: bodyLimitOf(m.prefix, routeOf), maxInflight: d.MaxInflight,
 		durability: []byte(d.Durability), log: d.Logger, patience: d.AnswerTimeout,
@@ -219,6 +221,9 @@ func (x *exchange) serve() problem {
 		return x.showContract(id)
 	case routeExtract:
 		return x.riskExtract()
+	case routeAsOfBook, routeAsOfPositions, routeAsOfOrders, routeAsOfOrder, routeAsOfAccounts,
+		routeAsOfControls, routeAsOfTrades, routeAsOfContracts, routeAsOfContract:
+		return x.showPast(r, id)
 	case routeOpenAPI:
 		return x.showDocument(openAPIOrderMatcher)
 	default:

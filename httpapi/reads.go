@@ -75,7 +75,7 @@ func (x *exchange) listOrders() problem {
 		filter.SecurityID, known = x.m.Gate.Security(security)
 	}
 	if known {
-		x.rows, next = x.m.Views.Orders(filter, after, int(limit), x.rows)
+		x.rows, next = x.views.Orders(filter, after, int(limit), x.rows)
 	}
 	if p := x.shown(); p.status != 0 {
 		return p
@@ -180,7 +180,7 @@ func (x *exchange) listPositions() problem {
 func (x *exchange) positionPage(accounts []uint32, after uint64,
 	limit int) (page []blotter.Position, next uint64) {
 	if accounts == nil {
-		for _, a := range x.m.Views.Accounts() {
+		for _, a := range x.views.Accounts() {
 			accounts = append(accounts, a.ID)
 		}
 	}
@@ -190,7 +190,7 @@ func (x *exchange) positionPage(accounts []uint32, after uint64,
 		if uint64(account) < after>>32 {
 			continue
 		}
-		held = x.m.Views.Positions(account, held[:0])
+		held = x.views.Positions(account, held[:0])
 		for _, p := range held {
 			at := uint64(p.AccountID)<<32 | uint64(p.SecurityID)
 			if at <= after {
@@ -221,7 +221,7 @@ func (x *exchange) showBook(ticker []byte) problem {
 	if !ok {
 		return problemSecurity(ticker)
 	}
-	book, err := x.m.Views.Depth(id, int(depth), x.m.ReadTimeout)
+	book, err := x.views.Depth(id, int(depth), x.m.ReadTimeout)
 	switch {
 	case errors.Is(err, blotter.ErrBusy):
 		return problemInflight

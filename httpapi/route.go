@@ -34,6 +34,15 @@ const (
 	routeSwaptions
 	routeContracts
 	routeContract
+	routeAsOfBook
+	routeAsOfPositions
+	routeAsOfOrders
+	routeAsOfOrder
+	routeAsOfAccounts
+	routeAsOfControls
+	routeAsOfTrades
+	routeAsOfContracts
+	routeAsOfContract
 	routeExtract
 
 	routeDevToken
@@ -80,6 +89,9 @@ var allowed = [routeCount]methods{
 	routeSwaps: methodPost, routeSwaptions: methodPost, routeContracts: methodGet,
 	routeContract: methodGet,
 	routeExtract:  methodPost,
+	routeAsOfBook: methodGet, routeAsOfPositions: methodGet, routeAsOfOrders: methodGet,
+	routeAsOfOrder: methodGet, routeAsOfAccounts: methodGet, routeAsOfControls: methodGet,
+	routeAsOfTrades: methodGet, routeAsOfContracts: methodGet, routeAsOfContract: methodGet,
 
 	routeDevToken: methodPost, routeTradeList: methodGet, routeTrade: methodGet,
 	routeSettle:      methodPost,
@@ -217,6 +229,9 @@ func routeOf(path []byte) (r route, id []byte) {
 			return routeReplace, id
 		}
 		return routeNone, nil
+	}
+	if rest, ok := cutPrefix(path, asOfPrefix); ok {
+		return asOfRoute(rest)
 	}
 	if rest, ok := cutPrefix(path, "/book/"); ok {
 		if id, tail := cutSegment(rest); len(id) > 0 && len(tail) == 0 {

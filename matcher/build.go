@@ -88,6 +88,9 @@ func newEngine(g *Genesis) (*Engine, error) {
 // first commands. Any goroutine may call it.
 func (e *Engine) MakeResident() error { return e.arena.MakeResident() }
 
+// Resident is how many bytes of the engine's tables are resident. Only the owner may call it.
+func (e *Engine) Resident() int64 { return e.arena.Resident() }
+
 // Frontier is where the next orders will lie. The engine's owner does not publish how far it has
 // come, so the caller does: nextRef is at most the reference of the next order.
 func (e *Engine) Frontier(nextRef func() uint64) ring.Frontier {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 
 	"posttrade/journal"
+	"posttrade/journal/asof"
 	"posttrade/matcher"
 )
 
@@ -57,7 +58,7 @@ func replayed(ctx context.Context, j *journal.Journal, g *matcher.Genesis,
 	if err != nil {
 		return [32]byte{}, err
 	}
-	engine, views := r.Engine.(*matcher.Engine), r.Views.(viewsImage).Views
+	engine, views := r.Engine.(*matcher.Engine), r.Views.(asof.Image).Views
 	defer engine.Close()
 	defer views.Close()
 	if err := views.Check(engine); err != nil {
