@@ -98,7 +98,7 @@ var rooms = map[string][]string{
 	"app":         {},
 
 	"app/installation": {"ring", "matcher", "matcher/strictjson", "matcher/gate", "matcher/desk",
-		"matcher/session", "matcher/session/wire", "journal", "journal/audit", "journal/quorum",
+		"matcher/session", "matcher/session/wire", "journal", "journal/asof", "journal/audit", "journal/quorum",
 		"blotter", "sidecars/accounts", "sidecars/bookings", "sidecars/bootstrap",
 		"sidecars/broker", "sidecars/control", "sidecars/feeds", "sidecars/outbox",
 		"sidecars/prices", "sidecars/projection", "sidecars/recon", "sidecars/riskextract",

@@ -28,7 +28,7 @@ func openEdges(c *settings.Config, in *Installation,
 		return m, err
 	}
 	m = singleMetrics(k, orders)
-	m.More = together(m.More, in.scrubbing.metrics)
+	m.More = together(m.More, in.scrubbing.metrics, in.past.metrics)
 	if d != nil {
 		if err := openSources(c, in, verifier, &m, log); err != nil {
 			return m, err
@@ -140,6 +140,7 @@ func newOrderMatcher(c *settings.Config, in *Installation, verifier *gate.Verifi
 		StorageFull: k.Journal.StorageFull, Held: func() bool { return isHeld(k) }, Failed: k.Journal.Err,
 		Report:           audit.New(k.Journal, engine.RebuildFrom(k.Genesis).Engine, audit.Options{}),
 		History:          in.history,
+		AsOf:             in.past.History,
 		Enforced:         c.Bool("risk.entitlement.enforced"),
 		SequenceRefusals: c.Bool("audit.sequence-refusals"),
 		PathPrefix:       c.String("order-matcher.path-prefix"), Durability: c.Durability(),

@@ -61,9 +61,9 @@ func (h *History) Checkpoint(ctx context.Context) error {
 	}
 	head, _ := h.j.StableHead()
 	space := h.spacing(head)
-	have := map[uint64]bool{}
-	for _, at := range h.keep.Sequences() {
-		if at%space == 0 && at <= head {
+	have, list := map[uint64]bool{}, h.keep.Sequences()
+	for _, at := range list {
+		if len(list) <= h.o.Checkpoints || at%space == 0 {
 			have[at] = true
 		} else if err := h.keep.Drop(at); err != nil {
 			return err

@@ -1,0 +1,280 @@
+package installation
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"posttrade/app/apptest"
+	"posttrade/journal/asof"
+)
+
+// pastFlow sends a random history to a server, and keeps what the server answers about its state.
+type pastFlow struct {
+	t      *testing.T
+	rnd    *rand.Rand
+	post   func(path, body string) (status int, answer string)
+	get    func(path string) string // an answer of the server that the commands go to
+	head   func() uint64            // its last sequence
+	policy int
+	orders int
+	seen   map[uint64]map[string]string
+}
+
+var (
+	pastTickers  = []string{"AAPL", "MSFT", "IBM"}
+	pastAccounts = []int{22214, 11413, 42422}
+)
+
+// pastPaths are the endpoints that have a past. The first names are those of the live ones.
+func (f *pastFlow) paths() []string {
+	paths := []string{"/positions", "/orders?status=all&limit=1000", "/risk/control/snapshot",
+		"/contracts", fmt.Sprintf("/orders/ord-%d", 1+f.rnd.IntN(f.orders+1)),
+		fmt.Sprintf("/orders?accountId=%d&status=open", pick(f.rnd, pastAccounts)),
+		fmt.Sprintf("/positions?accountId=%d", pick(f.rnd, pastAccounts))}
+	for _, ticker := range pastTickers {
+		paths = append(paths, "/book/"+ticker+"?depth=5")
+	}
+	return paths
+}
+
+func pick[T any](rnd *rand.Rand, of []T) T { return of[rnd.IntN(len(of))] }
+
+// command sends one random command.
+func (f *pastFlow) command() {
+	account, ticker := pick(f.rnd, pastAccounts), pick(f.rnd, pastTickers)
+	side := pick(f.rnd, []string{"Buy", "Sell"})
+	px := func() string { return strconv.Itoa(95 + f.rnd.IntN(11)) }
+	qty := 1 + f.rnd.IntN(50)
+	switch n := f.rnd.IntN(100); {
+	case n < 50:
+		f.send("/orders", fmt.Sprintf(
+			`{"accountId":%d,"security":%q,"side":%q,"quantity":%d,"limitPrice":%s,"timeInForce":%q}`,
+			account, ticker, side, qty, px(), pick(f.rnd, []string{"GTC", "GTC", "GTC", "IOC", "FOK"})))
+	case n < 55:
+		f.send("/orders", fmt.Sprintf(
+			`{"accountId":%d,"security":%q,"side":%q,"quantity":%d,"type":"MARKET"}`, account, ticker, side,
+			qty))
+	case n < 65:
+		f.send(fmt.Sprintf("/orders/ord-%d/cancel", 1+f.rnd.IntN(f.orders+1)), "")
+	case n < 73:
+		f.send(fmt.Sprintf("/orders/ord-%d/replace", 1+f.rnd.IntN(f.orders+1)),
+			fmt.Sprintf(`{"quantity":%d,"limitPrice":%s}`, qty, px()))
+	case n < 79:
+		f.send("/prices", fmt.Sprintf(`[{"security":%q,"price":%s}]`, ticker, px()))
+	case n < 84:
+		f.send("/trades", fmt.Sprintf(`{"accountId":%d,"security":%q,"side":%q,"quantity":%d}`,
+			account, ticker, side, qty))
+	case n < 87:
+		f.send("/risk/control/account", fmt.Sprintf(`{"accountId":%d,"enabled":%t}`, account,
+			f.rnd.IntN(4) > 0))
+	case n < 90:
+		f.send("/risk/control/security", fmt.Sprintf(`{"security":%q,"enabled":true,"halted":%t}`,
+			ticker, f.rnd.IntN(4) == 0))
+	case n < 92:
+		f.send("/risk/control/restriction", fmt.Sprintf(`{"security":%q,"restricted":%t}`, ticker,
+			f.rnd.IntN(3) == 0))
+	case n < 95:
+		f.policy++
+		f.send("/risk/control/policy", fmt.Sprintf(
+			`{"policyVersion":%d,"killSwitch":false,"maxPositionQuantity":%d}`, f.policy,
+			100+f.rnd.IntN(1000)))
+	default:
+		f.send("/swaps", fmt.Sprintf(`{"accountId":%d,"payReceive":"Pay","notional":%d,"fixedRate":0.04,`+
+			`"effectiveDate":"2026-03-04","maturityDate":"2031-03-04","conventions":"USD-SOFR-1Y-ACT360"}`,
+			account, 1000+qty))
+	}
+}
+
+// send sends a command and notes the order that it made, if it made one.
+func (f *pastFlow) send(path, body string) {
+	f.t.Helper()
+	status, answer := f.post(path, body)
+	if status >= 500 {
+		f.t.Fatalf("POST %s %s: %d %s", path, body, status, answer)
+	}
+	var made struct{ OrderID string }
+	if err := json.Unmarshal([]byte(answer), &made); err != nil {
+		f.t.Fatalf("POST %s: %d %s: %v", path, status, answer, err)
+	}
+	if n, ok := strings.CutPrefix(made.OrderID, "ord-"); ok {
+		number, _ := strconv.Atoi(n)
+		f.orders = max(f.orders, number)
+	}
+}
+
+// look keeps what the server shows now.
+func (f *pastFlow) look() {
+	head, now := f.head(), map[string]string{}
+	for _, path := range f.paths() {
+		now[path] = f.get(path)
+	}
+	f.seen[head] = now
+}
+
+// decided removes from an answer of now what no sequence decides.
+func decided(t *testing.T, path, answer string) string {
+	t.Helper()
+	var v any
+	d := json.NewDecoder(strings.NewReader(answer))
+	d.UseNumber()
+	if err := d.Decode(&v); err != nil {
+		t.Fatalf("%s: %v: %s", path, err, answer)
+	}
+	if path == "/risk/control/snapshot" {
+		delete(v.(map[string]any), "ready")
+		delete(v.(map[string]any), "sources")
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// compare asks for moments that were looked at, in random order.
+func (f *pastFlow) compare(most int, get func(path string) (int, http.Header, string)) {
+	f.t.Helper()
+	moments := slices.Sorted(maps.Keys(f.seen))
+	f.rnd.Shuffle(len(moments), func(i, j int) { moments[i], moments[j] = moments[j], moments[i] })
+	moments = moments[:min(most, len(moments))]
+	for _, at := range moments {
+		for path, want := range f.seen[at] {
+			status, header, answer := get(fmt.Sprintf("/as-of/%d%s", at, path))
+			if strings.Contains(want, `"status":404`) {
+				if status != 404 || answer != want {
+					f.t.Fatalf("as of %d %s: %d %s, then %s", at, path, status, answer, want)
+				}
+				continue
+			}
+			if status != 200 || header.Get("X-As-Of-Sequence") != strconv.FormatUint(at, 10) {
+				f.t.Fatalf("as of %d %s: %d %v %s", at, path, status, header, answer)
+			}
+			if got, want := decided(f.t, path, answer), decided(f.t, path, want); got != want {
+				f.t.Fatalf("as of %d %s:\n%s\nthe answer at that time:\n%s", at, path, got, want)
+			}
+		}
+	}
+}
+
+// pastMoments is how many moments are compared.
+const pastMoments = 1000
+
+// ask makes one request with a token.
+func ask(t *testing.T, method, url, token, body string) (int, http.Header, string) {
+	t.Helper()
+	request, err := http.NewRequest(method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body != "" {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, answer.Header, string(bytes.TrimSpace(text))
+}
+
+// TestPastIsWhatWasAnsweredThen compares every endpoint of the past with what the server answered
+// when the sequence was its head: orders, positions, books, controls and contracts, before and after
+// a restart that starts from checkpoints.
+func TestPastIsWhatWasAnsweredThen(t *testing.T) {
+	data := t.TempDir()
+	options := []string{"sidecars.enabled", "false", "journal.durability", "os"}
+	in := install(t, data, options...)
+	base := func(path string) string { return "http://" + in.at("order-matcher") + path }
+	f := &pastFlow{t: t, rnd: rand.New(rand.NewPCG(*daySeed, 1)), seen: map[uint64]map[string]string{},
+		head: func() uint64 { return in.Core.Views.Applied() },
+		post: func(path, body string) (int, string) {
+			status, _, answer := ask(t, "POST", base(path), in.token, body)
+			return status, answer
+		},
+		get: func(path string) string {
+			_, _, answer := ask(t, "GET", base(path), in.token, "")
+			return answer
+		}}
+	for len(f.seen) < pastMoments {
+		f.command()
+		f.look()
+	}
+	past := func(path string) (int, http.Header, string) {
+		return ask(t, "GET", base(path), in.token, "")
+	}
+	f.compare(100, past)
+	dense, err := asof.New(in.Core.Journal,
+		asof.Options{Dir: filepath.Join(data, "asof"), Interval: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	apptest.Until(t, "checkpoints", func() (bool, any) { // of what is on stable storage
+		if err := dense.Checkpoint(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		n, _ := dense.Checkpoints()
+		return uint64(n) >= in.Core.Journal.Durable()/100, n
+	})
+	if err := dense.Close(); err != nil {
+		t.Fatal(err)
+	}
+	in.stop()
+
+	in = install(t, data, options...)
+	if n, bytes := in.past.Checkpoints(); n < 5 || bytes == 0 {
+		t.Errorf("%d checkpoints of %d bytes", n, bytes)
+	}
+	f.compare(pastMoments, past)
+	_, metrics := in.get("admin", "/metrics")
+	if !strings.Contains(string(metrics), "svc_asof_bytes ") || in.past.Bytes() == 0 ||
+		in.past.Warm() > asof.MaxWarm {
+		t.Errorf("%d engines of %d bytes are kept", in.past.Warm(), in.past.Bytes())
+	}
+}
+
+// TestPastOfAFollower compares what a follower shows of the past with what the leader answered.
+func TestPastOfAFollower(t *testing.T) {
+	c := newThree(t)
+	c.start()
+	leader := -1
+	apptest.Until(t, "a leader", func() (bool, any) {
+		for i, m := range c.members {
+			if in := m.open(); in != nil && in.Member.Node.Leads() {
+				leader = i
+			}
+		}
+		return leader >= 0, nil
+	})
+	f := &pastFlow{t: t, rnd: rand.New(rand.NewPCG(*daySeed, 2)), seen: map[uint64]map[string]string{},
+		head: func() uint64 { return c.members[leader].open().Core.Views.Applied() },
+		post: func(path, body string) (int, string) { return c.post(leader, path, body) },
+		get: func(path string) string {
+			_, _, answer := ask(t, "GET", "http://"+c.http[leader]+path, c.token(), "")
+			return answer
+		}}
+	for len(f.seen) < 200 {
+		f.command()
+		f.look()
+	}
+	c.alike()
+	f.compare(pastMoments, func(path string) (int, http.Header, string) {
+		return ask(t, "GET", "http://"+c.http[(leader+1)%3]+path, c.token(), "")
+	})
+}
