@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"posttrade/blotter"
+	"posttrade/journal/asof"
 	"posttrade/journal/audit"
 )
 
@@ -325,6 +326,16 @@ func TestContract(t *testing.T) {
 			{"POST /orders", orderBody("1", "Sell", "10", "101", `,"clientOrderId":"seed-1"`), "", 201, ""},
 			{"GET /health", "", "", 200, ""},
 		}},
+		{"the past", nil, func(r *rig) { r.serve(func(d *Deps) { d.AsOf = newPast(r.t) }) }, pastRows()},
+		{"no past", nil, func(*rig) {}, pastStatus(404, CodeNotFound)},
+		{"too many look at the past", nil, func(r *rig) {
+			past := newPast(r.t)
+			for at := range uint64(2) {
+				m := must[*asof.Moment](r.t)(past.At(r.t.Context(), at))
+				r.t.Cleanup(m.Release)
+			}
+			r.serve(func(d *Deps) { d.AsOf = past })
+		}, pastStatus(503, CodeBusy)},
 		{"storage full", nil, func(r *rig) { r.full.Store(true) }, storageRows(503, CodeStorageFull)},
 		{"another history", nil, func(r *rig) { r.held.Store(true) }, storageRows(503, CodeHistoryAhead)},
 		{"tickets out", []option{slots(1)}, takeTicket, storageRows(429, CodeTooManyRequests)},

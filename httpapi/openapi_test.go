@@ -40,6 +40,10 @@ func loaded(text []byte) func() (*openapi3.T, error) {
 func templateOf(path string) string {
 	path, _, _ = strings.Cut(path, "?")
 	path = strings.TrimPrefix(path, "/om")
+	if rest, past := strings.CutPrefix(path, asOfPrefix); past {
+		_, of, _ := strings.Cut(rest, "/")
+		return asOfPrefix + "{inputSeq}" + templateOf("/"+of)
+	}
 	switch {
 	case path == "/orders/batch":
 		return path
@@ -191,7 +195,7 @@ func TestEveryRouteIsDocumented(t *testing.T) {
 		for path, item := range doc.Paths.Map() {
 			instance := strings.NewReplacer("{orderId}", "ord-1", "{security}", "AAA", "{tradeId}", "trd-1",
 				"{accountId}", "1", "{ticker}", "AAA", "{contractId}", "SW-1", "{sessionDate}", "2026-03-02",
-				"{version}", "1").Replace(path)
+				"{version}", "1", "{inputSeq}", "7").Replace(path)
 			r, _ := d.routeOf([]byte(instance))
 			for method := range item.Operations() {
 				documented = append(documented, method+" "+path)

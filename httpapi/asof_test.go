@@ -1,0 +1,136 @@
+package httpapi
+
+import (
+	"testing"
+	"time"
+
+	"posttrade/journal"
+	"posttrade/journal/asof"
+	"posttrade/matcher"
+)
+
+// pastHead is the last sequence of newPast.
+const pastHead = 5
+
+// newPast is a small history: a price, two orders that trade, one that rests, and a swap.
+func newPast(t testing.TB) *asof.History {
+	t.Helper()
+	g := testGenesis()
+	j := must[*journal.Journal](t)(journal.Open(t.TempDir(), journal.Options{}))
+	t.Cleanup(func() { j.Close() })
+	if err := j.Create(g.Marshal()); err != nil {
+		t.Fatal(err)
+	}
+	e := must[*matcher.Engine](t)(matcher.New(g))
+	defer e.Close()
+	var block journal.Block
+	out := matcher.NewOutlet(64, func(events []matcher.Event) {
+		for i := range events {
+			if events[i].Flags&matcher.EventFirst != 0 {
+				block.Command(events[i].Cmd())
+			}
+			if events[i].Kind == matcher.EventFilled {
+				f := events[i].Fill()
+				block.Fill(&f)
+			}
+		}
+	})
+	order := func(account uint32, side matcher.Side, qty int32, px int64) matcher.Command {
+		c := matcher.NewCommand(matcher.OrderNew)
+		c.AccountID, c.SecurityID, c.Side, c.Qty, c.LimitPx = account, 1, side, qty, px
+		return c
+	}
+	tick := matcher.NewCommand(matcher.PriceTick)
+	tick.SecurityID, tick.PriceTicks = 1, 100_000_000
+	swap := (&matcher.ContractTerms{AccountID: 1, Notional: 1000, FixedRate: 40_000, Effective: 20_000,
+		Maturity: 21_000}).Command()
+	for i, c := range []matcher.Command{tick, order(1, matcher.Sell, 5, 100_000_000),
+		order(2, matcher.Buy, 8, 101_000_000), order(1, matcher.Buy, 3, 99_000_000), swap} {
+		c.EventTimeMillis = testStart + int64(i)
+		e.Apply(&c, out)
+		out.Flush()
+	}
+	if _, err := j.Append(&block); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.WaitStable(t.Context(), pastHead); err != nil {
+		t.Fatal(err)
+	}
+	h := must[*asof.History](t)(asof.New(j, asof.Options{Patience: 10 * time.Millisecond}))
+	t.Cleanup(func() { h.Close() })
+	return h
+}
+
+// pastRequests are the endpoints of the past.
+var pastRequests = []string{"/book/AAA", "/positions", "/orders", "/orders/ord-1", "/accounts",
+	"/risk/control/snapshot", "/trades", "/contracts", "/contracts/SW-5"}
+
+// pastStatus are rows with one answer to every request about the head.
+func pastStatus(status int, code Code) (rows []row) {
+	for _, path := range pastRequests {
+		rows = append(rows, row{"GET /as-of/5" + path, "", "admin", status, code})
+	}
+	return rows
+}
+
+func pastRows() []row {
+	rows := pastStatus(200, "")
+	for _, path := range pastRequests {
+		rows = append(rows,
+			row{"GET /as-of/5" + path, "", "", 401, CodeUnauthorized},
+			row{"GET /as-of/5" + path, "", "bad", 401, CodeUnauthorized},
+			row{"GET /as-of/5" + path, "", "one", 403, CodeAdminRequired},
+			row{"GET /as-of/6" + path, "", "admin", 400, CodeBadRequest},
+			row{"GET /as-of/05" + path, "", "admin", 400, CodeBadRequest},
+			row{"GET /as-of/x" + path, "", "admin", 400, CodeBadRequest},
+			row{"GET /as-of/9223372036854775808" + path, "", "admin", 400, CodeBadRequest},
+			row{"GET /as-of/5" + path + "?nonsense=1", "", "admin", 400, CodeBadRequest},
+			row{"POST /as-of/5" + path, "", "admin", 405, CodeMethodNotAllowed})
+		if path == "/orders/ord-1" { // a single order or contract takes no parameter and reads none
+			rows[len(rows)-2] = row{"GET /as-of/1" + path, "", "admin", 404, CodeOrderNotFound}
+		} else if path == "/contracts/SW-5" {
+			rows[len(rows)-2] = row{"GET /as-of/4" + path, "", "admin", 404, CodeContractNotFound}
+		}
+	}
+	return append(rows,
+		row{"GET /as-of/0/orders", "", "admin", 200, ""},
+		row{"GET /as-of/5/book/NONE", "", "admin", 404, CodeSecurityNotFound},
+		row{"GET /as-of/5/trades?accountId=2&security=AAA&limit=1", "", "admin", 200, ""},
+		row{"GET /as-of/5/trades?status=Settled", "", "admin", 400, CodeBadRequest},
+		row{"GET /as-of/5/orders/ord-1/cancel", "", "admin", 404, CodeNotFound},
+		row{"GET /as-of/5/health", "", "admin", 404, CodeNotFound},
+		row{"GET /as-of/5/as-of/5/orders", "", "admin", 404, CodeNotFound},
+		row{"GET /as-of/5", "", "admin", 404, CodeNotFound},
+		row{"GET /as-of/", "", "admin", 404, CodeNotFound})
+}
+
+// TestPastAnswers compares whole answers.
+func TestPastAnswers(t *testing.T) {
+	r := newRig(t)
+	past := newPast(t)
+	r.serve(func(d *Deps) { d.AsOf = past })
+	for path, want := range map[string]string{
+		"/as-of/2/book/AAA": `{"security":"AAA","sequence":2,"bids":[],` +
+			`"asks":[{"price":100,"quantity":5,"orders":1}]}`,
+		"/as-of/3/book/AAA?depth=1": `{"security":"AAA","sequence":3,` +
+			`"bids":[{"price":101,"quantity":3,"orders":1}],"asks":[]}`,
+		"/as-of/3/positions?accountId=2": `{"items":[{"accountId":2,"security":"AAA","quantity":5,` +
+			`"averageCost":100}],"nextCursor":null}`,
+		"/as-of/2/positions": `{"items":[],"nextCursor":null}`,
+		"/as-of/0/accounts":  `[{"id":1},{"id":2},{"id":3},{"id":4}]`,
+		"/as-of/2/trades":    `{"items":[],"nextCursor":null}`,
+		"/as-of/4/trades?accountId=1": `{"items":[{"id":"trd-2","tradeSeq":2,"accountId":1,` +
+			`"security":"AAA","side":"Sell","quantity":5,"price":100,` +
+			`"timestamp":"2026-03-02T10:00:00.002Z","orderId":"ord-1"}],"nextCursor":null}`,
+		"/as-of/4/contracts": `{"items":[],"nextCursor":null}`,
+	} {
+		a := r.call(request{method: "GET", path: path, token: r.token("admin")})
+		if a.status != 200 || string(a.body) != want || a.header.Get(headerAsOf) != path[7:8] {
+			t.Errorf("%s: %d %v\n%s, want\n%s", path, a.status, a.header, a.body, want)
+		}
+	}
+	a := r.call(request{method: "GET", path: "/as-of/77/orders", token: r.token("admin")})
+	if want := "sequence 77 is beyond the durable head, 5"; a.field(t, "detail") != want {
+		t.Errorf("%s, want %s", a.body, want)
+	}
+}
