@@ -54,9 +54,10 @@ func (sh *Shadow) step(ctx context.Context, from, to uint64) error {
 // read copies the commands from a sequence on, as far as a few steps need them.
 func (sh *Shadow) read(ctx context.Context, from uint64) error {
 	sh.ahead = nil
-	return sh.j.ReplayTo(ctx, from, from+stepAhead-1, func(cmds []matcher.Command, ids ClientIDs) error {
+	keep := func(cmds []matcher.Command, ids ClientIDs) error {
 		ids.raw = slices.Clone(ids.raw)
 		sh.ahead = append(sh.ahead, aheadPiece{slices.Clone(cmds), ids})
 		return nil
-	})
+	}
+	return sh.j.ReplayTo(ctx, from, from+stepAhead-1, keep)
 }

@@ -18,10 +18,10 @@ type past struct {
 }
 
 func startPast(c *settings.Config, j *journal.Journal, log *slog.Logger) (*past, error) {
-	h, err := asof.New(j, asof.Options{
-		Dir:    c.InDataDir("asof"),
-		Report: func(err error) { log.Warn("as-of: a checkpoint was not made or not used", "error", err) },
-	})
+	report := func(err error) {
+		log.Warn("as-of: a checkpoint was not made or not used", "error", err)
+	}
+	h, err := asof.New(j, asof.Options{Dir: c.InDataDir("asof"), Report: report})
 	if err != nil {
 		return nil, err
 	}

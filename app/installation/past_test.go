@@ -195,8 +195,8 @@ func ask(t *testing.T, method, url, token, body string) (int, http.Header, strin
 }
 
 // TestPastIsWhatWasAnsweredThen compares every endpoint of the past with what the server answered
-// when the sequence was its head: orders, positions, books, controls and contracts, before and after
-// a restart that starts from checkpoints.
+// when the sequence was its head: orders, positions, books, controls and contracts, before and
+// after a restart, then from checkpoints.
 func TestPastIsWhatWasAnsweredThen(t *testing.T) {
 	data := t.TempDir()
 	options := []string{"sidecars.enabled", "false", "journal.durability", "os"}

@@ -20,8 +20,10 @@ import (
 func testGenesis() *matcher.Genesis {
 	return &matcher.Genesis{
 		Format: matcher.GenesisFormat, TickPx: 1000,
-		Accounts:   []matcher.GenesisAccount{{ID: 1, Enabled: true}, {ID: 2, Enabled: true}},
-		Securities: []matcher.GenesisSecurity{{Ticker: "AAA", Enabled: true}, {Ticker: "BBB", Enabled: true}},
+		Accounts: []matcher.GenesisAccount{{ID: 1, Enabled: true}, {ID: 2, Enabled: true}},
+		Securities: []matcher.GenesisSecurity{
+			{Ticker: "AAA", Enabled: true}, {Ticker: "BBB", Enabled: true},
+		},
 		Limits: matcher.Limits{
 			MaxOrderQty: 1000, MaxOrderNotional: 1e14, MaxPositionQty: 100_000,
 			MaxConcentrationNotional: 1e15, CreditLimit: 1e15, PriceMaxAgeMillis: 30_000,

@@ -78,7 +78,9 @@ func (h *History) Checkpoint(ctx context.Context) error {
 	if missing == 0 {
 		return nil
 	}
-	return journal.Politely(journal.Bulk, func() error { return h.fill(ctx, missing, head, space, have) })
+	return journal.Politely(journal.Bulk, func() error {
+		return h.fill(ctx, missing, head, space, have)
+	})
 }
 
 // fill makes the missing checkpoints from a sequence on, with one shadow.

@@ -20,8 +20,8 @@
 //   - A moment is a function of the genesis record and the commands up to its sequence: the same on
 //     every call, from whatever snapshot, after a restart and on every member.
 //   - Readers of a moment share it. A shadow moves only when no reader holds its moment.
-//   - Nothing here reads or writes what the running engine uses, and nothing beyond the durable head
-//     is shown.
+//   - Nothing here reads or writes what the running engine uses, and nothing beyond the durable
+//     head is shown.
 //
 // Any goroutine may call a History. A Moment belongs to the caller until Release. The package
 // renders nothing and does not know of HTTP.

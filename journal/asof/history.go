@@ -38,8 +38,9 @@ const (
 
 // Options of New. The zero value is fine: no checkpoints.
 type Options struct {
-	Dir         string        // of the checkpoints; empty: none
-	Interval    uint64        // commands between two checkpoints of a short history; 0 = DefaultInterval
+	Dir string // of the checkpoints; empty: none
+	// Interval is the distance of checkpoints in a short history, in commands. 0: DefaultInterval.
+	Interval    uint64
 	Checkpoints int           // the most that are kept; 0 = DefaultCheckpoints
 	Patience    time.Duration // how long At waits for a shadow; 0 = DefaultPatience
 	Idle        time.Duration // a shadow not used for so long is closed; 0 = DefaultIdle
