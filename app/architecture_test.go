@@ -36,6 +36,7 @@ var rooms = map[string][]string{
 
 	"journal/audit":       {"ring", "matcher", "matcher/strictjson", "journal"},
 	"journal/asof":        {"ring", "matcher", "journal", "blotter"},
+	"journal/why":         {"matcher", "matcher/strictjson", "journal", "journal/asof", "blotter"},
 	"journal/quorum":      {"ring", "matcher", "journal"},
 	"journal/journaltest": {},
 
@@ -59,7 +60,7 @@ var rooms = map[string][]string{
 
 	"httpapi/client": {"matcher", "matcher/strictjson"},
 	"httpapi": {"ring", "matcher", "matcher/strictjson", "matcher/gate", "matcher/desk", "blotter",
-		"journal/audit", "journal/asof",
+		"journal/audit", "journal/asof", "journal/why",
 		"sidecars/store", "sidecars/settlement", "sidecars/recon", "sidecars/tca",
 		"sidecars/control", "sidecars/accounts", "sidecars/securities", "sidecars/riskextract",
 		"httpapi/client"},

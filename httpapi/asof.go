@@ -103,18 +103,24 @@ func (x *exchange) showPast(r route, id []byte) problem {
 // moment loads a moment. The caller releases it.
 func (m *OrderMatcher) moment(ctx context.Context, inputSeq uint64) (*asof.Moment, problem) {
 	moment, err := m.AsOf.At(ctx, inputSeq)
+	if err != nil {
+		return nil, m.notLoaded(err)
+	}
+	return moment, problem{}
+}
+
+// notLoaded is the problem of a moment that cannot be shown.
+func (m *OrderMatcher) notLoaded(err error) problem {
 	var beyond *asof.BeyondError
 	switch {
-	case err == nil:
-		return moment, problem{}
 	case errors.As(err, &beyond):
-		return nil, badQuery(beyond.Error())
-	case errors.Is(err, asof.ErrBusy):
-		return nil, problemMoments
+		return badQuery(beyond.Error())
+	case errors.Is(err, asof.ErrBusy), errors.Is(err, context.DeadlineExceeded):
+		return problemMoments
 	case errors.Is(err, asof.ErrClosed):
-		return nil, problemStopping
+		return problemStopping
 	}
-	return nil, m.failed(err)
+	return m.failed(err)
 }
 
 // showMoment runs the endpoint of the present over the views of a moment.

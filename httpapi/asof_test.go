@@ -65,12 +65,62 @@ func newPast(t testing.TB) *asof.History {
 var pastRequests = []string{"/book/AAA", "/positions", "/orders", "/orders/ord-1", "/accounts",
 	"/risk/control/snapshot", "/trades", "/contracts", "/contracts/SW-5"}
 
+// whyRequests are explanations of account 1's commands.
+var whyRequests = []string{"/orders/ord-1/why", "/contracts/SW-5/why", "/why?inputSeq=4"}
+
 // pastStatus are rows with one answer to every request about the head.
 func pastStatus(status int, code Code) (rows []row) {
 	for _, path := range pastRequests {
 		rows = append(rows, row{"GET /as-of/5" + path, "", "admin", status, code})
 	}
+	for _, path := range whyRequests {
+		rows = append(rows, row{"GET " + path, "", "admin", status, code})
+	}
 	return rows
+}
+
+func whyRows() (rows []row) {
+	for _, path := range whyRequests {
+		rows = append(rows,
+			row{"GET " + path, "", "", 401, CodeUnauthorized},
+			row{"GET " + path, "", "bad", 401, CodeUnauthorized},
+			row{"GET " + path, "", "two", 403, CodeNotEntitled},
+			row{"GET " + path, "", "one", 200, ""},
+			row{"GET " + path, "", "admin", 200, ""},
+			row{"POST " + path, "", "admin", 405, CodeMethodNotAllowed})
+	}
+	return append(rows,
+		row{"GET /orders/ord-99/why", "", "one", 404, CodeOrderNotFound},
+		row{"GET /orders/x/why", "", "one", 404, CodeOrderNotFound},
+		row{"GET /orders/ord-1/why?depth=1", "", "one", 400, CodeBadRequest},
+		row{"GET /contracts/SWPT-5/why", "", "one", 404, CodeContractNotFound},
+		row{"GET /contracts/SW-1/why", "", "one", 404, CodeContractNotFound},
+		row{"GET /contracts/SW-99/why", "", "one", 404, CodeContractNotFound},
+		row{"GET /contracts/x/why", "", "one", 404, CodeContractNotFound},
+		row{"GET /why?inputSeq=1", "", "one", 403, CodeAdminRequired}, // a price
+		row{"GET /why?inputSeq=1", "", "admin", 200, ""},
+		row{"GET /why?inputSeq=3", "", "one", 403, CodeNotEntitled},
+		row{"GET /why?inputSeq=6", "", "admin", 400, CodeBadRequest},
+		row{"GET /why?inputSeq=0", "", "admin", 400, CodeBadRequest},
+		row{"GET /why", "", "admin", 400, CodeBadRequest})
+}
+
+// TestWhyHidesOtherAccounts: the order on the other side of a fill is shown to its account, to an
+// administrator, and where entitlements are not enforced.
+func TestWhyHidesOtherAccounts(t *testing.T) {
+	for token, want := range map[string]any{"one": nil, "admin": "ord-2"} {
+		r := newRig(t)
+		r.serve(func(d *Deps) { d.AsOf, d.Enforced = newPast(t), true })
+		a := r.call(request{method: "GET", path: "/orders/ord-1/why", token: r.named(token)})
+		against := a.field(t, "against").([]any)
+		if got := against[0].(map[string]any)["orderId"]; len(against) != 1 || got != want {
+			t.Errorf("%s sees %v: %s", token, got, a.body)
+		}
+		if want := "ord-1 (Sell 5 AAA at 100 for account 1) was accepted and rested behind 0 orders" +
+			" for 0; 5 of it executed in 1 fill."; a.field(t, "text") != want {
+			t.Errorf("%s", a.body)
+		}
+	}
 }
 
 func pastRows() []row {

@@ -327,6 +327,9 @@ func TestContract(t *testing.T) {
 			{"GET /health", "", "", 200, ""},
 		}},
 		{"the past", nil, func(r *rig) { r.serve(func(d *Deps) { d.AsOf = newPast(r.t) }) }, pastRows()},
+		{"why, enforced", nil, func(r *rig) {
+			r.serve(func(d *Deps) { d.AsOf, d.Enforced = newPast(r.t), true })
+		}, whyRows()},
 		{"no past", nil, func(*rig) {}, pastStatus(404, CodeNotFound)},
 		{"too many look at the past", nil, func(r *rig) {
 			past := newPast(r.t)

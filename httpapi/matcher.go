@@ -48,7 +48,7 @@ type Deps struct {
 	Failed    func() error  // the error of a failed journal, else nil
 	Report    Reporter      // GET /regulatory/report; nil: the endpoint does not exist
 	History   History       // /recon/full-history; nil: the endpoint does not exist
-	AsOf      *asof.History // /as-of; nil: the endpoints do not exist
+	AsOf      *asof.History // /as-of and why; nil: the endpoints do not exist
 	Projected func() uint64 // last input sequence of the SQL projection; nil: there is none
 
 	Enforced         bool    // risk.entitlement.enforced
@@ -224,6 +224,8 @@ func (x *exchange) serve() problem {
 	case routeAsOfBook, routeAsOfPositions, routeAsOfOrders, routeAsOfOrder, routeAsOfAccounts,
 		routeAsOfControls, routeAsOfTrades, routeAsOfContracts, routeAsOfContract:
 		return x.showPast(r, id)
+	case routeOrderWhy, routeContractWhy, routeWhy:
+		return x.showWhy(r, id)
 	case routeOpenAPI:
 		return x.showDocument(openAPIOrderMatcher)
 	default:

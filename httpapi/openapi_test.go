@@ -55,6 +55,8 @@ func templateOf(path string) string {
 		return "/orders/{orderId}" + tail
 	case strings.HasPrefix(path, "/book/"):
 		return "/book/{security}"
+	case strings.HasPrefix(path, "/contracts/") && strings.HasSuffix(path, "/why"):
+		return "/contracts/{contractId}/why"
 	case strings.HasPrefix(path, "/contracts/"):
 		return "/contracts/{contractId}"
 	case strings.HasPrefix(path, "/eod/prices/"):

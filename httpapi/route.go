@@ -43,6 +43,9 @@ const (
 	routeAsOfTrades
 	routeAsOfContracts
 	routeAsOfContract
+	routeOrderWhy
+	routeContractWhy
+	routeWhy
 	routeExtract
 
 	routeDevToken
@@ -92,6 +95,7 @@ var allowed = [routeCount]methods{
 	routeAsOfBook: methodGet, routeAsOfPositions: methodGet, routeAsOfOrders: methodGet,
 	routeAsOfOrder: methodGet, routeAsOfAccounts: methodGet, routeAsOfControls: methodGet,
 	routeAsOfTrades: methodGet, routeAsOfContracts: methodGet, routeAsOfContract: methodGet,
+	routeOrderWhy: methodGet, routeContractWhy: methodGet, routeWhy: methodGet,
 
 	routeDevToken: methodPost, routeTradeList: methodGet, routeTrade: methodGet,
 	routeSettle:      methodPost,
@@ -211,6 +215,8 @@ func routeOf(path []byte) (r route, id []byte) {
 		return routeContracts, nil
 	case "/risk/extract":
 		return routeExtract, nil
+	case "/why":
+		return routeWhy, nil
 	case "/health":
 		return routeHealth, nil
 	case "/openapi.json":
@@ -227,6 +233,8 @@ func routeOf(path []byte) (r route, id []byte) {
 			return routeCancel, id
 		case string(tail) == "/replace":
 			return routeReplace, id
+		case string(tail) == "/why":
+			return routeOrderWhy, id
 		}
 		return routeNone, nil
 	}
@@ -239,8 +247,11 @@ func routeOf(path []byte) (r route, id []byte) {
 		}
 	}
 	if rest, ok := cutPrefix(path, "/contracts/"); ok {
-		if id, tail := cutSegment(rest); len(id) > 0 && len(tail) == 0 {
+		switch id, tail := cutSegment(rest); {
+		case len(id) > 0 && len(tail) == 0:
 			return routeContract, id
+		case len(id) > 0 && string(tail) == "/why":
+			return routeContractWhy, id
 		}
 	}
 	return routeNone, nil
