@@ -95,6 +95,8 @@ var rooms = map[string][]string{
 	"app/latency": {},
 	"app/top":     {"matcher/session", "sidecars/control", "app/latency", "app/stats"},
 	"app/flight":  {"journal", "app/settings", "app/stats"},
+	"app/inspect": {"matcher", "matcher/strictjson", "journal", "journal/asof", "journal/why",
+		"httpapi", "app/settings"},
 	"app/apptest": {"journal", "app/settings", "app/stats"},
 	"app":         {},
 
@@ -108,8 +110,8 @@ var rooms = map[string][]string{
 
 	"cmd/posttrade": {"matcher", "matcher/gate", "journal", "journal/quorum", "sidecars/broker",
 		"sidecars/control", "sidecars/feeds", "sidecars/riskextract", "sidecars/store", "httpapi",
-		"httpapi/client", "app/engine", "app/installation", "app/settings", "app/stats", "app/top",
-		"perf", "perf/load", "perf/replay"},
+		"httpapi/client", "app/engine", "app/inspect", "app/installation", "app/settings",
+		"app/stats", "app/top", "perf", "perf/load", "perf/replay"},
 }
 
 // storeys is the order of the top-level folders. A package, and a test, may import what is on its

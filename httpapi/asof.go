@@ -86,6 +86,11 @@ func (x *exchange) showPast(r route, id []byte) problem {
 	}
 	ctx, cancel := context.WithTimeout(x.m.lasting, queryTimeout)
 	defer cancel()
+	return x.showAt(ctx, inputSeq, r, id)
+}
+
+// showAt answers with what an endpoint showed when a sequence was the head.
+func (x *exchange) showAt(ctx context.Context, inputSeq uint64, r route, id []byte) problem {
 	moment, p := x.m.moment(ctx, inputSeq)
 	if p.status != 0 {
 		return p
@@ -115,7 +120,7 @@ func (m *OrderMatcher) notLoaded(err error) problem {
 	switch {
 	case errors.As(err, &beyond):
 		return badQuery(beyond.Error())
-	case errors.Is(err, asof.ErrBusy), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, asof.ErrBusy), errors.Is(err, context.DeadlineExceeded): // being loaded
 		return problemMoments
 	case errors.Is(err, asof.ErrClosed):
 		return problemStopping

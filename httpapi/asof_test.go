@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"posttrade/journal"
 	"posttrade/journal/asof"
+	"posttrade/journal/asof/asoftest"
 	"posttrade/matcher"
 )
 
@@ -15,26 +15,7 @@ const pastHead = 5
 // newPast is a small history: a price, two orders that trade, one that rests, and a swap.
 func newPast(t testing.TB) *asof.History {
 	t.Helper()
-	g := testGenesis()
-	j := must[*journal.Journal](t)(journal.Open(t.TempDir(), journal.Options{}))
-	t.Cleanup(func() { j.Close() })
-	if err := j.Create(g.Marshal()); err != nil {
-		t.Fatal(err)
-	}
-	e := must[*matcher.Engine](t)(matcher.New(g))
-	defer e.Close()
-	var block journal.Block
-	out := matcher.NewOutlet(64, func(events []matcher.Event) {
-		for i := range events {
-			if events[i].Flags&matcher.EventFirst != 0 {
-				block.Command(events[i].Cmd())
-			}
-			if events[i].Kind == matcher.EventFilled {
-				f := events[i].Fill()
-				block.Fill(&f)
-			}
-		}
-	})
+	w := asoftest.New(t, t.TempDir(), testGenesis())
 	order := func(account uint32, side matcher.Side, qty int32, px int64) matcher.Command {
 		c := matcher.NewCommand(matcher.OrderNew)
 		c.AccountID, c.SecurityID, c.Side, c.Qty, c.LimitPx = account, 1, side, qty, px
@@ -47,16 +28,10 @@ func newPast(t testing.TB) *asof.History {
 	for i, c := range []matcher.Command{tick, order(1, matcher.Sell, 5, 100_000_000),
 		order(2, matcher.Buy, 8, 101_000_000), order(1, matcher.Buy, 3, 99_000_000), swap} {
 		c.EventTimeMillis = testStart + int64(i)
-		e.Apply(&c, out)
-		out.Flush()
+		w.Do(c)
 	}
-	if _, err := j.Append(&block); err != nil {
-		t.Fatal(err)
-	}
-	if err := j.WaitStable(t.Context(), pastHead); err != nil {
-		t.Fatal(err)
-	}
-	h := must[*asof.History](t)(asof.New(j, asof.Options{Patience: 10 * time.Millisecond}))
+	w.Settle()
+	h := must[*asof.History](t)(asof.New(w.Journal, asof.Options{Patience: 10 * time.Millisecond}))
 	t.Cleanup(func() { h.Close() })
 	return h
 }
@@ -116,8 +91,8 @@ func TestWhyHidesOtherAccounts(t *testing.T) {
 		if got := against[0].(map[string]any)["orderId"]; len(against) != 1 || got != want {
 			t.Errorf("%s sees %v: %s", token, got, a.body)
 		}
-		if want := "ord-1 (Sell 5 AAA at 100 for account 1) was accepted and rested behind 0 orders" +
-			" for 0; 5 of it executed in 1 fill."; a.field(t, "text") != want {
+		if want := "ord-1 (Sell 5 AAA at 100 for account 1) was accepted and rested at the front" +
+			" of its queue; 5 of it executed in 1 fill."; a.field(t, "text") != want {
 			t.Errorf("%s", a.body)
 		}
 	}

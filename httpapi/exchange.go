@@ -139,7 +139,12 @@ func notSubmitted(err error) problem {
 
 // shown waits until everything that was read from the views is durable. So an answer shows nothing
 // that a crash could undo.
-func (x *exchange) shown() problem { return x.durable(x.m.Seen()) }
+func (x *exchange) shown() problem {
+	if x.past {
+		return problem{}
+	}
+	return x.durable(x.m.Seen())
+}
 
 func (x *exchange) durable(inputSeq uint64) problem {
 	if x.past || x.m.Durable.Durable() >= inputSeq {

@@ -289,8 +289,8 @@ func OpenShadow(j *Journal, rebuild Rebuild, before uint64, keep *Keep) (*Shadow
 			return sh, nil
 		}
 		j.report(err)
-		if err := keep.Drop(s.InputSeq); err != nil {
-			return nil, err
+		if err := keep.Drop(s.InputSeq); err != nil { // it is not used again all the same
+			j.report(err)
 		}
 	}
 	sh, _, err := newShadow(j, rebuild, before, j.report)

@@ -14,6 +14,8 @@ func commands() []command {
 		{"token", "mint an access token with the local secret", runToken},
 		{"replay", "send an order flow and show throughput and latency", runReplay},
 		{"journal", "verify, measure or export the journal", runJournal},
+		{"inspect", "show the state after any sequence, what changed, or walk through", runInspect},
+		{"why", "explain what became of an order, or any decision", runWhy},
 		{"snapshot", "write a snapshot at the journal's head", runSnapshot},
 		{"recon", "show how the projection compares with the journal", runRecon},
 		{"tca", "show what a trade cost against its benchmarks", runTCA},

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"posttrade/journal"
+	"posttrade/journal/asof/asoftest"
 	"posttrade/matcher"
 )
 
@@ -37,34 +38,9 @@ func testGenesis() *matcher.Genesis {
 // after each of them.
 func record(t *testing.T, dir string, n int) (j *journal.Journal, states [][32]byte) {
 	t.Helper()
-	g := testGenesis()
-	j, err := journal.Open(dir, journal.Options{})
-	if err == nil {
-		err = j.Create(g.Marshal())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := matcher.New(g)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
-	states = append(states, e.StateHash())
+	w := asoftest.New(t, dir, testGenesis())
+	states = append(states, w.Engine.StateHash())
 	rnd := rand.New(rand.NewPCG(1, 2))
-	block := new(journal.Block) // the journal keeps what it was given until the commit has ended
-	out := matcher.NewOutlet(1024, func(events []matcher.Event) {
-		for i := range events {
-			ev := &events[i]
-			if ev.Flags&matcher.EventFirst != 0 {
-				block.Command(ev.Cmd())
-			}
-			if ev.Kind == matcher.EventFilled {
-				f := ev.Fill()
-				block.Fill(&f)
-			}
-		}
-	})
 	for i := range n {
 		c := matcher.NewCommand(matcher.OrderNew)
 		c.EventTimeMillis = int64(1000 + i)
@@ -76,20 +52,11 @@ func record(t *testing.T, dir string, n int) (j *journal.Journal, states [][32]b
 			c.EventTimeMillis, c.AccountID = int64(1000+i), 1+rnd.Uint32N(2)
 			c.OrderRef = 1 + rnd.Uint32N(uint32(i+1))
 		}
-		e.Apply(&c, out)
-		out.Flush()
-		states = append(states, e.StateHash())
-		if i%7 == 6 || i == n-1 {
-			if _, err := j.Append(block); err != nil {
-				t.Fatal(err)
-			}
-			block = new(journal.Block)
-		}
+		w.Do(c)
+		states = append(states, w.Engine.StateHash())
 	}
-	if err := j.WaitStable(t.Context(), uint64(n)); err != nil {
-		t.Fatal(err)
-	}
-	return j, states
+	w.Settle()
+	return w.Journal, states
 }
 
 func open(t *testing.T, j *journal.Journal, o Options) *History {
@@ -130,7 +97,6 @@ func check(t *testing.T, h *History, at uint64, states [][32]byte) {
 func TestEveryMomentIsTheStateOfItsSequence(t *testing.T) {
 	const n = 400
 	j, states := record(t, t.TempDir(), n)
-	defer j.Close()
 	rnd := rand.New(rand.NewPCG(3, 4))
 	for name, o := range map[string]Options{
 		"alone": {}, "checkpoints": {Dir: filepath.Join(t.TempDir(), "asof"), Interval: 30},
@@ -164,7 +130,6 @@ func TestEveryMomentIsTheStateOfItsSequence(t *testing.T) {
 // TestCheckpointsThinOut lets a history outgrow the number of checkpoints.
 func TestCheckpointsThinOut(t *testing.T) {
 	j, states := record(t, t.TempDir(), 400)
-	defer j.Close()
 	dir := t.TempDir()
 	for _, c := range []struct{ most, want int }{{40, 40}, {6, 5}, {6, 5}} {
 		h := open(t, j, Options{Dir: dir, Interval: 10, Checkpoints: c.most})
@@ -186,7 +151,6 @@ func TestCheckpointsThinOut(t *testing.T) {
 // history.
 func TestDamagedCheckpointsAreNotUsed(t *testing.T) {
 	j, states := record(t, t.TempDir(), 100)
-	defer j.Close()
 	for _, suffix := range []string{".state.zst", ".views.zst", ".json"} {
 		dir := t.TempDir()
 		if err := open(t, j, Options{Dir: dir, Interval: 40}).Checkpoint(t.Context()); err != nil {
@@ -237,7 +201,6 @@ func TestDamagedCheckpointsAreNotUsed(t *testing.T) {
 // TestThirdMomentWaits holds two moments: a third gets ErrBusy, or its turn.
 func TestThirdMomentWaits(t *testing.T) {
 	j, states := record(t, t.TempDir(), 50)
-	defer j.Close()
 	h := open(t, j, Options{Patience: 10 * time.Millisecond})
 	first, err := h.At(t.Context(), 10)
 	if err != nil {
@@ -261,7 +224,6 @@ func TestThirdMomentWaits(t *testing.T) {
 func TestManyLookAtOnce(t *testing.T) {
 	const n = 300
 	j, states := record(t, t.TempDir(), n)
-	defer j.Close()
 	h := open(t, j, Options{Dir: t.TempDir(), Interval: 50, Patience: time.Minute,
 		Idle: time.Nanosecond})
 	ctx, stop := context.WithCancel(t.Context())
@@ -287,7 +249,6 @@ func TestManyLookAtOnce(t *testing.T) {
 // TestShadowOfOnesOwn follows from a moment on and gives the events behind it.
 func TestShadowOfOnesOwn(t *testing.T) {
 	j, states := record(t, t.TempDir(), 100)
-	defer j.Close()
 	h := open(t, j, Options{Dir: t.TempDir(), Interval: 40})
 	sh, err := h.Shadow(t.Context(), 50)
 	if err != nil {

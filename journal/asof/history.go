@@ -15,8 +15,7 @@ import (
 
 // Errors of a History.
 var (
-	// ErrBusy: every warm shadow is in use, or the moment could not be loaded in time. What has been
-	// replayed is kept, so a later try gets further.
+	// ErrBusy: every warm shadow is in use.
 	ErrBusy = errors.New("too many moments are being looked at")
 	// ErrClosed: the History is closed.
 	ErrClosed = errors.New("the history is closed")
@@ -152,7 +151,7 @@ const shortStep = 4096
 
 // At returns the moment after inputSeq; 0 is the genesis. A sequence beyond the durable head is a
 // *BeyondError. At blocks while the moment is loaded, and returns ErrBusy when no shadow becomes
-// free in time or ctx ends first.
+// free in time, and the error of ctx when ctx ends first: what has been replayed by then is kept.
 func (h *History) At(ctx context.Context, inputSeq uint64) (*Moment, error) {
 	if head := h.Head(); inputSeq > head {
 		return nil, &BeyondError{inputSeq, head}
@@ -171,7 +170,7 @@ func (h *History) At(ctx context.Context, inputSeq uint64) (*Moment, error) {
 			case <-patience.C:
 				return nil, ErrBusy
 			case <-ctx.Done():
-				return nil, ErrBusy
+				return nil, ctx.Err()
 			}
 		}
 		if wait == nil {
@@ -307,11 +306,8 @@ func (h *History) advance(ctx context.Context, p *place, inputSeq uint64) (fresh
 	}
 	err = p.shadow.Follow(ctx, inputSeq, nil)
 	p.at = p.shadow.Applied()
-	switch {
-	case err == nil:
-		return fresh, nil
-	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
-		return fresh, ErrBusy
+	if err == nil || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return fresh, err // the shadow goes on from here
 	}
 	err = errors.Join(err, p.shadow.Close())
 	p.shadow = nil

@@ -50,13 +50,41 @@ func (q *inquiry) now() (row blotter.OrderRow, kept bool, err error) {
 	}
 	defer m.Release()
 	row, kept = m.Views().Numbered(q.number)
-	if !kept || !row.Open() {
+	if !kept {
+		return q.lastSeen(m.InputSeq())
+	}
+	if !row.Open() {
 		return row, kept, nil
 	}
 	if orders, qty, ok := m.Engine().QueueAhead(uint32(q.number)); ok {
 		q.x.QueueAheadNow = &Queue{orders, qty}
 	}
 	return row, kept, nil
+}
+
+// lastSeen searches for a moment at which an order that is no longer kept had ended and was still
+// kept.
+func (q *inquiry) lastSeen(gone uint64) (row blotter.OrderRow, kept bool, err error) {
+	for open := q.x.InputSeq; open <= gone; {
+		at := open + (gone-open)/2
+		m, err := q.h.At(q.ctx, at)
+		if err != nil {
+			return row, false, err
+		}
+		row, kept = m.Views().Numbered(q.number)
+		m.Release()
+		switch {
+		case kept && !row.Open():
+			return row, true, nil
+		case kept:
+			open = at + 1
+		case at == 0:
+			return row, false, nil
+		default:
+			gone = at - 1
+		}
+	}
+	return row, false, nil
 }
 
 // fills lists the order's fills, until all of its executed quantity is found.

@@ -104,9 +104,9 @@ func (q *inquiry) acceptedText() string {
 	}
 	text := fmt.Sprintf("%s was accepted", capital(q.what()))
 	if a := x.QueueAhead; a != nil {
-		text += fmt.Sprintf(" and rested behind %s for %d", count(a.Orders, "order"), a.Quantity)
+		text += " and rested " + a.text()
 		if now := x.QueueAheadNow; now != nil {
-			text += fmt.Sprintf(" (now behind %s for %d)", count(now.Orders, "order"), now.Quantity)
+			text += ", where it now is " + now.text()
 		}
 	}
 	executed := int64(0)
@@ -123,6 +123,14 @@ func (q *inquiry) acceptedText() string {
 		text += "; it was cancelled: " + q.canceled
 	}
 	return text + "."
+}
+
+// text says where in the queue an order is.
+func (q *Queue) text() string {
+	if q.Orders == 0 {
+		return "at the front of its queue"
+	}
+	return fmt.Sprintf("behind %s for %d", count(q.Orders, "order"), q.Quantity)
 }
 
 func count(n int, what string) string {

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"posttrade/journal"
 	"posttrade/journal/asof"
+	"posttrade/journal/asof/asoftest"
 	"posttrade/journal/audit"
 	"posttrade/matcher"
 )
@@ -39,67 +39,29 @@ func testGenesis() *matcher.Genesis {
 
 // book is a history that a test writes.
 type book struct {
-	t      *testing.T
-	j      *journal.Journal
-	e      *matcher.Engine
-	block  *journal.Block
-	out    *matcher.Outlet
-	events []matcher.Event // the first one of every command
-	now    int64
+	*asoftest.Writer
+	t   *testing.T
+	now int64
 }
 
 func newBook(t *testing.T) *book {
-	b := &book{t: t, block: new(journal.Block), now: 1_772_445_600_000}
-	var err error
-	if b.j, err = journal.Open(t.TempDir(), journal.Options{}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { b.j.Close() })
-	if err := b.j.Create(testGenesis().Marshal()); err != nil {
-		t.Fatal(err)
-	}
-	if b.e, err = matcher.New(testGenesis()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { b.e.Close() })
-	b.out = matcher.NewOutlet(1024, func(events []matcher.Event) {
-		for i := range events {
-			ev := &events[i]
-			if ev.Flags&matcher.EventFirst != 0 {
-				b.block.Command(ev.Cmd())
-				b.events = append(b.events, *ev)
-			}
-			if ev.Kind == matcher.EventFilled {
-				f := ev.Fill()
-				b.block.Fill(&f)
-			}
-		}
-	})
-	return b
+	return &book{asoftest.New(t, t.TempDir(), testGenesis()), t, 1_772_445_600_000}
 }
 
-// do decides a command and returns its sequence and its first event.
-func (b *book) do(c matcher.Command) (uint64, matcher.Event) {
+// do decides a command and returns its first event.
+func (b *book) do(c matcher.Command) matcher.Event {
 	b.now += 10
-	if c.EventTimeMillis = b.now; c.TemplateID != matcher.TemplateCommand {
-		c.EventTimeMillis = 0
+	if c.TemplateID == matcher.TemplateCommand {
+		c.EventTimeMillis = b.now
 	}
-	b.e.Apply(&c, b.out)
-	b.out.Flush()
-	ev := b.events[len(b.events)-1]
-	return ev.InputSeq, ev
+	return b.Do(c)
 }
 
 // explainer closes the history and explains it.
 func (b *book) explainer() *Explainer {
 	b.t.Helper()
-	if _, err := b.j.Append(b.block); err != nil {
-		b.t.Fatal(err)
-	}
-	if err := b.j.WaitStable(b.t.Context(), b.e.AppliedSeq()); err != nil {
-		b.t.Fatal(err)
-	}
-	h, err := asof.New(b.j, asof.Options{})
+	b.Settle()
+	h, err := asof.New(b.Journal, asof.Options{})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -348,7 +310,7 @@ func randomHistory(b *book, rnd *rand.Rand, n int) {
 			c.AccountID, c.OrderRef = account, live[rnd.IntN(len(live))]
 		case k < 57 && len(live) > 0:
 			ref := live[rnd.IntN(len(live))]
-			if o, ok := b.e.Order(ref); ok {
+			if o, ok := b.Engine.Order(ref); ok {
 				c.Type, c.OrderRef, c.AccountID, c.SecurityID, c.Side = matcher.OrderReplace, ref, o.AccountID,
 					o.SecurityID, o.Side
 			}
@@ -376,7 +338,7 @@ func randomHistory(b *book, rnd *rand.Rand, n int) {
 			version++
 			b.do(control(matcher.PolicyControl, 0, 0, 0, version))
 		}
-		if _, ev := b.do(c); ev.Kind == matcher.EventAccepted {
+		if ev := b.do(c); ev.Kind == matcher.EventAccepted {
 			live = append(live, ev.OrderRef)
 			live = live[max(0, len(live)-20):]
 		}
@@ -393,8 +355,8 @@ func TestObservedIsWhatTheAuditSays(t *testing.T) {
 	state := &audited{orders: map[string]*auditedOrder{}, cash: map[uint32]int64{},
 		held: map[string]int64{}, last: map[string]int64{}, at: map[string]int64{}}
 	var lines []line
-	if _, err := audit.New(b.j, asof.Rebuild(testGenesis()).Engine, audit.Options{}).Write(t.Context(),
-		1, b.e.AppliedSeq(), func(records []byte, _ int) error {
+	if _, err := audit.New(b.Journal, asof.Rebuild(testGenesis()).Engine, audit.Options{}).Write(t.Context(),
+		1, b.Engine.AppliedSeq(), func(records []byte, _ int) error {
 			for text := range bytes.Lines(records) {
 				var l line
 				if err := json.Unmarshal(text, &l); err != nil {
@@ -422,7 +384,7 @@ func TestObservedIsWhatTheAuditSays(t *testing.T) {
 			why.Account != l.AccountID || !strings.HasSuffix(why.Text, ".") {
 			t.Fatalf("%+v: %+v %s", l, why, why.Text)
 		}
-		contract := b.events[l.Sequence-1].Cmd().Type == matcher.SwapBook
+		contract := b.Firsts[l.Sequence-1].Cmd().Type == matcher.SwapBook
 		want := state.observed(l, contract)
 		if want == nil {
 			continue
@@ -494,11 +456,11 @@ func TestWhatEndedAnOrder(t *testing.T) {
 	b.do(control(matcher.RestrictionControl, 0, 1, 1, 0)) // 9 cancels it
 	b.do(order(1, 2, matcher.Buy, 4, 95))                 // 10: ord-8 rests in another security
 	b.do(order(1, 2, matcher.Buy, 6, 95))                 // 11: ord-9 behind it
-	_, swap := b.do((&matcher.ContractTerms{AccountID: 1, Notional: 100, FixedRate: 40_000,
+	swap := b.do((&matcher.ContractTerms{AccountID: 1, Notional: 100, FixedRate: 40_000,
 		Effective: 20_000, Maturity: 21_000}).Command()) // 12
 	x := b.explainer()
 	for number, want := range map[uint64]string{
-		1: `ord-1 (Sell 10 AAA at 101 for account 1) was accepted and rested behind 0 orders for 0;` +
+		1: `ord-1 (Sell 10 AAA at 101 for account 1) was accepted and rested at the front of its queue;` +
 			` 10 of it executed in 1 fill.`,
 		2: `ord-2 (Sell 20 AAA at 101 for account 2) was accepted and rested behind 1 order for 10;` +
 			` 5 of it executed in 1 fill; it was cancelled: it would have traded with ord-5 of the same` +
@@ -506,14 +468,14 @@ func TestWhatEndedAnOrder(t *testing.T) {
 		3: `ord-3 (Sell 5 AAA at 101 for account 1) was accepted and rested behind 2 orders for 30;` +
 			` 5 of it executed in 1 fill.`,
 		4: `ord-4 (Buy 15 AAA at 101 for account 3) was accepted; 15 of it executed in 2 fills.`,
-		5: `ord-5 (Buy 30 AAA at 101 for account 2) was accepted and rested behind 0 orders for 0;` +
+		5: `ord-5 (Buy 30 AAA at 101 for account 2) was accepted and rested at the front of its queue;` +
 			` 5 of it executed in 1 fill; it was cancelled: its owner cancelled it.`,
 		6: `ord-6 (Buy 4 AAA at 92 for account 3) was accepted; it was cancelled: what could not execute` +
 			` at once does not rest.`,
-		7: `ord-7 (Buy 4 AAA at 95 for account 3) was accepted and rested behind 0 orders for 0;` +
+		7: `ord-7 (Buy 4 AAA at 95 for account 3) was accepted and rested at the front of its queue;` +
 			` it was cancelled: AAA was restricted.`,
-		9: `ord-9 (Buy 6 BBB at 95 for account 1) was accepted and rested behind 1 order for 4` +
-			` (now behind 1 order for 4); nothing of it has executed.`,
+		9: `ord-9 (Buy 6 BBB at 95 for account 1) was accepted and rested behind 1 order for 4,` +
+			` where it now is behind 1 order for 4; nothing of it has executed.`,
 	} {
 		why, err := x.Order(t.Context(), number)
 		if err != nil {
