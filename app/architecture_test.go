@@ -34,11 +34,12 @@ var rooms = map[string][]string{
 	"matcher/session": {"ring", "matcher", "matcher/gate", "matcher/desk", "blotter",
 		"matcher/session/wire"},
 
-	"journal/audit":       {"ring", "matcher", "matcher/strictjson", "journal"},
-	"journal/asof":        {"ring", "matcher", "journal", "blotter"},
-	"journal/why":         {"matcher", "matcher/strictjson", "journal", "journal/asof", "blotter"},
-	"journal/quorum":      {"ring", "matcher", "journal"},
-	"journal/journaltest": {},
+	"journal/audit":         {"ring", "matcher", "matcher/strictjson", "journal"},
+	"journal/asof":          {"ring", "matcher", "journal", "blotter"},
+	"journal/asof/asoftest": {"matcher", "journal"},
+	"journal/why":           {"matcher", "matcher/strictjson", "journal", "journal/asof", "blotter"},
+	"journal/quorum":        {"ring", "matcher", "journal"},
+	"journal/journaltest":   {},
 
 	"sidecars/pace":              {},
 	"sidecars/store":             {"matcher", "matcher/strictjson", "ring"},
