@@ -37,6 +37,7 @@ var rooms = map[string][]string{
 	"journal/audit":         {"ring", "matcher", "matcher/strictjson", "journal"},
 	"journal/asof":          {"ring", "matcher", "journal", "blotter"},
 	"journal/asof/asoftest": {"matcher", "journal"},
+	"journal/whatif":        {"matcher", "matcher/strictjson", "journal", "journal/asof"},
 	"journal/why":           {"matcher", "matcher/strictjson", "journal", "journal/asof", "blotter"},
 	"journal/quorum":        {"ring", "matcher", "journal"},
 	"journal/journaltest":   {},
@@ -97,7 +98,7 @@ var rooms = map[string][]string{
 	"app/top":     {"matcher/session", "sidecars/control", "app/latency", "app/stats"},
 	"app/flight":  {"journal", "app/settings", "app/stats"},
 	"app/inspect": {"matcher", "matcher/strictjson", "journal", "journal/asof", "journal/why",
-		"httpapi", "app/settings"},
+		"journal/whatif", "httpapi", "app/settings", "app/top"},
 	"app/apptest": {"journal", "app/settings", "app/stats"},
 	"app":         {},
 

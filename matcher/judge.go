@@ -428,3 +428,10 @@ func (e *Engine) QueueAhead(ref uint32) (orders int, qty int64, ok bool) {
 	}
 	return orders, qty, true
 }
+
+// SetOrder and SetCounter change the order that a copy of an event is about, and the one on the
+// other side of a fill: for readers that number orders in their own way.
+func (e *Event) SetOrder(number uint64) { e.name(number) }
+
+// SetCounter is described at SetOrder.
+func (d *Detail) SetCounter(number uint64) { d.counter(number) }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -90,4 +91,41 @@ func withPast(c *settings.Config, f func(context.Context, *inspect.Past) error) 
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
 	return f(ctx, p)
+}
+
+// runWhatIf is `posttrade what-if`.
+func runWhatIf(args []string, stdout, stderr io.Writer) int {
+	f := newFlags("what-if --from=A --to=B [--set NAME=VALUE] [--without-account N] [--halt TICKER@SEQ] ...",
+		"Decides the commands of the journal in data.dir anew, with something changed, and prints what comes out\n"+
+			"differently: orders, trades, and profit and loss per account at the last prices. The gate's refusals are decided\n"+
+			"anew too. What a strategy would have done instead is not modelled. Changes nothing. Ctrl-C prints what there is.")
+	var o inspect.WhatIf
+	f.Uint64Var(&o.From, "from", 1, "first `sequence`")
+	f.Uint64Var(&o.To, "to", 0, "last `sequence` (default: the head)")
+	list := func(name, help string, to *[]string) {
+		f.Func(name, help+"; may be repeated", func(text string) error {
+			*to = append(*to, text)
+			return nil
+		})
+	}
+	list("set", "another `limit`, as NAME=VALUE: risk.price.collar-bps=100", &o.Set)
+	list("without-account", "leave out what an `account` has sent", &o.Without)
+	list("halt", "halt a security before a sequence: `TICKER@SEQ`", &o.Halt)
+	list("price", "set a market price before a sequence: `TICKER=PRICE@SEQ`", &o.Price)
+	list("latency", "delay an account: `account=N,ms=M`", &o.Latency)
+	f.BoolVar(&o.JSON, "json", false, "print every difference as a line of JSON")
+	c, err := f.read(args, 0, stdout)
+	if err != nil {
+		return settings.Exit(stderr, err)
+	}
+	if file, ok := stderr.(*os.File); ok && top.OnTerminal(file) {
+		o.Progress = stderr
+	}
+	return settings.Exit(stderr, withPast(c, func(ctx context.Context, p *inspect.Past) error {
+		if !f.given("to") {
+			o.To = p.History().Head()
+		}
+		out := bufio.NewWriterSize(stdout, 1<<16)
+		return errors.Join(p.WhatIf(ctx, out, &o), out.Flush())
+	}))
 }

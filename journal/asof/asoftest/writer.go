@@ -7,14 +7,16 @@ import (
 	"posttrade/matcher"
 )
 
-// perBlock is how many commands share a commit.
-const perBlock = 7
+// DefaultPerBlock is how many commands share a commit.
+const DefaultPerBlock = 7
 
 // Writer decides commands and writes them into a new journal.
 type Writer struct {
 	Journal *journal.Journal
 	Engine  *matcher.Engine
 	Firsts  []matcher.Event // the first event of every command
+
+	PerBlock int // commands that share a commit; New sets the default
 
 	t     testing.TB
 	out   *matcher.Outlet
@@ -24,7 +26,7 @@ type Writer struct {
 // New makes a journal in dir, which the test's end closes.
 func New(t testing.TB, dir string, g *matcher.Genesis) *Writer {
 	t.Helper()
-	w := &Writer{t: t, block: new(journal.Block)}
+	w := &Writer{t: t, block: new(journal.Block), PerBlock: DefaultPerBlock}
 	var err error
 	if w.Journal, err = journal.Open(dir, journal.Options{}); err != nil {
 		t.Fatal(err)
@@ -58,7 +60,7 @@ func (w *Writer) Do(c matcher.Command) matcher.Event {
 	w.t.Helper()
 	w.Engine.Apply(&c, w.out)
 	w.out.Flush()
-	if w.block.Commands() == perBlock {
+	if w.block.Commands() >= w.PerBlock {
 		w.commit()
 	}
 	return w.Firsts[len(w.Firsts)-1]
