@@ -230,7 +230,7 @@ func Export(ctx context.Context, dir string, w io.Writer, from, to uint64, o Ver
 // Export is Export of an open journal, up to its durable head.
 func (j *Journal) Export(ctx context.Context, w io.Writer, from, to uint64) error {
 	var line []byte
-	return j.replay(ctx, from, to, func(d *decoded) error {
+	return j.replay(ctx, from, to, false, func(d *decoded) error {
 		line = line[:0]
 		return exportCommit(w, &line, d)
 	})

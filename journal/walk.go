@@ -218,7 +218,9 @@ func (w *walker) read(key, value []byte) error {
 			return bad("record %d has inputSeq %d, want %d: %w", i, got, want, errSizes)
 		}
 	}
-	if !w.bare {
+	if w.bare {
+		b.fills, b.ids = b.fills[:0], ClientIDs{}
+	} else {
 		if err := w.companions(b); err != nil {
 			return err
 		}

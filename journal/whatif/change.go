@@ -70,6 +70,20 @@ func newChanger(c *Changes) *changer {
 	return &changer{Changes: c, acts: acts, reorder: len(c.Latency) > 0}
 }
 
+// plain reports that commands reach the supposed engine as they are.
+func (x *changer) plain(cmds []matcher.Command) bool {
+	if x.reorder || len(x.accounts) > 0 || len(x.acts) > 0 && len(cmds) > 0 &&
+		x.acts[0].Before <= cmds[len(cmds)-1].InputSeq {
+		return false
+	}
+	for i := range cmds {
+		if c := &cmds[i]; verdict(c) || c.Type == matcher.PolicyControl && len(x.Limits) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // add appends what the supposed engine gets for one command. anew: a verdict of the gate that it
 // carries is dropped.
 func (x *changer) add(items []item, c *matcher.Command, anew bool) []item {

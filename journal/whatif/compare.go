@@ -82,6 +82,16 @@ func (c *comparer) chunk(k *chunk) error {
 	c.result.Commands += uint64(len(k.cmds))
 	before, after := k.before, k.after
 	var was, is []matcher.Event
+	if k.plain {
+		for len(before) > 0 {
+			was, before = cut(before)
+			is, after = cut(after)
+			if err := c.command(was, is, &item{}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	for i := range k.items {
 		item := &k.items[i]
 		is, after = cut(after)
@@ -132,13 +142,16 @@ func (c *comparer) command(was, is []matcher.Event, item *item) error {
 	if was[0].SecurityID != 0 && was[0].Cmd().TemplateID == matcher.TemplateSymbolRegister {
 		c.tickers[was[0].SecurityID], _ = was[0].Cmd().Symbol()
 	}
-	c.sent = sentAs(was[0].Cmd())
 	if item.removed {
 		c.result.LeftOut++
 	} else if alike(was, is) {
 		return nil
-	} else if err := c.decisions(was, is); err != nil {
-		return err
+	}
+	c.sent = sentAs(was[0].Cmd())
+	if !item.removed {
+		if err := c.decisions(was, is); err != nil {
+			return err
+		}
 	}
 	return c.trades(was, is)
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"sync"
 
-	"posttrade/journal"
 	"posttrade/journal/asof"
 	"posttrade/matcher"
 )
@@ -32,6 +31,7 @@ type chunk struct {
 	before, after   []matcher.Event // of the baseline, and of the supposed engine
 	items           []item
 	supposed        []matcher.Command
+	plain           bool // the supposed engine gets cmds as they are, and items is empty
 	window, window2 *window
 }
 
@@ -176,8 +176,8 @@ func (r *run) leave() {
 // read takes the history apart and has the baseline decide it.
 func (r *run) read(ctx context.Context, free <-chan *chunk, out chan<- *chunk) error {
 	last := int64(0)
-	err := r.h.Journal().ReplayTo(ctx, r.o.From, r.o.To,
-		func(cmds []matcher.Command, _ journal.ClientIDs) error {
+	err := r.h.Journal().Commands(ctx, r.o.From, r.o.To,
+		func(cmds []matcher.Command) error {
 			for len(cmds) > 0 {
 				n := min(len(cmds), chunkCommands)
 				c := <-free
@@ -193,7 +193,7 @@ func (r *run) read(ctx context.Context, free <-chan *chunk, out chan<- *chunk) e
 		})
 	if err == nil {
 		c := <-free
-		c.cmds, c.before = c.cmds[:0], nil
+		c.cmds, c.before, c.plain = c.cmds[:0], nil, false
 		c.items = r.changer.rest(c.items[:0], last)
 		out <- c
 	}
@@ -210,6 +210,11 @@ func (r *run) decide(c *chunk) error {
 		if err != nil {
 			err = fmt.Errorf("whatif: sequence %d: %w", c.cmds[from+n].InputSeq, err)
 		}
+		return err
+	}
+	if c.plain = r.changer.plain(c.cmds); c.plain {
+		err := apply(0, len(c.cmds))
+		c.before = w.Slots[:w.Next]
 		return err
 	}
 	from := 0
@@ -240,6 +245,11 @@ func verdict(c *matcher.Command) bool {
 func (r *run) suppose(c *chunk) {
 	w := c.window2
 	w.Next = 0
+	if c.plain {
+		r.supposed.ApplyBatch(c.cmds, &w.Outlet)
+		c.after = w.Slots[:w.Next]
+		return
+	}
 	c.supposed = c.supposed[:0]
 	for i := range c.items {
 		c.supposed = append(c.supposed, c.items[i].cmd)
