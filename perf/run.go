@@ -94,6 +94,7 @@ func rows() []row {
 		{"heap", measureHeap},
 		{"pause", measurePause},
 		{"downstream", measureDownstream},
+		{"past", measurePast},
 		{"everything", measureEverything},
 		{"feeds", measureFeeds},
 		{"feed-replay", measureFeedReplay},

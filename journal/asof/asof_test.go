@@ -235,7 +235,7 @@ func TestManyLookAtOnce(t *testing.T) {
 			for range 30 {
 				check(t, h, rnd.Uint64N(n+1), states)
 				h.Bytes()
-				if err := h.rest(time.Now()); err != nil {
+				if _, _, err := h.rest(time.Now()); err != nil {
 					t.Error(err)
 				}
 			}
@@ -276,5 +276,31 @@ func TestShadowOfOnesOwn(t *testing.T) {
 	}
 	if _, err := h.Shadow(t.Context(), 101); err == nil || !strings.Contains(err.Error(), "100") {
 		t.Errorf("beyond the head: %v", err)
+	}
+}
+
+// TestCloseWaitsForReaders closes a History while a moment is held.
+func TestCloseWaitsForReaders(t *testing.T) {
+	j, _ := record(t, t.TempDir(), 20)
+	for range 200 {
+		h, err := New(j, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := h.At(t.Context(), 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var closed sync.WaitGroup
+		closed.Go(func() {
+			if err := h.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		m.Release()
+		closed.Wait()
+		if _, err := h.At(t.Context(), 10); !errors.Is(err, ErrClosed) {
+			t.Fatal(err)
+		}
 	}
 }

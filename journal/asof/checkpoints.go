@@ -39,7 +39,7 @@ func (h *History) Run(ctx context.Context) {
 		}
 	}
 	for {
-		if err := h.rest(time.Now()); err != nil {
+		if _, _, err := h.rest(time.Now()); err != nil {
 			h.o.Report(err)
 		}
 		if err := h.Checkpoint(ctx); err != nil && ctx.Err() == nil {

@@ -357,7 +357,8 @@ func (h *History) Warm() int {
 }
 
 // rest closes the shadows that were not used for a while; all of them when the History is closed.
-func (h *History) rest(now time.Time) error {
+// Those in use are left, and wait tells when one of them was given back.
+func (h *History) rest(now time.Time) (left int, wait <-chan struct{}, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var all []error
@@ -368,7 +369,7 @@ func (h *History) rest(now time.Time) error {
 		all = append(all, p.shadow.Close())
 		return true
 	})
-	return errors.Join(all...)
+	return len(h.warm), h.changed, errors.Join(all...)
 }
 
 // Close frees the shadows, and waits for those that are in use.
@@ -378,11 +379,8 @@ func (h *History) Close() error {
 	h.mu.Unlock()
 	var all []error
 	for {
-		all = append(all, h.rest(time.Now()))
-		h.mu.Lock()
-		left, wait := len(h.warm), h.changed
-		h.mu.Unlock()
-		if left == 0 {
+		left, wait, err := h.rest(time.Now())
+		if all = append(all, err); left == 0 {
 			return errors.Join(all...)
 		}
 		<-wait
