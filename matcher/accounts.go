@@ -13,7 +13,7 @@ type account struct {
 	executed int64    // x 1e6: paid for purchases less received for sales
 	open     [2]int64 // x 1e6, by side: what open orders could still pay or receive
 	id       uint32
-	flags    uint32   // accountEnabled; from bit boundsAt on the row of its limits
+	flags    uint32 // accountEnabled; from bit boundsAt on the row of its limits
 }
 
 // The bits of account.flags.

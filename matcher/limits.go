@@ -54,8 +54,8 @@ type RiskLimits [LimitCount]int64
 // LimitSet names some of the limits: bit n is limit n.
 type LimitSet uint8
 
-// allLimits are the bits that a LimitSet may have.
-const allLimits LimitSet = 1<<LimitCount - 1
+// AllLimits is the set of all limits.
+const AllLimits LimitSet = 1<<LimitCount - 1
 
 // Has reports whether a limit is in the set.
 func (s LimitSet) Has(id LimitID) bool { return s>>id&1 != 0 }
@@ -122,7 +122,7 @@ func (c *LimitsChange) AppendTo(commands []Command) []Command {
 	}
 	parts := commands[begin:]
 	for i := range parts {
-		parts[i].Qty = int32(i+1 | len(parts)<<partBits)
+		parts[i].Qty = int32(i + 1 | len(parts)<<partBits)
 	}
 	return commands
 }

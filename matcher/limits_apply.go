@@ -137,7 +137,7 @@ func (e *Engine) changeLimits(account int) {
 	change := e.pending.LimitsChange
 	e.pending = pendingLimits{}
 	e.policyVersion = change.Version
-	said := LimitsDetail{Own: allLimits}
+	said := LimitsDetail{Own: AllLimits}
 	if change.ForAccount {
 		e.bounds.changeOwn(&e.accounts, account, &change)
 		row := e.bounds.table.at(e.accounts.rows[account].bounds())

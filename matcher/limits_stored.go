@@ -69,7 +69,7 @@ func (s *snapshotReader) limits() error {
 		value int64
 		to    *LimitSet
 	}{{"limits", s.columns[2], &c.Set}, {"removed", s.columns[3], &c.Remove}} {
-		if *set.to = LimitSet(set.value); set.value < 0 || set.value > int64(allLimits) {
+		if *set.to = LimitSet(set.value); set.value < 0 || set.value > int64(AllLimits) {
 			return invalid(set.name, set.value)
 		}
 	}

@@ -36,7 +36,7 @@ const wordBytes = 8
 // every type, mostly sensible, aimed at orders and accounts that exist.
 type pilot struct {
 	now    int64
-	newer  bool    // after the upgrade no record of version 1 follows one of version 2
+	newer  bool      // after the upgrade no record of version 1 follows one of version 2
 	policy int64     // the version of the last policy
 	parts  []Command // of a change of limits, to come
 	recent []Event   // of orders that came onto the book, the youngest last
