@@ -24,6 +24,8 @@ const (
 	goodSecurity    = `{"security":"BBB","enabled":true,"halted":false}`
 	goodRestriction = `{"security":"BBB","restricted":false}`
 	goodPolicy      = `{"policyVersion":3,"killSwitch":false}`
+	goodLimits      = `{"policyVersion":4,"limits":{"maxOrderQuantity":900000}}`
+	goodOwnLimits   = `{"policyVersion":5,"limits":{"creditLimit":"4000000000.5","priceCollarBps":null}}`
 	goodSwap        = `{"accountId":1,"payReceive":"Pay","notional":1000000,"fixedRate":0.0425,` +
 		`"effectiveDate":"2026-03-04","maturityDate":"2031-03-04","conventions":"USD-SOFR-1Y-ACT360"}`
 	goodSwaption = `{"accountId":1,"payReceive":"Receive","notional":250000,"fixedRate":-0.001,"effectiveDate":"2026-09-04",` +
@@ -49,6 +51,8 @@ var adminRequests = []struct{ request, body string }{
 	{"POST /risk/control/security", goodSecurity},
 	{"POST /risk/control/restriction", goodRestriction},
 	{"POST /risk/control/policy", goodPolicy},
+	{"POST /risk/control/limits", goodLimits},
+	{"POST /risk/control/accounts/1/limits", goodOwnLimits},
 	{"GET /risk/control/snapshot", ""},
 	{"POST /risk/extract", goodExtract},
 }
@@ -80,7 +84,7 @@ var historyRequests = []string{
 var bodied = []string{
 	"/orders", "/orders/batch", "/trades", "/orders/ord-1/replace", "/orders/ord-1/cancel", "/prices",
 	"/risk/control/account", "/risk/control/security", "/risk/control/restriction",
-	"/risk/control/policy",
+	"/risk/control/policy", "/risk/control/limits", "/risk/control/accounts/1/limits",
 	"/swaps", "/swaptions", "/risk/extract",
 }
 
@@ -247,6 +251,12 @@ func openRows() (rows []row) {
 			CodeSecurityNotFound},
 		row{"POST /risk/control/policy", `{"policyVersion":0,"killSwitch":false}`, "admin", 400,
 			CodeMalformedBody},
+		row{"POST /risk/control/limits", `{"policyVersion":1,"limits":{}}`, "admin", 400,
+			CodeMalformedBody},
+		row{"POST /risk/control/accounts/99/limits", goodOwnLimits, "admin", 404, CodeAccountNotFound},
+		row{"POST /risk/control/accounts/one/limits", goodOwnLimits, "admin", 400, CodeBadRequest},
+		row{"POST /risk/control/accounts/1", goodOwnLimits, "admin", 404, CodeNotFound},
+		row{"GET /risk/control/accounts/1/limits", "", "admin", 405, CodeMethodNotAllowed},
 		row{"GET /health", "", "", 200, ""},
 		row{"GET /openapi.json", "", "", 200, ""},
 		row{"GET /", "", "", 404, CodeNotFound},
@@ -317,6 +327,10 @@ func TestContract(t *testing.T) {
 			{"POST /orders/ord-1/cancel", "", "", 200, ""},
 			{"POST /risk/control/policy", goodPolicy, "admin", 200, ""},
 			{"POST /risk/control/policy", goodPolicy, "admin", 409, CodeStaleVersion},
+			{"POST /risk/control/limits", goodLimits, "admin", 200, ""},
+			{"POST /risk/control/limits", goodLimits, "admin", 409, CodeStaleVersion},
+			{"POST /risk/control/accounts/1/limits", goodOwnLimits, "admin", 200, ""},
+			{"POST /risk/control/accounts/1/limits", goodOwnLimits, "admin", 409, CodeStaleVersion},
 			{"POST /prices", goodPrices, "admin", 202, ""},
 			{"POST /swaps", goodSwap, "", 503, CodeNotReady},
 			{"POST /swaptions", goodSwaption, "", 503, CodeNotReady},

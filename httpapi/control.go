@@ -122,14 +122,14 @@ func (x *exchange) controlAccount() problem {
 	}
 	account, ok := x.m.Views.Account(c.accountID)
 	if !ok {
-		return problem{status: 404, code: CodeAccountNotFound, detail: "no such account"}
+		return problemAccount
 	}
 	cmd := matcher.NewCommand(matcher.AccountControl)
 	cmd.AccountID, cmd.PriceTicks = c.accountID, account.Version+1
 	if c.enabled {
 		cmd.Side = 1
 	}
-	return x.control(&cmd)
+	return x.control(cmd)
 }
 
 // controlSecurity is POST /risk/control/security.
@@ -151,7 +151,7 @@ func (x *exchange) controlSecurity() problem {
 	if c.halted {
 		cmd.Side |= matcher.SecurityHalted
 	}
-	return x.control(&cmd)
+	return x.control(cmd)
 }
 
 // controlRestriction is POST /risk/control/restriction.
@@ -170,7 +170,7 @@ func (x *exchange) controlRestriction() problem {
 	if c.restricted {
 		cmd.Side = 1
 	}
-	return x.control(&cmd)
+	return x.control(cmd)
 }
 
 // versioned sets the security of a control and the version that follows its last one.
@@ -201,14 +201,15 @@ func (x *exchange) controlPolicy() problem {
 	if c.killSwitch {
 		cmd.Side = 1
 	}
-	return x.policy(&cmd)
+	return x.policy([]matcher.Command{cmd})
 }
 
-// policy sequences a policy whose version is above the one in force. Two requests that come at once
+// policy sequences a policy, or the parts of a change of limits, whose version is above the one in
+// force. Two requests that come at once
 // are judged one after the other, each after the other one is decided; a refused one is not
 // sequenced. The engine judges again, in two cases: an earlier policy is still under way although
 // its request has given up, or a new leader has not seen an earlier policy yet.
-func (x *exchange) policy(cmd *matcher.Command) problem {
+func (x *exchange) policy(cmds []matcher.Command) problem {
 	if p := x.open(); p.status != 0 {
 		return p
 	}
@@ -220,10 +221,10 @@ func (x *exchange) policy(cmd *matcher.Command) problem {
 	case <-patience.C:
 		return problemInflight
 	}
-	if inForce := x.m.Gate.PolicyVersion(); cmd.PriceTicks <= inForce {
+	if inForce := x.m.Gate.PolicyVersion(); cmds[0].PriceTicks <= inForce {
 		return problemStale(inForce)
 	}
-	return x.control(cmd)
+	return x.control(cmds...)
 }
 
 // problemStale refuses a policy whose version does not rise.
@@ -232,28 +233,32 @@ func problemStale(inForce int64) problem {
 		detail: "policyVersion must be above the one in force, " + strconv.FormatInt(inForce, 10)}
 }
 
-// control sequences a control command. The gate takes it over from the recorder's events, before
-// this answer is sent. Readiness is not checked: controls are the means to stop a stale or runaway
+// control sequences a control command, or several as one: side by side, all or none. The gate takes
+// them over from the recorder's events, before this answer is sent. Readiness is not checked: controls are the means to stop a stale or runaway
 // state.
-func (x *exchange) control(cmd *matcher.Command) problem {
+func (x *exchange) control(cmds ...matcher.Command) problem {
 	if p := x.open(); p.status != 0 {
 		return p
 	}
-	if p := x.acquire(1); p.status != 0 {
+	if p := x.acquire(len(cmds)); p.status != 0 {
 		return p
 	}
-	cmd.EventTimeMillis = x.m.Clock()
-	*x.ticket.Command(0) = *cmd
+	now := x.m.Clock()
+	for i := range cmds {
+		cmds[i].EventTimeMillis = now
+		*x.ticket.Command(i) = cmds[i]
+	}
 	if p := x.sequence(); p.status != 0 {
 		return p
 	}
-	a := x.ticket.Answer(0)
-	if cmd.Type == matcher.PolicyControl && a.Refused() {
+	last := len(cmds) - 1
+	a, kind := x.ticket.Answer(last), cmds[last].Type
+	if a.Refused() && (kind == matcher.PolicyControl || kind == matcher.LimitsControl) {
 		return problemStale(x.m.Gate.PolicyVersion())
 	}
 	mustApply(a)
 	b := append(x.begin(), `{"applied":true,"version":`...)
-	b = appendInt(b, cmd.PriceTicks)
+	b = appendInt(b, cmds[last].PriceTicks)
 	b = append(b, `,"sequence":`...)
 	return x.send(200, append(appendUint(b, a.InputSeq), '}'))
 }

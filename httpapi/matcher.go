@@ -203,6 +203,10 @@ func (x *exchange) serve() problem {
 		return x.controlRestriction()
 	case routeRiskPolicy:
 		return x.controlPolicy()
+	case routeRiskLimits:
+		return x.controlLimits()
+	case routeRiskAccountLimits:
+		return x.controlAccountLimits(id)
 	case routeRiskSnapshot:
 		return x.showControls()
 	case routeReport:

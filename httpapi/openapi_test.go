@@ -53,6 +53,9 @@ func templateOf(path string) string {
 			tail = "/" + tail
 		}
 		return "/orders/{orderId}" + tail
+	case strings.HasPrefix(path, "/risk/control/accounts/"):
+		_, tail, _ := strings.Cut(path[len("/risk/control/accounts/"):], "/")
+		return "/risk/control/accounts/{accountId}/" + tail
 	case strings.HasPrefix(path, "/book/"):
 		return "/book/{security}"
 	case strings.HasPrefix(path, "/contracts/") && strings.HasSuffix(path, "/why"):

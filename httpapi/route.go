@@ -26,6 +26,8 @@ const (
 	routeRiskSecurity
 	routeRiskRestriction
 	routeRiskPolicy
+	routeRiskLimits
+	routeRiskAccountLimits
 	routeRiskSnapshot
 	routeReport
 	routeReindex
@@ -86,7 +88,8 @@ var allowed = [routeCount]methods{
 	routeCancel: methodPost, routeReplace: methodPost, routeTrades: methodPost,
 	routePrices: methodPost, routePositions: methodGet, routeBook: methodGet,
 	routeBlotter: methodGet, routeRiskAccount: methodPost, routeRiskSecurity: methodPost,
-	routeRiskRestriction: methodPost, routeRiskPolicy: methodPost, routeRiskSnapshot: methodGet,
+	routeRiskRestriction: methodPost, routeRiskPolicy: methodPost, routeRiskLimits: methodPost,
+	routeRiskAccountLimits: methodPost, routeRiskSnapshot: methodGet,
 	routeHealth: methodGet, routeOpenAPI: methodGet,
 	routeReport: methodGet, routeReindex: methodPost, routeHistory: methodGet,
 	routeSwaps: methodPost, routeSwaptions: methodPost, routeContracts: methodGet,
@@ -199,6 +202,8 @@ func routeOf(path []byte) (r route, id []byte) {
 		return routeRiskRestriction, nil
 	case "/risk/control/policy":
 		return routeRiskPolicy, nil
+	case "/risk/control/limits":
+		return routeRiskLimits, nil
 	case "/risk/control/snapshot":
 		return routeRiskSnapshot, nil
 	case "/regulatory/report":
@@ -244,6 +249,11 @@ func routeOf(path []byte) (r route, id []byte) {
 	if rest, ok := cutPrefix(path, "/book/"); ok {
 		if id, tail := cutSegment(rest); len(id) > 0 && len(tail) == 0 {
 			return routeBook, id
+		}
+	}
+	if rest, ok := cutPrefix(path, "/risk/control/accounts/"); ok {
+		if id, tail := cutSegment(rest); len(id) > 0 && string(tail) == "/limits" {
+			return routeRiskAccountLimits, id
 		}
 	}
 	if rest, ok := cutPrefix(path, "/contracts/"); ok {

@@ -46,6 +46,7 @@ const (
 	SwapBook           CommandType = 12
 	SwaptionBook       CommandType = 13
 	CapacityControl    CommandType = 14 // of version 2
+	LimitsControl      CommandType = 16 // of version 2
 )
 
 // Side is the direction of an order, a trade or a swap.
@@ -112,6 +113,11 @@ const (
 //	                     (0 = unchanged)
 //	CAPACITY_CONTROL     AccountID, SecurityID, Qty = room for accounts, securities and contracts
 //	                     (a value that is not larger than before changes nothing)
+//	LIMITS_CONTROL       one part of a LimitsChange: PriceTicks = policy version, SecurityID = the
+//	                     LimitID, LimitPx = the value, Side = 1: remove the account's own limit;
+//	                     OrderRef = 1: only for AccountID, 0: for all accounts; Qty = part (from 1)
+//	                     in bits 0 to 7, number of parts from bit 8 on. The last part applies the
+//	                     change; a part that does not continue the one before it is refused
 //	SWAP_BOOK            Qty = notional, LimitPx = fixed rate, PriceTicks = idempotency key,
 //	                     OrderRef = effective and maturity day, SecurityID = convention; see
 //	                     ContractTerms

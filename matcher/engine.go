@@ -22,6 +22,8 @@ type Engine struct {
 
 	policy        policy
 	policyVersion int64
+	bounds        boundRows
+	pending       pendingLimits
 
 	keys       keys
 	accounts   accounts
@@ -105,6 +107,8 @@ func (e *Engine) decide(c *Command, q *request) {
 		e.book(c)
 	case CapacityControl:
 		e.capacityControl(c)
+	case LimitsControl:
+		e.limitsControl(c)
 	default:
 		e.applied--
 		panicUnknown(c)

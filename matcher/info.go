@@ -95,7 +95,7 @@ func (e *Engine) EachAccount(f func(AccountInfo) bool) {
 	for i := range e.accounts.rows[:e.accounts.count] {
 		a := &e.accounts.rows[i]
 		if !f(AccountInfo{
-			ID: a.id, Enabled: a.enabled != 0,
+			ID: a.id, Enabled: a.flags&accountEnabled != 0,
 			Executed: a.executed, ReservedBuys: a.open[Buy], ReservedSells: a.open[Sell],
 		}) {
 			return
@@ -161,9 +161,10 @@ type PolicyInfo struct {
 
 // Policy returns the policy in force.
 func (e *Engine) Policy() PolicyInfo {
+	limits := &e.bounds.rows[0].RiskLimits
 	return PolicyInfo{
 		Version: e.policyVersion, KillSwitch: e.policy.kill,
-		MaxPositionQty: e.policy.maxPosition, MaxConcentrationNotional: e.policy.maxConcentration,
+		MaxPositionQty: limits[LimitPosition], MaxConcentrationNotional: limits[LimitConcentration],
 	}
 }
 

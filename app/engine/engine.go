@@ -218,7 +218,7 @@ func (c *Engine) recoverBlotter() (err error) {
 func (c *Engine) fillGate() error {
 	room := c.Views.Capacities()
 	g := gate.New(room.Accounts, room.Securities)
-	err := errors.Join(g.SetLimits(c.Genesis.Limits), g.SetTick(c.Genesis.TickPx))
+	err := g.SetTick(c.Genesis.TickPx)
 	for _, a := range c.Views.Accounts() {
 		err = errors.Join(err, g.SetAccount(a.ID, a.Enabled, a.Version))
 		if a.ByHand {
@@ -240,6 +240,11 @@ func (c *Engine) fillGate() error {
 	}
 	p := c.Views.Policy()
 	g.SetPolicy(p.Version, p.KillSwitch, p.MaxPositionQty, p.MaxConcentrationNotional)
+	g.SetRiskLimits(c.Engine.RiskLimits())
+	c.Engine.EachOwnLimits(func(o matcher.OwnLimits) bool {
+		err = errors.Join(err, g.SetOwnLimits(o))
+		return err == nil
+	})
 	if !c.Options.Feeds {
 		g.SetReady()
 	}

@@ -67,6 +67,7 @@ func Open(ctx context.Context, c *settings.Config, o engine.Options,
 	if _, err := in.wanted(c, log); err != nil {
 		return nil, err
 	}
+	warnOfLimits(c, in.Core.Gate.RiskLimits(), log)
 	logRecovery(log, in.Core)
 	in.scrubbing = startScrubbing(in.Core.Journal, c.Duration("journal.scrub-interval"), log)
 	if in.history, err = newFullHistory(c, in.Core); err != nil {
