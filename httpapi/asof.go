@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 
-	"posttrade/blotter"
 	"posttrade/journal/asof"
 	"posttrade/matcher"
 	"posttrade/matcher/gate"
@@ -143,7 +142,7 @@ func (x *exchange) showMoment(ctx context.Context, moment *asof.Moment, r route,
 	case routeAsOfAccounts:
 		return x.listPastAccounts()
 	case routeAsOfControls:
-		return x.showPastControls()
+		return x.showPastControls(moment)
 	case routeAsOfContracts:
 		return x.listContracts()
 	case routeAsOfContract:
@@ -178,30 +177,39 @@ func (x *exchange) listPastAccounts() problem {
 type pastControls struct {
 	KillSwitch    bool                   `json:"killSwitch"`
 	PolicyVersion int64                  `json:"policyVersion"`
+	Limits        gate.LimitValues       `json:"limits"`
 	Accounts      []gate.AccountControl  `json:"accounts"`
 	Securities    []gate.SecurityControl `json:"securities"`
 }
 
 // showPastControls is GET /as-of/{inputSeq}/risk/control/snapshot.
-func (x *exchange) showPastControls() problem {
+func (x *exchange) showPastControls(moment *asof.Moment) problem {
 	if p := x.noParameters(); p.status != 0 {
 		return p
 	}
-	b, err := json.Marshal(controlsOf(x.views))
+	b, err := json.Marshal(controlsOf(moment))
 	if err != nil {
 		panic("httpapi: the controls do not marshal: " + err.Error()) // plain types: a bug
 	}
 	return x.send(200, append(x.begin(), b...))
 }
 
-// controlsOf is the gate's image as the views know it.
-func controlsOf(v *blotter.Views) pastControls {
+// controlsOf is the gate's image as views and engine of a moment know it.
+func controlsOf(moment *asof.Moment) pastControls {
+	v, e := moment.Views(), moment.Engine()
 	policy := v.Policy()
 	c := pastControls{KillSwitch: policy.KillSwitch, PolicyVersion: policy.Version,
+		Limits:   gate.LimitValues{Set: matcher.AllLimits, Values: e.RiskLimits()},
 		Accounts: []gate.AccountControl{}, Securities: []gate.SecurityControl{}}
+	own := map[uint32]*gate.LimitValues{}
+	e.EachOwnLimits(func(o matcher.OwnLimits) bool {
+		own[o.AccountID] = &gate.LimitValues{Set: o.Own, Values: o.Values}
+		return true
+	})
 	for _, a := range v.Accounts() {
 		c.Accounts = append(c.Accounts, gate.AccountControl{
 			ID: a.ID, Enabled: a.Enabled, Version: a.Version, HeldBy: gate.Holder(a.ByHand),
+			Limits: own[a.ID],
 		})
 	}
 	for _, s := range v.Securities() {

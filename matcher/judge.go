@@ -189,6 +189,8 @@ func (e *Engine) judgeOther(c *Command) Judgement {
 			return Judgement{Reason: Capacity, Rule: "risk.max-accounts",
 				Observed: measure(n+1, UnitNumber), Limit: measure(n, UnitNumber)}
 		}
+	case LimitsControl:
+		return e.judgeLimits(c)
 	case PolicyControl:
 		if c.Version >= version2 && c.PriceTicks <= e.policyVersion {
 			return wrongTerm("policy-version", measure(c.PriceTicks, UnitNumber),
@@ -197,6 +199,22 @@ func (e *Engine) judgeOther(c *Command) Judgement {
 		if c.Side > 1 || c.Qty < 0 || c.LimitPx < 0 {
 			return wrongTerm("terms", word("not those of a policy"), word("limits that are not negative"))
 		}
+	}
+	return Judgement{}
+}
+
+// judgeLimits judges one part of a change of limits.
+func (e *Engine) judgeLimits(c *Command) Judgement {
+	pending := e.pending
+	switch {
+	case c.OrderRef == limitsOfAccount && e.accounts.find(c.AccountID) < 0:
+		return Judgement{Reason: UnknownAccount, Rule: "account-known", Observed: word("unknown"),
+			Limit: word("known")}
+	case c.PriceTicks <= e.policyVersion:
+		return wrongTerm("policy-version", measure(c.PriceTicks, UnitNumber),
+			measure(e.policyVersion+1, UnitNumber))
+	case c.Flags != 0 || !pending.take(c):
+		return wrongTerm("terms", word("not the next part of a change"), word("the parts in order"))
 	}
 	return Judgement{}
 }
@@ -242,20 +260,20 @@ func (e *Engine) explain(c *Command, q *request, reason RiskReason, qty int64) J
 		return e.explainInvalid(c, q)
 	case OrderSize:
 		j.Rule, j.Observed = "risk.max-order-quantity", measure(int64(c.Qty), UnitQuantity)
-		j.Limit = measure(limits.orderQty, UnitQuantity)
+		j.Limit = measure(limits[LimitOrderQty], UnitQuantity)
 	case PriceMissing:
 		j.Rule, j.Observed, j.Limit = "price-known", word("none"), word("a price")
 	case PriceStale:
 		s := e.securities.at(c.SecurityID)
 		j.Rule, j.Observed = "risk.price.max-age-ms", measure(e.now-s.lastTime, UnitMillis)
-		j.Limit = measure(limits.age, UnitMillis)
+		j.Limit = measure(limits[LimitPriceAge], UnitMillis)
 	case PriceCollar:
 		last := e.securities.at(c.SecurityID).lastPx
 		j.Rule, j.Observed = "risk.price.collar-bps", offBps(c.LimitPx, last)
-		j.Limit = measure(limits.collar*PriceScale, UnitBps)
+		j.Limit = measure(limits[LimitCollar]*PriceScale, UnitBps)
 	case OrderNotional:
 		j.Rule, j.Observed = "risk.max-order-notional", product(q.price, int64(c.Qty))
-		j.Limit = measure(limits.orderNotional, UnitCurrency)
+		j.Limit = measure(limits[LimitOrderNotional], UnitCurrency)
 		j.Parts = []Part{{"price", measure(q.price, UnitPrice)},
 			{"quantity", measure(int64(c.Qty), UnitQuantity)}}
 	case CreditLimit, PositionLimit, ConcentrationLimit:
@@ -298,14 +316,14 @@ func (e *Engine) explainInvalid(c *Command, q *request) Judgement {
 }
 
 // explainExposure gives the sums of exposure.
-func (e *Engine) explainExposure(j *Judgement, side Side, q *request, qty int64, l *riskLimits) {
+func (e *Engine) explainExposure(j *Judgement, side Side, q *request, qty int64, l *RiskLimits) {
 	account, p := e.accounts.table.at(q.owner-1), e.positions.table.at(q.row)
 	sign := int64(1)
 	if side == Sell {
 		sign = -1
 	}
 	if j.Reason == CreditLimit {
-		j.Rule, j.Limit = "risk.credit-limit", measure(l.credit, UnitCurrency)
+		j.Rule, j.Limit = "risk.credit-limit", measure(l[LimitCredit], UnitCurrency)
 		j.Observed = sumOf(UnitCurrency, sign*account.executed, account.open[side&1], q.notional)
 		j.Parts = []Part{{"executed", measure(sign*account.executed, UnitCurrency)},
 			{"open orders", measure(account.open[side&1], UnitCurrency)},
@@ -318,10 +336,10 @@ func (e *Engine) explainExposure(j *Judgement, side Side, q *request, qty int64,
 		{"this command", measure(qty, UnitQuantity)}}
 	if j.Reason == PositionLimit {
 		j.Rule, j.Observed = "risk.max-position-quantity", sum
-		j.Limit = measure(l.position, UnitQuantity)
+		j.Limit = measure(l[LimitPosition], UnitQuantity)
 		return
 	}
-	j.Rule, j.Limit = "risk.max-concentration-notional", measure(l.concentration, UnitCurrency)
+	j.Rule, j.Limit = "risk.max-concentration-notional", measure(l[LimitConcentration], UnitCurrency)
 	value := new(big.Int).Mul(new(big.Int).Abs(sum.Value), big.NewInt(q.price))
 	j.Observed = Measure{Value: value, Unit: UnitCurrency}
 	j.Parts = append(j.Parts, Part{"price", measure(q.price, UnitPrice)})
@@ -338,11 +356,11 @@ func (e *Engine) explainBooking(c *Command, terms *ContractTerms, reason RiskRea
 		return wrongTerm("terms", word("not those of a contract"), word("representable terms"))
 	case OrderNotional:
 		return Judgement{Reason: reason, Rule: "risk.max-order-notional",
-			Observed: measure(notional, UnitCurrency), Limit: measure(limits.orderNotional, UnitCurrency)}
+			Observed: measure(notional, UnitCurrency), Limit: measure(limits[LimitOrderNotional], UnitCurrency)}
 	case CreditLimit:
 		used := e.accounts.rows[q.owner-1].used()
 		return Judgement{Reason: reason, Rule: "risk.credit-limit",
-			Observed: sumOf(UnitCurrency, used, notional), Limit: measure(limits.credit, UnitCurrency),
+			Observed: sumOf(UnitCurrency, used, notional), Limit: measure(limits[LimitCredit], UnitCurrency),
 			Parts: []Part{{"used", measure(used, UnitCurrency)},
 				{"this command", measure(notional, UnitCurrency)}}}
 	case Capacity:
@@ -353,17 +371,12 @@ func (e *Engine) explainBooking(c *Command, terms *ContractTerms, reason RiskRea
 	return e.explain(c, q, reason, 0)
 }
 
-// riskLimits are the limits that a command is judged by.
-type riskLimits struct {
-	orderQty, orderNotional, position, concentration, credit, age, collar int64
-}
-
 // limitsOf returns the limits that hold for the account of a request.
-func (e *Engine) limitsOf(*request) riskLimits {
-	p := &e.policy
-	return riskLimits{orderQty: p.maxOrderQty, orderNotional: p.maxOrderNotional,
-		position: p.maxPosition, concentration: p.maxConcentration, credit: p.creditLimit,
-		age: p.maxAgeMillis, collar: p.collarBps}
+func (e *Engine) limitsOf(q *request) RiskLimits {
+	if q.owner == 0 {
+		return e.bounds.rows[0].RiskLimits
+	}
+	return e.bounds.table.at(e.accounts.rows[q.owner-1].bounds()).RiskLimits
 }
 
 func sumOf(u Unit, terms ...int64) Measure {

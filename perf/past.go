@@ -107,7 +107,7 @@ func (r *Run) decideAnew(h *asof.History) error {
 		changes whatif.Changes
 	}{
 		{"no-change", whatif.Changes{}},
-		{"order-quantity", whatif.Changes{Limits: map[matcher.Limit]int64{matcher.OrderQtyLimit: 50}}},
+		{"order-quantity", whatif.Changes{Limits: map[matcher.LimitID]int64{matcher.LimitOrderQty: 50}}},
 	} {
 		start := time.Now()
 		res, err := whatif.Run(context.Background(), h, whatif.Options{From: 1, To: head,

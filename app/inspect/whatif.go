@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math/big"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -87,15 +88,14 @@ func progressLine(done, total uint64, took time.Duration) string {
 
 // changes reads what is to be different.
 func (p *Past) changes(ctx context.Context, o *WhatIf) (c whatif.Changes, err error) {
-	c.Limits = map[matcher.Limit]int64{}
+	c.Limits = map[matcher.LimitID]int64{}
 	for _, text := range o.Set {
 		name, value, _ := strings.Cut(text, "=")
-		limit := matcher.Limit(name)
-		n, err := limitValue(limit, value)
+		id, n, err := limitValue(name, value)
 		if err != nil {
 			return c, settings.Usagef("--set %s: %v", settings.Printable(text), err)
 		}
-		c.Limits[limit] = n
+		c.Limits[id] = n
 	}
 	for _, text := range o.Without {
 		n, err := strconv.ParseUint(text, 10, 32)
@@ -160,28 +160,25 @@ func (p *Past) act(ctx context.Context, text string, o *WhatIf) (security uint32
 	return security, before, nil
 }
 
-// limitValue reads the value of a limit, in the units of its setting.
-func limitValue(l matcher.Limit, text string) (int64, error) {
-	var least, most int64 = 1, 1<<63 - 1
-	switch l {
-	case matcher.CollarLimit:
-		least = 0
-	case matcher.OrderQtyLimit, matcher.PositionQtyLimit, matcher.PriceAgeLimit:
-	case matcher.OrderNotionalLimit, matcher.ConcentrateLimit, matcher.CreditUseLimit:
+// limitValue reads a limit by the name of its setting, and its value in the units of the setting.
+func limitValue(name, text string) (id matcher.LimitID, value int64, err error) {
+	at := slices.Index(matcher.LimitSettings[:], name)
+	if at < 0 {
+		return 0, 0, fmt.Errorf("want NAME=VALUE of %s", strings.Join(matcher.LimitSettings[:], ", "))
+	}
+	id = matcher.LimitID(at)
+	least, most := id.Range()
+	if id.Money() {
 		most /= matcher.PriceScale
-	default:
-		return 0, errors.New("want NAME=VALUE of risk.max-order-quantity, risk.max-order-notional," +
-			" risk.max-position-quantity, risk.max-concentration-notional, risk.credit-limit," +
-			" risk.price.max-age-ms or risk.price.collar-bps")
 	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < least || n > most {
-		return 0, fmt.Errorf("want a whole number of %d to %d", least, most)
+	value, err = strconv.ParseInt(text, 10, 64)
+	if err != nil || value < least || value > most {
+		return 0, 0, fmt.Errorf("want a whole number of %d to %d", least, most)
 	}
-	if l.Money() {
-		n *= matcher.PriceScale
+	if id.Money() {
+		value *= matcher.PriceScale
 	}
-	return n, nil
+	return id, value, nil
 }
 
 // decimalOf reads a price.

@@ -83,6 +83,15 @@ func (f *pastFlow) command() {
 	case n < 92:
 		f.send("/risk/control/restriction", fmt.Sprintf(`{"security":%q,"restricted":%t}`, ticker,
 			f.rnd.IntN(3) == 0))
+	case n < 93:
+		f.policy++
+		path, collar := "/risk/control/limits", 100+f.rnd.IntN(900)
+		if f.rnd.IntN(2) == 0 {
+			path = fmt.Sprintf("/risk/control/accounts/%d/limits", account)
+		}
+		f.send(path, fmt.Sprintf(
+			`{"policyVersion":%d,"limits":{"maxOrderQuantity":%d,"priceCollarBps":%d}}`, f.policy,
+			30+f.rnd.IntN(30), collar))
 	case n < 95:
 		f.policy++
 		f.send("/risk/control/policy", fmt.Sprintf(

@@ -9,9 +9,9 @@ import (
 
 // Changes are what is supposed to be different. The zero value changes nothing.
 type Changes struct {
-	Limits   map[matcher.Limit]int64 // as the engine counts: money x 1e6
-	Without  []uint32                // accounts whose orders, trades and bookings are left out
-	Acts     []Act                   // commands that come in between
+	Limits   map[matcher.LimitID]int64 // of all accounts, as the engine counts: money x 1e6
+	Without  []uint32                  // accounts whose orders, trades and bookings are left out
+	Acts     []Act                     // commands that come in between
 	Latency  []Latency
 	accounts map[uint32]bool
 }
@@ -77,7 +77,8 @@ func (x *changer) plain(cmds []matcher.Command) bool {
 		return false
 	}
 	for i := range cmds {
-		if c := &cmds[i]; verdict(c) || c.Type == matcher.PolicyControl && len(x.Limits) > 0 {
+		if c := &cmds[i]; verdict(c) || len(x.Limits) > 0 &&
+			(c.Type == matcher.PolicyControl || c.Type == matcher.LimitsControl) {
 			return false
 		}
 	}
@@ -90,6 +91,7 @@ func (x *changer) add(items []item, c *matcher.Command, anew bool) []item {
 	for len(x.acts) > 0 && x.acts[0].Before <= c.InputSeq {
 		act := item{cmd: x.acts[0].Command}
 		act.cmd.EventTimeMillis = timeOf(c)
+		items = x.release(items, timeOf(c))
 		x.acts = x.acts[1:]
 		items = append(items, act)
 	}
@@ -97,8 +99,8 @@ func (x *changer) add(items []item, c *matcher.Command, anew bool) []item {
 	if anew {
 		next.cmd.OrderRef = 0
 	}
-	for limit := range x.Limits {
-		limit.Without(&next.cmd)
+	for limit, value := range x.Limits {
+		limit.Without(&next.cmd, value)
 	}
 	if x.accounts[c.AccountID] {
 		next.leaveOut()

@@ -99,17 +99,48 @@ func (q *inquiry) policyCause(what string, match func(*matcher.Command) bool) er
 	})
 }
 
-// limitCause finds what set the limit of a rule.
-func (q *inquiry) limitCause(reason matcher.RiskReason) error {
-	what := "limit " + q.judged.Rule + " = " + q.judged.Limit.String()
+// limitOf is the limit that a reason is about.
+func limitOf(reason matcher.RiskReason) (id matcher.LimitID) {
 	switch reason {
+	case matcher.OrderSize:
+		return matcher.LimitOrderQty
+	case matcher.OrderNotional:
+		return matcher.LimitOrderNotional
 	case matcher.PositionLimit:
-		return q.policyCause(what, func(c *matcher.Command) bool { return c.Qty > 0 })
+		return matcher.LimitPosition
 	case matcher.ConcentrationLimit:
-		return q.policyCause(what, func(c *matcher.Command) bool { return c.LimitPx > 0 })
+		return matcher.LimitConcentration
+	case matcher.CreditLimit:
+		return matcher.LimitCredit
+	case matcher.PriceStale:
+		return matcher.LimitPriceAge
 	}
-	q.x.because(what, "as the journal was created", 0, 0)
-	return nil
+	return matcher.LimitCollar
+}
+
+// limitCause finds what set the limit of a rule: a change of limits, of the account or of all, or a
+// policy.
+func (q *inquiry) limitCause(reason matcher.RiskReason) error {
+	what, id := "limit "+q.judged.Rule+" = "+q.judged.Limit.String(), limitOf(reason)
+	own := q.before.own.Has(id)
+	if own {
+		what += ", of the account"
+	}
+	value := q.before.limits[id]
+	return q.find(what, func(c *matcher.Command) bool {
+		if c.PriceTicks > q.before.policy.Version {
+			return false // it was refused
+		}
+		switch c.Type {
+		case matcher.LimitsControl:
+			return c.SecurityID == uint32(id) && c.Side == 0 && c.LimitPx == value &&
+				(c.OrderRef != 0) == own && (!own || c.AccountID == q.cmd.AccountID)
+		case matcher.PolicyControl:
+			return !own && (id == matcher.LimitPosition && int64(c.Qty) == value ||
+				id == matcher.LimitConcentration && c.LimitPx == value)
+		}
+		return false
+	})
 }
 
 // priceCause finds the tick or the fill that made the market price.
@@ -243,6 +274,13 @@ func describe(c *matcher.Command, ticker string) string {
 			text += ", concentration " + decimal(c.LimitPx)
 		}
 		return text
+	case matcher.LimitsControl:
+		value := strconv.FormatInt(c.LimitPx, 10)
+		id := matcher.LimitID(c.SecurityID)
+		if id.Money() {
+			value = decimal(c.LimitPx)
+		}
+		return "limits " + strconv.FormatInt(c.PriceTicks, 10) + ", " + id.String() + " " + value
 	case matcher.AccountControl:
 		return "account " + strconv.FormatUint(uint64(c.AccountID), 10) + " " +
 			on(matcher.SecurityEnabled, "enabled", "disabled") + by(c)

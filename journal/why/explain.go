@@ -69,7 +69,8 @@ type snapshot struct {
 	open     []blotter.OrderRow // the account's open orders on the side
 	key      blotter.KeyRow
 	hasKey   bool
-	genesis  bool // no control has changed the policy
+	own      matcher.LimitSet // the account's own limits
+	limits   matcher.RiskLimits
 }
 
 // Command explains the decision on any command. A sequence beyond the head is an
@@ -100,6 +101,13 @@ func (q *inquiry) look(s asof.Scene) {
 	q.judged = s.Engine.Judge(c)
 	b := &q.before
 	b.tradeSeq, b.policy = s.Engine.TradeSeq(), s.Views.Policy()
+	b.limits = s.Engine.RiskLimits()
+	s.Engine.EachOwnLimits(func(o matcher.OwnLimits) bool {
+		if o.AccountID == c.AccountID {
+			b.own, b.limits = o.Own, o.Own.Over(&b.limits, &o.Values)
+		}
+		return o.AccountID != c.AccountID
+	})
 	if c.TemplateID != matcher.TemplateCommand {
 		return
 	}

@@ -438,6 +438,38 @@ func TestVerdictsOfTheGate(t *testing.T) {
 	}
 }
 
+// TestLimitsThatChanged: a limit is explained by the command that set it, for all accounts or for
+// one.
+func TestLimitsThatChanged(t *testing.T) {
+	b := newBook(t)
+	set := func(account uint32, version, qty int64) uint64 {
+		change := matcher.LimitsChange{Version: version, ForAccount: account != 0, AccountID: account,
+			Set: 1<<matcher.LimitOrderQty | 1<<matcher.LimitCollar}
+		change.Values[matcher.LimitOrderQty], change.Values[matcher.LimitCollar] = qty, 500
+		parts := change.AppendTo(nil)
+		first := b.do(parts[0])
+		b.do(parts[1])
+		return first.InputSeq
+	}
+	all, own := set(0, 1, 40), set(1, 2, 20)
+	set(0, 1, 10) // late: refused
+	of1 := b.do(order(1, 1, matcher.Buy, 30, 100)).InputSeq
+	of2 := b.do(order(2, 1, matcher.Buy, 50, 100)).InputSeq
+	x := b.explainer()
+	for at, want := range map[uint64]struct {
+		limit string
+		by    uint64
+	}{of1: {"20", own}, of2: {"40", all}} {
+		why, err := x.Command(t.Context(), at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(why.Limit.Value) != want.limit || *why.Because[0].InputSeq != want.by {
+			t.Errorf("%+v %+v: %s", why.Limit, why.Because, why.Text)
+		}
+	}
+}
+
 // TestWhatEndedAnOrder follows orders to their end, and looks at queues and fills.
 func TestWhatEndedAnOrder(t *testing.T) {
 	b := newBook(t)
