@@ -90,6 +90,7 @@ func (x *changer) add(items []item, c *matcher.Command, anew bool) []item {
 	for len(x.acts) > 0 && x.acts[0].Before <= c.InputSeq {
 		act := item{cmd: x.acts[0].Command}
 		act.cmd.EventTimeMillis = timeOf(c)
+		items = x.release(items, timeOf(c))
 		x.acts = x.acts[1:]
 		items = append(items, act)
 	}

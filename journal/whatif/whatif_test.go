@@ -395,7 +395,7 @@ func TestChangesAgainstTheOracle(t *testing.T) {
 		"collar":           set(matcher.CollarLimit, 150),
 		"no collar":        set(matcher.CollarLimit, 0),
 		"without accounts": {Without: []uint32{2, 4}},
-		"halt":             {Acts: []Act{Halt(2500, 1)}},
+		"halt":             {Acts: []Act{Halt(2500, 1), Halt(2600, 2), Halt(3300, 1), Halt(4100, 2)}},
 		"price": {Acts: []Act{Price(3000, 2, 60*unit), Price(2100, 1, 130*unit),
 			Price(2200, 1, 80*unit), Price(2300, 2, 112*unit), Price(4000, 1, 90*unit),
 			Price(4000, 2, 110*unit), Price(4500, 1, 115*unit)}},
