@@ -448,3 +448,16 @@ func (e *Event) SetOrder(number uint64) { e.name(number) }
 
 // SetCounter is described at SetOrder.
 func (d *Detail) SetCounter(number uint64) { d.counter(number) }
+
+// AboutOrder reports a command whose events' order number is that of an order. In a control it holds
+// something else.
+func (c *Command) AboutOrder() bool {
+	if c.TemplateID != TemplateCommand {
+		return false
+	}
+	switch c.Type {
+	case OrderNew, OrderCancel, OrderReplace, ForceFill:
+		return true
+	}
+	return false
+}

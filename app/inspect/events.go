@@ -67,7 +67,7 @@ func price(px int64) string { return string(strictjson.FormatDecimal(nil, px)) }
 // eventText is what an event says, empty for one that says no more than its command.
 func eventText(ev *matcher.Event, ticker func(uint32) string) string {
 	id := ""
-	if n := ev.Order(); n != 0 {
+	if n := ev.Order(); n != 0 && (ev.Flags&matcher.EventFirst == 0 || ev.Cmd().AboutOrder()) {
 		id = "ord-" + strconv.FormatUint(n, 10)
 	}
 	switch ev.Kind {

@@ -229,6 +229,7 @@ func TestPastIsWhatWasAnsweredThen(t *testing.T) {
 		return ask(t, "GET", base(path), in.token, "")
 	}
 	f.compare(100, past)
+	f.commandLine(data, past, slices.Max(slices.Collect(maps.Keys(f.seen))))
 	dense, err := asof.New(in.Core.Journal,
 		asof.Options{Dir: filepath.Join(data, "asof"), Interval: 100})
 	if err != nil {
@@ -255,6 +256,36 @@ func TestPastIsWhatWasAnsweredThen(t *testing.T) {
 	if !strings.Contains(string(metrics), "svc_asof_bytes ") || in.past.Bytes() == 0 ||
 		in.past.Warm() > asof.MaxWarm {
 		t.Errorf("%d engines of %d bytes are kept", in.past.Warm(), in.past.Bytes())
+	}
+}
+
+// commandLine compares what the program prints, beside the running server, with what the server
+// answers, and decides the whole history anew.
+func (f *pastFlow) commandLine(data string, get func(path string) (int, http.Header, string),
+	head uint64) {
+	f.t.Helper()
+	run := func(args ...string) string {
+		code, out, errs := apptest.Run(args[0], append(args[1:], "--data.dir="+data)...)
+		if code != 0 {
+			f.t.Fatalf("%v: %d %s", args, code, errs)
+		}
+		return strings.TrimSpace(out)
+	}
+	at := strconv.FormatUint(head/2, 10)
+	for _, tt := range [][2]string{{"book AAPL --depth=5", "/book/AAPL?depth=5"},
+		{"positions", "/positions?limit=1000"}, {"controls", "/risk/control/snapshot"}} {
+		_, _, want := get("/as-of/" + at + tt[1])
+		args := append([]string{"inspect", "--at=" + at}, strings.Fields(tt[0])...)
+		if got := run(args...); got != want {
+			f.t.Errorf("%v:\n%s\nthe server answers\n%s", args, got, want)
+		}
+	}
+	_, _, want := get("/orders/ord-7/why")
+	if got := run("why", "ord-7"); got != want || !strings.Contains(got, `"orderId":"ord-7"`) {
+		f.t.Errorf("why:\n%s\nthe server answers\n%s", got, want)
+	}
+	if got := run("what-if", "--from=1"); !strings.Contains(got, "\nno difference\n") {
+		f.t.Errorf("what if nothing changes: %s", got)
 	}
 }
 

@@ -29,7 +29,8 @@ func runInspect(args []string, stdout, stderr io.Writer) int {
 	from := f.Uint64("from", 0, "diff: the `sequence` to compare with")
 	to := f.Uint64("to", 0, "diff: the `sequence` to compare (default: the head)")
 	depth := f.Int("depth", 0, "book: `levels` a side (default 100)")
-	asJSON := f.Bool("json", false, "print the JSON of GET /as-of/{sequence}/... instead of a table")
+	asJSON := f.Bool("json", !terminal(stdout),
+		"print the JSON of GET /as-of/{sequence}/..., not a table (default: unless stdout is a terminal)")
 	c, err := f.read(args, 4, stdout)
 	if err != nil {
 		return settings.Exit(stderr, err)
@@ -67,7 +68,8 @@ func runWhy(args []string, stdout, stderr io.Writer) int {
 	f := newFlags("why [--json] ord-N|SW-N|SWPT-N|SEQUENCE",
 		"Explains what became of an order, why a contract was booked, or the decision on any command, from the journal\n"+
 			"in data.dir: the check, its two sides, and the commands that put them there. Changes nothing.")
-	asJSON := f.Bool("json", false, "print the JSON of GET /orders/{id}/why")
+	asJSON := f.Bool("json", !terminal(stdout),
+		"print the JSON of GET /orders/{id}/why, not sentences (default: unless stdout is a terminal)")
 	c, err := f.read(args, 1, stdout)
 	if err != nil {
 		return settings.Exit(stderr, err)
@@ -79,6 +81,12 @@ func runWhy(args []string, stdout, stderr io.Writer) int {
 	return settings.Exit(stderr, withPast(c, func(ctx context.Context, p *inspect.Past) error {
 		return p.Why(ctx, stdout, f.rest[0], *asJSON)
 	}))
+}
+
+// terminal reports that people read what is written.
+func terminal(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	return ok && top.OnTerminal(file)
 }
 
 // withPast opens the journal in data.dir for reading.
@@ -118,7 +126,7 @@ func runWhatIf(args []string, stdout, stderr io.Writer) int {
 	if err != nil {
 		return settings.Exit(stderr, err)
 	}
-	if file, ok := stderr.(*os.File); ok && top.OnTerminal(file) {
+	if terminal(stderr) {
 		o.Progress = stderr
 	}
 	return settings.Exit(stderr, withPast(c, func(ctx context.Context, p *inspect.Past) error {

@@ -235,9 +235,11 @@ func same(a, b Decision) bool {
 // decisions compares what was decided on the command and on the orders that it ended.
 func (c *comparer) decisions(was, is []matcher.Event) error {
 	first := &was[0]
-	own := first.Order()
-	if own == 0 {
-		own = is[0].Order()
+	own := uint64(0)
+	if first.Cmd().AboutOrder() {
+		if own = first.Order(); own == 0 {
+			own = is[0].Order()
+		}
 	}
 	if err := c.decision(first, own, decided(was, own, true), decided(is, own, true)); err != nil {
 		return err

@@ -151,7 +151,7 @@ func (q *inquiry) explain() error {
 			return err
 		}
 	default:
-		if n := first.Order(); n != 0 {
+		if n := first.Order(); n != 0 && q.cmd.AboutOrder() {
 			id := orderID(n)
 			x.OrderID = &id
 		}

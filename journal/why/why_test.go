@@ -483,11 +483,13 @@ func TestWhatEndedAnOrder(t *testing.T) {
 	b.do(cancel) // 6
 	ioc := order(3, 1, matcher.Buy, 4, 92)
 	ioc.Flags = matcher.FlagIOC
-	b.do(ioc)                                             // 7: ord-6 finds nothing
-	b.do(order(3, 1, matcher.Buy, 4, 95))                 // 8: ord-7 rests
-	b.do(control(matcher.RestrictionControl, 0, 1, 1, 0)) // 9 cancels it
-	b.do(order(1, 2, matcher.Buy, 4, 95))                 // 10: ord-8 rests in another security
-	b.do(order(1, 2, matcher.Buy, 6, 95))                 // 11: ord-9 behind it
+	b.do(ioc)                             // 7: ord-6 finds nothing
+	b.do(order(3, 1, matcher.Buy, 4, 95)) // 8: ord-7 rests
+	restrict := control(matcher.RestrictionControl, 0, 1, 1, 0)
+	restrict.OrderRef = 3838606423
+	b.do(restrict)                        // 9 cancels it
+	b.do(order(1, 2, matcher.Buy, 4, 95)) // 10: ord-8 rests in another security
+	b.do(order(1, 2, matcher.Buy, 6, 95)) // 11: ord-9 behind it
 	swap := b.do((&matcher.ContractTerms{AccountID: 1, Notional: 100, FixedRate: 40_000,
 		Effective: 20_000, Maturity: 21_000}).Command()) // 12
 	x := b.explainer()
@@ -541,6 +543,13 @@ func TestWhatEndedAnOrder(t *testing.T) {
 	}
 	if _, err = x.Order(t.Context(), 99); !errors.Is(err, asof.ErrNoOrder) {
 		t.Error(err)
+	}
+	fed := b.Firsts[8] // the restriction; a control of a source has a mark where orders have a number
+	if fed.Cmd().Type != matcher.RestrictionControl {
+		t.Fatal(fed.Cmd())
+	}
+	if why, err = x.Command(t.Context(), 9); err != nil || why.OrderID != nil || !why.ForAdmin {
+		t.Errorf("%+v %v", why, err)
 	}
 	var beyond *asof.BeyondError
 	if _, err = x.Command(t.Context(), 13); !errors.As(err, &beyond) {
