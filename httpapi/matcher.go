@@ -12,6 +12,7 @@ import (
 
 	"posttrade/blotter"
 	"posttrade/journal/asof"
+	"posttrade/journal/why"
 	"posttrade/matcher"
 	"posttrade/matcher/desk"
 	"posttrade/matcher/gate"
@@ -82,6 +83,7 @@ type OrderMatcher struct {
 	exchanges sync.Pool
 	stages    stages
 	policing  chan struct{} // held by the one request that is changing the policy
+	why       *why.Explainer
 
 	latency    Latency // of admissions: from the request read to the answer rendered
 	accepted   counter
@@ -117,6 +119,9 @@ func NewOrderMatcher(d Deps) *OrderMatcher {
 		stages: newStages(),
 
 		policing: make(chan struct{}, 1),
+	}
+	if d.AsOf != nil {
+		m.why = why.New(d.AsOf)
 	}
 	m.exchanges.New = func() any { return &exchange{m: m, views: d.Views, visit: visit{verifier: d.Verifier}} }
 	m.service = newService("order-matcher", serverConfig{

@@ -10,6 +10,10 @@ import (
 	"posttrade/matcher"
 )
 
+// problemExplanations is the answer when no explanation more is made.
+var problemExplanations = problem{status: 503, code: CodeBusy,
+	detail: "as many explanations as may be are being made", notSequenced: true}
+
 // showWhy is GET /orders/{orderId}/why, GET /contracts/{contractId}/why and GET /why.
 func (x *exchange) showWhy(r route, id []byte) problem {
 	if p := x.admit(); p.status != 0 {
@@ -54,7 +58,7 @@ func (x *exchange) showWhy(r route, id []byte) problem {
 // explain makes the explanation that a path asks for.
 func (x *exchange) explain(ctx context.Context, r route, id []byte,
 	inputSeq uint64) (answer *why.Explanation, p problem) {
-	explainer, err := why.New(x.m.AsOf), error(nil)
+	explainer, err := x.m.why, error(nil)
 	switch r {
 	case routeOrderWhy:
 		n, ok := parsePrefixed(id, "ord-")
@@ -78,6 +82,8 @@ func (x *exchange) explain(ctx context.Context, r route, id []byte,
 		return nil, problemOrder
 	case errors.Is(err, why.ErrNoContract):
 		return nil, problemContract
+	case errors.Is(err, why.ErrBusy):
+		return nil, problemExplanations
 	}
 	return nil, x.m.notLoaded(err)
 }

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -317,4 +318,62 @@ func TestPastOfAFollower(t *testing.T) {
 	f.compare(pastMoments, func(path string) (int, http.Header, string) {
 		return ask(t, "GET", "http://"+c.http[(leader+1)%3]+path, c.token(), "")
 	})
+}
+
+// TestPastTradesAndAccounts compares the trades and the accounts of the past with what the
+// trade-processor and the account-service answered, without what no sequence decides.
+func TestPastTradesAndAccounts(t *testing.T) {
+	in := install(t, t.TempDir())
+	url := func(service, path string) string { return "http://" + in.at(service) + path }
+	f := &pastFlow{t: t, rnd: rand.New(rand.NewPCG(*daySeed, 3)), seen: map[uint64]map[string]string{},
+		head: func() uint64 { return in.Core.Views.Applied() },
+		post: func(path, body string) (int, string) {
+			status, _, answer := ask(t, "POST", url("order-matcher", path), in.token, body)
+			return status, answer
+		}}
+	paths := map[string]string{"/accounts": "account-service", "/trades?security=IBM": "trade-processor"}
+	for _, account := range pastAccounts {
+		paths[fmt.Sprintf("/trades?accountId=%d&limit=1000", account)] = "trade-processor"
+	}
+	for range 30 {
+		for range 8 {
+			f.command()
+		}
+		apptest.Until(t, "every fill is in SQL", func() (bool, any) {
+			done, _ := in.Beside.Load().projection.Projected()
+			return done == in.tradeSeq(), done
+		})
+		now := map[string]string{}
+		for path, service := range paths {
+			live := path
+			if path == "/accounts" {
+				live = "/account/"
+			}
+			_, _, now[path] = ask(t, "GET", url(service, live), in.token, "")
+		}
+		f.seen[f.head()] = now
+	}
+	trades := 0
+	for at, now := range f.seen {
+		for path, want := range now {
+			_, _, got := ask(t, "GET", url("order-matcher", fmt.Sprintf("/as-of/%d%s", at, path)), in.token,
+				"")
+			if want = without(t, want, "displayName", "status", "settlementDate", "updatedAt"); got != want {
+				t.Fatalf("as of %d %s:\n%s\nthe answer at that time:\n%s", at, path, got, want)
+			}
+			trades += strings.Count(got, `"tradeSeq"`)
+		}
+	}
+	if trades == 0 {
+		t.Error("nothing has traded")
+	}
+}
+
+// without removes members from the objects of an answer, and keeps the text of the others.
+func without(t *testing.T, answer string, names ...string) string {
+	t.Helper()
+	for _, name := range names {
+		answer = regexp.MustCompile(`,"`+name+`":("[^"]*"|null)`).ReplaceAllString(answer, "")
+	}
+	return answer
 }

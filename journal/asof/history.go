@@ -391,24 +391,27 @@ func (h *History) Close() error {
 var errEnough = errors.New("enough")
 
 // Fills returns up to limit of the fills executed by the moment, with a trade sequence above after
-// and for which want is true, in their order. It reads the journal's fills, as many as it takes.
+// and for which want is true, in their order. It reads the journal's fills, as many as it takes, at
+// a low priority.
 func (m *Moment) Fills(ctx context.Context, after uint64, limit int,
 	want func(*matcher.Fill) bool) (fills []matcher.Fill, err error) {
 	if after == ^uint64(0) {
 		return nil, nil
 	}
 	at := m.InputSeq()
-	err = m.h.j.Fills(after+1, func(block []matcher.Fill) error {
-		for i := range block {
-			f := &block[i]
-			if f.InputSeq > at || len(fills) == limit {
-				return errEnough
+	err = journal.Politely(journal.Background, func() error {
+		return m.h.j.Fills(after+1, func(block []matcher.Fill) error {
+			for i := range block {
+				f := &block[i]
+				if f.InputSeq > at || len(fills) == limit {
+					return errEnough
+				}
+				if want(f) {
+					fills = append(fills, *f)
+				}
 			}
-			if want(f) {
-				fills = append(fills, *f)
-			}
-		}
-		return ctx.Err()
+			return ctx.Err()
+		})
 	})
 	if errors.Is(err, errEnough) {
 		err = nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"posttrade/blotter"
 	"posttrade/journal"
@@ -12,25 +13,59 @@ import (
 	"posttrade/matcher"
 )
 
-// ErrNoContract reports the id of a contract that was never booked.
-var ErrNoContract = errors.New("no such contract")
+// Errors of an Explainer.
+var (
+	// ErrNoContract reports the id of a contract that was never booked.
+	ErrNoContract = errors.New("no such contract")
+	// ErrBusy: as many explanations as may be are being made.
+	ErrBusy = errors.New("too many explanations at a time")
+)
 
-// Explainer explains the decisions of one history.
+// MaxConcurrent is how many explanations are made at a time: each may read far back.
+const MaxConcurrent = 2
+
+// Explainer explains the decisions of one history, at a low priority.
 type Explainer struct {
-	h *asof.History
-	j *journal.Journal
+	h      *asof.History
+	j      *journal.Journal
+	places chan struct{}
 }
 
 // New returns an Explainer.
-func New(h *asof.History) *Explainer { return &Explainer{h, h.Journal()} }
+func New(h *asof.History) *Explainer {
+	return &Explainer{h, h.Journal(), make(chan struct{}, MaxConcurrent)}
+}
+
+// quietly makes an explanation on a thread of low priority, when there is a place for it. A caller
+// waits for a place as long as a shadow may take; then it gets ErrBusy.
+func (e *Explainer) quietly(ctx context.Context,
+	make func() (*Explanation, error)) (x *Explanation, err error) {
+	patience := time.NewTimer(asof.DefaultPatience)
+	defer patience.Stop()
+	select {
+	case e.places <- struct{}{}:
+		defer func() { <-e.places }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-patience.C:
+		return nil, ErrBusy
+	}
+	err = journal.Politely(journal.Background, func() (err error) {
+		x, err = make()
+		return err
+	})
+	return x, err
+}
 
 // Order explains what became of an order. asof.ErrNoOrder for the number of none.
 func (e *Explainer) Order(ctx context.Context, number uint64) (*Explanation, error) {
-	inputSeq, err := e.h.OrderCommand(ctx, number)
-	if err != nil {
-		return nil, err
-	}
-	return e.Command(ctx, inputSeq)
+	return e.quietly(ctx, func() (*Explanation, error) {
+		inputSeq, err := e.h.OrderCommand(ctx, number)
+		if err != nil {
+			return nil, err
+		}
+		return e.command(ctx, inputSeq)
+	})
 }
 
 // Contract explains the booking of a contract.
@@ -43,6 +78,12 @@ func (e *Explainer) Contract(ctx context.Context, swaption bool, id uint64) (*Ex
 		return nil, ErrNoContract
 	}
 	return x, err
+}
+
+// Command explains the decision on any command. A sequence beyond the head is an
+// *asof.BeyondError.
+func (e *Explainer) Command(ctx context.Context, inputSeq uint64) (*Explanation, error) {
+	return e.quietly(ctx, func() (*Explanation, error) { return e.command(ctx, inputSeq) })
 }
 
 // inquiry is one explanation that is being made.
@@ -73,9 +114,8 @@ type snapshot struct {
 	limits   matcher.RiskLimits
 }
 
-// Command explains the decision on any command. A sequence beyond the head is an
-// *asof.BeyondError.
-func (e *Explainer) Command(ctx context.Context, inputSeq uint64) (*Explanation, error) {
+// command is Command on the caller's goroutine.
+func (e *Explainer) command(ctx context.Context, inputSeq uint64) (*Explanation, error) {
 	q := &inquiry{Explainer: e, ctx: ctx,
 		x: &Explanation{InputSeq: inputSeq, Because: []Cause{}, Against: []Against{}}}
 	err := e.h.Journal().ReplayTo(ctx, inputSeq, inputSeq,

@@ -2,6 +2,7 @@ package why
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -554,5 +555,27 @@ func TestWhatEndedAnOrder(t *testing.T) {
 	var beyond *asof.BeyondError
 	if _, err = x.Command(t.Context(), 13); !errors.As(err, &beyond) {
 		t.Error(err)
+	}
+}
+
+// TestExplanationsAreFew holds every place: another explanation waits, until its caller gives up.
+func TestExplanationsAreFew(t *testing.T) {
+	b := newBook(t)
+	b.do(order(1, 1, matcher.Sell, 10, 101))
+	x := b.explainer()
+	for range MaxConcurrent {
+		x.places <- struct{}{}
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if _, err := x.Order(ctx, 1); !errors.Is(err, context.Canceled) {
+		t.Errorf("without a place: %v", err)
+	}
+	<-x.places
+	if why, err := x.Order(t.Context(), 1); err != nil || why.Decision != "ACCEPTED" {
+		t.Errorf("%+v %v", why, err)
+	}
+	if len(x.places) != MaxConcurrent-1 {
+		t.Errorf("%d places are taken", len(x.places))
 	}
 }
