@@ -84,11 +84,11 @@ func (e *Engine) screenOrder(c *Command, q *request) RiskReason {
 	}
 	security := e.securities.table.at(c.SecurityID - 1)
 	if q.market {
-		if r := e.priceMarket(q, security, best, any); r != Accepted {
+		if r := e.priceMarket(q, limits, security, best, any); r != Accepted {
 			return r
 		}
 		if c.Version >= version2 {
-			e.boundMarket(c, q, best, any)
+			e.boundMarket(c, q, limits, best, any)
 		}
 	} else {
 		if r := limits.collar(security, c.LimitPx); r != Accepted {
@@ -101,7 +101,7 @@ func (e *Engine) screenOrder(c *Command, q *request) RiskReason {
 	if q.notional, ok = limits.worth(q.price, c.Qty); !ok {
 		return OrderNotional
 	}
-	if r := e.exposed(c, q, int64(c.Qty)); r != Accepted {
+	if r := e.exposed(c, q, limits, int64(c.Qty)); r != Accepted {
 		return r
 	}
 	if q.market && c.Side == Buy && q.cut == Accepted && c.Version >= version2 {
@@ -143,8 +143,9 @@ func within(side Side, limit, px int64) bool {
 
 // priceMarket finds the price that a MARKET order is judged at: the market price, or the best
 // opposite price while there is no market price.
-func (e *Engine) priceMarket(q *request, s *security, best int64, any bool) RiskReason {
-	switch r := e.boundsOf(q).fresh(s, e.now); {
+func (e *Engine) priceMarket(q *request, limits *bounds, s *security, best int64,
+	any bool) RiskReason {
+	switch r := limits.fresh(s, e.now); {
 	case r == PriceMissing && any:
 		q.price = best * e.policy.tickPx
 	case r != Accepted:

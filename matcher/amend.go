@@ -99,7 +99,7 @@ func (e *Engine) screenReplace(c *Command, q *request, o *order, cold *orderCold
 		return Accepted // it goes on resting and needs no more than was admitted
 	}
 	q.notional = q.price * int64(leaves)
-	return e.exposed(c, q, int64(leaves))
+	return e.exposed(c, q, limits, int64(leaves))
 }
 
 // replace carries out what screenReplace has admitted.

@@ -71,7 +71,7 @@ func newEngine(g *Genesis) (*Engine, error) {
 	if a.Err() != nil {
 		return nil, errors.Join(a.Err(), a.Close())
 	}
-	e.bounds.rows[0].RiskLimits = l.RiskLimits()
+	e.all.RiskLimits = l.RiskLimits()
 	e.orders = pool
 	e.ladders = make([]ladder, l.MaxSecurities)
 	for i := range e.ladders {

@@ -97,7 +97,7 @@ func (e *Engine) screenBooking(c *Command, terms *ContractTerms) RiskReason {
 	if !terms.Representable() || c.Flags&^FlagShadow != 0 {
 		return Invalid
 	}
-	limits := &e.bounds.table.at(account.bounds()).RiskLimits
+	limits := &e.boundsOf(&request{bounds: account.bounds()}).RiskLimits
 	notional := int64(terms.Notional) * PriceScale // below 2^52
 	if notional > limits[LimitOrderNotional] {
 		return OrderNotional

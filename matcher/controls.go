@@ -62,7 +62,7 @@ func (e *Engine) policyControl(c *Command) {
 		change.Set |= 1 << LimitConcentration
 		change.Values[LimitConcentration] = c.LimitPx
 	}
-	e.bounds.changeAll(&change)
+	e.changeAll(&change)
 	e.applyEvent(c, c.LimitPx, EventLast)
 }
 

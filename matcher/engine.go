@@ -21,9 +21,8 @@ type Engine struct {
 	stamp       uint64 // last priority stamp given to an order
 
 	policy        policy
+	all           bounds // the limits of all accounts
 	policyVersion int64
-	bounds        boundRows
-	pending       pendingLimits
 
 	keys       keys
 	accounts   accounts
@@ -38,6 +37,8 @@ type Engine struct {
 	openOrders int
 	maxOpen    int
 	contracts  contracts
+	bounds     boundRows
+	pending    pendingLimits
 
 	taker    taker
 	requests [2 * nearAhead]request // of the command being decided and of those to come, in turns

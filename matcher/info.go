@@ -161,7 +161,7 @@ type PolicyInfo struct {
 
 // Policy returns the policy in force.
 func (e *Engine) Policy() PolicyInfo {
-	limits := &e.bounds.rows[0].RiskLimits
+	limits := &e.all.RiskLimits
 	return PolicyInfo{
 		Version: e.policyVersion, KillSwitch: e.policy.kill,
 		MaxPositionQty: limits[LimitPosition], MaxConcentrationNotional: limits[LimitConcentration],

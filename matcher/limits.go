@@ -141,7 +141,7 @@ func (e *Event) Limits() *LimitsDetail { return (*LimitsDetail)(unsafe.Pointer(&
 var _ = [1]struct{}{}[unsafe.Sizeof(LimitsDetail{})-64]
 
 // RiskLimits returns the limits of all accounts. Only the owner may call it.
-func (e *Engine) RiskLimits() RiskLimits { return e.bounds.rows[0].RiskLimits }
+func (e *Engine) RiskLimits() RiskLimits { return e.all.RiskLimits }
 
 // OwnLimits are the limits of one account that differ from those of all accounts.
 type OwnLimits struct {

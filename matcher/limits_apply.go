@@ -2,8 +2,8 @@ package matcher
 
 import "posttrade/ring"
 
-// boundRows holds the limits that orders are judged by: row 0 those of all accounts, and one row
-// for each account with limits of its own. An account names its row (account.flags).
+// boundRows holds a row of limits for each account with some of its own. The account names its row
+// (account.flags); row 0 is never used.
 type boundRows struct {
 	table table[bounds]
 	rows  []bounds // the same; the first count are in use
@@ -16,8 +16,8 @@ func newBoundRows(a *ring.Arena, accounts int) boundRows {
 }
 
 // changeAll sets limits of all accounts. An account keeps its own.
-func (t *boundRows) changeAll(c *LimitsChange) {
-	all := &t.rows[0].RiskLimits
+func (e *Engine) changeAll(c *LimitsChange) {
+	all, t := &e.all.RiskLimits, &e.bounds
 	*all = c.Set.Over(all, &c.Values)
 	for i := 1; i < t.count; i++ {
 		row := &t.rows[i]
@@ -27,8 +27,8 @@ func (t *boundRows) changeAll(c *LimitsChange) {
 
 // changeOwn sets and removes limits of one account. A row without a limit of its own is given up,
 // and the last row takes its place.
-func (t *boundRows) changeOwn(accounts *accounts, index int, c *LimitsChange) {
-	account := &accounts.rows[index]
+func (e *Engine) changeOwn(index int, c *LimitsChange) {
+	account, t := &e.accounts.rows[index], &e.bounds
 	at := account.bounds()
 	if at == 0 {
 		at = uint32(t.count)
@@ -39,7 +39,7 @@ func (t *boundRows) changeOwn(accounts *accounts, index int, c *LimitsChange) {
 	row := &t.rows[at]
 	values := c.Set.Over(&row.RiskLimits, &c.Values)
 	row.own = (row.own | c.Set) &^ c.Remove
-	row.RiskLimits = row.own.Over(&t.rows[0].RiskLimits, &values)
+	row.RiskLimits = row.own.Over(&e.all.RiskLimits, &values)
 	if row.own != 0 {
 		return
 	}
@@ -47,7 +47,7 @@ func (t *boundRows) changeOwn(accounts *accounts, index int, c *LimitsChange) {
 	t.count--
 	if last := &t.rows[t.count]; last != row {
 		*row = *last
-		accounts.rows[row.account].setBounds(at)
+		e.accounts.rows[row.account].setBounds(at)
 	}
 	t.rows[t.count] = bounds{}
 }
@@ -139,12 +139,12 @@ func (e *Engine) changeLimits(account int) {
 	e.policyVersion = change.Version
 	said := LimitsDetail{Own: AllLimits}
 	if change.ForAccount {
-		e.bounds.changeOwn(&e.accounts, account, &change)
-		row := e.bounds.table.at(e.accounts.rows[account].bounds())
+		e.changeOwn(account, &change)
+		row := e.bounds.rows[e.accounts.rows[account].bounds()] // row 0 has nothing
 		said = LimitsDetail{ForAccount: true, Own: row.own, Values: row.own.only(&row.RiskLimits)}
 	} else {
-		e.bounds.changeAll(&change)
-		said.Values = e.bounds.rows[0].RiskLimits
+		e.changeAll(&change)
+		said.Values = e.all.RiskLimits
 	}
 	ev, _ := e.next(head(EventLimits, 0, Accepted, 0, EventLast))
 	ev.Px, ev.TradeSeq, ev.OrderRef, ev.SecurityID, ev.Qty = change.Version, 0, 0, 0, 0

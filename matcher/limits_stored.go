@@ -22,7 +22,7 @@ const inPolicyRecord = LimitSet(1<<LimitPosition | 1<<LimitConcentration)
 // any of them writes none.
 func (s *snapshotWriter) limits(e *Engine) {
 	if changed := e.changedLimits(); changed != 0 {
-		s.limitsRecord(storedAll, 0, changed, 0, changed.only(&e.bounds.rows[0].RiskLimits), 0, 0)
+		s.limitsRecord(storedAll, 0, changed, 0, changed.only(&e.all.RiskLimits), 0, 0)
 	}
 	e.EachOwnLimits(func(o OwnLimits) bool {
 		s.limitsRecord(storedOwn, o.AccountID, o.Own, 0, o.Values, 0, 0)
@@ -47,7 +47,7 @@ func (s *snapshotWriter) limitsRecord(kind int64, account uint32, set, removed L
 // changedLimits are the limits of all accounts that neither the genesis record nor the POLICY
 // record has.
 func (e *Engine) changedLimits() (changed LimitSet) {
-	now, first := &e.bounds.rows[0].RiskLimits, e.genesis.Limits.RiskLimits()
+	now, first := &e.all.RiskLimits, e.genesis.Limits.RiskLimits()
 	for id := range LimitID(LimitCount) {
 		if now[id] != first[id] && !inPolicyRecord.Has(id) {
 			changed |= 1 << id
@@ -118,7 +118,7 @@ func (s *snapshotReader) limitsOfAll(c *LimitsChange) error {
 		}
 	}
 	s.lastID = 1
-	e.bounds.changeAll(c)
+	e.changeAll(c)
 	return nil
 }
 
@@ -135,7 +135,7 @@ func (s *snapshotReader) ownLimits(kind int64, c *LimitsChange) error {
 		return fmt.Errorf("limits of account %d: %w", c.AccountID, ErrSnapshotTwice)
 	}
 	s.lastID = index + 2
-	e.bounds.changeOwn(&e.accounts, index, c)
+	e.changeOwn(index, c)
 	return nil
 }
 

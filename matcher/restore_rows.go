@@ -21,7 +21,7 @@ func (s *snapshotReader) policy() error {
 	e := s.engine
 	e.policyVersion = version
 	e.policy.kill = kill == 1
-	all := &e.bounds.rows[0].RiskLimits
+	all := &e.all.RiskLimits
 	all[LimitPosition], all[LimitConcentration] = position, concentration
 	return nil
 }

@@ -41,7 +41,15 @@ type request struct {
 }
 
 // boundsOf returns the limits that hold for the account of a request that standing has accepted.
-func (e *Engine) boundsOf(q *request) *bounds { return e.bounds.table.at(q.bounds) }
+//
+// Most accounts have those of all accounts, which lie in the engine itself: no load waits for the
+// account's row.
+func (e *Engine) boundsOf(q *request) *bounds {
+	if q.bounds == 0 {
+		return &e.all
+	}
+	return e.bounds.table.at(q.bounds)
+}
 
 // standing judges the sender and the subject of a command: kill switch, account, security.
 func (e *Engine) standing(c *Command, q *request) RiskReason {
@@ -124,9 +132,8 @@ func (b *bounds) worth(px int64, qty int32) (notional int64, ok bool) {
 
 // exposure judges credit, position and concentration as they would be if all open orders on the
 // side and this one, of quantity qty, were executed.
-func (e *Engine) exposure(q *request, side Side, qty int64) RiskReason {
+func (e *Engine) exposure(q *request, limits *bounds, side Side, qty int64) RiskReason {
 	account, p := e.accounts.table.at(q.owner-1), e.positions.table.at(q.row)
-	limits := &e.boundsOf(q).RiskLimits
 	// x ^ m - m is x for a buyer and -x for a seller: no branch for the processor to predict.
 	m := mirror(side)
 	used, open := account.executed^m-m, account.open[side&1]
@@ -136,17 +143,17 @@ func (e *Engine) exposure(q *request, side Side, qty int64) RiskReason {
 	if open < 0 {
 		return CreditLimit
 	}
-	if sum := used + open; sum < used || sum > limits[LimitCredit] { // smaller: it overflowed
+	if sum := used + open; sum < used || sum > limits.RiskLimits[LimitCredit] { // smaller: it overflowed
 		return CreditLimit
 	}
 	// Leaves are quantities of at most 2^28 orders: only held can be near the end of the range.
 	leaves += qty
 	sum := held + leaves
-	if sum < held || sum > limits[LimitPosition] {
+	if sum < held || sum > limits.RiskLimits[LimitPosition] {
 		return PositionLimit
 	}
 	hi, lo := bits.Mul64(uint64(abs(sum)), uint64(q.price))
-	if hi != 0 || lo > uint64(limits[LimitConcentration]) {
+	if hi != 0 || lo > uint64(limits.RiskLimits[LimitConcentration]) {
 		return ConcentrationLimit
 	}
 	return Accepted

@@ -17,8 +17,8 @@ const version2 = 2
 
 // boundMarket gives a market order that has its price the bound of the collar. A purchase is judged
 // at the bound. A sale is still judged at its price, or at the price that it could execute at.
-func (e *Engine) boundMarket(c *Command, q *request, best int64, any bool) {
-	limits, tickPx := e.boundsOf(q), e.policy.tickPx
+func (e *Engine) boundMarket(c *Command, q *request, limits *bounds, best int64, any bool) {
+	tickPx := e.policy.tickPx
 	if limits.RiskLimits[LimitCollar] != 0 {
 		off := limits.collarOff(q.price)
 		if c.Side == Buy {
@@ -91,8 +91,8 @@ func (e *Engine) boundByLimits(c *Command, q *request, best int64, any bool) {
 
 // exposed is exposure with the exemption of version 2: an order that reduces a position passes
 // every limit of exposure.
-func (e *Engine) exposed(c *Command, q *request, qty int64) RiskReason {
-	reason := e.exposure(q, c.Side, qty)
+func (e *Engine) exposed(c *Command, q *request, limits *bounds, qty int64) RiskReason {
+	reason := e.exposure(q, limits, c.Side, qty)
 	if reason != Accepted && c.Version >= version2 && e.reduces(q, c.Side, qty) {
 		return Accepted
 	}

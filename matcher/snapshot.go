@@ -59,7 +59,7 @@ const (
 func (e *Engine) WriteSnapshot(w io.Writer) error {
 	s := snapshotWriter{w: bufio.NewWriterSize(w, 64<<10)}
 	s.header(e)
-	all := &e.bounds.rows[0].RiskLimits
+	all := &e.all.RiskLimits
 	s.record(recordPolicy, e.policyVersion, int64(oneIf(e.policy.kill)),
 		all[LimitPosition], all[LimitConcentration])
 	if c := e.Capacities(); c != e.genesis.Limits.Capacities() {

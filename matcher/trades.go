@@ -173,7 +173,7 @@ func (e *Engine) screenTrade(c *Command, q *request) RiskReason {
 	if q.notional, ok = limits.worth(q.price, c.Qty); !ok {
 		return OrderNotional
 	}
-	return e.exposed(c, q, int64(c.Qty))
+	return e.exposed(c, q, limits, int64(c.Qty))
 }
 
 // priceTick decides a PRICE_TICK. A feed's price need not lie on the order grid.

@@ -175,7 +175,7 @@ func TestLimitsOutliveARestart(t *testing.T) {
 	wantNoStart(t, append(anyPorts(data), "risk.max-open-orders", "7"), "risk.max-open-orders", true)
 }
 
-// TestKillWhileLimitsChange kills the real binary with -9 while a client changes all limits at once,
+// TestKillWhileLimitsChange kills the real binary with -9 while a client changes all limits at a time,
 // of all accounts or of one, and others send orders. After each kill the limits in force are those
 // of one change, whole: the last acknowledged one, or the one whose outcome is unknown. Replays
 // agree, and the next order obeys.
