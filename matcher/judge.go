@@ -373,10 +373,12 @@ func (e *Engine) explainBooking(c *Command, terms *ContractTerms, reason RiskRea
 
 // limitsOf returns the limits that hold for the account of a request.
 func (e *Engine) limitsOf(q *request) RiskLimits {
-	if q.owner == 0 {
-		return e.bounds.rows[0].RiskLimits
+	if q.owner != 0 {
+		if at := e.accounts.rows[q.owner-1].bounds(); at != 0 {
+			return e.bounds.rows[at].RiskLimits
+		}
 	}
-	return e.bounds.table.at(e.accounts.rows[q.owner-1].bounds()).RiskLimits
+	return e.all.RiskLimits
 }
 
 func sumOf(u Unit, terms ...int64) Measure {

@@ -14,7 +14,7 @@ var LimitSettings = [LimitCount]string{
 func (e *Engine) Suppose(id LimitID, value int64) {
 	change := LimitsChange{Set: 1 << id}
 	change.Values[id] = value
-	e.bounds.changeAll(&change)
+	e.changeAll(&change)
 }
 
 // Without takes a supposed limit out of a command that would change it for all accounts, so that the
