@@ -22,22 +22,9 @@ const (
 
 // measurePast is row P17: any moment of ten million commands, the next one from there, and the
 // whole decided anew.
-func measurePast(r *Run) (err error) {
-	dir := filepath.Join(r.o.Dir, "past")
-	e, err := r.o.Open(EngineOptions{Dir: dir, Durability: "os", Genesis: flowGenesis(8)})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, e.Close()) }()
-	d, ok := e.(Downstream)
-	if !ok {
-		return errors.New("the engine shows no journal")
-	}
-	const batch, window = 512, 16
-	n := r.scale(10_000_000) / batch * batch
-	if err := pump(e, 1, n, window, batch); err != nil {
-		return err
-	}
+func measurePast(r *Run) error { return r.withHistory("past", 10_000_000, r.past) }
+
+func (r *Run) past(d Downstream, n int) (err error) {
 	h, err := asof.New(d.Journal(), asof.Options{Dir: filepath.Join(r.o.Dir, "asof")})
 	if err != nil {
 		return err

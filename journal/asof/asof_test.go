@@ -304,3 +304,22 @@ func TestCloseWaitsForReaders(t *testing.T) {
 		}
 	}
 }
+
+// TestCheckpointsNeedAFolder: where none can be made, the report names it, and moments are shown
+// all the same.
+func TestCheckpointsNeedAFolder(t *testing.T) {
+	j, states := record(t, t.TempDir(), 100)
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{filepath.Join(file, "asof"), file} {
+		var reported error
+		h := open(t, j, Options{Dir: dir, Interval: 40, Report: func(err error) { reported = err }})
+		if err := h.Checkpoint(t.Context()); err != nil || reported == nil ||
+			!strings.Contains(reported.Error(), file) {
+			t.Errorf("checkpoints in %s: %v, reported %v", dir, err, reported)
+		}
+		check(t, h, 70, states)
+	}
+}

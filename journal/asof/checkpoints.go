@@ -15,8 +15,12 @@ const (
 	DefaultCheckpoints = 48
 )
 
-// checkpointPoll is how often Run looks at the head.
-const checkpointPoll = 5 * time.Second
+// checkpointPoll is how often Run looks at the head, and checkpointRest how long it leaves
+// checkpoints alone after a failure: a try may replay a part of the history.
+const (
+	checkpointPoll = 5 * time.Second
+	checkpointRest = 5 * time.Minute
+)
 
 // spacing is the distance of checkpoints in a history up to head: the interval, doubled until they
 // are no more than the most that are kept.
@@ -38,12 +42,16 @@ func (h *History) Run(ctx context.Context) {
 			h.o.Report(err)
 		}
 	}
+	var resting time.Time // until then
 	for {
 		if _, _, err := h.rest(time.Now()); err != nil {
 			h.o.Report(err)
 		}
-		if err := h.Checkpoint(ctx); err != nil && ctx.Err() == nil {
-			h.o.Report(err)
+		if time.Now().After(resting) {
+			if err := h.Checkpoint(ctx); err != nil && ctx.Err() == nil {
+				h.o.Report(err)
+				resting = time.Now().Add(checkpointRest)
+			}
 		}
 		select {
 		case <-ctx.Done():
@@ -54,9 +62,9 @@ func (h *History) Run(ctx context.Context) {
 }
 
 // Checkpoint makes the checkpoints that are due, at the lowest priority, and removes those that are
-// not needed any more. It does nothing without a folder.
+// not needed any more. It does nothing without a folder, and when the disk is as good as full.
 func (h *History) Checkpoint(ctx context.Context) error {
-	if h.keep == nil {
+	if h.keep == nil || h.j.StorageFull() {
 		return nil
 	}
 	head, _ := h.j.StableHead()

@@ -100,7 +100,7 @@ func New(j *journal.Journal, o Options) (*History, error) {
 	h := &History{j: j, rebuild: Rebuild(g), o: o, changed: make(chan struct{})}
 	if o.Dir != "" {
 		if h.keep, err = journal.OpenKeep(j, o.Dir); err != nil {
-			return nil, err
+			o.Report(err) // moments can be shown without checkpoints
 		}
 	}
 	return h, nil
