@@ -1,0 +1,154 @@
+package evidence
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+
+	"posttrade/journal/evidence/verify"
+	"posttrade/matcher"
+)
+
+// Where the parts of a record stand in openLeaf.buf: behind the prefix of a leaf hash and the salt.
+const (
+	saltAt   = 1
+	recordAt = saltAt + verify.SaltBytes
+)
+
+// openLeaf turns events into the records of a leaf and their hashes. One goroutine owns it.
+type openLeaf struct {
+	key    verify.Key
+	first  uint64        // the first command of the leaf
+	next   uint64        // the command that is due
+	hashes []verify.Hash // of the records so far
+	full   func(data []byte) error
+	// seen, if set, is given every record with its salt and its number in the leaf, in the order in
+	// which they are hashed: a command's last. The memory is valid until it returns.
+	seen func(inputSeq, index uint64, salt [verify.SaltBytes]byte, record []byte)
+	// whole, if set, is given the hashes of a leaf that is full.
+	whole func(hashes []verify.Hash)
+
+	// Of the command under way.
+	command  [matcher.CommandBytes]byte
+	outcome  verify.Outcome
+	at       int // index of its record
+	number   uint32
+	salts    [2][verify.SaltBytes]byte
+	own      salted // salt of its record
+	buf      [recordAt + verify.MaxRecord]byte
+	leafData [verify.LeafBytes]byte
+}
+
+type salted = [verify.SaltBytes]byte
+
+// startAt makes the command behind inputSeq the first one; inputSeq is the end of a leaf.
+func (l *openLeaf) startAt(inputSeq uint64) {
+	l.first, l.next, l.hashes = inputSeq+1, inputSeq+1, l.hashes[:0]
+}
+
+// take adds the events of whole commands; id is the client order id of a command.
+func (l *openLeaf) take(ev *matcher.Event, id func(inputSeq uint64) []byte) error {
+	if ev.Flags&matcher.EventFirst != 0 {
+		l.begin(ev)
+	} else {
+		l.follow(ev)
+	}
+	if ev.Flags&matcher.EventLast == 0 {
+		return nil
+	}
+	l.end(id(ev.InputSeq))
+	if l.next = ev.InputSeq + 1; l.next-l.first < verify.LeafCommands {
+		return nil
+	}
+	if l.whole != nil {
+		l.whole(l.hashes)
+	}
+	leaf := verify.Leaf{First: l.first, Count: verify.LeafCommands, Root: verify.Root(l.hashes)}
+	if err := l.full(leaf.Append(l.leafData[:0])); err != nil {
+		return err
+	}
+	l.startAt(ev.InputSeq)
+	return nil
+}
+
+// begin starts a command. Its record is hashed when its decision is known, but stands before its
+// fills.
+func (l *openLeaf) begin(ev *matcher.Event) {
+	l.command = *ev.Cmd().Bytes()
+	l.outcome = verify.Outcome{}
+	if names(ev.Cmd()) {
+		l.outcome.OrderRef = ev.OrderRef
+	}
+	switch ev.Kind {
+	case matcher.EventRejected:
+		l.outcome.Status, l.outcome.Reason = uint8(matcher.StatusRejected), uint8(ev.Reason)
+	default:
+		l.outcome.Status = uint8(ev.Status)
+		l.outcome.Reason = uint8(ev.Reason)
+	}
+	l.at, l.number = len(l.hashes), 1
+	l.hashes = append(l.hashes, verify.Hash{})
+	l.salts[0], l.salts[1] = l.key.Salts(ev.InputSeq, 0)
+	l.own = l.salts[0]
+}
+
+// names reports a command whose decision is about one order.
+func names(c *matcher.Command) bool {
+	if c.TemplateID != matcher.TemplateCommand {
+		return false
+	}
+	switch c.Type {
+	case matcher.OrderNew, matcher.OrderCancel, matcher.OrderReplace, matcher.ForceFill:
+		return true
+	}
+	return false
+}
+
+// follow takes a later event: what became of the command's order, and executed fills.
+func (l *openLeaf) follow(ev *matcher.Event) {
+	if ev.OrderRef == l.outcome.OrderRef {
+		l.outcome.Status = uint8(ev.Status)
+		if ev.Kind == matcher.EventCanceled {
+			l.outcome.Reason = uint8(ev.Reason)
+		}
+	}
+	if ev.Kind != matcher.EventFilled {
+		return
+	}
+	if l.number%2 == 0 {
+		l.salts[0], l.salts[1] = l.key.Salts(ev.InputSeq, l.number/2)
+	}
+	fill := ev.Fill()
+	record := verify.AppendFill(l.buf[recordAt:recordAt], fill.Bytes())
+	h := l.hash(&l.salts[l.number%2], record)
+	l.report(ev.InputSeq, len(l.hashes), &l.salts[l.number%2], record)
+	l.hashes = append(l.hashes, h)
+	l.number++
+}
+
+// end hashes the record of the command.
+func (l *openLeaf) end(id []byte) {
+	record := verify.AppendCommand(l.buf[recordAt:recordAt], &l.command, l.outcome, id)
+	l.hashes[l.at] = l.hash(&l.own, record)
+	l.report(binary.LittleEndian.Uint64(l.command[8:]), l.at, &l.own, record)
+}
+
+// hash is the hash of a record that stands at its place in buf.
+func (l *openLeaf) hash(salt *salted, record []byte) verify.Hash {
+	l.buf[0] = 0
+	copy(l.buf[saltAt:], salt[:])
+	return sha256.Sum256(l.buf[:recordAt+len(record)])
+}
+
+func (l *openLeaf) report(inputSeq uint64, index int, salt *salted, record []byte) {
+	if l.seen != nil {
+		l.seen(inputSeq, uint64(index), *salt, record)
+	}
+}
+
+// root is the root of the small tree over the records so far.
+func (l *openLeaf) root() verify.Hash {
+	return verify.Root(append([]verify.Hash(nil), l.hashes...))
+}
+
+// head is the last command that has been taken.
+func (l *openLeaf) head() uint64 { return l.next - 1 }
