@@ -34,8 +34,11 @@ var rooms = map[string][]string{
 	"matcher/session": {"ring", "matcher", "matcher/gate", "matcher/desk", "blotter",
 		"matcher/session/wire"},
 
-	"journal/audit":       {"ring", "matcher", "matcher/strictjson", "journal"},
-	"journal/quorum":      {"ring", "matcher", "journal"},
+	"journal/audit":           {"ring", "matcher", "matcher/strictjson", "journal"},
+	"journal/quorum":          {"ring", "matcher", "journal"},
+	"journal/evidence/verify": {"matcher/strictjson"},
+	"journal/evidence": {"ring", "matcher", "matcher/strictjson", "journal",
+		"journal/evidence/verify"},
 	"journal/journaltest": {},
 
 	"sidecars/pace":              {},
@@ -58,7 +61,7 @@ var rooms = map[string][]string{
 
 	"httpapi/client": {"matcher", "matcher/strictjson"},
 	"httpapi": {"ring", "matcher", "matcher/strictjson", "matcher/gate", "matcher/desk", "blotter",
-		"journal/audit",
+		"journal/audit", "journal/evidence",
 		"sidecars/store", "sidecars/settlement", "sidecars/recon", "sidecars/tca",
 		"sidecars/control", "sidecars/accounts", "sidecars/securities", "sidecars/riskextract",
 		"httpapi/client"},
@@ -97,14 +100,16 @@ var rooms = map[string][]string{
 	"app":         {},
 
 	"app/installation": {"ring", "matcher", "matcher/strictjson", "matcher/gate", "matcher/desk",
-		"matcher/session", "matcher/session/wire", "journal", "journal/audit", "journal/quorum",
+		"matcher/session", "matcher/session/wire", "journal", "journal/audit", "journal/evidence",
+		"journal/quorum",
 		"blotter", "sidecars/accounts", "sidecars/bookings", "sidecars/bootstrap",
 		"sidecars/broker", "sidecars/control", "sidecars/feeds", "sidecars/outbox",
 		"sidecars/prices", "sidecars/projection", "sidecars/recon", "sidecars/riskextract",
 		"sidecars/securities", "sidecars/settlement", "sidecars/source", "sidecars/store",
 		"sidecars/tca", "httpapi", "app/engine", "app/flight", "app/settings", "app/stats"},
 
-	"cmd/posttrade": {"matcher", "matcher/gate", "journal", "journal/quorum", "sidecars/broker",
+	"cmd/posttrade": {"matcher", "matcher/gate", "journal", "journal/evidence",
+		"journal/evidence/verify", "journal/quorum", "sidecars/broker",
 		"sidecars/control", "sidecars/feeds", "sidecars/riskextract", "sidecars/store", "httpapi",
 		"httpapi/client", "app/engine", "app/installation", "app/settings", "app/stats", "app/top",
 		"perf", "perf/load", "perf/replay"},

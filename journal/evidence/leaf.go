@@ -30,7 +30,8 @@ type openLeaf struct {
 	// Of the command under way.
 	command  [matcher.CommandBytes]byte
 	outcome  verify.Outcome
-	at       int // index of its record
+	traces   bool // its later events say what becomes of its order
+	at       int  // index of its record
 	number   uint32
 	salts    [2][verify.SaltBytes]byte
 	own      salted // salt of its record
@@ -75,9 +76,11 @@ func (l *openLeaf) take(ev *matcher.Event, id func(inputSeq uint64) []byte) erro
 func (l *openLeaf) begin(ev *matcher.Event) {
 	l.command = *ev.Cmd().Bytes()
 	l.outcome = verify.Outcome{}
-	if names(ev.Cmd()) {
+	named := names(ev.Cmd())
+	if named {
 		l.outcome.OrderRef = ev.OrderRef
 	}
+	l.traces = named || ev.Kind == matcher.EventBooked
 	switch ev.Kind {
 	case matcher.EventRejected:
 		l.outcome.Status, l.outcome.Reason = uint8(matcher.StatusRejected), uint8(ev.Reason)
@@ -105,7 +108,7 @@ func names(c *matcher.Command) bool {
 
 // follow takes a later event: what became of the command's order, and executed fills.
 func (l *openLeaf) follow(ev *matcher.Event) {
-	if ev.OrderRef == l.outcome.OrderRef {
+	if l.traces && ev.OrderRef == l.outcome.OrderRef {
 		l.outcome.Status = uint8(ev.Status)
 		if ev.Kind == matcher.EventCanceled {
 			l.outcome.Reason = uint8(ev.Reason)

@@ -45,8 +45,6 @@ type Log struct {
 	note  []byte            // the published head, nil for none; writer: Run
 	head  verify.Checkpoint // of note
 	moved chan struct{}     // closed at the next published head
-	asked bool              // a caller waits for a head
-	wake  chan struct{}
 }
 
 // State is how far a log has come.
@@ -58,7 +56,9 @@ type State struct {
 	Behind   time.Time // since when there are stable commands that no published head covers; zero: none
 	Checked  bool      // the whole history has been compared since the start
 	Err      error     // why the log has stopped; nil: it has not
-	Failed   error     // the last failure that is being tried again; nil: none
+	// Divergences counts the contradictions found in files, and members with another history.
+	Divergences uint64
+	Failed      error // the last failure that is being tried again; nil: none
 }
 
 // Open prepares the log of a journal that has its genesis. It reads the key, or makes it.
@@ -78,8 +78,7 @@ func Open(j *journal.Journal, o Options) (*Log, error) {
 	if o.Alarm == nil {
 		o.Alarm = func(error) {}
 	}
-	l := &Log{o: o, j: j, dir: folder(o.Dir), genesis: text, moved: make(chan struct{}),
-		wake: make(chan struct{}, 1)}
+	l := &Log{o: o, j: j, dir: folder(o.Dir), genesis: text, moved: make(chan struct{})}
 	if l.key, err = SaltKey(g, j.Seed()); err != nil {
 		return nil, err
 	}
@@ -94,14 +93,16 @@ func Open(j *journal.Journal, o Options) (*Log, error) {
 	if err != nil && !isContradiction(err) {
 		return nil, err
 	}
-	l.state.Err = err
+	if l.state.Err = err; err != nil {
+		l.state.Divergences++
+	}
 	if note != nil {
 		l.show(note, head)
 	}
-	if err == nil {
-		err = l.restoreNewest()
+	if err != nil {
+		return l, nil
 	}
-	return l, err
+	return l, l.restoreNewest()
 }
 
 // restoreNewest makes the file checkpoint the newest published head. A head that only that file has
@@ -174,6 +175,7 @@ func (l *Log) Stop(err error) {
 	l.change(func(s *State) {
 		if first = s.Err == nil; first {
 			s.Err = err
+			s.Divergences++
 		}
 	})
 	if first {
@@ -254,7 +256,6 @@ func (l *Log) live(ctx context.Context) (err error) {
 		select {
 		case <-ctx.Done():
 		case <-tick.C:
-		case <-l.wake:
 		}
 	}
 	return l.lastStep(f)

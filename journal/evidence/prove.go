@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
+	"strings"
 
 	"golang.org/x/mod/sumdb/tlog"
 
@@ -397,4 +399,22 @@ func parseNote(text []byte) (verify.Checkpoint, error) {
 		err = fmt.Errorf("evidence: %w", err)
 	}
 	return c, err
+}
+
+// ParseWanted reads an id: trd-N, ord-N, SW-N, SWPT-N or an input sequence.
+func ParseWanted(id string) (w Wanted, ok bool) {
+	number := func(prefix string) uint64 {
+		digits, found := strings.CutPrefix(id, prefix)
+		n, err := strconv.ParseUint(digits, 10, 63)
+		if !found || err != nil || strconv.FormatUint(n, 10) != digits {
+			return 0
+		}
+		return n
+	}
+	w.TradeSeq, w.Order = number("trd-"), number("ord-")
+	if _, _, isContract := matcher.ParseContractID(id); isContract {
+		w.Contract = id
+	}
+	w.InputSeq = number("")
+	return w, w != (Wanted{})
 }
