@@ -14,7 +14,7 @@ type Evidence interface {
 	Checkpoint() []byte
 	// Tile reads the tile of a path below /log/; full reports one that never changes.
 	Tile(path string) (data []byte, full bool, err error)
-	// Find returns where a record is and whose it is.
+	// Find returns where a record is and which account it is of.
 	Find(ctx context.Context, w evidence.Wanted) (evidence.Place, error)
 	// Proof waits until a published head covers the record, and proves it.
 	Proof(ctx context.Context, at evidence.Place) ([]byte, error)
@@ -73,8 +73,8 @@ func (x *exchange) sendFile(data []byte, kind, cache string) problem {
 	return problem{}
 }
 
-// showProof is GET /evidence/proof, for a caller who may see the account of the record. A record of
-// no account is an operator's or a feed's, and for admins.
+// showProof is GET /evidence/proof, for a caller that may see the account of the record. A record
+// of no account is an operator's or a feed's, and for admins.
 func (x *exchange) showProof() problem {
 	if p := x.admit(); p.status != 0 {
 		return p

@@ -37,9 +37,9 @@ func (f *fakeEvidence) Find(_ context.Context, w evidence.Wanted) (evidence.Plac
 }
 
 func (f *fakeEvidence) Proof(context.Context, evidence.Place) ([]byte, error) {
-	return []byte(`{"version":1,"origin":"o","kind":"fill","id":"trd-1","inputSeq":5,"record":"","salt":"",` +
-		`"recordIndex":0,"recordPath":[],"leafIndex":1,"treeSize":1,"path":[],"checkpoint":"","decoded":{}}` +
-		"\n"), f.fail
+	return []byte(`{"version":1,"origin":"o","kind":"fill","id":"trd-1","inputSeq":5,"record":"",` +
+		`"salt":"","recordIndex":0,"recordPath":[],"leafIndex":1,"treeSize":1,"path":[],` +
+		`"checkpoint":"","decoded":{}}` + "\n"), f.fail
 }
 
 // withLog puts a log behind an edge that enforces entitlements.

@@ -115,8 +115,8 @@ func (e *evidenceLog) metrics(emit emitMore) {
 		float64(s.Divergences))
 }
 
-// evidenceWitness is the newest head that the transparency log has signed: a journal that ends before
-// it has been cut.
+// evidenceWitness is the newest head that the transparency log has signed: a journal that ends
+// before it has been cut.
 func evidenceWitness(c *settings.Config) witness {
 	file := filepath.Join(EvidenceDir(c), "checkpoints")
 	return witness{name: "evidence file " + file, look: func(context.Context) (standing, error) {

@@ -30,9 +30,9 @@ func runEvidence(args []string, stdout, stderr io.Writer) int {
 	var e evidenceFlags
 	f := newFlags(evidenceUsage,
 		"The transparency log of the journal: what it proves, and how an outsider checks it.\n"+
-			"  key      print the public key of the log in data.dir, for those who verify\n"+
+			"  key      print the public key of the log in data.dir, for verifiers\n"+
 			"  proof    prove records to a stranger: evidence proof trd-1 ord-7 SW-9 12 > p.json\n"+
-			"           An id of only digits is an input sequence. Works on data.dir, also while a server has it open\n"+
+			"           An id of digits is an input sequence. Works on data.dir, also beside its server\n"+
 			"  verify   check proofs: evidence verify p.json --key VKEY [--witness-key VKEY...]\n"+
 			"           Needs no data directory and no network. Exit 0 proven, 3 not proven, 1 cannot read")
 	list := func(to *[]string) func(string) error {
@@ -41,8 +41,10 @@ func runEvidence(args []string, stdout, stderr io.Writer) int {
 			return nil
 		}
 	}
-	f.Func("key", "verify: public `key` of the log, or the file that holds it; any of several", list(&e.keys))
-	f.Func("witness-key", "verify: public `key` of a witness that must have cosigned", list(&e.witnesses))
+	f.Func("key", "verify: public `key` of the log, or the file that holds it; any of several",
+		list(&e.keys))
+	f.Func("witness-key", "verify: public `key` of a witness that must have cosigned",
+		list(&e.witnesses))
 	c, err := f.read(args, maxProofIDs, stdout)
 	if err != nil {
 		return settings.Exit(stderr, err)

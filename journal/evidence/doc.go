@@ -21,8 +21,8 @@
 //
 // A Log has one goroutine (Run), at a low priority, on what is already on stable storage. It never
 // slows an order; under a flow that takes the whole machine it falls behind, and catches up. A
-// resumed Log reads its leaves from the tiles and starts its shadow at the newest snapshot; a second
-// pass then compares the whole history once, at the lowest priority.
+// resumed Log reads its leaves from the tiles and starts its shadow at the newest snapshot; a
+// second pass then compares the whole history once, at the lowest priority.
 //
 // A Prover makes proofs, on any goroutine: it replays the leaf of the record that was asked for.
 package evidence

@@ -32,11 +32,13 @@ var ErrNoTile = errors.New("no such tile")
 // folder is the folder of a log.
 type folder string
 
-func (d folder) path(name string) string { return filepath.Join(string(d), filepath.FromSlash(name)) }
+func (d folder) path(name string) string {
+	return filepath.Join(string(d), filepath.FromSlash(name))
+}
 
 // put writes a derived file, unless it is there. A file that is shorter than it should be, or holds
-// only zeros, was being written when the machine stopped, and is written again. Any other difference
-// is a contradiction.
+// only zeros, was being written when the machine stopped, and is written again. Any other
+// difference is a contradiction.
 func (d folder) put(name string, data []byte) error {
 	found, err := os.ReadFile(d.path(name))
 	switch {

@@ -10,8 +10,8 @@ import (
 	"posttrade/matcher"
 )
 
-// follower builds the tree of a journal with a shadow engine, and compares everything that is on the
-// disk already. One goroutine owns it.
+// follower builds the tree of a journal with a shadow engine, and compares everything that is on
+// the disk already. One goroutine owns it.
 type follower struct {
 	l      *Log
 	shadow *journal.Shadow

@@ -35,7 +35,7 @@ func SaltKey(g *matcher.Genesis, seed [32]byte) (verify.Key, error) {
 	}
 	raw, err := hex.DecodeString(g.EvidenceKey)
 	if err != nil || len(raw) != len(verify.Key{}) {
-		return verify.Key{}, errors.New("evidence: the genesis record's evidenceKey is not 32 bytes in hex")
+		return verify.Key{}, errors.New("evidence: evidenceKey of the genesis is not 32 bytes in hex")
 	}
 	return verify.Key(raw), nil
 }
@@ -43,7 +43,7 @@ func SaltKey(g *matcher.Genesis, seed [32]byte) (verify.Key, error) {
 // Signer signs the heads of a log.
 type Signer struct {
 	note.Signer
-	VKey string // the public key, for those who verify
+	VKey string // the public key, for verifiers
 }
 
 // LoadSigner reads the key file, or makes it when it does not exist and the name is the default one

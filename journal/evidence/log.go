@@ -53,7 +53,7 @@ type State struct {
 	Head     uint64    // the last command in the tree or the open leaf
 	Signed   uint64    // the last command that a published head covers
 	Cosigned uint64    // the last that a quorum of witnesses has cosigned
-	Behind   time.Time // since when there are stable commands that no published head covers; zero: none
+	Behind   time.Time // since when stable commands wait that no published head covers; zero: none
 	Checked  bool      // the whole history has been compared since the start
 	Err      error     // why the log has stopped; nil: it has not
 	// Divergences counts the contradictions found in files, and members with another history.
@@ -261,8 +261,8 @@ func (l *Log) live(ctx context.Context) (err error) {
 	return l.lastStep(f)
 }
 
-// notAhead refuses a published head that covers more than the journal of a single node has. A member
-// may get its last commands again from the others.
+// notAhead refuses a published head that covers more than the journal of a single node has. A
+// member may get its last commands again from the others.
 func (l *Log) notAhead() error {
 	signed := l.published().Head
 	if head, _ := l.j.Head(); l.o.Leads == nil && signed > head {

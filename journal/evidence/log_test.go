@@ -167,7 +167,7 @@ func TestTheTreeDoesNotDependOnBlocks(t *testing.T) {
 	must(t, err)
 	must(t, w.engine.Close())
 	w.engine = engine
-	must(t, v.j.Replay(context.Background(), 1, func(cmds []matcher.Command, ids journal.ClientIDs) error {
+	must(t, v.j.Replay(t.Context(), 1, func(cmds []matcher.Command, ids journal.ClientIDs) error {
 		for i := range cmds {
 			w.decide(cmds[i], string(ids.Of(cmds[i].InputSeq)))
 			if w.rng.IntN(40) == 0 {
@@ -187,7 +187,8 @@ func TestTheTreeDoesNotDependOnBlocks(t *testing.T) {
 	}
 }
 
-// TestARewrittenHistoryIsFound: the journal is another one, whole in itself, under the same genesis.
+// TestARewrittenHistoryIsFound: the journal is another one, whole in itself, under the same
+// genesis.
 func TestARewrittenHistoryIsFound(t *testing.T) {
 	v := newVenue(t, 8)
 	v.trade(3000)
@@ -222,7 +223,8 @@ func (v *venue) rewritten(at uint64) *venue {
 	v.t.Cleanup(func() { must(v.t, errors.Join(w.j.Close(), w.engine.Close())) })
 	head, _ := v.j.Head()
 	done := false
-	must(v.t, v.j.Replay(context.Background(), 1, func(cmds []matcher.Command, ids journal.ClientIDs) error {
+	ctx := context.Background()
+	must(v.t, v.j.Replay(ctx, 1, func(cmds []matcher.Command, ids journal.ClientIDs) error {
 		for i := range cmds {
 			c := cmds[i]
 			if c.InputSeq >= at && !done && c.Type == matcher.OrderNew && c.TemplateID == 1 {

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
-	"strings"
 
 	"golang.org/x/mod/sumdb/tlog"
 
@@ -30,14 +28,6 @@ var (
 
 // DefaultMaxProofs is how many proofs are made at a time. Each holds an engine of its own.
 const DefaultMaxProofs = 2
-
-// Wanted names a record. Exactly one of its fields is set.
-type Wanted struct {
-	InputSeq uint64
-	TradeSeq uint64
-	Order    uint64 // an order's number
-	Contract string // SW-N or SWPT-N
-}
 
 // Prover makes proofs from a journal and the files of its log. Any goroutine may use it.
 type Prover struct {
@@ -64,163 +54,6 @@ func NewProver(j *journal.Journal, dir string,
 		places: make(chan struct{}, DefaultMaxProofs)}, err
 }
 
-// Find returns the command of a record and the account that it is of. For a control or a tick, which
-// is of no account, ok is false.
-func (p *Prover) Find(ctx context.Context, w Wanted) (at Place, err error) {
-	switch {
-	case w.TradeSeq != 0:
-		return p.findTrade(w.TradeSeq)
-	case w.Order != 0:
-		return p.findOrder(ctx, w.Order)
-	case w.Contract != "":
-		swaption, seq, ok := matcher.ParseContractID(w.Contract)
-		if !ok {
-			return at, fmt.Errorf("evidence: %q: %w", w.Contract, ErrUnknown)
-		}
-		at, err = p.command(ctx, seq)
-		if want := contractType(swaption); err == nil && at.kind != want {
-			err = fmt.Errorf("evidence: %s: %w", w.Contract, ErrUnknown)
-		}
-		at.ID = w.Contract
-		return at, err
-	}
-	return p.command(ctx, w.InputSeq)
-}
-
-func contractType(swaption bool) matcher.CommandType {
-	if swaption {
-		return matcher.SwaptionBook
-	}
-	return matcher.SwapBook
-}
-
-// Place is where a record is.
-type Place struct {
-	InputSeq  uint64
-	TradeSeq  uint64 // of a fill, else 0
-	AccountID uint32
-	Owned     bool // the record is of AccountID
-	ID        string
-	kind      matcher.CommandType
-}
-
-func (p *Prover) findTrade(tradeSeq uint64) (at Place, err error) {
-	if _, last := p.j.Head(); tradeSeq > last {
-		return at, fmt.Errorf("evidence: trd-%d: %w", tradeSeq, ErrUnknown)
-	}
-	enough := errors.New("enough")
-	err = p.j.Fills(tradeSeq, func(fills []matcher.Fill) error {
-		at = Place{InputSeq: fills[0].InputSeq, TradeSeq: tradeSeq, AccountID: fills[0].AccountID,
-			Owned: true, ID: fmt.Sprintf("trd-%d", tradeSeq)}
-		return enough
-	})
-	if errors.Is(err, enough) {
-		err = nil
-	}
-	return at, err
-}
-
-// command is the place of a command's record.
-func (p *Prover) command(ctx context.Context, inputSeq uint64) (at Place, err error) {
-	if head, _ := p.j.Head(); inputSeq == 0 || inputSeq > head {
-		return at, fmt.Errorf("evidence: sequence %d: %w", inputSeq, ErrUnknown)
-	}
-	err = p.j.ReplayTo(ctx, inputSeq, inputSeq, func(c []matcher.Command, _ journal.ClientIDs) error {
-		at = placeOf(&c[0])
-		return nil
-	})
-	return at, err
-}
-
-// placeOf is the place of a command's record. A command of an operator or of a feed has no owner.
-func placeOf(c *matcher.Command) Place {
-	at := Place{InputSeq: c.InputSeq}
-	if c.TemplateID != matcher.TemplateCommand {
-		return at
-	}
-	switch at.kind = c.Type; c.Type {
-	case matcher.OrderNew, matcher.OrderCancel, matcher.OrderReplace, matcher.ForceFill,
-		matcher.TradeNew, matcher.SwapBook, matcher.SwaptionBook:
-		at.AccountID, at.Owned = c.AccountID, true
-	}
-	return at
-}
-
-// findOrder looks for the command that made an order: there is no index, so the shadow engine goes
-// to the last command of which it is known that the order did not exist.
-func (p *Prover) findOrder(ctx context.Context, number uint64) (at Place, err error) {
-	leave, err := p.enter()
-	if err != nil {
-		return at, err
-	}
-	defer leave()
-	found := errors.New("found")
-	err = journal.Politely(journal.Background, func() (err error) {
-		sh, err := p.beforeOrder(number)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, sh.Close()) }()
-		head, _ := p.j.Head()
-		return sh.Follow(ctx, head, func(events []matcher.Event) error {
-			for i := range events {
-				ev := &events[i]
-				if ev.Flags&matcher.EventFirst == 0 || ev.Cmd().TemplateID != matcher.TemplateCommand ||
-					ev.Cmd().Type != matcher.OrderNew || ev.Order() != number ||
-					ev.Reason == matcher.Duplicate {
-					continue
-				}
-				at = placeOf(ev.Cmd())
-				at.ID = fmt.Sprintf("ord-%d", number)
-				return found
-			}
-			return nil
-		})
-	})
-	switch {
-	case errors.Is(err, found):
-		return at, nil
-	case err == nil:
-		err = fmt.Errorf("evidence: ord-%d: %w", number, ErrUnknown)
-	}
-	return at, err
-}
-
-// numbered is what findOrder needs of an engine besides its events.
-type numbered interface{ NextOrder() uint64 }
-
-// beforeOrder is a shadow at the newest snapshot at which the order did not exist.
-func (p *Prover) beforeOrder(number uint64) (*journal.Shadow, error) {
-	list, err := p.j.Snapshots()
-	if err != nil {
-		return nil, fmt.Errorf("evidence: %w", err)
-	}
-	for i := 0; i <= len(list); i++ {
-		before := uint64(0)
-		if i < len(list) {
-			before = list[i].InputSeq
-		}
-		early := true
-		sh, err := journal.NewShadow(p.j, func(state io.Reader) (journal.Engine, error) {
-			e, err := p.engine(state)
-			if n, ok := e.(numbered); ok && err == nil {
-				early = n.NextOrder() <= number
-			}
-			return e, err
-		}, before)
-		if err != nil {
-			return nil, fmt.Errorf("evidence: %w", err)
-		}
-		if early {
-			return sh, nil
-		}
-		if err := sh.Close(); err != nil {
-			return nil, err
-		}
-	}
-	return nil, ErrUnknown // not reached: at genesis there is no order
-}
-
 func (p *Prover) enter() (leave func(), err error) {
 	select {
 	case p.places <- struct{}{}:
@@ -242,7 +75,8 @@ func (p *Prover) Newest() ([]byte, error) {
 // Prove makes the proof of a record against a published head, whose tiles are on the disk. It
 // replays the leaf of the record, at a low priority. An ErrContradiction says that the journal is
 // not what the head says.
-func (p *Prover) Prove(ctx context.Context, at Place, note []byte) (proof *verify.Proof, err error) {
+func (p *Prover) Prove(ctx context.Context, at Place,
+	note []byte) (proof *verify.Proof, err error) {
 	head, err := parseNote(note)
 	if err != nil {
 		return nil, err
@@ -338,7 +172,7 @@ func (s *search) finish(head *verify.Checkpoint) (*verify.Proof, error) {
 	}
 	if s.data == nil {
 		if root := s.leaf.root(); root != head.HeadRoot {
-			return nil, fmt.Errorf("evidence: sequence %d: the published head is %x, the journal's is %x: %w",
+			return nil, fmt.Errorf("evidence: sequence %d: the signed head is %x, the journal's %x: %w",
 				head.Head, head.HeadRoot, root, ErrContradiction)
 		}
 		s.hashes = append([]verify.Hash(nil), s.leaf.hashes...)
@@ -348,8 +182,8 @@ func (s *search) finish(head *verify.Checkpoint) (*verify.Proof, error) {
 	return s.proof, nil
 }
 
-// path is the way of a leaf to the root of a head, from the tiles. They prove themselves against the
-// head, so what is left to compare is the leaf.
+// path is the way of a leaf to the root of a head, from the tiles. They prove themselves against
+// the head, so what is left to compare is the leaf.
 func (p *Prover) path(head *verify.Checkpoint, index uint64, leaf []byte) ([]verify.Hash, error) {
 	hashes := tlog.TileHashReader(tlog.Tree{N: int64(head.Size), Hash: tlog.Hash(head.Root)},
 		tileReader{p.dir})
@@ -359,7 +193,7 @@ func (p *Prover) path(head *verify.Checkpoint, index uint64, leaf []byte) ([]ver
 	}
 	if err := tlog.CheckRecord(path, int64(head.Size), tlog.Hash(head.Root), int64(index),
 		tlog.Hash(verify.LeafHash(leaf))); err != nil {
-		return nil, fmt.Errorf("evidence: leaf %d, sequences %d to %d, is another one in the signed log: %w",
+		return nil, fmt.Errorf("evidence: leaf %d, sequences %d to %d, is another in the signed log: %w",
 			index, (index-1)*verify.LeafCommands+1, index*verify.LeafCommands, ErrContradiction)
 	}
 	list := make([]verify.Hash, len(path))
@@ -391,7 +225,7 @@ func (r tileReader) ReadTiles(tiles []tlog.Tile) ([][]byte, error) {
 	return list, nil
 }
 
-// parseNote reads a note whose signature need not be checked.
+// parseNote reads a note without a check of its signatures.
 func parseNote(text []byte) (verify.Checkpoint, error) {
 	body, _, _ := bytes.Cut(text, []byte("\n\n"))
 	c, err := verify.ParseText(string(body) + "\n")
@@ -399,22 +233,4 @@ func parseNote(text []byte) (verify.Checkpoint, error) {
 		err = fmt.Errorf("evidence: %w", err)
 	}
 	return c, err
-}
-
-// ParseWanted reads an id: trd-N, ord-N, SW-N, SWPT-N or an input sequence.
-func ParseWanted(id string) (w Wanted, ok bool) {
-	number := func(prefix string) uint64 {
-		digits, found := strings.CutPrefix(id, prefix)
-		n, err := strconv.ParseUint(digits, 10, 63)
-		if !found || err != nil || strconv.FormatUint(n, 10) != digits {
-			return 0
-		}
-		return n
-	}
-	w.TradeSeq, w.Order = number("trd-"), number("ord-")
-	if _, _, isContract := matcher.ParseContractID(id); isContract {
-		w.Contract = id
-	}
-	w.InputSeq = number("")
-	return w, w != (Wanted{})
 }

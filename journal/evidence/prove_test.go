@@ -60,7 +60,7 @@ func TestEveryRecordIsProven(t *testing.T) {
 		check(Wanted{Order: order})
 	}
 	contracts := 0
-	must(t, v.j.Replay(context.Background(), 1, func(cmds []matcher.Command, _ journal.ClientIDs) error {
+	must(t, v.j.Replay(t.Context(), 1, func(cmds []matcher.Command, _ journal.ClientIDs) error {
 		for i := range cmds {
 			if cmds[i].Type == matcher.SwapBook && cmds[i].TemplateID == 1 && contracts < 3 {
 				contracts++

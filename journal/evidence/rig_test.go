@@ -24,7 +24,8 @@ func must(t testing.TB, err error) {
 func testGenesis() *matcher.Genesis {
 	g := &matcher.Genesis{
 		Format: matcher.GenesisFormat, TickPx: 1000, EvidenceKey: matcher.NewEvidenceKey(),
-		Securities: []matcher.GenesisSecurity{{Ticker: "AAA", Enabled: true}, {Ticker: "B", Enabled: true}},
+		Securities: []matcher.GenesisSecurity{{Ticker: "AAA", Enabled: true},
+			{Ticker: "B", Enabled: true}},
 		Limits: matcher.Limits{
 			MaxOrderQty: 1_000, MaxOrderNotional: 1e15, MaxPositionQty: 1e9,
 			MaxConcentrationNotional: 1e18, CreditLimit: 1e18, PriceMaxAgeMillis: 1e12,

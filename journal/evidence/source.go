@@ -52,8 +52,8 @@ func (s *Source) Proof(ctx context.Context, at Place) ([]byte, error) {
 	return proof.Append(nil), nil
 }
 
-// ours reports a head that is signed with the key in use. After a change of keys the newest head may
-// still be the old one's.
+// ours reports a head that is signed with the key in use. After a change of keys the newest head
+// may still be the old one's.
 func (s *Source) ours(note []byte) bool {
 	_, _, err := s.keys.Open(note)
 	return err == nil

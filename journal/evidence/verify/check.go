@@ -99,7 +99,7 @@ func (p *Proof) checkTrees(c *Checkpoint, where string) error {
 	if p.Leaf == nil {
 		switch {
 		case p.LeafIndex != c.Size || len(p.Path) > 0:
-			return refuse(where, BlameProof, "it has no leaf, and leaf %d is not the open one of a tree of %d",
+			return refuse(where, BlameProof, "it has no leaf; leaf %d is not the open one of a tree of %d",
 				p.LeafIndex, c.Size)
 		case root != c.HeadRoot:
 			return refuse(where, BlameProof, "its record and path lead to %x, the note's head is %x", root,
@@ -112,7 +112,8 @@ func (p *Proof) checkTrees(c *Checkpoint, where string) error {
 		return refuse(where, BlameProof, "%v", err)
 	}
 	if leaf.Root != root {
-		return refuse(where, BlameProof, "its record and path lead to %x, its leaf is %x", root, leaf.Root)
+		return refuse(where, BlameProof, "its record and path lead to %x, its leaf is %x", root,
+			leaf.Root)
 	}
 	if p.LeafIndex >= c.Size {
 		return refuse(where, BlameProof, "leaf %d is not in a tree of %d", p.LeafIndex, c.Size)

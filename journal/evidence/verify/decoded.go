@@ -52,7 +52,7 @@ func (l line) u32(at int) uint32 { return binary.LittleEndian.Uint32(l[at:]) }
 func (l line) u64(at int) uint64 { return binary.LittleEndian.Uint64(l[at:]) }
 func (l line) i64(at int) int64  { return int64(l.u64(at)) }
 
-// record is a record whose form is right.
+// record is a record that checkRecord has accepted.
 type record []byte
 
 func (r record) line() line { return line(r[1:offsetOutcome]) }
@@ -118,14 +118,16 @@ func (r record) names(id string) bool {
 
 // id is the id that the record is called by when it was asked for by its sequence.
 func (r record) id() string {
-	switch {
-	case r[0] == KindFill:
+	if r[0] == KindFill {
 		return "trd-" + strconv.FormatUint(r.line().u64(0), 10)
-	case r.commandType() == typeOrderNew && r.outcome().OrderRef != 0 && r.outcome().Reason != reasonDuplicate:
-		return "ord-" + strconv.FormatUint(uint64(r.outcome().OrderRef), 10)
-	case r.commandType() == typeSwap && r.outcome().Status != statusRejected:
+	}
+	o := r.outcome()
+	switch {
+	case r.commandType() == typeOrderNew && o.OrderRef != 0 && o.Reason != reasonDuplicate:
+		return "ord-" + strconv.FormatUint(uint64(o.OrderRef), 10)
+	case r.commandType() == typeSwap && o.Status != statusRejected:
 		return "SW-" + strconv.FormatUint(r.inputSeq(), 10)
-	case r.commandType() == typeSwaption && r.outcome().Status != statusRejected:
+	case r.commandType() == typeSwaption && o.Status != statusRejected:
 		return "SWPT-" + strconv.FormatUint(r.inputSeq(), 10)
 	}
 	return strconv.FormatUint(r.inputSeq(), 10)

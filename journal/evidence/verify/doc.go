@@ -1,7 +1,7 @@
 // Package verify checks what the transparency log of a journal proves: that one record is in the
 // log, that an older head of the log is a prefix of a newer one, and that the files of a log agree
-// with each other and with the head. It also has the byte layouts of the log, which package evidence
-// writes.
+// with each other and with the head. It also has the byte layouts of the log, which package
+// evidence writes.
 //
 //	record ─ salt ─► small tree of a leaf ─► leaf, 48 bytes ─► big tree ─► root ─┐
 //	                        │                                                    ▼
@@ -12,8 +12,8 @@
 // of its own, so a proof of one record says nothing of the records beside it. The big tree (RFC
 // 6962) is over the leaves and is published as C2SP tlog-tiles with a C2SP signed note.
 //
-// The package needs no journal, no network and no operating system: it also compiles to WebAssembly.
-// It trusts nothing that it reads. An error is a Refusal, which says what is not proven and whose
-// fault it is, or wraps ErrRead when there was nothing to judge. All functions may be called from
-// any goroutine.
+// The package needs no journal, no network and no operating system: it also compiles to
+// WebAssembly. It trusts nothing that it reads. An error is a Refusal, which says what is not
+// proven and what is at fault, or wraps ErrRead when there was nothing to judge. All functions may
+// be called from any goroutine.
 package verify

@@ -78,8 +78,8 @@ func Root(hashes []Hash) Hash {
 	return hashes[0]
 }
 
-// raise replaces the nodes of a level by those of the level above it. The last node of an odd number
-// has no sibling and rises as it is.
+// raise replaces the nodes of a level by those of the level above it. The last node of an odd
+// number has no sibling and rises as it is.
 func raise(level []Hash) {
 	n := len(level)
 	for i := 0; i+1 < n; i += 2 {

@@ -24,7 +24,7 @@ const (
 type Refusal struct {
 	Where  string // the first sequence, leaf or byte that differs
 	Why    string
-	Blames string // whose fault it is
+	Blames string // what is at fault
 }
 
 // Error implements error.

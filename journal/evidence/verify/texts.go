@@ -63,7 +63,8 @@ func split(text []byte) (list []json.RawMessage, err error) {
 			}
 		}
 		if err != nil {
-			return nil, refuse(fmt.Sprintf("byte %d", decoder.InputOffset()), BlameProof, "not JSON: %v", err)
+			where := fmt.Sprintf("byte %d", decoder.InputOffset())
+			return nil, refuse(where, BlameProof, "not JSON: %v", err)
 		}
 		list = append(list, raw)
 	}
