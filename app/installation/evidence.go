@@ -2,8 +2,10 @@ package installation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -126,6 +128,13 @@ func evidenceWitness(c *settings.Config) witness {
 			return c.String("evidence.origin") != "" || at.Origin == evidence.Origin("", h.Genesis), nil
 		}}, err
 	}, accept: func(context.Context, *engine.History) (string, error) {
-		return "its heads stay, and it signs nothing more: move the folder away to begin a new log", nil
+		// The same key must not sign two histories: a new log has a new key.
+		for n := 1; ; n++ {
+			to := fmt.Sprintf("%s.given-up-%d", EvidenceDir(c), n)
+			if _, err := os.Stat(to); errors.Is(err, os.ErrNotExist) {
+				return "moved to " + to + "; a new log begins, with a new key",
+					os.Rename(EvidenceDir(c), to)
+			}
+		}
 	}}
 }
