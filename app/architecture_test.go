@@ -34,9 +34,11 @@ var rooms = map[string][]string{
 	"matcher/session": {"ring", "matcher", "matcher/gate", "matcher/desk", "blotter",
 		"matcher/session/wire"},
 
-	"journal/audit":           {"ring", "matcher", "matcher/strictjson", "journal"},
-	"journal/quorum":          {"ring", "matcher", "journal"},
-	"journal/evidence/verify": {"matcher/strictjson"},
+	"journal/audit":                {"ring", "matcher", "matcher/strictjson", "journal"},
+	"journal/quorum":               {"ring", "matcher", "journal"},
+	"journal/evidence/verify":      {"matcher/strictjson"},
+	"journal/evidence/verify/wasm": {"journal/evidence/verify"},
+	"journal/evidence/page":        {},
 	"journal/evidence": {"ring", "matcher", "matcher/strictjson", "journal",
 		"journal/evidence/verify"},
 	"journal/journaltest": {},
@@ -109,7 +111,7 @@ var rooms = map[string][]string{
 		"sidecars/tca", "httpapi", "app/engine", "app/flight", "app/settings", "app/stats"},
 
 	"cmd/posttrade": {"matcher", "matcher/gate", "journal", "journal/evidence",
-		"journal/evidence/verify", "journal/quorum", "sidecars/broker",
+		"journal/evidence/page", "journal/evidence/verify", "journal/quorum", "sidecars/broker",
 		"sidecars/control", "sidecars/feeds", "sidecars/riskextract", "sidecars/store", "httpapi",
 		"httpapi/client", "app/engine", "app/installation", "app/settings", "app/stats", "app/top",
 		"perf", "perf/load", "perf/replay"},

@@ -14,11 +14,12 @@ import (
 	"posttrade/app/settings"
 	"posttrade/journal"
 	"posttrade/journal/evidence"
+	"posttrade/journal/evidence/page"
 	"posttrade/journal/evidence/verify"
 	"posttrade/matcher"
 )
 
-const evidenceUsage = "evidence key|proof|verify [flags]"
+const evidenceUsage = "evidence key|proof|verify|page [flags]"
 
 // evidenceFlags are what the commands of evidence read beside the settings.
 type evidenceFlags struct {
@@ -34,7 +35,8 @@ func runEvidence(args []string, stdout, stderr io.Writer) int {
 			"  proof    prove records to a stranger: evidence proof trd-1 ord-7 SW-9 12 > p.json\n"+
 			"           An id of digits is an input sequence. Works on data.dir, also beside its server\n"+
 			"  verify   check proofs: evidence verify p.json --key VKEY [--witness-key VKEY...]\n"+
-			"           Needs no data directory and no network. Exit 0 proven, 3 not proven, 1 cannot read")
+			"           Needs no data directory and no network. Exit 0 proven, 3 not proven, 1 cannot read\n"+
+			"  page     print a web page that verifies in a browser, from a file: evidence page > verify.html")
 	list := func(to *[]string) func(string) error {
 		return func(text string) error {
 			*to = append(*to, text)
@@ -60,9 +62,12 @@ func runEvidence(args []string, stdout, stderr io.Writer) int {
 		return settings.Exit(stderr, printProofs(c, rest, stdout))
 	case "verify":
 		return settings.Exit(stderr, e.verify(rest, stdout))
+	case "page":
+		_, err := stdout.Write(page.HTML())
+		return settings.Exit(stderr, err)
 	}
 	return settings.Exit(stderr,
-		settings.Usagef("unknown evidence command %s; there are key, proof and verify",
+		settings.Usagef("unknown evidence command %s; there are key, proof, verify and page",
 			settings.Printable(f.rest[0])))
 }
 

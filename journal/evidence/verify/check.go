@@ -34,11 +34,6 @@ func (k *Keys) Check(p *Proof) (*Proven, error) {
 	if p.Version != ProofVersion {
 		return no("a proof of version %d, this program reads %d", p.Version, ProofVersion)
 	}
-	if p.check != nil {
-		if sum := sha256.Sum256(p.members()); hex.EncodeToString(sum[:]) != string(p.check) {
-			return no("the member check is not that of the other members")
-		}
-	}
 	c, signer, err := k.Open(p.Checkpoint)
 	if err != nil {
 		return nil, err
@@ -74,6 +69,11 @@ func (k *Keys) Check(p *Proof) (*Proven, error) {
 	}
 	if err := p.checkTrees(&c, where); err != nil {
 		return nil, err
+	}
+	if p.check != nil {
+		if sum := sha256.Sum256(p.members()); hex.EncodeToString(sum[:]) != string(p.check) {
+			return no("its member check is not that of the other members")
+		}
 	}
 	return &Proven{ID: p.ID, InputSeq: p.InputSeq, Text: r.sentence(), Signer: signer,
 		Checkpoint: c}, nil
