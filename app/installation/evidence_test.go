@@ -79,6 +79,73 @@ func TestAStrangerChecksATrade(t *testing.T) {
 	}
 }
 
+// TestAnAuditorChecksALog: older heads against the folder and the running server, a range with its
+// report, and what is said of changed ones, each by its exit code.
+func TestAnAuditorChecksALog(t *testing.T) {
+	data, desk := t.TempDir(), t.TempDir()
+	i := install(t, data, "sidecars.enabled", "false", "evidence.interval", "10ms")
+	at := func(name string) string { return filepath.Join(desk, name) }
+	put := func(name string, text []byte) string {
+		t.Helper()
+		if err := os.WriteFile(at(name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return at(name)
+	}
+	head := func(name string) string {
+		t.Helper()
+		i.aProof("inputSeq=1")
+		_, note := i.get("order-matcher", "/log/checkpoint")
+		return put(name, note)
+	}
+	i.trade(2)
+	i.aProof("tradeId=trd-4")
+	old := head("old")
+	i.trade(200)
+	i.aProof("tradeId=trd-404")
+	newer := head("new")
+	_, report := i.get("order-matcher", "/regulatory/report?fromSeq=3")
+	put("report", report)
+	put("wrong-report", []byte(strings.Replace(string(report), `"quantity":5`, `"quantity":6`, 1)))
+	_, key, _ := apptest.Run("evidence", "key", "--data.dir", data)
+	log := "http://" + i.at("order-matcher") + "/log"
+	folder, bundle := filepath.Join(data, "evidence"), at("bundle")
+	want := func(exit int, said string, args ...string) {
+		t.Helper()
+		code, stdout, stderr := apptest.Run("evidence", append(args, "--key", strings.TrimSpace(key))...)
+		if code != exit || !strings.Contains(stdout+stderr, said) {
+			t.Errorf("%v: exit %d, want %d: %s%s", args, code, exit, stdout, stderr)
+		}
+	}
+	want(0, "is a prefix", "verify", "--checkpoint", old, folder)
+	want(0, "is a prefix", "verify", "--checkpoint", old, newer, "--log", log)
+	want(3, "its tail is cut off", "verify", "--checkpoint", newer, old, "--log", log)
+	want(0, "every tile", "verify", folder)
+	want(1, "", "verify", "--checkpoint", at("nothing"), folder)
+	want(1, "", "verify", "--checkpoint", old, newer, "--log", "http://127.0.0.1:1")
+	want(2, "--log", "verify", "--checkpoint", old, newer)
+	if code, _, stderr := apptest.Run("evidence", "export", bundle, "--data.dir", data); code != 0 {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	want(0, "every decision and fill", "verify", bundle)
+	want(0, "is a prefix", "verify", bundle, "--checkpoint", old)
+	want(0, "every byte", "verify", "--report", at("report"), bundle)
+	want(3, "not proven: "+at("wrong-report")+": byte ", "verify", "--report", at("wrong-report"), bundle)
+	genesis := filepath.Join(bundle, "genesis.json")
+	text, err := os.ReadFile(genesis)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text[len(text)/2] ^= 1
+	if err := os.WriteFile(genesis, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want(3, "not proven: ", "verify", bundle)
+	if code, _, _ := apptest.Run("evidence", "export", bundle, "--data.dir", data); code != 1 {
+		t.Errorf("an export into a folder that is not empty: exit %d", code)
+	}
+}
+
 // refusedStart is the error of a start that is refused.
 func refusedStart(t *testing.T, data string, nameValue ...string) string {
 	t.Helper()

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"posttrade/app/engine"
 	"posttrade/app/installation"
@@ -15,15 +14,17 @@ import (
 	"posttrade/journal"
 	"posttrade/journal/evidence"
 	"posttrade/journal/evidence/page"
-	"posttrade/journal/evidence/verify"
 	"posttrade/matcher"
 )
 
-const evidenceUsage = "evidence key|proof|verify|page [flags]"
+const evidenceUsage = "evidence key|proof|verify|export|page [flags]"
 
 // evidenceFlags are what the commands of evidence read beside the settings.
 type evidenceFlags struct {
 	keys, witnesses []string
+	old, log        string // files and addresses of verify
+	report          string
+	from, to        uint64 // of export
 }
 
 // runEvidence is `posttrade evidence`: the commands of the transparency log.
@@ -36,6 +37,10 @@ func runEvidence(args []string, stdout, stderr io.Writer) int {
 			"           An id of digits is an input sequence. Works on data.dir, also beside its server\n"+
 			"  verify   check proofs: evidence verify p.json --key VKEY [--witness-key VKEY...]\n"+
 			"           Needs no data directory and no network. Exit 0 proven, 3 not proven, 1 cannot read\n"+
+			"           verify --checkpoint OLD --key VKEY (DIR | NEW --log URL)  is OLD a prefix of this log?\n"+
+			"           verify DIR --key VKEY                       a log, or the folder of an export: all of it\n"+
+			"           verify --report FILE --key VKEY DIR         a regulatory report, byte by byte\n"+
+			"  export   write a folder that proves a range: evidence export --from A --to B DIR\n"+
 			"  page     print a web page that verifies in a browser, from a file: evidence page > verify.html")
 	list := func(to *[]string) func(string) error {
 		return func(text string) error {
@@ -47,6 +52,11 @@ func runEvidence(args []string, stdout, stderr io.Writer) int {
 		list(&e.keys))
 	f.Func("witness-key", "verify: public `key` of a witness that must have cosigned",
 		list(&e.witnesses))
+	f.StringVar(&e.old, "checkpoint", "", "verify: `file` of an older head that was kept")
+	f.StringVar(&e.log, "log", "", "verify: `address` of a running log, such as http://host:18110/log")
+	f.StringVar(&e.report, "report", "", "verify: `file` of a regulatory report")
+	f.Uint64Var(&e.from, "from", 1, "export: first `sequence`")
+	f.Uint64Var(&e.to, "to", 0, "export: last `sequence`, 0 = what the newest head covers")
 	c, err := f.read(args, maxProofIDs, stdout)
 	if err != nil {
 		return settings.Exit(stderr, err)
@@ -62,12 +72,14 @@ func runEvidence(args []string, stdout, stderr io.Writer) int {
 		return settings.Exit(stderr, printProofs(c, rest, stdout))
 	case "verify":
 		return settings.Exit(stderr, e.verify(rest, stdout))
+	case "export":
+		return settings.Exit(stderr, e.export(c, rest, stdout))
 	case "page":
 		_, err := stdout.Write(page.HTML())
 		return settings.Exit(stderr, err)
 	}
 	return settings.Exit(stderr,
-		settings.Usagef("unknown evidence command %s; there are key, proof, verify and page",
+		settings.Usagef("unknown evidence command %s; there are key, proof, verify, export and page",
 			settings.Printable(f.rest[0])))
 }
 
@@ -158,86 +170,4 @@ func printProof(p *evidence.Prover, w evidence.Wanted, note []byte, out io.Write
 	}
 	_, err = out.Write(proof.Append(nil))
 	return err
-}
-
-// keysOf reads the keys on the command line; a key may be the name of a file that holds it.
-func (e *evidenceFlags) keysOf() (verify.Keys, error) {
-	if len(e.keys) == 0 {
-		return verify.Keys{}, settings.Usagef("verify needs --key, as posttrade evidence key prints it")
-	}
-	read := func(list []string) ([]string, error) {
-		var out []string
-		for _, text := range list {
-			if strings.Contains(text, "+") {
-				out = append(out, text)
-				continue
-			}
-			b, err := os.ReadFile(text)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, strings.TrimSpace(string(b)))
-		}
-		return out, nil
-	}
-	log, err := read(e.keys)
-	if err != nil {
-		return verify.Keys{}, err
-	}
-	witnesses, err := read(e.witnesses)
-	if err != nil {
-		return verify.Keys{}, err
-	}
-	k, err := verify.ParseKeys(log, witnesses)
-	if err != nil {
-		return k, settings.Usagef("%v", err)
-	}
-	return k, nil
-}
-
-// verify checks proofs.
-func (e *evidenceFlags) verify(names []string, stdout io.Writer) error {
-	keys, err := e.keysOf()
-	if err != nil {
-		return err
-	}
-	if len(names) == 0 {
-		return settings.Usagef("verify needs a file of proofs")
-	}
-	for _, name := range names {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		proofs, err := verify.Proofs(text)
-		if err != nil {
-			return notProven(name, err)
-		}
-		for _, p := range proofs {
-			proven, err := keys.Check(p)
-			if err != nil {
-				return notProven(name, err)
-			}
-			fmt.Fprintln(stdout, "proven", proven)
-		}
-	}
-	return nil
-}
-
-// unproven is the error of what is not proven: exit 3.
-type unproven struct{ error }
-
-// Unwrap implements errors.Unwrap.
-func (u unproven) Unwrap() error { return u.error }
-
-// Is makes an unproven error a mismatch.
-func (u unproven) Is(target error) bool { return target == settings.ErrMismatch }
-
-// notProven words what a verifier has refused. What cannot be read is a plain failure.
-func notProven(name string, err error) error {
-	var refused *verify.Refusal
-	if !errors.As(err, &refused) {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	return unproven{fmt.Errorf("not proven: %s: %w", name, err)}
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 
 	"posttrade/journal/evidence/verify"
 )
@@ -30,10 +29,22 @@ var ErrContradiction = errors.New("contradicts the journal")
 var ErrNoTile = errors.New("no such tile")
 
 // folder is the folder of a log.
-type folder string
+type folder struct {
+	dir string
+	// step, if set, is called before every change of the disk: the tests let it fail there, as a crash
+	// would.
+	step func() error
+}
 
 func (d folder) path(name string) string {
-	return filepath.Join(string(d), filepath.FromSlash(name))
+	return filepath.Join(d.dir, filepath.FromSlash(name))
+}
+
+func (d folder) before() error {
+	if d.step == nil {
+		return nil
+	}
+	return d.step()
 }
 
 // put writes a derived file, unless it is there. A file that is shorter than it should be, or holds
@@ -85,19 +96,41 @@ func (d folder) write(name string, data []byte, sync bool) (err error) {
 	if name == keyName {
 		perm = 0o600
 	}
+	if err := d.before(); err != nil {
+		return err
+	}
 	f, err := os.OpenFile(path+tempSuffix, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, perm)
 	if err != nil {
 		return err
 	}
-	if _, err = f.Write(data); err == nil && sync {
+	if err = d.fill(f, data); err == nil && sync {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err == nil {
+		err = d.before()
+	}
+	if err == nil {
 		err = os.Rename(path+tempSuffix, path)
 	}
 	if err == nil && sync {
 		err = syncFolder(filepath.Dir(path))
 	}
+	return err
+}
+
+// fill writes data in two parts, so that a test can stop between them.
+func (d folder) fill(f *os.File, data []byte) error {
+	half := 0
+	if d.step != nil {
+		half = len(data) / 2
+	}
+	if _, err := f.Write(data[:half]); err != nil {
+		return err
+	}
+	if err := d.before(); err != nil {
+		return err
+	}
+	_, err := f.Write(data[half:])
 	return err
 }
 
@@ -113,31 +146,28 @@ func syncFolder(path string) error {
 // tile reads a tile. Of a partial one any wider tile has the beginning.
 func (d folder) tile(level int, n uint64, w int) ([]byte, error) {
 	size := w * verify.HashBytes
-	if level == entries {
-		size = w * entryBytes
+	if level == verify.Entries {
+		size = w * verify.EntryBytes
 	}
-	b, err := os.ReadFile(d.path(tilePath(level, n, w)))
-	if errors.Is(err, fs.ErrNotExist) && w < tileHashes {
+	b, err := os.ReadFile(d.path(verify.TilePath(level, n, w)))
+	if errors.Is(err, fs.ErrNotExist) && w < verify.TileHashes {
 		b, err = d.wider(level, n, w)
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("evidence: %s: %w", tilePath(level, n, w), ErrNoTile)
+		return nil, fmt.Errorf("evidence: %s: %w", verify.TilePath(level, n, w), ErrNoTile)
 	case err != nil:
 		return nil, fmt.Errorf("evidence: read: %w", err)
 	case len(b) < size:
 		return nil, fmt.Errorf("evidence: file=%s has %d bytes, want %d: %w",
-			d.path(tilePath(level, n, w)), len(b), size, ErrNoTile)
+			d.path(verify.TilePath(level, n, w)), len(b), size, ErrNoTile)
 	}
 	return b[:size], nil
 }
 
-// entryBytes is the length of a leaf in an entry bundle.
-const entryBytes = 2 + verify.LeafBytes
-
 // wider reads the full tile, or the widest partial one.
 func (d folder) wider(level int, n uint64, w int) ([]byte, error) {
-	b, err := os.ReadFile(d.path(tilePath(level, n, tileHashes)))
+	b, err := os.ReadFile(d.path(verify.TilePath(level, n, verify.TileHashes)))
 	if !errors.Is(err, fs.ErrNotExist) {
 		return b, err
 	}
@@ -145,17 +175,17 @@ func (d folder) wider(level int, n uint64, w int) ([]byte, error) {
 	if widest < w {
 		return nil, fs.ErrNotExist
 	}
-	return os.ReadFile(d.path(tilePath(level, n, widest)))
+	return os.ReadFile(d.path(verify.TilePath(level, n, widest)))
 }
 
 // widest is the width of the widest partial tile that there is, 0 for none.
 func (d folder) widest(level int, n uint64) (w int) {
-	list, err := os.ReadDir(filepath.Dir(d.path(tilePath(level, n, 1))))
+	list, err := os.ReadDir(filepath.Dir(d.path(verify.TilePath(level, n, 1))))
 	if err != nil {
 		return 0
 	}
 	for _, e := range list {
-		if width, err := strconv.Atoi(e.Name()); err == nil && width < tileHashes {
+		if width, err := strconv.Atoi(e.Name()); err == nil && width < verify.TileHashes {
 			w = max(w, width)
 		}
 	}
@@ -165,41 +195,10 @@ func (d folder) widest(level int, n uint64) (w int) {
 // Tile reads the tile of a path below /log/, such as tile/0/x001/234.p/56. full reports a tile that
 // can never change.
 func Tile(dir, path string) (data []byte, full bool, err error) {
-	level, n, w, ok := parseTile(path)
+	level, n, w, ok := verify.ParseTile(path)
 	if !ok {
 		return nil, false, fmt.Errorf("evidence: %q: %w", path, ErrNoTile)
 	}
-	data, err = folder(dir).tile(level, n, w)
-	return data, w == tileHashes, err
-}
-
-// parseTile is the inverse of tilePath.
-func parseTile(path string) (level int, n uint64, w int, ok bool) {
-	rest, isTile := strings.CutPrefix(path, "tile/")
-	first, rest, _ := strings.Cut(rest, "/")
-	level, w = entries, tileHashes
-	if first != "entries" {
-		l, err := strconv.Atoi(first)
-		if err != nil || l < 0 || l > 7 {
-			return 0, 0, 0, false
-		}
-		level = l
-	}
-	number, width, partial := strings.Cut(rest, ".p/")
-	if partial {
-		v, err := strconv.Atoi(width)
-		if err != nil || v < 1 || v >= tileHashes {
-			return 0, 0, 0, false
-		}
-		w = v
-	}
-	for _, digits := range strings.Split(number, "/") {
-		digits = strings.TrimPrefix(digits, "x")
-		v, err := strconv.ParseUint(digits, 10, 64)
-		if err != nil || len(digits) != 3 || n > 1<<50 {
-			return 0, 0, 0, false
-		}
-		n = n*1000 + v
-	}
-	return level, n, w, isTile && tilePath(level, n, w) == path
+	data, err = folder{dir: dir}.tile(level, n, w)
+	return data, w == verify.TileHashes, err
 }

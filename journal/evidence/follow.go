@@ -15,8 +15,8 @@ import (
 type follower struct {
 	l      *Log
 	shadow *journal.Shadow
-	leaf   openLeaf
-	tree   tree
+	leaf   Builder
+	tree   verify.Tree
 	kept   *kept  // the published heads that have not been compared
 	due    bool   // kept stands at one
 	last   uint64 // the tree size of the last published head
@@ -25,9 +25,9 @@ type follower struct {
 // newFollower stands at the beginning, without an engine.
 func (l *Log) newFollower(put func(level int, n uint64, w int, data []byte) error) (*follower,
 	error) {
-	f := &follower{l: l, tree: tree{put: put}, last: l.published().Size}
-	f.leaf.key = l.key
-	f.leaf.full = f.tree.add
+	f := &follower{l: l, tree: verify.Tree{Put: put}, last: l.published().Size}
+	f.leaf.Key = l.key
+	f.leaf.Full = f.tree.Add
 	var err error
 	if f.kept, err = openKept(l.dir); err != nil {
 		return nil, err
@@ -46,20 +46,20 @@ func (f *follower) close() error {
 
 // genesis adds leaf 0.
 func (f *follower) genesis() error {
-	if err := f.tree.add(genesisLeaf(&f.leaf.key, f.l.genesis)); err != nil {
+	if err := f.tree.Add(GenesisLeaf(&f.leaf.Key, f.l.genesis)); err != nil {
 		return err
 	}
 	return f.compareRoot()
 }
 
-// genesisLeaf is the data of leaf 0, whose only record is the genesis record.
-func genesisLeaf(key *verify.Key, genesis []byte) []byte {
+// GenesisLeaf is the data of leaf 0, whose only record is the genesis record.
+func GenesisLeaf(key *verify.Key, genesis []byte) []byte {
 	leaf := verify.Leaf{Count: 1, Root: verify.RecordHash(key.Salt(0, 0), genesis)}
 	return leaf.Append(nil)
 }
 
 // behind is the last command that the full leaves of the tree cover.
-func (f *follower) behind() uint64 { return (f.tree.size - 1) * verify.LeafCommands }
+func (f *follower) behind() uint64 { return (f.tree.Size - 1) * verify.LeafCommands }
 
 // begin makes the shadow, at the last command of the full leaves.
 func (f *follower) begin(ctx context.Context) (err error) {
@@ -68,7 +68,7 @@ func (f *follower) begin(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("evidence: %w", err)
 	}
-	f.leaf.startAt(at)
+	f.leaf.StartAt(at)
 	return f.shadow.Follow(ctx, at, nil)
 }
 
@@ -76,7 +76,7 @@ func (f *follower) begin(ctx context.Context) (err error) {
 func (f *follower) follow(ctx context.Context, to uint64) error {
 	return f.shadow.Follow(ctx, to, func(events []matcher.Event) error {
 		for i := range events {
-			if err := f.leaf.take(&events[i], f.shadow.ClientID); err != nil {
+			if err := f.leaf.Take(&events[i], f.shadow.ClientID); err != nil {
 				return err
 			}
 			if f.due && events[i].Flags&matcher.EventLast != 0 && events[i].InputSeq >= f.kept.at.Head {
@@ -91,13 +91,13 @@ func (f *follower) follow(ctx context.Context, to uint64) error {
 
 // compare compares the published heads at the last command with the tree.
 func (f *follower) compare() error {
-	for f.due && f.kept.at.Head <= f.leaf.head() {
+	for f.due && f.kept.at.Head <= f.leaf.Head() {
 		k := f.kept
 		if k.at.Origin != f.l.o.Origin {
 			return k.contradicts("origin", k.at.Origin, f.l.o.Origin)
 		}
-		if k.at.Head == f.leaf.head() {
-			if root := f.leaf.root(); k.at.HeadRoot != root {
+		if k.at.Head == f.leaf.Head() {
+			if root := f.leaf.Root(); k.at.HeadRoot != root {
 				return k.contradicts("head", fmt.Sprintf("%x", k.at.HeadRoot), fmt.Sprintf("%x", root))
 			}
 			if err := f.compareRoot(); err != nil {
@@ -113,18 +113,18 @@ func (f *follower) compare() error {
 
 // compareRoot compares the root of a published head of this size, and makes its partial tiles.
 func (f *follower) compareRoot() error {
-	if !f.due || f.kept.at.Size != f.tree.size {
+	if !f.due || f.kept.at.Size != f.tree.Size {
 		return nil
 	}
-	if root := f.tree.root(); f.kept.at.Root != root {
-		return f.kept.contradicts(fmt.Sprintf("root of %d leaves", f.tree.size),
+	if root := f.tree.Root(); f.kept.at.Root != root {
+		return f.kept.contradicts(fmt.Sprintf("root of %d leaves", f.tree.Size),
 			fmt.Sprintf("%x", f.kept.at.Root), fmt.Sprintf("%x", root))
 	}
-	return f.tree.partials(func(level int, n uint64, w int, data []byte) error {
-		if n != f.last>>(tileBits*(max(level, 0)+1)) {
+	return f.tree.Partials(func(level int, n uint64, w int, data []byte) error {
+		if n != f.last>>(verify.TileBits*(max(level, 0)+1)) {
 			return nil // a full tile has taken its place
 		}
-		return f.tree.put(level, n, w, data)
+		return f.tree.Put(level, n, w, data)
 	})
 }
 
@@ -135,12 +135,15 @@ func (f *follower) nextKept() (err error) {
 
 // put writes a tile. A full one replaces its partial ones.
 func (l *Log) put(level int, n uint64, w int, data []byte) error {
-	name := tilePath(level, n, w)
+	name := verify.TilePath(level, n, w)
 	if err := l.dir.put(name, data); err != nil {
 		return err
 	}
-	if w < tileHashes {
+	if w < verify.TileHashes {
 		return nil
+	}
+	if err := l.dir.before(); err != nil {
+		return err
 	}
 	if err := os.RemoveAll(l.dir.path(name + ".p")); err != nil {
 		return fmt.Errorf("evidence: remove: %w", err)

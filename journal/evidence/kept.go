@@ -66,7 +66,7 @@ func (k *kept) next() (bool, error) {
 	k.end += int64(len(k.note))
 	k.n++
 	k.note = k.note[:len(k.note)-1]
-	at, err := parseNote(k.note)
+	at, err := ParseNote(k.note)
 	if err == nil && at.Head < k.at.Head {
 		err = fmt.Errorf("its head %d is before the head %d of the note before", at.Head, k.at.Head)
 	}
@@ -123,8 +123,11 @@ func keep(dir folder, note []byte) error {
 	name := dir.path(checkpointsName)
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
 	if err == nil {
-		_, err = f.Write(append(append([]byte(nil), note...), '\n'))
-		err = errors.Join(err, f.Sync(), f.Close())
+		err = dir.fill(f, append(append([]byte(nil), note...), '\n'))
+		if err == nil {
+			err = f.Sync()
+		}
+		err = errors.Join(err, f.Close())
 	}
 	if err != nil {
 		return fmt.Errorf("evidence: write file=%s: %w", name, err)
@@ -135,7 +138,7 @@ func keep(dir folder, note []byte) error {
 // Newest is the newest head that the log in a folder has published, zero for none. It changes
 // nothing.
 func Newest(dir string) (c verify.Checkpoint, err error) {
-	k, err := openKept(folder(dir))
+	k, err := openKept(folder{dir: dir})
 	if err != nil {
 		return c, err
 	}
@@ -147,4 +150,23 @@ func Newest(dir string) (c verify.Checkpoint, err error) {
 		err = nil // the log says so itself, and the engine goes on
 	}
 	return k.at, err
+}
+
+// Attested returns the first published head of a log that names the snapshot of a sequence, nil for
+// none.
+func Attested(dir string, snapshot uint64) ([]byte, error) {
+	k, err := openKept(folder{dir: dir})
+	if err != nil {
+		return nil, err
+	}
+	defer k.close()
+	for {
+		more, err := k.next()
+		if err != nil || !more {
+			return nil, err
+		}
+		if k.at.Snapshot == snapshot {
+			return append([]byte(nil), k.note...), nil
+		}
+	}
 }

@@ -56,7 +56,7 @@ func LoadSigner(dir, file, origin string) (*Signer, error) {
 	}
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) && file == "" {
-		text, err = makeKey(folder(dir), origin)
+		text, err = makeKey(folder{dir: dir}, origin)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("evidence: key: %w", err)
@@ -69,7 +69,7 @@ func LoadSigner(dir, file, origin string) (*Signer, error) {
 		return nil, fmt.Errorf("evidence: key file=%s is the key of %q, the origin of this log is %q",
 			path, s.Name(), origin)
 	}
-	return s, folder(dir).write(pubName, []byte(s.VKey+"\n"), false)
+	return s, folder{dir: dir}.write(pubName, []byte(s.VKey+"\n"), false)
 }
 
 func makeKey(dir folder, origin string) ([]byte, error) {

@@ -28,6 +28,8 @@ type Options struct {
 	Leads  func() bool // whether this member signs; nil: always
 	// Alarm is told of the first contradiction, and of every failure that is tried again.
 	Alarm func(error)
+
+	step func() error // tests: see folder
 }
 
 // Log is the transparency log of one journal. Run keeps it; everything else may be called from any
@@ -78,7 +80,7 @@ func Open(j *journal.Journal, o Options) (*Log, error) {
 	if o.Alarm == nil {
 		o.Alarm = func(error) {}
 	}
-	l := &Log{o: o, j: j, dir: folder(o.Dir), genesis: text, moved: make(chan struct{})}
+	l := &Log{o: o, j: j, dir: folder{dir: o.Dir, step: o.step}, genesis: text, moved: make(chan struct{})}
 	if l.key, err = SaltKey(g, j.Seed()); err != nil {
 		return nil, err
 	}
@@ -298,11 +300,11 @@ func (l *Log) step(ctx context.Context, f *follower) error {
 		}
 		stable, _ := l.j.StableHead()
 		l.behind(stable)
-		to := min(stable, f.leaf.head()+stepCommands)
+		to := min(stable, f.leaf.Head()+stepCommands)
 		if err := f.follow(ctx, to); err != nil {
 			return err
 		}
-		l.change(func(s *State) { s.Size, s.Head = f.tree.size, f.leaf.head() })
+		l.change(func(s *State) { s.Size, s.Head = f.tree.Size, f.leaf.Head() })
 		if to == stable {
 			return l.sign(f)
 		}
@@ -352,6 +354,6 @@ func (l *Log) recheckAll(ctx context.Context) (err error) {
 	if f.shadow, err = journal.NewShadow(l.j, l.o.Engine, 0); err != nil {
 		return err
 	}
-	f.leaf.startAt(0)
+	f.leaf.StartAt(0)
 	return f.follow(ctx, to)
 }

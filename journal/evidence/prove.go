@@ -50,7 +50,7 @@ func NewProver(j *journal.Journal, dir string,
 		return nil, err
 	}
 	key, err := SaltKey(g, j.Seed())
-	return &Prover{j: j, dir: folder(dir), engine: engine, key: key,
+	return &Prover{j: j, dir: folder{dir: dir}, engine: engine, key: key,
 		places: make(chan struct{}, DefaultMaxProofs)}, err
 }
 
@@ -77,7 +77,7 @@ func (p *Prover) Newest() ([]byte, error) {
 // not what the head says.
 func (p *Prover) Prove(ctx context.Context, at Place,
 	note []byte) (proof *verify.Proof, err error) {
-	head, err := parseNote(note)
+	head, err := ParseNote(note)
 	if err != nil {
 		return nil, err
 	}
@@ -116,17 +116,17 @@ func (p *Prover) replay(ctx context.Context, at Place,
 	if err := sh.Follow(ctx, first-1, nil); err != nil {
 		return nil, err
 	}
-	s := search{at: at, leaf: openLeaf{key: p.key}}
-	s.leaf.startAt(first - 1)
-	s.leaf.full = func(data []byte) error {
+	s := search{at: at, leaf: Builder{Key: p.key}}
+	s.leaf.StartAt(first - 1)
+	s.leaf.Full = func(data []byte) error {
 		s.data = append([]byte(nil), data...)
 		return nil
 	}
-	s.leaf.whole = func(hashes []verify.Hash) { s.hashes = append([]verify.Hash(nil), hashes...) }
-	s.leaf.seen = s.see
+	s.leaf.Whole = func(hashes []verify.Hash) { s.hashes = append([]verify.Hash(nil), hashes...) }
+	s.leaf.Seen = s.see
 	err = sh.Follow(ctx, min(first+count-1, head.Head), func(events []matcher.Event) error {
 		for i := range events {
-			if err := s.leaf.take(&events[i], sh.ClientID); err != nil {
+			if err := s.leaf.Take(&events[i], sh.ClientID); err != nil {
 				return err
 			}
 		}
@@ -141,7 +141,7 @@ func (p *Prover) replay(ctx context.Context, at Place,
 // search collects a leaf and the record that a proof is of.
 type search struct {
 	at     Place
-	leaf   openLeaf
+	leaf   Builder
 	proof  *verify.Proof
 	data   []byte        // of the leaf when it is full
 	hashes []verify.Hash // of its records
@@ -171,11 +171,11 @@ func (s *search) finish(head *verify.Checkpoint) (*verify.Proof, error) {
 		return nil, fmt.Errorf("evidence: sequence %d: %w", s.at.InputSeq, ErrUnknown)
 	}
 	if s.data == nil {
-		if root := s.leaf.root(); root != head.HeadRoot {
+		if root := s.leaf.Root(); root != head.HeadRoot {
 			return nil, fmt.Errorf("evidence: sequence %d: the signed head is %x, the journal's %x: %w",
 				head.Head, head.HeadRoot, root, ErrContradiction)
 		}
-		s.hashes = append([]verify.Hash(nil), s.leaf.hashes...)
+		s.hashes = s.leaf.Hashes()
 	}
 	s.proof.Leaf = s.data
 	s.proof.RecordPath = verify.Path(s.hashes, int(s.proof.RecordIndex))
@@ -207,7 +207,7 @@ func (p *Prover) path(head *verify.Checkpoint, index uint64, leaf []byte) ([]ver
 type tileReader struct{ dir folder }
 
 // Height implements tlog.TileReader.
-func (tileReader) Height() int { return tileBits }
+func (tileReader) Height() int { return verify.TileBits }
 
 // SaveTiles implements tlog.TileReader.
 func (tileReader) SaveTiles([]tlog.Tile, [][]byte) {}
@@ -225,8 +225,8 @@ func (r tileReader) ReadTiles(tiles []tlog.Tile) ([][]byte, error) {
 	return list, nil
 }
 
-// parseNote reads a note without a check of its signatures.
-func parseNote(text []byte) (verify.Checkpoint, error) {
+// ParseNote reads a note without a check of its signatures.
+func ParseNote(text []byte) (verify.Checkpoint, error) {
 	body, _, _ := bytes.Cut(text, []byte("\n\n"))
 	c, err := verify.ParseText(string(body) + "\n")
 	if err != nil {

@@ -18,7 +18,7 @@ func (l *Log) resume(ctx context.Context) (f *follower, whole bool, err error) {
 		if f, err = l.feed(size, l.compareTile); err != nil && !isContradiction(err) {
 			return nil, false, err
 		}
-		usable = err == nil && f.tree.size == size
+		usable = err == nil && f.tree.Size == size
 		err = errors.Join(closeOf(f), ctx.Err())
 		if err != nil && ctx.Err() != nil {
 			return nil, false, err
@@ -59,14 +59,14 @@ func (l *Log) feed(size uint64, put func(int, uint64, int, []byte) error) (f *fo
 		if _, err := verify.ParseLeaf(index, leaf); err != nil {
 			return fmt.Errorf("%w: %w: %w", errUsable, err, ErrContradiction)
 		}
-		if err := f.tree.add(leaf); err != nil {
+		if err := f.tree.Add(leaf); err != nil {
 			return err
 		}
-		for f.due && f.kept.at.Size == f.tree.size {
+		for f.due && f.kept.at.Size == f.tree.Size {
 			if err := f.compareRoot(); err != nil {
 				return err
 			}
-			if f.kept.at.Head > f.behind() && f.tree.size == size {
+			if f.kept.at.Head > f.behind() && f.tree.Size == size {
 				return nil // compared when the shadow comes there
 			}
 			if err := f.nextKept(); err != nil {
@@ -84,16 +84,16 @@ func (l *Log) feed(size uint64, put func(int, uint64, int, []byte) error) (f *fo
 // eachEntry gives the leaves in the entry bundles to f, up to size or to the first that is missing.
 func (l *Log) eachEntry(size uint64, f func(index uint64, leaf []byte) error) error {
 	for index := uint64(0); index < size; {
-		w := int(min(size-index, tileHashes))
-		bundle, err := l.dir.tile(entries, index/tileHashes, w)
+		w := int(min(size-index, verify.TileHashes))
+		bundle, err := l.dir.tile(verify.Entries, index/verify.TileHashes, w)
 		if errors.Is(err, ErrNoTile) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		for ; len(bundle) > 0; bundle = bundle[entryBytes:] {
-			if err := f(index, bundle[2:entryBytes]); err != nil {
+		for ; len(bundle) > 0; bundle = bundle[verify.EntryBytes:] {
+			if err := f(index, bundle[2:verify.EntryBytes]); err != nil {
 				return err
 			}
 			index++
@@ -109,7 +109,7 @@ func (l *Log) compareTile(level int, n uint64, w int, data []byte) error {
 		return nil
 	}
 	if err == nil && string(found) != string(data) {
-		err = fmt.Errorf("evidence: %s: %w", tilePath(level, n, w), ErrContradiction)
+		err = fmt.Errorf("evidence: %s: %w", verify.TilePath(level, n, w), ErrContradiction)
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -224,4 +225,15 @@ func (v *venue) prover() *Prover {
 	p, err := NewProver(v.j, v.logDir(), v.rebuild)
 	must(v.t, err)
 	return p
+}
+
+// removeAllBut empties a folder but for one file.
+func removeAllBut(dir, keep string) error {
+	list, err := os.ReadDir(dir)
+	for _, e := range list {
+		if e.Name() != keep {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+		}
+	}
+	return err
 }

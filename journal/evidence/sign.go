@@ -16,16 +16,16 @@ func (l *Log) sign(f *follower) error {
 		return nil
 	}
 	last := l.published()
-	if head := f.leaf.head(); l.Checkpoint() != nil && head <= last.Head {
+	if head := f.leaf.Head(); l.Checkpoint() != nil && head <= last.Head {
 		l.change(func(s *State) { s.Behind = time.Time{} })
 		return nil
 	}
-	c := verify.Checkpoint{Origin: l.o.Origin, Size: f.tree.size, Root: f.tree.root(),
-		Head: f.leaf.head(), HeadRoot: f.leaf.root()}
+	c := verify.Checkpoint{Origin: l.o.Origin, Size: f.tree.Size, Root: f.tree.Root(),
+		Head: f.leaf.Head(), HeadRoot: f.leaf.Root()}
 	if err := l.addSnapshot(&c); err != nil {
 		return err
 	}
-	if err := f.tree.partials(l.put); err != nil {
+	if err := f.tree.Partials(l.put); err != nil {
 		return err
 	}
 	text, err := note.Sign(&note.Note{Text: c.Text()}, l.signer)

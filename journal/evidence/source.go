@@ -26,7 +26,7 @@ func (l *Log) Source() (*Source, error) {
 
 // Tile reads the tile of a path below /log/.
 func (s *Source) Tile(path string) (data []byte, full bool, err error) {
-	return Tile(string(s.Log.dir), path)
+	return Tile(s.Log.dir.dir, path)
 }
 
 // Proof waits until a published head covers the record, and makes its proof. A proof that does not
