@@ -130,7 +130,8 @@ func TestAnAuditorChecksALog(t *testing.T) {
 	want(0, "every decision and fill", "verify", bundle)
 	want(0, "is a prefix", "verify", bundle, "--checkpoint", old)
 	want(0, "every byte", "verify", "--report", at("report"), bundle)
-	want(3, "not proven: "+at("wrong-report")+": byte ", "verify", "--report", at("wrong-report"), bundle)
+	wrong := at("wrong-report")
+	want(3, "not proven: "+wrong+": byte ", "verify", "--report", wrong, bundle)
 	genesis := filepath.Join(bundle, "genesis.json")
 	text, err := os.ReadFile(genesis)
 	if err != nil {
@@ -157,8 +158,9 @@ func refusedStart(t *testing.T, data string, nameValue ...string) string {
 	return err.Error()
 }
 
-// TestAStartAndTheLogAgree: a start refuses a journal that ends before a signed head, by name; a tile
-// that contradicts the journal stops the log, is named on /readyz and counted, and orders go on.
+// TestAStartAndTheLogAgree: a start refuses a journal that ends before a signed head, by name; a
+// tile that contradicts the journal stops the log, is named on /readyz and counted, and orders go
+// on.
 func TestAStartAndTheLogAgree(t *testing.T) {
 	data := t.TempDir()
 	quickly := []string{"sidecars.enabled", "false", "evidence.interval", "10ms"}

@@ -36,12 +36,12 @@ func runEvidence(args []string, stdout, stderr io.Writer) int {
 			"  proof    prove records to a stranger: evidence proof trd-1 ord-7 SW-9 12 > p.json\n"+
 			"           An id of digits is an input sequence. Works on data.dir, also beside its server\n"+
 			"  verify   check proofs: evidence verify p.json --key VKEY [--witness-key VKEY...]\n"+
-			"           Needs no data directory and no network. Exit 0 proven, 3 not proven, 1 cannot read\n"+
-			"           verify --checkpoint OLD --key VKEY (DIR | NEW --log URL)  is OLD a prefix of this log?\n"+
-			"           verify DIR --key VKEY                       a log, or the folder of an export: all of it\n"+
-			"           verify --report FILE --key VKEY DIR         a regulatory report, byte by byte\n"+
+			"           Needs no data directory, no network. Exit 0 proven, 3 not proven, 1 cannot read\n"+
+			"           verify --checkpoint OLD --key VKEY (DIR | NEW --log URL)  is OLD a prefix?\n"+
+			"           verify DIR --key VKEY                 a log, or an export: all of it\n"+
+			"           verify --report FILE --key VKEY DIR   a regulatory report, byte by byte\n"+
 			"  export   write a folder that proves a range: evidence export --from A --to B DIR\n"+
-			"  page     print a web page that verifies in a browser, from a file: evidence page > verify.html")
+			"  page     print a web page that verifies in a browser, from a file")
 	list := func(to *[]string) func(string) error {
 		return func(text string) error {
 			*to = append(*to, text)

@@ -144,15 +144,15 @@ func (e *evidenceFlags) verifyFolder(keys *verify.Keys, dir string, stdout io.Wr
 		_, err = fmt.Fprintln(stdout, "proven", x)
 		return err
 	}
-	_, err = fmt.Fprintf(stdout, "proven %s: every tile leads to the head at sequence %d\n", x.New.Origin,
-		x.New.Head)
+	_, err = fmt.Fprintf(stdout, "proven %s: every tile leads to the head at sequence %d\n",
+		x.New.Origin, x.New.Head)
 	return err
 }
 
 // verifyHead checks that a newer head continues an older one, with the tiles of a running log.
 func (e *evidenceFlags) verifyHead(keys *verify.Keys, name string, stdout io.Writer) error {
 	if e.log == "" {
-		return settings.Usagef("verify --checkpoint needs a folder, or the file of a newer head and --log")
+		return settings.Usagef("verify --checkpoint needs a folder, or a newer head and --log")
 	}
 	old, err := e.oldNote()
 	if err != nil {
@@ -239,8 +239,9 @@ func (e *evidenceFlags) verifyBundle(keys *verify.Keys, dir string, stdout io.Wr
 func printBundle(w io.Writer, p *bundle.Proven) {
 	fmt.Fprintf(w, "proven sequences %d to %d of the log %s: every decision and fill, signed by %s\n",
 		p.Snapshot+1, p.To, p.Origin, p.Signer)
-	fmt.Fprintf(w, "fills    %d, sha256 %s\nblotter  %d rows, sha256 %s\nreport   %d records, sha256 %s\n",
-		p.Fills.Count, p.Fills.SHA256, p.Blotter.Count, p.Blotter.SHA256, p.Report.Count, p.Report.SHA256)
+	fmt.Fprintf(w, "fills    %d, sha256 %s\n", p.Fills.Count, p.Fills.SHA256)
+	fmt.Fprintf(w, "blotter  %d rows, sha256 %s\n", p.Blotter.Count, p.Blotter.SHA256)
+	fmt.Fprintf(w, "report   %d records, sha256 %s\n", p.Report.Count, p.Report.SHA256)
 	if p.Snapshot > 0 {
 		fmt.Fprintf(w, "snapshot the state at sequence %d is attested by the signature, not replayed\n",
 			p.Snapshot)

@@ -23,7 +23,8 @@ func crashAfter(n int, count *int) func() error {
 }
 
 // TestACrashAtAnyWrite stops a log at every change of the disk in turn. The log that is opened next
-// comes to the files that a log without a crash has, but for heads, of which it may have other ones.
+// comes to the files that a log without a crash has, but for heads, of which it may have other
+// ones.
 func TestACrashAtAnyWrite(t *testing.T) {
 	v := newVenue(t, 13)
 	v.trade(255*256 - 40)

@@ -46,7 +46,8 @@ func object(v *venue, from, to uint64) []byte {
 	genesis, _ := v.j.Genesis()
 	b := fmt.Appendf(nil, `{"fromSeq":%d,"toSeq":%d,"seed":%s,"records":[`, from, to,
 		matcher.PublicGenesis(genesis))
-	b = append(b, bytes.ReplaceAll(bytes.TrimSuffix(lines, []byte("\n")), []byte("\n"), []byte(","))...)
+	lines = bytes.TrimSuffix(lines, []byte("\n"))
+	b = append(b, bytes.ReplaceAll(lines, []byte("\n"), []byte(","))...)
 	return fmt.Appendf(b, `],"count":%d,"sha256":"%x"}`, total.Count, total.SHA256)
 }
 

@@ -14,8 +14,8 @@
 // Verify replays the records through the engine: every decision and fill is computed again and
 // compared byte by byte, every leaf is compared with the tree of the signed head, and the blotter
 // rows and the regulatory report of the range are made from what the engine has decided. A bundle
-// that begins at sequence 1 proves everything; one that begins at a snapshot proves everything behind
-// it, and the snapshot is what the signer says.
+// that begins at sequence 1 proves everything; one that begins at a snapshot proves everything
+// behind it, and the snapshot is what the signer says.
 //
 // All functions block, hold one engine, and may be called from any goroutine.
 package bundle

@@ -29,8 +29,8 @@ type Source struct {
 // errSource reports what keeps a bundle from being made.
 var errSource = errors.New("cannot be exported")
 
-// Export writes the range from..to (0 = what the newest head covers) into dir, which must be empty or
-// not be there, and verifies the bundle. A bundle that cannot be verified is an error that wraps
+// Export writes the range from..to (0 = what the newest head covers) into dir, which must be empty
+// or not be there, and verifies the bundle. A bundle that cannot be verified is an error that wraps
 // evidence.ErrContradiction: the journal is not what was signed.
 func Export(ctx context.Context, s Source, from, to uint64, dir string) (*Proven, error) {
 	x := &exporter{s: s, dir: dir, m: Manifest{Version: Version, From: from, To: to,

@@ -13,8 +13,8 @@ import (
 )
 
 // Report compares a report file byte by byte with what a bundle gives. The file is an answer of GET
-// /regulatory/report in either of its forms: one object, or one record a line. It is the io.Writer of
-// Options.
+// /regulatory/report in either of its forms: one object, or one record a line. It is the io.Writer
+// of Options.
 type Report struct {
 	From, To uint64 // its range
 

@@ -11,8 +11,8 @@ import (
 	"posttrade/matcher"
 )
 
-// recordWriter writes records in the order of the small tree: a command, then its fills. The builder
-// gives a command's record last.
+// recordWriter writes records in the order of the small tree: a command, then its fills. The
+// builder gives a command's record last.
 type recordWriter struct {
 	w     *bufio.Writer
 	fills []byte // of the command under way, with their lengths

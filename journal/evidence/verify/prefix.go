@@ -103,14 +103,14 @@ func IsPrefix(old, new *Checkpoint, read Read) error {
 	if err := tlog.CheckTree(proof, int64(new.Size), tlog.Hash(new.Root), int64(old.Size),
 		tlog.Hash(old.Root)); err != nil {
 		return refuse(covered(old.Size), BlameLog,
-			"the first %d leaves of the log do not lead to the root of the older head: history was rewritten",
+			"the first %d leaves of the log do not lead to the older head's root: history was rewritten",
 			old.Size)
 	}
 	return nil
 }
 
-// Tiles reads the hashes of a head's tree from tiles, which prove themselves against the head. It is
-// a tlog.HashReader.
+// Tiles reads the hashes of a head's tree from tiles, which prove themselves against the head. It
+// is a tlog.HashReader.
 type Tiles struct {
 	tlog.HashReader
 	read Read
@@ -133,8 +133,8 @@ func (t *Tiles) Leaf(index uint64, data []byte) error {
 	}
 	if Hash(hashes[0]) != LeafHash(data) {
 		first, count := LeafRange(index)
-		return refuse(fmt.Sprintf("leaf %d, sequences %d to %d", index, first, first+count-1), BlameBundle,
-			"its records lead to another leaf than the one in the tree")
+		where := fmt.Sprintf("leaf %d, sequences %d to %d", index, first, first+count-1)
+		return refuse(where, BlameBundle, "its records lead to another leaf than that of the tree")
 	}
 	return nil
 }
@@ -275,7 +275,8 @@ func (f *folder) bundle(n uint64, w int) ([]byte, error) {
 
 // leaf adds an entry: its length in two bytes, then the leaf.
 func (f *folder) leaf(index uint64, entry []byte) error {
-	where := fmt.Sprintf("%s entry %d", TilePath(Entries, index/TileHashes, TileHashes), index%TileHashes)
+	where := fmt.Sprintf("%s entry %d", TilePath(Entries, index/TileHashes, TileHashes),
+		index%TileHashes)
 	if length := int(entry[0])<<8 | int(entry[1]); length != LeafBytes {
 		return refuse(where, BlameTiles, "a leaf of %d bytes, want %d", length, LeafBytes)
 	}

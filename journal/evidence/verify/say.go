@@ -45,10 +45,12 @@ func exitOf(err error) (int, string) {
 	return ExitCannot, err.Error()
 }
 
+func between(r rune) bool { return r <= ' ' || r == ',' }
+
 // fieldsOf takes keys apart that stand in one text.
 func fieldsOf(list []string) (keys []string) {
 	for _, text := range list {
-		keys = append(keys, strings.FieldsFunc(text, func(r rune) bool { return r <= ' ' || r == ',' })...)
+		keys = append(keys, strings.FieldsFunc(text, between)...)
 	}
 	return keys
 }

@@ -5,8 +5,8 @@
 //	posttradeVerify(proofs, keys, witnessKeys) -> {exit, text}
 //
 // proofs is a Uint8Array or a string, keys and witnessKeys are strings with any number of verifier
-// keys between blanks or commas. exit is 0, 1 or 3, as posttrade evidence verify has it. The function
-// stays for as long as the page.
+// keys between blanks or commas. exit is 0, 1 or 3, as posttrade evidence verify has it. The
+// function stays for as long as the page.
 package main
 
 import (
