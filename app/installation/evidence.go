@@ -47,6 +47,9 @@ func openEvidence(c *settings.Config, in *Installation, log *slog.Logger) (*evid
 	o.Alarm = func(err error) {
 		log.Error("evidence alarm", "alarm", "the transparency log is not kept", "because", err)
 	}
+	if err := withWitnesses(c, &o); err != nil {
+		return nil, err
+	}
 	if in.Member != nil {
 		o.Leads = in.Member.Node.Leads
 	}
@@ -66,6 +69,20 @@ func openEvidence(c *settings.Config, in *Installation, log *slog.Logger) (*evid
 		}
 	})
 	return e, nil
+}
+
+// withWitnesses reads the witnesses that the settings name.
+func withWitnesses(c *settings.Config, o *evidence.Options) (err error) {
+	o.Quorum = c.Int("evidence.witness-quorum")
+	if name := c.String("evidence.witnesses"); name != "" {
+		if o.Witnesses, err = evidence.ReadWitnesses(name); err != nil {
+			return settings.Usagef("evidence.witnesses: %v", err)
+		}
+	}
+	if n := len(o.Witnesses); o.Quorum > n {
+		return settings.Usagef("evidence.witness-quorum: %d, evidence.witnesses names %d", o.Quorum, n)
+	}
+	return nil
 }
 
 // end signs what is left and stops the log. The journal must still be open.

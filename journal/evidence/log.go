@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
 	"os"
 	"sync"
 	"time"
@@ -26,6 +27,10 @@ type Options struct {
 	// Engine makes an engine at its genesis (state nil) or from a snapshot's state.
 	Engine func(state io.Reader) (journal.Engine, error)
 	Leads  func() bool // whether this member signs; nil: always
+	// Witnesses are asked to cosign every head; Quorum is how many must have done so before a head is
+	// published.
+	Witnesses []*Witness
+	Quorum    int
 	// Alarm is told of the first contradiction, and of every failure that is tried again.
 	Alarm func(error)
 
@@ -47,6 +52,11 @@ type Log struct {
 	note  []byte            // the published head, nil for none; writer: Run
 	head  verify.Checkpoint // of note
 	moved chan struct{}     // closed at the next published head
+
+	client     *http.Client
+	candidates chan candidate // to the witnesses; nil: there are none
+	publishing sync.Mutex     // held while a head is kept and shown
+	patient    bool           // the next head is the last one: wait for the witnesses; Run's
 }
 
 // State is how far a log has come.
@@ -80,7 +90,11 @@ func Open(j *journal.Journal, o Options) (*Log, error) {
 	if o.Alarm == nil {
 		o.Alarm = func(error) {}
 	}
-	l := &Log{o: o, j: j, dir: folder{dir: o.Dir, step: o.step}, genesis: text, moved: make(chan struct{})}
+	if o.Quorum > len(o.Witnesses) {
+		return nil, fmt.Errorf("evidence: %d witnesses must cosign, there are %d", o.Quorum,
+			len(o.Witnesses))
+	}
+	l := &Log{o: o, client: &http.Client{}, j: j, dir: folder{dir: o.Dir, step: o.step}, genesis: text, moved: make(chan struct{})}
 	if l.key, err = SaltKey(g, j.Seed()); err != nil {
 		return nil, err
 	}
@@ -208,6 +222,9 @@ const (
 )
 
 func (l *Log) run(ctx context.Context) error {
+	if len(l.o.Witnesses) > 0 {
+		defer l.startWitnesses()()
+	}
 	if err := l.State().Err; err != nil {
 		l.o.Alarm(err)
 		return nil
@@ -228,6 +245,21 @@ func (l *Log) run(ctx context.Context) error {
 			return nil
 		case <-time.After(retryPause):
 		}
+	}
+}
+
+// startWitnesses starts the goroutine that talks to the witnesses; end lets it finish the last head.
+func (l *Log) startWitnesses() (end func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	l.candidates = make(chan candidate)
+	var talking sync.WaitGroup
+	talking.Go(func() { l.witness(ctx) })
+	return func() {
+		late := time.AfterFunc(lastPatience, cancel)
+		close(l.candidates)
+		talking.Wait()
+		late.Stop()
+		cancel()
 	}
 }
 
@@ -278,6 +310,7 @@ func (l *Log) notAhead() error {
 func (l *Log) lastStep(f *follower) error {
 	ctx, cancel := context.WithTimeout(context.Background(), lastPatience)
 	defer cancel()
+	l.patient = true
 	head, _ := l.j.Head()
 	if err := l.j.WaitStable(ctx, head); err != nil {
 		return nil // the journal has failed: it says so itself

@@ -32,11 +32,20 @@ func (l *Log) sign(f *follower) error {
 	if err != nil {
 		return fmt.Errorf("evidence: sign: %w", err)
 	}
-	return l.publish(text, c)
+	if l.candidates == nil {
+		return l.publish(text, c)
+	}
+	l.submit(candidate{text, c})
+	return nil
 }
 
-// publish keeps a head, then shows it.
+// publish keeps a head, then shows it. A head from before the published one comes too late.
 func (l *Log) publish(text []byte, c verify.Checkpoint) error {
+	l.publishing.Lock()
+	defer l.publishing.Unlock()
+	if c.Head < l.published().Head {
+		return nil
+	}
 	if err := keep(l.dir, text); err != nil {
 		return err
 	}
