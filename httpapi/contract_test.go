@@ -347,6 +347,7 @@ func TestContract(t *testing.T) {
 		{"a log", nil, withLog(&fakeEvidence{note: []byte("a note\n")}), evidenceRows()},
 		{"a log without a head", nil, withLog(&fakeEvidence{fail: evidence.ErrNotYet}), []row{
 			{"GET /log/checkpoint", "", "", 503, CodeNotYet},
+			{"GET /log/member", "", "", 503, CodeNotYet},
 			{"GET /evidence/proof?tradeId=trd-1", "", "admin", 503, CodeNotYet}}},
 		{"a busy log", nil, withLog(&fakeEvidence{fail: evidence.ErrBusy}), []row{
 			{"GET /evidence/proof?tradeId=trd-1", "", "admin", 503, CodeBusy}}},
@@ -354,6 +355,7 @@ func TestContract(t *testing.T) {
 			{"GET /evidence/proof?tradeId=trd-1", "", "admin", 500, CodeInternal}}},
 		{"no log", nil, func(*rig) {}, []row{
 			{"GET /log/checkpoint", "", "", 404, CodeNotFound},
+			{"GET /log/member", "", "", 404, CodeNotFound},
 			{"GET /log/tile/0/000", "", "", 404, CodeNotFound},
 			{"GET /evidence/proof?inputSeq=1", "", "", 404, CodeNotFound}}},
 		{"journal slow", nil, holdBack, unsafeRows(504, CodeOutcomeUnknown, 503, CodeSlowDisk)},

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -14,6 +15,8 @@ type Evidence interface {
 	Checkpoint() []byte
 	// Tile reads the tile of a path below /log/; full reports one that never changes.
 	Tile(path string) (data []byte, full bool, err error)
+	// Say is what this member says of its first leaves, at most size of them; 0: of all.
+	Say(size uint64) (evidence.Said, error)
 	// Find returns where a record is and which account it is of.
 	Find(ctx context.Context, w evidence.Wanted) (evidence.Place, error)
 	// Proof waits until a published head covers the record, and proves it.
@@ -63,6 +66,32 @@ func (x *exchange) showTile(rest []byte) problem {
 		return x.m.failed(err)
 	}
 	return x.sendFile(data, contentBytes, cacheForever)
+}
+
+// showMember is GET /log/member, with which the members of a cluster compare their trees. It needs
+// no token: hashes only.
+func (x *exchange) showMember() problem {
+	if x.m.Evidence == nil {
+		return problemRoute
+	}
+	size := uint64(0)
+	if p := x.eachParameter(func(name string, value []byte) (ok bool) {
+		if name == "size" {
+			size, ok = number(value, 0, 1<<62)
+		}
+		return ok
+	}); p.status != 0 {
+		return p
+	}
+	said, err := x.m.Evidence.Say(size)
+	if err != nil {
+		return x.noProof(err)
+	}
+	text, err := json.Marshal(said)
+	if err != nil {
+		return x.m.failed(err)
+	}
+	return x.send(200, append(x.begin(), text...))
 }
 
 func (x *exchange) sendFile(data []byte, kind, cache string) problem {

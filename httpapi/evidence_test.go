@@ -16,6 +16,13 @@ type fakeEvidence struct {
 
 func (f *fakeEvidence) Checkpoint() []byte { return f.note }
 
+func (f *fakeEvidence) Say(size uint64) (evidence.Said, error) {
+	if f.note == nil {
+		return evidence.Said{}, evidence.ErrNotYet
+	}
+	return evidence.Said{Size: min(size, 3), Root: "root", Snapshots: []evidence.SaidSnapshot{}}, nil
+}
+
 func (f *fakeEvidence) Tile(path string) ([]byte, bool, error) {
 	if path == "tile/0/009" {
 		return nil, false, context.Canceled
@@ -51,6 +58,9 @@ func withLog(f *fakeEvidence) func(r *rig) {
 func evidenceRows() []row {
 	return []row{
 		{"GET /log/checkpoint", "", "", 200, ""},
+		{"GET /log/member", "", "", 200, ""},
+		{"GET /log/member?size=2", "", "", 200, ""},
+		{"GET /log/member?size=-1", "", "", 400, CodeBadRequest},
 		{"GET /log/tile/0/x001/234.p/56", "", "", 200, ""},
 		{"GET /log/tile/0/000", "", "", 404, CodeNotFound},
 		{"GET /log/tile/0/009", "", "", 503, CodeStopping},

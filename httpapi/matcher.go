@@ -220,6 +220,8 @@ func (x *exchange) serve() problem {
 		return x.showContract(id)
 	case routeExtract:
 		return x.riskExtract()
+	case routeLogMember:
+		return x.showMember()
 	case routeCheckpoint:
 		return x.showCheckpoint()
 	case routeTile:

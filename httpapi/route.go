@@ -35,6 +35,7 @@ const (
 	routeContracts
 	routeContract
 	routeExtract
+	routeLogMember
 	routeCheckpoint
 	routeTile
 	routeProof
@@ -81,9 +82,9 @@ var allowed = [routeCount]methods{
 	routeHealth: methodGet, routeOpenAPI: methodGet,
 	routeReport: methodGet, routeReindex: methodPost, routeHistory: methodGet,
 	routeSwaps: methodPost, routeSwaptions: methodPost, routeContracts: methodGet,
-	routeContract:   methodGet,
-	routeExtract:    methodPost,
-	routeCheckpoint: methodGet, routeTile: methodGet, routeProof: methodGet,
+	routeContract:  methodGet,
+	routeExtract:   methodPost,
+	routeLogMember: methodGet, routeCheckpoint: methodGet, routeTile: methodGet, routeProof: methodGet,
 
 	routeDevToken: methodPost, routeTradeList: methodGet, routeTrade: methodGet,
 	routeSettle:      methodPost,
@@ -203,6 +204,8 @@ func routeOf(path []byte) (r route, id []byte) {
 		return routeContracts, nil
 	case "/risk/extract":
 		return routeExtract, nil
+	case "/log/member":
+		return routeLogMember, nil
 	case "/log/checkpoint":
 		return routeCheckpoint, nil
 	case "/evidence/proof":

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -71,6 +73,46 @@ func openEvidence(c *settings.Config, in *Installation, log *slog.Logger) (*evid
 	return e, nil
 }
 
+// compareEvery is the time between two comparisons of the members' trees.
+const compareEvery = 2 * time.Second
+
+// compareMembers compares this member's tree with the others' until the member stops. A member that
+// differs from a majority answers nothing any more: its requests go to the leader, and when it is
+// the leader, nothing is admitted.
+func (in *Installation) compareMembers(c *settings.Config, log *slog.Logger) error {
+	e := in.evidence
+	if e == nil {
+		return nil
+	}
+	dialTLS, err := in.listeners.dialTLS()
+	if err != nil {
+		return err
+	}
+	scheme := "http://"
+	if dialTLS != nil {
+		scheme = "https://"
+	}
+	p := &evidence.Peers{Log: e.source.Log,
+		Client: &http.Client{Transport: &http.Transport{TLSClientConfig: dialTLS}},
+		Odd: func(err error) {
+			log.Error("this member has another history than the others and answers nothing any more",
+				"because", err)
+			hold(in.Core, err)
+			in.Member.relays["order-matcher"].Swap(nil)
+		}}
+	for _, m := range c.Members() {
+		if m != c.Self() {
+			p.Others = append(p.Others, evidence.Peer{Name: m.ID,
+				URL: scheme + m.HTTP + relayPrefix(c, "order-matcher")})
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var ended sync.WaitGroup
+	ended.Go(func() { p.Run(ctx, min(compareEvery, c.Duration("evidence.interval"))) })
+	in.Member.stops = append(in.Member.stops, func() { cancel(); ended.Wait() })
+	return nil
+}
+
 // withWitnesses reads the witnesses that the settings name.
 func withWitnesses(c *settings.Config, o *evidence.Options) (err error) {
 	o.Quorum = c.Int("evidence.witness-quorum")
@@ -102,6 +144,8 @@ func (e *evidenceLog) parts() []httpapi.Part {
 	switch s := e.source.State(); {
 	case s.Err != nil:
 		p.Ready, p.Detail = false, "nothing is signed any more: "+s.Err.Error()
+	case len(s.Differs) > 0:
+		p.Ready, p.Detail = false, "another tree than "+strings.Join(s.Differs, ", ")
 	case s.Failed != nil:
 		p.Ready, p.Detail = false, "tried again: "+s.Failed.Error()
 	default:

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/mod/sumdb/note"
@@ -54,9 +55,10 @@ type Log struct {
 	moved chan struct{}     // closed at the next published head
 
 	client     *http.Client
-	candidates chan candidate // to the witnesses; nil: there are none
-	publishing sync.Mutex     // held while a head is kept and shown
-	patient    bool           // the next head is the last one: wait for the witnesses; Run's
+	candidates chan candidate              // to the witnesses; nil: there are none
+	edge       atomic.Pointer[verify.Tree] // the tree as it is; writer: Run
+	publishing sync.Mutex                  // held while a head is kept and shown
+	patient    bool                        // the next head is the last one: wait for the witnesses; Run's
 }
 
 // State is how far a log has come.
@@ -67,6 +69,7 @@ type State struct {
 	Cosigned uint64    // the last that a quorum of witnesses has cosigned
 	Behind   time.Time // since when stable commands wait that no published head covers; zero: none
 	Checked  bool      // the whole history has been compared since the start
+	Differs  []string  // members with another tree or snapshot, and where
 	Err      error     // why the log has stopped; nil: it has not
 	// Divergences counts the contradictions found in files, and members with another history.
 	Divergences uint64
@@ -248,7 +251,8 @@ func (l *Log) run(ctx context.Context) error {
 	}
 }
 
-// startWitnesses starts the goroutine that talks to the witnesses; end lets it finish the last head.
+// startWitnesses starts the goroutine that talks to the witnesses; end lets it finish the last
+// head.
 func (l *Log) startWitnesses() (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	l.candidates = make(chan candidate)
@@ -338,6 +342,9 @@ func (l *Log) step(ctx context.Context, f *follower) error {
 			return err
 		}
 		l.change(func(s *State) { s.Size, s.Head = f.tree.Size, f.leaf.Head() })
+		if edge := l.edge.Load(); edge == nil || edge.Size != f.tree.Size {
+			l.edge.Store(f.tree.Clone())
+		}
 		if to == stable {
 			return l.sign(f)
 		}

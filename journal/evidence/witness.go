@@ -20,8 +20,8 @@ import (
 	"posttrade/journal/evidence/verify"
 )
 
-// Witness is a party outside that cosigns heads (C2SP tlog-witness): it does so only for a head that
-// continues the last one it has cosigned, so it never cosigns two histories.
+// Witness is a party outside that cosigns heads (C2SP tlog-witness): it does so only for a head
+// that continues the last one it has cosigned, so it never cosigns two histories.
 type Witness struct {
 	note.Verifier
 	URL string // the prefix of its add-checkpoint
@@ -86,7 +86,7 @@ func (w *Witness) cosign(ctx context.Context, client *http.Client, text []byte,
 		case err != nil:
 			return nil, fmt.Errorf("witness %s: %w", w.Name(), err)
 		case status == http.StatusOK:
-			line, err := w.signature(answer, append(body, '\n'))
+			line, err := w.signature(answer, append(bytes.Clone(body), '\n'))
 			if err == nil {
 				w.size = head.Size
 			}
@@ -213,8 +213,8 @@ func (l *Log) report(err error) {
 	}
 }
 
-// witness publishes the heads that are submitted, as soon as enough witnesses have signed, until the
-// channel is closed. A witness that is away delays heads and nothing else.
+// witness publishes the heads that are submitted, as soon as enough witnesses have signed, until
+// the channel is closed. A witness that is away delays heads and nothing else.
 func (l *Log) witness(ctx context.Context) {
 	for c := range l.candidates {
 		lines, count, err := l.cosigned(ctx, c.text, &c.head)

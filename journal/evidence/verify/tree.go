@@ -150,3 +150,22 @@ func ParseTile(path string) (level int, n uint64, w int, ok bool) {
 	}
 	return level, n, w, isTile && TilePath(level, n, w) == path
 }
+
+// Clone returns a copy of the tree as it is now, for readers on other goroutines. It has no Put.
+func (t *Tree) Clone() *Tree {
+	c := &Tree{Size: t.Size}
+	for _, hashes := range t.levels {
+		c.levels = append(c.levels, append([]Hash(nil), hashes...))
+	}
+	return c
+}
+
+// Edge returns the hashes of a tile that is not full yet; false when the tile is another one or has
+// fewer hashes.
+func (t *Tree) Edge(level int, n uint64, w int) ([]byte, bool) {
+	if level < 0 || level >= len(t.levels) || n != t.Size>>(TileBits*(level+1)) ||
+		w > len(t.levels[level]) {
+		return nil, false
+	}
+	return flat(t.levels[level][:w]), true
+}
