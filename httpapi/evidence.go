@@ -30,7 +30,7 @@ const (
 )
 
 // proofPatience is how long a request waits for a head that covers its record, and for its replay.
-const proofPatience = 10 * time.Second
+const proofPatience = 25 * time.Second
 
 var (
 	problemRecord = problem{status: 404, code: CodeNotFound, detail: "no such record"}

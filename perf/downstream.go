@@ -28,8 +28,8 @@ type Downstream interface {
 	SecurityID(ticker string) (uint32, bool)
 }
 
-// measureDownstream is row P10: projection, reconciliation, report, reindex and
-// transaction-cost reports over one journal, each beside its bare comparator.
+// measureDownstream is row P10: projection, reconciliation, report, reindex and transaction-cost
+// reports over one journal, each beside its bare comparator. Row P16 is over the same journal.
 func measureDownstream(r *Run) (err error) {
 	dir := filepath.Join(r.o.Dir, "downstream")
 	e, err := r.o.Open(EngineOptions{Dir: dir, Durability: "os", Genesis: flowGenesis(8)})
@@ -61,6 +61,9 @@ func measureDownstream(r *Run) (err error) {
 		return err
 	}
 	if err := r.reindex(d); err != nil {
+		return err
+	}
+	if err := r.evidence(d); err != nil {
 		return err
 	}
 	return r.costs(d)

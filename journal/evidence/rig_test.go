@@ -230,6 +230,9 @@ func (v *venue) prover() *Prover {
 // removeAllBut empties a folder but for one file.
 func removeAllBut(dir, keep string) error {
 	list, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
 	for _, e := range list {
 		if e.Name() != keep {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
