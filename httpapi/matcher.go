@@ -50,6 +50,7 @@ type Deps struct {
 	Report    Reporter      // GET /regulatory/report; nil: the endpoint does not exist
 	History   History       // /recon/full-history; nil: the endpoint does not exist
 	AsOf      *asof.History // /as-of and why; nil: the endpoints do not exist
+	Evidence  Evidence      // /log and /evidence; nil: the endpoints do not exist
 	Projected func() uint64 // last input sequence of the SQL projection; nil: there is none
 
 	Enforced         bool    // risk.entitlement.enforced
@@ -235,6 +236,14 @@ func (x *exchange) serve() problem {
 		return x.showPast(r, id)
 	case routeOrderWhy, routeContractWhy, routeWhy:
 		return x.showWhy(r, id)
+	case routeLogMember:
+		return x.showMember()
+	case routeCheckpoint:
+		return x.showCheckpoint()
+	case routeTile:
+		return x.showTile(id)
+	case routeProof:
+		return x.showProof()
 	case routeOpenAPI:
 		return x.showDocument(openAPIOrderMatcher)
 	default:

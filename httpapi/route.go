@@ -49,6 +49,10 @@ const (
 	routeContractWhy
 	routeWhy
 	routeExtract
+	routeLogMember
+	routeCheckpoint
+	routeTile
+	routeProof
 
 	routeDevToken
 	routeTradeList
@@ -99,6 +103,7 @@ var allowed = [routeCount]methods{
 	routeAsOfOrder: methodGet, routeAsOfAccounts: methodGet, routeAsOfControls: methodGet,
 	routeAsOfTrades: methodGet, routeAsOfContracts: methodGet, routeAsOfContract: methodGet,
 	routeOrderWhy: methodGet, routeContractWhy: methodGet, routeWhy: methodGet,
+	routeLogMember: methodGet, routeCheckpoint: methodGet, routeTile: methodGet, routeProof: methodGet,
 
 	routeDevToken: methodPost, routeTradeList: methodGet, routeTrade: methodGet,
 	routeSettle:      methodPost,
@@ -222,10 +227,19 @@ func routeOf(path []byte) (r route, id []byte) {
 		return routeExtract, nil
 	case "/why":
 		return routeWhy, nil
+	case "/log/member":
+		return routeLogMember, nil
+	case "/log/checkpoint":
+		return routeCheckpoint, nil
+	case "/evidence/proof":
+		return routeProof, nil
 	case "/health":
 		return routeHealth, nil
 	case "/openapi.json":
 		return routeOpenAPI, nil
+	}
+	if rest, ok := cutPrefix(path, "/log/tile/"); ok && len(rest) > 0 {
+		return routeTile, rest
 	}
 	if rest, ok := cutPrefix(path, "/orders/"); ok {
 		id, tail := cutSegment(rest)

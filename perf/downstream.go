@@ -74,6 +74,9 @@ func (r *Run) downstream(d Downstream) error {
 	if err := r.reindex(d); err != nil {
 		return err
 	}
+	if err := r.evidence(d); err != nil {
+		return err
+	}
 	return r.costs(d)
 }
 

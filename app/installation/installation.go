@@ -24,6 +24,7 @@ type Installation struct {
 	watching  *watching
 	scrubbing *scrubbing
 	past      *past
+	evidence  *evidenceLog
 }
 
 // Open starts all parts in the order in which they depend on each other; stop ends them in reverse.
@@ -70,6 +71,9 @@ func Open(ctx context.Context, c *settings.Config, o engine.Options,
 	warnOfLimits(c, in.Core.Gate.RiskLimits(), log)
 	logRecovery(log, in.Core)
 	in.scrubbing = startScrubbing(in.Core.Journal, c.Duration("journal.scrub-interval"), log)
+	if in.evidence, err = openEvidence(c, in, log); err != nil {
+		return nil, err
+	}
 	if in.history, err = newFullHistory(c, in.Core); err != nil {
 		return nil, err
 	}
@@ -188,6 +192,7 @@ func (in *Installation) Stop() (err error) {
 		in.scrubbing.end()
 	}
 	err = errors.Join(err, in.past.end())
+	in.evidence.end()
 	if in.Core != nil {
 		err = errors.Join(err, in.Core.End())
 		if drained { // otherwise a request may still use its memory

@@ -17,6 +17,7 @@ func commands() []command {
 		{"inspect", "show the state after any sequence, what changed, or walk through", runInspect},
 		{"why", "explain what became of an order, or any decision", runWhy},
 		{"what-if", "decide a part of the history anew, with something changed", runWhatIf},
+		{"evidence", "prove records of the journal to a stranger, and check such proofs", runEvidence},
 		{"snapshot", "write a snapshot at the journal's head", runSnapshot},
 		{"recon", "show how the projection compares with the journal", runRecon},
 		{"tca", "show what a trade cost against its benchmarks", runTCA},
