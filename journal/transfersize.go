@@ -15,11 +15,11 @@ func (t *Transfer) measure() error {
 		size += frameHeader + int64(len(p.body)) + p.length
 	}
 	for _, kind := range []byte{keyCommands, keyFills, keyIDs} {
-		last := t.head.inputSeq
+		before, last := t.base.inputSeq, t.head.inputSeq
 		if kind == keyFills {
-			last = t.head.tradeSeq
+			before, last = t.base.tradeSeq, t.head.tradeSeq
 		}
-		x, err := measureBlocks(t.j.db, kind, last)
+		x, err := measureBlocks(t.j.db, kind, before+1, last)
 		if err != nil {
 			return err
 		}
@@ -37,11 +37,12 @@ func (x *extent) add(y extent) {
 	x.bytes += y.bytes
 }
 
-// measureBlocks counts the blocks of a kind up to the one that holds sequence last. The store's
+// measureBlocks counts the blocks of a kind from the one that begins with sequence first up to the
+// one that holds sequence last. The store's
 // tables know how much they hold. Only the keys between the tables that are wholly in the range,
 // and behind those tables, are read one by one.
-func measureBlocks(db *pebble.DB, kind byte, last uint64) (extent, error) {
-	lower, upper := newKey(kind, 1), newKey(kind, last+1)
+func measureBlocks(db *pebble.DB, kind byte, first, last uint64) (extent, error) {
+	lower, upper := newKey(kind, first), newKey(kind, last+1)
 	tables, err := tablesIn(db, lower, upper)
 	if err != nil {
 		return extent{}, err
