@@ -23,7 +23,7 @@ func section(t testing.TB, j *Journal, after Point) (stream []byte, to Point) {
 	}
 	must(t, tr.Close())
 	genesis, _ := j.Genesis()
-	seen, err := CheckStream(bytes.NewReader(stream), genesis, after)
+	seen, err := CheckStream(bytes.NewReader(stream), j.Seed(), after)
 	must(t, err)
 	if after.InputSeq > 0 && seen.From != after || seen.To.InputSeq != head ||
 		!bytes.Equal(seen.Genesis, genesis) {
@@ -164,15 +164,14 @@ func sectionsOf(t testing.TB, seed uint64) (j *Journal, f flow, streams [][]byte
 // TestCheckFindsEveryFlip flips each byte of a section in turn, and cuts it at each length.
 func TestCheckFindsEveryFlip(t *testing.T) {
 	j, _, streams, ends := sections(t, DurabilityFsync)
-	genesis, _ := j.Genesis()
 	whole := sha256.Sum256(streams[1])
 	for at := range streams[1] {
 		bad := bytes.Clone(streams[1])
 		bad[at] ^= 0x10
-		if _, err := CheckStream(bytes.NewReader(bad), genesis, ends[0]); err == nil {
+		if _, err := CheckStream(bytes.NewReader(bad), j.Seed(), ends[0]); err == nil {
 			t.Fatalf("flip at %d is not found", at)
 		}
-		if _, err := CheckStream(bytes.NewReader(bad[:at]), genesis, ends[0]); err == nil {
+		if _, err := CheckStream(bytes.NewReader(bad[:at]), j.Seed(), ends[0]); err == nil {
 			t.Fatalf("cut at %d is not found", at)
 		}
 	}

@@ -40,10 +40,9 @@ type Checked struct {
 	Snapshot  uint64 // the sequence of the snapshot; 0: none
 }
 
-// base makes the next stream one that continues the history at p.
-func (c *course) base(genesis []byte, p Point) {
-	c.genesis = genesis
-	c.walk = c.newWalker(sha256.Sum256(genesis))
+// base makes the next stream one that continues, at p, the history with a genesis of that hash.
+func (c *course) base(seed [chainBytes]byte, p Point) {
+	c.walk = c.newWalker(seed)
 	c.walk.at = p.point()
 }
 
@@ -94,15 +93,15 @@ func (c *course) begin() error {
 	if err != nil {
 		return c.in.bad("key=g: %w", err)
 	}
+	seed := sha256.Sum256(genesis)
+	c.genesis = genesis
 	if c.walk != nil {
-		if string(genesis) != string(c.genesis) {
-			return c.in.bad("genesis hash %x, want %x: %w", sha256.Sum256(genesis),
-				sha256.Sum256(c.genesis), ErrBase)
+		if seed != c.walk.seed {
+			return c.in.bad("genesis hash %x, want %x: %w", seed, c.walk.seed, ErrBase)
 		}
 		return nil
 	}
-	c.genesis = genesis
-	c.walk = c.newWalker(sha256.Sum256(genesis))
+	c.walk = c.newWalker(seed)
 	return c.to.begin(v)
 }
 
@@ -318,11 +317,11 @@ func (c *course) file(s SnapshotFile, take bool) error {
 }
 
 // CheckStream reads a stream as ReceiveAll does, and writes nothing. With a base the stream must
-// be what comes after that commit of the journal with that genesis.
-func CheckStream(r io.Reader, genesis []byte, base Point) (Checked, error) {
+// be what comes after that commit of the journal whose genesis has that hash.
+func CheckStream(r io.Reader, seed [32]byte, base Point) (Checked, error) {
 	c := course{to: nowhere{}}
 	if base.InputSeq > 0 {
-		c.base(genesis, base)
+		c.base(seed, base)
 	}
 	defer c.close()
 	err := c.read(r)
