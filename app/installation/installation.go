@@ -9,8 +9,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"posttrade/app/backups"
 	"posttrade/app/engine"
 	"posttrade/app/settings"
+	"posttrade/journal/backup"
 	"posttrade/sidecars/riskextract"
 )
 
@@ -23,6 +25,7 @@ type Installation struct {
 	Member    *member // nil on a single node
 	watching  *watching
 	scrubbing *scrubbing
+	backups   *backups.Server
 }
 
 // Open starts all parts in the order in which they depend on each other; stop ends them in reverse.
@@ -36,6 +39,9 @@ func Open(ctx context.Context, c *settings.Config, o engine.Options,
 			err = errors.Join(err, in.Stop())
 		}
 	}()
+	if err := backup.Whole(c.String("data.dir")); err != nil {
+		return nil, err
+	}
 	if err := os.MkdirAll(c.String("data.dir"), 0o700); err != nil {
 		return nil, fmt.Errorf("data.dir: %w", err)
 	}
@@ -68,6 +74,9 @@ func Open(ctx context.Context, c *settings.Config, o engine.Options,
 	}
 	logRecovery(log, in.Core)
 	in.scrubbing = startScrubbing(in.Core.Journal, c.Duration("journal.scrub-interval"), log)
+	if in.backups, err = newBackups(c, in, log); err != nil {
+		return nil, err
+	}
 	if in.history, err = newFullHistory(c, in.Core); err != nil {
 		return nil, err
 	}

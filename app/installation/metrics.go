@@ -65,7 +65,7 @@ func (in *Installation) memberMetrics(orders *httpapi.OrderMatcher) httpapi.Metr
 		m.Faults = append(m.Faults, relay.Faults)
 	}
 	m.ClusterCommits = func() httpapi.Histogram { return quorumHistogram(in.Member.Node.Commits()) }
-	m.More = together(m.More, in.scrubbing.metrics, func(emit emitMore) {
+	m.More = together(m.More, in.scrubbing.metrics, in.backups.Metrics, func(emit emitMore) {
 		leads := 0.0
 		if in.Member.Node.Leads() {
 			leads = 1

@@ -28,7 +28,7 @@ func openEdges(c *settings.Config, in *Installation,
 		return m, err
 	}
 	m = singleMetrics(k, orders)
-	m.More = together(m.More, in.scrubbing.metrics)
+	m.More = together(m.More, in.scrubbing.metrics, in.backups.Metrics)
 	if d != nil {
 		if err := openSources(c, in, verifier, &m, log); err != nil {
 			return m, err
@@ -193,6 +193,7 @@ func newAdmin(c *settings.Config, in *Installation, verifier *gate.Verifier,
 			return append(append(in.coreParts(), in.Member.parts()...), in.Beside.Load().parts()...)
 		},
 		Version: map[string]string{"version": settings.Version()}, Registry: registry, Logger: log,
+		Extra: in.backups.Handlers(),
 	}
 	if c.Bool("admin.token-guard") {
 		a.Admit = func(token string) (valid, admin bool) {

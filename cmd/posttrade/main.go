@@ -15,6 +15,8 @@ func commands() []command {
 		{"replay", "send an order flow and show throughput and latency", runReplay},
 		{"journal", "verify, measure or export the journal", runJournal},
 		{"snapshot", "write a snapshot at the journal's head", runSnapshot},
+		{"backup", "keep the journal of a running server in a directory", runBackup},
+		{"restore", "make an installation from backups", runRestore},
 		{"recon", "show how the projection compares with the journal", runRecon},
 		{"tca", "show what a trade cost against its benchmarks", runTCA},
 		{"risk-extract", "render the files of a stored cut again", runRiskExtract},

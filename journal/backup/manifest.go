@@ -45,11 +45,10 @@ type Manifest struct {
 	Format    int       `json:"format"`
 	Created   time.Time `json:"created"`
 	Build     string    `json:"build,omitempty"`
-	Member    string    `json:"member,omitempty"` // of a cluster
-	Genesis   string    `json:"genesis"`          // hex SHA-256 of the genesis record
-	From      Place     `json:"from"`             // zero sequences: from the first command on
+	Genesis   string    `json:"genesis"` // hex SHA-256 of the genesis record
+	From      Place     `json:"from"`    // zero sequences: from the first command on
 	To        Place     `json:"to"`
-	Base      string    `json:"base,omitempty"` // hex SHA-256 of the manifest that this one goes on from
+	Base      string    `json:"base,omitempty"` // hex SHA-256 of the manifest of the one before
 	FirstTime int64     `json:"firstTime"`      // event times, milliseconds; 0: none
 	LastTime  int64     `json:"lastTime"`
 	Snapshot  uint64    `json:"snapshot"` // the sequence of the snapshot in it; 0: none

@@ -53,8 +53,9 @@ func Chain(dirs []string) (list []*Manifest, err error) {
 		}
 		switch {
 		case i == 0 && m.From.InputSequence != 0:
-			return nil, fmt.Errorf("backup: dir=%s goes on from sequence %d; the whole backup comes first: %w",
-				dir, m.From.InputSequence, ErrChain)
+			return nil, fmt.Errorf(
+				"backup: dir=%s goes on from sequence %d; the whole backup comes first: %w", dir,
+				m.From.InputSequence, ErrChain)
 		case i > 0 && m.Genesis != list[0].Genesis:
 			return nil, fmt.Errorf("backup: dir=%s is of genesis %.16s, dir=%s of %.16s: %w", dir, m.Genesis,
 				dirs[0], list[0].Genesis, ErrChain)
@@ -200,8 +201,12 @@ func (r *restore) journal(got *Origin) error {
 	into := filepath.Join(r.data, journalName)
 	received, err := journal.ReceiveAll(into, r.o.To, r.o.Journal, streams...)
 	for _, p := range parts {
-		if e := p.err(); e != nil {
-			err = errors.Join(fmt.Errorf("backup: file=%s: %w", p.name, e), err)
+		e := p.err()
+		if e == nil && err != nil && p.bytes > 0 && !p.ended {
+			e = err // it was being read
+		}
+		if e != nil {
+			err = fmt.Errorf("backup: file=%s: %w", p.name, e)
 			break
 		}
 	}

@@ -28,10 +28,9 @@ type Source interface {
 
 // Options of Write.
 type Options struct {
-	Since  string // the directory that the backup goes on from; "": a whole backup
-	Build  string
-	Member string
-	Now    func() time.Time
+	Since string // the directory that the backup goes on from; "": a whole backup
+	Build string
+	Now   func() time.Time
 }
 
 // Write makes a backup in dir, which is made if need be, and verifies it on the way. An error
@@ -40,7 +39,7 @@ type Options struct {
 //   - Errors: ErrExists, ErrNotEmpty, journal.ErrLocked: nothing in dir is changed. What Read says
 //     of o.Since. journal.ErrBase and journal.ErrTransfer: the stream was another, or not whole.
 func Write(ctx context.Context, dir string, from Source, o Options) (_ *Manifest, err error) {
-	m := &Manifest{Format: manifestFormat, Build: o.Build, Member: o.Member}
+	m := &Manifest{Format: manifestFormat, Build: o.Build}
 	var after journal.Point
 	if o.Since != "" {
 		base, err := Read(o.Since)
