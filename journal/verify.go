@@ -208,6 +208,7 @@ func Stats(ctx context.Context, dir string, o VerifyOptions) (Report, error) {
 // readOnly opens an existing journal without changing it.
 func readOnly(dir string, o *VerifyOptions, f func(db *pebble.DB, genesis []byte, a reading,
 	t *tailImage) error) (err error) {
+	defer func() { err = withCopied(err, o.FS, dir) }()
 	s, err := openView(dir, o)
 	if err != nil {
 		return err

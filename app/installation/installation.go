@@ -73,6 +73,9 @@ func Open(ctx context.Context, c *settings.Config, o engine.Options,
 		return nil, err
 	}
 	logRecovery(log, in.Core)
+	if err := in.Core.Journal.Copied(); err != nil {
+		log.Warn("nothing is missing in the journal, but the rest of data.dir may not fit it", "error", err)
+	}
 	in.scrubbing = startScrubbing(in.Core.Journal, c.Duration("journal.scrub-interval"), log)
 	if in.backups, err = newBackups(c, in, log); err != nil {
 		return nil, err

@@ -105,6 +105,9 @@ func printInUse(w io.Writer, dir string) {
 	if pid := journal.InUse(dir); pid > 0 {
 		fmt.Fprintf(w, "in use     process %d has it open: this is what was there at one moment\n", pid)
 	}
+	if err := journal.CopiedFrom(dir); err != nil {
+		fmt.Fprintf(w, "copy       %v\n", err)
+	}
 }
 
 func printReport(w io.Writer, r journal.Report) {
