@@ -12,6 +12,7 @@ import (
 	"posttrade/app/backups"
 	"posttrade/app/engine"
 	"posttrade/app/settings"
+	"posttrade/journal"
 	"posttrade/journal/backup"
 	"posttrade/sidecars/riskextract"
 )
@@ -26,6 +27,8 @@ type Installation struct {
 	watching  *watching
 	scrubbing *scrubbing
 	backups   *backups.Server
+	scrub     atomic.Pointer[journal.Scrub] // that of scrubbing; other members ask for it at any time
+	healing   *healing                      // nil on a single node
 }
 
 // Open starts all parts in the order in which they depend on each other; stop ends them in reverse.
@@ -77,6 +80,7 @@ func Open(ctx context.Context, c *settings.Config, o engine.Options,
 		log.Warn("nothing is missing in the journal, but the rest of data.dir may not fit it", "error", err)
 	}
 	in.scrubbing = startScrubbing(in.Core.Journal, c.Duration("journal.scrub-interval"), log)
+	in.scrub.Store(in.scrubbing.scrub)
 	if in.backups, err = newBackups(c, in, log); err != nil {
 		return nil, err
 	}
@@ -127,10 +131,16 @@ func (in *Installation) openSingle(ctx context.Context, c *settings.Config,
 
 // restart is closed when the installation must be opened again; nil when that cannot happen.
 func (in *Installation) restart() <-chan struct{} {
-	if in.Member == nil {
+	if in.healing == nil {
 		return nil
 	}
-	return in.Member.Node.Restart()
+	return in.healing.again
+}
+
+// damaged reports that a part of the journal is known to be damaged. Any goroutine.
+func (in *Installation) damaged() bool {
+	s := in.scrub.Load()
+	return s != nil && len(s.State().Damaged) > 0
 }
 
 // How long the announcement of the listeners waits for the control sources, and how often it checks
@@ -183,6 +193,9 @@ func (in *Installation) Stop() (err error) {
 		err = in.listeners.shutdown(ctx)
 	}
 	drained := err == nil
+	if in.healing != nil {
+		in.healing.end()
+	}
 	if in.Member != nil {
 		err = errors.Join(err, in.Member.stop())
 	} else if d := in.Beside.Load(); d != nil {

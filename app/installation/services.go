@@ -225,6 +225,9 @@ func (in *Installation) coreParts() []httpapi.Part {
 	}
 	list = append(list, numbersPart(k.Views.NextRef())...)
 	list = append(append(list, in.diskParts()...), in.scrubbing.part())
+	if in.healing != nil {
+		list = append(list, in.healing.part()...)
+	}
 	if in.Member != nil && !in.Member.Node.Leads() {
 		return list
 	}

@@ -167,6 +167,8 @@ var List = []Setting{
 
 	{"cluster.member-id", "", memberID, "single", "this member's number in cluster.members"},
 	{"cluster.members", "", members, "single", "1=host:raftport@host:httpport,2=..."},
+	{"cluster.heal", "true", boolean, "",
+		"a member whose journal is damaged starts again as a new disk and is sent the leader's"},
 	{"cluster.heartbeat-ms", "150", whole(10, 60_000), "",
 		"silence after which a member doubts its leader"},
 	{"cluster.log-reserve-bytes", "141MiB", bytesOf(4<<20, 1<<30), "",
