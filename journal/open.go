@@ -63,6 +63,9 @@ func Prepare(dir string, o Options) (_ *Journal, err error) {
 		return nil, withCopied(err, o.FS, dir)
 	}
 	j.copied = copied(o.FS, dir)
+	if j.found.db != nil {
+		j.found.db.shelf.reach(o.FS, o.ArchiveDir)
+	}
 	if !j.found.created {
 		if err := noTail(o.FS, dir); err != nil {
 			return nil, err
@@ -148,7 +151,9 @@ func (j *Journal) openForWriting(found finding) (err error) {
 		}
 	}
 	options.ErrorIfNotExists = true
-	j.db, err = openStore(store, options, j.latch)
+	if j.db, err = openStore(store, options, j.latch); err == nil {
+		j.db.shelf.reach(j.o.FS, j.o.ArchiveDir)
+	}
 	return err
 }
 

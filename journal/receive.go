@@ -66,23 +66,51 @@ func Receive(dir string, r io.Reader, o Options) (Received, error) {
 // TransferAfter for each part that follows. With a limit it takes the commands up to that sequence,
 // which the streams must reach. It reads the rest of that stream to verify it, and none behind it.
 // A commit that goes beyond the limit is packed again without what comes behind it.
-func ReceiveAll(dir string, limit uint64, o Options, streams ...io.Reader) (_ Received, err error) {
-	if err := o.defaults(); err != nil {
+func ReceiveAll(dir string, limit uint64, o Options, streams ...io.Reader) (Received, error) {
+	rc, err := newReceiver(dir, o, streams)
+	if err != nil {
 		return Received{}, err
+	}
+	rc.course.limit = limit
+	return rc.all()
+}
+
+// receiveSection is Receive of what follows a commit alone. What it writes is a store of these
+// blocks, and no journal that can be opened.
+func receiveSection(dir string, seed [chainBytes]byte, from point, r io.Reader, o Options) error {
+	rc, err := newReceiver(dir, o, []io.Reader{r})
+	if err != nil {
+		return err
+	}
+	if from.inputSeq > 0 {
+		rc.course.base(seed, from.exported())
+	}
+	_, err = rc.all()
+	return err
+}
+
+func newReceiver(dir string, o Options, streams []io.Reader) (*receiver, error) {
+	if err := o.defaults(); err != nil {
+		return nil, err
 	}
 	rc := &receiver{
 		dir: dir, fs: o.FS, boot: o.boot, log: o.Logger, latch: newLatch(o.Fatal), streams: streams,
 	}
-	rc.course = course{to: rc, limit: limit}
-	if err := rc.lockEmpty(); err != nil {
+	rc.course.to = rc
+	return rc, nil
+}
+
+// all receives everything, or leaves nothing.
+func (r *receiver) all() (_ Received, err error) {
+	if err := r.lockEmpty(); err != nil {
 		return Received{}, err
 	}
-	defer func() { err = errors.Join(err, rc.lock.Close()) }()
-	if err := rc.receive(); err != nil {
-		return Received{}, errors.Join(err, rc.discard())
+	defer func() { err = errors.Join(err, r.lock.Close()) }()
+	if err := r.receive(); err != nil {
+		return Received{}, errors.Join(err, r.discard())
 	}
-	at := rc.course.walk.at
-	return Received{rc.course.genesis, at.inputSeq, at.tradeSeq}, nil
+	at := r.course.walk.at
+	return Received{r.course.genesis, at.inputSeq, at.tradeSeq}, nil
 }
 
 // whole refuses a journal that was not received in full.
@@ -109,7 +137,7 @@ type receiver struct {
 
 	streams []io.Reader
 	course  course
-	db      *pebble.DB
+	db      *vault
 	batch   *pebble.Batch
 }
 

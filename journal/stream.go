@@ -26,6 +26,7 @@ type course struct {
 
 	in      *frames
 	genesis []byte
+	begun   bool    // the target has the genesis
 	walk    *walker // checks the commits; it reads the fills and ids off the stream
 	held    bool    // a commit that the limit cuts: its blocks are not given to the target
 	seen    Checked
@@ -95,13 +96,16 @@ func (c *course) begin() error {
 	}
 	seed := sha256.Sum256(genesis)
 	c.genesis = genesis
-	if c.walk != nil {
-		if seed != c.walk.seed {
-			return c.in.bad("genesis hash %x, want %x: %w", seed, c.walk.seed, ErrBase)
-		}
+	if c.walk == nil {
+		c.walk = c.newWalker(seed)
+	}
+	if seed != c.walk.seed {
+		return c.in.bad("genesis hash %x, want %x: %w", seed, c.walk.seed, ErrBase)
+	}
+	if c.begun {
 		return nil
 	}
-	c.walk = c.newWalker(seed)
+	c.begun = true
 	return c.to.begin(v)
 }
 

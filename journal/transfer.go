@@ -230,23 +230,30 @@ func (t *Transfer) commits() error {
 		return err
 	}
 	defer t.j.reading.RUnlock()
-	db, from, to := t.j.db, t.at, t.head
+	from, to := t.at, t.head
+	db, end, archive, err := t.j.db.of(keyCommands, from.inputSeq+1)
+	if err != nil {
+		return err
+	}
+	if archive && end.inputSeq < to.inputSeq {
+		to = end
+	}
 	return iterate(db, newKey(keyCommands, from.inputSeq+1), newKey(keyCommands, to.inputSeq+1),
 		func(c *pebble.Iterator) error {
 			return iterate(db, newKey(keyFills, from.tradeSeq+1), newKey(keyFills, to.tradeSeq+1),
 				func(f *pebble.Iterator) error {
 					return iterate(db, newKey(keyIDs, from.inputSeq+1), newKey(keyIDs, to.inputSeq+1),
 						func(i *pebble.Iterator) error {
-							return t.chunk(&lane{it: c, kind: keyCommands}, &lane{it: f, kind: keyFills},
+							return t.chunk(to, &lane{it: c, kind: keyCommands}, &lane{it: f, kind: keyFills},
 								&lane{it: i, kind: keyIDs})
 						})
 				})
 		})
 }
 
-// chunk makes whole commits until there is enough, or they are at the head.
-func (t *Transfer) chunk(commands, fills, ids *lane) error {
-	for len(t.buf) < transferChunk && t.at.inputSeq < t.head.inputSeq {
+// chunk makes whole commits until there is enough, or they are at to.
+func (t *Transfer) chunk(to point, commands, fills, ids *lane) error {
+	for len(t.buf) < transferChunk && t.at.inputSeq < to.inputSeq {
 		e, err := t.block(commands, t.at.inputSeq+1)
 		if err != nil {
 			return err
@@ -263,9 +270,9 @@ func (t *Transfer) chunk(commands, fills, ids *lane) error {
 		}
 		t.at = point{inputSeq: e.last(), tradeSeq: e.lastTrade(), chain: e.chain}
 	}
-	if t.at.inputSeq >= t.head.inputSeq && t.at != t.head {
+	if t.at.inputSeq >= to.inputSeq && t.at != to {
 		return fmt.Errorf("journal: transfer ends at inputSeq=%d tradeSeq=%d, head is %d, %d: %w",
-			t.at.inputSeq, t.at.tradeSeq, t.head.inputSeq, t.head.tradeSeq, errSizes)
+			t.at.inputSeq, t.at.tradeSeq, to.inputSeq, to.tradeSeq, errSizes)
 	}
 	return nil
 }

@@ -41,7 +41,30 @@ func (x *extent) add(y extent) {
 // one that holds sequence last. The store's
 // tables know how much they hold. Only the keys between the tables that are wholly in the range,
 // and behind those tables, are read one by one.
-func measureBlocks(db *pebble.DB, kind byte, first, last uint64) (extent, error) {
+func measureBlocks(db *vault, kind byte, first, last uint64) (all extent, err error) {
+	for first <= last {
+		from, end, archive, err := db.of(kind, first)
+		if err != nil {
+			return all, err
+		}
+		to := last
+		if archive {
+			if to = min(to, end.inputSeq); kind == keyFills {
+				to = min(last, end.tradeSeq)
+			}
+		}
+		x, err := measureIn(from, kind, first, to)
+		if err != nil {
+			return all, err
+		}
+		all.add(x)
+		first = to + 1
+	}
+	return all, nil
+}
+
+// measureIn is measureBlocks of one store.
+func measureIn(db *vault, kind byte, first, last uint64) (extent, error) {
 	lower, upper := newKey(kind, first), newKey(kind, last+1)
 	tables, err := tablesIn(db, lower, upper)
 	if err != nil {
@@ -64,7 +87,7 @@ func measureBlocks(db *pebble.DB, kind byte, first, last uint64) (extent, error)
 
 // tablesIn returns the tables that lie wholly in [lower, upper), in order. When
 // tables overlap, which those of blocks do not, there are none to rely on.
-func tablesIn(db *pebble.DB, lower, upper []byte) ([]pebble.SSTableInfo, error) {
+func tablesIn(db *vault, lower, upper []byte) ([]pebble.SSTableInfo, error) {
 	if bytes.Compare(lower, upper) >= 0 {
 		return nil, nil
 	}
@@ -94,7 +117,7 @@ func tablesIn(db *pebble.DB, lower, upper []byte) ([]pebble.SSTableInfo, error) 
 }
 
 // countBlocks counts what is in [lower, upper) key by key.
-func countBlocks(db *pebble.DB, lower, upper []byte) (x extent, err error) {
+func countBlocks(db *vault, lower, upper []byte) (x extent, err error) {
 	if bytes.Compare(lower, upper) >= 0 {
 		return x, nil
 	}

@@ -72,6 +72,12 @@ func Open(ctx context.Context, c *settings.Config, o engine.Options,
 	if err := SameLimits(c, in.Core.Genesis); err != nil {
 		return nil, err
 	}
+	if err := in.Core.Journal.Archives(); err != nil {
+		if c.Bool("sidecars.enabled") { // they read all of it
+			return nil, settings.Usagef("journal.archive-dir: %v", err)
+		}
+		log.Warn("a part of the history cannot be read", "error", err)
+	}
 	if _, err := in.wanted(c, log); err != nil {
 		return nil, err
 	}

@@ -61,6 +61,8 @@ var List = []Setting{
 		"free disk space below which orders are refused"},
 	{"accept-older-journal", "false", boolean, "",
 		"start although database, TCA files or extracts know more than the journal: what only they know is given up"},
+	{"journal.archive-dir", "", text, "none",
+		"folder of what posttrade journal archive has moved out; without it that part of the history cannot be read"},
 	{"journal.scrub-interval", "24h", duration(0, 365*24*time.Hour), "",
 		"time between two readings of the whole journal beside everything else, 0 = off"},
 	{"snapshot.interval-commands", "1000000", whole(0, math.MaxInt64), "",

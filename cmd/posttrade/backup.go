@@ -182,7 +182,7 @@ func restore(c *settings.Config, dirs []string, to uint64, stdout io.Writer) err
 	}
 	got, err := backup.Restore(c.String("data.dir"), chain, backup.RestoreOptions{
 		To: to, Journal: journal.Options{Fatal: func(error) {}},
-		Verify: func(dir string) error { return verifyJournal(dir, stdout) },
+		Verify: func(dir string) error { return verifyJournal(dir, "", stdout) },
 	})
 	if err != nil {
 		return err
