@@ -72,7 +72,7 @@ var rooms = map[string][]string{
 		"app/installation", "app/latency", "app/settings", "app/top", "perf/orderflow"},
 	"perf": {"ring", "matcher", "matcher/strictjson", "matcher/gate", "matcher/desk", "matcher/flow",
 		"matcher/session/client", "matcher/session/wire", "journal", "journal/audit",
-		"journal/quorum", "blotter", "sidecars/bootstrap", "sidecars/control", "sidecars/feeds",
+		"journal/backup", "journal/quorum", "blotter", "sidecars/bootstrap", "sidecars/control", "sidecars/feeds",
 		"sidecars/outbox", "sidecars/projection", "sidecars/recon", "sidecars/riskextract",
 		"sidecars/securities", "sidecars/source", "sidecars/store", "sidecars/tca", "httpapi",
 		"httpapi/client", "app/engine", "app/installation", "app/latency", "app/settings",

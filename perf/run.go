@@ -98,6 +98,7 @@ func rows() []row {
 		{"feeds", measureFeeds},
 		{"feed-replay", measureFeedReplay},
 		{"cut", measureCut},
+		{"backup", measureBackup},
 	}
 }
 
