@@ -323,10 +323,24 @@ func TestBackupNeedsAnAdministrator(t *testing.T) {
 		"--token-file="+bad+"x")
 	programFails(t, settings.ExitUsage, "usage", "backup", "--data.dir="+data)
 	programFails(t, settings.ExitUsage, "usage", "restore", night)
-	programFails(t, settings.ExitFailed, night, "restore", night, "--data.dir="+t.TempDir())
+	programFails(t, settings.ExitUsage, night, "restore", night, "--data.dir="+t.TempDir())
+	programFails(t, settings.ExitUsage, night, "backup", night+"2", "--since="+night, "--data.dir="+data)
 	programFails(t, settings.ExitFailed, "no server has run here", "backup", night,
 		"--data.dir="+t.TempDir())
 	program(t, "backup", night, "--data.dir="+data)
+	other := t.TempDir()
+	second := install(t, other)
+	second.trade(20)
+	second.announced(other)
+	programFails(t, settings.ExitUsage, "since dir="+night, "backup", night+"3", "--since="+night,
+		"--data.dir="+other)
+	second.stop()
+	alone := night + "-alone"
+	if out := program(t, "backup", alone, "--journal-only", "--data.dir="+data); !strings.Contains(out,
+		"rows       none: left out") {
+		t.Errorf("%s", out)
+	}
+	program(t, "backup", "--check", alone, night)
 	stream := filepath.Join(night, "journal.stream")
 	text, err := os.ReadFile(stream)
 	if err != nil {

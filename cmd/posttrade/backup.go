@@ -24,7 +24,7 @@ const backupUsage = "backup DIR [--since=DIR1] [flags]"
 // runBackup is `posttrade backup`.
 func runBackup(args []string, stdout, stderr io.Writer) int {
 	var since, server, tokenFile string
-	var check bool
+	var check, journalOnly bool
 	f := newFlags(backupUsage,
 		"Makes a backup in DIR of the server, or member, that runs on data.dir: the whole journal, and the rows that no\n"+
 			"journal gives again. Verifies it while it is written. The server goes on; it reads at the lowest priority.\n"+
@@ -37,6 +37,8 @@ func runBackup(args []string, stdout, stderr io.Writer) int {
 		"`file` with an admin token; default: a token is made with auth.jwt.secret")
 	f.BoolVar(&check, "check", false,
 		"ask no server: compare the backups in the directories, any number, with their manifests")
+	f.BoolVar(&journalOnly, "journal-only", false,
+		"leave out the rows that no journal gives again, as while the database is away")
 	c, err := f.read(args, 1000, stdout)
 	if err != nil {
 		return settings.Exit(stderr, err)
@@ -54,15 +56,16 @@ func runBackup(args []string, stdout, stderr io.Writer) int {
 		if err != nil {
 			return err
 		}
-		return makeBackup(ctx, f.rest[0], since, from, stdout)
+		o := backup.Options{Since: since, Build: settings.Version(), Now: time.Now,
+			JournalOnly: journalOnly}
+		return makeBackup(ctx, f.rest[0], o, from, stdout)
 	}))
 }
 
-func makeBackup(ctx context.Context, dir, since string, from backup.Source,
+func makeBackup(ctx context.Context, dir string, o backup.Options, from backup.Source,
 	stdout io.Writer) error {
 	begun := time.Now()
-	m, err := backup.Write(ctx, dir, from, backup.Options{Since: since, Build: settings.Version(),
-		Now: time.Now})
+	m, err := backup.Write(ctx, dir, from, o)
 	if err != nil {
 		return damage(err)
 	}
@@ -79,7 +82,8 @@ func damage(err error) error {
 		errors.Is(err, journal.ErrCorrupt):
 		return fmt.Errorf("%w: %w", settings.ErrMismatch, err)
 	case errors.Is(err, backup.ErrNotEmpty), errors.Is(err, backup.ErrExists),
-		errors.Is(err, backup.ErrChain):
+		errors.Is(err, backup.ErrChain), errors.Is(err, backup.ErrNone),
+		errors.Is(err, backup.ErrUnfinished), errors.Is(err, journal.ErrBase):
 		return settings.Usagef("%v", err)
 	}
 	return err

@@ -28,9 +28,10 @@ type Source interface {
 
 // Options of Write.
 type Options struct {
-	Since string // the directory that the backup goes on from; "": a whole backup
-	Build string
-	Now   func() time.Time
+	Since       string // the directory that the backup goes on from; "": a whole backup
+	JournalOnly bool   // leave out the rows that no journal gives again
+	Build       string
+	Now         func() time.Time
 }
 
 // Write makes a backup in dir, which is made if need be, and verifies it on the way. An error
@@ -59,8 +60,10 @@ func Write(ctx context.Context, dir string, from Source, o Options) (_ *Manifest
 	if err := w.journal(ctx, from, m, after, o.Since); err != nil {
 		return nil, err
 	}
-	if err := w.tables(ctx, from, m); err != nil {
-		return nil, err
+	if m.NoTables = "left out"; !o.JournalOnly {
+		if err := w.tables(ctx, from, m); err != nil {
+			return nil, err
+		}
 	}
 	m.Created = o.Now().UTC().Truncate(time.Second)
 	if err := w.end(m); err != nil {
