@@ -3,6 +3,11 @@ package journal
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // Recheck reads again what is known to be damaged, and returns what still is.
@@ -51,6 +56,36 @@ func (j *Journal) RoomForCopy() error {
 	}
 	if used := j.db.Metrics().DiskSpaceUsage(); free < used+j.o.ReserveBytes {
 		return fmt.Errorf("journal: dir=%s has %d bytes, %d are free: %w", j.dir, used, free, ErrNoRoom)
+	}
+	return nil
+}
+
+// Damaging reports that an error shows bytes on the disk that are not what was written.
+func Damaging(err error) bool {
+	return errors.Is(err, ErrCorrupt) || errors.Is(err, pebble.ErrCorruption) ||
+		pebble.ExtractDataCorruptionInfo(err) != nil
+}
+
+// RoomForAnother is RoomForCopy of a journal that cannot be opened: reserve is the space that must
+// be left.
+func RoomForAnother(dir string, reserve uint64) error {
+	free, err := diskUsage(vfs.Default, dir)
+	if err != nil {
+		return nil // see RoomForCopy
+	}
+	store := filepath.Join(dir, storeName)
+	entries, err := os.ReadDir(store)
+	if err != nil {
+		return nil // there is nothing
+	}
+	var used uint64
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil {
+			used += uint64(info.Size())
+		}
+	}
+	if free < used+reserve {
+		return fmt.Errorf("journal: dir=%s has %d bytes, %d are free: %w", dir, used, free, ErrNoRoom)
 	}
 	return nil
 }

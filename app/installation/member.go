@@ -59,6 +59,9 @@ func (in *Installation) joinCluster(ctx context.Context, c *settings.Config, o e
 	if c.String("auth.jwt.secret") == "" {
 		log.Warn("auth.jwt.secret is not set: a token is good on the member that minted it only")
 	}
+	if err := healBeforeStart(ctx, c, log); err != nil {
+		return err
+	}
 	if err := moveDamaged(c.String("data.dir"), log); err != nil {
 		return err
 	}
@@ -73,7 +76,7 @@ func (in *Installation) joinCluster(ctx context.Context, c *settings.Config, o e
 			return err
 		}
 		if created {
-			return in.resumeMember(c, o, storage, log)
+			return withDamageNoted(c, in.resumeMember(c, o, storage, log))
 		}
 		if err := in.newMember(ctx, c, o, storage, log); !errors.Is(err, errRestart) {
 			return err
