@@ -115,7 +115,7 @@ func endsEarly(end, head uint64) error {
 }
 
 // replay walks the commits that hold [from, to] and cuts the first and the last to size.
-func replay(ctx context.Context, db *pebble.DB, seed [chainBytes]byte, from, to uint64, bare bool,
+func replay(ctx context.Context, db *vault, seed [chainBytes]byte, from, to uint64, bare bool,
 	fn func(*decoded) error) error {
 	if from > to {
 		return ctx.Err()
@@ -226,12 +226,16 @@ func (j *Journal) storedFills(from, head uint64, fn func([]matcher.Fill) error) 
 	next := from
 	for next <= head {
 		n := 0
-		start, err := blockHolding(j.db, keyFills, next)
+		db, _, _, err := j.db.of(keyFills, next)
+		if err != nil {
+			return err
+		}
+		start, err := blockHolding(db, keyFills, next)
 		if err != nil {
 			return err
 		}
 		before := next
-		err = iterate(j.db, newKey(keyFills, start), []byte{keyFills + 1},
+		err = iterate(db, newKey(keyFills, start), []byte{keyFills + 1},
 			func(it *pebble.Iterator) error {
 				for ok := it.First(); ok && next <= head; ok = it.Next() {
 					if fills, err = readFills(u, it, fills); err != nil {
@@ -276,6 +280,12 @@ func (j *Journal) LastFills(n int) ([]matcher.Fill, error) {
 	if head > uint64(n) {
 		from = head - uint64(n) + 1
 	}
+	if _, _, _, err := j.db.of(keyFills, from); errors.Is(err, ErrArchived) {
+		// A start must not need the archive.
+		if from = j.db.shelf.end().tradeSeq + 1; from > head {
+			return nil, nil
+		}
+	}
 	out := make([]matcher.Fill, 0, head-from+1)
 	err := j.Fills(from, func(f []matcher.Fill) error {
 		if room := cap(out) - len(out); len(f) > room {
@@ -288,7 +298,7 @@ func (j *Journal) LastFills(n int) ([]matcher.Fill, error) {
 }
 
 // blockHolding is the first sequence of the block of a kind that holds seq.
-func blockHolding(db *pebble.DB, kind byte, seq uint64) (first uint64, err error) {
+func blockHolding(db *vault, kind byte, seq uint64) (first uint64, err error) {
 	err = iterate(db, []byte{kind}, newKey(kind, seq+1), func(it *pebble.Iterator) error {
 		if !it.Last() {
 			return fmt.Errorf("journal: no block %c holds %d: %w", kind, seq, errSizes)

@@ -74,7 +74,7 @@ func (j *Journal) Snapshots() ([]Snapshot, error) {
 	return list, err
 }
 
-func listSnapshots(db *pebble.DB) (list []Snapshot, bad []error, err error) {
+func listSnapshots(db *vault) (list []Snapshot, bad []error, err error) {
 	err = iterate(db, []byte{keySnapshot}, []byte{keySnapshot + 1}, func(it *pebble.Iterator) error {
 		for ok := it.Last(); ok; ok = it.Prev() {
 			v, err := it.ValueAndErr()

@@ -99,6 +99,7 @@ func rows() []row {
 		{"feeds", measureFeeds},
 		{"feed-replay", measureFeedReplay},
 		{"cut", measureCut},
+		{"backup", measureBackup},
 	}
 }
 

@@ -131,7 +131,8 @@ func Open(o Options) (_ *Engine, err error) {
 func (o *Options) JournalOptions() journal.Options {
 	j := journal.Options{
 		Durability: o.Durability, FlushInterval: o.FlushInterval, ReserveBytes: uint64(o.ReserveBytes),
-		Fatal: o.Fatal,
+		ArchiveDir: o.ArchiveDir,
+		Fatal:      o.Fatal,
 		// a member's answers wait for a majority, not for its own journal
 		Tail: o.Durability == journal.DurabilityOS && !o.Member,
 	}

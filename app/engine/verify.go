@@ -13,8 +13,9 @@ import (
 
 // CompareSnapshots replays the journal from its first command and from every snapshot, and compares
 // state hash and views.
-func CompareSnapshots(ctx context.Context, dir string) (hash [32]byte, compared int, err error) {
-	j, err := journal.Read(dir, journal.VerifyOptions{})
+func CompareSnapshots(ctx context.Context, dir, archives string) (hash [32]byte, compared int,
+	err error) {
+	j, err := journal.Read(dir, journal.VerifyOptions{ArchiveDir: archives})
 	if err != nil {
 		return hash, 0, err
 	}

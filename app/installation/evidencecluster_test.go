@@ -49,21 +49,6 @@ func (c *three) oneTree(what string) {
 	}
 }
 
-// leader waits until a member leads, and returns its place.
-func (c *three) leader() (at int) {
-	c.t.Helper()
-	apptest.Until(c.t, "a member leads", func() (bool, any) {
-		for i, m := range c.members {
-			if in := m.open(); in != nil && in.Member.Node.Leads() {
-				at = i
-				return true, i
-			}
-		}
-		return false, nil
-	})
-	return at
-}
-
 // TestThreeMembersHaveOneTree: from the first orders, after a change of leaders and after the
 // replacement of a disk. A follower relays the leader's head, whose log a proof verifies against.
 func TestThreeMembersHaveOneTree(t *testing.T) {

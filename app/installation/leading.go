@@ -31,6 +31,7 @@ func (in *Installation) openMember(c *settings.Config, log *slog.Logger) error {
 		return err
 	}
 	in.Member.relays["order-matcher"].Swap(orders)
+	in.healing = startHealing(c, in, log)
 	m := in.memberMetrics(orders)
 	m.More = together(m.More, in.listeners.bodies.Metrics, in.evidence.metrics)
 	registry := httpapi.NewRegistry(m, log)

@@ -18,6 +18,7 @@ func EngineOptions(c *settings.Config) engine.Options {
 		Durability:       c.JournalDurability(),
 		FlushInterval:    c.Duration("journal.flush-interval"),
 		ReserveBytes:     c.Bytes("journal.reserve-bytes"),
+		ArchiveDir:       c.String("journal.archive-dir"),
 		SnapshotInterval: c.Int64("snapshot.interval-commands"),
 		InputSlots:       c.Int("ring.input-slots"),
 		OutputSlots:      c.Int("ring.output-slots"),

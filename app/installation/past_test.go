@@ -294,15 +294,7 @@ func (f *pastFlow) commandLine(data string, get func(path string) (int, http.Hea
 func TestPastOfAFollower(t *testing.T) {
 	c := newThree(t)
 	c.start()
-	leader := -1
-	apptest.Until(t, "a leader", func() (bool, any) {
-		for i, m := range c.members {
-			if in := m.open(); in != nil && in.Member.Node.Leads() {
-				leader = i
-			}
-		}
-		return leader >= 0, nil
-	})
+	leader := c.leader()
 	f := &pastFlow{t: t, rnd: rand.New(rand.NewPCG(*daySeed, 2)), seen: map[uint64]map[string]string{},
 		head: func() uint64 { return c.members[leader].open().Core.Views.Applied() },
 		post: func(path, body string) (int, string) { return c.post(leader, path, body) },

@@ -28,7 +28,8 @@ func openEdges(c *settings.Config, in *Installation,
 		return m, err
 	}
 	m = singleMetrics(k, orders)
-	m.More = together(m.More, in.scrubbing.metrics, in.past.metrics, in.evidence.metrics)
+	m.More = together(m.More, in.scrubbing.metrics, in.past.metrics, in.evidence.metrics,
+		in.backups.Metrics)
 	if d != nil {
 		if err := openSources(c, in, verifier, &m, log); err != nil {
 			return m, err
@@ -197,6 +198,7 @@ func newAdmin(c *settings.Config, in *Installation, verifier *gate.Verifier,
 			return append(append(in.coreParts(), in.Member.parts()...), in.Beside.Load().parts()...)
 		},
 		Version: map[string]string{"version": settings.Version()}, Registry: registry, Logger: log,
+		Extra: in.backups.Handlers(),
 	}
 	if c.Bool("admin.token-guard") {
 		a.Admit = func(token string) (valid, admin bool) {
@@ -229,6 +231,9 @@ func (in *Installation) coreParts() []httpapi.Part {
 	list = append(list, numbersPart(k.Views.NextRef())...)
 	list = append(append(list, in.diskParts()...), in.scrubbing.part())
 	list = append(list, in.evidence.parts()...)
+	if in.healing != nil {
+		list = append(list, in.healing.part()...)
+	}
 	if in.Member != nil && !in.Member.Node.Leads() {
 		return list
 	}

@@ -16,7 +16,7 @@ import (
 // ServeToTheEnd serves until ctx ends or a part fails, and returns the exit code for that.
 func ServeToTheEnd(ctx context.Context, c *settings.Config, o engine.Options, stdout io.Writer,
 	words *LastWords) int {
-	o.Fatal = words.Failed
+	o.Fatal = endsWith(c, words.Failed)
 	err := serve(ctx, c, o, slog.New(slog.NewTextHandler(words, nil)), stdout)
 	if errors.Is(err, journal.ErrPoisoned) || words.said() {
 		words.Failed(err) // the failure may come here before it is written, or after that

@@ -61,6 +61,8 @@ var List = []Setting{
 		"free disk space below which orders are refused"},
 	{"accept-older-journal", "false", boolean, "",
 		"start although database, TCA files or extracts know more than the journal: what only they know is given up"},
+	{"journal.archive-dir", "", text, "none",
+		"folder of what posttrade journal archive has moved out; without it that part of the history cannot be read"},
 	{"journal.scrub-interval", "24h", duration(0, 365*24*time.Hour), "",
 		"time between two readings of the whole journal beside everything else, 0 = off"},
 	{"evidence.interval", "1s", duration(0, time.Hour), "",
@@ -177,6 +179,8 @@ var List = []Setting{
 
 	{"cluster.member-id", "", memberID, "single", "this member's number in cluster.members"},
 	{"cluster.members", "", members, "single", "1=host:raftport@host:httpport,2=..."},
+	{"cluster.heal", "true", boolean, "",
+		"a member whose journal is damaged starts again as a new disk and is sent the leader's"},
 	{"cluster.heartbeat-ms", "150", whole(10, 60_000), "",
 		"silence after which a member doubts its leader"},
 	{"cluster.log-reserve-bytes", "141MiB", bytesOf(4<<20, 1<<30), "",

@@ -19,6 +19,8 @@ func commands() []command {
 		{"what-if", "decide a part of the history anew, with something changed", runWhatIf},
 		{"evidence", "prove records of the journal to a stranger, and check such proofs", runEvidence},
 		{"snapshot", "write a snapshot at the journal's head", runSnapshot},
+		{"backup", "keep the journal of a running server in a directory", runBackup},
+		{"restore", "make an installation from backups", runRestore},
 		{"recon", "show how the projection compares with the journal", runRecon},
 		{"tca", "show what a trade cost against its benchmarks", runTCA},
 		{"risk-extract", "render the files of a stored cut again", runRiskExtract},
