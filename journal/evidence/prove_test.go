@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"bytes"
 	"context"
 	"testing"
 
@@ -95,6 +96,54 @@ func TestEveryFlippedBitOfAProofIsFound(t *testing.T) {
 					t.Fatalf("%+v: bit %d of byte %d flipped, and proven: %s", w, bit, i, bad)
 				}
 			}
+		}
+	}
+}
+
+// TestAProofWithoutItsCheckIsJudgedByItsHashes: an adversary writes its member check anew,
+// or leaves it out.
+func TestAProofWithoutItsCheckIsJudgedByItsHashes(t *testing.T) {
+	v := newVenue(t, 14)
+	v.trade(600)
+	l := v.log()
+	v.keep(l)
+	keys := v.keys(l)
+	for _, w := range []Wanted{{TradeSeq: 1}, {InputSeq: 600}} {
+		proof := func() *verify.Proof {
+			t.Helper()
+			text := v.proofOf(w)
+			text, _, _ = bytes.Cut(text, []byte(`,"check"`))
+			p, err := verify.ParseProof(append(text, '}'))
+			must(t, err)
+			return p
+		}
+		if _, err := keys.Check(proof()); err != nil {
+			t.Fatal(err)
+		}
+		for name, change := range map[string]func(p *verify.Proof){
+			"record": func(p *verify.Proof) { p.Record[1+44]++; p.Decoded, _ = verify.Decoded(p.Record) },
+			"decoded": func(p *verify.Proof) {
+				p.Decoded = bytes.Replace(p.Decoded, []byte(`:`), []byte(`:1`), 1)
+			},
+			"salt":        func(p *verify.Proof) { p.Salt[3]++ },
+			"record path": func(p *verify.Proof) { p.RecordPath[0][0]++ },
+			"shorter":     func(p *verify.Proof) { p.RecordPath = p.RecordPath[1:] },
+			"leaf": func(p *verify.Proof) {
+				if p.Leaf == nil {
+					p.Leaf = make([]byte, verify.LeafBytes)
+				}
+				p.Leaf[20]++
+			},
+			"path":       func(p *verify.Proof) { p.Path = append(p.Path, verify.Hash{}) },
+			"leaf index": func(p *verify.Proof) { p.LeafIndex++ },
+			"tree size":  func(p *verify.Proof) { p.TreeSize++ },
+			"origin":     func(p *verify.Proof) { p.Origin += "x" },
+			"id":         func(p *verify.Proof) { p.ID = "ord-999" },
+		} {
+			p := proof()
+			change(p)
+			_, err := keys.Check(p)
+			wantBlame(t, name, err, verify.BlameProof)
 		}
 	}
 }

@@ -309,10 +309,11 @@ func (c *checker) decide() error {
 // decided compares what the engine has decided with the records.
 func (c *checker) decided(events []matcher.Event) {
 	for i := range events {
-		if c.err == nil {
-			c.err = c.builder.Take(&events[i], func(seq uint64) []byte {
-				return c.batch[seq-c.batch[0].InputSeq].id
-			})
+		err := c.builder.Take(&events[i], func(seq uint64) []byte {
+			return c.batch[seq-c.batch[0].InputSeq].id
+		})
+		if c.err == nil { // see may have met a difference
+			c.err = err
 		}
 	}
 	for _, t := range []*tally{c.tally, c.report} {
