@@ -62,6 +62,8 @@ var rooms = map[string][]string{
 		"sidecars/control", "sidecars/accounts", "sidecars/securities", "sidecars/riskextract",
 		"httpapi/client"},
 
+	"httpapi/console": {"matcher/gate"},
+
 	"perf/flow":      {},
 	"perf/latency":   {},
 	"perf/orderflow": {"matcher"},

@@ -52,7 +52,10 @@ func openEdges(c *settings.Config, in *installation,
 			return m, err
 		}
 	}
-	return m, openAdmin(c, in, verifier, registry, log)
+	if err := openAdmin(c, in, verifier, registry, log); err != nil {
+		return m, err
+	}
+	return m, openConsole(c, l, verifier, log)
 }
 
 // openAdmin opens the admin listener.
