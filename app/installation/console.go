@@ -1,17 +1,21 @@
 package installation
 
 import (
+	"context"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
+	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
 	"posttrade/app/settings"
 	"posttrade/httpapi/console"
+	"posttrade/journal/quorum"
 	"posttrade/matcher/gate"
 )
 
@@ -49,7 +53,14 @@ func newConsole(c *settings.Config, l *listeners, verifier *gate.Verifier,
 			"durability": c.Durability(), "timezone": c.String("settlement.timezone"),
 			"calendar": c.String("settlement.calendar"),
 			"tPlus":    fmt.Sprint(c.Int("settlement.t-plus-days"))},
-		Logger: log,
+		Folders: consoleFolders(c), Logger: log,
+	}
+	if c.Clustered() {
+		memberTLS, err := MemberTLS(c)
+		if err != nil {
+			return nil, err
+		}
+		o.Cluster = askMembers(c.Members(), quorum.Remote{TLS: memberTLS})
 	}
 	if c.String("profile") == "dev" {
 		secret, err := c.JWTSecret()
@@ -89,6 +100,50 @@ func consoleNames(c *settings.Config, l *listeners) (names []string) {
 		}
 	}
 	return names
+}
+
+// consoleFolders are the folders whose files the console shows to an administrator.
+func consoleFolders(c *settings.Config) map[string]string {
+	flight := c.String("flight.dir")
+	if flight == "" {
+		flight = c.InDataDir("flight")
+	}
+	folders := map[string]string{"extracts": c.ExtractSink(), "flight": flight}
+	if c.String("profile") == "dev" {
+		folders["perf"] = filepath.Join("perf", "results") // of the source tree that dev runs in
+	}
+	return folders
+}
+
+// memberStatus is what the console shows of a member. Error says that it does not answer.
+type memberStatus struct {
+	quorum.Status
+	ID    string `json:"id"`
+	Error string `json:"error,omitempty"`
+}
+
+// memberPatience bounds the question to a member.
+const memberPatience = 2 * time.Second
+
+// askMembers asks all members at once how they are.
+func askMembers(members []quorum.Member, remote quorum.Remote) console.ClusterStatus {
+	return func(ctx context.Context) any {
+		ctx, cancel := context.WithTimeout(ctx, memberPatience)
+		defer cancel()
+		answers := make([]memberStatus, len(members))
+		var asking sync.WaitGroup
+		for i, m := range members {
+			asking.Go(func() {
+				s, err := remote.Status(ctx, m.Raft)
+				answers[i] = memberStatus{Status: s, ID: m.ID}
+				if err != nil {
+					answers[i].Error = "does not answer"
+				}
+			})
+		}
+		asking.Wait()
+		return answers
+	}
 }
 
 // consoleURL is the console's address for a browser, empty without a console.

@@ -22,8 +22,12 @@ type Options struct {
 	// Secure says that browsers reach the console over TLS only.
 	Secure bool
 	// About is what the pages show of this installation, such as its version.
-	About  map[string]string
-	Logger *slog.Logger // nil: none
+	About map[string]string
+	// Cluster asks the members how they are; nil: a single node.
+	Cluster ClusterStatus
+	// Folders are the folders whose files an administrator may read, by name.
+	Folders map[string]string
+	Logger  *slog.Logger // nil: none
 }
 
 // Service is a server of the installation that the pages call: a service or the admin listener.
@@ -130,6 +134,9 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch first, rest := cutPath(r.URL.Path); first {
 	case "api":
+		if r.Header.Get(headerStatus) != "" {
+			w = calm{w}
+		}
 		c.serveAPI(w, r, rest)
 	default:
 		c.serveFile(w, r)

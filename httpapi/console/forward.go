@@ -108,15 +108,15 @@ func (c *Console) serveAPI(w http.ResponseWriter, r *http.Request, path string) 
 		refuse(w, http.StatusUnauthorized, "UNAUTHORIZED", "sign in first")
 		return
 	}
-	b := c.services[name]
+	b, own := c.services[name], name == "cluster" || name == "files"
 	switch {
 	case !plainPath(r.URL.EscapedPath()):
 		refuse(w, http.StatusBadRequest, "BAD_REQUEST", "the path must have plain segments only")
 		return
-	case b == nil || name == "admin" && !slices.Contains(adminPaths, rest):
+	case b == nil && !own || name == "admin" && !slices.Contains(adminPaths, rest):
 		refuse(w, http.StatusNotFound, "NOT_FOUND", "no such service or path")
 		return
-	case name == "admin" && !claims.Admin:
+	case (own || name == "admin") && !claims.Admin:
 		// The admin listener may go without a token on loopback. The console may be reached from beyond.
 		refuse(w, http.StatusForbidden, "ADMIN_REQUIRED", "the token is not an admin's")
 		return
@@ -125,7 +125,20 @@ func (c *Console) serveAPI(w http.ResponseWriter, r *http.Request, path string) 
 	case r.Method != http.MethodGet && !knowsCSRF(r, token):
 		refuse(w, http.StatusForbidden, "FOREIGN_ORIGIN", headerCSRF+" is missing or wrong")
 		return
+	case own && !allow(w, r, http.MethodGet):
+		return
+	case name == "cluster":
+		c.serveCluster(w, r)
+		return
+	case name == "files":
+		c.serveFolder(w, r, rest)
+		return
 	}
+	c.forward(w, r, b, token, rest)
+}
+
+// forward sends a request on to a service.
+func (c *Console) forward(w http.ResponseWriter, r *http.Request, b *backend, token, rest string) {
 	if rest == "" {
 		rest = "/"
 	}

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -98,6 +99,25 @@ func cutPath(path string) (first, rest string) {
 	}
 	return path, ""
 }
+
+// headerStatus asks for the status of an answer in a header of that name, and 200 in its place. A
+// browser writes every other answer to its console as an error, also a refusal of the risk gate,
+// which is none.
+const headerStatus = "X-Console-Status"
+
+// calm is the writer of an answer whose status goes into headerStatus.
+type calm struct{ http.ResponseWriter }
+
+func (w calm) WriteHeader(status int) {
+	if status >= 400 {
+		w.Header().Set(headerStatus, strconv.Itoa(status))
+		status = http.StatusOK
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap lets the standard library flush and set deadlines.
+func (w calm) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // refuse answers with a problem document, as the services do.
 func refuse(w http.ResponseWriter, status int, code, detail string) {

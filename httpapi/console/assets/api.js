@@ -60,7 +60,7 @@ export function found() {
  */
 export async function send(method, path, ask = {}) {
   /** @type {Record<string, string>} */
-  const headers = { Accept: ask.accept || 'application/json', ...ask.headers };
+  const headers = { Accept: ask.accept || 'application/json', 'X-Console-Status': 'header', ...ask.headers };
   if (method !== 'GET') headers['X-CSRF-Token'] = session.value?.csrf || '';
   if (ask.reason) headers['X-Reason'] = bytesAsText(ask.reason);
   if (ask.after) headers['X-Min-Sequence'] = String(ask.after);
@@ -76,18 +76,26 @@ export async function send(method, path, ask = {}) {
     lost('the server does not answer');
     throw new Problem(0, { detail: 'the server does not answer' });
   }
-  if (answer.ok) {
+  const status = statusOf(answer);
+  if (status < 400) {
     found();
     return answer;
   }
   const body = await answer.json().catch(() => null);
-  const problem = new Problem(answer.status, body);
-  if (answer.status === 503 && problem.code === 'STOPPING') lost('the server is stopping');
-  else if (answer.status === 502) lost('the service does not answer');
+  const problem = new Problem(status, body);
+  if (status === 503 && problem.code === 'STOPPING') lost('the server is stopping');
+  else if (status === 502) lost('the service does not answer');
   else found();
-  if (answer.status === 401 && session.value?.signedIn) refreshSession();
+  if (status === 401 && session.value?.signedIn) refreshSession();
   throw problem;
 }
+
+/**
+ * The status of an answer: the console's listener puts those of errors into a header, so that the
+ * browser does not write a refusal of the risk gate to its console as a fault of the page.
+ * @param {Response} answer
+ */
+export const statusOf = (answer) => Number(answer.headers.get('X-Console-Status')) || answer.status;
 
 /** A header holds bytes: text beyond ASCII goes as its UTF-8. @param {string} text */
 function bytesAsText(text) {

@@ -29,7 +29,7 @@ function SignIn() {
   const [token, setToken] = useState('');
   const [error, setError] = useState('');
   const oneClick = !!s?.oneClick;
-  const submit = async (/** @type {Event} */ e) => {
+  const submit = async (e) => {
     e.preventDefault();
     setError('');
     try {
@@ -57,7 +57,7 @@ function Banner() {
   const [, again] = useState(0);
   useEffect(() => {
     if (live) return undefined;
-    const timer = setInterval(() => again((/** @type {number} */ n) => n + 1), 1000);
+    const timer = setInterval(() => again((n) => n + 1), 1000);
     return () => clearInterval(timer);
   }, [live]);
   if (live) return null;
@@ -80,12 +80,12 @@ function Top() {
 
 /** Keeps a page that cannot be drawn from taking the shell with it. */
 class Guard extends Component {
-  componentDidCatch(/** @type {any} */ error) {
+  componentDidCatch(error) {
     console.error(error);
     this.setState({ error });
   }
 
-  componentDidUpdate(/** @type {any} */ before) {
+  componentDidUpdate(before) {
     if (before.page !== this.props.page && this.state.error) this.setState({ error: null });
   }
 
@@ -97,9 +97,9 @@ class Guard extends Component {
 }
 
 function Page({ name, title, load }) {
-  const [module, setModule] = useState(/** @type {any} */ (null));
-  const [error, setError] = useState(/** @type {any} */ (null));
-  const heading = useRef(/** @type {any} */ (null));
+  const [module, setModule] = useState(null);
+  const [error, setError] = useState(null);
+  const heading = useRef(null);
   useEffect(() => {
     let gone = false;
     setModule(null);

@@ -15,8 +15,8 @@ export class Book {
 
   /** @param {any} document of GET /book, or of an event snapshot */
   reset(document) {
-    this.bids = new Map(document.bids.map((/** @type {Level} */ l) => [l.price, l]));
-    this.asks = new Map(document.asks.map((/** @type {Level} */ l) => [l.price, l]));
+    this.bids = new Map(document.bids.map((l) => [l.price, l]));
+    this.asks = new Map(document.asks.map((l) => [l.price, l]));
     this.sequence = document.sequence;
     this.whole = true;
   }

@@ -7,8 +7,8 @@ import { reasons } from './data.js';
 
 /** Why an order is what it is: GET /orders/{id}/why, or of a sequence. */
 export function Why({ order, contract, sequence, onClose }) {
-  const [why, setWhy] = useState(/** @type {any} */ (null));
-  const [error, setError] = useState(/** @type {any} */ (null));
+  const [why, setWhy] = useState(null);
+  const [error, setError] = useState(null);
   const name = order || contract || `sequence ${sequence}`;
   useEffect(() => {
     const path = order ? `orders/${order}/why` : contract ? `contracts/${contract}/why` : 'why';
@@ -25,16 +25,16 @@ export function Why({ order, contract, sequence, onClose }) {
         why.queueAhead && ['Queue ahead on arrival', `${whole(why.queueAhead.orders)} orders, ${whole(why.queueAhead.quantity)}`],
         why.queueAheadNow && ['Queue ahead now', `${whole(why.queueAheadNow.orders)} orders, ${whole(why.queueAheadNow.quantity)}`]]} />
       ${why.because?.length > 0 && html`<h3>Because of</h3><${Table} label="Because" rows=${why.because} fit
-        keyOf=${(/** @type {any} */ b) => `${b.inputSeq}/${b.what}`} columns=${[
-          { label: 'What', show: (/** @type {any} */ b) => b.what },
-          { label: 'Value', num: true, show: (/** @type {any} */ b) => plain(b.value) },
-          { label: 'Sequence', num: true, show: (/** @type {any} */ b) => whole(b.inputSeq) },
-          { label: 'Time', show: (/** @type {any} */ b) => instant(b.time) }]} />`}
+        keyOf=${(b) => `${b.inputSeq}/${b.what}`} columns=${[
+          { label: 'What', show: (b) => b.what },
+          { label: 'Value', num: true, show: (b) => plain(b.value) },
+          { label: 'Sequence', num: true, show: (b) => whole(b.inputSeq) },
+          { label: 'Time', show: (b) => instant(b.time) }]} />`}
       ${why.against?.length > 0 && html`<h3>Traded against</h3><${Table} label="Against" rows=${why.against} fit
-        keyOf=${(/** @type {any} */ a) => a.tradeId} columns=${[
+        keyOf=${(a) => a.tradeId} columns=${[
           { label: 'Trade', key: 'tradeId' }, { label: 'Order', key: 'orderId' },
-          { label: 'Price', num: true, show: (/** @type {any} */ a) => decimal(a.price, commonDigits([a.price])) },
-          { label: 'Quantity', num: true, show: (/** @type {any} */ a) => whole(a.quantity) }]} />`}`}
+          { label: 'Price', num: true, show: (a) => decimal(a.price, commonDigits([a.price])) },
+          { label: 'Quantity', num: true, show: (a) => whole(a.quantity) }]} />`}`}
   <//>`;
 }
 
@@ -45,7 +45,7 @@ function plain(value) {
   if ('value' in value) return `${value.value}${value.unit ? ` ${value.unit}` : ''}`;
   return Object.entries(value).map(([k, v]) => `${k} ${plain(v)}`).join(', ');
 }
-const shown = (/** @type {string} */ name, /** @type {any} */ value) =>
+const shown = (name, value) =>
   (value === null || value === undefined ? null : [name, plain(value)]);
 
 /** A button that opens Why of an order. */
@@ -55,11 +55,11 @@ export function WhyButton({ order, contract, sequence, small = true }) {
     ${open && html`<${Why} order=${order} contract=${contract} sequence=${sequence} onClose=${() => setOpen(false)} />`}`;
 }
 
-const orNull = (/** @type {Promise<any>} */ p) => p.catch((error) => ({ error }));
+const orNull = (p) => p.catch((error) => ({ error }));
 
 /** A fill and its order; or an order alone. id is trd-N or ord-N. */
 export function Details({ id, entry, onClose }) {
-  const [all, setAll] = useState(/** @type {any} */ (null));
+  const [all, setAll] = useState(null);
   const [busy, setBusy] = useState('');
   const read = async () => {
     const trade = id.startsWith('trd-') ? await orNull(get(`trade-processor/trades/${id}`)) : null;

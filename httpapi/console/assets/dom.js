@@ -39,7 +39,7 @@ export class Store {
  * @returns {T}
  */
 export function useStore(store) {
-  const [, again] = useReducer((/** @type {number} */ n) => n + 1, 0);
+  const [, again] = useReducer((n) => n + 1, 0);
   useLayoutEffect(() => {
     const tell = () => again(0);
     store.readers.add(tell);
@@ -49,13 +49,13 @@ export function useStore(store) {
 }
 
 /** Calls work now and every ms while the page is visible; again() calls it at once. */
-export function useEvery(/** @type {number} */ ms, /** @type {() => any} */ work,
-  /** @type {any[]} */ deps) {
+export function useEvery(ms, work,
+  deps) {
   const latest = useRef(work);
   latest.current = work;
   const run = useRef(/** @type {() => void} */ (() => {}));
   useEffect(() => {
-    let stopped = false, busy = false, missed = false, /** @type {any} */ timer = 0;
+    let stopped = false, busy = false, missed = false, timer = 0;
     const go = async () => {
       clearTimeout(timer);
       if (stopped) return;
@@ -86,4 +86,18 @@ export function useId() {
   const ref = useRef('');
   if (!ref.current) ref.current = `f${++ids}`;
   return ref.current;
+}
+
+/**
+ * A value that has stopped changing: what is typed is asked for when the typing pauses.
+ * @template T
+ * @param {T} value @returns {T}
+ */
+export function useSettled(value, ms = 250) {
+  const [settled, set] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => set(value), ms);
+    return () => clearTimeout(timer);
+  }, [value]);
+  return settled;
 }

@@ -39,7 +39,7 @@ export const zone = (() => {
   return parts.find((part) => part.type === 'timeZoneName')?.value || 'local';
 })();
 
-const pad = (/** @type {number} */ n, size = 2) => String(n).padStart(size, '0');
+const pad = (n, size = 2) => String(n).padStart(size, '0');
 
 /** The time of day with milliseconds; the date before it when it is another day. @param {any} at */
 export function clock(at) {

@@ -8,21 +8,21 @@ import { html, useEffect, useRef } from './dom.js';
  *   rows: (from: number, to: number) => Promise<any[]>, onOpen: (row: any) => void, version: any}} props
  */
 export function Grid({ label, columns, count, rows, onOpen, version }) {
-  const ref = useRef(/** @type {any} */ (null));
+  const ref = useRef(null);
   const now = useRef(/** @type {any} */ ({}));
   Object.assign(now.current, { columns, count, rows, onOpen });
   const state = useRef({ selected: 0, shown: /** @type {any[]} */ ([]), from: 0 }).current;
   useEffect(() => {
     const table = ref.current;
-    table.setDataListener(async (/** @type {number} */ x0, /** @type {number} */ y0, /** @type {number} */ x1, /** @type {number} */ y1) => {
+    table.setDataListener(async (x0, y0, x1, y1) => {
       const { columns: cols, count: total, rows: read } = now.current;
       const part = cols.slice(x0, x1);
       state.shown = await read(y0, Math.min(y1, total()));
       state.from = y0;
       return {
         num_rows: total(), num_columns: cols.length,
-        column_headers: part.map((/** @type {Column} */ c) => [c.label]),
-        data: part.map((/** @type {Column} */ c) => state.shown.map((row) => (row ? c.show(row) : '…'))),
+        column_headers: part.map((c) => [c.label]),
+        data: part.map((c) => state.shown.map((row) => (row ? c.show(row) : '…'))),
       };
     });
     table.addStyleListener(() => {
@@ -53,7 +53,7 @@ export function Grid({ label, columns, count, rows, onOpen, version }) {
   }, []);
   useEffect(() => { ref.current.draw({ invalid_columns: false }); }, [version]);
 
-  const move = async (/** @type {number} */ to) => {
+  const move = async (to) => {
     state.selected = Math.max(0, Math.min(count() - 1, to));
     const table = ref.current;
     const rowsInSight = Math.max(1, state.shown.length - 2);
@@ -63,7 +63,7 @@ export function Grid({ label, columns, count, rows, onOpen, version }) {
     }
     await table.draw();
   };
-  const press = (/** @type {KeyboardEvent} */ e) => {
+  const press = (e) => {
     const page = Math.max(1, state.shown.length - 3);
     const to = /** @type {Record<string, number>} */ ({
       ArrowDown: state.selected + 1, ArrowUp: state.selected - 1, PageDown: state.selected + page,
@@ -77,11 +77,11 @@ export function Grid({ label, columns, count, rows, onOpen, version }) {
       openAt(state.selected);
     }
   };
-  const openAt = async (/** @type {number} */ i) => {
+  const openAt = async (i) => {
     const row = state.shown[i - state.from] || (await rows(i, i + 1))[0];
     if (row) onOpen(row);
   };
-  const click = (/** @type {any} */ e) => {
+  const click = (e) => {
     const td = e.target.closest?.('td');
     const meta = td && ref.current.getMeta(td);
     if (meta) {

@@ -6,9 +6,10 @@ import { get, session } from './api.js';
 export const health = new Store(null);
 
 const PULSE_MS = 2000, LOST_MS = 500;
-let failed = false;
+let failed = false, timer = 0;
 
 async function pulse() {
+  clearTimeout(timer);
   if (session.value?.signedIn && (!document.hidden || failed)) {
     try {
       const now = await get('order-matcher/health');
@@ -18,6 +19,7 @@ async function pulse() {
       failed = true; // api.js has noted it
     }
   }
-  setTimeout(pulse, failed ? LOST_MS : PULSE_MS);
+  timer = setTimeout(pulse, failed ? LOST_MS : PULSE_MS);
 }
+session.readers.add(pulse); // at once when a session begins
 pulse();

@@ -20,7 +20,7 @@ export const metrics = new Store({});
 function restored() {
   try {
     const kept = JSON.parse(sessionStorage.getItem(KEY) || '[]');
-    return kept.filter((/** @type {Sample} */ s) => s.at > Date.now() - EVERY_MS * MOST);
+    return kept.filter((s) => s.at > Date.now() - EVERY_MS * MOST);
   } catch {
     return [];
   }
@@ -44,7 +44,9 @@ export function parse(text) {
 
 const kept = /^svc_(orders_total|journal_commit_seconds_(sum|count)|stage_latency_seconds_(sum|count)\{stage="http"|ring_depth|stage_sequence|.*_lag|outbox_unpublished|recon_open|settlement_|cluster_|kill|evidence_|disk_free|feed_)/;
 
+let timer = 0;
 async function sample() {
+  clearTimeout(timer);
   if (session.value?.signedIn && may('admin') && !document.hidden) {
     try {
       const all = parse(await (await send('GET', 'admin/metrics', { accept: 'text/plain' })).text());
@@ -56,8 +58,9 @@ async function sample() {
       samples.set([...samples.value.filter((s) => s.at > since), { at: Date.now(), metrics: some }]);
     } catch { /* api.js has noted it */ }
   }
-  setTimeout(sample, EVERY_MS);
+  timer = setTimeout(sample, EVERY_MS);
 }
+session.readers.add(sample);
 setTimeout(sample, 0);
 
 /** The sum of every series of a metric. @param {Record<string, number>} m @param {string} name */
@@ -79,7 +82,7 @@ export function largest(m, name, label = '') {
 }
 
 /** What a counter rose by a second, at each sample. */
-export function rates(/** @type {Sample[]} */ list, /** @type {(m: any) => number|null} */ of) {
+export function rates(list, of) {
   return list.map((s, i) => {
     if (!i) return null;
     const before = of(list[i - 1].metrics), now = of(s.metrics);
@@ -90,7 +93,7 @@ export function rates(/** @type {Sample[]} */ list, /** @type {(m: any) => numbe
 }
 
 /** The mean of what came between two samples, of a histogram's sum and count. */
-export function means(/** @type {Sample[]} */ list, /** @type {string} */ name, label = '') {
+export function means(list, name, label = '') {
   return list.map((s, i) => {
     if (!i) return null;
     const a = list[i - 1].metrics, b = s.metrics;

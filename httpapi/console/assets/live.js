@@ -6,7 +6,7 @@
  * its connection back, and goes on from the same place when it is seen again.
  */
 import { Store, useEffect, useRef, useStore } from './dom.js';
-import { link, lost, queryOf, refreshSession } from './api.js';
+import { link, lost, queryOf, refreshSession, statusOf } from './api.js';
 
 /**
  * @typedef {{id: string, event: string, data: any}} Happening
@@ -16,6 +16,8 @@ import { link, lost, queryOf, refreshSession } from './api.js';
 const HIDDEN_MS = 20_000; // a hidden page gives its connection back after this
 const QUIET_MS = 15_000; // a mark comes every 5 s: silence of this length is a broken connection
 const RETRY_MS = [100, 250, 500, 1000, 2000];
+
+let absent = false; // this build has no feed
 
 /** One subscription. It lives until stop. */
 export class Feed {
@@ -69,13 +71,13 @@ export class Feed {
   async once() {
     this.abort = new AbortController();
     /** @type {Record<string, string>} */
-    const headers = { Accept: 'text/event-stream' };
+    const headers = { Accept: 'text/event-stream', 'X-Console-Status': 'header' };
     if (this.last) headers['Last-Event-ID'] = this.last;
     try {
       const answer = await fetch(
         `/api/order-matcher/feed${queryOf({ topics: this.topics, ...this.query })}`,
         { headers, signal: this.abort.signal, credentials: 'same-origin', redirect: 'error' });
-      if (!answer.ok || !answer.body) return this.refused(answer);
+      if (statusOf(answer) >= 400 || !answer.body) return this.refused(answer);
       this.state.set('live');
       await this.read(answer.body.getReader());
       return this.state.value !== 'refused';
@@ -90,8 +92,9 @@ export class Feed {
   /** @param {Response} answer */
   async refused(answer) {
     const body = await answer.json().catch(() => ({}));
-    switch (answer.status) {
+    switch (statusOf(answer)) {
       case 404:
+        absent = true;
         this.state.set('absent');
         return false;
       case 400: // a position that this history does not have: begin anew
@@ -134,6 +137,7 @@ export class Feed {
           from = end + 1;
           if (line === '') {
             if (data) this.deliver({ id, event: event || 'message', data });
+            else if (id) this.last = id; // a stream without snapshots begins with its position
             event = data = '';
           } else if (line.startsWith('data:')) {
             data += (data ? '\n' : '') + line.slice(line[5] === ' ' ? 6 : 5);
@@ -174,7 +178,7 @@ export function useFeed(topics, query, tell) {
   const state = useRef(/** @type {Store<State>} */ (new Store('connecting')));
   const key = topics + queryOf(query);
   useEffect(() => {
-    if (!topics) {
+    if (!topics || absent) {
       state.current.set('absent');
       return undefined;
     }

@@ -6,7 +6,7 @@ import { words } from './format.js';
 /** A labelled field. children is its input. */
 export function Field({ label, name, value, onInput, type = 'text', list, options, hint, wide, ...rest }) {
   const id = useId();
-  const change = (/** @type {any} */ e) => onInput(e.target.value);
+  const change = (e) => onInput(e.target.value);
   return html`<div class=${`field${wide ? ' all' : ''}`}>
     <label for=${id}>${label}</label>
     ${options
@@ -61,7 +61,7 @@ export function Table({ label, columns, rows, keyOf, onOpen, empty, most = 300, 
   const [limit, setLimit] = useState(most);
   if (!rows) return html`<${Loading} what=${label.toLowerCase()} />`;
   const shown = rows.slice(0, limit);
-  const press = (/** @type {any} */ e, /** @type {any} */ row) => {
+  const press = (e, row) => {
     if (e.target !== e.currentTarget) return;
     if (e.key === 'Enter' || e.key === ' ') {
       e.preventDefault();
@@ -77,9 +77,9 @@ export function Table({ label, columns, rows, keyOf, onOpen, empty, most = 300, 
       <thead><tr>${columns.map((c) => html`<th scope="col" class=${c.num ? 'num' : ''}>${c.label}</th>`)}</tr></thead>
       <tbody>
         ${shown.map((row) => html`<tr key=${keyOf(row)} class=${`${onOpen ? 'opens' : ''} ${rowClass ? rowClass(row) : ''}`}
-            tabindex=${onOpen ? 0 : undefined} onClick=${onOpen && ((/** @type {any} */ e) => {
+            tabindex=${onOpen ? 0 : undefined} onClick=${onOpen && ((e) => {
               if (!e.target.closest('button,a,input,select')) onOpen(row);
-            })} onKeyDown=${onOpen && ((/** @type {any} */ e) => press(e, row))}>
+            })} onKeyDown=${onOpen && ((e) => press(e, row))}>
           ${columns.map((c) => html`<td class=${c.num ? 'num' : ''}>${c.show ? c.show(row) : row[c.key] ?? '–'}</td>`)}
         </tr>`)}
       </tbody>
@@ -96,7 +96,7 @@ export function Facts({ of }) {
 
 /** A dialog; Escape closes it. */
 export function Dialog({ title, onClose, side, children }) {
-  const ref = useRef(/** @type {any} */ (null));
+  const ref = useRef(null);
   const id = useId();
   useEffect(() => {
     const back = document.activeElement;
@@ -106,7 +106,7 @@ export function Dialog({ title, onClose, side, children }) {
     };
   }, []);
   return html`<dialog ref=${ref} aria-labelledby=${id} class=${side ? 'side' : ''}
-      onCancel=${(/** @type {any} */ e) => { e.preventDefault(); onClose(); }}>
+      onCancel=${(e) => { e.preventDefault(); onClose(); }}>
     <header><h2 id=${id}>${title}</h2>
       <button class="plain" aria-label="Close" onClick=${onClose}>✕</button></header>
     ${children}
@@ -119,8 +119,8 @@ export function Dialog({ title, onClose, side, children }) {
 export function Ask({ title, children, reason, need, act, onClose }) {
   const [why, setWhy] = useState('');
   const [busy, setBusy] = useState(false);
-  const [error, setError] = useState(/** @type {any} */ (null));
-  const go = async (/** @type {Event} */ e) => {
+  const [error, setError] = useState(null);
+  const go = async (e) => {
     e.preventDefault();
     if (busy) return;
     if (reason && need && !why.trim()) {
@@ -157,12 +157,12 @@ export function Switch({ label, on, onChange, disabled, bad }) {
 
 /** A line of the last values; the figure beside it says the same in words. */
 export function Spark({ values, width = 150, height = 34 }) {
-  const known = values.filter((/** @type {any} */ v) => v !== null);
+  const known = values.filter((v) => v !== null);
   if (known.length < 2) return html`<svg class="spark" width=${width} height=${height} aria-hidden="true"></svg>`;
   const low = Math.min(0, ...known), high = Math.max(...known), span = high - low || 1;
   const step = width / (values.length - 1);
   let path = '', down = false;
-  values.forEach((/** @type {any} */ v, /** @type {number} */ i) => {
+  values.forEach((v, i) => {
     if (v === null) { down = false; return; }
     path += `${down ? 'L' : 'M'}${(i * step).toFixed(1)} ${(height - 2 - ((v - low) / span) * (height - 4)).toFixed(1)}`;
     down = true;

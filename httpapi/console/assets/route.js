@@ -28,7 +28,7 @@ export function at(page, query) {
 
 /** A link to a page; the browser's own ways to open it elsewhere work. */
 export function Link({ to, current = false, children, ...rest }) {
-  return html`<a href=${to} aria-current=${current ? 'page' : undefined} ...${rest} onClick=${(/** @type {any} */ e) => {
+  return html`<a href=${to} aria-current=${current ? 'page' : undefined} ...${rest} onClick=${(e) => {
     if (e.button || e.metaKey || e.ctrlKey || e.shiftKey || e.altKey) return;
     e.preventDefault();
     go(to);
@@ -43,8 +43,8 @@ export function Link({ to, current = false, children, ...rest }) {
  */
 export function useQuery() {
   const here = useStore(place);
-  const read1 = (/** @type {string} */ name, absent = '') => here.query.get(name) ?? absent;
-  const change = (/** @type {Record<string, any>} */ some, push = false) => {
+  const read1 = (name, absent = '') => here.query.get(name) ?? absent;
+  const change = (some, push = false) => {
     const q = new URLSearchParams(location.search);
     for (const [name, value] of Object.entries(some)) {
       if (value === undefined || value === null || value === '') q.delete(name);

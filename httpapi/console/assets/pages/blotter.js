@@ -10,39 +10,39 @@ import { useQuery } from '../route.js';
 
 export const lead = 'Every executed fill, newest first. Enter opens one.';
 
-const columns = /** @type {any} */ ((/** @type {number} */ digits) => [
-  { label: 'Trade', show: (/** @type {any} */ f) => f.id },
-  { label: `Time (${zone})`, show: (/** @type {any} */ f) => time(f.execTimeMillis) },
-  { label: 'Account', num: true, show: (/** @type {any} */ f) => String(f.accountId) },
-  { label: 'Security', show: (/** @type {any} */ f) => f.security },
-  { label: 'Side', show: (/** @type {any} */ f) => f.side, className: (/** @type {any} */ f) => (f.side === 'Buy' ? 'buy' : 'sell') },
-  { label: 'Quantity', num: true, show: (/** @type {any} */ f) => whole(f.quantity) },
-  { label: 'Price', num: true, show: (/** @type {any} */ f) => decimal(f.price, digits) },
-  { label: 'Order', show: (/** @type {any} */ f) => f.orderId },
-  { label: 'Sequence', num: true, show: (/** @type {any} */ f) => whole(f.sequence) },
+const columns = /** @type {any} */ ((digits) => [
+  { label: 'Trade', show: (f) => f.id },
+  { label: `Time (${zone})`, show: (f) => time(f.execTimeMillis) },
+  { label: 'Account', num: true, show: (f) => String(f.accountId) },
+  { label: 'Security', show: (f) => f.security },
+  { label: 'Side', show: (f) => f.side, className: (f) => (f.side === 'Buy' ? 'buy' : 'sell') },
+  { label: 'Quantity', num: true, show: (f) => whole(f.quantity) },
+  { label: 'Price', num: true, show: (f) => decimal(f.price, digits) },
+  { label: 'Order', show: (f) => f.orderId },
+  { label: 'Sequence', num: true, show: (f) => whole(f.sequence) },
 ]);
 
-const two = (/** @type {number} */ n) => (n < 10 ? `0${n}` : String(n));
-function time(/** @type {number} */ at) {
+const two = (n) => (n < 10 ? `0${n}` : String(n));
+function time(at) {
   const d = new Date(at);
   return `${day(d)} ${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())}.${String(d.getMilliseconds()).padStart(3, '0')}`;
 }
 
 /** A field of a CSV file. Text that a spreadsheet would run as a formula is quoted as text. */
-const csv = (/** @type {any} */ v) => {
+const csv = (v) => {
   const text = typeof v === 'string' && /^[=+\-@\t\r]/.test(v) ? `'${v}` : String(v ?? '');
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 };
 const header = 'id,tradeSeq,executedAt,accountId,security,side,quantity,price,orderId,sequence\n';
-const line = (/** @type {any} */ f) => `${[f.id, f.tradeSeq, new Date(f.execTimeMillis ?? f.timestamp).toISOString(),
+const line = (f) => `${[f.id, f.tradeSeq, new Date(f.execTimeMillis ?? f.timestamp).toISOString(),
   f.accountId, f.security, f.side, f.quantity, f.price, f.orderId, f.sequence].map(csv).join(',')}\n`;
 
 function Filters({ read, change, children }) {
   const accounts = useAccounts(), securities = useSecurities();
-  const box = (/** @type {string} */ name) => (/** @type {string} */ v) => change({ [name]: v.trim() });
+  const box = (name) => (v) => change({ [name]: v.trim() });
   return html`<div class="filters" role="search" aria-label="Filter">
     <${Field} label="Account" value=${read('account')} onInput=${box('account')} list=${accounts} inputmode="numeric" />
-    <${Field} label="Security" value=${read('security')} onInput=${(/** @type {string} */ v) => change({ security: v.trim().toUpperCase() })} list=${securities} />
+    <${Field} label="Security" value=${read('security')} onInput=${(v) => change({ security: v.trim().toUpperCase() })} list=${securities} />
     <${Field} label="Side" value=${read('side')} onInput=${box('side')} options=${[['', 'Both'], ['Buy', 'Buy'], ['Sell', 'Sell']]} />
     <${Field} label="Id (trade or order)" value=${read('id')} onInput=${box('id')} />
     <${Field} label=${`From (${zone})`} type="datetime-local" step="1" value=${read('from')} onInput=${box('from')} />
@@ -54,8 +54,8 @@ function Filters({ read, change, children }) {
 function Whole() {
   const [read, change] = useQuery();
   const fills = useMemo(() => new Fills(), []);
-  const [version, again] = useReducer((/** @type {number} */ n) => n + 1, 0);
-  const [error, setError] = useState(/** @type {any} */ (null));
+  const [version, again] = useReducer((n) => n + 1, 0);
+  const [error, setError] = useState(null);
   const [ready, setReady] = useState(false);
   const selection = useRef(/** @type {Selection|null} */ (null));
   const [exporting, setExporting] = useState('');
@@ -85,7 +85,7 @@ function Whole() {
       if (wanted.from) from = Math.max(from, await fills.since(new Date(wanted.from).getTime()));
       if (wanted.to) to = Math.min(to, await fills.since(new Date(wanted.to).getTime() + 1000) - 1);
       if (gone) return;
-      const wants = (/** @type {any} */ f) => (!wanted.account || String(f.accountId) === wanted.account)
+      const wants = (f) => (!wanted.account || String(f.accountId) === wanted.account)
         && (!wanted.security || f.security === wanted.security) && (!wanted.side || f.side === wanted.side)
         && (!wanted.id || (id ? f.tradeSeq === Number(id[1]) : f.orderId === wanted.id || f.id === wanted.id));
       made = selection.current = new Selection(fills, wants, Math.max(1, from), to, () => again(0));
@@ -99,7 +99,7 @@ function Whole() {
   }, [key, ready]);
 
   const count = () => (filtered ? selection.current?.found.length ?? 0 : fills.count);
-  const rows = async (/** @type {number} */ from, /** @type {number} */ to) => {
+  const rows = async (from, to) => {
     let page;
     if (filtered) page = selection.current?.found.slice(from, to) ?? [];
     else {
@@ -136,15 +136,15 @@ function Whole() {
     ${!ready && !error && html`<${Loading} what="the blotter" />`}
     ${ready && count() === 0 && html`<${Empty}>${filtered ? (scan && !scan.done ? 'Looking…' : 'No fill fits the filter.') : 'No fill yet. The first trade shows here by itself.'}<//>`}
     ${ready && count() > 0 && html`<${Grid} label="Blotter" columns=${columns(digits.current)} count=${count} rows=${rows}
-      version=${`${version}/${key}`} onOpen=${(/** @type {any} */ f) => change({ open: f.id }, true)} />`}
+      version=${`${version}/${key}`} onOpen=${(f) => change({ open: f.id }, true)} />`}
     ${opened && html`<${Details} id=${opened} entry=${entry} onClose=${() => change({ open: '' })} />`}`;
 }
 
 /** The trades of a token's own accounts, from the projection. */
 function Own() {
   const [read, change] = useQuery();
-  const [list, setList] = useState(/** @type {any} */ (null));
-  const [error, setError] = useState(/** @type {any} */ (null));
+  const [list, setList] = useState(null);
+  const [error, setError] = useState(null);
   const query = { accountId: read('account'), security: read('security') };
   useEvery(3000, async () => {
     try {
@@ -153,19 +153,19 @@ function Own() {
     } catch (failure) { setError(failure); }
   }, [JSON.stringify(query)]);
   const side = read('side'), id = read('id');
-  const rows = list?.items.filter((/** @type {any} */ t) => (!side || t.side === side) && (!id || t.id === id || t.orderId === id)
+  const rows = list?.items.filter((t) => (!side || t.side === side) && (!id || t.id === id || t.orderId === id)
     && (!read('from') || new Date(t.timestamp) >= new Date(read('from'))) && (!read('to') || new Date(t.timestamp) <= new Date(read('to')))).reverse();
-  const digits = commonDigits((rows || []).map((/** @type {any} */ t) => t.price));
+  const digits = commonDigits((rows || []).map((t) => t.price));
   return html`<${Filters} read=${read} change=${change}>
       <span role="status">${rows ? `${whole(rows.length)} fills${list.more ? ' of the first 5,000' : ''}` : ''}</span>
       <button aria-label="CSV export" disabled=${!rows} onClick=${() => save('blotter.csv', 'text/csv', header, ...rows.map(line))}>CSV</button><//>
     <${Failure} error=${error} what="The trades" />
-    ${(rows || !error) && html`<${Table} label="Blotter" rows=${rows} keyOf=${(/** @type {any} */ t) => t.id} empty="No fill of your accounts."
-      onOpen=${(/** @type {any} */ t) => change({ open: t.id }, true)} columns=${[
-        { label: 'Trade', key: 'id' }, { label: `Time (${zone})`, show: (/** @type {any} */ t) => instant(t.timestamp) },
+    ${(rows || !error) && html`<${Table} label="Blotter" rows=${rows} keyOf=${(t) => t.id} empty="No fill of your accounts."
+      onOpen=${(t) => change({ open: t.id }, true)} columns=${[
+        { label: 'Trade', key: 'id' }, { label: `Time (${zone})`, show: (t) => instant(t.timestamp) },
         { label: 'Account', num: true, key: 'accountId' }, { label: 'Security', key: 'security' }, { label: 'Side', key: 'side' },
-        { label: 'Quantity', num: true, show: (/** @type {any} */ t) => whole(t.quantity) },
-        { label: 'Price', num: true, show: (/** @type {any} */ t) => decimal(t.price, digits) },
+        { label: 'Quantity', num: true, show: (t) => whole(t.quantity) },
+        { label: 'Price', num: true, show: (t) => decimal(t.price, digits) },
         { label: 'Order', key: 'orderId' }, { label: 'Status', key: 'status' }, { label: 'Settles', key: 'settlementDate' }]} />`}
     ${read('open') && html`<${Details} id=${read('open')} onClose=${() => change({ open: '' })} />`}`;
 }

@@ -23,8 +23,8 @@ async function readAudit() {
 const plain = (v) => (v === null || v === undefined || v === '' ? '–' : typeof v === 'object' ? JSON.stringify(v) : String(v));
 
 function Audit({ version }) {
-  const [rows, setRows] = useState(/** @type {any} */ (null));
-  const [error, setError] = useState(/** @type {any} */ (null));
+  const [rows, setRows] = useState(null);
+  const [error, setError] = useState(null);
   useEvery(3000, async () => {
     try {
       setRows(await readAudit());
@@ -32,13 +32,13 @@ function Audit({ version }) {
     } catch (failure) { setError(failure); }
   }, [version]);
   if (error && !rows) return html`<${Failure} error=${error} what="The record of operators' acts" />`;
-  return html`<${Table} label="Audit" rows=${rows} keyOf=${(/** @type {any} */ r) => `${r.sequence}/${r.kind}/${r.object}`} empty="No act is on record yet."
-    columns=${[{ label: 'Sequence', num: true, show: (/** @type {any} */ r) => whole(r.sequence) },
-      { label: `Time (${zone})`, show: (/** @type {any} */ r) => instant(r.time) },
-      { label: 'Kind', key: 'kind' }, { label: 'Subject', show: (/** @type {any} */ r) => plain(r.subject) },
-      { label: 'Address', show: (/** @type {any} */ r) => plain(r.address) },
-      { label: 'Object', show: (/** @type {any} */ r) => plain(r.object) }, { label: 'Old', show: (/** @type {any} */ r) => plain(r.old) },
-      { label: 'New', show: (/** @type {any} */ r) => plain(r.new) }, { label: 'Reason', show: (/** @type {any} */ r) => plain(r.reason) }]} />`;
+  return html`<${Table} label="Audit" rows=${rows} keyOf=${(r) => `${r.sequence}/${r.kind}/${r.object}`} empty="No act is on record yet."
+    columns=${[{ label: 'Sequence', num: true, show: (r) => whole(r.sequence) },
+      { label: `Time (${zone})`, show: (r) => instant(r.time) },
+      { label: 'Kind', key: 'kind' }, { label: 'Subject', show: (r) => plain(r.subject) },
+      { label: 'Address', show: (r) => plain(r.address) },
+      { label: 'Object', show: (r) => plain(r.object) }, { label: 'Old', show: (r) => plain(r.old) },
+      { label: 'New', show: (r) => plain(r.new) }, { label: 'Reason', show: (r) => plain(r.reason) }]} />`;
 }
 
 function Limits({ control, act }) {
@@ -46,9 +46,9 @@ function Limits({ control, act }) {
   const [values, setValues] = useState(/** @type {Record<string, string>} */ ({}));
   const list = useAccounts();
   if (!control.limits) return html`<${Empty}>Limits that change while it runs are not available in this build.<//>`;
-  const own = control.accounts.find((/** @type {any} */ a) => String(a.id) === account)?.limits || {};
-  const now = (/** @type {string} */ name) => own[name] ?? control.limits[name];
-  const change = (/** @type {Event} */ e) => {
+  const own = control.accounts.find((a) => String(a.id) === account)?.limits || {};
+  const now = (name) => own[name] ?? control.limits[name];
+  const change = (e) => {
     e.preventDefault();
     const limits = Object.fromEntries(Object.entries(values).filter(([, v]) => v !== '').map(([k, v]) => [k, Number(v)]));
     if (!Object.keys(limits).length) return;
@@ -60,20 +60,20 @@ function Limits({ control, act }) {
     });
   };
   return html`<form onSubmit=${change}><div class="filters">
-      <${Field} label="Account (empty: all)" value=${account} onInput=${(/** @type {string} */ v) => setAccount(v.trim())} list=${list} inputmode="numeric" /></div>
-    <${Table} label="Limits" rows=${limitNames} fit keyOf=${(/** @type {any} */ n) => n[0]} columns=${[
-      { label: 'Limit', show: (/** @type {any} */ n) => n[1] },
-      { label: 'Now', num: true, show: (/** @type {any} */ n) => whole(now(n[0])) },
-      { label: 'New', show: (/** @type {any} */ n) => html`<input aria-label=${`New: ${n[1]}`} inputmode="numeric" pattern="[0-9]*" value=${values[n[0]] || ''}
-        onInput=${(/** @type {any} */ e) => setValues({ ...values, [n[0]]: e.target.value })} />` }]} />
+      <${Field} label="Account (empty: all)" value=${account} onInput=${(v) => setAccount(v.trim())} list=${list} inputmode="numeric" /></div>
+    <${Table} label="Limits" rows=${limitNames} fit keyOf=${(n) => n[0]} columns=${[
+      { label: 'Limit', show: (n) => n[1] },
+      { label: 'Now', num: true, show: (n) => whole(now(n[0])) },
+      { label: 'New', show: (n) => html`<input aria-label=${`New: ${n[1]}`} inputmode="numeric" pattern="[0-9]*" value=${values[n[0]] || ''}
+        onInput=${(e) => setValues({ ...values, [n[0]]: e.target.value })} />` }]} />
     <p class="more"><button type="submit">Change limits</button></p></form>`;
 }
 
 export default function Controls() {
   const [read, change] = useQuery();
-  const [control, setControl] = useState(/** @type {any} */ (null));
-  const [error, setError] = useState(/** @type {any} */ (null));
-  const [ask, setAsk] = useState(/** @type {any} */ (null));
+  const [control, setControl] = useState(null);
+  const [error, setError] = useState(null);
+  const [ask, setAsk] = useState(null);
   const [version, setVersion] = useState(0);
   const names = useStore(accounts), companies = useStore(securities);
   useAccounts();
@@ -88,8 +88,8 @@ export default function Controls() {
   }, [admin]);
   if (!admin) return html`<${Empty}>The controls need an admin token.<//>`;
   if (!control) return error ? html`<${Failure} error=${error} what="The controls" />` : html`<${Loading} what="the controls" />`;
-  const act = (/** @type {any} */ what) => setAsk(what);
-  const run = async (/** @type {string} */ reason) => {
+  const act = (what) => setAsk(what);
+  const run = async (reason) => {
     for (let tries = 0; ; tries++) {
       try {
         await post(`order-matcher/${ask.path}`, ask.body(), { reason });
@@ -106,12 +106,12 @@ export default function Controls() {
   };
   const security = read('security'), account = read('account');
   const company = new Map(companies.map((s) => [s.ticker, s.companyName]));
-  const some = control.securities.filter((/** @type {any} */ s) => (security
+  const some = control.securities.filter((s) => (security
     ? s.ticker.includes(security) : s.halted || s.restricted || !s.enabled));
-  const list = control.accounts.filter((/** @type {any} */ a) => !account || String(a.id).includes(account));
+  const list = control.accounts.filter((a) => !account || String(a.id).includes(account));
   void names;
-  const flip = (/** @type {any} */ s, /** @type {string} */ name, /** @type {string} */ on, /** @type {string} */ off) => html`<${Switch}
-    label=${`${on} ${s.ticker}`} on=${s[name]} bad=${name !== 'enabled'} onChange=${(/** @type {boolean} */ v) => act({
+  const flip = (s, name, on, off) => html`<${Switch}
+    label=${`${on} ${s.ticker}`} on=${s[name]} bad=${name !== 'enabled'} onChange=${(v) => act({
       title: `${v ? on : off} ${s.ticker}?`, text: name === 'restricted' && v ? 'Its resting orders are cancelled.' : '',
       ...(name === 'restricted'
         ? { path: 'risk/control/restriction', body: () => ({ security: s.ticker, restricted: v }) }
@@ -120,29 +120,29 @@ export default function Controls() {
   return html`<${Failure} error=${error && error.status ? error : null} what="The controls" />
     <div class="grid cols2">
       <${Card} title="Everything" aside=${html`policy version ${whole(control.policyVersion)}`}>
-        <p><span aria-hidden="true">Kill switch</span> <${Switch} label="Kill switch" on=${control.killSwitch} bad onChange=${(/** @type {boolean} */ v) => act({
+        <p><span aria-hidden="true">Kill switch</span> <${Switch} label="Kill switch" on=${control.killSwitch} bad onChange=${(v) => act({
           title: v ? 'Refuse every order?' : 'Admit orders again?', text: v ? 'The kill switch refuses every new order, of every account. Resting orders stay.' : '',
           path: 'risk/control/policy', body: () => ({ policyVersion: control.policyVersion + 1, killSwitch: v }) })} /></p>
         <p class="note">${control.killSwitch ? 'Every new order is refused.' : 'Orders are admitted.'} The gate is ${control.ready ? 'ready' : 'not ready'}.</p>
-        <${Table} label="Sources" rows=${control.sources} fit keyOf=${(/** @type {any} */ s) => s.source} columns=${[
-          { label: 'Source', key: 'source' }, { label: 'State', show: (/** @type {any} */ s) => html`<${Tag} kind=${s.state === 'ready' ? 'good' : 'bad'}>${s.state}<//>` },
-          { label: 'Version', num: true, show: (/** @type {any} */ s) => whole(s.watermark) }, { label: 'Last reason', show: (/** @type {any} */ s) => s.lastReason || '–' }]} />
+        <${Table} label="Sources" rows=${control.sources} fit keyOf=${(s) => s.source} columns=${[
+          { label: 'Source', key: 'source' }, { label: 'State', show: (s) => html`<${Tag} kind=${s.state === 'ready' ? 'good' : 'bad'}>${s.state}<//>` },
+          { label: 'Version', num: true, show: (s) => whole(s.watermark) }, { label: 'Last reason', show: (s) => s.lastReason || '–' }]} />
       <//>
       <${Card} title="Limits"><${Limits} control=${control} act=${act} /><//>
       <${Card} title="Securities" aside=${`${whole(control.securities.length)} known`}>
-        <div class="filters"><${Field} label="Security" placeholder="not tradable" value=${security} onInput=${(/** @type {string} */ v) => change({ security: v.trim().toUpperCase() })}
+        <div class="filters"><${Field} label="Security" placeholder="not tradable" value=${security} onInput=${(v) => change({ security: v.trim().toUpperCase() })}
           list=${companies.map((s) => [s.ticker, s.companyName])} /></div>
-        <${Table} label="Securities" rows=${some} most=${50} keyOf=${(/** @type {any} */ s) => s.ticker} empty=${security ? 'No such security.' : 'Every security is tradable.'} columns=${[
-          { label: 'Security', key: 'ticker' }, { label: 'Name', show: (/** @type {any} */ s) => company.get(s.ticker) || '–' },
-          { label: 'Enabled', show: (/** @type {any} */ s) => flip(s, 'enabled', 'Enable', 'Disable') },
-          { label: 'Halted', show: (/** @type {any} */ s) => flip(s, 'halted', 'Halt', 'Resume') },
-          { label: 'Restricted', show: (/** @type {any} */ s) => flip(s, 'restricted', 'Restrict', 'Lift the restriction of') }]} />
+        <${Table} label="Securities" rows=${some} most=${50} keyOf=${(s) => s.ticker} empty=${security ? 'No such security.' : 'Every security is tradable.'} columns=${[
+          { label: 'Security', key: 'ticker' }, { label: 'Name', show: (s) => company.get(s.ticker) || '–' },
+          { label: 'Enabled', show: (s) => flip(s, 'enabled', 'Enable', 'Disable') },
+          { label: 'Halted', show: (s) => flip(s, 'halted', 'Halt', 'Resume') },
+          { label: 'Restricted', show: (s) => flip(s, 'restricted', 'Restrict', 'Lift the restriction of') }]} />
       <//>
       <${Card} title="Accounts" aside=${`${whole(control.accounts.length)} known`}>
-        <div class="filters"><${Field} label="Account" value=${account} onInput=${(/** @type {string} */ v) => change({ account: v.trim() })} inputmode="numeric" /></div>
-        <${Table} label="Accounts" rows=${list} most=${50} keyOf=${(/** @type {any} */ a) => a.id} empty="No such account." columns=${[
-          { label: 'Account', num: true, key: 'id' }, { label: 'Name', show: (/** @type {any} */ a) => accountName(a.id) || '–' },
-          { label: 'Enabled', show: (/** @type {any} */ a) => html`<${Switch} label=${`Enable account ${a.id}`} on=${a.enabled} onChange=${(/** @type {boolean} */ v) => act({
+        <div class="filters"><${Field} label="Account" value=${account} onInput=${(v) => change({ account: v.trim() })} inputmode="numeric" /></div>
+        <${Table} label="Accounts" rows=${list} most=${50} keyOf=${(a) => a.id} empty="No such account." columns=${[
+          { label: 'Account', num: true, key: 'id' }, { label: 'Name', show: (a) => accountName(a.id) || '–' },
+          { label: 'Enabled', show: (a) => html`<${Switch} label=${`Enable account ${a.id}`} on=${a.enabled} onChange=${(v) => act({
             title: `${v ? 'Enable' : 'Disable'} account ${a.id}?`, text: '', path: 'risk/control/account', body: () => ({ accountId: a.id, enabled: v }) })} />` }]} />
       <//>
     </div>

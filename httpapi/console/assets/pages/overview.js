@@ -8,15 +8,15 @@ import { largest, means, rates, samples, total } from '../history.js';
 export const lead = 'What runs, how fast, and what lags; each line is the last ten minutes.';
 
 /** @param {string} name @param {string} [label] */
-const sum = (name, label) => (/** @type {any} */ m) => total(m, name, label);
-const most = (/** @type {string} */ name) => (/** @type {any} */ m) => largest(m, name);
-const last = (/** @type {any[]} */ list) => {
+const sum = (name, label) => (m) => total(m, name, label);
+const most = (name) => (m) => largest(m, name);
+const last = (list) => {
   for (let i = list.length - 1; i >= Math.max(0, list.length - 5); i--) if (list[i] !== null) return list[i];
   return null;
 };
-const gauge = (/** @type {any[]} */ list, /** @type {any} */ of) => list.map((s) => of(s.metrics));
-const rate = (/** @type {any} */ n) => (n === null ? '–' : n < 10 ? n.toFixed(1) : whole(Math.round(n)));
-const records = (/** @type {any} */ n) => (n === null ? '–' : whole(n));
+const gauge = (list, of) => list.map((s) => of(s.metrics));
+const rate = (n) => (n === null ? '–' : n < 10 ? n.toFixed(1) : whole(Math.round(n)));
+const records = (n) => (n === null ? '–' : whole(n));
 
 /**
  * The tiles: name, the values over time, how the last one is written, when it is red. The bounds are
@@ -46,8 +46,8 @@ function Tile({ name, values, value, unit, bad }) {
 
 export default function Overview() {
   const list = useStore(samples), h = useStore(health);
-  const [ready, setReady] = useState(/** @type {any} */ (null));
-  const [error, setError] = useState(/** @type {any} */ (null));
+  const [ready, setReady] = useState(null);
+  const [error, setError] = useState(null);
   const admin = may('admin');
   useEvery(2000, async () => {
     if (!admin) return;
@@ -74,9 +74,9 @@ export default function Overview() {
     <${Card} title="Readiness" aside=${ready && html`<${Tag} kind=${ready.ready ? 'good' : 'bad'}>${ready.ready ? 'ready' : 'not ready'}<//>`}>
       <${Failure} error=${error} what="Readiness" />
       ${!ready && !error && html`<${Loading} what="readiness" />`}
-      ${ready && html`<${Table} label="Parts" rows=${ready.parts} fit keyOf=${(/** @type {any} */ p) => p.name} columns=${[
+      ${ready && html`<${Table} label="Parts" rows=${ready.parts} fit keyOf=${(p) => p.name} columns=${[
         { label: 'Part', key: 'name' },
-        { label: 'State', show: (/** @type {any} */ p) => html`<${Tag} kind=${p.ready ? 'good' : 'bad'}>${p.ready ? 'ready' : 'not ready'}<//>` },
-        { label: 'Detail', show: (/** @type {any} */ p) => p.detail || '–' }]} />`}
+        { label: 'State', show: (p) => html`<${Tag} kind=${p.ready ? 'good' : 'bad'}>${p.ready ? 'ready' : 'not ready'}<//>` },
+        { label: 'Detail', show: (p) => p.detail || '–' }]} />`}
     <//>`;
 }

@@ -1,4 +1,4 @@
-import { html, useEvery, useState, useStore } from '../dom.js';
+import { html, useEvery, useSettled, useState, useStore } from '../dom.js';
 import { all, get, may } from '../api.js';
 import { commonDigits, decimal, percent, whole } from '../format.js';
 import { Failure, Field, Table } from '../parts.js';
@@ -17,12 +17,12 @@ function Used({ value, limit }) {
 
 export default function Positions() {
   const [read, change] = useQuery();
-  const [rows, setRows] = useState(/** @type {any} */ (null));
-  const [control, setControl] = useState(/** @type {any} */ (null));
-  const [error, setError] = useState(/** @type {any} */ (null));
+  const [rows, setRows] = useState(null);
+  const [control, setControl] = useState(null);
+  const [error, setError] = useState(null);
   useStore(accounts);
   const list = useAccounts(), securities = useSecurities();
-  const account = read('account'), security = read('security');
+  const account = useSettled(read('account')), security = read('security');
   useEvery(1500, async () => {
     try {
       const { items } = await all('order-matcher/positions', { accountId: /^\d+$/.test(account) ? account : '' }, 5000);
@@ -34,28 +34,28 @@ export default function Positions() {
     if (may('admin')) setControl(await get('order-matcher/risk/control/snapshot'));
   }, []);
   const limits = control?.limits;
-  const own = (/** @type {number} */ id) => control?.accounts.find((/** @type {any} */ a) => a.id === id)?.limits || {};
-  const limit = (/** @type {any} */ p, /** @type {string} */ name) => own(p.accountId)[name] ?? limits?.[name];
-  const shown = rows?.filter((/** @type {any} */ p) => !security || p.security === security);
-  const digits = commonDigits((shown || []).map((/** @type {any} */ p) => p.averageCost));
+  const own = (id) => control?.accounts.find((a) => a.id === id)?.limits || {};
+  const limit = (p, name) => own(p.accountId)[name] ?? limits?.[name];
+  const shown = rows?.filter((p) => !security || p.security === security);
+  const digits = commonDigits((shown || []).map((p) => p.averageCost));
   return html`<div class="filters" role="search" aria-label="Filter">
-      <${Field} label="Account" value=${account} onInput=${(/** @type {string} */ v) => change({ account: v.trim() })} list=${list} inputmode="numeric" />
-      <${Field} label="Security" value=${security} onInput=${(/** @type {string} */ v) => change({ security: v.trim().toUpperCase() })} list=${securities} />
+      <${Field} label="Account" value=${read('account')} onInput=${(v) => change({ account: v.trim() })} list=${list} inputmode="numeric" />
+      <${Field} label="Security" value=${security} onInput=${(v) => change({ security: v.trim().toUpperCase() })} list=${securities} />
       <span class="end" role="status">${shown ? `${whole(shown.length)} positions` : ''}</span></div>
     <${Failure} error=${error} what="The positions" />
-    ${(shown || !error) && html`<${Table} label="Positions" rows=${shown} keyOf=${(/** @type {any} */ p) => `${p.accountId}/${p.security}`}
+    ${(shown || !error) && html`<${Table} label="Positions" rows=${shown} keyOf=${(p) => `${p.accountId}/${p.security}`}
       empty="No position yet." columns=${[
         { label: 'Account', num: true, key: 'accountId' },
-        { label: 'Name', show: (/** @type {any} */ p) => accountName(p.accountId) || '–' },
+        { label: 'Name', show: (p) => accountName(p.accountId) || '–' },
         { label: 'Security', key: 'security' },
-        { label: 'Quantity', num: true, show: (/** @type {any} */ p) => html`<span class=${p.quantity < 0 ? 'sell' : ''}>${whole(p.quantity)}</span>` },
-        { label: 'Average cost', num: true, show: (/** @type {any} */ p) => decimal(p.averageCost, digits) },
-        { label: 'Cost value', num: true, show: (/** @type {any} */ p) => decimal(p.quantity * p.averageCost, 2) },
+        { label: 'Quantity', num: true, show: (p) => html`<span class=${p.quantity < 0 ? 'sell' : ''}>${whole(p.quantity)}</span>` },
+        { label: 'Average cost', num: true, show: (p) => decimal(p.averageCost, digits) },
+        { label: 'Cost value', num: true, show: (p) => decimal(p.quantity * p.averageCost, 2) },
         ...(limits ? [
-          { label: 'Position limit', num: true, show: (/** @type {any} */ p) => whole(limit(p, 'maxPositionQuantity')) },
-          { label: 'Used', show: (/** @type {any} */ p) => html`<${Used} value=${p.quantity} limit=${limit(p, 'maxPositionQuantity')} />` },
-          { label: 'Concentration limit', num: true, show: (/** @type {any} */ p) => whole(limit(p, 'maxConcentrationNotional')) },
-          { label: 'Used', show: (/** @type {any} */ p) => html`<${Used} value=${p.quantity * p.averageCost} limit=${limit(p, 'maxConcentrationNotional')} />` },
+          { label: 'Position limit', num: true, show: (p) => whole(limit(p, 'maxPositionQuantity')) },
+          { label: 'Used', show: (p) => html`<${Used} value=${p.quantity} limit=${limit(p, 'maxPositionQuantity')} />` },
+          { label: 'Concentration limit', num: true, show: (p) => whole(limit(p, 'maxConcentrationNotional')) },
+          { label: 'Used', show: (p) => html`<${Used} value=${p.quantity * p.averageCost} limit=${limit(p, 'maxConcentrationNotional')} />` },
         ] : [])]} />`}
     ${may('admin') && control && !limits && html`<p class="note">The limits of this engine are those it was created with; this build does not show them here.</p>`}`;
 }

@@ -1,4 +1,4 @@
-import { html, useEffect, useEvery, useReducer, useRef, useState, useStore } from '../dom.js';
+import { html, useEffect, useEvery, useReducer, useRef, useSettled, useState, useStore } from '../dom.js';
 import { all, may, post, session } from '../api.js';
 import { clock, commonDigits, decimal, whole, words, zone } from '../format.js';
 import { Card, Empty, Failure, Field, Loading, Side, Status, Table } from '../parts.js';
@@ -12,7 +12,7 @@ import { useQuery } from '../route.js';
 export const lead = 'Alt+B buys, Alt+S sells, Enter places; a price of the book goes into the ticket by a click.';
 
 const DEPTH = 12, KEPT_TRADES = 60;
-const open = (/** @type {any} */ o) => o.status === 'NEW' || o.status === 'PARTIALLY_FILLED';
+const open = (o) => o.status === 'NEW' || o.status === 'PARTIALLY_FILLED';
 const ticker = /^[A-Z0-9.-]{1,16}$/;
 
 /** A client order id that no other ticket gives. */
@@ -25,10 +25,10 @@ function Ticket({ account, security, price, setPrice, change, onOrder }) {
   const [type, setType] = useState('LIMIT');
   const [tif, setTif] = useState('GTC');
   const [clientId, setClientId] = useState(nextId);
-  const [answer, setAnswer] = useState(/** @type {any} */ (null));
+  const [answer, setAnswer] = useState(null);
   const [busy, setBusy] = useState(false);
   useEffect(() => {
-    const key = (/** @type {KeyboardEvent} */ e) => {
+    const key = (e) => {
       if (!e.altKey || e.ctrlKey || e.metaKey) return;
       if (e.code === 'KeyB') setSide('Buy');
       else if (e.code === 'KeyS') setSide('Sell');
@@ -38,7 +38,7 @@ function Ticket({ account, security, price, setPrice, change, onOrder }) {
     addEventListener('keydown', key);
     return () => removeEventListener('keydown', key);
   }, []);
-  const place = async (/** @type {Event} */ e) => {
+  const place = async (e) => {
     e.preventDefault();
     if (busy) return;
     setBusy(true);
@@ -60,9 +60,9 @@ function Ticket({ account, security, price, setPrice, change, onOrder }) {
     setBusy(false);
   };
   return html`<form class="ticket" onSubmit=${place} aria-label="Order ticket">
-      <${Field} label="Account" value=${account} onInput=${(/** @type {string} */ v) => change({ account: v.trim() })}
+      <${Field} label="Account" value=${account} onInput=${(v) => change({ account: v.trim() })}
         list=${accounts} inputmode="numeric" pattern="[0-9]+" required autofocus />
-      <${Field} label="Security" value=${security} onInput=${(/** @type {string} */ v) => change({ security: v.trim().toUpperCase() })}
+      <${Field} label="Security" value=${security} onInput=${(v) => change({ security: v.trim().toUpperCase() })}
         list=${securities} required />
       <${Field} label="Side" value=${side} onInput=${setSide} options=${[['Buy', 'Buy'], ['Sell', 'Sell']]} />
       <${Field} label="Quantity" value=${quantity} onInput=${setQuantity} inputmode="numeric" pattern="[0-9]+" required />
@@ -81,7 +81,7 @@ function Ticket({ account, security, price, setPrice, change, onOrder }) {
 function Answer({ order, error }) {
   if (order) {
     return html`<div class="answer good"><b>${order.orderId}</b> ${words(order.status)}${order.fills?.length
-      ? html`: ${order.fills.map((/** @type {any} */ f) => `${f.tradeId} ${whole(f.quantity)} at ${f.price}`).join(', ')}` : ''}
+      ? html`: ${order.fills.map((f) => `${f.tradeId} ${whole(f.quantity)} at ${f.price}`).join(', ')}` : ''}
       <div class="note">sequence ${whole(order.sequence)} · durability ${order.durability || '–'} · ${order.clientOrderId || 'no client order id'}</div>
       <div class="row"><${WhyButton} order=${order.orderId} /></div></div>`;
   }
@@ -101,10 +101,10 @@ function Depth({ share }) {
 function Ladder({ book, orders, take }) {
   const { bids, asks } = book;
   const digits = commonDigits([...bids, ...asks].map((l) => l.price));
-  const most = Math.max(1, ...bids.map((/** @type {any} */ l) => l.quantity), ...asks.map((/** @type {any} */ l) => l.quantity));
+  const most = Math.max(1, ...bids.map((l) => l.quantity), ...asks.map((l) => l.quantity));
   const own = new Map();
   for (const o of orders) own.set(`${o.side}${o.limitPrice}`, (own.get(`${o.side}${o.limitPrice}`) || 0) + o.remainingQuantity);
-  const row = (/** @type {any} */ l, /** @type {string} */ side) => html`<tr key=${side + l.price}>
+  const row = (l, side) => html`<tr key=${side + l.price}>
     <td><span class="cell own">${own.has(side + l.price) ? `own ${whole(own.get(side + l.price))}` : ''}</span></td>
     <td class="num"><span class="cell">${whole(l.orders)}</span></td>
     <td class="num"><span class="cell"><${Depth} share=${l.quantity / most} />${whole(l.quantity)}</span></td>
@@ -115,14 +115,14 @@ function Ladder({ book, orders, take }) {
     <thead><tr><th scope="col">Own</th><th scope="col" class="num">Orders</th><th scope="col" class="num">Quantity</th><th scope="col" class="num">Price</th></tr></thead>
     <tbody class="asks">${[...asks].reverse().map((l) => row(l, 'Sell'))}</tbody>
     <tbody><tr class="spread"><td colspan="4">${spread}</td></tr></tbody>
-    <tbody class="bids">${bids.map((/** @type {any} */ l) => row(l, 'Buy'))}</tbody></table></div>`;
+    <tbody class="bids">${bids.map((l) => row(l, 'Buy'))}</tbody></table></div>`;
 }
 
 function Replace({ order, onDone, onClose }) {
   const [quantity, setQuantity] = useState(String(order.quantity));
   const [price, setPrice] = useState(String(order.limitPrice));
   const [error, setError] = useState('');
-  const apply = async (/** @type {Event} */ e) => {
+  const apply = async (e) => {
     e.preventDefault();
     try {
       onDone(await post(`order-matcher/orders/${order.orderId}/replace`, { quantity: Number(quantity), limitPrice: price }));
@@ -132,11 +132,11 @@ function Replace({ order, onDone, onClose }) {
       setError(p.reason ? `${p.reason}: ${reasons[p.reason] || ''}` : p.message);
     }
   };
-  const box = (/** @type {string} */ label, /** @type {string} */ v, /** @type {any} */ set, focus = false) => html`<input aria-label=${label}
-    value=${v} inputmode="decimal" autofocus=${focus} onInput=${(/** @type {any} */ e) => set(e.target.value)} />`;
-  const ref = useRef(/** @type {any} */ (null));
+  const box = (label, v, set, focus = false) => html`<input aria-label=${label}
+    value=${v} inputmode="decimal" autofocus=${focus} onInput=${(e) => set(e.target.value)} />`;
+  const ref = useRef(null);
   useEffect(() => { ref.current?.querySelector('input')?.select(); }, []);
-  return html`<form ref=${ref} class="row" onSubmit=${apply} onKeyDown=${(/** @type {any} */ e) => { if (e.key === 'Escape') onClose(); }}>
+  return html`<form ref=${ref} class="row" onSubmit=${apply} onKeyDown=${(e) => { if (e.key === 'Escape') onClose(); }}>
     ${box('Quantity', quantity, setQuantity, true)}${box('Price', price, setPrice)}
     <button class="small primary" type="submit">Apply</button>
     <button class="small" type="button" onClick=${onClose}>Close</button>
@@ -145,27 +145,27 @@ function Replace({ order, onDone, onClose }) {
 
 function Working({ orders, onOrder }) {
   const [editing, setEditing] = useState('');
-  const [error, setError] = useState(/** @type {any} */ (null));
-  const cancel = async (/** @type {any} */ o) => {
+  const [error, setError] = useState(null);
+  const cancel = async (o) => {
     setError(null);
     try {
       onOrder(await post(`order-matcher/orders/${o.orderId}/cancel`, undefined));
     } catch (failure) { setError(failure); }
   };
-  const digits = commonDigits(orders.map((/** @type {any} */ o) => o.limitPrice));
+  const digits = commonDigits(orders.map((o) => o.limitPrice));
   return html`<${Failure} error=${error} what="Cancel" />
-    <${Table} label="Working orders" rows=${orders} fit keyOf=${(/** @type {any} */ o) => o.orderId}
+    <${Table} label="Working orders" rows=${orders} fit keyOf=${(o) => o.orderId}
     empty="No working orders of this account." columns=${[
       { label: 'Order', key: 'orderId' },
       { label: 'Security', key: 'security' },
-      { label: 'Side', show: (/** @type {any} */ o) => html`<${Side} of=${o.side} />` },
-      { label: 'Left', num: true, show: (/** @type {any} */ o) => whole(o.remainingQuantity) },
-      { label: 'Quantity', num: true, show: (/** @type {any} */ o) => whole(o.quantity) },
-      { label: 'Price', num: true, show: (/** @type {any} */ o) => decimal(o.limitPrice, digits) },
-      { label: 'Status', show: (/** @type {any} */ o) => html`<${Status} of=${o.status} />` },
+      { label: 'Side', show: (o) => html`<${Side} of=${o.side} />` },
+      { label: 'Left', num: true, show: (o) => whole(o.remainingQuantity) },
+      { label: 'Quantity', num: true, show: (o) => whole(o.quantity) },
+      { label: 'Price', num: true, show: (o) => decimal(o.limitPrice, digits) },
+      { label: 'Status', show: (o) => html`<${Status} of=${o.status} />` },
       { label: 'Client order id', key: 'clientOrderId' },
-      { label: `Since (${zone})`, show: (/** @type {any} */ o) => clock(o.createdAt) },
-      { label: '', show: (/** @type {any} */ o) => (editing === o.orderId
+      { label: `Since (${zone})`, show: (o) => clock(o.createdAt) },
+      { label: '', show: (o) => (editing === o.orderId
         ? html`<${Replace} order=${o} onDone=${onOrder} onClose=${() => setEditing('')} />`
         : html`<span class="row"><button class="small" onClick=${() => cancel(o)}>Cancel</button>
             <button class="small" onClick=${() => setEditing(o.orderId)}>Replace</button>
@@ -176,19 +176,20 @@ function Working({ orders, onOrder }) {
 export default function Trade() {
   const [read, change] = useQuery();
   const s = useStore(session);
-  const account = read('account', s?.accounts?.[0] ? String(s.accounts[0]) : ''), security = read('security');
+  const account = read('account', s?.accounts?.[0] ? String(s.accounts[0]) : '');
+  const typed = read('security'), security = useSettled(typed), known = useSecurities();
   const [price, setPrice] = useState('');
-  const [, draw] = useReducer((/** @type {number} */ n) => n + 1, 0);
+  const [, draw] = useReducer((n) => n + 1, 0);
   const frame = useFrame(() => draw(0));
   const state = useRef({ book: new Book(), trades: /** @type {any[]} */ ([]), orders: new Map(), key: '', fills: new Fills() }).current;
-  const [error, setError] = useState(/** @type {any} */ (null));
-  const valid = ticker.test(security);
+  const [error, setError] = useState(null);
+  const valid = known.length ? known.some(([t]) => t === security) : ticker.test(security);
   if (state.key !== security) {
     state.key = security;
     state.book = new Book();
     state.trades = [];
   }
-  const onOrder = (/** @type {any} */ o) => {
+  const onOrder = (o) => {
     const known = state.orders.get(o.orderId);
     state.orders.set(o.orderId, { ...known, ...o });
     frame();
@@ -198,10 +199,10 @@ export default function Trade() {
     const d = e.data;
     switch (e.event) {
       case 'snapshot': if (d.security === security) state.book.reset(d); break;
-      case 'book': if (d.security === security || d.security === undefined) state.book.apply(d); break;
-      case 'trade':
-        if (d.security === security && d.aggressor !== undefined || d.security === security && d.aggressorSide !== undefined) {
-          state.trades = [{ ...d, at: d.time || d.timestamp || d.execTimeMillis || Date.now() }, ...state.trades].slice(0, KEPT_TRADES);
+      case 'book': if (d.security === security) state.book.apply(d); break;
+      case 'trade': // with an account it is the own side of a fill: the order says the same
+        if (d.security === security && d.aggressorSide !== undefined) {
+          state.trades = [{ ...d, at: d.execTimeMillis }, ...state.trades].slice(0, KEPT_TRADES);
         }
         break;
       case 'order': state.orders.set(d.orderId, { ...state.orders.get(d.orderId), ...d }); break;
@@ -223,39 +224,39 @@ export default function Trade() {
         for (const o of items) state.orders.set(o.orderId, { ...state.orders.get(o.orderId), ...o });
         refreshed.current = account;
       }
-      if (security && live !== 'live') state.trades = await recent(state.fills, security);
+      if (valid && live !== 'live') state.trades = await recent(state.fills, security);
       setError(null);
     } catch (failure) { setError(failure); }
     frame();
-  }, [security, account, live]);
+  }, [security, account, live, valid]);
   const mine = [...state.orders.values()].filter((o) => open(o) && String(o.accountId) === account)
     .sort((a, b) => b.sequence - a.sequence);
   const shown = state.book.best(DEPTH);
   const digits = commonDigits(state.trades.map((t) => t.price));
   return html`<div class="trade">
-    <${Card} title="Ticket"><${Ticket} account=${account} security=${security} price=${price} setPrice=${setPrice}
+    <${Card} title="Ticket"><${Ticket} account=${account} security=${typed} price=${price} setPrice=${setPrice}
       change=${change} onOrder=${onOrder} /><//>
     <${Card} title=${valid ? `Book of ${security}` : 'Book'} aside=${valid && (live === 'live' ? 'live' : live === 'absent' ? 'asked for every second' : live)}>
-      ${!valid ? html`<${Empty}>Choose a security.<//>`
+      ${!valid ? html`<${Empty}>${security ? 'No such security.' : 'Choose a security.'}<//>`
         : !state.book.whole ? (error?.status === 404 ? html`<${Empty}>No such security.<//>` : html`<${Loading} what="the book" />`)
-        : html`<${Ladder} book=${shown} orders=${mine.filter((o) => o.security === security)} take=${(/** @type {number} */ p) => setPrice(String(p))} />`}
+        : html`<${Ladder} book=${shown} orders=${mine.filter((o) => o.security === security)} take=${(p) => setPrice(String(p))} />`}
     <//>
     <${Card} title="Last trades">
       ${!valid ? html`<${Empty}>Choose a security.<//>`
         : html`<${Table} label="Last trades" rows=${state.trades} empty="No trade since this page was opened."
-          keyOf=${(/** @type {any} */ t) => t.id || t.tradeId || t.tradeSeq} columns=${[
-            { label: 'Trade', show: (/** @type {any} */ t) => t.id || t.tradeId },
-            { label: 'Quantity', num: true, show: (/** @type {any} */ t) => whole(t.quantity) },
-            { label: 'Price', num: true, show: (/** @type {any} */ t) => decimal(t.price, digits) },
-            { label: 'Side', show: (/** @type {any} */ t) => html`<${Side} of=${t.side || t.aggressorSide || t.aggressor} />` },
-            { label: `Time (${zone})`, show: (/** @type {any} */ t) => clock(t.at) }]} />`}
+          keyOf=${(t) => t.id || t.tradeId || t.tradeSeq} columns=${[
+            { label: 'Trade', show: (t) => t.id || t.tradeId },
+            { label: 'Quantity', num: true, show: (t) => whole(t.quantity) },
+            { label: 'Price', num: true, show: (t) => decimal(t.price, digits) },
+            { label: 'Side', show: (t) => html`<${Side} of=${t.side || t.aggressorSide} />` },
+            { label: `Time (${zone})`, show: (t) => clock(t.at) }]} />`}
     <//></div>
     <${Card} title=${account ? `Working orders of account ${account}` : 'Working orders'}>
       ${/^\d+$/.test(account) ? html`<${Working} orders=${mine} onOrder=${onOrder} />` : html`<${Empty}>Choose an account.<//>`}<//>`;
 }
 
 /** The last trades of a security from the blotter, newest first, one row a match. */
-async function recent(/** @type {Fills} */ fills, /** @type {string} */ security) {
+async function recent(fills, security) {
   if (!may('admin')) return [];
   await fills.refresh();
   const from = Math.max(fills.first, fills.head - 999), rows = [];
