@@ -67,8 +67,8 @@ func consoleOf(t *testing.T, data string) (at string, ask func(method, path, bod
 	return at, ask
 }
 
-// TestTheConsoleReachesEveryService: through the console a page reads and writes each service, and a
-// write lands in the journal.
+// TestTheConsoleReachesEveryService: through the console a page reads and writes each service, and
+// a write lands in the journal.
 func TestTheConsoleReachesEveryService(t *testing.T) {
 	data := t.TempDir()
 	s := startServer(t, data)

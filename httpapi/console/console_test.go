@@ -280,7 +280,7 @@ func TestWhatIsNoRequestOfAPageIsRefused(t *testing.T) {
 		{"read", "GET", "/api/order-matcher/orders", admin, 200},
 		{"read of a foreign page", "GET", "/api/order-matcher/orders", foreign, 403},
 		{"write of a foreign page", "POST", "/api/order-matcher/orders", foreign, 403},
-		{"write without the header", "POST", "/api/order-matcher/orders", without(admin, headerCSRF), 403},
+		{"write without header", "POST", "/api/order-matcher/orders", without(admin, headerCSRF), 403},
 		{"write with another session's", "POST", "/api/order-matcher/orders", wrong, 403},
 		{"write without origin", "POST", "/api/order-matcher/orders", without(admin, "Origin"), 403},
 		{"unknown service", "GET", "/api/nothing/orders", admin, 404},
@@ -376,7 +376,8 @@ func TestFilesOfAFolderAndNothingElse(t *testing.T) {
 	dir := t.TempDir()
 	outside := filepath.Join(dir, "secret.txt")
 	folder := filepath.Join(dir, "extracts")
-	for name, text := range map[string]string{outside: "no", folder + "/2026-11-20/v1/seq-6.csv": "a,b"} {
+	for name, text := range map[string]string{outside: "no",
+		folder + "/2026-11-20/v1/seq-6.csv": "a,b"} {
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -393,7 +394,8 @@ func TestFilesOfAFolderAndNothingElse(t *testing.T) {
 	admin := r.signedIn(gate.Mint(secret, gate.Claims{Subject: "a", Admin: true}, "", time.Hour,
 		time.Now()))
 	_, text := r.ask("GET", "/api/files/extracts", "", admin...)
-	if !strings.Contains(text, `"2026-11-20/v1/seq-6.csv","bytes":3`) || strings.Contains(text, "link") {
+	if !strings.Contains(text, `"2026-11-20/v1/seq-6.csv","bytes":3`) ||
+		strings.Contains(text, "link") {
 		t.Error(text)
 	}
 	a, text := r.ask("GET", "/api/files/extracts/2026-11-20/v1/seq-6.csv", "", admin...)
@@ -409,8 +411,8 @@ func TestFilesOfAFolderAndNothingElse(t *testing.T) {
 	}
 }
 
-// TestVendoredFilesAreThoseOfTheirSums: no file of another's was edited, each has its licence beside
-// it, and the document has nothing inline.
+// TestVendoredFilesAreThoseOfTheirSums: no file of another's was edited, each has its licence
+// beside it, and the document has nothing inline.
 func TestVendoredFilesAreThoseOfTheirSums(t *testing.T) {
 	sums, err := fs.ReadFile(assets, "assets/vendor/SHA256SUMS.txt")
 	if err != nil {

@@ -21,8 +21,8 @@ var adminPaths = []string{"/readyz", "/metrics", "/version"}
 var passedOn = []string{"Accept", "Accept-Encoding", "Content-Type", "Last-Event-Id",
 	"X-Consistency", "X-Min-Sequence", "X-Min-Version", "X-Reason"}
 
-// ownHeaders are the headers of an answer that the console sets itself, and cookies: no service sets
-// any.
+// ownHeaders are the headers of an answer that the console sets itself, and cookies: no service
+// sets any.
 var ownHeaders = []string{"Content-Security-Policy", "X-Content-Type-Options", "X-Frame-Options",
 	"Referrer-Policy", "Cross-Origin-Opener-Policy", "Cross-Origin-Resource-Policy", "Set-Cookie",
 	"Access-Control-Allow-Origin"}
@@ -180,8 +180,8 @@ func refuseBody(w http.ResponseWriter, err error) {
 	refuse(w, http.StatusBadRequest, "BAD_REQUEST", "the body did not arrive")
 }
 
-// plainPath reports that a path, as it was sent, means the same to every reader: no percent sign, no
-// empty segment but the last, no dots as a segment.
+// plainPath reports that a path, as it was sent, means the same to every reader: no percent sign,
+// no empty segment but the last, no dots as a segment.
 func plainPath(path string) bool {
 	if !strings.HasPrefix(path, "/") {
 		return false

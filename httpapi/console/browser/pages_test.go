@@ -68,7 +68,8 @@ func (p *page) accessible(what string) {
 		}
 		eval[bool](p, string(script)+"; true")
 	}
-	text := eval[string](p, `axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']})
+	text := eval[string](p, `axe.run(document, {
+		runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']})
 		.then((r) => JSON.stringify(r.violations))`)
 	var found []violation
 	if err := json.Unmarshal([]byte(text), &found); err != nil {
@@ -158,7 +159,9 @@ func TestTheConsoleIsSmall(t *testing.T) {
 			seen.add(path);
 			const text = await (await fetch(path)).text();
 			all.push(new TextEncoder().encode(text).length);
-			for (const [, to] of text.matchAll(/(?:from|import)\s*\(?'(\.[^']+)'/g)) await add(new URL(to, new URL(path, location)).pathname);
+			for (const [, to] of text.matchAll(/(?:from|import)\s*\(?'(\.[^']+)'/g)) {
+				await add(new URL(to, new URL(path, location)).pathname);
+			}
 		};
 		for (const path of ['/overview', '/assets/app.js', '/assets/console.css', '/assets/icon.svg',
 			'/assets/vendor/uplot-1.6.32.js', '/assets/vendor/uplot-1.6.32.css']) await add(path);

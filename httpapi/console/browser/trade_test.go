@@ -93,12 +93,15 @@ func TestTextOfOthersStaysText(t *testing.T) {
 	p.signIn(s)
 	for _, at := range []string{"/trade?account=77&security=AAPL", "/blotter?open=trd-2", "/positions",
 		"/controls?security=-X.Y&account=77", "/settlement", "/tca", "/reconciliation",
-		"/trade?account=" + "%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E", "/blotter?open=%3Cimg%20src%3Dx%3E"} {
+		"/trade?account=%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E",
+		"/blotter?open=%3Cimg%20src%3Dx%3E"} {
 		p.goTo(s, at)
 		p.eventually("the page "+at+" is there", func() bool {
-			return eval[int](p, "document.querySelectorAll('main table, main .empty, main regular-table').length") > 0
+			return eval[int](p, `document.querySelectorAll(
+				'main table, main .empty, main regular-table').length`) > 0
 		})
-		if n := eval[int](p, "document.querySelectorAll('main img, main script, dialog img, dialog script').length"); n != 0 {
+		if n := eval[int](p, `document.querySelectorAll(
+			'main img, main script, dialog img, dialog script').length`); n != 0 {
 			t.Errorf("%s: %d elements were made of text", at, n)
 		}
 	}
