@@ -100,6 +100,7 @@ export class Feed {
       case 400: // a position that this history does not have: begin anew
         if (this.last) {
           this.last = '';
+          this.tell({ id: '', event: 'restart', data: {} });
           return true;
         }
         this.state.set('refused');

@@ -9,7 +9,7 @@ import { useQuery } from '../route.js';
 
 export const lead = 'Everything as it was after any sequence. The arrow keys move the slider; Step goes to the next command.';
 
-const WINDOW = 400; // sequences around the slider whose marks are shown
+const WINDOW = 250; // sequences around the slider whose marks are shown
 
 /** What happened at a sequence, for the marks: the heaviest kind wins. */
 const weight = /** @type {Record<string, number>} */ ({ accept: 1, cancel: 2, fill: 3, 'partial-fill': 3, reject: 4, control: 5 });
@@ -105,13 +105,14 @@ export default function Time() {
     for (let s = sequence + step; s >= marks.from && s <= marks.to; s += step) if ((marks.map.get(s) || 'accept') !== 'accept') return s;
     return 0;
   };
-  const here = marks.list.filter((r) => r.sequence === sequence);
+  const here = marks.list.filter((r) => r.sequence === sequence && (r.kind !== 'trade-booked' || !r.tradeId));
   const digits = commonDigits([...(view?.book?.bids || []), ...(view?.book?.asks || []), ...(view?.orders || [])].map((x) => x.price ?? x.limitPrice));
   return html`<div class="card">
       <div class="slider"><label for="sequence">Sequence</label>
         <input id="sequence" type="range" aria-label="Sequence" min="1" max=${head} step="1" value=${sequence} aria-valuetext=${`${sequence} of ${head}`} onInput=${(e) => go(Number(e.target.value))} />
         <output>${whole(sequence)}<span class="note"> of ${whole(head)}</span></output></div>
       <${Marks} marks=${marks.map} from=${marks.from} to=${marks.to} at=${sequence} go=${go} />
+      <p class="note ends" aria-hidden="true"><span>${whole(marks.from)}</span><span>${whole(marks.to)}</span></p>
       <div class="steps"><button onClick=${() => go(sequence - 1)} disabled=${sequence <= 1}>Step back</button><button onClick=${() => go(sequence + 1)} disabled=${sequence >= head}>Step forward</button>
         <button onClick=${() => go(nearest(-1))} disabled=${!nearest(-1)}>Previous event</button><button onClick=${() => go(nearest(1))} disabled=${!nearest(1)}>Next event</button>
         <button onClick=${() => go(head)} disabled=${sequence === head}>Head</button>

@@ -181,21 +181,28 @@ export default function Trade() {
   const [price, setPrice] = useState('');
   const [, draw] = useReducer((n) => n + 1, 0);
   const frame = useFrame(() => draw(0));
-  const state = useRef({ book: new Book(), trades: /** @type {any[]} */ ([]), orders: new Map(), key: '', fills: new Fills() }).current;
+  const state = useRef({ book: new Book(), trades: /** @type {any[]} */ ([]), orders: new Map(), fed: new Set(), key: '', account: '', recent: false, fills: new Fills() }).current;
   const [error, setError] = useState(null);
   const valid = known.length ? known.some(([t]) => t === security) : ticker.test(security);
   if (state.key !== security) {
     state.key = security;
     state.book = new Book();
     state.trades = [];
+    state.recent = false;
+  }
+  if (state.account !== account) { // another stream, which begins now
+    state.account = account;
+    state.fed.clear();
   }
   const onOrder = (o) => {
     const known = state.orders.get(o.orderId);
-    state.orders.set(o.orderId, { ...known, ...o });
+    if (!state.fed.has(o.orderId)) state.orders.set(o.orderId, { ...known, ...o }); // the stream knows better
     frame();
     poll();
   };
-  const live = useFeed(valid ? `book:${security},trades,orders` : '', { accountId: /^\d+$/.test(account) ? account : '' }, (e) => {
+  const chosen = /^\d+$/.test(account);
+  const topics = [valid && `book:${security},trades`, chosen && 'orders'].filter(Boolean).join();
+  const live = useFeed(topics, { accountId: chosen ? account : '' }, (e) => {
     const d = e.data;
     switch (e.event) {
       case 'snapshot': if (d.security === security) state.book.reset(d); break;
@@ -205,26 +212,35 @@ export default function Trade() {
           state.trades = [{ ...d, at: d.execTimeMillis }, ...state.trades].slice(0, KEPT_TRADES);
         }
         break;
-      case 'order': state.orders.set(d.orderId, { ...state.orders.get(d.orderId), ...d }); break;
+      case 'order':
+        state.fed.add(d.orderId);
+        state.orders.set(d.orderId, { ...state.orders.get(d.orderId), ...d });
+        break;
+      case 'restart': // this history is another one: everything is read again
+        state.fed.clear();
+        state.orders.clear();
+        break;
       default: return;
     }
     frame();
   });
   // Without a live stream, and for what came before it, the page asks.
-  const refreshed = useRef('');
   const poll = useEvery(live === 'live' ? 15_000 : 700, async () => {
     try {
       if (valid && live !== 'live') state.book.reset(await readBook(security, DEPTH * 2));
-      if (/^\d+$/.test(account)) {
+      if (chosen) {
         const { items } = await all('order-matcher/orders', { status: 'open', accountId: account });
         const seen = new Set(items.map((o) => o.orderId));
-        if (live !== 'live' || refreshed.current !== account) {
-          for (const [id, o] of state.orders) if (open(o) && !seen.has(id)) state.orders.delete(id);
-        }
-        for (const o of items) state.orders.set(o.orderId, { ...state.orders.get(o.orderId), ...o });
-        refreshed.current = account;
+        // What the stream has said of an order is at least as new as this answer, or becomes so.
+        for (const [id, o] of state.orders) if (open(o) && !seen.has(id) && !state.fed.has(id)) state.orders.delete(id);
+        for (const o of items) if (!state.fed.has(o.orderId)) state.orders.set(o.orderId, { ...state.orders.get(o.orderId), ...o });
       }
-      if (valid && live !== 'live') state.trades = await recent(state.fills, security);
+      if (valid && (live !== 'live' || !state.recent)) {
+        const before = await recent(state.fills, security);
+        const known = new Set(before.map((t) => t.id));
+        state.trades = [...state.trades.filter((t) => t.tradeId && !known.has(t.tradeId)), ...before].slice(0, KEPT_TRADES);
+        state.recent = true;
+      }
       setError(null);
     } catch (failure) { setError(failure); }
     frame();
@@ -252,7 +268,7 @@ export default function Trade() {
             { label: `Time (${zone})`, show: (t) => clock(t.at) }]} />`}
     <//></div>
     <${Card} title=${account ? `Working orders of account ${account}` : 'Working orders'}>
-      ${/^\d+$/.test(account) ? html`<${Working} orders=${mine} onOrder=${onOrder} />` : html`<${Empty}>Choose an account.<//>`}<//>`;
+      ${chosen ? html`<${Working} orders=${mine} onOrder=${onOrder} />` : html`<${Empty}>Choose an account.<//>`}<//>`;
 }
 
 /** The last trades of a security from the blotter, newest first, one row a match. */
