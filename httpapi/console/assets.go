@@ -22,9 +22,10 @@ var Pages = []string{"overview", "trade", "blotter", "positions", "reconciliatio
 
 // file is a file of the console, ready to be sent.
 type file struct {
-	kind string
-	etag string
-	text []byte
+	kind     string
+	encoding string // gzip or empty
+	etag     string
+	text     []byte
 }
 
 // files are all files of the console, by path without the leading slash.
@@ -46,16 +47,20 @@ func readFiles() (files, error) {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		kind, known := kinds[path.Ext(name)]
-		if !known {
+		if _, known := kinds[path.Ext(name)]; !known {
 			return fmt.Errorf("console: file=%s: no content type for it", name)
 		}
 		text, err := assets.ReadFile(name)
-		sum := sha256.Sum256(text)
-		all[name] = file{kind: kind, etag: `"` + hex.EncodeToString(sum[:8]) + `"`, text: text}
+		all.add(name, text, "")
 		return err
 	})
 	return all, err
+}
+
+func (f files) add(name string, text []byte, encoding string) {
+	sum := sha256.Sum256(text)
+	f[name] = file{kind: kinds[path.Ext(name)], encoding: encoding,
+		etag: `"` + hex.EncodeToString(sum[:8]) + `"`, text: text}
 }
 
 // serveFile sends a file, or the document for the address of a page.
@@ -82,6 +87,9 @@ func (c *Console) serveFile(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Type", f.kind)
 	h.Set("Cache-Control", "no-cache") // the ETag decides: a newer binary has newer files
 	h.Set("ETag", f.etag)
+	if f.encoding != "" {
+		h.Set("Content-Encoding", f.encoding) // every browser that has WebAssembly takes it
+	}
 	if slices.Contains(strings.Split(r.Header.Get("If-None-Match"), ", "), f.etag) {
 		w.WriteHeader(http.StatusNotModified)
 		return

@@ -27,7 +27,11 @@ type Options struct {
 	Cluster ClusterStatus
 	// Folders are the folders whose files an administrator may read, by name.
 	Folders map[string]string
-	Logger  *slog.Logger // nil: none
+	// Prover is the verifier of the page Evidence: a WebAssembly module, compressed with gzip, and the
+	// script that starts it. Nil: the page says that it is not there.
+	Prover, ProverScript []byte
+
+	Logger *slog.Logger // nil: none
 }
 
 // Service is a server of the installation that the pages call: a service or the admin listener.
@@ -61,6 +65,10 @@ func New(o Options) (*Console, error) {
 	files, err := readFiles()
 	if err != nil {
 		return nil, err
+	}
+	if o.Prover != nil {
+		files.add("assets/verify/verify.wasm", o.Prover, "gzip")
+		files.add("assets/verify/wasm_exec.js", o.ProverScript, "")
 	}
 	base, end := context.WithCancel(context.Background())
 	c := &Console{Options: o, end: end, services: map[string]*backend{}, files: files,

@@ -28,6 +28,7 @@ type session struct {
 	Accounts  []uint32          `json:"accounts,omitempty"`
 	ExpiresAt string            `json:"expiresAt,omitempty"`
 	CSRF      string            `json:"csrf,omitempty"`
+	Prover    bool              `json:"prover"` // the page Evidence has its verifier
 	About     map[string]string `json:"about,omitempty"`
 }
 
@@ -98,7 +99,7 @@ func (c *Console) showSession(w http.ResponseWriter, r *http.Request, token stri
 	if s.SignedIn {
 		s.Subject, s.Admin, s.Accounts = claims.Subject, claims.Admin, claims.Accounts
 		s.ExpiresAt = expiry(token).UTC().Format(time.RFC3339)
-		s.CSRF, s.About = csrfOf(token), c.About
+		s.CSRF, s.About, s.Prover = csrfOf(token), c.About, c.Prover != nil
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(s) // the peer may be gone

@@ -1,6 +1,8 @@
 /** The verifier of proofs: the same code as `posttrade evidence verify`, as WebAssembly. It is loaded
  * when the first file is verified; from then on it works without a network. */
 
+import { session } from './api.js';
+
 /** @type {Promise<(file: Uint8Array, keys: string, witnesses: string) => {exit: number, text: string}>|undefined} */
 let loaded;
 
@@ -22,6 +24,7 @@ async function load() {
 
 /** Has the verifier here, so that it works when the network has gone. */
 export function prepare() {
+  if (!session.value?.prover) return Promise.reject(new Error('The verifier is not in this build.'));
   loaded ||= load().catch((error) => { loaded = undefined; throw error; });
   return loaded;
 }

@@ -106,7 +106,7 @@ func (p *page) look(s *server, state string, expect func(i int) (query, text str
 			p.structure(page.name)
 		}
 	}
-	p.clean(s, "wasm_exec")
+	p.clean(s)
 }
 
 // structure checks what section 3 of the contract asks of every page.
