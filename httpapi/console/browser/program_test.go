@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -190,6 +191,37 @@ func (s *server) try(method, service, path string, body any) (int, map[string]an
 	var document map[string]any
 	_ = json.Unmarshal(all, &document) // a list stays nil: its callers do not read it
 	return answer.StatusCode, document
+}
+
+// document is the body of a GET of the order-matcher, empty unless it is 200.
+func (s *server) document(path string) []byte {
+	s.t.Helper()
+	r, err := http.NewRequest("GET", "http://"+s.ports["order-matcher"]+path, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+s.admin())
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		return nil
+	}
+	return text
+}
+
+// number is a number of a document as text; grouped is the same as the pages write it.
+func number(v any) string { return strconv.FormatInt(int64(v.(float64)), 10) }
+
+func grouped(v float64) string {
+	text := number(v)
+	for at := len(text) - 3; at > 0; at -= 3 {
+		text = text[:at] + "," + text[at:]
+	}
+	return text
 }
 
 // price sets the market price of a security.

@@ -1,4 +1,4 @@
-import { html, useEvery, useState, useStore } from '../dom.js';
+import { html, useEvery, useMemo, useState, useStore } from '../dom.js';
 import { get, may, post, Problem, send } from '../api.js';
 import { instant, whole, zone } from '../format.js';
 import { Ask, Card, Empty, Failure, Field, Loading, Switch, Table, Tag } from '../parts.js';
@@ -13,10 +13,26 @@ const limitNames = [['maxOrderQuantity', 'Largest order, quantity'], ['maxOrderN
   ['creditLimit', 'Credit of an account, currency units'], ['priceMaxAgeMs', 'Age at which a price is stale, ms'],
   ['priceCollarBps', 'Price collar, basis points']];
 
-/** The audit records as lines of NDJSON. */
-async function readAudit() {
-  const text = await (await send('GET', 'order-matcher/audit', { query: { limit: 500 }, accept: 'application/x-ndjson' })).text();
-  return text.split('\n').filter(Boolean).map((l) => JSON.parse(l)).reverse();
+const PAGE = 500, KEPT = 2000;
+
+/** The acts on record, read forwards from where the last call came to; newest first. */
+class Acts {
+  constructor() {
+    this.next = 1;
+    /** @type {any[]} */
+    this.list = [];
+  }
+
+  async read() {
+    for (;;) {
+      const text = await (await send('GET', 'order-matcher/audit', { query: { fromSeq: this.next, limit: PAGE }, accept: 'application/x-ndjson' })).text();
+      const page = text.split('\n').filter(Boolean).map((l) => JSON.parse(l));
+      if (!page.length) return this.list;
+      this.next = page[page.length - 1].sequence + 1;
+      this.list = [...page.reverse(), ...this.list].slice(0, KEPT);
+      if (page.length < PAGE) return this.list;
+    }
+  }
 }
 
 /** A value of an audit record as text. @param {any} v */
@@ -25,9 +41,10 @@ const plain = (v) => (v === null || v === undefined || v === '' ? '–' : typeof
 function Audit({ version }) {
   const [rows, setRows] = useState(null);
   const [error, setError] = useState(null);
+  const acts = useMemo(() => new Acts(), []);
   useEvery(3000, async () => {
     try {
-      setRows(await readAudit());
+      setRows(await acts.read());
       setError(null);
     } catch (failure) { setError(failure); }
   }, [version]);
