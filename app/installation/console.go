@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"posttrade/app/settings"
+	"posttrade/httpapi"
 	"posttrade/httpapi/console"
 	"posttrade/journal/quorum"
 	"posttrade/matcher/gate"
@@ -22,7 +23,7 @@ import (
 // openConsole opens the web console over the edges that are open, unless console.listen is empty. A
 // default address that another process holds is not worth a stop: the start warns and goes on.
 func openConsole(c *settings.Config, l *listeners, verifier *gate.Verifier,
-	log *slog.Logger) error {
+	registry *httpapi.Registry, log *slog.Logger) error {
 	if c.String("console.listen") == "" {
 		return nil
 	}
@@ -34,7 +35,7 @@ func openConsole(c *settings.Config, l *listeners, verifier *gate.Verifier,
 	if err != nil {
 		return fmt.Errorf("console.listen: %w", err)
 	}
-	web, err := newConsole(c, l, verifier, log)
+	web, err := newConsole(c, l, verifier, registry, log)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -46,14 +47,14 @@ func openConsole(c *settings.Config, l *listeners, verifier *gate.Verifier,
 }
 
 func newConsole(c *settings.Config, l *listeners, verifier *gate.Verifier,
-	log *slog.Logger) (*console.Console, error) {
+	registry *httpapi.Registry, log *slog.Logger) (*console.Console, error) {
 	o := console.Options{
 		Verifier: verifier, Names: consoleNames(c, l), Secure: l.tls != nil,
 		About: map[string]string{"version": settings.Version(), "profile": c.String("profile"),
 			"durability": c.Durability(), "timezone": c.String("settlement.timezone"),
 			"calendar": c.String("settlement.calendar"),
 			"tPlus":    fmt.Sprint(c.Int("settlement.t-plus-days"))},
-		Folders: consoleFolders(c), Logger: log,
+		Metrics: registry, Folders: consoleFolders(c), Logger: log,
 	}
 	if c.Clustered() {
 		memberTLS, err := MemberTLS(c)

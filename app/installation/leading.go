@@ -37,7 +37,7 @@ func (in *Installation) openMember(c *settings.Config, log *slog.Logger) error {
 	if err := openAdmin(c, in, verifier, registry, log); err != nil {
 		return err
 	}
-	if err := openConsole(c, in.listeners, verifier, log); err != nil {
+	if err := openConsole(c, in.listeners, verifier, registry, log); err != nil {
 		return err
 	}
 	in.watching = startWatching(c, statsSourcesOf(in, m), log)

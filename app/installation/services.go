@@ -55,7 +55,7 @@ func openEdges(c *settings.Config, in *Installation,
 	if err := openAdmin(c, in, verifier, registry, log); err != nil {
 		return m, err
 	}
-	return m, openConsole(c, l, verifier, log)
+	return m, openConsole(c, l, verifier, registry, log)
 }
 
 // openAdmin opens the admin listener.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"posttrade/matcher/gate"
@@ -23,6 +24,8 @@ type Options struct {
 	Secure bool
 	// About is what the pages show of this installation, such as its version.
 	About map[string]string
+	// Metrics is what /metrics shows; the page Overview has its last ten minutes. Nil: none.
+	Metrics http.Handler
 	// Cluster asks the members how they are; nil: a single node.
 	Cluster ClusterStatus
 	// Folders are the folders whose files an administrator may read, by name.
@@ -55,6 +58,10 @@ type Console struct {
 	services map[string]*backend
 	files    files
 	inflight chan struct{} // one element for each request in work
+
+	base    context.Context // ends with Shutdown
+	history history
+	ended   sync.WaitGroup // the goroutine that samples the history
 }
 
 // New builds the console. Attach gives it its services; Serve starts it.
@@ -72,7 +79,7 @@ func New(o Options) (*Console, error) {
 	}
 	base, end := context.WithCancel(context.Background())
 	c := &Console{Options: o, end: end, services: map[string]*backend{}, files: files,
-		inflight: make(chan struct{}, maxInflight)}
+		inflight: make(chan struct{}, maxInflight), base: base}
 	c.http = http.Server{
 		BaseContext:       func(net.Listener) context.Context { return base },
 		ConnContext:       keepPeer,
@@ -100,6 +107,9 @@ func (c *Console) Attach(name string, s Service) {
 
 // Serve answers on ln until Shutdown; it then returns nil.
 func (c *Console) Serve(ln net.Listener) error {
+	if c.Metrics != nil {
+		c.ended.Go(func() { c.history.follow(c.base, c.Metrics) })
+	}
 	if err := c.http.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("console: serve address=%s: %w", ln.Addr(), err)
 	}
@@ -116,6 +126,7 @@ func (c *Console) Shutdown(ctx context.Context) error {
 	for _, b := range c.services {
 		_ = b.listener.Close()
 	}
+	c.ended.Wait()
 	return err
 }
 

@@ -448,3 +448,28 @@ func TestVendoredFilesAreThoseOfTheirSums(t *testing.T) {
 		}
 	}
 }
+
+// TestTheHistoryIsThere: a page that is opened later has the figures of before, and only those of
+// the page, each of them a number.
+func TestTheHistoryIsThere(t *testing.T) {
+	text := "# HELP svc_orders_total x\nsvc_orders_total{decision=\"accepted\"} 7\n" +
+		"svc_stage_latency_seconds_bucket{le=\"1\"} 4\nsvc_stage_latency_seconds_sum{stage=\"http\"} NaN\n" +
+		"svc_recon_lag_records 3\ngo_goroutines 9\n"
+	r := newRig(t, func(o *Options) {
+		o.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, text)
+		})
+	})
+	admin := r.signedIn(gate.Mint(secret, gate.Claims{Subject: "a", Admin: true}, "", time.Hour,
+		time.Now()))
+	const want = `"metrics":{"svc_orders_total{decision=\"accepted\"}":7,"svc_recon_lag_records":3}`
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		if _, said := r.ask("GET", "/api/history", "", admin...); strings.Contains(said, want) {
+			return
+		} else if time.Now().After(deadline) {
+			t.Fatalf("%s, want %s", said, want)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}

@@ -17,6 +17,9 @@ import (
 // adminPaths are the paths of the admin listener that the pages read. Profiles are not among them.
 var adminPaths = []string{"/readyz", "/metrics", "/version"}
 
+// ownNames are what the console itself shows to an administrator.
+var ownNames = []string{"cluster", "files", "history"}
+
 // passedOn are the headers of a page's request that a service gets.
 var passedOn = []string{"Accept", "Accept-Encoding", "Content-Type", "Last-Event-Id",
 	"X-Consistency", "X-Min-Sequence", "X-Min-Version", "X-Reason"}
@@ -108,7 +111,7 @@ func (c *Console) serveAPI(w http.ResponseWriter, r *http.Request, path string) 
 		refuse(w, http.StatusUnauthorized, "UNAUTHORIZED", "sign in first")
 		return
 	}
-	b, own := c.services[name], name == "cluster" || name == "files"
+	b, own := c.services[name], slices.Contains(ownNames, name)
 	switch {
 	case !plainPath(r.URL.EscapedPath()):
 		refuse(w, http.StatusBadRequest, "BAD_REQUEST", "the path must have plain segments only")
@@ -129,6 +132,9 @@ func (c *Console) serveAPI(w http.ResponseWriter, r *http.Request, path string) 
 		return
 	case name == "cluster":
 		c.serveCluster(w, r)
+		return
+	case name == "history":
+		sendJSON(w, map[string]any{"items": c.history.all()})
 		return
 	case name == "files":
 		c.serveFolder(w, r, rest)

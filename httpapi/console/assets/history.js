@@ -1,34 +1,30 @@
 /**
- * The metrics of the last ten minutes, sampled every two seconds while a page is open, kept over a
- * reload of the tab.
+ * The metrics of the last ten minutes: those that the server has kept, and from now on a sample
+ * every two seconds while the page is seen.
  */
 import { Store } from './dom.js';
-import { may, send, session } from './api.js';
+import { get, may, send, session } from './api.js';
 
-const EVERY_MS = 2000, MOST = 300, KEY = 'posttrade-history';
+const EVERY_MS = 2000, KEPT_MS = 600_000;
 
 /**
  * One sample: the time and every metric by name and labels, as in svc_ring_depth{ring="input"}.
  * @typedef {{at: number, metrics: Record<string, number>}} Sample
  * @type {Store<Sample[]>}
  */
-export const samples = new Store(restored());
+export const samples = new Store([]);
 
 /** The last whole answer, buckets included. @type {Store<Record<string, number>>} */
 export const metrics = new Store({});
 
-function restored() {
-  try {
-    const kept = JSON.parse(sessionStorage.getItem(KEY) || '[]');
-    return kept.filter((s) => s.at > Date.now() - EVERY_MS * MOST);
-  } catch {
-    return [];
-  }
-}
+let read = false; // what the server has kept
 
-addEventListener('pagehide', () => {
-  try { sessionStorage.setItem(KEY, JSON.stringify(samples.value)); } catch { /* no room: no history */ }
-});
+async function readKept() {
+  const { items } = await get('history');
+  const first = samples.value[0]?.at ?? Infinity;
+  samples.set([...items.filter((s) => s.at < first), ...samples.value]);
+  read = true;
+}
 
 /** Reads the Prometheus text format. @param {string} text */
 export function parse(text) {
@@ -54,7 +50,8 @@ async function sample() {
       /** @type {Record<string, number>} */
       const some = {};
       for (const name in all) if (kept.test(name) && !name.includes('_bucket')) some[name] = all[name];
-      const since = Date.now() - EVERY_MS * MOST;
+      if (!read) await readKept();
+      const since = Date.now() - KEPT_MS;
       samples.set([...samples.value.filter((s) => s.at > since), { at: Date.now(), metrics: some }]);
     } catch { /* api.js has noted it */ }
   }

@@ -33,13 +33,14 @@ function histograms(m, name) {
 
 /** The bound below which a share of the counts is. @param {any} hist @param {number} share */
 function quantile(hist, share) {
-  const i = hist.counts.findIndex((n) => n >= hist.count * share);
+  const i = !bounded(hist) ? -1 : hist.counts.findIndex((n) => n >= hist.count * share);
   return hist.count && i >= 0 ? hist.bounds[i] : null;
 }
+const bounded = (hist) => hist.bounds.length > 1; // else it has no buckets that tell anything
 const atMost = (s) => (s === null ? '–' : s === Infinity ? 'more' : `≤ ${duration(s)}`);
 
 function Bars({ hist }) {
-  if (!hist.bounds.length || !hist.count) return '–';
+  if (!bounded(hist) || !hist.count) return '–';
   const own = hist.counts.map((n, i) => n - (i ? hist.counts[i - 1] : 0)), most = Math.max(...own);
   return html`<svg class="histogram" width=${own.length * 11} height="26" role="img" aria-label=${own.map((n, i) => `${atMost(hist.bounds[i])}: ${n}`).join(', ')}>
     ${own.map((n, i) => html`<rect x=${i * 11} width="9" y=${25 - (n ? Math.max(2, 24 * n / most) : 1)} height=${n ? Math.max(2, 24 * n / most) : 1}><title>${atMost(hist.bounds[i])}: ${whole(n)}</title></rect>`)}</svg>`;

@@ -69,7 +69,7 @@ export default function Overview() {
       return now === null && /Evidence|Settlement/.test(name) ? null
         : html`<${Tile} key=${name} name=${name} values=${values} value=${show(now)} unit=${unit} bad=${now !== null && alert(now)} />`;
     })}</div>
-    <p class="note">${list.length < 2 ? 'The lines begin when this console was opened.'
+    <p class="note">${list.length < 2 ? 'The lines begin with the next figures.'
       : `The lines show the last ${age(Date.now() - list[0].at)}.`}</p>
     <${Card} title="Readiness" aside=${ready && html`<${Tag} kind=${ready.ready ? 'good' : 'bad'}>${ready.ready ? 'ready' : 'not ready'}<//>`}>
       <${Failure} error=${error} what="Readiness" />
