@@ -67,7 +67,13 @@ func TestARefusalSaysWhy(t *testing.T) {
 	p.typeIn("Price", "187.30")
 	p.press(kb.Enter)
 	p.says("ORDER_SIZE", "above the limit of an order", "sequence")
-	p.find("button", "Why")
+	p.tabTo("button", "Why")
+	p.press(kb.Enter)
+	p.find("dialog", "Why: ord-1")
+	p.says("risk.max-order-quantity", "2000000", "1000000 is the most")
+	p.picture("trade-why-light-1280")
+	p.accessible("trade-why")
+	p.clean(s)
 }
 
 // TestTextOfOthersStaysText: names, tickers and ids that are markup are shown as they are.
