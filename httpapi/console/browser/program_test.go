@@ -80,11 +80,18 @@ type server struct {
 // start starts an installation of its own with the given settings.
 func start(t *testing.T, flags ...string) *server {
 	t.Helper()
+	s := newServer(t, flags...)
+	s.run()
+	s.ready()
+	return s
+}
+
+// newServer prepares an installation; run starts it.
+func newServer(t *testing.T, flags ...string) *server {
 	s := &server{t: t, dir: t.TempDir(), flags: flags, ports: map[string]string{}}
 	for _, name := range services {
 		s.ports[name] = freePort(t)
 	}
-	s.run()
 	t.Cleanup(func() {
 		s.kill()
 		if t.Failed() {
@@ -105,7 +112,7 @@ func freePort(t *testing.T) string {
 
 func tail(text string, most int) string { return text[max(0, len(text)-most):] }
 
-// run starts the program and waits until it is ready.
+// run starts the program.
 func (s *server) run() {
 	s.t.Helper()
 	args := []string{"serve", "--data.dir=" + filepath.Join(s.dir, "data"),
@@ -120,6 +127,11 @@ func (s *server) run() {
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
+}
+
+// ready waits until the server is.
+func (s *server) ready() {
+	s.t.Helper()
 	eventually(s.t, "the server is ready", func() bool {
 		answer, err := http.Get("http://" + s.ports["admin"] + "/readyz")
 		if err != nil {
@@ -132,7 +144,7 @@ func (s *server) run() {
 
 // kill is kill -9.
 func (s *server) kill() {
-	if s.cmd.Process != nil {
+	if s.cmd != nil && s.cmd.Process != nil {
 		_ = s.cmd.Process.Kill()
 		_ = s.cmd.Wait() // the error says that it was killed
 	}
@@ -144,8 +156,14 @@ func (s *server) url(path string) string { return "http://" + s.ports["console"]
 // admin is a token that may do everything.
 func (s *server) admin() string {
 	if s.token == "" {
-		text, err := exec.Command(program(s.t), "token", "--data.dir="+filepath.Join(s.dir, "data"),
-			"--subject=ops", "--admin", "--ttl=2h").Output()
+		args := []string{"token", "--data.dir=" + filepath.Join(s.dir, "data"), "--subject=ops",
+			"--admin", "--ttl=2h"}
+		for _, flag := range s.flags {
+			if strings.HasPrefix(flag, "--auth.jwt.secret=") {
+				args = append(args, flag)
+			}
+		}
+		text, err := exec.Command(program(s.t), args...).Output()
 		if err != nil {
 			s.t.Fatal(err)
 		}

@@ -49,6 +49,7 @@ func TestAPageComesBackAfterKill(t *testing.T) {
 	p.picture("blotter-lost-light-1280")
 	p.accessible("blotter-lost")
 	s.run()
+	s.ready()
 	cross(3)
 	p.eventually("nothing is missing, nothing twice", func() bool { return p.rows() == trades(6) })
 	p.eventually("the banner goes", func() bool {
@@ -63,6 +64,7 @@ func TestAPageComesBackAfterKill(t *testing.T) {
 	s.kill()
 	p.says("disconnected")
 	s.run()
+	s.ready()
 	s.order(1, "AAPL", "Sell", 40, 189, "rests-too")
 	p.says("189.00", "own 40")
 	p.eventually("each level shows once", func() bool {
