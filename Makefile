@@ -12,7 +12,7 @@ FUZZTIME   ?= 30s
 RUNARGS    ?=
 BROWSERARGS ?=
 
-.PHONY: run build test browser check race checks fuzz fuzz-package bench perf perf-smoke perf-gate perf-report profile crash
+.PHONY: run build test browser console-types check race checks fuzz fuzz-package bench perf perf-smoke perf-gate perf-report profile crash
 
 run: build
 	./$(BIN) serve $(RUNARGS)
@@ -28,6 +28,12 @@ test:
 # Pictures of every page are left in bin/console.
 browser: build
 	cd httpapi/console/browser && POSTTRADE_BINARY='$(CURDIR)'/$(BIN) $(GO) test -count 1 -timeout 30m $(BROWSERARGS) .
+
+# The types in the comments of the console's modules; those of others are left alone.
+TYPESCRIPT ?= npx --yes --package typescript@5.9.3 tsc
+console-types:
+	@$(TYPESCRIPT) --version && found=$$($(TYPESCRIPT) -p httpapi/console/jsconfig.json | grep 'error TS' | grep -v '/vendor/'); \
+	if [ -n "$$found" ]; then echo "$$found"; exit 1; fi
 
 # What a reviewer would otherwise have to look for.
 check:

@@ -8,7 +8,7 @@ import { Store } from './dom.js';
 
 /**
  * @typedef {{signedIn: boolean, oneClick: boolean, subject: string, admin: boolean,
- *   accounts: number[], expiresAt: string, csrf: string, about: Record<string, string>}} Session
+ *   accounts: number[], expiresAt: string, csrf: string, prover: boolean, about: Record<string, string>}} Session
  */
 
 /** Who is signed in; null while this is not known yet. @type {Store<Session|null>} */

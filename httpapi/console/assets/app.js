@@ -80,6 +80,9 @@ function Top() {
 
 /** Keeps a page that cannot be drawn from taking the shell with it. */
 class Guard extends Component {
+  /** @type {{error: any}} */
+  state = { error: null };
+
   componentDidCatch(error) {
     console.error(error);
     this.setState({ error });

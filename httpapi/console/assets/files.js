@@ -4,7 +4,7 @@ import { get } from './api.js';
 import { instant, whole } from './format.js';
 import { Failure, Table } from './parts.js';
 
-export function Files({ folder, label, empty, wants = () => true }) {
+export function Files({ folder, label, empty, wants = (_name) => true }) {
   const [rows, setRows] = useState(null);
   const [error, setError] = useState(null);
   useEvery(10_000, async () => {
