@@ -32,7 +32,8 @@ browser: build
 # The types in the comments of the console's modules; those of others are left alone.
 TYPESCRIPT ?= npx --yes --package typescript@5.9.3 tsc
 console-types:
-	@$(TYPESCRIPT) --version && found=$$($(TYPESCRIPT) -p httpapi/console/jsconfig.json | grep 'error TS' | grep -v '/vendor/'); \
+	@$(TYPESCRIPT) --version || exit 1; \
+	found=$$($(TYPESCRIPT) -p httpapi/console/jsconfig.json | grep 'error TS' | grep -v '/vendor/'); \
 	if [ -n "$$found" ]; then echo "$$found"; exit 1; fi
 
 # What a reviewer would otherwise have to look for.
