@@ -62,6 +62,12 @@ func ownRoute(r route) bool {
 	return false
 }
 
+// leaderRoute reports a read that only the leader answers: it alone signs heads of the log, and has
+// the tiles of the heads that it has signed.
+func leaderRoute(r route) bool {
+	return r == routeCheckpoint || r == routeTile || r == routeProof
+}
+
 // lastingRoute reports an endpoint that goes through the whole history.
 func lastingRoute(r route) bool { return r == routeSweep || r == routeReport }
 

@@ -11,6 +11,7 @@ import (
 
 	"posttrade/blotter"
 	"posttrade/journal/audit"
+	"posttrade/journal/evidence"
 )
 
 // Good bodies, for rows about something else.
@@ -343,6 +344,18 @@ func TestContract(t *testing.T) {
 				errors.New("disk")
 		},
 			historyRows(500, CodeInternal, 503, CodeStopping, 200, "")},
+		{"a log", nil, withLog(&fakeEvidence{note: []byte("a note\n")}), evidenceRows()},
+		{"a log without a head", nil, withLog(&fakeEvidence{fail: evidence.ErrNotYet}), []row{
+			{"GET /log/checkpoint", "", "", 503, CodeNotYet},
+			{"GET /evidence/proof?tradeId=trd-1", "", "admin", 503, CodeNotYet}}},
+		{"a busy log", nil, withLog(&fakeEvidence{fail: evidence.ErrBusy}), []row{
+			{"GET /evidence/proof?tradeId=trd-1", "", "admin", 503, CodeBusy}}},
+		{"a log that has stopped", nil, withLog(&fakeEvidence{fail: evidence.ErrContradiction}), []row{
+			{"GET /evidence/proof?tradeId=trd-1", "", "admin", 500, CodeInternal}}},
+		{"no log", nil, func(*rig) {}, []row{
+			{"GET /log/checkpoint", "", "", 404, CodeNotFound},
+			{"GET /log/tile/0/000", "", "", 404, CodeNotFound},
+			{"GET /evidence/proof?inputSeq=1", "", "", 404, CodeNotFound}}},
 		{"journal slow", nil, holdBack, unsafeRows(504, CodeOutcomeUnknown, 503, CodeSlowDisk)},
 		{"journal failed", nil, failBehind, unsafeRows(503, CodeJournalFailed, 503, CodeJournalFailed)},
 	}

@@ -47,6 +47,7 @@ type Deps struct {
 	Failed    func() error  // the error of a failed journal, else nil
 	Report    Reporter      // GET /regulatory/report; nil: the endpoint does not exist
 	History   History       // /recon/full-history; nil: the endpoint does not exist
+	Evidence  Evidence      // /log and /evidence; nil: the endpoints do not exist
 	Projected func() uint64 // last input sequence of the SQL projection; nil: there is none
 
 	Enforced         bool    // risk.entitlement.enforced
@@ -219,6 +220,12 @@ func (x *exchange) serve() problem {
 		return x.showContract(id)
 	case routeExtract:
 		return x.riskExtract()
+	case routeCheckpoint:
+		return x.showCheckpoint()
+	case routeTile:
+		return x.showTile(id)
+	case routeProof:
+		return x.showProof()
 	case routeOpenAPI:
 		return x.showDocument(openAPIOrderMatcher)
 	default:

@@ -23,7 +23,7 @@ type api struct {
 
 // The documented services.
 var (
-	matcherAPI   = api{loaded(openAPIOrderMatcher), routeOf, routeOrders, routeExtract}
+	matcherAPI   = api{loaded(openAPIOrderMatcher), routeOf, routeOrders, routeProof}
 	processorAPI = api{loaded(openAPITradeProcessor), processorRouteOf, routeDevToken, routeMarks}
 	accountAPI   = api{loaded(openAPIAccountService), accountRouteOf, routeAccounts,
 		routeAccountSnapshot}
@@ -53,6 +53,8 @@ func templateOf(path string) string {
 		return "/book/{security}"
 	case strings.HasPrefix(path, "/contracts/"):
 		return "/contracts/{contractId}"
+	case strings.HasPrefix(path, "/log/tile/"):
+		return "/log/tile/{tile}"
 	case strings.HasPrefix(path, "/eod/prices/"):
 		return "/eod/prices/{sessionDate}/v{version}"
 	case strings.HasPrefix(path, "/tca/report/"):
@@ -115,7 +117,7 @@ func answerFits(op *openapi3.Operation, a answer) string {
 	kind, _, _ := strings.Cut(a.header.Get("Content-Type"), ";")
 	var documents [][]byte
 	switch kind {
-	case contentText:
+	case contentText, contentBytes:
 		return ""
 	case contentNDJSON:
 		documents = slices.Collect(bytes.Lines(a.body))

@@ -35,6 +35,9 @@ const (
 	routeContracts
 	routeContract
 	routeExtract
+	routeCheckpoint
+	routeTile
+	routeProof
 
 	routeDevToken
 	routeTradeList
@@ -78,8 +81,9 @@ var allowed = [routeCount]methods{
 	routeHealth: methodGet, routeOpenAPI: methodGet,
 	routeReport: methodGet, routeReindex: methodPost, routeHistory: methodGet,
 	routeSwaps: methodPost, routeSwaptions: methodPost, routeContracts: methodGet,
-	routeContract: methodGet,
-	routeExtract:  methodPost,
+	routeContract:   methodGet,
+	routeExtract:    methodPost,
+	routeCheckpoint: methodGet, routeTile: methodGet, routeProof: methodGet,
 
 	routeDevToken: methodPost, routeTradeList: methodGet, routeTrade: methodGet,
 	routeSettle:      methodPost,
@@ -199,10 +203,17 @@ func routeOf(path []byte) (r route, id []byte) {
 		return routeContracts, nil
 	case "/risk/extract":
 		return routeExtract, nil
+	case "/log/checkpoint":
+		return routeCheckpoint, nil
+	case "/evidence/proof":
+		return routeProof, nil
 	case "/health":
 		return routeHealth, nil
 	case "/openapi.json":
 		return routeOpenAPI, nil
+	}
+	if rest, ok := cutPrefix(path, "/log/tile/"); ok && len(rest) > 0 {
+		return routeTile, rest
 	}
 	if rest, ok := cutPrefix(path, "/orders/"); ok {
 		id, tail := cutSegment(rest)

@@ -157,6 +157,11 @@ func (sh *Shadow) Follow(ctx context.Context, to uint64,
 	})
 }
 
+// ClientID is the client order id of a command whose events fn of a Follow gets, nil for none. fn
+// asks for the commands in order, and may use the id until it returns. Only a shadow without views
+// has them.
+func (sh *Shadow) ClientID(inputSeq uint64) []byte { return sh.ids.Of(inputSeq) }
+
 // pass hands on the whole commands in the window. It makes room behind the rest, which is the
 // beginning of the command being decided. A command that fills the window alone gets a window of
 // twice the size; the next command that does not gets the old one.

@@ -23,6 +23,7 @@ type Installation struct {
 	Member    *member // nil on a single node
 	watching  *watching
 	scrubbing *scrubbing
+	evidence  *evidenceLog
 }
 
 // Open starts all parts in the order in which they depend on each other; stop ends them in reverse.
@@ -68,6 +69,9 @@ func Open(ctx context.Context, c *settings.Config, o engine.Options,
 	}
 	logRecovery(log, in.Core)
 	in.scrubbing = startScrubbing(in.Core.Journal, c.Duration("journal.scrub-interval"), log)
+	if in.evidence, err = openEvidence(c, in, log); err != nil {
+		return nil, err
+	}
 	if in.history, err = newFullHistory(c, in.Core); err != nil {
 		return nil, err
 	}
@@ -182,6 +186,7 @@ func (in *Installation) Stop() (err error) {
 	if in.scrubbing != nil {
 		in.scrubbing.end()
 	}
+	in.evidence.end()
 	if in.Core != nil {
 		err = errors.Join(err, in.Core.End())
 		if drained { // otherwise a request may still use its memory

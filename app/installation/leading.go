@@ -32,7 +32,7 @@ func (in *Installation) openMember(c *settings.Config, log *slog.Logger) error {
 	}
 	in.Member.relays["order-matcher"].Swap(orders)
 	m := in.memberMetrics(orders)
-	m.More = together(m.More, in.listeners.bodies.Metrics)
+	m.More = together(m.More, in.listeners.bodies.Metrics, in.evidence.metrics)
 	registry := httpapi.NewRegistry(m, log)
 	if err := openAdmin(c, in, verifier, registry, log); err != nil {
 		return err

@@ -28,7 +28,7 @@ func openEdges(c *settings.Config, in *Installation,
 		return m, err
 	}
 	m = singleMetrics(k, orders)
-	m.More = together(m.More, in.scrubbing.metrics)
+	m.More = together(m.More, in.scrubbing.metrics, in.evidence.metrics)
 	if d != nil {
 		if err := openSources(c, in, verifier, &m, log); err != nil {
 			return m, err
@@ -150,6 +150,9 @@ func newOrderMatcher(c *settings.Config, in *Installation, verifier *gate.Verifi
 		MaxInflight: c.Int("http.max-inflight"), BlotterPage: c.Int("recon.blotter.page-size"),
 		Logger: log,
 	}
+	if in.evidence != nil {
+		deps.Evidence = in.evidence.source
+	}
 	if c.Bool("sidecars.enabled") {
 		deps.Projected = in.projected
 	}
@@ -227,6 +230,7 @@ func (in *Installation) coreParts() []httpapi.Part {
 	}
 	list = append(list, numbersPart(k.Views.NextRef())...)
 	list = append(append(list, in.diskParts()...), in.scrubbing.part())
+	list = append(list, in.evidence.parts()...)
 	if in.Member != nil && !in.Member.Node.Leads() {
 		return list
 	}

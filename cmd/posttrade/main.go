@@ -14,6 +14,7 @@ func commands() []command {
 		{"token", "mint an access token with the local secret", runToken},
 		{"replay", "send an order flow and show throughput and latency", runReplay},
 		{"journal", "verify, measure or export the journal", runJournal},
+		{"evidence", "prove records of the journal to a stranger, and check such proofs", runEvidence},
 		{"snapshot", "write a snapshot at the journal's head", runSnapshot},
 		{"recon", "show how the projection compares with the journal", runRecon},
 		{"tca", "show what a trade cost against its benchmarks", runTCA},
