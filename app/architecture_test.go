@@ -107,12 +107,12 @@ var rooms = map[string][]string{
 
 	"app/installation": {"ring", "matcher", "matcher/strictjson", "matcher/gate", "matcher/desk",
 		"matcher/session", "matcher/session/wire", "journal", "journal/audit", "journal/evidence",
-		"journal/quorum",
-		"blotter", "sidecars/accounts", "sidecars/bookings", "sidecars/bootstrap",
-		"sidecars/broker", "sidecars/control", "sidecars/feeds", "sidecars/outbox",
+		"journal/evidence/page", "journal/quorum", "blotter", "sidecars/accounts",
+		"sidecars/bookings", "sidecars/bootstrap", "sidecars/broker", "sidecars/control", "sidecars/feeds", "sidecars/outbox",
 		"sidecars/prices", "sidecars/projection", "sidecars/recon", "sidecars/riskextract",
 		"sidecars/securities", "sidecars/settlement", "sidecars/source", "sidecars/store",
-		"sidecars/tca", "httpapi", "httpapi/console", "app/engine", "app/flight", "app/settings", "app/stats"},
+		"sidecars/tca", "httpapi", "httpapi/console", "app/engine", "app/flight", "app/settings",
+		"app/stats"},
 
 	"cmd/posttrade": {"matcher", "matcher/gate", "journal", "journal/evidence",
 		"journal/evidence/bundle", "journal/evidence/page", "journal/evidence/verify",

@@ -16,6 +16,7 @@ import (
 	"posttrade/app/settings"
 	"posttrade/httpapi"
 	"posttrade/httpapi/console"
+	"posttrade/journal/evidence/page"
 	"posttrade/journal/quorum"
 	"posttrade/matcher/gate"
 )
@@ -55,6 +56,7 @@ func newConsole(c *settings.Config, l *listeners, verifier *gate.Verifier,
 			"calendar": c.String("settlement.calendar"),
 			"tPlus":    fmt.Sprint(c.Int("settlement.t-plus-days"))},
 		Metrics: registry, Folders: consoleFolders(c), Logger: log,
+		Prover: page.Wasm(), ProverScript: page.Exec(),
 	}
 	if c.Clustered() {
 		memberTLS, err := MemberTLS(c)
