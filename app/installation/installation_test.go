@@ -25,7 +25,8 @@ func TestEngineAloneReportsAndReindexes(t *testing.T) {
 	for _, l := range in.listeners.open {
 		names = append(names, l.name)
 	}
-	if !slices.Equal(names, []string{"order-matcher", "admin"}) || in.Beside.Load() != nil {
+	if !slices.Equal(names, []string{"order-matcher", "admin", "console"}) ||
+		in.Beside.Load() != nil {
 		t.Errorf("%v listen", names)
 	}
 	day := newTradingDay(t, in.Core, *daySeed)
