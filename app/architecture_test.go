@@ -68,7 +68,9 @@ var rooms = map[string][]string{
 	"sidecars/riskextract": {"matcher", "matcher/strictjson", "ring", "sidecars/pace",
 		"sidecars/store"},
 
-	"httpapi/client": {"matcher", "matcher/strictjson"},
+	"httpapi/console":         {"matcher/gate"},
+	"httpapi/console/browser": {}, // a module of its own: tests in a real browser
+	"httpapi/client":          {"matcher", "matcher/strictjson"},
 	"httpapi": {"ring", "matcher", "matcher/strictjson", "matcher/gate", "matcher/desk", "blotter",
 		"journal/audit", "journal/asof", "journal/evidence", "journal/why",
 		"sidecars/store", "sidecars/settlement", "sidecars/recon", "sidecars/tca",
@@ -112,12 +114,12 @@ var rooms = map[string][]string{
 	"app":         {},
 
 	"app/installation": {"ring", "matcher", "matcher/strictjson", "matcher/gate", "matcher/desk",
-		"matcher/session", "matcher/session/wire", "journal", "journal/asof", "journal/audit", "journal/backup", "journal/evidence", "journal/quorum",
+		"matcher/session", "matcher/session/wire", "journal", "journal/asof", "journal/audit", "journal/backup", "journal/evidence", "journal/evidence/page", "journal/quorum",
 		"blotter", "sidecars/accounts", "sidecars/bookings", "sidecars/bootstrap",
 		"sidecars/broker", "sidecars/control", "sidecars/feeds", "sidecars/outbox",
 		"sidecars/prices", "sidecars/projection", "sidecars/recon", "sidecars/riskextract",
 		"sidecars/securities", "sidecars/settlement", "sidecars/source", "sidecars/store",
-		"sidecars/tca", "httpapi", "app/backups", "app/engine", "app/flight", "app/settings",
+		"sidecars/tca", "httpapi", "httpapi/console", "app/backups", "app/engine", "app/flight", "app/settings",
 		"app/stats"},
 
 	"cmd/posttrade": {"matcher", "matcher/gate", "journal", "journal/backup", "app/backups", "journal/evidence",

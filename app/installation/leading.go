@@ -38,6 +38,9 @@ func (in *Installation) openMember(c *settings.Config, log *slog.Logger) error {
 	if err := openAdmin(c, in, verifier, registry, log); err != nil {
 		return err
 	}
+	if err := openConsole(c, in.listeners, verifier, registry, log); err != nil {
+		return err
+	}
 	in.watching = startWatching(c, statsSourcesOf(in, m), log)
 	in.watchNumbers(log)
 	extracts := &memberExtracts{c: c, in: in, log: log}

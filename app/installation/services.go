@@ -53,7 +53,10 @@ func openEdges(c *settings.Config, in *Installation,
 			return m, err
 		}
 	}
-	return m, openAdmin(c, in, verifier, registry, log)
+	if err := openAdmin(c, in, verifier, registry, log); err != nil {
+		return m, err
+	}
+	return m, openConsole(c, l, verifier, registry, log)
 }
 
 // openAdmin opens the admin listener.

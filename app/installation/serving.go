@@ -56,6 +56,9 @@ func serveOnce(ctx context.Context, c *settings.Config, o engine.Options, log *s
 	if err := writePorts(c.InDataDir("ports.json"), in.listeners.addresses()); err != nil {
 		return err
 	}
+	if at := in.listeners.consoleURL(); at != "" {
+		fmt.Fprintf(stdout, "console: open %s in a browser\n", at)
+	}
 	for _, e := range in.listeners.open {
 		fmt.Fprintf(stdout, "%s listening on %s\n", e.name, e.listener.Addr())
 	}

@@ -32,6 +32,8 @@ var (
 	text       = kind{Allowed: "text", parse: parseText}
 	boolean    = kind{Allowed: "true or false", parse: parseBool, Boolean: true}
 	address    = kind{Allowed: "host:port", parse: parseAddress}
+	listener   = kind{Allowed: "host:port or empty", parse: parseOptionalAddress}
+	hostNames  = kind{Allowed: "empty or host names, comma separated", parse: parseHostNames}
 	cpu        = kind{Allowed: "none or 0..1023", parse: parseCPU}
 	pathPrefix = kind{Allowed: "empty or /segment...", parse: parsePathPrefix}
 	logOrigin  = kind{Allowed: "empty, or 1 to 200 printable characters without blank and plus",
@@ -206,6 +208,24 @@ func parseAddress(s string) (any, error) {
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(n, 10) != port {
 		return nil, errNotAllowed
+	}
+	return s, nil
+}
+
+// parseOptionalAddress also takes an empty text: no listener.
+func parseOptionalAddress(s string) (any, error) {
+	if s == "" {
+		return s, nil
+	}
+	return parseAddress(s)
+}
+
+// parseHostNames reads names such as console.example,desk.example.
+func parseHostNames(s string) (any, error) {
+	for name := range strings.SplitSeq(s, ",") {
+		if s != "" && (name == "" || strings.ContainsAny(name, " /:\t@")) {
+			return nil, errNotAllowed
+		}
 	}
 	return s, nil
 }

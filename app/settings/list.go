@@ -43,6 +43,10 @@ var List = []Setting{
 	{"reference-data.listen", "127.0.0.1:18085", address, "", "address of the reference-data service"},
 	{"admin.listen", "127.0.0.1:18111", address, "",
 		"address of metrics, health and profiles; loopback unless admin.token-guard"},
+	{"console.listen", "127.0.0.1:18100", listener, "no console",
+		"address of the web console; a default that is taken is a warning"},
+	{"console.hosts", "", hostNames, "localhost, addresses, names of http.tls-cert",
+		"further host names under which browsers reach the console"},
 	{"admin.token-guard", "false", boolean, "", "ask for an admin token on the admin listener"},
 	{"order-matcher.path-prefix", "", pathPrefix, "none",
 		"routing prefix that the order-matcher strips, such as /matcher"},
@@ -217,6 +221,9 @@ func (c *Config) check() error {
 			"admin.listen: %s is not a loopback address; set admin.token-guard=true to allow it",
 			c.Addr("admin.listen"))
 	}
+	if err := c.checkConsole(); err != nil {
+		return err
+	}
 	if err := c.checkCluster(); err != nil {
 		return err
 	}
@@ -224,6 +231,23 @@ func (c *Config) check() error {
 		return nil
 	}
 	return c.checkProduction()
+}
+
+// checkConsole refuses a console on which any machine could sign in, or whose tokens would go
+// over the network in the clear.
+func (c *Config) checkConsole() error {
+	at := c.String("console.listen")
+	switch {
+	case at == "" || loopback(at):
+		return nil
+	case c.String("profile") != "production":
+		return Usagef("console.listen: %s is not a loopback address; profile=dev keeps the console there",
+			at)
+	case c.String("http.tls-cert") == "" && !c.Bool("http.behind-proxy"):
+		return Usagef("console.listen: profile=production needs http.tls-cert or http.behind-proxy on "+
+			"the public address %s", at)
+	}
+	return nil
 }
 
 func (c *Config) checkProduction() error {
