@@ -33,6 +33,7 @@ var rooms = map[string][]string{
 	"matcher/session": {"ring", "matcher", "matcher/gate", "matcher/desk", "blotter",
 		"matcher/session/wire"},
 
+	"blotter/feed":        {"ring", "matcher", "journal", "blotter"},
 	"journal/audit":       {"ring", "matcher", "matcher/strictjson", "journal"},
 	"journal/quorum":      {"ring", "matcher", "journal"},
 	"journal/journaltest": {},
@@ -57,6 +58,7 @@ var rooms = map[string][]string{
 
 	"httpapi/client": {"matcher", "matcher/strictjson"},
 	"httpapi": {"ring", "matcher", "matcher/strictjson", "matcher/gate", "matcher/desk", "blotter",
+		"blotter/feed",
 		"journal/audit",
 		"sidecars/store", "sidecars/settlement", "sidecars/recon", "sidecars/tca",
 		"sidecars/control", "sidecars/accounts", "sidecars/securities", "sidecars/riskextract",
@@ -87,7 +89,7 @@ var rooms = map[string][]string{
 		"sidecars/store", "httpapi"},
 	"app/engine": {"ring", "matcher", "matcher/gate", "matcher/desk", "matcher/session", "journal",
 		"journal/quorum",
-		"blotter"},
+		"blotter", "blotter/feed"},
 	"app/stats": {"ring", "matcher", "matcher/session", "matcher/session/wire", "journal",
 		"httpapi"},
 	"app/top": {"matcher/session", "sidecars/control", "app/stats",

@@ -56,7 +56,7 @@ var shapes = map[string]shape{
 // is read where it was made.
 func ownRoute(r route) bool {
 	switch r {
-	case routeHealth, routeOpenAPI, routeReindex:
+	case routeHealth, routeOpenAPI, routeReindex, routeFeed:
 		return true
 	}
 	return false

@@ -11,6 +11,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"posttrade/blotter"
+	"posttrade/blotter/feed"
 	"posttrade/matcher"
 	"posttrade/matcher/desk"
 	"posttrade/matcher/gate"
@@ -47,6 +48,7 @@ type Deps struct {
 	Failed    func() error  // the error of a failed journal, else nil
 	Report    Reporter      // GET /regulatory/report; nil: the endpoint does not exist
 	History   History       // /recon/full-history; nil: the endpoint does not exist
+	Feed      *feed.Hub     // GET /feed; nil: the endpoint does not exist
 	Projected func() uint64 // last input sequence of the SQL projection; nil: there is none
 
 	Enforced         bool    // risk.entitlement.enforced
@@ -219,6 +221,8 @@ func (x *exchange) serve() problem {
 		return x.showContract(id)
 	case routeExtract:
 		return x.riskExtract()
+	case routeFeed:
+		return x.showFeed()
 	case routeOpenAPI:
 		return x.showDocument(openAPIOrderMatcher)
 	default:

@@ -67,6 +67,7 @@ const (
 	CodeSweepRunning    Code = "SWEEP_RUNNING"   // an orphan sweep is under way
 	CodeReindexRunning  Code = "REINDEX_RUNNING" // a full-history reindex is under way
 	CodeStopping        Code = "STOPPING"        // the service is being stopped
+	CodeNotYet          Code = "NOT_YET"         // what was asked for has not reached this member yet
 )
 
 // The codes of a cluster, both of a 503 with "sequenced":false.

@@ -35,6 +35,7 @@ const (
 	routeContracts
 	routeContract
 	routeExtract
+	routeFeed
 
 	routeDevToken
 	routeTradeList
@@ -80,6 +81,7 @@ var allowed = [routeCount]methods{
 	routeSwaps: methodPost, routeSwaptions: methodPost, routeContracts: methodGet,
 	routeContract: methodGet,
 	routeExtract:  methodPost,
+	routeFeed:     methodGet,
 
 	routeDevToken: methodPost, routeTradeList: methodGet, routeTrade: methodGet,
 	routeSettle:      methodPost,
@@ -199,6 +201,8 @@ func routeOf(path []byte) (r route, id []byte) {
 		return routeContracts, nil
 	case "/risk/extract":
 		return routeExtract, nil
+	case "/feed":
+		return routeFeed, nil
 	case "/health":
 		return routeHealth, nil
 	case "/openapi.json":

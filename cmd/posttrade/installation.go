@@ -11,6 +11,7 @@ import (
 
 	"posttrade/app/engine"
 	"posttrade/app/settings"
+	"posttrade/blotter/feed"
 	"posttrade/sidecars/riskextract"
 )
 
@@ -23,6 +24,7 @@ type installation struct {
 	member    *member // nil on a single node
 	watching  *watching
 	scrubbing *scrubbing
+	feed      *feed.Hub
 }
 
 // Open starts all parts in the order in which they depend on each other; stop ends them in reverse.
@@ -176,6 +178,7 @@ func (in *installation) stop() (err error) {
 	} else if d := in.beside.Load(); d != nil {
 		err = errors.Join(err, d.stop())
 	}
+	in.closeFeed()
 	if in.history != nil {
 		err = errors.Join(err, in.history.Close())
 	}

@@ -140,6 +140,7 @@ func newOrderMatcher(c *settings.Config, in *installation, verifier *gate.Verifi
 		StorageFull: k.Journal.StorageFull, Held: func() bool { return isHeld(k) }, Failed: k.Journal.Err,
 		Report:           audit.New(k.Journal, engine.RebuildFrom(k.Genesis).Engine, audit.Options{}),
 		History:          in.history,
+		Feed:             in.newFeed(c, log),
 		Enforced:         c.Bool("risk.entitlement.enforced"),
 		SequenceRefusals: c.Bool("audit.sequence-refusals"),
 		PathPrefix:       c.String("order-matcher.path-prefix"), Durability: c.Durability(),

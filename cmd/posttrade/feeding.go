@@ -1,0 +1,24 @@
+package main
+
+import (
+	"log/slog"
+
+	"posttrade/app/settings"
+	"posttrade/blotter/feed"
+	"posttrade/httpapi"
+)
+
+// newFeed makes the live feed. It does nothing before its first reader.
+func (in *installation) newFeed(c *settings.Config, log *slog.Logger) *feed.Hub {
+	in.feed = in.core.NewFeed(httpapi.RenderFeed, c.Int("feed.max-clients"), func(err error) {
+		log.Error("the live feed has failed; the next reader starts it again", "error", err)
+	})
+	return in.feed
+}
+
+// closeFeed ends the live feed: its shadow reads the journal.
+func (in *installation) closeFeed() {
+	if in.feed != nil {
+		in.feed.Close()
+	}
+}
