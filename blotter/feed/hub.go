@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -236,6 +237,7 @@ type follower struct {
 }
 
 func (h *Hub) follow() (err error) {
+	defer caught(&err)
 	head, _ := h.o.Journal.Head()
 	from := head - min(head, h.o.Behind)
 	sh, d, err := h.open(from)
@@ -260,6 +262,13 @@ func (h *Hub) follow() (err error) {
 	h.wake()
 	h.mu.Unlock()
 	return f.live()
+}
+
+// caught turns a panic into an error: no event is worth the process.
+func caught(err *error) {
+	if cause := recover(); cause != nil {
+		*err = fmt.Errorf("feed: panic: %v\n%s", cause, debug.Stack())
+	}
 }
 
 // take formats an event.

@@ -107,6 +107,7 @@ type pastWriter struct {
 // run derives everything behind the position until ctx ends. The reader ends it when it has caught up
 // with what is in memory.
 func (w *pastWriter) run(books bool) (err error) {
+	defer caught(&err)
 	from := w.after.InputSeq
 	if w.after.N != whole && from > 0 {
 		from-- // a part of this command is still to come

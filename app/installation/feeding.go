@@ -1,4 +1,4 @@
-package main
+package installation
 
 import (
 	"log/slog"
@@ -9,15 +9,15 @@ import (
 )
 
 // newFeed makes the live feed. It does nothing before its first reader.
-func (in *installation) newFeed(c *settings.Config, log *slog.Logger) *feed.Hub {
-	in.feed = in.core.NewFeed(httpapi.RenderFeed, c.Int("feed.max-clients"), func(err error) {
+func (in *Installation) newFeed(c *settings.Config, log *slog.Logger) *feed.Hub {
+	in.feed = in.Core.NewFeed(httpapi.RenderFeed, c.Int("feed.max-clients"), func(err error) {
 		log.Error("the live feed has failed; the next reader starts it again", "error", err)
 	})
 	return in.feed
 }
 
 // closeFeed ends the live feed: its shadow reads the journal.
-func (in *installation) closeFeed() {
+func (in *Installation) closeFeed() {
 	if in.feed != nil {
 		in.feed.Close()
 	}
