@@ -28,8 +28,6 @@ const (
 	// token are checked.
 	feedMark = 5 * time.Second
 	feedLook = time.Second
-	// feedParting is how long the last event of a stream may take when the service stops.
-	feedParting = time.Second
 )
 
 // feedRequest is a decoded GET /feed.
@@ -199,7 +197,7 @@ func (m *OrderMatcher) feedStream(r *feed.Reader, request *fasthttp.RequestCtx,
 	// A client that does not read must not hold up the stop of the service.
 	s.forget = context.AfterFunc(s.ctx, func() {
 		if c, framed := s.conn.(*framedConn); framed {
-			_ = c.Conn.SetWriteDeadline(time.Now().Add(feedParting)) // it may be closed already
+			c.hurry()
 		}
 	})
 	return s
@@ -257,16 +255,15 @@ func (s *feedStream) panicked() error {
 
 // mayTake gives the client time for the next piece alone: a stream has no end, a stalled reader has.
 func (s *feedStream) mayTake() error {
-	patience := s.m.server.http.WriteTimeout
-	if s.ctx.Err() != nil {
-		patience = feedParting
-	}
-	return s.conn.SetWriteDeadline(time.Now().Add(patience))
+	return s.conn.SetWriteDeadline(time.Now().Add(s.m.server.http.WriteTimeout))
 }
 
 // next waits for the next piece of the stream; it is empty at the end.
 func (s *feedStream) next() []byte {
 	for !s.ended {
+		if s.ctx.Err() != nil {
+			return s.gone(goneStopping, nil)
+		}
 		piece, err := s.reader.Next(s.ctx, s.tick.C)
 		switch {
 		case err != nil:
@@ -313,7 +310,11 @@ func (s *feedStream) gone(reason string, err error) []byte {
 	return fmt.Appendf(s.own[:0], "event: gone\ndata: {\"reason\":%q}\n\n", reason)
 }
 
-const goneFailed = "FAILED"
+// Reasons of a stream's end.
+const (
+	goneFailed   = "FAILED"
+	goneStopping = "STOPPING"
+)
 
 // goneReason is the reason of a stream's end.
 func goneReason(err error) string {
@@ -323,7 +324,7 @@ func goneReason(err error) string {
 	case errors.Is(err, feed.ErrBusy):
 		return "BUSY"
 	case errors.Is(err, feed.ErrClosed), errors.Is(err, context.Canceled):
-		return "STOPPING"
+		return goneStopping
 	}
 	return goneFailed
 }
