@@ -49,6 +49,7 @@ var rooms = map[string][]string{
 	"journal/evidence": {"ring", "matcher", "matcher/strictjson", "journal",
 		"journal/evidence/verify"},
 	"journal/backup": {"journal"},
+	"blotter/feed":   {"ring", "matcher", "journal", "blotter"},
 
 	"sidecars/pace":              {},
 	"sidecars/store":             {"matcher", "matcher/strictjson", "ring"},
@@ -73,6 +74,7 @@ var rooms = map[string][]string{
 	"httpapi/client":          {"matcher", "matcher/strictjson"},
 	"httpapi": {"ring", "matcher", "matcher/strictjson", "matcher/gate", "matcher/desk", "blotter",
 		"journal/audit", "journal/asof", "journal/evidence", "journal/why",
+		"blotter/feed",
 		"sidecars/store", "sidecars/settlement", "sidecars/recon", "sidecars/tca",
 		"sidecars/control", "sidecars/accounts", "sidecars/securities", "sidecars/riskextract",
 		"httpapi/client"},
@@ -101,7 +103,7 @@ var rooms = map[string][]string{
 		"sidecars/store", "httpapi"},
 	"app/engine": {"ring", "matcher", "matcher/gate", "matcher/desk", "matcher/session", "journal",
 		"journal/quorum", "journal/asof",
-		"blotter"},
+		"blotter", "blotter/feed"},
 	"app/stats": {"ring", "matcher", "matcher/session", "matcher/session/wire", "journal",
 		"httpapi"},
 	"app/latency": {},
@@ -115,7 +117,7 @@ var rooms = map[string][]string{
 
 	"app/installation": {"ring", "matcher", "matcher/strictjson", "matcher/gate", "matcher/desk",
 		"matcher/session", "matcher/session/wire", "journal", "journal/asof", "journal/audit", "journal/backup", "journal/evidence", "journal/evidence/page", "journal/quorum",
-		"blotter", "sidecars/accounts", "sidecars/bookings", "sidecars/bootstrap",
+		"blotter", "blotter/feed", "sidecars/accounts", "sidecars/bookings", "sidecars/bootstrap",
 		"sidecars/broker", "sidecars/control", "sidecars/feeds", "sidecars/outbox",
 		"sidecars/prices", "sidecars/projection", "sidecars/recon", "sidecars/riskextract",
 		"sidecars/securities", "sidecars/settlement", "sidecars/source", "sidecars/store",

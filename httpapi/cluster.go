@@ -56,7 +56,7 @@ var shapes = map[string]shape{
 // is read where it was made. The tree of the log is another: members compare theirs.
 func ownRoute(r route) bool {
 	switch r {
-	case routeHealth, routeOpenAPI, routeReindex, routeLogMember:
+	case routeHealth, routeOpenAPI, routeReindex, routeLogMember, routeFeed:
 		return true
 	}
 	return false

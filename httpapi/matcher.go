@@ -11,6 +11,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"posttrade/blotter"
+	"posttrade/blotter/feed"
 	"posttrade/journal/asof"
 	"posttrade/journal/why"
 	"posttrade/matcher"
@@ -51,6 +52,7 @@ type Deps struct {
 	History   History       // /recon/full-history; nil: the endpoint does not exist
 	AsOf      *asof.History // /as-of and why; nil: the endpoints do not exist
 	Evidence  Evidence      // /log and /evidence; nil: the endpoints do not exist
+	Feed      *feed.Hub     // GET /feed; nil: the endpoint does not exist
 	Projected func() uint64 // last input sequence of the SQL projection; nil: there is none
 
 	Enforced         bool    // risk.entitlement.enforced
@@ -244,6 +246,8 @@ func (x *exchange) serve() problem {
 		return x.showTile(id)
 	case routeProof:
 		return x.showProof()
+	case routeFeed:
+		return x.showFeed()
 	case routeOpenAPI:
 		return x.showDocument(openAPIOrderMatcher)
 	default:

@@ -53,6 +53,7 @@ const (
 	routeCheckpoint
 	routeTile
 	routeProof
+	routeFeed
 
 	routeDevToken
 	routeTradeList
@@ -104,6 +105,7 @@ var allowed = [routeCount]methods{
 	routeAsOfTrades: methodGet, routeAsOfContracts: methodGet, routeAsOfContract: methodGet,
 	routeOrderWhy: methodGet, routeContractWhy: methodGet, routeWhy: methodGet,
 	routeLogMember: methodGet, routeCheckpoint: methodGet, routeTile: methodGet, routeProof: methodGet,
+	routeFeed: methodGet,
 
 	routeDevToken: methodPost, routeTradeList: methodGet, routeTrade: methodGet,
 	routeSettle:      methodPost,
@@ -233,6 +235,8 @@ func routeOf(path []byte) (r route, id []byte) {
 		return routeCheckpoint, nil
 	case "/evidence/proof":
 		return routeProof, nil
+	case "/feed":
+		return routeFeed, nil
 	case "/health":
 		return routeHealth, nil
 	case "/openapi.json":

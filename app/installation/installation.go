@@ -12,6 +12,7 @@ import (
 	"posttrade/app/backups"
 	"posttrade/app/engine"
 	"posttrade/app/settings"
+	"posttrade/blotter/feed"
 	"posttrade/journal"
 	"posttrade/journal/backup"
 	"posttrade/sidecars/riskextract"
@@ -31,6 +32,7 @@ type Installation struct {
 	backups   *backups.Server
 	scrub     atomic.Pointer[journal.Scrub] // that of scrubbing; other members ask for it at any time
 	healing   *healing                      // nil on a single node
+	feed      *feed.Hub
 }
 
 // Open starts all parts in the order in which they depend on each other; stop ends them in reverse.
@@ -216,6 +218,7 @@ func (in *Installation) Stop() (err error) {
 	} else if d := in.Beside.Load(); d != nil {
 		err = errors.Join(err, d.stop())
 	}
+	in.closeFeed()
 	if in.history != nil {
 		err = errors.Join(err, in.history.Close())
 	}

@@ -145,6 +145,7 @@ func newOrderMatcher(c *settings.Config, in *Installation, verifier *gate.Verifi
 		Report:           audit.New(k.Journal, engine.RebuildFrom(k.Genesis).Engine, audit.Options{}),
 		History:          in.history,
 		AsOf:             in.past.History,
+		Feed:             in.newFeed(c, log),
 		Enforced:         c.Bool("risk.entitlement.enforced"),
 		SequenceRefusals: c.Bool("audit.sequence-refusals"),
 		PathPrefix:       c.String("order-matcher.path-prefix"), Durability: c.Durability(),

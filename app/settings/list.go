@@ -53,6 +53,8 @@ var List = []Setting{
 	{"http.max-inflight", "4096", whole(1, 65536), "", "requests in work at once, 429 beyond"},
 	{"http.max-body-memory", "256MiB", bytesOf(httpapi.MinBodyMemory, 1<<50), "",
 		"memory for request bodies over 4 KiB and what is made of them (8 times their length); 503 BUSY beyond"},
+	{"feed.max-clients", "256", whole(1, 65536), "",
+		"readers of GET /feed at once, 503 BUSY beyond"},
 	{"http.behind-proxy", "false", boolean, "", "a proxy in front ends TLS"},
 	{"http.tls-cert", "", text, "no TLS", "certificate chain (PEM) of the service listeners"},
 	{"http.tls-key", "", text, "no TLS", "private key (PEM) of http.tls-cert"},
