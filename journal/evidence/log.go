@@ -58,7 +58,7 @@ type Log struct {
 	candidates chan candidate              // to the witnesses; nil: there are none
 	edge       atomic.Pointer[verify.Tree] // the tree as it is; writer: Run
 	publishing sync.Mutex                  // held while a head is kept and shown
-	patient    bool                        // the next head is the last one: wait for the witnesses; Run's
+	patient    bool                        // the next head is the last one: the witnesses are waited for
 }
 
 // State is how far a log has come.
@@ -97,7 +97,8 @@ func Open(j *journal.Journal, o Options) (*Log, error) {
 		return nil, fmt.Errorf("evidence: %d witnesses must cosign, there are %d", o.Quorum,
 			len(o.Witnesses))
 	}
-	l := &Log{o: o, client: &http.Client{}, j: j, dir: folder{dir: o.Dir, step: o.step}, genesis: text, moved: make(chan struct{})}
+	l := &Log{o: o, client: &http.Client{}, j: j, dir: folder{dir: o.Dir, step: o.step},
+		genesis: text, moved: make(chan struct{})}
 	if l.key, err = SaltKey(g, j.Seed()); err != nil {
 		return nil, err
 	}
