@@ -76,6 +76,13 @@ type State struct {
 	Failed      error // the last failure that is being tried again; nil: none
 }
 
+// late notes that nothing is signed from now on.
+func (s *State) late() {
+	if s.Behind.IsZero() {
+		s.Behind = time.Now()
+	}
+}
+
 // Open prepares the log of a journal that has its genesis. It reads the key, or makes it.
 func Open(j *journal.Journal, o Options) (*Log, error) {
 	text, created := j.Genesis()
@@ -115,6 +122,7 @@ func Open(j *journal.Journal, o Options) (*Log, error) {
 	}
 	if l.state.Err = err; err != nil {
 		l.state.Divergences++
+		l.state.late()
 	}
 	if note != nil {
 		l.show(note, head)
@@ -196,6 +204,7 @@ func (l *Log) Stop(err error) {
 		if first = s.Err == nil; first {
 			s.Err = err
 			s.Divergences++
+			s.late()
 		}
 	})
 	if first {
@@ -242,7 +251,7 @@ func (l *Log) run(ctx context.Context) error {
 		case err == nil, ctx.Err() != nil && errors.Is(err, ctx.Err()):
 			return nil
 		}
-		l.change(func(s *State) { s.Failed = err })
+		l.change(func(s *State) { s.Failed = err; s.late() })
 		l.o.Alarm(err)
 		select {
 		case <-ctx.Done():
@@ -361,8 +370,8 @@ func (l *Log) step(ctx context.Context, f *follower) error {
 // behind notes since when there is something to sign.
 func (l *Log) behind(stable uint64) {
 	l.change(func(s *State) {
-		if stable > s.Signed && s.Behind.IsZero() {
-			s.Behind = time.Now()
+		if stable > s.Signed {
+			s.late()
 		}
 	})
 }
