@@ -1,10 +1,12 @@
 package installation
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -145,6 +147,31 @@ func TestAnAuditorChecksALog(t *testing.T) {
 	if code, _, _ := apptest.Run("evidence", "export", bundle, "--data.dir", data); code != 1 {
 		t.Errorf("an export into a folder that is not empty: exit %d", code)
 	}
+}
+
+// TestProofsAreMadeBesideAServerThatTrades: the head that a proof is made against must not be newer
+// than the journal as the command sees it.
+func TestProofsAreMadeBesideAServerThatTrades(t *testing.T) {
+	data := t.TempDir()
+	i := install(t, data, "sidecars.enabled", "false", "evidence.interval", "2ms")
+	i.trade(1)
+	i.aProof("tradeId=trd-2")
+	end := during(t, func(ctx context.Context) {
+		for ctx.Err() == nil {
+			i.trade(1)
+		}
+	})
+	for n := range 6 {
+		code, _, stderr := apptest.Run("evidence", "proof", "1", "trd-1", "--data.dir", data)
+		if code != 0 {
+			t.Errorf("proof: exit %d: %s", code, stderr)
+		}
+		bundle := filepath.Join(t.TempDir(), strconv.Itoa(n))
+		if code, _, stderr := apptest.Run("evidence", "export", bundle, "--data.dir", data); code != 0 {
+			t.Errorf("export: exit %d: %s", code, stderr)
+		}
+	}
+	end()
 }
 
 // refusedStart is the error of a start that is refused.

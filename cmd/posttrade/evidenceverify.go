@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"posttrade/app/installation"
 	"posttrade/app/settings"
 	"posttrade/journal"
 	"posttrade/journal/evidence"
@@ -253,13 +254,17 @@ func (e *evidenceFlags) export(c *settings.Config, rest []string, stdout io.Writ
 	if len(rest) != 1 {
 		return settings.Usagef("usage: posttrade evidence export --from A --to B DIR")
 	}
+	head, err := evidence.ReadHead(installation.EvidenceDir(c))
+	if err != nil {
+		return err
+	}
 	return withJournal(c, func(j *journal.Journal, o evidence.Options) error {
 		s, err := evidence.LoadSigner(o.Dir, o.KeyFile, evidence.Origin(o.Origin, j.Seed()))
 		if err != nil {
 			return err
 		}
 		p, err := bundle.Export(context.Background(), bundle.Source{Journal: j, Log: o.Dir,
-			Engine: o.Engine, Key: s.VKey}, e.from, e.to, rest[0])
+			Engine: o.Engine, Key: s.VKey, Head: head}, e.from, e.to, rest[0])
 		if errors.Is(err, evidence.ErrContradiction) {
 			return unproven{err}
 		}

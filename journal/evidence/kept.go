@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -40,6 +41,42 @@ func openKept(dir folder) (*kept, error) {
 	}
 	k.f, k.r = f, bufio.NewReaderSize(f, 1<<16)
 	return k, nil
+}
+
+// tailBytes is how far from its end the file is read for its newest note: a start must not take longer
+// for every year that the log is kept.
+const tailBytes = 1 << 16
+
+// toTail goes on with the first note in the last part of the file, if the file is longer than that. A
+// note follows an empty line behind a signature.
+func (k *kept) toTail() error {
+	if k.f == nil {
+		return nil
+	}
+	info, err := k.f.Stat()
+	if err != nil || info.Size() <= tailBytes {
+		return err
+	}
+	k.end = info.Size() - tailBytes
+	if _, err := k.f.Seek(k.end, io.SeekStart); err != nil {
+		return err
+	}
+	k.r.Reset(k.f)
+	for signed := false; ; {
+		line, err := k.r.ReadSlice('\n')
+		if err != nil {
+			break // no note ends in it: from the beginning
+		}
+		k.end += int64(len(line))
+		if signed && len(line) == 1 {
+			return nil
+		}
+		signed = bytes.HasPrefix(line, []byte("— "))
+	}
+	k.end = 0
+	_, err = k.f.Seek(0, io.SeekStart)
+	k.r.Reset(k.f)
+	return err
 }
 
 // next reads the next whole note; false behind the last one. What follows the last whole note is
@@ -97,6 +134,9 @@ func newest(dir folder) (note []byte, c verify.Checkpoint, err error) {
 		return nil, c, err
 	}
 	defer k.close()
+	if err := k.toTail(); err != nil {
+		return nil, c, fmt.Errorf("evidence: file=%s: %w", k.name, err)
+	}
 	for {
 		more, err := k.next()
 		if err != nil {
@@ -143,6 +183,9 @@ func Newest(dir string) (c verify.Checkpoint, err error) {
 		return c, err
 	}
 	defer k.close()
+	if err := k.toTail(); err != nil {
+		return c, fmt.Errorf("evidence: file=%s: %w", k.name, err)
+	}
 	for more := true; more && err == nil; {
 		more, err = k.next()
 	}

@@ -58,7 +58,7 @@ type Log struct {
 	candidates chan candidate              // to the witnesses; nil: there are none
 	edge       atomic.Pointer[verify.Tree] // the tree as it is; writer: Run
 	publishing sync.Mutex                  // held while a head is kept and shown
-	patient    bool                        // the next head is the last one: wait for the witnesses; Run's
+	patient    bool                        // the next head is the last one: the witnesses are waited for
 }
 
 // State is how far a log has come.
@@ -74,6 +74,13 @@ type State struct {
 	// Divergences counts the contradictions found in files, and members with another history.
 	Divergences uint64
 	Failed      error // the last failure that is being tried again; nil: none
+}
+
+// late notes that nothing is signed from now on.
+func (s *State) late() {
+	if s.Behind.IsZero() {
+		s.Behind = time.Now()
+	}
 }
 
 // Open prepares the log of a journal that has its genesis. It reads the key, or makes it.
@@ -97,7 +104,8 @@ func Open(j *journal.Journal, o Options) (*Log, error) {
 		return nil, fmt.Errorf("evidence: %d witnesses must cosign, there are %d", o.Quorum,
 			len(o.Witnesses))
 	}
-	l := &Log{o: o, client: &http.Client{}, j: j, dir: folder{dir: o.Dir, step: o.step}, genesis: text, moved: make(chan struct{})}
+	l := &Log{o: o, client: &http.Client{}, j: j, dir: folder{dir: o.Dir, step: o.step},
+		genesis: text, moved: make(chan struct{})}
 	if l.key, err = SaltKey(g, j.Seed()); err != nil {
 		return nil, err
 	}
@@ -114,6 +122,7 @@ func Open(j *journal.Journal, o Options) (*Log, error) {
 	}
 	if l.state.Err = err; err != nil {
 		l.state.Divergences++
+		l.state.late()
 	}
 	if note != nil {
 		l.show(note, head)
@@ -195,6 +204,7 @@ func (l *Log) Stop(err error) {
 		if first = s.Err == nil; first {
 			s.Err = err
 			s.Divergences++
+			s.late()
 		}
 	})
 	if first {
@@ -241,7 +251,7 @@ func (l *Log) run(ctx context.Context) error {
 		case err == nil, ctx.Err() != nil && errors.Is(err, ctx.Err()):
 			return nil
 		}
-		l.change(func(s *State) { s.Failed = err })
+		l.change(func(s *State) { s.Failed = err; s.late() })
 		l.o.Alarm(err)
 		select {
 		case <-ctx.Done():
@@ -360,8 +370,8 @@ func (l *Log) step(ctx context.Context, f *follower) error {
 // behind notes since when there is something to sign.
 func (l *Log) behind(stable uint64) {
 	l.change(func(s *State) {
-		if stable > s.Signed && s.Behind.IsZero() {
-			s.Behind = time.Now()
+		if stable > s.Signed {
+			s.late()
 		}
 	})
 }

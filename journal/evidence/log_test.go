@@ -112,6 +112,8 @@ func TestAFileThatContradictsTheJournalStopsTheLog(t *testing.T) {
 			t.Errorf("%s: a flipped bit is not found", file)
 		case !errors.Is(s.Err, ErrContradiction) || !strings.Contains(s.Err.Error(), file):
 			t.Errorf("%s: %v", file, s.Err)
+		case s.Behind.IsZero():
+			t.Errorf("%s: a log that has stopped is not late", file)
 		case s.Divergences != 1:
 			t.Errorf("%s: %d divergences", file, s.Divergences)
 		}
@@ -259,5 +261,34 @@ func TestAShorterJournalStopsTheLog(t *testing.T) {
 	must(t, err)
 	if at.Head != 1010 {
 		t.Errorf("%+v", at)
+	}
+}
+
+// TestTheNewestHeadIsFoundAtTheEnd: in a file of heads that is longer than what a start reads, with a
+// part of a note behind the last one.
+func TestTheNewestHeadIsFoundAtTheEnd(t *testing.T) {
+	v := newVenue(t, 15)
+	v.trade(700)
+	v.keep(v.log())
+	name := filepath.Join(v.logDir(), checkpointsName)
+	one, err := os.ReadFile(name)
+	must(t, err)
+	for n := tailBytes/len(one) - 3; n < tailBytes/len(one)+300; n += 37 {
+		text := strings.Repeat(string(one), n)
+		must(t, os.WriteFile(name, []byte(text+string(one[:n%len(one)])), 0o644))
+		l := v.log()
+		if got := string(l.Checkpoint()); got+"\n" != string(one) {
+			t.Fatalf("%d notes: %q", n, got)
+		}
+		if got, err := Newest(v.logDir()); err != nil || got.Head != 700 {
+			t.Fatalf("%d notes: %+v %v", n, got, err)
+		}
+		if got := v.files()[checkpointsName]; got != text {
+			t.Fatalf("%d notes: %d bytes, want %d", n, len(got), len(text))
+		}
+	}
+	must(t, os.WriteFile(name, []byte(strings.Repeat("x\n", tailBytes)), 0o644))
+	if l := v.log(); l.State().Err != nil && !errors.Is(l.State().Err, ErrContradiction) {
+		t.Error(l.State().Err)
 	}
 }

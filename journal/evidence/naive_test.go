@@ -45,6 +45,10 @@ func (v *venue) naiveLog() (leaves [][32]byte, open [32]byte) {
 	v.t.Helper()
 	key, err := hex.DecodeString(v.genesis.EvidenceKey)
 	must(v.t, err)
+	if len(key) == 0 { // a journal of a build that had no such key
+		seed := sha256.Sum256(v.genesis.Marshal())
+		key = seed[:]
+	}
 	e, err := matcher.New(v.genesis)
 	must(v.t, err)
 	defer e.Close()
@@ -106,8 +110,12 @@ func (v *venue) naiveLog() (leaves [][32]byte, open [32]byte) {
 // TestTheLogIsWhatTheContractSays compares every published head with a log that is computed in the
 // plainest way.
 func TestTheLogIsWhatTheContractSays(t *testing.T) {
-	for seed := uint64(60); seed < 63; seed++ {
-		v := newVenue(t, seed)
+	for seed := uint64(60); seed < 64; seed++ {
+		g := testGenesis()
+		if seed == 63 {
+			g.EvidenceKey = ""
+		}
+		v := newVenueOf(t, seed, g)
 		for range 3 {
 			v.trade(700)
 			l := v.log()

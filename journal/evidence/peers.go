@@ -127,7 +127,7 @@ func (p *Peers) round(ctx context.Context) {
 	if len(differ) > (len(p.Others)+1)/2 && p.Log.State().Err == nil {
 		err := fmt.Errorf("evidence: this member differs from %s: %w", strings.Join(differ, ", "),
 			ErrContradiction)
-		p.Log.change(func(s *State) { s.Err = err })
+		p.Log.change(func(s *State) { s.Err = err; s.late() })
 		p.Log.o.Alarm(err)
 		p.Odd(err)
 	}

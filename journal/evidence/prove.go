@@ -63,9 +63,11 @@ func (p *Prover) enter() (leave func(), err error) {
 	}
 }
 
-// Newest reads the newest published head from the files.
-func (p *Prover) Newest() ([]byte, error) {
-	text, err := os.ReadFile(p.dir.path(checkpointName))
+// ReadHead reads the newest published head of a log from its folder. A caller that opens the
+// journal as it is at one moment reads the head before: then the journal has all that the head
+// covers.
+func ReadHead(dir string) ([]byte, error) {
+	text, err := os.ReadFile(folder{dir: dir}.path(checkpointName))
 	if err != nil {
 		return nil, fmt.Errorf("evidence: %w: %w", ErrNotYet, err)
 	}

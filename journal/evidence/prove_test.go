@@ -16,7 +16,7 @@ func (v *venue) proofOf(w Wanted) []byte {
 	p := v.prover()
 	at, err := p.Find(context.Background(), w)
 	must(v.t, err)
-	note, err := p.Newest()
+	note, err := ReadHead(v.logDir())
 	must(v.t, err)
 	proof, err := p.Prove(context.Background(), at, note)
 	must(v.t, err)

@@ -56,8 +56,13 @@ type venue struct {
 
 func newVenue(t testing.TB, seed uint64) *venue {
 	t.Helper()
+	return newVenueOf(t, seed, testGenesis())
+}
+
+func newVenueOf(t testing.TB, seed uint64, g *matcher.Genesis) *venue {
+	t.Helper()
 	t.Logf("seed %d", seed)
-	v := &venue{t: t, dir: t.TempDir(), genesis: testGenesis(), rng: rand.New(rand.NewPCG(seed, 1))}
+	v := &venue{t: t, dir: t.TempDir(), genesis: g, rng: rand.New(rand.NewPCG(seed, 1))}
 	v.open()
 	must(t, v.j.Create(v.genesis.Marshal()))
 	var err error

@@ -106,7 +106,8 @@ func (w *testWitness) sign(text string) string {
 	now := uint64(time.Now().Unix())
 	sig := binary.BigEndian.AppendUint32(nil, w.id)
 	sig = binary.BigEndian.AppendUint64(sig, now)
-	sig = append(sig, ed25519.Sign(w.key, fmt.Appendf(nil, "cosignature/v1\ntime %d\n%s", now, text))...)
+	signed := fmt.Appendf(nil, "cosignature/v1\ntime %d\n%s", now, text)
+	sig = append(sig, ed25519.Sign(w.key, signed)...)
 	line := fmt.Sprintf("— %s %s\n", w.name, base64.StdEncoding.EncodeToString(sig))
 	if w.spoil != nil {
 		line = w.spoil(line)

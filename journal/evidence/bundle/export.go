@@ -24,6 +24,7 @@ type Source struct {
 	Log     string // the folder of the log
 	Engine  func(state io.Reader) (journal.Engine, error)
 	Key     string // the public key of the log: the bundle is verified before it is given away
+	Head    []byte // the signed head, read before the journal was opened; nil: the newest
 }
 
 // errSource reports what keeps a bundle from being made.
@@ -60,10 +61,14 @@ func (x *exporter) prepare() error {
 	if list, err := os.ReadDir(x.dir); err == nil && len(list) > 0 {
 		return fmt.Errorf("bundle: folder %s is not empty: %w", x.dir, errSource)
 	}
-	note, err := os.ReadFile(filepath.Join(x.s.Log, checkpoint))
-	if err != nil {
-		return fmt.Errorf("bundle: %w: %w", evidence.ErrNotYet, err)
+	note := x.s.Head
+	if note == nil {
+		var err error
+		if note, err = evidence.ReadHead(x.s.Log); err != nil {
+			return err
+		}
 	}
+	var err error
 	if x.head, err = evidence.ParseNote(note); err != nil {
 		return err
 	}
