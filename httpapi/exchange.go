@@ -28,6 +28,9 @@ type exchange struct {
 	fills     []matcher.Fill
 	contracts []blotter.ContractRow
 
+	asOf   uint64 // a sequence that a read has in it
+	digits []byte // memory of its text
+
 	times  timeText                // of the last order shown
 	ticker [matcher.MaxTicker]byte // of the order that a replace changes
 }

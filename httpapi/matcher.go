@@ -170,6 +170,7 @@ func (m *OrderMatcher) handle(ctx *fasthttp.RequestCtx) {
 	if p := x.serve(); p.status != 0 {
 		p.write(ctx)
 	}
+	x.markSequence()
 	x.done = true
 }
 
@@ -178,6 +179,11 @@ func (x *exchange) serve() problem {
 	r, id, method, p := x.enter(x.m.prefix, routeOf)
 	if p.status != 0 {
 		return p
+	}
+	if method == methodGet && r != routeFeed && r != routeHealth && r != routeOpenAPI {
+		if p := x.await(); p.status != 0 {
+			return p
+		}
 	}
 	switch r {
 	case routeOrders:

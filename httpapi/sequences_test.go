@@ -1,0 +1,66 @@
+package httpapi
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// asked makes a request with one more header.
+func asked(t *testing.T, r *rig, path, name, value string) (status int, header http.Header,
+	body string) {
+	t.Helper()
+	request, err := http.NewRequest("GET", "http://"+r.address+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set(name, value)
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	var text strings.Builder
+	if err := answer.Write(&text); err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, answer.Header, text.String()
+}
+
+// TestReadsHaveWhatTheyAreAskedFor: a read waits for its X-Min-Sequence, and every answer says a
+// sequence that it has in it.
+func TestReadsHaveWhatTheyAreAskedFor(t *testing.T) {
+	r := newRig(t)
+	seed(r)
+	written := r.recorder.Durable()
+	for _, path := range []string{"/orders", "/positions", "/book/AAA", "/contracts", "/orders/ord-1"} {
+		if status, _, _ := asked(t, r, path, "X-Other", "1"); status != 200 {
+			t.Errorf("%s without the header: %d", path, status)
+		}
+		status, header, body := asked(t, r, path, headerMinSequence, strconv.FormatUint(written, 10))
+		if got := header.Get(headerAsOf); status != 200 || got != strconv.FormatUint(written, 10) {
+			t.Errorf("%s: %d as of %q, want %d\n%s", path, status, got, written, body)
+		}
+	}
+	next := strconv.FormatUint(written+1, 10)
+	status, _, body := asked(t, r, "/orders", headerMinSequence, next)
+	if status != 503 || !strings.Contains(body, `"code":"NOT_YET"`) {
+		t.Errorf("what is not there: %d %s, want NOT_YET", status, body)
+	}
+	waited := make(chan int)
+	go func() {
+		status, _, _ := asked(t, r, "/orders", headerMinSequence, next)
+		waited <- status
+	}()
+	r.order("1", "Buy", "1", "99", "").want(t, 201, "")
+	if status := <-waited; status != 200 {
+		t.Errorf("what came meanwhile: %d", status)
+	}
+	for _, value := range []string{"x", "-1", "01", "9223372036854775808"} {
+		status, _, body := asked(t, r, "/orders", headerMinSequence, value)
+		if status != 400 || !strings.Contains(body, headerMinSequence) {
+			t.Errorf("%q: %d %s", value, status, body)
+		}
+	}
+}
