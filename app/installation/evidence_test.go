@@ -162,7 +162,8 @@ func TestProofsAreMadeBesideAServerThatTrades(t *testing.T) {
 		}
 	})
 	for n := range 6 {
-		code, _, stderr := apptest.Run("evidence", "proof", "1", "trd-1", "--data.dir", data)
+		newest := strconv.FormatUint(i.evidence.source.State().Signed, 10) // in the open leaf
+		code, _, stderr := apptest.Run("evidence", "proof", newest, "trd-1", "--data.dir", data)
 		if code != 0 {
 			t.Errorf("proof: exit %d: %s", code, stderr)
 		}
