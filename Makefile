@@ -27,7 +27,7 @@ test:
 # are a module of their own, so that the product does not depend on what drives the browser.
 # Pictures of every page are left in bin/console.
 browser: build
-	cd httpapi/console/browser && POSTTRADE_BINARY='$(CURDIR)'/$(BIN) $(GO) test -count 1 -timeout 30m $(BROWSERARGS) .
+	cd httpapi/console/browser && CONSOLE_BINARY='$(CURDIR)'/$(BIN) $(GO) test -count 1 -timeout 30m $(BROWSERARGS) .
 
 # The types in the comments of the console's modules; those of others are left alone.
 TYPESCRIPT ?= npx --yes --package typescript@5.9.3 tsc

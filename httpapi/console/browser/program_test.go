@@ -38,7 +38,7 @@ func program(t *testing.T) string {
 	built.once.Do(func() {
 		dir, err := os.MkdirTemp("", "posttrade-browser-*")
 		built.program, built.err = filepath.Join(dir, "posttrade"), err
-		if given := os.Getenv("POSTTRADE_BINARY"); given != "" {
+		if given := os.Getenv("CONSOLE_BINARY"); given != "" {
 			built.program, built.err = filepath.Abs(given)
 			return
 		}
@@ -57,7 +57,7 @@ func program(t *testing.T) string {
 // TestMain removes the program when all tests are through.
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if built.program != "" && os.Getenv("POSTTRADE_BINARY") == "" {
+	if built.program != "" && os.Getenv("CONSOLE_BINARY") == "" {
 		_ = os.RemoveAll(filepath.Dir(built.program))
 	}
 	os.Exit(code)

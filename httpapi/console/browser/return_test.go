@@ -99,6 +99,13 @@ func TestASecurityIsHaltedWithAReason(t *testing.T) {
 	p.press("drill")
 	p.press(kb.Enter)
 	p.says("every new order is refused")
+	p.says("news pending", "drill") // on record, with who did it
+	p.eventually("the acts name the operator", func() bool {
+		return strings.Count(eval[string](p,
+			"document.querySelector('table[aria-label=Audit]').innerText"), "console") >= 2
+	})
+	p.picture("controls-acts-light-1280")
+	p.accessible("controls-acts")
 	if s.call("GET", "order-matcher", "/risk/control/snapshot", nil)["killSwitch"] != true {
 		t.Error("the kill switch is not on")
 	}

@@ -8,10 +8,10 @@ import { useQuery } from '../route.js';
 export const lead = 'Every act asks for a reason, is sequenced, and is on record.';
 
 /** The limits that may be changed, with their unit. @type {[string, string][]} */
-const limitNames = [['maxOrderQuantity', 'Largest order, quantity'], ['maxOrderNotional', 'Largest order, currency units'],
-  ['maxPositionQuantity', 'Largest position, quantity'], ['maxConcentrationNotional', 'Largest value in one security, currency units'],
-  ['creditLimit', 'Credit of an account, currency units'], ['priceMaxAgeMs', 'Age at which a price is stale, ms'],
-  ['priceCollarBps', 'Price collar, basis points']];
+const limitNames = [['maxOrderQuantity', 'Order, quantity'], ['maxOrderNotional', 'Order, notional'],
+  ['maxPositionQuantity', 'Position, quantity'], ['maxConcentrationNotional', 'Concentration, notional'],
+  ['creditLimit', 'Credit'], ['priceMaxAgeMs', 'Age of a price, ms'],
+  ['priceCollarBps', 'Price collar, bp']];
 
 const PAGE = 500, KEPT = 2000;
 
@@ -77,7 +77,7 @@ function Limits({ control, act }) {
     });
   };
   return html`<form onSubmit=${change}><div class="filters">
-      <${Field} label="Account (empty: all)" value=${account} onInput=${(v) => setAccount(v.trim())} list=${list} inputmode="numeric" /></div>
+      <${Field} label="Of account" placeholder="all" value=${account} onInput=${(v) => setAccount(v.trim())} list=${list} inputmode="numeric" /></div>
     <${Table} label="Limits" rows=${limitNames} fit keyOf=${(n) => n[0]} columns=${[
       { label: 'Limit', show: (n) => n[1] },
       { label: 'Now', num: true, show: (n) => whole(now(n[0])) },
@@ -135,7 +135,7 @@ export default function Controls() {
         : { path: 'risk/control/security', body: () => ({ security: s.ticker, enabled: name === 'enabled' ? v : s.enabled, halted: name === 'halted' ? v : s.halted }) }),
     })} />`;
   return html`<${Failure} error=${error && error.status ? error : null} what="The controls" />
-    <div class="grid cols2">
+    <div class="grid cols2 low">
       <${Card} title="Everything" aside=${html`policy version ${whole(control.policyVersion)}`}>
         <p><span aria-hidden="true">Kill switch</span> <${Switch} label="Kill switch" on=${control.killSwitch} bad onChange=${(v) => act({
           title: v ? 'Refuse every order?' : 'Admit orders again?', text: v ? 'The kill switch refuses every new order, of every account. Resting orders stay.' : '',

@@ -1,7 +1,7 @@
 import { html, useEvery, useSettled, useState, useStore } from '../dom.js';
 import { all, get, may } from '../api.js';
 import { commonDigits, decimal, percent, whole } from '../format.js';
-import { Failure, Field, Table } from '../parts.js';
+import { Card, Failure, Field, Table } from '../parts.js';
 import { accountName, accounts, useAccounts, useSecurities } from '../data.js';
 import { useQuery } from '../route.js';
 
@@ -11,8 +11,8 @@ export const lead = 'What each account holds, and how much of its limits that us
 function Used({ value, limit }) {
   if (!limit || value === null || value === undefined) return '–';
   const part = Math.min(1, Math.abs(value) / limit);
-  return html`<span class=${`bar ${part > 0.95 ? 'bad' : part > 0.8 ? 'warn' : ''}`}><svg width="90" height="8" aria-hidden="true">
-    <rect width=${part * 90} height="8" /></svg></span> ${percent(Math.abs(value) / limit)}`;
+  return html`<span class=${`bar ${part > 0.95 ? 'bad' : part > 0.8 ? 'warn' : ''}`}><svg width="60" height="8" aria-hidden="true">
+    <rect width=${part * 60} height="8" /></svg></span> ${percent(Math.abs(value) / limit)} of ${whole(limit)}`;
 }
 
 export default function Positions() {
@@ -43,7 +43,7 @@ export default function Positions() {
       <${Field} label="Security" value=${security} onInput=${(v) => change({ security: v.trim().toUpperCase() })} list=${securities} />
       <span class="end" role="status">${shown ? `${whole(shown.length)} positions` : ''}</span></div>
     <${Failure} error=${error} what="The positions" />
-    ${(shown || !error) && html`<${Table} label="Positions" rows=${shown} keyOf=${(p) => `${p.accountId}/${p.security}`}
+    ${(shown || !error) && html`<${Card} title="Positions"><${Table} label="Positions" rows=${shown} keyOf=${(p) => `${p.accountId}/${p.security}`}
       empty="No position yet." columns=${[
         { label: 'Account', num: true, key: 'accountId' },
         { label: 'Name', show: (p) => accountName(p.accountId) || '–' },
@@ -52,10 +52,8 @@ export default function Positions() {
         { label: 'Average cost', num: true, show: (p) => decimal(p.averageCost, digits) },
         { label: 'Cost value', num: true, show: (p) => decimal(p.quantity * p.averageCost, 2) },
         ...(limits ? [
-          { label: 'Position limit', num: true, show: (p) => whole(limit(p, 'maxPositionQuantity')) },
-          { label: 'Used', show: (p) => html`<${Used} value=${p.quantity} limit=${limit(p, 'maxPositionQuantity')} />` },
-          { label: 'Concentration limit', num: true, show: (p) => whole(limit(p, 'maxConcentrationNotional')) },
-          { label: 'Used', show: (p) => html`<${Used} value=${p.quantity * p.averageCost} limit=${limit(p, 'maxConcentrationNotional')} />` },
-        ] : [])]} />`}
+          { label: 'Position limit', show: (p) => html`<${Used} value=${p.quantity} limit=${limit(p, 'maxPositionQuantity')} />` },
+          { label: 'Concentration limit', show: (p) => html`<${Used} value=${p.quantity * p.averageCost} limit=${limit(p, 'maxConcentrationNotional')} />` },
+        ] : [])]} /><//>`}
     ${may('admin') && control && !limits && html`<p class="note">The limits of this engine are those it was created with; this build does not show them here.</p>`}`;
 }

@@ -259,7 +259,7 @@ export default function Trade() {
     <//>
     <${Card} title="Last trades">
       ${!valid ? html`<${Empty}>Choose a security.<//>`
-        : html`<${Table} label="Last trades" rows=${state.trades} empty="No trade since this page was opened."
+        : html`<${Table} label="Last trades" rows=${state.trades} empty="No trade yet."
           keyOf=${(t) => t.id || t.tradeId || t.tradeSeq} columns=${[
             { label: 'Trade', show: (t) => t.id || t.tradeId },
             { label: 'Quantity', num: true, show: (t) => whole(t.quantity) },
