@@ -26,7 +26,7 @@ var rooms = map[string][]string{
 	"matcher/flow":       {},
 	"matcher/gate":       {"ring", "matcher", "matcher/strictjson"},
 	"matcher/desk":       {"ring", "matcher"},
-	"journal":            {"ring", "matcher"},
+	"journal":            {"ring", "matcher", "matcher/strictjson"},
 	"blotter":            {"ring", "matcher"},
 
 	"matcher/session/wire":   {"ring", "matcher"},

@@ -20,9 +20,6 @@ import (
 // asOfPrefix begins the path of every endpoint of the past.
 const asOfPrefix = "/as-of/"
 
-// headerAsOf is the sequence that an answer shows.
-const headerAsOf = "X-As-Of-Sequence"
-
 // problemMoments is the answer when no engine for the past becomes free in time.
 var problemMoments = problem{status: 503, code: CodeBusy,
 	detail:       "as many moments as may be are being looked at, or this one is still being loaded",

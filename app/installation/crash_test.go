@@ -350,7 +350,7 @@ func send(c *http.Client, url string, r outcome) outcome {
 // export returns the journal's commands, a line each.
 func export(t *testing.T, binary, data string) []string {
 	t.Helper()
-	cmd := exec.Command(binary, "journal", "export", "--data.dir="+data)
+	cmd := exec.Command(binary, "journal", "export", "--raw", "--data.dir="+data)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

@@ -29,17 +29,19 @@ type listening struct {
 
 // listeners are the open edges, in the order in which they were opened.
 type listeners struct {
-	c      *settings.Config
-	tls    *tls.Config // of the services; nil: plain
-	open   []listening
-	failed chan error // the first edge that ended by itself
-	bodies *httpapi.BodyMemory
+	c       *settings.Config
+	tls     *tls.Config // of the services; nil: plain
+	renewed *renewed    // its certificate; nil: plain
+	open    []listening
+	failed  chan error // the first edge that ended by itself
+	bodies  *httpapi.BodyMemory
 }
 
 func newListeners(c *settings.Config) (*listeners, error) {
-	tlsConfig, err := c.TLS()
+	tlsConfig, renewed, err := servicesTLS(c)
 	bodies := httpapi.NewBodyMemory(c.Bytes("http.max-body-memory"))
-	return &listeners{c: c, tls: tlsConfig, failed: make(chan error, 8), bodies: bodies}, err
+	return &listeners{c: c, tls: tlsConfig, renewed: renewed, failed: make(chan error, 8),
+		bodies: bodies}, err
 }
 
 // dialTLS is the TLS configuration for the services of other members. Their certificates are signed

@@ -489,7 +489,7 @@ func TestLobsterBookMatchesThroughEngineAndServer(t *testing.T) {
 // failure.
 func sharedData(t *testing.T, name string) string {
 	t.Helper()
-	roots := []string{os.Getenv("POSTTRADE_SHARED")}
+	roots := []string{os.Getenv("POSTTRADE_TEST_SHARED")}
 	dir, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)

@@ -52,6 +52,7 @@ func serveOnce(ctx context.Context, c *settings.Config, o engine.Options, log *s
 		return err
 	}
 	defer func() { err = errors.Join(err, in.Stop()) }()
+	defer in.reloadOnHangup(log)()
 	in.awaitReady(ctx)
 	if err := writePorts(c.InDataDir("ports.json"), in.listeners.addresses()); err != nil {
 		return err

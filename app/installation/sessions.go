@@ -1,8 +1,10 @@
 package installation
 
 import (
+	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"time"
 
 	"posttrade/app/engine"
@@ -20,6 +22,10 @@ func sessions(c *settings.Config) func(*engine.Engine) (*session.Server, error) 
 		verifier, err := verifier(c)
 		if err != nil {
 			return nil, err
+		}
+		// A socket lets any local process of its mode connect: the folder is for this user alone.
+		if err := os.MkdirAll(filepath.Dir(socket), 0o700); err != nil {
+			return nil, fmt.Errorf("session.socket: %w", err)
 		}
 		return session.Open(session.Options{
 			Socket: socket, Gate: k.Gate, Desk: k.Desk, Views: k.Views, Verifier: verifier,

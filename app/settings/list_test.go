@@ -101,7 +101,7 @@ func TestEverySettingIsWellFormed(t *testing.T) {
 			t.Errorf("%s is not in dotted lower case", s.Name)
 		}
 	}
-	if got := EnvName("settlement.t-plus-days"); got != "SETTLEMENT_T_PLUS_DAYS" {
+	if got := EnvName("settlement.t-plus-days"); got != "POSTTRADE_SETTLEMENT_T_PLUS_DAYS" {
 		t.Errorf("variable %s, want SETTLEMENT_T_PLUS_DAYS", got)
 	}
 }

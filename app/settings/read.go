@@ -71,15 +71,10 @@ func Named(name string) *Setting {
 	return nil
 }
 
-// EnvName is the environment variable of a setting.
-func EnvName(name string) string {
-	return strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(name))
-}
-
 func (c *Config) set(name, value, source string) error {
 	s := Named(name)
 	if s == nil {
-		return Usagef("unknown setting %s (%s)", Printable(name), source)
+		return Usagef("unknown setting %s (%s)%s", Printable(name), source, DidYouMean(name, Names()))
 	}
 	parsed, err := s.Kind.parse(value)
 	if err != nil {
@@ -147,26 +142,6 @@ func (c *Config) readFile(path string) error {
 		}
 	}
 	return lines.Err()
-}
-
-// readEnviron takes the variables that have a setting's name, and ignores all others. An empty
-// variable counts as not set.
-func (c *Config) readEnviron(environ []string) error {
-	byName := make(map[string]string, len(List))
-	for i := range List {
-		byName[EnvName(List[i].Name)] = List[i].Name
-	}
-	for _, entry := range environ {
-		variable, value, _ := strings.Cut(entry, "=")
-		name, ours := byName[variable]
-		if !ours || value == "" {
-			continue
-		}
-		if err := c.set(name, value, "environment "+variable); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // The typed accessors panic on a name that is not in the list or is of another kind. That is a bug

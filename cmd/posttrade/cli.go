@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -27,16 +26,20 @@ func dispatch(commands []command, args []string, stdout, stderr io.Writer) int {
 	if len(args) == 0 {
 		return settings.Exit(stderr, settings.Usagef("no command; posttrade -h lists them"))
 	}
-	if isHelp(args[0]) || args[0] == "help" {
+	switch {
+	case isHelp(args[0]):
 		printOverview(stdout, commands)
 		return settings.ExitOK
+	case args[0] == "help":
+		return runHelp(commands, args[1:], stdout, stderr)
+	case args[0] == "-version" || args[0] == "--version":
+		args[0] = "version"
 	}
-	at := slices.IndexFunc(commands, func(c command) bool { return c.name == args[0] })
-	if at < 0 {
-		return settings.Exit(stderr, settings.Usagef("unknown command %s; posttrade -h lists them",
-			settings.Printable(args[0])))
+	at, err := find(commands, args[0])
+	if err != nil {
+		return settings.Exit(stderr, err)
 	}
-	return commands[at].run(args[1:], stdout, stderr)
+	return commands[at].helped(args[1:], stdout, stderr)
 }
 
 func isHelp(arg string) bool { return arg == "-h" || arg == "-help" || arg == "--help" }
@@ -49,7 +52,7 @@ func printOverview(w io.Writer, commands []command) {
 	}
 	table.Flush()
 	fmt.Fprint(w,
-		"\nEvery command explains itself with -h. Settings are flags: --name=value; see posttrade config.\n")
+		"\nEvery command explains itself with -h, and with an example. Settings are flags: --name=value; see posttrade config.\n")
 }
 
 // flags is the command line of one command: its own flags and every setting.
@@ -58,6 +61,7 @@ type flags struct {
 	usage      string // what follows "usage: posttrade"
 	about      string // one paragraph
 	configFile string
+	preset     []settings.FlagValue // of the command; what the caller gives wins
 	settings   []settings.FlagValue
 	rest       []string
 }
@@ -99,7 +103,7 @@ func (f *flags) read(args []string, maxRest int, stdout io.Writer) (*settings.Co
 		return nil, settings.Usagef("unexpected argument %s", settings.Printable(f.rest[maxRest]))
 	}
 	return settings.Read(settings.Sources{File: f.configFile, Environ: os.Environ(),
-		Flags: f.settings})
+		Flags: append(f.preset, f.settings...)})
 }
 
 // given reports that the command line has one of the command's own flags.
@@ -150,7 +154,9 @@ func (f *flags) joinBooleans(args []string) []string {
 func flagError(err error) error {
 	message := err.Error()
 	if name, ok := strings.CutPrefix(message, "flag provided but not defined: -"); ok {
-		return settings.Usagef("unknown flag --%s", strings.TrimLeft(name, "-"))
+		name = strings.TrimLeft(name, "-")
+		return settings.Usagef("unknown flag --%s%s", name,
+			settings.DidYouMean(name, settings.Names()))
 	}
 	if name, ok := strings.CutPrefix(message, "flag needs an argument: -"); ok {
 		return settings.Usagef("flag --%s needs a value", strings.TrimLeft(name, "-"))

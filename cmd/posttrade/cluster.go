@@ -13,10 +13,15 @@ import (
 	"posttrade/journal/quorum"
 )
 
-const clusterUsage = "cluster status | cluster add N=host:raftport@host:httpport | cluster remove N"
+const clusterUsage = "cluster status [--wait[=30s]] | cluster add N=host:raftport@host:httpport | cluster remove N"
 
-// clusterTimeout bounds one command of `posttrade cluster`.
-const clusterTimeout = 15 * time.Second
+// clusterTimeout bounds one command of `posttrade cluster`; clusterWait is what --wait adds to it
+// when it has no value, and clusterLook is the time between two rounds of it.
+const (
+	clusterTimeout = 15 * time.Second
+	clusterWait    = time.Minute
+	clusterLook    = 200 * time.Millisecond
+)
 
 // runCluster is `posttrade cluster`.
 func runCluster(args []string, stdout, stderr io.Writer) int {
@@ -25,6 +30,19 @@ func runCluster(args []string, stdout, stderr io.Writer) int {
 			"  status  every member's role, how far it has come, and the configuration\n"+
 			"  add     let another member join: then start it with an empty data.dir and itself in cluster.members\n"+
 			"  remove  go on without a member; it may be stopped afterwards")
+	// The command talks to members and opens nothing: it asks for no database or broker.
+	f.preset = []settings.FlagValue{{Name: "sidecars.enabled", Text: "false"}}
+	wait := time.Duration(0)
+	f.BoolFunc("wait", "with status: wait until a member of the cluster answers, at most 1m or as long as"+
+		" the value says", func(text string) (err error) {
+		if wait = clusterWait; text != "true" {
+			wait, err = time.ParseDuration(text)
+		}
+		if err == nil && wait < 0 {
+			err = errors.New("want a duration of 0 or more")
+		}
+		return err
+	})
 	c, err := f.read(args, 2, stdout)
 	if err != nil {
 		return settings.Exit(stderr, err)
@@ -33,11 +51,11 @@ func runCluster(args []string, stdout, stderr io.Writer) int {
 	if err != nil {
 		return settings.Exit(stderr, err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), clusterTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), clusterTimeout+wait)
 	defer cancel()
 	switch {
 	case len(f.rest) == 1 && f.rest[0] == "status":
-		return settings.Exit(stderr, k.status(ctx))
+		return settings.Exit(stderr, k.status(ctx, wait))
 	case len(f.rest) == 2 && f.rest[0] == "add":
 		m, err := quorum.ParseMember(f.rest[1])
 		if err != nil {
@@ -65,8 +83,12 @@ func newClusterCommand(c *settings.Config, out io.Writer) (*clusterCommand, erro
 	return &clusterCommand{c.Members(), quorum.Remote{TLS: memberTLS}, out}, err
 }
 
-// status asks every member and shows each answer. It fails when no member answers.
-func (k *clusterCommand) status(ctx context.Context) error {
+// status asks every member and shows each answer. It fails when no member answers, or none within
+// wait.
+func (k *clusterCommand) status(ctx context.Context, wait time.Duration) error {
+	if err := k.await(ctx, wait); err != nil {
+		return err
+	}
 	t := tabwriter.NewWriter(k.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "member\trole\tleader\tterm\tlast entry\tapplied\tsequence\tserver")
 	var configuration []quorum.Server
@@ -96,6 +118,32 @@ func (k *clusterCommand) status(ctx context.Context) error {
 		fmt.Fprintf(t, "%s\t%s\t%s\n", s.ID, s.Address, yesNo(s.Voter))
 	}
 	return t.Flush()
+}
+
+// await returns when a member takes part in a cluster, or when wait is over.
+func (k *clusterCommand) await(ctx context.Context, wait time.Duration) error {
+	if wait == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	look := time.NewTicker(clusterLook)
+	defer look.Stop()
+	for {
+		var failed error
+		for _, m := range k.members {
+			s, err := k.remote.Status(ctx, m.Raft)
+			if err == nil && len(s.Servers) > 0 {
+				return nil
+			}
+			failed = errors.Join(failed, err)
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return errors.Join(fmt.Errorf("no member of a cluster has answered within %s", wait), failed)
+		}
+	}
 }
 
 func orNone(s string) string {

@@ -22,18 +22,20 @@ const journalUsage = "journal verify|stats|export|accept|archive DIR [flags]"
 func runJournal(args []string, stdout, stderr io.Writer) int {
 	var from, to uint64
 	var before string
+	var raw bool
 	f := newFlags(journalUsage,
 		"Reads the journal in data.dir, also while a server has it open: then up to some sequence, which is shown.\n"+
 			"All but accept and archive change nothing, and need no right to write.\n"+
 			"  verify   every checksum, link and sequence; replays all of it, compares fills, snapshots and anchor; exit 3 names the first that differs\n"+
 			"  stats    what there is and how much of it\n"+
-			"  export   the commands as ndjson, --from to --to\n"+
+			"  export   the commands as ndjson, --from to --to; --raw has the fields of the records\n"+
 			"  accept   after a start was refused: take what the store holds as the whole history, if all of it verifies,\n"+
 			"           and only then; gives up acknowledged commands beyond its end, and changes the anchor, of which it makes a copy first.\n"+
 			"           No server may have the journal open\n"+
 			"  archive  move the blocks that are older than --before, and than the newest snapshot, into a folder below DIR.\n"+
 			"           What reads across them needs journal.archive-dir=DIR. No server may have the journal open")
 	f.StringVar(&before, "before", "", "`date` of archive, yyyy-mm-dd, in UTC")
+	f.BoolVar(&raw, "raw", false, "export the records' own fields: ids, ticks, bits")
 	f.Uint64Var(&from, "from", 1, "first `sequence` of export")
 	f.Uint64Var(&to, "to", 0, "last `sequence` of export, 0 = the head")
 	c, err := f.read(args, 2, stdout)
@@ -71,7 +73,11 @@ func runJournal(args []string, stdout, stderr io.Writer) int {
 		return settings.Exit(stderr, archiveJournal(c, f.rest[1], before, stdout))
 	case "export":
 		out := bufio.NewWriterSize(stdout, 1<<16)
-		err := journal.Export(context.Background(), dir, out, from, to, read)
+		export := journal.ExportDecoded
+		if raw {
+			export = journal.Export
+		}
+		err := export(context.Background(), dir, out, from, to, read)
 		return settings.Exit(stderr, errors.Join(err, out.Flush()))
 	}
 	return settings.Exit(stderr,

@@ -10,6 +10,7 @@ func main() {
 func commands() []command {
 	return []command{
 		{"serve", "run everything", runServe},
+		{"stop", "end the server that runs on data.dir", runStop},
 		{"config", "print every setting with value, default, source and meaning", runConfig},
 		{"token", "mint an access token with the local secret", runToken},
 		{"replay", "send an order flow and show throughput and latency", runReplay},
@@ -23,12 +24,13 @@ func commands() []command {
 		{"restore", "make an installation from backups", runRestore},
 		{"recon", "show how the projection compares with the journal", runRecon},
 		{"tca", "show what a trade cost against its benchmarks", runTCA},
-		{"risk-extract", "render the files of a stored cut again", runRiskExtract},
-		{"RiskExtractMain", "the same, as --rebuild", runRiskExtractMain},
+		{"risk-extract", "rebuild: render the files of a stored cut again", runRiskExtract},
+		{"RiskExtractMain", "risk-extract under its old name: --rebuild", runRiskExtractMain},
 		{"source", "show the control sources, or begin a new epoch of one", runSource},
 		{"top", "watch what a running server is doing", runTop},
 		{"cluster", "show the members of a cluster, add or remove one", runCluster},
 		{"perf", "measure this build on this machine", runPerf},
+		{"completion", "print a script that completes commands in bash, zsh or fish", runCompletion},
 		{"version", "print commit, Go version and platform", runVersion},
 	}
 }

@@ -176,12 +176,12 @@ func replayNaively(t *testing.T, l *Lobster) (matched, transitions int) {
 	}
 }
 
-// sharedFolder finds a folder of the shared test data: below POSTTRADE_SHARED,
+// sharedFolder finds a folder of the shared test data: below POSTTRADE_TEST_SHARED,
 // or below a folder "shared" beside one of the parents. Without it CI fails.
 func sharedFolder(t *testing.T, name string) string {
 	t.Helper()
 	var tried []string
-	if root := os.Getenv("POSTTRADE_SHARED"); root != "" {
+	if root := os.Getenv("POSTTRADE_TEST_SHARED"); root != "" {
 		tried = append(tried, filepath.Join(root, name))
 	} else {
 		dir, err := os.Getwd()

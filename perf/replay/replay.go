@@ -33,7 +33,7 @@ type Flow struct {
 	seed                                     uint64
 	connections, batch                       int
 	rate                                     float64
-	check, progress                          bool
+	check, progress, setsPrices              bool
 }
 
 // Declare adds the flags of the options to f.
@@ -50,6 +50,8 @@ func (o *Flow) Declare(f *flag.FlagSet) {
 	f.Float64Var(&o.rate, "rate", 0, "`steps` a second; latency then counts from when a step was due")
 	f.BoolVar(&o.check, "check", false,
 		"with --lobster: compare the book after every event; exit 3 when it differs")
+	f.BoolVar(&o.setsPrices, "set-prices", false,
+		"first make the flow's first prices the market prices, for a server that has others")
 	f.StringVar(&o.hgrm, "hgrm", "", "write the latency distribution to this `file`")
 	f.StringVar(&o.write, "write", "", "write the flow to this `file` as CSV and send nothing")
 	f.StringVar(&o.prefix, "prefix", "",
@@ -155,6 +157,11 @@ func (r Command) replay(cfg *settings.Config, o *Flow, rest []string,
 		return err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
+	if o.setsPrices {
+		if err := o.setPrices(open, rest); err != nil {
+			return err
+		}
+	}
 	d, err := newDriver(open, o.connections, o.batch, o.rate)
 	if err != nil {
 		return err
@@ -181,7 +188,8 @@ func (r Command) replay(cfg *settings.Config, o *Flow, rest []string,
 	if check != nil {
 		return check.verdict(stdout)
 	}
-	return nil
+	t := d.totals()
+	return o.otherPrices(t.Reasons, int64(t.Steps))
 }
 
 func (r Command) venues(cfg *settings.Config,

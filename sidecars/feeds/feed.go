@@ -141,12 +141,19 @@ func Pinned(serverTLS *tls.Config) *tls.Config {
 	if serverTLS == nil {
 		return nil
 	}
-	own := serverTLS.Certificates[0].Certificate[0]
+	own := func() (*tls.Config, error) { return serverTLS, nil }
+	if renewed := serverTLS.GetConfigForClient; renewed != nil { // its certificate can change
+		own = func() (*tls.Config, error) { return renewed(nil) }
+	}
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS12,
 		InsecureSkipVerify: true, // VerifyConnection is stricter: it accepts this one certificate
 		VerifyConnection: func(state tls.ConnectionState) error {
-			if string(state.PeerCertificates[0].Raw) != string(own) {
+			now, err := own()
+			if err != nil {
+				return err
+			}
+			if string(state.PeerCertificates[0].Raw) != string(now.Certificates[0].Certificate[0]) {
 				return errors.New("another certificate than http.tls-cert")
 			}
 			return nil

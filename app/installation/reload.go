@@ -1,0 +1,81 @@
+package installation
+
+import (
+	"crypto/tls"
+	"log/slog"
+	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+
+	"posttrade/app/settings"
+)
+
+// renewed is the TLS configuration of the services, whose certificate can be read again while they
+// serve. A connection keeps the certificate that it began with.
+type renewed struct {
+	c       *settings.Config
+	current atomic.Pointer[tls.Config] // never changed, only replaced
+}
+
+// servicesTLS returns the configuration for the services' listeners and how to read the certificate
+// again; nil without TLS.
+func servicesTLS(c *settings.Config) (*tls.Config, *renewed, error) {
+	first, err := c.TLS()
+	if first == nil || err != nil {
+		return nil, nil, err
+	}
+	r := &renewed{c: c}
+	r.current.Store(first)
+	serving := first.Clone()
+	serving.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		return r.current.Load(), nil
+	}
+	return serving, r, nil
+}
+
+// read reads the certificate and its key again. After an error the ones before stay.
+func (r *renewed) read() error {
+	next, err := r.c.TLS()
+	if err != nil {
+		return err
+	}
+	r.current.Store(next)
+	return nil
+}
+
+// reload reads again what can change while the server runs. It is all or nothing for each part.
+func (in *Installation) reload(log *slog.Logger) error {
+	var failed error
+	if r := in.listeners.renewed; r != nil {
+		failed = r.read()
+	}
+	if failed != nil {
+		log.Error("reload: what was in force stays", "error", failed)
+		return failed
+	}
+	log.Info("reloaded", "certificates", in.listeners.renewed != nil)
+	return nil
+}
+
+// reloadOnHangup reloads at every SIGHUP until the returned function is called.
+func (in *Installation) reloadOnHangup(log *slog.Logger) (stop func()) {
+	hangups, ended, done := make(chan os.Signal, 1), make(chan struct{}), make(chan struct{})
+	signal.Notify(hangups, syscall.SIGHUP)
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-hangups:
+				_ = in.reload(log) // it has logged the error, and the server goes on
+			case <-ended:
+				return
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(hangups)
+		close(ended)
+		<-done
+	}
+}

@@ -1,0 +1,120 @@
+package installation
+
+import (
+	"crypto/tls"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"posttrade/app/apptest"
+)
+
+// TestHangupReadsTheCertificateAgain renews the certificate of a running server: connections that
+// begin after SIGHUP see the new one, and the program's own commands accept it.
+func TestHangupReadsTheCertificateAgain(t *testing.T) {
+	binary, data := apptest.Program(t), t.TempDir()
+	certificate, key := filepath.Join(t.TempDir(), "c.pem"), filepath.Join(t.TempDir(), "k.pem")
+	renew := func() (want string) {
+		t.Helper()
+		newCertificate, newKey := selfSigned(t)
+		for from, to := range map[string]string{newCertificate: certificate, newKey: key} {
+			text, err := os.ReadFile(from)
+			if err == nil {
+				err = os.WriteFile(to, text, 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		pair, err := tls.LoadX509KeyPair(certificate, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(pair.Certificate[0])
+	}
+	first := renew()
+	server := startForCrash(t, binary, data, "--http.tls-cert="+certificate, "--http.tls-key="+key,
+		"--session.socket=")
+	at := strings.TrimPrefix(server.url, "http://")
+	shown := func() string {
+		c, err := tls.Dial("tcp", at, &tls.Config{InsecureSkipVerify: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		return string(c.ConnectionState().PeerCertificates[0].Raw)
+	}
+	becomes := func(what, want string) {
+		t.Helper()
+		if err := server.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		apptest.Until(t, what, func() (bool, any) { return shown() == want, server.log })
+	}
+	if shown() != first {
+		t.Error("another certificate than the file's")
+	}
+	second := renew()
+	if shown() != first {
+		t.Error("the certificate changed without a word")
+	}
+	becomes("the second certificate", second)
+	status := func() int {
+		request, err := http.NewRequest("GET", "https://"+at+"/health", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := trusting.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		return answer.StatusCode
+	}
+	if got := status(); got != http.StatusOK {
+		t.Errorf("health: %d", got)
+	}
+	if code, out, errs := apptest.Run("source", "status", "--data.dir="+data,
+		"--http.tls-cert="+certificate, "--http.tls-key="+key); code != 0 {
+		t.Errorf("source status: %d %s %s", code, out, errs)
+	}
+	server.cmd.Process.Signal(syscall.SIGTERM)
+	<-server.exited
+	if log := server.log.String(); !strings.Contains(log, "msg=reloaded certificates=true") {
+		t.Errorf("the log:\n%s", log)
+	}
+}
+
+// A certificate that cannot be read is an error that names the setting, and changes nothing.
+func TestACertificateThatCannotBeReadChangesNothing(t *testing.T) {
+	certificate, key := selfSigned(t)
+	in := install(t, t.TempDir(), "sidecars.enabled", "false", "http.tls-cert", certificate,
+		"http.tls-key", key)
+	var log logLines
+	good, err := os.ReadFile(certificate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := in.listeners.renewed.current.Load()
+	if err := os.WriteFile(certificate, []byte("not a certificate"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	words := slog.New(slog.NewTextHandler(&log, nil))
+	if err := in.reload(words); err == nil || !strings.Contains(err.Error(), "http.tls-cert") ||
+		in.listeners.renewed.current.Load() != before {
+		t.Errorf("a broken certificate: %v", err)
+	}
+	if !strings.Contains(log.String(), "what was in force stays") {
+		t.Errorf("the log: %s", log.String())
+	}
+	if err := os.WriteFile(certificate, good, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := in.reload(words); err != nil || in.listeners.renewed.current.Load() == before {
+		t.Errorf("the certificate is good again: %v", err)
+	}
+}

@@ -1,0 +1,42 @@
+package installation
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"posttrade/app/apptest"
+)
+
+// TestStopEndsTheServer: `posttrade stop` ends the server of a data directory in order, and says so
+// when none is left or when it does not end. The folder of the session socket is made by the start.
+func TestStopEndsTheServer(t *testing.T) {
+	binary, data := apptest.Program(t), t.TempDir()
+	socket := filepath.Join(data, "run", "deep", "s")
+	server := startForCrash(t, binary, data, "--sidecars.enabled=false", "--session.socket="+socket)
+	stop := func(args ...string) (string, error) {
+		out, err := exec.Command(binary, append([]string{"stop", "--data.dir=" + data}, args...)...).
+			CombinedOutput()
+		return string(out), err
+	}
+	if err := server.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := stop("--timeout=50ms"); err == nil || !strings.Contains(out, "has not ended after 50ms") {
+		t.Errorf("of a process that hangs: %v %s", err, out)
+	}
+	if err := server.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := stop(); err != nil {
+		t.Errorf("stop: %v %s", err, out)
+	}
+	if err := <-server.exited; err != nil {
+		t.Errorf("the server: %v\n%s", err, server.log)
+	}
+	if out, err := stop(); err != nil || !strings.Contains(out, "no server runs") {
+		t.Errorf("again: %v %s", err, out)
+	}
+}

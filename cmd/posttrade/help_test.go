@@ -1,0 +1,59 @@
+package main
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"posttrade/app/settings"
+)
+
+// Every command has an example in its help, and the example begins with its name.
+func TestEveryCommandHasAnExample(t *testing.T) {
+	for _, c := range commands() {
+		if !strings.HasPrefix(examples[c.name], "posttrade "+c.name) {
+			t.Errorf("%s: example %q", c.name, examples[c.name])
+		}
+		var out, errs strings.Builder
+		if code := dispatch(commands(), []string{"help", c.name}, &out, &errs); code != settings.ExitOK ||
+			!strings.Contains(out.String(), "example:\n  "+examples[c.name]+"\n") {
+			t.Errorf("help %s: %d %s%s", c.name, code, out.String(), errs.String())
+		}
+	}
+}
+
+// The scripts have every command and setting, and bash reads and completes with its script.
+func TestCompletion(t *testing.T) {
+	for _, script := range []string{bashCompletion(), zshCompletion(), fishCompletion()} {
+		for _, c := range commands() {
+			if !strings.Contains(script, c.name) {
+				t.Errorf("%.20s: no %s", script, c.name)
+			}
+		}
+		for i := range settings.List {
+			if !strings.Contains(script, settings.List[i].Name) {
+				t.Errorf("%.20s: no %s", script, settings.List[i].Name)
+			}
+		}
+	}
+	complete := func(line, words, at string) string {
+		cmd := exec.Command("bash", "-c", bashCompletion()+`
+COMP_LINE=$1 COMP_POINT=${#1} COMP_CWORD=$3 COMP_WORDS=($2)
+_posttrade
+echo "${COMPREPLY[@]}"`, "bash", line, words, at)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("bash: %v\n%s", err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	for _, tt := range [][4]string{
+		{"posttrade jo", "posttrade jo", "1", "journal"},
+		{"posttrade journal ex", "posttrade journal ex", "2", "export"},
+		{"posttrade serve --journal.dur", "posttrade serve --journal.dur", "2", "--journal.durability="},
+	} {
+		if got := complete(tt[0], tt[1], tt[2]); got != tt[3] {
+			t.Errorf("%s: %q, want %q", tt[0], got, tt[3])
+		}
+	}
+}
