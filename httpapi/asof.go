@@ -97,7 +97,7 @@ func (x *exchange) showAt(ctx context.Context, inputSeq uint64, r route, id []by
 	if p := x.showMoment(ctx, moment, r, id); p.status != 0 {
 		return p
 	}
-	x.ctx.Response.Header.Set(headerAsOf, strconv.FormatUint(inputSeq, 10))
+	x.asOf, x.marked = inputSeq, true
 	return problem{}
 }
 

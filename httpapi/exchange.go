@@ -29,6 +29,7 @@ type exchange struct {
 	contracts []blotter.ContractRow
 
 	asOf   uint64 // a sequence that a read has in it
+	marked bool   // asOf is the moment that is shown, which may be 0
 	digits []byte // memory of its text
 
 	times  timeText                // of the last order shown

@@ -54,10 +54,10 @@ func (x *exchange) await() problem {
 // markSequence writes the sequence that the answer has in it. A write's answer leaves when its
 // command is durable, so the durable sequence has it.
 func (x *exchange) markSequence() {
-	if x.asOf == 0 {
+	if x.asOf == 0 && !x.marked {
 		x.asOf = x.m.Durable.Durable()
 	}
 	x.digits = appendUint(x.digits[:0], x.asOf)
 	x.ctx.Response.Header.SetCanonical(headerAsOfBytes, x.digits)
-	x.asOf = 0
+	x.asOf, x.marked = 0, false
 }

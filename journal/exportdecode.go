@@ -36,7 +36,7 @@ func (j *Journal) exportDecoded(ctx context.Context, w io.Writer, from, to uint6
 		d.register(s.Ticker)
 	}
 	var lines []byte
-	return j.replay(ctx, 1, to, func(commit *decoded) error {
+	return j.replay(ctx, 1, to, false, func(commit *decoded) error {
 		lines = lines[:0]
 		for i := range commit.commands {
 			c := &commit.commands[i]
