@@ -64,3 +64,44 @@ func TestReadYourWrites(t *testing.T) {
 		}
 	}
 }
+
+// TestReadYourVersions: the same of the two control sources.
+func TestReadYourVersions(t *testing.T) {
+	i := install(t, t.TempDir())
+	for _, tt := range []struct{ service, list, body string }{
+		{"account-service", "/account/", `{"id":777,"displayName":"Seven"}`},
+		{"reference-data", "/stocks", `{"ticker":"ZZTOP","companyName":"Z"}`},
+	} {
+		ask := func(method, min, body string) (int, uint64) {
+			request, err := http.NewRequest(method, "http://"+i.at(tt.service)+tt.list,
+				strings.NewReader(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			request.Header.Set("Authorization", "Bearer "+i.token)
+			if request.Header.Set("Content-Type", "application/json"); min != "" {
+				request.Header.Set("X-Min-Version", min)
+			}
+			answer, err := http.DefaultClient.Do(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer answer.Body.Close()
+			version, _ := strconv.ParseUint(answer.Header.Get("X-As-Of-Version"), 10, 64)
+			return answer.StatusCode, version
+		}
+		status, written := ask("POST", "", tt.body)
+		if status/100 != 2 || written == 0 {
+			t.Fatalf("%s: write: %d, version %d", tt.service, status, written)
+		}
+		if status, at := ask("GET", strconv.FormatUint(written, 10), ""); status != 200 || at < written {
+			t.Errorf("%s: read from %d: %d as of %d", tt.service, written, status, at)
+		}
+		if status, _ := ask("GET", strconv.FormatUint(written+1000, 10), ""); status != 503 {
+			t.Errorf("%s: a version to come: %d, want 503", tt.service, status)
+		}
+		if status, _ := ask("GET", "x", ""); status != 400 {
+			t.Errorf("%s: no version: %d, want 400", tt.service, status)
+		}
+	}
+}
