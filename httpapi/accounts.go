@@ -55,6 +55,7 @@ func NewAccountService(d AccountDeps) *AccountService {
 		state: d.State, applied: d.Applied, durable: d.Durable, projected: d.Projected,
 		durability: d.Durability, cluster: d.Cluster, maxInflight: d.MaxInflight, log: d.Logger,
 		document: openAPIAccountService, find: accountRouteOf, snapshot: d.Accounts.Snapshot,
+		version: versionOf(d.Accounts),
 	}, s.answer)
 	return s
 }

@@ -39,9 +39,11 @@ type ProcessorDeps struct {
 
 	// What /health shows. Applied, Durable and Projected are input sequences.
 	Applied, Durable, Projected func() uint64
-	State                       func() string // "ok", "degraded" or "failed"; nil: always ok
-	Durability                  string        // fsync, os or quorum: X-Durability
-	Cluster                     Cluster       // nil: this is the only member
+	// ProjectedTrades is the last trade of the projection; nil: not known.
+	ProjectedTrades func() uint64
+	State           func() string // "ok", "degraded" or "failed"; nil: always ok
+	Durability      string        // fsync, os or quorum: X-Durability
+	Cluster         Cluster       // nil: this is the only member
 
 	MaxInflight int          // http.max-inflight; 0: DefaultMaxInflight
 	Logger      *slog.Logger // nil: none
@@ -104,6 +106,31 @@ func (q *inquiry) serve() problem {
 	if p.status != 0 {
 		return p
 	}
+	if q.reads(r) {
+		return q.read(r, id)
+	}
+	return q.run(r, id)
+}
+
+// read runs an endpoint that shows rows, once they have what the request asks for. The caller's token
+// is checked before anything is waited for.
+func (q *inquiry) read(r route, id []byte) problem {
+	var asOf uint64
+	p := q.authenticate()
+	if p.status == 0 {
+		if asOf, p = q.await(r); p.status == 0 {
+			p = q.run(r, id)
+		}
+	}
+	if p.status != 0 {
+		p.write(q.ctx)
+	}
+	q.markSequence(asOf)
+	return problem{}
+}
+
+// run runs an endpoint.
+func (q *inquiry) run(r route, id []byte) problem {
 	switch r {
 	case routeDevToken:
 		return q.mintToken()

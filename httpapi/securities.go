@@ -57,6 +57,7 @@ func NewReferenceData(d ReferenceDeps) *ReferenceData {
 		state: d.State, applied: d.Applied, durable: d.Durable, projected: d.Projected,
 		durability: d.Durability, cluster: d.Cluster, maxInflight: d.MaxInflight, log: d.Logger,
 		document: openAPIReferenceData, find: referenceRouteOf, snapshot: d.Securities.Snapshot,
+		version: versionOf(d.Securities),
 	}, s.answer)
 	return s
 }

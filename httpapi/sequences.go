@@ -61,3 +61,75 @@ func (x *exchange) markSequence() {
 	x.ctx.Response.Header.SetCanonical(headerAsOfBytes, x.digits)
 	x.asOf, x.marked = 0, false
 }
+
+// rowsLook is how often a read looks whether the rows have what it asks for.
+const rowsLook = 5 * time.Millisecond
+
+// await waits until the rows that an endpoint reads have the sequence that the request asks for, and
+// writes into the answer which they have. The loops that write rows signal nobody, so it looks.
+func (q *inquiry) await(r route) (asOf uint64, p problem) {
+	wanted, p := minSequence(q.ctx)
+	if p.status != 0 {
+		return 0, p
+	}
+	late := time.Now().Add(sequencePatience)
+	for {
+		asOf, p = q.rowsHave(r)
+		switch {
+		case p.status != 0, asOf >= wanted:
+			return asOf, p
+		case !time.Now().Before(late):
+			return 0, problemNotYet
+		}
+		select {
+		case <-time.After(rowsLook):
+		case <-q.p.lasting.Done():
+			return 0, problemStopping
+		}
+	}
+}
+
+// rowsHave is the sequence that the rows of an endpoint have in them; 0: it is not known. Those of the
+// reconciliation have what is projected when every projected trade has been compared.
+func (q *inquiry) rowsHave(r route) (asOf uint64, p problem) {
+	if q.p.Projected == nil {
+		return 0, problem{}
+	}
+	switch r {
+	case routeReconStatus, routeBreaks, routeLastSweep:
+	default:
+		return q.p.Projected(), problem{}
+	}
+	if q.p.ProjectedTrades == nil {
+		return 0, problem{}
+	}
+	asOf = q.p.Projected() // before the trades: these may be newer, not older
+	trades := q.p.ProjectedTrades()
+	ctx, cancel := quick()
+	defer cancel()
+	s, err := q.p.Recon.Status(ctx)
+	switch {
+	case err != nil:
+		return 0, q.p.failed(err)
+	case s.Cursor < trades:
+		return 0, problem{}
+	}
+	return asOf, problem{}
+}
+
+// reads reports an endpoint that shows rows.
+func (q *inquiry) reads(r route) bool {
+	switch r {
+	case routeTradeList, routeTrade, routeReconStatus, routeBreaks, routeLastSweep, routeTCAReport,
+		routeTCASummary:
+		return true
+	}
+	return false
+}
+
+// markSequence writes into the answer what the rows have in them.
+func (q *inquiry) markSequence(asOf uint64) {
+	if asOf != 0 {
+		q.ctx.Response.Header.SetCanonical(headerAsOfBytes, appendUint(nil, asOf))
+	}
+}

@@ -28,6 +28,7 @@ type sourceDeps struct {
 	document []byte // GET /openapi.json
 	find     func(path []byte) (r route, id []byte)
 	snapshot func(ctx context.Context) (control.Snapshot, error)
+	version  func(ctx context.Context) (uint64, error) // of the last change; nil: not known
 }
 
 // source is a service of control records: a table that every caller may read and that an admin
@@ -55,10 +56,13 @@ func newSource(name string, d sourceDeps,
 			e := errand{visit: visit{ctx: ctx, verifier: d.verifier}}
 			r, id, method, p := e.enter("", d.find)
 			if p.status == 0 {
-				p = answer(&e, r, id, method)
+				p = e.versioned(d.version, r, method, func() problem { return answer(&e, r, id, method) })
 			}
 			if p.status != 0 {
 				p.write(ctx)
+			}
+			if e.asOf != 0 {
+				ctx.Response.Header.Set(headerAsOfVersion, itoa(e.asOf))
 			}
 		},
 	})
@@ -72,7 +76,10 @@ var (
 )
 
 // errand is one request to a source.
-type errand struct{ visit }
+type errand struct {
+	visit
+	asOf uint64 // a version that the answer has in it; 0: not known
+}
 
 // writing checks the caller of a write, before the body is read.
 func (e *errand) writing(s *source) problem {

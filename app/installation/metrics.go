@@ -175,6 +175,12 @@ func (d *downstream) projected() uint64 {
 	return inputSeq
 }
 
+// projectedTrades is the last trade that is in SQL.
+func (d *downstream) projectedTrades() uint64 {
+	tradeSeq, _ := d.projection.Projected()
+	return tradeSeq
+}
+
 // state is /health of the trade-processor.
 func (d *downstream) state() string {
 	if ready, _ := d.Db.State(); !ready {

@@ -175,7 +175,8 @@ func newTradeProcessor(c *settings.Config, in *Installation, d *downstream, veri
 		Foreign: func() bool { return d.projection.Foreign() || isHeld(in.Core) }, Verifier: verifier,
 		Mint: mint, Metrics: registry,
 		Applied: k.Views.Applied, Durable: k.Watermark.Durable, Projected: d.projected, State: d.state,
-		Durability: c.Durability(), Cluster: in.cluster(), MaxInflight: c.Int("http.max-inflight"),
+		ProjectedTrades: d.projectedTrades,
+		Durability:      c.Durability(), Cluster: in.cluster(), MaxInflight: c.Int("http.max-inflight"),
 		Logger: log,
 	}), nil
 }

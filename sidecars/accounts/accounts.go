@@ -105,6 +105,9 @@ func (s *Accounts) Snapshot(ctx context.Context) (control.Snapshot, error) {
 	return s.table.Snapshot(ctx)
 }
 
+// Version is the version of the last change, 0 before the first.
+func (s *Accounts) Version(ctx context.Context) (uint64, error) { return s.table.Version(ctx) }
+
 // BumpEpoch begins a new epoch of the source; see source.Table.
 func (s *Accounts) BumpEpoch(ctx context.Context, last store.OutboxRow) (epoch uint64, err error) {
 	return s.table.BumpEpoch(ctx, last)

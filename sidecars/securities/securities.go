@@ -124,6 +124,9 @@ func (s *Securities) Snapshot(ctx context.Context) (control.Snapshot, error) {
 	return s.table.Snapshot(ctx)
 }
 
+// Version is the version of the last change, 0 before the first.
+func (s *Securities) Version(ctx context.Context) (uint64, error) { return s.table.Version(ctx) }
+
 // BumpEpoch begins a new epoch of the source; see source.Table.
 func (s *Securities) BumpEpoch(ctx context.Context,
 	last store.OutboxRow) (epoch uint64, err error) {

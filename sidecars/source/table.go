@@ -229,6 +229,15 @@ func (t *Table) Snapshot(ctx context.Context) (control.Snapshot, error) {
 	}
 }
 
+// Version is the version of the last change, 0 before the first.
+func (t *Table) Version(ctx context.Context) (version uint64, err error) {
+	err = t.o.DB.Read(ctx, func(tx *store.Tx) (err error) {
+		_, version, _, err = tx.Source(string(t.source))
+		return err
+	})
+	return version, err
+}
+
 // ErrLast reports a row that cannot be a last message of the stream.
 var ErrLast = errors.New("not a message of the stream")
 

@@ -1,0 +1,69 @@
+package httpapi
+
+import (
+	"context"
+	"time"
+)
+
+// The headers by which a client of a source reads what it has written.
+const (
+	headerMinVersion  = "X-Min-Version"
+	headerAsOfVersion = "X-As-Of-Version"
+)
+
+// versionOf is the version of a source that tells it, else nil.
+func versionOf(source any) func(ctx context.Context) (uint64, error) {
+	if s, ok := source.(interface {
+		Version(ctx context.Context) (uint64, error)
+	}); ok {
+		return s.Version
+	}
+	return nil
+}
+
+// versioned runs an endpoint of a source's table. A read waits first for the version that it is asked
+// for, and has in it what there was before it; a write has the version after it.
+func (e *errand) versioned(version func(ctx context.Context) (uint64, error), r route,
+	method methods, run func() problem) problem {
+	if r == routeHealth || r == routeOpenAPI || version == nil {
+		return run()
+	}
+	ctx, cancel := quick()
+	defer cancel()
+	if method == methodGet {
+		if p := e.awaitVersion(ctx, version); p.status != 0 {
+			return p
+		}
+		return run()
+	}
+	p := run()
+	if status := e.ctx.Response.StatusCode(); p.status == 0 && status < 300 {
+		e.asOf, _ = version(ctx) // without it the write stands all the same
+	}
+	return p
+}
+
+// awaitVersion waits until the table has the version of X-Min-Version. A database that cannot be read
+// is left to the endpoint to report.
+func (e *errand) awaitVersion(ctx context.Context,
+	version func(ctx context.Context) (uint64, error)) problem {
+	wanted := uint64(0)
+	if value := e.ctx.Request.Header.Peek(headerMinVersion); value != nil {
+		var ok bool
+		if wanted, ok = number(value, 0, 1<<63-1); !ok {
+			return badQuery("header " + headerMinVersion + ": it is not a version")
+		}
+	}
+	for late := time.Now().Add(sequencePatience); ; time.Sleep(rowsLook) {
+		at, err := version(ctx)
+		switch {
+		case err != nil:
+			return problem{}
+		case at >= wanted:
+			e.asOf = at
+			return problem{}
+		case !time.Now().Before(late):
+			return problemNotYet
+		}
+	}
+}
