@@ -25,6 +25,7 @@ var rooms = map[string][]string{
 	"matcher":            {"ring"},
 	"matcher/gate":       {"ring", "matcher", "matcher/strictjson"},
 	"matcher/desk":       {"ring", "matcher"},
+	"matcher/note":       {"matcher", "matcher/desk"},
 	"journal":            {"ring", "matcher"},
 	"blotter":            {"ring", "matcher"},
 
@@ -56,7 +57,8 @@ var rooms = map[string][]string{
 		"sidecars/store"},
 
 	"httpapi/client": {"matcher", "matcher/strictjson"},
-	"httpapi": {"ring", "matcher", "matcher/strictjson", "matcher/gate", "matcher/desk", "blotter",
+	"httpapi": {"ring", "matcher", "matcher/strictjson", "matcher/gate", "matcher/desk",
+		"matcher/note", "blotter",
 		"journal/audit",
 		"sidecars/store", "sidecars/settlement", "sidecars/recon", "sidecars/tca",
 		"sidecars/control", "sidecars/accounts", "sidecars/securities", "sidecars/riskextract",

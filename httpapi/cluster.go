@@ -28,6 +28,8 @@ const (
 	// headerRelayed names the member that sent a request on. A member that receives such a request and
 	// does not lead answers so. It does not send the request on: requests do not go in circles.
 	headerRelayed = "X-Relayed-By"
+	// headerRelayedFor is the address that a request came from which a member has sent on.
+	headerRelayedFor = "X-Relayed-For"
 	// headerConsistency says how current a read has to be.
 	headerConsistency = "X-Consistency"
 )

@@ -51,6 +51,7 @@ type Deps struct {
 
 	Enforced         bool    // risk.entitlement.enforced
 	SequenceRefusals bool    // audit.sequence-refusals
+	NeedReason       bool    // an operator's act needs the header X-Reason
 	PathPrefix       string  // order-matcher.path-prefix: "/om", or empty
 	Durability       string  // fsync, os or quorum: X-Durability
 	Cluster          Cluster // for /health; nil: this is the only member
@@ -80,6 +81,7 @@ type OrderMatcher struct {
 	exchanges sync.Pool
 	stages    stages
 	policing  chan struct{} // held by the one request that is changing the policy
+	acting    chan struct{} // held by the one that changes an account or a security by hand
 
 	latency    Latency // of admissions: from the request read to the answer rendered
 	accepted   counter
@@ -114,7 +116,7 @@ func NewOrderMatcher(d Deps) *OrderMatcher {
 		prefix: cleanPrefix(d.PathPrefix),
 		stages: newStages(),
 
-		policing: make(chan struct{}, 1),
+		policing: make(chan struct{}, 1), acting: make(chan struct{}, 1),
 	}
 	m.exchanges.New = func() any { return &exchange{m: m, visit: visit{verifier: d.Verifier}} }
 	m.service = newService("order-matcher", serverConfig{

@@ -17,6 +17,7 @@ var (
 	ErrSide        = errors.New("side is out of range")
 	ErrFlags       = errors.New("unknown flag bits")
 	ErrPadding     = errors.New("padding is not zero")
+	ErrNote        = errors.New("not a part of an operator's note")
 	ErrTicker      = errors.New("ticker is not 1 to 32 printable ASCII characters")
 )
 
@@ -63,7 +64,7 @@ func (c *Command) verifyCommand() error {
 	if c.BlockLength != blockCommand {
 		return c.badBlockLength()
 	}
-	if c.Type < OrderNew || c.Type > CapacityControl || c.Type == CapacityControl && c.Version < 2 {
+	if c.Type < OrderNew || c.Type > OperatorNote || c.Type >= CapacityControl && c.Version < 2 {
 		return fmt.Errorf("matcher: decode type=%d: %w", c.Type, ErrCommandType)
 	}
 	if c.Side&^c.sides() != 0 {
@@ -71,6 +72,9 @@ func (c *Command) verifyCommand() error {
 	}
 	if c.Flags&^flagsKnown != 0 {
 		return fmt.Errorf("matcher: decode flags=%#x: %w", c.Flags, ErrFlags)
+	}
+	if c.Type == OperatorNote {
+		return c.verifyNote()
 	}
 	return nil
 }
