@@ -6,7 +6,8 @@ BIN        := bin/posttrade
 COMMIT     := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS    := -X posttrade/app/settings.BuildCommit=$(COMMIT)
 STATICCHECK := $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
-CONCURRENT := ./ring ./matcher/... ./journal/... ./blotter ./sidecars/... ./httpapi/... ./app/...
+CONCURRENT := ./ring ./matcher/... ./journal/... ./blotter ./sidecars/... ./httpapi/... \
+	./app/engine ./app/flight ./app/settings ./app/stats ./app/top
 FUZZTIME   ?= 30s
 RUNARGS    ?=
 
@@ -97,4 +98,4 @@ profile: build
 # kill -9 under load, CYCLES times.
 CYCLES ?= 100
 crash:
-	$(GO) test -count 1 -run TestKillUnderLoad -timeout 30m ./cmd/posttrade -args -cycles=$(CYCLES)
+	$(GO) test -count 1 -run TestKillUnderLoad -timeout 30m ./app/installation -args -cycles=$(CYCLES)

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"posttrade/perf/flow"
+	"posttrade/matcher/flow"
 )
 
 // flowBooks are the books of a flow and the sum of what they trade.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"posttrade/perf/flow"
+	"posttrade/matcher/flow"
 )
 
 // TestBookTradesLikeTheBareLadder compares every trade of the benchmark flows, by the hash of the

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"posttrade/perf/flow"
+	"posttrade/matcher/flow"
 )
 
 // flowEngineAccounts is how many accounts the orders of a flow belong to.

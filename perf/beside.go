@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"posttrade/perf/latency"
+	"posttrade/app/latency"
 	"posttrade/perf/load"
 )
 

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"posttrade/matcher"
-	"posttrade/perf/flow"
+	"posttrade/matcher/flow"
 )
 
 // publishedFlows are the order flows for which the peers' figures were published.

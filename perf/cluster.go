@@ -8,10 +8,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"posttrade/app/latency"
 	"posttrade/journal/quorum"
 	"posttrade/matcher"
-	"posttrade/perf/flow"
-	"posttrade/perf/latency"
+	"posttrade/matcher/flow"
 )
 
 // Cluster is the leader of three members in this process.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"posttrade/perf/latency"
+	"posttrade/app/latency"
 	"posttrade/perf/load"
 )
 

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"posttrade/matcher"
-	"posttrade/perf/flow"
+	"posttrade/matcher/flow"
 )
 
 // wideLimits never refuse an order of a generated flow: all checks are made, and all pass.

@@ -13,7 +13,7 @@ import (
 	"posttrade/blotter"
 	"posttrade/journal"
 	"posttrade/journal/audit"
-	"posttrade/perf/flow"
+	"posttrade/matcher/flow"
 	"posttrade/sidecars/recon"
 	"posttrade/sidecars/store"
 	"posttrade/sidecars/tca"

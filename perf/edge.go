@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"posttrade/matcher"
+	"posttrade/matcher/flow"
 	"posttrade/matcher/gate"
 	"posttrade/matcher/strictjson"
-	"posttrade/perf/flow"
 )
 
 // measureGate measures the memory that the edge needs before an order is handed in.

@@ -9,12 +9,12 @@ import (
 	"sync"
 	"time"
 
+	"posttrade/app/latency"
 	"posttrade/journal"
 	"posttrade/matcher"
 	"posttrade/matcher/desk"
+	"posttrade/matcher/flow"
 	"posttrade/matcher/gate"
-	"posttrade/perf/flow"
-	"posttrade/perf/latency"
 	"posttrade/perf/load"
 )
 

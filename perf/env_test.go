@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"posttrade/perf/latency"
+	"posttrade/app/latency"
 )
 
 // fakeHost is a system made of files.

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"posttrade/perf/latency"
+	"posttrade/app/latency"
 	"posttrade/perf/load"
 )
 

@@ -10,7 +10,7 @@ import (
 	"net/http"
 	"time"
 
-	"posttrade/perf/flow"
+	"posttrade/matcher/flow"
 	"posttrade/sidecars/outbox"
 	"posttrade/sidecars/securities"
 	"posttrade/sidecars/source"

@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"posttrade/perf/flow"
-	"posttrade/perf/latency"
+	"posttrade/app/latency"
+	"posttrade/matcher/flow"
 )
 
 // measureFirstOrders measures the first orders after a start, one after the other: an object that

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"posttrade/app/latency"
 	"posttrade/journal"
-	"posttrade/perf/latency"
 	"posttrade/perf/load"
 )
 

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"posttrade/app/latency"
 	"posttrade/journal"
-	"posttrade/perf/latency"
 	"posttrade/perf/load"
 )
 

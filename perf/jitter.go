@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"posttrade/perf/latency"
+	"posttrade/app/latency"
 	"posttrade/ring"
 )
 

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"posttrade/matcher"
-	"posttrade/perf/flow"
+	"posttrade/matcher/flow"
 	"posttrade/perf/orderflow"
 )
 

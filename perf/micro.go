@@ -8,9 +8,9 @@ import (
 
 	"posttrade/journal"
 	"posttrade/matcher"
+	"posttrade/matcher/flow"
 	"posttrade/matcher/gate"
 	"posttrade/matcher/strictjson"
-	"posttrade/perf/flow"
 	"posttrade/ring"
 )
 

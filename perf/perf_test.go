@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"posttrade/perf/flow"
+	"posttrade/matcher/flow"
 )
 
 func TestResultsFileIsInBenchmarkFormat(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"posttrade/matcher"
-	"posttrade/perf/flow"
+	"posttrade/matcher/flow"
 	"posttrade/ring"
 )
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"posttrade/matcher"
-	"posttrade/perf/flow"
+	"posttrade/matcher/flow"
 	"posttrade/ring"
 )
 

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 
-	"posttrade/perf/latency"
+	"posttrade/app/latency"
 	"posttrade/perf/load"
 )
 

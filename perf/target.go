@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"posttrade/matcher/desk"
-	"posttrade/perf/flow"
+	"posttrade/matcher/flow"
 	"posttrade/perf/load"
 )
 

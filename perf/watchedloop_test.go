@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"posttrade/matcher"
-	"posttrade/perf/flow"
+	"posttrade/matcher/flow"
 	"posttrade/ring"
 )
 

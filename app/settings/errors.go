@@ -2,7 +2,10 @@ package settings
 
 import (
 	"errors"
+	"flag"
 	"fmt"
+	"io"
+	"strings"
 )
 
 // The exit codes of every command.
@@ -24,3 +27,20 @@ func Usagef(format string, args ...any) error {
 
 // ErrMismatch marks a verification that found a difference: exit code 3.
 var ErrMismatch = errors.New("mismatch")
+
+// Exit prints the error with which a command ended as one line and returns the exit code for it. A
+// request for help is no error.
+func Exit(stderr io.Writer, err error) int {
+	if err == nil || errors.Is(err, flag.ErrHelp) {
+		return ExitOK
+	}
+	fmt.Fprintf(stderr, "posttrade: %s\n", strings.Join(strings.Fields(err.Error()), " "))
+	var usage UsageError
+	switch {
+	case errors.As(err, &usage):
+		return ExitUsage
+	case errors.Is(err, ErrMismatch):
+		return ExitMismatch
+	}
+	return ExitFailed
+}

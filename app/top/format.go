@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"posttrade/app/latency"
 	"posttrade/app/stats"
-	"posttrade/perf/latency"
 )
 
 // Named is the name of a code, and the code itself when it has none.

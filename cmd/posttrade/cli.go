@@ -25,7 +25,7 @@ type command struct {
 // dispatch runs the command that args name.
 func dispatch(commands []command, args []string, stdout, stderr io.Writer) int {
 	if len(args) == 0 {
-		return failure(stderr, settings.Usagef("no command; posttrade -h lists them"))
+		return settings.Exit(stderr, settings.Usagef("no command; posttrade -h lists them"))
 	}
 	if isHelp(args[0]) || args[0] == "help" {
 		printOverview(stdout, commands)
@@ -33,7 +33,7 @@ func dispatch(commands []command, args []string, stdout, stderr io.Writer) int {
 	}
 	at := slices.IndexFunc(commands, func(c command) bool { return c.name == args[0] })
 	if at < 0 {
-		return failure(stderr, settings.Usagef("unknown command %s; posttrade -h lists them",
+		return settings.Exit(stderr, settings.Usagef("unknown command %s; posttrade -h lists them",
 			settings.Printable(args[0])))
 	}
 	return commands[at].run(args[1:], stdout, stderr)
@@ -50,20 +50,6 @@ func printOverview(w io.Writer, commands []command) {
 	table.Flush()
 	fmt.Fprint(w,
 		"\nEvery command explains itself with -h. Settings are flags: --name=value; see posttrade config.\n")
-}
-
-// failure prints err as one line and returns its exit code.
-func failure(stderr io.Writer, err error) int {
-	line := strings.Join(strings.Fields(err.Error()), " ")
-	fmt.Fprintf(stderr, "posttrade: %s\n", line)
-	var usage settings.UsageError
-	switch {
-	case errors.As(err, &usage):
-		return settings.ExitUsage
-	case errors.Is(err, settings.ErrMismatch):
-		return settings.ExitMismatch
-	}
-	return settings.ExitFailed
 }
 
 // flags is the command line of one command: its own flags and every setting.
@@ -187,19 +173,11 @@ func (f *flags) printHelp(w io.Writer, own map[string]bool) {
 	fmt.Fprint(w, "\nEvery setting is a flag too, as --name=value; posttrade config lists them.\n")
 }
 
-// exit turns the error of a command's body into its exit code.
-func exit(stderr io.Writer, err error) int {
-	if err == nil || errors.Is(err, flag.ErrHelp) {
-		return settings.ExitOK
-	}
-	return failure(stderr, err)
-}
-
 // runVersion prints the version line.
 func runVersion(args []string, stdout, stderr io.Writer) int {
 	f := newFlags("version", "Prints the commit, the Go version and the platform of this build.")
 	if _, err := f.read(args, 0, stdout); err != nil {
-		return exit(stderr, err)
+		return settings.Exit(stderr, err)
 	}
 	fmt.Fprintln(stdout, settings.Version())
 	return settings.ExitOK

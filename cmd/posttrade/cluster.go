@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"posttrade/app/installation"
 	"posttrade/app/settings"
 	"posttrade/journal/quorum"
 )
@@ -26,28 +27,28 @@ func runCluster(args []string, stdout, stderr io.Writer) int {
 			"  remove  go on without a member; it may be stopped afterwards")
 	c, err := f.read(args, 2, stdout)
 	if err != nil {
-		return exit(stderr, err)
+		return settings.Exit(stderr, err)
 	}
 	k, err := newClusterCommand(c, stdout)
 	if err != nil {
-		return exit(stderr, err)
+		return settings.Exit(stderr, err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), clusterTimeout)
 	defer cancel()
 	switch {
 	case len(f.rest) == 1 && f.rest[0] == "status":
-		return exit(stderr, k.status(ctx))
+		return settings.Exit(stderr, k.status(ctx))
 	case len(f.rest) == 2 && f.rest[0] == "add":
 		m, err := quorum.ParseMember(f.rest[1])
 		if err != nil {
-			return exit(stderr, settings.Usagef("cluster add: %v", err))
+			return settings.Exit(stderr, settings.Usagef("cluster add: %v", err))
 		}
-		return exit(stderr, k.change(ctx, func(at string) error { return k.remote.Add(ctx, at, m) }))
+		return settings.Exit(stderr, k.change(ctx, func(at string) error { return k.remote.Add(ctx, at, m) }))
 	case len(f.rest) == 2 && f.rest[0] == "remove":
-		return exit(stderr,
+		return settings.Exit(stderr,
 			k.change(ctx, func(at string) error { return k.remote.Remove(ctx, at, f.rest[1]) }))
 	}
-	return exit(stderr, settings.Usagef("usage: posttrade %s", clusterUsage))
+	return settings.Exit(stderr, settings.Usagef("usage: posttrade %s", clusterUsage))
 }
 
 type clusterCommand struct {
@@ -60,7 +61,7 @@ func newClusterCommand(c *settings.Config, out io.Writer) (*clusterCommand, erro
 	if !c.Clustered() {
 		return nil, settings.Usagef("cluster.members: name the members to ask")
 	}
-	memberTLS, err := memberTLS(c)
+	memberTLS, err := installation.MemberTLS(c)
 	return &clusterCommand{c.Members(), quorum.Remote{TLS: memberTLS}, out}, err
 }
 

@@ -28,15 +28,15 @@ func runConfig(args []string, stdout, stderr io.Writer) int {
 	asJSON := f.Bool("json", false, "print a JSON array")
 	cfg, err := f.read(args, 0, stdout)
 	if err != nil {
-		return exit(stderr, err)
+		return settings.Exit(stderr, err)
 	}
 	if *asJSON {
 		out := json.NewEncoder(stdout)
 		out.SetEscapeHTML(false)
 		out.SetIndent("", "  ")
-		return exit(stderr, out.Encode(shown(cfg)))
+		return settings.Exit(stderr, out.Encode(shown(cfg)))
 	}
-	return exit(stderr, printTable(cfg, stdout))
+	return settings.Exit(stderr, printTable(cfg, stdout))
 }
 
 // shown returns every setting in the order of the list, secrets masked.

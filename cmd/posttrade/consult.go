@@ -61,21 +61,21 @@ func runRecon(args []string, stdout, stderr io.Writer) int {
 		"only breaks of this `class`: MISSING_IN_PROJECTION, FIELD_MISMATCH or ORPHAN_IN_PROJECTION")
 	c, err := f.read(args, 1, stdout)
 	if err != nil {
-		return exit(stderr, err)
+		return settings.Exit(stderr, err)
 	}
 	show := map[string]func(*client.Client, io.Writer) error{
 		"status": showReconStatus,
 		"breaks": func(s *client.Client, w io.Writer) error { return showBreaks(s, class, w) },
 	}[strings.Join(f.rest, " ")]
 	if show == nil {
-		return exit(stderr, settings.Usagef("usage: posttrade %s", reconUsage))
+		return settings.Exit(stderr, settings.Usagef("usage: posttrade %s", reconUsage))
 	}
 	server, err := consult(c, "trade-processor", time.Now())
 	if err != nil {
-		return exit(stderr, err)
+		return settings.Exit(stderr, err)
 	}
 	defer server.Close()
-	return exit(stderr, show(server, stdout))
+	return settings.Exit(stderr, show(server, stdout))
 }
 
 func showReconStatus(server *client.Client, w io.Writer) error {
@@ -131,17 +131,17 @@ func runTCA(args []string, stdout, stderr io.Writer) int {
 			"the time-weighted average of the window before it. Positive slippage is worse.")
 	c, err := f.read(args, 1, stdout)
 	if err != nil {
-		return exit(stderr, err)
+		return settings.Exit(stderr, err)
 	}
 	if len(f.rest) == 0 {
-		return exit(stderr, settings.Usagef("usage: posttrade %s", tcaUsage))
+		return settings.Exit(stderr, settings.Usagef("usage: posttrade %s", tcaUsage))
 	}
 	server, err := consult(c, "trade-processor", time.Now())
 	if err != nil {
-		return exit(stderr, err)
+		return settings.Exit(stderr, err)
 	}
 	defer server.Close()
-	return exit(stderr, showTCA(server, f.rest[0], stdout))
+	return settings.Exit(stderr, showTCA(server, f.rest[0], stdout))
 }
 
 func showTCA(server *client.Client, trade string, w io.Writer) error {

@@ -34,19 +34,19 @@ func runJournal(args []string, stdout, stderr io.Writer) int {
 	f.Uint64Var(&to, "to", 0, "last `sequence` of export, 0 = the head")
 	c, err := f.read(args, 1, stdout)
 	if err != nil {
-		return exit(stderr, err)
+		return settings.Exit(stderr, err)
 	}
 	if len(f.rest) == 0 {
-		return exit(stderr, settings.Usagef("usage: posttrade %s", journalUsage))
+		return settings.Exit(stderr, settings.Usagef("usage: posttrade %s", journalUsage))
 	}
 	dir := c.InDataDir("journal")
 	switch f.rest[0] {
 	case "verify":
-		return exit(stderr, verifyJournal(dir, stdout))
+		return settings.Exit(stderr, verifyJournal(dir, stdout))
 	case "stats":
 		r, err := journal.Stats(context.Background(), dir, journal.VerifyOptions{})
 		if err != nil {
-			return exit(stderr, err)
+			return settings.Exit(stderr, err)
 		}
 		printInUse(stdout, dir)
 		printReport(stdout, r)
@@ -54,7 +54,7 @@ func runJournal(args []string, stdout, stderr io.Writer) int {
 	case "accept":
 		r, err := journal.AcceptHistory(context.Background(), dir, journal.VerifyOptions{})
 		if err != nil {
-			return exit(stderr, err)
+			return settings.Exit(stderr, err)
 		}
 		fmt.Fprintf(stdout, "copied     what was replaced lies in %s\n", r.Copy)
 		printReport(stdout, r)
@@ -62,9 +62,9 @@ func runJournal(args []string, stdout, stderr io.Writer) int {
 	case "export":
 		out := bufio.NewWriterSize(stdout, 1<<16)
 		err := journal.Export(context.Background(), dir, out, from, to, journal.VerifyOptions{})
-		return exit(stderr, errors.Join(err, out.Flush()))
+		return settings.Exit(stderr, errors.Join(err, out.Flush()))
 	}
-	return exit(stderr,
+	return settings.Exit(stderr,
 		settings.Usagef("unknown journal command %s; there are verify, stats, export and accept",
 			settings.Printable(f.rest[0])))
 }
@@ -138,9 +138,9 @@ func runSnapshot(args []string, stdout, stderr io.Writer) int {
 			"A running server writes its own, every snapshot.interval-commands.")
 	c, err := f.read(args, 0, stdout)
 	if err != nil {
-		return exit(stderr, err)
+		return settings.Exit(stderr, err)
 	}
-	return exit(stderr, takeSnapshot(c, stdout))
+	return settings.Exit(stderr, takeSnapshot(c, stdout))
 }
 
 func takeSnapshot(c *settings.Config, stdout io.Writer) (err error) {

@@ -20,9 +20,9 @@ func runPerf(args []string, stdout, stderr io.Writer) int {
 		"gate": runPerfGate, "sample": runPerfSample, "report": runPerfReport,
 	}
 	if len(args) > 0 && commands[args[0]] != nil {
-		return exit(stderr, commands[args[0]](args[1:], stdout))
+		return settings.Exit(stderr, commands[args[0]](args[1:], stdout))
 	}
-	return exit(stderr, runPerfRows(args, stdout, stderr))
+	return settings.Exit(stderr, runPerfRows(args, stdout, stderr))
 }
 
 // runPerfRows measures the performance table.
@@ -65,9 +65,9 @@ func runPerfRows(args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	o.Session = func(socket, idle string, clock load.Clock) (perf.Session, error) {
-		return dialForPerf(socket, idle, clock)
+		return perf.DialSession(socket, idle, clock)
 	}
-	o.Open = func(e perf.EngineOptions) (perf.Engine, error) { return openForPerf(c, e, stderr) }
+	o.Open = func(e perf.EngineOptions) (perf.Engine, error) { return perf.OpenEngine(c, e, stderr) }
 	if cpuProfile != "" {
 		file, err := os.Create(cpuProfile)
 		if err != nil {

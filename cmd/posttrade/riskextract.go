@@ -26,14 +26,14 @@ func runRiskExtract(args []string, stdout, stderr io.Writer) int {
 		"Renders the two files of a stored cut again, from the cut's folder alone. Exit 3 when anything in it\n"+
 			"is not what it was.")
 	if _, err := f.read(args, 4, stdout); err != nil {
-		return exit(stderr, err)
+		return settings.Exit(stderr, err)
 	}
 	if len(f.rest) != 4 || f.rest[0] != "rebuild" {
-		return exit(stderr, settings.Usagef("usage: posttrade %s", rebuildUsage))
+		return settings.Exit(stderr, settings.Usagef("usage: posttrade %s", rebuildUsage))
 	}
 	err := riskextract.Rebuild(f.rest[1], f.rest[2], f.rest[3])
 	if errors.Is(err, riskextract.ErrMismatch) {
 		err = fmt.Errorf("%w: %w", settings.ErrMismatch, err)
 	}
-	return exit(stderr, err)
+	return settings.Exit(stderr, err)
 }

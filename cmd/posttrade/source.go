@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"posttrade/app/installation"
 	"posttrade/app/settings"
 	"posttrade/journal"
 	"posttrade/sidecars/broker"
@@ -28,20 +29,20 @@ func runSource(args []string, stdout, stderr io.Writer) int {
 			"              then takes a new snapshot. With the embedded broker the server must be stopped")
 	c, err := f.read(args, 2, stdout)
 	if err != nil {
-		return exit(stderr, err)
+		return settings.Exit(stderr, err)
 	}
 	switch {
 	case len(f.rest) == 1 && f.rest[0] == "status":
-		return exit(stderr, sourceStatus(c, stdout))
+		return settings.Exit(stderr, sourceStatus(c, stdout))
 	case len(f.rest) == 2 && f.rest[0] == "bump-epoch":
 		s := control.Source(f.rest[1])
 		if !s.Valid() {
-			return exit(stderr, settings.Usagef("unknown source %s; there are account and security",
+			return settings.Exit(stderr, settings.Usagef("unknown source %s; there are account and security",
 				settings.Printable(f.rest[1])))
 		}
-		return exit(stderr, bumpEpoch(c, s, stdout))
+		return settings.Exit(stderr, bumpEpoch(c, s, stdout))
 	}
-	return exit(stderr, settings.Usagef("usage: posttrade %s", sourceUsage))
+	return settings.Exit(stderr, settings.Usagef("usage: posttrade %s", sourceUsage))
 }
 
 func sourceStatus(c *settings.Config, w io.Writer) error {
@@ -95,8 +96,8 @@ func bumpEpoch(c *settings.Config, s control.Source, w io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
-	sources := newControlSources(db, b, time.Second, nil, slog.New(slog.DiscardHandler))
-	epoch, err := sources.bump(ctx, s)
+	sources := installation.NewControlSources(db, b, time.Second, nil, slog.New(slog.DiscardHandler))
+	epoch, err := sources.Bump(ctx, s)
 	if err != nil {
 		return err
 	}

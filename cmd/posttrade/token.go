@@ -27,11 +27,11 @@ func runToken(args []string, stdout, stderr io.Writer) int {
 	ttl := f.Duration("ttl", time.Hour, "how `long` the token lives, 1s..24h")
 	cfg, err := f.read(args, 0, stdout)
 	if err != nil {
-		return exit(stderr, err)
+		return settings.Exit(stderr, err)
 	}
 	token, err := mintToken(cfg, *subject, *accounts, *admin, *ttl, time.Now())
 	if err != nil {
-		return exit(stderr, err)
+		return settings.Exit(stderr, err)
 	}
 	fmt.Fprintln(stdout, token)
 	return settings.ExitOK

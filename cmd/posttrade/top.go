@@ -31,17 +31,17 @@ func runTop(args []string, stdout, stderr io.Writer) int {
 	interval := f.Duration("interval", topInterval, "`time` between two looks, 100ms..1h")
 	c, err := f.read(args, 0, stdout)
 	if err != nil {
-		return exit(stderr, err)
+		return settings.Exit(stderr, err)
 	}
 	if *interval < minTopInterval || *interval > maxTopInterval {
-		return exit(stderr, settings.Usagef("flag --interval: %v is not within %v..%v", *interval,
+		return settings.Exit(stderr, settings.Usagef("flag --interval: %v is not within %v..%v", *interval,
 			minTopInterval, maxTopInterval))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	t := &top.Screen{Path: c.InDataDir("stats"), Interval: *interval, Now: time.Now}
 	if *once {
-		return exit(stderr, t.Once(ctx, stdout))
+		return settings.Exit(stderr, t.Once(ctx, stdout))
 	}
-	return exit(stderr, t.Live(ctx, os.Stdin, stdout))
+	return settings.Exit(stderr, t.Live(ctx, os.Stdin, stdout))
 }

@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"time"
 
-	"posttrade/perf/latency"
+	"posttrade/app/latency"
 )
 
 // Target answers requests. None of its methods waits; one goroutine calls them.

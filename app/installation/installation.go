@@ -1,0 +1,192 @@
+package installation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"posttrade/app/engine"
+	"posttrade/app/settings"
+	"posttrade/sidecars/riskextract"
+)
+
+// Installation is everything that `posttrade serve` runs, in one process.
+type Installation struct {
+	Core      *engine.Engine
+	history   *fullHistory
+	Beside    atomic.Pointer[downstream] // nil without sidecars, and on a member that does not lead
+	listeners *listeners
+	Member    *member // nil on a single node
+	watching  *watching
+	scrubbing *scrubbing
+}
+
+// Open starts all parts in the order in which they depend on each other; stop ends them in reverse.
+// After an error no part is left running. A member that is new to its cluster waits for the others
+// until ctx ends.
+func Open(ctx context.Context, c *settings.Config, o engine.Options,
+	log *slog.Logger) (_ *Installation, err error) {
+	in := &Installation{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, in.Stop())
+		}
+	}()
+	if err := os.MkdirAll(c.String("data.dir"), 0o700); err != nil {
+		return nil, fmt.Errorf("data.dir: %w", err)
+	}
+	// 1. The engine: journal, recovery, rings, matcher, recorder.
+	o.Feeds = c.Bool("sidecars.enabled") && c.Bool("risk.bootstrap.enabled")
+	o.Approve = func(k *engine.Engine) error {
+		if k.Genesis != nil {
+			if err := SameLimits(c, k.Genesis); err != nil {
+				return err
+			}
+		}
+		if o.Member {
+			return nil // the agreed commands come from the others: compared when this member leads
+		}
+		return startCheck{c, log}.core(ctx, k)
+	}
+	if o.Member {
+		err = in.joinCluster(ctx, c, o, log)
+	} else {
+		in.Core, err = engine.Open(o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := SameLimits(c, in.Core.Genesis); err != nil {
+		return nil, err
+	}
+	if _, err := in.wanted(c, log); err != nil {
+		return nil, err
+	}
+	logRecovery(log, in.Core)
+	in.scrubbing = startScrubbing(in.Core.Journal, c.Duration("journal.scrub-interval"), log)
+	if in.history, err = newFullHistory(c, in.Core); err != nil {
+		return nil, err
+	}
+	if in.listeners, err = newListeners(c); err != nil {
+		return nil, err
+	}
+	// 2. The followers of the journal, the services and the admin listener. A member's agreed commands
+	// begin to flow when all is open.
+	if o.Member {
+		err = in.openMember(c, log)
+	} else {
+		err = in.openSingle(ctx, c, log)
+	}
+	return in, err
+}
+
+// openSingle opens database, broker, sidecars and control sources, then the services over them, and
+// last the replicas of the sources, which fetch from those services.
+func (in *Installation) openSingle(ctx context.Context, c *settings.Config,
+	log *slog.Logger) error {
+	if err := in.raise(ctx, c, log); err != nil {
+		return err
+	}
+	if c.Bool("sidecars.enabled") {
+		d, err := openDownstream(c, in.Core, in.history, riskextract.RoleSingle, log)
+		if err != nil {
+			return err
+		}
+		in.Beside.Store(d)
+		if err := ownDatabase(c, ctx, d.Db); err != nil {
+			return err
+		}
+	}
+	m, err := openEdges(c, in, log)
+	if err != nil {
+		return err
+	}
+	if d := in.Beside.Load(); d != nil {
+		d.follow(c, in.Core, in.listeners)
+	}
+	in.watching = startWatching(c, statsSourcesOf(in, m), log)
+	in.watchNumbers(log)
+	return nil
+}
+
+// restart is closed when the installation must be opened again; nil when that cannot happen.
+func (in *Installation) restart() <-chan struct{} {
+	if in.Member == nil {
+		return nil
+	}
+	return in.Member.Node.Restart()
+}
+
+// How long the announcement of the listeners waits for the control sources, and how often it checks
+// them. They take some hundredths of a second when all is well. When it is not, the services must
+// be reachable all the same.
+const (
+	announceWait = 2 * time.Second
+	announceLook = 2 * time.Millisecond
+)
+
+// awaitReady returns when orders are admitted, or when that takes too long. A program that waits
+// for the announcement then does not have to wait again.
+func (in *Installation) awaitReady(ctx context.Context) {
+	late := time.After(announceWait)
+	look := time.NewTicker(announceLook)
+	defer look.Stop()
+	for !in.ready() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-late:
+			return
+		case <-look.C:
+		}
+	}
+}
+
+// ready reports that orders are admitted, here or at the leader.
+func (in *Installation) ready() bool {
+	if in.Member == nil || in.Member.Node.Leads() {
+		return in.Core.Gate.Ready()
+	}
+	_, address := in.Member.Node.Leader("order-matcher")
+	return address != ""
+}
+
+// shutdownTimeout is how long requests in flight may take to end.
+const shutdownTimeout = 10 * time.Second
+
+// Stop ends the parts: first the callers, last the engine, so that every command that was handed in
+// is decided, journaled and answered. When a caller has not ended in time, the engine's memory
+// stays mapped.
+func (in *Installation) Stop() (err error) {
+	if in.watching != nil {
+		in.watching.stop()
+	}
+	if in.listeners != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
+		defer cancel()
+		err = in.listeners.shutdown(ctx)
+	}
+	drained := err == nil
+	if in.Member != nil {
+		err = errors.Join(err, in.Member.stop())
+	} else if d := in.Beside.Load(); d != nil {
+		err = errors.Join(err, d.stop())
+	}
+	if in.history != nil {
+		err = errors.Join(err, in.history.Close())
+	}
+	if in.scrubbing != nil {
+		in.scrubbing.end()
+	}
+	if in.Core != nil {
+		err = errors.Join(err, in.Core.End())
+		if drained { // otherwise a request may still use its memory
+			in.Core.Discard()
+		}
+	}
+	return err
+}

@@ -1,0 +1,205 @@
+package installation
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"posttrade/app/engine"
+	"posttrade/app/settings"
+	"posttrade/httpapi"
+	"posttrade/matcher/gate"
+	"posttrade/sidecars/riskextract"
+)
+
+// leaderServices run on the leader only: they write outside of the process.
+var leaderServices = []string{"account-service", "reference-data", "trade-processor"}
+
+// openMember opens the services of a member: the order-matcher, which forwards writes to the
+// leader, and relays for the services that only the leader runs, which send requests there. Then
+// the engine is attached to the consensus.
+func (in *Installation) openMember(c *settings.Config, log *slog.Logger) error {
+	verifier, err := verifier(c)
+	if err != nil {
+		return err
+	}
+	orders := newOrderMatcher(c, in, verifier, log)
+	if err := in.openRelays(c, log); err != nil {
+		return err
+	}
+	in.Member.relays["order-matcher"].Swap(orders)
+	m := in.memberMetrics(orders)
+	m.More = together(m.More, in.listeners.bodies.Metrics)
+	registry := httpapi.NewRegistry(m, log)
+	if err := openAdmin(c, in, verifier, registry, log); err != nil {
+		return err
+	}
+	in.watching = startWatching(c, statsSourcesOf(in, m), log)
+	in.watchNumbers(log)
+	extracts := &memberExtracts{c: c, in: in, log: log}
+	extracts.follow()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		l := leading{c: c, in: in, verifier: verifier, registry: registry, extracts: extracts, log: log}
+		in.Member.roles.follow(ctx, l.begin, l.end, log)
+	}()
+	in.Member.stops = append(in.Member.stops, func() { cancel(); <-ended; extracts.stop() })
+	host := engine.ClusterHost{Engine: in.Core}
+	host.Markers.Begin(host.Head())
+	return in.Member.Node.Attach(host, in.Core.Proposals)
+}
+
+// openRelays listens for every service.
+func (in *Installation) openRelays(c *settings.Config, log *slog.Logger) error {
+	k := in.Core
+	dialTLS, err := in.listeners.dialTLS()
+	if err != nil {
+		return err
+	}
+	in.Member.relays = map[string]*httpapi.Relay{}
+	services := []string{"order-matcher"}
+	if c.Bool("sidecars.enabled") {
+		services = append(services, leaderServices...)
+	}
+	for _, name := range services {
+		relay, err := httpapi.NewRelay(name, httpapi.RelayOptions{
+			Cluster: in.Member.Node, PathPrefix: relayPrefix(c, name), Durability: c.Durability(),
+			Applied: k.Views.Applied, Durable: k.Watermark.Durable, Projected: in.projected,
+			TLS: dialTLS, MaxInflight: c.Int("http.max-inflight"), Logger: log,
+		})
+		if err != nil {
+			return err
+		}
+		in.Member.relays[name] = relay
+		if err := in.listeners.start(name, relay); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// relayPrefix is the routing prefix of a service.
+func relayPrefix(c *settings.Config, service string) string {
+	if service == "order-matcher" {
+		return c.String("order-matcher.path-prefix")
+	}
+	return ""
+}
+
+// services are the addresses at which the other members reach this one: the host of its HTTP
+// address, and for the order-matcher that address itself.
+func (in *Installation) services() map[string]string {
+	at := in.listeners.addresses()
+	self := in.listeners.c.Self()
+	host, _, _ := net.SplitHostPort(self.HTTP)
+	for name, address := range at {
+		if _, port, err := net.SplitHostPort(address); err == nil {
+			at[name] = net.JoinHostPort(host, port)
+		}
+	}
+	return at
+}
+
+// leading is the part that runs on the leader only.
+type leading struct {
+	c        *settings.Config
+	in       *Installation
+	verifier *gate.Verifier
+	registry *httpapi.Registry
+	extracts *memberExtracts
+	log      *slog.Logger
+	services map[string]leaderService // behind the relays, by name
+}
+
+// leaderService is a service behind a relay that can be told to end.
+type leaderService interface {
+	httpapi.Servant
+	Shutdown(context.Context) error
+}
+
+// begin opens the sidecars and puts their services behind the relays.
+func (l *leading) begin() (err error) {
+	if err := l.in.raise(context.Background(), l.c, l.log); err != nil {
+		// It is no reason not to lead: the member goes on with the room that there is.
+		l.log.Error("the capacities stay as they are", "error", err)
+	}
+	l.extracts.lead()
+	if !l.c.Bool("sidecars.enabled") {
+		return nil
+	}
+	defer func() {
+		if err != nil {
+			l.extracts.follow()
+		}
+	}()
+	d, err := openDownstream(l.c, l.in.Core, l.in.history, riskextract.RoleLeader, l.log)
+	if err != nil {
+		return err
+	}
+	processor, err := newTradeProcessor(l.c, l.in, d, l.verifier, l.registry, l.log)
+	if err != nil {
+		return errors.Join(err, d.stop())
+	}
+	l.in.Beside.Store(d)
+	accounts, securities := newSources(l.c, l.in, d, l.verifier, l.log)
+	l.services = map[string]leaderService{"account-service": accounts, "reference-data": securities,
+		"trade-processor": processor}
+	for name, service := range l.services {
+		l.in.Member.relays[name].Swap(service)
+	}
+	d.follow(l.c, l.in.Core, l.in.listeners)
+	return nil
+}
+
+// leaveTimeout is how long requests may take that began while this member led.
+const leaveTimeout = 5 * time.Second
+
+// end takes the services away, and closes the sidecars when no request uses them any more. The gate
+// admits nothing until the sources have been followed again.
+func (l *leading) end() {
+	defer l.extracts.follow()
+	d := l.in.Beside.Swap(nil)
+	if d == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
+	defer cancel()
+	l.leave(ctx)
+	if err := d.stop(); err != nil {
+		l.log.Warn("what ran on the leader did not end well", "error", err)
+	}
+	l.in.Core.Unready()
+	hold(l.in.Core, nil)
+}
+
+// leave takes the services away and ends their requests that go through the whole history. It waits
+// for their other requests until ctx ends.
+func (l *leading) leave(ctx context.Context) {
+	var leaving sync.WaitGroup
+	for name, service := range l.services {
+		ended := l.in.Member.relays[name].Swap(nil)
+		leaving.Go(func() {
+			err := service.Shutdown(ctx)
+			select {
+			case <-ended:
+			case <-ctx.Done():
+				select {
+				case <-ended: // both channels were ready
+				default:
+					err = errors.Join(err, ctx.Err())
+				}
+			}
+			if err != nil {
+				l.log.Warn("a service still has requests that began while this member led", "service", name,
+					"error", err)
+			}
+		})
+	}
+	leaving.Wait()
+	l.services = nil
+}

@@ -1,0 +1,125 @@
+package installation
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+
+	"posttrade/app/settings"
+	"posttrade/httpapi"
+)
+
+// edge is a server that answers on one listener.
+type edge interface {
+	Serve(net.Listener) error
+	Shutdown(context.Context) error
+}
+
+// listening is an edge and its address.
+type listening struct {
+	name     string
+	edge     edge
+	listener net.Listener
+}
+
+// listeners are the open edges, in the order in which they were opened.
+type listeners struct {
+	c      *settings.Config
+	tls    *tls.Config // of the services; nil: plain
+	open   []listening
+	failed chan error // the first edge that ended by itself
+	bodies *httpapi.BodyMemory
+}
+
+func newListeners(c *settings.Config) (*listeners, error) {
+	tlsConfig, err := c.TLS()
+	bodies := httpapi.NewBodyMemory(c.Bytes("http.max-body-memory"))
+	return &listeners{c: c, tls: tlsConfig, failed: make(chan error, 8), bodies: bodies}, err
+}
+
+// dialTLS is the TLS configuration for the services of other members. Their certificates are signed
+// by an authority of the system or by that of the members. Nil: plain.
+func (l *listeners) dialTLS() (*tls.Config, error) {
+	if l.tls == nil {
+		return nil, nil
+	}
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		roots = x509.NewCertPool()
+	}
+	if name := l.c.String("cluster.tls-ca"); name != "" {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return nil, fmt.Errorf("cluster.tls-ca: %w", err)
+		}
+		roots.AppendCertsFromPEM(text)
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}, nil
+}
+
+// listen opens a listener on the address of a service's setting. No server answers on it yet.
+func (l *listeners) listen(service string) (net.Listener, error) {
+	setting := service + ".listen"
+	listener, err := net.Listen("tcp", l.c.ListenAddr(service))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", setting, err)
+	}
+	return listener, nil
+}
+
+// serve starts the server e on a listener, over TLS when the services have a certificate.
+func (l *listeners) serve(name string, e edge, listener net.Listener, secured bool) {
+	l.open = append(l.open, listening{name, e, listener})
+	serving := listener
+	if secured && l.tls != nil {
+		serving = tls.NewListener(listener, l.tls)
+	}
+	go func() {
+		if err := e.Serve(serving); err != nil {
+			l.failed <- err
+		}
+	}()
+}
+
+// start listens for a service and serves it.
+func (l *listeners) start(service string, e edge) error {
+	listener, err := l.listen(service)
+	if err == nil {
+		if counted, ok := e.(interface{ Share(*httpapi.BodyMemory) }); ok {
+			counted.Share(l.bodies)
+		}
+		l.serve(service, e, listener, true)
+	}
+	return err
+}
+
+// addresses are the addresses of the edges, by name.
+func (l *listeners) addresses() map[string]string {
+	at := make(map[string]string, len(l.open))
+	for _, e := range l.open {
+		at[e.name] = e.listener.Addr().String()
+	}
+	return at
+}
+
+// shutdown ends all edges at once. So a request that takes long on one edge uses up no other edge's
+// time, and no edge takes requests while another one waits. The error names the edges that had not
+// ended when ctx did.
+func (l *listeners) shutdown(ctx context.Context) error {
+	errs := make([]error, len(l.open))
+	var ending sync.WaitGroup
+	for i, e := range l.open {
+		ending.Go(func() {
+			if err := e.edge.Shutdown(ctx); err != nil {
+				errs[i] = fmt.Errorf("%s: %w", e.name, err)
+			}
+		})
+	}
+	ending.Wait()
+	return errors.Join(errs...)
+}

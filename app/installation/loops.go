@@ -1,0 +1,72 @@
+package installation
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+
+	"posttrade/journal"
+)
+
+// loops are the goroutines that work beside the path of an order. Each owns one sidecar. None of
+// them can stop the engine: a loop that ends with an error is logged and shown on /readyz, and
+// everything else goes on.
+type loops struct {
+	log    *slog.Logger
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	mu     sync.Mutex // guards all
+	all    []string   // names, in the order of their start
+	failed sync.Map   // name: error
+}
+
+func newLoops(log *slog.Logger) *loops {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &loops{log: log, ctx: ctx, cancel: cancel}
+}
+
+// start runs a sidecar's loop until stop.
+func (l *loops) start(name string, run func(context.Context) error) {
+	l.mu.Lock()
+	l.all = append(l.all, name)
+	l.mu.Unlock()
+	l.wg.Add(1)
+	go func() {
+		defer l.wg.Done()
+		if err := run(l.ctx); err != nil && l.ctx.Err() == nil {
+			l.failed.Store(name, err)
+			l.log.Error("sidecar stopped", "sidecar", name, "error", err)
+		}
+	}()
+}
+
+// startAt is start for a loop with much work: its thread gets the processor time that the path of
+// an order leaves over, as journal.Politely says. It is not for loops that the gate waits for.
+func (l *loops) startAt(nice int, name string, run func(context.Context) error) {
+	l.start(name, func(ctx context.Context) error {
+		return journal.Politely(nice, func() error { return run(ctx) })
+	})
+}
+
+// names lists the loops that were started so far. Any goroutine may call it.
+func (l *loops) names() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.all)
+}
+
+// err is the reason why a loop has ended, nil while it runs.
+func (l *loops) err(name string) error {
+	if err, ok := l.failed.Load(name); ok {
+		return err.(error)
+	}
+	return nil
+}
+
+// stop ends every loop and waits for it.
+func (l *loops) stop() {
+	l.cancel()
+	l.wg.Wait()
+}

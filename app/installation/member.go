@@ -1,0 +1,208 @@
+package installation
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"posttrade/app/engine"
+	"posttrade/app/settings"
+	"posttrade/httpapi"
+	"posttrade/journal"
+	"posttrade/journal/quorum"
+	"posttrade/matcher"
+)
+
+// errRestart ends an installation that must be opened again at once, with the journal that the
+// leader has sent.
+var errRestart = errors.New("the leader has sent a journal in place of this member's own")
+
+// MemberTLS is the TLS configuration by which members identify each other, nil on loopback.
+func MemberTLS(c *settings.Config) (*tls.Config, error) {
+	if c.String("cluster.tls-cert") == "" {
+		return nil, nil
+	}
+	return quorum.MemberTLS(c.String("cluster.tls-cert"), c.String("cluster.tls-key"),
+		c.String("cluster.tls-ca"))
+}
+
+// member is this process as one of several: its node, and the parts that run while it leads and
+// while it does not.
+type member struct {
+	Node   *quorum.Node
+	roles  *roles
+	count  int                       // of members in the list
+	relays map[string]*httpapi.Relay // of each service, by name
+	stops  []func()                  // in the order of the starts
+}
+
+// stop ends the member's parts: those of the leader first, then the consensus.
+func (m *member) stop() (err error) {
+	for _, stop := range slices.Backward(m.stops) {
+		stop()
+	}
+	if m.Node != nil {
+		err = errors.Join(err, m.Node.Close())
+	}
+	return err
+}
+
+// joinCluster opens the consensus state and the engine over it. A member with an empty disk waits
+// here until the cluster has agreed on a genesis or has sent it a journal.
+func (in *Installation) joinCluster(ctx context.Context, c *settings.Config, o engine.Options,
+	log *slog.Logger) (err error) {
+	if c.String("auth.jwt.secret") == "" {
+		log.Warn("auth.jwt.secret is not set: a token is good on the member that minted it only")
+	}
+	storage := engine.JournalStorage{Dir: o.Dir, Incoming: c.InDataDir("journal.incoming"),
+		Fatal: o.Fatal}
+	for {
+		if err := storage.Install(); err != nil {
+			return err
+		}
+		created, err := journal.Created(o.Dir, nil)
+		if err != nil {
+			return err
+		}
+		if created {
+			return in.resumeMember(c, o, storage, log)
+		}
+		if err := in.newMember(ctx, c, o, storage, log); !errors.Is(err, errRestart) {
+			return err
+		}
+		log.Info("cluster: a journal has come from the leader", "member", c.Int("cluster.member-id"))
+		err = in.Member.Node.Close()
+		in.Member = nil
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// resumeMember opens a member that has a journal.
+func (in *Installation) resumeMember(c *settings.Config, o engine.Options, storage quorum.Storage,
+	log *slog.Logger) (err error) {
+	if in.Core, err = engine.Open(o); err != nil {
+		return err
+	}
+	return in.openNode(c, o, storage, in.Core.Genesis.Marshal(), log)
+}
+
+// newMember opens a member without a journal. It returns errRestart when a journal has come.
+func (in *Installation) newMember(ctx context.Context, c *settings.Config, o engine.Options,
+	storage quorum.Storage, log *slog.Logger) error {
+	if err := in.openNode(c, o, storage, nil, log); err != nil {
+		return err
+	}
+	text, err := in.Member.Node.Agreed(ctx)
+	if err != nil {
+		return err
+	}
+	if text == nil {
+		return errRestart
+	}
+	o.Genesis = func() (*matcher.Genesis, error) { return matcher.ParseGenesis(text) }
+	in.Core, err = engine.Open(o)
+	return err
+}
+
+func (in *Installation) openNode(c *settings.Config, o engine.Options, storage quorum.Storage,
+	has []byte, log *slog.Logger) error {
+	memberTLS, err := MemberTLS(c)
+	if err != nil {
+		return err
+	}
+	var adopt uint64
+	if has != nil && c.Bool("cluster.adopt") {
+		adopt = engine.ClusterHost{Engine: in.Core}.Head()
+	}
+	in.Member = &member{roles: newRoles(), count: len(c.Members())}
+	in.Member.Node, err = quorum.Open(quorum.Options{
+		Dir: c.InDataDir("quorum"), Member: strconv.Itoa(c.Int("cluster.member-id")),
+		Members: c.Members(), TLS: memberTLS,
+		Storage: storage, Has: has, Adopt: adopt, Services: in.services, OnRole: in.Member.roles.set,
+		Genesis: func() ([]byte, error) {
+			g, err := o.Genesis()
+			if err != nil {
+				return nil, err
+			}
+			return g.Marshal(), nil
+		},
+		Idle: o.Idle, Heartbeat: c.Millis("cluster.heartbeat-ms"), Fatal: o.Fatal, Logger: log,
+		LogReserve: uint64(c.Bytes("cluster.log-reserve-bytes")), FS: o.JournalOptions().FS,
+	})
+	return err
+}
+
+// roles passes on whether this member leads. The reader gets the last state and may miss those
+// before it, but it sees that there were some: leadership that was lost and has come back counts as
+// another one.
+type roles struct {
+	mu     sync.Mutex
+	leads  bool
+	turns  uint64        // how often leads has changed
+	change chan struct{} // has room for one
+}
+
+func newRoles() *roles { return &roles{change: make(chan struct{}, 1)} }
+
+func (r *roles) set(leads bool) {
+	r.mu.Lock()
+	if r.leads != leads {
+		r.leads = leads
+		r.turns++
+	}
+	r.mu.Unlock()
+	select {
+	case r.change <- struct{}{}:
+	default: // a change is already announced
+	}
+}
+
+func (r *roles) now() (leads bool, turns uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.leads, r.turns
+}
+
+// leadRetry is the pause after which a leader tries again to start the parts that only it runs.
+const leadRetry = time.Second
+
+// follow starts the parts of the leader when this member begins to lead, and ends them when it
+// stops leading or ctx ends. The parts end with the leadership in which they began, even if the
+// member leads again by then.
+func (r *roles) follow(ctx context.Context, begin func() error, end func(), log *slog.Logger) {
+	began, since := false, uint64(0)
+	defer func() {
+		if began {
+			end()
+		}
+	}()
+	for {
+		leads, turns := r.now()
+		if began && turns != since {
+			end()
+			began = false
+		}
+		var retry <-chan time.Time
+		if leads && !began {
+			if err := begin(); err != nil {
+				log.Error("what runs on the leader was not started", "error", err)
+				retry = time.After(leadRetry)
+			} else {
+				began, since = true, turns
+			}
+		}
+		select {
+		case <-r.change:
+		case <-retry:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package installation
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+	"time"
+
+	"posttrade/httpapi"
+	"posttrade/journal"
+)
+
+// scrubbing reads the journal again and again beside the other work, at the lowest priority.
+type scrubbing struct {
+	scrub *journal.Scrub // nil: off
+	stop  context.CancelFunc
+	ended sync.WaitGroup
+}
+
+// startScrubbing starts it; an interval of 0 is off.
+func startScrubbing(j *journal.Journal, interval time.Duration, log *slog.Logger) *scrubbing {
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &scrubbing{stop: cancel}
+	if interval == 0 {
+		return s
+	}
+	s.scrub = journal.NewScrub(j, interval, func(d journal.Damage) {
+		log.Error("journal alarm", "alarm", "a part of the journal cannot be read",
+			"file", d.File, "key", d.Key, "fromSequence", d.From, "toSequence", d.To, "because", d.Why)
+	})
+	s.ended.Go(func() {
+		err := journal.Politely(journal.Bulk, func() error { return s.scrub.Run(ctx) })
+		if err != nil && ctx.Err() == nil {
+			log.Error("the journal is not scrubbed any more", "error", err)
+		}
+	})
+	return s
+}
+
+// end stops it. The journal must still be open.
+func (s *scrubbing) end() {
+	s.stop()
+	s.ended.Wait()
+}
+
+// part is the scrub on /readyz. Orders need no old block, so it does not decide readiness.
+func (s *scrubbing) part() httpapi.Part {
+	p := httpapi.Part{Name: "journal-scrub", Ready: true, Beside: true, Detail: "off"}
+	if s.scrub == nil {
+		return p
+	}
+	state := s.scrub.State()
+	p.Detail = "no pass is complete"
+	if !state.Completed.IsZero() {
+		p.Detail = "complete at " + state.Completed.UTC().Format(time.RFC3339)
+	}
+	if n := len(state.Damaged); n > 0 {
+		d := state.Damaged[0]
+		p.Ready = false
+		p.Detail = fmt.Sprintf("%d parts cannot be read, the first: file=%s key=%s sequences %d..%d: %s",
+			n, d.File, d.Key, d.From, d.To, d.Why)
+	}
+	return p
+}
+
+// shownDamage limits the number of series of the metric.
+const shownDamage = 20
+
+// metrics shows the progress and what the scrub has found.
+func (s *scrubbing) metrics(emit emitMore) {
+	if s.scrub == nil {
+		return
+	}
+	state := s.scrub.State()
+	completed := 0.0
+	if !state.Completed.IsZero() {
+		completed = float64(state.Completed.Unix())
+	}
+	gauge := func(name, help string, value float64, labels ...string) {
+		emit(name, help, false, value, labels...)
+	}
+	gauge("svc_journal_scrub_completed_seconds",
+		"When the last pass over the whole journal was complete, in seconds since 1970.", completed)
+	gauge("svc_journal_scrub_sequence",
+		"The command that the pass under way goes on with, 0 when none is.", float64(state.Next))
+	gauge("svc_journal_scrub_damaged",
+		"Parts of the journal that cannot be read.", float64(len(state.Damaged)))
+	for _, d := range state.Damaged[:min(len(state.Damaged), shownDamage)] {
+		gauge("svc_journal_scrub_damaged_commands",
+			"Commands in a part of the journal that cannot be read.", float64(d.To-d.From+1),
+			"file", d.File, "key", d.Key, "from", strconv.FormatUint(d.From, 10), "to",
+			strconv.FormatUint(d.To, 10))
+	}
+}

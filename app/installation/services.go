@@ -1,0 +1,279 @@
+package installation
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"posttrade/app/engine"
+	"posttrade/app/settings"
+	"posttrade/httpapi"
+	"posttrade/journal"
+	"posttrade/journal/audit"
+	"posttrade/matcher/gate"
+	"posttrade/sidecars/control"
+)
+
+// openEdges opens every listener: the order-matcher, the trade-processor when there are sidecars,
+// and the admin listener, which shows the metrics of all.
+func openEdges(c *settings.Config, in *Installation,
+	log *slog.Logger) (m httpapi.Metrics, err error) {
+	k, d, l := in.Core, in.Beside.Load(), in.listeners
+	verifier, err := verifier(c)
+	if err != nil {
+		return m, err
+	}
+	orders := newOrderMatcher(c, in, verifier, log)
+	if err := l.start("order-matcher", orders); err != nil {
+		return m, err
+	}
+	m = singleMetrics(k, orders)
+	m.More = together(m.More, in.scrubbing.metrics)
+	if d != nil {
+		if err := openSources(c, in, verifier, &m, log); err != nil {
+			return m, err
+		}
+	}
+	// The registry shows the faults that the trade-processor counts. The trade-processor itself is
+	// made after the registry, because it shows the registry.
+	var processor *httpapi.TradeProcessor
+	m.Faults = append(m.Faults, func(emit func(service, fault string, count uint64)) {
+		if processor != nil {
+			processor.Faults(emit)
+		}
+	})
+	m.More = together(m.More, in.listeners.bodies.Metrics)
+	registry := httpapi.NewRegistry(m, log)
+	if d != nil {
+		if processor, err = newTradeProcessor(c, in, d, verifier, registry, log); err != nil {
+			return m, err
+		}
+		if err := l.start("trade-processor", processor); err != nil {
+			return m, err
+		}
+	}
+	return m, openAdmin(c, in, verifier, registry, log)
+}
+
+// openAdmin opens the admin listener.
+func openAdmin(c *settings.Config, in *Installation, verifier *gate.Verifier,
+	registry *httpapi.Registry, log *slog.Logger) error {
+	listener, err := in.listeners.listen("admin")
+	if err != nil {
+		return err
+	}
+	in.listeners.serve("admin", newAdmin(c, in, verifier, registry, log), listener, false)
+	return nil
+}
+
+// openSources opens the account-service and the reference-data service.
+func openSources(c *settings.Config, in *Installation, verifier *gate.Verifier, m *httpapi.Metrics,
+	log *slog.Logger) error {
+	d := in.Beside.Load()
+	accounts, securities := newSources(c, in, d, verifier, log)
+	m.More = together(m.More, d.metrics)
+	m.Faults = append(m.Faults, accounts.Faults, securities.Faults)
+	if err := in.listeners.start("account-service", accounts); err != nil {
+		return err
+	}
+	return in.listeners.start("reference-data", securities)
+}
+
+// newSources makes the account-service and the reference-data service.
+func newSources(c *settings.Config, in *Installation, d *downstream, verifier *gate.Verifier,
+	log *slog.Logger) (*httpapi.AccountService, *httpapi.ReferenceData) {
+	k := in.Core
+	writeAuth, because := c.WritesNeedAdmin()
+	if writeAuth && !c.Bool("reference.write-auth.enforced") {
+		log.Info("writes of accounts and stocks need an admin token", "because", because)
+	}
+	snapshotAuth := c.Bool("controlfeed.snapshot-auth")
+	durability, inflight := c.Durability(), c.Int("http.max-inflight")
+	return httpapi.NewAccountService(httpapi.AccountDeps{
+			Accounts: d.sources.accounts, Verifier: verifier, WriteAuth: writeAuth,
+			SnapshotAuth: snapshotAuth,
+			Applied:      k.Views.Applied, Durable: k.Watermark.Durable, Projected: d.projected,
+			State:      d.state,
+			Durability: durability, Cluster: in.cluster(), MaxInflight: inflight, Logger: log,
+		}), httpapi.NewReferenceData(httpapi.ReferenceDeps{
+			Securities: d.sources.securities, Verifier: verifier, WriteAuth: writeAuth,
+			SnapshotAuth: snapshotAuth,
+			Applied:      k.Views.Applied, Durable: k.Watermark.Durable, Projected: d.projected,
+			State:      d.state,
+			Durability: durability, Cluster: in.cluster(), MaxInflight: inflight, Logger: log,
+		})
+}
+
+// cluster is what the services know of the other members, nil on a single node.
+func (in *Installation) cluster() httpapi.Cluster {
+	if in.Member == nil {
+		return nil
+	}
+	return in.Member.Node
+}
+
+// projected is the input sequence up to which every fill is in SQL, 0 without a projection.
+func (in *Installation) projected() uint64 {
+	if d := in.Beside.Load(); d != nil {
+		return d.projected()
+	}
+	return 0
+}
+
+// verifier checks access tokens as the settings say.
+func verifier(c *settings.Config) (*gate.Verifier, error) {
+	secret, err := c.JWTSecret()
+	if err != nil {
+		return nil, err
+	}
+	return gate.NewVerifier(secret, c.String("auth.jwt.issuer"), c.Duration("auth.jwt.leeway"),
+		time.Now)
+}
+
+func newOrderMatcher(c *settings.Config, in *Installation, verifier *gate.Verifier,
+	log *slog.Logger) *httpapi.OrderMatcher {
+	k := in.Core
+	deps := httpapi.Deps{
+		Gate: k.Gate, Desk: k.Desk, Views: k.Views, Blotter: k.Blotter, Verifier: verifier,
+		Durable: &k.Watermark, Seen: k.Stage.Applied,
+		Clock:       func() int64 { return time.Now().UnixMilli() },
+		StorageFull: k.Journal.StorageFull, Held: func() bool { return isHeld(k) }, Failed: k.Journal.Err,
+		Report:           audit.New(k.Journal, engine.RebuildFrom(k.Genesis).Engine, audit.Options{}),
+		History:          in.history,
+		Enforced:         c.Bool("risk.entitlement.enforced"),
+		SequenceRefusals: c.Bool("audit.sequence-refusals"),
+		PathPrefix:       c.String("order-matcher.path-prefix"), Durability: c.Durability(),
+		Cluster:     in.cluster(),
+		MaxInflight: c.Int("http.max-inflight"), BlotterPage: c.Int("recon.blotter.page-size"),
+		Logger: log,
+	}
+	if c.Bool("sidecars.enabled") {
+		deps.Projected = in.projected
+	}
+	return httpapi.NewOrderMatcher(deps)
+}
+
+func newTradeProcessor(c *settings.Config, in *Installation, d *downstream, verifier *gate.Verifier,
+	registry *httpapi.Registry, log *slog.Logger) (*httpapi.TradeProcessor, error) {
+	mint, err := tokenMint(c, log)
+	if err != nil {
+		return nil, err
+	}
+	k := in.Core
+	return httpapi.NewTradeProcessor(httpapi.ProcessorDeps{
+		Trades: httpapi.StoreTrades{DB: d.Db}, Marks: d.extracts.marks, Settlement: d.settlement,
+		Recon: d.recon, TCA: d.tca,
+		Foreign: func() bool { return d.projection.Foreign() || isHeld(in.Core) }, Verifier: verifier,
+		Mint: mint, Metrics: registry,
+		Applied: k.Views.Applied, Durable: k.Watermark.Durable, Projected: d.projected, State: d.state,
+		Durability: c.Durability(), Cluster: in.cluster(), MaxInflight: c.Int("http.max-inflight"),
+		Logger: log,
+	}), nil
+}
+
+// tokenMint is POST /auth/dev-token as the settings configure it. Without a master secret the
+// endpoint does not exist.
+func tokenMint(c *settings.Config, log *slog.Logger) (httpapi.TokenMint, error) {
+	master, path, err := c.MasterSecret()
+	if err != nil || master == nil {
+		return httpapi.TokenMint{}, err
+	}
+	if path != "" {
+		log.Info("the master secret of POST /auth/dev-token is in a file", "path", path)
+	}
+	secret, err := c.JWTSecret()
+	return httpapi.TokenMint{MasterSecret: master, Secret: secret,
+		Issuer: c.String("auth.jwt.issuer")}, err
+}
+
+func newAdmin(c *settings.Config, in *Installation, verifier *gate.Verifier,
+	registry *httpapi.Registry, log *slog.Logger) *httpapi.Admin {
+	a := httpapi.AdminConfig{
+		Parts: func() []httpapi.Part {
+			return append(append(in.coreParts(), in.Member.parts()...), in.Beside.Load().parts()...)
+		},
+		Version: map[string]string{"version": settings.Version()}, Registry: registry, Logger: log,
+	}
+	if c.Bool("admin.token-guard") {
+		a.Admit = func(token string) (valid, admin bool) {
+			claims, err := verifier.Verify([]byte(token))
+			return err == nil, err == nil && claims.Admin
+		}
+	}
+	return httpapi.NewAdmin(a)
+}
+
+// coreParts are the conditions for the admission of an order. A follower needs no control source of
+// its own: the leader's gate decides.
+func (in *Installation) coreParts() []httpapi.Part {
+	k := in.Core
+	list := []httpapi.Part{{Name: "recovery", Ready: true,
+		Detail: fmt.Sprintf("sequence %d in %s", k.Recovered.Sequence,
+			k.Recovered.Took.Round(time.Millisecond))}}
+	switch err := k.Journal.Err(); {
+	case err != nil:
+		list = append(list, httpapi.Part{Name: "journal", Detail: err.Error()})
+	case k.Journal.StorageFull():
+		list = append(list, httpapi.Part{Name: "journal", Detail: "storage full"})
+	default:
+		list = append(list, httpapi.Part{Name: "journal", Ready: true,
+			Detail: fmt.Sprintf("durable %d, mode %s", k.Journal.Durable(), k.Options.Durability)})
+	}
+	if held := k.Held.Load(); held != nil {
+		list = append(list, httpapi.Part{Name: "history", Detail: (*held).Error()})
+	}
+	list = append(list, numbersPart(k.Views.NextRef())...)
+	list = append(append(list, in.diskParts()...), in.scrubbing.part())
+	if in.Member != nil && !in.Member.Node.Leads() {
+		return list
+	}
+	for _, s := range k.Gate.Snapshot().Sources {
+		list = append(list, in.sourcePart(&s))
+	}
+	return list
+}
+
+// diskParts are the states of the disks. When a disk has not synced anything for a second, no order
+// is answered and no new state is shown. So this part decides readiness, for as long as that lasts.
+func (in *Installation) diskParts() []httpapi.Part {
+	list := []httpapi.Part{diskPart("journal", in.Core.Journal.Dir(), in.Core.Journal.Disk())}
+	if in.Member != nil {
+		list = append(list, diskPart("consensus log", in.listeners.c.InDataDir("quorum"),
+			in.Member.Node.Disk()))
+	}
+	return list
+}
+
+func diskPart(of, dir string, d journal.DiskState) httpapi.Part {
+	p := httpapi.Part{Name: "disk of the " + of, Ready: !d.Slow()}
+	if d.Waits > 0 {
+		p.Detail = fmt.Sprintf("%s: the oldest that is not synced waits for %s; ", dir,
+			d.Waits.Round(time.Millisecond))
+	}
+	p.Detail += fmt.Sprintf("the last sync took %s", d.Last.Round(time.Microsecond))
+	return p
+}
+
+// sourcePart is a control source on /readyz. A source that cannot become ready says why.
+func (in *Installation) sourcePart(s *gate.Source) httpapi.Part {
+	part := httpapi.Part{Name: "source " + s.Name, Ready: s.State == gate.Ready,
+		Detail: s.State.String()}
+	d := in.Beside.Load()
+	if part.Ready {
+		if d != nil {
+			if unknown := d.sources.unknown(control.Source(s.Name)); unknown != "" {
+				part.Detail += ", but " + unknown
+			}
+		}
+		return part
+	}
+	if s.LastReason != "" {
+		part.Detail += ", last quarantined for " + s.LastReason
+	}
+	if d != nil {
+		if err := d.sources.why(control.Source(s.Name)); err != nil {
+			part.Detail += ": " + err.Error()
+		}
+	}
+	return part
+}

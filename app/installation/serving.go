@@ -1,0 +1,84 @@
+package installation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"posttrade/app/engine"
+	"posttrade/app/settings"
+	"posttrade/journal"
+)
+
+// ServeToTheEnd serves until ctx ends or a part fails, and returns the exit code for that.
+func ServeToTheEnd(ctx context.Context, c *settings.Config, o engine.Options, stdout io.Writer,
+	words *LastWords) int {
+	o.Fatal = words.Failed
+	err := serve(ctx, c, o, slog.New(slog.NewTextHandler(words, nil)), stdout)
+	if errors.Is(err, journal.ErrPoisoned) || words.said() {
+		words.Failed(err) // the failure may come here before it is written, or after that
+	}
+	return settings.Exit(words, err)
+}
+
+// serve starts the installation, waits for ctx or a failure, and stops it.
+func serve(ctx context.Context, c *settings.Config, o engine.Options, log *slog.Logger,
+	stdout io.Writer) error {
+	for {
+		if err := serveOnce(ctx, c, o, log, stdout); !restarts(err, log) {
+			return err
+		}
+	}
+}
+
+// restarts reports whether an installation that ended with err must be opened again. If so, it logs
+// all of err, because no caller sees it then.
+func restarts(err error, log *slog.Logger) bool {
+	if !errors.Is(err, errRestart) {
+		return false
+	}
+	log.Warn("starting again", "because", err)
+	return true
+}
+
+// serveOnce serves until the installation must be opened again: errRestart.
+func serveOnce(ctx context.Context, c *settings.Config, o engine.Options, log *slog.Logger,
+	stdout io.Writer) (err error) {
+	in, err := Open(ctx, c, o, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, in.Stop()) }()
+	in.awaitReady(ctx)
+	if err := writePorts(c.InDataDir("ports.json"), in.listeners.addresses()); err != nil {
+		return err
+	}
+	for _, e := range in.listeners.open {
+		fmt.Fprintf(stdout, "%s listening on %s\n", e.name, e.listener.Addr())
+	}
+	select {
+	case <-ctx.Done():
+		log.Info("stopping")
+		return nil
+	case err := <-in.listeners.failed:
+		return err
+	case <-in.restart():
+		return errRestart
+	}
+}
+
+func logRecovery(log *slog.Logger, k *engine.Engine) {
+	r := k.Recovered
+	for _, note := range r.Notes {
+		log.Warn("snapshot passed over", "reason", note)
+	}
+	if r.Room != nil {
+		log.Warn("memory is not made resident ahead of the orders", "error", r.Room)
+	}
+	log.Info("recovered", "sequence", r.Sequence, "trades", r.TradeSeq, "snapshot", r.Snapshot,
+		"replayed", r.Replayed, "took", r.Took.Round(time.Millisecond), "durability",
+		k.Options.Durability)
+}

@@ -1,0 +1,154 @@
+package installation
+
+import (
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"posttrade/app/engine"
+	"posttrade/matcher"
+	"posttrade/matcher/desk"
+	"posttrade/matcher/session/client"
+	"posttrade/matcher/session/wire"
+)
+
+// TestSessionThroughAWholeInstallation sends an order through shared memory and finds it over HTTP,
+// in the metrics and, after a restart, in the journal.
+func TestSessionThroughAWholeInstallation(t *testing.T) {
+	data := t.TempDir()
+	in, socket, answer := orderThroughMemory(t, data, "through-memory")
+	if answer.Correlation != 77 || answer.Kind != wire.Answer || answer.Code != wire.Decided ||
+		answer.Reason != matcher.Accepted {
+		t.Errorf("answer %+v", answer)
+	}
+	status, body := in.get("order-matcher", "/orders/ord-1")
+	if status != 200 || !strings.Contains(string(body), `"clientOrderId":"through-memory"`) {
+		t.Errorf("the order over HTTP: %d %s", status, body)
+	}
+	if status, body := in.get("admin", "/metrics"); status != 200 ||
+		!strings.Contains(string(body), "svc_session_commands_total 1\n") {
+		t.Errorf("metrics: %d", status)
+	}
+	in.stop()
+	if _, err := os.Stat(socket); !os.IsNotExist(err) {
+		t.Errorf("the socket is left behind: %v", err)
+	}
+	again := install(t, data, "sidecars.enabled", "false")
+	if _, body := again.get("order-matcher", "/orders"); !strings.Contains(string(body),
+		"through-memory") {
+		t.Errorf("after a restart: %s", body)
+	}
+}
+
+// orderThroughMemory starts an installation on data. It checks that a client without a token is
+// turned away, and sends an order through the shared memory of a client with a token.
+func orderThroughMemory(t *testing.T,
+	data, clientID string) (in *installed, socket string, answer *wire.Record) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "pt") // because the path of a socket must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	socket = filepath.Join(dir, "s")
+	in = install(t, data, "sidecars.enabled", "false", "session.socket", socket,
+		"risk.entitlement.enforced", "true")
+	if _, err := client.Dial(t.Context(), socket, "no token", client.Options{}); err == nil {
+		t.Error("a session without a token")
+	}
+	c, err := client.Dial(t.Context(), socket, in.token, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	security, err := c.Security(t.Context(), "AAPL")
+	if err != nil {
+		t.Fatal(err)
+	}
+	order := client.NewOrder{Account: 1, Security: security, Side: matcher.Buy, Qty: 10,
+		LimitPx: 150 * matcher.PriceScale}
+	if err := c.Order(77, &order, clientID); err != nil {
+		t.Fatal(err)
+	}
+	c.Flush()
+	if answer, err = c.Next(); err != nil {
+		t.Fatal(err)
+	}
+	return in, socket, answer
+}
+
+// Sessions that use all of their tickets stop neither HTTP nor the sidecars, and requests that use
+// all of theirs do not stop the sessions.
+func TestCrowdsOfOneKindStopNoOther(t *testing.T) {
+	in, _, _ := orderThroughMemory(t, t.TempDir(), "before")
+	k := in.Core
+	held := map[desk.Kind][]*desk.Ticket{}
+	hold := func(kind desk.Kind) {
+		t.Helper()
+		for {
+			ticket, err := k.Desk.Pool(kind).Acquire(1)
+			if errors.Is(err, desk.ErrBusy) {
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			held[kind] = append(held[kind], ticket)
+		}
+	}
+	order := func() int {
+		body := strings.NewReader(
+			`{"accountId":1,"security":"AAPL","side":"Buy","quantity":1,"limitPrice":150}`)
+		request, err := http.NewRequestWithContext(t.Context(), "POST",
+			"http://"+in.at("order-matcher")+"/orders", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Authorization", "Bearer "+in.token)
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		return answer.StatusCode
+	}
+	sidecar := func() error {
+		return desk.SubmitUntil(t.Context(), k.Desk, 1, func(_ int, c *matcher.Command) error {
+			*c = matcher.NewCommand(matcher.PriceTick)
+			c.EventTimeMillis, c.SecurityID, c.PriceTicks = 1, 1, 150*matcher.PriceScale
+			return nil
+		}, func(*desk.Answer) error { return nil })
+	}
+	hold(desk.Sessions)
+	if want := 64 * engine.SessionTickets; len(held[desk.Sessions]) != want {
+		t.Errorf("sessions have %d tickets, want %d", len(held[desk.Sessions]), want)
+	}
+	if status := order(); status != 201 {
+		t.Errorf("an order over HTTP beside a crowd of sessions: %d", status)
+	}
+	for _, ticket := range held[desk.Sessions] {
+		ticket.Release()
+	}
+	hold(desk.Requests)
+	if status := order(); status != 429 {
+		t.Errorf("an order over HTTP without a ticket: %d", status)
+	}
+	if err := sidecar(); err != nil {
+		t.Errorf("a price beside a crowd of requests: %v", err)
+	}
+	ticket, err := k.Desk.Pool(desk.Sessions).Acquire(1)
+	if err != nil {
+		t.Errorf("a session beside a crowd of requests: %v", err)
+	} else {
+		ticket.Release()
+	}
+	for _, ticket := range held[desk.Requests] {
+		ticket.Release()
+	}
+	if status := order(); status != 201 {
+		t.Errorf("an order over HTTP afterwards: %d", status)
+	}
+}

@@ -1,0 +1,223 @@
+package installation
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"posttrade/app/engine"
+	"posttrade/app/settings"
+	"posttrade/matcher/gate"
+	"posttrade/sidecars/accounts"
+	"posttrade/sidecars/bootstrap"
+	"posttrade/sidecars/broker"
+	"posttrade/sidecars/control"
+	"posttrade/sidecars/feeds"
+	"posttrade/sidecars/outbox"
+	"posttrade/sidecars/securities"
+	"posttrade/sidecars/source"
+	"posttrade/sidecars/store"
+)
+
+// controlSources are the account-service and the reference-data service: their tables, the
+// publishers of their changes, and the replicas that carry the changes into the gate.
+type controlSources struct {
+	accounts   *accounts.Accounts
+	securities *securities.Securities
+	feeds      map[control.Source]*feeds.Feed
+}
+
+// NewControlSources makes both services and their publishers. It starts nothing.
+func NewControlSources(db *store.DB, b *broker.Broker, poll time.Duration, k *engine.Engine,
+	log *slog.Logger) *controlSources {
+	s := &controlSources{feeds: map[control.Source]*feeds.Feed{}}
+	for _, name := range control.Sources() {
+		stream := feeds.Stream{Broker: b, Source: name}
+		s.feeds[name] = &feeds.Feed{Source: name, Stream: stream, Log: log,
+			Outbox: outbox.New(outbox.Options{
+				Source: name, DB: db, Stream: stream, Poll: poll, Logger: log, Returned: b.Changed,
+			})}
+	}
+	options := func(name control.Source) source.Options {
+		feed := s.feeds[name]
+		o := source.Options{DB: db, Changed: feed.Outbox.Wake,
+			Seed: func(ctx context.Context) (int, error) { return feed.Seed(ctx) }}
+		if k != nil { // nil: the caller only changes the epoch
+			o.Room = feeds.Room{Source: name, Gate: k.Gate}
+		}
+		return o
+	}
+	s.accounts = accounts.New(options(control.Account))
+	s.securities = securities.New(options(control.Security))
+	return s
+}
+
+// seeding fills empty tables from the seed files.
+func (s *controlSources) seeding(c *settings.Config) error {
+	accountRows, err := c.SeedAccounts()
+	if err != nil {
+		return err
+	}
+	securityRows, err := c.SeedSecurities()
+	if err != nil {
+		return err
+	}
+	s.feeds[control.Account].Seed = func(ctx context.Context) (int, error) {
+		rows := make([]accounts.Account, len(accountRows))
+		for i, a := range accountRows {
+			rows[i] = accounts.Account{ID: a.ID, DisplayName: a.DisplayName, Enabled: a.Enabled}
+		}
+		return s.accounts.Seed(ctx, rows)
+	}
+	s.feeds[control.Security].Seed = func(ctx context.Context) (int, error) {
+		rows := make([]securities.Stock, len(securityRows))
+		for i, x := range securityRows {
+			rows[i] = securities.Stock{Ticker: x.Ticker, CompanyName: x.CompanyName, Enabled: x.Enabled,
+				Halted: x.Halted}
+		}
+		return s.securities.Seed(ctx, rows)
+	}
+	return nil
+}
+
+// replicate makes the replicas of both sources. Each subscribes, fetches its snapshot from the
+// address of the service, and then runs by itself.
+func (s *controlSources) replicate(c *settings.Config, k *engine.Engine, b *broker.Broker,
+	l *listeners) {
+	room := func(s control.Source) int {
+		_, capacity := feeds.Room{Source: s, Gate: k.Gate}.Places()
+		return capacity
+	}
+	fetcher := feeds.NewSnapshotFetcher(l.tls, room,
+		func() (string, error) { return snapshotToken(c, time.Now()) })
+	at := map[control.Source]string{
+		control.Account:  l.addresses()["account-service"],
+		control.Security: l.addresses()["reference-data"],
+	}
+	silence := c.Millis("risk.feed.max-silence-ms")
+	for name, feed := range s.feeds {
+		sink := &feeds.Sink{
+			Source: name, Gate: k.Gate, Desk: k.Desk, Views: k.Views, Now: time.Now, Log: feed.Log,
+			Quarantined: feed.Outbox.Doubt,
+		}
+		feed.Sink.Store(sink)
+		feed.Bootstrap.Store(bootstrap.New(bootstrap.Options{
+			Source: name, Tail: feeds.TailOf(b, name, feed.Outbox, silence),
+			Fetch: func(ctx context.Context) (control.Snapshot, error) {
+				return fetcher.Fetch(ctx, name, at[name])
+			},
+			Sink: sink,
+			Behind: func(ctx context.Context, watermark uint64) error {
+				return feed.Outbox.Behind(ctx, watermark, silence)
+			},
+			BufferCapacity: c.Int("risk.bootstrap.buffer-capacity"),
+			MaxSilence:     silence,
+			Returned:       b.Changed,
+			Logger:         feed.Log,
+		}))
+	}
+}
+
+// why is the reason why a source is not ready, nil when none is known. Any goroutine may call it.
+func (s *controlSources) why(name control.Source) error {
+	if feed := s.feeds[name]; feed != nil {
+		if sink := feed.Sink.Load(); sink != nil {
+			return sink.Why()
+		}
+	}
+	return nil
+}
+
+// unknown says how many records of a source have no place in the engine, "" for none. Any goroutine
+// may call it.
+func (s *controlSources) unknown(name control.Source) string {
+	if feed := s.feeds[name]; feed != nil {
+		if sink := feed.Sink.Load(); sink != nil {
+			return sink.Unknown.Detail(feeds.RoomSettings[name])
+		}
+	}
+	return ""
+}
+
+// snapshotTokenLife is how long a replica's own token is valid: one fetch.
+const snapshotTokenLife = 2 * time.Minute
+
+// snapshotToken is the token that the replica sends to the sources, "" when they require none.
+func snapshotToken(c *settings.Config, now time.Time) (string, error) {
+	if !c.Bool("controlfeed.snapshot-auth") {
+		return "", nil
+	}
+	secret, err := c.JWTSecret()
+	if err != nil {
+		return "", err
+	}
+	return gate.Mint(secret, gate.Claims{Subject: "replica", Admin: true}, c.String("auth.jwt.issuer"),
+		snapshotTokenLife, now), nil
+}
+
+// metrics shows the counters of outboxes and replicas, by the contract's names.
+func (s *controlSources) metrics(emit func(name, help string, counter bool, value float64,
+	labels ...string)) {
+	for _, name := range control.Sources() {
+		f, label := s.feeds[name], string(name)
+		emit("svc_outbox_publish_lag_seconds", "Age of the oldest change that is not published.", false,
+			f.Outbox.LagSeconds(), "source", label)
+		emit("svc_outbox_unpublished_rows", "Changes that are not published.", false,
+			float64(f.Outbox.Unpublished()), "source", label)
+		emit("svc_outbox_published_total", "Changes published since the start.", true,
+			float64(f.Outbox.Published()), "source", label)
+		emit("svc_outbox_alarms_total", "Findings on the stream that an operator should know of.", true,
+			float64(f.Outbox.Alarms()), "source", label)
+		unknown := 0
+		if sink := f.Sink.Load(); sink != nil {
+			unknown = sink.Unknown.Count()
+		}
+		emit("svc_replica_unknown_records",
+			"Records that the engine has no room for: unknown to the gate.", false, float64(unknown),
+			"source", label)
+		emit("svc_outbox_foreign_messages_total", "Messages of other hands on the stream, passed over.",
+			true,
+			float64(f.Outbox.Foreign()), "source", label)
+		b := f.Bootstrap.Load()
+		if b == nil {
+			emit("svc_replica_ready", "1 when the source is ready.", false, 1, "source", label)
+			continue
+		}
+		status := b.Status()
+		ready := 0.0
+		if status.State == bootstrap.Ready {
+			ready = 1
+		}
+		emit("svc_replica_ready", "1 when the source is ready.", false, ready, "source", label)
+		emit("svc_replica_source_watermark", "Last version of the source that is applied.", false,
+			float64(status.Watermark), "source", label)
+		emit("svc_replica_bootstrap_seconds",
+			"Time that the last bootstrap took, from the subscription to ready.", false,
+			status.Took.Seconds(), "source", label)
+		emit("svc_replica_lag_records", "Versions that were seen and are not applied.", false,
+			float64(status.HighWatermark-min(status.Watermark, status.HighWatermark)), "source", label)
+		emit("svc_replica_deltas_total", "Deltas, by what became of them.", true, float64(status.Applied),
+			"source", label, "outcome", "applied")
+		emit("svc_replica_deltas_total", "Deltas, by what became of them.", true, float64(status.Late),
+			"source", label, "outcome", "late")
+		emit("svc_replica_deltas_total", "Deltas, by what became of them.", true,
+			float64(status.Repeated), "source", label, "outcome", "repeated")
+		for _, reason := range bootstrap.Reasons() {
+			emit("svc_replica_quarantine_total", "Quarantines, by reason.", true,
+				float64(status.Quarantines[reason]),
+				"source", label, "reason", string(reason))
+		}
+	}
+}
+
+// Bump begins a new epoch of a source, above everything that its stream has.
+func (s *controlSources) Bump(ctx context.Context, name control.Source) (epoch uint64, err error) {
+	last, err := s.feeds[name].Outbox.LastOnStream(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if name == control.Account {
+		return s.accounts.BumpEpoch(ctx, last)
+	}
+	return s.securities.BumpEpoch(ctx, last)
+}

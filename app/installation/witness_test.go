@@ -1,0 +1,384 @@
+package installation
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"posttrade/app/apptest"
+	"posttrade/sidecars/riskextract"
+	"posttrade/sidecars/store"
+	"posttrade/sidecars/store/storetest"
+)
+
+// trade makes n matches, each of two fills.
+func (i *installed) trade(n int) {
+	i.t.Helper()
+	for range n {
+		for _, order := range []string{
+			`{"accountId":1,"security":"AAPL","side":"Sell","quantity":5,"limitPrice":10}`,
+			`{"accountId":2,"security":"AAPL","side":"Buy","quantity":5,"limitPrice":10}`,
+		} {
+			status, body := call(i.t, "POST", "http://"+i.at("order-matcher")+"/orders", order)
+			if status != http.StatusCreated {
+				i.t.Fatalf("order: %d %s", status, body)
+			}
+		}
+	}
+}
+
+// copyTree copies a folder.
+func copyTree(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// contents are the files below a folder, by name.
+func contents(t *testing.T, root string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, path := range tree(t, root) {
+		if text, err := os.ReadFile(path); err == nil { // it is a file, not a folder
+			all[strings.TrimPrefix(path, root+"/")] = string(text)
+		}
+	}
+	if len(all) == 0 {
+		t.Fatalf("no files below %s", root)
+	}
+	return all
+}
+
+// sameContents compares two readings of a folder.
+func sameContents(t *testing.T, what string, before, after map[string]string) {
+	t.Helper()
+	for name := range after {
+		if text, ok := before[name]; !ok || text != after[name] {
+			t.Errorf("%s: %s has changed, or is new", what, name)
+		}
+	}
+	for name := range before {
+		if _, ok := after[name]; !ok {
+			t.Errorf("%s: %s is gone", what, name)
+		}
+	}
+}
+
+// agedInstallation is an installation with a folder journal that was restored from a copy:
+// everything beside it has four matches, the journal two.
+func agedInstallation(t *testing.T, settings ...string) (data string) {
+	data = t.TempDir()
+	in := install(t, data, settings...)
+	in.trade(2)
+	in.awaitMatched()
+	in.stop()
+	older := filepath.Join(t.TempDir(), "journal")
+	copyTree(t, filepath.Join(data, "journal"), older)
+	in = install(t, data, settings...)
+	in.trade(2)
+	if status, body := in.extract(); status != http.StatusAccepted {
+		t.Fatalf("extract: %d %s", status, body)
+	}
+	apptest.Until(t, "the extract is there", func() (bool, any) {
+		newest, err := riskextract.Newest(in.config.ExtractSink())
+		return newest.Seq > 0, err
+	})
+	in.awaitMatched()
+	in.stop()
+	putJournal(t, data, older)
+	return data
+}
+
+// extract asks for a risk extract.
+func (i *installed) extract() (int, string) {
+	i.t.Helper()
+	r, err := http.NewRequest("POST", "http://"+i.at("order-matcher")+"/risk/extract",
+		strings.NewReader(`{"sessionDate":"2026-11-23"}`))
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+i.token)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, _ := io.ReadAll(answer.Body)
+	return answer.StatusCode, string(text)
+}
+
+// putJournal puts a copy of a journal into data.dir; "" takes the journal away.
+func putJournal(t *testing.T, data, from string) {
+	t.Helper()
+	if err := os.RemoveAll(filepath.Join(data, "journal")); err != nil {
+		t.Fatal(err)
+	}
+	if from != "" {
+		copyTree(t, from, filepath.Join(data, "journal"))
+	}
+}
+
+// TestAnOlderJournalIsRefusedByEachWitness leaves one witness at a time beside an older journal,
+// and beside none. The start names the witness, with its numbers, and changes no file.
+func TestAnOlderJournalIsRefusedByEachWitness(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, d store.Dialect) {
+		settings := databaseFlags(t, d)
+		aged := agedInstallation(t, settings...)
+		tests := []struct {
+			keep, want string // what stays beside the journal, and what the refusal names
+			numbers    string
+		}{
+			{"tca", "TCA file ", "sequence 9, the journal ends at sequence 4, trade 4"},
+			{"extracts", "extracts in ", "sequence 9, the journal ends at sequence 4, trade 4"},
+			{"posttrade.db", "database ", "trade 8, the journal ends at sequence 4, trade 4"},
+		}
+		for _, tt := range tests {
+			t.Run(tt.keep, func(t *testing.T) {
+				data, also := t.TempDir(), []string{"database.url", ""}
+				copyTree(t, filepath.Join(aged, "journal"), filepath.Join(data, "journal"))
+				from := filepath.Join(aged, tt.keep)
+				switch info, err := os.Stat(from); {
+				case tt.keep == "posttrade.db" && d == store.Postgres:
+					also = settings
+				case err != nil:
+					t.Fatal(err)
+				case info.IsDir():
+					copyTree(t, from, filepath.Join(data, tt.keep))
+				default:
+					for _, end := range []string{"", "-wal", "-shm"} {
+						if text, err := os.ReadFile(from + end); err == nil {
+							os.WriteFile(filepath.Join(data, tt.keep+end), text, 0o600)
+						}
+					}
+				}
+				flags := append(anyPorts(data), also...)
+				before := contents(t, filepath.Join(data, "journal"))
+				for _, part := range []string{tt.want, tt.numbers, "--accept-older-journal"} {
+					wantNoStart(t, flags, part, false)
+				}
+				sameContents(t, "the refused start", before, contents(t, filepath.Join(data, "journal")))
+				putJournal(t, data, "")
+				// A new journal beside a database that a setting names is that of another installation.
+				foreign := d == store.Postgres && tt.keep == "posttrade.db"
+				wantNoStart(t, flags, tt.want, foreign)
+			})
+		}
+	})
+}
+
+// TestRemainsWithoutAJournalAreRefused: files without numbers show that there was a journal.
+func TestRemainsWithoutAJournalAreRefused(t *testing.T) {
+	for _, name := range []string{"broker", "stats", "quorum", "history"} {
+		data := t.TempDir()
+		if err := errors.Join(os.Mkdir(filepath.Join(data, name), 0o700),
+			os.WriteFile(filepath.Join(data, name, "x"), nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		wantNoStart(t, anyPorts(data), name, false)
+		wantNoStart(t, anyPorts(data), errOlderJournal.Error(), false)
+		startServer(t, data, "accept-older-journal", "true").stop(t)
+		startServer(t, data).stop(t)
+	}
+}
+
+// TestAnOlderJournalIsAcceptedByHand: with the operator's flag the start goes on. Trades that only
+// the database knew get other ids and are orphans. Ids that are issued again stand for the new
+// trades only. The next start needs no flag.
+func TestAnOlderJournalIsAcceptedByHand(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, d store.Dialect) {
+		for _, kept := range []string{"older", "none"} {
+			t.Run(kept, func(t *testing.T) {
+				settings := databaseFlags(t, d)
+				data := agedInstallation(t, settings...)
+				void := 4
+				if kept == "none" {
+					putJournal(t, data, "")
+					void = 8
+				}
+				in := install(t, data, append(settings, "accept-older-journal", "true")...)
+				in.trade(3)
+				apptest.Until(t, "the projection goes on", func() (bool, any) {
+					s, err := in.processor.ReconStatus()
+					return err == nil && s.Matched == in.tradeSeq(), s
+				})
+				sweep, err := in.processor.OrphanSweep()
+				if err != nil || sweep.OrphanCount != uint64(void) {
+					t.Errorf("orphan sweep: %+v, %v, want %d orphans", sweep, err, void)
+				}
+				for _, id := range sweep.OrphanIDs {
+					if !strings.HasPrefix(id, "void-") {
+						t.Errorf("orphan %s", id)
+					}
+				}
+				for _, b := range allBreaks(t, in) {
+					if b.Class != "ORPHAN_IN_PROJECTION" {
+						t.Errorf("break %+v", b)
+					}
+				}
+				rows := in.rows()
+				replayJournal(t, in.Core).checkRows(t, rows)
+				in.stop()
+				install(t, data, settings...).stop() // needs no flag any more
+				in = install(t, data, settings...)
+				if status, body := in.extract(); status != http.StatusAccepted {
+					t.Errorf("extract: %d %s", status, body)
+				}
+				apptest.Until(t, "the extract of the journal as it is now is there", func() (bool, any) {
+					newest, err := riskextract.Newest(in.config.ExtractSink())
+					return newest.Seq == in.Core.Journal.Durable(), err
+				})
+				in.stop()
+				install(t, data, settings...).stop()
+			})
+		}
+	})
+}
+
+// TestAnotherHistoryIsRefused: a journal that is as long as the database's, but of another history.
+func TestAnotherHistoryIsRefused(t *testing.T) {
+	data := t.TempDir()
+	in := install(t, data)
+	in.trade(2)
+	in.awaitMatched()
+	in.stop()
+	putJournal(t, data, "")
+	other := t.TempDir()
+	in = install(t, other)
+	in.trade(5)
+	in.stop()
+	copyTree(t, filepath.Join(other, "journal"), filepath.Join(data, "journal"))
+	wantNoStart(t, anyPorts(data), "TCA file", false)
+	wantNoStart(t, anyPorts(data), errOtherHistory.Error(), false)
+	if err := os.RemoveAll(filepath.Join(data, "tca")); err != nil {
+		t.Fatal(err)
+	}
+	wantNoStart(t, anyPorts(data), "posttrade.db is marked as that of genesis", false)
+	// The flag gives up what a journal lacks, but not a whole history.
+	wantNoStart(t, append(anyPorts(data), "accept-older-journal", "true"), "another history", false)
+}
+
+// TestADatabaseThatComesLaterStopsAdmission starts an older journal while its database is
+// unreachable. Orders go on, until the database is back and knows more. Then orders are refused,
+// reads are not, /readyz says why, and nothing was written to the database.
+func TestADatabaseThatComesLaterStopsAdmission(t *testing.T) {
+	o, proxy := storetest.CutOptions(t)
+	settings := []string{"database.url", o.URL}
+	data := agedInstallation(t, settings...)
+	for _, name := range []string{"tca", "extracts"} {
+		if err := os.RemoveAll(filepath.Join(data, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	proxy.Cut()
+	in := install(t, data, settings...)
+	in.trade(1)
+	proxy.Heal()
+	order := `{"accountId":1,"security":"AAPL","side":"Sell","quantity":5,"limitPrice":10}`
+	apptest.Until(t, "orders are refused", func() (bool, any) {
+		status, body := call(t, "POST", "http://"+in.at("order-matcher")+"/orders", order)
+		return status == http.StatusServiceUnavailable && strings.Contains(body, "HISTORY_AHEAD"), body
+	})
+	if status, body := in.get("order-matcher", "/orders?status=all"); status != http.StatusOK {
+		t.Errorf("a read: %d %s", status, body)
+	}
+	if status, body := in.get("admin", "/readyz"); status != http.StatusServiceUnavailable ||
+		!strings.Contains(string(body), `"history"`) || !strings.Contains(string(body), "trade 8") {
+		t.Errorf("/readyz: %d %s", status, body)
+	}
+	if rows := in.rows(); len(rows) != 8 {
+		t.Errorf("%d rows, the database had 8", len(rows))
+	}
+	in.stop()
+	proxy.Cut()
+	in = install(t, data, append(settings, "accept-older-journal", "true")...)
+	in.trade(1)
+	proxy.Heal()
+	apptest.Until(t, "what the database alone knew is an orphan", func() (bool, any) {
+		sweep, err := in.processor.OrphanSweep()
+		return err == nil && sweep.OrphanCount == 4, sweep
+	})
+	apptest.Until(t, "the rest is matched", func() (bool, any) {
+		s, err := in.processor.ReconStatus()
+		return err == nil && s.Matched == in.tradeSeq() && s.FieldMismatch+s.MissingInProjection == 0, s
+	})
+	replayJournal(t, in.Core).checkRows(t, in.rows())
+}
+
+// TestALeaderIsComparedWithAllThatWasAgreed: the commands that a member's disk lacks come from the
+// other members. So the database is compared when the member leads, with all that was agreed.
+func TestALeaderIsComparedWithAllThatWasAgreed(t *testing.T) {
+	data := t.TempDir()
+	in := install(t, data)
+	in.trade(2)
+	in.awaitMatched()
+	in.stop()
+	k := testCore(t, filepath.Join(t.TempDir(), "journal"))
+	db, err := store.Open(store.Options{Dir: data})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	// as if the database were this journal's
+	if err := db.Write(t.Context(), (*store.Tx).ForgetHistory); err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	c := apptest.Settled(t, "data.dir", data)
+	k.Handed.Store(3)
+	g := newHistoryGuard(c, k, db, riskextract.RoleLeader, log)
+	ended := make(chan error, 1)
+	go func() { ended <- g.run(t.Context()) }()
+	submit(t, k, 2)
+	select {
+	case err := <-ended:
+		t.Fatalf("compared before what was agreed is there: %v", err)
+	default:
+	}
+	submit(t, k, 1)
+	if err := <-ended; !errors.Is(err, errOlderJournal) || !isHeld(k) || !closedToSessions(k) {
+		t.Errorf("compared: %v, held: %v", err, isHeld(k))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
+	defer cancel()
+	if err := g.then(func(context.Context) error { return errors.New("it ran") })(ctx); err != nil {
+		t.Error("a writer has run:", err)
+	}
+	hold(k, nil)
+	stopAndHash(t, k)
+}
+
+// TestWhatFollowsTheJournalIsNeverAheadOfTheDisk: in mode os the log is synced now and then.
+// Commands that are answered, but not synced yet, are not written anywhere outside of the journal:
+// after a power cut the journal would be older than that.
+func TestWhatFollowsTheJournalIsNeverAheadOfTheDisk(t *testing.T) {
+	in := install(t, t.TempDir(), "journal.durability", "os", "journal.flush-interval", "10s")
+	d, j := in.Beside.Load(), in.Core.Journal
+	durable := uint64(0)
+	// the log is synced once in ten seconds
+	apptest.Until(t, "a trade is durable and not synced", func() (bool, any) {
+		in.trade(1)
+		durable, _ = j.Head()
+		return j.Stable() < durable, durable
+	})
+	if _, err := d.projection.Step(t.Context()); err != nil {
+		t.Error(err)
+	}
+	booked, _ := d.projection.Projected()
+	applied := d.tca.Applied()
+	if input, trade := j.StableHead(); booked > trade || applied > input {
+		t.Errorf("trade %d is booked and TCA at sequence %d; on the disk are trade %d, sequence %d",
+			booked, applied, trade, input)
+	}
+	if err := j.WaitStable(t.Context(), durable); err != nil {
+		t.Fatal(err)
+	}
+	in.awaitMatched()
+}

@@ -1,0 +1,10 @@
+package perf
+
+import (
+	"os"
+	"testing"
+
+	"posttrade/app/apptest"
+)
+
+func TestMain(m *testing.M) { os.Exit(apptest.Main(m)) }

@@ -1,0 +1,141 @@
+package perf
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"time"
+
+	"posttrade/app/engine"
+	"posttrade/app/installation"
+	"posttrade/app/settings"
+	"posttrade/matcher"
+)
+
+// members is three members in this process; its engine is the leader's.
+type members struct {
+	engineAlone
+	dir     string
+	configs []*settings.Config
+	options []engine.Options
+	members []*installation.Installation
+	leader  int
+	procs   int // the scheduler's processors before
+}
+
+// openMembers opens three members with the engine and no sidecars.
+func openMembers(c *settings.Config, o EngineOptions,
+	fatal func(error)) (_ Engine, err error) {
+	p := &members{dir: o.Dir, members: make([]*installation.Installation, 3), procs: runtime.GOMAXPROCS(0)}
+	list, err := LoopbackMembers(3)
+	if err != nil {
+		return nil, err
+	}
+	for i := range 3 {
+		own := c.With(map[string]string{
+			"data.dir": filepath.Join(o.Dir, strconv.Itoa(i+1)), "cluster.member-id": strconv.Itoa(i + 1),
+			"cluster.members":  list,
+			"sidecars.enabled": "false", "journal.durability": "quorum",
+			"admin.listen": "127.0.0.1:0", "cluster.heartbeat-ms": "1000",
+		})
+		options := installation.EngineOptions(own)
+		options.Fatal = fatal
+		options.Genesis = func() (*matcher.Genesis, error) { return o.Genesis, nil }
+		p.configs, p.options = append(p.configs, own), append(p.options, options)
+	}
+	if err := p.openAll(); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return p, p.findLeader()
+}
+
+func (p *members) openAll() error {
+	ends := make(chan error, len(p.members))
+	for i := range p.members {
+		go func() { ends <- p.open(i) }()
+	}
+	var err error
+	for range p.members {
+		err = errors.Join(err, <-ends)
+	}
+	p.share()
+	return err
+}
+
+// share sets the scheduler's processors to the number that all members would have in processes of
+// their own. Each member has set the number as if it were alone, and its hot threads hold some
+// processors also while they sleep.
+func (p *members) share() {
+	engine.NewProcessors(len(p.members) * (engine.HotThreads + engine.SpareProcs)).Raise()
+}
+
+// open opens a member, and opens it again when the leader has sent it a journal.
+func (p *members) open(i int) error {
+	in, err := installation.Open(context.Background(), p.configs[i], p.options[i],
+		slog.New(slog.NewTextHandler(io.Discard, nil)))
+	p.members[i] = in
+	return err
+}
+
+func (p *members) findLeader() error {
+	for begun := time.Now(); time.Since(begun) < readyTimeout; time.Sleep(time.Millisecond) {
+		for i, in := range p.members {
+			if in.Member.Node.Leads() {
+				p.leader, p.engineAlone = i, engineAlone{in.Core}
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("nobody leads after %v", readyTimeout)
+}
+
+// Rebuild destroys the disk of a follower and returns how long it took until the follower had
+// everything again, from the start of its process.
+func (p *members) Rebuild() (time.Duration, error) {
+	lost := (p.leader + 1) % len(p.members)
+	if err := p.members[lost].Stop(); err != nil {
+		return 0, err
+	}
+	if err := os.RemoveAll(p.configs[lost].String("data.dir")); err != nil {
+		return 0, err
+	}
+	// without a compaction the log alone would do
+	if err := p.members[p.leader].Member.Node.Compact(0); err != nil {
+		return 0, err
+	}
+	want := p.Durable()
+	begun := time.Now()
+	if err := p.open(lost); err != nil {
+		return 0, err
+	}
+	p.share()
+	for p.members[lost].Core.Watermark.Durable() < want {
+		if time.Since(begun) > 10*readyTimeout {
+			return 0, fmt.Errorf("the member has %d of %d commands",
+				p.members[lost].Core.Watermark.Durable(), want)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return time.Since(begun), nil
+}
+
+// Stop ends the members and keeps their data.
+func (p *members) Stop() (err error) {
+	for i, in := range p.members {
+		if in != nil {
+			err = errors.Join(err, in.Stop())
+			p.members[i] = nil
+		}
+	}
+	runtime.GOMAXPROCS(p.procs)
+	return err
+}
+
+// Close ends the members and removes their data.
+func (p *members) Close() error { return errors.Join(p.Stop(), os.RemoveAll(p.dir)) }

@@ -1,0 +1,59 @@
+package replay
+
+import (
+	"testing"
+
+	"posttrade/app/apptest"
+	"posttrade/app/engine"
+	"posttrade/app/installation"
+	"posttrade/matcher"
+	"posttrade/perf/orderflow"
+)
+
+// TestInProcessReplaceKeepsItsTarget: a replace that the gate would refuse is refused for that
+// reason, on the order that it names. There are orders with the numbers of all reasons, in another
+// account.
+func TestInProcessReplaceKeepsItsTarget(t *testing.T) {
+	o := installation.EngineOptions(apptest.Settled(t, "risk.seed.accounts", "1,2,3", "risk.seed.securities",
+		"AAPL,MSFT", "risk.max-order-quantity", "1000", "data.dir", t.TempDir()))
+	k, err := engine.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := k.Stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	v := &coreVenue{core: k}
+	steps := make([]orderflow.Step, matcher.ReasonCount+1)
+	for i := range steps {
+		steps[i] = orderflow.Step{AccountID: 2, Security: "AAPL", Side: matcher.Buy,
+			Type: orderflow.Limit, Quantity: 10, LimitPx: 1_000_000}
+	}
+	steps[len(steps)-1].AccountID = 1
+	results := make([]outcomeOf, len(steps))
+	if err := v.create(steps, results); err != nil {
+		t.Fatal(err)
+	}
+	last := results[len(results)-1].orderID
+	if row, ok := v.find(last); !ok || row.AccountID != 1 || row.Ref <= uint32(matcher.ReasonCount) {
+		t.Fatalf("the last order is %+v, %v", row, ok)
+	}
+	got, err := v.replace(last, &orderflow.Step{Quantity: 1001, LimitPx: 1_000_000})
+	if want := (outcomeOf{verdict: refused, reason: matcher.OrderSize.String()}); err != nil ||
+		got.verdict != want.verdict || got.reason != want.reason {
+		t.Errorf("replace: %+v, %v; want %+v", got, err, want)
+	}
+	for _, r := range results {
+		if row, ok := v.find(r.orderID); !ok || row.Qty != 10 {
+			t.Errorf("%s is %+v, %v", r.orderID, row, ok)
+		}
+	}
+	// A new order that the gate refuses is still refused.
+	steps[0].Quantity = 1001
+	if err := v.create(steps[:1], results); err != nil || results[0].verdict != refused ||
+		results[0].reason != matcher.OrderSize.String() {
+		t.Errorf("create: %+v, %v", results[0], err)
+	}
+}

@@ -1,0 +1,207 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"posttrade/app/settings"
+	httpclient "posttrade/httpapi/client"
+	"posttrade/perf/orderflow"
+)
+
+// venue is one connection over which a replay sends its orders. It belongs to one goroutine. A call
+// returns when the outcome is known and durable.
+//
+// An error ends the replay, because the outcome is unknown. errBusy alone means that nothing was
+// sequenced and the call may be repeated.
+type venue interface {
+	// create places 1 to 1024 orders; results has room for as many.
+	create(steps []orderflow.Step, results []outcomeOf) error
+	// cancel and replace name the order by the venue's own id.
+	cancel(orderID string) (outcomeOf, error)
+	replace(orderID string, step *orderflow.Step) (outcomeOf, error)
+	trade(step *orderflow.Step) (outcomeOf, error)
+	price(step *orderflow.Step) (outcomeOf, error)
+	// depth reads the best levels of a book, not older than the last outcome of
+	// this connection.
+	depth(security string, levels int) (orderflow.Depth, error)
+	close() error
+}
+
+// venues opens connections, one for each goroutine that sends.
+type venues func() (venue, error)
+
+// verdict is the outcome of a request.
+type verdict uint8
+
+const (
+	accepted verdict = iota
+	refused          // by the risk gate: reason says why
+	gone             // the named order is unknown or can no longer change
+)
+
+// outcomeOf is the answer to one step.
+type outcomeOf struct {
+	verdict verdict
+	reason  string // of a refusal
+	orderID string // of an order that was placed
+}
+
+// errBusy says that nothing was sequenced and the same call may be repeated.
+var errBusy = errors.New("the venue is busy")
+
+// httpVenues returns venues that send to the order-matcher at base, which may end in a routing
+// prefix.
+func httpVenues(base, token string) (venues, error) {
+	u, err := url.Parse(base)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" ||
+		u.RawQuery != "" || u.User != nil {
+		return nil, settings.Usagef("--url: %s is not http://host:port", settings.Printable(base))
+	}
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	options := httpclient.Config{
+		Address: net.JoinHostPort(u.Hostname(), port), Prefix: strings.TrimRight(u.EscapedPath(), "/"),
+		TLS: u.Scheme == "https", Token: token, MaxConns: 1,
+	}
+	return func() (venue, error) { return &httpVenue{client: httpclient.New(options)}, nil }, nil
+}
+
+// httpVenue is one keep-alive connection to an order-matcher.
+type httpVenue struct {
+	client   *httpclient.Client
+	orders   []httpclient.OrderRequest
+	sequence uint64 // the highest one in an answer so far
+}
+
+// decided turns the client's result into an outcome. It returns an error only when the outcome is
+// open, or when nothing was sequenced.
+func (v *httpVenue) decided(orderID string, sequence uint64, err error) (outcomeOf, error) {
+	v.sequence = max(v.sequence, sequence)
+	var p *httpclient.Problem
+	if err == nil || !errors.As(err, &p) {
+		return outcomeOf{orderID: orderID}, err
+	}
+	v.sequence = max(v.sequence, p.Sequence)
+	switch {
+	case p.Status == http.StatusUnprocessableEntity:
+		return outcomeOf{verdict: refused, reason: p.Reason, orderID: p.OrderID}, nil
+	case p.Status == http.StatusNotFound || p.Status == http.StatusConflict:
+		return outcomeOf{verdict: gone, reason: p.Code}, nil
+	case p.Status == http.StatusTooManyRequests || p.NotSequenced():
+		return outcomeOf{}, fmt.Errorf("%w: %w", errBusy, err)
+	}
+	return outcomeOf{}, err
+}
+
+// request is a step in the form of the HTTP client. Zero members are left out.
+func request(s *orderflow.Step) httpclient.OrderRequest {
+	r := httpclient.OrderRequest{
+		ClientOrderID: s.ClientOrderID, AccountID: s.AccountID, Security: s.Security, Side: s.Side,
+		Quantity: s.Quantity, LimitPrice: httpclient.Price(s.LimitPx),
+	}
+	if s.Type != orderflow.Limit {
+		r.Type = httpclient.OrderType(s.Type.String())
+	}
+	if s.TimeInForce != orderflow.GTC {
+		r.TimeInForce = httpclient.TimeInForce(s.TimeInForce.String())
+	}
+	return r
+}
+
+func (v *httpVenue) create(steps []orderflow.Step, results []outcomeOf) (err error) {
+	v.orders = v.orders[:0]
+	for i := range steps {
+		v.orders = append(v.orders, request(&steps[i]))
+	}
+	if len(steps) == 1 {
+		order, err := v.client.CreateOrder(&v.orders[0])
+		results[0], err = v.decided(order.OrderID, order.Sequence, err)
+		return err
+	}
+	orders, err := v.client.CreateOrderBatch(v.orders)
+	if err == nil && len(orders) != len(steps) {
+		return fmt.Errorf("%d answers to a batch of %d orders", len(orders), len(steps))
+	}
+	if o, err := v.decided("", 0, err); err != nil || o.verdict != accepted {
+		return errors.Join(err, batchRefused(o))
+	}
+	for i := range orders {
+		results[i], _ = v.decided(orders[i].OrderID, orders[i].Sequence, nil)
+		if orders[i].Status == "REJECTED" {
+			results[i].verdict, results[i].reason = refused, orders[i].RiskReason
+		}
+	}
+	return nil
+}
+
+// batchRefused is an error when a batch was not decided order by order.
+func batchRefused(o outcomeOf) error {
+	if o.verdict == accepted {
+		return nil
+	}
+	return fmt.Errorf("the whole batch was refused: %s", o.reason)
+}
+
+func (v *httpVenue) cancel(orderID string) (outcomeOf, error) {
+	order, err := v.client.Cancel(orderID)
+	return v.decided(order.OrderID, order.Sequence, err)
+}
+
+func (v *httpVenue) replace(orderID string, s *orderflow.Step) (outcomeOf, error) {
+	order, err := v.client.Replace(orderID, &httpclient.ReplaceRequest{
+		ClientOrderID: s.ClientOrderID, Quantity: s.Quantity, LimitPrice: httpclient.Price(s.LimitPx),
+	})
+	return v.decided(order.OrderID, order.Sequence, err)
+}
+
+func (v *httpVenue) trade(s *orderflow.Step) (outcomeOf, error) {
+	trade, err := v.client.BookMarketTrade(&httpclient.TradeRequest{
+		ClientOrderID: s.ClientOrderID, AccountID: s.AccountID, Security: s.Security, Side: s.Side,
+		Quantity: s.Quantity,
+	})
+	return v.decided(trade.TradeID, trade.Sequence, err)
+}
+
+func (v *httpVenue) price(s *orderflow.Step) (outcomeOf, error) {
+	answer, err := v.client.Prices([]httpclient.PriceRequest{{Security: s.Security,
+		Price: httpclient.Price(s.LimitPx)}})
+	return v.decided("", answer.Sequence, err)
+}
+
+// bookPatience is how long a book may be behind the last answer before depth returns it as it is.
+const bookPatience = 5 * time.Second
+
+// depth repeats the read until the book has this connection's last sequence: reads may be behind an
+// answer for a moment.
+func (v *httpVenue) depth(security string, levels int) (orderflow.Depth, error) {
+	deadline := time.Now().Add(bookPatience)
+	for {
+		book, err := v.client.Book(security, levels)
+		if err != nil {
+			return orderflow.Depth{}, err
+		}
+		if book.Sequence >= v.sequence || time.Now().After(deadline) {
+			return orderflow.Depth{Bids: levelsOf(book.Bids), Asks: levelsOf(book.Asks)}, nil
+		}
+	}
+}
+
+func levelsOf(levels []httpclient.Level) (out []orderflow.Level) {
+	for _, l := range levels {
+		out = append(out, orderflow.Level{Px: int64(l.Price), Qty: l.Quantity})
+	}
+	return out
+}
+
+func (v *httpVenue) close() error {
+	v.client.Close()
+	return nil
+}
