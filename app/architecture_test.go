@@ -35,6 +35,7 @@ var rooms = map[string][]string{
 	"matcher/session": {"ring", "matcher", "matcher/gate", "matcher/desk", "blotter",
 		"matcher/session/wire"},
 
+	"journal/acts":        {"matcher", "matcher/note", "matcher/strictjson", "journal"},
 	"journal/audit":       {"ring", "matcher", "matcher/strictjson", "journal"},
 	"journal/quorum":      {"ring", "matcher", "journal"},
 	"journal/journaltest": {},
@@ -60,7 +61,7 @@ var rooms = map[string][]string{
 	"httpapi/client": {"matcher", "matcher/strictjson"},
 	"httpapi": {"ring", "matcher", "matcher/strictjson", "matcher/gate", "matcher/desk",
 		"matcher/note", "blotter",
-		"journal/audit",
+		"journal/audit", "journal/acts",
 		"sidecars/store", "sidecars/settlement", "sidecars/recon", "sidecars/tca",
 		"sidecars/control", "sidecars/accounts", "sidecars/securities", "sidecars/riskextract",
 		"httpapi/client"},

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/netip"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"posttrade/blotter"
 	"posttrade/matcher"
+	"posttrade/matcher/desk"
 	"posttrade/matcher/note"
 )
 
@@ -120,6 +122,32 @@ func (x *exchange) sequenceNoted(n *note.Note, acts int, nowMillis int64,
 		logAct(x.m.server.log, n, 0, nowMillis)
 	}
 	return first, p
+}
+
+// record puts an act on record that the caller is about to carry out on the database, and logs it. An
+// act whose record fails must not be carried out.
+func (q *inquiry) record(ctx context.Context, a *act) problem {
+	n, p := q.byHand(q.p.NeedReason)
+	if p.status != 0 || q.p.Record == nil {
+		return p
+	}
+	a.fill(&n)
+	inputSeq, err := q.p.Record(ctx, &n)
+	switch {
+	case err == nil:
+	case errors.Is(err, note.ErrSize):
+		return badReason("subject and reason are too long for a note")
+	case errors.Is(err, desk.ErrRefused):
+		return problemNotLeader
+	case errors.Is(err, desk.ErrClosed):
+		return problemStopping
+	case errors.Is(err, desk.ErrFailed):
+		return problemJournalUnknown
+	default:
+		return q.p.failed(err)
+	}
+	logAct(q.p.log, &n, inputSeq, q.p.Mint.Now().UnixMilli())
+	return problem{}
 }
 
 // alone waits until this request is the only one that holds one, so that the value before an act is

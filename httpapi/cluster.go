@@ -65,7 +65,9 @@ func ownRoute(r route) bool {
 }
 
 // lastingRoute reports an endpoint that goes through the whole history.
-func lastingRoute(r route) bool { return r == routeSweep || r == routeReport }
+func lastingRoute(r route) bool {
+	return r == routeSweep || r == routeReport || r == routeActs
+}
 
 // consistency reads how current a read has to be. A write always goes to the leader.
 func consistency(ctx *fasthttp.RequestCtx, method methods) (confirmed bool, p problem) {

@@ -87,7 +87,7 @@ var bodied = []string{
 // ord-2 and ord-3 of account 2 and 1, a price of AAA, and a swap SW-5 of account 1.
 func seed(r *rig) {
 	r.t.Helper()
-	r.price("AAA", "100")
+	r.tick(100, 0)
 	r.order("1", "Sell", "10", "101", `,"clientOrderId":"seed-1"`).want(r.t, 201, "")
 	r.post("/orders", orderBody("2", "Sell", "5", "100", ""), "").want(r.t, 201, "")
 	r.order("1", "Buy", "5", "100", "").want(r.t, 201, "")

@@ -58,10 +58,10 @@ func (x *exchange) sequencePrices() problem {
 	if p.status != 0 {
 		return p
 	}
-	last := uint64(0)
+	now, last := x.m.Clock(), uint64(0)
 	for from := 0; from < len(x.ticks); from += maxNotedTicks {
 		chunk := x.ticks[from:min(len(x.ticks), from+maxNotedTicks)]
-		if p := x.sequenceTicks(n, chunk); p.status != 0 {
+		if p := x.sequenceTicks(n, chunk, now); p.status != 0 {
 			return p.behind(from)
 		}
 		last = x.ticket.Answer(x.ticket.Len() - 1).InputSeq
@@ -77,9 +77,8 @@ func (x *exchange) sequencePrices() problem {
 const maxNotedTicks = 256
 
 // sequenceTicks sequences ticks behind their note, and logs them.
-func (x *exchange) sequenceTicks(n note.Note, ticks []priceTick) problem {
-	now, old := x.m.Clock(), make([]json.RawMessage, len(ticks))
-	times := make([]int64, len(ticks))
+func (x *exchange) sequenceTicks(n note.Note, ticks []priceTick, now int64) problem {
+	old, times := make([]json.RawMessage, len(ticks)), make([]int64, len(ticks))
 	for i, tick := range ticks {
 		px, _, _ := x.m.Gate.Price(tick.securityID)
 		old[i] = appendPrice(nil, px)

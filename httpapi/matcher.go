@@ -46,6 +46,7 @@ type Deps struct {
 	Held      func() bool
 	Failed    func() error  // the error of a failed journal, else nil
 	Report    Reporter      // GET /regulatory/report; nil: the endpoint does not exist
+	Acts      Acts          // GET /audit; nil: the endpoint does not exist
 	History   History       // /recon/full-history; nil: the endpoint does not exist
 	Projected func() uint64 // last input sequence of the SQL projection; nil: there is none
 
@@ -221,6 +222,8 @@ func (x *exchange) serve() problem {
 		return x.showContract(id)
 	case routeExtract:
 		return x.riskExtract()
+	case routeActs:
+		return x.showActs()
 	case routeOpenAPI:
 		return x.showDocument(openAPIOrderMatcher)
 	default:

@@ -35,6 +35,7 @@ const (
 	routeContracts
 	routeContract
 	routeExtract
+	routeActs
 
 	routeDevToken
 	routeTradeList
@@ -79,7 +80,7 @@ var allowed = [routeCount]methods{
 	routeReport: methodGet, routeReindex: methodPost, routeHistory: methodGet,
 	routeSwaps: methodPost, routeSwaptions: methodPost, routeContracts: methodGet,
 	routeContract: methodGet,
-	routeExtract:  methodPost,
+	routeExtract:  methodPost, routeActs: methodGet,
 
 	routeDevToken: methodPost, routeTradeList: methodGet, routeTrade: methodGet,
 	routeSettle:      methodPost,
@@ -199,6 +200,8 @@ func routeOf(path []byte) (r route, id []byte) {
 		return routeContracts, nil
 	case "/risk/extract":
 		return routeExtract, nil
+	case "/audit":
+		return routeActs, nil
 	case "/health":
 		return routeHealth, nil
 	case "/openapi.json":

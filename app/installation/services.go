@@ -1,6 +1,7 @@
 package installation
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"time"
@@ -9,8 +10,10 @@ import (
 	"posttrade/app/settings"
 	"posttrade/httpapi"
 	"posttrade/journal"
+	"posttrade/journal/acts"
 	"posttrade/journal/audit"
 	"posttrade/matcher/gate"
+	"posttrade/matcher/note"
 	"posttrade/sidecars/control"
 )
 
@@ -138,6 +141,8 @@ func newOrderMatcher(c *settings.Config, in *Installation, verifier *gate.Verifi
 		Durable: &k.Watermark, Seen: k.Stage.Applied,
 		Clock:       func() int64 { return time.Now().UnixMilli() },
 		StorageFull: k.Journal.StorageFull, Held: func() bool { return isHeld(k) }, Failed: k.Journal.Err,
+		Acts:             acts.New(k.Journal, k.Gate.Ticker),
+		NeedReason:       c.String("profile") == "production",
 		Report:           audit.New(k.Journal, engine.RebuildFrom(k.Genesis).Engine, audit.Options{}),
 		History:          in.history,
 		Enforced:         c.Bool("risk.entitlement.enforced"),
@@ -164,11 +169,19 @@ func newTradeProcessor(c *settings.Config, in *Installation, d *downstream, veri
 		Trades: httpapi.StoreTrades{DB: d.Db}, Marks: d.extracts.marks, Settlement: d.settlement,
 		Recon: d.recon, TCA: d.tca,
 		Foreign: func() bool { return d.projection.Foreign() || isHeld(in.Core) }, Verifier: verifier,
-		Mint: mint, Metrics: registry,
-		Applied: k.Views.Applied, Durable: k.Watermark.Durable, Projected: d.projected, State: d.state,
+		Mint: mint, Metrics: registry, Record: recorder(k),
+		NeedReason: c.String("profile") == "production",
+		Applied:    k.Views.Applied, Durable: k.Watermark.Durable, Projected: d.projected, State: d.state,
 		Durability: c.Durability(), Cluster: in.cluster(), MaxInflight: c.Int("http.max-inflight"),
 		Logger: log,
 	}), nil
+}
+
+// recorder puts acts on record that are no commands.
+func recorder(k *engine.Engine) httpapi.Recorder {
+	return func(ctx context.Context, n *note.Note) (uint64, error) {
+		return note.Record(ctx, k.Desk, n, time.Now())
+	}
 }
 
 // tokenMint is POST /auth/dev-token as the settings configure it. Without a master secret the
