@@ -235,6 +235,7 @@ func (in *Installation) coreParts() []httpapi.Part {
 	if held := k.Held.Load(); held != nil {
 		list = append(list, httpapi.Part{Name: "history", Detail: (*held).Error()})
 	}
+	list = append(list, killPart(k.Gate))
 	list = append(list, numbersPart(k.Views.NextRef())...)
 	list = append(append(list, in.diskParts()...), in.scrubbing.part())
 	if in.Member != nil && !in.Member.Node.Leads() {
@@ -244,6 +245,17 @@ func (in *Installation) coreParts() []httpapi.Part {
 		list = append(list, in.sourcePart(&s))
 	}
 	return list
+}
+
+// killPart is the kill switch. It works beside readiness: the process does what it was told to do, and
+// another one would refuse orders too.
+func killPart(g *gate.Gate) httpapi.Part {
+	p := httpapi.Part{Name: "kill switch", Ready: true, Detail: "off", Beside: true}
+	if g.Killed() {
+		p.Ready, p.Detail = false, fmt.Sprintf("on: every order is refused; policy version %d",
+			g.PolicyVersion())
+	}
+	return p
 }
 
 // diskParts are the states of the disks. When a disk has not synced anything for a second, no order

@@ -212,7 +212,27 @@ func (c *Config) check() error {
 	return c.checkProduction()
 }
 
+// holdsSecret reports a setting whose value must not be seen: a secret, or a URL with a password.
+func (c *Config) holdsSecret(s *Setting) bool {
+	if s.Kind.url {
+		at, err := url.Parse(c.String(s.Name))
+		if err != nil || at.User == nil {
+			return false
+		}
+		_, has := at.User.Password()
+		return has
+	}
+	return s.Kind.secret && c.String(s.Name) != ""
+}
+
 func (c *Config) checkProduction() error {
+	for i := range List { // every process of the machine can read a command line
+		name := List[i].Name
+		if c.Source(name) == "flag" && c.holdsSecret(&List[i]) {
+			return Usagef("%s: profile=production takes it from a file or the environment, not from a flag",
+				name)
+		}
+	}
 	for _, name := range []string{"risk.entitlement.enforced", "reference.write-auth.enforced"} {
 		if !c.Bool(name) {
 			return Usagef("%s: profile=production needs true", name)
