@@ -224,7 +224,7 @@ func logAct(log *slog.Logger, n *note.Note, inputSeq uint64, millis int64) {
 		level, text = slog.LevelWarn, "operator act: its outcome is unknown"
 	}
 	log.Log(context.Background(), level, text, "kind", n.Kind, "sequence", inputSeq,
-		"time", time.UnixMilli(millis).UTC().Format("2006-01-02T15:04:05.000Z07:00"), "subject", n.Subject,
+		"subject", n.Subject,
 		"address", n.Address, "reason", n.Reason, "object", string(n.Object), "old", string(n.Old),
 		"new", string(n.New))
 }
