@@ -100,7 +100,8 @@ var rooms = map[string][]string{
 	"app":         {},
 
 	"app/installation": {"ring", "matcher", "matcher/strictjson", "matcher/gate", "matcher/desk",
-		"matcher/session", "matcher/session/wire", "journal", "journal/audit", "journal/quorum",
+		"matcher/note", "matcher/session", "matcher/session/wire", "journal", "journal/acts",
+		"journal/audit", "journal/quorum",
 		"blotter", "sidecars/accounts", "sidecars/bookings", "sidecars/bootstrap",
 		"sidecars/broker", "sidecars/control", "sidecars/feeds", "sidecars/outbox",
 		"sidecars/prices", "sidecars/projection", "sidecars/recon", "sidecars/riskextract",

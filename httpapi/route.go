@@ -34,8 +34,8 @@ const (
 	routeSwaptions
 	routeContracts
 	routeContract
-	routeExtract
 	routeActs
+	routeExtract
 
 	routeDevToken
 	routeTradeList

@@ -229,7 +229,7 @@ func (c *Config) checkProduction() error {
 	for i := range List { // every process of the machine can read a command line
 		name := List[i].Name
 		if c.Source(name) == "flag" && c.holdsSecret(&List[i]) {
-			return Usagef("%s: profile=production takes it from a file or the environment, not from a flag",
+			return Usagef("%s: profile=production needs it in a file or the environment, not in a flag",
 				name)
 		}
 	}
